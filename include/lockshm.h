@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * lockshm.h - keyed, fair, crash-proof read-write locks in one named POSIX shared-memory segment
+ *
+ * Worker processes of one server open the same segment and take locks named by keys in it.  There is no
+ * daemon.  A free lock costs no system call; a busy one is granted in strict arrival order; a holder that
+ * is killed is noticed by the kernel and the next request is granted at once; a holder that hangs loses its
+ * lock when its lease ends, and is told so.
+ *
+ * GUARANTEES
+ *  - One key has one exclusive hold or any number of shared ones among holds that are valid (lease not run
+ *    out, owner alive).
+ *  - Requests on one key are granted in arrival order; neighbouring shared requests are granted together.
+ *  - A thread that is killed, stopped or descheduled at any instruction blocks nobody beyond what it
+ *    legitimately holds: its lease or, for a strict hold, its life.
+ *  - release, renew and check answer exactly one of: fine, late but still yours, lost, not held.
+ *  - Tokens of one key strictly increase, also when the key is forgotten and comes back.
+ *  - A failed call leaves no trace.
+ *  - Ordering: a successful acquire is an acquire fence, release is a release fence.  What a holder wrote
+ *    before release is visible to the next holder, also when that one was killed or its lease ran out.
+ *    A failed acquire orders nothing.
+ *
+ * CAVEATS
+ *  - A lease cannot stop a holder that overran it from writing to something else.  Give the token to
+ *    whatever you write to and let that refuse smaller tokens, or ask lockshm_check() just before.
+ *  - A hold belongs to the thread that took it and ends when that thread ends, by exit, exec or signal.
+ *    lockshm_move() gives it to the process or to another thread.
+ *  - When a thread other than the first of its process calls exec, the kernel does not report the death of its holds.
+ *    The request that is next in line finds out by looking, within 100 ms; from another pid namespace it cannot,
+ *    and the lease has to end.  The same with a process that dumps core: the kernel reports its death when the dump
+ *    is written.
+ *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
+ *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
+ *  - Anybody who may write to the segment may break it; its mode and group are the boundary.  A damaged
+ *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
+ *    mapped file.
+ *  - All times are CLOCK_MONOTONIC: it does not jump and stands still while the machine is suspended.
+ *
+ * CONVENTIONS
+ *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
+ *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
+ *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
+ *  auto-renewal and lockshm_move() to the process need; signals are blocked in it, except those of faults.
+ *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
+ *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
+ *  unless it says so.  No function blocks on another process except lockshm_acquire() and
+ *  lockshm_acquire_many().
+ *
+ * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
+ */
+#ifndef LOCKSHM_H
+#define LOCKSHM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOCKSHM_VERSION_MAJOR 0
+#define LOCKSHM_VERSION_MINOR 1
+#define LOCKSHM_VERSION_PATCH 0
+
+/** Longest key in bytes; keys are any bytes, at least one. */
+#define LOCKSHM_KEY_MAX 65535
+/** Leading bytes of a key that are kept in the segment for people to read. */
+#define LOCKSHM_KEY_SHOWN_MAX 64
+/** Longest tag in bytes, without the closing NUL. */
+#define LOCKSHM_TAG_MAX 30
+/** Most keys in one lockshm_acquire_many(). */
+#define LOCKSHM_MANY_MAX 64
+/** Longest segment name, without the leading slash. */
+#define LOCKSHM_NAME_MAX 200
+
+/** A time-out that never ends, or a lease that never ends (a strict hold). */
+#define LOCKSHM_FOREVER INT64_MAX
+#define LOCKSHM_MS(n) ((int64_t)(n) * 1000000)
+#define LOCKSHM_SECONDS(n) ((int64_t)(n) * 1000000000)
+/** Shortest lease: one millisecond. */
+#define LOCKSHM_TTL_MIN LOCKSHM_MS(1)
+/** Longest lease or time-out that is not LOCKSHM_FOREVER: about ten years. */
+#define LOCKSHM_TIME_MAX LOCKSHM_SECONDS(315360000)
+
+/** Everything a call can return.  Closed list; lockshm_strerror() has a sentence for each. */
+enum lockshm_code {
+	LOCKSHM_OK = 0,
+	/* Positive: done, and there is something to know. */
+	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn */
+	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be at work */
+	LOCKSHM_LATE = 3, /**< done, but the lease had run out before; nobody else had the lock in between */
+	/* Negative: not done, nothing changed. */
+	LOCKSHM_TIMEOUT = -1,      /**< not granted in time */
+	LOCKSHM_BUSY = -2,         /**< not free right now (try, only_if_free_in_time, upgrade) */
+	LOCKSHM_CANCELLED = -3,    /**< lockshm_cancel() ended the wait */
+	LOCKSHM_LOST = -4,         /**< the hold was taken away: lease overrun, or ended by an operator */
+	LOCKSHM_NOT_HELD = -5,     /**< this hold is not (or no longer) held by the caller */
+	LOCKSHM_DEADLOCK = -6,     /**< waiting would have closed a cycle */
+	LOCKSHM_FULL = -7,         /**< a table of the segment is full; the message says which */
+	LOCKSHM_INVALID = -8,      /**< a wrong argument; the message names it */
+	LOCKSHM_KEY_TOO_LONG = -9, /**< key of more than LOCKSHM_KEY_MAX bytes */
+	LOCKSHM_NO_SEGMENT = -10,  /**< no such segment, or it was removed while open: open it again */
+	LOCKSHM_EXISTS = -11,      /**< a segment of that name exists already */
+	LOCKSHM_PERMISSION = -12,  /**< no right to it, or owned by a user you should not trust */
+	LOCKSHM_BAD_SEGMENT = -13, /**< not a segment, truncated or damaged; the message says what is wrong */
+	LOCKSHM_VERSION = -14,     /**< a segment of another format version or machine layout */
+	LOCKSHM_NO_MEMORY = -15,   /**< no memory, or no room in /dev/shm */
+	LOCKSHM_BRIDGE = -16,      /**< reserved for keys that are exclusive across hosts */
+	LOCKSHM_SYSTEM = -17       /**< the system refused something; sys_errno says what */
+};
+
+/** How a lock is wanted.  Zero and one are not modes, so that a forgotten field is an error. */
+enum lockshm_mode {
+	LOCKSHM_SHARED = 2,   /**< beside other shared holds */
+	LOCKSHM_EXCLUSIVE = 3 /**< alone */
+};
+
+/** What filled up when a call returns LOCKSHM_FULL. */
+enum lockshm_table {
+	LOCKSHM_TABLE_NONE = 0,
+	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle lock entry for this key's place: create with more locks */
+	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
+	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
+	LOCKSHM_TABLE_TICKETS = 4   /**< this key has used up its ticket numbers: create the segment anew */
+};
+
+/** Why a call failed, in words.  Optional out parameter; message is always NUL-terminated. */
+struct lockshm_error {
+	int code;         /**< the value the call returned */
+	int sys_errno;    /**< errno of the refused system call, or 0 */
+	int table;        /**< enum lockshm_table with LOCKSHM_FULL, else 0 */
+	char message[244]; /**< what is wrong and what to do */
+};
+
+/** An open segment.  Opaque; made by lockshm_open() or lockshm_create(). */
+typedef struct lockshm lockshm_t;
+
+/**
+ * A granted request, owned by the caller: any memory, zeroed or not, filled by a successful acquire.
+ * Opaque.  Do not copy it (a copy is "not held") and keep it where it is while it is held.
+ */
+typedef struct lockshm_hold {
+	uint64_t opaque[16];
+} lockshm_hold_t;
+#define LOCKSHM_HOLD_INIT { { 0 } }
+
+/** Ends waits from elsewhere; see lockshm_cancel().  Caller-owned, one per waiting call. */
+typedef struct lockshm_canceller {
+	uint64_t opaque[4];
+} lockshm_canceller_t;
+#define LOCKSHM_CANCELLER_INIT { { 0 } }
+
+/** Whom an OWNER_DIED or TOOK_OVER_EXPIRED status is about. */
+struct lockshm_previous {
+	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for nobody */
+	int mode;        /**< enum lockshm_mode of the lost hold */
+	int32_t pid;     /**< as seen in its own pid namespace; 0 = no longer known */
+	int32_t tid;
+	uint64_t token;
+	char tag[LOCKSHM_TAG_MAX + 2];
+};
+
+/** What there is to tell about one acquire, also a failed one.  Optional out parameter. */
+struct lockshm_report {
+	int64_t waited_ns;  /**< wall time between the call and its end */
+	int64_t slept_ns;   /**< part of it spent asleep; non-zero = somebody else was in the way */
+	uint64_t token;     /**< token of the hold; 0 when there is none */
+	struct lockshm_previous previous;
+	struct lockshm_error error; /**< with LOCKSHM_DEADLOCK the message spells out the cycle */
+};
+
+/** @name Flags of a request @{ */
+#define LOCKSHM_AUTO_RENEW 0x1u           /**< the keeper thread renews the lease at half its time */
+#define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
+#define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the mark */
+/** @} */
+
+/** One wish for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
+struct lockshm_request {
+	size_t size;        /**< sizeof(struct lockshm_request), set by the initialiser */
+	const void *key;    /**< 1..LOCKSHM_KEY_MAX bytes, any values */
+	size_t key_len;
+	int mode;           /**< enum lockshm_mode; exclusive by default */
+	unsigned flags;     /**< LOCKSHM_AUTO_RENEW ... */
+	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s */
+	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
+	int64_t deadline_ns; /**< if not 0: absolute CLOCK_MONOTONIC time that replaces timeout_ns */
+	const char *tag;    /**< shown to people and to whoever takes over; up to LOCKSHM_TAG_MAX bytes; may be NULL */
+	lockshm_canceller_t *canceller; /**< may be NULL */
+	struct lockshm_report *report;  /**< may be NULL */
+};
+#define LOCKSHM_REQUEST_INIT                                                                                           \
+	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
+	  NULL, NULL, NULL }
+
+/** One key of lockshm_acquire_many(). */
+struct lockshm_key {
+	const void *data;
+	size_t len;
+	int mode; /**< enum lockshm_mode, or 0 for the mode of the common request */
+};
+
+/** How to make a segment.  Start from LOCKSHM_CREATE_INIT. */
+struct lockshm_create_options {
+	size_t size;       /**< sizeof(struct lockshm_create_options) */
+	uint32_t locks;    /**< keys that can be known at once (16384); rounded up to a multiple of 64 */
+	uint32_t requests; /**< holds plus waits at once (16384), 1..262143; every thread reserves a chunk of them */
+	uint32_t owners;   /**< threads that take locks at once (1024), 4 KiB each */
+	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */
+	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
+	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN */
+	uint64_t token_floor; /**< every token will be larger than this; 0 = from the wall clock */
+};
+#define LOCKSHM_CREATE_INIT { sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0 }
+#define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
+
+#define LOCKSHM_OPEN_READ_ONLY 0x1u /**< for inspection only; needs no write permission */
+#define LOCKSHM_OPEN_ANY_OWNER 0x2u /**< accept a segment of any user, not only mine or root's */
+
+/* ------------------------------------------------------------------------------------------------------ *
+ * Segments
+ * ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * lockshm_create - make a segment, with all its memory reserved, and publish it in one step
+ * @out:     [out] handle, to be closed by lockshm_close(); NULL if none is wanted
+ * @name:    "/name" or "name": letters, digits, '.', '_', '-', not '.' first, up to LOCKSHM_NAME_MAX bytes
+ * @options: NULL for the defaults
+ * @error:   [out] the reason in words; may be NULL
+ *
+ * Nobody ever sees a half-made segment, and a creator that is killed leaves nothing behind.  @error is cleared
+ * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one that
+ * cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that with
+ * LOCKSHM_CREATE_OR_OPEN it finishes the removal of a half-removed segment as lockshm_destroy() does.
+ *
+ * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode);
+ *         LOCKSHM_PERMISSION (/dev/shm not writable, or the group not yours to give); LOCKSHM_NO_MEMORY (no
+ *         room in /dev/shm: nothing was kept); LOCKSHM_SYSTEM; with LOCKSHM_CREATE_OR_OPEN also every code
+ *         of lockshm_open().
+ * Thread-safe.  The handle may be used by all threads and by children made by fork(), which close their own
+ * copy of it or leave it to their exit.
+ * Since: 0.1
+ */
+int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
+		   struct lockshm_error *error);
+
+/**
+ * lockshm_open - map an existing segment after checking everything about it
+ * @out:   [out] handle, to be closed by lockshm_close()
+ * @name:  as for lockshm_create()
+ * @flags: LOCKSHM_OPEN_READ_ONLY, LOCKSHM_OPEN_ANY_OWNER
+ * @error: [out] the reason in words; may be NULL
+ *
+ * Does not take part in anything yet: a thread gets its owner slot at its first acquire.  Also reclaims what
+ * dead processes left behind (not with LOCKSHM_OPEN_READ_ONLY).  Makes system calls, does not wait for anybody.
+ *
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, or an owner who is neither you
+ *         nor root); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
+ *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ * Thread-safe.  The handle may be used by all threads and by children made by fork().
+ * Since: 0.1
+ */
+int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
+
+/**
+ * lockshm_close - give the handle back
+ * @segment: handle; NULL is ignored
+ *
+ * Ends the calling thread's holds as its exit would (the next holders are told OWNER_DIED) and frees its slot.
+ * No other thread may be inside a call on @segment or start one.  Holds of other threads of this process
+ * stay theirs until those threads end; the mapping goes away with the last of them.  Holds of the process stay
+ * usable, by this thread too, as long as another thread takes part, and end with the last.  Does not block.
+ *
+ * Return: 0; LOCKSHM_INVALID (@segment is no open handle).
+ * In a child made by fork() it closes the child's copy only.
+ * Since: 0.1
+ */
+int lockshm_close(lockshm_t *segment);
+
+/**
+ * lockshm_destroy - remove the segment's name
+ * @name:  as for lockshm_create()
+ * @error: [out] may be NULL
+ *
+ * Processes that have it open keep it: their holds can be renewed and released, but every new acquire and
+ * every wait there ends with LOCKSHM_NO_SEGMENT, so that nobody shares a lock with the wrong crowd.  Waits a
+ * second at most, and only for another process that is removing the same segment (they take turns by the file's
+ * flock).  If the file is removed by other means, those who wait and threads that join notice and tell all others.
+ *
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION; LOCKSHM_INVALID (name); LOCKSHM_BAD_SEGMENT (the file
+ *         is not and never was a segment: nothing is removed); LOCKSHM_SYSTEM.  A damaged segment is removed.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_destroy(const char *name, struct lockshm_error *error);
+
+/**
+ * lockshm_current - is this handle still the segment of that name?
+ * @segment: handle
+ *
+ * Return: 0; LOCKSHM_NO_SEGMENT (its name was removed, or now belongs to a newer segment: close it and open
+ *         again); LOCKSHM_INVALID.
+ * One system call.  Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_current(lockshm_t *segment);
+
+/* ------------------------------------------------------------------------------------------------------ *
+ * Locks
+ * ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * lockshm_acquire - take one lock
+ * @segment: handle
+ * @request: what is wanted; not used after the call
+ * @hold:    [out] filled on success only; one that is held now is refused
+ *
+ * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some
+ * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
+ * it allocates, makes system calls, and gives back up to four slots of the dead.
+ *
+ * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous says who
+ *         left the lock badly: the status comes back on every acquire of this key until someone calls
+ *         lockshm_acknowledge().
+ *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
+ *         LOCKSHM_DEADLOCK (the calling thread holds something this would wait for, in the end; holding this
+ *         very key is the shortest case; found at the start of the wait, or at a later look if moved holds closed
+ *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
+ *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
+ *         LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
+ * The queue is the design of this project: doc/design.md; its ancestors are the queue locks of Mellor-Crummey
+ * and Scott (1991) and Scott's non-blocking time-out (2002).
+ * Since: 0.1
+ */
+int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
+
+/**
+ * lockshm_acquire_many - take several locks, all or none
+ * @segment: handle
+ * @common:  ttl, time-out, flags, tag, canceller, report and default mode for all; its key is not used
+ * @keys:    the keys; duplicates count once, with the stronger mode
+ * @n:       1..LOCKSHM_MANY_MAX
+ * @holds:   [out] @n holds; the second and later of equal keys stay empty (LOCKSHM_NOT_HELD)
+ *
+ * Takes them in an order of its own that is the same for everybody, so that two such calls never deadlock.
+ * LOCKSHM_ACKNOWLEDGE clears marks only when all are held; a failed call clears none.
+ *
+ * One deadline for the whole call; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
+ * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
+ *
+ * Return: as lockshm_acquire(); a positive status is the worst of all keys.  LOCKSHM_INVALID also for a wrong
+ *         @n or a hold in use.  On failure none is held.
+ * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
+ * Since: 0.1
+ */
+int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *common, const struct lockshm_key *keys,
+			 size_t n, lockshm_hold_t *holds);
+
+/**
+ * lockshm_release - end a hold
+ * @hold:        a hold of the calling thread (or of the process, see lockshm_move())
+ * @cooldown_ns: keep the key closed to everybody this much longer; 0 = not.  Exclusive holds only.
+ *
+ * Does not block.
+ *
+ * Return: 0; LOCKSHM_LATE (released; the lease had run out, nobody had come in);
+ *         LOCKSHM_LOST (it was taken away before: see lockshm_lost_to()); LOCKSHM_NOT_HELD (released before,
+ *         another thread's, or the parent's after fork); LOCKSHM_INVALID (negative or too long cooldown, or one
+ *         for a shared hold: still held).
+ *         In all cases but LOCKSHM_INVALID, and LOCKSHM_NOT_HELD for another thread's, @hold is empty then.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
+
+/**
+ * lockshm_release_many - release all holds of one lockshm_acquire_many(), in reverse order
+ * @holds: as filled by lockshm_acquire_many(); all empty afterwards
+ * @n:     their number, as given there
+ *
+ * Empty holds are skipped.  Does not block.
+ *
+ * Return: the worst outcome: LOCKSHM_LOST before LOCKSHM_LATE before 0; LOCKSHM_INVALID (@holds is NULL, or
+ *         @n is too large).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_release_many(lockshm_hold_t *holds, size_t n);
+
+/** What lockshm_renew() does with the time. */
+enum lockshm_renew_how {
+	LOCKSHM_RENEW_RESET = 2, /**< the lease ends @ns from now */
+	LOCKSHM_RENEW_ADD = 3    /**< the lease ends @ns later than it would have */
+};
+
+/**
+ * lockshm_renew - move the end of a lease
+ * @hold: held
+ * @ns:   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX; with RESET also LOCKSHM_FOREVER: the hold becomes strict
+ * @how:  enum lockshm_renew_how.  ADD to a strict hold is LOCKSHM_INVALID.
+ *
+ * Does not block.  When it says 0 or LOCKSHM_LATE nobody else has had the lock since it was granted.
+ *
+ * Return: 0; LOCKSHM_LATE (renewed, after the lease had run out); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
+ *         released, another thread's, or the parent's after fork); LOCKSHM_INVALID (@hold is NULL, @ns or @how;
+ *         unchanged).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
+
+/**
+ * lockshm_check - still mine?
+ * @hold:         held
+ * @remaining_ns: [out] what is left of the lease, 0 if it has run out, LOCKSHM_FOREVER if strict; may be NULL
+ *
+ * Does not block or write shared memory.  The answer is about the time of the call and may be old when it
+ * arrives.
+ *
+ * Return: 0; LOCKSHM_LATE (run out, but nobody has taken it); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for
+ *         lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @remaining_ns is 0 with a negative code.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
+
+/**
+ * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key
+ * @hold: held or lost
+ *
+ * Below 2^53.  Reads the caller's memory only.
+ *
+ * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold.
+ * Thread-safe.  Async-signal-safe.
+ * Since: 0.1
+ */
+uint64_t lockshm_token(const lockshm_hold_t *hold);
+
+/**
+ * lockshm_lost_to - after a call on @hold said LOCKSHM_LOST: a token given out after it
+ * @hold: of that call, also if that was lockshm_release()
+ *
+ * Reads the caller's memory only.
+ *
+ * Return: token of the holder at that time, else the newest token of the key; 0 if nobody came after.
+ * Thread-safe.
+ * Since: 0.1
+ */
+uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
+
+/**
+ * lockshm_upgrade - make a shared hold exclusive, if it is the only one and nobody is waiting
+ * @hold: held; an exclusive one stays as it is
+ *
+ * Never waits, since two waiting upgraders would wait for each other.  The hold gets a new, larger token.  The
+ * lease goes on unchanged.
+ *
+ * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
+ *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
+ *         (tickets; still shared); LOCKSHM_INVALID (@hold is NULL).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_upgrade(lockshm_hold_t *hold);
+
+/**
+ * lockshm_downgrade - make an exclusive hold shared; shared requests right behind it are granted
+ * @hold: held; a shared one stays as it is
+ *
+ * Keeps token and lease.  Does not block.  A release fence: what was written before is visible to the shared
+ * holders it lets in.
+ *
+ * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
+ *         for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_downgrade(lockshm_hold_t *hold);
+
+/**
+ * lockshm_acknowledge - clear the OWNER_DIED / TOOK_OVER_EXPIRED mark that this hold was told of
+ * @hold: held
+ *
+ * Call it when what the lock protects is known to be good again.  Does not block.
+ *
+ * Return: 0 (also if there is no mark); LOCKSHM_BUSY (a newer mark has come: acquire again to see it);
+ *         LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_acknowledge(lockshm_hold_t *hold);
+
+/** To whom lockshm_move() gives a hold. */
+enum lockshm_move_to {
+	LOCKSHM_TO_PROCESS = 2, /**< it lives as long as the process; every thread may use it */
+	LOCKSHM_TO_CALLER = 3   /**< it lives as long as the calling thread */
+};
+
+/**
+ * lockshm_move - change which life a hold depends on
+ * @hold: of the calling thread, or of the process
+ * @to:   enum lockshm_move_to
+ *
+ * From thread A to thread B: A calls with LOCKSHM_TO_PROCESS, then B with LOCKSHM_TO_CALLER.  The first move to
+ * the process starts the keeper thread, whose life then stands for the process.  Does not wait for other processes.
+ *
+ * Return: 0; LOCKSHM_LATE (moved; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
+ *         for lockshm_renew()); LOCKSHM_FULL (owners: the new one needs a slot);
+ *         LOCKSHM_INVALID (@hold is NULL, or @to); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no thread could be started).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_move(lockshm_hold_t *hold, int to);
+
+/**
+ * lockshm_cancel - end the wait that uses this canceller, now or as soon as it starts
+ * @canceller: given to a request; stays cancelled until lockshm_canceller_reset()
+ *
+ * A request that has been granted already stays granted.  Does not block.  Looks at the segment of the wait: that
+ * must not be closed before this call has returned.
+ *
+ * Return: 0; LOCKSHM_INVALID (@canceller is NULL).
+ * Thread-safe and async-signal-safe.  Same process only.
+ * Since: 0.1
+ */
+int lockshm_cancel(lockshm_canceller_t *canceller);
+
+/**
+ * lockshm_canceller_reset - make a canceller usable again
+ * @canceller: no wait may be using it; NULL is ignored
+ *
+ * Does not block.  Not while another thread may call lockshm_cancel() on it.
+ * Since: 0.1
+ */
+void lockshm_canceller_reset(lockshm_canceller_t *canceller);
+
+/* ------------------------------------------------------------------------------------------------------ *
+ * Looking inside.  Nothing here stops anybody; facts that must hold at one instant are read twice.
+ * ------------------------------------------------------------------------------------------------------ */
+
+/** What a request in a queue is doing. */
+enum lockshm_request_state {
+	LOCKSHM_WAITING = 2,
+	LOCKSHM_HOLDING = 3,
+	LOCKSHM_COOLING = 4 /**< released with a cooldown that has not ended; belongs to nobody */
+};
+
+/** One live request of a queue. */
+struct lockshm_request_info {
+	int state;             /**< enum lockshm_request_state */
+	int mode;              /**< enum lockshm_mode */
+	int32_t pid;           /**< as seen in its own pid namespace */
+	int32_t tid;
+	int alive;             /**< 1 = its owner lives; 0 = it died and will be cleared away by the next comer */
+	uint64_t token;        /**< of a hold; the ticket of a wait: the token it will have */
+	int64_t age_ns;        /**< since it was granted, or has been waiting */
+	int64_t expires_in_ns; /**< of a hold; negative = overdue; LOCKSHM_FOREVER = strict, or waiting */
+	char tag[LOCKSHM_TAG_MAX + 2];
+};
+
+/** One lock. */
+struct lockshm_lock_info {
+	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX; valid during the callback */
+	size_t key_shown;         /**< bytes at @key */
+	size_t key_len;           /**< whole length */
+	int mode;                 /**< enum lockshm_mode of the holders; 0 = nobody holds it */
+	int dirty;                /**< an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED mark */
+	struct lockshm_previous previous; /**< whom the mark is about */
+	size_t holders;           /**< requests[0 .. holders-1]: holding or cooling, oldest first */
+	size_t waiters;           /**< the following ones, in the order they will be granted */
+	const struct lockshm_request_info *requests; /**< valid during the callback */
+};
+
+/** Called for each lock; a value other than 0 ends the iteration and is returned. */
+typedef int (*lockshm_lock_fn)(const struct lockshm_lock_info *lock, void *arg);
+
+/**
+ * lockshm_each_lock - visit every lock that is held, awaited, cooling or marked
+ * @segment: handle, also a read-only one
+ * @fn:      called for each; must not close @segment
+ * @arg:     given to @fn
+ *
+ * Idle keys the segment merely remembers are left out.  Allocates.  Does not block.  What @fn gets is valid
+ * during the call only.
+ *
+ * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
+
+/**
+ * lockshm_show_lock - visit one lock, also if it is idle or unknown (then with no requests)
+ * @segment: handle, also a read-only one
+ * @key:     as in a request
+ * @key_len: bytes
+ * @fn:      called once
+ * @arg:     given to @fn
+ *
+ * Allocates.  Does not block.
+ *
+ * Return: as lockshm_each_lock(); LOCKSHM_INVALID also for an empty key; LOCKSHM_KEY_TOO_LONG.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, lockshm_lock_fn fn, void *arg);
+
+/** One thread that takes part. */
+struct lockshm_owner_info {
+	int32_t pid;
+	int32_t tid;
+	int alive;
+	int exact; /**< 1 = the kernel itself reports its death; 0 = found by looking at /proc */
+	uint64_t start_time; /**< of the thread, clock ticks since boot */
+	uint64_t waiting_token; /**< ticket it is waiting with, or 0 */
+};
+typedef int (*lockshm_owner_fn)(const struct lockshm_owner_info *owner, void *arg);
+
+/**
+ * lockshm_each_owner - visit every owner slot in use
+ * @segment: handle, also a read-only one
+ * @fn:      called for each
+ * @arg:     given to @fn
+ *
+ * Does not block.
+ *
+ * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_each_owner(lockshm_t *segment, lockshm_owner_fn fn, void *arg);
+
+/** Capacities, use, and events since creation. */
+struct lockshm_stat {
+	uint64_t bytes;           /**< size of the segment */
+	uint64_t created_unix_ns; /**< wall clock at creation */
+	uint64_t token_base;      /**< every token is larger */
+	uint32_t locks, locks_known, locks_busy, locks_dirty; /**< capacity; remembered; held or awaited; marked */
+	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; holding or waiting */
+	uint32_t owners, owners_used, owners_dead;
+	uint64_t acquires;      /**< granted, of all threads past and present */
+	uint64_t waits;         /**< of those, had to wait; counted at the grant */
+	uint64_t timeouts;      /**< ended with TIMEOUT, BUSY or CANCELLED */
+	uint64_t deadlocks;
+	uint64_t lost;          /**< holds whose owner was told LOST */
+	uint64_t recovered;     /**< holds of dead owners that were cleared away */
+	uint64_t expired;       /**< holds that were taken away because their lease had run out */
+};
+
+/**
+ * lockshm_stat - count what is in a segment
+ * @segment: handle, also a read-only one
+ * @stat:    [out]
+ *
+ * Reads every table once; numbers that change meanwhile need not fit each other.  Does not block.
+ *
+ * Return: 0; LOCKSHM_INVALID.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
+
+/** One segment found by lockshm_each_segment(). */
+struct lockshm_segment_info {
+	const char *name; /**< with the leading slash */
+	int code;         /**< 0, or why it could not be opened */
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+	const char *reason;       /**< the sentence for @code */
+	struct lockshm_stat stat; /**< filled if @code is 0 */
+};
+typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void *arg);
+
+/**
+ * lockshm_each_segment - visit every segment of this machine that the caller may read
+ * @fn:  called for each, also for damaged ones and those of other versions
+ * @arg: given to @fn
+ *
+ * Opens each one read-only.  Allocates.  Does not block.
+ *
+ * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID; LOCKSHM_SYSTEM (/dev/shm cannot be read).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_each_segment(lockshm_segment_fn fn, void *arg);
+
+/** Called by lockshm_verify() for each broken invariant: its name ("I3") and a sentence. */
+typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void *arg);
+
+/**
+ * lockshm_verify - check every invariant of the segment, in use or idle
+ * @segment: handle, also a read-only one
+ * @fn:      called for each problem; may be NULL
+ * @arg:     given to @fn
+ *
+ * A check that fails while others are at work is repeated before it is believed, with short sleeps in between.
+ * Allocates.
+ *
+ * Return: number of problems (0 = sound); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg);
+
+/**
+ * lockshm_end_hold - operator: end exactly the hold of @key that has @token
+ * @segment: handle
+ * @key:     as in a request
+ * @key_len: bytes
+ * @token:   as shown by lockshm_show_lock(); also that of a cooldown, which ends then
+ *
+ * Its owner is told LOST at its next call; the next request is granted and told TOOK_OVER_EXPIRED.  That mark is
+ * like any other: it stays, also if nobody waits, until somebody acknowledges it.  Ending a cooldown leaves none.
+ * Allocates.  Does not block.
+ *
+ * Return: 0; LOCKSHM_NOT_HELD (no hold of that key has that token); LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
+ *         LOCKSHM_PERMISSION (read-only handle); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (as for an acquire).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
+
+/**
+ * lockshm_sweep - give back what dead processes left: slots, request records, half-made entries
+ * @segment: handle
+ *
+ * Never needed for correctness: opening does it, joining threads give back up to four slots, and whoever runs short
+ * does it.  Asks /proc about each owner that seems to live.  The calling thread takes an owner slot if it has none.
+ * Does not block.
+ *
+ * Return: number of owner slots freed; LOCKSHM_INVALID; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL
+ *         (owners); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_sweep(lockshm_t *segment);
+
+/** lockshm_strerror - a sentence for a code, constant, never NULL.  Thread- and async-signal-safe.  Since: 0.1 */
+const char *lockshm_strerror(int code);
+/** lockshm_code_name - "TIMEOUT" for LOCKSHM_TIMEOUT, constant, never NULL.  Thread- and async-signal-safe.
+ *  Since: 0.1 */
+const char *lockshm_code_name(int code);
+/** lockshm_version - "0.1.0", of the library in use; constant.  Thread- and async-signal-safe.  Since: 0.1 */
+const char *lockshm_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* LOCKSHM_H */

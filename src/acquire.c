@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * acquire.c - taking a lock
+ *
+ * Fast path: the key's entry from the thread's cache, a free record, one CAS on the entry's tail.  Everything else is the
+ * slow path: making the entry, joining shared holders, waiting.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "hold.h"
+#include "keeper.h"
+#include "mark.h"
+#include "queue.h"
+#include "request.h"
+#include "table-guess.h"
+#include "wait.h"
+
+#define PRECISE_BELOW_NS 1000000000 /* a shorter lease is measured with the precise clock */
+#define LOOK_CLOSER_NS 10000000
+#define SETTLE_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
+
+struct attempt {
+	struct participant *self;
+	struct lockshm *s;
+	const struct lockshm_request *request;
+	struct lockshm_error *error;
+	struct identity id;
+	struct wish wish;
+	struct shm_entry *entry;
+	uint32_t index;
+	int64_t begun;	  /* segment time, slow path only */
+	int64_t deadline; /* segment time */
+	int64_t slept_ns;
+};
+
+/* ---------------------------------------------------------------- arguments */
+
+static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
+{
+	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
+		return error_set(error, LOCKSHM_INVALID, "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER",
+				 (long long)q->ttl_ns);
+	if (q->timeout_ns < 0 || (q->timeout_ns > LOCKSHM_TIME_MAX && q->timeout_ns != LOCKSHM_FOREVER))
+		return error_set(error, LOCKSHM_INVALID, "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
+				 (long long)q->timeout_ns);
+	if (q->deadline_ns < 0)
+		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
+				 (long long)q->deadline_ns);
+	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
+	return 0;
+}
+
+static int check_key(const void *key, size_t len, struct lockshm_error *error)
+{
+	if (unlikely(!key))
+		return error_set(error, LOCKSHM_INVALID, "key is NULL");
+	if (unlikely(len == 0))
+		return error_set(error, LOCKSHM_INVALID, "key_len is 0: a key has at least one byte");
+	if (unlikely(len > LOCKSHM_KEY_MAX))
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key has %zu bytes, at most %d are allowed", len,
+				 LOCKSHM_KEY_MAX);
+	return 0;
+}
+
+static int check_request_slow(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
+{
+	if (q->size != sizeof(*q))
+		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
+				 q->size, sizeof(*q));
+	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
+		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
+	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE))
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
+	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
+		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
+	if (hold_in_use(hold_of(hold)))
+		return error_set(error, LOCKSHM_INVALID, "this hold is in use: release it first, or use another one");
+	return check_times(q, error);
+}
+
+/* The usual request in a few compares; anything else is looked at closely. */
+static inline int check_request(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
+{
+	int err = check_key(q->key, q->key_len, error);
+
+	if (unlikely(err))
+		return err;
+	if (likely(q->size == sizeof(*q)) && likely((q->mode & ~1) == LOCKSHM_SHARED) && likely(q->flags == 0) &&
+	    likely(q->tag == NULL) && likely(hold_of(hold)->magic != hold_magic(hold_of(hold))) &&
+	    likely((uint64_t)q->ttl_ns - LOCKSHM_TTL_MIN <= LOCKSHM_TIME_MAX - LOCKSHM_TTL_MIN) &&
+	    likely((uint64_t)q->timeout_ns <= LOCKSHM_TIME_MAX) && likely(q->deadline_ns == 0))
+		return 0;
+	return check_request_slow(q, hold, error);
+}
+
+/* ---------------------------------------------------------------- success */
+
+static int tell_mark(struct lockshm *s, const struct lockshm_request *q, struct hold *h)
+{
+	struct shm_entry *e = &s->entries[h->entry];
+	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
+
+	h->mark = mark_read(s, e, previous);
+	if (q->flags & LOCKSHM_ACKNOWLEDGE)
+		(void)mark_acknowledge(e, h->mark);
+	return previous->status;
+}
+
+static inline void fill_hold(struct hold *h, const struct participant *self, uint32_t index, const struct wish *wish,
+			     uint64_t key_check)
+{
+	const struct lockshm *s = self->segment;
+	const struct shm_request *r = &s->requests[index];
+
+	h->segment = self->segment;
+	h->epoch = self->epoch;
+	h->owner = self->uid;
+	h->gen = word_gen(load_relaxed(&r->word));
+	h->index = index;
+	h->entry = wish->entry;
+	h->token = s->token_base + load_relaxed(&r->ticket);
+	h->lost_to = 0;
+	h->deadline = deadline_ns(load_relaxed(&r->deadline));
+	h->mark = 0;
+	h->renewal = NULL;
+	h->moved = false;
+	h->key_check = key_check;
+	h->magic = hold_magic(h);
+}
+
+static inline int granted(struct lockshm *s, struct participant *self, const struct lockshm_request *q, struct hold *h)
+{
+	self->held++;
+	self->free_request = 0;
+	count_event(self, COUNT_ACQUIRES);
+	if (unlikely(q->report != NULL))
+		q->report->token = h->token;
+	return unlikely(mark_pending(&s->entries[h->entry])) ? tell_mark(s, q, h) : 0;
+}
+
+/* ---------------------------------------------------------------- slow path */
+
+static inline int64_t lease_clock(const struct lockshm *s, int64_t ttl_ns)
+{
+	/* The coarse clock lags by less than clock_tick(); adding that never ends a lease early. */
+	if (likely(ttl_ns >= PRECISE_BELOW_NS))
+		return clock_coarse() + s->tick + s->clock_offset;
+	return segment_now(s);
+}
+
+static int find_entry(struct attempt *a)
+{
+	uint32_t i = table_lookup(a->s, &a->id);
+	int err;
+
+	if (i == ENTRY_NONE) {
+		err = table_insert(a->self, &a->id, a->request->key, &i, a->error);
+		if (err)
+			return err;
+	}
+	table_cache(a->self, a->request->key, &a->id, i);
+	a->wish.entry = i;
+	a->entry = &a->s->entries[i];
+	return 0;
+}
+
+static int take_record(struct attempt *a)
+{
+	a->index = request_take_fast(a->self);
+	return a->index ? 0 : error_full(a->error, LOCKSHM_TABLE_REQUESTS);
+}
+
+/*
+ * The booked end of those who hold, 0 if nobody does.  WALK_AGAIN: the queue has changed.  A walk by R7, and each deadline
+ * before another look at the word: so it is that request's.
+ */
+static enum walk booked_until(const struct attempt *a, struct place at, int64_t *latest)
+{
+	struct lockshm *s = a->s;
+	uint32_t n;
+
+	*latest = 0;
+	for (n = 0; n < s->n_requests && at.index != 0; n++) {
+		const struct shm_request *r = &s->requests[at.index];
+		uint64_t d = load_acquire(&r->deadline);
+		struct place before;
+		enum walk walk;
+
+		if (load_acquire(&r->word) != at.word || !word_live(at.word))
+			return WALK_AGAIN;
+		if ((word_is(at.word, REQUEST_GRANTED) || word_is(at.word, REQUEST_COOLING)) && !(d & DEADLINE_UNSET) &&
+		    deadline_ns(d) > *latest)
+			*latest = deadline_ns(d);
+		walk = queue_predecessor(s, a->entry, &at, &before);
+		if (walk != WALK_DONE)
+			return walk;
+		at = before;
+	}
+	return at.index == 0 ? WALK_DONE : WALK_BROKEN;
+}
+
+/* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
+static int free_in_time(const struct attempt *a, struct place last)
+{
+	int64_t latest;
+
+	switch (booked_until(a, last, &latest)) {
+	case WALK_AGAIN:
+		/* Perhaps the newest has died since it was looked at. */
+		(void)queue_advance_tail(a->s, a->entry);
+		return WAIT_AGAIN;
+	case WALK_BROKEN:
+		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
+	case WALK_DONE:
+		break;
+	}
+	return latest > a->deadline ? error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait") : 0;
+}
+
+/* What a look at the tail of the queue says. */
+enum chance { CHANCE_FREE, CHANCE_JOIN, CHANCE_WAIT, CHANCE_MOVED, CHANCE_DAMAGED };
+
+static enum chance look(struct attempt *a, uint64_t *tail, struct place *last)
+{
+	struct shm_request *r;
+
+	*tail = load_acquire(&a->entry->tail);
+	if (!entry_is(a->entry, a->id.id, a->id.len))
+		return CHANCE_MOVED;
+	if (tail_index(*tail) == 0)
+		return CHANCE_FREE;
+	r = request_at(a->s, tail_index(*tail));
+	if (!r)
+		return CHANCE_DAMAGED;
+	last->index = tail_index(*tail);
+	last->word = load_acquire(&r->word);
+	if (load_acquire(&a->entry->tail) != *tail || word_is(last->word, REQUEST_CLAIM))
+		return CHANCE_MOVED;
+	if (!a->wish.exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
+		return CHANCE_JOIN;
+	return CHANCE_WAIT;
+}
+
+static bool is_try(const struct attempt *a)
+{
+	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
+}
+
+/* A try that would fail looks closer, though not each time: perhaps the newest one's thread is gone unnoticed. */
+static bool holder_gone(const struct attempt *a, struct place last)
+{
+	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
+	int64_t now = clock_coarse();
+
+	if (word_is(last.word, REQUEST_COOLING) || now - a->self->looked_ns < LOOK_CLOSER_NS)
+		return false;
+	a->self->looked_ns = now;
+	owner_look_closer(a->s, owner);
+	if (!owner_is_dead(a->s, owner))
+		return false;
+	(void)queue_advance_tail(a->s, a->entry);
+	return true;
+}
+
+/* Not free: may we wait at all?  0 = yes, WAIT_AGAIN = look again. */
+static int may_wait(const struct attempt *a, struct place last)
+{
+	if (is_try(a) && !holder_gone(a, last))
+		return error_set(a->error, LOCKSHM_BUSY, "not free");
+	if (is_try(a))
+		return WAIT_AGAIN;
+	if (segment_now(a->s) >= a->deadline)
+		return error_set(a->error, LOCKSHM_TIMEOUT, "not granted in time");
+	return a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME ? free_in_time(a, last) : 0;
+}
+
+static int wait_in_queue(struct attempt *a)
+{
+	struct wait_terms terms = {
+		.entry = a->entry,
+		.index = a->index,
+		.gen = word_gen(load_relaxed(&a->s->requests[a->index].word)),
+		.deadline = a->deadline,
+		.canceller = a->request->canceller,
+		.error = a->error,
+	};
+	int err;
+
+	err = wait_for_grant(a->self, &terms);
+	a->slept_ns += terms.slept_ns;
+	if (err == 0) {
+		count_event(a->self, COUNT_WAITS);
+		store_relaxed((uint64_t *)&a->s->requests[a->index].granted_ns, (uint64_t)segment_now(a->s));
+	}
+	if (err < 0 && err != LOCKSHM_DEADLOCK && err != LOCKSHM_BAD_SEGMENT)
+		error_set(a->error, err, "%s", lockshm_strerror(err));
+	return err;
+}
+
+/* One try.  0 = granted, WAIT_AGAIN = look again, negative = over. */
+static int try_once(struct attempt *a, bool *advanced)
+{
+	struct place last;
+	uint64_t tail;
+	enum chance chance;
+	int err = find_entry(a);
+
+	if (!err)
+		err = take_record(a);
+	if (err)
+		return err;
+	chance = look(a, &tail, &last);
+	if (chance == CHANCE_DAMAGED)
+		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
+	if (chance == CHANCE_MOVED)
+		return WAIT_AGAIN;
+	if (tail_ticket(tail) >= TICKET_MAX - 1)
+		return error_full(a->error, LOCKSHM_TABLE_TICKETS);
+	if (chance == CHANCE_WAIT && !*advanced) {
+		/* Once: clear away the dead and the overdue, perhaps it is free then. */
+		*advanced = true;
+		if (is_try(a) || word_dead(last.word) || word_prev(last.word) == 0)
+			return queue_advance_tail(a->s, a->entry) == WALK_BROKEN ?
+				       error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged") :
+				       WAIT_AGAIN;
+	}
+	if (chance == CHANCE_WAIT) {
+		err = may_wait(a, last);
+		if (err)
+			return err;
+	}
+	if (chance == CHANCE_JOIN && (!queue_judge(a->s, last.index, &last.word) || word_dead(last.word))) {
+		/* Joining the dead would hide its death. */
+		(void)queue_advance_tail(a->s, a->entry);
+		return WAIT_AGAIN;
+	}
+	a->wish.now = lease_clock(a->s, a->request->ttl_ns);
+	queue_fill_owned(&a->s->requests[a->index], &a->wish);
+	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->wish, chance != CHANCE_WAIT)) {
+		request_drop(a->self, a->index);
+		return WAIT_AGAIN;
+	}
+	if (chance == CHANCE_WAIT)
+		return wait_in_queue(a);
+	if (chance == CHANCE_JOIN)
+		queue_hint(a->s, tail_index(tail), a->index, word_gen(load_relaxed(&a->s->requests[a->index].word)));
+	return 0;
+}
+
+static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm *s, int64_t now)
+{
+	if (q->deadline_ns > INT64_MAX / 2)
+		return INT64_MAX;
+	if (q->deadline_ns)
+		return q->deadline_ns + s->clock_offset;
+	return q->timeout_ns == LOCKSHM_FOREVER ? INT64_MAX : now + q->timeout_ns;
+}
+
+/* Look, and wait, until it is decided. */
+static int settle(struct attempt *a)
+{
+	bool advanced = false;
+	uint32_t n;
+	int err = WAIT_AGAIN;
+
+	for (n = 0; err == WAIT_AGAIN && n < SETTLE_MAX; n++)
+		err = segment_retired(a->s) ?
+			      error_set(a->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again") :
+			      try_once(a, &advanced);
+	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock never settles: damaged?") : err;
+}
+
+static __attribute__((noinline)) int acquire_slow(struct lockshm *s, struct participant *self,
+						  const struct lockshm_request *q, struct lockshm_error *error, struct hold *h)
+{
+	struct attempt a = { .self = self, .s = s, .request = q, .error = error };
+	int err;
+
+	a.wish.owner = self->ref;
+	a.wish.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
+	a.wish.ttl_ns = q->ttl_ns;
+	a.wish.tag = q->tag;
+	a.begun = segment_now(s);
+	a.deadline = deadline_of(q, s, a.begun);
+	hash_key(&a.id, s->hash_secret, q->key, q->key_len);
+	err = settle(&a);
+	if (q->report) {
+		q->report->waited_ns = segment_now(s) - a.begun;
+		q->report->slept_ns = a.slept_ns;
+	}
+	if (err == LOCKSHM_TIMEOUT || err == LOCKSHM_BUSY || err == LOCKSHM_CANCELLED)
+		count_event(self, COUNT_TIMEOUTS);
+	if (err == 0)
+		fill_hold(h, self, a.index, &a.wish, a.id.id[0]);
+	return err;
+}
+
+/* ---------------------------------------------------------------- fast path */
+
+/*
+ * One CAS, if the key is known and nobody has it.  False = anything else.
+ * Without struct attempt, so that all of it stays in registers.
+ */
+static inline bool acquire_fast(struct lockshm *s, struct participant *self, const struct lockshm_request *q,
+				struct hold *h)
+{
+	struct identity id;
+	struct wish wish;
+	struct shm_entry *e;
+	uint64_t tail;
+	uint32_t index, i = likely(q->key_len <= KEY_CACHE_BYTES) ? table_guess(self, q->key, q->key_len, &id) : ENTRY_NONE;
+
+	if (unlikely(i == ENTRY_NONE) || unlikely(segment_retired(s)))
+		return false;
+	e = &s->entries[i];
+	tail = load_acquire(&e->tail);
+	/* The identity after the tail: the CAS on that tail then validates the guess. */
+	if (unlikely(tail_index(tail) != 0) || unlikely(!entry_is(e, id.id, id.len)) ||
+	    unlikely(tail_ticket(tail) >= TICKET_MAX - 1))
+		return false;
+	index = request_take_fast(self);
+	if (unlikely(!index))
+		return false;
+	wish = (struct wish){ .owner = self->ref, .entry = i, .exclusive = q->mode == LOCKSHM_EXCLUSIVE,
+			      .ttl_ns = q->ttl_ns, .now = lease_clock(s, q->ttl_ns), .tag = q->tag };
+	queue_fill_owned(&s->requests[index], &wish);
+	if (unlikely(!queue_append_owned(s, e, tail, index, &wish, true))) {
+		request_drop(self, index);
+		return false;
+	}
+	fill_hold(h, self, index, &wish, id.id[0]);
+	return true;
+}
+
+/* This thread's first acquire: also the time to see whether the file still has a name. */
+static int join(struct lockshm *s, struct participant **out, struct lockshm_error *error)
+{
+	if (segment_is_gone(s))
+		return error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again");
+	return participant_get(s, out, error);
+}
+
+static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
+			   struct lockshm_error *error)
+{
+	struct hold *h = hold_of(hold);
+	struct participant *self;
+	int err;
+
+	self = participant_find(s);
+	if (unlikely(!self)) {
+		err = join(s, &self, error);
+		if (err)
+			return err;
+	}
+	if (unlikely(!acquire_fast(s, self, q, h))) {
+		err = acquire_slow(s, self, q, error, h);
+		if (err)
+			return err;
+	}
+	return granted(s, self, q, h);
+}
+
+/* The keeper and its note first: once the lock is held nothing may fail. */
+static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
+			   struct lockshm_error *error)
+{
+	struct hold *h = hold_of(hold);
+	struct renewal *r = malloc(sizeof(*r));
+	int err = r ? keeper_start(s, error) : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
+
+	if (!err)
+		err = acquire_checked(s, q, hold, error);
+	if (err < 0) {
+		free(r);
+		return err;
+	}
+	r->index = h->index;
+	r->gen = h->gen;
+	r->ttl_ns = q->ttl_ns;
+	r->deadline = h->deadline;
+	h->renewal = r;
+	keeper_add(s, r);
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	struct lockshm_error *error;
+	int err;
+
+	if (unlikely(!segment_valid(segment)) || unlikely(!request) || unlikely(!hold))
+		return LOCKSHM_INVALID;
+	error = NULL;
+	if (unlikely(request->size == sizeof(*request) && request->report)) {
+		memset(request->report, 0, sizeof(*request->report));
+		error = &request->report->error;
+	}
+	err = check_request(request, hold, error);
+	if (unlikely(err))
+		return err;
+	if (unlikely(segment->read_only))
+		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
+	if (unlikely(request->flags & LOCKSHM_AUTO_RENEW))
+		return acquire_renewed(segment, request, hold, error);
+	return acquire_checked(segment, request, hold, error);
+}

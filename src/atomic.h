@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * atomic.h - the only way to touch a word that somebody else may touch
+ *
+ * The order is part of every name, also where it is relaxed.  Shared words are plain fixed-width integers in the
+ * layout structs, so that the segment's bytes do not depend on what a compiler makes of _Atomic.
+ *
+ *   load_acquire   what was written before the store I see is visible to me
+ *   store_release  what I wrote before is visible to whoever sees the store
+ *   cas            sequentially consistent on success; on failure *expected holds what is there, acquired
+ *   fence_full     orders my earlier stores before my later loads: one side of a Dekker pair
+ *   fence_after_rmw  the same, directly after a successful cas or add: free on x86, where a locked instruction is a
+ *                    full fence; a real fence on arm64, where a later load may pass the store half of a swap that is
+ *                    made of LDAXR and STLXR
+ *   fence_acquire  orders my earlier loads before whatever comes later
+ *   fence_release  orders whatever came earlier before my later stores
+ */
+#ifndef LOCKSHM_ATOMIC_H
+#define LOCKSHM_ATOMIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/arch.h>
+
+static inline uint64_t load_acquire(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t load_relaxed(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t load_acquire32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t load_relaxed32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static inline void store_release(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+static inline void store_relaxed(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+static inline void store_release32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+static inline void store_relaxed32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+static inline bool cas(uint64_t *p, uint64_t *expected, uint64_t desired)
+{
+	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
+}
+
+/* The same for callers that look again from scratch when they lose. */
+static inline bool cas_from(uint64_t *p, uint64_t expected, uint64_t desired)
+{
+	return cas(p, &expected, desired);
+}
+
+static inline uint64_t fetch_add_relaxed(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t fetch_or32(uint32_t *p, uint32_t bits)
+{
+	return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);
+}
+
+static inline void fence_full(void)
+{
+	/* One primitive for every Dekker pair; each use names its partner. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void fence_after_rmw(void)
+{
+#if defined(__x86_64__)
+	/* A locked instruction already was the full fence; keep only the compiler from moving loads up. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+	/* The store half may still be pending (STLXR; not CASAL): a real fence, see the table above. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+static inline void fence_acquire(void)
+{
+	/* Orders earlier loads before later ones: the second half of every "read, then look again". */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+static inline void fence_release(void)
+{
+	/* Orders what was before, stores too, before later stores: the end of a record's last use before its next one. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void cpu_relax(void)
+{
+	caa_cpu_relax();
+}
+
+#endif

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-conn.c - sockets, deadlines, and the order of replies; see bridge-conn.h
+ *
+ * The connection layer of hiredis is not used: its time-outs are per system call and start anew after a signal, it knows
+ * nothing of fork, and its descriptors survive exec.
+ */
+#define _GNU_SOURCE
+#include "bridge-conn.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "bridge-clock.h"
+#include "bridge-greet.h"
+
+#define ADDRESSES_MAX 8
+/* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
+#define USER_TIMEOUT_MS 30000
+#define READ_BYTES 16384
+
+enum state { CLOSED, CONNECTING, GREETING, READY };
+
+struct address {
+	struct sockaddr_storage at;
+	socklen_t len;
+};
+
+struct bridge_conn {
+	struct bridge_server server;
+	struct bridge_conn_options options;
+	struct address addresses[ADDRESSES_MAX];
+	size_t n_addresses, address; /* number, the one being tried */
+
+	enum state state;
+	int fd;
+	pid_t pid; /* whose socket it is */
+	bool eof; /* the server has closed; replies before that may still be taken */
+	uint64_t generation;
+	int64_t open_deadline; /* of connect and greeting together */
+	int64_t address_deadline; /* of the connect to this address */
+	int64_t greet_began;
+
+	struct bridge_wire *wire;
+	struct bridge_greet greet;
+	/* Deadlines of the commands whose replies are awaited, oldest first: due[due_at] up to due[due_end - 1]. */
+	int64_t *due;
+	size_t due_at, due_end, due_size;
+	uint64_t sent, taken;
+
+	struct bridge_error error;
+};
+
+/* ---------------------------------------------------------------- addresses */
+
+static int resolve_unix(struct bridge_conn *c)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	memcpy(un.sun_path, c->server.path, sizeof(c->server.path));
+	memcpy(&c->addresses[0].at, &un, sizeof(un));
+	c->addresses[0].len = sizeof(un);
+	c->n_addresses = 1;
+	return 0;
+}
+
+int bridge_conn_resolve(struct bridge_conn *c, struct bridge_error *error)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	struct addrinfo *list, *one;
+	size_t n = 0;
+	int code;
+
+	if (c->server.path[0])
+		return resolve_unix(c);
+	code = getaddrinfo(c->server.host, c->server.port, &hints, &list);
+	if (code)
+		return bridge_fail(error, BRIDGE_UNREACHABLE, "%s: no address: %s", c->server.label,
+				   code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+	for (one = list; one && n < ADDRESSES_MAX; one = one->ai_next, n++) {
+		memcpy(&c->addresses[n].at, one->ai_addr, one->ai_addrlen);
+		c->addresses[n].len = one->ai_addrlen;
+	}
+	freeaddrinfo(list);
+	c->n_addresses = n;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- closing */
+
+static void shut(struct bridge_conn *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->state = CLOSED;
+	c->eof = false;
+	c->due_at = c->due_end = 0;
+	bridge_wire_free(c->wire);
+	c->wire = NULL;
+}
+
+static int drop(struct bridge_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int drop(struct bridge_conn *c, int code, const char *format, ...)
+{
+	char why[240];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	shut(c);
+	return bridge_fail(&c->error, code, "%.60s: %s", c->server.label, why);
+}
+
+/* A socket that a fork brought along is the parent's. */
+static bool inherited(struct bridge_conn *c)
+{
+	if (c->state == CLOSED || c->pid == getpid())
+		return false;
+	drop(c, BRIDGE_FORKED, "the connection was opened before a fork");
+	return true;
+}
+
+static size_t awaited(const struct bridge_conn *c)
+{
+	return c->due_end - c->due_at;
+}
+
+/* The connection is of no use any more: was anything under way? */
+static int lost(struct bridge_conn *c, const char *why)
+{
+	if (c->state < READY)
+		return drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s", why);
+	return drop(c, awaited(c) ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE, "connection lost: %s", why);
+}
+
+/* ---------------------------------------------------------------- connecting */
+
+static void set_options(int fd, int family)
+{
+	int one = 1, user_timeout = USER_TIMEOUT_MS;
+
+	if (family == AF_UNIX)
+		return;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
+}
+
+static int begin_greeting(struct bridge_conn *c)
+{
+	int code = bridge_greet_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
+
+	if (code) {
+		shut(c);
+		return code;
+	}
+	c->state = GREETING;
+	c->greet_began = bridge_now();
+	return 0;
+}
+
+/* Begins to connect to the next address that takes it; each gets an equal part of the time left. */
+static int try_addresses(struct bridge_conn *c, int sys_errno)
+{
+	for (; c->address < c->n_addresses; c->address++) {
+		const struct address *a = &c->addresses[c->address];
+		int64_t now = bridge_now();
+
+		if (c->fd >= 0)
+			close(c->fd);
+		c->fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (c->fd < 0) {
+			int code = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? BRIDGE_NO_MEMORY
+											 : BRIDGE_UNREACHABLE;
+
+			return drop(c, code, "socket: %s", strerror(errno));
+		}
+		set_options(c->fd, a->at.ss_family);
+		c->address_deadline = now + (c->open_deadline - now) / (int64_t)(c->n_addresses - c->address);
+		if (connect(c->fd, (const struct sockaddr *)(const void *)&a->at, a->len) == 0)
+			return begin_greeting(c);
+		if (errno == EINPROGRESS || errno == EINTR)
+			return 0;
+		sys_errno = errno;
+	}
+	return lost(c, strerror(sys_errno));
+}
+
+static int connected(struct bridge_conn *c)
+{
+	socklen_t len = sizeof(int);
+	int sys_errno = 0;
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) == 0) {
+		if (bridge_now() < c->address_deadline)
+			return 0;
+		sys_errno = ETIMEDOUT;
+	} else if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &sys_errno, &len) != 0) {
+		sys_errno = errno;
+	}
+	if (sys_errno == 0)
+		return begin_greeting(c);
+	c->address++;
+	return try_addresses(c, sys_errno);
+}
+
+int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
+{
+	(void)inherited(c);
+	if (c->state != CLOSED)
+		return 0;
+	c->error.code = 0;
+	c->error.text[0] = '\0';
+	c->wire = bridge_wire_new();
+	if (!c->wire)
+		return drop(c, BRIDGE_NO_MEMORY, "out of memory");
+	c->pid = getpid();
+	c->sent = c->taken = 0;
+	c->generation++;
+	c->open_deadline = deadline;
+	c->address = 0;
+	c->state = CONNECTING;
+	return try_addresses(c, ENOENT);
+}
+
+/* ---------------------------------------------------------------- reading and writing */
+
+static int write_out(struct bridge_conn *c)
+{
+	size_t len;
+	const char *bytes = bridge_wire_out(c->wire, &len);
+
+	while (len) {
+		ssize_t n = send(c->fd, bytes, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		/* What the server said before it closed is still to be read. */
+		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return 0;
+		if (n < 0)
+			return lost(c, strerror(errno));
+		bridge_wire_sent(c->wire, (size_t)n);
+		bytes = bridge_wire_out(c->wire, &len);
+	}
+	return 0;
+}
+
+static int read_in(struct bridge_conn *c)
+{
+	char bytes[READ_BYTES];
+	ssize_t n;
+
+	for (;;) {
+		n = recv(c->fd, bytes, sizeof(bytes), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0)
+			return lost(c, strerror(errno));
+		if (n == 0) {
+			c->eof = true;
+			return 0;
+		}
+		if (!bridge_wire_feed(c->wire, bytes, (size_t)n))
+			return drop(c, BRIDGE_PROTOCOL, "no Redis server, or an answer of more than %u MiB",
+				    BRIDGE_REPLY_MAX >> 20);
+		if ((size_t)n < sizeof(bytes))
+			return 0;
+	}
+}
+
+/* Replies of the greeting; the connection is ready after the last. */
+static int hear_greeting(struct bridge_conn *c)
+{
+	struct bridge_error error = { 0 };
+	struct bridge_reply *reply;
+	int code;
+
+	while (c->state == GREETING) {
+		if (!bridge_wire_get(c->wire, &reply))
+			return drop(c, BRIDGE_PROTOCOL, "the answer is not that of a Redis server");
+		if (!reply)
+			return 0;
+		code = bridge_greet_reply(&c->greet, reply, &c->options, &error);
+		bridge_reply_free(reply);
+		if (code < 0)
+			return drop(c, code, "%s", error.text);
+		if (code == BRIDGE_AGAIN)
+			continue;
+		c->state = READY;
+		c->greet.info.round_trip_ns = bridge_now() - c->greet_began;
+	}
+	return 0;
+}
+
+static int expire(struct bridge_conn *c, int64_t now)
+{
+	if (c->state == CLOSED || now < bridge_conn_due(c))
+		return 0;
+	if (c->state == CONNECTING && now < c->open_deadline)
+		return 0;
+	if (c->state < READY)
+		return lost(c, c->state == CONNECTING ? "no answer in time"
+						      : "connected, but no answer to the greeting in time");
+	return drop(c, BRIDGE_UNKNOWN, "no answer in time");
+}
+
+int bridge_conn_pump(struct bridge_conn *c)
+{
+	int code = 0;
+
+	if (inherited(c) || c->state == CLOSED)
+		return c->error.code;
+	if (c->state == CONNECTING)
+		code = connected(c);
+	if (!code && c->state > CONNECTING && !c->eof) {
+		code = write_out(c);
+		if (!code)
+			code = read_in(c);
+	}
+	if (!code)
+		code = hear_greeting(c);
+	if (!code && c->eof && (c->state < READY || !awaited(c)))
+		code = lost(c, "closed by the server");
+	return code ? code : expire(c, bridge_now());
+}
+
+/* ---------------------------------------------------------------- commands and replies */
+
+/* Room for one deadline more. */
+static bool due_room(struct bridge_conn *c)
+{
+	size_t n = awaited(c), size = c->due_size ? c->due_size * 2 : 16;
+	int64_t *due = c->due;
+
+	if (c->due_end < c->due_size)
+		return true;
+	if (n > c->due_size / 2 || !due) {
+		due = malloc(size * sizeof(*due));
+		if (!due)
+			return false;
+	} else {
+		size = c->due_size;
+	}
+	if (n)
+		memmove(due, c->due + c->due_at, n * sizeof(*due));
+	if (due != c->due)
+		free(c->due);
+	c->due = due;
+	c->due_size = size;
+	c->due_at = 0;
+	c->due_end = n;
+	return true;
+}
+
+int bridge_conn_send(struct bridge_conn *c, int64_t deadline, int argc, const char *const *argv, const size_t *lens)
+{
+	if (inherited(c))
+		return c->error.code;
+	if (c->state != READY || c->eof)
+		return bridge_fail(&c->error, BRIDGE_UNREACHABLE, "%s: not connected", c->server.label);
+	if (!due_room(c))
+		return drop(c, BRIDGE_NO_MEMORY, "out of memory");
+	/* Half a command may not stay in the buffer. */
+	if (!bridge_wire_put(c->wire, argc, argv, lens))
+		return drop(c, BRIDGE_NO_MEMORY, "out of memory");
+	c->sent++;
+	if (!c->options.subscriber)
+		c->due[c->due_end++] = deadline;
+	return 0;
+}
+
+struct bridge_reply *bridge_conn_take(struct bridge_conn *c)
+{
+	struct bridge_reply *reply;
+
+	if (inherited(c) || c->state != READY)
+		return NULL;
+	if (!bridge_wire_get(c->wire, &reply)) {
+		drop(c, BRIDGE_PROTOCOL, "the answer is not the Redis protocol");
+		return NULL;
+	}
+	if (!reply) {
+		if (c->eof)
+			lost(c, "closed by the server");
+		return NULL;
+	}
+	if (c->options.subscriber)
+		return reply;
+	if (!awaited(c)) {
+		bridge_reply_free(reply);
+		drop(c, BRIDGE_PROTOCOL, "an answer to nothing");
+		return NULL;
+	}
+	c->taken++;
+	c->due_at++;
+	if (c->due_at == c->due_end)
+		c->due_at = c->due_end = 0;
+	return reply;
+}
+
+int bridge_conn_note(struct bridge_conn *c, int code, const char *format, ...)
+{
+	char text[240];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return bridge_fail(&c->error, code, "%.60s: %s", c->server.label, text);
+}
+
+int bridge_conn_judge(struct bridge_conn *c, const struct bridge_reply *reply)
+{
+	size_t len;
+	const char *text = bridge_reply_error(reply, &len);
+
+	if (!text)
+		return 0;
+	return bridge_fail(&c->error, bridge_error_class(text, len), "%.60s: %.*s", c->server.label,
+			   (int)(len < 200 ? len : 200), text);
+}
+
+int bridge_conn_wait_ready(struct bridge_conn *c, int64_t deadline)
+{
+	int code = bridge_conn_open(c, deadline);
+
+	while (!code && !bridge_conn_ready(c)) {
+		bridge_conns_poll(&c, 1, deadline);
+		code = bridge_conn_closed(c) ? c->error.code : 0;
+	}
+	return code;
+}
+
+int bridge_conn_call(struct bridge_conn *c, int64_t deadline, struct bridge_reply **reply, int argc,
+		     const char *const *argv, const size_t *lens)
+{
+	int code = bridge_conn_wait_ready(c, deadline);
+
+	*reply = NULL;
+	if (!code)
+		code = bridge_conn_send(c, deadline, argc, argv, lens);
+	if (!code)
+		code = bridge_conn_pump(c);
+	while (!code && !(*reply = bridge_conn_take(c))) {
+		if (!bridge_conn_closed(c))
+			bridge_conns_poll(&c, 1, deadline);
+		if (bridge_conn_closed(c))
+			code = c->error.code;
+	}
+	if (!code)
+		code = bridge_conn_judge(c, *reply);
+	if (code) {
+		bridge_reply_free(*reply);
+		*reply = NULL;
+	}
+	return code;
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+int bridge_conn_fd(const struct bridge_conn *c)
+{
+	return c->fd;
+}
+
+short bridge_conn_events(const struct bridge_conn *c)
+{
+	size_t len = 0;
+
+	if (c->state == CLOSED)
+		return 0;
+	if (c->state == CONNECTING)
+		return POLLOUT;
+	bridge_wire_out(c->wire, &len);
+	return (short)(POLLIN | (len ? POLLOUT : 0));
+}
+
+int64_t bridge_conn_due(const struct bridge_conn *c)
+{
+	int64_t due = INT64_MAX;
+	size_t i;
+
+	if (c->state == CONNECTING)
+		return c->address_deadline;
+	if (c->state == GREETING)
+		return c->open_deadline;
+	for (i = c->due_at; i < c->due_end; i++)
+		if (c->due[i] < due)
+			due = c->due[i];
+	return due;
+}
+
+/* Waits for the descriptors, not past @until; rounds up, because a deadline must be over when it is looked at. */
+static void wait_for(struct pollfd *fds, size_t n, int64_t until)
+{
+	int64_t left = until - bridge_now();
+	struct timespec ts;
+
+	if (left < 0)
+		left = 0;
+	ts.tv_sec = left / 1000000000;
+	ts.tv_nsec = left % 1000000000;
+	(void)ppoll(fds, n, until == INT64_MAX ? NULL : &ts, NULL);
+}
+
+void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until)
+{
+	struct pollfd fds[2 * BRIDGE_SERVERS_MAX];
+	size_t i;
+
+	if (n > sizeof(fds) / sizeof(fds[0]))
+		n = sizeof(fds) / sizeof(fds[0]);
+	for (i = 0; i < n; i++) {
+		struct bridge_conn *c = conns[i];
+
+		fds[i].fd = c && !inherited(c) && !c->eof ? c->fd : -1;
+		fds[i].events = c ? bridge_conn_events(c) : 0;
+		if (c && c->state != CLOSED && bridge_conn_due(c) < until)
+			until = bridge_conn_due(c);
+	}
+	wait_for(fds, n, until);
+	for (i = 0; i < n; i++)
+		if (conns[i] && conns[i]->state != CLOSED)
+			(void)bridge_conn_pump(conns[i]);
+}
+
+/* ---------------------------------------------------------------- making, asking */
+
+int bridge_conn_new(struct bridge_conn **out, const struct bridge_server *server,
+		    const struct bridge_conn_options *options, struct bridge_error *error)
+{
+	struct bridge_conn *c = calloc(1, sizeof(*c));
+	int code;
+
+	*out = NULL;
+	if (!c)
+		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+	c->fd = -1;
+	c->server = *server;
+	if (options)
+		c->options = *options;
+	code = bridge_conn_resolve(c, error);
+	if (code)
+		bridge_conn_free(c);
+	else
+		*out = c;
+	return code;
+}
+
+void bridge_conn_close(struct bridge_conn *c)
+{
+	shut(c);
+}
+
+void bridge_conn_free(struct bridge_conn *c)
+{
+	if (!c)
+		return;
+	shut(c);
+	free(c->due);
+	explicit_bzero(&c->server, sizeof(c->server));
+	free(c);
+}
+
+bool bridge_conn_ready(const struct bridge_conn *c)
+{
+	return c->state == READY && c->pid == getpid();
+}
+
+bool bridge_conn_closed(const struct bridge_conn *c)
+{
+	return c->state == CLOSED;
+}
+
+const struct bridge_error *bridge_conn_error(const struct bridge_conn *c)
+{
+	return &c->error;
+}
+
+const struct bridge_server_info *bridge_conn_info(const struct bridge_conn *c)
+{
+	return &c->greet.info;
+}
+
+const char *bridge_conn_label(const struct bridge_conn *c)
+{
+	return c->server.label;
+}
+
+const char *bridge_conn_script(const struct bridge_conn *c, size_t i)
+{
+	return i < BRIDGE_SCRIPTS_MAX && c->greet.sha[i][0] ? c->greet.sha[i] : NULL;
+}
+
+uint64_t bridge_conn_generation(const struct bridge_conn *c)
+{
+	return c->generation;
+}
+
+uint64_t bridge_conn_sent(const struct bridge_conn *c)
+{
+	return c->sent;
+}
+
+uint64_t bridge_conn_taken(const struct bridge_conn *c)
+{
+	return c->taken;
+}

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: MIT
+-- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue
+
+local TTL, STRIDE, WAITER_TTL, FLAGS = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local ME = 'X:' .. HOST
+
+if not_a_lock() then
+	return mismatch('not-a-lock')
+end
+local first = prune()
+if first == ME or string.find(FLAGS, 'b') then
+	first = nil
+end
+-- Our own token is there if the reply to an earlier attempt was lost.
+if value == TOKEN or (type == 'none' and not first) then
+	local base = reserve(STRIDE, TOKEN, TTL)
+	unqueue(ME)
+	drop_intent()
+	redis.call('SET', LOCK, TOKEN, 'PX', TTL)
+	return answer('granted', nil, 'host', TOKEN, nil, base)
+end
+if type == 'set' then
+	-- Who is in the way are the readers, whoever is first.
+	first = nil
+end
+local kind, holder, left = obstacle(first)
+if string.find(FLAGS, 't') then
+	return answer('busy', ME, kind, holder, left)
+end
+if queue(ME, WAITER_TTL) or kind == 'turn' then
+	demand(kind, holder)
+end
+-- Written again at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else.
+if kind == 'readers' and head() == ME and not marked() then
+	redis.call('SET', INTENT, HOST, 'PX', WAITER_TTL)
+end
+return answer('queued', ME, kind, holder, left)

@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: MIT
+-- common.lua - the beginning of every script: names, the time, what is there, and how it may be changed
+--
+-- KEYS: the lock, the mark of a waiting writer, queue (member -> ticket), deadlines of the queue's members, deadlines of
+-- readers, hash with the fence.  ARGV: host id, token, then what the script itself says.
+--
+-- The lock is a string (writer: its token), a set (readers: their tokens) or absent.  Members of the queue are "X:" or
+-- "S:" and the host id.  All times are the server's.
+--
+-- What is read here fails if another kind of data has one of our names.  It is read before anything is written, because
+-- a script that fails half way is not undone.  For the same reason the lock itself is written last, and what follows uses
+-- only commands that were used before: whoever lacks the right to one of them does not hold the lock.
+
+local LOCK, INTENT, QUEUE, ALIVE, READERS, FENCE = unpack(KEYS)
+local HOST, TOKEN = ARGV[1], ARGV[2]
+local DAY, MINUTE = 86400000, 60000
+local DELAY = 'lockshm:delay:'
+
+local time = redis.call('TIME')
+local MS = time[1] * 1000 + math.floor(time[2] / 1000)
+local US = time[1] * 1000000 + time[2]
+
+local type = redis.call('TYPE', LOCK).ok
+local LEFT = redis.call('PTTL', LOCK)
+local value = type == 'string' and redis.call('GET', LOCK)
+local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
+local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
+local waiting = redis.call('ZCARD', QUEUE)
+local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl')
+-- Whoever marks with another kind of data marks, too.
+local mark = redis.pcall('GET', INTENT)
+if mark and mark.err and not string.find(mark.err, 'WRONGTYPE') then
+	return mark
+end
+
+local function head()
+	return redis.call('ZRANGE', QUEUE, 0, 0)[1]
+end
+
+-- Removes waiters and readers whose deadline is over.  A waiter without deadline comes from an evicted key.
+local function prune()
+	for _, member in ipairs(dead_waiters) do
+		redis.call('ZREM', QUEUE, member)
+		redis.call('ZREM', ALIVE, member)
+	end
+	for _, id in ipairs(dead_readers) do
+		if type == 'set' then
+			redis.call('SREM', LOCK, id)
+		end
+		redis.call('ZREM', READERS, id)
+	end
+	if type == 'set' and redis.call('EXISTS', LOCK) == 0 then
+		type = 'none'
+	end
+	local first = nil
+	if waiting > 0 then
+		first = head()
+	end
+	while first and not redis.call('ZSCORE', ALIVE, first) do
+		redis.call('ZREM', QUEUE, first)
+		first = head()
+	end
+	return first
+end
+
+-- Only a hint to look again: a server that does not permit it, or loses it, costs time and nothing else.
+local function wake(host)
+	if host ~= HOST then
+		redis.pcall('PUBLISH', 'lockshm:' .. host, LOCK)
+	end
+end
+
+local function wake_head()
+	local first = head()
+	if first then
+		wake(string.sub(first, 3))
+	end
+end
+
+-- Never lowers; for our own keys, which never stay for ever.
+local function keep(key, ttl)
+	if redis.call('PTTL', key) < ttl then
+		redis.call('PEXPIRE', key, ttl)
+	end
+end
+
+-- The same for the lock when it is a set: foreign readers may have put it there without an end.
+local function keep_set(ttl)
+	if type ~= 'set' or (LEFT >= 0 and LEFT < ttl) then
+		redis.call('PEXPIRE', LOCK, ttl)
+	end
+end
+
+-- Takes @stride numbers: more than all before, and not below the clock, which survives the loss of the hash.  With
+-- @token and @ttl also a record, as below.
+local function reserve(stride, token, ttl)
+	local base = math.max(tonumber(fence[1] or 0) or 0, MS * 1024)
+	if token then
+		redis.call('HSET', FENCE, 'end', base + stride, 'token', token, 'ttl', ttl)
+	else
+		redis.call('HSET', FENCE, 'end', base + stride)
+	end
+	redis.call('PEXPIRE', FENCE, DAY)
+	return base
+end
+
+-- Who holds it as a string, and with which TTL: the lock never lasts longer than that.
+local function record(token, ttl)
+	redis.call('HSET', FENCE, 'token', token, 'ttl', ttl)
+	redis.call('PEXPIRE', FENCE, DAY)
+end
+
+-- Leaves the queue; true if it was in it.
+local function unqueue(member)
+	if waiting == 0 then
+		return false
+	end
+	redis.call('ZREM', ALIVE, member)
+	return redis.call('ZREM', QUEUE, member) == 1
+end
+
+local function drop_intent()
+	if mark == HOST then
+		redis.call('DEL', INTENT)
+		mark = false
+	end
+end
+
+local function marked()
+	return mark and mark ~= HOST
+end
+
+-- Who holds a string, and how long still.  The server's clock may have been set back: a lock of ours that would last
+-- longer than its TTL is cut down to it.  Those of others are not touched.
+local function look_at_string()
+	local left = LEFT
+	local ttl = fence[2] == value and tonumber(fence[3] or '')
+	if ttl and (left < 0 or left > ttl) then
+		redis.call('PEXPIRE', LOCK, ttl)
+		left = ttl
+	end
+	if string.sub(value, 1, #DELAY) == DELAY then
+		return 'delay', value, left
+	end
+	return fence[2] == value and 'host' or 'foreign', value, left
+end
+
+-- Why @me cannot have it: kind, holder, ms until that may change.  @first is who comes before, if that is the reason.
+local function obstacle(first)
+	if type == 'string' then
+		return look_at_string()
+	end
+	if first then
+		return 'turn', string.sub(first, 3), math.max(0, (tonumber(redis.call('ZSCORE', ALIVE, first)) or MS) - MS)
+	end
+	return 'readers', '', LEFT
+end
+
+-- Takes a ticket once and says at each call that it still waits.
+local function queue(member, waiter_ttl)
+	local new = not redis.call('ZSCORE', QUEUE, member)
+	if new then
+		local last = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
+		redis.call('ZADD', QUEUE, math.max((tonumber(last[2] or 0) or 0) + 1, US), member)
+	end
+	redis.call('ZADD', ALIVE, MS + waiter_ttl, member)
+	keep(QUEUE, math.max(MINUTE, waiter_ttl))
+	keep(ALIVE, math.max(MINUTE, waiter_ttl))
+	return new
+end
+
+-- Tells whoever stands in the way.
+local function demand(kind, holder)
+	if kind == 'host' or kind == 'turn' then
+		wake(string.sub(holder, 1, 16))
+	elseif kind == 'readers' then
+		for _, id in ipairs(redis.call('ZRANGE', READERS, 0, 99)) do
+			wake(string.sub(id, 1, 16))
+		end
+	end
+end
+
+-- The reply of every script but inspect.  It ends with reads of the lock and of the queue, which arms the tracking of
+-- both for this connection.
+local function answer(status, member, kind, holder, left, base)
+	local rank = member and redis.call('ZRANK', QUEUE, member)
+	local now = redis.call('PTTL', LOCK)
+	return { status, MS, redis.call('ZCARD', QUEUE), rank and rank + 1 or 0, left or now, kind or 'none', holder or '',
+		base or 0, marked() and 1 or 0 }
+end
+
+-- What is there instead of ours.
+local function mismatch(status)
+	if type == 'none' then
+		return answer(status == 'lost' and 'absent' or status, nil, 'none')
+	elseif type == 'string' then
+		return answer(status, nil, fence[2] == value and 'host' or 'foreign', value)
+	elseif type == 'set' then
+		return answer(status, nil, 'readers')
+	end
+	return answer('not-a-lock', nil, 'other', type)
+end
+
+local function not_a_lock()
+	return type ~= 'none' and type ~= 'string' and type ~= 'set'
+end

@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: MIT
+-- fence.lua - ARGV: host, token, number.  Whoever takes the lock at this server from now on gets numbers from there on;
+-- for a quorum, whose majorities may share only one server.
+
+local number = tonumber(ARGV[3])
+
+if (tonumber(fence[1] or 0) or 0) < number then
+	redis.call('HSET', FENCE, 'end', number)
+	redis.call('PEXPIRE', FENCE, DAY)
+end
+return answer('ok')

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: MIT
+-- release.lua - ARGV: host, token, ms for which the lock stays closed after a writer (0 = not at all)
+
+local AFTER = tonumber(ARGV[3])
+
+local function release()
+	if value == TOKEN then
+		if AFTER > 0 then
+			record(DELAY .. TOKEN, AFTER)
+			redis.call('SET', LOCK, DELAY .. TOKEN, 'PX', AFTER)
+		else
+			redis.call('DEL', LOCK)
+			type = 'none'
+		end
+		return 'ok'
+	end
+	-- The reply to the release was lost, and it comes again.
+	if value == DELAY .. TOKEN then
+		return 'ok'
+	end
+	if type == 'set' and redis.call('SREM', LOCK, TOKEN) == 1 then
+		local deadline = redis.call('ZSCORE', READERS, TOKEN)
+		redis.call('ZREM', READERS, TOKEN)
+		return deadline and tonumber(deadline) < MS and 'late' or 'ok'
+	end
+end
+
+local status = release()
+if not status then
+	return mismatch('lost')
+end
+prune()
+wake_head()
+return answer(status)

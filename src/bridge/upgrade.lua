@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: MIT
+-- upgrade.lua - ARGV: host, token, ttl, stride.  Only for the one reader there is, while no writer waits: it never waits.
+
+local TTL, STRIDE = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+if type ~= 'set' or redis.call('SISMEMBER', LOCK, TOKEN) == 0 then
+	return mismatch('lost')
+end
+prune()
+if type ~= 'set' or redis.call('SISMEMBER', LOCK, TOKEN) == 0 then
+	return mismatch('lost')
+end
+if redis.call('SCARD', LOCK) > 1 then
+	return answer('busy', nil, 'readers')
+end
+if marked() then
+	return answer('busy', nil, 'intent', mark.err and '' or mark, redis.call('PTTL', INTENT))
+end
+for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, -1)) do
+	if string.sub(member, 1, 2) == 'X:' then
+		return answer('busy', nil, 'turn', string.sub(member, 3))
+	end
+end
+local base = reserve(STRIDE, TOKEN, TTL)
+redis.call('ZREM', READERS, TOKEN)
+redis.call('DEL', LOCK)
+redis.call('SET', LOCK, TOKEN, 'PX', TTL)
+return answer('granted', nil, 'host', TOKEN, nil, base)

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * deadlock.c - following who waits for whom
+ *
+ * A waiting request waits for the live conflicting requests before it, and through a waiting exclusive one for everything
+ * before that; their threads, for what they wait with themselves.  All of this is in the segment, so no timer is needed: a
+ * thread that holds something looks when it starts to wait, after its request is in the queue and published in its slot.  Of
+ * the threads of a cycle the last one to do so finds it; two at the same time may both.  Holds that are moved can close a
+ * cycle later: so it looks again at each self-check, and believes a cycle that is there twice in a row, which leaves whoever
+ * closed it the time to step back.
+ *
+ * The search is breadth-first over threads that wait in another queue than the one they were met in: those of the same
+ * queue add nothing, what is before them is walked anyway.  So its depth counts locks, not waiters.  Each thread is visited
+ * once.  The room for it is made when the thread joins; a search that met SEARCH_NODES threads ends without a cycle, and the
+ * time-out has the last word.  A cycle is looked at a second time before it is believed: its edges cannot come and go,
+ * except by the very things that end a deadlock.
+ */
+#include "deadlock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "queue.h"
+
+/* A thread that waits, and how it was met. */
+struct node {
+	uint32_t slot;
+	uint32_t index; /* the request it waits with */
+	uint64_t gen;
+	uint32_t parent;   /* who waits for it */
+	uint32_t blocker;  /* by this request of its, in the parent's queue */
+	uint64_t blocker_word;
+	uint32_t through; /* a waiting exclusive request between the two that do not conflict themselves, or 0 */
+};
+
+struct search {
+	uint32_t n_slots;
+	uint32_t hops; /* left to this search; a damaged queue must not keep it */
+	uint32_t n; /* nodes used; also the end of the breadth-first queue */
+	struct node nodes[SEARCH_NODES];
+	uint64_t visited[]; /* a bit per slot */
+};
+
+_Static_assert(sizeof(struct search) <= SEARCH_ROOM_BYTES(0), "the search must fit the room made for it at the join");
+
+static bool visit(struct search *f, uint32_t slot)
+{
+	uint64_t bit = UINT64_C(1) << slot % 64;
+
+	if (slot >= f->n_slots || (f->visited[slot / 64] & bit))
+		return false;
+	f->visited[slot / 64] |= bit;
+	return true;
+}
+
+static bool waits(const struct lockshm *s, uint32_t index, uint64_t gen, uint64_t *word)
+{
+	const struct shm_request *r = request_at(s, index);
+
+	*word = r ? load_acquire(&r->word) : 0;
+	return word_gen(*word) == gen && word_is(*word, REQUEST_WAITING);
+}
+
+/* The thread in @slot is before node @parent, by request @at.  If it waits in another queue, its blockers are next. */
+static void add_node(struct search *f, const struct lockshm *s, uint32_t slot, uint32_t parent,
+		     struct place at, uint32_t through)
+{
+	struct request_ref ref = ref_unpack(load_acquire(&s->owners[slot].waiting));
+	uint64_t w;
+
+	if (ref.index == at.index || f->n == SEARCH_NODES || !waits(s, ref.index, ref.gen, &w) || !visit(f, slot))
+		return;
+	f->nodes[f->n++] = (struct node){ slot, ref.index, ref.gen, parent, at.index, at.word, through };
+}
+
+/* The nearest live request before *@at, without helping; false = none, or the queue moved on. */
+static bool live_before(struct search *f, const struct lockshm *s, struct place *at)
+{
+	uint32_t p = word_prev(at->word);
+
+	for (; p != 0 && f->hops > 0; f->hops--) {
+		const struct shm_request *r = request_at(s, p);
+		uint64_t w = r ? load_acquire(&r->word) : 0;
+
+		/* R7: the anchor once more. */
+		if (!r || load_acquire(&s->requests[at->index].word) != at->word)
+			return false;
+		if (word_live(w)) {
+			f->hops--;
+			at->index = p;
+			at->word = w;
+			return true;
+		}
+		p = word_prev(w);
+	}
+	return false;
+}
+
+static bool overdue(const struct lockshm *s, struct place at)
+{
+	uint64_t d = load_acquire(&s->requests[at.index].deadline);
+
+	return word_is(at.word, REQUEST_GRANTED) && d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
+}
+
+/* Everything node @i waits for.  True = it waits for @me: *@mine is the request it stands behind. */
+static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32_t me, struct place *mine,
+		   uint32_t *through)
+{
+	struct place at = { f->nodes[i].index, 0 };
+	uint32_t slot;
+	uint64_t owner;
+	bool exclusive;
+
+	*through = 0;
+	if (!waits(s, at.index, f->nodes[i].gen, &at.word))
+		return false;
+	exclusive = word_exclusive(at.word);
+	while (live_before(f, s, &at)) {
+		/* Behind a waiting exclusive one I wait for all that it waits for. */
+		if (!exclusive && !word_exclusive(at.word) && !*through)
+			continue;
+		if (word_is(at.word, REQUEST_COOLING))
+			continue;
+		owner = load_acquire(&s->requests[at.index].owner);
+		if (owner_is_dead(s, owner) || overdue(s, at))
+			continue; /* will be cleared away; the slot of the dead may be somebody else's */
+		slot = owner_ref_slot(owner);
+		*mine = at;
+		if (slot == me)
+			return true;
+		if (owner_at(s, slot))
+			add_node(f, s, slot, i, at, *through);
+		if (!exclusive && word_exclusive(at.word) && word_is(at.word, REQUEST_WAITING))
+			*through = at.index;
+	}
+	return false;
+}
+
+/* The node that waits for @me, or -1.  Node 0 is my own wait. */
+static int find_cycle(struct search *f, const struct lockshm *s, uint32_t me, uint32_t index, uint64_t gen,
+		      struct place *mine, uint32_t *through)
+{
+	uint32_t i;
+
+	memset(f->visited, 0, (f->n_slots + 63) / 64 * sizeof(uint64_t));
+	f->n = 0;
+	f->hops = 4 * s->n_requests + 1000;
+	(void)visit(f, me);
+	f->nodes[f->n++] = (struct node){ me, index, gen, 0, 0, 0, 0 };
+	for (i = 0; i < f->n; i++)
+		if (expand(f, s, i, me, mine, through))
+			return (int)i;
+	return -1;
+}
+
+/* Is every edge from node @last up to mine still there? */
+static bool confirm(const struct search *f, const struct lockshm *s, uint32_t last, struct place mine)
+{
+	uint64_t w;
+	uint32_t i;
+
+	if (load_acquire(&s->requests[mine.index].word) != mine.word)
+		return false;
+	for (i = last;; i = f->nodes[i].parent) {
+		const struct node *n = &f->nodes[i];
+
+		if (!waits(s, n->index, n->gen, &w))
+			return false;
+		if (i == 0)
+			return true;
+		if (load_acquire(&s->requests[n->blocker].word) != n->blocker_word)
+			return false;
+	}
+}
+
+static void describe_key(const struct lockshm *s, const struct shm_entry *e, char *out, size_t size)
+{
+	uint64_t words[KEY_SHOWN_WORDS];
+	size_t i, len = (size_t)load_relaxed(&e->key_len);
+	const unsigned char *bytes = (const unsigned char *)words;
+
+	for (i = 0; i < KEY_SHOWN_WORDS; i++)
+		words[i] = load_relaxed(&entry_detail(s, e)->key[i]);
+	if (len > sizeof(words))
+		len = sizeof(words);
+	if (len > size - 1)
+		len = size - 1;
+	for (i = 0; i < len; i++)
+		out[i] = bytes[i] >= 0x20 && bytes[i] < 0x7f ? (char)bytes[i] : '?';
+	out[len] = '\0';
+}
+
+struct text {
+	char *at;
+	size_t room;
+};
+
+static void append(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void append(struct text *t, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(t->at, t->room, format, args);
+	va_end(args);
+	if (n < 0 || (size_t)n >= t->room)
+		n = (int)t->room - 1;
+	t->at += n;
+	t->room -= (size_t)n;
+}
+
+/* One edge: the thread of @n waits for its key behind request @by, perhaps through a waiting one between them. */
+static void describe_edge(struct text *t, const struct lockshm *s, const struct node *n, struct place by, uint32_t through)
+{
+	const struct shm_entry *e = entry_at(s, load_relaxed32(&s->requests[n->index].entry));
+	int32_t pid, tid;
+	char key[24] = "?";
+
+	if (e)
+		describe_key(s, e, key, sizeof(key));
+	owner_identity(s, load_relaxed(&s->requests[by.index].owner), &pid, &tid);
+	if (through) {
+		int32_t via_pid, via_tid;
+
+		owner_identity(s, load_relaxed(&s->requests[through].owner), &via_pid, &via_tid);
+		append(t, " waits for \"%s\" behind pid %d/%d, which", key, via_pid, via_tid);
+	}
+	append(t, " waits for \"%s\" %s pid %d/%d", key, word_is(by.word, REQUEST_WAITING) ? "behind" : "held by", pid, tid);
+}
+
+/* deadlock: pid 12/12 waits for "a" held by pid 13/13, which waits for "b" held by pid 12/12 */
+static void describe(struct search *f, const struct lockshm *s, uint32_t last, struct place mine, uint32_t through,
+		     char *out, size_t size)
+{
+	struct text t = { out, size };
+	uint32_t i, path[32], n = 0;
+	int32_t pid, tid;
+
+	for (i = last; n < 32; i = f->nodes[i].parent) {
+		path[n++] = i;
+		if (i == 0)
+			break;
+	}
+	owner_identity(s, load_relaxed(&s->requests[f->nodes[0].index].owner), &pid, &tid);
+	append(&t, "deadlock: pid %d/%d", pid, tid);
+	while (n-- > 0) {
+		const struct node *next = n > 0 ? &f->nodes[path[n - 1]] : NULL;
+		struct place by = next ? (struct place){ next->blocker, next->blocker_word } : mine;
+
+		describe_edge(&t, s, &f->nodes[path[n]], by, next ? next->through : through);
+		if (n > 0)
+			append(&t, ", which");
+	}
+}
+
+int deadlock_check(struct participant *self, uint32_t index, uint64_t gen, struct lockshm_error *error)
+{
+	char text[sizeof(error->message)];
+	struct search *f = self->search_room;
+	struct place mine;
+	uint32_t through;
+	unsigned tries;
+	int last;
+
+	f->n_slots = self->segment->n_owners;
+	for (tries = 0; tries < 3; tries++) {
+		last = find_cycle(f, self->segment, self->slot, index, gen, &mine, &through);
+		if (last < 0)
+			return 0;
+		if (!confirm(f, self->segment, (uint32_t)last, mine))
+			continue;
+		describe(f, self->segment, (uint32_t)last, mine, through, text, sizeof(text));
+		return error_set(error, LOCKSHM_DEADLOCK, "%s", text);
+	}
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* error.h - filling a struct lockshm_error, which is always optional */
+#ifndef LOCKSHM_ERROR_H
+#define LOCKSHM_ERROR_H
+
+#include "lockshm.h"
+
+/* Store code and message; returns @code, so that a failing function ends with one statement. */
+int error_set(struct lockshm_error *error, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same with the errno of a system call; "message: strerror". */
+int error_system(struct lockshm_error *error, int code, int sys_errno, const char *what);
+
+/* LOCKSHM_FULL for one table, with what to do about it. */
+int error_full(struct lockshm_error *error, int table);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* export.h - marks the functions of the public interface; everything else stays inside the library. */
+#ifndef LOCKSHM_EXPORT_H
+#define LOCKSHM_EXPORT_H
+
+#define LOCKSHM_EXPORT __attribute__((visibility("default")))
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* futex.h - sleeping and waking in the kernel, on words other processes share */
+#ifndef LOCKSHM_FUTEX_H
+#define LOCKSHM_FUTEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One word to sleep on, as long as it has that value. */
+struct futex_watch {
+	const uint32_t *word;
+	uint32_t value;
+};
+
+/*
+ * futex_wait_any - sleep until one of @n (1 or 2) words is woken or differs, or until @until (CLOCK_MONOTONIC ns)
+ *
+ * Without futex_waitv (Linux 5.16, or a filter that forbids it) only the first word is watched.
+ * Returns at once where a value differs.  May return early: the caller looks again in any case, so woken, spurious,
+ * EAGAIN, EINTR and time-out need no telling apart.
+ */
+void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until);
+
+/* Can more than one word be watched?  Probed at the first call. */
+bool futex_has_waitv(void);
+
+/* Wake at most @n sleepers of @word. */
+void futex_wake(const uint32_t *word, int n);
+
+#endif

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hold.c - what the owner of a granted request can do with it
+ *
+ * Each call first makes sure that the caller may: the hold is where it was filled, of this process and not its parent, and
+ * of this thread or of the whole process.  Then the request's word decides: still (gen, GRANTED) or LOST.  The same word
+ * is what an expirer changes, so the answer is the truth (P5).
+ */
+#include "hold.h"
+
+#include "error.h"
+#include "keeper.h"
+#include "lease.h"
+#include "mark.h"
+#include "queue.h"
+#include "request.h"
+
+struct grip {
+	struct hold *h;
+	struct lockshm *s;
+	struct shm_request *r;
+	struct shm_entry *e;
+	struct participant *self; /* NULL for a hold of the process used by a thread that takes no part */
+	bool locked;		  /* keeper's lock is held */
+	bool referenced;	  /* the segment is kept mapped for this call */
+};
+
+static inline uint64_t grip_gen(const struct grip *g)
+{
+	return unlikely(g->h->renewal != NULL) ? g->h->renewal->gen : g->h->gen;
+}
+
+static inline bool granted(const struct grip *g, uint64_t w)
+{
+	return likely(word_gen(w) == grip_gen(g)) && likely(word_is(w, REQUEST_GRANTED));
+}
+
+/* A hold of the process: the segment pointer is good only if it is known, and its keeper the same.  True = the segment is
+ * referenced, so that it stays while the last other thread may be leaving. */
+static bool of_process(const struct hold *h)
+{
+	uint64_t uid, ref;
+
+	if (!process_ref_segment(h->segment))
+		return false;
+	if (keeper_identity(h->segment, &uid, &ref) && uid == h->owner)
+		return true;
+	segment_unref(h->segment);
+	return false;
+}
+
+static inline int grip_begin(struct grip *g, const lockshm_hold_t *hold)
+{
+	struct hold *h = hold_of(hold);
+
+	if (unlikely(!h))
+		return LOCKSHM_INVALID;
+	if (unlikely(h->magic != hold_magic(h)))
+		return LOCKSHM_NOT_HELD;
+	g->self = participant_find(h->segment);
+	g->locked = false;
+	g->referenced = false;
+	if (unlikely(!g->self) || unlikely(g->self->uid != h->owner)) {
+		if (!of_process(h))
+			return LOCKSHM_NOT_HELD;
+		g->locked = g->referenced = true;
+	}
+	g->h = h;
+	g->s = h->segment;
+	if (unlikely(g->locked) || unlikely(h->renewal != NULL)) {
+		keeper_lock(g->s);
+		g->locked = true;
+	}
+	g->r = &g->s->requests[h->index];
+	g->e = &g->s->entries[h->entry];
+	return 0;
+}
+
+static inline int grip_end(const struct grip *g, int result)
+{
+	if (unlikely(g->locked))
+		keeper_unlock(g->s);
+	if (unlikely(g->referenced))
+		segment_unref(g->s);
+	return result;
+}
+
+/* Has that time passed?  The coarse clock answers when it is far away. */
+static inline bool passed(const struct lockshm *s, int64_t deadline)
+{
+	if (deadline == INT64_MAX || likely(clock_coarse() + s->tick + s->clock_offset < deadline))
+		return false;
+	return segment_now(s) > deadline;
+}
+
+static inline int64_t current_deadline(const struct grip *g)
+{
+	return unlikely(g->h->renewal != NULL) ? g->h->renewal->deadline : g->h->deadline;
+}
+
+static inline int late_or_ok(const struct grip *g)
+{
+	return unlikely(passed(g->s, current_deadline(g))) ? LOCKSHM_LATE : 0;
+}
+
+/* ---------------------------------------------------------------- lost */
+
+/* The oldest hold that came after @ticket, else the newest ticket of the key; 0 if none. */
+static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
+{
+	uint64_t tail = load_acquire(&g->e->tail), found = tail_ticket(tail);
+	uint32_t n, i = tail_index(tail);
+
+	if (load_relaxed(&g->e->id[0]) != g->h->key_check || found <= ticket)
+		return 0;
+	for (n = 0; n < g->s->n_requests; n++) {
+		const struct shm_request *r = request_at(g->s, i);
+		uint64_t w = r ? load_acquire(&r->word) : 0, t = r ? load_relaxed(&r->ticket) : 0;
+
+		if (!r || load_relaxed32(&r->entry) != g->h->entry || t <= ticket)
+			break;
+		if (word_is(w, REQUEST_GRANTED))
+			found = t;
+		i = word_prev(w);
+	}
+	return found;
+}
+
+static int lost(const struct grip *g)
+{
+	uint64_t ticket = successor_ticket(g, g->h->token - g->s->token_base);
+
+	g->h->lost_to = ticket ? g->s->token_base + ticket : 0;
+	return LOCKSHM_LOST;
+}
+
+/* ---------------------------------------------------------------- release */
+
+/* The hold is over, however it ended. */
+static inline int forget(struct grip *g, int result)
+{
+	struct hold *h = g->h;
+	struct renewal *renewal = h->renewal;
+
+	h->magic = 0;
+	h->renewal = NULL;
+	if (g->self && g->self->uid == h->owner) {
+		g->self->held--;
+		if (likely(!h->moved))
+			g->self->free_request = h->index;
+	}
+	if (result == LOCKSHM_LOST && g->self)
+		count_event(g->self, COUNT_LOST);
+	/* Whoever unlinked it may have been killed before freeing it. */
+	if (result == LOCKSHM_LOST && !h->moved)
+		(void)queue_reclaim(g->s, h->index);
+	if (unlikely(renewal != NULL))
+		keeper_remove(renewal); /* under the keeper's lock */
+	return grip_end(g, result);
+}
+
+/* Grant whoever may go now that I have died or changed my mode. */
+static void look_behind(const struct grip *g)
+{
+	/* A moved hold's record may be another request by now, whose hint leads into another queue. */
+	if (unlikely(g->h->moved))
+		(void)queue_advance_tail(g->s, g->e);
+	else
+		queue_look_after_successor(g->s, g->e, g->h->index);
+}
+
+bool hold_in_use(struct hold *h)
+{
+	struct grip g;
+
+	if (h->magic != hold_magic(h) || grip_begin(&g, (const lockshm_hold_t *)h) != 0)
+		return false;
+	if (granted(&g, load_acquire(&g.r->word)))
+		return grip_end(&g, true);
+	/* Lost, and never released: what belongs to it goes now. */
+	(void)forget(&g, LOCKSHM_LOST);
+	return false;
+}
+
+/* R3: somebody is behind, or before, me.  False = ended by somebody else. */
+static bool die(const struct grip *g)
+{
+	uint64_t w = load_acquire(&g->r->word);
+
+	while (granted(g, w)) {
+		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_RELEASED)))
+			continue;
+		look_behind(g);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * R11: the end of the cooldown first, then COOLING.  Killed in between: held until then by the dead, that is, free.
+ * Delayed in between for longer than the cooldown: expired by it, which is as good as released.
+ */
+static bool cool_down(const struct grip *g, int64_t end)
+{
+	uint64_t w;
+
+	if (!lease_set_deadline(g->s, g->h->index, grip_gen(g), end))
+		return false;
+	w = load_acquire(&g->r->word);
+	while (granted(g, w)) {
+		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_COOLING)))
+			continue;
+		queue_nudge_successor(g->s, g->h->index);
+		return true;
+	}
+	return false;
+}
+
+/* Not ours to release.  Another thread of this process may hold it; if not, the hold is over. */
+static int drop_foreign(lockshm_hold_t *hold, int err)
+{
+	struct hold *h = hold_of(hold);
+
+	if (h && h->magic == hold_magic(h) && (h->epoch != process_epoch() || !process_knows_segment(h->segment)))
+		h->magic = 0;
+	return err;
+}
+
+static int release_closed(struct grip *g, int64_t cooldown_ns, int outcome)
+{
+	int64_t end = segment_now(g->s) + cooldown_ns;
+
+	if (cool_down(g, end) || (passed(g->s, end) && !passed(g->s, current_deadline(g))))
+		return forget(g, outcome);
+	return forget(g, lost(g));
+}
+
+static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
+{
+	struct grip g;
+	uint64_t w;
+	int err = grip_begin(&g, hold), outcome;
+
+	if (unlikely(err))
+		return drop_foreign(hold, err);
+	w = load_acquire(&g.r->word);
+	if (unlikely(!granted(&g, w)))
+		return forget(&g, lost(&g));
+	if (unlikely(cooldown_ns != 0) &&
+	    (cooldown_ns < 0 || cooldown_ns > LOCKSHM_TIME_MAX || !word_exclusive(w)))
+		return grip_end(&g, LOCKSHM_INVALID);
+	outcome = late_or_ok(&g);
+	if (unlikely(cooldown_ns != 0))
+		return release_closed(&g, cooldown_ns, outcome);
+	if (likely(queue_pop_owned(g.s, g.e, g.h->index, w, g.h->moved)) || die(&g))
+		return forget(&g, outcome);
+	return forget(&g, lost(&g));
+}
+
+/* An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing else.  False = anything else. */
+static inline bool release_fast(struct hold *h, struct participant *self)
+{
+	struct lockshm *s = h->segment;
+	uint64_t word = load_acquire(&s->requests[h->index].word);
+
+	if (unlikely(word_gen(word) != h->gen) || unlikely(!word_is(word, REQUEST_GRANTED)) ||
+	    unlikely(clock_coarse() + s->tick + s->clock_offset >= h->deadline) ||
+	    unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, word, false)))
+		return false;
+	h->magic = 0;
+	self->held--;
+	self->free_request = h->index;
+	return true;
+}
+
+LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
+{
+	struct hold *h = hold_of(hold);
+	struct participant *self;
+
+	if (likely(h != NULL) && likely(h->magic == hold_magic(h)) && likely(cooldown_ns == 0) && likely(!h->renewal) &&
+	    likely(!h->moved)) {
+		self = participant_find(h->segment);
+		if (likely(self != NULL) && likely(self->uid == h->owner) && likely(release_fast(h, self)))
+			return 0;
+	}
+	return release_careful(hold, cooldown_ns);
+}
+
+/* ---------------------------------------------------------------- renew, check */
+
+/* @ttl: what auto-renewal gives from now on; 0 = as before. */
+static int renew_to(struct grip *g, int64_t ttl, int64_t end)
+{
+	uint64_t gen = grip_gen(g);
+	bool sooner = end < current_deadline(g);
+	int outcome = late_or_ok(g);
+
+	if (!lease_renew(g->s, g->h->index, &gen, end))
+		return lost(g);
+	if (sooner)
+		queue_nudge_successor(g->s, g->h->index);
+	g->h->gen = gen;
+	g->h->deadline = end;
+	if (g->h->renewal)
+		keeper_retime(g->s, g->h->renewal, gen, ttl ? ttl : g->h->renewal->ttl_ns, end);
+	return outcome;
+}
+
+LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
+{
+	struct grip g;
+	int64_t base;
+	int err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	if ((how != LOCKSHM_RENEW_RESET && how != LOCKSHM_RENEW_ADD) ||
+	    (ns == LOCKSHM_FOREVER ? how == LOCKSHM_RENEW_ADD : ns < LOCKSHM_TTL_MIN || ns > LOCKSHM_TIME_MAX) ||
+	    (how == LOCKSHM_RENEW_ADD && current_deadline(&g) == INT64_MAX))
+		return grip_end(&g, LOCKSHM_INVALID);
+	if (!granted(&g, load_acquire(&g.r->word)))
+		return grip_end(&g, lost(&g));
+	base = how == LOCKSHM_RENEW_ADD ? current_deadline(&g) : segment_now(g.s);
+	if (ns == LOCKSHM_FOREVER)
+		return grip_end(&g, renew_to(&g, INT64_MAX, INT64_MAX));
+	/* Added times must not run away: no lease ends later than the longest one would. */
+	if (base > segment_now(g.s) + LOCKSHM_TIME_MAX)
+		return grip_end(&g, LOCKSHM_INVALID);
+	/* Added time is a single gift: what the keeper renews by stays. */
+	return grip_end(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
+}
+
+LOCKSHM_EXPORT int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns)
+{
+	struct grip g;
+	int64_t left;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (remaining_ns)
+		*remaining_ns = 0;
+	if (err)
+		return err;
+	if (!granted(&g, load_acquire(&g.r->word)))
+		return grip_end(&g, lost(&g));
+	outcome = late_or_ok(&g);
+	if (remaining_ns && current_deadline(&g) == INT64_MAX) {
+		*remaining_ns = LOCKSHM_FOREVER;
+	} else if (remaining_ns) {
+		left = current_deadline(&g) - segment_now(g.s);
+		*remaining_ns = left > 0 ? left : 0;
+	}
+	return grip_end(&g, outcome);
+}
+
+LOCKSHM_EXPORT uint64_t lockshm_token(const lockshm_hold_t *hold)
+{
+	const struct hold *h = hold_of(hold);
+
+	return h && h->magic == hold_magic(h) ? h->token : 0;
+}
+
+LOCKSHM_EXPORT uint64_t lockshm_lost_to(const lockshm_hold_t *hold)
+{
+	return hold ? hold_of(hold)->lost_to : 0;
+}
+
+/* ---------------------------------------------------------------- upgrade, downgrade */
+
+/* Change the mode of a granted request, whatever bypass moves its prev. */
+static bool set_mode(const struct grip *g, bool exclusive)
+{
+	uint64_t w = load_acquire(&g->r->word);
+
+	while (granted(g, w))
+		if (cas(&g->r->word, &w, word_with_mode(w, exclusive)))
+			return true;
+	return false;
+}
+
+/* Nobody before me, nobody behind me, after clearing away the dead? */
+static bool sole(const struct grip *g, uint64_t *tail)
+{
+	struct place last, before;
+
+	/* Without judging myself: overdue is not lost. */
+	if (queue_live_tail(g->s, g->e, &last, g->h->index) != WALK_DONE || last.index == 0)
+		return false;
+	if (last.index != g->h->index) {
+		owner_look_closer(g->s, load_acquire(&g->s->requests[last.index].owner));
+		return false;
+	}
+	if (queue_predecessor(g->s, g->e, &last, &before) != WALK_DONE)
+		return false;
+	if (before.index != 0) {
+		owner_look_closer(g->s, load_acquire(&g->s->requests[before.index].owner));
+		return false;
+	}
+	*tail = load_acquire(&g->e->tail);
+	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
+}
+
+LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
+{
+	struct grip g;
+	uint64_t tail = 0, w;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	outcome = late_or_ok(&g);
+	w = load_acquire(&g.r->word);
+	if (granted(&g, w) && word_exclusive(w))
+		return grip_end(&g, outcome);
+	/* Twice: the first look may find out that a thread is gone. */
+	if (granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
+		return grip_end(&g, LOCKSHM_BUSY);
+	if (!granted(&g, w) || !set_mode(&g, true))
+		return grip_end(&g, lost(&g));
+	if (tail_ticket(tail) >= TICKET_MAX - 1) {
+		err = set_mode(&g, false) ? LOCKSHM_FULL : lost(&g);
+		return grip_end(&g, err);
+	}
+	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any holder;
+	 * (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one. */
+	if (cas_from(&g.e->tail, tail, tail_make(tail_ticket(tail) + 1, g.h->index))) {
+		(void)cas_from(&g.r->ticket, g.h->token - g.s->token_base, tail_ticket(tail) + 1);
+		/* The tail named me, dead or alive: my word says which. */
+		if (!granted(&g, load_acquire(&g.r->word)))
+			return grip_end(&g, lost(&g));
+		g.h->token = g.s->token_base + tail_ticket(tail) + 1;
+		return grip_end(&g, outcome);
+	}
+	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);
+	look_behind(&g);
+	return grip_end(&g, err);
+}
+
+LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
+{
+	struct grip g;
+	uint64_t w;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	outcome = late_or_ok(&g);
+	w = load_acquire(&g.r->word);
+	if (granted(&g, w) && !word_exclusive(w))
+		return grip_end(&g, outcome);
+	if (!set_mode(&g, false))
+		return grip_end(&g, lost(&g));
+	look_behind(&g);
+	return grip_end(&g, outcome);
+}
+
+/* ---------------------------------------------------------------- acknowledge, move */
+
+LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
+{
+	struct grip g;
+	int err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	if (!granted(&g, load_acquire(&g.r->word)))
+		return grip_end(&g, lost(&g));
+	return grip_end(&g, mark_acknowledge(g.e, g.h->mark));
+}
+
+/*
+ * Change the owner, then advance the generation: who judged me by the old owner's life loses its CAS.  Killed in between by
+ * the old owner's death: the hold ends with its lease or with the new owner.  Keeper's lock held, so that no other move
+ * can bring the same owner word back to the record for another request.
+ */
+static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
+{
+	uint64_t old = load_acquire(&g->r->owner), gen = grip_gen(g), end = load_acquire(&g->r->deadline);
+	int outcome = late_or_ok(g);
+
+	/* Owner and deadline before the word: if that is still mine, so were they. */
+	if (!granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
+		return lost(g);
+	g->h->moved = true;
+	if (!lease_renew(g->s, g->h->index, &gen, deadline_ns(end)))
+		return lost(g);
+	g->h->gen = gen;
+	if (g->h->renewal)
+		g->h->renewal->gen = gen;
+	if (g->self && g->self->uid == g->h->owner)
+		g->self->held--;
+	g->h->owner = uid;
+	queue_nudge_successor(g->s, g->h->index); /* it watches the old owner's life */
+	return outcome;
+}
+
+/* Who shall own it.  Its slot says from now on that it may own other threads' records, for the sweep. */
+static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64_t *ref)
+{
+	struct hold *h = hold_of(hold);
+	struct participant *self;
+	int err;
+
+	if (!h || (to != LOCKSHM_TO_PROCESS && to != LOCKSHM_TO_CALLER))
+		return LOCKSHM_INVALID;
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch())
+		return LOCKSHM_NOT_HELD;
+	if (to == LOCKSHM_TO_PROCESS) {
+		err = keeper_start(h->segment, NULL);
+		return !err && !keeper_identity(h->segment, uid, ref) ? LOCKSHM_SYSTEM : err;
+	}
+	err = participant_get(h->segment, &self, NULL);
+	if (err)
+		return err;
+	*uid = self->uid;
+	*ref = self->ref;
+	store_release32(&self->shared->flags, load_relaxed32(&self->shared->flags) | OWNER_ADOPTED);
+	return 0;
+}
+
+static int move(lockshm_hold_t *hold, int to)
+{
+	struct participant *self;
+	struct grip g;
+	uint64_t uid = 0, ref = 0;
+	int err = move_target(hold, to, &uid, &ref);
+
+	if (!err)
+		err = grip_begin(&g, hold);
+	if (err)
+		return err;
+	if (!granted(&g, load_acquire(&g.r->word)))
+		return grip_end(&g, lost(&g));
+	if (g.h->owner == uid)
+		return grip_end(&g, late_or_ok(&g));
+	if (!g.locked) {
+		keeper_lock(g.s);
+		g.locked = true;
+	}
+	err = change_owner(&g, uid, ref);
+	self = participant_find(g.s);
+	if (err >= 0 && self && self->uid == uid)
+		self->held++;
+	return grip_end(&g, err);
+}
+
+LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
+{
+	struct hold *h = hold_of(hold);
+	struct lockshm *s;
+	int err;
+
+	if (!h)
+		return LOCKSHM_INVALID;
+	s = h->segment;
+	/* The epoch before the reference: in a fresh child it makes us forget the parent's. */
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+		return to == LOCKSHM_TO_PROCESS || to == LOCKSHM_TO_CALLER ? LOCKSHM_NOT_HELD : LOCKSHM_INVALID;
+	err = move(hold, to);
+	segment_unref(s);
+	return err;
+}

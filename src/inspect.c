@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect.c - the view for people: locks, their queues, the threads that take part, counts */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "error.h"
+#include "hash.h"
+#include "mark.h"
+#include "owner.h"
+#include "queue.h"
+#include "request.h"
+#include "snapshot.h"
+#include "table.h"
+
+struct view {
+	struct lockshm *s;
+	struct snapshot snap;
+	struct lockshm_request_info *infos;
+	uint32_t cap;
+	unsigned char key[KEY_SHOWN_WORDS * 8];
+	struct lockshm_lock_info lock;
+};
+
+static int view_init(struct view *v, struct lockshm *s)
+{
+	memset(v, 0, sizeof(*v));
+	v->s = s;
+	return snapshot_init(&v->snap) ? 0 : LOCKSHM_NO_MEMORY;
+}
+
+static void view_free(struct view *v)
+{
+	snapshot_free(&v->snap);
+	free(v->infos);
+}
+
+static int view_room(struct view *v, uint32_t n)
+{
+	struct lockshm_request_info *more;
+
+	if (n <= v->cap)
+		return 0;
+	more = realloc(v->infos, n * sizeof(*more));
+	if (!more)
+		return LOCKSHM_NO_MEMORY;
+	v->infos = more;
+	v->cap = n;
+	return 0;
+}
+
+static void fill_request(const struct view *v, const struct snapshot_request *from, struct lockshm_request_info *to)
+{
+	const struct lockshm *s = v->s;
+	int64_t now = segment_now(s), begun;
+	bool waiting = word_is(from->word, REQUEST_WAITING);
+
+	memset(to, 0, sizeof(*to));
+	to->state = waiting ? LOCKSHM_WAITING :
+			      (word_is(from->word, REQUEST_COOLING) ? LOCKSHM_COOLING : LOCKSHM_HOLDING);
+	to->mode = word_exclusive(from->word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	owner_identity(s, from->owner, &to->pid, &to->tid);
+	to->alive = !owner_is_dead(s, from->owner);
+	to->token = segment_token(s, from->ticket);
+	begun = waiting || from->granted_ns < from->since_ns ? from->since_ns : from->granted_ns;
+	/* Taken with the coarse clock plus a tick, so it may be ahead a little; or damaged. */
+	to->age_ns = begun < 0 || begun > now ? 0 : now - begun;
+	to->expires_in_ns = waiting || from->deadline >= DEADLINE_NEVER ? LOCKSHM_FOREVER : (int64_t)from->deadline - now;
+	request_tag(&s->requests[from->index], to->tag);
+}
+
+static void fill_key(struct view *v, const struct shm_entry *e)
+{
+	uint64_t words[KEY_SHOWN_WORDS];
+	int i;
+
+	for (i = 0; i < KEY_SHOWN_WORDS; i++)
+		words[i] = load_relaxed(&entry_detail(v->s, e)->key[i]);
+	memcpy(v->key, words, sizeof(words));
+	v->lock.key = v->key;
+	v->lock.key_len = (size_t)load_relaxed(&e->key_len);
+	v->lock.key_shown = v->lock.key_len < sizeof(v->key) ? v->lock.key_len : sizeof(v->key);
+}
+
+/* Requests oldest first, without the dead ones. */
+static int fill_lock(struct view *v, const struct shm_entry *e)
+{
+	struct lockshm_lock_info *lock = &v->lock;
+	uint32_t i, n = 0;
+
+	memset(lock, 0, sizeof(*lock));
+	if (!snapshot_take(v->s, e, &v->snap) || view_room(v, v->snap.n) != 0)
+		return LOCKSHM_NO_MEMORY;
+	fill_key(v, e);
+	for (i = v->snap.n; i-- > 0;) {
+		const struct snapshot_request *from = &v->snap.requests[i];
+
+		if (!word_live(from->word))
+			continue;
+		fill_request(v, from, &v->infos[n]);
+		if (v->infos[n].state != LOCKSHM_WAITING) {
+			lock->holders++;
+			lock->mode = v->infos[n].mode;
+		} else {
+			lock->waiters++;
+		}
+		n++;
+	}
+	lock->requests = v->infos;
+	(void)mark_read(v->s, e, &lock->previous);
+	lock->dirty = lock->previous.status != 0;
+	return 0;
+}
+
+LOCKSHM_EXPORT int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg)
+{
+	struct view v;
+	uint32_t i;
+	int err;
+
+	if (!segment_valid(segment) || !fn)
+		return LOCKSHM_INVALID;
+	err = view_init(&v, segment);
+	for (i = 0; !err && i < segment->n_locks; i++) {
+		const struct shm_entry *e = &segment->entries[i];
+		uint64_t tail = load_acquire(&e->tail);
+
+		if (load_relaxed(&e->key_len) == 0 || (tail_index(tail) == 0 && !mark_pending(e)) ||
+		    table_is_claimed(segment, e, tail))
+			continue;
+		err = fill_lock(&v, e);
+		if (!err && (v.lock.holders || v.lock.waiters || v.lock.dirty))
+			err = fn(&v.lock, arg);
+	}
+	view_free(&v);
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, lockshm_lock_fn fn, void *arg)
+{
+	struct identity id;
+	struct view v;
+	uint32_t i;
+	int err;
+
+	if (!segment_valid(segment) || !fn || !key || key_len == 0)
+		return LOCKSHM_INVALID;
+	if (key_len > LOCKSHM_KEY_MAX)
+		return LOCKSHM_KEY_TOO_LONG;
+	err = view_init(&v, segment);
+	if (!err) {
+		hash_key(&id, segment->hash_secret, key, key_len);
+		i = table_lookup(segment, &id);
+		if (i != ENTRY_NONE)
+			err = fill_lock(&v, &segment->entries[i]);
+	}
+	if (!err) {
+		/* The caller knows the key, also where the entry is not or no longer its. */
+		v.lock.key = key;
+		v.lock.key_len = key_len;
+		v.lock.key_shown = key_len < LOCKSHM_KEY_SHOWN_MAX ? key_len : LOCKSHM_KEY_SHOWN_MAX;
+		err = fn(&v.lock, arg);
+	}
+	view_free(&v);
+	return err;
+}
+
+/* ---------------------------------------------------------------- owners */
+
+static bool fill_owner(const struct lockshm *s, uint32_t slot, struct lockshm_owner_info *out)
+{
+	const struct shm_owner *o = &s->owners[slot];
+	uint64_t c = load_acquire(&o->control);
+	struct request_ref ref = ref_unpack(load_relaxed(&o->waiting));
+	const struct shm_request *r = request_at(s, ref.index);
+
+	if (control_state(c) < OWNER_ACTIVE)
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->pid = control_pid(c);
+	out->tid = (int32_t)load_relaxed32(&o->tid);
+	out->alive = !owner_slot_is_dead(s, slot, c);
+	out->exact = (load_relaxed32(&o->flags) & OWNER_EXACT) != 0;
+	out->start_time = load_relaxed(&o->start_time);
+	if (r && word_gen(load_acquire(&r->word)) == ref.gen)
+		out->waiting_token = segment_token(s, load_relaxed(&r->ticket));
+	return true;
+}
+
+LOCKSHM_EXPORT int lockshm_each_owner(lockshm_t *segment, lockshm_owner_fn fn, void *arg)
+{
+	struct lockshm_owner_info info;
+	uint32_t i;
+	int err = 0;
+
+	if (!segment_valid(segment) || !fn)
+		return LOCKSHM_INVALID;
+	for (i = 0; !err && i < segment->n_owners; i++)
+		if (fill_owner(segment, i, &info))
+			err = fn(&info, arg);
+	return err;
+}
+
+/* ---------------------------------------------------------------- counts */
+
+static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_locks; i++) {
+		const struct shm_entry *e = &s->entries[i];
+		uint64_t tail = load_acquire(&e->tail);
+
+		if (load_relaxed(&e->key_len) == 0)
+			continue;
+		stat->locks_known++;
+		stat->locks_busy += tail_index(tail) != 0;
+		stat->locks_dirty += mark_pending(e);
+	}
+}
+
+static void count_requests(const struct lockshm *s, struct lockshm_stat *stat)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_chunks; i++)
+		if (load_relaxed(chunk_word(s, i)) != 0)
+			stat->requests_reserved += s->chunk_size;
+	for (i = 1; i <= s->n_requests; i++)
+		stat->requests_used += !word_is(load_relaxed(&s->requests[i].word), REQUEST_FREE);
+}
+
+static void count_owners(const struct lockshm *s, struct lockshm_stat *stat, uint64_t sums[OWNER_COUNTERS])
+{
+	uint32_t i, k;
+
+	for (i = 0; i < s->n_owners; i++) {
+		uint64_t c = load_acquire(&s->owners[i].control);
+
+		if (control_state(c) == OWNER_FREE)
+			continue;
+		stat->owners_used++;
+		stat->owners_dead += owner_slot_is_dead(s, i, c);
+		for (k = 0; k < OWNER_COUNTERS; k++)
+			sums[k] += load_relaxed(&s->owners[i].counts[k]);
+	}
+}
+
+LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
+{
+	uint64_t sums[OWNER_COUNTERS];
+	int i;
+
+	if (!segment_valid(segment) || !stat)
+		return LOCKSHM_INVALID;
+	memset(stat, 0, sizeof(*stat));
+	stat->bytes = segment->size;
+	stat->created_unix_ns = segment->header->created_unix_ns;
+	stat->token_base = segment_token(segment, 0);
+	stat->locks = segment->n_locks;
+	stat->requests = segment->n_requests;
+	stat->owners = segment->n_owners;
+	for (i = 0; i < OWNER_COUNTERS; i++)
+		sums[i] = load_relaxed(&segment->header->retired[i]);
+	count_locks(segment, stat);
+	count_requests(segment, stat);
+	count_owners(segment, stat, sums);
+	stat->acquires = sums[COUNT_ACQUIRES];
+	stat->waits = sums[COUNT_WAITS];
+	stat->timeouts = sums[COUNT_TIMEOUTS];
+	stat->deadlocks = sums[COUNT_DEADLOCKS];
+	stat->lost = sums[COUNT_LOST];
+	stat->recovered = sums[COUNT_RECOVERED];
+	stat->expired = sums[COUNT_EXPIRED];
+	return 0;
+}
+
+/* ---------------------------------------------------------------- segments */
+
+/* Does the file begin like a segment, or has it a name only we would give?  Others' files in /dev/shm are no concern. */
+static bool looks_like_segment(const char *path)
+{
+	uint64_t magic = 0;
+	FILE *f = fopen(path, "re");
+	bool yes;
+
+	if (!f)
+		return errno == EACCES;
+	yes = fread(&magic, sizeof(magic), 1, f) == 1 && magic == SHM_MAGIC;
+	fclose(f);
+	return yes;
+}
+
+static int tell_segment(const char *name, const struct stat *st, lockshm_segment_fn fn, void *arg)
+{
+	struct lockshm_segment_info info;
+	struct lockshm_error error = { 0 };
+	lockshm_t *s;
+	int err;
+
+	memset(&info, 0, sizeof(info));
+	info.name = name;
+	info.uid = st->st_uid;
+	info.gid = st->st_gid;
+	info.mode = st->st_mode & 07777;
+	info.code = lockshm_open(&s, name, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER, &error);
+	info.reason = error.message;
+	if (info.code == 0) {
+		(void)lockshm_stat(s, &info.stat);
+		(void)lockshm_close(s);
+	}
+	/* Without the right to read it nobody can say that it is a segment at all. */
+	if (info.code == LOCKSHM_PERMISSION || info.code == LOCKSHM_NO_SEGMENT)
+		return 0;
+	err = fn(&info, arg);
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_each_segment(lockshm_segment_fn fn, void *arg)
+{
+	char name[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
+	struct dirent *entry;
+	struct stat st;
+	DIR *dir;
+	int err = 0;
+
+	if (!fn)
+		return LOCKSHM_INVALID;
+	dir = opendir("/dev/shm");
+	if (!dir)
+		return LOCKSHM_SYSTEM;
+	while (!err && (entry = readdir(dir)) != NULL) {
+		if (!segment_name(name, entry->d_name))
+			continue;
+		segment_path(path, name);
+		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && looks_like_segment(path))
+			err = tell_segment(name, &st, fn, arg);
+	}
+	closedir(dir);
+	return err;
+}
+
+/* ---------------------------------------------------------------- operator */
+
+#define END_TRIES 20
+
+/* End request @index if it is the hold with @ticket in entry @i, however often it is renewed meanwhile. */
+static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t ticket)
+{
+	struct shm_request *r = &s->requests[index];
+
+	for (;;) {
+		uint64_t w = load_acquire(&r->word);
+		/* Granted: its owner is told LOST.  Cooling down: nobody's, just open it. */
+		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
+
+		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING))
+			return false;
+		/* The fields after the word: they are of this use of the record or of a later one, and then the CAS fails. */
+		if (load_relaxed(&r->ticket) != ticket || load_relaxed32(&r->entry) != i)
+			return false;
+		if (cas_from(&r->word, w, word_with_state(w, end)))
+			return true;
+	}
+}
+
+/* 0, LOCKSHM_NOT_HELD, or LOCKSHM_NO_MEMORY. */
+static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, uint64_t ticket, struct snapshot *snap)
+{
+	uint32_t k, tries;
+
+	for (tries = 0; tries < END_TRIES; tries++) {
+		if (!snapshot_take(s, &s->entries[i], snap))
+			return LOCKSHM_NO_MEMORY;
+		/* A walk of a busy queue may have strayed into another: look at each request again. */
+		for (k = 0; k < snap->n; k++)
+			if (snap->requests[k].ticket == ticket && entry_is(&s->entries[i], id->id, id->len) &&
+			    end_request(s, snap->requests[k].index, i, ticket))
+				return 0;
+		if (snap->stable)
+			break;
+	}
+	return LOCKSHM_NOT_HELD;
+}
+
+LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token)
+{
+	struct snapshot snap;
+	struct identity id;
+	uint32_t i;
+	int err = LOCKSHM_NO_MEMORY;
+
+	if (!segment_valid(segment) || !key || key_len == 0 || token == 0)
+		return LOCKSHM_INVALID;
+	if (key_len > LOCKSHM_KEY_MAX)
+		return LOCKSHM_KEY_TOO_LONG;
+	if (segment->read_only)
+		return LOCKSHM_PERMISSION;
+	(void)process_epoch(); /* in a forked child: its clock may be another one */
+	if (segment->clock_lost)
+		return LOCKSHM_SYSTEM;
+	hash_key(&id, segment->hash_secret, key, key_len);
+	i = table_lookup(segment, &id);
+	if (i == ENTRY_NONE)
+		return LOCKSHM_NOT_HELD;
+	if (snapshot_init(&snap))
+		err = end_hold(segment, i, &id, token - segment->token_base, &snap);
+	if (err == 0)
+		(void)queue_advance_tail(segment, &segment->entries[i]);
+	snapshot_free(&snap);
+	return err;
+}

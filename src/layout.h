@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * layout.h - every byte of the segment
+ *
+ *   header | owners | lives | homes | tags | entries | details | requests
+ *
+ * Little-endian, 64-bit, fixed-width types, no pointers, no libc types: builds against different C libraries share a
+ * segment.  All-zero memory is a valid empty table, so creation writes the header only.  A request index is 1-based
+ * and 0 means "nobody"; everything else is 0-based.  doc/shm-format.md is the same in prose.
+ *
+ * Who may write: "owner" = the thread that owns the record, before it is reachable; "cas" = anybody, by a CAS that
+ * carries the generation it decided on; "claimer" = the thread whose claim the entry's tail names.
+ */
+#ifndef LOCKSHM_LAYOUT_H
+#define LOCKSHM_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || __SIZEOF_POINTER__ != 8
+#error "liblockshm needs a little-endian 64-bit machine"
+#endif
+
+#define ASSERT_SIZE(type, n) _Static_assert(sizeof(type) == (n), #type " must be " #n " bytes")
+#define ASSERT_OFFSET(type, field, n)                                                                                  \
+	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
+
+#define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
+#define SHM_FORMAT 2u
+#define SHM_CANARY UINT32_C(0x01020304)
+
+#define INDEX_BITS 18
+#define INDEX_MAX ((UINT64_C(1) << INDEX_BITS) - 1)
+#define TICKET_MAX ((UINT64_C(1) << 46) - 1)
+#define GEN_BITS 41
+#define GEN_MASK ((UINT64_C(1) << GEN_BITS) - 1)
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Request word: [gen:41 | mode:1 | state:4 | prev:18].  The low half is also the futex its owner sleeps on.
+ *
+ * gen grows with every incarnation of the record and every renewal.  41 bits at the most a core can do (40 million
+ * incarnations a second of one record) wrap in 15 hours: a process would have to be stopped between a load and its
+ * CAS for exactly that long, and find everything else equal, to be misled.
+ */
+enum request_state {
+	REQUEST_FREE = 0,
+	REQUEST_WAITING = 1,  /* live */
+	REQUEST_GRANTED = 2,  /* live */
+	REQUEST_COOLING = 3,  /* live, belongs to nobody */
+	REQUEST_CLAIM = 4,    /* holds a table entry while its identity is written; never in a queue */
+	REQUEST_RELEASED = 8, /* dead, from here on; prev is frozen */
+	REQUEST_ABANDONED = 9,
+	REQUEST_EXPIRED = 10,
+	REQUEST_DEAD = 11
+};
+
+static inline uint64_t word_make(uint64_t gen, bool exclusive, enum request_state state, uint32_t prev)
+{
+	return gen << 23 | (uint64_t)exclusive << 22 | (uint64_t)state << 18 | prev;
+}
+
+static inline uint32_t word_prev(uint64_t w)
+{
+	return (uint32_t)(w & INDEX_MAX);
+}
+
+static inline enum request_state word_state(uint64_t w)
+{
+	return (enum request_state)(w >> 18 & 15);
+}
+
+static inline bool word_exclusive(uint64_t w)
+{
+	return w >> 22 & 1;
+}
+
+static inline uint64_t word_gen(uint64_t w)
+{
+	return w >> 23;
+}
+
+static inline uint64_t word_with_state(uint64_t w, enum request_state state)
+{
+	return (w & ~(UINT64_C(15) << 18)) | (uint64_t)state << 18;
+}
+
+static inline uint64_t word_with_prev(uint64_t w, uint32_t prev)
+{
+	return (w & ~INDEX_MAX) | prev;
+}
+
+static inline uint64_t word_with_mode(uint64_t w, bool exclusive)
+{
+	return (w & ~(UINT64_C(1) << 22)) | (uint64_t)exclusive << 22;
+}
+
+/* The next generation of the same word: what a renewal installs. */
+static inline uint64_t word_renewed(uint64_t w)
+{
+	return w + (UINT64_C(1) << 23);
+}
+
+static inline bool word_live(uint64_t w)
+{
+	enum request_state s = word_state(w);
+
+	return s >= REQUEST_WAITING && s <= REQUEST_COOLING;
+}
+
+static inline bool word_dead(uint64_t w)
+{
+	return word_state(w) >= REQUEST_RELEASED;
+}
+
+static inline bool word_is(uint64_t w, enum request_state state)
+{
+	return word_state(w) == state;
+}
+
+/* A request known by index and incarnation; how anything in the library refers to a request over time. */
+struct request_ref {
+	uint32_t index;
+	uint64_t gen;
+};
+
+static inline uint64_t ref_pack(uint32_t index, uint64_t gen)
+{
+	return gen << INDEX_BITS | index;
+}
+
+static inline struct request_ref ref_unpack(uint64_t packed)
+{
+	struct request_ref ref = { (uint32_t)(packed & INDEX_MAX), packed >> INDEX_BITS };
+
+	return ref;
+}
+
+/* Entry tail: [ticket:46 | index:18].  Every change but a pop raises the ticket and a pop only goes back in the queue, so
+ * no value ever comes again. */
+static inline uint64_t tail_make(uint64_t ticket, uint32_t index)
+{
+	return ticket << INDEX_BITS | index;
+}
+
+static inline uint32_t tail_index(uint64_t tail)
+{
+	return (uint32_t)(tail & INDEX_MAX);
+}
+
+static inline uint64_t tail_ticket(uint64_t tail)
+{
+	return tail >> INDEX_BITS;
+}
+
+/* Deadline word: absolute ns of the segment's clock; or "unset for this generation" while the request waits; or "never, for
+ * this generation" of a strict hold.  The generation keeps a CAS from one use of a record off the next one's. */
+#define DEADLINE_UNSET (UINT64_C(1) << 63)
+#define DEADLINE_NEVER (UINT64_C(1) << 62)
+
+static inline uint64_t deadline_unset(uint64_t gen)
+{
+	return DEADLINE_UNSET | gen;
+}
+
+static inline uint64_t deadline_never(uint64_t gen)
+{
+	return DEADLINE_NEVER | gen;
+}
+
+/* For people and arithmetic: INT64_MAX = none (yet). */
+static inline int64_t deadline_ns(uint64_t d)
+{
+	return d >= DEADLINE_NEVER ? INT64_MAX : (int64_t)d;
+}
+
+/* A time made into a deadline of that generation. */
+static inline uint64_t deadline_make(int64_t ns, uint64_t gen)
+{
+	return ns >= (int64_t)DEADLINE_NEVER || ns < 0 ? deadline_never(gen) : (uint64_t)ns;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Request: 128 bytes.
+ */
+#define TAG_WORDS 4
+
+struct shm_request {
+	uint64_t word;	     /*  0 owner before append, then cas */
+	uint64_t deadline;   /*  8 owner; set once by cas from "unset, gen" at the grant */
+	uint64_t next;	     /* 16 hint [gen | index] of the request behind; validated by whoever uses it */
+	uint64_t ticket;     /* 24 owner */
+	uint64_t owner;	     /* 32 owner: [slot generation:24 | slot:24], see owner_ref */
+	int64_t ttl_ns;	     /* 40 owner; INT64_MAX = strict */
+	int64_t since_ns;    /* 48 owner: when the request was made */
+	uint32_t entry;	     /* 56 owner: the lock it is for */
+	uint32_t sleeping;   /* 60 owner: 1 = look for me in the kernel */
+	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
+	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; 0 = not yet */
+	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for */
+	uint32_t flags;	     /* 108 owner: REQUEST_HAS_TAG */
+	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */
+	uint64_t reserved;   /* 120 zero */
+};
+#define REQUEST_HAS_TAG 1u
+ASSERT_SIZE(struct shm_request, 128);
+ASSERT_OFFSET(struct shm_request, next, 16);
+ASSERT_OFFSET(struct shm_request, owner, 32);
+ASSERT_OFFSET(struct shm_request, entry, 56);
+ASSERT_OFFSET(struct shm_request, tag, 64);
+ASSERT_OFFSET(struct shm_request, granted_ns, 96);
+ASSERT_OFFSET(struct shm_request, chunk, 112);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Details of the sticky mark of a lock; the word that decides is the entry's, see mark.c.
+ */
+#define MARK_TAG_WORDS 5
+
+struct shm_mark {
+	uint64_t who;	/* cas: [low ticket bits:20 | tid:22 | pid:22] */
+	uint64_t tag[MARK_TAG_WORDS]; /* cas: [low ticket bits:16 | 6 characters] */
+	uint64_t reserved[2];
+};
+ASSERT_SIZE(struct shm_mark, 64);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Entry: one lock: 64 bytes that every acquire looks at, and 128 bytes of details.  Identity, first_ticket and key are
+ * written by the claimer only.
+ */
+#define KEY_SHOWN_WORDS 8
+
+struct shm_entry {
+	uint64_t tail;	       /*   0 cas */
+	uint64_t id[2];	       /*   8 keyed 128-bit hash of the key */
+	uint64_t key_len;      /*  24 0 = nobody's: an empty slot */
+	uint64_t first_ticket; /*  32 the ticket the slot is opened with */
+	uint64_t mark_word;    /*  40 cas: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1] */
+	uint64_t reserved[2];  /*  48 zero */
+};
+ASSERT_SIZE(struct shm_entry, 64);
+ASSERT_OFFSET(struct shm_entry, mark_word, 40);
+
+struct shm_detail {
+	struct shm_mark mark;	       /*   0 read only when there is a mark */
+	uint64_t key[KEY_SHOWN_WORDS]; /*  64 first bytes of the key, for people */
+};
+ASSERT_SIZE(struct shm_detail, 128);
+ASSERT_OFFSET(struct shm_detail, key, 64);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Home: serialises the insertions of keys that start their window here.
+ *   word [version:20 | slot:24 | low bits of the claim's ticket:20], 0 = nothing announced yet
+ *   floor: no key of this home gets a ticket at or below it
+ */
+#define WINDOW 32u     /* entries a key may live in, from its home on */
+#define HOME_SPAN 8u   /* entries per home */
+#define CLAIM_BITS 20
+#define CLAIM_MASK ((UINT64_C(1) << CLAIM_BITS) - 1)
+#define SLOT_BITS 24
+#define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
+
+struct shm_home {
+	uint64_t word;	/* cas */
+	uint64_t floor; /* cas, only upwards */
+};
+ASSERT_SIZE(struct shm_home, 16);
+
+static inline uint64_t home_make(uint64_t version, uint32_t slot, uint64_t claim_ticket)
+{
+	return version << (SLOT_BITS + CLAIM_BITS) | (uint64_t)slot << CLAIM_BITS | (claim_ticket & CLAIM_MASK);
+}
+
+static inline uint64_t home_version(uint64_t home)
+{
+	return home >> (SLOT_BITS + CLAIM_BITS);
+}
+
+static inline uint32_t home_slot(uint64_t home)
+{
+	return (uint32_t)(home >> CLAIM_BITS & SLOT_MASK);
+}
+
+static inline uint64_t home_claim(uint64_t home)
+{
+	return home & CLAIM_MASK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Owner: one thread that takes locks, 128 bytes, and a page of its own for its life word (see owner.c).
+ *   control [generation:24 | pid:22 | hash of the pid namespace:16 | state:2]
+ */
+enum owner_state { OWNER_FREE = 0, OWNER_CLAIMED = 1, OWNER_ACTIVE = 2, OWNER_GONE = 3 };
+
+/* Events each thread counts in its own slot. */
+enum owner_count {
+	COUNT_ACQUIRES,
+	COUNT_WAITS,
+	COUNT_TIMEOUTS,
+	COUNT_DEADLOCKS,
+	COUNT_LOST,
+	COUNT_RECOVERED,
+	COUNT_EXPIRED,
+	OWNER_COUNTERS
+};
+
+#define LIFE_BYTES 4096u /* per owner */
+
+struct shm_owner {
+	uint64_t control;    /*   0 cas */
+	uint64_t start_time; /*   8 owner: of the thread, clock ticks since boot */
+	uint64_t pid_ns;     /*  16 owner: inode of its pid namespace */
+	uint64_t waiting;    /*  24 owner: [gen | index] of the request it waits with, or 0 */
+	uint32_t tid;	     /*  32 owner, in its own namespace */
+	uint32_t life_off;   /*  36 owner: where in its page the life word is */
+	uint32_t flags;	     /*  40 owner: OWNER_EXACT ... */
+	uint32_t reserved0;
+	uint64_t reserved1[2];
+	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */
+	uint64_t reserved2;  /* 120 zero */
+};
+#define OWNER_EXACT 1u	 /* the kernel flags the life word */
+#define OWNER_PROCESS 2u /* stands for the whole process: its keeper thread */
+#define OWNER_ENDED 8u	 /* left in good order, and through with its life word */
+#define OWNER_ADOPTED 4u /* may own requests whose records are other threads' */
+ASSERT_SIZE(struct shm_owner, 128);
+ASSERT_OFFSET(struct shm_owner, tid, 32);
+ASSERT_OFFSET(struct shm_owner, counts, 64);
+
+static inline uint64_t control_make(uint64_t gen, uint32_t pid, uint32_t ns_hash, enum owner_state state)
+{
+	return gen << 40 | (uint64_t)(pid & 0x3fffff) << 18 | (uint64_t)(ns_hash & 0xffff) << 2 | (uint64_t)state;
+}
+
+static inline uint64_t control_gen(uint64_t c)
+{
+	return c >> 40;
+}
+
+static inline int32_t control_pid(uint64_t c)
+{
+	return (int32_t)(c >> 18 & 0x3fffff);
+}
+
+static inline uint32_t control_ns_hash(uint64_t c)
+{
+	return (uint32_t)(c >> 2 & 0xffff);
+}
+
+static inline enum owner_state control_state(uint64_t c)
+{
+	return (enum owner_state)(c & 3);
+}
+
+#define OWNER_GEN_MASK UINT64_C(0xffffff)
+
+/* [slot generation:24 | slot + 1:24]; 0 = nobody.  Also the owner word of a chunk of request records. */
+static inline uint64_t owner_ref(uint64_t gen, uint32_t slot)
+{
+	return gen << 24 | (slot + 1);
+}
+
+static inline uint32_t owner_ref_slot(uint64_t ref)
+{
+	return (uint32_t)(ref & 0xffffff) - 1;
+}
+
+static inline uint64_t owner_ref_gen(uint64_t ref)
+{
+	return ref >> 24 & OWNER_GEN_MASK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Header: one page.  Everything but the last two lines is constant after publication.
+ */
+enum segment_state { SEGMENT_READY = 1, SEGMENT_RETIRED = 2 };
+
+struct shm_header {
+	uint64_t magic;		 /*   0 */
+	uint32_t format;	 /*   8 */
+	uint32_t canary;	 /*  12 byte order */
+	uint64_t layout;	 /*  16 signature of the sizes and constants above */
+	uint64_t feature_incompat; /* 24 bits this library must know */
+	uint64_t total_size;	 /*  32 */
+	unsigned char id[16];	 /*  40 random */
+	uint64_t reserved3[2];	 /*  56 zero */
+	unsigned char boot_id[16];  /* 72 the kernel run whose clock and processes are meant */
+	uint64_t created_unix_ns; /*  88 */
+	uint64_t token_floor;	 /*  96 the creator's wish, or 0 */
+	uint32_t n_owners;	 /* 104 */
+	uint32_t n_chunks;	 /* 108 */
+	uint32_t chunk_size;	 /* 112 records per chunk */
+	uint32_t n_requests;	 /* 116 = n_chunks * chunk_size, indices 1..n_requests */
+	uint32_t n_homes;	 /* 120 */
+	uint32_t n_locks;	 /* 124 = n_homes * HOME_SPAN */
+	uint64_t owners_off;	 /* 128 */
+	uint64_t lives_off;	 /* 136 */
+	uint64_t homes_off;	 /* 144 */
+	uint64_t tags_off;	 /* 152 */
+	uint64_t entries_off;	 /* 160 */
+	uint64_t details_off;	 /* 168 */
+	uint64_t requests_off;	 /* 176 of index 0, which is never used */
+	uint64_t check;		 /* 184 hash of bytes 0..183 and of the secret */
+	uint64_t token_base;	 /* 192 token = token_base + ticket; cas from 0, by whoever opens it first */
+	uint64_t reserved0[7];	 /* 200 zero */
+	uint64_t state;		 /* 256 enum segment_state; cas READY to RETIRED */
+	uint64_t reserved1[7];
+	uint64_t retired[OWNER_COUNTERS]; /* 320 counts of owners that left; added atomically */
+	uint64_t reserved2;
+	unsigned char hash_secret[192]; /* 384 random: of the keyed hash */
+	uint64_t reserved4[440];
+};
+ASSERT_SIZE(struct shm_header, 4096);
+ASSERT_OFFSET(struct shm_header, check, 184);
+ASSERT_OFFSET(struct shm_header, token_base, 192);
+ASSERT_OFFSET(struct shm_header, state, 256);
+ASSERT_OFFSET(struct shm_header, retired, 320);
+ASSERT_OFFSET(struct shm_header, hash_secret, 384);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lease.c - moving the end of a granted request
+ *
+ * R8.  The new deadline is stored first, then the CAS on the word advances the generation.  An expirer reads word, deadline,
+ * clock and then CASes that word: if it worked from the old deadline its CAS and mine are on the same word, and one of us
+ * loses.  Crash and stop points: (1) deadline stored: the lease ends at the new time, what was asked for, and I am told
+ * LOST if I come back after that;  (2) generation advanced: renewed.
+ */
+#include "lease.h"
+
+bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t d, w;
+
+	/* The deadline before the word: if the word is still mine, so was that deadline, and a CAS from it cannot touch what
+	 * another thread of this process may have filled the record with since. */
+	do {
+		d = load_acquire(&r->deadline);
+		w = load_acquire(&r->word);
+		if (word_gen(w) != gen || !word_is(w, REQUEST_GRANTED))
+			return false;
+	} while (!cas_from(&r->deadline, d, deadline_make(end, gen + 1)));
+	return true;
+}
+
+bool lease_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t w;
+
+	if (!lease_set_deadline(s, index, *gen, end))
+		return false;
+	w = load_acquire(&r->word);
+	/* The prev of a granted request may change under me by a bypass: again with the new one. */
+	while (word_gen(w) == *gen && word_is(w, REQUEST_GRANTED)) {
+		if (!cas(&r->word, &w, word_renewed(w)))
+			continue;
+		*gen = word_gen(word_renewed(w));
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-child.c - the command of lockctl run: start it, pass signals on, learn how it ended
+ *
+ * All signals that matter are blocked before the fork and taken one at a time by sigtimedwait(), so nothing
+ * happens between two instructions and none is missed: a signal that comes before the command exists waits
+ * until it does.
+ *
+ * The command stays in the process group of lockctl, as without lockctl.  So what the terminal sends (control
+ * C and the like) has reached it already and is not passed on; what was sent to lockctl alone is.  When the
+ * command is stopped by the terminal lockctl stops too, for the sake of the shell that waits for it.
+ *
+ * The command dies with lockctl: PR_SET_PDEATHSIG.  Its own children do not; lockctl(1) says so.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lockctl.h"
+
+/** What lockctl found when it was started, for the command. */
+struct inherited {
+	sigset_t mask;
+	struct sigaction on_child;
+	struct sigaction on_pipe;
+};
+
+struct child {
+	pid_t pid;
+	sigset_t awaited; /**< relayed signals and SIGCHLD */
+	int exec_pipe[2]; /**< brings errno if the exec fails, closes by itself if not */
+	bool told_to_stop;
+	bool continued; /**< it was continued, and the SIGCONT may be on its way to us too */
+	struct inherited inherited;
+};
+
+/* --- Start ------------------------------------------------------------------------------------------- */
+
+static void take_signals(struct child *child)
+{
+	struct sigaction plain;
+
+	signals_relayed(&child->awaited);
+	sigaddset(&child->awaited, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child->awaited, &child->inherited.mask);
+	memset(&plain, 0, sizeof(plain));
+	plain.sa_handler = SIG_DFL;
+	/* If the caller ignores SIGCHLD the kernel would reap the command and keep its status from us. */
+	sigaction(SIGCHLD, &plain, &child->inherited.on_child);
+	plain.sa_handler = SIG_IGN;
+	/* A message nobody reads must not end lockctl, and the command with it. */
+	sigaction(SIGPIPE, &plain, &child->inherited.on_pipe);
+}
+
+/** In the new process.  Async-signal-safe calls only, since lockctl may have a second thread. */
+static void __attribute__((noreturn)) become_command(const struct child *child, char **argv, pid_t parent)
+{
+	int code;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Had lockctl died before that call, no signal would come. */
+	if (getppid() != parent)
+		_exit(EXIT_FAILED);
+	signals_default();
+	sigaction(SIGCHLD, &child->inherited.on_child, NULL);
+	sigaction(SIGPIPE, &child->inherited.on_pipe, NULL);
+	sigprocmask(SIG_SETMASK, &child->inherited.mask, NULL);
+	execvp(argv[0], argv);
+	code = errno;
+	if (write(child->exec_pipe[1], &code, sizeof(code)) < 0) {
+		/* Then the exit status alone must tell. */
+	}
+	_exit(code == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+static int start(struct child *child, char **argv)
+{
+	pid_t parent = getpid();
+	int cause;
+
+	if (pipe2(child->exec_pipe, O_CLOEXEC) < 0)
+		return -1;
+	child->pid = fork();
+	if (child->pid == 0)
+		become_command(child, argv, parent);
+	cause = errno;
+	close(child->exec_pipe[1]);
+	if (child->pid > 0)
+		return 0;
+	close(child->exec_pipe[0]);
+	errno = cause;
+	return -1;
+}
+
+/* --- Signals ----------------------------------------------------------------------------------------- */
+
+/** Has the terminal sent this to the whole foreground group? */
+static bool from_terminal(int sig, const siginfo_t *info)
+{
+	if (info->si_code != SI_KERNEL)
+		return false;
+	switch (sig) {
+	case SIGHUP:
+	case SIGCONT:
+		/* A hang-up is sent to the leader of the session alone. */
+		return getsid(0) != getpid();
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGWINCH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void relay(struct child *child, int sig, const siginfo_t *info)
+{
+	if (sig == SIGCHLD || from_terminal(sig, info))
+		return;
+	if (sig == SIGCONT && child->continued) {
+		child->continued = false;
+		return;
+	}
+	/* What the command sends to its group, itself included, must not come back to it. */
+	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE) && info->si_pid == child->pid)
+		return;
+	/* The pid cannot have been given to another process: only reap() below ends its use. */
+	if (info->si_code == SI_QUEUE)
+		sigqueue(child->pid, sig, info->si_value);
+	else
+		kill(child->pid, sig);
+}
+
+static bool command_moved_on(const struct child *child)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WCONTINUED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+}
+
+/** The command was stopped: stop as it did, unless that was meant for it alone. */
+static void stop_too(const struct child *child, int sig)
+{
+	const struct timespec now = { 0, 0 };
+	sigset_t one;
+
+	if (sig != SIGTSTP && sig != SIGTTIN && sig != SIGTTOU)
+		return;
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	/* Blocked, so pending; a SIGCONT that comes from now on takes it away.  One that came before shows. */
+	raise(sig);
+	if (command_moved_on(child)) {
+		sigtimedwait(&one, NULL, &now);
+		return;
+	}
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+/* --- End --------------------------------------------------------------------------------------------- */
+
+/** Take in what the command did.  Return: it has ended. */
+static bool reap(struct child *child, struct child_end *end)
+{
+	for (;;) {
+		siginfo_t info = { .si_pid = 0 };
+
+		if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) < 0 ||
+		    !info.si_pid)
+			return false;
+		switch (info.si_code) {
+		case CLD_EXITED:
+			end->exit_status = info.si_status;
+			return true;
+		case CLD_KILLED:
+		case CLD_DUMPED:
+			end->exit_status = EXIT_BY_SIGNAL + info.si_status;
+			return true;
+		case CLD_CONTINUED:
+			child->continued = true;
+			break;
+		case CLD_STOPPED:
+			child->continued = false;
+			stop_too(child, info.si_status);
+			break;
+		}
+	}
+}
+
+static void watch_over(struct child *child, const struct child_watch *watch)
+{
+	if (child->told_to_stop || !watch->must_stop(watch->arg))
+		return;
+	child->told_to_stop = true;
+	kill(child->pid, SIGTERM);
+	/* A stopped command could not act on it. */
+	kill(child->pid, SIGCONT);
+}
+
+static void supervise(struct child *child, const struct child_watch *watch, struct child_end *end)
+{
+	const struct timespec pause = { watch->every_ns / LOCKSHM_SECONDS(1), watch->every_ns % LOCKSHM_SECONDS(1) };
+
+	for (;;) {
+		siginfo_t info;
+		int sig = sigtimedwait(&child->awaited, &info, &pause);
+
+		if (reap(child, end))
+			return;
+		if (sig > 0)
+			relay(child, sig, &info);
+		else
+			child->continued = false;
+		watch_over(child, watch);
+	}
+}
+
+int child_run(char **argv, const struct child_watch *watch, struct child_end *end)
+{
+	struct child child = { .pid = 0 };
+
+	memset(end, 0, sizeof(*end));
+	take_signals(&child);
+	if (signals_caught()) {
+		end->exit_status = EXIT_BY_SIGNAL + signals_caught();
+		return 0;
+	}
+	if (start(&child, argv) < 0)
+		return -1;
+	supervise(&child, watch, end);
+	if (read(child.exec_pipe[0], &end->exec_errno, sizeof(end->exec_errno)) != sizeof(end->exec_errno))
+		end->exec_errno = 0;
+	end->started = !end->exec_errno;
+	close(child.exec_pipe[0]);
+	return 0;
+}

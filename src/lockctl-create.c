@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* lockctl-create.c - lockctl create: make a segment */
+#include <grp.h>
+#include <string.h>
+
+#include "lockctl.h"
+
+enum {
+	OPTION_LOCKS = 256,
+	OPTION_REQUESTS,
+	OPTION_OWNERS,
+	OPTION_MODE,
+	OPTION_GROUP,
+	OPTION_TOKEN_FLOOR,
+	OPTION_OR_OPEN
+};
+
+static const struct option options[] = {
+	{ "group", required_argument, NULL, OPTION_GROUP },
+	{ "help", no_argument, NULL, 'h' },
+	{ "locks", required_argument, NULL, OPTION_LOCKS },
+	{ "mode", required_argument, NULL, OPTION_MODE },
+	{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
+	{ "owners", required_argument, NULL, OPTION_OWNERS },
+	{ "requests", required_argument, NULL, OPTION_REQUESTS },
+	{ "token-floor", required_argument, NULL, OPTION_TOKEN_FLOOR },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+static uint32_t capacity(const char *option, const char *text)
+{
+	return (uint32_t)args_number(option, text, 1, UINT32_MAX);
+}
+
+static mode_t parse_mode(const char *text)
+{
+	size_t digits = strspn(text, "01234567");
+	mode_t mode = 0;
+
+	if (!digits || digits > 4 || text[digits])
+		usage_error("--mode: '%s' is not an octal mode such as 0660", text);
+	for (const char *digit = text; *digit; digit++)
+		mode = mode << 3 | (mode_t)(*digit - '0');
+	return mode;
+}
+
+static gid_t parse_group(const char *text)
+{
+	const struct group *group = getgrnam(text);
+
+	if (group)
+		return group->gr_gid;
+	if (!*text || text[strspn(text, "0123456789")])
+		usage_error("--group: there is no group '%s'", text);
+	/* The largest number means "leave it" to the system. */
+	return (gid_t)args_number("--group", text, 0, UINT32_MAX - 1);
+}
+
+static void parse(int argc, char **argv, struct lockshm_create_options *wish)
+{
+	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
+		switch (option) {
+		case OPTION_LOCKS:
+			wish->locks = capacity("--locks", optarg);
+			break;
+		case OPTION_REQUESTS:
+			wish->requests = capacity("--requests", optarg);
+			break;
+		case OPTION_OWNERS:
+			wish->owners = capacity("--owners", optarg);
+			break;
+		case OPTION_MODE:
+			wish->mode = parse_mode(optarg);
+			break;
+		case OPTION_GROUP:
+			wish->group = parse_group(optarg);
+			break;
+		case OPTION_TOKEN_FLOOR:
+			wish->token_floor = args_number("--token-floor", optarg, 1, UINT64_MAX);
+			break;
+		case OPTION_OR_OPEN:
+			wish->flags |= LOCKSHM_CREATE_OR_OPEN;
+			break;
+		}
+	}
+}
+
+int lockctl_create(int argc, char **argv)
+{
+	struct lockshm_create_options wish = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error;
+	const char *name;
+	int code;
+
+	parse(argc, argv, &wish);
+	name = args_segment(argc, argv);
+	args_end(argc, argv);
+	code = lockshm_create(NULL, name, &wish, &error);
+	return code < 0 ? failed(code, &error) : EXIT_OK;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-lock.c - one lock as JSON, as lines for programs, as a row and as a page for people
+ *
+ * lockctl(1) documents the JSON fields and the order of the porcelain columns as stable.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lockctl.h"
+
+const char *const lock_titles[LOCK_COLUMNS] = { "KEY",	    "MODE",	"HOLDERS", "WAITERS",
+						"HELD FOR", "EXPIRES", "HELD BY", "MARK" };
+
+/** A tag is bytes of another process: trust its NUL no further than its field. */
+static size_t tag_length(const char *tag)
+{
+	return strnlen(tag, LOCKSHM_TAG_MAX);
+}
+
+static bool is_cooling(const struct lockshm_request_info *request)
+{
+	return request->state == LOCKSHM_COOLING;
+}
+
+/* --- JSON -------------------------------------------------------------------------------------------- */
+
+static void previous_json(struct json *json, const struct lockshm_lock_info *lock)
+{
+	const struct lockshm_previous *previous = &lock->previous;
+
+	if (!lock->dirty) {
+		json_null(json, "previous");
+		return;
+	}
+	json_open(json, "previous", '{');
+	json_text(json, "status", lockshm_code_name(previous->status));
+	json_int(json, "pid", previous->pid);
+	json_int(json, "tid", previous->tid);
+	json_bytes(json, "tag", previous->tag, tag_length(previous->tag));
+	json_text(json, "mode", mode_name(previous->mode));
+	json_uint(json, "token", previous->token);
+	json_close(json, '}');
+}
+
+static void request_json(struct json *json, const struct lockshm_request_info *request)
+{
+	bool waiting = request->state == LOCKSHM_WAITING;
+
+	json_open(json, NULL, '{');
+	json_int(json, "pid", request->pid);
+	json_int(json, "tid", request->tid);
+	json_bytes(json, "tag", request->tag, tag_length(request->tag));
+	json_text(json, "mode", mode_name(request->mode));
+	json_uint(json, waiting ? "ticket" : "token", request->token);
+	json_ms(json, waiting ? "waiting_ms" : "age_ms", request->age_ns);
+	if (!waiting) {
+		json_ms(json, "expires_in_ms", request->expires_in_ns);
+		json_bool(json, "cooling", is_cooling(request));
+	}
+	json_bool(json, "alive", request->alive);
+	json_close(json, '}');
+}
+
+static void requests_json(struct json *json, const char *name, const struct lockshm_request_info *requests, size_t n)
+{
+	json_open(json, name, '[');
+	for (size_t i = 0; i < n; i++)
+		request_json(json, &requests[i]);
+	json_close(json, ']');
+}
+
+void lock_json(struct json *json, const struct lockshm_lock_info *lock)
+{
+	json_bytes(json, "key", lock->key, lock->key_shown);
+	json_uint(json, "key_len", lock->key_len);
+	json_text(json, "mode", mode_name(lock->mode));
+	json_bool(json, "dirty", lock->dirty);
+	previous_json(json, lock);
+	requests_json(json, "holders", lock->requests, lock->holders);
+	/* With no request at all there is no array to go forward in. */
+	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
+}
+
+/* --- Lines for programs ------------------------------------------------------------------------------ */
+
+static void put_tag(FILE *out, const char *tag)
+{
+	fputc('\t', out);
+	put_word(out, tag, tag_length(tag));
+}
+
+static void put_mode(FILE *out, int mode)
+{
+	const char *name = mode_name(mode);
+
+	fprintf(out, "\t%s", name ? name : "-");
+}
+
+static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
+{
+	const struct lockshm_previous *previous = &lock->previous;
+
+	if (!lock->dirty) {
+		fputs("\t-\t-\t-\t-\t-\t-\n", out);
+		return;
+	}
+	fprintf(out, "\t%s\t%" PRId32 "\t%" PRId32, lockshm_code_name(previous->status), previous->pid, previous->tid);
+	put_mode(out, previous->mode);
+	fprintf(out, "\t%" PRIu64, previous->token);
+	put_tag(out, previous->tag);
+	fputc('\n', out);
+}
+
+static void request_porcelain(FILE *out, const struct lockshm_lock_info *lock,
+			      const struct lockshm_request_info *request)
+{
+	fputs(request->state == LOCKSHM_WAITING ? "waiter\t" : is_cooling(request) ? "cooling\t" : "holder\t", out);
+	put_word(out, lock->key, lock->key_shown);
+	fprintf(out, "\t%zu", lock->key_len);
+	put_mode(out, request->mode);
+	fprintf(out, "\t%" PRId32 "\t%" PRId32 "\t%d\t%" PRIu64 "\t%" PRId64, request->pid, request->tid,
+		!!request->alive, request->token, request->age_ns);
+	if (request->expires_in_ns == LOCKSHM_FOREVER)
+		fputs("\t-", out);
+	else
+		fprintf(out, "\t%" PRId64, request->expires_in_ns);
+	put_tag(out, request->tag);
+	fputc('\n', out);
+}
+
+void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
+{
+	fputs("lock\t", out);
+	put_word(out, lock->key, lock->key_shown);
+	fprintf(out, "\t%zu", lock->key_len);
+	put_mode(out, lock->mode);
+	fprintf(out, "\t%zu\t%zu", lock->holders, lock->waiters);
+	previous_porcelain(out, lock);
+	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
+		request_porcelain(out, lock, &lock->requests[i]);
+}
+
+/* --- For people -------------------------------------------------------------------------------------- */
+
+static char *format_key(const struct lockshm_lock_info *lock)
+{
+	char *shown = visible(lock->key, lock->key_shown);
+	char *text = format_text("%s%s", shown, lock->key_shown < lock->key_len ? "..." : "");
+
+	free(shown);
+	return text;
+}
+
+/** "4711 (tag)", with the tid where it is not the pid, and a word when the owner is dead. */
+static char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
+{
+	char *shown = visible(tag, tag_length(tag));
+	char *thread = tid == pid ? format_text("%s", "") : format_text("/%" PRId32, tid);
+	char *text = format_text("%" PRId32 "%s%s%s%s%s", pid, thread, *shown ? " (" : "", shown, *shown ? ")" : "",
+				 alive ? "" : " dead");
+
+	free(shown);
+	free(thread);
+	return text;
+}
+
+static char *format_holder(const struct lockshm_request_info *request)
+{
+	if (is_cooling(request))
+		return format_text("cooling down");
+	return format_owner(request->pid, request->tid, request->tag, request->alive);
+}
+
+void lock_row(struct table *table, const struct lockshm_lock_info *lock)
+{
+	const struct lockshm_request_info *oldest = lock->holders ? lock->requests : NULL;
+	const char *mode = mode_name(lock->mode);
+
+	table_add(table, format_key(lock));
+	table_add(table, format_text("%s", mode ? mode : "-"));
+	table_add(table, format_text("%zu", lock->holders));
+	table_add(table, format_text("%zu", lock->waiters));
+	table_add(table, format_duration(oldest ? oldest->age_ns : LOCKSHM_FOREVER));
+	table_add(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
+	table_add(table, oldest ? format_holder(oldest) : format_text("-"));
+	table_add(table, format_text("%s", lock->dirty ? lockshm_code_name(lock->previous.status) : "-"));
+}
+
+char *format_previous(const struct lockshm_previous *previous)
+{
+	static const char *const died[] = { "an earlier holder died inside", "what the lock protects may be torn" };
+	static const char *const expired[] = { "an earlier holder overran its lease or was ended by an operator",
+					       "it may still be at work" };
+	const char *const *words = previous->status == LOCKSHM_OWNER_DIED ? died : expired;
+	const char *mode = mode_name(previous->mode);
+	char *owner = previous->pid ? format_owner(previous->pid, previous->tid, previous->tag, true) :
+				      format_text("no longer known");
+	char *text = format_text("%s: pid %s, %s, token %" PRIu64 "; %s", words[0], owner, mode ? mode : "mode unknown",
+				 previous->token, words[1]);
+
+	free(owner);
+	return text;
+}
+
+static void requests_people(FILE *out, const struct lockshm_request_info *requests, size_t n)
+{
+	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES" };
+	struct table table;
+
+	table_begin(&table, 5, titles);
+	for (size_t i = 0; i < n; i++) {
+		const char *mode = mode_name(requests[i].mode);
+
+		table_add(&table, format_holder(&requests[i]));
+		table_add(&table, format_text("%s", mode ? mode : "?"));
+		table_add(&table, format_text("%" PRIu64, requests[i].token));
+		table_add(&table, format_duration(requests[i].age_ns));
+		table_add(&table, format_duration(requests[i].expires_in_ns));
+	}
+	table_end(&table, out, "  ");
+}
+
+void lock_people(FILE *out, const struct lockshm_lock_info *lock)
+{
+	const char *mode = mode_name(lock->mode);
+	char *key = format_key(lock);
+
+	fprintf(out, "key      %s (%zu bytes)\n", key, lock->key_len);
+	fprintf(out, "mode     %s\n", mode ? mode : "free");
+	if (lock->dirty) {
+		char *previous = format_previous(&lock->previous);
+
+		fprintf(out, "mark     %s (%s); lockctl ack clears it\n", previous,
+			lockshm_code_name(lock->previous.status));
+		free(previous);
+	}
+	fprintf(out, "holders  %zu\n", lock->holders);
+	if (lock->holders)
+		requests_people(out, lock->requests, lock->holders);
+	fprintf(out, "waiters  %zu%s\n", lock->waiters, lock->waiters ? ", in the order they will be granted" : "");
+	if (lock->waiters)
+		requests_people(out, lock->requests + lock->holders, lock->waiters);
+	free(key);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-message.c - messages: "lockctl: COMMAND NAME: reason" on stderr
+ *
+ * A message is one write, so that lines of several lockctl on one terminal do not mix, and shows control
+ * characters as text, since keys and tags come from other processes.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lockctl.h"
+
+static const char *command_name;
+static const char *segment_name;
+
+void subject_command(const char *command)
+{
+	command_name = command;
+}
+
+void subject_segment(const char *name)
+{
+	segment_name = name;
+}
+
+static void print_line(char *line, size_t size)
+{
+	char *shown = visible(line, size);
+
+	dprintf(STDERR_FILENO, "%s\n", shown);
+	free(shown);
+	free(line);
+}
+
+static void __attribute__((format(printf, 1, 0))) print_message(const char *format, va_list args, const char *tail)
+{
+	char *line = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&line, &size);
+
+	if (!out)
+		return;
+	fputs("lockctl: ", out);
+	if (command_name)
+		fputs(command_name, out);
+	if (segment_name)
+		fprintf(out, " %s", segment_name);
+	if (command_name)
+		fputs(": ", out);
+	vfprintf(out, format, args);
+	fputs(tail, out);
+	fclose(out);
+	print_line(line, size);
+}
+
+void message(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_message(format, args, "");
+	va_end(args);
+}
+
+void usage_error(const char *format, ...)
+{
+	va_list args;
+	char tail[64];
+
+	snprintf(tail, sizeof(tail), " (see lockctl %s --help)", command_name);
+	va_start(args, format);
+	print_message(format, args, tail);
+	va_end(args);
+	exit(EXIT_USAGE);
+}
+
+/** What an operator can do with lockctl, where the library cannot know that it is lockctl that asks. */
+static const char *remedy(int code)
+{
+	switch (code) {
+	case LOCKSHM_EXISTS:
+		return "; lockctl rm removes it, create --or-open uses it";
+	case LOCKSHM_BAD_SEGMENT:
+		return strcmp(command_name, "rm") == 0 ? "" : "; lockctl rm removes it if it ever was one";
+	default:
+		return "";
+	}
+}
+
+static int exit_status(int code)
+{
+	switch (code) {
+	case LOCKSHM_INVALID:
+	case LOCKSHM_KEY_TOO_LONG:
+		return EXIT_USAGE;
+	case LOCKSHM_TIMEOUT:
+	case LOCKSHM_BUSY:
+		return EXIT_NOT_OBTAINED;
+	default:
+		return EXIT_FAILED;
+	}
+}
+
+int failed(int code, const struct lockshm_error *error)
+{
+	const char *text = error && error->code == code && error->message[0] ? error->message : lockshm_strerror(code);
+
+	message("%s%s", text, remedy(code));
+	return exit_status(code);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-output.c - JSON, words for programs, and text for people
+ *
+ * Keys and tags are bytes of other processes: none of the three lets them leave their field.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lockctl.h"
+
+const char *mode_name(int mode)
+{
+	switch (mode) {
+	case LOCKSHM_SHARED:
+		return "shared";
+	case LOCKSHM_EXCLUSIVE:
+		return "exclusive";
+	default:
+		return NULL;
+	}
+}
+
+static void *checked(void *memory)
+{
+	if (!memory) {
+		message("out of memory");
+		_exit(EXIT_FAILED);
+	}
+	return memory;
+}
+
+/**
+ * Length of the UTF-8 sequence at @p, 0 if there is none.  Strict: no overlong forms, no surrogates, nothing
+ * above U+10FFFF; the second byte decides all three.
+ */
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+	unsigned char low = 0x80;
+	unsigned char high = 0xbf;
+	size_t len;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (p[0] == 0xe0)
+		low = 0xa0;
+	else if (p[0] == 0xed)
+		high = 0x9f;
+	else if (p[0] == 0xf0)
+		low = 0x90;
+	else if (p[0] == 0xf4)
+		high = 0x8f;
+	if (left < len || p[1] < low || p[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+/* --- JSON -------------------------------------------------------------------------------------------- */
+
+static void json_quoted(FILE *out, const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+
+	fputc('"', out);
+	for (size_t i = 0, step; i < len; i += step) {
+		size_t valid = utf8_length(p + i, len - i);
+
+		step = valid ? valid : 1;
+		if (!valid || p[i] < 0x20 || p[i] == 0x7f)
+			fprintf(out, "\\u%04x", p[i]);
+		else if (p[i] == '"' || p[i] == '\\')
+			fprintf(out, "\\%c", p[i]);
+		else
+			fwrite(p + i, 1, step, out);
+	}
+	fputc('"', out);
+}
+
+/** Separator and name of the next member. */
+static void json_next(struct json *json, const char *name)
+{
+	if (!json->first)
+		fputs(", ", json->out);
+	json->first = false;
+	if (name) {
+		json_quoted(json->out, name, strlen(name));
+		fputs(": ", json->out);
+	}
+}
+
+void json_open(struct json *json, const char *name, char bracket)
+{
+	json_next(json, name);
+	fputc(bracket, json->out);
+	json->first = true;
+}
+
+void json_close(struct json *json, char bracket)
+{
+	fputc(bracket, json->out);
+	json->first = false;
+}
+
+void json_bool(struct json *json, const char *name, bool value)
+{
+	json_next(json, name);
+	fputs(value ? "true" : "false", json->out);
+}
+
+void json_int(struct json *json, const char *name, int64_t value)
+{
+	json_next(json, name);
+	fprintf(json->out, "%" PRId64, value);
+}
+
+void json_uint(struct json *json, const char *name, uint64_t value)
+{
+	json_next(json, name);
+	fprintf(json->out, "%" PRIu64, value);
+}
+
+void json_null(struct json *json, const char *name)
+{
+	json_next(json, name);
+	fputs("null", json->out);
+}
+
+void json_ms(struct json *json, const char *name, int64_t ns)
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	char text[48];
+	size_t len;
+
+	if (ns == LOCKSHM_FOREVER) {
+		json_null(json, name);
+		return;
+	}
+	json_next(json, name);
+	len = (size_t)snprintf(text, sizeof(text), "%s%" PRIu64 ".%06" PRIu64, ns < 0 ? "-" : "", size / 1000000,
+			       size % 1000000);
+	while (text[len - 1] == '0')
+		len--;
+	if (text[len - 1] == '.')
+		len--;
+	fwrite(text, 1, len, json->out);
+}
+
+void json_text(struct json *json, const char *name, const char *text)
+{
+	if (text)
+		json_bytes(json, name, text, strlen(text));
+	else
+		json_null(json, name);
+}
+
+void json_bytes(struct json *json, const char *name, const void *bytes, size_t len)
+{
+	json_next(json, name);
+	json_quoted(json->out, bytes, len);
+}
+
+void json_segment(struct json *json, const char *name)
+{
+	char *slashed = format_text("%s%s", *name == '/' ? "" : "/", name);
+
+	json_text(json, "segment", slashed);
+	free(slashed);
+}
+
+/* --- Words for programs ------------------------------------------------------------------------------ */
+
+void put_word(FILE *out, const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+
+	if (!len) {
+		/* Not an empty field: a shell's read would skip it. */
+		fputc('-', out);
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		if (p[i] <= ' ' || p[i] >= 0x7f || p[i] == '%' || (p[i] == '-' && len == 1))
+			fprintf(out, "%%%02X", p[i]);
+		else
+			fputc(p[i], out);
+}
+
+/* --- Text for people --------------------------------------------------------------------------------- */
+
+/** C0, DEL and C1 controls, which may drive a terminal. */
+static bool is_control(const unsigned char *p)
+{
+	return p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0);
+}
+
+char *visible(const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+	char *text = checked(malloc(len * 4 + 1));
+	char *to = text;
+
+	for (size_t i = 0, step; i < len; i += step) {
+		step = utf8_length(p + i, len - i);
+		if (step && !is_control(p + i)) {
+			memcpy(to, p + i, step);
+			to += step;
+			continue;
+		}
+		step = 1;
+		to += sprintf(to, "\\x%02x", p[i]);
+	}
+	*to = '\0';
+	return text;
+}
+
+char *format_text(const char *format, ...)
+{
+	va_list args;
+	char *text = NULL;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	return checked(text);
+}
+
+char *format_duration(int64_t ns)
+{
+	static const struct {
+		double ns;
+		double up_to;
+		const char *name;
+	} units[] = { { 1e3, 1e6, "us" },      { 1e6, 1e9, "ms" },	 { 1e9, 120e9, "s" },
+		      { 60e9, 7200e9, "min" }, { 3600e9, 172800e9, "h" }, { 86400e9, 1e300, "d" } };
+	double size = ns < 0 ? -(double)ns : (double)ns;
+	size_t i = 0;
+
+	if (ns == LOCKSHM_FOREVER)
+		return format_text("-");
+	while (size >= units[i].up_to)
+		i++;
+	return format_text("%s%.*f %s", ns < 0 ? "-" : "", size / units[i].ns < 99.95 ? 1 : 0, size / units[i].ns,
+			   units[i].name);
+}
+
+char *format_size(uint64_t bytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double size = (double)bytes;
+	size_t i = 0;
+
+	for (; size >= 1024; i++)
+		size /= 1024;
+	return format_text("%.*f %s", i && size < 99.95 ? 1 : 0, size, units[i]);
+}
+
+/* --- Tables ------------------------------------------------------------------------------------------ */
+
+void table_begin(struct table *table, size_t columns, const char *const *titles)
+{
+	*table = (struct table){ .columns = columns };
+	for (size_t i = 0; i < columns; i++)
+		table_add(table, format_text("%s", titles[i]));
+}
+
+void table_add(struct table *table, char *text)
+{
+	if (table->cells == table->room) {
+		table->room = table->room ? table->room * 2 : 64;
+		table->cell = checked(reallocarray(table->cell, table->room, sizeof(*table->cell)));
+	}
+	table->cell[table->cells++] = text;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	return strcmp(**(char *const *const *)a, **(char *const *const *)b);
+}
+
+void table_sort(struct table *table)
+{
+	size_t rows = table->cells / table->columns;
+	char ***row = checked(calloc(rows, sizeof(*row)));
+	char **cell = checked(calloc(table->cells, sizeof(*cell)));
+
+	for (size_t i = 0; i < rows; i++)
+		row[i] = table->cell + i * table->columns;
+	qsort(row + 1, rows - 1, sizeof(*row), compare_rows);
+	for (size_t i = 0; i < rows; i++)
+		memcpy(cell + i * table->columns, row[i], table->columns * sizeof(*cell));
+	free(row);
+	free(table->cell);
+	table->cell = cell;
+	table->room = table->cells;
+}
+
+/** Characters of valid UTF-8; wide and combining ones count as one. */
+static size_t width(const char *text)
+{
+	size_t count = 0;
+
+	for (; *text; text++)
+		count += (*text & 0xc0) != 0x80;
+	return count;
+}
+
+static size_t column_width(const struct table *table, size_t column)
+{
+	size_t widest = 0;
+
+	for (size_t i = column; i < table->cells; i += table->columns)
+		if (width(table->cell[i]) > widest)
+			widest = width(table->cell[i]);
+	return widest;
+}
+
+void table_end(struct table *table, FILE *out, const char *indent)
+{
+	size_t *widest = checked(calloc(table->columns, sizeof(*widest)));
+
+	for (size_t i = 0; i < table->columns; i++)
+		widest[i] = column_width(table, i);
+	for (size_t i = 0; i < table->cells; i++) {
+		size_t column = i % table->columns;
+		bool last = column + 1 == table->columns;
+		char *text = table->cell[i];
+
+		fprintf(out, "%s%s%*s", column ? "" : indent, text,
+			last ? 0 : (int)(widest[column] - width(text) + 2), last ? "\n" : "");
+		free(text);
+	}
+	free(widest);
+	free(table->cell);
+}

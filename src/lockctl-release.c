@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-release.c - lockctl release: an operator ends one hold
+ *
+ * The token makes sure that it is the hold the operator saw, and not one granted since.
+ */
+#include <stdlib.h>
+
+#include "lockctl.h"
+
+enum { OPTION_TOKEN = 256, OPTION_ESCAPED, OPTION_ANY_OWNER };
+
+static const struct option options[] = {
+	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
+	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
+	{ "help", no_argument, NULL, 'h' },
+	{ "token", required_argument, NULL, OPTION_TOKEN },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+struct wish {
+	uint64_t token;
+	bool escaped;
+	bool any_owner;
+};
+
+static void parse(int argc, char **argv, struct wish *wish)
+{
+	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
+		switch (option) {
+		case OPTION_TOKEN:
+			wish->token = args_number("--token", optarg, 1, UINT64_MAX);
+			break;
+		case OPTION_ESCAPED:
+			wish->escaped = true;
+			break;
+		case OPTION_ANY_OWNER:
+			wish->any_owner = true;
+			break;
+		}
+	}
+	if (!wish->token)
+		usage_error("--token is missing: it says which hold to end; lockctl show prints it");
+}
+
+static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
+{
+	int code = lockshm_end_hold(segment, key.bytes, key.len, token);
+	char *shown;
+
+	if (code != LOCKSHM_NOT_HELD)
+		return code < 0 ? failed(code, NULL) : EXIT_OK;
+	shown = visible(key.bytes, key.len);
+	message("no hold of '%s' has token %llu: it has ended, or was never granted; lockctl show prints the holds",
+		shown, (unsigned long long)token);
+	free(shown);
+	return EXIT_FAILED;
+}
+
+int lockctl_release(int argc, char **argv)
+{
+	struct wish wish = { 0, false, false };
+	lockshm_t *segment;
+	const char *name;
+	struct key key;
+	int status;
+
+	parse(argc, argv, &wish);
+	name = args_segment(argc, argv);
+	key = args_key(args_operand(argc, argv, "KEY"), wish.escaped);
+	args_end(argc, argv);
+	status = open_to_act(&segment, name, wish.any_owner);
+	if (status)
+		return status;
+	status = end_hold(segment, key, wish.token);
+	lockshm_close(segment);
+	return status;
+}

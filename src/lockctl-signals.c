@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-signals.c - which signals lockctl deals with, and what they do while it waits for a lock
+ *
+ * A wait that is killed by a signal would leave its request for others to clear away, and might be granted
+ * at that very moment, so that the next holder would be told of a death inside.  So a signal cancels the
+ * wait, and the program ends in order.  Signals that the caller had ignored stay ignored.
+ *
+ * A segment that is truncated while it is mapped is SIGBUS at the next look, as for any file.  lockctl looks at
+ * segments of strangers too, so it ends with a message and not with a crash.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "lockctl.h"
+
+static lockshm_canceller_t *wait_canceller;
+static volatile sig_atomic_t caught;
+
+/** Those whose default is to end the program; real-time signals come in addition. */
+static const int ending[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL,
+			      SIGPWR, 0 /* end */ };
+/** Those that stop, continue or tell. */
+static const int others[] = { SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH, SIGURG, 0 /* end */ };
+
+static void on_signal(int sig)
+{
+	if (!caught)
+		caught = sig;
+	lockshm_cancel(wait_canceller);
+}
+
+/** Replace one disposition, if it is @from. */
+static void replace(int sig, void (*from)(int), void (*to)(int))
+{
+	struct sigaction action;
+
+	if (sigaction(sig, NULL, &action) < 0 || action.sa_handler != from)
+		return;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = to;
+	action.sa_flags = SA_RESTART;
+	sigfillset(&action.sa_mask);
+	sigaction(sig, &action, NULL);
+}
+
+static void replace_all(void (*from)(int), void (*to)(int))
+{
+	for (const int *sig = ending; *sig; sig++)
+		replace(*sig, from, to);
+	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
+		replace(sig, from, to);
+}
+
+void signals_cancel(lockshm_canceller_t *canceller)
+{
+	wait_canceller = canceller;
+	replace_all(SIG_DFL, on_signal);
+}
+
+void signals_default(void)
+{
+	replace_all(on_signal, SIG_DFL);
+}
+
+int signals_caught(void)
+{
+	return caught;
+}
+
+void signals_relayed(sigset_t *set)
+{
+	sigemptyset(set);
+	for (const int *sig = ending; *sig; sig++)
+		sigaddset(set, *sig);
+	for (const int *sig = others; *sig; sig++)
+		sigaddset(set, *sig);
+	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
+		sigaddset(set, sig);
+}
+
+static void on_bus_error(int sig, siginfo_t *info, void *context)
+{
+	static const char text[] = "lockctl: a segment was truncated while it was in use; lockctl rm removes it\n";
+
+	(void)context;
+	/* Anything but a missing page is a fault of our own: crash as such. */
+	if (info->si_code != BUS_ADRERR) {
+		signal(sig, SIG_DFL);
+		return;
+	}
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
+		/* Nowhere left to say so. */
+	}
+	_exit(EXIT_FAILED);
+}
+
+void signals_contain_truncation(void)
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = on_bus_error;
+	action.sa_flags = SA_SIGINFO;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGBUS, &action, NULL);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-stat.c - lockctl stat: capacities, use and event counts of a segment
+ *
+ * All three formats are printed from one table, in its order.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "lockctl.h"
+
+enum { OPTION_JSON = 256, OPTION_OPENMETRICS };
+
+static const struct option options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "openmetrics", no_argument, NULL, OPTION_OPENMETRICS },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+enum kind {
+	KIND_GAUGE,
+	KIND_BYTES,
+	KIND_TIME, /**< nanoseconds since 1970 */
+	KIND_COUNTER
+};
+
+/** One field of struct lockshm_stat. */
+struct field {
+	const char *name;   /**< in JSON and for people */
+	const char *metric; /**< in OpenMetrics, without _total; NULL = left out */
+	enum kind kind;
+	size_t offset;
+	size_t size;
+	const char *help;
+};
+
+#define FIELD(name, metric, kind, help)                                                                                \
+	{ #name, metric, kind, offsetof(struct lockshm_stat, name), sizeof(((struct lockshm_stat *)0)->name), help }
+
+static const struct field fields[] = {
+	FIELD(bytes, "lockshm_segment_bytes", KIND_BYTES, "Size of the segment."),
+	FIELD(created_unix_ns, "lockshm_segment_birth_seconds", KIND_TIME, "When the segment was made, since 1970."),
+	FIELD(token_base, NULL, KIND_GAUGE, "Every token is larger."),
+	FIELD(locks, "lockshm_locks_capacity", KIND_GAUGE, "Keys the segment has room for."),
+	FIELD(locks_known, "lockshm_locks_known", KIND_GAUGE, "Keys the segment remembers, idle ones too."),
+	FIELD(locks_busy, "lockshm_locks_busy", KIND_GAUGE, "Keys that are held or awaited."),
+	FIELD(locks_dirty, "lockshm_locks_dirty", KIND_GAUGE, "Keys with an unacknowledged mark."),
+	FIELD(requests, "lockshm_requests_capacity", KIND_GAUGE, "Request records the segment has."),
+	FIELD(requests_reserved, "lockshm_requests_reserved", KIND_GAUGE, "Request records reserved by threads."),
+	FIELD(requests_used, "lockshm_requests_used", KIND_GAUGE, "Request records that hold or wait."),
+	FIELD(owners, "lockshm_owners_capacity", KIND_GAUGE, "Threads the segment has room for."),
+	FIELD(owners_used, "lockshm_owners_used", KIND_GAUGE, "Threads that take part."),
+	FIELD(owners_dead, "lockshm_owners_dead", KIND_GAUGE, "Slots of dead threads not yet given back."),
+	FIELD(acquires, "lockshm_acquires", KIND_COUNTER, "Locks granted."),
+	FIELD(waits, "lockshm_waits", KIND_COUNTER, "Locks granted after a wait."),
+	FIELD(timeouts, "lockshm_timeouts", KIND_COUNTER, "Requests that timed out, were busy or were cancelled."),
+	FIELD(deadlocks, "lockshm_deadlocks", KIND_COUNTER, "Requests refused as deadlocks."),
+	FIELD(lost, "lockshm_lost", KIND_COUNTER, "Holds whose owner was told that it lost them."),
+	FIELD(recovered, "lockshm_recovered", KIND_COUNTER, "Holds of dead owners that were cleared away."),
+	FIELD(expired, "lockshm_expired", KIND_COUNTER, "Holds taken away because their lease had run out."),
+	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
+};
+
+static uint64_t value_of(const struct lockshm_stat *stat, const struct field *field)
+{
+	const char *at = (const char *)stat + field->offset;
+
+	return field->size == sizeof(uint32_t) ? *(const uint32_t *)(const void *)at :
+						 *(const uint64_t *)(const void *)at;
+}
+
+static void print_json(const char *name, const struct lockshm_stat *stat)
+{
+	struct json json = { stdout, true };
+
+	json_open(&json, NULL, '{');
+	json_segment(&json, name);
+	for (const struct field *field = fields; field->name; field++)
+		json_uint(&json, field->name, value_of(stat, field));
+	json_close(&json, '}');
+	putchar('\n');
+}
+
+/** @name consists of letters, digits, '.', '_' and '-', or opening it would have failed: no escapes needed. */
+static void print_openmetrics(const char *name, const struct lockshm_stat *stat)
+{
+	static const char *const units[] = { [KIND_BYTES] = "bytes", [KIND_TIME] = "seconds", [KIND_COUNTER] = NULL };
+	const char *slash = *name == '/' ? "" : "/";
+
+	for (const struct field *field = fields; field->name; field++) {
+		uint64_t value = value_of(stat, field);
+
+		if (!field->metric)
+			continue;
+		printf("# TYPE %s %s\n", field->metric, field->kind == KIND_COUNTER ? "counter" : "gauge");
+		if (units[field->kind])
+			printf("# UNIT %s %s\n", field->metric, units[field->kind]);
+		printf("# HELP %s %s\n", field->metric, field->help);
+		printf("%s%s{segment=\"%s%s\"} ", field->metric, field->kind == KIND_COUNTER ? "_total" : "", slash,
+		       name);
+		if (field->kind == KIND_TIME)
+			printf("%" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);
+		else
+			printf("%" PRIu64 "\n", value);
+	}
+	puts("# EOF");
+}
+
+static void print_people(const struct lockshm_stat *stat)
+{
+	static const char *const titles[] = { "NAME", "VALUE", "MEANING" };
+	struct table table;
+
+	table_begin(&table, 3, titles);
+	for (const struct field *field = fields; field->name; field++) {
+		table_add(&table, format_text("%s", field->name));
+		table_add(&table, format_text("%" PRIu64, value_of(stat, field)));
+		table_add(&table, format_text("%s", field->help));
+	}
+	table_end(&table, stdout, "");
+}
+
+static int print_stat(lockshm_t *segment, const char *name, enum format format)
+{
+	struct lockshm_stat stat;
+	int code = lockshm_stat(segment, &stat);
+
+	if (code < 0)
+		return failed(code, NULL);
+	if (format == FORMAT_JSON)
+		print_json(name, &stat);
+	else if (format == FORMAT_OPENMETRICS)
+		print_openmetrics(name, &stat);
+	else
+		print_people(&stat);
+	return EXIT_OK;
+}
+
+int lockctl_stat(int argc, char **argv)
+{
+	enum format format = FORMAT_PEOPLE;
+	lockshm_t *segment;
+	const char *name;
+	int status;
+
+	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
+		format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_OPENMETRICS;
+	name = args_segment(argc, argv);
+	args_end(argc, argv);
+	status = open_to_look(&segment, name);
+	if (status)
+		return status;
+	status = print_stat(segment, name, format);
+	lockshm_close(segment);
+	return status;
+}

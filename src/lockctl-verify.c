@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* lockctl-verify.c - lockctl verify: check every invariant, print what is broken */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lockctl.h"
+
+static const struct option options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+static void print_problem(const char *invariant, const char *text, void *arg)
+{
+	char *shown = visible(text, strlen(text));
+
+	(void)arg;
+	printf("%s: %s\n", invariant, shown);
+	free(shown);
+}
+
+static int verify(lockshm_t *segment)
+{
+	int problems = lockshm_verify(segment, print_problem, NULL);
+
+	if (problems < 0)
+		return failed(problems, NULL);
+	if (problems == 0)
+		return EXIT_OK;
+	message("%d broken invariants: stop its users, remove it and create it anew", problems);
+	return EXIT_FAILED;
+}
+
+int lockctl_verify(int argc, char **argv)
+{
+	lockshm_t *segment;
+	const char *name;
+	int status;
+
+	while (args_option(argc, argv, ":h", options) != -1)
+		;
+	name = args_segment(argc, argv);
+	args_end(argc, argv);
+	status = open_to_look(&segment, name);
+	if (status)
+		return status;
+	status = verify(segment);
+	lockshm_close(segment);
+	return status;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl.c - the table of commands, help, and main
+ *
+ * All help is printed from the table, so that a command cannot lack it.  doc/man/lockctl.1 says more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lockctl.h"
+
+#define HELP_LINE "  -h, --help               this help\n"
+#define FORMAT_LINES                                                                                                   \
+	"  --json                   one JSON document\n"                                                               \
+	"  --porcelain              tab-separated lines for programs\n"
+#define ESCAPED_LINE "  --escaped                KEY is percent-escaped, as --porcelain prints keys\n"
+#define ANY_OWNER_LINE "  --any-owner              accept a segment of a user other than me or root\n"
+
+static const struct command commands[] = {
+	{ "ack", lockctl_ack, "NAME KEY [-w DUR] [--escaped] [--any-owner]",
+	  "clear the mark that a dead or overdue holder left on a key",
+	  "  -w, --wait DUR           longest wait for the lock (5s)\n"
+	  ESCAPED_LINE ANY_OWNER_LINE },
+	{ "create", lockctl_create,
+	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
+	  "                      [--token-floor N] [--or-open]",
+	  "make a segment",
+	  "  --locks N                keys known at once (16384)\n"
+	  "  --requests N             holds plus waits at once (16384)\n"
+	  "  --owners N               threads that take locks at once (1024)\n"
+	  "  --mode OCTAL             permission bits, whatever the umask (0600)\n"
+	  "  --group G                group of the segment, by name or number\n"
+	  "  --token-floor N          every token will be larger than N\n"
+	  "  --or-open                a good segment of that name is fine too\n" },
+	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
+	  FORMAT_LINES },
+	{ "release", lockctl_release, "NAME KEY --token T [--escaped] [--any-owner]",
+	  "end one hold by force; its owner is told LOST",
+	  "  --token T                token of the hold, as ls and show print it\n"
+	  ESCAPED_LINE ANY_OWNER_LINE },
+	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
+	{ "run", lockctl_run,
+	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--cooldown DUR] [--tag T] [-E CODE]\n"
+	  "                   [--escaped] [--any-owner] -- CMD...",
+	  "run a command while holding a lock",
+	  "  -s, --shared             hold it beside other shared holders\n"
+	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
+	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
+	  "  --cooldown DUR           keep the key closed that much longer when the command has ended\n"
+	  "  --tag T                  shown to people and to whoever takes over (the name of the command)\n"
+	  "  -E, --conflict-exit-code CODE\n"
+	  "                           exit status when the lock is not obtained in time (3)\n"
+	  ESCAPED_LINE ANY_OWNER_LINE },
+	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--escaped]", "show one lock: holders, queue, mark",
+	  FORMAT_LINES ESCAPED_LINE },
+	{ "stat", lockctl_stat, "NAME [--json|--openmetrics]", "show capacities, use and event counts",
+	  "  --json                   one JSON document\n"
+	  "  --openmetrics            OpenMetrics text for a metrics collector\n" },
+	{ "sweep", lockctl_sweep, "NAME [--any-owner]", "give back what dead processes left",
+	  ANY_OWNER_LINE },
+	{ "verify", lockctl_verify, "NAME", "check every invariant of a segment", "" },
+	{ NULL, NULL, NULL, NULL, NULL } /* end */
+};
+
+static const struct command *running;
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *command = commands; command->name; command++)
+		if (!strcmp(command->name, name))
+			return command;
+	return NULL;
+}
+
+static void help(FILE *out)
+{
+	fputs("usage: lockctl COMMAND ...\n\n"
+	      "Keyed, fair, crash-proof locks between the processes of one machine.\n\ncommands:\n", out);
+	for (const struct command *command = commands; command->name; command++)
+		fprintf(out, "  %-9s %s\n", command->name, command->summary);
+	fputs("\nNAME is a segment: /name or name.  KEY is any text.  DUR is 250ms, 1.5s, 2m, 1h, 0 or inf.\n"
+	      "More: lockctl COMMAND --help, lockctl --version, lockctl(1).\n", out);
+}
+
+/** Data that could not be written is a failure: a full disk must not look like an empty list. */
+static int close_stdout(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	message("cannot write the output: %s", strerror(errno));
+	return status == EXIT_OK ? EXIT_FAILED : status;
+}
+
+void command_help(void)
+{
+	printf("usage: lockctl %s%s%s\n\n%s.\n\n%s" HELP_LINE, running->name, *running->synopsis ? " " : "",
+	       running->synopsis, running->summary, running->options);
+	exit(close_stdout(EXIT_OK));
+}
+
+/**
+ * A closed standard stream would be the next file to be opened, the segment for one, and messages would go there.
+ * What fills the gap cannot be used either, and a command does not inherit it.
+ */
+static void fill_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			open("/dev/null", O_CLOEXEC | (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
+static int version(void)
+{
+	printf("lockctl %d.%d.%d (liblockshm %s)\n", LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR,
+	       LOCKSHM_VERSION_PATCH, lockshm_version());
+	return close_stdout(EXIT_OK);
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_streams();
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		help(stdout);
+		return close_stdout(EXIT_OK);
+	}
+	if (!strcmp(argv[1], "--version"))
+		return version();
+	running = find_command(argv[1]);
+	if (!running) {
+		message("unknown command '%s'; lockctl --help lists them", argv[1]);
+		return EXIT_USAGE;
+	}
+	subject_command(running->name);
+	signals_contain_truncation();
+	return close_stdout(running->run(argc - 1, argv + 1));
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl.h - what the files of lockctl share
+ *
+ * lockctl is a table of commands (lockctl.c), one file per command, and a few helpers.  It knows the library
+ * by lockshm.h only.  Data goes to stdout, messages to stderr as "lockctl: COMMAND NAME: reason".
+ */
+#ifndef LOCKCTL_H
+#define LOCKCTL_H
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "lockshm.h"
+
+/** Exit statuses that scripts may rely on; lockctl(1) lists them. */
+enum exit_status {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_OBTAINED = 3,
+	EXIT_LOST = 4,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+	EXIT_BY_SIGNAL = 128 /**< plus the number of the signal */
+};
+
+/** How a command prints its data. */
+enum format { FORMAT_PEOPLE, FORMAT_JSON, FORMAT_PORCELAIN, FORMAT_OPENMETRICS };
+
+/** One command.  run() gets its own name as argv[0] and returns the exit status. */
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *synopsis; /**< what follows the name */
+	const char *summary;  /**< one line for lockctl --help */
+	const char *options;  /**< lines for lockctl COMMAND --help */
+};
+
+int lockctl_ack(int argc, char **argv);
+int lockctl_create(int argc, char **argv);
+int lockctl_ls(int argc, char **argv);
+int lockctl_release(int argc, char **argv);
+int lockctl_rm(int argc, char **argv);
+int lockctl_run(int argc, char **argv);
+int lockctl_show(int argc, char **argv);
+int lockctl_stat(int argc, char **argv);
+int lockctl_sweep(int argc, char **argv);
+int lockctl_verify(int argc, char **argv);
+
+/* --- lockctl.c --------------------------------------------------------------------------------------- */
+
+/** Print the help of the running command and exit with 0. */
+void command_help(void) __attribute__((noreturn));
+
+/* --- lockctl-message.c ------------------------------------------------------------------------------- */
+
+/** Say whom the following messages are about: the command, then its segment. */
+void subject_command(const char *command);
+void subject_segment(const char *name);
+/** Print "lockctl: COMMAND NAME: ..." to stderr. */
+void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** Print a message, point to the help, exit with EXIT_USAGE. */
+void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/** Print why the library refused; @error may be NULL.  Return: the exit status for @code. */
+int failed(int code, const struct lockshm_error *error);
+
+/* --- lockctl-args.c ---------------------------------------------------------------------------------- */
+
+/** The bytes of a KEY argument. */
+struct key {
+	const unsigned char *bytes;
+	size_t len;
+};
+
+/** What a duration may be besides a finite time. */
+enum { DURATION_FINITE = 0, DURATION_INF = 1, DURATION_NONE = 2 };
+
+/** getopt_long() that handles --help and ends the program at a wrong option. */
+int args_option(int argc, char **argv, const char *shorts, const struct option *longs);
+/** The next operand; @what names it when it is missing. */
+char *args_operand(int argc, char **argv, const char *what);
+/** The operand NAME; also makes it the subject of messages. */
+const char *args_segment(int argc, char **argv);
+/** Nothing may follow. */
+void args_end(int argc, char **argv);
+/** Check @text as KEY; @escaped = it is percent-escaped and decoded in place. */
+struct key args_key(char *text, bool escaped);
+uint64_t args_number(const char *option, const char *text, uint64_t min, uint64_t max);
+/** Nanoseconds; LOCKSHM_FOREVER for "inf" and "none" where @allow has them. */
+int64_t args_duration(const char *option, const char *text, int allow);
+
+/* --- lockctl-open.c ---------------------------------------------------------------------------------- */
+
+/** Open read-only, whosever it is.  Return: 0, or the exit status after a message. */
+int open_to_look(lockshm_t **segment, const char *name);
+/** Open for taking part.  Return: 0, or the exit status after a message. */
+int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
+
+/* --- lockctl-output.c -------------------------------------------------------------------------------- */
+
+/** A JSON document being written.  A NULL @name in the calls below means: element of an array. */
+struct json {
+	FILE *out;
+	bool first; /**< nothing stands yet in the innermost object or array */
+};
+
+void json_open(struct json *json, const char *name, char bracket);
+void json_close(struct json *json, char bracket);
+void json_bool(struct json *json, const char *name, bool value);
+void json_int(struct json *json, const char *name, int64_t value);
+void json_uint(struct json *json, const char *name, uint64_t value);
+void json_null(struct json *json, const char *name);
+/** Nanoseconds as exact milliseconds; LOCKSHM_FOREVER as null. */
+void json_ms(struct json *json, const char *name, int64_t ns);
+/** NULL @text as null. */
+void json_text(struct json *json, const char *name, const char *text);
+/** The member "segment": @name with its slash. */
+void json_segment(struct json *json, const char *name);
+/** Bytes that are not valid UTF-8 become \u00XX of the byte. */
+void json_bytes(struct json *json, const char *name, const void *bytes, size_t len);
+
+/** For programs: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
+void put_word(FILE *out, const void *bytes, size_t len);
+
+/** For people, to be freed: control bytes and broken UTF-8 as \xXX, so that a key cannot drive a terminal. */
+char *visible(const void *bytes, size_t len);
+char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** "12.5 ms", to be freed; "-" for LOCKSHM_FOREVER. */
+char *format_duration(int64_t ns);
+/** "2.50 MiB", to be freed. */
+char *format_size(uint64_t bytes);
+
+/** Rows of cells, printed in columns that are as wide as their widest cell. */
+struct table {
+	size_t columns, cells, room;
+	char **cell;
+};
+
+void table_begin(struct table *table, size_t columns, const char *const *titles);
+/** Takes @text over. */
+void table_add(struct table *table, char *text);
+/** Sort the rows below the titles by their first cell. */
+void table_sort(struct table *table);
+/** Print with each line indented by @indent, then free everything. */
+void table_end(struct table *table, FILE *out, const char *indent);
+
+const char *mode_name(int mode);
+
+/* --- lockctl-lock.c: one lock in three formats ------------------------------------------------------- */
+
+extern const char *const lock_titles[];
+#define LOCK_COLUMNS 8
+
+/** The fields of a lock, into the open JSON object. */
+void lock_json(struct json *json, const struct lockshm_lock_info *lock);
+/** A line for the lock and one for each of its requests. */
+void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
+/** One row of lock_titles. */
+void lock_row(struct table *table, const struct lockshm_lock_info *lock);
+/** Everything about it, for people. */
+void lock_people(FILE *out, const struct lockshm_lock_info *lock);
+/** Whom an OWNER_DIED or TOOK_OVER_EXPIRED mark is about, as a sentence, to be freed. */
+char *format_previous(const struct lockshm_previous *previous);
+
+/* --- lockctl-signals.c ------------------------------------------------------------------------------- */
+
+/** A segment truncated under us ends the program with a message and EXIT_FAILED. */
+void signals_contain_truncation(void);
+
+/** Let every signal that would end the program cancel the waits that use @canceller instead. */
+void signals_cancel(lockshm_canceller_t *canceller);
+/** The first signal that did, or 0. */
+int signals_caught(void);
+/** Undo signals_cancel(); async-signal-safe. */
+void signals_default(void);
+/** Fill @set with the signals that run passes on to its command. */
+void signals_relayed(sigset_t *set);
+
+/* --- lockctl-child.c: the command of run ------------------------------------------------------------- */
+
+/** Asked again and again while the command runs; once it says true the command gets SIGTERM. */
+struct child_watch {
+	bool (*must_stop)(void *arg);
+	void *arg;
+	int64_t every_ns;
+};
+
+/** How it went. */
+struct child_end {
+	bool started;    /**< false: nothing of the command ran */
+	int exec_errno;  /**< why it could not be executed, or 0 */
+	int exit_status; /**< its own; EXIT_BY_SIGNAL + N; or what stands for not started */
+};
+
+/**
+ * Run @argv until it ends and pass signals on to it.
+ * From its first step on all relayed signals are blocked, and stay so.
+ * Return: 0, or -1 with errno when no process could be made.
+ */
+int child_run(char **argv, const struct child_watch *watch, struct child_end *end);
+
+#endif /* LOCKCTL_H */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * many.c - several locks, all or none
+ *
+ * The keys are taken in the order of their identities, which is the same for every process, so that two such calls never
+ * wait for each other in a circle.  Between two of them the holds taken so far are ordinary holds: a caller that is killed
+ * in the middle leaves nothing special behind.
+ */
+#include <string.h>
+
+#include "clock.h"
+#include "error.h"
+#include "hash.h"
+#include "hold.h"
+
+struct wanted {
+	struct identity id;
+	uint32_t place; /* in the caller's arrays */
+	int mode;
+};
+
+static int compare(const struct wanted *a, const struct wanted *b)
+{
+	int d = memcmp(&a->id, &b->id, sizeof(a->id));
+
+	return d ? d : (a->place > b->place) - (a->place < b->place);
+}
+
+/* Insertion sort: at most 64, and qsort may allocate. */
+static void sort(struct wanted *w, size_t n)
+{
+	size_t i, j;
+
+	for (i = 1; i < n; i++)
+		for (j = i; j > 0 && compare(&w[j - 1], &w[j]) > 0; j--) {
+			struct wanted t = w[j];
+
+			w[j] = w[j - 1];
+			w[j - 1] = t;
+		}
+}
+
+/* Keep the first of equal keys, with the stronger mode.  Returns how many are left. */
+static size_t merge(struct wanted *w, size_t n)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if (kept > 0 && memcmp(&w[kept - 1].id, &w[i].id, sizeof(w[i].id)) == 0) {
+			if (w[i].mode == LOCKSHM_EXCLUSIVE)
+				w[kept - 1].mode = LOCKSHM_EXCLUSIVE;
+		} else {
+			w[kept++] = w[i];
+		}
+	}
+	return kept;
+}
+
+static int check_key(const struct lockshm_key *k, size_t i, const struct lockshm_request *common,
+		     struct lockshm_error *error)
+{
+	int mode = k->mode ? k->mode : common->mode;
+
+	if (!k->data || k->len == 0)
+		return error_set(error, LOCKSHM_INVALID, "key %zu is empty", i);
+	if (k->len > LOCKSHM_KEY_MAX)
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key %zu has %zu bytes, at most %d are allowed", i, k->len,
+				 LOCKSHM_KEY_MAX);
+	if (mode != LOCKSHM_SHARED && mode != LOCKSHM_EXCLUSIVE)
+		return error_set(error, LOCKSHM_INVALID, "mode of key %zu is %d", i, mode);
+	return 0;
+}
+
+static int collect(const struct lockshm *s, struct wanted *w, const struct lockshm_request *common,
+		   const struct lockshm_key *keys, size_t n, struct lockshm_error *error)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = check_key(&keys[i], i, common, error);
+		if (err)
+			return err;
+		hash_key(&w[i].id, s->hash_secret, keys[i].data, keys[i].len);
+		w[i].place = (uint32_t)i;
+		w[i].mode = keys[i].mode ? keys[i].mode : common->mode;
+	}
+	return 0;
+}
+
+/* One deadline for all: the first time-out counts from now. */
+static int64_t common_deadline(const struct lockshm_request *common)
+{
+	if (common->deadline_ns || common->timeout_ns <= 0 || common->timeout_ns > LOCKSHM_TIME_MAX)
+		return common->deadline_ns;
+	return clock_precise() + common->timeout_ns;
+}
+
+static int worse(int a, int b)
+{
+	if (a == LOCKSHM_OWNER_DIED || b == LOCKSHM_OWNER_DIED)
+		return LOCKSHM_OWNER_DIED;
+	return a ? a : b;
+}
+
+struct report_sum {
+	struct lockshm_report one, all;
+};
+
+static void add_report(struct report_sum *sum, int status)
+{
+	sum->all.waited_ns += sum->one.waited_ns;
+	sum->all.slept_ns += sum->one.slept_ns;
+	sum->all.error = sum->one.error;
+	if (!sum->all.token)
+		sum->all.token = sum->one.token;
+	if (status > 0 && (!sum->all.previous.status || status == LOCKSHM_OWNER_DIED))
+		sum->all.previous = sum->one.previous;
+}
+
+/* Only when all are held has the caller been told, so only then may marks be cleared. */
+static void acknowledge_all(lockshm_hold_t *holds, const struct wanted *w, size_t n)
+{
+	while (n-- > 0)
+		(void)lockshm_acknowledge(&holds[w[n].place]);
+}
+
+static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
+{
+	while (n-- > 0)
+		(void)lockshm_release(&holds[w[n].place], 0);
+}
+
+static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys, const struct wanted *w,
+		    size_t n, lockshm_hold_t *holds, struct report_sum *sum)
+{
+	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
+	int status = 0, err;
+	size_t i;
+
+	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
+	for (i = 0; i < n; i++) {
+		q->key = keys[w[i].place].data;
+		q->key_len = keys[w[i].place].len;
+		q->mode = w[i].mode;
+		q->report = &sum->one;
+		err = lockshm_acquire(s, q, &holds[w[i].place]);
+		add_report(sum, err);
+		if (err < 0) {
+			undo(holds, w, i);
+			sum->all.token = 0;
+			return err;
+		}
+		status = worse(status, err);
+	}
+	if (acknowledge)
+		acknowledge_all(holds, w, n);
+	return status;
+}
+
+LOCKSHM_EXPORT int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *common,
+					const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds)
+{
+	struct wanted wanted[LOCKSHM_MANY_MAX];
+	struct lockshm_request q;
+	struct report_sum sum;
+	struct lockshm_error *error;
+	size_t i;
+	int err;
+
+	if (!segment_valid(segment) || !common || !keys || !holds)
+		return LOCKSHM_INVALID;
+	memset(&sum, 0, sizeof(sum));
+	error = &sum.all.error;
+	if (common->size != sizeof(*common))
+		return LOCKSHM_INVALID;
+	if (n < 1 || n > LOCKSHM_MANY_MAX)
+		err = error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
+	else
+		err = collect(segment, wanted, common, keys, n, error);
+	for (i = 0; !err && i < n; i++)
+		if (hold_in_use(hold_of(&holds[i])))
+			err = error_set(error, LOCKSHM_INVALID, "hold %zu is in use: release it first", i);
+	if (!err) {
+		memset(holds, 0, n * sizeof(*holds));
+		sort(wanted, n);
+		q = *common;
+		q.deadline_ns = common_deadline(common);
+		err = take_all(segment, &q, keys, wanted, merge(wanted, n), holds, &sum);
+	}
+	if (common->report)
+		*common->report = sum.all;
+	return err;
+}
+
+static int worse_outcome(int a, int b)
+{
+	if (a == LOCKSHM_LOST || b == LOCKSHM_LOST)
+		return LOCKSHM_LOST;
+	return a ? a : b;
+}
+
+LOCKSHM_EXPORT int lockshm_release_many(lockshm_hold_t *holds, size_t n)
+{
+	int outcome = 0, one;
+
+	if (!holds || n > LOCKSHM_MANY_MAX)
+		return LOCKSHM_INVALID;
+	while (n-- > 0) {
+		one = lockshm_release(&holds[n], 0);
+		if (one != LOCKSHM_NOT_HELD)
+			outcome = worse_outcome(outcome, one);
+	}
+	return outcome;
+}

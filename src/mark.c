@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mark.c - who left the lock badly, until somebody acknowledges it
+ *
+ * The mark is one word that decides, and details that belong to it: pid and thread id in one word, the label in
+ * five.  Each detail word carries low bits of the ticket it is about; a reader takes a detail only if its bits match the
+ * mark's.  A helper reads mark and details, makes sure that the dead request is still linked, and then replaces each by
+ * one CAS from what it read.  So one that was stopped in the middle can neither mix two deaths nor bring an old one back: by
+ * then others have told of this death, or of a later one, and its CAS fails.  No lock is needed.
+ *
+ * The word (in the entry's first line, since every acquire looks at it) is never cleared.  Acknowledging sets a bit and leaves the ticket, by which a late helper sees that its
+ * death has been told: no exclusive request with a larger ticket could have been granted before that.
+ *
+ * Crash points of mark_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
+ * request is still linked, so somebody will.
+ */
+#include "mark.h"
+
+#include <string.h>
+
+#include "owner.h"
+#include "request.h"
+
+#define WHO_BITS 20
+#define TAG_BITS 16
+#define CHARS_PER_WORD 6
+
+static uint64_t mark_make(uint64_t ticket, bool exclusive, enum mark_rank rank)
+{
+	return ticket << 18 | (uint64_t)exclusive << 4 | (uint64_t)rank << 1;
+}
+
+static uint64_t mark_ticket(uint64_t word)
+{
+	return word >> 18;
+}
+
+static bool mark_exclusive(uint64_t word)
+{
+	return word >> 4 & 1;
+}
+
+static enum mark_rank rank_of(uint64_t dead)
+{
+	if (word_is(dead, REQUEST_DEAD))
+		return word_exclusive(dead) ? MARK_EXCLUSIVE_DIED : MARK_SHARED_DIED;
+	return word_exclusive(dead) ? MARK_EXCLUSIVE_EXPIRED : MARK_SHARED_EXPIRED;
+}
+
+/* Should a mark about (@ticket, @rank) replace @old? */
+static bool outranks(uint64_t old, uint64_t ticket, enum mark_rank rank)
+{
+	if (old == 0)
+		return true;
+	if (mark_ticket(old) == ticket)
+		return false; /* told already */
+	if (mark_ticket(old) > ticket && mark_exclusive(old))
+		return false; /* a late helper: that exclusive grant came after ours was cleared away */
+	if (old & MARK_ACKNOWLEDGED)
+		return true;
+	return rank > mark_rank(old) || (rank == mark_rank(old) && ticket > mark_ticket(old));
+}
+
+static uint64_t who_word(uint64_t ticket, int32_t pid, int32_t tid)
+{
+	return ticket << (64 - WHO_BITS) | ((uint64_t)tid & 0x3fffff) << 22 | ((uint64_t)pid & 0x3fffff);
+}
+
+static uint64_t tag_word(uint64_t ticket, const char *six)
+{
+	uint64_t chars = 0;
+
+	memcpy(&chars, six, CHARS_PER_WORD);
+	return ticket << (64 - TAG_BITS) | chars;
+}
+
+/* What there is to say about a dead request. */
+struct obituary {
+	uint64_t ticket;
+	int32_t pid, tid;
+	enum mark_rank rank;
+	bool exclusive;
+	char tag[LOCKSHM_TAG_MAX + 2];
+};
+
+static void read_obituary(const struct lockshm *s, uint32_t index, uint64_t dead, struct obituary *o)
+{
+	const struct shm_request *r = &s->requests[index];
+
+	o->ticket = load_relaxed(&r->ticket);
+	owner_identity(s, load_relaxed(&r->owner), &o->pid, &o->tid);
+	request_tag(r, o->tag);
+	o->rank = rank_of(dead);
+	o->exclusive = word_exclusive(dead);
+}
+
+/* The details as they were before the look at the anchor; each is replaced from that value only. */
+static bool put_details(struct shm_mark *mark, const struct shm_mark *seen, const struct obituary *o)
+{
+	int i;
+
+	if (!cas_from(&mark->who, seen->who, who_word(o->ticket, o->pid, o->tid)))
+		return false;
+	for (i = 0; i < MARK_TAG_WORDS; i++)
+		if (!cas_from(&mark->tag[i], seen->tag[i], tag_word(o->ticket, o->tag + i * CHARS_PER_WORD)))
+			return false;
+	return true;
+}
+
+static void read_details(const struct shm_mark *mark, struct shm_mark *seen)
+{
+	int i;
+
+	seen->who = load_acquire(&mark->who);
+	for (i = 0; i < MARK_TAG_WORDS; i++)
+		seen->tag[i] = load_acquire(&mark->tag[i]);
+}
+
+/*
+ * The mark is @word, ours.  Another helper, of another death that lost, may have put its details between ours and the CAS on
+ * the word: while the word is ours, put right what does not belong to it.  A later mark changes the details first, so the
+ * CAS of a late repairer fails.
+ */
+static void repair_details(const struct shm_entry *e, struct shm_mark *mark, const struct obituary *o, uint64_t word)
+{
+	uint64_t who = who_word(o->ticket, o->pid, o->tid), seen, want;
+	int i;
+
+	for (i = -1; i < MARK_TAG_WORDS; i++) {
+		uint64_t *detail = i < 0 ? &mark->who : &mark->tag[i];
+
+		want = i < 0 ? who : tag_word(o->ticket, o->tag + i * CHARS_PER_WORD);
+		do {
+			seen = load_acquire(detail);
+			if (seen == want)
+				break;
+			/* The detail before the word; pairs with the CAS on the word after new details. */
+			fence_acquire();
+			if (load_relaxed(&e->mark_word) != word)
+				return;
+		} while (!cas_from(detail, seen, want));
+	}
+}
+
+void mark_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead, struct anchor anchor)
+{
+	struct shm_mark *mark = &entry_detail(s, e)->mark, seen;
+	struct obituary o;
+	uint64_t old;
+
+	if (!word_is(dead, REQUEST_EXPIRED) && !word_is(dead, REQUEST_DEAD))
+		return;
+	do {
+		old = load_acquire(&e->mark_word);
+		read_details(mark, &seen);
+		read_obituary(s, index, dead, &o);
+		/* Mark, details and fields before the look at the anchor: it is still linked, so the fields are its own, and nobody
+		 * has told of it and been acknowledged since.  Pairs with the CAS that unlinks. */
+		fence_acquire();
+		if (load_relaxed(anchor.word) != anchor.value || !outranks(old, o.ticket, o.rank))
+			return;
+	} while (!put_details(mark, &seen, &o) ||
+		 !cas_from(&e->mark_word, old, mark_make(o.ticket, o.exclusive, o.rank)));
+	repair_details(e, mark, &o, mark_make(o.ticket, o.exclusive, o.rank));
+}
+
+uint64_t mark_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
+{
+	const struct shm_mark *mark = &entry_detail(s, e)->mark;
+	uint64_t who, word = load_acquire(&e->mark_word), ticket = mark_ticket(word);
+	int i;
+
+	memset(out, 0, sizeof(*out));
+	if (word == 0 || (word & MARK_ACKNOWLEDGED))
+		return word;
+	out->status = mark_rank(word) >= MARK_SHARED_DIED ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
+	out->mode = mark_exclusive(word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	out->token = segment_token(s, ticket);
+	who = load_relaxed(&mark->who);
+	if (who >> (64 - WHO_BITS) == (ticket & ((1u << WHO_BITS) - 1))) {
+		out->pid = (int32_t)(who & 0x3fffff);
+		out->tid = (int32_t)(who >> 22 & 0x3fffff);
+	}
+	for (i = 0; i < MARK_TAG_WORDS; i++) {
+		uint64_t part = load_relaxed(&mark->tag[i]);
+
+		if (part >> (64 - TAG_BITS) == (ticket & ((1u << TAG_BITS) - 1)))
+			memcpy(out->tag + i * CHARS_PER_WORD, &part, CHARS_PER_WORD);
+	}
+	return word;
+}
+
+int mark_acknowledge(struct shm_entry *e, uint64_t seen)
+{
+	uint64_t expected = seen;
+
+	if (seen == 0 || (seen & MARK_ACKNOWLEDGED) || cas(&e->mark_word, &expected, seen | MARK_ACKNOWLEDGED))
+		return 0;
+	return expected == (seen | MARK_ACKNOWLEDGED) ? 0 : LOCKSHM_BUSY;
+}

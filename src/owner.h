@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owner.h - the threads that take part: their slots, their lives
+ *
+ * A participant is a thread's private side of its owner slot.  It is made at the thread's first acquire and goes with
+ * the thread.  See owner.c for what a life word is.
+ */
+#ifndef LOCKSHM_OWNER_H
+#define LOCKSHM_OWNER_H
+
+#include "futex.h"
+#include "hash.h"
+#include "process.h"
+#include "segment.h"
+
+#define KEY_CACHE_SLOTS 16
+#define KEY_CACHE_BYTES 96
+
+/* A key this thread used lately: saves the keyed hash and the search. */
+struct cached_key {
+	uint64_t len; /* 0 = unused */
+	uint64_t id[2];
+	uint32_t entry;
+	uint32_t pad;
+	unsigned char bytes[KEY_CACHE_BYTES];
+};
+
+/* Bytes of a participant's search_room. */
+#define SEARCH_NODES 1024
+#define SEARCH_NODE_BYTES 40
+#define SEARCH_ROOM_BYTES(n_owners) (64 + SEARCH_NODES * SEARCH_NODE_BYTES + ((size_t)(n_owners) + 63) / 64 * 8)
+
+struct participant {
+	struct lockshm *segment;
+	uint64_t epoch;		   /* of the process that made it; a child's differs */
+	struct participant *next;  /* of this thread, for other segments */
+	struct shm_owner *shared;
+	uint32_t slot;
+	uint64_t ref;		   /* owner_ref of the slot */
+	uint64_t uid;		   /* never used twice in this process or its children; names it in holds */
+	uint32_t free_request;	   /* most likely free record */
+	uint32_t n_chunks;
+	uint32_t chunk_cap;
+	uint32_t *chunks;
+	bool sweeping;		   /* inside request_take()'s sweep */
+	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
+	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */
+	uint32_t held;		   /* holds that depend on this thread */
+	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
+	void *robust_head;	   /* the C library's robust list, for a forked child */
+	unsigned char *alias;	   /* second view of the life page, with a private page behind it; NULL = in place */
+	pthread_mutex_t *life;	   /* the mutex held for life; NULL = none */
+	struct cached_key keys[KEY_CACHE_SLOTS];
+};
+
+/* One pointer of static TLS where the C library always has room for it; a call per use elsewhere. */
+#ifdef __GLIBC__
+#define FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define FAST_TLS
+#endif
+extern __thread struct participant *participants_of_thread FAST_TLS;
+
+/* The calling thread's participant if it has one already, else NULL. */
+static inline struct participant *participant_find(const struct lockshm *s)
+{
+	struct participant *p = participants_of_thread;
+	uint64_t epoch = process_epoch();
+
+	while (p && (p->segment != s || p->epoch != epoch))
+		p = p->next;
+	return p;
+}
+
+/* Take a slot for the calling thread.  LOCKSHM_FULL, NO_MEMORY, SYSTEM. */
+MUST_CHECK int participant_join(struct lockshm *s, struct participant **out, uint32_t flags,
+				struct lockshm_error *error);
+
+static inline int participant_get(struct lockshm *s, struct participant **out, struct lockshm_error *error)
+{
+	*out = participant_find(s);
+	return likely(*out != NULL) ? 0 : participant_join(s, out, 0, error);
+}
+
+/* After a fork: the participants in the copied list belong to the parent's thread. */
+void participant_forget_inherited(uint64_t epoch);
+
+/* End the calling thread's part in @s as its exit would; nothing if it has none. */
+void participant_leave(struct lockshm *s);
+
+/* Can the owner never run user code again?  False also means "cannot tell now". */
+bool owner_is_dead(const struct lockshm *s, uint64_t ref);
+
+/* A life that the kernel has not flagged may be over all the same (exec, core dump, see owner.c): ask /proc, and say so in the slot. */
+void owner_look_closer(const struct lockshm *s, uint64_t ref);
+
+/* The life word of an owner and its value, to sleep on; false if it has none the kernel would flag. */
+bool owner_watch(const struct lockshm *s, uint64_t ref, struct futex_watch *out);
+
+/* Pass the kernel's single wake-up for a death on to every other watcher. */
+void owner_wake_watchers(const struct lockshm *s, uint64_t ref);
+
+/* Identity for messages; 0 if the slot has moved on. */
+void owner_identity(const struct lockshm *s, uint64_t ref, int32_t *pid, int32_t *tid);
+
+/* Is the thread behind a slot dead, whatever stage the slot is in? */
+bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control);
+
+/* Of a slot whose thread is dead: is the kernel through with its life word, so that it may be used again? */
+bool owner_slot_is_spent(const struct lockshm *s, uint32_t slot, uint64_t control);
+
+/* Add one to an event count of the own slot. */
+static inline void count_event(const struct participant *self, enum owner_count event)
+{
+	uint64_t *counter = &self->shared->counts[event];
+
+	store_relaxed(counter, load_relaxed(counter) + 1);
+}
+
+/* Stop the keeper thread that was taken out of its segment (keeper.c). */
+struct keeper;
+void keeper_stop(struct keeper *k);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proc.c - reading /proc/PID/task/TID/stat
+ *
+ * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
+ * of a thread that died before it had one.
+ */
+#define _GNU_SOURCE
+#include "proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* A thread with one of these never returns to user mode: it ends, or takes part in a core dump, which it does not survive. */
+#define PF_EXITING 0x4u
+#define PF_POSTCOREDUMP 0x8u /* before Linux 5.5: one more of the end; then unused until 5.16 */
+#define PF_DUMPCORE 0x200u
+#define PF_LEAVING (PF_EXITING | PF_POSTCOREDUMP | PF_DUMPCORE)
+
+struct thread_stat {
+	char state;
+	unsigned flags;
+	uint64_t start_time;
+};
+
+/* 1 = read, 0 = no such thread, -1 = cannot tell. */
+static int read_stat(struct thread_stat *out, int32_t pid, int32_t tid)
+{
+	char path[64], text[1024];
+	unsigned long long start;
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return n < 0 && errno == ESRCH ? 0 : -1;
+	text[n] = '\0';
+	/* The name may hold anything, also blanks and brackets: start behind the last one. */
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &out->state,
+			 &out->flags, &start) != 3)
+		return -1;
+	out->start_time = start;
+	return 1;
+}
+
+/* /proc shifts start times by the boot-time offset of the reader's time namespace: take that off again. */
+static uint64_t host_ticks(uint64_t ticks)
+{
+	int64_t hz = sysconf(_SC_CLK_TCK), offset;
+
+	(void)clock_boottime_offset(&offset);
+	return ticks + (uint64_t)(offset / (1000000000 / (hz > 0 ? hz : 100)));
+}
+
+uint64_t proc_start_time(int32_t pid, int32_t tid)
+{
+	struct thread_stat st;
+
+	return read_stat(&st, pid, tid) == 1 ? host_ticks(st.start_time) : 0;
+}
+
+uint64_t proc_pid_namespace(void)
+{
+	char self[16];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+	struct stat st;
+
+	/* The /proc that is mounted may be another namespace's: then its numbers mean nothing here. */
+	if (n <= 0)
+		return 0;
+	self[n] = '\0';
+	if (strtol(self, NULL, 10) != (long)getpid())
+		return 0;
+	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+bool proc_thread_is_gone(int32_t pid, int32_t tid)
+{
+	if (tid <= 0)
+		return false;
+	/* Asked of the kernel, not of /proc, which may hide what is there. */
+	if (pid > 0)
+		return syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH;
+	return syscall(SYS_tkill, tid, 0) != 0 && errno == ESRCH;
+}
+
+bool proc_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time)
+{
+	struct thread_stat st;
+	uint64_t start;
+
+	if (pid <= 0 || tid <= 0)
+		return false;
+	if (read_stat(&st, pid, tid) != 1)
+		return proc_thread_is_gone(pid, tid);
+	start = host_ticks(st.start_time);
+	/* Two ticks of tolerance for the rounding of offsets. */
+	return (start_time && (start > start_time + 2 || start + 2 < start_time)) || (st.flags & PF_LEAVING) ||
+	       st.state == 'Z' || st.state == 'X';
+}
+
+/* Of that very thread: the number alone may be another's by now, or another namespace's. */
+static bool same_thread(struct thread_stat *st, int32_t pid, int32_t tid, uint64_t start_time)
+{
+	uint64_t start;
+
+	if (pid <= 0 || tid <= 0 || start_time == 0 || read_stat(st, pid, tid) != 1)
+		return false;
+	start = host_ticks(st->start_time);
+	return start <= start_time + 2 && start + 2 >= start_time;
+}
+
+bool proc_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time)
+{
+	struct thread_stat st;
+
+	/* Twice: the second look takes the siglock, under which the thread set its flag, after it; so its stores are visible. */
+	return same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING) &&
+	       same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING);
+}
+
+bool proc_thread_has_ended(int32_t pid, int32_t tid, uint64_t start_time)
+{
+	struct thread_stat st;
+
+	return proc_thread_is_gone(pid, tid) ||
+	       (same_thread(&st, pid, tid, start_time) && (st.state == 'Z' || st.state == 'X'));
+}

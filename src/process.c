@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * process.c - the epoch of this process, and what a forked child must forget
+ *
+ * The child of fork() starts with a copy of the parent's private memory: the handles are good, the participants and
+ * the keeper in it belong to threads that do not exist here.  process_begin() makes the child forget them.  It runs
+ * from the atfork handler or, after a fork that bypassed libc, at the first call.
+ */
+#define _GNU_SOURCE
+#include "process.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "owner.h"
+
+uint64_t *process_epoch_word;
+
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+static CDS_LIST_HEAD(open_segments);
+static uint64_t last_epoch; /* in ordinary memory: a child sees its parent's and counts on */
+static uint64_t fallback_word;
+
+/* The child of a process that unshared its children's time namespace has another clock than its parent. */
+static void take_own_clock(struct lockshm *s, uint64_t ns)
+{
+	if (ns == 0 || s->clock_ns == 0 || ns == s->clock_ns)
+		return;
+	s->clock_lost = !clock_namespace_offset(&s->clock_offset);
+	s->clock_ns = ns;
+}
+
+static void forget_parent(struct lockshm *s, uint64_t epoch, bool consistent)
+{
+	keeper_forget(s, consistent);
+	s->refs = 1;
+	s->epoch = epoch;
+}
+
+static void before_fork(void)
+{
+	struct lockshm *s;
+
+	pthread_mutex_lock(&process_lock);
+	cds_list_for_each_entry(s, &open_segments, all)
+		keeper_before_fork(s);
+}
+
+static void after_fork_parent(void)
+{
+	struct lockshm *s;
+
+	cds_list_for_each_entry(s, &open_segments, all)
+		keeper_after_fork(s);
+	pthread_mutex_unlock(&process_lock);
+}
+
+/* Process-lock held, and the epoch word is 0. */
+static uint64_t begin(bool consistent)
+{
+	struct lockshm *s;
+	uint64_t epoch = ++last_epoch, ns = cds_list_empty(&open_segments) ? 0 : clock_namespace();
+
+	cds_list_for_each_entry(s, &open_segments, all) {
+		forget_parent(s, epoch, consistent);
+		take_own_clock(s, ns);
+	}
+	store_release(process_epoch_word, epoch);
+	return epoch;
+}
+
+static void after_fork_child(void)
+{
+	uint64_t epoch;
+
+	/* Process-lock held, since before_fork(). */
+	store_relaxed(process_epoch_word, 0);
+	epoch = begin(true);
+	pthread_mutex_unlock(&process_lock);
+	participant_forget_inherited(epoch);
+}
+
+/* Process-lock held. */
+static void make_epoch_word(void)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	if (p == MAP_FAILED) {
+		__atomic_store_n(&process_epoch_word, &fallback_word, __ATOMIC_RELEASE);
+		return;
+	}
+#ifdef MADV_WIPEONFORK
+	/* Without it (before Linux 4.14) the atfork handler does the same for every fork() of libc. */
+	(void)madvise(p, (size_t)page, MADV_WIPEONFORK);
+#endif
+	__atomic_store_n(&process_epoch_word, p, __ATOMIC_RELEASE);
+}
+
+uint64_t process_begin(void)
+{
+	uint64_t epoch;
+
+	pthread_mutex_lock(&process_lock);
+	if (!process_epoch_word)
+		make_epoch_word();
+	epoch = load_relaxed(process_epoch_word);
+	if (epoch == 0)
+		epoch = begin(false);
+	pthread_mutex_unlock(&process_lock);
+	return epoch;
+}
+
+void process_add_segment(struct lockshm *s)
+{
+	s->epoch = process_epoch();
+	pthread_mutex_lock(&process_lock);
+	cds_list_add(&s->all, &open_segments);
+	pthread_mutex_unlock(&process_lock);
+}
+
+void process_remove_segment(struct lockshm *s)
+{
+	pthread_mutex_lock(&process_lock);
+	cds_list_del(&s->all);
+	pthread_mutex_unlock(&process_lock);
+}
+
+bool process_knows_segment(const struct lockshm *wanted)
+{
+	struct lockshm *s;
+	bool found = false;
+
+	pthread_mutex_lock(&process_lock);
+	cds_list_for_each_entry(s, &open_segments, all)
+		if (s == wanted)
+			found = true;
+	pthread_mutex_unlock(&process_lock);
+	return found;
+}
+
+bool process_ref_segment(struct lockshm *wanted)
+{
+	struct lockshm *s;
+	bool found = false;
+
+	pthread_mutex_lock(&process_lock);
+	cds_list_for_each_entry(s, &open_segments, all) {
+		if (s != wanted)
+			continue;
+		pthread_mutex_lock(&s->lock);
+		found = s->refs > 0;
+		s->refs += found;
+		pthread_mutex_unlock(&s->lock);
+	}
+	pthread_mutex_unlock(&process_lock);
+	return found;
+}
+
+uint64_t process_unique(void)
+{
+	/* In ordinary memory: a child counts on from its parent's number. */
+	static uint64_t last;
+
+	return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+bool process_is_parallel(void)
+{
+	static int parallel; /* 0 = not asked yet */
+	int known = __atomic_load_n(&parallel, __ATOMIC_RELAXED);
+
+	/* Of the machine, not of this thread: workers pinned to one processor each do run at the same time. */
+	if (known == 0) {
+		known = sysconf(_SC_NPROCESSORS_ONLN) < 2 ? 1 : 2;
+		__atomic_store_n(&parallel, known, __ATOMIC_RELAXED);
+	}
+	return known == 2;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue-help.c - bringing a queue forward on everybody's behalf
+ *
+ * R7, the rule of every walk: a request is reached from an anchor, the nearest live request behind it.  While the
+ * anchor's word has not changed, nothing before it can have been unlinked, because that takes a CAS on this very word
+ * (or, for a walk that starts at the tail, on the tail).  So: read the one before, then look at the anchor again.  A dead
+ * request never validates anything: it may be unlinked already, and its record somebody else's.
+ *
+ * All loops are bounded by the number of records, so a damaged segment ends a walk (WALK_BROKEN) and cannot trap it.
+ */
+#include "queue.h"
+
+#include "mark.h"
+#include "owner.h"
+
+/* Is the anchor as we know it?  If it is still live, take its new word and look again; if not, give up on it.  Another
+ * generation may be a renewal, but also another request, in another queue: give up too. */
+static enum walk recheck(const struct lockshm *s, struct place *at)
+{
+	uint64_t w = load_acquire(&s->requests[at->index].word);
+
+	if (w == at->word)
+		return WALK_DONE;
+	if (!word_live(w) || word_gen(w) != word_gen(at->word))
+		return WALK_BROKEN;
+	at->word = w;
+	return WALK_AGAIN;
+}
+
+enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct place *at, struct place *before)
+{
+	uint32_t tries, bound = 2 * s->n_requests + 1000;
+
+	for (tries = 0; tries < bound; tries++) {
+		uint32_t p = word_prev(at->word);
+		struct shm_request *r = request_at(s, p);
+		uint64_t w;
+
+		before->index = p;
+		if (p == 0)
+			return WALK_DONE;
+		if (!r)
+			return WALK_BROKEN;
+		w = load_acquire(&r->word);
+		/* The look back at the anchor, after the load above; the acquire keeps them in this order. */
+		switch (recheck(s, at)) {
+		case WALK_AGAIN:
+			continue;
+		case WALK_BROKEN:
+			return WALK_AGAIN;
+		case WALK_DONE:
+			break;
+		}
+		if (word_live(w) && !queue_judge(s, p, &w))
+			continue;
+		before->word = w;
+		if (word_live(w))
+			return WALK_DONE;
+		if (!word_dead(w)) {
+			/* Freed since: then the anchor has changed.  If it has not, the queue is damaged. */
+			if (recheck(s, at) == WALK_DONE && load_acquire(&r->word) == w)
+				return WALK_BROKEN;
+			continue;
+		}
+		if (!queue_bypass(s, e, at, p, w)) {
+			if (recheck(s, at) == WALK_BROKEN)
+				return WALK_AGAIN;
+			continue;
+		}
+		/* R4: who waits behind a bypassed one sleeps on the wrong life now. */
+		if (word_is(at->word, REQUEST_WAITING)) {
+			if (word_prev(at->word) != 0 && request_at(s, word_prev(at->word)))
+				queue_hint(s, word_prev(at->word), at->index, word_gen(at->word));
+			queue_wake(s, at->index);
+		}
+	}
+	return WALK_BROKEN;
+}
+
+static bool due(const struct place *at, const struct place *before)
+{
+	if (!word_is(at->word, REQUEST_WAITING))
+		return false;
+	if (before->index == 0)
+		return true;
+	return !word_exclusive(at->word) && !word_exclusive(before->word) && word_is(before->word, REQUEST_GRANTED);
+}
+
+/* The request right behind @index by its hint, if the hint is good (R6). */
+static bool hinted_successor(const struct lockshm *s, uint32_t index, struct place *out)
+{
+	struct request_ref ref = ref_unpack(load_acquire(&s->requests[index].next));
+	const struct shm_request *r = request_at(s, ref.index);
+
+	if (!r)
+		return false;
+	out->index = ref.index;
+	out->word = load_acquire(&r->word);
+	return word_gen(out->word) == ref.gen && word_live(out->word) && word_prev(out->word) == index;
+}
+
+/*
+ * R5: the winner of a shared grant looks after its successor, so that a run of readers never stops.
+ * False: the hint to the next one is no good, though there is one: it has to be found by a walk.
+ */
+static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct place first)
+{
+	struct place at = first, behind;
+	uint32_t n;
+
+	for (n = 0; n < s->n_requests && !word_exclusive(at.word); n++) {
+		/* My grant before my look at the hint; it stores the hint before it looks at my word.  Pairs with the fence in
+		 * wait_announce(). */
+		fence_after_rmw();
+		if (!hinted_successor(s, at.index, &behind))
+			return tail_index(load_acquire(&e->tail)) == at.index;
+		if (!due(&behind, &at))
+			return true;
+		if (load_acquire(&s->requests[at.index].word) != at.word || !queue_grant(s, &behind))
+			return false;
+		at = behind;
+	}
+	return true;
+}
+
+/* As queue_grant_if_due(), for one step of a walk that will be repeated if *@unfinished is set. */
+static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct place *at, const struct place *before,
+		       bool *unfinished)
+{
+	if (!due(at, before)) {
+		/* R5: its granter may have been killed before the wake. */
+		if (word_is(at->word, REQUEST_GRANTED))
+			queue_wake(s, at->index);
+		return false;
+	}
+	if (!queue_grant(s, at))
+		return false;
+	if (!grant_run(s, e, *at))
+		*unfinished = true;
+	return true;
+}
+
+bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct place *at, const struct place *before)
+{
+	bool unfinished = false, won = grant_step(s, e, at, before, &unfinished);
+
+	if (unfinished)
+		(void)queue_advance_tail(s, e);
+	return won;
+}
+
+/* R9: one walk from @from to the head. */
+static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps,
+			      bool *unfinished)
+{
+	struct place at = from, before;
+	uint32_t n;
+
+	for (n = 1; n <= s->n_requests; n++) {
+		enum walk walk = queue_predecessor(s, e, &at, &before);
+
+		if (walk != WALK_DONE)
+			return walk;
+		if (steps)
+			*steps = n;
+		(void)grant_step(s, e, &at, &before, unfinished);
+		if (before.index == 0)
+			return WALK_DONE;
+		at = before;
+	}
+	return WALK_BROKEN;
+}
+
+enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps)
+{
+	enum walk walk;
+	uint32_t n = 0;
+	bool unfinished;
+
+	/* Each repetition follows a grant, so there are at most as many as requests. */
+	do {
+		unfinished = false;
+		walk = advance_once(s, e, from, steps, &unfinished);
+	} while (walk == WALK_DONE && unfinished && ++n < s->n_requests);
+	return walk;
+}
+
+enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *out, uint32_t spare)
+{
+	uint32_t tries;
+
+	for (tries = 0; tries < s->n_requests + 1000; tries++) {
+		uint64_t tail = load_acquire(&e->tail), w;
+		struct shm_request *r = request_at(s, tail_index(tail));
+
+		out->index = tail_index(tail);
+		if (out->index == 0)
+			return WALK_DONE;
+		if (!r)
+			return WALK_BROKEN;
+		w = load_acquire(&r->word);
+		if (load_acquire(&e->tail) != tail)
+			continue;
+		if (word_live(w) && out->index != spare && !queue_judge(s, out->index, &w))
+			continue;
+		out->word = w;
+		if (word_live(w))
+			return WALK_DONE;
+		if (word_is(w, REQUEST_CLAIM)) {
+			/* Being re-keyed: no queue here. */
+			out->index = 0;
+			return WALK_DONE;
+		}
+		if (word_dead(w))
+			queue_pop_dead(s, e, tail, w);
+		else if (load_acquire(&e->tail) == tail && load_acquire(&r->word) == w)
+			return WALK_BROKEN;
+	}
+	return WALK_BROKEN;
+}
+
+enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
+{
+	struct place at;
+	uint32_t tries;
+	enum walk walk;
+
+	for (tries = 0; tries < 1000; tries++) {
+		walk = queue_live_tail(s, e, &at, 0);
+		if (walk != WALK_DONE || at.index == 0)
+			return walk;
+		walk = queue_advance(s, e, at, NULL);
+		if (walk != WALK_AGAIN)
+			return walk;
+	}
+	return WALK_AGAIN;
+}
+
+void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t index)
+{
+	struct place at, before;
+
+	/* R6: my own change before my look at the hint.  Pairs with the fence in wait_announce(). */
+	fence_after_rmw();
+	if (hinted_successor(s, index, &at) && queue_predecessor(s, e, &at, &before) == WALK_DONE) {
+		(void)queue_grant_if_due(s, e, &at, &before);
+		return;
+	}
+	(void)queue_advance_tail(s, e);
+}
+
+void queue_nudge_successor(struct lockshm *s, uint32_t index)
+{
+	struct place behind;
+
+	/* My change before my look at the hint.  Pairs with the fence in wait_announce(). */
+	fence_full();
+	if (hinted_successor(s, index, &behind))
+		queue_wake(s, behind.index);
+}
+
+bool queue_reclaim(struct lockshm *s, uint32_t index)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t w = load_acquire(&r->word);
+	struct shm_entry *e = entry_at(s, load_relaxed32(&r->entry));
+
+	if (word_is(w, REQUEST_COOLING) && e) {
+		/* Its time may be over with nobody there to notice. */
+		(void)queue_advance_tail(s, e);
+		w = load_acquire(&r->word);
+	}
+	if (!word_dead(w))
+		return word_is(w, REQUEST_FREE);
+	/* A whole walk unlinks and frees every dead request it meets; one that it did not meet is in no queue. */
+	if (!e || queue_advance_tail(s, e) != WALK_DONE)
+		return false;
+	(void)cas_from(&r->word, w, word_make(word_gen(w), false, REQUEST_FREE, 0));
+	return word_is(load_acquire(&r->word), REQUEST_FREE);
+}

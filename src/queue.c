@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.c - the transitions of one request
+ *
+ *     FREE -> WAITING -> GRANTED -> RELEASED            live: WAITING GRANTED COOLING
+ *               |          |-----> EXPIRED              dead: RELEASED ABANDONED EXPIRED DEAD
+ *               |          |-----> COOLING -> RELEASED
+ *               |--> ABANDONED (timed out, cancelled, or its owner died waiting)
+ *                          |-----> DEAD (its owner died holding)
+ *     every dead state -> FREE, by whoever unlinked it or found it unlinked
+ *
+ * A request is granted if and only if no live conflicting request stands before it; GRANTED only writes that down.  The
+ * queue is linked from the newest (entry tail) to the oldest by prev.  The prev of a dead request is frozen.
+ *
+ * Crash points, for every multi-step path here:
+ *   append   (1) filled: unreachable, its owner's chunk tells the sweep;  (2) CAS on tail: a request like any other
+ *   pop      (1) CAS on tail: released and unlinked, the word still says GRANTED: the sweep finds it absent
+ *   die+pop  (1) dead, linked: the next visitor pops it;  (2) unlinked, not freed: its owner's sweep finds it absent
+ *   bypass   (1) mark written: repeated;  (2) CAS on successor: as (2) above
+ *   grant    (1) deadline set: the next helper goes on, the lease counts from here;  (2) GRANTED, not woken: whoever
+ *            finds it granted and asleep wakes it, at the latest its own self-check
+ */
+#include "queue.h"
+
+#include <limits.h>
+
+#include "futex.h"
+#include "mark.h"
+#include "owner.h"
+#include "request.h"
+
+static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
+{
+	(void)cas_from(&s->requests[index].word, dead, word_make(word_gen(dead), false, REQUEST_FREE, 0));
+}
+
+/* A moved hold's record may be filled anew by the thread whose chunk it is, as soon as somebody has expired and freed it. */
+void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word)
+{
+	uint64_t w = word;
+
+	if (!cas(&s->requests[index].word, &w, word_make(word_gen(word), false, REQUEST_FREE, 0)) &&
+	    word_gen(w) == word_gen(word) && word_dead(w))
+		free_dead(s, index, w);
+}
+
+void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead)
+{
+	uint32_t index = tail_index(tail);
+
+	mark_write(s, e, index, dead, (struct anchor){ &e->tail, tail });
+	if (cas_from(&e->tail, tail, tail_make(tail_ticket(tail), word_prev(dead))))
+		free_dead(s, index, dead);
+}
+
+bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct place *at, uint32_t index, uint64_t dead)
+{
+	uint64_t w = at->word, next = word_with_prev(w, word_prev(dead));
+
+	mark_write(s, e, index, dead, (struct anchor){ &s->requests[at->index].word, w });
+	if (!cas(&s->requests[at->index].word, &w, next))
+		return false;
+	free_dead(s, index, dead);
+	at->word = next;
+	return true;
+}
+
+void queue_wake(struct lockshm *s, uint32_t index)
+{
+	struct shm_request *r = &s->requests[index];
+
+	/* My CAS on its word before my look at its flag: it stores the flag and then looks at its word.  Pairs with the
+	 * fence in wait_asleep(). */
+	fence_after_rmw();
+	if (load_relaxed32(&r->sleeping))
+		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
+}
+
+bool queue_grant(struct lockshm *s, struct place *at)
+{
+	struct shm_request *r = &s->requests[at->index];
+	uint64_t w = at->word, unset = deadline_unset(word_gen(w)), d = load_acquire(&r->deadline);
+	int64_t ttl = (int64_t)load_relaxed((const uint64_t *)&r->ttl_ns);
+
+	/* Set once: from exactly "unset, this generation", so that a late helper cannot touch another incarnation. */
+	if (d == unset)
+		(void)cas_from(&r->deadline, unset,
+			       ttl == INT64_MAX ? deadline_never(word_gen(w)) :
+						  ((uint64_t)segment_now(s) + (uint64_t)ttl) & (DEADLINE_NEVER - 1));
+	if (!cas(&r->word, &w, word_with_state(w, REQUEST_GRANTED)))
+		return false;
+	at->word = word_with_state(at->word, REQUEST_GRANTED);
+	queue_wake(s, at->index);
+	return true;
+}
+
+/* R8: the deadline belongs to the word read before it, or the CAS on that word fails. */
+static bool overdue(const struct lockshm *s, const struct shm_request *r)
+{
+	uint64_t d = load_acquire(&r->deadline);
+
+	return d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
+}
+
+static void count_here(const struct lockshm *s, enum owner_count event)
+{
+	const struct participant *self = participant_find(s);
+
+	if (self)
+		count_event(self, event);
+	else
+		(void)fetch_add_relaxed(&s->header->retired[event], 1);
+}
+
+bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
+{
+	struct shm_request *r = &s->requests[index];
+	enum request_state state = word_state(*word), verdict = state;
+
+	/* Before anything is taken from the living: are they? */
+	if (state == REQUEST_GRANTED && overdue(s, r))
+		owner_look_closer(s, load_acquire(&r->owner));
+	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
+		verdict = state == REQUEST_WAITING ? REQUEST_ABANDONED : REQUEST_DEAD;
+	else if (state != REQUEST_WAITING && overdue(s, r))
+		verdict = state == REQUEST_COOLING ? REQUEST_RELEASED : REQUEST_EXPIRED;
+	if (verdict == state)
+		return true;
+	if (!cas_from(&r->word, *word, word_with_state(*word, verdict)))
+		return false;
+	*word = word_with_state(*word, verdict);
+	if (verdict == REQUEST_DEAD)
+		count_here(s, COUNT_RECOVERED);
+	if (verdict == REQUEST_EXPIRED)
+		count_here(s, COUNT_EXPIRED);
+	return true;
+}

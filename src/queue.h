@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.h - the queue is the lock: rules R1-R6, R8 and R11 of doc/design.md, one request at a time
+ *
+ * queue.c has the transitions, queue-help.c the walks that bring whole queues forward (R7, R9).  All of it is lock-free:
+ * each transition is one CAS on one word, and whoever loses looks again.
+ *
+ *             append  pop  die  bypass  grant  expire  renew
+ *   any two     -      -    -     -       -      -       -      (no operation excludes another)
+ *
+ * "owned" functions may be called by the owner of the request only, the others by anybody.
+ */
+#ifndef LOCKSHM_QUEUE_H
+#define LOCKSHM_QUEUE_H
+
+#include "request.h"
+#include "segment.h"
+
+/* A live request that is linked into a queue, and its word when that was known. */
+struct place {
+	uint32_t index;
+	uint64_t word;
+};
+
+/* ---------------------------------------------------------------- queue.c */
+
+/* What a request to be appended looks like; filled into the record by queue_append_*(). */
+struct wish {
+	uint64_t owner;
+	uint32_t entry;
+	bool exclusive;
+	int64_t ttl_ns;
+	int64_t now; /* segment time, never behind the true one if it counts for a lease */
+	const char *tag;
+};
+
+/* R1: what the record holds before it becomes reachable. */
+static inline void queue_fill_owned(struct shm_request *r, const struct wish *wish)
+{
+	request_begin_use(r, wish->owner, wish->entry);
+	store_relaxed(&r->next, 0);
+	store_relaxed((uint64_t *)&r->ttl_ns, (uint64_t)wish->ttl_ns);
+	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
+	store_relaxed((uint64_t *)&r->granted_ns, (uint64_t)wish->now);
+	if (unlikely(wish->tag != NULL) || unlikely(load_relaxed32(&r->flags) & REQUEST_HAS_TAG))
+		request_set_tag(r, wish->tag);
+}
+
+/* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.  False = the tail has changed. */
+static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index, const struct wish *wish,
+			bool granted)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t gen = (word_gen(load_relaxed(&r->word)) + 1) & GEN_MASK, ticket = tail_ticket(tail) + 1;
+	/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
+	uint64_t end = wish->ttl_ns == INT64_MAX ? deadline_never(gen) :
+						   (uint64_t)(wish->now + wish->ttl_ns) + (gen & 1023);
+
+	store_relaxed(&r->deadline, granted ? end : deadline_unset(gen));
+	store_relaxed(&r->ticket, ticket);
+	/* R1.  Release: whoever reads this word, or the tail that names it, sees the fields above. */
+	store_release(&r->word, word_make(gen, wish->exclusive, granted ? REQUEST_GRANTED : REQUEST_WAITING,
+					  tail_index(tail)));
+	return cas_from(&e->tail, tail, tail_make(ticket, index));
+}
+
+/* R2: free the record of a moved hold that was popped while granted (@word). */
+void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
+
+/* R2: release and unlink by one CAS, if nobody is before or behind.  @word is my granted word; @moved says that the record
+ * is of another thread's chunk. */
+static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t word, bool moved)
+{
+	struct shm_request *r = &s->requests[index];
+	/* R2: the tail first, then my word: granted with nobody before me at a time when nobody was behind me. */
+	uint64_t tail = load_acquire(&e->tail);
+
+	if (tail_index(tail) != index)
+		return false;
+	if (load_acquire(&r->word) != word || word_prev(word) != 0)
+		return false;
+	if (!cas_from(&e->tail, tail, tail_make(tail_ticket(tail), 0)))
+		return false;
+	/* Unlinked while granted: only I may store FREE plainly, and only because nobody else fills this record. */
+	if (likely(!moved))
+		store_release(&r->word, word_make(word_gen(word), false, REQUEST_FREE, 0));
+	else
+		queue_free_moved(s, index, word);
+	return true;
+}
+
+/* R2: unlink the dead request that @tail names. */
+void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead);
+
+/* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = look again. */
+bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct place *at, uint32_t index, uint64_t dead);
+
+/* R5: grant @at, which waits and whose turn it is.  Updates at->word; false = look again. */
+bool queue_grant(struct lockshm *s, struct place *at);
+
+/*
+ * R3, R8: is the live request overdue, or its owner dead?  Then end it and update *@word.
+ * False: its word is another one by now.  What it is must not be believed: the caller has to come again from its anchor.
+ */
+MUST_CHECK bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word);
+
+/* Wake the owner of @index if it sleeps on its word. */
+void queue_wake(struct lockshm *s, uint32_t index);
+
+/* R6: store the hint "@behind comes after you" in @index. */
+static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind, uint64_t behind_gen)
+{
+	store_relaxed(&s->requests[index].next, ref_pack(behind, behind_gen));
+}
+
+/* ---------------------------------------------------------------- queue-help.c */
+
+enum walk { WALK_DONE, WALK_AGAIN, WALK_BROKEN };
+
+/*
+ * The nearest live request before @at (index 0 = @at is the head), after clearing away what is dead, overdue or owned by
+ * the dead between them.  WALK_AGAIN: @at itself is no longer live.  WALK_BROKEN: the segment is damaged.
+ */
+enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct place *at, struct place *before);
+
+/* Grant @at if it waits and its turn has come, and then the shared ones behind it.  True = @at was granted now. */
+bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct place *at, const struct place *before);
+
+/* R9: go forward from @from to the head, doing R8, R3, R4 and R5 for everyone on the way.  @steps, if not NULL: how many
+ * live requests were met. */
+enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps);
+
+/* The same for somebody who is not in the queue. */
+enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
+
+/* The live request at the tail, after unlinking dead ones there.  index 0 = the queue is empty (or being re-keyed).
+ * @spare is not judged; 0 = nobody. */
+enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *out, uint32_t spare);
+
+/* @index has died or changed its mode: unlink it if dead, and grant whoever may go now. */
+void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t index);
+
+/* Make the request behind @index look again: what it waits for ends earlier than it knew. */
+void queue_nudge_successor(struct lockshm *s, uint32_t index);
+
+/* A record in a dead state: make sure it is in no queue, then free it.  True = it is FREE now. */
+bool queue_reclaim(struct lockshm *s, uint32_t index);
+
+#endif

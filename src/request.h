@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* request.h - request records: where a thread gets one, and how one is filled */
+#ifndef LOCKSHM_REQUEST_H
+#define LOCKSHM_REQUEST_H
+
+#include "owner.h"
+
+/*
+ * A FREE record of the caller's own chunks, 0 if every table is used up.
+ * Takes, in this order: the record used last, any free one of its chunks, its own dead ones, a new chunk, what dead
+ * threads left.
+ */
+uint32_t request_take(struct participant *self);
+
+static inline uint32_t request_take_fast(struct participant *self)
+{
+	uint32_t i = self->free_request;
+
+	if (likely(i != 0) && likely(word_is(load_acquire(&self->segment->requests[i].word), REQUEST_FREE)))
+		return i;
+	return request_take(self);
+}
+
+/* The first step of a new use of a record, before any other field is written. */
+static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint32_t entry)
+{
+	/* The end of the record's last use before the fields of this one.  Pairs with fence_acquire() in mark_write() and
+	 * snapshot_take(). */
+	fence_release();
+	store_relaxed(&r->owner, owner);
+	store_relaxed32(&r->entry, entry);
+	store_relaxed32(&r->sleeping, 0);
+}
+
+/* Give a record back that was filled but never became reachable. */
+void request_drop(struct participant *self, uint32_t index);
+
+/* Store a label, cut to fit. */
+void request_set_tag(struct shm_request *r, const char *tag);
+
+/* The label as a string. */
+void request_tag(const struct shm_request *r, char out[LOCKSHM_TAG_MAX + 2]);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment-open.c - mapping an existing segment after checking everything about it
+ *
+ * The file may be anything: somebody else's, cut short, of a newer library, written at random.  The checks go from the
+ * outside in (owner, type, size, identity, version, capacities, offsets), and the capacities that pass are copied, so
+ * that a later change of the header misleads nobody.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "owner.h"
+#include "process.h"
+#include "segment.h"
+#include "sweep.h"
+
+static int check_identity(const struct shm_header *h, struct lockshm_error *error)
+{
+	if (h->magic != SHM_MAGIC)
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a lockshm segment (wrong magic)");
+	if (h->canary != SHM_CANARY)
+		return error_set(error, LOCKSHM_VERSION, "made on a machine of another byte order");
+	if (h->format != SHM_FORMAT)
+		return error_set(error, LOCKSHM_VERSION,
+				 "segment format %u, this library knows %u: remove the segment or use the same version",
+				 h->format, SHM_FORMAT);
+	if (h->layout != segment_layout())
+		return error_set(error, LOCKSHM_VERSION, "made by a library built with another record layout");
+	if (h->feature_incompat)
+		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx)",
+				 (unsigned long long)h->feature_incompat);
+	if (h->check != segment_check(h))
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "header damaged (check word differs)");
+	return 0;
+}
+
+static int check_geometry(const struct shm_header *h, uint64_t file_size, struct lockshm_error *error)
+{
+	struct shm_header plan = *h;
+
+	if (h->n_owners < 1 || h->n_owners > 1u << 20 || h->chunk_size < 1 || h->chunk_size > 8 || h->n_chunks < 1 ||
+	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
+	    h->n_homes < 8 || h->n_homes > (1u << SLOT_BITS) / HOME_SPAN || h->n_locks != h->n_homes * HOME_SPAN)
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header");
+	segment_plan(&plan);
+	if (memcmp(&plan, h, sizeof(plan)) != 0)
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible offsets in the header");
+	if (file_size < h->total_size)
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %llu of %llu bytes",
+				 (unsigned long long)file_size, (unsigned long long)h->total_size);
+	return 0;
+}
+
+static int check_boot(const struct shm_header *h, struct lockshm_error *error)
+{
+	static const unsigned char unknown[16];
+	unsigned char boot[16];
+
+	segment_boot_id(boot);
+	if (memcmp(h->boot_id, unknown, 16) == 0 || memcmp(boot, unknown, 16) == 0 || memcmp(h->boot_id, boot, 16) == 0)
+		return 0;
+	return error_set(error, LOCKSHM_BAD_SEGMENT, "left over from another boot of the machine: remove it");
+}
+
+static int check_file(const struct stat *st, unsigned flags, struct lockshm_error *error)
+{
+	if (!S_ISREG(st->st_mode))
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a regular file");
+	if (!(flags & LOCKSHM_OPEN_ANY_OWNER) && st->st_uid != 0 && st->st_uid != geteuid())
+		return error_set(error, LOCKSHM_PERMISSION,
+				 "owned by uid %u, who is neither you nor root; open with ANY_OWNER if you trust them",
+				 (unsigned)st->st_uid);
+	if (st->st_size < (off_t)sizeof(struct shm_header))
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %lld bytes are less than a header",
+				 (long long)st->st_size);
+	return 0;
+}
+
+static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigned char *base)
+{
+	s->header = (struct shm_header *)(void *)base;
+	s->owners = (struct shm_owner *)(void *)(base + h->owners_off);
+	s->lives = base + h->lives_off;
+	s->homes = (struct shm_home *)(void *)(base + h->homes_off);
+	s->tags = (uint16_t *)(void *)(base + h->tags_off);
+	s->entries = (struct shm_entry *)(void *)(base + h->entries_off);
+	s->details = (struct shm_detail *)(void *)(base + h->details_off);
+	s->requests = (struct shm_request *)(void *)(base + h->requests_off);
+	s->n_owners = h->n_owners;
+	s->n_chunks = h->n_chunks;
+	s->chunk_size = h->chunk_size;
+	s->n_requests = h->n_requests;
+	s->n_homes = h->n_homes;
+	s->n_locks = h->n_locks;
+	memcpy(s->hash_secret, h->hash_secret, sizeof(s->hash_secret));
+	s->size = h->total_size;
+}
+
+/* Tokens count from here, in sixteenths of a microsecond: a new segment starts above every token of an older one as long
+ * as no key was granted 16 million times a second on average, and tokens stay below 2^53 until 2042. */
+#define TOKEN_EPOCH_UNIX_S 1735689600 /* 2025-01-01 */
+#define TOKENS_PER_US 16
+
+static uint64_t token_base_now(void)
+{
+	struct timespec ts;
+	uint64_t us;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	if (ts.tv_sec < TOKEN_EPOCH_UNIX_S)
+		return 1; /* 0 = not set */
+	us = (uint64_t)(ts.tv_sec - TOKEN_EPOCH_UNIX_S) * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return us * TOKENS_PER_US;
+}
+
+/*
+ * The token base is set by whoever opens the segment first, its creator as a rule: from a clock that was read while the
+ * file had its name.  Older segments of that name had lost it by then, so their tokens are smaller; newer ones read the
+ * clock later.  Set before the link it would be as old as a creator that was stopped there.
+ * False = the name is gone.
+ */
+static bool set_token_base(struct shm_header *shared, const struct shm_header *checked, int fd)
+{
+	uint64_t base;
+	struct stat st;
+
+	if (load_relaxed(&shared->token_base) != 0)
+		return true;
+	base = token_base_now();
+	/* After the clock: nobody has removed it before that. */
+	if (fstat(fd, &st) != 0 || st.st_nlink == 0)
+		return false;
+	(void)cas_from(&shared->token_base, 0, base > checked->token_floor ? base : checked->token_floor);
+	return true;
+}
+
+static struct lockshm *handle_new(const struct shm_header *h, unsigned char *base, const struct stat *st,
+				  const char *name, unsigned flags, int fd, int64_t clock_offset)
+{
+	struct lockshm *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	take_geometry(s, h, base);
+	s->token_base = load_relaxed(&s->header->token_base);
+	s->clock_offset = clock_offset;
+	s->clock_ns = clock_namespace();
+	s->tick = clock_tick();
+	s->read_only = flags & LOCKSHM_OPEN_READ_ONLY;
+	s->dev = st->st_dev;
+	s->ino = st->st_ino;
+	s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	s->refs = 1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->starting, NULL);
+	strcpy(s->name, name);
+	s->magic = SEGMENT_MAGIC;
+	process_add_segment(s);
+	return s;
+}
+
+/* The header as it is now, without mapping: a file cut short in this moment is a short read, not a signal. */
+static int read_header(struct shm_header *h, int fd)
+{
+	return pread(fd, h, sizeof(*h), 0) == (ssize_t)sizeof(*h) ? 0 : -1;
+}
+
+int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	int prot = flags & LOCKSHM_OPEN_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+	struct shm_header h;
+	struct stat st;
+	int64_t clock_offset;
+	void *base;
+	int err;
+
+	if (fstat(fd, &st) != 0)
+		return error_system(error, LOCKSHM_SYSTEM, errno, "fstat");
+	err = check_file(&st, flags, error);
+	if (err)
+		return err;
+	if (read_header(&h, fd) != 0)
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: the header cannot be read");
+	err = check_identity(&h, error);
+	if (!err)
+		err = check_geometry(&h, (uint64_t)st.st_size, error);
+	if (!err)
+		err = check_boot(&h, error);
+	if (err)
+		return err;
+	if (h.state != SEGMENT_READY)
+		return h.state == SEGMENT_RETIRED ?
+			       error_set(error, LOCKSHM_NO_SEGMENT, "segment %s is being removed", name) :
+			       error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
+	if (!clock_namespace_offset(&clock_offset))
+		return error_set(error, LOCKSHM_SYSTEM,
+				 "cannot tell this process' time namespace (open files exhausted, or unshared by itself)");
+	base = mmap(NULL, h.total_size, prot, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return error_system(error, errno == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, errno, "mmap");
+	if (!(flags & LOCKSHM_OPEN_READ_ONLY) && !set_token_base(base, &h, fd)) {
+		munmap(base, h.total_size);
+		return error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
+	}
+	/* Huge pages where the machine grants them to shared memory on advice; else a no-op. */
+	(void)madvise(base, h.total_size, MADV_HUGEPAGE);
+	*out = handle_new(&h, base, &st, name, flags, fd, clock_offset);
+	if (!*out) {
+		munmap(base, h.total_size);
+		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the handle");
+	}
+	return 0;
+}
+
+static int open_error(int e, const char *name, struct lockshm_error *error)
+{
+	switch (e) {
+	case ENOENT:
+		return error_set(error, LOCKSHM_NO_SEGMENT, "no segment %s: make it with lockshm_create() or lockctl create",
+				 name);
+	case EACCES:
+	case EPERM:
+		return error_system(error, LOCKSHM_PERMISSION, e, name);
+	case ELOOP:
+		return error_set(error, LOCKSHM_PERMISSION, "%s is a symbolic link, which is never followed", name);
+	case ENOMEM:
+		return error_system(error, LOCKSHM_NO_MEMORY, e, name);
+	default:
+		return error_system(error, LOCKSHM_SYSTEM, e, name);
+	}
+}
+
+LOCKSHM_EXPORT int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	char full[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
+	int fd, err;
+
+	error_set(error, 0, "%s", "");
+	if (!out)
+		return error_set(error, LOCKSHM_INVALID, "out is NULL");
+	*out = NULL;
+	if (!segment_name(full, name))
+		return segment_bad_name(error);
+	if (flags & ~(LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER))
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", flags);
+	segment_path(path, full);
+	/* O_NONBLOCK: a FIFO put there must not stop us; it is refused as no regular file. */
+	fd = open(path, (flags & LOCKSHM_OPEN_READ_ONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return open_error(errno, full, error);
+	err = segment_map(out, fd, full, flags, error);
+	close(fd);
+	if (!err && !(*out)->read_only)
+		sweep_all(*out);
+	return err;
+}
+
+/* The descriptor's file, if the program has not closed it under us (as daemons do) and opened another. */
+static bool own_file(const struct lockshm *s, struct stat *st)
+{
+	return s->fd >= 0 && fstat(s->fd, st) == 0 && st->st_dev == s->dev && st->st_ino == s->ino;
+}
+
+static void close_own(const struct lockshm *s)
+{
+	struct stat st;
+
+	if (own_file(s, &st))
+		close(s->fd);
+}
+
+/* By the number of names, not by looking the name up: after chroot() that would lead elsewhere. */
+static bool has_name(const struct lockshm *s)
+{
+	char path[LOCKSHM_NAME_MAX + 16];
+	struct stat st;
+
+	if (own_file(s, &st))
+		return st.st_nlink > 0;
+	segment_path(path, s->name);
+	return lstat(path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino;
+}
+
+bool segment_is_gone(struct lockshm *s)
+{
+	struct stat st;
+
+	if (segment_retired(s))
+		return true;
+	if (!own_file(s, &st) || st.st_nlink > 0)
+		return false;
+	if (!s->read_only)
+		(void)cas_from(&s->header->state, SEGMENT_READY, SEGMENT_RETIRED);
+	return true;
+}
+
+void segment_unref(struct lockshm *s)
+{
+	struct keeper *keeper = NULL;
+	bool last;
+
+	pthread_mutex_lock(&s->lock);
+	last = --s->refs == 0;
+	/* Closed, and only the keeper takes part: its work is done.  The reference stays mine until it has left. */
+	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->keeper) {
+		keeper = s->keeper;
+		s->keeper = NULL;
+		s->refs++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (keeper) {
+		keeper_stop(keeper);
+		segment_unref(s);
+	}
+	if (!last)
+		return;
+	process_remove_segment(s);
+	munmap(s->header, s->size);
+	close_own(s);
+	pthread_mutex_destroy(&s->starting);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
+{
+	if (!segment)
+		return 0;
+	if (!segment_valid(segment))
+		return LOCKSHM_INVALID;
+	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
+	participant_leave(segment);
+	segment->magic = 0;
+	segment_unref(segment);
+	return 0;
+}
+
+LOCKSHM_EXPORT int lockshm_current(lockshm_t *segment)
+{
+	if (!segment_valid(segment))
+		return LOCKSHM_INVALID;
+	return segment_retired(segment) || !has_name(segment) ? LOCKSHM_NO_SEGMENT : 0;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.c - names, plan and life of a segment; creating and removing it
+ *
+ * A segment is made without a name (O_TMPFILE), gets all its memory (posix_fallocate: a full /dev/shm is an error now
+ * and not SIGBUS later) and its header, and is then linked into place.  Crash points of creation:
+ *   (1) before the link: the kernel frees the nameless file;  (2) after it: a segment without a token base, which whoever
+ *   opens it next fills in (segment-open.c);  (3) after that: a complete segment.
+ *
+ * Removing: the name goes first, then RETIRED is set, so that processes which have it open stop sharing locks with
+ * nobody.  Killed in between: waiters and new threads find that the file has no name and set it, see segment_is_gone().
+ */
+#define _GNU_SOURCE
+#include "segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "futex.h"
+#include "hash.h"
+#include "process.h"
+
+#define SHM_DIR "/dev/shm"
+
+bool segment_name(char out[LOCKSHM_NAME_MAX + 2], const char *name)
+{
+	size_t i, len;
+
+	if (!name)
+		return false;
+	if (*name == '/')
+		name++;
+	len = strlen(name);
+	if (len == 0 || len > LOCKSHM_NAME_MAX || name[0] == '.')
+		return false;
+	for (i = 0; i < len; i++) {
+		char c = name[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+		      c == '_' || c == '-'))
+			return false;
+	}
+	out[0] = '/';
+	memcpy(out + 1, name, len + 1);
+	return true;
+}
+
+int segment_bad_name(struct lockshm_error *error)
+{
+	return error_set(error, LOCKSHM_INVALID, "not a segment name: 1 to %d letters, digits, '.', '_', '-', not beginning with '.'", LOCKSHM_NAME_MAX);
+}
+
+void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name)
+{
+	snprintf(out, LOCKSHM_NAME_MAX + 16, SHM_DIR "%s", name);
+}
+
+uint64_t segment_layout(void)
+{
+	static const uint32_t sizes[] = {
+		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_home), sizeof(struct shm_entry),
+		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
+		WINDOW, HOME_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, MARK_TAG_WORDS, KEY_SHOWN_WORDS,
+	};
+
+	return hash_plain(sizes, sizeof(sizes));
+}
+
+uint64_t segment_check(const struct shm_header *h)
+{
+	return hash_plain(h, offsetof(struct shm_header, check)) ^ hash_plain(h->hash_secret, sizeof(h->hash_secret));
+}
+
+static uint64_t page_align(uint64_t n)
+{
+	return (n + 4095) & ~UINT64_C(4095);
+}
+
+uint64_t segment_plan(struct shm_header *h)
+{
+	uint64_t at = sizeof(*h);
+
+	h->owners_off = at;
+	at = page_align(at + (uint64_t)h->n_owners * sizeof(struct shm_owner));
+	h->lives_off = at;
+	at += (uint64_t)h->n_owners * LIFE_BYTES;
+	h->homes_off = at;
+	at = page_align(at + (uint64_t)h->n_homes * sizeof(struct shm_home));
+	h->tags_off = at;
+	/* A window may run over the end; it wraps, so no padding is needed. */
+	at = page_align(at + (uint64_t)h->n_locks * sizeof(uint16_t));
+	h->entries_off = at;
+	at = page_align(at + (uint64_t)h->n_locks * sizeof(struct shm_entry));
+	h->details_off = at;
+	at = page_align(at + (uint64_t)h->n_locks * sizeof(struct shm_detail));
+	h->requests_off = at;
+	at = page_align(at + ((uint64_t)h->n_requests + 1) * sizeof(struct shm_request));
+	h->total_size = at;
+	return at;
+}
+
+void segment_boot_id(unsigned char out[16])
+{
+	char text[40];
+	ssize_t n = -1;
+	int i, at = 0, fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(out, 0, 16);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (n < 36)
+		return;
+	text[n] = '\0';
+	for (i = 0; i < 16; i++) {
+		unsigned byte;
+
+		if (text[at] == '-')
+			at++;
+		if (sscanf(text + at, "%2x", &byte) != 1)
+			return;
+		out[i] = (unsigned char)byte;
+		at += 2;
+	}
+}
+
+static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
+{
+	if (o->size != sizeof(*o))
+		return error_set(error, LOCKSHM_INVALID, "options.size is %zu, not %zu: start from LOCKSHM_CREATE_INIT",
+				 o->size, sizeof(*o));
+	if (o->locks < 1 || o->locks > 1u << SLOT_BITS)
+		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, 1u << SLOT_BITS);
+	if (o->requests < 1 || o->requests > INDEX_MAX)
+		return error_set(error, LOCKSHM_INVALID, "requests is %u, must be 1..%u", o->requests,
+				 (unsigned)INDEX_MAX);
+	if (o->owners < 1 || o->owners > 1u << 20)
+		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
+	if (o->mode & ~(mode_t)0666 || (o->mode & 0600) != 0600)
+		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066", (unsigned)o->mode);
+	if (o->flags & ~LOCKSHM_CREATE_OR_OPEN)
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
+	if (o->token_floor > UINT64_MAX / 2)
+		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
+	return 0;
+}
+
+static void size_tables(struct shm_header *h, const struct lockshm_create_options *o)
+{
+	uint32_t per_owner = o->requests / o->owners;
+
+	h->n_owners = o->owners;
+	h->chunk_size = per_owner < 1 ? 1 : per_owner > 8 ? 8 : per_owner;
+	h->n_chunks = (o->requests + h->chunk_size - 1) / h->chunk_size;
+	if ((uint64_t)h->n_chunks * h->chunk_size > INDEX_MAX)
+		h->n_chunks--;
+	h->n_requests = h->n_chunks * h->chunk_size;
+	h->n_homes = (o->locks + 63) / 64 * (64 / HOME_SPAN);
+	h->n_locks = h->n_homes * HOME_SPAN;
+	segment_plan(h);
+}
+
+static int fill_header(struct shm_header *h, const struct lockshm_create_options *o, struct lockshm_error *error)
+{
+	struct timespec ts;
+
+	if (getrandom(h->id, sizeof(h->id), 0) != sizeof(h->id) ||
+	    getrandom(h->hash_secret, sizeof(h->hash_secret), 0) != sizeof(h->hash_secret))
+		return error_system(error, LOCKSHM_SYSTEM, errno, "getrandom");
+	clock_gettime(CLOCK_REALTIME, &ts);
+	h->created_unix_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	h->token_floor = o->token_floor;
+	segment_boot_id(h->boot_id);
+	h->magic = SHM_MAGIC;
+	h->format = SHM_FORMAT;
+	h->canary = SHM_CANARY;
+	h->layout = segment_layout();
+	h->state = SEGMENT_READY;
+	h->check = segment_check(h);
+	return 0;
+}
+
+static int write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int reserve(int fd, uint64_t size, struct lockshm_error *error)
+{
+	struct rlimit limit;
+	int e;
+
+	/* Asked first: going past the limit would send SIGXFSZ. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size)
+		return error_set(error, LOCKSHM_NO_MEMORY,
+				 "the file size limit (ulimit -f) is below the segment's %llu bytes",
+				 (unsigned long long)size);
+	do
+		e = posix_fallocate(fd, 0, (off_t)size);
+	while (e == EINTR);
+	if (e == ENOSPC || e == ENOMEM)
+		return error_system(error, LOCKSHM_NO_MEMORY, e, "no room in " SHM_DIR " for the segment");
+	return e ? error_system(error, LOCKSHM_SYSTEM, e, "posix_fallocate") : 0;
+}
+
+static int set_access(int fd, const struct lockshm_create_options *o, struct lockshm_error *error)
+{
+	if (o->group != (gid_t)-1 && fchown(fd, (uid_t)-1, o->group) != 0)
+		return error_system(error, LOCKSHM_PERMISSION, errno, "cannot give the segment to that group");
+	/* After fchown, and by fchmod: the umask has no say. */
+	if (fchmod(fd, o->mode) != 0)
+		return error_system(error, LOCKSHM_SYSTEM, errno, "fchmod");
+	return 0;
+}
+
+/* What making or naming the file refuses: no right to, no room for one more, or worse. */
+static int refused(int e, const char *what, struct lockshm_error *error)
+{
+	switch (e) {
+	case EACCES:
+	case EROFS:
+		return error_system(error, LOCKSHM_PERMISSION, e, what);
+	case ENOSPC:
+	case EDQUOT:
+	case ENOMEM:
+		return error_system(error, LOCKSHM_NO_MEMORY, e, what);
+	default:
+		return error_system(error, LOCKSHM_SYSTEM, e, what);
+	}
+}
+
+static int publish(int fd, const char *name, struct lockshm_error *error)
+{
+	char from[40], to[LOCKSHM_NAME_MAX + 16];
+
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+	segment_path(to, name);
+	if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0)
+		return 0;
+	if (errno == EEXIST)
+		return error_set(error, LOCKSHM_EXISTS, "segment %s exists already", name);
+	return refused(errno, "cannot name a file in " SHM_DIR, error);
+}
+
+static int create_file(int *out, const char *name, const struct lockshm_create_options *o,
+		       struct lockshm_error *error)
+{
+	static const struct shm_header blank;
+	struct shm_header h = blank;
+	int err, fd = open(SHM_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return refused(errno, "cannot make a file in " SHM_DIR, error);
+	size_tables(&h, o);
+	err = fill_header(&h, o, error);
+	if (!err)
+		err = reserve(fd, h.total_size, error);
+	if (!err && write_all(fd, &h, sizeof(h)) != 0)
+		err = error_system(error, LOCKSHM_SYSTEM, errno, "write");
+	if (!err)
+		err = set_access(fd, o, error);
+	if (!err)
+		err = publish(fd, name, error);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	*out = fd;
+	return 0;
+}
+
+/* Tell every process that has the segment open; best effort, as a damaged one is removed too. */
+static void retire(int fd)
+{
+	struct stat st;
+	struct shm_header *h;
+	uint64_t ready = SEGMENT_READY;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(*h))
+		return;
+	h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (h == MAP_FAILED)
+		return;
+	if (h->magic == SHM_MAGIC)
+		(void)cas(&h->state, &ready, SEGMENT_RETIRED);
+	munmap(h, sizeof(*h));
+}
+
+/*
+ * Remove the name @path if it still leads to the file behind @fd.  Whoever removes a name holds the file's flock, so a
+ * newer segment that took the name in between is never hit.  The lock goes with a killed process.  @patience: how many
+ * milliseconds to wait for it.
+ */
+static int remove_same(int fd, const char *path, int patience)
+{
+	struct stat mine, named;
+	int tries;
+
+	for (tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+		struct timespec ts = { 0, 1000000 };
+
+		if ((errno != EWOULDBLOCK && errno != EINTR) || tries >= patience)
+			return errno;
+		nanosleep(&ts, NULL);
+	}
+	if (fstat(fd, &mine) != 0 || lstat(path, &named) != 0)
+		return errno;
+	if (mine.st_dev != named.st_dev || mine.st_ino != named.st_ino)
+		return ENOENT;
+	/* The name first: who may not remove it must change nothing. */
+	if (unlink(path) != 0)
+		return errno;
+	retire(fd);
+	return 0;
+}
+
+static int open_for_removal(const char *path)
+{
+	return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/* A name that leads to a retired segment is in the way of create-or-open: nobody can open it any more. */
+static void clear_retired(const char *name)
+{
+	char path[LOCKSHM_NAME_MAX + 16];
+	struct shm_header h;
+	int fd;
+
+	segment_path(path, name);
+	fd = open_for_removal(path);
+	if (fd < 0)
+		return;
+	if (pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) && h.magic == SHM_MAGIC && h.state == SEGMENT_RETIRED)
+		(void)remove_same(fd, path, 0);
+	close(fd);
+}
+
+static int create_and_map(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
+			  struct lockshm_error *error)
+{
+	int fd, err = create_file(&fd, name, o, error);
+
+	if (err)
+		return err;
+	err = segment_map(out, fd, name, 0, error);
+	close(fd);
+	return err;
+}
+
+/* For create-or-open: somebody else was faster, with making it, removing it, or filling the memory with his own. */
+static bool is_worth_another_try(int err, int tries)
+{
+	return err == LOCKSHM_EXISTS || err == LOCKSHM_NO_SEGMENT || (err == LOCKSHM_NO_MEMORY && tries == 0);
+}
+
+LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
+				  struct lockshm_error *error)
+{
+	static const struct lockshm_create_options defaults = LOCKSHM_CREATE_INIT;
+	const struct lockshm_create_options *o = options ? options : &defaults;
+	struct lockshm *s = NULL;
+	char full[LOCKSHM_NAME_MAX + 2];
+	int err, tries;
+
+	error_set(error, 0, "%s", "");
+	if (out)
+		*out = NULL;
+	if (!segment_name(full, name))
+		return segment_bad_name(error);
+	err = check_options(o, error);
+	if (err)
+		return err;
+	for (tries = 0; tries < 100; tries++) {
+		/* First, so that a worker that only wants to open reserves nothing. */
+		if (o->flags & LOCKSHM_CREATE_OR_OPEN) {
+			err = lockshm_open(&s, full, 0, error);
+			if (err != LOCKSHM_NO_SEGMENT)
+				goto opened;
+			clear_retired(full);
+		}
+		error_set(error, 0, "%s", "");
+		err = create_and_map(&s, full, o, error);
+		if (!(o->flags & LOCKSHM_CREATE_OR_OPEN) || !is_worth_another_try(err, tries))
+			break;
+	}
+opened:
+	if (err)
+		return err;
+	if (out)
+		*out = s;
+	else
+		lockshm_close(s);
+	return 0;
+}
+
+/* Or is too short to be anything. */
+static bool begins_like_segment(int fd)
+{
+	uint64_t magic;
+	ssize_t n = pread(fd, &magic, sizeof(magic), 0);
+
+	return n >= 0 && (n < (ssize_t)sizeof(magic) || magic == SHM_MAGIC);
+}
+
+static int removal_error(int e, const char *name, struct lockshm_error *error)
+{
+	switch (e) {
+	case ENOENT:
+		return error_set(error, LOCKSHM_NO_SEGMENT, "no segment %s", name);
+	case EACCES:
+	case EPERM:
+		return error_system(error, LOCKSHM_PERMISSION, e, name);
+	case ELOOP:
+		return error_set(error, LOCKSHM_PERMISSION, "%s is a symbolic link, which is never followed", name);
+	case EMEDIUMTYPE:
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "%s is no lockshm segment: if it is yours, remove the file by hand",
+				 name);
+	default:
+		return error_system(error, LOCKSHM_SYSTEM, e, name);
+	}
+}
+
+LOCKSHM_EXPORT int lockshm_destroy(const char *name, struct lockshm_error *error)
+{
+	char full[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
+	int fd, err;
+
+	error_set(error, 0, "%s", "");
+	if (!segment_name(full, name))
+		return segment_bad_name(error);
+	segment_path(path, full);
+	fd = open_for_removal(path);
+	if (fd < 0)
+		return removal_error(errno, full, error);
+	/* Somebody else's file is not ours to remove; a damaged segment is, as long as it says what it was. */
+	err = begins_like_segment(fd) ? remove_same(fd, path, 200) : EMEDIUMTYPE;
+	close(fd);
+	return err ? removal_error(err, full, error) : 0;
+}

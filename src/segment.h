@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.h - the process' view of one open segment
+ *
+ * Capacities and offsets are copied out of the header once they have been checked; nothing trusts the header later.
+ * Every index read from shared memory goes through one of the *_at() functions, which answer NULL for a wrong one.
+ */
+#ifndef LOCKSHM_SEGMENT_H
+#define LOCKSHM_SEGMENT_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <urcu/list.h>
+
+#include "atomic.h"
+#include "clock.h"
+#include "export.h"
+#include "hash.h"
+#include "layout.h"
+#include "lockshm.h"
+
+#define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
+
+struct keeper;
+
+struct lockshm {
+	uint64_t magic; /* SEGMENT_MAGIC while open */
+	struct shm_header *header;
+	struct shm_owner *owners;
+	unsigned char *lives; /* a page per owner */
+	struct shm_home *homes;
+	uint16_t *tags;
+	struct shm_entry *entries;
+	struct shm_detail *details;
+	struct shm_request *requests;
+	uint32_t n_owners;
+	uint32_t n_chunks;
+	uint32_t chunk_size;
+	uint32_t n_requests;
+	uint32_t n_homes;
+	uint32_t n_locks;
+	uint64_t token_base;
+	unsigned char hash_secret[HASH_SECRET_BYTES];
+	int64_t clock_offset; /* segment time = this process' clock + offset */
+	uint64_t clock_ns;    /* the time namespace that was measured in; 0 = not known */
+	bool clock_lost;      /* a child's is another one, and its offset cannot be told */
+	int64_t tick;	      /* how far the coarse clock may lag */
+	bool read_only;
+
+	/* Private to this process. */
+	size_t size;
+	dev_t dev;
+	ino_t ino;
+	int fd;			 /* of the file, to see whether it still has a name */
+	uint64_t epoch;		 /* of the process that set up the fields below, see process.h */
+	pthread_mutex_t lock;	 /* guards the fields below */
+	unsigned refs;		 /* the handle, and each participant */
+	pthread_mutex_t starting; /* held while the keeper is started */
+	struct keeper *keeper;	 /* started on demand */
+	struct cds_list_head all; /* in the list of open segments, see process.c */
+	char name[LOCKSHM_NAME_MAX + 2];
+};
+
+/* Time of the segment: what every deadline in it means. */
+static inline int64_t segment_now(const struct lockshm *s)
+{
+	return clock_precise() + s->clock_offset;
+}
+
+/* What @ticket is to people.  A read-only handle may be older than the first one that may write. */
+static inline uint64_t segment_token(const struct lockshm *s, uint64_t ticket)
+{
+	return (s->token_base ? s->token_base : load_relaxed(&s->header->token_base)) + ticket;
+}
+
+static inline struct shm_request *request_at(const struct lockshm *s, uint32_t index)
+{
+	return likely(index - 1 < s->n_requests) ? &s->requests[index] : NULL;
+}
+
+/* The word that says whose the @chunk-th chunk of records is. */
+static inline uint64_t *chunk_word(const struct lockshm *s, uint32_t chunk)
+{
+	return &s->requests[(size_t)chunk * s->chunk_size + 1].chunk;
+}
+
+static inline struct shm_entry *entry_at(const struct lockshm *s, uint32_t index)
+{
+	return likely(index < s->n_locks) ? &s->entries[index] : NULL;
+}
+
+static inline struct shm_owner *owner_at(const struct lockshm *s, uint32_t slot)
+{
+	return likely(slot < s->n_owners) ? &s->owners[slot] : NULL;
+}
+
+static inline uint32_t entry_index(const struct lockshm *s, const struct shm_entry *e)
+{
+	return (uint32_t)(e - s->entries);
+}
+
+static inline struct shm_detail *entry_detail(const struct lockshm *s, const struct shm_entry *e)
+{
+	return &s->details[e - s->entries];
+}
+
+static inline bool segment_retired(const struct lockshm *s)
+{
+	return unlikely(load_relaxed(&s->header->state) != SEGMENT_READY);
+}
+
+/* Is @s a handle that lockshm_open() made? */
+static inline bool segment_valid(const struct lockshm *s)
+{
+	return likely(s != NULL) && likely(s->magic == SEGMENT_MAGIC);
+}
+
+/*
+ * Has somebody removed the file by other means than lockshm_destroy()?  Then retire the segment, so that everybody who has
+ * it open learns of it.  One system call; for slow paths.
+ */
+bool segment_is_gone(struct lockshm *s);
+
+/* Drop one reference; the last one unmaps and frees. */
+void segment_unref(struct lockshm *s);
+
+/* "/name" from "name" or "/name"; false if it is no name. */
+bool segment_name(char out[LOCKSHM_NAME_MAX + 2], const char *name);
+
+/* LOCKSHM_INVALID, with what a name is. */
+int segment_bad_name(struct lockshm_error *error);
+
+/* The path of a segment's file. */
+void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name);
+
+/* Sizes and offsets a header must have for its capacities; shared by create and open. */
+uint64_t segment_plan(struct shm_header *h);
+
+/* The check word over the constant part of the header. */
+uint64_t segment_check(const struct shm_header *h);
+
+/* Signature of the layout this library was built with. */
+uint64_t segment_layout(void);
+
+/* This kernel run, 16 bytes; zero where /proc does not tell. */
+void segment_boot_id(unsigned char out[16]);
+
+/* Map an open descriptor read/write or read-only and check everything about it. */
+MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
+			   struct lockshm_error *error);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sweep.c - everything a dead thread left: requests, records, chunks, its slot
+ *
+ * Never needed to let others proceed, whoever waits behind the dead does that; needed to use the records and the slot
+ * again.  Any number of sweepers may work on one slot, be killed, or be stopped: every step is a CAS that carries the
+ * generation it decided on.  Crash points: after each step the next sweeper goes on from there.
+ */
+#include "sweep.h"
+
+#include <limits.h>
+
+#include "owner.h"
+#include "queue.h"
+#include "table.h"
+
+/* May I touch what @w, the record's word, says?  Only what a dead owner left, and what cools down: the chunk may be somebody
+ * else's by now, and a live owner's record may be between fill and append.  The owner after the word: the CAS on that word
+ * then makes sure that it is the owner's. */
+static bool is_remains(const struct lockshm *s, uint32_t index, uint64_t w)
+{
+	return word_is(w, REQUEST_COOLING) || owner_is_dead(s, load_acquire(&s->requests[index].owner));
+}
+
+/* A live request of a dead owner dies; one that cools down lives on until its time. */
+static uint64_t end_live(struct lockshm *s, uint32_t index, uint64_t w)
+{
+	struct shm_request *r = &s->requests[index];
+	struct shm_entry *e = entry_at(s, load_relaxed32(&r->entry));
+
+	if (queue_judge(s, index, &w) && word_dead(w) && e)
+		(void)queue_advance_tail(s, e);
+	return load_acquire(&r->word);
+}
+
+/* True = the record is FREE, or cools down: then it belongs to nobody, and is freed by whoever takes it off its queue. */
+static bool settle_record(struct lockshm *s, uint32_t index)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t w = load_acquire(&r->word);
+
+	if ((word_live(w) || word_is(w, REQUEST_CLAIM)) && !is_remains(s, index, w))
+		return false;
+	if (word_live(w))
+		w = end_live(s, index, w);
+	if (word_is(w, REQUEST_CLAIM) && table_settle_claim(s, participant_find(s), index, w)) {
+		(void)cas_from(&r->word, w, word_make(word_gen(w), false, REQUEST_FREE, 0));
+		w = load_acquire(&r->word);
+	}
+	if (word_dead(w))
+		return queue_reclaim(s, index);
+	return word_is(w, REQUEST_FREE) || word_is(w, REQUEST_COOLING);
+}
+
+/* True = the chunk is nobody's, or another's. */
+static bool settle_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
+{
+	uint32_t i, first = chunk * s->chunk_size + 1;
+	bool all_free = true;
+
+	if (load_acquire(chunk_word(s, chunk)) != ref)
+		return true;
+	for (i = first; i < first + s->chunk_size; i++)
+		if (!settle_record(s, i))
+			all_free = false;
+	if (all_free)
+		(void)cas_from(chunk_word(s, chunk), ref, 0);
+	return all_free;
+}
+
+/* Requests that were moved to the dead lie in other threads' chunks: end them while the slot still tells who it was. */
+static void settle_adopted(struct lockshm *s, uint64_t ref)
+{
+	uint32_t i;
+
+	for (i = 1; i <= s->n_requests; i++) {
+		uint64_t w = load_acquire(&s->requests[i].word);
+		int tries;
+
+		/* Again where a bypass changed the word meanwhile. */
+		for (tries = 0; tries < 100 && word_live(w) && load_acquire(&s->requests[i].owner) == ref; tries++)
+			w = end_live(s, i, w);
+	}
+}
+
+static void keep_counts(struct lockshm *s, const uint64_t counts[OWNER_COUNTERS])
+{
+	int i;
+
+	for (i = 0; i < OWNER_COUNTERS; i++)
+		if (counts[i])
+			(void)fetch_add_relaxed(&s->header->retired[i], counts[i]);
+}
+
+bool sweep_slot(struct lockshm *s, uint32_t slot)
+{
+	struct shm_owner *o = &s->owners[slot];
+	uint64_t c = load_acquire(&o->control), counts[OWNER_COUNTERS], ref;
+	uint32_t chunk;
+	bool empty = true;
+	int i;
+
+	if (control_state(c) == OWNER_FREE || !owner_slot_is_dead(s, slot, c))
+		return false;
+	ref = owner_ref(control_gen(c), slot);
+	for (chunk = 0; chunk < s->n_chunks; chunk++)
+		if (!settle_chunk(s, chunk, ref))
+			empty = false;
+	if (load_relaxed32(&o->flags) & (OWNER_PROCESS | OWNER_ADOPTED))
+		settle_adopted(s, ref);
+	if (!empty || !owner_slot_is_spent(s, slot, c))
+		return false;
+	for (i = 0; i < OWNER_COUNTERS; i++)
+		counts[i] = control_state(c) >= OWNER_ACTIVE ? load_relaxed(&o->counts[i]) : 0;
+	if (!cas_from(&o->control, c, control_make((control_gen(c) + 1) & OWNER_GEN_MASK, 0, 0, OWNER_FREE)))
+		return false;
+	keep_counts(s, counts);
+	return true;
+}
+
+int sweep_some(struct lockshm *s, int most)
+{
+	uint32_t slot;
+	int freed = 0;
+
+	for (slot = 0; slot < s->n_owners && freed < most; slot++)
+		if (control_state(load_acquire(&s->owners[slot].control)) != OWNER_FREE && sweep_slot(s, slot))
+			freed++;
+	return freed;
+}
+
+int sweep_all(struct lockshm *s)
+{
+	return sweep_some(s, INT_MAX);
+}
+
+int sweep_closely(struct lockshm *s)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < s->n_owners; slot++) {
+		uint64_t c = load_acquire(&s->owners[slot].control);
+
+		if (control_state(c) == OWNER_ACTIVE)
+			owner_look_closer(s, owner_ref(control_gen(c), slot));
+	}
+	return sweep_all(s);
+}
+
+LOCKSHM_EXPORT int lockshm_sweep(lockshm_t *segment)
+{
+	struct participant *self;
+	int err, freed;
+
+	if (!segment_valid(segment))
+		return LOCKSHM_INVALID;
+	if (segment->read_only)
+		return LOCKSHM_PERMISSION;
+	(void)process_epoch(); /* in a forked child: its clock may be another one */
+	if (segment->clock_lost)
+		return LOCKSHM_SYSTEM;
+	freed = sweep_closely(segment);
+	/* A record of our own is needed to take over half-made entries of the dead. */
+	err = participant_get(segment, &self, NULL);
+	return err ? err : freed + sweep_all(segment);
+}

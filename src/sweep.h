@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* sweep.h - giving back what dead threads left */
+#ifndef LOCKSHM_SWEEP_H
+#define LOCKSHM_SWEEP_H
+
+#include "segment.h"
+
+/* Clear away everything of the dead thread in @slot.  True = the slot is free now. */
+bool sweep_slot(struct lockshm *s, uint32_t slot);
+
+/* The same for every slot, until @most have been freed.  Returns the number of slots freed. */
+int sweep_some(struct lockshm *s, int most);
+
+/* The same for every slot.  Returns the number of slots freed. */
+int sweep_all(struct lockshm *s);
+
+/* The same after a closer look at every owner that seems to live, which costs a look at /proc each. */
+int sweep_closely(struct lockshm *s);
+
+#endif

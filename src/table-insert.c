@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table-insert.c - adding a key without a latch, and one key never in two slots
+ *
+ * Insertions of keys with the same home are put in order by that home's word, which announces the slot of the newest one:
+ *
+ *   (a) read the home word; open the slot it announces if that is still claimed; scan for the key: found = done
+ *   (b) pick an empty slot, else an idle one; of an idle one first raise the floor of its old key's home to its last ticket
+ *   (c) claim the slot: CAS its tail to name a request of mine in state CLAIM, with the next ticket; nobody can append now
+ *   (d) write identity, tag, shown key
+ *   (e) read the home word again, open what it announces, scan again: found = give the claim back
+ *       only after this: read the floor, and set the slot's first ticket to at least that
+ *   (f) CAS the home word to announce my slot: from here the key exists; lost = give back, start over
+ *   (g) open the slot: CAS its tail to the first ticket and nobody; anybody may
+ *
+ * Why no key is in two slots: (f) succeeds only if no key of this home was announced since (e), and everything announced
+ * before was opened before the scan of (e) and so was seen by it.
+ * Why tickets do not go back: (b) raises the floor before the slot can be lost to its old key, and a new slot for that key
+ * reads the floor after a snapshot that later proves nobody announced the key in between.
+ *
+ * Crash points: after (c) the dead claimer's slot is neither empty nor open.  After (f) the next insertion with this home,
+ * or the sweep, opens it.  Before (f) whoever wants the slot takes the claim over, by CAS of the tail to a claim of its
+ * own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of use and no key.
+ */
+#include "table.h"
+
+#include <string.h>
+
+#include "error.h"
+#include "mark.h"
+#include "queue.h"
+#include "request.h"
+
+struct claim {
+	uint32_t slot;
+	uint32_t record;
+	uint64_t tail; /* [claim ticket | record] */
+};
+
+/* (g), by anybody: @tail of @slot is a claim that @home's word announces. */
+static bool open_if_announced(struct lockshm *s, uint32_t slot, uint64_t tail, uint32_t home, uint64_t word)
+{
+	struct shm_entry *e = &s->entries[slot];
+	const struct shm_request *r = request_at(s, tail_index(tail));
+	uint64_t first;
+
+	if (word == 0 || home_slot(word) != slot || home_claim(word) != (tail_ticket(tail) & CLAIM_MASK))
+		return false;
+	if (!r || !table_is_claimed(s, e, tail) || load_relaxed32(&r->home) != home)
+		return false;
+	first = load_acquire(&e->first_ticket);
+	/* The home once more, after the claim was seen: an old announcement may fit a later claim by its few bits. */
+	if (load_acquire(&s->homes[home].word) != word)
+		return false;
+	(void)cas_from(&e->tail, tail, tail_make(first & TICKET_MAX, 0));
+	return true;
+}
+
+static void open_announced(struct lockshm *s, uint32_t home, uint64_t word)
+{
+	uint32_t slot = home_slot(word);
+
+	if (word != 0 && slot < s->n_locks)
+		(void)open_if_announced(s, slot, load_acquire(&s->entries[slot].tail), home, word);
+}
+
+static void raise_floor(struct shm_home *home, uint64_t ticket)
+{
+	uint64_t floor = load_acquire(&home->floor);
+
+	while (floor < ticket && !cas(&home->floor, &floor, ticket))
+		;
+}
+
+/* A record of mine as a claim for @slot; unreachable until the CAS in claim_slot(). */
+static void fill_claim(struct participant *self, uint32_t record, uint32_t slot, uint32_t home)
+{
+	struct shm_request *r = &self->segment->requests[record];
+	uint64_t gen = (word_gen(load_relaxed(&r->word)) + 1) & GEN_MASK;
+
+	request_begin_use(r, self->ref, slot);
+	store_relaxed32(&r->home, home);
+	store_relaxed(&r->ticket, 0);
+	store_relaxed(&r->deadline, deadline_unset(gen));
+	store_release(&r->word, word_make(gen, true, REQUEST_CLAIM, 0));
+}
+
+/* (b) and (c) for a slot whose tail was @tail: nobody's, or a dead owner's claim. */
+static bool claim_slot(struct participant *self, struct claim *c, uint32_t slot, uint64_t tail, uint32_t home)
+{
+	struct lockshm *s = self->segment;
+	struct shm_entry *e = &s->entries[slot];
+	uint64_t ticket = tail_ticket(tail) + 1, announced = load_acquire(&s->homes[home].word);
+	uint64_t old_id[2] = { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) };
+
+	/* An old announcement of this slot must not seem to announce this claim. */
+	if (announced != 0 && home_slot(announced) == slot && home_claim(announced) == (ticket & CLAIM_MASK))
+		ticket++;
+	if (ticket >= TICKET_MAX)
+		return false;
+	if (tail_index(tail) == 0 && load_relaxed(&e->key_len) != 0)
+		raise_floor(&s->homes[table_home(s, old_id)], tail_ticket(tail));
+	c->slot = slot;
+	c->tail = tail_make(ticket, c->record);
+	fill_claim(self, c->record, slot, home);
+	if (cas_from(&e->tail, tail, c->tail))
+		return true;
+	request_drop(self, c->record);
+	return false;
+}
+
+static void set_tag(struct lockshm *s, uint32_t slot, uint16_t tag)
+{
+	__atomic_store_n(&s->tags[slot], tag, __ATOMIC_RELEASE);
+}
+
+/* (d): while claimed, only the claimer writes here. */
+static void write_identity(struct lockshm *s, uint32_t slot, const struct identity *id, const void *key)
+{
+	struct shm_entry *e = &s->entries[slot];
+	uint64_t shown[KEY_SHOWN_WORDS] = { 0 };
+	int i;
+
+	memcpy(shown, key, id->len < sizeof(shown) ? id->len : sizeof(shown));
+	/* The floor of the old key before the new identity.  Pairs with fence_acquire() in publish(). */
+	fence_release();
+	store_relaxed(&e->id[0], id->id[0]);
+	store_relaxed(&e->id[1], id->id[1]);
+	store_relaxed(&e->key_len, id->len);
+	for (i = 0; i < KEY_SHOWN_WORDS; i++)
+		store_relaxed(&entry_detail(s, e)->key[i], shown[i]);
+	set_tag(s, slot, table_tag(id->id));
+}
+
+/* Give a claim back: the slot becomes empty. */
+static void give_back(struct participant *self, const struct claim *c)
+{
+	struct lockshm *s = self->segment;
+	struct shm_entry *e = &s->entries[c->slot];
+
+	set_tag(s, c->slot, 0);
+	store_release(&e->key_len, 0);
+	(void)cas_from(&e->tail, c->tail, tail_make(tail_ticket(c->tail), 0));
+	request_drop(self, c->record);
+}
+
+/* Nobody holds, waits or cools down, and no mark waits to be acknowledged. */
+static bool idle(const struct shm_entry *e, uint64_t tail)
+{
+	return tail_index(tail) == 0 && !mark_pending(e);
+}
+
+/* A claim that an owner left behind when it died, not announced. */
+static bool orphaned(struct lockshm *s, uint32_t slot, uint64_t tail)
+{
+	const struct shm_request *r = request_at(s, tail_index(tail));
+	uint32_t home;
+
+	if (!r || !table_is_claimed(s, &s->entries[slot], tail) || !owner_is_dead(s, load_relaxed(&r->owner)))
+		return false;
+	home = load_relaxed32(&r->home);
+	/* Dead first, then the look at the home: it will not be announced later. */
+	return home >= s->n_homes ||
+	       !open_if_announced(s, slot, tail, home, load_acquire(&s->homes[home].word));
+}
+
+/* One pass over a window.  @how 0: empty slots; 1: idle ones; 2: those that are idle once they are cleared. */
+static bool claim_in_window(struct participant *self, struct claim *c, uint32_t window, uint32_t home, int how,
+			    uint32_t start)
+{
+	struct lockshm *s = self->segment;
+	uint32_t i;
+
+	for (i = 0; i < WINDOW; i++) {
+		uint32_t slot = window_slot(s, window, (start + i) % WINDOW);
+		struct shm_entry *e = &s->entries[slot];
+		uint64_t tail = load_acquire(&e->tail);
+
+		if (how == 0 && (tail_index(tail) != 0 || load_relaxed(&e->key_len) != 0))
+			continue;
+		if (how == 2 && tail_index(tail) != 0 && !orphaned(s, slot, tail)) {
+			(void)queue_advance_tail(s, e);
+			tail = load_acquire(&e->tail);
+		}
+		if (!idle(e, tail) && !(how == 2 && orphaned(s, slot, tail)))
+			continue;
+		if (claim_slot(self, c, slot, tail, home))
+			return true;
+	}
+	return false;
+}
+
+/* (b): the first window's empty, idle, clearable slots, then the second's.  An empty one first in the home itself: a look-up
+ * starts there. */
+static bool claim_any(struct participant *self, struct claim *c, const struct identity *id)
+{
+	struct lockshm *s = self->segment;
+	uint32_t home = table_home(s, id->id), windows[2] = { home, table_second_home(s, id->id) };
+	uint32_t start = (uint32_t)(id->id[1] >> 32);
+	int tries, w, how;
+
+	/* Again where others were faster: only a full look at unchanged slots means full. */
+	for (tries = 0; tries < 3; tries++)
+		for (w = 0; w < 2; w++)
+			for (how = 0; how < 3; how++)
+				if (claim_in_window(self, c, windows[w], home, how, how == 0 ? table_preferred(id->id) : start))
+					return true;
+	return false;
+}
+
+/* (e) to (g).  1 = the key is in *out, 0 = start over, negative = error. */
+static int publish(struct participant *self, const struct claim *c, const struct identity *id, uint32_t *out,
+		   struct lockshm_error *error)
+{
+	struct lockshm *s = self->segment;
+	struct shm_entry *e = &s->entries[c->slot];
+	uint32_t home = table_home(s, id->id);
+	uint64_t word = load_acquire(&s->homes[home].word), first;
+
+	open_announced(s, home, word);
+	*out = table_lookup(s, id); /* passes over claimed slots, mine among them */
+	if (*out != ENTRY_NONE) {
+		give_back(self, c);
+		return 1;
+	}
+	/* My looks at the slots before my look at the floor: who overwrote this key's entry raised the floor first.
+	 * Pairs with fence_release() in write_identity(). */
+	fence_acquire();
+	first = load_acquire(&s->homes[home].floor);
+	if (first < tail_ticket(c->tail))
+		first = tail_ticket(c->tail);
+	if (first >= TICKET_MAX - 1) {
+		give_back(self, c);
+		return error_full(error, LOCKSHM_TABLE_TICKETS);
+	}
+	store_relaxed(&e->first_ticket, first);
+	/* The mark of the old key is told; a late helper of its queue sees a larger ticket and leaves it alone. */
+	store_relaxed(&e->mark_word, mark_fresh(first));
+	if (!cas_from(&s->homes[home].word, word, home_make(home_version(word) + 1, c->slot, tail_ticket(c->tail)))) {
+		give_back(self, c);
+		return 0;
+	}
+	(void)cas_from(&e->tail, c->tail, tail_make(first, 0));
+	request_drop(self, c->record);
+	*out = c->slot;
+	return 1;
+}
+
+int table_insert(struct participant *self, const struct identity *id, const void *key, uint32_t *out,
+		 struct lockshm_error *error)
+{
+	struct lockshm *s = self->segment;
+	uint32_t home = table_home(s, id->id), tries;
+	struct claim c;
+	int done;
+
+	for (tries = 0; tries < 100000; tries++) {
+		open_announced(s, home, load_acquire(&s->homes[home].word));
+		*out = table_lookup(s, id);
+		if (*out != ENTRY_NONE)
+			return 0;
+		c.record = request_take_fast(self);
+		if (!c.record)
+			return error_full(error, LOCKSHM_TABLE_REQUESTS);
+		if (!claim_any(self, &c, id))
+			return error_full(error, LOCKSHM_TABLE_LOCKS);
+		write_identity(s, c.slot, id, key);
+		done = publish(self, &c, id, out, error);
+		if (done != 0)
+			return done < 0 ? done : 0;
+	}
+	return error_set(error, LOCKSHM_BAD_SEGMENT, "the lock table never settles: damaged?");
+}
+
+bool table_settle_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim)
+{
+	const struct shm_request *r = &s->requests[index];
+	uint32_t slot = load_relaxed32(&r->entry), home = load_relaxed32(&r->home);
+	struct shm_entry *e = entry_at(s, slot);
+	uint64_t tail = e ? load_acquire(&e->tail) : 0;
+	struct claim c;
+
+	if (load_acquire(&r->word) != claim)
+		return false;
+	if (!e || home >= s->n_homes || tail_index(tail) != index)
+		return true;
+	if (!orphaned(s, slot, tail))
+		return tail_index(load_acquire(&e->tail)) != index;
+	if (!self)
+		return false;
+	c.record = request_take_fast(self);
+	if (!c.record || !claim_slot(self, &c, slot, tail, home))
+		return false;
+	give_back(self, &c);
+	return true;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table.c - looking a key up
+ *
+ * A key lives in one of the 32 slots of its window, or of its second window.  A look-up scans 16-bit tags, eight
+ * slots at a time, and compares the 128-bit identity where a tag fits.  Nothing is pinned: the answer is a hint, and the
+ * acquirer's CAS on the entry's tail, read before the identity was compared, validates it.
+ */
+#include "table.h"
+
+#include "table-guess.h"
+
+bool table_is_claimed(const struct lockshm *s, const struct shm_entry *e, uint64_t tail)
+{
+	const struct shm_request *r;
+
+	if (likely(tail_index(tail) == 0))
+		return false;
+	r = request_at(s, tail_index(tail));
+	/* The claimer stored its word before the tail that names it. */
+	return r && word_is(load_acquire(&r->word), REQUEST_CLAIM) && load_acquire(&e->tail) == tail;
+}
+
+/* The entry carries the identity and is open: one that is still claimed may yet be given up. */
+static bool found_in(const struct lockshm *s, const struct shm_entry *e, const struct identity *id)
+{
+	return entry_is(e, id->id, id->len) && !table_is_claimed(s, e, load_acquire(&e->tail));
+}
+
+/* In the eight slots of one home. */
+static uint32_t scan_home(const struct lockshm *s, uint32_t home, const struct identity *id)
+{
+	uint64_t mask = match_home(s, home, table_tag(id->id) * LANES);
+
+	for (; mask; mask &= mask - 1) {
+		uint32_t slot = home * HOME_SPAN + match_slot(mask);
+
+		if (likely(found_in(s, &s->entries[slot], id)))
+			return slot;
+	}
+	return ENTRY_NONE;
+}
+
+static uint32_t scan_window(const struct lockshm *s, uint32_t home, const struct identity *id)
+{
+	uint32_t k, found;
+
+	for (k = 0; k < WINDOW / HOME_SPAN; k++) {
+		found = scan_home(s, home + k < s->n_homes ? home + k : home + k - s->n_homes, id);
+		if (likely(found != ENTRY_NONE))
+			return found;
+	}
+	return ENTRY_NONE;
+}
+
+uint32_t table_lookup(const struct lockshm *s, const struct identity *id)
+{
+	uint32_t found = scan_window(s, table_home(s, id->id), id);
+
+	return likely(found != ENTRY_NONE) ? found : scan_window(s, table_second_home(s, id->id), id);
+}

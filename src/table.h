@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* table.h - from a key to its entry; table.c looks up, table-insert.c adds and re-keys */
+#ifndef LOCKSHM_TABLE_H
+#define LOCKSHM_TABLE_H
+
+#include "owner.h"
+
+#define ENTRY_NONE UINT32_MAX
+
+/* Does the entry carry that identity?  Only a CAS on a tail read before validates the answer. */
+static inline bool entry_is(const struct shm_entry *e, const uint64_t id[2], uint64_t len)
+{
+	return load_relaxed(&e->id[0]) == id[0] && load_relaxed(&e->id[1]) == id[1] && load_relaxed(&e->key_len) == len;
+}
+
+/* Where keys of that identity may live: the first window's home decides insertions, the second is for overflow. */
+static inline uint32_t table_home(const struct lockshm *s, const uint64_t id[2])
+{
+	return (uint32_t)(((unsigned __int128)id[0] * s->n_homes) >> 64);
+}
+
+static inline uint32_t table_second_home(const struct lockshm *s, const uint64_t id[2])
+{
+	return (uint32_t)(((unsigned __int128)id[1] * s->n_homes) >> 64);
+}
+
+/* The slot of its first home where a key is put if it is empty: most keys are where a look-up can prefetch them. */
+static inline uint32_t table_preferred(const uint64_t id[2])
+{
+	return (uint32_t)(id[1] >> 32) % HOME_SPAN;
+}
+
+/* Never 0, which marks an empty slot. */
+static inline uint16_t table_tag(const uint64_t id[2])
+{
+	uint16_t tag = (uint16_t)(id[1] ^ id[0] >> 16);
+
+	return tag ? tag : 1;
+}
+
+static inline uint32_t window_slot(const struct lockshm *s, uint32_t home, uint32_t i)
+{
+	uint32_t slot = home * HOME_SPAN + i;
+
+	return slot < s->n_locks ? slot : slot - s->n_locks;
+}
+
+/* The entry of a key, ENTRY_NONE if it has none. */
+uint32_t table_lookup(const struct lockshm *s, const struct identity *id);
+
+/* The entry of a key, made if need be.  LOCKSHM_FULL, BAD_SEGMENT. */
+MUST_CHECK int table_insert(struct participant *self, const struct identity *id, const void *key, uint32_t *out,
+			    struct lockshm_error *error);
+
+/*
+ * A request in state CLAIM of a dead owner: open the entry if the claim was announced, else take it over with @self's
+ * record and empty the entry.  @self may be NULL: then only the first.  True = no tail names the claim any more.
+ */
+bool table_settle_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim);
+
+/* Is @tail, read from @e, a claim? */
+bool table_is_claimed(const struct lockshm *s, const struct shm_entry *e, uint64_t tail);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* wait.h - sleeping until a request is granted: the one sleep/wake protocol of the library */
+#ifndef LOCKSHM_WAIT_H
+#define LOCKSHM_WAIT_H
+
+#include "owner.h"
+#include "queue.h"
+
+/* The request was granted, and its lease ran out before its owner ran: ask again. */
+#define WAIT_AGAIN 1
+
+struct wait_terms {
+	struct shm_entry *entry;
+	uint32_t index;
+	uint64_t gen;
+	int64_t deadline; /* segment time, INT64_MAX = never */
+	lockshm_canceller_t *canceller;
+	struct lockshm_error *error;
+	int64_t slept_ns; /* [out] */
+	int64_t check_at; /* the next self-check, 0 = not yet known; however often I wake before it */
+	bool suspected;	  /* the last self-check saw a deadlock */
+};
+
+/*
+ * Wait until my request is granted.  0 = granted, WAIT_AGAIN, or LOCKSHM_TIMEOUT, CANCELLED, DEADLOCK, NO_SEGMENT,
+ * BAD_SEGMENT: then the request is gone.
+ */
+MUST_CHECK int wait_for_grant(struct participant *self, struct wait_terms *t);
+
+/* cancel.c: has this canceller been used?  And which request it would end. */
+bool canceller_used(const lockshm_canceller_t *c);
+void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, uint64_t gen);
+void canceller_end(lockshm_canceller_t *c);
+
+#endif
