@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# bench-quick.sh - the benchmark runs, every lock in it excludes, and its output is what it says; no time is judged
+#
+#   1. --quick with every lock there is on this machine: status 0, which it is not if an update was lost under a lock
+#   2. the same with a lock that is none is found out
+#   3. --json: one object a line with the fields, scenarios, modes and metrics of perf/README.md; min <= median <= max
+#   4. whoever was not skipped has been through the scenario that checks exclusion
+#   5. the table for people, and names that are mistakes
+set -u
+LC_ALL=C
+export LC_ALL
+
+bench=${builddir:-.}/perf/lockshm-bench
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+problems=0
+
+problem()
+{
+	problems=$((problems + 1))
+	echo "$*"
+}
+
+# ---------------------------------------------------------------- 1. everybody excludes
+if ! "$bench" --quick --json >"$work/json" 2>"$work/remarks"; then
+	cat "$work/remarks"
+	exit 1
+fi
+cat "$work/remarks"
+
+# ---------------------------------------------------------------- 2. nobody does
+# Two processes meet inside within the first milliseconds; on a busy machine perhaps later.
+tries=0
+until "$bench" --quick --lock none --scenario contended >"$work/none" 2>&1; [ $? = 1 ]; do
+	tries=$((tries + 1))
+	[ $tries -lt 50 ] || { problem "a lock that is none was not found out"; break; }
+done
+grep -q 'none does not exclude' "$work/none" || problem "no word about the lock that is none: $(cat "$work/none")"
+
+# ---------------------------------------------------------------- 3. objects
+number='-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?'
+field='"[a-z0-9_/-]+"'
+object="^\\{\"scenario\":$field,\"lock\":$field,\"mode\":\"(exclusive|shared)\",\"procs\":[1-9][0-9]*,"
+object="$object\"metric\":\"(ns|ops_per_s|jain|us_p50|us_p99|us_p999|us_max|bytes)\",\"unit\":$field,"
+object="$object(\"min\":null,\"median\":null,\"max\":null|\"min\":$number,\"median\":$number,\"max\":$number)\\}\$"
+grep -vE "$object" "$work/json" >"$work/odd" && problem "not as it should be: $(head -n 3 "$work/odd")"
+{
+	echo '['
+	paste -sd, "$work/json"
+	echo ']'
+} | "${builddir:-.}/tests/cli-json-valid" || problem "--json prints no JSON"
+sed -n 's/.*"min":\([^,]*\),"median":\([^,]*\),"max":\([^}]*\)}/\1 \2 \3/p' "$work/json" |
+	awk '$1 != "null" && ($1 + 0 > $2 + 0 || $2 + 0 > $3 + 0) { print }' >"$work/odd"
+[ ! -s "$work/odd" ] || problem "not in order: $(head -n 3 "$work/odd")"
+for scenario in solo contended mixed-95-5 mixed-50-50 recovery lease-expiry memory attach scale-procs; do
+	grep -q "\"scenario\":\"$scenario\",\"lock\":\"lockshm\"" "$work/json" || problem "no $scenario of lockshm"
+done
+
+# ---------------------------------------------------------------- 4. all of them
+# "none" takes part only when it is asked for; resty-lock lives inside a server.
+"$bench" --help >"$work/help" || problem "--help fails"
+sed -n '/^locks:/,$p' "$work/help" | sed -e 1d -e 's/ (not built in)//g' | tr ' ' '\n' |
+	grep -vx -e '' -e none -e resty-lock -e lockshm-strict >"$work/locks"
+[ "$(wc -l <"$work/locks")" -ge 21 ] || problem "only $(wc -l <"$work/locks") locks"
+while read -r lock; do
+	grep -q "^# skipped: $lock: " "$work/remarks" && continue
+	grep -q "\"scenario\":\"contended\",\"lock\":\"$lock\".*\"ops_per_s\"" "$work/json" ||
+		problem "$lock was neither skipped nor seen to exclude"
+done <"$work/locks"
+
+# ---------------------------------------------------------------- 5. people
+"$bench" --quick --lock lockshm,cas --scenario 'solo*' >"$work/table" || problem "the table fails"
+grep -q '^# lockshm-bench | .* CPUs | Linux .* commit ' "$work/table" || problem "the table has no header"
+grep -q '^lockshm  *[0-9.]* .* 1\.00 ' "$work/table" || problem "the table has no row of lockshm"
+grep -q '^== goals' "$work/table" || problem "the table has no goals"
+for wrong in '--lock nosuch' '--scenario nosuch' '--rounds 0' '--nosuch' 'nosuch'; do
+	# shellcheck disable=SC2086
+	"$bench" $wrong >"$work/wrong" 2>&1
+	[ $? = 2 ] || problem "$wrong is no mistake"
+done
+
+[ $problems = 0 ] || exit 1
+echo "$(wc -l <"$work/json") objects, $(wc -l <"$work/locks") locks, $(grep -c '^# skipped' "$work/remarks") skipped"

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# build-dist.sh - the release archive is complete and builds, tests, installs and uninstalls by itself
+#
+# `make distcheck` with warnings as errors; only the tests that look at the tree itself run in it.  In a git checkout,
+# every tracked file must be in the archive: the lists of Makefile.am are made by hand.
+# shellcheck source=tests/build-common.sh
+. "$(dirname "$0")/build-common.sh"
+
+cd "$builddir" || exit 1
+archive=lockshm-$(sed -n "s/^PACKAGE_VERSION='\(.*\)'/\1/p" config.log).tar.gz
+# shellcheck disable=SC2016 # make expands it
+"$MAKE" -j"$jobs" distcheck 'TESTS=$(tests_of_text) $(tests_of_install)' \
+	DISTCHECK_CONFIGURE_FLAGS=--enable-werror || die "make distcheck"
+
+git=$(git -C "$srcdir" ls-files 2>/dev/null | grep -vE '^(\.gitignore|\.ci/)' | LC_ALL=C sort)
+if [ -n "$git" ]; then
+	tar -tzf "$archive" | sed -n 's,^[^/]*/\(.*[^/]\)$,\1,p' | LC_ALL=C sort >check-dist.have
+	echo "$git" | LC_ALL=C comm -23 - check-dist.have >check-dist.missing
+	[ ! -s check-dist.missing ] || { cat check-dist.missing; die "tracked by git, but not in $archive"; }
+fi
+echo "$archive: $(tar -tzf "$archive" | grep -vc '/$') files"
+"$srcdir/tests/count.sh" . >/dev/null

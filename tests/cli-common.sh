@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh
+#
+# cli-common.sh - what the tests of lockctl share; sourced by each cli-*.sh, never run by itself
+#
+# Gives a private directory (also the current one of no command), a private segment name in $seg, and trap
+# that ends what the test started and removes both.  Waiting is polling for a condition with a bound.
+
+set -u
+
+if [ -z "${LOCKCTL:-}" ]; then
+	for LOCKCTL in ./lockctl ./src/lockctl "$(command -v lockctl)"; do
+		[ -x "$LOCKCTL" ] && break
+	done
+fi
+case $LOCKCTL in
+/*) ;;
+*) LOCKCTL=$PWD/$LOCKCTL ;;
+esac
+# What stands in the build directory is libtool's script, which costs more than all that lockctl does; the program
+# itself is beside it and finds the library there.
+[ -x "$(dirname "$LOCKCTL")/.libs/lockctl" ] && LOCKCTL=$(dirname "$LOCKCTL")/.libs/lockctl
+# 99 is a hard error for the test driver: a missing tool must not look like a skipped test.
+[ -x "$LOCKCTL" ] || { echo "no lockctl: set LOCKCTL" >&2; exit 99; }
+
+# shellcheck disable=SC2034 # for those who source this
+tests_dir=$(cd "$(dirname "$0")" && pwd)
+test_name=$(basename "$0" .sh)
+seg=$test_name-$$
+dir=$(mktemp -d)
+started=
+
+lockctl()
+{
+	"$LOCKCTL" "$@"
+}
+
+clean_up()
+{
+	trap - EXIT
+	for pid in $started; do
+		kill -KILL "$pid" 2>/dev/null
+		kill -CONT "$pid" 2>/dev/null
+	done
+	"$LOCKCTL" rm "$seg" >/dev/null 2>&1
+	rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+fail()
+{
+	echo "FAIL: $*" >&2
+	for file in "$dir/stdout" "$dir/stderr"; do
+		[ -s "$file" ] && sed "s|^|  $(basename "$file"): |" "$file" >&2
+	done
+	exit 1
+}
+
+skip()
+{
+	echo "SKIP: $*" >&2
+	exit 77
+}
+
+# expect STATUS COMMAND...: run it, keep its output in $dir/stdout and $dir/stderr, compare the exit status.
+expect()
+{
+	wanted=$1
+	shift
+	"$@" >"$dir/stdout" 2>"$dir/stderr" </dev/null
+	got=$?
+	[ "$got" -eq "$wanted" ] || fail "exit status $got, not $wanted: $*"
+}
+
+# says FILE TEXT: the file kept by expect contains the text.
+says()
+{
+	grep -qF -- "$2" "$dir/$1" || fail "$1 lacks '$2'"
+}
+
+silent()
+{
+	[ ! -s "$dir/$1" ] || fail "$1 is not empty"
+}
+
+# equal WHAT GOT WANTED
+equal()
+{
+	[ "$2" = "$3" ] || fail "$1 is '$2', not '$3'"
+}
+
+# eventually COMMAND...: poll until it succeeds, at most 20 seconds.
+eventually()
+{
+	tries=0
+	until "$@" >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 1000 ] || fail "did not happen in 20 seconds: $*"
+		sleep 0.02
+	done
+}
+
+# start COMMAND...: in the background, killed at the end of the test; its pid is in $pid.
+start()
+{
+	"$@" &
+	pid=$!
+	started="$started $pid"
+}
+
+# ended PID STATUS: wait for it and compare.
+ended()
+{
+	eventually finished "$1"
+	wait "$1"
+	got=$?
+	[ "$got" -eq "$2" ] || fail "process $1 ended with $got, not $2"
+}
+
+# field N TYPE KEY [KEY-COLUMN]: column N of the first porcelain line of that type and key.
+field()
+{
+	lockctl ls "$seg" --porcelain | awk -F '\t' -v n="$1" -v type="$2" -v key="$3" \
+		'$1 == type && $2 == key { print $n; exit }'
+}
+
+# by_signal NAME: the exit status that stands for it.  bash knows all signals, other shells and kill(1) do not.
+by_signal() { echo $((128 + $(bash -c 'kill -l "$1"' bash "$1"))); }
+send() { bash -c 'kill -s "$1" "$2"' bash "$1" "$2"; }
+
+# child PID: the pid of its only child
+child() { tr -d ' ' <"/proc/$1/task/$1/children"; }
+
+# Conditions for eventually.
+held() { [ -n "$(field 8 holder "$1")" ]; }
+not_held() { [ -z "$(field 8 holder "$1")" ]; }
+waiters() { [ "$(field 6 lock "$1")" = "$2" ]; }
+finished() { gone "$1" || state_is "$1" Z; }
+gone() { ! kill -0 "$1"; }
+runs() { [ "$(cat "/proc/$(child "$1")/comm")" = "$2" ]; }
+state_is() { grep -q "^State:[[:space:]]*$2" "/proc/$1/status"; }

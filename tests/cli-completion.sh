@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-completion.sh - bash completion: commands, options, segments, keys, tokens; nothing is executed
+. "$(dirname "$0")/cli-common.sh"
+
+command -v bash >/dev/null || skip "bash is not installed"
+expect 0 lockctl create "$seg"
+
+# candidates WORD...: what the last word can become, one a line.  With the bare readline words, no library.
+candidates()
+{
+	PATH=$(dirname "$LOCKCTL"):$PATH bash --norc -c '
+		. "$1"
+		shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+		_lockctl
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$tests_dir/../completions/lockctl" lockctl "$@" \
+		>"$dir/stdout" 2>"$dir/stderr" || fail "completion of $*"
+	silent stderr
+}
+offers() { grep -Fqx -- "$1" "$dir/stdout" || fail "'$1' is not offered"; }
+offers_nothing() { [ -z "$(cat "$dir/stdout")" ] || fail "something is offered"; }
+
+candidates ""
+for word in $(lockctl --help | awk '/^  [a-z]/ { print $1 }') --help --version; do
+	offers "$word"
+done
+candidates re
+equal "for re" "$(cat "$dir/stdout")" release
+
+# Every option of the help, and no other.
+for command in ack create ls release rm run show stat sweep verify; do
+	candidates "$command" -
+	lockctl "$command" --help | grep -oE '^ +-[^ ]+(, --[a-z-]+)?' | grep -oE -- '--[a-z-]+' | sort >"$dir/help"
+	grep -oE -- '^--[a-z-]+' "$dir/stdout" | sort | diff "$dir/help" - >&2 || fail "options of $command"
+done
+
+candidates show "${seg%?}"
+offers "$seg"
+start "$LOCKCTL" run "$seg" one -- sleep 100
+eventually held one
+start "$LOCKCTL" run "$seg" 'a b' -- sleep 100
+eventually held a%20b
+start "$LOCKCTL" run "$seg" "\$(touch $dir/executed)" -- sleep 100
+eventually held "\$(touch%20$dir/executed)"
+start "$LOCKCTL" run "$seg" "\`id>$dir/executed\`" -- sleep 100
+eventually held "\`id>$dir/executed\`"
+candidates show "$seg" o
+equal "keys with o" "$(cat "$dir/stdout")" one
+candidates show "$seg" ""
+candidates show --escaped "$seg" ""
+offers a%20b
+[ ! -e "$dir/executed" ] || fail "completion executed a key"
+candidates release "$seg" one --token ""
+offers "$(field 8 holder one)"
+candidates run "$seg" one ""
+offers --
+candidates run "$seg" one -w ""
+offers inf
+candidates run "$seg" one -- lockct
+offers lockctl
+candidates create "$seg" --group roo
+offers root
+candidates create ""
+offers_nothing

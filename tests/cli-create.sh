@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-create.sh - create and rm: capacities, mode, group, token floor, existing and missing segments
+. "$(dirname "$0")/cli-common.sh"
+
+stat_of() { lockctl stat "$seg" | awk -v name="$1" '$1 == name { print $2 }'; }
+segment_column() { lockctl ls --porcelain | awk -F '\t' -v name="/$seg" -v n="$1" '$1 == name { print $n }'; }
+
+expect 1 lockctl rm "$seg"
+says stderr "lockctl: rm $seg: "
+expect 1 lockctl stat "$seg"
+says stderr "lockctl: stat $seg: "
+says stderr "lockctl create"
+
+expect 0 lockctl create "$seg"
+silent stdout
+silent stderr
+equal mode "$(segment_column 5)" 0600
+equal status "$(segment_column 2)" OK
+equal uid "$(segment_column 3)" "$(id -u)"
+# The defaults are what help and manual say.
+for name in locks requests owners; do
+	equal "$name" "$(stat_of $name)" "$(lockctl create --help | sed -n "s/^  --$name .*(\([0-9]*\))$/\1/p")"
+	equal "$name" "$(stat_of $name)" "$(sed -n "/^.BI.*-$name /,/^.TP/s/.*default \([0-9]*\)\.$/\1/p" \
+		"$tests_dir/../doc/man/lockctl.1")"
+done
+
+# An existing one is refused, or taken as it is.
+expect 1 lockctl create "/$seg" --locks 64
+says stderr "lockctl: create /$seg: "
+says stderr "exists"
+says stderr "--or-open"
+expect 0 lockctl create "/$seg" --locks 64 --or-open
+[ "$(stat_of locks)" -gt 64 ] || fail "--or-open changed the segment"
+
+expect 0 lockctl rm "/$seg"
+silent stdout
+expect 1 lockctl rm "$seg"
+
+# The mode holds whatever the umask is.
+(umask 0077 && lockctl create "$seg" --mode 660 --locks 100 --requests 128 --owners 8) || fail "create"
+equal mode "$(segment_column 5)" 0660
+equal locks "$(stat_of locks)" 128
+equal requests "$(stat_of requests)" 128
+equal owners "$(stat_of owners)" 8
+expect 0 lockctl rm "$seg"
+
+# A group by name and by number; only root may give away to any.
+if [ "$(id -u)" -eq 0 ]; then
+	group=$(getent group | awk -F : '$3 != 0 { print $1; exit }')
+	gid=$(getent group "$group" | cut -d : -f 3)
+	for value in "$group" "$gid"; do
+		expect 0 lockctl create "$seg" --group "$value" --mode 0640
+		equal gid "$(segment_column 4)" "$gid"
+		expect 0 lockctl rm "$seg"
+	done
+fi
+
+# Every token is above the floor.
+floor=5000000000000000
+expect 0 lockctl create "$seg" --token-floor $floor
+start "$LOCKCTL" run "$seg" key -- sleep 100
+eventually held key
+[ "$(field 8 holder key)" -gt $floor ] || fail "token $(field 8 holder key) is not above the floor"
+
+# A removed segment: its holders go on, the name is free at once.
+expect 0 lockctl rm "$seg"
+kill -0 "$pid" || fail "the holder ended with its segment's name"
+expect 0 lockctl create "$seg"
+silent stderr
+expect 0 lockctl ls "$seg" --porcelain
+silent stdout
+kill -TERM "$pid"
+ended "$pid" 143

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-help.sh - help, version, unknown commands: 0 on stdout when asked for, 2 on stderr when not
+. "$(dirname "$0")/cli-common.sh"
+
+commands="ack create ls release rm run show stat sweep verify"
+
+expect 0 lockctl --help
+silent stderr
+for command in $commands; do
+	says stdout "  $command "
+done
+expect 0 lockctl -h
+expect 2 lockctl
+silent stdout
+says stderr usage:
+expect 2 lockctl frobnicate
+says stderr "lockctl: unknown command 'frobnicate'"
+expect 2 lockctl --frobnicate
+
+expect 0 lockctl --version
+grep -Eqx 'lockctl [0-9]+\.[0-9]+\.[0-9]+ \(liblockshm [0-9]+\.[0-9]+\.[0-9]+\)' "$dir/stdout" || fail "version"
+
+for command in $commands; do
+	expect 0 lockctl "$command" --help
+	silent stderr
+	says stdout "usage: lockctl $command"
+	expect 0 lockctl "$command" -h
+	expect 0 lockctl "$command" anything --help
+done
+
+# The page documents every option that the help shows, and the help shows every command of the page.
+page=$tests_dir/../doc/man/lockctl.1
+for command in $commands; do
+	lockctl "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE '\-\-[a-z-]+' >"$dir/options"
+	while read -r option; do
+		sed 's/\\-/-/g' "$page" | grep -qE -- "^\.(B|BI|BR) .*$option" ||
+			fail "lockctl.1 lacks $option of $command"
+	done <"$dir/options"
+	grep -qx "\.B $command" "$page" || fail "lockctl.1 lacks $command"
+done

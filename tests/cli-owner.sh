@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-owner.sh - segments of other users: looking is free, acting must be asked for, modes are kept
+. "$(dirname "$0")/cli-common.sh"
+
+[ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"
+command -v setpriv >/dev/null || skip "setpriv is not installed"
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$LOCKCTL" "$@"; }
+as_nobody --version >/dev/null 2>&1 || skip "another user cannot run $LOCKCTL"
+
+# Theirs: root may look, but trusts them only when told to.
+expect 0 as_nobody create "$seg" --mode 0666
+expect 0 lockctl ls "$seg"
+expect 0 lockctl show "$seg" key
+expect 0 lockctl stat "$seg"
+expect 0 lockctl verify "$seg"
+for command in "run @ key -- true" "ack @ key" "release @ key --token 1" sweep; do
+	case $command in
+	*@*) set -- ${command%%@*} "$seg" ${command#*@} ;;
+	*) set -- "$command" "$seg" ;;
+	esac
+	expect 1 lockctl "$@"
+	says stderr "owned by uid 65534"
+done
+expect 0 lockctl run "$seg" key --any-owner -- true
+expect 0 lockctl ack "$seg" key --any-owner
+expect 0 lockctl sweep "$seg" --any-owner
+start "$LOCKCTL" run "$seg" key --any-owner -- sleep 100
+eventually held key
+expect 0 lockctl release "$seg" key --any-owner --token "$(field 8 holder key)"
+ended "$pid" 4
+expect 0 lockctl rm "$seg"
+
+# Ours, closed to others.
+expect 0 lockctl create "$seg"
+for command in "run @ key -- true" "show @ key" stat verify rm; do
+	case $command in
+	*@*) set -- ${command%%@*} "$seg" ${command#*@} ;;
+	*) set -- "$command" "$seg" ;;
+	esac
+	expect 1 as_nobody "$@"
+	says stderr "lockctl: $1 $seg: "
+done
+expect 0 lockctl rm "$seg"
+
+# Ours, open to others: they take part, and share the queue.
+expect 0 lockctl create "$seg" --mode 0666
+start "$LOCKCTL" run "$seg" key -- sleep 100
+eventually held key
+expect 3 as_nobody run "$seg" key -w 0 -- true
+expect 0 as_nobody run "$seg" other -- true
+kill -TERM "$pid"
+ended "$pid" 143
+
+# No process can be made: the lock is given back.
+expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0 "$LOCKCTL" run "$seg" key -t none -- true
+says stderr "lockctl: run $seg: cannot start a process"
+expect 0 lockctl run "$seg" key -w 0 -- true
+silent stderr

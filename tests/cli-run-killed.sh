@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-run-killed.sh - a killed lockctl takes its command with it, and the next holder is told at once
+. "$(dirname "$0")/cli-common.sh"
+
+expect 0 lockctl create "$seg"
+
+start "$LOCKCTL" run "$seg" key -t 1h --tag victim -- sleep 100
+victim=$pid
+eventually held key
+eventually runs "$victim" sleep
+command=$(child "$victim")
+start "$LOCKCTL" run "$seg" key -w inf -- sleep 0
+next=$pid
+eventually waiters key 1
+kill -KILL "$victim"
+wait "$victim" 2>/dev/null
+eventually gone "$command"
+ended "$next" 0
+
+# Nobody waits: the next comer is told, once, and the mark is cleared by it.
+start "$LOCKCTL" run "$seg" key -t 1h --tag victim -- sleep 100
+victim=$pid
+eventually held key
+token=$(field 8 holder key)
+kill -KILL "$victim"
+wait "$victim" 2>/dev/null
+expect 5 lockctl run "$seg" key -w 0 -- sh -c 'exit 5'
+says stderr "lockctl: run $seg: 'key': an earlier holder died inside: pid $victim (victim), exclusive, token $token"
+expect 0 lockctl run "$seg" key -w 0 -- true
+silent stderr
+
+# The same for a shared holder, a strict hold, and a waiter in between who is killed too.
+start "$LOCKCTL" run "$seg" key -s -t none --tag reader -- sleep 100
+reader=$pid
+eventually held key
+start "$LOCKCTL" run "$seg" key -w inf -- true
+between=$pid
+eventually waiters key 1
+start "$LOCKCTL" run "$seg" key -w inf -- true
+last=$pid
+eventually waiters key 2
+kill -KILL "$between"
+wait "$between" 2>/dev/null
+kill -KILL "$reader"
+wait "$reader" 2>/dev/null
+ended "$last" 0
+expect 0 lockctl verify "$seg"

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-run-lost.sh - a lock that is lost while the command runs: SIGTERM, a message, exit 4
+. "$(dirname "$0")/cli-common.sh"
+
+expect 0 lockctl create "$seg"
+
+cat >"$dir/command" <<'END'
+trap 'echo TERM >>"$1"; exit 0' TERM
+echo ready >>"$1"
+while :; do sleep 0.02; done
+END
+line_is() { [ "$(tail -n 1 "$1" 2>/dev/null)" = "$2" ]; }
+
+# An operator ends the hold, a lease and a strict one.  The status of the command does not count.
+for ttl in 30s none; do
+	rm -f "$dir/log"
+	start "$LOCKCTL" run "$seg" "$ttl" -t $ttl -- bash "$dir/command" "$dir/log" 2>"$dir/run-stderr"
+	eventually line_is "$dir/log" ready
+	token=$(field 8 holder $ttl)
+	expect 0 lockctl release "$seg" $ttl --token "$token"
+	silent stdout
+	ended "$pid" 4
+	line_is "$dir/log" TERM || fail "the command did not get SIGTERM"
+	grep -q "lockctl: run $seg: '$ttl' was lost, token $token: .*the command gets SIGTERM" "$dir/run-stderr" ||
+		fail "message: $(cat "$dir/run-stderr")"
+	equal messages "$(wc -l <"$dir/run-stderr")" 1
+	expect 1 lockctl release "$seg" $ttl --token "$token"
+	says stderr "no hold of '$ttl' has token $token"
+done
+
+# A stopped command is continued, so that SIGTERM can end it.
+start "$LOCKCTL" run "$seg" key -- sleep 100 2>/dev/null
+eventually held key
+eventually runs "$pid" sleep
+command=$(child "$pid")
+kill -STOP "$command"
+eventually state_is "$command" T
+expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
+ended "$pid" 4
+
+# The next in the queue goes on while the loser is still being stopped.
+start "$LOCKCTL" run "$seg" key -- bash -c 'trap "" TERM
+	echo ready >"$1"
+	until [ -e "$2" ]; do sleep 0.02; done
+	exit 33' sh "$dir/first" "$dir/go" 2>/dev/null
+first=$pid
+eventually [ -s "$dir/first" ]
+start "$LOCKCTL" run "$seg" key -w inf -- true
+eventually waiters key 1
+expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
+ended "$pid" 0
+kill -0 "$first" || fail "lockctl left its command"
+touch "$dir/go"
+ended "$first" 4
+
+# Stopped for longer than its lease: others go in, and the command is stopped when lockctl is continued.
+start "$LOCKCTL" run "$seg" key -t 100ms -- bash "$dir/command" "$dir/third" 2>"$dir/run-stderr"
+eventually line_is "$dir/third" ready
+kill -STOP "$pid"
+eventually state_is "$pid" T
+expect 0 lockctl run "$seg" key -w 20s -- true
+says stderr "an earlier holder overran its lease or was ended"
+line_is "$dir/third" ready || fail "the command was told too early"
+kill -CONT "$pid"
+ended "$pid" 4
+line_is "$dir/third" TERM || fail "the command did not get SIGTERM"
+
+# Stopped for longer than its lease, but nobody came: still fine.
+start "$LOCKCTL" run "$seg" key -t 50ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 12' sh "$dir/end"
+eventually held key
+kill -STOP "$pid"
+overdue() { [ "$(field 10 holder key)" -lt 0 ]; }
+eventually overdue
+kill -CONT "$pid"
+in_time() { [ "$(field 10 holder key)" -gt 0 ]; }
+eventually in_time
+touch "$dir/end"
+ended "$pid" 12
+
+# Lost at the very end of the command: exit 4 all the same.
+start "$LOCKCTL" run "$seg" key -t 100ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 0' sh "$dir/over" \
+	2>"$dir/run-stderr"
+eventually held key
+kill -STOP "$pid"
+eventually state_is "$pid" T
+expect 0 lockctl run "$seg" key -w 20s -- true
+command=$(child "$pid")
+touch "$dir/over"
+eventually state_is "$command" Z
+kill -CONT "$pid"
+ended "$pid" 4
+grep -q "'key' was lost, token" "$dir/run-stderr" || fail "message: $(cat "$dir/run-stderr")"
+expect 0 lockctl verify "$seg"

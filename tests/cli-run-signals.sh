@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-run-signals.sh - signals sent to lockctl run: passed on once, or ending the wait without a trace
+. "$(dirname "$0")/cli-common.sh"
+
+expect 0 lockctl create "$seg"
+
+# A command that writes the name of each signal it gets and ends at TERM with 7.  It polls, since a shell runs
+# a trap only between commands.
+cat >"$dir/command" <<'END'
+trap 'echo TERM >>"$1"; exit 7' TERM
+for sig in HUP INT QUIT USR1 USR2 ALRM CONT WINCH URG VTALRM PROF IO PWR RTMIN RTMAX TSTP; do
+	trap "echo $sig >>\"\$1\"" $sig
+done
+echo ready >>"$1"
+while :; do sleep 0.02; done
+END
+
+log_ends() { [ "$(tail -n 1 "$dir/log")" = "$1" ]; }
+
+# A background process of a shell ignores INT and QUIT, so give it the defaults.
+start env --default-signal "$LOCKCTL" run "$seg" key -t none -- bash "$dir/command" "$dir/log"
+eventually log_ends ready
+for sig in HUP INT QUIT USR1 USR2 ALRM CONT WINCH URG VTALRM PROF IO PWR RTMIN RTMAX TSTP; do
+	send "$sig" "$pid"
+	eventually log_ends "$sig"
+done
+kill -TERM "$pid"
+ended "$pid" 7
+equal "the signals of the command" "$(tr '\n' ' ' <"$dir/log")" \
+	"ready HUP INT QUIT USR1 USR2 ALRM CONT WINCH URG VTALRM PROF IO PWR RTMIN RTMAX TSTP TERM "
+not_held key || fail "still held"
+
+# A command without handlers dies of the signal, and so does the status say.
+for sig in HUP INT QUIT TERM USR1 ALRM; do
+	start env --default-signal "$LOCKCTL" run "$seg" key -- sleep 100
+	eventually held key
+	eventually runs "$pid" sleep
+	send "$sig" "$pid"
+	ended "$pid" "$(by_signal "$sig")"
+done
+
+# What the command sends to its own group does not come back to it.
+setsid "$LOCKCTL" run "$seg" key -- bash -c '
+	count=0
+	trap "count=\$((count + 1))" USR1
+	kill -USR1 0
+	for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.02; done
+	exit $count' 2>/dev/null
+equal "signals that the command got from itself" $? 1
+
+# While waiting: the signal ends the wait, nothing stays behind, and the holder is not disturbed.
+start "$LOCKCTL" run "$seg" key -- sleep 100
+holder=$pid
+eventually held key
+for sig in TERM INT HUP QUIT USR1 ALRM; do
+	start env --default-signal "$LOCKCTL" run "$seg" key -w inf -- touch "$dir/ran"
+	eventually waiters key 1
+	send "$sig" "$pid"
+	ended "$pid" "$(by_signal "$sig")"
+	equal waiters "$(field 6 lock key)" 0
+done
+start env --default-signal "$LOCKCTL" ack "$seg" key -w inf
+eventually waiters key 1
+kill -TERM "$pid"
+ended "$pid" 143
+equal waiters "$(field 6 lock key)" 0
+[ ! -e "$dir/ran" ] || fail "a cancelled run ran its command"
+
+# An ignored signal stays ignored: nohup.
+start env --ignore-signal=HUP "$LOCKCTL" run "$seg" key -w inf -- touch "$dir/ran"
+eventually waiters key 1
+kill -HUP "$pid"
+expect 0 lockctl run "$seg" other -- true
+equal waiters "$(field 6 lock key)" 1
+kill -TERM "$holder"
+ended "$holder" 143
+ended "$pid" 0
+[ -e "$dir/ran" ] || fail "the waiter did not run its command"
+
+# A stopped command is no reason to let go; SIGCONT reaches it.
+start "$LOCKCTL" run "$seg" key -t 500ms -- sleep 100
+eventually held key
+eventually runs "$pid" sleep
+command=$(child "$pid")
+kill -STOP "$command"
+eventually state_is "$command" T
+token=$(field 8 holder key)
+expect 3 lockctl run "$seg" key -w 1s -- true
+equal token "$(field 8 holder key)" "$token"
+kill -CONT "$pid"
+eventually state_is "$command" S
+kill -TERM "$pid"
+ended "$pid" 143
+expect 0 lockctl verify "$seg"

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-usage.sh - every wrong argument: exit 2, a message that names it, nothing done
+. "$(dirname "$0")/cli-common.sh"
+
+# wrong TEXT ARGUMENT...: usage error whose message contains TEXT
+wrong()
+{
+	text=$1
+	shift
+	expect 2 lockctl "$@"
+	silent stdout
+	says stderr "lockctl: $1"
+	says stderr "$text"
+}
+
+# A segment that must stay as it is, and a command that must not run.
+expect 0 lockctl create "$seg"
+mark="touch $dir/ran"
+
+for command in ack create release rm run show stat sweep verify; do
+	case $command in
+	release) wrong "NAME is missing" release --token 1 ;;
+	*) wrong "NAME is missing" "$command" ;;
+	esac
+	wrong "unknown option '-Z'" "$command" -Z
+	wrong "'--frob'" "$command" --frob
+	wrong "'--help' takes no value" "$command" --help=yes
+done
+for command in create ls rm stat sweep verify; do
+	wrong "nothing may follow, but here is 'more'" "$command" "$seg" more
+done
+for command in ack show; do
+	wrong "KEY is missing" "$command" "$seg"
+	wrong "KEY is empty" "$command" "$seg" ""
+	wrong "nothing may follow" "$command" "$seg" key more
+done
+wrong "NAME is empty" stat ""
+wrong "segment name" stat "no/such"
+wrong "segment name" stat "no such"
+wrong "not a segment name" create "bad name"
+
+# Durations.
+for dur in "" nan inf5 -1s +1s 5 5x "5 s" 1.s .5s 1.5 1e3s 0x5s infs 99999999999999999999s 87601h 5s5 ms none; do
+	wrong "-w: '$dur' is not a duration; allowed are 250ms" run "$seg" key -w "$dur" -- $mark
+	wrong "-w: '$dur' is not a duration" ack "$seg" key -w "$dur"
+done
+for dur in nan -1s 5 inf none 87600.1h; do
+	wrong "--cooldown: '$dur' is not a duration" run "$seg" key --cooldown "$dur" -- $mark
+done
+for dur in nan -1s 5 x; do
+	wrong "-t: '$dur' is not a duration; allowed are 250ms, 1.5s, 2m, 1h, 0, inf, none" \
+		run "$seg" key -t "$dur" -- $mark
+done
+wrong "-t: a lease of '0' is too short" run "$seg" key -t 0 -- $mark
+wrong "-t: a lease of '0.9ms' is too short" run "$seg" key -t 0.9ms -- $mark
+
+# The rest of run.
+for code in "" -1 256 1.5 x 99999999999999999999999; do
+	wrong "-E: '$code' is not a whole number from 0 to 255" run "$seg" key -E "$code" -- $mark
+done
+wrong "--tag: '1234567890123456789012345678901' has more than 30 bytes" \
+	run "$seg" key --tag 1234567890123456789012345678901 -- $mark
+wrong "--cooldown needs an exclusive lock" run "$seg" key -s --cooldown 1s -- $mark
+wrong "needs a value" run "$seg" key -w
+wrong "needs a value" run "$seg" key --cooldown
+wrong "KEY is missing" run "$seg"
+wrong "KEY is empty" run "$seg" "" -- $mark
+wrong "CMD is missing" run "$seg" key
+wrong "CMD is missing" run "$seg" key --
+wrong "CMD is missing" run "$seg" key -- ""
+wrong "'--' is missing before the command 'touch'" run "$seg" key $mark
+wrong "'--' is missing before the command 'touch'" run -- "$seg" -key $mark
+wrong "KEY is not percent-escaped" run "$seg" 50% --escaped -- $mark
+wrong "KEY is not percent-escaped" show "$seg" %4x --escaped
+[ ! -e "$dir/ran" ] || fail "a wrong run ran its command"
+
+# Keys have at most 65535 bytes; one argument may have twice as many.
+long=$(printf '%065535d' 7)
+expect 0 lockctl show "$seg" "$long"
+wrong "KEY has 65536 bytes" show "$seg" "8$long"
+
+# release and create.
+wrong "--token is missing" release "$seg" key
+for token in "" 0 -1 x 1.5 18446744073709551616; do
+	wrong "--token: '$token' is not a whole number" release "$seg" key --token "$token"
+done
+for option in --locks --requests --owners; do
+	for number in "" 0 -1 x 1.5 4294967296; do
+		wrong "$option: '$number' is not a whole number from 1 to 4294967295" \
+			create "$seg-no" "$option" "$number"
+	done
+done
+wrong "requests is 262144" create "$seg-no" --requests 262144
+for mode in "" 8 0668 rw 00600 -1; do
+	wrong "--mode: '$mode' is not an octal mode" create "$seg-no" --mode "$mode"
+done
+wrong "mode is 0777" create "$seg-no" --mode 0777
+wrong "--group: there is no group 'no-such-group'" create "$seg-no" --group no-such-group
+wrong "--group: '4294967295' is not a whole number" create "$seg-no" --group 4294967295
+for floor in "" 0 -5 x; do
+	wrong "--token-floor: '$floor' is not a whole number" create "$seg-no" --token-floor "$floor"
+done
+expect 1 lockctl stat "$seg-no"
+
+expect 0 lockctl ls "$seg" --porcelain
+silent stdout

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# count.sh BUILD-DIRECTORY - add up what the last `make check` there ran: "N passed, N failed, N skipped"
+#
+# A test program of libcheck counts as its cases, anything else as one.
+set -eu
+
+cd "$1/tests"
+passed=0 failed=0 skipped=0
+for trs in *.trs; do
+	[ -f "$trs" ] || continue
+	result=$(sed -n 's/^:global-test-result: //p' "$trs")
+	# "95%: Checks: 20, Failures: 1, Errors: 0"
+	cases=$(sed -n 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 \2 \3/p' \
+		"${trs%.trs}.log" 2>/dev/null |
+		awk '{ all += $1; bad += $2 + $3 } END { print all + 0, bad + 0 }')
+	all=${cases% *} bad=${cases#* }
+	case $result in
+	PASS | XFAIL)
+		passed=$((passed + (all > 0 ? all : 1)))
+		;;
+	SKIP)
+		skipped=$((skipped + 1))
+		;;
+	*)
+		# The program itself may have failed beside its cases.
+		[ "$bad" -gt 0 ] || { bad=1 all=$((all + 1)); }
+		failed=$((failed + bad))
+		passed=$((passed + all - bad))
+		;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"

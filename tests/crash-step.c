@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crash-step.c - killed at every step: each operation in a victim that is killed at its n-th point
+ *
+ * After each death the others go on: a waiting writer, a waiting reader and a newcomer are granted within a bound, alone
+ * or together as their modes say, with rising tokens; the segment verifies clean; and after a sweep no record, slot or
+ * chunk is missing.  All rounds of an operation use the same segment, so a leak adds up.
+ *
+ *   crash-step               a sample of the points, the same in every run
+ *   crash-step all [OP]      every point of all operations, or of one
+ *   crash-step sample OP
+ *   crash-step pairs [OP]    two victims: one is stopped at some of the points behind which others see something new, for
+ *                            longer than its lease; another one, beside or behind it, is killed at such points of its own
+ *
+ * PART=i/n in the environment: only each n-th operation, from the i-th on (0 to n-1), for several processes at once.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "fixture.h"
+#include "step.h"
+
+/* Others wait for a dead victim this long at most; a lease would have been for ever. */
+#define BOUND LOCKSHM_SECONDS(15)
+#define SAMPLE 6
+
+#define THROUGH (every ? 16 : 1)
+
+static bool every, pairs;
+static const char *only;
+
+/* Takes an answer if there is one, and releases. */
+static bool served(struct scene *s, struct agent *a, pid_t victim)
+{
+	if (!a->busy)
+		return true;
+	if (!scene_granted(s, a, victim))
+		return false;
+	scene_let_go(s, a);
+	return true;
+}
+
+static void others_go_on(struct scene *s, pid_t victim, int64_t *slowest_ns)
+{
+	int64_t start = now_ns(), took = 0;
+	bool writer, reader;
+
+	scene_ask(s);
+	do {
+		ck_assert_msg(took < BOUND, "writer %s, reader %s after %lld ms", s->writer->busy ? "waits" : "served",
+			      s->reader->busy ? "waits" : "served", (long long)(took / 1000000));
+		writer = served(s, s->writer, victim);
+		reader = served(s, s->reader, victim);
+		took = now_ns() - start;
+	} while (!writer || !reader);
+	scene_newcomer(s, victim);
+	if (took > *slowest_ns)
+		*slowest_ns = took;
+}
+
+/* One round; returns how many points it went through. */
+static unsigned kill_at(const struct step_op *op, struct scene *s, unsigned point, int64_t *slowest_ns)
+{
+	struct caught c;
+	int64_t died_ns;
+
+	scene_begin(s, op);
+	c = step_to(op, s, point);
+	died_ns = now_ns();
+	step_kill(&c);
+	ck_assert_msg(!c.ran_through || s->result->code == op->outcome || (op->outcome == 0 && s->result->code > 0),
+		      "%s: undisturbed, it returns %s", op->name, outcome_name(s->result->code));
+	others_go_on(s, c.pid, slowest_ns);
+	scene_check_spans(s, died_ns);
+	if (!c.ran_through)
+		scene_check_told(s, died_ns);
+	if (op->after)
+		op->after(s, false);
+	scene_check_leaks(s);
+	return c.points;
+}
+
+START_TEST(others_go_on_wherever_a_victim_is_killed)
+{
+	const struct step_op *op = &step_ops[_i];
+	int64_t slowest_ns = 0;
+	struct scene scene;
+	unsigned points, n, stride, kills = 0, through = 0;
+
+	if (!step_op_is_mine(op, (unsigned)_i, only))
+		return;
+	scene_open(&scene, op, LOCKSHM_FOREVER);
+	step_new_path(0);
+	if (every)
+		(void)kill_at(op, &scene, UINT32_MAX, &slowest_ns); /* the keys are known from here on */
+	points = kill_at(op, &scene, UINT32_MAX, &slowest_ns);
+	stride = every || points < SAMPLE ? 1 : points / SAMPLE;
+	/* Paths differ a little from round to round: go on until several in a row have run through. */
+	for (n = 0; through < THROUGH; n += step_missed() ? 0 : stride) {
+		bool reached = kill_at(op, &scene, n, &slowest_ns) > n;
+
+		if (step_missed())
+			continue;
+		through = reached ? 0 : through + 1;
+		kills += reached;
+	}
+	scene_end(&scene);
+	printf("%-28s %6u points, %5u kills, slowest hand-over %6.1f ms\n", op->name, points, kills,
+	       (double)slowest_ns / 1e6);
+	fflush(stdout);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- two victims */
+
+#define PAIR_LEASE LOCKSHM_MS(10)
+#define PAIR_STOPS 10
+#define PAIR_KILLS 20
+
+struct pair {
+	const struct step_op *op; /* of the one that is stopped */
+	struct step_op behind; /* of the one that is killed */
+	struct scene *s;
+	struct victim_result *results[2];
+	int64_t slowest_ns;
+	unsigned stops, kills;
+};
+
+static bool has_ended(void *arg)
+{
+	return step_ended(arg);
+}
+
+static void stopped_one_runs_on(struct pair *p, struct caught *c)
+{
+	const struct victim_result *r = p->results[0];
+
+	/* What it said when it ran through was true then. */
+	if (c->ran_through)
+		return;
+	step_continue(c);
+	ck_assert_msg(await(has_ended, c), "%s: does not end", p->op->name);
+	ck_assert_msg((r->check != 0 && r->check != LOCKSHM_LATE) || r->token > p->s->last_exclusive,
+		      "%s: claims token %llu, %llu was granted", p->op->name, (unsigned long long)r->token,
+		      (unsigned long long)p->s->last_exclusive);
+}
+
+static void check_both_spans(struct pair *p, int64_t died_ns)
+{
+	p->s->result = p->results[0];
+	scene_check_spans(p->s, INT64_MAX);
+	p->s->result = p->results[1];
+	scene_check_spans(p->s, died_ns);
+}
+
+/* True = both were caught. */
+static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
+{
+	struct scene *s = p->s;
+	struct caught stopped, killed;
+	int64_t died_ns;
+	bool both;
+
+	scene_begin(s, p->op);
+	s->victim_ttl = PAIR_LEASE;
+	s->result = p->results[0];
+	step_use_path(0);
+	stopped = step_to(p->op, s, stop);
+	step_stop(&stopped);
+	s->dead[s->n_dead++] = stopped.pid;
+	s->victim_ttl = LOCKSHM_FOREVER;
+	s->result = p->results[1];
+	step_use_path(1);
+	killed = step_to(&p->behind, s, kill);
+	died_ns = now_ns();
+	both = !stopped.ran_through && !killed.ran_through;
+	step_kill(&killed);
+	others_go_on(s, killed.pid, &p->slowest_ns);
+	stopped_one_runs_on(p, &stopped);
+	scene_newcomer(s, killed.pid); /* what the stopped one took in the end, it has left by its exit */
+	check_both_spans(p, died_ns);
+	if (p->op->after)
+		p->op->after(s, false);
+	scene_check_leaks(s);
+	return both;
+}
+
+/* Every point of @all, or so many of them, from the first to the last. */
+static unsigned nth(const unsigned *all, unsigned n, unsigned most, unsigned i)
+{
+	return n <= most ? all[i] : all[(size_t)i * (n - 1) / (most - 1)];
+}
+
+static unsigned at_most(unsigned n, unsigned most)
+{
+	return n < most ? n : most;
+}
+
+static void kill_beside_one_stopped_at(struct pair *p, unsigned stop)
+{
+	unsigned at[STEP_CHANGES_MAX], n, i;
+
+	step_new_path(1);
+	(void)pair_round(p, stop, UINT32_MAX);
+	n = step_changes(at);
+	for (i = 0; i < at_most(n, PAIR_KILLS); i++) {
+		bool both = pair_round(p, stop, nth(at, n, PAIR_KILLS, i));
+
+		/* Once more where one of them missed its point. */
+		p->kills += both || pair_round(p, stop, nth(at, n, PAIR_KILLS, i));
+	}
+	p->stops++;
+}
+
+START_TEST(others_go_on_beside_one_stopped_and_one_killed)
+{
+	struct scene scene;
+	struct pair p = { .op = &step_ops[_i], .s = &scene };
+	unsigned at[STEP_CHANGES_MAX], n, i;
+
+	if (!step_op_is_mine(p.op, (unsigned)_i, only))
+		return;
+	p.behind = p.op->free_handed ? *p.op : step_behind;
+	p.behind.surround = NULL;
+	scene_open(&scene, p.op, LOCKSHM_FOREVER);
+	p.results[0] = scene.result;
+	p.results[1] = scene.result + 1;
+	step_new_path(0);
+	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
+	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
+	n = step_changes(at);
+	for (i = 0; i < at_most(n, PAIR_STOPS); i++)
+		kill_beside_one_stopped_at(&p, nth(at, n, PAIR_STOPS, i));
+	scene_end(&scene);
+	printf("%-28s %6u stops, %5u kills beside them, slowest hand-over %6.1f ms\n", p.op->name, p.stops, p.kills,
+	       (double)p.slowest_ns / 1e6);
+	fflush(stdout);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_set_timeout(tc, every || pairs ? 7200 : 60);
+	if (pairs)
+		tcase_add_loop_test(tc, others_go_on_beside_one_stopped_and_one_killed, 0, (int)n_step_ops);
+	else
+		tcase_add_loop_test(tc, others_go_on_wherever_a_victim_is_killed, 0, (int)n_step_ops);
+}
+
+int main(int argc, char **argv)
+{
+	every = argc > 1 && strcmp(argv[1], "all") == 0;
+	pairs = argc > 1 && strcmp(argv[1], "pairs") == 0;
+	only = argc > 2 ? argv[2] : NULL;
+	if (!step_possible()) {
+		puts("cannot single-step here");
+		return 77;
+	}
+	return fixture_main("crash-step", add);
+}

@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# doc-links.sh - what the documentation points at is there
+#
+#   1. every relative link in a *.md file leads to an existing file, and its #anchor to a heading there
+#   2. every path in backquotes that looks like a file of this tree (doc/..., src/..., tests/..., perf/..., examples/...,
+#      include/...) exists
+#   3. every test case that doc/from-other-locks.md names as evidence is in the test file it names
+#   4. the program in README.md is examples/minimal.c
+#   5. every function that doc/ names as `name()` exists
+#   6. offsets and sizes in doc/shm-format.md are those of src/layout.h
+#
+# Usage: doc-links.sh [source directory]
+set -u
+LC_ALL=C
+export LC_ALL
+
+top=${1:-${srcdir:-.}}
+[ -f "$top/include/lockshm.h" ] || top=$(dirname "$0")/..
+cd "$top" || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+problems=0
+
+problem()
+{
+	echo "doc-links: $*" >&2
+	problems=$((problems + 1))
+}
+
+# Lines of a markdown file outside code blocks.
+prose()
+{
+	awk '/^```/ { code = !code; next } !code' "$1"
+}
+
+# A heading as its anchor: lower case, no punctuation, hyphens for spaces.
+anchors()
+{
+	prose "$1" | sed -n 's/^#\{1,6\} *//p' | tr '[:upper:]' '[:lower:]' | sed -e 's/[^a-z0-9 _-]//g' -e 's/ /-/g'
+}
+
+check_link()
+{
+	file=$1
+	link=$2
+	case $link in
+	http:* | https:* | mailto:*) return ;;
+	'#'*) target=$file ;;
+	*) target=$(dirname "$file")/${link%%#*} ;;
+	esac
+	if [ ! -e "$target" ]; then
+		problem "$file: no $link"
+		return
+	fi
+	case $link in
+	*'#'*) anchors "$target" | grep -qx -- "${link#*#}" || problem "$file: no heading for $link" ;;
+	esac
+}
+
+find . -name '*.md' -not -path './.git/*' -not -path '*/build*/*' -not -path './lockshm-*' | sort >"$work/files"
+[ "$(wc -l <"$work/files")" -ge 5 ] || problem "found only $(wc -l <"$work/files") *.md files"
+
+links=0
+while read -r file; do
+	prose "$file" | grep -o '\[[^]]*\]([^) ]*)' | sed 's/.*](\(.*\))/\1/' | sort -u >"$work/links"
+	while read -r link; do
+		links=$((links + 1))
+		check_link "$file" "$link"
+	done <"$work/links"
+	# shellcheck disable=SC2016
+	prose "$file" | grep -oE '`(doc|src|tests|perf|examples|include)/[A-Za-z0-9_./-]+`' | tr -d '`' | sort -u >"$work/paths"
+	while read -r path; do
+		links=$((links + 1))
+		# Programs are named without their suffix; logs are made by the tests.
+		[ -e "$path" ] || [ -e "$path.c" ] || [ -e "${path%.log}.c" ] || problem "$file: no $path"
+	done <"$work/paths"
+done <"$work/files"
+
+# file:case pairs, as in tests/test-traps.c:trap_s1_t1
+cases=0
+grep -oE 'tests/[a-z-]+\.c:[a-z0-9_]+' doc/from-other-locks.md | sort -u >"$work/cases"
+while IFS=: read -r file case; do
+	cases=$((cases + 1))
+	grep -qw -- "$case" "$file" 2>/dev/null || problem "doc/from-other-locks.md: no case $case in $file"
+done <"$work/cases"
+[ $cases -ge 14 ] || problem "doc/from-other-locks.md names only $cases test cases"
+
+awk '/^```c$/ { on = 1; next } /^```/ { if (on) exit } on' README.md >"$work/readme.c"
+sed '/^\/\* SPDX/d' examples/minimal.c >"$work/minimal.c"
+diff -u "$work/minimal.c" "$work/readme.c" >"$work/diff" ||
+	{ cat "$work/diff" >&2; problem "the program in README.md (+) is not examples/minimal.c (-)"; }
+
+# shellcheck disable=SC2016
+cat doc/design.md doc/shm-format.md doc/decisions/*.md README.md | grep -oE '`[a-z_0-9]+\(\)`' | tr -d '`()' | sort -u >"$work/called"
+while read -r name; do
+	# Calls of the system that the pages mention.
+	case $name in
+	fork) continue ;;
+	esac
+	grep -qE -- "(^|[^a-z0-9_])$name\(" src/*.[ch] include/lockshm.h || problem "doc: no function $name()"
+done <"$work/called"
+
+# "### struct x (N bytes)" and the rows below it "| offset | bytes | field |" become assertions.
+{
+	echo '#include "layout.h"'
+	echo '#define BYTES(type, field) sizeof(((type *)0)->field)'
+	awk '
+		/^### struct / { type = $2 " " $3; gsub(/[(]/, "", $4); print "ASSERT_SIZE(" type ", " $4 ");"; next }
+		/^##/ { type = "" }
+		type && /^\| [0-9]+ \| [0-9]+ \| [a-z_0-9]+ \|/ {
+			print "ASSERT_OFFSET(" type ", " $6 ", " $2 ");"
+			print "_Static_assert(BYTES(" type ", " $6 ") == " $4 ", \"" type "." $6 " has not " $4 " bytes\");"
+		}' doc/shm-format.md
+} >"$work/format.c"
+facts=$(grep -c '^ASSERT_OFFSET' "$work/format.c")
+[ "$facts" -ge 60 ] || problem "doc/shm-format.md: only $facts fields found"
+${CC:-cc} -std=gnu11 -Isrc -fsyntax-only "$work/format.c" 2>"$work/cc" ||
+	{ grep error "$work/cc" >&2; problem "doc/shm-format.md differs from src/layout.h"; }
+
+[ $problems -eq 0 ] || { echo "doc-links: $problems problems" >&2; exit 1; }
+echo "doc-links: $links links and paths, $cases test cases, $facts fields of the format"

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * env-chroot.c - workers that have gone into an empty directory after they opened the segment
+ *
+ * No /proc, no /dev/shm, and later no rights either: what was opened goes on working, deaths are noticed in both
+ * directions, and the removal of the segment is noticed although its name cannot be looked up.
+ */
+#define _GNU_SOURCE
+#include "env.h"
+
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/lockshm-env-chroot-XXXXXX";
+
+static void remove_directory(void)
+{
+	rmdir(directory);
+}
+
+static int go_in(void)
+{
+	return chroot(directory) == 0 && chdir("/") == 0 && setgid(54321) == 0 && setuid(54321) == 0 ? 0 : LOCKSHM_SYSTEM;
+}
+
+static int strict(struct person *p, int hold, const char *key)
+{
+	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+}
+
+static void hand_over(struct person *from, struct person *to)
+{
+	CHECK_CODE(strict(from, 0, "key"), 0);
+	person_begin(to, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	env_await_waiters("key", 1);
+	person_kill(from);
+	CHECK_CODE(person_end(to), LOCKSHM_OWNER_DIED);
+	CHECK(to->answer.report.previous.pid == from->answer.pid);
+	CHECK_CODE(person_release(to, 0), 0);
+	CHECK_CODE(strict(to, 0, "key"), LOCKSHM_OWNER_DIED);
+	CHECK_CODE(person_release(to, 0), 0);
+}
+
+static struct person *inside(void)
+{
+	struct person *p = person_start(NULL);
+
+	if (person_call(p, go_in) == LOCKSHM_SYSTEM)
+		env_skip("not possible here: chroot() and another user");
+	CHECK_CODE(p->answer.code, 0);
+	return p;
+}
+
+/* The slot and the life word are there before, or come after. */
+static void deaths(void)
+{
+	struct person *a, *b, *c;
+
+	env_create(NULL);
+	a = inside();
+	b = person_start(NULL);
+	hand_over(a, b);
+	c = inside();
+	hand_over(b, c);
+	b = inside();
+	hand_over(c, b);
+	a = person_start(NULL);
+	CHECK_CODE(strict(a, 1, "mine"), 0);
+	CHECK_CODE(person_call(a, go_in), 0);
+	CHECK_CODE(person_check(a, 1), 0);
+	CHECK_CODE(strict(b, 1, "mine"), LOCKSHM_BUSY);
+	hand_over(a, b);
+	CHECK_CODE(strict(b, 1, "mine"), LOCKSHM_OWNER_DIED);
+	person_kill(b);
+	env_nothing_left(1);
+}
+
+/* Many come and go inside: slots must be found free without /proc. */
+static void slots(void)
+{
+	int i;
+
+	env_create(NULL);
+	for (i = 0; i < 40; i++) {
+		struct person *p = inside();
+
+		CHECK_CODE(strict(p, 0, "key"), i ? LOCKSHM_OWNER_DIED : 0);
+		person_kill(p);
+	}
+	env_nothing_left(1);
+}
+
+static void removed(void)
+{
+	struct person *a, *b;
+
+	env_create(NULL);
+	a = inside();
+	b = inside();
+	CHECK_CODE(strict(a, 0, "key"), 0);
+	CHECK_CODE(person_current(a), 0);
+	person_begin(b, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	env_await_waiters("key", 1);
+	/* By hand: only the number of names tells. */
+	CHECK(unlink(env_path()) == 0);
+	CHECK_CODE(person_end(b), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(person_current(a), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(person_check(a, 0), 0);
+	CHECK_CODE(person_release(a, 0), 0);
+	CHECK_CODE(strict(a, 0, "key"), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(person_open(a, 0), LOCKSHM_NO_SEGMENT);
+	person_kill(a);
+	person_kill(b);
+}
+
+int main(void)
+{
+	env_need_root();
+	/* Inside, the kernel's word is the only one. */
+	env_need_robust_futexes();
+	if (!mkdtemp(directory) || chmod(directory, 0755) != 0)
+		env_broken("mkdtemp");
+	atexit(remove_directory);
+	deaths();
+	slots();
+	removed();
+	return 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * env-pid-namespace.c - processes with equal pids share a segment, and nobody takes one's death for another's
+ *
+ * Persons in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds are
+ * strict, so only a death can hand a lock over.
+ */
+#define _GNU_SOURCE
+#include "env.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct circumstances contained = { .pid_namespace = true, .mount_proc = true };
+static const struct circumstances outside;
+
+static int strict(struct person *p, int hold, const char *key)
+{
+	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, 0);
+}
+
+/* A sweep takes the dead, who are told from the living by their namesakes here. */
+static void sweep(uint32_t living)
+{
+	struct lockshm_stat stat;
+
+	CHECK(lockshm_sweep(env_segment) >= 0);
+	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);
+	CHECK(stat.owners_dead == 0);
+	CHECK(stat.owners_used == living + 1);
+}
+
+/* Who dies in one namespace hands over to a namesake in another, and to nobody else's harm. */
+static void hand_over(const struct circumstances *a, const struct circumstances *b)
+{
+	struct person *holder, *waiter, *namesake;
+
+	env_create(NULL);
+	holder = person_start(a);
+	waiter = person_start(b);
+	namesake = person_start(a);
+	CHECK_CODE(strict(holder, 0, "key"), 0);
+	CHECK_CODE(strict(namesake, 0, "other"), 0);
+	CHECK_CODE(strict(waiter, 1, "third"), 0);
+	if (a->pid_namespace) {
+		CHECK(holder->answer.pid == 1 && holder->answer.tid == 1);
+		CHECK(namesake->answer.pid == 1);
+	}
+	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	env_await_waiters("key", 1);
+	person_kill(holder);
+	CHECK_CODE(person_end(waiter), LOCKSHM_OWNER_DIED);
+	CHECK(waiter->answer.report.previous.pid == holder->answer.pid);
+	/* The others live, whatever their pids are. */
+	CHECK_CODE(person_check(namesake, 0), 0);
+	CHECK_CODE(strict(waiter, 2, "other"), LOCKSHM_BUSY);
+	sweep(2);
+	CHECK_CODE(person_check(namesake, 0), 0);
+	CHECK_CODE(person_check(waiter, 0), 0);
+	CHECK_CODE(person_check(waiter, 1), 0);
+	env_verify();
+	person_kill(namesake);
+	person_kill(waiter);
+	env_nothing_left(1);
+}
+
+/* A keeper and its process, all of them process 1. */
+static int to_process(void)
+{
+	return lockshm_move(&my_holds[0], LOCKSHM_TO_PROCESS);
+}
+
+static void moved_holds(void)
+{
+	struct person *a, *b, *c;
+
+	env_create(NULL);
+	a = person_start(&contained);
+	b = person_start(&contained);
+	c = person_start(&contained);
+	CHECK_CODE(strict(a, 0, "a"), 0);
+	CHECK_CODE(strict(b, 0, "b"), 0);
+	CHECK_CODE(person_call(a, to_process), 0);
+	CHECK_CODE(person_call(b, to_process), 0);
+	person_kill(a);
+	CHECK_CODE(person_acquire(c, 0, "a", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_SECONDS(10), 0), LOCKSHM_OWNER_DIED);
+	sweep(3);
+	CHECK_CODE(strict(c, 1, "b"), LOCKSHM_BUSY);
+	CHECK_CODE(person_check(b, 0), 0);
+	person_kill(b);
+	person_kill(c);
+	env_nothing_left(1);
+}
+
+/* Nobody who cannot see a process may take it for dead. */
+static int no_proc(void *arg)
+{
+	(void)arg;
+	/* The one of this namespace, and the one below it. */
+	while (umount2("/proc", MNT_DETACH) == 0)
+		;
+	return access("/proc/self", F_OK) == 0 ? -1 : 0;
+}
+
+/* Nor a thread of its own whose death the kernel would report.  The person becomes process 2, of which there is none in
+ * the other's namespace. */
+static int no_proc_no_life(void *arg)
+{
+	static const int calls[] = { SYS_get_robust_list };
+	pid_t pid;
+
+	if (no_proc(arg) != 0 || person_forbid(calls, 1, EPERM) != 0)
+		return -1;
+	pid = fork();
+	if (pid > 0) {
+		waitpid(pid, NULL, 0);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void without_proc_and_life(void)
+{
+	struct circumstances blind = contained;
+	struct person *a, *b;
+
+	env_create(NULL);
+	blind.prepare = no_proc_no_life;
+	a = person_start(&blind);
+	blind.prepare = no_proc;
+	b = person_start(&blind);
+	CHECK_CODE(strict(a, 0, "a"), 0);
+	CHECK(a->answer.pid == 2);
+	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_BUSY);
+	CHECK_CODE(person_acquire(b, 1, "a", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(50), 0), LOCKSHM_TIMEOUT);
+	CHECK_CODE(person_check(a, 0), 0);
+	person_kill(a);
+	person_kill(b);
+}
+
+static void without_proc(void)
+{
+	struct circumstances blind = contained;
+	struct person *a, *b;
+
+	env_create(NULL);
+	blind.prepare = no_proc;
+	a = person_start(&blind);
+	b = person_start(&blind);
+	CHECK_CODE(strict(a, 0, "a"), 0);
+	CHECK_CODE(strict(b, 0, "b"), 0);
+	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_BUSY);
+	sweep(2);
+	person_kill(a);
+	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_OWNER_DIED);
+	person_kill(b);
+	env_nothing_left(1);
+}
+
+/* As a thread that leaves is for an instant: its life is unlocked and off its list, and the kernel still has a note to look
+ * at the word. */
+static int unlock_life(void)
+{
+	struct robust_list_head *head;
+	struct robust_list *life;
+	size_t len;
+
+	if (syscall(SYS_get_robust_list, 0, &head, &len) != 0)
+		return -1;
+	life = head->list.next;
+	head->list_op_pending = life;
+	head->list.next = life->next;
+	__atomic_store_n((uint32_t *)((uintptr_t)life + (uintptr_t)head->futex_offset), 0, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* If it is killed then, the kernel looks for its number in the word.  So nobody else, who in another namespace may have the
+ * same number, may have the word by then. */
+static void killed_while_leaving(void)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct person *a, *b;
+
+	env_create(NULL);
+	a = person_start(&contained);
+	CHECK_CODE(strict(a, 0, "a"), 0);
+	CHECK_CODE(person_call(a, unlock_life), 0);
+	CHECK(lockshm_sweep(env_segment) >= 0);
+	b = person_start(&contained);
+	CHECK_CODE(strict(b, 0, "b"), 0);
+	CHECK(a->answer.tid == b->answer.tid);
+	/* Dead for all others it is. */
+	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_OWNER_DIED);
+	person_kill(a);
+	request.key = "b";
+	request.key_len = 1;
+	request.timeout_ns = 0;
+	CHECK_CODE(lockshm_acquire(env_segment, &request, &hold), LOCKSHM_BUSY);
+	CHECK_CODE(person_check(b, 0), 0);
+	env_verify();
+	person_kill(b);
+}
+
+int main(void)
+{
+	env_need_root();
+	env_need_robust_futexes();
+	hand_over(&contained, &contained);
+	hand_over(&contained, &outside);
+	hand_over(&outside, &contained);
+	moved_holds();
+	killed_while_leaving();
+	without_proc();
+	without_proc_and_life();
+	return 0;
+}

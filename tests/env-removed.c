@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * env-removed.c - the name goes while workers use the segment, and another segment takes it
+ *
+ * By rm, by lockshm_destroy(), and by rm and a new segment at once.  Nobody shares a lock with the wrong crowd: who is
+ * told NO_SEGMENT opens again and is among the others there.
+ */
+#include "env.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int strict(struct person *p, int hold, const char *key, int64_t timeout)
+{
+	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, timeout, 0);
+}
+
+static void by_rm(void)
+{
+	CHECK(unlink(env_path()) == 0);
+}
+
+static void by_destroy(void)
+{
+	CHECK_CODE(lockshm_destroy(env_name, NULL), 0);
+}
+
+static void make_another(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+
+	options.locks = options.requests = 64;
+	options.owners = 16;
+	CHECK_CODE(lockshm_create(NULL, env_name, &options, NULL), 0);
+}
+
+static void by_rm_and_create(void)
+{
+	by_rm();
+	make_another();
+}
+
+/* One writes a new file over the name, as some tools do. */
+static void by_rename(void)
+{
+	char name[96], path[128];
+
+	snprintf(name, sizeof(name), "%s-other", env_name);
+	snprintf(path, sizeof(path), "/dev/shm%s", name);
+	CHECK_CODE(lockshm_create(NULL, name, NULL, NULL), 0);
+	CHECK(rename(path, env_path()) == 0);
+}
+
+static void goes(void (*away)(void), bool again)
+{
+	struct person *holder, *waiter, *idle, *newcomer;
+	uint64_t token;
+
+	env_create(NULL);
+	holder = person_start(NULL);
+	waiter = person_start(NULL);
+	idle = person_start(NULL);
+	CHECK_CODE(strict(holder, 0, "key", 0), 0);
+	token = holder->answer.token;
+	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	env_await_waiters("key", 1);
+	away();
+	if (!again)
+		make_another();
+
+	/* What is held stays good and can be given back; nothing new is given out. */
+	CHECK_CODE(person_end(waiter), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(person_check(holder, 0), 0);
+	CHECK_CODE(strict(idle, 0, "other", 0), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(person_current(idle), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(person_release(holder, 0), 0);
+
+	/* All meet again in the new one, with larger tokens. */
+	CHECK_CODE(person_close(idle), 0);
+	CHECK_CODE(person_open(idle, 0), 0);
+	CHECK_CODE(strict(idle, 0, "key", 0), 0);
+	CHECK(idle->answer.token > token);
+	newcomer = person_start(NULL);
+	CHECK_CODE(strict(newcomer, 0, "key", 0), LOCKSHM_BUSY);
+	CHECK_CODE(person_close(waiter), 0);
+	CHECK_CODE(person_open(waiter, 0), 0);
+	CHECK_CODE(strict(waiter, 0, "key", LOCKSHM_MS(20)), LOCKSHM_TIMEOUT);
+	CHECK_CODE(person_release(idle, 0), 0);
+	person_kill(holder);
+	person_kill(waiter);
+	person_kill(idle);
+	person_kill(newcomer);
+	by_destroy();
+	lockshm_close(env_segment);
+	env_segment = NULL;
+}
+
+int main(void)
+{
+	goes(by_rm, false);
+	goes(by_destroy, false);
+	goes(by_rm_and_create, true);
+	goes(by_rename, true);
+	return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * env-users.c - several users, one segment: who may come in, and that a death is seen across users
+ *
+ * Users and groups are numbers that need not exist.  Needs root to become them.
+ */
+#define _GNU_SOURCE
+#include "env.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GROUP 54300
+#define ALICE 54321
+#define BOB 54322
+#define MALLORY 54323 /* of no group */
+
+static struct circumstances as(uid_t uid, gid_t group)
+{
+	struct circumstances where = { .change_user = true, .uid = uid, .gid = uid, .group = group, .dont_open = true };
+
+	return where;
+}
+
+static struct person *person_of(uid_t uid, gid_t group)
+{
+	struct circumstances where = as(uid, group);
+
+	return person_start(&where);
+}
+
+static int strict(struct person *p, int hold, const char *key)
+{
+	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+}
+
+static void of_root_for_a_group(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct person *alice, *bob, *mallory;
+
+	options.locks = options.requests = 64;
+	options.owners = 16;
+	options.mode = 0660;
+	options.group = GROUP;
+	env_create(&options);
+	alice = person_of(ALICE, GROUP);
+	bob = person_of(BOB, GROUP);
+	mallory = person_of(MALLORY, 0);
+	CHECK_CODE(person_open(alice, 0), 0);
+	CHECK_CODE(person_open(bob, 0), 0);
+	CHECK_CODE(person_open(mallory, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_open(mallory, LOCKSHM_OPEN_READ_ONLY), LOCKSHM_PERMISSION);
+
+	/* The death of one user's process hands over to another's, who may not even signal it. */
+	CHECK_CODE(strict(alice, 0, "key"), 0);
+	CHECK_CODE(strict(bob, 1, "key"), LOCKSHM_BUSY);
+	person_begin(bob, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	env_await_waiters("key", 1);
+	person_kill(alice);
+	CHECK_CODE(person_end(bob), LOCKSHM_OWNER_DIED);
+	CHECK(bob->answer.report.previous.pid == alice->answer.pid);
+	CHECK_CODE(person_check(bob, 0), 0);
+	person_kill(bob);
+	person_kill(mallory);
+	env_nothing_left(1);
+}
+
+/* /dev/shm is sticky: who may write to the segment may still not remove it, and to try does no harm. */
+static void removal_by_the_group(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct person *alice, *bob;
+
+	options.locks = options.requests = 64;
+	options.owners = 16;
+	options.mode = 0660;
+	options.group = GROUP;
+	env_create(&options);
+	alice = person_of(ALICE, GROUP);
+	bob = person_of(BOB, GROUP);
+	CHECK_CODE(person_open(alice, 0), 0);
+	CHECK_CODE(strict(alice, 0, "key"), 0);
+	CHECK_CODE(person_destroy(bob), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_release(alice, 0), 0);
+	CHECK_CODE(person_current(alice), 0);
+	CHECK_CODE(strict(alice, 0, "key"), 0);
+	CHECK_CODE(person_open(bob, 0), 0);
+	CHECK_CODE(strict(bob, 0, "key"), LOCKSHM_BUSY);
+	CHECK_CODE(person_release(alice, 0), 0);
+	person_kill(alice);
+	person_kill(bob);
+	env_nothing_left(1);
+}
+
+/* All may read it, only its owner's group may take locks. */
+static void readable_by_all(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct person *mallory;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+
+	options.locks = options.requests = 64;
+	options.owners = 16;
+	options.mode = 0644;
+	env_create(&options);
+	request.key = "key";
+	request.key_len = 3;
+	CHECK_CODE(lockshm_acquire(env_segment, &request, &hold), 0);
+	mallory = person_of(MALLORY, 0);
+	CHECK_CODE(person_open(mallory, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_open(mallory, LOCKSHM_OPEN_READ_ONLY), 0);
+	CHECK_CODE(person_look(mallory, "key"), 0);
+	CHECK(mallory->answer.token == lockshm_token(&hold));
+	CHECK_CODE(strict(mallory, 0, "other"), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_destroy(mallory), LOCKSHM_PERMISSION);
+	CHECK_CODE(lockshm_current(env_segment), 0);
+	CHECK_CODE(lockshm_release(&hold, 0), 0);
+	person_kill(mallory);
+	env_nothing_left(1);
+}
+
+/* A segment of a user who is neither me nor root is not trusted, not even by root, unless that is asked for. */
+static void of_another_user(void)
+{
+	struct person *alice = person_of(ALICE, 0), *bob, *root = person_of(0, 0);
+	struct stat st;
+
+	lockshm_close(env_segment);
+	CHECK(unlink(env_path()) == 0);
+	env_segment = NULL;
+	CHECK_CODE(person_create(alice, 0666), 0);
+	CHECK(stat(env_path(), &st) == 0 && st.st_uid == ALICE && (st.st_mode & 07777) == 0666);
+	bob = person_of(BOB, 0);
+	CHECK_CODE(person_open(bob, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_open(root, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_open(bob, LOCKSHM_OPEN_ANY_OWNER), 0);
+	CHECK_CODE(person_open(root, LOCKSHM_OPEN_ANY_OWNER), 0);
+	CHECK_CODE(strict(bob, 0, "key"), 0);
+	CHECK_CODE(strict(alice, 0, "key"), LOCKSHM_BUSY);
+	person_kill(bob);
+	CHECK_CODE(strict(alice, 0, "key"), LOCKSHM_OWNER_DIED);
+	CHECK_CODE(person_release(alice, 0), 0);
+	CHECK_CODE(person_destroy(alice), 0);
+	person_kill(alice);
+	person_kill(root);
+}
+
+/* A name that somebody else has taken. */
+static void name_is_taken(void)
+{
+	struct person *alice, *mallory = person_of(MALLORY, 0);
+
+	CHECK_CODE(person_create(mallory, 0666), 0);
+	alice = person_of(ALICE, 0);
+	CHECK_CODE(person_create(alice, 0600), LOCKSHM_EXISTS);
+	CHECK_CODE(person_open(alice, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_destroy(alice), LOCKSHM_PERMISSION);
+	CHECK_CODE(person_current(mallory), 0);
+	CHECK_CODE(strict(mallory, 0, "key"), 0);
+	CHECK_CODE(person_destroy(mallory), 0);
+	person_kill(alice);
+	person_kill(mallory);
+}
+
+/* Options ask for a group that is not the caller's to give. */
+static int create_for_group(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+
+	options.group = GROUP;
+	return lockshm_create(NULL, env_name, &options, NULL);
+}
+
+static void foreign_group(void)
+{
+	struct person *mallory = person_of(MALLORY, 0), *alice = person_of(ALICE, GROUP);
+
+	CHECK_CODE(person_call(mallory, create_for_group), LOCKSHM_PERMISSION);
+	CHECK(access(env_path(), F_OK) != 0);
+	CHECK_CODE(person_call(alice, create_for_group), 0);
+	CHECK_CODE(person_destroy(alice), 0);
+	person_kill(alice);
+	person_kill(mallory);
+}
+
+int main(void)
+{
+	env_need_root();
+	of_root_for_a_group();
+	removal_by_the_group();
+	readable_by_all();
+	of_another_user();
+	name_is_taken();
+	foreign_group();
+	return 0;
+}

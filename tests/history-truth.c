@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* history-truth.c - do the answers fit what happened, see history-check.h */
+#include "history-check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A lease of this length is renewed in time by any keeper that is not stopped. */
+#define RENEWED_FOR_SURE LOCKSHM_MS(400)
+
+static bool is_yes(int outcome)
+{
+	return outcome == LOCKSHM_OK || outcome == LOCKSHM_LATE;
+}
+
+/* ---------------------------------------------------------------- possible answers */
+
+static bool one_of(int code, const int *codes)
+{
+	for (; *codes != LOCKSHM_SYSTEM; codes++)
+		if (*codes == code)
+			return true;
+	return false;
+}
+
+#define CODES(...) ((const int[]){ __VA_ARGS__, LOCKSHM_SYSTEM })
+
+static bool acquire_can_answer(const struct history_record *r)
+{
+	if (r->outcome == LOCKSHM_TIMEOUT)
+		return !(r->flags & HISTORY_TRY);
+	if (r->outcome == LOCKSHM_BUSY)
+		return r->flags & (HISTORY_TRY | HISTORY_BOOKED);
+	return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, LOCKSHM_CANCELLED,
+					LOCKSHM_DEADLOCK, LOCKSHM_FULL, LOCKSHM_NO_SEGMENT));
+}
+
+static bool can_answer(const struct history_record *r)
+{
+	switch (r->op) {
+	case HISTORY_ACQUIRE:
+		return acquire_can_answer(r);
+	case HISTORY_RELEASE:
+	case HISTORY_RENEW:
+	case HISTORY_CHECK:
+	case HISTORY_DOWNGRADE:
+		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST, LOCKSHM_NOT_HELD));
+	case HISTORY_UPGRADE:
+		return one_of(r->outcome,
+			      CODES(LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST, LOCKSHM_NOT_HELD, LOCKSHM_BUSY));
+	case HISTORY_ACKNOWLEDGE:
+		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_LOST, LOCKSHM_NOT_HELD, LOCKSHM_BUSY));
+	case HISTORY_MOVE:
+		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST, LOCKSHM_NOT_HELD, LOCKSHM_FULL,
+						LOCKSHM_NO_SEGMENT));
+	case HISTORY_END_HOLD:
+		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_NOT_HELD));
+	default:
+		return r->outcome == LOCKSHM_OK;
+	}
+}
+
+/*
+ * While a thread of the process calls exec, the kernel starts no other thread in it (EAGAIN), so that there can be no
+ * keeper.  Who is told so has little time left.
+ */
+static bool exec_forbids_a_keeper(const struct check *c, const struct history_record *r)
+{
+	const struct history_lane *lanes = c->m.h->header->lanes, *mine = &lanes[r->lane];
+	uint32_t i;
+
+	if (r->outcome != LOCKSHM_SYSTEM || !((r->op == HISTORY_ACQUIRE && r->flags & HISTORY_AUTO_RENEW) ||
+					      (r->op == HISTORY_MOVE && r->mode == LOCKSHM_TO_PROCESS)))
+		return false;
+	for (i = 0; i < c->m.execs.n; i++) {
+		const struct history_record *e = c->m.execs.list[i];
+
+		if (lanes[e->lane].process == mine->process && lanes[e->lane].image == mine->image &&
+		    e->enter <= r->leave + SKEW && (!e->leave || e->leave >= r->enter - SKEW))
+			return true;
+	}
+	return false;
+}
+
+static void check_code(struct check *c, const struct history_record *r)
+{
+	bool foreign = r->flags & HISTORY_FOREIGN;
+
+	if (exec_forbids_a_keeper(c, r))
+		return;
+	if (!can_answer(r))
+		problem(c, "code", r, NULL, "%s answered %s", history_op_name(r->op), lockshm_code_name(r->outcome));
+	else if (r->op != HISTORY_END_HOLD && foreign != (r->outcome == LOCKSHM_NOT_HELD))
+		problem(c, "held", r, NULL,
+			foreign ? "a hold that is not the caller's was believed" : "the caller's own hold is NOT_HELD");
+	if (r->op == HISTORY_ACQUIRE && !(r->flags & HISTORY_MANY) &&
+	    (r->outcome > 0 ? r->outcome : 0) != r->previous_status)
+		problem(c, "code", r, NULL, "the report says %s of the holder before",
+			lockshm_code_name(r->previous_status));
+	if (r->outcome == LOCKSHM_FULL && c->m.h->header->realms[r->realm].roomy)
+		problem(c, "full", r, NULL, "FULL in a segment with room for everybody");
+}
+
+/* ---------------------------------------------------------------- one operation on a hold */
+
+static void check_yes(struct check *c, const struct hold *hold, const struct hold *now, const struct history_record *op)
+{
+	if (now->lost)
+		problem(c, "truth-ok", now->lost, op, "held again after LOST");
+	if (hold->ended.hi < op->enter - SKEW)
+		problem(c, "truth-ok", hold->acquire, op, "%s after an operator ended it",
+			lockshm_code_name(op->outcome));
+	if (op->op == HISTORY_ACKNOWLEDGE || !is_yes(op->outcome))
+		return;
+	if (op->outcome == LOCKSHM_LATE && now->deadline.lo > op->leave + SKEW)
+		problem(c, "truth-late", hold->acquire, op, "LATE, %.3f ms before the lease can have ended",
+			(double)(now->deadline.lo - op->leave) / 1e6);
+	if (op->outcome == LOCKSHM_OK && now->deadline.hi < op->enter - SKEW)
+		problem(c, "truth-late", hold->acquire, op, "0, %.3f ms after the lease had ended",
+			(double)(op->enter - now->deadline.hi) / 1e6);
+}
+
+static void check_lost(struct check *c, const struct hold *hold, const struct hold *now,
+		       const struct history_record *op)
+{
+	if (!now->lost && now->deadline.lo > op->leave + SKEW && hold->ended.lo > op->leave)
+		problem(c, "truth-lost", hold->acquire, op, "LOST, %s",
+			now->deadline.lo == NEVER ? "though it had no lease" : "though the lease cannot have ended");
+	if (op->op == HISTORY_RELEASE && op->other && op->other <= now->token)
+		problem(c, "truth-lost", hold->acquire, op, "lost to token %" PRIu64 ", which is not above %" PRIu64,
+			op->other, now->token);
+}
+
+static void check_busy_upgrade(struct check *c, const struct hold *hold, const struct history_record *op)
+{
+	const struct key *key = find_key(c, hold->acquire->realm, hold->acquire->key);
+
+	if (!anybody_there(c, key, op->enter, op->leave, true, hold->acquire))
+		problem(c, "busy", hold->acquire, op, "upgrade: BUSY though nobody else holds it or waits");
+}
+
+/* An exclusive holder hears of all marks at its grant, and nobody can leave one while it holds. */
+static void check_busy_acknowledge(struct check *c, const struct hold *hold, const struct hold *now,
+				   const struct history_record *op)
+{
+	if (hold->acquire->mode == LOCKSHM_EXCLUSIVE && now->exclusive && now->deadline.lo > op->leave + SKEW &&
+	    hold->ended.lo > op->leave)
+		problem(c, "acknowledge", hold->acquire, op, "BUSY, but an exclusive holder was there all the time");
+}
+
+static void check_renewal(struct check *c, const struct hold *hold, const struct hold *now,
+			  const struct history_record *op)
+{
+	int64_t from = hold->acquire->enter;
+
+	if (!(hold->acquire->flags & HISTORY_AUTO_RENEW) || hold->acquire->ns < RENEWED_FOR_SURE || now->lost ||
+	    (op->outcome != LOCKSHM_LOST && op->outcome != LOCKSHM_LATE) || hold->ended.lo <= op->leave)
+		return;
+	/* A shorter one was asked for since. */
+	for (uint32_t i = 0; i < hold->n_ops; i++)
+		if (hold->ops[i]->op == HISTORY_RENEW)
+			return;
+	if (model_stopped(&c->m, model_process(&c->m, hold->acquire), from, op->leave) == 0 &&
+	    model_starved(&c->m, from, op->leave) == 0)
+		problem(c, "renewal", hold->acquire, op, "%s, though the keeper could run all the time",
+			lockshm_code_name(op->outcome));
+}
+
+static void check_op(struct check *c, const struct hold *hold, const struct hold *now, const struct history_record *op)
+{
+	if (!op->leave || op->outcome == LOCKSHM_NOT_HELD || op->flags & HISTORY_WORST)
+		return;
+	if (is_yes(op->outcome) || op->outcome == LOCKSHM_BUSY)
+		check_yes(c, hold, now, op);
+	if (op->outcome == LOCKSHM_LOST)
+		check_lost(c, hold, now, op);
+	if (op->outcome == LOCKSHM_BUSY && op->op == HISTORY_UPGRADE)
+		check_busy_upgrade(c, hold, op);
+	if (op->outcome == LOCKSHM_BUSY && op->op == HISTORY_ACKNOWLEDGE)
+		check_busy_acknowledge(c, hold, now, op);
+	check_renewal(c, hold, now, op);
+}
+
+static void check_hold(struct check *c, const struct hold *hold)
+{
+	struct hold now;
+	uint32_t i;
+
+	hold_begin(&c->m, &now, hold);
+	for (i = 0; i < hold->n_ops; i++) {
+		check_op(c, hold, &now, hold->ops[i]);
+		hold_step(&now, hold->ops[i]);
+	}
+}
+
+/* ---------------------------------------------------------------- operator, segments */
+
+/* It said that nobody has that token: then nobody may have had it all the time. */
+static void check_operator(struct check *c, const struct history_record *r)
+{
+	const struct hold *hold = model_find_token(&c->m, r->realm, r->key, r->token);
+
+	if (!hold || r->outcome != LOCKSHM_NOT_HELD || hold->token != hold->acquire->token || hold->ended.lo < r->enter)
+		return;
+	if (hold->start + SKEW < r->enter && hold->end > r->leave + SKEW)
+		problem(c, "operator", hold->acquire, r, "NOT_HELD, though token %" PRIu64 " was held", r->token);
+}
+
+static const struct history_record *removal_of(const struct check *c, uint16_t realm)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->m.destroys.n; i++)
+		if (c->m.destroys.list[i]->realm == realm)
+			return c->m.destroys.list[i];
+	return NULL;
+}
+
+/* The first grant in a segment that is newer. */
+static const struct history_record *newer_grant(const struct check *c, const struct history_record *r)
+{
+	const struct history_realm *realms = c->m.h->header->realms;
+	uint32_t i;
+
+	for (i = 0; i < HISTORY_REALMS && realms[i].token_base; i++)
+		if (realms[i].token_base > realms[r->realm].token_base && c->first_grant[i] &&
+		    c->first_grant[i]->leave + SKEW < r->enter)
+			return c->first_grant[i];
+	return NULL;
+}
+
+static void check_segment(struct check *c, const struct history_record *r)
+{
+	const struct history_record *removal = removal_of(c, r->realm);
+
+	if (r->outcome == LOCKSHM_NO_SEGMENT && (!removal || removal->enter > r->leave + SKEW))
+		problem(c, "segment", r, NULL, "NO_SEGMENT, though nobody removed it");
+	if (r->outcome < 0)
+		return;
+	if (removal && removal->leave && removal->leave + SKEW < r->enter)
+		problem(c, "segment", removal, r, "granted in a segment that had been removed");
+	else if (newer_grant(c, r))
+		problem(c, "segment", newer_grant(c, r), r, "granted in a segment that had been replaced");
+}
+
+static void find_first_grants(struct check *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->m.n_holds; i++) {
+		const struct history_record *r = c->m.holds[i].acquire, **first = &c->first_grant[r->realm];
+
+		if (!*first || r->leave < (*first)->leave)
+			*first = r;
+	}
+}
+
+void check_truth(struct check *c)
+{
+	uint32_t i;
+
+	find_first_grants(c);
+	for (i = 0; i < c->m.n_records; i++) {
+		const struct history_record *r = model_record(&c->m, i);
+
+		if (!r || !r->leave || (r->flags & HISTORY_DUPLICATE))
+			continue;
+		if (r->op <= HISTORY_END_HOLD)
+			check_code(c, r);
+		if (r->op == HISTORY_ACQUIRE)
+			check_segment(c, r);
+		if (r->op == HISTORY_END_HOLD)
+			check_operator(c, r);
+	}
+	for (i = 0; i < c->m.n_holds; i++)
+		check_hold(c, &c->m.holds[i]);
+}

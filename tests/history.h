@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * history.h - a log of what many processes did with locks, which survives those that are killed
+ *
+ * One file, mapped by everybody: a header, lanes, records.  Each thread writes a lane of its own, in records that it
+ * takes in blocks.  A record is written before the operation, with all that is intended, and completed after it; so of
+ * a thread that was killed its last intention is known, as a record whose `leave` is 0.  Nothing here ever waits.
+ *
+ * Times are CLOCK_MONOTONIC.  `enter` is taken before the operation and `leave` after it: whatever the operation did,
+ * it did in between.  That is all the checker builds on (history-check.h).
+ *
+ * A process has a number of its own, since pids come again; an image is what a process runs from one exec to the next.
+ * A realm is one segment: when it is removed and made anew under the same name, another realm begins.
+ */
+#ifndef LOCKSHM_TEST_HISTORY_H
+#define LOCKSHM_TEST_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum history_op {
+	HISTORY_NONE,
+	/* On a key.  `subject` of all but an acquire and an operator's step is the number of the acquire's record. */
+	HISTORY_ACQUIRE, /* mode, ns = ttl, deadline; token, previous_*, slept_ns, run_delay_ns */
+	HISTORY_RELEASE, /* ns = cooldown; other = lost_to */
+	HISTORY_RENEW, /* ns, mode = how */
+	HISTORY_CHECK, /* ns = what remains of the lease */
+	HISTORY_UPGRADE, /* token */
+	HISTORY_DOWNGRADE,
+	HISTORY_ACKNOWLEDGE,
+	HISTORY_MOVE, /* mode = to */
+	HISTORY_CANCEL, /* the acquire of another thread */
+	HISTORY_END_HOLD, /* operator: token */
+	HISTORY_SEEN, /* the acquire was seen waiting with this token */
+	/* Lives.  `subject` is a process, or a lane for JOIN. */
+	HISTORY_KILL,
+	HISTORY_STOP,
+	HISTORY_CONTINUE,
+	HISTORY_REAP, /* subject, or if that is 0 the process that had the pid in `other` */
+	HISTORY_JOIN,
+	HISTORY_THREAD_END, /* this lane ends without releasing */
+	HISTORY_EXEC,
+	HISTORY_EXIT, /* this process ends without releasing */
+	HISTORY_CLOSE, /* this lane's part in the realm ends, and the keeper of its process */
+	/* Circumstances. */
+	HISTORY_DESTROY, /* the realm's name is removed */
+	HISTORY_STARVED, /* nobody ran for a while: [enter, leave] */
+	HISTORY_CALM, /* no kill, stop or other death: [enter, leave] */
+	HISTORY_OPS
+};
+
+#define HISTORY_TRY 0x1u /* acquire: once */
+#define HISTORY_MANY 0x2u /* acquire: one of several of one call, group = number of the first */
+#define HISTORY_AUTO_RENEW 0x4u
+#define HISTORY_ACK_AT_ONCE 0x8u /* acquire: LOCKSHM_ACKNOWLEDGE */
+#define HISTORY_BOOKED 0x10u /* acquire: LOCKSHM_ONLY_IF_FREE_IN_TIME */
+#define HISTORY_FOREIGN 0x20u /* not the caller's hold: must be NOT_HELD */
+#define HISTORY_DUPLICATE 0x40u /* acquire: the same key again in one call: no hold of its own */
+#define HISTORY_WORST 0x80u /* release: one of several of one call, and the outcome is that of some of them */
+
+struct history_record {
+	int64_t enter;
+	int64_t leave; /* 0 = never came back */
+	uint64_t token;
+	uint64_t other;
+	int64_t ns;
+	int64_t deadline; /* of an acquire that may wait; INT64_MAX = none */
+	int64_t slept_ns;
+	int64_t run_delay_ns; /* how long the thread was kept from running meanwhile */
+	uint64_t previous_token;
+	int32_t previous_pid;
+	int32_t previous_tid;
+	uint32_t previous_lane; /* from the tag */
+	uint32_t lane;
+	uint32_t subject;
+	uint32_t group;
+	uint32_t key;
+	uint32_t flags;
+	uint16_t realm;
+	int16_t outcome;
+	uint8_t op; /* stored last, when the record may be read */
+	uint8_t mode;
+	uint8_t previous_status;
+	uint8_t previous_mode;
+	uint32_t reserved[4];
+};
+_Static_assert(sizeof(struct history_record) == 128, "two cache lines");
+
+#define HISTORY_BLOCK 64u /* records that a lane takes at a time */
+#define HISTORY_LANES 16384u
+#define HISTORY_REALMS 256u
+#define HISTORY_NO_LANE UINT32_MAX
+
+struct history_lane {
+	int32_t pid, tid;
+	uint32_t process, image;
+	uint32_t parent; /* lane that forked this process, or HISTORY_NO_LANE */
+	uint32_t used; /* stored last */
+	uint32_t waits; /* number of the acquire it may be waiting with, plus 1 */
+	uint32_t reserved;
+	int64_t start;
+};
+
+struct history_realm {
+	uint64_t token_base; /* stored last; 0 = unused */
+	uint32_t roomy; /* nothing may be FULL here */
+	uint32_t reserved;
+};
+
+struct history_header {
+	uint64_t magic;
+	uint32_t blocks; /* capacity */
+	uint32_t next_block; /* atomic, like the following */
+	uint32_t next_lane;
+	uint32_t next_process;
+	uint32_t stop; /* the round is over */
+	uint32_t calm; /* nobody shall die or stop now */
+	uint64_t seed;
+	uint32_t round;
+	uint32_t roomy;
+	struct history_realm realms[HISTORY_REALMS];
+	struct history_lane lanes[HISTORY_LANES];
+};
+
+struct history {
+	struct history_header *header;
+	uint32_t *block_lane; /* for each block: the lane it belongs to, plus 1 */
+	struct history_record *records;
+	size_t size;
+	int fd;
+};
+
+/* One thread's place to write. */
+struct history_writer {
+	struct history *history;
+	uint32_t lane;
+	uint32_t at, end; /* records left in the block */
+};
+
+int64_t history_now(void);
+
+/* A new, empty history of that many blocks, shared with children and through its descriptor.  0 = done. */
+int history_create(struct history *h, uint32_t blocks);
+/* Map the history behind a descriptor, which may also be a saved file.  0 = done. */
+int history_open(struct history *h, int fd);
+void history_close(struct history *h);
+/* Empty it for the next round. */
+void history_clear(struct history *h);
+/* Write what is used of it to a file.  0 = done. */
+int history_save(const struct history *h, const char *path);
+/* Is so much of it used that everybody should come to an end? */
+bool history_is_full(const struct history *h);
+
+uint32_t history_new_process(struct history *h);
+/* The number of the realm with that token base; new ones get the next number. */
+uint16_t history_realm(struct history *h, uint64_t token_base);
+
+/* A lane for the calling thread. */
+void history_lane_begin(struct history_writer *w, struct history *h, uint32_t process, uint32_t image, uint32_t parent);
+
+/* A new record, which nobody sees yet: fill in what is intended, then history_enter(). */
+struct history_record *history_new(struct history_writer *w);
+/* The operation begins / had come back with @outcome at @when; what it told is filled in before. */
+void history_enter(struct history_record *r, enum history_op op);
+void history_leave(struct history_record *r, int64_t when, int outcome);
+/* Both at once, for what is done in no time. */
+void history_note(struct history_writer *w, enum history_op op, uint32_t subject);
+
+static inline uint32_t history_number(const struct history *h, const struct history_record *r)
+{
+	return (uint32_t)(r - h->records);
+}
+
+const char *history_op_name(int op);
+
+/* history-print.c */
+
+/* The first time in it: printed times count from there. */
+int64_t history_origin(const struct history *h);
+/* Without a line's end; returns its length. */
+size_t history_print_record(const struct history *h, const struct history_record *r, int64_t origin, char *out,
+			    size_t size);
+/* All of it, in the order of beginning. */
+void history_print(const struct history *h);
+
+#endif

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# other-machines.sh - a machine that cannot share a segment's bytes cannot build the library, and is told why
+#
+# 32 bits, 32-bit pointers on 64 bits, and big-endian: the compiler makes nothing, it only reads src/layout.h, so neither
+# libraries nor headers of that machine are needed.  That the header of a foreign segment is refused at run time is in
+# tests/test-segment-open.c.
+set -u
+
+CC=${CC:-cc}
+srcdir=${srcdir:-.}
+message="needs a little-endian 64-bit machine"
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+refused=0 failed=0
+
+cat >"$work/control.c" <<END
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+uint64_t word;
+END
+echo '#include "layout.h"' >"$work/layout.c"
+
+# reads FILE COMPILER...
+reads()
+{
+	file=$1
+	shift
+	"$@" -ffreestanding -fsyntax-only -I"$srcdir/src" "$work/$file" >"$work/log" 2>&1
+}
+
+# try COMPILER...: on the machine it makes programs for
+try()
+{
+	if ! reads control.c "$@"; then
+		echo "left out: $* does not know this machine"
+	elif reads layout.c "$@"; then
+		echo "FAILED: $* would build the library"
+		failed=$((failed + 1))
+	elif ! grep -q "$message" "$work/log"; then
+		echo "FAILED: $* does not say why:"
+		cat "$work/log"
+		failed=$((failed + 1))
+	else
+		echo "refused: $*"
+		refused=$((refused + 1))
+	fi
+}
+
+# shellcheck disable=SC2086 # it may have options
+reads layout.c $CC || { cat "$work/log"; echo "FAILED: not even this machine"; exit 1; }
+# shellcheck disable=SC2086
+{
+	try $CC -m32
+	try $CC -mx32
+}
+for target in i386-linux-gnu arm-linux-gnueabihf mips64-linux-gnu s390x-linux-gnu; do
+	try clang --target=$target
+done
+[ $failed = 0 ] || exit 1
+[ $refused -gt 0 ] || { echo "skipped: no compiler for another machine"; exit 77; }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * person-life.h - what person.c and the process of a person say to each other
+ *
+ * A message of a socket pair is one greeting, one command or one answer.
+ */
+#ifndef LOCKSHM_TEST_PERSON_LIFE_H
+#define LOCKSHM_TEST_PERSON_LIFE_H
+
+#include "person.h"
+
+enum op { ACQUIRE, RELEASE, CHECK_HOLD, RENEW, OPEN, CLOSE, CURRENT, DESTROY, CREATE, LOOK, CALL };
+
+struct command {
+	enum op op;
+	int hold, mode;
+	unsigned flags;
+	int64_t ttl_ns, timeout_ns;
+	int (*function)(void);
+	char key[64];
+};
+
+/* From the process between, if there is one, and then or before from the person. */
+struct greeting {
+	bool ready; /* from the person: it is in its circumstances */
+	pid_t pid;  /* from the process between: the person's, as seen by the test */
+	int error;  /* errno: they cannot be made */
+	char what[32];
+};
+
+/* The rest of the life of a new process. */
+void person_live(const struct circumstances *where, int fd) __attribute__((noreturn));
+/* The same for a process whose child is to be the person: only a child enters a new pid or time namespace. */
+void person_stand_between(const struct circumstances *where, int fd) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * redis-peer.h - hosts that use the lock "lock" on the suite's server, each over a connection of its own
+ *
+ * A peer's functions return the status of the answer (enum bridge_status) or a negative code; the answer is in
+ * peer.op.answer.
+ */
+#ifndef LOCKSHM_TEST_REDIS_PEER_H
+#define LOCKSHM_TEST_REDIS_PEER_H
+
+#include "../src/bridge-script.h"
+#include "redis.h"
+
+/* Longer than any test takes. */
+#define LONG_MS 60000
+
+struct peer {
+	struct bridge_host host;
+	char token[BRIDGE_TOKEN_LEN + 1];
+	struct bridge_conn *conn;
+	struct bridge_keys *keys; /* those of the lock "lock" */
+	struct bridge_wish wish; /* change what the case needs */
+	struct bridge_op op;
+};
+
+/* At most 8 in a test; they need not be freed. */
+struct peer *peer_at(const char *uri);
+struct peer *peer_new(void);
+void peers_end(void);
+
+int peer_do(struct peer *p, enum bridge_script script);
+int acquire_x(struct peer *p); /* queues if it is not free */
+int acquire_s(struct peer *p);
+int try_x(struct peer *p);
+int try_s(struct peer *p);
+int renew(struct peer *p);
+int release(struct peer *p);
+int leave(struct peer *p, const char *modes);
+/* A new token, for another acquisition. */
+void new_token(struct peer *p);
+
+const char *status_name(int status);
+#define ck_status(got, want)                                                                                           \
+	do {                                                                                                           \
+		int got_ = (got), want_ = (want);                                                                      \
+		ck_assert_msg(got_ == want_, "%s is %s, not %s", #got, status_name(got_), status_name(want_));         \
+	} while (0)
+#define ck_kind(peer, want) ck_assert_int_eq((peer)->op.answer.kind, want)
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * redis-proxy.c - a process between clients and a Redis server that spoils their connections; see redis.h
+ *
+ * The test commands it over a socket, one fault at a time, and gets an answer when the fault is in force, so that
+ * nothing depends on time.
+ */
+#define _GNU_SOURCE
+#include "redis.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PAIRS_MAX 64
+
+struct command {
+	enum proxy_fault fault; /* 0 = another target */
+	char target[96];
+};
+
+/* One client and its connection to the server; -1 = closed. */
+struct pair {
+	int client, server;
+	char *held; /* replies */
+	size_t n_held;
+};
+
+static struct pair pairs[PAIRS_MAX];
+static enum proxy_fault fault = PROXY_PASS;
+static char target[96];
+static long n_replied;
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void end_pair(struct pair *p)
+{
+	shut(&p->client);
+	shut(&p->server);
+	free(p->held);
+	p->held = NULL;
+	p->n_held = 0;
+}
+
+static void reset(int *fd)
+{
+	struct linger rst = { .l_onoff = 1, .l_linger = 0 };
+
+	if (*fd >= 0)
+		setsockopt(*fd, SOL_SOCKET, SO_LINGER, &rst, sizeof(rst));
+	shut(fd);
+}
+
+static int dial_target(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(un.sun_path, target, sizeof(target));
+	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void take_client(int listener)
+{
+	int i, one = 1, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	for (i = 0; i < PAIRS_MAX && pairs[i].client >= 0; i++)
+		;
+	if (fault == PROXY_REFUSE || i == PAIRS_MAX) {
+		reset(&fd);
+		return;
+	}
+	end_pair(&pairs[i]);
+	pairs[i].client = fd;
+	pairs[i].server = dial_target();
+	if (pairs[i].server < 0)
+		reset(&pairs[i].client);
+}
+
+static void pass_on(int to, const char *bytes, size_t n)
+{
+	size_t i;
+
+	if (fault != PROXY_SLICE) {
+		(void)!send(to, bytes, n, MSG_NOSIGNAL);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		if (send(to, bytes + i, 1, MSG_NOSIGNAL) < 0)
+			return;
+}
+
+static void from_client(struct pair *p)
+{
+	char bytes[65536];
+	ssize_t n = recv(p->client, bytes, sizeof(bytes), 0);
+
+	if (n <= 0)
+		end_pair(p);
+	else if (fault != PROXY_BLACKHOLE && fault != PROXY_DROP_REQUESTS && p->server >= 0)
+		pass_on(p->server, bytes, (size_t)n);
+}
+
+static void from_server(struct pair *p)
+{
+	char bytes[65536];
+	ssize_t n = recv(p->server, bytes, sizeof(bytes), 0);
+
+	if (n <= 0) {
+		end_pair(p);
+		return;
+	}
+	n_replied += n;
+	if (fault == PROXY_BLACKHOLE || fault == PROXY_DROP_REPLIES)
+		return;
+	if (fault != PROXY_HOLD_REPLIES) {
+		pass_on(p->client, bytes, (size_t)n);
+		return;
+	}
+	p->held = realloc(p->held, p->n_held + (size_t)n);
+	memcpy(p->held + p->n_held, bytes, (size_t)n);
+	p->n_held += (size_t)n;
+}
+
+static void let_go(struct pair *p)
+{
+	if (p->n_held && p->client >= 0)
+		pass_on(p->client, p->held, p->n_held);
+	p->n_held = 0;
+}
+
+static void obey(int control)
+{
+	struct command cmd;
+	long answer = 0;
+	int i;
+
+	if (recv(control, &cmd, sizeof(cmd), 0) != sizeof(cmd))
+		_exit(0);
+	if (cmd.fault == 0)
+		memcpy(target, cmd.target, sizeof(target));
+	else if (cmd.fault == PROXY_COUNT)
+		answer = n_replied;
+	for (i = 0; i < PAIRS_MAX; i++) {
+		if (cmd.fault == PROXY_RESET || cmd.fault == PROXY_REFUSE) {
+			reset(&pairs[i].client);
+			end_pair(&pairs[i]);
+		} else if (cmd.fault == PROXY_HALF_OPEN) {
+			shut(&pairs[i].server);
+		} else if (cmd.fault == PROXY_PASS) {
+			let_go(&pairs[i]);
+		}
+	}
+	if (cmd.fault && cmd.fault != PROXY_RESET && cmd.fault != PROXY_HALF_OPEN && cmd.fault != PROXY_COUNT)
+		fault = cmd.fault;
+	send(control, &answer, sizeof(answer), MSG_NOSIGNAL);
+}
+
+static void serve(int listener, int control)
+{
+	struct pollfd fds[2 + 2 * PAIRS_MAX];
+	int i;
+
+	for (;;) {
+		fds[0] = (struct pollfd){ .fd = control, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = listener, .events = POLLIN };
+		for (i = 0; i < PAIRS_MAX; i++) {
+			fds[2 + 2 * i] = (struct pollfd){ .fd = pairs[i].client, .events = POLLIN };
+			fds[3 + 2 * i] = (struct pollfd){ .fd = pairs[i].server, .events = POLLIN };
+		}
+		if (poll(fds, 2 + 2 * PAIRS_MAX, -1) < 0)
+			continue;
+		for (i = 0; i < PAIRS_MAX; i++) {
+			if (fds[2 + 2 * i].revents && pairs[i].client >= 0)
+				from_client(&pairs[i]);
+			if (fds[3 + 2 * i].revents && pairs[i].server >= 0)
+				from_server(&pairs[i]);
+		}
+		if (fds[1].revents)
+			take_client(listener);
+		if (fds[0].revents)
+			obey(control);
+	}
+}
+
+static int listen_unix(struct proxy *p)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(un.sun_path, p->socket, sizeof(p->socket));
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	strcpy(p->uri, "unix://");
+	strcat(p->uri, p->socket);
+	return fd;
+}
+
+static int listen_tcp(struct proxy *p)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(in);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	getsockname(fd, (struct sockaddr *)&in, &len);
+	snprintf(p->uri, sizeof(p->uri), "redis://127.0.0.1:%d", ntohs(in.sin_port));
+	return fd;
+}
+
+struct proxy *proxy_start(struct redis *r, bool tcp)
+{
+	static struct proxy proxies[16];
+	static int number;
+	struct proxy *p = &proxies[number % 16];
+	int sv[2], listener, i;
+
+	snprintf(p->socket, sizeof(p->socket), "%.60s/p%d-%d.sock", r->dir, (int)getpid(), number++);
+	listener = tcp ? listen_tcp(p) : listen_unix(p);
+	ck_assert_int_eq(listen(listener, 64), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
+	p->pid = fork();
+	if (p->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(sv[0]);
+		for (i = 0; i < PAIRS_MAX; i++)
+			pairs[i].client = pairs[i].server = -1;
+		memcpy(target, r->socket, sizeof(target));
+		serve(listener, sv[1]);
+	}
+	close(sv[1]);
+	close(listener);
+	p->control = sv[0];
+	return p;
+}
+
+static long command(struct proxy *p, struct command cmd)
+{
+	long answer = -1;
+
+	ck_assert_int_eq(send(p->control, &cmd, sizeof(cmd), MSG_NOSIGNAL), sizeof(cmd));
+	ck_assert_int_eq(recv(p->control, &answer, sizeof(answer), 0), sizeof(answer));
+	return answer;
+}
+
+long proxy_set(struct proxy *p, enum proxy_fault f)
+{
+	return command(p, (struct command){ .fault = f });
+}
+
+void proxy_target(struct proxy *p, struct redis *r)
+{
+	struct command cmd = { 0 };
+
+	memcpy(cmd.target, r->socket, sizeof(cmd.target));
+	(void)command(p, cmd);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * redis.h - what the tests of the bridge share: real Redis servers, a proxy that spoils connections, and a main()
+ *
+ * A suite has one server of its own, `redis`, emptied before each test; a test that kills, stops or configures a server
+ * starts another.  Servers and proxies die with the process that started them, and their directories go with the runner.
+ * redis_say() speaks to a server over a plain socket, without the code under test.
+ */
+#ifndef LOCKSHM_TEST_REDIS_H
+#define LOCKSHM_TEST_REDIS_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "../src/bridge-clock.h"
+#include "../src/bridge-conn.h"
+#include "../src/bridge-error.h"
+#include "../src/bridge-uri.h"
+
+/* Nothing a test waits for takes longer on a slow, loaded machine. */
+#define PATIENCE BRIDGE_MS(20000)
+
+struct redis {
+	pid_t pid;
+	int port; /* 0 = only the unix socket */
+	char dir[64];
+	char socket[96];
+	char uri[128]; /* of the unix socket */
+	char tcp_uri[64]; /* "" without a port */
+	FILE *say;
+};
+
+extern struct redis *redis;
+
+/* Runs the cases that @add puts into the test case; the exit status of the program. */
+int suite_main(const char *name, void (*add)(TCase *tc));
+/* The same with a server.  Status 77 with the reason if there is no redis-server. */
+int redis_main(const char *name, void (*add)(TCase *tc));
+
+/* @config: lines of redis.conf beside "save ''"; NULL = none.  @tcp: also listen on a port of 127.0.0.1. */
+struct redis *redis_start(const char *config, bool tcp);
+void redis_stop(struct redis *r); /* and forget it */
+void redis_kill(struct redis *r); /* kill -9 */
+void redis_freeze(struct redis *r);
+void redis_thaw(struct redis *r);
+/* Starts a killed one at the same place; what it did not write to disk is gone. */
+void redis_restart(struct redis *r);
+
+/* One command, words divided by blanks; the reply as text: "OK", "5", "(nil)", "ERR ...", arrays as "[a b [c]]". */
+const char *redis_say(struct redis *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define ck_redis(want, r, ...)                                                                                         \
+	do {                                                                                                           \
+		const char *got_ = redis_say(r, __VA_ARGS__);                                                          \
+		ck_assert_msg(strcmp(got_, want) == 0, "redis says '%s', not '%s'", got_, want);                       \
+	} while (0)
+
+/* ---------------------------------------------------------------- proxy */
+
+enum proxy_fault {
+	PROXY_PASS = 1,
+	PROXY_SLICE, /* byte by byte */
+	PROXY_HOLD_REPLIES, /* what the server says waits for PROXY_PASS */
+	PROXY_DROP_REPLIES, /* what the server says is thrown away */
+	PROXY_DROP_REQUESTS, /* what the client says is thrown away */
+	PROXY_BLACKHOLE, /* both */
+	PROXY_RESET, /* ends all connections, with RST where there is one; then as before */
+	PROXY_HALF_OPEN, /* closes the server's side of all connections and keeps the client's; then as before */
+	PROXY_REFUSE, /* PROXY_RESET, also for whoever connects from now on */
+	PROXY_COUNT, /* no change: how many bytes the server has sent so far */
+};
+
+struct proxy {
+	pid_t pid;
+	int control;
+	char socket[96];
+	char uri[128];
+};
+
+/* Between clients and @r; listens on a unix socket, or on a port of 127.0.0.1. */
+struct proxy *proxy_start(struct redis *r, bool tcp);
+/* Returns when the fault is in force; for PROXY_COUNT the number. */
+long proxy_set(struct proxy *p, enum proxy_fault fault);
+/* Points it to another server; connections that exist stay. */
+void proxy_target(struct proxy *p, struct redis *r);
+
+/* ---------------------------------------------------------------- short ways */
+
+struct bridge_server server_of(const char *uri);
+struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *options);
+int64_t soon(void); /* a deadline that is never meant to be met */
+/* One command through the code under test; text as from redis_say(). */
+const char *call(struct bridge_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool await(bool (*done)(void *arg), void *arg);
+
+#define ck_code(got, want)                                                                                             \
+	do {                                                                                                           \
+		int got_ = (got), want_ = (want);                                                                      \
+		ck_assert_msg(got_ == want_, "%s is '%s', not '%s'", #got, bridge_code_name(got_),                     \
+			      bridge_code_name(want_));                                                                \
+	} while (0)
+#define ck_contains(all, part) ck_assert_msg(strstr(all, part) != NULL, "'%s' does not contain '%s'", all, part)
+
+#endif

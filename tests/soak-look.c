@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* soak-look.c - the driver's own calls on the segment while others are at work, see soak-driver.h */
+#include "soak-driver.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void expect(struct soak_driver *d, const char *call, int code, bool fine)
+{
+	if (!fine)
+		soak_problem(d, "code", "driver: %s answered %s", call, lockshm_code_name(code));
+}
+
+void driver_open(struct soak_driver *d)
+{
+	struct lockshm_create_options options;
+	struct lockshm_error error = { 0 };
+	struct lockshm_stat stat;
+	int code;
+
+	soak_options(&options, &d->config);
+	code = lockshm_create(&d->segment, d->name, &options, &error);
+	if (code < 0 || lockshm_stat(d->segment, &stat) < 0) {
+		fprintf(stderr, "soak: %s: %s\n", d->name, error.message);
+		exit(99);
+	}
+	d->realm = history_realm(&d->history, stat.token_base);
+}
+
+/* The driver holds nothing, so its part ends without a record. */
+void driver_close(struct soak_driver *d)
+{
+	int code = lockshm_close(d->segment);
+
+	expect(d, "close", code, code == 0);
+	d->segment = NULL;
+}
+
+void driver_remove(struct soak_driver *d)
+{
+	struct history_record *r = history_new(&d->writer);
+	int code;
+
+	r->realm = d->realm;
+	history_enter(r, HISTORY_DESTROY);
+	code = lockshm_destroy(d->name, NULL);
+	history_leave(r, history_now(), code);
+	expect(d, "destroy", code, code == 0);
+	code = lockshm_current(d->segment);
+	expect(d, "current", code, code == LOCKSHM_NO_SEGMENT);
+	d->removals++;
+	driver_close(d);
+	driver_open(d);
+}
+
+static void tell_broken(const char *invariant, const char *text, void *arg)
+{
+	soak_problem(arg, "verify", "%s: %s", invariant, text);
+}
+
+void driver_verify(struct soak_driver *d)
+{
+	int n = lockshm_verify(d->segment, tell_broken, d);
+
+	expect(d, "verify", n, n >= 0);
+	d->verifies++;
+}
+
+void driver_sweep(struct soak_driver *d)
+{
+	int n = lockshm_sweep(d->segment);
+
+	expect(d, "sweep", n, n >= 0 || (n == LOCKSHM_FULL && !d->config.roomy));
+	d->sweeps++;
+}
+
+/* ---------------------------------------------------------------- plausible? */
+
+static int look_at_lock(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct soak_driver *d = arg;
+	size_t i;
+
+	if (lock->key_shown > LOCKSHM_KEY_SHOWN_MAX || lock->key_shown > lock->key_len || lock->key_len > SOAK_KEY_MAX)
+		soak_problem(d, "inspect", "key of %zu bytes, %zu shown", lock->key_len, lock->key_shown);
+	for (i = 0; i < lock->holders + lock->waiters; i++) {
+		const struct lockshm_request_info *r = &lock->requests[i];
+
+		if (r->state < LOCKSHM_WAITING || r->state > LOCKSHM_COOLING || r->age_ns < 0 ||
+		    (r->mode != LOCKSHM_SHARED && r->mode != LOCKSHM_EXCLUSIVE))
+			soak_problem(d, "inspect", "request %zu: state %d mode %d age %" PRId64, i, r->state, r->mode,
+				     r->age_ns);
+	}
+	return 0;
+}
+
+/* As an onlooker without the right to write. */
+static void look_from_outside(struct soak_driver *d)
+{
+	lockshm_t *onlooker;
+	int code = lockshm_open(&onlooker, d->name, LOCKSHM_OPEN_READ_ONLY, NULL);
+
+	expect(d, "open", code, code == 0);
+	if (code < 0)
+		return;
+	code = lockshm_each_lock(onlooker, look_at_lock, d);
+	expect(d, "each_lock", code, code == 0);
+	code = lockshm_verify(onlooker, NULL, NULL);
+	expect(d, "verify", code, code == 0);
+	code = lockshm_sweep(onlooker);
+	expect(d, "sweep", code, code == LOCKSHM_PERMISSION);
+	code = lockshm_close(onlooker);
+	expect(d, "close", code, code == 0);
+}
+
+static int find_segment(const struct lockshm_segment_info *info, void *arg)
+{
+	struct soak_driver *d = arg;
+
+	if (strcmp(info->name, d->name) != 0)
+		return 0;
+	expect(d, "each_segment", info->code, info->code == 0);
+	return 1;
+}
+
+void driver_look(struct soak_driver *d)
+{
+	struct lockshm_stat stat;
+	int code = lockshm_each_lock(d->segment, look_at_lock, d);
+
+	expect(d, "each_lock", code, code == 0);
+	code = lockshm_stat(d->segment, &stat);
+	expect(d, "stat", code, code == 0);
+	if (soak_one_in(&d->random, 4)) {
+		look_from_outside(d);
+		code = lockshm_each_segment(find_segment, d);
+		expect(d, "each_segment", code, code == 1);
+	}
+	if (stat.owners_used > stat.owners || stat.requests_used > stat.requests || stat.locks_busy > stat.locks_known)
+		soak_problem(d, "inspect", "more in use than there is");
+	code = lockshm_current(d->segment);
+	expect(d, "current", code, code == 0);
+	d->looks++;
+}
+
+/* ---------------------------------------------------------------- who waits with which token */
+
+#define SIGHTS 16
+
+struct sight {
+	int32_t pid, tid;
+	uint64_t token;
+	uint32_t lane, waits; /* what that lane says it waits with, before the look */
+	bool again; /* seen a second time */
+};
+
+struct sights {
+	struct soak_driver *d;
+	struct sight list[SIGHTS];
+	unsigned n;
+};
+
+/* The newest lane of that thread. */
+static uint32_t lane_of(const struct history *h, int32_t pid, int32_t tid)
+{
+	uint32_t i = __atomic_load_n(&h->header->next_lane, __ATOMIC_ACQUIRE);
+
+	while (i-- > 0) {
+		const struct history_lane *lane = &h->header->lanes[i];
+
+		if (__atomic_load_n(&lane->used, __ATOMIC_ACQUIRE) && lane->pid == pid && lane->tid == tid)
+			return i;
+	}
+	return HISTORY_NO_LANE;
+}
+
+static uint32_t waits_of(const struct history *h, uint32_t lane)
+{
+	return __atomic_load_n(&h->header->lanes[lane].waits, __ATOMIC_ACQUIRE);
+}
+
+static int see_first(const struct lockshm_owner_info *owner, void *arg)
+{
+	struct sights *s = arg;
+	uint32_t lane;
+
+	if (!owner->waiting_token || s->n == SIGHTS)
+		return 0;
+	lane = lane_of(&s->d->history, owner->pid, owner->tid);
+	if (lane != HISTORY_NO_LANE)
+		s->list[s->n++] = (struct sight){
+			owner->pid, owner->tid, owner->waiting_token, lane, waits_of(&s->d->history, lane), false
+		};
+	return 0;
+}
+
+/* The same token twice, while the lane says that it is in one and the same call: it is the token of that call. */
+static int see_again(const struct lockshm_owner_info *owner, void *arg)
+{
+	struct sights *s = arg;
+	unsigned i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->list[i].tid == owner->tid && s->list[i].pid == owner->pid &&
+		    s->list[i].token == owner->waiting_token)
+			s->list[i].again = true;
+	return 0;
+}
+
+static void note_sight(struct soak_driver *d, const struct sight *sight, int64_t from, int64_t to)
+{
+	const struct history_record *w;
+	struct history_record *r;
+
+	if (!sight->again || !sight->waits || waits_of(&d->history, sight->lane) != sight->waits)
+		return;
+	w = &d->history.records[sight->waits - 1];
+	if (w->realm != d->realm || __atomic_load_n(&w->op, __ATOMIC_ACQUIRE) != HISTORY_ACQUIRE)
+		return;
+	r = history_new(&d->writer);
+	r->subject = sight->waits - 1;
+	r->token = sight->token;
+	r->realm = d->realm;
+	r->key = w->key;
+	history_enter(r, HISTORY_SEEN);
+	r->enter = from;
+	history_leave(r, to, 0);
+}
+
+void driver_see_waiters(struct soak_driver *d)
+{
+	struct sights s = { .d = d };
+	int64_t from = history_now(), to;
+	unsigned i;
+
+	expect(d, "each_owner", 0, lockshm_each_owner(d->segment, see_first, &s) == 0);
+	expect(d, "each_owner", 0, lockshm_each_owner(d->segment, see_again, &s) == 0);
+	to = history_now();
+	for (i = 0; i < s.n; i++)
+		note_sight(d, &s.list[i], from, to);
+}
+
+/* ---------------------------------------------------------------- operator */
+
+struct victim {
+	struct soak_random *random;
+	uint64_t token;
+};
+
+static int choose_victim(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct victim *v = arg;
+
+	if (lock->holders)
+		v->token = lock->requests[soak_below(v->random, (uint32_t)lock->holders)].token;
+	return 0;
+}
+
+void driver_end_hold(struct soak_driver *d)
+{
+	uint32_t n = soak_below(&d->random, soak_one_in(&d->random, 2) ? d->config.hot : d->config.keys);
+	struct victim v = { &d->random, 0 };
+	unsigned char key[SOAK_KEY_MAX];
+	size_t len = soak_key(key, n);
+	struct history_record *r;
+	int code = lockshm_show_lock(d->segment, key, len, choose_victim, &v);
+
+	expect(d, "show_lock", code, code == 0);
+	if (!v.token)
+		return;
+	r = history_new(&d->writer);
+	r->realm = d->realm;
+	r->key = n;
+	r->token = v.token;
+	history_enter(r, HISTORY_END_HOLD);
+	code = lockshm_end_hold(d->segment, key, len, v.token);
+	history_leave(r, history_now(), code);
+	d->operated++;
+}
+
+/* ---------------------------------------------------------------- leaks */
+
+static void give_back(struct soak_driver *d, lockshm_hold_t *hold, const struct history_record *acquire)
+{
+	struct history_record *r = history_new(&d->writer);
+	int code;
+
+	r->realm = acquire->realm;
+	r->key = acquire->key;
+	r->subject = history_number(&d->history, acquire);
+	history_enter(r, HISTORY_RELEASE);
+	code = lockshm_release(hold, 0);
+	history_leave(r, history_now(), code);
+}
+
+static void take_key(struct soak_driver *d, uint32_t n)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct history_record *r = history_new(&d->writer);
+	struct lockshm_report report;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	unsigned char key[SOAK_KEY_MAX];
+	int code;
+
+	q.key = key;
+	q.key_len = soak_key(key, n);
+	q.flags = LOCKSHM_ACKNOWLEDGE;
+	q.timeout_ns = LOCKSHM_SECONDS(1); /* some may cool down */
+	q.report = &report;
+	r->realm = d->realm;
+	r->key = n;
+	r->mode = LOCKSHM_EXCLUSIVE;
+	r->ns = q.ttl_ns;
+	r->flags = HISTORY_ACK_AT_ONCE;
+	r->deadline = history_now() + q.timeout_ns;
+	history_enter(r, HISTORY_ACQUIRE);
+	code = lockshm_acquire(d->segment, &q, &hold);
+	r->token = report.token;
+	soak_note_previous(r, &report.previous);
+	history_leave(r, history_now(), code);
+	if (code < 0)
+		soak_problem(d, "leak", "key %u cannot be had though nobody is left: %s", n, lockshm_code_name(code));
+	else
+		give_back(d, &hold, r);
+}
+
+void driver_look_for_leaks(struct soak_driver *d)
+{
+	struct lockshm_stat stat;
+	uint32_t n;
+	int code = lockshm_sweep(d->segment);
+
+	expect(d, "sweep", code, code >= 0);
+	/* With more marked keys than places some can only be had once others are acknowledged. */
+	for (n = 0; n < d->config.keys; n++)
+		take_key(d, n);
+	code = lockshm_stat(d->segment, &stat);
+	expect(d, "stat", code, code == 0);
+	if (stat.locks_busy || stat.locks_dirty || stat.requests_used || stat.owners_used > 1 || stat.owners_dead)
+		soak_problem(d, "leak",
+			     "left: %" PRIu32 " locks in use, %" PRIu32 " marked, %" PRIu32 " requests, %" PRIu32
+			     " owners",
+			     stat.locks_busy, stat.locks_dirty, stat.requests_used, stat.owners_used);
+	driver_verify(d);
+}

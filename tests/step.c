@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* step.c - see step.h */
+#define _GNU_SOURCE
+#include "step.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "step-trace.h"
+
+#define STEPS_MAX 4000000
+#define STEPS_AWAKE 20000
+
+lockshm_hold_t victim_holds[VICTIM_HOLDS];
+
+/* ---------------------------------------------------------------- the victim */
+
+static void __attribute__((noinline)) step_begin(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("int3");
+#elif defined(__aarch64__)
+	__asm__ volatile("brk #0");
+#endif
+}
+
+void __attribute__((noinline)) step_end(void)
+{
+	__asm__ volatile("");
+}
+
+static void run_victim(const struct step_op *op, const struct scene *s)
+{
+	struct victim_result *r = s->result;
+	int code;
+
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+		_exit(100);
+	memset(r, 0, sizeof(*r));
+	r->prepared = op->prepare ? op->prepare(s) : 0;
+	step_begin();
+	code = op->act(s);
+	step_end();
+	r->code = code;
+	r->token = lockshm_token(&victim_holds[0]);
+	r->check = lockshm_check(&victim_holds[0], NULL);
+	r->finished = 1;
+	victim_inside(s, 0, 0);
+	_exit(0);
+}
+
+/* ---------------------------------------------------------------- the tracer */
+
+static void start_victim(struct stepper *t)
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		run_victim(t->op, t->scene);
+	t->c.pid = pid;
+	for (;;) {
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(WIFSTOPPED(status), "%s: ends while it prepares: %#x", t->op->name, (unsigned)status);
+		if (WSTOPSIG(status) == SIGTRAP)
+			break;
+		ck_assert_int_eq(ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)WSTOPSIG(status)), 0);
+	}
+	ck_assert_msg(t->scene->result->prepared >= 0, "%s: preparation: %s", t->op->name,
+		      outcome_name(t->scene->result->prepared));
+	step_over_break_point(pid);
+}
+
+void unblock_once(struct stepper *t)
+{
+	if (t->op->unblock && !t->unblocked)
+		t->op->unblock(t->scene, t->c.pid);
+	t->unblocked = true;
+}
+
+/* The victim sleeps: that is a point; then somebody lets it go on. */
+static bool asleep(struct stepper *t, int *status)
+{
+	path_note_sleep(t);
+	if (t->c.points++ == t->target) {
+		t->c.asleep = true;
+		return true;
+	}
+	unblock_once(t);
+	ck_assert_int_eq(waitpid(t->c.pid, status, 0), t->c.pid);
+	return false;
+}
+
+/* The points of an undisturbed round behind which others see something new. */
+static unsigned changes[STEP_CHANGES_MAX], n_changes;
+
+unsigned step_changes(unsigned out[STEP_CHANGES_MAX])
+{
+	memcpy(out, changes, n_changes * sizeof(changes[0]));
+	return n_changes;
+}
+
+static void note_change(const struct stepper *t)
+{
+	if (t->target == UINT_MAX && segment_changed() && n_changes < STEP_CHANGES_MAX)
+		changes[n_changes++] = t->c.points;
+}
+
+/* One instruction.  True = caught. */
+static bool one_step(struct stepper *t)
+{
+	uintptr_t before = t->c.pc;
+	bool ours = before >= t->text.from && before < t->text.to;
+	bool call = is_system_call(t->c.pid, before);
+	int status;
+
+	if (call && t->c.points++ == t->target)
+		return true;
+	ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, t->c.pid, NULL, (void *)(intptr_t)t->signal), 0);
+	t->signal = 0;
+	if (!next_stop(t->c.pid, call, &status) && asleep(t, &status))
+		return true;
+	ck_assert_msg(WIFSTOPPED(status), "%s: the victim ended by itself: %#x", t->op->name, (unsigned)status);
+	if (WSTOPSIG(status) != SIGTRAP)
+		t->signal = WSTOPSIG(status);
+	t->c.pc = pc_of(t->c.pid);
+	if (ours && t->signal == 0 && is_private(t->c.pc)) {
+		run_through_call(t->c.pid);
+		t->c.pc = pc_of(t->c.pid);
+	}
+	if (ours || call)
+		note_change(t);
+	return (ours || call || segment_changed()) && t->c.points++ == t->target;
+}
+
+static void finish(struct stepper *t)
+{
+	int status;
+
+	ck_assert_int_eq(ptrace(PTRACE_DETACH, t->c.pid, NULL, NULL), 0);
+	ck_assert_int_eq(waitpid(t->c.pid, &status, 0), t->c.pid);
+	ck_assert_msg(status == 0, "%s: victim: %#x", t->op->name, (unsigned)status);
+	t->c.ran_through = true;
+}
+
+/* Both on one processor: handing it over is much faster than waking the other one, twice for each step. */
+static void share_processor(pid_t victim, cpu_set_t *before)
+{
+	cpu_set_t one;
+
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(*before), before), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	(void)sched_setaffinity(0, sizeof(one), &one);
+	(void)sched_setaffinity(victim, sizeof(one), &one);
+}
+
+struct caught step_to(const struct step_op *op, struct scene *s, unsigned point)
+{
+	struct stepper t = { .op = op, .scene = s, .target = point, .text = text_of_library() };
+	cpu_set_t processors;
+	unsigned steps;
+	bool caught;
+
+	s->point = point;
+	start_victim(&t);
+	if (op->surround)
+		op->surround(s);
+	(void)segment_changed();
+	share_processor(t.c.pid, &processors);
+	t.c.pc = pc_of(t.c.pid);
+	caught = path_skip(&t);
+	if (point == UINT_MAX)
+		n_changes = 0;
+	for (steps = 0; !caught && t.c.pc != (uintptr_t)step_end; steps++) {
+		ck_assert_msg(steps < STEPS_MAX, "%s: no end after %u steps", op->name, steps);
+		if (steps == STEPS_AWAKE)
+			unblock_once(&t); /* so slow that whenever it would sleep, its next self-check is due already */
+		path_note(&t);
+		caught = one_step(&t);
+	}
+	(void)sched_setaffinity(0, sizeof(processors), &processors);
+	(void)sched_setaffinity(t.c.pid, sizeof(processors), &processors);
+	if (!caught)
+		finish(&t);
+	return t.c;
+}
+
+void step_kill(struct caught *c)
+{
+	if (c->ran_through)
+		return;
+	kill(c->pid, SIGKILL);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static bool has_stopped(void *arg)
+{
+	return state_of(*(pid_t *)arg) == 'T';
+}
+
+void step_stop(struct caught *c)
+{
+	int status;
+
+	if (c->ran_through)
+		return;
+	if (c->asleep) {
+		kill(c->pid, SIGSTOP);
+		ck_assert_int_eq(waitpid(c->pid, &status, 0), c->pid);
+		ck_assert(WIFSTOPPED(status));
+	}
+	ck_assert_int_eq(ptrace(PTRACE_DETACH, c->pid, NULL, (void *)(intptr_t)SIGSTOP), 0);
+	ck_assert(await(has_stopped, &c->pid));
+}
+
+void step_continue(struct caught *c)
+{
+	if (!c->ran_through)
+		kill(c->pid, SIGCONT);
+}
+
+bool step_ended(struct caught *c)
+{
+	int status;
+	pid_t got;
+
+	if (c->ran_through)
+		return true;
+	got = waitpid(c->pid, &status, WNOHANG);
+	ck_assert_int_ge(got, 0);
+	if (got == 0)
+		return false;
+	ck_assert_msg(status == 0, "the victim did not survive its stop: %#x", (unsigned)status);
+	c->ran_through = true;
+	return true;
+}
+
+bool step_possible(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !(defined(__x86_64__) || defined(__aarch64__))
+	return false;
+#else
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+			_exit(1);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		return false;
+	if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		return false;
+	}
+	waitpid(pid, &status, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return true;
+#endif
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * step.h - running one call of the library instruction by instruction in a victim process
+ *
+ * The victim prepares itself at full speed, then runs the call under PTRACE_SINGLESTEP.  A point is a place where killing
+ * or stopping it can make a difference to others: after every instruction of the program and the library, and in other
+ * code (C library, vdso) before and after each system call and after each instruction that changed the segment.  While
+ * it sleeps in the kernel is a point, too.  The n-th point is where the victim is caught; n past the last one means that
+ * it ran through.
+ */
+#ifndef LOCKSHM_TEST_STEP_H
+#define LOCKSHM_TEST_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent.h"
+#include "lockshm.h"
+
+/* Somebody's being inside the round's lock, as far as it knows: no conflicting one may overlap. */
+struct span {
+	pid_t who;
+	int mode;
+	uint64_t token;
+	int64_t from;
+	int64_t until;
+};
+#define SPANS_MAX 24
+
+/* What the victim tells about itself, in memory shared with the test. */
+struct victim_result {
+	struct span spans[4];
+	unsigned n_spans;
+	int prepared; /* what the preparation returned */
+	int code;     /* what the call returned */
+	int check;    /* lockshm_check() of hold 0 right after it */
+	uint64_t token;
+	int finished;
+};
+
+/* The persons of every scene.  They take part from the start, so that their slots are no leaks. */
+struct scene {
+	struct agent *holder;
+	struct agent *writer;
+	struct agent *reader;
+	struct agent *newcomer;
+	char key[64];	      /* the key of this round */
+	unsigned round;
+	unsigned point; /* where the victim is to be caught */
+	bool holder_holds;    /* hold 0 of the holder, on the key */
+	int64_t victim_ttl;   /* LOCKSHM_FOREVER, or short where the victim is stopped */
+	struct agent *mortal; /* about to die */
+	pid_t dead[8];	      /* those the arrangement has killed */
+	unsigned n_dead;
+	struct victim_result *result; /* of the victim that runs */
+	struct lockshm_stat before; /* this round */
+	uint64_t last_exclusive;    /* token of the key */
+	bool told_of_overrun;	    /* somebody was told that the victim overran its lease, */
+	bool told_of_death;	    /* or that somebody died */
+	bool holder_died;	    /* of those the arrangement has killed: then somebody must be told */
+	struct span spans[SPANS_MAX]; /* of everybody but the victim, in this round */
+	unsigned n_spans;
+	lockshm_t *other; /* a second segment */
+};
+
+struct step_op {
+	const char *name;
+	/* The test, before the victim starts: who holds, who is dead. */
+	void (*arrange)(struct scene *s);
+	/* The victim, at full speed: what it holds beforehand. */
+	int (*prepare)(const struct scene *s);
+	/* The test, after that: who waits behind the victim. */
+	void (*surround)(struct scene *s);
+	/* The victim, step by step. */
+	int (*act)(const struct scene *s);
+	/* The test, when the victim sleeps: lets it go on. */
+	void (*unblock)(struct scene *s, pid_t victim);
+	/* The test, when the victim is dead or stopped, and again when it has run on: what is not about the round's key. */
+	void (*after)(struct scene *s, bool stopped);
+	/* Request records of the segment, if it matters. */
+	uint32_t requests;
+	/* Uses another key in each round. */
+	bool fresh_key;
+	/* The call ends a hold: what it says must agree with what the next holder is told. */
+	bool ends_hold;
+	/* What it returns if nobody disturbs it, other than 0 or more. */
+	int outcome;
+	/* The victim has other threads, which are not traced. */
+	bool threads;
+	/* The call ends what the holder has. */
+	bool ends_anothers;
+	/* Needs no hold beforehand: a second victim can do the same beside the first. */
+	bool free_handed;
+};
+
+/* What a second victim does beside the first one where it cannot do the same. */
+extern const struct step_op step_behind;
+extern const struct step_op step_ops[];
+extern const unsigned n_step_ops;
+/* Is the @i-th operation asked for, by its name or by PART=i/n in the environment? */
+bool step_op_is_mine(const struct step_op *op, unsigned i, const char *only);
+
+/* The holds of the victim. */
+#define VICTIM_HOLDS 3
+extern lockshm_hold_t victim_holds[VICTIM_HOLDS];
+
+/* The victim is inside the round's lock in @mode until @until at least; with mode 0 it is not any more. */
+void victim_inside(const struct scene *s, int mode, int64_t until);
+
+/* A caught victim. */
+struct caught {
+	pid_t pid;
+	bool ran_through; /* there was no such point; it has ended */
+	bool asleep;	  /* caught sleeping in the kernel: it is not in a ptrace stop */
+	bool missed;	  /* ran through by a mistake of the stepper: to be repeated */
+	unsigned points;  /* how many were passed */
+	uintptr_t pc;
+};
+
+/* Can this machine step?  False under an emulator, a sanitizer, or without the right to. */
+bool step_possible(void);
+
+/* Before the first round of an operation: what is remembered of its path.  There are two, for two victims. */
+void step_new_path(unsigned which);
+/* Go on with that one. */
+void step_use_path(unsigned which);
+/* The points of the last round that was not to be caught, behind each of which others see something new. */
+#define STEP_CHANGES_MAX 256
+unsigned step_changes(unsigned out[STEP_CHANGES_MAX]);
+/* Runs a round of @op up to its @point-th point. */
+struct caught step_to(const struct step_op *op, struct scene *s, unsigned point);
+/* Has the last round missed its point?  Then it is to be repeated. */
+bool step_missed(void);
+
+/* Ends the victim there and then. */
+void step_kill(struct caught *c);
+/* Leaves it stopped by SIGSTOP, no longer traced. */
+void step_stop(struct caught *c);
+/* Lets it run on from there. */
+void step_continue(struct caught *c);
+/* Has it ended?  Asserts that it ended well. */
+bool step_ended(struct caught *c);
+
+/* ---------------------------------------------------------------- scenes */
+
+/* A small segment with everybody in it. */
+void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl);
+/* The next round: a key, the arrangement. */
+void scene_begin(struct scene *s, const struct step_op *op);
+/* The holder lets go; the writer and then the reader ask for the key, unless they wait already. */
+void scene_ask(struct scene *s);
+/* Has @a been granted?  Then it was right: alone if exclusive, with a larger token, told of nobody but those who died or
+ * overran. */
+bool scene_granted(struct scene *s, struct agent *a, pid_t victim);
+/* It lets go. */
+void scene_let_go(struct scene *s, struct agent *a);
+/* Somebody but the victim is inside from now on, and no longer. */
+void scene_goes_in(struct scene *s, const struct agent *a);
+void scene_goes_out(struct scene *s, const struct agent *a);
+/* No two who were inside at once conflicted, and tokens rose.  The victim was inside until @until at most. */
+void scene_check_spans(const struct scene *s, int64_t until);
+/* Who died inside, the victim too, is told of to somebody. */
+void scene_check_told(const struct scene *s, int64_t died_ns);
+/* Does the queue of the round's key have a live request of @pid? */
+bool scene_has_request(const struct scene *s, pid_t pid);
+/* The newcomer takes the key and lets go. */
+void scene_newcomer(struct scene *s, pid_t victim);
+/* After a sweep nothing is in use but what was before the round. */
+void scene_check_leaks(const struct scene *s);
+/* When the last round is over: nobody has lost a record for good. */
+void scene_end(struct scene *s);
+
+#endif

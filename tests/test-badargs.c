@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-badargs.c - every function with every wrong argument: the code, a message that names the argument, nothing changed
+ *
+ * Names and options of segments are in test-segment.c, cooldowns in test-cooldown.c.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "fixture.h"
+
+static char long_key[LOCKSHM_KEY_MAX + 1];
+static char long_tag[LOCKSHM_TAG_MAX + 2];
+
+/* One field of a request put wrong. */
+static void no_key(struct lockshm_request *q)
+{
+	q->key = NULL;
+}
+
+static void empty_key(struct lockshm_request *q)
+{
+	q->key_len = 0;
+}
+
+static void key_too_long(struct lockshm_request *q)
+{
+	q->key = long_key;
+	q->key_len = sizeof(long_key);
+}
+
+static void key_length_minus_one(struct lockshm_request *q)
+{
+	q->key_len = SIZE_MAX;
+}
+
+static void mode_zero(struct lockshm_request *q)
+{
+	q->mode = 0;
+}
+
+static void mode_one(struct lockshm_request *q)
+{
+	q->mode = 1;
+}
+
+static void mode_both(struct lockshm_request *q)
+{
+	q->mode = LOCKSHM_SHARED | LOCKSHM_EXCLUSIVE | 4;
+}
+
+static void mode_negative(struct lockshm_request *q)
+{
+	q->mode = -3;
+}
+
+static void unknown_flag(struct lockshm_request *q)
+{
+	q->flags = 0x8;
+}
+
+static void all_flags(struct lockshm_request *q)
+{
+	q->flags = UINT_MAX;
+}
+
+static void ttl_zero(struct lockshm_request *q)
+{
+	q->ttl_ns = 0;
+}
+
+static void ttl_negative(struct lockshm_request *q)
+{
+	q->ttl_ns = -1;
+}
+
+static void ttl_most_negative(struct lockshm_request *q)
+{
+	q->ttl_ns = INT64_MIN;
+}
+
+static void ttl_below_the_least(struct lockshm_request *q)
+{
+	q->ttl_ns = LOCKSHM_TTL_MIN - 1;
+}
+
+static void ttl_above_the_most(struct lockshm_request *q)
+{
+	q->ttl_ns = LOCKSHM_TIME_MAX + 1;
+}
+
+static void ttl_almost_forever(struct lockshm_request *q)
+{
+	q->ttl_ns = LOCKSHM_FOREVER - 1;
+}
+
+static void timeout_negative(struct lockshm_request *q)
+{
+	q->timeout_ns = -1;
+}
+
+static void timeout_most_negative(struct lockshm_request *q)
+{
+	q->timeout_ns = INT64_MIN;
+}
+
+static void timeout_above_the_most(struct lockshm_request *q)
+{
+	q->timeout_ns = LOCKSHM_TIME_MAX + 1;
+}
+
+static void deadline_negative(struct lockshm_request *q)
+{
+	q->deadline_ns = -1;
+}
+
+static void tag_too_long(struct lockshm_request *q)
+{
+	q->tag = long_tag;
+}
+
+static void renew_what_never_ends(struct lockshm_request *q)
+{
+	q->flags = LOCKSHM_AUTO_RENEW;
+	q->ttl_ns = LOCKSHM_FOREVER;
+}
+
+static const struct {
+	void (*spoil)(struct lockshm_request *q);
+	int code;
+	const char *word;
+} requests[] = {
+	{ no_key, LOCKSHM_INVALID, "key" },
+	{ empty_key, LOCKSHM_INVALID, "key" },
+	{ key_too_long, LOCKSHM_KEY_TOO_LONG, "key" },
+	{ key_length_minus_one, LOCKSHM_KEY_TOO_LONG, "key" },
+	{ mode_zero, LOCKSHM_INVALID, "mode" },
+	{ mode_one, LOCKSHM_INVALID, "mode" },
+	{ mode_both, LOCKSHM_INVALID, "mode" },
+	{ mode_negative, LOCKSHM_INVALID, "mode" },
+	{ unknown_flag, LOCKSHM_INVALID, "flags" },
+	{ all_flags, LOCKSHM_INVALID, "flags" },
+	{ ttl_zero, LOCKSHM_INVALID, "ttl_ns" },
+	{ ttl_negative, LOCKSHM_INVALID, "ttl_ns" },
+	{ ttl_most_negative, LOCKSHM_INVALID, "ttl_ns" },
+	{ ttl_below_the_least, LOCKSHM_INVALID, "ttl_ns" },
+	{ ttl_above_the_most, LOCKSHM_INVALID, "ttl_ns" },
+	{ ttl_almost_forever, LOCKSHM_INVALID, "ttl_ns" },
+	{ timeout_negative, LOCKSHM_INVALID, "timeout_ns" },
+	{ timeout_most_negative, LOCKSHM_INVALID, "timeout_ns" },
+	{ timeout_above_the_most, LOCKSHM_INVALID, "timeout_ns" },
+	{ deadline_negative, LOCKSHM_INVALID, "deadline_ns" },
+	{ tag_too_long, LOCKSHM_INVALID, "tag" },
+	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW" },
+};
+#define N_REQUESTS (int)(sizeof(requests) / sizeof(requests[0]))
+
+static void names(const struct lockshm_error *error, int code, const char *word)
+{
+	ck_code(error->code, code);
+	ck_assert_ptr_nonnull(memchr(error->message, '\0', sizeof(error->message)));
+	ck_assert_msg(strstr(error->message, word), "no '%s' in: %s", word, error->message);
+}
+
+START_TEST(acquire_with_a_wrong_field)
+{
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_report report;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	memset(long_tag, 't', sizeof(long_tag) - 1);
+	memset(&report, 0x55, sizeof(report));
+	request.report = &report;
+	requests[_i].spoil(&request);
+	ck_code(lockshm_acquire(seg, &request, &hold), requests[_i].code);
+	names(&report.error, requests[_i].code, requests[_i].word);
+	ck_assert_uint_eq(report.token, 0);
+	ck_assert_int_eq(report.previous.status, 0);
+	request.report = NULL;
+	ck_code(lockshm_acquire(seg, &request, &hold), requests[_i].code);
+	ck_code(lockshm_release(&hold, 0), LOCKSHM_NOT_HELD);
+	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+}
+END_TEST
+
+START_TEST(acquire_many_with_a_wrong_field)
+{
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key keys[3] = { { "a", 1, 0 }, { "k", 1, 0 }, { "z", 1, 0 } };
+	struct lockshm_report report;
+	lockshm_hold_t holds[3];
+
+	memset(long_tag, 't', sizeof(long_tag) - 1);
+	request.report = &report;
+	requests[_i].spoil(&request);
+	if (_i < 4) { /* a wrong key is one of the keys here; the common request's key is not used */
+		keys[1].data = request.key;
+		keys[1].len = request.key_len;
+	}
+	ck_code(lockshm_acquire_many(seg, &request, keys, 3, holds), requests[_i].code);
+	names(&report.error, requests[_i].code, requests[_i].word);
+	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+}
+END_TEST
+
+START_TEST(acquire_at_the_edges_of_the_ranges)
+{
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	lockshm_hold_t hold;
+	static const int64_t ttls[] = { LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
+	static const int64_t timeouts[] = { 0, 1, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
+	unsigned i, j;
+
+	memset(long_tag, 't', LOCKSHM_TAG_MAX);
+	request.tag = long_tag;
+	request.key = long_key;
+	request.key_len = LOCKSHM_KEY_MAX;
+	for (i = 0; i < 3; i++)
+		for (j = 0; j < 4; j++) {
+			request.ttl_ns = ttls[i];
+			request.timeout_ns = timeouts[j];
+			ck_code(lockshm_acquire(seg, &request, &hold), 0);
+			ck_assert_int_ge(lockshm_release(&hold, 0), 0);
+		}
+	request.deadline_ns = INT64_MAX;
+	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+}
+END_TEST
+
+START_TEST(struct_of_another_size)
+{
+	static const size_t sizes[] = { 0, 1, sizeof(struct lockshm_request) - 8, sizeof(struct lockshm_request) + 8, SIZE_MAX };
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = { "k", 1, 0 };
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	request.size = sizes[_i];
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
+	ck_assert_uint_eq(stat_now().locks_known, 0);
+}
+END_TEST
+
+START_TEST(null_arguments)
+{
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = { "k", 1, 0 };
+	struct lockshm_stat stat;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	ck_code(lockshm_acquire(NULL, &request, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire(seg, NULL, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire(seg, &request, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(NULL, &request, &key, 1, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(seg, NULL, &key, 1, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(seg, &request, NULL, 1, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(seg, &request, &key, 1, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_release(NULL, 0), LOCKSHM_INVALID);
+	ck_code(lockshm_release_many(NULL, 1), LOCKSHM_INVALID);
+	ck_code(lockshm_renew(NULL, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_INVALID);
+	ck_code(lockshm_check(NULL, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_upgrade(NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_downgrade(NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_acknowledge(NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_move(NULL, LOCKSHM_TO_CALLER), LOCKSHM_INVALID);
+	ck_code(lockshm_cancel(NULL), LOCKSHM_INVALID);
+	lockshm_canceller_reset(NULL);
+	ck_assert_uint_eq(lockshm_token(NULL), 0);
+	ck_assert_uint_eq(lockshm_lost_to(NULL), 0);
+	ck_code(lockshm_stat(NULL, &stat), LOCKSHM_INVALID);
+	ck_code(lockshm_stat(seg, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_verify(NULL, NULL, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_verify(seg, NULL, NULL), 0); /* no callback is allowed */
+	ck_code(lockshm_sweep(NULL), LOCKSHM_INVALID);
+}
+END_TEST
+
+static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+{
+	(void)lock;
+	(void)arg;
+	return 0;
+}
+
+static int see_owner(const struct lockshm_owner_info *owner, void *arg)
+{
+	(void)owner;
+	(void)arg;
+	return 0;
+}
+
+START_TEST(wrong_arguments_of_the_inspectors)
+{
+	ck_code(lockshm_each_lock(NULL, see_lock, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_each_lock(seg, NULL, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_each_owner(NULL, see_owner, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_each_owner(seg, NULL, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_show_lock(NULL, "k", 1, see_lock, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_show_lock(seg, NULL, 1, see_lock, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_show_lock(seg, "k", 0, see_lock, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_show_lock(seg, "k", 1, NULL, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_show_lock(seg, long_key, sizeof(long_key), see_lock, NULL), LOCKSHM_KEY_TOO_LONG);
+	ck_code(lockshm_end_hold(NULL, "k", 1, 1), LOCKSHM_INVALID);
+	ck_code(lockshm_end_hold(seg, NULL, 1, 1), LOCKSHM_INVALID);
+	ck_code(lockshm_end_hold(seg, "k", 0, 1), LOCKSHM_INVALID);
+	ck_code(lockshm_end_hold(seg, long_key, sizeof(long_key), 1), LOCKSHM_KEY_TOO_LONG);
+	ck_code(lockshm_end_hold(seg, "k", 1, 1), LOCKSHM_NOT_HELD);
+}
+END_TEST
+
+START_TEST(number_of_many_keys)
+{
+	static struct lockshm_key keys[LOCKSHM_MANY_MAX + 1];
+	static lockshm_hold_t holds[LOCKSHM_MANY_MAX + 1];
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_report report;
+	unsigned i;
+
+	for (i = 0; i <= LOCKSHM_MANY_MAX; i++)
+		keys[i] = (struct lockshm_key){ "k", 1, 0 };
+	request.report = &report;
+	ck_code(lockshm_acquire_many(seg, &request, keys, 0, holds), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "n ");
+	ck_code(lockshm_acquire_many(seg, &request, keys, LOCKSHM_MANY_MAX + 1, holds), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(seg, &request, keys, SIZE_MAX, holds), LOCKSHM_INVALID);
+	keys[1].mode = 17;
+	ck_code(lockshm_acquire_many(seg, &request, keys, 2, holds), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "mode");
+	ck_assert_uint_eq(stat_now().locks_known, 0);
+}
+END_TEST
+
+START_TEST(renew_with_wrong_times_keeps_the_lease)
+{
+	static const int64_t times[] = { 0,
+					 -1,
+					 INT64_MIN,
+					 1,
+					 LOCKSHM_TTL_MIN - 1,
+					 LOCKSHM_TIME_MAX + 1,
+					 LOCKSHM_FOREVER - 1 };
+	lockshm_hold_t hold;
+	int64_t left;
+	unsigned i;
+
+	ck_code(take_for(&hold, "k", LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(50)), 0);
+	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		ck_code(lockshm_renew(&hold, times[i], LOCKSHM_RENEW_RESET), LOCKSHM_INVALID);
+		ck_code(lockshm_renew(&hold, times[i], LOCKSHM_RENEW_ADD), LOCKSHM_INVALID);
+	}
+	ck_code(lockshm_renew(&hold, LOCKSHM_FOREVER, LOCKSHM_RENEW_ADD), LOCKSHM_INVALID);
+	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(1), 0), LOCKSHM_INVALID);
+	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(1), 1), LOCKSHM_INVALID);
+	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(1), 99), LOCKSHM_INVALID);
+	ck_code(lockshm_check(&hold, &left), 0);
+	ck_assert_int_gt(left, LOCKSHM_SECONDS(40));
+	ck_assert_int_le(left, LOCKSHM_SECONDS(51));
+}
+END_TEST
+
+START_TEST(added_times_do_not_overflow)
+{
+	lockshm_hold_t hold;
+	int64_t left;
+	int i, code = 0;
+
+	ck_code(take_for(&hold, "k", LOCKSHM_EXCLUSIVE, LOCKSHM_TIME_MAX), 0);
+	for (i = 0; i < 200 && code == 0; i++)
+		code = lockshm_renew(&hold, LOCKSHM_TIME_MAX, LOCKSHM_RENEW_ADD);
+	ck_code(code, LOCKSHM_INVALID);
+	ck_code(lockshm_check(&hold, &left), 0);
+	ck_assert_int_gt(left, LOCKSHM_TIME_MAX / 2);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+/* Holds that are none */
+static void is_no_hold(lockshm_hold_t *hold)
+{
+	int64_t left = 99;
+
+	ck_code(lockshm_check(hold, &left), LOCKSHM_NOT_HELD);
+	ck_assert_int_eq(left, 0);
+	ck_code(lockshm_renew(hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_upgrade(hold), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_downgrade(hold), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_acknowledge(hold), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_move(hold, LOCKSHM_TO_PROCESS), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_release(hold, 0), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_release(hold, LOCKSHM_SECONDS(1)), LOCKSHM_NOT_HELD);
+}
+
+START_TEST(any_memory_is_no_hold)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	unsigned seed = 7;
+	size_t i;
+
+	is_no_hold(&hold);
+	memset(&hold, 0xff, sizeof(hold));
+	is_no_hold(&hold);
+	for (i = 0; i < sizeof(hold); i++)
+		((unsigned char *)&hold)[i] = (unsigned char)(seed = seed * 1103515245 + 12345);
+	is_no_hold(&hold);
+}
+END_TEST
+
+START_TEST(copy_of_a_hold_is_no_hold)
+{
+	lockshm_hold_t hold, copy;
+
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	copy = hold;
+	is_no_hold(&copy);
+	ck_code(lockshm_check(&hold, NULL), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	is_no_hold(&copy);
+	ck_code(lockshm_check(&hold, NULL), 0);
+}
+END_TEST
+
+/* A copy put back where the original was, after the original was used. */
+START_TEST(stale_copy_in_the_old_place_touches_nobody)
+{
+	lockshm_hold_t hold, saved, other;
+	int code;
+
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	saved = hold;
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(take(&other, "k", LOCKSHM_EXCLUSIVE), 0); /* probably with the same record */
+	hold = saved;
+	code = lockshm_release(&hold, 0);
+	ck_assert_msg(code == LOCKSHM_LOST || code == LOCKSHM_NOT_HELD, "%s", outcome_name(code));
+	ck_code(lockshm_check(&other, NULL), 0);
+	ck_code(lockshm_release(&other, 0), 0);
+}
+END_TEST
+
+START_TEST(hold_in_use_is_not_taken_again)
+{
+	struct lockshm_request request = wish("other", LOCKSHM_EXCLUSIVE);
+	struct lockshm_report report;
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	request.report = &report;
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "hold");
+	ck_code(lockshm_check(&hold, NULL), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+}
+END_TEST
+
+/* The next handle may lie where the closed one was, and the thread's slot in it has the same number. */
+#define HANDLES 12
+
+START_TEST(hold_of_a_closed_handle_is_no_hold_of_the_next_one)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	const char *names_of[2] = { other_name("one"), other_name("two") };
+	lockshm_hold_t stale, fresh[HANDLES];
+	lockshm_t *s[HANDLES], *old;
+	int i;
+
+	options.locks = options.requests = options.owners = 64;
+	ck_code(lockshm_create(NULL, names_of[0], &options, NULL), 0);
+	ck_code(lockshm_create(NULL, names_of[1], &options, NULL), 0);
+	for (i = 0; i < HANDLES; i++)
+		ck_code(lockshm_open(&s[i], names_of[0], 0, NULL), 0);
+	old = s[HANDLES - 1];
+	ck_code(lockshm_acquire(old, &request, &stale), 0);
+	for (i = 0; i < HANDLES; i++)
+		ck_code(lockshm_close(s[i]), 0);
+	for (i = 0; i < HANDLES; i++) { /* as many as there were, so that one of them gets the old one's memory */
+		ck_code(lockshm_open(&s[i], names_of[1], 0, NULL), 0);
+		if (s[i] == old)
+			ck_code(lockshm_acquire(s[i], &request, &fresh[i]), 0);
+	}
+	is_no_hold(&stale);
+	for (i = 0; i < HANDLES; i++) {
+		if (s[i] == old)
+			ck_code(lockshm_release(&fresh[i], 0), 0);
+		ck_code(lockshm_close(s[i]), 0);
+	}
+	ck_code(lockshm_destroy(names_of[0], NULL), 0);
+	ck_code(lockshm_destroy(names_of[1], NULL), 0);
+}
+END_TEST
+
+START_TEST(hold_of_a_closed_handle_is_not_held)
+{
+	lockshm_hold_t hold;
+	lockshm_t *closed = seg;
+
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0); /* keeps the memory from being handed out again at once */
+	ck_code(lockshm_close(closed), 0);
+	is_no_hold(&hold);
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(every_code_has_a_name_and_a_sentence)
+{
+	int code, known = 0;
+
+	for (code = -40; code < 40; code++) {
+		const char *name = lockshm_code_name(code), *text = lockshm_strerror(code);
+
+		ck_assert_ptr_nonnull(name);
+		ck_assert_ptr_nonnull(text);
+		ck_assert_uint_gt(strlen(text), 3);
+		known += code >= LOCKSHM_SYSTEM && code <= LOCKSHM_LATE && strcmp(name, lockshm_code_name(40)) != 0;
+	}
+	ck_assert_int_eq(known, LOCKSHM_LATE - LOCKSHM_SYSTEM + 1);
+	ck_assert_str_eq(lockshm_code_name(LOCKSHM_TIMEOUT), "TIMEOUT");
+	ck_assert_str_eq(lockshm_version(), "0.1.0");
+	ck_assert_ptr_nonnull(lockshm_strerror(INT_MIN));
+	ck_assert_ptr_nonnull(lockshm_strerror(INT_MAX));
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_loop_test(tc, acquire_with_a_wrong_field, 0, N_REQUESTS);
+	tcase_add_loop_test(tc, acquire_many_with_a_wrong_field, 0, N_REQUESTS);
+	tcase_add_test(tc, acquire_at_the_edges_of_the_ranges);
+	tcase_add_loop_test(tc, struct_of_another_size, 0, 5);
+	tcase_add_test(tc, null_arguments);
+	tcase_add_test(tc, wrong_arguments_of_the_inspectors);
+	tcase_add_test(tc, number_of_many_keys);
+	tcase_add_test(tc, renew_with_wrong_times_keeps_the_lease);
+	tcase_add_test(tc, added_times_do_not_overflow);
+	tcase_add_test(tc, any_memory_is_no_hold);
+	tcase_add_test(tc, copy_of_a_hold_is_no_hold);
+	tcase_add_test(tc, stale_copy_in_the_old_place_touches_nobody);
+	tcase_add_test(tc, hold_in_use_is_not_taken_again);
+	tcase_add_test(tc, hold_of_a_closed_handle_is_no_hold_of_the_next_one);
+	tcase_add_test(tc, hold_of_a_closed_handle_is_not_held);
+	tcase_add_test(tc, every_code_has_a_name_and_a_sentence);
+}
+
+int main(void)
+{
+	return fixture_main("badargs", add);
+}

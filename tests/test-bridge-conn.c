@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: MIT */
+/* test-bridge-conn.c - connections to real servers: logging in, deadlines, faults on the way, forks */
+#define _GNU_SOURCE
+#include "redis.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A deadline that is to be met, with nobody answering. */
+#define SHORT BRIDGE_MS(100)
+
+static struct bridge_reply *reply;
+
+static int try_call(struct bridge_conn *c, int64_t ns, const char *word)
+{
+	const char *argv[] = { word };
+
+	return bridge_conn_call(c, bridge_now() + ns, &reply, 1, argv, NULL);
+}
+
+static const char *why(struct bridge_conn *c)
+{
+	return bridge_conn_error(c)->text;
+}
+
+/* Sends one command without waiting for its reply. */
+static void send_line(struct bridge_conn *c, const char *line)
+{
+	char copy[256], *save = NULL, *word;
+	const char *argv[16];
+	int argc = 0;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[argc++] = word;
+	ck_code(bridge_conn_send(c, soon(), argc, argv, NULL), 0);
+}
+
+static struct bridge_reply *wait_reply(struct bridge_conn *c)
+{
+	struct bridge_reply *r;
+
+	while (!(r = bridge_conn_take(c))) {
+		ck_assert_msg(!bridge_conn_closed(c), "%s", why(c));
+		bridge_conns_poll(&c, 1, soon());
+	}
+	return r;
+}
+
+/* ---------------------------------------------------------------- connecting */
+
+START_TEST(greets_over_a_unix_socket)
+{
+	struct bridge_conn_options options = { .name = "lockshm-test" };
+	struct bridge_conn *c = conn_to(redis->uri, &options);
+	const struct bridge_server_info *info = bridge_conn_info(c);
+
+	ck_assert_str_eq(call(c, "CLIENT GETNAME"), "lockshm-test");
+	ck_contains(redis_say(redis, "INFO server"), info->run_id);
+	ck_assert_uint_eq(strlen(info->run_id), 40);
+	ck_assert_int_ge(info->uptime_s, 0);
+	ck_assert(info->version[0] != '\0');
+	ck_assert(!info->replica && !info->cluster);
+	ck_assert_int_gt(info->round_trip_ns, 0);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(greets_over_tcp)
+{
+	struct bridge_conn *c = conn_to(redis->tcp_uri, NULL);
+
+	ck_assert_str_eq(call(c, "SET a 1"), "OK");
+	ck_redis("1", redis, "GET a");
+	ck_assert(bridge_conn_ready(c));
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* The first address of a name may be one on which nobody listens. */
+START_TEST(tries_every_address)
+{
+	char uri[64];
+	struct bridge_conn *c;
+
+	snprintf(uri, sizeof(uri), "redis://localhost:%d", redis->port);
+	c = conn_to(uri, NULL);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(selects_the_database)
+{
+	char uri[160];
+	struct bridge_conn *c;
+
+	snprintf(uri, sizeof(uri), "%s?db=3", redis->uri);
+	c = conn_to(uri, NULL);
+	ck_assert_str_eq(call(c, "SET a 1"), "OK");
+	ck_redis("(nil)", redis, "GET a");
+	bridge_conn_free(c);
+
+	snprintf(uri, sizeof(uri), "%s?db=99", redis->uri);
+	c = conn_to(uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_INVALID);
+	ck_contains(why(c), "SELECT");
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(descriptor_is_closed_by_exec)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+
+	call(c, "PING");
+	ck_assert_int_eq(fcntl(bridge_conn_fd(c), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(bridge_conn_fd(c), F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(nobody_listens)
+{
+	struct bridge_conn *c = conn_to("unix:///nowhere/redis.sock", NULL);
+
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(c), "unix:///nowhere/redis.sock: cannot connect: No such file");
+	bridge_conn_free(c);
+
+	c = conn_to("redis://127.0.0.1:1", NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(c), "Connection refused");
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(a_name_without_address)
+{
+	struct bridge_server server = server_of("redis://no-such-host.invalid");
+	struct bridge_error error;
+	struct bridge_conn *c;
+
+	ck_code(bridge_conn_new(&c, &server, NULL, &error), BRIDGE_UNREACHABLE);
+	ck_assert_ptr_null(c);
+	ck_contains(error.text, "redis://no-such-host.invalid:6379: no address");
+}
+END_TEST
+
+/* A stopped server still accepts: only its silence tells. */
+START_TEST(a_stopped_server_is_not_connected)
+{
+	struct redis *r = redis_start(NULL, true);
+	struct bridge_conn *c = conn_to(r->tcp_uri, NULL);
+
+	redis_freeze(r);
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(c), "no answer to the greeting");
+	redis_thaw(r);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+/* A server that speaks something else. */
+START_TEST(not_a_redis_server)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char uri[160];
+	struct bridge_conn *c;
+	pid_t pid;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/other.sock", redis->dir);
+	snprintf(uri, sizeof(uri), "unix://%s", un.sun_path);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&un, sizeof(un)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	pid = fork();
+	if (pid == 0) {
+		int fd = accept(listener, NULL, NULL);
+
+		dprintf(fd, "SSH-2.0-other\r\n");
+		pause();
+	}
+	c = conn_to(uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_PROTOCOL);
+	kill(pid, SIGKILL);
+	close(listener);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(no_descriptor_left)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct rlimit limit, few;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few = limit;
+	few.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &few);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_NO_MEMORY);
+	ck_contains(why(c), "Too many open files");
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- logging in */
+
+START_TEST(passwords_and_users)
+{
+	struct redis *r = redis_start("requirepass sesame\nuser bob on >builder ~* &* +@all", false);
+	char uri[200];
+	struct bridge_conn *c;
+
+	c = conn_to(r->uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(c), "NOAUTH");
+	bridge_conn_free(c);
+
+	snprintf(uri, sizeof(uri), "unix://:wrong@%s", r->socket);
+	c = conn_to(uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(c), "AUTH: WRONGPASS");
+	ck_assert_ptr_null(strstr(why(c), "wrong@"));
+	bridge_conn_free(c);
+
+	snprintf(uri, sizeof(uri), "unix://:sesame@%s", r->socket);
+	c = conn_to(uri, NULL);
+	ck_assert_str_eq(call(c, "ACL WHOAMI"), "default");
+	bridge_conn_free(c);
+
+	snprintf(uri, sizeof(uri), "unix://bob@%s?password-env=LOCKSHM_TEST_PW", r->socket);
+	setenv("LOCKSHM_TEST_PW", "builder", 1);
+	c = conn_to(uri, NULL);
+	ck_assert_str_eq(call(c, "ACL WHOAMI"), "bob");
+	/* Read again at each connect. */
+	setenv("LOCKSHM_TEST_PW", "other", 1);
+	bridge_conn_close(c);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+START_TEST(a_password_nobody_asked_for)
+{
+	char uri[200];
+	struct bridge_conn *c;
+
+	snprintf(uri, sizeof(uri), "unix://:word@%s", redis->socket);
+	c = conn_to(uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(c), "AUTH");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* A missing right is named; those that are for convenience only may be missing. */
+START_TEST(rights_for_the_greeting)
+{
+	static const char *const scripts[] = { "return 1" };
+	struct bridge_conn_options options = { .name = "n", .scripts = scripts, .n_scripts = 1 };
+	struct bridge_conn *c;
+	char uri[200];
+
+	ck_redis("OK", redis, "ACL SETUSER poor on >pw ~* +ping +auth +select");
+	snprintf(uri, sizeof(uri), "unix://poor:pw@%s", redis->socket);
+	c = conn_to(uri, &options);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(c), "INFO server: NOPERM");
+	ck_redis("OK", redis, "ACL SETUSER poor +info");
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	ck_assert_ptr_null(bridge_conn_script(c, 0));
+	bridge_conn_free(c);
+	ck_redis("1", redis, "ACL DELUSER poor");
+}
+END_TEST
+
+START_TEST(scripts_are_loaded_at_each_connect)
+{
+	static const char *const scripts[] = { "return 1", "return 2" };
+	struct bridge_conn_options options = { .scripts = scripts, .n_scripts = 2 };
+	struct bridge_conn *c = conn_to(redis->uri, &options);
+
+	call(c, "PING");
+	ck_assert_str_eq(call(c, "EVALSHA %s 0", bridge_conn_script(c, 1)), "2");
+	ck_redis("OK", redis, "SCRIPT FLUSH");
+	bridge_conn_close(c);
+	call(c, "PING");
+	ck_assert_str_eq(call(c, "EVALSHA %s 0", bridge_conn_script(c, 0)), "1");
+	ck_assert_uint_eq(bridge_conn_generation(c), 2);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(a_replica_is_refused)
+{
+	struct bridge_conn_options options = { .replica_ok = true };
+	char config[160];
+	struct redis *r;
+	struct bridge_conn *c;
+
+	snprintf(config, sizeof(config), "replicaof 127.0.0.1 %d", redis->port);
+	r = redis_start(config, false);
+	c = conn_to(r->uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_RETRY);
+	ck_contains(why(c), "is a replica (of 127.0.0.1:");
+	bridge_conn_free(c);
+	c = conn_to(r->uri, &options);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	ck_assert(bridge_conn_info(c)->replica);
+	ck_contains(call(c, "SET a b"), "READONLY");
+	ck_code(bridge_conn_error(c)->code, BRIDGE_RETRY);
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+START_TEST(a_server_that_is_full)
+{
+	struct redis *r = redis_start("maxclients 1", false);
+	struct bridge_conn *c = conn_to(r->uri, NULL), *d = conn_to(r->uri, NULL);
+
+	/* redis_start() has just closed a connection of its own. */
+	while (try_call(c, PATIENCE, "PING") != 0)
+		ck_code(bridge_conn_error(c)->code, BRIDGE_RETRY);
+	bridge_reply_free(reply);
+	ck_code(try_call(d, PATIENCE, "PING"), BRIDGE_RETRY);
+	ck_contains(why(d), "max number of clients");
+	bridge_conn_free(c);
+	bridge_conn_free(d);
+	redis_stop(r);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- commands */
+
+START_TEST(binary_and_large)
+{
+	static char big[1 << 20];
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	const char *set[] = { "SET", "k\0k", big }, *get[] = { "GET", "k\0k" };
+	size_t lens[] = { 3, 3, sizeof(big) }, len;
+	const char *got;
+
+	memset(big, 'x', sizeof(big));
+	big[12345] = '\0';
+	ck_code(bridge_conn_call(c, soon(), &reply, 3, set, lens), 0);
+	bridge_reply_free(reply);
+	ck_code(bridge_conn_call(c, soon(), &reply, 2, get, lens), 0);
+	got = bridge_reply_text(reply, &len);
+	ck_assert_uint_eq(len, sizeof(big));
+	ck_assert(memcmp(got, big, len) == 0);
+	bridge_reply_free(reply);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(pipeline_keeps_the_order)
+{
+	struct bridge_conn *c = conn_to(redis->tcp_uri, NULL);
+	char line[64];
+	int i;
+
+	call(c, "PING");
+	for (i = 0; i < 1000; i++) {
+		snprintf(line, sizeof(line), "ECHO %d", i);
+		send_line(c, line);
+	}
+	for (i = 0; i < 1000; i++) {
+		snprintf(line, sizeof(line), "%d", i);
+		reply = wait_reply(c);
+		ck_assert(bridge_reply_says(reply, line));
+		bridge_reply_free(reply);
+	}
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(error_replies_keep_the_connection)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+
+	call(c, "HSET h f v");
+	ck_contains(call(c, "GET h"), "WRONGTYPE");
+	ck_code(bridge_conn_error(c)->code, BRIDGE_NOT_A_LOCK);
+	ck_contains(call(c, "NONSENSE"), "unknown command");
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	ck_assert_uint_eq(bridge_conn_generation(c), 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(shapes_of_replies)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+
+	ck_assert_str_eq(call(c, "GET none"), "(nil)");
+	ck_assert_str_eq(call(c, "RPUSH l a b"), "2");
+	ck_assert_str_eq(call(c, "LRANGE l 0 -1"), "[a b]");
+	ck_assert_str_eq(call(c, "LRANGE l 5 6"), "[]");
+	ck_assert_str_eq(call(c, "EVAL return{1,{2,{'x'}}} 0"), "[1 [2 [x]]]");
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(many_at_once)
+{
+	struct bridge_conn *conns[5];
+	int i, left = 5;
+
+	for (i = 0; i < 5; i++) {
+		conns[i] = conn_to(i % 2 ? redis->uri : redis->tcp_uri, NULL);
+		ck_code(bridge_conn_open(conns[i], soon()), 0);
+	}
+	while (left) {
+		bridge_conns_poll(conns, 5, soon());
+		for (i = left = 0; i < 5; i++) {
+			ck_assert_msg(!bridge_conn_closed(conns[i]), "%s", why(conns[i]));
+			left += !bridge_conn_ready(conns[i]);
+		}
+	}
+	for (i = 0; i < 5; i++)
+		send_line(conns[i], "INCR n");
+	for (i = 0; i < 5; i++) {
+		reply = wait_reply(conns[i]);
+		bridge_reply_free(reply);
+		bridge_conn_free(conns[i]);
+	}
+	ck_redis("5", redis, "GET n");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- faults on the way */
+
+START_TEST(bytes_one_by_one)
+{
+	struct proxy *p = proxy_start(redis, true);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+
+	proxy_set(p, PROXY_SLICE);
+	ck_assert_str_eq(call(c, "SET a hello"), "OK");
+	ck_assert_str_eq(call(c, "GET a"), "hello");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* Executed, but the reply was lost: the outcome is unknown, and the connection is gone. */
+START_TEST(a_lost_reply)
+{
+	struct proxy *p = proxy_start(redis, false);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+
+	call(c, "PING");
+	proxy_set(p, PROXY_DROP_REPLIES);
+	ck_code(try_call(c, SHORT, "FLUSHALL"), BRIDGE_UNKNOWN);
+	ck_contains(why(c), "no answer in time");
+	ck_assert(bridge_conn_closed(c));
+	ck_assert_int_eq(bridge_conn_fd(c), -1);
+	proxy_set(p, PROXY_PASS);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* A reply that comes after the deadline is never taken for that of a later command. */
+START_TEST(a_late_reply_meets_nobody)
+{
+	struct proxy *p = proxy_start(redis, false);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+	const char *argv[] = { "ECHO", "old" };
+	uint64_t generation;
+
+	call(c, "PING");
+	generation = bridge_conn_generation(c);
+	proxy_set(p, PROXY_HOLD_REPLIES);
+	ck_code(bridge_conn_call(c, bridge_now() + SHORT, &reply, 2, argv, NULL), BRIDGE_UNKNOWN);
+	proxy_set(p, PROXY_PASS);
+	ck_assert_str_eq(call(c, "ECHO new"), "new");
+	ck_assert_uint_eq(bridge_conn_generation(c), generation + 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(a_blackhole)
+{
+	struct proxy *p = proxy_start(redis, true);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+	int64_t began;
+
+	proxy_set(p, PROXY_BLACKHOLE);
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	proxy_set(p, PROXY_PASS);
+	call(c, "PING");
+	proxy_set(p, PROXY_BLACKHOLE);
+	began = bridge_now();
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNKNOWN);
+	ck_assert_int_ge(bridge_now() - began, SHORT);
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* The request never arrives. */
+START_TEST(one_way)
+{
+	struct proxy *p = proxy_start(redis, false);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+
+	redis_say(redis, "SET a 1");
+	call(c, "PING");
+	proxy_set(p, PROXY_DROP_REQUESTS);
+	ck_code(try_call(c, SHORT, "FLUSHALL"), BRIDGE_UNKNOWN);
+	ck_redis("1", redis, "GET a");
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(a_reset_between_commands)
+{
+	struct proxy *p = proxy_start(redis, true);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+
+	call(c, "PING");
+	proxy_set(p, PROXY_RESET);
+	/* Noticed before anything is sent: then nothing was executed. */
+	bridge_conns_poll(&c, 1, soon());
+	ck_assert(bridge_conn_closed(c));
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* Also shows that no signal comes from writing: the suite runs with SIGPIPE deadly. */
+START_TEST(a_reset_with_a_command_under_way)
+{
+	struct proxy *p = proxy_start(redis, true);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+	const char *argv[] = { "PING" };
+
+	call(c, "PING");
+	proxy_set(p, PROXY_HOLD_REPLIES);
+	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
+	bridge_conn_pump(c);
+	proxy_set(p, PROXY_RESET);
+	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
+	while (!bridge_conn_closed(c)) {
+		bridge_conn_pump(c);
+		ck_assert_ptr_null(bridge_conn_take(c));
+	}
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNKNOWN);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(half_open)
+{
+	struct proxy *p = proxy_start(redis, true);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+
+	call(c, "PING");
+	proxy_set(p, PROXY_HALF_OPEN);
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNKNOWN);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(refused_for_a_while)
+{
+	struct proxy *p = proxy_start(redis, true);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+
+	proxy_set(p, PROXY_REFUSE);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	proxy_set(p, PROXY_PASS);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* A signal does not start the time anew. */
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+START_TEST(signals_do_not_prolong_a_deadline)
+{
+	struct proxy *p = proxy_start(redis, false);
+	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, never = { 0 };
+	struct sigaction sa = { .sa_handler = on_alarm };
+	int code;
+
+	call(c, "PING");
+	proxy_set(p, PROXY_BLACKHOLE);
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	code = try_call(c, 2 * SHORT, "PING");
+	setitimer(ITIMER_REAL, &never, NULL);
+	ck_code(code, BRIDGE_UNKNOWN);
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- the server dies, restarts, is at work */
+
+START_TEST(killed_and_started_again)
+{
+	struct redis *r = redis_start(NULL, true);
+	struct bridge_conn *c = conn_to(r->tcp_uri, NULL);
+	char run_id[41];
+
+	call(c, "SET a 1");
+	strcpy(run_id, bridge_conn_info(c)->run_id);
+	redis_kill(r);
+	bridge_conns_poll(&c, 1, soon());
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	redis_restart(r);
+	ck_assert_str_eq(call(c, "GET a"), "(nil)");
+	ck_assert_str_ne(bridge_conn_info(c)->run_id, run_id);
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+START_TEST(busy_with_an_endless_script)
+{
+	struct redis *r = redis_start("busy-reply-threshold 1", true);
+	struct bridge_conn *c = conn_to(r->uri, NULL), *d = conn_to(r->uri, NULL);
+	const char *argv[] = { "EVAL", "while true do end", "0" };
+	int code;
+
+	call(c, "PING");
+	call(d, "PING");
+	ck_code(bridge_conn_send(d, soon(), 3, argv, NULL), 0);
+	ck_code(bridge_conn_pump(d), 0);
+	/* It may take the server a moment to begin. */
+	do
+		code = try_call(c, PATIENCE, "PING");
+	while (code == 0);
+	ck_code(code, BRIDGE_RETRY);
+	ck_contains(why(c), "BUSY");
+	ck_assert_str_eq(call(c, "SCRIPT KILL"), "OK");
+	bridge_conn_free(c);
+	bridge_conn_free(d);
+	redis_stop(r);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- forks */
+
+START_TEST(a_child_does_not_use_the_connection)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	int status;
+	pid_t pid;
+
+	call(c, "PING");
+	/* Something is waiting to be written when the fork comes: only the parent may write it. */
+	send_line(c, "INCR n");
+	pid = fork();
+	if (pid == 0) {
+		const char *argv[] = { "INCR", "n" };
+		int code = bridge_conn_send(c, soon(), 2, argv, NULL);
+
+		if (code != BRIDGE_FORKED || bridge_conn_fd(c) != -1)
+			_exit(1);
+		/* Opened anew it is the child's own. */
+		if (strcmp(call(c, "INCR n"), "1") != 0)
+			_exit(2);
+		bridge_conn_free(c);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	ck_assert_int_eq(status, 0);
+	reply = wait_reply(c);
+	ck_assert_int_eq(bridge_reply_integer(reply, 0), 2);
+	bridge_reply_free(reply);
+	ck_assert_uint_eq(bridge_conn_generation(c), 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(children_that_only_end)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	char want[16];
+	int i;
+
+	call(c, "PING");
+	for (i = 1; i <= 20; i++) {
+		pid_t pid;
+
+		send_line(c, "PING");
+		pid = fork();
+		if (pid == 0) {
+			bridge_conns_poll(&c, 1, bridge_now());
+			bridge_conn_free(c);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		snprintf(want, sizeof(want), "%d", i);
+		reply = wait_reply(c);
+		ck_assert(bridge_reply_says(reply, "PONG"));
+		bridge_reply_free(reply);
+		ck_assert_str_eq(call(c, "INCR n"), want);
+	}
+	ck_assert_uint_eq(bridge_conn_generation(c), 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, greets_over_a_unix_socket);
+	tcase_add_test(tc, greets_over_tcp);
+	tcase_add_test(tc, tries_every_address);
+	tcase_add_test(tc, selects_the_database);
+	tcase_add_test(tc, descriptor_is_closed_by_exec);
+	tcase_add_test(tc, nobody_listens);
+	tcase_add_test(tc, a_name_without_address);
+	tcase_add_test(tc, a_stopped_server_is_not_connected);
+	tcase_add_test(tc, not_a_redis_server);
+	tcase_add_test(tc, no_descriptor_left);
+	tcase_add_test(tc, passwords_and_users);
+	tcase_add_test(tc, a_password_nobody_asked_for);
+	tcase_add_test(tc, rights_for_the_greeting);
+	tcase_add_test(tc, scripts_are_loaded_at_each_connect);
+	tcase_add_test(tc, a_replica_is_refused);
+	tcase_add_test(tc, a_server_that_is_full);
+	tcase_add_test(tc, binary_and_large);
+	tcase_add_test(tc, pipeline_keeps_the_order);
+	tcase_add_test(tc, error_replies_keep_the_connection);
+	tcase_add_test(tc, shapes_of_replies);
+	tcase_add_test(tc, many_at_once);
+	tcase_add_test(tc, bytes_one_by_one);
+	tcase_add_test(tc, a_lost_reply);
+	tcase_add_test(tc, a_late_reply_meets_nobody);
+	tcase_add_test(tc, a_blackhole);
+	tcase_add_test(tc, one_way);
+	tcase_add_test(tc, a_reset_between_commands);
+	tcase_add_test(tc, a_reset_with_a_command_under_way);
+	tcase_add_test(tc, half_open);
+	tcase_add_test(tc, refused_for_a_while);
+	tcase_add_test(tc, signals_do_not_prolong_a_deadline);
+	tcase_add_test(tc, killed_and_started_again);
+	tcase_add_test(tc, busy_with_an_endless_script);
+	tcase_add_test(tc, a_child_does_not_use_the_connection);
+	tcase_add_test(tc, children_that_only_end);
+}
+
+int main(void)
+{
+	return redis_main("bridge-conn", add);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/* test-bridge-lock.c - taking, renewing, changing and giving back a lock in Redis */
+#define _GNU_SOURCE
+#include "redis-peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct peer *a, *b, *c;
+
+/* Waits until the server's clock is past that of the answer plus @ms. */
+static bool is_past(void *arg)
+{
+	long long s, us;
+
+	sscanf(redis_say(redis, "TIME"), "[%lld %lld]", &s, &us);
+	return s * 1000 + us / 1000 > *(int64_t *)arg;
+}
+
+static void let_pass(const struct peer *p, int64_t ms)
+{
+	int64_t when = p->op.answer.server_ms + ms;
+
+	ck_assert(await(is_past, &when));
+}
+
+#define ck_ttl(key, low, high)                                                                                         \
+	do {                                                                                                           \
+		int ttl_ = atoi(redis_say(redis, "PTTL %s", key));                                                     \
+		ck_assert_msg(ttl_ > (low) && ttl_ <= (high), "PTTL of %s is %d", key, ttl_);                          \
+	} while (0)
+
+/* ---------------------------------------------------------------- writers */
+
+START_TEST(a_free_lock)
+{
+	int64_t before = bridge_now();
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_redis(a->token, redis, "GET lock");
+	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
+	ck_assert_int_ge(a->op.began, before);
+	ck_assert_int_ge(a->op.ended, a->op.began);
+	ck_assert_int_ge(a->op.answer.fence, a->op.answer.server_ms * 1024);
+	ck_assert_int_eq(a->op.answer.queued, 0);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_redis("0", redis, "EXISTS lock");
+}
+END_TEST
+
+START_TEST(tokens_are_host_and_chance)
+{
+	char first[33];
+
+	ck_assert_uint_eq(strlen(a->token), 32);
+	ck_assert_uint_eq(strspn(a->token, "0123456789abcdef"), 32);
+	ck_assert(memcmp(a->token, a->host.id, 16) == 0);
+	strcpy(first, a->token);
+	new_token(a);
+	ck_assert_str_ne(a->token, first);
+	ck_assert(memcmp(a->token, first, 16) == 0);
+	ck_assert_str_ne(a->host.id, b->host.id);
+}
+END_TEST
+
+START_TEST(a_held_lock)
+{
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_kind(b, BRIDGE_KIND_HOST);
+	ck_assert_str_eq(b->op.answer.holder, a->token);
+	ck_assert_int_gt(b->op.answer.left_ms, LONG_MS - 20000);
+	ck_status(try_s(b), BRIDGE_BUSY);
+	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx lock:lock-intent");
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(try_x(b), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(expiry_frees)
+{
+	a->wish.ttl_ms = 20;
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	let_pass(a, 20);
+	ck_status(try_x(b), BRIDGE_GRANTED);
+	ck_status(release(a), BRIDGE_LOST);
+	ck_assert_str_eq(a->op.answer.holder, b->token);
+	ck_redis(b->token, redis, "GET lock");
+}
+END_TEST
+
+START_TEST(release_says_what_it_found)
+{
+	ck_status(release(a), BRIDGE_ABSENT);
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(release(b), BRIDGE_LOST);
+	ck_kind(b, BRIDGE_KIND_HOST);
+	ck_redis(a->token, redis, "GET lock");
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), BRIDGE_ABSENT);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(release(a), BRIDGE_LOST);
+	ck_kind(a, BRIDGE_KIND_READERS);
+}
+END_TEST
+
+/* The reply to an acquire was lost; the same token asks again. */
+START_TEST(asking_again_with_the_same_token)
+{
+	int64_t first;
+
+	a->wish.ttl_ms = 5000;
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	first = a->op.answer.fence;
+	a->wish.ttl_ms = LONG_MS;
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
+	ck_assert_int_ge(a->op.answer.fence, first + 1024);
+	new_token(a);
+	ck_status(try_x(a), BRIDGE_BUSY);
+	ck_status(acquire_s(b), BRIDGE_QUEUED);
+}
+END_TEST
+
+START_TEST(stays_closed_after_a_release)
+{
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	a->wish.after_ms = LONG_MS;
+	ck_status(release(a), BRIDGE_DONE);
+	/* The reply was lost. */
+	ck_status(release(a), BRIDGE_DONE);
+	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
+	ck_status(try_x(a), BRIDGE_BUSY);
+	ck_kind(a, BRIDGE_KIND_DELAY);
+	ck_status(try_s(b), BRIDGE_BUSY);
+	ck_kind(b, BRIDGE_KIND_DELAY);
+	ck_status(renew(a), BRIDGE_LOST);
+}
+END_TEST
+
+START_TEST(the_delay_ends)
+{
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	a->wish.after_ms = 20;
+	ck_status(release(a), BRIDGE_DONE);
+	let_pass(a, 20);
+	ck_status(try_x(b), BRIDGE_GRANTED);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- renewing */
+
+START_TEST(renewing_counts_from_now)
+{
+	a->wish.ttl_ms = 10000;
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	a->wish.ttl_ms = 100000;
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_ttl("lock", 50000, 100000);
+	a->wish.ttl_ms = 40000;
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_ttl("lock", 0, 40000);
+	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_assert_int_eq(a->op.answer.queued, 1);
+}
+END_TEST
+
+START_TEST(renewing_never_creates)
+{
+	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_redis("0", redis, "DBSIZE");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_redis("OK", redis, "FLUSHALL");
+	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_redis("0", redis, "EXISTS lock");
+}
+END_TEST
+
+START_TEST(a_stolen_lock)
+{
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_redis("OK", redis, "SET lock thief");
+	ck_status(renew(a), BRIDGE_LOST);
+	ck_kind(a, BRIDGE_KIND_FOREIGN);
+	ck_assert_str_eq(a->op.answer.holder, "thief");
+	ck_assert_int_eq(a->op.answer.left_ms, -1);
+	ck_status(release(a), BRIDGE_LOST);
+	ck_redis("thief", redis, "GET lock");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- readers */
+
+START_TEST(readers_together)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_redis("2", redis, "SCARD lock");
+	ck_status(try_x(c), BRIDGE_BUSY);
+	ck_kind(c, BRIDGE_KIND_READERS);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(try_x(c), BRIDGE_BUSY);
+	ck_status(release(b), BRIDGE_DONE);
+	ck_redis("0", redis, "EXISTS lock {lock}:rx");
+	ck_status(try_x(c), BRIDGE_GRANTED);
+	ck_status(try_s(a), BRIDGE_BUSY);
+}
+END_TEST
+
+/* Each reader has its own end: one who died does not live as long as others renew. */
+START_TEST(a_dead_reader_is_left_out)
+{
+	a->wish.ttl_ms = 20;
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	let_pass(b, 20);
+	ck_status(renew(b), BRIDGE_DONE);
+	ck_status(renew(a), BRIDGE_LOST);
+	ck_status(release(b), BRIDGE_DONE);
+	ck_status(try_x(c), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(a_reader_who_is_late)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	/* Its time is over, and nobody has looked since. */
+	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->token);
+	ck_status(release(a), BRIDGE_LATE);
+	ck_status(release(a), BRIDGE_LOST);
+	ck_redis("1", redis, "SCARD lock");
+}
+END_TEST
+
+/* A reader with a shorter lease does not shorten that of the others. */
+START_TEST(the_longest_lease_counts)
+{
+	a->wish.ttl_ms = 100000;
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	b->wish.ttl_ms = 40000;
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_ttl("lock", 50000, 100000);
+	ck_status(renew(b), BRIDGE_DONE);
+	ck_ttl("lock", 50000, 100000);
+	ck_ttl("{lock}:rx", 50000, 100000);
+}
+END_TEST
+
+START_TEST(reading_again_with_the_same_token)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	/* Not behind the writer: this reader is inside already. */
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_redis("1", redis, "SCARD lock");
+	ck_status(acquire_s(c), BRIDGE_QUEUED);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- changing the mode */
+
+START_TEST(downgrade)
+{
+	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_ABSENT);
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(peer_do(b, BRIDGE_DOWNGRADE), BRIDGE_LOST);
+	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_redis("set", redis, "TYPE lock");
+	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(b), BRIDGE_DONE);
+}
+END_TEST
+
+START_TEST(upgrade_of_the_only_reader)
+{
+	int64_t before;
+
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_ABSENT);
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	before = a->op.answer.fence;
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
+	ck_kind(a, BRIDGE_KIND_READERS);
+	ck_status(release(b), BRIDGE_DONE);
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
+	ck_assert_int_gt(a->op.answer.fence, before);
+	ck_redis(a->token, redis, "GET lock");
+	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_redis("0", redis, "EXISTS lock {lock}:rx");
+}
+END_TEST
+
+START_TEST(no_upgrade_before_a_waiting_writer)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
+	ck_status(leave(b, "x"), BRIDGE_DONE);
+	ck_redis("OK", redis, "SET lock:lock-intent 1");
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
+	ck_kind(a, BRIDGE_KIND_INTENT);
+	ck_redis("1", redis, "DEL lock:lock-intent");
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- fencing */
+
+START_TEST(fence_rises_with_every_holder)
+{
+	int64_t last = 0;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		struct peer *p = i % 2 ? a : b;
+
+		ck_status(i % 3 ? acquire_x(p) : acquire_s(p), BRIDGE_GRANTED);
+		ck_assert_int_gt(p->op.answer.fence, last);
+		last = p->op.answer.fence + (i % 3 ? p->wish.stride - 1 : 0);
+		ck_status(release(p), BRIDGE_DONE);
+		if (i % 7 == 6)
+			ck_redis("1", redis, "DEL {lock}:f");
+		if (i % 7 == 6)
+			let_pass(p, 30);
+	}
+}
+END_TEST
+
+/* The clock is the floor; one stride is a millisecond of it. */
+START_TEST(fence_survives_flushall)
+{
+	int64_t before;
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	before = a->op.answer.fence;
+	let_pass(a, 1);
+	ck_redis("OK", redis, "FLUSHALL");
+	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_assert_int_ge(b->op.answer.fence, before + 1024);
+}
+END_TEST
+
+START_TEST(fence_can_be_raised)
+{
+	int64_t raised;
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	a->wish.fence = a->op.answer.fence + 5000000;
+	ck_status(peer_do(a, BRIDGE_FENCE), BRIDGE_DONE);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_assert_int_eq(b->op.answer.fence, a->wish.fence);
+	/* It never falls. */
+	raised = a->wish.fence;
+	a->wish.fence = 1;
+	ck_status(peer_do(a, BRIDGE_FENCE), BRIDGE_DONE);
+	ck_status(release(b), BRIDGE_DONE);
+	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_assert_int_eq(b->op.answer.fence, raised + b->wish.stride);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- operators */
+
+static const char *text_at(const struct peer *p, size_t i)
+{
+	size_t len;
+	const char *text = bridge_reply_text(bridge_reply_at(p->op.inspected, i), &len);
+
+	return text ? text : "";
+}
+
+START_TEST(inspect_changes_nothing)
+{
+	ck_status(peer_do(a, BRIDGE_INSPECT), BRIDGE_DONE);
+	ck_assert_str_eq(text_at(a, 1), "none");
+	ck_redis("0", redis, "DBSIZE");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(peer_do(c, BRIDGE_INSPECT), BRIDGE_DONE);
+	ck_assert_str_eq(text_at(c, 1), "string");
+	ck_assert_str_eq(text_at(c, 2), a->token);
+	ck_assert_int_gt(bridge_reply_integer(bridge_reply_at(c->op.inspected, 3), 0), 0);
+	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 6)), 2);
+	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 9)), 3);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(leave(b, "x"), BRIDGE_DONE);
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(peer_do(c, BRIDGE_INSPECT), BRIDGE_DONE);
+	ck_assert_str_eq(text_at(c, 1), "set");
+	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 2)), 2);
+	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 8)), 4);
+}
+END_TEST
+
+START_TEST(force_release_of_what_was_seen)
+{
+	int64_t before;
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	before = a->op.answer.fence;
+	c->wish.token = "something";
+	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_CHANGED);
+	ck_assert_str_eq(c->op.answer.holder, a->token);
+	c->wish.token = a->token;
+	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_DONE);
+	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_CHANGED);
+	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_assert_int_gt(b->op.answer.fence, before + a->wish.stride);
+}
+END_TEST
+
+START_TEST(force_release_of_one_reader)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_redis("1", redis, "SADD lock stranger");
+	c->wish.token = "stranger";
+	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_DONE);
+	ck_redis("0", redis, "SISMEMBER lock stranger");
+	ck_redis("1", redis, "SISMEMBER lock %s", a->token);
+}
+END_TEST
+
+static void peers(void)
+{
+	a = peer_new();
+	b = peer_new();
+	c = peer_new();
+}
+
+static void add(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, peers, peers_end);
+	tcase_add_test(tc, a_free_lock);
+	tcase_add_test(tc, tokens_are_host_and_chance);
+	tcase_add_test(tc, a_held_lock);
+	tcase_add_test(tc, expiry_frees);
+	tcase_add_test(tc, release_says_what_it_found);
+	tcase_add_test(tc, asking_again_with_the_same_token);
+	tcase_add_test(tc, stays_closed_after_a_release);
+	tcase_add_test(tc, the_delay_ends);
+	tcase_add_test(tc, renewing_counts_from_now);
+	tcase_add_test(tc, renewing_never_creates);
+	tcase_add_test(tc, a_stolen_lock);
+	tcase_add_test(tc, readers_together);
+	tcase_add_test(tc, a_dead_reader_is_left_out);
+	tcase_add_test(tc, a_reader_who_is_late);
+	tcase_add_test(tc, the_longest_lease_counts);
+	tcase_add_test(tc, reading_again_with_the_same_token);
+	tcase_add_test(tc, downgrade);
+	tcase_add_test(tc, upgrade_of_the_only_reader);
+	tcase_add_test(tc, no_upgrade_before_a_waiting_writer);
+	tcase_add_test(tc, fence_rises_with_every_holder);
+	tcase_add_test(tc, fence_survives_flushall);
+	tcase_add_test(tc, fence_can_be_raised);
+	tcase_add_test(tc, inspect_changes_nothing);
+	tcase_add_test(tc, force_release_of_what_was_seen);
+	tcase_add_test(tc, force_release_of_one_reader);
+}
+
+int main(void)
+{
+	return redis_main("bridge-lock", add);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* test-bridge-quorum.c - one lock on three servers, some of which are away, slow, forgetful, or one and the same */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/bridge-quorum.h"
+#include "redis-peer.h"
+
+#define N 3
+
+static struct redis *servers[N];
+static struct proxy *proxies[N];
+static struct bridge_keys keys;
+
+/* A host with its view of the servers. */
+struct party {
+	struct bridge_quorum *q;
+	struct bridge_host host;
+	char token[BRIDGE_TOKEN_LEN + 1];
+	struct bridge_wish wish;
+	struct bridge_lease lease;
+};
+static struct party a, b;
+
+static int new_quorum(struct bridge_quorum **q, const char *const *uris, size_t n,
+		      const struct bridge_quorum_options *options)
+{
+	struct bridge_server list[N];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		list[i] = server_of(uris[i]);
+	return bridge_quorum_new(q, list, n, options, NULL);
+}
+
+static void join(struct party *p, const struct bridge_quorum_options *options)
+{
+	const char *uris[N] = { proxies[0]->uri, proxies[1]->uri, proxies[2]->uri };
+
+	bridge_quorum_free(p->q);
+	ck_assert(bridge_host_make(&p->host));
+	ck_assert(bridge_token(p->token, &p->host));
+	ck_code(new_quorum(&p->q, uris, N, options), 0);
+	p->wish = (struct bridge_wish){
+		.host = p->host.id, .token = p->token, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
+	};
+}
+
+static int acquire(struct party *p)
+{
+	int code = bridge_quorum_acquire(p->q, BRIDGE_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
+
+	return code ? code : (int)p->lease.status;
+}
+
+static int renew_it(struct party *p)
+{
+	int code = bridge_quorum_renew(p->q, BRIDGE_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
+
+	return code ? code : (int)p->lease.status;
+}
+
+static unsigned release_it(struct party *p)
+{
+	return bridge_quorum_release(p->q, &keys, &p->wish, soon());
+}
+
+/* On how many servers is it locked by this party? */
+static bool is_on(int i, const struct party *p)
+{
+	return strcmp(redis_say(servers[i], "GET lock"), p->token) == 0;
+}
+
+static bool on_all(void *p)
+{
+	return is_on(0, p) && is_on(1, p) && is_on(2, p);
+}
+
+static void ck_nowhere(void)
+{
+	int i;
+
+	for (i = 0; i < N; i++)
+		ck_redis("0", servers[i], "EXISTS lock");
+}
+
+START_TEST(all_are_there)
+{
+	int64_t before = bridge_now();
+
+	ck_assert_uint_eq(bridge_quorum_voters(a.q), 3);
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert_uint_ge(a.lease.servers, 2);
+	ck_assert_int_ge(a.lease.began, before);
+	ck_assert_int_ge(a.lease.decided, a.lease.began);
+	ck_assert_int_eq(a.lease.valid_until, bridge_valid_until(a.lease.began, LONG_MS));
+	ck_assert(await(on_all, &a));
+	ck_assert_uint_eq(release_it(&a), 3);
+	ck_nowhere();
+}
+END_TEST
+
+START_TEST(a_second_host_is_refused)
+{
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&b), BRIDGE_BUSY);
+	ck_assert_int_gt(b.lease.left_ms, 0);
+	ck_assert(await(on_all, &a));
+	ck_assert_uint_eq(release_it(&a), 3);
+	ck_status(acquire(&b), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(a_minority_may_be_away)
+{
+	proxy_set(proxies[1], PROXY_REFUSE);
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert_uint_eq(a.lease.servers, 2);
+	ck_status(acquire(&b), BRIDGE_BUSY);
+	ck_assert_uint_eq(release_it(&a), 2);
+	proxy_set(proxies[2], PROXY_REFUSE);
+	ck_assert_int_lt(acquire(&a), 0);
+	ck_assert(bridge_quorum_error(a.q)->text[0] != '\0');
+	ck_nowhere();
+}
+END_TEST
+
+/* What a minority granted is given back. */
+START_TEST(a_majority_refuses)
+{
+	ck_redis("OK", servers[0], "SET lock other PX 50000");
+	ck_redis("OK", servers[2], "SET lock other PX 50000");
+	ck_status(acquire(&a), BRIDGE_BUSY);
+	ck_redis("0", servers[1], "EXISTS lock");
+	ck_redis("other", servers[0], "GET lock");
+	ck_redis("1", servers[0], "DEL lock");
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_redis("other", servers[2], "GET lock");
+	/* Also the release leaves it alone. */
+	ck_assert_uint_eq(release_it(&a), 3);
+	ck_redis("other", servers[2], "GET lock");
+}
+END_TEST
+
+START_TEST(one_server_under_two_addresses)
+{
+	const char *uris[N] = { servers[0]->uri, servers[1]->uri, proxies[0]->uri };
+	struct bridge_quorum_options options = { 0 };
+	struct bridge_quorum *q;
+
+	ck_code(new_quorum(&q, uris, N, &options), 0);
+	ck_code(bridge_quorum_open(q, soon()), BRIDGE_INVALID);
+	ck_contains(bridge_quorum_error(q)->text, "are the same server");
+	ck_code(bridge_quorum_acquire(q, BRIDGE_ACQUIRE_X, &keys, &a.wish, soon(), &a.lease), BRIDGE_INVALID);
+	ck_nowhere();
+	bridge_quorum_free(q);
+}
+END_TEST
+
+/* Decided without the one that does not answer, which is asked all the same. */
+START_TEST(a_slow_one_is_not_waited_for)
+{
+	int64_t began = bridge_now();
+
+	redis_freeze(servers[2]);
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(renew_it(&a), BRIDGE_DONE);
+	ck_assert_int_lt(bridge_now() - began, PATIENCE / 2);
+	redis_thaw(servers[2]);
+	ck_assert(await(on_all, &a));
+	/* The release comes behind all that is still under way there. */
+	ck_assert_uint_eq(release_it(&a), 3);
+	ck_nowhere();
+}
+END_TEST
+
+/* It did what it was told, but nobody heard: the release reaches it all the same. */
+START_TEST(released_where_the_reply_was_lost)
+{
+	proxy_set(proxies[0], PROXY_DROP_REPLIES);
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert(await(on_all, &a));
+	proxy_set(proxies[0], PROXY_RESET);
+	proxy_set(proxies[0], PROXY_PASS);
+	ck_assert_uint_eq(release_it(&a), 3);
+	ck_nowhere();
+}
+END_TEST
+
+START_TEST(granted_too_late)
+{
+	struct bridge_quorum_options options = { .min_validity_ms = LONG_MS };
+
+	join(&a, &options);
+	ck_code(acquire(&a), BRIDGE_UNKNOWN);
+	ck_contains(bridge_quorum_error(a.q)->text, "too late");
+	ck_nowhere();
+}
+END_TEST
+
+/* ---------------------------------------------------------------- renewing */
+
+START_TEST(a_forgetful_one_gets_it_again)
+{
+	int64_t before;
+
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert(await(on_all, &a));
+	before = a.lease.valid_until;
+	ck_redis("OK", servers[1], "FLUSHALL");
+	/* Two answers may decide before the third is heard; then the next renewal finds it. */
+	while (!is_on(1, &a))
+		ck_status(renew_it(&a), BRIDGE_DONE);
+	ck_assert_int_gt(a.lease.valid_until, before);
+	ck_assert(await(on_all, &a));
+}
+END_TEST
+
+START_TEST(forgotten_by_a_majority)
+{
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert(await(on_all, &a));
+	ck_redis("OK", servers[1], "FLUSHALL");
+	ck_redis("OK", servers[2], "FLUSHALL");
+	ck_status(renew_it(&a), BRIDGE_LOST);
+	/* Nothing is made again from a minority. */
+	ck_redis("0", servers[1], "EXISTS lock");
+	ck_redis("0", servers[2], "EXISTS lock");
+}
+END_TEST
+
+START_TEST(out_of_reach_is_not_lost)
+{
+	int64_t valid;
+
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert(await(on_all, &a));
+	valid = a.lease.valid_until;
+	proxy_set(proxies[0], PROXY_REFUSE);
+	proxy_set(proxies[1], PROXY_REFUSE);
+	ck_assert_int_lt(renew_it(&a), 0);
+	ck_assert_int_eq(a.lease.valid_until, valid);
+	proxy_set(proxies[0], PROXY_PASS);
+	ck_status(renew_it(&a), BRIDGE_DONE);
+	ck_assert_int_gt(a.lease.valid_until, valid);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- fence, restarts */
+
+/* Any two majorities share one server only, and each has another one away. */
+START_TEST(fence_rises_from_majority_to_majority)
+{
+	int64_t next = 0;
+	int i;
+
+	for (i = 0; i < 9; i++) {
+		struct party *p = i % 2 ? &a : &b;
+
+		proxy_set(proxies[i % N], PROXY_REFUSE);
+		/* One of them is far ahead of the clock. */
+		if (i == 4)
+			ck_redis("0", servers[(i + 1) % N], "HSET {lock}:f end %lld", (long long)next + (1LL << 40));
+		while (acquire(p) != BRIDGE_GRANTED)
+			;
+		ck_assert_int_ge(p->lease.fence, next);
+		next = p->lease.fence + p->wish.stride;
+		release_it(p);
+		proxy_set(proxies[i % N], PROXY_PASS);
+	}
+}
+END_TEST
+
+static bool all_vote(void *p)
+{
+	bridge_quorum_open(((struct party *)p)->q, soon());
+	return bridge_quorum_voters(((struct party *)p)->q) == N;
+}
+
+/* A server that was started anew may have forgotten a lease that still runs. */
+START_TEST(restarted_ones_do_not_vote_at_once)
+{
+	struct bridge_quorum_options options = { .quarantine_ms = 1000 };
+	struct redis *shared[N];
+	int i;
+
+	/* Of its own: the others outlive this test. */
+	memcpy(shared, servers, sizeof(shared));
+	for (i = 0; i < N; i++) {
+		servers[i] = redis_start(NULL, false);
+		proxies[i] = proxy_start(servers[i], false);
+	}
+	join(&a, &options);
+	ck_assert(await(all_vote, &a));
+	options.quarantine_ms = LONG_MS;
+	join(&b, &options);
+	ck_code(bridge_quorum_open(b.q, soon()), 0);
+	ck_assert_uint_eq(bridge_quorum_voters(b.q), 0);
+	ck_code(acquire(&b), BRIDGE_UNREACHABLE);
+	ck_nowhere();
+	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert(await(on_all, &a));
+	redis_kill(servers[0]);
+	redis_kill(servers[1]);
+	redis_restart(servers[0]);
+	redis_restart(servers[1]);
+	b.wish.ttl_ms = 1000;
+	options.quarantine_ms = 0;
+	join(&b, &options);
+	ck_code(bridge_quorum_open(b.q, soon()), 0);
+	/* Without the quarantine there are two holders now. */
+	ck_status(acquire(&b), BRIDGE_GRANTED);
+	ck_assert_int_gt(a.lease.valid_until, bridge_now());
+	for (i = 0; i < N; i++)
+		redis_stop(servers[i]);
+	memcpy(servers, shared, sizeof(shared));
+}
+END_TEST
+
+START_TEST(numbers_that_call_for_a_word)
+{
+	struct bridge_quorum_options options = { 0 };
+	struct bridge_quorum *q;
+
+	ck_contains(bridge_quorum_warning(1), "one server");
+	ck_contains(bridge_quorum_warning(2), "two servers");
+	ck_contains(bridge_quorum_warning(4), "even");
+	ck_assert_ptr_null(bridge_quorum_warning(3));
+	ck_assert_ptr_null(bridge_quorum_warning(5));
+	ck_code(bridge_quorum_new(&q, NULL, 0, &options, NULL), BRIDGE_INVALID);
+}
+END_TEST
+
+/* Readers: each server has the set of both. */
+START_TEST(readers_together)
+{
+	ck_code(bridge_quorum_acquire(a.q, BRIDGE_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_status((int)a.lease.status, BRIDGE_GRANTED);
+	ck_code(bridge_quorum_acquire(b.q, BRIDGE_ACQUIRE_S, &keys, &b.wish, soon(), &b.lease), 0);
+	ck_status((int)b.lease.status, BRIDGE_GRANTED);
+	ck_assert_int_gt(b.lease.fence, a.lease.fence);
+	ck_status(bridge_quorum_renew(a.q, BRIDGE_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_assert_uint_eq(release_it(&a), 3);
+	ck_assert_uint_eq(release_it(&b), 3);
+	ck_nowhere();
+}
+END_TEST
+
+static void start(void)
+{
+	int i;
+
+	for (i = 0; i < N; i++)
+		servers[i] = redis_start(NULL, false);
+}
+
+static void stop(void)
+{
+	int i;
+
+	for (i = 0; i < N; i++)
+		redis_stop(servers[i]);
+}
+
+static void meet(void)
+{
+	struct bridge_quorum_options options = { 0 };
+	int i;
+
+	ck_code(bridge_keys_make(&keys, BRIDGE_KEYS_SINGLE, "", "lock", 4, NULL), 0);
+	for (i = 0; i < N; i++) {
+		servers[i]->say = NULL;
+		ck_redis("OK", servers[i], "FLUSHALL");
+		proxies[i] = proxy_start(servers[i], false);
+	}
+	join(&a, &options);
+	join(&b, &options);
+	/* Else a majority that is ready first decides, and the third comes with the first renewal. */
+	ck_code(bridge_quorum_open(a.q, soon()), 0);
+	ck_code(bridge_quorum_open(b.q, soon()), 0);
+}
+
+static void part(void)
+{
+	bridge_quorum_free(a.q);
+	bridge_quorum_free(b.q);
+	bridge_keys_free(&keys);
+}
+
+static void add(TCase *tc)
+{
+	tcase_add_unchecked_fixture(tc, start, stop);
+	tcase_add_checked_fixture(tc, meet, part);
+	tcase_add_test(tc, all_are_there);
+	tcase_add_test(tc, a_second_host_is_refused);
+	tcase_add_test(tc, a_minority_may_be_away);
+	tcase_add_test(tc, a_majority_refuses);
+	tcase_add_test(tc, one_server_under_two_addresses);
+	tcase_add_test(tc, a_slow_one_is_not_waited_for);
+	tcase_add_test(tc, released_where_the_reply_was_lost);
+	tcase_add_test(tc, granted_too_late);
+	tcase_add_test(tc, a_forgetful_one_gets_it_again);
+	tcase_add_test(tc, forgotten_by_a_majority);
+	tcase_add_test(tc, out_of_reach_is_not_lost);
+	tcase_add_test(tc, fence_rises_from_majority_to_majority);
+	tcase_add_test(tc, restarted_ones_do_not_vote_at_once);
+	tcase_add_test(tc, numbers_that_call_for_a_word);
+	tcase_add_test(tc, readers_together);
+}
+
+int main(void)
+{
+	return redis_main("bridge-quorum", add);
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/* test-bridge-refusals.c - what must not be touched, what the server does not permit, and replies that get lost */
+#define _GNU_SOURCE
+#include "redis-peer.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct peer *a, *b;
+
+static const char *why(const struct peer *p)
+{
+	return bridge_conn_error(p->conn)->text;
+}
+
+/* ---------------------------------------------------------------- data of others */
+
+static void fill(const char *key, const char *type)
+{
+	if (strcmp(type, "hash") == 0)
+		ck_redis("1", redis, "HSET %s f v", key);
+	else if (strcmp(type, "list") == 0)
+		ck_redis("1", redis, "RPUSH %s v", key);
+	else if (strcmp(type, "zset") == 0)
+		ck_redis("1", redis, "ZADD %s 1 v", key);
+	else if (strcmp(type, "string") == 0)
+		ck_redis("OK", redis, "SET %s v", key);
+	else
+		redis_say(redis, "XADD %s * f v", key);
+}
+
+START_TEST(user_data_under_the_name_of_the_lock)
+{
+	static const char *const types[] = { "hash", "list", "zset", "stream" };
+	static const enum bridge_script scripts[] = { BRIDGE_ACQUIRE_S, BRIDGE_ACQUIRE_X,     BRIDGE_DOWNGRADE,
+						      BRIDGE_UPGRADE,	BRIDGE_FORCE_RELEASE, BRIDGE_RELEASE,
+						      BRIDGE_RENEW };
+	char before[256];
+	size_t i, j;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		fill("lock", types[i]);
+		snprintf(before, sizeof(before), "%s", redis_say(redis, "DUMP lock"));
+		for (j = 0; j < sizeof(scripts) / sizeof(scripts[0]); j++) {
+			ck_code(peer_do(a, scripts[j]), BRIDGE_NOT_A_LOCK);
+			ck_contains(why(a), types[i]);
+		}
+		ck_status(leave(a, "xs"), BRIDGE_DONE);
+		ck_status(peer_do(a, BRIDGE_INSPECT), BRIDGE_DONE);
+		ck_assert_str_eq(redis_say(redis, "DUMP lock"), before);
+		ck_redis("-1", redis, "PTTL lock");
+		ck_redis("1", redis, "DBSIZE");
+		ck_redis("1", redis, "DEL lock");
+	}
+}
+END_TEST
+
+START_TEST(user_data_under_other_names)
+{
+	static const struct {
+		const char *key, *type;
+	} cases[] = {
+		{ "{lock}:q", "string" }, { "{lock}:qx", "hash" },  { "{lock}:rx", "list" },
+		{ "{lock}:f", "zset" },	  { "{lock}:f", "string" }, { "{lock}:q", "stream" },
+	};
+	char before[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fill(cases[i].key, cases[i].type);
+		snprintf(before, sizeof(before), "%s", redis_say(redis, "DUMP %s", cases[i].key));
+		ck_code(acquire_x(a), BRIDGE_NOT_A_LOCK);
+		ck_contains(why(a), "WRONGTYPE");
+		ck_code(acquire_s(a), BRIDGE_NOT_A_LOCK);
+		ck_code(leave(a, "xs"), BRIDGE_NOT_A_LOCK);
+		ck_assert_str_eq(redis_say(redis, "DUMP %s", cases[i].key), before);
+		ck_redis("1", redis, "DBSIZE");
+		ck_redis("1", redis, "DEL %s", cases[i].key);
+	}
+}
+END_TEST
+
+START_TEST(user_data_under_the_name_of_the_mark)
+{
+	fill("lock:lock-intent", "hash");
+	ck_status(acquire_s(a), BRIDGE_QUEUED);
+	ck_kind(a, BRIDGE_KIND_INTENT);
+	ck_status(leave(a, "s"), BRIDGE_DONE);
+	ck_redis("1", redis, "SADD lock reader");
+	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(leave(a, "x"), BRIDGE_DONE);
+	ck_redis("1", redis, "DEL lock");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_redis("v", redis, "HGET lock:lock-intent f");
+}
+END_TEST
+
+START_TEST(strings_of_others)
+{
+	fill("lock", "string");
+	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_kind(a, BRIDGE_KIND_FOREIGN);
+	ck_assert_str_eq(a->op.answer.holder, "v");
+	ck_assert_int_eq(a->op.answer.left_ms, -1);
+	ck_status(acquire_s(a), BRIDGE_QUEUED);
+	ck_status(renew(a), BRIDGE_LOST);
+	ck_status(release(a), BRIDGE_LOST);
+	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_LOST);
+	ck_redis("v", redis, "GET lock");
+	ck_redis("-1", redis, "PTTL lock");
+}
+END_TEST
+
+/* Readers of another kind have no deadline of their own: they end with the set. */
+START_TEST(readers_of_others)
+{
+	ck_redis("2", redis, "SADD lock x y");
+	ck_redis("1", redis, "PEXPIRE lock 40000");
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_redis("3", redis, "SCARD lock");
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_kind(b, BRIDGE_KIND_READERS);
+	ck_redis("2", redis, "SCARD lock");
+	/* Without an end is longer than any: joining does not give it one. */
+	ck_redis("1", redis, "PERSIST lock");
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_redis("-1", redis, "PTTL lock");
+}
+END_TEST
+
+START_TEST(long_and_binary_values_of_others)
+{
+	ck_redis("5001", redis, "SETRANGE lock 5000 x");
+	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_assert_uint_eq(a->op.answer.holder_len, sizeof(a->op.answer.holder) - 1);
+	ck_assert_int_eq(a->op.answer.holder[0], 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- a server that cannot */
+
+START_TEST(out_of_memory)
+{
+	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(release(b), BRIDGE_DONE);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_redis("OK", redis, "CONFIG SET maxmemory 1");
+	ck_code(acquire_x(a), BRIDGE_RETRY);
+	ck_contains(why(a), "OOM");
+	ck_redis("0", redis, "EXISTS {lock}:q");
+	ck_code(acquire_s(a), BRIDGE_RETRY);
+	ck_redis("1", redis, "SCARD lock");
+	/* What gives back needs no memory. */
+	ck_status(release(b), BRIDGE_DONE);
+	ck_code(acquire_x(a), BRIDGE_RETRY);
+	ck_redis("0", redis, "EXISTS lock");
+	ck_redis("OK", redis, "CONFIG SET maxmemory 0");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(became_a_replica)
+{
+	struct redis *r = redis_start(NULL, false);
+	struct peer *p = peer_at(r->uri);
+
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_redis("OK", r, "REPLICAOF 127.0.0.1 1");
+	ck_code(renew(p), BRIDGE_RETRY);
+	ck_contains(why(p), "READONLY");
+	ck_code(acquire_x(p), BRIDGE_RETRY);
+	ck_code(release(p), BRIDGE_RETRY);
+	bridge_conn_close(p->conn);
+	ck_code(acquire_x(p), BRIDGE_RETRY);
+	ck_contains(why(p), "is a replica");
+	redis_stop(r);
+}
+END_TEST
+
+static bool save_failed(void *r)
+{
+	return strstr(redis_say(r, "INFO persistence"), "rdb_last_bgsave_status:err") != NULL;
+}
+
+START_TEST(cannot_write_its_disk)
+{
+	struct redis *r = redis_start("save 3600 1\ndbfilename dump.rdb", false);
+	struct peer *p = peer_at(r->uri);
+	char path[128];
+
+	/* A directory where the file is to be: not even root can write that. */
+	snprintf(path, sizeof(path), "%.60s/dump.rdb", r->dir);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	redis_say(r, "BGSAVE");
+	ck_assert(await(save_failed, r));
+	ck_code(renew(p), BRIDGE_RETRY);
+	ck_contains(why(p), "MISCONF");
+	redis_stop(r);
+}
+END_TEST
+
+START_TEST(is_loading)
+{
+	struct redis *r = redis_start("key-load-delay 2000\nloading-process-events-interval-bytes 1024", false);
+	struct peer *p = peer_at(r->uri);
+
+	redis_say(r, "DEBUG POPULATE 30000");
+	ck_redis("OK", r, "SAVE");
+	redis_kill(r);
+	redis_restart(r);
+	ck_code(acquire_x(p), BRIDGE_RETRY);
+	ck_contains(why(p), "LOADING");
+	redis_stop(r);
+}
+END_TEST
+
+START_TEST(is_busy)
+{
+	struct redis *r = redis_start("busy-reply-threshold 1", false);
+	struct peer *p = peer_at(r->uri);
+	struct bridge_conn *c = conn_to(r->uri, NULL);
+	const char *argv[] = { "EVAL", "while true do end", "0" };
+	int code;
+
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_code(bridge_conn_wait_ready(c, soon()), 0);
+	ck_code(bridge_conn_send(c, soon(), 3, argv, NULL), 0);
+	ck_code(bridge_conn_pump(c), 0);
+	do
+		code = renew(p);
+	while (code == BRIDGE_DONE);
+	ck_code(code, BRIDGE_RETRY);
+	ck_contains(why(p), "BUSY");
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- rights */
+
+/* What every operation needs; doc/bridge.md says so. */
+static const char *const rights[] = {
+	"del",	"eval",	   "evalsha", "exists", "get",		 "hmget",     "hset", "info",
+	"ping", "pexpire", "pttl",    "sadd",	"set",		 "sismember", "srem", "time",
+	"type", "zadd",	   "zcard",   "zrange", "zrangebyscore", "zrank",     "zrem", "zscore",
+};
+#define N_RIGHTS (sizeof(rights) / sizeof(rights[0]))
+
+static char poor_uri[200];
+
+static void grant(const char *except)
+{
+	char line[1024] = "ACL SETUSER poor reset on >pw ~* resetchannels +auth +scard +srandmember +script|load";
+	size_t i;
+
+	for (i = 0; i < N_RIGHTS; i++)
+		if (!except || strcmp(rights[i], except) != 0)
+			sprintf(line + strlen(line), " +%s", rights[i]);
+	ck_redis("OK", redis, "%s", line);
+	snprintf(poor_uri, sizeof(poor_uri), "unix://poor:pw@%s", redis->socket);
+}
+
+/* All operations in an order in which each has something to do; the first code that is an error. */
+static int everything(struct peer *p)
+{
+	static const enum bridge_script scripts[] = {
+		BRIDGE_ACQUIRE_X,     BRIDGE_RENEW,	BRIDGE_DOWNGRADE, BRIDGE_RENEW, BRIDGE_UPGRADE, BRIDGE_FENCE,
+		BRIDGE_FORCE_RELEASE, BRIDGE_ACQUIRE_S, BRIDGE_RELEASE,	  BRIDGE_LEAVE, BRIDGE_INSPECT,
+	};
+	size_t i;
+	int code;
+
+	redis_say(redis, "DEL lock {lock}:q");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	code = acquire_x(p);
+	ck_status(release(a), BRIDGE_DONE);
+	for (i = 0; i < sizeof(scripts) / sizeof(scripts[0]) && code >= 0; i++)
+		code = peer_do(p, scripts[i]);
+	return code < 0 ? code : 0;
+}
+
+START_TEST(the_rights_that_are_enough)
+{
+	struct peer *p;
+
+	grant(NULL);
+	p = peer_at(poor_uri);
+	p->wish.fence = 1;
+	ck_assert_msg(everything(p) == 0, "%s", why(p));
+	/* Also those of waiting: no right to publish at all. */
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(p), BRIDGE_QUEUED);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+}
+END_TEST
+
+/* Each right taken away alone: an error that says so, and a lock that is not held. */
+START_TEST(one_right_after_another)
+{
+	size_t i;
+
+	for (i = 0; i < N_RIGHTS; i++) {
+		struct peer *p;
+		int code;
+
+		grant(rights[i]);
+		p = peer_at(poor_uri);
+		code = acquire_s(p);
+		if (code == BRIDGE_GRANTED)
+			ck_redis("1", redis, "DEL lock");
+		code = acquire_x(p);
+		if (code == BRIDGE_DENIED)
+			ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without the right to %s",
+				      rights[i]);
+		else
+			ck_assert_msg(code == BRIDGE_GRANTED, "%s: %s", rights[i], status_name(code));
+		code = everything(p);
+		ck_assert_msg(code == BRIDGE_DENIED || (code == 0 && strcmp(rights[i], "eval") == 0), "%s: %s",
+			      rights[i], bridge_code_name(code));
+		ck_redis("OK", redis, "FLUSHALL");
+		peers_end();
+		a = peer_new();
+	}
+}
+END_TEST
+
+START_TEST(no_right_to_the_key)
+{
+	struct peer *p;
+
+	grant(NULL);
+	ck_redis("OK", redis, "ACL SETUSER poor resetkeys ~other*");
+	p = peer_at(poor_uri);
+	ck_code(acquire_x(p), BRIDGE_DENIED);
+	ck_redis("0", redis, "DBSIZE");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- scripts that are forgotten */
+
+START_TEST(scripts_are_sent_again)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		ck_redis("OK", redis, "SCRIPT FLUSH");
+		ck_status(acquire_x(a), BRIDGE_GRANTED);
+		ck_redis("OK", redis, "SCRIPT FLUSH");
+		ck_status(release(a), BRIDGE_DONE);
+	}
+	ck_assert_uint_eq(bridge_conn_generation(a->conn), 1);
+}
+END_TEST
+
+START_TEST(forgotten_under_load)
+{
+	pid_t pid = fork();
+	int i;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		redis->say = NULL;
+		for (;;)
+			redis_say(redis, "SCRIPT FLUSH");
+	}
+	for (i = 0; i < 30; i++) {
+		ck_status(acquire_x(a), BRIDGE_GRANTED);
+		ck_status(renew(a), BRIDGE_DONE);
+		ck_status(release(a), BRIDGE_DONE);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+/* Sent again, they come behind those that were sent later. */
+START_TEST(forgotten_in_a_pipeline)
+{
+	struct bridge_keys keys[16];
+	struct bridge_op ops[16];
+	char name[8];
+	int i;
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_redis("OK", redis, "SCRIPT FLUSH");
+	for (i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "k%d", i);
+		ck_code(bridge_keys_make(&keys[i], BRIDGE_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
+		ck_code(bridge_op_begin(&ops[i], a->conn, i % 2 ? BRIDGE_ACQUIRE_S : BRIDGE_RENEW, &keys[i], &a->wish,
+					soon()),
+			0);
+	}
+	bridge_ops_wait(ops, 16);
+	for (i = 0; i < 16; i++) {
+		ck_code(ops[i].code, 0);
+		ck_status((int)ops[i].answer.status, i % 2 ? BRIDGE_GRANTED : BRIDGE_ABSENT);
+		ck_redis(i % 2 ? "set" : "none", redis, "TYPE k%d", i);
+		bridge_keys_free(&keys[i]);
+	}
+}
+END_TEST
+
+/* ---------------------------------------------------------------- replies that get lost */
+
+static bool is_held(void *p)
+{
+	return strcmp(redis_say(redis, "GET lock"), ((struct peer *)p)->token) == 0;
+}
+
+static bool is_free(void *arg)
+{
+	(void)arg;
+	return strcmp(redis_say(redis, "EXISTS lock"), "0") == 0;
+}
+
+START_TEST(a_lost_reply_is_cured_by_the_token)
+{
+	struct proxy *proxy = proxy_start(redis, false);
+	struct peer *p = peer_at(proxy->uri);
+
+	ck_status(leave(p, "x"), BRIDGE_DONE);
+	proxy_set(proxy, PROXY_DROP_REPLIES);
+	p->wish.flags = "";
+	ck_code(bridge_op_call(&p->op, p->conn, BRIDGE_ACQUIRE_X, p->keys, &p->wish, bridge_now() + BRIDGE_MS(200)),
+		BRIDGE_UNKNOWN);
+	ck_assert(await(is_held, p));
+	proxy_set(proxy, PROXY_PASS);
+	/* Asking again with the token is the one way, releasing by the token the other. */
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	proxy_set(proxy, PROXY_DROP_REPLIES);
+	ck_code(bridge_op_call(&p->op, p->conn, BRIDGE_RELEASE, p->keys, &p->wish, bridge_now() + BRIDGE_MS(200)),
+		BRIDGE_UNKNOWN);
+	ck_assert(await(is_free, NULL));
+	proxy_set(proxy, PROXY_PASS);
+	ck_status(release(p), BRIDGE_ABSENT);
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(all_under_way_are_unknown)
+{
+	struct proxy *proxy = proxy_start(redis, false);
+	struct peer *p = peer_at(proxy->uri);
+	struct bridge_op ops[3];
+	int i;
+
+	ck_status(leave(p, "x"), BRIDGE_DONE);
+	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	for (i = 0; i < 3; i++)
+		ck_code(bridge_op_begin(&ops[i], p->conn, BRIDGE_RENEW, p->keys, &p->wish, soon()), 0);
+	bridge_conn_pump(p->conn);
+	proxy_set(proxy, PROXY_RESET);
+	bridge_ops_wait(ops, 3);
+	for (i = 0; i < 3; i++)
+		ck_code(ops[i].code, BRIDGE_UNKNOWN);
+	ck_code(bridge_op_begin(&ops[0], p->conn, BRIDGE_RENEW, p->keys, &p->wish, soon()), BRIDGE_UNREACHABLE);
+	ck_assert(ops[0].done);
+}
+END_TEST
+
+START_TEST(validity_counts_from_before_the_request)
+{
+	int64_t t = 1000000000;
+
+	ck_assert_int_eq(bridge_valid_until(t, 10000), t + BRIDGE_MS(10000 - 100 - 2));
+}
+END_TEST
+
+static void peers(void)
+{
+	a = peer_new();
+	b = peer_new();
+}
+
+static void add(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, peers, peers_end);
+	tcase_add_test(tc, user_data_under_the_name_of_the_lock);
+	tcase_add_test(tc, user_data_under_other_names);
+	tcase_add_test(tc, user_data_under_the_name_of_the_mark);
+	tcase_add_test(tc, strings_of_others);
+	tcase_add_test(tc, readers_of_others);
+	tcase_add_test(tc, long_and_binary_values_of_others);
+	tcase_add_test(tc, out_of_memory);
+	tcase_add_test(tc, became_a_replica);
+	tcase_add_test(tc, cannot_write_its_disk);
+	tcase_add_test(tc, is_loading);
+	tcase_add_test(tc, is_busy);
+	tcase_add_test(tc, the_rights_that_are_enough);
+	tcase_add_test(tc, one_right_after_another);
+	tcase_add_test(tc, no_right_to_the_key);
+	tcase_add_test(tc, scripts_are_sent_again);
+	tcase_add_test(tc, forgotten_under_load);
+	tcase_add_test(tc, forgotten_in_a_pipeline);
+	tcase_add_test(tc, a_lost_reply_is_cured_by_the_token);
+	tcase_add_test(tc, all_under_way_are_unknown);
+	tcase_add_test(tc, validity_counts_from_before_the_request);
+}
+
+int main(void)
+{
+	return redis_main("bridge-refusals", add);
+}

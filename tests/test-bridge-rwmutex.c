@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-bridge-rwmutex.c - the lock shared with readers and writers that know nothing but K and K:lock-intent
+ *
+ * Their protocol: a string is a writer, a set are readers, a mark stops readers.  A writer that fails marks; a writer
+ * that succeeds deletes the mark, whoever wrote it; every reader that joins sets the time of the whole set.
+ */
+#define _GNU_SOURCE
+#include "redis-peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct peer *a, *b;
+
+/* They, as their four operations say; nil = got it. */
+#define THEIR_TTL "40000"
+
+static bool their_lock(const char *id)
+{
+	if (strcmp(redis_say(redis, "SET lock %s NX PX " THEIR_TTL, id), "OK") == 0) {
+		redis_say(redis, "DEL lock:lock-intent");
+		return true;
+	}
+	ck_redis("OK", redis, "SET lock:lock-intent 1 PX " THEIR_TTL);
+	return false;
+}
+
+static bool their_rlock(const char *id)
+{
+	if (strcmp(redis_say(redis, "TYPE lock"), "string") == 0 || atoi(redis_say(redis, "EXISTS lock:lock-intent")))
+		return false;
+	redis_say(redis, "SADD lock %s", id);
+	ck_redis("1", redis, "PEXPIRE lock " THEIR_TTL);
+	return true;
+}
+
+static void their_unlock(const char *id)
+{
+	if (strcmp(redis_say(redis, "TYPE lock"), "set") == 0)
+		ck_redis("1", redis, "SREM lock %s", id);
+	else
+		ck_redis("1", redis, "DEL lock");
+}
+
+START_TEST(their_writer_and_ours)
+{
+	ck_assert(their_lock("w1"));
+	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_kind(a, BRIDGE_KIND_FOREIGN);
+	ck_status(try_s(b), BRIDGE_BUSY);
+	their_unlock("w1");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_assert(!their_lock("w2"));
+	ck_assert(!their_rlock("r1"));
+	/* The mark of theirs stops our readers, and we leave it alone. */
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(try_s(b), BRIDGE_BUSY);
+	ck_kind(b, BRIDGE_KIND_INTENT);
+	ck_assert(their_lock("w2"));
+	their_unlock("w2");
+	ck_status(try_s(b), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(readers_of_both_kinds)
+{
+	ck_assert(their_rlock("r1"));
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_redis("2", redis, "SCARD lock");
+	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 40000);
+	ck_assert(!their_lock("w1"));
+	ck_redis("1", redis, "DEL lock:lock-intent");
+	their_unlock("r1");
+	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_assert(their_lock("w1"));
+}
+END_TEST
+
+/* Theirs who join shorten the time of all; our next renewal gives it back. */
+START_TEST(their_reader_shortens_and_we_renew)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_assert(their_rlock("r1"));
+	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), 40000);
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 40000);
+	/* Theirs has no end of its own: it is there until it goes or the set ends. */
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(try_x(b), BRIDGE_BUSY);
+	their_unlock("r1");
+	ck_status(try_x(b), BRIDGE_GRANTED);
+}
+END_TEST
+
+START_TEST(our_waiting_writer_stops_their_readers)
+{
+	ck_assert(their_rlock("r1"));
+	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_assert(!their_rlock("r2"));
+	/* Their writer passes, takes our mark away, and we mark again when there are readers. */
+	their_unlock("r1");
+	ck_assert(their_lock("w1"));
+	ck_redis("0", redis, "EXISTS lock:lock-intent");
+	their_unlock("w1");
+	ck_assert(their_rlock("r3"));
+	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_assert(!their_rlock("r4"));
+	their_unlock("r3");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_assert(their_rlock("r4"));
+}
+END_TEST
+
+START_TEST(our_downgrade_lets_their_readers_in)
+{
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_assert(!their_rlock("r1"));
+	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_assert(their_rlock("r1"));
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
+	ck_kind(a, BRIDGE_KIND_READERS);
+}
+END_TEST
+
+static void peers(void)
+{
+	a = peer_new();
+	b = peer_new();
+}
+
+static void add(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, peers, peers_end);
+	tcase_add_test(tc, their_writer_and_ours);
+	tcase_add_test(tc, readers_of_both_kinds);
+	tcase_add_test(tc, their_reader_shortens_and_we_renew);
+	tcase_add_test(tc, our_waiting_writer_stops_their_readers);
+	tcase_add_test(tc, our_downgrade_lets_their_readers_in);
+}
+
+int main(void)
+{
+	return redis_main("bridge-rwmutex", add);
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-death.c - a dead owner: who learns of it, how soon, and that nothing of it stays
+ *
+ * Holds are strict here, so only the death itself can hand a lock over.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "agent.h"
+#include "fixture.h"
+
+/* A lease would have taken 30 s; the machine may be busy, so this is a bound and no measurement. */
+#define SOON LOCKSHM_SECONDS(2)
+
+static int tagged(struct agent *a, const char *key, int mode, const char *tag)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	snprintf(c.tag, sizeof(c.tag), "%s", tag);
+	return agent_begin(a, c);
+}
+
+static void check_previous(const struct lockshm_previous *p, const struct agent *who, int mode, const char *tag)
+{
+	ck_code(p->status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(p->mode, mode);
+	ck_assert_int_eq(p->pid, who->pid);
+	ck_assert_int_eq(p->tid, who->tid);
+	ck_assert_uint_eq(p->token, who->answer.token);
+	ck_assert_str_eq(p->tag, tag);
+}
+
+/* The slot of a thread that leaves is its own until it is through with it. */
+static bool swept(void *owners)
+{
+	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	return stat_now().owners_used == *(uint32_t *)owners;
+}
+
+/* No record and no slot but those of @others live parties is left once everybody has let go and a sweep was made. */
+static void check_nothing_left(uint32_t others)
+{
+	uint32_t owners = others + 1; /* who sweeps takes part itself */
+	struct lockshm_stat stat;
+
+	(void)await(swept, &owners);
+	stat = stat_now();
+	ck_assert_uint_eq(stat.requests_used, 0);
+	ck_assert_uint_eq(stat.locks_busy, 0);
+	ck_assert_uint_eq(stat.owners_dead, 0);
+	ck_assert_uint_eq(stat.owners_used, owners);
+	verify_clean();
+}
+
+static void kill_holder_of(int mode)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	int64_t killed;
+
+	ck_code(tagged(h, "k", mode, "the job"), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	killed = now_ns();
+	kill(h->pid, SIGKILL);
+	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
+	ck_assert_int_lt(w->answer.at_ns - killed, SOON);
+	check_previous(&w->answer.report.previous, h, mode, "the job");
+	ck_assert_uint_gt(w->answer.token, h->answer.token);
+	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(w), 0);
+	agent_gone(h);
+	check_nothing_left(1);
+	ck_assert_uint_eq(stat_now().recovered, 1);
+}
+
+START_TEST(killed_exclusive_holder_hands_over)
+{
+	kill_holder_of(LOCKSHM_EXCLUSIVE);
+}
+END_TEST
+
+START_TEST(killed_shared_holder_hands_over)
+{
+	kill_holder_of(LOCKSHM_SHARED);
+}
+END_TEST
+
+START_TEST(one_of_two_readers_dies_and_the_other_still_counts)
+{
+	struct agent *dies = agent_start(), *stays = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(dies, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(stays, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_kill(dies);
+	pass(now_ns() + LOCKSHM_MS(150)); /* longer than a waiter sleeps without looking */
+	ck_code(agent_poll(w), AGENT_BLOCKED);
+	ck_code(agent_call(stays, AGENT_CHECK), 0);
+	ck_code(agent_release(stays), 0);
+	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(try_takes_over_from_the_dead_at_once)
+{
+	struct agent *h = agent_start(), *n = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	agent_kill(h);
+	ck_code(agent_try(n, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+	check_previous(&n->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
+}
+END_TEST
+
+START_TEST(mark_is_sticky_until_acknowledged)
+{
+	struct agent *h = agent_start(), *n = agent_start();
+	struct seen seen;
+	int i;
+
+	ck_code(tagged(h, "k", LOCKSHM_EXCLUSIVE, "torn"), 0);
+	agent_kill(h);
+	for (i = 0; i < 3; i++) {
+		ck_code(agent_try(n, "k", i ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+		check_previous(&n->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "torn");
+		if (i < 2)
+			ck_code(agent_release(n), 0);
+	}
+	look("k", &seen);
+	ck_assert_int_eq(seen.dirty, 1);
+	check_previous(&seen.previous, h, LOCKSHM_EXCLUSIVE, "torn");
+	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(n), 0);
+	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(n->answer.report.previous.status, 0);
+	look("k", &seen);
+	ck_assert_int_eq(seen.dirty, 0);
+}
+END_TEST
+
+START_TEST(acknowledge_flag_tells_once)
+{
+	struct agent *h = agent_start(), *n = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	agent_kill(h);
+	ck_code(agent_do(n, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
+						    .flags = LOCKSHM_ACKNOWLEDGE }),
+		LOCKSHM_OWNER_DIED);
+	ck_code(agent_release(n), 0);
+	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+START_TEST(acknowledge_does_not_clear_a_newer_mark)
+{
+	struct agent *first = agent_start(), *second = agent_start(), *n = agent_start(), *m = agent_start();
+
+	ck_code(agent_acquire(first, "k", LOCKSHM_SHARED), 0);
+	agent_kill(first);
+	ck_code(agent_try(n, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+	ck_code(agent_try(second, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+	agent_kill(second);
+	ck_assert_int_ge(lockshm_sweep(seg), 0); /* clears the second one away and marks it */
+	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), LOCKSHM_BUSY);
+	ck_code(agent_try(m, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+	check_previous(&m->answer.report.previous, second, LOCKSHM_SHARED, "");
+	ck_code(agent_call(m, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(n), 0);
+	ck_code(agent_try(n, "k", LOCKSHM_SHARED), 0);
+}
+END_TEST
+
+START_TEST(dead_writer_outranks_a_dead_reader)
+{
+	struct agent *writer = agent_start(), *reader = agent_start(), *n = agent_start();
+
+	ck_code(tagged(writer, "k", LOCKSHM_EXCLUSIVE, "writer"), 0);
+	agent_kill(writer);
+	ck_code(tagged(reader, "k", LOCKSHM_SHARED, "reader"), LOCKSHM_OWNER_DIED);
+	agent_kill(reader);
+	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	check_previous(&n->answer.report.previous, writer, LOCKSHM_EXCLUSIVE, "writer");
+}
+END_TEST
+
+static bool w_is_gone(void *arg)
+{
+	return !agent_waits(arg, "k");
+}
+
+START_TEST(killed_waiter_lets_the_one_behind_it_through)
+{
+	struct agent *h = agent_start(), *w = agent_start(), *next = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_acquire(next, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_kill(w);
+	/* The one behind it is woken and clears it away. */
+	ck_assert(await(w_is_gone, w));
+	ck_code(agent_release(h), 0);
+	ck_code(agent_end(next), 0); /* a dead waiter never was inside: no mark */
+	ck_code(agent_release(next), 0);
+	check_nothing_left(2);
+}
+END_TEST
+
+START_TEST(killed_writer_between_readers_joins_them)
+{
+	struct agent *r1 = agent_start(), *w = agent_start(), *r2 = agent_start();
+
+	ck_code(agent_acquire(r1, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_acquire(r2, "k", LOCKSHM_SHARED), AGENT_BLOCKED);
+	agent_kill(w);
+	ck_code(agent_end(r2), 0);
+	ck_code(agent_call(r1, AGENT_CHECK), 0);
+}
+END_TEST
+
+#define CHAIN 10
+
+START_TEST(whole_chain_of_waiters_is_killed)
+{
+	struct agent *h = agent_start(), *chain[CHAIN], *last;
+	int i;
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	for (i = 0; i < CHAIN; i++) {
+		chain[i] = agent_start();
+		ck_code(agent_acquire(chain[i], "k", i % 3 ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED), AGENT_BLOCKED);
+	}
+	last = agent_start();
+	ck_code(agent_acquire(last, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	for (i = 0; i < CHAIN; i++)
+		kill(chain[i]->pid, SIGSTOP); /* so that none of them is granted by another's death */
+	for (i = 0; i < CHAIN; i++)
+		kill(chain[i]->pid, SIGKILL);
+	agent_kill(h);
+	ck_code(agent_end(last), LOCKSHM_OWNER_DIED);
+	for (i = 0; i < CHAIN; i++)
+		agent_gone(chain[i]);
+	ck_code(agent_call(last, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(last), 0);
+	check_nothing_left(1);
+}
+END_TEST
+
+START_TEST(several_readers_die_at_once)
+{
+	struct agent *r[6], *w = agent_start();
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		r[i] = agent_start();
+		ck_code(agent_acquire(r[i], "k", LOCKSHM_SHARED), 0);
+	}
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	for (i = 0; i < 6; i++)
+		kill(r[i]->pid, SIGKILL);
+	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
+	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(w), 0);
+	for (i = 0; i < 6; i++)
+		agent_gone(r[i]);
+	check_nothing_left(1);
+	ck_assert_uint_eq(stat_now().recovered, 6);
+}
+END_TEST
+
+START_TEST(holder_of_many_keys_frees_them_all)
+{
+	struct agent *h = agent_start(), *w[8];
+	char key[8];
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		struct agent_command c = { .op = AGENT_ACQUIRE, .how = LOCKSHM_EXCLUSIVE, .hold = i };
+
+		snprintf(key, sizeof(key), "k%d", i);
+		memcpy(c.key, key, sizeof(key));
+		ck_code(agent_begin(h, c), 0);
+		w[i] = agent_start();
+		ck_code(agent_acquire(w[i], key, LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	}
+	agent_kill(h);
+	for (i = 0; i < 8; i++) {
+		ck_code(agent_end(w[i]), LOCKSHM_OWNER_DIED);
+		ck_code(agent_call(w[i], AGENT_ACKNOWLEDGE), 0);
+		ck_code(agent_release(w[i]), 0);
+	}
+	check_nothing_left(8);
+}
+END_TEST
+
+/* The hold of @h ends by @op; a waiter must be told. */
+static void ends_like_a_death(struct agent *h, enum agent_op op, int outcome)
+{
+	struct agent *w = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_call(h, op), outcome);
+	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(w->answer.report.previous.pid, h->pid);
+	ck_assert_int_eq(w->answer.report.previous.tid, h->tid);
+	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(w), 0);
+}
+
+static bool taken_over(void *arg)
+{
+	return agent_try(arg, "k", LOCKSHM_EXCLUSIVE) >= 0;
+}
+
+static bool upgraded(void *arg)
+{
+	return agent_call(arg, AGENT_UPGRADE) == 0;
+}
+
+START_TEST(exit_without_release_is_a_death)
+{
+	struct agent *h = agent_start();
+
+	ends_like_a_death(h, AGENT_EXIT, AGENT_DIED);
+	agent_gone(h);
+	check_nothing_left(1);
+}
+END_TEST
+
+START_TEST(thread_exit_is_the_death_of_its_holds)
+{
+	struct agent *main_thread = agent_start();
+
+	ends_like_a_death(agent_thread(main_thread), AGENT_EXIT_THREAD, AGENT_DIED);
+	ck_code(agent_call(main_thread, AGENT_PING), 0);
+	check_nothing_left(1);
+}
+END_TEST
+
+START_TEST(exec_is_the_death_of_its_holds)
+{
+	ends_like_a_death(agent_start(), AGENT_EXEC, AGENT_DIED);
+	check_nothing_left(1);
+}
+END_TEST
+
+/* The kernel gives such a thread the number of the first one before it looks at what it leaves: nobody is told of that
+ * death, it has to be found. */
+START_TEST(exec_by_another_thread_is_the_death_of_its_holds)
+{
+	ends_like_a_death(agent_thread(agent_start()), AGENT_EXEC, AGENT_DIED);
+	check_nothing_left(1);
+}
+END_TEST
+
+START_TEST(exec_by_another_thread_is_found_by_a_try)
+{
+	struct agent *h = agent_thread(agent_start()), *n = agent_start();
+
+	ck_code(tagged(h, "k", LOCKSHM_EXCLUSIVE, ""), 0);
+	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
+	ck_assert(await(taken_over, n));
+	ck_code(n->answer.code, LOCKSHM_OWNER_DIED);
+	check_previous(&n->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
+}
+END_TEST
+
+/* Also when nobody has looked before the lease was over. */
+START_TEST(exec_by_another_thread_is_a_death_also_after_the_lease)
+{
+	struct agent *h = agent_thread(agent_start()), *n = agent_start();
+
+	ck_code(agent_do(h, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
+						    .ns = LOCKSHM_MS(60) }),
+		0);
+	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
+	pass(now_ns() + LOCKSHM_MS(80));
+	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(exec_by_another_thread_is_no_reader_in_an_upgraders_way)
+{
+	struct agent *h = agent_thread(agent_start()), *u = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(u, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
+	ck_assert(await(upgraded, u));
+}
+END_TEST
+
+/*
+ * The kernel reports a death when the thread has got so far in its exit.  Before that stands the core dump, which takes
+ * seconds, and the stop of a tracer; the thread runs no more user code.  Here the tracer: it can wait.
+ */
+static bool stop_in_exit(struct agent *a)
+{
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, a->tid, NULL, (void *)PTRACE_O_TRACEEXIT) != 0)
+		return false;
+	agent_send(a, (struct agent_command){ .op = AGENT_EXIT });
+	ck_assert_int_eq(waitpid(a->tid, &status, __WALL), a->tid);
+	ck_assert_int_eq(status >> 8, SIGTRAP | PTRACE_EVENT_EXIT << 8);
+	return true;
+}
+
+/* PF_POSTCOREDUMP or PF_EXITING; kernels before 5.16 show neither at the tracer's stop. */
+static bool shown_leaving(const struct agent *a)
+{
+	char path[64];
+	unsigned flags = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)a->pid);
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%*d %*[^)]) %*c %*d %*d %*d %*d %*d %u", &flags), 1);
+	fclose(f);
+	return flags & 0xc;
+}
+
+START_TEST(holder_that_takes_long_to_exit_is_dead)
+{
+	struct agent *h = agent_start(), *w = agent_start(), *n = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	if (!stop_in_exit(h) || !shown_leaving(h)) {
+		printf("left out: no right to trace, or an old kernel\n");
+		return;
+	}
+	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
+	check_previous(&w->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
+	/* The kernel will yet write to its life word: its slot is not used again before. */
+	ck_assert_int_eq(lockshm_sweep(seg), 0);
+	ck_assert_uint_eq(stat_now().owners_dead, 1);
+	ck_assert_int_eq(ptrace(PTRACE_CONT, h->tid, NULL, NULL), 0);
+	agent_gone(h);
+	ck_assert_int_eq(lockshm_sweep(seg), 1);
+	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
+	ck_code(agent_release(w), 0);
+	ck_code(agent_acquire(n, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(n, AGENT_CHECK), 0);
+}
+END_TEST
+
+START_TEST(close_is_the_end_of_its_holds)
+{
+	ends_like_a_death(agent_start(), AGENT_CLOSE, 0);
+	check_nothing_left(1);
+}
+END_TEST
+
+START_TEST(stopped_holder_of_a_strict_lock_is_not_dead)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	agent_stop(h);
+	ck_code(agent_do(w, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
+						    .timeout_ns = LOCKSHM_MS(250) }),
+		LOCKSHM_TIMEOUT);
+	agent_cont(h);
+	ck_code(agent_release(h), 0);
+}
+END_TEST
+
+START_TEST(two_hundred_deaths_leak_nothing)
+{
+	struct lockshm_stat stat;
+	struct agent *h;
+	int i;
+
+	segment_with(64, 64, 4); /* each table is far smaller than the number of deaths */
+	for (i = 0; i < 200; i++) {
+		h = agent_inherit();
+		ck_assert_int_ge(agent_try(h, i & 1 ? "odd" : "even", LOCKSHM_EXCLUSIVE), 0);
+		agent_kill(h);
+		agents_end();
+	}
+	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	stat = stat_now();
+	ck_assert_uint_eq(stat.requests_used, 0);
+	ck_assert_uint_eq(stat.requests_reserved, 0);
+	ck_assert_uint_eq(stat.owners_used, 1); /* who sweeps takes part itself */
+	ck_assert_uint_eq(stat.locks_known, 2);
+	ck_assert_uint_eq(stat.recovered, 200);
+	verify_clean();
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, killed_exclusive_holder_hands_over);
+	tcase_add_test(tc, killed_shared_holder_hands_over);
+	tcase_add_test(tc, one_of_two_readers_dies_and_the_other_still_counts);
+	tcase_add_test(tc, try_takes_over_from_the_dead_at_once);
+	tcase_add_test(tc, mark_is_sticky_until_acknowledged);
+	tcase_add_test(tc, acknowledge_flag_tells_once);
+	tcase_add_test(tc, acknowledge_does_not_clear_a_newer_mark);
+	tcase_add_test(tc, dead_writer_outranks_a_dead_reader);
+	tcase_add_test(tc, killed_waiter_lets_the_one_behind_it_through);
+	tcase_add_test(tc, killed_writer_between_readers_joins_them);
+	tcase_add_test(tc, whole_chain_of_waiters_is_killed);
+	tcase_add_test(tc, several_readers_die_at_once);
+	tcase_add_test(tc, holder_of_many_keys_frees_them_all);
+	tcase_add_test(tc, exit_without_release_is_a_death);
+	tcase_add_test(tc, thread_exit_is_the_death_of_its_holds);
+	tcase_add_native(tc, exec_is_the_death_of_its_holds);
+	tcase_add_native(tc, holder_that_takes_long_to_exit_is_dead);
+	tcase_add_native(tc, exec_by_another_thread_is_the_death_of_its_holds);
+	tcase_add_native(tc, exec_by_another_thread_is_found_by_a_try);
+	tcase_add_native(tc, exec_by_another_thread_is_a_death_also_after_the_lease);
+	tcase_add_native(tc, exec_by_another_thread_is_no_reader_in_an_upgraders_way);
+	tcase_add_test(tc, close_is_the_end_of_its_holds);
+	tcase_add_test(tc, stopped_holder_of_a_strict_lock_is_not_dead);
+	tcase_add_test(tc, two_hundred_deaths_leak_nothing);
+}
+
+int main(void)
+{
+	return fixture_main("death", add);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* test-full.c - a full table refuses, names itself, and takes nothing from anybody */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/segment.h"
+#include "agent.h"
+#include "fixture.h"
+
+#define KEYS_MAX 512
+
+static lockshm_hold_t holds[KEYS_MAX];
+
+static int take_number(unsigned n, lockshm_hold_t *hold, struct lockshm_report *report)
+{
+	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	char key[16];
+
+	snprintf(key, sizeof(key), "key-%u", n);
+	request.key = key;
+	request.key_len = strlen(key);
+	request.report = report;
+	return lockshm_acquire(seg, &request, hold);
+}
+
+/* Takes different keys until one is refused; returns how many there were. */
+static unsigned fill(struct lockshm_report *report)
+{
+	unsigned n;
+
+	for (n = 0; n < KEYS_MAX; n++) {
+		int code = take_number(n, &holds[n], report);
+
+		if (code == LOCKSHM_FULL)
+			return n;
+		ck_code(code, 0);
+	}
+	ck_abort_msg("%u keys and nothing is full", n);
+	return n;
+}
+
+static void check_report(const struct lockshm_report *report, int table, const char *word)
+{
+	ck_code(report->error.code, LOCKSHM_FULL);
+	ck_assert_int_eq(report->error.table, table);
+	ck_assert_msg(strstr(report->error.message, word), "no '%s' in: %s", word, report->error.message);
+	ck_assert_uint_eq(report->token, 0);
+}
+
+START_TEST(lock_table_full_refuses_and_evicts_nothing)
+{
+	struct lockshm_report report;
+	unsigned n, i;
+
+	segment_with(64, 2048, 4);
+	n = fill(&report);
+	check_report(&report, LOCKSHM_TABLE_LOCKS, "lock");
+	/* Two windows of 32 may fill before all 64 are used, but not long before. */
+	ck_assert_uint_le(n, 64);
+	ck_assert_uint_ge(n, 48);
+	for (i = 0; i < n; i++)
+		ck_code(lockshm_check(&holds[i], NULL), 0);
+	ck_assert_uint_eq(stat_now().requests_used, n);
+	verify_clean();
+	/* One released key makes room for exactly one other. */
+	for (i = 0; i < n; i++)
+		ck_code(lockshm_release(&holds[i], 0), 0);
+	ck_code(take_number(1000, &holds[0], NULL), 0);
+	ck_code(lockshm_release(&holds[0], 0), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(marked_locks_are_not_evicted_either)
+{
+	struct lockshm_report report;
+	struct agent *dies;
+	unsigned i;
+
+	segment_with(64, 2048, 8);
+	dies = agent_inherit();
+	ck_code(agent_acquire(dies, "marked", LOCKSHM_EXCLUSIVE), 0);
+	agent_kill(dies);
+	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	for (i = 0; i < 3 * KEYS_MAX; i++) { /* many more keys than there is room for, one after the other */
+		ck_code(take_number(i, &holds[0], &report), 0);
+		ck_code(lockshm_release(&holds[0], 0), 0);
+	}
+	ck_code(take(&holds[0], "marked", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_acknowledge(&holds[0]), 0);
+	ck_code(lockshm_release(&holds[0], 0), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(request_table_full_refuses_and_nothing_is_lost)
+{
+	struct lockshm_report report;
+	unsigned n, i;
+
+	segment_with(256, 16, 2);
+	n = fill(&report);
+	check_report(&report, LOCKSHM_TABLE_REQUESTS, "request");
+	ck_assert_uint_le(n, stat_now().requests);
+	ck_assert_uint_ge(n, 15); /* one record is needed to add a key */
+	for (i = 0; i < n; i++)
+		ck_code(lockshm_check(&holds[i], NULL), 0);
+	verify_clean();
+	for (i = 0; i < n; i++)
+		ck_code(lockshm_release(&holds[i], 0), 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	for (i = 0; i < n; i++)
+		ck_code(take_number(i, &holds[i], NULL), 0);
+	verify_clean();
+}
+END_TEST
+
+/* Full while waiting: the waiter that finds no record must not disturb the queue it wanted to join. */
+START_TEST(request_table_full_for_a_waiter)
+{
+	struct agent *a, *b;
+
+	segment_with(64, 2, 2);
+	a = agent_inherit();
+	b = agent_inherit();
+	ck_code(agent_acquire(a, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k2", .how = LOCKSHM_EXCLUSIVE, .hold = 1 }),
+		0);
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE }),
+		LOCKSHM_FULL);
+	ck_assert_int_eq(b->answer.report.error.table, LOCKSHM_TABLE_REQUESTS);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 1 }), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(owner_table_full_refuses_newcomers_only)
+{
+	struct agent *a, *b, *c;
+
+	segment_with(64, 64, 2);
+	a = agent_inherit();
+	b = agent_inherit();
+	c = agent_inherit();
+	ck_code(agent_acquire(a, "a", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(b, "b", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_try(c, "c", LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
+	ck_assert_int_eq(c->answer.report.error.table, LOCKSHM_TABLE_OWNERS);
+	ck_assert_ptr_nonnull(strstr(c->answer.report.error.message, "owner"));
+	ck_code(agent_release(a), 0);
+	ck_code(agent_acquire(a, "other", LOCKSHM_EXCLUSIVE), 0); /* who takes part goes on */
+	agent_kill(b); /* the dead make room at once */
+	ck_code(agent_try(c, "b", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(move_needs_an_owner_slot_and_keeps_the_hold_without)
+{
+	struct agent *a;
+
+	segment_with(64, 64, 1);
+	a = agent_inherit();
+	ck_code(agent_acquire(a, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_PROCESS }), LOCKSHM_FULL);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(agent_release(a), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(many_keys_are_all_given_back_when_one_finds_no_room)
+{
+	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key keys[40];
+	struct lockshm_report report;
+	char names[40][8];
+	unsigned i;
+
+	segment_with(64, 16, 2);
+	for (i = 0; i < 40; i++) {
+		snprintf(names[i], sizeof(names[i]), "m%u", i);
+		keys[i] = (struct lockshm_key){ names[i], strlen(names[i]), 0 };
+	}
+	request.report = &report;
+	ck_code(lockshm_acquire_many(seg, &request, keys, 40, holds), LOCKSHM_FULL);
+	ck_assert_int_eq(report.error.table, LOCKSHM_TABLE_REQUESTS);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_code(lockshm_acquire_many(seg, &request, keys, 8, holds), 0);
+	ck_code(lockshm_release_many(holds, 8), 0);
+}
+END_TEST
+
+/* A table of the smallest size there is works. */
+START_TEST(smallest_segment_works)
+{
+	struct agent *a;
+
+	segment_with(1, 1, 1);
+	a = agent_inherit();
+	ck_code(agent_try(a, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_try(a, "other", LOCKSHM_SHARED), 0);
+	agent_kill(a);
+	ck_code(take(&holds[0], "other", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_release(&holds[0], 0), 0);
+	verify_clean();
+}
+END_TEST
+
+static void wear_out_tickets(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < seg->n_locks; i++)
+		if (seg->entries[i].key_len != 0)
+			seg->entries[i].tail = tail_make(TICKET_MAX - 1, 0);
+}
+
+START_TEST(key_that_is_out_of_tickets_says_so)
+{
+	struct lockshm_report report;
+	unsigned n = 0;
+
+	/* Only a damaged or very old segment gets there: put the key's ticket near its end. */
+	ck_code(take_number(n, &holds[0], &report), 0);
+	ck_code(lockshm_release(&holds[0], 0), 0);
+	wear_out_tickets();
+	ck_code(take_number(n, &holds[0], &report), LOCKSHM_FULL);
+	check_report(&report, LOCKSHM_TABLE_TICKETS, "ticket");
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, lock_table_full_refuses_and_evicts_nothing);
+	tcase_add_test(tc, marked_locks_are_not_evicted_either);
+	tcase_add_test(tc, request_table_full_refuses_and_nothing_is_lost);
+	tcase_add_test(tc, request_table_full_for_a_waiter);
+	tcase_add_test(tc, owner_table_full_refuses_newcomers_only);
+	tcase_add_test(tc, move_needs_an_owner_slot_and_keeps_the_hold_without);
+	tcase_add_test(tc, many_keys_are_all_given_back_when_one_finds_no_room);
+	tcase_add_test(tc, smallest_segment_works);
+	tcase_add_test(tc, key_that_is_out_of_tickets_says_so);
+}
+
+int main(void)
+{
+	return fixture_main("full", add);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/* test-history-told.c - the checker of histories: bad ends that are told, waiting, the log; see test-history.c */
+#include "story.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- marks */
+
+/* The next holder is told of @status of a hold that ended as @end says. */
+enum ending { RELEASED, ALIVE, KILLED };
+
+static struct history_record *tell_after(enum ending end, double ttl, int status)
+{
+	uint32_t l = lane(), driver = lane();
+	struct history_record *a = acquire(l, 1, X, ttl, 0, 1, 1);
+
+	if (end == RELEASED)
+		release(a, 2, 3);
+	if (end == KILLED)
+		killed(driver, l, 4);
+	return told(acquire(lane(), 1, X, STRICT, 50, 51, 2), status, a);
+}
+
+START_TEST(death_of_one_who_released)
+{
+	begin();
+	tell_after(RELEASED, STRICT, LOCKSHM_OWNER_DIED);
+	finds("mark-false");
+}
+END_TEST
+
+START_TEST(death_of_one_who_lives)
+{
+	begin();
+	tell_after(ALIVE, 5, LOCKSHM_OWNER_DIED);
+	finds("mark-false");
+}
+END_TEST
+
+START_TEST(expiry_of_a_lease_that_is_not_over)
+{
+	begin();
+	tell_after(KILLED, 500, LOCKSHM_TOOK_OVER_EXPIRED);
+	finds("mark-missing mark-false");
+}
+END_TEST
+
+START_TEST(death_with_another_pid)
+{
+	begin();
+	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_pid = 999;
+	finds("mark-false");
+}
+END_TEST
+
+START_TEST(death_with_another_thread)
+{
+	begin();
+	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_tid = 999;
+	finds("mark-false");
+}
+END_TEST
+
+/* The move had changed the owner, and then found that the hold had been ended. */
+START_TEST(expiry_in_the_midst_of_a_move_names_either_thread)
+{
+	struct history_record *a, *b;
+
+	begin();
+	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	on(a, HISTORY_MOVE, 2, 40, LOCKSHM_LOST)->mode = LOCKSHM_TO_PROCESS;
+	b = told(acquire(lane(), 1, X, STRICT, 10, 20, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	b->previous_tid = 999;
+	finds("");
+}
+END_TEST
+
+START_TEST(death_with_another_tag)
+{
+	begin();
+	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_lane = 1;
+	finds("mark-false");
+}
+END_TEST
+
+START_TEST(death_with_another_mode)
+{
+	begin();
+	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_mode = S;
+	finds("mark-false");
+}
+END_TEST
+
+START_TEST(death_with_another_token)
+{
+	begin();
+	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_token = BASE + 77;
+	finds("mark-false");
+}
+END_TEST
+
+START_TEST(death_is_not_told)
+{
+	struct history_record *b;
+
+	begin();
+	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
+	b->outcome = b->previous_status = 0;
+	finds("mark-missing");
+}
+END_TEST
+
+START_TEST(death_is_not_told_to_the_second_one)
+{
+	struct history_record *b;
+
+	begin();
+	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
+	release(b, 52, 53);
+	acquire(lane(), 1, S, STRICT, 54, 55, 3);
+	finds("mark-missing");
+}
+END_TEST
+
+START_TEST(expiry_is_not_told)
+{
+	struct history_record *a;
+
+	begin();
+	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	on(a, HISTORY_RELEASE, 60, 61, LOCKSHM_LOST);
+	acquire(lane(), 1, X, STRICT, 20, 50, 2);
+	finds("mark-missing");
+}
+END_TEST
+
+START_TEST(forked_child_dies_with_its_parent)
+{
+	struct history_record *a;
+	uint32_t parent, child, driver;
+
+	begin();
+	parent = lane(), driver = lane();
+	child = lane_of(history_new_process(&h), parent);
+	a = acquire(child, 1, X, STRICT, 0, 1, 1);
+	killed(driver, parent, 4);
+	told(acquire(lane(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	finds("");
+}
+END_TEST
+
+START_TEST(acknowledged_death_comes_back)
+{
+	struct history_record *a, *b;
+	uint32_t l, driver;
+
+	begin();
+	l = lane(), driver = lane();
+	a = acquire(l, 1, X, STRICT, 0, 1, 1);
+	killed(driver, l, 4);
+	b = told(acquire(lane(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	on(b, HISTORY_ACKNOWLEDGE, 52, 53, LOCKSHM_OK);
+	release(b, 54, 55);
+	told(acquire(lane(), 1, X, STRICT, 60, 61, 3), LOCKSHM_OWNER_DIED, a);
+	finds("mark-again");
+}
+END_TEST
+
+START_TEST(acknowledge_is_busy_for_an_exclusive_holder)
+{
+	begin();
+	on(tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED), HISTORY_ACKNOWLEDGE, 52, 53, LOCKSHM_BUSY);
+	finds("acknowledge");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- waits */
+
+START_TEST(timeout_before_its_time)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 50, 51);
+	failed(acquire(lane(), 1, X, STRICT, 2, 20, 0), LOCKSHM_TIMEOUT, 30);
+	finds("early");
+}
+END_TEST
+
+START_TEST(call_comes_back_too_late)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 9000, 9001);
+	failed(acquire(lane(), 1, X, STRICT, 2, 5000, 0), LOCKSHM_TIMEOUT, 30);
+	finds("overdue");
+}
+END_TEST
+
+START_TEST(release_that_blocks)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 2, 5000);
+	finds("overdue");
+}
+END_TEST
+
+START_TEST(call_never_comes_back)
+{
+	uint32_t l, driver;
+
+	begin();
+	l = lane(), driver = lane();
+	on(acquire(l, 1, X, STRICT, 0, 1, 1), HISTORY_CHECK, 2, OPEN, 0);
+	killed(driver, l, 5000);
+	finds("overdue");
+}
+END_TEST
+
+START_TEST(call_of_a_stopped_process_may_take_long)
+{
+	uint32_t l, driver;
+
+	begin();
+	l = lane(), driver = lane();
+	release(acquire(l, 1, X, STRICT, 0, 1, 1), 2, 5000);
+	add(driver, HISTORY_STOP, 1.5, 1.6, 0)->subject = process_of(l);
+	add(driver, HISTORY_CONTINUE, 4900, 4901, 0)->subject = process_of(l);
+	finds("");
+}
+END_TEST
+
+START_TEST(waiter_is_stuck)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 5, 6);
+	acquire(lane(), 1, X, STRICT, 2, 4000, 2);
+	finds("stuck");
+}
+END_TEST
+
+START_TEST(waiter_behind_a_long_hold_is_not_stuck)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 3990, 3995);
+	acquire(lane(), 1, X, STRICT, 2, 4000, 2);
+	finds("");
+}
+END_TEST
+
+START_TEST(reader_is_not_let_in_beside_readers)
+{
+	struct history_record *a;
+
+	begin();
+	a = acquire(lane(), 1, S, STRICT, 0, 1, 1);
+	release(acquire(lane(), 1, S, STRICT, 2, 4000, 2), 4001, 4002);
+	release(a, 4003, 4004);
+	finds("stuck");
+}
+END_TEST
+
+/* Hand over a lock from release to waiter, @n times, @late ms after the release. */
+static void hand_over(unsigned n, double late)
+{
+	uint32_t l[2] = { lane(), lane() };
+	struct history_record *r = acquire(l[0], 1, X, STRICT, 0, 1, 1);
+	unsigned i;
+
+	add(lane(), HISTORY_CALM, 0, 1e6, 0);
+	for (i = 1; i <= n; i++) {
+		double t = 1000 + i * 300;
+
+		release(r, t, t + 1);
+		r = acquire(l[i % 2], 1, X, STRICT, t - 10, t + 1 + late, i + 1);
+		r->slept_ns = 5000000;
+	}
+}
+
+START_TEST(waiters_are_woken_by_their_self_check)
+{
+	begin();
+	hand_over(20, 100);
+	finds("wake");
+	ck_assert_uint_eq(summary.calm_late, 20);
+}
+END_TEST
+
+START_TEST(waiters_are_woken_at_once)
+{
+	begin();
+	hand_over(20, 1);
+	finds("");
+	ck_assert_uint_eq(summary.calm_waits, 20);
+	ck_assert_uint_eq(summary.calm_late, 0);
+}
+END_TEST
+
+START_TEST(busy_though_nobody_is_there)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 2, 3);
+	try(acquire(lane(), 1, X, STRICT, 10, 11, 0), LOCKSHM_BUSY);
+	finds("busy");
+}
+END_TEST
+
+START_TEST(busy_for_a_reader_beside_readers)
+{
+	begin();
+	release(acquire(lane(), 1, S, STRICT, 0, 1, 1), 20, 21);
+	try(acquire(lane(), 1, S, STRICT, 10, 11, 0), LOCKSHM_BUSY);
+	finds("busy");
+}
+END_TEST
+
+START_TEST(busy_upgrade_of_a_lonely_reader)
+{
+	begin();
+	on(acquire(lane(), 1, S, STRICT, 0, 1, 1), HISTORY_UPGRADE, 20, 21, LOCKSHM_BUSY);
+	finds("busy");
+}
+END_TEST
+
+START_TEST(cancelled_by_nobody)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 50, 51);
+	failed(acquire(lane(), 1, X, STRICT, 2, 20, 0), LOCKSHM_CANCELLED, 30);
+	finds("cancel");
+}
+END_TEST
+
+START_TEST(deadlock_without_a_cycle)
+{
+	begin();
+	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 50, 51);
+	failed(acquire(lane(), 1, X, STRICT, 2, 20, 0), LOCKSHM_DEADLOCK, 30);
+	finds("deadlock");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- the log itself */
+
+/* What a writer left, killed or not, is what a reader of the saved file finds. */
+START_TEST(saved_history_is_the_same)
+{
+	struct history_record *r;
+	char path[64];
+	int fd;
+
+	begin();
+	r = history_new(&writers[lane()]);
+	r->key = 7;
+	history_enter(r, HISTORY_ACQUIRE);
+	snprintf(path, sizeof(path), "test-history-%d.history", (int)getpid());
+	ck_assert_int_eq(history_save(&h, path), 0);
+	history_close(&h);
+	fd = open(path, O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	unlink(path);
+	ck_assert_int_eq(history_open(&h, fd), 0);
+	ck_assert_uint_eq(h.records[0].key, 7);
+	ck_assert_int_gt(h.records[0].enter, 0);
+	ck_assert_int_eq(h.records[0].leave, 0);
+	finds("");
+	ck_assert_uint_eq(summary.in_flight, 1);
+}
+END_TEST
+
+static void add_cases(TCase *tc)
+{
+	tcase_add_test(tc, death_of_one_who_released);
+	tcase_add_test(tc, death_of_one_who_lives);
+	tcase_add_test(tc, expiry_of_a_lease_that_is_not_over);
+	tcase_add_test(tc, death_with_another_pid);
+	tcase_add_test(tc, death_with_another_thread);
+	tcase_add_test(tc, expiry_in_the_midst_of_a_move_names_either_thread);
+	tcase_add_test(tc, death_with_another_tag);
+	tcase_add_test(tc, death_with_another_mode);
+	tcase_add_test(tc, death_with_another_token);
+	tcase_add_test(tc, death_is_not_told);
+	tcase_add_test(tc, death_is_not_told_to_the_second_one);
+	tcase_add_test(tc, expiry_is_not_told);
+	tcase_add_test(tc, forked_child_dies_with_its_parent);
+	tcase_add_test(tc, acknowledged_death_comes_back);
+	tcase_add_test(tc, acknowledge_is_busy_for_an_exclusive_holder);
+	tcase_add_test(tc, timeout_before_its_time);
+	tcase_add_test(tc, call_comes_back_too_late);
+	tcase_add_test(tc, release_that_blocks);
+	tcase_add_test(tc, call_never_comes_back);
+	tcase_add_test(tc, call_of_a_stopped_process_may_take_long);
+	tcase_add_test(tc, waiter_is_stuck);
+	tcase_add_test(tc, waiter_behind_a_long_hold_is_not_stuck);
+	tcase_add_test(tc, reader_is_not_let_in_beside_readers);
+	tcase_add_test(tc, waiters_are_woken_by_their_self_check);
+	tcase_add_test(tc, waiters_are_woken_at_once);
+	tcase_add_test(tc, busy_though_nobody_is_there);
+	tcase_add_test(tc, busy_for_a_reader_beside_readers);
+	tcase_add_test(tc, busy_upgrade_of_a_lonely_reader);
+	tcase_add_test(tc, cancelled_by_nobody);
+	tcase_add_test(tc, deadlock_without_a_cycle);
+	tcase_add_test(tc, saved_history_is_the_same);
+}
+
+int main(void)
+{
+	return fixture_main("history-told", add_cases);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-history.c - the checker of histories: sound ones pass, with everything in them that is uncertain
+ *
+ * One hand-made history for each property of history-check.h, in test-history-order.c, test-history-truth.c and
+ * test-history-told.c, breaks that property and, as far as this is possible, no other; the checker must name exactly what
+ * is broken.
+ */
+#include "story.h"
+
+START_TEST(sound_history_passes)
+{
+	struct history_record *a, *b, *c, *d;
+	uint32_t l1, l2, l3, driver;
+
+	begin();
+	l1 = lane(), l2 = lane(), l3 = lane(), driver = lane();
+	a = acquire(l1, 1, X, 10, 0, 1, 1);
+	b = acquire(l2, 1, S, STRICT, 2, 6, 2);
+	c = acquire(l3, 1, S, STRICT, 3, 6, 3);
+	on(a, HISTORY_CHECK, 2, 3, LOCKSHM_OK)->ns = 8500000;
+	release(a, 5, 5.5);
+	on(b, HISTORY_UPGRADE, 7, 8, LOCKSHM_BUSY);
+	release(c, 9, 10);
+	on(b, HISTORY_UPGRADE, 11, 12, LOCKSHM_OK)->token = BASE + 4;
+	killed(driver, l2, 13);
+	d = told(acquire(l1, 1, X, STRICT, 20, 21, 5), LOCKSHM_OWNER_DIED, b);
+	d->previous_token = BASE + 4;
+	d->previous_mode = X;
+	on(d, HISTORY_ACKNOWLEDGE, 22, 23, LOCKSHM_OK);
+	release(d, 24, 25);
+	c = try(acquire(l3, 1, X, 10, 30, 31, 6), LOCKSHM_OK);
+	told(acquire(l1, 1, X, 10, 32, 60, 7), LOCKSHM_TOOK_OVER_EXPIRED, c);
+	finds("");
+}
+END_TEST
+
+/* A call that never came back may have done all, some or nothing. */
+START_TEST(what_was_cut_off_proves_nothing)
+{
+	struct history_record *a, *b, *c;
+	uint32_t l1, l2, l3, driver;
+
+	begin();
+	l1 = lane(), l2 = lane(), l3 = lane(), driver = lane();
+	a = acquire(l1, 1, X, STRICT, 0, 1, 1);
+	on(a, HISTORY_RELEASE, 2, OPEN, 0);
+	b = acquire(l2, 1, X, STRICT, 3, OPEN, 0);
+	killed(driver, l1, 5);
+	killed(driver, l2, 6);
+	c = acquire(l3, 1, X, STRICT, 10, 11, 3); /* told nothing */
+	release(c, 12, 13);
+	told(acquire(l3, 1, X, STRICT, 14, 15, 4), LOCKSHM_OWNER_DIED, b)->previous_token = BASE + 2;
+	finds("");
+}
+END_TEST
+
+START_TEST(own_cycle_is_a_deadlock)
+{
+	struct history_record *a, *b;
+	uint32_t l1, l2;
+
+	begin();
+	l1 = lane(), l2 = lane();
+	a = acquire(l1, 1, X, STRICT, 0, 1, 1);
+	b = acquire(l2, 2, X, STRICT, 0, 1, 1);
+	acquire(l1, 2, X, STRICT, 2, 30, 2);
+	failed(acquire(l2, 1, X, STRICT, 3, 4, 0), LOCKSHM_DEADLOCK, 1000);
+	release(b, 5, 29);
+	release(a, 31, 32);
+	finds("");
+}
+END_TEST
+
+/* The second thread took the hold over from the process, and gave it back later. */
+START_TEST(cycle_through_a_moved_hold)
+{
+	struct history_record *a, *b, *m;
+	uint32_t p, l1, l2, l3;
+
+	begin();
+	p = history_new_process(&h);
+	l1 = lane_of(p, HISTORY_NO_LANE), l2 = lane_of(p, HISTORY_NO_LANE), l3 = lane();
+	a = acquire(l1, 1, X, STRICT, 0, 1, 1);
+	on(a, HISTORY_MOVE, 2, 3, LOCKSHM_OK)->mode = LOCKSHM_TO_PROCESS;
+	m = on(a, HISTORY_MOVE, 4, 5, LOCKSHM_OK);
+	m->mode = LOCKSHM_TO_CALLER;
+	m->lane = l2;
+	b = acquire(l3, 2, X, STRICT, 0, 1, 1);
+	acquire(l3, 1, X, STRICT, 6, 40, 2);
+	failed(acquire(l2, 2, X, STRICT, 7, 8, 0), LOCKSHM_DEADLOCK, 1000);
+	m = on(a, HISTORY_MOVE, 9, 10, LOCKSHM_OK);
+	m->mode = LOCKSHM_TO_PROCESS;
+	m->lane = l2;
+	release(a, 30, 31);
+	release(b, 41, 42);
+	finds("");
+}
+END_TEST
+
+/* Granted and ended by an operator before it knew: its second request stands behind the others. */
+START_TEST(waiter_that_asked_again_was_not_passed)
+{
+	struct history_record *a, *b, *w, *e;
+	uint32_t driver;
+
+	begin();
+	driver = lane();
+	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
+	w = failed(acquire(lane(), 1, X, STRICT, 2, 50, 0), LOCKSHM_TIMEOUT, 50);
+	seen(driver, w, 2);
+	release(a, 5, 6);
+	e = add(driver, HISTORY_END_HOLD, 7, 8, LOCKSHM_OK);
+	e->key = 1;
+	e->token = BASE + 2;
+	b = told(acquire(lane(), 1, X, STRICT, 4, 11, 3), LOCKSHM_TOOK_OVER_EXPIRED, w);
+	b->previous_token = BASE + 2;
+	release(b, 45, 46);
+	finds("");
+}
+END_TEST
+
+/* Two may cancel it; it has left the queue after the first. */
+START_TEST(cancelled_waiter_was_not_passed)
+{
+	struct history_record *a, *w;
+	uint32_t driver, l;
+
+	begin();
+	driver = lane(), l = lane();
+	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
+	w = failed(acquire(lane(), 1, X, STRICT, 2, 50, 0), LOCKSHM_CANCELLED, 1000);
+	seen(driver, w, 2);
+	on(w, HISTORY_CANCEL, 5, 6, LOCKSHM_OK);
+	on(w, HISTORY_CANCEL, 30, 31, LOCKSHM_OK);
+	release(a, 9, 10);
+	release(acquire(l, 1, X, STRICT, 4, 11, 3), 45, 46);
+	finds("");
+}
+END_TEST
+
+/* FULL is said before the hold is looked at, so it does not prove that it was held. */
+START_TEST(refused_move_says_nothing_of_the_hold)
+{
+	struct history_record *a, *b;
+
+	begin();
+	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	on(a, HISTORY_MOVE, 60, 61, LOCKSHM_FULL);
+	on(a, HISTORY_RELEASE, 62, 63, LOCKSHM_LOST);
+	b = told(acquire(lane(), 1, X, STRICT, 30, 31, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	release(b, 70, 71);
+	finds("");
+}
+END_TEST
+
+/* The kernel starts no thread while another one calls exec. */
+START_TEST(no_keeper_during_exec)
+{
+	struct history_record *a;
+	uint32_t l1, l2;
+
+	begin();
+	l1 = lane(), l2 = lane_of(process_of(l1), HISTORY_NO_LANE);
+	add(l2, HISTORY_EXEC, 1, OPEN, 0);
+	a = failed(acquire(l1, 1, X, 100, 0, 2, 0), LOCKSHM_SYSTEM, 3);
+	a->flags |= HISTORY_AUTO_RENEW;
+	finds("");
+}
+END_TEST
+
+/* One of several released by one call, and some of them were lost: each may have gone on until then, or not. */
+START_TEST(worst_of_several_releases)
+{
+	struct history_record *a, *b;
+	uint32_t l1, l2;
+
+	begin();
+	l1 = lane(), l2 = lane();
+	a = acquire(l1, 1, X, 10, 0, 1, 1);
+	b = acquire(l1, 2, X, STRICT, 2, 3, 1);
+	on(a, HISTORY_RELEASE, 50, 51, LOCKSHM_LOST)->flags |= HISTORY_WORST;
+	on(b, HISTORY_RELEASE, 50, 51, LOCKSHM_LOST)->flags |= HISTORY_WORST;
+	told(acquire(l2, 1, X, STRICT, 5, 12, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	acquire(l2, 2, X, STRICT, 60, 61, 2);
+	finds("");
+}
+END_TEST
+
+static void add_cases(TCase *tc)
+{
+	tcase_add_test(tc, sound_history_passes);
+	tcase_add_test(tc, what_was_cut_off_proves_nothing);
+	tcase_add_test(tc, own_cycle_is_a_deadlock);
+	tcase_add_test(tc, cycle_through_a_moved_hold);
+	tcase_add_test(tc, waiter_that_asked_again_was_not_passed);
+	tcase_add_test(tc, cancelled_waiter_was_not_passed);
+	tcase_add_test(tc, refused_move_says_nothing_of_the_hold);
+	tcase_add_test(tc, no_keeper_during_exec);
+	tcase_add_test(tc, worst_of_several_releases);
+}
+
+int main(void)
+{
+	return fixture_main("history", add_cases);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/* test-inspect.c - what can be seen from outside is what is, and looking changes nothing */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "fixture.h"
+
+START_TEST(lock_shows_holders_and_waiters_in_order)
+{
+	struct agent *h = agent_start(), *w1 = agent_start(), *w2 = agent_thread(w1);
+	struct seen seen;
+
+	ck_code(agent_do(h, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "key", .how = LOCKSHM_EXCLUSIVE,
+						    .ns = LOCKSHM_SECONDS(60), .tag = "nightly report" }),
+		0);
+	ck_code(agent_acquire(w1, "key", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_begin(w2, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "key", .how = LOCKSHM_SHARED,
+							.tag = "reader", .hold = 1 }),
+		AGENT_BLOCKED);
+	look("key", &seen);
+	ck_assert_int_eq(seen.mode, LOCKSHM_EXCLUSIVE);
+	ck_assert_int_eq(seen.dirty, 0);
+	ck_assert_uint_eq(seen.key_len, 3);
+	ck_assert_uint_eq(seen.holders, 1);
+	ck_assert_uint_eq(seen.waiters, 2);
+	ck_assert_int_eq(seen.requests[0].state, LOCKSHM_HOLDING);
+	ck_assert_int_eq(seen.requests[0].pid, h->pid);
+	ck_assert_str_eq(seen.requests[0].tag, "nightly report");
+	ck_assert_uint_eq(seen.requests[0].token, h->answer.token);
+	ck_assert_int_gt(seen.requests[0].expires_in_ns, LOCKSHM_SECONDS(50));
+	ck_assert_int_le(seen.requests[0].expires_in_ns, LOCKSHM_SECONDS(61));
+	ck_assert_int_eq(seen.requests[0].alive, 1);
+	ck_assert_int_eq(seen.requests[1].state, LOCKSHM_WAITING);
+	ck_assert_int_eq(seen.requests[1].mode, LOCKSHM_EXCLUSIVE);
+	ck_assert_int_eq(seen.requests[1].expires_in_ns, LOCKSHM_FOREVER);
+	ck_assert_str_eq(seen.requests[1].tag, "");
+	ck_assert_int_eq(seen.requests[2].pid, w1->pid);
+	ck_assert_int_eq(seen.requests[2].tid, w2->tid);
+	ck_assert_int_eq(seen.requests[2].mode, LOCKSHM_SHARED);
+	ck_assert_str_eq(seen.requests[2].tag, "reader");
+	ck_assert_uint_gt(seen.requests[2].token, seen.requests[1].token);
+	ck_code(agent_release(h), 0);
+	ck_code(agent_end(w1), 0);
+	look("key", &seen);
+	ck_assert_str_eq(seen.requests[0].tag, ""); /* the record's old label is not the new hold's */
+}
+END_TEST
+
+START_TEST(ages_and_ends_move)
+{
+	struct agent *h = agent_start();
+	struct seen one, two;
+
+	ck_code(agent_do(h, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "key", .how = LOCKSHM_SHARED,
+						    .ns = LOCKSHM_MS(40) }),
+		0);
+	look("key", &one);
+	pass(h->answer.at_ns + LOCKSHM_MS(80));
+	look("key", &two);
+	ck_assert_int_ge(two.requests[0].age_ns, one.requests[0].age_ns + LOCKSHM_MS(20));
+	ck_assert_int_lt(two.requests[0].expires_in_ns, 0); /* overdue, and still there: looking took nothing away */
+	ck_code(agent_call(h, AGENT_CHECK), LOCKSHM_LATE);
+}
+END_TEST
+
+START_TEST(dead_holder_is_shown_dead_and_left_alone)
+{
+	struct agent *h = agent_start();
+	struct seen seen;
+	int i;
+
+	ck_code(agent_acquire(h, "key", LOCKSHM_EXCLUSIVE), 0);
+	agent_kill(h);
+	for (i = 0; i < 2; i++) {
+		look("key", &seen);
+		ck_assert_uint_eq(seen.holders, 1);
+		ck_assert_int_eq(seen.requests[0].alive, 0);
+		ck_assert_int_eq(seen.requests[0].pid, h->pid);
+		ck_assert_int_eq(seen.dirty, 0); /* nobody has cleared it away yet */
+	}
+	ck_assert_uint_eq(stat_now().owners_dead, 1);
+	ck_assert_uint_eq(stat_now().recovered, 0);
+}
+END_TEST
+
+START_TEST(unknown_and_idle_locks_are_shown_empty)
+{
+	lockshm_hold_t hold;
+	struct seen seen;
+
+	look("never seen", &seen);
+	ck_assert_uint_eq(seen.holders + seen.waiters, 0);
+	ck_assert_int_eq(seen.mode, 0);
+	ck_assert_uint_eq(seen.key_len, 10);
+	ck_assert_uint_eq(stat_now().locks_known, 0); /* and not made by looking */
+	ck_code(take(&hold, "idle", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	look("idle", &seen);
+	ck_assert_uint_eq(seen.holders + seen.waiters, 0);
+}
+END_TEST
+
+struct visit {
+	unsigned n;
+	unsigned stop_at;
+	char keys[16][LOCKSHM_KEY_SHOWN_MAX + 1];
+	size_t shown[16];
+	size_t len[16];
+};
+
+static int visit_lock(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct visit *v = arg;
+
+	memcpy(v->keys[v->n], lock->key, lock->key_shown);
+	v->shown[v->n] = lock->key_shown;
+	v->len[v->n] = lock->key_len;
+	return ++v->n == v->stop_at ? 77 : 0;
+}
+
+static bool visited(const struct visit *v, const char *key)
+{
+	unsigned i;
+
+	for (i = 0; i < v->n; i++)
+		if (strcmp(v->keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+START_TEST(each_lock_leaves_out_what_is_idle)
+{
+	struct agent *a = agent_start(), *dies = agent_start();
+	struct visit v = { 0 };
+	lockshm_hold_t held, idle, cooling;
+
+	ck_code(take(&held, "held", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(take(&idle, "idle", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_release(&idle, 0), 0);
+	ck_code(take(&cooling, "cooling", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_release(&cooling, LOCKSHM_SECONDS(60)), 0);
+	ck_code(agent_acquire(dies, "marked", LOCKSHM_EXCLUSIVE), 0);
+	agent_kill(dies);
+	ck_code(agent_try(a, "marked", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(agent_release(a), 0);
+	ck_code(lockshm_each_lock(seg, visit_lock, &v), 0);
+	ck_assert_uint_eq(v.n, 3);
+	ck_assert(visited(&v, "held") && visited(&v, "cooling") && visited(&v, "marked"));
+	v = (struct visit){ .stop_at = 2 };
+	ck_code(lockshm_each_lock(seg, visit_lock, &v), 77);
+	ck_assert_uint_eq(v.n, 2);
+}
+END_TEST
+
+START_TEST(long_and_binary_keys_are_shown_by_their_beginning)
+{
+	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	unsigned char key[200];
+	struct visit v = { 0 };
+	lockshm_hold_t hold;
+	size_t i;
+
+	for (i = 0; i < sizeof(key); i++)
+		key[i] = (unsigned char)(i * 7);
+	request.key = key;
+	request.key_len = sizeof(key);
+	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+	ck_code(lockshm_each_lock(seg, visit_lock, &v), 0);
+	ck_assert_uint_eq(v.len[0], sizeof(key));
+	ck_assert_uint_eq(v.shown[0], LOCKSHM_KEY_SHOWN_MAX);
+	ck_assert_mem_eq(v.keys[0], key, LOCKSHM_KEY_SHOWN_MAX);
+}
+END_TEST
+
+struct owners {
+	unsigned n;
+	struct lockshm_owner_info list[8];
+};
+
+static int collect_owner(const struct lockshm_owner_info *owner, void *arg)
+{
+	struct owners *o = arg;
+
+	o->list[o->n++] = *owner;
+	return 0;
+}
+
+START_TEST(each_owner_shows_the_threads_that_take_part)
+{
+	struct agent *a = agent_start(), *b = agent_thread(a), *idle = agent_start();
+	struct owners o = { 0 };
+	struct seen seen;
+	unsigned i, looks = 0;
+
+	(void)idle; /* has it open and takes no part */
+	ck_code(agent_acquire(a, "key", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_begin(b, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "key", .how = LOCKSHM_EXCLUSIVE,
+						       .hold = 1 }),
+		AGENT_BLOCKED);
+	look("key", &seen);
+	/* It says what it waits with a moment after it has taken its place. */
+	do {
+		o.n = 0;
+		ck_code(lockshm_each_owner(seg, collect_owner, &o), 0);
+		ck_assert_uint_eq(o.n, 2);
+	} while (o.list[0].waiting_token == 0 && o.list[1].waiting_token == 0 && ++looks < 100000);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(o.list[i].pid, a->pid);
+		ck_assert_int_eq(o.list[i].alive, 1);
+		ck_assert_uint_gt(o.list[i].start_time, 0);
+		if (o.list[i].tid == a->tid)
+			ck_assert_uint_eq(o.list[i].waiting_token, 0);
+		else
+			ck_assert_uint_eq(o.list[i].waiting_token, seen.requests[1].token);
+	}
+	ck_assert_int_eq(o.list[0].tid + o.list[1].tid, a->tid + b->tid);
+	agent_kill(a);
+	o.n = 0;
+	ck_code(lockshm_each_owner(seg, collect_owner, &o), 0);
+	ck_assert_uint_eq(o.n, 2);
+	ck_assert_int_eq(o.list[0].alive + o.list[1].alive, 0);
+}
+END_TEST
+
+START_TEST(stat_counts_what_happened)
+{
+	struct agent *a = agent_start(), *b = agent_start();
+	struct lockshm_stat stat;
+
+	ck_code(agent_acquire(a, "one", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_try(b, "one", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "one", .how = LOCKSHM_SHARED,
+						    .timeout_ns = LOCKSHM_MS(5) }),
+		LOCKSHM_TIMEOUT);
+	ck_code(agent_acquire(b, "one", LOCKSHM_SHARED), AGENT_BLOCKED);
+	stat = stat_now();
+	ck_assert_uint_eq(stat.locks_known, 1);
+	ck_assert_uint_eq(stat.locks_busy, 1);
+	ck_assert_uint_eq(stat.locks_dirty, 0);
+	ck_assert_uint_eq(stat.requests_used, 2);
+	ck_assert_uint_ge(stat.requests_reserved, 2);
+	ck_assert_uint_eq(stat.owners_used, 2);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_code(agent_release(b), 0);
+	stat = stat_now();
+	ck_assert_uint_eq(stat.acquires, 2);
+	ck_assert_uint_eq(stat.timeouts, 2);
+	ck_assert_uint_ge(stat.waits, 1);
+	ck_assert_uint_eq(stat.requests_used, 0);
+	ck_assert_uint_eq(stat.locks_known, 1);
+	ck_code(agent_call(b, AGENT_CLOSE), 0); /* counts outlive those who made them */
+	ck_assert_uint_eq(stat_now().acquires, 2);
+	ck_assert_uint_eq(stat_now().timeouts, 2);
+	ck_assert_uint_eq(stat_now().owners_used, 1);
+}
+END_TEST
+
+/* Operator's end */
+START_TEST(end_hold_ends_exactly_that_hold)
+{
+	struct agent *a = agent_start(), *b = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(a, "key", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(b, "key", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(w, "key", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(lockshm_end_hold(seg, "key", 3, a->answer.token + 1000), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_end_hold(seg, "yek", 3, a->answer.token), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_end_hold(seg, "key", 3, a->answer.token), 0);
+	ck_code(lockshm_end_hold(seg, "key", 3, a->answer.token), LOCKSHM_NOT_HELD);
+	ck_assert(agent_waits(w, "key"));
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED); /* its user may still be at work */
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(end_hold_of_a_waiter_is_refused)
+{
+	struct agent *a = agent_start(), *w = agent_start();
+	struct seen seen;
+
+	ck_code(agent_acquire(a, "key", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "key", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	look("key", &seen);
+	ck_code(lockshm_end_hold(seg, "key", 3, seen.requests[1].token), LOCKSHM_NOT_HELD);
+	ck_assert(agent_waits(w, "key"));
+}
+END_TEST
+
+START_TEST(end_hold_wakes_the_next_at_once)
+{
+	struct agent *a = agent_start(), *w = agent_start();
+	int64_t ended;
+
+	ck_code(agent_acquire(a, "key", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "key", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ended = now_ns();
+	ck_code(lockshm_end_hold(seg, "key", 3, a->answer.token), 0);
+	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED);
+	ck_assert_int_lt(w->answer.at_ns - ended, LOCKSHM_SECONDS(1));
+	ck_assert_uint_eq(w->answer.report.previous.token, a->answer.token);
+}
+END_TEST
+
+static uint64_t renewed_token;
+static int renewing;
+
+static void *renew_and_renew(void *unused)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int err;
+
+	(void)unused;
+	ck_code(take_for(&hold, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(60)), 0);
+	renewed_token = lockshm_token(&hold);
+	__atomic_store_n(&renewing, 1, __ATOMIC_RELEASE);
+	do
+		err = lockshm_renew(&hold, LOCKSHM_SECONDS(60), LOCKSHM_RENEW_RESET);
+	while (err == 0);
+	ck_code(err, LOCKSHM_LOST);
+	ck_code(lockshm_release(&hold, 0), LOCKSHM_LOST);
+	return NULL;
+}
+
+START_TEST(end_hold_ends_one_that_is_being_renewed)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	pthread_t thread;
+	int round;
+
+	for (round = 0; round < 60; round++) {
+		__atomic_store_n(&renewing, 0, __ATOMIC_RELAXED);
+		ck_assert_int_eq(pthread_create(&thread, NULL, renew_and_renew, NULL), 0);
+		while (!__atomic_load_n(&renewing, __ATOMIC_ACQUIRE))
+			sched_yield();
+		ck_code(lockshm_end_hold(seg, "key", 3, renewed_token), 0);
+		ck_assert_int_eq(pthread_join(thread, NULL), 0);
+		ck_code(take(&hold, "key", LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
+		ck_code(lockshm_acknowledge(&hold), 0);
+		ck_code(lockshm_release(&hold, 0), 0);
+	}
+	verify_clean();
+}
+END_TEST
+
+START_TEST(sweep_gives_back_what_the_dead_left)
+{
+	struct agent *a[6];
+	char key[8];
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		a[i] = agent_start();
+		snprintf(key, sizeof(key), "k%d", i / 2);
+		ck_assert_int_ge(agent_acquire(a[i], key, LOCKSHM_SHARED), 0);
+	}
+	for (i = 0; i < 6; i++)
+		agent_kill(a[i]);
+	ck_assert_uint_eq(stat_now().owners_dead, 6);
+	ck_assert_int_eq(lockshm_sweep(seg), 6);
+	ck_assert_int_eq(lockshm_sweep(seg), 0);
+	ck_assert_uint_eq(stat_now().owners_dead, 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().locks_dirty, 3);
+	ck_assert_uint_eq(stat_now().recovered, 6);
+	verify_clean();
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, lock_shows_holders_and_waiters_in_order);
+	tcase_add_test(tc, ages_and_ends_move);
+	tcase_add_test(tc, dead_holder_is_shown_dead_and_left_alone);
+	tcase_add_test(tc, unknown_and_idle_locks_are_shown_empty);
+	tcase_add_test(tc, each_lock_leaves_out_what_is_idle);
+	tcase_add_test(tc, long_and_binary_keys_are_shown_by_their_beginning);
+	tcase_add_test(tc, each_owner_shows_the_threads_that_take_part);
+	tcase_add_test(tc, stat_counts_what_happened);
+	tcase_add_test(tc, end_hold_ends_exactly_that_hold);
+	tcase_add_test(tc, end_hold_of_a_waiter_is_refused);
+	tcase_add_test(tc, end_hold_wakes_the_next_at_once);
+	tcase_add_test(tc, end_hold_ends_one_that_is_being_renewed);
+	tcase_add_test(tc, sweep_gives_back_what_the_dead_left);
+}
+
+int main(void)
+{
+	return fixture_main("inspect", add);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* test-segment.c - making and removing segments, and noticing that one was removed; what may be wrong with a file is in
+ * test-segment-open.c */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../src/segment.h"
+#include "agent.h"
+#include "fixture.h"
+
+START_TEST(create_makes_what_was_asked_for_whatever_the_umask)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_stat stat;
+	const char *name = other_name("made");
+	lockshm_t *s;
+	struct stat st;
+	mode_t old = umask(_i ? 0777 : 0);
+
+	options.locks = 100;
+	options.requests = 77;
+	options.owners = 5;
+	options.mode = 0660;
+	options.token_floor = UINT64_C(1) << 52;
+	ck_code(lockshm_create(&s, name, &options, NULL), 0);
+	umask(old);
+	ck_code(lockshm_stat(s, &stat), 0);
+	ck_assert_uint_ge(stat.locks, 100);
+	ck_assert_uint_eq(stat.locks % 64, 0);
+	ck_assert_uint_ge(stat.requests, 77);
+	ck_assert_uint_eq(stat.owners, 5);
+	ck_assert_uint_ge(stat.token_base, UINT64_C(1) << 52);
+	ck_assert_int_eq(lstat(path_of(name), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0660);
+	ck_assert_uint_eq((uint64_t)st.st_size, stat.bytes);
+	ck_assert_uint_ge((uint64_t)st.st_blocks * 512, stat.bytes); /* reserved now, not when it is touched */
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_destroy(name, NULL), 0);
+}
+END_TEST
+
+START_TEST(create_gives_the_segment_to_a_group)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	const char *name = other_name("group");
+	struct stat st;
+
+	if (not_root())
+		return;
+	options.group = 1;
+	options.mode = 0660;
+	ck_code(lockshm_create(NULL, name, &options, NULL), 0);
+	ck_assert_int_eq(lstat(path_of(name), &st), 0);
+	ck_assert_uint_eq(st.st_gid, 1);
+	ck_assert_uint_eq(st.st_mode & 07777, 0660);
+	ck_code(lockshm_destroy(name, NULL), 0);
+}
+END_TEST
+
+static int create_for_group_0(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	const char *name = other_name("theirs");
+
+	options.group = 0;
+	if (lockshm_create(NULL, name, &options, NULL) != LOCKSHM_PERMISSION)
+		return 1;
+	return access(path_of(name), F_OK) == 0 ? 2 : 0;
+}
+
+START_TEST(create_for_somebody_elses_group_is_refused)
+{
+	if (!not_root())
+		ck_assert_int_eq(as_user(65534, create_for_group_0), 0);
+}
+END_TEST
+
+START_TEST(create_existing_is_refused_or_opened)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error;
+	struct lockshm_stat stat;
+	lockshm_t *s;
+
+	ck_code(lockshm_create(&s, seg_name, NULL, &error), LOCKSHM_EXISTS);
+	ck_assert_ptr_null(s);
+	ck_assert_msg(strstr(error.message, seg_name), "%s", error.message);
+	options.flags = LOCKSHM_CREATE_OR_OPEN;
+	options.locks = 64000;
+	ck_code(lockshm_create(&s, seg_name, &options, &error), 0);
+	ck_code(lockshm_stat(s, &stat), 0);
+	ck_assert_uint_eq(stat.locks, 256); /* the old one, as it was */
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_create(NULL, other_name("new"), &options, &error), 0);
+	ck_code(lockshm_destroy(other_name("new"), NULL), 0);
+}
+END_TEST
+
+START_TEST(names_are_checked)
+{
+	static const char *const bad[] = { "", "/", "a/b", "/a/b", "..", ".hidden", "/.hidden", "a b", "a\n", "\xc3\xa4",
+					   "//a", "a%", "a\\" };
+	char longest[LOCKSHM_NAME_MAX + 3];
+	struct lockshm_error error;
+	lockshm_t *s;
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_code(lockshm_create(&s, bad[i], NULL, &error), LOCKSHM_INVALID);
+		ck_assert_msg(strstr(error.message, "name"), "%s", error.message);
+		ck_code(lockshm_open(&s, bad[i], 0, &error), LOCKSHM_INVALID);
+		ck_code(lockshm_destroy(bad[i], &error), LOCKSHM_INVALID);
+	}
+	ck_code(lockshm_create(&s, NULL, NULL, &error), LOCKSHM_INVALID);
+	ck_code(lockshm_open(&s, NULL, 0, &error), LOCKSHM_INVALID);
+	ck_code(lockshm_destroy(NULL, &error), LOCKSHM_INVALID);
+	memset(longest, 'n', sizeof(longest));
+	longest[0] = '/';
+	longest[LOCKSHM_NAME_MAX + 2] = '\0';
+	ck_code(lockshm_create(&s, longest, NULL, &error), LOCKSHM_INVALID);
+	snprintf(longest + 1, sizeof(longest) - 1, "%s-%0*d", seg_name + 1, (int)(LOCKSHM_NAME_MAX - strlen(seg_name)), 0);
+	ck_assert_uint_eq(strlen(longest), LOCKSHM_NAME_MAX + 1);
+	ck_code(lockshm_create(&s, longest + 1, NULL, &error), 0);
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_open(&s, longest, 0, &error), 0); /* with and without the slash is the same name */
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_destroy(longest, &error), 0);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+	static const struct {
+		const char *word;
+		uint32_t locks, requests, owners;
+		mode_t mode;
+		unsigned flags;
+		size_t size;
+	} cases[] = {
+		{ "locks", 0, 64, 4, 0600, 0, 0 },	   { "locks", UINT32_MAX, 64, 4, 0600, 0, 0 },
+		{ "requests", 64, 0, 4, 0600, 0, 0 },	   { "requests", 64, 262144, 4, 0600, 0, 0 },
+		{ "owners", 64, 64, 0, 0600, 0, 0 },	   { "owners", 64, 64, UINT32_MAX, 0600, 0, 0 },
+		{ "mode", 64, 64, 4, 0400, 0, 0 },	   { "mode", 64, 64, 4, 0, 0, 0 },
+		{ "mode", 64, 64, 4, 04600, 0, 0 },	   { "flags", 64, 64, 4, 0600, 0x80000000, 0 },
+		{ "size", 64, 64, 4, 0600, 0, 1 },
+	};
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	const char *name = other_name("bad");
+	struct lockshm_error error;
+
+	options.locks = cases[_i].locks;
+	options.requests = cases[_i].requests;
+	options.owners = cases[_i].owners;
+	options.mode = cases[_i].mode;
+	options.flags = cases[_i].flags;
+	options.size -= cases[_i].size;
+	ck_code(lockshm_create(NULL, name, &options, &error), LOCKSHM_INVALID);
+	ck_assert_msg(strstr(error.message, cases[_i].word), "no '%s' in: %s", cases[_i].word, error.message);
+	ck_assert_int_ne(access(path_of(name), F_OK), 0);
+}
+END_TEST
+
+START_TEST(open_missing_is_no_segment)
+{
+	struct lockshm_error error;
+	const char *name = other_name("missing");
+	lockshm_t *s;
+
+	ck_code(lockshm_open(&s, name, 0, &error), LOCKSHM_NO_SEGMENT);
+	ck_assert_msg(strstr(error.message, name), "%s", error.message);
+	ck_code(lockshm_destroy(name, &error), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_open(&s, seg_name, 0xff00, &error), LOCKSHM_INVALID);
+	ck_code(lockshm_open(NULL, seg_name, 0, &error), LOCKSHM_INVALID);
+}
+END_TEST
+
+START_TEST(retired_handle_is_told)
+{
+	struct lockshm_request request = wish("other", LOCKSHM_EXCLUSIVE);
+	struct agent *h = agent_start(), *w = agent_start();
+	struct lockshm_report report;
+	lockshm_hold_t mine, hold;
+	lockshm_t *fresh;
+
+	request.report = &report;
+	ck_code(take(&mine, "mine", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(lockshm_destroy(seg_name, NULL), 0);
+	ck_code(agent_end(w), LOCKSHM_NO_SEGMENT); /* whoever waits */
+	ck_code(lockshm_current(seg), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_NO_SEGMENT);
+	ck_code(report.error.code, LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_renew(&mine, LOCKSHM_SECONDS(5), LOCKSHM_RENEW_RESET), 0); /* holds go on to their end */
+	ck_code(lockshm_check(&mine, NULL), 0);
+	ck_code(lockshm_release(&mine, 0), 0);
+	ck_code(agent_release(h), 0);
+	ck_code(lockshm_open(&fresh, seg_name, 0, NULL), LOCKSHM_NO_SEGMENT);
+}
+END_TEST
+
+START_TEST(segment_made_anew_is_another_one)
+{
+	lockshm_t *old = seg, *fresh;
+	lockshm_hold_t mine, theirs;
+	uint64_t token;
+
+	ck_code(take(&mine, "k", LOCKSHM_EXCLUSIVE), 0);
+	token = lockshm_token(&mine);
+	ck_code(lockshm_destroy(seg_name, NULL), 0);
+	ck_code(lockshm_create(&fresh, seg_name, NULL, NULL), 0);
+	ck_code(lockshm_current(old), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_current(fresh), 0);
+	seg = fresh;
+	ck_code(take(&theirs, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_gt(lockshm_token(&theirs), token); /* so that a store can tell the two apart */
+	ck_code(lockshm_release(&mine, 0), 0);
+	ck_code(lockshm_check(&theirs, NULL), 0);
+	ck_code(lockshm_close(old), 0);
+	ck_code(lockshm_release(&theirs, 0), 0);
+}
+END_TEST
+
+START_TEST(name_removed_by_hand_is_noticed)
+{
+	struct agent *a = agent_start();
+	lockshm_t *fresh;
+
+	ck_code(agent_call(a, AGENT_CURRENT), 0);
+	ck_assert_int_eq(unlink(path_of(seg_name)), 0);
+	ck_code(agent_call(a, AGENT_CURRENT), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_create(&fresh, seg_name, NULL, NULL), 0);
+	ck_code(agent_call(a, AGENT_CURRENT), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_current(seg), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_close(seg), 0);
+	seg = fresh;
+}
+END_TEST
+
+START_TEST(create_or_open_replaces_a_half_removed_segment)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct shm_header *h = seg->header;
+	lockshm_t *fresh;
+
+	h->state = SEGMENT_RETIRED; /* what a remover that was killed after its first step leaves */
+	ck_code(lockshm_open(&fresh, seg_name, 0, NULL), LOCKSHM_NO_SEGMENT);
+	options.flags = LOCKSHM_CREATE_OR_OPEN;
+	ck_code(lockshm_create(&fresh, seg_name, &options, NULL), 0);
+	ck_code(lockshm_current(fresh), 0);
+	ck_code(lockshm_close(seg), 0);
+	seg = fresh;
+}
+END_TEST
+
+#define ROUNDS 60
+#define CREATORS 3
+
+/* One creator of one round: 0 = its segment is the old one or is there to stay. */
+static void create_or_open_and_look(uint64_t old_created, int gate)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_stat stat;
+	lockshm_t *s;
+	char go;
+
+	options.flags = LOCKSHM_CREATE_OR_OPEN;
+	options.locks = options.requests = options.owners = 64;
+	if (read(gate, &go, 1) != 1 || lockshm_create(&s, seg_name, &options, NULL) != 0 || lockshm_stat(s, &stat) != 0)
+		_exit(1);
+	if (read(gate, &go, 1) != 1) /* all others have finished, too */
+		_exit(2);
+	_exit(stat.created_unix_ns == old_created || lockshm_current(s) == 0 ? 0 : 3);
+}
+
+/* One removal a round may end the old segment, never one that a creator has just made. */
+START_TEST(create_or_open_never_removes_a_fresh_segment)
+{
+	int round, i, status, gates[CREATORS][2];
+
+	for (round = 0; round < ROUNDS; round++) {
+		uint64_t old = stat_now().created_unix_ns;
+
+		for (i = 0; i < CREATORS; i++) {
+			ck_assert_int_eq(pipe2(gates[i], O_CLOEXEC), 0);
+			if (fork() == 0)
+				create_or_open_and_look(old, gates[i][0]);
+		}
+		for (i = 0; i < CREATORS; i++)
+			ck_assert_int_eq(write(gates[i][1], "g", 1), 1);
+		lockshm_destroy(seg_name, NULL);
+		pass(now_ns() + LOCKSHM_MS(3));
+		for (i = 0; i < CREATORS; i++) {
+			ck_assert_int_eq(write(gates[i][1], "l", 1), 1);
+			ck_assert_int_gt(wait(&status), 0);
+			ck_assert_int_eq(status, 0);
+			close(gates[i][0]);
+			close(gates[i][1]);
+		}
+		lockshm_close(seg);
+		lockshm_destroy(seg_name, NULL);
+		ck_code(lockshm_create(&seg, seg_name, NULL, NULL), 0);
+	}
+}
+END_TEST
+
+/* A small /dev/shm of our own. */
+static int create_without_room(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error;
+	struct stat st;
+
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", "/dev/shm", "tmpfs", 0, "size=1m") != 0)
+		return 77;
+	if (lockshm_create(NULL, "full", NULL, &error) != LOCKSHM_NO_MEMORY || !strstr(error.message, "/dev/shm"))
+		return 1;
+	if (access("/dev/shm/full", F_OK) == 0)
+		return 2;
+	options.locks = options.requests = 64; /* nothing was kept: a small one fits */
+	options.owners = 8;
+	if (lockshm_create(NULL, "full", &options, &error) != 0)
+		return 3;
+	return stat("/dev/shm/full", &st) == 0 && st.st_blocks * 512 >= st.st_size ? 0 : 4;
+}
+
+START_TEST(full_shm_is_no_memory_and_keeps_nothing)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(create_without_room());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		fprintf(stderr, "no right to mount: case left out\n");
+	else
+		ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+START_TEST(file_size_limit_is_no_memory_and_no_signal)
+{
+	struct rlimit limit = { 65536, 65536 };
+	struct lockshm_error error;
+	const char *name = other_name("limited");
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(lockshm_create(NULL, name, NULL, &error) == LOCKSHM_NO_MEMORY ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_ne(access(path_of(name), F_OK), 0);
+}
+END_TEST
+
+static int find_mine(const struct lockshm_segment_info *info, void *arg)
+{
+	int *found = arg;
+
+	if (strcmp(info->name, seg_name) != 0)
+		return 0;
+	*found = info->code == 0 && info->stat.locks == 256 ? 1 : 2;
+	return 42;
+}
+
+START_TEST(each_segment_finds_it_and_says_what_is_wrong)
+{
+	int found = 0;
+
+	ck_code(lockshm_each_segment(find_mine, &found), 42);
+	ck_assert_int_eq(found, 1);
+	((struct shm_header *)seg->header)->format++;
+	found = 0;
+	ck_code(lockshm_each_segment(find_mine, &found), 42);
+	ck_assert_int_eq(found, 2);
+	ck_code(lockshm_each_segment(NULL, NULL), LOCKSHM_INVALID);
+}
+END_TEST
+
+START_TEST(handles_are_checked)
+{
+	lockshm_t *s;
+
+	ck_code(lockshm_close(NULL), 0);
+	ck_code(lockshm_current(NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0);
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0); /* again and again, beside the test's own */
+	ck_code(lockshm_current(s), 0);
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_current(seg), 0);
+}
+END_TEST
+
+START_TEST(two_handles_of_one_thread_are_two_parties)
+{
+	lockshm_t *second;
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	lockshm_hold_t one, two;
+
+	ck_code(lockshm_open(&second, seg_name, 0, NULL), 0);
+	ck_code(take(&one, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_lt(lockshm_acquire(second, &request, &two), 0);
+	ck_code(lockshm_release(&one, 0), 0);
+	ck_code(lockshm_acquire(second, &request, &two), 0);
+	ck_code(lockshm_close(second), 0); /* ends its holds */
+	ck_code(take(&one, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	verify_clean();
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_loop_test(tc, create_makes_what_was_asked_for_whatever_the_umask, 0, 2);
+	tcase_add_test(tc, create_gives_the_segment_to_a_group);
+	tcase_add_test(tc, create_for_somebody_elses_group_is_refused);
+	tcase_add_test(tc, create_existing_is_refused_or_opened);
+	tcase_add_test(tc, names_are_checked);
+	tcase_add_loop_test(tc, options_are_checked, 0, 11);
+	tcase_add_test(tc, open_missing_is_no_segment);
+	tcase_add_test(tc, retired_handle_is_told);
+	tcase_add_test(tc, segment_made_anew_is_another_one);
+	tcase_add_test(tc, name_removed_by_hand_is_noticed);
+	tcase_add_test(tc, create_or_open_replaces_a_half_removed_segment);
+	tcase_add_test(tc, create_or_open_never_removes_a_fresh_segment);
+	tcase_add_test(tc, full_shm_is_no_memory_and_keeps_nothing);
+	tcase_add_test(tc, file_size_limit_is_no_memory_and_no_signal);
+	tcase_add_test(tc, each_segment_finds_it_and_says_what_is_wrong);
+	tcase_add_test(tc, handles_are_checked);
+	tcase_add_test(tc, two_handles_of_one_thread_are_two_parties);
+}
+
+int main(void)
+{
+	return fixture_main("segment", add);
+}
