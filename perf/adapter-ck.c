@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * adapter-ck.c - two fair read-write spin locks of ConcurrencyKit: task-fair (tflock), phase-fair (pflock)
+ *
+ * They never sleep, so they are shown only while processes hardly outnumber processors.  An array stands in place of
+ * keys.
+ */
+#include "bench.h"
+
+#include <ck_pflock.h>
+#include <ck_tflock.h>
+
+static ck_tflock_ticket_t *tickets;
+static ck_pflock_t *phases;
+static size_t size;
+
+static int tflock_create(const struct bench_need *need)
+{
+	size = need->keys * sizeof(*tickets);
+	tickets = bench_share(size);
+	for (uint32_t i = 0; i < need->keys; i++)
+		ck_tflock_ticket_init(&tickets[i]);
+	return 0;
+}
+
+static void tflock_lock(uint32_t key, enum bench_mode mode)
+{
+	if (mode == BENCH_SHARED)
+		ck_tflock_ticket_read_lock(&tickets[key]);
+	else
+		ck_tflock_ticket_write_lock(&tickets[key]);
+}
+
+static void tflock_unlock(uint32_t key, enum bench_mode mode)
+{
+	if (mode == BENCH_SHARED)
+		ck_tflock_ticket_read_unlock(&tickets[key]);
+	else
+		ck_tflock_ticket_write_unlock(&tickets[key]);
+}
+
+static void tflock_destroy(void)
+{
+	bench_unshare(tickets, size);
+}
+
+static int pflock_create(const struct bench_need *need)
+{
+	size = need->keys * sizeof(*phases);
+	phases = bench_share(size);
+	for (uint32_t i = 0; i < need->keys; i++)
+		ck_pflock_init(&phases[i]);
+	return 0;
+}
+
+static void pflock_lock(uint32_t key, enum bench_mode mode)
+{
+	if (mode == BENCH_SHARED)
+		ck_pflock_read_lock(&phases[key]);
+	else
+		ck_pflock_write_lock(&phases[key]);
+}
+
+static void pflock_unlock(uint32_t key, enum bench_mode mode)
+{
+	if (mode == BENCH_SHARED)
+		ck_pflock_read_unlock(&phases[key]);
+	else
+		ck_pflock_write_unlock(&phases[key]);
+}
+
+static void pflock_destroy(void)
+{
+	bench_unshare(phases, size);
+}
+
+static void ck_nothing(void)
+{
+}
+
+static double ck_bytes(void)
+{
+	return (double)size;
+}
+
+const struct lock_adapter adapter_ck_tflock = {
+	.name = "ck-tflock",
+	.can = LOCK_MANY | LOCK_SHARED | LOCK_SPINS,
+	.create = tflock_create,
+	.attach = ck_nothing,
+	.lock = tflock_lock,
+	.unlock = tflock_unlock,
+	.detach = ck_nothing,
+	.destroy = tflock_destroy,
+	.bytes = ck_bytes,
+};
+
+const struct lock_adapter adapter_ck_pflock = {
+	.name = "ck-pflock",
+	.can = LOCK_MANY | LOCK_SHARED | LOCK_SPINS,
+	.create = pflock_create,
+	.attach = ck_nothing,
+	.lock = pflock_lock,
+	.unlock = pflock_unlock,
+	.detach = ck_nothing,
+	.destroy = pflock_destroy,
+	.bytes = ck_bytes,
+};

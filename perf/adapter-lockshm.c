@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * adapter-lockshm.c - ours, through the public interface: with a lease of 30 s, and strict
+ *
+ * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
+ * are keys, as its manual advises.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lockshm.h"
+
+#define LOCKS_MIN 16384u
+#define REQUESTS_MIN 8192u
+#define REQUESTS_MAX 262143u
+#define OWNERS_MIN 1024u
+
+static char name[64];
+static lockshm_t *creator, *segment;
+static struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+static char key_bytes[BENCH_KEY_LEN];
+
+static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
+{
+	fprintf(stderr, "lockshm-bench: lockshm: %s\n", error ? error->message : lockshm_strerror(code));
+	errno = 0;
+	bench_fail(what);
+}
+
+static uint32_t at_least(uint64_t n, uint32_t min)
+{
+	return n > min ? (uint32_t)n : min;
+}
+
+static int create(const struct bench_need *need, int64_t ttl_ns)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error;
+
+	options.locks = at_least(2 * (uint64_t)need->keys, LOCKS_MIN);
+	options.requests = at_least(need->keys + 64 * (uint64_t)need->procs, REQUESTS_MIN);
+	if (options.requests > REQUESTS_MAX)
+		options.requests = REQUESTS_MAX; /* who uses more keys does not hold them all */
+	options.owners = at_least(need->procs + 32, OWNERS_MIN);
+	snprintf(name, sizeof(name), "/bench-lockshm-%d", (int)getpid());
+	if (lockshm_create(&creator, name, &options, &error)) {
+		bench_why("%s", error.message);
+		return -1;
+	}
+	request.key = key_bytes;
+	request.key_len = sizeof(key_bytes);
+	request.timeout_ns = LOCKSHM_SECONDS(600); /* nobody is to give up in a long queue */
+	request.ttl_ns = ttl_ns;
+	return 0;
+}
+
+static int lockshm_leased_create(const struct bench_need *need)
+{
+	return create(need, need->lease_ns ? need->lease_ns : LOCKSHM_SECONDS(30));
+}
+
+static int lockshm_strict_create(const struct bench_need *need)
+{
+	return create(need, LOCKSHM_FOREVER);
+}
+
+const char *lockshm_bench_segment(void)
+{
+	return name;
+}
+
+static void lockshm_attach(void)
+{
+	struct lockshm_error error;
+	int rc = lockshm_open(&segment, name, 0, &error);
+
+	if (rc)
+		fail("open", rc, &error);
+}
+
+static void lockshm_lock(uint32_t key, enum bench_mode mode)
+{
+	int rc;
+
+	bench_key(key, key_bytes);
+	request.mode = mode == BENCH_SHARED ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
+	rc = lockshm_acquire(segment, &request, &hold);
+	if (rc < 0)
+		fail("acquire", rc, NULL);
+}
+
+static void lockshm_unlock(uint32_t key, enum bench_mode mode)
+{
+	int rc = lockshm_release(&hold, 0);
+
+	(void)key;
+	(void)mode;
+	if (rc < 0)
+		fail("release", rc, NULL);
+}
+
+/* Strict, so that looking at a hundred thousand of them may take its time. */
+static void lockshm_keep(uint32_t key)
+{
+	lockshm_hold_t *kept = calloc(1, sizeof(*kept));
+	int rc;
+
+	if (!kept)
+		bench_fail("calloc");
+	bench_key(key, key_bytes);
+	request.ttl_ns = LOCKSHM_FOREVER;
+	rc = lockshm_acquire(segment, &request, kept);
+	if (rc < 0)
+		fail("acquire", rc, NULL);
+}
+
+static double lockshm_bytes(void)
+{
+	struct lockshm_stat stat;
+
+	if (lockshm_stat(creator, &stat))
+		return -1;
+	return (double)stat.bytes;
+}
+
+static void lockshm_detach(void)
+{
+	lockshm_close(segment);
+}
+
+static void lockshm_adapter_destroy(void)
+{
+	lockshm_close(creator);
+	lockshm_destroy(name, NULL);
+}
+
+const struct lock_adapter adapter_lockshm = {
+	.name = "lockshm",
+	.can = LOCK_MANY | LOCK_SHARED | LOCK_LEASE,
+	.create = lockshm_leased_create,
+	.attach = lockshm_attach,
+	.lock = lockshm_lock,
+	.unlock = lockshm_unlock,
+	.detach = lockshm_detach,
+	.destroy = lockshm_adapter_destroy,
+	.keep = lockshm_keep,
+	.bytes = lockshm_bytes,
+};
+
+const struct lock_adapter adapter_lockshm_strict = {
+	.name = "lockshm-strict",
+	.can = LOCK_MANY | LOCK_SHARED | LOCK_SOLO,
+	.create = lockshm_strict_create,
+	.attach = lockshm_attach,
+	.lock = lockshm_lock,
+	.unlock = lockshm_unlock,
+	.detach = lockshm_detach,
+	.destroy = lockshm_adapter_destroy,
+	.keep = lockshm_keep,
+};

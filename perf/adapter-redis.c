@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * adapter-redis.c - the usual lock in Redis: SET key token NX PX ttl, and a script that compares and deletes
+ *
+ * One server on a unix socket, nothing is written to disk.  Who finds the key taken sleeps 1 ms and tries again.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#define RETRY_US 1000
+#define TTL_MS 30000
+
+static const char script[] =
+	"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+
+static char socket_path[128], sha[48], token[32], ttl[32];
+static redisContext *parent, *server;
+
+static redisReply *ask(redisContext *c, int argc, const char **argv, const size_t *len)
+{
+	redisReply *reply = redisCommandArgv(c, argc, argv, len);
+
+	if (reply && reply->type != REDIS_REPLY_ERROR)
+		return reply;
+	fprintf(stderr, "lockshm-bench: redis: %s\n", reply ? reply->str : c->errstr);
+	errno = 0;
+	bench_fail("redis");
+}
+
+static int start_server(void)
+{
+	const char *program = server_find("redis-server", NULL);
+	char directory[80];
+	const char *argv[] = { NULL, "--port",	     "0",  "--unixsocket", socket_path, "--save",
+			       "",   "--appendonly", "no", "--dir",	   directory,	NULL };
+
+	if (!program || !server_dir())
+		return -1;
+	argv[0] = strdup(program);
+	snprintf(directory, sizeof(directory), "%s", server_dir());
+	snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", directory);
+	if (!argv[0] || server_start(argv, socket_path))
+		return -1;
+	parent = redisConnectUnix(socket_path);
+	return parent && !parent->err ? 0 : -1;
+}
+
+static int redis_create(const struct bench_need *need)
+{
+	const char *load[] = { "SCRIPT", "LOAD", script }, *flush[] = { "FLUSHALL" };
+	redisReply *reply;
+
+	if (!parent && start_server())
+		return -1;
+	freeReplyObject(ask(parent, 1, flush, NULL));
+	reply = ask(parent, 3, load, NULL);
+	snprintf(sha, sizeof(sha), "%s", reply->str);
+	freeReplyObject(reply);
+	snprintf(ttl, sizeof(ttl), "%lld", need->lease_ns ? (long long)(need->lease_ns / 1000000) : (long long)TTL_MS);
+	return 0;
+}
+
+static void redis_attach(void)
+{
+	server = redisConnectUnix(socket_path);
+	if (!server || server->err)
+		bench_fail("redisConnectUnix");
+	snprintf(token, sizeof(token), "%d", (int)getpid());
+}
+
+static void redis_lock(uint32_t key, enum bench_mode mode)
+{
+	char name[BENCH_KEY_LEN];
+	const char *argv[] = { "SET", name, token, "NX", "PX", ttl };
+	const size_t len[] = { 3, BENCH_KEY_LEN, strlen(token), 2, 2, strlen(ttl) };
+
+	(void)mode;
+	bench_key(key, name);
+	for (;;) {
+		redisReply *reply = ask(server, 6, argv, len);
+		bool got = reply->type != REDIS_REPLY_NIL;
+
+		freeReplyObject(reply);
+		if (got)
+			return;
+		usleep(RETRY_US);
+	}
+}
+
+static void redis_unlock(uint32_t key, enum bench_mode mode)
+{
+	char name[BENCH_KEY_LEN];
+	const char *argv[] = { "EVALSHA", sha, "1", name, token };
+	const size_t len[] = { 7, strlen(sha), 1, BENCH_KEY_LEN, strlen(token) };
+
+	(void)mode;
+	bench_key(key, name);
+	freeReplyObject(ask(server, 5, argv, len));
+}
+
+static double redis_bytes(void)
+{
+	const char *argv[] = { "INFO", "memory" };
+	redisReply *reply = ask(parent, 2, argv, NULL);
+	const char *at = strstr(reply->str, "used_memory:");
+	double bytes = at ? atof(at + strlen("used_memory:")) : -1;
+
+	freeReplyObject(reply);
+	return bytes;
+}
+
+static void redis_detach(void)
+{
+	redisFree(server);
+}
+
+static void redis_destroy(void)
+{
+}
+
+const struct lock_adapter adapter_redis = {
+	.name = "redis",
+	.can = LOCK_MANY | LOCK_SERVER | LOCK_TRIES | LOCK_LEASE,
+	.create = redis_create,
+	.attach = redis_attach,
+	.lock = redis_lock,
+	.unlock = redis_unlock,
+	.detach = redis_detach,
+	.destroy = redis_destroy,
+	.bytes = redis_bytes,
+};

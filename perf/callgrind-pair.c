@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * callgrind-pair.c - takes and releases N times, after warming up: what callgrind.sh counts the instructions of
+ *
+ * One hot key, or random ones of many.  callgrind counts only inside the two functions below.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lockshm.h"
+
+#define WARM 100
+
+/* Not inlined and with something after the call, so that callgrind sees them come and go. */
+int measured_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
+int measured_release(lockshm_hold_t *hold);
+
+__attribute__((noinline)) int measured_acquire(lockshm_t *segment, const struct lockshm_request *request,
+					       lockshm_hold_t *hold)
+{
+	int rc = lockshm_acquire(segment, request, hold);
+
+	__asm__ volatile("" : "+r"(rc));
+	return rc;
+}
+
+__attribute__((noinline)) int measured_release(lockshm_hold_t *hold)
+{
+	int rc = lockshm_release(hold, 0);
+
+	__asm__ volatile("" : "+r"(rc));
+	return rc;
+}
+
+static char key[16];
+
+/* Sixteen bytes that say which. */
+static void name_key(unsigned n)
+{
+	memcpy(key, "key:0000hotsixte", sizeof(key));
+	memcpy(key + 4, &n, sizeof(n));
+}
+
+static int warm_up(lockshm_t *segment, const struct lockshm_request *request, unsigned keys)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int rc = 0;
+
+	for (unsigned i = 0; i < (keys < WARM ? WARM : keys) && !rc; i++) {
+		name_key(i % keys);
+		rc = lockshm_acquire(segment, request, &hold);
+		if (!rc)
+			rc = lockshm_release(&hold, 0);
+	}
+	return rc;
+}
+
+static int measure(lockshm_t *segment, const struct lockshm_request *request, unsigned keys, long n)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	unsigned random = 1;
+	int rc = 0;
+
+	while (n-- && !rc) {
+		random = random * 1664525u + 1013904223u;
+		name_key((unsigned)((unsigned long long)random * keys >> 32));
+		rc = measured_acquire(segment, request, &hold);
+		if (!rc)
+			rc = measured_release(&hold);
+	}
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error = { .message = "" };
+	lockshm_t *segment;
+	unsigned keys = argc == 4 ? (unsigned)atoi(argv[2]) : 0;
+	char name[64];
+	int rc;
+
+	if (!keys) {
+		fprintf(stderr, "usage: %s ex|sh KEYS N\n", argv[0]);
+		return 2;
+	}
+	request.key = key;
+	request.key_len = sizeof(key);
+	request.mode = strcmp(argv[1], "sh") ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	options.locks = keys < 1024 ? 2048 : 2 * keys;
+	snprintf(name, sizeof(name), "/callgrind-pair-%d", (int)getpid());
+	rc = lockshm_create(&segment, name, &options, &error);
+	if (!rc) {
+		rc = warm_up(segment, &request, keys);
+		if (!rc)
+			rc = measure(segment, &request, keys, atol(argv[3]));
+		lockshm_close(segment);
+		lockshm_destroy(name, NULL);
+	}
+	if (rc)
+		fprintf(stderr, "callgrind-pair: %s %s\n", lockshm_strerror(rc), error.message);
+	return rc ? 1 : 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario-attach.c - what a new process pays until it has had its first lock; and what looking at all locks costs
+ *
+ * From the first call of the lock's library to the end of the first release: open, map, register.  Where a lock lies in
+ * memory that children inherit there is nothing to open.  "lockctl-ls" is the time of `lockctl ls` with 100,000 locks
+ * held, from its start to its end.
+ */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LS_KEYS 100000u
+#define TAKE_MS 120000
+
+static const int attaches[BENCH_EFFORTS] = { 2, 40, 200 };
+
+struct scene {
+	const struct lock_adapter *lock;
+	uint64_t ticks;
+	uint32_t taken;
+};
+
+static void attach(void *arg)
+{
+	struct scene *s = arg;
+	uint64_t from = bench_ticks();
+
+	s->lock->attach();
+	s->lock->lock(0, BENCH_EXCLUSIVE);
+	s->lock->unlock(0, BENCH_EXCLUSIVE);
+	s->ticks = bench_ticks() - from;
+	s->lock->detach();
+}
+
+static void take_all(void *arg)
+{
+	struct scene *s = arg;
+
+	s->lock->attach();
+	for (uint32_t key = 0; key < LS_KEYS; key++)
+		s->lock->keep(key);
+	bench_set(&s->taken, 1);
+	for (;;)
+		pause();
+}
+
+/* Beside the benchmark's own directory, where make puts it. */
+static void become_ls(void *arg)
+{
+	char path[512];
+	const char *slash = strrchr(bench_program, '/');
+	int null = open("/dev/null", O_WRONLY);
+
+	(void)arg;
+	snprintf(path, sizeof(path), "%.*s/../lockctl", slash ? (int)(slash - bench_program) : 1,
+		 slash ? bench_program : ".");
+	if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
+		bench_fail("/dev/null");
+	execl(path, "lockctl", "ls", lockshm_bench_segment(), (char *)NULL);
+	bench_fail(path);
+}
+
+static void run_ls(const struct point *p, struct scene *s)
+{
+	const struct bench_need need = { .keys = LS_KEYS, .procs = 2 };
+	uint64_t from;
+	pid_t keeper;
+
+	memset(s, 0, sizeof(*s));
+	s->lock = &adapter_lockshm;
+	if (bench_create(s->lock, &need))
+		return;
+	keeper = bench_spawn(bench_cpu(0), take_all, s);
+	if (!bench_wait(&s->taken, 1, TAKE_MS))
+		bench_fail("the keys are not taken");
+	from = bench_ticks();
+	bench_reap(bench_spawn(bench_cpu(1), become_ls, s), "lockctl ls");
+	result_add(p, "lockctl-ls", US_P50, (double)(bench_ticks() - from) * bench_ns_per_tick / 1000, 0);
+	bench_kill(keeper);
+	bench_destroy(s->lock);
+}
+
+static void run(const struct point *p, const struct lock_adapter *lock)
+{
+	const struct bench_need need = { .keys = 1, .procs = 2 };
+	static struct hist hist;
+	static struct scene *s;
+
+	if (!s)
+		s = bench_share(sizeof(*s));
+	if (bench_create(lock, &need))
+		return;
+	memset(&hist, 0, sizeof(hist));
+	for (int i = 0; i < attaches[bench_effort]; i++) {
+		memset(s, 0, sizeof(*s));
+		s->lock = lock;
+		bench_reap(bench_spawn(bench_cpu(1), attach, s), lock->name);
+		hist_add(&hist, s->ticks);
+	}
+	bench_destroy(lock);
+	result_add_hist(p, lock->name, &hist, 0);
+	if (lock == &adapter_lockshm && bench_effort != BENCH_QUICK)
+		run_ls(p, s);
+}
+
+static bool fits(const struct point *p, const struct lock_adapter *lock)
+{
+	(void)p;
+	return !(lock->can & (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO));
+}
+
+const struct scenario scenario_attach = {
+	.name = "attach",
+	.what = "a new process: from opening the lock to the end of its first acquire and release",
+	.first = US_P50,
+	.fits = fits,
+	.run = run,
+	.procs = { { 1 }, { 1 }, { 1 } },
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario-scale.c - many processes sleep for one key: what does one hand-over cost when the queue is long?
+ *
+ * All ask, one after the other, while the first process holds.  It releases; each one that gets the lock releases at
+ * once.  ns is the time from that release until the last one has had it, divided by their number.
+ */
+#include "bench.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define PROCS_MAX 1000
+#define START_MS 120000
+
+struct crowd {
+	const struct lock_adapter *lock;
+	uint32_t held, go;
+	uint32_t asking;
+	uint32_t done; /* how many have had it */
+	uint32_t procs;
+	uint32_t over; /* all of them */
+	uint64_t released_at, last_at;
+};
+
+static void hold(void *arg)
+{
+	struct crowd *c = arg;
+
+	c->lock->attach();
+	c->lock->lock(0, BENCH_EXCLUSIVE);
+	bench_set(&c->held, 1);
+	if (!bench_wait(&c->go, 1, START_MS))
+		bench_fail("the others do not come to wait");
+	c->released_at = bench_ticks();
+	c->lock->unlock(0, BENCH_EXCLUSIVE);
+	(void)bench_wait(&c->over, 1, START_MS); /* who ends now would be in the way of those that come to run */
+	c->lock->detach();
+}
+
+static void want(void *arg)
+{
+	struct crowd *c = arg;
+	bool last;
+
+	c->lock->attach();
+	bench_add(&c->asking);
+	c->lock->lock(0, BENCH_EXCLUSIVE);
+	c->last_at = bench_ticks(); /* under the lock, so that the last one's stays */
+	last = __atomic_add_fetch(&c->done, 1, __ATOMIC_SEQ_CST) == c->procs;
+	c->lock->unlock(0, BENCH_EXCLUSIVE);
+	if (last)
+		bench_set(&c->over, 1);
+	(void)bench_wait(&c->over, 1, START_MS); /* who ends now would be in the way of those that come to run */
+	c->lock->detach();
+}
+
+static void measure(struct crowd *c, const struct point *p)
+{
+	pid_t holder = bench_spawn(bench_cpu(0), hold, c), pid[PROCS_MAX];
+
+	if (!bench_wait(&c->held, 1, START_MS))
+		bench_fail("the holder does not get the lock");
+	for (int i = 0; i < p->procs; i++) {
+		pid[i] = bench_spawn(bench_cpu(i), want, c);
+		if (!bench_wait(&c->asking, (uint32_t)i + 1, START_MS) || !bench_wait_asleep(pid[i], START_MS))
+			bench_fail("a process does not come to wait");
+	}
+	bench_set(&c->go, 1);
+	if (!bench_wait(&c->over, 1, START_MS))
+		bench_fail("not everybody got the lock");
+	bench_reap(holder, c->lock->name);
+	for (int i = 0; i < p->procs; i++)
+		bench_reap(pid[i], c->lock->name);
+	result_add(p, c->lock->name, NS, (double)(c->last_at - c->released_at) * bench_ns_per_tick / p->procs, 0);
+}
+
+static void run(const struct point *p, const struct lock_adapter *lock)
+{
+	const struct bench_need need = { .keys = 1, .procs = (uint32_t)p->procs + 1 };
+	static struct crowd *c;
+
+	if (!c)
+		c = bench_share(sizeof(*c));
+	memset(c, 0, sizeof(*c));
+	c->lock = lock;
+	c->procs = (uint32_t)p->procs;
+	if (bench_create(lock, &need))
+		return;
+	measure(c, p);
+	bench_destroy(lock);
+}
+
+/* Those that try again and again, spin or ask a server have no queue of their own to speak of. */
+static bool fits(const struct point *p, const struct lock_adapter *lock)
+{
+	if (p->procs > 100 && bench_effort != BENCH_FULL && result_tried(p, lock->name))
+		return false; /* a thousand processes take seconds to make: once */
+	return !(lock->can & (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO | LOCK_SERVER | LOCK_SPINS | LOCK_TRIES));
+}
+
+const struct scenario scenario_scale_procs = {
+	.name = "scale-procs",
+	.what = "one hand-over, when so many processes sleep for one key and all get it in turn",
+	.first = NS,
+	.fits = fits,
+	.run = run,
+	.procs = { { 10 }, { 10, 100, 1000 }, { 10, 100, 1000 } },
+};

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario-solo.c - what acquire + release cost when nobody is in the way
+ *
+ *   solo        one hot key
+ *   solo-100k   random ones of 100,000 keys
+ *   solo-1m     random ones of 1,000,000 keys
+ *   held-20k    one hot key, while another process holds 20,000 others
+ *
+ * One pinned process takes and releases.  ns is the median over slices of about 100 us, so a slice in which somebody
+ * else ran does not count.  The percentiles come from pairs stamped one by one, in a second pass: they contain the
+ * price of two stamps.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLICES_MAX 8192
+#define SLICE_NS 100e3
+#define SLICE_PAIRS_MAX 4096
+#define TAKE_MS 600000
+#define HELD 20000
+#define SLOW_NS 100e3
+
+/* ms of a figure, and of a server's; pairs stamped, and those of a server */
+static const int figure_ms[BENCH_EFFORTS] = { 4, 40, 150 };
+static const int server_ms[BENCH_EFFORTS] = { 8, 100, 400 };
+static const uint32_t stamped_pairs[BENCH_EFFORTS] = { 1000, 40000, 100000 };
+static const uint32_t stamped_server_pairs[BENCH_EFFORTS] = { 50, 1000, 4000 };
+
+/* What the measuring process tells its parent. */
+struct figure {
+	const struct lock_adapter *lock;
+	const struct point *point;
+	uint32_t keys;
+	uint32_t slice; /* pairs */
+	uint32_t kept; /* the other process holds its keys */
+	double ns;
+	double others;
+	double slice_ns[SLICES_MAX];
+	struct hist hist;
+};
+
+static inline uint32_t next_key(uint64_t *random, uint32_t keys)
+{
+	return keys == 1 ? 0 : (uint32_t)((uint64_t)bench_random(random) * keys >> 32);
+}
+
+/* One body for all; inlined for one key and for many, so that the hot key pays for no choice. */
+static inline __attribute__((always_inline)) void pairs(const struct lock_adapter *a, uint64_t *random, uint32_t keys,
+							enum bench_mode mode, uint32_t n)
+{
+	void (*lock)(uint32_t, enum bench_mode) = a->lock;
+	void (*unlock)(uint32_t, enum bench_mode) = a->unlock;
+
+	while (n--) {
+		uint32_t key = next_key(random, keys);
+
+		lock(key, mode);
+		unlock(key, mode);
+	}
+}
+
+static void run_pairs(const struct figure *f, uint64_t *random, uint32_t n)
+{
+	if (f->keys == 1)
+		pairs(f->lock, random, 1, f->point->mode, n);
+	else
+		pairs(f->lock, random, f->keys, f->point->mode, n);
+}
+
+static double slice_ns(const struct figure *f, uint64_t *random, uint32_t n)
+{
+	uint64_t from = bench_ticks();
+
+	run_pairs(f, random, n);
+	return (double)(bench_ticks() - from) * bench_ns_per_tick / n;
+}
+
+/* Each key once, so that nobody is measured while making its entries; a server keeps nothing of a lock let go. */
+static void warm_up(struct figure *f, uint64_t *random)
+{
+	double ns = 1e9;
+
+	if (!(f->lock->can & LOCK_SERVER)) {
+		for (uint32_t key = 0; key < f->keys; key++) {
+			f->lock->lock(key, f->point->mode);
+			f->lock->unlock(key, f->point->mode);
+		}
+	}
+	for (int i = 0; i < 5; i++) {
+		double now = slice_ns(f, random, 16);
+
+		ns = now < ns ? now : ns;
+	}
+	f->slice = ns * 8 > SLICE_NS ? 8 : (uint32_t)(SLICE_NS / ns);
+	if (f->slice > SLICE_PAIRS_MAX)
+		f->slice = SLICE_PAIRS_MAX;
+}
+
+static void stamped(struct figure *f, uint64_t *random)
+{
+	const uint32_t *n = f->lock->can & LOCK_SERVER ? stamped_server_pairs : stamped_pairs;
+
+	for (uint32_t i = 0; i < n[bench_effort]; i++) {
+		uint32_t key = next_key(random, f->keys);
+		uint64_t from = bench_ticks();
+
+		f->lock->lock(key, f->point->mode);
+		f->lock->unlock(key, f->point->mode);
+		hist_add(&f->hist, bench_ticks() - from);
+	}
+}
+
+static double thread_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static void measure(void *arg)
+{
+	struct figure *f = arg;
+	bool server = f->lock->can & LOCK_SERVER;
+	uint64_t random = 12345, begin;
+	uint64_t limit = bench_ticks_of_ns((server ? server_ms : figure_ms)[bench_effort] * 1e6);
+	double cpu, wall;
+	size_t n = 0;
+
+	f->lock->attach();
+	warm_up(f, &random);
+	cpu = thread_cpu_ns();
+	begin = bench_ticks();
+	while (n < 5 || (n < SLICES_MAX && bench_ticks() - begin < limit))
+		f->slice_ns[n++] = slice_ns(f, &random, f->slice);
+	wall = (double)(bench_ticks() - begin) * bench_ns_per_tick;
+	f->others = server ? 0 : 1 - (thread_cpu_ns() - cpu) / wall; /* who asks a server, sleeps */
+	f->ns = median_of(f->slice_ns, n);
+	stamped(f, &random);
+	f->lock->detach();
+}
+
+/* Every second key of those above the hot one: neighbours would melt into one record lock. */
+static void keep_others(void *arg)
+{
+	struct figure *f = arg;
+
+	f->lock->attach();
+	for (uint32_t i = 0; i < HELD; i++) {
+		if (f->lock->keep)
+			f->lock->keep(2 + 2 * i);
+		else
+			f->lock->lock(2 + 2 * i, BENCH_EXCLUSIVE);
+	}
+	bench_set(&f->kept, 1);
+	for (;;)
+		pause();
+}
+
+static void measure_beside(struct figure *f)
+{
+	pid_t keeper = bench_spawn(bench_cpu(0), keep_others, f);
+
+	if (!bench_wait(&f->kept, 1, TAKE_MS))
+		bench_fail("the holder of the other keys does not get them");
+	bench_reap(bench_spawn(bench_cpu(bench_cpus - 1), measure, f), f->lock->name);
+	bench_kill(keeper);
+}
+
+static void run(const struct point *p, const struct lock_adapter *lock)
+{
+	static struct figure *f;
+	bool held = p->scenario == &scenario_held_20k;
+	struct bench_need need = { .keys = held ? 2 * HELD + 2 : (uint32_t)p->scenario->arg, .procs = 2 };
+
+	if (!f)
+		f = bench_share(sizeof(*f));
+	if (bench_create(lock, &need))
+		return;
+	if (lock->can & LOCK_REMOTE) {
+		result_add(p, lock->name, NS, lock->remote_ns(p->mode, server_ms[bench_effort]), 0);
+		bench_destroy(lock);
+		return;
+	}
+	memset(f, 0, sizeof(*f));
+	f->lock = lock;
+	f->point = p;
+	f->keys = (uint32_t)p->scenario->arg;
+	if (held)
+		measure_beside(f);
+	else
+		bench_reap(bench_spawn(bench_cpu(bench_cpus - 1), measure, f), lock->name);
+	bench_destroy(lock);
+	result_add(p, lock->name, NS, f->ns, f->others);
+	result_add_hist(p, lock->name, &f->hist, f->others);
+}
+
+static bool fits_mode(const struct point *p, const struct lock_adapter *lock)
+{
+	return p->mode == BENCH_EXCLUSIVE || (lock->can & LOCK_SHARED);
+}
+
+static bool fits_keys(const struct point *p, const struct lock_adapter *lock)
+{
+	return fits_mode(p, lock) && (lock->can & LOCK_MANY);
+}
+
+/* Where the held keys make a pair slow they took long to take, too: once is enough, and only for publishing. */
+static bool fits_held(const struct point *p, const struct lock_adapter *lock)
+{
+	double ns;
+
+	if (result_median(p->scenario->name, lock->name, p->mode, p->procs, NS, &ns) && ns > SLOW_NS)
+		return false;
+	if (lock->can & (LOCK_SERVER | LOCK_FEW) && bench_effort != BENCH_FULL)
+		return false;
+	return fits_keys(p, lock) && !(lock->can & (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO));
+}
+
+const struct scenario scenario_solo = {
+	.name = "solo",
+	.what = "acquire + release of one hot key, nobody in the way",
+	.first = NS,
+	.fits = fits_mode,
+	.run = run,
+	.arg = 1,
+	.procs = { { 1 }, { 1 }, { 1 } },
+	.shared = true,
+};
+
+const struct scenario scenario_solo_100k = {
+	.name = "solo-100k",
+	.what = "acquire + release of random ones of 100,000 keys (or of an array of locks)",
+	.first = NS,
+	.fits = fits_keys,
+	.run = run,
+	.arg = 100000,
+	.procs = { { 0 }, { 1 }, { 1 } },
+	.shared = true,
+};
+
+const struct scenario scenario_solo_1m = {
+	.name = "solo-1m",
+	.what = "acquire + release of random ones of 1,000,000 keys (or of an array of locks)",
+	.first = NS,
+	.fits = fits_keys,
+	.run = run,
+	.arg = 1000000,
+	.procs = { { 0 }, { 1 }, { 1 } },
+};
+
+const struct scenario scenario_held_20k = {
+	.name = "held-20k",
+	.what = "acquire + release of one hot key while another process holds 20,000 others",
+	.first = NS,
+	.fits = fits_held,
+	.run = run,
+	.arg = 1,
+	.procs = { { 0 }, { 1 }, { 1 } },
+};
