@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue-check.pml - the properties
+ *
+ *   P1 exclusion               g_grant(): whoever stands before the one granted now is granted and shared, and so is he
+ *   P2 order                   the same: nobody passes one who waits
+ *   P3 no reuse while linked   assertions before each set_free(); in judge_y(): no sound walk meets a FREE record
+ *   P4 marks                   g_unlink(): a bad end is on record before it leaves the queue; M4_: none is told
+ *                              falsely or again
+ *   P5 truth                   whoever is told "released", "renewed", "upgraded", "downgraded" had not been overtaken
+ *                              (over, lost); whoever is told LOST has had it taken away (lost)
+ *   P6 tokens                  g_grant(): above the token of every exclusive hold before
+ *   P7 leaving                 do_ret(): whoever leaves the queue leaves nothing of his behind in it
+ *   P8 no death hidden         A4: nobody joins a holder who was dead when he looked
+ *   P9 no lost wake-up         SPIN's "invalid end state": all asleep, nobody to wake them.  g_nobody_forgotten() with
+ *                              LONGHOLD: nobody sleeps although his turn has come.  At the end nothing is left over
+ */
+
+/* P1, P2, P6: request r becomes granted now. */
+inline g_grant(r)
+{
+	i_ = 1;
+	do
+	:: i_ > NREC -> break
+	:: else ->
+		if
+		:: i_ != r && HAS(linked, i_) && LIVE(word[i_]) && ticket[i_] < ticket[r] ->
+			/* Order and exclusion in one: whoever stands before r is granted, shared, and so is r. */
+			assert(ST(word[i_]) == S_GRANTED);
+			assert(!MX(word[r]) && (!MX(word[i_]) || HAS(flipped, i_)))
+		:: else
+		fi;
+		i_++
+	od;
+	assert(ticket[r] > last_x);			/* P6 */
+	if
+	:: MX(word[r]) -> last_x = ticket[r]
+	:: else
+	fi;
+	i_ = 0;
+	do
+	:: i_ == NPROC -> break
+	:: else ->
+		if
+		:: i_ != rowner[r] && HAS(bel, i_) && (MX(word[r]) || HAS(belx, i_)) -> over = over | BIT(i_)
+		:: else
+		fi;
+		i_++
+	od;
+	if
+	:: HAS(dead | stopped, rowner[r])
+	:: else ->
+		bel = bel | BIT(rowner[r]);
+		belx = (belx & ~BIT(rowner[r])) | (MX(word[r]) << rowner[r]);
+		over = over & ~BIT(rowner[r]);
+		lost = lost & ~BIT(rowner[r])
+	fi
+}
+
+inline g_forget()
+{
+	bel = bel & ~BIT(_pid);
+	belx = belx & ~BIT(_pid);
+	over = over & ~BIT(_pid);
+	lost = lost & ~BIT(_pid)
+}
+
+inline g_unlink(r)
+{
+	assert(HAS(linked, r));
+	linked = linked & ~BIT(r);
+#ifdef MARKS
+	/* P4: a bad end is on record before it leaves the queue. */
+	assert(!(ST(word[r]) == S_EXPIRED || ST(word[r]) == S_DEAD) || HAS(told, ticket[r]) ||
+		(mark != 0 && !MACKED(mark)))
+#endif
+}
+
+/* The request of y, whose word was wy, ended badly. */
+inline g_ended()
+{
+	lost = lost | (HAS(bel, rowner[y]) << rowner[y]);
+#ifdef MARKS
+	died = died | BIT(ticket[y])
+#endif
+}
+
+/* P9, while others hold for long: nobody sleeps although his turn has come. */
+inline g_nobody_forgotten()
+{
+	i_ = 0;
+	do
+	:: i_ == NPROC -> break
+	:: else ->
+		if
+		:: slp[i_] != 0 && ST(word[slp[i_]]) == S_WAITING ->
+			j_ = PREV(word[slp[i_]]);
+			do
+			:: j_ == 0 -> break
+			:: j_ != 0 && (ENDED(word[j_]) || (ST(word[j_]) != S_COOLING && HAS(dead, rowner[j_]))) ->
+				j_ = PREV(word[j_])
+			:: else -> break
+			od;
+			assert(j_ != 0);
+			assert(MX(word[slp[i_]]) || MX(word[j_]) || ST(word[j_]) != S_GRANTED)
+		:: else
+		fi;
+		i_++
+	od
+}
+
+/* P9: the hold me begins to cool down: who sleeps behind it must be woken, since it may end earlier than he knew. */
+inline g_must_be_nudged()
+{
+	i_ = 0;
+	do
+	:: i_ == NPROC -> break
+	:: else ->
+		if
+		:: slp[i_] != 0 && PREV(word[slp[i_]]) == me -> nudge = nudge | BIT(i_)
+		:: else
+		fi;
+		i_++
+	od
+}
+
+/* P9: nothing is left over, unless somebody was killed or stopped in the middle. */
+inline g_nothing_left()
+{
+	i_ = 1;
+	do
+	:: i_ > NREC -> break
+	:: else ->
+		assert(dead != 0 || stopped != 0 || ST(word[i_]) == S_FREE || ST(word[i_]) == S_COOLING ||
+			!HAS(linked, i_));
+		i_++
+	od
+}

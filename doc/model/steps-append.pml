@@ -1,0 +1,51 @@
+	/* SPDX-License-Identifier: MIT */
+	/*
+	 * steps-append.pml - R1: src/acquire.c, queue_append_owned()
+	 */
+	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_X -> begin(1) }
+	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_S -> begin(0) }
+	:: d_step { pc == A1 -> t = tail; look_at_tail() }
+	/* To join is to look at the tail's request (P1), the tail again (P2), its owner's life (P3), its deadline. */
+	:: d_step { pc == A3 -> fill() }
+	:: d_step { pc == A4 -> /* R1: one CAS makes owner, mode, order and ticket visible */
+		if
+#ifdef MUT_APPEND_INDEX_ONLY
+		:: IDX(tail) == IDX(t) ->
+#else
+		:: tail == t ->
+#endif
+			tail = TAIL(TICKET(t) + 1, me);
+			linked = linked | BIT(me);
+			CHANGED;
+			assert(!(k && hid));			/* P8 */
+			act = 0;
+			hid = 0;
+			if
+			:: k ->
+				k = 0;
+				g_grant(me);
+#ifdef HINTS
+				if
+				:: IDX(t) != 0 -> wme = word[me]; pc = A5
+				:: else -> pc = HOLD
+				fi;
+#else
+				pc = HOLD;
+#endif
+				t = 0;
+				renumber()
+			:: else ->
+				t = 0;
+				renumber();
+#if N_CANCEL > 0
+				pc = W0
+#else
+				pc = PM
+#endif
+			fi
+		:: else -> /* Lost: nobody saw it; a fresh generation for the next try. */
+			set_free(me); me = 0; g = 0; k = 0; t = 0; pc = A1
+		fi }
+#ifdef HINTS
+	:: d_step { pc == A5 -> hint[PREV(wme)] = (g << 3) | me; wme = 0; pc = HOLD } /* R6: joined shared holders */
+#endif

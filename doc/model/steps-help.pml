@@ -1,0 +1,224 @@
+	/* SPDX-License-Identifier: MIT */
+	/*
+	 * steps-help.pml - R7, R9: forward to the head, and what is done on the way: src/queue-help.c, src/queue.c,
+	 * src/mark.c
+	 */
+	:: d_step { pc == T0 -> /* R7: the anchor is the tail */
+		t = tail; a = 0; wa = 0; wy = 0; one = ret == R_UPGRADE;
+		if
+		:: IDX(t) == 0 -> do_ret()
+		:: else ->
+			y = IDX(t); pc = P1;
+#if N_CRASH > 0
+			hid = ret == R_JOIN && HAS(dead, rowner[y])
+#endif
+		fi }
+#ifdef MUT_DEADLINE_FIRST
+	:: d_step { pc == P1 && d == 0 -> d = dl[y] }
+	:: d_step { pc == P1 && d != 0 -> wy = word[y]; pc = P2 }
+#else
+	:: d_step { pc == P1 -> wy = word[y]; pc = P2 } /* R7: the one before the anchor */
+#endif
+	:: d_step { pc == P2 -> judge_y() } /* R7: the anchor again, after y */
+	/*
+	 * R3: the life word of y's owner; if dead, y dies.  A flagged life stays flagged and a word that has not
+	 * changed has the owner it had, so the load of a flagged life word and the CAS after it are one step.
+	 */
+	:: d_step { pc == P3 ->
+		if
+		:: HAS(dead, rowner[y]) ->
+			if
+			:: word[y] == wy ->
+				if
+				:: ST(wy) == S_WAITING -> wy = WITH_ST(wy, S_ABANDONED)
+				:: else -> wy = WITH_ST(wy, S_DEAD); g_ended()
+				fi;
+				word[y] = wy;
+				CHANGED;
+				dead_y()
+			:: else -> judged_by_others()
+			fi
+		:: else ->
+			if
+			:: TIME_MATTERS -> pc = PX
+			:: else -> live_y()
+			fi
+		fi }
+	:: d_step { pc == PX && CANPASS -> /* R8: word, deadline, clock: passed */
+#ifndef MUT_DEADLINE_FIRST
+		d = dl[y];
+#endif
+		if
+		:: (d & 128) -> d = 0; live_y()
+		:: else ->
+#if N_EXPIRE > 0
+			if
+			:: ST(wy) == S_GRANTED && !MUSTPASS -> nexp--
+			:: else
+			fi;
+#endif
+			pc = PY
+		fi }
+	:: d_step { pc == PX && !MUSTPASS -> d = 0; live_y() } /* R8: not passed */
+	:: d_step { pc == PY -> /* R8: then the CAS on the word read before */
+		if
+		:: word[y] == wy ->
+			if
+			:: ST(wy) == S_GRANTED ->
+#ifdef RENEW
+				/* P5: not while a lease the owner was told of is in force. */
+				assert(d == conf[y] || d == dl[y]);
+#endif
+				wy = WITH_ST(wy, S_EXPIRED);
+				g_ended()
+			:: else -> /* R11: a cool-down is nobody's loss */
+#ifdef MUT_COOL_EXPIRES
+				wy = WITH_ST(wy, S_EXPIRED)
+#else
+				wy = WITH_ST(wy, S_RELEASED)
+#endif
+			fi;
+			word[y] = wy;
+			force = 0;
+			CHANGED;
+			dead_y()
+		:: else -> d = 0; judged_by_others()
+		fi }
+	/* R3: the mark, before unlinking */
+#ifdef MARKS
+	:: d_step { pc == M0_ -> m = mark; pc = M1_ }
+	:: d_step { pc == M1_ -> k = ticket[y]; pc = M3_ }
+	:: d_step { pc == M3_ -> /* the anchor again: y is still linked, and that was its ticket */
+		if
+#ifndef MUT_MARK_UNCHECKED
+		:: !ANCHOR -> k = 0; m = 0; anchor_changed()
+#endif
+		:: else ->
+			if
+			:: MARK_SKIP -> after_mark()
+			:: else -> pc = M4_
+			fi
+		fi }
+	:: d_step { pc == M4_ ->
+		if
+		:: mark == m ->
+			assert(HAS(died, k));		/* P4: nobody is reported who did not end badly */
+			assert(!HAS(acked, k));		/* P4: what was acknowledged does not come back */
+			mark = MARK(k, ST(wy) == S_DEAD, MX(wy));
+			told = told | BIT(k);
+			after_mark()
+		:: else -> k = 0; m = 0; pc = M0_
+		fi }
+#endif
+	/* R2: pop of a dead tail; R4: bypass */
+	:: d_step { pc == PC ->
+		if
+		:: a == 0 && tail == t -> /* R2: the ticket stays */
+			tail = TAIL(TICKET(t), PREV(wy));
+			g_unlink(y);
+			CHANGED;
+			pc = PF
+		:: a != 0 && word[a] == wa -> /* R4: by the word of the live successor */
+			wa = WITH_PREV(wa, PREV(wy));
+			word[a] = wa;
+			g_unlink(y);
+			CHANGED;
+			pc = PF
+		:: else -> anchor_changed()
+		fi }
+	:: d_step { pc == PF -> /* R4: the winner frees, from the exact dead word */
+#ifdef MUT_FREE_ANY
+		set_free(y);
+#else
+		if
+		:: word[y] == wy -> assert(!HAS(linked, y)); set_free(y); CHANGED
+		:: else
+		fi;
+#endif
+		wy = 0;
+		if
+		:: a == 0 -> y = 0; pc = T0
+		:: a != 0 && a != me && ST(wa) == S_WAITING ->
+			y = 0;
+#ifdef HINTS
+			if
+			:: PREV(wa) != 0 -> pc = PH
+			:: else -> pc = PK
+			fi
+#else
+			pc = PK
+#endif
+		:: else -> step_on()
+		fi }
+#ifdef HINTS
+	:: d_step { pc == PH -> hint[PREV(wa)] = (GEN(wa) << 3) | a; pc = PK } /* R4: then look at it again: P1 */
+#endif
+	:: d_step { pc == PK -> /* R4: it sleeps on the wrong life word now */
+#ifndef MUT_BYPASS_NO_WAKE
+		wake(a);
+#endif
+		step_on() }
+	/* R5 grant */
+	:: d_step { pc == G1 -> /* the deadline, once: from exactly "unset, this generation" */
+#ifndef MUT_GRANT_NO_DEADLINE
+		if
+		:: dl[a] == UNSET(GEN(wa)) ->
+			/* The lease clock starts: it must be its turn, now or already. */
+			assert(GEN(word[a]) != GEN(wa) || ST(word[a]) != S_WAITING || PREV(word[a]) == 0
+				|| (!MX(word[a]) && (ENDED(word[PREV(word[a])]) || !MX(word[PREV(word[a])])
+				|| HAS(flipped, PREV(word[a])))));
+			dl[a] = GEN(wa)
+		:: else
+		fi;
+#endif
+		pc = G2 }
+	:: d_step { pc == G2 ->
+		if
+		:: word[a] == wa ->
+			assert(dl[a] == GEN(wa));	/* no grant without a lease, nor with somebody else's */
+			wa = WITH_ST(wa, S_GRANTED);
+			word[a] = wa;
+			g_grant(a);
+			CHANGED;
+			y = 0; wy = 0; after_grant()
+		:: else -> restart()
+		fi }
+	:: d_step { pc == GW -> /* R5: wake it; a shared grant looks after its successor */
+		wake(a);
+#ifndef MUT_NO_LOOK_AFTER
+		if
+		:: !MX(wa) -> y = a; wy = wa; inrun = 1; look_after()
+		:: else -> step_on()
+		fi
+#else
+		step_on()
+#endif
+		}
+#ifdef HINTS
+	:: d_step { pc == LA1 -> k = hint[y]; /* R6 */
+		if
+		:: (k & 7) == 0 -> no_hint()
+		:: else -> a = k & 7; pc = LA2
+		fi }
+	:: d_step { pc == LA2 -> /* R6: good if that generation, live, and its prev is y */
+		wa = word[a];
+		if
+#ifdef MUT_HINT_NO_GEN
+		:: LIVE(wa) -> k = 0; one = 1; inrun = 0; step_on()
+#else
+		:: GEN(wa) == (k >> 3) && LIVE(wa) && PREV(wa) == y && !inrun -> k = 0; one = 1; step_on()
+		:: GEN(wa) == (k >> 3) && LIVE(wa) && PREV(wa) == y && inrun ->
+			k = 0;
+			if
+			:: ST(wa) == S_WAITING && !MX(wa) -> pc = LA3
+			:: else -> run_end()
+			fi
+#endif
+		:: else -> no_hint()
+		fi }
+	:: d_step { pc == LA3 -> /* R5: is the one I granted as I left it?  Then the next one is due */
+		if
+		:: word[y] == wy -> inrun = 0; y = 0; wy = 0; pc = G1
+		:: else -> no_hint()
+		fi }
+#endif
