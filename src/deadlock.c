@@ -6,8 +6,8 @@
  * before that; their threads, for what they wait with themselves.  All of this is in the segment, so no timer is needed: a
  * thread that holds something looks when it starts to wait, after its request is in the queue and published in its slot.  Of
  * the threads of a cycle the last one to do so finds it; two at the same time may both.  Holds that are moved can close a
- * cycle later: so it looks again at each self-check, and believes a cycle that is there twice in a row, which leaves whoever
- * closed it the time to step back.
+ * cycle later: so it looks again at each self-check, and believes a cycle that all of them have seen for half a second, which
+ * leaves whoever closed it the time to step back.
  *
  * The search is breadth-first over threads that wait in another queue than the one they were met in: those of the same
  * queue add nothing, what is before them is walked anyway.  So its depth counts locks, not waiters.  Each thread is visited

@@ -30,6 +30,7 @@
 #define SELF_CHECK_BLIND_NS 10000000 /* where a death does not wake us */
 #define SELF_CHECK_CROWD 16	     /* this many check at the full rate */
 #define SELF_CHECK_MAX_NS 2000000000
+#define DEADLOCK_LASTS_NS 500000000 /* whoever closed the cycle has run by then, and stepped back */
 #define SPIN_MAX_NS 20000
 #define SPIN_MIN_NS 500
 
@@ -190,13 +191,19 @@ static bool still_waiting(const struct wait_terms *t, uint64_t w)
 	return word_gen(w) == t->gen && word_is(w, REQUEST_WAITING);
 }
 
-/* At a self-check: a cycle that was there at the last one too. */
-static int deadlock_twice(struct participant *self, struct wait_terms *t)
+/* At a self-check: a cycle that the self-checks have seen for so long that whoever closed it would have stepped back. */
+static int lasting_deadlock(struct participant *self, struct wait_terms *t)
 {
-	bool before = t->suspected;
+	int64_t now = segment_now(self->segment);
+	bool lasts = t->suspected && now - t->suspected >= DEADLOCK_LASTS_NS;
 
-	t->suspected = deadlock_check(self, t->index, t->gen, before ? t->error : NULL) != 0;
-	return before && t->suspected ? LOCKSHM_DEADLOCK : 0;
+	if (!deadlock_check(self, t->index, t->gen, lasts ? t->error : NULL)) {
+		t->suspected = 0;
+		return 0;
+	}
+	if (!t->suspected)
+		t->suspected = now;
+	return lasts ? LOCKSHM_DEADLOCK : 0;
 }
 
 /* One round.  @place: how many stood before me at the last self-check. */
@@ -225,7 +232,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		if (still_waiting(t, me.word))
 			(void)queue_advance(s, t->entry, me, place);
 		if (self->held && still_waiting(t, me.word))
-			return deadlock_twice(self, t);
+			return lasting_deadlock(self, t);
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@ struct wait_terms {
 	struct lockshm_error *error;
 	int64_t slept_ns; /* [out] */
 	int64_t check_at; /* the next self-check, 0 = not yet known; however often I wake before it */
-	bool suspected;	  /* the last self-check saw a deadlock */
+	int64_t suspected; /* since this time each self-check has seen a deadlock, 0 = the last one saw none */
 };
 
 /*

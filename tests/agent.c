@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../src/segment.h"
 #include "fixture.h"
 
 #define AGENTS_MAX 512
@@ -381,13 +382,31 @@ static int says_it_waits(const struct lockshm_owner_info *owner, void *arg)
 	return owner->pid == a->pid && owner->tid == a->tid && owner->waiting_token != 0;
 }
 
-/* A request is in the queue a moment before its owner says what it waits for, which the search for cycles needs. */
+/*
+ * A request is in the queue a moment before its owner says what it waits for, and that is a moment before it has looked
+ * for a cycle itself.  When it has slept once it is through with all of this.
+ */
+static bool sleeps(const struct agent *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < seg->n_owners; i++) {
+		const struct shm_owner *o = &seg->owners[i];
+		struct request_ref ref = ref_unpack(load_acquire(&o->waiting));
+
+		if (load_relaxed32(&o->tid) == (uint32_t)a->tid && ref.index != 0 &&
+		    load_relaxed32(&seg->requests[ref.index].sleeping) != 0)
+			return true;
+	}
+	return false;
+}
+
 static bool answered_or_waiting(void *arg)
 {
 	struct agent *a = arg;
 
 	return agent_poll(a) != AGENT_BLOCKED ||
-	       (agent_waits(a, a->command.key) && lockshm_each_owner(seg, says_it_waits, a) == 1);
+	       (agent_waits(a, a->command.key) && lockshm_each_owner(seg, says_it_waits, a) == 1 && sleeps(a));
 }
 
 int agent_begin(struct agent *a, struct agent_command command)

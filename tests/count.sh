@@ -3,11 +3,13 @@
 #
 # count.sh BUILD-DIRECTORY - add up what the last `make check` there ran: "N passed, N failed, N skipped"
 #
+# After it the ends of the logs of what failed, for whoever sees only the tail of a log.
+#
 # A test program of libcheck counts as its cases, anything else as one.
 set -eu
 
 cd "$1/tests"
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 bad_logs=
 for trs in *.trs; do
 	[ -f "$trs" ] || continue
 	result=$(sed -n 's/^:global-test-result: //p' "$trs")
@@ -24,6 +26,7 @@ for trs in *.trs; do
 		skipped=$((skipped + 1))
 		;;
 	*)
+		bad_logs="$bad_logs ${trs%.trs}.log"
 		# The program itself may have failed beside its cases.
 		[ "$bad" -gt 0 ] || { bad=1 all=$((all + 1)); }
 		failed=$((failed + bad))
@@ -32,3 +35,7 @@ for trs in *.trs; do
 	esac
 done
 echo "$passed passed, $failed failed, $skipped skipped"
+for log in $bad_logs; do
+	echo "$log:"
+	tail -n 8 "$log"
+done
