@@ -11,6 +11,8 @@
  *   crash-step sample OP
  *   crash-step pairs [OP]    two victims: one is stopped at some of the points behind which others see something new, for
  *                            longer than its lease; another one, beside or behind it, is killed at such points of its own
+ *   crash-step races [OP]    the same where both put the same key into the table at once: one stopped at each such point,
+ *                            the other one killed at every point
  *
  * PART=i/n in the environment: only each n-th operation, from the i-th on (0 to n-1), for several processes at once.
  */
@@ -29,7 +31,7 @@
 
 #define THROUGH (every ? 16 : 1)
 
-static bool every, pairs;
+static bool every, pairs, races;
 static const char *only;
 
 /* Takes an answer if there is one, and releases. */
@@ -199,6 +201,23 @@ static unsigned at_most(unsigned n, unsigned most)
 	return n < most ? n : most;
 }
 
+/* Until several in a row have run through. */
+static void kill_at_every_point(struct pair *p, unsigned stop)
+{
+	unsigned n = 0, through = 0, before = p->kills;
+
+	while (through < 4) {
+		bool both = pair_round(p, stop, n);
+
+		/* Once more where one of them missed its point. */
+		both = both || pair_round(p, stop, n);
+		p->kills += both;
+		through = both ? 0 : through + 1;
+		n++;
+	}
+	ck_assert_msg(p->kills > before, "%s: nobody is killed beside one stopped at %u", p->op->name, stop);
+}
+
 static void kill_beside_one_stopped_at(struct pair *p, unsigned stop)
 {
 	unsigned at[STEP_CHANGES_MAX], n, i;
@@ -206,12 +225,14 @@ static void kill_beside_one_stopped_at(struct pair *p, unsigned stop)
 	step_new_path(1);
 	(void)pair_round(p, stop, UINT32_MAX);
 	n = step_changes(at);
-	for (i = 0; i < at_most(n, PAIR_KILLS); i++) {
+	for (i = 0; !races && i < at_most(n, PAIR_KILLS); i++) {
 		bool both = pair_round(p, stop, nth(at, n, PAIR_KILLS, i));
 
 		/* Once more where one of them missed its point. */
 		p->kills += both || pair_round(p, stop, nth(at, n, PAIR_KILLS, i));
 	}
+	if (races)
+		kill_at_every_point(p, stop);
 	p->stops++;
 }
 
@@ -221,7 +242,7 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 	struct pair p = { .op = &step_ops[_i], .s = &scene };
 	unsigned at[STEP_CHANGES_MAX], n, i;
 
-	if (!step_op_is_mine(p.op, (unsigned)_i, only))
+	if (!step_op_is_mine(p.op, (unsigned)_i, only) || (races && !p.op->fresh_key))
 		return;
 	p.behind = p.op->free_handed ? *p.op : step_behind;
 	p.behind.surround = NULL;
@@ -232,8 +253,8 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
 	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
 	n = step_changes(at);
-	for (i = 0; i < at_most(n, PAIR_STOPS); i++)
-		kill_beside_one_stopped_at(&p, nth(at, n, PAIR_STOPS, i));
+	for (i = 0; i < (races ? n : at_most(n, PAIR_STOPS)); i++)
+		kill_beside_one_stopped_at(&p, races ? at[i] : nth(at, n, PAIR_STOPS, i));
 	scene_end(&scene);
 	printf("%-28s %6u stops, %5u kills beside them, slowest hand-over %6.1f ms\n", p.op->name, p.stops, p.kills,
 	       (double)p.slowest_ns / 1e6);
@@ -243,8 +264,8 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_set_timeout(tc, every || pairs ? 7200 : 60);
-	if (pairs)
+	tcase_set_timeout(tc, every || pairs || races ? 7200 : 60);
+	if (pairs || races)
 		tcase_add_loop_test(tc, others_go_on_beside_one_stopped_and_one_killed, 0, (int)n_step_ops);
 	else
 		tcase_add_loop_test(tc, others_go_on_wherever_a_victim_is_killed, 0, (int)n_step_ops);
@@ -254,6 +275,7 @@ int main(int argc, char **argv)
 {
 	every = argc > 1 && strcmp(argv[1], "all") == 0;
 	pairs = argc > 1 && strcmp(argv[1], "pairs") == 0;
+	races = argc > 1 && strcmp(argv[1], "races") == 0;
 	only = argc > 2 ? argv[2] : NULL;
 	if (!step_possible()) {
 		puts("cannot single-step here");

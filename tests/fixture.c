@@ -239,11 +239,16 @@ static void print_problem(const char *invariant, const char *text, void *arg)
 	fprintf(stderr, "verify: %s: %s\n", invariant, text);
 }
 
-void verify_clean(void)
+void verify_clean_of(lockshm_t *segment)
 {
-	int n = lockshm_verify(seg, print_problem, NULL);
+	int n = lockshm_verify(segment, print_problem, NULL);
 
 	ck_assert_msg(n == 0, "verify finds %d problems", n);
+}
+
+void verify_clean(void)
+{
+	verify_clean_of(seg);
 }
 
 const char *outcome_name(int code)

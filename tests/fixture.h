@@ -84,6 +84,7 @@ struct lockshm_stat stat_now(void);
 
 /* Asserts that lockshm_verify() finds nothing; prints what it found. */
 void verify_clean(void);
+void verify_clean_of(lockshm_t *segment);
 
 /* Asserts on codes with their names in the message. */
 #define ck_code(got, want)                                                                                             \

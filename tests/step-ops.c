@@ -2,8 +2,8 @@
 /*
  * step-ops.c - the operations that are stepped through, each with the scene it needs
  *
- * "dead" people are new processes that are killed; the other persons stay through all rounds.  A victim's hold is 0, on the
- * round's key.
+ * "dead" people are new processes that are killed; the other persons stay through all rounds.  A victim's hold is 0, on
+ * the round's key.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,297 +16,10 @@
 
 #include "../src/queue.h"
 #include "fixture.h"
-#include "step.h"
+#include "step-arrange.h"
 
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED
-
-/* ---------------------------------------------------------------- arranging, by the test */
-
-static struct agent_command wants(const struct scene *s, int mode, int64_t ttl)
-{
-	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .ns = ttl, .flags = LOCKSHM_ACKNOWLEDGE };
-
-	snprintf(c.key, sizeof(c.key), "%s", s->key);
-	return c;
-}
-
-static void holder_takes(struct scene *s, int mode, int64_t ttl)
-{
-	ck_code(agent_begin(s->holder, wants(s, mode, ttl)), 0);
-	if (ttl == 0)
-		scene_goes_in(s, s->holder);
-	s->holder_holds = true;
-}
-
-static void somebody_holds(struct scene *s)
-{
-	holder_takes(s, X, 0);
-}
-
-static void somebody_reads(struct scene *s)
-{
-	holder_takes(s, S, 0);
-}
-
-static void lease_is_over(struct scene *s)
-{
-	holder_takes(s, X, LOCKSHM_MS(1));
-	pass(s->holder->answer.at_ns + LOCKSHM_MS(12)); /* a lease, and a tick of the coarse clock */
-}
-
-/* A new process that takes or waits for the key; killed later by bury(). */
-static struct agent *mortal(struct scene *s, int mode)
-{
-	struct agent *a = agent_inherit();
-	int code = agent_begin(a, wants(s, mode, 0));
-
-	ck_assert_int_ge(code, 0); /* or waits */
-	return a;
-}
-
-static void bury(struct scene *s, struct agent *a)
-{
-	s->dead[s->n_dead++] = a->pid;
-	s->holder_died |= a->command.op == AGENT_ACQUIRE && !a->busy && a->answer.code >= 0;
-	agent_kill(a);
-	agent_forget(a);
-}
-
-static void owner_is_dead_already(struct scene *s)
-{
-	bury(s, mortal(s, X));
-}
-
-static void reader_is_dead_already(struct scene *s)
-{
-	bury(s, mortal(s, S));
-}
-
-/* Holder alive; behind it a dead reader and a dead writer. */
-static void dead_wait_behind_the_holder(struct scene *s)
-{
-	struct agent *r, *w;
-
-	somebody_holds(s);
-	r = mortal(s, S);
-	w = mortal(s, X);
-	bury(s, r);
-	bury(s, w);
-}
-
-/* Two dead owners of other keys, and of the round's. */
-static void much_to_sweep(struct scene *s)
-{
-	struct agent *h = mortal(s, X), *w = mortal(s, X);
-
-	bury(s, h);
-	bury(s, w);
-}
-
-/* A dead holder, a dead reader and a dead writer behind it, each of another process. */
-static void all_are_dead(struct scene *s)
-{
-	struct agent *h = mortal(s, X), *r = mortal(s, S), *w = mortal(s, X);
-
-	bury(s, w);
-	bury(s, r);
-	bury(s, h);
-}
-
-static void it_has_cooled_down(struct scene *s)
-{
-	somebody_holds(s);
-	scene_goes_out(s, s->holder);
-	ck_code(agent_do(s->holder, (struct agent_command){ .op = AGENT_RELEASE, .ns = LOCKSHM_MS(1) }), 0);
-	s->holder_holds = false;
-	pass(now_ns() + LOCKSHM_MS(1));
-}
-
-/* Every entry is used: knows a key, and is idle. */
-static void table_is_full_of_idle(struct scene *s)
-{
-	lockshm_hold_t hold;
-	char key[32];
-	unsigned i;
-
-	(void)s;
-	for (i = 0; stat_now().locks_known < stat_now().locks; i++) {
-		snprintf(key, sizeof(key), "idle-%u", i);
-		ck_code(take(&hold, key, X), 0);
-		ck_code(lockshm_release(&hold, 0), 0);
-	}
-}
-
-/* Every entry has a queue of what is over and was not cleared away. */
-static void table_is_full_of_cooled_down(struct scene *s)
-{
-	static lockshm_hold_t holds[64];
-	char key[32];
-	unsigned i, n = 0;
-
-	for (i = 0; i < 1000 && stat_now().locks_busy < stat_now().locks; i++) {
-		snprintf(key, sizeof(key), "cooled-%u-%u", s->round, i);
-		n += take(&holds[n], key, X) == 0;
-	}
-	ck_assert_uint_eq(n, stat_now().locks);
-	while (n-- > 0)
-		ck_code(lockshm_release(&holds[n], LOCKSHM_MS(1)), 0);
-	pass(now_ns() + LOCKSHM_MS(1));
-}
-
-static void clear_table(struct scene *s, bool stopped)
-{
-	uint32_t i;
-
-	(void)s;
-	for (i = 0; !stopped && i < seg->n_locks; i++)
-		(void)queue_advance_tail(seg, &seg->entries[i]);
-}
-
-/* A process that takes part and has at least @n records. */
-static struct agent *mortal_with_records(unsigned n)
-{
-	struct agent_command c = { .op = AGENT_ACQUIRE, .how = S, .timeout_ns = AGENT_TRY };
-	struct agent *a = agent_inherit();
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
-		c.hold = (int)i;
-		snprintf(c.key, sizeof(c.key), "spare-%u", i);
-		ck_code(agent_do(a, c), 0);
-	}
-	for (i = 0; i < n; i++)
-		ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)i }), 0);
-	return a;
-}
-
-/* All at once: whoever joins gives back what the dead left. */
-static void slots_are_full_of_dead(struct scene *s)
-{
-	struct lockshm_stat now = stat_now();
-	struct agent *a[8];
-	uint32_t i, n = now.owners - now.owners_used;
-
-	ck_assert_uint_le(n, 8);
-	for (i = 0; i < n; i++)
-		a[i] = mortal_with_records(1);
-	for (i = 0; i < n; i++)
-		bury(s, a[i]);
-}
-
-static void records_are_full_of_dead(struct scene *s)
-{
-	struct lockshm_stat now = stat_now();
-	struct agent *a[8];
-	unsigned i, n;
-
-	for (n = 0; now.requests_reserved < now.requests; n++) {
-		uint32_t left = now.requests - now.requests_reserved;
-
-		ck_assert_uint_lt(n, 8);
-		a[n] = mortal_with_records(left < AGENT_HOLDS ? left : AGENT_HOLDS);
-		now = stat_now();
-	}
-	for (i = 0; i < n; i++)
-		bury(s, a[i]);
-}
-
-/* Behind the victim, unless its short lease is over already on a slow machine: then not at all. */
-static void lines_up(struct scene *s, struct agent *a, int mode)
-{
-	int code = agent_begin(a, wants(s, mode, 0));
-
-	if (code == AGENT_BLOCKED)
-		return;
-	ck_assert_int_ge(code, 0);
-	ck_assert_int_ne(s->victim_ttl, LOCKSHM_FOREVER);
-	s->told_of_overrun |= code == LOCKSHM_TOOK_OVER_EXPIRED;
-	s->told_of_death |= code == LOCKSHM_OWNER_DIED;
-	if (mode == X)
-		s->last_exclusive = a->answer.token;
-	scene_goes_in(s, a);
-	scene_let_go(s, a);
-}
-
-static void others_wait(struct scene *s)
-{
-	lines_up(s, s->writer, X);
-	lines_up(s, s->reader, S);
-}
-
-static void readers_wait(struct scene *s)
-{
-	lines_up(s, s->reader, S);
-	lines_up(s, s->writer, X);
-}
-
-static void mortal_reads(struct scene *s)
-{
-	s->mortal = mortal(s, S);
-}
-
-/* After the others have queued up, so that none of them clears the dead one away before the victim can. */
-static void others_wait_and_mortal_dies(struct scene *s)
-{
-	others_wait(s);
-	bury(s, s->mortal);
-}
-
-static void dead_and_living_wait(struct scene *s)
-{
-	struct agent *first = mortal(s, S), *second = mortal(s, X);
-
-	others_wait(s);
-	bury(s, first);
-	bury(s, second);
-}
-
-/* Beside the victim; its short lease may be over already on a slow machine. */
-static void mortal_dies(struct scene *s)
-{
-	bury(s, s->mortal);
-}
-
-static void another_reads(struct scene *s)
-{
-	int code = agent_begin(s->holder, wants(s, S, 0));
-
-	ck_assert_msg(code == 0 || (code == LOCKSHM_TOOK_OVER_EXPIRED && s->victim_ttl != LOCKSHM_FOREVER), "%s",
-		      outcome_name(code));
-	s->told_of_overrun |= code == LOCKSHM_TOOK_OVER_EXPIRED;
-	s->holder_holds = true;
-}
-
-static void holder_lets_go(struct scene *s, pid_t victim)
-{
-	(void)victim;
-	if (s->holder_holds) {
-		scene_goes_out(s, s->holder);
-		ck_assert_int_ge(agent_release(s->holder), LOCKSHM_LOST); /* an operator may have ended it */
-	}
-	s->holder_holds = false;
-}
-
-/* Those who wait before a second victim, until nobody does. */
-static void others_are_served(struct scene *s, pid_t victim)
-{
-	struct agent *const all[] = { s->writer, s->reader };
-	int64_t end = now_ns() + PATIENCE;
-	unsigned i;
-
-	holder_lets_go(s, victim);
-	while ((s->writer->busy || s->reader->busy) && now_ns() < end)
-		for (i = 0; i < 2; i++)
-			if (all[i]->busy && scene_granted(s, all[i], victim))
-				scene_let_go(s, all[i]);
-}
-
-static void signal_arrives(struct scene *s, pid_t victim)
-{
-	(void)s;
-	kill(victim, SIGUSR1);
-}
 
 /* ---------------------------------------------------------------- acting, by the victim */
 
@@ -557,7 +270,8 @@ static int used_up_its_records(const struct scene *s)
 	int code = 0;
 
 	(void)s;
-	for (i = 0; code == 0 && i < seg->chunk_size; i++) {
+	/* That the victim before died with them is said each time. */
+	for (i = 0; code >= 0 && i < seg->chunk_size; i++) {
 		snprintf(key, sizeof(key), "more-%u", i);
 		code = take(&more[i], key, S);
 	}
@@ -629,6 +343,9 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-reclaim-records", .prepare = used_up_its_records, .surround = records_are_full_of_dead,
 	  .act = try_exclusive, .requests = 64 },
 	{ .name = "attach", .act = attach, .free_handed = true },
+	{ .name = "create", .act = create, .after = others_use_the_name, .free_handed = true },
+	{ .name = "create-or-open", .act = create_or_open, .after = others_use_the_name, .free_handed = true },
+	{ .name = "destroy", .arrange = another_segment, .act = destroy, .after = others_use_the_name },
 	{ .name = "acquire-contended", .arrange = somebody_holds, .prepare = joined, .act = acquire_exclusive,
 	  .unblock = holder_lets_go, .free_handed = true },
 	{ .name = "acquire-shared-contended", .arrange = somebody_holds, .prepare = joined, .act = acquire_shared,
@@ -648,7 +365,8 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-many", .arrange = somebody_holds, .prepare = joined, .act = acquire_three,
 	  .unblock = holder_lets_go },
 	{ .name = "acquire-renewed", .prepare = joined, .act = acquire_renewed, .threads = true },
-	{ .name = "time-out", .arrange = somebody_holds, .prepare = joined, .act = acquire_briefly, .outcome = LOCKSHM_TIMEOUT, .free_handed = true },
+	{ .name = "time-out", .arrange = somebody_holds, .prepare = joined, .act = acquire_briefly,
+	  .outcome = LOCKSHM_TIMEOUT, .free_handed = true },
 	{ .name = "cancel", .arrange = somebody_holds, .prepare = ready_to_cancel, .act = acquire_until_cancelled,
 	  .unblock = signal_arrives, .outcome = LOCKSHM_CANCELLED },
 	{ .name = "cancel-a-thread", .arrange = somebody_holds, .prepare = thread_waits, .act = cancel_the_thread,
@@ -668,21 +386,23 @@ const struct step_op step_ops[] = {
 	{ .name = "cool-down", .prepare = holds_exclusive, .act = release_to_cool, .ends_hold = true },
 	{ .name = "cool-down-with-successors", .prepare = holds_exclusive, .surround = others_wait, .act = release_to_cool,
 	  .ends_hold = true },
-	{ .name = "renew", .prepare = holds_exclusive, .surround = others_wait, .act = renew },
-	{ .name = "renew-shorter", .prepare = holds_exclusive, .surround = others_wait, .act = renew_shorter },
-	{ .name = "upgrade", .prepare = holds_shared, .act = upgrade },
+	{ .name = "renew", .prepare = holds_exclusive, .surround = others_wait, .act = renew, .keeps_hold = true },
+	{ .name = "renew-shorter", .prepare = holds_exclusive, .surround = others_wait, .act = renew_shorter,
+	  .keeps_hold = true },
+	{ .name = "upgrade", .prepare = holds_shared, .act = upgrade, .keeps_hold = true },
 	{ .name = "upgrade-refused", .prepare = holds_shared, .surround = another_reads, .act = upgrade,
-	  .outcome = LOCKSHM_BUSY },
+	  .outcome = LOCKSHM_BUSY, .keeps_hold = true },
 	{ .name = "upgrade-before-waiters", .prepare = holds_shared, .surround = others_wait, .act = upgrade,
-	  .outcome = LOCKSHM_BUSY },
+	  .outcome = LOCKSHM_BUSY, .keeps_hold = true },
 	{ .name = "upgrade-with-dead-reader", .arrange = mortal_reads, .prepare = holds_shared, .surround = mortal_dies,
-	  .act = upgrade },
-	{ .name = "downgrade", .prepare = holds_exclusive, .surround = readers_wait, .act = downgrade },
-	{ .name = "acknowledge", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = acknowledge },
+	  .act = upgrade, .keeps_hold = true },
+	{ .name = "downgrade", .prepare = holds_exclusive, .surround = readers_wait, .act = downgrade, .keeps_hold = true },
+	{ .name = "acknowledge", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = acknowledge,
+	  .keeps_hold = true },
 	{ .name = "move-to-process", .prepare = holds_exclusive, .surround = others_wait, .act = move_to_process,
-	  .threads = true },
+	  .threads = true, .keeps_hold = true },
 	{ .name = "move-to-caller", .prepare = holds_for_the_process, .surround = others_wait, .act = move_to_caller,
-	  .threads = true },
+	  .threads = true, .keeps_hold = true },
 	{ .name = "end-hold", .arrange = somebody_holds, .prepare = joined, .surround = others_wait, .act = end_hold,
 	  .ends_anothers = true },
 	{ .name = "detach", .prepare = holds_exclusive, .surround = others_wait, .act = detach },

@@ -84,6 +84,8 @@ struct step_op {
 	bool fresh_key;
 	/* The call ends a hold: what it says must agree with what the next holder is told. */
 	bool ends_hold;
+	/* The call is about a hold that it keeps: whether that is lost must agree, too. */
+	bool keeps_hold;
 	/* What it returns if nobody disturbs it, other than 0 or more. */
 	int outcome;
 	/* The victim has other threads, which are not traced. */

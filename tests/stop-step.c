@@ -108,6 +108,22 @@ static bool ended(void *arg)
 	return step_ended(&a->c);
 }
 
+/* It keeps its hold, as far as it knows: it finds it lost if and only if others were told that it overran its lease. */
+static void check_told_alike(const struct act *a)
+{
+	const struct victim_result *r = a->s->result;
+
+	ck_assert_msg(r->check == LOCKSHM_LOST || !a->s->told_of_overrun, "%s: finds %s, others were told of an overrun",
+		      a->op->name, outcome_name(r->check));
+	/* A death outranks an overrun in what others are told. */
+	ck_assert_msg((r->check != LOCKSHM_LOST && r->code != LOCKSHM_LOST) || a->s->told_of_overrun || a->s->told_of_death,
+		      "%s: says %s and finds %s, others were told of nothing", a->op->name, outcome_name(r->code),
+		      outcome_name(r->check));
+	/* What is lost is not found again. */
+	ck_assert_msg(r->code != LOCKSHM_LOST || r->check == LOCKSHM_LOST, "%s: says LOST and finds %s", a->op->name,
+		      outcome_name(r->check));
+}
+
 static void check_truth(const struct act *a)
 {
 	const struct victim_result *r = a->s->result;
@@ -119,6 +135,8 @@ static void check_truth(const struct act *a)
 	ck_assert_msg(!claims || (!a->writer_holds && r->token > a->s->last_exclusive),
 		      "%s: claims token %llu, %llu was granted%s", a->op->name, (unsigned long long)r->token,
 		      (unsigned long long)a->s->last_exclusive, a->writer_holds ? " and is held" : "");
+	if (a->op->keeps_hold)
+		check_told_alike(a);
 	if (!a->op->ends_hold)
 		return;
 	ck_assert_msg(r->code == LOCKSHM_LOST || !a->s->told_of_overrun, "%s: says %s, others were told of an overrun",
@@ -160,6 +178,8 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 	if (scene_has_request(s, a.c.pid))
 		pass(now_ns() + LEASE + LOCKSHM_MS(5));
 	let_the_writer_in(&a);
+	if (op->after && a.stopped)
+		op->after(s, true);
 	if (beside && a.stopped)
 		wake_beside_the_writer(&a);
 	else

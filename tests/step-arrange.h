@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* step-arrange.h - what the scenes of step-ops.c are made of: the test's part, and that of the segment's own life */
+#ifndef LOCKSHM_TEST_STEP_ARRANGE_H
+#define LOCKSHM_TEST_STEP_ARRANGE_H
+
+#include "step.h"
+
+/* Who is there before the victim starts, or behind it once it has prepared itself. */
+void somebody_holds(struct scene *s);
+void somebody_reads(struct scene *s);
+void lease_is_over(struct scene *s);
+void owner_is_dead_already(struct scene *s);
+void reader_is_dead_already(struct scene *s);
+void dead_wait_behind_the_holder(struct scene *s);
+void much_to_sweep(struct scene *s);
+void all_are_dead(struct scene *s);
+void it_has_cooled_down(struct scene *s);
+void table_is_full_of_idle(struct scene *s);
+void table_is_full_of_cooled_down(struct scene *s);
+void clear_table(struct scene *s, bool stopped);
+void slots_are_full_of_dead(struct scene *s);
+void records_are_full_of_dead(struct scene *s);
+void others_wait(struct scene *s);
+void readers_wait(struct scene *s);
+void mortal_reads(struct scene *s);
+void others_wait_and_mortal_dies(struct scene *s);
+void dead_and_living_wait(struct scene *s);
+void mortal_dies(struct scene *s);
+void another_reads(struct scene *s);
+void holder_lets_go(struct scene *s, pid_t victim);
+void others_are_served(struct scene *s, pid_t victim);
+void signal_arrives(struct scene *s, pid_t victim);
+
+/* step-life.c: the victim makes or removes another segment; what others find there afterwards. */
+void another_segment(struct scene *s);
+int create(const struct scene *s);
+int create_or_open(const struct scene *s);
+int destroy(const struct scene *s);
+void others_use_the_name(struct scene *s, bool stopped);
+
+#endif
