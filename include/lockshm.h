@@ -43,7 +43,8 @@
  *  auto-renewal and lockshm_move() to the process need; signals are blocked in it, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
- *  unless it says so.  No function blocks on another process except lockshm_acquire() and
+ *  unless it says so.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; what the
+ *  thread holds ends with it, as with any other end, and what lockshm_open() was about to return may be leaked.  No function blocks on another process except lockshm_acquire() and
  *  lockshm_acquire_many().
  *
  * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
@@ -258,7 +259,9 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, or an owner who is neither you
  *         nor root); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
- * Thread-safe.  The handle may be used by all threads and by children made by fork().
+ * Thread-safe.  The handle may be used by all threads and by children made by fork().  One handle is enough for
+ * a process: through a second one its threads are other owners, so that a thread that waits there for what it
+ * holds here is not told LOCKSHM_DEADLOCK, and waits until its time is over.
  * Since: 0.1
  */
 int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);

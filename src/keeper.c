@@ -207,11 +207,14 @@ static int start_one(struct lockshm *s, struct lockshm_error *error)
 
 int keeper_start(struct lockshm *s, struct lockshm_error *error)
 {
-	int err;
+	int err, cancel;
 
+	/* Waiting for the new thread is a place where this one could be cancelled, and would leave the lock locked. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->starting);
 	err = start_one(s, error);
 	pthread_mutex_unlock(&s->starting);
+	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
 

@@ -103,7 +103,10 @@ static void make_epoch_word(void)
 uint64_t process_begin(void)
 {
 	uint64_t epoch;
+	int cancel;
 
+	/* Files of /proc may be read: no place to be cancelled at, with the lock locked. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&process_lock);
 	if (!process_epoch_word)
 		make_epoch_word();
@@ -111,6 +114,7 @@ uint64_t process_begin(void)
 	if (epoch == 0)
 		epoch = begin(false);
 	pthread_mutex_unlock(&process_lock);
+	pthread_setcancelstate(cancel, NULL);
 	return epoch;
 }
 

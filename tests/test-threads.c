@@ -163,6 +163,36 @@ START_TEST(moved_overdue_and_lost_holds_are_told)
 }
 END_TEST
 
+/* Its cancellation is asked for already, and comes at the first point where it can. */
+static void *move_while_cancelled(void *arg)
+{
+	lockshm_hold_t hold;
+
+	(void)arg;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	ck_code(take(&hold, "cancelled", LOCKSHM_EXCLUSIVE), 0);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	(void)lockshm_move(&hold, LOCKSHM_TO_PROCESS);
+	pthread_testcancel();
+	return NULL;
+}
+
+START_TEST(cancelled_thread_leaves_the_keeper_to_others)
+{
+	lockshm_hold_t hold;
+	pthread_t thread;
+	void *end;
+
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, move_while_cancelled, NULL), 0);
+	ck_assert_int_eq(pthread_join(thread, &end), 0);
+	ck_assert_ptr_eq(end, PTHREAD_CANCELED);
+	ck_code(lockshm_move(&hold, LOCKSHM_TO_PROCESS), 0); /* would wait for ever for a lock of the dead */
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
 START_TEST(slot_of_an_exited_thread_is_given_back)
 {
 	struct agent *a, *b;
@@ -242,6 +272,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, move_to_itself_and_twice_changes_nothing);
 	tcase_add_test(tc, moved_hold_keeps_its_lease_and_order);
 	tcase_add_test(tc, moved_overdue_and_lost_holds_are_told);
+	tcase_add_test(tc, cancelled_thread_leaves_the_keeper_to_others);
 	tcase_add_test(tc, slot_of_an_exited_thread_is_given_back);
 	tcase_add_test(tc, many_threads_lose_no_update);
 }
