@@ -260,8 +260,8 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  *         nor root); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.  The handle may be used by all threads and by children made by fork().  One handle is enough for
- * a process: through a second one its threads are other owners, so that a thread that waits there for what it
- * holds here is not told LOCKSHM_DEADLOCK, and waits until its time is over.
+ * a process: through a second one its threads are other owners, so that the deadlock of a thread that waits there
+ * for what it holds here is not noticed, and only its time-out ends it.
  * Since: 0.1
  */
 int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
