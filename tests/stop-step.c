@@ -29,7 +29,7 @@
 #define BOUND LOCKSHM_SECONDS(15)
 #define SAMPLE 4
 
-#define THROUGH (every ? 16 : 1)
+#define THROUGH (every ? 64 : 1)
 
 static bool every;
 static const char *only;
