@@ -48,18 +48,20 @@ build_and_run()
 	fi
 }
 
-# The mutation check: without acquire a waiter does not see what the last holder wrote.
+# The mutation check: without acquire a waiter does not see what the last holder wrote.  Built from a release's files.
 build_mutant()
 {
-	mkdir -p "$work/mutant" && cd "$work/mutant" || exit 1
-	sed '/^static inline uint64_t load_acquire(/,/^}/s/__ATOMIC_ACQUIRE/__ATOMIC_RELAXED/' "$srcdir/src/atomic.h" >atomic.h
-	cmp -s atomic.h "$srcdir/src/atomic.h" && die "load_acquire() was not found in src/atomic.h"
-	mkdir -p src && cp "$srcdir"/src/*.[ch] src && mv atomic.h src && rm -f src/lockctl*
-	# shellcheck disable=SC2046,SC2086
-	"$1" -std=gnu11 -O1 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir/include" \
-		$(pkg-config --cflags liburcu libxxhash) src/*.c "$srcdir/tests/threads-as-processes.c" "$srcdir/tests/threads-ops.c" -lpthread -o mutant ||
-		die "$1 cannot build the mutant"
-	if run ./mutant 3; then
+	cd "$work/$1" || exit 1
+	"$MAKE" distdir=../mutant distdir >distdir.log 2>&1 || { tail distdir.log; die "make distdir"; }
+	srcdir=$work/mutant
+	header=$srcdir/src/atomic.h
+	chmod -R u+w "$srcdir"
+	sed '/^static inline uint64_t load_acquire(/,/^}/s/__ATOMIC_ACQUIRE/__ATOMIC_RELAXED/' "$header" >atomic.h
+	cmp -s atomic.h "$header" && die "load_acquire() was not found in src/atomic.h"
+	cp atomic.h "$header"
+	configure_in "$work/mutant/build" CC="$1" CFLAGS="-O1 -g" --disable-static --enable-tsan
+	"$MAKE" -j"$jobs" tests/threads-as-processes >make.log 2>&1 || { tail make.log; die "$1 cannot build the mutant"; }
+	if run tests/threads-as-processes 3; then
 		echo "FAILED: $1 does not see a missing acquire"
 		failed=$((failed + 1))
 	else

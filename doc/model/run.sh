@@ -24,6 +24,7 @@ rows()
 {
 	cat <<-'END'
 	three-timeout	full	25	queue	-DNPROC=3 -DNOPS=1 -DTOMASK=1
+	three-renew	full	26	queue	-DNPROC=3 -DNREC=2 -DNOPS=1 -DRENEW -DN_EXPIRE=1
 	three-expiry	full	25	queue	-DNPROC=3 -DNOPS=1 -DN_EXPIRE=1
 	three-crash	full	25	queue	-DNPROC=3 -DNOPS=1 -DN_CRASH=1
 	three-reuse	full	24	queue	-DNPROC=3 -DNREC=2 -DNOPS=1 -DN_EXPIRE=1 -DHINTS
@@ -43,7 +44,6 @@ rows()
 	endless	short	20	queue	-DFOREVER -DHINTS
 	timeout	short	20	queue	-DNOPS=1 -DN_CRASH=1 -DTOMASK=3
 	three-stop	deep	26	queue	-DNPROC=3 -DNOPS=1 -DN_STOP=1 -DN_CRASH=1 -DQUIET -DSELFCHECK
-	three-renew	deep	26	queue	-DNPROC=3 -DNREC=2 -DNOPS=1 -DRENEW -DN_EXPIRE=1
 	three-endless	deep	26	queue	-DNPROC=3 -DFOREVER
 	END
 }
