@@ -16,12 +16,12 @@ set -eu
 
 # case  function  instructions  locked  lines
 bounds='
-ex-hot  acquire  360 1 0.5
-ex-hot  release  125 1 0.5
-sh-hot  acquire  360 1 0.5
-sh-hot  release  125 1 0.5
-ex-cold acquire 540 1 2.5
-ex-cold release 125 1 0.5
+ex-hot  acquire  285 1 0.5
+ex-hot  release  105 1 0.5
+sh-hot  acquire  285 1 0.5
+sh-hot  release  105 1 0.5
+ex-cold acquire 465 1 2.5
+ex-cold release 105 1 0.5
 '
 pairs=2000
 cold_keys=20000

@@ -7,21 +7,26 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "vdso.h"
+
+/* The kernel's function itself, or the C library's: two calls less deep for a read of a few nanoseconds. */
+extern vdso_clock_fn *clock_read;
+
 /* Read the precise clock (about 23 ns): needed to take something away from somebody. */
 static inline int64_t clock_precise(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Read the coarse clock (about 5 ns): never ahead of the precise one, and behind by less than clock_tick(). */
+/* Read the coarse clock (about 4 ns): never ahead of the precise one, and behind by less than clock_tick(). */
 static inline int64_t clock_coarse(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	(void)__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(CLOCK_MONOTONIC_COARSE, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 

@@ -151,9 +151,9 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 		return NULL;
 	take_geometry(s, h, base);
 	s->token_base = load_relaxed(&s->header->token_base);
-	s->clock_offset = clock_offset;
 	s->clock_ns = clock_namespace();
 	s->tick = clock_tick();
+	segment_set_clock(s, clock_offset);
 	s->read_only = flags & LOCKSHM_OPEN_READ_ONLY;
 	s->dev = st->st_dev;
 	s->ino = st->st_ino;
