@@ -36,8 +36,9 @@ int64_t clock_tick(void);
 /* The time namespace of this process; 0 = cannot be told. */
 uint64_t clock_namespace(void);
 
-/* What to add to this process' clock to get the clock outside all time namespaces.  False = cannot be told. */
-bool clock_namespace_offset(int64_t *out);
+/* What to add to this process' clock to get the clock outside all time namespaces, and, if @ns is not NULL, the namespace
+ * as clock_namespace() tells it.  False = cannot be told. */
+bool clock_namespace_offset(int64_t *out, uint64_t *ns);
 
 /* The same for CLOCK_BOOTTIME, by which /proc counts start times. */
 bool clock_boottime_offset(int64_t *out);

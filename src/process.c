@@ -30,7 +30,7 @@ static void take_own_clock(struct lockshm *s, uint64_t ns)
 
 	if (ns == 0 || s->clock_ns == 0 || ns == s->clock_ns)
 		return;
-	s->clock_lost = !clock_namespace_offset(&offset);
+	s->clock_lost = !clock_namespace_offset(&offset, NULL);
 	segment_set_clock(s, offset);
 	s->clock_ns = ns;
 }
