@@ -8,6 +8,7 @@
 #include "acquire.h"
 #include "lease.h"
 #include "mark.h"
+#include "prepare.h"
 #include "request.h"
 #include "table-guess.h"
 
@@ -33,6 +34,12 @@ static inline bool request_is_plain(const struct lockshm_request *q)
 /* What is known of the request's key; NULL = nothing. */
 static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, const struct lockshm_request *q)
 {
+	struct prepared *prepared;
+
+	if (q->prepared) {
+		prepared = prepared_for(self->segment, q->prepared);
+		return likely(prepared != NULL) ? &prepared->known : NULL;
+	}
 	if (unlikely(!q->key) || unlikely(q->key_len - 1 >= KEY_CACHE_BYTES))
 		return NULL;
 	return table_known(self, q->key, q->key_len);
@@ -58,7 +65,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	wish.now = lease_clock(self->segment, q->ttl_ns);
 	s = self->segment;
 	index = self->free_request;
-	wish.entry = key->entry;
+	wish.entry = load_relaxed32(&key->entry);
 	if (unlikely(wish.entry >= s->n_locks) || unlikely(segment_retired(s)))
 		return NOT_TAKEN;
 	r = &s->requests[index];

@@ -12,6 +12,7 @@
 #include "keeper.h"
 #include "lease.h"
 #include "mark.h"
+#include "prepare.h"
 #include "queue.h"
 #include "request.h"
 #include "table-guess.h"
@@ -24,6 +25,7 @@ struct attempt {
 	struct participant *self;
 	struct lockshm *s;
 	const struct lockshm_request *request;
+	struct prepared *prepared; /* the request's, or NULL */
 	struct lockshm_error *error;
 	struct identity id;
 	struct wish wish;
@@ -65,15 +67,20 @@ static int check_key(const void *key, size_t len, struct lockshm_error *error)
 	return 0;
 }
 
-static int check_request(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
+static int check_request(const struct lockshm *s, const struct lockshm_request *q, const lockshm_hold_t *hold,
+			 struct lockshm_error *error)
 {
-	int err = check_key(q->key, q->key_len, error);
+	int err;
 
-	if (err)
-		return err;
 	if (q->size != sizeof(*q))
 		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
 				 q->size, sizeof(*q));
+	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
+	if (err)
+		return err;
+	if (q->prepared && !prepared_for(s, q->prepared))
+		return error_set(error, LOCKSHM_INVALID,
+				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
 	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE))
@@ -116,11 +123,14 @@ static int find_entry(struct attempt *a)
 	int err;
 
 	if (i == ENTRY_NONE) {
-		err = table_insert(a->self, &a->id, a->request->key, &i, a->error);
+		err = table_insert(a->self, &a->id, a->prepared ? a->prepared->shown : a->request->key, &i, a->error);
 		if (err)
 			return err;
 	}
-	table_cache(a->self, a->request->key, &a->id, i);
+	if (a->prepared)
+		store_relaxed32(&a->prepared->known.entry, i);
+	else
+		table_cache(a->self, a->request->key, &a->id, i);
 	a->wish.entry = i;
 	a->entry = &a->s->entries[i];
 	return 0;
@@ -346,7 +356,11 @@ static int acquire_slow(struct lockshm *s, struct participant *self,
 	a.wish.ttl_ns = q->ttl_ns;
 	a.begun = segment_now(s);
 	a.deadline = deadline_of(q, s, a.begun);
-	hash_key(&a.id, s->hash_secret, q->key, q->key_len);
+	a.prepared = q->prepared ? prepared_for(s, q->prepared) : NULL;
+	if (a.prepared)
+		a.id = a.prepared->known.id;
+	else
+		hash_key(&a.id, s->hash_secret, q->key, q->key_len);
 	err = settle(&a);
 	if (q->report) {
 		q->report->waited_ns = segment_now(s) - a.begun;
@@ -424,7 +438,7 @@ int acquire_careful(struct lockshm *segment, const struct lockshm_request *reque
 		memset(request->report, 0, sizeof(*request->report));
 		error = &request->report->error;
 	}
-	err = check_request(request, hold, error);
+	err = check_request(segment, request, hold, error);
 	if (unlikely(err))
 		return err;
 	if (unlikely(segment->read_only))

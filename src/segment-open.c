@@ -101,6 +101,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_homes = h->n_homes;
 	s->n_locks = h->n_locks;
 	memcpy(s->hash_secret, h->hash_secret, sizeof(s->hash_secret));
+	memcpy(&s->number, h->id, sizeof(s->number));
 	s->size = h->total_size;
 }
 

@@ -41,6 +41,7 @@ struct lockshm {
 	uint32_t n_homes;
 	uint32_t n_locks;
 	uint64_t token_base;
+	uint64_t number; /* random, of the segment: the first word of its id */
 	unsigned char hash_secret[HASH_SECRET_BYTES];
 	int64_t clock_offset; /* segment time = this process' clock + offset */
 	int64_t coarse_ahead; /* added to the coarse clock: a segment time that is not yet over, see segment_set_clock() */
