@@ -14,12 +14,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool reads(vdso_clock_fn *fn, clockid_t clock)
+{
+	struct timespec ts;
+
+	return fn(clock, &ts) == 0;
+}
+
 /* Is the first read, and finds out who does the others.  Found twice at once it is the same. */
 static int find_clock(clockid_t clock, struct timespec *out)
 {
 	vdso_clock_fn *found = vdso_clock_gettime();
 
-	if (!found || found(clock, out) != 0)
+	if (!found || !reads(found, CLOCK_MONOTONIC) || !reads(found, CLOCK_MONOTONIC_COARSE))
 		found = clock_gettime;
 	__atomic_store_n(&clock_read, found, __ATOMIC_RELAXED);
 	return found(clock, out);

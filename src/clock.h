@@ -12,22 +12,26 @@
 /* The kernel's function itself, or the C library's: two calls less deep for a read of a few nanoseconds. */
 extern vdso_clock_fn *clock_read;
 
+static inline int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts = { 0, 0 };
+
+	/* The kernel's function may leave a clock to the system call; the C library makes it. */
+	if (__builtin_expect(__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(clock, &ts) != 0, 0))
+		(void)clock_gettime(clock, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
 /* Read the precise clock (about 23 ns): needed to take something away from somebody. */
 static inline int64_t clock_precise(void)
 {
-	struct timespec ts;
-
-	(void)__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Read the coarse clock (about 4 ns): never ahead of the precise one, and behind by less than clock_tick(). */
 static inline int64_t clock_coarse(void)
 {
-	struct timespec ts;
-
-	(void)__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(CLOCK_MONOTONIC_COARSE, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 /* How far the coarse clock can lag, with a margin. */

@@ -354,7 +354,7 @@ static void end_part(struct participant *p)
 		store_release32(&p->shared->flags, load_relaxed32(&p->shared->flags) | OWNER_ENDED);
 	if (word)
 		futex_wake(word, INT_MAX);
-	sweep_left(s, p->slot, p->chunks, p->n_chunks);
+	sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
 	free_private(p);
 	segment_unref(s);
 }

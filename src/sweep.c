@@ -104,16 +104,16 @@ static bool settle_chunks(struct lockshm *s, uint64_t ref, const uint32_t *own, 
 	return empty;
 }
 
-static bool sweep(struct lockshm *s, uint32_t slot, const uint32_t *own, uint32_t n)
+/* The slot as its control word @c says, which the last CAS compares: so whoever took it meanwhile keeps it. */
+static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *own, uint32_t n)
 {
 	struct shm_owner *o = &s->owners[slot];
-	uint64_t c = load_acquire(&o->control), counts[OWNER_COUNTERS], ref;
+	uint64_t counts[OWNER_COUNTERS], ref = owner_ref(control_gen(c), slot);
 	bool empty;
 	int i;
 
 	if (control_state(c) == OWNER_FREE || !owner_slot_is_dead(s, slot, c))
 		return false;
-	ref = owner_ref(control_gen(c), slot);
 	empty = settle_chunks(s, ref, own, n);
 	if (load_relaxed32(&o->flags) & (OWNER_PROCESS | OWNER_ADOPTED))
 		settle_adopted(s, ref);
@@ -129,14 +129,17 @@ static bool sweep(struct lockshm *s, uint32_t slot, const uint32_t *own, uint32_
 
 bool sweep_slot(struct lockshm *s, uint32_t slot)
 {
-	return sweep(s, slot, NULL, s->n_chunks);
+	return sweep(s, slot, load_acquire(&s->owners[slot].control), NULL, s->n_chunks);
 }
 
-void sweep_left(struct lockshm *s, uint32_t slot, const uint32_t *chunks, uint32_t n)
+void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *chunks, uint32_t n)
 {
 	static const uint32_t none[1];
+	uint64_t c = load_acquire(&s->owners[slot].control);
 
-	(void)sweep(s, slot, n ? chunks : none, n);
+	/* Swept by somebody else already, it may be a stranger's, whose chunks are not those. */
+	if (owner_ref(control_gen(c), slot) == ref)
+		(void)sweep(s, slot, c, n ? chunks : none, n);
 }
 
 int sweep_some(struct lockshm *s, int most)
