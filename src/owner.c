@@ -167,7 +167,9 @@ static bool begin_life(struct participant *p, uint32_t tid)
 	p->robust_head = robust_list();
 	word = find_life_word(p->life, p->robust_head, tid);
 	if (!word) {
-		pthread_mutex_unlock(p->life);
+		/* If it was written over just now the node stays on the list, and so must its memory: for the thread's life. */
+		if (pthread_mutex_unlock(p->life) != 0)
+			p->alias = NULL;
 		p->life = NULL;
 		return false;
 	}
