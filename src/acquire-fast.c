@@ -96,8 +96,12 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)
 {
-	int status = take_free(self, q, h, false);
+	int status;
 
+	/* That has been tried, or this is the thread's first: what is busy is looked at no more often than needed. */
+	if (request_is_plain(q))
+		return NOT_TAKEN;
+	status = take_free(self, q, h, false);
 	if (q->report && status != NOT_TAKEN)
 		q->report->token = h->token;
 	return status;

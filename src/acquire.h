@@ -8,7 +8,8 @@
 /* The whole of lockshm_acquire(): every check, joining, making the entry, waiting. */
 int acquire_careful(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold);
 
-/* Its first try, after the checks: one CAS, if the key is known and nobody has it.  NOT_TAKEN = anything else. */
+/* The fast path for requests that are not plain, after the checks: one CAS, if the key is known and nobody has it.
+ * NOT_TAKEN = anything else. */
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h);
 
 #define NOT_TAKEN (-1000) /* no code of the interface */
