@@ -417,7 +417,10 @@ inline die(o)
 {
 	ncrash--;
 	dead = dead | BIT(_pid);
-	sleeping = sleeping & ~BIT(me);	/* its records are given to others */
+	if
+	:: rowner[me] == _pid -> sleeping = sleeping & ~BIT(me)	/* its records are given to others */
+	:: else
+	fi;
 	slp[_pid] = 0;
 	watch[_pid] = 0;
 	if
