@@ -288,15 +288,12 @@ inline fresh(r)
 #endif
 }
 
-/*
- * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that somebody sleeps on still: a record is filled
- * by the thread of its chunk alone, and that one is asleep.
- */
+/* R1: fill a FREE record; unreachable until the CAS on the tail. */
 inline fill()
 {
 	i_ = 1;
 	do
-	:: i_ > NREC || (ST(word[i_]) == S_FREE && !HAS(sleeping, i_)) -> break
+	:: i_ > NREC || ST(word[i_]) == S_FREE -> break
 	:: else -> i_++
 	od;
 	if
@@ -417,10 +414,6 @@ inline die(o)
 {
 	ncrash--;
 	dead = dead | BIT(_pid);
-	if
-	:: rowner[me] == _pid -> sleeping = sleeping & ~BIT(me)	/* its records are given to others */
-	:: else
-	fi;
 	slp[_pid] = 0;
 	watch[_pid] = 0;
 	if
