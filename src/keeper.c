@@ -29,6 +29,7 @@ struct keeper {
 	struct cds_list_head renewals;
 	uint64_t uid;
 	uint64_t ref;
+	int cancel; /* whether who locked it from outside may be cancelled */
 	int started; /* 0 = not yet, 1 = runs, negative = why not */
 	bool stop;
 };
@@ -315,12 +316,20 @@ void keeper_remove(struct renewal *r)
 	free(r);
 }
 
+/* Under it /proc may be read: no place to be cancelled at, or it stays locked. */
 void keeper_lock(struct lockshm *s)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->keeper->lock);
+	s->keeper->cancel = cancel;
 }
 
 void keeper_unlock(struct lockshm *s)
 {
+	int cancel = s->keeper->cancel;
+
 	pthread_mutex_unlock(&s->keeper->lock);
+	pthread_setcancelstate(cancel, NULL);
 }
