@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-lockshm.c - ours, through the public interface: with a lease of 30 s, and strict
+ * adapter-lockshm.c - ours, through the public interface: with a lease of 30 s, strict, and with the key prepared once
  *
  * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
  * are keys, as its manual advises.
@@ -94,6 +94,31 @@ static void lockshm_lock(uint32_t key, enum bench_mode mode)
 		fail("acquire", rc, NULL);
 }
 
+static void prepared_attach(void)
+{
+	static lockshm_prepared_t prepared;
+	int rc;
+
+	lockshm_attach();
+	bench_key(0, key_bytes);
+	rc = lockshm_prepare(segment, &prepared, key_bytes, sizeof(key_bytes));
+	if (rc)
+		fail("prepare", rc, NULL);
+	request.prepared = &prepared;
+}
+
+/* Of the one key that was prepared. */
+static void prepared_lock(uint32_t key, enum bench_mode mode)
+{
+	int rc;
+
+	(void)key;
+	request.mode = mode == BENCH_SHARED ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
+	rc = lockshm_acquire(segment, &request, &hold);
+	if (rc < 0)
+		fail("acquire", rc, NULL);
+}
+
 static void lockshm_unlock(uint32_t key, enum bench_mode mode)
 {
 	int rc = lockshm_release(&hold, 0);
@@ -162,4 +187,15 @@ const struct lock_adapter adapter_lockshm_strict = {
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
+};
+
+const struct lock_adapter adapter_lockshm_prepared = {
+	.name = "lockshm-prepared",
+	.can = LOCK_SHARED | LOCK_SOLO,
+	.create = lockshm_leased_create,
+	.attach = prepared_attach,
+	.lock = prepared_lock,
+	.unlock = lockshm_unlock,
+	.detach = lockshm_detach,
+	.destroy = lockshm_adapter_destroy,
 };

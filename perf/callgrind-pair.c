@@ -43,6 +43,21 @@ static void name_key(unsigned n)
 	memcpy(key + 4, &n, sizeof(n));
 }
 
+/* What the first argument says. */
+static int shape(lockshm_t *segment, struct lockshm_request *request, const char *how)
+{
+	static lockshm_prepared_t prepared;
+
+	if (!strcmp(how, "sh"))
+		request->mode = LOCKSHM_SHARED;
+	if (!strcmp(how, "strict"))
+		request->ttl_ns = LOCKSHM_FOREVER;
+	if (strcmp(how, "prepared"))
+		return 0;
+	request->prepared = &prepared;
+	return lockshm_prepare(segment, &prepared, key, sizeof(key));
+}
+
 static int warm_up(lockshm_t *segment, const struct lockshm_request *request, unsigned keys)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -84,17 +99,18 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (!keys) {
-		fprintf(stderr, "usage: %s ex|sh KEYS N\n", argv[0]);
+		fprintf(stderr, "usage: %s ex|sh|strict|prepared KEYS N\n", argv[0]);
 		return 2;
 	}
 	request.key = key;
 	request.key_len = sizeof(key);
-	request.mode = strcmp(argv[1], "sh") ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	options.locks = keys < 1024 ? 2048 : 2 * keys;
 	snprintf(name, sizeof(name), "/callgrind-pair-%d", (int)getpid());
 	rc = lockshm_create(&segment, name, &options, &error);
 	if (!rc) {
-		rc = warm_up(segment, &request, keys);
+		rc = shape(segment, &request, argv[1]);
+		if (!rc)
+			rc = warm_up(segment, &request, keys);
 		if (!rc)
 			rc = measure(segment, &request, keys, atol(argv[3]));
 		lockshm_close(segment);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire.c - taking a lock
+ * acquire.c - taking a lock: everything but the fast path, which is in acquire-fast.c
  *
- * Fast path: the key's entry from the thread's cache, a free record, one CAS on the entry's tail.  Everything else is the
- * slow path: making the entry, joining shared holders, waiting.
+ * Every check of the arguments with its message; joining; making the entry, joining shared holders, waiting.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "acquire.h"
 #include "error.h"
-#include "hold.h"
 #include "keeper.h"
+#include "lease.h"
 #include "mark.h"
+#include "prepare.h"
 #include "queue.h"
 #include "request.h"
 #include "table-guess.h"
 #include "wait.h"
 
-#define PRECISE_BELOW_NS 1000000000 /* a shorter lease is measured with the precise clock */
 #define LOOK_CLOSER_NS 10000000
 #define SETTLE_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
 
@@ -25,9 +25,11 @@ struct attempt {
 	struct participant *self;
 	struct lockshm *s;
 	const struct lockshm_request *request;
+	struct prepared *prepared; /* the request's, or NULL */
 	struct lockshm_error *error;
 	struct identity id;
 	struct wish wish;
+	struct grant grant;
 	struct shm_entry *entry;
 	uint32_t index;
 	int64_t begun;	  /* segment time, slow path only */
@@ -65,11 +67,20 @@ static int check_key(const void *key, size_t len, struct lockshm_error *error)
 	return 0;
 }
 
-static int check_request_slow(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
+static int check_request(const struct lockshm *s, const struct lockshm_request *q, const lockshm_hold_t *hold,
+			 struct lockshm_error *error)
 {
+	int err;
+
 	if (q->size != sizeof(*q))
 		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
 				 q->size, sizeof(*q));
+	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
+	if (err)
+		return err;
+	if (q->prepared && !prepared_for(s, q->prepared))
+		return error_set(error, LOCKSHM_INVALID,
+				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
 	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE))
@@ -81,24 +92,9 @@ static int check_request_slow(const struct lockshm_request *q, const lockshm_hol
 	return check_times(q, error);
 }
 
-/* The usual request in a few compares; anything else is looked at closely. */
-static inline int check_request(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
-{
-	int err = check_key(q->key, q->key_len, error);
-
-	if (unlikely(err))
-		return err;
-	if (likely(q->size == sizeof(*q)) && likely((q->mode & ~1) == LOCKSHM_SHARED) && likely(q->flags == 0) &&
-	    likely(q->tag == NULL) && likely(hold_of(hold)->magic != hold_magic(hold_of(hold))) &&
-	    likely((uint64_t)q->ttl_ns - LOCKSHM_TTL_MIN <= LOCKSHM_TIME_MAX - LOCKSHM_TTL_MIN) &&
-	    likely((uint64_t)q->timeout_ns <= LOCKSHM_TIME_MAX) && likely(q->deadline_ns == 0))
-		return 0;
-	return check_request_slow(q, hold, error);
-}
-
 /* ---------------------------------------------------------------- success */
 
-static int tell_mark(struct lockshm *s, const struct lockshm_request *q, struct hold *h)
+int acquire_tell_mark(struct lockshm *s, const struct lockshm_request *q, struct hold *h)
 {
 	struct shm_entry *e = &s->entries[h->entry];
 	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
@@ -109,47 +105,17 @@ static int tell_mark(struct lockshm *s, const struct lockshm_request *q, struct 
 	return previous->status;
 }
 
-static inline void fill_hold(struct hold *h, const struct participant *self, uint32_t index, const struct wish *wish,
-			     uint64_t key_check)
-{
-	const struct lockshm *s = self->segment;
-	const struct shm_request *r = &s->requests[index];
-
-	h->segment = self->segment;
-	h->epoch = self->epoch;
-	h->owner = self->uid;
-	h->gen = word_gen(load_relaxed(&r->word));
-	h->index = index;
-	h->entry = wish->entry;
-	h->token = s->token_base + load_relaxed(&r->ticket);
-	h->lost_to = 0;
-	h->deadline = deadline_ns(load_relaxed(&r->deadline));
-	h->mark = 0;
-	h->renewal = NULL;
-	h->moved = false;
-	h->key_check = key_check;
-	h->magic = hold_magic(h);
-}
-
-static inline int granted(struct lockshm *s, struct participant *self, const struct lockshm_request *q, struct hold *h)
+static int granted(struct lockshm *s, struct participant *self, const struct lockshm_request *q, struct hold *h)
 {
 	self->held++;
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
 	if (unlikely(q->report != NULL))
 		q->report->token = h->token;
-	return unlikely(mark_pending(&s->entries[h->entry])) ? tell_mark(s, q, h) : 0;
+	return unlikely(mark_pending(&s->entries[h->entry])) ? acquire_tell_mark(s, q, h) : 0;
 }
 
 /* ---------------------------------------------------------------- slow path */
-
-static inline int64_t lease_clock(const struct lockshm *s, int64_t ttl_ns)
-{
-	/* The coarse clock lags by less than clock_tick(); adding that never ends a lease early. */
-	if (likely(ttl_ns >= PRECISE_BELOW_NS))
-		return clock_coarse() + s->tick + s->clock_offset;
-	return segment_now(s);
-}
 
 static int find_entry(struct attempt *a)
 {
@@ -157,11 +123,14 @@ static int find_entry(struct attempt *a)
 	int err;
 
 	if (i == ENTRY_NONE) {
-		err = table_insert(a->self, &a->id, a->request->key, &i, a->error);
+		err = table_insert(a->self, &a->id, a->prepared ? a->prepared->shown : a->request->key, &i, a->error);
 		if (err)
 			return err;
 	}
-	table_cache(a->self, a->request->key, &a->id, i);
+	if (a->prepared)
+		store_relaxed32(&a->prepared->known.entry, i);
+	else
+		table_cache(a->self, a->request->key, &a->id, i);
 	a->wish.entry = i;
 	a->entry = &a->s->entries[i];
 	return 0;
@@ -282,7 +251,7 @@ static int wait_in_queue(struct attempt *a)
 	struct wait_terms terms = {
 		.entry = a->entry,
 		.index = a->index,
-		.gen = word_gen(load_relaxed(&a->s->requests[a->index].word)),
+		.gen = a->grant.gen,
 		.deadline = a->deadline,
 		.canceller = a->request->canceller,
 		.error = a->error,
@@ -294,6 +263,8 @@ static int wait_in_queue(struct attempt *a)
 	if (err == 0) {
 		count_event(a->self, COUNT_WAITS);
 		store_relaxed((uint64_t *)&a->s->requests[a->index].granted_ns, (uint64_t)segment_now(a->s));
+		/* Set by whoever granted it. */
+		a->grant.end = deadline_ns(load_relaxed(&a->s->requests[a->index].deadline));
 	}
 	if (err < 0 && err != LOCKSHM_DEADLOCK && err != LOCKSHM_BAD_SEGMENT)
 		error_set(a->error, err, "%s", lockshm_strerror(err));
@@ -339,14 +310,15 @@ static int try_once(struct attempt *a, bool *advanced)
 	}
 	a->wish.now = lease_clock(a->s, a->request->ttl_ns);
 	queue_fill_owned(&a->s->requests[a->index], &a->wish);
-	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->wish, chance != CHANCE_WAIT)) {
+	request_set_tag_if_any(&a->s->requests[a->index], a->request->tag);
+	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->wish, chance != CHANCE_WAIT, &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;
 	}
 	if (chance == CHANCE_WAIT)
 		return wait_in_queue(a);
 	if (chance == CHANCE_JOIN)
-		queue_hint(a->s, tail_index(tail), a->index, word_gen(load_relaxed(&a->s->requests[a->index].word)));
+		queue_hint(a->s, tail_index(tail), a->index, a->grant.gen);
 	return 0;
 }
 
@@ -373,7 +345,7 @@ static int settle(struct attempt *a)
 	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock never settles: damaged?") : err;
 }
 
-static __attribute__((noinline)) int acquire_slow(struct lockshm *s, struct participant *self,
+static int acquire_slow(struct lockshm *s, struct participant *self,
 						  const struct lockshm_request *q, struct lockshm_error *error, struct hold *h)
 {
 	struct attempt a = { .self = self, .s = s, .request = q, .error = error };
@@ -382,10 +354,13 @@ static __attribute__((noinline)) int acquire_slow(struct lockshm *s, struct part
 	a.wish.owner = self->ref;
 	a.wish.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
 	a.wish.ttl_ns = q->ttl_ns;
-	a.wish.tag = q->tag;
 	a.begun = segment_now(s);
 	a.deadline = deadline_of(q, s, a.begun);
-	hash_key(&a.id, s->hash_secret, q->key, q->key_len);
+	a.prepared = q->prepared ? prepared_for(s, q->prepared) : NULL;
+	if (a.prepared)
+		a.id = a.prepared->known.id;
+	else
+		hash_key(&a.id, s->hash_secret, q->key, q->key_len);
 	err = settle(&a);
 	if (q->report) {
 		q->report->waited_ns = segment_now(s) - a.begun;
@@ -394,46 +369,11 @@ static __attribute__((noinline)) int acquire_slow(struct lockshm *s, struct part
 	if (err == LOCKSHM_TIMEOUT || err == LOCKSHM_BUSY || err == LOCKSHM_CANCELLED)
 		count_event(self, COUNT_TIMEOUTS);
 	if (err == 0)
-		fill_hold(h, self, a.index, &a.wish, a.id.id[0]);
+		hold_fill(h, self, a.index, a.wish.entry, &a.grant, a.id.id[0]);
 	return err;
 }
 
-/* ---------------------------------------------------------------- fast path */
-
-/*
- * One CAS, if the key is known and nobody has it.  False = anything else.
- * Without struct attempt, so that all of it stays in registers.
- */
-static inline bool acquire_fast(struct lockshm *s, struct participant *self, const struct lockshm_request *q,
-				struct hold *h)
-{
-	struct identity id;
-	struct wish wish;
-	struct shm_entry *e;
-	uint64_t tail;
-	uint32_t index, i = likely(q->key_len <= KEY_CACHE_BYTES) ? table_guess(self, q->key, q->key_len, &id) : ENTRY_NONE;
-
-	if (unlikely(i == ENTRY_NONE) || unlikely(segment_retired(s)))
-		return false;
-	e = &s->entries[i];
-	tail = load_acquire(&e->tail);
-	/* The identity after the tail: the CAS on that tail then validates the guess. */
-	if (unlikely(tail_index(tail) != 0) || unlikely(!entry_is(e, id.id, id.len)) ||
-	    unlikely(tail_ticket(tail) >= TICKET_MAX - 1))
-		return false;
-	index = request_take_fast(self);
-	if (unlikely(!index))
-		return false;
-	wish = (struct wish){ .owner = self->ref, .entry = i, .exclusive = q->mode == LOCKSHM_EXCLUSIVE,
-			      .ttl_ns = q->ttl_ns, .now = lease_clock(s, q->ttl_ns), .tag = q->tag };
-	queue_fill_owned(&s->requests[index], &wish);
-	if (unlikely(!queue_append_owned(s, e, tail, index, &wish, true))) {
-		request_drop(self, index);
-		return false;
-	}
-	fill_hold(h, self, index, &wish, id.id[0]);
-	return true;
-}
+/* ---------------------------------------------------------------- the whole of it */
 
 /* This thread's first acquire: also the time to see whether the file still has a name. */
 static int join(struct lockshm *s, struct participant **out, struct lockshm_error *error)
@@ -456,12 +396,11 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, l
 		if (err)
 			return err;
 	}
-	if (unlikely(!acquire_fast(s, self, q, h))) {
-		err = acquire_slow(s, self, q, error, h);
-		if (err)
-			return err;
-	}
-	return granted(s, self, q, h);
+	err = acquire_if_free(self, q, h);
+	if (err != NOT_TAKEN)
+		return err;
+	err = acquire_slow(s, self, q, error, h);
+	return err ? err : granted(s, self, q, h);
 }
 
 /* The keeper and its note first: once the lock is held nothing may fail. */
@@ -487,7 +426,7 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 	return err;
 }
 
-LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
 {
 	struct lockshm_error *error;
 	int err;
@@ -499,7 +438,7 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 		memset(request->report, 0, sizeof(*request->report));
 		error = &request->report->error;
 	}
-	err = check_request(request, hold, error);
+	err = check_request(segment, request, hold, error);
 	if (unlikely(err))
 		return err;
 	if (unlikely(segment->read_only))

@@ -23,6 +23,8 @@
 
 #include <urcu/arch.h>
 
+#include "export.h"
+
 static inline uint64_t load_acquire(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
@@ -61,6 +63,22 @@ static inline void store_release32(uint32_t *p, uint32_t v)
 static inline void store_relaxed32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+/*
+ * Store to a word that most likely has that value already: then a load is all.  A locked instruction waits until the stores
+ * before it are done, one a cycle, so a store that is left out is worth more than the load and branch it takes.
+ */
+static inline void store_changed(uint64_t *p, uint64_t v)
+{
+	if (unlikely(load_relaxed(p) != v))
+		store_relaxed(p, v);
+}
+
+static inline void store_changed32(uint32_t *p, uint32_t v)
+{
+	if (unlikely(load_relaxed32(p) != v))
+		store_relaxed32(p, v);
 }
 
 static inline bool cas(uint64_t *p, uint64_t *expected, uint64_t desired)

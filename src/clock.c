@@ -14,6 +14,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool reads(vdso_clock_fn *fn, clockid_t clock)
+{
+	struct timespec ts;
+
+	return fn(clock, &ts) == 0;
+}
+
+/* Is the first read, and finds out who does the others.  Found twice at once it is the same. */
+static int find_clock(clockid_t clock, struct timespec *out)
+{
+	vdso_clock_fn *found = vdso_clock_gettime();
+
+	if (!found || !reads(found, CLOCK_MONOTONIC) || !reads(found, CLOCK_MONOTONIC_COARSE))
+		found = clock_gettime;
+	__atomic_store_n(&clock_read, found, __ATOMIC_RELAXED);
+	return found(clock, out);
+}
+
+vdso_clock_fn *clock_read = find_clock;
+
 int64_t clock_tick(void)
 {
 	struct timespec res;
@@ -28,14 +48,16 @@ int64_t clock_tick(void)
 #define INITIAL_TIME_NAMESPACE 0xeffffffau /* fixed by the kernel */
 
 /* timens_offsets is about the namespace of the children.  False = it is not mine, and mine cannot be told. */
-static bool offsets_are_mine(bool *initial)
+static bool offsets_are_mine(bool *initial, uint64_t *ns)
 {
 	struct stat mine, children;
 
 	*initial = true;
+	*ns = 0;
 	/* No such files: a kernel without time namespaces, or no /proc. */
 	if (stat("/proc/self/ns/time", &mine) != 0)
 		return errno == ENOENT;
+	*ns = (uint64_t)mine.st_ino;
 	*initial = mine.st_ino == INITIAL_TIME_NAMESPACE;
 	if (*initial)
 		return true;
@@ -66,12 +88,12 @@ static bool read_offset(const char *clock, int64_t *out)
 	return true;
 }
 
-static bool offset_of(const char *clock, int64_t *out)
+static bool offset_of(const char *clock, int64_t *out, uint64_t *ns)
 {
 	bool initial;
 
 	*out = 0;
-	if (!offsets_are_mine(&initial))
+	if (!offsets_are_mine(&initial, ns))
 		return false;
 	return initial || read_offset(clock, out);
 }
@@ -83,12 +105,16 @@ uint64_t clock_namespace(void)
 	return stat("/proc/self/ns/time", &mine) == 0 ? (uint64_t)mine.st_ino : 0;
 }
 
-bool clock_namespace_offset(int64_t *out)
+bool clock_namespace_offset(int64_t *out, uint64_t *ns)
 {
-	return offset_of("monotonic", out);
+	uint64_t unused;
+
+	return offset_of("monotonic", out, ns ? ns : &unused);
 }
 
 bool clock_boottime_offset(int64_t *out)
 {
-	return offset_of("boottime", out);
+	uint64_t unused;
+
+	return offset_of("boottime", out, &unused);
 }

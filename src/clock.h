@@ -7,22 +7,31 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Read the precise clock (about 23 ns): needed to take something away from somebody. */
-static inline int64_t clock_precise(void)
-{
-	struct timespec ts;
+#include "vdso.h"
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+/* The kernel's function itself, or the C library's: two calls less deep for a read of a few nanoseconds. */
+extern vdso_clock_fn *clock_read;
+
+static inline int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts = { 0, 0 };
+
+	/* The kernel's function may leave a clock to the system call; the C library makes it. */
+	if (__builtin_expect(__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(clock, &ts) != 0, 0))
+		(void)clock_gettime(clock, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Read the coarse clock (about 5 ns): never ahead of the precise one, and behind by less than clock_tick(). */
+/* Read the precise clock (about 23 ns): needed to take something away from somebody. */
+static inline int64_t clock_precise(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Read the coarse clock (about 4 ns): never ahead of the precise one, and behind by less than clock_tick(). */
 static inline int64_t clock_coarse(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 /* How far the coarse clock can lag, with a margin. */
@@ -31,8 +40,9 @@ int64_t clock_tick(void);
 /* The time namespace of this process; 0 = cannot be told. */
 uint64_t clock_namespace(void);
 
-/* What to add to this process' clock to get the clock outside all time namespaces.  False = cannot be told. */
-bool clock_namespace_offset(int64_t *out);
+/* What to add to this process' clock to get the clock outside all time namespaces, and, if @ns is not NULL, the namespace
+ * as clock_namespace() tells it.  False = cannot be told. */
+bool clock_namespace_offset(int64_t *out, uint64_t *ns);
 
 /* The same for CLOCK_BOOTTIME, by which /proc counts start times. */
 bool clock_boottime_offset(int64_t *out);

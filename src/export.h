@@ -4,6 +4,7 @@
 #define LOCKSHM_EXPORT_H
 
 #define LOCKSHM_EXPORT __attribute__((visibility("default")))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

@@ -88,7 +88,7 @@ static inline int grip_end(const struct grip *g, int result)
 /* Has that time passed?  The coarse clock answers when it is far away. */
 static inline bool passed(const struct lockshm *s, int64_t deadline)
 {
-	if (deadline == INT64_MAX || likely(clock_coarse() + s->tick + s->clock_offset < deadline))
+	if (deadline == INT64_MAX || likely(segment_now_at_most(s) < deadline))
 		return false;
 	return segment_now(s) > deadline;
 }
@@ -252,7 +252,7 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 	outcome = late_or_ok(&g);
 	if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
-	if (likely(queue_pop_owned(g.s, g.e, g.h->index, w, g.h->moved)) || die(&g))
+	if (likely(queue_pop_owned(g.s, g.e, g.h->index, grip_gen(&g), g.h->moved)) || die(&g))
 		return forget(&g, outcome);
 	return forget(&g, lost(&g));
 }
@@ -260,12 +260,13 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 /* An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing else.  False = anything else. */
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
-	struct lockshm *s = h->segment;
-	uint64_t word = load_acquire(&s->requests[h->index].word);
+	struct lockshm *s;
 
-	if (unlikely(word_gen(word) != h->gen) || unlikely(!word_is(word, REQUEST_GRANTED)) ||
-	    unlikely(clock_coarse() + s->tick + s->clock_offset >= h->deadline) ||
-	    unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, word, false)))
+	/* A strict hold is never late, so it needs no clock. */
+	if (unlikely(h->deadline != INT64_MAX && segment_now_at_most(self->segment) >= h->deadline))
+		return false;
+	s = self->segment;
+	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, h->gen, false)))
 		return false;
 	h->magic = 0;
 	self->held--;
@@ -278,11 +279,11 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 	struct hold *h = hold_of(hold);
 	struct participant *self;
 
-	if (likely(h != NULL) && likely(h->magic == hold_magic(h)) && likely(cooldown_ns == 0) && likely(!h->renewal) &&
-	    likely(!h->moved)) {
-		self = participant_find(h->segment);
-		if (likely(self != NULL) && likely(self->uid == h->owner) && likely(release_fast(h, self)))
-			return 0;
+	if (likely(h != NULL) && likely(h->magic == hold_magic(h)) &&
+	    likely(!((uint64_t)cooldown_ns | (uintptr_t)h->renewal | h->moved))) {
+		self = participant_known(h->segment);
+		if (likely(self != NULL) && likely(self->uid == h->owner))
+			return likely(release_fast(h, self)) ? 0 : release_careful((lockshm_hold_t *)h, 0);
 	}
 	return release_careful(hold, cooldown_ns);
 }

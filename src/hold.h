@@ -3,27 +3,30 @@
 #ifndef LOCKSHM_HOLD_H
 #define LOCKSHM_HOLD_H
 
-#include "owner.h"
+#include <string.h>
+
+#include "queue.h"
 
 #define HOLD_MAGIC UINT64_C(0x646c6f68206c6f63)
 
 struct renewal;
 
+/* Where the thread's participant has the same, and what starts as zero, lies together: two words make one store. */
 struct hold {
 	uint64_t magic; /* HOLD_MAGIC mixed with its own address: a copy is no hold */
+	uint64_t gen;	 /* of the request; with auto-renewal the renewal's is newer */
 	struct lockshm *segment;
 	uint64_t epoch;	 /* process that took it */
 	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the keeper */
-	uint64_t gen;	 /* of the request; with auto-renewal the renewal's is newer */
-	uint32_t index;
-	uint32_t entry;
-	uint64_t token;
-	uint64_t lost_to;
 	int64_t deadline; /* segment time at which it is late; what release compares with the clock */
-	uint64_t mark;	 /* mark word it was told of */
 	struct renewal *renewal; /* keeper.c, or NULL */
 	uint64_t moved;	 /* its record is, or was, another thread's */
+	uint64_t lost_to;
+	uint64_t mark;	 /* mark word it was told of */
+	uint64_t token;
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
+	uint64_t entry;
+	uint32_t index;
 };
 _Static_assert(sizeof(struct hold) <= sizeof(lockshm_hold_t), "the opaque hold must be large enough");
 
@@ -35,6 +38,26 @@ static inline struct hold *hold_of(const lockshm_hold_t *h)
 static inline uint64_t hold_magic(const struct hold *h)
 {
 	return HOLD_MAGIC ^ (uint64_t)(uintptr_t)h;
+}
+
+/* @g was granted to @self by record @index, for @entry; @key_check is the first word of the key's identity. */
+static inline void hold_fill(struct hold *h, const struct participant *self, uint32_t index, uint32_t entry,
+			     const struct grant *g, uint64_t key_check)
+{
+	_Static_assert(offsetof(struct participant, epoch) == 8 && offsetof(struct hold, epoch) - offsetof(struct hold, segment) == 8,
+		       "segment and epoch are copied as one");
+	_Static_assert(offsetof(struct hold, mark) - offsetof(struct hold, renewal) == 24, "zeroed as one");
+
+	h->gen = g->gen;
+	memcpy(&h->segment, &self->segment, 16);
+	h->owner = self->uid;
+	h->deadline = g->end;
+	memset(&h->renewal, 0, 32);
+	h->token = self->segment->token_base + g->ticket;
+	h->key_check = key_check;
+	h->entry = entry;
+	h->index = index;
+	h->magic = hold_magic(h);
 }
 
 /* Is this memory a hold that is really held now?  Safe for any content.  Clears up behind one that was lost. */

@@ -95,6 +95,12 @@ static inline uint64_t word_with_mode(uint64_t w, bool exclusive)
 	return (w & ~(UINT64_C(1) << 22)) | (uint64_t)exclusive << 22;
 }
 
+/* Granted in that generation, in either mode, with nobody before it. */
+static inline bool word_is_head_hold(uint64_t w, uint64_t gen)
+{
+	return word_with_mode(w, false) == word_make(gen, false, REQUEST_GRANTED, 0);
+}
+
 /* The next generation of the same word: what a renewal installs. */
 static inline uint64_t word_renewed(uint64_t w)
 {
@@ -116,6 +122,12 @@ static inline bool word_dead(uint64_t w)
 static inline bool word_is(uint64_t w, enum request_state state)
 {
 	return word_state(w) == state;
+}
+
+/* The first bits of a word of the next generation, in no mode and state yet. */
+static inline uint64_t word_next_gen(uint64_t w)
+{
+	return (w | ((UINT64_C(1) << 23) - 1)) + 1;
 }
 
 /* A request known by index and incarnation; how anything in the library refers to a request over time. */
@@ -196,7 +208,7 @@ struct shm_request {
 	uint32_t entry;	     /* 56 owner: the lock it is for */
 	uint32_t sleeping;   /* 60 owner: 1 = look for me in the kernel */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
-	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; 0 = not yet */
+	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
 	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for */
 	uint32_t flags;	     /* 108 owner: REQUEST_HAS_TAG */
 	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */

@@ -5,6 +5,14 @@
 
 #include "segment.h"
 
+#define PRECISE_BELOW_NS 1000000000 /* a shorter lease is measured with the precise clock */
+
+/* From when a lease of that length counts that is granted now.  Never too early, so it never ends early. */
+static inline int64_t lease_clock(const struct lockshm *s, int64_t ttl_ns)
+{
+	return likely(ttl_ns >= PRECISE_BELOW_NS) ? segment_now_at_most(s) : segment_now(s);
+}
+
 /* Its first half: set the deadline of the granted request (@index, @gen).  False = it is no longer granted. */
 bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end);
 

@@ -185,6 +185,7 @@ LOCKSHM_EXPORT int lockshm_acquire_many(lockshm_t *segment, const struct lockshm
 		memset(holds, 0, n * sizeof(*holds));
 		sort(wanted, n);
 		q = *common;
+		q.prepared = NULL;
 		q.deadline_ns = common_deadline(common);
 		err = take_all(segment, &q, keys, wanted, merge(wanted, n), holds, &sum);
 	}

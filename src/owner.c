@@ -62,11 +62,9 @@ static pthread_key_t exit_key;
 static int exit_key_error; /* of making it */
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-static uint32_t namespace_hash(void)
+/* Of a pid namespace as proc_pid_namespace() tells it; 0 = cannot tell. */
+static uint32_t namespace_hash(uint64_t ns)
 {
-	uint64_t ns = proc_pid_namespace();
-
-	/* 0 = cannot tell. */
 	return ns ? (uint32_t)(ns * UINT64_C(0x9e3779b97f4a7c15) >> 48) | 1 : 0;
 }
 
@@ -169,7 +167,9 @@ static bool begin_life(struct participant *p, uint32_t tid)
 	p->robust_head = robust_list();
 	word = find_life_word(p->life, p->robust_head, tid);
 	if (!word) {
-		pthread_mutex_unlock(p->life);
+		/* If it was written over just now the node stays on the list, and so must its memory: for the thread's life. */
+		if (pthread_mutex_unlock(p->life) != 0)
+			p->alias = NULL;
 		p->life = NULL;
 		return false;
 	}
@@ -190,35 +190,41 @@ static bool end_life(struct participant *p)
 	return true;
 }
 
-static void fill_slot(struct participant *p, uint32_t flags)
+/* Who joins, asked once: /proc is slow. */
+struct newcomer {
+	uint32_t pid;
+	uint32_t tid;
+	uint64_t pid_ns;
+};
+
+static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t flags)
 {
 	struct shm_owner *o = p->shared;
-	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	int i;
 
 	/* My claim before my fields.  Pairs with fence_acquire() in owner_identity(). */
 	fence_release();
-	store_relaxed(&o->start_time, proc_start_time(getpid(), (int32_t)tid));
-	store_relaxed(&o->pid_ns, proc_pid_namespace());
+	store_relaxed(&o->start_time, proc_start_time((int32_t)me->pid, (int32_t)me->tid));
+	store_relaxed(&o->pid_ns, me->pid_ns);
 	store_relaxed(&o->waiting, 0);
-	store_relaxed32(&o->tid, tid);
+	store_relaxed32(&o->tid, me->tid);
 	for (i = 0; i < OWNER_COUNTERS; i++)
 		store_relaxed(&o->counts[i], 0);
-	if (begin_life(p, tid))
+	if (begin_life(p, me->tid))
 		flags |= OWNER_EXACT;
 	store_release32(&o->flags, flags);
 }
 
 /* Claim any free slot, from a place that differs between threads. */
-static bool claim_slot(struct participant *p)
+static bool claim_slot(struct participant *p, const struct newcomer *me)
 {
 	struct lockshm *s = p->segment;
-	uint32_t i, tid = (uint32_t)syscall(SYS_gettid), start = tid % s->n_owners, ns = namespace_hash();
+	uint32_t i, start = me->tid % s->n_owners, ns = namespace_hash(me->pid_ns);
 
 	for (i = 0; i < s->n_owners; i++) {
 		uint32_t slot = (start + i) % s->n_owners;
 		uint64_t c = load_acquire(&s->owners[slot].control);
-		uint64_t claimed = control_make(control_gen(c), tid, ns, OWNER_CLAIMED);
+		uint64_t claimed = control_make(control_gen(c), me->tid, ns, OWNER_CLAIMED);
 
 		if (control_state(c) != OWNER_FREE || !cas_from(&s->owners[slot].control, c, claimed))
 			continue;
@@ -291,6 +297,7 @@ void participant_forget_inherited(uint64_t epoch)
 int participant_join(struct lockshm *s, struct participant **out, uint32_t flags, struct lockshm_error *error)
 {
 	uint64_t epoch = process_epoch();
+	struct newcomer me;
 	struct participant *p;
 	uint64_t c;
 	int err = expect_exit();
@@ -311,16 +318,17 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	p->epoch = epoch;
 	p->uid = process_unique();
 	p->spin_ns = 20000;
-	if (!claim_slot(p) && (sweep_closely(s) == 0 || !claim_slot(p))) {
+	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), proc_pid_namespace() };
+	if (!claim_slot(p, &me) && (sweep_closely(s) == 0 || !claim_slot(p, &me))) {
 		free_private(p);
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
 	}
-	fill_slot(p, flags);
+	fill_slot(p, &me, flags);
 	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly my claim: if somebody
 	 * took me for dead it is not my slot any more. */
-	c = control_make(owner_ref_gen(p->ref), (uint32_t)syscall(SYS_gettid), namespace_hash(), OWNER_CLAIMED);
+	c = control_make(owner_ref_gen(p->ref), me.tid, namespace_hash(me.pid_ns), OWNER_CLAIMED);
 	if (!cas_from(&p->shared->control, c,
-		      control_make(owner_ref_gen(p->ref), (uint32_t)getpid(), namespace_hash(), OWNER_ACTIVE))) {
+		      control_make(owner_ref_gen(p->ref), me.pid, namespace_hash(me.pid_ns), OWNER_ACTIVE))) {
 		(void)end_life(p);
 		free_private(p);
 		return error_set(error, LOCKSHM_SYSTEM, "this thread's owner slot was taken away while it joined");
@@ -348,7 +356,7 @@ static void end_part(struct participant *p)
 		store_release32(&p->shared->flags, load_relaxed32(&p->shared->flags) | OWNER_ENDED);
 	if (word)
 		futex_wake(word, INT_MAX);
-	sweep_slot(s, p->slot);
+	sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
 	free_private(p);
 	segment_unref(s);
 }
@@ -437,7 +445,7 @@ bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control
 		return active_is_dead(s, slot, control_pid(control));
 	case OWNER_CLAIMED:
 		/* Died while joining: no life word yet, only a pid to look up, in our own namespace. */
-		return control_ns_hash(control) != 0 && control_ns_hash(control) == namespace_hash() &&
+		return control_ns_hash(control) != 0 && control_ns_hash(control) == namespace_hash(proc_pid_namespace()) &&
 		       proc_thread_is_gone(0, control_pid(control));
 	default:
 		return false;

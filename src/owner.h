@@ -13,16 +13,26 @@
 #include "process.h"
 #include "segment.h"
 
-#define KEY_CACHE_SLOTS 16
+#define KEY_CACHE_BITS 4
+#define KEY_CACHE_SLOTS (1 << KEY_CACHE_BITS)
 #define KEY_CACHE_BYTES 96
 
-/* A key this thread used lately: saves the keyed hash and the search. */
-struct cached_key {
-	uint64_t len; /* 0 = unused */
-	uint64_t id[2];
-	uint32_t entry;
+/* What is known of a key before it is looked for: who it is, and the entry that it had last. */
+struct known_key {
+	struct identity id;
+	uint32_t entry; /* ENTRY_NONE = not known */
 	uint32_t pad;
-	unsigned char bytes[KEY_CACHE_BYTES];
+};
+
+/*
+ * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes it is its length, its first and its
+ * last bytes, which may overlap; of a longer one the rest is here, too.
+ */
+struct cached_key {
+	struct known_key known; /* id.len 0 = unused */
+	uint64_t first;
+	uint64_t last;
+	unsigned char middle[KEY_CACHE_BYTES - 16];
 };
 
 /* Bytes of a participant's search_room. */
@@ -31,21 +41,23 @@ struct cached_key {
 #define SEARCH_ROOM_BYTES(n_owners) (64 + SEARCH_NODES * SEARCH_NODE_BYTES + ((size_t)(n_owners) + 63) / 64 * 8)
 
 struct participant {
+	/* What each acquire and release touches, in one cache line. */
 	struct lockshm *segment;
 	uint64_t epoch;		   /* of the process that made it; a child's differs */
-	struct participant *next;  /* of this thread, for other segments */
-	struct shm_owner *shared;
-	uint32_t slot;
-	uint64_t ref;		   /* owner_ref of the slot */
 	uint64_t uid;		   /* never used twice in this process or its children; names it in holds */
+	uint64_t ref;		   /* owner_ref of the slot */
+	struct shm_owner *shared;
+	struct participant *next;  /* of this thread, for other segments */
 	uint32_t free_request;	   /* most likely free record */
+	uint32_t slot;
+
+	uint32_t held;		   /* holds that depend on this thread */
 	uint32_t n_chunks;
 	uint32_t chunk_cap;
 	uint32_t *chunks;
 	bool sweeping;		   /* inside request_take()'s sweep */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */
-	uint32_t held;		   /* holds that depend on this thread */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
 	void *robust_head;	   /* the C library's robust list, for a forked child */
 	unsigned char *alias;	   /* second view of the life page, with a private page behind it; NULL = in place */
@@ -69,6 +81,24 @@ static inline struct participant *participant_find(const struct lockshm *s)
 
 	while (p && (p->segment != s || p->epoch != epoch))
 		p = p->next;
+	return p;
+}
+
+/* The same without the side of process_epoch() that sets up a process after a fork: NULL then, too.  For fast paths. */
+static inline struct participant *participant_known(const struct lockshm *s)
+{
+	struct participant *p = participants_of_thread;
+	uint64_t epoch;
+
+	if (unlikely(!p))
+		return NULL;
+	/* Who made it has set the word up; in a fork's child it is 0 until somebody asks, or another one. */
+	epoch = load_relaxed(process_epoch_word);
+	while (unlikely(p->segment != s) || unlikely(p->epoch != epoch)) {
+		p = p->next;
+		if (!p)
+			return NULL;
+	}
 	return p;
 }
 

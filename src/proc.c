@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,16 +30,74 @@ struct thread_stat {
 	uint64_t start_time;
 };
 
+/*
+ * Without stdio: a process that has just begun would touch more pages of the C library for one snprintf() and one sscanf()
+ * than for the rest of its first acquire.
+ */
+static char *append(char *to, const char *text)
+{
+	size_t len = strlen(text);
+
+	memcpy(to, text, len + 1);
+	return to + len;
+}
+
+static char *append_number(char *to, uint32_t n)
+{
+	char digits[12];
+	int i = sizeof(digits) - 1;
+
+	digits[i] = '\0';
+	do
+		digits[--i] = (char)('0' + n % 10);
+	while ((n /= 10) > 0);
+	return append(to, digits + i);
+}
+
+static void stat_path(char path[64], int32_t pid, int32_t tid)
+{
+	char *p = append(path, "/proc/");
+
+	p = append_number(p, (uint32_t)pid);
+	p = append(p, "/task/");
+	p = append_number(p, (uint32_t)tid);
+	append(p, "/stat");
+}
+
+/* The field @n further on, behind that many blanks; NULL = there are not so many. */
+static const char *field(const char *p, int n)
+{
+	for (; p && n > 0; n--) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	return p;
+}
+
+/* What follows the name: proc(5) counts the state as field 3, the flags as 9, the start time as 22. */
+static bool parse_stat(struct thread_stat *out, const char *state)
+{
+	const char *flags = field(state, 6), *start = field(flags, 13);
+
+	if (!start || *flags < '0' || *flags > '9' || *start < '0' || *start > '9')
+		return false;
+	out->state = *state;
+	out->flags = (unsigned)strtoul(flags, NULL, 10);
+	out->start_time = strtoull(start, NULL, 10);
+	return true;
+}
+
 /* 1 = read, 0 = no such thread, -1 = cannot tell. */
 static int read_stat(struct thread_stat *out, int32_t pid, int32_t tid)
 {
 	char path[64], text[1024];
-	unsigned long long start;
 	const char *p;
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	if (pid < 0 || tid < 0)
+		return -1;
+	stat_path(path, pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -1;
@@ -51,11 +108,7 @@ static int read_stat(struct thread_stat *out, int32_t pid, int32_t tid)
 	text[n] = '\0';
 	/* The name may hold anything, also blanks and brackets: start behind the last one. */
 	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &out->state,
-			 &out->flags, &start) != 3)
-		return -1;
-	out->start_time = start;
-	return 1;
+	return p && p[1] == ' ' && parse_stat(out, p + 2) ? 1 : -1;
 }
 
 /* /proc shifts start times by the boot-time offset of the reader's time namespace: take that off again. */

@@ -26,9 +26,12 @@ static uint64_t fallback_word;
 /* The child of a process that unshared its children's time namespace has another clock than its parent. */
 static void take_own_clock(struct lockshm *s, uint64_t ns)
 {
+	int64_t offset;
+
 	if (ns == 0 || s->clock_ns == 0 || ns == s->clock_ns)
 		return;
-	s->clock_lost = !clock_namespace_offset(&s->clock_offset);
+	s->clock_lost = !clock_namespace_offset(&offset, NULL);
+	segment_set_clock(s, offset);
 	s->clock_ns = ns;
 }
 

@@ -31,59 +31,72 @@ struct wish {
 	bool exclusive;
 	int64_t ttl_ns;
 	int64_t now; /* segment time, never behind the true one if it counts for a lease */
-	const char *tag;
 };
 
-/* R1: what the record holds before it becomes reachable. */
+/* R1: what the record holds before it becomes reachable, but for times and ticket; wish->now is not needed yet. */
 static inline void queue_fill_owned(struct shm_request *r, const struct wish *wish)
 {
 	request_begin_use(r, wish->owner, wish->entry);
-	store_relaxed(&r->next, 0);
-	store_relaxed((uint64_t *)&r->ttl_ns, (uint64_t)wish->ttl_ns);
-	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
-	store_relaxed((uint64_t *)&r->granted_ns, (uint64_t)wish->now);
-	if (unlikely(wish->tag != NULL) || unlikely(load_relaxed32(&r->flags) & REQUEST_HAS_TAG))
-		request_set_tag(r, wish->tag);
+	store_changed(&r->next, 0);
+	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)wish->ttl_ns);
 }
+
+/* A request as its owner knows it once it is in the queue. */
+struct grant {
+	uint64_t gen;
+	uint64_t ticket;
+	int64_t end; /* of its lease, INT64_MAX = never, or not granted yet */
+};
 
 /* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.  False = the tail has changed. */
 static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index, const struct wish *wish,
-			bool granted)
+				      bool granted, struct grant *out)
 {
 	struct shm_request *r = &s->requests[index];
-	uint64_t gen = (word_gen(load_relaxed(&r->word)) + 1) & GEN_MASK, ticket = tail_ticket(tail) + 1;
-	/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
-	uint64_t end = wish->ttl_ns == INT64_MAX ? deadline_never(gen) :
-						   (uint64_t)(wish->now + wish->ttl_ns) + (gen & 1023);
+	uint64_t word = word_next_gen(load_relaxed(&r->word)), deadline;
 
-	store_relaxed(&r->deadline, granted ? end : deadline_unset(gen));
-	store_relaxed(&r->ticket, ticket);
+	out->gen = word_gen(word);
+	out->ticket = tail_ticket(tail) + 1;
+	out->end = INT64_MAX;
+	if (!granted) {
+		deadline = deadline_unset(out->gen);
+	} else if (unlikely(wish->ttl_ns == INT64_MAX)) {
+		deadline = deadline_never(out->gen);
+	} else {
+		/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
+		out->end = wish->now + wish->ttl_ns + (int64_t)(out->gen & 1023);
+		deadline = (uint64_t)out->end;
+	}
+	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
+	store_relaxed(&r->deadline, deadline);
+	store_relaxed(&r->ticket, out->ticket);
 	/* R1.  Release: whoever reads this word, or the tail that names it, sees the fields above. */
-	store_release(&r->word, word_make(gen, wish->exclusive, granted ? REQUEST_GRANTED : REQUEST_WAITING,
-					  tail_index(tail)));
-	return cas_from(&e->tail, tail, tail_make(ticket, index));
+	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, wish->exclusive), tail_index(tail)),
+						granted ? REQUEST_GRANTED : REQUEST_WAITING));
+	return cas_from(&e->tail, tail, tail_make(out->ticket, index));
 }
 
 /* R2: free the record of a moved hold that was popped while granted (@word). */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
 
-/* R2: release and unlink by one CAS, if nobody is before or behind.  @word is my granted word; @moved says that the record
+/* R2: release and unlink by one CAS, if nobody is before or behind.  @gen is that of my hold; @moved says that the record
  * is of another thread's chunk. */
-static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t word, bool moved)
+static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen, bool moved)
 {
 	struct shm_request *r = &s->requests[index];
 	/* R2: the tail first, then my word: granted with nobody before me at a time when nobody was behind me. */
-	uint64_t tail = load_acquire(&e->tail);
+	uint64_t word, tail = load_acquire(&e->tail);
 
-	if (tail_index(tail) != index)
+	if (unlikely(tail_index(tail) != index))
 		return false;
-	if (load_acquire(&r->word) != word || word_prev(word) != 0)
+	word = load_acquire(&r->word);
+	if (unlikely(!word_is_head_hold(word, gen)))
 		return false;
 	if (!cas_from(&e->tail, tail, tail_make(tail_ticket(tail), 0)))
 		return false;
 	/* Unlinked while granted: only I may store FREE plainly, and only because nobody else fills this record. */
 	if (likely(!moved))
-		store_release(&r->word, word_make(word_gen(word), false, REQUEST_FREE, 0));
+		store_release(&r->word, word_make(gen, false, REQUEST_FREE, 0));
 	else
 		queue_free_moved(s, index, word);
 	return true;

@@ -14,9 +14,10 @@ uint32_t request_take(struct participant *self);
 
 static inline uint32_t request_take_fast(struct participant *self)
 {
+	const struct shm_request *requests = self->segment->requests;
 	uint32_t i = self->free_request;
 
-	if (likely(i != 0) && likely(word_is(load_acquire(&self->segment->requests[i].word), REQUEST_FREE)))
+	if (likely(i != 0) && likely(word_is(load_acquire(&requests[i].word), REQUEST_FREE)))
 		return i;
 	return request_take(self);
 }
@@ -27,16 +28,23 @@ static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint
 	/* The end of the record's last use before the fields of this one.  Pairs with fence_acquire() in mark_write() and
 	 * snapshot_take(). */
 	fence_release();
-	store_relaxed(&r->owner, owner);
-	store_relaxed32(&r->entry, entry);
-	store_relaxed32(&r->sleeping, 0);
+	store_changed(&r->owner, owner);
+	store_changed32(&r->entry, entry);
+	store_changed32(&r->sleeping, 0);
 }
 
 /* Give a record back that was filled but never became reachable. */
 void request_drop(struct participant *self, uint32_t index);
 
-/* Store a label, cut to fit. */
+/* Store a label, cut to fit; NULL or "" = none. */
 void request_set_tag(struct shm_request *r, const char *tag);
+
+/* The usual case: none now, and none at the last use. */
+static inline void request_set_tag_if_any(struct shm_request *r, const char *tag)
+{
+	if (unlikely(tag != NULL) || unlikely(load_relaxed32(&r->flags) & REQUEST_HAS_TAG))
+		request_set_tag(r, tag);
+}
 
 /* The label as a string. */
 void request_tag(const struct shm_request *r, char out[LOCKSHM_TAG_MAX + 2]);

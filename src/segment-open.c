@@ -101,6 +101,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_homes = h->n_homes;
 	s->n_locks = h->n_locks;
 	memcpy(s->hash_secret, h->hash_secret, sizeof(s->hash_secret));
+	memcpy(&s->number, h->id, sizeof(s->number));
 	s->size = h->total_size;
 }
 
@@ -143,7 +144,8 @@ static bool set_token_base(struct shm_header *shared, const struct shm_header *c
 }
 
 static struct lockshm *handle_new(const struct shm_header *h, unsigned char *base, const struct stat *st,
-				  const char *name, unsigned flags, int fd, int64_t clock_offset)
+				  const char *name, unsigned flags, int fd, int64_t clock_offset,
+				  uint64_t clock_ns)
 {
 	struct lockshm *s = calloc(1, sizeof(*s));
 
@@ -151,9 +153,9 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 		return NULL;
 	take_geometry(s, h, base);
 	s->token_base = load_relaxed(&s->header->token_base);
-	s->clock_offset = clock_offset;
-	s->clock_ns = clock_namespace();
+	s->clock_ns = clock_ns;
 	s->tick = clock_tick();
+	segment_set_clock(s, clock_offset);
 	s->read_only = flags & LOCKSHM_OPEN_READ_ONLY;
 	s->dev = st->st_dev;
 	s->ino = st->st_ino;
@@ -179,6 +181,7 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 	struct shm_header h;
 	struct stat st;
 	int64_t clock_offset;
+	uint64_t clock_ns;
 	void *base;
 	int err;
 
@@ -200,7 +203,7 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 		return h.state == SEGMENT_RETIRED ?
 			       error_set(error, LOCKSHM_NO_SEGMENT, "segment %s is being removed", name) :
 			       error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
-	if (!clock_namespace_offset(&clock_offset))
+	if (!clock_namespace_offset(&clock_offset, &clock_ns))
 		return error_set(error, LOCKSHM_SYSTEM,
 				 "cannot tell this process' time namespace (open files exhausted, or unshared by itself)");
 	base = mmap(NULL, h.total_size, prot, MAP_SHARED, fd, 0);
@@ -212,7 +215,7 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 	}
 	/* Huge pages where the machine grants them to shared memory on advice; else a no-op. */
 	(void)madvise(base, h.total_size, MADV_HUGEPAGE);
-	*out = handle_new(&h, base, &st, name, flags, fd, clock_offset);
+	*out = handle_new(&h, base, &st, name, flags, fd, clock_offset, clock_ns);
 	if (!*out) {
 		munmap(base, h.total_size);
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the handle");

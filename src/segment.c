@@ -62,7 +62,12 @@ int segment_bad_name(struct lockshm_error *error)
 
 void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name)
 {
-	snprintf(out, LOCKSHM_NAME_MAX + 16, SHM_DIR "%s", name);
+	size_t len = strnlen(name, LOCKSHM_NAME_MAX + 1);
+
+	/* Without stdio, which would be the first to touch its pages in a worker that attaches. */
+	memcpy(out, SHM_DIR, sizeof(SHM_DIR) - 1);
+	memcpy(out + sizeof(SHM_DIR) - 1, name, len);
+	out[sizeof(SHM_DIR) - 1 + len] = '\0';
 }
 
 uint64_t segment_layout(void)
@@ -109,7 +114,7 @@ uint64_t segment_plan(struct shm_header *h)
 	return at;
 }
 
-void segment_boot_id(unsigned char out[16])
+static void read_boot_id(unsigned char out[16])
 {
 	char text[40];
 	ssize_t n = -1;
@@ -133,6 +138,27 @@ void segment_boot_id(unsigned char out[16])
 		out[i] = (unsigned char)byte;
 		at += 2;
 	}
+}
+
+void segment_boot_id(unsigned char out[16])
+{
+	/* Of the kernel this process runs on, so it is asked once; whoever asks at the same time finds the same. */
+	static uint64_t known, words[2];
+	uint64_t found[2];
+
+	if (load_acquire(&known)) {
+		found[0] = load_relaxed(&words[0]);
+		found[1] = load_relaxed(&words[1]);
+		memcpy(out, found, 16);
+		return;
+	}
+	read_boot_id(out);
+	memcpy(found, out, 16);
+	if (!found[0] && !found[1])
+		return; /* perhaps /proc is there the next time */
+	store_relaxed(&words[0], found[0]);
+	store_relaxed(&words[1], found[1]);
+	store_release(&known, 1);
 }
 
 static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)

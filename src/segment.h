@@ -41,8 +41,10 @@ struct lockshm {
 	uint32_t n_homes;
 	uint32_t n_locks;
 	uint64_t token_base;
+	uint64_t number; /* random, of the segment: the first word of its id */
 	unsigned char hash_secret[HASH_SECRET_BYTES];
 	int64_t clock_offset; /* segment time = this process' clock + offset */
+	int64_t coarse_ahead; /* added to the coarse clock: a segment time that is not yet over, see segment_set_clock() */
 	uint64_t clock_ns;    /* the time namespace that was measured in; 0 = not known */
 	bool clock_lost;      /* a child's is another one, and its offset cannot be told */
 	int64_t tick;	      /* how far the coarse clock may lag */
@@ -66,6 +68,18 @@ struct lockshm {
 static inline int64_t segment_now(const struct lockshm *s)
 {
 	return clock_precise() + s->clock_offset;
+}
+
+/* The same from the coarse clock: never behind the true time, and ahead of it by less than clock_tick(). */
+static inline int64_t segment_now_at_most(const struct lockshm *s)
+{
+	return clock_coarse() + s->coarse_ahead;
+}
+
+static inline void segment_set_clock(struct lockshm *s, int64_t offset)
+{
+	s->clock_offset = offset;
+	s->coarse_ahead = offset + s->tick;
 }
 
 /* What @ticket is to people.  A read-only handle may be older than the first one that may write. */

@@ -92,20 +92,29 @@ static void keep_counts(struct lockshm *s, const uint64_t counts[OWNER_COUNTERS]
 			(void)fetch_add_relaxed(&s->header->retired[i], counts[i]);
 }
 
-bool sweep_slot(struct lockshm *s, uint32_t slot)
+/* All chunks, or the @n that @own lists.  True = none of them is the owner's any more. */
+static bool settle_chunks(struct lockshm *s, uint64_t ref, const uint32_t *own, uint32_t n)
+{
+	bool empty = true;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (!settle_chunk(s, own ? own[i] : i, ref))
+			empty = false;
+	return empty;
+}
+
+/* The slot as its control word @c says, which the last CAS compares: so whoever took it meanwhile keeps it. */
+static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *own, uint32_t n)
 {
 	struct shm_owner *o = &s->owners[slot];
-	uint64_t c = load_acquire(&o->control), counts[OWNER_COUNTERS], ref;
-	uint32_t chunk;
-	bool empty = true;
+	uint64_t counts[OWNER_COUNTERS], ref = owner_ref(control_gen(c), slot);
+	bool empty;
 	int i;
 
 	if (control_state(c) == OWNER_FREE || !owner_slot_is_dead(s, slot, c))
 		return false;
-	ref = owner_ref(control_gen(c), slot);
-	for (chunk = 0; chunk < s->n_chunks; chunk++)
-		if (!settle_chunk(s, chunk, ref))
-			empty = false;
+	empty = settle_chunks(s, ref, own, n);
 	if (load_relaxed32(&o->flags) & (OWNER_PROCESS | OWNER_ADOPTED))
 		settle_adopted(s, ref);
 	if (!empty || !owner_slot_is_spent(s, slot, c))
@@ -116,6 +125,21 @@ bool sweep_slot(struct lockshm *s, uint32_t slot)
 		return false;
 	keep_counts(s, counts);
 	return true;
+}
+
+bool sweep_slot(struct lockshm *s, uint32_t slot)
+{
+	return sweep(s, slot, load_acquire(&s->owners[slot].control), NULL, s->n_chunks);
+}
+
+void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *chunks, uint32_t n)
+{
+	static const uint32_t none[1];
+	uint64_t c = load_acquire(&s->owners[slot].control);
+
+	/* Swept by somebody else already, it may be a stranger's, whose chunks are not those. */
+	if (owner_ref(control_gen(c), slot) == ref)
+		(void)sweep(s, slot, c, n ? chunks : none, n);
 }
 
 int sweep_some(struct lockshm *s, int most)

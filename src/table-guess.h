@@ -3,8 +3,6 @@
  * table-guess.h - where a key most likely is: the inlined first look of the fast path
  *
  * Only a guess: the caller compares the identity behind a look at the entry's tail and goes the slow way if it differs.
- * No branch depends on which of a home's slots has the key, because that can never be foreseen, and a mispredicted branch
- * keeps the processor from running ahead to the next cache miss.
  */
 #ifndef LOCKSHM_TABLE_GUESS_H
 #define LOCKSHM_TABLE_GUESS_H
@@ -50,87 +48,72 @@ static inline uint64_t load_bytes(const unsigned char *p, size_t n)
 	return v;
 }
 
+/* A key as the cache knows it: together with its length the two words are the whole key, up to 16 bytes. */
+struct key_ends {
+	uint64_t first;
+	uint64_t last;
+};
+
+static inline struct key_ends key_ends(const unsigned char *key, size_t len)
+{
+	if (likely(len >= 8))
+		return (struct key_ends){ load_bytes(key, 8), load_bytes(key + len - 8, 8) };
+	if (len >= 4)
+		return (struct key_ends){ load_bytes(key, 4), load_bytes(key + len - 4, 4) };
+	return (struct key_ends){ (uint64_t)key[0] | (uint64_t)key[len / 2] << 8 | (uint64_t)key[len - 1] << 16, 0 };
+}
+
 /* A cheap mix of length, first and last bytes; only chooses a place. */
-static inline unsigned cache_place(const unsigned char *key, size_t len)
+static inline struct cached_key *cache_place(struct participant *self, struct key_ends ends, size_t len)
 {
-	uint64_t mix;
+	uint64_t mix = (ends.first ^ ends.last << 7) + len;
 
-	if (len >= 8)
-		mix = load_bytes(key, 8) ^ (load_bytes(key + len - 8, 8) << 7);
-	else if (len >= 4)
-		mix = load_bytes(key, 4) | load_bytes(key + len - 4, 4) << 32;
-	else
-		mix = (uint64_t)key[0] | (uint64_t)key[len / 2] << 8 | (uint64_t)key[len - 1] << 16;
-	return (unsigned)((mix + len) * UINT64_C(0x9e3779b97f4a7c15) >> 60) % KEY_CACHE_SLOTS;
+	return &self->keys[mix * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KEY_CACHE_BITS)];
 }
 
-/* memcmp() of keys as long as keys are, without the call. */
-static inline bool same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
+static inline bool is_cached(const struct cached_key *c, const unsigned char *key, struct key_ends ends, size_t len)
 {
-	size_t i;
-
-	if (len < 8)
-		return memcmp(a, b, len) == 0;
-	for (i = 0; i + 8 < len; i += 8)
-		if (load_bytes(a + i, 8) != load_bytes(b + i, 8))
-			return false;
-	return load_bytes(a + len - 8, 8) == load_bytes(b + len - 8, 8);
+	return likely(c->known.id.len == len) && likely(c->first == ends.first) && likely(c->last == ends.last) &&
+	       (likely(len <= 16) || memcmp(c->middle, key + 8, len - 16) == 0);
 }
 
-/* memcpy() likewise; the last word overlaps. */
-static inline void copy_bytes(unsigned char *to, const unsigned char *from, size_t len)
+static inline void cache_bytes(struct cached_key *c, const unsigned char *key, struct key_ends ends, size_t len)
 {
-	uint64_t word;
-	size_t i;
-
-	if (len < 8) {
-		memcpy(to, from, len);
-		return;
-	}
-	for (i = 0; i + 8 < len; i += 8) {
-		word = load_bytes(from + i, 8);
-		memcpy(to + i, &word, 8);
-	}
-	word = load_bytes(from + len - 8, 8);
-	memcpy(to + len - 8, &word, 8);
+	c->first = ends.first;
+	c->last = ends.last;
+	if (unlikely(len > 16))
+		memcpy(c->middle, key + 8, len - 16);
 }
 
-static inline void table_cache(struct participant *self, const void *key, const struct identity *id, uint32_t entry)
+/* table.c: @key takes the place @c in the thread's cache, with a guess. */
+void table_cache_guess(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
+		       size_t len);
+
+/* @key is in @entry: for the next time. */
+static inline void table_cache(struct participant *self, const unsigned char *key, const struct identity *id, uint32_t entry)
 {
+	struct key_ends ends;
 	struct cached_key *c;
 
 	if (id->len > KEY_CACHE_BYTES)
 		return;
-	c = &self->keys[cache_place(key, id->len)];
-	c->len = id->len;
-	c->id[0] = id->id[0];
-	c->id[1] = id->id[1];
-	c->entry = entry;
-	copy_bytes(c->bytes, key, id->len);
+	ends = key_ends(key, id->len);
+	c = cache_place(self, ends, id->len);
+	c->known.id = *id;
+	c->known.entry = entry;
+	cache_bytes(c, key, ends, id->len);
 }
 
-/* The entry that the thread's cache knows, or the first in the key's home whose tag fits.  ENTRY_NONE = no idea. */
-static inline uint32_t table_guess(struct participant *self, const void *key, size_t len, struct identity *id)
+/* What the thread's cache says of a key of up to KEY_CACHE_BYTES; a key that is not there is put there, with a guess. */
+static ALWAYS_INLINE const struct known_key *table_known(struct participant *self, const unsigned char *key,
+							 size_t len)
 {
-	const struct lockshm *s = self->segment;
-	const struct cached_key *c = &self->keys[cache_place(key, len)];
-	uint64_t mask;
-	uint32_t home, entry;
+	struct key_ends ends = key_ends(key, len);
+	struct cached_key *c = cache_place(self, ends, len);
 
-	if (likely(c->len == len) && likely(same_bytes(c->bytes, key, len))) {
-		id->id[0] = c->id[0];
-		id->id[1] = c->id[1];
-		id->len = len;
-		return c->entry;
-	}
-	hash_key(id, s->hash_secret, key, len);
-	home = table_home(s, id->id);
-	__builtin_prefetch(&s->entries[home * HOME_SPAN + table_preferred(id->id)], 1);
-	mask = match_home(s, home, table_tag(id->id) * LANES);
-	entry = likely(mask != 0) ? home * HOME_SPAN + match_slot(mask) : table_lookup(s, id);
-	if (likely(entry != ENTRY_NONE))
-		table_cache(self, key, id, entry);
-	return entry;
+	if (unlikely(!is_cached(c, key, ends, len)))
+		table_cache_guess(self, c, key, ends, len);
+	return &c->known;
 }
 
 #endif

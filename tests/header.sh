@@ -20,6 +20,7 @@ struct all {
 	struct lockshm_create_options options;
 	lockshm_hold_t hold;
 	lockshm_canceller_t canceller;
+	lockshm_prepared_t prepared;
 };
 int use(struct all *out);
 int use(struct all *out)
@@ -28,11 +29,13 @@ int use(struct all *out)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
+	lockshm_prepared_t prepared = LOCKSHM_PREPARED_INIT;
 
 	out->request = request;
 	out->options = options;
 	out->hold = hold;
 	out->canceller = canceller;
+	out->prepared = prepared;
 	return LOCKSHM_MS(1) < LOCKSHM_SECONDS(1) && LOCKSHM_TTL_MIN < LOCKSHM_TIME_MAX;
 }
 END

@@ -183,6 +183,15 @@ void slots_are_full_of_dead(struct scene *s)
 		bury(s, a[i]);
 }
 
+/* What the victim has given up is swept, and goes to others, who die with it, before the victim runs on. */
+void others_take_its_place(struct scene *s, bool stopped)
+{
+	if (!stopped)
+		return;
+	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	slots_are_full_of_dead(s);
+}
+
 void records_are_full_of_dead(struct scene *s)
 {
 	struct lockshm_stat now = stat_now();

@@ -20,6 +20,7 @@ void table_is_full_of_cooled_down(struct scene *s);
 void clear_table(struct scene *s, bool stopped);
 void slots_are_full_of_dead(struct scene *s);
 void records_are_full_of_dead(struct scene *s);
+void others_take_its_place(struct scene *s, bool stopped);
 void others_wait(struct scene *s);
 void readers_wait(struct scene *s);
 void mortal_reads(struct scene *s);

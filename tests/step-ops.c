@@ -407,6 +407,7 @@ const struct step_op step_ops[] = {
 	  .ends_anothers = true },
 	{ .name = "detach", .prepare = holds_exclusive, .surround = others_wait, .act = detach },
 	{ .name = "detach-idle", .prepare = joined, .act = detach, .free_handed = true },
+	{ .name = "detach-and-replaced", .prepare = joined, .act = detach, .after = others_take_its_place },
 	{ .name = "sweep", .prepare = joined, .surround = much_to_sweep, .act = sweep },
 };
 const unsigned n_step_ops = sizeof(step_ops) / sizeof(step_ops[0]);

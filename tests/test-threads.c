@@ -7,15 +7,8 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "asan.h"
 #include "fixture.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define UNDER_ASAN
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define UNDER_ASAN
-#endif
-#endif
 
 static int move(struct agent *a, int to)
 {
@@ -171,7 +164,7 @@ START_TEST(moved_overdue_and_lost_holds_are_told)
 }
 END_TEST
 
-#ifndef UNDER_ASAN
+#if !UNDER_ASAN
 /* Its cancellation is asked for already, and comes at the first point where it can. */
 static void *move_while_cancelled(void *arg)
 {
@@ -322,7 +315,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, moved_hold_keeps_its_lease_and_order);
 	tcase_add_test(tc, moved_overdue_and_lost_holds_are_told);
 	/* AddressSanitizer takes a cancelled thread's stack for used after its end. */
-#ifndef UNDER_ASAN
+#if !UNDER_ASAN
 	tcase_add_test(tc, cancelled_thread_leaves_the_keeper_to_others);
 	tcase_add_test(tc, cancelled_thread_leaves_the_renewals_to_others);
 #endif

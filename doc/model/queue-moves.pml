@@ -288,12 +288,15 @@ inline fresh(r)
 #endif
 }
 
-/* R1: fill a FREE record; unreachable until the CAS on the tail. */
+/*
+ * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that somebody sleeps on still: a record is filled
+ * by the thread of its chunk alone, and that one is asleep.
+ */
 inline fill()
 {
 	i_ = 1;
 	do
-	:: i_ > NREC || ST(word[i_]) == S_FREE -> break
+	:: i_ > NREC || (ST(word[i_]) == S_FREE && !HAS(sleeping, i_)) -> break
 	:: else -> i_++
 	od;
 	if
@@ -414,6 +417,10 @@ inline die(o)
 {
 	ncrash--;
 	dead = dead | BIT(_pid);
+	if
+	:: rowner[me] == _pid -> sleeping = sleeping & ~BIT(me)	/* its records are given to others */
+	:: else
+	fi;
 	slp[_pid] = 0;
 	watch[_pid] = 0;
 	if

@@ -31,6 +31,10 @@ rows()
 	endless-expiry	full	24	queue	-DFOREVER -DHINTS -DANYMODE -DN_EXPIRE=1
 	modes	full	24	queue	-DNOPS=2 -DHINTS -DANYMODE -DN_EXPIRE=1
 	renew	full	24	queue	-DNOPS=2 -DRENEW -DN_EXPIRE=2
+	three-cool	full	25	queue	-DNPROC=3 -DNOPS=1 -DCOOL -DHINTS
+	three-stop	full	25	queue	-DNPROC=3 -DNOPS=1 -DN_STOP=1 -DN_CRASH=1 -DQUIET -DSELFCHECK
+	three-marks	full	25	queue	-DNPROC=3 -DNOPS=1 -DMARKS -DN_CRASH=1
+	upgrade	full	24	queue	-DNOPS=2 -DUPGRADE -DANYMODE -DHINTS -DN_EXPIRE=1
 	three	full	24	queue	-DNPROC=3 -DNOPS=1
 	operator	full	24	queue	-DNOPS=2 -DN_END=1 -DANYMODE -DHINTS
 	cool	full	22	queue	-DNOPS=2 -DCOOL -DHINTS
@@ -43,7 +47,7 @@ rows()
 	table	short	22	table	-DNOPS=1 -DN_CRASH=1
 	endless	short	20	queue	-DFOREVER -DHINTS
 	timeout	short	20	queue	-DNOPS=1 -DN_CRASH=1 -DTOMASK=3
-	three-stop	deep	26	queue	-DNPROC=3 -DNOPS=1 -DN_STOP=1 -DN_CRASH=1 -DQUIET -DSELFCHECK
+	three-upgrade	deep	26	queue	-DNPROC=3 -DNOPS=1 -DUPGRADE -DM0=0 -DM1=0 -DM2=1
 	three-endless	deep	26	queue	-DNPROC=3 -DFOREVER
 	END
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* vdso.h - functions that the kernel maps into every process, called without a detour over the C library */
+#ifndef LOCKSHM_VDSO_H
+#define LOCKSHM_VDSO_H
+
+#include <time.h>
+
+typedef int vdso_clock_fn(clockid_t clock, struct timespec *out);
+
+/* The kernel's own clock_gettime() for user mode; NULL = it offers none that we know. */
+vdso_clock_fn *vdso_clock_gettime(void);
+
+#endif

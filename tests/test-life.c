@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-life.c - somebody writes over a life word while its thread joins
+ *
+ * The moment between the lock of the mutex and the look for its word is a few instructions long, so this program has a
+ * pthread_mutex_trylock() of its own that writes over the word before it comes back.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#define PAGE 4096
+
+static bool scribble;
+static int scribbled;
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	static int (*real)(pthread_mutex_t *);
+	int err;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_trylock");
+	err = real(mutex);
+	/* That of a life, of which the first eight bytes are shared, at the end of a page: the futex word comes first. */
+	if (scribble && !err && (uintptr_t)mutex % PAGE == PAGE - 8) {
+		__atomic_store_n((uint32_t *)(void *)mutex, 12345, __ATOMIC_RELAXED);
+		scribbled++;
+	}
+	return err;
+}
+
+static void use_and_close(void)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	lockshm_t *handle;
+
+	ck_code(lockshm_open(&handle, seg_name, 0, NULL), 0);
+	ck_code(lockshm_acquire(handle, &request, &hold), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(lockshm_close(handle), 0);
+}
+
+/* The C library does not take such a mutex off the thread's list, and writes to it when it puts the next one there. */
+START_TEST(life_that_cannot_be_unlocked_keeps_its_memory)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		scribble = true;
+		use_and_close();
+		scribble = false;
+		/* Whatever was unmapped is somebody else's now, and read-only. */
+		ck_assert_ptr_ne(mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), MAP_FAILED);
+		use_and_close();
+	}
+	ck_assert_int_eq(scribbled, 3);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	/* On others the mutex lies in the segment as a whole. */
+	if (sysconf(_SC_PAGESIZE) != PAGE)
+		printf("left out: pages are not of %d bytes\n", PAGE);
+	else
+		tcase_add_native(tc, life_that_cannot_be_unlocked_keeps_its_memory);
+}
+
+int main(void)
+{
+	return fixture_main("life", add);
+}
