@@ -252,6 +252,8 @@ static void *thread_main(void *arg)
 static void start_thread(struct soak_thread *t)
 {
 	unsigned number = (unsigned)(t - process.threads);
+	struct lockshm_error error = { 0 };
+	int err;
 
 	t->seat = NULL;
 	t->n_holds = 0;
@@ -259,8 +261,11 @@ static void start_thread(struct soak_thread *t)
 	t->number = number;
 	t->lives++;
 	t->state = RUNNING;
-	if (pthread_create(&t->id, NULL, thread_main, t) != 0)
-		give_up("pthread_create", LOCKSHM_SYSTEM, NULL);
+	err = pthread_create(&t->id, NULL, thread_main, t);
+	if (err) {
+		snprintf(error.message, sizeof(error.message), "%s", strerror(err));
+		give_up("pthread_create", LOCKSHM_SYSTEM, &error);
+	}
 }
 
 /* What a thread left has died with it. */
