@@ -171,24 +171,6 @@ static enum walk booked_until(const struct attempt *a, struct place at, int64_t 
 	return at.index == 0 ? WALK_DONE : WALK_BROKEN;
 }
 
-/* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
-static int free_in_time(const struct attempt *a, struct place last)
-{
-	int64_t latest;
-
-	switch (booked_until(a, last, &latest)) {
-	case WALK_AGAIN:
-		/* Perhaps the newest has died since it was looked at. */
-		(void)queue_advance_tail(a->s, a->entry);
-		return WAIT_AGAIN;
-	case WALK_BROKEN:
-		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
-	case WALK_DONE:
-		break;
-	}
-	return latest > a->deadline ? error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait") : 0;
-}
-
 /* What a look at the tail of the queue says. */
 enum chance { CHANCE_FREE, CHANCE_JOIN, CHANCE_WAIT, CHANCE_MOVED, CHANCE_DAMAGED };
 
@@ -218,7 +200,13 @@ static bool is_try(const struct attempt *a)
 	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
 }
 
-/* A try that would fail looks closer, though not each time: perhaps the newest one's thread is gone unnoticed. */
+/* Will it give up at once if others have the lock?  Then it must not believe in the dead among them. */
+static bool may_give_up(const struct attempt *a)
+{
+	return is_try(a) || a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
+}
+
+/* Who would give up looks closer, though not each time: perhaps the newest one's thread is gone unnoticed. */
 static bool holder_gone(const struct attempt *a, struct place last)
 {
 	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
@@ -232,6 +220,27 @@ static bool holder_gone(const struct attempt *a, struct place last)
 		return false;
 	(void)queue_advance_tail(a->s, a->entry);
 	return true;
+}
+
+/* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
+static int free_in_time(const struct attempt *a, struct place last)
+{
+	int64_t latest;
+
+	switch (booked_until(a, last, &latest)) {
+	case WALK_AGAIN:
+		/* Perhaps the newest has died since it was looked at. */
+		(void)queue_advance_tail(a->s, a->entry);
+		return WAIT_AGAIN;
+	case WALK_BROKEN:
+		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
+	case WALK_DONE:
+		break;
+	}
+	if (latest <= a->deadline)
+		return 0;
+	return holder_gone(a, last) ? WAIT_AGAIN :
+				      error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
 }
 
 /* Not free: may we wait at all?  0 = yes, WAIT_AGAIN = look again. */
@@ -293,7 +302,7 @@ static int try_once(struct attempt *a, bool *advanced)
 	if (chance == CHANCE_WAIT && !*advanced) {
 		/* Once: clear away the dead and the overdue, perhaps it is free then. */
 		*advanced = true;
-		if (is_try(a) || word_dead(last.word) || word_prev(last.word) == 0)
+		if (may_give_up(a) || word_dead(last.word) || word_prev(last.word) == 0)
 			return queue_advance_tail(a->s, a->entry) == WALK_BROKEN ?
 				       error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged") :
 				       WAIT_AGAIN;

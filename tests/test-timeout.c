@@ -190,6 +190,34 @@ START_TEST(only_if_free_in_time_refuses_a_strict_holder)
 }
 END_TEST
 
+/* The newest of several is the one that nobody's look has judged yet. */
+START_TEST(only_if_free_in_time_takes_a_dead_holders_booking_for_none)
+{
+	struct agent *first = agent_start(), *second = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(first, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(second, "k", LOCKSHM_SHARED), 0);
+	agent_kill(second);
+	ck_code(if_free_in_time(w, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(10)), LOCKSHM_BUSY);
+	agent_kill(first);
+	ck_code(if_free_in_time(w, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(10)), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(only_if_free_in_time_sees_that_all_holders_died_together)
+{
+	struct agent *first = agent_start(), *second = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(w, "other", LOCKSHM_SHARED), 0); /* joining sweeps: so join now */
+	ck_code(agent_release(w), 0);
+	ck_code(agent_acquire(first, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(second, "k", LOCKSHM_SHARED), 0);
+	agent_kill(first);
+	agent_kill(second);
+	ck_code(if_free_in_time(w, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(10)), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, timeout_ends_the_wait_in_time, 1, 4);
@@ -204,6 +232,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, only_if_free_in_time_gives_up_at_once);
 	tcase_add_test(tc, only_if_free_in_time_waits_for_a_short_lease);
 	tcase_add_test(tc, only_if_free_in_time_refuses_a_strict_holder);
+	tcase_add_test(tc, only_if_free_in_time_takes_a_dead_holders_booking_for_none);
+	tcase_add_test(tc, only_if_free_in_time_sees_that_all_holders_died_together);
 }
 
 int main(void)
