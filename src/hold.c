@@ -115,7 +115,7 @@ static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
 		return 0;
 	for (n = 0; n < g->s->n_requests; n++) {
 		const struct shm_request *r = request_at(g->s, i);
-		uint64_t w = r ? load_acquire(&r->word) : 0, t = r ? load_relaxed(&r->ticket) : 0;
+		uint64_t w = r ? load_acquire(&r->word) : 0, t = r ? ticket_of(load_relaxed(&r->ticket)) : 0;
 
 		if (!r || load_relaxed32(&r->entry) != g->h->entry || t <= ticket)
 			break;
@@ -404,12 +404,14 @@ static bool sole(const struct grip *g, uint64_t *tail)
 LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 {
 	struct grip g;
-	uint64_t tail = 0, w;
+	uint64_t tail = 0, ticket, w;
 	int outcome, err = grip_begin(&g, hold);
 
 	if (err)
 		return err;
 	outcome = late_or_ok(&g);
+	/* The ticket first: if my word is granted after that, it is the ticket of this use of the record. */
+	ticket = load_acquire(&g.r->ticket);
 	w = load_acquire(&g.r->word);
 	if (granted(&g, w) && word_exclusive(w))
 		return grip_end(&g, outcome);
@@ -423,9 +425,10 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 		return grip_end(&g, err);
 	}
 	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any holder;
-	 * (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one. */
+	 * (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one; stopped here until
+	 * the hold is taken away and the record filled anew, I find another generation in the ticket and leave it alone. */
 	if (cas_from(&g.e->tail, tail, tail_make(tail_ticket(tail) + 1, g.h->index))) {
-		(void)cas_from(&g.r->ticket, g.h->token - g.s->token_base, tail_ticket(tail) + 1);
+		(void)cas_from(&g.r->ticket, ticket, ticket_replace(ticket, tail_ticket(tail) + 1));
 		/* The tail named me, dead or alive: my word says which. */
 		if (!granted(&g, load_acquire(&g.r->word)))
 			return grip_end(&g, lost(&g));

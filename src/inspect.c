@@ -186,7 +186,7 @@ static bool fill_owner(const struct lockshm *s, uint32_t slot, struct lockshm_ow
 	out->exact = (load_relaxed32(&o->flags) & OWNER_EXACT) != 0;
 	out->start_time = load_relaxed(&o->start_time);
 	if (r && word_gen(load_acquire(&r->word)) == ref.gen)
-		out->waiting_token = segment_token(s, load_relaxed(&r->ticket));
+		out->waiting_token = segment_token(s, ticket_of(load_relaxed(&r->ticket)));
 	return true;
 }
 
@@ -360,7 +360,7 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING))
 			return false;
 		/* The fields after the word: they are of this use of the record or of a later one, and then the CAS fails. */
-		if (load_relaxed(&r->ticket) != ticket || load_relaxed32(&r->entry) != i)
+		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
 			return false;
 		if (cas_from(&r->word, w, word_with_state(w, end)))
 			return true;

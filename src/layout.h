@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 2u
+#define SHM_FORMAT 3u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
@@ -165,6 +165,26 @@ static inline uint64_t tail_ticket(uint64_t tail)
 	return tail >> INDEX_BITS;
 }
 
+/*
+ * A request's ticket: [low bits of the generation it was filled in:18 | ticket:46].  An upgrade replaces it by CAS, and the
+ * bits keep that of a moved hold, whose record is another thread's, off the next use of the record.
+ */
+static inline uint64_t ticket_make(uint64_t gen, uint64_t ticket)
+{
+	return gen << 46 | ticket;
+}
+
+/* As @old, with another ticket. */
+static inline uint64_t ticket_replace(uint64_t old, uint64_t ticket)
+{
+	return (old & ~TICKET_MAX) | ticket;
+}
+
+static inline uint64_t ticket_of(uint64_t packed)
+{
+	return packed & TICKET_MAX;
+}
+
 /* Deadline word: absolute ns of the segment's clock; or "unset for this generation" while the request waits; or "never, for
  * this generation" of a strict hold.  The generation keeps a CAS from one use of a record off the next one's. */
 #define DEADLINE_UNSET (UINT64_C(1) << 63)
@@ -201,7 +221,7 @@ struct shm_request {
 	uint64_t word;	     /*  0 owner before append, then cas */
 	uint64_t deadline;   /*  8 owner; set once by cas from "unset, gen" at the grant */
 	uint64_t next;	     /* 16 hint [gen | index] of the request behind; validated by whoever uses it */
-	uint64_t ticket;     /* 24 owner */
+	uint64_t ticket;     /* 24 owner; cas by an upgrade: [gen | ticket] */
 	uint64_t owner;	     /* 32 owner: [slot generation:24 | slot:24], see owner_ref */
 	int64_t ttl_ns;	     /* 40 owner; INT64_MAX = strict */
 	int64_t since_ns;    /* 48 owner: when the request was made */

@@ -87,7 +87,7 @@ static void read_obituary(const struct lockshm *s, uint32_t index, uint64_t dead
 {
 	const struct shm_request *r = &s->requests[index];
 
-	o->ticket = load_relaxed(&r->ticket);
+	o->ticket = ticket_of(load_relaxed(&r->ticket));
 	owner_identity(s, load_relaxed(&r->owner), &o->pid, &o->tid);
 	request_tag(r, o->tag);
 	o->rank = rank_of(dead);

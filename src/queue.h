@@ -69,7 +69,7 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	}
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
 	store_relaxed(&r->deadline, deadline);
-	store_relaxed(&r->ticket, out->ticket);
+	store_relaxed(&r->ticket, ticket_make(out->gen, out->ticket));
 	/* R1.  Release: whoever reads this word, or the tail that names it, sees the fields above. */
 	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, wish->exclusive), tail_index(tail)),
 						granted ? REQUEST_GRANTED : REQUEST_WAITING));

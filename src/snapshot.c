@@ -47,7 +47,7 @@ static void read_request(const struct shm_request *r, uint32_t index, struct sna
 {
 	out->index = index;
 	out->word = load_acquire(&r->word);
-	out->ticket = load_relaxed(&r->ticket);
+	out->ticket = ticket_of(load_relaxed(&r->ticket));
 	out->owner = load_relaxed(&r->owner);
 	out->deadline = load_relaxed(&r->deadline);
 	out->since_ns = (int64_t)load_relaxed((const uint64_t *)&r->since_ns);

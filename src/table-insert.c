@@ -80,7 +80,7 @@ static void fill_claim(struct participant *self, uint32_t record, uint32_t slot,
 
 	request_begin_use(r, self->ref, slot);
 	store_relaxed32(&r->home, home);
-	store_relaxed(&r->ticket, 0);
+	store_relaxed(&r->ticket, ticket_make(gen, 0));
 	store_relaxed(&r->deadline, deadline_unset(gen));
 	store_release(&r->word, word_make(gen, true, REQUEST_CLAIM, 0));
 }
