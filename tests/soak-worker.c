@@ -253,7 +253,7 @@ static void start_thread(struct soak_thread *t)
 {
 	unsigned number = (unsigned)(t - process.threads);
 	struct lockshm_error error = { 0 };
-	int err;
+	int err, tries;
 
 	t->seat = NULL;
 	t->n_holds = 0;
@@ -261,7 +261,9 @@ static void start_thread(struct soak_thread *t)
 	t->number = number;
 	t->lives++;
 	t->state = RUNNING;
-	err = pthread_create(&t->id, NULL, thread_main, t);
+	/* Some kernels refuse a thread now and then, though no limit is near. */
+	for (tries = 0; (err = pthread_create(&t->id, NULL, thread_main, t)) == EAGAIN && tries < 500; tries++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	if (err) {
 		snprintf(error.message, sizeof(error.message), "%s", strerror(err));
 		give_up("pthread_create", LOCKSHM_SYSTEM, &error);
