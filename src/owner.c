@@ -228,7 +228,7 @@ static bool claim_slot(struct participant *p, const struct newcomer *me)
 
 		if (control_state(c) != OWNER_FREE || !cas_from(&s->owners[slot].control, c, claimed))
 			continue;
-		p->slot = slot;
+		p->slot = p->next_chunk = slot;
 		p->shared = &s->owners[slot];
 		p->ref = owner_ref(control_gen(c), slot);
 		return true;

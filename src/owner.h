@@ -55,6 +55,10 @@ struct participant {
 	uint32_t n_chunks;
 	uint32_t chunk_cap;
 	uint32_t *chunks;
+	uint32_t at_chunk;	   /* of chunks: where request_take() goes on looking */
+	uint32_t found;		   /* records found in this round through them */
+	uint32_t growth;	   /* chunks to take before the next round */
+	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
 	bool sweeping;		   /* inside request_take()'s sweep */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */

@@ -6,6 +6,10 @@
  * only its owner takes records, with plain stores; everybody may give one back, by the CAS from its dead word to FREE.
  * So everything a dead thread left behind is found through its chunks (sweep.c).
  *
+ * A thread may hold many thousands, so it looks through its chunks in turn and goes on where it last found one.  If a whole
+ * round finds less than one in eight free it takes an eighth more chunks before the next.  So a record costs about
+ * eight looks, however many are held, and a thread has at most a third more of them than it once had in use.
+ *
  * Crash points: (1) chunk taken, nothing filled: all its records are FREE, the sweep returns it.
  */
 #include "request.h"
@@ -15,6 +19,9 @@
 
 #include "queue.h"
 #include "sweep.h"
+
+#define POOR 8		/* one in so many is too few to look for */
+#define NEAR_CHUNKS 16	/* how many are looked at if there is another way */
 
 static uint32_t chunk_first(const struct lockshm *s, uint32_t chunk)
 {
@@ -31,32 +38,62 @@ static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
 	return 0;
 }
 
-static uint32_t free_in_own(const struct participant *self)
+/* R4: whoever unlinked one of our dead records may have been killed before freeing it; and nobody may have come by since one
+ * of them has cooled down. */
+static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 {
-	uint32_t c, i;
+	uint32_t i, first = chunk_first(s, chunk);
 
-	for (c = 0; c < self->n_chunks; c++) {
-		i = free_in_chunk(self->segment, self->chunks[c]);
-		if (i)
+	for (i = first; i < first + s->chunk_size; i++) {
+		uint64_t w = load_acquire(&s->requests[i].word);
+
+		if ((word_dead(w) || word_is(w, REQUEST_COOLING)) && queue_reclaim(s, i))
 			return i;
 	}
 	return 0;
 }
 
-/* R4: whoever unlinked one of our dead records may have been killed before freeing it. */
-static uint32_t reclaim_own(const struct participant *self)
+/* From where the last one was found to the end of the round. */
+static uint32_t take_in_round(struct participant *self)
 {
-	const struct lockshm *s = self->segment;
-	uint32_t c, i;
+	struct lockshm *s = self->segment;
+	uint32_t i = 0;
 
-	for (c = 0; c < self->n_chunks; c++) {
-		uint32_t first = chunk_first(s, self->chunks[c]);
-
-		for (i = first; i < first + s->chunk_size; i++)
-			if (queue_reclaim(self->segment, i))
-				return i;
+	while (self->at_chunk < self->n_chunks) {
+		i = free_in_chunk(s, self->chunks[self->at_chunk]);
+		if (!i)
+			i = reclaim_in_chunk(s, self->chunks[self->at_chunk]);
+		if (i)
+			break;
+		self->at_chunk++;
 	}
-	return 0;
+	/* No more than it takes to be enough. */
+	if (i && self->found < s->n_requests)
+		self->found++;
+	return i;
+}
+
+static void begin_round(struct participant *self)
+{
+	self->at_chunk = 0;
+	self->found = 0;
+	self->growth = 0;
+}
+
+/* It found less than one in eight, or nothing: then the next one would not be worth it either. */
+static bool round_was_poor(const struct participant *self)
+{
+	return self->found * POOR <= self->n_chunks * self->segment->chunk_size;
+}
+
+static uint32_t take_own(struct participant *self)
+{
+	uint32_t i = take_in_round(self);
+
+	if (i || self->growth || round_was_poor(self))
+		return i;
+	begin_round(self);
+	return take_in_round(self);
 }
 
 static bool remember_chunk(struct participant *self, uint32_t chunk)
@@ -74,13 +111,14 @@ static bool remember_chunk(struct participant *self, uint32_t chunk)
 	return true;
 }
 
-static uint32_t take_chunk(struct participant *self)
+/* A chunk that is nobody's, among the next @most behind the last one looked at. */
+static uint32_t take_chunk(struct participant *self, uint32_t most)
 {
 	struct lockshm *s = self->segment;
-	uint32_t i, free, start = self->slot % s->n_chunks;
+	uint32_t n, free;
 
-	for (i = 0; i < s->n_chunks; i++) {
-		uint32_t chunk = (start + i) % s->n_chunks;
+	for (n = 0; n < most && n < s->n_chunks; n++) {
+		uint32_t chunk = self->next_chunk++ % s->n_chunks;
 
 		if (load_relaxed(chunk_word(s, chunk)) != 0 || !cas_from(chunk_word(s, chunk), 0, self->ref))
 			continue;
@@ -90,29 +128,52 @@ static uint32_t take_chunk(struct participant *self)
 		}
 		/* None may be free, all cooling down since their owner left: then it stays nobody's. */
 		free = free_in_chunk(s, chunk);
-		if (free)
+		if (free) {
+			self->at_chunk = self->n_chunks - 1;
 			return free;
+		}
 		self->n_chunks--;
 		(void)cas_from(chunk_word(s, chunk), self->ref, 0);
 	}
 	return 0;
 }
 
+/* After a poor round: an eighth more chunks, one after the other, before the next round. */
+static uint32_t grow(struct participant *self)
+{
+	uint32_t i;
+
+	if (!self->growth)
+		self->growth = self->n_chunks / POOR + 1;
+	i = take_chunk(self, NEAR_CHUNKS);
+	if (!i || --self->growth == 0)
+		begin_round(self);
+	return i;
+}
+
+/* Whatever it costs: everything of our own, then everything that is nobody's. */
+static uint32_t take_anything(struct participant *self)
+{
+	uint32_t i;
+
+	begin_round(self);
+	i = take_in_round(self);
+	return i ? i : take_chunk(self, self->segment->n_chunks);
+}
+
 uint32_t request_take(struct participant *self)
 {
-	uint32_t i = free_in_own(self);
+	uint32_t i = take_own(self);
 
 	if (!i)
-		i = reclaim_own(self);
+		i = grow(self);
 	if (!i)
-		i = take_chunk(self);
+		i = take_anything(self);
 	if (!i && !self->sweeping) {
 		/* The sweep itself may want a record, to take over a claim of the dead. */
 		self->sweeping = true;
 		sweep_closely(self->segment);
-		i = free_in_own(self);
-		if (!i)
-			i = take_chunk(self);
+		i = take_anything(self);
 		self->sweeping = false;
 	}
 	self->free_request = i;

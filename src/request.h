@@ -7,8 +7,7 @@
 
 /*
  * A FREE record of the caller's own chunks, 0 if every table is used up.
- * Takes, in this order: the record used last, any free one of its chunks, its own dead ones, a new chunk, what dead
- * threads left.
+ * Takes, in this order: the record used last, one of its chunks, a new chunk, what dead threads left.
  */
 uint32_t request_take(struct participant *self);
 

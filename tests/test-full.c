@@ -116,6 +116,94 @@ START_TEST(request_table_full_refuses_and_nothing_is_lost)
 }
 END_TEST
 
+static unsigned shuffled[KEYS_MAX];
+
+/* The same order each time. */
+static void shuffle(unsigned n)
+{
+	uint32_t random = 1;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		unsigned other;
+
+		random = random * 1664525u + 1013904223u;
+		other = (random >> 8) % (i + 1);
+		shuffled[i] = shuffled[other];
+		shuffled[other] = i;
+	}
+}
+
+/* However they were released, each record is found again, also when not one may be missing. */
+START_TEST(every_record_is_found_again)
+{
+	unsigned n, i, round;
+
+	segment_with(512, 256, 2);
+	n = fill(NULL);
+	ck_assert_uint_ge(n, stat_now().requests - 1); /* one may be needed to add a key */
+	for (round = 0; round < 20; round++) {
+		unsigned some = 1 + round * n / 20;
+
+		shuffle(n);
+		for (i = 0; i < some; i++)
+			ck_code(lockshm_release(&holds[shuffled[i]], 0), 0);
+		ck_assert_uint_eq(stat_now().requests_used, n - some);
+		for (i = 0; i < some; i++)
+			ck_code(take_number(shuffled[i], &holds[shuffled[i]], NULL), 0);
+		ck_assert_uint_eq(stat_now().requests_used, n);
+	}
+	verify_clean();
+}
+END_TEST
+
+/* How many records are in chunks that somebody has. */
+static unsigned records_taken(void)
+{
+	unsigned chunk, n = 0;
+
+	for (chunk = 0; chunk < seg->n_chunks; chunk++)
+		n += *chunk_word(seg, chunk) ? seg->chunk_size : 0;
+	return n;
+}
+
+/* Most stay held, the newest come and go: looking for a record each time must not make one thread take them all. */
+START_TEST(thread_takes_few_records_more_than_it_uses)
+{
+	unsigned i, round;
+
+	segment_with(1024, 4096, 2);
+	for (i = 0; i < 400; i++)
+		ck_code(take_number(i, &holds[i], NULL), 0);
+	for (round = 0; round < 200; round++) {
+		for (i = 400; i < 464; i++)
+			ck_code(take_number(i, &holds[i], NULL), 0);
+		for (i = 400; i < 464; i++)
+			ck_code(lockshm_release(&holds[i], 0), 0);
+	}
+	ck_assert_uint_le(records_taken(), 464 + 464 / 3 + 16);
+	verify_clean();
+}
+END_TEST
+
+/* A record that has cooled down is used again, though nobody comes to its lock any more. */
+START_TEST(cooled_records_are_used_before_more_are_taken)
+{
+	unsigned n, i, round;
+
+	segment_with(1024, 4096, 2);
+	for (round = 0, n = 0; round < 100; round++) {
+		for (i = 0; i < 16; i++, n++) {
+			ck_code(take_number(n, &holds[0], NULL), 0);
+			ck_code(lockshm_release(&holds[0], 1), 0);
+		}
+		pass(now_ns() + 1);
+	}
+	ck_assert_uint_le(records_taken(), 64);
+	verify_clean();
+}
+END_TEST
+
 /* Full while waiting: the waiter that finds no record must not disturb the queue it wanted to join. */
 START_TEST(request_table_full_for_a_waiter)
 {
@@ -239,6 +327,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, lock_table_full_refuses_and_evicts_nothing);
 	tcase_add_test(tc, marked_locks_are_not_evicted_either);
 	tcase_add_test(tc, request_table_full_refuses_and_nothing_is_lost);
+	tcase_add_test(tc, every_record_is_found_again);
+	tcase_add_test(tc, thread_takes_few_records_more_than_it_uses);
+	tcase_add_test(tc, cooled_records_are_used_before_more_are_taken);
 	tcase_add_test(tc, request_table_full_for_a_waiter);
 	tcase_add_test(tc, owner_table_full_refuses_newcomers_only);
 	tcase_add_test(tc, move_needs_an_owner_slot_and_keeps_the_hold_without);
