@@ -105,6 +105,11 @@ uint64_t clock_namespace(void)
 	return stat("/proc/self/ns/time", &mine) == 0 ? (uint64_t)mine.st_ino : 0;
 }
 
+bool clock_is_initial(uint64_t ns)
+{
+	return ns == INITIAL_TIME_NAMESPACE;
+}
+
 bool clock_namespace_offset(int64_t *out, uint64_t *ns)
 {
 	uint64_t unused;

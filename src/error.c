@@ -85,6 +85,11 @@ int error_set(struct lockshm_error *error, int code, const char *format, ...)
 	error->code = code;
 	error->sys_errno = 0;
 	error->table = LOCKSHM_TABLE_NONE;
+	if (code == 0) {
+		/* The first success of a process is not to load the pages of printf. */
+		error->message[0] = '\0';
+		return 0;
+	}
 	va_start(args, format);
 	vsnprintf(error->message, sizeof(error->message), format, args);
 	va_end(args);

@@ -154,10 +154,10 @@ static bool begin_life(struct participant *p, uint32_t tid)
 	uint32_t *word;
 	size_t i;
 
-	for (i = 0; i < LIFE_BYTES; i += sizeof(uint64_t))
-		store_relaxed((uint64_t *)(void *)(page + i), 0);
 	p->alias = map_alias(page);
 	view = p->alias ? p->alias : page;
+	for (i = 0; i < LIFE_BYTES; i += sizeof(uint64_t))
+		store_relaxed((uint64_t *)(void *)(page + i), 0);
 	p->life = (pthread_mutex_t *)(void *)(p->alias ? view + LIFE_BYTES - SHARED_PART : view);
 	/* Never wait for it: if somebody scribbles on the word in this moment, there would be no end. */
 	if (init_mutex(p->life) != 0 || !take_mutex(p->life)) {
@@ -204,7 +204,8 @@ static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t
 
 	/* My claim before my fields.  Pairs with fence_acquire() in owner_identity(). */
 	fence_release();
-	store_relaxed(&o->start_time, proc_start_time((int32_t)me->pid, (int32_t)me->tid));
+	store_relaxed(&o->start_time, proc_start_time((int32_t)me->pid, (int32_t)me->tid,
+							clock_is_initial(p->segment->clock_ns)));
 	store_relaxed(&o->pid_ns, me->pid_ns);
 	store_relaxed(&o->waiting, 0);
 	store_relaxed32(&o->tid, me->tid);
@@ -309,7 +310,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	participant_forget_inherited(epoch);
 	p = calloc(1, sizeof(*p));
 	if (p)
-		p->search_room = calloc(1, SEARCH_ROOM_BYTES(s->n_owners));
+		p->search_room = malloc(SEARCH_ROOM_BYTES(s->n_owners)); /* no page of it is touched before a search */
 	if (!p || !p->search_room) {
 		free(p);
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the thread's part in the segment");

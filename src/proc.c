@@ -120,16 +120,18 @@ static uint64_t host_ticks(uint64_t ticks)
 	return ticks + (uint64_t)(offset / (1000000000 / (hz > 0 ? hz : 100)));
 }
 
-uint64_t proc_start_time(int32_t pid, int32_t tid)
+uint64_t proc_start_time(int32_t pid, int32_t tid, bool initial_clock)
 {
 	struct thread_stat st;
 
-	return read_stat(&st, pid, tid) == 1 ? host_ticks(st.start_time) : 0;
+	if (read_stat(&st, pid, tid) != 1)
+		return 0;
+	return initial_clock ? st.start_time : host_ticks(st.start_time);
 }
 
 uint64_t proc_pid_namespace(void)
 {
-	char self[16];
+	char self[16], mine[16];
 	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
 	struct stat st;
 
@@ -137,7 +139,8 @@ uint64_t proc_pid_namespace(void)
 	if (n <= 0)
 		return 0;
 	self[n] = '\0';
-	if (strtol(self, NULL, 10) != (long)getpid())
+	append_number(mine, (uint32_t)getpid());
+	if (strcmp(self, mine) != 0)
 		return 0;
 	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
