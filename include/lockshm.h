@@ -40,7 +40,8 @@
  *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
  *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
- *  auto-renewal and lockshm_move() to the process need; signals are blocked in it, except those of faults.
+ *  auto-renewal and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL needs; signals are
+ *  blocked in them, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
  *  unless it says so.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; what the
@@ -68,6 +69,8 @@ extern "C" {
 #define LOCKSHM_KEY_MAX 65535
 /** Leading bytes of a key that are kept in the segment for people to read. */
 #define LOCKSHM_KEY_SHOWN_MAX 64
+/** Longest key of a request with LOCKSHM_GLOBAL. */
+#define LOCKSHM_GLOBAL_KEY_MAX 640
 /** Longest tag in bytes, without the closing NUL. */
 #define LOCKSHM_TAG_MAX 30
 /** Most keys in one lockshm_acquire_many(). */
@@ -91,6 +94,7 @@ enum lockshm_code {
 	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn */
 	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be at work */
 	LOCKSHM_LATE = 3, /**< done, but the lease had run out before; nobody else had the lock in between */
+	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the segment's policy permits it */
 	/* Negative: not done, nothing changed. */
 	LOCKSHM_TIMEOUT = -1,      /**< not granted in time */
 	LOCKSHM_BUSY = -2,         /**< not free right now (try, only_if_free_in_time, upgrade) */
@@ -107,7 +111,7 @@ enum lockshm_code {
 	LOCKSHM_BAD_SEGMENT = -13, /**< not a segment, truncated or damaged; the message says what is wrong */
 	LOCKSHM_VERSION = -14,     /**< a segment of another format version or machine layout */
 	LOCKSHM_NO_MEMORY = -15,   /**< no memory, or no room in /dev/shm */
-	LOCKSHM_BRIDGE = -16,      /**< reserved for keys that are exclusive across hosts */
+	LOCKSHM_BRIDGE = -16,      /**< the other hosts cannot be asked: no Redis in reach, or it refuses; see the message */
 	LOCKSHM_SYSTEM = -17       /**< the system refused something; sys_errno says what */
 };
 
@@ -123,7 +127,8 @@ enum lockshm_table {
 	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle lock entry for this key's place: create with more locks */
 	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
 	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
-	LOCKSHM_TABLE_TICKETS = 4   /**< this key has used up its ticket numbers: create the segment anew */
+	LOCKSHM_TABLE_TICKETS = 4,  /**< this key has used up its ticket numbers: create the segment anew */
+	LOCKSHM_TABLE_LEASES = 5    /**< no idle host lease for this global key: create with more redis_leases */
 };
 
 /** Why a call failed, in words.  Optional out parameter; message is always NUL-terminated. */
@@ -184,6 +189,7 @@ struct lockshm_report {
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the keeper thread renews the lease at half its time */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the mark */
+#define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts that use the same Redis, see lockshm_acquire() */
 /** @} */
 
 /** One wish for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
@@ -212,6 +218,13 @@ struct lockshm_key {
 	int mode; /**< enum lockshm_mode, or 0 for the mode of the common request */
 };
 
+/** What a request with LOCKSHM_GLOBAL gets while Redis is out of reach. */
+enum lockshm_redis_policy {
+	LOCKSHM_REDIS_FAIL = 2,      /**< LOCKSHM_BRIDGE at once */
+	LOCKSHM_REDIS_WAIT = 3,      /**< it waits, until its time-out */
+	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< the lock of this host alone, and LOCKSHM_LOCAL_ONLY */
+};
+
 /** How to make a segment.  Start from LOCKSHM_CREATE_INIT. */
 struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
@@ -220,11 +233,22 @@ struct lockshm_create_options {
 	uint32_t owners;   /**< threads that take locks at once (1024), 4 KiB each */
 	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */
 	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
-	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN */
+	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
 	uint64_t token_floor; /**< every token will be larger than this; 0 = from the wall clock */
+	/* The rest is for LOCKSHM_GLOBAL, and must be the same on all hosts but for redis_leases. */
+	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys */
+	const char *redis_prefix; /**< the name in Redis is this and the key; NULL = "lk:" */
+	int redis_policy;         /**< enum lockshm_redis_policy */
+	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
+	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
+	int64_t redis_linger_ns;  /**< how long a lease is kept that nobody on this host wants (0), less than redis_ttl_ns */
 };
-#define LOCKSHM_CREATE_INIT { sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0 }
+#define LOCKSHM_CREATE_INIT                                                                                            \
+	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
+/** The servers know nothing of each other, and a majority decides (Redlock); else each key has its server. */
+#define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
 
 #define LOCKSHM_OPEN_READ_ONLY 0x1u /**< for inspection only; needs no write permission */
 #define LOCKSHM_OPEN_ANY_OWNER 0x2u /**< accept a segment of any user, not only mine or root's */
@@ -245,7 +269,12 @@ struct lockshm_create_options {
  * cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that with
  * LOCKSHM_CREATE_OR_OPEN it finishes the removal of a half-removed segment as lockshm_destroy() does.
  *
- * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode);
+ * A Redis URI is redis://[user@]host[:port][/db][?option=value] or unix://[user@]/path[?option=value].  A password may not
+ * be in it, since everybody who may open the segment can read it there: the options password-env=VARIABLE and
+ * password-file=PATH name the place where the bridge finds it.  No server is asked here.
+ *
+ * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode, a Redis URI);
+ *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);
  *         LOCKSHM_PERMISSION (/dev/shm not writable, or the group not yours to give); LOCKSHM_NO_MEMORY (no
  *         room in /dev/shm: nothing was kept); LOCKSHM_SYSTEM; with LOCKSHM_CREATE_OR_OPEN also every code
  *         of lockshm_open().
@@ -283,7 +312,8 @@ int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct locks
  * Ends the calling thread's holds as its exit would (the next holders are told OWNER_DIED) and frees its slot.
  * No other thread may be inside a call on @segment or start one.  Holds of other threads of this process
  * stay theirs until those threads end; the mapping goes away with the last of them.  Holds of the process stay
- * usable, by this thread too, as long as another thread takes part, and end with the last.  Does not block.
+ * usable, by this thread too, as long as another thread takes part, and end with the last.  Does not block, except
+ * where this process is the bridge: then what nobody holds is given back to Redis first, which takes 250 ms at most.
  *
  * Return: 0; LOCKSHM_INVALID (@segment is no open handle).
  * In a child made by fork() it closes the child's copy only.
@@ -354,15 +384,27 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
  * it allocates, makes system calls, and gives back up to four slots of the dead.
  *
+ * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without, and then waits for the one lease
+ * this host has of it in Redis, shared by all its processes: exclusive if the request is.  The next in the host's queue goes
+ * on under the same lease without a word to Redis; once another host waits, for 64 holds and half of redis_ttl_ns or
+ * 200 ms, whichever ends first.  The hold ends with its own lease or the host's: when that is lost, every call on the
+ * hold says LOCKSHM_LOST, and nothing else from then on.  Its token rises across all hosts.  A key that is used with and
+ * without the flag excludes both kinds on this host, and only those with it elsewhere.  It may not be a prepared one.  A
+ * try (time-out 0) takes as long as Redis takes to answer.  Deadlocks are found within this host only.  Starts the helper
+ * thread, see lockshm_bridge_serve().
+ *
  * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous says who
  *         left the lock badly: the status comes back on every acquire of this key until someone calls
  *         lockshm_acknowledge().
+ *         LOCKSHM_LOCAL_ONLY held, without the other hosts being asked: by policy, as Redis is out of reach; a mark may
+ *         be in request->report->previous beside that.
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
  *         LOCKSHM_DEADLOCK (the calling thread holds something this would wait for, in the end; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later look if moved holds closed
  *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
- *         LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ *         LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and the policy is to fail, or it refuses for good, or the
+ *         key holds other data there); LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * The queue is the design of this project: doc/design.md; its ancestors are the queue locks of Mellor-Crummey
  * and Scott (1991) and Scott's non-blocking time-out (2002).
@@ -464,7 +506,8 @@ int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
  * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key
  * @hold: held or lost
  *
- * Below 2^53.  Reads the caller's memory only.
+ * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock of the
+ * Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the caller's memory only.
  *
  * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold.
  * Thread-safe.  Async-signal-safe.
@@ -489,7 +532,8 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * @hold: held; an exclusive one stays as it is
  *
  * Never waits, since two waiting upgraders would wait for each other.  The hold gets a new, larger token.  The
- * lease goes on unchanged.
+ * lease goes on unchanged.  A hold with LOCKSHM_GLOBAL is upgraded only while the host's lease is exclusive, after a
+ * downgrade; else LOCKSHM_BUSY.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
  *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
@@ -592,6 +636,31 @@ struct lockshm_request_info {
 	int64_t age_ns;        /**< since it was granted, or has been waiting */
 	int64_t expires_in_ns; /**< of a hold; negative = overdue; LOCKSHM_FOREVER = strict, or waiting */
 	char tag[LOCKSHM_TAG_MAX + 2];
+	int global;            /**< LOCKSHM_GLOBAL: 0 = no; 1 = waits for the host's lease; 2 = holds under it */
+	uint64_t global_token; /**< what lockshm_token() says of it; 0 = none yet */
+};
+
+/** What this host has in Redis for one key. */
+enum lockshm_lease_state {
+	LOCKSHM_LEASE_NONE = 2,
+	LOCKSHM_LEASE_ACQUIRING = 3, /**< asked for; another host may have it */
+	LOCKSHM_LEASE_HELD = 4,
+	LOCKSHM_LEASE_CLOSING = 5,   /**< held; given back as soon as the last hold under it ends */
+	LOCKSHM_LEASE_RELEASING = 6,
+	LOCKSHM_LEASE_LOST = 7
+};
+
+/** The host's lease of one key. */
+struct lockshm_lease_info {
+	int state;             /**< enum lockshm_lease_state */
+	int mode;              /**< enum lockshm_mode; 0 = none */
+	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is good without renewal */
+	int64_t obstacle_ns;   /**< ACQUIRING: how long at most what is in the way may last; negative = not known */
+	uint64_t next_token;   /**< what the next hold will get, if the range lasts */
+	uint64_t passes;       /**< holds under this lease so far */
+	uint64_t demand;       /**< other hosts that wait, as last heard */
+	char value[40];        /**< the token in Redis, that of the last lease if there is none now */
+	char why[256];         /**< why the last try failed, "" if it did not */
 };
 
 /** One lock. */
@@ -605,6 +674,7 @@ struct lockshm_lock_info {
 	size_t holders;           /**< requests[0 .. holders-1]: holding or cooling, oldest first */
 	size_t waiters;           /**< the following ones, in the order they will be granted */
 	const struct lockshm_request_info *requests; /**< valid during the callback */
+	const struct lockshm_lease_info *lease; /**< this host's in Redis, NULL = never wanted; valid during the callback */
 };
 
 /** Called for each lock; a value other than 0 ends the iteration and is returned. */
@@ -695,6 +765,60 @@ struct lockshm_stat {
  * Since: 0.1
  */
 int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
+
+/** The bridge of a segment. */
+struct lockshm_bridge_stat {
+	char servers[1112];     /**< URIs as given; "" = this segment has no Redis */
+	char prefix[128];
+	char host[24];          /**< this host's name in Redis */
+	int policy;             /**< enum lockshm_redis_policy */
+	int quorum;             /**< 1 = a majority of the servers decides */
+	int64_t ttl_ns;
+	int64_t linger_ns;
+	int32_t pid;            /**< who is the bridge now; 0 = nobody */
+	int32_t tid;
+	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; good now */
+	uint64_t acquired;      /**< leases obtained since the segment was made */
+	uint64_t renewed;
+	uint64_t released;
+	uint64_t lost;
+	uint64_t commands;      /**< scripts sent to Redis */
+	uint64_t errors;        /**< of those, without an answer to rely on */
+	uint64_t grants;        /**< holds given out under leases */
+};
+
+/**
+ * lockshm_bridge_stat - who speaks with Redis for this segment, and what it has done
+ * @segment: handle, also a read-only one
+ * @stat:    [out]
+ *
+ * Numbers that change meanwhile need not fit each other.  Allocates.  Does not block.
+ *
+ * Return: 0 (also without Redis); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
+
+/**
+ * lockshm_bridge_serve - be the bridge of this host, or stand by for it, until cancelled
+ * @segment:   handle
+ * @canceller: ends the call
+ * @error:     [out] the reason in words; may be NULL
+ *
+ * One thread of all processes of a host speaks with Redis; who that is decides a lock of the segment.  Every process that
+ * uses LOCKSHM_GLOBAL has a thread of its own that stands by, so nobody has to call this; a service that does (lockctl
+ * bridge) keeps the connections out of the workers.  Whoever is the bridge may be killed or stopped: the next takes over
+ * what is in the segment, and no lease is lost if that happens within two thirds of redis_ttl_ns.  Blocks until cancelled;
+ * what nobody holds is given back before it returns.
+ *
+ * Return: LOCKSHM_CANCELLED; LOCKSHM_INVALID (a NULL, or a segment without Redis); LOCKSHM_BRIDGE (built without it, or a
+ *         library it needs is not installed); LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL; LOCKSHM_NO_SEGMENT;
+ *         LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error);
 
 /** One segment found by lockshm_each_segment(). */
 struct lockshm_segment_info {

@@ -75,7 +75,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
 	    unlikely(!entry_is(e, key->id.id, key->id.len)))
 		return NOT_TAKEN;
-	if (plain && unlikely(load_relaxed32(&r->flags) & REQUEST_HAS_TAG))
+	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
 		return NOT_TAKEN;
 	wish.owner = self->ref;
 	wish.exclusive = q->mode & 1;

@@ -83,7 +83,7 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
-	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE))
+	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
 	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
 		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
@@ -435,6 +435,11 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 	return err;
 }
 
+int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
+{
+	return q->flags & LOCKSHM_AUTO_RENEW ? acquire_renewed(s, q, hold, error) : acquire_checked(s, q, hold, error);
+}
+
 int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
 {
 	struct lockshm_error *error;
@@ -452,7 +457,8 @@ int acquire_careful(struct lockshm *segment, const struct lockshm_request *reque
 		return err;
 	if (unlikely(segment->read_only))
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	if (unlikely(request->flags & LOCKSHM_AUTO_RENEW))
-		return acquire_renewed(segment, request, hold, error);
+	if (unlikely(request->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
+		return request->flags & LOCKSHM_GLOBAL ? global_acquire(segment, request, hold, error) :
+							 acquire_renewed(segment, request, hold, error);
 	return acquire_checked(segment, request, hold, error);
 }

@@ -97,6 +97,22 @@ static inline uint64_t fetch_add_relaxed(uint64_t *p, uint64_t n)
 	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
 }
 
+static inline uint32_t fetch_add32(uint32_t *p, uint32_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_SEQ_CST);
+}
+
+static inline uint64_t fetch_or(uint64_t *p, uint64_t bits)
+{
+	return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);
+}
+
+/* Take all bits out. */
+static inline uint64_t exchange_zero(uint64_t *p)
+{
+	return __atomic_exchange_n(p, 0, __ATOMIC_SEQ_CST);
+}
+
 static inline uint32_t fetch_or32(uint32_t *p, uint32_t bits)
 {
 	return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);

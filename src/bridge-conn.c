@@ -98,11 +98,24 @@ int bridge_conn_resolve(struct bridge_conn *c, struct bridge_error *error)
 
 /* ---------------------------------------------------------------- closing */
 
+/* The number goes first: another thread may fork at any time, see bridge_conn_abandon(). */
+static void close_fd(struct bridge_conn *c)
+{
+	int fd = c->fd;
+
+	__atomic_store_n(&c->fd, -1, __ATOMIC_SEQ_CST);
+	if (fd >= 0)
+		close(fd);
+}
+
+void bridge_conn_abandon(struct bridge_conn *c)
+{
+	close_fd(c);
+}
+
 static void shut(struct bridge_conn *c)
 {
-	if (c->fd >= 0)
-		close(c->fd);
-	c->fd = -1;
+	close_fd(c);
 	c->state = CLOSED;
 	c->eof = false;
 	c->due_at = c->due_end = 0;
@@ -178,8 +191,7 @@ static int try_addresses(struct bridge_conn *c, int sys_errno)
 		const struct address *a = &c->addresses[c->address];
 		int64_t now = bridge_now();
 
-		if (c->fd >= 0)
-			close(c->fd);
+		close_fd(c);
 		c->fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		if (c->fd < 0) {
 			int code = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? BRIDGE_NO_MEMORY
@@ -226,7 +238,7 @@ int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 	c->error.text[0] = '\0';
 	c->wire = bridge_wire_new();
 	if (!c->wire)
-		return drop(c, BRIDGE_NO_MEMORY, "out of memory");
+		return drop(c, BRIDGE_NO_MEMORY, "%s", bridge_wire_load() ? bridge_wire_load() : "out of memory");
 	c->pid = getpid();
 	c->sent = c->taken = 0;
 	c->generation++;

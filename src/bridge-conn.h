@@ -58,6 +58,9 @@ void bridge_conn_free(struct bridge_conn *c);
 /* Begins to connect, log in and greet; all of it until @deadline.  No effect on one that is not closed. */
 int bridge_conn_open(struct bridge_conn *c, int64_t deadline);
 void bridge_conn_close(struct bridge_conn *c);
+/* In a forked child, of a connection that a thread of the parent may have been using: only closes the child's copy of the
+ * socket, so that the server sees the end of the parent's.  Nothing else may be done with it. */
+void bridge_conn_abandon(struct bridge_conn *c);
 
 /* Adds a command; it is written by the next pump or poll.  Replies come in the order of the commands. */
 int bridge_conn_send(struct bridge_conn *c, int64_t deadline, int argc, const char *const *argv, const size_t *lens);

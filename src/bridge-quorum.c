@@ -453,14 +453,17 @@ static void refill(struct bridge_quorum *q, const struct round *renewed, enum br
 int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by, const struct bridge_keys *keys,
 			const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
 {
+	struct bridge_wish same = *wish;
 	struct round *r;
 	struct tally t;
 	int64_t began;
 
+	/* Numbers of one server are none of the majority. */
+	same.stride = 0;
 	connect_all(q, deadline);
 	(void)gather(q, q->majority, deadline);
 	began = bridge_now();
-	r = ask_all(q, BRIDGE_RENEW, false, keys, wish, deadline);
+	r = ask_all(q, BRIDGE_RENEW, false, keys, &same, deadline);
 	if (!r)
 		return BRIDGE_NO_MEMORY;
 	t = decide(q, r, BRIDGE_DONE, deadline);
@@ -523,6 +526,14 @@ void bridge_quorum_free(struct bridge_quorum *q)
 	for (i = 0; i < q->n; i++)
 		bridge_conn_free(q->nodes[i].conn);
 	free(q);
+}
+
+void bridge_quorum_abandon(struct bridge_quorum *q)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		bridge_conn_abandon(q->nodes[i].conn);
 }
 
 int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline)

@@ -38,6 +38,8 @@ struct bridge_lease {
 int bridge_quorum_new(struct bridge_quorum **out, const struct bridge_server *servers, size_t n,
 		      const struct bridge_quorum_options *options, struct bridge_error *error);
 void bridge_quorum_free(struct bridge_quorum *q);
+/* As bridge_conn_abandon(), for all. */
+void bridge_quorum_abandon(struct bridge_quorum *q);
 
 /*
  * Connects to all and waits until each answered or failed.  0 = a majority is there; BRIDGE_INVALID = two addresses are

@@ -76,9 +76,9 @@ static void collect(struct bridge_op *op, const struct bridge_wish *w)
 		add_text(op, w->flags);
 		break;
 	case BRIDGE_DOWNGRADE:
-	case BRIDGE_RENEW:
 		add_number(op, w->ttl_ms);
 		break;
+	case BRIDGE_RENEW:
 	case BRIDGE_UPGRADE:
 		add_number(op, w->ttl_ms);
 		add_number(op, w->stride);

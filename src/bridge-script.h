@@ -54,7 +54,7 @@ struct bridge_wish {
 		token; /* of the lease, or for force-release the value inspected; must stay there until the op is done */
 	size_t token_len; /* 0 = up to its end */
 	int64_t ttl_ms;
-	int64_t stride; /* how many fencing tokens to reserve */
+	int64_t stride; /* how many fencing tokens to reserve; renew: 0 = none */
 	int64_t waiter_ttl_ms; /* how long a waiter counts without calling again */
 	const char *flags; /* acquire: "t" = try, "b" = pass the queue; leave: "x", "s", "xs" */
 	int64_t after_ms; /* release: how long the lock stays closed */
@@ -90,7 +90,7 @@ struct bridge_answer {
 	int64_t queued; /* hosts that wait */
 	int64_t position; /* of this host among them, from 1; 0 = not waiting */
 	int64_t left_ms; /* until what is in the way may end; -1 = it has no end, -2 = nothing is there */
-	int64_t fence; /* granted: first of the tokens reserved */
+	int64_t fence; /* granted, renewed: first of the tokens reserved, 0 = none */
 	bool intent; /* the mark of another writer is there */
 	char holder[96]; /* token, or host id for KIND_TURN; cut if longer */
 	size_t holder_len;

@@ -1,12 +1,75 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-wire.c - the formatter and the parser of hiredis; see bridge-wire.h */
+/*
+ * bridge-wire.c - the formatter and the parser of hiredis; see bridge-wire.h
+ *
+ * hiredis is loaded when it is needed first: a program that has local locks only needs the C library and nothing else.
+ * Exactly the version whose header was compiled in: its replies are structs that differ from version to version.
+ */
 #define _GNU_SOURCE
 #include "bridge-wire.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
+
+/* What is used of it, with the types of its header. */
+static struct {
+	__typeof__(&redisReaderCreate) reader_create;
+	__typeof__(&redisReaderFree) reader_free;
+	__typeof__(&redisReaderFeed) reader_feed;
+	__typeof__(&redisReaderGetReply) reader_get_reply;
+	__typeof__(&redisFormatCommandArgv) format_command_argv;
+	__typeof__(&redisFreeCommand) free_command;
+	__typeof__(&freeReplyObject) free_reply;
+} hiredis;
+
+static char load_error[200];
+static bool loaded;
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+static void *symbol(void *library, const char *name)
+{
+	void *found = library ? dlsym(library, name) : NULL;
+
+	if (!found && !load_error[0])
+		snprintf(load_error, sizeof(load_error), "cannot load " BRIDGE_HIREDIS ", which the bridge needs: %.120s",
+			 dlerror());
+	return found;
+}
+
+/* The lock held. */
+static void load(void)
+{
+	/* For good: replies that it made may live as long as the process. */
+	void *library = dlopen(BRIDGE_HIREDIS, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
+	load_error[0] = '\0';
+	hiredis.reader_create = symbol(library, "redisReaderCreate");
+	hiredis.reader_free = symbol(library, "redisReaderFree");
+	hiredis.reader_feed = symbol(library, "redisReaderFeed");
+	hiredis.reader_get_reply = symbol(library, "redisReaderGetReply");
+	hiredis.format_command_argv = symbol(library, "redisFormatCommandArgv");
+	hiredis.free_command = symbol(library, "redisFreeCommand");
+	hiredis.free_reply = symbol(library, "freeReplyObject");
+	__atomic_store_n(&loaded, load_error[0] == '\0', __ATOMIC_RELEASE);
+}
+
+const char *bridge_wire_load(void)
+{
+	if (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE))
+		return NULL;
+	/* What failed may have been for want of a descriptor: once more each time. */
+	pthread_mutex_lock(&loading);
+	if (!loaded)
+		load();
+	pthread_mutex_unlock(&loading);
+	return loaded ? NULL : load_error;
+}
 
 struct bridge_wire {
 	redisReader *reader;
@@ -17,11 +80,11 @@ struct bridge_wire {
 
 struct bridge_wire *bridge_wire_new(void)
 {
-	struct bridge_wire *w = calloc(1, sizeof(*w));
+	struct bridge_wire *w = bridge_wire_load() ? NULL : calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
-	w->reader = redisReaderCreate();
+	w->reader = hiredis.reader_create();
 	if (!w->reader) {
 		free(w);
 		return NULL;
@@ -40,7 +103,7 @@ void bridge_wire_free(struct bridge_wire *w)
 {
 	if (!w)
 		return;
-	redisReaderFree(w->reader);
+	hiredis.reader_free(w->reader);
 	wipe(w);
 	free(w->out);
 	free(w);
@@ -79,7 +142,7 @@ static bool make_room(struct bridge_wire *w, size_t more)
 bool bridge_wire_put(struct bridge_wire *w, int argc, const char *const *argv, const size_t *lens)
 {
 	char *bytes = NULL;
-	int len = (int)redisFormatCommandArgv(&bytes, argc, (const char **)argv, lens);
+	int len = (int)hiredis.format_command_argv(&bytes, argc, (const char **)argv, lens);
 	bool ok = len > 0 && make_room(w, (size_t)len);
 
 	if (ok) {
@@ -88,7 +151,7 @@ bool bridge_wire_put(struct bridge_wire *w, int argc, const char *const *argv, c
 	}
 	if (len > 0) {
 		explicit_bzero(bytes, (size_t)len);
-		redisFreeCommand(bytes);
+		hiredis.free_command(bytes);
 	}
 	return ok;
 }
@@ -111,7 +174,7 @@ void bridge_wire_sent(struct bridge_wire *w, size_t len)
 bool bridge_wire_feed(struct bridge_wire *w, const char *bytes, size_t len)
 {
 	w->fed += len;
-	return w->fed <= BRIDGE_REPLY_MAX && redisReaderFeed(w->reader, bytes, len) == REDIS_OK;
+	return w->fed <= BRIDGE_REPLY_MAX && hiredis.reader_feed(w->reader, bytes, len) == REDIS_OK;
 }
 
 bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
@@ -119,7 +182,7 @@ bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
 	void *got = NULL;
 
 	*reply = NULL;
-	if (redisReaderGetReply(w->reader, &got) != REDIS_OK)
+	if (hiredis.reader_get_reply(w->reader, &got) != REDIS_OK)
 		return false;
 	if (got)
 		w->fed = 0;
@@ -130,7 +193,7 @@ bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
 void bridge_reply_free(struct bridge_reply *reply)
 {
 	if (reply)
-		freeReplyObject(reply);
+		hiredis.free_reply(reply);
 }
 
 /* ---------------------------------------------------------------- what a reply is */

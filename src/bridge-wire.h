@@ -18,6 +18,10 @@
 struct bridge_wire;
 struct bridge_reply;
 
+/* Loads hiredis at the first call; NULL, or why it cannot be loaded. */
+const char *bridge_wire_load(void);
+
+/* NULL without memory or hiredis. */
 struct bridge_wire *bridge_wire_new(void);
 void bridge_wire_free(struct bridge_wire *w);
 

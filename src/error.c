@@ -18,6 +18,7 @@ static const struct {
 	{ LOCKSHM_TOOK_OVER_EXPIRED, "TOOK_OVER_EXPIRED",
 	  "held, but an earlier holder overran its lease and may still be at work" },
 	{ LOCKSHM_LATE, "LATE", "done, but the lease had run out before; nobody else had the lock in between" },
+	{ LOCKSHM_LOCAL_ONLY, "LOCAL_ONLY", "held on this host only: Redis is out of reach, and the policy permits it" },
 	{ LOCKSHM_TIMEOUT, "TIMEOUT", "not granted in time" },
 	{ LOCKSHM_BUSY, "BUSY", "not free now" },
 	{ LOCKSHM_CANCELLED, "CANCELLED", "the wait was cancelled" },
@@ -33,7 +34,7 @@ static const struct {
 	{ LOCKSHM_BAD_SEGMENT, "BAD_SEGMENT", "not a lockshm segment, truncated or damaged" },
 	{ LOCKSHM_VERSION, "VERSION", "a segment of another format version or machine layout" },
 	{ LOCKSHM_NO_MEMORY, "NO_MEMORY", "out of memory, or no room in /dev/shm" },
-	{ LOCKSHM_BRIDGE, "BRIDGE", "the bridge to other hosts failed" },
+	{ LOCKSHM_BRIDGE, "BRIDGE", "other hosts cannot be asked: Redis is out of reach, or refuses" },
 	{ LOCKSHM_SYSTEM, "SYSTEM", "a system call failed" },
 };
 
@@ -43,6 +44,8 @@ static const char *const table_advice[] = {
 	[LOCKSHM_TABLE_REQUESTS] = "request table full: every record holds or waits; create the segment with more requests",
 	[LOCKSHM_TABLE_OWNERS] = "owner table full: too many threads take locks; create the segment with more owners",
 	[LOCKSHM_TABLE_TICKETS] = "this key has used up its ticket numbers; create the segment anew",
+	[LOCKSHM_TABLE_LEASES] = "lease table full: no idle one left for this global key; create the segment with more "
+				 "redis_leases",
 };
 
 static int find(int code)

@@ -13,6 +13,7 @@
 #include "lease.h"
 #include "mark.h"
 #include "queue.h"
+#include "remote.h"
 #include "request.h"
 
 struct grip {
@@ -95,12 +96,22 @@ static inline bool passed(const struct lockshm *s, int64_t deadline)
 
 static inline int64_t current_deadline(const struct grip *g)
 {
+	if (unlikely(g->h->remote != 0))
+		return deadline_ns(load_acquire(&g->r->deadline));
 	return unlikely(g->h->renewal != NULL) ? g->h->renewal->deadline : g->h->deadline;
 }
 
+/* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */
 static inline int late_or_ok(const struct grip *g)
 {
+	if (unlikely(g->h->remote != 0) && !remote_holds(g->s, g->h->remote - 1, g->h->remote_word))
+		return LOCKSHM_LOST;
 	return unlikely(passed(g->s, current_deadline(g))) ? LOCKSHM_LATE : 0;
+}
+
+static inline uint64_t own_ticket(const struct hold *h)
+{
+	return (unlikely(h->remote != 0) ? h->local_token : h->token) - h->segment->token_base;
 }
 
 /* ---------------------------------------------------------------- lost */
@@ -126,10 +137,23 @@ static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
 	return found;
 }
 
+/* Of a global hold: the newest number this host has given out, if that is newer; what others have is not known here. */
+static uint64_t lost_globally_to(const struct grip *g)
+{
+	uint64_t next = remote_fence_next(remote_at(g->s, g->h->remote - 1));
+
+	return next > g->h->token + 1 ? next - 1 : 0;
+}
+
 static int lost(const struct grip *g)
 {
-	uint64_t ticket = successor_ticket(g, g->h->token - g->s->token_base);
+	uint64_t ticket;
 
+	if (unlikely(g->h->remote != 0)) {
+		g->h->lost_to = lost_globally_to(g);
+		return LOCKSHM_LOST;
+	}
+	ticket = successor_ticket(g, own_ticket(g->h));
 	g->h->lost_to = ticket ? g->s->token_base + ticket : 0;
 	return LOCKSHM_LOST;
 }
@@ -144,6 +168,9 @@ static inline int forget(struct grip *g, int result)
 
 	h->magic = 0;
 	h->renewal = NULL;
+	/* Perhaps nobody on this host wants the lease any more, or it has to go on to another one. */
+	if (unlikely(h->remote != 0))
+		remote_ring(g->s, h->remote - 1);
 	if (g->self && g->self->uid == h->owner) {
 		g->self->held--;
 		if (likely(!h->moved))
@@ -250,7 +277,9 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 	    (cooldown_ns < 0 || cooldown_ns > LOCKSHM_TIME_MAX || !word_exclusive(w)))
 		return grip_end(&g, LOCKSHM_INVALID);
 	outcome = late_or_ok(&g);
-	if (unlikely(cooldown_ns != 0))
+	if (unlikely(outcome == LOCKSHM_LOST))
+		(void)lost(&g);
+	else if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
 	if (likely(queue_pop_owned(g.s, g.e, g.h->index, grip_gen(&g), g.h->moved)) || die(&g))
 		return forget(&g, outcome);
@@ -297,12 +326,12 @@ static int renew_to(struct grip *g, int64_t ttl, int64_t end)
 	bool sooner = end < current_deadline(g);
 	int outcome = late_or_ok(g);
 
-	if (!lease_renew(g->s, g->h->index, &gen, end))
+	if (unlikely(outcome == LOCKSHM_LOST) || !lease_renew(g->s, g->h->index, &gen, end))
 		return lost(g);
 	if (sooner)
 		queue_nudge_successor(g->s, g->h->index);
 	g->h->gen = gen;
-	g->h->deadline = end;
+	g->h->deadline = g->h->remote ? 0 : end;
 	if (g->h->renewal)
 		keeper_retime(g->s, g->h->renewal, gen, ttl ? ttl : g->h->renewal->ttl_ns, end);
 	return outcome;
@@ -345,11 +374,17 @@ LOCKSHM_EXPORT int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_
 	if (!granted(&g, load_acquire(&g.r->word)))
 		return grip_end(&g, lost(&g));
 	outcome = late_or_ok(&g);
+	if (unlikely(outcome == LOCKSHM_LOST))
+		return grip_end(&g, lost(&g));
 	if (remaining_ns && current_deadline(&g) == INT64_MAX) {
 		*remaining_ns = LOCKSHM_FOREVER;
 	} else if (remaining_ns) {
 		left = current_deadline(&g) - segment_now(g.s);
 		*remaining_ns = left > 0 ? left : 0;
+	}
+	if (unlikely(g.h->remote != 0) && remaining_ns) {
+		left = remote_left(g.s, g.h->remote - 1, g.h->remote_word);
+		*remaining_ns = left < *remaining_ns ? left : *remaining_ns;
 	}
 	return grip_end(&g, outcome);
 }
@@ -401,15 +436,28 @@ static bool sole(const struct grip *g, uint64_t *tail)
 	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
 }
 
+/* Of a shared hold under a lease that is exclusive already: a new number, too.  False = not so, or none is left. */
+static bool upgrade_token(const struct grip *g, uint64_t *token)
+{
+	uint64_t left;
+
+	if (!(g->h->remote_word & REMOTE_EXCLUSIVE))
+		return false;
+	*token = remote_take_fence(remote_at(g->s, g->h->remote - 1), &left);
+	return *token != 0;
+}
+
 LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 {
 	struct grip g;
-	uint64_t tail = 0, ticket, w;
+	uint64_t tail = 0, ticket, w, token = 0;
 	int outcome, err = grip_begin(&g, hold);
 
 	if (err)
 		return err;
 	outcome = late_or_ok(&g);
+	if (outcome == LOCKSHM_LOST)
+		return grip_end(&g, lost(&g));
 	/* The ticket first: if my word is granted after that, it is the ticket of this use of the record. */
 	ticket = load_acquire(&g.r->ticket);
 	w = load_acquire(&g.r->word);
@@ -417,6 +465,8 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 		return grip_end(&g, outcome);
 	/* Twice: the first look may find out that a thread is gone. */
 	if (granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
+		return grip_end(&g, LOCKSHM_BUSY);
+	if (unlikely(g.h->remote != 0) && !upgrade_token(&g, &token))
 		return grip_end(&g, LOCKSHM_BUSY);
 	if (!granted(&g, w) || !set_mode(&g, true))
 		return grip_end(&g, lost(&g));
@@ -432,7 +482,8 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 		/* The tail named me, dead or alive: my word says which. */
 		if (!granted(&g, load_acquire(&g.r->word)))
 			return grip_end(&g, lost(&g));
-		g.h->token = g.s->token_base + tail_ticket(tail) + 1;
+		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
+		g.h->token = token ? token : g.h->local_token;
 		return grip_end(&g, outcome);
 	}
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);
@@ -452,7 +503,7 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 	w = load_acquire(&g.r->word);
 	if (granted(&g, w) && !word_exclusive(w))
 		return grip_end(&g, outcome);
-	if (!set_mode(&g, false))
+	if (outcome == LOCKSHM_LOST || !set_mode(&g, false))
 		return grip_end(&g, lost(&g));
 	look_behind(&g);
 	return grip_end(&g, outcome);
@@ -482,6 +533,8 @@ static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
 	uint64_t old = load_acquire(&g->r->owner), gen = grip_gen(g), end = load_acquire(&g->r->deadline);
 	int outcome = late_or_ok(g);
 
+	if (outcome == LOCKSHM_LOST)
+		return lost(g);
 	/* Owner and deadline before the word: if that is still mine, so were they. */
 	if (!granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
 		return lost(g);

@@ -27,6 +27,10 @@ struct hold {
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint64_t entry;
 	uint32_t index;
+	uint32_t remote; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
+			  * takes the short ways, and the record has it. */
+	uint64_t remote_word; /* of that lease, when it was seen held */
+	uint64_t local_token; /* what token would be without */
 };
 _Static_assert(sizeof(struct hold) <= sizeof(lockshm_hold_t), "the opaque hold must be large enough");
 
@@ -48,6 +52,9 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 		       "segment and epoch are copied as one");
 	_Static_assert(offsetof(struct hold, mark) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
+	uint64_t index_and_no_remote = index;
+
+	_Static_assert(offsetof(struct hold, remote) - offsetof(struct hold, index) == 4, "stored as one");
 	h->gen = g->gen;
 	memcpy(&h->segment, &self->segment, 16);
 	h->owner = self->uid;
@@ -56,9 +63,14 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	h->token = self->segment->token_base + g->ticket;
 	h->key_check = key_check;
 	h->entry = entry;
-	h->index = index;
+	memcpy(&h->index, &index_and_no_remote, sizeof(index_and_no_remote));
 	h->magic = hold_magic(h);
 }
+
+/* global.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
+int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
+/* acquire.c: a checked request, on this host only. */
+int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 
 /* Is this memory a hold that is really held now?  Safe for any content.  Clears up behind one that was lost. */
 bool hold_in_use(struct hold *h);

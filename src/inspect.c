@@ -12,6 +12,7 @@
 #include "mark.h"
 #include "owner.h"
 #include "queue.h"
+#include "remote.h"
 #include "request.h"
 #include "snapshot.h"
 #include "table.h"
@@ -23,6 +24,7 @@ struct view {
 	uint32_t cap;
 	unsigned char key[KEY_SHOWN_WORDS * 8];
 	struct lockshm_lock_info lock;
+	struct lockshm_lease_info lease;
 };
 
 static int view_init(struct view *v, struct lockshm *s)
@@ -52,6 +54,59 @@ static int view_room(struct view *v, uint32_t n)
 	return 0;
 }
 
+/* What its owner has noted beside the local hold; may be of a later use of the record, as the tag may. */
+static void fill_global(const struct shm_request *r, struct lockshm_request_info *to)
+{
+	uint64_t under = load_acquire(&r->under);
+
+	if (!(load_acquire32(&r->flags) & REQUEST_GLOBAL))
+		return;
+	to->global = under ? 2 : 1;
+	to->global_token = under_fence(under);
+}
+
+static int lease_state(uint64_t word)
+{
+	static const int states[] = {
+		[REMOTE_ACQUIRING] = LOCKSHM_LEASE_ACQUIRING, [REMOTE_HELD] = LOCKSHM_LEASE_HELD,
+		[REMOTE_CLOSING] = LOCKSHM_LEASE_CLOSING,     [REMOTE_RELEASING] = LOCKSHM_LEASE_RELEASING,
+		[REMOTE_LOST] = LOCKSHM_LEASE_LOST,
+	};
+	size_t state = (size_t)remote_state(word);
+
+	return state < sizeof(states) / sizeof(states[0]) && states[state] ? states[state] : LOCKSHM_LEASE_NONE;
+}
+
+static void fill_lease(struct view *v, const struct identity *id)
+{
+	struct lockshm_lease_info *to = &v->lease;
+	uint32_t i = v->s->n_remotes ? remote_look(v->s, id) : 0;
+	const struct shm_remote *r = remote_at(v->s, i);
+	int64_t now = host_now(v->s), obstacle;
+	uint64_t word;
+
+	v->lock.lease = NULL;
+	if (!r)
+		return;
+	memset(to, 0, sizeof(*to));
+	word = load_acquire(&r->word);
+	to->state = lease_state(word);
+	if (to->state != LOCKSHM_LEASE_NONE)
+		to->mode = word & REMOTE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	if (remote_good(word, load_acquire(&r->valid_until), now))
+		to->remaining_ns = (int64_t)load_acquire(&r->valid_until) - now;
+	obstacle = (int64_t)load_relaxed(&r->obstacle);
+	to->obstacle_ns = to->state != LOCKSHM_LEASE_ACQUIRING || obstacle == 0 || obstacle == INT64_MAX ? -1 :
+			  obstacle > now ? obstacle - now : 0;
+	to->next_token = remote_fence_next(r);
+	to->passes = load_relaxed(&r->passes);
+	to->demand = load_relaxed(&r->demand);
+	remote_value(v->s, i, remote_epoch(word), to->value);
+	if (to->state == LOCKSHM_LEASE_ACQUIRING || to->state == LOCKSHM_LEASE_RELEASING || to->state == LOCKSHM_LEASE_NONE)
+		remote_why(r, to->why);
+	v->lock.lease = to;
+}
+
 static void fill_request(const struct view *v, const struct snapshot_request *from, struct lockshm_request_info *to)
 {
 	const struct lockshm *s = v->s;
@@ -70,6 +125,8 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	to->age_ns = begun < 0 || begun > now ? 0 : now - begun;
 	to->expires_in_ns = waiting || from->deadline >= DEADLINE_NEVER ? LOCKSHM_FOREVER : (int64_t)from->deadline - now;
 	request_tag(&s->requests[from->index], to->tag);
+	if (!waiting && s->n_remotes)
+		fill_global(&s->requests[from->index], to);
 }
 
 static void fill_key(struct view *v, const struct shm_entry *e)
@@ -89,6 +146,7 @@ static void fill_key(struct view *v, const struct shm_entry *e)
 static int fill_lock(struct view *v, const struct shm_entry *e)
 {
 	struct lockshm_lock_info *lock = &v->lock;
+	struct identity id;
 	uint32_t i, n = 0;
 
 	memset(lock, 0, sizeof(*lock));
@@ -110,6 +168,8 @@ static int fill_lock(struct view *v, const struct shm_entry *e)
 		n++;
 	}
 	lock->requests = v->infos;
+	id = (struct identity){ { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
+	fill_lease(v, &id);
 	(void)mark_read(v->s, e, &lock->previous);
 	lock->dirty = lock->previous.status != 0;
 	return 0;
@@ -156,6 +216,8 @@ LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t
 		i = table_lookup(segment, &id);
 		if (i != ENTRY_NONE)
 			err = fill_lock(&v, &segment->entries[i]);
+		else
+			fill_lease(&v, &id);
 	}
 	if (!err) {
 		/* The caller knows the key, also where the entry is not or no longer its. */
@@ -276,6 +338,70 @@ LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
 	stat->recovered = sums[COUNT_RECOVERED];
 	stat->expired = sums[COUNT_EXPIRED];
 	return 0;
+}
+
+/* ---------------------------------------------------------------- bridge */
+
+/* Who holds the lock that elects it. */
+static int find_role(struct lockshm *s, struct lockshm_bridge_stat *stat)
+{
+	struct identity id;
+	struct view v;
+	uint32_t i;
+	int err = view_init(&v, s);
+
+	hash_key(&id, s->hash_secret, ROLE_KEY, ROLE_KEY_LEN);
+	i = table_lookup(s, &id);
+	if (!err && i != ENTRY_NONE)
+		err = fill_lock(&v, &s->entries[i]);
+	if (!err && v.lock.holders && v.lock.requests[0].alive) {
+		stat->pid = v.lock.requests[0].pid;
+		stat->tid = v.lock.requests[0].tid;
+	}
+	view_free(&v);
+	return err;
+}
+
+static void count_leases(const struct lockshm *s, struct lockshm_bridge_stat *stat)
+{
+	int64_t now = host_now(s);
+	uint32_t i;
+
+	for (i = 0; i < s->n_remotes; i++) {
+		const struct shm_remote *r = &s->remotes[i];
+
+		stat->leases_known += load_relaxed(&r->key_len) != 0;
+		stat->leases_held += remote_good(load_acquire(&r->word), load_acquire(&r->valid_until), now);
+	}
+}
+
+LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat)
+{
+	const uint64_t *counts;
+
+	if (!segment_valid(segment) || !stat)
+		return LOCKSHM_INVALID;
+	memset(stat, 0, sizeof(*stat));
+	if (!segment->n_remotes)
+		return 0;
+	memcpy(stat->servers, segment->redis.servers, sizeof(stat->servers) - 1);
+	memcpy(stat->prefix, segment->redis.prefix, sizeof(stat->prefix) - 1);
+	memcpy(stat->host, segment->redis.host, sizeof(segment->redis.host));
+	stat->policy = (int)segment->redis.policy;
+	stat->quorum = (segment->redis.flags & REDIS_QUORUM) != 0;
+	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);
+	stat->linger_ns = LOCKSHM_MS((int64_t)segment->redis.linger_ms);
+	stat->leases = segment->n_remotes;
+	count_leases(segment, stat);
+	counts = segment->bridge->counts;
+	stat->acquired = load_relaxed(&counts[BRIDGE_COUNT_ACQUIRED]);
+	stat->renewed = load_relaxed(&counts[BRIDGE_COUNT_RENEWED]);
+	stat->released = load_relaxed(&counts[BRIDGE_COUNT_RELEASED]);
+	stat->lost = load_relaxed(&counts[BRIDGE_COUNT_LOST]);
+	stat->commands = load_relaxed(&counts[BRIDGE_COUNT_COMMANDS]);
+	stat->errors = load_relaxed(&counts[BRIDGE_COUNT_ERRORS]);
+	stat->grants = load_relaxed(&counts[BRIDGE_COUNT_GRANTS]);
+	return find_role(segment, stat);
 }
 
 /* ---------------------------------------------------------------- segments */

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -97,25 +96,6 @@ static void *keeper_main(void *arg)
 	return NULL;
 }
 
-/* The thread starts with signals blocked: handlers belong to the program's own threads. */
-static int start_thread(struct keeper *k)
-{
-	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
-	sigset_t all, old;
-	size_t i;
-	int err;
-
-	sigfillset(&all);
-	/* A fault must reach the program's own handler, also here: a truncated segment is SIGBUS. */
-	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&all, faults[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* With the program's own size of stack: some C libraries put its thread-local data there too, however much that is. */
-	err = pthread_create(&k->thread, NULL, keeper_main, k);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return err;
-}
-
 static void init_sync(struct keeper *k)
 {
 	pthread_condattr_t attr;
@@ -144,7 +124,7 @@ static int start_new(struct lockshm *s, struct keeper **out, struct lockshm_erro
 	k->s = s;
 	CDS_INIT_LIST_HEAD(&k->renewals);
 	init_sync(k);
-	err = start_thread(k);
+	err = process_start_thread(&k->thread, keeper_main, k);
 	if (err) {
 		destroy(k);
 		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the keeper thread");

@@ -2,7 +2,7 @@
 /*
  * layout.h - every byte of the segment
  *
- *   header | owners | lives | homes | tags | entries | details | requests
+ *   header | owners | lives | homes | tags | entries | details | requests [| bridge | host leases]
  *
  * Little-endian, 64-bit, fixed-width types, no pointers, no libc types: builds against different C libraries share a
  * segment.  All-zero memory is a valid empty table, so creation writes the header only.  A request index is 1-based
@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 3u
+#define SHM_FORMAT 4u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
@@ -229,12 +229,14 @@ struct shm_request {
 	uint32_t sleeping;   /* 60 owner: 1 = look for me in the kernel */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
 	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
-	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for */
-	uint32_t flags;	     /* 108 owner: REQUEST_HAS_TAG */
+	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1 */
+	uint32_t flags;	     /* 108 owner: REQUEST_... */
 	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */
-	uint64_t reserved;   /* 120 zero */
+	uint64_t under;	     /* 120 owner, with REQUEST_GLOBAL: under_make() of the lease it holds under; 0 = waits for one */
 };
 #define REQUEST_HAS_TAG 1u
+#define REQUEST_GLOBAL 2u /* granted on this host; home and under say what it has beside that */
+#define REQUEST_TRY 4u	  /* waits for the host lease only as long as it takes to ask */
 ASSERT_SIZE(struct shm_request, 128);
 ASSERT_OFFSET(struct shm_request, next, 16);
 ASSERT_OFFSET(struct shm_request, owner, 32);
@@ -242,6 +244,7 @@ ASSERT_OFFSET(struct shm_request, entry, 56);
 ASSERT_OFFSET(struct shm_request, tag, 64);
 ASSERT_OFFSET(struct shm_request, granted_ns, 96);
 ASSERT_OFFSET(struct shm_request, chunk, 112);
+ASSERT_OFFSET(struct shm_request, under, 120);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Details of the sticky mark of a lock; the word that decides is the entry's, see mark.c.
@@ -402,6 +405,135 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
+ * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
+ *   word [epoch:48 | 0:10 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one token
+ */
+enum remote_state {
+	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
+	REMOTE_CLAIM = 1,     /* its claimer writes key and identity */
+	REMOTE_ACQUIRING = 2, /* the token may be in Redis, or a place in the queue there */
+	REMOTE_HELD = 3,      /* until valid_until */
+	REMOTE_CLOSING = 4,   /* the same, but nobody else may hold under it */
+	REMOTE_RELEASING = 5, /* nobody holds under it, the token may still be in Redis */
+	REMOTE_LOST = 6	      /* whoever held under it has lost it */
+};
+#define REMOTE_STATE_BITS 4
+#define REMOTE_EXCLUSIVE (UINT64_C(1) << 4)
+#define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there beside the token */
+#define REMOTE_EPOCH_SHIFT 16
+
+static inline uint64_t remote_make(uint64_t epoch, uint64_t bits, enum remote_state state)
+{
+	return epoch << REMOTE_EPOCH_SHIFT | bits | (uint64_t)state;
+}
+
+static inline enum remote_state remote_state(uint64_t w)
+{
+	return (enum remote_state)(w & 15);
+}
+
+static inline uint64_t remote_epoch(uint64_t w)
+{
+	return w >> REMOTE_EPOCH_SHIFT;
+}
+
+static inline uint64_t remote_with_state(uint64_t w, enum remote_state state)
+{
+	return (w & ~UINT64_C(15)) | (uint64_t)state;
+}
+
+/* Fence [next:53 | left:11]: what the next hold gets, and how many are reserved from there on. */
+#define FENCE_LEFT_BITS 11
+#define FENCE_LEFT_MASK ((UINT64_C(1) << FENCE_LEFT_BITS) - 1)
+
+/* What a request holds under: [fence:53 | low bits of the epoch:11]; never 0. */
+#define UNDER_EPOCH_MASK UINT64_C(0x7ff)
+
+static inline uint64_t under_make(uint64_t epoch, uint64_t fence)
+{
+	return fence << 11 | (epoch & UNDER_EPOCH_MASK);
+}
+
+static inline uint64_t under_fence(uint64_t under)
+{
+	return under >> 11;
+}
+
+static inline bool under_is(uint64_t under, uint64_t epoch)
+{
+	return under != 0 && (under & UNDER_EPOCH_MASK) == (epoch & UNDER_EPOCH_MASK);
+}
+
+#define REMOTE_KEY_WORDS 80
+#define REMOTE_WHY_WORDS 32
+
+struct shm_remote {
+	uint64_t word;	      /*   0 cas */
+	uint64_t valid_until; /*   8 cas, only upwards: host time (CLOCK_BOOTTIME) at which a held lease ends */
+	uint64_t fence;	      /*  16 cas; next only upwards */
+	uint64_t acquired;    /*  24 bridge: host time at which the lease was obtained */
+	uint64_t passes;      /*  32 add: holds under it since; bridge: 0 */
+	uint64_t demand;      /*  40 bridge: other hosts that wait, as last known */
+	uint64_t verdict;     /*  48 cas: [count:48 | code:16] why the last try of the bridge got nothing */
+	uint64_t obstacle;    /*  56 bridge: host time until which what is in the way may last; 0 = not known */
+	uint64_t id[2];	      /*  64 claimer: identity of the key */
+	uint64_t key_len;     /*  80 claimer */
+	uint64_t claimer;     /*  88 owner_ref; valid in state CLAIM */
+	uint32_t signal;      /*  96 add: waiters sleep on it; changes with everything they wait for */
+	uint32_t reserved0;
+	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there */
+	uint64_t reserved1[2];
+	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */
+	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people */
+};
+ASSERT_SIZE(struct shm_remote, 1024);
+ASSERT_OFFSET(struct shm_remote, id, 64);
+ASSERT_OFFSET(struct shm_remote, signal, 96);
+ASSERT_OFFSET(struct shm_remote, key, 128);
+ASSERT_OFFSET(struct shm_remote, why, 768);
+
+/* What the processes of this host tell the one that speaks with Redis: one page before the host leases. */
+#define REMOTES_MAX 4096u
+
+enum bridge_count {
+	BRIDGE_COUNT_ACQUIRED, /* leases obtained */
+	BRIDGE_COUNT_RENEWED,
+	BRIDGE_COUNT_RELEASED,
+	BRIDGE_COUNT_LOST,
+	BRIDGE_COUNT_COMMANDS, /* scripts sent */
+	BRIDGE_COUNT_ERRORS,   /* of those, without an answer to rely on */
+	BRIDGE_COUNT_GRANTS,   /* holds given out under leases */
+	BRIDGE_COUNTERS
+};
+
+struct shm_bridge {
+	uint32_t bell; /* 0 add: the bridge sleeps on it */
+	uint32_t reserved0;
+	uint64_t dirty[REMOTES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
+	uint64_t counts[BRIDGE_COUNTERS]; /* 520 add */
+	uint64_t reserved1[440];
+};
+ASSERT_SIZE(struct shm_bridge, 4096);
+ASSERT_OFFSET(struct shm_bridge, counts, 520);
+
+/* How this segment reaches Redis: constant, covered by the header's check. */
+#define REDIS_SERVERS_BYTES 1112
+#define REDIS_PREFIX_BYTES 128
+#define REDIS_HOST_BYTES 16
+#define REDIS_QUORUM 1u
+
+struct shm_redis {
+	uint32_t policy; /* enum lockshm_redis_policy */
+	uint32_t flags;	 /* REDIS_QUORUM */
+	uint64_t ttl_ms;
+	uint64_t linger_ms;
+	char host[REDIS_HOST_BYTES]; /* 16 random hexadecimal digits: this host's name in Redis */
+	char prefix[REDIS_PREFIX_BYTES]; /* NUL-terminated */
+	char servers[REDIS_SERVERS_BYTES]; /* NUL-terminated URIs, without passwords */
+};
+ASSERT_SIZE(struct shm_redis, 1280);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
  * Header: one page.  Everything but the last two lines is constant after publication.
  */
 enum segment_state { SEGMENT_READY = 1, SEGMENT_RETIRED = 2 };
@@ -414,7 +546,9 @@ struct shm_header {
 	uint64_t feature_incompat; /* 24 bits this library must know */
 	uint64_t total_size;	 /*  32 */
 	unsigned char id[16];	 /*  40 random */
-	uint64_t reserved3[2];	 /*  56 zero */
+	uint64_t bridge_off;	 /*  56 struct shm_bridge, then the host leases; 0 = no bridge */
+	uint32_t n_remotes;	 /*  64 host leases; 0 = no bridge */
+	uint32_t reserved3;	 /*  68 zero */
 	unsigned char boot_id[16];  /* 72 the kernel run whose clock and processes are meant */
 	uint64_t created_unix_ns; /*  88 */
 	uint64_t token_floor;	 /*  96 the creator's wish, or 0 */
@@ -431,7 +565,7 @@ struct shm_header {
 	uint64_t entries_off;	 /* 160 */
 	uint64_t details_off;	 /* 168 */
 	uint64_t requests_off;	 /* 176 of index 0, which is never used */
-	uint64_t check;		 /* 184 hash of bytes 0..183 and of the secret */
+	uint64_t check;		 /* 184 hash of bytes 0..183, of the secret and of the Redis settings */
 	uint64_t token_base;	 /* 192 token = token_base + ticket; cas from 0, by whoever opens it first */
 	uint64_t reserved0[7];	 /* 200 zero */
 	uint64_t state;		 /* 256 enum segment_state; cas READY to RETIRED */
@@ -439,7 +573,8 @@ struct shm_header {
 	uint64_t retired[OWNER_COUNTERS]; /* 320 counts of owners that left; added atomically */
 	uint64_t reserved2;
 	unsigned char hash_secret[192]; /* 384 random: of the keyed hash */
-	uint64_t reserved4[440];
+	struct shm_redis redis;	 /* 576 zero without a bridge */
+	uint64_t reserved4[280];
 };
 ASSERT_SIZE(struct shm_header, 4096);
 ASSERT_OFFSET(struct shm_header, check, 184);
@@ -447,5 +582,6 @@ ASSERT_OFFSET(struct shm_header, token_base, 192);
 ASSERT_OFFSET(struct shm_header, state, 256);
 ASSERT_OFFSET(struct shm_header, retired, 320);
 ASSERT_OFFSET(struct shm_header, hash_secret, 384);
+ASSERT_OFFSET(struct shm_header, redis, 576);
 
 #endif

@@ -12,7 +12,14 @@ enum {
 	OPTION_MODE,
 	OPTION_GROUP,
 	OPTION_TOKEN_FLOOR,
-	OPTION_OR_OPEN
+	OPTION_OR_OPEN,
+	OPTION_REDIS,
+	OPTION_REDIS_LEASES,
+	OPTION_REDIS_LINGER,
+	OPTION_REDIS_POLICY,
+	OPTION_REDIS_PREFIX,
+	OPTION_REDIS_QUORUM,
+	OPTION_REDIS_TTL
 };
 
 static const struct option options[] = {
@@ -22,6 +29,13 @@ static const struct option options[] = {
 	{ "mode", required_argument, NULL, OPTION_MODE },
 	{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
 	{ "owners", required_argument, NULL, OPTION_OWNERS },
+	{ "redis", required_argument, NULL, OPTION_REDIS },
+	{ "redis-leases", required_argument, NULL, OPTION_REDIS_LEASES },
+	{ "redis-linger", required_argument, NULL, OPTION_REDIS_LINGER },
+	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
+	{ "redis-prefix", required_argument, NULL, OPTION_REDIS_PREFIX },
+	{ "redis-quorum", no_argument, NULL, OPTION_REDIS_QUORUM },
+	{ "redis-ttl", required_argument, NULL, OPTION_REDIS_TTL },
 	{ "requests", required_argument, NULL, OPTION_REQUESTS },
 	{ "token-floor", required_argument, NULL, OPTION_TOKEN_FLOOR },
 	{ NULL, 0, NULL, 0 } /* end */
@@ -56,8 +70,46 @@ static gid_t parse_group(const char *text)
 	return (gid_t)args_number("--group", text, 0, UINT32_MAX - 1);
 }
 
+static int parse_policy(const char *text)
+{
+	for (int policy = LOCKSHM_REDIS_FAIL; policy <= LOCKSHM_REDIS_LOCAL_ONLY; policy++)
+		if (!strcmp(text, policy_name(policy)))
+			return policy;
+	usage_error("--redis-policy: '%s' is not fail, wait or local-only", text);
+}
+
+/** Options that say something without --redis. */
+static void set_redis(int option, struct lockshm_create_options *wish)
+{
+	switch (option) {
+	case OPTION_REDIS:
+		wish->redis = optarg;
+		break;
+	case OPTION_REDIS_LEASES:
+		wish->redis_leases = capacity("--redis-leases", optarg);
+		break;
+	case OPTION_REDIS_LINGER:
+		wish->redis_linger_ns = args_duration("--redis-linger", optarg, DURATION_FINITE);
+		break;
+	case OPTION_REDIS_POLICY:
+		wish->redis_policy = parse_policy(optarg);
+		break;
+	case OPTION_REDIS_PREFIX:
+		wish->redis_prefix = optarg;
+		break;
+	case OPTION_REDIS_QUORUM:
+		wish->flags |= LOCKSHM_CREATE_REDIS_QUORUM;
+		break;
+	case OPTION_REDIS_TTL:
+		wish->redis_ttl_ns = args_duration("--redis-ttl", optarg, DURATION_FINITE);
+		break;
+	}
+}
+
 static void parse(int argc, char **argv, struct lockshm_create_options *wish)
 {
+	bool redis_options = false;
+
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
 		switch (option) {
 		case OPTION_LOCKS:
@@ -81,8 +133,14 @@ static void parse(int argc, char **argv, struct lockshm_create_options *wish)
 		case OPTION_OR_OPEN:
 			wish->flags |= LOCKSHM_CREATE_OR_OPEN;
 			break;
+		default:
+			redis_options |= option != OPTION_REDIS;
+			set_redis(option, wish);
+			break;
 		}
 	}
+	if (redis_options && !wish->redis)
+		usage_error("options for Redis, but --redis names no server");
 }
 
 int lockctl_create(int argc, char **argv)

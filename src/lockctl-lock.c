@@ -60,6 +60,37 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 		json_bool(json, "cooling", is_cooling(request));
 	}
 	json_bool(json, "alive", request->alive);
+	if (request->global)
+		json_uint(json, "global_token", request->global_token);
+	json_close(json, '}');
+}
+
+static const char *lease_state(const struct lockshm_lease_info *lease)
+{
+	static const char *const names[] = {
+		[LOCKSHM_LEASE_NONE] = "none",	     [LOCKSHM_LEASE_ACQUIRING] = "acquiring",
+		[LOCKSHM_LEASE_HELD] = "held",	     [LOCKSHM_LEASE_CLOSING] = "closing",
+		[LOCKSHM_LEASE_RELEASING] = "releasing", [LOCKSHM_LEASE_LOST] = "lost",
+	};
+
+	return names[lease->state];
+}
+
+/** Only of a key that was wanted across hosts. */
+static void lease_json(struct json *json, const struct lockshm_lease_info *lease)
+{
+	if (!lease)
+		return;
+	json_open(json, "lease", '{');
+	json_text(json, "state", lease_state(lease));
+	json_text(json, "mode", mode_name(lease->mode));
+	json_ms(json, "remaining_ms", lease->remaining_ns);
+	json_ms(json, "obstacle_ms", lease->obstacle_ns < 0 ? LOCKSHM_FOREVER : lease->obstacle_ns);
+	json_uint(json, "next_token", lease->next_token);
+	json_uint(json, "passes", lease->passes);
+	json_uint(json, "demand", lease->demand);
+	json_text(json, "value", lease->value);
+	json_text(json, "why", *lease->why ? lease->why : NULL);
 	json_close(json, '}');
 }
 
@@ -81,6 +112,7 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock)
 	requests_json(json, "holders", lock->requests, lock->holders);
 	/* With no request at all there is no array to go forward in. */
 	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
+	lease_json(json, lock->lease);
 }
 
 /* --- Lines for programs ------------------------------------------------------------------------------ */
@@ -222,6 +254,22 @@ static void requests_people(FILE *out, const struct lockshm_request_info *reques
 	table_end(&table, out, "  ");
 }
 
+/** What this host has of it in Redis. */
+static void lease_people(FILE *out, const struct lockshm_lease_info *lease)
+{
+	const char *mode = mode_name(lease->mode);
+	char *left = format_duration(lease->remaining_ns);
+	char *why = visible(lease->why, strlen(lease->why));
+
+	fprintf(out, "lease    %s%s%s", lease_state(lease), mode ? ", " : "", mode ? mode : "");
+	if (lease->remaining_ns)
+		fprintf(out, ", good for %s, %" PRIu64 " holds under it, %" PRIu64 " other hosts wait", left, lease->passes,
+			lease->demand);
+	fprintf(out, "%s%s\n", *why ? "; last: " : "", why);
+	free(left);
+	free(why);
+}
+
 void lock_people(FILE *out, const struct lockshm_lock_info *lock)
 {
 	const char *mode = mode_name(lock->mode);
@@ -236,6 +284,8 @@ void lock_people(FILE *out, const struct lockshm_lock_info *lock)
 			lockshm_code_name(lock->previous.status));
 		free(previous);
 	}
+	if (lock->lease)
+		lease_people(out, lock->lease);
 	fprintf(out, "holders  %zu\n", lock->holders);
 	if (lock->holders)
 		requests_people(out, lock->requests, lock->holders);

@@ -26,6 +26,20 @@ const char *mode_name(int mode)
 	}
 }
 
+const char *policy_name(int policy)
+{
+	switch (policy) {
+	case LOCKSHM_REDIS_FAIL:
+		return "fail";
+	case LOCKSHM_REDIS_WAIT:
+		return "wait";
+	case LOCKSHM_REDIS_LOCAL_ONLY:
+		return "local-only";
+	default:
+		return NULL;
+	}
+}
+
 static void *checked(void *memory)
 {
 	if (!memory) {

@@ -13,13 +13,14 @@
 
 #include "lockctl.h"
 
-enum { OPTION_COOLDOWN = 256, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
 	{ "conflict-exit-code", required_argument, NULL, 'E' },
 	{ "cooldown", required_argument, NULL, OPTION_COOLDOWN },
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
+	{ "global", no_argument, NULL, OPTION_GLOBAL },
 	{ "help", no_argument, NULL, 'h' },
 	{ "shared", no_argument, NULL, 's' },
 	{ "tag", required_argument, NULL, OPTION_TAG },
@@ -81,6 +82,9 @@ static void set_option(struct run *run, int option)
 		break;
 	case OPTION_COOLDOWN:
 		run->cooldown_ns = args_duration("--cooldown", optarg, DURATION_FINITE);
+		break;
+	case OPTION_GLOBAL:
+		run->request.flags |= LOCKSHM_GLOBAL;
 		break;
 	case OPTION_TAG:
 		set_tag(run, optarg);
@@ -178,8 +182,8 @@ static void tell_lost(const struct run *run, const char *what)
 	uint64_t next = lockshm_lost_to(&run->hold);
 	char *to = next ? format_text(" and token %" PRIu64 " was given out", next) : format_text("%s", "");
 
-	message("'%s' was lost, token %" PRIu64 ": the lease was overrun or an operator ended it%s; %s", run->shown,
-		run->report.token, to, what);
+	message("'%s' was lost, token %" PRIu64 ": the lease was overrun%s or an operator ended it%s; %s", run->shown,
+		run->report.token, run->request.flags & LOCKSHM_GLOBAL ? ", this host lost it in Redis," : "", to, what);
 	free(to);
 }
 
@@ -244,8 +248,10 @@ static int acquire_and_run(struct run *run, lockshm_t *segment)
 
 	if (code < 0)
 		return not_obtained(run, code);
-	if (code == LOCKSHM_OWNER_DIED || code == LOCKSHM_TOOK_OVER_EXPIRED)
+	if (run->report.previous.status)
 		tell_previous(run);
+	if (code == LOCKSHM_LOCAL_ONLY)
+		message("'%s': Redis is out of reach, this holds on this host only", run->shown);
 	return run_command(run);
 }
 

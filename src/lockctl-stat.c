@@ -62,78 +62,133 @@ static const struct field fields[] = {
 	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
 };
 
-static uint64_t value_of(const struct lockshm_stat *stat, const struct field *field)
+#define BRIDGE(name, metric, kind, help)                                                                               \
+	{ "bridge_" #name, metric, kind, offsetof(struct lockshm_bridge_stat, name),                                   \
+	  sizeof(((struct lockshm_bridge_stat *)0)->name), help }
+
+static const struct field bridge_fields[] = {
+	BRIDGE(pid, "lockshm_bridge_pid", KIND_GAUGE, "Process that speaks with Redis, 0 = none."),
+	BRIDGE(leases, "lockshm_bridge_leases_capacity", KIND_GAUGE, "Global keys the segment has room for."),
+	BRIDGE(leases_known, "lockshm_bridge_leases_known", KIND_GAUGE, "Global keys the segment remembers."),
+	BRIDGE(leases_held, "lockshm_bridge_leases_held", KIND_GAUGE, "Leases this host has in Redis."),
+	BRIDGE(acquired, "lockshm_bridge_acquired", KIND_COUNTER, "Leases obtained."),
+	BRIDGE(renewed, "lockshm_bridge_renewed", KIND_COUNTER, "Leases renewed."),
+	BRIDGE(released, "lockshm_bridge_released", KIND_COUNTER, "Leases given back."),
+	BRIDGE(lost, "lockshm_bridge_lost", KIND_COUNTER, "Leases lost."),
+	BRIDGE(commands, "lockshm_bridge_commands", KIND_COUNTER, "Scripts sent to Redis."),
+	BRIDGE(errors, "lockshm_bridge_errors", KIND_COUNTER, "Scripts without an answer to rely on."),
+	BRIDGE(grants, "lockshm_bridge_grants", KIND_COUNTER, "Holds given out under leases."),
+	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
+};
+
+/** What is known of a segment; without Redis @bridge.servers is empty. */
+struct known {
+	struct lockshm_stat stat;
+	struct lockshm_bridge_stat bridge;
+};
+
+/** The next table and where its fields are; NULL = no more. */
+static const struct field *next_table(const struct field *table, const struct known *known, const void **base)
 {
-	const char *at = (const char *)stat + field->offset;
+	if (!table) {
+		*base = &known->stat;
+		return fields;
+	}
+	*base = &known->bridge;
+	return table == fields && *known->bridge.servers ? bridge_fields : NULL;
+}
+
+static uint64_t value_of(const void *base, const struct field *field)
+{
+	const char *at = (const char *)base + field->offset;
 
 	return field->size == sizeof(uint32_t) ? *(const uint32_t *)(const void *)at :
 						 *(const uint64_t *)(const void *)at;
 }
 
-static void print_json(const char *name, const struct lockshm_stat *stat)
+static void print_json(const char *name, const struct known *known)
 {
 	struct json json = { stdout, true };
+	const void *base;
 
 	json_open(&json, NULL, '{');
 	json_segment(&json, name);
-	for (const struct field *field = fields; field->name; field++)
-		json_uint(&json, field->name, value_of(stat, field));
+	for (const struct field *table = NULL; (table = next_table(table, known, &base));)
+		for (const struct field *field = table; field->name; field++)
+			json_uint(&json, field->name, value_of(base, field));
+	if (*known->bridge.servers) {
+		json_text(&json, "bridge_servers", known->bridge.servers);
+		json_text(&json, "bridge_prefix", known->bridge.prefix);
+		json_text(&json, "bridge_host", known->bridge.host);
+		json_text(&json, "bridge_policy", policy_name(known->bridge.policy));
+		json_bool(&json, "bridge_quorum", known->bridge.quorum);
+		json_ms(&json, "bridge_ttl_ms", known->bridge.ttl_ns);
+		json_ms(&json, "bridge_linger_ms", known->bridge.linger_ns);
+	}
 	json_close(&json, '}');
 	putchar('\n');
 }
 
 /** @name consists of letters, digits, '.', '_' and '-', or opening it would have failed: no escapes needed. */
-static void print_openmetrics(const char *name, const struct lockshm_stat *stat)
+static void print_metric(const char *name, const struct field *field, uint64_t value)
 {
 	static const char *const units[] = { [KIND_BYTES] = "bytes", [KIND_TIME] = "seconds", [KIND_COUNTER] = NULL };
 	const char *slash = *name == '/' ? "" : "/";
 
-	for (const struct field *field = fields; field->name; field++) {
-		uint64_t value = value_of(stat, field);
+	if (!field->metric)
+		return;
+	printf("# TYPE %s %s\n", field->metric, field->kind == KIND_COUNTER ? "counter" : "gauge");
+	if (units[field->kind])
+		printf("# UNIT %s %s\n", field->metric, units[field->kind]);
+	printf("# HELP %s %s\n", field->metric, field->help);
+	printf("%s%s{segment=\"%s%s\"} ", field->metric, field->kind == KIND_COUNTER ? "_total" : "", slash, name);
+	if (field->kind == KIND_TIME)
+		printf("%" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);
+	else
+		printf("%" PRIu64 "\n", value);
+}
 
-		if (!field->metric)
-			continue;
-		printf("# TYPE %s %s\n", field->metric, field->kind == KIND_COUNTER ? "counter" : "gauge");
-		if (units[field->kind])
-			printf("# UNIT %s %s\n", field->metric, units[field->kind]);
-		printf("# HELP %s %s\n", field->metric, field->help);
-		printf("%s%s{segment=\"%s%s\"} ", field->metric, field->kind == KIND_COUNTER ? "_total" : "", slash,
-		       name);
-		if (field->kind == KIND_TIME)
-			printf("%" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);
-		else
-			printf("%" PRIu64 "\n", value);
-	}
+static void print_openmetrics(const char *name, const struct known *known)
+{
+	const void *base;
+
+	for (const struct field *table = NULL; (table = next_table(table, known, &base));)
+		for (const struct field *field = table; field->name; field++)
+			print_metric(name, field, value_of(base, field));
 	puts("# EOF");
 }
 
-static void print_people(const struct lockshm_stat *stat)
+static void print_people(const struct known *known)
 {
 	static const char *const titles[] = { "NAME", "VALUE", "MEANING" };
 	struct table table;
+	const void *base;
 
 	table_begin(&table, 3, titles);
-	for (const struct field *field = fields; field->name; field++) {
-		table_add(&table, format_text("%s", field->name));
-		table_add(&table, format_text("%" PRIu64, value_of(stat, field)));
-		table_add(&table, format_text("%s", field->help));
-	}
+	for (const struct field *part = NULL; (part = next_table(part, known, &base));)
+		for (const struct field *field = part; field->name; field++) {
+			table_add(&table, format_text("%s", field->name));
+			table_add(&table, format_text("%" PRIu64, value_of(base, field)));
+			table_add(&table, format_text("%s", field->help));
+		}
 	table_end(&table, stdout, "");
 }
 
 static int print_stat(lockshm_t *segment, const char *name, enum format format)
 {
-	struct lockshm_stat stat;
-	int code = lockshm_stat(segment, &stat);
+	struct known known;
+	int code = lockshm_stat(segment, &known.stat);
 
+	if (code >= 0)
+		code = lockshm_bridge_stat(segment, &known.bridge);
 	if (code < 0)
 		return failed(code, NULL);
 	if (format == FORMAT_JSON)
-		print_json(name, &stat);
+		print_json(name, &known);
 	else if (format == FORMAT_OPENMETRICS)
-		print_openmetrics(name, &stat);
+		print_openmetrics(name, &known);
 	else
-		print_people(&stat);
+		print_people(&known);
 	return EXIT_OK;
 }
 

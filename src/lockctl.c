@@ -24,9 +24,13 @@ static const struct command commands[] = {
 	  "clear the mark that a dead or overdue holder left on a key",
 	  "  -w, --wait DUR           longest wait for the lock (5s)\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
+	{ "bridge", lockctl_bridge, "NAME [--any-owner]", "speak with Redis for all processes of this host",
+	  ANY_OWNER_LINE },
 	{ "create", lockctl_create,
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
-	  "                      [--token-floor N] [--or-open]",
+	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
+	  "                      [--redis-prefix P] [--redis-policy fail|wait|local-only]\n"
+	  "                      [--redis-ttl DUR] [--redis-linger DUR] [--redis-leases N] [--redis-quorum]",
 	  "make a segment",
 	  "  --locks N                keys known at once (16384)\n"
 	  "  --requests N             holds plus waits at once (16384)\n"
@@ -34,7 +38,15 @@ static const struct command commands[] = {
 	  "  --mode OCTAL             permission bits, whatever the umask (0600)\n"
 	  "  --group G                group of the segment, by name or number\n"
 	  "  --token-floor N          every token will be larger than N\n"
-	  "  --or-open                a good segment of that name is fine too\n" },
+	  "  --or-open                a good segment of that name is fine too\n"
+	  "  --redis URI[,URI...]     servers for run --global: redis://[USER@]HOST[:PORT][/DB] or\n"
+	  "                           unix://PATH, each with ?password-file=PATH or ?password-env=NAME\n"
+	  "  --redis-prefix P         a key's name in Redis is P and the key (lk:)\n"
+	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (fail)\n"
+	  "  --redis-ttl DUR          how long this host's leases last without renewal (10s)\n"
+	  "  --redis-linger DUR       how long a lease stays that nobody here wants (0)\n"
+	  "  --redis-leases N         global keys in use at once (1024)\n"
+	  "  --redis-quorum           a majority of the servers decides; else each key has its server\n" },
 	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
 	  FORMAT_LINES },
 	{ "release", lockctl_release, "NAME KEY --token T [--escaped] [--any-owner]",
@@ -44,7 +56,7 @@ static const struct command commands[] = {
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--cooldown DUR] [--tag T] [-E CODE]\n"
-	  "                   [--escaped] [--any-owner] -- CMD...",
+	  "                   [--global] [--escaped] [--any-owner] -- CMD...",
 	  "run a command while holding a lock",
 	  "  -s, --shared             hold it beside other shared holders\n"
 	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
@@ -53,6 +65,7 @@ static const struct command commands[] = {
 	  "  --tag T                  shown to people and to whoever takes over (the name of the command)\n"
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status when the lock is not obtained in time (3)\n"
+	  "  --global                 exclude other hosts too, through Redis\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--escaped]", "show one lock: holders, queue, mark",
 	  FORMAT_LINES ESCAPED_LINE },

@@ -43,6 +43,7 @@ struct command {
 };
 
 int lockctl_ack(int argc, char **argv);
+int lockctl_bridge(int argc, char **argv);
 int lockctl_create(int argc, char **argv);
 int lockctl_ls(int argc, char **argv);
 int lockctl_release(int argc, char **argv);
@@ -151,6 +152,8 @@ void table_sort(struct table *table);
 void table_end(struct table *table, FILE *out, const char *indent);
 
 const char *mode_name(int mode);
+/** "fail", "wait", "local-only". */
+const char *policy_name(int policy);
 
 /* --- lockctl-lock.c: one lock in three formats ------------------------------------------------------- */
 

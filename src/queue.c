@@ -112,6 +112,15 @@ static void count_here(const struct lockshm *s, enum owner_count event)
 		(void)fetch_add_relaxed(&s->header->retired[event], 1);
 }
 
+/*
+ * Granted here, but still waiting for the lease of this host: whoever goes then was never inside.  If it gets in meanwhile
+ * it renews first, and the CAS of whoever judges it fails.
+ */
+static bool outside(const struct shm_request *r)
+{
+	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->under) == 0;
+}
+
 bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
 {
 	struct shm_request *r = &s->requests[index];
@@ -121,9 +130,9 @@ bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
 	if (state == REQUEST_GRANTED && overdue(s, r))
 		owner_look_closer(s, load_acquire(&r->owner));
 	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
-		verdict = state == REQUEST_WAITING ? REQUEST_ABANDONED : REQUEST_DEAD;
+		verdict = state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED : REQUEST_DEAD;
 	else if (state != REQUEST_WAITING && overdue(s, r))
-		verdict = state == REQUEST_COOLING ? REQUEST_RELEASED : REQUEST_EXPIRED;
+		verdict = state == REQUEST_COOLING ? REQUEST_RELEASED : outside(r) ? REQUEST_ABANDONED : REQUEST_EXPIRED;
 	if (verdict == state)
 		return true;
 	if (!cas_from(&r->word, *word, word_with_state(*word, verdict)))

@@ -196,14 +196,14 @@ void request_set_tag(struct shm_request *r, const char *tag)
 	int i;
 
 	if (!tag || !*tag) {
-		store_relaxed32(&r->flags, load_relaxed32(&r->flags) & ~REQUEST_HAS_TAG);
+		store_relaxed32(&r->flags, 0);
 		return;
 	}
 	memcpy(text, tag, strnlen(tag, LOCKSHM_TAG_MAX));
 	memcpy(words, text, sizeof(words));
 	for (i = 0; i < TAG_WORDS; i++)
 		store_relaxed(&r->tag[i], words[i]);
-	store_relaxed32(&r->flags, load_relaxed32(&r->flags) | REQUEST_HAS_TAG);
+	store_relaxed32(&r->flags, REQUEST_HAS_TAG);
 }
 
 void request_tag(const struct shm_request *r, char out[LOCKSHM_TAG_MAX + 2])

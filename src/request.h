@@ -35,13 +35,13 @@ static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint
 /* Give a record back that was filled but never became reachable. */
 void request_drop(struct participant *self, uint32_t index);
 
-/* Store a label, cut to fit; NULL or "" = none. */
+/* Set all flags anew: store a label, cut to fit, or none. */
 void request_set_tag(struct shm_request *r, const char *tag);
 
 /* The usual case: none now, and none at the last use. */
 static inline void request_set_tag_if_any(struct shm_request *r, const char *tag)
 {
-	if (unlikely(tag != NULL) || unlikely(load_relaxed32(&r->flags) & REQUEST_HAS_TAG))
+	if (unlikely(tag != NULL) || unlikely(load_relaxed32(&r->flags) != 0))
 		request_set_tag(r, tag);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "helper.h"
 #include "owner.h"
 #include "process.h"
 #include "segment.h"
@@ -48,7 +49,8 @@ static int check_geometry(const struct shm_header *h, uint64_t file_size, struct
 
 	if (h->n_owners < 1 || h->n_owners > 1u << 20 || h->chunk_size < 1 || h->chunk_size > 8 || h->n_chunks < 1 ||
 	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
-	    h->n_homes < 8 || h->n_homes > (1u << SLOT_BITS) / HOME_SPAN || h->n_locks != h->n_homes * HOME_SPAN)
+	    h->n_homes < 8 || h->n_homes > (1u << SLOT_BITS) / HOME_SPAN || h->n_locks != h->n_homes * HOME_SPAN ||
+	    h->n_remotes > REMOTES_MAX)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header");
 	segment_plan(&plan);
 	if (memcmp(&plan, h, sizeof(plan)) != 0)
@@ -100,6 +102,12 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_requests = h->n_requests;
 	s->n_homes = h->n_homes;
 	s->n_locks = h->n_locks;
+	s->n_remotes = h->n_remotes;
+	if (h->n_remotes) {
+		s->bridge = (struct shm_bridge *)(void *)(base + h->bridge_off);
+		s->remotes = (struct shm_remote *)(void *)(base + h->bridge_off + sizeof(struct shm_bridge));
+		s->redis = h->redis;
+	}
 	memcpy(s->hash_secret, h->hash_secret, sizeof(s->hash_secret));
 	memcpy(&s->number, h->id, sizeof(s->number));
 	s->size = h->total_size;
@@ -154,6 +162,7 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 	take_geometry(s, h, base);
 	s->token_base = load_relaxed(&s->header->token_base);
 	s->clock_ns = clock_ns;
+	s->boot_lost = s->n_remotes && !clock_boottime_offset(&s->boot_offset);
 	s->tick = clock_tick();
 	segment_set_clock(s, clock_offset);
 	s->read_only = flags & LOCKSHM_OPEN_READ_ONLY;
@@ -340,6 +349,7 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	if (!segment_valid(segment))
 		return LOCKSHM_INVALID;
 	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
+	helper_stop(segment);
 	participant_leave(segment);
 	segment->magic = 0;
 	segment_unref(segment);

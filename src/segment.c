@@ -29,6 +29,7 @@
 #include "futex.h"
 #include "hash.h"
 #include "process.h"
+#include "redis-settings.h"
 
 #define SHM_DIR "/dev/shm"
 
@@ -76,6 +77,7 @@ uint64_t segment_layout(void)
 		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_home), sizeof(struct shm_entry),
 		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
 		WINDOW, HOME_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, MARK_TAG_WORDS, KEY_SHOWN_WORDS,
+		sizeof(struct shm_bridge), sizeof(struct shm_remote), sizeof(struct shm_redis), FENCE_LEFT_BITS,
 	};
 
 	return hash_plain(sizes, sizeof(sizes));
@@ -83,7 +85,8 @@ uint64_t segment_layout(void)
 
 uint64_t segment_check(const struct shm_header *h)
 {
-	return hash_plain(h, offsetof(struct shm_header, check)) ^ hash_plain(h->hash_secret, sizeof(h->hash_secret));
+	return hash_plain(h, offsetof(struct shm_header, check)) ^ hash_plain(h->hash_secret, sizeof(h->hash_secret)) ^
+	       hash_plain(&h->redis, sizeof(h->redis));
 }
 
 static uint64_t page_align(uint64_t n)
@@ -110,6 +113,9 @@ uint64_t segment_plan(struct shm_header *h)
 	at = page_align(at + (uint64_t)h->n_locks * sizeof(struct shm_detail));
 	h->requests_off = at;
 	at = page_align(at + ((uint64_t)h->n_requests + 1) * sizeof(struct shm_request));
+	h->bridge_off = h->n_remotes ? at : 0;
+	if (h->n_remotes)
+		at = page_align(at + sizeof(struct shm_bridge) + (uint64_t)h->n_remotes * sizeof(struct shm_remote));
 	h->total_size = at;
 	return at;
 }
@@ -175,11 +181,11 @@ static int check_options(const struct lockshm_create_options *o, struct lockshm_
 		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
 	if (o->mode & ~(mode_t)0666 || (o->mode & 0600) != 0600)
 		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066", (unsigned)o->mode);
-	if (o->flags & ~LOCKSHM_CREATE_OR_OPEN)
+	if (o->flags & ~(LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
 	if (o->token_floor > UINT64_MAX / 2)
 		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
-	return 0;
+	return redis_settings_check(o, error);
 }
 
 static void size_tables(struct shm_header *h, const struct lockshm_create_options *o)
@@ -194,6 +200,7 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	h->n_requests = h->n_chunks * h->chunk_size;
 	h->n_homes = (o->locks + 63) / 64 * (64 / HOME_SPAN);
 	h->n_locks = h->n_homes * HOME_SPAN;
+	h->n_remotes = o->redis ? o->redis_leases : 0;
 	segment_plan(h);
 }
 
@@ -213,6 +220,12 @@ static int fill_header(struct shm_header *h, const struct lockshm_create_options
 	h->canary = SHM_CANARY;
 	h->layout = segment_layout();
 	h->state = SEGMENT_READY;
+	if (o->redis) {
+		int err = redis_settings_fill(&h->redis, o, error);
+
+		if (err)
+			return err;
+	}
 	h->check = segment_check(h);
 	return 0;
 }

@@ -22,6 +22,8 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
 
+struct bridge_net;
+struct helper;
 struct keeper;
 
 struct lockshm {
@@ -34,12 +36,15 @@ struct lockshm {
 	struct shm_entry *entries;
 	struct shm_detail *details;
 	struct shm_request *requests;
+	struct shm_bridge *bridge; /* NULL without Redis */
+	struct shm_remote *remotes;
 	uint32_t n_owners;
 	uint32_t n_chunks;
 	uint32_t chunk_size;
 	uint32_t n_requests;
 	uint32_t n_homes;
 	uint32_t n_locks;
+	uint32_t n_remotes;
 	uint64_t token_base;
 	uint64_t number; /* random, of the segment: the first word of its id */
 	unsigned char hash_secret[HASH_SECRET_BYTES];
@@ -48,7 +53,10 @@ struct lockshm {
 	uint64_t clock_ns;    /* the time namespace that was measured in; 0 = not known */
 	bool clock_lost;      /* a child's is another one, and its offset cannot be told */
 	int64_t tick;	      /* how far the coarse clock may lag */
+	int64_t boot_offset;  /* host time = this process' CLOCK_BOOTTIME + offset */
+	bool boot_lost;	      /* that offset cannot be told */
 	bool read_only;
+	struct shm_redis redis; /* checked copy */
 
 	/* Private to this process. */
 	size_t size;
@@ -60,6 +68,8 @@ struct lockshm {
 	unsigned refs;		 /* the handle, and each participant */
 	pthread_mutex_t starting; /* held while the keeper is started */
 	struct keeper *keeper;	 /* started on demand */
+	struct helper *helper;	 /* the thread that stands by to be the bridge, started on demand */
+	struct bridge_net *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
 	char name[LOCKSHM_NAME_MAX + 2];
 };

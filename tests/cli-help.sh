@@ -3,7 +3,7 @@
 # cli-help.sh - help, version, unknown commands: 0 on stdout when asked for, 2 on stderr when not
 . "$(dirname "$0")/cli-common.sh"
 
-commands="ack create ls release rm run show stat sweep verify"
+commands="ack bridge create ls release rm run show stat sweep verify"
 
 expect 0 lockctl --help
 silent stderr

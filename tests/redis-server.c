@@ -16,31 +16,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 struct redis *redis;
 
 static char prefix[40];
-
-static void nap(void)
-{
-	struct timespec ts = { .tv_nsec = 1000000 };
-
-	nanosleep(&ts, NULL);
-}
-
-bool await(bool (*done)(void *arg), void *arg)
-{
-	int64_t end = bridge_now() + PATIENCE;
-
-	while (!done(arg)) {
-		if (bridge_now() > end)
-			return false;
-		nap();
-	}
-	return true;
-}
 
 int64_t soon(void)
 {

@@ -21,8 +21,11 @@
 #include "../src/bridge-error.h"
 #include "../src/bridge-uri.h"
 
-/* Nothing a test waits for takes longer on a slow, loaded machine. */
+/* Nothing a test waits for takes longer on a slow, loaded machine.  Suites that have segments, too, include fixture.h
+ * first, whose words for this are the same. */
+#ifndef PATIENCE
 #define PATIENCE BRIDGE_MS(20000)
+#endif
 
 struct redis {
 	pid_t pid;
@@ -94,14 +97,18 @@ struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *o
 int64_t soon(void); /* a deadline that is never meant to be met */
 /* One command through the code under test; text as from redis_say(). */
 const char *call(struct bridge_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#ifndef LOCKSHM_TEST_FIXTURE_H
 bool await(bool (*done)(void *arg), void *arg);
+#endif
 
+#ifndef ck_code
 #define ck_code(got, want)                                                                                             \
 	do {                                                                                                           \
 		int got_ = (got), want_ = (want);                                                                      \
 		ck_assert_msg(got_ == want_, "%s is '%s', not '%s'", #got, bridge_code_name(got_),                     \
 			      bridge_code_name(want_));                                                                \
 	} while (0)
+#endif
 #define ck_contains(all, part) ck_assert_msg(strstr(all, part) != NULL, "'%s' does not contain '%s'", all, part)
 
 #endif

@@ -58,7 +58,12 @@ static void mode_negative(struct lockshm_request *q)
 
 static void unknown_flag(struct lockshm_request *q)
 {
-	q->flags = 0x8;
+	q->flags = 0x10;
+}
+
+static void global_without_redis(struct lockshm_request *q)
+{
+	q->flags = LOCKSHM_GLOBAL;
 }
 
 static void all_flags(struct lockshm_request *q)
@@ -154,6 +159,7 @@ static const struct {
 	{ deadline_negative, LOCKSHM_INVALID, "deadline_ns" },
 	{ tag_too_long, LOCKSHM_INVALID, "tag" },
 	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW" },
+	{ global_without_redis, LOCKSHM_INVALID, "LOCKSHM_GLOBAL" },
 };
 #define N_REQUESTS (int)(sizeof(requests) / sizeof(requests[0]))
 

@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# two-hosts.sh - two segments play hosts, one real redis-server is between them
+#
+# Three workers on each "host" add to one file, each addition under the same global key.  Half way the process that speaks
+# with Redis for host A is killed.  No addition is lost, and Redis was asked far less than once for each.
+#
+# Usage: two-hosts.sh [build directory]
+set -u
+
+build=${1:-build}
+lockctl=$build/lockctl
+[ -x "$build/.libs/lockctl" ] && lockctl=$build/.libs/lockctl
+command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
+[ -x "$lockctl" ] || { echo "no $lockctl: build first" >&2; exit 1; }
+
+dir=$(mktemp -d) || exit 1
+host_a=two-hosts-a-$$ host_b=two-hosts-b-$$
+rounds=20
+redis='' service=''
+
+clean_up()
+{
+	[ -z "$service" ] || kill "$service" 2>/dev/null
+	[ -z "$redis" ] || kill "$redis" 2>/dev/null
+	wait
+	"$lockctl" rm "$host_a" 2>/dev/null
+	"$lockctl" rm "$host_b" 2>/dev/null
+	rm -rf "$dir"
+}
+trap clean_up EXIT
+
+# until_true COMMAND...: polls, at most 10 s
+until_true()
+{
+	tries=0
+	until "$@" >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 500 ] || { echo "did not happen: $*" >&2; exit 1; }
+		sleep 0.02
+	done
+}
+
+counter() { "$lockctl" stat "$1" | awk -v name="bridge_$2" '$1 == name { print $2 }'; }
+has_bridge() { [ "$(counter "$1" pid)" != 0 ]; }
+bridge_is_not() { [ "$(counter "$1" pid)" != "$2" ]; }
+
+redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log" &
+redis=$!
+until_true test -S "$dir/redis.sock"
+
+echo "Two hosts, one redis-server:"
+for host in "$host_a" "$host_b"; do
+	"$lockctl" create "$host" --redis "unix://$dir/redis.sock" --locks 64 --requests 512 --owners 64 --redis-ttl 2s || exit 1
+done
+"$lockctl" bridge "$host_a" &
+service=$!
+until_true has_bridge "$host_a"
+echo "  host A: bridge is process $(counter "$host_a" pid) (lockctl bridge); host B: whoever needs it first"
+
+echo 0 >"$dir/count"
+# A lost update would be one that was read before and written after another one.
+add='n=$(cat "$0"); echo $((n + 1)) >"$0"'
+worker()
+{
+	for i in $(seq $rounds); do
+		"$lockctl" run "$1" shared-counter --global -w 60s -- sh -c "$add" "$dir/count" || exit 1
+	done
+}
+workers=
+for host in "$host_a" "$host_a" "$host_a" "$host_b" "$host_b" "$host_b"; do
+	worker "$host" &
+	workers="$workers $!"
+done
+
+half_way() { [ "$(cat "$dir/count")" -ge $((3 * rounds)) ]; }
+until_true half_way
+kill -KILL "$service"
+echo "  half way: the bridge of host A was killed; the next process takes over"
+until_true bridge_is_not "$host_a" "$service"
+service=''
+
+for pid in $workers; do
+	wait "$pid" || { echo "a worker failed" >&2; exit 1; }
+done
+count=$(cat "$dir/count")
+echo "  $count additions by 6 workers; host A took the lock in Redis $(counter "$host_a" acquired) times for $(counter "$host_a" grants) holds," \
+	"host B $(counter "$host_b" acquired) times for $(counter "$host_b" grants)"
+[ "$count" = $((6 * rounds)) ] || { echo "$((6 * rounds - count)) additions were lost" >&2; exit 1; }
+[ "$(counter "$host_a" lost)" = 0 ] && [ "$(counter "$host_b" lost)" = 0 ] || { echo "a lease was lost" >&2; exit 1; }
+echo "  none was lost, and no lease either"

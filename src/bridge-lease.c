@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-lease.c - one host lease, seen by the bridge; see bridge-lease.h and remote.h
+ *
+ * Who wants the lease is not counted but looked up, in the key's queue: a count would be wrong after a death.
+ *
+ * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it, and
+ * what this one does later either has the token of an epoch that is over, or fails its CAS.
+ */
+#define _GNU_SOURCE
+#include "bridge-lease.h"
+
+#include <string.h>
+
+#include "bridge-error.h"
+#include "owner.h"
+#include "queue.h"
+#include "table.h"
+
+#define WAITER_TTL_MS 2000
+#define POLL_NS LOCKSHM_MS(50)	     /* as a waiter in Redis, without hints */
+#define POLL_TRACKED_NS LOCKSHM_MS(300)
+#define LOOK_NS LOCKSHM_MS(100)	     /* at holders: they may have died */
+#define BACKOFF_MIN_NS LOCKSHM_MS(50)
+#define BACKOFF_MAX_NS LOCKSHM_MS(400)
+#define GRACE_NS LOCKSHM_MS(500)
+#define TRANSITIONS_MAX 16
+
+static int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---------------------------------------------------------------- who wants it */
+
+struct interest {
+	bool live;	/* anybody holds or waits for the key on this host */
+	bool holders;	/* somebody holds under this epoch */
+	bool wants;	/* somebody's turn has come here, and it needs a lease */
+	bool exclusive; /* such a one as nobody else has */
+	bool patient;	/* would wait for it */
+	bool unsure;	/* the queue did not hold still */
+};
+
+static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, const struct snapshot_request *seen,
+			  struct interest *out)
+{
+	const struct shm_request *r = &b->s->requests[seen->index];
+	uint32_t flags = load_acquire32(&r->flags), home = load_relaxed32(&r->home);
+	uint64_t under = load_acquire(&r->under);
+
+	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
+	 * request_begin_use(). */
+	fence_acquire();
+	if (word_gen(load_relaxed(&r->word)) != word_gen(seen->word)) {
+		out->unsure = true;
+		return;
+	}
+	out->live = true;
+	if (!(flags & REQUEST_GLOBAL) || home != i + 1 || word_is(seen->word, REQUEST_WAITING))
+		return;
+	if (under_is(under, epoch))
+		out->holders = true;
+	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
+		return;
+	out->wants = true;
+	out->exclusive = out->exclusive || word_exclusive(seen->word);
+	out->patient = out->patient || !(flags & REQUEST_TRY);
+}
+
+static struct interest look(struct bridge *b, uint32_t i, uint64_t epoch)
+{
+	struct interest out = { 0 };
+	const struct lease *l = &b->leases[i];
+	uint32_t entry = table_lookup(b->s, &l->id), k;
+
+	if (entry == ENTRY_NONE)
+		return out;
+	/* What is dead or overdue goes first. */
+	(void)queue_advance_tail(b->s, &b->s->entries[entry]);
+	if (!snapshot_take(b->s, &b->s->entries[entry], &b->snap)) {
+		out.unsure = true;
+		return out;
+	}
+	out.unsure = !b->snap.stable;
+	for (k = 0; k < b->snap.n; k++)
+		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
+			count_request(b, i, epoch, &b->snap.requests[k], &out);
+	if (!entry_is(&b->s->entries[entry], l->id.id, l->id.len))
+		out.unsure = true;
+	return out;
+}
+
+/* The lease is lost: end what was held under it, so that nobody waits for those who cannot know yet. */
+static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
+{
+	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
+	size_t len = remote_key(&b->s->remotes[i], key);
+	uint32_t entry = table_lookup(b->s, &b->leases[i].id), k;
+
+	if (!len || entry == ENTRY_NONE || !snapshot_take(b->s, &b->s->entries[entry], &b->snap))
+		return;
+	for (k = 0; k < b->snap.n; k++) {
+		const struct snapshot_request *seen = &b->snap.requests[k];
+		const struct shm_request *r = &b->s->requests[seen->index];
+
+		if (word_is(seen->word, REQUEST_GRANTED) && (load_acquire32(&r->flags) & REQUEST_GLOBAL) &&
+		    load_relaxed32(&r->home) == i + 1 && under_is(load_acquire(&r->under), epoch))
+			(void)lockshm_end_hold(b->s, key, len, b->s->token_base + seen->ticket);
+	}
+}
+
+/* ---------------------------------------------------------------- names */
+
+void lease_forget(struct lease *l)
+{
+	if (l->named)
+		bridge_keys_free(&l->keys);
+	memset(l, 0, sizeof(*l));
+}
+
+static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
+{
+	struct lease *l = &b->leases[i];
+	/* The next one after that which we know: nobody but us has asked for it. */
+	bool fresh = l->epoch != 0 && epoch == l->epoch + 1;
+
+	if (l->epoch == epoch)
+		return;
+	l->epoch = epoch;
+	l->asked = 0;
+	l->sent = !fresh;
+	l->raise = false;
+	l->next_try = 0;
+	l->backoff_ns = 0;
+	l->renew_at = 0;
+	l->idle_since = 0;
+	remote_value(b->s, i, epoch, l->value);
+}
+
+/* The names are those of the record as it is now.  False = it is being made, or has a key that cannot be named. */
+static bool name(const struct bridge *b, uint32_t i)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int mode = b->net ? bridge_net_keys_mode(b->net) : BRIDGE_KEYS_SINGLE;
+	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
+	struct bridge_error error = { 0 };
+	size_t len;
+
+	if (l->named && l->keys_mode == mode && remote_is(r, &l->id))
+		return true;
+	if (l->named)
+		bridge_keys_free(&l->keys);
+	l->named = false;
+	len = remote_key(r, key);
+	if (len == 0)
+		return false;
+	hash_key(&l->id, b->s->hash_secret, key, len);
+	l->keys_mode = mode;
+	l->epoch = 0;
+	l->named = bridge_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
+	if (!l->named) {
+		bridge_keys_free(&l->keys);
+		remote_judge(r, VERDICT_LASTS, error.text);
+	}
+	return l->named;
+}
+
+/* ---------------------------------------------------------------- states */
+
+/* What a transition leads to: look again at the new state, or wait, or ask. */
+enum next { NEXT_AGAIN, NEXT_WAIT, NEXT_ASK };
+
+static enum next move(const struct bridge *b, uint32_t i, uint64_t from, uint64_t to)
+{
+	(void)cas_from(&b->s->remotes[i].word, from, to);
+	return NEXT_AGAIN;
+}
+
+static enum next wait_until(struct lease *l, int64_t when)
+{
+	l->due = when;
+	return NEXT_WAIT;
+}
+
+static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct lease *l = &b->leases[i];
+	struct interest in = look(b, i, remote_epoch(word));
+
+	if (in.wants)
+		return move(b, i, word, remote_make(remote_epoch(word) + 1, in.exclusive ? REMOTE_EXCLUSIVE : 0,
+						    REMOTE_ACQUIRING));
+	l->active = in.unsure;
+	return wait_until(l, host_now(b->s) + LOCKSHM_MS(1));
+}
+
+static void ask_for(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
+		    uint64_t word)
+{
+	memset(ask, 0, sizeof(*ask));
+	ask->script = script;
+	ask->exclusive = word & REMOTE_EXCLUSIVE;
+	ask->keys = &l->keys;
+	ask->wish.host = b->s->redis.host;
+	ask->wish.token = l->value;
+	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
+	ask->wish.stride = STRIDE_FIRST;
+	ask->wish.waiter_ttl_ms = WAITER_TTL_MS;
+	ask->wish.flags = "";
+}
+
+static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *ask, uint64_t word, bool patient)
+{
+	struct lease *l = &b->leases[i];
+
+	ask_for(b, l, ask, word & REMOTE_EXCLUSIVE ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S, word);
+	ask->wish.flags = patient ? "" : "t";
+	/* Before it is sent: from then on the token may be there. */
+	store_release(&b->s->remotes[i].asked, (uint64_t)host_now(b->s));
+	l->asked++;
+}
+
+/* The server lost the fence, and its clock went back: tell it what was used already. */
+static void ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	const struct lease *l = &b->leases[i];
+
+	if (!l->raise)
+		return;
+	ask_for(b, l, &asks[*n], BRIDGE_FENCE, word);
+	asks[(*n)++].wish.fence = (int64_t)remote_fence_next(&b->s->remotes[i]);
+}
+
+static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	struct lease *l = &b->leases[i];
+	struct interest in = look(b, i, remote_epoch(word));
+	int64_t now = host_now(b->s);
+
+	if (!in.unsure && (!in.wants || (in.exclusive && !(word & REMOTE_EXCLUSIVE))))
+		return move(b, i, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+	if (now < l->next_try && !l->hinted)
+		return wait_until(l, l->next_try);
+	ask_raise(b, i, word, asks, n);
+	ask_acquire(b, i, &asks[(*n)++], word, in.patient);
+	return NEXT_ASK;
+}
+
+static uint64_t fence_left(const struct shm_remote *r)
+{
+	return load_relaxed(&r->fence) & FENCE_LEFT_MASK;
+}
+
+
+/* A majority renews without new numbers: when they are used up, it takes a new lease. */
+static bool quorum(const struct bridge *b)
+{
+	return b->s->redis.flags & REDIS_QUORUM;
+}
+
+/* Renew when a third of the time is over, or when told that something changed there. */
+static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), third = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
+
+	/* After a takeover: by what the segment says. */
+	if (!l->renew_at)
+		l->renew_at = (int64_t)load_acquire(&r->valid_until) - 2 * third;
+	if (now < l->next_try || (now < l->renew_at && !l->hinted && (!fence_low(fence_left(r)) || quorum(b))))
+		return wait_until(l, min64(now + LOOK_NS, now < l->next_try ? l->next_try : l->renew_at));
+	ask_raise(b, i, word, asks, n);
+	ask_for(b, l, &asks[*n], BRIDGE_RENEW, word);
+	asks[(*n)++].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
+	return NEXT_ASK;
+}
+
+/* Is it to be given back, as soon as nobody holds under it? */
+static bool must_close(const struct bridge *b, const struct shm_remote *r, uint64_t word, struct lease *l,
+		       const struct interest *in)
+{
+	int64_t now = host_now(b->s), linger = LOCKSHM_MS((int64_t)b->s->redis.linger_ms);
+
+	if (in->wants && in->exclusive && !(word & REMOTE_EXCLUSIVE))
+		return !in->holders;
+	if (in->live || in->unsure) {
+		l->idle_since = 0;
+		return !in->holders && !in->unsure &&
+		       (remote_exhausted(b->s, r, now) || (quorum(b) && fence_left(r) == 0));
+	}
+	if (!l->idle_since)
+		l->idle_since = now;
+	return b->ending || load_relaxed(&r->demand) != 0 || now - l->idle_since >= linger;
+}
+
+/* No more holds under it; then whoever was faster is seen. */
+static enum next lease_close(struct bridge *b, uint32_t i, uint64_t word)
+{
+	if (!cas_from(&b->s->remotes[i].word, word, remote_with_state(word, REMOTE_CLOSING)))
+		return NEXT_AGAIN;
+	/* The word before the look at the requests.  Pairs with the fence in enter(). */
+	fence_after_rmw();
+	return NEXT_AGAIN;
+}
+
+static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	struct interest in;
+
+	if (!remote_holds(b->s, i, word))
+		return NEXT_AGAIN;
+	in = look(b, i, remote_epoch(word));
+	if (remote_state(word) == REMOTE_HELD && must_close(b, r, word, l, &in))
+		return lease_close(b, i, word);
+	if (remote_state(word) == REMOTE_CLOSING && !in.holders && !in.unsure)
+		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+	return renew(b, i, word, asks, n);
+}
+
+static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), asked = (int64_t)load_acquire(&r->asked);
+
+	/* Out of reach for longer than the token can be there. */
+	if (l->backoff_ns && now - asked > LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) + LOCKSHM_SECONDS(1))
+		return move(b, i, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	if (now < l->next_try && !l->rung)
+		return wait_until(l, l->next_try);
+	if (word & REMOTE_QUEUED) {
+		ask_for(b, l, &asks[*n], BRIDGE_LEAVE, word);
+		asks[(*n)++].wish.flags = "xs";
+	}
+	ask_for(b, l, &asks[(*n)++], BRIDGE_RELEASE, word);
+	return NEXT_ASK;
+}
+
+static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, size_t *n)
+{
+	uint64_t word = load_acquire(&b->s->remotes[i].word);
+	struct lease *l = &b->leases[i];
+
+	if (remote_state(word) == REMOTE_CLAIM || !name(b, i)) {
+		l->active = false;
+		return NEXT_WAIT;
+	}
+	use_epoch(b, i, remote_epoch(word));
+	switch (remote_state(word)) {
+	case REMOTE_NONE:
+		return at_none(b, i, word);
+	case REMOTE_ACQUIRING:
+		return at_acquiring(b, i, word, asks, n);
+	case REMOTE_HELD:
+	case REMOTE_CLOSING:
+		return at_held(b, i, word, asks, n);
+	case REMOTE_LOST:
+		end_holds(b, i, remote_epoch(word));
+		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+	case REMOTE_RELEASING:
+		return at_releasing(b, i, word, asks, n);
+	default:
+		/* Damaged: as if it had never been. */
+		return move(b, i, word, remote_make(remote_epoch(word) + 1, 0, REMOTE_NONE));
+	}
+}
+
+size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks)
+{
+	struct lease *l = &b->leases[i];
+	enum next next = NEXT_AGAIN;
+	size_t n = 0;
+	int k;
+
+	for (k = 0; next == NEXT_AGAIN && k < TRANSITIONS_MAX; k++)
+		next = step(b, i, asks, &n);
+	if (next == NEXT_AGAIN)
+		l->due = host_now(b->s);
+	if (next != NEXT_AGAIN)
+		l->rung = l->hinted = false;
+	return n;
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static void back_off(const struct bridge *b, struct lease *l)
+{
+	l->backoff_ns = l->backoff_ns ? min64(l->backoff_ns * 2, BACKOFF_MAX_NS) : BACKOFF_MIN_NS;
+	l->next_try = l->due = host_now(b->s) + l->backoff_ns;
+}
+
+static void now_due(const struct bridge *b, struct lease *l)
+{
+	l->due = host_now(b->s);
+	l->next_try = 0;
+	l->backoff_ns = 0;
+}
+
+static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	bool passes = bridge_error_passes(ask->code);
+	int64_t now = host_now(b->s);
+
+	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
+	back_off(b, l);
+	if (!l->failing_since)
+		l->failing_since = now;
+	/* A moment's silence is not yet a server that is away. */
+	if (passes && now - l->failing_since < GRACE_NS)
+		return;
+	if (remote_state(word) == REMOTE_ACQUIRING || remote_state(word) == REMOTE_RELEASING)
+		remote_judge(r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->why);
+	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
+		return;
+	/* Not sent at all, and never before: there is nothing to take back. */
+	if (!l->sent)
+		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	else
+		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+}
+
+/* The lease is ours until then; new numbers came with it. */
+static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
+	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
+
+	now_due(b, l);
+	if (until - now < ttl / 2) {
+		(void)cas_from(&r->word, word, remote_with_state(word, REMOTE_RELEASING));
+		return;
+	}
+	l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST);
+	if (l->raise)
+		return;
+	remote_extend(r, until);
+	l->renew_at = until - ttl * 2 / 3;
+	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
+	store_relaxed(&r->acquired, (uint64_t)now);
+	store_relaxed(&r->passes, 0);
+	store_relaxed(&r->obstacle, 0);
+	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
+	if (cas_from(&r->word, word, remote_with_state(word, REMOTE_HELD)))
+		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
+	l->due = now + LOOK_NS;
+	remote_signal(r);
+}
+
+static void queued(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), wait = b->tracked ? POLL_TRACKED_NS : POLL_NS;
+	const struct bridge_answer *a = &ask->answer;
+
+	store_relaxed(&r->obstacle, a->left_ms == -1 ? INT64_MAX : a->left_ms > 0 ? (uint64_t)(now + LOCKSHM_MS(a->left_ms)) : 0);
+	l->backoff_ns = 0;
+	if (a->left_ms >= 0)
+		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
+	l->next_try = l->due = now + wait;
+	remote_signal(r);
+}
+
+static const char *const obstacles[] = {
+	[BRIDGE_KIND_NONE] = "somebody has it",
+	[BRIDGE_KIND_HOST] = "another host has it",
+	[BRIDGE_KIND_FOREIGN] = "another program has it in Redis",
+	[BRIDGE_KIND_DELAY] = "it stays closed for some time after a release",
+	[BRIDGE_KIND_READERS] = "readers on other hosts have it",
+	[BRIDGE_KIND_INTENT] = "a writer elsewhere waits for it",
+	[BRIDGE_KIND_TURN] = "other hosts were first",
+};
+
+static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+
+	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
+	if (l->asked == 1)
+		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	else
+		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+	remote_judge(r, VERDICT_BUSY, obstacles[ask->answer.kind]);
+	/* They leave the queue now, which does not take long. */
+	now_due(b, l);
+	l->due += LOCKSHM_MS(1);
+}
+
+static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t until = ask->valid_until + b->s->boot_offset;
+
+	now_due(b, l);
+	l->due += LOCKSHM_MS(1);
+	if (ask->answer.status != BRIDGE_DONE) {
+		if (!cas_from(&r->word, word, remote_with_state(word, REMOTE_LOST)))
+			return;
+		bridge_count_add(b->s, BRIDGE_COUNT_LOST, 1);
+		remote_signal(r);
+		return;
+	}
+	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
+	remote_extend(r, until);
+	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
+	if (ask->answer.fence > 0) {
+		l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);
+		remote_signal(r);
+	}
+	store_relaxed(&r->demand, (uint64_t)(ask->answer.queued > 0 ? ask->answer.queued : ask->answer.intent));
+}
+
+static void released(struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+
+	now_due(b, &b->leases[i]);
+	if (cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE)))
+		bridge_count_add(b->s, BRIDGE_COUNT_RELEASED, 1);
+	remote_signal(r);
+}
+
+void lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	uint64_t word = load_acquire(&r->word);
+
+	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
+	if (ask->code != BRIDGE_UNREACHABLE)
+		b->leases[i].sent = true;
+	/* Another bridge has gone on with it. */
+	if (remote_epoch(word) != b->leases[i].epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
+		return;
+	if (ask->code) {
+		no_answer(b, i, word, ask);
+		return;
+	}
+	b->leases[i].failing_since = 0;
+	switch (remote_state(word)) {
+	case REMOTE_ACQUIRING:
+		if (ask->answer.status == BRIDGE_GRANTED)
+			obtained(b, i, word, ask);
+		else if (ask->answer.status == BRIDGE_QUEUED)
+			queued(b, i, ask);
+		else
+			busy(b, i, word, ask);
+		break;
+	case REMOTE_HELD:
+	case REMOTE_CLOSING:
+		if (ask->script == BRIDGE_RENEW)
+			renewed(b, i, word, ask);
+		break;
+	case REMOTE_RELEASING:
+		if (ask->script == BRIDGE_RELEASE)
+			released(b, i, word);
+		break;
+	default:
+		b->leases[i].due = host_now(b->s);
+		break;
+	}
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-lease.h - what the bridge does about one host lease: look at word and queue, change state, ask Redis, take the answer
+ *
+ * Everything that lasts is in the segment (remote.h).  What is here may be lost at any time: it says when to look again.
+ */
+#ifndef LOCKSHM_BRIDGE_LEASE_H
+#define LOCKSHM_BRIDGE_LEASE_H
+
+#include "bridge-net.h"
+#include "remote.h"
+#include "snapshot.h"
+
+#define ASKS_PER_LEASE 2
+
+struct lease {
+	bool active; /* in NONE without anybody who wants it there is nothing to do */
+	bool rung;   /* somebody, here or there, said: look */
+	bool hinted; /* what is in Redis may have changed */
+	bool raise;  /* the server gives out numbers below those that were used already */
+	bool named;  /* keys, id and value are those of the record */
+	struct identity id;
+	struct bridge_keys keys;
+	int keys_mode;
+	char value[REMOTE_VALUE_BYTES];
+	uint64_t epoch;	    /* value is of */
+	unsigned asked;	    /* how often in this epoch, by us */
+	bool sent;	    /* and something of it may have reached the server */
+	int64_t due;	    /* host time */
+	int64_t next_try;   /* after a failure, or as a waiter */
+	int64_t backoff_ns;
+	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
+	int64_t renew_at;
+	int64_t idle_since; /* 0 = wanted when last seen */
+};
+
+struct bridge {
+	struct lockshm *s;
+	struct bridge_net *net;
+	struct lease *leases; /* n_remotes */
+	struct snapshot snap;
+	bool tracked; /* hints come */
+	bool ending;  /* no linger */
+	int64_t io_ns;
+	struct bridge_error net_error;
+};
+
+/* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
+size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
+/* What follows from the answer. */
+void lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask);
+void lease_forget(struct lease *l);
+
+#endif

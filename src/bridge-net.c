@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* bridge-net.c - the servers of a segment; see bridge-net.h */
+#define _GNU_SOURCE
+#include "bridge-net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "bridge-quorum.h"
+#include "hash.h"
+
+#define REST_MIN_NS BRIDGE_MS(50) /* a server that does not answer is left alone, longer each time */
+#define REST_MAX_NS BRIDGE_MS(400)
+#define WAKE_REST_NS BRIDGE_MS(1000)
+#define QUIET_NS BRIDGE_MS(5000) /* a silent connection for hints is asked for a sign of life */
+
+struct server {
+	struct bridge_conn *conn;
+	struct bridge_wake *wake;
+	int64_t rest_until, rest_ns;
+	int64_t wake_rest_until;
+	bool deaf; /* it gives no hints, or not to us */
+};
+
+struct bridge_net {
+	struct server servers[BRIDGE_SERVERS_MAX];
+	size_t n;
+	struct bridge_quorum *quorum; /* instead */
+	size_t next_hint; /* whose turn it is */
+	int64_t check_at;
+	struct bridge_host host;
+};
+
+/* ---------------------------------------------------------------- making */
+
+static int add_server(struct bridge_net *net, const struct bridge_server *server, struct bridge_error *error)
+{
+	static const struct bridge_conn_options options = { .name = "lockshm",
+							    .scripts = bridge_scripts,
+							    .n_scripts = BRIDGE_N_SCRIPTS };
+	struct server *s = &net->servers[net->n];
+	int code = bridge_conn_new(&s->conn, server, &options, error);
+
+	if (code)
+		return code;
+	net->n++;
+	return bridge_wake_new(&s->wake, server, &net->host, error);
+}
+
+static int add_servers(struct bridge_net *net, const struct shm_redis *settings, struct bridge_error *error)
+{
+	struct bridge_quorum_options options = { .quarantine_ms = (int64_t)settings->ttl_ms };
+	struct bridge_server servers[BRIDGE_SERVERS_MAX];
+	size_t n, i;
+	int code = bridge_uri_parse(settings->servers, BRIDGE_PUBLIC, servers, BRIDGE_SERVERS_MAX, &n, error);
+
+	if (!code && (settings->flags & REDIS_QUORUM))
+		return bridge_quorum_new(&net->quorum, servers, n, &options, error);
+	for (i = 0; !code && i < n; i++)
+		code = add_server(net, &servers[i], error);
+	return code;
+}
+
+int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error)
+{
+	struct bridge_net *net = calloc(1, sizeof(*net));
+	int code;
+
+	*out = NULL;
+	if (!net)
+		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+	memcpy(net->host.id, settings->host, BRIDGE_HOST_LEN);
+	code = add_servers(net, settings, error);
+	if (code)
+		bridge_net_free(net);
+	else
+		*out = net;
+	return code;
+}
+
+void bridge_net_free(struct bridge_net *net)
+{
+	if (!net)
+		return;
+	while (net->n > 0) {
+		struct server *s = &net->servers[--net->n];
+
+		bridge_wake_free(s->wake);
+		bridge_conn_free(s->conn);
+	}
+	bridge_quorum_free(net->quorum);
+	free(net);
+}
+
+void bridge_net_abandon(struct bridge_net *net)
+{
+	size_t i;
+
+	for (i = 0; i < net->n; i++) {
+		bridge_conn_abandon(net->servers[i].conn);
+		if (net->servers[i].wake)
+			bridge_conn_abandon(bridge_wake_conn(net->servers[i].wake));
+	}
+	if (net->quorum)
+		bridge_quorum_abandon(net->quorum);
+}
+
+int bridge_net_keys_mode(const struct bridge_net *net)
+{
+	size_t i;
+
+	for (i = 0; i < net->n; i++)
+		if (bridge_conn_info(net->servers[i].conn)->cluster)
+			return BRIDGE_KEYS_CLUSTER;
+	return BRIDGE_KEYS_SINGLE;
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static struct server *server_of(struct bridge_net *net, const struct bridge_keys *keys)
+{
+	return &net->servers[net->n == 1 ? 0 : hash_plain(keys->key[0], keys->len[0]) % net->n];
+}
+
+static void rest(struct server *s)
+{
+	s->rest_ns = s->rest_ns ? s->rest_ns * 2 : REST_MIN_NS;
+	if (s->rest_ns > REST_MAX_NS)
+		s->rest_ns = REST_MAX_NS;
+	s->rest_until = bridge_now() + s->rest_ns;
+}
+
+/* Is it connected?  While it rests the answer is what it was before. */
+static int connect_to(struct server *s, int64_t io_ns)
+{
+	int code;
+
+	if (bridge_conn_ready(s->conn))
+		return 0;
+	code = bridge_conn_error(s->conn)->code;
+	if (code && bridge_conn_closed(s->conn) && bridge_now() < s->rest_until)
+		return code;
+	code = bridge_conn_wait_ready(s->conn, bridge_now() + io_ns);
+	if (code)
+		rest(s);
+	else
+		s->rest_ns = 0;
+	return code;
+}
+
+static void fail_ask(struct bridge_ask *ask, int code, const struct bridge_error *error)
+{
+	ask->code = code;
+	snprintf(ask->why, sizeof(ask->why), "%.250s", error->code ? error->text : bridge_code_name(code));
+}
+
+static void take_answer(struct bridge_net *net, struct bridge_ask *ask, const struct bridge_op *op)
+{
+	struct server *s = server_of(net, ask->keys);
+
+	if (op->code) {
+		fail_ask(ask, op->code, bridge_conn_error(op->conn));
+		if (bridge_conn_closed(op->conn))
+			rest(s);
+		return;
+	}
+	ask->code = 0;
+	ask->answer = op->answer;
+	ask->valid_until = bridge_valid_until(op->began, ask->wish.ttl_ms);
+}
+
+#define BATCH 64
+
+static void run_batch(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
+{
+	struct bridge_op *ops = calloc(n, sizeof(*ops));
+	struct bridge_ask *of[BATCH];
+	size_t i, k = 0;
+
+	for (i = 0; i < n; i++) {
+		struct server *s = server_of(net, asks[i].keys);
+		int code = ops ? connect_to(s, io_ns) : BRIDGE_NO_MEMORY;
+
+		if (code) {
+			fail_ask(&asks[i], code, bridge_conn_error(s->conn));
+			continue;
+		}
+		of[k] = &asks[i];
+		(void)bridge_op_begin(&ops[k++], s->conn, asks[i].script, asks[i].keys, &asks[i].wish,
+				      bridge_now() + io_ns);
+	}
+	for (i = 0; i < k; i++)
+		(void)bridge_conn_pump(ops[i].conn);
+	bridge_ops_wait(ops, k);
+	for (i = 0; i < k; i++)
+		take_answer(net, of[i], &ops[i]);
+	free(ops);
+}
+
+/* There is no queue in a quorum: who is refused asks again. */
+static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t io_ns)
+{
+	int64_t deadline = bridge_now() + io_ns;
+	struct bridge_lease lease = { 0 };
+
+	memset(&ask->answer, 0, sizeof(ask->answer));
+	ask->answer.kind = BRIDGE_KIND_FOREIGN;
+	ask->code = 0;
+	switch (ask->script) {
+	case BRIDGE_ACQUIRE_S:
+	case BRIDGE_ACQUIRE_X:
+		ask->code = bridge_quorum_acquire(net->quorum, ask->script, ask->keys, &ask->wish, deadline, &lease);
+		break;
+	case BRIDGE_RENEW:
+		ask->code = bridge_quorum_renew(net->quorum, ask->exclusive ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S,
+						ask->keys, &ask->wish, deadline, &lease);
+		break;
+	case BRIDGE_RELEASE:
+		lease.status = BRIDGE_DONE;
+		ask->code = bridge_quorum_release(net->quorum, ask->keys, &ask->wish, deadline) ? 0 : BRIDGE_UNREACHABLE;
+		break;
+	default:
+		lease.status = BRIDGE_DONE;
+		break;
+	}
+	if (ask->code)
+		fail_ask(ask, ask->code, bridge_quorum_error(net->quorum));
+	ask->answer.status = lease.status == BRIDGE_BUSY && !strchr(ask->wish.flags ? ask->wish.flags : "t", 't') ?
+				     BRIDGE_QUEUED :
+				     lease.status;
+	ask->answer.left_ms = lease.left_ms;
+	ask->answer.fence = lease.fence;
+	ask->valid_until = lease.valid_until;
+}
+
+void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
+{
+	size_t i, part;
+
+	for (i = 0; net->quorum && i < n; i++)
+		ask_quorum(net, &asks[i], io_ns);
+	for (i = 0; !net->quorum && i < n; i += part) {
+		part = n - i < BATCH ? n - i : BATCH;
+		run_batch(net, asks + i, part, io_ns);
+	}
+}
+
+/* ---------------------------------------------------------------- hints */
+
+bool bridge_net_arm(struct bridge_net *net, int64_t io_ns)
+{
+	int64_t now = bridge_now(), next;
+	bool all = !net->quorum;
+	size_t i;
+
+	net->check_at = INT64_MAX;
+	for (i = 0; i < net->n; i++) {
+		struct server *s = &net->servers[i];
+
+		if (!bridge_conn_ready(s->conn))
+			continue;
+		if (now >= s->wake_rest_until) {
+			s->deaf = bridge_wake_arm(s->wake, s->conn, now + io_ns) != 0;
+			if (s->deaf)
+				s->wake_rest_until = now + WAKE_REST_NS;
+		}
+		all = all && !s->deaf;
+		next = bridge_wake_check(s->wake, now, QUIET_NS);
+		(void)bridge_conn_pump(bridge_wake_conn(s->wake));
+		if (next < net->check_at)
+			net->check_at = next;
+	}
+	return all;
+}
+
+int64_t bridge_net_due(const struct bridge_net *net)
+{
+	return net->check_at;
+}
+
+enum bridge_hint bridge_net_hint(struct bridge_net *net, const char **key, size_t *len)
+{
+	for (; net->next_hint < net->n; net->next_hint++) {
+		struct server *s = &net->servers[net->next_hint];
+		enum bridge_hint hint;
+
+		(void)bridge_conn_pump(bridge_wake_conn(s->wake));
+		hint = bridge_wake_next(s->wake, key, len);
+		if (hint != BRIDGE_HINT_NONE)
+			return hint;
+	}
+	net->next_hint = 0;
+	return BRIDGE_HINT_NONE;
+}
+
+void bridge_net_watch(struct bridge_net *net, int epoll)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+	size_t i;
+
+	for (i = 0; i < net->n; i++) {
+		int fd = bridge_conn_fd(bridge_wake_conn(net->servers[i].wake));
+
+		if (fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
+			(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+	}
+}

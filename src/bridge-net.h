@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-net.h - the servers of a segment: many operations in one round trip, hints, and when to leave a server alone
+ *
+ * Each key has its server, chosen by its name in Redis, which is the same on every host; or all servers have every key
+ * and a majority decides.  Used by one thread.
+ */
+#ifndef LOCKSHM_BRIDGE_NET_H
+#define LOCKSHM_BRIDGE_NET_H
+
+#include "bridge-script.h"
+#include "bridge-wake.h"
+#include "layout.h"
+
+struct bridge_net;
+
+/* One operation.  The caller fills the first part; keys and token must stay until it is done. */
+struct bridge_ask {
+	enum bridge_script script;
+	bool exclusive; /* of the lease in question */
+	const struct bridge_keys *keys;
+	struct bridge_wish wish;
+
+	int code; /* 0 = there is an answer */
+	char why[256]; /* the error in words */
+	int64_t valid_until; /* granted, renewed: this process' time */
+	struct bridge_answer answer;
+};
+
+/* Resolves names, so it may block. */
+int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error);
+void bridge_net_free(struct bridge_net *net);
+
+/* What the names of a lock have to look like, as far as is known by now. */
+int bridge_net_keys_mode(const struct bridge_net *net);
+
+/* All of them, in their order for each server; back by @io_ns after all servers are connected, or not much later. */
+void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns);
+
+/* Make sure that hints come for what was asked, before going to sleep.  False = some server gives none: look more often. */
+bool bridge_net_arm(struct bridge_net *net, int64_t io_ns);
+/* The next hint that has come; for BRIDGE_HINT_KEY and TOLD with a name in Redis. */
+enum bridge_hint bridge_net_hint(struct bridge_net *net, const char **key, size_t *len);
+/* Have this epoll descriptor report once when hints come. */
+void bridge_net_watch(struct bridge_net *net, int epoll);
+/* When to call bridge_net_arm() again at the latest. */
+int64_t bridge_net_due(const struct bridge_net *net);
+
+/* In a forked child: close what was inherited. */
+void bridge_net_abandon(struct bridge_net *net);
+
+#endif

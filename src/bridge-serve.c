@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-serve.c - being the bridge: the lock that elects it, and its loop
+ *
+ *   look at the bell | renew the role | collect what is due: rung for, hinted at, by time | decide, ask, take answers
+ *   | see to the hints | sleep on the bell
+ *
+ * The loop sleeps on a futex, so that processes wake it directly.  A second thread, the ear, waits for what the servers say
+ * unasked and rings the same bell.  Nothing here must be finished: see remote.h for what a successor finds.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "bridge-lease.h"
+#include "bridge-wire.h"
+#include "error.h"
+#include "futex.h"
+#include "owner.h"
+#include "wait.h"
+
+#define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
+#define NET_AGAIN_NS LOCKSHM_SECONDS(1)
+#define END_NS LOCKSHM_MS(250)
+#define IO_MAX_NS LOCKSHM_MS(250)
+#define ROLE_TTL_MAX_NS LOCKSHM_SECONDS(5)
+#define ROUNDS_MAX 8 /* before the bell is looked at again */
+#define ASKS_MAX 256
+
+struct ear {
+	struct lockshm *s;
+	pthread_t thread;
+	int epoll, stop;
+	bool runs;
+};
+
+struct serve {
+	struct bridge b;
+	struct lockshm *s;
+	lockshm_canceller_t *canceller;
+	lockshm_hold_t role;
+	int64_t role_ttl, role_renewed;
+	int64_t scan_at, net_at;
+	struct ear ear;
+	struct bridge_ask asks[ASKS_MAX];
+	uint32_t asked_for[ASKS_MAX];
+	size_t n;
+};
+
+static int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---------------------------------------------------------------- ear */
+
+static void *ear_main(void *arg)
+{
+	struct ear *ear = arg;
+	struct epoll_event event;
+	int n;
+
+	for (;;) {
+		n = epoll_wait(ear->epoll, &event, 1, -1);
+		if ((n < 0 && errno != EINTR) || (n > 0 && event.data.fd == ear->stop))
+			return NULL;
+		(void)fetch_add32(&ear->s->bridge->bell, 1);
+		futex_wake(&ear->s->bridge->bell, 1);
+	}
+}
+
+static void ear_close(struct ear *ear)
+{
+	if (ear->epoll >= 0)
+		close(ear->epoll);
+	if (ear->stop >= 0)
+		close(ear->stop);
+}
+
+/* Without it hints are seen when the loop wakes for something else. */
+static void ear_start(struct ear *ear, struct lockshm *s)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	ear->s = s;
+	ear->epoll = epoll_create1(EPOLL_CLOEXEC);
+	ear->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	event.data.fd = ear->stop;
+	ear->runs = ear->epoll >= 0 && ear->stop >= 0 &&
+		    epoll_ctl(ear->epoll, EPOLL_CTL_ADD, ear->stop, &event) == 0 &&
+		    process_start_thread(&ear->thread, ear_main, ear) == 0;
+	if (!ear->runs)
+		ear_close(ear);
+}
+
+static void ear_stop(struct ear *ear)
+{
+	uint64_t one = 1;
+
+	if (!ear->runs)
+		return;
+	if (write(ear->stop, &one, sizeof(one)) != sizeof(one))
+		pthread_cancel(ear->thread);
+	pthread_join(ear->thread, NULL);
+	ear_close(ear);
+}
+
+/* ---------------------------------------------------------------- what is due */
+
+static void activate(struct serve *v, uint32_t i)
+{
+	struct lease *l = &v->b.leases[i];
+
+	l->active = l->rung = true;
+}
+
+static void take_rung(struct serve *v)
+{
+	uint32_t w;
+
+	for (w = 0; w * 64 < v->s->n_remotes; w++) {
+		uint64_t bits = load_relaxed(&v->s->bridge->dirty[w]) ? exchange_zero(&v->s->bridge->dirty[w]) : 0;
+
+		for (; bits; bits &= bits - 1)
+			if (w * 64 + (uint32_t)__builtin_ctzll(bits) < v->s->n_remotes)
+				activate(v, w * 64 + (uint32_t)__builtin_ctzll(bits));
+	}
+}
+
+static void scan(struct serve *v, int64_t now)
+{
+	uint32_t i;
+
+	if (now < v->scan_at)
+		return;
+	v->scan_at = now + SCAN_NS;
+	for (i = 0; i < v->s->n_remotes; i++) {
+		uint64_t word = load_acquire(&v->s->remotes[i].word);
+
+		if (remote_state(word) != REMOTE_NONE && remote_state(word) != REMOTE_CLAIM)
+			v->b.leases[i].active = true;
+	}
+}
+
+static bool names(const struct lease *l, const char *key, size_t len)
+{
+	size_t k;
+
+	for (k = 0; l->named && k < BRIDGE_KEYS; k++)
+		if (l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0)
+			return true;
+	return false;
+}
+
+static bool take_hints(struct serve *v)
+{
+	enum bridge_hint hint;
+	const char *key = "";
+	size_t len = 0;
+	bool any = false;
+	uint32_t i;
+
+	while ((hint = bridge_net_hint(v->b.net, &key, &len)) != BRIDGE_HINT_NONE)
+		for (i = 0; i < v->s->n_remotes; i++) {
+			struct lease *l = &v->b.leases[i];
+
+			if (!l->active || (hint != BRIDGE_HINT_ALL && !names(l, key, len)))
+				continue;
+			l->hinted = l->rung = true;
+			any = true;
+		}
+	return any;
+}
+
+/* ---------------------------------------------------------------- rounds */
+
+static void flush(struct serve *v)
+{
+	size_t k;
+
+	bridge_net_run(v->b.net, v->asks, v->n, v->b.io_ns);
+	for (k = 0; k < v->n; k++)
+		lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
+	v->n = 0;
+}
+
+/* Names cannot be resolved, or the like: whoever waits is told. */
+static void no_net(struct serve *v)
+{
+	size_t k;
+
+	for (k = 0; k < v->n; k++) {
+		v->asks[k].code = BRIDGE_UNREACHABLE;
+		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
+		lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
+	}
+	v->n = 0;
+}
+
+static void run(struct serve *v)
+{
+	if (v->n && v->b.net)
+		flush(v);
+	else if (v->n)
+		no_net(v);
+}
+
+/* Everything that is due now; returns when something is next. */
+static int64_t round_once(struct serve *v, bool *asked)
+{
+	int64_t now = host_now(v->s), next = INT64_MAX;
+	uint32_t i;
+
+	*asked = false;
+	for (i = 0; i < v->s->n_remotes; i++) {
+		struct lease *l = &v->b.leases[i];
+		size_t got, k;
+
+		if (!l->active)
+			continue;
+		if (l->rung || l->hinted || now >= l->due) {
+			got = lease_decide(&v->b, i, v->asks + v->n);
+			for (k = 0; k < got; k++)
+				v->asked_for[v->n++] = i;
+			*asked = *asked || got > 0;
+		}
+		if (v->n + ASKS_PER_LEASE > ASKS_MAX)
+			run(v);
+		if (l->active)
+			next = min64(next, l->due);
+	}
+	run(v);
+	return next;
+}
+
+static void make_net(struct serve *v, int64_t now)
+{
+	if (v->b.net || now < v->net_at)
+		return;
+	v->net_at = now + NET_AGAIN_NS;
+	if (bridge_net_new(&v->b.net, &v->s->redis, &v->b.net_error) == 0)
+		__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);
+}
+
+/* Everything that can be done now.  Returns when to come again, host time. */
+static int64_t work(struct serve *v)
+{
+	int64_t next = 0;
+	bool asked = true;
+	int k;
+
+	make_net(v, host_now(v->s));
+	scan(v, host_now(v->s));
+	for (k = 0; k < ROUNDS_MAX && asked; k++) {
+		take_rung(v);
+		next = round_once(v, &asked);
+	}
+	if (v->b.net) {
+		v->b.tracked = bridge_net_arm(v->b.net, v->b.io_ns);
+		if (take_hints(v) || asked)
+			return 0;
+		if (v->ear.runs)
+			bridge_net_watch(v->b.net, v->ear.epoll);
+		if (bridge_net_due(v->b.net) != INT64_MAX)
+			next = min64(next, bridge_net_due(v->b.net) + v->s->boot_offset);
+	}
+	return min64(next, v->scan_at);
+}
+
+/* ---------------------------------------------------------------- the role */
+
+static bool keep_role(struct serve *v)
+{
+	int64_t now = clock_precise();
+
+	if (now - v->role_renewed < v->role_ttl / 4)
+		return true;
+	v->role_renewed = now;
+	return lockshm_renew(&v->role, v->role_ttl, LOCKSHM_RENEW_RESET) >= 0;
+}
+
+/* Until cancelled (true) or somebody else has the role. */
+static bool serve_loop(struct serve *v)
+{
+	while (keep_role(v)) {
+		struct futex_watch watch = { &v->s->bridge->bell, load_acquire32(&v->s->bridge->bell) };
+		int64_t left = work(v) - host_now(v->s);
+
+		if (canceller_used(v->canceller) || segment_is_gone(v->s))
+			return true;
+		left = min64(left, v->role_ttl / 4);
+		if (left > 0)
+			futex_wait_any(&watch, 1, clock_precise() + left);
+	}
+	return false;
+}
+
+/* Give back what nobody here wants, so that other hosts need not wait for its end. */
+static void finish(struct serve *v)
+{
+	int64_t end = clock_precise() + END_NS;
+	uint32_t i;
+	bool asked = true;
+
+	v->b.ending = true;
+	for (i = 0; i < v->s->n_remotes; i++)
+		v->b.leases[i].rung = v->b.leases[i].active;
+	while (asked && clock_precise() < end)
+		(void)round_once(v, &asked);
+}
+
+static int take_role(struct serve *v, struct lockshm_error *error)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	int err;
+
+	q.key = ROLE_KEY;
+	q.key_len = ROLE_KEY_LEN;
+	q.flags = LOCKSHM_ACKNOWLEDGE;
+	q.ttl_ns = v->role_ttl;
+	q.timeout_ns = LOCKSHM_FOREVER;
+	q.tag = "bridge";
+	q.canceller = v->canceller;
+	q.report = &report;
+	err = lockshm_acquire(v->s, &q, &v->role);
+	if (err < 0 && error)
+		*error = report.error;
+	v->role_renewed = clock_precise();
+	return err < 0 ? err : 0;
+}
+
+static void forget_all(struct serve *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->s->n_remotes; i++)
+		lease_forget(&v->b.leases[i]);
+	v->scan_at = 0;
+	__atomic_store_n(&v->s->net, NULL, __ATOMIC_RELEASE);
+	bridge_net_free(v->b.net);
+	v->b.net = NULL;
+	v->net_at = 0;
+}
+
+static int serve(struct serve *v, struct lockshm_error *error)
+{
+	bool ended = false;
+	int err = 0;
+
+	while (!ended && !err) {
+		err = take_role(v, error);
+		if (err)
+			break;
+		ear_start(&v->ear, v->s);
+		ended = serve_loop(v);
+		if (ended && canceller_used(v->canceller))
+			finish(v);
+		ear_stop(&v->ear);
+		forget_all(v);
+		(void)lockshm_release(&v->role, 0);
+	}
+	if (err)
+		return err;
+	return canceller_used(v->canceller) ? error_set(error, LOCKSHM_CANCELLED, "cancelled") :
+					      error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed");
+}
+
+static int check(const struct lockshm *s, struct lockshm_error *error)
+{
+	const char *why = bridge_wire_load();
+
+	if (!s->n_remotes)
+		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
+	if (s->read_only)
+		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
+	if (s->boot_lost)
+		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
+	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
+}
+
+LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
+{
+	struct serve *v;
+	int err;
+
+	if (!segment_valid(segment) || !canceller)
+		return error_set(error, LOCKSHM_INVALID, "no segment or no canceller");
+	error_set(error, 0, "%s", "");
+	err = check(segment, error);
+	if (err)
+		return err;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
+	v->s = v->b.s = segment;
+	v->canceller = canceller;
+	/* So that a successor has most of the time that the leases have left when this one is stopped. */
+	v->role_ttl = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 4, ROLE_TTL_MAX_NS);
+	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
+	v->b.leases = calloc(segment->n_remotes, sizeof(*v->b.leases));
+	err = v->b.leases && snapshot_init(&v->b.snap) ? serve(v, error) :
+							 error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
+	snapshot_free(&v->b.snap);
+	free(v->b.leases);
+	free(v);
+	return err;
+}

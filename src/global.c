@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * global.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
+ *
+ * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
+ * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under the
+ * lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition each
+ * look at the hold looks at the host lease (hold.c).
+ *
+ * Crash points: (1) granted here, not marked: a local hold of the dead;  (2) marked, waiting for the lease: the bridge sees
+ * that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
+ * lease like any other, and its death is what any death of a holder is.
+ */
+#include <string.h>
+
+#include "error.h"
+#include "futex.h"
+#include "helper.h"
+#include "hold.h"
+#include "owner.h"
+#include "remote.h"
+#include "wait.h"
+
+#define PATIENCE_NS LOCKSHM_SECONDS(3) /* what the local request has while it waits for the lease */
+#define PATIENCE_RENEW_NS LOCKSHM_MS(500)
+#define SLICE_NS LOCKSHM_MS(50)	   /* every sleep here: cancellers and retirement do not wake it */
+#define RING_NS LOCKSHM_MS(500)	   /* ring again, should the bridge have been killed between bell and look */
+#define ONCE_MORE 1000		   /* beside the public codes: the local request was lost meanwhile */
+#define TRY_NS LOCKSHM_MS(1500)	   /* a try waits no longer for the bridge's answer */
+
+struct quest {
+	struct lockshm *s;
+	const struct lockshm_request *q;
+	lockshm_hold_t *hold;
+	struct lockshm_error *error;
+	struct identity id;
+	uint64_t owner;
+	uint32_t lease;	  /* index */
+	uint64_t seen;	  /* verdict that is known already */
+	int64_t deadline; /* this process' clock */
+	int64_t renewed;
+	int64_t rung;
+	uint64_t rung_for;
+};
+
+static struct shm_remote *lease_of(const struct quest *g)
+{
+	return &g->s->remotes[g->lease];
+}
+
+static struct shm_request *record_of(const struct quest *g)
+{
+	return &g->s->requests[hold_of(g->hold)->index];
+}
+
+static bool is_try(const struct lockshm_request *q)
+{
+	return q->timeout_ns == 0 && q->deadline_ns == 0;
+}
+
+static int64_t deadline_of(const struct lockshm_request *q)
+{
+	if (q->deadline_ns)
+		return q->deadline_ns;
+	if (q->timeout_ns == LOCKSHM_FOREVER)
+		return INT64_MAX;
+	return clock_precise() + (is_try(q) ? TRY_NS : q->timeout_ns);
+}
+
+static int check(const struct lockshm *s, const struct lockshm_request *q, struct lockshm_error *error)
+{
+	if (!s->n_remotes)
+		return error_set(error, LOCKSHM_INVALID,
+				 "LOCKSHM_GLOBAL in a segment without Redis: create it with options.redis or --redis");
+	if (q->prepared)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_GLOBAL needs the whole key, which a prepared one is not");
+	if (q->key_len > LOCKSHM_GLOBAL_KEY_MAX)
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
+				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
+	if (q->key_len == ROLE_KEY_LEN && memcmp(q->key, ROLE_KEY, ROLE_KEY_LEN) == 0)
+		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
+	if (s->boot_lost)
+		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
+	return 0;
+}
+
+/* ---------------------------------------------------------------- holding under the lease */
+
+/* Say in the request what it is, for the bridge. */
+static void mark_wanting(const struct quest *g)
+{
+	struct shm_request *r = record_of(g);
+	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
+
+	store_relaxed(&r->under, 0);
+	store_relaxed32(&r->home, g->lease + 1);
+	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
+}
+
+static bool usable(const struct quest *g, uint64_t word)
+{
+	const struct shm_remote *l = lease_of(g);
+	int64_t now = host_now(g->s);
+
+	return remote_state(word) == REMOTE_HELD && (g->q->mode == LOCKSHM_SHARED || (word & REMOTE_EXCLUSIVE)) &&
+	       remote_good(word, load_acquire(&l->valid_until), now + LOCKSHM_MS(REMOTE_GRANT_MIN_MS)) &&
+	       !remote_exhausted(g->s, l, now) && remote_is(l, &g->id);
+}
+
+/* Hold under the lease if that is possible now.  Returns the number of the hold, or 0. */
+static uint64_t enter(const struct quest *g, uint64_t word)
+{
+	struct shm_remote *l = lease_of(g);
+	struct shm_request *r = record_of(g);
+	uint64_t fence, left = 0;
+
+	if (!usable(g, word))
+		return 0;
+	fence = remote_take_fence(l, &left);
+	if (!fence)
+		return 0;
+	store_release(&r->under, under_make(remote_epoch(word), fence));
+	/* My note before my look at the word.  Pairs with the fence in lease_close(). */
+	fence_full();
+	if (load_acquire(&l->word) != word) {
+		store_release(&r->under, 0);
+		return 0;
+	}
+	(void)fetch_add_relaxed(&l->passes, 1);
+	bridge_count_add(g->s, BRIDGE_COUNT_GRANTS, 1);
+	/* Once for each range, at its half. */
+	if (fence_low(left) && !fence_low(left + 1))
+		remote_ring(g->s, g->lease);
+	return fence;
+}
+
+static void fill(const struct quest *g, uint64_t word, uint64_t fence)
+{
+	struct hold *h = hold_of(g->hold);
+
+	h->local_token = h->token;
+	h->token = fence;
+	h->remote_word = word;
+	h->remote = g->lease + 1;
+	h->deadline = 0;
+	if (g->q->report)
+		g->q->report->token = fence;
+}
+
+/* ---------------------------------------------------------------- waiting for the lease */
+
+static void ring(struct quest *g, uint64_t word, int64_t now)
+{
+	if (g->rung_for == word && now - g->rung < RING_NS)
+		return;
+	g->rung_for = word;
+	g->rung = now;
+	remote_ring(g->s, g->lease);
+}
+
+/* By what the bridge said since this call began: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
+static int heed(struct quest *g)
+{
+	uint64_t v = load_acquire(&lease_of(g)->verdict);
+	char why[REMOTE_WHY_BYTES];
+
+	if (verdict_count(v) == verdict_count(g->seen))
+		return 0;
+	g->seen = v;
+	remote_why(lease_of(g), why);
+	switch (verdict_code(v)) {
+	case VERDICT_BUSY:
+		return is_try(g->q) ? error_set(g->error, LOCKSHM_BUSY, "not free: %.200s", why) : 0;
+	case VERDICT_PASSES:
+		if (g->s->redis.policy == LOCKSHM_REDIS_LOCAL_ONLY)
+			return LOCKSHM_LOCAL_ONLY;
+		if (g->s->redis.policy == LOCKSHM_REDIS_WAIT && !is_try(g->q))
+			return 0;
+		break;
+	default:
+		break;
+	}
+	return error_set(g->error, LOCKSHM_BRIDGE, "%.230s", why);
+}
+
+/* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
+static bool booked(const struct quest *g, uint64_t word, int64_t now)
+{
+	int64_t until = (int64_t)load_relaxed(&lease_of(g)->obstacle);
+
+	return (g->q->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME) && g->deadline != INT64_MAX &&
+	       remote_state(word) == REMOTE_ACQUIRING && until != 0 && until - host_now(g->s) > g->deadline - now;
+}
+
+static int out_of_time(const struct quest *g)
+{
+	char why[REMOTE_WHY_BYTES] = "";
+
+	if (verdict_count(load_acquire(&lease_of(g)->verdict)))
+		remote_why(lease_of(g), why);
+	if (is_try(g->q))
+		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "", why);
+	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "", why);
+}
+
+/* 0 = wait on. */
+static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
+{
+	int err = heed(g);
+
+	if (err)
+		return err;
+	if (g->q->canceller && canceller_used(g->q->canceller))
+		return error_set(g->error, LOCKSHM_CANCELLED, "%s", lockshm_strerror(LOCKSHM_CANCELLED));
+	if (segment_retired(g->s))
+		return error_set(g->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again");
+	if (now >= g->deadline)
+		return out_of_time(g);
+	if (booked(g, word, now))
+		return error_set(g->error, LOCKSHM_BUSY, "held by another host beyond the time this call may wait");
+	return 0;
+}
+
+/* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
+static bool keep_local(struct quest *g, int64_t now)
+{
+	if (now - g->renewed < PATIENCE_RENEW_NS)
+		return true;
+	g->renewed = now;
+	return lockshm_renew(g->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
+}
+
+/* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the record is another key's. */
+static int await_lease(struct quest *g)
+{
+	for (;;) {
+		struct shm_remote *l = lease_of(g);
+		/* The signal before everything it may be about. */
+		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		uint64_t word = load_acquire(&l->word), fence = enter(g, word);
+		int64_t now = clock_precise();
+		int err;
+
+		if (fence) {
+			fill(g, word, fence);
+			return 0;
+		}
+		if (!remote_is(l, &g->id) || !keep_local(g, now))
+			return ONCE_MORE;
+		err = reason_to_stop(g, word, now);
+		if (err)
+			return err;
+		(void)remote_holds(g->s, g->lease, word); /* notices that its time is over */
+		ring(g, word, now);
+		futex_wait_any(&watch, 1, g->deadline - now < SLICE_NS ? g->deadline : now + SLICE_NS);
+	}
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+/* Policy: this host alone.  The bridge need not go on for us. */
+static int go_local(const struct quest *g)
+{
+	struct shm_request *r = record_of(g);
+
+	store_release32(&r->flags, load_relaxed32(&r->flags) & ~(REQUEST_GLOBAL | REQUEST_TRY));
+	remote_ring(g->s, g->lease);
+	hold_of(g->hold)->token = 0;
+	if (g->q->report)
+		g->q->report->token = 0;
+	return LOCKSHM_LOCAL_ONLY;
+}
+
+static int give_up(const struct quest *g, int err)
+{
+	(void)lockshm_release(g->hold, 0);
+	remote_ring(g->s, g->lease);
+	if (g->q->report)
+		g->q->report->token = 0;
+	return err;
+}
+
+/* With the local lock held. */
+static int with_local(struct quest *g, int status)
+{
+	int err;
+
+	err = remote_find(g->s, g->owner, &g->id, g->q->key, &g->lease, g->error);
+	if (err)
+		return give_up(g, err);
+	g->seen = load_acquire(&lease_of(g)->verdict);
+	g->renewed = clock_precise();
+	g->rung_for = 0;
+	mark_wanting(g);
+	err = await_lease(g);
+	if (err < 0 || err == ONCE_MORE)
+		return give_up(g, err);
+	if (err == LOCKSHM_LOCAL_ONLY)
+		status = go_local(g);
+	/* From here on it lasts as long as it was asked to. */
+	err = lockshm_renew(g->hold, g->q->ttl_ns, LOCKSHM_RENEW_RESET);
+	if (err < 0)
+		return give_up(g, ONCE_MORE);
+	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
+		(void)lockshm_acknowledge(g->hold);
+	return status;
+}
+
+static int attempt(struct quest *g)
+{
+	struct lockshm_request q = *g->q;
+	int status;
+
+	q.flags &= ~(LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE);
+	q.ttl_ns = PATIENCE_NS;
+	if (!is_try(g->q) && g->deadline != INT64_MAX)
+		q.deadline_ns = g->deadline;
+	status = acquire_local(g->s, &q, g->hold, g->error);
+	if (status < 0)
+		return status;
+	g->owner = participant_find(g->s)->ref;
+	return with_local(g, status);
+}
+
+int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
+{
+	struct quest g = { .s = s, .q = q, .hold = hold, .error = error };
+	int64_t begun = clock_precise();
+	int err = check(s, q, error);
+
+	if (!err)
+		err = helper_start(s, error);
+	if (err)
+		return err;
+	g.deadline = deadline_of(q);
+	hash_key(&g.id, s->hash_secret, q->key, q->key_len);
+	do
+		err = attempt(&g);
+	while (err == ONCE_MORE && clock_precise() < g.deadline);
+	if (err == ONCE_MORE)
+		err = out_of_time(&g);
+	if (q->report) {
+		int64_t more = clock_precise() - begun - q->report->waited_ns;
+
+		q->report->waited_ns += more;
+		q->report->slept_ns += more;
+	}
+	return err;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * helper.c - the helper thread
+ *
+ * It waits for the lock that elects the bridge, like the helpers of all other processes and any service, and is the bridge
+ * once it has that.  Started at the first acquire of a global key, so that somebody is there who renews should the
+ * bridge die.
+ */
+#include "helper.h"
+
+#ifdef HAVE_BRIDGE
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "bridge-net.h"
+#include "bridge-wire.h"
+#include "error.h"
+#include "futex.h"
+#include "owner.h"
+
+#define AGAIN_NS LOCKSHM_SECONDS(1) /* after a failure that may pass */
+
+struct helper {
+	struct lockshm *s;
+	pthread_t thread;
+	lockshm_canceller_t canceller;
+	uint32_t stop; /* futex */
+};
+
+static void rest(struct helper *h)
+{
+	struct futex_watch watch = { &h->stop, 0 };
+
+	futex_wait_any(&watch, 1, clock_precise() + AGAIN_NS);
+}
+
+static void *helper_main(void *arg)
+{
+	struct helper *h = arg;
+
+	while (load_acquire32(&h->stop) == 0)
+		if (lockshm_bridge_serve(h->s, &h->canceller, NULL) != LOCKSHM_CANCELLED)
+			rest(h);
+	participant_leave(h->s);
+	return NULL;
+}
+
+/* s->starting held. */
+static int start_new(struct lockshm *s, struct lockshm_error *error)
+{
+	struct helper *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h)
+		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the helper thread");
+	h->s = s;
+	err = process_start_thread(&h->thread, helper_main, h);
+	if (err) {
+		free(h);
+		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the helper thread");
+	}
+	__atomic_store_n(&s->helper, h, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int helper_start(struct lockshm *s, struct lockshm_error *error)
+{
+	const char *why;
+	int err = 0;
+
+	(void)process_epoch(); /* in a forked child: forget the parent's first */
+	if (likely(__atomic_load_n(&s->helper, __ATOMIC_ACQUIRE) != NULL))
+		return 0;
+	why = bridge_wire_load();
+	if (why)
+		return error_set(error, LOCKSHM_BRIDGE, "%s", why);
+	pthread_mutex_lock(&s->starting);
+	if (!s->helper)
+		err = start_new(s, error);
+	pthread_mutex_unlock(&s->starting);
+	return err;
+}
+
+void helper_stop(struct lockshm *s)
+{
+	struct helper *h;
+
+	pthread_mutex_lock(&s->starting);
+	h = s->helper;
+	__atomic_store_n(&s->helper, NULL, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&s->starting);
+	if (!h)
+		return;
+	store_release32(&h->stop, 1);
+	(void)lockshm_cancel(&h->canceller);
+	futex_wake(&h->stop, 1);
+	(void)fetch_add32(&s->bridge->bell, 1);
+	futex_wake(&s->bridge->bell, INT32_MAX);
+	pthread_join(h->thread, NULL);
+	free(h);
+}
+
+void helper_forget(struct lockshm *s)
+{
+	/* What the thread was doing is not known: its memory stays as it is. */
+	s->helper = NULL;
+	if (s->net)
+		bridge_net_abandon(s->net);
+	s->net = NULL;
+}
+#else
+#include "error.h"
+
+int helper_start(struct lockshm *s, struct lockshm_error *error)
+{
+	(void)s;
+	return error_set(error, LOCKSHM_BRIDGE, "this library was built without the bridge to Redis");
+}
+
+void helper_stop(struct lockshm *s)
+{
+	(void)s;
+}
+
+void helper_forget(struct lockshm *s)
+{
+	(void)s;
+}
+
+LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
+{
+	if (!segment_valid(segment) || !canceller)
+		return LOCKSHM_INVALID;
+	return helper_start(segment, error);
+}
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * remote.h - host leases: what this host has in Redis, kept in the segment so that no process owns it
+ *
+ *   NONE -> ACQUIRING -> HELD -> CLOSING -> RELEASING -> NONE        NONE -> CLAIM -> NONE (another key's record)
+ *              |           |-------|-> LOST -----^
+ *              |-> RELEASING (nobody wants it any more, or no answer), NONE (refused)
+ *
+ * Each transition is one CAS on one word, and an epoch, the number of an acquisition, never comes back.  The token in Redis
+ * is made of host and epoch, so that whoever is the bridge can renew or release it: a late command of a stopped
+ * bridge carries the token of an epoch that nobody holds under any more, or does what its successor did too.
+ *
+ * Holding under a lease (global.c) and closing it (bridge-serve.c) are the two sides of a Dekker pair: a holder writes the
+ * epoch into its request and then finds the word HELD; the bridge makes the word CLOSING and then looks for requests
+ * with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also for a
+ * bridge that was stopped in between.
+ *
+ * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
+ */
+#ifndef LOCKSHM_REMOTE_H
+#define LOCKSHM_REMOTE_H
+
+#include "segment.h"
+
+/* Everything in a lease that is about time is host time. */
+#define REMOTE_PASSES 64       /* holds under one lease once another host waits */
+#define REMOTE_COHORT_MS 200   /* and how long they may go on in all */
+#define REMOTE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
+
+/* Why the bridge got no lease. */
+enum verdict {
+	VERDICT_BUSY = 1, /* others have it, and whoever asked did not want to wait */
+	VERDICT_PASSES,	  /* Redis is out of reach, or not able now */
+	VERDICT_LASTS	  /* it refuses, until somebody changes that */
+};
+
+static inline int64_t host_now(const struct lockshm *s)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec + s->boot_offset;
+}
+
+static inline struct shm_remote *remote_at(const struct lockshm *s, uint32_t index)
+{
+	return likely(index < s->n_remotes) ? &s->remotes[index] : NULL;
+}
+
+/* The lease of a key, made if need be.  LOCKSHM_FULL. */
+MUST_CHECK int remote_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
+			   struct lockshm_error *error);
+/* Its index if there is one, else n_remotes. */
+uint32_t remote_look(const struct lockshm *s, const struct identity *id);
+/* Is it that key's?  Good as long as its word does not change. */
+bool remote_is(const struct shm_remote *r, const struct identity *id);
+
+/* May holds under the lease go on as far as @now is concerned?  Word and time; not whose request. */
+static inline bool remote_good(uint64_t word, uint64_t valid_until, int64_t now)
+{
+	return (remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING) && now < (int64_t)valid_until;
+}
+
+/* Is the epoch of @word, seen HELD once, still good?  If only its time is over, it is lost from now on. */
+bool remote_holds(struct lockshm *s, uint32_t index, uint64_t word);
+
+/* How long the hold may go on at most, by the lease; 0 if it is over. */
+int64_t remote_left(const struct lockshm *s, uint32_t index, uint64_t word);
+
+/* Must the next hold wait because other hosts do? */
+bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64_t now);
+
+/*
+ * Numbers are reserved in Redis by the range: a small one with each lease, so that hosts which take turns quickly do not run
+ * ahead of the server's clock, which is what numbers go on from should the server forget them; large ones for those
+ * that stay.  Either is low when half of it is used.
+ */
+#define STRIDE_FIRST 128
+#define STRIDE_MORE 2047 /* what fits into the fence word */
+
+static inline bool fence_low(uint64_t left)
+{
+	return left < STRIDE_FIRST / 2 || (left > STRIDE_FIRST && left < STRIDE_MORE / 2);
+}
+
+/* The next number of the range, and how many are left behind it; 0 = used up. */
+uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left);
+/* A new range for the lease of that epoch; false = it begins below what was given out, or the lease is over. */
+bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uint64_t n);
+uint64_t remote_fence_next(const struct shm_remote *r);
+
+/* Only upwards. */
+void remote_extend(struct shm_remote *r, int64_t valid_until);
+
+/* Tell the bridge to look at this lease. */
+void remote_ring(struct lockshm *s, uint32_t index);
+/* Tell whoever waits for this lease to look again. */
+void remote_signal(struct shm_remote *r);
+
+/* Store why there is no lease, and wake who waits for it. */
+void remote_judge(struct shm_remote *r, int code, const char *why);
+static inline uint64_t verdict_count(uint64_t v)
+{
+	return v >> 16;
+}
+
+static inline int verdict_code(uint64_t v)
+{
+	return (int)(v & 0xffff);
+}
+#define REMOTE_WHY_BYTES (REMOTE_WHY_WORDS * 8)
+void remote_why(const struct shm_remote *r, char out[REMOTE_WHY_BYTES]);
+
+/* The value in Redis: the host's name and a number made of lease and epoch under the segment's secret. */
+#define REMOTE_VALUE_BYTES 33
+void remote_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[REMOTE_VALUE_BYTES]);
+
+/* A copy of the key; its length, or 0 if the record changed meanwhile. */
+size_t remote_key(const struct shm_remote *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX]);
+
+/* The lock that elects the bridge. */
+#define ROLE_KEY "\0lockshm bridge"
+#define ROLE_KEY_LEN (sizeof(ROLE_KEY) - 1)
+
+static inline void bridge_count_add(const struct lockshm *s, enum bridge_count what, uint64_t n)
+{
+	(void)fetch_add_relaxed(&s->bridge->counts[what], n);
+}
+
+#endif

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cli-global.sh - create --redis, run --global, bridge, and what show, ls and stat say of it
+. "$(dirname "$0")/cli-common.sh"
+
+command -v redis-server >/dev/null || skip "redis-server is not installed"
+lockctl create "$seg-none" --redis "" >/dev/null 2>"$dir/stderr"
+grep -q "built without" "$dir/stderr" && skip "built without the bridge"
+other=$seg-other
+trap 'lockctl rm "$other" 2>/dev/null; clean_up' EXIT
+
+# Wrong settings: nothing is made, and what is wrong is said, but no password.
+refuses()
+{
+	text=$1
+	shift
+	expect 2 lockctl create "$seg" "$@"
+	says stderr "$text"
+	grep -q secret "$dir/stderr" && fail "the password is in the message"
+}
+refuses "password" --redis redis://me:secret@localhost
+refuses "must begin with" --redis http://localhost
+refuses "TLS" --redis rediss://localhost
+refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
+refuses "quorum" --redis redis://a,redis://b --redis-quorum
+refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
+refuses "one second" --redis redis://localhost --redis-ttl 500ms
+refuses "1..4096" --redis redis://localhost --redis-leases 5000
+refuses "--redis names no server" --redis-policy wait
+expect 1 lockctl stat "$seg"
+expect 0 lockctl create "$seg"
+expect 2 lockctl run "$seg" key --global -- true
+says stderr "--redis"
+expect 2 lockctl bridge "$seg"
+expect 0 lockctl rm "$seg"
+
+start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log"
+eventually test -S "$dir/redis.sock"
+for name in "$seg" "$other"; do
+	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
+		--redis-linger 0 --redis-leases 8 --locks 64 --requests 256 --owners 32
+done
+redis() { redis-cli -s "$dir/redis.sock" "$@"; }
+stat_of() { lockctl stat "$1" | awk -v name="$2" '$1 == name { print $2 }'; }
+
+# A service is the bridge; another one stands by.
+start "$LOCKCTL" bridge "$seg"
+service=$pid
+bridge_is() { [ "$(stat_of "$seg" bridge_pid)" = "$1" ]; }
+eventually bridge_is "$service"
+
+start "$LOCKCTL" run "$seg" key --global -- sleep 100
+holder=$pid
+eventually held key
+lease_held() { lockctl show "$seg" key | grep -q '^lease    held, exclusive, good for'; }
+eventually lease_held
+equal "the bridge" "$(stat_of "$seg" bridge_pid)" "$service"
+equal "leases held" "$(stat_of "$seg" bridge_leases_held)" 1
+expect 3 lockctl run "$other" key --global -w 0 -- true
+says stderr "another host"
+expect 3 lockctl run "$other" key --global -w 300ms -- true
+expect 0 lockctl run "$other" key -w 0 -- true # without --global it is another lock
+
+if command -v jq >/dev/null; then
+	expect 0 lockctl show "$seg" key --json
+	jq -e '.lease.state == "held" and .lease.mode == "exclusive" and .lease.passes == 1 and .lease.remaining_ms > 0 and
+		(.lease.value | length) == 32 and .holders[0].global_token > 0' <"$dir/stdout" >/dev/null || fail "JSON of show"
+	[ "$(redis get test:key)" = "$(jq -r .lease.value <"$dir/stdout")" ] || fail "the value in Redis"
+	expect 0 lockctl ls "$seg" --json
+	jq -e '[.locks[] | select(.key == "key") | .lease.state] == ["held"]' <"$dir/stdout" >/dev/null || fail "JSON of ls"
+	expect 0 lockctl stat "$seg" --json
+	jq -e '.bridge_policy == "fail" and .bridge_ttl_ms == 2000 and .bridge_prefix == "test:" and .bridge_leases == 8' \
+		<"$dir/stdout" >/dev/null || fail "JSON of stat"
+fi
+expect 0 lockctl stat "$seg" --openmetrics
+says stdout 'lockshm_bridge_leases_held{segment="/'
+expect 0 lockctl verify "$seg"
+
+# A signal ends the service in order; the holder's own process goes on.
+kill -TERM "$service"
+ended "$service" 0
+eventually bridge_is "$holder"
+
+# The other host is next as soon as the command has ended.
+start "$LOCKCTL" run "$other" key --global -w 20s -- true
+next=$pid
+eventually lockctl show "$other" key
+kill -TERM "$holder"
+ended "$holder" "$(by_signal TERM)"
+ended "$next" 0
+
+# Taken away in Redis: the command is told to stop, and the status says so.
+start "$LOCKCTL" run "$seg" key --global -- sleep 100
+holder=$pid
+eventually lease_held
+redis flushall >/dev/null
+ended "$holder" 4
+
+# Redis away: by policy.
+redis shutdown nosave >/dev/null 2>&1
+expect 1 lockctl run "$seg" key --global -- true
+says stderr "cannot connect"
+expect 0 lockctl rm "$other"
+expect 0 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only --locks 64 --requests 256 --owners 32
+expect 0 lockctl run "$other" key --global -- true
+says stderr "this host only"
+expect 0 lockctl run "$seg" local -- true

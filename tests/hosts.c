@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* hosts.c - see hosts.h */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct host hosts[HOSTS_MAX];
+
+static pid_t runner;
+static void (*add_cases)(TCase *tc);
+
+static void prefix_of(char *out, size_t size)
+{
+	snprintf(out, size, "lockshm-hosts-%d-", (int)runner);
+}
+
+static void teardown(void)
+{
+	unsigned i;
+
+	agents_end();
+	for (i = 0; i < HOSTS_MAX; i++) {
+		if (!hosts[i].s)
+			continue;
+		lockshm_close(hosts[i].s);
+		lockshm_destroy(hosts[i].name, NULL);
+		hosts[i].s = NULL;
+	}
+}
+
+/* Of tests that failed. */
+static void remove_leftovers(void)
+{
+	char prefix[64], pattern[96];
+	glob_t found;
+	size_t i;
+
+	prefix_of(prefix, sizeof(prefix));
+	snprintf(pattern, sizeof(pattern), "/dev/shm/%s*", prefix);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return;
+	for (i = 0; i < found.gl_pathc; i++)
+		unlink(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+static void add(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, NULL, teardown);
+	add_cases(tc);
+}
+
+int hosts_main(const char *name, void (*cases)(TCase *tc))
+{
+	int status;
+
+	runner = getpid();
+	add_cases = cases;
+	status = redis_main(name, add);
+	remove_leftovers();
+	return status;
+}
+
+void own_server(void)
+{
+	/* The runner has its own copy of this, and stops the server. */
+	if (redis->say)
+		fclose(redis->say);
+	free(redis);
+	redis = redis_start(NULL, false);
+}
+
+struct lockshm_create_options host_options(void)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+
+	options.locks = 64;
+	options.requests = 512;
+	options.owners = 64;
+	options.redis = redis->uri;
+	options.redis_leases = 16;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(1);
+	return options;
+}
+
+void host_make(unsigned i, const struct lockshm_create_options *options)
+{
+	static unsigned n;
+	struct lockshm_error error = { 0 };
+	char prefix[64];
+	int code;
+
+	prefix_of(prefix, sizeof(prefix));
+	snprintf(hosts[i].name, sizeof(hosts[i].name), "%s%d-%u", prefix, (int)getpid(), n++);
+	code = lockshm_create(&hosts[i].s, hosts[i].name, options, &error);
+	ck_assert_msg(code == 0, "create: %s: %s", lockshm_code_name(code), error.message);
+}
+
+void hosts_make(unsigned n)
+{
+	struct lockshm_create_options options = host_options();
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		host_make(i, &options);
+}
+
+struct agent *on_host(unsigned i)
+{
+	struct agent *a = agent_inherit();
+	struct agent_command open = { .op = AGENT_OPEN };
+	int code;
+
+	snprintf(open.key, sizeof(open.key), "%s", hosts[i].name);
+	code = agent_do(a, open);
+	ck_assert_msg(code == 0, "agent: open: %s: %s", outcome_name(code), a->answer.report.error.message);
+	return a;
+}
+
+struct agent_command global_command(const char *key, int mode)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30) };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return c;
+}
+
+int global_wait(struct agent *a, const char *key, int mode)
+{
+	return agent_do(a, global_command(key, mode));
+}
+
+int global_try(struct agent *a, const char *key, int mode)
+{
+	struct agent_command c = global_command(key, mode);
+
+	c.timeout_ns = AGENT_TRY;
+	return agent_do(a, c);
+}
+
+void global_send(struct agent *a, const char *key, int mode)
+{
+	agent_send(a, global_command(key, mode));
+}
+
+static int copy_lease(const struct lockshm_lock_info *lock, void *arg)
+{
+	if (lock->lease)
+		*(struct lockshm_lease_info *)arg = *lock->lease;
+	return 0;
+}
+
+struct lockshm_lease_info lease_of(unsigned i, const char *key)
+{
+	struct lockshm_lease_info lease = { 0 };
+
+	ck_code(lockshm_show_lock(hosts[i].s, key, strlen(key), copy_lease, &lease), 0);
+	return lease;
+}
+
+struct lockshm_bridge_stat bridge_of(unsigned i)
+{
+	struct lockshm_bridge_stat stat;
+
+	ck_code(lockshm_bridge_stat(hosts[i].s, &stat), 0);
+	return stat;
+}
+
+struct lease_wish {
+	unsigned host;
+	const char *key;
+	int state;
+};
+
+static bool lease_is(void *arg)
+{
+	const struct lease_wish *w = arg;
+
+	return lease_of(w->host, w->key).state == w->state;
+}
+
+void lease_becomes(unsigned i, const char *key, int state)
+{
+	struct lease_wish w = { i, key, state };
+
+	ck_assert_msg(await(lease_is, &w), "the lease is in state %d, not %d; %s", lease_of(i, key).state, state,
+		      lease_of(i, key).why);
+}
+
+struct redis_wish {
+	const char *command, *answer;
+};
+
+static bool redis_says(void *arg)
+{
+	const struct redis_wish *w = arg;
+
+	return strcmp(redis_say(redis, "%s", w->command), w->answer) == 0;
+}
+
+void redis_has(const char *command, const char *answer)
+{
+	struct redis_wish w = { command, answer };
+
+	ck_assert_msg(await(redis_says, &w), "%s is %s, not %s", command, redis_say(redis, "%s", command), answer);
+}
+
+static bool is_lost(void *arg)
+{
+	return agent_call(arg, AGENT_CHECK) == LOCKSHM_LOST;
+}
+
+void lost_is_told(struct agent *a)
+{
+	ck_assert_msg(await(is_lost, a), "check says %s", outcome_name(a->answer.code));
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hosts.h - segments that play hosts, around one real Redis server
+ *
+ * Each segment is a host of its own: its name in Redis, its bridge, its processes (agents).  Leases last a second unless a
+ * test says otherwise, so that losing one takes no longer.
+ */
+#ifndef LOCKSHM_TEST_HOSTS_H
+#define LOCKSHM_TEST_HOSTS_H
+
+#include "fixture.h"
+
+#include "agent.h"
+#include "redis.h"
+
+#define HOSTS_MAX 4
+#define K "key"
+
+struct host {
+	lockshm_t *s; /* to look at it: the test itself takes no locks there */
+	char name[128];
+};
+
+extern struct host hosts[HOSTS_MAX];
+
+/* Runs the cases that @add puts into the test case, with a server. */
+int hosts_main(const char *name, void (*add)(TCase *tc));
+
+/* From here on the test's server is one that it may kill. */
+void own_server(void);
+/* What host_make() takes; change what the case needs. */
+struct lockshm_create_options host_options(void);
+/* Makes hosts[@i]; asserts that it works. */
+void host_make(unsigned i, const struct lockshm_create_options *options);
+/* hosts[0] .. hosts[n-1] as usual. */
+void hosts_make(unsigned n);
+
+/* A process on host @i. */
+struct agent *on_host(unsigned i);
+/* Global, with a lease of 30 s, into hold 0.  wait: answers when decided; try: once; send: returns at once. */
+struct agent_command global_command(const char *key, int mode);
+int global_wait(struct agent *a, const char *key, int mode);
+int global_try(struct agent *a, const char *key, int mode);
+void global_send(struct agent *a, const char *key, int mode);
+
+/* The host's lease of @key as it is now; state 0 = none. */
+struct lockshm_lease_info lease_of(unsigned i, const char *key);
+struct lockshm_bridge_stat bridge_of(unsigned i);
+/* Waits for these. */
+void lease_becomes(unsigned i, const char *key, int state);
+void redis_has(const char *command, const char *answer);
+void lost_is_told(struct agent *a);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* redis-await.c - waiting for a condition, in suites without segments; the others have that of fixture.c */
+#define _GNU_SOURCE
+#include "redis.h"
+
+#include <time.h>
+
+static void nap(void)
+{
+	struct timespec ts = { .tv_nsec = 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+bool await(bool (*done)(void *arg), void *arg)
+{
+	int64_t end = bridge_now() + PATIENCE;
+
+	while (!done(arg)) {
+		if (bridge_now() > end)
+			return false;
+		nap();
+	}
+	return true;
+}

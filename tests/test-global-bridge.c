@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-bridge.c - who speaks with Redis: election, death and stop of the bridge, of holders, of everybody */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct agent *a, *b, *c;
+
+static bool somebody_else(void *arg)
+{
+	int32_t pid = bridge_of(0).pid;
+
+	return pid != 0 && pid != *(int32_t *)arg;
+}
+
+static void takes_over(const struct agent *from)
+{
+	int32_t pid = from->pid;
+
+	ck_assert_msg(await(somebody_else, &pid), "nobody took over from %d", (int)pid);
+}
+
+/* a is the bridge and holds nothing; b holds K. */
+static void bridge_and_holder(void)
+{
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_assert_int_eq(bridge_of(0).pid, a->pid);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+}
+
+/* For longer than a lease lasts without renewal. */
+static void stays_held(const char *value)
+{
+	int64_t end = now_ns() + LOCKSHM_MS(2500);
+
+	while (now_ns() < end) {
+		ck_code(agent_call(b, AGENT_CHECK), 0);
+		ck_redis(value, redis, "GET lk:" K);
+		pass(now_ns() + LOCKSHM_MS(20));
+	}
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+}
+
+START_TEST(killed_loses_no_lease)
+{
+	char value[40];
+
+	bridge_and_holder();
+	strcpy(value, lease_of(0, K).value);
+	agent_kill(a);
+	takes_over(a);
+	stays_held(value);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	ck_code(agent_release(b), 0);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+START_TEST(stopped_loses_no_lease)
+{
+	char value[40];
+
+	bridge_and_holder();
+	strcpy(value, lease_of(0, K).value);
+	agent_stop(a);
+	takes_over(a);
+	stays_held(value);
+	/* It goes on, and finds that it is not the bridge any more. */
+	agent_cont(a);
+	stays_held(value);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	ck_code(agent_release(b), 0);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_try(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+}
+END_TEST
+
+START_TEST(killed_again_and_again)
+{
+	int i;
+
+	bridge_and_holder();
+	for (i = 0; i < 10; i++) {
+		struct agent *next = on_host(0);
+
+		ck_code(global_wait(next, "other", LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(next), 0);
+		agent_kill(a);
+		ck_code(agent_call(b, AGENT_CHECK), 0);
+		a = next;
+	}
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* While others wait for it in Redis: the next bridge goes on waiting in the same place. */
+START_TEST(killed_while_it_waits)
+{
+	bridge_and_holder();
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	struct agent *second = on_host(1);
+
+	global_send(second, K, LOCKSHM_EXCLUSIVE);
+	/* c's own process is the bridge of its host, and the first in the queue. */
+	ck_assert_int_eq(bridge_of(1).pid, c->pid);
+	agent_kill(c);
+	ck_assert_int_eq(agent_poll(second), AGENT_BLOCKED);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_end(second), 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- holders */
+
+START_TEST(a_dead_holder_is_followed_at_once)
+{
+	uint64_t token;
+
+	bridge_and_holder();
+	struct agent *next = on_host(0);
+
+	token = b->answer.token;
+	global_send(next, K, LOCKSHM_EXCLUSIVE);
+	seg = hosts[0].s;
+	while (!agent_waits(next, K))
+		;
+	agent_kill(b);
+	ck_code(agent_end(next), LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(next->answer.report.previous.pid, b->pid);
+	ck_assert_uint_gt(next->answer.token, token);
+	/* Under the same lease. */
+	ck_assert_uint_eq(lease_of(0, K).passes, 2);
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+}
+END_TEST
+
+START_TEST(the_lease_of_a_dead_holder_is_given_back)
+{
+	bridge_and_holder();
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	agent_kill(b);
+	ck_code(agent_end(c), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+}
+END_TEST
+
+START_TEST(a_host_that_dies_is_followed)
+{
+	int64_t killed;
+
+	bridge_and_holder();
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	killed = now_ns();
+	agent_kill(a);
+	agent_kill(b);
+	ck_code(agent_end(c), 0);
+	ck_assert_int_le(c->answer.at_ns - killed, LOCKSHM_MS(1600)); /* one second, and a slow machine */
+}
+END_TEST
+
+/* All of a host stops for longer than its lease: the first thing it learns is that it lost. */
+START_TEST(a_host_that_stops_has_lost)
+{
+	uint64_t token;
+	int code;
+
+	bridge_and_holder();
+	token = b->answer.token;
+	agent_stop(a);
+	agent_stop(b);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_gt(c->answer.token, token);
+	agent_cont(b);
+	ck_code(agent_call(b, AGENT_CHECK), LOCKSHM_LOST);
+	agent_cont(a);
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }),
+		LOCKSHM_LOST);
+	ck_code(agent_release(b), LOCKSHM_LOST);
+	ck_code(agent_call(c, AGENT_CHECK), 0);
+	/* Nothing stays closed here. */
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	ck_code(agent_release(c), 0);
+	code = agent_end(b);
+	ck_assert_msg(code == 0 || code == LOCKSHM_TOOK_OVER_EXPIRED, "%s", outcome_name(code)); /* its own mark, if there is one */
+}
+END_TEST
+
+/* A waiter that stops has the others of its host wait for its patience, not for its time-out. */
+START_TEST(a_stopped_waiter_is_passed)
+{
+	bridge_and_holder();
+	struct agent *stopped = on_host(1), *other = on_host(1);
+
+	/* The bridge of host 1 is another process. */
+	ck_code(global_wait(c, "other", LOCKSHM_EXCLUSIVE), 0);
+	global_send(stopped, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	agent_stop(stopped);
+	global_send(other, K, LOCKSHM_EXCLUSIVE);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_end(other), 0); /* it was never inside */
+	agent_cont(stopped);
+	ck_code(agent_release(other), 0);
+	ck_code(agent_end(stopped), 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- service */
+
+struct service {
+	lockshm_t *s;
+	lockshm_canceller_t canceller;
+	int code;
+};
+
+static void *service_main(void *arg)
+{
+	struct service *v = arg;
+
+	v->code = lockshm_bridge_serve(v->s, &v->canceller, NULL);
+	return NULL;
+}
+
+static bool is_bridge(void *arg)
+{
+	return bridge_of(0).pid == *(pid_t *)arg;
+}
+
+START_TEST(a_service_is_the_bridge_of_all)
+{
+	struct lockshm_create_options options = host_options();
+	struct service v = { .canceller = LOCKSHM_CANCELLER_INIT };
+	pid_t me = getpid();
+	pthread_t thread;
+
+	options.redis_linger_ns = LOCKSHM_MS(900);
+	host_make(0, &options);
+	v.s = hosts[0].s;
+	a = on_host(0);
+	b = on_host(0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, service_main, &v), 0);
+	ck_assert(await(is_bridge, &me));
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(b, "idle", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(b), 0);
+	ck_assert_int_eq(bridge_of(0).pid, me);
+	/* At its end it gives back what nobody holds, and somebody else goes on with the rest. */
+	lockshm_cancel(&v.canceller);
+	pthread_join(thread, NULL);
+	ck_code(v.code, LOCKSHM_CANCELLED);
+	ck_redis("0", redis, "EXISTS lk:idle");
+	takes_over(&(struct agent){ .pid = me });
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+}
+END_TEST
+
+START_TEST(closing_gives_back_what_nobody_holds)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis_linger_ns = LOCKSHM_MS(900);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_redis("1", redis, "EXISTS lk:" K);
+	ck_code(agent_call(a, AGENT_CLOSE), 0);
+	ck_redis("0", redis, "EXISTS lk:" K);
+	ck_assert_int_eq(bridge_of(0).pid, 0);
+}
+END_TEST
+
+static bool two_connections(void *arg)
+{
+	const char *list = redis_say(redis, "CLIENT LIST");
+	int n = 0;
+
+	(void)arg;
+	while ((list = strstr(list, "name=lockshm")))
+		n++, list++;
+	return n == 2;
+}
+
+/* The child of a process that is the bridge leaves its connections alone, and closes its copies. */
+START_TEST(a_fork_of_the_bridge_harms_nothing)
+{
+	struct agent *children[8];
+	int i;
+
+	bridge_and_holder();
+	for (i = 0; i < 8; i++) {
+		children[i] = agent_child(a);
+		ck_code(global_wait(children[i], "child", LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(children[i]), 0);
+	}
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+	ck_assert_int_eq(bridge_of(0).pid, a->pid);
+	agent_kill(a);
+	takes_over(a);
+	/* Two of the new bridge: the dead one's are not kept open by its children. */
+	ck_assert(await(two_connections, NULL));
+	stays_held(lease_of(0, K).value);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, killed_loses_no_lease);
+	tcase_add_test(tc, stopped_loses_no_lease);
+	tcase_add_test(tc, killed_again_and_again);
+	tcase_add_test(tc, killed_while_it_waits);
+	tcase_add_test(tc, a_dead_holder_is_followed_at_once);
+	tcase_add_test(tc, the_lease_of_a_dead_holder_is_given_back);
+	tcase_add_test(tc, a_host_that_dies_is_followed);
+	tcase_add_test(tc, a_host_that_stops_has_lost);
+	tcase_add_test(tc, a_stopped_waiter_is_passed);
+	tcase_add_test(tc, a_service_is_the_bridge_of_all);
+	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
+	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
+}
+
+int main(void)
+{
+	return hosts_main("global-bridge", add);
+}

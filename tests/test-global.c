@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global.c - keys that are exclusive across hosts: what a user of the library sees */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <string.h>
+
+static struct agent *a, *b, *c;
+
+/* ---------------------------------------------------------------- one host */
+
+START_TEST(taken_here_is_taken_in_redis)
+{
+	hosts_make(1);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+	ck_assert_int_eq(strncmp(lease_of(0, K).value, bridge_of(0).host, 16), 0);
+	ck_assert_int_eq(bridge_of(0).pid, a->pid);
+	ck_assert_uint_eq(bridge_of(0).leases_held, 1);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_int_gt(a->answer.remaining_ns, 0);
+	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1)); /* that of the host, not the 30 s of the hold */
+	ck_code(agent_release(a), 0);
+	redis_has("EXISTS lk:" K, "0");
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+}
+END_TEST
+
+START_TEST(shared_is_shared_there)
+{
+	hosts_make(1);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_redis("set", redis, "TYPE lk:" K);
+	ck_redis("1", redis, "SCARD lk:" K);
+	ck_assert_uint_ne(a->answer.token, b->answer.token);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+	ck_redis("1", redis, "SCARD lk:" K);
+	ck_code(agent_release(b), 0);
+	redis_has("EXISTS lk:" K, "0");
+}
+END_TEST
+
+/* The second holder comes in under the lease of the first: not a word to Redis. */
+START_TEST(the_next_here_needs_no_redis)
+{
+	uint64_t acquired, last;
+	int i;
+
+	hosts_make(1);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	acquired = bridge_of(0).acquired;
+	for (i = 0, last = a->answer.token; i < 20; i++) {
+		struct agent *next = i % 2 ? a : b, *holder = i % 2 ? b : a;
+
+		global_send(next, K, LOCKSHM_EXCLUSIVE);
+		seg = hosts[0].s;
+		while (!agent_waits(next, K))
+			ck_assert_int_eq(agent_poll(next), AGENT_BLOCKED);
+		ck_code(agent_release(holder), 0);
+		ck_code(agent_end(next), 0);
+		ck_assert_uint_gt(next->answer.token, last);
+		last = next->answer.token;
+	}
+	ck_assert_uint_eq(bridge_of(0).acquired, acquired);
+	ck_assert_uint_eq(bridge_of(0).released, 0);
+	ck_assert_uint_eq(lease_of(0, K).passes, 21);
+}
+END_TEST
+
+START_TEST(kept_as_long_as_it_is_held)
+{
+	int64_t end;
+
+	hosts_make(1);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	end = now_ns() + LOCKSHM_SECONDS(3);
+	while (now_ns() < end) {
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+		ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+		pass(now_ns() + LOCKSHM_MS(50));
+	}
+	ck_assert_uint_ge(bridge_of(0).renewed, 6);
+	ck_assert_uint_eq(bridge_of(0).acquired, 1);
+	ck_code(agent_release(a), 0);
+}
+END_TEST
+
+START_TEST(lingers_for_the_next)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis_linger_ns = LOCKSHM_MS(900);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_assert_uint_eq(bridge_of(0).acquired, 1);
+	redis_has("EXISTS lk:" K, "0");
+}
+END_TEST
+
+/* The hold's own lease ends it as any other, whatever the host has. */
+START_TEST(a_hold_ends_with_its_own_lease)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	hosts_make(1);
+	a = on_host(0);
+	b = on_host(0);
+	wish.ns = LOCKSHM_MS(300);
+	ck_code(agent_do(a, wish), 0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
+	ck_assert_int_ge(b->answer.at_ns - a->answer.at_ns, LOCKSHM_MS(290));
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+}
+END_TEST
+
+START_TEST(renewed_by_its_owner_or_by_the_keeper)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	hosts_make(1);
+	a = on_host(0);
+	wish.ns = LOCKSHM_MS(300);
+	wish.flags |= LOCKSHM_AUTO_RENEW;
+	ck_code(agent_do(a, wish), 0);
+	pass(now_ns() + LOCKSHM_SECONDS(2));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }), 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1));
+	ck_code(agent_release(a), 0);
+	redis_has("EXISTS lk:" K, "0");
+}
+END_TEST
+
+START_TEST(downgrade_and_upgrade_stay_here)
+{
+	uint64_t token;
+
+	hosts_make(1);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	token = a->answer.token;
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_call(a, AGENT_UPGRADE), 0);
+	ck_assert_uint_gt(a->answer.token, token);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	/* Under a lease that is shared only others may hold elsewhere. */
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+}
+END_TEST
+
+START_TEST(cooldown_keeps_other_hosts_out)
+{
+	int64_t released;
+
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .ns = LOCKSHM_MS(1500) }), 0);
+	released = a->answer.at_ns;
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_ge(b->answer.at_ns - released, LOCKSHM_MS(1490));
+}
+END_TEST
+
+/* ---------------------------------------------------------------- two hosts */
+
+START_TEST(hosts_exclude_each_other)
+{
+	uint64_t token;
+
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	token = a->answer.token;
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_contains(b->answer.report.error.message, "another host");
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_redis("0", redis, "EXISTS {lk:" K "}:q");
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_assert_int_eq(agent_poll(b), AGENT_BLOCKED);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_uint_gt(b->answer.token, token);
+	ck_redis(lease_of(1, K).value, redis, "GET lk:" K);
+}
+END_TEST
+
+START_TEST(readers_of_all_hosts_together)
+{
+	hosts_make(3);
+	a = on_host(0);
+	b = on_host(1);
+	c = on_host(2);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_redis("2", redis, "SCARD lk:" K);
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	/* A reader that comes now is behind the writer. */
+	ck_code(global_try(a, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_end(c), 0);
+}
+END_TEST
+
+START_TEST(hosts_wait_in_order)
+{
+	hosts_make(3);
+	a = on_host(0);
+	b = on_host(1);
+	c = on_host(2);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "2");
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_end(c), 0);
+}
+END_TEST
+
+START_TEST(tokens_rise_from_host_to_host)
+{
+	uint64_t last = 0;
+	int i;
+
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(1);
+	for (i = 0; i < 30; i++) {
+		struct agent *who = i % 3 ? a : b;
+
+		ck_code(global_wait(who, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_assert_uint_gt(who->answer.token, last);
+		ck_assert_uint_eq(who->answer.token, who->answer.report.token);
+		last = who->answer.token;
+		if (i == 15)
+			ck_redis("OK", redis, "SCRIPT FLUSH");
+		ck_code(agent_release(who), 0);
+		/* The clock of the server is the floor, also when it has forgotten everything else. */
+		if (i % 5 == 4) {
+			lease_becomes(who == b, K, LOCKSHM_LEASE_NONE);
+			ck_redis("OK", redis, "FLUSHALL");
+			pass(now_ns() + LOCKSHM_MS(3)); /* it counts milliseconds */
+		}
+	}
+	ck_assert_uint_lt(last, UINT64_C(1) << 53);
+}
+END_TEST
+
+/* While another host waits the lease goes on here for a time, and not for ever. */
+START_TEST(a_crowd_here_lets_others_in)
+{
+	struct lockshm_create_options options = host_options();
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	unsigned passes = 0;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
+	host_make(0, &options);
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	seg = hosts[0].s;
+	ck_code(agent_do(a, wish), 0);
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	/* There is always somebody in the queue of this host: without the bound, c would wait for ever. */
+	while (agent_poll(c) == AGENT_BLOCKED) {
+		struct agent *next = passes % 2 ? a : b, *holder = passes % 2 ? b : a;
+
+		agent_send(next, wish);
+		while (!agent_waits(next, K))
+			;
+		ck_code(agent_release(holder), 0);
+		while (agent_poll(next) == AGENT_BLOCKED)
+			if (c->busy && agent_poll(c) != AGENT_BLOCKED) {
+				ck_code(c->answer.code, 0);
+				ck_code(agent_release(c), 0);
+			}
+		ck_code(next->answer.code, 0);
+		passes++;
+		if (!c->busy)
+			break;
+	}
+	ck_assert_uint_le(passes, 66);
+	ck_assert_uint_ge(bridge_of(0).acquired, 2);
+}
+END_TEST
+
+START_TEST(who_waits_no_longer_leaves_the_queue)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	wish.timeout_ns = LOCKSHM_MS(300);
+	ck_code(agent_do(b, wish), LOCKSHM_TIMEOUT);
+	ck_assert_int_ge(b->answer.report.waited_ns, LOCKSHM_MS(290));
+	ck_assert_uint_eq(b->answer.token, 0);
+	redis_has("ZCARD {lk:" K "}:q", "0");
+	lease_becomes(1, K, LOCKSHM_LEASE_NONE);
+	ck_code(agent_release(a), 0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+static bool cancelled(void *arg)
+{
+	return agent_poll(arg) != AGENT_BLOCKED;
+}
+
+START_TEST(a_wait_can_be_cancelled)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent *t;
+
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(1);
+	t = agent_thread(b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	wish.cancellable = true;
+	agent_send(b, wish);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(agent_call(t, AGENT_CANCEL), 0);
+	ck_assert(await(cancelled, b));
+	ck_code(b->answer.code, LOCKSHM_CANCELLED);
+	redis_has("ZCARD {lk:" K "}:q", "0");
+}
+END_TEST
+
+START_TEST(gives_up_where_another_host_is_booked_longer)
+{
+	struct lockshm_create_options options = host_options();
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(30);
+	host_make(0, &options);
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	wish.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	wish.timeout_ns = LOCKSHM_SECONDS(10);
+	ck_code(agent_do(b, wish), LOCKSHM_BUSY);
+	ck_assert_int_lt(b->answer.report.waited_ns, LOCKSHM_SECONDS(5));
+}
+END_TEST
+
+START_TEST(many_at_once)
+{
+	struct lockshm_key keys[] = { { "m1", 2, 0 }, { "m2", 2, LOCKSHM_SHARED }, { "m3", 2, 0 } };
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t holds[3] = { LOCKSHM_HOLD_INIT };
+
+	hosts_make(2);
+	b = on_host(1);
+	q.flags = LOCKSHM_GLOBAL;
+	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 3, holds), 0);
+	ck_code(global_try(b, "m1", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(global_try(b, "m3", LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_code(global_try(b, "m2", LOCKSHM_SHARED), 0);
+	ck_code(lockshm_release_many(holds, 3), 0);
+	ck_code(global_wait(b, "m1", LOCKSHM_EXCLUSIVE), LOCKSHM_INVALID); /* hold 0 is in use */
+	ck_code(agent_release(b), 0);
+	ck_code(global_wait(b, "m1", LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+/* A local request for the same key excludes on its host. */
+START_TEST(local_requests_keep_out_global_ones_here)
+{
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_eq(bridge_of(0).acquired, 0);
+}
+END_TEST
+
+START_TEST(a_child_may_use_it_at_once)
+{
+	hosts_make(2);
+	a = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	b = agent_child(a);
+	ck_code(agent_call(b, AGENT_CHECK), LOCKSHM_NOT_HELD);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_try(c, "other", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_release(a), 0);
+	redis_has("EXISTS lk:" K " lk:other", "0");
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, taken_here_is_taken_in_redis);
+	tcase_add_test(tc, shared_is_shared_there);
+	tcase_add_test(tc, the_next_here_needs_no_redis);
+	tcase_add_test(tc, kept_as_long_as_it_is_held);
+	tcase_add_test(tc, lingers_for_the_next);
+	tcase_add_test(tc, a_hold_ends_with_its_own_lease);
+	tcase_add_test(tc, renewed_by_its_owner_or_by_the_keeper);
+	tcase_add_test(tc, downgrade_and_upgrade_stay_here);
+	tcase_add_test(tc, cooldown_keeps_other_hosts_out);
+	tcase_add_test(tc, hosts_exclude_each_other);
+	tcase_add_test(tc, readers_of_all_hosts_together);
+	tcase_add_test(tc, hosts_wait_in_order);
+	tcase_add_test(tc, tokens_rise_from_host_to_host);
+	tcase_add_test(tc, a_crowd_here_lets_others_in);
+	tcase_add_test(tc, who_waits_no_longer_leaves_the_queue);
+	tcase_add_test(tc, a_wait_can_be_cancelled);
+	tcase_add_test(tc, gives_up_where_another_host_is_booked_longer);
+	tcase_add_test(tc, many_at_once);
+	tcase_add_test(tc, local_requests_keep_out_global_ones_here);
+	tcase_add_test(tc, a_child_may_use_it_at_once);
+}
+
+int main(void)
+{
+	return hosts_main("global", add);
+}
