@@ -478,7 +478,7 @@ struct shm_remote {
 	uint64_t obstacle;    /*  56 bridge: host time until which what is in the way may last; 0 = not known */
 	uint64_t id[2];	      /*  64 claimer: identity of the key */
 	uint64_t key_len;     /*  80 claimer */
-	uint64_t claimer;     /*  88 owner_ref; valid in state CLAIM */
+	uint64_t claimer;     /*  88 cas: owner_ref of who gives the record to a key; 0 = nobody */
 	uint32_t signal;      /*  96 add: waiters sleep on it; changes with everything they wait for */
 	uint32_t reserved0;
 	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there */

@@ -2,10 +2,15 @@
 /*
  * remote.c - records of host leases: finding and making them, the words that processes and bridge share
  *
- * Making one: CAS an idle record to CLAIM, write key and identity, CAS back.  Crash points: (1) claimed, half written: the
- * claimer's owner slot tells, and the next comer takes the claim over;  (2) open: a record like any other, idle until
- * somebody wants it.  Two processes may make one for the same key at once.  Both are good: each hold names the record
- * it is under, the second lease waits in Redis for the first, and later comers all find the first of the window.
+ * Making one: its `claimer` is a lock with an owner, swapped from nobody, or from somebody dead, to me.  Only who has it
+ * changes the word of an idle record to CLAIM and writes key and identity, so a claimer that was stopped anywhere is alone
+ * when it goes on.  Crash points: (1) claimer is the dead, word NONE: the record of the last key, as good as ever;
+ * (2) CLAIM, half written: nobody's, the bridge leaves it alone;  (3) NONE again: a record like any other.  In each the next
+ * comer takes the lock over from the dead, and a word in CLAIM with it.
+ *
+ * Two processes may still make one for the same key at once, in two records.  Both are good: each hold names the record it
+ * is under, later comers all find the first of the window, and the bridge gives up the lease of one as soon as
+ * somebody waits for the other.
  */
 #include "remote.h"
 
@@ -18,6 +23,8 @@
 #include "owner.h"
 
 #define REMOTE_WINDOW 64u
+#define CLAIM_NAP_NS LOCKSHM_MS(1)
+#define CLAIM_TRIES 100
 
 _Static_assert(REMOTE_KEY_WORDS * 8 == LOCKSHM_GLOBAL_KEY_MAX, "a record keeps the whole key");
 
@@ -40,8 +47,8 @@ bool remote_is(const struct shm_remote *r, const struct identity *id)
 		before = load_acquire(&r->word);
 		same = load_relaxed(&r->id[0]) == id->id[0] && load_relaxed(&r->id[1]) == id->id[1] &&
 		       load_relaxed(&r->key_len) == id->len;
-		/* The identity before the second look: it is written in state CLAIM only, whose epoch is new.  Pairs with the
-		 * swaps in claim(). */
+		/* The identity before the second look: it is written in state CLAIM only, whose epoch is new.  Pairs with
+		 * fence_release() in give_to(). */
 		fence_acquire();
 		after = load_relaxed(&r->word);
 		if (remote_state(before) == REMOTE_CLAIM)
@@ -60,12 +67,12 @@ uint32_t remote_look(const struct lockshm *s, const struct identity *id)
 	return s->n_remotes;
 }
 
-/* May this record be given to another key?  Nothing of it is in Redis, and whoever claims it is dead. */
-static bool idle(const struct lockshm *s, const struct shm_remote *r, uint64_t word)
+/* The lock of those who give records to keys.  A dead owner's stores are all done: it can run no code any more. */
+static bool claimer_lock(const struct lockshm *s, struct shm_remote *r, uint64_t owner)
 {
-	if (remote_state(word) == REMOTE_NONE)
-		return true;
-	return remote_state(word) == REMOTE_CLAIM && owner_is_dead(s, load_acquire(&r->claimer));
+	uint64_t c = load_acquire(&r->claimer);
+
+	return (c == 0 || owner_is_dead(s, c)) && cas_from(&r->claimer, c, owner);
 }
 
 static void write_identity(struct shm_remote *r, const struct identity *id, const void *key)
@@ -85,39 +92,85 @@ static void write_identity(struct shm_remote *r, const struct identity *id, cons
 	store_release(&r->fence, 0);
 }
 
-/* valid_until may be of the last key's lease: it counts in HELD only, and is raised before that. */
-static bool claim(struct lockshm *s, struct shm_remote *r, uint64_t owner, const struct identity *id, const void *key)
+/* The claimer's lock held.  A word in CLAIM is of one who died.  valid_until may be of the last key's lease: it counts in HELD
+ * only, and is raised before that. */
+static bool give_to(struct shm_remote *r, const struct identity *id, const void *key)
 {
-	uint64_t w = load_acquire(&r->word), mine;
+	uint64_t w = load_acquire(&r->word), mine = remote_make(remote_epoch(w) + 1, 0, REMOTE_CLAIM);
 
-	if (!idle(s, r, w))
+	if ((remote_state(w) != REMOTE_NONE && remote_state(w) != REMOTE_CLAIM) || !cas_from(&r->word, w, mine))
 		return false;
-	mine = remote_make(remote_epoch(w) + 1, 0, REMOTE_CLAIM);
-	if (!cas_from(&r->word, w, mine))
-		return false;
-	store_release(&r->claimer, owner);
+	/* CLAIM before the identity: whoever sees any of that sees the word changed, too.  Pairs with fence_acquire() in
+	 * remote_is() and remote_key(). */
+	fence_release();
 	write_identity(r, id, key);
 	return cas_from(&r->word, mine, remote_with_state(mine, REMOTE_NONE));
+}
+
+enum claim { CLAIMED, IN_USE, BEING_CLAIMED };
+
+static enum claim claim(const struct lockshm *s, struct shm_remote *r, uint64_t owner, const struct identity *id,
+			const void *key)
+{
+	enum remote_state state = remote_state(load_acquire(&r->word));
+	bool given;
+
+	if (state != REMOTE_NONE && state != REMOTE_CLAIM)
+		return IN_USE;
+	if (!claimer_lock(s, r, owner))
+		return BEING_CLAIMED;
+	given = give_to(r, id, key);
+	(void)cas_from(&r->claimer, owner, 0);
+	return given ? CLAIMED : IN_USE;
+}
+
+/* Those that never had a key first, so that keys that come again find their record. */
+static enum claim claim_any(const struct lockshm *s, uint64_t owner, const struct identity *id, const void *key)
+{
+	enum claim result = IN_USE, one;
+	uint32_t i, pass;
+
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < window_size(s); i++) {
+			struct shm_remote *r = &s->remotes[window_at(s, id, i)];
+
+			if (pass == 0 && load_relaxed(&r->key_len) != 0)
+				continue;
+			one = claim(s, r, owner, id, key);
+			if (one == CLAIMED)
+				return CLAIMED;
+			if (one == BEING_CLAIMED)
+				result = BEING_CLAIMED;
+		}
+	return result;
+}
+
+/* Others write what may be the last record for a moment, or for as long as they are stopped. */
+static void nap(void)
+{
+	static const uint32_t never;
+	struct futex_watch watch = { &never, 0 };
+
+	futex_wait_any(&watch, 1, clock_precise() + CLAIM_NAP_NS);
 }
 
 int remote_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
 		struct lockshm_error *error)
 {
-	uint32_t i, pass;
+	enum claim result;
+	int tries;
 
-	*out = remote_look(s, id);
-	if (*out < s->n_remotes)
-		return 0;
-	/* Those that never had a key first, so that keys that come again find their record. */
-	for (pass = 0; pass < 2; pass++)
-		for (i = 0; i < window_size(s); i++) {
-			struct shm_remote *r = &s->remotes[window_at(s, id, i)];
-
-			if ((pass == 0 && load_relaxed(&r->key_len) != 0) || !claim(s, r, owner, id, key))
-				continue;
-			*out = window_at(s, id, i);
+	for (tries = 0; tries < CLAIM_TRIES; tries++) {
+		/* Also after a claim: what another process made for this key meanwhile may come first. */
+		*out = remote_look(s, id);
+		if (*out < s->n_remotes)
 			return 0;
-		}
+		result = claim_any(s, owner, id, key);
+		if (result == IN_USE)
+			break;
+		if (result == BEING_CLAIMED)
+			nap();
+	}
 	return error_full(error, LOCKSHM_TABLE_LEASES);
 }
 
@@ -130,7 +183,7 @@ size_t remote_key(const struct shm_remote *r, unsigned char out[LOCKSHM_GLOBAL_K
 		return 0;
 	for (i = 0; i < REMOTE_KEY_WORDS; i++)
 		words[i] = load_relaxed(&r->key[i]);
-	/* All of the key before the second look; pairs with the CAS to CLAIM in claim(). */
+	/* All of the key before the second look; pairs with fence_release() in give_to(). */
 	fence_acquire();
 	if (remote_epoch(load_relaxed(&r->word)) != remote_epoch(before))
 		return 0;

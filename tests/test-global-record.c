@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-record.c - records of host leases: who writes one, what a death while it is written leaves, damage */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../src/hash.h"
+#include "../src/owner.h"
+#include "../src/remote.h"
+
+static struct agent *a, *b;
+
+static void host_with_leases(unsigned leases)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis_leases = leases;
+	host_make(0, &options);
+}
+
+static struct shm_remote *record(unsigned i)
+{
+	return &hosts[0].s->remotes[i];
+}
+
+static uint64_t own_ref(void)
+{
+	struct participant *self;
+
+	ck_code(participant_get(hosts[0].s, &self, NULL), 0);
+	return self->ref;
+}
+
+/* The owner slot of an agent that has taken a lock on host 0. */
+static uint64_t ref_of(const struct agent *agent)
+{
+	const struct lockshm *s = hosts[0].s;
+	uint32_t i;
+
+	for (i = 0; i < s->n_owners; i++)
+		if (control_state(s->owners[i].control) == OWNER_ACTIVE && (pid_t)s->owners[i].tid == agent->tid)
+			return owner_ref(control_gen(s->owners[i].control), i);
+	ck_abort_msg("the agent has no slot");
+	return 0;
+}
+
+static struct identity identity_of(const char *key)
+{
+	struct identity id;
+
+	hash_key(&id, hosts[0].s->hash_secret, key, strlen(key));
+	return id;
+}
+
+static int find(const char *key, uint32_t *out)
+{
+	struct identity id = identity_of(key);
+
+	return remote_find(hosts[0].s, own_ref(), &id, key, out, NULL);
+}
+
+static void living_agent(void)
+{
+	a = on_host(0);
+	ck_code(agent_try(a, "other", LOCKSHM_EXCLUSIVE), 0);
+}
+
+/* ---------------------------------------------------------------- claimers */
+
+/* Between its swap of the claimer and everything that follows it may be stopped for any time. */
+START_TEST(a_claimer_keeps_others_out)
+{
+	uint32_t i;
+
+	host_with_leases(1);
+	living_agent();
+	store_release(&record(0)->claimer, ref_of(a));
+	ck_code(find(K, &i), LOCKSHM_FULL);
+	ck_assert_uint_eq(load_relaxed(&record(0)->key_len), 0);
+	agent_kill(a);
+	ck_code(find(K, &i), 0);
+	ck_assert_uint_eq(load_relaxed(&record(0)->claimer), 0);
+}
+END_TEST
+
+/* It has the lock, the word says CLAIM, half is written; and: all is written, the lock is not given back yet. */
+static void dead_claimer(uint64_t word)
+{
+	struct identity id;
+	uint32_t i;
+
+	host_with_leases(1);
+	id = identity_of(K);
+	living_agent();
+	store_release(&record(0)->claimer, ref_of(a));
+	store_release(&record(0)->word, word);
+	store_relaxed(&record(0)->id[0], ~id.id[0]);
+	store_relaxed(&record(0)->key_len, 3);
+	ck_code(find(K, &i), LOCKSHM_FULL);
+	agent_kill(a);
+	ck_code(find(K, &i), 0);
+	ck_assert(remote_is(record(0), &id));
+	ck_assert_int_eq(remote_state(record(0)->word), REMOTE_NONE);
+	ck_assert_uint_gt(remote_epoch(record(0)->word), remote_epoch(word));
+	ck_assert_uint_eq(load_relaxed(&record(0)->claimer), 0);
+	/* And it works. */
+	b = on_host(0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+}
+
+START_TEST(a_death_while_it_writes)
+{
+	dead_claimer(remote_make(7, 0, REMOTE_CLAIM));
+}
+END_TEST
+
+START_TEST(a_death_behind_it)
+{
+	dead_claimer(remote_make(7, 0, REMOTE_NONE));
+}
+END_TEST
+
+#define CLAIMERS 3
+#define CLAIMS 20
+#define GENERATIONS 150 /* a claimer that has died may be followed at once */
+
+/* Key and identity as they were at one instant: do they belong together? */
+static bool torn(const struct shm_remote *r)
+{
+	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
+	uint64_t word = load_acquire(&r->word);
+	struct identity id;
+	size_t len = remote_key(r, key);
+
+	if (len == 0 || remote_state(word) != REMOTE_NONE)
+		return false;
+	hash_key(&id, hosts[0].s->hash_secret, key, len);
+	return !remote_is(r, &id) && load_acquire(&r->word) == word;
+}
+
+static int claim_again_and_again(unsigned who)
+{
+	char key[8];
+	struct identity id;
+	uint32_t i;
+	int n, err;
+
+	for (n = 0; n < CLAIMS; n++) {
+		snprintf(key, sizeof(key), "%u-%d", who, n % 7);
+		id = identity_of(key);
+		err = remote_find(hosts[0].s, own_ref(), &id, key, &i, NULL);
+		if ((err && err != LOCKSHM_FULL) || torn(record(0)))
+			return 1;
+	}
+	return 0;
+}
+
+/* One after another, so that there is always a dead one. */
+static int claim_and_die(unsigned who)
+{
+	int n, status = 0;
+
+	for (n = 0; n < GENERATIONS && status == 0; n++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(claim_again_and_again(who));
+		if (waitpid(pid, &status, 0) != pid)
+			return 3;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+}
+
+START_TEST(claimers_do_not_mix_their_keys)
+{
+	pid_t pids[CLAIMERS];
+	unsigned i;
+	int status;
+
+	host_with_leases(1);
+	for (i = 0; i < CLAIMERS; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(claim_and_die(i));
+	}
+	for (i = 0; i < CLAIMERS; i++) {
+		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+		ck_assert_msg(status == 0, "claimer %u: status %x", i, (unsigned)status);
+	}
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, a_claimer_keeps_others_out);
+	tcase_add_test(tc, a_death_while_it_writes);
+	tcase_add_test(tc, a_death_behind_it);
+	tcase_add_test(tc, claimers_do_not_mix_their_keys);
+}
+
+int main(void)
+{
+	return hosts_main("global-record", add);
+}
