@@ -24,6 +24,7 @@
 #define BACKOFF_MIN_NS LOCKSHM_MS(50)
 #define BACKOFF_MAX_NS LOCKSHM_MS(400)
 #define GRACE_NS LOCKSHM_MS(500)
+#define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define TRANSITIONS_MAX 16
 
 static int64_t min64(int64_t a, int64_t b)
@@ -39,6 +40,7 @@ struct interest {
 	bool wants;	/* somebody's turn has come here, and it needs a lease */
 	bool exclusive; /* such a one as nobody else has */
 	bool patient;	/* would wait for it */
+	bool elsewhere;	/* somebody's turn has come who needs another lease of this key, see remote.c */
 	bool unsure;	/* the queue did not hold still */
 };
 
@@ -57,8 +59,12 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 		return;
 	}
 	out->live = true;
-	if (!(flags & REQUEST_GLOBAL) || home != i + 1 || word_is(seen->word, REQUEST_WAITING))
+	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING))
 		return;
+	if (home != i + 1) {
+		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
+		return;
+	}
 	if (under_is(under, epoch))
 		out->holders = true;
 	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
@@ -104,8 +110,9 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 		const struct snapshot_request *seen = &b->snap.requests[k];
 		const struct shm_request *r = &b->s->requests[seen->index];
 
-		if (word_is(seen->word, REQUEST_GRANTED) && (load_acquire32(&r->flags) & REQUEST_GLOBAL) &&
-		    load_relaxed32(&r->home) == i + 1 && under_is(load_acquire(&r->under), epoch))
+		if ((word_is(seen->word, REQUEST_GRANTED) || word_is(seen->word, REQUEST_COOLING)) &&
+		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->home) == i + 1 &&
+		    under_is(load_acquire(&r->under), epoch))
 			(void)lockshm_end_hold(b->s, key, len, b->s->token_base + seen->ticket);
 	}
 }
@@ -131,7 +138,8 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->asked = 0;
 	l->sent = !fresh;
 	l->raise = false;
-	l->next_try = 0;
+	l->next_try = l->not_before;
+	l->not_before = 0;
 	l->backoff_ns = 0;
 	l->renew_at = 0;
 	l->idle_since = 0;
@@ -273,6 +281,8 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	if (now < l->next_try || (now < l->renew_at && !l->hinted && (!fence_low(fence_left(r)) || quorum(b))))
 		return wait_until(l, min64(now + LOOK_NS, now < l->next_try ? l->next_try : l->renew_at));
 	ask_raise(b, i, word, asks, n);
+	/* Before it is sent: from then on the token may be there for another ttl. */
+	store_release(&r->asked, (uint64_t)now);
 	ask_for(b, l, &asks[*n], BRIDGE_RENEW, word);
 	asks[(*n)++].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	return NEXT_ASK;
@@ -286,6 +296,8 @@ static bool must_close(const struct bridge *b, const struct shm_remote *r, uint6
 
 	if (in->wants && in->exclusive && !(word & REMOTE_EXCLUSIVE))
 		return !in->holders;
+	if (in->elsewhere && !in->wants)
+		return !in->holders && !in->unsure;
 	if (in->live || in->unsure) {
 		l->idle_since = 0;
 		return !in->holders && !in->unsure &&
@@ -320,6 +332,19 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 	if (remote_state(word) == REMOTE_CLOSING && !in.holders && !in.unsure)
 		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
 	return renew(b, i, word, asks, n);
+}
+
+/* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or its generation
+ * while it is ended, memory may be short. */
+static enum next at_lost(struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct interest in;
+
+	end_holds(b, i, remote_epoch(word));
+	in = look(b, i, remote_epoch(word));
+	if (in.holders || in.unsure)
+		return wait_until(&b->leases[i], host_now(b->s) + END_AGAIN_NS);
+	return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
 }
 
 static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
@@ -360,8 +385,7 @@ static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, siz
 	case REMOTE_CLOSING:
 		return at_held(b, i, word, asks, n);
 	case REMOTE_LOST:
-		end_holds(b, i, remote_epoch(word));
-		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+		return at_lost(b, i, word);
 	case REMOTE_RELEASING:
 		return at_releasing(b, i, word, asks, n);
 	default:
@@ -439,9 +463,14 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 		(void)cas_from(&r->word, word, remote_with_state(word, REMOTE_RELEASING));
 		return;
 	}
-	l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST);
-	if (l->raise)
+	if (!remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+		/* It is told at once; told already, it goes on as if it did not answer. */
+		if (l->raise)
+			back_off(b, l);
+		l->raise = true;
 		return;
+	}
+	l->raise = false;
 	remote_extend(r, until);
 	l->renew_at = until - ttl * 2 / 3;
 	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
@@ -455,7 +484,32 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	remote_signal(r);
 }
 
-static void queued(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+static const char *const obstacles[] = {
+	[BRIDGE_KIND_NONE] = "somebody has it",
+	[BRIDGE_KIND_HOST] = "another host has it",
+	[BRIDGE_KIND_FOREIGN] = "another program has it in Redis",
+	[BRIDGE_KIND_DELAY] = "it stays closed for some time after a release",
+	[BRIDGE_KIND_READERS] = "readers on other hosts have it",
+	[BRIDGE_KIND_INTENT] = "a writer elsewhere waits for it",
+	[BRIDGE_KIND_TURN] = "other hosts were first",
+};
+
+/*
+ * Some servers may have said yes.  What two hosts keep of a majority keeps it from both, so it goes back; but the token is that
+ * of whoever is the bridge, who may hold under it by now: the word first.  Then again, at another time than the others.
+ */
+static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), pause = POLL_NS / 2 + (int64_t)((uint64_t)now / 1000 * UINT64_C(0x9e3779b97f4a7c15) >> 32) % POLL_NS;
+
+	if (!cas_from(&b->s->remotes[i].word, word, remote_with_state(word, REMOTE_RELEASING)))
+		return;
+	now_due(b, l);
+	l->not_before = now + pause;
+}
+
+static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -467,18 +521,11 @@ static void queued(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
 	if (a->left_ms >= 0)
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
-	remote_signal(r);
+	/* Those who wait go on waiting; those who only try are told. */
+	remote_judge(r, VERDICT_BUSY, obstacles[a->kind]);
+	if (quorum(b))
+		no_majority(b, i, word);
 }
-
-static const char *const obstacles[] = {
-	[BRIDGE_KIND_NONE] = "somebody has it",
-	[BRIDGE_KIND_HOST] = "another host has it",
-	[BRIDGE_KIND_FOREIGN] = "another program has it in Redis",
-	[BRIDGE_KIND_DELAY] = "it stays closed for some time after a release",
-	[BRIDGE_KIND_READERS] = "readers on other hosts have it",
-	[BRIDGE_KIND_INTENT] = "a writer elsewhere waits for it",
-	[BRIDGE_KIND_TURN] = "other hosts were first",
-};
 
 static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
@@ -486,7 +533,7 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 	struct lease *l = &b->leases[i];
 
 	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
-	if (l->asked == 1)
+	if (l->asked == 1 && !quorum(b))
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	else
 		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
@@ -531,28 +578,30 @@ static void released(struct bridge *b, uint32_t i, uint64_t word)
 	remote_signal(r);
 }
 
-void lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+/* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may hold
+ * under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
+static bool orphaned(uint64_t word, uint64_t epoch)
 {
-	struct shm_remote *r = &b->s->remotes[i];
-	uint64_t word = load_acquire(&r->word);
+	enum remote_state state = remote_state(word);
 
-	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
-	if (ask->code != BRIDGE_UNREACHABLE)
-		b->leases[i].sent = true;
-	/* Another bridge has gone on with it. */
-	if (remote_epoch(word) != b->leases[i].epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
-		return;
-	if (ask->code) {
-		no_answer(b, i, word, ask);
-		return;
-	}
-	b->leases[i].failing_since = 0;
+	return remote_epoch(word) != epoch || state == REMOTE_NONE || state == REMOTE_RELEASING;
+}
+
+static bool is_acquire(const struct bridge_ask *ask)
+{
+	return ask->script == BRIDGE_ACQUIRE_X || ask->script == BRIDGE_ACQUIRE_S;
+}
+
+static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
 	switch (remote_state(word)) {
 	case REMOTE_ACQUIRING:
+		if (!is_acquire(ask))
+			break;
 		if (ask->answer.status == BRIDGE_GRANTED)
 			obtained(b, i, word, ask);
 		else if (ask->answer.status == BRIDGE_QUEUED)
-			queued(b, i, ask);
+			queued(b, i, word, ask);
 		else
 			busy(b, i, word, ask);
 		break;
@@ -569,4 +618,29 @@ void lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
 		b->leases[i].due = host_now(b->s);
 		break;
 	}
+}
+
+bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
+{
+	struct lease *l = &b->leases[i];
+	uint64_t word = load_acquire(&b->s->remotes[i].word);
+	bool late = is_acquire(ask) && ask->code != BRIDGE_UNREACHABLE && orphaned(word, l->epoch);
+
+	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
+	if (ask->code != BRIDGE_UNREACHABLE)
+		l->sent = true;
+	if (late) {
+		ask_for(b, l, ask, BRIDGE_RELEASE, ask->exclusive ? REMOTE_EXCLUSIVE : 0);
+		return true;
+	}
+	/* Another bridge has gone on with it. */
+	if (remote_epoch(word) != l->epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
+		return false;
+	if (ask->code) {
+		no_answer(b, i, word, ask);
+		return false;
+	}
+	l->failing_since = 0;
+	take_answer(b, i, word, ask);
+	return false;
 }

@@ -28,6 +28,7 @@ struct lease {
 	bool sent;	    /* and something of it may have reached the server */
 	int64_t due;	    /* host time */
 	int64_t next_try;   /* after a failure, or as a waiter */
+	int64_t not_before; /* the same for the next epoch, where a majority was not to be had in the last one */
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
 	int64_t renew_at;
@@ -47,8 +48,11 @@ struct bridge {
 
 /* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
 size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
-/* What follows from the answer. */
-void lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask);
+/*
+ * What follows from the answer.  True: @ask was overtaken, by us or by another bridge, and what it may have left in Redis is
+ * nobody's; it has become what takes that back, to be sent before anything else is decided about the lease.
+ */
+bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask);
 void lease_forget(struct lease *l);
 
 #endif

@@ -52,7 +52,8 @@ static int add_server(struct bridge_net *net, const struct bridge_server *server
 
 static int add_servers(struct bridge_net *net, const struct shm_redis *settings, struct bridge_error *error)
 {
-	struct bridge_quorum_options options = { .quarantine_ms = (int64_t)settings->ttl_ms };
+	struct bridge_quorum_options options = { .quarantine_ms = (int64_t)settings->ttl_ms,
+						  .token_is_shared = true };
 	struct bridge_server servers[BRIDGE_SERVERS_MAX];
 	size_t n, i;
 	int code = bridge_uri_parse(settings->servers, BRIDGE_PUBLIC, servers, BRIDGE_SERVERS_MAX, &n, error);
@@ -207,7 +208,7 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 	struct bridge_lease lease = { 0 };
 
 	memset(&ask->answer, 0, sizeof(ask->answer));
-	ask->answer.kind = BRIDGE_KIND_FOREIGN;
+	ask->answer.kind = BRIDGE_KIND_NONE;
 	ask->code = 0;
 	switch (ask->script) {
 	case BRIDGE_ACQUIRE_S:
@@ -222,7 +223,12 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 		lease.status = BRIDGE_DONE;
 		ask->code = bridge_quorum_release(net->quorum, ask->keys, &ask->wish, deadline) ? 0 : BRIDGE_UNREACHABLE;
 		break;
+	case BRIDGE_FENCE:
+		lease.status = BRIDGE_DONE;
+		ask->code = bridge_quorum_fence(net->quorum, ask->keys, &ask->wish, deadline);
+		break;
 	default:
+		/* BRIDGE_LEAVE: there is no queue. */
 		lease.status = BRIDGE_DONE;
 		break;
 	}

@@ -359,6 +359,21 @@ static int raise_fence(struct bridge_quorum *q, const struct round *granted, con
 	return decide(q, r, BRIDGE_DONE, deadline).yes >= q->majority ? 0 : BRIDGE_UNKNOWN;
 }
 
+int bridge_quorum_fence(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
+			int64_t deadline)
+{
+	struct round *r;
+	struct tally t;
+
+	connect_all(q, deadline);
+	(void)gather(q, q->majority, deadline);
+	r = ask_all(q, BRIDGE_FENCE, false, keys, wish, deadline);
+	if (!r)
+		return BRIDGE_NO_MEMORY;
+	t = decide(q, r, BRIDGE_DONE, deadline);
+	return t.yes >= q->majority ? 0 : t.code ? t.code : t.open ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE;
+}
+
 static int64_t longest_obstacle(struct bridge_quorum *q, const struct round *r)
 {
 	int64_t left = 0;
@@ -420,9 +435,10 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
 	if (gather(q, q->majority, deadline) < q->majority || bridge_quorum_voters(q) < q->majority)
 		return q->twice ? BRIDGE_INVALID : BRIDGE_UNREACHABLE;
 	code = try_acquire(q, script, keys, wish, deadline, lease);
-	if (code || lease->status != BRIDGE_GRANTED) {
-		back.after_ms = 0;
+	if (code || lease->status != BRIDGE_GRANTED)
 		lease->servers = 0;
+	if ((code || lease->status != BRIDGE_GRANTED) && !q->options.token_is_shared) {
+		back.after_ms = 0;
 		(void)bridge_quorum_release(q, keys, &back, bridge_now() + GIVE_BACK_NS);
 	}
 	return code;

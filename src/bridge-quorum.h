@@ -4,7 +4,7 @@
  *
  * Everything is written to all servers at once and decided as soon as a majority of those configured has answered alike;
  * answers that come later are still taken.  A lease counts from before the first byte to the first server.  What was not
- * obtained is given back everywhere, also at servers that did not answer.
+ * obtained is given back everywhere, also at servers that did not answer; by the caller where the token is shared.
  *
  * There is no queue: its order would differ from server to server.  Whoever is refused tries again after a pause of its
  * choice.  And no majority makes a lease safe against a holder that stops and goes on too late: that takes the fence.
@@ -22,7 +22,9 @@ struct bridge_quorum_options {
 	 * and does not vote on new ones until that has passed; 0 = all servers keep everything on disk.
 	 */
 	int64_t quarantine_ms;
-	int64_t min_validity_ms; /* a lease with less left when decided is given back; 0 = half of the ttl */
+	int64_t min_validity_ms; /* a lease with less left when decided is not taken; 0 = half of the ttl */
+	/* A failed acquire gives nothing back: the caller does, once it is sure that nobody else uses the token. */
+	bool token_is_shared;
 };
 
 struct bridge_lease {
@@ -56,6 +58,9 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
  */
 int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by, const struct bridge_keys *keys,
 			const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease);
+/* Nobody of a majority gives out numbers below wish->fence from now on.  0, or why that is not known. */
+int bridge_quorum_fence(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
+			int64_t deadline);
 /* Everywhere; returns how many servers have answered by the deadline. */
 unsigned bridge_quorum_release(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
 			       int64_t deadline);

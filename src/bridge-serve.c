@@ -181,11 +181,15 @@ static bool take_hints(struct serve *v)
 
 static void flush(struct serve *v)
 {
-	size_t k;
+	size_t k, late = 0;
 
 	bridge_net_run(v->b.net, v->asks, v->n, v->b.io_ns);
 	for (k = 0; k < v->n; k++)
-		lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
+		if (lease_answer(&v->b, v->asked_for[k], &v->asks[k]))
+			v->asks[late++] = v->asks[k];
+	/* Names and tokens are still those of the asks.  What becomes of it does not matter: it ends by itself. */
+	if (late)
+		bridge_net_run(v->b.net, v->asks, late, v->b.io_ns);
 	v->n = 0;
 }
 
@@ -197,7 +201,7 @@ static void no_net(struct serve *v)
 	for (k = 0; k < v->n; k++) {
 		v->asks[k].code = BRIDGE_UNREACHABLE;
 		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
-		lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
+		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
 	}
 	v->n = 0;
 }
@@ -284,14 +288,32 @@ static bool keep_role(struct serve *v)
 	return lockshm_renew(&v->role, v->role_ttl, LOCKSHM_RENEW_RESET) >= 0;
 }
 
-/* Until cancelled (true) or somebody else has the role. */
+/* Is there nothing any more that has to be renewed or given back? */
+static bool all_done(const struct serve *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->s->n_remotes; i++) {
+		enum remote_state state = remote_state(load_acquire(&v->s->remotes[i].word));
+
+		if (state != REMOTE_NONE && state != REMOTE_CLAIM)
+			return false;
+	}
+	return true;
+}
+
+/* Until cancelled (true), or all is done in a segment that was removed (true), or somebody else has the role. */
 static bool serve_loop(struct serve *v)
 {
 	while (keep_role(v)) {
 		struct futex_watch watch = { &v->s->bridge->bell, load_acquire32(&v->s->bridge->bell) };
 		int64_t left = work(v) - host_now(v->s);
 
-		if (canceller_used(v->canceller) || segment_is_gone(v->s))
+		if (canceller_used(v->canceller))
+			return true;
+		/* Nobody can ask any more; those who hold are served until they release. */
+		v->b.ending = segment_is_gone(v->s);
+		if (v->b.ending && all_done(v))
 			return true;
 		left = min64(left, v->role_ttl / 4);
 		if (left > 0)
@@ -308,6 +330,8 @@ static void finish(struct serve *v)
 	bool asked = true;
 
 	v->b.ending = true;
+	v->scan_at = 0;
+	scan(v, host_now(v->s));
 	for (i = 0; i < v->s->n_remotes; i++)
 		v->b.leases[i].rung = v->b.leases[i].active;
 	while (asked && clock_precise() < end)

@@ -481,7 +481,7 @@ struct shm_remote {
 	uint64_t claimer;     /*  88 cas: owner_ref of who gives the record to a key; 0 = nobody */
 	uint32_t signal;      /*  96 add: waiters sleep on it; changes with everything they wait for */
 	uint32_t reserved0;
-	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there */
+	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there or kept it */
 	uint64_t reserved1[2];
 	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */
 	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people */

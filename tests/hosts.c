@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../src/hash.h"
+#include "../src/remote.h"
+
 struct host hosts[HOSTS_MAX];
 
 static pid_t runner;
@@ -168,6 +171,22 @@ struct lockshm_bridge_stat bridge_of(unsigned i)
 
 	ck_code(lockshm_bridge_stat(hosts[i].s, &stat), 0);
 	return stat;
+}
+
+uint32_t record_of(unsigned i, const char *key)
+{
+	struct identity id;
+	uint32_t found;
+
+	hash_key(&id, hosts[i].s->hash_secret, key, strlen(key));
+	found = remote_look(hosts[i].s, &id);
+	ck_assert_uint_lt(found, hosts[i].s->n_remotes);
+	return found;
+}
+
+void fence_becomes(unsigned i, const char *key, uint64_t next)
+{
+	store_release(&hosts[i].s->remotes[record_of(i, key)].fence, next << FENCE_LEFT_BITS);
 }
 
 struct lease_wish {

@@ -46,6 +46,10 @@ void global_send(struct agent *a, const char *key, int mode);
 /* The host's lease of @key as it is now; state 0 = none. */
 struct lockshm_lease_info lease_of(unsigned i, const char *key);
 struct lockshm_bridge_stat bridge_of(unsigned i);
+/* The number of its record; the key must have one. */
+uint32_t record_of(unsigned i, const char *key);
+/* From now on the record says that numbers below @next were used, and none is left. */
+void fence_becomes(unsigned i, const char *key, uint64_t next);
 /* Waits for these. */
 void lease_becomes(unsigned i, const char *key, int state);
 void redis_has(const char *command, const char *answer);

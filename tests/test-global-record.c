@@ -193,12 +193,48 @@ START_TEST(claimers_do_not_mix_their_keys)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- two records of one key */
+
+/* Whoever waits with the one is not kept out by the other, also where no hint tells that the other is in the way. */
+START_TEST(the_second_record_of_a_key)
+{
+	struct lockshm_create_options options = host_options();
+	struct shm_remote *first, *second;
+	struct identity id;
+
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	id = identity_of(K);
+	a = on_host(0);
+	b = on_host(0);
+	/* It goes to the second place of its window, because somebody writes the first. */
+	first = record((uint32_t)(id.id[0] % hosts[0].s->n_remotes));
+	store_release(&first->claimer, own_ref());
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	second = record(record_of(0, K));
+	ck_assert_ptr_ne(first, second);
+	memcpy(first->id, second->id, sizeof(first->id));
+	memcpy(first->key, second->key, sizeof(first->key));
+	first->key_len = second->key_len;
+	store_release(&first->claimer, 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	seg = hosts[0].s;
+	while (!agent_waits(b, K))
+		;
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_int_eq(remote_state(first->word), REMOTE_HELD);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, a_claimer_keeps_others_out);
 	tcase_add_test(tc, a_death_while_it_writes);
 	tcase_add_test(tc, a_death_behind_it);
 	tcase_add_test(tc, claimers_do_not_mix_their_keys);
+	tcase_add_test(tc, the_second_record_of_a_key);
 }
 
 int main(void)

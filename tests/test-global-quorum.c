@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-quorum.c - one key on several servers of which a majority decides, for hosts with processes that stop */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <string.h>
+
+#define N 3
+
+static struct agent *a, *b;
+static struct redis *servers[N];
+static struct proxy *proxies[N];
+
+/* hosts[0 .. n-1] on three servers, behind proxies; the servers are old enough to vote when the first key is taken. */
+static void hosts_on_three(unsigned n)
+{
+	struct lockshm_create_options options = host_options();
+	char uris[600];
+	unsigned i;
+
+	for (i = 0; i < N; i++) {
+		servers[i] = i ? redis_start(NULL, false) : redis;
+		proxies[i] = proxy_start(servers[i], false);
+	}
+	snprintf(uris, sizeof(uris), "%s,%s,%s", proxies[0]->uri, proxies[1]->uri, proxies[2]->uri);
+	options.redis = uris;
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
+	for (i = 0; i < n; i++)
+		host_make(i, &options);
+}
+
+static void proxies_do(enum proxy_fault fault)
+{
+	unsigned i;
+
+	for (i = 0; i < N; i++)
+		proxy_set(proxies[i], fault);
+}
+
+/* On two at least: a young server does not vote yet. */
+static bool on_most(const char *value)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < N; i++)
+		n += strcmp(redis_say(servers[i], "GET lk:" K), value) == 0;
+	return n > N / 2;
+}
+
+static bool was_asked(void *arg)
+{
+	(void)arg;
+	return on_most(lease_of(0, K).value);
+}
+
+static bool is_b(void *arg)
+{
+	(void)arg;
+	return bridge_of(0).pid == b->pid;
+}
+
+/* a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or had to connect anew
+ * and was not answered. */
+static bool stopped_while_asking(void)
+{
+	int64_t end = now_ns() + LOCKSHM_SECONDS(1);
+
+	proxies_do(PROXY_HOLD_REPLIES);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	while (!was_asked(NULL) && now_ns() < end)
+		;
+	agent_stop(a);
+	if (was_asked(NULL) && lease_of(0, K).state == LOCKSHM_LEASE_ACQUIRING)
+		return true;
+	agent_cont(a);
+	proxies_do(PROXY_PASS);
+	ck_code(agent_end(a), 0);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	return false;
+}
+
+/* What it asked for its successor has got, under the same token.  It comes too late, and must not give that back. */
+START_TEST(a_late_bridge_leaves_the_lease_alone)
+{
+	int64_t stopped, end;
+	char value[40];
+
+	hosts_on_three(1);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_assert_int_eq(bridge_of(0).pid, a->pid);
+	ck_code(global_wait(b, "second", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(b), 0);
+	while (!stopped_while_asking())
+		;
+	stopped = now_ns();
+	strcpy(value, lease_of(0, K).value);
+	proxies_do(PROXY_PASS);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	ck_assert(await(is_b, NULL));
+	lease_becomes(0, K, LOCKSHM_LEASE_HELD);
+	ck_assert_str_eq(lease_of(0, K).value, value);
+	pass(stopped + LOCKSHM_MS(1500)); /* of two seconds: less than half is left of what it asked for */
+	agent_cont(a);
+	end = now_ns() + LOCKSHM_MS(1200);
+	while (now_ns() < end)
+		ck_assert_msg(on_most(value), "the token is gone");
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	ck_assert_int_eq(lease_of(0, K).state, LOCKSHM_LEASE_HELD);
+}
+END_TEST
+
+/* Servers that have forgotten which numbers were used are told, all of them. */
+START_TEST(a_fence_that_fell_is_raised)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	uint64_t commands, token;
+
+	hosts_on_three(1);
+	a = on_host(0);
+	ck_code(agent_do(a, wish), 0);
+	token = a->answer.token + (UINT64_C(1) << 30);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	commands = bridge_of(0).commands;
+	fence_becomes(0, K, token);
+	wish.timeout_ns = LOCKSHM_SECONDS(10);
+	ck_code(agent_do(a, wish), 0);
+	ck_assert_uint_ge(a->answer.token, token);
+	ck_assert_uint_le(bridge_of(0).commands - commands, 20);
+}
+END_TEST
+
+/* Two hosts that each get a part of the servers do not keep it from each other. */
+START_TEST(nobody_keeps_a_minority)
+{
+	int i;
+
+	hosts_on_three(2);
+	a = on_host(0);
+	b = on_host(1);
+	for (i = 0; i < 10; i++) {
+		global_send(a, K, LOCKSHM_EXCLUSIVE);
+		global_send(b, K, LOCKSHM_EXCLUSIVE);
+		while (agent_poll(a) == AGENT_BLOCKED && agent_poll(b) == AGENT_BLOCKED)
+			;
+		if (!a->busy)
+			ck_code(a->answer.code, 0);
+		else
+			ck_code(b->answer.code, 0);
+		ck_code(agent_release(a->busy ? b : a), 0);
+		if (a->busy) {
+			ck_code(agent_end(a), 0);
+			ck_code(agent_release(a), 0);
+		} else {
+			ck_code(agent_end(b), 0);
+			ck_code(agent_release(b), 0);
+		}
+	}
+	ck_assert_uint_eq(bridge_of(0).lost + bridge_of(1).lost, 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, a_late_bridge_leaves_the_lease_alone);
+	tcase_add_test(tc, a_fence_that_fell_is_raised);
+	tcase_add_test(tc, nobody_keeps_a_minority);
+}
+
+int main(void)
+{
+	return hosts_main("global-quorum", add);
+}
