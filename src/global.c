@@ -192,6 +192,15 @@ static bool booked(const struct quest *g, uint64_t word, int64_t now)
 	       remote_state(word) == REMOTE_ACQUIRING && until != 0 && until - host_now(g->s) > g->deadline - now;
 }
 
+/* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
+static bool passed_over(const struct quest *g, uint64_t word, int64_t host)
+{
+	const struct shm_remote *l = lease_of(g);
+
+	return is_try(g->q) && (remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING) &&
+	       remote_exhausted(g->s, l, host) && remote_is(l, &g->id);
+}
+
 static int out_of_time(const struct quest *g)
 {
 	char why[REMOTE_WHY_BYTES] = "";
@@ -214,6 +223,8 @@ static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
 		return error_set(g->error, LOCKSHM_CANCELLED, "%s", lockshm_strerror(LOCKSHM_CANCELLED));
 	if (segment_retired(g->s))
 		return error_set(g->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again");
+	if (passed_over(g, word, host_now(g->s)))
+		return error_set(g->error, LOCKSHM_BUSY, "not free: other hosts wait for it");
 	if (now >= g->deadline)
 		return out_of_time(g);
 	if (booked(g, word, now))
@@ -265,6 +276,8 @@ static int go_local(const struct quest *g)
 
 	store_release32(&r->flags, load_relaxed32(&r->flags) & ~(REQUEST_GLOBAL | REQUEST_TRY));
 	remote_ring(g->s, g->lease);
+	/* A number of this host alone would be taken for one that rises from host to host. */
+	hold_of(g->hold)->local_token = hold_of(g->hold)->token;
 	hold_of(g->hold)->token = 0;
 	if (g->q->report)
 		g->q->report->token = 0;

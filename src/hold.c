@@ -111,7 +111,7 @@ static inline int late_or_ok(const struct grip *g)
 
 static inline uint64_t own_ticket(const struct hold *h)
 {
-	return (unlikely(h->remote != 0) ? h->local_token : h->token) - h->segment->token_base;
+	return (unlikely(h->remote != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
 }
 
 /* ---------------------------------------------------------------- lost */
@@ -151,6 +151,11 @@ static int lost(const struct grip *g)
 
 	if (unlikely(g->h->remote != 0)) {
 		g->h->lost_to = lost_globally_to(g);
+		return LOCKSHM_LOST;
+	}
+	/* Policy local-only: it has no token, and the number of whoever followed cannot be compared with anything. */
+	if (unlikely(g->h->token == 0)) {
+		g->h->lost_to = 0;
 		return LOCKSHM_LOST;
 	}
 	ticket = successor_ticket(g, own_ticket(g->h));
@@ -483,7 +488,8 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 		if (!granted(&g, load_acquire(&g.r->word)))
 			return grip_end(&g, lost(&g));
 		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
-		g.h->token = token ? token : g.h->local_token;
+		if (g.h->token != 0)
+			g.h->token = token ? token : g.h->local_token;
 		return grip_end(&g, outcome);
 	}
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);

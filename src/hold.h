@@ -30,7 +30,7 @@ struct hold {
 	uint32_t remote; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
 			  * takes the short ways, and the record has it. */
 	uint64_t remote_word; /* of that lease, when it was seen held */
-	uint64_t local_token; /* what token would be without */
+	uint64_t local_token; /* of a global one: what token would be without; token 0 = held on this host only, by policy */
 };
 _Static_assert(sizeof(struct hold) <= sizeof(lockshm_hold_t), "the opaque hold must be large enough");
 

@@ -3,7 +3,11 @@
 #define _GNU_SOURCE
 #include "hosts.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "../src/remote.h"
 
 static struct agent *a, *b, *c;
 static uint64_t token; /* of a hold that was taken away */
@@ -76,6 +80,79 @@ START_TEST(a_waiter_here_is_not_left_behind_a_lost_hold)
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 }
 END_TEST
+
+/* ---- the bridge short of memory, at the worst moment */
+
+#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+static pthread_t service;
+static bool short_of_memory;
+static unsigned refused;
+
+void *__libc_malloc(size_t size);
+void *malloc(size_t size);
+
+/* For the thread that is the bridge of hosts[0] there is none while a test says so. */
+void *malloc(size_t size)
+{
+	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), service)) {
+		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	return __libc_malloc(size);
+}
+
+static void *service_main(void *canceller)
+{
+	lockshm_bridge_serve(hosts[0].s, canceller, NULL);
+	return NULL;
+}
+
+static bool is_service(void *arg)
+{
+	(void)arg;
+	return bridge_of(0).pid == getpid();
+}
+
+static bool was_refused(void *arg)
+{
+	(void)arg;
+	return __atomic_load_n(&refused, __ATOMIC_ACQUIRE) > 2;
+}
+
+/* What cannot be ended now is ended later: the lease is not forgotten before. */
+START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
+{
+	static lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
+
+	hosts_make(1);
+	ck_assert_int_eq(pthread_create(&service, NULL, service_main, &canceller), 0);
+	ck_assert(await(is_service, NULL));
+	a = on_host(0);
+	b = on_host(0);
+	struct agent_command strict = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	strict.ns = 0;
+	ck_code(agent_do(a, strict), 0);
+	agent_send(b, strict);
+	seg = hosts[0].s;
+	while (!agent_waits(b, K))
+		;
+	/* The lease is over as for any process that looks. */
+	__atomic_store_n(&short_of_memory, true, __ATOMIC_RELEASE);
+	store_release(&hosts[0].s->remotes[record_of(0, K)].valid_until, 1);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert(await(was_refused, NULL));
+	__atomic_store_n(&short_of_memory, false, __ATOMIC_RELEASE);
+	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	lockshm_cancel(&canceller);
+	pthread_join(service, NULL);
+}
+END_TEST
+#define add_without_memory(tc) tcase_add_test(tc, a_hold_that_could_not_be_ended_is_ended_later)
+#else
+#define add_without_memory(tc) (void)(tc)
+#endif
 
 START_TEST(readers_are_robbed_together)
 {
@@ -210,6 +287,76 @@ START_TEST(policy_local_only)
 		ck_code(agent_release(b), 0);
 	ck_code(b->answer.code, 0);
 	ck_assert_uint_gt(b->answer.token, 0);
+}
+END_TEST
+
+/* A number of this host alone would look like one of all hosts. */
+START_TEST(local_only_has_no_token)
+{
+	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	redis_kill(redis);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), LOCKSHM_LOCAL_ONLY);
+	ck_code(agent_call(a, AGENT_UPGRADE), 0);
+	ck_assert_uint_eq(a->answer.token, 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_uint_eq(a->answer.token, 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_LOCAL_ONLY);
+	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_call(a, AGENT_UPGRADE), 0);
+	ck_assert_uint_eq(a->answer.token, 0);
+	/* Its death is told with the ticket it has now. */
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	seg = hosts[0].s;
+	while (!agent_waits(b, K))
+		;
+	agent_kill(a);
+	ck_code(agent_end(b), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_eq(b->answer.report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(b->answer.report.previous.pid, a->pid);
+}
+END_TEST
+
+START_TEST(local_only_that_is_lost)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	redis_kill(redis);
+	wish.ns = LOCKSHM_MS(50);
+	ck_code(agent_do(a, wish), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert_uint_eq(a->answer.lost_to, 0); /* the other has no token either */
+	ck_code(agent_release(a), LOCKSHM_LOST);
+}
+END_TEST
+
+/* How long the token may be in Redis is counted from the last renewal, too. */
+START_TEST(a_release_waits_for_its_server)
+{
+	struct lockshm_create_options options;
+	int64_t end;
+
+	own_server();
+	options = host_options();
+	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	pass(now_ns() + LOCKSHM_MS(3500)); /* longer than a token stays that was asked for once */
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	redis_freeze(redis);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_RELEASING);
+	end = now_ns() + LOCKSHM_MS(900);
+	while (now_ns() < end)
+		ck_assert_int_eq(lease_of(0, K).state, LOCKSHM_LEASE_RELEASING);
+	redis_thaw(redis);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_redis("0", redis, "EXISTS lk:" K);
 }
 END_TEST
 
@@ -507,6 +654,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, deleted);
 	tcase_add_test(tc, stolen);
 	tcase_add_test(tc, a_waiter_here_is_not_left_behind_a_lost_hold);
+	add_without_memory(tc);
 	tcase_add_test(tc, readers_are_robbed_together);
 	tcase_add_test(tc, killed_while_held);
 	tcase_add_test(tc, back_in_time_with_what_it_knew);
@@ -514,6 +662,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
 	tcase_add_test(tc, policy_local_only);
+	tcase_add_test(tc, local_only_has_no_token);
+	tcase_add_test(tc, local_only_that_is_lost);
+	tcase_add_test(tc, a_release_waits_for_its_server);
 	tcase_add_test(tc, frozen_at_an_acquire);
 	tcase_add_test(tc, lost_replies);
 	tcase_add_test(tc, data_of_others);

@@ -211,6 +211,64 @@ START_TEST(hosts_exclude_each_other)
 }
 END_TEST
 
+/* Beside somebody of its host who waits, and under a lease that others wait for, it is not free: that is no fault of Redis. */
+START_TEST(a_try_beside_those_who_wait)
+{
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(a, K, LOCKSHM_SHARED);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_contains(b->answer.report.error.message, "another host");
+	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
+	ck_code(agent_release(c), 0);
+	ck_code(agent_end(a), 0);
+}
+END_TEST
+
+static bool is_demanded(void *arg)
+{
+	(void)arg;
+	return lease_of(0, K).demand != 0;
+}
+
+START_TEST(a_try_where_others_are_first)
+{
+	hosts_make(2);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	ck_assert(await(is_demanded, NULL));
+	pass(now_ns() + LOCKSHM_MS(201)); /* for so long a lease goes on among those of its host */
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_contains(b->answer.report.error.message, "other hosts");
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(c), 0);
+}
+END_TEST
+
+START_TEST(a_fence_that_fell_is_raised)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	uint64_t token;
+
+	hosts_make(1);
+	a = on_host(0);
+	ck_code(agent_do(a, wish), 0);
+	token = a->answer.token + (UINT64_C(1) << 30);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	fence_becomes(0, K, token);
+	ck_code(agent_do(a, wish), 0);
+	ck_assert_uint_ge(a->answer.token, token);
+}
+END_TEST
+
 START_TEST(readers_of_all_hosts_together)
 {
 	hosts_make(3);
@@ -445,6 +503,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, downgrade_and_upgrade_stay_here);
 	tcase_add_test(tc, cooldown_keeps_other_hosts_out);
 	tcase_add_test(tc, hosts_exclude_each_other);
+	tcase_add_test(tc, a_try_beside_those_who_wait);
+	tcase_add_test(tc, a_try_where_others_are_first);
+	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, readers_of_all_hosts_together);
 	tcase_add_test(tc, hosts_wait_in_order);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
