@@ -37,10 +37,14 @@ static void rest(struct helper *h)
 static void *helper_main(void *arg)
 {
 	struct helper *h = arg;
+	int err = 0;
 
-	while (load_acquire32(&h->stop) == 0)
-		if (lockshm_bridge_serve(h->s, &h->canceller, NULL) != LOCKSHM_CANCELLED)
+	/* A segment that was removed has no keys any more that somebody could ask for. */
+	while (load_acquire32(&h->stop) == 0 && err != LOCKSHM_NO_SEGMENT) {
+		err = lockshm_bridge_serve(h->s, &h->canceller, NULL);
+		if (err != LOCKSHM_CANCELLED && err != LOCKSHM_NO_SEGMENT)
 			rest(h);
+	}
 	participant_leave(h->s);
 	return NULL;
 }
@@ -100,11 +104,11 @@ void helper_stop(struct lockshm *s)
 	free(h);
 }
 
-void helper_forget(struct lockshm *s)
+void helper_forget(struct lockshm *s, bool own_descriptors)
 {
 	/* What the thread was doing is not known: its memory stays as it is. */
 	s->helper = NULL;
-	if (s->net)
+	if (s->net && own_descriptors)
 		bridge_net_abandon(s->net);
 	s->net = NULL;
 }
@@ -122,9 +126,10 @@ void helper_stop(struct lockshm *s)
 	(void)s;
 }
 
-void helper_forget(struct lockshm *s)
+void helper_forget(struct lockshm *s, bool own_descriptors)
 {
 	(void)s;
+	(void)own_descriptors;
 }
 
 LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)

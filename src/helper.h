@@ -9,7 +9,11 @@
 MUST_CHECK int helper_start(struct lockshm *s, struct lockshm_error *error);
 /* If it runs: what nobody holds is given back, and the thread is gone. */
 void helper_stop(struct lockshm *s);
-/* In a forked child: there is none here; closes the sockets that came along. */
-void helper_forget(struct lockshm *s);
+/*
+ * In a forked child: there is none here.  After fork() the child closes the sockets that came along, so that the server sees
+ * the end of the parent's.  Not after a clone past the C library (@own_descriptors false): the table may be the parent's
+ * too, or the numbers may be of other files by the time of the first call.
+ */
+void helper_forget(struct lockshm *s, bool own_descriptors);
 
 #endif

@@ -40,7 +40,7 @@ static void take_own_clock(struct lockshm *s, uint64_t ns)
 
 static void forget_parent(struct lockshm *s, uint64_t epoch, bool consistent)
 {
-	helper_forget(s);
+	helper_forget(s, consistent);
 	keeper_forget(s, consistent);
 	s->refs = 1;
 	s->epoch = epoch;

@@ -4,7 +4,11 @@
 #include "hosts.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct agent *a, *b, *c;
@@ -315,6 +319,66 @@ START_TEST(a_fork_of_the_bridge_harms_nothing)
 }
 END_TEST
 
+static void connections(char *out, size_t size)
+{
+	const char *at = redis_say(redis, "CLIENT LIST");
+	size_t n = 0;
+
+	out[0] = '\0';
+	while ((at = strstr(at, "id=")) && n < size - 20) {
+		const char *end = strchr(at, ' ');
+
+		n += (size_t)snprintf(out + n, size - n, "%.*s ", (int)(end - at), at);
+		at = end;
+	}
+}
+
+static bool both_are_there(void *arg)
+{
+	connections(arg, 400);
+	return bridge_of(0).commands > 0 && two_connections(NULL);
+}
+
+/* A child that was made past the C library may share the table of descriptors: what it closes is closed here, too. */
+START_TEST(a_raw_clone_of_the_bridge_harms_nothing)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	char before[400], after[400];
+	int status;
+	pid_t pid;
+
+	hosts_make(1);
+	q.key = K;
+	q.key_len = strlen(K);
+	q.flags = LOCKSHM_GLOBAL;
+	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), 0);
+	ck_assert(await(both_are_there, before));
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD | CLONE_FILES, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		_exit(lockshm_check(&hold, NULL) == LOCKSHM_NOT_HELD ? 0 : 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(lockshm_check(&hold, NULL), 0);
+	connections(after, sizeof(after));
+	ck_assert_str_eq(before, after);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+/* Whoever holds goes on until it releases, and then nothing stays in Redis. */
+START_TEST(a_removed_segment_serves_its_holders)
+{
+	bridge_and_holder();
+	ck_code(lockshm_destroy(hosts[0].name, NULL), 0);
+	stays_held(lease_of(0, K).value);
+	ck_code(agent_release(b), 0);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_NO_SEGMENT);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, killed_loses_no_lease);
@@ -329,6 +393,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_service_is_the_bridge_of_all);
 	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
+	tcase_add_test(tc, a_raw_clone_of_the_bridge_harms_nothing);
+	tcase_add_test(tc, a_removed_segment_serves_its_holders);
 }
 
 int main(void)
