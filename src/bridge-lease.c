@@ -471,7 +471,7 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 		return;
 	}
 	l->raise = false;
-	remote_extend(r, until);
+	remote_extend(b->s, r, until);
 	l->renew_at = until - ttl * 2 / 3;
 	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
 	store_relaxed(&r->acquired, (uint64_t)now);
@@ -559,7 +559,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 		return;
 	}
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
-	remote_extend(r, until);
+	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
 	if (ask->answer.fence > 0) {
 		l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);

@@ -39,6 +39,8 @@ struct quest {
 	uint64_t seen;	  /* verdict that is known already */
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;
+	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
+	uint32_t signal;
 	int64_t rung;
 	uint64_t rung_for;
 };
@@ -103,7 +105,7 @@ static bool usable(const struct quest *g, uint64_t word)
 	int64_t now = host_now(g->s);
 
 	return remote_state(word) == REMOTE_HELD && (g->q->mode == LOCKSHM_SHARED || (word & REMOTE_EXCLUSIVE)) &&
-	       remote_good(word, load_acquire(&l->valid_until), now + LOCKSHM_MS(REMOTE_GRANT_MIN_MS)) &&
+	       remote_good(g->s, word, load_acquire(&l->valid_until), now + LOCKSHM_MS(REMOTE_GRANT_MIN_MS)) &&
 	       !remote_exhausted(g->s, l, now) && remote_is(l, &g->id);
 }
 
@@ -212,6 +214,21 @@ static int out_of_time(const struct quest *g)
 	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "", why);
 }
 
+/* No bridge, and none of this process can be: whoever would wait for one is told why. */
+static int no_bridge(struct quest *g, uint64_t word, int64_t now)
+{
+	uint32_t signal = load_acquire32(&lease_of(g)->signal);
+
+	if (signal != g->signal || g->heard == 0) {
+		g->signal = signal;
+		g->heard = now;
+	}
+	/* Under a lease that lasts there is nothing to be said for any time. */
+	if (now - g->heard < TRY_NS || remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING)
+		return 0;
+	return helper_trouble(g->s, g->error);
+}
+
 /* 0 = wait on. */
 static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
 {
@@ -225,6 +242,9 @@ static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
 		return error_set(g->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again");
 	if (passed_over(g, word, host_now(g->s)))
 		return error_set(g->error, LOCKSHM_BUSY, "not free: other hosts wait for it");
+	err = no_bridge(g, word, now);
+	if (err)
+		return err;
 	if (now >= g->deadline)
 		return out_of_time(g);
 	if (booked(g, word, now))
@@ -304,6 +324,7 @@ static int with_local(struct quest *g, int status)
 	g->seen = load_acquire(&lease_of(g)->verdict);
 	g->renewed = clock_precise();
 	g->rung_for = 0;
+	g->heard = 0;
 	mark_wanting(g);
 	err = await_lease(g);
 	if (err < 0 || err == ONCE_MORE)

@@ -25,7 +25,39 @@ struct helper {
 	pthread_t thread;
 	lockshm_canceller_t canceller;
 	uint32_t stop; /* futex */
+	pthread_mutex_t lock; /* guards the rest */
+	struct lockshm_error trouble; /* why it could not be the bridge; code 0 = it could, or has not tried yet */
+	int code;
 };
+
+static void set_trouble(struct helper *h, int code, const struct lockshm_error *why)
+{
+	pthread_mutex_lock(&h->lock);
+	h->code = code;
+	h->trouble = *why;
+	pthread_mutex_unlock(&h->lock);
+}
+
+int helper_trouble(struct lockshm *s, struct lockshm_error *error)
+{
+	struct helper *h = __atomic_load_n(&s->helper, __ATOMIC_ACQUIRE);
+	struct lockshm_bridge_stat stat;
+	struct lockshm_error why;
+	int code;
+
+	if (!h)
+		return 0;
+	pthread_mutex_lock(&h->lock);
+	code = h->code;
+	why = h->trouble;
+	pthread_mutex_unlock(&h->lock);
+	if (code == 0 || (lockshm_bridge_stat(s, &stat) == 0 && stat.pid != 0))
+		return 0;
+	error_set(error, code, "no process of this host is the bridge; the helper thread of this one: %.150s", why.message);
+	if (error)
+		error->table = why.table;
+	return code;
+}
 
 static void rest(struct helper *h)
 {
@@ -36,14 +68,17 @@ static void rest(struct helper *h)
 
 static void *helper_main(void *arg)
 {
+	struct lockshm_error why = { 0 };
 	struct helper *h = arg;
 	int err = 0;
 
 	/* A segment that was removed has no keys any more that somebody could ask for. */
 	while (load_acquire32(&h->stop) == 0 && err != LOCKSHM_NO_SEGMENT) {
-		err = lockshm_bridge_serve(h->s, &h->canceller, NULL);
-		if (err != LOCKSHM_CANCELLED && err != LOCKSHM_NO_SEGMENT)
-			rest(h);
+		err = lockshm_bridge_serve(h->s, &h->canceller, &why);
+		if (err == LOCKSHM_CANCELLED || err == LOCKSHM_NO_SEGMENT)
+			continue;
+		set_trouble(h, err, &why);
+		rest(h);
 	}
 	participant_leave(h->s);
 	return NULL;
@@ -58,8 +93,10 @@ static int start_new(struct lockshm *s, struct lockshm_error *error)
 	if (!h)
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the helper thread");
 	h->s = s;
+	pthread_mutex_init(&h->lock, NULL);
 	err = process_start_thread(&h->thread, helper_main, h);
 	if (err) {
+		pthread_mutex_destroy(&h->lock);
 		free(h);
 		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the helper thread");
 	}
@@ -101,6 +138,7 @@ void helper_stop(struct lockshm *s)
 	(void)fetch_add32(&s->bridge->bell, 1);
 	futex_wake(&s->bridge->bell, INT32_MAX);
 	pthread_join(h->thread, NULL);
+	pthread_mutex_destroy(&h->lock);
 	free(h);
 }
 
@@ -114,6 +152,13 @@ void helper_forget(struct lockshm *s, bool own_descriptors)
 }
 #else
 #include "error.h"
+
+int helper_trouble(struct lockshm *s, struct lockshm_error *error)
+{
+	(void)s;
+	(void)error;
+	return 0;
+}
 
 int helper_start(struct lockshm *s, struct lockshm_error *error)
 {

@@ -7,6 +7,8 @@
 
 /* Start it unless it runs.  LOCKSHM_BRIDGE (built without it, or hiredis is missing), NO_MEMORY, SYSTEM. */
 MUST_CHECK int helper_start(struct lockshm *s, struct lockshm_error *error);
+/* Why the helper of this process cannot take part although no process of this host is the bridge now; 0 = it can, or one is. */
+int helper_trouble(struct lockshm *s, struct lockshm_error *error);
 /* If it runs: what nobody holds is given back, and the thread is gone. */
 void helper_stop(struct lockshm *s);
 /*

@@ -93,7 +93,7 @@ static void fill_lease(struct view *v, const struct identity *id)
 	to->state = lease_state(word);
 	if (to->state != LOCKSHM_LEASE_NONE)
 		to->mode = word & REMOTE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
-	if (remote_good(word, load_acquire(&r->valid_until), now))
+	if (remote_good(v->s, word, load_acquire(&r->valid_until), now))
 		to->remaining_ns = (int64_t)load_acquire(&r->valid_until) - now;
 	obstacle = (int64_t)load_relaxed(&r->obstacle);
 	to->obstacle_ns = to->state != LOCKSHM_LEASE_ACQUIRING || obstacle == 0 || obstacle == INT64_MAX ? -1 :
@@ -371,7 +371,7 @@ static void count_leases(const struct lockshm *s, struct lockshm_bridge_stat *st
 		const struct shm_remote *r = &s->remotes[i];
 
 		stat->leases_known += load_relaxed(&r->key_len) != 0;
-		stat->leases_held += remote_good(load_acquire(&r->word), load_acquire(&r->valid_until), now);
+		stat->leases_held += remote_good(s, load_acquire(&r->word), load_acquire(&r->valid_until), now);
 	}
 }
 

@@ -203,7 +203,7 @@ bool remote_holds(struct lockshm *s, uint32_t index, uint64_t word)
 	w = load_acquire(&r->word);
 	while (remote_epoch(w) == remote_epoch(word) &&
 	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING)) {
-		if (remote_good(w, load_acquire(&r->valid_until), host_now(s)))
+		if (remote_good(s, w, load_acquire(&r->valid_until), host_now(s)))
 			return true;
 		if (!cas(&r->word, &w, remote_with_state(w, REMOTE_LOST)))
 			continue;
@@ -221,7 +221,7 @@ int64_t remote_left(const struct lockshm *s, uint32_t index, uint64_t word)
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 	int64_t now = host_now(s), until = r ? (int64_t)load_acquire(&r->valid_until) : 0;
 
-	return remote_epoch(w) == remote_epoch(word) && remote_good(w, (uint64_t)until, now) ? until - now : 0;
+	return remote_epoch(w) == remote_epoch(word) && remote_good(s, w, (uint64_t)until, now) ? until - now : 0;
 }
 
 bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64_t now)
@@ -236,11 +236,12 @@ bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64
 	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
 }
 
-void remote_extend(struct shm_remote *r, int64_t valid_until)
+void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until)
 {
 	uint64_t old = load_acquire(&r->valid_until);
 
-	while (old < (uint64_t)valid_until && !cas(&r->valid_until, &old, (uint64_t)valid_until))
+	while ((old < (uint64_t)valid_until || !remote_end_is_possible(s, old, host_now(s))) &&
+	       !cas(&r->valid_until, &old, (uint64_t)valid_until))
 		;
 }
 

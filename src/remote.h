@@ -55,10 +55,17 @@ uint32_t remote_look(const struct lockshm *s, const struct identity *id);
 /* Is it that key's?  Good as long as its word does not change. */
 bool remote_is(const struct shm_remote *r, const struct identity *id);
 
-/* May holds under the lease go on as far as @now is concerned?  Word and time; not whose request. */
-static inline bool remote_good(uint64_t word, uint64_t valid_until, int64_t now)
+/* An end later than that of a lease which was asked for just now is damage, and believed no more than one that is over. */
+static inline bool remote_end_is_possible(const struct lockshm *s, uint64_t valid_until, int64_t now)
 {
-	return (remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING) && now < (int64_t)valid_until;
+	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
+}
+
+/* May holds under the lease go on as far as @now is concerned?  Word and time; not whose request. */
+static inline bool remote_good(const struct lockshm *s, uint64_t word, uint64_t valid_until, int64_t now)
+{
+	return (remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING) &&
+	       now < (int64_t)valid_until && remote_end_is_possible(s, valid_until, now);
 }
 
 /* Is the epoch of @word, seen HELD once, still good?  If only its time is over, it is lost from now on. */
@@ -89,8 +96,8 @@ uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left);
 bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uint64_t n);
 uint64_t remote_fence_next(const struct shm_remote *r);
 
-/* Only upwards. */
-void remote_extend(struct shm_remote *r, int64_t valid_until);
+/* Only upwards, but for an end that cannot be right. */
+void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until);
 
 /* Tell the bridge to look at this lease. */
 void remote_ring(struct lockshm *s, uint32_t index);

@@ -228,6 +228,43 @@ START_TEST(the_second_record_of_a_key)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- damage */
+
+/* A lease never has more left than one that was obtained just now. */
+START_TEST(an_end_too_far_away_is_not_believed)
+{
+	struct lockshm_lease_info lease;
+
+	host_with_leases(4);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	store_release(&record(record_of(0, K))->valid_until, UINT64_MAX >> 2);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	/* And the next one is as good as any. */
+	ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	lease = lease_of(0, K);
+	ck_assert_int_gt(lease.remaining_ns, 0);
+	ck_assert_int_le(lease.remaining_ns, LOCKSHM_SECONDS(1));
+}
+END_TEST
+
+/* The helper needs a place among the owners; where it finds none whoever waits is told so. */
+START_TEST(no_place_for_the_helper)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.owners = 1;
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
+	ck_contains(a->answer.report.error.message, "bridge");
+	ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, a_claimer_keeps_others_out);
@@ -235,6 +272,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_death_behind_it);
 	tcase_add_test(tc, claimers_do_not_mix_their_keys);
 	tcase_add_test(tc, the_second_record_of_a_key);
+	tcase_add_test(tc, an_end_too_far_away_is_not_believed);
+	tcase_add_test(tc, no_place_for_the_helper);
 }
 
 int main(void)
