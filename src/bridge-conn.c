@@ -9,7 +9,6 @@
 #include "bridge-conn.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -23,24 +22,26 @@
 
 #include "bridge-clock.h"
 #include "bridge-greet.h"
+#include "bridge-resolve.h"
 
-#define ADDRESSES_MAX 8
 /* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 30000
 #define READ_BYTES 16384
 
-enum state { CLOSED, CONNECTING, GREETING, READY };
+/* A name that was not found is not asked for again at once. */
+#define LOOKUP_REST_NS BRIDGE_MS(1000)
 
-struct address {
-	struct sockaddr_storage at;
-	socklen_t len;
-};
+enum state { CLOSED, RESOLVING, CONNECTING, GREETING, READY };
 
 struct bridge_conn {
 	struct bridge_server server;
 	struct bridge_conn_options options;
-	struct address addresses[ADDRESSES_MAX];
+	struct bridge_address addresses[BRIDGE_ADDRESSES_MAX];
 	size_t n_addresses, address; /* number, the one being tried */
+	struct bridge_lookup *lookup; /* of the name, under way or not taken yet */
+	bool is_name; /* addresses may change */
+	int64_t lookup_rest_until;
+	char no_address[128]; /* what the last look-up met */
 
 	enum state state;
 	int fd;
@@ -63,7 +64,7 @@ struct bridge_conn {
 
 /* ---------------------------------------------------------------- addresses */
 
-static int resolve_unix(struct bridge_conn *c)
+static void take_unix(struct bridge_conn *c)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
@@ -71,29 +72,49 @@ static int resolve_unix(struct bridge_conn *c)
 	memcpy(&c->addresses[0].at, &un, sizeof(un));
 	c->addresses[0].len = sizeof(un);
 	c->n_addresses = 1;
-	return 0;
 }
 
-int bridge_conn_resolve(struct bridge_conn *c, struct bridge_error *error)
+/* Nothing here waits for the answer. */
+static void begin_lookup(struct bridge_conn *c)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-	struct addrinfo *list, *one;
-	size_t n = 0;
-	int code;
+	if (c->lookup && bridge_lookup_is_inherited(c->lookup))
+		c->lookup = NULL;
+	if (!c->is_name || c->lookup || bridge_now() < c->lookup_rest_until)
+		return;
+	c->lookup = bridge_lookup_begin(c->server.host, c->server.port);
+	if (!c->lookup)
+		snprintf(c->no_address, sizeof(c->no_address), "no memory for the look-up");
+}
 
-	if (c->server.path[0])
-		return resolve_unix(c);
-	code = getaddrinfo(c->server.host, c->server.port, &hints, &list);
-	if (code)
-		return bridge_fail(error, BRIDGE_UNREACHABLE, "%s: no address: %s", c->server.label,
-				   code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
-	for (one = list; one && n < ADDRESSES_MAX; one = one->ai_next, n++) {
-		memcpy(&c->addresses[n].at, one->ai_addr, one->ai_addrlen);
-		c->addresses[n].len = one->ai_addrlen;
+/* The addresses that were found; those that were known stay if there are none. */
+static void take_lookup(struct bridge_conn *c)
+{
+	struct bridge_address found[BRIDGE_ADDRESSES_MAX];
+	const char *why;
+	size_t n;
+
+	if (!c->lookup || bridge_lookup_is_inherited(c->lookup) || !bridge_lookup_through(c->lookup))
+		return;
+	n = bridge_lookup_take(c->lookup, found, &why);
+	snprintf(c->no_address, sizeof(c->no_address), "%s", why);
+	if (n) {
+		memcpy(c->addresses, found, sizeof(found));
+		c->n_addresses = n;
 	}
-	freeaddrinfo(list);
-	c->n_addresses = n;
-	return 0;
+	bridge_lookup_drop(c->lookup);
+	c->lookup = NULL;
+	c->lookup_rest_until = bridge_now() + LOOKUP_REST_NS;
+}
+
+static void find_addresses(struct bridge_conn *c)
+{
+	if (c->server.path[0]) {
+		take_unix(c);
+		return;
+	}
+	c->n_addresses = bridge_numeric(c->server.host, c->server.port, c->addresses);
+	c->is_name = c->n_addresses == 0;
+	begin_lookup(c);
 }
 
 /* ---------------------------------------------------------------- closing */
@@ -188,7 +209,7 @@ static int begin_greeting(struct bridge_conn *c)
 static int try_addresses(struct bridge_conn *c, int sys_errno)
 {
 	for (; c->address < c->n_addresses; c->address++) {
-		const struct address *a = &c->addresses[c->address];
+		const struct bridge_address *a = &c->addresses[c->address];
 		int64_t now = bridge_now();
 
 		close_fd(c);
@@ -207,7 +228,22 @@ static int try_addresses(struct bridge_conn *c, int sys_errno)
 			return 0;
 		sys_errno = errno;
 	}
+	/* Perhaps the name has other addresses by now: for the next time. */
+	begin_lookup(c);
 	return lost(c, strerror(sys_errno));
+}
+
+/* As soon as there are addresses. */
+static int resolved(struct bridge_conn *c)
+{
+	take_lookup(c);
+	if (c->n_addresses) {
+		c->state = CONNECTING;
+		return try_addresses(c, ENOENT);
+	}
+	if (c->lookup)
+		return 0;
+	return drop(c, BRIDGE_UNREACHABLE, "no address: %s", c->no_address);
 }
 
 static int connected(struct bridge_conn *c)
@@ -244,8 +280,11 @@ int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 	c->generation++;
 	c->open_deadline = deadline;
 	c->address = 0;
-	c->state = CONNECTING;
-	return try_addresses(c, ENOENT);
+	c->state = RESOLVING;
+	take_lookup(c);
+	if (!c->n_addresses)
+		begin_lookup(c);
+	return resolved(c);
 }
 
 /* ---------------------------------------------------------------- reading and writing */
@@ -328,6 +367,8 @@ static int expire(struct bridge_conn *c, int64_t now)
 		return 0;
 	if (c->state == CONNECTING && now < c->open_deadline)
 		return 0;
+	if (c->state == RESOLVING)
+		return drop(c, BRIDGE_UNREACHABLE, "no address yet: the name is being looked up");
 	if (c->state < READY)
 		return lost(c, c->state == CONNECTING ? "no answer in time"
 						      : "connected, but no answer to the greeting in time");
@@ -340,7 +381,9 @@ int bridge_conn_pump(struct bridge_conn *c)
 
 	if (inherited(c) || c->state == CLOSED)
 		return c->error.code;
-	if (c->state == CONNECTING)
+	if (c->state == RESOLVING)
+		code = resolved(c);
+	else if (c->state == CONNECTING)
 		code = connected(c);
 	if (!code && c->state > CONNECTING && !c->eof) {
 		code = write_out(c);
@@ -490,7 +533,7 @@ int bridge_conn_call(struct bridge_conn *c, int64_t deadline, struct bridge_repl
 
 int bridge_conn_fd(const struct bridge_conn *c)
 {
-	return c->fd;
+	return c->state == RESOLVING && c->lookup ? bridge_lookup_fd(c->lookup) : c->fd;
 }
 
 short bridge_conn_events(const struct bridge_conn *c)
@@ -499,6 +542,8 @@ short bridge_conn_events(const struct bridge_conn *c)
 
 	if (c->state == CLOSED)
 		return 0;
+	if (c->state == RESOLVING)
+		return POLLIN;
 	if (c->state == CONNECTING)
 		return POLLOUT;
 	bridge_wire_out(c->wire, &len);
@@ -512,7 +557,7 @@ int64_t bridge_conn_due(const struct bridge_conn *c)
 
 	if (c->state == CONNECTING)
 		return c->address_deadline;
-	if (c->state == GREETING)
+	if (c->state == RESOLVING || c->state == GREETING)
 		return c->open_deadline;
 	for (i = c->due_at; i < c->due_end; i++)
 		if (c->due[i] < due)
@@ -543,7 +588,7 @@ void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until
 	for (i = 0; i < n; i++) {
 		struct bridge_conn *c = conns[i];
 
-		fds[i].fd = c && !inherited(c) && !c->eof ? c->fd : -1;
+		fds[i].fd = c && !inherited(c) && !c->eof ? bridge_conn_fd(c) : -1;
 		fds[i].events = c ? bridge_conn_events(c) : 0;
 		if (c && c->state != CLOSED && bridge_conn_due(c) < until)
 			until = bridge_conn_due(c);
@@ -560,7 +605,6 @@ int bridge_conn_new(struct bridge_conn **out, const struct bridge_server *server
 		    const struct bridge_conn_options *options, struct bridge_error *error)
 {
 	struct bridge_conn *c = calloc(1, sizeof(*c));
-	int code;
 
 	*out = NULL;
 	if (!c)
@@ -569,12 +613,9 @@ int bridge_conn_new(struct bridge_conn **out, const struct bridge_server *server
 	c->server = *server;
 	if (options)
 		c->options = *options;
-	code = bridge_conn_resolve(c, error);
-	if (code)
-		bridge_conn_free(c);
-	else
-		*out = c;
-	return code;
+	find_addresses(c);
+	*out = c;
+	return 0;
 }
 
 void bridge_conn_close(struct bridge_conn *c)
@@ -588,6 +629,7 @@ void bridge_conn_free(struct bridge_conn *c)
 		return;
 	shut(c);
 	free(c->due);
+	bridge_lookup_drop(c->lookup);
 	explicit_bzero(&c->server, sizeof(c->server));
 	free(c);
 }

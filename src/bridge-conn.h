@@ -2,12 +2,11 @@
 /*
  * bridge-conn.h - one connection to one Redis server
  *
- * Nothing here blocks but bridge_conn_new(), which resolves the name, and bridge_conns_poll(), which waits for many
- * connections at once.  Every command has one absolute deadline, from its first byte to the last of its reply.  When it
+ * Nothing here blocks but bridge_conns_poll(), which waits for many connections at once.  Every command has one absolute deadline, from its first byte to the last of its reply.  When it
  * is over the connection is dropped, because a late reply could be taken for that of the next command; whether the
  * command was executed is then not known.
  *
- *   closed --open--> connecting --greeting answered--> ready --error, deadline, fork--> closed
+ *   closed --open--> looking its name up --> connecting --greeting answered--> ready --error, deadline, fork--> closed
  *
  * A connection serves one thread of one process.  In a forked child it closes itself at the first use, without a byte to
  * the server, and can then be opened anew.
@@ -47,12 +46,11 @@ struct bridge_server_info {
 };
 
 /*
- * Resolves the host: may block as long as the resolver likes.  The addresses are kept for all later connects, until
- * bridge_conn_resolve(), which keeps the old ones if it fails.
+ * Begins to look its name up, in a thread of its own.  The addresses are kept for all later connects; when none of them
+ * can be connected to, the name is looked up again.
  */
 int bridge_conn_new(struct bridge_conn **out, const struct bridge_server *server,
 		    const struct bridge_conn_options *options, struct bridge_error *error);
-int bridge_conn_resolve(struct bridge_conn *c, struct bridge_error *error);
 void bridge_conn_free(struct bridge_conn *c);
 
 /* Begins to connect, log in and greet; all of it until @deadline.  No effect on one that is not closed. */

@@ -626,6 +626,10 @@ bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
 	uint64_t word = load_acquire(&b->s->remotes[i].word);
 	bool late = is_acquire(ask) && ask->code != BRIDGE_UNREACHABLE && orphaned(word, l->epoch);
 
+	if (ask->put_off) {
+		l->due = host_now(b->s);
+		return false;
+	}
 	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
 	if (ask->code != BRIDGE_UNREACHABLE)
 		l->sent = true;

@@ -22,6 +22,7 @@ struct server {
 	struct bridge_wake *wake;
 	int64_t rest_until, rest_ns;
 	int64_t wake_rest_until;
+	bool opening;
 	bool deaf; /* it gives no hints, or not to us */
 };
 
@@ -134,22 +135,52 @@ static void rest(struct server *s)
 	s->rest_until = bridge_now() + s->rest_ns;
 }
 
-/* Is it connected?  While it rests the answer is what it was before. */
-static int connect_to(struct server *s, int64_t io_ns)
+/* While it rests its answer is what it was before. */
+static bool rests(const struct server *s)
 {
-	int code;
+	return bridge_conn_closed(s->conn) && bridge_conn_error(s->conn)->code && bridge_now() < s->rest_until;
+}
 
-	if (bridge_conn_ready(s->conn))
-		return 0;
-	code = bridge_conn_error(s->conn)->code;
-	if (code && bridge_conn_closed(s->conn) && bridge_now() < s->rest_until)
-		return code;
-	code = bridge_conn_wait_ready(s->conn, bridge_now() + io_ns);
-	if (code)
-		rest(s);
-	else
-		s->rest_ns = 0;
-	return code;
+/* All servers that these asks need, at once: one that is away costs the others no more than ten do. */
+static void connect_all(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
+{
+	struct bridge_conn *waiting[BRIDGE_SERVERS_MAX];
+	int64_t deadline = bridge_now() + io_ns;
+	size_t i, k;
+
+	for (i = 0; i < net->n; i++)
+		net->servers[i].opening = false;
+	for (i = 0; i < n; i++) {
+		struct server *s = server_of(net, asks[i]->keys);
+
+		if (s->opening || bridge_conn_ready(s->conn) || rests(s))
+			continue;
+		s->opening = true;
+		(void)bridge_conn_open(s->conn, deadline);
+	}
+	do {
+		for (i = k = 0; i < net->n; i++)
+			if (net->servers[i].opening && !bridge_conn_ready(net->servers[i].conn) &&
+			    !bridge_conn_closed(net->servers[i].conn))
+				waiting[k++] = net->servers[i].conn;
+		if (k)
+			bridge_conns_poll(waiting, k, deadline);
+	} while (k);
+	for (i = 0; i < net->n; i++) {
+		struct server *s = &net->servers[i];
+
+		if (s->opening && bridge_conn_ready(s->conn))
+			s->rest_ns = 0;
+		else if (s->opening)
+			rest(s);
+	}
+}
+
+static int code_of(const struct server *s)
+{
+	int code = bridge_conn_error(s->conn)->code;
+
+	return bridge_conn_ready(s->conn) ? 0 : code ? code : BRIDGE_UNREACHABLE;
 }
 
 static void fail_ask(struct bridge_ask *ask, int code, const struct bridge_error *error)
@@ -175,22 +206,23 @@ static void take_answer(struct bridge_net *net, struct bridge_ask *ask, const st
 
 #define BATCH 64
 
-static void run_batch(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
+static void run_batch(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
 {
 	struct bridge_op *ops = calloc(n, sizeof(*ops));
 	struct bridge_ask *of[BATCH];
 	size_t i, k = 0;
 
+	connect_all(net, asks, n, io_ns);
 	for (i = 0; i < n; i++) {
-		struct server *s = server_of(net, asks[i].keys);
-		int code = ops ? connect_to(s, io_ns) : BRIDGE_NO_MEMORY;
+		struct server *s = server_of(net, asks[i]->keys);
+		int code = ops ? code_of(s) : BRIDGE_NO_MEMORY;
 
 		if (code) {
-			fail_ask(&asks[i], code, bridge_conn_error(s->conn));
+			fail_ask(asks[i], code, bridge_conn_error(s->conn));
 			continue;
 		}
-		of[k] = &asks[i];
-		(void)bridge_op_begin(&ops[k++], s->conn, asks[i].script, asks[i].keys, &asks[i].wish,
+		of[k] = asks[i];
+		(void)bridge_op_begin(&ops[k++], s->conn, asks[i]->script, asks[i]->keys, &asks[i]->wish,
 				      bridge_now() + io_ns);
 	}
 	for (i = 0; i < k; i++)
@@ -242,16 +274,56 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 	ask->valid_until = lease.valid_until;
 }
 
+/* What keeps leases, or is needed for that, does not wait for those who want one. */
+static bool urgent(const struct bridge_ask *ask)
+{
+	return ask->script == BRIDGE_RENEW || ask->script == BRIDGE_FENCE;
+}
+
+static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
+{
+	struct bridge_ask *order[BATCH];
+	size_t i, k = 0;
+	int pass;
+
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < n; i++) {
+			if (urgent(&asks[i]) != (pass == 0))
+				continue;
+			order[k++] = &asks[i];
+			if (k == BATCH) {
+				run_batch(net, order, k, io_ns);
+				k = 0;
+			}
+		}
+	if (k)
+		run_batch(net, order, k, io_ns);
+}
+
+/* A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that. */
+static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
+{
+	int64_t end = bridge_now() + 2 * io_ns;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (urgent(&asks[i]))
+			ask_quorum(net, &asks[i], io_ns);
+	for (i = 0; i < n; i++) {
+		if (urgent(&asks[i]))
+			continue;
+		asks[i].put_off = bridge_now() >= end;
+		if (!asks[i].put_off)
+			ask_quorum(net, &asks[i], io_ns);
+	}
+}
+
 void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
 {
-	size_t i, part;
-
-	for (i = 0; net->quorum && i < n; i++)
-		ask_quorum(net, &asks[i], io_ns);
-	for (i = 0; !net->quorum && i < n; i += part) {
-		part = n - i < BATCH ? n - i : BATCH;
-		run_batch(net, asks + i, part, io_ns);
-	}
+	if (net->quorum)
+		run_quorum(net, asks, n, io_ns);
+	else
+		run_all(net, asks, n, io_ns);
 }
 
 /* ---------------------------------------------------------------- hints */

@@ -21,20 +21,23 @@ struct bridge_ask {
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
 
+	bool put_off; /* there was no time for it in this round: not asked */
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words */
 	int64_t valid_until; /* granted, renewed: this process' time */
 	struct bridge_answer answer;
 };
 
-/* Resolves names, so it may block. */
 int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error);
 void bridge_net_free(struct bridge_net *net);
 
 /* What the names of a lock have to look like, as far as is known by now. */
 int bridge_net_keys_mode(const struct bridge_net *net);
 
-/* All of them, in their order for each server; back by @io_ns after all servers are connected, or not much later. */
+/*
+ * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns, however
+ * many servers do not answer.
+ */
 void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns);
 
 /* Make sure that hints come for what was asked, before going to sleep.  False = some server gives none: look more often. */

@@ -36,7 +36,6 @@ struct bridge_lease {
 	int64_t left_ms; /* busy: the longest that anything in the way may last, as far as known */
 };
 
-/* Resolves names, so it may block. */
 int bridge_quorum_new(struct bridge_quorum **out, const struct bridge_server *servers, size_t n,
 		      const struct bridge_quorum_options *options, struct bridge_error *error);
 void bridge_quorum_free(struct bridge_quorum *q);

@@ -146,13 +146,11 @@ END_TEST
 
 START_TEST(a_name_without_address)
 {
-	struct bridge_server server = server_of("redis://no-such-host.invalid");
-	struct bridge_error error;
-	struct bridge_conn *c;
+	struct bridge_conn *c = conn_to("redis://no-such-host.invalid", NULL);
 
-	ck_code(bridge_conn_new(&c, &server, NULL, &error), BRIDGE_UNREACHABLE);
-	ck_assert_ptr_null(c);
-	ck_contains(error.text, "redis://no-such-host.invalid:6379: no address");
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(c), "redis://no-such-host.invalid:6379: no address");
+	bridge_conn_free(c);
 }
 END_TEST
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-names.c - servers that are named, and a resolver that takes its time or does not know them */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct agent *a, *b;
+static int *blocked; /* of all processes: as long as it is set nobody is told what slow.test is */
+
+/* The library's calls come here, also in the agents. */
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	if (strcmp(node, "unknown.test") == 0)
+		return EAI_NONAME;
+	if (strcmp(node, "slow.test") != 0)
+		return real(node, service, hints, out);
+	if (hints->ai_flags & AI_NUMERICHOST)
+		return EAI_NONAME;
+	while (__atomic_load_n(blocked, __ATOMIC_ACQUIRE))
+		pass(now_ns() + LOCKSHM_MS(1));
+	return real("127.0.0.1", service, hints, out);
+}
+
+static void resolver(void)
+{
+	blocked = mmap(NULL, sizeof(*blocked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(blocked, MAP_FAILED);
+	__atomic_store_n(blocked, 1, __ATOMIC_RELEASE);
+}
+
+/* One of the two servers cannot be found yet: keys of the other are taken, and kept. */
+START_TEST(a_slow_name_stops_nobody_else)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *named = redis_start(NULL, true);
+	char uris[300], good[16], bad[16];
+	int64_t end;
+	int i;
+
+	resolver();
+	snprintf(uris, sizeof(uris), "%s,redis://slow.test:%d", redis->uri, named->port);
+	options.redis = uris;
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	for (i = 0, good[0] = bad[0] = '\0'; !good[0] || !bad[0]; i++) {
+		char key[16];
+		int code;
+
+		ck_assert_int_lt(i, 30);
+		snprintf(key, sizeof(key), "key%d", i);
+		code = global_wait(a, key, LOCKSHM_EXCLUSIVE);
+		ck_assert_msg(code == 0 || code == LOCKSHM_BRIDGE, "%s", outcome_name(code));
+		strcpy(code ? bad : good, key);
+		if (code == 0)
+			ck_code(agent_release(a), 0);
+		else
+			ck_contains(a->answer.report.error.message, "looked up");
+	}
+	ck_code(global_wait(a, good, LOCKSHM_EXCLUSIVE), 0);
+	end = now_ns() + LOCKSHM_MS(2500);
+	while (now_ns() < end) {
+		ck_code(global_wait(b, bad, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+	}
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	__atomic_store_n(blocked, 0, __ATOMIC_RELEASE);
+	end = now_ns() + PATIENCE;
+	while (global_wait(b, bad, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+		ck_assert_int_lt(now_ns(), end);
+	ck_code(b->answer.code, 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	redis_stop(named);
+}
+END_TEST
+
+/* A majority does not need it. */
+START_TEST(an_unknown_name_in_a_majority)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *second = redis_start(NULL, false);
+	char uris[300];
+
+	snprintf(uris, sizeof(uris), "redis://unknown.test,%s,%s", redis->uri, second->uri);
+	options.redis = uris;
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, K).value, second, "GET lk:" K);
+	redis_stop(second);
+}
+END_TEST
+
+START_TEST(an_unknown_name_alone)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis = "redis://unknown.test";
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "no address");
+	/* Nobody waits for it at the end. */
+	ck_code(agent_call(a, AGENT_CLOSE), 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, a_slow_name_stops_nobody_else);
+	tcase_add_test(tc, an_unknown_name_in_a_majority);
+	tcase_add_test(tc, an_unknown_name_alone);
+}
+
+int main(void)
+{
+	return hosts_main("global-names", add);
+}
