@@ -403,7 +403,8 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  *         very key is the shortest case; found at the start of the wait, or at a later look if moved holds closed
  *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
- *         LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and the policy is to fail, or it refuses for good, or the
+ *         LOCKSHM_FULL also (LOCKSHM_GLOBAL) if no lease is free, or if no process of this host is the bridge and this
+ *         one finds no owner slot for its helper thread; LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and the policy is to fail, or it refuses for good, or the
  *         key holds other data there); LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * The queue is the design of this project: doc/design.md; its ancestors are the queue locks of Mellor-Crummey
@@ -521,7 +522,8 @@ uint64_t lockshm_token(const lockshm_hold_t *hold);
  *
  * Reads the caller's memory only.
  *
- * Return: token of the holder at that time, else the newest token of the key; 0 if nobody came after.
+ * Return: token of the holder at that time, else the newest token of the key; 0 if nobody came after, or if the
+ *         hold itself has none (held on this host only).
  * Thread-safe.
  * Since: 0.1
  */
@@ -531,8 +533,8 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * lockshm_upgrade - make a shared hold exclusive, if it is the only one and nobody is waiting
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits, since two waiting upgraders would wait for each other.  The hold gets a new, larger token.  The
- * lease goes on unchanged.  A hold with LOCKSHM_GLOBAL is upgraded only while the host's lease is exclusive, after a
+ * Never waits, since two waiting upgraders would wait for each other.  The hold gets a new, larger token, but keeps 0
+ * with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  A hold with LOCKSHM_GLOBAL is upgraded only while the host's lease is exclusive, after a
  * downgrade; else LOCKSHM_BUSY.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
