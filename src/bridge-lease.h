@@ -46,6 +46,17 @@ struct bridge {
 	struct bridge_error net_error;
 };
 
+#define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */
+
+/* A majority renews without new numbers: when they are used up, it takes a new lease. */
+static inline bool bridge_is_quorum(const struct bridge *b)
+{
+	return b->s->redis.flags & REDIS_QUORUM;
+}
+
+/* What @script about the lease is asked with; @word says whether that is exclusive. */
+void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
+	       uint64_t word);
 /* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
 size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
 /*

@@ -112,6 +112,63 @@ void hosts_make(unsigned n)
 		host_make(i, &options);
 }
 
+struct redis *servers[SERVERS];
+struct proxy *proxies[SERVERS];
+
+void hosts_on_three(unsigned n, int64_t ttl_ns)
+{
+	struct lockshm_create_options options = host_options();
+	char uris[600];
+	unsigned i;
+
+	for (i = 0; i < SERVERS; i++) {
+		servers[i] = i ? redis_start(NULL, false) : redis;
+		proxies[i] = proxy_start(servers[i], false);
+	}
+	snprintf(uris, sizeof(uris), "%s,%s,%s", proxies[0]->uri, proxies[1]->uri, proxies[2]->uri);
+	options.redis = uris;
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_ttl_ns = ttl_ns;
+	for (i = 0; i < n; i++)
+		host_make(i, &options);
+}
+
+void proxies_set(enum proxy_fault fault)
+{
+	unsigned i;
+
+	for (i = 0; i < SERVERS; i++)
+		proxy_set(proxies[i], fault);
+}
+
+static void *service_main(void *arg)
+{
+	struct service *v = arg;
+
+	v->code = lockshm_bridge_serve(v->s, &v->canceller, NULL);
+	return NULL;
+}
+
+static bool is_this_process(void *arg)
+{
+	return bridge_of(*(const unsigned *)arg).pid == getpid();
+}
+
+void service_start(struct service *v, unsigned i)
+{
+	*v = (struct service){ .s = hosts[i].s, .canceller = LOCKSHM_CANCELLER_INIT };
+	ck_assert_int_eq(pthread_create(&v->thread, NULL, service_main, v), 0);
+	ck_assert(await(is_this_process, &i));
+}
+
+void service_stop(struct service *v)
+{
+	lockshm_cancel(&v->canceller);
+	pthread_join(v->thread, NULL);
+	ck_code(v->code, LOCKSHM_CANCELLED);
+}
+
 struct agent *on_host(unsigned i)
 {
 	struct agent *a = agent_inherit();
@@ -236,4 +293,11 @@ static bool is_lost(void *arg)
 void lost_is_told(struct agent *a)
 {
 	ck_assert_msg(await(is_lost, a), "check says %s", outcome_name(a->answer.code));
+}
+
+void waits_on_host(struct agent *a, unsigned i, const char *key)
+{
+	seg = hosts[i].s;
+	while (!agent_waits(a, key))
+		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 }

@@ -13,6 +13,8 @@
 #include "agent.h"
 #include "redis.h"
 
+#include <pthread.h>
+
 #define HOSTS_MAX 4
 #define K "key"
 
@@ -35,6 +37,25 @@ void host_make(unsigned i, const struct lockshm_create_options *options);
 /* hosts[0] .. hosts[n-1] as usual. */
 void hosts_make(unsigned n);
 
+/* Three servers behind a proxy each, of which a majority decides; the suite's is the first.  Young servers do not vote for the
+ * time of a lease, so the first key takes that long. */
+#define SERVERS 3
+extern struct redis *servers[SERVERS];
+extern struct proxy *proxies[SERVERS];
+/* hosts[0] .. hosts[n-1] on them, with leases of that time. */
+void hosts_on_three(unsigned n, int64_t ttl_ns);
+void proxies_set(enum proxy_fault fault);
+
+/* The test's own process as the bridge of hosts[@i], in a thread; returns when it is. */
+struct service {
+	lockshm_t *s;
+	pthread_t thread;
+	lockshm_canceller_t canceller;
+	int code; /* that of lockshm_bridge_serve() */
+};
+void service_start(struct service *v, unsigned i);
+void service_stop(struct service *v);
+
 /* A process on host @i. */
 struct agent *on_host(unsigned i);
 /* Global, with a lease of 30 s, into hold 0.  wait: answers when decided; try: once; send: returns at once. */
@@ -54,5 +75,7 @@ void fence_becomes(unsigned i, const char *key, uint64_t next);
 void lease_becomes(unsigned i, const char *key, int state);
 void redis_has(const char *command, const char *answer);
 void lost_is_told(struct agent *a);
+/* Until the agent waits in the queue of hosts[@i]; it must not be told anything before. */
+void waits_on_host(struct agent *a, unsigned i, const char *key);
 
 #endif

@@ -135,9 +135,7 @@ START_TEST(a_dead_holder_is_followed_at_once)
 
 	token = b->answer.token;
 	global_send(next, K, LOCKSHM_EXCLUSIVE);
-	seg = hosts[0].s;
-	while (!agent_waits(next, K))
-		;
+	waits_on_host(next, 0, K);
 	agent_kill(b);
 	ck_code(agent_end(next), LOCKSHM_OWNER_DIED);
 	ck_assert_int_eq(next->answer.report.previous.pid, b->pid);
@@ -222,47 +220,23 @@ END_TEST
 
 /* ---------------------------------------------------------------- service */
 
-struct service {
-	lockshm_t *s;
-	lockshm_canceller_t canceller;
-	int code;
-};
-
-static void *service_main(void *arg)
-{
-	struct service *v = arg;
-
-	v->code = lockshm_bridge_serve(v->s, &v->canceller, NULL);
-	return NULL;
-}
-
-static bool is_bridge(void *arg)
-{
-	return bridge_of(0).pid == *(pid_t *)arg;
-}
-
 START_TEST(a_service_is_the_bridge_of_all)
 {
 	struct lockshm_create_options options = host_options();
-	struct service v = { .canceller = LOCKSHM_CANCELLER_INIT };
+	struct service v;
 	pid_t me = getpid();
-	pthread_t thread;
 
 	options.redis_linger_ns = LOCKSHM_MS(900);
 	host_make(0, &options);
-	v.s = hosts[0].s;
 	a = on_host(0);
 	b = on_host(0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, service_main, &v), 0);
-	ck_assert(await(is_bridge, &me));
+	service_start(&v, 0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(global_wait(b, "idle", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(b), 0);
 	ck_assert_int_eq(bridge_of(0).pid, me);
 	/* At its end it gives back what nobody holds, and somebody else goes on with the rest. */
-	lockshm_cancel(&v.canceller);
-	pthread_join(thread, NULL);
-	ck_code(v.code, LOCKSHM_CANCELLED);
+	service_stop(&v);
 	ck_redis("0", redis, "EXISTS lk:idle");
 	takes_over(&(struct agent){ .pid = me });
 	pass(now_ns() + LOCKSHM_MS(1500));

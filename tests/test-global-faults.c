@@ -72,9 +72,7 @@ START_TEST(a_waiter_here_is_not_left_behind_a_lost_hold)
 {
 	one_holder();
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
-	seg = hosts[0].s;
-	while (!agent_waits(b, K))
-		;
+	waits_on_host(b, 0, K);
 	ck_redis("OK", redis, "FLUSHALL");
 	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED); /* although a has 30 s by its own lease */
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
@@ -84,7 +82,7 @@ END_TEST
 /* ---- the bridge short of memory, at the worst moment */
 
 #if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
-static pthread_t service;
+static struct service service;
 static bool short_of_memory;
 static unsigned refused;
 
@@ -94,23 +92,11 @@ void *malloc(size_t size);
 /* For the thread that is the bridge of hosts[0] there is none while a test says so. */
 void *malloc(size_t size)
 {
-	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), service)) {
+	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), service.thread)) {
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
 		return NULL;
 	}
 	return __libc_malloc(size);
-}
-
-static void *service_main(void *canceller)
-{
-	lockshm_bridge_serve(hosts[0].s, canceller, NULL);
-	return NULL;
-}
-
-static bool is_service(void *arg)
-{
-	(void)arg;
-	return bridge_of(0).pid == getpid();
 }
 
 static bool was_refused(void *arg)
@@ -122,21 +108,16 @@ static bool was_refused(void *arg)
 /* What cannot be ended now is ended later: the lease is not forgotten before. */
 START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 {
-	static lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
-
-	hosts_make(1);
-	ck_assert_int_eq(pthread_create(&service, NULL, service_main, &canceller), 0);
-	ck_assert(await(is_service, NULL));
-	a = on_host(0);
-	b = on_host(0);
 	struct agent_command strict = global_command(K, LOCKSHM_EXCLUSIVE);
 
+	hosts_make(1);
+	service_start(&service, 0);
+	a = on_host(0);
+	b = on_host(0);
 	strict.ns = 0;
 	ck_code(agent_do(a, strict), 0);
 	agent_send(b, strict);
-	seg = hosts[0].s;
-	while (!agent_waits(b, K))
-		;
+	waits_on_host(b, 0, K);
 	/* The lease is over as for any process that looks. */
 	__atomic_store_n(&short_of_memory, true, __ATOMIC_RELEASE);
 	store_release(&hosts[0].s->remotes[record_of(0, K)].valid_until, 1);
@@ -145,8 +126,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	__atomic_store_n(&short_of_memory, false, __ATOMIC_RELEASE);
 	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(agent_release(a), LOCKSHM_LOST);
-	lockshm_cancel(&canceller);
-	pthread_join(service, NULL);
+	service_stop(&service);
 }
 END_TEST
 #define add_without_memory(tc) tcase_add_test(tc, a_hold_that_could_not_be_ended_is_ended_later)
@@ -309,9 +289,7 @@ START_TEST(local_only_has_no_token)
 	ck_assert_uint_eq(a->answer.token, 0);
 	/* Its death is told with the ticket it has now. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
-	seg = hosts[0].s;
-	while (!agent_waits(b, K))
-		;
+	waits_on_host(b, 0, K);
 	agent_kill(a);
 	ck_code(agent_end(b), LOCKSHM_LOCAL_ONLY);
 	ck_assert_int_eq(b->answer.report.previous.status, LOCKSHM_OWNER_DIED);
@@ -615,39 +593,6 @@ START_TEST(each_key_has_its_server)
 }
 END_TEST
 
-START_TEST(a_majority_decides)
-{
-	struct lockshm_create_options options = host_options();
-	struct redis *others[2] = { redis_start(NULL, false), redis_start(NULL, false) };
-	char uris[400];
-	snprintf(uris, sizeof(uris), "%s,%s,%s", redis->uri, others[0]->uri, others[1]->uri);
-	options.redis = uris;
-	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
-	options.redis_policy = LOCKSHM_REDIS_WAIT; /* young servers do not vote for the time of a lease */
-	host_make(0, &options);
-	host_make(1, &options);
-	a = on_host(0);
-	b = on_host(1);
-	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	token = a->answer.token;
-	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
-	redis_kill(others[0]);
-	pass(now_ns() + LOCKSHM_MS(1500));
-	ck_code(agent_call(a, AGENT_CHECK), 0);
-	global_send(b, K, LOCKSHM_EXCLUSIVE);
-	lease_becomes(1, K, LOCKSHM_LEASE_ACQUIRING);
-	ck_code(agent_release(a), 0);
-	ck_code(agent_end(b), 0);
-	ck_assert_uint_gt(b->answer.token, token);
-	redis_kill(others[1]);
-	lost_is_told(b);
-	redis_restart(others[0]);
-	redis_restart(others[1]);
-	redis_stop(others[0]);
-	redis_stop(others[1]);
-}
-END_TEST
-
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, flushed);
@@ -674,7 +619,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, bad_requests);
 	tcase_add_test(tc, more_keys_than_leases);
 	tcase_add_test(tc, each_key_has_its_server);
-	tcase_add_test(tc, a_majority_decides);
 }
 
 int main(void)

@@ -5,48 +5,16 @@
 
 #include <string.h>
 
-#define N 3
-
 static struct agent *a, *b;
-static struct redis *servers[N];
-static struct proxy *proxies[N];
-
-/* hosts[0 .. n-1] on three servers, behind proxies; the servers are old enough to vote when the first key is taken. */
-static void hosts_on_three(unsigned n)
-{
-	struct lockshm_create_options options = host_options();
-	char uris[600];
-	unsigned i;
-
-	for (i = 0; i < N; i++) {
-		servers[i] = i ? redis_start(NULL, false) : redis;
-		proxies[i] = proxy_start(servers[i], false);
-	}
-	snprintf(uris, sizeof(uris), "%s,%s,%s", proxies[0]->uri, proxies[1]->uri, proxies[2]->uri);
-	options.redis = uris;
-	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
-	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
-	for (i = 0; i < n; i++)
-		host_make(i, &options);
-}
-
-static void proxies_do(enum proxy_fault fault)
-{
-	unsigned i;
-
-	for (i = 0; i < N; i++)
-		proxy_set(proxies[i], fault);
-}
 
 /* On two at least: a young server does not vote yet. */
 static bool on_most(const char *value)
 {
 	unsigned i, n = 0;
 
-	for (i = 0; i < N; i++)
+	for (i = 0; i < SERVERS; i++)
 		n += strcmp(redis_say(servers[i], "GET lk:" K), value) == 0;
-	return n > N / 2;
+	return n > SERVERS / 2;
 }
 
 static bool was_asked(void *arg)
@@ -54,6 +22,29 @@ static bool was_asked(void *arg)
 	(void)arg;
 	return on_most(lease_of(0, K).value);
 }
+
+START_TEST(a_majority_decides)
+{
+	uint64_t token;
+
+	hosts_on_three(2, LOCKSHM_SECONDS(1));
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	token = a->answer.token;
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	proxy_set(proxies[1], PROXY_REFUSE);
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	lease_becomes(1, K, LOCKSHM_LEASE_ACQUIRING);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_uint_gt(b->answer.token, token);
+	proxy_set(proxies[2], PROXY_REFUSE);
+	lost_is_told(b);
+}
+END_TEST
 
 static bool is_b(void *arg)
 {
@@ -67,7 +58,7 @@ static bool stopped_while_asking(void)
 {
 	int64_t end = now_ns() + LOCKSHM_SECONDS(1);
 
-	proxies_do(PROXY_HOLD_REPLIES);
+	proxies_set(PROXY_HOLD_REPLIES);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	while (!was_asked(NULL) && now_ns() < end)
 		;
@@ -75,7 +66,7 @@ static bool stopped_while_asking(void)
 	if (was_asked(NULL) && lease_of(0, K).state == LOCKSHM_LEASE_ACQUIRING)
 		return true;
 	agent_cont(a);
-	proxies_do(PROXY_PASS);
+	proxies_set(PROXY_PASS);
 	ck_code(agent_end(a), 0);
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
@@ -88,7 +79,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	int64_t stopped, end;
 	char value[40];
 
-	hosts_on_three(1);
+	hosts_on_three(1, LOCKSHM_SECONDS(2));
 	a = on_host(0);
 	b = on_host(0);
 	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
@@ -100,7 +91,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 		;
 	stopped = now_ns();
 	strcpy(value, lease_of(0, K).value);
-	proxies_do(PROXY_PASS);
+	proxies_set(PROXY_PASS);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	ck_assert(await(is_b, NULL));
 	lease_becomes(0, K, LOCKSHM_LEASE_HELD);
@@ -121,7 +112,7 @@ START_TEST(a_fence_that_fell_is_raised)
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 	uint64_t commands, token;
 
-	hosts_on_three(1);
+	hosts_on_three(1, LOCKSHM_SECONDS(2));
 	a = on_host(0);
 	ck_code(agent_do(a, wish), 0);
 	token = a->answer.token + (UINT64_C(1) << 30);
@@ -141,7 +132,7 @@ START_TEST(nobody_keeps_a_minority)
 {
 	int i;
 
-	hosts_on_three(2);
+	hosts_on_three(2, LOCKSHM_SECONDS(1));
 	a = on_host(0);
 	b = on_host(1);
 	for (i = 0; i < 10; i++) {
@@ -168,6 +159,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, a_majority_decides);
 	tcase_add_test(tc, a_late_bridge_leaves_the_lease_alone);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, nobody_keeps_a_minority);

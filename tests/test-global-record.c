@@ -219,9 +219,7 @@ START_TEST(the_second_record_of_a_key)
 	first->key_len = second->key_len;
 	store_release(&first->claimer, 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
-	seg = hosts[0].s;
-	while (!agent_waits(b, K))
-		;
+	waits_on_host(b, 0, K);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_end(b), 0);
 	ck_assert_int_eq(remote_state(first->word), REMOTE_HELD);

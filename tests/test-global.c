@@ -60,9 +60,7 @@ START_TEST(the_next_here_needs_no_redis)
 		struct agent *next = i % 2 ? a : b, *holder = i % 2 ? b : a;
 
 		global_send(next, K, LOCKSHM_EXCLUSIVE);
-		seg = hosts[0].s;
-		while (!agent_waits(next, K))
-			ck_assert_int_eq(agent_poll(next), AGENT_BLOCKED);
+		waits_on_host(next, 0, K);
 		ck_code(agent_release(holder), 0);
 		ck_code(agent_end(next), 0);
 		ck_assert_uint_gt(next->answer.token, last);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-answer.c - one host lease, seen by the bridge: what follows from an answer; see bridge-lease.h and remote.h
+ *
+ * An answer may be late: another bridge may have gone on with the lease, and holders with it.  So every change is a CAS from the
+ * word that was looked at, and nothing is sent that another epoch, or a holder of this one, could miss.
+ */
+#define _GNU_SOURCE
+#include "bridge-lease.h"
+
+#include <unistd.h>
+
+#include "bridge-error.h"
+
+#define POLL_NS LOCKSHM_MS(50) /* as a waiter in Redis, without hints */
+#define POLL_TRACKED_NS LOCKSHM_MS(300)
+#define BACKOFF_MIN_NS LOCKSHM_MS(50)
+#define BACKOFF_MAX_NS LOCKSHM_MS(400)
+#define GRACE_NS LOCKSHM_MS(500)
+
+static int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void back_off(const struct bridge *b, struct lease *l)
+{
+	l->backoff_ns = l->backoff_ns ? min64(l->backoff_ns * 2, BACKOFF_MAX_NS) : BACKOFF_MIN_NS;
+	l->next_try = l->due = host_now(b->s) + l->backoff_ns;
+}
+
+static void now_due(const struct bridge *b, struct lease *l)
+{
+	l->due = host_now(b->s);
+	l->next_try = 0;
+	l->backoff_ns = 0;
+}
+
+static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	bool passes = bridge_error_passes(ask->code);
+	int64_t now = host_now(b->s);
+
+	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
+	back_off(b, l);
+	if (!l->failing_since)
+		l->failing_since = now;
+	/* A moment's silence is not yet a server that is away. */
+	if (passes && now - l->failing_since < GRACE_NS)
+		return;
+	if (remote_state(word) == REMOTE_ACQUIRING || remote_state(word) == REMOTE_RELEASING)
+		remote_judge(r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->why);
+	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
+		return;
+	/* Not sent at all, and never before: there is nothing to take back. */
+	if (!l->sent)
+		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	else
+		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+}
+
+/* The lease is ours until then; new numbers came with it. */
+static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
+	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
+
+	now_due(b, l);
+	if (until - now < ttl / 2) {
+		(void)cas_from(&r->word, word, remote_with_state(word, REMOTE_RELEASING));
+		return;
+	}
+	if (!remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+		/* It is told at once; told already, it goes on as if it did not answer. */
+		if (l->raise)
+			back_off(b, l);
+		l->raise = true;
+		return;
+	}
+	l->raise = false;
+	remote_extend(b->s, r, until);
+	l->renew_at = until - ttl * 2 / 3;
+	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
+	store_relaxed(&r->acquired, (uint64_t)now);
+	store_relaxed(&r->passes, 0);
+	store_relaxed(&r->obstacle, 0);
+	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
+	if (cas_from(&r->word, word, remote_with_state(word, REMOTE_HELD)))
+		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
+	l->due = now + LOOK_NS;
+	remote_signal(r);
+}
+
+static const char *const obstacles[] = {
+	[BRIDGE_KIND_NONE] = "somebody has it",
+	[BRIDGE_KIND_HOST] = "another host has it",
+	[BRIDGE_KIND_FOREIGN] = "another program has it in Redis",
+	[BRIDGE_KIND_DELAY] = "it stays closed for some time after a release",
+	[BRIDGE_KIND_READERS] = "readers on other hosts have it",
+	[BRIDGE_KIND_INTENT] = "a writer elsewhere waits for it",
+	[BRIDGE_KIND_TURN] = "other hosts were first",
+};
+
+/*
+ * Some servers may have said yes.  What two hosts keep of a majority keeps it from both, so it goes back; but the token is that
+ * of whoever is the bridge, who may hold under it by now: the word first.  Then again, at another time than the others.
+ */
+static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s);
+	uint64_t dice = ((uint64_t)now ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	if (!cas_from(&b->s->remotes[i].word, word, remote_with_state(word, REMOTE_RELEASING)))
+		return;
+	now_due(b, l);
+	l->not_before = now + POLL_NS / 2 + (int64_t)(dice % POLL_NS);
+}
+
+static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), wait = b->tracked ? POLL_TRACKED_NS : POLL_NS;
+	const struct bridge_answer *a = &ask->answer;
+
+	store_relaxed(&r->obstacle, a->left_ms == -1 ? INT64_MAX :
+				    a->left_ms > 0   ? (uint64_t)(now + LOCKSHM_MS(a->left_ms)) :
+						       0);
+	l->backoff_ns = 0;
+	if (a->left_ms >= 0)
+		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
+	l->next_try = l->due = now + wait;
+	/* Those who wait go on waiting; those who only try are told. */
+	remote_judge(r, VERDICT_BUSY, obstacles[a->kind]);
+	if (bridge_is_quorum(b))
+		no_majority(b, i, word);
+}
+
+static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+
+	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
+	if (l->asked == 1 && !bridge_is_quorum(b))
+		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	else
+		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+	remote_judge(r, VERDICT_BUSY, obstacles[ask->answer.kind]);
+	/* They leave the queue now, which does not take long. */
+	now_due(b, l);
+	l->due += LOCKSHM_MS(1);
+}
+
+static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t until = ask->valid_until + b->s->boot_offset;
+
+	now_due(b, l);
+	l->due += LOCKSHM_MS(1);
+	if (ask->answer.status != BRIDGE_DONE) {
+		if (!cas_from(&r->word, word, remote_with_state(word, REMOTE_LOST)))
+			return;
+		bridge_count_add(b->s, BRIDGE_COUNT_LOST, 1);
+		remote_signal(r);
+		return;
+	}
+	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
+	remote_extend(b->s, r, until);
+	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
+	if (ask->answer.fence > 0) {
+		l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);
+		remote_signal(r);
+	}
+	store_relaxed(&r->demand, (uint64_t)(ask->answer.queued > 0 ? ask->answer.queued : ask->answer.intent));
+}
+
+static void released(struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+
+	now_due(b, &b->leases[i]);
+	if (cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE)))
+		bridge_count_add(b->s, BRIDGE_COUNT_RELEASED, 1);
+	remote_signal(r);
+}
+
+/* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may hold
+ * under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
+static bool orphaned(uint64_t word, uint64_t epoch)
+{
+	enum remote_state state = remote_state(word);
+
+	return remote_epoch(word) != epoch || state == REMOTE_NONE || state == REMOTE_RELEASING;
+}
+
+static bool is_acquire(const struct bridge_ask *ask)
+{
+	return ask->script == BRIDGE_ACQUIRE_X || ask->script == BRIDGE_ACQUIRE_S;
+}
+
+static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	switch (remote_state(word)) {
+	case REMOTE_ACQUIRING:
+		if (!is_acquire(ask))
+			break;
+		if (ask->answer.status == BRIDGE_GRANTED)
+			obtained(b, i, word, ask);
+		else if (ask->answer.status == BRIDGE_QUEUED)
+			queued(b, i, word, ask);
+		else
+			busy(b, i, word, ask);
+		break;
+	case REMOTE_HELD:
+	case REMOTE_CLOSING:
+		if (ask->script == BRIDGE_RENEW)
+			renewed(b, i, word, ask);
+		break;
+	case REMOTE_RELEASING:
+		if (ask->script == BRIDGE_RELEASE)
+			released(b, i, word);
+		break;
+	default:
+		b->leases[i].due = host_now(b->s);
+		break;
+	}
+}
+
+bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
+{
+	struct lease *l = &b->leases[i];
+	uint64_t word = load_acquire(&b->s->remotes[i].word);
+	bool late = is_acquire(ask) && ask->code != BRIDGE_UNREACHABLE && orphaned(word, l->epoch);
+
+	if (ask->put_off) {
+		l->due = host_now(b->s);
+		return false;
+	}
+	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
+	if (ask->code != BRIDGE_UNREACHABLE)
+		l->sent = true;
+	if (late) {
+		lease_ask(b, l, ask, BRIDGE_RELEASE, ask->exclusive ? REMOTE_EXCLUSIVE : 0);
+		return true;
+	}
+	/* Another bridge has gone on with it. */
+	if (remote_epoch(word) != l->epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
+		return false;
+	if (ask->code) {
+		no_answer(b, i, word, ask);
+		return false;
+	}
+	l->failing_since = 0;
+	take_answer(b, i, word, ask);
+	return false;
+}
