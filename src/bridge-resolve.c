@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "thread.h"
 
 struct bridge_lookup {
 	char host[256], port[16];
@@ -78,21 +78,11 @@ static void *lookup_main(void *arg)
 	return NULL;
 }
 
-/* Signals belong to the program's own threads, but for those of faults, whose handlers may be the program's. */
 static int start(struct bridge_lookup *l)
 {
-	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
-	sigset_t all, old;
 	pthread_t thread;
-	size_t i;
-	int err;
+	int err = thread_start(&thread, lookup_main, l);
 
-	sigfillset(&all);
-	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&all, faults[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, NULL, lookup_main, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		pthread_detach(thread);
 	return err;

@@ -22,6 +22,7 @@
 #include "error.h"
 #include "futex.h"
 #include "owner.h"
+#include "thread.h"
 #include "wait.h"
 
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
@@ -93,7 +94,7 @@ static void ear_start(struct ear *ear, struct lockshm *s)
 	event.data.fd = ear->stop;
 	ear->runs = ear->epoll >= 0 && ear->stop >= 0 &&
 		    epoll_ctl(ear->epoll, EPOLL_CTL_ADD, ear->stop, &event) == 0 &&
-		    process_start_thread(&ear->thread, ear_main, ear) == 0;
+		    thread_start(&ear->thread, ear_main, ear) == 0;
 	if (!ear->runs)
 		ear_close(ear);
 }

@@ -17,6 +17,7 @@
 #include "error.h"
 #include "futex.h"
 #include "owner.h"
+#include "thread.h"
 
 #define AGAIN_NS LOCKSHM_SECONDS(1) /* after a failure that may pass */
 
@@ -94,7 +95,7 @@ static int start_new(struct lockshm *s, struct lockshm_error *error)
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the helper thread");
 	h->s = s;
 	pthread_mutex_init(&h->lock, NULL);
-	err = process_start_thread(&h->thread, helper_main, h);
+	err = thread_start(&h->thread, helper_main, h);
 	if (err) {
 		pthread_mutex_destroy(&h->lock);
 		free(h);

@@ -19,6 +19,7 @@
 
 #include "error.h"
 #include "lease.h"
+#include "thread.h"
 
 struct keeper {
 	struct lockshm *s;
@@ -124,7 +125,7 @@ static int start_new(struct lockshm *s, struct keeper **out, struct lockshm_erro
 	k->s = s;
 	CDS_INIT_LIST_HEAD(&k->renewals);
 	init_sync(k);
-	err = process_start_thread(&k->thread, keeper_main, k);
+	err = thread_start(&k->thread, keeper_main, k);
 	if (err) {
 		destroy(k);
 		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the keeper thread");

@@ -10,7 +10,6 @@
 #include "process.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -177,24 +176,6 @@ uint64_t process_unique(void)
 	static uint64_t last;
 
 	return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-}
-
-int process_start_thread(pthread_t *out, void *(*run)(void *), void *arg)
-{
-	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
-	sigset_t all, old;
-	size_t i;
-	int err;
-
-	sigfillset(&all);
-	/* A fault must reach the program's own handler, also here: a truncated segment is SIGBUS. */
-	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&all, faults[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* With the program's own size of stack: some C libraries put its thread-local data there too, however much that is. */
-	err = pthread_create(out, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return err;
 }
 
 bool process_is_parallel(void)

@@ -41,9 +41,6 @@ bool process_ref_segment(struct lockshm *wanted);
 /* A number that this process and its later children give out once. */
 uint64_t process_unique(void);
 
-/* A thread of the library's own: signals belong to the program's threads, but for those of faults.  0 or an errno. */
-int process_start_thread(pthread_t *out, void *(*run)(void *), void *arg);
-
 /* More than one processor to run on? */
 bool process_is_parallel(void);
 
