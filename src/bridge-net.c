@@ -30,6 +30,7 @@ struct bridge_net {
 	struct server servers[BRIDGE_SERVERS_MAX];
 	size_t n;
 	struct bridge_quorum *quorum; /* instead */
+	size_t n_quorum;
 	size_t next_hint; /* whose turn it is */
 	int64_t check_at;
 	struct bridge_host host;
@@ -59,8 +60,10 @@ static int add_servers(struct bridge_net *net, const struct shm_redis *settings,
 	size_t n, i;
 	int code = bridge_uri_parse(settings->servers, BRIDGE_PUBLIC, servers, BRIDGE_SERVERS_MAX, &n, error);
 
-	if (!code && (settings->flags & REDIS_QUORUM))
+	if (!code && (settings->flags & REDIS_QUORUM)) {
+		net->n_quorum = n;
 		return bridge_quorum_new(&net->quorum, servers, n, &options, error);
+	}
 	for (i = 0; !code && i < n; i++)
 		code = add_server(net, &servers[i], error);
 	return code;
@@ -253,7 +256,9 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 		break;
 	case BRIDGE_RELEASE:
 		lease.status = BRIDGE_DONE;
-		ask->code = bridge_quorum_release(net->quorum, ask->keys, &ask->wish, deadline) ? 0 : BRIDGE_UNREACHABLE;
+		/* What a majority has forgotten is in nobody's way. */
+		if (bridge_quorum_release(net->quorum, ask->keys, &ask->wish, deadline) <= net->n_quorum / 2)
+			ask->code = BRIDGE_UNKNOWN;
 		break;
 	case BRIDGE_FENCE:
 		lease.status = BRIDGE_DONE;

@@ -47,6 +47,7 @@ START_TEST(a_slow_name_stops_nobody_else)
 	resolver();
 	snprintf(uris, sizeof(uris), "%s,redis://slow.test:%d", redis->uri, named->port);
 	options.redis = uris;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);
@@ -65,7 +66,7 @@ START_TEST(a_slow_name_stops_nobody_else)
 			ck_contains(a->answer.report.error.message, "looked up");
 	}
 	ck_code(global_wait(a, good, LOCKSHM_EXCLUSIVE), 0);
-	end = now_ns() + LOCKSHM_MS(2500);
+	end = now_ns() + LOCKSHM_MS(3500);
 	while (now_ns() < end) {
 		ck_code(global_wait(b, bad, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 		ck_code(agent_call(a, AGENT_CHECK), 0);

@@ -27,14 +27,14 @@ START_TEST(a_majority_decides)
 {
 	uint64_t token;
 
-	hosts_on_three(2, LOCKSHM_SECONDS(1));
+	hosts_on_three(2, LOCKSHM_SECONDS(3));
 	a = on_host(0);
 	b = on_host(1);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	proxy_set(proxies[1], PROXY_REFUSE);
-	pass(now_ns() + LOCKSHM_MS(1500));
+	pass(now_ns() + LOCKSHM_MS(3500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	lease_becomes(1, K, LOCKSHM_LEASE_ACQUIRING);
@@ -79,7 +79,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	int64_t stopped, end;
 	char value[40];
 
-	hosts_on_three(1, LOCKSHM_SECONDS(2));
+	hosts_on_three(1, LOCKSHM_SECONDS(4));
 	a = on_host(0);
 	b = on_host(0);
 	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
@@ -96,7 +96,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	ck_assert(await(is_b, NULL));
 	lease_becomes(0, K, LOCKSHM_LEASE_HELD);
 	ck_assert_str_eq(lease_of(0, K).value, value);
-	pass(stopped + LOCKSHM_MS(1500)); /* of two seconds: less than half is left of what it asked for */
+	pass(stopped + LOCKSHM_MS(2500)); /* of four seconds: less than half is left of what it asked for */
 	agent_cont(a);
 	end = now_ns() + LOCKSHM_MS(1200);
 	while (now_ns() < end)
@@ -127,12 +127,35 @@ START_TEST(a_fence_that_fell_is_raised)
 }
 END_TEST
 
+/* What one server has forgotten may still be in the way on the others. */
+START_TEST(a_release_is_for_a_majority)
+{
+	unsigned i, gone = 0;
+	int64_t end;
+
+	hosts_on_three(1, LOCKSHM_SECONDS(5));
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	proxy_set(proxies[1], PROXY_REFUSE);
+	proxy_set(proxies[2], PROXY_REFUSE);
+	ck_code(agent_release(a), 0);
+	end = now_ns() + LOCKSHM_MS(500);
+	while (now_ns() < end)
+		ck_assert_int_ne(lease_of(0, K).state, LOCKSHM_LEASE_NONE);
+	proxies_set(PROXY_PASS);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	for (i = 0; i < SERVERS; i++)
+		gone += strcmp(redis_say(servers[i], "EXISTS lk:" K), "0") == 0;
+	ck_assert_uint_gt(gone, SERVERS / 2);
+}
+END_TEST
+
 /* Two hosts that each get a part of the servers do not keep it from each other. */
 START_TEST(nobody_keeps_a_minority)
 {
 	int i;
 
-	hosts_on_three(2, LOCKSHM_SECONDS(1));
+	hosts_on_three(2, LOCKSHM_SECONDS(3));
 	a = on_host(0);
 	b = on_host(1);
 	for (i = 0; i < 10; i++) {
@@ -162,6 +185,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_majority_decides);
 	tcase_add_test(tc, a_late_bridge_leaves_the_lease_alone);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
+	tcase_add_test(tc, a_release_is_for_a_majority);
 	tcase_add_test(tc, nobody_keeps_a_minority);
 }
 

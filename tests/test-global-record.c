@@ -204,6 +204,7 @@ START_TEST(the_second_record_of_a_key)
 
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
 	host_make(0, &options);
 	id = identity_of(K);
 	a = on_host(0);
@@ -257,6 +258,9 @@ START_TEST(no_place_for_the_helper)
 	options.owners = 1;
 	host_make(0, &options);
 	a = on_host(0);
+	/* The one place is that of its thread. */
+	ck_code(agent_try(a, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
 	ck_contains(a->answer.report.error.message, "bridge");
 	ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0);
