@@ -2,9 +2,9 @@
 /*
  * bridge-conn.h - one connection to one Redis server
  *
- * Nothing here blocks but bridge_conns_poll(), which waits for many connections at once.  Every command has one absolute deadline, from its first byte to the last of its reply.  When it
- * is over the connection is dropped, because a late reply could be taken for that of the next command; whether the
- * command was executed is then not known.
+ * Nothing here blocks but bridge_conns_poll(), which waits for many connections at once.  Every command has one absolute
+ * deadline, from its first byte to the last of its reply.  When it is over the connection is dropped, because a late reply
+ * could be taken for that of the next command; whether the command was executed is then not known.
  *
  *   closed --open--> looking its name up --> connecting --greeting answered--> ready --error, deadline, fork--> closed
  *

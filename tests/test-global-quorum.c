@@ -52,8 +52,10 @@ static bool is_b(void *arg)
 	return bridge_of(0).pid == b->pid;
 }
 
-/* a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or had to connect anew
- * and was not answered. */
+/*
+ * a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or had to
+ * connect anew and was not answered.
+ */
 static bool stopped_while_asking(void)
 {
 	int64_t end = now_ns() + LOCKSHM_SECONDS(1);
