@@ -4,6 +4,7 @@
 #include "hosts.h"
 
 #include <glob.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -179,6 +180,21 @@ struct agent *on_host(unsigned i)
 	code = agent_do(a, open);
 	ck_assert_msg(code == 0, "agent: open: %s: %s", outcome_name(code), a->answer.report.error.message);
 	return a;
+}
+
+void cast(const char *where, ...)
+{
+	unsigned n = 0;
+	const char *at;
+	va_list people;
+
+	for (at = where; *at; at++)
+		n = (unsigned)(*at - '0') >= n ? (unsigned)(*at - '0') + 1 : n;
+	hosts_make(n);
+	va_start(people, where);
+	for (at = where; *at; at++)
+		*va_arg(people, struct agent **) = on_host((unsigned)(*at - '0'));
+	va_end(people);
 }
 
 struct agent_command global_command(const char *key, int mode)

@@ -58,6 +58,8 @@ void service_stop(struct service *v);
 
 /* A process on host @i. */
 struct agent *on_host(unsigned i);
+/* Hosts as usual, and an agent on the host of each digit: cast("001", &a, &b, &c) puts two on hosts[0] and one on hosts[1]. */
+void cast(const char *where, ...);
 /* Global, with a lease of 30 s, into hold 0.  wait: answers when decided; try: once; send: returns at once. */
 struct agent_command global_command(const char *key, int mode);
 int global_wait(struct agent *a, const char *key, int mode);

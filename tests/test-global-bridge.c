@@ -30,10 +30,7 @@ static void takes_over(const struct agent *from)
 /* a is the bridge and holds nothing; b holds K. */
 static void bridge_and_holder(void)
 {
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(0);
-	c = on_host(1);
+	cast("001", &a, &b, &c);
 	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(a), 0);
 	ck_assert_int_eq(bridge_of(0).pid, a->pid);

@@ -16,10 +16,7 @@ static uint64_t token; /* of a hold that was taken away */
 
 static void one_holder(void)
 {
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(0);
-	c = on_host(1);
+	cast("001", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 
@@ -143,10 +140,7 @@ END_TEST
 
 START_TEST(readers_are_robbed_together)
 {
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(0);
-	c = on_host(1);
+	cast("001", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
@@ -393,8 +387,7 @@ END_TEST
 
 START_TEST(data_of_others)
 {
-	hosts_make(1);
-	a = on_host(0);
+	cast("0", &a);
 	ck_redis("1", redis, "HSET lk:" K " user data");
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "not a lock");

@@ -11,8 +11,7 @@ static struct agent *a, *b, *c;
 
 START_TEST(taken_here_is_taken_in_redis)
 {
-	hosts_make(1);
-	a = on_host(0);
+	cast("0", &a);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
 	ck_assert_int_eq(strncmp(lease_of(0, K).value, bridge_of(0).host, 16), 0);
@@ -29,9 +28,7 @@ END_TEST
 
 START_TEST(shared_is_shared_there)
 {
-	hosts_make(1);
-	a = on_host(0);
-	b = on_host(0);
+	cast("00", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_redis("set", redis, "TYPE lk:" K);
@@ -51,9 +48,7 @@ START_TEST(the_next_here_needs_no_redis)
 	uint64_t acquired, last;
 	int i;
 
-	hosts_make(1);
-	a = on_host(0);
-	b = on_host(0);
+	cast("00", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	acquired = bridge_of(0).acquired;
 	for (i = 0, last = a->answer.token; i < 20; i++) {
@@ -76,8 +71,7 @@ START_TEST(kept_as_long_as_it_is_held)
 {
 	int64_t end;
 
-	hosts_make(1);
-	a = on_host(0);
+	cast("0", &a);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	end = now_ns() + LOCKSHM_SECONDS(3);
 	while (now_ns() < end) {
@@ -112,9 +106,7 @@ START_TEST(a_hold_ends_with_its_own_lease)
 {
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 
-	hosts_make(1);
-	a = on_host(0);
-	b = on_host(0);
+	cast("00", &a, &b);
 	wish.ns = LOCKSHM_MS(300);
 	ck_code(agent_do(a, wish), 0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
@@ -129,8 +121,7 @@ START_TEST(renewed_by_its_owner_or_by_the_keeper)
 {
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 
-	hosts_make(1);
-	a = on_host(0);
+	cast("0", &a);
 	wish.ns = LOCKSHM_MS(300);
 	wish.flags |= LOCKSHM_AUTO_RENEW;
 	ck_code(agent_do(a, wish), 0);
@@ -148,9 +139,7 @@ START_TEST(downgrade_and_upgrade_stay_here)
 {
 	uint64_t token;
 
-	hosts_make(1);
-	a = on_host(0);
-	b = on_host(0);
+	cast("00", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
@@ -172,9 +161,7 @@ START_TEST(cooldown_keeps_other_hosts_out)
 {
 	int64_t released;
 
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(1);
+	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .ns = LOCKSHM_MS(1500) }), 0);
 	released = a->answer.at_ns;
@@ -190,9 +177,7 @@ START_TEST(hosts_exclude_each_other)
 {
 	uint64_t token;
 
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(1);
+	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
@@ -212,10 +197,7 @@ END_TEST
 /* Beside somebody of its host who waits, and under a lease that others wait for, it is not free: that is no fault of Redis. */
 START_TEST(a_try_beside_those_who_wait)
 {
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(0);
-	c = on_host(1);
+	cast("001", &a, &b, &c);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	global_send(a, K, LOCKSHM_SHARED);
 	redis_has("ZCARD {lk:" K "}:q", "1");
@@ -235,10 +217,7 @@ static bool is_demanded(void *arg)
 
 START_TEST(a_try_where_others_are_first)
 {
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(0);
-	c = on_host(1);
+	cast("001", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	ck_assert(await(is_demanded, NULL));
@@ -255,8 +234,7 @@ START_TEST(a_fence_that_fell_is_raised)
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 	uint64_t token;
 
-	hosts_make(1);
-	a = on_host(0);
+	cast("0", &a);
 	ck_code(agent_do(a, wish), 0);
 	token = a->answer.token + (UINT64_C(1) << 30);
 	ck_code(agent_release(a), 0);
@@ -269,10 +247,7 @@ END_TEST
 
 START_TEST(readers_of_all_hosts_together)
 {
-	hosts_make(3);
-	a = on_host(0);
-	b = on_host(1);
-	c = on_host(2);
+	cast("012", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_redis("2", redis, "SCARD lk:" K);
@@ -290,10 +265,7 @@ END_TEST
 
 START_TEST(hosts_wait_in_order)
 {
-	hosts_make(3);
-	a = on_host(0);
-	b = on_host(1);
-	c = on_host(2);
+	cast("012", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
@@ -312,9 +284,7 @@ START_TEST(tokens_rise_from_host_to_host)
 	uint64_t last = 0;
 	int i;
 
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(1);
+	cast("01", &a, &b);
 	for (i = 0; i < 30; i++) {
 		struct agent *who = i % 3 ? a : b;
 
@@ -380,9 +350,7 @@ START_TEST(who_waits_no_longer_leaves_the_queue)
 {
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(1);
+	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	wish.timeout_ns = LOCKSHM_MS(300);
 	ck_code(agent_do(b, wish), LOCKSHM_TIMEOUT);
@@ -405,9 +373,7 @@ START_TEST(a_wait_can_be_cancelled)
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct agent *t;
 
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(1);
+	cast("01", &a, &b);
 	t = agent_thread(b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	wish.cancellable = true;
@@ -444,8 +410,7 @@ START_TEST(many_at_once)
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t holds[3] = { LOCKSHM_HOLD_INIT };
 
-	hosts_make(2);
-	b = on_host(1);
+	cast("1", &b);
 	q.flags = LOCKSHM_GLOBAL;
 	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 3, holds), 0);
 	ck_code(global_try(b, "m1", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
@@ -461,10 +426,7 @@ END_TEST
 /* A local request for the same key excludes on its host. */
 START_TEST(local_requests_keep_out_global_ones_here)
 {
-	hosts_make(2);
-	a = on_host(0);
-	b = on_host(0);
-	c = on_host(1);
+	cast("001", &a, &b, &c);
 	ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), 0);
@@ -474,9 +436,7 @@ END_TEST
 
 START_TEST(a_child_may_use_it_at_once)
 {
-	hosts_make(2);
-	a = on_host(0);
-	c = on_host(1);
+	cast("01", &a, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	b = agent_child(a);
 	ck_code(agent_call(b, AGENT_CHECK), LOCKSHM_NOT_HELD);
