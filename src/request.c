@@ -189,21 +189,22 @@ void request_drop(struct participant *self, uint32_t index)
 	self->free_request = index;
 }
 
-void request_set_tag(struct shm_request *r, const char *tag)
+void request_set_extras(struct shm_request *r, const char *tag, bool barges)
 {
+	uint32_t flags = barges ? REQUEST_BARGES : 0;
 	char text[TAG_WORDS * 8] = { 0 };
 	uint64_t words[TAG_WORDS];
 	int i;
 
 	if (!tag || !*tag) {
-		store_relaxed32(&r->flags, load_relaxed32(&r->flags) & ~REQUEST_HAS_TAG);
+		store_relaxed32(&r->flags, flags);
 		return;
 	}
 	memcpy(text, tag, strnlen(tag, LOCKSHM_TAG_MAX));
 	memcpy(words, text, sizeof(words));
 	for (i = 0; i < TAG_WORDS; i++)
 		store_relaxed(&r->tag[i], words[i]);
-	store_relaxed32(&r->flags, load_relaxed32(&r->flags) | REQUEST_HAS_TAG);
+	store_relaxed32(&r->flags, flags | REQUEST_HAS_TAG);
 }
 
 void request_tag(const struct shm_request *r, char out[LOCKSHM_TAG_MAX + 2])
