@@ -38,8 +38,8 @@ static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
 	return 0;
 }
 
-/* R4: whoever unlinked one of our dead records may have been killed before freeing it; and nobody may have come by since one
- * of them has cooled down. */
+/* R4: whoever unlinked one of our dead records may have been killed before freeing it; nobody may have come by since one of
+ * them has cooled down; and what lingers can be given up. */
 static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 {
 	uint32_t i, first = chunk_first(s, chunk);
@@ -47,7 +47,7 @@ static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 	for (i = first; i < first + s->chunk_size; i++) {
 		uint64_t w = load_acquire(&s->requests[i].word);
 
-		if ((word_dead(w) || word_is(w, REQUEST_COOLING)) && queue_reclaim(s, i))
+		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_LINGERING)) && queue_reclaim(s, i))
 			return i;
 	}
 	return 0;
