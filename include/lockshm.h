@@ -190,6 +190,7 @@ struct lockshm_report {
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the mark */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts that use the same Redis, see lockshm_acquire() */
+#define LOCKSHM_BARGE 0x10u               /**< once released, its thread may take it again until the next in line runs */
 /** @} */
 
 /** One wish for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
@@ -373,6 +374,15 @@ int lockshm_current(lockshm_t *segment);
  * Since: 0.1
  */
 int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void *key, size_t key_len);
+
+/*
+ * LOCKSHM_BARGE: for a hot key whose rate matters more than strict order.  A lock that others await is not passed on at
+ * its release, which would leave it unused until the next in line has woken up, but lingers: the next in line is woken, and
+ * until it runs, and for half a millisecond after the first such release, the releasing thread takes the lock again at
+ * once, if it asks with LOCKSHM_BARGE.  Nobody else passes anybody, and those who wait keep their order.  Holds in such a
+ * row, with nobody's hold between them, have the same token.  A thread that ends or closes the segment lets nothing linger.
+ * Exclusive holds of one key only, without LOCKSHM_AUTO_RENEW and LOCKSHM_GLOBAL.
+ */
 
 /**
  * lockshm_acquire - take one lock
@@ -624,7 +634,8 @@ void lockshm_canceller_reset(lockshm_canceller_t *canceller);
 enum lockshm_request_state {
 	LOCKSHM_WAITING = 2,
 	LOCKSHM_HOLDING = 3,
-	LOCKSHM_COOLING = 4 /**< released with a cooldown that has not ended; belongs to nobody */
+	LOCKSHM_COOLING = 4, /**< released with a cooldown that has not ended; belongs to nobody */
+	LOCKSHM_LINGERING = 5 /**< released with LOCKSHM_BARGE, and not taken yet; belongs to nobody */
 };
 
 /** One live request of a queue. */

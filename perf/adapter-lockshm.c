@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-lockshm.c - ours, through the public interface: with a lease of 30 s, strict, and with the key prepared once
+ * adapter-lockshm.c - ours, through the public interface: with a lease of 30 s, strict, with the key prepared once,
+ * and barging
  *
  * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
  * are keys, as its manual advises.
@@ -92,6 +93,12 @@ static void lockshm_lock(uint32_t key, enum bench_mode mode)
 	rc = lockshm_acquire(segment, &request, &hold);
 	if (rc < 0)
 		fail("acquire", rc, NULL);
+}
+
+static void barging_attach(void)
+{
+	lockshm_attach();
+	request.flags = LOCKSHM_BARGE;
 }
 
 static void prepared_attach(void)
@@ -187,6 +194,16 @@ const struct lock_adapter adapter_lockshm_strict = {
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
+};
+
+const struct lock_adapter adapter_lockshm_barging = {
+	.name = "lockshm-barging",
+	.create = lockshm_leased_create,
+	.attach = barging_attach,
+	.lock = lockshm_lock,
+	.unlock = lockshm_unlock,
+	.detach = lockshm_detach,
+	.destroy = lockshm_adapter_destroy,
 };
 
 const struct lock_adapter adapter_lockshm_prepared = {

@@ -7,6 +7,7 @@
  */
 #include "acquire.h"
 #include "lease.h"
+#include "linger.h"
 #include "mark.h"
 #include "prepare.h"
 #include "request.h"
@@ -17,8 +18,8 @@ static inline bool time_is_plain(int64_t ns, int64_t least)
 	return likely((uint64_t)ns - (uint64_t)least <= (uint64_t)LOCKSHM_TIME_MAX - (uint64_t)least) || ns == LOCKSHM_FOREVER;
 }
 
-/* Nothing wrong with it, and nothing special but strictness and time-out. */
-static inline bool request_is_plain(const struct lockshm_request *q)
+/* Nothing wrong with it, and nothing special but strictness, time-out and those @flags. */
+static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
 {
 	_Static_assert(offsetof(struct lockshm_request, flags) == offsetof(struct lockshm_request, mode) + 4 &&
 			       (LOCKSHM_SHARED ^ LOCKSHM_EXCLUSIVE) == 1,
@@ -26,9 +27,14 @@ static inline bool request_is_plain(const struct lockshm_request *q)
 	uint64_t mode_and_flags;
 
 	memcpy(&mode_and_flags, &q->mode, sizeof(mode_and_flags));
-	return likely(q->size == sizeof(*q)) && likely((mode_and_flags & ~UINT64_C(1)) == LOCKSHM_SHARED) &&
+	return likely(q->size == sizeof(*q)) && likely((mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32)) &&
 	       likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) &&
 	       likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) && likely(time_is_plain(q->timeout_ns, 0));
+}
+
+static inline bool request_is_plain(const struct lockshm_request *q)
+{
+	return request_is_plain_but(q, 0);
 }
 
 /* What is known of the request's key; NULL = nothing. */
@@ -82,7 +88,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	wish.ttl_ns = q->ttl_ns;
 	queue_fill_owned(r, &wish);
 	if (!plain)
-		request_set_tag_if_any(r, q->tag);
+		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
 	if (unlikely(!queue_append_owned(s, e, tail, index, &wish, true, &grant))) {
 		request_drop(self, index);
 		return NOT_TAKEN;
@@ -94,6 +100,31 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	return unlikely(mark_pending(e)) ? acquire_tell_mark(s, q, h) : 0;
 }
 
+/* R12: what this thread let linger, if the request, which is in order, is for that. */
+static int take_up(struct participant *self, const struct lockshm_request *q, struct hold *h)
+{
+	const struct known_key *key;
+	struct grant grant;
+	struct wish wish;
+	uint32_t index;
+
+	if (!(q->flags & LOCKSHM_BARGE) || segment_retired(self->segment))
+		return NOT_TAKEN;
+	key = key_of(self, q);
+	if (!key)
+		return NOT_TAKEN;
+	wish.ttl_ns = q->ttl_ns;
+	wish.now = lease_clock(self->segment, q->ttl_ns);
+	index = self->linger.index;
+	if (!linger_take_up(self, key, &wish, q->tag, &grant))
+		return NOT_TAKEN;
+	self->held++;
+	count_event(self, COUNT_ACQUIRES);
+	wish.entry = self->linger.entry;
+	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
+	return unlikely(mark_pending(&self->segment->entries[wish.entry])) ? acquire_tell_mark(self->segment, q, h) : 0;
+}
+
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)
 {
 	int status;
@@ -101,7 +132,9 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, s
 	/* That has been tried, or this is the thread's first: what is busy is looked at no more often than needed. */
 	if (request_is_plain(q))
 		return NOT_TAKEN;
-	status = take_free(self, q, h, false);
+	status = self->linger.index != 0 ? take_up(self, q, h) : NOT_TAKEN;
+	if (status == NOT_TAKEN)
+		status = take_free(self, q, h, false);
 	if (q->report && status != NOT_TAKEN)
 		q->report->token = h->token;
 	return status;
@@ -116,7 +149,15 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 	/* A thread that takes part in it has it mapped, though perhaps closed. */
 	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
 		return acquire_careful(segment, request, hold);
-	if (unlikely(!request_is_plain(request)) || unlikely(h->magic == hold_magic(h)))
+	if (unlikely(h->magic == hold_magic(h)))
+		return acquire_careful(segment, request, hold);
+	if (unlikely(self->linger.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
+	    request_is_plain_but(request, LOCKSHM_BARGE)) {
+		status = take_up(self, request, h);
+		if (status != NOT_TAKEN)
+			return status;
+	}
+	if (unlikely(!request_is_plain(request)))
 		return acquire_careful(segment, request, hold);
 	status = take_free(self, request, h, true);
 	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);

@@ -83,8 +83,13 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
-	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL))
+	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
+			 LOCKSHM_BARGE))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
+	if (q->flags & LOCKSHM_BARGE &&
+	    (q->mode != LOCKSHM_EXCLUSIVE || q->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
+		return error_set(error, LOCKSHM_INVALID,
+				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW and LOCKSHM_GLOBAL");
 	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
 		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
 	if (hold_in_use(hold_of(hold)))
@@ -319,7 +324,7 @@ static int try_once(struct attempt *a, bool *advanced)
 	}
 	a->wish.now = lease_clock(a->s, a->request->ttl_ns);
 	queue_fill_owned(&a->s->requests[a->index], &a->wish);
-	request_set_tag_if_any(&a->s->requests[a->index], a->request->tag);
+	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
 	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->wish, chance != CHANCE_WAIT, &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;

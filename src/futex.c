@@ -51,20 +51,20 @@ static void wait_one(const struct futex_watch *watch, const struct timespec *unt
 void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until)
 {
 	struct timespec ts = clock_timespec(until < 0 ? 0 : until);
-	struct waitv v[2];
+	struct waitv v[FUTEX_WATCH_MAX];
 	unsigned i;
 
 	if (n < 2 || !futex_has_waitv()) {
 		wait_one(watch, &ts);
 		return;
 	}
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < n; i++) {
 		v[i].val = watch[i].value;
 		v[i].uaddr = (uint64_t)(uintptr_t)watch[i].word;
 		v[i].flags = FUTEX_32;
 		v[i].reserved = 0;
 	}
-	if (syscall(SYS_futex_waitv, v, 2, 0, &ts, CLOCK_MONOTONIC) < 0 && (errno == ENOSYS || errno == EPERM)) {
+	if (syscall(SYS_futex_waitv, v, n, 0, &ts, CLOCK_MONOTONIC) < 0 && (errno == ENOSYS || errno == EPERM)) {
 		/* A filter that came after the first wait. */
 		__atomic_store_n(&waitv_state, 2, __ATOMIC_RELAXED);
 		wait_one(watch, &ts);

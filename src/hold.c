@@ -11,6 +11,7 @@
 #include "error.h"
 #include "keeper.h"
 #include "lease.h"
+#include "linger.h"
 #include "mark.h"
 #include "queue.h"
 #include "remote.h"
@@ -267,6 +268,12 @@ static int release_closed(struct grip *g, int64_t cooldown_ns, int outcome)
 	return forget(g, lost(g));
 }
 
+/* Declared to, and still its own thread's: who else has it could not take it up again. */
+static bool barges(const struct grip *g)
+{
+	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->h->renewal && !g->locked;
+}
+
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
 	struct grip g;
@@ -286,9 +293,11 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		(void)lost(&g);
 	else if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
-	if (likely(queue_pop_owned(g.s, g.e, g.h->index, grip_gen(&g), g.h->moved)) || die(&g))
+	if (likely(queue_pop_owned(g.s, g.e, g.h->index, grip_gen(&g), g.h->moved)))
 		return forget(&g, outcome);
-	return forget(&g, lost(&g));
+	if (barges(&g) && linger(g.self, g.h, w))
+		return forget(&g, outcome);
+	return forget(&g, die(&g) ? outcome : lost(&g));
 }
 
 /* An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing else.  False = anything else. */

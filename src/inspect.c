@@ -114,8 +114,10 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	bool waiting = word_is(from->word, REQUEST_WAITING);
 
 	memset(to, 0, sizeof(*to));
-	to->state = waiting ? LOCKSHM_WAITING :
-			      (word_is(from->word, REQUEST_COOLING) ? LOCKSHM_COOLING : LOCKSHM_HOLDING);
+	to->state = waiting				      ? LOCKSHM_WAITING :
+		    word_is(from->word, REQUEST_COOLING)   ? LOCKSHM_COOLING :
+		    word_is(from->word, REQUEST_LINGERING) ? LOCKSHM_LINGERING :
+							     LOCKSHM_HOLDING;
 	to->mode = word_exclusive(from->word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	owner_identity(s, from->owner, &to->pid, &to->tid);
 	to->alive = !owner_is_dead(s, from->owner);

@@ -48,7 +48,8 @@ enum request_state {
 	REQUEST_WAITING = 1,  /* live */
 	REQUEST_GRANTED = 2,  /* live */
 	REQUEST_COOLING = 3,  /* live, belongs to nobody */
-	REQUEST_CLAIM = 4,    /* holds a table entry while its identity is written; never in a queue */
+	REQUEST_LINGERING = 4, /* live, belongs to nobody: open to its thread and to the request right behind */
+	REQUEST_CLAIM = 5,    /* holds a table entry while its identity is written; never in a queue */
 	REQUEST_RELEASED = 8, /* dead, from here on; prev is frozen */
 	REQUEST_ABANDONED = 9,
 	REQUEST_EXPIRED = 10,
@@ -111,7 +112,7 @@ static inline bool word_live(uint64_t w)
 {
 	enum request_state s = word_state(w);
 
-	return s >= REQUEST_WAITING && s <= REQUEST_COOLING;
+	return s >= REQUEST_WAITING && s <= REQUEST_LINGERING;
 }
 
 static inline bool word_dead(uint64_t w)
@@ -226,7 +227,7 @@ struct shm_request {
 	int64_t ttl_ns;	     /* 40 owner; INT64_MAX = strict */
 	int64_t since_ns;    /* 48 owner: when the request was made */
 	uint32_t entry;	     /* 56 owner: the lock it is for */
-	uint32_t sleeping;   /* 60 owner: 1 = look for me in the kernel */
+	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel; another number for each sleep */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
 	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
 	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1 */
@@ -237,6 +238,7 @@ struct shm_request {
 #define REQUEST_HAS_TAG 1u
 #define REQUEST_GLOBAL 2u /* granted on this host; home and under say what it has beside that */
 #define REQUEST_TRY 4u	  /* waits for the host lease only as long as it takes to ask */
+#define REQUEST_BARGES 8u /* its hold may linger: whoever waits right behind watches its word, too */
 ASSERT_SIZE(struct shm_request, 128);
 ASSERT_OFFSET(struct shm_request, next, 16);
 ASSERT_OFFSET(struct shm_request, owner, 32);

@@ -24,6 +24,11 @@ static bool is_cooling(const struct lockshm_request_info *request)
 	return request->state == LOCKSHM_COOLING;
 }
 
+static bool is_lingering(const struct lockshm_request_info *request)
+{
+	return request->state == LOCKSHM_LINGERING;
+}
+
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
 static void previous_json(struct json *json, const struct lockshm_lock_info *lock)
@@ -58,6 +63,7 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 	if (!waiting) {
 		json_ms(json, "expires_in_ms", request->expires_in_ns);
 		json_bool(json, "cooling", is_cooling(request));
+		json_bool(json, "lingering", is_lingering(request));
 	}
 	json_bool(json, "alive", request->alive);
 	if (request->global)
@@ -148,7 +154,11 @@ static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 static void request_porcelain(FILE *out, const struct lockshm_lock_info *lock,
 			      const struct lockshm_request_info *request)
 {
-	fputs(request->state == LOCKSHM_WAITING ? "waiter\t" : is_cooling(request) ? "cooling\t" : "holder\t", out);
+	fputs(request->state == LOCKSHM_WAITING ? "waiter\t" :
+	      is_cooling(request)		? "cooling\t" :
+	      is_lingering(request)		? "lingering\t" :
+						  "holder\t",
+	      out);
 	put_word(out, lock->key, lock->key_shown);
 	fprintf(out, "\t%zu", lock->key_len);
 	put_mode(out, request->mode);
@@ -202,6 +212,8 @@ static char *format_holder(const struct lockshm_request_info *request)
 {
 	if (is_cooling(request))
 		return format_text("cooling down");
+	if (is_lingering(request))
+		return format_text("released, lingers");
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }
 

@@ -174,7 +174,9 @@ LOCKSHM_EXPORT int lockshm_acquire_many(lockshm_t *segment, const struct lockshm
 	error = &sum.all.error;
 	if (common->size != sizeof(*common))
 		return LOCKSHM_INVALID;
-	if (n < 1 || n > LOCKSHM_MANY_MAX)
+	if (common->flags & LOCKSHM_BARGE)
+		err = error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_BARGE is for one key");
+	else if (n < 1 || n > LOCKSHM_MANY_MAX)
 		err = error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
 	else
 		err = collect(segment, wanted, common, keys, n, error);

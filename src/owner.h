@@ -61,7 +61,16 @@ struct participant {
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
 	bool sweeping;		   /* inside request_take()'s sweep */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
+	struct {		   /* linger.c: a hold that this thread may take up again */
+		uint32_t index;	   /* 0 = none */
+		uint32_t entry;
+		uint64_t word;	   /* as it was left */
+		uint64_t ticket;
+		int64_t until;	   /* when this row of holds ends; 0 = the next one is the first */
+		uint64_t called;   /* [sleep | index] of the sleeper that was woken last in this row */
+	} linger;
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */
+	uint32_t sleeps;	   /* each sleep has a number of its own */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
 	void *robust_head;	   /* the C library's robust list, for a forked child */
 	unsigned char *alias;	   /* second view of the life page, with a private page behind it; NULL = in place */

@@ -205,6 +205,11 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *
 		if (word_live(w) && out->index != spare && !queue_judge(s, out->index, &w))
 			continue;
 		out->word = w;
+		/* R12: nobody is right behind it, so whoever comes may end it. */
+		if (word_is(w, REQUEST_LINGERING)) {
+			(void)queue_end_linger(s, *out);
+			continue;
+		}
 		if (word_live(w))
 			return WALK_DONE;
 		if (word_is(w, REQUEST_CLAIM)) {
@@ -260,6 +265,26 @@ void queue_nudge_successor(struct lockshm *s, uint32_t index)
 		queue_wake(s, behind.index);
 }
 
+bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called)
+{
+	struct place behind;
+	uint32_t sleep;
+
+	/* R12: my CAS on my word before my looks at the hint and at the flag: it stores each and then looks at my word, at the
+	 * latest in the kernel.  Pairs with the fences in wait_announce() and wait_asleep(). */
+	fence_after_rmw();
+	if (!hinted_successor(s, index, &behind))
+		return false;
+	sleep = load_relaxed32(&s->requests[behind.index].sleeping);
+	/* Its thread may take a while to run and to take the flag back.  Not in the kernel yet when it was woken, it does not
+	 * fall asleep: my word has changed. */
+	if (!sleep || *called == ((uint64_t)sleep << 32 | behind.index))
+		return true;
+	*called = (uint64_t)sleep << 32 | behind.index;
+	futex_wake((const uint32_t *)(const void *)&s->requests[index].word, 1);
+	return true;
+}
+
 bool queue_reclaim(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
@@ -271,6 +296,9 @@ bool queue_reclaim(struct lockshm *s, uint32_t index)
 		(void)queue_advance_tail(s, e);
 		w = load_acquire(&r->word);
 	}
+	/* R12: its thread wants the record for something else. */
+	if (word_is(w, REQUEST_LINGERING) && queue_end_linger(s, (struct place){ index, w }))
+		w = word_with_state(w, REQUEST_RELEASED);
 	if (!word_dead(w))
 		return word_is(w, REQUEST_FREE);
 	/* A whole walk unlinks and frees every dead request it meets; one that it did not meet is in no queue. */

@@ -2,9 +2,10 @@
 /*
  * queue.c - the transitions of one request
  *
- *     FREE -> WAITING -> GRANTED -> RELEASED            live: WAITING GRANTED COOLING
+ *     FREE -> WAITING -> GRANTED -> RELEASED            live: WAITING GRANTED COOLING LINGERING
  *               |          |-----> EXPIRED              dead: RELEASED ABANDONED EXPIRED DEAD
  *               |          |-----> COOLING -> RELEASED
+ *               |          |-----> LINGERING -> RELEASED, or GRANTED again
  *               |--> ABANDONED (timed out, cancelled, or its owner died waiting)
  *                          |-----> DEAD (its owner died holding)
  *     every dead state -> FREE, by whoever unlinked it or found it unlinked
@@ -130,8 +131,10 @@ bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
 	if (state == REQUEST_GRANTED && overdue(s, r))
 		owner_look_closer(s, load_acquire(&r->owner));
 	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
-		verdict = state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED : REQUEST_DEAD;
-	else if (state != REQUEST_WAITING && overdue(s, r))
+		verdict = state == REQUEST_LINGERING		  ? REQUEST_RELEASED :
+			  state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED :
+								    REQUEST_DEAD;
+	else if (state != REQUEST_WAITING && state != REQUEST_LINGERING && overdue(s, r))
 		verdict = state == REQUEST_COOLING ? REQUEST_RELEASED : outside(r) ? REQUEST_ABANDONED : REQUEST_EXPIRED;
 	if (verdict == state)
 		return true;

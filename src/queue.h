@@ -48,6 +48,17 @@ struct grant {
 	int64_t end; /* of its lease, INT64_MAX = never, or not granted yet */
 };
 
+/* The word of a lease that is granted to @gen now; *@end = its end, INT64_MAX = never. */
+static inline uint64_t queue_lease(const struct wish *wish, uint64_t gen, int64_t *end)
+{
+	*end = INT64_MAX;
+	if (unlikely(wish->ttl_ns == INT64_MAX))
+		return deadline_never(gen);
+	/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
+	*end = wish->now + wish->ttl_ns + (int64_t)(gen & 1023);
+	return (uint64_t)*end;
+}
+
 /* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.  False = the tail has changed. */
 static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index, const struct wish *wish,
 				      bool granted, struct grant *out)
@@ -58,15 +69,7 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	out->gen = word_gen(word);
 	out->ticket = tail_ticket(tail) + 1;
 	out->end = INT64_MAX;
-	if (!granted) {
-		deadline = deadline_unset(out->gen);
-	} else if (unlikely(wish->ttl_ns == INT64_MAX)) {
-		deadline = deadline_never(out->gen);
-	} else {
-		/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
-		out->end = wish->now + wish->ttl_ns + (int64_t)(out->gen & 1023);
-		deadline = (uint64_t)out->end;
-	}
+	deadline = granted ? queue_lease(wish, out->gen, &out->end) : deadline_unset(out->gen);
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
 	store_relaxed(&r->deadline, deadline);
 	store_relaxed(&r->ticket, ticket_make(out->gen, out->ticket));
@@ -74,6 +77,12 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, wish->exclusive), tail_index(tail)),
 						granted ? REQUEST_GRANTED : REQUEST_WAITING));
 	return cas_from(&e->tail, tail, tail_make(out->ticket, index));
+}
+
+/* R12: nobody's turn is kept for @at, which lingers, any longer.  False = its word has changed. */
+static inline bool queue_end_linger(struct lockshm *s, struct place at)
+{
+	return cas_from(&s->requests[at.index].word, at.word, word_with_state(at.word, REQUEST_RELEASED));
 }
 
 /* R2: free the record of a moved hold that was popped while granted (@word). */
@@ -155,6 +164,10 @@ void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t
 
 /* Make the request behind @index look again: what it waits for ends earlier than it knew. */
 void queue_nudge_successor(struct lockshm *s, uint32_t index);
+
+/* R12: @index has begun to linger: wake the request right behind, unless *@called says that its sleep has been ended already.
+ * False = its hint is no good. */
+bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called);
 
 /* A record in a dead state: make sure it is in no queue, then free it.  True = it is FREE now. */
 bool queue_reclaim(struct lockshm *s, uint32_t index);

@@ -38,8 +38,8 @@ static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
 	return 0;
 }
 
-/* R4: whoever unlinked one of our dead records may have been killed before freeing it; and nobody may have come by since one
- * of them has cooled down. */
+/* R4: whoever unlinked one of our dead records may have been killed before freeing it; nobody may have come by since one of
+ * them has cooled down; and what lingers can be given up. */
 static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 {
 	uint32_t i, first = chunk_first(s, chunk);
@@ -47,7 +47,7 @@ static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 	for (i = first; i < first + s->chunk_size; i++) {
 		uint64_t w = load_acquire(&s->requests[i].word);
 
-		if ((word_dead(w) || word_is(w, REQUEST_COOLING)) && queue_reclaim(s, i))
+		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_LINGERING)) && queue_reclaim(s, i))
 			return i;
 	}
 	return 0;
@@ -189,21 +189,22 @@ void request_drop(struct participant *self, uint32_t index)
 	self->free_request = index;
 }
 
-void request_set_tag(struct shm_request *r, const char *tag)
+void request_set_extras(struct shm_request *r, const char *tag, bool barges)
 {
+	uint32_t flags = barges ? REQUEST_BARGES : 0;
 	char text[TAG_WORDS * 8] = { 0 };
 	uint64_t words[TAG_WORDS];
 	int i;
 
 	if (!tag || !*tag) {
-		store_relaxed32(&r->flags, 0);
+		store_relaxed32(&r->flags, flags);
 		return;
 	}
 	memcpy(text, tag, strnlen(tag, LOCKSHM_TAG_MAX));
 	memcpy(words, text, sizeof(words));
 	for (i = 0; i < TAG_WORDS; i++)
 		store_relaxed(&r->tag[i], words[i]);
-	store_relaxed32(&r->flags, REQUEST_HAS_TAG);
+	store_relaxed32(&r->flags, flags | REQUEST_HAS_TAG);
 }
 
 void request_tag(const struct shm_request *r, char out[LOCKSHM_TAG_MAX + 2])

@@ -35,14 +35,14 @@ static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint
 /* Give a record back that was filled but never became reachable. */
 void request_drop(struct participant *self, uint32_t index);
 
-/* Set all flags anew: store a label, cut to fit, or none. */
-void request_set_tag(struct shm_request *r, const char *tag);
+/* Set all flags anew: store a label, cut to fit, or none; and whether the hold may linger. */
+void request_set_extras(struct shm_request *r, const char *tag, bool barges);
 
-/* The usual case: none now, and none at the last use. */
-static inline void request_set_tag_if_any(struct shm_request *r, const char *tag)
+/* The usual case: nothing of that now, and nothing at the last use. */
+static inline void request_set_extras_if_any(struct shm_request *r, const char *tag, bool barges)
 {
-	if (unlikely(tag != NULL) || unlikely(load_relaxed32(&r->flags) != 0))
-		request_set_tag(r, tag);
+	if (unlikely(tag != NULL) || unlikely(barges) || unlikely(load_relaxed32(&r->flags) != 0))
+		request_set_extras(r, tag, barges);
 }
 
 /* The label as a string. */

@@ -60,15 +60,22 @@ static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const s
 {
 	queue_hint(s, before->index, t->index, t->gen);
 	/* My hint before my look at its word: it changes its word and then looks for the hint.  Pairs with
-	 * queue_look_after_successor() and grant_run(). */
+	 * queue_look_after_successor(), grant_run() and queue_call_successor(). */
 	fence_full();
 	return load_acquire(&s->requests[before->index].word) == before->word;
 }
 
-/* Spin while it pays: the budget follows what spinning lately brought.  True = my word has changed. */
-static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w)
+static bool may_linger(const struct lockshm *s, const struct place *before)
+{
+	return load_relaxed32(&s->requests[before->index].flags) & REQUEST_BARGES;
+}
+
+/* Spin while it pays: the budget follows what spinning lately brought.  True = my word has changed, or the one before me that
+ * may linger has changed its own. */
+static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w, const struct place *before)
 {
 	const uint64_t *word = &mine(self, t)->word;
+	const uint64_t *other = may_linger(self->segment, before) ? &self->segment->requests[before->index].word : NULL;
 	int64_t start, now;
 	unsigned i;
 
@@ -77,7 +84,7 @@ static bool wait_spinning(struct participant *self, const struct wait_terms *t, 
 	start = clock_precise();
 	do {
 		for (i = 0; i < 16; i++) {
-			if (load_acquire(word) != w) {
+			if (load_acquire(word) != w || (other && load_acquire(other) != before->word)) {
 				self->spin_ns = SPIN_MAX_NS;
 				return true;
 			}
@@ -128,29 +135,38 @@ static int64_t holder_deadline(const struct lockshm *s, const struct place *befo
 	return d >= DEADLINE_NEVER ? INT64_MAX : (int64_t)d + 1;
 }
 
-/* Sleep until my word changes, the predecessor's owner dies, or the time comes.  True = it was the self-check's time. */
+/* Sleep until my word changes, the predecessor's owner dies or the predecessor lingers, or the time comes.  True = it was the
+ * self-check's time. */
 static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t w, const struct place *before,
 			uint32_t place)
 {
 	struct lockshm *s = self->segment;
 	struct shm_request *r = mine(self, t);
 	uint64_t owner = load_acquire(&s->requests[before->index].owner);
-	struct futex_watch watch[2] = { { (const uint32_t *)(const void *)&r->word, (uint32_t)w } };
+	struct futex_watch watch[FUTEX_WATCH_MAX] = { { (const uint32_t *)(const void *)&r->word, (uint32_t)w } };
+	const uint64_t *other = &s->requests[before->index].word;
 	bool ownerless = word_is(before->word, REQUEST_COOLING);
 	bool watched = !ownerless && owner_watch(s, owner, &watch[1]);
 	int64_t check, until, start;
+	unsigned n = watched ? 2 : 1;
 
+	/* R12: it begins to linger without a change of mine. */
+	if (may_linger(s, before))
+		watch[n++] = (struct futex_watch){ (const uint32_t *)(const void *)other, (uint32_t)before->word };
 	/* Never put off by waking before it: the ends of short leases may wake me more often than that. */
 	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), place);
 	t->check_at = t->check_at ? earlier(t->check_at, check) : check;
 	until = earlier(t->check_at, earlier(t->deadline, holder_deadline(s, before)));
-	store_relaxed32(&r->sleeping, 1);
-	/* My flag before my look at my word: whoever changes my word looks for the flag.  Pairs with queue_wake(). */
+	self->sleeps += 2;
+	store_relaxed32(&r->sleeping, self->sleeps | 1);
+	/* My flag before my looks at both words, here and in the kernel: whoever changes one of them looks for the flag.  Pairs
+	 * with queue_wake() and queue_call_successor(). */
 	fence_full();
 	start = segment_now(s);
 	/* Not dead when owner_watch() looked, or this round would have cleared it; the kernel compares both words again. */
-	if (load_acquire(&r->word) == w && (ownerless || watched || !owner_is_dead(s, owner)))
-		futex_wait_any(watch, watched ? 2 : 1, until - s->clock_offset);
+	if (load_acquire(&r->word) == w && load_acquire(other) == before->word &&
+	    (ownerless || watched || !owner_is_dead(s, owner)))
+		futex_wait_any(watch, n, until - s->clock_offset);
 	store_relaxed32(&r->sleeping, 0);
 	t->slept_ns += segment_now(s) - start;
 	/* The kernel wakes one watcher of a dead thread; there may be more, in other queues. */
@@ -217,11 +233,16 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		return error_set(t->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
 	if (walk == WALK_AGAIN || queue_grant_if_due(s, t->entry, &me, &before) || !still_waiting(t, me.word) || before.index == 0)
 		return 0;
+	/* R12: it lingers, and I am right behind it. */
+	if (word_is(before.word, REQUEST_LINGERING)) {
+		(void)queue_end_linger(s, before);
+		return 0;
+	}
 	if (!word_is(before.word, REQUEST_WAITING))
 		*place = 1;
 	if (!wait_announce(s, t, &before))
 		return 0;
-	if (word_is(before.word, REQUEST_GRANTED) && wait_spinning(self, t, me.word))
+	if (word_is(before.word, REQUEST_GRANTED) && wait_spinning(self, t, me.word, &before))
 		return 0;
 	if (load_acquire(&s->requests[before.index].word) != before.word)
 		return 0;

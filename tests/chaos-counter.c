@@ -6,7 +6,8 @@
  *
  * Two counters, one for each kind of hold:
  *
- *  strict  A plain load, a pause, a plain store.  Only exclusion keeps updates from being lost.
+ *  strict  A plain load, a pause, a plain store.  Only exclusion keeps updates from being lost.  Three of four barge:
+ *          a token may come again, but not after anybody else's.
  *  lease   A short lease, often overrun by workers that are stopped.  The counter is one word [token | value] that
  *          refuses writers with a smaller token than the last one it has seen: what any resource behind a lease
  *          has to do.  An update refused to somebody whose hold was never lost is a violation.
@@ -26,6 +27,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +57,9 @@ struct marks {
 struct shared {
 	_Atomic int stop;
 	_Atomic uint64_t strict_value, strict_token; /* loaded and stored only: as good as plain */
+	_Atomic int strict_pid;                      /* who had it last */
 	_Atomic uint64_t lease_word;                 /* [token - token_base : 32 | value : 32] */
-	_Atomic uint64_t acquires, owner_died, took_over, refused, late, lost;
+	_Atomic uint64_t acquires, again, owner_died, took_over, refused, late, lost;
 	struct marks strict, lease;
 	_Atomic uint64_t killed[PIDS / 64]; /* set before the signal is sent */
 	_Atomic int violated;
@@ -144,13 +147,14 @@ static void dawdle(void)
 }
 
 /* Return: the status.  A time-out is far longer than anybody can hold. */
-static int take(const char *key, int64_t ttl_ns, lockshm_hold_t *hold, struct lockshm_report *report)
+static int take(const char *key, unsigned flags, int64_t ttl_ns, lockshm_hold_t *hold, struct lockshm_report *report)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 	int status;
 
 	request.key = key;
 	request.key_len = strlen(key);
+	request.flags = flags;
 	request.ttl_ns = ttl_ns;
 	request.timeout_ns = LOCKSHM_SECONDS(STUCK_S);
 	request.tag = key;
@@ -189,14 +193,18 @@ static void count_strict(void)
 	struct lockshm_report report;
 	lockshm_hold_t hold;
 	uint64_t value;
-	int status = take("strict", LOCKSHM_FOREVER, &hold, &report);
+	unsigned flags = next_random() % 4 ? LOCKSHM_BARGE : 0;
+	int status = take("strict", flags, LOCKSHM_FOREVER, &hold, &report);
+	bool again = flags && shared->strict_pid == getpid() && report.token == shared->strict_token;
 
 	if (status == LOCKSHM_TOOK_OVER_EXPIRED)
 		violation("strict: a hold without a lease has run out");
 	look_back("strict", status, &report, &hold);
-	if (report.token <= shared->strict_token)
+	if (report.token <= shared->strict_token && !again)
 		violation("strict: token %" PRIu64 " after %" PRIu64, report.token, shared->strict_token);
 	shared->strict_token = report.token;
+	shared->strict_pid = getpid();
+	shared->again += again;
 	value = atomic_load_explicit(&shared->strict_value, memory_order_relaxed);
 	dawdle();
 	atomic_store_explicit(&shared->strict_value, value + 1, memory_order_relaxed);
@@ -246,7 +254,7 @@ static void count_lease(void)
 	lockshm_hold_t hold;
 	uint64_t token, lost_to;
 	int refused, overtaken;
-	int status = take("lease", ttl, &hold, &report);
+	int status = take("lease", 0, ttl, &hold, &report);
 
 	look_back("lease", status, &report, &hold);
 	token = report.token - token_base;
@@ -486,8 +494,8 @@ static void report(const struct monitor *m)
 	printf("kills   %" PRIu64 " (%" PRIu64 " of stopped workers), stops %" PRIu64 ", verified %" PRIu64 " times\n",
 	       m->kills, m->kills_stopped, m->stops, m->verifies);
 	printf("told    OWNER_DIED %" PRIu64 ", TOOK_OVER_EXPIRED %" PRIu64 ", LATE %" PRIu64 ", LOST %" PRIu64
-	       "; updates refused %" PRIu64 "\n", shared->owner_died, shared->took_over, shared->late, shared->lost,
-	       shared->refused);
+	       "; updates refused %" PRIu64 "; taken up again %" PRIu64 "\n", shared->owner_died, shared->took_over, shared->late, shared->lost,
+	       shared->refused, shared->again);
 	printf("chaos-counter: no update was lost in %" PRIu64 " holds\n", shared->acquires);
 }
 

@@ -97,6 +97,25 @@ static int holds_exclusive(const struct scene *s)
 	return victim_takes(s, X, 0);
 }
 
+static int barge(const struct scene *s)
+{
+	struct lockshm_request request = wish(s->key, X);
+
+	request.timeout_ns = 0;
+	request.flags = LOCKSHM_BARGE;
+	request.tag = "victim";
+	return go_in(s, seg, &request);
+}
+
+/* Takes up what lingers, unless the next in line was faster. */
+static int release_and_barge(const struct scene *s)
+{
+	int code = release(s);
+
+	code = code < 0 ? code : barge(s);
+	return code == LOCKSHM_BUSY ? 0 : code;
+}
+
 static int holds_shared(const struct scene *s)
 {
 	return victim_takes(s, S, 0);
@@ -376,6 +395,10 @@ const struct step_op step_ops[] = {
 	  .ends_hold = true },
 	{ .name = "release-to-readers", .prepare = holds_exclusive, .surround = readers_wait, .act = release,
 	  .ends_hold = true },
+	{ .name = "release-to-linger", .prepare = barge, .surround = others_wait, .act = release, .ends_hold = true },
+	{ .name = "release-to-linger-before-dead", .prepare = barge, .surround = dead_and_living_wait, .act = release,
+	  .ends_hold = true },
+	{ .name = "linger-and-barge", .prepare = barge, .surround = others_wait, .act = release_and_barge },
 	{ .name = "release-with-dead-predecessor", .arrange = mortal_reads, .prepare = holds_shared,
 	  .surround = others_wait_and_mortal_dies, .act = release, .ends_hold = true },
 	{ .name = "release-with-dead-successors", .prepare = holds_exclusive, .surround = dead_and_living_wait,

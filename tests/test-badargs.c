@@ -58,7 +58,7 @@ static void mode_negative(struct lockshm_request *q)
 
 static void unknown_flag(struct lockshm_request *q)
 {
-	q->flags = 0x10;
+	q->flags = 0x20;
 }
 
 static void global_without_redis(struct lockshm_request *q)

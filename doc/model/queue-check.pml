@@ -9,7 +9,7 @@
  *                              falsely or again
  *   P5 truth                   whoever is told "released", "renewed", "upgraded", "downgraded" had not been overtaken
  *                              (over, lost); whoever is told LOST has had it taken away (lost)
- *   P6 tokens                  g_grant(): above the token of every exclusive hold before
+ *   P6 tokens                  g_grant(): above the token of every exclusive hold before; g_again(): still the last one
  *   P7 leaving                 do_ret(): whoever leaves the queue leaves nothing of his behind in it
  *   P8 no death hidden         A4: nobody joins a holder who was dead when he looked
  *   P9 no lost wake-up         SPIN's "invalid end state": all asleep, nobody to wake them.  g_nobody_forgotten() with
@@ -57,6 +57,31 @@ inline g_grant(r)
 	fi
 }
 
+/* P1: the lingering hold r is taken up again: nobody else has been let in. */
+inline g_again(r)
+{
+	i_ = 1;
+	do
+	:: i_ > NREC -> break
+	:: else -> assert(i_ == r || !HAS(linked, i_) || ST(word[i_]) != S_GRANTED); i_++
+	od;
+	assert(HAS(linked, r) && ticket[r] == last_x);	/* P6: nor has anybody had it since */
+	i_ = 0;
+	do
+	:: i_ == NPROC -> break
+	:: else ->
+		if
+		:: i_ != _pid && HAS(bel, i_) -> over = over | BIT(i_)
+		:: else
+		fi;
+		i_++
+	od;
+	bel = bel | BIT(_pid);
+	belx = belx | BIT(_pid);
+	over = over & ~BIT(_pid);
+	lost = lost & ~BIT(_pid)
+}
+
 inline g_forget()
 {
 	bel = bel & ~BIT(_pid);
@@ -102,6 +127,7 @@ inline g_nobody_forgotten()
 			:: else -> break
 			od;
 			assert(j_ != 0);
+			assert(ST(word[PREV(word[slp[i_]])]) != S_LINGERING);
 			assert(MX(word[slp[i_]]) || MX(word[j_]) || ST(word[j_]) != S_GRANTED)
 		:: else
 		fi;
@@ -131,7 +157,7 @@ inline g_nothing_left()
 	do
 	:: i_ > NREC -> break
 	:: else ->
-		assert(dead != 0 || stopped != 0 || ST(word[i_]) == S_FREE || ST(word[i_]) == S_COOLING ||
+		assert(dead != 0 || stopped != 0 || ST(word[i_]) == S_FREE || ST(word[i_]) == S_COOLING || ST(word[i_]) == S_LINGERING ||
 			!HAS(linked, i_));
 		i_++
 	od

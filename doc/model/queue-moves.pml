@@ -57,6 +57,9 @@ inline end_op()
 #if N_CANCEL > 0
 	wref[_pid] = 0;
 #endif
+#ifdef LINGER
+	again[_pid] = 0;
+#endif
 	me = 0; g = 0; x = 0; to = 0; act = 0; late = 0; force = 0; hid = 0; wme = 0; ret = 0; rk = 0;
 	renumber();
 #ifndef FOREVER
@@ -237,6 +240,9 @@ inline awake()
 	slp[_pid] = 0;
 	watch[_pid] = 0;
 	sleeping = sleeping & ~BIT(me);
+#ifdef LINGER
+	behind[_pid] = 0;
+#endif
 #ifdef COOL
 	nudge = nudge & ~BIT(_pid);
 #endif
@@ -288,6 +294,12 @@ inline fresh(r)
 #endif
 }
 
+#ifdef LINGER
+#define OTHERS_MAY_TAKE_UP(r) (again[(_pid + 1) % NPROC] == (r) || (NPROC > 2 && again[(_pid + 2) % NPROC] == (r)))
+#else
+#define OTHERS_MAY_TAKE_UP(r) false
+#endif
+
 /*
  * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that somebody sleeps on still: a record is filled
  * by the thread of its chunk alone, and that one is asleep.
@@ -296,7 +308,7 @@ inline fill()
 {
 	i_ = 1;
 	do
-	:: i_ > NREC || (ST(word[i_]) == S_FREE && !HAS(sleeping, i_)) -> break
+	:: i_ > NREC || (ST(word[i_]) == S_FREE && !HAS(sleeping, i_) && !OTHERS_MAY_TAKE_UP(i_)) -> break
 	:: else -> i_++
 	od;
 	if
@@ -379,20 +391,29 @@ inline release_by_dying()
 /* Announced: now the flag, and the kernel. */
 inline to_sleep()
 {
-	wme = wa; i_ = wy;
+	wme = wa; w_ = wy;
 	clear_walk();
-#ifdef COOL
-	wy = i_;
+#if defined(COOL) || defined(LINGER)
+	wy = w_;
 #endif
 	pc = W3
 }
 
-/* The kernel compares my word and the life word of my predecessor's owner. */
+#if defined(LINGER) && !defined(MUT_LINGER_UNWATCHED)
+#define SAME_PREDECESSOR (word[PREV(wme)] == wy)
+#else
+#define SAME_PREDECESSOR true
+#endif
+
+/* The kernel compares my word, my predecessor's (R12), and the life word of its owner. */
 inline sleep()
 {
+#ifdef LINGER
+	behind[_pid] = PREV(wme);
+#endif
 	if
 	:: word[me] == wme && ST(wy) == S_COOLING -> slp[_pid] = me; watch[_pid] = 9; pc = ASLEEP
-	:: word[me] == wme && ST(wy) != S_COOLING && !HAS(dead, rowner[PREV(wme)]) ->
+	:: word[me] == wme && ST(wy) != S_COOLING && SAME_PREDECESSOR && !HAS(dead, rowner[PREV(wme)]) ->
 		slp[_pid] = me; watch[_pid] = rowner[PREV(wme)] + 1; pc = ASLEEP
 	:: else -> awake()
 	fi;
@@ -423,6 +444,9 @@ inline die(o)
 	fi;
 	slp[_pid] = 0;
 	watch[_pid] = 0;
+#ifdef LINGER
+	behind[_pid] = 0;
+#endif
 	if
 	:: o != 0 -> slp[(_pid + o) % NPROC] = 0
 	:: else
@@ -432,6 +456,12 @@ inline die(o)
 	CHANGED;
 	pc = GONE
 }
+
+#ifdef LINGER
+#define LINGERS_FOR_ME (ST(wy) == S_LINGERING && (a == 0 || (a == me && mine)))
+#else
+#define LINGERS_FOR_ME false
+#endif
 
 /* R7: y's word was read; the anchor again, then what is to be done about y? */
 inline judge_y()
@@ -461,9 +491,12 @@ inline judge_y()
 			a = y; wa = wy; t = 0; step_on()
 		:: else ->
 			if
-			:: LIVE(wy) && LIFE_MATTERS -> pc = P3
-			:: LIVE(wy) && !LIFE_MATTERS && TIME_MATTERS -> pc = PX
-			:: LIVE(wy) && !LIFE_MATTERS && !TIME_MATTERS -> live_y()
+#ifdef LINGER
+			:: LINGERS_FOR_ME -> pc = LE
+#endif
+			:: LIVE(wy) && LIFE_MATTERS && !LINGERS_FOR_ME -> pc = P3
+			:: LIVE(wy) && !LIFE_MATTERS && TIME_MATTERS && !LINGERS_FOR_ME -> pc = PX
+			:: LIVE(wy) && !LIFE_MATTERS && !TIME_MATTERS && !LINGERS_FOR_ME -> live_y()
 			:: ENDED(wy) -> dead_y()
 			fi
 		fi

@@ -40,8 +40,8 @@ c_code {
 		for (i = 0; i < NPROC; i++) {
 			P0 *p = thread_in(&now, i);
 
-			if ((p->me == r && p->g == c) || (p->a == r && (p->wa >> 7) == c) ||
-			    (p->y == r && (p->wy >> 7) == c) || (p->wme >> 7) == c ||
+			if ((p->me == r && p->g == c) || (p->a == r && (p->wa >> 8) == c) ||
+			    (p->y == r && (p->wy >> 8) == c) || (p->wme >> 8) == c ||
 			    p->k == ((c << 3) | r) || (p->d & 31) == c)
 				return 1;
 		}
@@ -51,7 +51,7 @@ c_code {
 		for (i = 0; i < NPROC; i++)
 			if (WREF_OF(i) == ((c << 3) | r))
 				return 1;
-		return (now.word[r] >> 7) == c || (now.dl[r] & 31) == c;
+		return (now.word[r] >> 8) == c || (now.dl[r] & 31) == c;
 	}
 
 	static int fresh_generation(int r)
@@ -125,6 +125,10 @@ c_code {
 						   to[from->watch[i] - 1] + 1 : from->watch[i];
 #if N_CANCEL > 0
 			now.wref[to[i]] = from->wref[i];
+#endif
+#ifdef LINGER
+			now.behind[to[i]] = from->behind[i];
+			now.again[to[i]] = from->again[i];
 #endif
 		}
 		for (i = 1; i <= NREC; i++)

@@ -70,26 +70,27 @@
 #endif
 #endif
 
-/* Request word [gen | mode:1 | state:3 | prev:3] */
+/* Request word [gen | mode:1 | state:4 | prev:3] */
 #define S_FREE 0
 #define S_WAITING 1
 #define S_GRANTED 2
 #define S_COOLING 3
-#define S_RELEASED 4
-#define S_ABANDONED 5
-#define S_EXPIRED 6
-#define S_DEAD 7
-#define W(g, x, s, p) (((g) << 7) | ((x) << 6) | ((s) << 3) | (p))
+#define S_LINGERING 4
+#define S_RELEASED 5
+#define S_ABANDONED 6
+#define S_EXPIRED 7
+#define S_DEAD 8
+#define W(g, x, s, p) (((g) << 8) | ((x) << 7) | ((s) << 3) | (p))
 #define PREV(w) ((w) & 7)
-#define ST(w) (((w) >> 3) & 7)
-#define MX(w) (((w) >> 6) & 1)
-#define GEN(w) ((w) >> 7)
-#define LIVE(w) (ST(w) >= S_WAITING && ST(w) <= S_COOLING)
+#define ST(w) (((w) >> 3) & 15)
+#define MX(w) (((w) >> 7) & 1)
+#define GEN(w) ((w) >> 8)
+#define LIVE(w) (ST(w) >= S_WAITING && ST(w) <= S_LINGERING)
 #define ENDED(w) (ST(w) >= S_RELEASED)
 #define SHARED_HOLD(w) (ST(w) == S_GRANTED && !MX(w))
-#define WITH_ST(w, s) (((w) & ~56) | ((s) << 3))
+#define WITH_ST(w, s) (((w) & ~120) | ((s) << 3))
 #define WITH_PREV(w, p) (((w) & ~7) | (p))
-#define WITH_MX(w, x) (((w) & ~64) | ((x) << 6))
+#define WITH_MX(w, x) (((w) & ~128) | ((x) << 7))
 #ifdef RENAME
 #define FREED(w) 0
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.pml - the queue of one lock, rules R1-R11, for SPIN 6.5
+ * queue.pml - the queue of one lock, rules R1-R12, for SPIN 6.5
  *
  * One entry, NPROC threads (each with its own life word), a pool of NREC request records that all threads refill from.
  * Every load, store and CAS of shared memory is one d_step; a thread may be killed (N_CRASH) or stopped for ever

@@ -31,6 +31,7 @@
 			:: word[y] == wy ->
 				if
 				:: ST(wy) == S_WAITING -> wy = WITH_ST(wy, S_ABANDONED)
+				:: ST(wy) == S_LINGERING -> wy = WITH_ST(wy, S_RELEASED)	/* R12 */
 				:: else -> wy = WITH_ST(wy, S_DEAD); g_ended()
 				fi;
 				word[y] = wy;
@@ -84,6 +85,14 @@
 			dead_y()
 		:: else -> d = 0; judged_by_others()
 		fi }
+	/* R12: it lingers at the tail, or for me who am right behind: its time is over */
+#ifdef LINGER
+	:: d_step { pc == LE ->
+		if
+		:: word[y] == wy -> wy = WITH_ST(wy, S_RELEASED); word[y] = wy; CHANGED; dead_y()
+		:: else -> judged_by_others()
+		fi }
+#endif
 	/* R3: the mark, before unlinking */
 #ifdef MARKS
 	:: d_step { pc == M0_ -> m = mark; pc = M1_ }

@@ -87,6 +87,74 @@
 		:: else -> k = 0; pc = D1
 		fi }
 #endif
+	/* -------------------------------------------------- R12 linger */
+#ifdef LINGER
+	:: d_step { pc == D2 && MX(wme) && PREV(wme) == 0 -> /* R12: free for me and for the one right behind */
+		if
+		:: word[me] == wme ->
+			word[me] = WITH_ST(wme, S_LINGERING);
+			CHANGED;
+			assert(!HAS(over, _pid) && !HAS(lost, _pid));	/* P5: released ok */
+			g_forget();
+			again[_pid] = me;
+			wme = 0; act = 0; pc = L2
+		:: else -> wme = 0; pc = D1
+		fi }
+	:: d_step { pc == L2 -> /* who is behind me? */
+		k = hint[me];
+		j_ = k & 7;
+		if
+		:: j_ != 0 && GEN(word[j_]) == (k >> 3) && LIVE(word[j_]) && PREV(word[j_]) == me -> pc = L3
+		:: else -> k = 0; pc = L4
+		fi }
+	:: d_step { pc == L3 -> /* wake it by my word, if it may sleep */
+#ifndef MUT_LINGER_NO_WAKE
+		if
+		:: HAS(sleeping, k & 7) ->
+			i_ = 0;
+			do
+			:: i_ == NPROC -> break
+			:: else ->
+				if
+				:: behind[i_] == me && slp[i_] != 0 -> slp[i_] = 0
+				:: else
+				fi;
+				i_++
+			od
+		:: else
+		fi;
+#endif
+		k = 0; pc = L1 }
+	:: d_step { pc == L4 -> /* nobody that I can find: a release as any other */
+		if
+		:: word[me] == W(g, 1, S_LINGERING, 0) -> word[me] = W(g, 1, S_RELEASED, 0); CHANGED
+		:: else
+		fi;
+		leave() }
+	:: d_step { pc == L1 -> end_op() } /* not now */
+	:: d_step { pc == L1 && !to -> fresh(me); k = i_; dl[me] = k; pc = L5 } /* R12: taken up: the new deadline first */
+	:: d_step { pc == L5 -> /* R12: then the generation, if nobody ended it */
+		if
+#ifdef MUT_LINGER_PLAIN
+		:: true ->
+#else
+		:: word[me] == W(g, 1, S_LINGERING, 0) ->
+#endif
+#ifdef RENEW
+			conf[me] = k;
+#endif
+#ifndef MUT_LINGER_SAME_GEN
+			g = k;
+#endif
+			word[me] = W(g, 1, S_GRANTED, 0);
+			k = 0;
+			to = 1;		/* once */
+			CHANGED;
+			g_again(me);
+			pc = HOLD
+		:: else -> k = 0; end_op()
+		fi }
+#endif
 	/* -------------------------------------------------- R11 cool down */
 #ifdef COOL
 	:: d_step { pc == HOLD && x -> d = dl[me]; pc = C1 }

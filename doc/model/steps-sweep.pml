@@ -47,6 +47,7 @@
 		if
 		:: ENDED(wme) && (rowner[rk] == _pid || HAS(dead, rowner[rk])) -> ret = R_RECLAIM; pc = T0
 		:: LIVE(wme) && ST(wme) != S_COOLING && HAS(dead, rowner[rk]) -> pc = RC3
+		:: ST(wme) == S_LINGERING && rowner[rk] == _pid -> pc = RC3	/* R12 */
 		:: else ->
 			wme = 0; rk++;
 			if
@@ -57,7 +58,8 @@
 	:: d_step { pc == RC3 -> /* R3: each live request of the dead dies by CAS */
 		if
 		:: word[rk] == wme ->
-			word[rk] = WITH_ST(wme, (ST(wme) == S_WAITING -> S_ABANDONED : S_DEAD));
+			word[rk] = WITH_ST(wme, (ST(wme) == S_WAITING -> S_ABANDONED :
+				(ST(wme) == S_LINGERING -> S_RELEASED : S_DEAD)));
 #ifdef MARKS
 			died = died | ((HAS(linked, rk) && ST(wme) == S_GRANTED) << ticket[rk]);
 #endif

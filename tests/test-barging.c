@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* test-barging.c - LOCKSHM_BARGE: a released hold lingers until its thread or the next in line takes it (R12) */
+#include "agent.h"
+#include "fixture.h"
+
+static int barge(struct agent *a, const char *key)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = LOCKSHM_EXCLUSIVE, .flags = LOCKSHM_BARGE };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return agent_begin(a, c);
+}
+
+static int barge_once(struct agent *a, const char *key)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = LOCKSHM_EXCLUSIVE, .flags = LOCKSHM_BARGE,
+				   .timeout_ns = AGENT_TRY };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return agent_do(a, c);
+}
+
+static int first_state(const char *key)
+{
+	struct seen seen;
+
+	look(key, &seen);
+	return seen.requests[0].state;
+}
+
+/* One that holds and one that waits behind it, stopped: so it is next in line and does not run. */
+static void hold_before_a_stopped_one(struct agent *h, struct agent *w)
+{
+	ck_code(barge(h, "k"), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_stop(w);
+}
+
+START_TEST(who_is_next_is_woken_and_takes_it)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		ck_code(barge(h, "k"), 0);
+		ck_code(barge(w, "k"), AGENT_BLOCKED);
+		ck_code(agent_release(h), 0);
+		ck_code(agent_end(w), 0);
+		ck_assert_uint_gt(w->answer.token, h->answer.token);
+		ck_code(agent_release(w), 0);
+	}
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(its_thread_takes_it_again_with_the_same_token)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	uint64_t token;
+
+	hold_before_a_stopped_one(h, w);
+	token = h->answer.token;
+	ck_code(agent_release(h), 0);
+	ck_assert_int_eq(first_state("k"), LOCKSHM_LINGERING);
+	verify_clean();
+	ck_code(barge_once(h, "k"), 0);
+	ck_assert_uint_eq(h->answer.token, token);
+	ck_assert_int_eq(first_state("k"), LOCKSHM_HOLDING);
+	ck_code(agent_call(h, AGENT_CHECK), 0);
+	ck_code(agent_release(h), 0);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_assert_uint_gt(w->answer.token, token);
+	ck_code(barge_once(h, "k"), LOCKSHM_BUSY);
+	ck_code(agent_release(w), 0);
+	verify_clean();
+}
+END_TEST
+
+/* A row of holds ends, though the next in line never runs: it gets the lock in its sleep. */
+START_TEST(nobody_is_passed_for_long)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	int n;
+
+	hold_before_a_stopped_one(h, w);
+	for (n = 0; n < 100000; n++) {
+		ck_code(agent_release(h), 0);
+		if (barge_once(h, "k") != 0)
+			break;
+	}
+	ck_assert_int_lt(n, 100000);
+	ck_assert_int_eq(first_state("k"), LOCKSHM_HOLDING);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+}
+END_TEST
+
+START_TEST(nobody_else_takes_what_lingers)
+{
+	struct agent *h = agent_start(), *w = agent_start(), *other = agent_start();
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	ck_code(barge_once(other, "k"), LOCKSHM_BUSY);
+	ck_code(agent_try(other, "k", LOCKSHM_SHARED), LOCKSHM_BUSY);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+	ck_code(agent_try(other, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_release(other), 0);
+}
+END_TEST
+
+START_TEST(it_is_free_for_all_once_nobody_waits)
+{
+	struct agent *h = agent_start(), *w = agent_start(), *other = agent_start();
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	agent_kill(w);
+	ck_code(agent_try(other, "k", LOCKSHM_SHARED), 0);
+	ck_code(barge_once(h, "k"), LOCKSHM_BUSY);
+	ck_code(agent_release(other), 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(what_lingers_is_released_when_its_thread_is_gone)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	if (_i == 0)
+		agent_kill(h);
+	else if (_i == 1)
+		ck_code(agent_call(h, AGENT_EXIT_THREAD), AGENT_DIED);
+	else
+		ck_code(agent_call(h, AGENT_CLOSE), 0);
+	agent_cont(w);
+	ck_code(agent_end(w), 0); /* and not OWNER_DIED: it was nobody's */
+	ck_code(agent_release(w), 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(other_locks_of_its_thread_go_on_meanwhile)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	int i;
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	for (i = 0; i < 20; i++) {
+		ck_code(barge_once(h, i % 2 ? "other" : "third"), 0);
+		ck_code(agent_release(h), 0);
+	}
+	ck_code(barge_once(h, "k"), 0);
+	ck_code(agent_release(h), 0);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+	verify_clean();
+}
+END_TEST
+
+/* As an ordinary request it queues behind what it let linger, like anybody. */
+START_TEST(another_kind_of_request_waits_its_turn)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+	ck_code(agent_end(h), 0);
+	ck_code(agent_release(h), 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+}
+END_TEST
+
+START_TEST(what_lingers_is_no_deadlock)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	ck_code(barge(h, "k"), 0);
+	ck_code(agent_do(w, (struct agent_command){ .op = AGENT_ACQUIRE, .hold = 1, .key = "w's",
+						    .how = LOCKSHM_EXCLUSIVE }),
+		0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_stop(w);
+	ck_code(agent_release(h), 0);
+	ck_code(agent_acquire(h, "w's", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_do(w, (struct agent_command){ .op = AGENT_RELEASE, .hold = 1 }), 0);
+	ck_code(agent_end(h), 0);
+}
+END_TEST
+
+START_TEST(expired_and_downgraded_holds_do_not_linger)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	ck_code(barge(h, "k"), 0);
+	ck_code(agent_call(h, AGENT_DOWNGRADE), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_stop(w);
+	ck_code(agent_release(h), 0);
+	ck_assert_int_eq(first_state("k"), LOCKSHM_HOLDING); /* granted in its sleep */
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+}
+END_TEST
+
+START_TEST(a_cooldown_is_a_cooldown)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_do(h, (struct agent_command){ .op = AGENT_RELEASE, .ns = LOCKSHM_SECONDS(60) }), 0);
+	ck_assert_int_eq(first_state("k"), LOCKSHM_COOLING);
+	ck_code(barge_once(h, "k"), LOCKSHM_BUSY);
+}
+END_TEST
+
+START_TEST(the_full_table_gets_back_what_lingers)
+{
+	struct agent *h, *w;
+	int i;
+
+	segment_with(64, 8, 8);
+	h = agent_start();
+	w = agent_start();
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	for (i = 0; i <= 7; i++) {
+		struct agent_command c = { .op = AGENT_ACQUIRE, .hold = i, .how = LOCKSHM_EXCLUSIVE };
+
+		snprintf(c.key, sizeof(c.key), "other %d", i);
+		ck_code(agent_do(h, c), i < 7 ? 0 : LOCKSHM_FULL);
+	}
+	verify_clean();
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+}
+END_TEST
+
+START_TEST(wrong_company_is_refused)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_key key = { "k", 1, 0 };
+	struct lockshm_report report;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	request.key = "k";
+	request.key_len = 1;
+	request.report = &report;
+	request.flags = LOCKSHM_BARGE | LOCKSHM_AUTO_RENEW;
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
+	ck_assert_ptr_nonnull(strstr(report.error.message, "LOCKSHM_AUTO_RENEW"));
+	request.flags = LOCKSHM_BARGE;
+	request.mode = LOCKSHM_SHARED;
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
+	ck_assert_ptr_nonnull(strstr(report.error.message, "exclusive"));
+	request.mode = LOCKSHM_EXCLUSIVE;
+	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
+	ck_assert_ptr_nonnull(strstr(report.error.message, "one key"));
+	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, who_is_next_is_woken_and_takes_it);
+	tcase_add_test(tc, its_thread_takes_it_again_with_the_same_token);
+	tcase_add_test(tc, nobody_is_passed_for_long);
+	tcase_add_test(tc, nobody_else_takes_what_lingers);
+	tcase_add_test(tc, it_is_free_for_all_once_nobody_waits);
+	tcase_add_loop_test(tc, what_lingers_is_released_when_its_thread_is_gone, 0, 3);
+	tcase_add_test(tc, other_locks_of_its_thread_go_on_meanwhile);
+	tcase_add_test(tc, another_kind_of_request_waits_its_turn);
+	tcase_add_test(tc, what_lingers_is_no_deadlock);
+	tcase_add_test(tc, expired_and_downgraded_holds_do_not_linger);
+	tcase_add_test(tc, a_cooldown_is_a_cooldown);
+	tcase_add_test(tc, the_full_table_gets_back_what_lingers);
+	tcase_add_test(tc, wrong_company_is_refused);
+}
+
+int main(void)
+{
+	return fixture_main("barging", add);
+}
