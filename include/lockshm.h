@@ -437,7 +437,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * One deadline for the whole call; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
  * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
  *
- * Return: as lockshm_acquire(); a positive status is the worst of all keys.  LOCKSHM_INVALID also for a wrong
+ * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before LOCKSHM_OWNER_DIED
+ *         before LOCKSHM_TOOK_OVER_EXPIRED; report.previous tells of the mark.  LOCKSHM_INVALID also for a wrong
  *         @n or a hold in use.  On failure none is held.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * Since: 0.1

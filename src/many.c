@@ -2,9 +2,11 @@
 /*
  * many.c - several locks, all or none
  *
- * The keys are taken in the order of their identities, which is the same for every process, so that two such calls never
- * wait for each other in a circle.  Between two of them the holds taken so far are ordinary holds: a caller that is killed
- * in the middle leaves nothing special behind.
+ * The keys are taken in an order that is the same for everybody who may want them, so that two such calls never wait for
+ * each other in a circle.  For the processes of one host that is the order of their identities.  Those are made with the
+ * segment's secret, so hosts that share keys go by the keys themselves, for local calls too: these meet the global ones.
+ * Between two keys the holds taken so far are ordinary holds: a caller that is killed in the middle leaves nothing special
+ * behind.
  */
 #include <string.h>
 
@@ -15,13 +17,26 @@
 
 struct wanted {
 	struct identity id;
+	const struct lockshm_key *by; /* the key itself, if that is the order; else NULL */
 	uint32_t place; /* in the caller's arrays */
 	int mode;
 };
 
+static int compare_bytes(const struct lockshm_key *a, const struct lockshm_key *b)
+{
+	int d = memcmp(a->data, b->data, a->len < b->len ? a->len : b->len);
+
+	return d ? d : (a->len > b->len) - (a->len < b->len);
+}
+
+static int compare_keys(const struct wanted *a, const struct wanted *b)
+{
+	return a->by ? compare_bytes(a->by, b->by) : memcmp(&a->id, &b->id, sizeof(a->id));
+}
+
 static int compare(const struct wanted *a, const struct wanted *b)
 {
-	int d = memcmp(&a->id, &b->id, sizeof(a->id));
+	int d = compare_keys(a, b);
 
 	return d ? d : (a->place > b->place) - (a->place < b->place);
 }
@@ -46,7 +61,7 @@ static size_t merge(struct wanted *w, size_t n)
 	size_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		if (kept > 0 && memcmp(&w[kept - 1].id, &w[i].id, sizeof(w[i].id)) == 0) {
+		if (kept > 0 && compare_keys(&w[kept - 1], &w[i]) == 0) {
 			if (w[i].mode == LOCKSHM_EXCLUSIVE)
 				w[kept - 1].mode = LOCKSHM_EXCLUSIVE;
 		} else {
@@ -81,7 +96,9 @@ static int collect(const struct lockshm *s, struct wanted *w, const struct locks
 		err = check_key(&keys[i], i, common, error);
 		if (err)
 			return err;
-		hash_key(&w[i].id, s->hash_secret, keys[i].data, keys[i].len);
+		w[i].by = s->n_remotes ? &keys[i] : NULL;
+		if (!w[i].by)
+			hash_key(&w[i].id, s->hash_secret, keys[i].data, keys[i].len);
 		w[i].place = (uint32_t)i;
 		w[i].mode = keys[i].mode ? keys[i].mode : common->mode;
 	}
@@ -96,8 +113,11 @@ static int64_t common_deadline(const struct lockshm_request *common)
 	return clock_precise() + common->timeout_ns;
 }
 
+/* That other hosts are not kept out matters more than any mark, which report.previous tells in any case. */
 static int worse(int a, int b)
 {
+	if (a == LOCKSHM_LOCAL_ONLY || b == LOCKSHM_LOCAL_ONLY)
+		return LOCKSHM_LOCAL_ONLY;
 	if (a == LOCKSHM_OWNER_DIED || b == LOCKSHM_OWNER_DIED)
 		return LOCKSHM_OWNER_DIED;
 	return a ? a : b;
@@ -114,7 +134,7 @@ static void add_report(struct report_sum *sum, int status)
 	sum->all.error = sum->one.error;
 	if (!sum->all.token)
 		sum->all.token = sum->one.token;
-	if (status > 0 && (!sum->all.previous.status || status == LOCKSHM_OWNER_DIED))
+	if (status > 0 && (!sum->all.previous.status || sum->one.previous.status == LOCKSHM_OWNER_DIED))
 		sum->all.previous = sum->one.previous;
 }
 

@@ -271,6 +271,38 @@ START_TEST(policy_local_only)
 }
 END_TEST
 
+/* Of several keys: one under a lease that goes on, with a dead holder behind it, the other of this host alone. */
+START_TEST(local_only_is_worse_than_a_mark)
+{
+	struct lockshm_create_options options;
+	struct lockshm_key keys[] = { { "k1", 2, 0 }, { "k2", 2, 0 } };
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
+
+	own_server();
+	options = host_options();
+	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	options.redis_linger_ns = LOCKSHM_SECONDS(5);
+	host_make(0, &options);
+	q.flags = LOCKSHM_GLOBAL;
+	q.timeout_ns = PATIENCE;
+	q.report = &report;
+	/* This process is the bridge. */
+	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 1, holds), 0);
+	ck_code(lockshm_release_many(holds, 1), 0);
+	a = on_host(0);
+	ck_code(global_wait(a, "k1", LOCKSHM_EXCLUSIVE), 0);
+	redis_kill(redis);
+	agent_kill(a);
+	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 2, holds), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_eq(report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.previous.pid, a->pid);
+	ck_code(lockshm_release_many(holds, 2), 0);
+}
+END_TEST
+
 /* A number of this host alone would look like one of all hosts. */
 START_TEST(local_only_has_no_token)
 {
@@ -607,6 +639,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
 	tcase_add_test(tc, policy_local_only);
+	tcase_add_test(tc, local_only_is_worse_than_a_mark);
 	tcase_add_test(tc, local_only_has_no_token);
 	tcase_add_test(tc, local_only_that_is_lost);
 	tcase_add_test(tc, a_release_waits_for_its_server);

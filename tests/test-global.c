@@ -4,6 +4,8 @@
 #include "hosts.h"
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct agent *a, *b, *c;
 
@@ -423,6 +425,113 @@ START_TEST(many_at_once)
 }
 END_TEST
 
+#define PAIRS 3
+
+/* Takes b<n> and a<n> on the host, in a process of its own. */
+static pid_t take_pair(unsigned host, unsigned n, unsigned flags)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
+	char first[8], second[8];
+	struct lockshm_key keys[] = { { first, 0, 0 }, { second, 0, 0 } };
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	keys[0].len = (size_t)snprintf(first, sizeof(first), "b%u", n);
+	keys[1].len = (size_t)snprintf(second, sizeof(second), "a%u", n);
+	q.flags = flags;
+	q.timeout_ns = PATIENCE;
+	_exit(lockshm_acquire_many(hosts[host].s, &q, keys, 2, holds) == 0 &&
+	      lockshm_release_many(holds, 2) == 0 ? 0 : 1);
+}
+
+static void ends_well(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+/* Keeps b<n> on the host. */
+static void keep_second(struct agent *who, unsigned n, unsigned flags)
+{
+	struct agent_command wish = global_command("", LOCKSHM_EXCLUSIVE);
+
+	snprintf(wish.key, sizeof(wish.key), "b%u", n);
+	wish.flags = flags;
+	wish.hold = (int)n;
+	wish.ns = 0;
+	ck_code(agent_do(who, wish), 0);
+}
+
+static void give_second(struct agent *who, unsigned n)
+{
+	ck_code(agent_do(who, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)n }), 0);
+}
+
+/* Whoever cannot have the second key has the first one, on each host, so two of them never have one each. */
+START_TEST(hosts_take_many_in_one_order)
+{
+	pid_t pids[2 * PAIRS];
+	char key[8];
+	unsigned n;
+
+	cast("01", &a, &b);
+	for (n = 0; n < 2 * PAIRS; n++) {
+		keep_second(n % 2 ? a : b, n, LOCKSHM_GLOBAL);
+		pids[n] = take_pair(n % 2, n, LOCKSHM_GLOBAL);
+	}
+	for (n = 0; n < 2 * PAIRS; n++) {
+		/* Its record may be still to come. */
+		snprintf(key, sizeof(key), "a%u", n);
+		lease_becomes(n % 2, key, LOCKSHM_LEASE_HELD);
+	}
+	for (n = 0; n < 2 * PAIRS; n++)
+		give_second(n % 2 ? a : b, n);
+	for (n = 0; n < 2 * PAIRS; n++)
+		ends_well(pids[n]);
+}
+END_TEST
+
+static int is_held(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(bool *)arg = lock->holders > 0;
+	return 0;
+}
+
+static bool first_is_held(void *arg)
+{
+	bool held = false;
+
+	(void)lockshm_show_lock(hosts[0].s, arg, strlen(arg), is_held, &held);
+	return held;
+}
+
+/* They meet the global ones of their host. */
+START_TEST(local_ones_take_many_in_the_same_order)
+{
+	pid_t pids[2 * PAIRS];
+	char key[8];
+	unsigned n;
+
+	cast("0", &a);
+	for (n = 0; n < 2 * PAIRS; n++) {
+		keep_second(a, n, 0);
+		pids[n] = take_pair(0, n, 0);
+	}
+	for (n = 0; n < 2 * PAIRS; n++) {
+		snprintf(key, sizeof(key), "a%u", n);
+		ck_assert_msg(await(first_is_held, key), "%s is not taken first", key);
+	}
+	for (n = 0; n < 2 * PAIRS; n++)
+		give_second(a, n);
+	for (n = 0; n < 2 * PAIRS; n++)
+		ends_well(pids[n]);
+}
+END_TEST
+
 /* A local request for the same key excludes on its host. */
 START_TEST(local_requests_keep_out_global_ones_here)
 {
@@ -472,6 +581,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_wait_can_be_cancelled);
 	tcase_add_test(tc, gives_up_where_another_host_is_booked_longer);
 	tcase_add_test(tc, many_at_once);
+	tcase_add_test(tc, hosts_take_many_in_one_order);
+	tcase_add_test(tc, local_ones_take_many_in_the_same_order);
 	tcase_add_test(tc, local_requests_keep_out_global_ones_here);
 	tcase_add_test(tc, a_child_may_use_it_at_once);
 }
