@@ -18,6 +18,7 @@
 
 #define WAITER_TTL_MS 2000
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
+#define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
 #define TRANSITIONS_MAX 16
 
 static int64_t min64(int64_t a, int64_t b)
@@ -34,7 +35,8 @@ struct interest {
 	bool exclusive; /* such a one as nobody else has */
 	bool patient;	/* would wait for it */
 	bool elsewhere;	/* somebody's turn has come who needs another lease of this key, see remote.c */
-	bool unsure;	/* the queue did not hold still */
+	bool unsure;	/* the queue did not hold still, or is damaged */
+	bool damaged;	/* it held still, and leads nowhere */
 };
 
 static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, const struct snapshot_request *seen,
@@ -81,13 +83,46 @@ static struct interest look(struct bridge *b, uint32_t i, uint64_t epoch)
 		out.unsure = true;
 		return out;
 	}
-	out.unsure = !b->snap.stable;
+	out.damaged = b->snap.stable && b->snap.broken;
+	/* Who holds may be behind the place where it is torn. */
+	out.unsure = !b->snap.stable || b->snap.broken;
 	for (k = 0; k < b->snap.n; k++)
 		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
 			count_request(b, i, epoch, &b->snap.requests[k], &out);
 	if (!entry_is(&b->s->entries[entry], l->id.id, l->id.len))
 		out.unsure = true;
 	return out;
+}
+
+/*
+ * Does any record say that it holds under the epoch?  Where other requests for the key come and go so quickly that its queue
+ * is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed and used in another queue under
+ * its feet.  The records themselves stay where they are: a hold keeps its own, granted or cooling, however its word, generation
+ * and ticket change, and since the lease was closed nobody comes in.  So who is not found here has no hold, and who is
+ * found is one until a later look.
+ */
+static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch)
+{
+	uint32_t k;
+
+	for (k = 1; k <= b->s->n_requests; k++) {
+		const struct shm_request *r = &b->s->requests[k];
+		uint64_t word = load_acquire(&r->word);
+
+		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
+		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->home) == i + 1 &&
+		    under_is(load_acquire(&r->under), epoch))
+			return true;
+	}
+	return false;
+}
+
+/* In CLOSING.  A damaged queue hides the end of a hold as well as the hold: its lease is kept to its end. */
+static bool nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
+{
+	if (in->holders || in->damaged)
+		return false;
+	return !in->unsure || !any_record_holds(b, i, epoch);
 }
 
 /* The lease is lost: end what was held under it, so that nobody waits for those who cannot know yet. */
@@ -194,7 +229,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 		return move(b, i, word, remote_make(remote_epoch(word) + 1, in.exclusive ? REMOTE_EXCLUSIVE : 0,
 						    REMOTE_ACQUIRING));
 	l->active = in.unsure;
-	return wait_until(l, host_now(b->s) + LOCKSHM_MS(1));
+	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
 void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
@@ -240,7 +275,8 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	struct interest in = look(b, i, remote_epoch(word));
 	int64_t now = host_now(b->s);
 
-	if (!in.unsure && (!in.wants || (in.exclusive && !(word & REMOTE_EXCLUSIVE))))
+	/* Of a damaged queue those who are seen are served; nobody holds yet. */
+	if ((!in.unsure || in.damaged) && (!in.wants || (in.exclusive && !(word & REMOTE_EXCLUSIVE))))
 		return move(b, i, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
 	if (now < l->next_try && !l->hinted)
 		return wait_until(l, l->next_try);
@@ -312,23 +348,30 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 
 	if (!remote_holds(b->s, i, word))
 		return NEXT_AGAIN;
+	/* The word before the look at the requests, also where another bridge, or an earlier round, wrote it.  Pairs with the
+	 * fence in enter(). */
+	if (remote_state(word) == REMOTE_CLOSING)
+		fence_full();
 	in = look(b, i, remote_epoch(word));
 	if (remote_state(word) == REMOTE_HELD && must_close(b, r, word, l, &in))
 		return lease_close(b, i, word);
-	if (remote_state(word) == REMOTE_CLOSING && !in.holders && !in.unsure)
+	if (remote_state(word) == REMOTE_CLOSING && nobody_holds(b, i, remote_epoch(word), &in))
 		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+	/* Nobody can tell any more when it is over: it ends with its time. */
+	if (in.damaged)
+		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
 	return renew(b, i, word, asks, n);
 }
 
 /* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or its generation
- * while it is ended, memory may be short. */
+ * while it is ended, memory may be short.  Who is behind the place where a queue is torn cannot be ended, but is told. */
 static enum next at_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct interest in;
 
 	end_holds(b, i, remote_epoch(word));
 	in = look(b, i, remote_epoch(word));
-	if (in.holders || in.unsure)
+	if (in.holders || (in.unsure && !in.damaged))
 		return wait_until(&b->leases[i], host_now(b->s) + END_AGAIN_NS);
 	return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
 }
