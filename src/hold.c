@@ -138,10 +138,11 @@ static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
 	return found;
 }
 
-/* Of a global hold: the newest number this host has given out, if that is newer; what others have is not known here. */
+/* Of a global hold: the newest number this host has given out, if that is newer and the lease still this key's;
+ * what others have is not known here. */
 static uint64_t lost_globally_to(const struct grip *g)
 {
-	uint64_t next = remote_fence_next(remote_at(g->s, g->h->remote - 1));
+	uint64_t next = remote_fence_of(remote_at(g->s, g->h->remote - 1), g->h->key_check);
 
 	return next > g->h->token + 1 ? next - 1 : 0;
 }
@@ -162,6 +163,14 @@ static int lost(const struct grip *g)
 	ticket = successor_ticket(g, own_ticket(g->h));
 	g->h->lost_to = ticket ? g->s->token_base + ticket : 0;
 	return LOCKSHM_LOST;
+}
+
+/* What is to be told of a hold that is granted here. */
+static int told(const struct grip *g)
+{
+	int outcome = late_or_ok(g);
+
+	return unlikely(outcome == LOCKSHM_LOST) ? lost(g) : outcome;
 }
 
 /* ---------------------------------------------------------------- release */
@@ -514,11 +523,13 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 
 	if (err)
 		return err;
-	outcome = late_or_ok(&g);
+	outcome = told(&g);
+	if (outcome == LOCKSHM_LOST)
+		return grip_end(&g, outcome);
 	w = load_acquire(&g.r->word);
 	if (granted(&g, w) && !word_exclusive(w))
 		return grip_end(&g, outcome);
-	if (outcome == LOCKSHM_LOST || !set_mode(&g, false))
+	if (!set_mode(&g, false))
 		return grip_end(&g, lost(&g));
 	look_behind(&g);
 	return grip_end(&g, outcome);
@@ -533,7 +544,8 @@ LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
 
 	if (err)
 		return err;
-	if (!granted(&g, load_acquire(&g.r->word)))
+	/* Who has lost it cannot know what is behind the mark by now. */
+	if (!granted(&g, load_acquire(&g.r->word)) || late_or_ok(&g) == LOCKSHM_LOST)
 		return grip_end(&g, lost(&g));
 	return grip_end(&g, mark_acknowledge(g.e, g.h->mark));
 }
@@ -604,7 +616,7 @@ static int move(lockshm_hold_t *hold, int to)
 	if (!granted(&g, load_acquire(&g.r->word)))
 		return grip_end(&g, lost(&g));
 	if (g.h->owner == uid)
-		return grip_end(&g, late_or_ok(&g));
+		return grip_end(&g, told(&g));
 	if (!g.locked) {
 		keeper_lock(g.s);
 		g.locked = true;

@@ -252,6 +252,20 @@ uint64_t remote_fence_next(const struct shm_remote *r)
 	return load_acquire(&r->fence) >> FENCE_LEFT_BITS;
 }
 
+uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check)
+{
+	uint64_t before, next;
+	bool same;
+
+	do {
+		before = load_acquire(&r->word);
+		next = remote_fence_next(r);
+		same = remote_state(before) != REMOTE_CLAIM && load_acquire(&r->id[0]) == key_check;
+		/* Another key's number was reserved after its CLAIM: who saw the number sees that epoch. */
+	} while (remote_epoch(load_relaxed(&r->word)) != remote_epoch(before));
+	return same ? next : 0;
+}
+
 uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left)
 {
 	uint64_t f = load_acquire(&r->fence);
@@ -284,7 +298,9 @@ void remote_ring(struct lockshm *s, uint32_t index)
 	 * from time to time. */
 	(void)fetch_or(&s->bridge->dirty[index / 64], UINT64_C(1) << index % 64);
 	(void)fetch_add32(&s->bridge->bell, 1);
-	futex_wake(&s->bridge->bell, 1);
+	/* All: helpers that stand by sleep elsewhere, but a bridge that was replaced may still sleep here, and would take the
+	 * one call. */
+	futex_wake(&s->bridge->bell, INT_MAX);
 }
 
 void remote_signal(struct shm_remote *r)

@@ -95,6 +95,8 @@ uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left);
 /* A new range for the lease of that epoch; false = it begins below what was given out, or the lease is over. */
 bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uint64_t n);
 uint64_t remote_fence_next(const struct shm_remote *r);
+/* The same, if the record is still that of the key whose identity begins with @key_check; else 0. */
+uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check);
 
 /* Only upwards, but for an end that cannot be right. */
 void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until);

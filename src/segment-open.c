@@ -349,8 +349,9 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	if (!segment_valid(segment))
 		return LOCKSHM_INVALID;
 	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
-	helper_stop(segment);
+	/* The holds end while the bridge is still there, so that it gives their leases back. */
 	participant_leave(segment);
+	helper_stop(segment);
 	segment->magic = 0;
 	segment_unref(segment);
 	return 0;

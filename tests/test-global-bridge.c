@@ -257,6 +257,22 @@ START_TEST(closing_gives_back_what_nobody_holds)
 }
 END_TEST
 
+/* Also what the closing thread itself held, and nobody else is there to give back. */
+START_TEST(closing_gives_back_what_it_held)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(40);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis("1", redis, "EXISTS lk:" K);
+	ck_code(agent_call(a, AGENT_CLOSE), 0);
+	redis_has("EXISTS lk:" K, "0");
+	ck_assert_int_eq(bridge_of(0).pid, 0);
+}
+END_TEST
+
 static bool two_connections(void *arg)
 {
 	const char *list = redis_say(redis, "CLIENT LIST");
@@ -365,6 +381,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_stopped_waiter_is_passed);
 	tcase_add_test(tc, a_service_is_the_bridge_of_all);
 	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
+	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_raw_clone_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_removed_segment_serves_its_holders);

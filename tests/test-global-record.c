@@ -10,6 +10,7 @@
 #include "../src/hash.h"
 #include "../src/owner.h"
 #include "../src/remote.h"
+#include "../src/table.h"
 
 static struct agent *a, *b;
 
@@ -250,6 +251,92 @@ START_TEST(an_end_too_far_away_is_not_believed)
 }
 END_TEST
 
+/* Who cannot be seen is not gone: the lease is neither given back nor renewed. */
+START_TEST(a_torn_queue_keeps_its_lease_to_its_end)
+{
+	struct lockshm_create_options options = host_options();
+	struct shm_entry *e;
+	struct identity id;
+	uint64_t tail;
+	int64_t end;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	id = identity_of(K);
+	e = &hosts[0].s->entries[table_lookup(hosts[0].s, &id)];
+	tail = load_acquire(&e->tail);
+	/* A record that was never used. */
+	store_release(&e->tail, tail_make(tail_ticket(tail), hosts[0].s->n_requests));
+	end = now_ns() + LOCKSHM_SECONDS(1);
+	while (now_ns() < end) {
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+		ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+		pass(now_ns() + LOCKSHM_MS(20));
+	}
+	lost_is_told(a);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- what is told of a lost hold */
+
+static void record_is_over(void)
+{
+	store_release(&record(record_of(0, K))->valid_until, 1);
+}
+
+/* By every call, with whom it went to. */
+START_TEST(each_call_tells_the_loss)
+{
+	struct lockshm_create_options options = host_options();
+	struct agent *c, *newest;
+
+	/* Its bridge stands still for longer than this takes, or the holds are ended by it: the answers are the same. */
+	options.redis_ttl_ns = LOCKSHM_SECONDS(40);
+	host_make(0, &options);
+	c = on_host(0);
+	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
+	ck_assert_int_eq(bridge_of(0).pid, c->pid);
+	a = on_host(0);
+	b = on_host(0);
+	newest = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(newest, K, LOCKSHM_SHARED), 0);
+	agent_stop(c);
+	record_is_over();
+	ck_code(agent_call(newest, AGENT_ACKNOWLEDGE), LOCKSHM_LOST);
+	ck_assert_uint_eq(newest->answer.lost_to, 0); /* nobody has come since */
+	ck_code(agent_call(a, AGENT_DOWNGRADE), LOCKSHM_LOST);
+	ck_assert_uint_eq(a->answer.lost_to, newest->answer.token);
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), LOCKSHM_LOST);
+	ck_assert_uint_eq(b->answer.lost_to, newest->answer.token);
+	agent_cont(c);
+}
+END_TEST
+
+/* The record goes to another key, whose numbers say nothing about this one. */
+START_TEST(no_other_key_is_told)
+{
+	host_with_leases(1);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	record_is_over();
+	lost_is_told(a);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	pass(now_ns() + LOCKSHM_MS(3)); /* numbers are milliseconds */
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_gt(b->answer.token, a->answer.token);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert_uint_eq(a->answer.lost_to, 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- helper */
+
 /* The helper needs a place among the owners; where it finds none whoever waits is told so. */
 START_TEST(no_place_for_the_helper)
 {
@@ -275,6 +362,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, claimers_do_not_mix_their_keys);
 	tcase_add_test(tc, the_second_record_of_a_key);
 	tcase_add_test(tc, an_end_too_far_away_is_not_believed);
+	tcase_add_test(tc, a_torn_queue_keeps_its_lease_to_its_end);
+	tcase_add_test(tc, each_call_tells_the_loss);
+	tcase_add_test(tc, no_other_key_is_told);
 	tcase_add_test(tc, no_place_for_the_helper);
 }
 
