@@ -348,10 +348,11 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 
 	if (!remote_holds(b->s, i, word))
 		return NEXT_AGAIN;
-	/* The word before the look at the requests, also where another bridge, or an earlier round, wrote it.  Pairs with the
-	 * fence in enter(). */
-	if (remote_state(word) == REMOTE_CLOSING)
+	if (remote_state(word) == REMOTE_CLOSING) {
+		/* The word before the look at the requests, also where another bridge, or an earlier round, wrote it.
+		 * Pairs with the fence in enter(). */
 		fence_full();
+	}
 	in = look(b, i, remote_epoch(word));
 	if (remote_state(word) == REMOTE_HELD && must_close(b, r, word, l, &in))
 		return lease_close(b, i, word);
