@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 3u
+#define SHM_FORMAT 4u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
@@ -227,14 +227,17 @@ struct shm_request {
 	int64_t ttl_ns;	     /* 40 owner; INT64_MAX = strict */
 	int64_t since_ns;    /* 48 owner: when the request was made */
 	uint32_t entry;	     /* 56 owner: the lock it is for */
-	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel; another number for each sleep */
+	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel: [number of the sleep | SLEEPS_...] */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
 	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
-	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for */
+	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_BARGES: see linger.c */
 	uint32_t flags;	     /* 108 owner: REQUEST_HAS_TAG, REQUEST_BARGES */
 	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */
 	uint64_t reserved;   /* 120 zero */
 };
+#define SLEEPS 1u
+#define SLEEPS_ON_ONE_WORD 2u /* not on its predecessor's besides */
+#define SLEEP_NUMBER 4u
 #define REQUEST_HAS_TAG 1u
 #define REQUEST_BARGES 2u /* its hold may linger: whoever waits right behind watches its word, too */
 ASSERT_SIZE(struct shm_request, 128);
