@@ -482,10 +482,10 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 
 	for (;;) {
 		uint64_t w = load_acquire(&r->word);
-		/* Granted: its owner is told LOST.  Cooling down: nobody's, just open it. */
+		/* Granted: its owner is told LOST.  Cooling down or lingering: nobody's, just open it. */
 		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
 
-		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING))
+		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_LINGERING))
 			return false;
 		/* The fields after the word: they are of this use of the record or of a later one, and then the CAS fails. */
 		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)

@@ -227,14 +227,18 @@ struct shm_request {
 	int64_t ttl_ns;	     /* 40 owner; INT64_MAX = strict */
 	int64_t since_ns;    /* 48 owner: when the request was made */
 	uint32_t entry;	     /* 56 owner: the lock it is for */
-	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel; another number for each sleep */
+	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel: [number of the sleep | SLEEPS_...] */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
 	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
-	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1 */
+	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1;
+			      *     with REQUEST_BARGES: see linger.c */
 	uint32_t flags;	     /* 108 owner: REQUEST_... */
 	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */
 	uint64_t under;	     /* 120 owner, with REQUEST_GLOBAL: under_make() of the lease it holds under; 0 = waits for one */
 };
+#define SLEEPS 1u
+#define SLEEPS_ON_ONE_WORD 2u /* not on its predecessor's besides */
+#define SLEEP_NUMBER 4u
 #define REQUEST_HAS_TAG 1u
 #define REQUEST_GLOBAL 2u /* granted on this host; home and under say what it has beside that */
 #define REQUEST_TRY 4u	  /* waits for the host lease only as long as it takes to ask */

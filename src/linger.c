@@ -5,28 +5,24 @@
 #include "clock.h"
 #include "table-guess.h"
 
-#define LINGER_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */
+#define ROW_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */
+#define ROW_GENS 256	 /* a waiter compares the low half of my word: nine bits of its generation */
 
-/* A row of holds ends with a hand-over that long after its first release: whoever is next in line may not get a processor
- * as long as this thread has it. */
-static bool may_go_on(struct participant *self)
+/*
+ * A row of holds ends with a hand-over ROW_NS after its first release: whoever is next in line may not get a processor as
+ * long as this thread has it.  The record says when it began, [units of 4096 ns:20 | generation:12]; 0 = no row yet.
+ */
+static bool may_go_on(struct participant *self, struct shm_request *r, uint64_t word)
 {
-	int64_t now = clock_precise();
+	uint32_t row = load_relaxed32(&r->home), gen = (uint32_t)word_gen(word) & 4095;
+	uint32_t now = (uint32_t)(clock_precise() >> 12) & 0xfffff;
 
-	if (self->linger.until == 0)
-		self->linger.until = now + LINGER_NS;
-	if (now <= self->linger.until)
+	if (row == 0) {
+		self->linger.called = 0;
+		store_relaxed32(&r->home, (now ? now : 1) << 12 | gen);
 		return true;
-	self->linger.until = 0;
-	self->linger.called = 0;
-	return false;
-}
-
-static void forget(struct participant *self)
-{
-	self->linger.index = 0;
-	self->linger.until = 0;
-	self->linger.called = 0;
+	}
+	return ((now - (row >> 12)) & 0xfffff) <= ROW_NS >> 12 && ((gen - row) & 4095) < ROW_GENS;
 }
 
 /*
@@ -38,7 +34,7 @@ bool linger(struct participant *self, const struct hold *h, uint64_t word)
 	struct lockshm *s = self->segment;
 	struct place here = { h->index, word_with_state(word, REQUEST_LINGERING) };
 
-	if (!word_exclusive(word) || word_prev(word) != 0 || !may_go_on(self) ||
+	if (!word_exclusive(word) || word_prev(word) != 0 || !may_go_on(self, &s->requests[h->index], word) ||
 	    !cas_from(&s->requests[h->index].word, word, here.word))
 		return false;
 	if (queue_call_successor(s, h->index, &self->linger.called)) {
@@ -48,8 +44,7 @@ bool linger(struct participant *self, const struct hold *h, uint64_t word)
 		self->linger.ticket = h->token - s->token_base;
 		return true;
 	}
-	/* Nobody that I can find: whoever is there needs a walk. */
-	forget(self);
+	/* Nobody that I can find, or can wake: a walk grants it. */
 	(void)queue_end_linger(s, here);
 	(void)queue_advance_tail(s, &s->entries[h->entry]);
 	return true;
@@ -61,13 +56,14 @@ bool linger_take_up(struct participant *self, const struct known_key *known, con
 	struct lockshm *s = self->segment;
 	struct shm_request *r = &s->requests[self->linger.index];
 	uint64_t word = self->linger.word, next = word_with_state(word_renewed(word), REQUEST_GRANTED);
+	uint32_t entry = self->linger.entry;
 
-	if (known->entry != self->linger.entry || !entry_is(&s->entries[known->entry], known->id.id, known->id.len))
+	if (load_relaxed32(&known->entry) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))
 		return false;
 	/* Only I fill the records of my chunks: if it lingers now it can be ended and freed before the CAS, but not be another
 	 * request, to which these stores would do harm. */
 	if (load_acquire(&r->word) != word) {
-		forget(self);
+		self->linger.index = 0;
 		return false;
 	}
 	out->gen = word_gen(next);
@@ -78,7 +74,7 @@ bool linger_take_up(struct participant *self, const struct known_key *known, con
 	/* R12: the deadline before the new generation: whoever judges that has this deadline. */
 	store_relaxed(&r->deadline, queue_lease(wish, out->gen, &out->end));
 	if (!cas_from(&r->word, word, next)) {
-		forget(self);
+		self->linger.index = 0;
 		return false;
 	}
 	self->linger.index = 0;

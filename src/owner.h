@@ -66,7 +66,6 @@ struct participant {
 		uint32_t entry;
 		uint64_t word;	   /* as it was left */
 		uint64_t ticket;
-		int64_t until;	   /* when this row of holds ends; 0 = the next one is the first */
 		uint64_t called;   /* [sleep | index] of the sleeper that was woken last in this row */
 	} linger;
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */

@@ -11,6 +11,8 @@
  */
 #include "queue.h"
 
+#include <limits.h>
+
 #include "mark.h"
 #include "owner.h"
 
@@ -164,6 +166,11 @@ static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct pla
 			return walk;
 		if (steps)
 			*steps = n;
+		/* R12: at a self-check, whoever is right behind it has had the time to end it, and may be stopped. */
+		if (steps && word_is(before.word, REQUEST_LINGERING) && queue_end_linger(s, before)) {
+			*unfinished = true;
+			return WALK_DONE;
+		}
 		(void)grant_step(s, e, &at, &before, unfinished);
 		if (before.index == 0)
 			return WALK_DONE;
@@ -276,12 +283,15 @@ bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called)
 	if (!hinted_successor(s, index, &behind))
 		return false;
 	sleep = load_relaxed32(&s->requests[behind.index].sleeping);
+	if (sleep & SLEEPS_ON_ONE_WORD)
+		return false;
 	/* Its thread may take a while to run and to take the flag back.  Not in the kernel yet when it was woken, it does not
-	 * fall asleep: my word has changed. */
+	 * fall asleep: my word has changed, and not so often that its low half is the same again. */
 	if (!sleep || *called == ((uint64_t)sleep << 32 | behind.index))
 		return true;
 	*called = (uint64_t)sleep << 32 | behind.index;
-	futex_wake((const uint32_t *)(const void *)&s->requests[index].word, 1);
+	/* All: some may have been woken by another word and not have run yet, and would be counted. */
+	futex_wake((const uint32_t *)(const void *)&s->requests[index].word, INT_MAX);
 	return true;
 }
 

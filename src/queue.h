@@ -166,7 +166,7 @@ void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t
 void queue_nudge_successor(struct lockshm *s, uint32_t index);
 
 /* R12: @index has begun to linger: wake the request right behind, unless *@called says that its sleep has been ended already.
- * False = its hint is no good. */
+ * False = its hint is no good, or it cannot be woken so. */
 bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called);
 
 /* A record in a dead state: make sure it is in no queue, then free it.  True = it is FREE now. */

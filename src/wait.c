@@ -157,8 +157,8 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), place);
 	t->check_at = t->check_at ? earlier(t->check_at, check) : check;
 	until = earlier(t->check_at, earlier(t->deadline, holder_deadline(s, before)));
-	self->sleeps += 2;
-	store_relaxed32(&r->sleeping, self->sleeps | 1);
+	self->sleeps += SLEEP_NUMBER;
+	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
 	/* My flag before my looks at both words, here and in the kernel: whoever changes one of them looks for the flag.  Pairs
 	 * with queue_wake() and queue_call_successor(). */
 	fence_full();

@@ -50,10 +50,10 @@ shape '.locks[0] | .key == "key" and .key_len == 3 and .mode == "exclusive" and 
 shape '.locks[0].holders | length == 1'
 shape ".locks[0].holders[0] | .pid == $holder and .tid == $holder and .tag == \"owner\" and .mode == \"exclusive\""
 shape '.locks[0].holders[0] | (.token | type == "number" and . > 0) and .alive == true and .cooling == false'
-shape '.locks[0].holders[0] | .age_ms > 0 and .expires_in_ms > 0 and .expires_in_ms <= 30000'
+shape '.locks[0].holders[0] | .age_ms >= 0 and .expires_in_ms > 0 and .expires_in_ms <= 30000'
 shape '.locks[0].waiters | length == 1'
 shape ".locks[0].waiters[0] | .pid == $waiter and .tid == $waiter and .tag == \"true\" and .mode == \"shared\""
-shape '.locks[0] | .waiters[0].ticket > .holders[0].token and .waiters[0].waiting_ms > 0'
+shape '.locks[0] | .waiters[0].ticket > .holders[0].token and .waiters[0].waiting_ms >= 0'
 json show "$seg" key
 shape ".segment == \"/$seg\" and .key == \"key\" and (.holders | length == 1) and (.waiters | length == 1)"
 

@@ -213,12 +213,17 @@ static bool has_stopped(void *arg)
 
 void step_stop(struct caught *c)
 {
-	int status;
+	int status, stopped;
 
 	if (c->ran_through)
 		return;
-	if (c->asleep) {
-		kill(c->pid, SIGSTOP);
+	/* Before the next instruction.  A SIGTRAP of the stepping that is pending still, as behind the entry of a signal handler,
+	 * comes first, and would kill it once it is let go. */
+	kill(c->pid, SIGSTOP);
+	for (stopped = 0; stopped != SIGSTOP; stopped = WSTOPSIG(status)) {
+		if (!c->asleep || stopped != 0)
+			ck_assert_int_eq(ptrace(PTRACE_CONT, c->pid, NULL,
+						(void *)(intptr_t)(stopped == SIGTRAP ? 0 : stopped)), 0);
 		ck_assert_int_eq(waitpid(c->pid, &status, 0), c->pid);
 		ck_assert(WIFSTOPPED(status));
 	}

@@ -2,6 +2,7 @@
 /* test-barging.c - LOCKSHM_BARGE: a released hold lingers until its thread or the next in line takes it (R12) */
 #include "agent.h"
 #include "fixture.h"
+#include "../src/futex.h"
 
 static int barge(struct agent *a, const char *key)
 {
@@ -18,6 +19,12 @@ static int barge_once(struct agent *a, const char *key)
 
 	snprintf(c.key, sizeof(c.key), "%s", key);
 	return agent_do(a, c);
+}
+
+/* Without futex_waitv() nothing lingers before one that sleeps: its sleep is on its own word only. */
+static bool lingers(void)
+{
+	return futex_has_waitv();
 }
 
 static int first_state(const char *key)
@@ -59,6 +66,8 @@ START_TEST(its_thread_takes_it_again_with_the_same_token)
 	struct agent *h = agent_start(), *w = agent_start();
 	uint64_t token;
 
+	if (!lingers())
+		return;
 	hold_before_a_stopped_one(h, w);
 	token = h->answer.token;
 	ck_code(agent_release(h), 0);
@@ -98,6 +107,87 @@ START_TEST(nobody_is_passed_for_long)
 }
 END_TEST
 
+static int hold_nested(struct agent *a, int hold, const char *key)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .hold = hold, .how = LOCKSHM_EXCLUSIVE, .flags = LOCKSHM_BARGE,
+				   .timeout_ns = AGENT_TRY };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return agent_do(a, c);
+}
+
+static int release_nested(struct agent *a, int hold)
+{
+	return agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = hold });
+}
+
+/* Each row has its own end. */
+START_TEST(a_row_ends_beside_another_one)
+{
+	struct agent *h = agent_start(), *outer = agent_start(), *inner = agent_start();
+	int n;
+
+	ck_code(hold_nested(h, 0, "outer"), 0);
+	ck_code(hold_nested(h, 1, "inner"), 0);
+	ck_code(agent_acquire(outer, "outer", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_acquire(inner, "inner", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	agent_stop(outer);
+	agent_stop(inner);
+	for (n = 0; n < 1000; n++) {
+		ck_code(release_nested(h, 1), 0);
+		ck_code(release_nested(h, 0), 0);
+		if (hold_nested(h, 0, "outer") != 0)
+			break;
+		if (hold_nested(h, 1, "inner") != 0) {
+			ck_code(release_nested(h, 0), 0);
+			break;
+		}
+	}
+	ck_assert_int_lt(n, 1000);
+	agent_cont(outer);
+	agent_cont(inner);
+	ck_code(agent_end(outer), 0);
+	ck_code(agent_end(inner), 0);
+}
+END_TEST
+
+/* The next in line is stopped, and the thread that let its hold linger does something else. */
+START_TEST(a_stopped_successor_does_not_keep_it_from_others)
+{
+	struct agent *h = agent_start(), *w = agent_start(), *v = agent_start();
+
+	ck_code(barge(h, "k"), 0);
+	ck_code(agent_begin(w, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
+						       .ns = LOCKSHM_MS(100) }),
+		AGENT_BLOCKED);
+	agent_stop(w);
+	ck_code(agent_acquire(v, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_release(h), 0);
+	ck_code(agent_end(v), LOCKSHM_TOOK_OVER_EXPIRED); /* it was granted to w, in its sleep */
+	ck_code(agent_release(v), 0);
+	agent_kill(w);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(an_operator_ends_what_lingers)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	uint64_t token;
+
+	if (!lingers())
+		return;
+	hold_before_a_stopped_one(h, w);
+	token = h->answer.token;
+	ck_code(agent_release(h), 0);
+	ck_code(lockshm_end_hold(seg, "k", 1, token), 0);
+	ck_code(barge_once(h, "k"), LOCKSHM_BUSY);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+}
+END_TEST
+
 START_TEST(nobody_else_takes_what_lingers)
 {
 	struct agent *h = agent_start(), *w = agent_start(), *other = agent_start();
@@ -118,6 +208,8 @@ START_TEST(it_is_free_for_all_once_nobody_waits)
 {
 	struct agent *h = agent_start(), *w = agent_start(), *other = agent_start();
 
+	if (!lingers())
+		return;
 	hold_before_a_stopped_one(h, w);
 	ck_code(agent_release(h), 0);
 	agent_kill(w);
@@ -154,6 +246,8 @@ START_TEST(other_locks_of_its_thread_go_on_meanwhile)
 	struct agent *h = agent_start(), *w = agent_start();
 	int i;
 
+	if (!lingers())
+		return;
 	hold_before_a_stopped_one(h, w);
 	ck_code(agent_release(h), 0);
 	for (i = 0; i < 20; i++) {
@@ -283,6 +377,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, who_is_next_is_woken_and_takes_it);
 	tcase_add_test(tc, its_thread_takes_it_again_with_the_same_token);
 	tcase_add_test(tc, nobody_is_passed_for_long);
+	tcase_add_test(tc, a_row_ends_beside_another_one);
+	tcase_add_test(tc, a_stopped_successor_does_not_keep_it_from_others);
+	tcase_add_test(tc, an_operator_ends_what_lingers);
 	tcase_add_test(tc, nobody_else_takes_what_lingers);
 	tcase_add_test(tc, it_is_free_for_all_once_nobody_waits);
 	tcase_add_loop_test(tc, what_lingers_is_released_when_its_thread_is_gone, 0, 3);

@@ -458,7 +458,11 @@ inline die(o)
 }
 
 #ifdef LINGER
+#ifdef MUT_LINGER_SHIELD
 #define LINGERS_FOR_ME (ST(wy) == S_LINGERING && (a == 0 || (a == me && mine)))
+#else
+#define LINGERS_FOR_ME (ST(wy) == S_LINGERING && (a == 0 || (a == me && mine) || late))
+#endif
 #else
 #define LINGERS_FOR_ME false
 #endif
