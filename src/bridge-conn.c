@@ -273,14 +273,17 @@ static int connected(struct bridge_conn *c)
 
 int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 {
+	const char *why;
+
 	(void)inherited(c);
 	if (c->state != CLOSED)
 		return 0;
 	c->error.code = 0;
 	c->error.text[0] = '\0';
-	c->wire = bridge_wire_new();
+	why = bridge_wire_load();
+	c->wire = why ? NULL : bridge_wire_new();
 	if (!c->wire)
-		return drop(c, BRIDGE_NO_MEMORY, "%s", bridge_wire_load() ? bridge_wire_load() : "out of memory");
+		return drop(c, BRIDGE_NO_MEMORY, "%s", why ? why : "out of memory");
 	c->pid = getpid();
 	c->sent = c->taken = 0;
 	c->generation++;

@@ -80,6 +80,8 @@ static void *helper_main(void *arg)
 			continue;
 		set_trouble(h, err, &why);
 		rest(h);
+		/* What it was may be over. */
+		set_trouble(h, 0, &(struct lockshm_error){ 0 });
 	}
 	participant_leave(h->s);
 	return NULL;
