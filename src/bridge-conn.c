@@ -166,6 +166,12 @@ static bool inherited(struct bridge_conn *c)
 	return true;
 }
 
+void bridge_conn_move(struct bridge_conn *c)
+{
+	shut(c);
+	begin_lookup(c);
+}
+
 static size_t awaited(const struct bridge_conn *c)
 {
 	return c->due_end - c->due_at;
@@ -267,14 +273,17 @@ static int connected(struct bridge_conn *c)
 
 int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 {
+	const char *why;
+
 	(void)inherited(c);
 	if (c->state != CLOSED)
 		return 0;
 	c->error.code = 0;
 	c->error.text[0] = '\0';
-	c->wire = bridge_wire_new();
+	why = bridge_wire_load();
+	c->wire = why ? NULL : bridge_wire_new();
 	if (!c->wire)
-		return drop(c, BRIDGE_NO_MEMORY, "%s", bridge_wire_load() ? bridge_wire_load() : "out of memory");
+		return drop(c, BRIDGE_NO_MEMORY, "%s", why ? why : "out of memory");
 	c->pid = getpid();
 	c->sent = c->taken = 0;
 	c->generation++;
@@ -351,6 +360,8 @@ static int hear_greeting(struct bridge_conn *c)
 			return 0;
 		code = bridge_greet_reply(&c->greet, reply, &c->options, &error);
 		bridge_reply_free(reply);
+		if (code < 0 && c->greet.info.replica)
+			begin_lookup(c);
 		if (code < 0)
 			return drop(c, code, "%s", error.text);
 		if (code == BRIDGE_AGAIN)
@@ -489,6 +500,9 @@ int bridge_conn_judge(struct bridge_conn *c, const struct bridge_reply *reply)
 
 	if (!text)
 		return 0;
+	/* A master that was demoted never can again; what else was asked of it has no other answer. */
+	if (!c->options.replica_ok && memmem(text, len, "READONLY", 8))
+		bridge_conn_move(c);
 	return bridge_fail(&c->error, bridge_error_class(text, len), "%.60s: %.*s", c->server.label,
 			   (int)(len < 200 ? len : 200), text);
 }

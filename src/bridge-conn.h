@@ -47,7 +47,7 @@ struct bridge_server_info {
 
 /*
  * Begins to look its name up, in a thread of its own.  The addresses are kept for all later connects; when none of them
- * can be connected to, the name is looked up again.
+ * can be connected to, or a replica is there, the name is looked up again.
  */
 int bridge_conn_new(struct bridge_conn **out, const struct bridge_server *server,
 		    const struct bridge_conn_options *options, struct bridge_error *error);
@@ -56,6 +56,8 @@ void bridge_conn_free(struct bridge_conn *c);
 /* Begins to connect, log in and greet; all of it until @deadline.  No effect on one that is not closed. */
 int bridge_conn_open(struct bridge_conn *c, int64_t deadline);
 void bridge_conn_close(struct bridge_conn *c);
+/* The same of one whose server is not the right one any more: its name is looked up again, for a later open. */
+void bridge_conn_move(struct bridge_conn *c);
 /* In a forked child, of a connection that a thread of the parent may have been using: only closes the child's copy of the
  * socket, so that the server sees the end of the parent's.  Nothing else may be done with it. */
 void bridge_conn_abandon(struct bridge_conn *c);
@@ -102,7 +104,7 @@ uint64_t bridge_conn_sent(const struct bridge_conn *c);
 uint64_t bridge_conn_taken(const struct bridge_conn *c);
 /* Stores an error that was found in a reply; returns @code. */
 int bridge_conn_note(struct bridge_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Stores the class and text of an error reply; 0 if it is none. */
+/* Stores the class and text of an error reply; 0 if it is none.  READONLY closes the connection, see bridge_conn_move(). */
 int bridge_conn_judge(struct bridge_conn *c, const struct bridge_reply *reply);
 
 #endif

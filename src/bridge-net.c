@@ -23,6 +23,7 @@ struct server {
 	int64_t rest_until, rest_ns;
 	int64_t wake_rest_until;
 	bool opening;
+	bool failed; /* in this batch */
 	bool deaf; /* it gives no hints, or not to us */
 };
 
@@ -31,6 +32,7 @@ struct bridge_net {
 	size_t n;
 	struct bridge_quorum *quorum; /* instead */
 	size_t n_quorum;
+	size_t next_ask; /* of those that may be put off, who is first */
 	size_t next_hint; /* whose turn it is */
 	int64_t check_at;
 	struct bridge_host host;
@@ -152,10 +154,13 @@ static void connect_all(struct bridge_net *net, struct bridge_ask *const *asks, 
 	size_t i, k;
 
 	for (i = 0; i < net->n; i++)
-		net->servers[i].opening = false;
+		net->servers[i].opening = net->servers[i].failed = false;
 	for (i = 0; i < n; i++) {
 		struct server *s = server_of(net, asks[i]->keys);
 
+		/* One that ended meanwhile is noticed now, not with the next command. */
+		if (!s->opening && bridge_conn_ready(s->conn))
+			(void)bridge_conn_pump(s->conn);
 		if (s->opening || bridge_conn_ready(s->conn) || rests(s))
 			continue;
 		s->opening = true;
@@ -198,8 +203,7 @@ static void take_answer(struct bridge_net *net, struct bridge_ask *ask, const st
 
 	if (op->code) {
 		fail_ask(ask, op->code, bridge_conn_error(op->conn));
-		if (bridge_conn_closed(op->conn))
-			rest(s);
+		s->failed = bridge_conn_closed(op->conn);
 		return;
 	}
 	ask->code = 0;
@@ -233,6 +237,9 @@ static void run_batch(struct bridge_net *net, struct bridge_ask *const *asks, si
 	bridge_ops_wait(ops, k);
 	for (i = 0; i < k; i++)
 		take_answer(net, of[i], &ops[i]);
+	for (i = 0; i < net->n; i++)
+		if (net->servers[i].failed)
+			rest(&net->servers[i]);
 	free(ops);
 }
 
@@ -305,22 +312,38 @@ static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 		run_batch(net, order, k, io_ns);
 }
 
-/* A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that. */
+/* False: there is no majority, nor will there be one for the rest of this round. */
+static bool ask_one(struct bridge_net *net, struct bridge_ask *ask, int64_t io_ns)
+{
+	ask_quorum(net, ask, io_ns);
+	return !ask->code || bridge_quorum_reachable(net->quorum);
+}
+
+/*
+ * A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that, and
+ * then it is the turn of those that had none.
+ */
 static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
 {
 	int64_t end = bridge_now() + 2 * io_ns;
-	size_t i;
+	size_t i, k, first = n ? net->next_ask % n : 0;
+	bool there = true;
+	int pass;
 
-	for (i = 0; i < n; i++)
-		if (urgent(&asks[i]))
-			ask_quorum(net, &asks[i], io_ns);
-	for (i = 0; i < n; i++) {
-		if (urgent(&asks[i]))
-			continue;
-		asks[i].put_off = bridge_now() >= end;
-		if (!asks[i].put_off)
-			ask_quorum(net, &asks[i], io_ns);
-	}
+	for (pass = 0; pass < 2; pass++)
+		for (k = 0; k < n; k++) {
+			i = (first + k) % n;
+			if (urgent(&asks[i]) != (pass == 0))
+				continue;
+			asks[i].put_off = pass && there && bridge_now() >= end;
+			if (asks[i].put_off)
+				continue;
+			net->next_ask = pass ? i + 1 : net->next_ask;
+			if (there)
+				there = ask_one(net, &asks[i], io_ns);
+			else
+				fail_ask(&asks[i], BRIDGE_UNREACHABLE, bridge_quorum_error(net->quorum));
+		}
 }
 
 void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
@@ -346,7 +369,8 @@ bool bridge_net_arm(struct bridge_net *net, int64_t io_ns)
 		if (!bridge_conn_ready(s->conn))
 			continue;
 		if (now >= s->wake_rest_until) {
-			s->deaf = bridge_wake_arm(s->wake, s->conn, now + io_ns) != 0;
+			/* Its own time: what another did not answer in is not this one's. */
+			s->deaf = bridge_wake_arm(s->wake, s->conn, bridge_now() + io_ns) != 0;
 			if (s->deaf)
 				s->wake_rest_until = now + WAKE_REST_NS;
 		}

@@ -12,11 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REST_MIN_NS BRIDGE_MS(50)
+#define REST_MAX_NS BRIDGE_MS(400)
+
 struct node {
 	struct bridge_conn *conn;
 	uint64_t known; /* generation in which it was looked at */
 	char run_id[41];
 	int64_t votes_from;
+	int64_t rest_until, rest_ns; /* one that does not answer is left alone, longer each time */
+	uint64_t failed; /* generation of which that was noticed */
 	bool owes; /* may hold a token of ours that nobody wants any more */
 };
 
@@ -70,6 +75,7 @@ static int look_at(struct bridge_quorum *q, struct node *node)
 	size_t i;
 
 	node->known = bridge_conn_generation(node->conn);
+	node->rest_ns = 0;
 	for (i = 0; i < q->n; i++)
 		if (&q->nodes[i] != node && strcmp(q->nodes[i].run_id, info->run_id) == 0)
 			return note_twice(q, &q->nodes[i], node);
@@ -103,6 +109,32 @@ static void poll_all(struct bridge_quorum *q, int64_t until)
 	bridge_conns_poll(conns, q->n, until);
 }
 
+/* Once for each connection that failed while somebody waited for it. */
+static void begin_rests(struct bridge_quorum *q)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++) {
+		struct node *node = &q->nodes[i];
+
+		if (!bridge_conn_closed(node->conn) || !bridge_conn_error(node->conn)->code ||
+		    node->failed == bridge_conn_generation(node->conn))
+			continue;
+		node->failed = bridge_conn_generation(node->conn);
+		node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
+		if (node->rest_ns > REST_MAX_NS)
+			node->rest_ns = REST_MAX_NS;
+		node->rest_until = bridge_now() + node->rest_ns;
+	}
+}
+
+/* What it met is still the answer. */
+static bool rests(const struct node *node)
+{
+	return bridge_conn_closed(node->conn) && bridge_conn_error(node->conn)->code &&
+	       bridge_now() < node->rest_until;
+}
+
 static void connect_all(struct bridge_quorum *q, int64_t deadline)
 {
 	size_t i;
@@ -110,7 +142,9 @@ static void connect_all(struct bridge_quorum *q, int64_t deadline)
 	for (i = 0; i < q->n; i++) {
 		/* One that ended meanwhile is noticed now, not with the next command. */
 		(void)bridge_conn_pump(q->nodes[i].conn);
-		if (bridge_conn_open(q->nodes[i].conn, deadline) != 0)
+		if (rests(&q->nodes[i]))
+			q->error = *bridge_conn_error(q->nodes[i].conn);
+		else if (bridge_conn_open(q->nodes[i].conn, deadline) != 0)
 			q->error = *bridge_conn_error(q->nodes[i].conn);
 	}
 }
@@ -122,6 +156,7 @@ static unsigned gather(struct bridge_quorum *q, unsigned enough, int64_t deadlin
 		unsigned n = 0, under_way = 0;
 		size_t i;
 
+		begin_rests(q);
 		for (i = 0; i < q->n; i++) {
 			struct bridge_conn *c = q->nodes[i].conn;
 
@@ -223,6 +258,7 @@ static void reap(struct bridge_quorum *q, const struct round *keep)
 		for (r = q->rounds; r; r = r->next)
 			(void)bridge_ops_step(r->ops, q->n);
 	} while (n_done(q) != before);
+	begin_rests(q);
 	while ((r = *at)) {
 		if (r == keep || !bridge_ops_step(r->ops, q->n)) {
 			at = &r->next;
@@ -576,6 +612,16 @@ unsigned bridge_quorum_voters(const struct bridge_quorum *q)
 		     now >= node->votes_from;
 	}
 	return n;
+}
+
+bool bridge_quorum_reachable(const struct bridge_quorum *q)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		n += bridge_conn_ready(q->nodes[i].conn);
+	return n >= q->majority;
 }
 
 const struct bridge_error *bridge_quorum_error(const struct bridge_quorum *q)

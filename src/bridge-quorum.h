@@ -44,7 +44,8 @@ void bridge_quorum_abandon(struct bridge_quorum *q);
 
 /*
  * Connects to all and waits until each answered or failed.  0 = a majority is there; BRIDGE_INVALID = two addresses are
- * one server.  Later calls connect anew by themselves.
+ * one server.  Later calls connect anew by themselves; a server that did not answer is left alone for 50 ms, then longer, up to
+ * 400 ms, in which it counts as out of reach.
  */
 int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline);
 
@@ -64,6 +65,8 @@ int bridge_quorum_fence(struct bridge_quorum *q, const struct bridge_keys *keys,
 unsigned bridge_quorum_release(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
 			       int64_t deadline);
 
+/* Is a majority connected now? */
+bool bridge_quorum_reachable(const struct bridge_quorum *q);
 /* How many servers vote now, and why the last one that failed did. */
 unsigned bridge_quorum_voters(const struct bridge_quorum *q);
 const struct bridge_error *bridge_quorum_error(const struct bridge_quorum *q);

@@ -32,6 +32,7 @@
 #define ROLE_TTL_MAX_NS LOCKSHM_SECONDS(5)
 #define ROUNDS_MAX 8 /* before the bell is looked at again */
 #define ASKS_MAX 256
+#define HINTS_MAX 1000 /* in one pass */
 
 struct ear {
 	struct lockshm *s;
@@ -165,8 +166,9 @@ static bool take_hints(struct serve *v)
 	size_t len = 0;
 	bool any = false;
 	uint32_t i;
+	int k = 0;
 
-	while ((hint = bridge_net_hint(v->b.net, &key, &len)) != BRIDGE_HINT_NONE)
+	while (k++ < HINTS_MAX && (hint = bridge_net_hint(v->b.net, &key, &len)) != BRIDGE_HINT_NONE)
 		for (i = 0; i < v->s->n_remotes; i++) {
 			struct lease *l = &v->b.leases[i];
 
@@ -175,7 +177,8 @@ static bool take_hints(struct serve *v)
 			l->hinted = l->rung = true;
 			any = true;
 		}
-	return any;
+	/* There may be more: leases come first. */
+	return any || k > HINTS_MAX;
 }
 
 /* ---------------------------------------------------------------- rounds */

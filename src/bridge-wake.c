@@ -130,6 +130,11 @@ int bridge_wake_arm(struct bridge_wake *w, struct bridge_conn *commands, int64_t
 	code = bridge_conn_wait_ready(commands, deadline);
 	if (code)
 		return code;
+	/* After a failover it may still be with the old master, where numbers of clients mean others. */
+	if (strcmp(bridge_conn_info(w->conn)->run_id, bridge_conn_info(commands)->run_id) != 0) {
+		bridge_conn_move(w->conn);
+		return bridge_conn_note(w->conn, BRIDGE_UNREACHABLE, "commands go to another server");
+	}
 	if (w->armed == commands && w->armed_generation == bridge_conn_generation(commands) &&
 	    w->armed_from == w->subscribed)
 		return 0;

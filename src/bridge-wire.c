@@ -71,6 +71,21 @@ const char *bridge_wire_load(void)
 	return loaded ? NULL : load_error;
 }
 
+void bridge_wire_before_fork(void)
+{
+	pthread_mutex_lock(&loading);
+}
+
+void bridge_wire_after_fork(void)
+{
+	pthread_mutex_unlock(&loading);
+}
+
+void bridge_wire_forget(void)
+{
+	pthread_mutex_init(&loading, NULL);
+}
+
 struct bridge_wire {
 	redisReader *reader;
 	size_t fed; /* bytes since the last complete reply */

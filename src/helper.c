@@ -80,6 +80,8 @@ static void *helper_main(void *arg)
 			continue;
 		set_trouble(h, err, &why);
 		rest(h);
+		/* What it was may be over. */
+		set_trouble(h, 0, &(struct lockshm_error){ 0 });
 	}
 	participant_leave(h->s);
 	return NULL;
@@ -143,6 +145,21 @@ void helper_stop(struct lockshm *s)
 	free(h);
 }
 
+void helper_before_fork(void)
+{
+	bridge_wire_before_fork();
+}
+
+void helper_after_fork(void)
+{
+	bridge_wire_after_fork();
+}
+
+void helper_forget_loading(void)
+{
+	bridge_wire_forget();
+}
+
 void helper_forget(struct lockshm *s, bool own_descriptors)
 {
 	/* What the thread was doing is not known: its memory stays as it is. */
@@ -170,6 +187,18 @@ int helper_start(struct lockshm *s, struct lockshm_error *error)
 void helper_stop(struct lockshm *s)
 {
 	(void)s;
+}
+
+void helper_before_fork(void)
+{
+}
+
+void helper_after_fork(void)
+{
+}
+
+void helper_forget_loading(void)
+{
 }
 
 void helper_forget(struct lockshm *s, bool own_descriptors)

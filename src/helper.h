@@ -18,4 +18,10 @@ void helper_stop(struct lockshm *s);
  */
 void helper_forget(struct lockshm *s, bool own_descriptors);
 
+/* Once for all segments, as the innermost lock around fork(): hiredis is not being loaded meanwhile. */
+void helper_before_fork(void);
+void helper_after_fork(void); /* on both sides */
+/* The same for a child that was made past the C library. */
+void helper_forget_loading(void);
+
 #endif

@@ -52,12 +52,14 @@ static void before_fork(void)
 	pthread_mutex_lock(&process_lock);
 	cds_list_for_each_entry(s, &open_segments, all)
 		keeper_before_fork(s);
+	helper_before_fork();
 }
 
 static void after_fork_parent(void)
 {
 	struct lockshm *s;
 
+	helper_after_fork();
 	cds_list_for_each_entry(s, &open_segments, all)
 		keeper_after_fork(s);
 	pthread_mutex_unlock(&process_lock);
@@ -82,6 +84,7 @@ static void after_fork_child(void)
 	uint64_t epoch;
 
 	/* Process-lock held, since before_fork(). */
+	helper_after_fork();
 	store_relaxed(process_epoch_word, 0);
 	epoch = begin(true);
 	pthread_mutex_unlock(&process_lock);
@@ -117,6 +120,9 @@ uint64_t process_begin(void)
 	if (!process_epoch_word)
 		make_epoch_word();
 	epoch = load_relaxed(process_epoch_word);
+	/* A fork past libc, but not the first call of all. */
+	if (epoch == 0 && last_epoch != 0)
+		helper_forget_loading();
 	if (epoch == 0)
 		epoch = begin(false);
 	pthread_mutex_unlock(&process_lock);

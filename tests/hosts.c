@@ -128,6 +128,7 @@ void hosts_on_three(unsigned n, int64_t ttl_ns)
 	}
 	snprintf(uris, sizeof(uris), "%s,%s,%s", proxies[0]->uri, proxies[1]->uri, proxies[2]->uri);
 	options.redis = uris;
+	options.redis_leases = 64;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.redis_ttl_ns = ttl_ns;

@@ -175,11 +175,12 @@ START_TEST(became_a_replica)
 	ck_redis("OK", r, "REPLICAOF 127.0.0.1 1");
 	ck_code(renew(p), BRIDGE_RETRY);
 	ck_contains(why(p), "READONLY");
-	ck_code(acquire_x(p), BRIDGE_RETRY);
-	ck_code(release(p), BRIDGE_RETRY);
-	bridge_conn_close(p->conn);
+	ck_assert(bridge_conn_closed(p->conn));
 	ck_code(acquire_x(p), BRIDGE_RETRY);
 	ck_contains(why(p), "is a replica");
+	ck_code(release(p), BRIDGE_RETRY);
+	ck_redis("OK", r, "REPLICAOF NO ONE");
+	ck_status(release(p), BRIDGE_DONE);
 	redis_stop(r);
 }
 END_TEST

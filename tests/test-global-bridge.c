@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "hosts.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -306,6 +307,70 @@ START_TEST(a_fork_of_the_bridge_harms_nothing)
 }
 END_TEST
 
+static int load_slowly; /* 1 = hiredis is to be loaded slowly, 2 = it is being loaded, 3 = fork() is back */
+
+/* The library's calls come here.  Nothing is loaded until somebody has forked, or waits for the load to end. */
+void *dlopen(const char *name, int flags)
+{
+	void *(*real)(const char *, int);
+	int one = 1;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "dlopen");
+	if (name && strstr(name, "hiredis") &&
+	    __atomic_compare_exchange_n(&load_slowly, &one, 2, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		int64_t end = now_ns() + LOCKSHM_MS(300);
+
+		while (__atomic_load_n(&load_slowly, __ATOMIC_SEQ_CST) != 3 && now_ns() < end)
+			pass(now_ns() + LOCKSHM_MS(1));
+	}
+	return real(name, flags);
+}
+
+static int take_a_global_key(const char *key)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int code;
+
+	q.key = key;
+	q.key_len = strlen(key);
+	q.flags = LOCKSHM_GLOBAL;
+	code = lockshm_acquire(hosts[0].s, &q, &hold);
+	return code ? code : lockshm_release(&hold, 0);
+}
+
+static void *load_it(void *arg)
+{
+	*(int *)arg = take_a_global_key("parent");
+	return NULL;
+}
+
+/* The child of a process of which another thread was loading hiredis loads it itself. */
+START_TEST(a_fork_while_hiredis_is_loaded)
+{
+	pthread_t thread;
+	int status, code = -1;
+	pid_t pid;
+
+	hosts_make(1);
+	__atomic_store_n(&load_slowly, 1, __ATOMIC_SEQ_CST);
+	ck_assert_int_eq(pthread_create(&thread, NULL, load_it, &code), 0);
+	while (__atomic_load_n(&load_slowly, __ATOMIC_SEQ_CST) != 2)
+		ck_assert_msg(code == -1, "hiredis was there before");
+	pid = fork();
+	if (pid == 0) {
+		alarm(PATIENCE / LOCKSHM_SECONDS(1));
+		_exit(take_a_global_key("child") == 0 ? 0 : 1);
+	}
+	__atomic_store_n(&load_slowly, 3, __ATOMIC_SEQ_CST);
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child: status %x", (unsigned)status);
+	pthread_join(thread, NULL);
+	ck_code(code, 0);
+}
+END_TEST
+
 static void connections(char *out, size_t size)
 {
 	const char *at = redis_say(redis, "CLIENT LIST");
@@ -383,6 +448,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
+	tcase_add_test(tc, a_fork_while_hiredis_is_loaded);
 	tcase_add_test(tc, a_raw_clone_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_removed_segment_serves_its_holders);
 }

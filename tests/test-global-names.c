@@ -10,19 +10,25 @@
 
 static struct agent *a, *b;
 static int *blocked; /* of all processes: as long as it is set nobody is told what slow.test is */
+static int *port_now; /* of all processes: where moves.test is, whatever port was asked for */
 
 /* The library's calls come here, also in the agents. */
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
 {
 	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	char port[16];
 
 	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
 	if (strcmp(node, "unknown.test") == 0)
 		return EAI_NONAME;
-	if (strcmp(node, "slow.test") != 0)
+	if (strcmp(node, "slow.test") != 0 && strcmp(node, "moves.test") != 0)
 		return real(node, service, hints, out);
 	if (hints->ai_flags & AI_NUMERICHOST)
 		return EAI_NONAME;
+	if (strcmp(node, "moves.test") == 0) {
+		snprintf(port, sizeof(port), "%d", __atomic_load_n(port_now, __ATOMIC_ACQUIRE));
+		return real("127.0.0.1", port, hints, out);
+	}
 	while (__atomic_load_n(blocked, __ATOMIC_ACQUIRE))
 		pass(now_ns() + LOCKSHM_MS(1));
 	return real("127.0.0.1", service, hints, out);
@@ -30,8 +36,9 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 
 static void resolver(void)
 {
-	blocked = mmap(NULL, sizeof(*blocked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	blocked = mmap(NULL, 2 * sizeof(*blocked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(blocked, MAP_FAILED);
+	port_now = blocked + 1;
 	__atomic_store_n(blocked, 1, __ATOMIC_RELEASE);
 }
 
@@ -115,8 +122,40 @@ START_TEST(an_unknown_name_alone)
 }
 END_TEST
 
+static bool tracks(void *arg)
+{
+	return strstr(redis_say(arg, "CLIENT LIST"), "name=lockshm-wake") != NULL;
+}
+
+/* A failover behind a name: the old master stays, as a replica, and so do the connections to it. */
+START_TEST(a_demoted_master_is_left)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *old = redis_start(NULL, true), *new = redis_start(NULL, true);
+
+	resolver();
+	__atomic_store_n(port_now, old->port, __ATOMIC_RELEASE);
+	options.redis = "redis://moves.test:1";
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, "before", LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, "before").value, old, "GET lk:before");
+	ck_redis("OK", old, "REPLICAOF 127.0.0.1 %d", new->port);
+	__atomic_store_n(port_now, new->port, __ATOMIC_RELEASE);
+	b = on_host(0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, K).value, new, "GET lk:" K);
+	/* Where hints come from follows. */
+	ck_assert(await(tracks, new));
+	redis_stop(old);
+	redis_stop(new);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, a_demoted_master_is_left);
 	tcase_add_test(tc, a_slow_name_stops_nobody_else);
 	tcase_add_test(tc, an_unknown_name_in_a_majority);
 	tcase_add_test(tc, an_unknown_name_alone);

@@ -182,8 +182,47 @@ START_TEST(nobody_keeps_a_minority)
 }
 END_TEST
 
+#define MANY 40
+
+static bool all_failed(void *arg)
+{
+	return bridge_of(0).errors >= *(uint64_t *)arg + MANY;
+}
+
+/* Servers that do not answer cost the whole time for an answer once, not once for each lease. */
+START_TEST(silent_servers_cost_a_round_no_more_than_one_ask)
+{
+	static lockshm_hold_t holds[MANY];
+	int64_t io = LOCKSHM_MS(250), began, end;
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	uint64_t before;
+	char key[16];
+	int i;
+
+	hosts_on_three(1, LOCKSHM_SECONDS(4));
+	q.key = key;
+	q.flags = LOCKSHM_GLOBAL;
+	for (i = 0; i < MANY; i++) {
+		snprintf(key, sizeof(key), "key%d", i);
+		q.key_len = strlen(key);
+		ck_code(lockshm_acquire(hosts[0].s, &q, &holds[i]), 0);
+	}
+	proxy_set(proxies[1], PROXY_BLACKHOLE);
+	proxy_set(proxies[2], PROXY_BLACKHOLE);
+	before = bridge_of(0).errors;
+	began = now_ns();
+	end = began + MANY * io;
+	ck_assert(await(all_failed, &before));
+	ck_assert_int_lt(now_ns(), end);
+	proxies_set(PROXY_PASS);
+	for (i = 0; i < MANY; i++)
+		(void)lockshm_release(&holds[i], 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, silent_servers_cost_a_round_no_more_than_one_ask);
 	tcase_add_test(tc, a_majority_decides);
 	tcase_add_test(tc, a_late_bridge_leaves_the_lease_alone);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
