@@ -14,7 +14,8 @@
  *  - A thread that is killed, stopped or descheduled at any instruction blocks nobody beyond what it
  *    legitimately holds: its lease or, for a strict hold, its life.
  *  - release, renew and check answer exactly one of: fine, late but still yours, lost, not held.
- *  - Tokens of one key strictly increase, also when the key is forgotten and comes back.
+ *  - Tokens of one key strictly increase, also when the key is forgotten and comes back.  Only holds that one thread takes
+ *    in a row with LOCKSHM_BARGE, with nobody's hold between them, have the same one.
  *  - A failed call leaves no trace.
  *  - Ordering: a successful acquire is an acquire fence, release is a release fence.  What a holder wrote
  *    before release is visible to the next holder, also when that one was killed or its lease ran out.
@@ -515,7 +516,8 @@ int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
 int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
 
 /**
- * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key
+ * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key, but for those of
+ *                 the same thread in the same row (LOCKSHM_BARGE)
  * @hold: held or lost
  *
  * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock of the
