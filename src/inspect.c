@@ -82,12 +82,13 @@ static void fill_lease(struct view *v, const struct identity *id)
 	struct lockshm_lease_info *to = &v->lease;
 	uint32_t i = v->s->n_remotes ? remote_look(v->s, id) : 0;
 	const struct shm_remote *r = remote_at(v->s, i);
-	int64_t now = host_now(v->s), obstacle;
+	int64_t now, obstacle;
 	uint64_t word;
 
 	v->lock.lease = NULL;
 	if (!r)
 		return;
+	now = host_now(v->s);
 	memset(to, 0, sizeof(*to));
 	word = load_acquire(&r->word);
 	to->state = lease_state(word);

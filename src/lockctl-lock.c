@@ -188,8 +188,11 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 
 static char *format_key(const struct lockshm_lock_info *lock)
 {
-	char *shown = visible(lock->key, lock->key_shown);
-	char *text = format_text("%s%s", shown, lock->key_shown < lock->key_len ? "..." : "");
+	char *shown = visible(lock->key, lock->key_shown), *text;
+
+	if (lock->key_shown >= lock->key_len)
+		return shown;
+	text = format_text("%s...", shown);
 
 	free(shown);
 	return text;
@@ -198,13 +201,13 @@ static char *format_key(const struct lockshm_lock_info *lock)
 /** "4711 (tag)", with the tid where it is not the pid, and a word when the owner is dead. */
 static char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
 {
-	char *shown = visible(tag, tag_length(tag));
-	char *thread = tid == pid ? format_text("%s", "") : format_text("/%" PRId32, tid);
-	char *text = format_text("%" PRId32 "%s%s%s%s%s", pid, thread, *shown ? " (" : "", shown, *shown ? ")" : "",
-				 alive ? "" : " dead");
+	char *shown = visible(tag, tag_length(tag)), thread[16] = "", *text;
 
+	if (tid != pid)
+		snprintf(thread, sizeof(thread), "/%" PRId32, tid);
+	text = format_text("%" PRId32 "%s%s%s%s%s", pid, thread, *shown ? " (" : "", shown, *shown ? ")" : "",
+			   alive ? "" : " dead");
 	free(shown);
-	free(thread);
 	return text;
 }
 
@@ -222,14 +225,14 @@ void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 	const struct lockshm_request_info *oldest = lock->holders ? lock->requests : NULL;
 	const char *mode = mode_name(lock->mode);
 
-	table_add(table, format_key(lock));
-	table_add(table, format_text("%s", mode ? mode : "-"));
-	table_add(table, format_text("%zu", lock->holders));
-	table_add(table, format_text("%zu", lock->waiters));
-	table_add(table, format_duration(oldest ? oldest->age_ns : LOCKSHM_FOREVER));
-	table_add(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
-	table_add(table, oldest ? format_holder(oldest) : format_text("-"));
-	table_add(table, format_text("%s", lock->dirty ? lockshm_code_name(lock->previous.status) : "-"));
+	table_add_own(table, format_key(lock));
+	table_add(table, mode ? mode : "-");
+	table_add_own(table, format_text("%zu", lock->holders));
+	table_add_own(table, format_text("%zu", lock->waiters));
+	table_add_own(table, format_duration(oldest ? oldest->age_ns : LOCKSHM_FOREVER));
+	table_add_own(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
+	table_add_own(table, oldest ? format_holder(oldest) : format_text("-"));
+	table_add(table, lock->dirty ? lockshm_code_name(lock->previous.status) : "-");
 }
 
 char *format_previous(const struct lockshm_previous *previous)
@@ -257,11 +260,11 @@ static void requests_people(FILE *out, const struct lockshm_request_info *reques
 	for (size_t i = 0; i < n; i++) {
 		const char *mode = mode_name(requests[i].mode);
 
-		table_add(&table, format_holder(&requests[i]));
-		table_add(&table, format_text("%s", mode ? mode : "?"));
-		table_add(&table, format_text("%" PRIu64, requests[i].token));
-		table_add(&table, format_duration(requests[i].age_ns));
-		table_add(&table, format_duration(requests[i].expires_in_ns));
+		table_add_own(&table, format_holder(&requests[i]));
+		table_add(&table, mode ? mode : "?");
+		table_add_own(&table, format_text("%" PRIu64, requests[i].token));
+		table_add_own(&table, format_duration(requests[i].age_ns));
+		table_add_own(&table, format_duration(requests[i].expires_in_ns));
 	}
 	table_end(&table, out, "  ");
 }

@@ -97,16 +97,16 @@ static void segment_porcelain(const struct lockshm_segment_info *info)
 
 static void segment_row(struct table *table, const struct lockshm_segment_info *info, char *owner)
 {
-	table_add(table, visible(info->name, strlen(info->name)));
+	table_add_own(table, visible(info->name, strlen(info->name)));
 	if (info->code)
-		table_add(table, format_text("-"));
+		table_add(table, "-");
 	else
-		table_add(table, format_text("%" PRIu32 "/%" PRIu32 "/%" PRIu32, info->stat.locks_busy,
+		table_add_own(table, format_text("%" PRIu32 "/%" PRIu32 "/%" PRIu32, info->stat.locks_busy,
 					     info->stat.locks_known, info->stat.locks));
-	table_add(table, owner);
-	table_add(table, format_text("%04o", (unsigned)info->mode & 07777));
-	table_add(table, info->code ? format_text("-") : format_size(info->stat.bytes));
-	table_add(table, info->code ? visible(info->reason, strlen(info->reason)) : format_text("ok"));
+	table_add_own(table, owner);
+	table_add_own(table, format_text("%04o", (unsigned)info->mode & 07777));
+	table_add_own(table, info->code ? format_text("-") : format_size(info->stat.bytes));
+	table_add_own(table, info->code ? visible(info->reason, strlen(info->reason)) : format_text("ok"));
 }
 
 static int list_segment(const struct lockshm_segment_info *info, void *arg)

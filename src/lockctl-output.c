@@ -253,20 +253,27 @@ char *format_text(const char *format, ...)
 char *format_duration(int64_t ns)
 {
 	static const struct {
-		double ns;
-		double up_to;
+		uint64_t ns;
+		uint64_t up_to;
 		const char *name;
-	} units[] = { { 1e3, 1e6, "us" },      { 1e6, 1e9, "ms" },	 { 1e9, 120e9, "s" },
-		      { 60e9, 7200e9, "min" }, { 3600e9, 172800e9, "h" }, { 86400e9, 1e300, "d" } };
-	double size = ns < 0 ? -(double)ns : (double)ns;
+	} units[] = { { 1000, 1000000, "us" },
+		      { 1000000, 1000000000, "ms" },
+		      { 1000000000, UINT64_C(120000000000), "s" },
+		      { UINT64_C(60000000000), UINT64_C(7200000000000), "min" },
+		      { UINT64_C(3600000000000), UINT64_C(172800000000000), "h" },
+		      { UINT64_C(86400000000000), UINT64_MAX, "d" } };
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, tenths;
+	const char *sign = ns < 0 ? "-" : "";
 	size_t i = 0;
 
 	if (ns == LOCKSHM_FOREVER)
-		return format_text("-");
+		return checked(strdup("-"));
 	while (size >= units[i].up_to)
 		i++;
-	return format_text("%s%.*f %s", ns < 0 ? "-" : "", size / units[i].ns < 99.95 ? 1 : 0, size / units[i].ns,
-			   units[i].name);
+	tenths = (size + units[i].ns / 20) / (units[i].ns / 10);
+	if (tenths < 1000)
+		return format_text("%s%" PRIu64 ".%" PRIu64 " %s", sign, tenths / 10, tenths % 10, units[i].name);
+	return format_text("%s%" PRIu64 " %s", sign, (size + units[i].ns / 2) / units[i].ns, units[i].name);
 }
 
 char *format_size(uint64_t bytes)
@@ -282,32 +289,78 @@ char *format_size(uint64_t bytes)
 
 /* --- Tables ------------------------------------------------------------------------------------------ */
 
+struct table_text {
+	struct table_text *next;
+	size_t used, room;
+	char bytes[];
+};
+
+#define TABLE_TEXT_ROOM 65000u
+
+/** Characters of valid UTF-8; wide and combining ones count as one. */
+static uint32_t width(const char *text, size_t len)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < len; i++)
+		count += (text[i] & 0xc0) != 0x80;
+	return count;
+}
+
+static char *table_keep(struct table *table, const char *text, size_t size)
+{
+	struct table_text *last = table->text;
+
+	if (!last || last->room - last->used < size) {
+		size_t room = size > TABLE_TEXT_ROOM ? size : TABLE_TEXT_ROOM;
+
+		last = checked(malloc(sizeof(*last) + room));
+		*last = (struct table_text){ table->text, 0, room };
+		table->text = last;
+	}
+	last->used += size;
+	return memcpy(last->bytes + last->used - size, text, size);
+}
+
 void table_begin(struct table *table, size_t columns, const char *const *titles)
 {
 	*table = (struct table){ .columns = columns };
+	table->widest = checked(calloc(columns, sizeof(*table->widest)));
 	for (size_t i = 0; i < columns; i++)
-		table_add(table, format_text("%s", titles[i]));
+		table_add(table, titles[i]);
 }
 
-void table_add(struct table *table, char *text)
+void table_add(struct table *table, const char *text)
 {
+	size_t len = strlen(text);
+	struct table_cell cell = { table_keep(table, text, len + 1), (uint32_t)len, width(text, len) };
+	uint32_t *widest = &table->widest[table->cells % table->columns];
+
 	if (table->cells == table->room) {
 		table->room = table->room ? table->room * 2 : 64;
 		table->cell = checked(reallocarray(table->cell, table->room, sizeof(*table->cell)));
 	}
-	table->cell[table->cells++] = text;
+	table->cell[table->cells++] = cell;
+	if (cell.width > *widest)
+		*widest = cell.width;
+}
+
+void table_add_own(struct table *table, char *text)
+{
+	table_add(table, text);
+	free(text);
 }
 
 static int compare_rows(const void *a, const void *b)
 {
-	return strcmp(**(char *const *const *)a, **(char *const *const *)b);
+	return strcmp((*(const struct table_cell *const *)a)->text, (*(const struct table_cell *const *)b)->text);
 }
 
 void table_sort(struct table *table)
 {
 	size_t rows = table->cells / table->columns;
-	char ***row = checked(calloc(rows, sizeof(*row)));
-	char **cell = checked(calloc(table->cells, sizeof(*cell)));
+	struct table_cell **row = checked(calloc(rows, sizeof(*row)));
+	struct table_cell *cell = checked(calloc(table->cells, sizeof(*cell)));
 
 	for (size_t i = 0; i < rows; i++)
 		row[i] = table->cell + i * table->columns;
@@ -320,41 +373,34 @@ void table_sort(struct table *table)
 	table->room = table->cells;
 }
 
-/** Characters of valid UTF-8; wide and combining ones count as one. */
-static size_t width(const char *text)
+static void put_spaces(FILE *out, size_t n)
 {
-	size_t count = 0;
+	static const char spaces[] = "                                                                ";
 
-	for (; *text; text++)
-		count += (*text & 0xc0) != 0x80;
-	return count;
+	for (; n >= sizeof(spaces); n -= sizeof(spaces) - 1)
+		fwrite(spaces, 1, sizeof(spaces) - 1, out);
+	fwrite(spaces, 1, n, out);
 }
 
-static size_t column_width(const struct table *table, size_t column)
-{
-	size_t widest = 0;
-
-	for (size_t i = column; i < table->cells; i += table->columns)
-		if (width(table->cell[i]) > widest)
-			widest = width(table->cell[i]);
-	return widest;
-}
-
+/* A hundred thousand rows are usual: no format is parsed for a cell. */
 void table_end(struct table *table, FILE *out, const char *indent)
 {
-	size_t *widest = checked(calloc(table->columns, sizeof(*widest)));
-
-	for (size_t i = 0; i < table->columns; i++)
-		widest[i] = column_width(table, i);
 	for (size_t i = 0; i < table->cells; i++) {
+		const struct table_cell *cell = &table->cell[i];
 		size_t column = i % table->columns;
-		bool last = column + 1 == table->columns;
-		char *text = table->cell[i];
 
-		fprintf(out, "%s%s%*s", column ? "" : indent, text,
-			last ? 0 : (int)(widest[column] - width(text) + 2), last ? "\n" : "");
+		if (!column)
+			fputs(indent, out);
+		fwrite(cell->text, 1, cell->length, out);
+		if (column + 1 == table->columns)
+			fputc('\n', out);
+		else
+			put_spaces(out, table->widest[column] - cell->width + 2);
+	}
+	for (struct table_text *text = table->text, *next; text; text = next) {
+		next = text->next;
 		free(text);
 	}
-	free(widest);
+	free(table->widest);
 	free(table->cell);
 }

@@ -167,9 +167,9 @@ static void print_people(const struct known *known)
 	table_begin(&table, 3, titles);
 	for (const struct field *part = NULL; (part = next_table(part, known, &base));)
 		for (const struct field *field = part; field->name; field++) {
-			table_add(&table, format_text("%s", field->name));
-			table_add(&table, format_text("%" PRIu64, value_of(base, field)));
-			table_add(&table, format_text("%s", field->help));
+			table_add(&table, field->name);
+			table_add_own(&table, format_text("%" PRIu64, value_of(base, field)));
+			table_add(&table, field->help);
 		}
 	table_end(&table, stdout, "");
 }

@@ -138,14 +138,22 @@ char *format_duration(int64_t ns);
 char *format_size(uint64_t bytes);
 
 /** Rows of cells, printed in columns that are as wide as their widest cell. */
+struct table_cell {
+	const char *text;
+	uint32_t length, width;
+};
+
 struct table {
 	size_t columns, cells, room;
-	char **cell;
+	uint32_t *widest; /* of each column */
+	struct table_cell *cell;
+	struct table_text *text; /* where the cells' texts are, so that those of a row lie together */
 };
 
 void table_begin(struct table *table, size_t columns, const char *const *titles);
-/** Takes @text over. */
-void table_add(struct table *table, char *text);
+void table_add(struct table *table, const char *text);
+/** The same, and @text is freed. */
+void table_add_own(struct table *table, char *text);
 /** Sort the rows below the titles by their first cell. */
 void table_sort(struct table *table);
 /** Print with each line indented by @indent, then free everything. */
