@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc.c - reading /proc/PID/task/TID/stat
+ * proc.c - reading /proc/PID/task/TID/stat, or /proc/PID/stat of a first thread: the same fields of the same thread, but the
+ * kernel makes two entries less of /proc for it, which a new process waits for
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
@@ -59,8 +60,10 @@ static void stat_path(char path[64], int32_t pid, int32_t tid)
 	char *p = append(path, "/proc/");
 
 	p = append_number(p, (uint32_t)pid);
-	p = append(p, "/task/");
-	p = append_number(p, (uint32_t)tid);
+	if (tid != pid) {
+		p = append(p, "/task/");
+		p = append_number(p, (uint32_t)tid);
+	}
 	append(p, "/stat");
 }
 
