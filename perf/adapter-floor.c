@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-floor.c - floors, no peers: the least code that excludes (cas), is fair (fifo-park), or sleeps (futex-wake)
+ * adapter-floor.c - floors, no peers: the least code that excludes (cas), that also compares a key and keeps a lease
+ * (cas-lease), that is fair (fifo-park), or that sleeps (futex-wake)
  *
- * None has a key, an owner or a lease, and each is stuck when its holder dies.  "none" excludes nobody: it shows what
- * the body of a benchmark costs by itself, and that a violation of exclusion would be found.
+ * Each is stuck when its holder dies.  "none" excludes nobody: it shows what the body of a benchmark costs by itself,
+ * and that a violation of exclusion would be found.  The fair one with readers is in adapter-fifo-rw.c.
  */
 #include "bench.h"
 
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,8 +22,18 @@ struct floor {
 	uint32_t slot[SLOTS] __attribute__((aligned(64))); /* ticket that is served now, in the slot of that ticket */
 };
 
+struct keyed {
+	uint32_t word;
+	uint32_t owner;
+	int64_t deadline;
+	char key[BENCH_KEY_LEN]; /* the first byte 0 = nobody's yet */
+} __attribute__((aligned(64)));
+
 static struct floor *l;
 static uint32_t ticket;
+static struct keyed *table, *latest; /* of cas-lease */
+static uint32_t places;
+static char known[BENCH_KEY_LEN];
 
 static int floor_create(const struct bench_need *need)
 {
@@ -67,6 +79,79 @@ static void cas_unlock(uint32_t key, enum bench_mode mode)
 	(void)key;
 	(void)mode;
 	__atomic_store_n(&l->word, 0, __ATOMIC_RELEASE);
+}
+
+static int64_t clock_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/*
+ * The same with what a caller of a keyed lock with leases cannot do without: the key is found by its bytes, the holder's
+ * name and the end of its lease are noted, and a release learns whether it comes too late.  One cache line for each key, in a
+ * table twice as large; the last key is not looked up again; the second clock is the kernel's coarse one.
+ */
+static struct keyed *keyed_find(const char name[BENCH_KEY_LEN])
+{
+	uint64_t ends[2], hash;
+	struct keyed *e;
+	uint32_t i;
+
+	memcpy(ends, name, sizeof(ends));
+	hash = (ends[0] ^ ends[1]) * UINT64_C(0x9e3779b97f4a7c15);
+	for (i = (uint32_t)(hash >> 32);; i++) {
+		e = &table[i % places];
+		if (e->key[0] == '\0')
+			memcpy(e->key, name, BENCH_KEY_LEN);
+		if (memcmp(e->key, name, BENCH_KEY_LEN) == 0)
+			return e;
+	}
+}
+
+static int lease_create(const struct bench_need *need)
+{
+	places = 2 * need->keys;
+	table = bench_share(places * sizeof(*table));
+	return 0;
+}
+
+static void lease_destroy(void)
+{
+	bench_unshare(table, places * sizeof(*table));
+}
+
+static void lease_lock(uint32_t key, enum bench_mode mode)
+{
+	char name[BENCH_KEY_LEN];
+	uint32_t seen = 0;
+	int64_t now;
+
+	(void)mode;
+	bench_key(key, name);
+	if (!latest || memcmp(name, known, sizeof(known)) != 0) {
+		latest = keyed_find(name);
+		memcpy(known, name, sizeof(known));
+	}
+	now = clock_of(CLOCK_MONOTONIC);
+	while (!__atomic_compare_exchange_n(&latest->word, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		seen = 0;
+		bench_pause();
+	}
+	__atomic_store_n(&latest->owner, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&latest->deadline, now + INT64_C(30000000000), __ATOMIC_RELAXED);
+}
+
+/* By a swap, not a store: only it tells the holder whether somebody has ended its lease meanwhile. */
+static void lease_unlock(uint32_t key, enum bench_mode mode)
+{
+	(void)key;
+	(void)mode;
+	if (clock_of(CLOCK_MONOTONIC_COARSE) > __atomic_load_n(&latest->deadline, __ATOMIC_RELAXED))
+		bench_fail("a lease of 30 s is over");
+	(void)__atomic_exchange_n(&latest->word, 0, __ATOMIC_RELEASE);
 }
 
 /* Tickets; a waiter sleeps on a word of its own until its ticket stands there. */
@@ -142,6 +227,17 @@ const struct lock_adapter adapter_cas = {
 	.unlock = cas_unlock,
 	.detach = floor_nothing,
 	.destroy = floor_destroy,
+};
+
+const struct lock_adapter adapter_cas_lease = {
+	.name = "cas-lease",
+	.can = LOCK_FLOOR | LOCK_SPINS | LOCK_MANY,
+	.create = lease_create,
+	.attach = floor_nothing,
+	.lock = lease_lock,
+	.unlock = lease_unlock,
+	.detach = floor_nothing,
+	.destroy = lease_destroy,
 };
 
 const struct lock_adapter adapter_fifo_park = {

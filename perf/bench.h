@@ -72,7 +72,8 @@ struct lock_entry {
 };
 extern const struct lock_entry bench_locks[]; /* ends with a name of NULL */
 extern const struct lock_adapter adapter_apr_global, adapter_bdb, adapter_boost_sharable, adapter_cas,
-	adapter_ck_pflock, adapter_ck_tflock, adapter_fcntl, adapter_fifo_park, adapter_flock, adapter_futex_wake,
+	adapter_cas_lease, adapter_ck_pflock, adapter_ck_tflock, adapter_fcntl, adapter_fifo_park, adapter_fifo_rw_park,
+	adapter_flock, adapter_futex_wake,
 	adapter_lockshm, adapter_lockshm_barging, adapter_lockshm_prepared, adapter_lockshm_strict, adapter_none, adapter_ofd, adapter_posix_sem,
 	adapter_postgres_advisory, adapter_pthread_mutex, adapter_pthread_robust, adapter_pthread_rwlock,
 	adapter_pthread_rwlock_writer, adapter_redis, adapter_resty_lock, adapter_sysv_sem, adapter_tdb_mutex;
@@ -142,6 +143,7 @@ static inline uint32_t bench_random(uint64_t *state)
 
 extern int bench_cpus; /* processors this run may use */
 int bench_cpu(int n); /* the n-th of them, counted round and round */
+bool bench_is_slow(void); /* just now, beside the fastest of this run: somebody else uses the other half of this core */
 void bench_machine_init(void); /* finds processors, measures the counter, leaves for a session of its own */
 void bench_machine_line(char *out, size_t size); /* "<processor>, N CPUs | Linux ... | commit ..." */
 

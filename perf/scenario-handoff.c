@@ -22,7 +22,7 @@ static const struct {
 	[ASLEEP] = { 200e3, 1000e3 },
 	[SPIN] = { 2e3, 0 },
 };
-static const uint32_t turns[BENCH_EFFORTS] = { 20, 300, 1000 };
+static const uint32_t turns[BENCH_EFFORTS] = { 20, 300, 2000 };
 
 struct table {
 	const struct lock_adapter *lock;

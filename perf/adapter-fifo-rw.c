@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * adapter-fifo-rw.c - fifo-rw-park, a floor: the least code that keeps the order of arrival between readers and writers
+ *
+ * Tickets and two counters: a reader may go when all before it have begun or ended, a writer when all before it have
+ * ended.  Who waits sleeps on a word of its own, and whoever moves a counter wakes just those whose turn has come; readers
+ * in a row are let in, and woken, together.  No key, no owner, no lease; stuck when somebody dies.  What it cannot do
+ * faster, no lock with this order can.
+ */
+#include "bench.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLOTS 1024u /* more than can wait at once */
+
+struct fifo_rw {
+	uint32_t next __attribute__((aligned(64))); /* ticket of the next comer */
+	uint32_t begun __attribute__((aligned(64))); /* tickets below it have begun */
+	uint32_t ended __attribute__((aligned(64))); /* so many have ended: if n, then all below n for a writer n */
+	struct {
+		uint64_t asleep; /* ticket and mode of who sleeps here, plus one; 0 = nobody yet */
+		uint32_t bell; /* changes with each call */
+	} slot[SLOTS] __attribute__((aligned(64)));
+};
+
+static struct fifo_rw *l;
+static uint32_t ticket;
+
+static int fifo_rw_create(const struct bench_need *need)
+{
+	(void)need;
+	l = bench_share(sizeof(*l));
+	return 0;
+}
+
+static void fifo_rw_nothing(void)
+{
+}
+
+static void fifo_rw_destroy(void)
+{
+	bench_unshare(l, sizeof(*l));
+}
+
+static uint64_t sleeper(uint32_t t, enum bench_mode mode)
+{
+	return ((uint64_t)t << 1 | (mode == BENCH_SHARED)) + 1;
+}
+
+static bool sleeps(uint32_t t, enum bench_mode mode)
+{
+	return __atomic_load_n(&l->slot[t % SLOTS].asleep, __ATOMIC_SEQ_CST) == sleeper(t, mode);
+}
+
+static void call(uint32_t t)
+{
+	uint32_t *bell = &l->slot[t % SLOTS].bell;
+
+	__atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Let ticket @t in if it is that of a reader which sleeps; the counter first, so that it is not let in twice. */
+static bool let_in(uint32_t t)
+{
+	uint32_t seen = t;
+
+	if (!sleeps(t, BENCH_SHARED) ||
+	    !__atomic_compare_exchange_n(&l->begun, &seen, t + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return false;
+	call(t);
+	return true;
+}
+
+/* Ticket @t is the first that has not begun. */
+static void move_on(uint32_t t)
+{
+	while (let_in(t))
+		t++;
+}
+
+/* Is it @t's turn?  A reader's turn moves the counter on. */
+static bool my_turn(uint32_t t, enum bench_mode mode)
+{
+	uint32_t seen = t;
+
+	if (mode == BENCH_EXCLUSIVE)
+		return __atomic_load_n(&l->ended, __ATOMIC_SEQ_CST) == t;
+	if ((int32_t)(__atomic_load_n(&l->begun, __ATOMIC_SEQ_CST) - t) > 0)
+		return true;
+	if (!__atomic_compare_exchange_n(&l->begun, &seen, t + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return (int32_t)(seen - t) > 0;
+	move_on(t + 1);
+	return true;
+}
+
+static void fifo_rw_lock(uint32_t key, enum bench_mode mode)
+{
+	uint32_t t = ticket = __atomic_fetch_add(&l->next, 1, __ATOMIC_SEQ_CST);
+
+	(void)key;
+	if (my_turn(t, mode))
+		return;
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&l->slot[t % SLOTS].bell, __ATOMIC_SEQ_CST);
+
+		/* Said first, then looked: whoever moves a counter after the look sees it. */
+		__atomic_store_n(&l->slot[t % SLOTS].asleep, sleeper(t, mode), __ATOMIC_SEQ_CST);
+		if (my_turn(t, mode))
+			return;
+		syscall(SYS_futex, &l->slot[t % SLOTS].bell, FUTEX_WAIT, seen, NULL, NULL, 0);
+	}
+}
+
+static void fifo_rw_unlock(uint32_t key, enum bench_mode mode)
+{
+	uint32_t ended;
+
+	(void)key;
+	/* A writer is the only one inside, so nobody else moves this counter. */
+	if (mode == BENCH_EXCLUSIVE)
+		__atomic_store_n(&l->begun, ticket + 1, __ATOMIC_SEQ_CST);
+	ended = __atomic_add_fetch(&l->ended, 1, __ATOMIC_SEQ_CST);
+	if (sleeps(ended, BENCH_EXCLUSIVE))
+		call(ended);
+	if (mode == BENCH_EXCLUSIVE)
+		move_on(ticket + 1);
+}
+
+const struct lock_adapter adapter_fifo_rw_park = {
+	.name = "fifo-rw-park",
+	.can = LOCK_FLOOR | LOCK_SHARED,
+	.create = fifo_rw_create,
+	.attach = fifo_rw_nothing,
+	.lock = fifo_rw_lock,
+	.unlock = fifo_rw_unlock,
+	.detach = fifo_rw_nothing,
+	.destroy = fifo_rw_destroy,
+};
