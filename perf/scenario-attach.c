@@ -3,9 +3,9 @@
  * scenario-attach.c - what a new process pays until it has had its first lock; and what looking at all locks costs
  *
  * From the first call of the lock's library to the end of the first release: open, map, register.  Where a lock lies in
- * memory that children inherit there is nothing to open.  "attach-calls" is a floor: the bare system calls of a process that
- * maps what others made, and asks the kernel who it is, so that its death can be told from that of a namesake.  "lockctl-ls" is the time of `lockctl ls` with 100,000 locks
- * held, from its start to its end.
+ * memory that children inherit there is nothing to open.  "attach-calls" is a floor: the bare system calls of a process
+ * that maps what others made, and asks the kernel who it is, so that its death can be told from that of a namesake.
+ * "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to its end.
  */
 #include "bench.h"
 
