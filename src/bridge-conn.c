@@ -594,7 +594,7 @@ static void wait_for(struct pollfd *fds, size_t n, int64_t until)
 
 void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until)
 {
-	struct pollfd fds[2 * BRIDGE_SERVERS_MAX];
+	struct pollfd fds[BRIDGE_CONNS_MAX];
 	size_t i;
 
 	if (n > sizeof(fds) / sizeof(fds[0]))
@@ -671,6 +671,11 @@ const struct bridge_server_info *bridge_conn_info(const struct bridge_conn *c)
 const char *bridge_conn_label(const struct bridge_conn *c)
 {
 	return c->server.label;
+}
+
+const char *bridge_conn_host(const struct bridge_conn *c)
+{
+	return c->server.host;
 }
 
 const char *bridge_conn_script(const struct bridge_conn *c, size_t i)

@@ -41,7 +41,7 @@ struct bridge_quorum {
 	struct bridge_quorum_options options;
 	struct round *rounds; /* newest first */
 	struct bridge_error error;
-	bool twice; /* two addresses are one server */
+	bool unfit; /* two addresses are one server, or one is of a cluster */
 };
 
 const char *bridge_quorum_warning(size_t n)
@@ -59,9 +59,18 @@ const char *bridge_quorum_warning(size_t n)
 
 static int note_twice(struct bridge_quorum *q, const struct node *a, const struct node *b)
 {
-	q->twice = true;
+	q->unfit = true;
 	return bridge_fail(&q->error, BRIDGE_INVALID, "%.100s and %.100s are the same server",
 			   bridge_conn_label(a->conn), bridge_conn_label(b->conn));
+}
+
+/* Each would have its part of the keys, and send us elsewhere with the others. */
+static int note_cluster(struct bridge_quorum *q, const struct node *node)
+{
+	q->unfit = true;
+	return bridge_fail(&q->error, BRIDGE_INVALID,
+			   "%.100s is a node of a cluster: a majority takes servers that know nothing of each other",
+			   bridge_conn_label(node->conn));
 }
 
 /*
@@ -76,6 +85,8 @@ static int look_at(struct bridge_quorum *q, struct node *node)
 
 	node->known = bridge_conn_generation(node->conn);
 	node->rest_ns = 0;
+	if (info->cluster)
+		return note_cluster(q, node);
 	for (i = 0; i < q->n; i++)
 		if (&q->nodes[i] != node && strcmp(q->nodes[i].run_id, info->run_id) == 0)
 			return note_twice(q, &q->nodes[i], node);
@@ -91,7 +102,7 @@ static bool ready(struct bridge_quorum *q, struct node *node)
 		return false;
 	if (node->known != bridge_conn_generation(node->conn))
 		(void)look_at(q, node);
-	return !q->twice;
+	return !q->unfit;
 }
 
 static bool votes(struct bridge_quorum *q, struct node *node)
@@ -167,7 +178,7 @@ static unsigned gather(struct bridge_quorum *q, unsigned enough, int64_t deadlin
 			else if (bridge_conn_error(c)->code)
 				q->error = *bridge_conn_error(c);
 		}
-		if (n >= enough || !under_way || q->twice || bridge_now() >= deadline)
+		if (n >= enough || !under_way || q->unfit || bridge_now() >= deadline)
 			return n;
 		poll_all(q, deadline);
 	}
@@ -293,7 +304,7 @@ static struct tally count(struct bridge_quorum *q, const struct round *r, enum b
 		else if (!t.code || !bridge_error_passes(op->code))
 			t.code = op->code;
 		if (op->done && op->code)
-			q->error = *bridge_conn_error(q->nodes[i].conn);
+			(void)bridge_fail(&q->error, op->code, "%s", op->why);
 	}
 	return t;
 }
@@ -447,9 +458,11 @@ static int try_acquire(struct bridge_quorum *q, enum bridge_script script, const
 	lease->decided = bridge_now();
 	lease->servers = t.yes;
 	lease->left_ms = longest_obstacle(q, r);
+	lease->sent = t.yes || t.no || t.open || t.code;
 	if (t.yes < q->majority) {
 		lease->status = BRIDGE_BUSY;
-		return t.no ? 0 : t.code ? t.code : t.open ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE;
+		/* Somebody's yes is to be taken back, whatever the others said. */
+		return t.no ? 0 : t.yes || t.open ? BRIDGE_UNKNOWN : t.code ? t.code : BRIDGE_UNREACHABLE;
 	}
 	if (!long_enough(q, wish, lease))
 		return bridge_fail(&q->error, BRIDGE_UNKNOWN, "granted, but too late to be of use");
@@ -458,6 +471,31 @@ static int try_acquire(struct bridge_quorum *q, enum bridge_script script, const
 		return bridge_fail(&q->error, BRIDGE_UNKNOWN, "granted, but the fence is not known to a majority");
 	lease->status = BRIDGE_GRANTED;
 	return 0;
+}
+
+/* Why there are too few to be asked: out of reach, or does somebody have to change something first? */
+static int no_majority(struct bridge_quorum *q)
+{
+	unsigned refuse = 0;
+	int code = BRIDGE_UNREACHABLE;
+	size_t i;
+
+	if (q->unfit)
+		return BRIDGE_INVALID;
+	for (i = 0; i < q->n; i++) {
+		const struct bridge_error *error = bridge_conn_error(q->nodes[i].conn);
+
+		if (!bridge_conn_closed(q->nodes[i].conn) || !error->code || bridge_error_passes(error->code))
+			continue;
+		refuse++;
+		code = error->code;
+		q->error = *error;
+	}
+	if (q->n - refuse < q->majority)
+		return code;
+	return bridge_quorum_reachable(q) ? bridge_fail(&q->error, BRIDGE_UNREACHABLE,
+							"servers that were started a moment ago do not vote yet") :
+					    BRIDGE_UNREACHABLE;
 }
 
 int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, const struct bridge_keys *keys,
@@ -469,7 +507,7 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
 	memset(lease, 0, sizeof(*lease));
 	connect_all(q, deadline);
 	if (gather(q, q->majority, deadline) < q->majority || bridge_quorum_voters(q) < q->majority)
-		return q->twice ? BRIDGE_INVALID : BRIDGE_UNREACHABLE;
+		return no_majority(q);
 	code = try_acquire(q, script, keys, wish, deadline, lease);
 	if (code || lease->status != BRIDGE_GRANTED)
 		lease->servers = 0;
@@ -594,7 +632,7 @@ int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline)
 
 	connect_all(q, deadline);
 	n = gather(q, (unsigned)q->n, deadline);
-	if (q->twice)
+	if (q->unfit)
 		return BRIDGE_INVALID;
 	return n >= q->majority ? 0 : q->error.code ? q->error.code : BRIDGE_UNREACHABLE;
 }

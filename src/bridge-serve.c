@@ -199,13 +199,14 @@ static void flush(struct serve *v)
 	v->n = 0;
 }
 
-/* Names cannot be resolved, or the like: whoever waits is told. */
+/* The settings cannot be read, or memory is short: whoever waits is told. */
 static void no_net(struct serve *v)
 {
 	size_t k;
 
 	for (k = 0; k < v->n; k++) {
-		v->asks[k].code = BRIDGE_UNREACHABLE;
+		v->asks[k].code = v->b.net_error.code;
+		v->asks[k].unsent = true;
 		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
 		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
 	}
