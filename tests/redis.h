@@ -35,6 +35,8 @@ struct redis {
 	char uri[128]; /* of the unix socket */
 	char tcp_uri[64]; /* "" without a port */
 	FILE *say;
+	int64_t *clock_us; /* how far its wall clock is off; NULL = it has that of the machine */
+	char clock_file[96], shim[256];
 };
 
 extern struct redis *redis;
@@ -46,6 +48,9 @@ int redis_main(const char *name, void (*add)(TCase *tc));
 
 /* @config: lines of redis.conf beside "save ''"; NULL = none.  @tcp: also listen on a port of 127.0.0.1. */
 struct redis *redis_start(const char *config, bool tcp);
+/* One whose wall clock can be stepped, see clock-shift.c. */
+struct redis *redis_start_with_clock(const char *config);
+void redis_step(struct redis *r, int64_t ms);
 void redis_stop(struct redis *r); /* and forget it */
 void redis_kill(struct redis *r); /* kill -9 */
 void redis_freeze(struct redis *r);
