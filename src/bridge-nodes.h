@@ -45,7 +45,8 @@ int bridge_node_code(const struct bridge_node *node);
 /* It did not answer: it is left alone for some time, longer each time. */
 void bridge_node_rest(struct bridge_node *node);
 
-/* Whom @text, an error reply MOVED, names; from now on that one is asked for its slot.  NULL = nobody, or there are too many. */
+/* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
+ * many. */
 struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text);
 
 #endif
