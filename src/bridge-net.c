@@ -158,6 +158,8 @@ static void take_answers(struct bridge_net *net, bool follow)
 		struct bridge_node *to = NULL;
 
 		take_answer(b->ask[i], b->node[i], &b->op[i]);
+		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
+			bridge_nodes_forget(&net->nodes, b->ask[i]->keys);
 		if (b->op[i].code == BRIDGE_MOVED)
 			to = bridge_nodes_moved(&net->nodes, b->node[i], b->op[i].why);
 		if (!to || !follow)

@@ -223,3 +223,9 @@ struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_nod
 		s->slots[to.slot] = (unsigned char)(node - s->node + 1);
 	return node;
 }
+
+void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys)
+{
+	if (s->cluster && s->slots)
+		s->slots[bridge_keys_slot(keys)] = 0;
+}

@@ -48,5 +48,7 @@ void bridge_node_rest(struct bridge_node *node);
 /* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
  * many. */
 struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text);
+/* Whoever was asked about it knows no cluster any more: not that one the next time. */
+void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys);
 
 #endif

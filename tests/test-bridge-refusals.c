@@ -101,6 +101,31 @@ START_TEST(user_data_under_the_name_of_the_mark)
 }
 END_TEST
 
+/* Many under way on one connection: each has the error of its own reply. */
+START_TEST(errors_of_their_own)
+{
+	static const char *const types[] = { "hash", "list", "zset", "stream" };
+	struct bridge_keys keys[4];
+	struct bridge_op ops[4];
+	char name[8];
+	int i;
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	for (i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "k%d", i);
+		fill(name, types[i]);
+		ck_code(bridge_keys_make(&keys[i], BRIDGE_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
+		ck_code(bridge_op_begin(&ops[i], a->conn, BRIDGE_ACQUIRE_X, &keys[i], &a->wish, soon()), 0);
+	}
+	bridge_ops_wait(ops, 4);
+	for (i = 0; i < 4; i++) {
+		ck_code(ops[i].code, BRIDGE_NOT_A_LOCK);
+		ck_contains(ops[i].why, types[i]);
+		bridge_keys_free(&keys[i]);
+	}
+}
+END_TEST
+
 START_TEST(strings_of_others)
 {
 	fill("lock", "string");
@@ -488,6 +513,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, user_data_under_the_name_of_the_lock);
 	tcase_add_test(tc, user_data_under_other_names);
 	tcase_add_test(tc, user_data_under_the_name_of_the_mark);
+	tcase_add_test(tc, errors_of_their_own);
 	tcase_add_test(tc, strings_of_others);
 	tcase_add_test(tc, readers_of_others);
 	tcase_add_test(tc, long_and_binary_values_of_others);

@@ -35,7 +35,8 @@ static void cluster_start(int n)
 	int i;
 
 	for (i = 0; i < n; i++)
-		nodes[i] = redis_start("cluster-enabled yes\ncluster-node-timeout 5000\nrepl-diskless-sync-delay 0", true);
+		nodes[i] = redis_start("cluster-enabled yes\ncluster-node-timeout 5000\nrepl-diskless-sync-delay 0\n"
+				       "cluster-allow-replica-migration no", true);
 	for (i = 0; i < MASTERS; i++) {
 		ck_redis("OK", nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", i * 16384 / MASTERS, (i + 1) * 16384 / MASTERS - 1);
 		ck_redis("OK", nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
@@ -193,6 +194,7 @@ START_TEST(names_that_no_cluster_can_have)
 		ck_code(i % 3 ? global_wait(a, key, LOCKSHM_EXCLUSIVE) : global_try(a, key, LOCKSHM_SHARED), LOCKSHM_BRIDGE);
 		ck_contains(a->answer.report.error.message, key);
 		ck_contains(a->answer.report.error.message, "braces");
+		lease_becomes(0, key, LOCKSHM_LEASE_NONE);
 	}
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	owner = owner_of("lk:" K);
@@ -306,6 +308,34 @@ static bool has_another_bridge(void *arg)
 	return bridge_of(0).pid != *(const pid_t *)arg && bridge_of(0).pid != 0;
 }
 
+/* A node that was moved out of the cluster knows no slots, nor who has them. */
+START_TEST(a_node_that_left)
+{
+	struct redis *home;
+	char id[48];
+	int slot, i;
+
+	two_hosts(NODES);
+	slot = slot_of("lk:" K);
+	home = owner_of("lk:" K);
+	slot_leaves(slot, home, nodes[3]);
+	slot_arrives(slot, home, nodes[3]);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, K).value, nodes[3], "GET lk:" K);
+	strcpy(id, id_of(nodes[3]));
+	slot_leaves(slot, nodes[3], home);
+	slot_arrives(slot, nodes[3], home);
+	for (i = 0; i < MASTERS; i++)
+		ck_redis("OK", nodes[i], "CLUSTER FORGET %s", id);
+	ck_redis("OK", nodes[3], "CLUSTER RESET HARD");
+	stays_held(a);
+	ck_redis(lease_of(0, K).value, home, "GET lk:" K);
+	ck_code(agent_release(a), 0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
 /* The next bridge has to find out for itself, with a lease that goes on. */
 START_TEST(the_next_bridge)
 {
@@ -353,6 +383,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_slot_that_moved);
 	tcase_add_test(tc, a_slot_on_its_way);
 	tcase_add_test(tc, a_master_that_became_a_replica);
+	tcase_add_test(tc, a_node_that_left);
 	tcase_add_test(tc, the_next_bridge);
 	tcase_add_test(tc, no_majority_of_a_cluster);
 }

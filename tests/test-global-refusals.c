@@ -19,6 +19,9 @@ START_TEST(data_of_others)
 	ck_redis("1", redis, "HSET lk:" K " user data");
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "not a lock");
+	ck_contains(a->answer.report.error.message, "lk:" K);
+	ck_contains(a->answer.report.error.message, redis->uri);
+	ck_redis("1", redis, "DBSIZE");
 	ck_redis("data", redis, "HGET lk:" K " user");
 	ck_code(global_wait(a, "other", LOCKSHM_EXCLUSIVE), 0);
 }
@@ -36,6 +39,8 @@ START_TEST(no_rights)
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "NO_SUCH_VARIABLE");
+	ck_contains(a->answer.report.error.message, redis->uri);
+	ck_redis("0", redis, "DBSIZE");
 }
 END_TEST
 
@@ -50,6 +55,8 @@ START_TEST(no_such_database)
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "DB index");
+	ck_contains(a->answer.report.error.message, redis->uri);
+	ck_redis("0", redis, "DBSIZE");
 }
 END_TEST
 

@@ -4,8 +4,12 @@
 #include "hosts.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../src/remote.h"
 
@@ -169,6 +173,45 @@ START_TEST(told_in_no_time)
 }
 END_TEST
 
+/* Somebody shouts at the host without end: it goes on with its work all the same. */
+START_TEST(shouted_at)
+{
+	struct lockshm_create_options options = host_options();
+	char line[4096] = "";
+	size_t n = 0;
+	int64_t end;
+	pid_t pid;
+	FILE *out;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	while (n + 80 < sizeof(line))
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "PUBLISH lockshm:%.16s lk:" K "\r\n", lease_of(0, K).value);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		redis->say = NULL;
+		redis_say(redis, "PING");
+		out = redis->say;
+		fputs("CLIENT REPLY OFF\r\n", out);
+		while (fputs(line, out) >= 0)
+			fflush(out);
+		_exit(0);
+	}
+	for (end = now_ns() + LOCKSHM_SECONDS(5); now_ns() < end; pass(now_ns() + LOCKSHM_MS(20))) {
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+		ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(b), 0);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
 /* Without the rights to hear it, at the next renewal. */
 START_TEST(not_told_by_the_server)
 {
@@ -262,6 +305,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, replaced_by_data);
 	tcase_add_test(tc, evicted);
 	tcase_add_test(tc, told_in_no_time);
+	tcase_add_test(tc, shouted_at);
 	tcase_add_test(tc, not_told_by_the_server);
 	add_without_memory(tc);
 }
