@@ -78,8 +78,16 @@ static void *ear_main(void *arg)
 	}
 }
 
+/* For the child of a fork, which has no use for them; before they are closed here, so that it closes no others. */
+static void ear_tell(const struct ear *ear, int epoll, int stop)
+{
+	__atomic_store_n(&ear->s->ear[0], epoll + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ear->s->ear[1], stop + 1, __ATOMIC_SEQ_CST);
+}
+
 static void ear_close(struct ear *ear)
 {
+	ear_tell(ear, -1, -1);
 	if (ear->epoll >= 0)
 		close(ear->epoll);
 	if (ear->stop >= 0)
@@ -94,6 +102,7 @@ static void ear_start(struct ear *ear, struct lockshm *s)
 	ear->s = s;
 	ear->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ear->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ear_tell(ear, ear->epoll, ear->stop);
 	event.data.fd = ear->stop;
 	ear->runs = ear->epoll >= 0 && ear->stop >= 0 &&
 		    epoll_ctl(ear->epoll, EPOLL_CTL_ADD, ear->stop, &event) == 0 &&

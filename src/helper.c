@@ -11,6 +11,7 @@
 #ifdef HAVE_BRIDGE
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "bridge-net.h"
 #include "bridge-wire.h"
@@ -191,11 +192,18 @@ void helper_forget_loading(void)
 
 void helper_forget(struct lockshm *s, bool own_descriptors)
 {
+	int i;
+
 	/* What the thread was doing is not known: its memory stays as it is. */
 	s->helper = NULL;
 	if (s->net && own_descriptors)
 		bridge_net_abandon(s->net);
 	s->net = NULL;
+	for (i = 0; i < 2; i++) {
+		if (s->ear[i] && own_descriptors)
+			close(s->ear[i] - 1);
+		s->ear[i] = 0;
+	}
 }
 #else
 #include "error.h"

@@ -14,9 +14,7 @@ static struct agent *a, *b, *c;
 
 static void server_with_clock(void)
 {
-	if (redis->say)
-		fclose(redis->say);
-	redis = redis_start_with_clock(NULL);
+	own_server_with_clock();
 	cast("001", &a, &b, &c);
 }
 
@@ -159,7 +157,7 @@ static void dies_as_a_waiter(int how_held, int next_wants)
 	struct agent *holder;
 	int64_t released;
 
-	redis = redis_start_with_clock(NULL);
+	own_server_with_clock();
 	cast("0012", &a, &b, &c, &holder);
 	ck_code(global_wait(holder, K, how_held), 0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);

@@ -204,6 +204,46 @@ START_TEST(a_fork_while_hiredis_is_loaded)
 }
 END_TEST
 
+/* How many of ours are no files: those of the ear. */
+static int nameless_descriptors(void)
+{
+	char path[64], to[64];
+	int fd, n = 0;
+	ssize_t len;
+
+	for (fd = 3; fd < 200; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, to, sizeof(to) - 1);
+		to[len > 0 ? len : 0] = '\0';
+		n += strstr(to, "[eventpoll]") || strstr(to, "[eventfd]");
+	}
+	return n;
+}
+
+/* The child keeps none of what its parent had as the bridge, and is one like any other when it needs to. */
+START_TEST(a_child_closes_what_it_got)
+{
+	int before, status;
+	pid_t pid;
+
+	before = nameless_descriptors();
+	hosts_make(1);
+	ck_code(take_a_global_key(K), 0);
+	ck_assert(await(two_connections, NULL));
+	ck_assert_int_eq(nameless_descriptors(), before + 2);
+	pid = fork();
+	if (pid == 0) {
+		alarm(PATIENCE / LOCKSHM_SECONDS(1));
+		if (nameless_descriptors() != before)
+			_exit(2);
+		_exit(take_a_global_key("child") == 0 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child: status %x", (unsigned)status);
+	ck_assert_int_eq(nameless_descriptors(), before + 2);
+}
+END_TEST
+
 static void connections(char *out, size_t size)
 {
 	const char *at = redis_say(redis, "CLIENT LIST");
@@ -261,6 +301,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, closing_gives_back_what_its_process_held);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
+	tcase_add_test(tc, a_child_closes_what_it_got);
 	tcase_add_test(tc, a_fork_while_hiredis_is_loaded);
 	tcase_add_test(tc, a_raw_clone_of_the_bridge_harms_nothing);
 }

@@ -277,9 +277,7 @@ START_TEST(no_disk)
 {
 	char path[128];
 
-	if (redis->say)
-		fclose(redis->say);
-	redis = redis_start("save 3600 1\ndbfilename dump.rdb", false);
+	own_server_with("save 3600 1\ndbfilename dump.rdb");
 	cast("01", &a, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	/* A directory where the file is to be: not even root can write that. */
@@ -302,9 +300,7 @@ START_TEST(is_loading)
 {
 	struct lockshm_create_options options;
 
-	if (redis->say)
-		fclose(redis->say);
-	redis = redis_start("key-load-delay 100\nloading-process-events-interval-bytes 1024", false);
+	own_server_with("key-load-delay 100\nloading-process-events-interval-bytes 1024");
 	redis_say(redis, "DEBUG POPULATE 30000");
 	ck_redis("OK", redis, "SAVE");
 	redis_kill(redis);
@@ -329,9 +325,7 @@ START_TEST(is_busy)
 	struct bridge_conn *busy;
 	const char *argv[] = { "EVAL", "while true do end", "0" };
 
-	if (redis->say)
-		fclose(redis->say);
-	redis = redis_start("busy-reply-threshold 1", false);
+	own_server_with("busy-reply-threshold 1");
 	options = host_options();
 	options.redis_ttl_ns = LOCKSHM_SECONDS(5);
 	host_make(0, &options);
