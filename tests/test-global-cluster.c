@@ -69,6 +69,16 @@ static struct redis *owner_of(const char *name)
 	return NULL;
 }
 
+/* As redis_has(), of a node. */
+static void node_has(struct redis *node, const char *command, const char *answer)
+{
+	struct redis *shared = redis;
+
+	redis = node;
+	redis_has(command, answer);
+	redis = shared;
+}
+
 /* The host's only way into the cluster is that node. */
 static void host_at(unsigned i, const struct redis *r)
 {
@@ -172,8 +182,7 @@ START_TEST(in_order)
 	two_hosts(MASTERS);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
-	redis = owner_of("lk:" K);
-	redis_has("ZCARD {lk:" K "}:q", "1");
+	node_has(owner_of("lk:" K), "ZCARD {lk:" K "}:q", "1");
 	ck_code(agent_release(a), 0);
 	ck_code(agent_end(b), 0);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);
@@ -227,8 +236,7 @@ START_TEST(a_slot_that_moved)
 	ck_redis(value, to, "GET lk:" K);
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(agent_release(a), 0);
-	redis = to;
-	redis_has("EXISTS lk:" K, "0");
+	node_has(to, "EXISTS lk:" K, "0");
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_eq(bridge_of(0).lost, 0);
 }
