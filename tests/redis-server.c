@@ -356,6 +356,16 @@ const char *call(struct bridge_conn *c, const char *format, ...)
 	return text;
 }
 
+int try_call(struct bridge_conn *c, int64_t ns, const char *word)
+{
+	const char *argv[] = { word };
+	struct bridge_reply *reply = NULL;
+	int code = bridge_conn_call(c, bridge_now() + ns, &reply, 1, argv, NULL);
+
+	bridge_reply_free(reply);
+	return code;
+}
+
 /* ---------------------------------------------------------------- main */
 
 static bool have_server(void)

@@ -102,6 +102,8 @@ struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *o
 int64_t soon(void); /* a deadline that is never meant to be met */
 /* One command through the code under test; text as from redis_say(). */
 const char *call(struct bridge_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* One word, with so much time; its code.  The reply is dropped. */
+int try_call(struct bridge_conn *c, int64_t ns, const char *word);
 #ifndef LOCKSHM_TEST_FIXTURE_H
 bool await(bool (*done)(void *arg), void *arg);
 #endif
