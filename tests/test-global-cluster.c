@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../src/bridge-nodes.h"
+
 #define MASTERS 3
 #define NODES 4
 
@@ -382,6 +384,57 @@ START_TEST(no_majority_of_a_cluster)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- what the answer names */
+
+static const char *named(struct bridge_nodes *known, const char *text)
+{
+	const struct bridge_node *node = bridge_nodes_moved(known, &known->node[0], text);
+
+	return node ? bridge_conn_label(node->conn) : "nobody";
+}
+
+START_TEST(addresses_of_all_kinds)
+{
+	static const char *const cases[][2] = {
+		{ "redis://10.0.0.1:7000: MOVED 3999 127.0.0.1:6381", "redis://127.0.0.1:6381" },
+		{ "MOVED 0 ::1:6381", "redis://[::1]:6381" },
+		{ "MOVED 16383 node-3.example.com:6381", "redis://node-3.example.com:6381" },
+		{ "MOVED 3999 :6381", "redis://10.0.0.1:6381" },
+		{ "MOVED 3999 10.0.0.1:7000", "redis://10.0.0.1:7000" },
+		{ "MOVED 3999 ?:6381", "nobody" },
+		{ "MOVED 16384 127.0.0.1:6381", "nobody" },
+		{ "MOVED -1 127.0.0.1:6381", "nobody" },
+		{ "MOVED 3999 127.0.0.1", "nobody" },
+		{ "MOVED 3999 127.0.0.1:", "nobody" },
+		{ "MOVED 3999 127.0.0.1:123456", "nobody" },
+		{ "MOVED 3999", "nobody" },
+		{ "MOVED ", "nobody" },
+		{ "ERR unknown", "nobody" },
+	};
+	struct bridge_nodes *known = calloc(1, sizeof(*known));
+	struct bridge_server server = server_of("redis://10.0.0.1:7000");
+	struct bridge_node *twice;
+	char text[64];
+	size_t i;
+
+	ck_assert_int_eq(bridge_nodes_add(known, &server, NULL), 0);
+	known->n_given = 1;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		ck_assert_str_eq(named(known, cases[i][0]), cases[i][1]);
+	/* Each of them once, and no more than there is room for. */
+	twice = bridge_nodes_moved(known, &known->node[0], "MOVED 1 127.0.0.1:6381");
+	ck_assert_ptr_eq(twice, bridge_nodes_moved(known, &known->node[0], "MOVED 2 127.0.0.1:6381"));
+	for (i = known->n; i < BRIDGE_CONNS_MAX; i++) {
+		snprintf(text, sizeof(text), "MOVED 3 127.0.0.1:%zu", i);
+		ck_assert_str_ne(named(known, text), "nobody");
+	}
+	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:9999"), "nobody");
+	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:6381"), "redis://127.0.0.1:6381");
+	bridge_nodes_end(known);
+	free(known);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, any_key_at_its_node);
@@ -394,6 +447,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_node_that_left);
 	tcase_add_test(tc, the_next_bridge);
 	tcase_add_test(tc, no_majority_of_a_cluster);
+	tcase_add_test(tc, addresses_of_all_kinds);
 }
 
 int main(void)
