@@ -269,8 +269,11 @@ static bool was_refused(void *arg)
 START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 {
 	struct agent_command strict = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct lockshm_create_options options = host_options();
 
-	hosts_make(1);
+	/* For a moment it cannot ask anything, either. */
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
 	service_start(&service, 0);
 	a = on_host(0);
 	b = on_host(0);
