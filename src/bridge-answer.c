@@ -201,16 +201,11 @@ static bool orphaned(uint64_t word, uint64_t epoch)
 	return remote_epoch(word) != epoch || state == REMOTE_NONE || state == REMOTE_RELEASING;
 }
 
-static bool is_acquire(const struct bridge_ask *ask)
-{
-	return ask->script == BRIDGE_ACQUIRE_X || ask->script == BRIDGE_ACQUIRE_S;
-}
-
 static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	switch (remote_state(word)) {
 	case REMOTE_ACQUIRING:
-		if (!is_acquire(ask))
+		if (!bridge_is_acquire(ask->script))
 			break;
 		if (ask->answer.status == BRIDGE_GRANTED)
 			obtained(b, i, word, ask);
@@ -238,14 +233,14 @@ bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
 {
 	struct lease *l = &b->leases[i];
 	uint64_t word = load_acquire(&b->s->remotes[i].word);
-	bool late = is_acquire(ask) && ask->code != BRIDGE_UNREACHABLE && orphaned(word, l->epoch);
+	bool late = bridge_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
 
 	if (ask->put_off) {
 		l->due = host_now(b->s);
 		return false;
 	}
 	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
-	if (ask->code != BRIDGE_UNREACHABLE)
+	if (!ask->unsent)
 		l->sent = true;
 	if (late) {
 		lease_ask(b, l, ask, BRIDGE_RELEASE, ask->exclusive ? REMOTE_EXCLUSIVE : 0);

@@ -9,118 +9,23 @@
 #include "bridge-conn.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "bridge-clock.h"
-#include "bridge-greet.h"
-#include "bridge-resolve.h"
+#include "bridge-conn-inside.h"
 
-/* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
-#define USER_TIMEOUT_MS 30000
 #define READ_BYTES 16384
-
-/* A name that was not found is not asked for again at once. */
-#define LOOKUP_REST_NS BRIDGE_MS(1000)
-
-enum state { CLOSED, RESOLVING, CONNECTING, GREETING, READY };
-
-struct bridge_conn {
-	struct bridge_server server;
-	struct bridge_conn_options options;
-	struct bridge_address addresses[BRIDGE_ADDRESSES_MAX];
-	size_t n_addresses, address; /* number, the one being tried */
-	struct bridge_lookup *lookup; /* of the name, under way or not taken yet */
-	bool is_name; /* addresses may change */
-	int64_t lookup_rest_until;
-	char no_address[128]; /* what the last look-up met */
-
-	enum state state;
-	int fd;
-	pid_t pid; /* whose socket it is */
-	bool eof; /* the server has closed; replies before that may still be taken */
-	uint64_t generation;
-	int64_t open_deadline; /* of connect and greeting together */
-	int64_t address_deadline; /* of the connect to this address */
-	int64_t greet_began;
-
-	struct bridge_wire *wire;
-	struct bridge_greet greet;
-	/* Deadlines of the commands whose replies are awaited, oldest first: due[due_at] up to due[due_end - 1]. */
-	int64_t *due;
-	size_t due_at, due_end, due_size;
-	uint64_t sent, taken;
-
-	struct bridge_error error;
-};
-
-/* ---------------------------------------------------------------- addresses */
-
-static void take_unix(struct bridge_conn *c)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-
-	memcpy(un.sun_path, c->server.path, sizeof(c->server.path));
-	memcpy(&c->addresses[0].at, &un, sizeof(un));
-	c->addresses[0].len = sizeof(un);
-	c->n_addresses = 1;
-}
-
-/* Nothing here waits for the answer. */
-static void begin_lookup(struct bridge_conn *c)
-{
-	if (c->lookup && bridge_lookup_is_inherited(c->lookup))
-		c->lookup = NULL;
-	if (!c->is_name || c->lookup || bridge_now() < c->lookup_rest_until)
-		return;
-	c->lookup = bridge_lookup_begin(c->server.host, c->server.port);
-	if (!c->lookup)
-		snprintf(c->no_address, sizeof(c->no_address), "no memory for the look-up");
-}
-
-/* The addresses that were found; those that were known stay if there are none. */
-static void take_lookup(struct bridge_conn *c)
-{
-	struct bridge_address found[BRIDGE_ADDRESSES_MAX];
-	const char *why;
-	size_t n;
-
-	if (!c->lookup || bridge_lookup_is_inherited(c->lookup) || !bridge_lookup_through(c->lookup))
-		return;
-	n = bridge_lookup_take(c->lookup, found, &why);
-	snprintf(c->no_address, sizeof(c->no_address), "%s", why);
-	if (n) {
-		memcpy(c->addresses, found, sizeof(found));
-		c->n_addresses = n;
-	}
-	bridge_lookup_drop(c->lookup);
-	c->lookup = NULL;
-	c->lookup_rest_until = bridge_now() + LOOKUP_REST_NS;
-}
-
-static void find_addresses(struct bridge_conn *c)
-{
-	if (c->server.path[0]) {
-		take_unix(c);
-		return;
-	}
-	c->n_addresses = bridge_numeric(c->server.host, c->server.port, c->addresses);
-	c->is_name = c->n_addresses == 0;
-	begin_lookup(c);
-}
 
 /* ---------------------------------------------------------------- closing */
 
 /* The number goes first: another thread may fork at any time, see bridge_conn_abandon(). */
-static void close_fd(struct bridge_conn *c)
+void conn_close_fd(struct bridge_conn *c)
 {
 	int fd = c->fd;
 
@@ -131,12 +36,12 @@ static void close_fd(struct bridge_conn *c)
 
 void bridge_conn_abandon(struct bridge_conn *c)
 {
-	close_fd(c);
+	conn_close_fd(c);
 }
 
-static void shut(struct bridge_conn *c)
+void conn_shut(struct bridge_conn *c)
 {
-	close_fd(c);
+	conn_close_fd(c);
 	c->state = CLOSED;
 	c->eof = false;
 	c->due_at = c->due_end = 0;
@@ -144,8 +49,7 @@ static void shut(struct bridge_conn *c)
 	c->wire = NULL;
 }
 
-static int drop(struct bridge_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int drop(struct bridge_conn *c, int code, const char *format, ...)
+int conn_drop(struct bridge_conn *c, int code, const char *format, ...)
 {
 	char why[240];
 	va_list args;
@@ -153,23 +57,23 @@ static int drop(struct bridge_conn *c, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	shut(c);
+	conn_shut(c);
 	return bridge_fail(&c->error, code, "%.60s: %s", c->server.label, why);
 }
 
 /* A socket that a fork brought along is the parent's. */
-static bool inherited(struct bridge_conn *c)
+bool conn_inherited(struct bridge_conn *c)
 {
 	if (c->state == CLOSED || c->pid == getpid())
 		return false;
-	drop(c, BRIDGE_FORKED, "the connection was opened before a fork");
+	conn_drop(c, BRIDGE_FORKED, "the connection was opened before a fork");
 	return true;
 }
 
 void bridge_conn_move(struct bridge_conn *c)
 {
-	shut(c);
-	begin_lookup(c);
+	conn_shut(c);
+	conn_look_up(c);
 }
 
 static size_t awaited(const struct bridge_conn *c)
@@ -178,122 +82,11 @@ static size_t awaited(const struct bridge_conn *c)
 }
 
 /* The connection is of no use any more: was anything under way? */
-static int lost(struct bridge_conn *c, const char *why)
+int conn_lost(struct bridge_conn *c, const char *why)
 {
 	if (c->state < READY)
-		return drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s", why);
-	return drop(c, awaited(c) ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE, "connection lost: %s", why);
-}
-
-/* ---------------------------------------------------------------- connecting */
-
-static void set_options(int fd, int family)
-{
-	int one = 1, user_timeout = USER_TIMEOUT_MS;
-
-	if (family == AF_UNIX)
-		return;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
-}
-
-static int begin_greeting(struct bridge_conn *c)
-{
-	int code = bridge_greet_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
-
-	if (code) {
-		shut(c);
-		return code;
-	}
-	c->state = GREETING;
-	c->greet_began = bridge_now();
-	return 0;
-}
-
-/* Begins to connect to the next address that takes it; each gets an equal part of the time left. */
-static int try_addresses(struct bridge_conn *c, int sys_errno)
-{
-	for (; c->address < c->n_addresses; c->address++) {
-		const struct bridge_address *a = &c->addresses[c->address];
-		int64_t now = bridge_now();
-
-		close_fd(c);
-		c->fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		if (c->fd < 0) {
-			int code = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? BRIDGE_NO_MEMORY
-											 : BRIDGE_UNREACHABLE;
-
-			return drop(c, code, "socket: %s", strerror(errno));
-		}
-		set_options(c->fd, a->at.ss_family);
-		c->address_deadline = now + (c->open_deadline - now) / (int64_t)(c->n_addresses - c->address);
-		if (connect(c->fd, (const struct sockaddr *)(const void *)&a->at, a->len) == 0)
-			return begin_greeting(c);
-		if (errno == EINPROGRESS || errno == EINTR)
-			return 0;
-		sys_errno = errno;
-	}
-	/* Perhaps the name has other addresses by now: for the next time. */
-	begin_lookup(c);
-	return lost(c, strerror(sys_errno));
-}
-
-/* As soon as there are addresses. */
-static int resolved(struct bridge_conn *c)
-{
-	take_lookup(c);
-	if (c->n_addresses) {
-		c->state = CONNECTING;
-		return try_addresses(c, ENOENT);
-	}
-	if (c->lookup)
-		return 0;
-	return drop(c, BRIDGE_UNREACHABLE, "no address: %s", c->no_address);
-}
-
-static int connected(struct bridge_conn *c)
-{
-	socklen_t len = sizeof(int);
-	int sys_errno = 0;
-	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
-
-	if (poll(&p, 1, 0) == 0) {
-		if (bridge_now() < c->address_deadline)
-			return 0;
-		sys_errno = ETIMEDOUT;
-	} else if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &sys_errno, &len) != 0) {
-		sys_errno = errno;
-	}
-	if (sys_errno == 0)
-		return begin_greeting(c);
-	c->address++;
-	return try_addresses(c, sys_errno);
-}
-
-int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
-{
-	const char *why;
-
-	(void)inherited(c);
-	if (c->state != CLOSED)
-		return 0;
-	c->error.code = 0;
-	c->error.text[0] = '\0';
-	why = bridge_wire_load();
-	c->wire = why ? NULL : bridge_wire_new();
-	if (!c->wire)
-		return drop(c, BRIDGE_NO_MEMORY, "%s", why ? why : "out of memory");
-	c->pid = getpid();
-	c->sent = c->taken = 0;
-	c->generation++;
-	c->open_deadline = deadline;
-	c->address = 0;
-	c->state = RESOLVING;
-	take_lookup(c);
-	if (!c->n_addresses)
-		begin_lookup(c);
-	return resolved(c);
+		return conn_drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s", why);
+	return conn_drop(c, awaited(c) ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE, "connection lost: %s", why);
 }
 
 /* ---------------------------------------------------------------- reading and writing */
@@ -314,7 +107,7 @@ static int write_out(struct bridge_conn *c)
 		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return 0;
 		if (n < 0)
-			return lost(c, strerror(errno));
+			return conn_lost(c, strerror(errno));
 		bridge_wire_sent(c->wire, (size_t)n);
 		bytes = bridge_wire_out(c->wire, &len);
 	}
@@ -333,13 +126,13 @@ static int read_in(struct bridge_conn *c)
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n < 0)
-			return lost(c, strerror(errno));
+			return conn_lost(c, strerror(errno));
 		if (n == 0) {
 			c->eof = true;
 			return 0;
 		}
 		if (!bridge_wire_feed(c->wire, bytes, (size_t)n))
-			return drop(c, BRIDGE_PROTOCOL, "no Redis server, or an answer of more than %u MiB",
+			return conn_drop(c, BRIDGE_PROTOCOL, "no Redis server, or an answer of more than %u MiB",
 				    BRIDGE_REPLY_MAX >> 20);
 		if ((size_t)n < sizeof(bytes))
 			return 0;
@@ -355,15 +148,15 @@ static int hear_greeting(struct bridge_conn *c)
 
 	while (c->state == GREETING) {
 		if (!bridge_wire_get(c->wire, &reply))
-			return drop(c, BRIDGE_PROTOCOL, "the answer is not that of a Redis server");
+			return conn_drop(c, BRIDGE_PROTOCOL, "the answer is not that of a Redis server");
 		if (!reply)
 			return 0;
 		code = bridge_greet_reply(&c->greet, reply, &c->options, &error);
 		bridge_reply_free(reply);
 		if (code < 0 && c->greet.info.replica)
-			begin_lookup(c);
+			conn_look_up(c);
 		if (code < 0)
-			return drop(c, code, "%s", error.text);
+			return conn_drop(c, code, "%s", error.text);
 		if (code == BRIDGE_AGAIN)
 			continue;
 		c->state = READY;
@@ -379,23 +172,23 @@ static int expire(struct bridge_conn *c, int64_t now)
 	if (c->state == CONNECTING && now < c->open_deadline)
 		return 0;
 	if (c->state == RESOLVING)
-		return drop(c, BRIDGE_UNREACHABLE, "no address yet: the name is being looked up");
+		return conn_drop(c, BRIDGE_UNREACHABLE, "no address yet: the name is being looked up");
 	if (c->state < READY)
-		return lost(c, c->state == CONNECTING ? "no answer in time"
+		return conn_lost(c, c->state == CONNECTING ? "no answer in time"
 						      : "connected, but no answer to the greeting in time");
-	return drop(c, BRIDGE_UNKNOWN, "no answer in time");
+	return conn_drop(c, BRIDGE_UNKNOWN, "no answer in time");
 }
 
 int bridge_conn_pump(struct bridge_conn *c)
 {
 	int code = 0;
 
-	if (inherited(c) || c->state == CLOSED)
+	if (conn_inherited(c) || c->state == CLOSED)
 		return c->error.code;
 	if (c->state == RESOLVING)
-		code = resolved(c);
+		code = conn_resolved(c);
 	else if (c->state == CONNECTING)
-		code = connected(c);
+		code = conn_connected(c);
 	if (!code && c->state > CONNECTING && !c->eof) {
 		code = write_out(c);
 		if (!code)
@@ -404,7 +197,7 @@ int bridge_conn_pump(struct bridge_conn *c)
 	if (!code)
 		code = hear_greeting(c);
 	if (!code && c->eof && (c->state < READY || !awaited(c)))
-		code = lost(c, "closed by the server");
+		code = conn_lost(c, "closed by the server");
 	return code ? code : expire(c, bridge_now());
 }
 
@@ -438,15 +231,15 @@ static bool due_room(struct bridge_conn *c)
 
 int bridge_conn_send(struct bridge_conn *c, int64_t deadline, int argc, const char *const *argv, const size_t *lens)
 {
-	if (inherited(c))
+	if (conn_inherited(c))
 		return c->error.code;
 	if (c->state != READY || c->eof)
 		return bridge_fail(&c->error, BRIDGE_UNREACHABLE, "%s: not connected", c->server.label);
 	if (!due_room(c))
-		return drop(c, BRIDGE_NO_MEMORY, "out of memory");
+		return conn_drop(c, BRIDGE_NO_MEMORY, "out of memory");
 	/* Half a command may not stay in the buffer. */
 	if (!bridge_wire_put(c->wire, argc, argv, lens))
-		return drop(c, BRIDGE_NO_MEMORY, "out of memory");
+		return conn_drop(c, BRIDGE_NO_MEMORY, "out of memory");
 	c->sent++;
 	if (!c->options.subscriber)
 		c->due[c->due_end++] = deadline;
@@ -457,22 +250,22 @@ struct bridge_reply *bridge_conn_take(struct bridge_conn *c)
 {
 	struct bridge_reply *reply;
 
-	if (inherited(c) || c->state != READY)
+	if (conn_inherited(c) || c->state != READY)
 		return NULL;
 	if (!bridge_wire_get(c->wire, &reply)) {
-		drop(c, BRIDGE_PROTOCOL, "the answer is not the Redis protocol");
+		conn_drop(c, BRIDGE_PROTOCOL, "the answer is not the Redis protocol");
 		return NULL;
 	}
 	if (!reply) {
 		if (c->eof)
-			lost(c, "closed by the server");
+			conn_lost(c, "closed by the server");
 		return NULL;
 	}
 	if (c->options.subscriber)
 		return reply;
 	if (!awaited(c)) {
 		bridge_reply_free(reply);
-		drop(c, BRIDGE_PROTOCOL, "an answer to nothing");
+		conn_drop(c, BRIDGE_PROTOCOL, "an answer to nothing");
 		return NULL;
 	}
 	c->taken++;
@@ -594,7 +387,7 @@ static void wait_for(struct pollfd *fds, size_t n, int64_t until)
 
 void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until)
 {
-	struct pollfd fds[2 * BRIDGE_SERVERS_MAX];
+	struct pollfd fds[BRIDGE_CONNS_MAX];
 	size_t i;
 
 	if (n > sizeof(fds) / sizeof(fds[0]))
@@ -602,7 +395,7 @@ void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until
 	for (i = 0; i < n; i++) {
 		struct bridge_conn *c = conns[i];
 
-		fds[i].fd = c && !inherited(c) && !c->eof ? bridge_conn_fd(c) : -1;
+		fds[i].fd = c && !conn_inherited(c) && !c->eof ? bridge_conn_fd(c) : -1;
 		fds[i].events = c ? bridge_conn_events(c) : 0;
 		if (c && c->state != CLOSED && bridge_conn_due(c) < until)
 			until = bridge_conn_due(c);
@@ -627,21 +420,21 @@ int bridge_conn_new(struct bridge_conn **out, const struct bridge_server *server
 	c->server = *server;
 	if (options)
 		c->options = *options;
-	find_addresses(c);
+	conn_find_addresses(c);
 	*out = c;
 	return 0;
 }
 
 void bridge_conn_close(struct bridge_conn *c)
 {
-	shut(c);
+	conn_shut(c);
 }
 
 void bridge_conn_free(struct bridge_conn *c)
 {
 	if (!c)
 		return;
-	shut(c);
+	conn_shut(c);
 	free(c->due);
 	bridge_lookup_drop(c->lookup);
 	explicit_bzero(&c->server, sizeof(c->server));
@@ -671,6 +464,11 @@ const struct bridge_server_info *bridge_conn_info(const struct bridge_conn *c)
 const char *bridge_conn_label(const struct bridge_conn *c)
 {
 	return c->server.label;
+}
+
+const char *bridge_conn_host(const struct bridge_conn *c)
+{
+	return c->server.host;
 }
 
 const char *bridge_conn_script(const struct bridge_conn *c, size_t i)

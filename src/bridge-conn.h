@@ -23,6 +23,7 @@
 #include "bridge-wire.h"
 
 #define BRIDGE_SCRIPTS_MAX 16
+#define BRIDGE_CONNS_MAX 64 /* that can be waited for at once */
 
 struct bridge_conn;
 
@@ -74,7 +75,8 @@ short bridge_conn_events(const struct bridge_conn *c);
 int64_t bridge_conn_due(const struct bridge_conn *c);
 int bridge_conn_pump(struct bridge_conn *c);
 
-/* Waits until something happened on one of them, but not past @until, and pumps all.  NULLs are skipped. */
+/* Waits until something happened on one of them, at most BRIDGE_CONNS_MAX, but not past @until, and pumps all.  NULLs are
+ * skipped. */
 void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until);
 
 /* The next reply, which the caller frees; NULL = none yet, or the connection was dropped. */
@@ -95,6 +97,8 @@ int bridge_conn_wait_ready(struct bridge_conn *c, int64_t deadline);
 const struct bridge_error *bridge_conn_error(const struct bridge_conn *c);
 const struct bridge_server_info *bridge_conn_info(const struct bridge_conn *c);
 const char *bridge_conn_label(const struct bridge_conn *c);
+/* As it was configured; "" for a unix socket. */
+const char *bridge_conn_host(const struct bridge_conn *c);
 /* The hash under which the server knows script @i; NULL = it could not be loaded. */
 const char *bridge_conn_script(const struct bridge_conn *c, size_t i);
 /* Counts the connects: replies to what was sent under another number never come. */

@@ -11,7 +11,7 @@ static const struct {
 	const char *word;
 	int code;
 } words[] = {
-	{ "ASK", BRIDGE_MOVED },
+	{ "ASK", BRIDGE_RETRY }, /* a slot on its way: nobody takes commands with several keys now */
 	{ "BUSY", BRIDGE_RETRY },
 	{ "CLUSTERDOWN", BRIDGE_RETRY },
 	{ "CROSSSLOT", BRIDGE_INVALID },

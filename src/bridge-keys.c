@@ -21,6 +21,22 @@ static const char *tag_of(const char *key, size_t len, size_t *tag_len)
 	return open + 1;
 }
 
+/* CRC-16 with the polynomial 0x1021 and nothing before or after it, as the specification of Redis Cluster says. */
+unsigned bridge_keys_slot(const struct bridge_keys *k)
+{
+	size_t len, i;
+	const char *tag = tag_of(k->key[0], k->len[0], &len);
+	unsigned crc = 0;
+	int bit;
+
+	for (i = 0; i < len; i++) {
+		crc ^= (unsigned)(unsigned char)tag[i] << 8;
+		for (bit = 0; bit < 8; bit++)
+			crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+	}
+	return crc % BRIDGE_SLOTS;
+}
+
 static bool has_tag(const char *key, size_t len)
 {
 	size_t tag_len;
@@ -66,6 +82,7 @@ int bridge_keys_make(struct bridge_keys *k, int mode, const char *prefix, const 
 	char *at;
 
 	memset(k, 0, sizeof(*k));
+	k->mode = mode;
 	if (all == 0)
 		return bridge_fail(error, BRIDGE_INVALID, "the name of the lock is empty");
 	if (all > BRIDGE_NAME_MAX)

@@ -27,6 +27,7 @@ struct bridge_keys {
 	char *bytes;
 	const char *key[BRIDGE_KEYS];
 	size_t len[BRIDGE_KEYS];
+	int mode; /* what they were made for */
 };
 
 enum bridge_keys_mode {
@@ -40,5 +41,9 @@ enum bridge_keys_mode {
 int bridge_keys_make(struct bridge_keys *out, int mode, const char *prefix, const void *name, size_t len,
 		     struct bridge_error *error);
 void bridge_keys_free(struct bridge_keys *keys);
+
+/* The slot of a Redis Cluster into which they all fall, if they were made for one. */
+#define BRIDGE_SLOTS 16384
+unsigned bridge_keys_slot(const struct bridge_keys *keys);
 
 #endif

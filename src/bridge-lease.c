@@ -174,8 +174,10 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	remote_value(b->s, i, epoch, l->value);
 }
 
-/* The names are those of the record as it is now.  False = it is being made, or has a key that cannot be named. */
-static bool name(const struct bridge *b, uint32_t i)
+enum naming { NAMED, BEING_MADE, NAMELESS };
+
+/* The names are those of the record as it is now, or it is being made, or has a key that cannot be named there. */
+static enum naming name(const struct bridge *b, uint32_t i)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -184,23 +186,22 @@ static bool name(const struct bridge *b, uint32_t i)
 	struct bridge_error error = { 0 };
 	size_t len;
 
-	if (l->named && l->keys_mode == mode && remote_is(r, &l->id))
-		return true;
+	if (l->named && l->keys.mode == mode && remote_is(r, &l->id))
+		return NAMED;
 	if (l->named)
 		bridge_keys_free(&l->keys);
 	l->named = false;
 	len = remote_key(r, key);
 	if (len == 0)
-		return false;
+		return BEING_MADE;
 	hash_key(&l->id, b->s->hash_secret, key, len);
-	l->keys_mode = mode;
 	l->epoch = 0;
 	l->named = bridge_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		bridge_keys_free(&l->keys);
 		remote_judge(r, VERDICT_LASTS, error.text);
 	}
-	return l->named;
+	return l->named ? NAMED : NAMELESS;
 }
 
 /* ---------------------------------------------------------------- states */
@@ -396,15 +397,40 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 	return NEXT_ASK;
 }
 
-static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, size_t *n)
+/*
+ * Nothing can be asked about it.  Whoever waits was told, and the record is free for other keys.  A lease that was taken under
+ * names of another kind, before the server became one of a cluster, ends with its time.
+ */
+static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 {
-	uint64_t word = load_acquire(&b->s->remotes[i].word);
 	struct lease *l = &b->leases[i];
 
-	if (remote_state(word) == REMOTE_CLAIM || !name(b, i)) {
+	switch (remote_state(word)) {
+	case REMOTE_ACQUIRING:
+	case REMOTE_RELEASING:
+		return move(b, i, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	case REMOTE_HELD:
+	case REMOTE_CLOSING:
+		return remote_holds(b->s, i, word) ? wait_until(l, host_now(b->s) + LOOK_NS) : NEXT_AGAIN;
+	case REMOTE_LOST:
+		return at_lost(b, i, word);
+	default:
 		l->active = false;
 		return NEXT_WAIT;
 	}
+}
+
+static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, size_t *n)
+{
+	uint64_t word = load_acquire(&b->s->remotes[i].word);
+	enum naming named = remote_state(word) == REMOTE_CLAIM ? BEING_MADE : name(b, i);
+
+	if (named == BEING_MADE) {
+		b->leases[i].active = false;
+		return NEXT_WAIT;
+	}
+	if (named == NAMELESS)
+		return nameless(b, i, word);
 	use_epoch(b, i, remote_epoch(word));
 	switch (remote_state(word)) {
 	case REMOTE_NONE:

@@ -21,7 +21,6 @@ struct lease {
 	bool named;  /* keys, id and value are those of the record */
 	struct identity id;
 	struct bridge_keys keys;
-	int keys_mode;
 	char value[REMOTE_VALUE_BYTES];
 	uint64_t epoch;	    /* value is of */
 	unsigned asked;	    /* how often in this epoch, by us */

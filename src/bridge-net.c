@@ -9,50 +9,32 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "bridge-nodes.h"
 #include "bridge-quorum.h"
-#include "hash.h"
 
-#define REST_MIN_NS BRIDGE_MS(50) /* a server that does not answer is left alone, longer each time */
-#define REST_MAX_NS BRIDGE_MS(400)
 #define WAKE_REST_NS BRIDGE_MS(1000)
 #define QUIET_NS BRIDGE_MS(5000) /* a silent connection for hints is asked for a sign of life */
 
-struct server {
-	struct bridge_conn *conn;
-	struct bridge_wake *wake;
-	int64_t rest_until, rest_ns;
-	int64_t wake_rest_until;
-	bool opening;
-	bool failed; /* in this batch */
-	bool deaf; /* it gives no hints, or not to us */
+#define BATCH 64
+
+struct batch {
+	struct bridge_ask *ask[BATCH];
+	struct bridge_node *node[BATCH]; /* who is asked */
+	struct bridge_op op[BATCH];
+	size_t n;
 };
 
 struct bridge_net {
-	struct server servers[BRIDGE_SERVERS_MAX];
-	size_t n;
+	struct bridge_nodes nodes;
+	struct batch batch; /* the one that is under way */
 	struct bridge_quorum *quorum; /* instead */
 	size_t n_quorum;
 	size_t next_ask; /* of those that may be put off, who is first */
 	size_t next_hint; /* whose turn it is */
 	int64_t check_at;
-	struct bridge_host host;
 };
 
 /* ---------------------------------------------------------------- making */
-
-static int add_server(struct bridge_net *net, const struct bridge_server *server, struct bridge_error *error)
-{
-	static const struct bridge_conn_options options = { .name = "lockshm",
-							    .scripts = bridge_scripts,
-							    .n_scripts = BRIDGE_N_SCRIPTS };
-	struct server *s = &net->servers[net->n];
-	int code = bridge_conn_new(&s->conn, server, &options, error);
-
-	if (code)
-		return code;
-	net->n++;
-	return bridge_wake_new(&s->wake, server, &net->host, error);
-}
 
 static int add_servers(struct bridge_net *net, const struct shm_redis *settings, struct bridge_error *error)
 {
@@ -67,7 +49,8 @@ static int add_servers(struct bridge_net *net, const struct shm_redis *settings,
 		return bridge_quorum_new(&net->quorum, servers, n, &options, error);
 	}
 	for (i = 0; !code && i < n; i++)
-		code = add_server(net, &servers[i], error);
+		code = bridge_nodes_add(&net->nodes, &servers[i], error);
+	net->nodes.n_given = net->nodes.n;
 	return code;
 }
 
@@ -79,7 +62,7 @@ int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, st
 	*out = NULL;
 	if (!net)
 		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
-	memcpy(net->host.id, settings->host, BRIDGE_HOST_LEN);
+	memcpy(net->nodes.host.id, settings->host, BRIDGE_HOST_LEN);
 	code = add_servers(net, settings, error);
 	if (code)
 		bridge_net_free(net);
@@ -92,118 +75,72 @@ void bridge_net_free(struct bridge_net *net)
 {
 	if (!net)
 		return;
-	while (net->n > 0) {
-		struct server *s = &net->servers[--net->n];
-
-		bridge_wake_free(s->wake);
-		bridge_conn_free(s->conn);
-	}
+	bridge_nodes_end(&net->nodes);
 	bridge_quorum_free(net->quorum);
 	free(net);
 }
 
 void bridge_net_abandon(struct bridge_net *net)
 {
-	size_t i;
-
-	for (i = 0; i < net->n; i++) {
-		bridge_conn_abandon(net->servers[i].conn);
-		if (net->servers[i].wake)
-			bridge_conn_abandon(bridge_wake_conn(net->servers[i].wake));
-	}
+	bridge_nodes_abandon(&net->nodes);
 	if (net->quorum)
 		bridge_quorum_abandon(net->quorum);
 }
 
 int bridge_net_keys_mode(const struct bridge_net *net)
 {
-	size_t i;
-
-	for (i = 0; i < net->n; i++)
-		if (bridge_conn_info(net->servers[i].conn)->cluster)
-			return BRIDGE_KEYS_CLUSTER;
-	return BRIDGE_KEYS_SINGLE;
+	return net->nodes.cluster ? BRIDGE_KEYS_CLUSTER : BRIDGE_KEYS_SINGLE;
 }
 
 /* ---------------------------------------------------------------- asking */
 
-static struct server *server_of(struct bridge_net *net, const struct bridge_keys *keys)
-{
-	return &net->servers[net->n == 1 ? 0 : hash_plain(keys->key[0], keys->len[0]) % net->n];
-}
-
-static void rest(struct server *s)
-{
-	s->rest_ns = s->rest_ns ? s->rest_ns * 2 : REST_MIN_NS;
-	if (s->rest_ns > REST_MAX_NS)
-		s->rest_ns = REST_MAX_NS;
-	s->rest_until = bridge_now() + s->rest_ns;
-}
-
-/* While it rests its answer is what it was before. */
-static bool rests(const struct server *s)
-{
-	return bridge_conn_closed(s->conn) && bridge_conn_error(s->conn)->code && bridge_now() < s->rest_until;
-}
-
-/* All servers that these asks need, at once: one that is away costs the others no more than ten do. */
-static void connect_all(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
-{
-	struct bridge_conn *waiting[BRIDGE_SERVERS_MAX];
-	int64_t deadline = bridge_now() + io_ns;
-	size_t i, k;
-
-	for (i = 0; i < net->n; i++)
-		net->servers[i].opening = net->servers[i].failed = false;
-	for (i = 0; i < n; i++) {
-		struct server *s = server_of(net, asks[i]->keys);
-
-		/* One that ended meanwhile is noticed now, not with the next command. */
-		if (!s->opening && bridge_conn_ready(s->conn))
-			(void)bridge_conn_pump(s->conn);
-		if (s->opening || bridge_conn_ready(s->conn) || rests(s))
-			continue;
-		s->opening = true;
-		(void)bridge_conn_open(s->conn, deadline);
-	}
-	do {
-		for (i = k = 0; i < net->n; i++)
-			if (net->servers[i].opening && !bridge_conn_ready(net->servers[i].conn) &&
-			    !bridge_conn_closed(net->servers[i].conn))
-				waiting[k++] = net->servers[i].conn;
-		if (k)
-			bridge_conns_poll(waiting, k, deadline);
-	} while (k);
-	for (i = 0; i < net->n; i++) {
-		struct server *s = &net->servers[i];
-
-		if (s->opening && bridge_conn_ready(s->conn))
-			s->rest_ns = 0;
-		else if (s->opening)
-			rest(s);
-	}
-}
-
-static int code_of(const struct server *s)
-{
-	int code = bridge_conn_error(s->conn)->code;
-
-	return bridge_conn_ready(s->conn) ? 0 : code ? code : BRIDGE_UNREACHABLE;
-}
-
-static void fail_ask(struct bridge_ask *ask, int code, const struct bridge_error *error)
+static void fail_ask(struct bridge_ask *ask, int code, const char *why)
 {
 	ask->code = code;
-	snprintf(ask->why, sizeof(ask->why), "%.250s", error->code ? error->text : bridge_code_name(code));
+	snprintf(ask->why, sizeof(ask->why), "%.250s", *why ? why : bridge_code_name(code));
 }
 
-static void take_answer(struct bridge_net *net, struct bridge_ask *ask, const struct bridge_op *op)
+static void not_asked(struct bridge_ask *ask, int code, const char *why)
 {
-	struct server *s = server_of(net, ask->keys);
+	fail_ask(ask, code, why);
+	ask->unsent = true;
+}
 
+/* Whoever cannot be asked has its answer; the others are under way. */
+static void send_batch(struct bridge_net *net, int64_t io_ns)
+{
+	struct batch *b = &net->batch;
+	size_t i, k = 0;
+
+	bridge_nodes_connect(&net->nodes, b->node, b->n, io_ns);
+	for (i = 0; i < b->n; i++) {
+		struct bridge_ask *ask = b->ask[i];
+		struct bridge_node *node = b->node[i];
+		int code = bridge_node_code(node);
+
+		/* Only a connection tells that it is a cluster, where names are others. */
+		ask->put_off = !code && ask->keys->mode != bridge_net_keys_mode(net);
+		if (code)
+			not_asked(ask, code, bridge_conn_error(node->conn)->text);
+		if (code || ask->put_off)
+			continue;
+		b->ask[k] = ask;
+		b->node[k] = node;
+		(void)bridge_op_begin(&b->op[k++], node->conn, ask->script, ask->keys, &ask->wish, bridge_now() + io_ns);
+	}
+	b->n = k;
+	for (i = 0; i < k; i++)
+		(void)bridge_conn_pump(b->op[i].conn);
+	bridge_ops_wait(b->op, k);
+}
+
+static void take_answer(struct bridge_ask *ask, struct bridge_node *node, const struct bridge_op *op)
+{
 	if (op->code) {
-		fail_ask(ask, op->code, bridge_conn_error(op->conn));
-		s->failed = bridge_conn_closed(op->conn);
+		/* Another node of the cluster, or none that could be found: the next time, maybe. */
+		fail_ask(ask, op->code == BRIDGE_MOVED ? BRIDGE_RETRY : op->code, op->why);
+		ask->unsent = op->code == BRIDGE_UNREACHABLE;
+		node->failed = bridge_conn_closed(op->conn);
 		return;
 	}
 	ask->code = 0;
@@ -211,36 +148,45 @@ static void take_answer(struct bridge_net *net, struct bridge_ask *ask, const st
 	ask->valid_until = bridge_valid_until(op->began, ask->wish.ttl_ms);
 }
 
-#define BATCH 64
-
-static void run_batch(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
+/* Keeps those of the batch that another node of a cluster is to be asked about. */
+static void take_answers(struct bridge_net *net, bool follow)
 {
-	struct bridge_op *ops = calloc(n, sizeof(*ops));
-	struct bridge_ask *of[BATCH];
+	struct batch *b = &net->batch;
 	size_t i, k = 0;
 
-	connect_all(net, asks, n, io_ns);
-	for (i = 0; i < n; i++) {
-		struct server *s = server_of(net, asks[i]->keys);
-		int code = ops ? code_of(s) : BRIDGE_NO_MEMORY;
+	for (i = 0; i < b->n; i++) {
+		struct bridge_node *to = NULL;
 
-		if (code) {
-			fail_ask(asks[i], code, bridge_conn_error(s->conn));
+		take_answer(b->ask[i], b->node[i], &b->op[i]);
+		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
+			bridge_nodes_forget(&net->nodes, b->ask[i]->keys);
+		if (b->op[i].code == BRIDGE_MOVED)
+			to = bridge_nodes_moved(&net->nodes, b->node[i], b->op[i].why);
+		if (!to || !follow)
 			continue;
-		}
-		of[k] = asks[i];
-		(void)bridge_op_begin(&ops[k++], s->conn, asks[i]->script, asks[i]->keys, &asks[i]->wish,
-				      bridge_now() + io_ns);
+		b->ask[k] = b->ask[i];
+		b->node[k++] = to;
 	}
-	for (i = 0; i < k; i++)
-		(void)bridge_conn_pump(ops[i].conn);
-	bridge_ops_wait(ops, k);
-	for (i = 0; i < k; i++)
-		take_answer(net, of[i], &ops[i]);
-	for (i = 0; i < net->n; i++)
-		if (net->servers[i].failed)
-			rest(&net->servers[i]);
-	free(ops);
+	b->n = k;
+	for (i = 0; i < net->nodes.n; i++)
+		if (net->nodes.node[i].failed)
+			bridge_node_rest(&net->nodes.node[i]);
+}
+
+static void run_batch(struct bridge_net *net, int64_t io_ns)
+{
+	struct batch *b = &net->batch;
+	size_t i;
+
+	for (i = 0; i < b->n; i++)
+		b->node[i] = bridge_nodes_of(&net->nodes, b->ask[i]->keys);
+	send_batch(net, io_ns);
+	take_answers(net, true);
+	if (b->n) {
+		send_batch(net, io_ns);
+		take_answers(net, false);
+	}
+	b->n = 0;
 }
 
 /* There is no queue in a quorum: who is refused asks again. */
@@ -248,6 +194,7 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 {
 	int64_t deadline = bridge_now() + io_ns;
 	struct bridge_lease lease = { 0 };
+	const struct bridge_error *error = bridge_quorum_error(net->quorum);
 
 	memset(&ask->answer, 0, sizeof(ask->answer));
 	ask->answer.kind = BRIDGE_KIND_NONE;
@@ -277,7 +224,8 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 		break;
 	}
 	if (ask->code)
-		fail_ask(ask, ask->code, bridge_quorum_error(net->quorum));
+		fail_ask(ask, ask->code, error->code ? error->text : "");
+	ask->unsent = ask->code && bridge_is_acquire(ask->script) && !lease.sent;
 	ask->answer.status = lease.status == BRIDGE_BUSY && !strchr(ask->wish.flags ? ask->wish.flags : "t", 't') ?
 				     BRIDGE_QUEUED :
 				     lease.status;
@@ -294,22 +242,20 @@ static bool urgent(const struct bridge_ask *ask)
 
 static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
 {
-	struct bridge_ask *order[BATCH];
-	size_t i, k = 0;
+	struct batch *b = &net->batch;
+	size_t i;
 	int pass;
 
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {
 			if (urgent(&asks[i]) != (pass == 0))
 				continue;
-			order[k++] = &asks[i];
-			if (k == BATCH) {
-				run_batch(net, order, k, io_ns);
-				k = 0;
-			}
+			b->ask[b->n++] = &asks[i];
+			if (b->n == BATCH)
+				run_batch(net, io_ns);
 		}
-	if (k)
-		run_batch(net, order, k, io_ns);
+	if (b->n)
+		run_batch(net, io_ns);
 }
 
 /* False: there is no majority, nor will there be one for the rest of this round. */
@@ -342,7 +288,7 @@ static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n
 			if (there)
 				there = ask_one(net, &asks[i], io_ns);
 			else
-				fail_ask(&asks[i], BRIDGE_UNREACHABLE, bridge_quorum_error(net->quorum));
+				not_asked(&asks[i], BRIDGE_UNREACHABLE, bridge_quorum_error(net->quorum)->text);
 		}
 }
 
@@ -363,8 +309,8 @@ bool bridge_net_arm(struct bridge_net *net, int64_t io_ns)
 	size_t i;
 
 	net->check_at = INT64_MAX;
-	for (i = 0; i < net->n; i++) {
-		struct server *s = &net->servers[i];
+	for (i = 0; i < net->nodes.n; i++) {
+		struct bridge_node *s = &net->nodes.node[i];
 
 		if (!bridge_conn_ready(s->conn))
 			continue;
@@ -390,8 +336,8 @@ int64_t bridge_net_due(const struct bridge_net *net)
 
 enum bridge_hint bridge_net_hint(struct bridge_net *net, const char **key, size_t *len)
 {
-	for (; net->next_hint < net->n; net->next_hint++) {
-		struct server *s = &net->servers[net->next_hint];
+	for (; net->next_hint < net->nodes.n; net->next_hint++) {
+		struct bridge_node *s = &net->nodes.node[net->next_hint];
 		enum bridge_hint hint;
 
 		(void)bridge_conn_pump(bridge_wake_conn(s->wake));
@@ -408,8 +354,8 @@ void bridge_net_watch(struct bridge_net *net, int epoll)
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 	size_t i;
 
-	for (i = 0; i < net->n; i++) {
-		int fd = bridge_conn_fd(bridge_wake_conn(net->servers[i].wake));
+	for (i = 0; i < net->nodes.n; i++) {
+		int fd = bridge_conn_fd(bridge_wake_conn(net->nodes.node[i].wake));
 
 		if (fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
 			(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);

@@ -21,7 +21,8 @@ struct bridge_ask {
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
 
-	bool put_off; /* there was no time for it in this round: not asked */
+	bool put_off; /* not asked in this round: there was no time for it, or its names are others by now */
+	bool unsent; /* an error, and nothing of it can have reached a server */
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words */
 	int64_t valid_until; /* granted, renewed: this process' time */
@@ -31,7 +32,7 @@ struct bridge_ask {
 int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error);
 void bridge_net_free(struct bridge_net *net);
 
-/* What the names of a lock have to look like, as far as is known by now. */
+/* What the names of a lock have to look like, as far as is known by now: a first connection may say something else. */
 int bridge_net_keys_mode(const struct bridge_net *net);
 
 /*

@@ -33,6 +33,7 @@ struct bridge_lease {
 	int64_t valid_until;
 	int64_t fence; /* first of wish.stride tokens */
 	unsigned servers; /* that said yes by then */
+	bool sent; /* acquire: something of it may have reached a server */
 	int64_t left_ms; /* busy: the longest that anything in the way may last, as far as known */
 };
 
@@ -49,7 +50,11 @@ void bridge_quorum_abandon(struct bridge_quorum *q);
  */
 int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline);
 
-/* @script is BRIDGE_ACQUIRE_X or BRIDGE_ACQUIRE_S.  0 = see lease->status; else nothing is held, as far as one can know. */
+/*
+ * @script is BRIDGE_ACQUIRE_X or BRIDGE_ACQUIRE_S.  0 = see lease->status; else nothing is held, as far as one can know:
+ * BRIDGE_UNKNOWN = some may have granted it; and where so many refuse to be connected to that no majority can be had before
+ * somebody changes that, what one of them said, BRIDGE_DENIED for instance.
+ */
 int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, const struct bridge_keys *keys,
 			  const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease);
 /*

@@ -131,6 +131,8 @@ static int finish(struct bridge_op *op, int code)
 {
 	op->done = true;
 	op->code = code;
+	if (code)
+		snprintf(op->why, sizeof(op->why), "%.*s", (int)sizeof(op->why) - 1, bridge_conn_error(op->conn)->text);
 	op->ended = bridge_now();
 	return code;
 }
@@ -269,11 +271,11 @@ bool bridge_ops_step(struct bridge_op *ops, size_t n)
 
 void bridge_ops_wait(struct bridge_op *ops, size_t n)
 {
-	struct bridge_conn *conns[BRIDGE_SERVERS_MAX];
+	struct bridge_conn *conns[BRIDGE_CONNS_MAX];
 	size_t i, j, k;
 
 	while (!bridge_ops_step(ops, n)) {
-		for (i = k = 0; i < n && k < BRIDGE_SERVERS_MAX; i++) {
+		for (i = k = 0; i < n && k < BRIDGE_CONNS_MAX; i++) {
 			for (j = 0; j < k && conns[j] != ops[i].conn; j++)
 				;
 			if (j == k && !ops[i].done)

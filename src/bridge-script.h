@@ -32,6 +32,11 @@ enum bridge_script {
 	BRIDGE_N_SCRIPTS
 };
 
+static inline bool bridge_is_acquire(enum bridge_script script)
+{
+	return script == BRIDGE_ACQUIRE_S || script == BRIDGE_ACQUIRE_X;
+}
+
 /* The texts, for bridge_conn_options. */
 extern const char *const bridge_scripts[BRIDGE_N_SCRIPTS];
 
@@ -105,6 +110,7 @@ struct bridge_op {
 	int64_t ended;
 	bool done;
 	int code; /* 0 = there is an answer */
+	char why[256]; /* the error in words: its connection may have met others since */
 	struct bridge_answer answer; /* of all but inspect */
 	struct bridge_reply *inspected; /* freed by bridge_op_end() */
 	/* its own */

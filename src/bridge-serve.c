@@ -30,6 +30,7 @@
 #define END_NS LOCKSHM_MS(250)
 #define IO_MAX_NS LOCKSHM_MS(250)
 #define ROLE_TTL_MAX_NS LOCKSHM_SECONDS(5)
+#define ROLE_FIRST_MIN_NS LOCKSHM_MS(20)
 #define ROUNDS_MAX 8 /* before the bell is looked at again */
 #define ASKS_MAX 256
 #define HINTS_MAX 1000 /* in one pass */
@@ -47,6 +48,7 @@ struct serve {
 	lockshm_canceller_t *canceller;
 	lockshm_hold_t role;
 	int64_t role_ttl, role_renewed;
+	int64_t role_first; /* what the role is asked for with */
 	int64_t scan_at, net_at;
 	struct ear ear;
 	struct bridge_ask asks[ASKS_MAX];
@@ -76,8 +78,16 @@ static void *ear_main(void *arg)
 	}
 }
 
+/* For the child of a fork, which has no use for them; before they are closed here, so that it closes no others. */
+static void ear_tell(const struct ear *ear, int epoll, int stop)
+{
+	__atomic_store_n(&ear->s->ear[0], epoll + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ear->s->ear[1], stop + 1, __ATOMIC_SEQ_CST);
+}
+
 static void ear_close(struct ear *ear)
 {
+	ear_tell(ear, -1, -1);
 	if (ear->epoll >= 0)
 		close(ear->epoll);
 	if (ear->stop >= 0)
@@ -92,6 +102,7 @@ static void ear_start(struct ear *ear, struct lockshm *s)
 	ear->s = s;
 	ear->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ear->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ear_tell(ear, ear->epoll, ear->stop);
 	event.data.fd = ear->stop;
 	ear->runs = ear->epoll >= 0 && ear->stop >= 0 &&
 		    epoll_ctl(ear->epoll, EPOLL_CTL_ADD, ear->stop, &event) == 0 &&
@@ -197,13 +208,14 @@ static void flush(struct serve *v)
 	v->n = 0;
 }
 
-/* Names cannot be resolved, or the like: whoever waits is told. */
+/* The settings cannot be read, or memory is short: whoever waits is told. */
 static void no_net(struct serve *v)
 {
 	size_t k;
 
 	for (k = 0; k < v->n; k++) {
-		v->asks[k].code = BRIDGE_UNREACHABLE;
+		v->asks[k].code = v->b.net_error.code;
+		v->asks[k].unsent = true;
 		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
 		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
 	}
@@ -293,6 +305,29 @@ static bool keep_role(struct serve *v)
 	return lockshm_renew(&v->role, v->role_ttl, LOCKSHM_RENEW_RESET) >= 0;
 }
 
+/*
+ * Whoever stands by may be stopped, as the bridge was: all that were stopped with it come before one that runs, and each has the
+ * role for what it asked for.  So that is little, and the first thing to do with the role is to make it more.  One that runs,
+ * and was not fast enough for that, asks for more the next time.
+ */
+static int64_t role_first(const struct serve *v)
+{
+	int64_t ns = LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / 50;
+
+	return min64(ns > ROLE_FIRST_MIN_NS ? ns : ROLE_FIRST_MIN_NS, v->role_ttl);
+}
+
+static bool begin_role(struct serve *v)
+{
+	v->role_renewed = clock_precise();
+	if (lockshm_renew(&v->role, v->role_ttl, LOCKSHM_RENEW_RESET) < 0) {
+		v->role_first = min64(2 * v->role_first, v->role_ttl);
+		return false;
+	}
+	v->role_first = role_first(v);
+	return true;
+}
+
 /* Is there nothing any more that has to be renewed or given back? */
 static bool all_done(const struct serve *v)
 {
@@ -352,7 +387,7 @@ static int take_role(struct serve *v, struct lockshm_error *error)
 	q.key = ROLE_KEY;
 	q.key_len = ROLE_KEY_LEN;
 	q.flags = LOCKSHM_ACKNOWLEDGE;
-	q.ttl_ns = v->role_ttl;
+	q.ttl_ns = v->role_first;
 	q.timeout_ns = LOCKSHM_FOREVER;
 	q.tag = "bridge";
 	q.canceller = v->canceller;
@@ -360,7 +395,6 @@ static int take_role(struct serve *v, struct lockshm_error *error)
 	err = lockshm_acquire(v->s, &q, &v->role);
 	if (err < 0 && error)
 		*error = report.error;
-	v->role_renewed = clock_precise();
 	return err < 0 ? err : 0;
 }
 
@@ -377,6 +411,20 @@ static void forget_all(struct serve *v)
 	v->net_at = 0;
 }
 
+/* As serve_loop(). */
+static bool be_bridge(struct serve *v)
+{
+	bool ended;
+
+	ear_start(&v->ear, v->s);
+	ended = serve_loop(v);
+	if (ended && canceller_used(v->canceller))
+		finish(v);
+	ear_stop(&v->ear);
+	forget_all(v);
+	return ended;
+}
+
 static int serve(struct serve *v, struct lockshm_error *error)
 {
 	bool ended = false;
@@ -386,12 +434,8 @@ static int serve(struct serve *v, struct lockshm_error *error)
 		err = take_role(v, error);
 		if (err)
 			break;
-		ear_start(&v->ear, v->s);
-		ended = serve_loop(v);
-		if (ended && canceller_used(v->canceller))
-			finish(v);
-		ear_stop(&v->ear);
-		forget_all(v);
+		if (begin_role(v))
+			ended = be_bridge(v);
 		(void)lockshm_release(&v->role, 0);
 	}
 	if (err)
@@ -431,6 +475,7 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 	v->canceller = canceller;
 	/* So that a successor has most of the time that the leases have left when this one is stopped. */
 	v->role_ttl = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 4, ROLE_TTL_MAX_NS);
+	v->role_first = role_first(v);
 	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
 	v->b.leases = calloc(segment->n_remotes, sizeof(*v->b.leases));
 	err = v->b.leases && snapshot_init(&v->b.snap) ? serve(v, error) :

@@ -236,19 +236,32 @@ static int parse_options(struct parse *p, struct slice options)
 	return 0;
 }
 
+static void label_tcp(struct bridge_server *s)
+{
+	bool v6 = strchr(s->host, ':') != NULL;
+
+	snprintf(s->label, sizeof(s->label), "redis://%s%s%s:%s", v6 ? "[" : "", s->host, v6 ? "]" : "", s->port);
+}
+
+void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port)
+{
+	*out = *like;
+	out->path[0] = '\0';
+	snprintf(out->host, sizeof(out->host), "%s", host);
+	snprintf(out->port, sizeof(out->port), "%s", port);
+	label_tcp(out);
+}
+
 /* "host:port/db" */
 static int parse_tcp(struct parse *p, struct slice place)
 {
 	bool has_db;
 	struct slice host = cut(&place, '/', &has_db);
-	bool v6;
 	int code = parse_host(p, host);
 
 	if (!code && has_db && place.len)
 		code = parse_db(p, place);
-	v6 = strchr(p->out->host, ':') != NULL;
-	snprintf(p->out->label, sizeof(p->out->label), "redis://%s%s%s:%s", v6 ? "[" : "", p->out->host, v6 ? "]" : "",
-		 p->out->port);
+	label_tcp(p->out);
 	return code;
 }
 

@@ -48,6 +48,9 @@ struct bridge_server {
 int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, size_t max, size_t *n,
 		     struct bridge_error *error);
 
+/* Another server, at that address, with the same login as @like. */
+void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port);
+
 /*
  * Reads the password for a connect into @out of BRIDGE_PASSWORD_MAX bytes; *@len 0 = none is configured.  The caller
  * wipes it.  A file must be readable by its owner and group only; its first line counts.

@@ -11,6 +11,7 @@
 #ifdef HAVE_BRIDGE
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "bridge-net.h"
 #include "bridge-wire.h"
@@ -29,6 +30,7 @@ struct helper {
 	pthread_mutex_t lock; /* guards the rest */
 	struct lockshm_error trouble; /* why it could not be the bridge; code 0 = it could, or has not tried yet */
 	int code;
+	bool joined; /* the thread takes part */
 };
 
 static void set_trouble(struct helper *h, int code, const struct lockshm_error *why)
@@ -67,6 +69,32 @@ static void rest(struct helper *h)
 	futex_wait_any(&watch, 1, clock_precise() + AGAIN_NS);
 }
 
+/* Under the lock, so that whoever counts those who take part sees both or nothing, see helper_refs(). */
+static int join(struct helper *h, struct lockshm_error *why)
+{
+	struct participant *self;
+	int err;
+
+	pthread_mutex_lock(&h->lock);
+	err = participant_get(h->s, &self, why);
+	h->joined = err == 0;
+	pthread_mutex_unlock(&h->lock);
+	return err;
+}
+
+uint32_t helper_refs(struct lockshm *s)
+{
+	struct helper *h = __atomic_load_n(&s->helper, __ATOMIC_ACQUIRE);
+	uint32_t n;
+
+	if (!h)
+		return 0;
+	pthread_mutex_lock(&h->lock);
+	n = h->joined;
+	pthread_mutex_unlock(&h->lock);
+	return n;
+}
+
 static void *helper_main(void *arg)
 {
 	struct lockshm_error why = { 0 };
@@ -75,7 +103,9 @@ static void *helper_main(void *arg)
 
 	/* A segment that was removed has no keys any more that somebody could ask for. */
 	while (load_acquire32(&h->stop) == 0 && err != LOCKSHM_NO_SEGMENT) {
-		err = lockshm_bridge_serve(h->s, &h->canceller, &why);
+		err = join(h, &why);
+		if (!err)
+			err = lockshm_bridge_serve(h->s, &h->canceller, &why);
 		if (err == LOCKSHM_CANCELLED || err == LOCKSHM_NO_SEGMENT)
 			continue;
 		set_trouble(h, err, &why);
@@ -162,11 +192,18 @@ void helper_forget_loading(void)
 
 void helper_forget(struct lockshm *s, bool own_descriptors)
 {
+	int i;
+
 	/* What the thread was doing is not known: its memory stays as it is. */
 	s->helper = NULL;
 	if (s->net && own_descriptors)
 		bridge_net_abandon(s->net);
 	s->net = NULL;
+	for (i = 0; i < 2; i++) {
+		if (s->ear[i] && own_descriptors)
+			close(s->ear[i] - 1);
+		s->ear[i] = 0;
+	}
 }
 #else
 #include "error.h"
@@ -182,6 +219,12 @@ int helper_start(struct lockshm *s, struct lockshm_error *error)
 {
 	(void)s;
 	return error_set(error, LOCKSHM_BRIDGE, "this library was built without the bridge to Redis");
+}
+
+uint32_t helper_refs(struct lockshm *s)
+{
+	(void)s;
+	return 0;
 }
 
 void helper_stop(struct lockshm *s)

@@ -342,6 +342,26 @@ void segment_unref(struct lockshm *s)
 	free(s);
 }
 
+/* What was moved to the process ends with its last thread that takes part.  If none is left but our own, that is now, while the
+ * helper is there to give the leases back. */
+static void end_holds_of_process(struct lockshm *s)
+{
+	struct keeper *keeper;
+	uint32_t refs;
+
+	pthread_mutex_lock(&s->lock);
+	keeper = s->keeper;
+	refs = s->refs;
+	pthread_mutex_unlock(&s->lock);
+	/* The handle, the keeper, the helper. */
+	if (!keeper || refs > 2 + helper_refs(s))
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->keeper = NULL;
+	pthread_mutex_unlock(&s->lock);
+	keeper_stop(keeper);
+}
+
 LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 {
 	if (!segment)
@@ -351,6 +371,7 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
 	/* The holds end while the bridge is still there, so that it gives their leases back. */
 	participant_leave(segment);
+	end_holds_of_process(segment);
 	helper_stop(segment);
 	segment->magic = 0;
 	segment_unref(segment);

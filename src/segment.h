@@ -70,6 +70,7 @@ struct lockshm {
 	struct keeper *keeper;	 /* started on demand */
 	struct helper *helper;	 /* the thread that stands by to be the bridge, started on demand */
 	struct bridge_net *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
+	int ear[2];		 /* and its ear's descriptors, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
 	char name[LOCKSHM_NAME_MAX + 2];
 };

@@ -69,13 +69,28 @@ int hosts_main(const char *name, void (*cases)(TCase *tc))
 	return status;
 }
 
-void own_server(void)
+/* The runner has its own copy of this, and stops the server. */
+static void take_server(struct redis *own)
 {
-	/* The runner has its own copy of this, and stops the server. */
 	if (redis->say)
 		fclose(redis->say);
 	free(redis);
-	redis = redis_start(NULL, false);
+	redis = own;
+}
+
+void own_server_with(const char *config)
+{
+	take_server(redis_start(config, false));
+}
+
+void own_server(void)
+{
+	own_server_with(NULL);
+}
+
+void own_server_with_clock(void)
+{
+	take_server(redis_start_with_clock(NULL));
 }
 
 struct lockshm_create_options host_options(void)

@@ -30,6 +30,9 @@ int hosts_main(const char *name, void (*add)(TCase *tc));
 
 /* From here on the test's server is one that it may kill. */
 void own_server(void);
+/* The same with lines of redis.conf, or with a clock of its own. */
+void own_server_with(const char *config);
+void own_server_with_clock(void);
 /* What host_make() takes; change what the case needs. */
 struct lockshm_create_options host_options(void);
 /* Makes hosts[@i]; asserts that it works. */

@@ -3,52 +3,24 @@
 #define _GNU_SOURCE
 #include "redis-foreign.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "redis-peer.h"
 
-static const char *foreign_program, *foreign_script;
+static const struct foreign *foreign;
 static struct peer *a;
-static FILE *foreign;
-
-static void tell(const char *line)
-{
-	fprintf(foreign, "%s\n", line);
-	fflush(foreign);
-}
-
-static bool hear(void)
-{
-	char answer[16] = "";
-
-	ck_assert_msg(fgets(answer, sizeof(answer), foreign) != NULL, "the other program ended");
-	ck_assert(strcmp(answer, "yes\n") == 0 || strcmp(answer, "no\n") == 0);
-	return answer[0] == 'y';
-}
-
-static bool ask(const char *line)
-{
-	tell(line);
-	return hear();
-}
 
 START_TEST(it_holds)
 {
-	ck_assert(ask("lock 30000"));
+	ck_assert(foreign_ask("lock 30000"));
 	ck_status(try_x(a), BRIDGE_BUSY);
 	ck_kind(a, BRIDGE_KIND_FOREIGN);
 	ck_assert_int_gt(a->op.answer.left_ms, 0);
 	ck_assert_int_le(a->op.answer.left_ms, 30000);
 	ck_status(try_s(a), BRIDGE_BUSY);
 	ck_status(acquire_x(a), BRIDGE_QUEUED);
-	ck_assert(ask("extend 30000"));
-	ck_assert(ask("unlock"));
+	ck_assert(foreign_ask("extend 30000"));
+	ck_assert(foreign_ask("unlock"));
 	ck_status(acquire_x(a), BRIDGE_GRANTED);
 }
 END_TEST
@@ -56,12 +28,12 @@ END_TEST
 START_TEST(we_write)
 {
 	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_assert(!ask("lock 30000"));
+	ck_assert(!foreign_ask("lock 30000"));
 	ck_redis(a->token, redis, "GET lock");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 30000);
 	ck_status(release(a), BRIDGE_DONE);
-	ck_assert(ask("lock 30000"));
-	ck_assert(ask("unlock"));
+	ck_assert(foreign_ask("lock 30000"));
+	ck_assert(foreign_ask("unlock"));
 	ck_redis("0", redis, "EXISTS lock");
 }
 END_TEST
@@ -69,25 +41,25 @@ END_TEST
 START_TEST(we_read)
 {
 	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_assert(!ask("lock 30000"));
+	ck_assert(!foreign_ask("lock 30000"));
 	ck_redis("1", redis, "SCARD lock");
 	ck_status(renew(a), BRIDGE_DONE);
 	ck_status(release(a), BRIDGE_DONE);
-	ck_assert(ask("lock 30000"));
-	ck_assert(ask("unlock"));
+	ck_assert(foreign_ask("lock 30000"));
+	ck_assert(foreign_ask("unlock"));
 }
 END_TEST
 
 START_TEST(it_waits_for_us)
 {
 	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	tell("wait 30000");
+	foreign_tell("wait 30000");
 	ck_status(renew(a), BRIDGE_DONE);
 	ck_status(release(a), BRIDGE_DONE);
-	ck_assert(hear());
+	ck_assert(foreign_hear());
 	ck_status(release(a), BRIDGE_LOST);
 	ck_status(renew(a), BRIDGE_LOST);
-	ck_assert(ask("unlock"));
+	ck_assert(foreign_ask("unlock"));
 }
 END_TEST
 
@@ -96,18 +68,18 @@ START_TEST(it_stays_closed_for_others_too)
 	ck_status(acquire_x(a), BRIDGE_GRANTED);
 	a->wish.after_ms = LONG_MS;
 	ck_status(release(a), BRIDGE_DONE);
-	ck_assert(!ask("lock 30000"));
+	ck_assert(!foreign_ask("lock 30000"));
 }
 END_TEST
 
 /* It overslept, and what it does then is not at our expense. */
 START_TEST(it_is_late)
 {
-	ck_assert(ask("lock 30000"));
+	ck_assert(foreign_ask("lock 30000"));
 	ck_redis("1", redis, "DEL lock");
 	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_assert(!ask("extend 30000"));
-	ck_assert(!ask("unlock"));
+	ck_assert(!foreign_ask("extend 30000"));
+	ck_assert(!foreign_ask("unlock"));
 	ck_redis(a->token, redis, "GET lock");
 	ck_status(renew(a), BRIDGE_DONE);
 	ck_status(release(a), BRIDGE_DONE);
@@ -116,36 +88,19 @@ END_TEST
 
 START_TEST(it_never_ends)
 {
-	ck_assert(ask("lock 30000"));
+	ck_assert(foreign_ask("lock 30000"));
 	ck_redis("1", redis, "PERSIST lock");
 	ck_status(acquire_x(a), BRIDGE_QUEUED);
 	ck_assert_int_eq(a->op.answer.left_ms, -1);
 	ck_redis("-1", redis, "PTTL lock");
-	ck_assert(ask("unlock"));
+	ck_assert(foreign_ask("unlock"));
 }
 END_TEST
 
 /* Once for all cases: interpreters are slow to start. */
 static void start(void)
 {
-	int sv[2];
-
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
-	if (fork() == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(sv[1], 0);
-		dup2(sv[1], 1);
-		execlp(foreign_program, foreign_program, foreign_script, redis->socket, "lock", (char *)NULL);
-		_exit(127);
-	}
-	close(sv[1]);
-	foreign = fdopen(sv[0], "r+");
-	setvbuf(foreign, NULL, _IONBF, 0);
-}
-
-static void end(void)
-{
-	fclose(foreign);
+	foreign_start(foreign);
 }
 
 static void peers(void)
@@ -155,7 +110,7 @@ static void peers(void)
 
 static void add(TCase *tc)
 {
-	tcase_add_unchecked_fixture(tc, start, end);
+	tcase_add_unchecked_fixture(tc, start, foreign_end);
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, it_holds);
 	tcase_add_test(tc, we_write);
@@ -166,17 +121,12 @@ static void add(TCase *tc)
 	tcase_add_test(tc, it_never_ends);
 }
 
-int foreign_main(const char *name, const char *program, const char *script, const char *probe, const char *missing)
+int foreign_main(const char *name, const struct foreign *f)
 {
-	const char *srcdir = getenv("srcdir");
-	char path[4096];
-
-	if (system(probe) != 0) {
-		printf("skipped: %s\n", missing);
+	if (!foreign_is_there(f)) {
+		printf("skipped: %s\n", f->missing);
 		return 77;
 	}
-	snprintf(path, sizeof(path), "%s/tests/%s", srcdir ? srcdir : ".", script);
-	foreign_program = program;
-	foreign_script = path;
+	foreign = f;
 	return redis_main(name, add);
 }

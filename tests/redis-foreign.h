@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis-foreign.h - the same lock used by another program's library
+ * redis-foreign.h - the lock "lock" used by another program's library
  *
  * The other program reads "lock MS", "wait MS" (as lock, but patiently), "unlock" and "extend MS" line by line and
- * answers "yes" or "no".  It is run as "@program @script SOCKET KEY".
+ * answers "yes" or "no".  Its arguments are the server's socket and the name of the lock.
  */
 #ifndef LOCKSHM_TEST_REDIS_FOREIGN_H
 #define LOCKSHM_TEST_REDIS_FOREIGN_H
 
-/* Runs the suite; status 77 if the shell command @probe fails, with @missing as the reason. */
-int foreign_main(const char *name, const char *program, const char *script, const char *probe, const char *missing);
+#include <stdbool.h>
+
+struct foreign {
+	const char *name;
+	const char *probe; /* a shell command that fails where it is not installed */
+	const char *run; /* what the shell does with the script and its arguments */
+	const char *script;
+	const char *missing; /* why there is none */
+};
+
+extern const struct foreign foreign_redis_py, foreign_redlock;
+
+bool foreign_is_there(const struct foreign *f);
+
+/* One at a time. */
+void foreign_start(const struct foreign *f);
+void foreign_end(void);
+void foreign_tell(const char *line);
+bool foreign_hear(void);
+bool foreign_ask(const char *line);
+
+/* Runs the suite of redis-foreign.c; status 77 with the reason if it is not installed. */
+int foreign_main(const char *name, const struct foreign *f);
 
 #endif

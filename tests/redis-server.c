@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -125,6 +126,10 @@ static void become_server(struct redis *r)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(null, 0);
+	if (r->clock_us) {
+		setenv("LD_PRELOAD", r->shim, 1);
+		setenv("LOCKSHM_TEST_CLOCK", r->clock_file, 1);
+	}
 	snprintf(conf, sizeof(conf), "%s/redis.conf", r->dir);
 	execlp("redis-server", "redis-server", conf, (char *)NULL);
 	_exit(127);
@@ -180,13 +185,40 @@ static void configure(struct redis *r, const char *config)
 	fclose(f);
 }
 
-struct redis *redis_start(const char *config, bool tcp)
+/* In the build directory of this program, where libtool puts it. */
+static void find_shim(char *out, size_t size)
+{
+	char exe[256] = "";
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	ck_assert_int_gt(n, 0);
+	*strrchr(exe, '/') = '\0';
+	snprintf(out, size, "%s/.libs/libclockshift.so", exe);
+	ck_assert_msg(access(out, R_OK) == 0, "there is no %s", out);
+}
+
+static void own_clock(struct redis *r)
+{
+	int fd;
+
+	find_shim(r->shim, sizeof(r->shim));
+	snprintf(r->clock_file, sizeof(r->clock_file), "%s/clock", r->dir);
+	fd = open(r->clock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_eq(ftruncate(fd, sizeof(*r->clock_us)), 0);
+	r->clock_us = mmap(NULL, sizeof(*r->clock_us), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(r->clock_us, MAP_FAILED);
+	close(fd);
+}
+
+static struct redis *start(const char *config, bool tcp, bool with_clock)
 {
 	struct redis *r = calloc(1, sizeof(*r));
 	int tries;
 
 	snprintf(r->dir, sizeof(r->dir), "%sXXXXXX", prefix);
 	ck_assert_ptr_nonnull(mkdtemp(r->dir));
+	if (with_clock)
+		own_clock(r);
 	snprintf(r->socket, sizeof(r->socket), "%s/redis.sock", r->dir);
 	snprintf(r->uri, sizeof(r->uri), "unix://%s", r->socket);
 	for (tries = 0; tries < 20; tries++) {
@@ -200,6 +232,21 @@ struct redis *redis_start(const char *config, bool tcp)
 	}
 	ck_abort_msg("redis-server does not start; see %s/log", r->dir);
 	return NULL;
+}
+
+struct redis *redis_start(const char *config, bool tcp)
+{
+	return start(config, tcp, false);
+}
+
+struct redis *redis_start_with_clock(const char *config)
+{
+	return start(config, false, true);
+}
+
+void redis_step(struct redis *r, int64_t ms)
+{
+	__atomic_add_fetch(r->clock_us, ms * 1000, __ATOMIC_ACQ_REL);
 }
 
 void redis_kill(struct redis *r)
@@ -307,6 +354,16 @@ const char *call(struct bridge_conn *c, const char *format, ...)
 	fclose(out);
 	bridge_reply_free(reply);
 	return text;
+}
+
+int try_call(struct bridge_conn *c, int64_t ns, const char *word)
+{
+	const char *argv[] = { word };
+	struct bridge_reply *reply = NULL;
+	int code = bridge_conn_call(c, bridge_now() + ns, &reply, 1, argv, NULL);
+
+	bridge_reply_free(reply);
+	return code;
 }
 
 /* ---------------------------------------------------------------- main */

@@ -35,6 +35,8 @@ struct redis {
 	char uri[128]; /* of the unix socket */
 	char tcp_uri[64]; /* "" without a port */
 	FILE *say;
+	int64_t *clock_us; /* how far its wall clock is off; NULL = it has that of the machine */
+	char clock_file[96], shim[256];
 };
 
 extern struct redis *redis;
@@ -46,6 +48,9 @@ int redis_main(const char *name, void (*add)(TCase *tc));
 
 /* @config: lines of redis.conf beside "save ''"; NULL = none.  @tcp: also listen on a port of 127.0.0.1. */
 struct redis *redis_start(const char *config, bool tcp);
+/* One whose wall clock can be stepped, see clock-shift.c. */
+struct redis *redis_start_with_clock(const char *config);
+void redis_step(struct redis *r, int64_t ms);
 void redis_stop(struct redis *r); /* and forget it */
 void redis_kill(struct redis *r); /* kill -9 */
 void redis_freeze(struct redis *r);
@@ -97,6 +102,8 @@ struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *o
 int64_t soon(void); /* a deadline that is never meant to be met */
 /* One command through the code under test; text as from redis_say(). */
 const char *call(struct bridge_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* One word, with so much time; its code.  The reply is dropped. */
+int try_call(struct bridge_conn *c, int64_t ns, const char *word);
 #ifndef LOCKSHM_TEST_FIXTURE_H
 bool await(bool (*done)(void *arg), void *arg);
 #endif

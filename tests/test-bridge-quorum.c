@@ -199,6 +199,32 @@ START_TEST(granted_too_late)
 }
 END_TEST
 
+/* Whether anything is to be taken back does not depend on what the others said. */
+START_TEST(what_may_be_there)
+{
+	struct bridge_quorum_options options = { .token_is_shared = true };
+	int i;
+
+	join(&a, &options);
+	ck_code(bridge_quorum_open(a.q, soon()), 0);
+	for (i = 1; i < N; i++)
+		ck_redis("OK", servers[i], "CONFIG SET maxmemory 1");
+	ck_code(acquire(&a), BRIDGE_UNKNOWN);
+	ck_contains(bridge_quorum_error(a.q)->text, "OOM");
+	ck_assert(a.lease.sent);
+	ck_assert(is_on(0, &a));
+	for (i = 1; i < N; i++)
+		ck_redis("OK", servers[i], "CONFIG SET maxmemory 0");
+	release_it(&a);
+	ck_nowhere();
+	for (i = 0; i < N; i++)
+		proxy_set(proxies[i], PROXY_REFUSE);
+	join(&a, &options);
+	ck_code(acquire(&a), BRIDGE_UNREACHABLE);
+	ck_assert(!a.lease.sent);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- renewing */
 
 START_TEST(a_forgetful_one_gets_it_again)
@@ -408,6 +434,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_slow_one_is_not_waited_for);
 	tcase_add_test(tc, released_where_the_reply_was_lost);
 	tcase_add_test(tc, granted_too_late);
+	tcase_add_test(tc, what_may_be_there);
 	tcase_add_test(tc, a_forgetful_one_gets_it_again);
 	tcase_add_test(tc, forgotten_by_a_majority);
 	tcase_add_test(tc, out_of_reach_is_not_lost);

@@ -4,8 +4,5 @@
 
 int main(void)
 {
-	return foreign_main(
-		"bridge-redlock", "node", "foreign-redlock.js",
-		"node -e 'require(\"redlock\"), require(\"ioredis\")' 2>/dev/null",
-		"node does not find redlock (version 4) and ioredis; NODE_PATH may name where npm put them");
+	return foreign_main("bridge-redlock", &foreign_redlock);
 }

@@ -18,11 +18,13 @@ end
 if not_a_lock() then
 	return mismatch('not-a-lock')
 end
+limit(WAITER_TTL)
 prune()
 local ahead = not string.find(FLAGS, 'b') and writer_ahead()
 local again = type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1
 if again or (type ~= 'string' and not marked() and not ahead) then
 	local base = reserve(STRIDE)
+	record_readers(TTL)
 	unqueue(ME)
 	redis.call('ZADD', READERS, MS + TTL, TOKEN)
 	keep(READERS, TTL)
@@ -38,6 +40,11 @@ end
 local kind, holder, left
 if type ~= 'string' and marked() then
 	kind, holder, left = 'intent', mark.err and '' or mark, redis.call('PTTL', INTENT)
+	-- One of ours is written again and again as long as its host lives; see not_beyond().
+	if mark == fence[5] and left > WAITER_TTL then
+		redis.call('PEXPIRE', INTENT, WAITER_TTL)
+		left = WAITER_TTL
+	end
 else
 	kind, holder, left = obstacle(ahead)
 end

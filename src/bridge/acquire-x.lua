@@ -7,6 +7,7 @@ local ME = 'X:' .. HOST
 if not_a_lock() then
 	return mismatch('not-a-lock')
 end
+limit(WAITER_TTL)
 local first = prune()
 if first == ME or string.find(FLAGS, 'b') then
 	first = nil
@@ -32,6 +33,10 @@ if queue(ME, WAITER_TTL) or kind == 'turn' then
 end
 -- Written again at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else.
 if kind == 'readers' and head() == ME and not marked() then
+	if fence[5] ~= HOST then
+		redis.call('HSET', FENCE, 'mark', HOST)
+		redis.call('PEXPIRE', FENCE, DAY)
+	end
 	redis.call('SET', INTENT, HOST, 'PX', WAITER_TTL)
 end
 return answer('queued', ME, kind, holder, left)

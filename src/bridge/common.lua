@@ -26,7 +26,7 @@ local value = type == 'string' and redis.call('GET', LOCK)
 local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
 local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
 local waiting = redis.call('ZCARD', QUEUE)
-local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl')
+local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark')
 -- Whoever marks with another kind of data marks, too.
 local mark = redis.pcall('GET', INTENT)
 if mark and mark.err and not string.find(mark.err, 'WRONGTYPE') then
@@ -35,6 +35,34 @@ end
 
 local function head()
 	return redis.call('ZRANGE', QUEUE, 0, 0)[1]
+end
+
+-- The server's clock may have been set back.  Then what the dead left would last until the old time comes again: so no deadline
+-- is later than that of somebody who asks now for as long as any of them did.
+local function not_beyond(key, ttl)
+	for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. MS + ttl, '+inf')) do
+		redis.call('ZADD', key, MS + ttl, member)
+	end
+end
+
+-- The longest that any of our readers asked for; nil = not known.
+local function readers_ttl()
+	return type == 'set' and tonumber(fence[4] or '')
+end
+
+local function limit(waiter_ttl)
+	local ttl = readers_ttl()
+	if waiting > 0 then
+		not_beyond(ALIVE, waiter_ttl)
+	end
+	if ttl then
+		not_beyond(READERS, ttl)
+		-- Readers of others have no deadline but that of the set.
+		if LEFT > ttl and redis.call('SCARD', LOCK) == redis.call('ZCARD', READERS) then
+			redis.call('PEXPIRE', LOCK, ttl)
+			LEFT = ttl
+		end
+	end
 end
 
 -- Removes waiters and readers whose deadline is over.  A waiter without deadline comes from an evicted key.
@@ -108,6 +136,15 @@ end
 local function record(token, ttl)
 	redis.call('HSET', FENCE, 'token', token, 'ttl', ttl)
 	redis.call('PEXPIRE', FENCE, DAY)
+end
+
+-- As long as somebody reads, what was recorded for others counts as well.
+local function record_readers(ttl)
+	local longest = math.max(ttl, readers_ttl() or 0)
+	if tonumber(fence[4] or 0) ~= longest then
+		redis.call('HSET', FENCE, 'readers', longest)
+		redis.call('PEXPIRE', FENCE, DAY)
+	end
 end
 
 -- Leaves the queue; true if it was in it.

@@ -8,6 +8,7 @@ if value ~= TOKEN then
 end
 prune()
 redis.call('DEL', LOCK)
+record_readers(TTL)
 redis.call('ZADD', READERS, MS + TTL, TOKEN)
 keep(READERS, TTL)
 redis.call('SADD', LOCK, TOKEN)

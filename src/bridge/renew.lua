@@ -16,6 +16,7 @@ if type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1 then
 	local deadline = redis.call('ZSCORE', READERS, TOKEN)
 	if deadline and tonumber(deadline) >= MS then
 		local base = STRIDE > 0 and reserve(STRIDE) or nil
+		record_readers(TTL)
 		redis.call('ZADD', READERS, MS + TTL, TOKEN)
 		keep(READERS, TTL)
 		keep_set(TTL)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* bridge-conn-inside.h - a connection, for the two files that make it one: bridge-connect.c up to the greeting, bridge-conn.c
+ * from there on */
+#ifndef LOCKSHM_BRIDGE_CONN_INSIDE_H
+#define LOCKSHM_BRIDGE_CONN_INSIDE_H
+
+#include <sys/types.h>
+
+#include "bridge-conn.h"
+#include "bridge-greet.h"
+#include "bridge-resolve.h"
+
+enum state { CLOSED, RESOLVING, CONNECTING, GREETING, READY };
+
+struct bridge_conn {
+	struct bridge_server server;
+	struct bridge_conn_options options;
+	struct bridge_address addresses[BRIDGE_ADDRESSES_MAX];
+	size_t n_addresses, address; /* number, the one being tried */
+	struct bridge_lookup *lookup; /* of the name, under way or not taken yet */
+	bool is_name; /* addresses may change */
+	int64_t lookup_rest_until;
+	char no_address[128]; /* what the last look-up met */
+
+	enum state state;
+	int fd;
+	pid_t pid; /* whose socket it is */
+	bool eof; /* the server has closed; replies before that may still be taken */
+	uint64_t generation;
+	int64_t open_deadline; /* of connect and greeting together */
+	int64_t address_deadline; /* of the connect to this address */
+	int64_t greet_began;
+
+	struct bridge_wire *wire;
+	struct bridge_greet greet;
+	/* Deadlines of the commands whose replies are awaited, oldest first: due[due_at] up to due[due_end - 1]. */
+	int64_t *due;
+	size_t due_at, due_end, due_size;
+	uint64_t sent, taken;
+
+	struct bridge_error error;
+};
+
+/* In bridge-connect.c. */
+void conn_find_addresses(struct bridge_conn *c);
+/* Begins to look the name up again.  Nothing here waits for the answer. */
+void conn_look_up(struct bridge_conn *c);
+/* The next step of one that is RESOLVING or CONNECTING; 0 or its error. */
+int conn_resolved(struct bridge_conn *c);
+int conn_connected(struct bridge_conn *c);
+
+/* In bridge-conn.c. */
+void conn_close_fd(struct bridge_conn *c);
+void conn_shut(struct bridge_conn *c);
+int conn_drop(struct bridge_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Is it a parent's?  Then it is closed. */
+bool conn_inherited(struct bridge_conn *c);
+/* It is of no use any more: was anything under way? */
+int conn_lost(struct bridge_conn *c, const char *why);
+
+#endif

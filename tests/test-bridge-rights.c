@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* test-bridge-rights.c - what the server does not permit */
+#define _GNU_SOURCE
+#include "redis-peer.h"
+
+#include <string.h>
+
+static struct peer *a;
+
+static const char *why(const struct peer *p)
+{
+	return bridge_conn_error(p->conn)->text;
+}
+
+/* What every operation needs; doc/bridge.md says so. */
+static const char *const rights[] = {
+	"del",	"eval",	   "evalsha", "exists", "get",		 "hmget",     "hset", "info",
+	"ping", "pexpire", "pttl",    "sadd",	"set",		 "sismember", "srem", "time",
+	"type", "zadd",	   "zcard",   "zrange", "zrangebyscore", "zrank",     "zrem", "zscore",
+};
+#define N_RIGHTS (sizeof(rights) / sizeof(rights[0]))
+
+static char poor_uri[200];
+
+static void grant(const char *except)
+{
+	char line[1024] = "ACL SETUSER poor reset on >pw ~* resetchannels +auth +scard +srandmember +script|load";
+	size_t i;
+
+	for (i = 0; i < N_RIGHTS; i++)
+		if (!except || strcmp(rights[i], except) != 0)
+			sprintf(line + strlen(line), " +%s", rights[i]);
+	ck_redis("OK", redis, "%s", line);
+	snprintf(poor_uri, sizeof(poor_uri), "unix://poor:pw@%s", redis->socket);
+}
+
+/* All operations in an order in which each has something to do; the first code that is an error. */
+static int everything(struct peer *p)
+{
+	static const enum bridge_script scripts[] = {
+		BRIDGE_ACQUIRE_X,     BRIDGE_RENEW,	BRIDGE_DOWNGRADE, BRIDGE_RENEW, BRIDGE_UPGRADE, BRIDGE_FENCE,
+		BRIDGE_FORCE_RELEASE, BRIDGE_ACQUIRE_S, BRIDGE_RELEASE,	  BRIDGE_LEAVE, BRIDGE_INSPECT,
+	};
+	size_t i;
+	int code;
+
+	redis_say(redis, "DEL lock {lock}:q");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	code = acquire_x(p);
+	ck_status(release(a), BRIDGE_DONE);
+	for (i = 0; i < sizeof(scripts) / sizeof(scripts[0]) && code >= 0; i++)
+		code = peer_do(p, scripts[i]);
+	return code < 0 ? code : 0;
+}
+
+START_TEST(the_rights_that_are_enough)
+{
+	struct peer *p;
+
+	grant(NULL);
+	p = peer_at(poor_uri);
+	p->wish.fence = 1;
+	ck_assert_msg(everything(p) == 0, "%s", why(p));
+	/* Also those of waiting: no right to publish at all. */
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(p), BRIDGE_QUEUED);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+}
+END_TEST
+
+/* Each right taken away alone: an error that says so, and a lock that is not held. */
+START_TEST(one_right_after_another)
+{
+	size_t i;
+
+	for (i = 0; i < N_RIGHTS; i++) {
+		struct peer *p;
+		int code;
+
+		grant(rights[i]);
+		p = peer_at(poor_uri);
+		code = acquire_s(p);
+		if (code == BRIDGE_GRANTED)
+			ck_redis("1", redis, "DEL lock");
+		code = acquire_x(p);
+		if (code == BRIDGE_DENIED)
+			ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without the right to %s",
+				      rights[i]);
+		else
+			ck_assert_msg(code == BRIDGE_GRANTED, "%s: %s", rights[i], status_name(code));
+		code = everything(p);
+		ck_assert_msg(code == BRIDGE_DENIED || (code == 0 && strcmp(rights[i], "eval") == 0), "%s: %s",
+			      rights[i], bridge_code_name(code));
+		ck_redis("OK", redis, "FLUSHALL");
+		peers_end();
+		a = peer_new();
+	}
+}
+END_TEST
+
+START_TEST(no_right_to_the_key)
+{
+	struct peer *p;
+
+	grant(NULL);
+	ck_redis("OK", redis, "ACL SETUSER poor resetkeys ~other*");
+	p = peer_at(poor_uri);
+	ck_code(acquire_x(p), BRIDGE_DENIED);
+	ck_redis("0", redis, "DBSIZE");
+}
+END_TEST
+
+static void peers(void)
+{
+	a = peer_new();
+}
+
+static void add(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, peers, peers_end);
+	tcase_add_test(tc, the_rights_that_are_enough);
+	tcase_add_test(tc, one_right_after_another);
+	tcase_add_test(tc, no_right_to_the_key);
+}
+
+int main(void)
+{
+	return redis_main("bridge-rights", add);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-policy.c - what a request gets while Redis is out of reach */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+static struct agent *a, *b;
+
+static void with_policy(int policy)
+{
+	struct lockshm_create_options options;
+
+	own_server();
+	options = host_options();
+	options.redis_policy = policy;
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+}
+
+START_TEST(policy_fail)
+{
+	int64_t begun;
+
+	with_policy(LOCKSHM_REDIS_FAIL);
+	redis_kill(redis);
+	begun = now_ns();
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "cannot connect");
+	ck_code(global_try(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(4));
+	ck_assert_uint_eq(a->answer.token, 0);
+	/* Local keys never notice. */
+	ck_code(agent_try(a, "local", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(b), 0);
+	redis_restart(redis);
+	ck_code(agent_release(a), 0);
+	while (global_wait(a, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+		ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(15));
+	ck_code(a->answer.code, 0);
+}
+END_TEST
+
+START_TEST(policy_wait)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	with_policy(LOCKSHM_REDIS_WAIT);
+	redis_kill(redis);
+	wish.timeout_ns = LOCKSHM_MS(1200);
+	ck_code(agent_do(a, wish), LOCKSHM_TIMEOUT);
+	ck_contains(a->answer.report.error.message, "cannot connect");
+	ck_code(global_try(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
+	redis_restart(redis);
+	ck_code(agent_end(a), 0);
+}
+END_TEST
+
+START_TEST(policy_local_only)
+{
+	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	redis_kill(redis);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_LOCAL_ONLY);
+	ck_assert_uint_eq(a->answer.token, 0);
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY); /* on this host it is held */
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(agent_release(a), 0);
+	redis_restart(redis);
+	while (global_wait(b, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_LOCAL_ONLY)
+		ck_code(agent_release(b), 0);
+	ck_code(b->answer.code, 0);
+	ck_assert_uint_gt(b->answer.token, 0);
+}
+END_TEST
+
+/* Of several keys: one under a lease that goes on, with a dead holder behind it, the other of this host alone. */
+START_TEST(local_only_is_worse_than_a_mark)
+{
+	struct lockshm_create_options options;
+	struct lockshm_key keys[] = { { "k1", 2, 0 }, { "k2", 2, 0 } };
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
+
+	own_server();
+	options = host_options();
+	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	options.redis_linger_ns = LOCKSHM_SECONDS(5);
+	host_make(0, &options);
+	q.flags = LOCKSHM_GLOBAL;
+	q.timeout_ns = PATIENCE;
+	q.report = &report;
+	/* This process is the bridge. */
+	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 1, holds), 0);
+	ck_code(lockshm_release_many(holds, 1), 0);
+	a = on_host(0);
+	ck_code(global_wait(a, "k1", LOCKSHM_EXCLUSIVE), 0);
+	redis_kill(redis);
+	agent_kill(a);
+	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 2, holds), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_eq(report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.previous.pid, a->pid);
+	ck_code(lockshm_release_many(holds, 2), 0);
+}
+END_TEST
+
+/* A number of this host alone would look like one of all hosts. */
+START_TEST(local_only_has_no_token)
+{
+	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	redis_kill(redis);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), LOCKSHM_LOCAL_ONLY);
+	ck_code(agent_call(a, AGENT_UPGRADE), 0);
+	ck_assert_uint_eq(a->answer.token, 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_uint_eq(a->answer.token, 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_LOCAL_ONLY);
+	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_call(a, AGENT_UPGRADE), 0);
+	ck_assert_uint_eq(a->answer.token, 0);
+	/* Its death is told with the ticket it has now. */
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(b, 0, K);
+	agent_kill(a);
+	ck_code(agent_end(b), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_eq(b->answer.report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(b->answer.report.previous.pid, a->pid);
+}
+END_TEST
+
+START_TEST(local_only_that_is_lost)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	redis_kill(redis);
+	wish.ns = LOCKSHM_MS(50);
+	ck_code(agent_do(a, wish), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert_uint_eq(a->answer.lost_to, 0); /* the other has no token either */
+	ck_code(agent_release(a), LOCKSHM_LOST);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, policy_fail);
+	tcase_add_test(tc, policy_wait);
+	tcase_add_test(tc, policy_local_only);
+	tcase_add_test(tc, local_only_is_worse_than_a_mark);
+	tcase_add_test(tc, local_only_has_no_token);
+	tcase_add_test(tc, local_only_that_is_lost);
+}
+
+int main(void)
+{
+	return hosts_main("global-policy", add);
+}

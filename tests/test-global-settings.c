@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-settings.c - what cannot be meant: settings, requests, too many keys; and several servers */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct agent *a, *b;
+
+static int create_with(void (*change)(struct lockshm_create_options *o), struct lockshm_error *error)
+{
+	struct lockshm_create_options options = host_options();
+
+	change(&options);
+	return lockshm_create(NULL, "lockshm-hosts-none", &options, error);
+}
+
+static void password(struct lockshm_create_options *o)
+{
+	o->redis = "redis://user:secret@localhost";
+}
+
+static void tls(struct lockshm_create_options *o)
+{
+	o->redis = "rediss://localhost";
+}
+
+static void twice(struct lockshm_create_options *o)
+{
+	o->redis = "redis://localhost,redis://localhost/3";
+}
+
+static void two(struct lockshm_create_options *o)
+{
+	o->redis = "redis://one,redis://two";
+	o->flags = LOCKSHM_CREATE_REDIS_QUORUM;
+}
+
+static void nonsense(struct lockshm_create_options *o)
+{
+	o->redis = "localhost:6379";
+}
+
+static void short_ttl(struct lockshm_create_options *o)
+{
+	o->redis_ttl_ns = LOCKSHM_MS(999);
+}
+
+static void long_linger(struct lockshm_create_options *o)
+{
+	o->redis_linger_ns = o->redis_ttl_ns;
+}
+
+static void many_leases(struct lockshm_create_options *o)
+{
+	o->redis_leases = 4097;
+}
+
+static void no_policy(struct lockshm_create_options *o)
+{
+	o->redis_policy = 1;
+}
+
+static void no_server(struct lockshm_create_options *o)
+{
+	o->redis = NULL;
+	o->redis_prefix = "p";
+}
+
+START_TEST(bad_settings)
+{
+	static const struct {
+		void (*change)(struct lockshm_create_options *o);
+		const char *says;
+	} cases[] = {
+		{ password, "password" }, { tls, "TLS" },	     { twice, "same" },		 { two, "quorum" },
+		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_linger, "linger" }, { many_leases, "1..4096" },
+		{ no_policy, "policy" },  { no_server, "no Redis server" },
+	};
+	struct lockshm_error error;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_code(create_with(cases[i].change, &error), LOCKSHM_INVALID);
+		ck_contains(error.message, cases[i].says);
+		ck_assert_ptr_null(strstr(error.message, "secret"));
+	}
+	ck_code(lockshm_open(&seg, "lockshm-hosts-none", 0, NULL), LOCKSHM_NO_SEGMENT);
+}
+END_TEST
+
+START_TEST(bad_requests)
+{
+	struct lockshm_create_options plain = LOCKSHM_CREATE_INIT;
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	char key[LOCKSHM_GLOBAL_KEY_MAX + 1];
+	lockshm_prepared_t prepared;
+
+	memset(key, 'k', sizeof(key));
+	hosts_make(1);
+	q.flags = LOCKSHM_GLOBAL;
+	q.report = &report;
+	q.key = key;
+	q.key_len = sizeof(key);
+	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), LOCKSHM_KEY_TOO_LONG);
+	q.key_len--;
+	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(lockshm_prepare(hosts[0].s, &prepared, K, sizeof(K) - 1), 0);
+	q.prepared = &prepared;
+	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), LOCKSHM_INVALID);
+	ck_contains(report.error.message, "prepared");
+	q.prepared = NULL;
+	host_make(1, &plain);
+	ck_code(lockshm_acquire(hosts[1].s, &q, &hold), LOCKSHM_INVALID);
+	ck_contains(report.error.message, "--redis");
+	q.key = "\0lockshm bridge";
+	q.key_len = 15;
+	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), LOCKSHM_INVALID);
+}
+END_TEST
+
+START_TEST(more_keys_than_leases)
+{
+	struct lockshm_create_options options = host_options();
+	struct agent_command wish = global_command("", LOCKSHM_EXCLUSIVE);
+	int i;
+
+	options.redis_leases = 2;
+	host_make(0, &options);
+	a = on_host(0);
+	for (i = 0; i < 3; i++) {
+		snprintf(wish.key, sizeof(wish.key), "k%d", i);
+		wish.hold = i;
+		ck_code(agent_do(a, wish), i < 2 ? 0 : LOCKSHM_FULL);
+	}
+	ck_contains(a->answer.report.error.message, "redis_leases");
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 0 }), 0);
+	lease_becomes(0, "k0", LOCKSHM_LEASE_NONE);
+	ck_code(agent_do(a, wish), 0);
+	redis_has("EXISTS lk:k0 lk:k1 lk:k2", "2");
+}
+END_TEST
+
+START_TEST(each_key_has_its_server)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *second = redis_start(NULL, false);
+	char uris[300], key[16];
+	int i, n = 0;
+
+	snprintf(uris, sizeof(uris), "%s,%s", redis->uri, second->uri);
+	options.redis = uris;
+	host_make(0, &options);
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(1);
+	for (i = 0; i < 12; i++) {
+		struct agent_command wish;
+
+		snprintf(key, sizeof(key), "key%d", i);
+		wish = global_command(key, LOCKSHM_EXCLUSIVE);
+		wish.hold = i;
+		ck_code(agent_do(a, wish), 0);
+		ck_code(global_try(b, key, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+		n += strcmp(redis_say(second, "EXISTS lk:%s", key), "1") == 0;
+	}
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_lt(n, 12);
+	redis_stop(second);
+}
+END_TEST
+
+/* By a socket and by a port: only the server itself can tell. */
+START_TEST(two_servers_are_one)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *other = redis_start(NULL, false);
+	char uris[600];
+
+	snprintf(uris, sizeof(uris), "%s,%s,%s", redis->uri, redis->tcp_uri, other->uri);
+	options.redis = uris;
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT; /* which is no excuse for this */
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "are the same server");
+	ck_contains(a->answer.report.error.message, redis->tcp_uri);
+	ck_redis("0", redis, "DBSIZE");
+	ck_redis("0", other, "DBSIZE");
+	redis_stop(other);
+}
+END_TEST
+
+static int no_server_listens(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	ck_assert_int_eq(listen(fd, 8), 0);
+	return fd;
+}
+
+/* Something else answers there, with bytes that mean nothing. */
+START_TEST(not_a_redis_server)
+{
+	struct lockshm_create_options options = host_options();
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in);
+	int fd = no_server_listens(), client;
+	char uri[64];
+
+	getsockname(fd, (struct sockaddr *)&in, &len);
+	snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", ntohs(in.sin_port));
+	options.redis = uri;
+	host_make(0, &options);
+	a = on_host(0);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	client = accept(fd, NULL, NULL);
+	ck_assert_int_ge(client, 0);
+	ck_assert_int_eq(send(client, "HTTP/1.1 400 no\r\n\r\n", 19, MSG_NOSIGNAL), 19);
+	ck_code(agent_end(a), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, uri);
+	ck_contains(a->answer.report.error.message, "not that of a Redis server");
+	close(client);
+	close(fd);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, bad_settings);
+	tcase_add_test(tc, bad_requests);
+	tcase_add_test(tc, more_keys_than_leases);
+	tcase_add_test(tc, each_key_has_its_server);
+	tcase_add_test(tc, two_servers_are_one);
+	tcase_add_test(tc, not_a_redis_server);
+}
+
+int main(void)
+{
+	return hosts_main("global-settings", add);
+}

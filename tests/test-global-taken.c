@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-taken.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../src/remote.h"
+
+static struct agent *a, *b, *c;
+static uint64_t token; /* of a hold that was taken away */
+
+static void one_holder(void)
+{
+	cast("001", &a, &b, &c);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+}
+
+/* Told at once, and for good; the next here goes through Redis again. */
+static void is_robbed(const char *command)
+{
+	int64_t done;
+
+	one_holder();
+	token = a->answer.token;
+	redis_say(redis, "%s", command);
+	done = now_ns();
+	lost_is_told(a);
+	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	ck_assert_uint_eq(bridge_of(0).lost, 1);
+}
+
+START_TEST(flushed)
+{
+	is_robbed("FLUSHALL");
+	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0); /* marked, if the bridge was faster than a */
+	ck_assert_uint_gt(b->answer.token, token);
+}
+END_TEST
+
+START_TEST(deleted)
+{
+	is_robbed("DEL lk:" K);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+START_TEST(stolen)
+{
+	is_robbed("SET lk:" K " thief");
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_contains(c->answer.report.error.message, "another program");
+	ck_redis("thief", redis, "GET lk:" K);
+	/* What came in its way is not touched, and when it goes the next is told at once. */
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_redis("1", redis, "DEL lk:" K);
+	ck_assert_int_ge(agent_end(b), 0);
+}
+END_TEST
+
+START_TEST(a_waiter_here_is_not_left_behind_a_lost_hold)
+{
+	one_holder();
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(b, 0, K);
+	ck_redis("OK", redis, "FLUSHALL");
+	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED); /* although a has 30 s by its own lease */
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+}
+END_TEST
+
+START_TEST(readers_are_robbed_together)
+{
+	cast("001", &a, &b, &c);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
+	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(0, K).value);
+	lost_is_told(a);
+	lost_is_told(b);
+	ck_code(agent_call(c, AGENT_CHECK), 0);
+}
+END_TEST
+
+/* An exchange is a theft as well. */
+START_TEST(exchanged)
+{
+	one_holder();
+	ck_redis(lease_of(0, K).value, redis, "GETSET lk:" K " thief");
+	lost_is_told(a);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_redis("thief", redis, "GET lk:" K);
+}
+END_TEST
+
+/* Data of another kind in its place: not a lock any more, and not touched. */
+START_TEST(replaced_by_data)
+{
+	one_holder();
+	ck_redis("OK", redis, "MULTI");
+	redis_say(redis, "DEL lk:" K);
+	redis_say(redis, "HSET lk:" K " user data");
+	redis_say(redis, "EXEC");
+	lost_is_told(a);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(c->answer.report.error.message, "not a lock");
+	ck_redis("data", redis, "HGET lk:" K " user");
+	ck_redis("1", redis, "DEL lk:" K);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+START_TEST(evicted)
+{
+	int64_t done;
+
+	own_server();
+	ck_redis("OK", redis, "CONFIG SET maxmemory-policy allkeys-random");
+	one_holder();
+	token = a->answer.token;
+	ck_redis("OK", redis, "CONFIG SET maxmemory 1");
+	while (strcmp(redis_say(redis, "EXISTS lk:" K), "0") != 0)
+		;
+	done = now_ns();
+	ck_redis("OK", redis, "CONFIG SET maxmemory 0");
+	lost_is_told(a);
+	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250));
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_gt(c->answer.token, token);
+}
+END_TEST
+
+static int64_t time_until_told(const char *command)
+{
+	int64_t done;
+
+	redis_say(redis, "%s", command);
+	done = now_ns();
+	lost_is_told(a);
+	return now_ns() - done;
+}
+
+/* The best of a few: this machine may be busy. */
+START_TEST(told_in_no_time)
+{
+	static const char *const commands[] = { "FLUSHALL", "DEL lk:" K, "SET lk:" K " thief" };
+	int64_t best, ns;
+	size_t i;
+	int k;
+
+	cast("0", &a);
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		for (best = INT64_MAX, k = 0; best > LOCKSHM_MS(50) && k < 10; k++) {
+			redis_say(redis, "DEL lk:" K);
+			ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+			ns = time_until_told(commands[i]);
+			best = ns < best ? ns : best;
+			ck_code(agent_release(a), LOCKSHM_LOST);
+		}
+		ck_assert_msg(best <= LOCKSHM_MS(50), "%s: %lld us at best", commands[i], (long long)best / 1000);
+	}
+}
+END_TEST
+
+/* Somebody shouts at the host without end: it goes on with its work all the same. */
+START_TEST(shouted_at)
+{
+	struct lockshm_create_options options = host_options();
+	char line[4096] = "";
+	size_t n = 0;
+	int64_t end;
+	pid_t pid;
+	FILE *out;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	while (n + 80 < sizeof(line))
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "PUBLISH lockshm:%.16s lk:" K "\r\n", lease_of(0, K).value);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		redis->say = NULL;
+		redis_say(redis, "PING");
+		out = redis->say;
+		fputs("CLIENT REPLY OFF\r\n", out);
+		while (fputs(line, out) >= 0)
+			fflush(out);
+		_exit(0);
+	}
+	for (end = now_ns() + LOCKSHM_SECONDS(5); now_ns() < end; pass(now_ns() + LOCKSHM_MS(20))) {
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+		ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(b), 0);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* Without the rights to hear it, at the next renewal. */
+START_TEST(not_told_by_the_server)
+{
+	struct lockshm_create_options options = host_options();
+	char uri[200];
+	int k;
+
+	ck_redis("OK", redis, "ACL SETUSER deaf on >pw ~* +@all -subscribe -client|tracking");
+	setenv("LOCKSHM_TEST_PASSWORD", "pw", 1);
+	snprintf(uri, sizeof(uri), "unix://deaf@%s?password-env=LOCKSHM_TEST_PASSWORD", redis->socket);
+	options.redis = uri;
+	host_make(0, &options);
+	a = on_host(0);
+	for (k = 0; k < 3; k++) {
+		ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_assert_int_lt(time_until_told("DEL lk:" K), LOCKSHM_MS(333 + 300));
+		ck_code(agent_release(a), LOCKSHM_LOST);
+	}
+}
+END_TEST
+
+/* ---- the bridge short of memory, at the worst moment */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#define OTHERS_MALLOC
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define OTHERS_MALLOC
+#endif
+#endif
+#ifndef OTHERS_MALLOC
+static struct service service;
+static bool short_of_memory;
+static unsigned refused;
+
+void *__libc_malloc(size_t size);
+
+/* For the thread that is the bridge of hosts[0] there is none while a test says so. */
+void *malloc(size_t size)
+{
+	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), service.thread)) {
+		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	return __libc_malloc(size);
+}
+
+static bool was_refused(void *arg)
+{
+	(void)arg;
+	return __atomic_load_n(&refused, __ATOMIC_ACQUIRE) > 2;
+}
+
+/* What cannot be ended now is ended later: the lease is not forgotten before. */
+START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
+{
+	struct agent_command strict = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct lockshm_create_options options = host_options();
+
+	/* For a moment it cannot ask anything, either. */
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	service_start(&service, 0);
+	a = on_host(0);
+	b = on_host(0);
+	strict.ns = 0;
+	ck_code(agent_do(a, strict), 0);
+	agent_send(b, strict);
+	waits_on_host(b, 0, K);
+	/* The lease is over as for any process that looks. */
+	__atomic_store_n(&short_of_memory, true, __ATOMIC_RELEASE);
+	store_release(&hosts[0].s->remotes[record_of(0, K)].valid_until, 1);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert(await(was_refused, NULL));
+	__atomic_store_n(&short_of_memory, false, __ATOMIC_RELEASE);
+	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	service_stop(&service);
+}
+END_TEST
+#define add_without_memory(tc) tcase_add_test(tc, a_hold_that_could_not_be_ended_is_ended_later)
+#else
+#define add_without_memory(tc) (void)(tc)
+#endif
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, flushed);
+	tcase_add_test(tc, deleted);
+	tcase_add_test(tc, stolen);
+	tcase_add_test(tc, a_waiter_here_is_not_left_behind_a_lost_hold);
+	tcase_add_test(tc, readers_are_robbed_together);
+	tcase_add_test(tc, exchanged);
+	tcase_add_test(tc, replaced_by_data);
+	tcase_add_test(tc, evicted);
+	tcase_add_test(tc, told_in_no_time);
+	tcase_add_test(tc, shouted_at);
+	tcase_add_test(tc, not_told_by_the_server);
+	add_without_memory(tc);
+}
+
+int main(void)
+{
+	return hosts_main("global-taken", add);
+}

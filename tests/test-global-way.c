@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-way.c - the way between hosts and server: replies that get lost or late, connections that break, partitions */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct agent *a, *b, *c;
+
+START_TEST(lost_replies)
+{
+	struct lockshm_create_options options = host_options();
+	struct proxy *p = proxy_start(redis, false);
+	int i;
+
+	options.redis = p->uri;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(1);
+	for (i = 0; i < 6; i++) {
+		struct agent *who = i % 2 ? a : b;
+
+		proxy_set(p, PROXY_DROP_REPLIES);
+		global_send(who, K, LOCKSHM_EXCLUSIVE);
+		lease_becomes(who == b, K, LOCKSHM_LEASE_ACQUIRING);
+		proxy_set(p, PROXY_RESET);
+		proxy_set(p, PROXY_PASS);
+		ck_code(agent_end(who), 0);
+		ck_redis(lease_of(who == b, K).value, redis, "GET lk:" K);
+		proxy_set(p, PROXY_RESET);
+		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_release(who), 0);
+		lease_becomes(who == b, K, LOCKSHM_LEASE_NONE);
+		ck_redis("0", redis, "EXISTS lk:" K);
+	}
+}
+END_TEST
+
+static struct proxy *proxy;
+
+/* Host 0 has its way through a proxy, host 1 has its own. */
+static void hosts_with_a_way(int64_t ttl_ns)
+{
+	struct lockshm_create_options options = host_options();
+
+	proxy = proxy_start(redis, true);
+	options.redis_ttl_ns = ttl_ns;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(1, &options);
+	options.redis = proxy->uri;
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+}
+
+static void stays_held(struct agent *who, int64_t ns)
+{
+	int64_t end = now_ns() + ns;
+
+	while (now_ns() < end) {
+		ck_code(agent_call(who, AGENT_CHECK), 0);
+		pass(now_ns() + LOCKSHM_MS(10));
+	}
+}
+
+/* Replies that come after the end of what they answer to: nobody takes them for another's. */
+START_TEST(late_replies)
+{
+	int i;
+
+	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	ck_code(global_wait(b, "kept", LOCKSHM_EXCLUSIVE), 0);
+	for (i = 0; i < 4; i++) {
+		int64_t end;
+
+		proxy_set(proxy, PROXY_HOLD_REPLIES);
+		global_send(a, K, LOCKSHM_EXCLUSIVE);
+		redis_has("EXISTS lk:" K, "1");
+		/* Past the deadline of the command, before the end of the lease that it asked for. */
+		end = now_ns() + LOCKSHM_MS(400);
+		while (now_ns() < end)
+			ck_code(agent_call(b, AGENT_CHECK), 0);
+		proxy_set(proxy, PROXY_PASS);
+		ck_code(agent_end(a), 0);
+		ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+		ck_redis(lease_of(0, "kept").value, redis, "GET lk:kept");
+		ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+		ck_code(agent_release(a), 0);
+		redis_has("EXISTS lk:" K, "0");
+		ck_code(agent_call(b, AGENT_CHECK), 0);
+	}
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* A way that swallows both connections without a word, as one does that forgot them. */
+START_TEST(half_open)
+{
+	int i;
+
+	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	for (i = 0; i < 3; i++) {
+		proxy_set(proxy, PROXY_HALF_OPEN);
+		stays_held(a, LOCKSHM_MS(1500));
+	}
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(agent_release(a), 0);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+START_TEST(reset_again_and_again)
+{
+	int i;
+
+	hosts_with_a_way(LOCKSHM_SECONDS(1));
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	for (i = 0; i < 20; i++) {
+		proxy_set(proxy, PROXY_RESET);
+		stays_held(a, LOCKSHM_MS(100));
+		ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(b), 0);
+	}
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* A byte at a time. */
+START_TEST(in_slices)
+{
+	int i;
+
+	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	proxy_set(proxy, PROXY_SLICE);
+	for (i = 0; i < 10; i++) {
+		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+		ck_code(agent_release(a), 0);
+		ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(c), 0);
+	}
+}
+END_TEST
+
+/* This side learns by its own clock that it has lost, before the other side may have it. */
+static void parted_by(enum proxy_fault fault)
+{
+	uint64_t token;
+
+	hosts_with_a_way(LOCKSHM_SECONDS(1));
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	token = a->answer.token;
+	proxy_set(proxy, fault);
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	while (agent_call(a, AGENT_CHECK) == 0)
+		ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
+	ck_code(a->answer.code, LOCKSHM_LOST);
+	ck_code(agent_end(c), 0);
+	ck_assert_uint_gt(c->answer.token, token);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	ck_code(agent_call(c, AGENT_CHECK), 0);
+	proxy_set(proxy, PROXY_RESET);
+	proxy_set(proxy, PROXY_PASS);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(agent_call(c, AGENT_CHECK), 0);
+	ck_code(agent_release(c), 0);
+	ck_assert_int_ge(agent_end(b), 0);
+}
+
+START_TEST(parted)
+{
+	parted_by(PROXY_BLACKHOLE);
+}
+END_TEST
+
+START_TEST(parted_one_way)
+{
+	parted_by(PROXY_DROP_REQUESTS);
+}
+END_TEST
+
+START_TEST(refused_on_the_way)
+{
+	parted_by(PROXY_REFUSE);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- no descriptor left */
+
+/* The process that is the bridge cannot connect again; as soon as it can everything goes on. */
+START_TEST(no_descriptor_left)
+{
+	struct lockshm_create_options options = host_options();
+	struct service service;
+	struct rlimit limit, none;
+	int fd;
+
+	proxy = proxy_start(redis, false);
+	options.redis = proxy->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(6);
+	host_make(0, &options);
+	service_start(&service, 0);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis("PONG", redis, "PING");
+	getrlimit(RLIMIT_NOFILE, &limit);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	none = limit;
+	none.rlim_cur = 4; /* those that there are stay */
+	ck_assert_int_gt(fd, 4);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	proxy_set(proxy, PROXY_RESET);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(b->answer.report.error.message, "Too many open files");
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (global_wait(b, "other", LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(b->answer.code, 0);
+	stays_held(a, LOCKSHM_MS(500));
+	ck_assert_uint_eq(bridge_of(0).acquired, 2);
+	close(fd);
+	service_stop(&service);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, lost_replies);
+	tcase_add_test(tc, late_replies);
+	tcase_add_test(tc, half_open);
+	tcase_add_test(tc, reset_again_and_again);
+	tcase_add_test(tc, in_slices);
+	tcase_add_test(tc, parted);
+	tcase_add_test(tc, parted_one_way);
+	tcase_add_test(tc, refused_on_the_way);
+	tcase_add_test(tc, no_descriptor_left);
+}
+
+int main(void)
+{
+	return hosts_main("global-way", add);
+}
