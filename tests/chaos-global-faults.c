@@ -9,6 +9,7 @@
 
 #define STARVED_NS LOCKSHM_MS(100)
 
+uint32_t *hold_on;
 struct redis *chaos_redis;
 struct proxy *chaos_proxies[CHAOS_HOSTS];
 
@@ -71,7 +72,7 @@ static void emptied(void)
 	if (dice(2))
 		ck_redis("OK", chaos_redis, "FLUSHALL");
 	else
-		(void)redis_say(chaos_redis, "DEL lk:%s", dice(2) ? "written" : "read");
+		(void)redis_say(chaos_redis, "DEL lk:%s", chaos_keys[dice(KEYS)]);
 	fault_is_over(r);
 }
 
@@ -134,13 +135,19 @@ static void late_then_cut_off(void)
 	unsigned host = dice(CHAOS_HOSTS);
 	struct history_record *slow = fault_begins(FAULT_SLOW, 1u << host);
 	struct proxy *p = chaos_proxies[host];
+	unsigned i;
 
 	fault_is_there(slow);
-	proxy_set(p, PROXY_HOLD_REPLIES);
-	nap_ms(60 + dice(100));
-	proxy_set(p, PROXY_PASS);
-	/* Nothing new is granted in between: what came late is what counts. */
+	__atomic_fetch_or(hold_on, 1u << host, __ATOMIC_SEQ_CST);
+	/* For longer than a renewal is away. */
+	for (i = 0; i < 7; i++) {
+		proxy_set(p, PROXY_HOLD_REPLIES);
+		nap_ms(90 + dice(60));
+		proxy_set(p, PROXY_PASS);
+		nap_ms(i < 6 ? 10 : 0);
+	}
 	cut_off(p, host, PROXY_BLACKHOLE, 2200 + dice(800));
+	__atomic_fetch_and(hold_on, ~(1u << host), __ATOMIC_SEQ_CST);
 	fault_ends(slow);
 	fault_is_over(slow);
 }

@@ -12,6 +12,9 @@
 
 #define WAIT_NS LOCKSHM_SECONDS(20)
 #define STEP_US 1500 /* between two looks at a hold */
+#define HURRY 200 /* acquires of the hot key in a row */
+
+const char *const chaos_keys[KEYS] = { "written", "read", "hot" };
 
 static struct history_writer me;
 static uint64_t state;
@@ -57,21 +60,28 @@ static unsigned steps(void)
 {
 	unsigned dice = chance(100);
 
-	return dice < 80 ? chance(3) : dice < 97 ? chance(15) : 100 + chance(700);
+	return dice < 80 ? 1 + chance(3) : dice < 97 ? 1 + chance(15) : 100 + chance(700);
+}
+
+static bool must_hold_on(unsigned host)
+{
+	return __atomic_load_n(hold_on, __ATOMIC_RELAXED) >> host & 1;
 }
 
 static void hold_it(lockshm_hold_t *hold, const struct history_record *acquire)
 {
+	unsigned n = acquire->key == KEY_HOT ? 0 : steps();
 	struct history_record *r;
-	unsigned n = steps();
 
-	while (still_good(hold, acquire) && n-- > 0)
+	while (n > 0 && still_good(hold, acquire)) {
 		nap_us(STEP_US);
+		n -= !must_hold_on(acquire->realm);
+	}
 	r = on(acquire, HISTORY_RELEASE);
 	history_leave(r, history_now(), lockshm_release(hold, 0));
 }
 
-static void one_acquire(lockshm_t *s, unsigned host)
+static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -79,9 +89,9 @@ static void one_acquire(lockshm_t *s, unsigned host)
 	int code;
 
 	r->realm = (uint16_t)host;
-	r->key = chance(4) ? KEY_WRITTEN : KEY_READ;
-	r->mode = r->key == KEY_READ && chance(5) ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
-	q.key = r->key == KEY_WRITTEN ? "written" : "read";
+	r->key = key;
+	r->mode = key != KEY_WRITTEN && chance(key == KEY_HOT ? 2 : 5) ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
+	q.key = chaos_keys[key];
 	q.key_len = strlen(q.key);
 	q.mode = r->mode;
 	q.flags = LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE;
@@ -103,6 +113,11 @@ static void one_acquire(lockshm_t *s, unsigned host)
 		nap_us(2000);
 }
 
+static bool goes_on(void)
+{
+	return !__atomic_load_n(&history.header->stop, __ATOMIC_ACQUIRE) && !history_is_full(&history);
+}
+
 void worker_main(unsigned host, uint32_t process, unsigned seed)
 {
 	lockshm_t *s;
@@ -112,8 +127,12 @@ void worker_main(unsigned host, uint32_t process, unsigned seed)
 	history_lane_begin(&me, &history, process, 0, HISTORY_NO_LANE);
 	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)
 		_exit(3);
-	while (!__atomic_load_n(&history.header->stop, __ATOMIC_ACQUIRE) && !history_is_full(&history)) {
-		one_acquire(s, host);
+	while (goes_on()) {
+		unsigned n = chance(20) ? 0 : HURRY;
+
+		while (n-- > 0 && goes_on())
+			one_acquire(s, host, KEY_HOT);
+		one_acquire(s, host, chance(4) ? KEY_WRITTEN : KEY_READ);
 		nap_us(chance(3) ? chance(3000) : 0);
 	}
 	lockshm_close(s);

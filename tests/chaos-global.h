@@ -13,11 +13,14 @@
 #define ALL_HOSTS ((1u << CHAOS_HOSTS) - 1)
 #define TTL_NS LOCKSHM_SECONDS(2)
 
-/* Keys: all take the first exclusively, most of them the second one shared. */
-enum { KEY_WRITTEN, KEY_READ, KEYS };
+/* Keys: all take the first exclusively, most of them the second one shared; the third only for an instant, in a hurry. */
+enum { KEY_WRITTEN, KEY_READ, KEY_HOT, KEYS };
+extern const char *const chaos_keys[KEYS];
 
 extern struct history history;
 extern struct history_writer driver;
+/* Hosts whose workers are to hold on to what they have, a bit each; shared by all. */
+extern uint32_t *hold_on;
 extern struct redis *chaos_redis;
 extern struct proxy *chaos_proxies[CHAOS_HOSTS];
 
