@@ -30,8 +30,9 @@ end
 if queue(ME, WAITER_TTL) or kind == 'turn' then
 	demand(kind, holder)
 end
--- Written again at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else.
-if kind == 'readers' and head() == ME and not marked() then
+-- Looked at at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else, and not each time,
+-- because readers watch it.
+if kind == 'readers' and head() == ME and not marked() and redis.call('PTTL', INTENT) < WAITER_TTL / 2 then
 	redis.call('SET', INTENT, HOST, 'PX', WAITER_TTL)
 end
 return answer('queued', ME, kind, holder, left)
