@@ -124,6 +124,7 @@ static void judge(void)
 	       (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
 	       (unsigned long long)sum.faults[FAULT_FORGETS], (unsigned long long)sum.faults[FAULT_AWAY],
 	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6);
+	fflush(stdout); /* a failed assertion ends this process at once */
 	if (sum.by_host[0] < 10 || sum.by_host[1] < 10) {
 		printf("one host hardly had a turn\n");
 		problems++;
@@ -133,6 +134,7 @@ static void judge(void)
 	snprintf(path, sizeof(path), "chaos-global-%u.history", seed);
 	if (history_save(&history, path) == 0)
 		printf("%d violations; %s\n", problems, path);
+	fflush(stdout);
 }
 
 /* ---------------------------------------------------------------- all of it */
