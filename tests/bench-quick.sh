@@ -58,6 +58,11 @@ for scenario in solo contended mixed-95-5 mixed-50-50 recovery lease-expiry memo
 	grep -q "\"scenario\":\"$scenario\",\"lock\":\"lockshm\"" "$work/json" || problem "no $scenario of lockshm"
 done
 
+for scenario in solo solo-tcp pass rival peers handover foreign renew; do
+	grep -q '^# skipped: the bridge: ' "$work/remarks" && break
+	grep -q "\"scenario\":\"bridge-$scenario\",\"lock\":\"lockshm\"" "$work/json" || problem "no bridge-$scenario"
+done
+
 # ---------------------------------------------------------------- 4. all of them
 # "none" takes part only when it is asked for; resty-lock lives inside a server.
 "$bench" --help >"$work/help" || problem "--help fails"
