@@ -25,7 +25,8 @@ static const struct bridge_wish *wished;
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
 {
-	fprintf(stderr, "lockshm-bench: %s: %s\n", what, error && error->message[0] ? error->message : lockshm_strerror(code));
+	fprintf(stderr, "lockshm-bench: %s: %s\n", what,
+		error && error->message[0] ? error->message : lockshm_strerror(code));
 	errno = 0;
 	bench_fail("bridge");
 }

@@ -2,8 +2,8 @@
 /*
  * bench-bridge.h - what the scenarios of the bridge share: one real Redis server, and segments that play hosts
  *
- * The server is the run's own (bench-server.c).  It is spoken to over plain blocking sockets here, which is the least that
- * a round trip can cost.  Processes of these scenarios are not pinned: the bridge is a thread of one of them, and
+ * The server is the run's own (bench-server.c).  It is spoken to over plain blocking sockets here, which is the least
+ * that a round trip can cost.  Processes of these scenarios are not pinned: the bridge is a thread of one of them, and
  * where it runs, and the server, is for the kernel to say, as it is for users.
  */
 #ifndef BENCH_BRIDGE_H

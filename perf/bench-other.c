@@ -2,8 +2,8 @@
 /*
  * bench-other.c - programs in other languages that take a lock in Redis with the library of theirs
  *
- * Each process gets: the server's socket, the key, for how many ms it goes on, how many us it holds and thinks.  It says
- * "ready", waits for a line, and says at last a line with each of its waits in us.
+ * Each process gets: the server's socket, the key, for how many ms it goes on, how many us it holds and thinks.  It
+ * says "ready", waits for a line, and says at last a line with each of its waits in us.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

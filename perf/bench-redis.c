@@ -42,8 +42,8 @@ const char *redis_socket(void)
 {
 	const char *program = path[0] ? "" : server_find("redis-server", NULL);
 	char directory[80], number[16];
-	const char *argv[] = { NULL, "--port", number, "--bind",       "127.0.0.1", "--unixsocket", path,
-			       "--save", "", "--appendonly", "no", "--dir", directory,	NULL };
+	const char *argv[] = { NULL,	 "--port", number,	   "--bind", "127.0.0.1", "--unixsocket", path,
+			       "--save", "",	   "--appendonly", "no",     "--dir",	  directory,	  NULL };
 
 	if (path[0])
 		return path;

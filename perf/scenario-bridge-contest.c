@@ -2,15 +2,15 @@
 /*
  * scenario-bridge-contest.c - processes that want one global key all the time
  *
- *   bridge-pass    of one host: what does it cost to pass the key on under a lease?  "lockshm-local" is the same key of the
+ *   bridge-pass    of one host: what does it cost to pass the key on under a lease?  "lockshm-local" is that key of the
  *                  same segment without LOCKSHM_GLOBAL.  Nothing is done inside or outside
  *   bridge-rival   half of them on another host; "redis" is each for itself, SET NX PX tried again each millisecond.
  *                  Nothing is done inside or outside
  *   bridge-peers   the same, 1 ms asleep inside and 1 ms outside, also with programs that use other libraries:
  *                  1,000 a second would be a lock that is never free
  *
- * What counts begins when everybody has had the key once.  A plain counter checks exclusion all the time: a violation ends the
- * run with status 1 (not of the programs in other languages, which take no part in the memory).
+ * What counts begins when everybody has had the key once.  A plain counter checks exclusion all the time: a violation
+ * ends the run with status 1 (not of the programs in other languages, which take no part in the memory).
  */
 #include "bench-bridge.h"
 
@@ -25,9 +25,9 @@
 #define RETRY_US 1000
 
 enum { PASS, RIVAL, PEERS };
-static const int figure_ms[][BENCH_EFFORTS] = { [PASS] = { 30, 200, 500 },
-						[RIVAL] = { 100, 600, 2000 },
-						[PEERS] = { 100, 1500, 5000 } };
+static const int figure_ms[][BENCH_EFFORTS] = {
+	[PASS] = { 30, 200, 500 }, [RIVAL] = { 100, 600, 2000 }, [PEERS] = { 100, 1500, 5000 }
+};
 
 struct arena;
 
@@ -121,7 +121,9 @@ static void detach_redis(void)
 	close(link_fd);
 }
 
-static const struct way way_global = { "lockshm", attach_segment, lock_global, unlock_hold, detach_segment, REDIS_OURS };
+static const struct way way_global = {
+	"lockshm", attach_segment, lock_global, unlock_hold, detach_segment, REDIS_OURS
+};
 static const struct way way_local = { "lockshm-local", attach_segment, lock_local, unlock_hold, detach_segment, "" };
 static const struct way way_redis = { "redis", attach_redis, lock_redis, unlock_redis, detach_redis, "set evalsha" };
 
@@ -222,8 +224,8 @@ static void check(const struct arena *a)
 	}
 	if (!violations && a->counter == all)
 		return;
-	fprintf(stderr, "lockshm-bench: %s does not exclude: %llu violations seen, %lld of %llu updates lost\n", a->way->name,
-		(unsigned long long)violations, (long long)(all - a->counter), (unsigned long long)all);
+	fprintf(stderr, "lockshm-bench: %s does not exclude: %llu violations seen, %lld of %llu updates lost\n",
+		a->way->name, (unsigned long long)violations, (long long)(all - a->counter), (unsigned long long)all);
 	exit(1);
 }
 

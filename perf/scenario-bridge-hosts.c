@@ -2,7 +2,8 @@
 /*
  * scenario-bridge-hosts.c - a host waits for a global key that somebody else has
  *
- *   bridge-handover   another host: from its release until the waiter owns the key.  "ping" is one round trip.  Commands
+ *   bridge-handover   another host: from its release until the waiter owns the key.  "ping" is one round trip.
+ *                     Commands
  *                     are all those that both hosts sent meanwhile
  *   bridge-foreign    a program that took the lock in Redis by itself and deletes it: from before its DEL
  *

@@ -2,8 +2,8 @@
 /*
  * scenario-bridge-renew.c - how much of its own time does Redis spend on renewing the leases of 1,000 keys once?
  *
- * One process holds them; their leases last 3 s, so each is renewed once a second.  The server's own count of its time is
- * divided by the number of renewals that the bridge has counted.
+ * One process holds them; their leases last 3 s, so each is renewed once a second.  The server's own count of its time
+ * is divided by the number of renewals that the bridge has counted.
  */
 #include "bench-bridge.h"
 

@@ -5,9 +5,10 @@
  *   bridge-solo       over a unix socket
  *   bridge-solo-tcp   over TCP, 127.0.0.1
  *
- * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller has
- * gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  "two-pings" are two
- * round trips of the least there is, "set-and-delete" the usual lock: SET NX PX, and a script that compares and deletes.
+ * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller
+ * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  "two-pings"
+ * are two round trips of the least there is, "set-and-delete" the usual lock: SET NX PX, and a script that compares
+ * and deletes.
  */
 #include "bench-bridge.h"
 
@@ -91,8 +92,9 @@ static void plain(void *arg)
 	bridge_unpin();
 	errno = 0;
 	snprintf(sha, sizeof(sha), "%s",
-		 redis_ask(fd, "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) "
-			       "else return 0 end\""));
+		 redis_ask(fd,
+			   "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) "
+			   "else return 0 end\""));
 	for (int i = -WARM; i < turns[bench_effort]; i++) {
 		uint64_t from = bench_ticks(), to;
 

@@ -123,7 +123,8 @@ static void cut_off(struct proxy *p, unsigned host, enum proxy_fault fault, unsi
 
 static void partition(void)
 {
-	static const enum proxy_fault faults[] = { PROXY_BLACKHOLE, PROXY_DROP_REPLIES, PROXY_DROP_REQUESTS, PROXY_REFUSE };
+	static const enum proxy_fault faults[] = { PROXY_BLACKHOLE, PROXY_DROP_REPLIES, PROXY_DROP_REQUESTS,
+						   PROXY_REFUSE };
 	unsigned host = dice(CHAOS_HOSTS);
 
 	cut_off(chaos_proxies[host], host, faults[dice(4)], dice(3) ? dice(600) : 1000 + dice(3000));
@@ -166,7 +167,7 @@ static void connections_end(void)
 
 void fault_any(unsigned (*random)(unsigned below))
 {
-	static void (*const faults[])(void) = { emptied,   server_killed, server_stopped,
+	static void (*const faults[])(void) = { emptied,   server_killed,   server_stopped,
 						partition, connections_end, late_then_cut_off };
 
 	dice = random;

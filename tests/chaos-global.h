@@ -13,7 +13,7 @@
 #define ALL_HOSTS ((1u << CHAOS_HOSTS) - 1)
 #define TTL_NS LOCKSHM_SECONDS(2)
 
-/* Keys: all take the first exclusively, most of them the second one shared; the third only for an instant, in a hurry. */
+/* All take the first exclusively, most of them the second one shared; the third only for an instant, in a hurry. */
 enum { KEY_WRITTEN, KEY_READ, KEY_HOT, KEYS };
 extern const char *const chaos_keys[KEYS];
 

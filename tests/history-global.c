@@ -40,10 +40,10 @@ static bool exclusive(const struct good *g)
 	return g->acquire->mode == LOCKSHM_EXCLUSIVE;
 }
 
-static void found(struct global *c, const char *property, const struct history_record *a, const struct history_record *b,
-		  const char *format, ...) __attribute__((format(printf, 5, 6)));
-static void found(struct global *c, const char *property, const struct history_record *a, const struct history_record *b,
-		  const char *format, ...)
+static void found(struct global *c, const char *property, const struct history_record *a,
+		  const struct history_record *b, const char *format, ...) __attribute__((format(printf, 5, 6)));
+static void found(struct global *c, const char *property, const struct history_record *a,
+		  const struct history_record *b, const char *format, ...)
 {
 	const struct history_record *both[2] = { a, b };
 	char text[2048];
@@ -419,8 +419,8 @@ static void check_closed(struct global *c)
 						(!c->faults[k]->leave || c->faults[k]->leave > from));
 		for (host = 0; !followed && host < c->terms->hosts; host++)
 			if (!granted_between(c, host, from, to))
-				found(c, "closed", c->faults[i], NULL, "host %u had no hold for %.0f ms after that", host,
-				      (double)c->terms->closed_ns / 1e6);
+				found(c, "closed", c->faults[i], NULL, "host %u had no hold for %.0f ms after that",
+				      host, (double)c->terms->closed_ns / 1e6);
 	}
 }
 

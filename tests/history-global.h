@@ -2,16 +2,17 @@
 /*
  * history-global.h - does a history of global keys, taken by processes of several hosts, keep the bridge's promises?
  *
- * The records are those of history.h: acquires, checks, renewals and releases of the workers, kills and stops of the driver.
- * `realm` is the host.  The clock is CLOCK_BOOTTIME, which the leases themselves go by.  In addition the driver notes
- * each fault of Redis as HISTORY_FAULT: `mode` is the kind, `key` the hosts it is about, a bit each.  It can have been
- * there from `enter` on, and was there for certain from `deadline` until `ns`; at `leave` it was over.
+ * The records are those of history.h: acquires, checks, renewals and releases of the workers, kills and stops of the
+ * driver.  `realm` is the host.  The clock is CLOCK_BOOTTIME, which the leases themselves go by.  In addition the
+ * driver notes each fault of Redis as HISTORY_FAULT: `mode` is the kind, `key` the hosts it is about, a bit each.  It
+ * can have been there from `enter` on, and was there for certain from `deadline` until `ns`; at `leave` it was over.
  *
- * A hold is good, as far as its holder knows, from the return of its acquire until the end that lockshm_check() last told,
- * or until it gives it up, is told that it is lost, or is killed.  Properties, by the names that violations are told under:
+ * A hold is good, as far as its holder knows, from the return of its acquire until the end that lockshm_check() last
+ * told, or until it gives it up, is told that it is lost, or is killed.  Properties, by the names that violations are
+ * told under:
  *
  *   exclusion   two conflicting holds were good at one time, though Redis did not forget
- *   tokens      a hold has a smaller token than a conflicting one that was granted before it asked; or two have the same
+ *   tokens      a hold has a smaller token than a conflicting one that was granted before it asked; or both the same
  *   away        a hold was given, or said to be good, when no lease of a host without Redis can have lasted so long
  *   lost        LOST though nothing happened that can end a lease
  *   regained    a hold is good after it was lost

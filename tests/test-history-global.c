@@ -23,10 +23,9 @@ static void note(const char *property, const char *text, void *arg)
 
 static struct global_summary global_finds(const char *properties)
 {
-	const struct global_terms terms = { .ttl_ns = LOCKSHM_MS(TTL),
-					    .wait_ns = LOCKSHM_SECONDS(5),
-					    .closed_ns = LOCKSHM_SECONDS(4),
-					    .hosts = 2 };
+	const struct global_terms terms = {
+		.ttl_ns = LOCKSHM_MS(TTL), .wait_ns = LOCKSHM_SECONDS(5), .closed_ns = LOCKSHM_SECONDS(4), .hosts = 2
+	};
 	struct global_summary sum;
 
 	names[0] = '\0';

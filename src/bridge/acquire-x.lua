@@ -30,8 +30,8 @@ end
 if queue(ME, WAITER_TTL) or kind == 'turn' then
 	demand(kind, holder)
 end
--- Looked at at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else, and not each time,
--- because readers watch it.
+-- Looked at at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else, and not
+-- each time, because readers watch it.
 local lasts = redis.call('PTTL', INTENT)
 if kind == 'readers' and head() == ME and not marked() and (lasts < WAITER_TTL / 2 or lasts > WAITER_TTL) then
 	redis.call('SET', INTENT, HOST, 'PX', WAITER_TTL)

@@ -2,8 +2,8 @@
 -- renew.lua - ARGV: host, token, ttl, stride of the fence (0 = no numbers are wanted).  Never creates.  Counts from now on,
 -- whether that is longer or shorter.
 
--- A writer's, with its fence, and nobody waits: what the rest would do, by a third of the commands.  It ends with a read of lock
--- and queue, too.  Who waits since just now is seen, and the rest is done.
+-- A writer's, with its fence, and nobody waits: what the rest would do, by a third of the commands.  It ends with a
+-- read of lock and queue, too.  Who waits since just now is seen, and the rest is done.
 if ARGV[4] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('HGET', KEYS[6], 'token') == ARGV[2] then
 	local time = redis.call('TIME')
 	redis.call('PEXPIRE', KEYS[1], ARGV[3])
