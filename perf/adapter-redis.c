@@ -2,9 +2,9 @@
 /*
  * adapter-redis.c - the usual lock in Redis: SET key token NX PX ttl, and a script that compares and deletes
  *
- * One server on a unix socket, nothing is written to disk.  Who finds the key taken sleeps 1 ms and tries again.
+ * Over a unix socket.  Who finds the key taken sleeps 1 ms and tries again.
  */
-#include "bench.h"
+#include "bench-bridge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 static const char script[] =
 	"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 
-static char socket_path[128], sha[48], token[32], ttl[32];
+static char sha[48], token[32], ttl[32];
 static redisContext *parent, *server;
 
 static redisReply *ask(redisContext *c, int argc, const char **argv, const size_t *len)
@@ -36,19 +36,9 @@ static redisReply *ask(redisContext *c, int argc, const char **argv, const size_
 
 static int start_server(void)
 {
-	const char *program = server_find("redis-server", NULL);
-	char directory[80];
-	const char *argv[] = { NULL, "--port",	     "0",  "--unixsocket", socket_path, "--save",
-			       "",   "--appendonly", "no", "--dir",	   directory,	NULL };
-
-	if (!program || !server_dir())
+	if (!redis_socket())
 		return -1;
-	argv[0] = strdup(program);
-	snprintf(directory, sizeof(directory), "%s", server_dir());
-	snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", directory);
-	if (!argv[0] || server_start(argv, socket_path))
-		return -1;
-	parent = redisConnectUnix(socket_path);
+	parent = redisConnectUnix(redis_socket());
 	return parent && !parent->err ? 0 : -1;
 }
 
@@ -69,7 +59,7 @@ static int redis_create(const struct bench_need *need)
 
 static void redis_attach(void)
 {
-	server = redisConnectUnix(socket_path);
+	server = redisConnectUnix(redis_socket());
 	if (!server || server->err)
 		bench_fail("redisConnectUnix");
 	snprintf(token, sizeof(token), "%d", (int)getpid());

@@ -20,7 +20,8 @@ static const struct {
 } metrics[METRICS] = {
 	[NS] = { "ns", "ns" },	       [OPS_PER_S] = { "ops_per_s", "1/s" }, [JAIN] = { "jain", "1" },
 	[US_P50] = { "us_p50", "us" }, [US_P99] = { "us_p99", "us" },	     [US_P999] = { "us_p999", "us" },
-	[US_MAX] = { "us_max", "us" }, [BYTES] = { "bytes", "bytes" },
+	[US_MAX] = { "us_max", "us" }, [BYTES] = { "bytes", "bytes" },	     [COMMANDS] = { "commands", "1" },
+	[SHARE] = { "share", "1" },
 };
 
 const char *result_metric_name(enum metric metric)
@@ -257,6 +258,10 @@ static void print_row(FILE *out, const struct result *r)
 	}
 	if (r->never)
 		fprintf(out, "  never: %d of %d", r->never, r->tries);
+	if (r->series[COMMANDS].n)
+		fprintf(out, "  %.3g commands each", series_summary(&r->series[COMMANDS]).median);
+	if (r->series[SHARE].n)
+		fprintf(out, ", hosts 1 : %.2f", series_summary(&r->series[SHARE]).median);
 	fprintf(out, "\n");
 }
 

@@ -233,7 +233,7 @@ double median_of(double *v, size_t n); /* sorts in place */
 enum bench_effort { BENCH_QUICK = 0, BENCH_NORMAL = 1, BENCH_FULL = 2, BENCH_EFFORTS = 3 };
 extern enum bench_effort bench_effort;
 
-enum metric { NS, OPS_PER_S, JAIN, US_P50, US_P99, US_P999, US_MAX, BYTES, METRICS };
+enum metric { NS, OPS_PER_S, JAIN, US_P50, US_P99, US_P999, US_MAX, BYTES, COMMANDS, SHARE, METRICS };
 
 /* One thing to measure: a scenario with a number of processes, in one mode (of the mixed ones: the writers' share). */
 struct point {
@@ -253,7 +253,9 @@ struct scenario {
 	bool shared; /* has points of shared mode too */
 };
 extern const struct scenario *const bench_scenarios[]; /* ends with NULL */
-extern const struct scenario scenario_attach, scenario_contended, scenario_handoff, scenario_handoff_spin,
+extern const struct scenario scenario_attach, scenario_bridge_foreign, scenario_bridge_handover, scenario_bridge_pass,
+	scenario_bridge_peers, scenario_bridge_renew, scenario_bridge_rival, scenario_bridge_solo,
+	scenario_bridge_solo_tcp, scenario_contended, scenario_handoff, scenario_handoff_spin,
 	scenario_held_20k, scenario_lease_expiry, scenario_memory, scenario_mixed_50_50, scenario_mixed_95_5,
 	scenario_recovery, scenario_recovery_1g, scenario_recovery_waiter, scenario_scale_procs, scenario_solo,
 	scenario_solo_100k, scenario_solo_1m;

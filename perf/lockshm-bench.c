@@ -31,6 +31,14 @@ const struct scenario *const bench_scenarios[] = {
 	&scenario_memory,
 	&scenario_attach,
 	&scenario_scale_procs,
+	&scenario_bridge_solo,
+	&scenario_bridge_solo_tcp,
+	&scenario_bridge_pass,
+	&scenario_bridge_rival,
+	&scenario_bridge_peers,
+	&scenario_bridge_handover,
+	&scenario_bridge_foreign,
+	&scenario_bridge_renew,
 	NULL,
 };
 

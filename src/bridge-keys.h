@@ -23,6 +23,10 @@
 #define BRIDGE_KEYS 6
 #define BRIDGE_NAME_MAX 65535
 
+/* Of these names only what others may change is looked at when it does.  The rest changes whenever a host says that it
+ * still waits: whoever looked then, and wrote, would make that host look, without end. */
+#define BRIDGE_KEYS_WATCHED 3 /* the lock, the mark, the queue */
+
 struct bridge_keys {
 	char *bytes;
 	const char *key[BRIDGE_KEYS];

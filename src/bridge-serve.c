@@ -164,7 +164,7 @@ static bool names(const struct lease *l, const char *key, size_t len)
 {
 	size_t k;
 
-	for (k = 0; l->named && k < BRIDGE_KEYS; k++)
+	for (k = 0; l->named && k < BRIDGE_KEYS_WATCHED; k++)
 		if (l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0)
 			return true;
 	return false;

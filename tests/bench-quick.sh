@@ -43,7 +43,7 @@ grep -q 'none does not exclude' "$work/none" || problem "no word about the lock 
 number='-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?'
 field='"[a-z0-9_/-]+"'
 object="^\\{\"scenario\":$field,\"lock\":$field,\"mode\":\"(exclusive|shared)\",\"procs\":[1-9][0-9]*,"
-object="$object\"metric\":\"(ns|ops_per_s|jain|us_p50|us_p99|us_p999|us_max|bytes)\",\"unit\":$field,"
+object="$object\"metric\":\"(ns|ops_per_s|jain|us_p50|us_p99|us_p999|us_max|bytes|commands|share)\",\"unit\":$field,"
 object="$object(\"min\":null,\"median\":null,\"max\":null|\"min\":$number,\"median\":$number,\"max\":$number)\\}\$"
 grep -vE "$object" "$work/json" >"$work/odd" && problem "not as it should be: $(head -n 3 "$work/odd")"
 {
@@ -56,6 +56,11 @@ sed -n 's/.*"min":\([^,]*\),"median":\([^,]*\),"max":\([^}]*\)}/\1 \2 \3/p' "$wo
 [ ! -s "$work/odd" ] || problem "not in order: $(head -n 3 "$work/odd")"
 for scenario in solo contended mixed-95-5 mixed-50-50 recovery lease-expiry memory attach scale-procs; do
 	grep -q "\"scenario\":\"$scenario\",\"lock\":\"lockshm\"" "$work/json" || problem "no $scenario of lockshm"
+done
+
+for scenario in solo solo-tcp pass rival peers handover foreign renew; do
+	grep -q '^# skipped: the bridge: ' "$work/remarks" && break
+	grep -q "\"scenario\":\"bridge-$scenario\",\"lock\":\"lockshm\"" "$work/json" || problem "no bridge-$scenario"
 done
 
 # ---------------------------------------------------------------- 4. all of them

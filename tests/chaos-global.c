@@ -1,323 +1,219 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-global.c - processes of two hosts want one global key and are killed and stopped at random
+ * chaos-global.c - processes of two hosts want global keys, and everything that can fail does, at random
  *
- * Two segments play hosts; one real redis-server is between them.  Each worker takes the key, notes the time, notes it again,
- * and releases.  The runner kills and stops workers, and with them whoever is the bridge.  Afterwards, from the notes:
+ * Two segments play hosts; one real redis-server is between them, which writes all it says to disk, and each host has
+ * a proxy on its way there.  The workers (chaos-global-worker.c) take one key exclusively and another one mostly
+ * shared, hold them for a while, ask meanwhile whether they still do, and now and then take a third one many times in
+ * a row; they write all of it into a history.  The driver kills and stops
+ * workers, and with them whoever is the bridge; now and then something happens to Redis (chaos-global-faults.c).
+ * Afterwards the history is judged: history-global.h says by what.
  *
- *   - of two exclusive holds that ended well the later one began after the earlier one had ended;
- *   - tokens rise in the order in which holds began, on both hosts together;
- *   - both hosts had their turn.
- *
- * Usage: chaos-global [SECONDS [SEED [quiet]]]   quiet: nobody is killed or stopped; prints how fast it was
+ * Usage: chaos-global [SECONDS [SEED]]     what it finds wrong is in chaos-global-SEED.history
  */
 #define _GNU_SOURCE
-#include <errno.h>
+#include "chaos-global.h"
+
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "lockshm.h"
+#define BLOCKS 16384 /* a million records */
+#define WAIT_MAX_NS LOCKSHM_SECONDS(12)
+/* A lease of a dead host, its place in the queue, the longest holds of those before. */
+#define CLOSED_NS LOCKSHM_SECONDS(8)
+#define ROUND_S 30 /* then the history is judged, and another one begun */
 
-#define HOSTS 2
-#define PER_HOST 4
-#define WORKERS (HOSTS * PER_HOST)
-#define NOTES 200000
+struct history history;
+struct history_writer driver;
 
-struct note {
-	int64_t begin, end; /* 0 = not ended: killed inside */
-	uint64_t token;
-	int32_t code; /* of the release */
-	int32_t host;
-};
+static double seconds = 8;
+static unsigned seed;
+static pid_t workers[WORKERS];
+static uint32_t processes[WORKERS];
+static int problems;
 
-/* One for each worker's place; those who come after a killed one go on behind its notes. */
-struct place {
-	uint32_t n;
-	uint32_t bad; /* an outcome that may not be */
-	struct note notes[NOTES];
-};
-
-static struct place *places;
-static char dir[] = "/tmp/lockshm-chaos-XXXXXX";
-static char names[HOSTS][64], uri[128];
-static pid_t workers[WORKERS], server;
-
-static int64_t now_ns(void)
+static unsigned chance(unsigned below)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return (unsigned)rand() % below;
 }
 
-static void nap_ms(long ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+/* ---------------------------------------------------------------- workers */
 
-	nanosleep(&ts, NULL);
+static void start_worker(unsigned i)
+{
+	processes[i] = history_new_process(&history);
+	fflush(NULL);
+	workers[i] = fork();
+	ck_assert_int_ge(workers[i], 0);
+	if (workers[i] == 0)
+		worker_main(i % CHAOS_HOSTS, processes[i], seed);
 }
 
-/* ---------------------------------------------------------------- worker */
-
-static void one_hold(lockshm_t *s, struct place *p, int host)
+static void kill_worker(unsigned i)
 {
-	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct lockshm_report report;
-	struct note *note = &p->notes[p->n];
-	int code;
+	struct history_record *r = history_new(&driver);
 
-	q.key = "contended";
-	q.key_len = 9;
-	q.flags = LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE;
-	q.timeout_ns = LOCKSHM_SECONDS(20);
-	q.report = &report;
-	code = lockshm_acquire(s, &q, &hold);
-	if (code == LOCKSHM_BRIDGE)
-		return; /* a slow machine: Redis did not answer in time */
-	if (code < 0) {
-		fprintf(stderr, "acquire: %s: %s\n", lockshm_code_name(code), report.error.message);
-		p->bad++;
-		return;
-	}
-	note->host = host;
-	note->token = lockshm_token(&hold);
-	note->begin = now_ns();
-	__atomic_store_n(&p->n, p->n + 1, __ATOMIC_RELEASE);
-	note->end = now_ns();
-	code = lockshm_release(&hold, 0);
-	note->code = code;
-	if (code != 0 && code != LOCKSHM_LOST)
-		p->bad++;
+	r->subject = processes[i];
+	history_enter(r, HISTORY_KILL);
+	kill(workers[i], SIGKILL);
+	waitpid(workers[i], NULL, 0);
+	history_leave(r, history_now(), 0);
+	start_worker(i);
 }
 
-static void work(int place)
+/* Shorter than a lease has left at least: nobody loses one by that. */
+static void stop_worker(unsigned i)
 {
-	struct place *p = &places[place];
-	lockshm_t *s;
+	struct history_record *r = history_new(&driver);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (lockshm_open(&s, names[place / PER_HOST], 0, NULL) != 0)
-		_exit(3);
-	while (p->n < NOTES)
-		one_hold(s, p, place / PER_HOST);
-	pause();
-	_exit(0);
+	r->subject = processes[i];
+	history_enter(r, HISTORY_STOP);
+	kill(workers[i], SIGSTOP);
+	chaos_nap(LOCKSHM_MS(20 + (int64_t)chance(200)));
+	kill(workers[i], SIGCONT);
+	history_leave(r, history_now(), 0);
 }
 
-static void start_worker(int place)
+static void end_workers(void)
 {
-	workers[place] = fork();
-	if (workers[place] == 0)
-		work(place);
-}
+	int64_t limit = history_now() + LOCKSHM_SECONDS(30);
+	unsigned i;
+	int status;
 
-static void torment(int place, unsigned what)
-{
-	if (what % 2) {
-		kill(workers[place], SIGKILL);
-		waitpid(workers[place], NULL, 0);
-		start_worker(place);
-	} else {
-		/* Shorter than a lease has left at least: nobody loses it by that. */
-		kill(workers[place], SIGSTOP);
-		nap_ms(20 + what / 2 % 200);
-		kill(workers[place], SIGCONT);
+	__atomic_store_n(&history.header->stop, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < WORKERS; i++) {
+		while (waitpid(workers[i], &status, WNOHANG) == 0 && history_now() < limit)
+			chaos_nap(LOCKSHM_MS(10));
+		/* The history says which call did not come back. */
+		if (history_now() >= limit) {
+			kill(workers[i], SIGKILL);
+			waitpid(workers[i], &status, 0);
+		} else if (status != 0) {
+			printf("a worker ended with status 0x%x\n", (unsigned)status);
+			problems++;
+		}
 	}
 }
 
 /* ---------------------------------------------------------------- judging */
 
-static int by_begin(const void *a, const void *b)
+static void tell(const char *property, const char *text, void *arg)
 {
-	int64_t x = (*(const struct note *const *)a)->begin, y = (*(const struct note *const *)b)->begin;
+	unsigned *told = arg;
 
-	return (x > y) - (x < y);
+	if ((*told)++ < 20)
+		printf("%s: %s\n", property, text);
 }
 
-static unsigned judge(const struct note **notes, size_t n, size_t per_host[HOSTS], size_t *lost)
+static void judge(void)
 {
-	const struct note *last = NULL;
-	unsigned problems = 0;
-	size_t i;
+	const struct global_terms terms = {
+		.ttl_ns = TTL_NS, .wait_ns = WAIT_MAX_NS, .closed_ns = CLOSED_NS, .hosts = CHAOS_HOSTS
+	};
+	struct global_summary sum;
+	unsigned told = 0;
+	char path[64];
 
-	for (i = 0; i < n; i++) {
-		const struct note *x = notes[i];
-
-		per_host[x->host]++;
-		*lost += x->code == LOCKSHM_LOST;
-		if (x->code == LOCKSHM_LOST)
-			continue;
-		if (last && x->token <= last->token) {
-			fprintf(stderr, "token %llu was given out after %llu\n", (unsigned long long)x->token,
-				(unsigned long long)last->token);
-			problems++;
-		}
-		/* Killed inside: it held until then, which is not known. */
-		if (last && last->end && last->code == 0 && x->begin < last->end) {
-			fprintf(stderr, "held twice for %lld ns, by hosts %d and %d\n", (long long)(last->end - x->begin),
-				last->host, x->host);
-			problems++;
-		}
-		last = x;
-	}
-	return problems;
-}
-
-static unsigned check_all(double seconds)
-{
-	const struct note **all = calloc((size_t)WORKERS * NOTES, sizeof(*all));
-	size_t n = 0, per_host[HOSTS] = { 0 }, lost = 0;
-	unsigned problems = 0;
-	uint32_t i, k;
-
-	for (i = 0; i < WORKERS; i++) {
-		problems += places[i].bad;
-		for (k = 0; k < places[i].n; k++)
-			all[n++] = &places[i].notes[k];
-	}
-	qsort(all, n, sizeof(*all), by_begin);
-	problems += judge(all, n, per_host, &lost);
-	printf("%zu holds, %.0f a second; of them host 0 %zu, host 1 %zu; lost %zu\n", n, (double)n / seconds, per_host[0],
-	       per_host[1], lost);
-	if (per_host[0] < 10 || per_host[1] < 10) {
-		fprintf(stderr, "one host hardly had a turn\n");
+	problems += history_check_global(&history, &terms, tell, &told, &sum);
+	printf("%llu acquires, %llu granted (%llu shared; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
+	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms\n",
+	       (unsigned long long)sum.acquires, (unsigned long long)sum.granted, (unsigned long long)sum.shared,
+	       (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1], (unsigned long long)sum.lost,
+	       (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
+	       (unsigned long long)sum.faults[FAULT_FORGETS], (unsigned long long)sum.faults[FAULT_AWAY],
+	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6);
+	fflush(stdout); /* a failed assertion ends this process at once */
+	if (sum.by_host[0] < 10 || sum.by_host[1] < 10) {
+		printf("one host hardly had a turn\n");
 		problems++;
 	}
-	free(all);
-	return problems;
+	if (!problems)
+		return;
+	snprintf(path, sizeof(path), "chaos-global-%u.history", seed);
+	if (history_save(&history, path) == 0)
+		printf("%d violations; %s\n", problems, path);
+	fflush(stdout);
 }
 
-static void print_bridges(void)
-{
-	struct lockshm_bridge_stat stat;
-	lockshm_t *s;
-	int i;
-
-	for (i = 0; i < HOSTS; i++) {
-		if (lockshm_open(&s, names[i], LOCKSHM_OPEN_READ_ONLY, NULL) != 0)
-			continue;
-		(void)lockshm_bridge_stat(s, &stat);
-		printf("host %d: %llu leases for %llu holds, %llu renewals, %llu scripts, %llu errors, %llu lost\n", i,
-		       (unsigned long long)stat.acquired, (unsigned long long)stat.grants,
-		       (unsigned long long)stat.renewed, (unsigned long long)stat.commands,
-		       (unsigned long long)stat.errors, (unsigned long long)stat.lost);
-		lockshm_close(s);
-	}
-}
-
-/* ---------------------------------------------------------------- around it */
-
-static void start_server(void)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), "%s/redis.sock", dir);
-	snprintf(uri, sizeof(uri), "unix://%s", path);
-	server = fork();
-	if (server == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", dir,
-		       "--logfile", "log", (char *)NULL);
-		_exit(127);
-	}
-	while (access(path, F_OK) != 0) {
-		if (waitpid(server, NULL, WNOHANG) == server) {
-			puts("skipped: there is no redis-server");
-			rmdir(dir);
-			exit(77);
-		}
-		nap_ms(5);
-	}
-}
+/* ---------------------------------------------------------------- all of it */
 
 static void make_hosts(void)
 {
-	struct lockshm_create_options o = LOCKSHM_CREATE_INIT;
-	struct lockshm_error error;
-	int i, code;
+	struct lockshm_create_options options = host_options();
+	unsigned i;
 
-	o.locks = 64;
-	o.requests = 1024;
-	o.owners = 128;
-	o.redis = uri;
-	o.redis_ttl_ns = LOCKSHM_SECONDS(2);
-	o.redis_policy = LOCKSHM_REDIS_WAIT;
-	for (i = 0; i < HOSTS; i++) {
-		snprintf(names[i], sizeof(names[i]), "lockshm-chaos-%d-%d", (int)getpid(), i);
-		code = lockshm_create(NULL, names[i], &o, &error);
-		if (code == LOCKSHM_BRIDGE) {
-			puts("skipped: built without the bridge");
-			exit(77);
-		}
-		if (code != 0) {
-			fprintf(stderr, "create: %s\n", error.message);
-			exit(99);
-		}
+	chaos_redis = redis_start("appendonly yes\nappendfsync always", false);
+	options.redis_ttl_ns = TTL_NS;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	for (i = 0; i < CHAOS_HOSTS; i++) {
+		chaos_proxies[i] = proxy_start(chaos_redis, false);
+		options.redis = chaos_proxies[i]->uri;
+		host_make(i, &options);
 	}
 }
 
-static void clean_up(void)
+static void torment(void)
 {
-	char path[96];
-	int i;
+	unsigned i = chance(WORKERS), what = chance(7);
 
+	chaos_nap(LOCKSHM_MS(5 + (int64_t)chance(60)));
+	if (what < 3)
+		kill_worker(i);
+	else if (what < 6)
+		stop_worker(i);
+	else
+		fault_any(chance);
+}
+
+static void one_round(double duration)
+{
+	int64_t end;
+	unsigned i;
+
+	history_lane_begin(&driver, &history, history_new_process(&history), 0, HISTORY_NO_LANE);
 	for (i = 0; i < WORKERS; i++)
-		if (workers[i] > 0) {
-			kill(workers[i], SIGKILL);
-			waitpid(workers[i], NULL, 0);
-		}
-	kill(server, SIGKILL);
-	waitpid(server, NULL, 0);
-	for (i = 0; i < HOSTS; i++)
-		lockshm_destroy(names[i], NULL);
-	snprintf(path, sizeof(path), "%s/redis.sock", dir);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/log", dir);
-	unlink(path);
-	rmdir(dir);
+		start_worker(i);
+	end = history_now() + (int64_t)(duration * 1e9);
+	while (history_now() < end && !history_is_full(&history))
+		torment();
+	/* Nothing is wrong any more: is everybody served again? */
+	for (i = 0; i < CLOSED_NS / LOCKSHM_MS(100) + 10; i++)
+		chaos_nap(LOCKSHM_MS(100));
+	end_workers();
+	judge();
+}
+
+START_TEST(chaos)
+{
+	double left;
+
+	history_clock = CLOCK_BOOTTIME;
+	hold_on = mmap(NULL, sizeof(*hold_on), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert(hold_on != MAP_FAILED);
+	ck_assert_int_eq(history_create(&history, BLOCKS), 0);
+	make_hosts();
+	for (left = seconds; left > 0 && problems == 0; left -= ROUND_S) {
+		history_clear(&history);
+		one_round(left < ROUND_S ? left : ROUND_S);
+	}
+	ck_assert_int_eq(problems, 0);
+}
+END_TEST
+
+static void cases(TCase *tc)
+{
+	tcase_set_timeout(tc, 2 * seconds + 120);
+	tcase_add_test(tc, chaos);
 }
 
 int main(int argc, char **argv)
 {
-	double seconds = argc > 1 ? atof(argv[1]) : 4;
-	unsigned seed = argc > 2 && atoi(argv[2]) ? (unsigned)atoi(argv[2]) : (unsigned)getpid(), problems;
-	bool quiet = argc > 3;
-	int64_t begun, end;
-	int i;
-
+	seconds = argc > 1 ? atof(argv[1]) : seconds;
+	seed = argc > 2 && atoi(argv[2]) ? (unsigned)atoi(argv[2]) : (unsigned)getpid();
 	printf("chaos-global: %d workers, %.0f s, seed %u\n", WORKERS, seconds, seed);
 	fflush(stdout);
 	srand(seed);
-	places = mmap(NULL, sizeof(*places) * WORKERS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (places == MAP_FAILED || !mkdtemp(dir))
-		return 99;
-	start_server();
-	make_hosts();
-	for (i = 0; i < WORKERS; i++)
-		start_worker(i);
-	begun = now_ns();
-	end = begun + (int64_t)(seconds * 1e9);
-	while (now_ns() < end) {
-		nap_ms(quiet ? 100 : 5 + rand() % 60);
-		if (!quiet)
-			torment(rand() % WORKERS, (unsigned)rand());
-	}
-	for (i = 0; i < WORKERS; i++)
-		kill(workers[i], SIGSTOP);
-	seconds = (double)(now_ns() - begun) / 1e9;
-	print_bridges();
-	clean_up();
-	problems = check_all(seconds);
-	return problems ? 1 : 0;
+	return hosts_main("chaos-global", cases);
 }

@@ -14,11 +14,13 @@
 
 #define MAGIC UINT64_C(0x3159524f54534948)
 
+clockid_t history_clock = CLOCK_MONOTONIC;
+
 int64_t history_now(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(history_clock, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
@@ -233,6 +235,7 @@ const char *history_op_name(int op)
 		[HISTORY_EXEC] = "exec",	   [HISTORY_EXIT] = "exit",
 		[HISTORY_CLOSE] = "close",	   [HISTORY_DESTROY] = "destroy",
 		[HISTORY_STARVED] = "starved",	   [HISTORY_CALM] = "calm",
+		[HISTORY_FAULT] = "fault",
 	};
 
 	return op >= 0 && op < HISTORY_OPS && names[op] ? names[op] : "?";

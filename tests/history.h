@@ -6,7 +6,7 @@
  * takes in blocks.  A record is written before the operation, with all that is intended, and completed after it; so of
  * a thread that was killed its last intention is known, as a record whose `leave` is 0.  Nothing here ever waits.
  *
- * Times are CLOCK_MONOTONIC.  `enter` is taken before the operation and `leave` after it: whatever the operation did,
+ * Times are of one clock, history_clock: CLOCK_MONOTONIC unless the writer says otherwise before the first of them.  `enter` is taken before the operation and `leave` after it: whatever the operation did,
  * it did in between.  That is all the checker builds on (history-check.h).
  *
  * A process has a number of its own, since pids come again; an image is what a process runs from one exec to the next.
@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 enum history_op {
 	HISTORY_NONE,
@@ -48,6 +49,7 @@ enum history_op {
 	HISTORY_DESTROY, /* the realm's name is removed */
 	HISTORY_STARVED, /* nobody ran for a while: [enter, leave] */
 	HISTORY_CALM, /* no kill, stop or other death: [enter, leave] */
+	HISTORY_FAULT, /* of Redis, or of the way to it: see history-global.h */
 	HISTORY_OPS
 };
 
@@ -139,6 +141,7 @@ struct history_writer {
 	uint32_t at, end; /* records left in the block */
 };
 
+extern clockid_t history_clock;
 int64_t history_now(void);
 
 /* A new, empty history of that many blocks, shared with children and through its descriptor.  0 = done. */

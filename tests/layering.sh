@@ -120,7 +120,7 @@ only()
 only src 'lockctl*.c' lockctl.h lockshm.h
 only src lockctl.h lockshm.h
 only examples '*.[ch]' lockshm.h demo.h prefork.h
-only perf '*.[ch] *.cc' lockshm.h bench.h
+only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h
 
 # ---------------------------------------------------------------- 3. calls
 

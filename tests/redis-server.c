@@ -259,15 +259,23 @@ void redis_kill(struct redis *r)
 	unlink(r->socket);
 }
 
-void redis_restart(struct redis *r)
-{
-	ck_assert_msg(launch(r), "redis-server does not start again");
-}
-
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
 	(void)st, (void)flag, (void)ftw;
 	return remove(path);
+}
+
+void redis_lose(struct redis *r)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/appendonlydir", r->dir);
+	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void redis_restart(struct redis *r)
+{
+	ck_assert_msg(launch(r), "redis-server does not start again");
 }
 
 void redis_stop(struct redis *r)

@@ -55,6 +55,8 @@ void redis_stop(struct redis *r); /* and forget it */
 void redis_kill(struct redis *r); /* kill -9 */
 void redis_freeze(struct redis *r);
 void redis_thaw(struct redis *r);
+/* Takes away from a killed one what it wrote to disk. */
+void redis_lose(struct redis *r);
 /* Starts a killed one at the same place; what it did not write to disk is gone. */
 void redis_restart(struct redis *r);
 

@@ -281,6 +281,36 @@ START_TEST(hosts_wait_in_order)
 }
 END_TEST
 
+/* What one writes is watched by the other: that must not make them write again and again. */
+static void is_quiet_while_one_waits(int mode)
+{
+	struct timespec two = { .tv_sec = 2 };
+	uint64_t before;
+
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, mode), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	before = bridge_of(0).commands + bridge_of(1).commands;
+	nanosleep(&two, NULL);
+	/* 6 renewals, each of which makes the other look; and a look each 300 ms. */
+	ck_assert_uint_le(bridge_of(0).commands + bridge_of(1).commands - before, 30);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+}
+
+START_TEST(a_writer_waits_quietly_for_a_writer)
+{
+	is_quiet_while_one_waits(LOCKSHM_EXCLUSIVE);
+}
+END_TEST
+
+START_TEST(a_writer_waits_quietly_for_readers)
+{
+	is_quiet_while_one_waits(LOCKSHM_SHARED);
+}
+END_TEST
+
 START_TEST(tokens_rise_from_host_to_host)
 {
 	uint64_t last = 0;
@@ -575,6 +605,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, readers_of_all_hosts_together);
 	tcase_add_test(tc, hosts_wait_in_order);
+	tcase_add_test(tc, a_writer_waits_quietly_for_a_writer);
+	tcase_add_test(tc, a_writer_waits_quietly_for_readers);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
 	tcase_add_test(tc, a_crowd_here_lets_others_in);
 	tcase_add_test(tc, who_waits_no_longer_leaves_the_queue);

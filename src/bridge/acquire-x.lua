@@ -31,8 +31,10 @@ end
 if queue(ME, WAITER_TTL) or kind == 'turn' then
 	demand(kind, holder)
 end
--- Written again at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else.
-if kind == 'readers' and head() == ME and not marked() then
+-- Looked at at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else, and not
+-- each time, because readers watch it.
+local lasts = redis.call('PTTL', INTENT)
+if kind == 'readers' and head() == ME and not marked() and (lasts < WAITER_TTL / 2 or lasts > WAITER_TTL) then
 	if fence[5] ~= HOST then
 		redis.call('HSET', FENCE, 'mark', HOST)
 		redis.call('PEXPIRE', FENCE, DAY)

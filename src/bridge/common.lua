@@ -112,6 +112,13 @@ local function keep(key, ttl)
 	end
 end
 
+-- The same for what is touched again and again: not each time, because others watch some of these names.
+local function keep_about(key, ttl)
+	if redis.call('PTTL', key) < ttl / 2 then
+		redis.call('PEXPIRE', key, ttl)
+	end
+end
+
 -- The same for the lock when it is a set: foreign readers may have put it there without an end.
 local function keep_set(ttl)
 	if type ~= 'set' or (LEFT >= 0 and LEFT < ttl) then
@@ -201,8 +208,8 @@ local function queue(member, waiter_ttl)
 		redis.call('ZADD', QUEUE, math.max((tonumber(last[2] or 0) or 0) + 1, US), member)
 	end
 	redis.call('ZADD', ALIVE, MS + waiter_ttl, member)
-	keep(QUEUE, math.max(MINUTE, waiter_ttl))
-	keep(ALIVE, math.max(MINUTE, waiter_ttl))
+	keep_about(QUEUE, math.max(MINUTE, 2 * waiter_ttl))
+	keep_about(ALIVE, math.max(MINUTE, 2 * waiter_ttl))
 	return new
 end
 

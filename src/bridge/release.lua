@@ -1,6 +1,14 @@
 -- SPDX-License-Identifier: MIT
 -- release.lua - ARGV: host, token, ms for which the lock stays closed after a writer (0 = not at all)
 
+-- A writer's, and nobody waits: what the rest would do, by a quarter of the commands.
+if ARGV[3] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
+	local time = redis.call('TIME')
+	redis.call('DEL', KEYS[1])
+	return { 'ok', time[1] * 1000 + math.floor(time[2] / 1000), 0, 0, -2, 'none', '', 0, 0 }
+end
+-- common
+
 local AFTER = tonumber(ARGV[3])
 
 local function release()

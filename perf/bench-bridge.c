@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench-bridge.c - segments that play hosts, for the scenarios of the bridge
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_setaffinity */
+#endif
+
+#include "bench-bridge.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define HOLD_NS LOCKSHM_SECONDS(600) /* nobody is to give up, or to lose it */
+#define QUEUE_MS 20000
+
+static char names[BRIDGE_HOSTS][64];
+static lockshm_t *creators[BRIDGE_HOSTS];
+static const struct bridge_wish *wished;
+
+static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
+{
+	fprintf(stderr, "lockshm-bench: %s: %s\n", what,
+		error && error->message[0] ? error->message : lockshm_strerror(code));
+	errno = 0;
+	bench_fail("bridge");
+}
+
+static int make_one(int host, const char *uri)
+{
+	struct lockshm_create_options o = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error;
+
+	o.locks = 4096;
+	o.requests = 8192;
+	o.owners = 64;
+	o.redis = uri;
+	o.redis_prefix = REDIS_PREFIX;
+	o.redis_policy = LOCKSHM_REDIS_WAIT;
+	o.redis_leases = 64;
+	if (wished->leases)
+		o.redis_leases = wished->leases;
+	if (wished->ttl_ns)
+		o.redis_ttl_ns = wished->ttl_ns;
+	snprintf(names[host], sizeof(names[host]), "/bench-host-%d-%d", (int)getpid(), host);
+	if (!lockshm_create(&creators[host], names[host], &o, &error))
+		return 0;
+	names[host][0] = 0;
+	bench_why("%s", error.message);
+	return -1;
+}
+
+static void destroy(void)
+{
+	for (int i = 0; i < BRIDGE_HOSTS; i++) {
+		if (!names[i][0])
+			continue;
+		lockshm_close(creators[i]);
+		lockshm_destroy(names[i], NULL);
+		names[i][0] = 0;
+	}
+}
+
+static int create(const struct bench_need *need)
+{
+	const char *socket = redis_socket();
+	char uri[160];
+	int fd, err = 0;
+
+	(void)need;
+	if (!socket)
+		return -1;
+	fd = redis_dial(false);
+	redis_ask(fd, "FLUSHALL");
+	close(fd);
+	if (wished->tcp)
+		snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", redis_port());
+	else
+		snprintf(uri, sizeof(uri), "unix://%s", socket);
+	for (int i = 0; i < wished->hosts && !err; i++)
+		err = make_one(i, uri);
+	if (err)
+		destroy();
+	return err;
+}
+
+/* So that what was made goes with a run that is broken off. */
+static const struct lock_adapter hosts = { .name = "bridge", .create = create, .destroy = destroy };
+
+bool bridge_make(const struct bridge_wish *wish)
+{
+	const struct bench_need need = { .keys = 1, .procs = 1 };
+	static bool said;
+
+	wished = wish;
+	if (!bench_create(&hosts, &need))
+		return true;
+	if (!said)
+		fprintf(stderr, "# skipped: the bridge: %s\n", bench_reason());
+	said = true;
+	return false;
+}
+
+void bridge_unmake(void)
+{
+	bench_destroy(&hosts);
+}
+
+void bridge_unpin(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (int i = 0; i < bench_cpus; i++)
+		CPU_SET((size_t)bench_cpu(i), &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bench_fail("sched_setaffinity");
+	prctl(PR_SET_TIMERSLACK, 1);
+}
+
+lockshm_t *bridge_open(int host)
+{
+	struct lockshm_error error;
+	lockshm_t *s;
+	int rc = lockshm_open(&s, names[host], 0, &error);
+
+	if (rc)
+		fail("open", rc, &error);
+	return s;
+}
+
+void bridge_lock(lockshm_t *s, const char *key, unsigned flags, lockshm_hold_t *hold)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	int rc;
+
+	q.key = key;
+	q.key_len = strlen(key);
+	q.flags = flags;
+	q.timeout_ns = HOLD_NS;
+	q.ttl_ns = HOLD_NS;
+	q.report = &report;
+	rc = lockshm_acquire(s, &q, hold);
+	if (rc < 0)
+		fail("acquire", rc, &report.error);
+}
+
+void bridge_unlock(lockshm_hold_t *hold)
+{
+	int rc = lockshm_release(hold, 0);
+
+	if (rc < 0)
+		fail("release", rc, NULL);
+}
+
+struct lockshm_bridge_stat bridge_stat(lockshm_t *s)
+{
+	struct lockshm_bridge_stat stat;
+	int rc = lockshm_bridge_stat(s, &stat);
+
+	if (rc)
+		fail("stat", rc, NULL);
+	return stat;
+}
+
+void bridge_await_queue(int fd, int n)
+{
+	uint64_t from = bench_ticks(), limit = bench_ticks_of_ns(QUEUE_MS * 1e6);
+
+	while (atoi(redis_ask(fd, "ZCARD {" REDIS_PREFIX REDIS_KEY "}:q")) < n) {
+		if (bench_ticks() - from > limit)
+			bench_fail("a host does not stand in line");
+		usleep(100);
+	}
+}
+
+bool bridge_fits(const struct point *p, const struct lock_adapter *lock)
+{
+	(void)p;
+	return lock == &adapter_lockshm;
+}

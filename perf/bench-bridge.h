@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench-bridge.h - what the scenarios of the bridge share: one real Redis server, and segments that play hosts
+ *
+ * The server is the run's own (bench-server.c).  It is spoken to over plain blocking sockets here, which is the least
+ * that a round trip can cost.  Processes of these scenarios are not pinned: the bridge is a thread of one of them, and
+ * where it runs, and the server, is for the kernel to say, as it is for users.
+ */
+#ifndef BENCH_BRIDGE_H
+#define BENCH_BRIDGE_H
+
+#include "bench.h"
+
+#include "lockshm.h"
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * The server and what it says; bench-redis.c
+ */
+#define REDIS_KEY "bench" /* the key of nearly everything here, */
+#define REDIS_PREFIX "lk:" /* which is called lk:bench there */
+
+/* Its unix socket; started at the first call.  NULL = there is none, see bench_why(). */
+const char *redis_socket(void);
+int redis_port(void); /* of 127.0.0.1 */
+int redis_dial(bool tcp); /* a connection; failure is fatal */
+/* One command, words divided by blanks, and its reply: the text of it, "" for nil.  Valid until the next call. */
+const char *redis_ask(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What the server has counted for the commands in @names, divided by blanks: how often, and its own time for them. */
+struct redis_count {
+	double calls, us;
+};
+struct redis_count redis_counted(int fd, const char *names);
+/* Everything that lockshm sends to it while nothing fails. */
+#define REDIS_OURS "evalsha eval ping"
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Hosts; bench-bridge.c
+ */
+#define BRIDGE_HOSTS 2
+
+struct bridge_wish {
+	int hosts;
+	bool tcp;
+	int64_t ttl_ns; /* 0 = as usual */
+	uint32_t leases; /* 0 = few */
+};
+
+/* Empties the server and makes the segments.  False = that is not possible here, and it has been said why. */
+bool bridge_make(const struct bridge_wish *wish);
+void bridge_unmake(void);
+lockshm_t *bridge_open(int host); /* in each process that takes locks */
+void bridge_unpin(void); /* likewise, first of all */
+/* Takes REDIS_KEY, or another one, exclusively; LOCKSHM_GLOBAL or 0.  Failure is fatal, here and below. */
+void bridge_lock(lockshm_t *s, const char *key, unsigned flags, lockshm_hold_t *hold);
+void bridge_unlock(lockshm_hold_t *hold);
+struct lockshm_bridge_stat bridge_stat(lockshm_t *s);
+/* Until that many hosts stand in line for REDIS_KEY in Redis. */
+void bridge_await_queue(int fd, int hosts);
+/* All scenarios of the bridge run once for each round: as rows of "lockshm". */
+bool bridge_fits(const struct point *p, const struct lock_adapter *lock);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Programs in other languages that take the lock their way; bench-other.c
+ */
+#define OTHERS_MAX 16
+
+struct other {
+	const char *name, *program, *script; /* the script is beside these sources */
+	const char *probe; /* shell: is it installed? */
+	const char *package;
+};
+extern const struct other bridge_others[]; /* ends with a name of NULL */
+
+bool other_is_there(const struct other *o); /* says so once if it is not */
+/* @procs of them want one key for @ms; fills how often each had it, and the waits.  False = one of them failed. */
+bool other_run(const struct other *o, int procs, int ms, int hold_us, int think_us, uint64_t *ops, struct hist *waits);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario-bridge-solo.c - one process of one host takes a global key and gives it back, and nobody is in the way
+ *
+ *   bridge-solo       over a unix socket
+ *   bridge-solo-tcp   over TCP, 127.0.0.1
+ *
+ * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller
+ * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  "two-pings"
+ * are two round trips of the least there is, "set-and-delete" the usual lock: SET NX PX, and a script that compares
+ * and deletes.
+ */
+#include "bench-bridge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WARM 20
+#define LOOK_NS 3000
+#define PAUSE_US 200 /* between two turns: nothing is left over from the last one */
+
+enum row { WHOLE, RETURNS, ACQUIRE, PINGS, SET, ROWS };
+static const char *const row_names[ROWS] = { "lockshm", "lockshm-returns", "lockshm-acquire", "two-pings",
+					     "set-and-delete" };
+static const int turns[BENCH_EFFORTS] = { 20, 400, 2000 };
+
+struct scene {
+	bool tcp;
+	struct hist row[ROWS];
+};
+
+static uint64_t released(lockshm_t *s)
+{
+	return bridge_stat(s).released;
+}
+
+static void lock_turn(struct scene *scene, lockshm_t *s, bool counts)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	uint64_t before = released(s), from = bench_ticks(), got, back;
+
+	bridge_lock(s, REDIS_KEY, LOCKSHM_GLOBAL, &hold);
+	got = bench_ticks();
+	bridge_unlock(&hold);
+	back = bench_ticks();
+	/* Looking takes the lines away from the bridge: not all the time. */
+	while (released(s) == before)
+		bench_spin(bench_ticks(), bench_ticks_of_ns(LOOK_NS));
+	if (!counts)
+		return;
+	hist_add(&scene->row[WHOLE], bench_ticks() - from);
+	hist_add(&scene->row[RETURNS], back - from);
+	hist_add(&scene->row[ACQUIRE], got - from);
+}
+
+static void locks(void *arg)
+{
+	struct scene *scene = arg;
+	lockshm_t *s;
+
+	bridge_unpin();
+	s = bridge_open(0);
+	for (int i = -WARM; i < turns[bench_effort]; i++) {
+		lock_turn(scene, s, i >= 0);
+		usleep(PAUSE_US);
+	}
+	lockshm_close(s);
+}
+
+static void ping_turn(int fd)
+{
+	redis_ask(fd, "PING");
+	redis_ask(fd, "PING");
+}
+
+static void set_turn(int fd, const char *sha)
+{
+	if (strcmp(redis_ask(fd, "SET plain token NX PX 30000"), "OK") != 0 ||
+	    atoi(redis_ask(fd, "EVALSHA %s 1 plain token", sha)) != 1)
+		bench_fail("set-and-delete");
+}
+
+static void plain(void *arg)
+{
+	struct scene *scene = arg;
+	int fd = redis_dial(scene->tcp);
+	char sha[48];
+
+	bridge_unpin();
+	errno = 0;
+	snprintf(sha, sizeof(sha), "%s",
+		 redis_ask(fd,
+			   "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) "
+			   "else return 0 end\""));
+	for (int i = -WARM; i < turns[bench_effort]; i++) {
+		uint64_t from = bench_ticks(), to;
+
+		ping_turn(fd);
+		to = bench_ticks();
+		if (i >= 0)
+			hist_add(&scene->row[PINGS], to - from);
+		usleep(PAUSE_US);
+		from = bench_ticks();
+		set_turn(fd, sha);
+		to = bench_ticks();
+		if (i >= 0)
+			hist_add(&scene->row[SET], to - from);
+		usleep(PAUSE_US);
+	}
+	close(fd);
+}
+
+static void run(const struct point *p, const struct lock_adapter *lock)
+{
+	const struct bridge_wish wish = { .hosts = 1, .tcp = p->scenario->arg };
+	static struct scene *scene;
+
+	(void)lock;
+	if (!scene)
+		scene = bench_share(sizeof(*scene));
+	memset(scene, 0, sizeof(*scene));
+	scene->tcp = wish.tcp;
+	if (!bridge_make(&wish))
+		return;
+	bench_reap(bench_spawn(bench_cpu(0), plain, scene), "two-pings");
+	bench_reap(bench_spawn(bench_cpu(0), locks, scene), "lockshm");
+	bridge_unmake();
+	for (int i = 0; i < ROWS; i++)
+		result_add_hist(p, row_names[i], &scene->row[i], 0);
+}
+
+const struct scenario scenario_bridge_solo = {
+	.name = "bridge-solo",
+	.what = "acquire + release of a free global key, by unix socket",
+	.first = US_P50,
+	.fits = bridge_fits,
+	.run = run,
+	.arg = 0,
+	.procs = { { 1 }, { 1 }, { 1 } },
+};
+
+const struct scenario scenario_bridge_solo_tcp = {
+	.name = "bridge-solo-tcp",
+	.what = "the same by TCP on 127.0.0.1",
+	.first = US_P50,
+	.fits = bridge_fits,
+	.run = run,
+	.arg = 1,
+	.procs = { { 1 }, { 1 }, { 1 } },
+};

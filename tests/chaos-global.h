@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* chaos-global.h - what the parts of chaos-global share: settings, workers, faults */
+#ifndef LOCKSHM_TEST_CHAOS_GLOBAL_H
+#define LOCKSHM_TEST_CHAOS_GLOBAL_H
+
+#include "hosts.h"
+
+#include "history-global.h"
+
+#define CHAOS_HOSTS 2
+#define PER_HOST 4
+#define WORKERS (CHAOS_HOSTS * PER_HOST)
+#define ALL_HOSTS ((1u << CHAOS_HOSTS) - 1)
+#define TTL_NS LOCKSHM_SECONDS(2)
+
+/* All take the first exclusively, most of them the second one shared; the third only for an instant, in a hurry. */
+enum { KEY_WRITTEN, KEY_READ, KEY_HOT, KEYS };
+extern const char *const chaos_keys[KEYS];
+
+extern struct history history;
+extern struct history_writer driver;
+/* Hosts whose workers are to hold on to what they have, a bit each; shared by all. */
+extern uint32_t *hold_on;
+extern struct redis *chaos_redis;
+extern struct proxy *chaos_proxies[CHAOS_HOSTS];
+
+/* chaos-global-worker.c: takes the keys of host @host until it is killed, or the history says stop. */
+void worker_main(unsigned host, uint32_t process, unsigned seed) __attribute__((noreturn));
+
+/* chaos-global-faults.c: one fault at random, from its beginning to its end.  It notes what it does. */
+void fault_any(unsigned (*random)(unsigned below));
+/* Sleeps, and notes if that took much longer. */
+void chaos_nap(int64_t ns);
+
+#endif

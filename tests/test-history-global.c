@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* test-history-global.c - the checker of histories of global keys finds what is wrong, and nothing else */
+#include "story.h"
+
+#include <string.h>
+
+#include "history-global.h"
+
+#define TTL 1000 /* ms, of a lease */
+
+static char names[256];
+
+static void note(const char *property, const char *text, void *arg)
+{
+	(void)text;
+	(void)arg;
+	if (strstr(names, property))
+		return;
+	if (*names)
+		strcat(names, " ");
+	strcat(names, property);
+}
+
+static struct global_summary global_finds(const char *properties)
+{
+	const struct global_terms terms = {
+		.ttl_ns = LOCKSHM_MS(TTL), .wait_ns = LOCKSHM_SECONDS(5), .closed_ns = LOCKSHM_SECONDS(4), .hosts = 2
+	};
+	struct global_summary sum;
+
+	names[0] = '\0';
+	(void)history_check_global(&h, &terms, note, NULL, &sum);
+	ck_assert_str_eq(names, properties);
+	history_close(&h);
+	return sum;
+}
+
+/* A hold of a new process of @host, from when it was asked for until when it was granted. */
+static struct history_record *hold(unsigned host, int mode, double enter, double leave, unsigned ticket)
+{
+	struct history_record *r = acquire(lane(), 1, mode, STRICT, enter, leave, ticket);
+
+	r->realm = (uint16_t)host;
+	return r;
+}
+
+/* It was told that @left ms remain. */
+static struct history_record *good(const struct history_record *of, double when, double left)
+{
+	struct history_record *r = on(of, HISTORY_CHECK, when, when + 0.1, LOCKSHM_OK);
+
+	r->ns = (int64_t)(left * 1e6);
+	return r;
+}
+
+static struct history_record *fault(enum history_fault kind, unsigned mask, double enter, double leave)
+{
+	struct history_record *r = add(lane(), HISTORY_FAULT, enter, leave, 0);
+
+	r->mode = (uint8_t)kind;
+	r->key = mask;
+	r->deadline = r->enter;
+	r->ns = r->leave;
+	return r;
+}
+
+START_TEST(hosts_take_turns)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, 1, 1);
+	good(a, 2, 900);
+	release(a, 3, 4);
+	release(hold(1, X, 1, 5, 2), 6, 7);
+	release(hold(1, S, 6, 8, 3), 10, 11);
+	release(hold(0, S, 6, 9, 4), 10, 11);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(both_were_told_that_it_is_theirs)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, 1, 1);
+	good(a, 2, 500);
+	good(a, 400, 102);
+	release(hold(1, X, 1, 450, 2), 460, 461);
+	global_finds("exclusion");
+}
+END_TEST
+
+START_TEST(reader_beside_a_writer)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, S, 0, 1, 1);
+	good(a, 2, 500);
+	release(hold(1, X, 1, 300, 2), 301, 302);
+	release(a, 350, 351);
+	global_finds("exclusion");
+}
+END_TEST
+
+START_TEST(its_time_is_over)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, 1, 1);
+	good(a, 2, 500);
+	good(a, 400, 40);
+	release(hold(1, X, 1, 450, 2), 460, 461);
+	global_finds("");
+}
+END_TEST
+
+/* What was known of it does not count any more. */
+START_TEST(killed_holder_is_followed)
+{
+	struct history_record *a;
+	uint32_t d;
+
+	begin();
+	d = lane();
+	a = hold(0, X, 0, 1, 1);
+	good(a, 2, 900);
+	killed(d, a->lane, 10);
+	release(hold(0, X, 1, 12, 2), 20, 21);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(redis_forgot)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, 1, 5);
+	good(a, 2, 900);
+	fault(FAULT_FORGETS, 3, 100, 101);
+	release(hold(1, X, 1, 150, 2), 160, 161);
+	on(a, HISTORY_RELEASE, 200, 201, LOCKSHM_LOST);
+	ck_assert_uint_eq(global_finds("").unsure, 1);
+}
+END_TEST
+
+START_TEST(redis_forgot_long_ago)
+{
+	struct history_record *a;
+
+	begin();
+	fault(FAULT_FORGETS, 3, 100, 101);
+	a = hold(0, X, 1200, 1201, 1);
+	good(a, 1202, 900);
+	release(hold(1, X, 1200, 1300, 2), 1400, 1401);
+	global_finds("exclusion");
+}
+END_TEST
+
+START_TEST(smaller_token_on_the_other_host)
+{
+	begin();
+	release(hold(0, X, 0, 1, 7), 2, 3);
+	release(hold(1, X, 4, 5, 6), 6, 7);
+	global_finds("tokens");
+}
+END_TEST
+
+START_TEST(smaller_token_of_another_reader)
+{
+	begin();
+	release(hold(0, S, 0, 1, 7), 2, 3);
+	release(hold(1, S, 4, 5, 6), 6, 7);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(token_given_twice)
+{
+	begin();
+	release(hold(0, S, 0, 1, 7), 2, 3);
+	release(hold(1, S, 0, 5, 7), 6, 7);
+	global_finds("tokens");
+}
+END_TEST
+
+START_TEST(granted_long_after_redis_went_away)
+{
+	begin();
+	fault(FAULT_AWAY, 1, 10, 3000);
+	release(hold(0, X, 5, 1100, 1), 1101, 1102);
+	global_finds("away");
+}
+END_TEST
+
+START_TEST(good_long_after_redis_went_away)
+{
+	struct history_record *a;
+
+	begin();
+	fault(FAULT_AWAY, 2, 10, 3000);
+	a = hold(1, X, 0, 1, 1);
+	good(a, 1050, 100);
+	on(a, HISTORY_RELEASE, 1200, 1201, LOCKSHM_LOST);
+	global_finds("away");
+}
+END_TEST
+
+START_TEST(the_other_host_still_has_redis)
+{
+	begin();
+	fault(FAULT_AWAY, 1, 10, 3000);
+	release(hold(1, X, 5, 1100, 1), 1101, 1102);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(lost_for_no_reason)
+{
+	begin();
+	on(hold(0, X, 0, 1, 1), HISTORY_RELEASE, 10, 11, LOCKSHM_LOST);
+	global_finds("lost");
+}
+END_TEST
+
+START_TEST(lost_to_an_outage)
+{
+	begin();
+	fault(FAULT_AWAY, 1, 10, 2000);
+	on(hold(0, X, 0, 1, 1), HISTORY_RELEASE, 1100, 1101, LOCKSHM_LOST);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(good_again)
+{
+	struct history_record *a;
+
+	begin();
+	fault(FAULT_AWAY, 1, 10, 20);
+	a = hold(0, X, 0, 1, 1);
+	on(a, HISTORY_CHECK, 30, 31, LOCKSHM_LOST);
+	good(a, 40, 500);
+	on(a, HISTORY_RELEASE, 50, 51, LOCKSHM_LOST);
+	global_finds("regained");
+}
+END_TEST
+
+START_TEST(waited_while_all_was_well)
+{
+	begin();
+	release(hold(0, X, 0, 6000, 1), 6001, 6002);
+	global_finds("overdue");
+}
+END_TEST
+
+START_TEST(never_came_back)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, OPEN, 0);
+	(void)a;
+	release(hold(1, X, 0, 1, 1), 2, 3);
+	global_finds("overdue");
+}
+END_TEST
+
+START_TEST(host_is_never_served_again)
+{
+	begin();
+	fault(FAULT_AWAY, 3, 10, 20);
+	release(hold(0, X, 30, 31, 1), 32, 33);
+	release(hold(0, X, 5000, 5001, 2), 5002, 5003);
+	global_finds("closed");
+}
+END_TEST
+
+START_TEST(outcome_that_may_not_be)
+{
+	begin();
+	failed(hold(0, X, 0, 1, 0), LOCKSHM_DEADLOCK, 100);
+	global_finds("code");
+}
+END_TEST
+
+static void cases(TCase *tc)
+{
+	tcase_add_test(tc, hosts_take_turns);
+	tcase_add_test(tc, both_were_told_that_it_is_theirs);
+	tcase_add_test(tc, reader_beside_a_writer);
+	tcase_add_test(tc, its_time_is_over);
+	tcase_add_test(tc, killed_holder_is_followed);
+	tcase_add_test(tc, redis_forgot);
+	tcase_add_test(tc, redis_forgot_long_ago);
+	tcase_add_test(tc, smaller_token_on_the_other_host);
+	tcase_add_test(tc, smaller_token_of_another_reader);
+	tcase_add_test(tc, token_given_twice);
+	tcase_add_test(tc, granted_long_after_redis_went_away);
+	tcase_add_test(tc, good_long_after_redis_went_away);
+	tcase_add_test(tc, the_other_host_still_has_redis);
+	tcase_add_test(tc, lost_for_no_reason);
+	tcase_add_test(tc, lost_to_an_outage);
+	tcase_add_test(tc, good_again);
+	tcase_add_test(tc, waited_while_all_was_well);
+	tcase_add_test(tc, never_came_back);
+	tcase_add_test(tc, host_is_never_served_again);
+	tcase_add_test(tc, outcome_that_may_not_be);
+}
+
+int main(void)
+{
+	return fixture_main("history-global", cases);
+}
