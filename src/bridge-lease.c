@@ -239,7 +239,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->script = script;
 	ask->exclusive = word & REMOTE_EXCLUSIVE;
 	ask->keys = &l->keys;
-	ask->wish.host = b->s->redis.host;
+	ask->wish.host = b->host;
 	ask->wish.token = l->value;
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
 	ask->wish.stride = STRIDE_FIRST;

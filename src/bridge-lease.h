@@ -44,6 +44,7 @@ struct bridge {
 	bool ending;  /* no linger */
 	int64_t io_ns;
 	struct bridge_error net_error;
+	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };
 
 #define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */
