@@ -860,6 +860,91 @@ typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void 
  * Since: 0.1
  */
 int lockshm_each_segment(lockshm_segment_fn fn, void *arg);
+/** What Redis has under the name of a key. */
+enum lockshm_remote_state {
+	LOCKSHM_REMOTE_FREE = 2,
+	LOCKSHM_REMOTE_EXCLUSIVE = 3, /**< one holder */
+	LOCKSHM_REMOTE_SHARED = 4,    /**< readers */
+	LOCKSHM_REMOTE_DELAY = 5,     /**< released, and kept closed for some time */
+	LOCKSHM_REMOTE_OTHER = 6      /**< data of another kind, not a lock */
+};
+
+/** Who holds a lock in Redis, waits for it, or has marked it. */
+struct lockshm_remote_party {
+	const char *value;     /**< of a holder and a mark: the bytes in Redis; of a waiter "" */
+	size_t value_len;
+	char host[24];         /**< name of the host; "" = another program */
+	int this_host;         /**< 1 = it is this one */
+	int mode;              /**< enum lockshm_mode */
+	int64_t expires_in_ns; /**< negative = over, cleared away by the next comer; LOCKSHM_FOREVER = it has no end */
+};
+
+/** What one server has of a key. */
+struct lockshm_remote_info {
+	const char *server; /**< as in messages: scheme, host and port, or path */
+	int code;           /**< 0, or LOCKSHM_BRIDGE: it did not tell, and what is below @reason is not filled */
+	const char *reason; /**< why not; "" = it did */
+	const char *name;   /**< the key's name there */
+	size_t name_len;
+	int state;          /**< enum lockshm_remote_state */
+	const char *type;   /**< what kind of data that is, as Redis calls it */
+	size_t holders;     /**< parties[0 .. holders-1]; also what keeps it closed; at most 1000 */
+	size_t waiters;     /**< the following ones, hosts in the order they come; at most 1000 */
+	const struct lockshm_remote_party *parties;
+	const struct lockshm_remote_party *mark; /**< a writer who waits for the readers to go; NULL = none */
+	uint64_t next_token; /**< the next holder's is not below; 0 = not known there */
+};
+
+/** Called for each server that has the key; a value other than 0 ends the iteration and is returned. */
+typedef int (*lockshm_remote_fn)(const struct lockshm_remote_info *info, void *arg);
+
+/**
+ * lockshm_remote_inspect - ask Redis who has a key, and who waits for it
+ * @segment:    handle, also a read-only one
+ * @key:        as in a request with LOCKSHM_GLOBAL
+ * @key_len:    bytes
+ * @timeout_ns: longest time in all, for connecting too; more than 0
+ * @fn:         called for the key's server, with LOCKSHM_CREATE_REDIS_QUORUM for each, also for one that did not answer
+ * @arg:        given to @fn
+ * @error:      [out] the reason in words; may be NULL
+ *
+ * Changes nothing.  Asks by connections of its own, with the caller's rights to the password, all servers at once; neither
+ * needs nor disturbs the bridge.  Blocks on Redis until @timeout_ns at most.  Allocates.  What @fn gets is valid during the
+ * call only.  A child that another thread forks meanwhile inherits descriptors that close at exec.
+ *
+ * Return: 0, also if no server answered; what @fn returned if that was not 0; LOCKSHM_INVALID (a NULL, an empty key, @timeout_ns,
+ *         a segment without Redis); LOCKSHM_KEY_TOO_LONG; LOCKSHM_BRIDGE (built without it, or a library it needs is not
+ *         installed); LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
+			   lockshm_remote_fn fn, void *arg, struct lockshm_error *error);
+
+/**
+ * lockshm_remote_end - operator: take a key in Redis away from whoever has it as exactly that value
+ * @segment:    handle
+ * @key:        as in a request with LOCKSHM_GLOBAL
+ * @key_len:    bytes
+ * @value:      as lockshm_remote_inspect() has just shown it: that of a holder
+ * @value_len:  bytes
+ * @timeout_ns: longest time in all, for connecting too; more than 0
+ * @error:      [out] the reason in words; may be NULL
+ *
+ * Compares and deletes in one step, and raises the fence, so that whoever comes next has larger tokens.  The host that had
+ * it is told, and its processes LOCKSHM_LOST; of several readers the others stay.  Nothing is deleted that has another
+ * value, or is no lock.  With LOCKSHM_CREATE_REDIS_QUORUM on all servers; a majority has to answer.  Blocks on Redis as
+ * lockshm_remote_inspect() does.  Allocates.
+ *
+ * Return: 0; LOCKSHM_NOT_HELD (nobody has it as that value any more: the message says what is there now);
+ *         LOCKSHM_BRIDGE (out of reach: it may have been done or not; it refuses; or the key holds other data);
+ *         LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value, size_t value_len,
+		       int64_t timeout_ns, struct lockshm_error *error);
+
 
 /** Called by lockshm_verify() for each broken invariant: its name ("I3") and a sentence. */
 typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void *arg);

@@ -127,9 +127,14 @@ int bridge_net_keys_mode(const struct bridge_net *net)
 
 /* ---------------------------------------------------------------- asking */
 
+size_t bridge_server_of(const struct bridge_keys *keys, size_t n)
+{
+	return n == 1 ? 0 : (size_t)(hash_plain(keys->key[0], keys->len[0]) % n);
+}
+
 static struct server *server_of(struct bridge_net *net, const struct bridge_keys *keys)
 {
-	return &net->servers[net->n == 1 ? 0 : hash_plain(keys->key[0], keys->len[0]) % net->n];
+	return &net->servers[bridge_server_of(keys, net->n)];
 }
 
 static void rest(struct server *s)

@@ -28,6 +28,9 @@ struct bridge_ask {
 	struct bridge_answer answer;
 };
 
+/* Which of @n servers has the lock, where each key has its server. */
+size_t bridge_server_of(const struct bridge_keys *keys, size_t n);
+
 int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error);
 void bridge_net_free(struct bridge_net *net);
 

@@ -49,9 +49,10 @@ static const struct command commands[] = {
 	  "  --redis-quorum           a majority of the servers decides; else each key has its server\n" },
 	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
 	  FORMAT_LINES },
-	{ "release", lockctl_release, "NAME KEY --token T [--escaped] [--any-owner]",
+	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner is told LOST",
 	  "  --token T                token of the hold, as ls and show print it\n"
+	  "  --remote VALUE           take the key from whoever has it in Redis as VALUE, as show prints it\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
@@ -67,8 +68,11 @@ static const struct command commands[] = {
 	  "                           exit status when the lock is not obtained in time (3)\n"
 	  "  --global                 exclude other hosts too, through Redis\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
-	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--escaped]", "show one lock: holders, queue, mark",
-	  FORMAT_LINES ESCAPED_LINE },
+	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
+	  "show one lock: holders, queue, mark; and what Redis has of it",
+	  FORMAT_LINES
+	  "  --local                  do not ask Redis\n"
+	  ESCAPED_LINE },
 	{ "stat", lockctl_stat, "NAME [--json|--openmetrics]", "show capacities, use and event counts",
 	  "  --json                   one JSON document\n"
 	  "  --openmetrics            OpenMetrics text for a metrics collector\n" },
