@@ -41,7 +41,7 @@
  *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
  *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
- *  auto-renewal and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL needs; signals are
+ *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL needs; signals are
  *  blocked in them, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
@@ -608,6 +608,30 @@ enum lockshm_move_to {
 int lockshm_move(lockshm_hold_t *hold, int to);
 
 /**
+ * lockshm_notify - have a descriptor written to when a hold is lost
+ * @hold: of the calling thread, or of the process
+ * @fd:   an eventfd, or the writing end of a pipe or socket; with O_NONBLOCK.  -1 = tell nobody any more
+ *
+ * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the lease in
+ * Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds; within a second if
+ * whoever took it is killed in that moment, and 10 ms where the kernel has no futex_waitv (before Linux 5.16), or for the holds beyond the first
+ * 30 or so that one process has watched at a time.  So an eventfd becomes readable, and one may serve many holds: ask
+ * lockshm_check() which is lost.  A release is no loss, nor is a lease that ran out and nobody took.  Nothing is
+ * written after a release, or after another call of this for the same hold.
+ *
+ * A duplicate of @fd is kept until then: closing @fd does no harm, and does not end it.  In a child made by fork() nothing is
+ * held and nobody is told; but its copy of an eventfd is the parent's.  Does not wait for other processes.
+ *
+ * Return: 0; LOCKSHM_LATE (done; the lease has run out, nobody has come); LOCKSHM_LOST (lost already: nothing more will be
+ *         written, though it may have been in this moment); LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL; @fd is not open for
+ *         writing, or may block); LOCKSHM_FULL (owners: the keeper needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no
+ *         descriptor or thread could be made).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_notify(lockshm_hold_t *hold, int fd);
+
+/**
  * lockshm_cancel - end the wait that uses this canceller, now or as soon as it starts
  * @canceller: given to a request; stays cancelled until lockshm_canceller_reset()
  *
@@ -836,30 +860,6 @@ int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
  */
 int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error);
 
-/** One segment found by lockshm_each_segment(). */
-struct lockshm_segment_info {
-	const char *name; /**< with the leading slash */
-	int code;         /**< 0, or why it could not be opened */
-	uid_t uid;
-	gid_t gid;
-	mode_t mode;
-	const char *reason;       /**< the sentence for @code */
-	struct lockshm_stat stat; /**< filled if @code is 0 */
-};
-typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void *arg);
-
-/**
- * lockshm_each_segment - visit every segment of this machine that the caller may read
- * @fn:  called for each, also for damaged ones and those of other versions
- * @arg: given to @fn
- *
- * Opens each one read-only.  Allocates.  Does not block.
- *
- * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID; LOCKSHM_SYSTEM (/dev/shm cannot be read).
- * Thread-safe.
- * Since: 0.1
- */
-int lockshm_each_segment(lockshm_segment_fn fn, void *arg);
 /** What Redis has under the name of a key. */
 enum lockshm_remote_state {
 	LOCKSHM_REMOTE_FREE = 2,
@@ -945,6 +945,30 @@ int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, 
 int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value, size_t value_len,
 		       int64_t timeout_ns, struct lockshm_error *error);
 
+/** One segment found by lockshm_each_segment(). */
+struct lockshm_segment_info {
+	const char *name; /**< with the leading slash */
+	int code;         /**< 0, or why it could not be opened */
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+	const char *reason;       /**< the sentence for @code */
+	struct lockshm_stat stat; /**< filled if @code is 0 */
+};
+typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void *arg);
+
+/**
+ * lockshm_each_segment - visit every segment of this machine that the caller may read
+ * @fn:  called for each, also for damaged ones and those of other versions
+ * @arg: given to @fn
+ *
+ * Opens each one read-only.  Allocates.  Does not block.
+ *
+ * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID; LOCKSHM_SYSTEM (/dev/shm cannot be read).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_each_segment(lockshm_segment_fn fn, void *arg);
 
 /** Called by lockshm_verify() for each broken invariant: its name ("I3") and a sentence. */
 typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void *arg);

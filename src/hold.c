@@ -8,6 +8,11 @@
  */
 #include "hold.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "error.h"
 #include "keeper.h"
 #include "lease.h"
@@ -197,7 +202,7 @@ static inline int forget(struct grip *g, int result)
 	if (result == LOCKSHM_LOST && !h->moved)
 		(void)queue_reclaim(g->s, h->index);
 	if (unlikely(renewal != NULL))
-		keeper_remove(renewal); /* under the keeper's lock */
+		keeper_remove(g->s, renewal); /* under the keeper's lock */
 	return grip_end(g, result);
 }
 
@@ -641,6 +646,106 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return to == LOCKSHM_TO_PROCESS || to == LOCKSHM_TO_CALLER ? LOCKSHM_NOT_HELD : LOCKSHM_INVALID;
 	err = move(hold, to);
+	segment_unref(s);
+	return err;
+}
+
+/* ---------------------------------------------------------------- notify */
+
+/* Keeper's lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
+static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
+{
+	struct hold *h = g->h;
+	struct renewal *r = h->renewal;
+
+	if (!r) {
+		r = *spare;
+		*spare = NULL;
+		r->index = h->index;
+		r->gen = h->gen;
+		r->ttl_ns = 0;
+		r->deadline = current_deadline(g);
+		keeper_add_held(g->s, r);
+		h->renewal = r;
+	}
+	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for nothing. */
+	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
+	/* My flag before my look at the word, in told() and by the keeper: whoever takes the hold away changes the word and then
+	 * looks for the flag.  Pairs with queue_tell_holder(). */
+	fence_full();
+	keeper_watch(g->s, r, h, *fd);
+	*fd = -1;
+}
+
+/* Keeper's lock held. */
+static void end_watch(const struct grip *g)
+{
+	struct hold *h = g->h;
+
+	if (!h->renewal)
+		return;
+	h->gen = h->renewal->gen;
+	if (h->renewal->ttl_ns) {
+		keeper_watch(g->s, h->renewal, h, -1);
+		return;
+	}
+	keeper_remove(g->s, h->renewal);
+	h->renewal = NULL;
+}
+
+static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
+{
+	struct grip g;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	if (!g.locked && *fd >= 0) {
+		keeper_lock(g.s);
+		g.locked = true;
+	}
+	if (*fd >= 0)
+		begin_watch(&g, spare, fd);
+	else
+		end_watch(&g);
+	outcome = granted(&g, load_acquire(&g.r->word)) ? told(&g) : lost(&g);
+	if (outcome == LOCKSHM_LOST)
+		end_watch(&g);
+	return grip_end(&g, outcome);
+}
+
+/* What cannot be written to at once would stop the keeper. */
+static bool can_be_told(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
+{
+	struct hold *h = hold_of(hold);
+	struct renewal *spare = NULL;
+	struct lockshm *s;
+	int err = 0, copy = -1;
+
+	if (!h || fd < -1 || (fd >= 0 && !can_be_told(fd)))
+		return LOCKSHM_INVALID;
+	s = h->segment;
+	/* As in lockshm_move(). */
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	if (fd >= 0) {
+		/* So that closing it, and opening something else under its number, does no harm. */
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		spare = malloc(sizeof(*spare));
+		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : keeper_start(s, NULL);
+	}
+	if (!err)
+		err = notify(hold, &spare, &copy);
+	if (copy >= 0)
+		close(copy);
+	free(spare);
 	segment_unref(s);
 	return err;
 }

@@ -491,8 +491,11 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 		/* The fields after the word: they are of this use of the record or of a later one, and then the CAS fails. */
 		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
 			return false;
-		if (cas_from(&r->word, w, word_with_state(w, end)))
-			return true;
+		if (!cas_from(&r->word, w, word_with_state(w, end)))
+			continue;
+		if (end == REQUEST_EXPIRED)
+			queue_tell_holder(s, index);
+		return true;
 	}
 }
 

@@ -243,6 +243,7 @@ struct shm_request {
 #define REQUEST_GLOBAL 2u /* granted on this host; home and under say what it has beside that */
 #define REQUEST_TRY 4u	  /* waits for the host lease only as long as it takes to ask */
 #define REQUEST_BARGES 8u /* its hold may linger: whoever waits right behind watches its word, too */
+#define REQUEST_WATCHED 16u /* whoever takes the hold away wakes who sleeps on its word */
 ASSERT_SIZE(struct shm_request, 128);
 ASSERT_OFFSET(struct shm_request, next, 16);
 ASSERT_OFFSET(struct shm_request, owner, 32);

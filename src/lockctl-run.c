@@ -3,13 +3,15 @@
  * lockctl-run.c - lockctl run: hold a lock for exactly as long as a command lives
  *
  * The main thread takes the lock, so it lives as long as lockctl; the library's keeper thread renews the
- * lease.  If the lock is lost all the same the command is told to stop.  If lockctl is killed the kernel
+ * lease, and tells if the lock is lost all the same: then the command is told to stop.  If lockctl is killed the kernel
  * kills the command and gives the lock on, with a mark that says who died.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "lockctl.h"
 
@@ -218,19 +220,9 @@ static int release(struct run *run, int64_t cooldown_ns, int status)
 
 /* --- The command ------------------------------------------------------------------------------------- */
 
-/** Often enough to notice a loss promptly, seldom enough to cost nothing. */
-static int64_t check_interval(int64_t ttl_ns)
+static int run_watched(struct run *run, int notices)
 {
-	int64_t quarter = ttl_ns / 4;
-
-	if (quarter > LOCKSHM_MS(100))
-		return LOCKSHM_MS(100);
-	return quarter < LOCKSHM_MS(1) ? LOCKSHM_MS(1) : quarter;
-}
-
-static int run_command(struct run *run)
-{
-	struct child_watch watch = { must_stop, run, check_interval(run->request.ttl_ns) };
+	struct child_watch watch = { must_stop, run, notices };
 	struct child_end end;
 
 	if (child_run(run->command, &watch, &end) < 0) {
@@ -240,6 +232,29 @@ static int run_command(struct run *run)
 	if (end.exec_errno)
 		message("cannot execute '%s': %s", run->command[0], strerror(end.exec_errno));
 	return release(run, end.started ? run->cooldown_ns : 0, end.exit_status);
+}
+
+static int run_command(struct run *run)
+{
+	int notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int code, status;
+
+	if (notices < 0) {
+		message("cannot make an eventfd: %s", strerror(errno));
+		return release(run, 0, EXIT_FAILED);
+	}
+	code = lockshm_notify(&run->hold, notices);
+	if (code >= 0) {
+		status = run_watched(run, notices);
+	} else if (code == LOCKSHM_LOST) {
+		run->lost = true;
+		tell_lost(run, "the command was not started");
+		status = release(run, 0, EXIT_LOST);
+	} else {
+		status = release(run, 0, failed(code, NULL));
+	}
+	close(notices);
+	return status;
 }
 
 static int acquire_and_run(struct run *run, lockshm_t *segment)

@@ -207,11 +207,11 @@ void signals_relayed(sigset_t *set);
 
 /* --- lockctl-child.c: the command of run ------------------------------------------------------------- */
 
-/** Asked again and again while the command runs; once it says true the command gets SIGTERM. */
+/** Asked when @fd, an eventfd, becomes readable while the command runs; once it says true the command gets SIGTERM. */
 struct child_watch {
 	bool (*must_stop)(void *arg);
 	void *arg;
-	int64_t every_ns;
+	int fd;
 };
 
 /** How it went. */
