@@ -32,6 +32,7 @@ struct lease {
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
 	int64_t renew_at;
+	int64_t upgrade_at; /* not before that, after no answer */
 	int64_t idle_since; /* 0 = wanted when last seen */
 };
 

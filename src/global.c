@@ -381,3 +381,41 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	}
 	return err;
 }
+
+/* ---------------------------------------------------------------- upgrade */
+
+/*
+ * The only one who holds under it on this host asks by a bit in the lease's word.  Crash points: (1) bit set: the bridge asks
+ * Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody answered: what
+ * the bridge or its successor still obtains is more than was wanted, and found out with the next renewal.
+ */
+int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
+{
+	struct shm_remote *l = remote_at(s, lease);
+	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
+	bool asked = false;
+
+	if (!l || (s->redis.flags & REDIS_QUORUM))
+		return LOCKSHM_BUSY;
+	for (;; now = clock_precise()) {
+		/* The signal before what it is about. */
+		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		uint64_t w = load_acquire(&l->word);
+
+		if (!remote_holds(s, lease, word))
+			return LOCKSHM_LOST;
+		if (w & REMOTE_EXCLUSIVE)
+			return 0;
+		if (remote_state(w) != REMOTE_HELD || (asked && !(w & REMOTE_UPGRADE)))
+			return LOCKSHM_BUSY;
+		if (now >= end && cas_from(&l->word, w, w & ~REMOTE_UPGRADE))
+			return LOCKSHM_BUSY;
+		asked = (w & REMOTE_UPGRADE) || cas_from(&l->word, w, w | REMOTE_UPGRADE);
+		if (asked && now - rung >= RING_NS) {
+			rung = now;
+			remote_ring(s, lease);
+		}
+		if (asked && (w & REMOTE_UPGRADE))
+			futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
+	}
+}

@@ -464,18 +464,21 @@ static bool sole(const struct grip *g, uint64_t *tail)
 	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
 }
 
-/* Of a shared hold under a lease that is exclusive already: a new number, too.  False = not so, or none is left. */
-static bool upgrade_token(const struct grip *g, uint64_t *token)
+#define WANTS_LEASE 1000 /* beside the public codes */
+
+/* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if no number is left. */
+static int upgrade_token(const struct grip *g, uint64_t *token)
 {
+	struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
 	uint64_t left;
 
-	if (!(g->h->remote_word & REMOTE_EXCLUSIVE))
-		return false;
-	*token = remote_take_fence(remote_at(g->s, g->h->remote - 1), &left);
-	return *token != 0;
+	if (!l || !(load_acquire(&l->word) & REMOTE_EXCLUSIVE))
+		return l ? WANTS_LEASE : LOCKSHM_BUSY;
+	*token = remote_take_fence(l, &left);
+	return *token ? 0 : LOCKSHM_BUSY;
 }
 
-LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
+static int upgrade(lockshm_hold_t *hold)
 {
 	struct grip g;
 	uint64_t tail = 0, ticket, w, token = 0;
@@ -494,8 +497,9 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	/* Twice: the first look may find out that a thread is gone. */
 	if (granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
 		return grip_end(&g, LOCKSHM_BUSY);
-	if (unlikely(g.h->remote != 0) && !upgrade_token(&g, &token))
-		return grip_end(&g, LOCKSHM_BUSY);
+	err = unlikely(g.h->remote != 0) && granted(&g, w) ? upgrade_token(&g, &token) : 0;
+	if (unlikely(err))
+		return grip_end(&g, err);
 	if (!granted(&g, w) || !set_mode(&g, true))
 		return grip_end(&g, lost(&g));
 	if (tail_ticket(tail) >= TICKET_MAX - 1) {
@@ -518,6 +522,26 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);
 	look_behind(&g);
 	return grip_end(&g, err);
+}
+
+/* Where the lease has to come first, that is with nothing locked: the keeper must be able to renew meanwhile. */
+LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
+{
+	struct hold *h = hold_of(hold);
+	struct lockshm *s;
+	int err = upgrade(hold);
+
+	if (likely(err != WANTS_LEASE))
+		return err;
+	s = h->segment;
+	if (!process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	err = global_upgrade(s, h->remote - 1, h->remote_word);
+	/* Lost: so that this is noted, and told. */
+	if (err != LOCKSHM_BUSY)
+		err = upgrade(hold);
+	segment_unref(s);
+	return err == WANTS_LEASE ? LOCKSHM_BUSY : err;
 }
 
 LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)

@@ -413,7 +413,7 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
- *   word [epoch:48 | 0:10 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one token
+ *   word [epoch:48 | 0:9 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one token
  */
 enum remote_state {
 	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
@@ -427,6 +427,7 @@ enum remote_state {
 #define REMOTE_STATE_BITS 4
 #define REMOTE_EXCLUSIVE (UINT64_C(1) << 4)
 #define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there beside the token */
+#define REMOTE_UPGRADE (UINT64_C(1) << 6) /* the one who holds under it wants it exclusively, if that can be had now */
 #define REMOTE_EPOCH_SHIFT 16
 
 static inline uint64_t remote_make(uint64_t epoch, uint64_t bits, enum remote_state state)

@@ -165,10 +165,6 @@ START_TEST(downgrade_and_upgrade_stay_here)
 	ck_assert_uint_gt(a->answer.token, token);
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
-	/* Under a lease that is shared only others may hold elsewhere. */
-	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
-	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
-	ck_code(agent_call(a, AGENT_CHECK), 0);
 }
 END_TEST
 
