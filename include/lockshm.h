@@ -208,10 +208,11 @@ struct lockshm_request {
 	lockshm_canceller_t *canceller; /**< may be NULL */
 	struct lockshm_report *report;  /**< may be NULL */
 	lockshm_prepared_t *prepared;   /**< if not NULL: the key, and @key and @key_len are not used */
+	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
 };
 #define LOCKSHM_REQUEST_INIT                                                                                           \
 	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
-	  NULL, NULL, NULL, NULL }
+	  NULL, NULL, NULL, NULL, 0 }
 
 /** One key of lockshm_acquire_many(). */
 struct lockshm_key {

@@ -55,6 +55,11 @@ static struct shm_request *record_of(const struct quest *g)
 	return &g->s->requests[hold_of(g->hold)->index];
 }
 
+static int policy_of(const struct quest *g)
+{
+	return g->q->redis_policy ? g->q->redis_policy : (int)g->s->redis.policy;
+}
+
 static bool is_try(const struct lockshm_request *q)
 {
 	return q->timeout_ns == 0 && q->deadline_ns == 0;
@@ -81,6 +86,8 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
 	if (q->key_len == ROLE_KEY_LEN && memcmp(q->key, ROLE_KEY, ROLE_KEY_LEN) == 0)
 		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
+	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
+		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy", q->redis_policy);
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;
@@ -174,9 +181,9 @@ static int heed(struct quest *g)
 	case VERDICT_BUSY:
 		return is_try(g->q) ? error_set(g->error, LOCKSHM_BUSY, "not free: %.200s", why) : 0;
 	case VERDICT_PASSES:
-		if (g->s->redis.policy == LOCKSHM_REDIS_LOCAL_ONLY)
+		if (policy_of(g) == LOCKSHM_REDIS_LOCAL_ONLY)
 			return LOCKSHM_LOCAL_ONLY;
-		if (g->s->redis.policy == LOCKSHM_REDIS_WAIT && !is_try(g->q))
+		if (policy_of(g) == LOCKSHM_REDIS_WAIT && !is_try(g->q))
 			return 0;
 		break;
 	default:

@@ -229,3 +229,13 @@ int64_t args_duration(const char *option, const char *text, int allow)
 		duration_error(option, text, allow);
 	return ns;
 }
+
+/* --- Policies ---------------------------------------------------------------------------------------- */
+
+int args_policy(const char *option, const char *text)
+{
+	for (int policy = LOCKSHM_REDIS_FAIL; policy <= LOCKSHM_REDIS_LOCAL_ONLY; policy++)
+		if (!strcmp(text, policy_name(policy)))
+			return policy;
+	usage_error("%s: '%s' is not fail, wait or local-only", option, text);
+}

@@ -70,14 +70,6 @@ static gid_t parse_group(const char *text)
 	return (gid_t)args_number("--group", text, 0, UINT32_MAX - 1);
 }
 
-static int parse_policy(const char *text)
-{
-	for (int policy = LOCKSHM_REDIS_FAIL; policy <= LOCKSHM_REDIS_LOCAL_ONLY; policy++)
-		if (!strcmp(text, policy_name(policy)))
-			return policy;
-	usage_error("--redis-policy: '%s' is not fail, wait or local-only", text);
-}
-
 /** Options that say something without --redis. */
 static void set_redis(int option, struct lockshm_create_options *wish)
 {
@@ -92,7 +84,7 @@ static void set_redis(int option, struct lockshm_create_options *wish)
 		wish->redis_linger_ns = args_duration("--redis-linger", optarg, DURATION_FINITE);
 		break;
 	case OPTION_REDIS_POLICY:
-		wish->redis_policy = parse_policy(optarg);
+		wish->redis_policy = args_policy("--redis-policy", optarg);
 		break;
 	case OPTION_REDIS_PREFIX:
 		wish->redis_prefix = optarg;

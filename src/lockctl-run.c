@@ -15,7 +15,7 @@
 
 #include "lockctl.h"
 
-enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_REDIS_POLICY, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
@@ -24,6 +24,7 @@ static const struct option options[] = {
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "global", no_argument, NULL, OPTION_GLOBAL },
 	{ "help", no_argument, NULL, 'h' },
+	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
 	{ "shared", no_argument, NULL, 's' },
 	{ "tag", required_argument, NULL, OPTION_TAG },
 	{ "ttl", required_argument, NULL, 't' },
@@ -88,6 +89,9 @@ static void set_option(struct run *run, int option)
 	case OPTION_GLOBAL:
 		run->request.flags |= LOCKSHM_GLOBAL;
 		break;
+	case OPTION_REDIS_POLICY:
+		run->request.redis_policy = args_policy("--redis-policy", optarg);
+		break;
 	case OPTION_TAG:
 		set_tag(run, optarg);
 		break;
@@ -143,6 +147,8 @@ static void prepare(struct run *run, int argc, char **argv)
 	parse(run, argc, argv);
 	if (run->cooldown_ns && run->request.mode == LOCKSHM_SHARED)
 		usage_error("--cooldown needs an exclusive lock: leave out -s");
+	if (run->request.redis_policy && !(run->request.flags & LOCKSHM_GLOBAL))
+		usage_error("--redis-policy needs --global");
 	if (!run->request.tag)
 		default_tag(run);
 	if (run->request.ttl_ns != LOCKSHM_FOREVER)

@@ -57,7 +57,7 @@ static const struct command commands[] = {
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--cooldown DUR] [--tag T] [-E CODE]\n"
-	  "                   [--global] [--escaped] [--any-owner] -- CMD...",
+	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner] -- CMD...",
 	  "run a command while holding a lock",
 	  "  -s, --shared             hold it beside other shared holders\n"
 	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
@@ -67,6 +67,7 @@ static const struct command commands[] = {
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status when the lock is not obtained in time (3)\n"
 	  "  --global                 exclude other hosts too, through Redis\n"
+	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (the segment's)\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
 	  "show one lock: holders, queue, mark; and what Redis has of it",

@@ -94,6 +94,8 @@ void args_end(int argc, char **argv);
 struct key args_key(char *text, bool escaped);
 /** The same for any other argument that consists of bytes; @what names it. */
 struct key args_bytes(const char *what, char *text, bool escaped);
+/** enum lockshm_redis_policy. */
+int args_policy(const char *option, const char *text);
 uint64_t args_number(const char *option, const char *text, uint64_t min, uint64_t max);
 /** Nanoseconds; LOCKSHM_FOREVER for "inf" and "none" where @allow has them. */
 int64_t args_duration(const char *option, const char *text, int allow);

@@ -113,6 +113,7 @@ static int do_acquire(const struct agent_command *c, struct agent_answer *answer
 	request.tag = c->tag[0] ? c->tag : NULL;
 	request.canceller = c->cancellable ? &cancellers[c->hold] : NULL;
 	request.report = &answer->report;
+	request.redis_policy = c->policy;
 	return lockshm_acquire(my_segment, &request, &holds[c->hold]);
 }
 

@@ -160,6 +160,11 @@ if command -v jq >/dev/null; then
 	expect 0 lockctl show "$seg" key --json
 	jq -e '.redis[0] | .error != null and (has("state") | not)' <"$dir/stdout" >/dev/null || fail "JSON without Redis"
 fi
+expect 0 lockctl run "$seg" key --global --redis-policy local-only -- true
+says stderr "this host only"
+expect 3 lockctl run "$seg" key --global --redis-policy wait -w 300ms -- true
+expect 2 lockctl run "$seg" key --redis-policy wait -- true
+says stderr "--redis-policy needs --global"
 expect 0 lockctl rm "$other"
 expect 0 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only --locks 64 --requests 256 --owners 32
 expect 0 lockctl run "$other" key --global -- true
