@@ -245,10 +245,11 @@ struct lockshm_create_options {
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
 	int64_t redis_linger_ns;  /**< how long a lease is kept that nobody on this host wants (0), less than redis_ttl_ns */
+	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), at most 15; not with a quorum */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
-	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0 }
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers know nothing of each other, and a majority decides (Redlock); else each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
@@ -817,6 +818,7 @@ struct lockshm_bridge_stat {
 	int quorum;             /**< 1 = a majority of the servers decides */
 	int64_t ttl_ns;
 	int64_t linger_ns;
+	uint32_t wait;          /**< replicas that must have a lease before it counts */
 	int32_t pid;            /**< who is the bridge now; 0 = nobody */
 	int32_t tid;
 	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; good now */

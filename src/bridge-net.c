@@ -24,6 +24,8 @@ struct server {
 	int64_t wake_rest_until;
 	bool opening;
 	bool failed; /* in this batch */
+	bool waits; /* for its replicas */
+	int64_t copies; /* they have; -1 = not known */
 	bool deaf; /* it gives no hints, or not to us */
 };
 
@@ -35,6 +37,7 @@ struct bridge_net {
 	size_t next_ask; /* of those that may be put off, who is first */
 	size_t next_hint; /* whose turn it is */
 	int64_t check_at;
+	unsigned replicas; /* that must have what is granted */
 	struct bridge_host host;
 };
 
@@ -80,6 +83,7 @@ int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, st
 	if (!net)
 		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
 	memcpy(net->host.id, settings->host, BRIDGE_HOST_LEN);
+	net->replicas = REDIS_WAIT(settings->flags);
 	code = add_servers(net, settings, error);
 	if (code)
 		bridge_net_free(net);
@@ -216,6 +220,77 @@ static void take_answer(struct bridge_net *net, struct bridge_ask *ask, const st
 	ask->valid_until = bridge_valid_until(op->began, ask->wish.ttl_ms);
 }
 
+/* ---------------------------------------------------------------- replicas */
+
+static bool granted(const struct bridge_ask *ask)
+{
+	return ask->code == 0 && ask->answer.status == BRIDGE_GRANTED;
+}
+
+/* Half of the time, so that the answer comes in time. */
+static void ask_replicas(const struct bridge_net *net, struct server *s, int64_t io_ns)
+{
+	char n[16], ms[24];
+	const char *argv[] = { "WAIT", n, ms };
+	size_t lens[3] = { 4, 0, 0 };
+
+	s->copies = -1;
+	lens[1] = (size_t)snprintf(n, sizeof(n), "%u", net->replicas);
+	lens[2] = (size_t)snprintf(ms, sizeof(ms), "%lld", (long long)(io_ns / 2 / BRIDGE_MS(1)));
+	s->waits = bridge_conn_ready(s->conn) && !bridge_conn_send(s->conn, bridge_now() + io_ns, 3, argv, lens) &&
+		   !bridge_conn_pump(s->conn);
+}
+
+/* True = it waits still. */
+static bool hear_replicas(struct server *s)
+{
+	struct bridge_reply *reply = s->waits ? bridge_conn_take(s->conn) : NULL;
+
+	if (reply) {
+		if (!bridge_conn_judge(s->conn, reply))
+			s->copies = bridge_reply_integer(reply, -1);
+		bridge_reply_free(reply);
+	}
+	s->waits = s->waits && !reply && !bridge_conn_closed(s->conn);
+	return s->waits;
+}
+
+static void refuse(const struct bridge_net *net, struct bridge_ask *ask, const struct server *s)
+{
+	struct bridge_error why = { 0 };
+
+	if (s->copies >= 0)
+		bridge_fail(&why, BRIDGE_RETRY, "%.60s: only %lld of %u replicas have it", bridge_conn_label(s->conn),
+			    (long long)s->copies, net->replicas);
+	else
+		why = *bridge_conn_error(s->conn);
+	fail_ask(ask, why.code ? why.code : BRIDGE_UNKNOWN, &why);
+}
+
+/* What was granted counts when enough replicas have it.  If not it is as if nobody had answered: it is there, maybe, and the
+ * caller asks again or takes it back. */
+static void await_replicas(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
+{
+	struct bridge_conn *waiting[BRIDGE_SERVERS_MAX];
+	size_t i, k;
+
+	for (i = 0; i < net->n; i++)
+		net->servers[i].waits = false;
+	for (i = 0; i < n; i++)
+		if (granted(asks[i]) && !server_of(net, asks[i]->keys)->waits)
+			ask_replicas(net, server_of(net, asks[i]->keys), io_ns);
+	do {
+		for (i = k = 0; i < net->n; i++)
+			if (hear_replicas(&net->servers[i]))
+				waiting[k++] = net->servers[i].conn;
+		if (k)
+			bridge_conns_poll(waiting, k, INT64_MAX);
+	} while (k);
+	for (i = 0; i < n; i++)
+		if (granted(asks[i]) && server_of(net, asks[i]->keys)->copies < (int64_t)net->replicas)
+			refuse(net, asks[i], server_of(net, asks[i]->keys));
+}
+
 #define BATCH 64
 
 static void run_batch(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
@@ -242,6 +317,8 @@ static void run_batch(struct bridge_net *net, struct bridge_ask *const *asks, si
 	bridge_ops_wait(ops, k);
 	for (i = 0; i < k; i++)
 		take_answer(net, of[i], &ops[i]);
+	if (net->replicas)
+		await_replicas(net, of, k, io_ns);
 	for (i = 0; i < net->n; i++)
 		if (net->servers[i].failed)
 			rest(&net->servers[i]);

@@ -394,6 +394,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	stat->quorum = (segment->redis.flags & REDIS_QUORUM) != 0;
 	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);
 	stat->linger_ns = LOCKSHM_MS((int64_t)segment->redis.linger_ms);
+	stat->wait = REDIS_WAIT(segment->redis.flags);
 	stat->leases = segment->n_remotes;
 	count_leases(segment, stat);
 	counts = segment->bridge->counts;

@@ -529,10 +529,15 @@ ASSERT_OFFSET(struct shm_bridge, counts, 520);
 #define REDIS_PREFIX_BYTES 128
 #define REDIS_HOST_BYTES 16
 #define REDIS_QUORUM 1u
+#define REDIS_WAIT_SHIFT 8
+#define REDIS_WAIT_MAX 15u
+
+/* Replicas that must have a lease before it counts. */
+#define REDIS_WAIT(flags) ((flags) >> REDIS_WAIT_SHIFT & REDIS_WAIT_MAX)
 
 struct shm_redis {
 	uint32_t policy; /* enum lockshm_redis_policy */
-	uint32_t flags;	 /* REDIS_QUORUM */
+	uint32_t flags;	 /* [0:20 | wait:4 | 0:7 | REDIS_QUORUM] */
 	uint64_t ttl_ms;
 	uint64_t linger_ms;
 	char host[REDIS_HOST_BYTES]; /* 16 random hexadecimal digits: this host's name in Redis */

@@ -19,7 +19,8 @@ enum {
 	OPTION_REDIS_POLICY,
 	OPTION_REDIS_PREFIX,
 	OPTION_REDIS_QUORUM,
-	OPTION_REDIS_TTL
+	OPTION_REDIS_TTL,
+	OPTION_REDIS_WAIT
 };
 
 static const struct option options[] = {
@@ -36,6 +37,7 @@ static const struct option options[] = {
 	{ "redis-prefix", required_argument, NULL, OPTION_REDIS_PREFIX },
 	{ "redis-quorum", no_argument, NULL, OPTION_REDIS_QUORUM },
 	{ "redis-ttl", required_argument, NULL, OPTION_REDIS_TTL },
+	{ "redis-wait", required_argument, NULL, OPTION_REDIS_WAIT },
 	{ "requests", required_argument, NULL, OPTION_REQUESTS },
 	{ "token-floor", required_argument, NULL, OPTION_TOKEN_FLOOR },
 	{ NULL, 0, NULL, 0 } /* end */
@@ -91,6 +93,9 @@ static void set_redis(int option, struct lockshm_create_options *wish)
 		break;
 	case OPTION_REDIS_QUORUM:
 		wish->flags |= LOCKSHM_CREATE_REDIS_QUORUM;
+		break;
+	case OPTION_REDIS_WAIT:
+		wish->redis_wait = (uint32_t)args_number("--redis-wait", optarg, 0, 15);
 		break;
 	case OPTION_REDIS_TTL:
 		wish->redis_ttl_ns = args_duration("--redis-ttl", optarg, DURATION_FINITE);

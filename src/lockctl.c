@@ -30,7 +30,8 @@ static const struct command commands[] = {
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
 	  "                      [--redis-prefix P] [--redis-policy fail|wait|local-only]\n"
-	  "                      [--redis-ttl DUR] [--redis-linger DUR] [--redis-leases N] [--redis-quorum]",
+	  "                      [--redis-ttl DUR] [--redis-linger DUR] [--redis-leases N]\n"
+	  "                      [--redis-wait N | --redis-quorum]",
 	  "make a segment",
 	  "  --locks N                keys known at once (16384)\n"
 	  "  --requests N             holds plus waits at once (16384)\n"
@@ -46,6 +47,7 @@ static const struct command commands[] = {
 	  "  --redis-ttl DUR          how long this host's leases last without renewal (10s)\n"
 	  "  --redis-linger DUR       how long a lease stays that nobody here wants (0)\n"
 	  "  --redis-leases N         global keys in use at once (1024)\n"
+	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
 	  "  --redis-quorum           a majority of the servers decides; else each key has its server\n" },
 	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
 	  FORMAT_LINES },

@@ -26,6 +26,8 @@ refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
 refuses "one second" --redis redis://localhost --redis-ttl 500ms
 refuses "1..4096" --redis redis://localhost --redis-leases 5000
+refuses "--redis-wait" --redis redis://localhost --redis-wait 16
+refuses "quorum" --redis redis://a,redis://b,redis://c --redis-quorum --redis-wait 1
 refuses "--redis names no server" --redis-policy wait
 expect 1 lockctl stat "$seg"
 expect 0 lockctl create "$seg"
