@@ -257,7 +257,9 @@ static int run_command(struct run *run)
 		tell_lost(run, "the command was not started");
 		status = release(run, 0, EXIT_LOST);
 	} else {
-		status = release(run, 0, failed(code, NULL));
+		if (code == LOCKSHM_SYSTEM)
+			message("cannot start a thread that watches over the lock: too many processes?");
+		status = release(run, 0, code == LOCKSHM_SYSTEM ? EXIT_FAILED : failed(code, NULL));
 	}
 	close(notices);
 	return status;
