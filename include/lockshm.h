@@ -41,8 +41,8 @@
  *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
  *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
- *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL needs; signals are
- *  blocked in them, except those of faults.
+ *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL
+ *  needs; signals are blocked in them, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
  *  unless it says so.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; what the
@@ -245,7 +245,7 @@ struct lockshm_create_options {
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
 	int64_t redis_linger_ns;  /**< how long a lease is kept that nobody on this host wants (0), less than redis_ttl_ns */
-	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), at most 15; not with a quorum */
+	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; no quorum */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
@@ -548,10 +548,11 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * lockshm_upgrade - make a shared hold exclusive, if it is the only one and nobody is waiting
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits for others to go, since two waiting upgraders would wait for each other.  The hold gets a new, larger token, but
- * keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  With LOCKSHM_GLOBAL the host's lease is made exclusive first,
- * which takes as long as Redis takes to answer, 1.5 s at most; LOCKSHM_BUSY also if other hosts or programs read, a writer
- * elsewhere waits, Redis does not answer, or a quorum decides (LOCKSHM_CREATE_REDIS_QUORUM: there is no such operation).
+ * Never waits for others to go, since two waiting upgraders would wait for each other.  The hold gets a new, larger
+ * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  With LOCKSHM_GLOBAL the host's lease is
+ * made exclusive first, which takes as long as Redis takes to answer, 1.5 s at most; LOCKSHM_BUSY also if other hosts
+ * or programs read, a writer elsewhere waits, Redis does not answer, or a quorum decides (LOCKSHM_CREATE_REDIS_QUORUM:
+ * there is no such operation).
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
  *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
@@ -615,20 +616,21 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  * @hold: of the calling thread, or of the process
  * @fd:   an eventfd, or the writing end of a pipe or socket; with O_NONBLOCK.  -1 = tell nobody any more
  *
- * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the lease in
- * Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds; within a second if
- * whoever took it is killed in that moment, and 10 ms where the kernel has no futex_waitv (before Linux 5.16), or for the holds beyond the first
- * 30 or so that one process has watched at a time.  So an eventfd becomes readable, and one may serve many holds: ask
- * lockshm_check() which is lost.  A release is no loss, nor is a lease that ran out and nobody took.  Nothing is
- * written after a release, or after another call of this for the same hold.
+ * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the
+ * lease in Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
+ * within a second if whoever took it is killed in that moment, and 10 ms where the kernel has no futex_waitv (before
+ * Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an eventfd
+ * becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor is a
+ * lease that ran out and nobody took.  Nothing is written after a release, or after another call of this for the same
+ * hold.
  *
- * A duplicate of @fd is kept until then: closing @fd does no harm, and does not end it.  In a child made by fork() nothing is
- * held and nobody is told; but its copy of an eventfd is the parent's.  Does not wait for other processes.
+ * A duplicate of @fd is kept until then: closing @fd does no harm, and does not end it.  In a child made by fork()
+ * nothing is held and nobody is told; but its copy of an eventfd is the parent's.  Does not wait for other processes.
  *
- * Return: 0; LOCKSHM_LATE (done; the lease has run out, nobody has come); LOCKSHM_LOST (lost already: nothing more will be
- *         written, though it may have been in this moment); LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL; @fd is not open for
- *         writing, or may block); LOCKSHM_FULL (owners: the keeper needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no
- *         descriptor or thread could be made).
+ * Return: 0; LOCKSHM_LATE (done; the lease has run out, nobody has come); LOCKSHM_LOST (lost already: nothing more will
+ *         be written, though it may have been in this moment); LOCKSHM_NOT_HELD (as for lockshm_renew());
+ *         LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL (owners: the keeper
+ *         needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
  * Thread-safe.
  * Since: 0.1
  */
@@ -912,13 +914,13 @@ typedef int (*lockshm_remote_fn)(const struct lockshm_remote_info *info, void *a
  * @arg:        given to @fn
  * @error:      [out] the reason in words; may be NULL
  *
- * Changes nothing.  Asks by connections of its own, with the caller's rights to the password, all servers at once; neither
- * needs nor disturbs the bridge.  Blocks on Redis until @timeout_ns at most.  Allocates.  What @fn gets is valid during the
- * call only.  A child that another thread forks meanwhile inherits descriptors that close at exec.
+ * Changes nothing.  Asks by connections of its own, with the caller's rights to the password, all servers at once;
+ * neither needs nor disturbs the bridge.  Blocks on Redis until @timeout_ns at most.  Allocates.  What @fn gets is
+ * valid during the call only.  A child that another thread forks meanwhile inherits descriptors that close at exec.
  *
- * Return: 0, also if no server answered; what @fn returned if that was not 0; LOCKSHM_INVALID (a NULL, an empty key, @timeout_ns,
- *         a segment without Redis); LOCKSHM_KEY_TOO_LONG; LOCKSHM_BRIDGE (built without it, or a library it needs is not
- *         installed); LOCKSHM_NO_MEMORY.
+ * Return: 0, also if no server answered; what @fn returned if that was not 0; LOCKSHM_INVALID (a NULL, an empty key,
+ *         @timeout_ns, a segment without Redis); LOCKSHM_KEY_TOO_LONG; LOCKSHM_BRIDGE (built without it, or a library
+ *         it needs is not installed); LOCKSHM_NO_MEMORY.
  * Thread-safe.
  * Since: 0.1
  */
@@ -935,10 +937,10 @@ int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, 
  * @timeout_ns: longest time in all, for connecting too; more than 0
  * @error:      [out] the reason in words; may be NULL
  *
- * Compares and deletes in one step, and raises the fence, so that whoever comes next has larger tokens.  The host that had
- * it is told, and its processes LOCKSHM_LOST; of several readers the others stay.  Nothing is deleted that has another
- * value, or is no lock.  With LOCKSHM_CREATE_REDIS_QUORUM on all servers; a majority has to answer.  Blocks on Redis as
- * lockshm_remote_inspect() does.  Allocates.
+ * Compares and deletes in one step, and raises the fence, so that whoever comes next has larger tokens.  The host that
+ * had it is told, and its processes LOCKSHM_LOST; of several readers the others stay.  Nothing is deleted that has
+ * another value, or is no lock.  With LOCKSHM_CREATE_REDIS_QUORUM on all servers; a majority has to answer.  Blocks on
+ * Redis as lockshm_remote_inspect() does.  Allocates.
  *
  * Return: 0; LOCKSHM_NOT_HELD (nobody has it as that value any more: the message says what is there now);
  *         LOCKSHM_BRIDGE (out of reach: it may have been done or not; it refuses; or the key holds other data);

@@ -54,7 +54,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 		remote_judge(r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->why);
 	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
-	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that is not asked for at once. */
+	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
 	l->not_before = l->next_try;
 	/* Not sent at all, and never before: there is nothing to take back. */
 	if (!l->sent)

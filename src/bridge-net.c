@@ -267,8 +267,8 @@ static void refuse(const struct bridge_net *net, struct bridge_ask *ask, const s
 	fail_ask(ask, why.code ? why.code : BRIDGE_UNKNOWN, &why);
 }
 
-/* What was granted counts when enough replicas have it.  If not it is as if nobody had answered: it is there, maybe, and the
- * caller asks again or takes it back. */
+/* What was granted counts when enough replicas have it.  If not it is as if nobody had answered: it is there, maybe,
+ * and the caller asks again or takes it back. */
 static void await_replicas(struct bridge_net *net, struct bridge_ask *const *asks, size_t n, int64_t io_ns)
 {
 	struct bridge_conn *waiting[BRIDGE_SERVERS_MAX];

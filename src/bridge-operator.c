@@ -2,8 +2,8 @@
 /*
  * bridge-operator.c - what an operator asks Redis about one key, and does there: over connections of his own
  *
- * Not through the bridge: it may be what is stuck, or somebody else's.  One question to all servers that have the key, at
- * once, with one deadline for connecting and asking together.  Killed anywhere: a script was executed, or not.
+ * Not through the bridge: it may be what is stuck, or somebody else's.  One question to all servers that have the key,
+ * at once, with one deadline for connecting and asking together.  Killed anywhere: a script was executed, or not.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -38,14 +38,16 @@ struct question {
 
 /* ---------------------------------------------------------------- asking */
 
-static int check(const struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns, struct lockshm_error *error)
+static int check(const struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns,
+		 struct lockshm_error *error)
 {
 	const char *why;
 
 	if (!key || key_len == 0 || timeout_ns <= 0 || timeout_ns > LOCKSHM_TIME_MAX)
 		return error_set(error, LOCKSHM_INVALID, "no key, or a time-out that is none");
 	if (!s->n_remotes)
-		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
+		return error_set(error, LOCKSHM_INVALID,
+				 "a segment without Redis: create it with options.redis or --redis");
 	if (key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, key_len);
@@ -177,7 +179,19 @@ static void ask(struct question *q, enum bridge_script script, const struct brid
 /* ---------------------------------------------------------------- what a server tells */
 
 /* Places in the reply of inspect.lua. */
-enum { AT_MS, AT_TYPE, AT_HELD, AT_LEFT, AT_MARK, AT_MARK_LEFT, AT_QUEUE, AT_QUEUE_ENDS, AT_READER_ENDS, AT_FENCE, AT_N };
+enum {
+	AT_MS,
+	AT_TYPE,
+	AT_HELD,
+	AT_LEFT,
+	AT_MARK,
+	AT_MARK_LEFT,
+	AT_QUEUE,
+	AT_QUEUE_ENDS,
+	AT_READER_ENDS,
+	AT_FENCE,
+	AT_N
+};
 
 struct report {
 	const struct question *q;
@@ -448,8 +462,8 @@ static int changed(const struct question *q, struct node *node)
 	struct bridge_answer *a = &node->op.answer;
 	const char *what = a->kind < sizeof(found) / sizeof(found[0]) && found[a->kind] ? found[a->kind] : "it is closed";
 
-	return error_set(q->error, LOCKSHM_NOT_HELD, "%.60s: not that value any more: %s%s%.96s", bridge_conn_label(node->conn),
-			 what, *a->holder ? " " : "", printable(a));
+	return error_set(q->error, LOCKSHM_NOT_HELD, "%.60s: not that value any more: %s%s%.96s",
+			 bridge_conn_label(node->conn), what, *a->holder ? " " : "", printable(a));
 }
 
 /* By the majority of those that have the key, of one server by that one. */

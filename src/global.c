@@ -87,7 +87,8 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 	if (q->key_len == ROLE_KEY_LEN && memcmp(q->key, ROLE_KEY, ROLE_KEY_LEN) == 0)
 		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
 	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
-		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy", q->redis_policy);
+		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
+				 q->redis_policy);
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;
@@ -392,9 +393,10 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 /* ---------------------------------------------------------------- upgrade */
 
 /*
- * The only one who holds under it on this host asks by a bit in the lease's word.  Crash points: (1) bit set: the bridge asks
- * Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody answered: what
- * the bridge or its successor still obtains is more than was wanted, and found out with the next renewal.
+ * The only one who holds under it on this host asks by a bit in the lease's word.  Crash points: (1) bit set: the
+ * bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody
+ * answered: what the bridge or its successor still obtains is more than was wanted, and found out with the next
+ * renewal.
  */
 int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 {

@@ -466,7 +466,7 @@ static bool sole(const struct grip *g, uint64_t *tail)
 
 #define WANTS_LEASE 1000 /* beside the public codes */
 
-/* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if no number is left. */
+/* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
 static int upgrade_token(const struct grip *g, uint64_t *token)
 {
 	struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
@@ -692,10 +692,11 @@ static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
 		keeper_add_held(g->s, r);
 		h->renewal = r;
 	}
-	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for nothing. */
+	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
+	 * nothing. */
 	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
-	/* My flag before my look at the word, in told() and by the keeper: whoever takes the hold away changes the word and then
-	 * looks for the flag.  Pairs with queue_tell_holder(). */
+	/* My flag before my look at the word, in told() and by the keeper: whoever takes the hold away changes the word
+	 * and then looks for the flag.  Pairs with queue_tell_holder(). */
 	fence_full();
 	keeper_watch(g->s, r, h, *fd);
 	*fd = -1;

@@ -2,15 +2,16 @@
 /*
  * keeper.c - the keeper thread: renews leases, tells of holds that are lost, and lives as long as the process
  *
- * Started only where LOCKSHM_AUTO_RENEW, lockshm_notify() or lockshm_move() asks for it.  Signals are blocked in it, but for
- * those of faults.  Its own owner slot stands for the process: a hold that was moved to the process depends on the keeper's
- * life word.
+ * Started only where LOCKSHM_AUTO_RENEW, lockshm_notify() or lockshm_move() asks for it.  Signals are blocked in it,
+ * but for those of faults.  Its own owner slot stands for the process: a hold that was moved to the process depends on
+ * the keeper's life word.
  *
  * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory and cannot fail for a passing reason:
  * it fails when the hold is gone, and then the keeper leaves it alone for good.
  *
- * It sleeps on its bell, which the threads of this process ring, and on the words of the holds it watches: the request's, and
- * for LOCKSHM_GLOBAL the signal of the host lease.  Whoever takes a hold away wakes the sleepers of that word.
+ * It sleeps on its bell, which the threads of this process ring, and on the words of the holds it watches: the
+ * request's, and for LOCKSHM_GLOBAL the signal of the host lease.  Whoever takes a hold away wakes the sleepers of that
+ * word.
  */
 #define _GNU_SOURCE
 #include "keeper.h"

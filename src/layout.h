@@ -413,7 +413,8 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
- *   word [epoch:48 | 0:9 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one token
+ *   word [epoch:48 | 0:9 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one
+ *   token
  */
 enum remote_state {
 	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */

@@ -221,7 +221,8 @@ static void supervise(struct child *child, const struct child_watch *watch, stru
 	const struct timespec now = { 0, 0 };
 
 	for (;;) {
-		struct pollfd fds[] = { { child->signals, POLLIN, 0 }, { child->told_to_stop ? -1 : watch->fd, POLLIN, 0 } };
+		struct pollfd fds[] = { { child->signals, POLLIN, 0 },
+					{ child->told_to_stop ? -1 : watch->fd, POLLIN, 0 } };
 		int ready = poll(fds, 2, child->continued ? CONTINUED_MS : -1);
 		siginfo_t info;
 		int sig = sigtimedwait(&child->awaited, &info, &now);

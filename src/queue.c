@@ -82,8 +82,8 @@ void queue_tell_holder(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
 
-	/* My CAS on its word before my look at its flag: it sets the flag and then looks at its word.  Pairs with the fence
-	 * in begin_watch(). */
+	/* My CAS on its word before my look at its flag: it sets the flag and then looks at its word.  Pairs with the
+	 * fence in begin_watch(). */
 	fence_after_rmw();
 	if (load_relaxed32(&r->flags) & REQUEST_WATCHED)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);

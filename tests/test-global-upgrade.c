@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-upgrade.c - a shared hold under a shared lease becomes exclusive on all hosts, or is told that it cannot */
+/* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is told that it cannot */
 #define _GNU_SOURCE
 #include "hosts.h"
 

@@ -18,7 +18,7 @@
 #include "fixture.h"
 
 #define SHORT LOCKSHM_MS(20)
-#define SOON LOCKSHM_MS(500) /* the keeper would look by itself after a second */
+#define SOON LOCKSHM_MS(800) /* the keeper would look by itself after a second */
 
 static struct agent *a, *b;
 
@@ -171,6 +171,11 @@ START_TEST(a_release_tells_nobody)
 }
 END_TEST
 
+static int renew(struct agent *who, int64_t ns, int how)
+{
+	return agent_do(who, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = how });
+}
+
 START_TEST(renewed_moved_changed)
 {
 	struct agent *t;
@@ -178,15 +183,15 @@ START_TEST(renewed_moved_changed)
 	cast();
 	ck_code(leased(a, LOCKSHM_SECONDS(10), 0), 0);
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
-	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(30), .how = LOCKSHM_RENEW_RESET }), 0);
-	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(1), .how = LOCKSHM_RENEW_ADD }), 0);
+	ck_code(renew(a, LOCKSHM_SECONDS(30), LOCKSHM_RENEW_RESET), 0);
+	ck_code(renew(a, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_ADD), 0);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	ck_code(agent_call(a, AGENT_UPGRADE), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_PROCESS }), 0);
 	t = agent_thread(a);
 	ck_code(agent_do(t, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), 0);
 	/* Still watched, and not renewed by anybody else. */
-	ck_code(agent_do(t, (struct agent_command){ .op = AGENT_RENEW, .ns = SHORT, .how = LOCKSHM_RENEW_RESET }), 0);
+	ck_code(renew(t, SHORT, LOCKSHM_RENEW_RESET), 0);
 	ck_assert_int_eq(notices(t), 0);
 	await_notice(t);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
@@ -404,7 +409,7 @@ START_TEST(another_thread_and_a_child)
 	child = agent_child(a);
 	ck_code(agent_call(child, AGENT_NOTIFY), LOCKSHM_NOT_HELD);
 	/* The child has holds of its own, and its keeper tells of those. */
-	ck_code(agent_do(child, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "other", .how = LOCKSHM_EXCLUSIVE }), 0);
+	ck_code(agent_try(child, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(child, AGENT_NOTIFY), 0);
 	await_notice(child);
 	ck_code(lockshm_end_hold(seg, "other", 5, child->answer.token), 0);
