@@ -41,8 +41,8 @@
  *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
  *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
- *  auto-renewal and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL needs; signals are
- *  blocked in them, except those of faults.
+ *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL
+ *  needs; signals are blocked in them, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
  *  unless it says so.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; what the
@@ -208,10 +208,11 @@ struct lockshm_request {
 	lockshm_canceller_t *canceller; /**< may be NULL */
 	struct lockshm_report *report;  /**< may be NULL */
 	lockshm_prepared_t *prepared;   /**< if not NULL: the key, and @key and @key_len are not used */
+	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
 };
 #define LOCKSHM_REQUEST_INIT                                                                                           \
 	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
-	  NULL, NULL, NULL, NULL }
+	  NULL, NULL, NULL, NULL, 0 }
 
 /** One key of lockshm_acquire_many(). */
 struct lockshm_key {
@@ -244,10 +245,11 @@ struct lockshm_create_options {
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
 	int64_t redis_linger_ns;  /**< how long a lease is kept that nobody on this host wants (0), less than redis_ttl_ns */
+	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; no quorum */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
-	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0 }
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers know nothing of each other, and a majority decides (Redlock); else each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
@@ -546,9 +548,11 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * lockshm_upgrade - make a shared hold exclusive, if it is the only one and nobody is waiting
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits, since two waiting upgraders would wait for each other.  The hold gets a new, larger token, but keeps 0
- * with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  A hold with LOCKSHM_GLOBAL is upgraded only while the host's lease is exclusive, after a
- * downgrade; else LOCKSHM_BUSY.
+ * Never waits for others to go, since two waiting upgraders would wait for each other.  The hold gets a new, larger
+ * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  With LOCKSHM_GLOBAL the host's lease is
+ * made exclusive first, which takes as long as Redis takes to answer, 1.5 s at most; LOCKSHM_BUSY also if other hosts
+ * or programs read, a writer elsewhere waits, Redis does not answer, or a quorum decides (LOCKSHM_CREATE_REDIS_QUORUM:
+ * there is no such operation).
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
  *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
@@ -606,6 +610,31 @@ enum lockshm_move_to {
  * Since: 0.1
  */
 int lockshm_move(lockshm_hold_t *hold, int to);
+
+/**
+ * lockshm_notify - have a descriptor written to when a hold is lost
+ * @hold: of the calling thread, or of the process
+ * @fd:   an eventfd, or the writing end of a pipe or socket; with O_NONBLOCK.  -1 = tell nobody any more
+ *
+ * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the
+ * lease in Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
+ * within a second if whoever took it is killed in that moment, and 10 ms where the kernel has no futex_waitv (before
+ * Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an eventfd
+ * becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor is a
+ * lease that ran out and nobody took.  Nothing is written after a release, or after another call of this for the same
+ * hold.
+ *
+ * A duplicate of @fd is kept until then: closing @fd does no harm, and does not end it.  In a child made by fork()
+ * nothing is held and nobody is told; but its copy of an eventfd is the parent's.  Does not wait for other processes.
+ *
+ * Return: 0; LOCKSHM_LATE (done; the lease has run out, nobody has come); LOCKSHM_LOST (lost already: nothing more will
+ *         be written, though it may have been in this moment); LOCKSHM_NOT_HELD (as for lockshm_renew());
+ *         LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL (owners: the keeper
+ *         needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_notify(lockshm_hold_t *hold, int fd);
 
 /**
  * lockshm_cancel - end the wait that uses this canceller, now or as soon as it starts
@@ -791,6 +820,7 @@ struct lockshm_bridge_stat {
 	int quorum;             /**< 1 = a majority of the servers decides */
 	int64_t ttl_ns;
 	int64_t linger_ns;
+	uint32_t wait;          /**< replicas that must have a lease before it counts */
 	int32_t pid;            /**< who is the bridge now; 0 = nobody */
 	int32_t tid;
 	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; good now */
@@ -835,6 +865,91 @@ int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
  * Since: 0.1
  */
 int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error);
+
+/** What Redis has under the name of a key. */
+enum lockshm_remote_state {
+	LOCKSHM_REMOTE_FREE = 2,
+	LOCKSHM_REMOTE_EXCLUSIVE = 3, /**< one holder */
+	LOCKSHM_REMOTE_SHARED = 4,    /**< readers */
+	LOCKSHM_REMOTE_DELAY = 5,     /**< released, and kept closed for some time */
+	LOCKSHM_REMOTE_OTHER = 6      /**< data of another kind, not a lock */
+};
+
+/** Who holds a lock in Redis, waits for it, or has marked it. */
+struct lockshm_remote_party {
+	const char *value;     /**< of a holder and a mark: the bytes in Redis; of a waiter "" */
+	size_t value_len;
+	char host[24];         /**< name of the host; "" = another program */
+	int this_host;         /**< 1 = it is this one */
+	int mode;              /**< enum lockshm_mode */
+	int64_t expires_in_ns; /**< negative = over, cleared away by the next comer; LOCKSHM_FOREVER = it has no end */
+};
+
+/** What one server has of a key. */
+struct lockshm_remote_info {
+	const char *server; /**< as in messages: scheme, host and port, or path */
+	int code;           /**< 0, or LOCKSHM_BRIDGE: it did not tell, and what is below @reason is not filled */
+	const char *reason; /**< why not; "" = it did */
+	const char *name;   /**< the key's name there */
+	size_t name_len;
+	int state;          /**< enum lockshm_remote_state */
+	const char *type;   /**< what kind of data that is, as Redis calls it */
+	size_t holders;     /**< parties[0 .. holders-1]; also what keeps it closed; at most 1000 */
+	size_t waiters;     /**< the following ones, hosts in the order they come; at most 1000 */
+	const struct lockshm_remote_party *parties;
+	const struct lockshm_remote_party *mark; /**< a writer who waits for the readers to go; NULL = none */
+	uint64_t next_token; /**< the next holder's is not below; 0 = not known there */
+};
+
+/** Called for each server that has the key; a value other than 0 ends the iteration and is returned. */
+typedef int (*lockshm_remote_fn)(const struct lockshm_remote_info *info, void *arg);
+
+/**
+ * lockshm_remote_inspect - ask Redis who has a key, and who waits for it
+ * @segment:    handle, also a read-only one
+ * @key:        as in a request with LOCKSHM_GLOBAL
+ * @key_len:    bytes
+ * @timeout_ns: longest time in all, for connecting too; more than 0
+ * @fn:         called for the key's server, with LOCKSHM_CREATE_REDIS_QUORUM for each, also for one that did not answer
+ * @arg:        given to @fn
+ * @error:      [out] the reason in words; may be NULL
+ *
+ * Changes nothing.  Asks by connections of its own, with the caller's rights to the password, all servers at once;
+ * neither needs nor disturbs the bridge.  Blocks on Redis until @timeout_ns at most.  Allocates.  What @fn gets is
+ * valid during the call only.  A child that another thread forks meanwhile inherits descriptors that close at exec.
+ *
+ * Return: 0, also if no server answered; what @fn returned if that was not 0; LOCKSHM_INVALID (a NULL, an empty key,
+ *         @timeout_ns, a segment without Redis); LOCKSHM_KEY_TOO_LONG; LOCKSHM_BRIDGE (built without it, or a library
+ *         it needs is not installed); LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
+			   lockshm_remote_fn fn, void *arg, struct lockshm_error *error);
+
+/**
+ * lockshm_remote_end - operator: take a key in Redis away from whoever has it as exactly that value
+ * @segment:    handle
+ * @key:        as in a request with LOCKSHM_GLOBAL
+ * @key_len:    bytes
+ * @value:      as lockshm_remote_inspect() has just shown it: that of a holder
+ * @value_len:  bytes
+ * @timeout_ns: longest time in all, for connecting too; more than 0
+ * @error:      [out] the reason in words; may be NULL
+ *
+ * Compares and deletes in one step, and raises the fence, so that whoever comes next has larger tokens.  The host that
+ * had it is told, and its processes LOCKSHM_LOST; of several readers the others stay.  Nothing is deleted that has
+ * another value, or is no lock.  With LOCKSHM_CREATE_REDIS_QUORUM on all servers; a majority has to answer.  Blocks on
+ * Redis as lockshm_remote_inspect() does.  Allocates.
+ *
+ * Return: 0; LOCKSHM_NOT_HELD (nobody has it as that value any more: the message says what is there now);
+ *         LOCKSHM_BRIDGE (out of reach: it may have been done or not; it refuses; or the key holds other data);
+ *         LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_NO_MEMORY.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value, size_t value_len,
+		       int64_t timeout_ns, struct lockshm_error *error);
 
 /** One segment found by lockshm_each_segment(). */
 struct lockshm_segment_info {

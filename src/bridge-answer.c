@@ -54,6 +54,8 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 		remote_judge(r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->why);
 	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
+	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
+	l->not_before = l->next_try;
 	/* Not sent at all, and never before: there is nothing to take back. */
 	if (!l->sent)
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
@@ -157,6 +159,56 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 	l->due += LOCKSHM_MS(1);
 }
 
+/* It is not there any more. */
+static void gone(struct bridge *b, uint32_t i, uint64_t word)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+
+	if (!cas_from(&r->word, word, remote_with_state(word, REMOTE_LOST)))
+		return;
+	bridge_count_add(b->s, BRIDGE_COUNT_LOST, 1);
+	remote_signal(r);
+}
+
+/* What Redis says of the lease of that epoch, whoever changes the word meanwhile. */
+static void set_exclusive(struct bridge *b, uint32_t i, uint64_t epoch)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	uint64_t w = load_acquire(&r->word);
+
+	while (remote_epoch(w) == epoch && (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING))
+		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~REMOTE_UPGRADE))
+			break;
+	remote_signal(r);
+}
+
+static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t until = ask->valid_until + b->s->boot_offset;
+
+	now_due(b, l);
+	if (ask->code)
+		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
+	/* Who asked takes the bit back in time; if it was done all the same the next renewal says so. */
+	if (ask->code && bridge_error_passes(ask->code))
+		return;
+	l->upgrade_at = 0;
+	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
+		(void)cas_from(&r->word, word, word & ~REMOTE_UPGRADE);
+		remote_signal(r);
+	} else if (ask->answer.status == BRIDGE_GRANTED) {
+		/* Number and time before the word that says it is exclusive. */
+		l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST);
+		remote_extend(b->s, r, until);
+		l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
+		set_exclusive(b, i, remote_epoch(word));
+	} else {
+		gone(b, i, word);
+	}
+}
+
 static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -166,12 +218,12 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
 	if (ask->answer.status != BRIDGE_DONE) {
-		if (!cas_from(&r->word, word, remote_with_state(word, REMOTE_LOST)))
-			return;
-		bridge_count_add(b->s, BRIDGE_COUNT_LOST, 1);
-		remote_signal(r);
+		gone(b, i, word);
 		return;
 	}
+	/* An upgrade that was done, but whose answer nobody heard. */
+	if (ask->answer.kind == BRIDGE_KIND_HOST && !(word & REMOTE_EXCLUSIVE))
+		set_exclusive(b, i, remote_epoch(word));
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
@@ -218,6 +270,8 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	case REMOTE_CLOSING:
 		if (ask->script == BRIDGE_RENEW)
 			renewed(b, i, word, ask);
+		else if (ask->script == BRIDGE_UPGRADE)
+			upgraded(b, i, word, ask);
 		break;
 	case REMOTE_RELEASING:
 		if (ask->script == BRIDGE_RELEASE)
@@ -249,11 +303,12 @@ bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
 	/* Another bridge has gone on with it. */
 	if (remote_epoch(word) != l->epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
 		return false;
-	if (ask->code) {
+	if (ask->code && ask->script != BRIDGE_UPGRADE) {
 		no_answer(b, i, word, ask);
 		return false;
 	}
-	l->failing_since = 0;
+	if (!ask->code)
+		l->failing_since = 0;
 	take_answer(b, i, word, ask);
 	return false;
 }

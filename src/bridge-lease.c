@@ -19,6 +19,7 @@
 #define WAITER_TTL_MS 2000
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
+#define UPGRADE_AGAIN_NS LOCKSHM_MS(100)
 #define TRANSITIONS_MAX 16
 
 static int64_t min64(int64_t a, int64_t b)
@@ -170,6 +171,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->not_before = 0;
 	l->backoff_ns = 0;
 	l->renew_at = 0;
+	l->upgrade_at = 0;
 	l->idle_since = 0;
 	remote_value(b->s, i, epoch, l->value);
 }
@@ -240,7 +242,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->script = script;
 	ask->exclusive = word & REMOTE_EXCLUSIVE;
 	ask->keys = &l->keys;
-	ask->wish.host = b->s->redis.host;
+	ask->wish.host = b->host;
 	ask->wish.token = l->value;
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
 	ask->wish.stride = STRIDE_FIRST;
@@ -289,6 +291,20 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 static uint64_t fence_left(const struct shm_remote *r)
 {
 	return load_relaxed(&r->fence) & FENCE_LEFT_MASK;
+}
+
+/* Asked for by who holds under it.  An answer takes the bit back; without one it is asked again, and renewals go on. */
+static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s);
+
+	l->upgrade_at = now + UPGRADE_AGAIN_NS;
+	ask_raise(b, i, word, asks, n);
+	/* Before it is sent: from then on the token may be there for another ttl. */
+	store_release(&b->s->remotes[i].asked, (uint64_t)now);
+	lease_ask(b, l, &asks[(*n)++], BRIDGE_UPGRADE, word);
+	return NEXT_ASK;
 }
 
 /* Renew when a third of the time is over, or when told that something changed there. */
@@ -362,6 +378,8 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
+	if (word & REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD && host_now(b->s) >= l->upgrade_at)
+		return upgrade(b, i, word, asks, n);
 	return renew(b, i, word, asks, n);
 }
 

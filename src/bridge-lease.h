@@ -31,6 +31,7 @@ struct lease {
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
 	int64_t renew_at;
+	int64_t upgrade_at; /* not before that, after no answer */
 	int64_t idle_since; /* 0 = wanted when last seen */
 };
 
@@ -43,6 +44,7 @@ struct bridge {
 	bool ending;  /* no linger */
 	int64_t io_ns;
 	struct bridge_error net_error;
+	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };
 
 #define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */

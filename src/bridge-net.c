@@ -11,6 +11,7 @@
 
 #include "bridge-nodes.h"
 #include "bridge-quorum.h"
+#include "bridge-replicas.h"
 
 #define WAKE_REST_NS BRIDGE_MS(1000)
 #define QUIET_NS BRIDGE_MS(5000) /* a silent connection for hints is asked for a sign of life */
@@ -32,6 +33,7 @@ struct bridge_net {
 	size_t next_ask; /* of those that may be put off, who is first */
 	size_t next_hint; /* whose turn it is */
 	int64_t check_at;
+	unsigned replicas; /* that must have what is granted */
 };
 
 /* ---------------------------------------------------------------- making */
@@ -63,6 +65,7 @@ int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, st
 	if (!net)
 		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
 	memcpy(net->nodes.host.id, settings->host, BRIDGE_HOST_LEN);
+	net->replicas = REDIS_WAIT(settings->flags);
 	code = add_servers(net, settings, error);
 	if (code)
 		bridge_net_free(net);
@@ -149,15 +152,18 @@ static void take_answer(struct bridge_ask *ask, struct bridge_node *node, const 
 }
 
 /* Keeps those of the batch that another node of a cluster is to be asked about. */
-static void take_answers(struct bridge_net *net, bool follow)
+static void take_answers(struct bridge_net *net, bool follow, int64_t io_ns)
 {
 	struct batch *b = &net->batch;
 	size_t i, k = 0;
 
+	for (i = 0; i < b->n; i++)
+		take_answer(b->ask[i], b->node[i], &b->op[i]);
+	if (net->replicas)
+		bridge_replicas_await(b->ask, b->node, b->n, net->replicas, io_ns);
 	for (i = 0; i < b->n; i++) {
 		struct bridge_node *to = NULL;
 
-		take_answer(b->ask[i], b->node[i], &b->op[i]);
 		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
 			bridge_nodes_forget(&net->nodes, b->ask[i]->keys);
 		if (b->op[i].code == BRIDGE_MOVED)
@@ -181,10 +187,10 @@ static void run_batch(struct bridge_net *net, int64_t io_ns)
 	for (i = 0; i < b->n; i++)
 		b->node[i] = bridge_nodes_of(&net->nodes, b->ask[i]->keys);
 	send_batch(net, io_ns);
-	take_answers(net, true);
+	take_answers(net, true, io_ns);
 	if (b->n) {
 		send_batch(net, io_ns);
-		take_answers(net, false);
+		take_answers(net, false, io_ns);
 	}
 	b->n = 0;
 }

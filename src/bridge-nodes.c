@@ -105,11 +105,15 @@ static struct bridge_node *any_other(struct bridge_nodes *s, struct bridge_node 
 	return away;
 }
 
+size_t bridge_server_of(const struct bridge_keys *keys, size_t n)
+{
+	return n == 1 ? 0 : (size_t)(hash_plain(keys->key[0], keys->len[0]) % n);
+}
+
 struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys)
 {
 	unsigned known = s->cluster && s->slots ? s->slots[bridge_keys_slot(keys)] : 0;
-	size_t given = s->n_given == 1 ? 0 : hash_plain(keys->key[0], keys->len[0]) % s->n_given;
-	struct bridge_node *node = &s->node[known ? known - 1 : given];
+	struct bridge_node *node = &s->node[known ? known - 1 : bridge_server_of(keys, s->n_given)];
 
 	return s->cluster && rests(node) ? any_other(s, node) : node;
 }

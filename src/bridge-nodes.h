@@ -19,6 +19,8 @@ struct bridge_node {
 	int64_t wake_rest_until;
 	bool opening;
 	bool failed; /* in this batch */
+	bool waits; /* for its replicas */
+	int64_t copies; /* they have; -1 = not known */
 	bool deaf; /* it gives no hints, or not to us */
 };
 
@@ -36,6 +38,8 @@ void bridge_nodes_end(struct bridge_nodes *s);
 /* As bridge_conn_abandon(), for all. */
 void bridge_nodes_abandon(struct bridge_nodes *s);
 
+/* Which of @n servers has the lock of that name, where each lock has its server. */
+size_t bridge_server_of(const struct bridge_keys *keys, size_t n);
 /* Who is to be asked about the lock of that name. */
 struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys);
 /* Connects to all that are wanted at once: one that is away costs the others no more than ten do. */

@@ -473,6 +473,7 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
 	v->s = v->b.s = segment;
 	v->canceller = canceller;
+	memcpy(v->b.host, segment->redis.host, REDIS_HOST_BYTES);
 	/* So that a successor has most of the time that the leases have left when this one is stopped. */
 	v->role_ttl = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 4, ROLE_TTL_MAX_NS);
 	v->role_first = role_first(v);

@@ -51,7 +51,7 @@ static void wait_one(const struct futex_watch *watch, const struct timespec *unt
 void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until)
 {
 	struct timespec ts = clock_timespec(until < 0 ? 0 : until);
-	struct waitv v[FUTEX_WATCH_MAX];
+	struct waitv v[FUTEX_WATCH_MOST];
 	unsigned i;
 
 	if (n < 2 || !futex_has_waitv()) {

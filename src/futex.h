@@ -12,10 +12,12 @@ struct futex_watch {
 	uint32_t value;
 };
 
-#define FUTEX_WATCH_MAX 3
+#define FUTEX_WATCH_MAX 3   /* of a waiter */
+#define FUTEX_WATCH_MOST 64 /* of anybody */
 
 /*
- * futex_wait_any - sleep until one of @n (1 to FUTEX_WATCH_MAX) words is woken or differs, or until @until (CLOCK_MONOTONIC ns)
+ * futex_wait_any - sleep until one of @n (1 to FUTEX_WATCH_MOST) words is woken or differs, or until @until
+ * (CLOCK_MONOTONIC ns)
  *
  * Without futex_waitv (Linux 5.16, or a filter that forbids it) only the first word is watched.
  * Returns at once where a value differs.  May return early: the caller looks again in any case, so woken, spurious,

@@ -55,6 +55,11 @@ static struct shm_request *record_of(const struct quest *g)
 	return &g->s->requests[hold_of(g->hold)->index];
 }
 
+static int policy_of(const struct quest *g)
+{
+	return g->q->redis_policy ? g->q->redis_policy : (int)g->s->redis.policy;
+}
+
 static bool is_try(const struct lockshm_request *q)
 {
 	return q->timeout_ns == 0 && q->deadline_ns == 0;
@@ -81,6 +86,9 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
 	if (q->key_len == ROLE_KEY_LEN && memcmp(q->key, ROLE_KEY, ROLE_KEY_LEN) == 0)
 		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
+	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
+		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
+				 q->redis_policy);
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;
@@ -174,9 +182,9 @@ static int heed(struct quest *g)
 	case VERDICT_BUSY:
 		return is_try(g->q) ? error_set(g->error, LOCKSHM_BUSY, "not free: %.200s", why) : 0;
 	case VERDICT_PASSES:
-		if (g->s->redis.policy == LOCKSHM_REDIS_LOCAL_ONLY)
+		if (policy_of(g) == LOCKSHM_REDIS_LOCAL_ONLY)
 			return LOCKSHM_LOCAL_ONLY;
-		if (g->s->redis.policy == LOCKSHM_REDIS_WAIT && !is_try(g->q))
+		if (policy_of(g) == LOCKSHM_REDIS_WAIT && !is_try(g->q))
 			return 0;
 		break;
 	default:
@@ -380,4 +388,43 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 		q->report->slept_ns += more;
 	}
 	return err;
+}
+
+/* ---------------------------------------------------------------- upgrade */
+
+/*
+ * The only one who holds under it on this host asks by a bit in the lease's word.  Crash points: (1) bit set: the
+ * bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody
+ * answered: what the bridge or its successor still obtains is more than was wanted, and found out with the next
+ * renewal.
+ */
+int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
+{
+	struct shm_remote *l = remote_at(s, lease);
+	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
+	bool asked = false;
+
+	if (!l || (s->redis.flags & REDIS_QUORUM))
+		return LOCKSHM_BUSY;
+	for (;; now = clock_precise()) {
+		/* The signal before what it is about. */
+		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		uint64_t w = load_acquire(&l->word);
+
+		if (!remote_holds(s, lease, word))
+			return LOCKSHM_LOST;
+		if (w & REMOTE_EXCLUSIVE)
+			return 0;
+		if (remote_state(w) != REMOTE_HELD || (asked && !(w & REMOTE_UPGRADE)))
+			return LOCKSHM_BUSY;
+		if (now >= end && cas_from(&l->word, w, w & ~REMOTE_UPGRADE))
+			return LOCKSHM_BUSY;
+		asked = (w & REMOTE_UPGRADE) || cas_from(&l->word, w, w | REMOTE_UPGRADE);
+		if (asked && now - rung >= RING_NS) {
+			rung = now;
+			remote_ring(s, lease);
+		}
+		if (asked && (w & REMOTE_UPGRADE))
+			futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
+	}
 }

@@ -256,4 +256,23 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 		return LOCKSHM_INVALID;
 	return helper_start(segment, error);
 }
+
+LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
+					  lockshm_remote_fn fn, void *arg, struct lockshm_error *error)
+{
+	(void)timeout_ns;
+	(void)arg;
+	if (!segment_valid(segment) || !segment->n_remotes || !key || key_len == 0 || !fn)
+		return LOCKSHM_INVALID;
+	return helper_start(segment, error);
+}
+
+LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value,
+				      size_t value_len, int64_t timeout_ns, struct lockshm_error *error)
+{
+	(void)timeout_ns;
+	if (!segment_valid(segment) || !segment->n_remotes || !key || key_len == 0 || !value || value_len == 0)
+		return LOCKSHM_INVALID;
+	return helper_start(segment, error);
+}
 #endif

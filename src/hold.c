@@ -8,6 +8,11 @@
  */
 #include "hold.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "error.h"
 #include "keeper.h"
 #include "lease.h"
@@ -197,7 +202,7 @@ static inline int forget(struct grip *g, int result)
 	if (result == LOCKSHM_LOST && !h->moved)
 		(void)queue_reclaim(g->s, h->index);
 	if (unlikely(renewal != NULL))
-		keeper_remove(renewal); /* under the keeper's lock */
+		keeper_remove(g->s, renewal); /* under the keeper's lock */
 	return grip_end(g, result);
 }
 
@@ -459,18 +464,21 @@ static bool sole(const struct grip *g, uint64_t *tail)
 	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
 }
 
-/* Of a shared hold under a lease that is exclusive already: a new number, too.  False = not so, or none is left. */
-static bool upgrade_token(const struct grip *g, uint64_t *token)
+#define WANTS_LEASE 1000 /* beside the public codes */
+
+/* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
+static int upgrade_token(const struct grip *g, uint64_t *token)
 {
+	struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
 	uint64_t left;
 
-	if (!(g->h->remote_word & REMOTE_EXCLUSIVE))
-		return false;
-	*token = remote_take_fence(remote_at(g->s, g->h->remote - 1), &left);
-	return *token != 0;
+	if (!l || !(load_acquire(&l->word) & REMOTE_EXCLUSIVE))
+		return l ? WANTS_LEASE : LOCKSHM_BUSY;
+	*token = remote_take_fence(l, &left);
+	return *token ? 0 : LOCKSHM_BUSY;
 }
 
-LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
+static int upgrade(lockshm_hold_t *hold)
 {
 	struct grip g;
 	uint64_t tail = 0, ticket, w, token = 0;
@@ -489,8 +497,9 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	/* Twice: the first look may find out that a thread is gone. */
 	if (granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
 		return grip_end(&g, LOCKSHM_BUSY);
-	if (unlikely(g.h->remote != 0) && !upgrade_token(&g, &token))
-		return grip_end(&g, LOCKSHM_BUSY);
+	err = unlikely(g.h->remote != 0) && granted(&g, w) ? upgrade_token(&g, &token) : 0;
+	if (unlikely(err))
+		return grip_end(&g, err);
 	if (!granted(&g, w) || !set_mode(&g, true))
 		return grip_end(&g, lost(&g));
 	if (tail_ticket(tail) >= TICKET_MAX - 1) {
@@ -513,6 +522,26 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);
 	look_behind(&g);
 	return grip_end(&g, err);
+}
+
+/* Where the lease has to come first, that is with nothing locked: the keeper must be able to renew meanwhile. */
+LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
+{
+	struct hold *h = hold_of(hold);
+	struct lockshm *s;
+	int err = upgrade(hold);
+
+	if (likely(err != WANTS_LEASE))
+		return err;
+	s = h->segment;
+	if (!process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	err = global_upgrade(s, h->remote - 1, h->remote_word);
+	/* Lost: so that this is noted, and told. */
+	if (err != LOCKSHM_BUSY)
+		err = upgrade(hold);
+	segment_unref(s);
+	return err == WANTS_LEASE ? LOCKSHM_BUSY : err;
 }
 
 LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
@@ -641,6 +670,107 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return to == LOCKSHM_TO_PROCESS || to == LOCKSHM_TO_CALLER ? LOCKSHM_NOT_HELD : LOCKSHM_INVALID;
 	err = move(hold, to);
+	segment_unref(s);
+	return err;
+}
+
+/* ---------------------------------------------------------------- notify */
+
+/* Keeper's lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
+static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
+{
+	struct hold *h = g->h;
+	struct renewal *r = h->renewal;
+
+	if (!r) {
+		r = *spare;
+		*spare = NULL;
+		r->index = h->index;
+		r->gen = h->gen;
+		r->ttl_ns = 0;
+		r->deadline = current_deadline(g);
+		keeper_add_held(g->s, r);
+		h->renewal = r;
+	}
+	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
+	 * nothing. */
+	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
+	/* My flag before my look at the word, in told() and by the keeper: whoever takes the hold away changes the word
+	 * and then looks for the flag.  Pairs with queue_tell_holder(). */
+	fence_full();
+	keeper_watch(g->s, r, h, *fd);
+	*fd = -1;
+}
+
+/* Keeper's lock held. */
+static void end_watch(const struct grip *g)
+{
+	struct hold *h = g->h;
+
+	if (!h->renewal)
+		return;
+	h->gen = h->renewal->gen;
+	if (h->renewal->ttl_ns) {
+		keeper_watch(g->s, h->renewal, h, -1);
+		return;
+	}
+	keeper_remove(g->s, h->renewal);
+	h->renewal = NULL;
+}
+
+static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
+{
+	struct grip g;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	if (!g.locked && *fd >= 0) {
+		keeper_lock(g.s);
+		g.locked = true;
+	}
+	if (*fd >= 0)
+		begin_watch(&g, spare, fd);
+	else
+		end_watch(&g);
+	outcome = granted(&g, load_acquire(&g.r->word)) ? told(&g) : lost(&g);
+	if (outcome == LOCKSHM_LOST)
+		end_watch(&g);
+	return grip_end(&g, outcome);
+}
+
+/* What cannot be written to at once would stop the keeper. */
+static bool can_be_told(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
+{
+	struct hold *h = hold_of(hold);
+	struct renewal *spare = NULL;
+	struct lockshm *s;
+	int err = 0, copy = -1;
+
+	if (!h || fd < -1 || (fd >= 0 && !can_be_told(fd)))
+		return LOCKSHM_INVALID;
+	s = h->segment;
+	/* As in lockshm_move(). */
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	if (fd >= 0) {
+		/* So that closing it, and opening something else under its number, does no harm. */
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		spare = malloc(sizeof(*spare));
+		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : keeper_start(s, NULL);
+	}
+	if (!err)
+		err = notify(hold, &spare, &copy);
+	if (copy >= 0)
+		close(copy);
+	free(spare);
 	segment_unref(s);
 	return err;
 }

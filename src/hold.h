@@ -69,6 +69,9 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 
 /* global.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
 int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
+/* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
+ * LOCKSHM_LOST.  Waits for the bridge's answer. */
+int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
 /* acquire.c: a checked request, on this host only. */
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 

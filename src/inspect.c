@@ -394,6 +394,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	stat->quorum = (segment->redis.flags & REDIS_QUORUM) != 0;
 	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);
 	stat->linger_ns = LOCKSHM_MS((int64_t)segment->redis.linger_ms);
+	stat->wait = REDIS_WAIT(segment->redis.flags);
 	stat->leases = segment->n_remotes;
 	count_leases(segment, stat);
 	counts = segment->bridge->counts;
@@ -491,8 +492,11 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 		/* The fields after the word: they are of this use of the record or of a later one, and then the CAS fails. */
 		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
 			return false;
-		if (cas_from(&r->word, w, word_with_state(w, end)))
-			return true;
+		if (!cas_from(&r->word, w, word_with_state(w, end)))
+			continue;
+		if (end == REQUEST_EXPIRED)
+			queue_tell_holder(s, index);
+		return true;
 	}
 }
 

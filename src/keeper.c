@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.c - the keeper thread: renews leases, and lives as long as the process
+ * keeper.c - the keeper thread: renews leases, tells of holds that are lost, and lives as long as the process
  *
- * Started only where LOCKSHM_AUTO_RENEW or lockshm_move() asks for it.  Signals are blocked in it, but for those of faults.  Its own owner slot
- * stands for the process: a hold that was moved to the process depends on the keeper's life word.
+ * Started only where LOCKSHM_AUTO_RENEW, lockshm_notify() or lockshm_move() asks for it.  Signals are blocked in it,
+ * but for those of faults.  Its own owner slot stands for the process: a hold that was moved to the process depends on
+ * the keeper's life word.
  *
  * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory and cannot fail for a passing reason:
  * it fails when the hold is gone, and then the keeper leaves it alone for good.
+ *
+ * It sleeps on its bell, which the threads of this process ring, and on the words of the holds it watches: the
+ * request's, and for LOCKSHM_GLOBAL the signal of the host lease.  Whoever takes a hold away wakes the sleepers of that
+ * word.
  */
 #define _GNU_SOURCE
 #include "keeper.h"
@@ -18,14 +23,21 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "futex.h"
 #include "lease.h"
+#include "remote.h"
 #include "thread.h"
+
+#define LOOK_NS LOCKSHM_SECONDS(1)   /* at what is watched: whoever took it may have been killed before the call */
+#define LOOK_BLIND_NS LOCKSHM_MS(10) /* where the kernel cannot watch it */
+#define SLEEP_MAX_NS LOCKSHM_SECONDS(3600)
 
 struct keeper {
 	struct lockshm *s;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
-	pthread_cond_t changed;
+	pthread_cond_t changed; /* started */
+	uint32_t bell;		/* futex; changes with everything the loop has to look at */
 	struct cds_list_head renewals;
 	uint64_t uid;
 	uint64_t ref;
@@ -34,42 +46,97 @@ struct keeper {
 	bool stop;
 };
 
-/* Lock held.  Renew what is due; returns when to look again. */
-static int64_t renew_due(struct keeper *k)
+static int64_t earlier(int64_t a, int64_t b)
 {
-	int64_t next = INT64_MAX, now = segment_now(k->s);
+	return a < b ? a : b;
+}
+
+/* Lock held.  Have the loop look again. */
+static void ring(struct keeper *k)
+{
+	(void)fetch_add32(&k->bell, 1);
+	futex_wake(&k->bell, 1);
+}
+
+static void renew(const struct keeper *k, struct renewal *r, int64_t now)
+{
+	int64_t end = now + r->ttl_ns;
+
+	r->due = now + r->ttl_ns / 2;
+	if (lease_renew(k->s, r->index, &r->gen, end))
+		r->deadline = end;
+	else
+		r->lost = true;
+}
+
+/* Is it still held?  If so, it is added to what to sleep on; returns when to look in any case. */
+static int64_t watch(const struct keeper *k, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now)
+{
+	const uint64_t *word = &k->s->requests[r->index].word;
+	const struct shm_remote *l = r->remote ? remote_at(k->s, r->remote - 1) : NULL;
+	/* The signal before what it is about. */
+	uint32_t signal = l ? load_acquire32(&l->signal) : 0;
+	uint64_t w = load_acquire(word);
+
+	if (word_gen(w) != r->gen || !word_is(w, REQUEST_GRANTED) ||
+	    (l && !remote_holds(k->s, r->remote - 1, r->remote_word))) {
+		r->lost = true;
+		return INT64_MAX;
+	}
+	if (*n + 2 > FUTEX_WATCH_MOST || !futex_has_waitv())
+		return now + LOOK_BLIND_NS;
+	watches[(*n)++] = (struct futex_watch){ (const uint32_t *)(const void *)word, (uint32_t)w };
+	if (!l)
+		return now + LOOK_NS;
+	watches[(*n)++] = (struct futex_watch){ &l->signal, signal };
+	return now + earlier(LOOK_NS, remote_left(k->s, r->remote - 1, r->remote_word));
+}
+
+/* Once.  The descriptor does not block, and who is not told because it is full has something to read already. */
+static void tell(const struct renewal *r)
+{
+	static const uint64_t one = 1;
+
+	if (r->fd >= 0 && write(r->fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* Lock held.  Renew what is due, tell of what is lost; returns when to look again. */
+static int64_t look(const struct keeper *k, struct futex_watch *watches, unsigned *n)
+{
+	int64_t now = segment_now(k->s), next = now + SLEEP_MAX_NS;
 	struct renewal *r;
 
 	cds_list_for_each_entry(r, &k->renewals, node) {
 		if (r->lost)
 			continue;
-		if (r->due <= now) {
-			int64_t end = now + r->ttl_ns;
-
-			r->lost = !lease_renew(k->s, r->index, &r->gen, end);
-			r->due = now + r->ttl_ns / 2;
-			if (!r->lost)
-				r->deadline = end;
-		}
-		if (!r->lost && r->due < next)
-			next = r->due;
+		if (r->due <= now)
+			renew(k, r, now);
+		if (!r->lost && r->fd >= 0)
+			next = earlier(next, watch(k, r, watches, n, now));
+		if (r->lost)
+			tell(r);
+		else
+			next = earlier(next, r->due);
 	}
 	return next;
 }
 
 static void keeper_loop(struct keeper *k)
 {
+	struct futex_watch watches[FUTEX_WATCH_MOST];
+
 	pthread_mutex_lock(&k->lock);
 	while (!k->stop) {
-		int64_t next = renew_due(k);
+		unsigned n = 1;
+		int64_t next;
 
-		if (next == INT64_MAX) {
-			pthread_cond_wait(&k->changed, &k->lock);
-		} else {
-			struct timespec ts = clock_timespec(next - k->s->clock_offset);
-
-			pthread_cond_timedwait(&k->changed, &k->lock, &ts);
-		}
+		/* The bell before everything it may be about. */
+		watches[0] = (struct futex_watch){ &k->bell, load_acquire32(&k->bell) };
+		next = look(k, watches, &n);
+		pthread_mutex_unlock(&k->lock);
+		futex_wait_any(watches, n, next - k->s->clock_offset);
+		pthread_mutex_lock(&k->lock);
 	}
 	pthread_mutex_unlock(&k->lock);
 }
@@ -106,6 +173,13 @@ static void init_sync(struct keeper *k)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&k->changed, &attr);
 	pthread_condattr_destroy(&attr);
+}
+
+static void drop(struct renewal *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
 }
 
 static void destroy(struct keeper *k)
@@ -206,11 +280,11 @@ void keeper_stop(struct keeper *k)
 
 	pthread_mutex_lock(&k->lock);
 	k->stop = true;
-	pthread_cond_broadcast(&k->changed);
+	ring(k);
 	pthread_mutex_unlock(&k->lock);
 	pthread_join(k->thread, NULL);
 	cds_list_for_each_entry_safe(r, next, &k->renewals, node)
-		free(r);
+		drop(r);
 	destroy(k);
 }
 
@@ -246,8 +320,9 @@ void keeper_forget(struct lockshm *s, bool consistent)
 	pthread_mutex_unlock(&s->starting);
 	if (!k)
 		return;
+	/* The descriptors are the child's copies: nobody here is told of what the parent holds. */
 	cds_list_for_each_entry_safe(r, next, &k->renewals, node)
-		free(r);
+		drop(r);
 	free(k);
 }
 
@@ -267,34 +342,51 @@ bool keeper_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref)
 	return k && *ref;
 }
 
+void keeper_add_held(struct lockshm *s, struct renewal *r)
+{
+	r->lost = false;
+	r->fd = -1;
+	r->remote = 0;
+	r->due = r->ttl_ns ? earlier(segment_now(s), r->deadline - r->ttl_ns) + r->ttl_ns / 2 : INT64_MAX;
+	cds_list_add(&r->node, &s->keeper->renewals);
+	ring(s->keeper);
+}
+
 void keeper_add(struct lockshm *s, struct renewal *r)
 {
-	struct keeper *k = s->keeper;
+	pthread_mutex_lock(&s->keeper->lock);
+	keeper_add_held(s, r);
+	pthread_mutex_unlock(&s->keeper->lock);
+}
 
-	pthread_mutex_lock(&k->lock);
-	r->lost = false;
-	r->due = segment_now(s) + r->ttl_ns / 2;
-	if (r->deadline - r->ttl_ns / 2 < r->due)
-		r->due = r->deadline - r->ttl_ns / 2;
-	cds_list_add(&r->node, &k->renewals);
-	pthread_cond_signal(&k->changed);
-	pthread_mutex_unlock(&k->lock);
+void keeper_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = fd;
+	r->remote = h->remote;
+	r->remote_word = h->remote_word;
+	ring(s->keeper);
 }
 
 void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline)
 {
 	r->gen = gen;
-	r->ttl_ns = ttl_ns;
 	r->deadline = deadline;
-	r->lost = deadline == INT64_MAX; /* strict: nothing left to renew */
-	r->due = r->lost ? INT64_MAX : deadline - ttl_ns / 2;
-	pthread_cond_signal(&s->keeper->changed);
+	r->lost = false;
+	if (r->ttl_ns)
+		r->ttl_ns = ttl_ns;
+	/* Strict: there is nothing to renew. */
+	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
+	ring(s->keeper);
 }
 
-void keeper_remove(struct renewal *r)
+void keeper_remove(struct lockshm *s, struct renewal *r)
 {
 	cds_list_del(&r->node);
-	free(r);
+	if (r->fd >= 0)
+		ring(s->keeper);
+	drop(r);
 }
 
 /* Under it /proc may be read: no place to be cancelled at, or it stays locked. */

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* keeper.h - the one helper thread of a process and segment, where auto-renewal or process-wide holds need it */
+/* keeper.h - the one helper thread of a process and segment: for auto-renewal, notices and process-wide holds */
 #ifndef LOCKSHM_KEEPER_H
 #define LOCKSHM_KEEPER_H
 
 #include "hold.h"
 
-/* A lease that the keeper renews.  Its fields belong to the keeper's lock. */
+/* A hold whose lease the keeper renews, or that it watches, or both.  Its fields belong to the keeper's lock. */
 struct renewal {
 	struct cds_list_head node;
 	uint32_t index;
+	uint32_t remote;      /* watched: as in the hold */
+	uint64_t remote_word;
 	uint64_t gen;
-	int64_t ttl_ns;
-	int64_t due;	  /* segment time of the next try */
-	int64_t deadline; /* of the lease as last set */
-	bool lost;
+	int64_t ttl_ns;	      /* 0 = not renewed, only watched */
+	int64_t due;	      /* segment time of the next renewal; INT64_MAX = there is none */
+	int64_t deadline;     /* of the lease as last set */
+	int fd;		      /* written to when the hold is lost, then left alone; -1 = nobody is to be told */
+	bool lost;	      /* nothing left to do */
 };
 
 /* Start it unless it runs.  NO_MEMORY, FULL, SYSTEM. */
@@ -33,11 +36,17 @@ bool keeper_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref);
 /* Renew this hold at half its ttl from now on.  Takes over @r (from malloc). */
 void keeper_add(struct lockshm *s, struct renewal *r);
 
+/* The same of one that is not renewed, with the keeper's lock held. */
+void keeper_add_held(struct lockshm *s, struct renewal *r);
+
+/* Write to @fd when the hold is lost, and no more to what was named before; takes @fd over.  Keeper's lock held. */
+void keeper_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd);
+
 /* The owner itself has renewed to @deadline.  Keeper's lock held. */
 void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline);
 
-/* Stop renewing; frees @r.  Keeper's lock held. */
-void keeper_remove(struct renewal *r);
+/* Stop renewing and watching; frees @r.  Keeper's lock held. */
+void keeper_remove(struct lockshm *s, struct renewal *r);
 
 /* Keep the keeper away from a renewal while a call of the hold's owner uses it. */
 void keeper_lock(struct lockshm *s);

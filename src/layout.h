@@ -243,6 +243,7 @@ struct shm_request {
 #define REQUEST_GLOBAL 2u /* granted on this host; home and under say what it has beside that */
 #define REQUEST_TRY 4u	  /* waits for the host lease only as long as it takes to ask */
 #define REQUEST_BARGES 8u /* its hold may linger: whoever waits right behind watches its word, too */
+#define REQUEST_WATCHED 16u /* whoever takes the hold away wakes who sleeps on its word */
 ASSERT_SIZE(struct shm_request, 128);
 ASSERT_OFFSET(struct shm_request, next, 16);
 ASSERT_OFFSET(struct shm_request, owner, 32);
@@ -412,7 +413,8 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
- *   word [epoch:48 | 0:10 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one token
+ *   word [epoch:48 | 0:9 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one
+ *   token
  */
 enum remote_state {
 	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
@@ -426,6 +428,7 @@ enum remote_state {
 #define REMOTE_STATE_BITS 4
 #define REMOTE_EXCLUSIVE (UINT64_C(1) << 4)
 #define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there beside the token */
+#define REMOTE_UPGRADE (UINT64_C(1) << 6) /* the one who holds under it wants it exclusively, if that can be had now */
 #define REMOTE_EPOCH_SHIFT 16
 
 static inline uint64_t remote_make(uint64_t epoch, uint64_t bits, enum remote_state state)
@@ -527,10 +530,15 @@ ASSERT_OFFSET(struct shm_bridge, counts, 520);
 #define REDIS_PREFIX_BYTES 128
 #define REDIS_HOST_BYTES 16
 #define REDIS_QUORUM 1u
+#define REDIS_WAIT_SHIFT 8
+#define REDIS_WAIT_MAX 15u
+
+/* Replicas that must have a lease before it counts. */
+#define REDIS_WAIT(flags) ((flags) >> REDIS_WAIT_SHIFT & REDIS_WAIT_MAX)
 
 struct shm_redis {
 	uint32_t policy; /* enum lockshm_redis_policy */
-	uint32_t flags;	 /* REDIS_QUORUM */
+	uint32_t flags;	 /* [0:20 | wait:4 | 0:7 | REDIS_QUORUM] */
 	uint64_t ttl_ms;
 	uint64_t linger_ms;
 	char host[REDIS_HOST_BYTES]; /* 16 random hexadecimal digits: this host's name in Redis */

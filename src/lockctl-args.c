@@ -89,7 +89,7 @@ static int hex_digit(char c)
 }
 
 /** Decode %XX in place.  Return: the new length. */
-static size_t decode(char *text)
+static size_t decode(const char *what, char *text)
 {
 	char *to = text;
 
@@ -99,22 +99,32 @@ static size_t decode(char *text)
 			continue;
 		}
 		if (hex_digit(from[1]) < 0 || hex_digit(from[2]) < 0)
-			usage_error("KEY is not percent-escaped: two hexadecimal digits must follow every '%%'");
+			usage_error("%s is not percent-escaped: two hexadecimal digits must follow every '%%'", what);
 		*to++ = (char)(hex_digit(from[1]) << 4 | hex_digit(from[2]));
 		from += 2;
 	}
 	return (size_t)(to - text);
 }
 
-struct key args_key(char *text, bool escaped)
+struct key args_bytes(const char *what, char *text, bool escaped)
 {
-	size_t len = escaped ? decode(text) : strlen(text);
+	size_t len = escaped ? decode(what, text) : strlen(text);
 
 	if (!len)
-		usage_error("KEY is empty; a key has 1 to %d bytes", LOCKSHM_KEY_MAX);
-	if (len > LOCKSHM_KEY_MAX)
-		usage_error("KEY has %zu bytes; a key has 1 to %d", len, LOCKSHM_KEY_MAX);
+		usage_error("%s is empty", what);
 	return (struct key){ (const unsigned char *)text, len };
+}
+
+struct key args_key(char *text, bool escaped)
+{
+	struct key key;
+
+	if (!*text)
+		usage_error("KEY is empty; a key has 1 to %d bytes", LOCKSHM_KEY_MAX);
+	key = args_bytes("KEY", text, escaped);
+	if (key.len > LOCKSHM_KEY_MAX)
+		usage_error("KEY has %zu bytes; a key has 1 to %d", key.len, LOCKSHM_KEY_MAX);
+	return key;
 }
 
 /* --- Numbers ----------------------------------------------------------------------------------------- */
@@ -218,4 +228,14 @@ int64_t args_duration(const char *option, const char *text, int allow)
 	if (ns < 0)
 		duration_error(option, text, allow);
 	return ns;
+}
+
+/* --- Policies ---------------------------------------------------------------------------------------- */
+
+int args_policy(const char *option, const char *text)
+{
+	for (int policy = LOCKSHM_REDIS_FAIL; policy <= LOCKSHM_REDIS_LOCAL_ONLY; policy++)
+		if (!strcmp(text, policy_name(policy)))
+			return policy;
+	usage_error("%s: '%s' is not fail, wait or local-only", option, text);
 }

@@ -4,7 +4,8 @@
  *
  * All signals that matter are blocked before the fork and taken one at a time by sigtimedwait(), so nothing
  * happens between two instructions and none is missed: a signal that comes before the command exists waits
- * until it does.
+ * until it does.  A signalfd only says that there is one, so that it can be waited for beside the notice that the
+ * lock is lost.
  *
  * The command stays in the process group of lockctl, as without lockctl.  So what the terminal sends (control
  * C and the like) has reached it already and is not passed on; what was sent to lockctl alone is.  When the
@@ -15,14 +16,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lockctl.h"
+
+/** How long the second of two SIGCONT may be on its way. */
+#define CONTINUED_MS 100
 
 /** What lockctl found when it was started, for the command. */
 struct inherited {
@@ -34,6 +40,7 @@ struct inherited {
 struct child {
 	pid_t pid;
 	sigset_t awaited; /**< relayed signals and SIGCHLD */
+	int signals; /**< readable when one of them is there */
 	int exec_pipe[2]; /**< brings errno if the exec fails, closes by itself if not */
 	bool told_to_stop;
 	bool continued; /**< it was continued, and the SIGCONT may be on its way to us too */
@@ -199,7 +206,9 @@ static bool reap(struct child *child, struct child_end *end)
 
 static void watch_over(struct child *child, const struct child_watch *watch)
 {
-	if (child->told_to_stop || !watch->must_stop(watch->arg))
+	uint64_t notices;
+
+	if (read(watch->fd, &notices, sizeof(notices)) < 0 || !watch->must_stop(watch->arg))
 		return;
 	child->told_to_stop = true;
 	kill(child->pid, SIGTERM);
@@ -209,25 +218,30 @@ static void watch_over(struct child *child, const struct child_watch *watch)
 
 static void supervise(struct child *child, const struct child_watch *watch, struct child_end *end)
 {
-	const struct timespec pause = { watch->every_ns / LOCKSHM_SECONDS(1), watch->every_ns % LOCKSHM_SECONDS(1) };
+	const struct timespec now = { 0, 0 };
 
 	for (;;) {
+		struct pollfd fds[] = { { child->signals, POLLIN, 0 },
+					{ child->told_to_stop ? -1 : watch->fd, POLLIN, 0 } };
+		int ready = poll(fds, 2, child->continued ? CONTINUED_MS : -1);
 		siginfo_t info;
-		int sig = sigtimedwait(&child->awaited, &info, &pause);
+		int sig = sigtimedwait(&child->awaited, &info, &now);
 
 		if (reap(child, end))
 			return;
 		if (sig > 0)
 			relay(child, sig, &info);
-		else
+		else if (ready == 0)
 			child->continued = false;
-		watch_over(child, watch);
+		if (ready > 0 && fds[1].revents)
+			watch_over(child, watch);
 	}
 }
 
 int child_run(char **argv, const struct child_watch *watch, struct child_end *end)
 {
 	struct child child = { .pid = 0 };
+	int cause;
 
 	memset(end, 0, sizeof(*end));
 	take_signals(&child);
@@ -235,9 +249,17 @@ int child_run(char **argv, const struct child_watch *watch, struct child_end *en
 		end->exit_status = EXIT_BY_SIGNAL + signals_caught();
 		return 0;
 	}
-	if (start(&child, argv) < 0)
+	child.signals = signalfd(-1, &child.awaited, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (child.signals < 0)
 		return -1;
+	if (start(&child, argv) < 0) {
+		cause = errno;
+		close(child.signals);
+		errno = cause;
+		return -1;
+	}
 	supervise(&child, watch, end);
+	close(child.signals);
 	if (read(child.exec_pipe[0], &end->exec_errno, sizeof(end->exec_errno)) != sizeof(end->exec_errno))
 		end->exec_errno = 0;
 	end->started = !end->exec_errno;

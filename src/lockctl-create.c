@@ -19,7 +19,8 @@ enum {
 	OPTION_REDIS_POLICY,
 	OPTION_REDIS_PREFIX,
 	OPTION_REDIS_QUORUM,
-	OPTION_REDIS_TTL
+	OPTION_REDIS_TTL,
+	OPTION_REDIS_WAIT
 };
 
 static const struct option options[] = {
@@ -36,6 +37,7 @@ static const struct option options[] = {
 	{ "redis-prefix", required_argument, NULL, OPTION_REDIS_PREFIX },
 	{ "redis-quorum", no_argument, NULL, OPTION_REDIS_QUORUM },
 	{ "redis-ttl", required_argument, NULL, OPTION_REDIS_TTL },
+	{ "redis-wait", required_argument, NULL, OPTION_REDIS_WAIT },
 	{ "requests", required_argument, NULL, OPTION_REQUESTS },
 	{ "token-floor", required_argument, NULL, OPTION_TOKEN_FLOOR },
 	{ NULL, 0, NULL, 0 } /* end */
@@ -70,14 +72,6 @@ static gid_t parse_group(const char *text)
 	return (gid_t)args_number("--group", text, 0, UINT32_MAX - 1);
 }
 
-static int parse_policy(const char *text)
-{
-	for (int policy = LOCKSHM_REDIS_FAIL; policy <= LOCKSHM_REDIS_LOCAL_ONLY; policy++)
-		if (!strcmp(text, policy_name(policy)))
-			return policy;
-	usage_error("--redis-policy: '%s' is not fail, wait or local-only", text);
-}
-
 /** Options that say something without --redis. */
 static void set_redis(int option, struct lockshm_create_options *wish)
 {
@@ -92,13 +86,16 @@ static void set_redis(int option, struct lockshm_create_options *wish)
 		wish->redis_linger_ns = args_duration("--redis-linger", optarg, DURATION_FINITE);
 		break;
 	case OPTION_REDIS_POLICY:
-		wish->redis_policy = parse_policy(optarg);
+		wish->redis_policy = args_policy("--redis-policy", optarg);
 		break;
 	case OPTION_REDIS_PREFIX:
 		wish->redis_prefix = optarg;
 		break;
 	case OPTION_REDIS_QUORUM:
 		wish->flags |= LOCKSHM_CREATE_REDIS_QUORUM;
+		break;
+	case OPTION_REDIS_WAIT:
+		wish->redis_wait = (uint32_t)args_number("--redis-wait", optarg, 0, 15);
 		break;
 	case OPTION_REDIS_TTL:
 		wish->redis_ttl_ns = args_duration("--redis-ttl", optarg, DURATION_FINITE);

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-release.c - lockctl release: an operator ends one hold
+ * lockctl-release.c - lockctl release: an operator ends one hold, here or in Redis
  *
- * The token makes sure that it is the hold the operator saw, and not one granted since.
+ * The token, or the value in Redis, makes sure that it is the hold the operator saw, and not one granted since.
  */
 #include <stdlib.h>
 
 #include "lockctl.h"
 
-enum { OPTION_TOKEN = 256, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum { OPTION_TOKEN = 256, OPTION_REMOTE, OPTION_ESCAPED, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "help", no_argument, NULL, 'h' },
+	{ "remote", required_argument, NULL, OPTION_REMOTE },
 	{ "token", required_argument, NULL, OPTION_TOKEN },
 	{ NULL, 0, NULL, 0 } /* end */
 };
 
 struct wish {
 	uint64_t token;
+	char *remote; /**< the value in Redis, or NULL */
 	bool escaped;
 	bool any_owner;
 };
@@ -31,6 +33,9 @@ static void parse(int argc, char **argv, struct wish *wish)
 		case OPTION_TOKEN:
 			wish->token = args_number("--token", optarg, 1, UINT64_MAX);
 			break;
+		case OPTION_REMOTE:
+			wish->remote = optarg;
+			break;
 		case OPTION_ESCAPED:
 			wish->escaped = true;
 			break;
@@ -39,8 +44,10 @@ static void parse(int argc, char **argv, struct wish *wish)
 			break;
 		}
 	}
-	if (!wish->token)
-		usage_error("--token is missing: it says which hold to end; lockctl show prints it");
+	if (!wish->token && !wish->remote)
+		usage_error("--token is missing, or --remote: they say which hold to end; lockctl show prints both");
+	if (wish->token && wish->remote)
+		usage_error("--token ends a hold on this host, --remote what Redis has: one at a time");
 }
 
 static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
@@ -57,22 +64,32 @@ static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
 	return EXIT_FAILED;
 }
 
+static int end_remote(lockshm_t *segment, struct key key, struct key value)
+{
+	struct lockshm_error error = { 0 };
+	int code = lockshm_remote_end(segment, key.bytes, key.len, value.bytes, value.len, REMOTE_PATIENCE, &error);
+
+	return code < 0 ? failed(code, &error) : EXIT_OK;
+}
+
 int lockctl_release(int argc, char **argv)
 {
-	struct wish wish = { 0, false, false };
+	struct wish wish = { .token = 0 };
+	struct key key, value = { NULL, 0 };
 	lockshm_t *segment;
 	const char *name;
-	struct key key;
 	int status;
 
 	parse(argc, argv, &wish);
 	name = args_segment(argc, argv);
 	key = args_key(args_operand(argc, argv, "KEY"), wish.escaped);
 	args_end(argc, argv);
+	if (wish.remote)
+		value = args_bytes("--remote", wish.remote, wish.escaped);
 	status = open_to_act(&segment, name, wish.any_owner);
 	if (status)
 		return status;
-	status = end_hold(segment, key, wish.token);
+	status = wish.remote ? end_remote(segment, key, value) : end_hold(segment, key, wish.token);
 	lockshm_close(segment);
 	return status;
 }

@@ -3,17 +3,19 @@
  * lockctl-run.c - lockctl run: hold a lock for exactly as long as a command lives
  *
  * The main thread takes the lock, so it lives as long as lockctl; the library's keeper thread renews the
- * lease.  If the lock is lost all the same the command is told to stop.  If lockctl is killed the kernel
+ * lease, and tells if the lock is lost all the same: then the command is told to stop.  If lockctl is killed the kernel
  * kills the command and gives the lock on, with a mark that says who died.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "lockctl.h"
 
-enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_REDIS_POLICY, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
@@ -22,6 +24,7 @@ static const struct option options[] = {
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "global", no_argument, NULL, OPTION_GLOBAL },
 	{ "help", no_argument, NULL, 'h' },
+	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
 	{ "shared", no_argument, NULL, 's' },
 	{ "tag", required_argument, NULL, OPTION_TAG },
 	{ "ttl", required_argument, NULL, 't' },
@@ -86,6 +89,9 @@ static void set_option(struct run *run, int option)
 	case OPTION_GLOBAL:
 		run->request.flags |= LOCKSHM_GLOBAL;
 		break;
+	case OPTION_REDIS_POLICY:
+		run->request.redis_policy = args_policy("--redis-policy", optarg);
+		break;
 	case OPTION_TAG:
 		set_tag(run, optarg);
 		break;
@@ -141,6 +147,8 @@ static void prepare(struct run *run, int argc, char **argv)
 	parse(run, argc, argv);
 	if (run->cooldown_ns && run->request.mode == LOCKSHM_SHARED)
 		usage_error("--cooldown needs an exclusive lock: leave out -s");
+	if (run->request.redis_policy && !(run->request.flags & LOCKSHM_GLOBAL))
+		usage_error("--redis-policy needs --global");
 	if (!run->request.tag)
 		default_tag(run);
 	if (run->request.ttl_ns != LOCKSHM_FOREVER)
@@ -218,19 +226,9 @@ static int release(struct run *run, int64_t cooldown_ns, int status)
 
 /* --- The command ------------------------------------------------------------------------------------- */
 
-/** Often enough to notice a loss promptly, seldom enough to cost nothing. */
-static int64_t check_interval(int64_t ttl_ns)
+static int run_watched(struct run *run, int notices)
 {
-	int64_t quarter = ttl_ns / 4;
-
-	if (quarter > LOCKSHM_MS(100))
-		return LOCKSHM_MS(100);
-	return quarter < LOCKSHM_MS(1) ? LOCKSHM_MS(1) : quarter;
-}
-
-static int run_command(struct run *run)
-{
-	struct child_watch watch = { must_stop, run, check_interval(run->request.ttl_ns) };
+	struct child_watch watch = { must_stop, run, notices };
 	struct child_end end;
 
 	if (child_run(run->command, &watch, &end) < 0) {
@@ -240,6 +238,31 @@ static int run_command(struct run *run)
 	if (end.exec_errno)
 		message("cannot execute '%s': %s", run->command[0], strerror(end.exec_errno));
 	return release(run, end.started ? run->cooldown_ns : 0, end.exit_status);
+}
+
+static int run_command(struct run *run)
+{
+	int notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int code, status;
+
+	if (notices < 0) {
+		message("cannot make an eventfd: %s", strerror(errno));
+		return release(run, 0, EXIT_FAILED);
+	}
+	code = lockshm_notify(&run->hold, notices);
+	if (code >= 0) {
+		status = run_watched(run, notices);
+	} else if (code == LOCKSHM_LOST) {
+		run->lost = true;
+		tell_lost(run, "the command was not started");
+		status = release(run, 0, EXIT_LOST);
+	} else {
+		if (code == LOCKSHM_SYSTEM)
+			message("cannot start a thread that watches over the lock: too many processes?");
+		status = release(run, 0, code == LOCKSHM_SYSTEM ? EXIT_FAILED : failed(code, NULL));
+	}
+	close(notices);
+	return status;
 }
 
 static int acquire_and_run(struct run *run, lockshm_t *segment)

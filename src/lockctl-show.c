@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-show.c - lockctl show: one lock with its holders, its queue and its mark
+ * lockctl-show.c - lockctl show: one lock with its holders, its queue and its mark, here and in Redis
  *
- * A key that nobody uses is shown as free: that is an answer, not a failure.
+ * A key that nobody uses is shown as free: that is an answer, not a failure.  So is a Redis that does not answer.
  */
 #include "lockctl.h"
 
-enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED };
+enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED, OPTION_LOCAL };
 
 static const struct option options[] = {
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "help", no_argument, NULL, 'h' },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "local", no_argument, NULL, OPTION_LOCAL },
 	{ "porcelain", no_argument, NULL, OPTION_PORCELAIN },
 	{ NULL, 0, NULL, 0 } /* end */
 };
 
 struct view {
 	enum format format;
-	const char *segment;
+	const char *name;
+	lockshm_t *segment;
+	struct key key;
+	bool local; /**< Redis is not asked */
 };
 
 static int show_lock(const struct lockshm_lock_info *lock, void *arg)
@@ -29,42 +33,48 @@ static int show_lock(const struct lockshm_lock_info *lock, void *arg)
 	switch (view->format) {
 	case FORMAT_JSON:
 		json_open(&json, NULL, '{');
-		json_segment(&json, view->segment);
+		json_segment(&json, view->name);
 		lock_json(&json, lock);
+		if (!view->local)
+			remote_json(&json, view->segment, view->key);
 		json_close(&json, '}');
 		putchar('\n');
 		break;
 	case FORMAT_PORCELAIN:
 		lock_porcelain(stdout, lock);
+		if (!view->local)
+			remote_porcelain(stdout, view->segment, view->key);
 		break;
 	default:
 		lock_people(stdout, lock);
+		if (!view->local)
+			remote_people(stdout, view->segment, view->key);
 	}
 	return 0;
 }
 
 int lockctl_show(int argc, char **argv)
 {
-	struct view view = { FORMAT_PEOPLE, NULL };
+	struct view view = { .format = FORMAT_PEOPLE };
 	bool escaped = false;
-	lockshm_t *segment;
-	struct key key;
 	int status;
 
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
 		if (option == OPTION_ESCAPED)
 			escaped = true;
+		else if (option == OPTION_LOCAL)
+			view.local = true;
 		else
 			view.format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_PORCELAIN;
-	view.segment = args_segment(argc, argv);
-	key = args_key(args_operand(argc, argv, "KEY"), escaped);
+	view.name = args_segment(argc, argv);
+	view.key = args_key(args_operand(argc, argv, "KEY"), escaped);
 	args_end(argc, argv);
-	status = open_to_look(&segment, view.segment);
+	status = open_to_look(&view.segment, view.name);
 	if (status)
 		return status;
-	status = lockshm_show_lock(segment, key.bytes, key.len, show_lock, &view);
+	status = lockshm_show_lock(view.segment, view.key.bytes, view.key.len, show_lock, &view);
 	if (status < 0)
 		status = failed(status, NULL);
-	lockshm_close(segment);
+	lockshm_close(view.segment);
 	return status;
 }

@@ -124,6 +124,7 @@ static void print_json(const char *name, const struct known *known)
 		json_bool(&json, "bridge_quorum", known->bridge.quorum);
 		json_ms(&json, "bridge_ttl_ms", known->bridge.ttl_ns);
 		json_ms(&json, "bridge_linger_ms", known->bridge.linger_ns);
+		json_uint(&json, "bridge_wait", known->bridge.wait);
 	}
 	json_close(&json, '}');
 	putchar('\n');

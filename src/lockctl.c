@@ -30,7 +30,8 @@ static const struct command commands[] = {
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
 	  "                      [--redis-prefix P] [--redis-policy fail|wait|local-only]\n"
-	  "                      [--redis-ttl DUR] [--redis-linger DUR] [--redis-leases N] [--redis-quorum]",
+	  "                      [--redis-ttl DUR] [--redis-linger DUR] [--redis-leases N]\n"
+	  "                      [--redis-wait N | --redis-quorum]",
 	  "make a segment",
 	  "  --locks N                keys known at once (16384)\n"
 	  "  --requests N             holds plus waits at once (16384)\n"
@@ -46,17 +47,19 @@ static const struct command commands[] = {
 	  "  --redis-ttl DUR          how long this host's leases last without renewal (10s)\n"
 	  "  --redis-linger DUR       how long a lease stays that nobody here wants (0)\n"
 	  "  --redis-leases N         global keys in use at once (1024)\n"
+	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
 	  "  --redis-quorum           a majority of the servers decides; else each key has its server\n" },
 	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
 	  FORMAT_LINES },
-	{ "release", lockctl_release, "NAME KEY --token T [--escaped] [--any-owner]",
+	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner is told LOST",
 	  "  --token T                token of the hold, as ls and show print it\n"
+	  "  --remote VALUE           take the key from whoever has it in Redis as VALUE, as show prints it\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--cooldown DUR] [--tag T] [-E CODE]\n"
-	  "                   [--global] [--escaped] [--any-owner] -- CMD...",
+	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner] -- CMD...",
 	  "run a command while holding a lock",
 	  "  -s, --shared             hold it beside other shared holders\n"
 	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
@@ -66,9 +69,13 @@ static const struct command commands[] = {
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status when the lock is not obtained in time (3)\n"
 	  "  --global                 exclude other hosts too, through Redis\n"
+	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (the segment's)\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
-	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--escaped]", "show one lock: holders, queue, mark",
-	  FORMAT_LINES ESCAPED_LINE },
+	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
+	  "show one lock: holders, queue, mark; and what Redis has of it",
+	  FORMAT_LINES
+	  "  --local                  do not ask Redis\n"
+	  ESCAPED_LINE },
 	{ "stat", lockctl_stat, "NAME [--json|--openmetrics]", "show capacities, use and event counts",
 	  "  --json                   one JSON document\n"
 	  "  --openmetrics            OpenMetrics text for a metrics collector\n" },

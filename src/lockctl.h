@@ -92,6 +92,10 @@ const char *args_segment(int argc, char **argv);
 void args_end(int argc, char **argv);
 /** Check @text as KEY; @escaped = it is percent-escaped and decoded in place. */
 struct key args_key(char *text, bool escaped);
+/** The same for any other argument that consists of bytes; @what names it. */
+struct key args_bytes(const char *what, char *text, bool escaped);
+/** enum lockshm_redis_policy. */
+int args_policy(const char *option, const char *text);
 uint64_t args_number(const char *option, const char *text, uint64_t min, uint64_t max);
 /** Nanoseconds; LOCKSHM_FOREVER for "inf" and "none" where @allow has them. */
 int64_t args_duration(const char *option, const char *text, int allow);
@@ -179,6 +183,16 @@ void lock_people(FILE *out, const struct lockshm_lock_info *lock);
 /** Whom an OWNER_DIED or TOOK_OVER_EXPIRED mark is about, as a sentence, to be freed. */
 char *format_previous(const struct lockshm_previous *previous);
 
+/* --- lockctl-remote.c: one key in Redis, in three formats --------------------------------------------- */
+
+/** Longest time for Redis to say what it has of a key. */
+#define REMOTE_PATIENCE LOCKSHM_SECONDS(1)
+
+/** The member "redis" of the open JSON object; lines; a page.  Nothing for a segment without Redis. */
+void remote_json(struct json *json, lockshm_t *segment, struct key key);
+void remote_porcelain(FILE *out, lockshm_t *segment, struct key key);
+void remote_people(FILE *out, lockshm_t *segment, struct key key);
+
 /* --- lockctl-signals.c ------------------------------------------------------------------------------- */
 
 /** A segment truncated under us ends the program with a message and EXIT_FAILED. */
@@ -195,11 +209,11 @@ void signals_relayed(sigset_t *set);
 
 /* --- lockctl-child.c: the command of run ------------------------------------------------------------- */
 
-/** Asked again and again while the command runs; once it says true the command gets SIGTERM. */
+/** Asked when @fd, an eventfd, becomes readable while the command runs; once it says true the command gets SIGTERM. */
 struct child_watch {
 	bool (*must_stop)(void *arg);
 	void *arg;
-	int64_t every_ns;
+	int fd;
 };
 
 /** How it went. */

@@ -77,6 +77,18 @@ void queue_wake(struct lockshm *s, uint32_t index)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 
+/* Killed before the call: the keeper looks by itself from time to time. */
+void queue_tell_holder(struct lockshm *s, uint32_t index)
+{
+	struct shm_request *r = &s->requests[index];
+
+	/* My CAS on its word before my look at its flag: it sets the flag and then looks at its word.  Pairs with the
+	 * fence in begin_watch(). */
+	fence_after_rmw();
+	if (load_relaxed32(&r->flags) & REQUEST_WATCHED)
+		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
+}
+
 bool queue_grant(struct lockshm *s, struct place *at)
 {
 	struct shm_request *r = &s->requests[at->index];
@@ -143,7 +155,9 @@ bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
 	*word = word_with_state(*word, verdict);
 	if (verdict == REQUEST_DEAD)
 		count_here(s, COUNT_RECOVERED);
-	if (verdict == REQUEST_EXPIRED)
+	if (verdict == REQUEST_EXPIRED) {
 		count_here(s, COUNT_EXPIRED);
+		queue_tell_holder(s, index);
+	}
 	return true;
 }

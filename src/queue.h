@@ -128,6 +128,8 @@ MUST_CHECK bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word);
 
 /* Wake the owner of @index if it sleeps on its word. */
 void queue_wake(struct lockshm *s, uint32_t index);
+/* The hold of @index was taken away, by a CAS of mine: call its keeper, if it watches. */
+void queue_tell_holder(struct lockshm *s, uint32_t index);
 
 /* R6: store the hint "@behind comes after you" in @index. */
 static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind, uint64_t behind_gen)

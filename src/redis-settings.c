@@ -76,6 +76,10 @@ int redis_settings_check(const struct lockshm_create_options *o, struct lockshm_
 	if (o->redis_linger_ns < 0 || o->redis_linger_ns >= o->redis_ttl_ns)
 		return error_set(error, LOCKSHM_INVALID, "redis_linger_ns is %lld, must be 0 to less than redis_ttl_ns",
 				 (long long)o->redis_linger_ns);
+	if (o->redis_wait > REDIS_WAIT_MAX)
+		return error_set(error, LOCKSHM_INVALID, "redis_wait is %u, must be 0..%u", o->redis_wait, REDIS_WAIT_MAX);
+	if (o->redis_wait && (o->flags & LOCKSHM_CREATE_REDIS_QUORUM))
+		return error_set(error, LOCKSHM_INVALID, "redis_wait is for replicas of one server, not for a quorum");
 	return check_servers(o, error);
 }
 
@@ -84,7 +88,7 @@ int redis_settings_fill(struct shm_redis *out, const struct lockshm_create_optio
 	const char *prefix = o->redis_prefix ? o->redis_prefix : DEFAULT_PREFIX;
 
 	out->policy = (uint32_t)o->redis_policy;
-	out->flags = o->flags & LOCKSHM_CREATE_REDIS_QUORUM ? REDIS_QUORUM : 0;
+	out->flags = (o->flags & LOCKSHM_CREATE_REDIS_QUORUM ? REDIS_QUORUM : 0) | o->redis_wait << REDIS_WAIT_SHIFT;
 	out->ttl_ms = (uint64_t)(o->redis_ttl_ns / LOCKSHM_MS(1));
 	out->linger_ms = (uint64_t)(o->redis_linger_ns / LOCKSHM_MS(1));
 	memcpy(out->prefix, prefix, strlen(prefix));

@@ -15,6 +15,10 @@
  * with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also for a
  * bridge that was stopped in between.
  *
+ * Exclusive is set in HELD only by what Redis said, and stays until the epoch is over.  UPGRADE asks for it: set by
+ * whoever holds under the lease, taken back by the bridge with its answer, or by who is tired of waiting.  Left there
+ * by the dead it is answered for nobody.
+ *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
 #ifndef LOCKSHM_REMOTE_H

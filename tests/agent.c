@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -82,6 +83,8 @@ static void close_test_ends(void)
 	n_agents = 0;
 }
 
+static int notices = -1; /* eventfd of this process */
+
 /* The child answers for itself on its own socket, the parent on @own_fd. */
 static int make_child(int own_fd, int fd)
 {
@@ -90,6 +93,7 @@ static int make_child(int own_fd, int fd)
 	if (pid == 0) {
 		/* No PDEATHSIG: a child may outlive its parent.  It ends with the test's end of its socket. */
 		close(own_fd);
+		notices = -1;
 		serve(fd);
 	}
 	close(fd);
@@ -109,7 +113,26 @@ static int do_acquire(const struct agent_command *c, struct agent_answer *answer
 	request.tag = c->tag[0] ? c->tag : NULL;
 	request.canceller = c->cancellable ? &cancellers[c->hold] : NULL;
 	request.report = &answer->report;
+	request.redis_policy = c->policy;
 	return lockshm_acquire(my_segment, &request, &holds[c->hold]);
+}
+
+static int do_notify(const struct agent_command *c)
+{
+	if (notices < 0)
+		notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return lockshm_notify(&holds[c->hold], c->how < 0 ? -1 : notices);
+}
+
+static int do_notice(const struct agent_command *c)
+{
+	int64_t timeout = c->timeout_ns == AGENT_TRY ? 0 : c->timeout_ns ? c->timeout_ns : PATIENCE;
+	struct pollfd p = { .fd = notices, .events = POLLIN };
+	uint64_t n = 0;
+
+	if (poll(&p, 1, (int)(timeout / LOCKSHM_MS(1))) != 1)
+		return LOCKSHM_TIMEOUT;
+	return read(notices, &n, sizeof(n)) == sizeof(n) ? (int)n : LOCKSHM_SYSTEM;
 }
 
 static int do_hold_op(const struct agent_command *c, struct agent_answer *answer)
@@ -131,6 +154,10 @@ static int do_hold_op(const struct agent_command *c, struct agent_answer *answer
 		return lockshm_acknowledge(hold);
 	case AGENT_MOVE:
 		return lockshm_move(hold, c->how);
+	case AGENT_NOTIFY:
+		return do_notify(c);
+	case AGENT_NOTICE:
+		return do_notice(c);
 	case AGENT_CANCEL:
 		return lockshm_cancel(&cancellers[c->hold]);
 	case AGENT_UNCANCEL:

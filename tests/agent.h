@@ -39,6 +39,8 @@ enum agent_op {
 	AGENT_DOWNGRADE,
 	AGENT_ACKNOWLEDGE,
 	AGENT_MOVE,	  /* @how=to */
+	AGENT_NOTIFY,	  /* lockshm_notify() with the process' eventfd; @how=-1: with none */
+	AGENT_NOTICE,	  /* waits @timeout_ns for a notice: LOCKSHM_TIMEOUT, or how many came */
 	AGENT_CANCEL,	  /* the canceller beside hold @hold */
 	AGENT_UNCANCEL,	  /* lockshm_canceller_reset() */
 	AGENT_THREAD,	  /* used by agent_thread() */
@@ -58,6 +60,7 @@ struct agent_command {
 	int64_t ns;	    /* 0 for a ttl = LOCKSHM_FOREVER */
 	int64_t timeout_ns; /* 0 = the test's whole patience; AGENT_TRY = once */
 	bool cancellable;   /* use the canceller beside the hold */
+	int policy;	    /* redis_policy */
 	char key[128];
 	char tag[64];
 };

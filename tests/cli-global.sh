@@ -26,6 +26,8 @@ refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
 refuses "one second" --redis redis://localhost --redis-ttl 500ms
 refuses "1..4096" --redis redis://localhost --redis-leases 5000
+refuses "--redis-wait" --redis redis://localhost --redis-wait 16
+refuses "quorum" --redis redis://a,redis://b,redis://c --redis-quorum --redis-wait 1
 refuses "--redis names no server" --redis-policy wait
 expect 1 lockctl stat "$seg"
 expect 0 lockctl create "$seg"
@@ -76,6 +78,34 @@ expect 0 lockctl stat "$seg" --openmetrics
 says stdout 'lockshm_bridge_leases_held{segment="/'
 expect 0 lockctl verify "$seg"
 
+# What Redis has of it, as each host sees it.
+expect 0 lockctl show "$other" key
+says stdout "redis    unix://$dir/redis.sock: exclusive"
+grep -Eq "^  [0-9a-f]{16} +exclusive +[0-9.]+ m?s +[0-9a-f]{32}\$" "$dir/stdout" || fail "who holds it in Redis"
+value=$(redis get test:key)
+expect 0 lockctl show "$seg" key
+says stdout "(this host)"
+says stdout "$value"
+expect 0 lockctl show "$seg" key --porcelain
+tab=$(printf '\t')
+grep -Eq "^redis-holder${tab}unix://$dir/redis.sock${tab}[0-9a-f]{16}${tab}1${tab}exclusive${tab}[0-9]+${tab}$value\$" \
+	"$dir/stdout" || fail "porcelain of Redis"
+grep -Eq "^redis${tab}unix://$dir/redis.sock${tab}exclusive${tab}1${tab}0${tab}[0-9]+${tab}-\$" "$dir/stdout" ||
+	fail "porcelain of the server"
+expect 0 lockctl show "$seg" key --local --porcelain
+grep -q '^redis' "$dir/stdout" && fail "--local asks Redis"
+expect 0 lockctl show "$seg" "$(printf '%0700d' 1)" # too long to be global
+grep -q '^redis' "$dir/stdout" && fail "a long key is in Redis"
+if command -v jq >/dev/null; then
+	expect 0 lockctl show "$other" key --json
+	jq -e --arg value "$value" '.redis | length == 1 and .[0].error == null and .[0].state == "exclusive" and
+		.[0].name == "test:key" and .[0].mark == null and .[0].waiters == [] and .[0].next_token > 0 and
+		(.[0].holders[0] | .value == $value and .this_host == false and .mode == "exclusive" and
+		.expires_in_ms > 0 and (.host | length) == 16)' <"$dir/stdout" >/dev/null || fail "JSON of Redis"
+	expect 0 lockctl show "$other" key --local --json
+	jq -e 'has("redis") | not' <"$dir/stdout" >/dev/null || fail "JSON with --local"
+fi
+
 # A signal ends the service in order; the holder's own process goes on.
 kill -TERM "$service"
 ended "$service" 0
@@ -96,10 +126,47 @@ eventually lease_held
 redis flushall >/dev/null
 ended "$holder" 4
 
+# An operator takes it away: from exactly that holder.
+start "$LOCKCTL" run "$seg" key --global -- sleep 100
+holder=$pid
+eventually lease_held
+expect 2 lockctl release "$other" key --remote "$value" --token 1
+expect 2 lockctl release "$other" key --remote ""
+expect 1 lockctl release "$other" key --remote "$value"
+says stderr "not that value any more"
+value=$(redis get test:key)
+says stderr "$value"
+expect 0 lockctl release "$other" key --remote "$value"
+ended "$holder" 4
+redis set test:key 'a thief' >/dev/null
+expect 0 lockctl show "$seg" key
+says stdout "another program"
+expect 0 lockctl release "$seg" key --escaped --remote a%20thief
+equal "what is left" "$(redis exists test:key)" 0
+redis hset test:key a b >/dev/null
+expect 0 lockctl show "$seg" key
+says stdout "data of type hash, not a lock"
+expect 1 lockctl release "$seg" key --remote b
+says stderr "not a lock"
+equal "what is left" "$(redis hget test:key a)" b
+redis del test:key >/dev/null
+
 # Redis away: by policy.
 redis shutdown nosave >/dev/null 2>&1
 expect 1 lockctl run "$seg" key --global -- true
 says stderr "cannot connect"
+expect 0 lockctl show "$seg" key
+says stdout "redis    unix://$dir/redis.sock: cannot connect"
+silent stderr
+if command -v jq >/dev/null; then
+	expect 0 lockctl show "$seg" key --json
+	jq -e '.redis[0] | .error != null and (has("state") | not)' <"$dir/stdout" >/dev/null || fail "JSON without Redis"
+fi
+expect 0 lockctl run "$seg" key --global --redis-policy local-only -- true
+says stderr "this host only"
+expect 3 lockctl run "$seg" key --global --redis-policy wait -w 300ms -- true
+expect 2 lockctl run "$seg" key --redis-policy wait -- true
+says stderr "--redis-policy needs --global"
 expect 0 lockctl rm "$other"
 expect 0 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only --locks 64 --requests 256 --owners 32
 expect 0 lockctl run "$other" key --global -- true

@@ -12,6 +12,11 @@ for command in "release key --token 1" "ack key" sweep verify ls "show key" stat
 done
 expect 0 lockctl create "$seg"
 
+# Nothing of Redis where there is none.
+expect 0 lockctl show "$seg" key
+grep -q redis "$dir/stdout" && fail "Redis is shown in a segment without"
+expect 2 lockctl release "$seg" key --remote value
+
 # release: exactly that hold of that key.
 start "$LOCKCTL" run "$seg" key -- sleep 100
 eventually held key

@@ -75,6 +75,43 @@ START_TEST(policy_local_only)
 }
 END_TEST
 
+static int with_own_policy(struct agent *who, int policy, int64_t timeout_ns)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	wish.policy = policy;
+	wish.timeout_ns = timeout_ns;
+	return agent_do(who, wish);
+}
+
+/* Of the request, whatever the segment's is. */
+START_TEST(a_policy_of_its_own)
+{
+	static const int policies[] = { LOCKSHM_REDIS_FAIL, LOCKSHM_REDIS_WAIT, LOCKSHM_REDIS_LOCAL_ONLY };
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	uint64_t errors;
+
+	with_policy(policies[_i]);
+	redis_kill(redis);
+	ck_code(with_own_policy(a, LOCKSHM_REDIS_FAIL, 0), LOCKSHM_BRIDGE);
+	errors = bridge_of(0).errors;
+	ck_code(with_own_policy(a, LOCKSHM_REDIS_WAIT, LOCKSHM_MS(1200)), LOCKSHM_TIMEOUT);
+	/* Not asked again and again while nobody is there. */
+	ck_assert_uint_lt(bridge_of(0).errors - errors, 100);
+	ck_code(with_own_policy(a, LOCKSHM_REDIS_WAIT, AGENT_TRY), LOCKSHM_BRIDGE);
+	ck_code(with_own_policy(a, LOCKSHM_REDIS_LOCAL_ONLY, 0), LOCKSHM_LOCAL_ONLY);
+	ck_code(agent_release(a), 0);
+	ck_code(with_own_policy(a, 1, 0), LOCKSHM_INVALID);
+	ck_code(with_own_policy(a, 5, 0), LOCKSHM_INVALID);
+	wish.policy = LOCKSHM_REDIS_WAIT;
+	agent_send(a, wish);
+	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
+	redis_restart(redis);
+	ck_code(agent_end(a), 0);
+	ck_assert_uint_gt(a->answer.token, 0);
+}
+END_TEST
+
 /* Of several keys: one under a lease that goes on, with a dead holder behind it, the other of this host alone. */
 START_TEST(local_only_is_worse_than_a_mark)
 {
@@ -154,6 +191,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
 	tcase_add_test(tc, policy_local_only);
+	tcase_add_loop_test(tc, a_policy_of_its_own, 0, 3);
 	tcase_add_test(tc, local_only_is_worse_than_a_mark);
 	tcase_add_test(tc, local_only_has_no_token);
 	tcase_add_test(tc, local_only_that_is_lost);

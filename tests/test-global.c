@@ -11,6 +11,19 @@ static struct agent *a, *b, *c;
 
 /* ---------------------------------------------------------------- one host */
 
+/* What is published to a host that waits goes to its name, and to nothing longer. */
+START_TEST(a_host_waits_under_its_name)
+{
+	char queue[40];
+
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	snprintf(queue, sizeof(queue), "[X:%s]", bridge_of(1).host);
+	redis_has("ZRANGE {lk:" K "}:q 0 -1", queue);
+}
+END_TEST
+
 START_TEST(taken_here_is_taken_in_redis)
 {
 	cast("0", &a);
@@ -152,10 +165,6 @@ START_TEST(downgrade_and_upgrade_stay_here)
 	ck_assert_uint_gt(a->answer.token, token);
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
-	/* Under a lease that is shared only others may hold elsewhere. */
-	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
-	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
-	ck_code(agent_call(a, AGENT_CHECK), 0);
 }
 END_TEST
 
@@ -590,6 +599,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, a_host_waits_under_its_name);
 	tcase_add_test(tc, taken_here_is_taken_in_redis);
 	tcase_add_test(tc, shared_is_shared_there);
 	tcase_add_test(tc, the_next_here_needs_no_redis);

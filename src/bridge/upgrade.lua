@@ -3,6 +3,12 @@
 
 local TTL, STRIDE = tonumber(ARGV[3]), tonumber(ARGV[4])
 
+-- The reply to an earlier attempt was lost, or whoever sent it was killed.
+if value == TOKEN then
+	local base = reserve(STRIDE, TOKEN, TTL)
+	redis.call('PEXPIRE', LOCK, TTL)
+	return answer('granted', nil, 'host', TOKEN, nil, base)
+end
 if type ~= 'set' or redis.call('SISMEMBER', LOCK, TOKEN) == 0 then
 	return mismatch('lost')
 end

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-operator.c - what an operator asks Redis about one key, and does there: over connections of his own
+ *
+ * Not through the bridge: it may be what is stuck, or somebody else's.  One question to all servers that have the key,
+ * at once, with one deadline for connecting and asking together.  Killed anywhere: a script was executed, or not.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "bridge-nodes.h"
+#include "bridge-script.h"
+#include "bridge-wire.h"
+#include "error.h"
+#include "segment.h"
+
+#define DELAY "lockshm:delay:"
+
+struct question {
+	struct lockshm *s;
+	const void *key;
+	size_t key_len;
+	int64_t deadline;
+	struct lockshm_error *error;
+	size_t n; /* servers that have the key */
+	struct node {
+		struct bridge_conn *conn;
+		struct bridge_keys keys;
+		struct bridge_op op;
+		bool asked;
+		int code;
+		const char *why;
+	} nodes[BRIDGE_SERVERS_MAX];
+	struct lockshm_remote_party *parties;
+	size_t room;
+};
+
+/* ---------------------------------------------------------------- asking */
+
+static int check(const struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns,
+		 struct lockshm_error *error)
+{
+	const char *why;
+
+	if (!key || key_len == 0 || timeout_ns <= 0 || timeout_ns > LOCKSHM_TIME_MAX)
+		return error_set(error, LOCKSHM_INVALID, "no key, or a time-out that is none");
+	if (!s->n_remotes)
+		return error_set(error, LOCKSHM_INVALID,
+				 "a segment without Redis: create it with options.redis or --redis");
+	if (key_len > LOCKSHM_GLOBAL_KEY_MAX)
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
+				 LOCKSHM_GLOBAL_KEY_MAX, key_len);
+	why = bridge_wire_load();
+	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
+}
+
+static int translate(struct lockshm_error *error, const struct bridge_error *why)
+{
+	return error_set(error, why->code == BRIDGE_NO_MEMORY ? LOCKSHM_NO_MEMORY : LOCKSHM_BRIDGE, "%.230s", why->text);
+}
+
+static int name(struct question *q, struct node *node, int mode, struct bridge_error *why)
+{
+	return bridge_keys_make(&node->keys, mode, q->s->redis.prefix, q->key, q->key_len, why);
+}
+
+static int add_node(struct question *q, const struct bridge_server *server)
+{
+	static const struct bridge_conn_options options = { .name = "lockshm-operator" };
+	struct bridge_error why = { 0 };
+	struct node *node = &q->nodes[q->n];
+
+	if (bridge_conn_new(&node->conn, server, &options, &why) != 0)
+		return translate(q->error, &why);
+	q->n++;
+	return 0;
+}
+
+/* A quorum's servers all have the key, else one has. */
+static int choose(struct question *q, const struct bridge_server *servers, size_t n)
+{
+	struct bridge_error why = { 0 };
+	struct node scratch = { 0 };
+	int err = 0;
+	size_t i;
+
+	if (q->s->redis.flags & REDIS_QUORUM) {
+		for (i = 0; !err && i < n; i++)
+			err = add_node(q, &servers[i]);
+		return err;
+	}
+	err = name(q, &scratch, BRIDGE_KEYS_SINGLE, &why) ? translate(q->error, &why) :
+							    add_node(q, &servers[bridge_server_of(&scratch.keys, n)]);
+	bridge_keys_free(&scratch.keys);
+	return err;
+}
+
+static int begin(struct question *q)
+{
+	struct bridge_server *servers = calloc(BRIDGE_SERVERS_MAX, sizeof(*servers));
+	struct bridge_error why = { 0 };
+	size_t n;
+	int err;
+
+	if (!servers)
+		return error_set(q->error, LOCKSHM_NO_MEMORY, "out of memory");
+	err = bridge_uri_parse(q->s->redis.servers, BRIDGE_PUBLIC, servers, BRIDGE_SERVERS_MAX, &n, &why) ?
+		      translate(q->error, &why) :
+		      choose(q, servers, n);
+	explicit_bzero(servers, BRIDGE_SERVERS_MAX * sizeof(*servers));
+	free(servers);
+	return err;
+}
+
+static void end(struct question *q)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++) {
+		bridge_op_end(&q->nodes[i].op);
+		bridge_keys_free(&q->nodes[i].keys);
+		bridge_conn_free(q->nodes[i].conn);
+	}
+	free(q->parties);
+	free(q);
+}
+
+/* Only a connected server says whether it is a cluster's, which has other names for what belongs to a lock. */
+static void ask_node(struct question *q, struct node *node, enum bridge_script script, const struct bridge_wish *wish)
+{
+	bool cluster = bridge_conn_info(node->conn)->cluster;
+	struct bridge_error why = { 0 };
+
+	node->asked = true;
+	node->op.done = true;
+	node->op.code = name(q, node, cluster ? BRIDGE_KEYS_CLUSTER : BRIDGE_KEYS_SINGLE, &why);
+	if (node->op.code)
+		(void)bridge_conn_note(node->conn, why.code, "%s", why.text);
+	else if (!bridge_op_begin(&node->op, node->conn, script, &node->keys, wish, q->deadline))
+		(void)bridge_conn_pump(node->conn);
+}
+
+/* As far as it gets without waiting; true = it is through. */
+static bool step(struct question *q, struct node *node, enum bridge_script script, const struct bridge_wish *wish)
+{
+	if (!node->asked && bridge_conn_ready(node->conn))
+		ask_node(q, node, script, wish);
+	if (node->asked)
+		return bridge_ops_step(&node->op, 1);
+	node->op.code = bridge_conn_error(node->conn)->code;
+	return bridge_conn_closed(node->conn);
+}
+
+/* Each is asked as soon as it is connected: one that does not answer takes no time from the others. */
+static void ask(struct question *q, enum bridge_script script, const struct bridge_wish *wish)
+{
+	struct bridge_conn *waiting[BRIDGE_SERVERS_MAX];
+	size_t i, k;
+
+	for (i = 0; i < q->n; i++)
+		(void)bridge_conn_open(q->nodes[i].conn, q->deadline);
+	do {
+		for (i = k = 0; i < q->n; i++)
+			if (!step(q, &q->nodes[i], script, wish))
+				waiting[k++] = q->nodes[i].conn;
+		if (k)
+			bridge_conns_poll(waiting, k, q->deadline);
+	} while (k);
+	for (i = 0; i < q->n; i++) {
+		struct node *node = &q->nodes[i];
+		const char *text = bridge_conn_error(node->conn)->text;
+
+		node->code = node->op.code;
+		node->why = node->code ? (*text ? text : bridge_code_name(node->code)) : "";
+	}
+}
+
+/* ---------------------------------------------------------------- what a server tells */
+
+/* Places in the reply of inspect.lua. */
+enum {
+	AT_MS,
+	AT_TYPE,
+	AT_HELD,
+	AT_LEFT,
+	AT_MARK,
+	AT_MARK_LEFT,
+	AT_QUEUE,
+	AT_QUEUE_ENDS,
+	AT_READER_ENDS,
+	AT_FENCE,
+	AT_N
+};
+
+struct report {
+	const struct question *q;
+	const struct bridge_reply *reply;
+	int64_t ms;
+	struct lockshm_remote_info *info;
+	struct lockshm_remote_party *to; /* the next one to fill */
+	struct lockshm_remote_party mark;
+};
+
+static const struct bridge_reply *at(const struct report *r, size_t i)
+{
+	return bridge_reply_at(r->reply, i);
+}
+
+static bool same(const struct bridge_reply *reply, const char *text, size_t len)
+{
+	size_t n;
+	const char *other = bridge_reply_text(reply, &n);
+
+	return other && n == len && memcmp(other, text, len) == 0;
+}
+
+static bool is_host(const char *text, size_t len)
+{
+	return len >= REDIS_HOST_BYTES && strspn(text, "0123456789abcdef") >= REDIS_HOST_BYTES;
+}
+
+static void name_host(const struct report *r, struct lockshm_remote_party *to, const char *host)
+{
+	memcpy(to->host, host, REDIS_HOST_BYTES);
+	to->host[REDIS_HOST_BYTES] = '\0';
+	to->this_host = memcmp(host, r->q->s->redis.host, REDIS_HOST_BYTES) == 0;
+}
+
+static int64_t left_ns(int64_t ms)
+{
+	return ms < 0 ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
+}
+
+/* What is left of the time that @list, member, score, member, score, has for @member; false = it has none. */
+static bool score_of(const struct report *r, size_t list, const struct bridge_reply *member, int64_t *left)
+{
+	const struct bridge_reply *all = at(r, list);
+	const char *text, *score;
+	size_t i, len;
+
+	text = bridge_reply_text(member, &len);
+	for (i = 0; text && i + 1 < bridge_reply_count(all); i += 2)
+		if (same(bridge_reply_at(all, i), text, len)) {
+			score = bridge_reply_text(bridge_reply_at(all, i + 1), &len);
+			*left = score ? LOCKSHM_MS((int64_t)strtod(score, NULL) - r->ms) : 0;
+			return true;
+		}
+	return false;
+}
+
+static struct lockshm_remote_party *add_party(struct report *r, const struct bridge_reply *value, int mode)
+{
+	struct lockshm_remote_party *to = r->to++;
+	const char *text;
+
+	memset(to, 0, sizeof(*to));
+	text = bridge_reply_text(value, &to->value_len);
+	to->value = text ? text : "";
+	to->mode = mode;
+	return to;
+}
+
+/* A host's token is known by what the fence remembers of it, as the scripts know it: others' may look the same. */
+static void tell_writer(struct report *r)
+{
+	struct lockshm_remote_party *to = add_party(r, at(r, AT_HELD), LOCKSHM_EXCLUSIVE);
+	const char *token = to->value;
+	bool known = same(bridge_reply_at(at(r, AT_FENCE), 1), to->value, to->value_len);
+
+	r->info->state = LOCKSHM_REMOTE_EXCLUSIVE;
+	if (to->value_len > sizeof(DELAY) - 1 && memcmp(token, DELAY, sizeof(DELAY) - 1) == 0) {
+		r->info->state = LOCKSHM_REMOTE_DELAY;
+		token += sizeof(DELAY) - 1;
+	}
+	to->expires_in_ns = left_ns(bridge_reply_integer(at(r, AT_LEFT), -1));
+	if (known && is_host(token, strlen(token)))
+		name_host(r, to, token);
+	r->info->holders = 1;
+}
+
+static void tell_readers(struct report *r)
+{
+	const struct bridge_reply *readers = at(r, AT_HELD);
+	size_t i;
+
+	r->info->state = LOCKSHM_REMOTE_SHARED;
+	for (i = 0; i < bridge_reply_count(readers); i++) {
+		const struct bridge_reply *reader = bridge_reply_at(readers, i);
+		struct lockshm_remote_party *to = add_party(r, reader, LOCKSHM_SHARED);
+
+		if (!score_of(r, AT_READER_ENDS, reader, &to->expires_in_ns))
+			to->expires_in_ns = left_ns(bridge_reply_integer(at(r, AT_LEFT), -1));
+		else if (is_host(to->value, to->value_len))
+			name_host(r, to, to->value);
+		r->info->holders++;
+	}
+}
+
+static void tell_held(struct report *r)
+{
+	size_t len;
+	const char *type = bridge_reply_text(at(r, AT_TYPE), &len);
+
+	r->info->type = type ? type : "?";
+	if (bridge_reply_says(at(r, AT_TYPE), "none"))
+		r->info->state = LOCKSHM_REMOTE_FREE;
+	else if (bridge_reply_says(at(r, AT_TYPE), "string"))
+		tell_writer(r);
+	else if (bridge_reply_says(at(r, AT_TYPE), "set"))
+		tell_readers(r);
+	else
+		r->info->state = LOCKSHM_REMOTE_OTHER;
+}
+
+static void tell_waiters(struct report *r)
+{
+	const struct bridge_reply *queue = at(r, AT_QUEUE);
+	size_t i;
+
+	for (i = 0; i + 1 < bridge_reply_count(queue); i += 2) {
+		struct lockshm_remote_party *to = add_party(r, bridge_reply_at(queue, i), LOCKSHM_EXCLUSIVE);
+
+		if (to->value_len > 0 && to->value[0] == 'S')
+			to->mode = LOCKSHM_SHARED;
+		if (to->value_len > 2 && is_host(to->value + 2, to->value_len - 2))
+			name_host(r, to, to->value + 2);
+		(void)score_of(r, AT_QUEUE_ENDS, bridge_reply_at(queue, i), &to->expires_in_ns);
+		to->value = "";
+		to->value_len = 0;
+		r->info->waiters++;
+	}
+}
+
+static void tell_mark(struct report *r)
+{
+	struct lockshm_remote_party *after = r->to;
+
+	r->to = &r->mark;
+	(void)add_party(r, at(r, AT_MARK), LOCKSHM_EXCLUSIVE);
+	r->to = after;
+	r->mark.expires_in_ns = left_ns(bridge_reply_integer(at(r, AT_MARK_LEFT), -1));
+	if (r->mark.value_len == REDIS_HOST_BYTES && is_host(r->mark.value, r->mark.value_len))
+		name_host(r, &r->mark, r->mark.value);
+	if (r->mark.value_len)
+		r->info->mark = &r->mark;
+}
+
+/* Room for whoever is in it. */
+static bool make_room(struct question *q, const struct bridge_reply *reply)
+{
+	size_t n = 1 + bridge_reply_count(bridge_reply_at(reply, AT_HELD)) +
+		   bridge_reply_count(bridge_reply_at(reply, AT_QUEUE)) / 2;
+	struct lockshm_remote_party *more = q->room < n ? realloc(q->parties, n * sizeof(*more)) : q->parties;
+
+	if (!more)
+		return false;
+	q->parties = more;
+	q->room = q->room < n ? n : q->room;
+	return true;
+}
+
+static void fail_info(struct lockshm_remote_info *info, const char *why)
+{
+	info->code = LOCKSHM_BRIDGE;
+	info->reason = why;
+}
+
+static int tell(struct question *q, const struct node *node, lockshm_remote_fn fn, void *arg)
+{
+	struct lockshm_remote_info info = { .server = bridge_conn_label(node->conn), .reason = "" };
+	struct report r = { .q = q, .reply = node->op.inspected, .info = &info };
+	const char *end;
+	size_t len;
+
+	if (node->code) {
+		fail_info(&info, node->why);
+	} else if (bridge_reply_count(r.reply) != AT_N) {
+		fail_info(&info, "its answer is not understood");
+	} else if (!make_room(q, r.reply)) {
+		return LOCKSHM_NO_MEMORY;
+	} else {
+		info.name = node->keys.key[0];
+		info.name_len = node->keys.len[0];
+		info.parties = r.to = q->parties;
+		r.ms = bridge_reply_integer(at(&r, AT_MS), 0);
+		tell_held(&r);
+		tell_waiters(&r);
+		tell_mark(&r);
+		end = bridge_reply_text(bridge_reply_at(at(&r, AT_FENCE), 0), &len);
+		info.next_token = end ? (uint64_t)strtoull(end, NULL, 10) : 0;
+	}
+	return fn(&info, arg);
+}
+
+/* ---------------------------------------------------------------- the calls */
+
+static int question_new(struct question **out, struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns,
+			struct lockshm_error *error)
+{
+	int err = check(s, key, key_len, timeout_ns, error);
+	struct question *q;
+
+	if (err)
+		return err;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return error_set(error, LOCKSHM_NO_MEMORY, "out of memory");
+	q->s = s;
+	q->key = key;
+	q->key_len = key_len;
+	q->deadline = bridge_now() + timeout_ns;
+	q->error = error;
+	err = begin(q);
+	if (err)
+		end(q);
+	*out = q;
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
+					  lockshm_remote_fn fn, void *arg, struct lockshm_error *error)
+{
+	struct bridge_wish wish = { .host = "operator" };
+	struct question *q;
+	size_t i;
+	int err;
+
+	if (!segment_valid(segment) || !fn)
+		return error_set(error, LOCKSHM_INVALID, "no segment or no function");
+	error_set(error, 0, "%s", "");
+	err = question_new(&q, segment, key, key_len, timeout_ns, error);
+	if (err)
+		return err;
+	ask(q, BRIDGE_INSPECT, &wish);
+	for (i = 0; !err && i < q->n; i++)
+		err = tell(q, &q->nodes[i], fn, arg);
+	end(q);
+	return err;
+}
+
+static const char *const found[] = {
+	[BRIDGE_KIND_NONE] = "nobody has it",
+	[BRIDGE_KIND_HOST] = "a host has it as",
+	[BRIDGE_KIND_FOREIGN] = "another program has it as",
+	[BRIDGE_KIND_READERS] = "others read it",
+};
+
+/* Data of others must not get into a terminal. */
+static const char *printable(struct bridge_answer *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->holder_len; i++)
+		if (a->holder[i] < ' ' || a->holder[i] > '~')
+			a->holder[i] = '?';
+	return a->holder;
+}
+
+static int changed(const struct question *q, struct node *node)
+{
+	struct bridge_answer *a = &node->op.answer;
+	const char *what = a->kind < sizeof(found) / sizeof(found[0]) && found[a->kind] ? found[a->kind] : "it is closed";
+
+	return error_set(q->error, LOCKSHM_NOT_HELD, "%.60s: not that value any more: %s%s%.96s",
+			 bridge_conn_label(node->conn), what, *a->holder ? " " : "", printable(a));
+}
+
+/* By the majority of those that have the key, of one server by that one. */
+static int outcome(struct question *q)
+{
+	size_t i, answered = 0, done = 0;
+	struct node *other = NULL, *silent = NULL;
+
+	for (i = 0; i < q->n; i++) {
+		struct node *node = &q->nodes[i];
+
+		answered += node->code == 0;
+		done += node->code == 0 && node->op.answer.status == BRIDGE_DONE;
+		if (node->code)
+			silent = node;
+		else if (node->op.answer.status != BRIDGE_DONE)
+			other = node;
+	}
+	if (answered <= q->n / 2)
+		return error_set(q->error, LOCKSHM_BRIDGE, "%.230s", silent->why);
+	return done || !other ? 0 : changed(q, other);
+}
+
+LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value,
+				      size_t value_len, int64_t timeout_ns, struct lockshm_error *error)
+{
+	struct bridge_wish wish = { .host = "operator", .token = value, .token_len = value_len };
+	struct question *q;
+	int err;
+
+	if (!segment_valid(segment) || !value || value_len == 0)
+		return error_set(error, LOCKSHM_INVALID, "no segment or no value");
+	error_set(error, 0, "%s", "");
+	if (segment->read_only)
+		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
+	err = question_new(&q, segment, key, key_len, timeout_ns, error);
+	if (err)
+		return err;
+	ask(q, BRIDGE_FORCE_RELEASE, &wish);
+	err = outcome(q);
+	end(q);
+	return err;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lockctl-remote.c - what Redis has of one key, as JSON, as lines for programs and as a page for people
+ *
+ * A server that does not answer is shown as such: what this host knows is worth showing without it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lockctl.h"
+
+static const char *state_name(int state)
+{
+	switch (state) {
+	case LOCKSHM_REMOTE_FREE:
+		return "free";
+	case LOCKSHM_REMOTE_EXCLUSIVE:
+		return "exclusive";
+	case LOCKSHM_REMOTE_SHARED:
+		return "shared";
+	case LOCKSHM_REMOTE_DELAY:
+		return "delay";
+	default:
+		return "other";
+	}
+}
+
+/** Each server; one that stands for all if none could be asked.  Nothing without Redis, or for a key it cannot have. */
+static void each_server(lockshm_t *segment, struct key key, lockshm_remote_fn fn, void *arg)
+{
+	struct lockshm_error error = { 0 };
+	struct lockshm_remote_info info = { .server = "-", .code = LOCKSHM_BRIDGE };
+	int code = lockshm_remote_inspect(segment, key.bytes, key.len, REMOTE_PATIENCE, fn, arg, &error);
+
+	if (code >= 0 || code == LOCKSHM_INVALID || code == LOCKSHM_KEY_TOO_LONG)
+		return;
+	info.reason = *error.message ? error.message : lockshm_strerror(code);
+	fn(&info, arg);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------------- */
+
+static void party_json(struct json *json, const char *name, const struct lockshm_remote_party *party, bool waits)
+{
+	if (!party) {
+		json_null(json, name);
+		return;
+	}
+	json_open(json, name, '{');
+	json_text(json, "host", *party->host ? party->host : NULL);
+	json_bool(json, "this_host", party->this_host);
+	json_text(json, "mode", mode_name(party->mode));
+	json_ms(json, "expires_in_ms", party->expires_in_ns);
+	if (!waits)
+		json_bytes(json, "value", party->value, party->value_len);
+	json_close(json, '}');
+}
+
+static void parties_json(struct json *json, const char *name, const struct lockshm_remote_party *parties, size_t n,
+			 bool wait)
+{
+	json_open(json, name, '[');
+	for (size_t i = 0; i < n; i++)
+		party_json(json, NULL, &parties[i], wait);
+	json_close(json, ']');
+}
+
+struct json_view {
+	struct json *json;
+	bool any;
+};
+
+static int server_json(const struct lockshm_remote_info *info, void *arg)
+{
+	struct json_view *view = arg;
+	struct json *json = view->json;
+
+	if (!view->any)
+		json_open(json, "redis", '[');
+	view->any = true;
+	json_open(json, NULL, '{');
+	json_text(json, "server", info->server);
+	json_text(json, "error", info->code ? info->reason : NULL);
+	if (!info->code) {
+		json_bytes(json, "name", info->name, info->name_len);
+		json_text(json, "state", state_name(info->state));
+		json_text(json, "type", info->type);
+		json_uint(json, "next_token", info->next_token);
+		parties_json(json, "holders", info->parties, info->holders, false);
+		parties_json(json, "waiters", info->waiters ? info->parties + info->holders : NULL, info->waiters, true);
+		party_json(json, "mark", info->mark, false);
+	}
+	json_close(json, '}');
+	return 0;
+}
+
+void remote_json(struct json *json, lockshm_t *segment, struct key key)
+{
+	struct json_view view = { json, false };
+
+	each_server(segment, key, server_json, &view);
+	if (view.any)
+		json_close(json, ']');
+}
+
+/* --- Lines for programs ------------------------------------------------------------------------------ */
+
+static void put_time(FILE *out, int64_t ns)
+{
+	if (ns == LOCKSHM_FOREVER)
+		fputs("\t-", out);
+	else
+		fprintf(out, "\t%" PRId64, ns);
+}
+
+static void put_column(FILE *out, const char *bytes, size_t len)
+{
+	fputc('\t', out);
+	put_word(out, bytes, len);
+}
+
+static void party_porcelain(FILE *out, const char *what, const struct lockshm_remote_info *info,
+			    const struct lockshm_remote_party *party)
+{
+	fputs(what, out);
+	put_column(out, info->server, strlen(info->server));
+	put_column(out, party->host, strlen(party->host));
+	fprintf(out, "\t%d\t%s", !!party->this_host, mode_name(party->mode));
+	put_time(out, party->expires_in_ns);
+	put_column(out, party->value, party->value_len);
+	fputc('\n', out);
+}
+
+static int server_porcelain(const struct lockshm_remote_info *info, void *arg)
+{
+	FILE *out = arg;
+
+	fputs("redis", out);
+	put_column(out, info->server, strlen(info->server));
+	fprintf(out, "\t%s\t%zu\t%zu\t%" PRIu64, info->code ? "-" : state_name(info->state), info->holders, info->waiters,
+		info->next_token);
+	put_column(out, info->reason, strlen(info->reason));
+	fputc('\n', out);
+	for (size_t i = 0; i < info->holders + info->waiters; i++)
+		party_porcelain(out, i < info->holders ? "redis-holder" : "redis-waiter", info, &info->parties[i]);
+	if (info->mark)
+		party_porcelain(out, "redis-mark", info, info->mark);
+	return 0;
+}
+
+void remote_porcelain(FILE *out, lockshm_t *segment, struct key key)
+{
+	each_server(segment, key, server_porcelain, out);
+}
+
+/* --- For people -------------------------------------------------------------------------------------- */
+
+static char *format_who(const struct lockshm_remote_party *party)
+{
+	return format_text("%s%s", *party->host ? party->host : "another program", party->this_host ? " (this host)" : "");
+}
+
+static char *format_end(int64_t ns)
+{
+	return ns == LOCKSHM_FOREVER ? format_text("never") : format_duration(ns);
+}
+
+static void parties_people(FILE *out, const char *who, const struct lockshm_remote_party *parties, size_t n, bool wait)
+{
+	const char *const titles[] = { who, "MODE", "EXPIRES", "VALUE" };
+	struct table table;
+
+	if (!n)
+		return;
+	table_begin(&table, wait ? 3 : 4, titles);
+	for (size_t i = 0; i < n; i++) {
+		table_add(&table, format_who(&parties[i]));
+		table_add(&table, format_text("%s", mode_name(parties[i].mode)));
+		table_add(&table, format_end(parties[i].expires_in_ns));
+		if (!wait)
+			table_add(&table, visible(parties[i].value, parties[i].value_len));
+	}
+	table_end(&table, out, "  ");
+}
+
+static char *format_state(const struct lockshm_remote_info *info)
+{
+	switch (info->state) {
+	case LOCKSHM_REMOTE_DELAY:
+		return format_text("released, and stays closed for some time");
+	case LOCKSHM_REMOTE_OTHER:
+		return format_text("data of type %s, not a lock", info->type);
+	default:
+		return format_text("%s", state_name(info->state));
+	}
+}
+
+static int server_people(const struct lockshm_remote_info *info, void *arg)
+{
+	char *said = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
+	char *server = visible(info->server, strlen(info->server));
+	FILE *out = arg;
+
+	/* The library's messages begin with the server. */
+	fprintf(out, "redis    %s%s%s\n", info->code ? "" : server, info->code ? "" : ": ", said);
+	if (!info->code) {
+		parties_people(out, "HELD BY", info->parties, info->holders, false);
+		if (info->mark)
+			parties_people(out, "MARKED BY", info->mark, 1, false);
+		parties_people(out, "WAITING, IN ORDER", info->waiters ? info->parties + info->holders : NULL,
+			       info->waiters, true);
+	}
+	free(server);
+	free(said);
+	return 0;
+}
+
+void remote_people(FILE *out, lockshm_t *segment, struct key key)
+{
+	each_server(segment, key, server_people, out);
+}

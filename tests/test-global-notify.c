@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-global-notify.c - who holds a global key is told when its host loses it in Redis
+ *
+ * Nobody of the host asks: the keeper of the holder's process sleeps until the bridge has noticed.  How long that takes
+ * is printed; asserted is that it is sooner than the next renewal, or the keeper's own look, would tell.
+ */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct agent *a, *b, *c;
+
+static void hosts_with_ttl(int64_t ttl_ns)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis_ttl_ns = ttl_ns;
+	host_make(0, &options);
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+}
+
+static void watched(struct agent *who, int mode)
+{
+	ck_code(global_wait(who, K, mode), 0);
+	ck_code(agent_call(who, AGENT_NOTIFY), 0);
+	agent_send(who, (struct agent_command){ .op = AGENT_NOTICE });
+}
+
+static void was_told(struct agent *who, int64_t since, const char *what)
+{
+	ck_assert_int_eq(agent_end(who), 1);
+	printf("%s: told after %.3f ms\n", what, (double)(who->answer.at_ns - since) / 1e6);
+	ck_assert_int_lt(who->answer.at_ns - since, LOCKSHM_MS(800));
+	ck_code(agent_call(who, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_release(who), LOCKSHM_LOST);
+}
+
+/* With leases that are renewed after 20 s. */
+static void robbed_by(const char *command)
+{
+	int64_t done;
+
+	hosts_with_ttl(LOCKSHM_SECONDS(60));
+	watched(a, LOCKSHM_EXCLUSIVE);
+	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
+	done = now_ns();
+	redis_say(redis, "%s", command);
+	was_told(a, done, command);
+}
+
+START_TEST(flushed)
+{
+	robbed_by("FLUSHALL");
+}
+END_TEST
+
+START_TEST(deleted)
+{
+	robbed_by("DEL lk:" K);
+}
+END_TEST
+
+START_TEST(stolen)
+{
+	robbed_by("SET lk:" K " thief");
+}
+END_TEST
+
+START_TEST(taken_away_by_an_operator)
+{
+	int64_t done;
+
+	hosts_with_ttl(LOCKSHM_SECONDS(60));
+	watched(a, LOCKSHM_EXCLUSIVE);
+	done = now_ns();
+	ck_code(lockshm_remote_end(hosts[1].s, K, strlen(K), lease_of(0, K).value, 32, LOCKSHM_SECONDS(1), NULL), 0);
+	was_told(a, done, "lockctl release --remote");
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+}
+END_TEST
+
+START_TEST(all_readers_of_a_host)
+{
+	int64_t done;
+
+	hosts_with_ttl(LOCKSHM_SECONDS(60));
+	watched(a, LOCKSHM_SHARED);
+	watched(b, LOCKSHM_SHARED);
+	watched(c, LOCKSHM_SHARED);
+	done = now_ns();
+	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(0, K).value);
+	was_told(a, done, "a reader");
+	was_told(b, done, "another reader");
+	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
+	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(1, K).value);
+	ck_assert_int_eq(agent_end(c), 1);
+}
+END_TEST
+
+/* The time of the lease runs out: nobody does anything. */
+START_TEST(the_server_is_gone)
+{
+	int64_t killed;
+
+	own_server();
+	hosts_with_ttl(LOCKSHM_SECONDS(1));
+	watched(a, LOCKSHM_EXCLUSIVE);
+	killed = now_ns();
+	redis_kill(redis);
+	ck_assert_int_eq(agent_end(a), 1);
+	ck_assert_int_gt(a->answer.at_ns - killed, LOCKSHM_MS(400)); /* not before its end: renewed when 1/3 was over */
+	ck_assert_int_lt(a->answer.at_ns - killed, LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+}
+END_TEST
+
+/* No bridge is there to notice, nor to end the hold. */
+START_TEST(the_bridge_is_stopped)
+{
+	int64_t stopped;
+
+	hosts_with_ttl(LOCKSHM_SECONDS(1));
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0); /* b is the bridge */
+	watched(a, LOCKSHM_EXCLUSIVE);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	agent_stop(b);
+	stopped = now_ns();
+	/* Its role ends after a quarter of the time; a's own helper then goes on, and no lease is lost. */
+	pass(stopped + LOCKSHM_MS(1500));
+	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
+	agent_cont(b);
+	ck_redis("OK", redis, "FLUSHALL");
+	ck_assert_int_eq(agent_end(a), 1);
+}
+END_TEST
+
+START_TEST(its_own_lease_is_overrun)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	hosts_with_ttl(LOCKSHM_SECONDS(60));
+	wish.ns = LOCKSHM_MS(50);
+	ck_code(agent_do(a, wish), 0);
+	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
+	agent_send(a, (struct agent_command){ .op = AGENT_NOTICE });
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
+	was_told(a, b->answer.at_ns, "overrun");
+}
+END_TEST
+
+START_TEST(a_release_is_no_loss)
+{
+	hosts_with_ttl(LOCKSHM_SECONDS(1));
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(a, AGENT_NOTIFY), 0);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	watched(a, LOCKSHM_EXCLUSIVE); /* expects one notice */
+	ck_redis("OK", redis, "FLUSHALL");
+	ck_assert_int_eq(agent_end(a), 1);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, flushed);
+	tcase_add_test(tc, deleted);
+	tcase_add_test(tc, stolen);
+	tcase_add_test(tc, taken_away_by_an_operator);
+	tcase_add_test(tc, all_readers_of_a_host);
+	tcase_add_test(tc, the_server_is_gone);
+	tcase_add_test(tc, the_bridge_is_stopped);
+	tcase_add_test(tc, its_own_lease_is_overrun);
+	tcase_add_test(tc, a_release_is_no_loss);
+}
+
+int main(void)
+{
+	return hosts_main("global-notify", add);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is told that it cannot */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <string.h>
+
+static struct agent *a, *b, *c;
+
+static int upgrade(struct agent *who)
+{
+	return agent_call(who, AGENT_UPGRADE);
+}
+
+/* Alone on all hosts, and known as such in Redis. */
+static void is_exclusive(struct agent *who, unsigned host)
+{
+	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_redis(lease_of(host, K).value, redis, "GET lk:" K);
+	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_EXCLUSIVE);
+}
+
+static void is_shared(struct agent *who, unsigned host)
+{
+	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(host, K).value);
+	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_SHARED);
+}
+
+static void leaves_nothing(struct agent *who)
+{
+	ck_code(agent_release(who), 0);
+	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
+}
+
+/* ---------------------------------------------------------------- yes and no */
+
+START_TEST(the_only_reader_of_all_hosts)
+{
+	uint64_t token;
+
+	cast("01", &a, &b);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	token = b->answer.token;
+	ck_code(agent_release(b), 0);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(upgrade(a), 0);
+	ck_assert_uint_gt(a->answer.token, token);
+	token = a->answer.token;
+	is_exclusive(a, 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as what it is */
+	is_exclusive(a, 0);
+	ck_code(upgrade(a), 0); /* nothing to do */
+	leaves_nothing(a);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_uint_gt(b->answer.token, token);
+}
+END_TEST
+
+START_TEST(another_host_reads)
+{
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	is_shared(a, 0);
+	is_shared(b, 1);
+	ck_code(agent_release(b), 0);
+	redis_has("SCARD lk:" K, "1");
+	ck_code(upgrade(a), 0);
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+START_TEST(another_host_waits_to_write)
+{
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("EXISTS lk:" K ":lock-intent", "1");
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	is_shared(a, 0);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+}
+END_TEST
+
+START_TEST(another_program_reads)
+{
+	cast("0", &a);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_redis("1", redis, "SADD lk:" K " stranger");
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	ck_redis("1", redis, "SISMEMBER lk:" K " stranger");
+	is_shared(a, 0);
+}
+END_TEST
+
+START_TEST(another_process_here_reads)
+{
+	cast("00", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	is_shared(a, 0); /* Redis was not even asked */
+	ck_code(agent_release(b), 0);
+	ck_code(upgrade(a), 0);
+	is_exclusive(a, 0);
+	/* And back: readers of this host may come in, those of others not. */
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), 0);
+	is_exclusive(a, 0);
+}
+END_TEST
+
+START_TEST(lost_meanwhile)
+{
+	cast("0", &a);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_redis("OK", redis, "SET lk:" K " thief");
+	ck_code(upgrade(a), LOCKSHM_LOST);
+	ck_redis("thief", redis, "GET lk:" K);
+	ck_code(agent_release(a), LOCKSHM_LOST);
+}
+END_TEST
+
+START_TEST(of_a_quorum_not_at_all)
+{
+	hosts_on_three(1, LOCKSHM_SECONDS(1));
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+}
+END_TEST
+
+static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis = uri;
+	options.redis_ttl_ns = ttl_ns;
+	host_make(0, &options);
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+}
+
+/* A renewal of the local lease is due while Redis is asked. */
+START_TEST(renewed_by_the_keeper_meanwhile)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_SHARED);
+
+	own_server();
+	on_a_server_of_its_own(LOCKSHM_SECONDS(6), redis->uri);
+	wish.ns = LOCKSHM_MS(200);
+	wish.flags |= LOCKSHM_AUTO_RENEW;
+	ck_code(agent_do(a, wish), 0);
+	redis_freeze(redis);
+	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
+	/* Nobody takes it away who could. */
+	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(agent_end(a), LOCKSHM_BUSY);
+	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	redis_thaw(redis);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- no answer */
+
+/* It does not answer in time, and may do what it was asked to all the same. */
+START_TEST(a_server_that_is_frozen)
+{
+	int64_t begun;
+
+	own_server();
+	on_a_server_of_its_own(LOCKSHM_SECONDS(6), redis->uri);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	redis_freeze(redis);
+	begun = now_ns();
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(2));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	redis_thaw(redis);
+	while (upgrade(a) == LOCKSHM_BUSY)
+		ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(15));
+	ck_code(a->answer.code, 0);
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+static bool is_known(void *arg)
+{
+	(void)arg;
+	return lease_of(0, K).mode == LOCKSHM_EXCLUSIVE;
+}
+
+/* Done in Redis, but the bridge was killed before it noted that, and who had asked has given up. */
+START_TEST(an_upgrade_nobody_heard_of)
+{
+	cast("0", &a);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_redis("OK", redis, "SET done %s PX 60000", lease_of(0, K).value);
+	ck_redis("OK", redis, "RENAME done lk:" K);
+	ck_assert(await(is_known, NULL));
+	ck_code(upgrade(a), 0);
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* b is the bridge; what Redis says from now on is not heard. */
+static struct proxy *deaf_bridge(void)
+{
+	struct proxy *p = proxy_start(redis, false);
+
+	on_a_server_of_its_own(LOCKSHM_SECONDS(4), p->uri);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	proxy_set(p, PROXY_DROP_REPLIES);
+	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
+	redis_has("TYPE lk:" K, "string"); /* done there */
+	return p;
+}
+
+/* Its successor asks again; if the bridge was faster and gave up, whoever asks again has it. */
+static void is_had_in_the_end(void)
+{
+	if (agent_end(a) != 0) {
+		ck_code(a->answer.code, LOCKSHM_BUSY);
+		ck_code(upgrade(a), 0);
+	}
+	is_exclusive(a, 0);
+	ck_code(global_try(c, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+}
+
+START_TEST(the_bridge_is_killed_in_between)
+{
+	struct proxy *p = deaf_bridge();
+
+	agent_kill(b);
+	proxy_set(p, PROXY_RESET);
+	proxy_set(p, PROXY_PASS);
+	is_had_in_the_end();
+	leaves_nothing(a);
+}
+END_TEST
+
+START_TEST(the_bridge_is_stopped_in_between)
+{
+	struct proxy *p = deaf_bridge();
+	int64_t end;
+
+	agent_stop(b);
+	proxy_set(p, PROXY_RESET);
+	proxy_set(p, PROXY_PASS);
+	is_had_in_the_end();
+	agent_cont(b);
+	/* What it does late changes nothing. */
+	for (end = now_ns() + LOCKSHM_SECONDS(1); now_ns() < end;)
+		is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* The bit is answered for nobody, and the lease is given back like any other. */
+START_TEST(who_asked_is_killed)
+{
+	struct proxy *p = deaf_bridge();
+
+	agent_kill(a);
+	proxy_set(p, PROXY_RESET);
+	proxy_set(p, PROXY_PASS);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, the_only_reader_of_all_hosts);
+	tcase_add_test(tc, another_host_reads);
+	tcase_add_test(tc, another_host_waits_to_write);
+	tcase_add_test(tc, another_program_reads);
+	tcase_add_test(tc, another_process_here_reads);
+	tcase_add_test(tc, lost_meanwhile);
+	tcase_add_test(tc, of_a_quorum_not_at_all);
+	tcase_add_test(tc, renewed_by_the_keeper_meanwhile);
+	tcase_add_test(tc, a_server_that_is_frozen);
+	tcase_add_test(tc, an_upgrade_nobody_heard_of);
+	tcase_add_test(tc, the_bridge_is_killed_in_between);
+	tcase_add_test(tc, the_bridge_is_stopped_in_between);
+	tcase_add_test(tc, who_asked_is_killed);
+}
+
+int main(void)
+{
+	return hosts_main("global-upgrade", add);
+}
