@@ -114,6 +114,14 @@ static int write_out(struct bridge_conn *c)
 	return 0;
 }
 
+/* A moment without memory is no reason to believe that somebody else listens there. */
+static int not_understood(struct bridge_conn *c, const char *what)
+{
+	if (bridge_wire_short(c->wire))
+		return conn_drop(c, BRIDGE_NO_MEMORY, "out of memory");
+	return conn_drop(c, BRIDGE_PROTOCOL, "%s", what);
+}
+
 static int read_in(struct bridge_conn *c)
 {
 	char bytes[READ_BYTES];
@@ -132,8 +140,7 @@ static int read_in(struct bridge_conn *c)
 			return 0;
 		}
 		if (!bridge_wire_feed(c->wire, bytes, (size_t)n))
-			return conn_drop(c, BRIDGE_PROTOCOL, "no Redis server, or an answer of more than %u MiB",
-				    BRIDGE_REPLY_MAX >> 20);
+			return not_understood(c, "no Redis server, or an answer of more than 16 MiB");
 		if ((size_t)n < sizeof(bytes))
 			return 0;
 	}
@@ -148,7 +155,7 @@ static int hear_greeting(struct bridge_conn *c)
 
 	while (c->state == GREETING) {
 		if (!bridge_wire_get(c->wire, &reply))
-			return conn_drop(c, BRIDGE_PROTOCOL, "the answer is not that of a Redis server");
+			return not_understood(c, "the answer is not that of a Redis server");
 		if (!reply)
 			return 0;
 		code = bridge_greet_reply(&c->greet, reply, &c->options, &error);
@@ -253,7 +260,7 @@ struct bridge_reply *bridge_conn_take(struct bridge_conn *c)
 	if (conn_inherited(c) || c->state != READY)
 		return NULL;
 	if (!bridge_wire_get(c->wire, &reply)) {
-		conn_drop(c, BRIDGE_PROTOCOL, "the answer is not the Redis protocol");
+		not_understood(c, "the answer is not the Redis protocol");
 		return NULL;
 	}
 	if (!reply) {

@@ -205,6 +205,11 @@ bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
 	return true;
 }
 
+bool bridge_wire_short(const struct bridge_wire *w)
+{
+	return ((const redisReader *)w->reader)->err == REDIS_ERR_OOM;
+}
+
 void bridge_reply_free(struct bridge_reply *reply)
 {
 	if (reply)

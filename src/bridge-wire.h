@@ -40,6 +40,8 @@ void bridge_wire_sent(struct bridge_wire *w, size_t len);
 bool bridge_wire_feed(struct bridge_wire *w, const char *bytes, size_t len);
 /* *@reply NULL = none is complete. */
 bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply);
+/* Was there no memory for it, when one of these was false? */
+bool bridge_wire_short(const struct bridge_wire *w);
 void bridge_reply_free(struct bridge_reply *reply);
 
 /* What a reply is; NULL, 0 or a default if it is something else.  Text is terminated and may hold zeroes. */

@@ -142,6 +142,45 @@ START_TEST(many_at_once)
 }
 END_TEST
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#define OTHERS_MALLOC
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define OTHERS_MALLOC
+#endif
+#endif
+#ifndef OTHERS_MALLOC
+static bool no_memory;
+
+void *__libc_malloc(size_t size);
+
+void *malloc(size_t size)
+{
+	return no_memory ? NULL : __libc_malloc(size);
+}
+
+/* That an answer has no room does not mean that it is none. */
+START_TEST(no_memory_for_an_answer)
+{
+	struct bridge_conn *c = conn_to(redis->uri, NULL);
+
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	send_line(c, "ECHO hello");
+	no_memory = true;
+	for (reply = NULL; !reply && !bridge_conn_closed(c); reply = bridge_conn_take(c))
+		bridge_conns_poll(&c, 1, soon());
+	no_memory = false;
+	ck_assert_ptr_null(reply);
+	ck_code(bridge_conn_error(c)->code, BRIDGE_NO_MEMORY);
+	ck_assert_str_eq(call(c, "ECHO again"), "again");
+	bridge_conn_free(c);
+}
+END_TEST
+#define add_without_memory(tc) tcase_add_test(tc, no_memory_for_an_answer)
+#else
+#define add_without_memory(tc) (void)(tc)
+#endif
+
 /* ---------------------------------------------------------------- faults on the way */
 
 START_TEST(bytes_one_by_one)
@@ -431,6 +470,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, error_replies_keep_the_connection);
 	tcase_add_test(tc, shapes_of_replies);
 	tcase_add_test(tc, many_at_once);
+	add_without_memory(tc);
 	tcase_add_test(tc, bytes_one_by_one);
 	tcase_add_test(tc, a_lost_reply);
 	tcase_add_test(tc, a_late_reply_meets_nobody);
