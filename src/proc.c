@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc.c - reading /proc/PID/task/TID/stat, or /proc/PID/stat of a first thread: the same fields of the same thread, but the
- * kernel makes two entries less of /proc for it, which a new process waits for
+ * proc.c - reading /proc/PID/task/TID/stat
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
@@ -60,10 +59,8 @@ static void stat_path(char path[64], int32_t pid, int32_t tid)
 	char *p = append(path, "/proc/");
 
 	p = append_number(p, (uint32_t)pid);
-	if (tid != pid) {
-		p = append(p, "/task/");
-		p = append_number(p, (uint32_t)tid);
-	}
+	p = append(p, "/task/");
+	p = append_number(p, (uint32_t)tid);
 	append(p, "/stat");
 }
 
