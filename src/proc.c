@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc.c - reading /proc/PID/task/TID/stat
+ * proc.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators make up for a process itself
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
