@@ -221,7 +221,7 @@ struct lockshm_key {
 	int mode; /**< enum lockshm_mode, or 0 for the mode of the common request */
 };
 
-/** What a request with LOCKSHM_GLOBAL gets while Redis is out of reach. */
+/** What a request with LOCKSHM_GLOBAL gets while Redis is out of reach, once it is the next on its host. */
 enum lockshm_redis_policy {
 	LOCKSHM_REDIS_FAIL = 2,      /**< LOCKSHM_BRIDGE at once */
 	LOCKSHM_REDIS_WAIT = 3,      /**< it waits, until its time-out */
@@ -618,7 +618,7 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  *
  * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the
  * lease in Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
- * within a second if whoever took it is killed in that moment, and 10 ms where the kernel has no futex_waitv (before
+ * within a second if whoever took it is killed or delayed in that moment, and 10 ms where the kernel has no futex_waitv (before
  * Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an eventfd
  * becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor is a
  * lease that ran out and nobody took.  Nothing is written after a release, or after another call of this for the same
