@@ -297,6 +297,17 @@ START_TEST(upgrade_of_the_only_reader)
 }
 END_TEST
 
+/* Of a reader that died before the server's clock went back. */
+START_TEST(upgrade_beside_a_deadline_far_away)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_redis("0", redis, "ZADD {lock}:rx 9999999999999 %s", b->token);
+	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
+	ck_assert_int_lt(atoll(redis_say(redis, "ZSCORE {lock}:rx %s", b->token)), 9999999999999);
+}
+END_TEST
+
 START_TEST(no_upgrade_before_a_waiting_writer)
 {
 	ck_status(acquire_s(a), BRIDGE_GRANTED);
@@ -458,6 +469,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, reading_again_with_the_same_token);
 	tcase_add_test(tc, downgrade);
 	tcase_add_test(tc, upgrade_of_the_only_reader);
+	tcase_add_test(tc, upgrade_beside_a_deadline_far_away);
 	tcase_add_test(tc, no_upgrade_before_a_waiting_writer);
 	tcase_add_test(tc, fence_rises_with_every_holder);
 	tcase_add_test(tc, fence_survives_flushall);

@@ -99,6 +99,20 @@ START_TEST(one_right_after_another)
 }
 END_TEST
 
+/* What is refused half way leaves the reader what it was. */
+START_TEST(an_upgrade_that_is_refused)
+{
+	struct peer *p;
+
+	grant("set");
+	p = peer_at(poor_uri);
+	ck_status(acquire_s(p), BRIDGE_GRANTED);
+	ck_status(peer_do(p, BRIDGE_UPGRADE), BRIDGE_DENIED);
+	ck_redis("1", redis, "SISMEMBER lock %s", p->token);
+	ck_status(renew(p), BRIDGE_DONE);
+}
+END_TEST
+
 START_TEST(no_right_to_the_key)
 {
 	struct peer *p;
@@ -121,6 +135,7 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
+	tcase_add_test(tc, an_upgrade_that_is_refused);
 	tcase_add_test(tc, no_right_to_the_key);
 }
 

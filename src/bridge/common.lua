@@ -50,11 +50,8 @@ local function readers_ttl()
 	return type == 'set' and tonumber(fence[4] or '')
 end
 
-local function limit(waiter_ttl)
+local function limit_readers()
 	local ttl = readers_ttl()
-	if waiting > 0 then
-		not_beyond(ALIVE, waiter_ttl)
-	end
 	if ttl then
 		not_beyond(READERS, ttl)
 		-- Readers of others have no deadline but that of the set.
@@ -63,6 +60,13 @@ local function limit(waiter_ttl)
 			LEFT = ttl
 		end
 	end
+end
+
+local function limit(waiter_ttl)
+	if waiting > 0 then
+		not_beyond(ALIVE, waiter_ttl)
+	end
+	limit_readers()
 end
 
 -- Removes waiters and readers whose deadline is over.  A waiter without deadline comes from an evicted key.

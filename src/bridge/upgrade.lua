@@ -12,6 +12,7 @@ end
 if type ~= 'set' or redis.call('SISMEMBER', LOCK, TOKEN) == 0 then
 	return mismatch('lost')
 end
+limit_readers()
 prune()
 if type ~= 'set' or redis.call('SISMEMBER', LOCK, TOKEN) == 0 then
 	return mismatch('lost')
@@ -28,7 +29,7 @@ for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, -1)) do
 	end
 end
 local base = reserve(STRIDE, TOKEN, TTL)
-redis.call('ZREM', READERS, TOKEN)
-redis.call('DEL', LOCK)
+-- In place of the set: whoever is refused this is a reader as before, whoever is refused the rest asks again.
 redis.call('SET', LOCK, TOKEN, 'PX', TTL)
+redis.call('ZREM', READERS, TOKEN)
 return answer('granted', nil, 'host', TOKEN, nil, base)
