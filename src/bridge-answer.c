@@ -170,6 +170,20 @@ static void gone(struct bridge *b, uint32_t i, uint64_t word)
 	remote_signal(r);
 }
 
+/*
+ * Redis has it as a writer's, but nobody has noted that: an upgrade whose answer nobody heard, or for want of replicas
+ * nobody believed.  Only another upgrade makes it count, with replicas and with numbers that are younger than those of
+ * others; the script knows its own token.
+ */
+static void ask_again(struct shm_remote *r, uint64_t epoch)
+{
+	uint64_t w = load_acquire(&r->word);
+
+	while (remote_epoch(w) == epoch && remote_state(w) == REMOTE_HELD && !(w & (REMOTE_EXCLUSIVE | REMOTE_UPGRADE)))
+		if (cas(&r->word, &w, w | REMOTE_UPGRADE))
+			break;
+}
+
 /* What Redis says of the lease of that epoch, whoever changes the word meanwhile. */
 static void set_exclusive(struct bridge *b, uint32_t i, uint64_t epoch)
 {
@@ -182,28 +196,52 @@ static void set_exclusive(struct bridge *b, uint32_t i, uint64_t epoch)
 	remote_signal(r);
 }
 
+/* Number and time before the word that says it is exclusive; false = not yet. */
+static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
+	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
+
+	/* Old: another bridge may have gone on since, and the token may be gone. */
+	if (until - now < ttl / 2) {
+		l->upgrade_at = now + UPGRADE_AGAIN_NS;
+		return false;
+	}
+	if (!remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+		/* The server is told at once; told already, later. */
+		l->upgrade_at = l->raise ? now + UPGRADE_AGAIN_NS : 0;
+		l->raise = true;
+		return false;
+	}
+	l->raise = false;
+	remote_extend(b->s, r, until);
+	l->renew_at = until - ttl * 2 / 3;
+	return true;
+}
+
 static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
-	int64_t until = ask->valid_until + b->s->boot_offset;
 
 	now_due(b, l);
 	if (ask->code)
 		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
-	/* Who asked takes the bit back in time; if it was done all the same the next renewal says so. */
-	if (ask->code && bridge_error_passes(ask->code))
+	/* Who asked takes the bit back in time; if it was done all the same the next renewal finds it. */
+	if (ask->code && bridge_error_passes(ask->code)) {
+		/* From now on: what waits for replicas takes as long as that, and the leases have to be renewed. */
+		l->upgrade_at = host_now(b->s) + UPGRADE_AGAIN_NS;
 		return;
+	}
 	l->upgrade_at = 0;
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		(void)cas_from(&r->word, word, word & ~REMOTE_UPGRADE);
 		remote_signal(r);
 	} else if (ask->answer.status == BRIDGE_GRANTED) {
-		/* Number and time before the word that says it is exclusive. */
-		l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST);
-		remote_extend(b->s, r, until);
-		l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
-		set_exclusive(b, i, remote_epoch(word));
+		if (upgrade_counts(b, i, word, ask))
+			set_exclusive(b, i, remote_epoch(word));
 	} else {
 		gone(b, i, word);
 	}
@@ -217,13 +255,14 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
-	if (ask->answer.status != BRIDGE_DONE) {
+	/* Readers, though it was exclusive when this was sent: the server forgot an upgrade, and others may read beside us.
+	 * From a renewal that was sent before the upgrade it is what it should be.  A quorum names no kind. */
+	if (ask->answer.status != BRIDGE_DONE || (ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS)) {
 		gone(b, i, word);
 		return;
 	}
-	/* An upgrade that was done, but whose answer nobody heard. */
-	if (ask->answer.kind == BRIDGE_KIND_HOST && !(word & REMOTE_EXCLUSIVE))
-		set_exclusive(b, i, remote_epoch(word));
+	if (ask->answer.kind == BRIDGE_KIND_HOST)
+		ask_again(r, remote_epoch(word));
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;

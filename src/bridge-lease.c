@@ -19,7 +19,6 @@
 #define WAITER_TTL_MS 2000
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
-#define UPGRADE_AGAIN_NS LOCKSHM_MS(100)
 #define TRANSITIONS_MAX 16
 
 static int64_t min64(int64_t a, int64_t b)
@@ -307,17 +306,34 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 	return NEXT_ASK;
 }
 
+/* After a takeover: by what the segment says. */
+static int64_t renew_at(const struct bridge *b, uint32_t i)
+{
+	struct lease *l = &b->leases[i];
+	int64_t third = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
+
+	if (!l->renew_at)
+		l->renew_at = (int64_t)load_acquire(&b->s->remotes[i].valid_until) - 2 * third;
+	return l->renew_at;
+}
+
+/* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long. */
+static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
+{
+	int64_t now = host_now(b->s);
+
+	return word & REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD && now >= b->leases[i].upgrade_at &&
+	       now < renew_at(b, i);
+}
+
 /* Renew when a third of the time is over, or when told that something changed there. */
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
-	int64_t now = host_now(b->s), third = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
+	int64_t now = host_now(b->s);
 
-	/* After a takeover: by what the segment says. */
-	if (!l->renew_at)
-		l->renew_at = (int64_t)load_acquire(&r->valid_until) - 2 * third;
-	if (now < l->next_try || (now < l->renew_at && !l->hinted && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
+	if (now < l->next_try || (now < renew_at(b, i) && !l->hinted && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(now + LOOK_NS, now < l->next_try ? l->next_try : l->renew_at));
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
@@ -378,7 +394,7 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
-	if (word & REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD && host_now(b->s) >= l->upgrade_at)
+	if (upgrade_due(b, i, word))
 		return upgrade(b, i, word, asks, n);
 	return renew(b, i, word, asks, n);
 }

@@ -47,6 +47,7 @@ struct bridge {
 	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };
 
+#define UPGRADE_AGAIN_NS LOCKSHM_MS(100)
 #define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */
 
 /* A majority renews without new numbers: when they are used up, it takes a new lease. */

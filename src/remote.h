@@ -17,7 +17,7 @@
  *
  * Exclusive is set in HELD only by what Redis said, and stays until the epoch is over.  UPGRADE asks for it: set by
  * whoever holds under the lease, taken back by the bridge with its answer, or by who is tired of waiting.  Left there
- * by the dead it is answered for nobody.
+ * by the dead it is answered for nobody.  The bridge sets it, too, when a renewal finds that Redis has done it already.
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */

@@ -87,6 +87,36 @@ START_TEST(the_replica_does_not_answer)
 }
 END_TEST
 
+static bool is_exclusive(void *arg)
+{
+	(void)arg;
+	return lease_of(0, K).mode == LOCKSHM_EXCLUSIVE;
+}
+
+/* The master did it, which counts for nothing until the replica has it: a renewal does not say otherwise, and the hold goes
+ * on while it is asked again. */
+START_TEST(an_upgrade_the_replica_does_not_have)
+{
+	int64_t begun;
+
+	start_pair();
+	with_wait(1, LOCKSHM_REDIS_FAIL);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	redis_freeze(replica);
+	begun = now_ns();
+	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
+	ck_redis(lease_of(0, K).value, master, "GET lk:" K);
+	while (now_ns() - begun < LOCKSHM_SECONDS(6)) {
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+		ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_SHARED);
+	}
+	redis_thaw(replica);
+	ck_assert(await(is_exclusive, NULL));
+	ck_redis(lease_of(0, K).value, replica, "GET lk:" K);
+	ck_code(agent_call(a, AGENT_UPGRADE), 0);
+}
+END_TEST
+
 START_TEST(there_are_too_few)
 {
 	start_pair();
@@ -117,6 +147,7 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, the_replica_has_it);
 	tcase_add_test(tc, the_replica_does_not_answer);
+	tcase_add_test(tc, an_upgrade_the_replica_does_not_have);
 	tcase_add_test(tc, there_are_too_few);
 	tcase_add_test(tc, wrong_settings);
 }

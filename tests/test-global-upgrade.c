@@ -213,6 +213,57 @@ START_TEST(an_upgrade_nobody_heard_of)
 }
 END_TEST
 
+/* With numbers that others had meanwhile: those of a shared hold may be below them. */
+START_TEST(an_upgrade_nobody_heard_of_has_new_numbers)
+{
+	uint64_t others;
+
+	cast("0", &a);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	others = a->answer.token + 1000000000;
+	ck_redis("0", redis, "HSET {lk:" K "}:f end %llu", (unsigned long long)others);
+	ck_redis("OK", redis, "SET done %s PX 60000", lease_of(0, K).value);
+	ck_redis("OK", redis, "RENAME done lk:" K);
+	ck_assert(await(is_known, NULL));
+	ck_code(upgrade(a), 0);
+	ck_assert_uint_ge(a->answer.token, others);
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* The server lost the number, and its clock went back. */
+START_TEST(numbers_that_went_back)
+{
+	uint64_t others;
+
+	cast("0", &a);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	others = a->answer.token + 1000000000;
+	fence_becomes(0, K, others);
+	ck_code(upgrade(a), 0);
+	ck_assert_uint_ge(a->answer.token, others);
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* What a replica that had not heard of it yet, or an old file, knows: our token among the readers. */
+START_TEST(an_upgrade_the_server_forgot)
+{
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_code(upgrade(a), 0);
+	ck_redis("1", redis, "SADD before %s", lease_of(0, K).value);
+	ck_redis("1", redis, "PEXPIRE before 60000");
+	ck_redis("1", redis, "ZADD {lk:" K "}:rx 9999999999999 %s", lease_of(0, K).value);
+	ck_redis("OK", redis, "RENAME before lk:" K);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	lost_is_told(a);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+}
+END_TEST
+
 /* b is the bridge; what Redis says from now on is not heard. */
 static struct proxy *deaf_bridge(void)
 {
@@ -293,6 +344,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, renewed_by_the_keeper_meanwhile);
 	tcase_add_test(tc, a_server_that_is_frozen);
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
+	tcase_add_test(tc, an_upgrade_nobody_heard_of_has_new_numbers);
+	tcase_add_test(tc, numbers_that_went_back);
+	tcase_add_test(tc, an_upgrade_the_server_forgot);
 	tcase_add_test(tc, the_bridge_is_killed_in_between);
 	tcase_add_test(tc, the_bridge_is_stopped_in_between);
 	tcase_add_test(tc, who_asked_is_killed);
