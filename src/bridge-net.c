@@ -165,7 +165,7 @@ static void take_answers(struct bridge_net *net, bool follow, int64_t io_ns)
 		struct bridge_node *to = NULL;
 
 		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
-			bridge_nodes_forget(&net->nodes, b->ask[i]->keys);
+			bridge_nodes_forget(&net->nodes, b->ask[i]->keys, b->node[i]);
 		if (b->op[i].code == BRIDGE_MOVED)
 			to = bridge_nodes_moved(&net->nodes, b->node[i], b->op[i].why);
 		if (!to || !follow)

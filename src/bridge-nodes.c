@@ -76,6 +76,7 @@ void bridge_node_rest(struct bridge_node *node)
 	if (node->rest_ns > REST_MAX_NS)
 		node->rest_ns = REST_MAX_NS;
 	node->rest_until = bridge_now() + node->rest_ns;
+	node->ask_other = true;
 }
 
 /* While it rests its answer is what it was before. */
@@ -97,10 +98,10 @@ static struct bridge_node *any_other(struct bridge_nodes *s, struct bridge_node 
 	size_t i;
 
 	for (i = 0; i < s->n; i++)
-		if (bridge_conn_ready(s->node[i].conn))
+		if (&s->node[i] != away && bridge_conn_ready(s->node[i].conn))
 			return &s->node[i];
 	for (i = 0; i < s->n; i++)
-		if (!rests(&s->node[i]))
+		if (&s->node[i] != away && !rests(&s->node[i]))
 			return &s->node[i];
 	return away;
 }
@@ -115,7 +116,11 @@ struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_
 	unsigned known = s->cluster && s->slots ? s->slots[bridge_keys_slot(keys)] : 0;
 	struct bridge_node *node = &s->node[known ? known - 1 : bridge_server_of(keys, s->n_given)];
 
-	return s->cluster && rests(node) ? any_other(s, node) : node;
+	/* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
+	if (!s->cluster || !(node->ask_other || rests(node)))
+		return node;
+	node->other_asked = true;
+	return any_other(s, node);
 }
 
 static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t deadline)
@@ -141,8 +146,14 @@ void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wan
 	int64_t deadline = bridge_now() + io_ns;
 	size_t i, k;
 
-	for (i = 0; i < s->n; i++)
-		s->node[i].opening = s->node[i].failed = false;
+	for (i = 0; i < s->n; i++) {
+		struct bridge_node *node = &s->node[i];
+
+		node->opening = node->failed = false;
+		/* Once for each failure, or it would never be its turn where the others are away, too. */
+		if (node->other_asked)
+			node->other_asked = node->ask_other = false;
+	}
 	open_wanted(wanted, n, deadline);
 	do {
 		for (i = k = 0; i < s->n; i++)
@@ -162,6 +173,7 @@ void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wan
 			continue;
 		}
 		node->rest_ns = 0;
+		node->ask_other = false;
 		s->cluster = bridge_conn_info(node->conn)->cluster;
 	}
 }
@@ -213,6 +225,15 @@ static struct bridge_node *node_at(struct bridge_nodes *s, const char *host, con
 	return i ? &s->node[i - 1] : NULL;
 }
 
+/* Out of memory it is told each time. */
+static void note_slot(struct bridge_nodes *s, unsigned slot, size_t node)
+{
+	if (!s->slots)
+		s->slots = calloc(BRIDGE_SLOTS, 1);
+	if (s->slots)
+		s->slots[slot] = (unsigned char)(node + 1);
+}
+
 struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text)
 {
 	struct bridge_node *node;
@@ -220,16 +241,14 @@ struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_nod
 
 	if (!parse_moved(text, bridge_conn_host(from->conn), &to))
 		return NULL;
-	if (!s->slots)
-		s->slots = calloc(BRIDGE_SLOTS, 1);
 	node = node_at(s, to.host, to.port);
-	if (node && s->slots)
-		s->slots[to.slot] = (unsigned char)(node - s->node + 1);
+	if (node)
+		note_slot(s, to.slot, (size_t)(node - s->node));
 	return node;
 }
 
-void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys)
+void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys, const struct bridge_node *who)
 {
-	if (s->cluster && s->slots)
-		s->slots[bridge_keys_slot(keys)] = 0;
+	if (s->cluster)
+		note_slot(s, bridge_keys_slot(keys), (size_t)(who - s->node + 1) % s->n);
 }

@@ -19,6 +19,8 @@ struct bridge_node {
 	int64_t wake_rest_until;
 	bool opening;
 	bool failed; /* in this batch */
+	bool ask_other; /* next time: it did not answer */
+	bool other_asked; /* for this batch */
 	bool waits; /* for its replicas */
 	int64_t copies; /* they have; -1 = not known */
 	bool deaf; /* it gives no hints, or not to us */
@@ -52,7 +54,7 @@ void bridge_node_rest(struct bridge_node *node);
 /* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
  * many. */
 struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text);
-/* Whoever was asked about it knows no cluster any more: not that one the next time. */
-void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys);
+/* @who, who was asked about it, knows no cluster any more: the next time the one after it in the list. */
+void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys, const struct bridge_node *who);
 
 #endif

@@ -69,7 +69,7 @@ static void rest(struct helper *h)
 	futex_wait_any(&watch, 1, clock_precise() + AGAIN_NS);
 }
 
-/* Under the lock, so that whoever counts those who take part sees both or nothing, see helper_refs(). */
+/* Both under the lock, so that whoever counts those who take part sees both or nothing, see helper_lock(). */
 static int join(struct helper *h, struct lockshm_error *why)
 {
 	struct participant *self;
@@ -82,17 +82,29 @@ static int join(struct helper *h, struct lockshm_error *why)
 	return err;
 }
 
-uint32_t helper_refs(struct lockshm *s)
+static void leave(struct helper *h)
+{
+	pthread_mutex_lock(&h->lock);
+	participant_leave(h->s);
+	h->joined = false;
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* One that another thread starts just now may take part and not be known yet: counted as somebody else, as it may be. */
+struct helper *helper_lock(struct lockshm *s, uint32_t *refs)
 {
 	struct helper *h = __atomic_load_n(&s->helper, __ATOMIC_ACQUIRE);
-	uint32_t n;
 
-	if (!h)
-		return 0;
-	pthread_mutex_lock(&h->lock);
-	n = h->joined;
-	pthread_mutex_unlock(&h->lock);
-	return n;
+	if (h)
+		pthread_mutex_lock(&h->lock);
+	*refs = h && h->joined;
+	return h;
+}
+
+void helper_unlock(struct helper *h)
+{
+	if (h)
+		pthread_mutex_unlock(&h->lock);
 }
 
 static void *helper_main(void *arg)
@@ -113,7 +125,7 @@ static void *helper_main(void *arg)
 		/* What it was may be over. */
 		set_trouble(h, 0, &(struct lockshm_error){ 0 });
 	}
-	participant_leave(h->s);
+	leave(h);
 	return NULL;
 }
 
@@ -221,10 +233,16 @@ int helper_start(struct lockshm *s, struct lockshm_error *error)
 	return error_set(error, LOCKSHM_BRIDGE, "this library was built without the bridge to Redis");
 }
 
-uint32_t helper_refs(struct lockshm *s)
+struct helper *helper_lock(struct lockshm *s, uint32_t *refs)
 {
 	(void)s;
-	return 0;
+	*refs = 0;
+	return NULL;
+}
+
+void helper_unlock(struct helper *h)
+{
+	(void)h;
 }
 
 void helper_stop(struct lockshm *s)

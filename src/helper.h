@@ -9,8 +9,10 @@
 MUST_CHECK int helper_start(struct lockshm *s, struct lockshm_error *error);
 /* Why the helper of this process cannot take part although no process of this host is the bridge now; 0 = it can, or one is. */
 int helper_trouble(struct lockshm *s, struct lockshm_error *error);
-/* How many of those who take part in the segment are the helper: 0 or 1.  To be compared with a count taken before. */
-uint32_t helper_refs(struct lockshm *s);
+/* How many of those who take part in the segment are the helper: 0 or 1, until the unlock.  Outside s->lock; for the thread that
+ * closes, as nobody else may stop it meanwhile.  NULL = there is none, which helper_unlock() takes, too. */
+struct helper *helper_lock(struct lockshm *s, uint32_t *refs);
+void helper_unlock(struct helper *h);
 /* If it runs: what nobody holds is given back, and the thread is gone. */
 void helper_stop(struct lockshm *s);
 /*

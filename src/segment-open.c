@@ -347,19 +347,20 @@ void segment_unref(struct lockshm *s)
 static void end_holds_of_process(struct lockshm *s)
 {
 	struct keeper *keeper;
-	uint32_t refs;
+	uint32_t helpers;
+	struct helper *h = helper_lock(s, &helpers);
 
 	pthread_mutex_lock(&s->lock);
 	keeper = s->keeper;
-	refs = s->refs;
+	/* The handle, the keeper, the helper; looked at and taken away under one lock, so that nobody comes in between. */
+	if (keeper && s->refs > 2 + helpers)
+		keeper = NULL;
+	if (keeper)
+		s->keeper = NULL;
 	pthread_mutex_unlock(&s->lock);
-	/* The handle, the keeper, the helper. */
-	if (!keeper || refs > 2 + helper_refs(s))
-		return;
-	pthread_mutex_lock(&s->lock);
-	s->keeper = NULL;
-	pthread_mutex_unlock(&s->lock);
-	keeper_stop(keeper);
+	helper_unlock(h);
+	if (keeper)
+		keeper_stop(keeper);
 }
 
 LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)

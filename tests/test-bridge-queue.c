@@ -327,6 +327,22 @@ START_TEST(locks_of_others_are_not_cut)
 }
 END_TEST
 
+/* What is recorded of the readers' times may be evicted: it is no longer known, but not less than they have. */
+START_TEST(a_lost_record_cuts_no_reader)
+{
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_redis("1", redis, "DEL {lock}:f");
+	b->wish.ttl_ms = 1000;
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(renew(b), BRIDGE_DONE);
+	ck_status(try_x(c), BRIDGE_BUSY);
+	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), LONG_MS / 2);
+	ck_redis("1", redis, "PEXPIRE lock 1000");
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), LONG_MS / 2);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- who is told */
 
 static struct bridge_conn *listener;
@@ -495,6 +511,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, leaving_takes_the_own_mark_along);
 	tcase_add_test(tc, a_lock_never_lasts_longer_than_its_ttl);
 	tcase_add_test(tc, locks_of_others_are_not_cut);
+	tcase_add_test(tc, a_lost_record_cuts_no_reader);
 	tcase_add_test(tc, the_holder_learns_that_somebody_waits);
 	tcase_add_test(tc, readers_learn_that_a_writer_waits);
 	tcase_add_test(tc, the_next_learns_of_a_release);

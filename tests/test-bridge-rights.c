@@ -61,6 +61,12 @@ START_TEST(the_rights_that_are_enough)
 	p = peer_at(poor_uri);
 	p->wish.fence = 1;
 	ck_assert_msg(everything(p) == 0, "%s", why(p));
+	/* Also a renewal that wants no numbers, which goes another way. */
+	p->wish.stride = 0;
+	new_token(p);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_assert_msg(renew(p) == BRIDGE_DONE, "%s", why(p));
+	ck_status(release(p), BRIDGE_DONE);
 	/* Also those of waiting: no right to publish at all. */
 	ck_status(acquire_x(a), BRIDGE_GRANTED);
 	ck_status(acquire_x(p), BRIDGE_QUEUED);

@@ -63,6 +63,23 @@ START_TEST(their_writer_and_ours)
 }
 END_TEST
 
+/* Theirs and ours are told apart by name: one of ours that they took out of the set must not make theirs one of ours. */
+START_TEST(their_reader_in_the_place_of_ours)
+{
+	a->wish.ttl_ms = b->wish.ttl_ms = 5000;
+	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_assert(their_rlock("r1"));
+	their_unlock(a->token);
+	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 20000);
+	/* It learns of it, and leaves nothing behind. */
+	ck_status(release(a), BRIDGE_LOST);
+	ck_redis("(nil)", redis, "ZSCORE {lock}:rx %s", a->token);
+	ck_status(release(b), BRIDGE_DONE);
+	ck_redis("1", redis, "SCARD lock");
+}
+END_TEST
+
 START_TEST(readers_of_both_kinds)
 {
 	ck_assert(their_rlock("r1"));
@@ -135,6 +152,7 @@ static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, their_writer_and_ours);
+	tcase_add_test(tc, their_reader_in_the_place_of_ours);
 	tcase_add_test(tc, readers_of_both_kinds);
 	tcase_add_test(tc, their_reader_shortens_and_we_renew);
 	tcase_add_test(tc, our_waiting_writer_stops_their_readers);

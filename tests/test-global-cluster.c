@@ -313,6 +313,30 @@ START_TEST(a_master_that_became_a_replica)
 }
 END_TEST
 
+/* Killed, and nobody asks anything else meanwhile: another node is asked who has its place. */
+START_TEST(a_master_that_died)
+{
+	char key[16], name[32];
+	int i = 0;
+
+	two_hosts(NODES);
+	ck_redis("OK", nodes[3], "CLUSTER REPLICATE %s", id_of(nodes[0]));
+	ck_assert(await(is_replica_in_step, nodes[3]));
+	do
+		snprintf(name, sizeof(name), "lk:key%d", i++);
+	while (owner_of(name) != nodes[0]);
+	strcpy(key, name + 3);
+	/* From the host whose way in is another one. */
+	ck_code(global_wait(b, key, LOCKSHM_EXCLUSIVE), 0);
+	redis_kill(nodes[0]);
+	ck_redis("OK", nodes[3], "CLUSTER FAILOVER TAKEOVER");
+	stays_held(b);
+	ck_redis(lease_of(1, key).value, nodes[3], "GET %s", name);
+	ck_code(agent_release(b), 0);
+	ck_assert_uint_eq(bridge_of(1).lost, 0);
+}
+END_TEST
+
 static bool has_another_bridge(void *arg)
 {
 	return bridge_of(0).pid != *(const pid_t *)arg && bridge_of(0).pid != 0;
@@ -435,6 +459,40 @@ START_TEST(addresses_of_all_kinds)
 }
 END_TEST
 
+/* One that knows no cluster any more is not asked again, also if it is the one that the key's name leads to. */
+START_TEST(forgotten_for_the_next)
+{
+	struct bridge_nodes *known = calloc(1, sizeof(*known));
+	struct bridge_node *first, *node;
+	struct bridge_keys keys;
+	char text[64];
+	size_t i;
+
+	for (i = 0; i < MASTERS; i++) {
+		struct bridge_server server;
+
+		snprintf(text, sizeof(text), "redis://10.0.0.%zu:7000", i + 1);
+		server = server_of(text);
+		ck_assert_int_eq(bridge_nodes_add(known, &server, NULL), 0);
+	}
+	known->n_given = MASTERS;
+	known->cluster = true;
+	ck_assert_int_eq(bridge_keys_make(&keys, BRIDGE_KEYS_CLUSTER, "lk:", K, strlen(K), NULL), 0);
+	first = node = bridge_nodes_of(known, &keys);
+	for (i = 0; i < MASTERS; i++) {
+		struct bridge_node *before = node;
+
+		bridge_nodes_forget(known, &keys, before);
+		node = bridge_nodes_of(known, &keys);
+		ck_assert_ptr_ne(node, before);
+	}
+	ck_assert_ptr_eq(node, first);
+	bridge_keys_free(&keys);
+	bridge_nodes_end(known);
+	free(known);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, any_key_at_its_node);
@@ -444,10 +502,12 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_slot_that_moved);
 	tcase_add_test(tc, a_slot_on_its_way);
 	tcase_add_test(tc, a_master_that_became_a_replica);
+	tcase_add_test(tc, a_master_that_died);
 	tcase_add_test(tc, a_node_that_left);
 	tcase_add_test(tc, the_next_bridge);
 	tcase_add_test(tc, no_majority_of_a_cluster);
 	tcase_add_test(tc, addresses_of_all_kinds);
+	tcase_add_test(tc, forgotten_for_the_next);
 }
 
 int main(void)

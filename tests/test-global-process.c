@@ -101,6 +101,67 @@ START_TEST(closing_gives_back_what_its_process_held)
 }
 END_TEST
 
+/* A thread that holds a key while another one closes; the helper has been started for another key. */
+struct stayer {
+	lockshm_t *s;
+	pthread_t thread;
+	pthread_barrier_t barrier;
+	int held, checked, released;
+};
+
+static void *stay(void *arg)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct stayer *t = arg;
+
+	q.key = K;
+	q.key_len = strlen(K);
+	q.flags = LOCKSHM_GLOBAL;
+	t->held = lockshm_acquire(t->s, &q, &hold);
+	if (!t->held)
+		t->held = lockshm_release(&hold, 0);
+	/* Under a global one the helper would stay. */
+	q.flags = LOCKSHM_AUTO_RENEW;
+	q.ttl_ns = LOCKSHM_SECONDS(30);
+	if (!t->held)
+		t->held = lockshm_acquire(t->s, &q, &hold);
+	pthread_barrier_wait(&t->barrier);
+	pthread_barrier_wait(&t->barrier);
+	t->checked = lockshm_check(&hold, NULL);
+	t->released = lockshm_release(&hold, 0);
+	return NULL;
+}
+
+static bool two_take_part(void *arg)
+{
+	struct lockshm_stat stat;
+
+	return lockshm_stat(arg, &stat) == 0 && stat.owners_used == 2;
+}
+
+/* The helper of a removed segment leaves by itself, and must not be counted as there: the keeper goes on for whoever is. */
+START_TEST(closing_after_the_helper_left)
+{
+	struct stayer t = { 0 };
+
+	hosts_make(1);
+	ck_code(lockshm_open(&t.s, hosts[0].name, 0, NULL), 0);
+	pthread_barrier_init(&t.barrier, NULL, 2);
+	ck_assert_int_eq(pthread_create(&t.thread, NULL, stay, &t), 0);
+	pthread_barrier_wait(&t.barrier);
+	ck_code(t.held, 0);
+	ck_code(lockshm_destroy(hosts[0].name, NULL), 0);
+	/* The thread and the keeper. */
+	ck_assert(await(two_take_part, t.s));
+	lockshm_close(t.s);
+	pthread_barrier_wait(&t.barrier);
+	pthread_join(t.thread, NULL);
+	ck_code(t.checked, 0);
+	ck_code(t.released, 0);
+}
+END_TEST
+
 static bool two_connections(void *arg)
 {
 	const char *list = redis_say(redis, "CLIENT LIST");
@@ -300,6 +361,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, closing_gives_back_what_its_process_held);
+	tcase_add_test(tc, closing_after_the_helper_left);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_child_closes_what_it_got);
 	tcase_add_test(tc, a_fork_while_hiredis_is_loaded);

@@ -123,6 +123,9 @@ START_TEST(the_rights_that_are_enough)
 	a = on_host(0);
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	/* Each for longer than its first ttl. */
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);

@@ -50,12 +50,23 @@ local function readers_ttl()
 	return type == 'set' and tonumber(fence[4] or '')
 end
 
+-- Readers of others have no deadline but that of the set.  One of ours may be missing from either.
+local function only_ours()
+	local n = redis.call('SCARD', LOCK)
+	if n > redis.call('ZCARD', READERS) then
+		return false
+	end
+	for _, id in ipairs(redis.call('ZRANGE', READERS, 0, -1)) do
+		n = n - redis.call('SISMEMBER', LOCK, id)
+	end
+	return n == 0
+end
+
 local function limit_readers()
 	local ttl = readers_ttl()
 	if ttl then
 		not_beyond(READERS, ttl)
-		-- Readers of others have no deadline but that of the set.
-		if LEFT > ttl and redis.call('SCARD', LOCK) == redis.call('ZCARD', READERS) then
+		if LEFT > ttl and only_ours() then
 			redis.call('PEXPIRE', LOCK, ttl)
 			LEFT = ttl
 		end
@@ -149,9 +160,15 @@ local function record(token, ttl)
 	redis.call('PEXPIRE', FENCE, DAY)
 end
 
+-- What those who read asked for at least, where the record is lost.
+local function readers_have()
+	local last = redis.call('ZRANGE', READERS, -1, -1, 'WITHSCORES')
+	return math.max(LEFT, (tonumber(last[2] or 0) or 0) - MS)
+end
+
 -- As long as somebody reads, what was recorded for others counts as well.
 local function record_readers(ttl)
-	local longest = math.max(ttl, readers_ttl() or 0)
+	local longest = math.max(ttl, type == 'set' and (readers_ttl() or readers_have()) or 0)
 	if tonumber(fence[4] or 0) ~= longest then
 		redis.call('HSET', FENCE, 'readers', longest)
 		redis.call('PEXPIRE', FENCE, DAY)

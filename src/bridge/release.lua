@@ -35,6 +35,8 @@ end
 
 local status = release()
 if not status then
+	-- A reader whom somebody took out of the set.
+	redis.call('ZREM', READERS, TOKEN)
 	return mismatch('lost')
 end
 prune()

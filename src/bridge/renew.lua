@@ -3,8 +3,10 @@
 -- whether that is longer or shorter.
 
 -- A writer's, with its fence, and nobody waits: what the rest would do, by a third of the commands.  It ends with a
--- read of lock and queue, too.  Who waits since just now is seen, and the rest is done.
-if ARGV[4] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('HGET', KEYS[6], 'token') == ARGV[2] then
+-- read of lock and queue, too.  Who waits since just now is seen, and the rest is done.  Not with another ttl than that
+-- which is on record; and by commands that taking it needed, so that nobody lacks the right to one.
+local known = ARGV[4] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('HMGET', KEYS[6], 'token', 'ttl')
+if known and known[1] == ARGV[2] and known[2] == ARGV[3] then
 	local time = redis.call('TIME')
 	redis.call('PEXPIRE', KEYS[1], ARGV[3])
 	if redis.call('EXISTS', unpack(KEYS, 1, 3)) == 1 then
