@@ -10,6 +10,7 @@
 
 #define MASTERS 3
 #define NODES 4
+#define TTL_NS LOCKSHM_SECONDS(2) /* nodes change places at the pace of their own timer, ten times a second */
 
 static struct redis *nodes[NODES]; /* the last one is a replica, of the first, where a case wants one */
 static struct agent *a, *b;
@@ -87,6 +88,7 @@ static void host_at(unsigned i, const struct redis *r)
 	struct lockshm_create_options options = host_options();
 
 	options.redis = r->tcp_uri;
+	options.redis_ttl_ns = TTL_NS;
 	host_make(i, &options);
 }
 
@@ -125,7 +127,7 @@ static void slot_arrives(int slot, struct redis *from, struct redis *to)
 /* For longer than a lease lasts without renewal. */
 static void stays_held(struct agent *who)
 {
-	int64_t end = now_ns() + LOCKSHM_MS(1800);
+	int64_t end = now_ns() + TTL_NS * 9 / 5;
 
 	while (now_ns() < end) {
 		ck_code(agent_call(who, AGENT_CHECK), 0);
@@ -313,6 +315,12 @@ START_TEST(a_master_that_became_a_replica)
 }
 END_TEST
 
+/* What a master has not told its replica yet is lost with it. */
+static bool has_names(void *arg)
+{
+	return strcmp(redis_say(arg, "DBSIZE"), "0") != 0;
+}
+
 /* Killed, and nobody asks anything else meanwhile: another node is asked who has its place. */
 START_TEST(a_master_that_died)
 {
@@ -328,6 +336,7 @@ START_TEST(a_master_that_died)
 	strcpy(key, name + 3);
 	/* From the host whose way in is another one. */
 	ck_code(global_wait(b, key, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert(await(has_names, nodes[3]));
 	redis_kill(nodes[0]);
 	ck_redis("OK", nodes[3], "CLUSTER FAILOVER TAKEOVER");
 	stays_held(b);
