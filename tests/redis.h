@@ -72,7 +72,7 @@ const char *redis_say(struct redis *r, const char *format, ...) __attribute__((f
 
 enum proxy_fault {
 	PROXY_PASS = 1,
-	PROXY_SLICE, /* byte by byte */
+	PROXY_SLICE, /* byte by byte, long texts in pieces of 61 */
 	PROXY_HOLD_REPLIES, /* what the server says waits for PROXY_PASS */
 	PROXY_DROP_REPLIES, /* what the server says is thrown away */
 	PROXY_DROP_REQUESTS, /* what the client says is thrown away */
