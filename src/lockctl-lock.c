@@ -193,7 +193,6 @@ static char *format_key(const struct lockshm_lock_info *lock)
 	if (lock->key_shown >= lock->key_len)
 		return shown;
 	text = format_text("%s...", shown);
-
 	free(shown);
 	return text;
 }

@@ -176,7 +176,7 @@ static void parties_people(FILE *out, const char *who, const struct lockshm_remo
 	table_begin(&table, wait ? 3 : 4, titles);
 	for (size_t i = 0; i < n; i++) {
 		table_add_own(&table, format_who(&parties[i]));
-		table_add(&table, mode_name(parties[i].mode));
+		table_add(&table, mode_name(parties[i].mode) ? mode_name(parties[i].mode) : "?");
 		table_add_own(&table, format_end(parties[i].expires_in_ns));
 		if (!wait)
 			table_add_own(&table, visible(parties[i].value, parties[i].value_len));
