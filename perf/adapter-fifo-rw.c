@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-fifo-rw.c - fifo-rw-park, a floor: the least code that keeps the order of arrival between readers and writers
+ * adapter-fifo-rw.c - floors: the least code that keeps the order of arrival between readers and writers (fifo-rw-park), and
+ * the same where a sleeper would learn of a death and of the end of a lease (fifo-rw-watch)
  *
  * Tickets and two counters: a reader may go when all before it have begun or ended, a writer when all before it have
  * ended.  Who waits sleeps on a word of its own, and whoever moves a counter wakes just those whose turn has come; readers
  * in a row are let in, and woken, together.  No key, no owner, no lease; stuck when somebody dies.  What it cannot do
  * faster, no lock with this order can.
+ *
+ * fifo-rw-watch does nothing more with what it learns, but pays for it: it sleeps on two words and until a time, and reads
+ * the clock when it asks, after a sleep, and when it releases.
  */
 #include "bench.h"
 
@@ -14,6 +18,8 @@
 #include <unistd.h>
 
 #define SLOTS 1024u /* more than can wait at once */
+#define SLEEP_NS 100000000
+#define FUTEX_OF_32_BITS 2
 
 struct fifo_rw {
 	uint32_t next __attribute__((aligned(64))); /* ticket of the next comer */
@@ -23,10 +29,19 @@ struct fifo_rw {
 		uint64_t asleep; /* ticket and mode of who sleeps here, plus one; 0 = nobody yet */
 		uint32_t bell; /* changes with each call */
 	} slot[SLOTS] __attribute__((aligned(64)));
+	uint32_t life; /* would change with the death of whoever is before */
+};
+
+/* As the kernel has it; older headers do not know it. */
+struct watch {
+	uint64_t value, word;
+	uint32_t flags, reserved;
 };
 
 static struct fifo_rw *l;
 static uint32_t ticket;
+static bool watches;
+static volatile int64_t asked, over; /* what a lease would be compared with */
 
 static int fifo_rw_create(const struct bench_need *need)
 {
@@ -39,9 +54,43 @@ static void fifo_rw_nothing(void)
 {
 }
 
+static void fifo_rw_watch(void)
+{
+	watches = true;
+}
+
 static void fifo_rw_destroy(void)
 {
 	bench_unshare(l, sizeof(*l));
+}
+
+static int64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void sleep_on(uint32_t *bell, uint32_t seen)
+{
+	struct watch w[2] = { { seen, (uintptr_t)bell, FUTEX_OF_32_BITS, 0 }, { 0, (uintptr_t)&l->life, FUTEX_OF_32_BITS, 0 } };
+	int64_t until;
+	struct timespec ts;
+
+	if (!watches) {
+		syscall(SYS_futex, bell, FUTEX_WAIT, seen, NULL, NULL, 0);
+		return;
+	}
+	until = asked + SLEEP_NS;
+	ts = (struct timespec){ until / 1000000000, until % 1000000000 };
+#ifdef SYS_futex_waitv
+	syscall(SYS_futex_waitv, w, 2, 0, &ts, CLOCK_MONOTONIC);
+#else
+	(void)w;
+	syscall(SYS_futex, bell, FUTEX_WAIT_BITSET, seen, &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+#endif
+	asked = now();
 }
 
 static uint64_t sleeper(uint32_t t, enum bench_mode mode)
@@ -98,9 +147,12 @@ static bool my_turn(uint32_t t, enum bench_mode mode)
 
 static void fifo_rw_lock(uint32_t key, enum bench_mode mode)
 {
-	uint32_t t = ticket = __atomic_fetch_add(&l->next, 1, __ATOMIC_SEQ_CST);
+	uint32_t t;
 
 	(void)key;
+	if (watches)
+		asked = now();
+	t = ticket = __atomic_fetch_add(&l->next, 1, __ATOMIC_SEQ_CST);
 	if (my_turn(t, mode))
 		return;
 	for (;;) {
@@ -110,7 +162,7 @@ static void fifo_rw_lock(uint32_t key, enum bench_mode mode)
 		__atomic_store_n(&l->slot[t % SLOTS].asleep, sleeper(t, mode), __ATOMIC_SEQ_CST);
 		if (my_turn(t, mode))
 			return;
-		syscall(SYS_futex, &l->slot[t % SLOTS].bell, FUTEX_WAIT, seen, NULL, NULL, 0);
+		sleep_on(&l->slot[t % SLOTS].bell, seen);
 	}
 }
 
@@ -119,6 +171,8 @@ static void fifo_rw_unlock(uint32_t key, enum bench_mode mode)
 	uint32_t ended;
 
 	(void)key;
+	if (watches)
+		over = now();
 	/* A writer is the only one inside, so nobody else moves this counter. */
 	if (mode == BENCH_EXCLUSIVE)
 		__atomic_store_n(&l->begun, ticket + 1, __ATOMIC_SEQ_CST);
@@ -134,6 +188,17 @@ const struct lock_adapter adapter_fifo_rw_park = {
 	.can = LOCK_FLOOR | LOCK_SHARED,
 	.create = fifo_rw_create,
 	.attach = fifo_rw_nothing,
+	.lock = fifo_rw_lock,
+	.unlock = fifo_rw_unlock,
+	.detach = fifo_rw_nothing,
+	.destroy = fifo_rw_destroy,
+};
+
+const struct lock_adapter adapter_fifo_rw_watch = {
+	.name = "fifo-rw-watch",
+	.can = LOCK_FLOOR | LOCK_SHARED,
+	.create = fifo_rw_create,
+	.attach = fifo_rw_watch,
 	.lock = fifo_rw_lock,
 	.unlock = fifo_rw_unlock,
 	.detach = fifo_rw_nothing,
