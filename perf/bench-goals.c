@@ -110,6 +110,8 @@ static const struct goal goals[] = {
 	{ " 4 processes", EX("lockshm", "bridge-pass", 4, NS), AT_MOST, 3.0, EX("lockshm-local", "bridge-pass", 4, NS), 0 },
 	{ "8 processes, two hosts: rate", EX("lockshm", "bridge-rival", 8, OPS_PER_S), AT_LEAST, 20,
 	  EX("redis", "bridge-rival", 8, OPS_PER_S), 0 },
+	{ " rate, barging", EX("lockshm-barging", "bridge-rival", 8, OPS_PER_S), AT_LEAST, 20,
+	  EX("redis", "bridge-rival", 8, OPS_PER_S), 0 },
 	{ " Redis commands for each lock", EX("lockshm", "bridge-rival", 8, COMMANDS), AT_MOST, 0.1, FIGURE, 0 },
 	{ " one host's share by the other's", EX("lockshm", "bridge-rival", 8, SHARE), AT_MOST, 1.2, FIGURE, 0 },
 	{ "from host to host", EX("lockshm", "bridge-handover", 2, US_P50), AT_MOST, 3.0,

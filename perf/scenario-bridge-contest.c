@@ -4,8 +4,8 @@
  *
  *   bridge-pass    of one host: what does it cost to pass the key on under a lease?  "lockshm-local" is that key of the
  *                  same segment without LOCKSHM_GLOBAL.  Nothing is done inside or outside
- *   bridge-rival   half of them on another host; "redis" is each for itself, SET NX PX tried again each millisecond.
- *                  Nothing is done inside or outside
+ *   bridge-rival   half of them on another host; "lockshm-barging" asks with LOCKSHM_BARGE; "redis" is each for itself,
+ *                  SET NX PX tried again each millisecond.  Nothing is done inside or outside
  *   bridge-peers   the same, 1 ms asleep inside and 1 ms outside, also with programs that use other libraries:
  *                  1,000 a second would be a lock that is never free
  *
@@ -85,6 +85,11 @@ static void lock_global(void)
 	bridge_lock(segment, REDIS_KEY, LOCKSHM_GLOBAL, &hold);
 }
 
+static void lock_barging(void)
+{
+	bridge_lock(segment, REDIS_KEY, LOCKSHM_GLOBAL | LOCKSHM_BARGE, &hold);
+}
+
 static void lock_local(void)
 {
 	bridge_lock(segment, REDIS_KEY, 0, &hold);
@@ -123,6 +128,9 @@ static void detach_redis(void)
 
 static const struct way way_global = {
 	"lockshm", attach_segment, lock_global, unlock_hold, detach_segment, REDIS_OURS
+};
+static const struct way way_barging = {
+	"lockshm-barging", attach_segment, lock_barging, unlock_hold, detach_segment, REDIS_OURS
 };
 static const struct way way_local = { "lockshm-local", attach_segment, lock_local, unlock_hold, detach_segment, "" };
 static const struct way way_redis = { "redis", attach_redis, lock_redis, unlock_redis, detach_redis, "set evalsha" };
@@ -336,6 +344,8 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	(void)lock;
 	contest(p, &way_global);
 	contest(p, p->scenario->arg == PASS ? &way_local : &way_redis);
+	if (p->scenario->arg == RIVAL)
+		contest(p, &way_barging);
 	for (int i = 0; p->scenario->arg == PEERS && bridge_others[i].name; i++)
 		contest_of_others(p, &bridge_others[i]);
 }

@@ -122,6 +122,7 @@ static int take_up(struct participant *self, const struct lockshm_request *q, st
 	count_event(self, COUNT_ACQUIRES);
 	wish.entry = self->linger.entry;
 	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
+	h->row = self->linger.row;
 	return unlikely(mark_pending(&self->segment->entries[wish.entry])) ? acquire_tell_mark(self->segment, q, h) : 0;
 }
 

@@ -86,10 +86,8 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
 			 LOCKSHM_BARGE))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
-	if (q->flags & LOCKSHM_BARGE &&
-	    (q->mode != LOCKSHM_EXCLUSIVE || q->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
-		return error_set(error, LOCKSHM_INVALID,
-				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW and LOCKSHM_GLOBAL");
+	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
 	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
 		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
 	if (hold_in_use(hold_of(hold)))

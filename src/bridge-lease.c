@@ -54,7 +54,8 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 		return;
 	}
 	out->live = true;
-	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING))
+	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
+	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_LINGERING))
 		return;
 	if (home != i + 1) {
 		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
@@ -368,7 +369,7 @@ static enum next lease_close(struct bridge *b, uint32_t i, uint64_t word)
 {
 	if (!cas_from(&b->s->remotes[i].word, word, remote_with_state(word, REMOTE_CLOSING)))
 		return NEXT_AGAIN;
-	/* The word before the look at the requests.  Pairs with the fence in enter(). */
+	/* The word before the look at the requests.  Pairs with the fences in enter() and forget_lingering(). */
 	fence_after_rmw();
 	return NEXT_AGAIN;
 }
@@ -383,7 +384,7 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 		return NEXT_AGAIN;
 	if (remote_state(word) == REMOTE_CLOSING) {
 		/* The word before the look at the requests, also where another bridge, or an earlier round, wrote it.
-		 * Pairs with the fence in enter(). */
+		 * Pairs with the fences in enter() and forget_lingering(). */
 		fence_full();
 	}
 	in = look(b, i, remote_epoch(word));

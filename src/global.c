@@ -136,7 +136,9 @@ static uint64_t enter(const struct quest *g, uint64_t word)
 		store_release(&r->under, 0);
 		return 0;
 	}
-	(void)fetch_add_relaxed(&l->passes, 1);
+	/* A row of holds of one thread is one. */
+	if (hold_of(g->hold)->row == 0)
+		(void)fetch_add_relaxed(&l->passes, 1);
 	bridge_count_add(g->s, BRIDGE_COUNT_GRANTS, 1);
 	/* Once for each range, at its half. */
 	if (fence_low(left) && !fence_low(left + 1))
@@ -314,6 +316,10 @@ static int go_local(const struct quest *g)
 
 static int give_up(const struct quest *g, int err)
 {
+	struct shm_request *r = record_of(g);
+
+	/* Who was not inside does not linger. */
+	store_release32(&r->flags, load_relaxed32(&r->flags) & ~REQUEST_BARGES);
 	(void)lockshm_release(g->hold, 0);
 	remote_ring(g->s, g->lease);
 	if (g->q->report)
@@ -388,6 +394,15 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 		q->report->slept_ns += more;
 	}
 	return err;
+}
+
+bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
+{
+	const struct shm_remote *l = remote_at(s, lease);
+	uint64_t now = l ? load_acquire(&l->word) : 0;
+
+	return l && remote_state(now) == REMOTE_HELD && remote_epoch(now) == remote_epoch(word) &&
+	       !remote_exhausted(s, l, host_now(s));
 }
 
 /* ---------------------------------------------------------------- upgrade */

@@ -115,11 +115,6 @@ static inline int late_or_ok(const struct grip *g)
 	return unlikely(passed(g->s, current_deadline(g))) ? LOCKSHM_LATE : 0;
 }
 
-static inline uint64_t own_ticket(const struct hold *h)
-{
-	return (unlikely(h->remote != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
-}
-
 /* ---------------------------------------------------------------- lost */
 
 /* The oldest hold that came after @ticket, else the newest ticket of the key; 0 if none. */
@@ -165,7 +160,7 @@ static int lost(const struct grip *g)
 		g->h->lost_to = 0;
 		return LOCKSHM_LOST;
 	}
-	ticket = successor_ticket(g, own_ticket(g->h));
+	ticket = successor_ticket(g, hold_ticket(g->h));
 	g->h->lost_to = ticket ? g->s->token_base + ticket : 0;
 	return LOCKSHM_LOST;
 }
@@ -282,10 +277,27 @@ static int release_closed(struct grip *g, int64_t cooldown_ns, int outcome)
 	return forget(g, lost(g));
 }
 
+static bool goes_on(const struct grip *g)
+{
+	return likely(g->h->remote == 0) || global_goes_on(g->s, g->h->remote - 1, g->h->remote_word);
+}
+
 /* Declared to, and still its own thread's: who else has it could not take it up again. */
 static bool barges(const struct grip *g)
 {
-	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->h->renewal && !g->locked;
+	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->h->renewal && !g->locked &&
+	       goes_on(g);
+}
+
+/* Under a lease that goes on, and that whoever is behind wants, the bridge has nothing to look at. */
+static int forget_lingering(struct grip *g, int outcome)
+{
+	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and waits for
+	 * a bell if it found this one.  Pairs with the fences in lease_close() and at_held(). */
+	fence_after_rmw();
+	if (goes_on(g))
+		g->h->remote = 0;
+	return forget(g, outcome);
 }
 
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
@@ -310,7 +322,7 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 	if (likely(queue_pop_owned(g.s, g.e, g.h->index, grip_gen(&g), g.h->moved)))
 		return forget(&g, outcome);
 	if (barges(&g) && linger(g.self, g.h, w))
-		return forget(&g, outcome);
+		return forget_lingering(&g, outcome);
 	return forget(&g, die(&g) ? outcome : lost(&g));
 }
 

@@ -25,7 +25,8 @@ struct hold {
 	uint64_t mark;	 /* mark word it was told of */
 	uint64_t token;
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
-	uint64_t entry;
+	uint32_t entry;
+	uint32_t row;	 /* of holds that it goes on with, see linger.c; 0 = none */
 	uint32_t index;
 	uint32_t remote; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
 			  * takes the short ways, and the record has it. */
@@ -52,9 +53,10 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 		       "segment and epoch are copied as one");
 	_Static_assert(offsetof(struct hold, mark) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
-	uint64_t index_and_no_remote = index;
-
 	_Static_assert(offsetof(struct hold, remote) - offsetof(struct hold, index) == 4, "stored as one");
+	_Static_assert(offsetof(struct hold, row) - offsetof(struct hold, entry) == 4, "stored as one");
+	uint64_t index_and_no_remote = index, entry_and_no_row = entry;
+
 	h->gen = g->gen;
 	memcpy(&h->segment, &self->segment, 16);
 	h->owner = self->uid;
@@ -62,9 +64,15 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	memset(&h->renewal, 0, 32);
 	h->token = self->segment->token_base + g->ticket;
 	h->key_check = key_check;
-	h->entry = entry;
+	memcpy(&h->entry, &entry_and_no_row, sizeof(entry_and_no_row));
 	memcpy(&h->index, &index_and_no_remote, sizeof(index_and_no_remote));
 	h->magic = hold_magic(h);
+}
+
+/* Of the local request. */
+static inline uint64_t hold_ticket(const struct hold *h)
+{
+	return (unlikely(h->remote != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
 }
 
 /* global.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
@@ -72,6 +80,8 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 /* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
  * LOCKSHM_LOST.  Waits for the bridge's answer. */
 int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
+/* May a hold under that lease linger: will its thread be let in again? */
+bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
 /* acquire.c: a checked request, on this host only. */
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 

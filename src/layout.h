@@ -230,8 +230,7 @@ struct shm_request {
 	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel: [number of the sleep | SLEEPS_...] */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
 	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
-	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1;
-			      *     with REQUEST_BARGES: see linger.c */
+	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1 */
 	uint32_t flags;	     /* 108 owner: REQUEST_... */
 	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */
 	uint64_t under;	     /* 120 owner, with REQUEST_GLOBAL: under_make() of the lease it holds under; 0 = waits for one */

@@ -9,20 +9,19 @@
 #define ROW_GENS 256	 /* a waiter compares the low half of my word: nine bits of its generation */
 
 /*
- * A row of holds ends with a hand-over ROW_NS after its first release: whoever is next in line may not get a processor as
- * long as this thread has it.  The record says when it began, [units of 4096 ns:20 | generation:12]; 0 = no row yet.
+ * A row of holds ends with a hand-over ROW_NS after its first release: whoever is next in line may not get a processor
+ * as long as this thread has it.  Each hold knows when its row began, [units of 4096 ns:20 | generation:12]; so one that
+ * is taken inside another's row does not lengthen it.  Returns the row of @h, released as @word; 0 = it is over.
  */
-static bool may_go_on(struct participant *self, struct shm_request *r, uint64_t word)
+static uint32_t row_of(struct participant *self, const struct hold *h, uint64_t word)
 {
-	uint32_t row = load_relaxed32(&r->home), gen = (uint32_t)word_gen(word) & 4095;
-	uint32_t now = (uint32_t)(clock_precise() >> 12) & 0xfffff;
+	uint32_t gen = (uint32_t)word_gen(word) & 4095, now = (uint32_t)(clock_precise() >> 12) & 0xfffff;
 
-	if (row == 0) {
+	if (h->row == 0) {
 		self->linger.called = 0;
-		store_relaxed32(&r->home, (now ? now : 1) << 12 | gen);
-		return true;
+		return (now ? now : 1) << 12 | gen;
 	}
-	return ((now - (row >> 12)) & 0xfffff) <= ROW_NS >> 12 && ((gen - row) & 4095) < ROW_GENS;
+	return ((now - (h->row >> 12)) & 0xfffff) <= ROW_NS >> 12 && ((gen - h->row) & 4095) < ROW_GENS ? h->row : 0;
 }
 
 /*
@@ -33,15 +32,17 @@ bool linger(struct participant *self, const struct hold *h, uint64_t word)
 {
 	struct lockshm *s = self->segment;
 	struct place here = { h->index, word_with_state(word, REQUEST_LINGERING) };
+	uint32_t row = row_of(self, h, word);
 
-	if (!word_exclusive(word) || word_prev(word) != 0 || !may_go_on(self, &s->requests[h->index], word) ||
+	if (!word_exclusive(word) || word_prev(word) != 0 || row == 0 ||
 	    !cas_from(&s->requests[h->index].word, word, here.word))
 		return false;
 	if (queue_call_successor(s, h->index, &self->linger.called)) {
 		self->linger.index = h->index;
 		self->linger.word = here.word;
-		self->linger.entry = (uint32_t)h->entry;
-		self->linger.ticket = h->token - s->token_base;
+		self->linger.entry = h->entry;
+		self->linger.ticket = hold_ticket(h);
+		self->linger.row = row;
 		return true;
 	}
 	/* Nobody that I can find, or can wake: a walk grants it. */

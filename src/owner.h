@@ -67,6 +67,7 @@ struct participant {
 		uint64_t word;	   /* as it was left */
 		uint64_t ticket;
 		uint64_t called;   /* [sleep | index] of the sleeper that was woken last in this row */
+		uint32_t row;	   /* of its holds */
 	} linger;
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */
 	uint32_t sleeps;	   /* each sleep has a number of its own */

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-barging.c - LOCKSHM_BARGE with LOCKSHM_GLOBAL: a row of holds of one thread under the lease of its host */
+#include "hosts.h"
+
+#include <string.h>
+
+#include "../src/futex.h"
+
+static struct agent *h, *w, *b;
+static struct service bridge;
+
+static int barge(struct agent *a, int64_t timeout_ns)
+{
+	struct agent_command c = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	c.flags |= LOCKSHM_BARGE;
+	c.timeout_ns = timeout_ns;
+	return agent_do(a, c);
+}
+
+static int copy_state(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(int *)arg = lock->holders + lock->waiters ? lock->requests[0].state : 0;
+	return 0;
+}
+
+static int first_state(void)
+{
+	int state = 0;
+
+	ck_code(lockshm_show_lock(hosts[0].s, K, strlen(K), copy_state, &state), 0);
+	return state;
+}
+
+/* h holds, and w of the same host waits behind it, stopped: it is next in line and does not run.  The bridge is not
+ * theirs. */
+static void hold_before_a_stopped_one(const char *where)
+{
+	cast(where, &h, &w, &b);
+	service_start(&bridge, 0);
+	ck_code(barge(h, 0), 0);
+	global_send(w, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(w, 0, K);
+	agent_stop(w);
+}
+
+/* Without futex_waitv() nothing lingers before one that sleeps: its sleep is on its own word only. */
+static bool lingers(void)
+{
+	return futex_has_waitv();
+}
+
+static void end_of_test(void)
+{
+	service_stop(&bridge);
+	redis_has("EXISTS lk:" K " {lk:" K "}:q", "0");
+}
+
+START_TEST(under_the_same_lease_with_a_new_token)
+{
+	char value[sizeof(lease_of(0, K).value)];
+	uint64_t token;
+	int i;
+
+	if (!lingers())
+		return;
+	hold_before_a_stopped_one("00");
+	memcpy(value, lease_of(0, K).value, sizeof(value));
+	for (i = 0; i < 5; i++) {
+		token = h->answer.token;
+		ck_code(agent_release(h), 0);
+		if (first_state() != LOCKSHM_LINGERING)
+			break; /* half a millisecond was over */
+		if (barge(h, AGENT_TRY) != 0)
+			break;
+		ck_assert_uint_gt(h->answer.token, token);
+		ck_code(agent_call(h, AGENT_CHECK), 0);
+		ck_assert_str_eq(lease_of(0, K).value, value);
+		ck_redis(value, redis, "GET lk:" K);
+	}
+	ck_assert_int_gt(i, 0);
+	if (i == 5)
+		ck_code(agent_release(h), 0);
+	token = h->answer.token;
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_assert_uint_gt(w->answer.token, token);
+	ck_assert_str_eq(lease_of(0, K).value, value);
+	ck_code(agent_release(w), 0);
+	end_of_test();
+}
+END_TEST
+
+/* What lingers is nobody's: another host need not wait for a thread that does not come back, or for one that is stopped. */
+START_TEST(another_host_waits_meanwhile)
+{
+	uint64_t token;
+
+	hold_before_a_stopped_one("001");
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	token = h->answer.token;
+	ck_code(agent_release(h), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_uint_gt(b->answer.token, token);
+	ck_code(barge(h, AGENT_TRY), LOCKSHM_BUSY);
+	ck_code(agent_release(b), 0);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+	end_of_test();
+}
+END_TEST
+
+/* A row does not go on for longer than any other holds of a host that others wait for. */
+START_TEST(another_host_is_let_in)
+{
+	int n, err = 0;
+
+	cast("001", &h, &w, &b);
+	service_start(&bridge, 0);
+	ck_code(barge(h, 0), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	for (n = 0; n < 100000 && err == 0; n++) {
+		ck_code(agent_release(h), 0);
+		err = barge(h, AGENT_TRY);
+	}
+	ck_code(err, LOCKSHM_BUSY);
+	ck_code(agent_end(b), 0);
+	ck_code(agent_release(b), 0);
+	end_of_test();
+}
+END_TEST
+
+START_TEST(the_lease_is_lost_while_it_lingers)
+{
+	char value[sizeof(lease_of(0, K).value)];
+	uint64_t token;
+
+	hold_before_a_stopped_one("00");
+	memcpy(value, lease_of(0, K).value, sizeof(value));
+	token = h->answer.token;
+	ck_code(agent_release(h), 0);
+	ck_redis("1", redis, "DEL lk:" K);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	agent_cont(w);
+	ck_code(agent_end(w), 0);
+	ck_assert_uint_gt(w->answer.token, token);
+	ck_assert_str_ne(lease_of(0, K).value, value);
+	ck_code(agent_call(w, AGENT_CHECK), 0);
+	ck_code(agent_release(w), 0);
+	end_of_test();
+}
+END_TEST
+
+/* Nobody rings for it: the bridge finds it. */
+START_TEST(who_is_next_is_killed)
+{
+	hold_before_a_stopped_one("00");
+	ck_code(agent_release(h), 0);
+	agent_kill(w);
+	redis_has("EXISTS lk:" K, "0");
+	ck_code(barge(h, 0), 0);
+	ck_code(agent_release(h), 0);
+	end_of_test();
+}
+END_TEST
+
+START_TEST(its_thread_is_killed)
+{
+	hold_before_a_stopped_one("00");
+	ck_code(agent_release(h), 0);
+	agent_kill(h);
+	agent_cont(w);
+	ck_code(agent_end(w), 0); /* nobody died holding */
+	ck_code(agent_release(w), 0);
+	end_of_test();
+}
+END_TEST
+
+/* On this host only, by policy: lingers as any other. */
+START_TEST(without_redis)
+{
+	struct lockshm_create_options options;
+
+	own_server();
+	options = host_options();
+	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	host_make(0, &options);
+	redis_kill(redis);
+	h = on_host(0);
+	w = on_host(0);
+	ck_code(barge(h, 0), LOCKSHM_LOCAL_ONLY);
+	global_send(w, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(w, 0, K);
+	agent_stop(w);
+	ck_code(agent_release(h), 0);
+	if (lingers())
+		ck_assert_int_eq(first_state(), LOCKSHM_LINGERING);
+	agent_cont(w);
+	ck_code(agent_end(w), LOCKSHM_LOCAL_ONLY);
+	ck_code(agent_release(w), 0);
+}
+END_TEST
+
+/* Who was told that there is no lease was not inside, and does not pass whoever waits. */
+START_TEST(who_was_refused_does_not_linger)
+{
+	own_server();
+	hosts_make(1);
+	h = on_host(0);
+	w = on_host(0);
+	redis_kill(redis);
+	ck_code(barge(h, 0), LOCKSHM_BRIDGE);
+	ck_code(global_wait(w, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_assert_int_eq(first_state(), 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, under_the_same_lease_with_a_new_token);
+	tcase_add_test(tc, another_host_waits_meanwhile);
+	tcase_add_test(tc, another_host_is_let_in);
+	tcase_add_test(tc, the_lease_is_lost_while_it_lingers);
+	tcase_add_test(tc, who_is_next_is_killed);
+	tcase_add_test(tc, its_thread_is_killed);
+	tcase_add_test(tc, without_redis);
+	tcase_add_test(tc, who_was_refused_does_not_linger);
+}
+
+int main(void)
+{
+	return hosts_main("global-barging", add);
+}
