@@ -46,8 +46,8 @@
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
  *  unless it says so.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; what the
- *  thread holds ends with it, as with any other end, and what lockshm_open() was about to return may be leaked.  No function blocks on another process except lockshm_acquire() and
- *  lockshm_acquire_many().
+ *  thread holds ends with it, as with any other end, and what lockshm_open() was about to return may be leaked.
+ *  No function blocks on another process except lockshm_acquire() and lockshm_acquire_many().
  *
  * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
  */
@@ -418,8 +418,8 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
  *         LOCKSHM_FULL also (LOCKSHM_GLOBAL) if no lease is free, or if no process of this host is the bridge and this
- *         one finds no owner slot for its helper thread; LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and the policy is to fail, or it refuses for good, or the
- *         key holds other data there); LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ *         one finds no owner slot for its helper thread; LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and
+ *         the policy is to fail, or it refuses for good, or the key holds other data there); LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * The queue is the design of this project: doc/design.md; its ancestors are the queue locks of Mellor-Crummey
  * and Scott (1991) and Scott's non-blocking time-out (2002).
@@ -523,8 +523,9 @@ int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
  *                 the same thread in the same row (LOCKSHM_BARGE)
  * @hold: held or lost
  *
- * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock of the
- * Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the caller's memory only.
+ * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock of
+ * the Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the
+ * caller's memory only.
  *
  * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold.
  * Thread-safe.  Async-signal-safe.

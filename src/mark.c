@@ -8,8 +8,9 @@
  * one CAS from what it read.  So one that was stopped in the middle can neither mix two deaths nor bring an old one back: by
  * then others have told of this death, or of a later one, and its CAS fails.  No lock is needed.
  *
- * The word (in the entry's first line, since every acquire looks at it) is never cleared.  Acknowledging sets a bit and leaves the ticket, by which a late helper sees that its
- * death has been told: no exclusive request with a larger ticket could have been granted before that.
+ * The word (in the entry's first line, since every acquire looks at it) is never cleared.  Acknowledging sets a bit and
+ * leaves the ticket, by which a late helper sees that its death has been told: no exclusive request with a larger ticket
+ * could have been granted before that.
  *
  * Crash points of mark_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
  * request is still linked, so somebody will.

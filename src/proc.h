@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Start time of a thread in clock ticks since boot, outside all time namespaces; 0 if there is no such thread or /proc does not tell.
- * @initial_clock: this process is known to be in the initial time namespace. */
+/* Start time of a thread in clock ticks since boot, outside all time namespaces; 0 if there is no such thread or /proc does
+ * not tell.  @initial_clock: this process is known to be in the initial time namespace. */
 uint64_t proc_start_time(int32_t pid, int32_t tid, bool initial_clock);
 
 /* Inode of this process' pid namespace; 0 if /proc does not tell, or is another namespace's. */

@@ -60,8 +60,8 @@ static inline uint64_t queue_lease(const struct wish *wish, uint64_t gen, int64_
 }
 
 /* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.  False = the tail has changed. */
-static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index, const struct wish *wish,
-				      bool granted, struct grant *out)
+static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index,
+				      const struct wish *wish, bool granted, struct grant *out)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t word = word_next_gen(load_relaxed(&r->word)), deadline;

@@ -58,7 +58,9 @@ bool segment_name(char out[LOCKSHM_NAME_MAX + 2], const char *name)
 
 int segment_bad_name(struct lockshm_error *error)
 {
-	return error_set(error, LOCKSHM_INVALID, "not a segment name: 1 to %d letters, digits, '.', '_', '-', not beginning with '.'", LOCKSHM_NAME_MAX);
+	return error_set(error, LOCKSHM_INVALID,
+			 "not a segment name: 1 to %d letters, digits, '.', '_', '-', not beginning with '.'",
+			 LOCKSHM_NAME_MAX);
 }
 
 void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name)
