@@ -384,8 +384,8 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * until it runs, and for half a millisecond after the first such release, the releasing thread takes the lock again at
  * once, if it asks with LOCKSHM_BARGE.  Nobody else passes anybody, and those who wait keep their order.  Holds in such a
  * row, with nobody's hold between them, have the same token.  A thread that ends or closes the segment lets nothing linger.
- * With LOCKSHM_GLOBAL a row goes on only under the same lease of this host, counts once where other hosts wait, and each of
- * its holds has a token of its own.  Exclusive holds of one key only, without LOCKSHM_AUTO_RENEW.
+ * With LOCKSHM_GLOBAL a row goes on only under the same lease of this host, and counts once where other hosts wait.
+ * Exclusive holds of one key only, without LOCKSHM_AUTO_RENEW.
  */
 
 /**

@@ -100,15 +100,16 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	return unlikely(mark_pending(e)) ? acquire_tell_mark(s, q, h) : 0;
 }
 
-/* R12: what this thread let linger, if the request, which is in order, is for that. */
-static int take_up(struct participant *self, const struct lockshm_request *q, struct hold *h)
+/* R12: what this thread let linger, if the request, which is in order, is for that.  A row is of this host alone, or under
+ * one lease of it. */
+static int take_up(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
 {
 	const struct known_key *key;
 	struct grant grant;
 	struct wish wish;
 	uint32_t index;
 
-	if (!(q->flags & LOCKSHM_BARGE) || segment_retired(self->segment))
+	if (!(q->flags & LOCKSHM_BARGE) || (self->linger.remote != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
 	key = key_of(self, q);
 	if (!key)
@@ -133,12 +134,17 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, s
 	/* That has been tried, or this is the thread's first: what is busy is looked at no more often than needed. */
 	if (request_is_plain(q))
 		return NOT_TAKEN;
-	status = self->linger.index != 0 ? take_up(self, q, h) : NOT_TAKEN;
+	status = self->linger.index != 0 ? take_up(self, q, h, false) : NOT_TAKEN;
 	if (status == NOT_TAKEN)
 		status = take_free(self, q, h, false);
 	if (q->report && status != NOT_TAKEN)
 		q->report->token = h->token;
 	return status;
+}
+
+int acquire_again(struct participant *self, const struct lockshm_request *q, struct hold *h)
+{
+	return self->linger.index != 0 ? take_up(self, q, h, true) : NOT_TAKEN;
 }
 
 LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
@@ -154,7 +160,7 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 		return acquire_careful(segment, request, hold);
 	if (unlikely(self->linger.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
 	    request_is_plain_but(request, LOCKSHM_BARGE)) {
-		status = take_up(self, request, h);
+		status = take_up(self, request, h, false);
 		if (status != NOT_TAKEN)
 			return status;
 	}

@@ -13,10 +13,11 @@
  */
 #include <string.h>
 
+#include "acquire.h"
 #include "error.h"
 #include "futex.h"
 #include "helper.h"
-#include "hold.h"
+#include "linger.h"
 #include "owner.h"
 #include "remote.h"
 #include "wait.h"
@@ -40,6 +41,9 @@ struct quest {
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;
 	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
+	uint64_t row;	  /* number of the row that this goes on with; 0 = none */
+	uint32_t row_lease; /* which that is under */
+	uint64_t row_word;
 	uint32_t signal;
 	int64_t rung;
 	uint64_t rung_for;
@@ -126,7 +130,9 @@ static uint64_t enter(const struct quest *g, uint64_t word)
 
 	if (!usable(g, word))
 		return 0;
-	fence = remote_take_fence(l, &left);
+	if (g->row && (g->lease != g->row_lease || remote_epoch(word) != remote_epoch(g->row_word)))
+		return 0;
+	fence = g->row ? g->row : remote_take_fence(l, &left);
 	if (!fence)
 		return 0;
 	store_release(&r->under, under_make(remote_epoch(word), fence));
@@ -136,10 +142,11 @@ static uint64_t enter(const struct quest *g, uint64_t word)
 		store_release(&r->under, 0);
 		return 0;
 	}
-	/* A row of holds of one thread is one. */
-	if (hold_of(g->hold)->row == 0)
-		(void)fetch_add_relaxed(&l->passes, 1);
 	bridge_count_add(g->s, BRIDGE_COUNT_GRANTS, 1);
+	/* One pass, one number: nobody else was in between. */
+	if (g->row)
+		return fence;
+	(void)fetch_add_relaxed(&l->passes, 1);
 	/* Once for each range, at its half. */
 	if (fence_low(left) && !fence_low(left + 1))
 		remote_ring(g->s, g->lease);
@@ -286,7 +293,8 @@ static int await_lease(struct quest *g)
 			fill(g, word, fence);
 			return 0;
 		}
-		if (!remote_is(l, &g->id) || !keep_local(g, now))
+		/* A row passes nobody but while its lease goes on: else in line again, behind those of this host. */
+		if (g->row || !remote_is(l, &g->id) || !keep_local(g, now))
 			return ONCE_MORE;
 		err = reason_to_stop(g, word, now);
 		if (err)
@@ -354,6 +362,28 @@ static int with_local(struct quest *g, int status)
 	return status;
 }
 
+/* What this thread let linger under a lease that goes on. */
+static int go_on(struct quest *g, const struct lockshm_request *q)
+{
+	struct participant *self = participant_find(g->s);
+	int status = NOT_TAKEN;
+
+	g->row = 0;
+	if (!self || self->linger.index == 0)
+		return NOT_TAKEN;
+	if (self->linger.remote && global_goes_on(g->s, self->linger.remote - 1, self->linger.remote_word)) {
+		g->row = self->linger.fence;
+		g->row_lease = self->linger.remote - 1;
+		g->row_word = self->linger.remote_word;
+		status = acquire_again(self, q, hold_of(g->hold));
+	}
+	if (status != NOT_TAKEN)
+		return status;
+	g->row = 0;
+	linger_drop(self);
+	return NOT_TAKEN;
+}
+
 static int attempt(struct quest *g)
 {
 	struct lockshm_request q = *g->q;
@@ -363,7 +393,9 @@ static int attempt(struct quest *g)
 	q.ttl_ns = PATIENCE_NS;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;
-	status = acquire_local(g->s, &q, g->hold, g->error);
+	status = go_on(g, &q);
+	if (status == NOT_TAKEN)
+		status = acquire_local(g->s, &q, g->hold, g->error);
 	if (status < 0)
 		return status;
 	g->owner = participant_find(g->s)->ref;

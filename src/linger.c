@@ -34,6 +34,7 @@ bool linger(struct participant *self, const struct hold *h, uint64_t word)
 	struct place here = { h->index, word_with_state(word, REQUEST_LINGERING) };
 	uint32_t row = row_of(self, h, word);
 
+	self->linger.index = 0;
 	if (!word_exclusive(word) || word_prev(word) != 0 || row == 0 ||
 	    !cas_from(&s->requests[h->index].word, word, here.word))
 		return false;
@@ -43,6 +44,9 @@ bool linger(struct participant *self, const struct hold *h, uint64_t word)
 		self->linger.entry = h->entry;
 		self->linger.ticket = hold_ticket(h);
 		self->linger.row = row;
+		self->linger.remote = h->remote;
+		self->linger.remote_word = h->remote_word;
+		self->linger.fence = h->token;
 		return true;
 	}
 	/* Nobody that I can find, or can wake: a walk grants it. */
@@ -80,4 +84,11 @@ bool linger_take_up(struct participant *self, const struct known_key *known, con
 	}
 	self->linger.index = 0;
 	return true;
+}
+
+void linger_drop(struct participant *self)
+{
+	if (self->linger.index != 0)
+		(void)queue_reclaim(self->segment, self->linger.index);
+	self->linger.index = 0;
 }

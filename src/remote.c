@@ -294,6 +294,8 @@ bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uin
 
 void remote_ring(struct lockshm *s, uint32_t index)
 {
+	if (index >= s->n_remotes)
+		return;
 	/* The bit before the bell: a bridge that sees the bell sees the bit.  Killed in between: it looks at everything
 	 * from time to time. */
 	(void)fetch_or(&s->bridge->dirty[index / 64], UINT64_C(1) << index % 64);

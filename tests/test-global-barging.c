@@ -18,6 +18,14 @@ static int barge(struct agent *a, int64_t timeout_ns)
 	return agent_do(a, c);
 }
 
+static void barge_send(struct agent *a)
+{
+	struct agent_command c = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	c.flags |= LOCKSHM_BARGE;
+	agent_send(a, c);
+}
+
 static int copy_state(const struct lockshm_lock_info *lock, void *arg)
 {
 	*(int *)arg = lock->holders + lock->waiters ? lock->requests[0].state : 0;
@@ -56,7 +64,7 @@ static void end_of_test(void)
 	redis_has("EXISTS lk:" K " {lk:" K "}:q", "0");
 }
 
-START_TEST(under_the_same_lease_with_a_new_token)
+START_TEST(under_the_same_lease_with_the_same_token)
 {
 	char value[sizeof(lease_of(0, K).value)];
 	uint64_t token;
@@ -73,7 +81,7 @@ START_TEST(under_the_same_lease_with_a_new_token)
 			break; /* half a millisecond was over */
 		if (barge(h, AGENT_TRY) != 0)
 			break;
-		ck_assert_uint_gt(h->answer.token, token);
+		ck_assert_uint_eq(h->answer.token, token);
 		ck_code(agent_call(h, AGENT_CHECK), 0);
 		ck_assert_str_eq(lease_of(0, K).value, value);
 		ck_redis(value, redis, "GET lk:" K);
@@ -104,11 +112,46 @@ START_TEST(another_host_waits_meanwhile)
 	ck_code(agent_end(b), 0);
 	ck_assert_uint_gt(b->answer.token, token);
 	ck_code(barge(h, AGENT_TRY), LOCKSHM_BUSY);
+	/* The row is over: h stands behind w again. */
+	barge_send(h);
+	waits_on_host(h, 0, K);
 	ck_code(agent_release(b), 0);
 	agent_cont(w);
 	ck_code(agent_end(w), 0);
+	token = w->answer.token;
 	ck_code(agent_release(w), 0);
+	ck_code(agent_end(h), 0);
+	ck_assert_uint_gt(h->answer.token, token);
+	ck_code(agent_release(h), 0);
 	end_of_test();
+}
+END_TEST
+
+/* What lingers under a lease is not taken up for this host alone, nor the other way round. */
+START_TEST(a_row_is_of_one_kind)
+{
+	struct agent_command local = global_command(K, LOCKSHM_EXCLUSIVE);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		bool global_first = i == 0;
+
+		cast("00", &h, &w);
+		service_start(&bridge, 0);
+		local.flags = LOCKSHM_BARGE;
+		local.timeout_ns = 0;
+		ck_code(global_first ? barge(h, 0) : agent_do(h, local), 0);
+		global_send(w, K, LOCKSHM_EXCLUSIVE);
+		waits_on_host(w, 0, K);
+		agent_stop(w);
+		ck_code(agent_release(h), 0);
+		local.timeout_ns = AGENT_TRY;
+		ck_code(global_first ? agent_do(h, local) : barge(h, AGENT_TRY), LOCKSHM_BUSY);
+		agent_cont(w);
+		ck_code(agent_end(w), 0);
+		ck_code(agent_release(w), 0);
+		end_of_test();
+	}
 }
 END_TEST
 
@@ -179,7 +222,7 @@ START_TEST(its_thread_is_killed)
 }
 END_TEST
 
-/* On this host only, by policy: lingers as any other. */
+/* On this host only, by policy: passed on in order. */
 START_TEST(without_redis)
 {
 	struct lockshm_create_options options;
@@ -196,8 +239,7 @@ START_TEST(without_redis)
 	waits_on_host(w, 0, K);
 	agent_stop(w);
 	ck_code(agent_release(h), 0);
-	if (lingers())
-		ck_assert_int_eq(first_state(), LOCKSHM_LINGERING);
+	ck_assert_int_ne(first_state(), LOCKSHM_LINGERING);
 	agent_cont(w);
 	ck_code(agent_end(w), LOCKSHM_LOCAL_ONLY);
 	ck_code(agent_release(w), 0);
@@ -220,8 +262,9 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, under_the_same_lease_with_a_new_token);
+	tcase_add_test(tc, under_the_same_lease_with_the_same_token);
 	tcase_add_test(tc, another_host_waits_meanwhile);
+	tcase_add_test(tc, a_row_is_of_one_kind);
 	tcase_add_test(tc, another_host_is_let_in);
 	tcase_add_test(tc, the_lease_is_lost_while_it_lingers);
 	tcase_add_test(tc, who_is_next_is_killed);
