@@ -51,7 +51,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 	if (passes && now - l->failing_since < GRACE_NS)
 		return;
 	if (remote_state(word) == REMOTE_ACQUIRING || remote_state(word) == REMOTE_RELEASING)
-		remote_judge(r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->why);
+		remote_judge(b->s, r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->asked, ask->why);
 	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
@@ -138,7 +138,7 @@ static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bri
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
 	/* Those who wait go on waiting; those who only try are told. */
-	remote_judge(r, VERDICT_BUSY, obstacles[a->kind]);
+	remote_judge(b->s, r, VERDICT_BUSY, ask->asked, obstacles[a->kind]);
 	if (bridge_is_quorum(b))
 		no_majority(b, i, word);
 }
@@ -153,7 +153,7 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	else
 		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
-	remote_judge(r, VERDICT_BUSY, obstacles[ask->answer.kind]);
+	remote_judge(b->s, r, VERDICT_BUSY, ask->asked, obstacles[ask->answer.kind]);
 	/* They leave the queue now, which does not take long. */
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);

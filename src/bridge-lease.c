@@ -201,7 +201,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	l->named = bridge_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		bridge_keys_free(&l->keys);
-		remote_judge(r, VERDICT_LASTS, error.text);
+		remote_judge(b->s, r, VERDICT_LASTS, host_now(b->s), error.text);
 	}
 	return l->named ? NAMED : NAMELESS;
 }
@@ -242,6 +242,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->script = script;
 	ask->exclusive = word & REMOTE_EXCLUSIVE;
 	ask->keys = &l->keys;
+	ask->asked = host_now(b->s);
 	ask->wish.host = b->host;
 	ask->wish.token = l->value;
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;

@@ -20,6 +20,7 @@ struct bridge_ask {
 	bool exclusive; /* of the lease in question */
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
+	int64_t asked; /* host time, before its first byte */
 
 	bool put_off; /* not asked in this round: there was no time for it, or its names are others by now */
 	bool unsent; /* an error, and nothing of it can have reached a server */

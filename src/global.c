@@ -37,7 +37,7 @@ struct quest {
 	struct identity id;
 	uint64_t owner;
 	uint32_t lease;	  /* index */
-	uint64_t seen;	  /* verdict that is known already */
+	int64_t since;	  /* host time: answers to what was asked before are not about this, or are known already */
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;
 	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
@@ -177,15 +177,15 @@ static void ring(struct quest *g, uint64_t word, int64_t now)
 	remote_ring(g->s, g->lease);
 }
 
-/* By what the bridge said since this call began: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
+/* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
 static int heed(struct quest *g)
 {
 	uint64_t v = load_acquire(&lease_of(g)->verdict);
 	char why[REMOTE_WHY_BYTES];
 
-	if (verdict_count(v) == verdict_count(g->seen))
+	if (verdict_asked(v) < g->since || verdict_asked(v) > host_now(g->s))
 		return 0;
-	g->seen = v;
+	g->since = verdict_asked(v) + 1;
 	remote_why(lease_of(g), why);
 	switch (verdict_code(v)) {
 	case VERDICT_BUSY:
@@ -224,7 +224,7 @@ static int out_of_time(const struct quest *g)
 {
 	char why[REMOTE_WHY_BYTES] = "";
 
-	if (verdict_count(load_acquire(&lease_of(g)->verdict)))
+	if (load_acquire(&lease_of(g)->verdict))
 		remote_why(lease_of(g), why);
 	if (is_try(g->q))
 		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "", why);
@@ -343,7 +343,8 @@ static int with_local(struct quest *g, int status)
 	err = remote_find(g->s, g->owner, &g->id, g->q->key, &g->lease, g->error);
 	if (err)
 		return give_up(g, err);
-	g->seen = load_acquire(&lease_of(g)->verdict);
+	/* Before anybody can see that this waits: what is asked for it is asked later. */
+	g->since = host_now(g->s);
 	g->renewed = clock_precise();
 	g->rung_for = 0;
 	g->heard = 0;

@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 5u
+#define SHM_FORMAT 6u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
@@ -482,7 +482,7 @@ struct shm_remote {
 	uint64_t acquired;    /*  24 bridge: host time at which the lease was obtained */
 	uint64_t passes;      /*  32 add: holds under it since; bridge: 0 */
 	uint64_t demand;      /*  40 bridge: other hosts that wait, as last known */
-	uint64_t verdict;     /*  48 cas: [count:48 | code:16] why the last try of the bridge got nothing */
+	uint64_t verdict;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; host time */
 	uint64_t obstacle;    /*  56 bridge: host time until which what is in the way may last; 0 = not known */
 	uint64_t id[2];	      /*  64 claimer: identity of the key */
 	uint64_t key_len;     /*  80 claimer */

@@ -311,16 +311,25 @@ void remote_signal(struct shm_remote *r)
 	futex_wake(&r->signal, INT_MAX);
 }
 
-void remote_judge(struct shm_remote *r, int code, const char *why)
+/* A bridge that was stopped may say now what it heard before others asked.  A time that has not come is damage. */
+static bool is_overtaken(const struct lockshm *s, uint64_t v, int64_t asked)
+{
+	return verdict_asked(v) > asked && verdict_asked(v) <= host_now(s);
+}
+
+void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, const char *why)
 {
 	uint64_t words[REMOTE_WHY_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
 
+	if (is_overtaken(s, v, asked))
+		return;
 	strncpy((char *)words, why, sizeof(words) - 1);
 	for (i = 0; i < REMOTE_WHY_WORDS; i++)
 		store_relaxed(&r->why[i], words[i]);
-	/* Release: whoever sees the count sees the words, but for those of a later verdict. */
-	while (!cas(&r->verdict, &v, (verdict_count(v) + 1) << 16 | (uint64_t)(uint16_t)code))
-		;
+	/* Release: whoever sees the time sees the words, but for those of another who says something now. */
+	while (!is_overtaken(s, v, asked))
+		if (cas(&r->verdict, &v, (uint64_t)asked << 2 | (uint64_t)code))
+			break;
 	remote_signal(r);
 }
 

@@ -31,7 +31,8 @@
 #define REMOTE_COHORT_MS 200   /* and how long they may go on in all */
 #define REMOTE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
 
-/* Why the bridge got no lease. */
+/* Why the bridge got no lease: said of a question, which may have been asked before somebody changed that.  So whoever waits
+ * heeds only what was asked since it began to. */
 enum verdict {
 	VERDICT_BUSY = 1, /* others have it, and whoever asked did not want to wait */
 	VERDICT_PASSES,	  /* Redis is out of reach, or not able now */
@@ -110,16 +111,17 @@ void remote_ring(struct lockshm *s, uint32_t index);
 /* Tell whoever waits for this lease to look again. */
 void remote_signal(struct shm_remote *r);
 
-/* Store why there is no lease, and wake who waits for it. */
-void remote_judge(struct shm_remote *r, int code, const char *why);
-static inline uint64_t verdict_count(uint64_t v)
+/* Store why there is no lease, unless the answer to a later question is there, and wake who waits for it.  @asked is when the
+ * question was put, host time: before its first byte. */
+void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, const char *why);
+static inline int64_t verdict_asked(uint64_t v)
 {
-	return v >> 16;
+	return (int64_t)(v >> 2);
 }
 
 static inline int verdict_code(uint64_t v)
 {
-	return (int)(v & 0xffff);
+	return (int)(v & 3);
 }
 #define REMOTE_WHY_BYTES (REMOTE_WHY_WORDS * 8)
 void remote_why(const struct shm_remote *r, char out[REMOTE_WHY_BYTES]);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-policy.c - what a request gets while Redis is out of reach */
+/* test-global-policy.c - what a request gets while Redis is out of reach; of which answers it is told */
 #define _GNU_SOURCE
 #include "hosts.h"
+
+#include <string.h>
+
+#include "../src/remote.h"
 
 static struct agent *a, *b;
 
@@ -186,6 +190,110 @@ START_TEST(local_only_that_is_lost)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- answers that were under way */
+
+/* How many have the key on this host and wait for its lease. */
+static unsigned wanting(void)
+{
+	const struct lockshm *s = hosts[0].s;
+	unsigned i, n = 0;
+
+	for (i = 1; i <= s->n_requests; i++) {
+		const struct shm_request *r = &s->requests[i];
+
+		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) && load_acquire32(&r->flags) & REQUEST_GLOBAL &&
+		     load_relaxed32(&r->home) == record_of(0, K) + 1 && load_relaxed(&r->under) == 0;
+	}
+	return n;
+}
+
+static bool wanted_by(void *n)
+{
+	return wanting() == *(const unsigned *)n;
+}
+
+static void become_wanted_by(unsigned n)
+{
+	ck_assert_msg(await(wanted_by, &n), "%u, not %u, wait for the lease", wanting(), n);
+}
+
+/*
+ * What @a asks meets data of somebody else, which goes while the answer is on its way; then @b begins.  False = something else
+ * came between: the answer was too late for @a, or what the server said meanwhile was another.
+ */
+static bool told_what_is_over(struct proxy *p)
+{
+	long count;
+	bool told;
+
+	ck_redis("1", redis, "HSET lk:" K " user data");
+	count = proxy_set(p, PROXY_COUNT);
+	proxy_set(p, PROXY_HOLD_REPLIES);
+	global_send(a, K, LOCKSHM_SHARED);
+	while (proxy_set(p, PROXY_COUNT) == count)
+		;
+	ck_redis("1", redis, "DEL lk:" K);
+	global_send(b, K, LOCKSHM_SHARED);
+	become_wanted_by(2);
+	proxy_set(p, PROXY_PASS);
+	told = agent_end(a) == LOCKSHM_BRIDGE && strstr(a->answer.report.error.message, "not a lock");
+	(void)agent_end(b);
+	return told;
+}
+
+START_TEST(not_told_what_was_asked_before)
+{
+	struct lockshm_create_options options = host_options();
+	struct proxy *p = proxy_start(redis, false);
+	int tries = 0;
+
+	options.redis = p->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0); /* connected by now */
+	ck_code(agent_release(b), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	while (!told_what_is_over(p)) {
+		ck_assert_int_lt(tries++, 20);
+		(void)agent_release(a);
+		(void)agent_release(b);
+		lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	}
+	ck_code(b->answer.code, 0);
+}
+END_TEST
+
+/* A bridge that was stopped with an answer in its hands, and says it when others have asked since. */
+START_TEST(not_told_what_a_stopped_bridge_heard)
+{
+	struct lockshm_create_options options = host_options();
+	struct shm_remote *r;
+	int64_t before;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	host_make(0, &options);
+	b = on_host(0);
+	ck_redis("OK", redis, "SET lk:" K " thief");
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	agent_stop(b);
+	r = &hosts[0].s->remotes[record_of(0, K)];
+	store_release(&r->verdict, UINT64_MAX); /* damage keeps nobody from being told */
+	before = host_now(hosts[0].s);
+	a = on_host(0);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	become_wanted_by(1);
+	remote_judge(hosts[0].s, r, VERDICT_LASTS, before, "asked before");
+	remote_judge(hosts[0].s, r, VERDICT_LASTS, host_now(hosts[0].s), "asked since");
+	remote_judge(hosts[0].s, r, VERDICT_LASTS, before, "asked before");
+	ck_code(agent_end(a), LOCKSHM_BRIDGE);
+	ck_assert_str_eq(a->answer.report.error.message, "asked since");
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, policy_fail);
@@ -195,6 +303,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, local_only_is_worse_than_a_mark);
 	tcase_add_test(tc, local_only_has_no_token);
 	tcase_add_test(tc, local_only_that_is_lost);
+	tcase_add_test(tc, not_told_what_was_asked_before);
+	tcase_add_test(tc, not_told_what_a_stopped_bridge_heard);
 }
 
 int main(void)
