@@ -14,6 +14,25 @@ static void one_holder(void)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 
+/* A bridge that met a server that is away leaves it alone for some time, in which it counts as out of reach: 400 ms at most, and
+ * an attempt, which may fail on a busy machine.  Each host has its own. */
+static void granted_again(struct agent *who, int64_t gone)
+{
+	while (global_wait(who, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+		ck_assert_int_lt(now_ns() - gone, LOCKSHM_SECONDS(15));
+	ck_assert_int_ge(who->answer.code, 0);
+}
+
+/* Whoever asks after the end of the last renewal is told. */
+static void lost_in_time(struct agent *who, int64_t gone)
+{
+	int64_t begun = now_ns();
+
+	for (; agent_call(who, AGENT_CHECK) == 0 && begun - gone < LOCKSHM_SECONDS(1); begun = now_ns())
+		pass(begun + LOCKSHM_MS(1));
+	ck_code(who->answer.code, LOCKSHM_LOST);
+}
+
 START_TEST(killed_while_held)
 {
 	int64_t killed;
@@ -23,15 +42,11 @@ START_TEST(killed_while_held)
 	killed = now_ns();
 	redis_kill(redis);
 	/* Good until its end, which is known; no longer. */
-	while (agent_call(a, AGENT_CHECK) == 0)
-		ck_assert_int_lt(now_ns() - killed, LOCKSHM_MS(1100));
-	ck_code(a->answer.code, LOCKSHM_LOST);
+	lost_in_time(a, killed);
 	ck_assert_int_gt(now_ns() - killed, LOCKSHM_MS(400)); /* it had been renewed when 1/3 was over */
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	redis_restart(redis);
-	while (global_wait(a, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
-		ck_assert_int_lt(now_ns() - killed, LOCKSHM_SECONDS(15));
-	ck_assert_int_ge(a->answer.code, 0);
+	granted_again(a, killed);
 }
 END_TEST
 
@@ -137,25 +152,22 @@ START_TEST(frozen_for_long)
 {
 	static const int ms[] = { 1500, 4000 };
 	uint64_t token = 0;
-	int64_t frozen;
+	int64_t frozen = now_ns();
 	size_t i;
 
 	own_server();
 	cast("01", &a, &c);
 	for (i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
-		ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+		granted_again(a, frozen);
 		ck_assert_uint_gt(a->answer.token, token);
 		token = a->answer.token;
 		redis_freeze(redis);
 		frozen = now_ns();
-		lost_is_told(a);
-		ck_assert_int_lt(now_ns() - frozen, LOCKSHM_MS(1100));
+		lost_in_time(a, frozen);
 		ck_code(agent_release(a), LOCKSHM_LOST);
 		pass(frozen + LOCKSHM_MS(ms[i]));
 		redis_thaw(redis);
-		while (global_wait(c, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
-			ck_assert_int_lt(now_ns() - frozen, LOCKSHM_SECONDS(15));
-		ck_assert_int_ge(c->answer.code, 0);
+		granted_again(c, frozen);
 		ck_assert_uint_gt(c->answer.token, token);
 		token = c->answer.token;
 		redis_has("EXISTS lk:" K, "1");
