@@ -43,7 +43,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 	bool passes = bridge_error_passes(ask->code);
 	int64_t now = host_now(b->s);
 
-	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
+	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !ask->shared);
 	back_off(b, l);
 	if (!l->failing_since)
 		l->failing_since = now;
@@ -332,7 +332,7 @@ bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
 		l->due = host_now(b->s);
 		return false;
 	}
-	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, 1);
+	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, !ask->shared);
 	if (!ask->unsent)
 		l->sent = true;
 	if (late) {

@@ -328,20 +328,24 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 	       now < renew_at(b, i);
 }
 
-/* Renew when a third of the time is over, or when told that something changed there. */
+/* Renew when a third of the time is over, or soon and others are renewed now, or when told that something changed there. */
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
-	if (now < l->next_try || (now < renew_at(b, i) && !l->hinted && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
+	bool due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
+
+	if (now < l->next_try || (!due && !l->hinted && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(now + LOOK_NS, now < l->next_try ? l->next_try : l->renew_at));
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	store_release(&r->asked, (uint64_t)now);
 	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
-	asks[(*n)++].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
+	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
+	asks[*n].plain = word & REMOTE_EXCLUSIVE && asks[*n].wish.stride == 0 && load_relaxed(&r->demand) == 0;
+	(*n)++;
 	return NEXT_ASK;
 }
 

@@ -43,6 +43,7 @@ struct bridge {
 	bool tracked; /* hints come */
 	bool ending;  /* no linger */
 	int64_t io_ns;
+	int64_t renew_until; /* in this round: what is due by then is renewed with what is due now */
 	struct bridge_error net_error;
 	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };

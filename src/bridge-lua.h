@@ -12,6 +12,7 @@ extern const char bridge_lua_inspect[];
 extern const char bridge_lua_leave[];
 extern const char bridge_lua_release[];
 extern const char bridge_lua_renew[];
+extern const char bridge_lua_renew_many[];
 extern const char bridge_lua_upgrade[];
 
 #endif

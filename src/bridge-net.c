@@ -11,6 +11,7 @@
 
 #include "bridge-nodes.h"
 #include "bridge-quorum.h"
+#include "bridge-renewals.h"
 #include "bridge-replicas.h"
 
 #define WAKE_REST_NS BRIDGE_MS(1000)
@@ -28,6 +29,7 @@ struct batch {
 struct bridge_net {
 	struct bridge_nodes nodes;
 	struct batch batch; /* the one that is under way */
+	struct bridge_renewals renewals; /* before that */
 	struct bridge_quorum *quorum; /* instead */
 	size_t n_quorum;
 	size_t next_ask; /* of those that may be put off, who is first */
@@ -252,9 +254,10 @@ static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 	size_t i;
 	int pass;
 
+	bridge_renewals_run(&net->renewals, &net->nodes, asks, n, io_ns);
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {
-			if (urgent(&asks[i]) != (pass == 0))
+			if (asks[i].settled || urgent(&asks[i]) != (pass == 0))
 				continue;
 			b->ask[b->n++] = &asks[i];
 			if (b->n == BATCH)

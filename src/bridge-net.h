@@ -21,7 +21,10 @@ struct bridge_ask {
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
 	int64_t asked; /* host time, before its first byte */
+	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
 
+	bool settled; /* with many others; then the rest is there */
+	bool shared; /* and by the script of an ask before this one, which counts for both */
 	bool put_off; /* not asked in this round: there was no time for it, or its names are others by now */
 	bool unsent; /* an error, and nothing of it can have reached a server */
 	int code; /* 0 = there is an answer */

@@ -24,6 +24,7 @@ const char *const bridge_scripts[BRIDGE_N_SCRIPTS] = {
 	[BRIDGE_LEAVE] = bridge_lua_leave,
 	[BRIDGE_RELEASE] = bridge_lua_release,
 	[BRIDGE_RENEW] = bridge_lua_renew,
+	[BRIDGE_RENEW_MANY] = bridge_lua_renew_many,
 	[BRIDGE_UPGRADE] = bridge_lua_upgrade,
 };
 
@@ -97,34 +98,68 @@ static void collect(struct bridge_op *op, const struct bridge_wish *w)
 	}
 }
 
-#define ARGS_MAX (3 + BRIDGE_KEYS + 2 + 6)
+/* The names of a lock that renew-many.lua is told of: lock, mark, queue, fence. */
+static const int renewed_by[] = { 0, 1, 2, 5 };
+#define MANY_KEYS (sizeof(renewed_by) / sizeof(renewed_by[0]))
 
-static int transmit(struct bridge_op *op, const char *host, bool as_text)
+#define ARGS_MAX (3 + MANY_KEYS * BRIDGE_MANY + 1 + BRIDGE_MANY)
+_Static_assert(ARGS_MAX > 3 + BRIDGE_KEYS + 2 + 6, "a script about one lock has no more arguments than one about many");
+
+struct args {
+	const char *at[ARGS_MAX];
+	size_t len[ARGS_MAX];
+	int n;
+};
+
+static void put(struct args *a, const char *at, size_t len)
+{
+	a->at[a->n] = at;
+	a->len[a->n++] = len;
+}
+
+static void put_one(struct args *a, const struct bridge_op *op)
+{
+	int i;
+
+	for (i = 0; i < BRIDGE_KEYS; i++)
+		put(a, op->keys->key[i], op->keys->len[i]);
+	put(a, op->args[0], strlen(op->args[0]));
+	put(a, op->token, op->token_len);
+	for (i = 1; i < op->n_args; i++)
+		put(a, op->args[i], strlen(op->args[i]));
+}
+
+static void put_many(struct args *a, const struct bridge_op *op)
+{
+	const struct bridge_many *m = op->many;
+	size_t i, k;
+
+	for (i = 0; i < MANY_KEYS; i++)
+		for (k = 0; k < m->n; k++)
+			put(a, m->keys[k]->key[renewed_by[i]], m->keys[k]->len[renewed_by[i]]);
+	put(a, op->args[0], strlen(op->args[0]));
+	for (k = 0; k < m->n; k++)
+		put(a, m->token[k], strlen(m->token[k]));
+}
+
+static int transmit(struct bridge_op *op, bool as_text)
 {
 	const char *sha = as_text ? NULL : bridge_conn_script(op->conn, op->script);
-	const char *argv[ARGS_MAX];
-	size_t lens[ARGS_MAX];
-	int argc = 0, i;
+	char n_keys[24];
+	struct args a;
 
-	argv[argc++] = sha ? "EVALSHA" : "EVAL";
-	argv[argc++] = sha ? sha : bridge_scripts[op->script];
-	argv[argc++] = "6";
-	for (i = 0; i < argc; i++)
-		lens[i] = strlen(argv[i]);
-	for (i = 0; i < BRIDGE_KEYS; i++, argc++) {
-		argv[argc] = op->keys->key[i];
-		lens[argc] = op->keys->len[i];
-	}
-	argv[argc] = host;
-	lens[argc++] = strlen(host);
-	argv[argc] = op->token;
-	lens[argc++] = op->token_len;
-	for (i = 1; i < op->n_args; i++, argc++) {
-		argv[argc] = op->args[i];
-		lens[argc] = strlen(op->args[i]);
-	}
+	a.n = 0;
+	snprintf(n_keys, sizeof(n_keys), "%zu", op->many ? op->many->n * MANY_KEYS : (size_t)BRIDGE_KEYS);
+	put(&a, sha ? "EVALSHA" : "EVAL", sha ? 7 : 4);
+	sha = sha ? sha : bridge_scripts[op->script];
+	put(&a, sha, strlen(sha));
+	put(&a, n_keys, strlen(n_keys));
+	if (op->many)
+		put_many(&a, op);
+	else
+		put_one(&a, op);
 	op->number = bridge_conn_sent(op->conn);
-	return bridge_conn_send(op->conn, op->deadline, argc, argv, lens);
+	return bridge_conn_send(op->conn, op->deadline, a.n, a.at, a.len);
 }
 
 static int finish(struct bridge_op *op, int code)
@@ -137,11 +172,19 @@ static int finish(struct bridge_op *op, int code)
 	return code;
 }
 
-int bridge_op_begin(struct bridge_op *op, struct bridge_conn *conn, enum bridge_script script,
-		    const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline)
+static int begin(struct bridge_op *op)
 {
 	int code;
 
+	op->began = bridge_now();
+	code = transmit(op, false);
+	op->generation = bridge_conn_generation(op->conn);
+	return code ? finish(op, code) : 0;
+}
+
+int bridge_op_begin(struct bridge_op *op, struct bridge_conn *conn, enum bridge_script script,
+		    const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline)
+{
 	memset(op, 0, sizeof(*op));
 	op->conn = conn;
 	op->keys = keys;
@@ -152,10 +195,19 @@ int bridge_op_begin(struct bridge_op *op, struct bridge_conn *conn, enum bridge_
 	/* args[0] is the host: the op outlives the wish. */
 	add_text(op, wish->host);
 	collect(op, wish);
-	op->began = bridge_now();
-	code = transmit(op, op->args[0], false);
-	op->generation = bridge_conn_generation(conn);
-	return code ? finish(op, code) : 0;
+	return begin(op);
+}
+
+int bridge_op_begin_many(struct bridge_op *op, struct bridge_conn *conn, const struct bridge_many *many, int64_t ttl_ms,
+			 int64_t deadline)
+{
+	memset(op, 0, sizeof(*op));
+	op->conn = conn;
+	op->many = many;
+	op->script = BRIDGE_RENEW_MANY;
+	op->deadline = deadline;
+	add_number(op, ttl_ms);
+	return begin(op);
 }
 
 /* ---------------------------------------------------------------- answers */
@@ -218,12 +270,12 @@ static void digest(struct bridge_op *op, struct bridge_reply *reply)
 	int code = bridge_conn_judge(op->conn, reply);
 
 	if (code == BRIDGE_NO_SCRIPT) {
-		code = transmit(op, op->args[0], true);
+		code = transmit(op, true);
 		if (code)
 			finish(op, code);
 	} else if (code) {
 		finish(op, code);
-	} else if (op->script == BRIDGE_INSPECT) {
+	} else if (op->script == BRIDGE_INSPECT || op->many) {
 		op->inspected = reply;
 		finish(op, 0);
 		return;
@@ -231,6 +283,11 @@ static void digest(struct bridge_op *op, struct bridge_reply *reply)
 		finish(op, read_answer(op, reply));
 	}
 	bridge_reply_free(reply);
+}
+
+bool bridge_op_renewed(const struct bridge_op *op, size_t i)
+{
+	return bridge_reply_integer(bridge_reply_at(op->inspected, i), 0) == 1;
 }
 
 /* True if anything happened. */

@@ -28,6 +28,7 @@ enum bridge_script {
 	BRIDGE_LEAVE,
 	BRIDGE_RELEASE,
 	BRIDGE_RENEW,
+	BRIDGE_RENEW_MANY,
 	BRIDGE_UPGRADE,
 	BRIDGE_N_SCRIPTS
 };
@@ -101,9 +102,18 @@ struct bridge_answer {
 	size_t holder_len;
 };
 
+/* Leases with one ttl that one script is asked to renew, as long as there is nothing else to do for them; see renew-many.lua. */
+#define BRIDGE_MANY 64
+struct bridge_many {
+	const struct bridge_keys *keys[BRIDGE_MANY];
+	const char *token[BRIDGE_MANY]; /* must stay there until the op is done */
+	size_t n;
+};
+
 struct bridge_op {
 	struct bridge_conn *conn;
 	const struct bridge_keys *keys;
+	const struct bridge_many *many; /* instead of keys and token */
 	enum bridge_script script;
 	int64_t deadline;
 	int64_t began; /* before its first byte was written: validity counts from here */
@@ -111,8 +121,8 @@ struct bridge_op {
 	bool done;
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words: its connection may have met others since */
-	struct bridge_answer answer; /* of all but inspect */
-	struct bridge_reply *inspected; /* freed by bridge_op_end() */
+	struct bridge_answer answer; /* of all but inspect and renew-many */
+	struct bridge_reply *inspected; /* of these; freed by bridge_op_end() */
 	/* its own */
 	uint64_t generation, number;
 	int n_args;
@@ -124,6 +134,11 @@ struct bridge_op {
 /* Fails at once, with op->done and its code set, if the connection is not ready. */
 int bridge_op_begin(struct bridge_op *op, struct bridge_conn *conn, enum bridge_script script,
 		    const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline);
+/* The same for many leases.  @many must stay until it is done. */
+int bridge_op_begin_many(struct bridge_op *op, struct bridge_conn *conn, const struct bridge_many *many, int64_t ttl_ms,
+			 int64_t deadline);
+/* Of one that was answered: was lease @i renewed? */
+bool bridge_op_renewed(const struct bridge_op *op, size_t i);
 /* Steps all of them as far as they get without waiting; true when all are done. */
 bool bridge_ops_step(struct bridge_op *ops, size_t n);
 /* Waits until all are done, which is at their deadlines at the latest. */

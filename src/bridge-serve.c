@@ -33,6 +33,7 @@
 #define ROLE_FIRST_MIN_NS LOCKSHM_MS(20)
 #define ROUNDS_MAX 8 /* before the bell is looked at again */
 #define ASKS_MAX 256
+#define RENEW_WITH 24 /* an eighth of the time after which leases are renewed */
 #define HINTS_MAX 1000 /* in one pass */
 
 struct ear {
@@ -230,6 +231,22 @@ static void run(struct serve *v)
 		no_net(v);
 }
 
+/*
+ * Once a lease is to be renewed those that would be next are, too: one script renews many, and from then on they are due at the
+ * same time.  A majority is asked for one after the other in any case.
+ */
+static int64_t renew_until(const struct serve *v, int64_t now)
+{
+	const struct lease *l = v->b.leases, *end = l + v->s->n_remotes;
+
+	if (bridge_is_quorum(&v->b))
+		return now;
+	for (; l < end; l++)
+		if (l->active && l->renew_at && l->renew_at <= now)
+			return now + LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / RENEW_WITH;
+	return now;
+}
+
 /* Everything that is due now; returns when something is next. */
 static int64_t round_once(struct serve *v, bool *asked)
 {
@@ -237,13 +254,14 @@ static int64_t round_once(struct serve *v, bool *asked)
 	uint32_t i;
 
 	*asked = false;
+	v->b.renew_until = renew_until(v, now);
 	for (i = 0; i < v->s->n_remotes; i++) {
 		struct lease *l = &v->b.leases[i];
 		size_t got, k;
 
 		if (!l->active)
 			continue;
-		if (l->rung || l->hinted || now >= l->due) {
+		if (l->rung || l->hinted || now >= l->due || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
 			got = lease_decide(&v->b, i, v->asks + v->n);
 			for (k = 0; k < got; k++)
 				v->asked_for[v->n++] = i;

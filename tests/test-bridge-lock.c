@@ -166,6 +166,73 @@ START_TEST(renewing_counts_from_now)
 }
 END_TEST
 
+/* Leases of one host under names of their own; as a script about many of them is told. */
+#define SOME 8
+static struct bridge_keys some_keys[SOME];
+static struct bridge_many some;
+
+static void take_some(void)
+{
+	char name[8];
+	size_t i;
+
+	some.n = SOME;
+	a->keys = some_keys;
+	for (i = 0; i < SOME; i++, a->keys++) {
+		snprintf(name, sizeof(name), "some%zu", i);
+		ck_code(bridge_keys_make(a->keys, BRIDGE_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
+		some.keys[i] = a->keys;
+		some.token[i] = a->token;
+		ck_status(i == 1 ? acquire_s(a) : acquire_x(a), BRIDGE_GRANTED);
+	}
+}
+
+/* Renews them; which of them were, as digits. */
+static const char *renew_some(int64_t ttl_ms)
+{
+	static char done[SOME + 1];
+	size_t i;
+
+	ck_code(bridge_op_begin_many(&a->op, a->conn, &some, ttl_ms, soon()), 0);
+	bridge_ops_wait(&a->op, 1);
+	ck_assert_msg(a->op.code == 0, "%s", a->op.why);
+	for (i = 0; i < SOME; i++)
+		done[i] = bridge_op_renewed(&a->op, i) ? '1' : '0';
+	bridge_op_end(&a->op);
+	return done;
+}
+
+/* Only what needs nothing else. */
+START_TEST(renewing_many)
+{
+	take_some();
+	ck_assert_str_eq(renew_some(LONG_MS), "10111111");
+	ck_redis("1", redis, "DEL some2");
+	ck_redis("OK", redis, "SET some3 thief PX 5000");
+	ck_redis("1", redis, "PEXPIRE some7 5000");
+	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
+	ck_ttl("some7", LONG_MS - 20000, LONG_MS);
+	ck_redis("0", redis, "EXISTS some2");
+	ck_ttl("some3", 0, 5000);
+	/* Forgotten scripts are sent as text. */
+	ck_redis("OK", redis, "SCRIPT FLUSH");
+	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
+	/* One that needs more than that: which it is, each is asked. */
+	ck_redis("1", redis, "DEL {some4}:f");
+	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
+	a->keys = &some_keys[4];
+	ck_status(renew(a), BRIDGE_DONE);
+	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
+	ck_redis("OK", redis, "SET some5:lock-intent somebody");
+	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
+	ck_redis("1", redis, "DEL some5:lock-intent");
+	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
+	b->keys = &some_keys[6];
+	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
+}
+END_TEST
+
 START_TEST(renewing_never_creates)
 {
 	ck_status(renew(a), BRIDGE_ABSENT);
@@ -460,6 +527,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, stays_closed_after_a_release);
 	tcase_add_test(tc, the_delay_ends);
 	tcase_add_test(tc, renewing_counts_from_now);
+	tcase_add_test(tc, renewing_many);
 	tcase_add_test(tc, renewing_never_creates);
 	tcase_add_test(tc, a_stolen_lock);
 	tcase_add_test(tc, readers_together);

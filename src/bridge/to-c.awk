@@ -2,7 +2,8 @@
 #
 # to-c.awk - awk -f to-c.awk common.lua SCRIPT.lua...: each script, with common.lua before it, as a string of C
 #
-# A line "-- common" in a script says that common.lua comes there, behind what the script looks at first.
+# A line "-- common" in a script says that common.lua comes there, behind what the script looks at first; "-- alone" that it
+# needs none of it.
 #
 # Lines of comment, empty lines and indentation are left out: the server needs none of them.
 
@@ -34,6 +35,7 @@ FNR == 1 {
 }
 
 $0 == "-- common" { place = n_script }
+$0 == "-- alone" { place = -1 }
 
 {
 	sub(/^[ \t]+/, "")
