@@ -140,6 +140,7 @@ owned 'mmap\(.*MAP_SHARED' 'segment(-open)?\.c'
 owned 'pthread_mutexattr_setrobust\(' 'owner\.c'
 owned 'clock_gettime\(CLOCK_MONOTONIC' 'clock\.[ch]'
 owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'bridge-wire\.c'
+owned 'dl(open|sym)\(' 'bridge-library\.c'
 owned 'socket\(' 'bridge-connect\.c'
 owned 'getaddrinfo\(' 'bridge-resolve\.c'
 # The library is a guest in somebody's process.
