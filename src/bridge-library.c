@@ -16,8 +16,8 @@ static void *find(struct bridge_library *l, void *library, const char *name)
 	void *found = library ? dlsym(library, name) : NULL;
 
 	if (!found && !l->error[0])
-		snprintf(l->error, sizeof(l->error), "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
-			 dlerror());
+		snprintf(l->error, sizeof(l->error), "cannot load %.40s, which %.40s needs: %.100s", l->file,
+			 l->needs_it, dlerror());
 	return found;
 }
 

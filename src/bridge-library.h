@@ -2,9 +2,9 @@
 /*
  * bridge-library.h - libraries that are loaded when they are needed first
  *
- * A program that has local locks only needs the C library and nothing else.  One lock is held while something is loaded, and
- * while somebody is inside of a library that has locks of its own: nobody forks meanwhile, because in the child nobody would
- * ever unlock those.
+ * A program that has local locks only needs the C library and nothing else.  One lock is held while something is
+ * loaded, and while somebody is inside of a library that has locks of its own: nobody forks meanwhile, because in the
+ * child nobody would ever unlock those.
  */
 #ifndef LOCKSHM_BRIDGE_LIBRARY_H
 #define LOCKSHM_BRIDGE_LIBRARY_H
@@ -30,8 +30,8 @@ struct bridge_library {
 const char *bridge_library_load(struct bridge_library *l);
 
 /*
- * Around calls of a library that has locks of its own, none of which may wait for anything.  false: somebody was inside when
- * this process was cloned past the C library, and what he had locked stays so; then nothing of it may be called any more.
+ * Around calls of a library that has locks of its own, none of which may wait for anything.  false: somebody was inside
+ * when this process was cloned past the C library, and what he had locked stays so; then it may not be called any more.
  */
 bool bridge_library_enter(int *cancel);
 void bridge_library_leave(int cancel);

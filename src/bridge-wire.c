@@ -2,8 +2,8 @@
 /*
  * bridge-wire.c - the formatter and the parser of hiredis; see bridge-wire.h
  *
- * hiredis is loaded when it is needed first (bridge-library.h): exactly the version whose header was compiled in, because its
- * replies are structs that differ from version to version.
+ * hiredis is loaded when it is needed first (bridge-library.h): exactly the version whose header was compiled in,
+ * because its replies are structs that differ from version to version.
  */
 #define _GNU_SOURCE
 #include "bridge-wire.h"
