@@ -273,9 +273,10 @@ struct lockshm_create_options {
  * cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that with
  * LOCKSHM_CREATE_OR_OPEN it finishes the removal of a half-removed segment as lockshm_destroy() does.
  *
- * A Redis URI is redis://[user@]host[:port][/db][?option=value] or unix://[user@]/path[?option=value].  A password may not
- * be in it, since everybody who may open the segment can read it there: the options password-env=VARIABLE and
- * password-file=PATH name the place where the bridge finds it.  No server is asked here.
+ * A Redis URI is redis://[user@]host[:port][/db][?option=value&...], the same with rediss:// for TLS, or
+ * unix://[user@]/path[?option=value&...].  A password may not be in it, since everybody who may open the segment can
+ * read it there: the options password-env=VARIABLE and password-file=PATH name the place where the bridge finds it.
+ * For TLS there are tls-ca=PATH, tls-cert=PATH, tls-key=PATH and tls-name=NAME.  No server is asked here.
  *
  * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode, a Redis URI);
  *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);

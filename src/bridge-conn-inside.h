@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-conn-inside.h - a connection, for the two files that make it one: bridge-connect.c up to the greeting, bridge-conn.c
- * from there on */
+/* bridge-conn-inside.h - a connection, for the files that make it one: bridge-connect.c up to the greeting,
+ * bridge-conn.c from there on, bridge-conn-bytes.c for what goes over the way */
 #ifndef LOCKSHM_BRIDGE_CONN_INSIDE_H
 #define LOCKSHM_BRIDGE_CONN_INSIDE_H
 
@@ -9,6 +9,7 @@
 #include "bridge-conn.h"
 #include "bridge-greet.h"
 #include "bridge-resolve.h"
+#include "bridge-tls.h"
 
 enum state { CLOSED, RESOLVING, CONNECTING, GREETING, READY };
 
@@ -25,6 +26,8 @@ struct bridge_conn {
 	enum state state;
 	int fd;
 	pid_t pid; /* whose socket it is */
+	struct bridge_tls *tls; /* NULL = bytes go as they are */
+	bool heard; /* the server has said something */
 	bool eof; /* the server has closed; replies before that may still be taken */
 	uint64_t generation;
 	int64_t open_deadline; /* of connect and greeting together */
@@ -48,6 +51,13 @@ void conn_look_up(struct bridge_conn *c);
 /* The next step of one that is RESOLVING or CONNECTING; 0 or its error. */
 int conn_resolved(struct bridge_conn *c);
 int conn_connected(struct bridge_conn *c);
+
+/* In bridge-conn-bytes.c. */
+/* Whatever can be written and read now; 0 or its error. */
+int conn_exchange(struct bridge_conn *c);
+bool conn_has_more(const struct bridge_conn *c);
+/* What came is not the protocol, or there was no memory for it. */
+int conn_not_understood(struct bridge_conn *c, const char *what);
 
 /* In bridge-conn.c. */
 void conn_close_fd(struct bridge_conn *c);

@@ -20,8 +20,6 @@
 #include "bridge-clock.h"
 #include "bridge-conn-inside.h"
 
-#define READ_BYTES 16384
-
 /* ---------------------------------------------------------------- closing */
 
 /* The number goes first: another thread may fork at any time, see bridge_conn_abandon(). */
@@ -43,7 +41,9 @@ void conn_shut(struct bridge_conn *c)
 {
 	conn_close_fd(c);
 	c->state = CLOSED;
-	c->eof = false;
+	c->heard = c->eof = false;
+	bridge_tls_free(c->tls);
+	c->tls = NULL;
 	c->due_at = c->due_end = 0;
 	bridge_wire_free(c->wire);
 	c->wire = NULL;
@@ -81,70 +81,27 @@ static size_t awaited(const struct bridge_conn *c)
 	return c->due_end - c->due_at;
 }
 
+/* Why a server that could be connected to may have ended it without an answer. */
+static const char *perhaps(const struct bridge_conn *c)
+{
+	if (c->state != GREETING || c->heard || c->server.path[0])
+		return "";
+	if (!c->tls)
+		return " (does it speak TLS, rediss://?)";
+	if (!bridge_tls_up(c->tls))
+		return bridge_tls_heard(c->tls) ? "" : " (does it speak no TLS, redis://?)";
+	return c->server.tls_cert[0] ? "" : " (does it want a client certificate, tls-cert?)";
+}
+
 /* The connection is of no use any more: was anything under way? */
 int conn_lost(struct bridge_conn *c, const char *why)
 {
 	if (c->state < READY)
-		return conn_drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s", why);
+		return conn_drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s%s", why, perhaps(c));
 	return conn_drop(c, awaited(c) ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE, "connection lost: %s", why);
 }
 
-/* ---------------------------------------------------------------- reading and writing */
-
-static int write_out(struct bridge_conn *c)
-{
-	size_t len;
-	const char *bytes = bridge_wire_out(c->wire, &len);
-
-	while (len) {
-		ssize_t n = send(c->fd, bytes, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		/* What the server said before it closed is still to be read. */
-		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
-			return 0;
-		if (n < 0)
-			return conn_lost(c, strerror(errno));
-		bridge_wire_sent(c->wire, (size_t)n);
-		bytes = bridge_wire_out(c->wire, &len);
-	}
-	return 0;
-}
-
-/* A moment without memory is no reason to believe that somebody else listens there. */
-static int not_understood(struct bridge_conn *c, const char *what)
-{
-	if (bridge_wire_short(c->wire))
-		return conn_drop(c, BRIDGE_NO_MEMORY, "out of memory");
-	return conn_drop(c, BRIDGE_PROTOCOL, "%s", what);
-}
-
-static int read_in(struct bridge_conn *c)
-{
-	char bytes[READ_BYTES];
-	ssize_t n;
-
-	for (;;) {
-		n = recv(c->fd, bytes, sizeof(bytes), 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		if (n < 0)
-			return conn_lost(c, strerror(errno));
-		if (n == 0) {
-			c->eof = true;
-			return 0;
-		}
-		if (!bridge_wire_feed(c->wire, bytes, (size_t)n))
-			return not_understood(c, "no Redis server, or an answer of more than 16 MiB");
-		if ((size_t)n < sizeof(bytes))
-			return 0;
-	}
-}
+/* ---------------------------------------------------------------- greeting */
 
 /* Replies of the greeting; the connection is ready after the last. */
 static int hear_greeting(struct bridge_conn *c)
@@ -155,7 +112,7 @@ static int hear_greeting(struct bridge_conn *c)
 
 	while (c->state == GREETING) {
 		if (!bridge_wire_get(c->wire, &reply))
-			return not_understood(c, "the answer is not that of a Redis server");
+			return conn_not_understood(c, "the answer is not that of a Redis server");
 		if (!reply)
 			return 0;
 		code = bridge_greet_reply(&c->greet, reply, &c->options, &error);
@@ -172,6 +129,18 @@ static int hear_greeting(struct bridge_conn *c)
 	return 0;
 }
 
+static const char *silence(const struct bridge_conn *c)
+{
+	if (c->state == CONNECTING)
+		return "no answer in time";
+	if (!c->tls || bridge_tls_up(c->tls))
+		return "connected, but no answer to the greeting in time";
+	if (bridge_tls_heard(c->tls))
+		return "connected, but no end of the TLS handshake in time";
+	/* A plain one waits for the end of what it takes for a command. */
+	return "connected, but no answer to the TLS handshake in time (does it speak no TLS, redis://?)";
+}
+
 static int expire(struct bridge_conn *c, int64_t now)
 {
 	if (c->state == CLOSED || now < bridge_conn_due(c))
@@ -181,8 +150,7 @@ static int expire(struct bridge_conn *c, int64_t now)
 	if (c->state == RESOLVING)
 		return conn_drop(c, BRIDGE_UNREACHABLE, "no address yet: the name is being looked up");
 	if (c->state < READY)
-		return conn_lost(c, c->state == CONNECTING ? "no answer in time"
-						      : "connected, but no answer to the greeting in time");
+		return conn_drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s", silence(c));
 	return conn_drop(c, BRIDGE_UNKNOWN, "no answer in time");
 }
 
@@ -196,11 +164,8 @@ int bridge_conn_pump(struct bridge_conn *c)
 		code = conn_resolved(c);
 	else if (c->state == CONNECTING)
 		code = conn_connected(c);
-	if (!code && c->state > CONNECTING && !c->eof) {
-		code = write_out(c);
-		if (!code)
-			code = read_in(c);
-	}
+	if (!code && c->state > CONNECTING && !c->eof)
+		code = conn_exchange(c);
 	if (!code)
 		code = hear_greeting(c);
 	if (!code && c->eof && (c->state < READY || !awaited(c)))
@@ -260,7 +225,7 @@ struct bridge_reply *bridge_conn_take(struct bridge_conn *c)
 	if (conn_inherited(c) || c->state != READY)
 		return NULL;
 	if (!bridge_wire_get(c->wire, &reply)) {
-		not_understood(c, "the answer is not the Redis protocol");
+		conn_not_understood(c, "the answer is not the Redis protocol");
 		return NULL;
 	}
 	if (!reply) {
@@ -352,16 +317,13 @@ int bridge_conn_fd(const struct bridge_conn *c)
 
 short bridge_conn_events(const struct bridge_conn *c)
 {
-	size_t len = 0;
-
 	if (c->state == CLOSED)
 		return 0;
 	if (c->state == RESOLVING)
 		return POLLIN;
 	if (c->state == CONNECTING)
 		return POLLOUT;
-	bridge_wire_out(c->wire, &len);
-	return (short)(POLLIN | (len ? POLLOUT : 0));
+	return (short)(POLLIN | (conn_has_more(c) ? POLLOUT : 0));
 }
 
 int64_t bridge_conn_due(const struct bridge_conn *c)

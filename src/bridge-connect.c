@@ -87,10 +87,18 @@ static void set_options(int fd, int family)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
 }
 
+/* Over TLS the greeting waits until hands are shaken. */
 static int begin_greeting(struct bridge_conn *c)
 {
-	int code = bridge_greet_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
+	struct bridge_error why;
+	int code;
 
+	if (c->server.tls) {
+		c->tls = bridge_tls_new(&c->server, &why);
+		if (!c->tls)
+			return conn_drop(c, why.code, "%s", why.text);
+	}
+	code = bridge_greet_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
 	if (code) {
 		conn_shut(c);
 		return code;

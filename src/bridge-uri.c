@@ -203,23 +203,61 @@ static int parse_host(struct parse *p, struct slice text)
 static int parse_option(struct parse *p, struct slice option)
 {
 	struct bridge_server *s = p->out;
+	const struct {
+		const char *name;
+		char *out;
+		size_t size;
+		bool tls;
+	} texts[] = {
+		{ "password-env", s->password_env, sizeof(s->password_env), false },
+		{ "password-file", s->password_file, sizeof(s->password_file), false },
+		{ "tls-ca", s->tls_ca, sizeof(s->tls_ca), true },
+		{ "tls-cert", s->tls_cert, sizeof(s->tls_cert), true },
+		{ "tls-key", s->tls_key, sizeof(s->tls_key), true },
+		{ "tls-name", s->tls_name, sizeof(s->tls_name), true },
+	};
 	bool has_value;
 	struct slice name = cut(&option, '=', &has_value);
+	size_t i;
 
 	if (!has_value || option.len == 0)
 		return bad(p, "an option has no value");
 	if (equals(name, "db"))
 		return parse_db(p, option);
-	if (equals(name, "password-env"))
-		return decode(p, option, "password-env", s->password_env, sizeof(s->password_env));
-	if (equals(name, "password-file"))
-		return decode(p, option, "password-file", s->password_file, sizeof(s->password_file));
-	return bad(p, "an unknown option (there are db, password-env, password-file)");
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (!equals(name, texts[i].name))
+			continue;
+		if (texts[i].tls && !s->tls)
+			return bad(p, "%s is for rediss:// only", texts[i].name);
+		return decode(p, option, texts[i].name, texts[i].out, texts[i].size);
+	}
+	return bad(p, "an unknown option (there are db, password-env, password-file, tls-ca, tls-cert, tls-key, "
+		      "tls-name)");
+}
+
+static bool relative(const char *path)
+{
+	return path[0] && path[0] != '/';
+}
+
+/* Do they fit each other? */
+static int check_options(struct parse *p)
+{
+	const struct bridge_server *s = p->out;
+
+	if (!!s->password[0] + !!s->password_env[0] + !!s->password_file[0] > 1)
+		return bad(p, "more than one password");
+	if (relative(s->password_file))
+		return bad(p, "password-file must be an absolute path");
+	if (relative(s->tls_ca) || relative(s->tls_cert) || relative(s->tls_key))
+		return bad(p, "tls-ca, tls-cert and tls-key must be absolute paths");
+	if (!s->tls_cert[0] != !s->tls_key[0])
+		return bad(p, "tls-cert and tls-key need each other");
+	return 0;
 }
 
 static int parse_options(struct parse *p, struct slice options)
 {
-	struct bridge_server *s = p->out;
 	bool more = true;
 
 	while (more) {
@@ -229,18 +267,15 @@ static int parse_options(struct parse *p, struct slice options)
 		if (code)
 			return code;
 	}
-	if (!!s->password[0] + !!s->password_env[0] + !!s->password_file[0] > 1)
-		return bad(p, "more than one password");
-	if (s->password_file[0] && s->password_file[0] != '/')
-		return bad(p, "password-file must be an absolute path");
-	return 0;
+	return check_options(p);
 }
 
 static void label_tcp(struct bridge_server *s)
 {
 	bool v6 = strchr(s->host, ':') != NULL;
 
-	snprintf(s->label, sizeof(s->label), "redis://%s%s%s:%s", v6 ? "[" : "", s->host, v6 ? "]" : "", s->port);
+	snprintf(s->label, sizeof(s->label), "redis%s://%s%s%s:%s", s->tls ? "s" : "", v6 ? "[" : "", s->host,
+		 v6 ? "]" : "", s->port);
 }
 
 void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port)
@@ -315,10 +350,12 @@ static int parse_uri(struct parse *p)
 	scheme = parse_scheme(&options);
 	if (scheme == SCHEME_NONE)
 		return bad(p, "must begin with redis://, rediss:// or unix:///");
-	if (scheme == SCHEME_TLS)
-		return bad(
-			p,
-			"rediss:// needs TLS, which this build does not have: use a tunnel (stunnel) or a unix socket");
+	p->out->tls = scheme == SCHEME_TLS;
+#ifndef BRIDGE_LIBSSL
+	if (p->out->tls)
+		return bad(p, "rediss:// needs TLS, which this build does not have (OpenSSL's headers were missing): "
+			      "use a tunnel (stunnel) or a unix socket");
+#endif
 	place = cut(&options, '?', &has_options);
 	login = place;
 	cut(&place, '@', &has_login);
@@ -371,22 +408,33 @@ int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, si
 
 /* ---------------------------------------------------------------- passwords */
 
+int bridge_uri_open(const char *path, bool secret, const char **why)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	*why = fd < 0 ? strerror(errno) : NULL;
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		*why = "must be a plain file";
+	else if (secret && (st.st_mode & 07))
+		*why = "must be a plain file without rights for others";
+	if (!*why)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static int read_password(const struct bridge_server *s, char *out, size_t *len, struct bridge_error *error)
 {
-	int fd = open(s->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat st;
+	const char *why;
+	int fd = bridge_uri_open(s->password_file, true, &why);
 	ssize_t n;
 	char *end;
 
 	if (fd < 0)
-		return bridge_fail(error, BRIDGE_DENIED, "%s: password file %s: %s", s->label, s->password_file,
-				   strerror(errno));
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & 07)) {
-		close(fd);
-		return bridge_fail(error, BRIDGE_DENIED,
-				   "%s: password file %s: must be a plain file without rights for others", s->label,
-				   s->password_file);
-	}
+		return bridge_fail(error, BRIDGE_DENIED, "%s: password file %s: %s", s->label, s->password_file, why);
 	n = read(fd, out, BRIDGE_PASSWORD_MAX);
 	close(fd);
 	end = n > 0 ? memchr(out, '\n', (size_t)n) : NULL;

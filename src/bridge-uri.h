@@ -3,10 +3,13 @@
  * bridge-uri.h - where the Redis servers are, and as whom to log in
  *
  *   redis://[user[:password]@]host[:port][/db][?option=value&...]
+ *   rediss://...	the same, over TLS
  *   unix://[user[:password]@]/path[?db=0&option=value...]
  *
  * Several of them are separated by commas.  Any byte may be written as %XX, and bytes that mean something must be.
- * Options: db=NUMBER, password-env=NAME and password-file=PATH.
+ * Options: db=NUMBER, password-env=NAME, password-file=PATH; for rediss:// also tls-ca=PATH (who vouches for the
+ * server, else those whom the system trusts), tls-cert=PATH and tls-key=PATH (who we are), tls-name=NAME (which the
+ * server's certificate must be for, else the host).  There is none to do without verification.
  *
  * Where a password may be: a command line is seen by every user of the machine, and what is stored in a segment by
  * everybody who may open it.  A URI of such an origin names the place of the password; only one that comes from the
@@ -38,6 +41,11 @@ struct bridge_server {
 	char password[256]; /* from the URI itself */
 	char password_env[128]; /* name of a variable */
 	char password_file[256];
+	bool tls;
+	char tls_ca[256]; /* files; "" = none */
+	char tls_cert[256];
+	char tls_key[256];
+	char tls_name[256];
 	char label[384]; /* for messages: the URI without login, database and options */
 };
 
@@ -56,5 +64,9 @@ void bridge_server_at(struct bridge_server *out, const struct bridge_server *lik
  * wipes it.  A file must be readable by its owner and group only; its first line counts.
  */
 int bridge_uri_password(const struct bridge_server *server, char *out, size_t *len, struct bridge_error *error);
+
+/* Opens a file that an option names, without waiting for anything; -1 = cannot be, *@why says why.  A secret one must
+ * be readable by its owner and group only. */
+int bridge_uri_open(const char *path, bool secret, const char **why);
 
 #endif

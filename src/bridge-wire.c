@@ -2,20 +2,19 @@
 /*
  * bridge-wire.c - the formatter and the parser of hiredis; see bridge-wire.h
  *
- * hiredis is loaded when it is needed first: a program that has local locks only needs the C library and nothing else.
- * Exactly the version whose header was compiled in: its replies are structs that differ from version to version.
+ * hiredis is loaded when it is needed first (bridge-library.h): exactly the version whose header was compiled in,
+ * because its replies are structs that differ from version to version.
  */
 #define _GNU_SOURCE
 #include "bridge-wire.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
+
+#include "bridge-library.h"
 
 /* What is used of it, with the types of its header. */
 static struct {
@@ -28,62 +27,26 @@ static struct {
 	__typeof__(&freeReplyObject) free_reply;
 } hiredis;
 
-static char load_error[200];
-static bool loaded;
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static const struct bridge_symbol symbols[] = {
+	{ "redisReaderCreate", &hiredis.reader_create },
+	{ "redisReaderFree", &hiredis.reader_free },
+	{ "redisReaderFeed", &hiredis.reader_feed },
+	{ "redisReaderGetReply", &hiredis.reader_get_reply },
+	{ "redisFormatCommandArgv", &hiredis.format_command_argv },
+	{ "redisFreeCommand", &hiredis.free_command },
+	{ "freeReplyObject", &hiredis.free_reply },
+};
 
-static void *symbol(void *library, const char *name)
-{
-	void *found = library ? dlsym(library, name) : NULL;
-
-	if (!found && !load_error[0])
-		snprintf(load_error, sizeof(load_error), "cannot load " BRIDGE_HIREDIS ", which the bridge needs: %.120s",
-			 dlerror());
-	return found;
-}
-
-/* The lock held. */
-static void load(void)
-{
-	/* For good: replies that it made may live as long as the process. */
-	void *library = dlopen(BRIDGE_HIREDIS, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-
-	load_error[0] = '\0';
-	hiredis.reader_create = symbol(library, "redisReaderCreate");
-	hiredis.reader_free = symbol(library, "redisReaderFree");
-	hiredis.reader_feed = symbol(library, "redisReaderFeed");
-	hiredis.reader_get_reply = symbol(library, "redisReaderGetReply");
-	hiredis.format_command_argv = symbol(library, "redisFormatCommandArgv");
-	hiredis.free_command = symbol(library, "redisFreeCommand");
-	hiredis.free_reply = symbol(library, "freeReplyObject");
-	__atomic_store_n(&loaded, load_error[0] == '\0', __ATOMIC_RELEASE);
-}
+static struct bridge_library library = {
+	.file = BRIDGE_HIREDIS,
+	.needs_it = "the bridge",
+	.symbols = symbols,
+	.n_symbols = sizeof(symbols) / sizeof(symbols[0]),
+};
 
 const char *bridge_wire_load(void)
 {
-	if (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE))
-		return NULL;
-	/* What failed may have been for want of a descriptor: once more each time. */
-	pthread_mutex_lock(&loading);
-	if (!loaded)
-		load();
-	pthread_mutex_unlock(&loading);
-	return loaded ? NULL : load_error;
-}
-
-void bridge_wire_before_fork(void)
-{
-	pthread_mutex_lock(&loading);
-}
-
-void bridge_wire_after_fork(void)
-{
-	pthread_mutex_unlock(&loading);
-}
-
-void bridge_wire_forget(void)
-{
-	pthread_mutex_init(&loading, NULL);
+	return bridge_library_load(&library);
 }
 
 struct bridge_wire {

@@ -20,11 +20,6 @@ struct bridge_reply;
 
 /* Loads hiredis at the first call; NULL, or why it cannot be loaded. */
 const char *bridge_wire_load(void);
-/* Around a fork(): nobody loads meanwhile, because nobody would end that in the child.  The innermost of the locks. */
-void bridge_wire_before_fork(void);
-void bridge_wire_after_fork(void); /* on both sides */
-/* In a child that was made without these: whoever was loading is not here. */
-void bridge_wire_forget(void);
 
 /* NULL without memory or hiredis. */
 struct bridge_wire *bridge_wire_new(void);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bridge-library.h"
 #include "bridge-net.h"
 #include "bridge-wire.h"
 #include "error.h"
@@ -189,17 +190,17 @@ void helper_stop(struct lockshm *s)
 
 void helper_before_fork(void)
 {
-	bridge_wire_before_fork();
+	bridge_library_before_fork();
 }
 
 void helper_after_fork(void)
 {
-	bridge_wire_after_fork();
+	bridge_library_after_fork();
 }
 
 void helper_forget_loading(void)
 {
-	bridge_wire_forget();
+	bridge_library_forget();
 }
 
 void helper_forget(struct lockshm *s, bool own_descriptors)

@@ -20,7 +20,8 @@ refuses()
 }
 refuses "password" --redis redis://me:secret@localhost
 refuses "must begin with" --redis http://localhost
-refuses "TLS" --redis rediss://localhost
+# That the path is relative, or without OpenSSL that it needs TLS.
+refuses "Redis URI 1: " --redis "rediss://localhost?tls-ca=ca.crt"
 refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
 refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe

@@ -140,6 +140,8 @@ owned 'mmap\(.*MAP_SHARED' 'segment(-open)?\.c'
 owned 'pthread_mutexattr_setrobust\(' 'owner\.c'
 owned 'clock_gettime\(CLOCK_MONOTONIC' 'clock\.[ch]'
 owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'bridge-wire\.c'
+owned '(SSL|BIO|ERR|EVP|PEM|X509|OPENSSL)_[A-Za-z_0-9]*\(' 'bridge-(openssl|tls)\.[ch]'
+owned 'dl(open|sym)\(' 'bridge-library\.c'
 owned 'socket\(' 'bridge-connect\.c'
 owned 'getaddrinfo\(' 'bridge-resolve\.c'
 # The library is a guest in somebody's process.

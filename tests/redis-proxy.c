@@ -64,11 +64,28 @@ static void reset(int *fd)
 	shut(fd);
 }
 
+static int dial_port(int port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	in.sin_port = htons((uint16_t)port);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (struct sockaddr *)&in, sizeof(in)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* A path, or the number of a port. */
 static int dial_target(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd;
 
+	if (target[0] != '/')
+		return dial_port(atoi(target));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	memcpy(un.sun_path, target, sizeof(target));
 	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
 		return fd;
@@ -215,7 +232,15 @@ static int listen_unix(struct proxy *p)
 	return fd;
 }
 
-static int listen_tcp(struct proxy *p)
+static void name_target(char out[96], const struct redis *r)
+{
+	if (r->tls_port)
+		snprintf(out, 96, "%d", r->tls_port);
+	else
+		memcpy(out, r->socket, sizeof(r->socket));
+}
+
+static int listen_tcp(struct proxy *p, const struct redis *r)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(in);
@@ -223,7 +248,11 @@ static int listen_tcp(struct proxy *p)
 
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
 	getsockname(fd, (struct sockaddr *)&in, &len);
-	snprintf(p->uri, sizeof(p->uri), "redis://127.0.0.1:%d", ntohs(in.sin_port));
+	if (r->tls_port)
+		snprintf(p->uri, sizeof(p->uri), "rediss://127.0.0.1:%d?tls-ca=%s", ntohs(in.sin_port),
+			 tls_file("ca.crt"));
+	else
+		snprintf(p->uri, sizeof(p->uri), "redis://127.0.0.1:%d", ntohs(in.sin_port));
 	return fd;
 }
 
@@ -235,7 +264,7 @@ struct proxy *proxy_start(struct redis *r, bool tcp)
 	int sv[2], listener, i;
 
 	snprintf(p->socket, sizeof(p->socket), "%.60s/p%d-%d.sock", r->dir, (int)getpid(), number++);
-	listener = tcp ? listen_tcp(p) : listen_unix(p);
+	listener = tcp ? listen_tcp(p, r) : listen_unix(p);
 	ck_assert_int_eq(listen(listener, 64), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
 	p->pid = fork();
@@ -244,7 +273,7 @@ struct proxy *proxy_start(struct redis *r, bool tcp)
 		close(sv[0]);
 		for (i = 0; i < PAIRS_MAX; i++)
 			pairs[i].client = pairs[i].server = -1;
-		memcpy(target, r->socket, sizeof(target));
+		name_target(target, r);
 		serve(listener, sv[1]);
 	}
 	close(sv[1]);
@@ -271,6 +300,6 @@ void proxy_target(struct proxy *p, struct redis *r)
 {
 	struct command cmd = { 0 };
 
-	memcpy(cmd.target, r->socket, sizeof(cmd.target));
+	name_target(cmd.target, r);
 	(void)command(p, cmd);
 }

@@ -171,7 +171,7 @@ static bool launch(struct redis *r)
 	return !s.ended;
 }
 
-static void configure(struct redis *r, const char *config)
+static void configure(struct redis *r, const char *config, bool tls)
 {
 	char path[96];
 	FILE *f;
@@ -182,6 +182,12 @@ static void configure(struct redis *r, const char *config)
 	fprintf(f, "port %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\nsave \"\"\nlogfile %s/log\n", r->port, r->socket,
 		r->dir, r->dir);
 	fprintf(f, "databases 16\nenable-debug-command yes\n%s\n", config ? config : "");
+	if (tls) {
+		fprintf(f, "tls-port %d\ntls-auth-clients no\n", r->tls_port);
+		fprintf(f, "tls-ca-cert-file %s\n", tls_file("ca.crt"));
+		fprintf(f, "tls-cert-file %s\n", tls_file("server.crt"));
+		fprintf(f, "tls-key-file %s\n", tls_file("server.key"));
+	}
 	fclose(f);
 }
 
@@ -210,25 +216,36 @@ static void own_clock(struct redis *r)
 	close(fd);
 }
 
-static struct redis *start(const char *config, bool tcp, bool with_clock)
+void redis_dir(char out[64])
+{
+	snprintf(out, 64, "%sXXXXXX", prefix);
+	ck_assert_ptr_nonnull(mkdtemp(out));
+}
+
+enum { TCP = 1, CLOCK = 2, TLS = 4 };
+
+static struct redis *start(const char *config, int with)
 {
 	struct redis *r = calloc(1, sizeof(*r));
 	int tries;
 
-	snprintf(r->dir, sizeof(r->dir), "%sXXXXXX", prefix);
-	ck_assert_ptr_nonnull(mkdtemp(r->dir));
-	if (with_clock)
+	redis_dir(r->dir);
+	if (with & CLOCK)
 		own_clock(r);
 	snprintf(r->socket, sizeof(r->socket), "%s/redis.sock", r->dir);
 	snprintf(r->uri, sizeof(r->uri), "unix://%s", r->socket);
 	for (tries = 0; tries < 20; tries++) {
-		r->port = tcp ? free_port() : 0;
-		configure(r, config);
-		if (launch(r)) {
-			if (tcp)
-				snprintf(r->tcp_uri, sizeof(r->tcp_uri), "redis://127.0.0.1:%d", r->port);
-			return r;
-		}
+		r->port = with & TCP ? free_port() : 0;
+		r->tls_port = with & TLS ? free_port() : 0;
+		configure(r, config, with & TLS);
+		if (!launch(r))
+			continue;
+		if (with & TCP)
+			snprintf(r->tcp_uri, sizeof(r->tcp_uri), "redis://127.0.0.1:%d", r->port);
+		if (with & TLS)
+			snprintf(r->tls_uri, sizeof(r->tls_uri), "rediss://127.0.0.1:%d?tls-ca=%s", r->tls_port,
+				 tls_file("ca.crt"));
+		return r;
 	}
 	ck_abort_msg("redis-server does not start; see %s/log", r->dir);
 	return NULL;
@@ -236,12 +253,17 @@ static struct redis *start(const char *config, bool tcp, bool with_clock)
 
 struct redis *redis_start(const char *config, bool tcp)
 {
-	return start(config, tcp, false);
+	return start(config, tcp ? TCP : 0);
 }
 
 struct redis *redis_start_with_clock(const char *config)
 {
-	return start(config, false, true);
+	return start(config, CLOCK);
+}
+
+struct redis *redis_start_tls(const char *config)
+{
+	return start(config, TCP | TLS);
 }
 
 void redis_step(struct redis *r, int64_t ms)

@@ -34,6 +34,8 @@ struct redis {
 	char socket[96];
 	char uri[128]; /* of the unix socket */
 	char tcp_uri[64]; /* "" without a port */
+	int tls_port; /* 0 = it has none */
+	char tls_uri[160]; /* with the authority that vouches for it */
 	FILE *say;
 	int64_t *clock_us; /* how far its wall clock is off; NULL = it has that of the machine */
 	char clock_file[96], shim[256];
@@ -51,6 +53,8 @@ struct redis *redis_start(const char *config, bool tcp);
 /* One whose wall clock can be stepped, see clock-shift.c. */
 struct redis *redis_start_with_clock(const char *config);
 void redis_step(struct redis *r, int64_t ms);
+/* One that speaks TLS on a port, see below. */
+struct redis *redis_start_tls(const char *config);
 void redis_stop(struct redis *r); /* and forget it */
 void redis_kill(struct redis *r); /* kill -9 */
 void redis_freeze(struct redis *r);
@@ -87,18 +91,37 @@ struct proxy {
 	pid_t pid;
 	int control;
 	char socket[96];
-	char uri[128];
+	char uri[160];
 };
 
-/* Between clients and @r; listens on a unix socket, or on a port of 127.0.0.1. */
+/* Between clients and @r, to its port for TLS if it has one; listens on a unix socket, or on a port of 127.0.0.1. */
 struct proxy *proxy_start(struct redis *r, bool tcp);
 /* Returns when the fault is in force; for PROXY_COUNT the number. */
 long proxy_set(struct proxy *p, enum proxy_fault fault);
 /* Points it to another server; connections that exist stay. */
 void proxy_target(struct proxy *p, struct redis *r);
 
+/* ---------------------------------------------------------------- TLS */
+
+/* Why a suite that needs it cannot run here: no TLS in this build or server, no openssl command; NULL = it can. */
+const char *tls_missing(void);
+/* In a case's unchecked fixtures, which come after the server's: the suite's server is from now on one with TLS. */
+void tls_setup(void);
+/*
+ * A file, in a static buffer.  Authorities: ca.crt, which all is signed by but what is strange-; strange-ca.crt.
+ * Certificates with their keys: server (127.0.0.1, redis.test), client, strange-server, strange-client; expired.crt and
+ * elsewhere.crt (other.test) with the key of server; locked.key, that of client with a pass phrase.
+ */
+const char *tls_file(const char *name);
+/* The suite's server shows this certificate to whoever connects from now on. */
+void tls_presents(const char *cert, const char *key);
+/* The same address with these options, in a static buffer. */
+const char *tls_with(const char *uri, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* ---------------------------------------------------------------- short ways */
 
+/* A new directory that goes with the runner. */
+void redis_dir(char out[64]);
 struct bridge_server server_of(const char *uri);
 struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *options);
 int64_t soon(void); /* a deadline that is never meant to be met */

@@ -133,10 +133,44 @@ START_TEST(the_same_server_twice)
 }
 END_TEST
 
-START_TEST(tls_is_refused_by_name)
+START_TEST(tls)
 {
-	ck_refused("rediss://h:6379", "TLS");
-	ck_contains(error.text, "stunnel");
+	struct bridge_server node;
+
+	/* A build without says so, and what to do. */
+	if (parse("rediss://h:6379") != 0) {
+		ck_contains(error.text, "TLS");
+		ck_contains(error.text, "stunnel");
+		return;
+	}
+	ck_assert(servers[0].tls);
+	ck_assert_str_eq(servers[0].label, "rediss://h:6379");
+	ck_parses("rediss://u@H/2?tls-ca=/a&tls-cert=/b%20c&tls-key=/d&tls-name=Name&password-env=P");
+	ck_assert_str_eq(servers[0].host, "h");
+	ck_assert_str_eq(servers[0].port, "6379");
+	ck_assert_int_eq(servers[0].db, 2);
+	ck_assert_str_eq(servers[0].tls_ca, "/a");
+	ck_assert_str_eq(servers[0].tls_cert, "/b c");
+	ck_assert_str_eq(servers[0].tls_key, "/d");
+	ck_assert_str_eq(servers[0].tls_name, "Name");
+	/* Another node of its cluster. */
+	bridge_server_at(&node, &servers[0], "::1", "7");
+	ck_assert(node.tls);
+	ck_assert_str_eq(node.label, "rediss://[::1]:7");
+	ck_assert_str_eq(node.tls_ca, "/a");
+	ck_parses("redis://h");
+	ck_assert(!servers[0].tls);
+	ck_refused("rediss://h?tls-ca=a", "absolute");
+	ck_refused("rediss://h?tls-cert=/a&tls-key=b", "absolute");
+	ck_refused("rediss://h?tls-cert=/a", "need each other");
+	ck_refused("rediss://h?tls-key=/a", "need each other");
+	ck_refused("rediss://h?tls-verify=no", "unknown option");
+	ck_refused("rediss://h?tls-name=", "no value");
+	ck_refused("redis://h?tls-ca=/a", "for rediss:// only");
+	ck_refused("unix:///s?tls-name=a", "for rediss:// only");
+	ck_refused("redis://a,rediss://A", "same server");
+	ck_code(bridge_uri_parse("rediss://u:hunter2@h", BRIDGE_PUBLIC, servers, 1, &n, &error), BRIDGE_INVALID);
+	ck_contains(error.text, "password-file");
 }
 END_TEST
 
@@ -182,6 +216,8 @@ START_TEST(no_message_quotes_a_password)
 		"redis://u:p,hunter2@h",
 		"redis://u:hunter2%zz@h",
 		"redis://h:1?db=hunter2",
+		"rediss://h?tls-ca=hunter2",
+		"rediss://h?tls-hunter2=1",
 	};
 	size_t i;
 
@@ -338,7 +374,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, several);
 	tcase_add_test(tc, too_many);
 	tcase_add_test(tc, the_same_server_twice);
-	tcase_add_test(tc, tls_is_refused_by_name);
+	tcase_add_test(tc, tls);
 	tcase_add_test(tc, bad_ones_with_the_reason);
 	tcase_add_test(tc, no_message_quotes_a_password);
 	tcase_add_test(tc, a_public_uri_holds_no_password);

@@ -25,7 +25,7 @@ static void password(struct lockshm_create_options *o)
 
 static void tls(struct lockshm_create_options *o)
 {
-	o->redis = "rediss://localhost";
+	o->redis = "rediss://localhost?tls-cert=/client.crt";
 }
 
 static void twice(struct lockshm_create_options *o)
@@ -76,7 +76,7 @@ START_TEST(bad_settings)
 		void (*change)(struct lockshm_create_options *o);
 		const char *says;
 	} cases[] = {
-		{ password, "password" }, { tls, "TLS" },	     { twice, "same" },		 { two, "quorum" },
+		{ password, "password" }, { tls, "URI 1" },	     { twice, "same" },		 { two, "quorum" },
 		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_linger, "linger" }, { many_leases, "1..4096" },
 		{ no_policy, "policy" },  { no_server, "no Redis server" },
 	};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* bridge-library.c - loading libraries, and forks meanwhile; see bridge-library.h */
+#define _GNU_SOURCE
+#include "bridge-library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool inside; /* lock held: somebody is */
+static bool broken; /* and was in the parent of this process, in which nobody is */
+
+static void *find(struct bridge_library *l, void *library, const char *name)
+{
+	void *found = library ? dlsym(library, name) : NULL;
+
+	if (!found && !l->error[0])
+		snprintf(l->error, sizeof(l->error), "cannot load %.40s, which %.40s needs: %.100s", l->file,
+			 l->needs_it, dlerror());
+	return found;
+}
+
+/* The lock held. */
+static void load(struct bridge_library *l)
+{
+	/* For good: what it made may live as long as the process. */
+	void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	size_t i;
+
+	l->error[0] = '\0';
+	for (i = 0; i < l->n_symbols; i++)
+		*(void **)l->symbols[i].to = find(l, library, l->symbols[i].name);
+	/* Pairs with the acquire in bridge_library_load(): who sees it sees the addresses. */
+	__atomic_store_n(&l->loaded, l->error[0] == '\0', __ATOMIC_RELEASE);
+}
+
+const char *bridge_library_load(struct bridge_library *l)
+{
+	if (__atomic_load_n(&l->loaded, __ATOMIC_ACQUIRE))
+		return NULL;
+	/* What failed may have been for want of a descriptor: once more each time. */
+	pthread_mutex_lock(&lock);
+	if (!l->loaded)
+		load(l);
+	pthread_mutex_unlock(&lock);
+	return l->loaded ? NULL : l->error;
+}
+
+bool bridge_library_enter(int *cancel)
+{
+	/* Files may be read in there: no place to be cancelled at, with the lock locked. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	pthread_mutex_lock(&lock);
+	if (!broken) {
+		inside = true;
+		return true;
+	}
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(*cancel, NULL);
+	return false;
+}
+
+void bridge_library_leave(int cancel)
+{
+	inside = false;
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+void bridge_library_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void bridge_library_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void bridge_library_forget(void)
+{
+	broken = broken || inside;
+	inside = false;
+	pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+/* test-bridge-tls.c - connections over TLS to a real server: whom they trust, faults on the way, forks */
+#define _GNU_SOURCE
+#include "redis.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SHORT BRIDGE_MS(200)
+
+static struct bridge_conn *c;
+static struct bridge_reply *reply;
+
+/* As it is before each case. */
+static void restore(void)
+{
+	tls_presents("server.crt", "server.key");
+	ck_redis("OK", redis, "CONFIG SET tls-auth-clients no");
+	ck_redis("OK", redis, "CONFIG SET tls-protocols \"\"");
+}
+
+static const char *why(void)
+{
+	return bridge_conn_error(c)->text;
+}
+
+/* A connection with these options. */
+static struct bridge_conn *with(const char *options)
+{
+	return conn_to(tls_with(redis->tls_uri, "%s", options), NULL);
+}
+
+static struct bridge_conn *with_cert(const char *cert, const char *key)
+{
+	return conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-cert=%s&tls-key=%s", tls_file("ca.crt"), tls_file(cert),
+				tls_file(key)),
+		       NULL);
+}
+
+/* Nothing of a greeting may be known then. */
+static void is_refused(int code, const char *part)
+{
+	ck_code(try_call(c, PATIENCE, "PING"), code);
+	ck_contains(why(), part);
+	ck_contains(why(), "rediss://127.0.0.1:");
+	ck_assert(bridge_conn_closed(c));
+	ck_assert_str_eq(bridge_conn_info(c)->run_id, "");
+	bridge_conn_free(c);
+}
+
+static void is_taken(void)
+{
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	bridge_conn_free(c);
+}
+
+/* ---------------------------------------------------------------- commands */
+
+START_TEST(commands)
+{
+	c = conn_to(redis->tls_uri, NULL);
+	ck_assert_str_eq(call(c, "SET a hello"), "OK");
+	ck_redis("hello", redis, "GET a");
+	ck_assert_str_eq(bridge_conn_label(c), tls_with(redis->tls_uri, "%s", ""));
+	ck_assert_int_gt(bridge_conn_info(c)->round_trip_ns, 0);
+	ck_assert_uint_eq(bridge_conn_generation(c), 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(login_and_database)
+{
+	ck_redis("OK", redis, "ACL SETUSER me on >secret allkeys allchannels allcommands");
+	c = conn_to(tls_with(redis->tls_uri, "/3?tls-ca=%s", tls_file("ca.crt")), NULL);
+	ck_assert_str_eq(call(c, "SET a 1"), "OK");
+	ck_redis("(nil)", redis, "GET a");
+	bridge_conn_free(c);
+	setenv("TLS_TEST_PASSWORD", "wrong", 1);
+	c = conn_to(tls_with("rediss://me@127.0.0.1", ":%d?password-env=TLS_TEST_PASSWORD&tls-ca=%s", redis->tls_port,
+			     tls_file("ca.crt")),
+		    NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(), "WRONGPASS");
+	setenv("TLS_TEST_PASSWORD", "secret", 1);
+	ck_assert_str_eq(call(c, "ACL WHOAMI"), "me");
+	bridge_conn_free(c);
+	ck_redis("1", redis, "ACL DELUSER me");
+}
+END_TEST
+
+/* More than the socket takes at once, and more than a record of TLS holds. */
+START_TEST(large)
+{
+	static char big[8 << 20];
+	const char *set[] = { "SET", "k", big }, *get[] = { "GET", "k" };
+	size_t lens[] = { 3, 1, sizeof(big) }, len, i;
+	const char *got;
+
+	for (i = 0; i < sizeof(big); i++)
+		big[i] = (char)(i * 7 + i / 4096);
+	c = conn_to(redis->tls_uri, NULL);
+	ck_code(bridge_conn_call(c, soon(), &reply, 3, set, lens), 0);
+	bridge_reply_free(reply);
+	ck_code(bridge_conn_call(c, soon(), &reply, 2, get, lens), 0);
+	got = bridge_reply_text(reply, &len);
+	ck_assert_uint_eq(len, sizeof(big));
+	ck_assert(memcmp(got, big, len) == 0);
+	bridge_reply_free(reply);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(pipeline_keeps_the_order)
+{
+	char text[16];
+	int i;
+
+	c = conn_to(redis->tls_uri, NULL);
+	call(c, "PING");
+	for (i = 0; i < 3000; i++) {
+		const char *argv[] = { "ECHO", text };
+
+		snprintf(text, sizeof(text), "%d", i);
+		ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
+	}
+	for (i = 0; i < 3000; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		while (!(reply = bridge_conn_take(c))) {
+			ck_assert_msg(!bridge_conn_closed(c), "%s", why());
+			bridge_conns_poll(&c, 1, soon());
+		}
+		ck_assert(bridge_reply_says(reply, text));
+		bridge_reply_free(reply);
+	}
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* Who waits for it must sleep, not turn: what TLS says by itself is no event for the caller. */
+START_TEST(nothing_to_do_while_nothing_comes)
+{
+	c = conn_to(redis->tls_uri, NULL);
+	call(c, "PING");
+	bridge_conns_poll(&c, 1, bridge_now() + SHORT / 4);
+	ck_assert_int_eq(bridge_conn_events(c), POLLIN);
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- whom we trust */
+
+START_TEST(not_trusted)
+{
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", tls_file("strange-ca.crt")), NULL);
+	is_refused(BRIDGE_DENIED, "certificate");
+	tls_presents("strange-server.crt", "strange-server.key");
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(BRIDGE_DENIED, "certificate");
+}
+END_TEST
+
+START_TEST(expired)
+{
+	tls_presents("expired.crt", "server.key");
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(BRIDGE_DENIED, "expired");
+}
+END_TEST
+
+START_TEST(another_name)
+{
+	tls_presents("elsewhere.crt", "server.key");
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(BRIDGE_DENIED, "must be for 127.0.0.1: IP address mismatch");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=redis.test", tls_file("ca.crt")), NULL);
+	is_refused(BRIDGE_DENIED, "must be for redis.test: ");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=other.test", tls_file("ca.crt")), NULL);
+	is_taken();
+}
+END_TEST
+
+START_TEST(the_name_is_the_hosts)
+{
+	const char *ca = tls_file("ca.crt");
+
+	c = conn_to(tls_with("rediss://localhost", ":%d?tls-ca=%s", redis->tls_port, ca), NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(), "must be for localhost: ");
+	bridge_conn_free(c);
+	c = conn_to(tls_with("rediss://localhost", ":%d?tls-ca=%s&tls-name=redis.test", redis->tls_port, ca), NULL);
+	is_taken();
+	c = conn_to(tls_with("rediss://localhost", ":%d?tls-ca=%s&tls-name=127.0.0.1", redis->tls_port, ca), NULL);
+	is_taken();
+}
+END_TEST
+
+/* Without tls-ca it is the system's authorities who count; that file stands in for them. */
+START_TEST(the_systems_store)
+{
+	c = with("");
+	is_refused(BRIDGE_DENIED, "certificate");
+	setenv("SSL_CERT_FILE", tls_file("ca.crt"), 1);
+	c = with("");
+	is_taken();
+}
+END_TEST
+
+/* No restart: the files are read at each connect. */
+START_TEST(files_may_change)
+{
+	char copy[128], command[400];
+
+	snprintf(copy, sizeof(copy), "%s", tls_file("copy.crt"));
+	snprintf(command, sizeof(command), "cp %s %s", tls_file("strange-ca.crt"), copy);
+	ck_assert_int_eq(system(command), 0);
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	snprintf(command, sizeof(command), "cat %s >>%s", tls_file("ca.crt"), copy);
+	ck_assert_int_eq(system(command), 0);
+	is_taken();
+}
+END_TEST
+
+START_TEST(old_versions)
+{
+	ck_redis("OK", redis, "CONFIG SET tls-protocols TLSv1.2");
+	c = conn_to(redis->tls_uri, NULL);
+	is_taken();
+	ck_redis("OK", redis, "CONFIG SET tls-protocols TLSv1.1");
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(BRIDGE_DENIED, "refused by the server");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- who we are */
+
+static void wants_a_client_certificate(const char *versions, const char *none, const char *strange)
+{
+	ck_redis("OK", redis, "CONFIG SET tls-auth-clients yes tls-protocols %s", versions);
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(BRIDGE_DENIED, none);
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(BRIDGE_DENIED, "tls-cert");
+	c = with_cert("strange-client.crt", "strange-client.key");
+	is_refused(BRIDGE_DENIED, strange);
+	c = with_cert("client.crt", "client.key");
+	is_taken();
+}
+
+START_TEST(client_certificates)
+{
+	wants_a_client_certificate("TLSv1.3", "certificate required", "unknown ca");
+}
+END_TEST
+
+START_TEST(client_certificates_of_tls_1_2)
+{
+	wants_a_client_certificate("TLSv1.2", "handshake failure", "unknown ca");
+}
+END_TEST
+
+START_TEST(bad_files)
+{
+	char path[128];
+
+	c = with_cert("client.crt", "server.key");
+	is_refused(BRIDGE_DENIED, "is not the key of the certificate");
+	c = with_cert("client.crt", "locked.key");
+	is_refused(BRIDGE_DENIED, "pass phrase");
+	c = with_cert("client.crt", "client.crt");
+	is_refused(BRIDGE_DENIED, "rights for others");
+	c = with_cert("client.key", "client.key");
+	is_refused(BRIDGE_DENIED, "must have certificates");
+	c = with_cert("none.crt", "client.key");
+	is_refused(BRIDGE_DENIED, "No such file");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=/dev/null"), NULL);
+	is_refused(BRIDGE_DENIED, "plain file");
+	/* Nobody waits for somebody to write. */
+	snprintf(path, sizeof(path), "%s", tls_file("fifo"));
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
+	is_refused(BRIDGE_DENIED, "plain file");
+	unlink(path);
+	ck_assert_int_eq(chmod(tls_file("client.key"), 0604), 0);
+	c = with_cert("client.crt", "client.key");
+	is_refused(BRIDGE_DENIED, "rights for others");
+	ck_assert_int_eq(chmod(tls_file("client.key"), 0600), 0);
+}
+END_TEST
+
+START_TEST(half_a_file)
+{
+	char path[128], command[400];
+
+	snprintf(path, sizeof(path), "%s", tls_file("half.crt"));
+	snprintf(command, sizeof(command), "(cat %s; head -c 300 %s) >%s", tls_file("ca.crt"), tls_file("ca.crt"),
+		 path);
+	ck_assert_int_eq(system(command), 0);
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
+	is_refused(BRIDGE_DENIED, "nothing broken");
+	ck_assert_int_eq(truncate(path, 0), 0);
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
+	is_refused(BRIDGE_DENIED, "empty");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- who does not speak it */
+
+START_TEST(a_plain_server)
+{
+	c = conn_to(tls_with("rediss://127.0.0.1", ":%d", redis->port), NULL);
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(), "does it speak no TLS, redis://?");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* One that has something to say at once: here for want of room. */
+START_TEST(a_plain_server_that_talks)
+{
+	struct redis *r = redis_start("maxclients 1", true);
+
+	redis_say(r, "PING");
+	c = conn_to(tls_with("rediss://127.0.0.1", ":%d", r->port), NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_PROTOCOL);
+	ck_contains(why(), "does not speak TLS");
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+START_TEST(spoken_to_without)
+{
+	c = conn_to(tls_with("redis://127.0.0.1", ":%d", redis->tls_port), NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(), "does it speak TLS, rediss://?");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- faults on the way */
+
+START_TEST(silent_server)
+{
+	struct redis *r = redis_start_tls(NULL);
+	int64_t began = bridge_now();
+
+	redis_freeze(r);
+	c = conn_to(r->tls_uri, NULL);
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_contains(why(), "handshake in time");
+	ck_assert_int_ge(bridge_now() - began, SHORT);
+	redis_thaw(r);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	redis_freeze(r);
+	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNKNOWN);
+	redis_thaw(r);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	redis_kill(r);
+	bridge_conns_poll(&c, 1, soon());
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
+	bridge_conn_free(c);
+	redis_stop(r);
+}
+END_TEST
+
+/* The handshake and the greeting in each direction byte by byte, then commands. */
+START_TEST(bytes_one_by_one)
+{
+	struct proxy *p = proxy_start(redis, true);
+
+	proxy_set(p, PROXY_SLICE);
+	c = conn_to(p->uri, NULL);
+	ck_assert_str_eq(call(c, "SET a hello"), "OK");
+	ck_assert_str_eq(call(c, "GET a"), "hello");
+	ck_assert_uint_eq(bridge_conn_generation(c), 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+START_TEST(cut_in_the_handshake)
+{
+	struct proxy *p = proxy_start(redis, true);
+
+	proxy_set(p, PROXY_HOLD_REPLIES);
+	c = conn_to(p->uri, NULL);
+	ck_code(bridge_conn_open(c, soon()), 0);
+	bridge_conns_poll(&c, 1, bridge_now() + SHORT / 4);
+	ck_assert(!bridge_conn_closed(c));
+	proxy_set(p, PROXY_RESET);
+	while (!bridge_conn_closed(c))
+		bridge_conns_poll(&c, 1, soon());
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
+	proxy_set(p, PROXY_PASS);
+	is_taken();
+}
+END_TEST
+
+START_TEST(lost_and_late_replies)
+{
+	struct proxy *p = proxy_start(redis, true);
+	const char *argv[] = { "ECHO", "old" };
+
+	c = conn_to(p->uri, NULL);
+	call(c, "PING");
+	proxy_set(p, PROXY_DROP_REPLIES);
+	ck_code(try_call(c, SHORT, "DBSIZE"), BRIDGE_UNKNOWN);
+	proxy_set(p, PROXY_PASS);
+	ck_assert_str_eq(call(c, "PING"), "PONG");
+	proxy_set(p, PROXY_HOLD_REPLIES);
+	ck_code(bridge_conn_call(c, bridge_now() + SHORT, &reply, 2, argv, NULL), BRIDGE_UNKNOWN);
+	proxy_set(p, PROXY_PASS);
+	ck_assert_str_eq(call(c, "ECHO new"), "new");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* The suite runs with SIGPIPE deadly. */
+START_TEST(a_reset_with_a_command_under_way)
+{
+	struct proxy *p = proxy_start(redis, true);
+	const char *argv[] = { "PING" };
+
+	c = conn_to(p->uri, NULL);
+	call(c, "PING");
+	proxy_set(p, PROXY_HOLD_REPLIES);
+	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
+	bridge_conn_pump(c);
+	proxy_set(p, PROXY_RESET);
+	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
+	while (!bridge_conn_closed(c)) {
+		bridge_conn_pump(c);
+		ck_assert_ptr_null(bridge_conn_take(c));
+	}
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNKNOWN);
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* What is missing in between is noticed, and nothing is believed after it. */
+START_TEST(a_hole_in_the_stream)
+{
+	struct proxy *p = proxy_start(redis, true);
+	const char *argv[] = { "ECHO", "one" };
+
+	c = conn_to(p->uri, NULL);
+	call(c, "PING");
+	proxy_set(p, PROXY_DROP_REQUESTS);
+	ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
+	ck_code(bridge_conn_pump(c), 0);
+	/* The proxy takes one thing after the other: by the time it answers this it has dropped that. */
+	proxy_set(p, PROXY_COUNT);
+	bridge_conns_poll(&c, 1, bridge_now() + SHORT / 4);
+	proxy_set(p, PROXY_PASS);
+	argv[1] = "two";
+	ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
+	while (!bridge_conn_closed(c)) {
+		bridge_conns_poll(&c, 1, soon());
+		ck_assert_ptr_null(bridge_conn_take(c));
+	}
+	ck_code(bridge_conn_error(c)->code, BRIDGE_UNKNOWN);
+	ck_assert_str_eq(call(c, "ECHO three"), "three");
+	bridge_conn_free(c);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- forks */
+
+/* One byte by the child, and the server would not understand the parent any more. */
+START_TEST(a_child_says_nothing)
+{
+	const char *argv[] = { "INCR", "n" };
+	int i, status;
+	pid_t pid;
+
+	c = conn_to(redis->tls_uri, NULL);
+	call(c, "PING");
+	for (i = 1; i <= 10; i++) {
+		ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
+		pid = fork();
+		if (pid == 0) {
+			if (i % 2 && bridge_conn_send(c, soon(), 2, argv, NULL) != BRIDGE_FORKED)
+				_exit(1);
+			if (i % 2 && strcmp(call(c, "ECHO mine"), "mine") != 0)
+				_exit(2);
+			bridge_conn_free(c);
+			_exit(0);
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+		while (!(reply = bridge_conn_take(c))) {
+			ck_assert_msg(!bridge_conn_closed(c), "%s", why());
+			bridge_conns_poll(&c, 1, soon());
+		}
+		ck_assert_int_eq(bridge_reply_integer(reply, 0), i);
+		bridge_reply_free(reply);
+	}
+	ck_assert_uint_eq(bridge_conn_generation(c), 1);
+	bridge_conn_free(c);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_unchecked_fixture(tc, tls_setup, NULL);
+	tcase_add_checked_fixture(tc, restore, NULL);
+	tcase_add_test(tc, commands);
+	tcase_add_test(tc, login_and_database);
+	tcase_add_test(tc, large);
+	tcase_add_test(tc, pipeline_keeps_the_order);
+	tcase_add_test(tc, nothing_to_do_while_nothing_comes);
+	tcase_add_test(tc, not_trusted);
+	tcase_add_test(tc, expired);
+	tcase_add_test(tc, another_name);
+	tcase_add_test(tc, the_name_is_the_hosts);
+	tcase_add_test(tc, the_systems_store);
+	tcase_add_test(tc, files_may_change);
+	tcase_add_test(tc, old_versions);
+	tcase_add_test(tc, client_certificates);
+	tcase_add_test(tc, client_certificates_of_tls_1_2);
+	tcase_add_test(tc, bad_files);
+	tcase_add_test(tc, half_a_file);
+	tcase_add_test(tc, a_plain_server);
+	tcase_add_test(tc, a_plain_server_that_talks);
+	tcase_add_test(tc, spoken_to_without);
+	tcase_add_test(tc, silent_server);
+	tcase_add_test(tc, bytes_one_by_one);
+	tcase_add_test(tc, cut_in_the_handshake);
+	tcase_add_test(tc, lost_and_late_replies);
+	tcase_add_test(tc, a_reset_with_a_command_under_way);
+	tcase_add_test(tc, a_hole_in_the_stream);
+	tcase_add_test(tc, a_child_says_nothing);
+}
+
+int main(void)
+{
+	const char *missing = tls_missing();
+
+	if (missing) {
+		printf("skipped: %s\n", missing);
+		return 77;
+	}
+	return redis_main("bridge-tls", add);
+}

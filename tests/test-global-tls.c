@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-tls.c - keys across hosts whose way to Redis is TLS: told, cut, sliced, refused; forks and ends */
+#define _GNU_SOURCE
+#include "asan.h"
+#include "hosts.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MOMENT LOCKSHM_SECONDS(5)
+
+static struct agent *a, *b, *c;
+
+/* hosts[0] .. hosts[n-1] with that URI. */
+static void hosts_at(unsigned n, const char *uri)
+{
+	struct lockshm_create_options options = host_options();
+	unsigned i;
+
+	options.redis = uri;
+	for (i = 0; i < n; i++)
+		host_make(i, &options);
+}
+
+static bool is_over_tls(void *arg)
+{
+	const char *list = redis_say(redis, "CLIENT LIST");
+	char port[32];
+	int n = 0;
+
+	(void)arg;
+	snprintf(port, sizeof(port), "laddr=127.0.0.1:%d ", redis->tls_port);
+	while ((list = strstr(list, port)))
+		n++, list++;
+	return n == 2;
+}
+
+/* ---------------------------------------------------------------- what all keys do */
+
+START_TEST(taken_and_passed_on)
+{
+	uint64_t token;
+
+	hosts_at(2, redis->tls_uri);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	/* The bridge's two connections. */
+	ck_assert(await(is_over_tls, NULL));
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+	token = a->answer.token;
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(c), 0);
+	ck_assert_uint_gt(c->answer.token, token);
+	/* Renewed meanwhile. */
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(c, AGENT_CHECK), 0);
+	ck_code(agent_release(c), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
+}
+END_TEST
+
+static bool is_tracked(void *arg)
+{
+	(void)arg;
+	return strstr(redis_say(redis, "CLIENT LIST"), "flags=t") != NULL;
+}
+
+/* What the server says unasked comes over TLS, too. */
+START_TEST(told_by_the_server)
+{
+	int64_t done;
+
+	hosts_at(1, redis->tls_uri);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert(await(is_tracked, NULL));
+	ck_redis("1", redis, "DEL lk:" K);
+	done = now_ns();
+	lost_is_told(a);
+	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
+	ck_code(agent_release(a), LOCKSHM_LOST);
+}
+END_TEST
+
+static int keep_name(const struct lockshm_remote_info *info, void *arg)
+{
+	snprintf(arg, 300, "%s %zu %s", info->server, info->holders, info->reason);
+	return info->code;
+}
+
+static int inspect(char out[300])
+{
+	return lockshm_remote_inspect(hosts[0].s, K, strlen(K), MOMENT, keep_name, out, NULL);
+}
+
+START_TEST(an_operator)
+{
+	char seen[300], want[64], value[64];
+
+	hosts_at(1, redis->tls_uri);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(inspect(seen), 0);
+	snprintf(want, sizeof(want), "rediss://127.0.0.1:%d 1 ", redis->tls_port);
+	ck_assert_str_eq(seen, want);
+	snprintf(value, sizeof(value), "%s", lease_of(0, K).value);
+	ck_code(lockshm_remote_end(hosts[0].s, K, strlen(K), value, strlen(value), MOMENT, NULL), 0);
+	lost_is_told(a);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- faults */
+
+START_TEST(cut_again_and_again)
+{
+	struct lockshm_create_options options = host_options();
+	struct proxy *p = proxy_start(redis, true);
+	char value[64];
+	int i;
+
+	options.redis = p->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	snprintf(value, sizeof(value), "%s", lease_of(0, K).value);
+	for (i = 0; i < 30; i++) {
+		proxy_set(p, i % 3 ? PROXY_RESET : PROXY_HALF_OPEN);
+		pass(now_ns() + LOCKSHM_MS(150));
+	}
+	/* Longer than the lease: it was renewed all the time. */
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_redis(value, redis, "GET lk:" K);
+	ck_code(agent_release(a), 0);
+	redis_has("EXISTS lk:" K, "0");
+}
+END_TEST
+
+START_TEST(in_slices)
+{
+	struct lockshm_create_options options = host_options();
+	struct proxy *p = proxy_start(redis, true);
+
+	proxy_set(p, PROXY_SLICE);
+	options.redis = p->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+	ck_code(agent_release(a), 0);
+	redis_has("EXISTS lk:" K, "0");
+}
+END_TEST
+
+/* Under any policy: it stays so until somebody changes something, and then needs no restart. */
+START_TEST(a_certificate_that_is_not_trusted)
+{
+	struct lockshm_create_options options = host_options();
+	int64_t begun;
+
+	tls_presents("expired.crt", "server.key");
+	options.redis = redis->tls_uri;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "rediss://127.0.0.1:");
+	ck_contains(a->answer.report.error.message, "expired");
+	ck_redis("0", redis, "EXISTS lk:" K);
+	tls_presents("server.crt", "server.key");
+	begun = now_ns();
+	while (global_wait(a, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+		ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(5));
+	ck_code(a->answer.code, 0);
+}
+END_TEST
+
+/* One that expires while it is in use ends nothing: it is looked at when somebody connects. */
+START_TEST(expired_while_held)
+{
+	hosts_at(1, redis->tls_uri);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	tls_presents("expired.crt", "server.key");
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	tls_presents("server.crt", "server.key");
+	ck_code(agent_release(a), 0);
+}
+END_TEST
+
+START_TEST(other_servers_never_notice)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *two = redis_start(NULL, true), *three = redis_start(NULL, false);
+	char uris[600];
+
+	/* The first over TLS, the second, too, though it does not speak it, the third plainly: a majority. */
+	snprintf(uris, sizeof(uris), "%s,rediss://127.0.0.1:%d,%s", redis->tls_uri, two->port, three->uri);
+	options.redis = uris;
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	/* Waiting for the second, twice in each round, and a handshake must not take all of the bridge's own lease. */
+	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+	ck_redis(lease_of(0, K).value, three, "GET lk:" K);
+	ck_redis("0", two, "EXISTS lk:" K);
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	redis_stop(two);
+	redis_stop(three);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- forks, and the end */
+
+static bool somebody_else(void *arg)
+{
+	int32_t pid = bridge_of(0).pid;
+
+	return pid != 0 && pid != *(int32_t *)arg;
+}
+
+/* A byte by a child in the stream of its parent would end the connection. */
+START_TEST(a_fork_of_the_bridge)
+{
+	struct agent *children[8];
+	int32_t pid;
+	int i;
+
+	hosts_at(1, redis->tls_uri);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, a->pid);
+	for (i = 0; i < 8; i++) {
+		children[i] = agent_child(a);
+		ck_code(global_wait(children[i], "child", LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(children[i]), 0);
+	}
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+	ck_assert_int_eq(bridge_of(0).pid, a->pid);
+	ck_assert(await(is_over_tls, NULL));
+	pid = a->pid;
+	agent_kill(a);
+	ck_assert(await(somebody_else, &pid));
+	ck_assert(await(is_over_tls, NULL));
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+}
+END_TEST
+
+static int stop_looking;
+static uint64_t looks;
+static char last_look[300];
+
+/* Connections all the time, and so somebody inside of OpenSSL most of it. */
+static void *look_all_the_time(void *arg)
+{
+	char seen[300];
+
+	(void)arg;
+	while (!__atomic_load_n(&stop_looking, __ATOMIC_SEQ_CST)) {
+		(void)inspect(seen);
+		memcpy(last_look, seen, sizeof(seen));
+		__atomic_add_fetch(&looks, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static bool has_looked(void *arg)
+{
+	return __atomic_load_n(&looks, __ATOMIC_SEQ_CST) > *(uint64_t *)arg;
+}
+
+static void looks_once_more(void)
+{
+	uint64_t so_far = __atomic_load_n(&looks, __ATOMIC_SEQ_CST) + 1;
+
+	ck_assert(await(has_looked, &so_far));
+}
+
+START_TEST(forks_while_hands_are_shaken)
+{
+	int64_t end = now_ns() + LOCKSHM_SECONDS(15);
+	pthread_t thread;
+	int i, status;
+	char seen[300];
+	pid_t pid;
+
+	hosts_at(1, redis->tls_uri);
+	ck_assert_int_eq(pthread_create(&thread, NULL, look_all_the_time, NULL), 0);
+	looks_once_more();
+	/* So many take two seconds, or much longer on a machine that is busy. */
+	for (i = 0; i < 200 && (i < 20 || now_ns() < end); i++) {
+		pid = fork();
+		if (pid == 0) {
+			alarm(PATIENCE / LOCKSHM_SECONDS(1));
+			_exit(inspect(seen) == 0 ? 0 : 1);
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(status == 0, "child %d: status %x", i, (unsigned)status);
+	}
+	__atomic_store_n(&stop_looking, 1, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+/* After OpenSSL's own handler: threads of ours go on until the process has really ended. */
+static void at_exit(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		looks_once_more();
+	/* What is left to do is a sanitizer's, which would miss what that thread has. */
+	_exit(strstr(last_look, "cannot be used in this process") ? 0 : 9);
+}
+
+static void program_that_uses_openssl_too(void)
+{
+	void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_GLOBAL);
+	int (*init)(uint64_t, const void *);
+	pthread_t thread;
+
+	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
+	atexit(at_exit);
+	if (!init || init(0, NULL) != 1 || pthread_create(&thread, NULL, look_all_the_time, NULL) != 0)
+		_exit(8);
+	looks_once_more();
+	exit(0);
+}
+
+START_TEST(the_program_ends_openssl)
+{
+	int i, status;
+	pid_t pid;
+
+	if (!dlopen("libssl.so.3", RTLD_NOW))
+		return;
+	hosts_at(1, redis->tls_uri);
+	for (i = 0; i < 20; i++) {
+		pid = fork();
+		if (pid == 0)
+			program_that_uses_openssl_too();
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(status == 0, "program %d: status %x", i, (unsigned)status);
+	}
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_unchecked_fixture(tc, tls_setup, NULL);
+	tcase_add_test(tc, taken_and_passed_on);
+	tcase_add_test(tc, told_by_the_server);
+	tcase_add_test(tc, an_operator);
+	tcase_add_test(tc, cut_again_and_again);
+	tcase_add_test(tc, in_slices);
+	tcase_add_test(tc, a_certificate_that_is_not_trusted);
+	tcase_add_test(tc, expired_while_held);
+	tcase_add_test(tc, other_servers_never_notice);
+	tcase_add_test(tc, a_fork_of_the_bridge);
+	/* Its allocator has locks of its own, which a child finds locked. */
+	if (!UNDER_ASAN)
+		tcase_add_test(tc, forks_while_hands_are_shaken);
+	tcase_add_test(tc, the_program_ends_openssl);
+}
+
+int main(void)
+{
+	const char *missing = tls_missing();
+
+	if (missing) {
+		printf("skipped: %s\n", missing);
+		return 77;
+	}
+	return hosts_main("global-tls", add);
+}
