@@ -28,6 +28,7 @@ struct peer *peer_at(const char *uri)
 	p->wish.ttl_ms = LONG_MS;
 	p->wish.stride = 1024;
 	p->wish.waiter_ttl_ms = LONG_MS;
+	p->wish.turn = 1;
 	p->wish.flags = "";
 	return p;
 }

@@ -14,7 +14,7 @@ if first == ME or string.find(FLAGS, 'b') then
 end
 -- Our own token is there if the reply to an earlier attempt was lost.
 if value == TOKEN or (type == 'none' and not first) then
-	local base = reserve(STRIDE, TOKEN, TTL)
+	local base = reserve(STRIDE, TOKEN, TTL, 0)
 	unqueue(ME)
 	drop_intent()
 	redis.call('SET', LOCK, TOKEN, 'PX', TTL)
