@@ -569,7 +569,8 @@ int lockshm_upgrade(lockshm_hold_t *hold);
  * @hold: held; a shared one stays as it is
  *
  * Keeps token and lease.  Does not block.  A release fence: what was written before is visible to the shared
- * holders it lets in.
+ * holders it lets in.  With LOCKSHM_GLOBAL the host's lease becomes shared a moment later, if no quorum decides: then
+ * readers of other hosts come in, too.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
  *         for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).

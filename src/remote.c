@@ -311,6 +311,24 @@ void remote_signal(struct shm_remote *r)
 	futex_wake(&r->signal, INT_MAX);
 }
 
+/* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed behind the bit:
+ * the bridge looks at everything from time to time.  Only the one who holds exclusively has such a wish, or takes it back. */
+void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word, bool wish)
+{
+	struct shm_remote *r = remote_at(s, index);
+	uint64_t w = r ? load_acquire(&r->word) : 0;
+
+	if (s->redis.flags & REDIS_QUORUM)
+		return;
+	while (r && remote_epoch(w) == remote_epoch(word) && (w & REMOTE_EXCLUSIVE) &&
+	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING) &&
+	       ((w & REMOTE_DOWNGRADE) != 0) != wish && remote_turn(w) < REMOTE_TURN_MAX)
+		if (cas(&r->word, &w, w ^ REMOTE_DOWNGRADE))
+			break;
+	if (r && wish)
+		remote_ring(s, index);
+}
+
 void remote_judge(struct shm_remote *r, int code, const char *why)
 {
 	uint64_t words[REMOTE_WHY_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
