@@ -209,10 +209,11 @@ struct lockshm_request {
 	struct lockshm_report *report;  /**< may be NULL */
 	lockshm_prepared_t *prepared;   /**< if not NULL: the key, and @key and @key_len are not used */
 	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
+	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: how long the keeper renews it at most, see lockshm_acquire(); 0 = no bound */
 };
 #define LOCKSHM_REQUEST_INIT                                                                                           \
 	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
-	  NULL, NULL, NULL, NULL, 0 }
+	  NULL, NULL, NULL, NULL, 0, 0 }
 
 /** One key of lockshm_acquire_many(). */
 struct lockshm_key {
@@ -397,6 +398,9 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some
  * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
  * it allocates, makes system calls, and gives back up to four slots of the dead.
+ *
+ * With LOCKSHM_AUTO_RENEW and max_hold_ns the keeper renews the lease for that long and no longer, counted from the grant, or
+ * from the owner's last lockshm_renew(); then it ends as any lease does.  If that is less than ttl_ns it is the lease.
  *
  * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without, and then waits for the one lease
  * this host has of it in Redis, shared by all its processes: exclusive if the request is.  The next in the host's queue goes

@@ -17,6 +17,7 @@
 #include "error.h"
 #include "futex.h"
 #include "helper.h"
+#include "keeper.h"
 #include "linger.h"
 #include "owner.h"
 #include "remote.h"
@@ -354,7 +355,9 @@ static int with_local(struct quest *g, int status)
 	if (err == LOCKSHM_LOCAL_ONLY)
 		status = go_local(g);
 	/* From here on it lasts as long as it was asked to. */
-	err = lockshm_renew(g->hold, g->q->ttl_ns, LOCKSHM_RENEW_RESET);
+	if (hold_of(g->hold)->renewal)
+		keeper_limit(g->s, hold_of(g->hold)->renewal, g->q->max_hold_ns);
+	err = lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET);
 	if (err < 0)
 		return give_up(g, ONCE_MORE);
 	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
@@ -391,6 +394,7 @@ static int attempt(struct quest *g)
 
 	q.flags &= ~(LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE);
 	q.ttl_ns = PATIENCE_NS;
+	q.max_hold_ns = 0;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;
 	status = go_on(g, &q);

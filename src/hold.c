@@ -724,6 +724,7 @@ static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
 		r->index = h->index;
 		r->gen = h->gen;
 		r->ttl_ns = 0;
+		r->max_ns = 0;
 		r->deadline = current_deadline(g);
 		keeper_add_held(g->s, r);
 		h->renewal = r;
