@@ -557,8 +557,8 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * Never waits for others to go, since two waiting upgraders would wait for each other.  The hold gets a new, larger
  * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  With LOCKSHM_GLOBAL the host's lease is
  * made exclusive first, which takes as long as Redis takes to answer, 1.5 s at most; LOCKSHM_BUSY also if other hosts
- * or programs read, a writer elsewhere waits, Redis does not answer, or a quorum decides (LOCKSHM_CREATE_REDIS_QUORUM:
- * there is no such operation).
+ * or programs read, a writer elsewhere waits, Redis does not answer, or a majority of a quorum does not agree
+ * (LOCKSHM_CREATE_REDIS_QUORUM).
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
  *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL

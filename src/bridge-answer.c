@@ -191,6 +191,21 @@ static void ask_again(struct shm_remote *r, uint64_t word)
 			break;
 }
 
+/* Some servers of a quorum have it as a writer's, without a majority that counts: by a new turn they are told. */
+static uint64_t taken_back(uint64_t w)
+{
+	return remote_turn(w) < REMOTE_TURN_MAX ? (w | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT) : w;
+}
+
+static void take_back(struct shm_remote *r, uint64_t word)
+{
+	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
+
+	while (same_turn(w, word) && !(w & known))
+		if (cas(&r->word, &w, taken_back(w)))
+			break;
+}
+
 /* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile. */
 static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 {
@@ -254,7 +269,10 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	}
 	l->mode_at = 0;
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
-		(void)cas_from(&r->word, word, word & ~REMOTE_UPGRADE);
+		uint64_t none = word & ~REMOTE_UPGRADE;
+
+		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back. */
+		(void)cas_from(&r->word, word, ask->doubt && !(word & REMOTE_EXCLUSIVE) ? taken_back(none) : none);
 		remote_signal(r);
 	} else if (ask->answer.status == BRIDGE_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))
@@ -281,7 +299,8 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 	/* Refused: it is left as it is there, and an upgrade makes the word say so. */
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		end_downgrade(r, word);
-		ask_again(r, word);
+		if (!bridge_is_quorum(b))
+			ask_again(r, word);
 		return;
 	}
 	if (ask->answer.status != BRIDGE_DONE) {
@@ -304,14 +323,14 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 	l->due += LOCKSHM_MS(1);
 	/* Readers, though it was exclusive when this was sent: the server forgot an upgrade, and others may read beside us.
 	 * From a renewal that was sent before the upgrade, or is heard after a downgrade, it is what it should be.  A quorum
-	 * names no kind. */
+	 * counts only those of its servers that say what it should be. */
 	if (ask->answer.status != BRIDGE_DONE ||
 	    (ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS && remote_turn(word) == ask->wish.turn)) {
 		gone(b, i, word);
 		return;
 	}
 	if (ask->answer.kind == BRIDGE_KIND_HOST && remote_turn(word) == ask->wish.turn)
-		ask_again(r, word);
+		(bridge_is_quorum(b) ? take_back : ask_again)(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;

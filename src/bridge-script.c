@@ -74,6 +74,7 @@ static void collect(struct bridge_op *op, const struct bridge_wish *w)
 		add_number(op, w->stride);
 		add_number(op, w->waiter_ttl_ms);
 		add_text(op, w->flags);
+		add_number(op, w->turn);
 		break;
 	case BRIDGE_DOWNGRADE:
 		add_number(op, w->ttl_ms);

@@ -64,7 +64,7 @@ struct bridge_wish {
 	const char *flags; /* acquire: "t" = try, "b" = pass the queue; leave: "x", "s", "xs" */
 	int64_t after_ms; /* release: how long the lock stays closed */
 	int64_t fence; /* fence: the number to raise it to */
-	int64_t turn; /* upgrade, downgrade: how often the lease has become a reader's, this time included */
+	int64_t turn; /* acquire, upgrade, downgrade: how often the lease has become a reader's, this time included */
 };
 
 enum bridge_status {

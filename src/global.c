@@ -455,7 +455,7 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
 	bool asked = false;
 
-	if (!l || (s->redis.flags & REDIS_QUORUM))
+	if (!l)
 		return LOCKSHM_BUSY;
 	for (;; now = clock_precise()) {
 		/* The signal before what it is about. */
@@ -467,6 +467,9 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 		if (w & REMOTE_EXCLUSIVE)
 			return 0;
 		if (remote_state(w) != REMOTE_HELD || (asked && !(w & REMOTE_UPGRADE)))
+			return LOCKSHM_BUSY;
+		/* What is refused half way by a quorum could not be taken back. */
+		if ((s->redis.flags & REDIS_QUORUM) && remote_turn(w) == REMOTE_TURN_MAX)
 			return LOCKSHM_BUSY;
 		if (now >= end && cas_from(&l->word, w, w & ~REMOTE_UPGRADE))
 			return LOCKSHM_BUSY;

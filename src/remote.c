@@ -318,8 +318,6 @@ void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word, bool w
 	struct shm_remote *r = remote_at(s, index);
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 
-	if (s->redis.flags & REDIS_QUORUM)
-		return;
 	while (r && remote_epoch(w) == remote_epoch(word) && (w & REMOTE_EXCLUSIVE) &&
 	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING) &&
 	       ((w & REMOTE_DOWNGRADE) != 0) != wish && remote_turn(w) < REMOTE_TURN_MAX)

@@ -443,6 +443,7 @@ START_TEST(the_bridge_is_killed_in_between)
 	ck_code(upgrade(a), LOCKSHM_BUSY);
 	becomes_shared(a, 0);
 	ck_code(agent_release(c), 0);
+	redis_has("SCARD lk:" K, "1");
 	ck_code(upgrade(a), 0);
 	is_exclusive(a, 0);
 	leaves_nothing(a);

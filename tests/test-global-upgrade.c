@@ -125,16 +125,6 @@ START_TEST(lost_meanwhile)
 }
 END_TEST
 
-START_TEST(of_a_quorum_not_at_all)
-{
-	hosts_on_three(1, LOCKSHM_SECONDS(1));
-	a = on_host(0);
-	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
-	ck_code(upgrade(a), LOCKSHM_BUSY);
-	ck_code(agent_call(a, AGENT_CHECK), 0);
-}
-END_TEST
-
 static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
 {
 	struct lockshm_create_options options = host_options();
@@ -339,7 +329,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, another_program_reads);
 	tcase_add_test(tc, another_process_here_reads);
 	tcase_add_test(tc, lost_meanwhile);
-	tcase_add_test(tc, of_a_quorum_not_at_all);
 	tcase_add_test(tc, renewed_by_the_keeper_meanwhile);
 	tcase_add_test(tc, a_server_that_is_frozen);
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
