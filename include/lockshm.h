@@ -209,10 +209,11 @@ struct lockshm_request {
 	struct lockshm_report *report;  /**< may be NULL */
 	lockshm_prepared_t *prepared;   /**< if not NULL: the key, and @key and @key_len are not used */
 	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
+	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: how long the keeper renews it at most, see lockshm_acquire(); 0 = no bound */
 };
 #define LOCKSHM_REQUEST_INIT                                                                                           \
 	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
-	  NULL, NULL, NULL, NULL, 0 }
+	  NULL, NULL, NULL, NULL, 0, 0 }
 
 /** One key of lockshm_acquire_many(). */
 struct lockshm_key {
@@ -399,6 +400,9 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
  * it allocates, makes system calls, and gives back up to four slots of the dead.
  *
+ * With LOCKSHM_AUTO_RENEW and max_hold_ns the keeper renews the lease for that long and no longer, counted from the grant, or
+ * from the owner's last lockshm_renew(); then it ends as any lease does.  If that is less than ttl_ns it is the lease.
+ *
  * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without, and then waits for the one lease
  * this host has of it in Redis, shared by all its processes: exclusive if the request is.  The next in the host's queue goes
  * on under the same lease without a word to Redis; once another host waits, for 64 holds and half of redis_ttl_ns or
@@ -554,8 +558,8 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * Never waits for others to go, since two waiting upgraders would wait for each other.  The hold gets a new, larger
  * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  With LOCKSHM_GLOBAL the host's lease is
  * made exclusive first, which takes as long as Redis takes to answer, 1.5 s at most; LOCKSHM_BUSY also if other hosts
- * or programs read, a writer elsewhere waits, Redis does not answer, or a quorum decides (LOCKSHM_CREATE_REDIS_QUORUM:
- * there is no such operation).
+ * or programs read, a writer elsewhere waits, Redis does not answer, or a majority of a quorum does not agree
+ * (LOCKSHM_CREATE_REDIS_QUORUM).
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
  *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
@@ -570,7 +574,8 @@ int lockshm_upgrade(lockshm_hold_t *hold);
  * @hold: held; a shared one stays as it is
  *
  * Keeps token and lease.  Does not block.  A release fence: what was written before is visible to the shared
- * holders it lets in.
+ * holders it lets in.  With LOCKSHM_GLOBAL the host's lease becomes shared a moment later, if no quorum decides: then
+ * readers of other hosts come in, too.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
  *         for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).

@@ -52,6 +52,10 @@ static int check_times(const struct lockshm_request *q, struct lockshm_error *er
 				 (long long)q->deadline_ns);
 	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
 		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
+	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->max_hold_ns != 0 &&
+	    (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
+		return error_set(error, LOCKSHM_INVALID, "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
+				 (long long)q->max_hold_ns);
 	return 0;
 }
 
@@ -421,18 +425,21 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 {
 	struct hold *h = hold_of(hold);
 	struct renewal *r = malloc(sizeof(*r));
+	struct lockshm_request first = *q;
 	int err = r ? keeper_start(s, error) : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
 
+	first.ttl_ns = request_first_ttl(q);
 	if (!err)
-		err = acquire_checked(s, q, hold, error);
+		err = acquire_checked(s, &first, hold, error);
 	if (err < 0) {
 		free(r);
 		return err;
 	}
 	r->index = h->index;
 	r->gen = h->gen;
-	r->ttl_ns = q->ttl_ns;
+	r->ttl_ns = first.ttl_ns;
 	r->deadline = h->deadline;
+	r->max_ns = q->max_hold_ns;
 	h->renewal = r;
 	keeper_add(s, r);
 	return err;

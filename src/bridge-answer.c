@@ -170,30 +170,62 @@ static void gone(struct bridge *b, uint32_t i, uint64_t word)
 	remote_signal(r);
 }
 
+/* Still the lease that @word was of, and not made shared since? */
+static bool same_turn(uint64_t w, uint64_t word)
+{
+	return remote_epoch(w) == remote_epoch(word) && remote_turn(w) == remote_turn(word) &&
+	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING);
+}
+
 /*
  * Redis has it as a writer's, but nobody has noted that: an upgrade whose answer nobody heard, or for want of replicas
  * nobody believed.  Only another upgrade makes it count, with replicas and with numbers that are younger than those of
  * others; the script knows its own token.
  */
-static void ask_again(struct shm_remote *r, uint64_t epoch)
+static void ask_again(struct shm_remote *r, uint64_t word)
 {
-	uint64_t w = load_acquire(&r->word);
+	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
 
-	while (remote_epoch(w) == epoch && remote_state(w) == REMOTE_HELD && !(w & (REMOTE_EXCLUSIVE | REMOTE_UPGRADE)))
+	while (same_turn(w, word) && remote_state(w) == REMOTE_HELD && !(w & known))
 		if (cas(&r->word, &w, w | REMOTE_UPGRADE))
 			break;
 }
 
-/* What Redis says of the lease of that epoch, whoever changes the word meanwhile. */
-static void set_exclusive(struct bridge *b, uint32_t i, uint64_t epoch)
+/* Some servers of a quorum have it as a writer's, without a majority that counts: by a new turn they are told. */
+static uint64_t taken_back(uint64_t w)
+{
+	return remote_turn(w) < REMOTE_TURN_MAX ? (w | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT) : w;
+}
+
+static void take_back(struct shm_remote *r, uint64_t word)
+{
+	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
+
+	while (same_turn(w, word) && !(w & known))
+		if (cas(&r->word, &w, taken_back(w)))
+			break;
+}
+
+/* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile. */
+static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	uint64_t w = load_acquire(&r->word);
 
-	while (remote_epoch(w) == epoch && (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING))
-		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~REMOTE_UPGRADE))
+	while (same_turn(w, word))
+		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~(REMOTE_UPGRADE | REMOTE_DOWNGRADE)))
 			break;
 	remote_signal(r);
+}
+
+/* It is done, or cannot be: not the wish of a later time, when it was exclusive again. */
+static void end_downgrade(struct shm_remote *r, uint64_t word)
+{
+	uint64_t w = load_acquire(&r->word);
+
+	while (same_turn(w, word) && (w & (REMOTE_DOWNGRADE | REMOTE_EXCLUSIVE)) == REMOTE_DOWNGRADE)
+		if (cas(&r->word, &w, w & ~REMOTE_DOWNGRADE))
+			break;
 }
 
 /* Number and time before the word that says it is exclusive; false = not yet. */
@@ -206,12 +238,12 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 
 	/* Old: another bridge may have gone on since, and the token may be gone. */
 	if (until - now < ttl / 2) {
-		l->upgrade_at = now + UPGRADE_AGAIN_NS;
+		l->mode_at = now + MODE_AGAIN_NS;
 		return false;
 	}
 	if (!remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
 		/* The server is told at once; told already, later. */
-		l->upgrade_at = l->raise ? now + UPGRADE_AGAIN_NS : 0;
+		l->mode_at = l->raise ? now + MODE_AGAIN_NS : 0;
 		l->raise = true;
 		return false;
 	}
@@ -232,19 +264,53 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	/* Who asked takes the bit back in time; if it was done all the same the next renewal finds it. */
 	if (ask->code && bridge_error_passes(ask->code)) {
 		/* From now on: what waits for replicas takes as long as that, and the leases have to be renewed. */
-		l->upgrade_at = host_now(b->s) + UPGRADE_AGAIN_NS;
+		l->mode_at = host_now(b->s) + MODE_AGAIN_NS;
 		return;
 	}
-	l->upgrade_at = 0;
+	l->mode_at = 0;
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
-		(void)cas_from(&r->word, word, word & ~REMOTE_UPGRADE);
+		uint64_t none = word & ~REMOTE_UPGRADE;
+
+		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back. */
+		(void)cas_from(&r->word, word, ask->doubt && !(word & REMOTE_EXCLUSIVE) ? taken_back(none) : none);
 		remote_signal(r);
 	} else if (ask->answer.status == BRIDGE_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))
-			set_exclusive(b, i, remote_epoch(word));
+			set_exclusive(b, i, word);
 	} else {
 		gone(b, i, word);
 	}
+}
+
+/* A reader by what Redis says: nobody writes under it, and nobody comes in who does, since before it was asked. */
+static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+	struct lease *l = &b->leases[i];
+
+	now_due(b, l);
+	if (ask->code)
+		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
+	if (ask->code && bridge_error_passes(ask->code)) {
+		l->mode_at = host_now(b->s) + MODE_AGAIN_NS;
+		return;
+	}
+	l->mode_at = 0;
+	/* Refused: it is left as it is there, and an upgrade makes the word say so. */
+	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
+		end_downgrade(r, word);
+		if (!bridge_is_quorum(b))
+			ask_again(r, word);
+		return;
+	}
+	if (ask->answer.status != BRIDGE_DONE) {
+		gone(b, i, word);
+		return;
+	}
+	remote_extend(b->s, r, ask->valid_until + b->s->boot_offset);
+	l->renew_at = ask->valid_until + b->s->boot_offset - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
+	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
+	end_downgrade(r, word);
 }
 
 static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
@@ -256,13 +322,15 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
 	/* Readers, though it was exclusive when this was sent: the server forgot an upgrade, and others may read beside us.
-	 * From a renewal that was sent before the upgrade it is what it should be.  A quorum names no kind. */
-	if (ask->answer.status != BRIDGE_DONE || (ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS)) {
+	 * From a renewal that was sent before the upgrade, or is heard after a downgrade, it is what it should be.  A quorum
+	 * counts only those of its servers that say what it should be. */
+	if (ask->answer.status != BRIDGE_DONE ||
+	    (ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS && remote_turn(word) == ask->wish.turn)) {
 		gone(b, i, word);
 		return;
 	}
-	if (ask->answer.kind == BRIDGE_KIND_HOST)
-		ask_again(r, remote_epoch(word));
+	if (ask->answer.kind == BRIDGE_KIND_HOST && remote_turn(word) == ask->wish.turn)
+		(bridge_is_quorum(b) ? take_back : ask_again)(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
@@ -309,8 +377,12 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	case REMOTE_CLOSING:
 		if (ask->script == BRIDGE_RENEW)
 			renewed(b, i, word, ask);
+		else if (remote_turn(word) != ask->wish.turn)
+			now_due(b, &b->leases[i]); /* overtaken */
 		else if (ask->script == BRIDGE_UPGRADE)
 			upgraded(b, i, word, ask);
+		else if (ask->script == BRIDGE_DOWNGRADE)
+			downgraded(b, i, word, ask);
 		break;
 	case REMOTE_RELEASING:
 		if (ask->script == BRIDGE_RELEASE)
@@ -342,7 +414,7 @@ bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
 	/* Another bridge has gone on with it. */
 	if (remote_epoch(word) != l->epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
 		return false;
-	if (ask->code && ask->script != BRIDGE_UPGRADE) {
+	if (ask->code && ask->script != BRIDGE_UPGRADE && ask->script != BRIDGE_DOWNGRADE) {
 		no_answer(b, i, word, ask);
 		return false;
 	}

@@ -31,6 +31,7 @@ static int64_t min64(int64_t a, int64_t b)
 struct interest {
 	bool live;	/* anybody holds or waits for the key on this host */
 	bool holders;	/* somebody holds under this epoch */
+	bool writers;	/* and exclusively, or did until a moment ago */
 	bool wants;	/* somebody's turn has come here, and it needs a lease */
 	bool exclusive; /* such a one as nobody else has */
 	bool patient;	/* would wait for it */
@@ -61,8 +62,10 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
 		return;
 	}
-	if (under_is(under, epoch))
+	if (under_is(under, epoch)) {
 		out->holders = true;
+		out->writers = out->writers || word_exclusive(seen->word);
+	}
 	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
 		return;
 	out->wants = true;
@@ -171,7 +174,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->not_before = 0;
 	l->backoff_ns = 0;
 	l->renew_at = 0;
-	l->upgrade_at = 0;
+	l->mode_at = 0;
 	l->idle_since = 0;
 	remote_value(b->s, i, epoch, l->value);
 }
@@ -248,6 +251,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
 	ask->wish.stride = STRIDE_FIRST;
 	ask->wish.waiter_ttl_ms = WAITER_TTL_MS;
+	ask->wish.turn = remote_turn(word);
 	ask->wish.flags = "";
 }
 
@@ -300,7 +304,10 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
-	l->upgrade_at = now + UPGRADE_AGAIN_NS;
+	/* The newer wish counts.  Before it is sent: it may undo the older one. */
+	if (word & REMOTE_DOWNGRADE)
+		return move(b, i, word, word & ~REMOTE_DOWNGRADE);
+	l->mode_at = now + MODE_AGAIN_NS;
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	store_release(&b->s->remotes[i].asked, (uint64_t)now);
@@ -324,12 +331,39 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	int64_t now = host_now(b->s);
 
-	return word & REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD && now >= b->leases[i].upgrade_at &&
+	return word & REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD && now >= b->leases[i].mode_at &&
 	       now < renew_at(b, i);
 }
 
+/* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody before, or waits for the end. */
+static bool downgrade_due(const struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+{
+	int64_t now = host_now(b->s);
+
+	if (!(word & REMOTE_DOWNGRADE) || in->writers || in->unsure || (word & REMOTE_EXCLUSIVE && !in->holders))
+		return false;
+	return now >= b->leases[i].mode_at && now < renew_at(b, i);
+}
+
+/* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever was faster is seen.
+ * Who is stopped behind that look may send it late: then it is refused by its turn. */
+static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+{
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s);
+
+	if (word & REMOTE_EXCLUSIVE)
+		return move(b, i, word, (word & ~REMOTE_EXCLUSIVE) + (UINT64_C(1) << REMOTE_TURN_SHIFT));
+	l->mode_at = now + MODE_AGAIN_NS;
+	/* Before it is sent: from then on the token may be there for another ttl. */
+	store_release(&b->s->remotes[i].asked, (uint64_t)now);
+	lease_ask(b, l, &asks[(*n)++], BRIDGE_DOWNGRADE, word);
+	return NEXT_ASK;
+}
+
 /* Renew when a third of the time is over, or soon and others are renewed now, or when told that something changed there. */
-static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+static enum next renew(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in, struct bridge_ask *asks,
+		       size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -343,8 +377,11 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	store_release(&r->asked, (uint64_t)now);
 	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
+	/* While somebody writes under it nobody has sent a downgrade yet, whatever the word is made ready for. */
+	asks[*n].exclusive = asks[*n].exclusive || (in->writers && (word & REMOTE_DOWNGRADE));
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
-	asks[*n].plain = word & REMOTE_EXCLUSIVE && asks[*n].wish.stride == 0 && load_relaxed(&r->demand) == 0;
+	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
+			 load_relaxed(&r->demand) == 0;
 	(*n)++;
 	return NEXT_ASK;
 }
@@ -387,9 +424,9 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 
 	if (!remote_holds(b->s, i, word))
 		return NEXT_AGAIN;
-	if (remote_state(word) == REMOTE_CLOSING) {
+	if (remote_state(word) == REMOTE_CLOSING || (word & REMOTE_DOWNGRADE)) {
 		/* The word before the look at the requests, also where another bridge, or an earlier round, wrote it.
-		 * Pairs with the fences in enter() and forget_lingering(). */
+		 * Pairs with the fences in enter(), forget_lingering() and lease_is_exclusive(). */
 		fence_full();
 	}
 	in = look(b, i, remote_epoch(word));
@@ -402,7 +439,9 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
 	if (upgrade_due(b, i, word))
 		return upgrade(b, i, word, asks, n);
-	return renew(b, i, word, asks, n);
+	if (downgrade_due(b, i, word, &in))
+		return downgrade(b, i, word, asks, n);
+	return renew(b, i, word, &in, asks, n);
 }
 
 /* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or its generation

@@ -203,14 +203,26 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 	int64_t deadline = bridge_now() + io_ns;
 	struct bridge_lease lease = { 0 };
 	const struct bridge_error *error = bridge_quorum_error(net->quorum);
+	bool waits;
 
 	memset(&ask->answer, 0, sizeof(ask->answer));
-	ask->answer.kind = BRIDGE_KIND_NONE;
 	ask->code = 0;
 	switch (ask->script) {
 	case BRIDGE_ACQUIRE_S:
 	case BRIDGE_ACQUIRE_X:
 		ask->code = bridge_quorum_acquire(net->quorum, ask->script, ask->keys, &ask->wish, deadline, &lease);
+		break;
+	case BRIDGE_UPGRADE:
+		ask->code = bridge_quorum_acquire(net->quorum, ask->script, ask->keys, &ask->wish, deadline, &lease);
+		ask->doubt = lease.doubt;
+		/* That it is not known is as good as no: what was done is taken back. */
+		if (ask->code && lease.sent) {
+			ask->code = 0;
+			lease.status = BRIDGE_BUSY;
+		}
+		break;
+	case BRIDGE_DOWNGRADE:
+		ask->code = bridge_quorum_downgrade(net->quorum, ask->keys, &ask->wish, deadline, &lease);
 		break;
 	case BRIDGE_RENEW:
 		ask->code = bridge_quorum_renew(net->quorum, ask->exclusive ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S,
@@ -234,9 +246,9 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 	if (ask->code)
 		fail_ask(ask, ask->code, error->code ? error->text : "");
 	ask->unsent = ask->code && bridge_is_acquire(ask->script) && !lease.sent;
-	ask->answer.status = lease.status == BRIDGE_BUSY && !strchr(ask->wish.flags ? ask->wish.flags : "t", 't') ?
-				     BRIDGE_QUEUED :
-				     lease.status;
+	waits = bridge_is_acquire(ask->script) && !strchr(ask->wish.flags ? ask->wish.flags : "t", 't');
+	ask->answer.status = lease.status == BRIDGE_BUSY && waits ? BRIDGE_QUEUED : lease.status;
+	ask->answer.kind = lease.kind ? lease.kind : BRIDGE_KIND_NONE;
 	ask->answer.left_ms = lease.left_ms;
 	ask->answer.fence = lease.fence;
 	ask->valid_until = lease.valid_until;

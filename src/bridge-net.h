@@ -26,6 +26,7 @@ struct bridge_ask {
 	bool settled; /* with many others; then the rest is there */
 	bool shared; /* and by the script of an ask before this one, which counts for both */
 	bool put_off; /* not asked in this round: there was no time for it, or its names are others by now */
+	bool doubt; /* upgrade that a majority refused: some servers may have done it */
 	bool unsent; /* an error, and nothing of it can have reached a server */
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words */

@@ -142,6 +142,7 @@ static int try_acquire(struct bridge_quorum *q, enum bridge_script script, const
 	lease->servers = t.yes;
 	lease->left_ms = longest_obstacle(q, r);
 	lease->sent = t.yes || t.no || t.open || t.code;
+	lease->doubt = t.yes || t.open || t.code;
 	if (t.yes < q->majority) {
 		lease->status = BRIDGE_BUSY;
 		/* Somebody's yes is to be taken back, whatever the others said. */
@@ -201,7 +202,8 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
 	return code;
 }
 
-/* Servers that lost the lease get it again, if nobody else has it there. */
+/* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that, too, if
+ * nobody else reads there. */
 static void refill(struct bridge_quorum *q, const struct round *renewed, enum bridge_script script,
 		   const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline)
 {
@@ -213,37 +215,50 @@ static void refill(struct bridge_quorum *q, const struct round *renewed, enum br
 	for (i = 0; i < q->n; i++) {
 		const struct bridge_op *op = &renewed->ops[i];
 
-		if (!renewed->asked[i] || !op->done || op->code || op->answer.status == BRIDGE_DONE)
+		bool reads = op->answer.status == BRIDGE_DONE && op->answer.kind == BRIDGE_KIND_READERS;
+
+		if (!renewed->asked[i] || !op->done || op->code)
+			continue;
+		if (op->answer.status == BRIDGE_DONE && !(reads && script == BRIDGE_ACQUIRE_X))
 			continue;
 		if (!r)
 			r = round_new(q, keys, wish);
 		if (!r)
 			return;
-		round_ask(q, r, i, script, &again, deadline);
+		round_ask(q, r, i, reads ? BRIDGE_UPGRADE : script, &again, deadline);
 	}
 }
 
-int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by, const struct bridge_keys *keys,
-			const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
+static bool writes_somewhere(const struct bridge_quorum *q, const struct round *r)
 {
-	struct bridge_wish same = *wish;
-	struct round *r;
-	struct tally t;
-	int64_t began;
+	size_t i;
 
-	/* Numbers of one server are none of the majority. */
-	same.stride = 0;
+	for (i = 0; i < q->n; i++)
+		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].answer.status == BRIDGE_DONE &&
+		    r->ops[i].answer.kind == BRIDGE_KIND_HOST)
+			return true;
+	return false;
+}
+
+/* Renew, or downgrade.  Yes counts only with @kind, 0 = any; @refused is what it is if a majority cannot be had. */
+static int keep(struct bridge_quorum *q, enum bridge_script script, enum bridge_kind kind, enum bridge_status refused,
+		const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline,
+		struct bridge_lease *lease, struct round **out)
+{
+	int64_t began;
+	struct tally t;
+
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
 	began = bridge_now();
-	r = round_ask_all(q, BRIDGE_RENEW, false, keys, &same, deadline);
-	if (!r)
+	*out = round_ask_all(q, script, false, keys, wish, deadline);
+	if (!*out)
 		return BRIDGE_NO_MEMORY;
-	t = round_decide(q, r, BRIDGE_DONE, deadline);
-	if (t.no > q->n - q->majority) {
-		lease->status = BRIDGE_LOST;
+	(*out)->kind = kind;
+	t = round_decide(q, *out, BRIDGE_DONE, deadline);
+	lease->status = refused;
+	if (t.no > q->n - q->majority)
 		return 0;
-	}
 	if (t.yes < q->majority)
 		return t.code ? t.code : t.open ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE;
 	lease->status = BRIDGE_DONE;
@@ -251,8 +266,34 @@ int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by,
 	lease->decided = bridge_now();
 	lease->valid_until = bridge_valid_until(began, wish->ttl_ms);
 	lease->servers = t.yes;
+	return 0;
+}
+
+int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by, const struct bridge_keys *keys,
+			const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
+{
+	bool writer = acquired_by == BRIDGE_ACQUIRE_X;
+	struct bridge_wish same = *wish;
+	struct round *r;
+	int code;
+
+	/* Numbers of one server are none of the majority. */
+	same.stride = 0;
+	/* Where a writer is taken for a reader others may read beside it. */
+	code = keep(q, BRIDGE_RENEW, writer ? BRIDGE_KIND_HOST : 0, BRIDGE_LOST, keys, &same, deadline, lease, &r);
+	if (code || lease->status != BRIDGE_DONE)
+		return code;
+	lease->kind = !writer && writes_somewhere(q, r) ? BRIDGE_KIND_HOST : 0;
 	refill(q, r, acquired_by, keys, wish, deadline);
 	return 0;
+}
+
+int bridge_quorum_downgrade(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
+			    int64_t deadline, struct bridge_lease *lease)
+{
+	struct round *r;
+
+	return keep(q, BRIDGE_DOWNGRADE, 0, BRIDGE_BUSY, keys, wish, deadline, lease, &r);
 }
 
 /* ---------------------------------------------------------------- making, asking */

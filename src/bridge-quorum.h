@@ -34,6 +34,8 @@ struct bridge_lease {
 	int64_t fence; /* first of wish.stride tokens */
 	unsigned servers; /* that said yes by then */
 	bool sent; /* acquire: something of it may have reached a server */
+	bool doubt; /* upgrade that failed: some may have done it all the same */
+	enum bridge_kind kind; /* renew, of a reader: HOST = somewhere it is a writer's; else 0 */
 	int64_t left_ms; /* busy: the longest that anything in the way may last, as far as known */
 };
 
@@ -51,7 +53,7 @@ void bridge_quorum_abandon(struct bridge_quorum *q);
 int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline);
 
 /*
- * @script is BRIDGE_ACQUIRE_X or BRIDGE_ACQUIRE_S.  0 = see lease->status; else nothing is held, as far as one can know:
+ * @script is BRIDGE_ACQUIRE_X, BRIDGE_ACQUIRE_S, or BRIDGE_UPGRADE.  0 = see lease->status; else nothing is held, as far as one can know:
  * BRIDGE_UNKNOWN = some may have granted it; and where so many refuse to be connected to that no majority can be had before
  * somebody changes that, what one of them said, BRIDGE_DENIED for instance.
  */
@@ -63,6 +65,9 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
  */
 int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by, const struct bridge_keys *keys,
 			const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease);
+/* As renew, and servers that have it as a writer's make it a reader's: 0 and BRIDGE_DONE, or BRIDGE_BUSY. */
+int bridge_quorum_downgrade(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
+			    int64_t deadline, struct bridge_lease *lease);
 /* Nobody of a majority gives out numbers below wish->fence from now on.  0, or why that is not known. */
 int bridge_quorum_fence(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
 			int64_t deadline);

@@ -241,7 +241,7 @@ static struct tally count(struct bridge_quorum *q, const struct round *r, enum b
 			continue;
 		if (!op->done)
 			t.open++;
-		else if (op->code == 0 && op->answer.status == yes)
+		else if (op->code == 0 && op->answer.status == yes && (!r->kind || op->answer.kind == r->kind))
 			t.yes++;
 		else if (op->code == 0)
 			t.no++;

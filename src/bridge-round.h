@@ -24,6 +24,7 @@ struct round {
 	struct round *next;
 	struct bridge_keys keys;
 	char token[BRIDGE_TOKEN_LEN + 1];
+	enum bridge_kind kind; /* yes is one only with that; 0 = any */
 	bool asked[BRIDGE_SERVERS_MAX];
 	bool repeated[BRIDGE_SERVERS_MAX]; /* release: asked again over a new connection */
 	struct bridge_op ops[BRIDGE_SERVERS_MAX];

@@ -75,14 +75,18 @@ static void collect(struct bridge_op *op, const struct bridge_wish *w)
 		add_number(op, w->stride);
 		add_number(op, w->waiter_ttl_ms);
 		add_text(op, w->flags);
+		add_number(op, w->turn);
 		break;
 	case BRIDGE_DOWNGRADE:
 		add_number(op, w->ttl_ms);
+		add_number(op, w->turn);
 		break;
 	case BRIDGE_RENEW:
 	case BRIDGE_UPGRADE:
 		add_number(op, w->ttl_ms);
 		add_number(op, w->stride);
+		if (op->script == BRIDGE_UPGRADE)
+			add_number(op, w->turn);
 		break;
 	case BRIDGE_RELEASE:
 		add_number(op, w->after_ms);

@@ -65,12 +65,13 @@ struct bridge_wish {
 	const char *flags; /* acquire: "t" = try, "b" = pass the queue; leave: "x", "s", "xs" */
 	int64_t after_ms; /* release: how long the lock stays closed */
 	int64_t fence; /* fence: the number to raise it to */
+	int64_t turn; /* acquire, upgrade, downgrade: how often the lease has become a reader's, this time included */
 };
 
 enum bridge_status {
 	BRIDGE_GRANTED = 2, /* acquire, upgrade */
 	BRIDGE_QUEUED, /* acquire: has a ticket */
-	BRIDGE_BUSY, /* acquire with try, upgrade: no */
+	BRIDGE_BUSY, /* acquire with try, upgrade: no; downgrade: of an earlier turn */
 	BRIDGE_DONE, /* all others */
 	BRIDGE_LATE, /* release: was ours, but the reader's time was over */
 	BRIDGE_LOST, /* somebody else's, or a reader whose time is over */

@@ -17,6 +17,7 @@
 #include "error.h"
 #include "futex.h"
 #include "helper.h"
+#include "keeper.h"
 #include "linger.h"
 #include "owner.h"
 #include "remote.h"
@@ -355,7 +356,9 @@ static int with_local(struct quest *g, int status)
 	if (err == LOCKSHM_LOCAL_ONLY)
 		status = go_local(g);
 	/* From here on it lasts as long as it was asked to. */
-	err = lockshm_renew(g->hold, g->q->ttl_ns, LOCKSHM_RENEW_RESET);
+	if (hold_of(g->hold)->renewal)
+		keeper_limit(g->s, hold_of(g->hold)->renewal, g->q->max_hold_ns);
+	err = lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET);
 	if (err < 0)
 		return give_up(g, ONCE_MORE);
 	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
@@ -392,6 +395,7 @@ static int attempt(struct quest *g)
 
 	q.flags &= ~(LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE);
 	q.ttl_ns = PATIENCE_NS;
+	q.max_hold_ns = 0;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;
 	status = go_on(g, &q);
@@ -452,7 +456,7 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
 	bool asked = false;
 
-	if (!l || (s->redis.flags & REDIS_QUORUM))
+	if (!l)
 		return LOCKSHM_BUSY;
 	for (;; now = clock_precise()) {
 		/* The signal before what it is about. */
@@ -464,6 +468,9 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 		if (w & REMOTE_EXCLUSIVE)
 			return 0;
 		if (remote_state(w) != REMOTE_HELD || (asked && !(w & REMOTE_UPGRADE)))
+			return LOCKSHM_BUSY;
+		/* What is refused half way by a quorum could not be taken back. */
+		if ((s->redis.flags & REDIS_QUORUM) && remote_turn(w) == REMOTE_TURN_MAX)
 			return LOCKSHM_BUSY;
 		if (now >= end && cas_from(&l->word, w, w & ~REMOTE_UPGRADE))
 			return LOCKSHM_BUSY;

@@ -492,6 +492,18 @@ static int upgrade_token(const struct grip *g, uint64_t *token)
 	return *token ? 0 : LOCKSHM_BUSY;
 }
 
+/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared. */
+static bool lease_is_exclusive(const struct grip *g)
+{
+	const struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
+	uint64_t w;
+
+	/* My mode before my look at the word.  Pairs with the fence in at_held(). */
+	fence_after_rmw();
+	w = load_acquire(&l->word);
+	return remote_epoch(w) == remote_epoch(g->h->remote_word) && (w & REMOTE_EXCLUSIVE);
+}
+
 static int upgrade(lockshm_hold_t *hold)
 {
 	struct grip g;
@@ -516,6 +528,11 @@ static int upgrade(lockshm_hold_t *hold)
 		return grip_end(&g, err);
 	if (!granted(&g, w) || !set_mode(&g, true))
 		return grip_end(&g, lost(&g));
+	if (unlikely(g.h->remote != 0) && !lease_is_exclusive(&g)) {
+		err = set_mode(&g, false) ? WANTS_LEASE : lost(&g);
+		look_behind(&g);
+		return grip_end(&g, err);
+	}
 	if (tail_ticket(tail) >= TICKET_MAX - 1) {
 		err = set_mode(&g, false) ? LOCKSHM_FULL : lost(&g);
 		return grip_end(&g, err);
@@ -531,6 +548,8 @@ static int upgrade(lockshm_hold_t *hold)
 		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
 		if (g.h->token != 0)
 			g.h->token = token ? token : g.h->local_token;
+		if (unlikely(g.h->remote != 0))
+			remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word, false);
 		return grip_end(&g, outcome);
 	}
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);
@@ -575,6 +594,9 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 	if (!set_mode(&g, false))
 		return grip_end(&g, lost(&g));
 	look_behind(&g);
+	/* Who reads on this host is in; now those of others. */
+	if (unlikely(g.h->remote != 0))
+		remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word, true);
 	return grip_end(&g, outcome);
 }
 
@@ -702,6 +724,7 @@ static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
 		r->index = h->index;
 		r->gen = h->gen;
 		r->ttl_ns = 0;
+		r->max_ns = 0;
 		r->deadline = current_deadline(g);
 		keeper_add_held(g->s, r);
 		h->renewal = r;

@@ -82,6 +82,15 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
 /* May a hold under that lease linger: will its thread be let in again? */
 bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
+
+/* The lease it begins with: never longer than the whole hold may be. */
+static inline int64_t request_first_ttl(const struct lockshm_request *q)
+{
+	bool bounded = (q->flags & LOCKSHM_AUTO_RENEW) && q->max_hold_ns != 0;
+
+	return bounded && q->max_hold_ns < q->ttl_ns ? q->max_hold_ns : q->ttl_ns;
+}
+
 /* acquire.c: a checked request, on this host only. */
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 

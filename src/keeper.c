@@ -7,7 +7,8 @@
  * the keeper's life word.
  *
  * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory and cannot fail for a passing reason:
- * it fails when the hold is gone, and then the keeper leaves it alone for good.
+ * it fails when the hold is gone, and then the keeper leaves it alone for good.  So it does when the longest time of the hold
+ * is used up: the last renewal ends just there, and what follows is what follows any lease that ends.
  *
  * It sleeps on its bell, which the threads of this process ring, and on the words of the holds it watches: the
  * request's, and for LOCKSHM_GLOBAL the signal of the host lease.  Whoever takes a hold away wakes the sleepers of that
@@ -60,9 +61,11 @@ static void ring(struct keeper *k)
 
 static void renew(const struct keeper *k, struct renewal *r, int64_t now)
 {
-	int64_t end = now + r->ttl_ns;
+	int64_t end = earlier(now + r->ttl_ns, r->until);
 
-	r->due = now + r->ttl_ns / 2;
+	r->due = end == r->until ? INT64_MAX : now + r->ttl_ns / 2;
+	if (end <= r->deadline)
+		return;
 	if (lease_renew(k->s, r->index, &r->gen, end))
 		r->deadline = end;
 	else
@@ -348,6 +351,7 @@ void keeper_add_held(struct lockshm *s, struct renewal *r)
 	r->fd = -1;
 	r->remote = 0;
 	r->due = r->ttl_ns ? earlier(segment_now(s), r->deadline - r->ttl_ns) + r->ttl_ns / 2 : INT64_MAX;
+	r->until = r->max_ns ? r->deadline - r->ttl_ns + r->max_ns : INT64_MAX;
 	cds_list_add(&r->node, &s->keeper->renewals);
 	ring(s->keeper);
 }
@@ -378,7 +382,15 @@ void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t t
 		r->ttl_ns = ttl_ns;
 	/* Strict: there is nothing to renew. */
 	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
+	r->until = r->max_ns ? segment_now(s) + r->max_ns : INT64_MAX;
 	ring(s->keeper);
+}
+
+void keeper_limit(struct lockshm *s, struct renewal *r, int64_t max_ns)
+{
+	pthread_mutex_lock(&s->keeper->lock);
+	r->max_ns = max_ns;
+	pthread_mutex_unlock(&s->keeper->lock);
 }
 
 void keeper_remove(struct lockshm *s, struct renewal *r)

@@ -15,6 +15,8 @@ struct renewal {
 	int64_t ttl_ns;	      /* 0 = not renewed, only watched */
 	int64_t due;	      /* segment time of the next renewal; INT64_MAX = there is none */
 	int64_t deadline;     /* of the lease as last set */
+	int64_t max_ns;	      /* how long it is renewed from when the owner took or renewed it himself; 0 = no bound */
+	int64_t until;	      /* when that is over; INT64_MAX = never */
 	int fd;		      /* written to when the hold is lost, then left alone; -1 = nobody is to be told */
 	bool lost;	      /* nothing left to do */
 };
@@ -33,7 +35,8 @@ void keeper_forget(struct lockshm *s, bool consistent);
 /* What process-wide holds depend on: the keeper's uid and owner_ref.  False = no keeper in this process. */
 bool keeper_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref);
 
-/* Renew this hold at half its ttl from now on.  Takes over @r (from malloc). */
+/* Renew this hold at half its ttl from now on, from @r->deadline - @r->ttl_ns until @r->max_ns later.  Takes over @r (from
+ * malloc). */
 void keeper_add(struct lockshm *s, struct renewal *r);
 
 /* The same of one that is not renewed, with the keeper's lock held. */
@@ -44,6 +47,9 @@ void keeper_watch(struct lockshm *s, struct renewal *r, const struct hold *h, in
 
 /* The owner itself has renewed to @deadline.  Keeper's lock held. */
 void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline);
+
+/* From the owner's next renewal on it is renewed for @max_ns at most. */
+void keeper_limit(struct lockshm *s, struct renewal *r, int64_t max_ns);
 
 /* Stop renewing and watching; frees @r.  Keeper's lock held. */
 void keeper_remove(struct lockshm *s, struct renewal *r);

@@ -412,8 +412,8 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
- *   word [epoch:48 | 0:9 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and makes one
- *   token
+ *   word [epoch:48 | turn:8 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and
+ *   makes one token; its turn is how often it was made shared
  */
 enum remote_state {
 	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
@@ -428,6 +428,9 @@ enum remote_state {
 #define REMOTE_EXCLUSIVE (UINT64_C(1) << 4)
 #define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there beside the token */
 #define REMOTE_UPGRADE (UINT64_C(1) << 6) /* the one who holds under it wants it exclusively, if that can be had now */
+#define REMOTE_DOWNGRADE (UINT64_C(1) << 7) /* it is to be shared in Redis, too, as soon as nobody writes under it */
+#define REMOTE_TURN_SHIFT 8
+#define REMOTE_TURN_MAX 255u
 #define REMOTE_EPOCH_SHIFT 16
 
 static inline uint64_t remote_make(uint64_t epoch, uint64_t bits, enum remote_state state)
@@ -443,6 +446,11 @@ static inline enum remote_state remote_state(uint64_t w)
 static inline uint64_t remote_epoch(uint64_t w)
 {
 	return w >> REMOTE_EPOCH_SHIFT;
+}
+
+static inline unsigned remote_turn(uint64_t w)
+{
+	return (unsigned)(w >> REMOTE_TURN_SHIFT) & REMOTE_TURN_MAX;
 }
 
 static inline uint64_t remote_with_state(uint64_t w, enum remote_state state)

@@ -15,7 +15,7 @@
 
 #include "lockctl.h"
 
-enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_REDIS_POLICY, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_MAX_HOLD, OPTION_REDIS_POLICY, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
@@ -24,6 +24,7 @@ static const struct option options[] = {
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "global", no_argument, NULL, OPTION_GLOBAL },
 	{ "help", no_argument, NULL, 'h' },
+	{ "max-hold", required_argument, NULL, OPTION_MAX_HOLD },
 	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
 	{ "shared", no_argument, NULL, 's' },
 	{ "tag", required_argument, NULL, OPTION_TAG },
@@ -60,6 +61,15 @@ static void set_ttl(struct run *run, const char *text)
 	run->request.ttl_ns = ns;
 }
 
+static void set_max_hold(struct run *run, const char *text)
+{
+	int64_t ns = args_duration("--max-hold", text, DURATION_FINITE);
+
+	if (ns < LOCKSHM_TTL_MIN)
+		usage_error("--max-hold: '%s' is too short; at least 1ms", text);
+	run->request.max_hold_ns = ns;
+}
+
 static void set_tag(struct run *run, const char *text)
 {
 	if (strlen(text) > LOCKSHM_TAG_MAX)
@@ -88,6 +98,9 @@ static void set_option(struct run *run, int option)
 		break;
 	case OPTION_GLOBAL:
 		run->request.flags |= LOCKSHM_GLOBAL;
+		break;
+	case OPTION_MAX_HOLD:
+		set_max_hold(run, optarg);
 		break;
 	case OPTION_REDIS_POLICY:
 		run->request.redis_policy = args_policy("--redis-policy", optarg);
@@ -151,6 +164,8 @@ static void prepare(struct run *run, int argc, char **argv)
 		usage_error("--redis-policy needs --global");
 	if (!run->request.tag)
 		default_tag(run);
+	if (run->request.max_hold_ns && run->request.ttl_ns == LOCKSHM_FOREVER)
+		usage_error("--max-hold needs a lease: leave out -t none");
 	if (run->request.ttl_ns != LOCKSHM_FOREVER)
 		run->request.flags |= LOCKSHM_AUTO_RENEW;
 	run->request.flags |= LOCKSHM_ACKNOWLEDGE;

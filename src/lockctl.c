@@ -59,12 +59,13 @@ static const struct command commands[] = {
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
-	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--cooldown DUR] [--tag T] [-E CODE]\n"
-	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner] -- CMD...",
+	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--cooldown DUR] [--tag T]\n"
+	  "                   [-E CODE] [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner] -- CMD...",
 	  "run a command while holding a lock",
 	  "  -s, --shared             hold it beside other shared holders\n"
 	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
+	  "  --max-hold DUR           renew it no longer than that (as long as the command runs)\n"
 	  "  --cooldown DUR           keep the key closed that much longer when the command has ended\n"
 	  "  --tag T                  shown to people and to whoever takes over (the name of the command)\n"
 	  "  -E, --conflict-exit-code CODE\n"

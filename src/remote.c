@@ -311,6 +311,22 @@ void remote_signal(struct shm_remote *r)
 	futex_wake(&r->signal, INT_MAX);
 }
 
+/* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed behind the bit:
+ * the bridge looks at everything from time to time.  Only the one who holds exclusively has such a wish, or takes it back. */
+void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word, bool wish)
+{
+	struct shm_remote *r = remote_at(s, index);
+	uint64_t w = r ? load_acquire(&r->word) : 0;
+
+	while (r && remote_epoch(w) == remote_epoch(word) && (w & REMOTE_EXCLUSIVE) &&
+	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING) &&
+	       ((w & REMOTE_DOWNGRADE) != 0) != wish && remote_turn(w) < REMOTE_TURN_MAX)
+		if (cas(&r->word, &w, w ^ REMOTE_DOWNGRADE))
+			break;
+	if (r && wish)
+		remote_ring(s, index);
+}
+
 /* A bridge that was stopped may say now what it heard before others asked.  A time that has not come is damage. */
 static bool is_overtaken(const struct lockshm *s, uint64_t v, int64_t asked)
 {

@@ -19,6 +19,13 @@
  * whoever holds under the lease, taken back by the bridge with its answer, or by who is tired of waiting.  Left there
  * by the dead it is answered for nobody.  The bridge sets it, too, when a renewal finds that Redis has done it already.
  *
+ * DOWNGRADE asks for the opposite, and stays until Redis has done it: set by whoever has become a reader under an
+ * exclusive lease.  First the bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write
+ * under the lease.  That is a Dekker pair like the one above, with enter() and with whoever becomes a writer again
+ * (lease_is_exclusive() in hold.c).  Who writes from then on has come in by an upgrade, with which Redis was told the new
+ * turn.  So when nobody is found there is nobody, also for a bridge that was stopped behind the look: its downgrade
+ * comes late, and is refused by its turn.  When the turns are used up the lease stays exclusive.
+ *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
 #ifndef LOCKSHM_REMOTE_H
@@ -105,6 +112,9 @@ uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check);
 
 /* Only upwards, but for an end that cannot be right. */
 void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until);
+
+/* The hold that was seen with @word reads from now on (@wish), or writes again: the lease is to follow, or no more. */
+void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word, bool wish);
 
 /* Tell the bridge to look at this lease. */
 void remote_ring(struct lockshm *s, uint32_t index);

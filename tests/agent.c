@@ -114,6 +114,7 @@ static int do_acquire(const struct agent_command *c, struct agent_answer *answer
 	request.canceller = c->cancellable ? &cancellers[c->hold] : NULL;
 	request.report = &answer->report;
 	request.redis_policy = c->policy;
+	request.max_hold_ns = c->max_ns;
 	return lockshm_acquire(my_segment, &request, &holds[c->hold]);
 }
 

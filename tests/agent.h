@@ -58,6 +58,7 @@ struct agent_command {
 	int how;
 	unsigned flags;
 	int64_t ns;	    /* 0 for a ttl = LOCKSHM_FOREVER */
+	int64_t max_ns;	    /* max_hold_ns */
 	int64_t timeout_ns; /* 0 = the test's whole patience; AGENT_TRY = once */
 	bool cancellable;   /* use the canceller beside the hold */
 	int policy;	    /* redis_policy */

@@ -78,6 +78,17 @@ eventually in_time
 touch "$dir/end"
 ended "$pid" 12
 
+# Renewed for so long and no longer; whoever waits then gets it, and the command is told.
+start "$LOCKCTL" run "$seg" bounded -t 100ms --max-hold 500ms -- bash "$dir/command" "$dir/fourth" 2>"$dir/run-stderr"
+eventually line_is "$dir/fourth" ready
+expect 0 lockctl run "$seg" bounded -w 20s -- true
+ended "$pid" 4
+line_is "$dir/fourth" TERM || fail "the command did not get SIGTERM"
+expect 2 lockctl run "$seg" bounded --max-hold 0 -- true
+says stderr "--max-hold: '0' is too short"
+expect 2 lockctl run "$seg" bounded --max-hold 1s -t none -- true
+says stderr "--max-hold needs a lease"
+
 # Lost at the very end of the command: exit 4 all the same.
 start "$LOCKCTL" run "$seg" key -t 100ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 0' sh "$dir/over" \
 	2>"$dir/run-stderr"

@@ -28,6 +28,7 @@ struct peer *peer_at(const char *uri)
 	p->wish.ttl_ms = LONG_MS;
 	p->wish.stride = 1024;
 	p->wish.waiter_ttl_ms = LONG_MS;
+	p->wish.turn = 1;
 	p->wish.flags = "";
 	return p;
 }
@@ -49,10 +50,14 @@ void peers_end(void)
 
 int peer_do(struct peer *p, enum bridge_script script)
 {
+	struct bridge_wish wish = p->wish;
 	int code;
 
+	/* Each new lease begins with no turn. */
+	if (bridge_is_acquire(script))
+		wish.turn = 0;
 	bridge_op_end(&p->op);
-	code = bridge_op_call(&p->op, p->conn, script, p->keys, &p->wish, soon());
+	code = bridge_op_call(&p->op, p->conn, script, p->keys, &wish, soon());
 	return code ? code : script == BRIDGE_INSPECT ? BRIDGE_DONE : (int)p->op.answer.status;
 }
 

@@ -47,4 +47,10 @@ const char *status_name(int status);
 	} while (0)
 #define ck_kind(peer, want) ck_assert_int_eq((peer)->op.answer.kind, want)
 
+#define ck_ttl(key, low, high)                                                                                         \
+	do {                                                                                                           \
+		int ttl_ = atoi(redis_say(redis, "PTTL %s", key));                                                     \
+		ck_assert_msg(ttl_ > (low) && ttl_ <= (high), "PTTL of %s is %d", key, ttl_);                          \
+	} while (0)
+
 #endif

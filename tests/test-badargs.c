@@ -132,6 +132,20 @@ static void renew_what_never_ends(struct lockshm_request *q)
 	q->ttl_ns = LOCKSHM_FOREVER;
 }
 
+static void hold_no_time(struct lockshm_request *q)
+{
+	q->flags = LOCKSHM_AUTO_RENEW;
+	q->ttl_ns = LOCKSHM_SECONDS(1);
+	q->max_hold_ns = LOCKSHM_TTL_MIN - 1;
+}
+
+static void hold_negative(struct lockshm_request *q)
+{
+	q->flags = LOCKSHM_AUTO_RENEW;
+	q->ttl_ns = LOCKSHM_SECONDS(1);
+	q->max_hold_ns = -1;
+}
+
 static const struct {
 	void (*spoil)(struct lockshm_request *q);
 	int code;
@@ -159,6 +173,8 @@ static const struct {
 	{ deadline_negative, LOCKSHM_INVALID, "deadline_ns" },
 	{ tag_too_long, LOCKSHM_INVALID, "tag" },
 	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW" },
+	{ hold_no_time, LOCKSHM_INVALID, "max_hold_ns" },
+	{ hold_negative, LOCKSHM_INVALID, "max_hold_ns" },
 	{ global_without_redis, LOCKSHM_INVALID, "LOCKSHM_GLOBAL" },
 };
 #define N_REQUESTS (int)(sizeof(requests) / sizeof(requests[0]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-lock.c - taking, renewing, changing and giving back a lock in Redis */
+/* test-bridge-lock.c - taking, renewing and giving back a lock in Redis */
 #define _GNU_SOURCE
 #include "redis-peer.h"
 
@@ -23,12 +23,6 @@ static void let_pass(const struct peer *p, int64_t ms)
 
 	ck_assert(await(is_past, &when));
 }
-
-#define ck_ttl(key, low, high)                                                                                         \
-	do {                                                                                                           \
-		int ttl_ = atoi(redis_say(redis, "PTTL %s", key));                                                     \
-		ck_assert_msg(ttl_ > (low) && ttl_ <= (high), "PTTL of %s is %d", key, ttl_);                          \
-	} while (0)
 
 /* ---------------------------------------------------------------- writers */
 
@@ -326,69 +320,6 @@ START_TEST(reading_again_with_the_same_token)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- changing the mode */
-
-START_TEST(downgrade)
-{
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_ABSENT);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(peer_do(b, BRIDGE_DOWNGRADE), BRIDGE_LOST);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
-	ck_redis("set", redis, "TYPE lock");
-	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(release(b), BRIDGE_DONE);
-}
-END_TEST
-
-START_TEST(upgrade_of_the_only_reader)
-{
-	int64_t before;
-
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_ABSENT);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	before = a->op.answer.fence;
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_READERS);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED); /* the answer was lost */
-	ck_assert_int_gt(a->op.answer.fence, before);
-	ck_redis(a->token, redis, "GET lock");
-	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_redis("0", redis, "EXISTS lock {lock}:rx");
-}
-END_TEST
-
-/* Of a reader that died before the server's clock went back. */
-START_TEST(upgrade_beside_a_deadline_far_away)
-{
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_redis("0", redis, "ZADD {lock}:rx 9999999999999 %s", b->token);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_assert_int_lt(atoll(redis_say(redis, "ZSCORE {lock}:rx %s", b->token)), 9999999999999);
-}
-END_TEST
-
-START_TEST(no_upgrade_before_a_waiting_writer)
-{
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_status(leave(b, "x"), BRIDGE_DONE);
-	ck_redis("OK", redis, "SET lock:lock-intent 1");
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_INTENT);
-	ck_redis("1", redis, "DEL lock:lock-intent");
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
-}
-END_TEST
-
 /* ---------------------------------------------------------------- fencing */
 
 START_TEST(fence_rises_with_every_holder)
@@ -535,10 +466,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_reader_who_is_late);
 	tcase_add_test(tc, the_longest_lease_counts);
 	tcase_add_test(tc, reading_again_with_the_same_token);
-	tcase_add_test(tc, downgrade);
-	tcase_add_test(tc, upgrade_of_the_only_reader);
-	tcase_add_test(tc, upgrade_beside_a_deadline_far_away);
-	tcase_add_test(tc, no_upgrade_before_a_waiting_writer);
 	tcase_add_test(tc, fence_rises_with_every_holder);
 	tcase_add_test(tc, fence_survives_flushall);
 	tcase_add_test(tc, fence_can_be_raised);

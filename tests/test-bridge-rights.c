@@ -119,6 +119,21 @@ START_TEST(an_upgrade_that_is_refused)
 }
 END_TEST
 
+/* The writer stays what it was: between that and a reader others could come in. */
+START_TEST(a_downgrade_that_is_refused)
+{
+	struct peer *p;
+
+	grant("sadd");
+	p = peer_at(poor_uri);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(peer_do(p, BRIDGE_DOWNGRADE), BRIDGE_DENIED);
+	ck_redis(p->token, redis, "GET lock");
+	ck_redis("0", redis, "EXISTS {lock}:rx");
+	ck_status(renew(p), BRIDGE_DONE);
+}
+END_TEST
+
 START_TEST(no_right_to_the_key)
 {
 	struct peer *p;
@@ -142,6 +157,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
 	tcase_add_test(tc, an_upgrade_that_is_refused);
+	tcase_add_test(tc, a_downgrade_that_is_refused);
 	tcase_add_test(tc, no_right_to_the_key);
 }
 

@@ -154,6 +154,32 @@ START_TEST(its_own_lease_is_overrun)
 }
 END_TEST
 
+/* Counted from when it is held on all hosts, however long that was waited for. */
+START_TEST(its_longest_time_is_over)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	int64_t begun;
+
+	hosts_with_ttl(LOCKSHM_SECONDS(2));
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	wish.ns = LOCKSHM_MS(300);
+	wish.max_ns = LOCKSHM_MS(900);
+	wish.flags |= LOCKSHM_AUTO_RENEW;
+	agent_send(a, wish);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	pass(now_ns() + LOCKSHM_MS(1200));
+	ck_code(agent_release(c), 0);
+	ck_code(agent_end(a), 0);
+	begun = a->answer.at_ns;
+	ck_code(agent_call(a, AGENT_NOTIFY), 0);
+	agent_send(a, (struct agent_command){ .op = AGENT_NOTICE });
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_ge(c->answer.at_ns - begun, LOCKSHM_MS(890));
+	ck_assert_int_lt(c->answer.at_ns - begun, LOCKSHM_MS(1500));
+	was_told(a, c->answer.at_ns, "renewed no longer");
+}
+END_TEST
+
 START_TEST(a_release_is_no_loss)
 {
 	hosts_with_ttl(LOCKSHM_SECONDS(1));
@@ -177,6 +203,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_server_is_gone);
 	tcase_add_test(tc, the_bridge_is_stopped);
 	tcase_add_test(tc, its_own_lease_is_overrun);
+	tcase_add_test(tc, its_longest_time_is_over);
 	tcase_add_test(tc, a_release_is_no_loss);
 }
 

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue
+-- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue, turn (not
+-- 0 where a lease that changed its mode comes to a server that lost it)
 
 local TTL, STRIDE, WAITER_TTL, FLAGS = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local ME = 'X:' .. HOST
@@ -14,7 +15,7 @@ if first == ME or string.find(FLAGS, 'b') then
 end
 -- Our own token is there if the reply to an earlier attempt was lost.
 if value == TOKEN or (type == 'none' and not first) then
-	local base = reserve(STRIDE, TOKEN, TTL)
+	local base = reserve(STRIDE, TOKEN, TTL, tonumber(ARGV[7]))
 	unqueue(ME)
 	drop_intent()
 	redis.call('SET', LOCK, TOKEN, 'PX', TTL)

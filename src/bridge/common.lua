@@ -26,7 +26,7 @@ local value = type == 'string' and redis.call('GET', LOCK)
 local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
 local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
 local waiting = redis.call('ZCARD', QUEUE)
-local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark')
+local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark', 'turn')
 -- Whoever marks with another kind of data marks, too.
 local mark = redis.pcall('GET', INTENT)
 if mark and mark.err and not string.find(mark.err, 'WRONGTYPE') then
@@ -141,12 +141,20 @@ local function keep_set(ttl)
 	end
 end
 
+-- A lease may be a writer's, a reader's, a writer's again.  Its turn is how often it has become a reader's: that in which it
+-- became a writer's last is kept here, so that a downgrade of an earlier one that comes late finds out.  nil = not known.
+local function writes_since()
+	local turn, token = string.match(fence[6] or '', '^(%d+):(.*)$')
+	return token == TOKEN and tonumber(turn) or nil
+end
+
 -- Takes @stride numbers: more than all before, and not below the clock, which survives the loss of the hash.  With
--- @token and @ttl also a record, as below.
-local function reserve(stride, token, ttl)
+-- @token, @ttl and @turn also a record of the writer, as below.
+local function reserve(stride, token, ttl, turn)
 	local base = math.max(tonumber(fence[1] or 0) or 0, MS * 1024)
 	if token then
-		redis.call('HSET', FENCE, 'end', base + stride, 'token', token, 'ttl', ttl)
+		redis.call('HSET', FENCE, 'end', base + stride, 'token', token, 'ttl', ttl, 'turn',
+			math.max(turn, writes_since() or 0) .. ':' .. token)
 	else
 		redis.call('HSET', FENCE, 'end', base + stride)
 	end
@@ -173,6 +181,20 @@ local function record_readers(ttl)
 		redis.call('HSET', FENCE, 'readers', longest)
 		redis.call('PEXPIRE', FENCE, DAY)
 	end
+end
+
+-- Is ours among the readers, and its time not over?
+local function reads()
+	local deadline = type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1 and redis.call('ZSCORE', READERS, TOKEN)
+	return deadline and tonumber(deadline) >= MS
+end
+
+-- Counts from now on.
+local function keep_reading(ttl)
+	record_readers(ttl)
+	redis.call('ZADD', READERS, MS + ttl, TOKEN)
+	keep(READERS, ttl)
+	keep_set(ttl)
 end
 
 -- Leaves the queue; true if it was in it.

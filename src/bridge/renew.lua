@@ -25,15 +25,9 @@ if value == TOKEN then
 	redis.call('PEXPIRE', LOCK, TTL)
 	return answer('ok', nil, 'host', TOKEN, nil, base)
 end
-if type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1 then
-	local deadline = redis.call('ZSCORE', READERS, TOKEN)
-	if deadline and tonumber(deadline) >= MS then
-		local base = STRIDE > 0 and reserve(STRIDE) or nil
-		record_readers(TTL)
-		redis.call('ZADD', READERS, MS + TTL, TOKEN)
-		keep(READERS, TTL)
-		keep_set(TTL)
-		return answer('ok', nil, 'readers', TOKEN, nil, base)
-	end
+if reads() then
+	local base = STRIDE > 0 and reserve(STRIDE) or nil
+	keep_reading(TTL)
+	return answer('ok', nil, 'readers', TOKEN, nil, base)
 end
 return mismatch('lost')

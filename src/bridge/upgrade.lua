@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
--- upgrade.lua - ARGV: host, token, ttl, stride.  Only for the one reader there is, while no writer waits: it never waits.
+-- upgrade.lua - ARGV: host, token, ttl, stride, turn.  Only for the one reader there is, while no writer waits: it never waits.
 
-local TTL, STRIDE = tonumber(ARGV[3]), tonumber(ARGV[4])
+local TTL, STRIDE, TURN = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- The reply to an earlier attempt was lost, or whoever sent it was killed.
 if value == TOKEN then
-	local base = reserve(STRIDE, TOKEN, TTL)
+	local base = reserve(STRIDE, TOKEN, TTL, TURN)
 	redis.call('PEXPIRE', LOCK, TTL)
 	return answer('granted', nil, 'host', TOKEN, nil, base)
 end
@@ -28,7 +28,7 @@ for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, -1)) do
 		return answer('busy', nil, 'turn', string.sub(member, 3))
 	end
 end
-local base = reserve(STRIDE, TOKEN, TTL)
+local base = reserve(STRIDE, TOKEN, TTL, TURN)
 -- In place of the set: whoever is refused this is a reader as before, whoever is refused the rest asks again.
 redis.call('SET', LOCK, TOKEN, 'PX', TTL)
 redis.call('ZREM', READERS, TOKEN)

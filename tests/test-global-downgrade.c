@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-downgrade.c - who held a key exclusively reads on, and so may others on all hosts */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct agent *a, *b, *c;
+
+static int downgrade(struct agent *who)
+{
+	return agent_call(who, AGENT_DOWNGRADE);
+}
+
+static int upgrade(struct agent *who)
+{
+	return agent_call(who, AGENT_UPGRADE);
+}
+
+static bool is_reader(void *arg)
+{
+	return lease_of(*(unsigned *)arg, K).mode == LOCKSHM_SHARED;
+}
+
+/* Noted as shared, and known as such in Redis. */
+static void becomes_shared(struct agent *who, unsigned host)
+{
+	redis_has("TYPE lk:" K, "set");
+	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(host, K).value);
+	ck_assert(await(is_reader, &host));
+	ck_code(agent_call(who, AGENT_CHECK), 0);
+}
+
+static void is_exclusive(struct agent *who, unsigned host)
+{
+	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_redis(lease_of(host, K).value, redis, "GET lk:" K);
+	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_EXCLUSIVE);
+}
+
+static void leaves_nothing(struct agent *who)
+{
+	ck_code(agent_release(who), 0);
+	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
+}
+
+/* ---------------------------------------------------------------- who comes in */
+
+START_TEST(those_who_wait_elsewhere)
+{
+	cast("011", &a, &b, &c);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(b, K, LOCKSHM_SHARED);
+	global_send(c, K, LOCKSHM_SHARED);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(downgrade(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_code(agent_end(c), 0);
+	becomes_shared(a, 0);
+	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as what it is */
+	becomes_shared(a, 0);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_release(c), 0);
+	leaves_nothing(a);
+	ck_assert_uint_eq(bridge_of(0).lost + bridge_of(1).lost, 0);
+}
+END_TEST
+
+START_TEST(who_only_tries_elsewhere)
+{
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_code(downgrade(a), 0);
+	becomes_shared(a, 0);
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), 0);
+	ck_code(downgrade(a), 0); /* nothing to do */
+	ck_code(agent_release(b), 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* Of the same host those behind go on at once, and nobody waits for Redis. */
+START_TEST(those_here_while_redis_is_frozen)
+{
+	struct lockshm_create_options options = host_options();
+	int64_t begun;
+
+	own_server();
+	options.redis = redis->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(6);
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(b, K, LOCKSHM_SHARED);
+	waits_on_host(b, 0, K);
+	redis_freeze(redis);
+	begun = now_ns();
+	ck_code(downgrade(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(1));
+	redis_thaw(redis);
+	becomes_shared(a, 0);
+	ck_code(agent_release(b), 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/*
+ * a reads, and leaves; b writes, all while the bridge waits for an answer about another key.  False = it was asked for K
+ * before it had to wait.
+ */
+static bool before_the_bridge_looks(const char *other)
+{
+	bool fast;
+
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	redis_freeze(redis);
+	global_send(c, other, LOCKSHM_EXCLUSIVE);
+	lease_becomes(0, other, LOCKSHM_LEASE_ACQUIRING);
+	ck_code(downgrade(a), 0);
+	ck_code(agent_release(a), 0);
+	fast = global_try(b, K, LOCKSHM_EXCLUSIVE) == 0;
+	redis_thaw(redis);
+	ck_code(agent_end(c), 0);
+	ck_code(agent_release(c), 0);
+	return fast;
+}
+
+START_TEST(a_writer_here_was_faster)
+{
+	struct lockshm_create_options options = host_options();
+	char other[] = "other 0";
+	int64_t end;
+
+	own_server();
+	options.redis = redis->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(6);
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(0);
+	while (!before_the_bridge_looks(other)) {
+		ck_assert_int_lt(other[6]++, '9');
+		lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	}
+	for (end = now_ns() + LOCKSHM_MS(700); now_ns() < end;)
+		is_exclusive(b, 0);
+	leaves_nothing(b);
+}
+END_TEST
+
+START_TEST(a_writer_here_is_behind_all_who_read)
+{
+	uint64_t token;
+
+	cast("001", &a, &b, &c);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	token = a->answer.token;
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(b, 0, K);
+	ck_code(downgrade(a), 0);
+	becomes_shared(a, 0);
+	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
+	ck_code(agent_release(a), 0);
+	redis_has("EXISTS lk:" K ":lock-intent", "1");
+	ck_assert_int_eq(agent_poll(b), AGENT_BLOCKED);
+	ck_code(agent_release(c), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert_uint_gt(b->answer.token, token);
+	is_exclusive(b, 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- there and back */
+
+START_TEST(again_and_again)
+{
+	uint64_t token;
+	int i;
+
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	for (i = 0; i < 20; i++) {
+		token = a->answer.token;
+		ck_code(downgrade(a), 0);
+		ck_assert_uint_eq(a->answer.token, token);
+		if (i % 2) {
+			becomes_shared(a, 0);
+			ck_code(global_try(b, K, LOCKSHM_SHARED), 0);
+			ck_code(upgrade(a), LOCKSHM_BUSY);
+			ck_code(agent_release(b), 0);
+			redis_has("SCARD lk:" K, "1");
+		}
+		ck_code(upgrade(a), 0);
+		ck_assert_uint_gt(a->answer.token, token);
+		is_exclusive(a, 0);
+		ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	}
+	leaves_nothing(a);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+struct room {
+	int writers, readers;
+	int seen; /* somebody who should not be there */
+	int turns, guests;
+};
+
+static void write_in(struct room *room)
+{
+	if (__atomic_fetch_add(&room->writers, 1, __ATOMIC_SEQ_CST) != 0 || __atomic_load_n(&room->readers, __ATOMIC_SEQ_CST) != 0)
+		__atomic_store_n(&room->seen, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Never alone and never nowhere: he is a reader before he is no writer any more. */
+static void read_in(struct room *room, bool was_writer)
+{
+	__atomic_fetch_add(&room->readers, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_fetch_sub(&room->writers, was_writer, __ATOMIC_SEQ_CST) != was_writer)
+		__atomic_store_n(&room->seen, 1, __ATOMIC_SEQ_CST);
+}
+
+static void leave_room(struct room *room, bool writer)
+{
+	__atomic_fetch_sub(writer ? &room->writers : &room->readers, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Writes, reads, and writes again at once where that is possible. */
+static void come_and_go(lockshm_t *s, struct room *room)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	bool writes = true;
+	int i;
+
+	q.key = K;
+	q.key_len = strlen(K);
+	q.flags = LOCKSHM_GLOBAL;
+	if (lockshm_acquire(s, &q, &hold) < 0)
+		_exit(1);
+	write_in(room);
+	for (i = 0; i < 20; i++) {
+		if (writes) {
+			read_in(room, true);
+			if (lockshm_downgrade(&hold) != 0)
+				_exit(2);
+		}
+		usleep((unsigned)(i * 37) % 400);
+		leave_room(room, false);
+		writes = lockshm_upgrade(&hold) == 0;
+		if (writes)
+			write_in(room);
+		else
+			read_in(room, false);
+		__atomic_fetch_add(&room->turns, writes, __ATOMIC_SEQ_CST);
+	}
+	leave_room(room, writes);
+	if (lockshm_release(&hold, 0) != 0)
+		_exit(3);
+}
+
+static void look_in(lockshm_t *s, struct room *room)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	q.key = K;
+	q.key_len = strlen(K);
+	q.mode = LOCKSHM_SHARED;
+	q.flags = LOCKSHM_GLOBAL;
+	if (lockshm_acquire(s, &q, &hold) < 0)
+		_exit(4);
+	read_in(room, false);
+	usleep(200);
+	leave_room(room, false);
+	__atomic_fetch_add(&room->guests, 1, __ATOMIC_SEQ_CST);
+	if (lockshm_release(&hold, 0) != 0)
+		_exit(5);
+}
+
+static pid_t child(unsigned host, void (*visit)(lockshm_t *, struct room *), struct room *room)
+{
+	int64_t end = now_ns() + LOCKSHM_SECONDS(3);
+	lockshm_t *s;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid)
+		return pid;
+	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)
+		_exit(6);
+	while (now_ns() < end)
+		visit(s, room);
+	lockshm_close(s);
+	_exit(0);
+}
+
+/* Modes that change as quickly as they can, on the host of the lease, while others look in. */
+START_TEST(nobody_reads_beside_who_writes)
+{
+	struct room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pids[5];
+	size_t i;
+	int status;
+
+	ck_assert_ptr_ne(room, MAP_FAILED);
+	hosts_make(2);
+	pids[0] = child(0, come_and_go, room);
+	pids[1] = child(0, come_and_go, room);
+	pids[2] = child(0, look_in, room);
+	pids[3] = child(1, look_in, room);
+	pids[4] = child(1, come_and_go, room);
+	for (i = 0; i < 5; i++) {
+		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+		ck_assert_msg(status == 0, "process %zu ended with %x", i, status);
+	}
+	ck_assert_int_eq(room->seen, 0);
+	ck_assert_int_gt(room->turns, 0);
+	ck_assert_int_gt(room->guests, 0);
+	ck_assert_uint_eq(bridge_of(0).lost + bridge_of(1).lost, 0);
+	munmap(room, sizeof(*room));
+}
+END_TEST
+
+#define TURNS 255
+
+/* A lease has so many turns; with the last one it stays a writer's until it is given back. */
+START_TEST(as_often_as_there_are_turns)
+{
+	unsigned host = 0;
+	int i;
+
+	cast("001", &a, &b, &c);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	for (i = 0; i < TURNS; i++) {
+		ck_code(downgrade(a), 0);
+		ck_assert(await(is_reader, &host));
+		ck_code(upgrade(a), 0);
+	}
+	ck_code(downgrade(a), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	pass(now_ns() + LOCKSHM_MS(500));
+	is_exclusive(a, 0);
+	ck_code(agent_release(b), 0);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(downgrade(a), 0);
+	becomes_shared(a, 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- what Redis makes of it */
+
+static bool is_writer(void *arg)
+{
+	return lease_of(*(unsigned *)arg, K).mode == LOCKSHM_EXCLUSIVE;
+}
+
+/* What a replica that had not heard of it yet knows: a writer.  Who reads elsewhere is told. */
+START_TEST(a_downgrade_the_server_forgot)
+{
+	unsigned host = 0;
+
+	cast("01", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(downgrade(a), 0);
+	becomes_shared(a, 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_redis("OK", redis, "SET before %s PX 60000", lease_of(0, K).value);
+	ck_redis("OK", redis, "RENAME before lk:" K);
+	lost_is_told(b);
+	ck_assert(await(is_writer, &host));
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* Without the record that tells late ones apart nothing is downgraded, and nothing is lost. */
+START_TEST(a_record_that_was_deleted)
+{
+	unsigned host = 0;
+
+	cast("00", &a, &b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis("1", redis, "DEL {lk:" K "}:f");
+	ck_code(downgrade(a), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_assert(await(is_writer, &host));
+	redis_has("HGET {lk:" K "}:f token", lease_of(0, K).value);
+	is_exclusive(a, 0);
+	ck_code(agent_release(b), 0);
+	leaves_nothing(a);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- deaths and stops */
+
+/* b is the bridge of a's host; what Redis says from now on is not heard, and it has done what it was asked for. */
+static struct proxy *deaf_bridge(void)
+{
+	struct lockshm_create_options options = host_options();
+	struct proxy *p;
+
+	own_server();
+	p = proxy_start(redis, false);
+	options.redis = p->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(4);
+	host_make(0, &options);
+	options.redis = redis->uri;
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	proxy_set(p, PROXY_DROP_REPLIES);
+	ck_code(downgrade(a), 0);
+	redis_has("TYPE lk:" K, "set");
+	return p;
+}
+
+START_TEST(the_bridge_is_killed_in_between)
+{
+	struct proxy *p = deaf_bridge();
+
+	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
+	agent_kill(b);
+	proxy_set(p, PROXY_RESET);
+	proxy_set(p, PROXY_PASS);
+	/* Not before its successor has had the answer. */
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	becomes_shared(a, 0);
+	ck_code(agent_release(c), 0);
+	redis_has("SCARD lk:" K, "1");
+	ck_code(upgrade(a), 0);
+	is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* What it does late makes no reader of a writer. */
+START_TEST(the_bridge_is_stopped_in_between)
+{
+	struct proxy *p = deaf_bridge();
+	int64_t end = now_ns() + LOCKSHM_SECONDS(8);
+
+	agent_stop(b);
+	proxy_set(p, PROXY_RESET);
+	proxy_set(p, PROXY_PASS);
+	while (upgrade(a) == LOCKSHM_BUSY)
+		ck_assert_int_lt(now_ns(), end);
+	ck_code(a->answer.code, 0);
+	agent_cont(b);
+	for (end = now_ns() + LOCKSHM_SECONDS(1); now_ns() < end;)
+		is_exclusive(a, 0);
+	leaves_nothing(a);
+}
+END_TEST
+
+/* The one it is for is gone: the lease is given back like any other. */
+START_TEST(who_asked_is_killed)
+{
+	struct proxy *p = deaf_bridge();
+
+	agent_kill(a);
+	proxy_set(p, PROXY_RESET);
+	proxy_set(p, PROXY_PASS);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_call(b, AGENT_CHECK), 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, those_who_wait_elsewhere);
+	tcase_add_test(tc, who_only_tries_elsewhere);
+	tcase_add_test(tc, those_here_while_redis_is_frozen);
+	tcase_add_test(tc, a_writer_here_was_faster);
+	tcase_add_test(tc, a_writer_here_is_behind_all_who_read);
+	tcase_add_test(tc, again_and_again);
+	tcase_add_test(tc, nobody_reads_beside_who_writes);
+	tcase_add_test(tc, as_often_as_there_are_turns);
+	tcase_add_test(tc, a_downgrade_the_server_forgot);
+	tcase_add_test(tc, a_record_that_was_deleted);
+	tcase_add_test(tc, the_bridge_is_killed_in_between);
+	tcase_add_test(tc, the_bridge_is_stopped_in_between);
+	tcase_add_test(tc, who_asked_is_killed);
+}
+
+int main(void)
+{
+	return hosts_main("global-downgrade", add);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* test-global-quorum-modes.c - a reader becomes a writer, and a writer a reader, where a majority decides */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <string.h>
+
+static struct agent *a, *b;
+static char set[] = "set", string[] = "string";
+
+static int upgrade(struct agent *who)
+{
+	return agent_call(who, AGENT_UPGRADE);
+}
+
+static int downgrade(struct agent *who)
+{
+	return agent_call(who, AGENT_DOWNGRADE);
+}
+
+static unsigned has(unsigned i, const char *type)
+{
+	return strcmp(redis_say(servers[i], "TYPE lk:" K), type) == 0;
+}
+
+static unsigned count(const char *type)
+{
+	return has(0, type) + has(1, type) + has(2, type);
+}
+
+static bool all_have(void *type)
+{
+	return count(type) == SERVERS;
+}
+
+static bool is_reader(void *arg)
+{
+	(void)arg;
+	return lease_of(0, K).mode == LOCKSHM_SHARED;
+}
+
+static void two_hosts(void)
+{
+	hosts_on_three(2, LOCKSHM_SECONDS(3));
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+}
+
+START_TEST(up_and_down)
+{
+	uint64_t token;
+	int i;
+
+	two_hosts();
+	for (i = 0; i < 5; i++) {
+		token = a->answer.token;
+		ck_code(upgrade(a), 0);
+		ck_assert_uint_gt(a->answer.token, token);
+		ck_assert_uint_gt(count(string), SERVERS / 2);
+		ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
+		ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+		ck_code(downgrade(a), 0);
+		ck_assert(await(is_reader, NULL));
+		ck_assert(await(all_have, set));
+		ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+		ck_code(upgrade(a), LOCKSHM_BUSY);
+		ck_code(agent_call(a, AGENT_CHECK), 0);
+		ck_code(agent_call(b, AGENT_CHECK), 0);
+		ck_code(agent_release(b), 0);
+		lease_becomes(1, K, LOCKSHM_LEASE_NONE);
+	}
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_assert_uint_eq(bridge_of(0).lost + bridge_of(1).lost, 0);
+}
+END_TEST
+
+/* It hears of it with the next renewal, both times. */
+START_TEST(one_server_was_away)
+{
+	two_hosts();
+	proxy_set(proxies[1], PROXY_REFUSE);
+	ck_code(upgrade(a), 0);
+	proxies_set(PROXY_PASS);
+	ck_assert(await(all_have, string));
+	proxy_set(proxies[2], PROXY_REFUSE);
+	ck_code(downgrade(a), 0);
+	ck_assert(await(is_reader, NULL));
+	ck_assert_uint_eq(has(2, string), 1);
+	proxies_set(PROXY_PASS);
+	ck_assert(await(all_have, set));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
+/* One server did it, two refuse: it is a reader everywhere again. */
+START_TEST(a_minority_takes_it_back)
+{
+	two_hosts();
+	ck_redis("1", servers[1], "SADD lk:" K " stranger");
+	ck_redis("1", servers[2], "SADD lk:" K " stranger");
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	ck_assert(await(all_have, set));
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(agent_release(b), 0);
+	lease_becomes(1, K, LOCKSHM_LEASE_NONE);
+	ck_redis("1", servers[1], "SREM lk:" K " stranger");
+	ck_code(upgrade(a), 0);
+	ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
+}
+END_TEST
+
+/* Two have done what nobody here knows of: whoever asked was killed, or gave up. */
+START_TEST(an_upgrade_nobody_heard_of)
+{
+	unsigned i;
+
+	two_hosts();
+	for (i = 0; i < 2; i++) {
+		ck_redis("OK", servers[i], "SET done %s PX 60000", lease_of(0, K).value);
+		ck_redis("1", servers[i], "HSET {lk:" K "}:f turn 0:%s", lease_of(0, K).value);
+		ck_redis("OK", servers[i], "RENAME done lk:" K);
+	}
+	ck_assert(await(all_have, set));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+}
+END_TEST
+
+START_TEST(no_majority_in_reach)
+{
+	int64_t begun;
+
+	two_hosts();
+	proxy_set(proxies[1], PROXY_BLACKHOLE);
+	proxy_set(proxies[2], PROXY_BLACKHOLE);
+	begun = now_ns();
+	ck_code(upgrade(a), LOCKSHM_BUSY);
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(2));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	proxies_set(PROXY_PASS);
+	ck_assert(await(all_have, set));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+}
+END_TEST
+
+/* Old files of a majority: others may read beside us. */
+START_TEST(an_upgrade_a_majority_forgot)
+{
+	unsigned i;
+
+	two_hosts();
+	ck_code(upgrade(a), 0);
+	ck_assert(await(all_have, string));
+	for (i = 0; i < 2; i++) {
+		ck_redis("2", servers[i], "SADD before %s stranger", lease_of(0, K).value);
+		ck_redis("1", servers[i], "PEXPIRE before 60000");
+		ck_redis("1", servers[i], "ZADD {lk:" K "}:rx 9999999999999 %s", lease_of(0, K).value);
+		ck_redis("OK", servers[i], "RENAME before lk:" K);
+	}
+	lost_is_told(a);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, up_and_down);
+	tcase_add_test(tc, one_server_was_away);
+	tcase_add_test(tc, a_minority_takes_it_back);
+	tcase_add_test(tc, an_upgrade_nobody_heard_of);
+	tcase_add_test(tc, no_majority_in_reach);
+	tcase_add_test(tc, an_upgrade_a_majority_forgot);
+}
+
+int main(void)
+{
+	return hosts_main("global-quorum-modes", add);
+}
