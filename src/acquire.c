@@ -52,8 +52,7 @@ static int check_times(const struct lockshm_request *q, struct lockshm_error *er
 				 (long long)q->deadline_ns);
 	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
 		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
-	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->max_hold_ns != 0 &&
-	    (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
+	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
 		return error_set(error, LOCKSHM_INVALID, "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
 				 (long long)q->max_hold_ns);
 	return 0;

@@ -192,17 +192,12 @@ static void ask_again(struct shm_remote *r, uint64_t word)
 }
 
 /* Some servers of a quorum have it as a writer's, without a majority that counts: by a new turn they are told. */
-static uint64_t taken_back(uint64_t w)
-{
-	return remote_turn(w) < REMOTE_TURN_MAX ? (w | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT) : w;
-}
-
 static void take_back(struct shm_remote *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
 
 	while (same_turn(w, word) && !(w & known))
-		if (cas(&r->word, &w, taken_back(w)))
+		if (cas(&r->word, &w, remote_taken_back(w)))
 			break;
 }
 
@@ -213,7 +208,7 @@ static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 	uint64_t w = load_acquire(&r->word);
 
 	while (same_turn(w, word))
-		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~(REMOTE_UPGRADE | REMOTE_DOWNGRADE)))
+		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~(REMOTE_UPGRADE | REMOTE_DOWNGRADE | REMOTE_LOOKED)))
 			break;
 	remote_signal(r);
 }
@@ -224,7 +219,7 @@ static void end_downgrade(struct shm_remote *r, uint64_t word)
 	uint64_t w = load_acquire(&r->word);
 
 	while (same_turn(w, word) && (w & (REMOTE_DOWNGRADE | REMOTE_EXCLUSIVE)) == REMOTE_DOWNGRADE)
-		if (cas(&r->word, &w, w & ~REMOTE_DOWNGRADE))
+		if (cas(&r->word, &w, w & ~(REMOTE_DOWNGRADE | REMOTE_LOOKED)))
 			break;
 }
 
@@ -272,7 +267,7 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 		uint64_t none = word & ~REMOTE_UPGRADE;
 
 		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back. */
-		(void)cas_from(&r->word, word, ask->doubt && !(word & REMOTE_EXCLUSIVE) ? taken_back(none) : none);
+		(void)cas_from(&r->word, word, ask->doubt && !(word & REMOTE_EXCLUSIVE) ? remote_taken_back(none) : none);
 		remote_signal(r);
 	} else if (ask->answer.status == BRIDGE_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))
@@ -321,6 +316,9 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
+	/* Of a turn that is over: the servers that say what it should be are others now. */
+	if (ask->answer.status != BRIDGE_DONE && bridge_is_quorum(b) && remote_turn(word) != ask->wish.turn)
+		return;
 	/* Readers, though it was exclusive when this was sent: the server forgot an upgrade, and others may read beside us.
 	 * From a renewal that was sent before the upgrade, or is heard after a downgrade, it is what it should be.  A quorum
 	 * counts only those of its servers that say what it should be. */

@@ -99,13 +99,13 @@ static struct interest look(struct bridge *b, uint32_t i, uint64_t epoch)
 }
 
 /*
- * Does any record say that it holds under the epoch?  Where other requests for the key come and go so quickly that its queue
+ * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so quickly that its queue
  * is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed and used in another queue under
  * its feet.  The records themselves stay where they are: a hold keeps its own, granted or cooling, however its word, generation
  * and ticket change, and since the lease was closed nobody comes in.  So who is not found here has no hold, and who is
  * found is one until a later look.
  */
-static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch)
+static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch, bool as_writer)
 {
 	uint32_t k;
 
@@ -115,7 +115,7 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch)
 
 		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
 		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->home) == i + 1 &&
-		    under_is(load_acquire(&r->under), epoch))
+		    (!as_writer || word_exclusive(word)) && under_is(load_acquire(&r->under), epoch))
 			return true;
 	}
 	return false;
@@ -126,7 +126,15 @@ static bool nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, con
 {
 	if (in->holders || in->damaged)
 		return false;
-	return !in->unsure || !any_record_holds(b, i, epoch);
+	return !in->unsure || !any_record_holds(b, i, epoch, false);
+}
+
+/* The same of those who write, once EXCLUSIVE is taken back. */
+static bool nobody_writes(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
+{
+	if (in->writers || in->damaged)
+		return false;
+	return !in->unsure || !any_record_holds(b, i, epoch, true);
 }
 
 /* The lease is lost: end what was held under it, so that nobody waits for those who cannot know yet. */
@@ -306,7 +314,7 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 
 	/* The newer wish counts.  Before it is sent: it may undo the older one. */
 	if (word & REMOTE_DOWNGRADE)
-		return move(b, i, word, word & ~REMOTE_DOWNGRADE);
+		return move(b, i, word, word & ~(REMOTE_DOWNGRADE | REMOTE_LOOKED));
 	l->mode_at = now + MODE_AGAIN_NS;
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
@@ -340,20 +348,26 @@ static bool downgrade_due(const struct bridge *b, uint32_t i, uint64_t word, con
 {
 	int64_t now = host_now(b->s);
 
-	if (!(word & REMOTE_DOWNGRADE) || in->writers || in->unsure || (word & REMOTE_EXCLUSIVE && !in->holders))
+	if (!(word & REMOTE_DOWNGRADE) || now < b->leases[i].mode_at || now >= renew_at(b, i))
 		return false;
-	return now >= b->leases[i].mode_at && now < renew_at(b, i);
+	if (word & REMOTE_EXCLUSIVE)
+		return in->holders && !in->writers;
+	return (word & REMOTE_LOOKED) || nobody_writes(b, i, remote_epoch(word), in);
 }
 
-/* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever was faster is seen.
- * Who is stopped behind that look may send it late: then it is refused by its turn. */
+/* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever was faster is seen,
+ * and that nobody was is noted.  Who is stopped behind that look may send it late: then it is refused by its turn. */
 static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
+	if (remote_turn(word) == REMOTE_TURN_MAX && (word & REMOTE_EXCLUSIVE))
+		return move(b, i, word, word & ~REMOTE_DOWNGRADE);
 	if (word & REMOTE_EXCLUSIVE)
 		return move(b, i, word, (word & ~REMOTE_EXCLUSIVE) + (UINT64_C(1) << REMOTE_TURN_SHIFT));
+	if (!(word & REMOTE_LOOKED))
+		return move(b, i, word, word | REMOTE_LOOKED);
 	l->mode_at = now + MODE_AGAIN_NS;
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	store_release(&b->s->remotes[i].asked, (uint64_t)now);
@@ -362,13 +376,11 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 }
 
 /* Renew when a third of the time is over, or soon and others are renewed now, or when told that something changed there. */
-static enum next renew(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in, struct bridge_ask *asks,
-		       size_t *n)
+static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
-
 	bool due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 
 	if (now < l->next_try || (!due && !l->hinted && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
@@ -377,8 +389,9 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, const struct
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	store_release(&r->asked, (uint64_t)now);
 	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
-	/* While somebody writes under it nobody has sent a downgrade yet, whatever the word is made ready for. */
-	asks[*n].exclusive = asks[*n].exclusive || (in->writers && (word & REMOTE_DOWNGRADE));
+	/* Nobody has sent a downgrade yet, whatever the word is made ready for, and somebody may write. */
+	if ((word & (REMOTE_DOWNGRADE | REMOTE_LOOKED)) == REMOTE_DOWNGRADE)
+		asks[*n].exclusive = true;
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
 			 load_relaxed(&r->demand) == 0;
@@ -441,7 +454,7 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 		return upgrade(b, i, word, asks, n);
 	if (downgrade_due(b, i, word, &in))
 		return downgrade(b, i, word, asks, n);
-	return renew(b, i, word, &in, asks, n);
+	return renew(b, i, word, asks, n);
 }
 
 /* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or its generation

@@ -131,7 +131,7 @@ static uint64_t enter(const struct quest *g, uint64_t word)
 
 	if (!usable(g, word))
 		return 0;
-	if (g->row && (g->lease != g->row_lease || remote_epoch(word) != remote_epoch(g->row_word)))
+	if (g->row && (g->lease != g->row_lease || remote_full_turn(word) != remote_full_turn(g->row_word)))
 		return 0;
 	fence = g->row ? g->row : remote_take_fence(l, &left);
 	if (!fence)
@@ -472,7 +472,8 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 		/* What is refused half way by a quorum could not be taken back. */
 		if ((s->redis.flags & REDIS_QUORUM) && remote_turn(w) == REMOTE_TURN_MAX)
 			return LOCKSHM_BUSY;
-		if (now >= end && cas_from(&l->word, w, w & ~REMOTE_UPGRADE))
+		/* Redis may have done it, or do it yet.  Nobody writes: I am the only one who holds under it. */
+		if (now >= end && cas_from(&l->word, w, w & REMOTE_UPGRADE ? remote_taken_back(w) : w))
 			return LOCKSHM_BUSY;
 		asked = (w & REMOTE_UPGRADE) || cas_from(&l->word, w, w | REMOTE_UPGRADE);
 		if (asked && now - rung >= RING_NS) {

@@ -481,19 +481,21 @@ static bool sole(const struct grip *g, uint64_t *tail)
 #define WANTS_LEASE 1000 /* beside the public codes */
 
 /* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
-static int upgrade_token(const struct grip *g, uint64_t *token)
+static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
 {
 	struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
 	uint64_t left;
 
-	if (!l || !(load_acquire(&l->word) & REMOTE_EXCLUSIVE))
+	*word = l ? load_acquire(&l->word) : 0;
+	if (!(*word & REMOTE_EXCLUSIVE))
 		return l ? WANTS_LEASE : LOCKSHM_BUSY;
 	*token = remote_take_fence(l, &left);
 	return *token ? 0 : LOCKSHM_BUSY;
 }
 
-/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared. */
-static bool lease_is_exclusive(const struct grip *g)
+/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared; and in a later turn others may
+ * have had larger numbers. */
+static bool lease_is_exclusive(const struct grip *g, uint64_t found)
 {
 	const struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
 	uint64_t w;
@@ -501,13 +503,13 @@ static bool lease_is_exclusive(const struct grip *g)
 	/* My mode before my look at the word.  Pairs with the fence in at_held(). */
 	fence_after_rmw();
 	w = load_acquire(&l->word);
-	return remote_epoch(w) == remote_epoch(g->h->remote_word) && (w & REMOTE_EXCLUSIVE);
+	return remote_full_turn(w) == remote_full_turn(found) && (w & REMOTE_EXCLUSIVE);
 }
 
 static int upgrade(lockshm_hold_t *hold)
 {
 	struct grip g;
-	uint64_t tail = 0, ticket, w, token = 0;
+	uint64_t tail = 0, ticket, w, token = 0, lease = 0;
 	int outcome, err = grip_begin(&g, hold);
 
 	if (err)
@@ -523,12 +525,12 @@ static int upgrade(lockshm_hold_t *hold)
 	/* Twice: the first look may find out that a thread is gone. */
 	if (granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
 		return grip_end(&g, LOCKSHM_BUSY);
-	err = unlikely(g.h->remote != 0) && granted(&g, w) ? upgrade_token(&g, &token) : 0;
+	err = unlikely(g.h->remote != 0) && granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
 	if (unlikely(err))
 		return grip_end(&g, err);
 	if (!granted(&g, w) || !set_mode(&g, true))
 		return grip_end(&g, lost(&g));
-	if (unlikely(g.h->remote != 0) && !lease_is_exclusive(&g)) {
+	if (unlikely(g.h->remote != 0) && !lease_is_exclusive(&g, lease)) {
 		err = set_mode(&g, false) ? WANTS_LEASE : lost(&g);
 		look_behind(&g);
 		return grip_end(&g, err);

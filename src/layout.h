@@ -412,8 +412,8 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
- *   word [epoch:48 | turn:8 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one acquisition, and
- *   makes one token; its turn is how often it was made shared
+ *   word [epoch:48 | turn:7 | looked:1 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one
+ *   acquisition, and makes one token; its turn is how often it was made shared
  */
 enum remote_state {
 	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
@@ -429,8 +429,9 @@ enum remote_state {
 #define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there beside the token */
 #define REMOTE_UPGRADE (UINT64_C(1) << 6) /* the one who holds under it wants it exclusively, if that can be had now */
 #define REMOTE_DOWNGRADE (UINT64_C(1) << 7) /* it is to be shared in Redis, too, as soon as nobody writes under it */
-#define REMOTE_TURN_SHIFT 8
-#define REMOTE_TURN_MAX 255u
+#define REMOTE_LOOKED (UINT64_C(1) << 8) /* with DOWNGRADE: nobody writes under it in this turn, so that may have been sent */
+#define REMOTE_TURN_SHIFT 9
+#define REMOTE_TURN_MAX 127u
 #define REMOTE_EPOCH_SHIFT 16
 
 static inline uint64_t remote_make(uint64_t epoch, uint64_t bits, enum remote_state state)
@@ -451,6 +452,12 @@ static inline uint64_t remote_epoch(uint64_t w)
 static inline unsigned remote_turn(uint64_t w)
 {
 	return (unsigned)(w >> REMOTE_TURN_SHIFT) & REMOTE_TURN_MAX;
+}
+
+/* The turn of which epoch: exclusive in one of them is not exclusive in another. */
+static inline uint64_t remote_full_turn(uint64_t w)
+{
+	return w >> REMOTE_TURN_SHIFT;
 }
 
 static inline uint64_t remote_with_state(uint64_t w, enum remote_state state)

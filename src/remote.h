@@ -23,8 +23,9 @@
  * exclusive lease.  First the bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write
  * under the lease.  That is a Dekker pair like the one above, with enter() and with whoever becomes a writer again
  * (lease_is_exclusive() in hold.c).  Who writes from then on has come in by an upgrade, with which Redis was told the new
- * turn.  So when nobody is found there is nobody, also for a bridge that was stopped behind the look: its downgrade
- * comes late, and is refused by its turn.  When the turns are used up the lease stays exclusive.
+ * turn.  So when nobody is found there is nobody, which is noted as LOOKED before anything is sent, and true for a bridge
+ * that was stopped behind the look, too: its downgrade comes late, and is refused by its turn.  Until LOOKED renewals
+ * expect what a writer has, and from then on what readers have.  When the turns are used up the lease stays exclusive.
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
@@ -71,6 +72,16 @@ bool remote_is(const struct shm_remote *r, const struct identity *id);
 static inline bool remote_end_is_possible(const struct lockshm *s, uint64_t valid_until, int64_t now)
 {
 	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
+}
+
+/* The word of a lease that somebody asked to make exclusive and gave up, or that a part of the servers of a quorum made so: in a
+ * new turn they are told that nobody writes under it.  Only where that is so.  The last turn is left as it is. */
+static inline uint64_t remote_taken_back(uint64_t w)
+{
+	uint64_t none = w & ~REMOTE_UPGRADE;
+
+	return remote_turn(w) < REMOTE_TURN_MAX ?
+		       (none | REMOTE_DOWNGRADE | REMOTE_LOOKED) + (UINT64_C(1) << REMOTE_TURN_SHIFT) : none;
 }
 
 /* May holds under the lease go on as far as @now is concerned?  Word and time; not whose request. */

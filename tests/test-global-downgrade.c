@@ -330,7 +330,7 @@ START_TEST(nobody_reads_beside_who_writes)
 }
 END_TEST
 
-#define TURNS 255
+#define TURNS 127
 
 /* A lease has so many turns; with the last one it stays a writer's until it is given back. */
 START_TEST(as_often_as_there_are_turns)
