@@ -240,6 +240,17 @@ static bool relative(const char *path)
 	return path[0] && path[0] != '/';
 }
 
+/* It is sent in the handshake, and a certificate for a whole domain does not fit a name that begins with a dot. */
+static bool name_is_sound(const char *name)
+{
+	const char *c;
+
+	for (c = name; *c; c++)
+		if (*c <= ' ' || *c == 0x7f)
+			return false;
+	return *name != '.';
+}
+
 /* Do they fit each other? */
 static int check_options(struct parse *p)
 {
@@ -251,6 +262,8 @@ static int check_options(struct parse *p)
 		return bad(p, "password-file must be an absolute path");
 	if (relative(s->tls_ca) || relative(s->tls_cert) || relative(s->tls_key))
 		return bad(p, "tls-ca, tls-cert and tls-key must be absolute paths");
+	if (!name_is_sound(s->tls_name))
+		return bad(p, "tls-name begins with a dot, or contains a blank or a control character");
 	if (!s->tls_cert[0] != !s->tls_key[0])
 		return bad(p, "tls-cert and tls-key need each other");
 	return 0;

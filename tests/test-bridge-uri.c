@@ -166,6 +166,10 @@ START_TEST(tls)
 	ck_refused("rediss://h?tls-key=/a", "need each other");
 	ck_refused("rediss://h?tls-verify=no", "unknown option");
 	ck_refused("rediss://h?tls-name=", "no value");
+	ck_refused("rediss://h?tls-name=.example", "tls-name");
+	ck_refused("rediss://h?tls-name=a%20b", "tls-name");
+	ck_refused("rediss://h?tls-name=a%0a", "tls-name");
+	ck_refused("rediss://h?tls-name=a%7f", "tls-name");
 	ck_refused("redis://h?tls-ca=/a", "for rediss:// only");
 	ck_refused("unix:///s?tls-name=a", "for rediss:// only");
 	ck_refused("redis://a,rediss://A", "same server");
