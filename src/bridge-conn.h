@@ -46,6 +46,9 @@ struct bridge_server_info {
 	int64_t round_trip_ns; /* of the greeting */
 };
 
+/* Loads what connections to these servers need: NULL, or why this process cannot have any, or not any more. */
+const char *bridge_conn_load(const char *servers);
+
 /*
  * Begins to look its name up, in a thread of its own.  The addresses are kept for all later connects; when none of them
  * can be connected to, or a replica is there, the name is looked up again.

@@ -118,8 +118,7 @@ static int try_addresses(struct bridge_conn *c, int sys_errno)
 		conn_close_fd(c);
 		c->fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		if (c->fd < 0) {
-			int code = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? BRIDGE_NO_MEMORY
-											 : BRIDGE_UNREACHABLE;
+			int code = bridge_error_open(errno) == BRIDGE_NO_MEMORY ? BRIDGE_NO_MEMORY : BRIDGE_UNREACHABLE;
 
 			return conn_drop(c, code, "socket: %s", strerror(errno));
 		}
@@ -166,6 +165,13 @@ int conn_connected(struct bridge_conn *c)
 		return begin_greeting(c);
 	c->address++;
 	return try_addresses(c, sys_errno);
+}
+
+const char *bridge_conn_load(const char *servers)
+{
+	const char *why = bridge_wire_load();
+
+	return why || !bridge_uri_wants_tls(servers) ? why : bridge_tls_load();
 }
 
 int bridge_conn_open(struct bridge_conn *c, int64_t deadline)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "bridge-error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +116,11 @@ int bridge_error_class(const char *text, size_t len)
 		if (memmem(text, len, phrases[i].part, strlen(phrases[i].part)))
 			return phrases[i].code;
 	return memmem(text, len, "@user_script", 12) ? class_of_wrapped(text, len) : BRIDGE_REFUSED;
+}
+
+int bridge_error_open(int sys_errno)
+{
+	return sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ENOMEM ? BRIDGE_NO_MEMORY : BRIDGE_DENIED;
 }
 
 bool bridge_error_passes(int code)

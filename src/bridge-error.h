@@ -38,6 +38,9 @@ int bridge_fail(struct bridge_error *error, int code, const char *format, ...) _
 /* The class of an error reply of the server. */
 int bridge_error_class(const char *text, size_t len);
 
+/* The class of an open() or its like that failed. */
+int bridge_error_open(int sys_errno);
+
 /* Is trying again later of any use? */
 bool bridge_error_passes(int code);
 

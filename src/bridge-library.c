@@ -6,10 +6,35 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define END_MS 1000 /* the most that the end of a process waits for whoever is inside */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t owner_pid; /* who has the lock, 0 = nobody */
+static pthread_t owner_thread;
 static bool inside; /* lock held: somebody is */
 static bool broken; /* and was in the parent of this process, in which nobody is */
+
+static void got_lock(void)
+{
+	__atomic_store_n(&owner_thread, pthread_self(), __ATOMIC_RELAXED);
+	/* Pairs with the acquire in bridge_library_wait_at_end(). */
+	__atomic_store_n(&owner_pid, getpid(), __ATOMIC_RELEASE);
+}
+
+static void take_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	got_lock();
+}
+
+static void drop_lock(void)
+{
+	__atomic_store_n(&owner_pid, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
 
 static void *find(struct bridge_library *l, void *library, const char *name)
 {
@@ -40,10 +65,10 @@ const char *bridge_library_load(struct bridge_library *l)
 	if (__atomic_load_n(&l->loaded, __ATOMIC_ACQUIRE))
 		return NULL;
 	/* What failed may have been for want of a descriptor: once more each time. */
-	pthread_mutex_lock(&lock);
+	take_lock();
 	if (!l->loaded)
 		load(l);
-	pthread_mutex_unlock(&lock);
+	drop_lock();
 	return l->loaded ? NULL : l->error;
 }
 
@@ -51,12 +76,12 @@ bool bridge_library_enter(int *cancel)
 {
 	/* Files may be read in there: no place to be cancelled at, with the lock locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
-	pthread_mutex_lock(&lock);
+	take_lock();
 	if (!broken) {
 		inside = true;
 		return true;
 	}
-	pthread_mutex_unlock(&lock);
+	drop_lock();
 	pthread_setcancelstate(*cancel, NULL);
 	return false;
 }
@@ -64,23 +89,41 @@ bool bridge_library_enter(int *cancel)
 void bridge_library_leave(int cancel)
 {
 	inside = false;
-	pthread_mutex_unlock(&lock);
+	drop_lock();
 	pthread_setcancelstate(cancel, NULL);
+}
+
+void bridge_library_wait_at_end(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	int k;
+
+	for (k = 0; pthread_mutex_trylock(&lock) != 0; k++) {
+		pid_t pid = __atomic_load_n(&owner_pid, __ATOMIC_ACQUIRE);
+		bool never = pid && (pid != getpid() || pthread_equal(__atomic_load_n(&owner_thread, __ATOMIC_RELAXED),
+								      pthread_self()));
+
+		if (never || k == END_MS)
+			return;
+		nanosleep(&ms, NULL);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void bridge_library_before_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	take_lock();
 }
 
 void bridge_library_after_fork(void)
 {
-	pthread_mutex_unlock(&lock);
+	drop_lock();
 }
 
 void bridge_library_forget(void)
 {
 	broken = broken || inside;
 	inside = false;
+	owner_pid = 0;
 	pthread_mutex_init(&lock, NULL);
 }

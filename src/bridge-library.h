@@ -36,6 +36,12 @@ const char *bridge_library_load(struct bridge_library *l);
 bool bridge_library_enter(int *cancel);
 void bridge_library_leave(int cancel);
 
+/*
+ * At the end of the process: until whoever is inside has left.  Not for one that never will, which is the caller
+ * himself, in a signal handler, or somebody who is not in this process, which was cloned; and for one second at most.
+ */
+void bridge_library_wait_at_end(void);
+
 /* Around a fork(): nobody loads or is inside meanwhile.  The innermost of the locks. */
 void bridge_library_before_fork(void);
 void bridge_library_after_fork(void); /* on both sides */

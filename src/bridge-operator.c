@@ -11,6 +11,7 @@
 
 #include "bridge-nodes.h"
 #include "bridge-script.h"
+#include "bridge-tls.h"
 #include "bridge-wire.h"
 #include "error.h"
 #include "segment.h"
@@ -51,7 +52,7 @@ static int check(const struct lockshm *s, const void *key, size_t key_len, int64
 	if (key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, key_len);
-	why = bridge_wire_load();
+	why = bridge_conn_load(s->redis.servers);
 	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
 }
 
@@ -124,6 +125,8 @@ static void end(struct question *q)
 	}
 	free(q->parties);
 	free(q);
+	/* The thread is the program's, which may end it at any time. */
+	bridge_tls_thread_ends();
 }
 
 /* Only a connected server says whether it is a cluster's, which has other names for what belongs to a lock. */

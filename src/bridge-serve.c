@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "bridge-lease.h"
-#include "bridge-wire.h"
+#include "bridge-tls.h"
 #include "error.h"
 #include "futex.h"
 #include "owner.h"
@@ -360,10 +360,13 @@ static bool all_done(const struct serve *v)
 	return true;
 }
 
-/* Until cancelled (true), or all is done in a segment that was removed (true), or somebody else has the role. */
+/*
+ * Until cancelled (true), or all is done in a segment that was removed (true), or somebody else has the role, or should
+ * have it, because OpenSSL has ended in this process.
+ */
 static bool serve_loop(struct serve *v)
 {
-	while (keep_role(v)) {
+	while (keep_role(v) && !bridge_conn_load(v->s->redis.servers)) {
 		struct futex_watch watch = { &v->s->bridge->bell, load_acquire32(&v->s->bridge->bell) };
 		int64_t left = work(v) - host_now(v->s);
 
@@ -443,13 +446,29 @@ static bool be_bridge(struct serve *v)
 	return ended;
 }
 
+static int check(const struct lockshm *s, struct lockshm_error *error)
+{
+	const char *why;
+
+	if (!s->n_remotes)
+		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
+	if (s->read_only)
+		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
+	if (s->boot_lost)
+		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
+	why = bridge_conn_load(s->redis.servers);
+	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
+}
+
 static int serve(struct serve *v, struct lockshm_error *error)
 {
 	bool ended = false;
 	int err = 0;
 
-	while (!ended && !err) {
-		err = take_role(v, error);
+	while (!ended) {
+		err = check(v->s, error);
+		if (!err)
+			err = take_role(v, error);
 		if (err)
 			break;
 		if (begin_role(v))
@@ -460,19 +479,6 @@ static int serve(struct serve *v, struct lockshm_error *error)
 		return err;
 	return canceller_used(v->canceller) ? error_set(error, LOCKSHM_CANCELLED, "cancelled") :
 					      error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed");
-}
-
-static int check(const struct lockshm *s, struct lockshm_error *error)
-{
-	const char *why = bridge_wire_load();
-
-	if (!s->n_remotes)
-		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
-	if (s->read_only)
-		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	if (s->boot_lost)
-		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
-	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
 }
 
 LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
@@ -502,5 +508,6 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 	snapshot_free(&v->b.snap);
 	free(v->b.leases);
 	free(v);
+	bridge_tls_thread_ends();
 	return err;
 }

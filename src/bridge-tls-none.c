@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-tls-none.c - in place of bridge-tls.c, where OpenSSL was missing: bridge-uri.c refuses what would need it */
+/* bridge-tls-none.c - in place of bridge-tls.c in a build without OpenSSL: bridge-uri.c refuses what would need it */
 #include "bridge-tls.h"
+
+const char *bridge_tls_load(void)
+{
+	return "this build has no TLS";
+}
+
+void bridge_tls_thread_ends(void)
+{
+}
 
 struct bridge_tls *bridge_tls_new(const struct bridge_server *server, struct bridge_error *error)
 {

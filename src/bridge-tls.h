@@ -16,6 +16,11 @@
 
 struct bridge_tls;
 
+/* Loads OpenSSL at the first call; NULL, or why TLS cannot be used in this process, or not any more. */
+const char *bridge_tls_load(void);
+/* By a thread that had connections, after the last of them: nothing of OpenSSL stays to be done at its end. */
+void bridge_tls_thread_ends(void);
+
 /*
  * Loads OpenSSL at the first call, reads the files that the server's options name, and begins the handshake.  NULL with
  * an error: OpenSSL is not there, a file is not what it should be, no memory.

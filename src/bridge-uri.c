@@ -366,7 +366,7 @@ static int parse_uri(struct parse *p)
 	p->out->tls = scheme == SCHEME_TLS;
 #ifndef BRIDGE_LIBSSL
 	if (p->out->tls)
-		return bad(p, "rediss:// needs TLS, which this build does not have (OpenSSL's headers were missing): "
+		return bad(p, "rediss:// needs TLS, which this build does not have (built without OpenSSL): "
 			      "use a tunnel (stunnel) or a unix socket");
 #endif
 	place = cut(&options, '?', &has_options);
@@ -419,13 +419,26 @@ int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, si
 	return 0;
 }
 
+bool bridge_uri_wants_tls(const char *text)
+{
+	/* A comma inside of a URI is written %2C. */
+	for (; text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL) {
+		struct slice rest = { text, strlen(text) };
+
+		if (parse_scheme(&rest) == SCHEME_TLS)
+			return true;
+	}
+	return false;
+}
+
 /* ---------------------------------------------------------------- passwords */
 
-int bridge_uri_open(const char *path, bool secret, const char **why)
+int bridge_uri_open(const char *path, bool secret, int *code, const char **why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 
+	*code = fd < 0 ? bridge_error_open(errno) : BRIDGE_DENIED;
 	*why = fd < 0 ? strerror(errno) : NULL;
 	if (fd < 0)
 		return -1;
@@ -442,12 +455,12 @@ int bridge_uri_open(const char *path, bool secret, const char **why)
 static int read_password(const struct bridge_server *s, char *out, size_t *len, struct bridge_error *error)
 {
 	const char *why;
-	int fd = bridge_uri_open(s->password_file, true, &why);
+	int code, fd = bridge_uri_open(s->password_file, true, &code, &why);
 	ssize_t n;
 	char *end;
 
 	if (fd < 0)
-		return bridge_fail(error, BRIDGE_DENIED, "%s: password file %s: %s", s->label, s->password_file, why);
+		return bridge_fail(error, code, "%s: password file %s: %s", s->label, s->password_file, why);
 	n = read(fd, out, BRIDGE_PASSWORD_MAX);
 	close(fd);
 	end = n > 0 ? memchr(out, '\n', (size_t)n) : NULL;

@@ -65,8 +65,11 @@ void bridge_server_at(struct bridge_server *out, const struct bridge_server *lik
  */
 int bridge_uri_password(const struct bridge_server *server, char *out, size_t *len, struct bridge_error *error);
 
-/* Opens a file that an option names, without waiting for anything; -1 = cannot be, *@why says why.  A secret one must
- * be readable by its owner and group only. */
-int bridge_uri_open(const char *path, bool secret, const char **why);
+/* Opens a file that an option names, without waiting for anything; -1 = cannot be, *@code is the class and *@why says
+ * why.  A secret one must be readable by its owner and group only. */
+int bridge_uri_open(const char *path, bool secret, int *code, const char **why);
+
+/* Is one of the servers in this text, which was parsed before, spoken to over TLS? */
+bool bridge_uri_wants_tls(const char *text);
 
 #endif

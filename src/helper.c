@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bridge-conn.h"
 #include "bridge-library.h"
 #include "bridge-net.h"
-#include "bridge-wire.h"
 #include "error.h"
 #include "futex.h"
 #include "owner.h"
@@ -158,7 +158,7 @@ int helper_start(struct lockshm *s, struct lockshm_error *error)
 	(void)process_epoch(); /* in a forked child: forget the parent's first */
 	if (likely(__atomic_load_n(&s->helper, __ATOMIC_ACQUIRE) != NULL))
 		return 0;
-	why = bridge_wire_load();
+	why = bridge_conn_load(s->redis.servers);
 	if (why)
 		return error_set(error, LOCKSHM_BRIDGE, "%s", why);
 	pthread_mutex_lock(&s->starting);

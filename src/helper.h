@@ -5,7 +5,7 @@
 
 #include "segment.h"
 
-/* Start it unless it runs.  LOCKSHM_BRIDGE (built without it, or hiredis is missing), NO_MEMORY, SYSTEM. */
+/* Start it unless it runs.  LOCKSHM_BRIDGE (built without it, or a library that it needs cannot be used), NO_MEMORY, SYSTEM. */
 MUST_CHECK int helper_start(struct lockshm *s, struct lockshm_error *error);
 /* Why the helper of this process cannot take part although no process of this host is the bridge now; 0 = it can, or one is. */
 int helper_trouble(struct lockshm *s, struct lockshm_error *error);

@@ -20,6 +20,7 @@ static const char make_all[] =
 	"sign() {\n"
 	"	openssl x509 -req -in $1 -CA $2.crt -CAkey $2.key -set_serial $3 -days $4 -extfile $5 -out $6.crt\n"
 	"}\n"
+	"openssl req -new -newkey rsa:512 -nodes -keyout weak.key -out weak.csr -subj /CN=weak\n"
 	"for name in server client strange-server strange-client; do\n"
 	"	openssl req -new $new -keyout $name.key -out $name.csr -subj /CN=$name\n"
 	"done\n"
@@ -29,6 +30,7 @@ static const char make_all[] =
 	"sign client.csr ca 5 30 there client\n"
 	"sign strange-server.csr strange-ca 6 30 here strange-server\n"
 	"sign strange-client.csr strange-ca 7 30 there strange-client\n"
+	"sign weak.csr ca 8 30 there weak\n"
 	"openssl pkey -in client.key -aes128 -passout pass:x -out locked.key\n"
 	"chmod 600 *.key\n";
 

@@ -3,13 +3,19 @@
 #define _GNU_SOURCE
 #include "redis.h"
 
+#include <dlfcn.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../src/bridge-library.h"
 
 #define SHORT BRIDGE_MS(200)
 
@@ -293,6 +299,66 @@ START_TEST(bad_files)
 }
 END_TEST
 
+/* As OpenSSL says it: by its own settings, or the system's, some are not good enough. */
+START_TEST(a_weak_key)
+{
+	c = with_cert("weak.crt", "weak.key");
+	is_refused(BRIDGE_DENIED, "too small");
+}
+END_TEST
+
+/* The next file that is opened after the socket cannot be. */
+static void no_descriptor_left(const char *options, const char *part)
+{
+	struct rlimit old, few;
+	int fd = dup(0);
+
+	close(fd);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = (rlim_t)fd + 1;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	c = with(options);
+	is_refused(BRIDGE_NO_MEMORY, part);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	c = with(options);
+	is_taken();
+}
+
+/* That passes, unlike a file that is not there, or a server that is not trusted. */
+START_TEST(descriptors_run_out)
+{
+	char options[300];
+
+	c = conn_to(redis->tls_uri, NULL);
+	is_taken();
+	snprintf(options, sizeof(options), "?tls-ca=%s", tls_file("ca.crt"));
+	no_descriptor_left(options, "Too many open files");
+	setenv("SSL_CERT_FILE", tls_file("ca.crt"), 1);
+	no_descriptor_left("", "no descriptor left");
+}
+END_TEST
+
+START_TEST(settings_that_openssl_refuses)
+{
+	char path[128], command[400];
+
+	snprintf(path, sizeof(path), "%s", tls_file("bad.cnf"));
+	snprintf(command, sizeof(command), "printf 'config_diagnostics = 1\nopenssl_conf = nowhere\n' >%s", path);
+	ck_assert_int_eq(system(command), 0);
+	setenv("OPENSSL_CONF", path, 1);
+	c = conn_to(redis->tls_uri, NULL);
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_contains(why(), "cannot be used in this process: ");
+	ck_assert_ptr_null(strstr(why(), "an error without a name"));
+	/* Nor later, and with the same reason. */
+	snprintf(command, sizeof(command), "%s", why());
+	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_assert_str_eq(why(), command);
+	bridge_conn_free(c);
+}
+END_TEST
+
 START_TEST(half_a_file)
 {
 	char path[128], command[400];
@@ -505,6 +571,71 @@ START_TEST(a_child_says_nothing)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- the end of a process */
+
+static void leave_at_once(void)
+{
+	_exit(0);
+}
+
+static void *stay_inside(void *arg)
+{
+	int cancel;
+
+	if (!bridge_library_enter(&cancel) || write(*(int *)arg, "", 1) != 1)
+		_exit(7);
+	for (;;)
+		pause();
+}
+
+static void end_while_inside(char who)
+{
+	void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_GLOBAL);
+	int (*init)(uint64_t, const void *);
+	int cancel, pipe_fds[2], status;
+	pthread_t thread;
+	pid_t pid = 0;
+	char byte;
+
+	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
+	/* What follows is a sanitizer's, which has locks, too. */
+	atexit(leave_at_once);
+	if (!init || init(0, NULL) != 1 || pipe(pipe_fds) != 0)
+		_exit(8);
+	c = conn_to(redis->tls_uri, NULL);
+	is_taken();
+	if (who == 't' && (pthread_create(&thread, NULL, stay_inside, &pipe_fds[1]) != 0 || read(pipe_fds[0], &byte, 1) != 1))
+		_exit(9);
+	if (who != 't')
+		(void)bridge_library_enter(&cancel);
+	/* Past the C library, which would tell. */
+	if (who == 'p')
+		pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	alarm(PATIENCE / BRIDGE_MS(1000));
+	if (pid)
+		_exit(waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 6);
+	exit(5);
+}
+
+/* The caller himself, a thread that stays, and one of another process. */
+START_TEST(an_end_while_somebody_is_inside)
+{
+	const char *who = "itp";
+	int status;
+	pid_t pid;
+
+	if (!dlopen("libssl.so.3", RTLD_NOW))
+		return;
+	for (; *who; who++) {
+		pid = fork();
+		if (pid == 0)
+			end_while_inside(*who);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(status == 0, "%c: status %x", *who, (unsigned)status);
+	}
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_unchecked_fixture(tc, tls_setup, NULL);
@@ -524,6 +655,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, client_certificates);
 	tcase_add_test(tc, client_certificates_of_tls_1_2);
 	tcase_add_test(tc, bad_files);
+	tcase_add_test(tc, a_weak_key);
+	tcase_add_test(tc, descriptors_run_out);
+	tcase_add_test(tc, settings_that_openssl_refuses);
 	tcase_add_test(tc, half_a_file);
 	tcase_add_test(tc, a_plain_server);
 	tcase_add_test(tc, a_plain_server_that_talks);
@@ -535,6 +669,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_reset_with_a_command_under_way);
 	tcase_add_test(tc, a_hole_in_the_stream);
 	tcase_add_test(tc, a_child_says_nothing);
+	tcase_add_test(tc, an_end_while_somebody_is_inside);
 }
 
 int main(void)

@@ -171,6 +171,9 @@ START_TEST(tls)
 	ck_refused("rediss://h?tls-name=a%0a", "tls-name");
 	ck_refused("rediss://h?tls-name=a%7f", "tls-name");
 	ck_refused("redis://h?tls-ca=/a", "for rediss:// only");
+	ck_assert(bridge_uri_wants_tls("rediss://h"));
+	ck_assert(bridge_uri_wants_tls("redis://h,unix:///s,rediss://h"));
+	ck_assert(!bridge_uri_wants_tls("redis://h,unix:///rediss://h"));
 	ck_refused("unix:///s?tls-name=a", "for rediss:// only");
 	ck_refused("redis://a,rediss://A", "same server");
 	ck_code(bridge_uri_parse("rediss://u:hunter2@h", BRIDGE_PUBLIC, servers, 1, &n, &error), BRIDGE_INVALID);

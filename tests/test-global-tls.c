@@ -5,6 +5,7 @@
 #include "hosts.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,12 @@ static int keep_name(const struct lockshm_remote_info *info, void *arg)
 
 static int inspect(char out[300])
 {
-	return lockshm_remote_inspect(hosts[0].s, K, strlen(K), MOMENT, keep_name, out, NULL);
+	struct lockshm_error error = { 0 };
+	int err = lockshm_remote_inspect(hosts[0].s, K, strlen(K), MOMENT, keep_name, out, &error);
+
+	if (err && error.message[0])
+		snprintf(out, 300, "%s", error.message);
+	return err;
 }
 
 START_TEST(an_operator)
@@ -235,6 +241,128 @@ static bool somebody_else(void *arg)
 
 	return pid != 0 && pid != *(int32_t *)arg;
 }
+
+/* One that cannot use OpenSSL is not the bridge, and keeps nobody from being it. */
+START_TEST(a_process_without_openssl)
+{
+	struct lockshm_create_options options = host_options();
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s", tls_file("bad.cnf"));
+	f = fopen(path, "w");
+	ck_assert(f && fputs("config_diagnostics = 1\nopenssl_conf = nowhere\n", f) > 0 && fclose(f) == 0);
+	options.redis = redis->tls_uri;
+	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	host_make(0, &options);
+	setenv("OPENSSL_CONF", path, 1);
+	a = on_host(0);
+	unsetenv("OPENSSL_CONF");
+	b = on_host(0);
+	/* Not for local use either: Redis is well. */
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "OpenSSL cannot be used in this process");
+	ck_assert_int_eq(bridge_of(0).pid, 0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+}
+END_TEST
+
+static void bridge_whose_openssl_ends(int say, int heed)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL);
+	lockshm_hold_t hold;
+	void (*end)(void);
+	char byte;
+
+	*(void **)&end = dlsym(library, "OPENSSL_cleanup");
+	q.key = "its own";
+	q.key_len = 7;
+	q.flags = LOCKSHM_GLOBAL;
+	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(say, "", 1) != 1 || read(heed, &byte, 1) != 1)
+		_exit(8);
+	end();
+	(void)(write(say, "", 1) == 1 && read(heed, &byte, 1));
+	_exit(0);
+}
+
+static bool is_bridge(void *arg)
+{
+	return bridge_of(0).pid == *(int32_t *)arg;
+}
+
+START_TEST(a_bridge_whose_openssl_ends)
+{
+	int32_t pid, status;
+	int say[2], heed[2];
+	char byte;
+
+	if (!dlopen("libcrypto.so.3", RTLD_NOW))
+		return;
+	hosts_at(1, redis->tls_uri);
+	ck_assert(pipe(say) == 0 && pipe(heed) == 0);
+	pid = fork();
+	if (pid == 0)
+		bridge_whose_openssl_ends(say[1], heed[0]);
+	ck_assert_int_eq(read(say[0], &byte, 1), 1);
+	ck_assert(await(is_bridge, &pid));
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, pid);
+	ck_assert_int_eq(write(heed[1], "", 1), 1);
+	ck_assert_int_eq(read(say[0], &byte, 1), 1);
+	ck_assert(await(is_bridge, &a->pid));
+	pass(now_ns() + LOCKSHM_MS(1500));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_int_eq(write(heed[1], "", 1), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* What OpenSSL would have to look at when this thread ends, with its locks: no fork waits for that. */
+static void *count_what_is_left(void *arg)
+{
+	struct host *h = arg;
+	uintptr_t n = 1;
+	char seen[300];
+	unsigned key;
+
+	if (lockshm_remote_inspect(h->s, K, strlen(K), MOMENT, keep_name, seen, NULL) != 0)
+		return NULL;
+	for (key = 0; key < PTHREAD_KEYS_MAX; key++)
+		n += pthread_getspecific((pthread_key_t)key) != NULL;
+	return (void *)n;
+}
+
+static uintptr_t left_by(struct host *h)
+{
+	pthread_t thread;
+	void *n;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, count_what_is_left, h), 0);
+	pthread_join(thread, &n);
+	return (uintptr_t)n;
+}
+
+START_TEST(nothing_is_left_in_a_thread)
+{
+	struct lockshm_create_options options = host_options();
+	uintptr_t plain;
+	char seen[300];
+
+	host_make(0, &options);
+	options.redis = redis->tls_uri;
+	host_make(1, &options);
+	/* Those that are made once belong to the first thread. */
+	ck_assert_int_eq(lockshm_remote_inspect(hosts[1].s, K, strlen(K), MOMENT, keep_name, seen, NULL), 0);
+	plain = left_by(&hosts[0]);
+	ck_assert_uint_ge(plain, 1);
+	ck_assert_uint_eq(left_by(&hosts[1]), plain);
+}
+END_TEST
 
 /* A byte by a child in the stream of its parent would end the connection. */
 START_TEST(a_fork_of_the_bridge)
@@ -376,6 +504,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_certificate_that_is_not_trusted);
 	tcase_add_test(tc, expired_while_held);
 	tcase_add_test(tc, other_servers_never_notice);
+	tcase_add_test(tc, a_process_without_openssl);
+	tcase_add_test(tc, a_bridge_whose_openssl_ends);
+	tcase_add_test(tc, nothing_is_left_in_a_thread);
 	tcase_add_test(tc, a_fork_of_the_bridge);
 	/* Its allocator has locks of its own, which a child finds locked. */
 	if (!UNDER_ASAN)
