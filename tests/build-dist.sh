@@ -20,5 +20,17 @@ if [ -n "$git" ]; then
 	echo "$git" | LC_ALL=C comm -23 - check-dist.have >check-dist.missing
 	[ ! -s check-dist.missing ] || { cat check-dist.missing; die "tracked by git, but not in $archive"; }
 fi
+
+# A build without OpenSSL, which no other check has: it says so.
+(
+	configure_in "$builddir/check-no-tls" --without-tls --enable-werror --disable-static
+	"$MAKE" -j"$jobs" lockctl || die "make without TLS"
+	if grep -q '^HIREDIS_SONAME = lib' Makefile; then
+		./lockctl create "/lockshm-no-tls.$$" --redis rediss://redis.example 2>refusal &&
+			die "without TLS rediss:// is taken"
+		grep -q 'built without OpenSSL' refusal || { cat refusal; die "without TLS: another message"; }
+	fi
+) || exit 1
+cd "$builddir" || exit 1
 echo "$archive: $(tar -tzf "$archive" | grep -vc '/$') files"
 "$srcdir/tests/count.sh" . >/dev/null
