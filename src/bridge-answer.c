@@ -36,6 +36,12 @@ static void now_due(const struct bridge *b, struct lease *l)
 	l->backoff_ns = 0;
 }
 
+/* Why it is not had now, for those who waited when that was asked for. */
+static void judge(struct bridge *b, uint32_t i, int code, const struct bridge_ask *ask, int64_t until, const char *why)
+{
+	remote_judge(b->s, &b->s->remotes[i], code, ask->asked + b->s->boot_offset, until, why);
+}
+
 static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -51,7 +57,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 	if (passes && now - l->failing_since < GRACE_NS)
 		return;
 	if (remote_state(word) == REMOTE_ACQUIRING || remote_state(word) == REMOTE_RELEASING)
-		remote_judge(b->s, r, passes ? VERDICT_PASSES : VERDICT_LASTS, ask->asked, ask->why);
+		judge(b, i, passes ? VERDICT_PASSES : VERDICT_LASTS, ask, 0, ask->why);
 	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
@@ -107,6 +113,15 @@ static const char *const obstacles[] = {
 	[BRIDGE_KIND_TURN] = "other hosts were first",
 };
 
+/* Somebody else has it; until when, as far as that is known. */
+static void refused(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+{
+	int64_t left = ask->answer.left_ms;
+	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
+
+	judge(b, i, VERDICT_BUSY, ask, until, obstacles[ask->answer.kind]);
+}
+
 /*
  * Some servers may have said yes.  What two hosts keep of a majority keeps it from both, so it goes back; but the token is that
  * of whoever is the bridge, who may hold under it by now: the word first.  Then again, at another time than the others.
@@ -125,20 +140,16 @@ static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 
 static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), wait = b->tracked ? POLL_TRACKED_NS : POLL_NS;
 	const struct bridge_answer *a = &ask->answer;
 
-	store_relaxed(&r->obstacle, a->left_ms == -1 ? INT64_MAX :
-				    a->left_ms > 0   ? (uint64_t)(now + LOCKSHM_MS(a->left_ms)) :
-						       0);
 	l->backoff_ns = 0;
 	if (a->left_ms >= 0)
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
 	/* Those who wait go on waiting; those who only try are told. */
-	remote_judge(b->s, r, VERDICT_BUSY, ask->asked, obstacles[a->kind]);
+	refused(b, i, ask);
 	if (bridge_is_quorum(b))
 		no_majority(b, i, word);
 }
@@ -153,7 +164,7 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	else
 		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
-	remote_judge(b->s, r, VERDICT_BUSY, ask->asked, obstacles[ask->answer.kind]);
+	refused(b, i, ask);
 	/* They leave the queue now, which does not take long. */
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);

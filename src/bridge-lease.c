@@ -197,6 +197,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	int mode = b->net ? bridge_net_keys_mode(b->net) : BRIDGE_KEYS_SINGLE;
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
 	struct bridge_error error = { 0 };
+	int64_t asked;
 	size_t len;
 
 	if (l->named && l->keys.mode == mode && remote_is(r, &l->id))
@@ -204,6 +205,8 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	if (l->named)
 		bridge_keys_free(&l->keys);
 	l->named = false;
+	/* Before the key is read: stopped here, this says it of a key that was here before those who wait for another. */
+	asked = host_now(b->s);
 	len = remote_key(r, key);
 	if (len == 0)
 		return BEING_MADE;
@@ -212,7 +215,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	l->named = bridge_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		bridge_keys_free(&l->keys);
-		remote_judge(b->s, r, VERDICT_LASTS, host_now(b->s), error.text);
+		remote_judge(b->s, r, VERDICT_LASTS, asked, 0, error.text);
 	}
 	return l->named ? NAMED : NAMELESS;
 }
@@ -239,9 +242,13 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	struct lease *l = &b->leases[i];
 	struct interest in = look(b, i, remote_epoch(word));
 
-	if (in.wants)
+	if (in.wants) {
+		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
+		if (!bridge_is_quorum(b))
+			store_relaxed(&b->s->remotes[i].obstacle, 0);
 		return move(b, i, word, remote_make(remote_epoch(word) + 1, in.exclusive ? REMOTE_EXCLUSIVE : 0,
 						    REMOTE_ACQUIRING));
+	}
 	l->active = in.unsure;
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
@@ -253,7 +260,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->script = script;
 	ask->exclusive = word & REMOTE_EXCLUSIVE;
 	ask->keys = &l->keys;
-	ask->asked = host_now(b->s);
+	ask->asked = bridge_now();
 	ask->wish.host = b->host;
 	ask->wish.token = l->value;
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;

@@ -105,10 +105,12 @@ static void fail_ask(struct bridge_ask *ask, int code, const char *why)
 	snprintf(ask->why, sizeof(ask->why), "%.250s", *why ? why : bridge_code_name(code));
 }
 
-static void not_asked(struct bridge_ask *ask, int code, const char *why)
+/* Who is left alone says what it said before: that is no younger now.  @tried is when. */
+static void not_asked(struct bridge_ask *ask, int code, const char *why, int64_t tried)
 {
 	fail_ask(ask, code, why);
 	ask->unsent = true;
+	ask->asked = tried;
 }
 
 /* Whoever cannot be asked has its answer; the others are under way. */
@@ -126,7 +128,7 @@ static void send_batch(struct bridge_net *net, int64_t io_ns)
 		/* Only a connection tells that it is a cluster, where names are others. */
 		ask->put_off = !code && ask->keys->mode != bridge_net_keys_mode(net);
 		if (code)
-			not_asked(ask, code, bridge_conn_error(node->conn)->text);
+			not_asked(ask, code, bridge_conn_error(node->conn)->text, node->tried);
 		if (code || ask->put_off)
 			continue;
 		b->ask[k] = ask;
@@ -245,6 +247,8 @@ static void ask_quorum(struct bridge_net *net, struct bridge_ask *ask, int64_t i
 	}
 	if (ask->code)
 		fail_ask(ask, ask->code, error->code ? error->text : "");
+	if (ask->code && !lease.sent)
+		ask->asked = bridge_quorum_tried(net->quorum, ask->asked);
 	ask->unsent = ask->code && bridge_is_acquire(ask->script) && !lease.sent;
 	waits = bridge_is_acquire(ask->script) && !strchr(ask->wish.flags ? ask->wish.flags : "t", 't');
 	ask->answer.status = lease.status == BRIDGE_BUSY && waits ? BRIDGE_QUEUED : lease.status;
@@ -309,7 +313,8 @@ static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n
 			if (there)
 				there = ask_one(net, &asks[i], io_ns);
 			else
-				not_asked(&asks[i], BRIDGE_UNREACHABLE, bridge_quorum_error(net->quorum)->text);
+				not_asked(&asks[i], BRIDGE_UNREACHABLE, bridge_quorum_error(net->quorum)->text,
+					  bridge_quorum_tried(net->quorum, asks[i].asked));
 		}
 }
 

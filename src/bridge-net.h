@@ -20,7 +20,7 @@ struct bridge_ask {
 	bool exclusive; /* of the lease in question */
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
-	int64_t asked; /* host time, before its first byte */
+	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
 	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
 
 	bool settled; /* with many others; then the rest is there */

@@ -136,6 +136,7 @@ static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t dea
 		if (node->opening || bridge_conn_ready(node->conn) || rests(node))
 			continue;
 		node->opening = true;
+		node->tried = bridge_now();
 		(void)bridge_conn_open(node->conn, deadline);
 	}
 }

@@ -16,6 +16,7 @@ struct bridge_node {
 	struct bridge_conn *conn;
 	struct bridge_wake *wake;
 	int64_t rest_until, rest_ns;
+	int64_t tried; /* when its connection was last begun: what it said is not older */
 	int64_t wake_rest_until;
 	bool opening;
 	bool failed; /* in this batch */

@@ -386,6 +386,16 @@ bool bridge_quorum_reachable(const struct bridge_quorum *q)
 	return n >= q->majority;
 }
 
+int64_t bridge_quorum_tried(const struct bridge_quorum *q, int64_t now)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (!bridge_conn_ready(q->nodes[i].conn) && q->nodes[i].tried < now)
+			now = q->nodes[i].tried;
+	return now;
+}
+
 const struct bridge_error *bridge_quorum_error(const struct bridge_quorum *q)
 {
 	return &q->error;

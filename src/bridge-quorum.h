@@ -77,6 +77,8 @@ unsigned bridge_quorum_release(struct bridge_quorum *q, const struct bridge_keys
 
 /* Is a majority connected now? */
 bool bridge_quorum_reachable(const struct bridge_quorum *q);
+/* Of those that cannot be asked now some are left alone: when all of them had been tried; not later than @now. */
+int64_t bridge_quorum_tried(const struct bridge_quorum *q, int64_t now);
 /* How many servers vote now, and why the last one that failed did. */
 unsigned bridge_quorum_voters(const struct bridge_quorum *q);
 const struct bridge_error *bridge_quorum_error(const struct bridge_quorum *q);

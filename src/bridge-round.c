@@ -107,9 +107,13 @@ void quorum_connect(struct bridge_quorum *q, int64_t deadline)
 	for (i = 0; i < q->n; i++) {
 		/* One that ended meanwhile is noticed now, not with the next command. */
 		(void)bridge_conn_pump(q->nodes[i].conn);
-		if (rests(&q->nodes[i]))
+		if (rests(&q->nodes[i])) {
 			q->error = *bridge_conn_error(q->nodes[i].conn);
-		else if (bridge_conn_open(q->nodes[i].conn, deadline) != 0)
+			continue;
+		}
+		if (bridge_conn_closed(q->nodes[i].conn))
+			q->nodes[i].tried = bridge_now();
+		if (bridge_conn_open(q->nodes[i].conn, deadline) != 0)
 			q->error = *bridge_conn_error(q->nodes[i].conn);
 	}
 }

@@ -26,7 +26,7 @@
 #include "wait.h"
 
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
-#define NET_AGAIN_NS LOCKSHM_SECONDS(1)
+#define NET_AGAIN_NS LOCKSHM_MS(200)
 #define END_NS LOCKSHM_MS(250)
 #define IO_MAX_NS LOCKSHM_MS(250)
 #define ROLE_TTL_MAX_NS LOCKSHM_SECONDS(5)
@@ -51,6 +51,7 @@ struct serve {
 	int64_t role_ttl, role_renewed;
 	int64_t role_first; /* what the role is asked for with */
 	int64_t scan_at, net_at;
+	int64_t net_tried; /* when the settings were last read, this process' time */
 	struct ear ear;
 	struct bridge_ask asks[ASKS_MAX];
 	uint32_t asked_for[ASKS_MAX];
@@ -217,6 +218,7 @@ static void no_net(struct serve *v)
 	for (k = 0; k < v->n; k++) {
 		v->asks[k].code = v->b.net_error.code;
 		v->asks[k].unsent = true;
+		v->asks[k].asked = v->net_tried;
 		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
 		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
 	}
@@ -281,6 +283,7 @@ static void make_net(struct serve *v, int64_t now)
 	if (v->b.net || now < v->net_at)
 		return;
 	v->net_at = now + NET_AGAIN_NS;
+	v->net_tried = bridge_now();
 	if (bridge_net_new(&v->b.net, &v->s->redis, &v->b.net_error) == 0)
 		__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);
 }

@@ -38,7 +38,8 @@ struct quest {
 	struct identity id;
 	uint64_t owner;
 	uint32_t lease;	  /* index */
-	int64_t since;	  /* host time: answers to what was asked before are not about this, or are known already */
+	int64_t begun;	  /* host time: answers to what was asked before it began to wait are not about this */
+	int64_t since;	  /* and those to what was asked before that are known already */
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;
 	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
@@ -178,13 +179,25 @@ static void ring(struct quest *g, uint64_t word, int64_t now)
 	remote_ring(g->s, g->lease);
 }
 
+/* What was said last, if it was asked since this began to wait, and of this key; else 0. */
+static uint64_t last_verdict(const struct quest *g)
+{
+	uint64_t v = load_acquire(&lease_of(g)->verdict);
+
+	/* The verdict before the record: what was said of another key was said after the record became that one's.  Pairs
+	 * with the release in remote_judge(). */
+	if (verdict_asked(v) < g->begun || verdict_asked(v) > host_now(g->s) || !remote_is(lease_of(g), &g->id))
+		return 0;
+	return v;
+}
+
 /* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
 static int heed(struct quest *g)
 {
-	uint64_t v = load_acquire(&lease_of(g)->verdict);
+	uint64_t v = last_verdict(g);
 	char why[REMOTE_WHY_BYTES];
 
-	if (verdict_asked(v) < g->since || verdict_asked(v) > host_now(g->s))
+	if (verdict_asked(v) < g->since)
 		return 0;
 	g->since = verdict_asked(v) + 1;
 	remote_why(lease_of(g), why);
@@ -206,10 +219,14 @@ static int heed(struct quest *g)
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
 static bool booked(const struct quest *g, uint64_t word, int64_t now)
 {
-	int64_t until = (int64_t)load_relaxed(&lease_of(g)->obstacle);
+	int64_t until;
 
-	return (g->q->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME) && g->deadline != INT64_MAX &&
-	       remote_state(word) == REMOTE_ACQUIRING && until != 0 && until - host_now(g->s) > g->deadline - now;
+	if (!(g->q->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME) || g->deadline == INT64_MAX ||
+	    remote_state(word) != REMOTE_ACQUIRING || verdict_code(last_verdict(g)) != VERDICT_BUSY)
+		return false;
+	/* Behind the verdict it came with; pairs with the release in remote_judge(). */
+	until = (int64_t)load_relaxed(&lease_of(g)->obstacle);
+	return until != 0 && until - host_now(g->s) > g->deadline - now;
 }
 
 /* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
@@ -225,7 +242,7 @@ static int out_of_time(const struct quest *g)
 {
 	char why[REMOTE_WHY_BYTES] = "";
 
-	if (load_acquire(&lease_of(g)->verdict))
+	if (last_verdict(g))
 		remote_why(lease_of(g), why);
 	if (is_try(g->q))
 		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "", why);
@@ -345,7 +362,7 @@ static int with_local(struct quest *g, int status)
 	if (err)
 		return give_up(g, err);
 	/* Before anybody can see that this waits: what is asked for it is asked later. */
-	g->since = host_now(g->s);
+	g->begun = g->since = host_now(g->s);
 	g->renewed = clock_precise();
 	g->rung_for = 0;
 	g->heard = 0;

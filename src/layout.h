@@ -497,7 +497,7 @@ struct shm_remote {
 	uint64_t acquired;    /*  24 bridge: host time at which the lease was obtained */
 	uint64_t passes;      /*  32 add: holds under it since; bridge: 0 */
 	uint64_t demand;      /*  40 bridge: other hosts that wait, as last known */
-	uint64_t verdict;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; host time */
+	uint64_t verdict;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; claimer: 0 */
 	uint64_t obstacle;    /*  56 bridge: host time until which what is in the way may last; 0 = not known */
 	uint64_t id[2];	      /*  64 claimer: identity of the key */
 	uint64_t key_len;     /*  80 claimer */
@@ -507,7 +507,7 @@ struct shm_remote {
 	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there or kept it */
 	uint64_t reserved1[2];
 	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */
-	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people */
+	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */
 };
 ASSERT_SIZE(struct shm_remote, 1024);
 ASSERT_OFFSET(struct shm_remote, id, 64);

@@ -89,6 +89,11 @@ static void write_identity(struct shm_remote *r, const struct identity *id, cons
 	store_relaxed(&r->demand, 0);
 	store_relaxed(&r->passes, 0);
 	store_relaxed(&r->obstacle, 0);
+	/* What was said of the last key.  Another bridge that was stopped may still say something of it: that was asked
+	 * before anybody waits here, see with_local(). */
+	store_relaxed(&r->verdict, 0);
+	for (i = 0; i < REMOTE_WHY_WORDS; i++)
+		store_relaxed(&r->why[i], 0);
 	store_release(&r->fence, 0);
 }
 
@@ -333,16 +338,18 @@ static bool is_overtaken(const struct lockshm *s, uint64_t v, int64_t asked)
 	return verdict_asked(v) > asked && verdict_asked(v) <= host_now(s);
 }
 
-void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, const char *why)
+void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why)
 {
 	uint64_t words[REMOTE_WHY_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
 
 	if (is_overtaken(s, v, asked))
 		return;
 	strncpy((char *)words, why, sizeof(words) - 1);
+	store_relaxed(&r->obstacle, (uint64_t)until);
 	for (i = 0; i < REMOTE_WHY_WORDS; i++)
 		store_relaxed(&r->why[i], words[i]);
-	/* Release: whoever sees the time sees the words, but for those of another who says something now. */
+	/* Release: whoever sees the time sees obstacle and words, but for those of another who says something now, or was
+	 * stopped above. */
 	while (!is_overtaken(s, v, asked))
 		if (cas(&r->verdict, &v, (uint64_t)asked << 2 | (uint64_t)code))
 			break;

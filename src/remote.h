@@ -133,8 +133,8 @@ void remote_ring(struct lockshm *s, uint32_t index);
 void remote_signal(struct shm_remote *r);
 
 /* Store why there is no lease, unless the answer to a later question is there, and wake who waits for it.  @asked is when the
- * question was put, host time: before its first byte. */
-void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, const char *why);
+ * question was put, host time: before its first byte.  @until is how long what is in the way may last; 0 = not known. */
+void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why);
 static inline int64_t verdict_asked(uint64_t v)
 {
 	return (int64_t)(v >> 2);
