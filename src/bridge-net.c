@@ -270,6 +270,7 @@ static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 	size_t i;
 	int pass;
 
+	net->nodes.began = bridge_now();
 	bridge_renewals_run(&net->renewals, &net->nodes, asks, n, io_ns);
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {

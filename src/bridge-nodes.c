@@ -123,7 +123,7 @@ struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_
 	return any_other(s, node);
 }
 
-static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t deadline)
+static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t began, int64_t deadline)
 {
 	size_t i;
 
@@ -134,6 +134,9 @@ static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t dea
 		if (!node->opening && bridge_conn_ready(node->conn))
 			(void)bridge_conn_pump(node->conn);
 		if (node->opening || bridge_conn_ready(node->conn) || rests(node))
+			continue;
+		/* Or what is asked later in this run would pay for it once more, where its rest was shorter than the run. */
+		if (node->tried >= began && bridge_conn_error(node->conn)->code)
 			continue;
 		node->opening = true;
 		node->tried = bridge_now();
@@ -155,7 +158,7 @@ void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wan
 		if (node->other_asked)
 			node->other_asked = node->ask_other = false;
 	}
-	open_wanted(wanted, n, deadline);
+	open_wanted(wanted, n, s->began, deadline);
 	do {
 		for (i = k = 0; i < s->n; i++)
 			if (s->node[i].opening && !bridge_conn_ready(s->node[i].conn) &&

@@ -32,6 +32,7 @@ struct bridge_nodes {
 	size_t n, n_given; /* the configured ones come first */
 	struct bridge_server like;
 	struct bridge_host host;
+	int64_t began; /* this run: in it nobody is tried twice */
 	bool cluster; /* as far as is known: what the last one said that was connected */
 	unsigned char *slots; /* by slot: number of its node, from 1; 0 = not known.  NULL = none is */
 };

@@ -86,14 +86,30 @@ static void take(const struct bridge_group *g, const struct bridge_op *op)
 	}
 }
 
-static void run(struct bridge_renewals *r, struct bridge_nodes *nodes, int64_t io_ns)
+/* To all that anything is asked of in this run: who is away costs it one wait, not one here and one with what is left. */
+static void connect_all(struct bridge_nodes *nodes, const struct bridge_ask *asks, size_t n, int64_t io_ns)
+{
+	struct bridge_node *wanted[BRIDGE_CONNS_MAX];
+	bool is_wanted[BRIDGE_CONNS_MAX] = { false };
+	size_t i, k = 0;
+
+	for (i = 0; i < n; i++)
+		is_wanted[bridge_nodes_of(nodes, asks[i].keys) - nodes->node] = true;
+	for (i = 0; i < nodes->n; i++)
+		if (is_wanted[i])
+			wanted[k++] = &nodes->node[i];
+	bridge_nodes_connect(nodes, wanted, k, io_ns);
+}
+
+static void run(struct bridge_renewals *r, struct bridge_nodes *nodes, const struct bridge_ask *asks, size_t n,
+		int64_t io_ns)
 {
 	size_t i;
 
 	drop_unfit(r, false);
 	if (r->n == 0)
 		return;
-	bridge_nodes_connect(nodes, r->node, r->n, io_ns);
+	connect_all(nodes, asks, n, io_ns);
 	drop_unfit(r, true);
 	/* Only a connection tells that it is a cluster. */
 	for (i = 0; i < r->n && !nodes->cluster; i++)
@@ -122,8 +138,8 @@ void bridge_renewals_run(struct bridge_renewals *r, struct bridge_nodes *nodes, 
 	for (i = 0; i < n && !nodes->cluster; i++) {
 		if (!asks[i].plain || add(r, nodes, &asks[i]))
 			continue;
-		run(r, nodes, io_ns);
+		run(r, nodes, asks, n, io_ns);
 		(void)add(r, nodes, &asks[i]);
 	}
-	run(r, nodes, io_ns);
+	run(r, nodes, asks, n, io_ns);
 }
