@@ -92,6 +92,8 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	l->raise = false;
 	remote_extend(b->s, r, until);
 	l->renew_at = until - ttl * 2 / 3;
+	/* Just written.  Those of many leases are looked at in turn. */
+	l->unseen = 1 + i % (LOOK_EVERY - 1);
 	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
 	store_relaxed(&r->acquired, (uint64_t)now);
 	store_relaxed(&r->passes, 0);
@@ -341,6 +343,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 	if (ask->answer.kind == BRIDGE_KIND_HOST && remote_turn(word) == ask->wish.turn)
 		(bridge_is_quorum(b) ? take_back : ask_again)(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
+	l->unseen = ask->settled ? l->unseen - 1 : LOOK_EVERY - 1;
 	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
 	if (ask->answer.fence > 0) {

@@ -182,6 +182,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->not_before = 0;
 	l->backoff_ns = 0;
 	l->renew_at = 0;
+	l->unseen = 0;
 	l->mode_at = 0;
 	l->idle_since = 0;
 	remote_value(b->s, i, epoch, l->value);
@@ -401,7 +402,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 		asks[*n].exclusive = true;
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
-			 load_relaxed(&r->demand) == 0;
+			 load_relaxed(&r->demand) == 0 && l->unseen > 0;
 	(*n)++;
 	return NEXT_ASK;
 }

@@ -31,6 +31,7 @@ struct lease {
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
 	int64_t renew_at;
+	unsigned unseen; /* renewals for which its fence is taken to be as it was; 0 = look at it */
 	int64_t mode_at; /* upgrade, downgrade: not before that, after no answer */
 	int64_t idle_since; /* 0 = wanted when last seen */
 };
@@ -48,6 +49,7 @@ struct bridge {
 	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };
 
+#define LOOK_EVERY 8 /* renewals: by itself, with a look at its fence */
 #define MODE_AGAIN_NS LOCKSHM_MS(100)
 #define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */
 
