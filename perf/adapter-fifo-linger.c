@@ -19,17 +19,20 @@
 #define SPIN 200u /* looks: longer than the 1 us that a benchmark holds the lock */
 
 enum { TAKEN = 1, LINGERS = 2, DONE = 3 };
+#define STATE_BITS 2
+#define HOLD 4u /* one more: who is about to sleep must see that it was released and taken up meanwhile */
+#define TICKET_SHIFT 10
 
 struct fifo_linger {
 	uint32_t last; /* ticket of the latest comer */
 	struct {
-		uint32_t word; /* ticket << 2 | what became of it */
+		uint32_t word; /* [ticket:22 | number of the hold in its row:8 | what became of it:2] */
 		uint32_t asleep; /* number of the sleep of who waits behind it; 0 = nobody sleeps */
 	} slot[SLOTS] __attribute__((aligned(64)));
 };
 
 static struct fifo_linger *l;
-static uint32_t ticket, sleeps, called;
+static uint32_t ticket, mine, sleeps, called; /* mine: the word as I left it */
 static int64_t row;
 
 static int linger_create(const struct bench_need *need)
@@ -42,7 +45,7 @@ static int linger_create(const struct bench_need *need)
 
 static void linger_attach(void)
 {
-	ticket = 0;
+	ticket = mine = 0;
 }
 
 static void linger_nothing(void)
@@ -64,10 +67,17 @@ static int64_t now(void)
 
 static bool swap(uint32_t t, uint32_t from, uint32_t to)
 {
-	uint32_t seen = t << 2 | from;
+	return __atomic_compare_exchange_n(&l->slot[t % SLOTS].word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
 
-	return __atomic_compare_exchange_n(&l->slot[t % SLOTS].word, &seen, t << 2 | to, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_SEQ_CST);
+static uint32_t with_state(uint32_t word, uint32_t state)
+{
+	return word >> STATE_BITS << STATE_BITS | state;
+}
+
+static bool is(uint32_t word, uint32_t t, uint32_t state)
+{
+	return word >> TICKET_SHIFT == t << TICKET_SHIFT >> TICKET_SHIFT && word % (1u << STATE_BITS) == state;
 }
 
 /* Is the record of ticket @t out of the way? */
@@ -75,7 +85,7 @@ static bool over(uint32_t t)
 {
 	uint32_t word = __atomic_load_n(&l->slot[t % SLOTS].word, __ATOMIC_SEQ_CST);
 
-	return word == (t << 2 | DONE) || (word == (t << 2 | LINGERS) && swap(t, LINGERS, DONE));
+	return is(word, t, DONE) || (is(word, t, LINGERS) && swap(t, word, with_state(word, DONE)));
 }
 
 static bool over_soon(uint32_t t)
@@ -90,14 +100,17 @@ static bool over_soon(uint32_t t)
 
 static void linger_lock(uint32_t key, enum bench_mode mode)
 {
-	uint32_t before;
+	uint32_t before, again = with_state(mine + HOLD, TAKEN);
 
 	(void)key;
 	(void)mode;
-	if (ticket != 0 && swap(ticket, LINGERS, TAKEN))
+	if (mine % (1u << STATE_BITS) == LINGERS && swap(ticket, mine, again)) {
+		mine = again;
 		return;
+	}
 	ticket = __atomic_add_fetch(&l->last, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&l->slot[ticket % SLOTS].word, ticket << 2 | TAKEN, __ATOMIC_SEQ_CST);
+	mine = ticket << TICKET_SHIFT | TAKEN;
+	__atomic_store_n(&l->slot[ticket % SLOTS].word, mine, __ATOMIC_SEQ_CST);
 	row = 0;
 	before = (ticket - 1) % SLOTS;
 	while (!over_soon(ticket - 1)) {
@@ -105,7 +118,7 @@ static void linger_lock(uint32_t key, enum bench_mode mode)
 
 		/* Said first, then looked, here and in the kernel: whoever changes the word sees it. */
 		__atomic_store_n(&l->slot[before].asleep, ++sleeps ? sleeps : ++sleeps, __ATOMIC_SEQ_CST);
-		if (seen != ((ticket - 1) << 2 | DONE) && seen != ((ticket - 1) << 2 | LINGERS))
+		if (!is(seen, ticket - 1, DONE) && !is(seen, ticket - 1, LINGERS))
 			syscall(SYS_futex, &l->slot[before].word, FUTEX_WAIT, seen, NULL, NULL, 0);
 		__atomic_store_n(&l->slot[before].asleep, 0, __ATOMIC_SEQ_CST);
 	}
@@ -122,7 +135,9 @@ static void linger_unlock(uint32_t key, enum bench_mode mode)
 	(void)mode;
 	if (first)
 		row = t;
-	__atomic_store_n(word, ticket << 2 | (t - row < ROW_NS ? LINGERS : DONE), __ATOMIC_SEQ_CST);
+	/* The last number of a row is not gone beyond: it would be that of another ticket. */
+	mine = with_state(mine, t - row < ROW_NS && (mine + HOLD) >> TICKET_SHIFT == mine >> TICKET_SHIFT ? LINGERS : DONE);
+	__atomic_store_n(word, mine, __ATOMIC_SEQ_CST);
 	asleep = __atomic_load_n(&l->slot[ticket % SLOTS].asleep, __ATOMIC_SEQ_CST);
 	if (asleep == 0 || (!first && asleep == called && t - row < ROW_NS))
 		return;
