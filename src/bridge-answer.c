@@ -261,21 +261,24 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 	return true;
 }
 
-static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+/* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that, and the
+ * leases have to be renewed. */
+static bool mode_answered(struct bridge *b, struct lease *l, const struct bridge_ask *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
-	struct lease *l = &b->leases[i];
-
 	now_due(b, l);
 	if (ask->code)
 		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
-	/* Who asked takes the bit back in time; if it was done all the same the next renewal finds it. */
-	if (ask->code && bridge_error_passes(ask->code)) {
-		/* From now on: what waits for replicas takes as long as that, and the leases have to be renewed. */
-		l->mode_at = host_now(b->s) + MODE_AGAIN_NS;
+	l->mode_at = ask->code && bridge_error_passes(ask->code) ? host_now(b->s) + MODE_AGAIN_NS : 0;
+	return l->mode_at == 0;
+}
+
+static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+{
+	struct shm_remote *r = &b->s->remotes[i];
+
+	/* Who asked takes the bit back in time, with a new turn that tells Redis. */
+	if (!mode_answered(b, &b->leases[i], ask))
 		return;
-	}
-	l->mode_at = 0;
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		uint64_t none = word & ~REMOTE_UPGRADE;
 
@@ -296,14 +299,8 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 
-	now_due(b, l);
-	if (ask->code)
-		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
-	if (ask->code && bridge_error_passes(ask->code)) {
-		l->mode_at = host_now(b->s) + MODE_AGAIN_NS;
+	if (!mode_answered(b, l, ask))
 		return;
-	}
-	l->mode_at = 0;
 	/* Refused: it is left as it is there, and an upgrade makes the word say so. */
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		end_downgrade(r, word);

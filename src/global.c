@@ -464,8 +464,8 @@ bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
 /*
  * The only one who holds under it on this host asks by a bit in the lease's word.  Crash points: (1) bit set: the
  * bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody
- * answered: what the bridge or its successor still obtains is more than was wanted, and found out with the next
- * renewal.
+ * answered: a new turn has begun, so what the bridge or its successor still obtains does not count, and a downgrade
+ * follows.
  */
 int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 {

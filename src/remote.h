@@ -15,9 +15,9 @@
  * with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also for a
  * bridge that was stopped in between.
  *
- * Exclusive is set in HELD only by what Redis said, and stays until the epoch is over.  UPGRADE asks for it: set by
- * whoever holds under the lease, taken back by the bridge with its answer, or by who is tired of waiting.  Left there
- * by the dead it is answered for nobody.  The bridge sets it, too, when a renewal finds that Redis has done it already.
+ * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks for
+ * it: set by whoever holds under the lease, taken back by the bridge with its answer, or, with a new turn and a wish for a
+ * downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.  The bridge sets it, too, when a renewal finds that Redis has done it already.
  *
  * DOWNGRADE asks for the opposite, and stays until Redis has done it: set by whoever has become a reader under an
  * exclusive lease.  First the bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write

@@ -253,7 +253,7 @@ static void come_and_go(lockshm_t *s, struct room *room)
 			if (lockshm_downgrade(&hold) != 0)
 				_exit(2);
 		}
-		usleep((unsigned)(i * 37) % 400);
+		usleep((unsigned)(i * 37) % 400); /* waits for nothing: so that the others come in at another instant each time */
 		leave_room(room, false);
 		writes = lockshm_upgrade(&hold) == 0;
 		if (writes)
@@ -279,7 +279,7 @@ static void look_in(lockshm_t *s, struct room *room)
 	if (lockshm_acquire(s, &q, &hold) < 0)
 		_exit(4);
 	read_in(room, false);
-	usleep(200);
+	usleep(200); /* so that who must not be inside has time to come in; nothing depends on it */
 	leave_room(room, false);
 	__atomic_fetch_add(&room->guests, 1, __ATOMIC_SEQ_CST);
 	if (lockshm_release(&hold, 0) != 0)
