@@ -8,7 +8,8 @@
  * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller
  * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  "two-pings"
  * are two round trips of the least there is, "set-and-delete" the usual lock: SET NX PX, and a script that compares
- * and deletes.
+ * and deletes.  "set-by-another", until the server has the release, and "set-by-another-returns" are that lock where
+ * another process has the connection, and is asked and answers by a word to sleep on: the least that a bridge can cost.
  */
 #include "bench-bridge.h"
 
@@ -21,14 +22,17 @@
 #define WARM 20
 #define LOOK_NS 3000
 #define PAUSE_US 200 /* between two turns: nothing is left over from the last one */
+#define ANSWER_MS 60000
 
-enum row { WHOLE, RETURNS, ACQUIRE, PINGS, SET, ROWS };
-static const char *const row_names[ROWS] = { "lockshm", "lockshm-returns", "lockshm-acquire", "two-pings",
-					     "set-and-delete" };
+enum row { WHOLE, RETURNS, ACQUIRE, PINGS, SET, BY_ANOTHER, BY_ANOTHER_RETURNS, ROWS };
+static const char *const row_names[ROWS] = { "lockshm",	       "lockshm-returns", "lockshm-acquire",
+					     "two-pings",      "set-and-delete",  "set-by-another",
+					     "set-by-another-returns" };
 static const int turns[BENCH_EFFORTS] = { 20, 400, 2000 };
 
 struct scene {
 	bool tcp;
+	uint32_t asked, answered; /* of whoever has the connection: to take and give back in turn */
 	struct hist row[ROWS];
 };
 
@@ -76,11 +80,31 @@ static void ping_turn(int fd)
 	redis_ask(fd, "PING");
 }
 
+static void load_delete(int fd, char sha[48])
+{
+	errno = 0;
+	snprintf(sha, 48, "%s",
+		 redis_ask(fd,
+			   "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) "
+			   "else return 0 end\""));
+}
+
+static void set_it(int fd)
+{
+	if (strcmp(redis_ask(fd, "SET plain token NX PX 30000"), "OK") != 0)
+		bench_fail("set");
+}
+
+static void delete_it(int fd, const char *sha)
+{
+	if (atoi(redis_ask(fd, "EVALSHA %s 1 plain token", sha)) != 1)
+		bench_fail("delete");
+}
+
 static void set_turn(int fd, const char *sha)
 {
-	if (strcmp(redis_ask(fd, "SET plain token NX PX 30000"), "OK") != 0 ||
-	    atoi(redis_ask(fd, "EVALSHA %s 1 plain token", sha)) != 1)
-		bench_fail("set-and-delete");
+	set_it(fd);
+	delete_it(fd, sha);
 }
 
 static void plain(void *arg)
@@ -90,11 +114,7 @@ static void plain(void *arg)
 	char sha[48];
 
 	bridge_unpin();
-	errno = 0;
-	snprintf(sha, sizeof(sha), "%s",
-		 redis_ask(fd,
-			   "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) "
-			   "else return 0 end\""));
+	load_delete(fd, sha);
 	for (int i = -WARM; i < turns[bench_effort]; i++) {
 		uint64_t from = bench_ticks(), to;
 
@@ -113,10 +133,61 @@ static void plain(void *arg)
 	close(fd);
 }
 
+static void await(uint32_t *word, uint32_t turn)
+{
+	if (!bench_wait(word, turn, ANSWER_MS))
+		bench_fail("the other process does not answer");
+}
+
+static void serve(void *arg)
+{
+	struct scene *scene = arg;
+	int fd = redis_dial(scene->tcp);
+	char sha[48];
+
+	bridge_unpin();
+	load_delete(fd, sha);
+	for (uint32_t n = 1; n <= 2 * (uint32_t)(WARM + turns[bench_effort]); n++) {
+		await(&scene->asked, n);
+		if (n % 2)
+			set_it(fd);
+		else
+			delete_it(fd, sha);
+		bench_set(&scene->answered, n);
+	}
+	close(fd);
+}
+
+static void ask_turn(struct scene *scene, uint32_t n, bool counts)
+{
+	uint64_t from = bench_ticks(), back;
+
+	bench_set(&scene->asked, n - 1);
+	await(&scene->answered, n - 1);
+	bench_set(&scene->asked, n);
+	back = bench_ticks();
+	while (__atomic_load_n(&scene->answered, __ATOMIC_ACQUIRE) != n)
+		bench_spin(bench_ticks(), bench_ticks_of_ns(LOOK_NS));
+	if (!counts)
+		return;
+	hist_add(&scene->row[BY_ANOTHER], bench_ticks() - from);
+	hist_add(&scene->row[BY_ANOTHER_RETURNS], back - from);
+}
+
+static void by_another(void *arg)
+{
+	bridge_unpin();
+	for (int i = -WARM; i < turns[bench_effort]; i++) {
+		ask_turn(arg, 2 * (uint32_t)(i + WARM + 1), i >= 0);
+		usleep(PAUSE_US);
+	}
+}
+
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
 	const struct bridge_wish wish = { .hosts = 1, .tcp = p->scenario->arg };
 	static struct scene *scene;
+	pid_t server;
 
 	(void)lock;
 	if (!scene)
@@ -126,6 +197,9 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	if (!bridge_make(&wish))
 		return;
 	bench_reap(bench_spawn(bench_cpu(0), plain, scene), "two-pings");
+	server = bench_spawn(bench_cpu(0), serve, scene);
+	bench_reap(bench_spawn(bench_cpu(0), by_another, scene), "set-by-another");
+	bench_reap(server, "set-by-another");
 	bench_reap(bench_spawn(bench_cpu(0), locks, scene), "lockshm");
 	bridge_unmake();
 	for (int i = 0; i < ROWS; i++)
