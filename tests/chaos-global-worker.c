@@ -12,6 +12,7 @@
 
 #define WAIT_NS LOCKSHM_SECONDS(20)
 #define STEP_US 1500 /* between two looks at a hold */
+#define CHANGES 6 /* one of so many looks changes the mode, or asks for what it is */
 #define HURRY 200 /* acquires of the hot key in a row */
 
 const char *const chaos_keys[KEYS] = { "written", "read", "hot" };
@@ -63,6 +64,26 @@ static unsigned steps(void)
 	return dice < 80 ? 1 + chance(3) : dice < 97 ? 1 + chance(15) : 100 + chance(700);
 }
 
+static void change_mode(lockshm_hold_t *hold, const struct history_record *acquire, enum history_op op)
+{
+	struct history_record *r = on(acquire, op);
+	int code = op == HISTORY_UPGRADE ? lockshm_upgrade(hold) : lockshm_downgrade(hold);
+
+	r->token = lockshm_token(hold);
+	history_leave(r, history_now(), code);
+}
+
+/* One of them, or so many in a row that the bridge is always late. */
+static void change_modes(lockshm_hold_t *hold, const struct history_record *acquire)
+{
+	unsigned n = chance(2) ? 1 : 2 + chance(20);
+
+	while (n-- > 0) {
+		change_mode(hold, acquire, chance(2) ? HISTORY_UPGRADE : HISTORY_DOWNGRADE);
+		nap_us(chance(2) ? 0 : chance(500));
+	}
+}
+
 static bool must_hold_on(unsigned host)
 {
 	return __atomic_load_n(hold_on, __ATOMIC_RELAXED) >> host & 1;
@@ -74,6 +95,8 @@ static void hold_it(lockshm_hold_t *hold, const struct history_record *acquire)
 	struct history_record *r;
 
 	while (n > 0 && still_good(hold, acquire)) {
+		if (chance(CHANGES) == 0)
+			change_modes(hold, acquire);
 		nap_us(STEP_US);
 		n -= !must_hold_on(acquire->realm);
 	}

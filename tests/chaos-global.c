@@ -4,7 +4,7 @@
  *
  * Two segments play hosts; one real redis-server is between them, which writes all it says to disk, and each host has
  * a proxy on its way there.  The workers (chaos-global-worker.c) take one key exclusively and another one mostly
- * shared, hold them for a while, ask meanwhile whether they still do, and now and then take a third one many times in
+ * shared, hold them for a while, ask meanwhile whether they still do, change the mode, and now and then take a third one many times in
  * a row; they write all of it into a history.  The driver kills and stops
  * workers, and with them whoever is the bridge; now and then something happens to Redis (chaos-global-faults.c).
  * Afterwards the history is judged: history-global.h says by what.
@@ -117,10 +117,10 @@ static void judge(void)
 	char path[64];
 
 	problems += history_check_global(&history, &terms, tell, &told, &sum);
-	printf("%llu acquires, %llu granted (%llu shared; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
+	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
 	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms\n",
 	       (unsigned long long)sum.acquires, (unsigned long long)sum.granted, (unsigned long long)sum.shared,
-	       (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1], (unsigned long long)sum.lost,
+	       (unsigned long long)sum.changes, (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1], (unsigned long long)sum.lost,
 	       (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
 	       (unsigned long long)sum.faults[FAULT_FORGETS], (unsigned long long)sum.faults[FAULT_AWAY],
 	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6);

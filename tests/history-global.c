@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* history-global.c - the checker of histories of global keys, see history-global.h */
-#include "history-global.h"
+#include "history-global-inside.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,41 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One hold, as far as its holder knows. */
-struct good {
-	const struct history_record *acquire;
-	int64_t start, end; /* end: it was good until here, and may have been longer */
-	int64_t said; /* the last time a call said so */
-	int64_t known; /* the end that was told last; 0 = none yet */
-	const struct history_record *lost;
-	bool over; /* given up, lost, killed */
-	bool unsure;
-};
+#define ANSWER_NS LOCKSHM_MS(1500) /* lockshm_upgrade() waits as long as that */
 
-struct global {
-	const struct history *h;
-	const struct global_terms *terms;
-	history_problem_fn fn;
-	void *arg;
-	struct global_summary *summary;
-	int64_t origin, last;
-	uint32_t n_records;
-	uint32_t *good_of; /* for each record of an acquire; NO_HOLD = not granted */
-	struct good *goods;
-	uint32_t n;
-	const struct history_record **faults, **kills, **disturbed; /* the last: starved and stopped */
-	uint32_t n_faults, n_kills, n_disturbed;
-	int problems;
-};
-
-static bool exclusive(const struct good *g)
-{
-	return g->acquire->mode == LOCKSHM_EXCLUSIVE;
-}
-
-static void found(struct global *c, const char *property, const struct history_record *a,
-		  const struct history_record *b, const char *format, ...) __attribute__((format(printf, 5, 6)));
-static void found(struct global *c, const char *property, const struct history_record *a,
+void global_found(struct global *c, const char *property, const struct history_record *a,
 		  const struct history_record *b, const char *format, ...)
 {
 	const struct history_record *both[2] = { a, b };
@@ -62,127 +30,6 @@ static void found(struct global *c, const char *property, const struct history_r
 	}
 	if (c->fn)
 		c->fn(property, text, c->arg);
-}
-
-/* ---------------------------------------------------------------- reading */
-
-static const struct history_record *record(const struct global *c, uint32_t i)
-{
-	const struct history_record *r = &c->h->records[i];
-
-	return __atomic_load_n(&r->op, __ATOMIC_ACQUIRE) == HISTORY_NONE ? NULL : r;
-}
-
-static uint32_t process_of_lane(const struct global *c, const struct history_record *r)
-{
-	return c->h->header->lanes[r->lane].process;
-}
-
-static void take_acquire(struct global *c, const struct history_record *r)
-{
-	c->summary->acquires++;
-	if (!r->leave || r->outcome < 0)
-		return;
-	c->good_of[history_number(c->h, r)] = c->n;
-	c->goods[c->n++] = (struct good){ .acquire = r, .start = r->leave, .end = r->leave, .said = r->leave };
-	c->summary->granted++;
-	c->summary->shared += r->mode == LOCKSHM_SHARED;
-	c->summary->by_host[r->realm % 32]++;
-}
-
-static void end_at(struct good *g, int64_t when)
-{
-	int64_t known = g->known < when ? g->known : when;
-
-	if (g->over)
-		return;
-	g->over = true;
-	g->end = known > g->said ? known : g->said;
-}
-
-/* One call on a hold, in order. */
-static void take_step(struct global *c, struct good *g, const struct history_record *r)
-{
-	bool good = r->outcome == LOCKSHM_OK || r->outcome == LOCKSHM_LATE;
-
-	/* From its beginning on the holder does not count on it. */
-	if (r->op == HISTORY_RELEASE && !r->leave)
-		end_at(g, r->enter);
-	if (!r->leave)
-		return;
-	if (good && g->lost)
-		found(c, "regained", g->lost, r, "the hold with token %" PRIu64 " is good again", g->acquire->token);
-	if (good && r->enter > g->said)
-		g->said = r->enter;
-	if (good && r->op == HISTORY_CHECK && r->ns > 0 && r->ns != LOCKSHM_FOREVER)
-		g->known = r->enter + r->ns;
-	if (r->op == HISTORY_RELEASE)
-		end_at(g, r->enter);
-	if (r->outcome == LOCKSHM_LOST) {
-		end_at(g, r->enter);
-		g->lost = g->lost ? g->lost : r;
-	} else if (!good) {
-		found(c, "code", g->acquire, r, "a call on a hold says %s", lockshm_code_name(r->outcome));
-	}
-}
-
-/* Acquires first: those of a lane stand before the calls on them, but others' do not matter. */
-static void read_all(struct global *c)
-{
-	uint32_t i;
-
-	for (i = 0; i < c->n_records; i++) {
-		const struct history_record *r = record(c, i);
-
-		c->good_of[i] = NO_HOLD;
-		if (!r)
-			continue;
-		c->last = r->enter > c->last ? r->enter : c->last;
-		if (r->op == HISTORY_ACQUIRE)
-			take_acquire(c, r);
-		else if (r->op == HISTORY_FAULT)
-			c->faults[c->n_faults++] = r;
-		else if (r->op == HISTORY_KILL)
-			c->kills[c->n_kills++] = r;
-		else if (r->op == HISTORY_STARVED || r->op == HISTORY_STOP)
-			c->disturbed[c->n_disturbed++] = r;
-	}
-	for (i = 0; i < c->n_records; i++) {
-		const struct history_record *r = record(c, i);
-
-		if (r && (r->op == HISTORY_CHECK || r->op == HISTORY_RELEASE) && c->good_of[r->subject] != NO_HOLD)
-			take_step(c, &c->goods[c->good_of[r->subject]], r);
-	}
-}
-
-static void end_killed(struct global *c, struct good *g)
-{
-	uint32_t i;
-
-	for (i = 0; i < c->n_kills && !g->over; i++)
-		if (c->kills[i]->subject == process_of_lane(c, g->acquire)) {
-			c->summary->killed++;
-			end_at(g, c->kills[i]->enter);
-		}
-	end_at(g, NEVER);
-}
-
-/* What Redis forgot may be taken, and whoever had it learns that in a while: by his lease's end at the latest. */
-static void cut(struct global *c, struct good *g)
-{
-	uint32_t i;
-
-	for (i = 0; i < c->n_faults; i++) {
-		const struct history_record *f = c->faults[i];
-
-		if (f->mode != FAULT_FORGETS)
-			continue;
-		if (g->start >= f->enter && (!f->leave || g->start <= f->leave + c->terms->ttl_ns))
-			g->unsure = true;
-		if (g->start < f->enter && g->end > f->enter)
-			g->end = f->enter;
-	}
-	c->summary->unsure += g->unsure;
 }
 
 /* ---------------------------------------------------------------- exclusion, tokens */
@@ -205,14 +52,14 @@ static int by_token(const void *a, const void *b)
 	const struct good *x = *(const struct good *const *)a, *y = *(const struct good *const *)b;
 	int d = by_lock(x->acquire, y->acquire);
 
-	return d ? d : (x->acquire->token > y->acquire->token) - (x->acquire->token < y->acquire->token);
+	return d ? d : (x->token > y->token) - (x->token < y->token);
 }
 
 static int by_asked(const void *a, const void *b)
 {
 	const struct good *x = *(const struct good *const *)a, *y = *(const struct good *const *)b;
 
-	return (x->acquire->enter > y->acquire->enter) - (x->acquire->enter < y->acquire->enter);
+	return (x->asked > y->asked) - (x->asked < y->asked);
 }
 
 /* Holds of one key, in the order of their beginnings. */
@@ -222,25 +69,25 @@ static void check_exclusion(struct global *c, const struct good *goods, uint32_t
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		const struct good *g = &goods[i], *other = furthest[!exclusive(g)];
+		const struct good *g = &goods[i], *other = furthest[!g->exclusive];
 
 		if (g->unsure)
 			continue;
 		if (other && other->end > g->start + SKEW)
-			found(c, "exclusion", other->acquire, g->acquire,
-			      "key %u: hosts %u and %u had it together, for %.3f ms at least", g->acquire->key,
-			      other->acquire->realm, g->acquire->realm,
-			      (double)((other->end < g->end ? other->end : g->end) - g->start) / 1e6);
+			global_found(c, "exclusion", other->acquire, g->acquire,
+				     "key %u: hosts %u and %u had it together, for %.3f ms at least", g->acquire->key,
+				     other->acquire->realm, g->acquire->realm,
+				     (double)((other->end < g->end ? other->end : g->end) - g->start) / 1e6);
 		if (!furthest[0] || g->end > furthest[0]->end)
 			furthest[0] = g;
-		if (exclusive(g) && (!furthest[1] || g->end > furthest[1]->end))
+		if (g->exclusive && (!furthest[1] || g->end > furthest[1]->end))
 			furthest[1] = g;
 	}
 }
 
 static const struct good *larger(const struct good *a, const struct good *b)
 {
-	return a && a->acquire->token > b->acquire->token ? a : b;
+	return a && a->token > b->token ? a : b;
 }
 
 /* Likewise; @asked is room for as many. */
@@ -255,23 +102,24 @@ static void check_tokens(struct global *c, const struct good *goods, uint32_t n,
 	for (i = 0; i < n; i++) {
 		const struct good *g = asked[i], *other;
 
-		for (; k < n && goods[k].start + SKEW < g->acquire->enter; k++) {
+		for (; k < n && goods[k].start + SKEW < g->asked; k++) {
 			if (goods[k].unsure)
 				continue;
 			largest[0] = larger(largest[0], &goods[k]);
-			if (exclusive(&goods[k]))
+			if (goods[k].exclusive)
 				largest[1] = larger(largest[1], &goods[k]);
 		}
-		other = largest[!exclusive(g)];
-		if (!g->unsure && other && g->acquire->token < other->acquire->token)
-			found(c, "tokens", other->acquire, g->acquire, "key %u: the later hold has the smaller token",
-			      g->acquire->key);
+		other = largest[!g->exclusive];
+		if (!g->unsure && other && g->token < other->token)
+			global_found(c, "tokens", other->acquire, g->acquire,
+				     "key %u: the later hold has the smaller token, %" PRIu64 " after %" PRIu64, g->acquire->key,
+				     g->token, other->token);
 	}
 	qsort(asked, n, sizeof(*asked), by_token);
 	for (i = 1; i < n; i++)
-		if (asked[i]->acquire->token == asked[i - 1]->acquire->token)
-			found(c, "tokens", asked[i - 1]->acquire, asked[i]->acquire, "key %u: a token was given twice",
-			      asked[i]->acquire->key);
+		if (asked[i]->token == asked[i - 1]->token && asked[i]->acquire != asked[i - 1]->acquire)
+			global_found(c, "tokens", asked[i - 1]->acquire, asked[i]->acquire, "key %u: a token was given twice",
+				     asked[i]->acquire->key);
 }
 
 static void check_keys(struct global *c)
@@ -308,8 +156,8 @@ static void check_away(struct global *c, const struct good *g)
 			continue;
 		/* Begun before and given afterwards: the answer is later than what it was about. */
 		if ((g->start > from && g->start < to) || (g->said > from && g->said < to))
-			found(c, "away", f, g->acquire, "good %.3f ms after the last lease must have ended",
-			      (double)((g->said > g->start ? g->said : g->start) - from) / 1e6);
+			global_found(c, "away", f, g->acquire, "good %.3f ms after the last lease must have ended",
+				     (double)((g->said > g->start ? g->said : g->start) - from) / 1e6);
 	}
 }
 
@@ -340,7 +188,7 @@ static void check_lost(struct global *c, const struct good *g)
 		return;
 	c->summary->lost++;
 	if (!troubled(c, g->acquire->realm, g->acquire->enter, g->lost->leave))
-		found(c, "lost", g->acquire, g->lost, "lost though nothing happened");
+		global_found(c, "lost", g->acquire, g->lost, "lost though nothing happened");
 }
 
 /* ---------------------------------------------------------------- waits */
@@ -350,7 +198,7 @@ static bool was_killed(const struct global *c, const struct history_record *r)
 	uint32_t i;
 
 	for (i = 0; i < c->n_kills; i++)
-		if (c->kills[i]->subject == process_of_lane(c, r))
+		if (c->kills[i]->subject == global_process_of(c, r))
 			return true;
 	return false;
 }
@@ -361,6 +209,16 @@ static bool may_say(const struct history_record *r)
 	       (r->outcome == LOCKSHM_BUSY && r->flags & HISTORY_TRY);
 }
 
+static bool disturbed(const struct global *c, int64_t from, int64_t to)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_disturbed; i++)
+		if (c->disturbed[i]->enter < to && c->disturbed[i]->leave > from)
+			return true;
+	return false;
+}
+
 /* Nothing wrong anywhere, nobody stopped. */
 static bool all_well(const struct global *c, int64_t from, int64_t to)
 {
@@ -369,10 +227,16 @@ static bool all_well(const struct global *c, int64_t from, int64_t to)
 	for (i = 0; i < c->terms->hosts; i++)
 		if (troubled(c, i, from, to))
 			return false;
-	for (i = 0; i < c->n_disturbed; i++)
-		if (c->disturbed[i]->enter < to && c->disturbed[i]->leave > from)
-			return false;
-	return true;
+	return !disturbed(c, from, to);
+}
+
+/* What is asked of a hold is answered soon, whatever Redis does. */
+static void check_answered(struct global *c, const struct history_record *r)
+{
+	if (!r->leave && !was_killed(c, r))
+		global_found(c, "overdue", r, NULL, "never came back");
+	else if (r->leave && r->leave - r->enter > ANSWER_NS + HISTORY_PATIENCE && !disturbed(c, r->enter, r->leave))
+		global_found(c, "overdue", r, NULL, "took %.0f ms", (double)(r->leave - r->enter) / 1e6);
 }
 
 static void check_wait(struct global *c, const struct history_record *r)
@@ -381,18 +245,18 @@ static void check_wait(struct global *c, const struct history_record *r)
 
 	if (!r->leave) {
 		if (!was_killed(c, r))
-			found(c, "overdue", r, NULL, "never came back");
+			global_found(c, "overdue", r, NULL, "never came back");
 		return;
 	}
 	if (!may_say(r))
-		found(c, "code", r, NULL, "an acquire says %s", lockshm_code_name(r->outcome));
+		global_found(c, "code", r, NULL, "an acquire says %s", lockshm_code_name(r->outcome));
 	if (r->leave - HISTORY_PATIENCE > r->deadline && !troubled(c, r->realm, r->deadline, r->leave))
-		found(c, "overdue", r, NULL, "%.0f ms after its time", (double)(r->leave - r->deadline) / 1e6);
+		global_found(c, "overdue", r, NULL, "%.0f ms after its time", (double)(r->leave - r->deadline) / 1e6);
 	if (waited <= c->summary->worst_wait_ns || !all_well(c, r->enter, r->leave))
 		return;
 	c->summary->worst_wait_ns = waited;
 	if (waited > c->terms->wait_ns)
-		found(c, "overdue", r, NULL, "waited %.0f ms though nothing was wrong", (double)waited / 1e6);
+		global_found(c, "overdue", r, NULL, "waited %.0f ms though nothing was wrong", (double)waited / 1e6);
 }
 
 static bool granted_between(const struct global *c, uint32_t host, int64_t from, int64_t to)
@@ -419,8 +283,8 @@ static void check_closed(struct global *c)
 						(!c->faults[k]->leave || c->faults[k]->leave > from));
 		for (host = 0; !followed && host < c->terms->hosts; host++)
 			if (!granted_between(c, host, from, to))
-				found(c, "closed", c->faults[i], NULL, "host %u had no hold for %.0f ms after that",
-				      host, (double)c->terms->closed_ns / 1e6);
+				global_found(c, "closed", c->faults[i], NULL, "host %u had no hold for %.0f ms after that",
+					     host, (double)c->terms->closed_ns / 1e6);
 	}
 }
 
@@ -431,16 +295,18 @@ static void check_holds(struct global *c)
 	uint32_t i;
 
 	for (i = 0; i < c->n; i++) {
-		end_killed(c, &c->goods[i]);
+		global_end_killed(c, &c->goods[i]);
 		check_away(c, &c->goods[i]);
 		check_lost(c, &c->goods[i]);
-		cut(c, &c->goods[i]);
+		global_cut(c, &c->goods[i]);
 	}
 	for (i = 0; i < c->n_records; i++) {
-		const struct history_record *r = record(c, i);
+		const struct history_record *r = global_record(c, i);
 
 		if (r && r->op == HISTORY_ACQUIRE)
 			check_wait(c, r);
+		else if (r && global_is_on_hold(r))
+			check_answered(c, r);
 	}
 	for (i = 0; i < c->n_faults; i++)
 		c->summary->faults[c->faults[i]->mode % 4]++;
@@ -461,7 +327,7 @@ int history_check_global(const struct history *h, const struct global_terms *ter
 	c.faults = model_room(c.n_records, sizeof(*c.faults));
 	c.kills = model_room(c.n_records, sizeof(*c.kills));
 	c.disturbed = model_room(c.n_records, sizeof(*c.disturbed));
-	read_all(&c);
+	global_read(&c);
 	check_holds(&c);
 	check_keys(&c);
 	check_closed(&c);

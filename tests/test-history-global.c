@@ -288,8 +288,126 @@ START_TEST(outcome_that_may_not_be)
 }
 END_TEST
 
+/* To a reader or a writer, with that ticket from then on. */
+static struct history_record *change(const struct history_record *of, enum history_op op, double enter, double leave,
+				     unsigned ticket)
+{
+	struct history_record *r = on(of, op, enter, leave, LOCKSHM_OK);
+
+	r->token = ticket ? BASE + ticket : of->token;
+	return r;
+}
+
+START_TEST(readers_beside_one_that_wrote)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, 1, 1);
+	good(a, 2, 900);
+	change(a, HISTORY_DOWNGRADE, 100, 101, 0);
+	release(hold(1, S, 1, 110, 2), 120, 121);
+	good(a, 130, 500);
+	release(a, 150, 151);
+	ck_assert_uint_eq(global_finds("").changes, 1);
+}
+END_TEST
+
+START_TEST(writer_beside_one_that_wrote)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, X, 0, 1, 1);
+	good(a, 2, 900);
+	change(a, HISTORY_DOWNGRADE, 100, 101, 0);
+	good(a, 130, 500);
+	release(hold(1, X, 1, 110, 2), 120, 121);
+	release(a, 150, 151);
+	global_finds("exclusion");
+}
+END_TEST
+
+START_TEST(readers_before_it_wrote)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, S, 0, 1, 1);
+	release(hold(1, S, 1, 10, 2), 20, 21);
+	good(a, 30, 900);
+	change(a, HISTORY_UPGRADE, 100, 101, 3);
+	release(a, 150, 151);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(reader_beside_one_that_writes_now)
+{
+	struct history_record *a, *b;
+
+	begin();
+	a = hold(0, S, 0, 1, 1);
+	b = hold(1, S, 1, 10, 2);
+	good(b, 11, 300);
+	good(a, 30, 900);
+	change(a, HISTORY_UPGRADE, 100, 101, 3);
+	good(b, 200, 100);
+	release(b, 250, 251);
+	release(a, 350, 351);
+	global_finds("exclusion");
+}
+END_TEST
+
+/* A number of before it wrote is no younger than what others did with theirs. */
+START_TEST(old_token_of_one_that_writes_now)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, S, 0, 1, 1);
+	release(hold(1, S, 1, 10, 2), 20, 21);
+	good(a, 30, 900);
+	change(a, HISTORY_UPGRADE, 100, 101, 0);
+	release(a, 150, 151);
+	global_finds("tokens");
+}
+END_TEST
+
+START_TEST(refused_upgrade_is_no_violation)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, S, 0, 1, 1);
+	on(a, HISTORY_UPGRADE, 2, 3, LOCKSHM_BUSY);
+	release(hold(1, S, 1, 10, 2), 20, 21);
+	release(a, 30, 31);
+	ck_assert_uint_eq(global_finds("").changes, 0);
+}
+END_TEST
+
+START_TEST(upgrade_that_takes_too_long)
+{
+	struct history_record *a;
+
+	begin();
+	a = hold(0, S, 0, 1, 1);
+	on(a, HISTORY_UPGRADE, 2, 9000, LOCKSHM_BUSY);
+	release(a, 9001, 9002);
+	global_finds("overdue");
+}
+END_TEST
+
 static void cases(TCase *tc)
 {
+	tcase_add_test(tc, readers_beside_one_that_wrote);
+	tcase_add_test(tc, writer_beside_one_that_wrote);
+	tcase_add_test(tc, readers_before_it_wrote);
+	tcase_add_test(tc, reader_beside_one_that_writes_now);
+	tcase_add_test(tc, old_token_of_one_that_writes_now);
+	tcase_add_test(tc, refused_upgrade_is_no_violation);
+	tcase_add_test(tc, upgrade_that_takes_too_long);
 	tcase_add_test(tc, hosts_take_turns);
 	tcase_add_test(tc, both_were_told_that_it_is_theirs);
 	tcase_add_test(tc, reader_beside_a_writer);
