@@ -35,6 +35,7 @@ struct bridge_net {
 	size_t next_ask; /* of those that may be put off, who is first */
 	size_t next_hint; /* whose turn it is */
 	int64_t check_at;
+	int64_t deaf_until; /* those that give no hints are left alone */
 	unsigned replicas; /* that must have what is granted */
 };
 
@@ -329,26 +330,47 @@ void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 
 /* ---------------------------------------------------------------- hints */
 
+/* Those that gave none are asked again together: each at its own time would keep the bridge from its leases again and again. */
+static void arm(struct bridge_net *net, int64_t io_ns)
+{
+	struct bridge_arming arming[BRIDGE_CONNS_MAX];
+	struct bridge_node *node[BRIDGE_CONNS_MAX];
+	bool again = bridge_now() >= net->deaf_until, deaf = false;
+	size_t i, n = 0;
+
+	for (i = 0; i < net->nodes.n; i++) {
+		struct bridge_node *s = &net->nodes.node[i];
+
+		if (!bridge_conn_ready(s->conn) || (s->deaf && !again))
+			continue;
+		arming[n].wake = s->wake;
+		arming[n].commands = s->conn;
+		node[n++] = s;
+	}
+	bridge_wakes_arm(arming, n, bridge_now() + io_ns);
+	for (i = 0; i < n; i++) {
+		node[i]->deaf = arming[i].code != 0;
+		deaf = deaf || node[i]->deaf;
+	}
+	if (deaf)
+		net->deaf_until = bridge_now() + WAKE_REST_NS;
+}
+
 bool bridge_net_arm(struct bridge_net *net, int64_t io_ns)
 {
-	int64_t now = bridge_now(), next;
+	int64_t next;
 	bool all = !net->quorum;
 	size_t i;
 
+	arm(net, io_ns);
 	net->check_at = INT64_MAX;
 	for (i = 0; i < net->nodes.n; i++) {
 		struct bridge_node *s = &net->nodes.node[i];
 
 		if (!bridge_conn_ready(s->conn))
 			continue;
-		if (now >= s->wake_rest_until) {
-			/* Its own time: what another did not answer in is not this one's. */
-			s->deaf = bridge_wake_arm(s->wake, s->conn, bridge_now() + io_ns) != 0;
-			if (s->deaf)
-				s->wake_rest_until = now + WAKE_REST_NS;
-		}
 		all = all && !s->deaf;
-		next = bridge_wake_check(s->wake, now, QUIET_NS);
+		next = bridge_wake_check(s->wake, bridge_now(), QUIET_NS);
 		(void)bridge_conn_pump(bridge_wake_conn(s->wake));
 		if (next < net->check_at)
 			net->check_at = next;

@@ -17,14 +17,13 @@ struct bridge_node {
 	struct bridge_wake *wake;
 	int64_t rest_until, rest_ns;
 	int64_t tried; /* when its connection was last begun: what it said is not older */
-	int64_t wake_rest_until;
 	bool opening;
 	bool failed; /* in this batch */
 	bool ask_other; /* next time: it did not answer */
 	bool other_asked; /* for this batch */
 	bool waits; /* for its replicas */
 	int64_t copies; /* they have; -1 = not known */
-	bool deaf; /* it gives no hints, or not to us */
+	bool deaf; /* it gave no hints, or not to us, when that was tried last */
 };
 
 struct bridge_nodes {

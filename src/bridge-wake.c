@@ -88,9 +88,19 @@ static bool is_answer(struct bridge_wake *w, const struct bridge_reply *reply)
 	return true;
 }
 
-static int wait_subscribed(struct bridge_wake *w, int64_t deadline)
+/* 0 = ready; BRIDGE_AGAIN = under way. */
+static int is_ready(const struct bridge_conn *c)
 {
-	int code = bridge_conn_wait_ready(w->conn, deadline);
+	int code = bridge_conn_error(c)->code;
+
+	if (bridge_conn_ready(c))
+		return 0;
+	return !bridge_conn_closed(c) ? BRIDGE_AGAIN : code ? code : BRIDGE_UNREACHABLE;
+}
+
+static int is_subscribed(struct bridge_wake *w, int64_t deadline)
+{
+	int code = is_ready(w->conn);
 	struct bridge_reply *reply;
 
 	if (code)
@@ -99,56 +109,120 @@ static int wait_subscribed(struct bridge_wake *w, int64_t deadline)
 		subscribe(w, deadline);
 	while (w->answers < 2) {
 		reply = bridge_conn_take(w->conn);
-		if (reply) {
-			/* Anything else is a hint that BRIDGE_HINT_ALL makes up for. */
-			(void)is_answer(w, reply);
-			bridge_reply_free(reply);
-			continue;
-		}
-		if (bridge_conn_closed(w->conn))
-			return bridge_conn_error(w->conn)->code;
-		if (bridge_now() >= deadline) {
-			bridge_conn_close(w->conn);
-			return bridge_conn_note(w->conn, BRIDGE_UNKNOWN, "no answer in time");
-		}
-		bridge_conns_poll(&w->conn, 1, deadline);
+		if (!reply)
+			return bridge_conn_closed(w->conn) ? bridge_conn_error(w->conn)->code : BRIDGE_AGAIN;
+		/* Anything else is a hint that BRIDGE_HINT_ALL makes up for. */
+		(void)is_answer(w, reply);
+		bridge_reply_free(reply);
 	}
 	return 0;
 }
 
-int bridge_wake_arm(struct bridge_wake *w, struct bridge_conn *commands, int64_t deadline)
+/* The reply is the next one: nothing else is under way there. */
+static int is_tracking(struct bridge_arming *a, int64_t deadline)
 {
+	struct bridge_wake *w = a->wake;
 	char id[24];
 	const char *argv[] = { "CLIENT", "TRACKING", "ON", "REDIRECT", id, "NOLOOP" };
 	struct bridge_reply *reply;
-	int code = wait_subscribed(w, deadline);
+	int code = 0;
 
-	if (code)
-		return code;
-	if (!w->tracks || !bridge_conn_info(w->conn)->client_id)
-		return bridge_conn_note(w->conn, BRIDGE_REFUSED, "no tracking for this user, or by this server");
-	code = bridge_conn_wait_ready(commands, deadline);
-	if (code)
-		return code;
-	/* After a failover it may still be with the old master, where numbers of clients mean others. */
-	if (strcmp(bridge_conn_info(w->conn)->run_id, bridge_conn_info(commands)->run_id) != 0) {
-		bridge_conn_move(w->conn);
-		return bridge_conn_note(w->conn, BRIDGE_UNREACHABLE, "commands go to another server");
-	}
-	if (w->armed == commands && w->armed_generation == bridge_conn_generation(commands) &&
-	    w->armed_from == w->subscribed)
-		return 0;
 	snprintf(id, sizeof(id), "%lld", (long long)bridge_conn_info(w->conn)->client_id);
-	code = bridge_conn_call(commands, deadline, &reply, 6, argv, NULL);
+	if (!a->sent)
+		code = bridge_conn_send(a->commands, deadline, 6, argv, NULL);
+	if (!code && !a->sent)
+		code = bridge_conn_pump(a->commands);
+	a->sent = true;
 	if (code)
 		return code;
+	reply = bridge_conn_take(a->commands);
+	if (!reply)
+		return is_ready(a->commands) ? is_ready(a->commands) : BRIDGE_AGAIN;
+	code = bridge_conn_judge(a->commands, reply);
 	bridge_reply_free(reply);
-	w->armed = commands;
-	w->armed_generation = bridge_conn_generation(commands);
+	if (code)
+		return code;
+	w->armed = a->commands;
+	w->armed_generation = bridge_conn_generation(a->commands);
 	w->armed_from = w->subscribed;
 	/* What was read before was not watched. */
 	w->deaf = true;
 	return 0;
+}
+
+/* As far as it goes without waiting: 0, its error, or BRIDGE_AGAIN. */
+static int step(struct bridge_arming *a, int64_t deadline)
+{
+	struct bridge_wake *w = a->wake;
+	int code;
+
+	/* Its reply is taken before anything else is asked there. */
+	if (a->sent)
+		return is_tracking(a, deadline);
+	a->waits_for = w->conn;
+	code = is_subscribed(w, deadline);
+	if (code)
+		return code;
+	if (!w->tracks || !bridge_conn_info(w->conn)->client_id)
+		return bridge_conn_note(w->conn, BRIDGE_REFUSED, "no tracking for this user, or by this server");
+	a->waits_for = a->commands;
+	code = is_ready(a->commands);
+	if (code)
+		return code;
+	/* After a failover it may still be with the old master, where numbers of clients mean others. */
+	if (strcmp(bridge_conn_info(w->conn)->run_id, bridge_conn_info(a->commands)->run_id) != 0) {
+		bridge_conn_move(w->conn);
+		return bridge_conn_note(w->conn, BRIDGE_UNREACHABLE, "commands go to another server");
+	}
+	if (w->armed == a->commands && w->armed_generation == bridge_conn_generation(a->commands) &&
+	    w->armed_from == w->subscribed)
+		return 0;
+	return is_tracking(a, deadline);
+}
+
+/* A subscriber's commands have no deadline of their own. */
+static int out_of_time(const struct bridge_arming *a)
+{
+	(void)bridge_conn_pump(a->waits_for);
+	if (bridge_conn_closed(a->waits_for))
+		return is_ready(a->waits_for);
+	bridge_conn_close(a->waits_for);
+	return bridge_conn_note(a->waits_for, BRIDGE_UNKNOWN, "no answer in time");
+}
+
+void bridge_wakes_arm(struct bridge_arming *a, size_t n, int64_t deadline)
+{
+	struct bridge_conn *waiting[BRIDGE_CONNS_MAX];
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		a[i].sent = false;
+		a[i].code = BRIDGE_AGAIN;
+		/* One that fails says so below. */
+		(void)bridge_conn_open(a[i].wake->conn, deadline);
+		(void)bridge_conn_open(a[i].commands, deadline);
+	}
+	do {
+		for (i = k = 0; i < n; i++) {
+			if (a[i].code != BRIDGE_AGAIN)
+				continue;
+			a[i].code = step(&a[i], deadline);
+			if (a[i].code == BRIDGE_AGAIN && bridge_now() >= deadline)
+				a[i].code = out_of_time(&a[i]);
+			if (a[i].code == BRIDGE_AGAIN)
+				waiting[k++] = a[i].waits_for;
+		}
+		if (k)
+			bridge_conns_poll(waiting, k, deadline);
+	} while (k);
+}
+
+int bridge_wake_arm(struct bridge_wake *w, struct bridge_conn *commands, int64_t deadline)
+{
+	struct bridge_arming a = { .wake = w, .commands = commands };
+
+	bridge_wakes_arm(&a, 1, deadline);
+	return a.code;
 }
 
 /* ---------------------------------------------------------------- hints */

@@ -9,6 +9,7 @@
 #ifndef LOCKSHM_BRIDGE_WAKE_H
 #define LOCKSHM_BRIDGE_WAKE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,17 @@ void bridge_wake_free(struct bridge_wake *w);
  * hosts may still be heard.
  */
 int bridge_wake_arm(struct bridge_wake *w, struct bridge_conn *commands, int64_t deadline);
+
+struct bridge_arming {
+	struct bridge_wake *wake;
+	struct bridge_conn *commands;
+	int code; /* what bridge_wake_arm() would return */
+	struct bridge_conn *waits_for; /* of the two */
+	bool sent; /* the wish to be told */
+};
+
+/* The same for many at once: those that do not answer cost one wait in all.  At most BRIDGE_CONNS_MAX. */
+void bridge_wakes_arm(struct bridge_arming *a, size_t n, int64_t deadline);
 
 /* For a poll loop, beside the command connection; closed until the first arm. */
 struct bridge_conn *bridge_wake_conn(struct bridge_wake *w);

@@ -127,6 +127,12 @@ static void pass_on(int to, const char *bytes, size_t n)
 			return;
 }
 
+static bool is_dropped(const char *bytes, size_t n)
+{
+	return fault == PROXY_BLACKHOLE || fault == PROXY_DROP_REQUESTS ||
+	       (fault == PROXY_DROP_SUBSCRIBE && memmem(bytes, n, "SUBSCRIBE", 9));
+}
+
 static void from_client(struct pair *p)
 {
 	char bytes[65536];
@@ -134,7 +140,7 @@ static void from_client(struct pair *p)
 
 	if (n <= 0)
 		end_pair(p);
-	else if (fault != PROXY_BLACKHOLE && fault != PROXY_DROP_REQUESTS && p->server >= 0)
+	else if (p->server >= 0 && !is_dropped(bytes, (size_t)n))
 		pass_on(p->server, bytes, (size_t)n);
 }
 

@@ -80,6 +80,7 @@ enum proxy_fault {
 	PROXY_HOLD_REPLIES, /* what the server says waits for PROXY_PASS */
 	PROXY_DROP_REPLIES, /* what the server says is thrown away */
 	PROXY_DROP_REQUESTS, /* what the client says is thrown away */
+	PROXY_DROP_SUBSCRIBE, /* only that, as whoever knows only commands with one answer might */
 	PROXY_BLACKHOLE, /* both */
 	PROXY_RESET, /* ends all connections, with RST where there is one; then as before */
 	PROXY_HALF_OPEN, /* closes the server's side of all connections and keeps the client's; then as before */

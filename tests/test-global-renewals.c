@@ -237,6 +237,32 @@ START_TEST(a_fence_of_somebody_else)
 }
 END_TEST
 
+#define DEAF 13
+
+/* Servers that never say whether they tell: one wait for all of them, once in a while. */
+START_TEST(servers_that_give_no_hints)
+{
+	struct proxy *p[DEAF];
+	char uris[600], *at = uris;
+	int i;
+
+	at += sprintf(at, "%s", redis->uri);
+	for (i = 0; i < DEAF; i++) {
+		p[i] = proxy_start(redis, true);
+		at += sprintf(at, ",%s", p[i]->uri);
+	}
+	hold_all_at(uris, LOCKSHM_SECONDS(1));
+	are_renewed(2);
+	for (i = 0; i < DEAF; i++)
+		proxy_set(p[i], PROXY_DROP_SUBSCRIBE);
+	for (i = 0; i < DEAF; i++)
+		proxy_set(p[i], PROXY_RESET);
+	are_renewed(9); /* three times as long as a lease lasts */
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	others_are_good(none);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, by_few_scripts);
@@ -245,6 +271,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, one_right_that_ends);
 	tcase_add_test(tc, replies_that_are_lost);
 	tcase_add_test(tc, a_fence_of_somebody_else);
+	tcase_add_test(tc, servers_that_give_no_hints);
 }
 
 int main(void)
