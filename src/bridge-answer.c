@@ -162,7 +162,7 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 	struct lease *l = &b->leases[i];
 
 	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
-	if (l->asked == 1 && !bridge_is_quorum(b))
+	if (l->asked == 1 && lease_is_own(l) && !bridge_is_quorum(b))
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	else
 		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));

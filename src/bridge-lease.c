@@ -169,14 +169,12 @@ void lease_forget(struct lease *l)
 static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 {
 	struct lease *l = &b->leases[i];
-	/* The next one after that which we know: nobody but us has asked for it. */
-	bool fresh = l->epoch != 0 && epoch == l->epoch + 1;
 
 	if (l->epoch == epoch)
 		return;
 	l->epoch = epoch;
 	l->asked = 0;
-	l->sent = !fresh;
+	l->sent = !lease_is_own(l);
 	l->raise = false;
 	l->next_try = l->not_before;
 	l->not_before = 0;
@@ -212,7 +210,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	if (len == 0)
 		return BEING_MADE;
 	hash_key(&l->id, b->s->hash_secret, key, len);
-	l->epoch = 0;
+	l->epoch = l->made = 0;
 	l->named = bridge_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		bridge_keys_free(&l->keys);
@@ -244,11 +242,15 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	struct interest in = look(b, i, remote_epoch(word));
 
 	if (in.wants) {
+		uint64_t epoch = remote_epoch(word) + 1;
+
 		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
 		if (!bridge_is_quorum(b))
 			store_relaxed(&b->s->remotes[i].obstacle, 0);
-		return move(b, i, word, remote_make(remote_epoch(word) + 1, in.exclusive ? REMOTE_EXCLUSIVE : 0,
-						    REMOTE_ACQUIRING));
+		if (cas_from(&b->s->remotes[i].word, word,
+			     remote_make(epoch, in.exclusive ? REMOTE_EXCLUSIVE : 0, REMOTE_ACQUIRING)))
+			l->made = epoch;
+		return NEXT_AGAIN;
 	}
 	l->active = in.unsure;
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));

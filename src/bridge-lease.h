@@ -23,6 +23,7 @@ struct lease {
 	struct bridge_keys keys;
 	char value[REMOTE_VALUE_BYTES];
 	uint64_t epoch;	    /* value is of */
+	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
 	unsigned asked;	    /* how often in this epoch, by us */
 	bool sent;	    /* and something of it may have reached the server */
 	int64_t due;	    /* host time */
@@ -57,6 +58,13 @@ struct bridge {
 static inline bool bridge_is_quorum(const struct bridge *b)
 {
 	return b->s->redis.flags & REDIS_QUORUM;
+}
+
+/* Is its epoch one that we began, so that nobody else has asked for it, unless we were stopped since?  A bridge that was
+ * stopped before finds epochs that others began, and asked for. */
+static inline bool lease_is_own(const struct lease *l)
+{
+	return l->made == l->epoch;
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */
