@@ -44,7 +44,6 @@ static void judge(struct bridge *b, uint32_t i, int code, const struct bridge_as
 
 static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	bool passes = bridge_error_passes(ask->code);
 	int64_t now = host_now(b->s);
@@ -62,11 +61,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
 	l->not_before = l->next_try;
-	/* Not sent at all, and never before: there is nothing to take back. */
-	if (!l->sent)
-		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
-	else
-		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+	lease_give_up(b, i, word);
 }
 
 /* The lease is ours until then; new numbers came with it. */

@@ -273,6 +273,13 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->wish.flags = "";
 }
 
+void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
+{
+	(void)cas_from(&b->s->remotes[i].word, word, b->leases[i].sent ?
+			       remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING) :
+			       remote_make(remote_epoch(word), 0, REMOTE_NONE));
+}
+
 static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *ask, uint64_t word, bool patient)
 {
 	struct lease *l = &b->leases[i];
@@ -301,9 +308,12 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	struct interest in = look(b, i, remote_epoch(word));
 	int64_t now = host_now(b->s);
 
-	/* Of a damaged queue those who are seen are served; nobody holds yet. */
-	if ((!in.unsure || in.damaged) && (!in.wants || (in.exclusive && !(word & REMOTE_EXCLUSIVE))))
-		return move(b, i, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+	/* Of a damaged queue those who are seen are served; nobody holds yet.  What a writer began and gave up is not gone on with
+	 * for a reader: that would have to wait for all others who read, and the writer's mark would keep these out. */
+	if ((!in.unsure || in.damaged) && (!in.wants || in.exclusive != !!(word & REMOTE_EXCLUSIVE))) {
+		lease_give_up(b, i, word);
+		return NEXT_AGAIN;
+	}
 	if (now < l->next_try && !l->hinted)
 		return wait_until(l, l->next_try);
 	ask_raise(b, i, word, asks, n);

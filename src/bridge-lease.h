@@ -77,6 +77,8 @@ size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
  * nobody's; it has become what takes that back, to be sent before anything else is decided about the lease.
  */
 bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask);
+/* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing was sent there is nothing to take back. */
+void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);
 void lease_forget(struct lease *l);
 
 #endif

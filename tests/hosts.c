@@ -333,3 +333,28 @@ void waits_on_host(struct agent *a, unsigned i, const char *key)
 	while (!agent_waits(a, key))
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 }
+
+/* How many have K on hosts[0] and wait for its lease. */
+static unsigned wanting(void)
+{
+	const struct lockshm *s = hosts[0].s;
+	unsigned i, n = 0;
+
+	for (i = 1; i <= s->n_requests; i++) {
+		const struct shm_request *r = &s->requests[i];
+
+		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) && load_acquire32(&r->flags) & REQUEST_GLOBAL &&
+		     load_relaxed32(&r->home) == record_of(0, K) + 1 && load_relaxed(&r->under) == 0;
+	}
+	return n;
+}
+
+static bool so_many_want(void *n)
+{
+	return wanting() == *(const unsigned *)n;
+}
+
+void wanted_by(unsigned n)
+{
+	ck_assert_msg(await(so_many_want, &n), "%u, not %u, wait for the lease", wanting(), n);
+}

@@ -82,5 +82,7 @@ void redis_has(const char *command, const char *answer);
 void lost_is_told(struct agent *a);
 /* Until the agent waits in the queue of hosts[@i]; it must not be told anything before. */
 void waits_on_host(struct agent *a, unsigned i, const char *key);
+/* Until so many have K on hosts[0], and wait for its lease. */
+void wanted_by(unsigned n);
 
 #endif

@@ -191,31 +191,6 @@ END_TEST
 
 /* ---------------------------------------------------------------- answers that were under way */
 
-/* How many have the key on this host and wait for its lease. */
-static unsigned wanting(void)
-{
-	const struct lockshm *s = hosts[0].s;
-	unsigned i, n = 0;
-
-	for (i = 1; i <= s->n_requests; i++) {
-		const struct shm_request *r = &s->requests[i];
-
-		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) && load_acquire32(&r->flags) & REQUEST_GLOBAL &&
-		     load_relaxed32(&r->home) == record_of(0, K) + 1 && load_relaxed(&r->under) == 0;
-	}
-	return n;
-}
-
-static bool wanted_by(void *n)
-{
-	return wanting() == *(const unsigned *)n;
-}
-
-static void become_wanted_by(unsigned n)
-{
-	ck_assert_msg(await(wanted_by, &n), "%u, not %u, wait for the lease", wanting(), n);
-}
-
 /*
  * What @a asks meets data of somebody else, which goes while the answer is on its way; then @b begins.  False = something else
  * came between: the answer was too late for @a, or what the server said meanwhile was another.
@@ -233,7 +208,7 @@ static bool told_what_is_over(struct proxy *p)
 		;
 	ck_redis("1", redis, "DEL lk:" K);
 	global_send(b, K, LOCKSHM_SHARED);
-	become_wanted_by(2);
+	wanted_by(2);
 	proxy_set(p, PROXY_PASS);
 	told = agent_end(a) == LOCKSHM_BRIDGE && strstr(a->answer.report.error.message, "not a lock");
 	(void)agent_end(b);
@@ -284,7 +259,7 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 	before = host_now(hosts[0].s);
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
-	become_wanted_by(1);
+	wanted_by(1);
 	remote_judge(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
 	remote_judge(hosts[0].s, r, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
 	remote_judge(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");

@@ -320,6 +320,41 @@ START_TEST(a_writer_waits_quietly_for_readers)
 }
 END_TEST
 
+/* Nobody writes any more, and others read: who waits, or tries, reads beside them, and the mark of the writer goes. */
+START_TEST(a_reader_does_not_go_on_with_a_writers_wish)
+{
+	struct lockshm_create_options options = host_options();
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent *bridge, *reader;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	host_make(0, &options);
+	host_make(1, &options);
+	reader = on_host(1);
+	ck_code(global_wait(reader, K, LOCKSHM_SHARED), 0);
+	bridge = on_host(0);
+	ck_code(global_wait(bridge, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, bridge->pid);
+	a = on_host(0);
+	b = on_host(0);
+	wish.timeout_ns = LOCKSHM_SECONDS(1);
+	agent_send(a, wish);
+	redis_has("EXISTS lk:" K ":lock-intent", "1");
+	agent_stop(bridge);
+	ck_code(agent_end(a), LOCKSHM_TIMEOUT);
+	wish = global_command(K, LOCKSHM_SHARED);
+	if (_i)
+		wish.timeout_ns = AGENT_TRY;
+	agent_send(b, wish);
+	wanted_by(1);
+	agent_cont(bridge);
+	ck_code(agent_end(b), 0);
+	ck_redis("0", redis, "EXISTS lk:" K ":lock-intent");
+	ck_redis("2", redis, "SCARD lk:" K);
+	ck_redis("0", redis, "ZCARD {lk:" K "}:q");
+}
+END_TEST
+
 START_TEST(tokens_rise_from_host_to_host)
 {
 	uint64_t last = 0;
@@ -617,6 +652,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, hosts_wait_in_order);
 	tcase_add_test(tc, a_writer_waits_quietly_for_a_writer);
 	tcase_add_test(tc, a_writer_waits_quietly_for_readers);
+	tcase_add_loop_test(tc, a_reader_does_not_go_on_with_a_writers_wish, 0, 2);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
 	tcase_add_test(tc, a_crowd_here_lets_others_in);
 	tcase_add_test(tc, who_waits_no_longer_leaves_the_queue);
