@@ -20,7 +20,7 @@ struct bridge_conn {
 	size_t n_addresses, address; /* number, the one being tried */
 	struct bridge_lookup *lookup; /* of the name, under way or not taken yet */
 	bool is_name; /* addresses may change */
-	int64_t lookup_rest_until;
+	int64_t looked_up; /* when the last look-up was begun; 0 = never */
 	char no_address[128]; /* what the last look-up met */
 
 	enum state state;
@@ -30,6 +30,7 @@ struct bridge_conn {
 	bool heard; /* the server has said something */
 	bool eof; /* the server has closed; replies before that may still be taken */
 	uint64_t generation;
+	int64_t tried; /* see bridge_conn_tried() */
 	int64_t open_deadline; /* of connect and greeting together */
 	int64_t address_deadline; /* of the connect to this address */
 	int64_t greet_began;

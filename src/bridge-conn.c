@@ -148,7 +148,8 @@ static int expire(struct bridge_conn *c, int64_t now)
 	if (c->state == CONNECTING && now < c->open_deadline)
 		return 0;
 	if (c->state == RESOLVING)
-		return conn_drop(c, BRIDGE_UNREACHABLE, "no address yet: the name is being looked up");
+		return conn_drop(c, BRIDGE_UNREACHABLE, "no address yet: the name is being looked up%s%s",
+				 c->no_address[0] ? "; last: " : "", c->no_address);
 	if (c->state < READY)
 		return conn_drop(c, BRIDGE_UNREACHABLE, "cannot connect: %s", silence(c));
 	return conn_drop(c, BRIDGE_UNKNOWN, "no answer in time");
@@ -423,6 +424,11 @@ bool bridge_conn_closed(const struct bridge_conn *c)
 const struct bridge_error *bridge_conn_error(const struct bridge_conn *c)
 {
 	return &c->error;
+}
+
+int64_t bridge_conn_tried(const struct bridge_conn *c)
+{
+	return c->tried;
 }
 
 const struct bridge_server_info *bridge_conn_info(const struct bridge_conn *c)

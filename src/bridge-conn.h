@@ -98,6 +98,8 @@ bool bridge_conn_closed(const struct bridge_conn *c);
 int bridge_conn_wait_ready(struct bridge_conn *c, int64_t deadline);
 /* Why it was closed last, or what the last call met. */
 const struct bridge_error *bridge_conn_error(const struct bridge_conn *c);
+/* When that was tried, or the look-up begun that it ended with: the error of one that is closed is not older. */
+int64_t bridge_conn_tried(const struct bridge_conn *c);
 const struct bridge_server_info *bridge_conn_info(const struct bridge_conn *c);
 const char *bridge_conn_label(const struct bridge_conn *c);
 /* As it was configured; "" for a unix socket. */

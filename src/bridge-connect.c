@@ -17,8 +17,8 @@
 /* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 30000
 
-/* A name that was not found is not asked for again at once. */
-#define LOOKUP_REST_NS BRIDGE_MS(1000)
+/* A name is not looked up again at once, but as soon as a server is tried again that did not answer, see bridge-nodes.c. */
+#define LOOKUP_REST_NS BRIDGE_MS(400)
 
 /* ---------------------------------------------------------------- addresses */
 
@@ -36,8 +36,9 @@ void conn_look_up(struct bridge_conn *c)
 {
 	if (c->lookup && bridge_lookup_is_inherited(c->lookup))
 		c->lookup = NULL;
-	if (!c->is_name || c->lookup || bridge_now() < c->lookup_rest_until)
+	if (!c->is_name || c->lookup || (c->looked_up && bridge_now() < c->looked_up + LOOKUP_REST_NS))
 		return;
+	c->looked_up = bridge_now();
 	c->lookup = bridge_lookup_begin(c->server.host, c->server.port);
 	if (!c->lookup)
 		snprintf(c->no_address, sizeof(c->no_address), "no memory for the look-up");
@@ -60,7 +61,6 @@ static void take_lookup(struct bridge_conn *c)
 	}
 	bridge_lookup_drop(c->lookup);
 	c->lookup = NULL;
-	c->lookup_rest_until = bridge_now() + LOOKUP_REST_NS;
 }
 
 void conn_find_addresses(struct bridge_conn *c)
@@ -135,7 +135,7 @@ static int try_addresses(struct bridge_conn *c, int sys_errno)
 	return conn_lost(c, strerror(sys_errno));
 }
 
-/* As soon as there are addresses. */
+/* As soon as there are addresses.  That there were none some time ago, when nobody needed any, is no answer now. */
 int conn_resolved(struct bridge_conn *c)
 {
 	take_lookup(c);
@@ -143,8 +143,11 @@ int conn_resolved(struct bridge_conn *c)
 		c->state = CONNECTING;
 		return try_addresses(c, ENOENT);
 	}
+	conn_look_up(c);
 	if (c->lookup)
 		return 0;
+	if (c->looked_up < c->tried)
+		c->tried = c->looked_up;
 	return conn_drop(c, BRIDGE_UNREACHABLE, "no address: %s", c->no_address);
 }
 
@@ -183,6 +186,7 @@ int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 		return 0;
 	c->error.code = 0;
 	c->error.text[0] = '\0';
+	c->tried = bridge_now();
 	why = bridge_wire_load();
 	c->wire = why ? NULL : bridge_wire_new();
 	if (!c->wire)
@@ -193,8 +197,5 @@ int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 	c->open_deadline = deadline;
 	c->address = 0;
 	c->state = RESOLVING;
-	take_lookup(c);
-	if (!c->n_addresses)
-		conn_look_up(c);
 	return conn_resolved(c);
 }

@@ -129,7 +129,7 @@ static void send_batch(struct bridge_net *net, int64_t io_ns)
 		/* Only a connection tells that it is a cluster, where names are others. */
 		ask->put_off = !code && ask->keys->mode != bridge_net_keys_mode(net);
 		if (code)
-			not_asked(ask, code, bridge_conn_error(node->conn)->text, node->tried);
+			not_asked(ask, code, bridge_conn_error(node->conn)->text, bridge_conn_tried(node->conn));
 		if (code || ask->put_off)
 			continue;
 		b->ask[k] = ask;

@@ -136,10 +136,9 @@ static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t beg
 		if (node->opening || bridge_conn_ready(node->conn) || rests(node))
 			continue;
 		/* Or what is asked later in this run would pay for it once more, where its rest was shorter than the run. */
-		if (node->tried >= began && bridge_conn_error(node->conn)->code)
+		if (bridge_conn_tried(node->conn) >= began && bridge_conn_error(node->conn)->code)
 			continue;
 		node->opening = true;
-		node->tried = bridge_now();
 		(void)bridge_conn_open(node->conn, deadline);
 	}
 }

@@ -16,7 +16,6 @@ struct bridge_node {
 	struct bridge_conn *conn;
 	struct bridge_wake *wake;
 	int64_t rest_until, rest_ns;
-	int64_t tried; /* when its connection was last begun: what it said is not older */
 	bool opening;
 	bool failed; /* in this batch */
 	bool ask_other; /* next time: it did not answer */

@@ -391,8 +391,8 @@ int64_t bridge_quorum_tried(const struct bridge_quorum *q, int64_t now)
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (!bridge_conn_ready(q->nodes[i].conn) && q->nodes[i].tried < now)
-			now = q->nodes[i].tried;
+		if (!bridge_conn_ready(q->nodes[i].conn) && bridge_conn_tried(q->nodes[i].conn) < now)
+			now = bridge_conn_tried(q->nodes[i].conn);
 	return now;
 }
 

@@ -111,8 +111,6 @@ void quorum_connect(struct bridge_quorum *q, int64_t deadline)
 			q->error = *bridge_conn_error(q->nodes[i].conn);
 			continue;
 		}
-		if (bridge_conn_closed(q->nodes[i].conn))
-			q->nodes[i].tried = bridge_now();
 		if (bridge_conn_open(q->nodes[i].conn, deadline) != 0)
 			q->error = *bridge_conn_error(q->nodes[i].conn);
 	}

@@ -16,7 +16,6 @@ struct node {
 	char run_id[41];
 	int64_t votes_from;
 	int64_t rest_until, rest_ns; /* one that does not answer is left alone, longer each time */
-	int64_t tried; /* when its connection was last begun: what it said is not older */
 	uint64_t failed; /* generation of which that was noticed */
 	bool owes; /* may hold a token of ours that nobody wants any more */
 };

@@ -11,6 +11,8 @@
 static struct agent *a, *b;
 static int *blocked; /* of all processes: as long as it is set nobody is told what slow.test is */
 static int *port_now; /* of all processes: where moves.test is, whatever port was asked for */
+static int *known; /* of all processes: as long as it is not set there is no late.test */
+static int *refused; /* how often it was said so */
 
 /* The library's calls come here, also in the agents. */
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
@@ -21,10 +23,16 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
 	if (strcmp(node, "unknown.test") == 0)
 		return EAI_NONAME;
-	if (strcmp(node, "slow.test") != 0 && strcmp(node, "moves.test") != 0)
+	if (!strstr(node, ".test"))
 		return real(node, service, hints, out);
 	if (hints->ai_flags & AI_NUMERICHOST)
 		return EAI_NONAME;
+	if (strcmp(node, "late.test") == 0 && !__atomic_load_n(known, __ATOMIC_ACQUIRE)) {
+		__atomic_add_fetch(refused, 1, __ATOMIC_ACQ_REL);
+		return EAI_NONAME;
+	}
+	if (strcmp(node, "late.test") == 0)
+		return real("127.0.0.1", service, hints, out);
 	if (strcmp(node, "moves.test") == 0) {
 		snprintf(port, sizeof(port), "%d", __atomic_load_n(port_now, __ATOMIC_ACQUIRE));
 		return real("127.0.0.1", port, hints, out);
@@ -36,9 +44,11 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 
 static void resolver(void)
 {
-	blocked = mmap(NULL, 2 * sizeof(*blocked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	blocked = mmap(NULL, 4 * sizeof(*blocked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(blocked, MAP_FAILED);
 	port_now = blocked + 1;
+	known = blocked + 2;
+	refused = blocked + 3;
 	__atomic_store_n(blocked, 1, __ATOMIC_RELEASE);
 }
 
@@ -122,6 +132,66 @@ START_TEST(an_unknown_name_alone)
 }
 END_TEST
 
+static bool refused_so_often(void *n)
+{
+	return __atomic_load_n(refused, __ATOMIC_ACQUIRE) >= *(const int *)n;
+}
+
+/* It was looked up when the bridge began, and not found; it is by the time that somebody needs it. */
+START_TEST(not_told_what_an_old_look_up_met)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *named = redis_start(NULL, true);
+	struct service service;
+	char uri[64];
+	int connections = 2;
+
+	resolver();
+	snprintf(uri, sizeof(uri), "redis://late.test:%d", named->port);
+	options.redis = uri;
+	host_make(0, &options);
+	service_start(&service, 0);
+	ck_assert(await(refused_so_often, &connections));
+	__atomic_store_n(known, 1, __ATOMIC_RELEASE);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	service_stop(&service);
+	redis_stop(named);
+}
+END_TEST
+
+/* What a connection ends with for want of an address is as old as the look-up: false = that was too long ago to count. */
+static bool is_as_old_as_the_look_up(void)
+{
+	int64_t begun = bridge_now(), opened;
+	struct bridge_server server = server_of("redis://late.test");
+	struct bridge_conn *c;
+	int once = 1;
+	bool counts;
+
+	__atomic_store_n(refused, 0, __ATOMIC_RELEASE);
+	ck_code(bridge_conn_new(&c, &server, NULL, NULL), 0);
+	ck_assert(await(refused_so_often, &once));
+	opened = bridge_now();
+	ck_assert_int_eq(bridge_conn_wait_ready(c, soon()), BRIDGE_UNREACHABLE);
+	ck_contains(bridge_conn_error(c)->text, "no address: ");
+	ck_assert_int_ge(bridge_conn_tried(c), begun);
+	counts = __atomic_load_n(refused, __ATOMIC_ACQUIRE) == 1;
+	ck_assert(bridge_conn_tried(c) < opened || !counts);
+	bridge_conn_free(c);
+	return counts;
+}
+
+START_TEST(as_old_as_the_look_up)
+{
+	int tries = 0;
+
+	resolver();
+	while (!is_as_old_as_the_look_up())
+		ck_assert_int_lt(tries++, 20);
+}
+END_TEST
+
 static bool tracks(void *arg)
 {
 	return strstr(redis_say(arg, "CLIENT LIST"), "name=lockshm-wake") != NULL;
@@ -157,6 +227,8 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, a_demoted_master_is_left);
 	tcase_add_test(tc, a_slow_name_stops_nobody_else);
+	tcase_add_test(tc, not_told_what_an_old_look_up_met);
+	tcase_add_test(tc, as_old_as_the_look_up);
 	tcase_add_test(tc, an_unknown_name_in_a_majority);
 	tcase_add_test(tc, an_unknown_name_alone);
 }
