@@ -265,13 +265,40 @@ static bool urgent(const struct bridge_ask *ask)
 	return ask->script == BRIDGE_RENEW || ask->script == BRIDGE_FENCE;
 }
 
+static bool all_ready(const struct bridge_nodes *nodes)
+{
+	size_t i;
+
+	for (i = 0; i < nodes->n; i++)
+		if (!bridge_conn_ready(nodes->node[i].conn))
+			return false;
+	return true;
+}
+
+/* To all that anything is asked of: those that are away cost one wait, not one in each batch that has something for them. */
+static void connect_all(struct bridge_nodes *nodes, const struct bridge_ask *asks, size_t n, int64_t io_ns)
+{
+	struct bridge_node *wanted[BRIDGE_CONNS_MAX];
+	bool is_wanted[BRIDGE_CONNS_MAX] = { false };
+	size_t i, k = 0;
+
+	if (all_ready(nodes))
+		return;
+	for (i = 0; i < n; i++)
+		is_wanted[bridge_nodes_likely(nodes, asks[i].keys) - nodes->node] = true;
+	for (i = 0; i < nodes->n; i++)
+		if (is_wanted[i])
+			wanted[k++] = &nodes->node[i];
+	bridge_nodes_connect(nodes, wanted, k, io_ns);
+}
+
 static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
 {
 	struct batch *b = &net->batch;
 	size_t i;
 	int pass;
 
-	net->nodes.began = bridge_now();
+	connect_all(&net->nodes, asks, n, io_ns);
 	bridge_renewals_run(&net->renewals, &net->nodes, asks, n, io_ns);
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {
@@ -318,6 +345,11 @@ static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n
 				not_asked(&asks[i], BRIDGE_UNREACHABLE, bridge_quorum_error(net->quorum)->text,
 					  bridge_quorum_tried(net->quorum, asks[i].asked));
 		}
+}
+
+void bridge_net_begin(struct bridge_net *net)
+{
+	net->nodes.began = bridge_now();
 }
 
 void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)

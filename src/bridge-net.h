@@ -40,6 +40,9 @@ void bridge_net_free(struct bridge_net *net);
 /* What the names of a lock have to look like, as far as is known by now: a first connection may say something else. */
 int bridge_net_keys_mode(const struct bridge_net *net);
 
+/* Until this is called again a server that failed is not tried again: runs without it are one round. */
+void bridge_net_begin(struct bridge_net *net);
+
 /*
  * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns, however
  * many servers do not answer.

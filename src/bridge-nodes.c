@@ -75,7 +75,8 @@ void bridge_node_rest(struct bridge_node *node)
 	node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
 	if (node->rest_ns > REST_MAX_NS)
 		node->rest_ns = REST_MAX_NS;
-	node->rest_until = bridge_now() + node->rest_ns;
+	node->failed_at = bridge_now();
+	node->rest_until = node->failed_at + node->rest_ns;
 	node->ask_other = true;
 }
 
@@ -111,13 +112,31 @@ size_t bridge_server_of(const struct bridge_keys *keys, size_t n)
 	return n == 1 ? 0 : (size_t)(hash_plain(keys->key[0], keys->len[0]) % n);
 }
 
-struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys)
+/* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
+static bool ask_another(const struct bridge_nodes *s, const struct bridge_node *node)
+{
+	return s->cluster && (node->ask_other || rests(node));
+}
+
+static struct bridge_node *node_of(struct bridge_nodes *s, const struct bridge_keys *keys)
 {
 	unsigned known = s->cluster && s->slots ? s->slots[bridge_keys_slot(keys)] : 0;
-	struct bridge_node *node = &s->node[known ? known - 1 : bridge_server_of(keys, s->n_given)];
 
-	/* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
-	if (!s->cluster || !(node->ask_other || rests(node)))
+	return &s->node[known ? known - 1 : bridge_server_of(keys, s->n_given)];
+}
+
+struct bridge_node *bridge_nodes_likely(struct bridge_nodes *s, const struct bridge_keys *keys)
+{
+	struct bridge_node *node = node_of(s, keys);
+
+	return ask_another(s, node) ? any_other(s, node) : node;
+}
+
+struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys)
+{
+	struct bridge_node *node = node_of(s, keys);
+
+	if (!ask_another(s, node))
 		return node;
 	node->other_asked = true;
 	return any_other(s, node);
@@ -133,10 +152,8 @@ static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t beg
 		/* One that ended meanwhile is noticed now, not with the next command. */
 		if (!node->opening && bridge_conn_ready(node->conn))
 			(void)bridge_conn_pump(node->conn);
-		if (node->opening || bridge_conn_ready(node->conn) || rests(node))
-			continue;
-		/* Or what is asked later in this run would pay for it once more, where its rest was shorter than the run. */
-		if (bridge_conn_tried(node->conn) >= began && bridge_conn_error(node->conn)->code)
+		/* Or what is asked later in this round would pay for it once more, where its rest is shorter than the round. */
+		if (node->opening || bridge_conn_ready(node->conn) || rests(node) || node->failed_at > began)
 			continue;
 		node->opening = true;
 		(void)bridge_conn_open(node->conn, deadline);

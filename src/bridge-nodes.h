@@ -16,6 +16,7 @@ struct bridge_node {
 	struct bridge_conn *conn;
 	struct bridge_wake *wake;
 	int64_t rest_until, rest_ns;
+	int64_t failed_at; /* last */
 	bool opening;
 	bool failed; /* in this batch */
 	bool ask_other; /* next time: it did not answer */
@@ -30,7 +31,7 @@ struct bridge_nodes {
 	size_t n, n_given; /* the configured ones come first */
 	struct bridge_server like;
 	struct bridge_host host;
-	int64_t began; /* this run: in it nobody is tried twice */
+	int64_t began; /* this round: in it nobody is tried again who failed */
 	bool cluster; /* as far as is known: what the last one said that was connected */
 	unsigned char *slots; /* by slot: number of its node, from 1; 0 = not known.  NULL = none is */
 };
@@ -44,6 +45,8 @@ void bridge_nodes_abandon(struct bridge_nodes *s);
 size_t bridge_server_of(const struct bridge_keys *keys, size_t n);
 /* Who is to be asked about the lock of that name. */
 struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys);
+/* Who will be, as far as that is known before it is connected to. */
+struct bridge_node *bridge_nodes_likely(struct bridge_nodes *s, const struct bridge_keys *keys);
 /* Connects to all that are wanted at once: one that is away costs the others no more than ten do. */
 void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wanted, size_t n, int64_t io_ns);
 /* 0 = it can be asked now. */

@@ -38,12 +38,15 @@ static bool add(struct bridge_renewals *r, struct bridge_nodes *nodes, struct br
 }
 
 /* One lease alone is asked for as ever; so are those of a server that is away, and each is told why. */
-static void drop_unfit(struct bridge_renewals *r, bool connected)
+static void drop_unfit(struct bridge_renewals *r)
 {
 	size_t i, k = 0;
 
 	for (i = 0; i < r->n; i++) {
-		if (r->group[i].many.n < 2 || (connected && bridge_node_code(r->node[i])))
+		/* One that ended meanwhile is noticed now, not with the script. */
+		if (r->group[i].many.n >= 2)
+			(void)bridge_conn_pump(r->node[i]->conn);
+		if (r->group[i].many.n < 2 || bridge_node_code(r->node[i]))
 			continue;
 		if (k < i) {
 			r->group[k] = r->group[i];
@@ -86,36 +89,14 @@ static void take(const struct bridge_group *g, const struct bridge_op *op)
 	}
 }
 
-/* To all that anything is asked of in this run: who is away costs it one wait, not one here and one with what is left. */
-static void connect_all(struct bridge_nodes *nodes, const struct bridge_ask *asks, size_t n, int64_t io_ns)
-{
-	struct bridge_node *wanted[BRIDGE_CONNS_MAX];
-	bool is_wanted[BRIDGE_CONNS_MAX] = { false };
-	size_t i, k = 0;
-
-	for (i = 0; i < n; i++)
-		is_wanted[bridge_nodes_of(nodes, asks[i].keys) - nodes->node] = true;
-	for (i = 0; i < nodes->n; i++)
-		if (is_wanted[i])
-			wanted[k++] = &nodes->node[i];
-	bridge_nodes_connect(nodes, wanted, k, io_ns);
-}
-
-static void run(struct bridge_renewals *r, struct bridge_nodes *nodes, const struct bridge_ask *asks, size_t n,
-		int64_t io_ns)
+static void run(struct bridge_renewals *r, struct bridge_nodes *nodes, int64_t io_ns)
 {
 	size_t i;
 
-	drop_unfit(r, false);
-	if (r->n == 0)
-		return;
-	connect_all(nodes, asks, n, io_ns);
-	drop_unfit(r, true);
-	/* Only a connection tells that it is a cluster. */
-	for (i = 0; i < r->n && !nodes->cluster; i++)
+	drop_unfit(r);
+	for (i = 0; i < r->n; i++)
 		(void)bridge_op_begin_many(&r->op[i], r->node[i]->conn, &r->group[i].many,
 					   r->group[i].ask[0]->wish.ttl_ms, bridge_now() + io_ns);
-	r->n = i;
 	for (i = 0; i < r->n; i++)
 		(void)bridge_conn_pump(r->op[i].conn);
 	bridge_ops_wait(r->op, r->n);
@@ -138,8 +119,8 @@ void bridge_renewals_run(struct bridge_renewals *r, struct bridge_nodes *nodes, 
 	for (i = 0; i < n && !nodes->cluster; i++) {
 		if (!asks[i].plain || add(r, nodes, &asks[i]))
 			continue;
-		run(r, nodes, asks, n, io_ns);
+		run(r, nodes, io_ns);
 		(void)add(r, nodes, &asks[i]);
 	}
-	run(r, nodes, asks, n, io_ns);
+	run(r, nodes, io_ns);
 }

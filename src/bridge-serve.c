@@ -256,6 +256,8 @@ static int64_t round_once(struct serve *v, bool *asked)
 	uint32_t i;
 
 	*asked = false;
+	if (v->b.net)
+		bridge_net_begin(v->b.net);
 	v->b.renew_until = renew_until(v, now);
 	for (i = 0; i < v->s->n_remotes; i++) {
 		struct lease *l = &v->b.leases[i];
