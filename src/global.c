@@ -185,10 +185,24 @@ static uint64_t last_verdict(const struct quest *g)
 	uint64_t v = load_acquire(&lease_of(g)->verdict);
 
 	/* The verdict before the record: what was said of another key was said after the record became that one's.  Pairs
-	 * with the release in remote_judge(). */
+	 * with the release in remote_judge(), which also brings obstacle and words. */
 	if (verdict_asked(v) < g->begun || verdict_asked(v) > host_now(g->s) || !remote_is(lease_of(g), &g->id))
 		return 0;
 	return v;
+}
+
+/* Its words, or what goes without saying. */
+static void reason(const struct quest *g, uint64_t verdict, char out[REMOTE_WHY_BYTES])
+{
+	static const char *const plain[] = {
+		[0] = "",
+		[VERDICT_BUSY] = "somebody has it",
+		[VERDICT_PASSES] = "Redis is out of reach, or not able now",
+		[VERDICT_LASTS] = "Redis refuses it",
+	};
+
+	if (!remote_why(lease_of(g), verdict, out))
+		strcpy(out, plain[verdict_code(verdict)]);
 }
 
 /* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
@@ -200,7 +214,7 @@ static int heed(struct quest *g)
 	if (verdict_asked(v) < g->since)
 		return 0;
 	g->since = verdict_asked(v) + 1;
-	remote_why(lease_of(g), why);
+	reason(g, v, why);
 	switch (verdict_code(v)) {
 	case VERDICT_BUSY:
 		return is_try(g->q) ? error_set(g->error, LOCKSHM_BUSY, "not free: %.200s", why) : 0;
@@ -219,13 +233,13 @@ static int heed(struct quest *g)
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
 static bool booked(const struct quest *g, uint64_t word, int64_t now)
 {
+	uint64_t v = last_verdict(g);
 	int64_t until;
 
 	if (!(g->q->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME) || g->deadline == INT64_MAX ||
-	    remote_state(word) != REMOTE_ACQUIRING || verdict_code(last_verdict(g)) != VERDICT_BUSY)
+	    remote_state(word) != REMOTE_ACQUIRING || verdict_code(v) != VERDICT_BUSY)
 		return false;
-	/* Behind the verdict it came with; pairs with the release in remote_judge(). */
-	until = (int64_t)load_relaxed(&lease_of(g)->obstacle);
+	until = remote_obstacle(lease_of(g), v);
 	return until != 0 && until - host_now(g->s) > g->deadline - now;
 }
 
@@ -241,9 +255,10 @@ static bool passed_over(const struct quest *g, uint64_t word, int64_t host)
 static int out_of_time(const struct quest *g)
 {
 	char why[REMOTE_WHY_BYTES] = "";
+	uint64_t v = last_verdict(g);
 
-	if (last_verdict(g))
-		remote_why(lease_of(g), why);
+	if (v)
+		reason(g, v, why);
 	if (is_try(g->q))
 		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "", why);
 	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "", why);

@@ -83,7 +83,7 @@ static void fill_lease(struct view *v, const struct identity *id)
 	uint32_t i = v->s->n_remotes ? remote_look(v->s, id) : 0;
 	const struct shm_remote *r = remote_at(v->s, i);
 	int64_t now, obstacle;
-	uint64_t word;
+	uint64_t word, verdict;
 
 	v->lock.lease = NULL;
 	if (!r)
@@ -96,7 +96,8 @@ static void fill_lease(struct view *v, const struct identity *id)
 		to->mode = word & REMOTE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	if (remote_good(v->s, word, load_acquire(&r->valid_until), now))
 		to->remaining_ns = (int64_t)load_acquire(&r->valid_until) - now;
-	obstacle = (int64_t)load_relaxed(&r->obstacle);
+	verdict = load_acquire(&r->verdict);
+	obstacle = remote_obstacle(r, verdict);
 	to->obstacle_ns = to->state != LOCKSHM_LEASE_ACQUIRING || obstacle == 0 || obstacle == INT64_MAX ? -1 :
 			  obstacle > now ? obstacle - now : 0;
 	to->next_token = remote_fence_next(r);
@@ -104,7 +105,7 @@ static void fill_lease(struct view *v, const struct identity *id)
 	to->demand = load_relaxed(&r->demand);
 	remote_value(v->s, i, remote_epoch(word), to->value);
 	if (to->state == LOCKSHM_LEASE_ACQUIRING || to->state == LOCKSHM_LEASE_RELEASING || to->state == LOCKSHM_LEASE_NONE)
-		remote_why(r, to->why);
+		(void)remote_why(r, verdict, to->why);
 	v->lock.lease = to;
 }
 

@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 6u
+#define SHM_FORMAT 7u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
@@ -498,14 +498,15 @@ struct shm_remote {
 	uint64_t passes;      /*  32 add: holds under it since; bridge: 0 */
 	uint64_t demand;      /*  40 bridge: other hosts that wait, as last known */
 	uint64_t verdict;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; claimer: 0 */
-	uint64_t obstacle;    /*  56 bridge: host time until which what is in the way may last; 0 = not known */
+	uint64_t obstacle;    /*  56 bridge: [ms:32 | asked:32] how long after that what is in the way may last; claimer: 0 */
 	uint64_t id[2];	      /*  64 claimer: identity of the key */
 	uint64_t key_len;     /*  80 claimer */
 	uint64_t claimer;     /*  88 cas: owner_ref of who gives the record to a key; 0 = nobody */
 	uint32_t signal;      /*  96 add: waiters sleep on it; changes with everything they wait for */
 	uint32_t reserved0;
 	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there or kept it */
-	uint64_t reserved1[2];
+	uint64_t why_seal;    /* 112 bridge: hash of `why` and of when that was asked */
+	uint64_t reserved1;
 	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */
 	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */
 };

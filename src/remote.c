@@ -338,6 +338,38 @@ static bool is_overtaken(const struct lockshm *s, uint64_t v, int64_t asked)
 	return verdict_asked(v) > asked && verdict_asked(v) <= host_now(s);
 }
 
+#define OBSTACLE_ENDLESS UINT32_MAX
+
+static uint64_t obstacle_make(int64_t asked, int64_t until)
+{
+	int64_t ms = until <= asked ? 0 : (until - asked - 1) / 1000000 + 1;
+
+	return (uint64_t)(ms < OBSTACLE_ENDLESS ? ms : OBSTACLE_ENDLESS) << 32 | (uint32_t)asked;
+}
+
+int64_t remote_obstacle(const struct shm_remote *r, uint64_t verdict)
+{
+	uint64_t o = load_relaxed(&r->obstacle), ms = o >> 32;
+
+	if (ms == 0 || (uint32_t)o != (uint32_t)verdict_asked(verdict))
+		return 0;
+	return ms == OBSTACLE_ENDLESS ? INT64_MAX : verdict_asked(verdict) + LOCKSHM_MS((int64_t)ms);
+}
+
+static uint64_t seal(const uint64_t words[REMOTE_WHY_WORDS], int64_t asked)
+{
+	uint64_t all[REMOTE_WHY_WORDS + 1];
+
+	memcpy(all, words, REMOTE_WHY_BYTES);
+	all[REMOTE_WHY_WORDS] = (uint64_t)asked;
+	return hash_plain(all, sizeof(all));
+}
+
+/*
+ * Two bridges may do this at once, one of which was stopped here, and no word tells who comes last.  So obstacle and words say
+ * themselves of which question they are: what a bridge that was overtaken stores over those of the verdict does not count
+ * with it.  Killed anywhere before the last store: the old verdict, with or without its words.
+ */
 void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why)
 {
 	uint64_t words[REMOTE_WHY_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
@@ -345,26 +377,30 @@ void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64
 	if (is_overtaken(s, v, asked))
 		return;
 	strncpy((char *)words, why, sizeof(words) - 1);
-	store_relaxed(&r->obstacle, (uint64_t)until);
+	store_relaxed(&r->obstacle, obstacle_make(asked, until));
 	for (i = 0; i < REMOTE_WHY_WORDS; i++)
 		store_relaxed(&r->why[i], words[i]);
-	/* Release: whoever sees the time sees obstacle and words, but for those of another who says something now, or was
-	 * stopped above. */
+	store_relaxed(&r->why_seal, seal(words, asked));
+	/* Release: whoever sees the time sees obstacle and words, or what came over them since. */
 	while (!is_overtaken(s, v, asked))
 		if (cas(&r->verdict, &v, (uint64_t)asked << 2 | (uint64_t)code))
 			break;
 	remote_signal(r);
 }
 
-void remote_why(const struct shm_remote *r, char out[REMOTE_WHY_BYTES])
+bool remote_why(const struct shm_remote *r, uint64_t verdict, char out[REMOTE_WHY_BYTES])
 {
 	uint64_t words[REMOTE_WHY_WORDS];
+	bool whole;
 	size_t i;
 
 	for (i = 0; i < REMOTE_WHY_WORDS; i++)
 		words[i] = load_relaxed(&r->why[i]);
+	/* In any order: what is not of one question has another seal. */
+	whole = load_relaxed(&r->why_seal) == seal(words, verdict_asked(verdict));
 	memcpy(out, words, sizeof(words));
-	out[REMOTE_WHY_BYTES - 1] = '\0';
+	out[whole ? REMOTE_WHY_BYTES - 1 : 0] = '\0';
+	return whole;
 }
 
 void remote_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[REMOTE_VALUE_BYTES])

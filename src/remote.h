@@ -145,7 +145,10 @@ static inline int verdict_code(uint64_t v)
 	return (int)(v & 3);
 }
 #define REMOTE_WHY_BYTES (REMOTE_WHY_WORDS * 8)
-void remote_why(const struct shm_remote *r, char out[REMOTE_WHY_BYTES]);
+/* The words of @verdict; false, and "" = what is there is of another question. */
+bool remote_why(const struct shm_remote *r, uint64_t verdict, char out[REMOTE_WHY_BYTES]);
+/* Until when what was in the way then may last, host time; 0 = not known, INT64_MAX = it has no end. */
+int64_t remote_obstacle(const struct shm_remote *r, uint64_t verdict);
 
 /* The value in Redis: the host's name and a number made of lease and epoch under the segment's secret. */
 #define REMOTE_VALUE_BYTES 33

@@ -268,6 +268,88 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 }
 END_TEST
 
+/* What of a record a bridge has written that is stopped before it says so: obstacle and words, and perhaps their seal. */
+static void half_judge(struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
+{
+	static struct shm_remote all;
+	size_t i;
+
+	memset(&all, 0, sizeof(all));
+	remote_judge(hosts[0].s, &all, code, asked, until, why);
+	store_release(&r->obstacle, all.obstacle);
+	for (i = 0; i < REMOTE_WHY_WORDS; i++)
+		store_release(&r->why[i], all.why[i]);
+	if (sealed)
+		store_release(&r->why_seal, all.why_seal);
+}
+
+static bool is_said_to_be_taken(void *arg)
+{
+	(void)arg;
+	return strstr(lease_of(0, K).why, "another program") != NULL;
+}
+
+/* A bridge that was stopped in the middle of saying that there is no end writes over what its successor said. */
+START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
+{
+	struct lockshm_create_options options = host_options();
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	int64_t before, end;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	host_make(0, &options);
+	b = on_host(0);
+	a = on_host(0);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	before = host_now(hosts[0].s);
+	ck_redis("OK", redis, "SET lk:" K " thief PX 3000");
+	wish.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	wish.timeout_ns = LOCKSHM_SECONDS(15);
+	agent_send(a, wish);
+	ck_assert(await(is_said_to_be_taken, NULL));
+	agent_stop(b);
+	half_judge(&hosts[0].s->remotes[record_of(0, K)], VERDICT_BUSY, before, INT64_MAX, "asked before", _i);
+	/* It looks every 50 ms. */
+	for (end = now_ns() + LOCKSHM_MS(200); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
+		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
+	agent_cont(b);
+	ck_code(agent_end(a), 0);
+}
+END_TEST
+
+/* Nor quoted what it writes, be it of another key. */
+START_TEST(no_words_of_a_stopped_bridge)
+{
+	struct lockshm_create_options options = host_options();
+	struct shm_remote *r, told;
+	int64_t before;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	host_make(0, &options);
+	b = on_host(0);
+	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	ck_code(agent_release(b), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	agent_stop(b);
+	r = &hosts[0].s->remotes[record_of(0, K)];
+	before = host_now(hosts[0].s);
+	a = on_host(0);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	wanted_by(1);
+	/* Its successor's words, its own, and then the successor says so. */
+	memset(&told, 0, sizeof(told));
+	remote_judge(hosts[0].s, &told, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	half_judge(r, VERDICT_LASTS, verdict_asked(told.verdict), 0, "asked since", true);
+	half_judge(r, VERDICT_LASTS, before, 0, "asked before", _i);
+	store_release(&r->verdict, told.verdict);
+	remote_signal(r);
+	ck_code(agent_end(a), LOCKSHM_BRIDGE);
+	ck_assert_str_eq(a->answer.report.error.message, "Redis refuses it");
+}
+END_TEST
+
 /* Host 0 with room for one key, and a server that can be made to keep its answers to itself. */
 static struct proxy *host_of_one_key(void)
 {
@@ -342,6 +424,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, local_only_that_is_lost);
 	tcase_add_test(tc, not_told_what_was_asked_before);
 	tcase_add_test(tc, not_told_what_a_stopped_bridge_heard);
+	tcase_add_loop_test(tc, not_kept_out_by_what_a_stopped_bridge_writes, 0, 2);
+	tcase_add_loop_test(tc, no_words_of_a_stopped_bridge, 0, 2);
 	tcase_add_test(tc, not_kept_out_by_what_is_over);
 	tcase_add_loop_test(tc, no_reason_of_another, 0, 2);
 }
