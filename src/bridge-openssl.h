@@ -14,6 +14,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 /* What is used of it, with the types of its headers.  Whatever is not here is a macro around one of these. */
 #define OPENSSL_FUNCTIONS(f) \
@@ -25,7 +26,7 @@
 	f(SSL_CTX_use_PrivateKey) f(SSL_CTX_use_certificate) f(SSL_ctrl) f(SSL_do_handshake) f(SSL_free) \
 	f(SSL_get0_param) f(SSL_get_error) f(SSL_get_verify_result) f(SSL_new) f(SSL_read_ex) f(SSL_set1_host) \
 	f(SSL_set_bio) f(SSL_set_connect_state) f(SSL_write_ex) f(TLS_client_method) f(X509_STORE_add_cert) \
-	f(X509_VERIFY_PARAM_set1_ip_asc) f(X509_free) f(X509_verify_cert_error_string)
+	f(X509_VERIFY_PARAM_set1_ip_asc) f(X509_VERIFY_PARAM_set_hostflags) f(X509_free) f(X509_verify_cert_error_string)
 
 #define OPENSSL_AS_POINTER(name) __typeof__(&name) name;
 struct openssl {

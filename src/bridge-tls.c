@@ -283,9 +283,10 @@ static void set_policy(SSL_CTX *ctx)
 	bridge_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 }
 
-/* Addresses are not asked for by name, but are in certificates, too. */
+/* Addresses are not asked for by name, but are in certificates, too.  A wildcard is a whole label, as RFC 9525 says. */
 static bool set_name(struct bridge_tls *t)
 {
+	bridge_ssl.X509_VERIFY_PARAM_set_hostflags(bridge_ssl.SSL_get0_param(t->ssl), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if (bridge_ssl.X509_VERIFY_PARAM_set1_ip_asc(bridge_ssl.SSL_get0_param(t->ssl), t->name) == 1)
 		return true;
 	return bridge_ssl.SSL_set1_host(t->ssl, t->name) == 1 &&
@@ -363,6 +364,9 @@ static int make(struct bridge_tls *t, const struct bridge_server *server, struct
 	struct files files;
 	int cancel, code = read_files(&files, server, error);
 
+	/* Whoever said it: the settings, or another node of a cluster. */
+	if (!code && !bridge_name_is_sound(t->name))
+		code = bridge_fail(error, BRIDGE_DENIED, "TLS: no certificate is for %.80s", t->name);
 	if (!code && bridge_openssl_enter(&cancel)) {
 		code = begin(t, &files, error);
 		bridge_openssl_leave(cancel);

@@ -240,8 +240,7 @@ static bool relative(const char *path)
 	return path[0] && path[0] != '/';
 }
 
-/* It is sent in the handshake, and a certificate for a whole domain does not fit a name that begins with a dot. */
-static bool name_is_sound(const char *name)
+bool bridge_name_is_sound(const char *name)
 {
 	const char *c;
 
@@ -262,7 +261,7 @@ static int check_options(struct parse *p)
 		return bad(p, "password-file must be an absolute path");
 	if (relative(s->tls_ca) || relative(s->tls_cert) || relative(s->tls_key))
 		return bad(p, "tls-ca, tls-cert and tls-key must be absolute paths");
-	if (!name_is_sound(s->tls_name))
+	if (!bridge_name_is_sound(s->tls_name))
 		return bad(p, "tls-name begins with a dot, or contains a blank or a control character");
 	if (!s->tls_cert[0] != !s->tls_key[0])
 		return bad(p, "tls-cert and tls-key need each other");
@@ -307,6 +306,8 @@ static int parse_tcp(struct parse *p, struct slice place)
 	struct slice host = cut(&place, '/', &has_db);
 	int code = parse_host(p, host);
 
+	if (!code && p->out->tls && !bridge_name_is_sound(p->out->host))
+		code = bad(p, "the host begins with a dot, which is no name that a certificate can be for");
 	if (!code && has_db && place.len)
 		code = parse_db(p, place);
 	label_tcp(p->out);

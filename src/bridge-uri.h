@@ -56,6 +56,9 @@ struct bridge_server {
 int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, size_t max, size_t *n,
 		     struct bridge_error *error);
 
+/* May a certificate be asked to be for that name?  To OpenSSL one that begins with a dot is any name of that domain. */
+bool bridge_name_is_sound(const char *name);
+
 /* Another server, at that address, with the same login as @like. */
 void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port);
 

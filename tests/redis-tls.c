@@ -17,6 +17,7 @@ static const char make_all[] =
 	"done\n"
 	"echo subjectAltName=IP:127.0.0.1,DNS:redis.test >here\n"
 	"echo subjectAltName=DNS:other.test >there\n"
+	"echo subjectAltName=DNS:re*.part.test,DNS:*.whole.test >many\n"
 	"sign() {\n"
 	"	openssl x509 -req -in $1 -CA $2.crt -CAkey $2.key -set_serial $3 -days $4 -extfile $5 -out $6.crt\n"
 	"}\n"
@@ -30,6 +31,7 @@ static const char make_all[] =
 	"sign client.csr ca 5 30 there client\n"
 	"sign strange-server.csr strange-ca 6 30 here strange-server\n"
 	"sign strange-client.csr strange-ca 7 30 there strange-client\n"
+	"sign server.csr ca 9 30 many many\n"
 	"sign weak.csr ca 8 30 there weak\n"
 	"openssl pkey -in client.key -aes128 -passout pass:x -out locked.key\n"
 	"chmod 600 *.key\n";

@@ -111,7 +111,7 @@ void tls_setup(void);
 /*
  * A file, in a static buffer.  Authorities: ca.crt, which all is signed by but what is strange-; strange-ca.crt.
  * Certificates with their keys: server (127.0.0.1, redis.test), client, strange-server, strange-client; expired.crt and
- * elsewhere.crt (other.test) with the key of server; locked.key, that of client with a pass phrase.
+ * elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, that of client with a pass phrase.
  */
 const char *tls_file(const char *name);
 /* The suite's server shows this certificate to whoever connects from now on. */

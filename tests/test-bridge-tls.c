@@ -205,6 +205,29 @@ START_TEST(the_name_is_the_hosts)
 }
 END_TEST
 
+START_TEST(names_of_many)
+{
+	const char *ca = tls_file("ca.crt");
+
+	tls_presents("many.crt", "server.key");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=redis.whole.test", ca), NULL);
+	is_taken();
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=redis.part.test", ca), NULL);
+	is_refused(BRIDGE_DENIED, "must be for redis.part.test: ");
+}
+END_TEST
+
+/* As a node of a cluster might name another: the settings refuse it. */
+START_TEST(a_name_that_is_a_domain)
+{
+	struct bridge_server server = server_of(redis->tls_uri);
+
+	strcpy(server.tls_name, ".test");
+	ck_code(bridge_conn_new(&c, &server, NULL, NULL), 0);
+	is_refused(BRIDGE_DENIED, "no certificate is for .test");
+}
+END_TEST
+
 /* Without tls-ca it is the system's authorities who count; that file stands in for them. */
 START_TEST(the_systems_store)
 {
@@ -649,6 +672,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, expired);
 	tcase_add_test(tc, another_name);
 	tcase_add_test(tc, the_name_is_the_hosts);
+	tcase_add_test(tc, names_of_many);
+	tcase_add_test(tc, a_name_that_is_a_domain);
 	tcase_add_test(tc, the_systems_store);
 	tcase_add_test(tc, files_may_change);
 	tcase_add_test(tc, old_versions);

@@ -167,6 +167,7 @@ START_TEST(tls)
 	ck_refused("rediss://h?tls-verify=no", "unknown option");
 	ck_refused("rediss://h?tls-name=", "no value");
 	ck_refused("rediss://h?tls-name=.example", "tls-name");
+	ck_refused("rediss://.example", "begins with a dot");
 	ck_refused("rediss://h?tls-name=a%20b", "tls-name");
 	ck_refused("rediss://h?tls-name=a%0a", "tls-name");
 	ck_refused("rediss://h?tls-name=a%7f", "tls-name");
