@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,40 +37,44 @@ static void drop_lock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void *find(struct bridge_library *l, void *library, const char *name)
+static void *find(const struct bridge_library *l, void *library, const char *name, char why[LIBRARY_WHY])
 {
 	void *found = library ? dlsym(library, name) : NULL;
 
-	if (!found && !l->error[0])
-		snprintf(l->error, sizeof(l->error), "cannot load %.40s, which %.40s needs: %.100s", l->file,
-			 l->needs_it, dlerror());
+	if (!found && !why[0])
+		snprintf(why, LIBRARY_WHY, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it, dlerror());
 	return found;
 }
 
 /* The lock held. */
-static void load(struct bridge_library *l)
+static bool load(struct bridge_library *l)
 {
 	/* For good: what it made may live as long as the process. */
 	void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	char why[LIBRARY_WHY] = "";
 	size_t i;
 
-	l->error[0] = '\0';
 	for (i = 0; i < l->n_symbols; i++)
-		*(void **)l->symbols[i].to = find(l, library, l->symbols[i].name);
+		*(void **)l->symbols[i].to = find(l, library, l->symbols[i].name, why);
+	/* Others may be reading it, who were told before: as long as it is the same it is left alone. */
+	if (why[0] && strcmp(l->error, why) != 0)
+		memcpy(l->error, why, sizeof(why));
 	/* Pairs with the acquire in bridge_library_load(): who sees it sees the addresses. */
-	__atomic_store_n(&l->loaded, l->error[0] == '\0', __ATOMIC_RELEASE);
+	__atomic_store_n(&l->loaded, !why[0], __ATOMIC_RELEASE);
+	return !why[0];
 }
 
 const char *bridge_library_load(struct bridge_library *l)
 {
-	if (__atomic_load_n(&l->loaded, __ATOMIC_ACQUIRE))
+	bool loaded = __atomic_load_n(&l->loaded, __ATOMIC_ACQUIRE);
+
+	if (loaded)
 		return NULL;
 	/* What failed may have been for want of a descriptor: once more each time. */
 	take_lock();
-	if (!l->loaded)
-		load(l);
+	loaded = l->loaded || load(l);
 	drop_lock();
-	return l->loaded ? NULL : l->error;
+	return loaded ? NULL : l->error;
 }
 
 bool bridge_library_enter(int *cancel)

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define LIBRARY_WHY 240
+
 struct bridge_symbol {
 	const char *name;
 	void *to; /* a pointer to a function, which gets its address */
@@ -23,7 +25,7 @@ struct bridge_library {
 	const struct bridge_symbol *symbols;
 	size_t n_symbols;
 	bool loaded;
-	char error[240];
+	char error[LIBRARY_WHY];
 };
 
 /* Loads it at the first call; NULL, or why it cannot be loaded. */
