@@ -20,13 +20,14 @@
 #define OPENSSL_FUNCTIONS(f) \
 	f(BIO_ctrl) f(BIO_free) f(BIO_new) f(BIO_new_mem_buf) f(BIO_read) f(BIO_s_mem) f(BIO_write) \
 	f(ERR_clear_error) f(ERR_peek_error) f(ERR_peek_last_error) f(ERR_reason_error_string) f(EVP_PKEY_free) \
-	f(OPENSSL_atexit) f(OPENSSL_init_ssl) f(OPENSSL_thread_stop) f(PEM_read_bio_PrivateKey) f(PEM_read_bio_X509) \
-	f(SSL_CTX_check_private_key) f(SSL_CTX_ctrl) f(SSL_CTX_free) f(SSL_CTX_get_cert_store) f(SSL_CTX_new) \
-	f(SSL_CTX_set_default_verify_paths) f(SSL_CTX_set_options) f(SSL_CTX_set_verify) \
-	f(SSL_CTX_use_PrivateKey) f(SSL_CTX_use_certificate) f(SSL_ctrl) f(SSL_do_handshake) f(SSL_free) \
-	f(SSL_get0_param) f(SSL_get_error) f(SSL_get_verify_result) f(SSL_new) f(SSL_read_ex) f(SSL_set1_host) \
-	f(SSL_set_bio) f(SSL_set_connect_state) f(SSL_write_ex) f(TLS_client_method) f(X509_STORE_add_cert) \
-	f(X509_VERIFY_PARAM_set1_ip_asc) f(X509_VERIFY_PARAM_set_hostflags) f(X509_free) f(X509_verify_cert_error_string)
+	f(OPENSSL_atexit) f(OPENSSL_init_ssl) f(OPENSSL_thread_stop) f(PEM_read_bio_PrivateKey) \
+	f(PEM_read_bio_X509) f(SSL_CTX_check_private_key) f(SSL_CTX_ctrl) f(SSL_CTX_free) f(SSL_CTX_get_cert_store) \
+	f(SSL_CTX_new) f(SSL_CTX_set_cert_store) f(SSL_CTX_set_default_verify_paths) f(SSL_CTX_set_options) \
+	f(SSL_CTX_set_verify) f(SSL_CTX_use_PrivateKey) f(SSL_CTX_use_certificate) f(SSL_ctrl) f(SSL_do_handshake) \
+	f(SSL_free) f(SSL_get0_param) f(SSL_get_error) f(SSL_get_verify_result) f(SSL_new) f(SSL_read_ex) \
+	f(SSL_set1_host) f(SSL_set_bio) f(SSL_set_connect_state) f(SSL_write_ex) f(TLS_client_method) \
+	f(X509_STORE_add_cert) f(X509_STORE_free) f(X509_STORE_up_ref) f(X509_VERIFY_PARAM_set1_ip_asc) \
+	f(X509_VERIFY_PARAM_set_hostflags) f(X509_free) f(X509_verify_cert_error_string)
 
 #define OPENSSL_AS_POINTER(name) __typeof__(&name) name;
 struct openssl {

@@ -256,12 +256,50 @@ static int use_key(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *err
 	return code;
 }
 
+/*
+ * Inside.  The authorities that were trusted last, and the file that they are from: as long as it says the same they need
+ * not be understood again, which takes long where they are all of a system.
+ */
+static struct {
+	char *file;
+	size_t len;
+	X509_STORE *store; /* NULL = none yet */
+} last;
+
+static void keep(const struct bytes *b, X509_STORE *store)
+{
+	bridge_ssl.X509_STORE_free(last.store);
+	free(last.file);
+	last.store = NULL;
+	last.file = malloc(b->len);
+	if (!last.file || bridge_ssl.X509_STORE_up_ref(store) != 1)
+		return;
+	memcpy(last.file, b->at, b->len);
+	last.len = b->len;
+	last.store = store;
+}
+
+static int use_authorities(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *error)
+{
+	int code;
+
+	if (last.store && last.len == b->len && memcmp(last.file, b->at, b->len) == 0 &&
+	    bridge_ssl.X509_STORE_up_ref(last.store) == 1) {
+		bridge_ssl.SSL_CTX_set_cert_store(ctx, last.store);
+		return 0;
+	}
+	code = use_certificates(b, trust, ctx, error);
+	if (!code)
+		keep(b, bridge_ssl.SSL_CTX_get_cert_store(ctx));
+	return code;
+}
+
 static int use_files(const struct files *f, SSL_CTX *ctx, struct bridge_error *error)
 {
 	int code = 0;
 
 	if (f->ca.at)
-		code = use_certificates(&f->ca, trust, ctx, error);
+		code = use_authorities(&f->ca, ctx, error);
 	else if (bridge_ssl.SSL_CTX_set_default_verify_paths(ctx) != 1)
 		code = cannot_begin(error);
 	if (!code && f->cert.at)

@@ -16,6 +16,12 @@
 #include <unistd.h>
 
 #include "../src/bridge-library.h"
+#if __has_include(<openssl/ssl.h>)
+#include "../src/bridge-openssl.h"
+/* A build without TLS has none, and skips all of this. */
+#pragma weak bridge_ssl
+#pragma weak bridge_openssl_load
+#endif
 
 #define SHORT BRIDGE_MS(200)
 
@@ -254,6 +260,45 @@ START_TEST(files_may_change)
 	is_taken();
 }
 END_TEST
+
+#if __has_include(<openssl/ssl.h>)
+static unsigned trusted; /* how often a certificate of a file was */
+static int (*really_trust)(X509_STORE *store, X509 *cert);
+
+static int trust(X509_STORE *store, X509 *cert)
+{
+	trusted++;
+	return really_trust(store, cert);
+}
+
+/* But those of the authorities are understood once, until they change. */
+START_TEST(authorities_are_understood_once)
+{
+	char copy[128], command[400];
+	unsigned before;
+
+	snprintf(copy, sizeof(copy), "%s", tls_file("copy.crt"));
+	snprintf(command, sizeof(command), "cp %s %s", tls_file("ca.crt"), copy);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_ptr_null(bridge_openssl_load());
+	really_trust = bridge_ssl.X509_STORE_add_cert;
+	bridge_ssl.X509_STORE_add_cert = trust;
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
+	is_taken();
+	ck_assert_uint_eq(trusted, 1);
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
+	is_taken();
+	ck_assert_uint_eq(trusted, 1);
+	snprintf(command, sizeof(command), "cp %s %s", tls_file("strange-ca.crt"), copy);
+	ck_assert_int_eq(system(command), 0);
+	before = trusted;
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
+	is_refused(BRIDGE_DENIED, "certificate");
+	ck_assert_uint_gt(trusted, before);
+	bridge_ssl.X509_STORE_add_cert = really_trust;
+}
+END_TEST
+#endif
 
 START_TEST(old_versions)
 {
@@ -676,6 +721,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_name_that_is_a_domain);
 	tcase_add_test(tc, the_systems_store);
 	tcase_add_test(tc, files_may_change);
+#if __has_include(<openssl/ssl.h>)
+	tcase_add_test(tc, authorities_are_understood_once);
+#endif
 	tcase_add_test(tc, old_versions);
 	tcase_add_test(tc, client_certificates);
 	tcase_add_test(tc, client_certificates_of_tls_1_2);
