@@ -308,8 +308,9 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	struct interest in = look(b, i, remote_epoch(word));
 	int64_t now = host_now(b->s);
 
-	/* Of a damaged queue those who are seen are served; nobody holds yet.  What a writer began and gave up is not gone on with
-	 * for a reader: that would have to wait for all others who read, and the writer's mark would keep these out. */
+	/* Of a damaged queue those who are seen are served; nobody holds yet.  What a writer began and gave up is not gone
+	 * on with for a reader: that would have to wait for all others who read, and the writer's mark would keep these
+	 * out. */
 	if ((!in.unsure || in.damaged) && (!in.wants || in.exclusive != !!(word & REMOTE_EXCLUSIVE))) {
 		lease_give_up(b, i, word);
 		return NEXT_AGAIN;

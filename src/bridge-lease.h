@@ -60,8 +60,8 @@ static inline bool bridge_is_quorum(const struct bridge *b)
 	return b->s->redis.flags & REDIS_QUORUM;
 }
 
-/* Is its epoch one that we began, so that nobody else has asked for it, unless we were stopped since?  A bridge that was
- * stopped before finds epochs that others began, and asked for. */
+/* Is its epoch one that we began, so that nobody else has asked for it, unless we were stopped since?  A bridge that
+ * was stopped before finds epochs that others began, and asked for. */
 static inline bool lease_is_own(const struct lease *l)
 {
 	return l->made == l->epoch;

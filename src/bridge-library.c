@@ -42,7 +42,8 @@ static void *find(const struct bridge_library *l, void *library, const char *nam
 	void *found = library ? dlsym(library, name) : NULL;
 
 	if (!found && !why[0])
-		snprintf(why, LIBRARY_WHY, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it, dlerror());
+		snprintf(why, LIBRARY_WHY, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
+			 dlerror());
 	return found;
 }
 

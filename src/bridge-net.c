@@ -275,7 +275,7 @@ static bool all_ready(const struct bridge_nodes *nodes)
 	return true;
 }
 
-/* To all that anything is asked of: those that are away cost one wait, not one in each batch that has something for them. */
+/* To all that anything is asked of: those that are away cost one wait, not one in each batch that asks them. */
 static void connect_all(struct bridge_nodes *nodes, const struct bridge_ask *asks, size_t n, int64_t io_ns)
 {
 	struct bridge_node *wanted[BRIDGE_CONNS_MAX];
@@ -362,7 +362,7 @@ void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 
 /* ---------------------------------------------------------------- hints */
 
-/* Those that gave none are asked again together: each at its own time would keep the bridge from its leases again and again. */
+/* Those that gave none are asked again together: each at its own time would keep the bridge from its leases more often. */
 static void arm(struct bridge_net *net, int64_t io_ns)
 {
 	struct bridge_arming arming[BRIDGE_CONNS_MAX];

@@ -152,7 +152,7 @@ static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t beg
 		/* One that ended meanwhile is noticed now, not with the next command. */
 		if (!node->opening && bridge_conn_ready(node->conn))
 			(void)bridge_conn_pump(node->conn);
-		/* Or what is asked later in this round would pay for it once more, where its rest is shorter than the round. */
+		/* Or what is asked later would pay for it once more, where its rest is shorter than the round. */
 		if (node->opening || bridge_conn_ready(node->conn) || rests(node) || node->failed_at > began)
 			continue;
 		node->opening = true;

@@ -324,8 +324,10 @@ static void set_policy(SSL_CTX *ctx)
 /* Addresses are not asked for by name, but are in certificates, too.  A wildcard is a whole label, as RFC 9525 says. */
 static bool set_name(struct bridge_tls *t)
 {
-	bridge_ssl.X509_VERIFY_PARAM_set_hostflags(bridge_ssl.SSL_get0_param(t->ssl), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (bridge_ssl.X509_VERIFY_PARAM_set1_ip_asc(bridge_ssl.SSL_get0_param(t->ssl), t->name) == 1)
+	X509_VERIFY_PARAM *param = bridge_ssl.SSL_get0_param(t->ssl);
+
+	bridge_ssl.X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (bridge_ssl.X509_VERIFY_PARAM_set1_ip_asc(param, t->name) == 1)
 		return true;
 	return bridge_ssl.SSL_set1_host(t->ssl, t->name) == 1 &&
 	       bridge_ssl.SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, t->name) == 1;

@@ -498,7 +498,7 @@ struct shm_remote {
 	uint64_t passes;      /*  32 add: holds under it since; bridge: 0 */
 	uint64_t demand;      /*  40 bridge: other hosts that wait, as last known */
 	uint64_t verdict;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; claimer: 0 */
-	uint64_t obstacle;    /*  56 bridge: [ms:32 | asked:32] how long after that what is in the way may last; claimer: 0 */
+	uint64_t obstacle;    /*  56 bridge: [ms:32 | asked:32] how long after that the way is closed; claimer: 0 */
 	uint64_t id[2];	      /*  64 claimer: identity of the key */
 	uint64_t key_len;     /*  80 claimer */
 	uint64_t claimer;     /*  88 cas: owner_ref of who gives the record to a key; 0 = nobody */

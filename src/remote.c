@@ -366,9 +366,9 @@ static uint64_t seal(const uint64_t words[REMOTE_WHY_WORDS], int64_t asked)
 }
 
 /*
- * Two bridges may do this at once, one of which was stopped here, and no word tells who comes last.  So obstacle and words say
- * themselves of which question they are: what a bridge that was overtaken stores over those of the verdict does not count
- * with it.  Killed anywhere before the last store: the old verdict, with or without its words.
+ * Two bridges may do this at once, one of which was stopped here, and no word tells who comes last.  So obstacle and words
+ * say themselves of which question they are: what a bridge that was overtaken stores over those of the verdict does not
+ * count with it.  Killed anywhere before the last store: the old verdict, with or without its words.
  */
 void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why)
 {
