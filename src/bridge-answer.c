@@ -110,13 +110,18 @@ static const char *const obstacles[] = {
 	[BRIDGE_KIND_TURN] = "other hosts were first",
 };
 
-/* Somebody else has it; until when, as far as that is known. */
-static void refused(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+/* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a writer, and
+ * those in the way read, too: that is asked in another way before anybody is told. */
+static bool refused(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
 {
 	int64_t left = ask->answer.left_ms;
 	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
 
+	b->leases[i].in_the_way = ask->answer.kind;
+	if (ask->for_reader && ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS)
+		return false;
 	judge(b, i, VERDICT_BUSY, ask, until, obstacles[ask->answer.kind]);
+	return true;
 }
 
 /*
@@ -146,7 +151,8 @@ static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bri
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
 	/* Those who wait go on waiting; those who only try are told. */
-	refused(b, i, ask);
+	if (!refused(b, i, ask))
+		now_due(b, l);
 	if (bridge_is_quorum(b))
 		no_majority(b, i, word);
 }
@@ -157,11 +163,11 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 	struct lease *l = &b->leases[i];
 
 	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
-	if (l->asked == 1 && lease_is_own(l) && !bridge_is_quorum(b))
+	if (l->asked == 1 && lease_is_own(b, i) && !bridge_is_quorum(b))
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	else
 		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
-	refused(b, i, ask);
+	(void)refused(b, i, ask);
 	/* They leave the queue now, which does not take long. */
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);

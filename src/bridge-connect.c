@@ -34,8 +34,10 @@ static void take_unix(struct bridge_conn *c)
 
 void conn_look_up(struct bridge_conn *c)
 {
-	if (c->lookup && bridge_lookup_is_inherited(c->lookup))
+	if (c->lookup && bridge_lookup_is_inherited(c->lookup)) {
 		c->lookup = NULL;
+		c->looked_up = 0;
+	}
 	if (!c->is_name || c->lookup || (c->looked_up && bridge_now() < c->looked_up + LOOKUP_REST_NS))
 		return;
 	c->looked_up = bridge_now();

@@ -18,6 +18,7 @@
 
 #define WAITER_TTL_MS 2000
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
+#define COMES_NS LOCKSHM_MS(10)
 #define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
 #define TRANSITIONS_MAX 16
 
@@ -174,7 +175,8 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 		return;
 	l->epoch = epoch;
 	l->asked = 0;
-	l->sent = !lease_is_own(l);
+	l->sent = l->made != epoch;
+	l->in_the_way = 0;
 	l->raise = false;
 	l->next_try = l->not_before;
 	l->not_before = 0;
@@ -247,6 +249,8 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
 		if (!bridge_is_quorum(b))
 			store_relaxed(&b->s->remotes[i].obstacle, 0);
+		/* Before the CAS: who asks for the epoch writes it after that. */
+		l->asked_at = load_acquire(&b->s->remotes[i].asked);
 		if (cas_from(&b->s->remotes[i].word, word,
 			     remote_make(epoch, in.exclusive ? REMOTE_EXCLUSIVE : 0, REMOTE_ACQUIRING)))
 			l->made = epoch;
@@ -275,19 +279,30 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 {
-	(void)cas_from(&b->s->remotes[i].word, word, b->leases[i].sent ?
-			       remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING) :
-			       remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	struct lease *l = &b->leases[i];
+
+	if (l->sent || !lease_is_own(b, i)) {
+		(void)cas_from(&b->s->remotes[i].word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+		return;
+	}
+	/* Who does not answer is not asked sooner in the next one. */
+	l->not_before = l->next_try;
+	(void)cas_from(&b->s->remotes[i].word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 }
 
-static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *ask, uint64_t word, bool patient)
+/* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
+static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *ask, uint64_t word,
+			const struct interest *in, int64_t seen)
 {
 	struct lease *l = &b->leases[i];
 
 	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S, word);
-	ask->wish.flags = patient ? "" : "t";
+	ask->asked = seen;
+	ask->for_reader = !in->exclusive;
+	ask->wish.flags = in->patient ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
-	store_release(&b->s->remotes[i].asked, (uint64_t)host_now(b->s));
+	l->asked_at = (uint64_t)host_now(b->s);
+	store_release(&b->s->remotes[i].asked, l->asked_at);
 	l->asked++;
 }
 
@@ -302,23 +317,52 @@ static void ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct 
 	asks[(*n)++].wish.fence = (int64_t)remote_fence_next(&b->s->remotes[i]);
 }
 
+/*
+ * Is something else wanted than what is asked for?  For a writer there is another question.  A reader goes on with a writer's
+ * that was given up, which keeps the host's place in line, but where only others who read are in its way: it can join
+ * them, and the mark of the writer would keep new ones out.
+ */
+static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+{
+	const struct lease *l = &b->leases[i];
+
+	if (in->exclusive == !!(word & REMOTE_EXCLUSIVE))
+		return false;
+	return in->exclusive || l->in_the_way == BRIDGE_KIND_READERS || (!l->sent && lease_is_own(b, i));
+}
+
+/* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in line is
+ * kept for a moment. */
+static bool somebody_comes(struct lease *l, const struct interest *in, int64_t now)
+{
+	if (!in->live || in->elsewhere)
+		return false;
+	if (!l->idle_since)
+		l->idle_since = now;
+	return now - l->idle_since < COMES_NS;
+}
+
 static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct lease *l = &b->leases[i];
+	int64_t seen = bridge_now(), now = host_now(b->s);
 	struct interest in = look(b, i, remote_epoch(word));
-	int64_t now = host_now(b->s);
 
-	/* Of a damaged queue those who are seen are served; nobody holds yet.  What a writer began and gave up is not gone
-	 * on with for a reader: that would have to wait for all others who read, and the writer's mark would keep these
-	 * out. */
-	if ((!in.unsure || in.damaged) && (!in.wants || in.exclusive != !!(word & REMOTE_EXCLUSIVE))) {
-		lease_give_up(b, i, word);
-		return NEXT_AGAIN;
+	if (in.wants)
+		l->idle_since = 0;
+	/* Of a damaged queue those who are seen are served; nobody holds yet. */
+	if (!in.unsure || in.damaged) {
+		if (!in.wants && somebody_comes(l, &in, now))
+			return wait_until(l, l->idle_since + COMES_NS);
+		if (!in.wants || wants_another(b, i, word, &in)) {
+			lease_give_up(b, i, word);
+			return NEXT_AGAIN;
+		}
 	}
 	if (now < l->next_try && !l->hinted)
 		return wait_until(l, l->next_try);
 	ask_raise(b, i, word, asks, n);
-	ask_acquire(b, i, &asks[(*n)++], word, in.patient);
+	ask_acquire(b, i, &asks[(*n)++], word, &in, seen);
 	return NEXT_ASK;
 }
 

@@ -24,8 +24,10 @@ struct lease {
 	char value[REMOTE_VALUE_BYTES];
 	uint64_t epoch;	    /* value is of */
 	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
+	uint64_t asked_at;  /* the record's time of asking, as it was then, or as we wrote it since */
 	unsigned asked;	    /* how often in this epoch, by us */
 	bool sent;	    /* and something of it may have reached the server */
+	enum bridge_kind in_the_way; /* by the last answer in this epoch; 0 = none yet */
 	int64_t due;	    /* host time */
 	int64_t next_try;   /* after a failure, or as a waiter */
 	int64_t not_before; /* the same for the next epoch, where a majority was not to be had in the last one */
@@ -60,11 +62,13 @@ static inline bool bridge_is_quorum(const struct bridge *b)
 	return b->s->redis.flags & REDIS_QUORUM;
 }
 
-/* Is its epoch one that we began, so that nobody else has asked for it, unless we were stopped since?  A bridge that
- * was stopped before finds epochs that others began, and asked for. */
-static inline bool lease_is_own(const struct lease *l)
+/* Has nobody but us asked for its epoch?  We began it, and the time of the last question, which everybody notes before it is
+ * sent, is none of another bridge's: of one that was here while we were stopped, or is now. */
+static inline bool lease_is_own(const struct bridge *b, uint32_t i)
 {
-	return l->made == l->epoch;
+	const struct lease *l = &b->leases[i];
+
+	return l->made == l->epoch && load_acquire(&b->s->remotes[i].asked) == l->asked_at;
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */

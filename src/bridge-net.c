@@ -265,14 +265,18 @@ static bool urgent(const struct bridge_ask *ask)
 	return ask->script == BRIDGE_RENEW || ask->script == BRIDGE_FENCE;
 }
 
+/* Of several, what ended since the last round is found out now, of all at once. */
 static bool all_ready(const struct bridge_nodes *nodes)
 {
+	bool all = true;
 	size_t i;
 
-	for (i = 0; i < nodes->n; i++)
-		if (!bridge_conn_ready(nodes->node[i].conn))
-			return false;
-	return true;
+	for (i = 0; i < nodes->n; i++) {
+		if (nodes->n > 1)
+			(void)bridge_conn_pump(nodes->node[i].conn);
+		all = all && bridge_conn_ready(nodes->node[i].conn);
+	}
+	return all;
 }
 
 /* To all that anything is asked of: those that are away cost one wait, not one in each batch that asks them. */

@@ -18,6 +18,7 @@ struct bridge_net;
 struct bridge_ask {
 	enum bridge_script script;
 	bool exclusive; /* of the lease in question */
+	bool for_reader; /* and who wants it only reads */
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
 	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */

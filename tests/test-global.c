@@ -320,6 +320,34 @@ START_TEST(a_writer_waits_quietly_for_readers)
 }
 END_TEST
 
+/* Where another host writes the place in line is the host's, whoever of it gave up. */
+START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent *writer, *reader, *third;
+
+	hosts_make(3);
+	a = on_host(0);
+	writer = on_host(1);
+	reader = on_host(1);
+	third = on_host(2);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	wish.timeout_ns = LOCKSHM_SECONDS(1);
+	agent_send(writer, wish);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	global_send(reader, K, LOCKSHM_SHARED);
+	waits_on_host(reader, 1, K);
+	global_send(third, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "2");
+	ck_code(agent_end(writer), LOCKSHM_TIMEOUT);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(reader), 0);
+	ck_assert_int_eq(agent_poll(third), AGENT_BLOCKED);
+	ck_code(agent_release(reader), 0);
+	ck_code(agent_end(third), 0);
+}
+END_TEST
+
 /* Nobody writes any more, and others read: who waits, or tries, reads beside them, and the mark of the writer goes. */
 START_TEST(a_reader_does_not_go_on_with_a_writers_wish)
 {
@@ -653,6 +681,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_writer_waits_quietly_for_a_writer);
 	tcase_add_test(tc, a_writer_waits_quietly_for_readers);
 	tcase_add_loop_test(tc, a_reader_does_not_go_on_with_a_writers_wish, 0, 2);
+	tcase_add_test(tc, a_reader_has_the_place_of_a_writer_that_gave_up);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
 	tcase_add_test(tc, a_crowd_here_lets_others_in);
 	tcase_add_test(tc, who_waits_no_longer_leaves_the_queue);
