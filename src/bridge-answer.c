@@ -191,11 +191,7 @@ static bool same_turn(uint64_t w, uint64_t word)
 	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING);
 }
 
-/*
- * Redis has it as a writer's, but nobody has noted that: an upgrade whose answer nobody heard, or for want of replicas
- * nobody believed.  Only another upgrade makes it count, with replicas and with numbers that are younger than those of
- * others; the script knows its own token.
- */
+/* A downgrade was refused, since the record of the writer is lost: an upgrade, which knows its own token, makes it anew. */
 static void ask_again(struct shm_remote *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
@@ -205,7 +201,10 @@ static void ask_again(struct shm_remote *r, uint64_t word)
 			break;
 }
 
-/* Some servers of a quorum have it as a writer's, without a majority that counts: by a new turn they are told. */
+/*
+ * Redis has it as a writer's, or some servers of a quorum do, but nobody has noted that, so nobody writes: an upgrade whose answer
+ * nobody heard or believed, and that nobody asks for any more; or a downgrade that was forgotten.  By a new turn it is told.
+ */
 static void take_back(struct shm_remote *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
@@ -215,13 +214,14 @@ static void take_back(struct shm_remote *r, uint64_t word)
 			break;
 }
 
-/* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile. */
+/* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile.  Said once: a second answer, heard late,
+ * must not take back a wish of since then. */
 static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	uint64_t w = load_acquire(&r->word);
 
-	while (same_turn(w, word))
+	while (same_turn(w, word) && !(w & REMOTE_EXCLUSIVE))
 		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~(REMOTE_UPGRADE | REMOTE_DOWNGRADE | REMOTE_LOOKED)))
 			break;
 	remote_signal(r);
@@ -235,6 +235,8 @@ static void end_downgrade(struct shm_remote *r, uint64_t word)
 	while (same_turn(w, word) && (w & (REMOTE_DOWNGRADE | REMOTE_EXCLUSIVE)) == REMOTE_DOWNGRADE)
 		if (cas(&r->word, &w, w & ~(REMOTE_DOWNGRADE | REMOTE_LOOKED)))
 			break;
+	/* Who wants an upgrade waits for that. */
+	remote_signal(r);
 }
 
 /* Number and time before the word that says it is exclusive; false = not yet. */
@@ -284,7 +286,8 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 		uint64_t none = word & ~REMOTE_UPGRADE;
 
 		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back. */
-		(void)cas_from(&r->word, word, ask->doubt && !(word & REMOTE_EXCLUSIVE) ? remote_taken_back(none) : none);
+		(void)cas_from(&r->word, word, ask->doubt && !(word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) ?
+						      remote_taken_back(none) : none);
 		remote_signal(r);
 	} else if (ask->answer.status == BRIDGE_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))
@@ -302,10 +305,10 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 
 	if (!mode_answered(b, l, ask))
 		return;
-	/* Refused: it is left as it is there, and an upgrade makes the word say so. */
+	/* Refused: it is left as it is there; the next renewal finds it, and then it is tried again. */
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		end_downgrade(r, word);
-		if (!bridge_is_quorum(b))
+		if (!ask->code && !bridge_is_quorum(b))
 			ask_again(r, word);
 		return;
 	}
@@ -319,6 +322,30 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 	end_downgrade(r, word);
 }
 
+/* Must what was a writer's when @sent was looked at be one still?  Of an exclusive lease the turn tells; the state between that and
+ * a downgrade comes but once in a turn. */
+static bool still_writers(uint64_t word, uint64_t sent)
+{
+	return remote_turn(word) == remote_turn(sent) &&
+	       ((sent & REMOTE_EXCLUSIVE) || (remote_unlooked(sent) && remote_unlooked(word)));
+}
+
+/*
+ * Does the renewal say that nothing is there?  Or readers, where a writer was meant: the server forgot an upgrade, and others may
+ * read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of either: it
+ * counts only those of its servers that say what it should be.
+ */
+static bool is_gone(const struct bridge *b, uint64_t word, const struct bridge_ask *ask)
+{
+	bool there = ask->answer.status == BRIDGE_DONE;
+
+	if (there && !(ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS))
+		return false;
+	if (!ask->exclusive || (!there && !bridge_is_quorum(b)))
+		return true;
+	return still_writers(word, ask->word);
+}
+
 static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -327,19 +354,17 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
-	/* Of a turn that is over: the servers that say what it should be are others now. */
-	if (ask->answer.status != BRIDGE_DONE && bridge_is_quorum(b) && remote_turn(word) != ask->wish.turn)
-		return;
-	/* Readers, though it was exclusive when this was sent: the server forgot an upgrade, and others may read beside us.
-	 * From a renewal that was sent before the upgrade, or is heard after a downgrade, it is what it should be.  A quorum
-	 * counts only those of its servers that say what it should be. */
-	if (ask->answer.status != BRIDGE_DONE ||
-	    (ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS && remote_turn(word) == ask->wish.turn)) {
+	if (is_gone(b, word, ask)) {
 		gone(b, i, word);
 		return;
 	}
-	if (ask->answer.kind == BRIDGE_KIND_HOST && remote_turn(word) == ask->wish.turn)
-		(bridge_is_quorum(b) ? take_back : ask_again)(r, word);
+	/* It counts as not heard. */
+	if (ask->answer.status != BRIDGE_DONE)
+		return;
+	/* Not of what was known to be a writer's when this was sent. */
+	if (ask->answer.kind == BRIDGE_KIND_HOST && !(ask->word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) &&
+	    remote_turn(word) == remote_turn(ask->word))
+		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	l->unseen = ask->settled ? l->unseen - 1 : LOOK_EVERY - 1;
 	remote_extend(b->s, r, until);
@@ -387,7 +412,7 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	case REMOTE_CLOSING:
 		if (ask->script == BRIDGE_RENEW)
 			renewed(b, i, word, ask);
-		else if (remote_turn(word) != ask->wish.turn)
+		else if (remote_turn(word) != remote_turn(ask->word))
 			now_due(b, &b->leases[i]); /* overtaken */
 		else if (ask->script == BRIDGE_UPGRADE)
 			upgraded(b, i, word, ask);

@@ -266,6 +266,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	memset(ask, 0, sizeof(*ask));
 	ask->script = script;
 	ask->exclusive = word & REMOTE_EXCLUSIVE;
+	ask->word = word;
 	ask->keys = &l->keys;
 	ask->asked = bridge_now();
 	ask->wish.host = b->host;
@@ -377,9 +378,6 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
-	/* The newer wish counts.  Before it is sent: it may undo the older one. */
-	if (word & REMOTE_DOWNGRADE)
-		return move(b, i, word, word & ~(REMOTE_DOWNGRADE | REMOTE_LOOKED));
 	l->mode_at = now + MODE_AGAIN_NS;
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
@@ -399,21 +397,39 @@ static int64_t renew_at(const struct bridge *b, uint32_t i)
 	return l->renew_at;
 }
 
-/* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long. */
+/* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long.  Beside a downgrade it
+ * does not stand, but by damage: there somebody may write, of whom the word after an upgrade would know nothing. */
 static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	int64_t now = host_now(b->s);
 
-	return word & REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD && now >= b->leases[i].mode_at &&
-	       now < renew_at(b, i);
+	return (word & (REMOTE_UPGRADE | REMOTE_DOWNGRADE)) == REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD &&
+	       now >= b->leases[i].mode_at && now < renew_at(b, i);
+}
+
+/* Exclusive, and has been held by readers alone for some time, while others wait who might read as well: whoever upgraded, or
+ * wanted to, was killed before the next line, or somebody came in beside. */
+static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+{
+	struct lease *l = &b->leases[i];
+	int64_t now = host_now(b->s);
+
+	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers || in->unsure) {
+		l->unused_since = 0;
+		return false;
+	}
+	if (!l->unused_since)
+		l->unused_since = now;
+	return now - l->unused_since >= LOOK_NS && remote_exhausted(b->s, &b->s->remotes[i], now) &&
+	       remote_turn(word) < REMOTE_TURN_MAX;
 }
 
 /* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody before, or waits for the end. */
-static bool downgrade_due(const struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
 {
 	int64_t now = host_now(b->s);
 
-	if (!(word & REMOTE_DOWNGRADE) || now < b->leases[i].mode_at || now >= renew_at(b, i))
+	if ((!unused(b, i, word, in) && !(word & REMOTE_DOWNGRADE)) || now < b->leases[i].mode_at || now >= renew_at(b, i))
 		return false;
 	if (word & REMOTE_EXCLUSIVE)
 		return in->holders && !in->writers;
@@ -430,7 +446,8 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 	if (remote_turn(word) == REMOTE_TURN_MAX && (word & REMOTE_EXCLUSIVE))
 		return move(b, i, word, word & ~REMOTE_DOWNGRADE);
 	if (word & REMOTE_EXCLUSIVE)
-		return move(b, i, word, (word & ~REMOTE_EXCLUSIVE) + (UINT64_C(1) << REMOTE_TURN_SHIFT));
+		return move(b, i, word, ((word & ~REMOTE_EXCLUSIVE) | REMOTE_DOWNGRADE) +
+						(UINT64_C(1) << REMOTE_TURN_SHIFT));
 	if (!(word & REMOTE_LOOKED))
 		return move(b, i, word, word | REMOTE_LOOKED);
 	l->mode_at = now + MODE_AGAIN_NS;
@@ -454,9 +471,12 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	store_release(&r->asked, (uint64_t)now);
 	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
-	/* Nobody has sent a downgrade yet, whatever the word is made ready for, and somebody may write. */
-	if ((word & (REMOTE_DOWNGRADE | REMOTE_LOOKED)) == REMOTE_DOWNGRADE)
+	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told the turn
+	 * in which it was one, or they would refuse the downgrade that begins this one. */
+	if (remote_unlooked(word)) {
 		asks[*n].exclusive = true;
+		asks[*n].wish.turn--;
+	}
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
 			 load_relaxed(&r->demand) == 0 && l->unseen > 0;

@@ -36,6 +36,7 @@ struct lease {
 	int64_t renew_at;
 	unsigned unseen; /* renewals for which its fence is taken to be as it was; 0 = look at it */
 	int64_t mode_at; /* upgrade, downgrade: not before that, after no answer */
+	int64_t unused_since; /* exclusive, and only readers hold under it: seen first; 0 = not so */
 	int64_t idle_since; /* 0 = wanted when last seen */
 };
 

@@ -22,6 +22,7 @@ struct bridge_ask {
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
 	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
+	uint64_t word; /* of the lease, when it was decided to ask */
 	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
 
 	bool settled; /* with many others; then the rest is there */

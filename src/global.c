@@ -477,8 +477,9 @@ bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
 /* ---------------------------------------------------------------- upgrade */
 
 /*
- * The only one who holds under it on this host asks by a bit in the lease's word.  Crash points: (1) bit set: the
- * bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody
+ * Whoever holds under it asks by a bit in the lease's word; not before a downgrade is over, so that where it stands nobody
+ * writes, whoever set it.  My hold may be over by now, and others write, read, and ask as well.  Crash points: (1) bit
+ * set: the bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody
  * answered: a new turn has begun, so what the bridge or its successor still obtains does not count, and a downgrade
  * follows.
  */
@@ -504,15 +505,16 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 		/* What is refused half way by a quorum could not be taken back. */
 		if ((s->redis.flags & REDIS_QUORUM) && remote_turn(w) == REMOTE_TURN_MAX)
 			return LOCKSHM_BUSY;
-		/* Redis may have done it, or do it yet.  Nobody writes: I am the only one who holds under it. */
+		/* Redis may have done it, or do it yet. */
 		if (now >= end && cas_from(&l->word, w, w & REMOTE_UPGRADE ? remote_taken_back(w) : w))
 			return LOCKSHM_BUSY;
-		asked = (w & REMOTE_UPGRADE) || cas_from(&l->word, w, w | REMOTE_UPGRADE);
-		if (asked && now - rung >= RING_NS) {
+		if (!(w & (REMOTE_UPGRADE | REMOTE_DOWNGRADE)) && !cas_from(&l->word, w, w | REMOTE_UPGRADE))
+			continue;
+		asked = !(w & REMOTE_DOWNGRADE);
+		if (now - rung >= RING_NS) {
 			rung = now;
 			remote_ring(s, lease);
 		}
-		if (asked && (w & REMOTE_UPGRADE))
-			futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
+		futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
 	}
 }

@@ -550,8 +550,6 @@ static int upgrade(lockshm_hold_t *hold)
 		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
 		if (g.h->token != 0)
 			g.h->token = token ? token : g.h->local_token;
-		if (unlikely(g.h->remote != 0))
-			remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word, false);
 		return grip_end(&g, outcome);
 	}
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : lost(&g);
@@ -573,8 +571,12 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 		return LOCKSHM_NOT_HELD;
 	err = global_upgrade(s, h->remote - 1, h->remote_word);
 	/* Lost: so that this is noted, and told. */
-	if (err != LOCKSHM_BUSY)
+	if (err != LOCKSHM_BUSY) {
 		err = upgrade(hold);
+		/* Somebody has come in meanwhile who reads here: nobody needs it any more.  Killed before that: see unused(). */
+		if (err == LOCKSHM_BUSY)
+			remote_wish_shared(s, h->remote - 1, h->remote_word);
+	}
 	segment_unref(s);
 	return err == WANTS_LEASE ? LOCKSHM_BUSY : err;
 }
@@ -598,7 +600,7 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 	look_behind(&g);
 	/* Who reads on this host is in; now those of others. */
 	if (unlikely(g.h->remote != 0))
-		remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word, true);
+		remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word);
 	return grip_end(&g, outcome);
 }
 

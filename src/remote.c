@@ -317,19 +317,18 @@ void remote_signal(struct shm_remote *r)
 }
 
 /* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed behind the bit:
- * the bridge looks at everything from time to time.  Only the one who holds exclusively has such a wish, or takes it back. */
-void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word, bool wish)
+ * the bridge looks at everything from time to time.  Nobody takes it back, who might be late: who writes again comes first. */
+void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word)
 {
 	struct shm_remote *r = remote_at(s, index);
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 
 	while (r && remote_epoch(w) == remote_epoch(word) && (w & REMOTE_EXCLUSIVE) &&
 	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING) &&
-	       ((w & REMOTE_DOWNGRADE) != 0) != wish && remote_turn(w) < REMOTE_TURN_MAX)
-		if (cas(&r->word, &w, w ^ REMOTE_DOWNGRADE))
+	       !(w & REMOTE_DOWNGRADE) && remote_turn(w) < REMOTE_TURN_MAX)
+		if (cas(&r->word, &w, w | REMOTE_DOWNGRADE))
 			break;
-	if (r && wish)
-		remote_ring(s, index);
+	remote_ring(s, index);
 }
 
 /* A bridge that was stopped may say now what it heard before others asked.  A time that has not come is damage. */

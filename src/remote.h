@@ -16,16 +16,22 @@
  * bridge that was stopped in between.
  *
  * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks for
- * it: set by whoever holds under the lease, taken back by the bridge with its answer, or, with a new turn and a wish for a
- * downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.  The bridge sets it, too, when a renewal finds that Redis has done it already.
+ * it: set by whoever holds under the lease, or did, taken back by the bridge with its answer, or, with a new turn and a
+ * wish for a downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.
  *
  * DOWNGRADE asks for the opposite, and stays until Redis has done it: set by whoever has become a reader under an
- * exclusive lease.  First the bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write
- * under the lease.  That is a Dekker pair like the one above, with enter() and with whoever becomes a writer again
- * (lease_is_exclusive() in hold.c).  Who writes from then on has come in by an upgrade, with which Redis was told the new
- * turn.  So when nobody is found there is nobody, which is noted as LOOKED before anything is sent, and true for a bridge
- * that was stopped behind the look, too: its downgrade comes late, and is refused by its turn.  Until LOOKED renewals
- * expect what a writer has, and from then on what readers have.  When the turns are used up the lease stays exclusive.
+ * exclusive lease, or by the bridge for those elsewhere if only readers use it.  Nobody takes the wish back.  First the
+ * bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write under the lease.  That is a
+ * Dekker pair like the one above, with enter() and with whoever becomes a writer again (lease_is_exclusive() in hold.c).
+ * Who writes from then on has come in by an upgrade, with which Redis was told the new turn.  So when nobody is found
+ * there is nobody, which is noted as LOOKED before anything is sent, and true for a bridge that was stopped behind the
+ * look, too: its downgrade comes late, and is refused by its turn.  When the turns are used up the lease stays exclusive.
+ *
+ * From this one rule: where a lease is neither EXCLUSIVE nor between that and LOOKED (remote_unlooked()), nobody writes
+ * under it, and nobody will but by an answer to an upgrade of this turn.  So UPGRADE never stands beside DOWNGRADE; who
+ * asks may be late, and need not be one who holds; what Redis has as a writer's and the word does not is taken back.  The
+ * state between is expected by renewals to be a writer's, comes once in a turn, and nothing leads out of it but the look.
+ * doc/model/lease.pml goes through it.
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
@@ -74,8 +80,15 @@ static inline bool remote_end_is_possible(const struct lockshm *s, uint64_t vali
 	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
 }
 
-/* The word of a lease that somebody asked to make exclusive and gave up, or that a part of the servers of a quorum made so: in a
- * new turn they are told that nobody writes under it.  Only where that is so.  The last turn is left as it is. */
+/* Somebody may write under it, though it is exclusive no more: nobody has looked yet. */
+static inline bool remote_unlooked(uint64_t w)
+{
+	return (w & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE | REMOTE_LOOKED)) == REMOTE_DOWNGRADE;
+}
+
+/* The word of a lease that somebody asked to make exclusive and gave up, or that Redis has as a writer's and nobody knows why: in
+ * a new turn it is told that nobody writes under it.  That is so where @w is neither exclusive nor unlooked.  The last turn
+ * is left as it is. */
 static inline uint64_t remote_taken_back(uint64_t w)
 {
 	uint64_t none = w & ~REMOTE_UPGRADE;
@@ -124,8 +137,8 @@ uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check);
 /* Only upwards, but for an end that cannot be right. */
 void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until);
 
-/* The hold that was seen with @word reads from now on (@wish), or writes again: the lease is to follow, or no more. */
-void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word, bool wish);
+/* The hold that was seen with @word reads from now on: the lease is to follow. */
+void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word);
 
 /* Tell the bridge to look at this lease. */
 void remote_ring(struct lockshm *s, uint32_t index);

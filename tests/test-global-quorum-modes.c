@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../src/remote.h"
+
 static struct agent *a, *b;
 static char set[] = "set", string[] = "string";
 
@@ -31,6 +33,12 @@ static unsigned count(const char *type)
 static bool all_have(void *type)
 {
 	return count(type) == SERVERS;
+}
+
+/* Those that can be asked, when the one between them is away. */
+static bool two_have(void *type)
+{
+	return has(0, type) && has(2, type);
 }
 
 static bool is_reader(void *arg)
@@ -165,6 +173,31 @@ START_TEST(an_upgrade_a_majority_forgot)
 }
 END_TEST
 
+/* A server that lost the writer is told of it again before he becomes a reader, and does not refuse that. */
+START_TEST(one_server_is_away_and_one_forgot)
+{
+	struct shm_remote *r;
+	uint64_t w;
+
+	two_hosts();
+	ck_code(upgrade(a), 0);
+	ck_assert(await(all_have, string));
+	/* What a bridge does that saw readers only, and was slower than the writer that one of them became. */
+	r = &hosts[0].s->remotes[record_of(0, K)];
+	w = load_acquire(&r->word);
+	ck_assert(cas_from(&r->word, w, ((w & ~REMOTE_EXCLUSIVE) | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT)));
+	ck_redis("2", servers[2], "DEL lk:" K " {lk:" K "}:f");
+	ck_assert(await(all_have, string));
+	proxy_set(proxies[1], PROXY_REFUSE);
+	ck_code(downgrade(a), 0);
+	ck_assert(await(two_have, set));
+	proxies_set(PROXY_PASS);
+	ck_assert(await(all_have, set));
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, up_and_down);
@@ -173,6 +206,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
 	tcase_add_test(tc, no_majority_in_reach);
 	tcase_add_test(tc, an_upgrade_a_majority_forgot);
+	tcase_add_test(tc, one_server_is_away_and_one_forgot);
 }
 
 int main(void)

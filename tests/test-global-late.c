@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-global-late.c - a lease changes its mode, and somebody goes on who was stopped before that
+ *
+ * The test itself is who was stopped: a bridge that has decided what to ask, and hears the answer now; or somebody who called
+ * lockshm_upgrade() while he held.  All orders of the steps are in doc/model/lease.pml; these are the ones that did harm.
+ */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <stdlib.h>
+
+#include "../src/bridge-clock.h"
+#include "../src/bridge-lease.h"
+#include "../src/hold.h"
+
+static struct agent *a, *b, *c;
+static struct proxy *proxy;
+static struct bridge late;
+static struct bridge_ask asks[ASKS_PER_LEASE];
+
+/* a and b are on one host, c on another; b is the bridge of the first, behind the proxy. */
+static void two_hosts(int mode)
+{
+	struct lockshm_create_options options = host_options();
+
+	own_server();
+	proxy = proxy_start(redis, false);
+	options.redis = proxy->uri;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(4);
+	host_make(0, &options);
+	options.redis = redis->uri;
+	host_make(1, &options);
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(a, K, mode), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+}
+
+static uint64_t word_now(void)
+{
+	return load_acquire(&hosts[0].s->remotes[record_of(0, K)].word);
+}
+
+static bool has_bits(void *bits)
+{
+	return (word_now() & *(uint64_t *)bits) == *(uint64_t *)bits;
+}
+
+static bool has_none_of(void *bits)
+{
+	return (word_now() & *(uint64_t *)bits) == 0;
+}
+
+static void word_gets(uint64_t bits)
+{
+	ck_assert(await(has_bits, &bits));
+}
+
+static void word_loses(uint64_t bits)
+{
+	ck_assert(await(has_none_of, &bits));
+}
+
+static void is_writer(void)
+{
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+}
+
+static void is_reader(void)
+{
+	word_loses(REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(0, K).value);
+	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
+	ck_code(agent_release(c), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+
+/* What a bridge does that has seen readers only, and was slower than the writer that one of them became. */
+static void exclusive_is_taken_back(void)
+{
+	uint64_t w = word_now();
+
+	ck_assert(w & REMOTE_EXCLUSIVE);
+	ck_assert(cas_from(&hosts[0].s->remotes[record_of(0, K)].word, w,
+			   ((w & ~REMOTE_EXCLUSIVE) | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT)));
+}
+
+/* A bridge decides now, and is stopped before it asks. */
+static void decides(enum bridge_script script)
+{
+	late.s = hosts[0].s;
+	late.leases = calloc(late.s->n_remotes, sizeof(*late.leases));
+	ck_assert_ptr_ne(late.leases, NULL);
+	late.renew_until = INT64_MAX;
+	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 1);
+	ck_assert_int_eq(asks[0].script, script);
+}
+
+/* It goes on, and this is the answer. */
+static void hears(enum bridge_status status, enum bridge_kind kind)
+{
+	asks[0].answer.status = status;
+	asks[0].answer.kind = kind;
+	asks[0].answer.fence = (int64_t)remote_fence_next(&late.s->remotes[record_of(0, K)]) + 1000;
+	asks[0].valid_until = bridge_valid_until(bridge_now(), asks[0].wish.ttl_ms);
+	if (asks[0].script == BRIDGE_RENEW)
+		asks[0].answer.fence = 0;
+	ck_assert(!lease_answer(&late, record_of(0, K), &asks[0]));
+	lease_forget(&late.leases[record_of(0, K)]);
+	free(late.leases);
+}
+
+/* ---------------------------------------------------------------- whoever holds no more */
+
+/* His upgrade, and that he gives it up, make no reader of a writer. */
+START_TEST(asks_while_somebody_else_writes)
+{
+	int64_t end;
+
+	two_hosts(LOCKSHM_EXCLUSIVE);
+	proxy_set(proxy, PROXY_DROP_REPLIES);
+	exclusive_is_taken_back();
+	ck_code(global_upgrade(hosts[0].s, record_of(0, K), word_now()), LOCKSHM_BUSY);
+	proxy_set(proxy, PROXY_RESET);
+	proxy_set(proxy, PROXY_PASS);
+	for (end = now_ns() + LOCKSHM_SECONDS(1); now_ns() < end;)
+		is_writer();
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	is_reader();
+}
+END_TEST
+
+/* What he obtains nobody uses: those who wait elsewhere do not wait for the end of the lease. */
+START_TEST(asks_for_nobody)
+{
+	two_hosts(LOCKSHM_SHARED);
+	ck_code(global_upgrade(hosts[0].s, record_of(0, K), word_now()), 0);
+	is_writer();
+	global_send(c, K, LOCKSHM_SHARED);
+	ck_code(agent_end(c), 0);
+	ck_code(agent_release(c), 0);
+	is_reader();
+}
+END_TEST
+
+/* The same where somebody has come in beside, and nobody waits. */
+START_TEST(is_not_alone_any_more)
+{
+	struct agent *beside;
+
+	two_hosts(LOCKSHM_SHARED);
+	beside = on_host(0);
+	redis_freeze(redis);
+	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
+	word_gets(REMOTE_UPGRADE);
+	ck_code(global_wait(beside, K, LOCKSHM_SHARED), 0);
+	redis_thaw(redis);
+	ck_code(agent_end(a), LOCKSHM_BUSY);
+	is_reader();
+}
+END_TEST
+
+/* ---------------------------------------------------------------- a bridge that was stopped */
+
+/* It asked whether a writer's lease is there, and hears of readers: it was made that since, and is not lost. */
+START_TEST(hears_of_a_downgrade)
+{
+	two_hosts(LOCKSHM_EXCLUSIVE);
+	exclusive_is_taken_back();
+	decides(BRIDGE_RENEW);
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	word_loses(REMOTE_DOWNGRADE);
+	hears(BRIDGE_DONE, BRIDGE_KIND_READERS);
+	is_reader();
+}
+END_TEST
+
+/* It asked before the downgrade, and hears after it that a writer has it: nobody wants that. */
+START_TEST(hears_of_the_writer_before)
+{
+	uint64_t w;
+
+	two_hosts(LOCKSHM_EXCLUSIVE);
+	exclusive_is_taken_back();
+	decides(BRIDGE_RENEW);
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	word_loses(REMOTE_DOWNGRADE);
+	w = word_now();
+	hears(BRIDGE_DONE, BRIDGE_KIND_HOST);
+	ck_assert_uint_eq(word_now(), w);
+	is_reader();
+}
+END_TEST
+
+/* Its upgrade was granted, as its successor's was; since then it is wished that readers of others come in, too. */
+START_TEST(hears_that_it_may_write)
+{
+	two_hosts(LOCKSHM_SHARED);
+	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
+	word_gets(REMOTE_UPGRADE);
+	decides(BRIDGE_UPGRADE);
+	proxy_set(proxy, PROXY_PASS);
+	ck_code(agent_end(a), 0);
+	remote_wish_shared(hosts[0].s, record_of(0, K), word_now());
+	hears(BRIDGE_GRANTED, BRIDGE_KIND_HOST);
+	ck_assert_uint_ne(word_now() & REMOTE_DOWNGRADE, 0);
+	is_writer();
+	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
+	is_reader();
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, asks_while_somebody_else_writes);
+	tcase_add_test(tc, asks_for_nobody);
+	tcase_add_test(tc, is_not_alone_any_more);
+	tcase_add_test(tc, hears_of_a_downgrade);
+	tcase_add_test(tc, hears_of_the_writer_before);
+	tcase_add_test(tc, hears_that_it_may_write);
+}
+
+int main(void)
+{
+	return hosts_main("global-late", add);
+}
