@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * grip.h - what each call on a hold begins with: may the caller, and is it still granted?
+ *
+ * The hold is where it was filled, of this process and not its parent, and of this thread or of the whole process.
+ * Then the request's word decides: still (gen, GRANTED) or LOST.  The same word is what an expirer changes, so the
+ * answer is the truth (P5).
+ */
+#ifndef LOCKSHM_GRIP_H
+#define LOCKSHM_GRIP_H
+
+#include "hold.h"
+#include "keeper.h"
+#include "lease.h"
+#include "remote.h"
+
+struct grip {
+	struct hold *h;
+	struct lockshm *s;
+	struct shm_request *r;
+	struct shm_entry *e;
+	struct participant *self; /* NULL for a hold of the process used by a thread that takes no part */
+	bool locked;		  /* keeper's lock is held */
+	bool referenced;	  /* the segment is kept mapped for this call */
+};
+
+static inline uint64_t grip_gen(const struct grip *g)
+{
+	return unlikely(g->h->renewal != NULL) ? g->h->renewal->gen : g->h->gen;
+}
+
+static inline bool grip_granted(const struct grip *g, uint64_t w)
+{
+	return likely(word_gen(w) == grip_gen(g)) && likely(word_is(w, REQUEST_GRANTED));
+}
+
+/* A hold of the process: the segment pointer is good only if it is known, and its keeper the same.  True = the segment
+ * is referenced, so that it stays while the last other thread may be leaving. */
+MUST_CHECK bool grip_is_of_process(const struct hold *h);
+
+static inline int grip_begin(struct grip *g, const lockshm_hold_t *hold)
+{
+	struct hold *h = hold_of(hold);
+
+	if (unlikely(!h))
+		return LOCKSHM_INVALID;
+	if (unlikely(h->magic != hold_magic(h)))
+		return LOCKSHM_NOT_HELD;
+	g->self = participant_find(h->segment);
+	g->locked = false;
+	g->referenced = false;
+	if (unlikely(!g->self) || unlikely(g->self->uid != h->owner)) {
+		if (!grip_is_of_process(h))
+			return LOCKSHM_NOT_HELD;
+		g->locked = g->referenced = true;
+	}
+	g->h = h;
+	g->s = h->segment;
+	if (unlikely(g->locked) || unlikely(h->renewal != NULL)) {
+		keeper_lock(g->s);
+		g->locked = true;
+	}
+	g->r = &g->s->requests[h->index];
+	g->e = &g->s->entries[h->entry];
+	return 0;
+}
+
+static inline int grip_end(const struct grip *g, int result)
+{
+	if (unlikely(g->locked))
+		keeper_unlock(g->s);
+	if (unlikely(g->referenced))
+		segment_unref(g->s);
+	return result;
+}
+
+/* Has that time passed?  The coarse clock answers when it is far away. */
+static inline bool grip_passed(const struct lockshm *s, int64_t deadline)
+{
+	if (deadline == INT64_MAX || likely(segment_now_at_most(s) < deadline))
+		return false;
+	return segment_now(s) > deadline;
+}
+
+static inline int64_t grip_deadline(const struct grip *g)
+{
+	if (unlikely(g->h->remote != 0))
+		return deadline_ns(load_acquire(&g->r->deadline));
+	return unlikely(g->h->renewal != NULL) ? g->h->renewal->deadline : g->h->deadline;
+}
+
+/* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */
+static inline int grip_late_or_ok(const struct grip *g)
+{
+	if (unlikely(g->h->remote != 0) && !remote_holds(g->s, g->h->remote - 1, g->h->remote_word))
+		return LOCKSHM_LOST;
+	return unlikely(grip_passed(g->s, grip_deadline(g))) ? LOCKSHM_LATE : 0;
+}
+
+/* It is not the caller's any more: whose it is now goes into the hold.  LOCKSHM_LOST. */
+int grip_lost(const struct grip *g);
+
+/* What is to be told of a hold that is granted here. */
+static inline int grip_told(const struct grip *g)
+{
+	int outcome = grip_late_or_ok(g);
+
+	return unlikely(outcome == LOCKSHM_LOST) ? grip_lost(g) : outcome;
+}
+
+/* Grant whoever may go now that I have died or changed my mode. */
+void grip_look_behind(const struct grip *g);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* hold-mode.c - a hold that is shared becomes exclusive, or the other way round */
+#include "grip.h"
+
+#include "queue.h"
+
+/* Change the mode of a granted request, whatever bypass moves its prev. */
+static bool set_mode(const struct grip *g, bool exclusive)
+{
+	uint64_t w = load_acquire(&g->r->word);
+
+	while (grip_granted(g, w))
+		if (cas(&g->r->word, &w, word_with_mode(w, exclusive)))
+			return true;
+	return false;
+}
+
+/* Nobody before me, nobody behind me, after clearing away the dead? */
+static bool sole(const struct grip *g, uint64_t *tail)
+{
+	struct place last, before;
+
+	/* Without judging myself: overdue is not lost. */
+	if (queue_live_tail(g->s, g->e, &last, g->h->index) != WALK_DONE || last.index == 0)
+		return false;
+	if (last.index != g->h->index) {
+		owner_look_closer(g->s, load_acquire(&g->s->requests[last.index].owner));
+		return false;
+	}
+	if (queue_predecessor(g->s, g->e, &last, &before) != WALK_DONE)
+		return false;
+	if (before.index != 0) {
+		owner_look_closer(g->s, load_acquire(&g->s->requests[before.index].owner));
+		return false;
+	}
+	*tail = load_acquire(&g->e->tail);
+	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
+}
+
+#define WANTS_LEASE 1000 /* beside the public codes */
+
+/* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
+static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
+{
+	struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
+	uint64_t left;
+
+	*word = l ? load_acquire(&l->word) : 0;
+	if (!(*word & REMOTE_EXCLUSIVE))
+		return l ? WANTS_LEASE : LOCKSHM_BUSY;
+	*token = remote_take_fence(l, &left);
+	return *token ? 0 : LOCKSHM_BUSY;
+}
+
+/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared; and in a later turn others may
+ * have had larger numbers. */
+static bool lease_is_exclusive(const struct grip *g, uint64_t found)
+{
+	const struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
+	uint64_t w;
+
+	/* My mode before my look at the word.  Pairs with the fence in at_held(). */
+	fence_after_rmw();
+	w = load_acquire(&l->word);
+	return remote_full_turn(w) == remote_full_turn(found) && (w & REMOTE_EXCLUSIVE);
+}
+
+static int upgrade(lockshm_hold_t *hold)
+{
+	struct grip g;
+	uint64_t tail = 0, ticket, w, token = 0, lease = 0;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	outcome = grip_late_or_ok(&g);
+	if (outcome == LOCKSHM_LOST)
+		return grip_end(&g, grip_lost(&g));
+	/* The ticket first: if my word is granted after that, it is the ticket of this use of the record. */
+	ticket = load_acquire(&g.r->ticket);
+	w = load_acquire(&g.r->word);
+	if (grip_granted(&g, w) && word_exclusive(w))
+		return grip_end(&g, outcome);
+	/* Twice: the first look may find out that a thread is gone. */
+	if (grip_granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
+		return grip_end(&g, LOCKSHM_BUSY);
+	err = unlikely(g.h->remote != 0) && grip_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
+	if (unlikely(err))
+		return grip_end(&g, err);
+	if (!grip_granted(&g, w) || !set_mode(&g, true))
+		return grip_end(&g, grip_lost(&g));
+	if (unlikely(g.h->remote != 0) && !lease_is_exclusive(&g, lease)) {
+		err = set_mode(&g, false) ? WANTS_LEASE : grip_lost(&g);
+		grip_look_behind(&g);
+		return grip_end(&g, err);
+	}
+	if (tail_ticket(tail) >= TICKET_MAX - 1) {
+		err = set_mode(&g, false) ? LOCKSHM_FULL : grip_lost(&g);
+		return grip_end(&g, err);
+	}
+	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any holder;
+	 * (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one; stopped here until
+	 * the hold is taken away and the record filled anew, I find another generation in the ticket and leave it alone. */
+	if (cas_from(&g.e->tail, tail, tail_make(tail_ticket(tail) + 1, g.h->index))) {
+		(void)cas_from(&g.r->ticket, ticket, ticket_replace(ticket, tail_ticket(tail) + 1));
+		/* The tail named me, dead or alive: my word says which. */
+		if (!grip_granted(&g, load_acquire(&g.r->word)))
+			return grip_end(&g, grip_lost(&g));
+		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
+		if (g.h->token != 0)
+			g.h->token = token ? token : g.h->local_token;
+		return grip_end(&g, outcome);
+	}
+	err = set_mode(&g, false) ? LOCKSHM_BUSY : grip_lost(&g);
+	grip_look_behind(&g);
+	return grip_end(&g, err);
+}
+
+/* Where the lease has to come first, that is with nothing locked: the keeper must be able to renew meanwhile. */
+LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
+{
+	struct hold *h = hold_of(hold);
+	struct lockshm *s;
+	int err = upgrade(hold);
+
+	if (likely(err != WANTS_LEASE))
+		return err;
+	s = h->segment;
+	if (!process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	err = global_upgrade(s, h->remote - 1, h->remote_word);
+	/* Lost: so that this is noted, and told. */
+	if (err != LOCKSHM_BUSY) {
+		err = upgrade(hold);
+		/* Somebody has come in meanwhile who reads here: nobody needs it any more.  Killed before that: see unused(). */
+		if (err == LOCKSHM_BUSY)
+			remote_wish_shared(s, h->remote - 1, h->remote_word);
+	}
+	segment_unref(s);
+	return err == WANTS_LEASE ? LOCKSHM_BUSY : err;
+}
+
+LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
+{
+	struct grip g;
+	uint64_t w;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	outcome = grip_told(&g);
+	if (outcome == LOCKSHM_LOST)
+		return grip_end(&g, outcome);
+	w = load_acquire(&g.r->word);
+	if (grip_granted(&g, w) && !word_exclusive(w))
+		return grip_end(&g, outcome);
+	if (!set_mode(&g, false))
+		return grip_end(&g, grip_lost(&g));
+	grip_look_behind(&g);
+	/* Who reads on this host is in; now those of others. */
+	if (unlikely(g.h->remote != 0))
+		remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word);
+	return grip_end(&g, outcome);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* hold-owner.c - whose a hold is, a thread's or the process', and who is told when it is lost */
+#include "grip.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "queue.h"
+
+/* ---------------------------------------------------------------- move */
+
+/*
+ * Change the owner, then advance the generation: who judged me by the old owner's life loses its CAS.  Killed in between by
+ * the old owner's death: the hold ends with its lease or with the new owner.  Keeper's lock held, so that no other move
+ * can bring the same owner word back to the record for another request.
+ */
+static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
+{
+	uint64_t old = load_acquire(&g->r->owner), gen = grip_gen(g), end = load_acquire(&g->r->deadline);
+	int outcome = grip_late_or_ok(g);
+
+	if (outcome == LOCKSHM_LOST)
+		return grip_lost(g);
+	/* Owner and deadline before the word: if that is still mine, so were they. */
+	if (!grip_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
+		return grip_lost(g);
+	g->h->moved = true;
+	if (!lease_renew(g->s, g->h->index, &gen, deadline_ns(end)))
+		return grip_lost(g);
+	g->h->gen = gen;
+	if (g->h->renewal)
+		g->h->renewal->gen = gen;
+	if (g->self && g->self->uid == g->h->owner)
+		g->self->held--;
+	g->h->owner = uid;
+	queue_nudge_successor(g->s, g->h->index); /* it watches the old owner's life */
+	return outcome;
+}
+
+/* Who shall own it.  Its slot says from now on that it may own other threads' records, for the sweep. */
+static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64_t *ref)
+{
+	struct hold *h = hold_of(hold);
+	struct participant *self;
+	int err;
+
+	if (!h || (to != LOCKSHM_TO_PROCESS && to != LOCKSHM_TO_CALLER))
+		return LOCKSHM_INVALID;
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch())
+		return LOCKSHM_NOT_HELD;
+	if (to == LOCKSHM_TO_PROCESS) {
+		err = keeper_start(h->segment, NULL);
+		return !err && !keeper_identity(h->segment, uid, ref) ? LOCKSHM_SYSTEM : err;
+	}
+	err = participant_get(h->segment, &self, NULL);
+	if (err)
+		return err;
+	*uid = self->uid;
+	*ref = self->ref;
+	store_release32(&self->shared->flags, load_relaxed32(&self->shared->flags) | OWNER_ADOPTED);
+	return 0;
+}
+
+static int move(lockshm_hold_t *hold, int to)
+{
+	struct participant *self;
+	struct grip g;
+	uint64_t uid = 0, ref = 0;
+	int err = move_target(hold, to, &uid, &ref);
+
+	if (!err)
+		err = grip_begin(&g, hold);
+	if (err)
+		return err;
+	if (!grip_granted(&g, load_acquire(&g.r->word)))
+		return grip_end(&g, grip_lost(&g));
+	if (g.h->owner == uid)
+		return grip_end(&g, grip_told(&g));
+	if (!g.locked) {
+		keeper_lock(g.s);
+		g.locked = true;
+	}
+	err = change_owner(&g, uid, ref);
+	self = participant_find(g.s);
+	if (err >= 0 && self && self->uid == uid)
+		self->held++;
+	return grip_end(&g, err);
+}
+
+LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
+{
+	struct hold *h = hold_of(hold);
+	struct lockshm *s;
+	int err;
+
+	if (!h)
+		return LOCKSHM_INVALID;
+	s = h->segment;
+	/* The epoch before the reference: in a fresh child it makes us forget the parent's. */
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+		return to == LOCKSHM_TO_PROCESS || to == LOCKSHM_TO_CALLER ? LOCKSHM_NOT_HELD : LOCKSHM_INVALID;
+	err = move(hold, to);
+	segment_unref(s);
+	return err;
+}
+
+/* ---------------------------------------------------------------- notify */
+
+/* Keeper's lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
+static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
+{
+	struct hold *h = g->h;
+	struct renewal *r = h->renewal;
+
+	if (!r) {
+		r = *spare;
+		*spare = NULL;
+		r->index = h->index;
+		r->gen = h->gen;
+		r->ttl_ns = 0;
+		r->max_ns = 0;
+		r->deadline = grip_deadline(g);
+		keeper_add_held(g->s, r);
+		h->renewal = r;
+	}
+	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
+	 * nothing. */
+	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
+	/* My flag before my look at the word, in grip_told() and by the keeper: whoever takes the hold away changes the word
+	 * and then looks for the flag.  Pairs with queue_tell_holder(). */
+	fence_full();
+	keeper_watch(g->s, r, h, *fd);
+	*fd = -1;
+}
+
+/* Keeper's lock held. */
+static void end_watch(const struct grip *g)
+{
+	struct hold *h = g->h;
+
+	if (!h->renewal)
+		return;
+	h->gen = h->renewal->gen;
+	if (h->renewal->ttl_ns) {
+		keeper_watch(g->s, h->renewal, h, -1);
+		return;
+	}
+	keeper_remove(g->s, h->renewal);
+	h->renewal = NULL;
+}
+
+static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
+{
+	struct grip g;
+	int outcome, err = grip_begin(&g, hold);
+
+	if (err)
+		return err;
+	if (!g.locked && *fd >= 0) {
+		keeper_lock(g.s);
+		g.locked = true;
+	}
+	if (*fd >= 0)
+		begin_watch(&g, spare, fd);
+	else
+		end_watch(&g);
+	outcome = grip_granted(&g, load_acquire(&g.r->word)) ? grip_told(&g) : grip_lost(&g);
+	if (outcome == LOCKSHM_LOST)
+		end_watch(&g);
+	return grip_end(&g, outcome);
+}
+
+/* What cannot be written to at once would stop the keeper. */
+static bool can_be_told(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
+{
+	struct hold *h = hold_of(hold);
+	struct renewal *spare = NULL;
+	struct lockshm *s;
+	int err = 0, copy = -1;
+
+	if (!h || fd < -1 || (fd >= 0 && !can_be_told(fd)))
+		return LOCKSHM_INVALID;
+	s = h->segment;
+	/* As in lockshm_move(). */
+	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	if (fd >= 0) {
+		/* So that closing it, and opening something else under its number, does no harm. */
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		spare = malloc(sizeof(*spare));
+		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : keeper_start(s, NULL);
+	}
+	if (!err)
+		err = notify(hold, &spare, &copy);
+	if (copy >= 0)
+		close(copy);
+	free(spare);
+	segment_unref(s);
+	return err;
+}
