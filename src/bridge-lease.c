@@ -2,8 +2,6 @@
 /*
  * bridge-lease.c - one host lease, seen by the bridge: what to ask; see bridge-lease.h and remote.h
  *
- * Who wants the lease is not counted but looked up, in the key's queue: a count would be wrong after a death.
- *
  * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it, and
  * what this one does later either has the token of an epoch that is over, or fails its CAS.
  */
@@ -12,6 +10,7 @@
 
 #include <string.h>
 
+#include "bridge-interest.h"
 #include "owner.h"
 #include "queue.h"
 #include "table.h"
@@ -27,116 +26,7 @@ static int64_t min64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* ---------------------------------------------------------------- who wants it */
-
-struct interest {
-	bool live;	/* anybody holds or waits for the key on this host */
-	bool holders;	/* somebody holds under this epoch */
-	bool writers;	/* and exclusively, or did until a moment ago */
-	bool wants;	/* somebody's turn has come here, and it needs a lease */
-	bool exclusive; /* such a one as nobody else has */
-	bool patient;	/* would wait for it */
-	bool elsewhere;	/* somebody's turn has come who needs another lease of this key, see remote.c */
-	bool unsure;	/* the queue did not hold still, or is damaged */
-	bool damaged;	/* it held still, and leads nowhere */
-};
-
-static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, const struct snapshot_request *seen,
-			  struct interest *out)
-{
-	const struct shm_request *r = &b->s->requests[seen->index];
-	uint32_t flags = load_acquire32(&r->flags), home = load_relaxed32(&r->home);
-	uint64_t under = load_acquire(&r->under);
-
-	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
-	 * request_begin_use(). */
-	fence_acquire();
-	if (word_gen(load_relaxed(&r->word)) != word_gen(seen->word)) {
-		out->unsure = true;
-		return;
-	}
-	out->live = true;
-	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
-	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_LINGERING))
-		return;
-	if (home != i + 1) {
-		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
-		return;
-	}
-	if (under_is(under, epoch)) {
-		out->holders = true;
-		out->writers = out->writers || word_exclusive(seen->word);
-	}
-	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
-		return;
-	out->wants = true;
-	out->exclusive = out->exclusive || word_exclusive(seen->word);
-	out->patient = out->patient || !(flags & REQUEST_TRY);
-}
-
-static struct interest look(struct bridge *b, uint32_t i, uint64_t epoch)
-{
-	struct interest out = { 0 };
-	const struct lease *l = &b->leases[i];
-	uint32_t entry = table_lookup(b->s, &l->id), k;
-
-	if (entry == ENTRY_NONE)
-		return out;
-	/* What is dead or overdue goes first. */
-	(void)queue_advance_tail(b->s, &b->s->entries[entry]);
-	if (!snapshot_take(b->s, &b->s->entries[entry], &b->snap)) {
-		out.unsure = true;
-		return out;
-	}
-	out.damaged = b->snap.stable && b->snap.broken;
-	/* Who holds may be behind the place where it is torn. */
-	out.unsure = !b->snap.stable || b->snap.broken;
-	for (k = 0; k < b->snap.n; k++)
-		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
-			count_request(b, i, epoch, &b->snap.requests[k], &out);
-	if (!entry_is(&b->s->entries[entry], l->id.id, l->id.len))
-		out.unsure = true;
-	return out;
-}
-
-/*
- * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so quickly that its queue
- * is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed and used in another queue under
- * its feet.  The records themselves stay where they are: a hold keeps its own, granted or cooling, however its word, generation
- * and ticket change, and since the lease was closed nobody comes in.  So who is not found here has no hold, and who is
- * found is one until a later look.
- */
-static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch, bool as_writer)
-{
-	uint32_t k;
-
-	for (k = 1; k <= b->s->n_requests; k++) {
-		const struct shm_request *r = &b->s->requests[k];
-		uint64_t word = load_acquire(&r->word);
-
-		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
-		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->home) == i + 1 &&
-		    (!as_writer || word_exclusive(word)) && under_is(load_acquire(&r->under), epoch))
-			return true;
-	}
-	return false;
-}
-
-/* In CLOSING.  A damaged queue hides the end of a hold as well as the hold: its lease is kept to its end. */
-static bool nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
-{
-	if (in->holders || in->damaged)
-		return false;
-	return !in->unsure || !any_record_holds(b, i, epoch, false);
-}
-
-/* The same of those who write, once EXCLUSIVE is taken back. */
-static bool nobody_writes(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
-{
-	if (in->writers || in->damaged)
-		return false;
-	return !in->unsure || !any_record_holds(b, i, epoch, true);
-}
+/* ---------------------------------------------------------------- lost */
 
 /* The lease is lost: end what was held under it, so that nobody waits for those who cannot know yet. */
 static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
@@ -241,7 +131,7 @@ static enum next wait_until(struct lease *l, int64_t when)
 static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct lease *l = &b->leases[i];
-	struct interest in = look(b, i, remote_epoch(word));
+	struct interest in = interest_look(b, i, remote_epoch(word));
 
 	if (in.wants) {
 		uint64_t epoch = remote_epoch(word) + 1;
@@ -347,7 +237,7 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 {
 	struct lease *l = &b->leases[i];
 	int64_t seen = bridge_now(), now = host_now(b->s);
-	struct interest in = look(b, i, remote_epoch(word));
+	struct interest in = interest_look(b, i, remote_epoch(word));
 
 	if (in.wants)
 		l->idle_since = 0;
@@ -433,7 +323,7 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
 		return false;
 	if (word & REMOTE_EXCLUSIVE)
 		return in->holders && !in->writers;
-	return (word & REMOTE_LOOKED) || nobody_writes(b, i, remote_epoch(word), in);
+	return (word & REMOTE_LOOKED) || interest_nobody_writes(b, i, remote_epoch(word), in);
 }
 
 /* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever was faster is seen,
@@ -527,10 +417,10 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 		 * Pairs with the fences in enter(), forget_lingering() and lease_is_exclusive(). */
 		fence_full();
 	}
-	in = look(b, i, remote_epoch(word));
+	in = interest_look(b, i, remote_epoch(word));
 	if (remote_state(word) == REMOTE_HELD && must_close(b, r, word, l, &in))
 		return lease_close(b, i, word);
-	if (remote_state(word) == REMOTE_CLOSING && nobody_holds(b, i, remote_epoch(word), &in))
+	if (remote_state(word) == REMOTE_CLOSING && interest_nobody_holds(b, i, remote_epoch(word), &in))
 		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
@@ -549,7 +439,7 @@ static enum next at_lost(struct bridge *b, uint32_t i, uint64_t word)
 	struct interest in;
 
 	end_holds(b, i, remote_epoch(word));
-	in = look(b, i, remote_epoch(word));
+	in = interest_look(b, i, remote_epoch(word));
 	if (in.holders || (in.unsure && !in.damaged))
 		return wait_until(&b->leases[i], host_now(b->s) + END_AGAIN_NS);
 	return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));

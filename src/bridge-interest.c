@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-interest.c - who of this host wants a lease, and who holds under it; see bridge-interest.h
+ *
+ * It is not counted but looked up, in the key's queue: a count would be wrong after a death.
+ */
+#include "bridge-interest.h"
+
+#include "queue.h"
+#include "table.h"
+
+static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, const struct snapshot_request *seen,
+			  struct interest *out)
+{
+	const struct shm_request *r = &b->s->requests[seen->index];
+	uint32_t flags = load_acquire32(&r->flags), home = load_relaxed32(&r->home);
+	uint64_t under = load_acquire(&r->under);
+
+	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
+	 * request_begin_use(). */
+	fence_acquire();
+	if (word_gen(load_relaxed(&r->word)) != word_gen(seen->word)) {
+		out->unsure = true;
+		return;
+	}
+	out->live = true;
+	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
+	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_LINGERING))
+		return;
+	if (home != i + 1) {
+		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
+		return;
+	}
+	if (under_is(under, epoch)) {
+		out->holders = true;
+		out->writers = out->writers || word_exclusive(seen->word);
+	}
+	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
+		return;
+	out->wants = true;
+	out->exclusive = out->exclusive || word_exclusive(seen->word);
+	out->patient = out->patient || !(flags & REQUEST_TRY);
+}
+
+struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch)
+{
+	struct interest out = { 0 };
+	const struct lease *l = &b->leases[i];
+	uint32_t entry = table_lookup(b->s, &l->id), k;
+
+	if (entry == ENTRY_NONE)
+		return out;
+	/* What is dead or overdue goes first. */
+	(void)queue_advance_tail(b->s, &b->s->entries[entry]);
+	if (!snapshot_take(b->s, &b->s->entries[entry], &b->snap)) {
+		out.unsure = true;
+		return out;
+	}
+	out.damaged = b->snap.stable && b->snap.broken;
+	/* Who holds may be behind the place where it is torn. */
+	out.unsure = !b->snap.stable || b->snap.broken;
+	for (k = 0; k < b->snap.n; k++)
+		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
+			count_request(b, i, epoch, &b->snap.requests[k], &out);
+	if (!entry_is(&b->s->entries[entry], l->id.id, l->id.len))
+		out.unsure = true;
+	return out;
+}
+
+/*
+ * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so quickly that its queue
+ * is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed and used in another queue under
+ * its feet.  The records themselves stay where they are: a hold keeps its own, granted or cooling, however its word, generation
+ * and ticket change, and since the lease was closed nobody comes in.  So who is not found here has no hold, and who is
+ * found is one until a later look.
+ */
+static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch, bool as_writer)
+{
+	uint32_t k;
+
+	for (k = 1; k <= b->s->n_requests; k++) {
+		const struct shm_request *r = &b->s->requests[k];
+		uint64_t word = load_acquire(&r->word);
+
+		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
+		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->home) == i + 1 &&
+		    (!as_writer || word_exclusive(word)) && under_is(load_acquire(&r->under), epoch))
+			return true;
+	}
+	return false;
+}
+
+bool interest_nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
+{
+	if (in->holders || in->damaged)
+		return false;
+	return !in->unsure || !any_record_holds(b, i, epoch, false);
+}
+
+bool interest_nobody_writes(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
+{
+	if (in->writers || in->damaged)
+		return false;
+	return !in->unsure || !any_record_holds(b, i, epoch, true);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* bridge-interest.h - who of this host wants a lease, and who holds under it */
+#ifndef LOCKSHM_BRIDGE_INTEREST_H
+#define LOCKSHM_BRIDGE_INTEREST_H
+
+#include "bridge-lease.h"
+
+struct interest {
+	bool live;	/* anybody holds or waits for the key on this host */
+	bool holders;	/* somebody holds under this epoch */
+	bool writers;	/* and exclusively, or did until a moment ago */
+	bool wants;	/* somebody's turn has come here, and it needs a lease */
+	bool exclusive; /* such a one as nobody else has */
+	bool patient;	/* would wait for it */
+	bool elsewhere;	/* somebody's turn has come who needs another lease of this key, see remote.c */
+	bool unsure;	/* the queue did not hold still, or is damaged */
+	bool damaged;	/* it held still, and leads nowhere */
+};
+
+/* Of lease @i in that epoch.  What is dead or overdue in the queue goes first. */
+struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch);
+/* In CLOSING.  A damaged queue hides the end of a hold as well as the hold: its lease is kept to its end. */
+bool interest_nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in);
+/* The same of those who write, once EXCLUSIVE is taken back. */
+bool interest_nobody_writes(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in);
+
+#endif
