@@ -307,6 +307,7 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 		return;
 	/* Refused: it is left as it is there; the next renewal finds it, and then it is tried again. */
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
+		l->take_back_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 		end_downgrade(r, word);
 		if (!ask->code && !bridge_is_quorum(b))
 			ask_again(r, word);
@@ -363,7 +364,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 		return;
 	/* Not of what was known to be a writer's when this was sent. */
 	if (ask->answer.kind == BRIDGE_KIND_HOST && !(ask->word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) &&
-	    remote_turn(word) == remote_turn(ask->word))
+	    remote_turn(word) == remote_turn(ask->word) && host_now(b->s) >= l->take_back_at)
 		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	l->unseen = ask->settled ? l->unseen - 1 : LOOK_EVERY - 1;

@@ -18,6 +18,7 @@
 #define WAITER_TTL_MS 2000
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define COMES_NS LOCKSHM_MS(10)
+#define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than anybody asks for one, see global_upgrade() */
 #define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
 #define TRANSITIONS_MAX 16
 
@@ -189,8 +190,9 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *a
 
 	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S, word);
 	ask->asked = seen;
-	ask->for_reader = !in->exclusive;
-	ask->wish.flags = in->patient ? "" : "t";
+	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
+	ask->for_reader = !in->exclusive && !in->unsure;
+	ask->wish.flags = in->patient || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
 	l->asked_at = (uint64_t)host_now(b->s);
 	store_release(&b->s->remotes[i].asked, l->asked_at);
@@ -243,8 +245,11 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 		l->idle_since = 0;
 	/* Of a damaged queue those who are seen are served; nobody holds yet. */
 	if (!in.unsure || in.damaged) {
-		if (!in.wants && somebody_comes(l, &in, now))
+		if (!in.wants && !b->ending && somebody_comes(l, &in, now)) {
+			/* A hint is for whoever comes. */
+			l->next_try = l->hinted ? 0 : l->next_try;
 			return wait_until(l, l->idle_since + COMES_NS);
+		}
 		if (!in.wants || wants_another(b, i, word, &in)) {
 			lease_give_up(b, i, word);
 			return NEXT_AGAIN;
@@ -304,7 +309,10 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
-	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers || in->unsure) {
+	/* Who comes and goes meanwhile makes looks unsure, and says nothing about the others. */
+	if (in->unsure)
+		return false;
+	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers) {
 		l->unused_since = 0;
 		return false;
 	}
@@ -404,6 +412,28 @@ static enum next lease_close(struct bridge *b, uint32_t i, uint64_t word)
 	return NEXT_AGAIN;
 }
 
+static void use_turn(struct lease *l, uint64_t word)
+{
+	if (l->turn == remote_full_turn(word))
+		return;
+	l->turn = remote_full_turn(word);
+	l->unused_since = l->upgrade_since = l->take_back_at = 0;
+}
+
+/* Whoever asks for an upgrade takes that back himself in time.  The dead do not, nor who is stopped. */
+static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
+{
+	int64_t now = host_now(b->s);
+
+	if ((word & (REMOTE_UPGRADE | REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) != REMOTE_UPGRADE) {
+		l->upgrade_since = 0;
+		return false;
+	}
+	if (!l->upgrade_since)
+		l->upgrade_since = now;
+	return now - l->upgrade_since >= UPGRADE_MAX_NS;
+}
+
 static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -425,6 +455,9 @@ static enum next at_held(struct bridge *b, uint32_t i, uint64_t word, struct bri
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
+	use_turn(l, word);
+	if (nobody_asks(b, l, word))
+		return move(b, i, word, remote_taken_back(word));
 	if (upgrade_due(b, i, word))
 		return upgrade(b, i, word, asks, n);
 	if (downgrade_due(b, i, word, &in))

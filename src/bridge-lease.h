@@ -36,7 +36,10 @@ struct lease {
 	int64_t renew_at;
 	unsigned unseen; /* renewals for which its fence is taken to be as it was; 0 = look at it */
 	int64_t mode_at; /* upgrade, downgrade: not before that, after no answer */
+	uint64_t turn; /* epoch and turn that these three are about; 0 = none: */
 	int64_t unused_since; /* exclusive, and only readers hold under it: seen first; 0 = not so */
+	int64_t upgrade_since; /* an upgrade is asked for: seen first; 0 = not so */
+	int64_t take_back_at; /* a downgrade was refused: not before that is it tried again, by a new turn */
 	int64_t idle_since; /* 0 = wanted when last seen */
 };
 

@@ -321,6 +321,42 @@ START_TEST(who_asked_is_killed)
 }
 END_TEST
 
+static bool is_not_asked_for(void *arg)
+{
+	return !upgrade_is_asked_for(arg);
+}
+
+static bool reads_in_redis(void *arg)
+{
+	(void)arg;
+	return strcmp(redis_say(redis, "TYPE lk:" K), "set") == 0;
+}
+
+/* Somebody else reads under the lease by then: it would go on as it is, be asked for again and again, or be a writer's of
+ * nobody. */
+START_TEST(the_dead_ask_for_nothing)
+{
+	struct agent *reader;
+
+	own_server();
+	on_a_server_of_its_own(LOCKSHM_SECONDS(20), redis->uri);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	redis_freeze(redis);
+	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
+	ck_assert(await(upgrade_is_asked_for, NULL));
+	reader = on_host(0);
+	ck_code(global_wait(reader, K, LOCKSHM_SHARED), 0);
+	agent_kill(a);
+	ck_assert(await(is_not_asked_for, NULL));
+	redis_thaw(redis);
+	ck_assert(await(reads_in_redis, NULL));
+	ck_code(agent_call(reader, AGENT_CHECK), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, the_only_reader_of_all_hosts);
@@ -338,6 +374,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_bridge_is_killed_in_between);
 	tcase_add_test(tc, the_bridge_is_stopped_in_between);
 	tcase_add_test(tc, who_asked_is_killed);
+	tcase_add_test(tc, the_dead_ask_for_nothing);
 }
 
 int main(void)
