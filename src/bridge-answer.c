@@ -305,7 +305,7 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 
 	if (!mode_answered(b, l, ask))
 		return;
-	/* Refused: it is left as it is there; the next renewal finds it, and then it is tried again. */
+	/* Refused: it is left as it is there; a later renewal finds it, and then it is tried again. */
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		l->take_back_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 		end_downgrade(r, word);

@@ -364,3 +364,18 @@ bool upgrade_is_asked_for(void *arg)
 	(void)arg;
 	return load_acquire(&hosts[0].s->remotes[record_of(0, K)].word) & REMOTE_UPGRADE;
 }
+
+struct proxy *hosts_by_proxy(int64_t ttl_ns)
+{
+	struct lockshm_create_options options = host_options();
+	struct proxy *p;
+
+	own_server();
+	p = proxy_start(redis, false);
+	options.redis = p->uri;
+	options.redis_ttl_ns = ttl_ns;
+	host_make(0, &options);
+	options.redis = redis->uri;
+	host_make(1, &options);
+	return p;
+}

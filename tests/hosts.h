@@ -49,6 +49,9 @@ extern struct proxy *proxies[SERVERS];
 void hosts_on_three(unsigned n, int64_t ttl_ns);
 void proxies_set(enum proxy_fault fault);
 
+/* A server of the test's own; hosts[0] speaks with it by the proxy, hosts[1] does not. */
+struct proxy *hosts_by_proxy(int64_t ttl_ns);
+
 /* The test's own process as the bridge of hosts[@i], in a thread; returns when it is. */
 struct service {
 	lockshm_t *s;

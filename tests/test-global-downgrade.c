@@ -409,16 +409,8 @@ END_TEST
 /* b is the bridge of a's host; what Redis says from now on is not heard, and it has done what it was asked for. */
 static struct proxy *deaf_bridge(void)
 {
-	struct lockshm_create_options options = host_options();
-	struct proxy *p;
+	struct proxy *p = hosts_by_proxy(LOCKSHM_SECONDS(4));
 
-	own_server();
-	p = proxy_start(redis, false);
-	options.redis = p->uri;
-	options.redis_ttl_ns = LOCKSHM_SECONDS(4);
-	host_make(0, &options);
-	options.redis = redis->uri;
-	host_make(1, &options);
 	a = on_host(0);
 	b = on_host(0);
 	c = on_host(1);

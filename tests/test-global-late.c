@@ -22,15 +22,7 @@ static struct bridge_ask asks[ASKS_PER_LEASE];
 /* a and b are on one host, c on another; b is the bridge of the first, behind the proxy. */
 static void two_hosts(int mode)
 {
-	struct lockshm_create_options options = host_options();
-
-	own_server();
-	proxy = proxy_start(redis, false);
-	options.redis = proxy->uri;
-	options.redis_ttl_ns = LOCKSHM_SECONDS(4);
-	host_make(0, &options);
-	options.redis = redis->uri;
-	host_make(1, &options);
+	proxy = hosts_by_proxy(LOCKSHM_SECONDS(4));
 	a = on_host(0);
 	b = on_host(0);
 	c = on_host(1);
