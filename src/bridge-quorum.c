@@ -182,6 +182,21 @@ static int no_majority(struct bridge_quorum *q)
 					    BRIDGE_UNREACHABLE;
 }
 
+/*
+ * Whoever waits for a lease asks again, and of other servers.  An upgrade is asked for once: where one refuses, all the
+ * others are needed, also one whose connection has just ended.
+ */
+static void gather_all(struct bridge_quorum *q, int64_t deadline)
+{
+	int64_t now = bridge_now(), half = now + (deadline - now) / 2;
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		q->nodes[i].rest_until = now;
+	quorum_connect(q, deadline);
+	(void)quorum_gather(q, (unsigned)q->n, half);
+}
+
 int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, const struct bridge_keys *keys,
 			  const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
 {
@@ -189,6 +204,8 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
 	int code;
 
 	memset(lease, 0, sizeof(*lease));
+	if (script == BRIDGE_UPGRADE)
+		gather_all(q, deadline);
 	quorum_connect(q, deadline);
 	if (quorum_gather(q, q->majority, deadline) < q->majority || bridge_quorum_voters(q) < q->majority)
 		return no_majority(q);

@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include "hosts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../src/remote.h"
+
+#define TTL_S 3
 
 static struct agent *a, *b;
 static char set[] = "set", string[] = "string";
@@ -47,12 +50,47 @@ static bool is_reader(void *arg)
 	return lease_of(0, K).mode == LOCKSHM_SHARED;
 }
 
+/* A majority does before that.  Uptimes are whole seconds, rounded down, here as there. */
+static bool all_vote(void *arg)
+{
+	unsigned i, n = 0;
+
+	(void)arg;
+	for (i = 0; i < SERVERS; i++) {
+		const char *at = strstr(redis_say(servers[i], "INFO server"), "uptime_in_seconds:");
+
+		ck_assert_ptr_nonnull(at);
+		n += atoi(at + strlen("uptime_in_seconds:")) > TTL_S + 1;
+	}
+	return n == SERVERS;
+}
+
+/* A majority is enough to begin with: the others hear of it with a renewal, or a moment later. */
+static bool all_know(void *arg)
+{
+	unsigned i, n = 0;
+
+	(void)arg;
+	for (i = 0; i < SERVERS; i++)
+		n += strcmp(redis_say(servers[i], "SISMEMBER lk:" K " %s", lease_of(0, K).value), "1") == 0;
+	return n == SERVERS;
+}
+
+static bool two_have_one_reader(void *arg)
+{
+	(void)arg;
+	return strcmp(redis_say(servers[0], "SCARD lk:" K), "1") == 0 &&
+	       strcmp(redis_say(servers[1], "SCARD lk:" K), "1") == 0;
+}
+
 static void two_hosts(void)
 {
-	hosts_on_three(2, LOCKSHM_SECONDS(3));
+	hosts_on_three(2, LOCKSHM_SECONDS(TTL_S));
+	ck_assert(await(all_vote, NULL));
 	a = on_host(0);
 	b = on_host(1);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
+	ck_assert(await(all_know, NULL));
 }
 
 START_TEST(up_and_down)
@@ -116,8 +154,21 @@ START_TEST(a_minority_takes_it_back)
 	ck_code(agent_release(b), 0);
 	lease_becomes(1, K, LOCKSHM_LEASE_NONE);
 	ck_redis("1", servers[1], "SREM lk:" K " stranger");
+	ck_assert(await(two_have_one_reader, NULL));
 	ck_code(upgrade(a), 0);
 	ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
+}
+END_TEST
+
+/* One refuses, so that the others are needed, and the connection to one of those has just ended. */
+START_TEST(one_is_connected_anew)
+{
+	two_hosts();
+	ck_redis("1", servers[2], "SADD lk:" K " stranger");
+	proxy_set(proxies[1], PROXY_RESET);
+	ck_code(upgrade(a), 0);
+	ck_assert_uint_eq(has(0, string) + has(1, string), 2);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
 }
 END_TEST
 
@@ -203,6 +254,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, up_and_down);
 	tcase_add_test(tc, one_server_was_away);
 	tcase_add_test(tc, a_minority_takes_it_back);
+	tcase_add_test(tc, one_is_connected_anew);
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
 	tcase_add_test(tc, no_majority_in_reach);
 	tcase_add_test(tc, an_upgrade_a_majority_forgot);
