@@ -7,29 +7,11 @@
 #define _GNU_SOURCE
 #include "chaos-global.h"
 
-#define STARVED_NS LOCKSHM_MS(100)
-
 uint32_t *hold_on;
 struct redis *chaos_redis;
 struct proxy *chaos_proxies[CHAOS_HOSTS];
 
 static unsigned (*dice)(unsigned below);
-
-void chaos_nap(int64_t ns)
-{
-	struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-	int64_t from = history_now(), to;
-	struct history_record *r;
-
-	nanosleep(&ts, NULL);
-	to = history_now();
-	if (to - from < ns + STARVED_NS)
-		return;
-	r = history_new(&driver);
-	r->enter = from;
-	__atomic_store_n(&r->op, HISTORY_STARVED, __ATOMIC_RELEASE);
-	history_leave(r, to, 0);
-}
 
 static void nap_ms(unsigned ms)
 {

@@ -118,12 +118,14 @@ static void judge(void)
 
 	problems += history_check_global(&history, &terms, tell, &told, &sum);
 	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
-	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms\n",
+	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms; "
+	       "who renews waited %.0f ms for a processor\n",
 	       (unsigned long long)sum.acquires, (unsigned long long)sum.granted, (unsigned long long)sum.shared,
 	       (unsigned long long)sum.changes, (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1], (unsigned long long)sum.lost,
 	       (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
 	       (unsigned long long)sum.faults[FAULT_FORGETS], (unsigned long long)sum.faults[FAULT_AWAY],
-	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6);
+	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6,
+	       (double)starved_worst() / 1e6);
 	fflush(stdout); /* a failed assertion ends this process at once */
 	if (sum.by_host[0] < 10 || sum.by_host[1] < 10) {
 		printf("one host hardly had a turn\n");
