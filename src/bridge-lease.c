@@ -302,8 +302,8 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 	       now >= b->leases[i].mode_at && now < renew_at(b, i);
 }
 
-/* Exclusive, and has been held by readers alone for some time, while others wait who might read as well: whoever upgraded, or
- * wanted to, was killed before the next line, or somebody came in beside. */
+/* Exclusive, and has been held by readers alone for some time, while others wait, or may, who might read as well: whoever
+ * upgraded, or wanted to, was killed before the next line, or somebody came in beside. */
 static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
 {
 	struct lease *l = &b->leases[i];
@@ -318,8 +318,12 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 	}
 	if (!l->unused_since)
 		l->unused_since = now;
-	return now - l->unused_since >= LOOK_NS && remote_exhausted(b->s, &b->s->remotes[i], now) &&
-	       remote_turn(word) < REMOTE_TURN_MAX;
+	if (remote_turn(word) == REMOTE_TURN_MAX)
+		return false;
+	/* A majority has no queue, so nobody here knows who waits. */
+	if (bridge_is_quorum(b))
+		return now - l->unused_since >= UPGRADE_MAX_NS;
+	return now - l->unused_since >= LOOK_NS && remote_exhausted(b->s, &b->s->remotes[i], now);
 }
 
 /* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody before, or waits for the end. */

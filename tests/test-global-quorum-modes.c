@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../src/hold.h"
 #include "../src/remote.h"
 
 #define TTL_S 3
@@ -206,6 +207,22 @@ START_TEST(no_majority_in_reach)
 }
 END_TEST
 
+/* Whoever asked was killed when it was done, and here one reads on: so may others. */
+START_TEST(asked_for_nobody)
+{
+	const struct shm_remote *r;
+
+	two_hosts();
+	r = &hosts[0].s->remotes[record_of(0, K)];
+	ck_code(global_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
+	ck_assert_uint_gt(count(string), SERVERS / 2);
+	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	ck_code(agent_call(a, AGENT_CHECK), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
 /* Old files of a majority: others may read beside us. */
 START_TEST(an_upgrade_a_majority_forgot)
 {
@@ -257,6 +274,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, one_is_connected_anew);
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
 	tcase_add_test(tc, no_majority_in_reach);
+	tcase_add_test(tc, asked_for_nobody);
 	tcase_add_test(tc, an_upgrade_a_majority_forgot);
 	tcase_add_test(tc, one_server_is_away_and_one_forgot);
 }
