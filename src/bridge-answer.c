@@ -94,7 +94,7 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	store_relaxed(&r->passes, 0);
 	store_relaxed(&r->obstacle, 0);
 	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
-	if (cas_from(&r->word, word, remote_with_state(word, REMOTE_HELD)))
+	if (cas_from(&r->word, word, remote_with_state(word & ~REMOTE_QUEUED, REMOTE_HELD)))
 		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
 	l->due = now + LOOK_NS;
 	remote_signal(r);
@@ -163,7 +163,7 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 	struct lease *l = &b->leases[i];
 
 	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
-	if (l->asked == 1 && lease_is_own(b, i) && !bridge_is_quorum(b))
+	if (l->asked == 1 && lease_is_own(l, word) && !bridge_is_quorum(b))
 		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	else
 		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));

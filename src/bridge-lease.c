@@ -140,8 +140,6 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
 		if (!bridge_is_quorum(b))
 			store_relaxed(&b->s->remotes[i].obstacle, 0);
-		/* Before the CAS: who asks for the epoch writes it after that. */
-		l->asked_at = load_acquire(&b->s->remotes[i].asked);
 		if (cas_from(&b->s->remotes[i].word, word,
 			     remote_make(epoch, in.exclusive ? REMOTE_EXCLUSIVE : 0, REMOTE_ACQUIRING)))
 			l->made = epoch;
@@ -173,7 +171,7 @@ void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct lease *l = &b->leases[i];
 
-	if (l->sent || !lease_is_own(b, i)) {
+	if (l->sent || !lease_is_own(l, word)) {
 		(void)cas_from(&b->s->remotes[i].word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
 		return;
 	}
@@ -194,8 +192,7 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *a
 	ask->for_reader = !in->exclusive && !in->unsure;
 	ask->wish.flags = in->patient || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
-	l->asked_at = (uint64_t)host_now(b->s);
-	store_release(&b->s->remotes[i].asked, l->asked_at);
+	store_release(&b->s->remotes[i].asked, (uint64_t)host_now(b->s));
 	l->asked++;
 }
 
@@ -221,7 +218,7 @@ static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, con
 
 	if (in->exclusive == !!(word & REMOTE_EXCLUSIVE))
 		return false;
-	return in->exclusive || l->in_the_way == BRIDGE_KIND_READERS || (!l->sent && lease_is_own(b, i));
+	return in->exclusive || l->in_the_way == BRIDGE_KIND_READERS || (!l->sent && lease_is_own(l, word));
 }
 
 /* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in line is
@@ -257,6 +254,10 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	}
 	if (now < l->next_try && !l->hinted)
 		return wait_until(l, l->next_try);
+	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it looked: by this its CAS
+	 * fails, and whoever gives it up from now on leaves the queue, too.  Killed here: that is done for nothing. */
+	if (l->made != l->epoch && !(word & REMOTE_QUEUED))
+		return move(b, i, word, word | REMOTE_QUEUED);
 	ask_raise(b, i, word, asks, n);
 	ask_acquire(b, i, &asks[(*n)++], word, &in, seen);
 	return NEXT_ASK;

@@ -24,7 +24,6 @@ struct lease {
 	char value[REMOTE_VALUE_BYTES];
 	uint64_t epoch;	    /* value is of */
 	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
-	uint64_t asked_at;  /* the record's time of asking, as it was then, or as we wrote it since */
 	unsigned asked;	    /* how often in this epoch, by us */
 	bool sent;	    /* and something of it may have reached the server */
 	enum bridge_kind in_the_way; /* by the last answer in this epoch; 0 = none yet */
@@ -66,13 +65,11 @@ static inline bool bridge_is_quorum(const struct bridge *b)
 	return b->s->redis.flags & REDIS_QUORUM;
 }
 
-/* Has nobody but us asked for its epoch?  We began it, and the time of the last question, which everybody notes before it is
- * sent, is none of another bridge's: of one that was here while we were stopped, or is now. */
-static inline bool lease_is_own(const struct bridge *b, uint32_t i)
+/* Has nobody but us asked for its epoch, as far as @word says?  We began it, and whoever asks for an epoch of another bridge notes
+ * that in the word first: so what is decided by this is done by a CAS from @word. */
+static inline bool lease_is_own(const struct lease *l, uint64_t word)
 {
-	const struct lease *l = &b->leases[i];
-
-	return l->made == l->epoch && load_acquire(&b->s->remotes[i].asked) == l->asked_at;
+	return l->made == l->epoch && !(word & REMOTE_QUEUED);
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */

@@ -426,7 +426,7 @@ enum remote_state {
 };
 #define REMOTE_STATE_BITS 4
 #define REMOTE_EXCLUSIVE (UINT64_C(1) << 4)
-#define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there beside the token */
+#define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there; in ACQUIRING: not only who began has asked */
 #define REMOTE_UPGRADE (UINT64_C(1) << 6) /* who holds under it, or did, wants it exclusively, if that can be had now */
 #define REMOTE_DOWNGRADE (UINT64_C(1) << 7) /* it is to be shared in Redis, too, as soon as nobody writes under it */
 #define REMOTE_LOOKED (UINT64_C(1) << 8) /* with DOWNGRADE: nobody writes under it in this turn, so that may have been sent */

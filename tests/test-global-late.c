@@ -208,6 +208,42 @@ START_TEST(hears_that_it_may_write)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- places in line */
+
+/* It gives up what it began and never asked for, and is stopped before it says so.  Its successor has asked, and has a place. */
+START_TEST(gives_up_what_its_successor_asked)
+{
+	uint64_t w;
+
+	proxy = hosts_by_proxy(LOCKSHM_SECONDS(20));
+	a = on_host(0);
+	b = on_host(0);
+	c = on_host(1);
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	agent_stop(b);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	wanted_by(1);
+	ck_assert(snapshot_init(&late.snap));
+	decides(BRIDGE_ACQUIRE_X);
+	w = word_now();
+	agent_cont(b);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	agent_stop(b);
+	agent_kill(a);
+	lease_give_up(&late, record_of(0, K), w);
+	agent_cont(b);
+	redis_has("ZCARD {lk:" K "}:q", "0");
+	lease_forget(&late.leases[record_of(0, K)]);
+	free(late.leases);
+	snapshot_free(&late.snap);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, asks_while_somebody_else_writes);
@@ -216,6 +252,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, hears_of_a_downgrade);
 	tcase_add_test(tc, hears_of_the_writer_before);
 	tcase_add_test(tc, hears_that_it_may_write);
+	tcase_add_test(tc, gives_up_what_its_successor_asked);
 }
 
 int main(void)
