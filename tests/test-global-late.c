@@ -9,6 +9,7 @@
 #include "hosts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../src/bridge-clock.h"
 #include "../src/bridge-lease.h"
@@ -244,6 +245,53 @@ START_TEST(gives_up_what_its_successor_asked)
 }
 END_TEST
 
+static bool is_releasing(void *arg)
+{
+	(void)arg;
+	return remote_state(word_now()) == REMOTE_RELEASING;
+}
+
+/* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That is lost,
+ * and another one taken as soon as the successor looks. */
+START_TEST(leaves_the_place_of_its_successor)
+{
+	struct bridge_conn_options options = { .scripts = bridge_scripts, .n_scripts = BRIDGE_N_SCRIPTS };
+	struct bridge_op op = { 0 };
+	struct agent *d;
+
+	two_hosts(LOCKSHM_EXCLUSIVE);
+	d = on_host(0);
+	ck_code(agent_release(a), 0);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(a, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	proxy_set(proxy, PROXY_BLACKHOLE);
+	agent_kill(a);
+	ck_assert(await(is_releasing, NULL));
+	late.s = hosts[0].s;
+	memcpy(late.host, late.s->redis.host, REDIS_HOST_BYTES);
+	late.leases = calloc(late.s->n_remotes, sizeof(*late.leases));
+	ck_assert_ptr_nonnull(late.leases);
+	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 2);
+	ck_assert_int_eq(asks[0].script, BRIDGE_LEAVE);
+	proxy_set(proxy, PROXY_RESET);
+	proxy_set(proxy, PROXY_PASS);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	global_send(d, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(bridge_op_call(&op, conn_to(redis->uri, &options), asks[0].script, asks[0].keys, &asks[0].wish, soon()), 0);
+	ck_assert_int_eq(op.answer.queued, 0);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_assert_int_eq(agent_poll(d), AGENT_BLOCKED);
+	ck_code(agent_release(c), 0);
+	ck_code(agent_end(d), 0);
+	bridge_op_end(&op);
+	lease_forget(&late.leases[record_of(0, K)]);
+	free(late.leases);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, asks_while_somebody_else_writes);
@@ -253,6 +301,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, hears_of_the_writer_before);
 	tcase_add_test(tc, hears_that_it_may_write);
 	tcase_add_test(tc, gives_up_what_its_successor_asked);
+	tcase_add_test(tc, leaves_the_place_of_its_successor);
 }
 
 int main(void)
