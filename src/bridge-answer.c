@@ -159,17 +159,15 @@ static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bri
 
 static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 
 	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
-	if (l->asked == 1 && lease_is_own(l, word) && !bridge_is_quorum(b))
-		(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
-	else
-		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+	if (l->asked == 1 && !bridge_is_quorum(b))
+		l->sent = false;
+	now_due(b, l);
+	lease_give_up(b, i, word);
 	(void)refused(b, i, ask);
 	/* They leave the queue now, which does not take long. */
-	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
 }
 

@@ -169,15 +169,16 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 {
+	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 
 	if (l->sent || !lease_is_own(l, word)) {
-		(void)cas_from(&b->s->remotes[i].word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
 		return;
 	}
 	/* Who does not answer is not asked sooner in the next one. */
 	l->not_before = l->next_try;
-	(void)cas_from(&b->s->remotes[i].word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 }
 
 /* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
@@ -192,7 +193,7 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *a
 	ask->for_reader = !in->exclusive && !in->unsure;
 	ask->wish.flags = in->patient || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
-	store_release(&b->s->remotes[i].asked, (uint64_t)host_now(b->s));
+	remote_note_asked(b->s, &b->s->remotes[i]);
 	l->asked++;
 }
 
@@ -277,7 +278,7 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 	l->mode_at = now + MODE_AGAIN_NS;
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
-	store_release(&b->s->remotes[i].asked, (uint64_t)now);
+	remote_note_asked(b->s, &b->s->remotes[i]);
 	lease_ask(b, l, &asks[(*n)++], BRIDGE_UPGRADE, word);
 	return NEXT_ASK;
 }
@@ -355,7 +356,7 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 		return move(b, i, word, word | REMOTE_LOOKED);
 	l->mode_at = now + MODE_AGAIN_NS;
 	/* Before it is sent: from then on the token may be there for another ttl. */
-	store_release(&b->s->remotes[i].asked, (uint64_t)now);
+	remote_note_asked(b->s, &b->s->remotes[i]);
 	lease_ask(b, l, &asks[(*n)++], BRIDGE_DOWNGRADE, word);
 	return NEXT_ASK;
 }
@@ -372,7 +373,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 		return wait_until(l, min64(now + LOOK_NS, now < l->next_try ? l->next_try : l->renew_at));
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
-	store_release(&r->asked, (uint64_t)now);
+	remote_note_asked(b->s, &b->s->remotes[i]);
 	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
 	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told the turn
 	 * in which it was one, or they would refuse the downgrade that begins this one. */

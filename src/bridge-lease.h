@@ -25,7 +25,7 @@ struct lease {
 	uint64_t epoch;	    /* value is of */
 	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
 	unsigned asked;	    /* how often in this epoch, by us */
-	bool sent;	    /* and something of it may have reached the server */
+	bool sent;	    /* and something of it may be there: not of a try that was refused */
 	enum bridge_kind in_the_way; /* by the last answer in this epoch; 0 = none yet */
 	int64_t due;	    /* host time */
 	int64_t next_try;   /* after a failure, or as a waiter */
@@ -82,7 +82,7 @@ size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
  * nobody's; it has become what takes that back, to be sent before anything else is decided about the lease.
  */
 bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask);
-/* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing was sent there is nothing to take back. */
+/* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there is nothing to take back. */
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);
 void lease_forget(struct lease *l);
 

@@ -504,7 +504,7 @@ struct shm_remote {
 	uint64_t claimer;     /*  88 cas: owner_ref of who gives the record to a key; 0 = nobody */
 	uint32_t signal;      /*  96 add: waiters sleep on it; changes with everything they wait for */
 	uint32_t reserved0;
-	uint64_t asked;	      /* 104 bridge: host time of the last request that may have put the token there or kept it */
+	uint64_t asked;	      /* 104 cas, only upwards: host time of the last request that may have put the token there or kept it */
 	uint64_t why_seal;    /* 112 bridge: hash of `why` and of when that was asked */
 	uint64_t reserved1;
 	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */

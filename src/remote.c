@@ -241,6 +241,16 @@ bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64
 	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
 }
 
+/* Killed behind it: nothing was sent, and for a moment longer than need be it counts as if it had been. */
+void remote_note_asked(const struct lockshm *s, struct shm_remote *r)
+{
+	uint64_t now = (uint64_t)host_now(s), old = load_acquire(&r->asked);
+
+	/* Far ahead it is damage. */
+	while ((old < now || old - now > (uint64_t)LOCKSHM_SECONDS(1)) && !cas(&r->asked, &old, now))
+		;
+}
+
 void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until)
 {
 	uint64_t old = load_acquire(&r->valid_until);

@@ -15,6 +15,10 @@
  * with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also for a
  * bridge that was stopped in between.
  *
+ * Who asks for an epoch that another bridge began notes that in the word first (QUEUED).  So who gives up an epoch, and knows of
+ * nothing in Redis that is to be taken back, does that by a CAS from a word without the note, and need not look for others.
+ * Who asked before that CAS and is heard later takes back what it obtains, see lease_answer().
+ *
  * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks for
  * it: set by whoever holds under the lease, or did, taken back by the bridge with its answer, or, with a new turn and a
  * wish for a downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.
@@ -133,6 +137,10 @@ bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uin
 uint64_t remote_fence_next(const struct shm_remote *r);
 /* The same, if the record is still that of the key whose identity begins with @key_check; else 0. */
 uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check);
+
+/* Before anything is sent that may put the token into Redis, or keep it there: note when.  Only upwards: of two bridges, one of
+ * which was stopped, the later counts. */
+void remote_note_asked(const struct lockshm *s, struct shm_remote *r);
 
 /* Only upwards, but for an end that cannot be right. */
 void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until);

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-global-overtaken.c - two bridges are at one lease, because one of them was stopped and goes on
+ *
+ * The test itself is both, one step at a time, with a real server; whoever wants the lease is another process.  It has the role,
+ * so that nobody else does anything.
+ */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../src/bridge-clock.h"
+#include "../src/bridge-lease.h"
+#include "../src/hash.h"
+
+#define RIVAL "SADD lk:" K " rival" /* who reads without us; a writer of ours waits, and leaves its mark */
+#define MARK "EXISTS lk:" K ":lock-intent"
+#define LINE "ZCARD {lk:" K "}:q"
+
+struct hand {
+	struct bridge b;
+	struct bridge_ask asks[ASKS_PER_LEASE];
+	size_t n;
+};
+
+static struct hand one, two;
+static struct agent *a, *beside_a, *b;
+static void (*meanwhile)(void); /* happens when the clock is read next */
+
+/* For the library, too. */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	void (*now)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (now)
+		now();
+	return (int)syscall(SYS_clock_gettime, clock, ts);
+}
+
+static struct shm_remote *record(void)
+{
+	return &hosts[0].s->remotes[record_of(0, K)];
+}
+
+static uint64_t word_now(void)
+{
+	return load_acquire(&record()->word);
+}
+
+static struct lease *lease(struct hand *h)
+{
+	return &h->b.leases[record_of(0, K)];
+}
+
+static void is_in_state(enum remote_state state)
+{
+	ck_assert_int_eq(remote_state(word_now()), state);
+}
+
+static size_t decides(struct hand *h)
+{
+	lease(h)->due = 0;
+	return h->n = lease_decide(&h->b, record_of(0, K), h->asks);
+}
+
+static void asks_for(struct hand *h, enum bridge_script script)
+{
+	ck_assert_uint_ge(decides(h), 1);
+	ck_assert_int_eq(h->asks[h->n - 1].script, script);
+}
+
+static void sends(struct hand *h)
+{
+	bridge_net_begin(h->b.net);
+	bridge_net_run(h->b.net, h->asks, h->n, h->b.io_ns);
+}
+
+/* What it has to take back is sent. */
+static void hears(struct hand *h)
+{
+	size_t k, n = h->n;
+
+	for (h->n = 0, k = 0; k < n; k++)
+		if (lease_answer(&h->b, record_of(0, K), &h->asks[k]))
+			h->asks[h->n++] = h->asks[k];
+	if (h->n)
+		sends(h);
+}
+
+static void hears_an_error(struct hand *h, int code)
+{
+	h->asks[h->n - 1].code = code;
+	h->asks[h->n - 1].unsent = code == BRIDGE_INVALID;
+	hears(h);
+}
+
+/* It asks and hears until nothing is left to be done. */
+static void gives_back(struct hand *h)
+{
+	lease(h)->next_try = 0;
+	asks_for(h, BRIDGE_RELEASE);
+	sends(h);
+	hears(h);
+	is_in_state(REMOTE_NONE);
+	ck_redis("0", redis, "EXISTS lk:" K);
+	ck_redis("0", redis, LINE);
+	ck_redis("0", redis, MARK);
+}
+
+/* A bridge that knows the lease, which nobody wants yet. */
+static void hand_make(struct hand *h)
+{
+	struct bridge_error error = { 0 };
+
+	h->b.s = hosts[0].s;
+	h->b.leases = calloc(hosts[0].s->n_remotes, sizeof(*h->b.leases));
+	ck_assert_ptr_ne(h->b.leases, NULL);
+	memcpy(h->b.host, hosts[0].s->redis.host, REDIS_HOST_BYTES);
+	h->b.io_ns = LOCKSHM_SECONDS(5);
+	ck_assert(snapshot_init(&h->b.snap));
+	ck_assert_int_eq(bridge_net_new(&h->b.net, &hosts[0].s->redis, &error), 0);
+	ck_assert_uint_eq(decides(h), 0);
+}
+
+static void hand_free(struct hand *h)
+{
+	lease_forget(lease(h));
+	free(h->b.leases);
+	snapshot_free(&h->b.snap);
+	bridge_net_free(h->b.net);
+	memset(h, 0, sizeof(*h));
+}
+
+static void ends(void)
+{
+	agents_end();
+	hand_free(&one);
+	hand_free(&two);
+}
+
+static void begins(void)
+{
+	static lockshm_hold_t role;
+	struct lockshm_create_options options = host_options();
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_error error = { 0 };
+	struct identity id;
+	uint32_t found;
+
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	host_make(0, &options);
+	q.key = ROLE_KEY;
+	q.key_len = ROLE_KEY_LEN;
+	ck_code(lockshm_acquire(hosts[0].s, &q, &role), 0);
+	hash_key(&id, hosts[0].s->hash_secret, K, strlen(K));
+	ck_code(remote_find(hosts[0].s, 1, &id, K, &found, &error), 0);
+	hand_make(&one);
+	hand_make(&two);
+	a = on_host(0);
+	beside_a = agent_thread(a);
+	b = on_host(0);
+}
+
+static void waits(struct agent *who, int mode)
+{
+	struct agent_command c = global_command(K, mode);
+
+	c.cancellable = true;
+	agent_send(who, c);
+	wanted_by(1);
+}
+
+static void a_leaves(void)
+{
+	ck_code(agent_call(beside_a, AGENT_CANCEL), 0);
+	ck_code(agent_end(a), LOCKSHM_CANCELLED);
+}
+
+/* And does not run any more. */
+static void tries(struct agent *who, int mode)
+{
+	struct agent_command c = global_command(K, mode);
+
+	c.timeout_ns = AGENT_TRY;
+	agent_send(who, c);
+	wanted_by(1);
+	agent_stop(who);
+}
+
+/* The lease is @h's to ask for, and it is stopped before it does. */
+static void takes_the_word(struct hand *h)
+{
+	lease(h)->not_before = INT64_MAX;
+	ck_assert_uint_eq(decides(h), 0);
+	is_in_state(REMOTE_ACQUIRING);
+	lease(h)->next_try = 0;
+}
+
+static void one_gives_up(void)
+{
+	lease_give_up(&one.b, record_of(0, K), word_now());
+}
+
+/* ---------------------------------------------------------------- asked by two */
+
+/* The second has it, and dies.  The first asks, too late for its own question to get anywhere: it knows that there was another. */
+START_TEST(another_has_asked_since)
+{
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	takes_the_word(&one);
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	sends(&two);
+	ck_redis("1", redis, "EXISTS lk:" K);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	hears_an_error(&one, BRIDGE_INVALID);
+	ck_code(agent_end(a), LOCKSHM_BRIDGE);
+	gives_back(&one);
+	ends();
+}
+END_TEST
+
+/* The same where what the first asks is refused to who only tries. */
+START_TEST(another_has_queued_since)
+{
+	begins();
+	redis_say(redis, RIVAL);
+	waits(a, LOCKSHM_EXCLUSIVE);
+	takes_the_word(&one);
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	sends(&two);
+	ck_redis("1", redis, LINE);
+	a_leaves();
+	tries(b, LOCKSHM_EXCLUSIVE);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	sends(&one);
+	hears(&one);
+	is_in_state(REMOTE_RELEASING);
+	redis_say(redis, "DEL lk:" K);
+	gives_back(&one);
+	ends();
+}
+END_TEST
+
+/* It was given up between the look at the word and the note: nothing is asked but for the next epoch. */
+START_TEST(given_up_meanwhile)
+{
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	takes_the_word(&one);
+	meanwhile = one_gives_up;
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	ck_assert_ptr_null(meanwhile);
+	ck_assert_uint_eq(two.asks[0].word, word_now());
+	ends();
+}
+END_TEST
+
+/* A bridge that was stopped does not make that earlier which its successor noted: by that is told how long a token may last. */
+START_TEST(the_time_of_asking_only_rises)
+{
+	uint64_t later;
+
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	takes_the_word(&one);
+	later = (uint64_t)host_now(hosts[0].s) + LOCKSHM_MS(500);
+	store_release(&record()->asked, later);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	ck_assert_uint_gt(load_acquire(&record()->asked), later);
+	/* Unless it is damage. */
+	store_release(&record()->asked, UINT64_MAX / 2);
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	ck_assert_uint_lt(load_acquire(&record()->asked), later + LOCKSHM_SECONDS(100));
+	ends();
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, another_has_asked_since);
+	tcase_add_test(tc, another_has_queued_since);
+	tcase_add_test(tc, given_up_meanwhile);
+	tcase_add_test(tc, the_time_of_asking_only_rises);
+}
+
+int main(void)
+{
+	return hosts_main("global-overtaken", add);
+}
