@@ -394,6 +394,15 @@ static bool orphaned(uint64_t word, uint64_t epoch)
 	return remote_epoch(word) != epoch || state == REMOTE_NONE || state == REMOTE_RELEASING;
 }
 
+/* The place in line is the host's: an epoch that is asked for now goes on with it. */
+static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask,
+			     struct bridge_ask late[ASKS_PER_LEASE])
+{
+	bool queued = ask->code || ask->answer.status == BRIDGE_QUEUED;
+
+	return lease_ask_back(b, &b->leases[i], late, ask->word, queued && remote_state(word) != REMOTE_ACQUIRING);
+}
+
 static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
 {
 	switch (remote_state(word)) {
@@ -428,32 +437,30 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	}
 }
 
-bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask)
+size_t lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask, struct bridge_ask late[ASKS_PER_LEASE])
 {
 	struct lease *l = &b->leases[i];
 	uint64_t word = load_acquire(&b->s->remotes[i].word);
-	bool late = bridge_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
+	bool is_late = bridge_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
 
 	if (ask->put_off) {
 		l->due = host_now(b->s);
-		return false;
+		return 0;
 	}
 	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, !ask->shared);
 	if (!ask->unsent)
 		l->sent = true;
-	if (late) {
-		lease_ask(b, l, ask, BRIDGE_RELEASE, ask->exclusive ? REMOTE_EXCLUSIVE : 0);
-		return true;
-	}
-	/* Another bridge has gone on with it. */
+	if (is_late)
+		return take_back_late(b, i, word, ask, late);
+	/* Another bridge has gone on with it.  A place that could not be left ends by itself, sooner than a token. */
 	if (remote_epoch(word) != l->epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
-		return false;
+		return 0;
 	if (ask->code && ask->script != BRIDGE_UPGRADE && ask->script != BRIDGE_DOWNGRADE) {
 		no_answer(b, i, word, ask);
-		return false;
+		return 0;
 	}
 	if (!ask->code)
 		l->failing_since = 0;
 	take_answer(b, i, word, ask);
-	return false;
+	return 0;
 }

@@ -167,6 +167,19 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->wish.flags = "";
 }
 
+size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct bridge_ask asks[ASKS_PER_LEASE], uint64_t word,
+		      bool leave)
+{
+	size_t n = 0;
+
+	if (leave) {
+		lease_ask(b, l, &asks[n], BRIDGE_LEAVE, word);
+		asks[n++].wish.flags = "xs";
+	}
+	lease_ask(b, l, &asks[n++], BRIDGE_RELEASE, word);
+	return n;
+}
+
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -495,11 +508,7 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 		return move(b, i, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	if (now < l->next_try && !l->rung)
 		return wait_until(l, l->next_try);
-	if (word & REMOTE_QUEUED) {
-		lease_ask(b, l, &asks[*n], BRIDGE_LEAVE, word);
-		asks[(*n)++].wish.flags = "xs";
-	}
-	lease_ask(b, l, &asks[(*n)++], BRIDGE_RELEASE, word);
+	*n += lease_ask_back(b, l, asks + *n, word, word & REMOTE_QUEUED);
 	return NEXT_ASK;
 }
 

@@ -75,13 +75,16 @@ static inline bool lease_is_own(const struct lease *l, uint64_t word)
 /* What @script about the lease is asked with; @word says whether that is exclusive. */
 void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
 	       uint64_t word);
+/* The token back, and with @leave the place in line before that. */
+size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct bridge_ask asks[ASKS_PER_LEASE], uint64_t word,
+		      bool leave);
 /* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
 size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
 /*
- * What follows from the answer.  True: @ask was overtaken, by us or by another bridge, and what it may have left in Redis is
- * nobody's; it has become what takes that back, to be sent before anything else is decided about the lease.
+ * What follows from the answer.  Returns how many of @late there are now: @ask was overtaken, by us or by another bridge, and
+ * what it may have left in Redis is nobody's; they take that back, to be sent before anything else is decided about the lease.
  */
-bool lease_answer(struct bridge *b, uint32_t i, struct bridge_ask *ask);
+size_t lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask, struct bridge_ask late[ASKS_PER_LEASE]);
 /* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there is nothing to take back. */
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);
 void lease_forget(struct lease *l);

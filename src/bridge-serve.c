@@ -53,7 +53,7 @@ struct serve {
 	int64_t scan_at, net_at;
 	int64_t net_tried; /* when the settings were last read, this process' time */
 	struct ear ear;
-	struct bridge_ask asks[ASKS_MAX];
+	struct bridge_ask asks[ASKS_MAX], late[ASKS_MAX * ASKS_PER_LEASE];
 	uint32_t asked_for[ASKS_MAX];
 	size_t n;
 };
@@ -202,11 +202,10 @@ static void flush(struct serve *v)
 
 	bridge_net_run(v->b.net, v->asks, v->n, v->b.io_ns);
 	for (k = 0; k < v->n; k++)
-		if (lease_answer(&v->b, v->asked_for[k], &v->asks[k]))
-			v->asks[late++] = v->asks[k];
+		late += lease_answer(&v->b, v->asked_for[k], &v->asks[k], v->late + late);
 	/* Names and tokens are still those of the asks.  What becomes of it does not matter: it ends by itself. */
 	if (late)
-		bridge_net_run(v->b.net, v->asks, late, v->b.io_ns);
+		bridge_net_run(v->b.net, v->late, late, v->b.io_ns);
 	v->n = 0;
 }
 
@@ -220,7 +219,7 @@ static void no_net(struct serve *v)
 		v->asks[k].unsent = true;
 		v->asks[k].asked = v->net_tried;
 		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
-		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k]);
+		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k], v->late);
 	}
 	v->n = 0;
 }

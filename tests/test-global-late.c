@@ -103,7 +103,7 @@ static void hears(enum bridge_status status, enum bridge_kind kind)
 	asks[0].valid_until = bridge_valid_until(bridge_now(), asks[0].wish.ttl_ms);
 	if (asks[0].script == BRIDGE_RENEW)
 		asks[0].answer.fence = 0;
-	ck_assert(!lease_answer(&late, record_of(0, K), &asks[0]));
+	ck_assert_uint_eq(lease_answer(&late, record_of(0, K), &asks[0], NULL), 0);
 	lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }

@@ -84,11 +84,12 @@ static void sends(struct hand *h)
 /* What it has to take back is sent. */
 static void hears(struct hand *h)
 {
+	struct bridge_ask late[ASKS_PER_LEASE * ASKS_PER_LEASE];
 	size_t k, n = h->n;
 
 	for (h->n = 0, k = 0; k < n; k++)
-		if (lease_answer(&h->b, record_of(0, K), &h->asks[k]))
-			h->asks[h->n++] = h->asks[k];
+		h->n += lease_answer(&h->b, record_of(0, K), &h->asks[k], late + h->n);
+	memcpy(h->asks, late, h->n * sizeof(*late));
 	if (h->n)
 		sends(h);
 }
@@ -282,12 +283,77 @@ START_TEST(the_time_of_asking_only_rises)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- heard too late */
+
+/* @one has decided; then @a leaves, and @two gives back what nobody wants. */
+static void nobody_wants_it_any_more(int mode)
+{
+	begins();
+	waits(a, mode);
+	asks_for(&one, mode == LOCKSHM_SHARED ? BRIDGE_ACQUIRE_S : BRIDGE_ACQUIRE_X);
+	a_leaves();
+	decides(&two);
+	gives_back(&two);
+}
+
+/* Its host stands in line, for nobody, and keeps others from reading: it leaves.  Also where it does not know whether it does. */
+START_TEST(queued_for_nobody)
+{
+	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	redis_say(redis, RIVAL);
+	sends(&one);
+	ck_redis("1", redis, LINE);
+	ck_redis("1", redis, MARK);
+	if (_i == 0)
+		hears(&one);
+	else
+		hears_an_error(&one, BRIDGE_UNKNOWN);
+	ck_redis("0", redis, LINE);
+	ck_redis("0", redis, MARK);
+	ck_redis("rival", redis, "SPOP lk:" K);
+	ends();
+}
+END_TEST
+
+/* What it obtained for nobody it gives back. */
+START_TEST(granted_for_nobody)
+{
+	int mode = _i ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
+
+	nobody_wants_it_any_more(mode);
+	sends(&one);
+	ck_redis("1", redis, "EXISTS lk:" K);
+	hears(&one);
+	ck_redis("0", redis, "EXISTS lk:" K);
+	ends();
+}
+END_TEST
+
+/* Its successor stands in line again, at the place that is the host's: that stays. */
+START_TEST(queued_for_the_next)
+{
+	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	redis_say(redis, RIVAL);
+	waits(b, LOCKSHM_EXCLUSIVE);
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	sends(&two);
+	sends(&one);
+	hears(&one);
+	ck_redis("1", redis, LINE);
+	ck_redis("1", redis, MARK);
+	ends();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, another_has_asked_since);
 	tcase_add_test(tc, another_has_queued_since);
 	tcase_add_test(tc, given_up_meanwhile);
 	tcase_add_test(tc, the_time_of_asking_only_rises);
+	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
+	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
+	tcase_add_test(tc, queued_for_the_next);
 }
 
 int main(void)
