@@ -168,6 +168,7 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridg
 	lease_give_up(b, i, word);
 	(void)refused(b, i, ask);
 	/* They leave the queue now, which does not take long. */
+	l->told_until = l->due + POLL_NS;
 	l->due += LOCKSHM_MS(1);
 }
 

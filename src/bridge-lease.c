@@ -129,11 +129,19 @@ static enum next wait_until(struct lease *l, int64_t when)
 	return NEXT_WAIT;
 }
 
+/* Those who only try were told, and have not gone: their threads do not run.  Whoever has come since has rung. */
+static bool was_told(const struct bridge *b, const struct lease *l, const struct interest *in)
+{
+	return !in->patient && !l->rung && !l->hinted && host_now(b->s) < l->told_until;
+}
+
 static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct lease *l = &b->leases[i];
 	struct interest in = interest_look(b, i, remote_epoch(word));
 
+	if (in.wants && was_told(b, l, &in))
+		return wait_until(l, l->told_until);
 	if (in.wants) {
 		uint64_t epoch = remote_epoch(word) + 1;
 

@@ -30,6 +30,7 @@ struct lease {
 	int64_t due;	    /* host time */
 	int64_t next_try;   /* after a failure, or as a waiter */
 	int64_t not_before; /* the same for the next epoch, where a majority was not to be had in the last one */
+	int64_t told_until; /* somebody who only tried was told: not asked for again before that, unless something happens */
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
 	int64_t renew_at;

@@ -283,6 +283,27 @@ START_TEST(the_time_of_asking_only_rises)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- whoever asks for it is stopped */
+
+/* Who only tried has its answer, and does not run: it is not asked for again and again.  Whoever comes is. */
+START_TEST(told_and_still_there)
+{
+	begins();
+	ck_redis("OK", redis, "SET lk:" K " thief");
+	tries(a, LOCKSHM_EXCLUSIVE);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	sends(&one);
+	hears(&one);
+	is_in_state(REMOTE_NONE);
+	ck_assert_uint_eq(decides(&one), 0);
+	is_in_state(REMOTE_NONE);
+	ck_assert_int_ge(lease(&one)->due - host_now(hosts[0].s), LOCKSHM_MS(1));
+	lease(&one)->rung = true;
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	ends();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- heard too late */
 
 /* @one has decided; then @a leaves, and @two gives back what nobody wants. */
@@ -351,6 +372,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, another_has_queued_since);
 	tcase_add_test(tc, given_up_meanwhile);
 	tcase_add_test(tc, the_time_of_asking_only_rises);
+	tcase_add_test(tc, told_and_still_there);
 	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
 	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
