@@ -284,9 +284,11 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		uint64_t none = word & ~REMOTE_UPGRADE;
 
-		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back. */
-		(void)cas_from(&r->word, word, ask->doubt && !(word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) ?
-						      remote_taken_back(none) : none);
+		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever asks
+		 * next has its own time. */
+		if (cas_from(&r->word, word, ask->doubt && !(word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) ?
+						     remote_taken_back(none) : none))
+			b->leases[i].upgrade_since = 0;
 		remote_signal(r);
 	} else if (ask->answer.status == BRIDGE_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))

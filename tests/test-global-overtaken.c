@@ -304,6 +304,33 @@ START_TEST(told_and_still_there)
 }
 END_TEST
 
+static void upgrade_is_wished(void)
+{
+	(void)fetch_or(&record()->word, REMOTE_UPGRADE);
+}
+
+/* One upgrade was refused when it had been asked for for two seconds.  The next wish is new: it is not taken back for that. */
+START_TEST(each_upgrade_has_its_time)
+{
+	begins();
+	waits(a, LOCKSHM_SHARED);
+	asks_for(&one, BRIDGE_ACQUIRE_S);
+	sends(&one);
+	hears(&one);
+	ck_code(agent_end(a), 0);
+	redis_say(redis, RIVAL);
+	upgrade_is_wished();
+	asks_for(&one, BRIDGE_UPGRADE);
+	lease(&one)->upgrade_since = 1;
+	sends(&one);
+	hears(&one);
+	ck_assert_uint_eq(word_now() & REMOTE_UPGRADE, 0);
+	upgrade_is_wished();
+	asks_for(&one, BRIDGE_UPGRADE);
+	ends();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- heard too late */
 
 /* @one has decided; then @a leaves, and @two gives back what nobody wants. */
@@ -373,6 +400,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, given_up_meanwhile);
 	tcase_add_test(tc, the_time_of_asking_only_rises);
 	tcase_add_test(tc, told_and_still_there);
+	tcase_add_test(tc, each_upgrade_has_its_time);
 	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
 	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
