@@ -150,8 +150,8 @@ static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bri
 	if (a->left_ms >= 0)
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
-	/* Those who wait go on waiting; those who only try are told. */
-	if (!refused(b, i, ask))
+	/* Those who wait go on waiting; those who only try are told.  At once, if that will be another question. */
+	if (!refused(b, i, ask) && !ask->unsure)
 		now_due(b, l);
 	if (bridge_is_quorum(b))
 		no_majority(b, i, word);

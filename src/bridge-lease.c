@@ -211,7 +211,8 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *a
 	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S, word);
 	ask->asked = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
-	ask->for_reader = !in->exclusive && !in->unsure;
+	ask->for_reader = in->wants && !in->exclusive;
+	ask->unsure = in->unsure;
 	ask->wish.flags = in->patient || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
 	remote_note_asked(b->s, &b->s->remotes[i]);
@@ -332,8 +333,8 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
-	/* Who comes and goes meanwhile makes looks unsure, and says nothing about the others. */
-	if (in->unsure)
+	/* Who comes and goes meanwhile makes looks unsure, and says nothing about those who are not seen. */
+	if (in->unsure && !in->writers)
 		return false;
 	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers) {
 		l->unused_since = 0;
@@ -421,8 +422,8 @@ static bool must_close(const struct bridge *b, const struct shm_remote *r, uint6
 		return !in->holders && !in->unsure;
 	if (in->live || in->unsure) {
 		l->idle_since = 0;
-		return !in->holders && !in->unsure &&
-		       (remote_exhausted(b->s, r, now) || (bridge_is_quorum(b) && fence_left(r) == 0));
+		/* Where nobody comes in any more who is not in.  Whoever holds and was not seen holds on when it is closed. */
+		return !in->holders && (remote_exhausted(b->s, r, now) || (bridge_is_quorum(b) && fence_left(r) == 0));
 	}
 	if (!l->idle_since)
 		l->idle_since = now;
@@ -499,8 +500,10 @@ static enum next at_lost(struct bridge *b, uint32_t i, uint64_t word)
 	struct interest in;
 
 	end_holds(b, i, remote_epoch(word));
+	/* The word before the look at the requests, whoever wrote it.  Pairs with the fence in enter(). */
+	fence_full();
 	in = interest_look(b, i, remote_epoch(word));
-	if (in.holders || (in.unsure && !in.damaged))
+	if (in.damaged ? in.holders : !interest_nobody_holds(b, i, remote_epoch(word), &in))
 		return wait_until(&b->leases[i], host_now(b->s) + END_AGAIN_NS);
 	return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
 }

@@ -18,7 +18,8 @@ struct bridge_net;
 struct bridge_ask {
 	enum bridge_script script;
 	bool exclusive; /* of the lease in question */
-	bool for_reader; /* and who wants it only reads */
+	bool for_reader; /* and who wants it only reads, as far as was seen: */
+	bool unsure; /* not all who want it were */
 	const struct bridge_keys *keys;
 	struct bridge_wish wish;
 	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
