@@ -17,6 +17,7 @@
 #define BACKOFF_MIN_NS LOCKSHM_MS(50)
 #define BACKOFF_MAX_NS LOCKSHM_MS(400)
 #define GRACE_NS LOCKSHM_MS(500)
+#define FORGET_NS LOCKSHM_SECONDS(2) /* a failure, if nobody wanted anything since; longer than between two attempts */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -50,8 +51,9 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !ask->shared);
 	back_off(b, l);
-	if (!l->failing_since)
+	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
+	l->failed_at = now;
 	/* A moment's silence is not yet a server that is away. */
 	if (passes && now - l->failing_since < GRACE_NS)
 		return;

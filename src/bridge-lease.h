@@ -33,6 +33,7 @@ struct lease {
 	int64_t told_until; /* somebody who only tried was told: not asked for again before that, unless something happens */
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
+	int64_t failed_at; /* last */
 	int64_t renew_at;
 	unsigned unseen; /* renewals for which its fence is taken to be as it was; 0 = look at it */
 	int64_t mode_at; /* upgrade, downgrade: not before that, after no answer */

@@ -412,6 +412,32 @@ static void add_unseen(TCase *tc)
 #define add_unseen(tc) (void)(tc)
 #endif
 
+/* ---------------------------------------------------------------- silence */
+
+static int verdict_now(void)
+{
+	return verdict_code(load_acquire(&record()->verdict));
+}
+
+/* A server that did not answer once, and once more when all that is long over, is not away. */
+START_TEST(two_moments_of_silence)
+{
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	hears_an_error(&one, BRIDGE_UNKNOWN);
+	pass(now_ns() + LOCKSHM_MS(2200));
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	hears_an_error(&one, BRIDGE_UNKNOWN);
+	ck_assert_int_eq(verdict_now(), 0);
+	pass(now_ns() + LOCKSHM_MS(1000));
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	hears_an_error(&one, BRIDGE_UNKNOWN);
+	ck_assert_int_eq(verdict_now(), VERDICT_PASSES);
+	ends();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- heard too late */
 
 /* @one has decided; then @a leaves, and @two gives back what nobody wants. */
@@ -483,6 +509,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, told_and_still_there);
 	tcase_add_test(tc, each_upgrade_has_its_time);
 	add_unseen(tc);
+	tcase_add_test(tc, two_moments_of_silence);
 	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
 	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
