@@ -78,6 +78,7 @@ void bridge_node_rest(struct bridge_node *node)
 	node->failed_at = bridge_now();
 	node->rest_until = node->failed_at + node->rest_ns;
 	node->ask_other = true;
+	node->failed = false;
 }
 
 /* While it rests its answer is what it was before. */

@@ -18,7 +18,7 @@ struct bridge_node {
 	int64_t rest_until, rest_ns;
 	int64_t failed_at; /* last */
 	bool opening;
-	bool failed; /* in this batch */
+	bool failed; /* in this batch, and does not rest for that yet */
 	bool ask_other; /* next time: it did not answer */
 	bool other_asked; /* for this batch */
 	bool waits; /* for its replicas */

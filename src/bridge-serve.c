@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static void *ear_main(void *arg)
 		if ((n < 0 && errno != EINTR) || (n > 0 && event.data.fd == ear->stop))
 			return NULL;
 		(void)fetch_add32(&ear->s->bridge->bell, 1);
-		futex_wake(&ear->s->bridge->bell, 1);
+		futex_wake(&ear->s->bridge->bell, INT_MAX); /* see remote_ring() */
 	}
 }
 
