@@ -26,6 +26,8 @@
 /* Of these names only what others may change is looked at when it does.  The rest changes whenever a host says that it
  * still waits: whoever looked then, and wrote, would make that host look, without end. */
 #define BRIDGE_KEYS_WATCHED 3 /* the lock, the mark, the queue */
+/* As long as there is a writer it is changed by the writer's host alone, which is not told of what it did itself. */
+#define BRIDGE_KEY_FENCE 5
 
 struct bridge_keys {
 	char *bytes;

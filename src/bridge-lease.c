@@ -405,7 +405,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	}
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
-			 load_relaxed(&r->demand) == 0 && l->unseen > 0;
+			 load_relaxed(&r->demand) == 0 && !l->hinted && l->unseen > 0;
 	(*n)++;
 	return NEXT_ASK;
 }

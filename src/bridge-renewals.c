@@ -22,6 +22,7 @@ static struct bridge_group *group_of(struct bridge_renewals *r, struct bridge_no
 		return NULL;
 	r->node[r->n] = node;
 	r->group[r->n].many.n = 0;
+	r->group[r->n].many.fences = node->deaf;
 	return &r->group[r->n++];
 }
 

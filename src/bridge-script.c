@@ -102,9 +102,14 @@ static void collect(struct bridge_op *op, const struct bridge_wish *w)
 	}
 }
 
-/* The names of a lock that renew-many.lua is told of: lock, mark, queue, fence. */
-static const int renewed_by[] = { 0, 1, 2, 5 };
+/* The names of a lock that renew-many.lua is told of: lock, mark, queue, and perhaps the fence. */
+static const int renewed_by[] = { 0, 1, 2, BRIDGE_KEY_FENCE };
 #define MANY_KEYS (sizeof(renewed_by) / sizeof(renewed_by[0]))
+
+static size_t many_keys(const struct bridge_many *m)
+{
+	return m->fences ? MANY_KEYS : MANY_KEYS - 1;
+}
 
 #define ARGS_MAX (3 + MANY_KEYS * BRIDGE_MANY + 1 + BRIDGE_MANY)
 _Static_assert(ARGS_MAX > 3 + BRIDGE_KEYS + 2 + 6, "a script about one lock has no more arguments than one about many");
@@ -138,7 +143,7 @@ static void put_many(struct args *a, const struct bridge_op *op)
 	const struct bridge_many *m = op->many;
 	size_t i, k;
 
-	for (i = 0; i < MANY_KEYS; i++)
+	for (i = 0; i < many_keys(m); i++)
 		for (k = 0; k < m->n; k++)
 			put(a, m->keys[k]->key[renewed_by[i]], m->keys[k]->len[renewed_by[i]]);
 	put(a, op->args[0], strlen(op->args[0]));
@@ -153,7 +158,7 @@ static int transmit(struct bridge_op *op, bool as_text)
 	struct args a;
 
 	a.n = 0;
-	snprintf(n_keys, sizeof(n_keys), "%zu", op->many ? op->many->n * MANY_KEYS : (size_t)BRIDGE_KEYS);
+	snprintf(n_keys, sizeof(n_keys), "%zu", op->many ? op->many->n * many_keys(op->many) : (size_t)BRIDGE_KEYS);
 	put(&a, sha ? "EVALSHA" : "EVAL", sha ? 7 : 4);
 	sha = sha ? sha : bridge_scripts[op->script];
 	put(&a, sha, strlen(sha));

@@ -109,6 +109,7 @@ struct bridge_many {
 	const struct bridge_keys *keys[BRIDGE_MANY];
 	const char *token[BRIDGE_MANY]; /* must stay there until the op is done */
 	size_t n;
+	bool fences; /* are looked for, too: nothing tells when one is gone */
 };
 
 struct bridge_op {

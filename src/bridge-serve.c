@@ -163,14 +163,24 @@ static void scan(struct serve *v, int64_t now)
 	}
 }
 
-static bool names(const struct lease *l, const char *key, size_t len)
+static bool is_key(const struct lease *l, size_t k, const char *key, size_t len)
 {
+	return l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0;
+}
+
+static bool names(const struct serve *v, uint32_t i, const char *key, size_t len)
+{
+	const struct lease *l = &v->b.leases[i];
+	uint64_t word;
 	size_t k;
 
 	for (k = 0; l->named && k < BRIDGE_KEYS_WATCHED; k++)
-		if (l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0)
+		if (is_key(l, k, key, len))
 			return true;
-	return false;
+	if (!l->named || !is_key(l, BRIDGE_KEY_FENCE, key, len))
+		return false;
+	word = load_acquire(&v->s->remotes[i].word);
+	return remote_state(word) == REMOTE_HELD && (word & REMOTE_EXCLUSIVE);
 }
 
 static bool take_hints(struct serve *v)
@@ -186,7 +196,7 @@ static bool take_hints(struct serve *v)
 		for (i = 0; i < v->s->n_remotes; i++) {
 			struct lease *l = &v->b.leases[i];
 
-			if (!l->active || (hint != BRIDGE_HINT_ALL && !names(l, key, len)))
+			if (!l->active || (hint != BRIDGE_HINT_ALL && !names(v, i, key, len)))
 				continue;
 			l->hinted = l->rung = true;
 			any = true;

@@ -42,6 +42,60 @@ START_TEST(a_free_lock)
 }
 END_TEST
 
+/* The record of a writer, but for the numbers. */
+static const char *record(void)
+{
+	static char out[200];
+
+	snprintf(out, sizeof(out), "%s", redis_say(redis, "HMGET {lock}:f token ttl turn readers mark"));
+	return out;
+}
+
+/* A dead waiter is in the way of the short one. */
+START_TEST(the_short_way_and_the_long)
+{
+	struct bridge_answer first;
+	char left[200];
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	first = a->op.answer;
+	strcpy(left, record());
+	ck_status(release(a), BRIDGE_DONE);
+	ck_redis("1", redis, "ZADD {lock}:q 1 X:dead");
+	ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_assert_str_eq(left, record());
+	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
+	ck_redis(a->token, redis, "GET lock");
+	ck_assert_int_ge(a->op.answer.fence, first.fence + a->wish.stride);
+	ck_assert_int_eq(a->op.answer.kind, first.kind);
+	ck_assert_str_eq(a->op.answer.holder, first.holder);
+	ck_assert_int_ge(a->op.answer.left_ms, first.left_ms - 1000);
+	ck_assert_int_eq(a->op.answer.queued, first.queued);
+	ck_assert_int_eq(a->op.answer.position, first.position);
+	ck_assert_int_eq(a->op.answer.intent, first.intent);
+}
+END_TEST
+
+/* A question that comes late does not take its token's later turn back. */
+START_TEST(a_turn_on_record_stays)
+{
+	char turn[60];
+
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(release(a), BRIDGE_DONE);
+	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->token);
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	snprintf(turn, sizeof(turn), "3:%s", a->token);
+	ck_redis(turn, redis, "HGET {lock}:f turn");
+	ck_status(release(a), BRIDGE_DONE);
+	new_token(a);
+	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	snprintf(turn, sizeof(turn), "0:%s", a->token);
+	ck_redis(turn, redis, "HGET {lock}:f turn");
+}
+END_TEST
+
 START_TEST(tokens_are_host_and_chance)
 {
 	char first[33];
@@ -200,6 +254,7 @@ static const char *renew_some(int64_t ttl_ms)
 START_TEST(renewing_many)
 {
 	take_some();
+	some.fences = true;
 	ck_assert_str_eq(renew_some(LONG_MS), "10111111");
 	ck_redis("1", redis, "DEL some2");
 	ck_redis("OK", redis, "SET some3 thief PX 5000");
@@ -220,6 +275,9 @@ START_TEST(renewing_many)
 	ck_redis("OK", redis, "SET some5:lock-intent somebody");
 	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
 	ck_redis("1", redis, "DEL some5:lock-intent");
+	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
+	some.fences = false;
+	ck_redis("1", redis, "DEL {some4}:f");
 	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
 	b->keys = &some_keys[6];
 	ck_status(acquire_x(b), BRIDGE_QUEUED);
@@ -450,6 +508,8 @@ static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, a_free_lock);
+	tcase_add_test(tc, the_short_way_and_the_long);
+	tcase_add_test(tc, a_turn_on_record_stays);
 	tcase_add_test(tc, tokens_are_host_and_chance);
 	tcase_add_test(tc, a_held_lock);
 	tcase_add_test(tc, expiry_frees);

@@ -2,6 +2,21 @@
 -- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue, turn (not
 -- 0 where a lease that changed its mode comes to a server that lost it)
 
+-- Free, and nobody waits: what the rest would do, by half of the commands.  All is read before anything is written, the lock
+-- is written last, and it ends with a read of what is watched.  With a turn of this token on record the rest compares.
+local free = redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0 and redis.call('HMGET', KEYS[6], 'end', 'turn')
+if free and not string.find(free[2] or '', ARGV[2], 1, true) then
+	local time = redis.call('TIME')
+	local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+	local base = math.max(tonumber(free[1] or 0) or 0, ms * 1024)
+	redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3], 'turn', ARGV[7] .. ':' .. ARGV[2])
+	redis.call('PEXPIRE', KEYS[6], 86400000)
+	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+	redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
+	return { 'granted', ms, 0, 0, tonumber(ARGV[3]), 'host', ARGV[2], base, 0 }
+end
+-- common
+
 local TTL, STRIDE, WAITER_TTL, FLAGS = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local ME = 'X:' .. HOST
 
