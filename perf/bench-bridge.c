@@ -75,11 +75,11 @@ static int create(const struct bench_need *need)
 	(void)need;
 	if (!socket)
 		return -1;
-	fd = redis_dial(false);
+	fd = redis_dial(REDIS_UNIX);
 	redis_ask(fd, "FLUSHALL");
 	close(fd);
-	if (wished->tcp)
-		snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", redis_port());
+	if (wished->way != REDIS_UNIX)
+		snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", redis_port(wished->way));
 	else
 		snprintf(uri, sizeof(uri), "unix://%s", socket);
 	for (int i = 0; i < wished->hosts && !err; i++)

@@ -21,8 +21,20 @@
 
 /* Its unix socket; started at the first call.  NULL = there is none, see bench_why(). */
 const char *redis_socket(void);
-int redis_port(void); /* of 127.0.0.1 */
-int redis_dial(bool tcp); /* a connection; failure is fatal */
+/* How it is spoken to. */
+enum redis_way {
+	REDIS_UNIX,
+	REDIS_TCP, /* on 127.0.0.1 */
+	REDIS_FAR, /* the same, by way of a network that somebody plays: relay_start() */
+};
+int redis_port(enum redis_way way); /* on 127.0.0.1 */
+int redis_dial(enum redis_way way); /* a connection; failure is fatal */
+#define RELAY_NS 100000 /* from here to there, or back */
+/* Until bench_kill(); fills the port at which it takes connections to the server. */
+pid_t relay_start(int *port);
+/* Starts, or ends, what REDIS_FAR needs. */
+void redis_far_begin(void);
+void redis_far_end(void);
 /* One command, words divided by blanks, and its reply: the text of it, "" for nil.  Valid until the next call. */
 const char *redis_ask(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What the server has counted for the commands in @names, divided by blanks: how often, and its own time for them. */
@@ -40,7 +52,7 @@ struct redis_count redis_counted(int fd, const char *names);
 
 struct bridge_wish {
 	int hosts;
-	bool tcp;
+	enum redis_way way;
 	int64_t ttl_ns; /* 0 = as usual */
 	uint32_t leases; /* 0 = few */
 };

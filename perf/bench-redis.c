@@ -2,7 +2,8 @@
 /*
  * bench-redis.c - the Redis server of the run, and plain connections to it
  *
- * It listens on a unix socket and on a free port of 127.0.0.1, and writes nothing to disk.
+ * It listens on a unix socket and on a free port of 127.0.0.1, and writes nothing to disk.  What plays a network before it
+ * (bench-relay.c) runs only while somebody wants it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -24,7 +25,8 @@
 #define REPLY_MAX 65536
 
 static char path[128];
-static int port;
+static int ports[REDIS_FAR + 1];
+static pid_t network;
 
 static int free_port(void)
 {
@@ -50,8 +52,8 @@ const char *redis_socket(void)
 	if (!program || !server_dir())
 		return NULL;
 	argv[0] = strdup(program);
-	port = free_port();
-	snprintf(number, sizeof(number), "%d", port);
+	ports[REDIS_TCP] = free_port();
+	snprintf(number, sizeof(number), "%d", ports[REDIS_TCP]);
 	snprintf(directory, sizeof(directory), "%s", server_dir());
 	snprintf(path, sizeof(path), "%s/redis.sock", directory);
 	if (argv[0] && !server_start(argv, path))
@@ -60,12 +62,24 @@ const char *redis_socket(void)
 	return NULL;
 }
 
-int redis_port(void)
+int redis_port(enum redis_way way)
 {
-	return port;
+	return ports[way];
 }
 
-static int dial_tcp(void)
+void redis_far_begin(void)
+{
+	network = relay_start(&ports[REDIS_FAR]);
+}
+
+void redis_far_end(void)
+{
+	if (network)
+		bench_kill(network);
+	network = 0;
+}
+
+static int dial_tcp(int port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
@@ -77,13 +91,13 @@ static int dial_tcp(void)
 	return fd;
 }
 
-int redis_dial(bool tcp)
+int redis_dial(enum redis_way way)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int fd;
 
-	if (tcp)
-		return dial_tcp();
+	if (way != REDIS_UNIX)
+		return dial_tcp(ports[way]);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	snprintf(un.sun_path, sizeof(un.sun_path), "%.100s", path);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&un, sizeof(un)))

@@ -33,6 +33,7 @@ const struct scenario *const bench_scenarios[] = {
 	&scenario_scale_procs,
 	&scenario_bridge_solo,
 	&scenario_bridge_solo_tcp,
+	&scenario_bridge_solo_far,
 	&scenario_bridge_pass,
 	&scenario_bridge_rival,
 	&scenario_bridge_peers,

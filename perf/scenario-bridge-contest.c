@@ -103,7 +103,7 @@ static void unlock_hold(void)
 static void attach_redis(int host)
 {
 	(void)host;
-	link_fd = redis_dial(false);
+	link_fd = redis_dial(REDIS_UNIX);
 	snprintf(sha, sizeof(sha), "%s",
 		 redis_ask(link_fd, "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return "
 				    "redis.call('del',KEYS[1]) else return 0 end\""));
@@ -285,7 +285,7 @@ static void measure(const struct point *p, struct arena *a)
 
 	if (!bridge_make(&wish))
 		return;
-	fd = redis_dial(false);
+	fd = redis_dial(REDIS_UNIX);
 	for (int i = 0; i < a->procs; i++) {
 		a->next = (uint32_t)i + 1; /* the child reads it before it says that it is ready */
 		pid[i] = bench_spawn(bench_cpu(i), work, a);

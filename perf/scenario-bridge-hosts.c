@@ -97,7 +97,7 @@ static void foreign_turn(struct scene *s, int fd, uint32_t i)
 static void hold_it(void *arg)
 {
 	struct scene *s = arg;
-	int fd = redis_dial(false);
+	int fd = redis_dial(REDIS_UNIX);
 	lockshm_t *segment;
 
 	bridge_unpin();

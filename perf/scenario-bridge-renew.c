@@ -50,7 +50,7 @@ static void work(void *arg)
 	static lockshm_hold_t holds[KEYS];
 	struct redis_count before, after;
 	struct scene *scene = arg;
-	int fd = redis_dial(false), n = keys[bench_effort];
+	int fd = redis_dial(REDIS_UNIX), n = keys[bench_effort];
 	uint64_t renewed;
 	lockshm_t *s;
 

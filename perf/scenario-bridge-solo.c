@@ -4,6 +4,7 @@
  *
  *   bridge-solo       over a unix socket
  *   bridge-solo-tcp   over TCP, 127.0.0.1
+ *   bridge-solo-far   over a network that takes 0.1 ms from here to there, and back
  *
  * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller
  * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  "two-pings"
@@ -31,7 +32,7 @@ static const char *const row_names[ROWS] = { "lockshm",	       "lockshm-returns"
 static const int turns[BENCH_EFFORTS] = { 20, 400, 2000 };
 
 struct scene {
-	bool tcp;
+	enum redis_way way;
 	uint32_t asked, answered; /* of whoever has the connection: to take and give back in turn */
 	struct hist row[ROWS];
 };
@@ -80,13 +81,18 @@ static void ping_turn(int fd)
 	redis_ask(fd, "PING");
 }
 
-static void load_delete(int fd, char sha[48])
+/* A connection, and the script that deletes. */
+static int begin(const struct scene *scene, char sha[48])
 {
+	int fd = redis_dial(scene->way);
+
+	bridge_unpin();
 	errno = 0;
 	snprintf(sha, 48, "%s",
 		 redis_ask(fd,
 			   "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) "
 			   "else return 0 end\""));
+	return fd;
 }
 
 static void set_it(int fd)
@@ -110,11 +116,9 @@ static void set_turn(int fd, const char *sha)
 static void plain(void *arg)
 {
 	struct scene *scene = arg;
-	int fd = redis_dial(scene->tcp);
 	char sha[48];
+	int fd = begin(scene, sha);
 
-	bridge_unpin();
-	load_delete(fd, sha);
 	for (int i = -WARM; i < turns[bench_effort]; i++) {
 		uint64_t from = bench_ticks(), to;
 
@@ -142,11 +146,9 @@ static void await(uint32_t *word, uint32_t turn)
 static void serve(void *arg)
 {
 	struct scene *scene = arg;
-	int fd = redis_dial(scene->tcp);
 	char sha[48];
+	int fd = begin(scene, sha);
 
-	bridge_unpin();
-	load_delete(fd, sha);
 	for (uint32_t n = 1; n <= 2 * (uint32_t)(WARM + turns[bench_effort]); n++) {
 		await(&scene->asked, n);
 		if (n % 2)
@@ -183,27 +185,36 @@ static void by_another(void *arg)
 	}
 }
 
-static void run(const struct point *p, const struct lock_adapter *lock)
+static void measure(struct scene *scene)
 {
-	const struct bridge_wish wish = { .hosts = 1, .tcp = p->scenario->arg };
-	static struct scene *scene;
 	pid_t server;
 
-	(void)lock;
-	if (!scene)
-		scene = bench_share(sizeof(*scene));
-	memset(scene, 0, sizeof(*scene));
-	scene->tcp = wish.tcp;
-	if (!bridge_make(&wish))
-		return;
 	bench_reap(bench_spawn(bench_cpu(0), plain, scene), "two-pings");
 	server = bench_spawn(bench_cpu(0), serve, scene);
 	bench_reap(bench_spawn(bench_cpu(0), by_another, scene), "set-by-another");
 	bench_reap(server, "set-by-another");
 	bench_reap(bench_spawn(bench_cpu(0), locks, scene), "lockshm");
-	bridge_unmake();
-	for (int i = 0; i < ROWS; i++)
-		result_add_hist(p, row_names[i], &scene->row[i], 0);
+}
+
+static void run(const struct point *p, const struct lock_adapter *lock)
+{
+	const struct bridge_wish wish = { .hosts = 1, .way = (enum redis_way)p->scenario->arg };
+	static struct scene *scene;
+
+	(void)lock;
+	if (!scene)
+		scene = bench_share(sizeof(*scene));
+	memset(scene, 0, sizeof(*scene));
+	scene->way = wish.way;
+	if (wish.way == REDIS_FAR && redis_socket())
+		redis_far_begin();
+	if (bridge_make(&wish)) {
+		measure(scene);
+		bridge_unmake();
+		for (int i = 0; i < ROWS; i++)
+			result_add_hist(p, row_names[i], &scene->row[i], 0);
+	}
+	redis_far_end();
 }
 
 const struct scenario scenario_bridge_solo = {
@@ -212,7 +223,7 @@ const struct scenario scenario_bridge_solo = {
 	.first = US_P50,
 	.fits = bridge_fits,
 	.run = run,
-	.arg = 0,
+	.arg = REDIS_UNIX,
 	.procs = { { 1 }, { 1 }, { 1 } },
 };
 
@@ -222,6 +233,16 @@ const struct scenario scenario_bridge_solo_tcp = {
 	.first = US_P50,
 	.fits = bridge_fits,
 	.run = run,
-	.arg = 1,
+	.arg = REDIS_TCP,
+	.procs = { { 1 }, { 1 }, { 1 } },
+};
+
+const struct scenario scenario_bridge_solo_far = {
+	.name = "bridge-solo-far",
+	.what = "the same by a network of 0.1 ms each way",
+	.first = US_P50,
+	.fits = bridge_fits,
+	.run = run,
+	.arg = REDIS_FAR,
 	.procs = { { 1 }, { 1 }, { 1 } },
 };
