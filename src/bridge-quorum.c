@@ -182,6 +182,19 @@ static int no_majority(struct bridge_quorum *q)
 					    BRIDGE_UNREACHABLE;
 }
 
+/* Twice: the end of a connection is hidden by what was said before it, and by what is still waited for. */
+static void notice_ends(struct bridge_quorum *q)
+{
+	size_t i;
+	int k;
+
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < q->n; i++)
+			(void)bridge_conn_pump(q->nodes[i].conn);
+		round_reap(q, NULL);
+	}
+}
+
 /*
  * Whoever waits for a lease asks again, and of other servers.  An upgrade is asked for once: where one refuses, all the
  * others are needed, also one whose connection has just ended.
@@ -191,6 +204,7 @@ static void gather_all(struct bridge_quorum *q, int64_t deadline)
 	int64_t now = bridge_now(), half = now + (deadline - now) / 2;
 	size_t i;
 
+	notice_ends(q);
 	for (i = 0; i < q->n; i++)
 		q->nodes[i].rest_until = now;
 	quorum_connect(q, deadline);
