@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge-step-round.c - who is there in a round, and what must be true of it; see bridge-step.h
+ *
+ * Of each round, wherever its victim was caught: nobody holds beside another host; tokens rise; a lease is lost only
+ * where somebody took it away; in the end everybody is served, here and on the other host, by whoever is the bridge
+ * then, both segments are sound, and nothing is left in Redis.
+ */
+#define _GNU_SOURCE
+#include "bridge-step.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "../src/remote.h"
+
+#define TTL LOCKSHM_MS(1500)
+#define BOUND LOCKSHM_SECONDS(10) /* for a step, with a bridge that dies in it */
+
+const char *round_name(const struct round *s)
+{
+	static const char *const resumes[] = { "beside", "late", "too late", "last" };
+	static char text[300];
+
+	snprintf(text, sizeof(text), "%s, round %u, %s %s (point %u) %s", s->op->name, s->number,
+		 !s->caught ? "not caught" : s->how == HOW_KILL ? "killed" : "stopped", victim_place(),
+		 victim_points() - 1, s->how == HOW_STOP ? resumes[s->resume] : "");
+	return text;
+}
+
+/* ---------------------------------------------------------------- persons */
+
+void asks_with(struct person *p, struct agent_command c, int mode)
+{
+	p->wanted = mode;
+	agent_send(p->agent, c);
+}
+
+void asks(struct round *s, struct person *p, int mode)
+{
+	asks_with(p, global_command(s->key, mode), mode);
+}
+
+/* Of a hold in @mode; that of a policy has none. */
+static void token_rises(struct round *s, int mode, uint64_t token)
+{
+	bool rises = token > (mode == LOCKSHM_EXCLUSIVE ? s->last : s->last_exclusive);
+
+	ck_round(s, rises, "token %llu after %llu, exclusive %llu", (unsigned long long)token, (unsigned long long)s->last,
+		 (unsigned long long)s->last_exclusive);
+	if (token > s->last)
+		s->last = token;
+	if (mode == LOCKSHM_EXCLUSIVE)
+		s->last_exclusive = token;
+}
+
+static void has_it(struct round *s, struct person *p)
+{
+	p->mode = p->wanted;
+	if (p->code == LOCKSHM_LOCAL_ONLY)
+		return;
+	p->token = p->agent->answer.token;
+	token_rises(s, p->mode, p->token);
+}
+
+bool answered(struct round *s, struct person *p)
+{
+	int op = p->agent->command.op;
+
+	if (!p->agent->busy)
+		return true;
+	if (agent_poll(p->agent) == AGENT_BLOCKED)
+		return false;
+	p->code = p->agent->answer.code;
+	ck_round(s, p->code != AGENT_DIED, "somebody died");
+	if (p->code >= 0 && (op == AGENT_ACQUIRE || op == AGENT_UPGRADE))
+		has_it(s, p);
+	else if (p->code >= 0 && op == AGENT_DOWNGRADE)
+		p->mode = p->wanted;
+	else if (op == AGENT_RELEASE)
+		p->mode = 0;
+	return true;
+}
+
+bool holds(struct person *p)
+{
+	int code;
+
+	if (!p->mode || p->agent->busy)
+		return false;
+	code = agent_call(p->agent, AGENT_CHECK);
+	return code == 0 || code == LOCKSHM_LATE;
+}
+
+bool was_told_lost(struct person *p)
+{
+	return !p->agent->busy && agent_call(p->agent, AGENT_CHECK) == LOCKSHM_LOST;
+}
+
+void lets_go(struct person *p)
+{
+	if (p->mode)
+		(void)agent_release(p->agent);
+	p->mode = 0;
+}
+
+struct expected {
+	struct round *s;
+	struct person *p;
+};
+
+static bool has_answered(void *arg)
+{
+	struct expected *e = arg;
+
+	return answered(e->s, e->p);
+}
+
+void must_answer(struct round *s, struct person *p)
+{
+	struct expected e = { s, p };
+
+	ck_round(s, await(has_answered, &e), "no answer to %d", p->agent->command.op);
+}
+
+void takes(struct round *s, struct person *p, int mode)
+{
+	asks(s, p, mode);
+	must_answer(s, p);
+	ck_round(s, p->code >= 0, "%s", outcome_name(p->code));
+}
+
+/* ---------------------------------------------------------------- Redis */
+
+bool in_line(const struct round *s, unsigned n)
+{
+	char want[16];
+
+	snprintf(want, sizeof(want), "%u", n);
+	return strcmp(redis_say(redis, "ZCARD {lk:%s}:q", s->key), want) == 0;
+}
+
+void until_in_line(const struct round *s, unsigned n)
+{
+	int64_t end = now_ns() + PATIENCE;
+
+	while (!in_line(s, n))
+		ck_round(s, now_ns() < end, "not %u in line", n);
+}
+
+static bool nothing_is_left(void *arg)
+{
+	const struct round *s = arg;
+
+	return strcmp(redis_say(redis, "EXISTS lk:%s {lk:%s}:q {lk:%s}:rx lk:%s:lock-intent", s->key, s->key, s->key, s->key),
+		      "0") == 0;
+}
+
+/* ---------------------------------------------------------------- what must always be so */
+
+/* Both were valid while the one was asked between two answers of the other. */
+static void exclude_each_other(struct round *s, struct person *here)
+{
+	if (here->mode == LOCKSHM_SHARED && s->rival.mode == LOCKSHM_SHARED)
+		return;
+	if (here->code == LOCKSHM_LOCAL_ONLY)
+		return;
+	ck_round(s, !(holds(&s->rival) && holds(here) && holds(&s->rival)), "two hosts have the key: tokens %llu and %llu",
+		 (unsigned long long)here->token, (unsigned long long)s->rival.token);
+}
+
+static void check_exclusion(struct round *s)
+{
+	(void)answered(s, &s->rival);
+	/* Who takes it away by force takes it from a holder who cannot know yet. */
+	if (!s->rival.mode || s->op->lost)
+		return;
+	exclude_each_other(s, &s->first);
+	exclude_each_other(s, &s->second);
+}
+
+static bool taken_over(void)
+{
+	int32_t pid = bridge_of(0).pid;
+
+	return pid != 0 && pid != victim_pid();
+}
+
+static void nap(void)
+{
+	static const struct timespec ts = { .tv_nsec = 200000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* ---------------------------------------------------------------- round */
+
+static int count_requests(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(size_t *)arg = lock->holders + lock->waiters;
+	return 0;
+}
+
+static bool all_stand_by(void *arg)
+{
+	size_t n = 0;
+
+	(void)arg;
+	ck_code(lockshm_show_lock(hosts[0].s, ROLE_KEY, ROLE_KEY_LEN, count_requests, &n), 0);
+	return n == 3;
+}
+
+/* A worker that has used a global key before, so that it stands by. */
+static struct person worker(void)
+{
+	struct person p = { .agent = on_host(0) };
+
+	ck_code(global_wait(p.agent, "warm", LOCKSHM_SHARED), 0);
+	ck_code(agent_release(p.agent), 0);
+	return p;
+}
+
+void round_open(struct round *s, const struct step *op)
+{
+	struct lockshm_create_options options = host_options();
+
+	memset(s, 0, sizeof(*s));
+	s->op = op;
+	options.redis_ttl_ns = TTL;
+	host_make(1, &options);
+	if (op->proxy) {
+		proxies[0] = proxy_start(redis, false);
+		options.redis = proxies[0]->uri;
+	}
+	host_make(0, &options);
+	s->rival.agent = on_host(1);
+	ck_code(global_wait(s->rival.agent, "warm", LOCKSHM_SHARED), 0);
+	ck_code(agent_release(s->rival.agent), 0);
+}
+
+static void begin(struct round *s, enum how how, enum resume resume)
+{
+	s->number++;
+	snprintf(s->key, sizeof(s->key), "key-%u", s->number);
+	s->stage = 0;
+	s->caught = s->took_over = s->resumed = s->slow = false;
+	s->how = how;
+	s->resume = resume;
+	s->last = s->last_exclusive = 0;
+	victim_start();
+	s->first = worker();
+	s->second = worker();
+	ck_round(s, await(all_stand_by, NULL), "not everybody stands by");
+	s->lost = bridge_of(0).lost;
+	if (s->op->arrange)
+		s->op->arrange(s);
+	s->renewed = bridge_of(0).renewed;
+}
+
+static bool it_rests(void *arg)
+{
+	(void)arg;
+	return victim_rests();
+}
+
+static void let_it_go_on(struct round *s)
+{
+	if (s->caught && s->how == HOW_STOP && !s->resumed)
+		victim_continue();
+	s->resumed = true;
+}
+
+/* ... and it has come to the end of what it was at, and stands by. */
+static void let_it_come_to_rest(struct round *s)
+{
+	let_it_go_on(s);
+	if (s->caught && s->how == HOW_STOP)
+		ck_round(s, await(it_rests, NULL), "the victim does not come to rest");
+}
+
+/* The victim may have been caught since the last look; then another takes over. */
+static void see_to_the_victim(struct round *s)
+{
+	if (!s->caught && victim_caught()) {
+		s->caught = true;
+		s->caught_ns = now_ns();
+	}
+	if (!s->caught || s->took_over || !taken_over())
+		return;
+	s->took_over = true;
+	/* Half of it was left at least, as renewals are due with two thirds. */
+	s->slow = now_ns() - s->caught_ns > TTL / 2;
+	if (s->resume == RESUME_BESIDE)
+		let_it_go_on(s);
+}
+
+/* Somebody is the bridge, and nobody is caught any more. */
+static bool settled(const struct round *s)
+{
+	return s->caught ? s->took_over : victim_rests() && !victim_disarm();
+}
+
+static void go_on(struct round *s)
+{
+	bool over = false;
+
+	s->begun_ns = now_ns();
+	while (!over || !settled(s)) {
+		see_to_the_victim(s);
+		check_exclusion(s);
+		over = s->op->go_on(s);
+		ck_round(s, now_ns() - s->begun_ns < BOUND, "%s after %lld ms, lease is %d: %s", over ? "over" : "not over",
+			 (long long)((now_ns() - s->begun_ns) / 1000000), lease_of(0, s->key).state,
+			 lease_of(0, s->key).why);
+		nap();
+	}
+	if (now_ns() - s->begun_ns > s->slowest_ns)
+		s->slowest_ns = now_ns() - s->begun_ns;
+}
+
+/* The rival takes it once nobody here has it; then somebody here. */
+static void all_are_served(struct round *s)
+{
+	if (s->rival.mode == LOCKSHM_SHARED)
+		lets_go(&s->rival);
+	if (!s->rival.mode && !s->rival.agent->busy)
+		asks(s, &s->rival, LOCKSHM_EXCLUSIVE);
+	if (!s->rival.mode && (s->first.mode || s->second.mode) && !s->op->lost)
+		until_in_line(s, 1);
+	check_exclusion(s);
+	lets_go(&s->first);
+	lets_go(&s->second);
+	must_answer(s, &s->rival);
+	ck_round(s, s->rival.code >= 0, "the rival: %s", outcome_name(s->rival.code));
+	if (s->resume == RESUME_TOO_LATE)
+		let_it_come_to_rest(s);
+}
+
+static void newcomer_is_served(struct round *s)
+{
+	asks(s, &s->second, LOCKSHM_EXCLUSIVE);
+	until_in_line(s, 1);
+	ck_round(s, holds(&s->rival), "the rival lost it: %s", outcome_name(s->rival.agent->answer.code));
+	lets_go(&s->rival);
+	must_answer(s, &s->second);
+	ck_round(s, s->second.code >= 0, "the newcomer: %s", outcome_name(s->second.code));
+	if (s->resume == RESUME_LAST)
+		let_it_come_to_rest(s);
+	ck_round(s, holds(&s->second), "the newcomer lost it: %s", outcome_name(s->second.agent->answer.code));
+	ck_redis(lease_of(0, s->key).value, redis, "GET lk:%s", s->key);
+	lets_go(&s->second);
+}
+
+/* Who was killed between loss and count has not counted it. */
+static void check_losses(struct round *s)
+{
+	unsigned long long lost = bridge_of(0).lost - s->lost;
+
+	ck_round(s, s->slow || lost == s->op->lost || (s->caught && lost < s->op->lost), "%llu leases were lost, not %u", lost,
+		 s->op->lost);
+}
+
+static void end(struct round *s)
+{
+	let_it_come_to_rest(s);
+	ck_round(s, await(nothing_is_left, s), "something is left in Redis");
+	check_losses(s);
+	verify_clean_of(hosts[0].s);
+	verify_clean_of(hosts[1].s);
+	(void)victim_end();
+	agent_kill(s->first.agent);
+	agent_kill(s->second.agent);
+	agent_forget(s->first.agent);
+	agent_forget(s->second.agent);
+}
+
+bool round_play(struct round *s, enum how how, unsigned point, enum resume resume)
+{
+	begin(s, how, resume);
+	victim_arm(how, point);
+	s->op->begin(s);
+	go_on(s);
+	s->op->judge(s);
+	if (s->resume == RESUME_LATE)
+		let_it_come_to_rest(s);
+	all_are_served(s);
+	newcomer_is_served(s);
+	end(s);
+	return s->caught;
+}
