@@ -309,8 +309,9 @@ static void ended_by_an_operator(struct round *s)
 {
 	const char *value = redis_say(redis, "GET lk:%s", s->key);
 	struct lockshm_error error = { 0 };
-	int code = lockshm_remote_end(hosts[1].s, s->key, strlen(s->key), value, strlen(value), LOCKSHM_SECONDS(5), &error);
+	int code;
 
+	code = lockshm_remote_end(hosts[1].s, s->key, strlen(s->key), value, strlen(value), LOCKSHM_SECONDS(5), &error);
 	ck_round(s, code == 0, "operator: %s", error.message);
 }
 

@@ -46,8 +46,8 @@ static void token_rises(struct round *s, int mode, uint64_t token)
 {
 	bool rises = token > (mode == LOCKSHM_EXCLUSIVE ? s->last : s->last_exclusive);
 
-	ck_round(s, rises, "token %llu after %llu, exclusive %llu", (unsigned long long)token, (unsigned long long)s->last,
-		 (unsigned long long)s->last_exclusive);
+	ck_round(s, rises, "token %llu after %llu, exclusive %llu", (unsigned long long)token,
+		 (unsigned long long)s->last, (unsigned long long)s->last_exclusive);
 	if (token > s->last)
 		s->last = token;
 	if (mode == LOCKSHM_EXCLUSIVE)
@@ -148,12 +148,14 @@ void until_in_line(const struct round *s, unsigned n)
 		ck_round(s, now_ns() < end, "not %u in line", n);
 }
 
+/* The place in line that a stopped bridge asked for when nobody wanted it any more does not count for long, and is left. */
 static bool nothing_is_left(void *arg)
 {
 	const struct round *s = arg;
+	const char *k = s->key;
 
-	return strcmp(redis_say(redis, "EXISTS lk:%s {lk:%s}:q {lk:%s}:rx lk:%s:lock-intent", s->key, s->key, s->key, s->key),
-		      "0") == 0;
+	return strcmp(redis_say(redis, "EXISTS lk:%s {lk:%s}:rx lk:%s:lock-intent", k, k, k), "0") == 0 &&
+	       ((s->caught && s->how == HOW_STOP) || in_line(s, 0));
 }
 
 /* ---------------------------------------------------------------- what must always be so */
@@ -165,8 +167,9 @@ static void exclude_each_other(struct round *s, struct person *here)
 		return;
 	if (here->code == LOCKSHM_LOCAL_ONLY)
 		return;
-	ck_round(s, !(holds(&s->rival) && holds(here) && holds(&s->rival)), "two hosts have the key: tokens %llu and %llu",
-		 (unsigned long long)here->token, (unsigned long long)s->rival.token);
+	ck_round(s, !(holds(&s->rival) && holds(here) && holds(&s->rival)),
+		 "two hosts have the key: tokens %llu and %llu", (unsigned long long)here->token,
+		 (unsigned long long)s->rival.token);
 }
 
 static void check_exclusion(struct round *s)
@@ -227,6 +230,9 @@ void round_open(struct round *s, const struct step *op)
 	memset(s, 0, sizeof(*s));
 	s->op = op;
 	options.redis_ttl_ns = TTL;
+	/* So that most rounds have a record that was nobody's; and keys that somebody lost are kept. */
+	options.redis_leases = 64;
+	options.locks = 2048;
 	host_make(1, &options);
 	if (op->proxy) {
 		proxies[0] = proxy_start(redis, false);
@@ -236,6 +242,13 @@ void round_open(struct round *s, const struct step *op)
 	s->rival.agent = on_host(1);
 	ck_code(global_wait(s->rival.agent, "warm", LOCKSHM_SHARED), 0);
 	ck_code(agent_release(s->rival.agent), 0);
+}
+
+/* What was before is done. */
+static bool all_is_quiet(void *arg)
+{
+	(void)arg;
+	return victim_rests() && load_acquire(&hosts[0].s->bridge->dirty[0]) == 0 && victim_rests();
 }
 
 static void begin(struct round *s, enum how how, enum resume resume)
@@ -254,6 +267,7 @@ static void begin(struct round *s, enum how how, enum resume resume)
 	s->lost = bridge_of(0).lost;
 	if (s->op->arrange)
 		s->op->arrange(s);
+	ck_round(s, await(all_is_quiet, NULL), "the bridge does not come to rest");
 	s->renewed = bridge_of(0).renewed;
 }
 
@@ -309,13 +323,14 @@ static void go_on(struct round *s)
 		see_to_the_victim(s);
 		check_exclusion(s);
 		over = s->op->go_on(s);
-		ck_round(s, now_ns() - s->begun_ns < BOUND, "%s after %lld ms, lease is %d: %s", over ? "over" : "not over",
-			 (long long)((now_ns() - s->begun_ns) / 1000000), lease_of(0, s->key).state,
-			 lease_of(0, s->key).why);
+		ck_round(s, now_ns() - s->begun_ns < BOUND, "%s after %lld ms, lease is %d: %s",
+			 over ? "over" : "not over", (long long)((now_ns() - s->begun_ns) / 1000000),
+			 lease_of(0, s->key).state, lease_of(0, s->key).why);
 		nap();
 	}
-	if (now_ns() - s->begun_ns > s->slowest_ns)
-		s->slowest_ns = now_ns() - s->begun_ns;
+	s->took_ns = now_ns() - s->begun_ns;
+	if (s->took_ns > s->slowest_ns)
+		s->slowest_ns = s->took_ns;
 }
 
 /* The rival takes it once nobody here has it; then somebody here. */
@@ -356,14 +371,30 @@ static void check_losses(struct round *s)
 {
 	unsigned long long lost = bridge_of(0).lost - s->lost;
 
-	ck_round(s, s->slow || lost == s->op->lost || (s->caught && lost < s->op->lost), "%llu leases were lost, not %u", lost,
-		 s->op->lost);
+	ck_round(s, s->slow || lost == s->op->lost || (s->caught && lost < s->op->lost),
+		 "%llu leases were lost, not %u", lost, s->op->lost);
+}
+
+/* No record is closed: the bridge of each host has given back what nobody there wants. */
+static bool all_is_given_back(void *arg)
+{
+	unsigned h;
+	uint32_t i;
+
+	(void)arg;
+	for (h = 0; h < 2; h++)
+		for (i = 0; i < hosts[h].s->n_remotes; i++)
+			if (remote_state(load_acquire(&hosts[h].s->remotes[i].word)) != REMOTE_NONE)
+				return false;
+	return true;
 }
 
 static void end(struct round *s)
 {
 	let_it_come_to_rest(s);
 	ck_round(s, await(nothing_is_left, s), "something is left in Redis");
+	ck_round(s, await(all_is_given_back, NULL), "a lease is in state %d, of the rival's host %d",
+		 lease_of(0, s->key).state, lease_of(1, s->key).state);
 	check_losses(s);
 	verify_clean_of(hosts[0].s);
 	verify_clean_of(hosts[1].s);

@@ -3,9 +3,9 @@
  * bridge-step-victim.c - a bridge that catches itself; see bridge-step.h
  *
  * All of this runs in the victim, in handlers of its own faults, so that a point costs microseconds and nothing is
- * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  The thread beside the
- * loop that listens to hints writes to the bell only.  It is let through, and what the loop writes in that moment, too:
- * a point that was missed is one that the next round may find.
+ * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  The thread beside
+ * the loop that listens to hints writes to the bell only.  It is let through, and what the loop writes in that moment,
+ * too: a point that was missed is one that the next round may find.
  */
 #define _GNU_SOURCE
 #include "bridge-step.h"
@@ -45,6 +45,7 @@ static pid_t victim;
 static bool dead;
 static char *from, *lives, *lives_end, *to; /* the segment */
 static __thread bool is_loop, stepping;
+static __thread long written; /* where, the last time */
 
 ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
@@ -104,6 +105,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *arg)
 	if (!stepping)
 		point(BEFORE_WRITE, (uintptr_t)u->uc_mcontext.gregs[REG_RIP], at - from);
 	stepping = true;
+	written = at - from;
 	protect(PROT_READ | PROT_WRITE);
 	u->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
 }
@@ -120,7 +122,7 @@ static void on_trap(int signal_number, siginfo_t *info, void *arg)
 	u->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 	protect(PROT_READ);
 	stepping = false;
-	point(BEHIND_WRITE, (uintptr_t)u->uc_mcontext.gregs[REG_RIP], 0);
+	point(BEHIND_WRITE, (uintptr_t)u->uc_mcontext.gregs[REG_RIP], written);
 }
 
 static void catch_writes(const lockshm_t *s)
@@ -262,6 +264,11 @@ const char *victim_place(void)
 	return text;
 }
 
+bool victim_wrote(const void *word)
+{
+	return shared->place == BEHIND_WRITE && shared->at == (const char *)word - (const char *)hosts[0].s->header;
+}
+
 bool victim_rests(void)
 {
 	char path[48];
@@ -293,7 +300,8 @@ bool victim_end(void)
 		return false;
 	kill(victim, SIGKILL);
 	ck_assert_int_eq(waitpid(victim, &status, 0), victim);
-	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the victim ended by itself: %#x", (unsigned)status);
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the victim ended by itself: %#x",
+		      (unsigned)status);
 	dead = true;
 	return true;
 }

@@ -3,12 +3,14 @@
  * bridge-step.c - a bridge is killed, or stopped, at every write to the segment and at everything it sends
  *
  * The next bridge of the host, in a worker, goes on with what it finds.  What must hold then is in bridge-step-round.c
- * and with each step in bridge-step-ops.c.  A bridge that was stopped goes on while its successor works, or when that is
- * through, or when another host has the key, or this one again: with a write, or a command to Redis, that was decided
- * long ago.
+ * and with each step in bridge-step-ops.c.  A bridge that was stopped goes on while its successor works, or when that
+ * is through, or when another host has the key, or this one again: with a write, or a command to Redis, that was
+ * decided long ago.
  *
  *   bridge-step                  some points of each step
  *   bridge-step all [STEP]       every point of all steps, or of one
+ *   bridge-step kills [STEP]     only killed
+ *   bridge-step stops [STEP]     only stopped
  *   bridge-step points STEP N    that point alone
  *
  * PART=i/n in the environment takes every n-th step only.
@@ -23,7 +25,7 @@
 #define THROUGH 3 /* rounds in a row that are not caught: there are no more points */
 #define POINTS_MAX 1000
 
-static bool every;
+static bool kills, stops; /* at every point */
 static const char *only;
 static unsigned single = UINT_MAX;
 
@@ -63,8 +65,8 @@ static void all_points(struct round *s, struct tally *t)
 	s->every = true;
 	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_BESIDE);
 	t->points = victim_points();
-	t->kills = every_point(s, HOW_KILL, RESUME_BESIDE);
-	for (resume = RESUME_BESIDE; resume < RESUMES; resume++)
+	t->kills = kills ? every_point(s, HOW_KILL, RESUME_BESIDE) : 0;
+	for (resume = RESUME_BESIDE; stops && resume < RESUMES; resume++)
 		t->stops += every_point(s, HOW_STOP, resume);
 }
 
@@ -101,12 +103,12 @@ START_TEST(the_next_bridge_goes_on)
 	round_open(&round, op);
 	if (single != UINT_MAX)
 		single_point(&round, &t);
-	else if (every)
+	else if (kills || stops)
 		all_points(&round, &t);
 	else
 		some_points(&round, (unsigned)_i, &t);
 	/* A point may be missed, not all of them. */
-	ck_assert_msg(t.kills > 0 || single != UINT_MAX, "%s: nothing is caught", op->name);
+	ck_assert_msg(t.kills + t.stops > 0 || single != UINT_MAX, "%s: nothing is caught", op->name);
 	printf("%-26s %4u points, %4u kills, %4u stops, slowest %6.1f ms\n", op->name, t.points, t.kills, t.stops,
 	       (double)round.slowest_ns / 1e6);
 	fflush(stdout);
@@ -115,13 +117,14 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_set_timeout(tc, every ? 7200 : 60);
+	tcase_set_timeout(tc, kills || stops ? 7200 : 60);
 	tcase_add_loop_test(tc, the_next_bridge_goes_on, 0, (int)n_bridge_steps);
 }
 
 int main(int argc, char **argv)
 {
-	every = argc > 1 && strcmp(argv[1], "all") == 0;
+	kills = argc > 1 && (strcmp(argv[1], "all") == 0 || strcmp(argv[1], "kills") == 0);
+	stops = argc > 1 && (strcmp(argv[1], "all") == 0 || strcmp(argv[1], "stops") == 0);
 	only = argc > 2 ? argv[2] : NULL;
 	if (argc > 3)
 		single = (unsigned)strtoul(argv[3], NULL, 10);

@@ -3,9 +3,10 @@
  * bridge-step.h - a bridge that is killed or stopped at a write to the segment, or at something it sends
  *
  * The victim is a process of hosts[0] that does nothing but lockshm_bridge_serve().  Its mapping of the segment is
- * read-only, so that each write of its loop is a fault: the handler makes the segment writable for that one instruction.
- * A point is where killing or stopping it can make a difference to others: before or behind such a write, and before and
- * behind each send().  Between two points it only reads, and wakes others, which a kill behind a write takes away.
+ * read-only, so that each write of its loop is a fault: the handler makes the segment writable for that one
+ * instruction.  A point is where killing or stopping it can make a difference to others: before or behind such a write,
+ * and before and behind each send().  Between two points it only reads, and wakes others, which a kill behind a write
+ * takes away.
  */
 #ifndef LOCKSHM_TEST_BRIDGE_STEP_H
 #define LOCKSHM_TEST_BRIDGE_STEP_H
@@ -34,6 +35,8 @@ bool victim_disarm(void);
 /* How many it went through, and where it is. */
 unsigned victim_points(void);
 const char *victim_place(void);
+/* Was it killed behind a write to that word of hosts[0]? */
+bool victim_wrote(const void *word);
 /* Does it sleep until somebody rings? */
 bool victim_rests(void);
 void victim_continue(void);
@@ -71,7 +74,7 @@ struct round {
 	bool resumed;
 	bool took_over;
 	bool slow; /* that was too late to save a lease */
-	int64_t begun_ns, caught_ns, slowest_ns;
+	int64_t begun_ns, caught_ns, took_ns, slowest_ns;
 	uint64_t last, last_exclusive; /* tokens */
 	uint64_t lost, renewed; /* of hosts[0], when the round began; before the operation */
 	bool every; /* long mode: looks that take time, too */
