@@ -67,6 +67,15 @@ struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch)
 	return out;
 }
 
+bool interest_possible(const struct lockshm *s, uint32_t i)
+{
+	const struct shm_remote *r = &s->remotes[i];
+	struct identity id = { { load_relaxed(&r->id[0]), load_relaxed(&r->id[1]) }, load_relaxed(&r->key_len) };
+	uint32_t entry = id.len ? table_lookup(s, &id) : ENTRY_NONE;
+
+	return entry != ENTRY_NONE && tail_index(load_acquire(&s->entries[entry].tail)) != 0;
+}
+
 /*
  * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so quickly that its queue
  * is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed and used in another queue under

@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "bridge-interest.h"
 #include "bridge-lease.h"
 #include "bridge-tls.h"
 #include "error.h"
@@ -148,17 +149,20 @@ static void take_rung(struct serve *v)
 	}
 }
 
+/* At the beginning also for what nobody has asked for yet: the one before may have been killed with the bits that it took out.
+ * Whoever waits would ring again only after half a second. */
 static void scan(struct serve *v, int64_t now)
 {
+	bool first = v->scan_at == 0 && !v->b.ending;
 	uint32_t i;
 
 	if (now < v->scan_at)
 		return;
 	v->scan_at = now + SCAN_NS;
 	for (i = 0; i < v->s->n_remotes; i++) {
-		uint64_t word = load_acquire(&v->s->remotes[i].word);
+		enum remote_state state = remote_state(load_acquire(&v->s->remotes[i].word));
 
-		if (remote_state(word) != REMOTE_NONE && remote_state(word) != REMOTE_CLAIM)
+		if (state == REMOTE_NONE ? first && interest_possible(v->s, i) : state != REMOTE_CLAIM)
 			v->b.leases[i].active = true;
 	}
 }
