@@ -149,8 +149,8 @@ static void take_rung(struct serve *v)
 	}
 }
 
-/* At the beginning also for what nobody has asked for yet: the one before may have been killed with the bits that it took out.
- * Whoever waits would ring again only after half a second. */
+/* At the beginning also for what nobody has asked for yet: the one before may have been killed with the bits that it took
+ * out.  Whoever waits would ring again only after half a second. */
 static void scan(struct serve *v, int64_t now)
 {
 	bool first = v->scan_at == 0 && !v->b.ending;

@@ -132,6 +132,7 @@ void takes(struct round *s, struct person *p, int mode)
 
 /* ---------------------------------------------------------------- Redis */
 
+/* A majority keeps none. */
 bool in_line(const struct round *s, unsigned n)
 {
 	char want[16];
@@ -144,18 +145,25 @@ void until_in_line(const struct round *s, unsigned n)
 {
 	int64_t end = now_ns() + PATIENCE;
 
-	while (!in_line(s, n))
+	while (!s->op->quorum && !in_line(s, n))
 		ck_round(s, now_ns() < end, "not %u in line", n);
 }
 
-/* The place in line that a stopped bridge asked for when nobody wanted it any more does not count for long, and is left. */
+static bool lock_is_left(struct redis *server, const char *k)
+{
+	return strcmp(redis_say(server, "EXISTS lk:%s {lk:%s}:rx lk:%s:lock-intent", k, k, k), "0") != 0;
+}
+
+/* The place in line that a stopped bridge asked for when nobody wanted it any more is left; it does not count for long. */
 static bool nothing_is_left(void *arg)
 {
 	const struct round *s = arg;
-	const char *k = s->key;
+	unsigned i;
 
-	return strcmp(redis_say(redis, "EXISTS lk:%s {lk:%s}:rx lk:%s:lock-intent", k, k, k), "0") == 0 &&
-	       ((s->caught && s->how == HOW_STOP) || in_line(s, 0));
+	for (i = 1; s->op->quorum && i < SERVERS; i++)
+		if (lock_is_left(servers[i], s->key))
+			return false;
+	return !lock_is_left(redis, s->key) && ((s->caught && s->how == HOW_STOP) || in_line(s, 0));
 }
 
 /* ---------------------------------------------------------------- what must always be so */
@@ -223,12 +231,10 @@ static struct person worker(void)
 	return p;
 }
 
-void round_open(struct round *s, const struct step *op)
+static void make_hosts(const struct step *op)
 {
 	struct lockshm_create_options options = host_options();
 
-	memset(s, 0, sizeof(*s));
-	s->op = op;
 	options.redis_ttl_ns = TTL;
 	/* So that most rounds have a record that was nobody's; and keys that somebody lost are kept. */
 	options.redis_leases = 64;
@@ -239,6 +245,16 @@ void round_open(struct round *s, const struct step *op)
 		options.redis = proxies[0]->uri;
 	}
 	host_make(0, &options);
+}
+
+void round_open(struct round *s, const struct step *op)
+{
+	memset(s, 0, sizeof(*s));
+	s->op = op;
+	if (op->quorum)
+		hosts_on_three(2, TTL);
+	else
+		make_hosts(op);
 	s->rival.agent = on_host(1);
 	ck_code(global_wait(s->rival.agent, "warm", LOCKSHM_SHARED), 0);
 	ck_code(agent_release(s->rival.agent), 0);
@@ -362,7 +378,8 @@ static void newcomer_is_served(struct round *s)
 	if (s->resume == RESUME_LAST)
 		let_it_come_to_rest(s);
 	ck_round(s, holds(&s->second), "the newcomer lost it: %s", outcome_name(s->second.agent->answer.code));
-	ck_redis(lease_of(0, s->key).value, redis, "GET lk:%s", s->key);
+	if (!s->op->quorum)
+		ck_redis(lease_of(0, s->key).value, redis, "GET lk:%s", s->key);
 	lets_go(&s->second);
 }
 

@@ -89,6 +89,8 @@ struct step {
 	void (*judge)(struct round *s); /* then */
 	unsigned lost; /* leases that are lost by it */
 	bool proxy; /* the way to Redis is proxies[0] */
+	bool quorum; /* a majority of three servers decides */
+	bool in_full; /* not in make check: there is another like it */
 };
 extern const struct step bridge_steps[];
 extern const unsigned n_bridge_steps;
