@@ -154,7 +154,7 @@ static bool lock_is_left(struct redis *server, const char *k)
 	return strcmp(redis_say(server, "EXISTS lk:%s {lk:%s}:rx lk:%s:lock-intent", k, k, k), "0") != 0;
 }
 
-/* The place in line that a stopped bridge asked for when nobody wanted it any more is left; it does not count for long. */
+/* The place in line that a stopped bridge asked for when nobody wanted it is left; it does not count for long. */
 static bool nothing_is_left(void *arg)
 {
 	const struct round *s = arg;
