@@ -51,6 +51,9 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !ask->shared);
 	back_off(b, l);
+	/* It was we who were away, and not Redis: the next bridge asks anew. */
+	if (passes && b->overtaken)
+		return;
 	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
 	l->failed_at = now;

@@ -335,19 +335,29 @@ static void asks_for_this_host(struct round *s)
 	asks_with(&s->first, c, X);
 }
 
-/* First this host alone; then Redis is back, and the next one has it everywhere. */
-static bool local_and_back(struct round *s)
+/* Redis is back for those who come next. */
+static void has_it_here(struct round *s)
 {
-	if (!answered(s, &s->first))
-		return false;
-	if (s->stage == 0) {
-		ck_round(s, s->first.code == LOCKSHM_LOCAL_ONLY, "%s", outcome_name(s->first.code));
-		first_has_it(s);
-		proxy_set(proxies[0], PROXY_PASS);
-		lets_go(&s->first);
-		asks(s, &s->second, X);
-		s->stage = 1;
-	}
+	ck_round(s, s->first.code == LOCKSHM_LOCAL_ONLY, "%s", outcome_name(s->first.code));
+	first_has_it(s);
+	proxy_set(proxies[0], PROXY_PASS);
+	lets_go(&s->first);
+}
+
+static void was_away(struct round *s)
+{
+	asks_for_this_host(s);
+	must_answer(s, &s->first);
+	has_it_here(s);
+}
+
+static void second_asks(struct round *s)
+{
+	asks(s, &s->second, X);
+}
+
+static bool second_is_answered(struct round *s)
+{
 	return answered(s, &s->second);
 }
 
@@ -380,8 +390,10 @@ const struct step bridge_steps[] = {
 	  .go_on = lost_and_taken_anew, .judge = second_has_it, .lost = 1 },
 	{ .name = "ended by an operator", .arrange = rival_waits_for_first, .begin = ended_by_an_operator,
 	  .go_on = lost_to_the_rival, .judge = rival_has_it, .lost = 1 },
-	{ .name = "local only", .begin = asks_for_this_host, .go_on = local_and_back,
-	  .judge = second_has_it, .proxy = true },
+	{ .name = "local only", .begin = asks_for_this_host, .go_on = first_is_answered,
+	  .judge = has_it_here, .proxy = true },
+	{ .name = "take after an outage", .arrange = was_away, .begin = second_asks,
+	  .go_on = second_is_answered, .judge = second_has_it, .proxy = true, .in_full = true },
 	{ .name = "majority: take", .begin = first_asks, .go_on = first_is_answered, .judge = first_has_it,
 	  .quorum = true, .in_full = true },
 	{ .name = "majority: refuse a try", .arrange = rival_takes, .begin = first_tries,
