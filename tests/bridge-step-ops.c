@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../src/remote.h"
+
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED
 
@@ -214,6 +216,30 @@ static void all_are_kept(struct round *s)
 	}
 }
 
+static uint64_t numbers_left(const struct round *s)
+{
+	return load_acquire(&hosts[0].s->remotes[record_of(0, s->key)].fence) & FENCE_LEFT_MASK;
+}
+
+static void second_comes_and_goes(struct round *s)
+{
+	ck_code(global_wait(s->second.agent, s->key, S), 0);
+	ck_code(agent_release(s->second.agent), 0);
+}
+
+/* Half of them is used up by the next one. */
+static void many_came_and_went(struct round *s)
+{
+	first_reads(s);
+	while (numbers_left(s) > STRIDE_FIRST / 2)
+		second_comes_and_goes(s);
+}
+
+static bool has_more_numbers(struct round *s)
+{
+	return numbers_left(s) > STRIDE_FIRST;
+}
+
 /* ---------------------------------------------------------------- given back */
 
 static bool is_given_back(struct round *s)
@@ -376,6 +402,8 @@ const struct step bridge_steps[] = {
 	{ .name = "renew", .arrange = first_takes, .begin = touched, .go_on = is_renewed, .judge = goes_on },
 	{ .name = "renew many", .arrange = first_takes_many, .begin = all_touched,
 	  .go_on = is_renewed, .judge = all_are_kept },
+	{ .name = "get more numbers", .arrange = many_came_and_went, .begin = second_comes_and_goes,
+	  .go_on = has_more_numbers, .judge = first_has_it },
 	{ .name = "give back", .arrange = first_takes, .begin = first_releases,
 	  .go_on = is_given_back, .judge = is_released },
 	{ .name = "hand over", .arrange = rival_waits_for_first, .begin = first_releases,
