@@ -266,6 +266,19 @@ static void rival_got_it(struct round *s)
 	rival_has_it(s);
 }
 
+/* Nobody holds it, and it is kept for some time. */
+static void first_takes_and_lets_go(struct round *s)
+{
+	first_takes(s);
+	lets_go(&s->first);
+}
+
+static void retires(struct round *s)
+{
+	(void)s;
+	victim_retire();
+}
+
 /* ---------------------------------------------------------------- modes */
 
 static void first_upgrades(struct round *s)
@@ -406,6 +419,8 @@ const struct step bridge_steps[] = {
 	  .go_on = has_more_numbers, .judge = first_has_it },
 	{ .name = "give back", .arrange = first_takes, .begin = first_releases,
 	  .go_on = is_given_back, .judge = is_released },
+	{ .name = "retire", .arrange = first_takes_and_lets_go, .begin = retires, .go_on = is_given_back,
+	  .judge = is_released, .lingers = true, .retires = true },
 	{ .name = "hand over", .arrange = rival_waits_for_first, .begin = first_releases,
 	  .go_on = both_are_answered, .judge = rival_got_it },
 	{ .name = "upgrade", .arrange = first_reads, .begin = first_upgrades,

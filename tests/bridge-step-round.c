@@ -236,6 +236,7 @@ static void make_hosts(const struct step *op)
 	struct lockshm_create_options options = host_options();
 
 	options.redis_ttl_ns = TTL;
+	options.redis_linger_ns = op->lingers ? LOCKSHM_MS(200) : options.redis_linger_ns;
 	/* So that most rounds have a record that was nobody's; and keys that somebody lost are kept. */
 	options.redis_leases = 64;
 	options.locks = 2048;
@@ -290,7 +291,7 @@ static void begin(struct round *s, enum how how, enum resume resume)
 static bool it_rests(void *arg)
 {
 	(void)arg;
-	return victim_rests();
+	return victim_rests() || victim_retired();
 }
 
 static void let_it_go_on(struct round *s)
@@ -327,7 +328,11 @@ static void see_to_the_victim(struct round *s)
 /* Somebody is the bridge, and nobody is caught any more. */
 static bool settled(const struct round *s)
 {
-	return s->caught ? s->took_over : victim_rests() && !victim_disarm();
+	if (s->caught)
+		return s->took_over;
+	if (s->op->retires)
+		return victim_retired() && taken_over();
+	return victim_rests() && !victim_disarm();
 }
 
 static void go_on(struct round *s)

@@ -42,7 +42,8 @@ struct shared {
 
 static struct shared *shared;
 static pid_t victim;
-static bool dead;
+static bool dead, retired;
+static lockshm_canceller_t retirement;
 static char *from, *lives, *lives_end, *to; /* the segment */
 static __thread bool is_loop, stepping;
 static __thread long written; /* where, the last time */
@@ -148,17 +149,22 @@ static void catch_writes(const lockshm_t *s)
 }
 #endif
 
+static void on_term(int signal_number)
+{
+	(void)signal_number;
+	lockshm_cancel(&retirement);
+}
+
 static void __attribute__((noreturn)) be_victim(pid_t parent)
 {
-	lockshm_canceller_t never = LOCKSHM_CANCELLER_INIT;
 	lockshm_t *s;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || lockshm_open(&s, hosts[0].name, 0, NULL) != 0)
 		_exit(100);
+	signal(SIGTERM, on_term);
 	catch_writes(s);
-	lockshm_bridge_serve(s, &never, NULL);
-	_exit(102);
+	_exit(lockshm_bridge_serve(s, &retirement, NULL) == LOCKSHM_CANCELLED ? 0 : 102);
 }
 
 /* ---------------------------------------------------------------- in the test */
@@ -192,7 +198,7 @@ void victim_start(void)
 		ck_assert_ptr_ne(shared, MAP_FAILED);
 	}
 	memset(shared, 0, sizeof(*shared));
-	dead = false;
+	dead = retired = false;
 	victim = fork();
 	ck_assert_int_ge(victim, 0);
 	if (victim == 0)
@@ -208,10 +214,13 @@ void victim_arm(enum how how, unsigned points)
 	__atomic_store_n(&shared->state, ARMED, __ATOMIC_RELEASE);
 }
 
-/* It has ended: only by its own hand. */
+/* It has ended: only by its own hand, or as it was told to. */
 static void reap(int status)
 {
 	dead = true;
+	retired = retired && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (retired)
+		return;
 	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
 			      __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) == CAUGHT && shared->how == HOW_KILL,
 		      "the victim ended by itself: %#x", (unsigned)status);
@@ -223,14 +232,14 @@ bool victim_caught(void)
 	pid_t got;
 
 	if (dead)
-		return true;
+		return !retired;
 	got = waitpid(victim, &status, WNOHANG | WUNTRACED);
 	ck_assert_int_ge(got, 0);
 	if (got == victim && WIFSTOPPED(status))
 		return true;
 	if (got == victim)
 		reap(status);
-	return dead;
+	return dead && !retired;
 }
 
 static bool is_caught(void *arg)
@@ -292,16 +301,31 @@ void victim_continue(void)
 	kill(victim, SIGCONT);
 }
 
+void victim_retire(void)
+{
+	retired = true;
+	kill(victim, SIGTERM);
+}
+
+bool victim_retired(void)
+{
+	int status;
+
+	if (!dead && waitpid(victim, &status, WNOHANG) == victim)
+		reap(status);
+	return dead && retired;
+}
+
 bool victim_end(void)
 {
 	int status;
 
-	if (dead)
+	if (dead || victim_retired())
 		return false;
 	kill(victim, SIGKILL);
 	ck_assert_int_eq(waitpid(victim, &status, 0), victim);
-	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the victim ended by itself: %#x",
-		      (unsigned)status);
+	ck_assert_msg((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || (retired && status == 0),
+		      "the victim ended by itself: %#x", (unsigned)status);
 	dead = true;
 	return true;
 }

@@ -40,6 +40,9 @@ bool victim_wrote(const void *word);
 /* Does it sleep until somebody rings? */
 bool victim_rests(void);
 void victim_continue(void);
+/* As a service is told to end; has it ended, having given back what nobody holds? */
+void victim_retire(void);
+bool victim_retired(void);
 /* Kills it; false = it was dead already. */
 bool victim_end(void);
 
@@ -89,6 +92,8 @@ struct step {
 	void (*judge)(struct round *s); /* then */
 	unsigned lost; /* leases that are lost by it */
 	bool proxy; /* the way to Redis is proxies[0] */
+	bool lingers; /* leases are kept for some time */
+	bool retires; /* the victim ends by itself */
 	bool quorum; /* a majority of three servers decides */
 	bool in_full; /* not in make check: there is another like it */
 };
