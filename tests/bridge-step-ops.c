@@ -54,7 +54,9 @@ static bool first_is_answered(struct round *s)
 
 static bool both_are_answered(struct round *s)
 {
-	return answered(s, &s->first) & answered(s, &s->rival);
+	bool one = answered(s, &s->first), other = answered(s, &s->rival);
+
+	return one && other;
 }
 
 static void first_releases(struct round *s)
@@ -72,7 +74,9 @@ static void two_ask_to_read(struct round *s)
 
 static bool two_are_answered(struct round *s)
 {
-	return answered(s, &s->first) & answered(s, &s->second);
+	bool one = answered(s, &s->first), other = answered(s, &s->second);
+
+	return one && other;
 }
 
 static void all_read(struct round *s)
@@ -345,7 +349,9 @@ static void deleted(struct round *s)
 
 static bool lost_and_taken_anew(struct round *s)
 {
-	return was_told_lost(&s->first) & answered(s, &s->second);
+	bool one = was_told_lost(&s->first), other = answered(s, &s->second);
+
+	return one && other;
 }
 
 static void ended_by_an_operator(struct round *s)
@@ -360,7 +366,9 @@ static void ended_by_an_operator(struct round *s)
 
 static bool lost_to_the_rival(struct round *s)
 {
-	return was_told_lost(&s->first) & answered(s, &s->rival);
+	bool one = was_told_lost(&s->first), other = answered(s, &s->rival);
+
+	return one && other;
 }
 
 /* ---------------------------------------------------------------- away */
