@@ -398,9 +398,13 @@ static void was_away(struct round *s)
 	has_it_here(s);
 }
 
+/* It does not put up with an outage. */
 static void second_asks(struct round *s)
 {
-	asks(s, &s->second, X);
+	struct agent_command c = global_command(s->key, X);
+
+	c.policy = LOCKSHM_REDIS_FAIL;
+	asks_with(&s->second, c, X);
 }
 
 static bool second_is_answered(struct round *s)

@@ -120,7 +120,7 @@ void lets_go(struct person *p);
 void takes(struct round *s, struct person *p, int mode);
 /* The host's place in line in Redis. */
 bool in_line(const struct round *s, unsigned n);
-void until_in_line(const struct round *s, unsigned n);
+void until_in_line(struct round *s, unsigned n);
 /* For assertions: the round in words. */
 const char *round_name(const struct round *s);
 
