@@ -82,7 +82,7 @@ static void some_points(struct round *s, unsigned which, struct tally *t)
 
 	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_BESIDE);
 	t->points = n = victim_points();
-	ck_assert_uint_gt(n, 2);
+	ck_assert_uint_gt(n, 0);
 	for (i = 0; i < SAMPLE_KILLS; i++)
 		t->kills += round_play(s, HOW_KILL, (2 * i + 1) * n / (2 * SAMPLE_KILLS), RESUME_BESIDE);
 	t->stops += round_play(s, HOW_STOP, (which % 4 * 2 + 1) * n / 8, (enum resume)(which % RESUMES));
@@ -146,7 +146,7 @@ static void add(TCase *tc)
 {
 	if (!kills && !stops && single == UINT_MAX)
 		tcase_add_test(tc, what_the_dead_was_told);
-	tcase_set_timeout(tc, kills || stops ? 7200 : 60);
+	tcase_set_timeout(tc, kills || stops ? 7200 : 240);
 	tcase_add_loop_test(tc, the_next_bridge_goes_on, 0, (int)n_bridge_steps);
 }
 
