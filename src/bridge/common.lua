@@ -272,7 +272,7 @@ end
 local function answer(status, member, kind, holder, left, base)
 	local rank = member and redis.call('ZRANK', QUEUE, member)
 	local now = redis.call('PTTL', LOCK)
-	redis.call('EXISTS', FENCE)
+	redis.call('PTTL', FENCE)
 	return { status, MS, redis.call('ZCARD', QUEUE), rank and rank + 1 or 0, left or now, kind or 'none', holder or '',
 		base or 0, marked() and 1 or 0 }
 end
