@@ -29,7 +29,7 @@ struct bridge_conn {
 	struct bridge_tls *tls; /* NULL = bytes go as they are */
 	bool heard; /* the server has said something */
 	bool eof; /* the server has closed; replies before that may still be taken */
-	uint64_t generation;
+	uint64_t generation, proven; /* the one in which all rights are known to be there */
 	int64_t tried; /* see bridge_conn_tried() */
 	int64_t open_deadline; /* of connect and greeting together */
 	int64_t address_deadline; /* of the connect to this address */

@@ -456,6 +456,16 @@ uint64_t bridge_conn_generation(const struct bridge_conn *c)
 	return c->generation;
 }
 
+bool bridge_conn_is_proven(const struct bridge_conn *c)
+{
+	return c->proven && c->proven == c->generation;
+}
+
+void bridge_conn_prove(struct bridge_conn *c, bool proven)
+{
+	c->proven = proven ? c->generation : 0;
+}
+
 uint64_t bridge_conn_sent(const struct bridge_conn *c)
 {
 	return c->sent;

@@ -108,6 +108,9 @@ const char *bridge_conn_host(const struct bridge_conn *c);
 const char *bridge_conn_script(const struct bridge_conn *c, size_t i);
 /* Counts the connects: replies to what was sent under another number never come. */
 uint64_t bridge_conn_generation(const struct bridge_conn *c);
+/* Since this connect a script ran that needs every right there is to taking, keeping and giving back, and none was refused since. */
+bool bridge_conn_is_proven(const struct bridge_conn *c);
+void bridge_conn_prove(struct bridge_conn *c, bool proven);
 /* Commands sent and replies taken since the last connect: the reply to a command is next when both were equal at its send. */
 uint64_t bridge_conn_sent(const struct bridge_conn *c);
 uint64_t bridge_conn_taken(const struct bridge_conn *c);

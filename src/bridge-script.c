@@ -65,6 +65,14 @@ static void add_text(struct bridge_op *op, const char *text)
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s", text ? text : "");
 }
 
+/* By the short way only who is known not to lack the rights to the long one: it may have to give back by that. */
+static void add_flags(struct bridge_op *op, const char *flags)
+{
+	bool is_long = op->script == BRIDGE_ACQUIRE_X && !bridge_conn_is_proven(op->conn);
+
+	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s%s", flags ? flags : "", is_long ? "l" : "");
+}
+
 /* The arguments behind host and token, as the heads of the scripts list them. */
 static void collect(struct bridge_op *op, const struct bridge_wish *w)
 {
@@ -74,7 +82,7 @@ static void collect(struct bridge_op *op, const struct bridge_wish *w)
 		add_number(op, w->ttl_ms);
 		add_number(op, w->stride);
 		add_number(op, w->waiter_ttl_ms);
-		add_text(op, w->flags);
+		add_flags(op, w->flags);
 		add_number(op, w->turn);
 		break;
 	case BRIDGE_DOWNGRADE:
@@ -177,6 +185,8 @@ static int finish(struct bridge_op *op, int code)
 	op->code = code;
 	if (code)
 		snprintf(op->why, sizeof(op->why), "%.*s", (int)sizeof(op->why) - 1, bridge_conn_error(op->conn)->text);
+	if (code == BRIDGE_DENIED || (!code && op->script == BRIDGE_ACQUIRE_X && op->answer.status == BRIDGE_GRANTED))
+		bridge_conn_prove(op->conn, !code);
 	op->ended = bridge_now();
 	return code;
 }

@@ -105,6 +105,47 @@ START_TEST(one_right_after_another)
 }
 END_TEST
 
+static bool went_the_long_way(void)
+{
+	return strstr(redis_say(redis, "INFO commandstats"), "cmdstat_type:");
+}
+
+/* Taking a free lock needs fewer commands than giving it back while others wait: who lacks one of those does not begin. */
+START_TEST(the_short_way)
+{
+	static const char *const others[] = { "get", "type", "pttl", "zcard", "zrangebyscore" };
+	struct peer *p;
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		grant(others[i]);
+		p = peer_at(poor_uri);
+		ck_assert_msg(acquire_x(p) == BRIDGE_DENIED, "without %s", others[i]);
+		ck_assert_msg(acquire_x(p) == BRIDGE_DENIED, "without %s, again", others[i]);
+		ck_redis("0", redis, "EXISTS lock");
+		peers_end();
+		a = peer_new();
+	}
+	grant(NULL);
+	p = peer_at(poor_uri);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(release(p), BRIDGE_DONE);
+	new_token(p);
+	ck_redis("OK", redis, "CONFIG RESETSTAT");
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(release(p), BRIDGE_DONE);
+	ck_assert(!went_the_long_way());
+	/* Rights that were taken away, and are there again. */
+	new_token(p);
+	ck_redis("OK", redis, "ACL SETUSER poor -pexpire");
+	ck_status(acquire_x(p), BRIDGE_DENIED);
+	ck_redis("0", redis, "EXISTS lock");
+	ck_redis("OK", redis, "ACL SETUSER poor +pexpire");
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_assert(went_the_long_way());
+}
+END_TEST
+
 /* What is refused half way leaves the reader what it was. */
 START_TEST(an_upgrade_that_is_refused)
 {
@@ -156,6 +197,7 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
+	tcase_add_test(tc, the_short_way);
 	tcase_add_test(tc, an_upgrade_that_is_refused);
 	tcase_add_test(tc, a_downgrade_that_is_refused);
 	tcase_add_test(tc, no_right_to_the_key);

@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: MIT
--- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue, turn (not
--- 0 where a lease that changed its mode comes to a server that lost it)
+-- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue, l = by the
+-- long way, turn (not 0 where a lease that changed its mode comes to a server that lost it)
 
 -- Free, and nobody waits: what the rest would do, by half of the commands.  All is read before anything is written, the lock
--- is written last, and it ends with a read of what is watched.  With a turn of this token on record the rest compares.
-local free = redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0 and redis.call('HMGET', KEYS[6], 'end', 'turn')
+-- is written last, and it ends with a read of what is watched.  With a turn of this token on record the rest compares.  Who
+-- might lack a right to any command of the rest goes the long way: it is told before it holds.
+local short = not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0
+local free = short and redis.call('HMGET', KEYS[6], 'end', 'turn')
 if free and not string.find(free[2] or '', ARGV[2], 1, true) then
 	local time = redis.call('TIME')
 	local ms = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -267,12 +267,14 @@ local function demand(kind, holder)
 	end
 end
 
--- The reply of every script but inspect.  It ends with reads of the lock, of the queue and of the fence, which arms the
--- tracking of these for this connection.
+-- The reply of every script but inspect.  It ends with reads of the lock, of the queue and, if we hold it as a writer, of
+-- the fence, which arms the tracking of these for this connection.
 local function answer(status, member, kind, holder, left, base)
 	local rank = member and redis.call('ZRANK', QUEUE, member)
 	local now = redis.call('PTTL', LOCK)
-	redis.call('PTTL', FENCE)
+	if kind == 'host' and holder == TOKEN then
+		redis.call('PTTL', FENCE)
+	end
 	return { status, MS, redis.call('ZCARD', QUEUE), rank and rank + 1 or 0, left or now, kind or 'none', holder or '',
 		base or 0, marked() and 1 or 0 }
 end
