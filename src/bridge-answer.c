@@ -402,13 +402,22 @@ static bool orphaned(uint64_t word, uint64_t epoch)
 	return remote_epoch(word) != epoch || state == REMOTE_NONE || state == REMOTE_RELEASING;
 }
 
-/* The place in line is the host's: an epoch that is asked for now goes on with it. */
+/*
+ * The token is nobody's.  The place in line is the host's: an epoch of that mode which is asked for now goes on with it, and
+ * leaves it when it is given up, as the word says from now on.
+ */
 static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask,
 			     struct bridge_ask late[ASKS_PER_LEASE])
 {
-	bool queued = ask->code || ask->answer.status == BRIDGE_QUEUED;
+	const char *place = ask->exclusive ? "x" : "s";
 
-	return lease_ask_back(b, &b->leases[i], late, ask->word, queued && remote_state(word) != REMOTE_ACQUIRING);
+	if (!ask->code && ask->answer.status != BRIDGE_QUEUED)
+		place = NULL;
+	while (place && remote_state(word) == REMOTE_ACQUIRING && !(word & REMOTE_EXCLUSIVE) == !ask->exclusive) {
+		if (cas(&b->s->remotes[i].word, &word, word | REMOTE_QUEUED))
+			place = NULL;
+	}
+	return lease_ask_back(b, &b->leases[i], late, ask->word, place);
 }
 
 static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)

@@ -24,6 +24,8 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 		return;
 	}
 	out->live = true;
+	if ((flags & REQUEST_GLOBAL) && word_is(seen->word, REQUEST_WAITING) && word_exclusive(seen->word))
+		out->writer_waits = true;
 	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_LINGERING))
 		return;

@@ -176,13 +176,13 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 }
 
 size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct bridge_ask asks[ASKS_PER_LEASE], uint64_t word,
-		      bool leave)
+		      const char *places)
 {
 	size_t n = 0;
 
-	if (leave) {
+	if (places) {
 		lease_ask(b, l, &asks[n], BRIDGE_LEAVE, word);
-		asks[n++].wish.flags = "xs";
+		asks[n++].wish.flags = places;
 	}
 	lease_ask(b, l, &asks[n++], BRIDGE_RELEASE, word);
 	return n;
@@ -211,7 +211,7 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *a
 	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S, word);
 	ask->asked = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
-	ask->for_reader = in->wants && !in->exclusive;
+	ask->for_reader = in->wants && !in->exclusive && (!in->unsure || l->asked == 0);
 	ask->unsure = in->unsure;
 	ask->wish.flags = in->patient || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
@@ -336,7 +336,8 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 	/* Who comes and goes meanwhile makes looks unsure, and says nothing about those who are not seen. */
 	if (in->unsure && !in->writers)
 		return false;
-	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers) {
+	/* A majority would have to be asked again, which may be in vain, for a writer who waits here. */
+	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers || (bridge_is_quorum(b) && in->writer_waits)) {
 		l->unused_since = 0;
 		return false;
 	}
@@ -519,7 +520,7 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 		return move(b, i, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
 	if (now < l->next_try && !l->rung)
 		return wait_until(l, l->next_try);
-	*n += lease_ask_back(b, l, asks + *n, word, word & REMOTE_QUEUED);
+	*n += lease_ask_back(b, l, asks + *n, word, word & REMOTE_QUEUED ? "xs" : NULL);
 	return NEXT_ASK;
 }
 

@@ -78,9 +78,9 @@ static inline bool lease_is_own(const struct lease *l, uint64_t word)
 /* What @script about the lease is asked with; @word says whether that is exclusive. */
 void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
 	       uint64_t word);
-/* The token back, and with @leave the place in line before that. */
+/* The token back, and before that the places in line: NULL, or as for leave.lua. */
 size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct bridge_ask asks[ASKS_PER_LEASE], uint64_t word,
-		      bool leave);
+		      const char *places);
 /* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
 size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
 /*

@@ -205,8 +205,10 @@ static void gather_all(struct bridge_quorum *q, int64_t deadline)
 	size_t i;
 
 	notice_ends(q);
+	/* Not of one that was tried again since it was there: then each would wait for it. */
 	for (i = 0; i < q->n; i++)
-		q->nodes[i].rest_until = now;
+		if (q->nodes[i].failed == q->nodes[i].known)
+			q->nodes[i].rest_until = now;
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, (unsigned)q->n, half);
 }

@@ -172,9 +172,9 @@ static bool is_key(const struct lease *l, size_t k, const char *key, size_t len)
 	return l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0;
 }
 
-static bool names(const struct serve *v, uint32_t i, const char *key, size_t len)
+static bool names(struct serve *v, uint32_t i, const char *key, size_t len)
 {
-	const struct lease *l = &v->b.leases[i];
+	struct lease *l = &v->b.leases[i];
 	uint64_t word;
 	size_t k;
 
@@ -183,6 +183,8 @@ static bool names(const struct serve *v, uint32_t i, const char *key, size_t len
 			return true;
 	if (!l->named || !is_key(l, BRIDGE_KEY_FENCE, key, len))
 		return false;
+	/* It says so once: if not now, the next renewal looks into it. */
+	l->unseen = 0;
 	word = load_acquire(&v->s->remotes[i].word);
 	return remote_state(word) == REMOTE_HELD && (word & REMOTE_EXCLUSIVE);
 }
@@ -230,6 +232,7 @@ static void no_net(struct serve *v)
 {
 	size_t k;
 
+	v->b.overtaken = false;
 	for (k = 0; k < v->n; k++) {
 		v->asks[k].code = v->b.net_error.code;
 		v->asks[k].unsent = true;

@@ -485,6 +485,41 @@ START_TEST(granted_for_nobody)
 END_TEST
 
 /* Its successor stands in line again, at the place that is the host's: that stays. */
+/* Who only tries gives the place up that was taken late for its epoch. */
+START_TEST(queued_for_a_try)
+{
+	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	redis_say(redis, RIVAL);
+	tries(b, LOCKSHM_EXCLUSIVE);
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	sends(&one);
+	ck_redis("1", redis, LINE);
+	hears(&one);
+	sends(&two);
+	hears(&two);
+	is_in_state(REMOTE_RELEASING);
+	redis_say(redis, "DEL lk:" K);
+	gives_back(&two);
+	ends();
+}
+END_TEST
+
+/* A writer's place is not for readers, whom its mark would keep out. */
+START_TEST(queued_before_a_reader)
+{
+	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	redis_say(redis, RIVAL);
+	waits(b, LOCKSHM_SHARED);
+	asks_for(&two, BRIDGE_ACQUIRE_S);
+	sends(&one);
+	ck_redis("1", redis, LINE);
+	hears(&one);
+	ck_redis("0", redis, LINE);
+	ck_redis("0", redis, MARK);
+	ends();
+}
+END_TEST
+
 START_TEST(queued_for_the_next)
 {
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
@@ -513,6 +548,8 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
 	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
+	tcase_add_test(tc, queued_for_a_try);
+	tcase_add_test(tc, queued_before_a_reader);
 }
 
 int main(void)
