@@ -58,7 +58,7 @@ struct bridge {
 	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };
 
-#define LOOK_EVERY 64 /* renewals: by itself, with a look into its fence, whatever hints say */
+#define LOOK_EVERY 128 /* renewals: by itself, with a look into its fence, whatever hints say */
 #define MODE_AGAIN_NS LOCKSHM_MS(100)
 #define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */
 

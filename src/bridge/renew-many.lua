@@ -7,34 +7,35 @@
 --
 -- By few reads of few names: a server that remembers what is read here (before 7.2) remembers all of KEYS at every one.
 
-local n, call = #ARGV - 1, redis.pcall
-local values, ttl = call('MGET', unpack(KEYS, 1, n)), ARGV[1]
-local done, there, n_done = {}, {}, 0
+local keys, tokens, call = KEYS, ARGV, redis.pcall
+local n, ttl = #tokens - 1, tokens[1]
+local values = call('MGET', unpack(keys, 1, n))
+local done, n_done = {}, 0
 for i = 1, n do
-	done[i] = 0
 	-- Each by itself: what one of them meets is no reason not to renew the next.
-	if values[i] == ARGV[i + 1] and call('PEXPIRE', KEYS[i], ttl) == 1 then
+	if values[i] == tokens[i + 1] and call('PEXPIRE', keys[i], ttl) == 1 then
 		done[i] = 1
 		n_done = n_done + 1
-		there[n_done] = i
+	else
+		done[i] = 0
 	end
 end
 
 -- The names from @first to @last of each that was renewed.
 local function names(first, last)
 	if n_done == n then
-		return unpack(KEYS, first * n + 1, (last + 1) * n)
+		return unpack(keys, first * n + 1, (last + 1) * n)
 	end
 	local list = {}
-	for _, i in ipairs(there) do
-		for k = first * n + i, last * n + i, n do
-			list[#list + 1] = KEYS[k]
+	for k = first * n + 1, (last + 1) * n do
+		if done[(k - 1) % n + 1] == 1 then
+			list[#list + 1] = keys[k]
 		end
 	end
 	return unpack(list)
 end
 
-if n_done == 0 or (#KEYS > 3 * n and redis.call('EXISTS', names(3, 3)) < n_done) then
+if n_done == 0 or (#keys > 3 * n and redis.call('EXISTS', names(3, 3)) < n_done) then
 	return {}
 end
 -- Behind the last write a read of lock, mark and queue: the server says when they change.  Only the locks are there.
