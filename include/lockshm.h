@@ -279,7 +279,8 @@ struct lockshm_create_options {
  * read it there: the options password-env=VARIABLE and password-file=PATH name the place where the bridge finds it.
  * For TLS there are tls-ca=PATH, tls-cert=PATH, tls-key=PATH and tls-name=NAME.  No server is asked here.
  *
- * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode, a Redis URI);
+ * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode, a Redis
+ *         URI);
  *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);
  *         LOCKSHM_PERMISSION (/dev/shm not writable, or the group not yours to give); LOCKSHM_NO_MEMORY (no
  *         room in /dev/shm: nothing was kept); LOCKSHM_SYSTEM; with LOCKSHM_CREATE_OR_OPEN also every code
@@ -366,8 +367,8 @@ int lockshm_current(lockshm_t *segment);
  * @key:      1..LOCKSHM_KEY_MAX bytes, any values; not used after the call
  * @key_len:  bytes
  *
- * Such a key need not be hashed and compared again, which saves some of the time of a free lock's acquire; how a lock is
- * named changes nothing else.  A prepared key holds nothing, needs no end, and is good for every handle of the same
+ * Such a key need not be hashed and compared again, which saves some of the time of a free lock's acquire; how a lock
+ * is named changes nothing else.  A prepared key holds nothing, needs no end, and is good for every handle of the same
  * segment, also in children made by fork() and after closing and opening it.  For another segment, also a new one of
  * that name, lockshm_acquire() refuses it with LOCKSHM_INVALID.
  *
@@ -382,12 +383,12 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
 
 /*
  * LOCKSHM_BARGE: for a hot key whose rate matters more than strict order.  A lock that others await is not passed on at
- * its release, which would leave it unused until the next in line has woken up, but lingers: the next in line is woken, and
- * until it runs, and for half a millisecond after the first such release, the releasing thread takes the lock again at
- * once, if it asks with LOCKSHM_BARGE.  Nobody else passes anybody, and those who wait keep their order.  Holds in such a
- * row, with nobody's hold between them, have the same token.  A thread that ends or closes the segment lets nothing linger.
- * With LOCKSHM_GLOBAL a row goes on only under the same lease of this host, and counts once where other hosts wait.
- * Exclusive holds of one key only, without LOCKSHM_AUTO_RENEW.
+ * its release, which would leave it unused until the next in line has woken up, but lingers: the next in line is woken,
+ * and until it runs, and for half a millisecond after the first such release, the releasing thread takes the lock again
+ * at once, if it asks with LOCKSHM_BARGE.  Nobody else passes anybody, and those who wait keep their order.  Holds in
+ * such a row, with nobody's hold between them, have the same token.  A thread that ends or closes the segment lets
+ * nothing linger.  With LOCKSHM_GLOBAL a row goes on only under the same lease of this host, and counts once where
+ * other hosts wait.  Exclusive holds of one key only, without LOCKSHM_AUTO_RENEW.
  */
 
 /**
@@ -400,17 +401,18 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
  * it allocates, makes system calls, and gives back up to four slots of the dead.
  *
- * With LOCKSHM_AUTO_RENEW and max_hold_ns the keeper renews the lease for that long and no longer, counted from the grant, or
- * from the owner's last lockshm_renew(); then it ends as any lease does.  If that is less than ttl_ns it is the lease.
+ * With LOCKSHM_AUTO_RENEW and max_hold_ns the keeper renews the lease for that long and no longer, counted from the
+ * grant, or from the owner's last lockshm_renew(); then it ends as any lease does.  If that is less than ttl_ns it is
+ * the lease.
  *
- * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without, and then waits for the one lease
- * this host has of it in Redis, shared by all its processes: exclusive if the request is.  The next in the host's queue goes
- * on under the same lease without a word to Redis; once another host waits, for 64 holds and half of redis_ttl_ns or
- * 200 ms, whichever ends first.  The hold ends with its own lease or the host's: when that is lost, every call on the
- * hold says LOCKSHM_LOST, and nothing else from then on.  Its token rises across all hosts.  A key that is used with and
- * without the flag excludes both kinds on this host, and only those with it elsewhere.  It may not be a prepared one.  A
- * try (time-out 0) takes as long as Redis takes to answer.  Deadlocks are found within this host only.  Starts the helper
- * thread, see lockshm_bridge_serve().
+ * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without, and then waits for the one
+ * lease this host has of it in Redis, shared by all its processes: exclusive if the request is.  The next in the host's
+ * queue goes on under the same lease without a word to Redis; once another host waits, for 64 holds and half of
+ * redis_ttl_ns or 200 ms, whichever ends first.  The hold ends with its own lease or the host's: when that is lost,
+ * every call on the hold says LOCKSHM_LOST, and nothing else from then on.  Its token rises across all hosts.  A key
+ * that is used with and without the flag excludes both kinds on this host, and only those with it elsewhere.  It may
+ * not be a prepared one.  A try (time-out 0) takes as long as Redis takes to answer.  Deadlocks are found within this
+ * host only.  Starts the helper thread, see lockshm_bridge_serve().
  *
  * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous says who
  *         left the lock badly: the status comes back on every acquire of this key until someone calls
@@ -424,7 +426,8 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
  *         LOCKSHM_FULL also (LOCKSHM_GLOBAL) if no lease is free, or if no process of this host is the bridge and this
  *         one finds no owner slot for its helper thread; LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and
- *         the policy is to fail, or it refuses for good, or the key holds other data there); LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ *         the policy is to fail, or it refuses for good, or the key holds other data there); LOCKSHM_BAD_SEGMENT;
+ *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * The queue is the design of this project: doc/design.md; its ancestors are the queue locks of Mellor-Crummey
  * and Scott (1991) and Scott's non-blocking time-out (2002).
@@ -446,9 +449,9 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * One deadline for the whole call; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
  * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
  *
- * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before LOCKSHM_OWNER_DIED
- *         before LOCKSHM_TOOK_OVER_EXPIRED; report.previous tells of the mark.  LOCKSHM_INVALID also for a wrong
- *         @n or a hold in use.  On failure none is held.
+ * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
+ *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous tells of the mark.  LOCKSHM_INVALID
+ *         also for a wrong @n or a hold in use.  On failure none is held.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * Since: 0.1
  */
@@ -524,12 +527,12 @@ int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
 int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
 
 /**
- * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key, but for those of
- *                 the same thread in the same row (LOCKSHM_BARGE)
+ * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key, but for
+ *                 those of the same thread in the same row (LOCKSHM_BARGE)
  * @hold: held or lost
  *
- * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock of
- * the Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the
+ * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock
+ * of the Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the
  * caller's memory only.
  *
  * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold.
@@ -626,11 +629,11 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  *
  * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the
  * lease in Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
- * within a second if whoever took it is killed or delayed in that moment, and 10 ms where the kernel has no futex_waitv (before
- * Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an eventfd
- * becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor is a
- * lease that ran out and nobody took.  Nothing is written after a release, or after another call of this for the same
- * hold.
+ * within a second if whoever took it is killed or delayed in that moment, and 10 ms where the kernel has no futex_waitv
+ * (before Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an
+ * eventfd becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor
+ * is a lease that ran out and nobody took.  Nothing is written after a release, or after another call of this for the
+ * same hold.
  *
  * A duplicate of @fd is kept until then: closing @fd does no harm, and does not end it.  In a child made by fork()
  * nothing is held and nobody is told; but its copy of an eventfd is the parent's.  Does not wait for other processes.
@@ -860,14 +863,14 @@ int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
  * @canceller: ends the call
  * @error:     [out] the reason in words; may be NULL
  *
- * One thread of all processes of a host speaks with Redis; who that is decides a lock of the segment.  Every process that
- * uses LOCKSHM_GLOBAL has a thread of its own that stands by, so nobody has to call this; a service that does (lockctl
- * bridge) keeps the connections out of the workers.  Whoever is the bridge may be killed or stopped: the next takes over
- * what is in the segment, and no lease is lost if that happens within two thirds of redis_ttl_ns.  Blocks until cancelled;
- * what nobody holds is given back before it returns.
+ * One thread of all processes of a host speaks with Redis; who that is decides a lock of the segment.  Every process
+ * that uses LOCKSHM_GLOBAL has a thread of its own that stands by, so nobody has to call this; a service that does
+ * (lockctl bridge) keeps the connections out of the workers.  Whoever is the bridge may be killed or stopped: the next
+ * takes over what is in the segment, and no lease is lost if that happens within two thirds of redis_ttl_ns.  Blocks
+ * until cancelled; what nobody holds is given back before it returns.
  *
- * Return: LOCKSHM_CANCELLED; LOCKSHM_INVALID (a NULL, or a segment without Redis); LOCKSHM_BRIDGE (built without it, or a
- *         library it needs is not installed); LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL; LOCKSHM_NO_SEGMENT;
+ * Return: LOCKSHM_CANCELLED; LOCKSHM_INVALID (a NULL, or a segment without Redis); LOCKSHM_BRIDGE (built without it, or
+ *         a library it needs is not installed); LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL; LOCKSHM_NO_SEGMENT;
  *         LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.
  * Since: 0.1
