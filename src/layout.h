@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 7u
+#define SHM_FORMAT 8u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
