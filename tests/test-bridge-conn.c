@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-conn.c - commands to real servers: deadlines, faults on the way, forks */
 #define _GNU_SOURCE
+#include "asan.h"
 #include "redis.h"
 
 #include <poll.h>
@@ -143,13 +144,6 @@ START_TEST(many_at_once)
 }
 END_TEST
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-#define OTHERS_MALLOC
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define OTHERS_MALLOC
-#endif
-#endif
 #ifndef OTHERS_MALLOC
 static bool no_memory;
 

@@ -6,6 +6,7 @@
  * so that nobody else does anything.
  */
 #define _GNU_SOURCE
+#include "asan.h"
 #include "hosts.h"
 
 #include <stdlib.h>
@@ -44,13 +45,6 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 	return (int)syscall(SYS_clock_gettime, clock, ts);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-#define OTHERS_MALLOC
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define OTHERS_MALLOC
-#endif
-#endif
 static bool short_of_memory;
 
 #ifndef OTHERS_MALLOC

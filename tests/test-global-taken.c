@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-taken.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
 #define _GNU_SOURCE
+#include "asan.h"
 #include "hosts.h"
 
 #include <pthread.h>
@@ -235,13 +236,6 @@ END_TEST
 
 /* ---- the bridge short of memory, at the worst moment */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-#define OTHERS_MALLOC
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define OTHERS_MALLOC
-#endif
-#endif
 #ifndef OTHERS_MALLOC
 static struct service service;
 static bool short_of_memory;
