@@ -217,6 +217,30 @@ START_TEST(asked_for_nobody)
 }
 END_TEST
 
+/* The same, but a writer waits behind him: what a majority would have to be asked for anew is kept for that. */
+START_TEST(asked_for_nobody_and_wanted)
+{
+	const struct shm_remote *r;
+	struct agent *writer;
+	int64_t end;
+
+	two_hosts();
+	r = &hosts[0].s->remotes[record_of(0, K)];
+	writer = on_host(0);
+	global_send(writer, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(writer, 0, K);
+	ck_code(global_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
+	/* Longer than it is kept for nobody. */
+	for (end = now_ns() + LOCKSHM_MS(3500); now_ns() < end;)
+		ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
+	ck_assert_int_eq(agent_poll(writer), AGENT_BLOCKED);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(writer), 0);
+	ck_assert_uint_eq(bridge_of(0).acquired, 1);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+END_TEST
+
 /* Old files of a majority: others may read beside us. */
 START_TEST(an_upgrade_a_majority_forgot)
 {
@@ -268,6 +292,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
 	tcase_add_test(tc, no_majority_in_reach);
 	tcase_add_test(tc, asked_for_nobody);
+	tcase_add_test(tc, asked_for_nobody_and_wanted);
 	tcase_add_test(tc, an_upgrade_a_majority_forgot);
 	tcase_add_test(tc, one_server_is_away_and_one_forgot);
 }
