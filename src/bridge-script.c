@@ -65,12 +65,11 @@ static void add_text(struct bridge_op *op, const char *text)
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s", text ? text : "");
 }
 
-/* By the short way only who is known not to lack the rights to the long one: it may have to give back by that. */
+/* By the short way only who is known not to lack any right: it has to renew, and may have to give back by the long one. */
 static void add_flags(struct bridge_op *op, const char *flags)
 {
-	bool is_long = op->script == BRIDGE_ACQUIRE_X && !bridge_conn_is_proven(op->conn);
-
-	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s%s", flags ? flags : "", is_long ? "l" : "");
+	op->proves = !bridge_conn_is_proven(op->conn);
+	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s%s", flags ? flags : "", op->proves ? "l" : "");
 }
 
 /* The arguments behind host and token, as the heads of the scripts list them. */
@@ -185,7 +184,8 @@ static int finish(struct bridge_op *op, int code)
 	op->code = code;
 	if (code)
 		snprintf(op->why, sizeof(op->why), "%.*s", (int)sizeof(op->why) - 1, bridge_conn_error(op->conn)->text);
-	if (code == BRIDGE_DENIED || (!code && op->script == BRIDGE_ACQUIRE_X && op->answer.status == BRIDGE_GRANTED))
+	/* Not by what was sent by the short way before a refusal came. */
+	if (code == BRIDGE_DENIED || (!code && op->proves && op->answer.status == BRIDGE_GRANTED))
 		bridge_conn_prove(op->conn, !code);
 	op->ended = bridge_now();
 	return code;

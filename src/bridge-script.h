@@ -126,6 +126,7 @@ struct bridge_op {
 	struct bridge_answer answer; /* of all but inspect and renew-many */
 	struct bridge_reply *inspected; /* of these; freed by bridge_op_end() */
 	/* its own */
+	bool proves; /* if granted, that no right is missing */
 	uint64_t generation, number;
 	int n_args;
 	char args[6][24];

@@ -105,6 +105,44 @@ START_TEST(one_right_after_another)
 }
 END_TEST
 
+/* Whoever has it, in either mode, can renew it and give it back, also where others wait, or did until they died. */
+START_TEST(who_holds_can_give_back)
+{
+	static const enum bridge_script modes[] = { BRIDGE_ACQUIRE_X, BRIDGE_ACQUIRE_S };
+	enum bridge_script mode = modes[_i];
+	unsigned held = 0;
+	size_t i;
+
+	for (i = 0; i < N_RIGHTS; i++) {
+		struct peer *p;
+		int code;
+
+		grant(rights[i]);
+		p = peer_at(poor_uri);
+		code = peer_do(p, mode);
+		ck_assert_msg(code == BRIDGE_DENIED || code == BRIDGE_GRANTED, "%s: %s", rights[i], status_name(code));
+		if (code == BRIDGE_DENIED)
+			ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without %s", rights[i]);
+		if (code == BRIDGE_GRANTED) {
+			held++;
+			ck_assert_msg(renew(p) == BRIDGE_DONE, "not renewed without %s: %s", rights[i], why(p));
+			p->wish.stride = 0;
+			ck_assert_msg(renew(p) == BRIDGE_DONE, "not renewed without %s: %s", rights[i], why(p));
+			ck_redis("1", redis, "ZADD {lock}:q 1 X:dead");
+			ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
+			ck_status(acquire_x(a), BRIDGE_QUEUED);
+			ck_assert_msg(release(p) == BRIDGE_DONE, "not given back without %s: %s", rights[i], why(p));
+			ck_status(acquire_x(a), BRIDGE_GRANTED);
+		}
+		ck_redis("OK", redis, "FLUSHALL");
+		peers_end();
+		a = peer_new();
+	}
+	/* Rights to scripts as text, to join readers, to wait: enough of it is seen. */
+	ck_assert_uint_gt(held, 0);
+}
+END_TEST
+
 static bool went_the_long_way(void)
 {
 	return strstr(redis_say(redis, "INFO commandstats"), "cmdstat_type:");
@@ -113,7 +151,8 @@ static bool went_the_long_way(void)
 /* Taking a free lock needs fewer commands than giving it back while others wait: who lacks one of those does not begin. */
 START_TEST(the_short_way)
 {
-	static const char *const others[] = { "get", "type", "pttl", "zcard", "zrangebyscore" };
+	static const char *const others[] = { "get",	 "type", "pttl", "zcard",  "zrangebyscore", "exists",
+					      "del",	 "zrem", "srem", "zscore", "zrange",	    "sismember" };
 	struct peer *p;
 	size_t i;
 
@@ -123,6 +162,11 @@ START_TEST(the_short_way)
 		ck_assert_msg(acquire_x(p) == BRIDGE_DENIED, "without %s", others[i]);
 		ck_assert_msg(acquire_x(p) == BRIDGE_DENIED, "without %s, again", others[i]);
 		ck_redis("0", redis, "EXISTS lock");
+		/* Nor beside others. */
+		ck_status(acquire_s(a), BRIDGE_GRANTED);
+		ck_assert_msg(acquire_s(p) == BRIDGE_DENIED, "without %s, beside others", others[i]);
+		ck_redis("1", redis, "SCARD lock");
+		ck_status(release(a), BRIDGE_DONE);
 		peers_end();
 		a = peer_new();
 	}
@@ -143,6 +187,32 @@ START_TEST(the_short_way)
 	ck_redis("OK", redis, "ACL SETUSER poor +pexpire");
 	ck_status(acquire_x(p), BRIDGE_GRANTED);
 	ck_assert(went_the_long_way());
+}
+END_TEST
+
+/* What was sent by the short way before a refusal came, and is answered behind it, proves nothing. */
+START_TEST(a_refusal_is_remembered)
+{
+	struct bridge_op refused, granted;
+	struct peer *p;
+
+	grant(NULL);
+	p = peer_at(poor_uri);
+	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(release(p), BRIDGE_DONE);
+	new_token(p);
+	ck_redis("OK", redis, "ACL SETUSER poor -zcard");
+	ck_code(bridge_op_begin(&refused, p->conn, BRIDGE_ACQUIRE_S, p->keys, &p->wish, soon()), 0);
+	ck_code(bridge_op_begin(&granted, p->conn, BRIDGE_ACQUIRE_X, p->keys, &p->wish, soon()), 0);
+	bridge_conn_pump(p->conn);
+	bridge_ops_wait(&refused, 1);
+	bridge_ops_wait(&granted, 1);
+	ck_code(refused.code, BRIDGE_DENIED);
+	ck_status(granted.answer.status, BRIDGE_GRANTED);
+	ck_redis("1", redis, "DEL lock");
+	new_token(p);
+	ck_status(acquire_x(p), BRIDGE_DENIED);
+	ck_redis("0", redis, "EXISTS lock");
 }
 END_TEST
 
@@ -197,7 +267,9 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
+	tcase_add_loop_test(tc, who_holds_can_give_back, 0, 2);
 	tcase_add_test(tc, the_short_way);
+	tcase_add_test(tc, a_refusal_is_remembered);
 	tcase_add_test(tc, an_upgrade_that_is_refused);
 	tcase_add_test(tc, a_downgrade_that_is_refused);
 	tcase_add_test(tc, no_right_to_the_key);

@@ -24,6 +24,9 @@ local ahead = not string.find(FLAGS, 'b') and writer_ahead()
 local again = type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1
 if again or (type ~= 'string' and not marked() and not ahead) then
 	local base = reserve(STRIDE)
+	if string.find(FLAGS, 'l') then
+		prove()
+	end
 	record_readers(TTL)
 	unqueue(ME)
 	redis.call('ZADD', READERS, MS + TTL, TOKEN)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue, l = by the
--- long way, turn (not 0 where a lease that changed its mode comes to a server that lost it)
+-- long way, and with all rights that are needed later, turn (not 0 where a lease that changed its mode comes to a server that lost it)
 
 -- Free, and nobody waits: what the rest would do, by half of the commands.  All is read before anything is written, the lock
 -- is written last, and it ends with a read of what is watched.  With a turn of this token on record the rest compares.  Who
@@ -33,6 +33,9 @@ end
 -- Our own token is there if the reply to an earlier attempt was lost.
 if value == TOKEN or (type == 'none' and not first) then
 	local base = reserve(STRIDE, TOKEN, TTL, tonumber(ARGV[7]))
+	if string.find(FLAGS, 'l') then
+		prove()
+	end
 	unqueue(ME)
 	drop_intent()
 	redis.call('SET', LOCK, TOKEN, 'PX', TTL)

@@ -9,7 +9,7 @@
 --
 -- What is read here fails if another kind of data has one of our names.  It is read before anything is written, because
 -- a script that fails half way is not undone.  For the same reason the lock itself is written last, and what follows uses
--- only commands that were used before: whoever lacks the right to one of them does not hold the lock.
+-- only commands that were used before: whoever lacks the right to one of them does not hold the lock, see prove().
 
 local LOCK, INTENT, QUEUE, ALIVE, READERS, FENCE = unpack(KEYS)
 local HOST, TOKEN = ARGV[1], ARGV[2]
@@ -146,6 +146,24 @@ end
 local function writes_since()
 	local turn, token = string.match(fence[6] or '', '^(%d+):(.*)$')
 	return token == TOKEN and tonumber(turn) or nil
+end
+
+-- What renewing and giving back need beside what every script begins with and what taking the lock, in this mode, does; without
+-- effect here.  After the first write, which a server that takes none refuses, and before the lock itself.  Where that is a
+-- string it is our own, taken by who was asked the same.
+local function prove()
+	redis.call('EXISTS', LOCK)
+	redis.call('ZRANGE', QUEUE, 0, 0)
+	redis.call('ZSCORE', QUEUE, HOST)
+	redis.call('ZREM', QUEUE, HOST)
+	if type ~= 'string' then
+		redis.call('SISMEMBER', LOCK, HOST)
+		redis.call('SREM', LOCK, HOST)
+	end
+	-- One that is not there.
+	if type == 'none' or not mark then
+		redis.call('DEL', type == 'none' and LOCK or INTENT)
+	end
 end
 
 -- Takes @stride numbers: more than all before, and not below the clock, which survives the loss of the hash.  With
