@@ -390,9 +390,15 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
-	bool due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
+	bool due;
 
-	if (now < l->next_try || (!due && !l->hinted && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
+	/* That counts until it is answered, whatever comes before. */
+	if (l->hinted) {
+		l->renew_at = min64(renew_at(b, i), now);
+		l->unseen = 0;
+	}
+	due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
+	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(now + LOOK_NS, now < l->next_try ? l->next_try : l->renew_at));
 	ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
@@ -406,7 +412,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	}
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
-			 load_relaxed(&r->demand) == 0 && !l->hinted && l->unseen > 0;
+			 load_relaxed(&r->demand) == 0 && l->unseen > 0;
 	(*n)++;
 	return NEXT_ASK;
 }

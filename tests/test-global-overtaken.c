@@ -432,6 +432,31 @@ START_TEST(two_moments_of_silence)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- told by the server */
+
+/* What it told counts until it is looked into: also where no answer came before that, and it has to wait; or none to that. */
+START_TEST(told_while_it_cannot_be_asked)
+{
+	a_has_it(LOCKSHM_EXCLUSIVE);
+	lease(&one)->hinted = true;
+	if (_i == 0) {
+		lease(&one)->next_try = INT64_MAX;
+		ck_assert_uint_eq(decides(&one), 0);
+	} else {
+		asks_for(&one, BRIDGE_RENEW);
+		hears_an_error(&one, BRIDGE_RETRY);
+		ck_assert_uint_eq(decides(&one), 0);
+	}
+	lease(&one)->next_try = 0;
+	asks_for(&one, BRIDGE_RENEW);
+	ck_assert(!one.asks[one.n - 1].plain);
+	sends(&one);
+	hears(&one);
+	ck_assert_uint_eq(decides(&one), 0);
+	ends();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- heard too late */
 
 /* @one has decided; then @a leaves, and @two gives back what nobody wants. */
@@ -539,6 +564,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, each_upgrade_has_its_time);
 	add_unseen(tc);
 	tcase_add_test(tc, two_moments_of_silence);
+	tcase_add_loop_test(tc, told_while_it_cannot_be_asked, 0, 2);
 	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
 	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
