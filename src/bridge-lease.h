@@ -51,7 +51,7 @@ struct bridge {
 	struct snapshot snap;
 	bool tracked; /* hints come */
 	bool ending;  /* no linger */
-	bool overtaken; /* when it had its answers it was the bridge no more, or might not have been: it was stopped */
+	bool overtaken; /* when it had its answers it was the bridge no more: it was stopped */
 	int64_t io_ns;
 	int64_t renew_until; /* in this round: what is due by then is renewed with what is due now */
 	struct bridge_error net_error;

@@ -218,7 +218,8 @@ static void flush(struct serve *v)
 	size_t k, late = 0;
 
 	bridge_net_run(v->b.net, v->asks, v->n, v->b.io_ns);
-	v->b.overtaken = lockshm_check(&v->role, NULL) != 0;
+	/* Late is not overtaken: nobody else was the bridge, and a round may take as long. */
+	v->b.overtaken = lockshm_check(&v->role, NULL) < 0;
 	for (k = 0; k < v->n; k++)
 		late += lease_answer(&v->b, v->asked_for[k], &v->asks[k], v->late + late);
 	/* Names and tokens are still those of the asks.  What becomes of it does not matter: it ends by itself. */

@@ -4,10 +4,22 @@
 #include "hosts.h"
 
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../src/remote.h"
 
 static struct agent *a, *b;
+static int64_t connects_take;
+
+/* For the library, too. */
+int connect(int fd, const struct sockaddr *at, socklen_t len)
+{
+	if (connects_take)
+		pass(now_ns() + connects_take);
+	return (int)syscall(SYS_connect, fd, at, len);
+}
 
 static void with_policy(int policy)
 {
@@ -112,6 +124,22 @@ START_TEST(a_policy_of_its_own)
 	redis_restart(redis);
 	ck_code(agent_end(a), 0);
 	ck_assert_uint_gt(a->answer.token, 0);
+}
+END_TEST
+
+/* Each round takes longer than it has the role for, which nobody else takes: it is the bridge all the same. */
+START_TEST(a_slow_bridge_says_so)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+
+	own_server();
+	hosts_make(1);
+	redis_kill(redis);
+	connects_take = LOCKSHM_MS(350);
+	a = on_host(0);
+	wish.timeout_ns = LOCKSHM_SECONDS(8);
+	ck_code(agent_do(a, wish), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "cannot connect");
 }
 END_TEST
 
@@ -417,6 +445,7 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
+	tcase_add_test(tc, a_slow_bridge_says_so);
 	tcase_add_test(tc, policy_local_only);
 	tcase_add_loop_test(tc, a_policy_of_its_own, 0, 3);
 	tcase_add_test(tc, local_only_is_worse_than_a_mark);
