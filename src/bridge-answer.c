@@ -78,6 +78,10 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
 	now_due(b, l);
+	/* A place in line was noted since that was asked, and may have been taken behind it: asked by the same token again the
+	 * server gives that up. */
+	if (word & ~ask->word & REMOTE_QUEUED)
+		return;
 	if (until - now < ttl / 2) {
 		(void)cas_from(&r->word, word, remote_with_state(word, REMOTE_RELEASING));
 		return;
@@ -99,9 +103,10 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	store_relaxed(&r->passes, 0);
 	store_relaxed(&r->obstacle, 0);
 	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
-	if (cas_from(&r->word, word, remote_with_state(word & ~REMOTE_QUEUED, REMOTE_HELD)))
+	if (cas_from(&r->word, word, remote_with_state(word & ~REMOTE_QUEUED, REMOTE_HELD))) {
 		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
-	l->due = now + LOOK_NS;
+		l->due = now + LOOK_NS;
+	}
 	remote_signal(r);
 }
 
@@ -403,15 +408,15 @@ static bool orphaned(uint64_t word, uint64_t epoch)
 }
 
 /*
- * The token is nobody's.  The place in line is the host's: an epoch of that mode which is asked for now goes on with it, and
- * leaves it when it is given up, as the word says from now on.
+ * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which is asked
+ * for now goes on with it, and leaves it when it is given up, as the word says from now on.
  */
 static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask,
 			     struct bridge_ask late[ASKS_PER_LEASE])
 {
 	const char *place = ask->exclusive ? "x" : "s";
 
-	if (!ask->code && ask->answer.status != BRIDGE_QUEUED)
+	if ((!ask->code && ask->answer.status != BRIDGE_QUEUED) || bridge_is_quorum(b))
 		place = NULL;
 	while (place && remote_state(word) == REMOTE_ACQUIRING && !(word & REMOTE_EXCLUSIVE) == !ask->exclusive) {
 		if (cas(&b->s->remotes[i].word, &word, word | REMOTE_QUEUED))

@@ -503,7 +503,6 @@ START_TEST(granted_for_nobody)
 }
 END_TEST
 
-/* Its successor stands in line again, at the place that is the host's: that stays. */
 /* Who only tries gives the place up that was taken late for its epoch. */
 START_TEST(queued_for_a_try)
 {
@@ -539,6 +538,7 @@ START_TEST(queued_before_a_reader)
 }
 END_TEST
 
+/* Its successor stands in line again, at the place that is the host's: that stays. */
 START_TEST(queued_for_the_next)
 {
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
@@ -550,6 +550,54 @@ START_TEST(queued_for_the_next)
 	hears(&one);
 	ck_redis("1", redis, LINE);
 	ck_redis("1", redis, MARK);
+	ends();
+}
+END_TEST
+
+/* Behind its own host, which was granted it just before: a place of nobody's, in the way of others. */
+START_TEST(queued_behind_the_grant)
+{
+	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	waits(b, LOCKSHM_EXCLUSIVE);
+	asks_for(&two, BRIDGE_ACQUIRE_X);
+	sends(&two);
+	sends(&one);
+	ck_redis("1", redis, LINE);
+	hears(&one);
+	hears(&two);
+	if (decides(&two) && two.asks[two.n - 1].script == BRIDGE_ACQUIRE_X) {
+		sends(&two);
+		hears(&two);
+	}
+	is_in_state(REMOTE_HELD);
+	ck_redis("0", redis, LINE);
+	ck_code(agent_end(b), 0);
+	ends();
+}
+END_TEST
+
+static void place_is_noted(void)
+{
+	(void)fetch_or(&record()->word, REMOTE_QUEUED);
+}
+
+/* The same at the last moment; it does not wait before it asks again. */
+START_TEST(queued_while_it_is_granted)
+{
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	sends(&one);
+	meanwhile = place_is_noted;
+	hears(&one);
+	ck_assert_ptr_null(meanwhile);
+	is_in_state(REMOTE_ACQUIRING);
+	ck_assert_int_le(lease(&one)->due, host_now(hosts[0].s));
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	sends(&one);
+	hears(&one);
+	is_in_state(REMOTE_HELD);
+	ck_code(agent_end(a), 0);
 	ends();
 }
 END_TEST
@@ -570,6 +618,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, queued_for_the_next);
 	tcase_add_test(tc, queued_for_a_try);
 	tcase_add_test(tc, queued_before_a_reader);
+	tcase_add_test(tc, queued_behind_the_grant);
+	tcase_add_test(tc, queued_while_it_is_granted);
 }
 
 int main(void)
