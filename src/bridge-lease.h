@@ -42,6 +42,8 @@ struct lease {
 	int64_t upgrade_since; /* an upgrade is asked for: seen first; 0 = not so */
 	int64_t take_back_at; /* a downgrade was refused: not before that is it tried again, by a new turn */
 	int64_t idle_since; /* 0 = wanted when last seen */
+	uint64_t passes;    /* when it was last found to be passed on quickly */
+	int64_t quiet_at;   /* looked at then, whatever else is due, because releases do not ring; 0 = they do */
 };
 
 struct bridge {
@@ -73,6 +75,12 @@ static inline bool bridge_is_quorum(const struct bridge *b)
 static inline bool lease_is_own(const struct lease *l, uint64_t word)
 {
 	return l->made == l->epoch && !(word & REMOTE_QUEUED);
+}
+
+/* When to look at it again. */
+static inline int64_t lease_due(const struct lease *l)
+{
+	return l->quiet_at && l->quiet_at < l->due ? l->quiet_at : l->due;
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */

@@ -284,7 +284,7 @@ static int64_t round_once(struct serve *v, bool *asked)
 
 		if (!l->active)
 			continue;
-		if (l->rung || l->hinted || now >= l->due || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
+		if (l->rung || l->hinted || now >= lease_due(l) || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
 			got = lease_decide(&v->b, i, v->asks + v->n);
 			for (k = 0; k < got; k++)
 				v->asked_for[v->n++] = i;
@@ -293,7 +293,7 @@ static int64_t round_once(struct serve *v, bool *asked)
 		if (v->n + ASKS_PER_LEASE > ASKS_MAX)
 			run(v);
 		if (l->active)
-			next = min64(next, l->due);
+			next = min64(next, lease_due(l));
 	}
 	run(v);
 	return next;

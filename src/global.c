@@ -138,7 +138,7 @@ static uint64_t enter(const struct quest *g, uint64_t word)
 	if (!fence)
 		return 0;
 	store_release(&r->under, under_make(remote_epoch(word), fence));
-	/* My note before my look at the word.  Pairs with the fences in lease_close(), at_held() and at_lost(). */
+	/* My note before my look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_full();
 	if (load_acquire(&l->word) != word) {
 		store_release(&r->under, 0);

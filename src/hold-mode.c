@@ -59,7 +59,7 @@ static bool lease_is_exclusive(const struct grip *g, uint64_t found)
 	const struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
 	uint64_t w;
 
-	/* My mode before my look at the word.  Pairs with the fence in at_held(). */
+	/* My mode before my look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	w = load_acquire(&l->word);
 	return remote_full_turn(w) == remote_full_turn(found) && (w & REMOTE_EXCLUSIVE);

@@ -24,7 +24,7 @@ static inline int forget(struct grip *g, int result)
 	h->renewal = NULL;
 	/* Perhaps nobody on this host wants the lease any more, or it has to go on to another one. */
 	if (unlikely(h->remote != 0))
-		remote_ring(g->s, h->remote - 1);
+		remote_ring_of_end(g->s, h->remote - 1);
 	if (g->self && g->self->uid == h->owner) {
 		g->self->held--;
 		if (likely(!h->moved))
@@ -124,7 +124,7 @@ static bool barges(const struct grip *g)
 static int forget_lingering(struct grip *g, int outcome)
 {
 	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and waits for
-	 * a bell if it found this one.  Pairs with the fences in lease_close() and at_held(). */
+	 * a bell if it found this one.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	if (g->self->linger.index == g->h->index && goes_on(g))
 		g->h->remote = 0;

@@ -27,7 +27,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 8u
+#define SHM_FORMAT 9u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 #define INDEX_BITS 18
@@ -506,7 +506,7 @@ struct shm_remote {
 	uint32_t reserved0;
 	uint64_t asked;	      /* 104 cas, only upwards: host time of the last request that may have put the token there or kept it */
 	uint64_t why_seal;    /* 112 bridge: hash of `why` and of when that was asked */
-	uint64_t reserved1;
+	uint64_t quiet_until; /* 120 bridge: host time until which the end of a hold need not be rung for; 0 = it is */
 	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */
 	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */
 };

@@ -45,6 +45,7 @@
 #include "segment.h"
 
 /* Everything in a lease that is about time is host time. */
+#define REMOTE_QUIET_MS 2      /* a lease that is passed on quickly is looked at twice in that time, not when a hold ends */
 #define REMOTE_PASSES 64       /* holds under one lease once another host waits */
 #define REMOTE_COHORT_MS 200   /* and how long they may go on in all */
 #define REMOTE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
@@ -150,6 +151,8 @@ void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word);
 
 /* Tell the bridge to look at this lease. */
 void remote_ring(struct lockshm *s, uint32_t index);
+/* The same where a hold under it has ended, which the bridge need not know at once where it looks soon in any case. */
+void remote_ring_of_end(struct lockshm *s, uint32_t index);
 /* Tell whoever waits for this lease to look again. */
 void remote_signal(struct shm_remote *r);
 

@@ -374,7 +374,7 @@ active [2] proctype bridge()
 	byte w;
 
 end:	do
-	/* bridge-lease.c: at_held().  Not where there is nothing to be done. */
+	/* bridge-held.c: lease_at_held().  Not where there is nothing to be done. */
 	:: d_step { pc == IDLE && (DUE(word) || nrenew > 0) -> w = word; pc = LOOK }
 	/* A look at the queue, and what follows. */
 	:: d_step { pc == LOOK && CHANGES(w) -> pc = CHANGE }

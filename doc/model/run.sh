@@ -48,11 +48,14 @@ rows()
 	marks	full	22	queue	-DNOPS=2 -DMARKS -DN_CRASH=1
 	lease-fail	full	26	lease	-DNOPS=2 -DTMAX=2 -DSHARED -DN_FAIL=1
 	lease-majority	full	26	lease	-DNOPS=2 -DTMAX=2 -DSHARED -DN_FAIL=1 -DMAJORITY
+	close-late	full	24	close	-DNOPS=1 -DLATE
+	close-three	full	24	close	-DNPROC=3 -DNOPS=1
 	lease-stale	full	24	lease	-DNOPS=2 -DTMAX=2 -DSHARED
 	lease-wish	full	24	lease	-DNOPS=3 -DTMAX=3 -DN_STALE=0 -DN_WISH=1
 	table-homes	full	22	table	-DNOPS=1 -DHOMES=2 -DN_CRASH=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
+	close	short	20	close	-DNOPS=2
 	lease	short	20	lease	-DNOPS=2 -DTMAX=2 -DN_STALE=0
 	expiry	short	22	queue	-DNOPS=2 -DN_EXPIRE=1
 	table	short	22	table	-DNOPS=1 -DN_CRASH=1
@@ -78,6 +81,7 @@ mutations()
 	MUT_COOL_NO_WAKE	20	queue	-DNOPS=1 -DCOOL -DHINTS
 	MUT_DEADLINE_FIRST	20	queue	-DNOPS=2 -DN_EXPIRE=1 -DRENEW
 	MUT_END_BY_INDEX	20	queue	-DNOPS=2 -DN_END=1 -DRENEW
+	MUT_ENTER_NO_LOOK	20	close	-DNOPS=1
 	MUT_FIRST_LATE	20	table	-DNOPS=1
 	MUT_FLAG_LATE	20	queue	-DNOPS=1
 	MUT_FLOOR_AFTER_CLAIM	20	table	-DNOPS=2
@@ -108,6 +112,9 @@ mutations()
 	MUT_OPEN_OLD_HOME	20	table	-DNOPS=2
 	MUT_PLAIN_FREE	20	queue	-DNOPS=2 -DTOMASK=3
 	MUT_POP_WORD_FIRST	20	queue	-DNOPS=2 -DTOMASK=3
+	MUT_QUIET_AFTER_LOOK	20	close	-DNOPS=1
+	MUT_QUIET_CLOSED	20	close	-DNOPS=2
+	MUT_QUIET_TOO_SOON	20	close	-DNOPS=1
 	MUT_RENEW_NO_GEN	20	queue	-DNOPS=1 -DRENEW -DN_EXPIRE=1
 	MUT_RENEW_PLAIN	20	queue	-DNOPS=1 -DRENEW -DN_EXPIRE=1
 	MUT_SAME_GEN	20	queue	-DNOPS=2

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* bridge-lease-inside.h - a host lease, for the files that decide what to ask about it: bridge-held.c while it is held, and when it
+ * is lost, bridge-lease.c otherwise */
+#ifndef LOCKSHM_BRIDGE_LEASE_INSIDE_H
+#define LOCKSHM_BRIDGE_LEASE_INSIDE_H
+
+#include "bridge-lease.h"
+
+/* What a transition leads to: look again at the new state, or wait, or ask. */
+enum next { NEXT_AGAIN, NEXT_WAIT, NEXT_ASK };
+
+static inline enum next move(const struct bridge *b, uint32_t i, uint64_t from, uint64_t to)
+{
+	(void)cas_from(&b->s->remotes[i].word, from, to);
+	return NEXT_AGAIN;
+}
+
+static inline enum next wait_until(struct lease *l, int64_t when)
+{
+	l->due = when;
+	return NEXT_WAIT;
+}
+
+/* The server lost the fence, and its clock went back: tell it what was used already. */
+void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n);
+
+/* HELD and CLOSING. */
+enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n);
+enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word);
+
+#endif

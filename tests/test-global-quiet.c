@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-global-quiet.c - a key that is passed on quickly: releases do not ring for the bridge, and others get it all the same
+ *
+ * Who holds is the test itself, in a process that is not the bridge.  All orders of release, look and bell are in
+ * doc/model/close.pml.
+ */
+#define _GNU_SOURCE
+#include "hosts.h"
+
+#include <pthread.h>
+
+#include "../src/remote.h"
+
+static struct agent *bridge;
+static lockshm_t *s;
+static struct shm_remote *lease;
+static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+static void takes(void)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+
+	q.key = K;
+	q.key_len = strlen(K);
+	q.flags = LOCKSHM_GLOBAL;
+	ck_code(lockshm_acquire(s, &q, &hold), 0);
+}
+
+static void gives(void)
+{
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+
+/* An agent on the host of the test is the bridge, and stays it. */
+static void open_beside_the_bridge(int64_t ttl_ns)
+{
+	struct lockshm_create_options options = host_options();
+	struct lockshm_error error;
+
+	options.redis_ttl_ns = ttl_ns;
+	host_make(0, &options);
+	host_make(1, &options);
+	bridge = on_host(0);
+	ck_code(global_wait(bridge, "other", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_open(&s, hosts[0].name, 0, &error), 0);
+	takes();
+	ck_assert_int_eq(bridge_of(0).pid, bridge->pid);
+	lease = &s->remotes[record_of(0, K)];
+}
+
+/* ---------------------------------------------------------------- bells */
+
+/* Does a release ring while the record says that until @until, host time, it need not? */
+static bool rings(int64_t until)
+{
+	uint32_t before = load_acquire32(&s->bridge->bell);
+
+	store_release(&lease->quiet_until, (uint64_t)until);
+	gives();
+	return load_acquire32(&s->bridge->bell) != before;
+}
+
+START_TEST(a_release_rings_unless_told_not_to)
+{
+	int64_t until;
+	bool rung;
+
+	open_beside_the_bridge(LOCKSHM_SECONDS(60));
+	agent_stop(bridge);
+	/* The lease is held: no bridge is needed to come in. */
+	ck_assert(rings(0));
+	do {
+		takes();
+		until = host_now(s) + LOCKSHM_MS(REMOTE_QUIET_MS);
+		rung = rings(until);
+	} while (host_now(s) >= until); /* that took too long to tell */
+	ck_assert(!rung);
+	/* Over. */
+	takes();
+	ck_assert(rings(1));
+	/* Nobody says so for so long: damage. */
+	takes();
+	ck_assert(rings(host_now(s) + LOCKSHM_SECONDS(3600)));
+	agent_cont(bridge);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_assert_uint_eq(load_acquire(&lease->quiet_until), 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- quickly passed on */
+
+/* Another thread takes it again and again. */
+static bool enough;
+
+static void *goes_on(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&enough, __ATOMIC_ACQUIRE)) {
+		takes();
+		gives();
+	}
+	return NULL;
+}
+
+static pthread_t begin_going_on(void)
+{
+	pthread_t thread;
+
+	gives();
+	__atomic_store_n(&enough, false, __ATOMIC_RELEASE);
+	ck_assert_int_eq(pthread_create(&thread, NULL, goes_on, NULL), 0);
+	return thread;
+}
+
+static void end_going_on(pthread_t thread)
+{
+	__atomic_store_n(&enough, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+static bool is_quiet(void *arg)
+{
+	(void)arg;
+	return load_acquire(&lease->quiet_until) > (uint64_t)host_now(s);
+}
+
+/* And given back when it is over, by the bridge's own looks. */
+START_TEST(the_bridge_says_so)
+{
+	pthread_t thread;
+
+	open_beside_the_bridge(LOCKSHM_SECONDS(60));
+	thread = begin_going_on();
+	ck_assert(await(is_quiet, NULL));
+	end_going_on(thread);
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	ck_assert_uint_eq(load_acquire(&lease->quiet_until), 0);
+	redis_has("EXISTS lk:" K, "0");
+	/* One by one it rings. */
+	takes();
+	gives();
+	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+}
+END_TEST
+
+START_TEST(another_host_gets_it)
+{
+	struct agent *other;
+	pthread_t thread;
+	int turns;
+
+	open_beside_the_bridge(LOCKSHM_SECONDS(60));
+	other = on_host(1);
+	thread = begin_going_on();
+	ck_assert(await(is_quiet, NULL));
+	for (turns = 0; turns < 5; turns++) {
+		ck_code(global_wait(other, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(other), 0);
+	}
+	end_going_on(thread);
+}
+END_TEST
+
+/* It stands in no line, so it depends on the moments in which nobody of the host wants it. */
+START_TEST(a_program_that_polls_gets_it)
+{
+	const char *answer = "";
+	int64_t end = now_ns() + PATIENCE;
+	pthread_t thread;
+
+	open_beside_the_bridge(LOCKSHM_SECONDS(60));
+	thread = begin_going_on();
+	ck_assert(await(is_quiet, NULL));
+	while (strcmp(answer, "OK") != 0 && now_ns() < end)
+		answer = redis_say(redis, "SET lk:" K " foreign NX PX 30000");
+	ck_assert_str_eq(answer, "OK");
+	redis_say(redis, "DEL lk:" K);
+	end_going_on(thread);
+}
+END_TEST
+
+static void add_cases(TCase *tc)
+{
+	tcase_add_test(tc, a_release_rings_unless_told_not_to);
+	tcase_add_test(tc, the_bridge_says_so);
+	tcase_add_test(tc, another_host_gets_it);
+	tcase_add_test(tc, a_program_that_polls_gets_it);
+}
+
+int main(void)
+{
+	return hosts_main("global-quiet", add_cases);
+}
