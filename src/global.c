@@ -2,8 +2,8 @@
 /*
  * global.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
  *
- * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
- * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under the
+ * The local request is an ordinary one.  If it has to wait for the lease its own is made short, and its thread renews that,
+ * so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under the
  * lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition each
  * look at the hold looks at the host lease (grip.h).
  *
@@ -41,7 +41,8 @@ struct quest {
 	int64_t begun;	  /* host time: answers to what was asked before it began to wait are not about this */
 	int64_t since;	  /* and those to what was asked before that are known already */
 	int64_t deadline; /* this process' clock */
-	int64_t renewed;
+	int64_t renewed;  /* host time; 0 = never, it has the time it was granted with */
+	bool lasts;	  /* that is what it was asked to have, and it has not lost it */
 	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
 	uint64_t row;	  /* number of the row that this goes on with; 0 = none */
 	uint32_t row_lease; /* which that is under */
@@ -113,24 +114,23 @@ static void mark_wanting(const struct quest *g)
 	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
-static bool usable(const struct quest *g, uint64_t word)
+static bool usable(const struct quest *g, uint64_t word, int64_t now)
 {
 	const struct shm_remote *l = lease_of(g);
-	int64_t now = host_now(g->s);
 
 	return remote_state(word) == REMOTE_HELD && (g->q->mode == LOCKSHM_SHARED || (word & REMOTE_EXCLUSIVE)) &&
 	       remote_good(g->s, word, load_acquire(&l->valid_until), now + LOCKSHM_MS(REMOTE_GRANT_MIN_MS)) &&
 	       !remote_exhausted(g->s, l, now) && remote_is(l, &g->id);
 }
 
-/* Hold under the lease if that is possible now.  Returns the number of the hold, or 0. */
-static uint64_t enter(const struct quest *g, uint64_t word)
+/* Hold under the lease if that is possible at @now, host time.  Returns the number of the hold, or 0. */
+static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 {
 	struct shm_remote *l = lease_of(g);
 	struct shm_request *r = record_of(g);
 	uint64_t fence, left = 0;
 
-	if (!usable(g, word))
+	if (!usable(g, word, now))
 		return 0;
 	if (g->row && (g->lease != g->row_lease || remote_full_turn(word) != remote_full_turn(g->row_word)))
 		return 0;
@@ -303,31 +303,35 @@ static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
 }
 
 /* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
-static bool keep_local(struct quest *g, int64_t now)
+static bool keep_local(struct quest *g, int64_t host)
 {
-	if (now - g->renewed < PATIENCE_RENEW_NS)
+	if (g->renewed && host - g->renewed < PATIENCE_RENEW_NS)
 		return true;
-	g->renewed = now;
+	g->renewed = host;
 	return lockshm_renew(g->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
 }
 
 /* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the record is another key's. */
 static int await_lease(struct quest *g)
 {
-	for (;;) {
+	int64_t host = g->begun; /* just now */
+
+	for (;; host = host_now(g->s)) {
 		struct shm_remote *l = lease_of(g);
 		/* The signal before everything it may be about. */
 		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
-		uint64_t word = load_acquire(&l->word), fence = enter(g, word);
-		int64_t now = clock_precise();
+		uint64_t word = load_acquire(&l->word), fence = enter(g, word, host);
+		int64_t now;
 		int err;
 
 		if (fence) {
+			g->lasts = g->renewed == 0 && lockshm_check(g->hold, NULL) == 0;
 			fill(g, word, fence);
 			return 0;
 		}
+		now = clock_precise();
 		/* A row passes nobody but while its lease goes on: else in line again, behind those of this host. */
-		if (g->row || !remote_is(l, &g->id) || !keep_local(g, now))
+		if (g->row || !remote_is(l, &g->id) || !keep_local(g, host))
 			return ONCE_MORE;
 		err = reason_to_stop(g, word, now);
 		if (err)
@@ -378,7 +382,8 @@ static int with_local(struct quest *g, int status)
 		return give_up(g, err);
 	/* Before anybody can see that this waits: what is asked for it is asked later. */
 	g->begun = g->since = host_now(g->s);
-	g->renewed = clock_precise();
+	g->renewed = 0;
+	g->lasts = false;
 	g->rung_for = 0;
 	g->heard = 0;
 	mark_wanting(g);
@@ -390,8 +395,7 @@ static int with_local(struct quest *g, int status)
 	/* From here on it lasts as long as it was asked to. */
 	if (hold_of(g->hold)->renewal)
 		keeper_limit(g->s, hold_of(g->hold)->renewal, g->q->max_hold_ns);
-	err = lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET);
-	if (err < 0)
+	if (!g->lasts && lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
 		return give_up(g, ONCE_MORE);
 	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
 		(void)lockshm_acknowledge(g->hold);
@@ -426,7 +430,7 @@ static int attempt(struct quest *g)
 	int status;
 
 	q.flags &= ~(LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE);
-	q.ttl_ns = PATIENCE_NS;
+	q.ttl_ns = request_first_ttl(g->q);
 	q.max_hold_ns = 0;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;

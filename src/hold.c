@@ -226,7 +226,7 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 	if (ns == LOCKSHM_FOREVER)
 		return grip_end(&g, renew_to(&g, INT64_MAX, INT64_MAX));
 	/* Added times must not run away: no lease ends later than the longest one would. */
-	if (base > segment_now(g.s) + LOCKSHM_TIME_MAX)
+	if (how == LOCKSHM_RENEW_ADD && base > segment_now(g.s) + LOCKSHM_TIME_MAX)
 		return grip_end(&g, LOCKSHM_INVALID);
 	/* Added time is a single gift: what the keeper renews by stays. */
 	return grip_end(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
