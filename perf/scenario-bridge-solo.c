@@ -7,10 +7,12 @@
  *   bridge-solo-far   over a network that takes 0.1 ms from here to there, and back
  *
  * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller
- * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  "two-pings"
- * are two round trips of the least there is, "set-and-delete" the usual lock: SET NX PX, and a script that compares
- * and deletes.  "set-by-another", until the server has the release, and "set-by-another-returns" are that lock where
- * another process has the connection, and is asked and answers by a word to sleep on: the least that a bridge can cost.
+ * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  In these the
+ * host has nothing in Redis when the call begins.  "lockshm-again", until both have returned, is the same key again
+ * and again, as fast as it goes: the host keeps it meanwhile.  "two-pings" are two round trips of the least there is,
+ * "set-and-delete" the usual lock: SET NX PX, and a script that compares and deletes.  "set-by-another", until the
+ * server has the release, and "set-by-another-returns" are that lock where another process has the connection, and is
+ * asked and answers by a word to sleep on: the least that a bridge can cost.
  */
 #include "bench-bridge.h"
 
@@ -21,13 +23,14 @@
 #include <unistd.h>
 
 #define WARM 20
+#define AGAIN_TIMES 50
 #define LOOK_NS 3000
 #define PAUSE_US 200 /* between two turns: nothing is left over from the last one */
 #define ANSWER_MS 60000
 
-enum row { WHOLE, RETURNS, ACQUIRE, PINGS, SET, BY_ANOTHER, BY_ANOTHER_RETURNS, ROWS };
+enum row { WHOLE, RETURNS, ACQUIRE, AGAIN, PINGS, SET, BY_ANOTHER, BY_ANOTHER_RETURNS, ROWS };
 static const char *const row_names[ROWS] = { "lockshm",	       "lockshm-returns", "lockshm-acquire",
-					     "two-pings",      "set-and-delete",  "set-by-another",
+					     "lockshm-again",  "two-pings",      "set-and-delete",  "set-by-another",
 					     "set-by-another-returns" };
 static const int turns[BENCH_EFFORTS] = { 20, 400, 2000 };
 
@@ -61,6 +64,16 @@ static void lock_turn(struct scene *scene, lockshm_t *s, bool counts)
 	hist_add(&scene->row[ACQUIRE], got - from);
 }
 
+static void lock_again(struct scene *scene, lockshm_t *s)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	uint64_t from = bench_ticks();
+
+	bridge_lock(s, REDIS_KEY, LOCKSHM_GLOBAL, &hold);
+	bridge_unlock(&hold);
+	hist_add(&scene->row[AGAIN], bench_ticks() - from);
+}
+
 static void locks(void *arg)
 {
 	struct scene *scene = arg;
@@ -72,6 +85,8 @@ static void locks(void *arg)
 		lock_turn(scene, s, i >= 0);
 		usleep(PAUSE_US);
 	}
+	for (int i = 0; i < AGAIN_TIMES * turns[bench_effort]; i++)
+		lock_again(scene, s);
 	lockshm_close(s);
 }
 
