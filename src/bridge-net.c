@@ -37,6 +37,8 @@ struct bridge_net {
 	int64_t check_at;
 	int64_t deaf_until; /* those that give no hints are left alone */
 	unsigned replicas; /* that must have what is granted */
+	void (*between)(void *arg);
+	void *between_arg;
 };
 
 /* ---------------------------------------------------------------- making */
@@ -106,6 +108,12 @@ static void fail_ask(struct bridge_ask *ask, int code, const char *why)
 	snprintf(ask->why, sizeof(ask->why), "%.250s", *why ? why : bridge_code_name(code));
 }
 
+static void between(struct bridge_net *net)
+{
+	if (net->between)
+		net->between(net->between_arg);
+}
+
 /* Who is left alone says what it said before: that is no younger now.  @tried is when. */
 static void not_asked(struct bridge_ask *ask, int code, const char *why, int64_t tried)
 {
@@ -120,6 +128,7 @@ static void send_batch(struct bridge_net *net, int64_t io_ns)
 	struct batch *b = &net->batch;
 	size_t i, k = 0;
 
+	between(net);
 	bridge_nodes_connect(&net->nodes, b->node, b->n, io_ns);
 	for (i = 0; i < b->n; i++) {
 		struct bridge_ask *ask = b->ask[i];
@@ -164,8 +173,10 @@ static void take_answers(struct bridge_net *net, bool follow, int64_t io_ns)
 
 	for (i = 0; i < b->n; i++)
 		take_answer(b->ask[i], b->node[i], &b->op[i]);
-	if (net->replicas)
+	if (net->replicas) {
+		between(net);
 		bridge_replicas_await(b->ask, b->node, b->n, net->replicas, io_ns);
+	}
 	for (i = 0; i < b->n; i++) {
 		struct bridge_node *to = NULL;
 
@@ -302,7 +313,9 @@ static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 	size_t i;
 	int pass;
 
+	between(net);
 	connect_all(&net->nodes, asks, n, io_ns);
+	between(net);
 	bridge_renewals_run(&net->renewals, &net->nodes, asks, n, io_ns);
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {
@@ -319,6 +332,7 @@ static void run_all(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 /* False: there is no majority, nor will there be one for the rest of this round. */
 static bool ask_one(struct bridge_net *net, struct bridge_ask *ask, int64_t io_ns)
 {
+	between(net);
 	ask_quorum(net, ask, io_ns);
 	return !ask->code || bridge_quorum_reachable(net->quorum);
 }
@@ -354,6 +368,12 @@ static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n
 void bridge_net_begin(struct bridge_net *net)
 {
 	net->nodes.began = bridge_now();
+}
+
+void bridge_net_between(struct bridge_net *net, void (*call)(void *arg), void *arg)
+{
+	net->between = call;
+	net->between_arg = arg;
 }
 
 void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)

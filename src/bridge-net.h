@@ -45,6 +45,8 @@ int bridge_net_keys_mode(const struct bridge_net *net);
 
 /* Until this is called again a server that failed is not tried again: runs without it are one round. */
 void bridge_net_begin(struct bridge_net *net);
+/* From now on this is called during a run before each time that something is waited for. */
+void bridge_net_between(struct bridge_net *net, void (*call)(void *arg), void *arg);
 
 /*
  * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns, however

@@ -299,14 +299,35 @@ static int64_t round_once(struct serve *v, bool *asked)
 	return next;
 }
 
+static bool keep_role(struct serve *v)
+{
+	int64_t now = clock_precise();
+
+	if (now - v->role_renewed < v->role_ttl / 4)
+		return true;
+	if (lockshm_renew(&v->role, v->role_ttl, LOCKSHM_RENEW_RESET) < 0)
+		return false;
+	v->role_renewed = now;
+	return true;
+}
+
+/* A round may wait for longer than the role lasts, and is not overtaken for that: its successor would be no faster.
+ * Lost all the same, the round ends as it does for whoever was stopped. */
+static void keep_role_meanwhile(void *v)
+{
+	(void)keep_role(v);
+}
+
 static void make_net(struct serve *v, int64_t now)
 {
 	if (v->b.net || now < v->net_at)
 		return;
 	v->net_at = now + NET_AGAIN_NS;
 	v->net_tried = bridge_now();
-	if (bridge_net_new(&v->b.net, &v->s->redis, &v->b.net_error) == 0)
-		__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);
+	if (bridge_net_new(&v->b.net, &v->s->redis, &v->b.net_error) != 0)
+		return;
+	bridge_net_between(v->b.net, keep_role_meanwhile, v);
+	__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);
 }
 
 /* Everything that can be done now.  Returns when to come again, host time. */
@@ -336,16 +357,6 @@ static int64_t work(struct serve *v)
 }
 
 /* ---------------------------------------------------------------- the role */
-
-static bool keep_role(struct serve *v)
-{
-	int64_t now = clock_precise();
-
-	if (now - v->role_renewed < v->role_ttl / 4)
-		return true;
-	v->role_renewed = now;
-	return lockshm_renew(&v->role, v->role_ttl, LOCKSHM_RENEW_RESET) >= 0;
-}
 
 /*
  * Whoever stands by may be stopped, as the bridge was: all that were stopped with it come before one that runs, and each has the

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "hosts.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -124,6 +125,49 @@ START_TEST(a_policy_of_its_own)
 	redis_restart(redis);
 	ck_code(agent_end(a), 0);
 	ck_assert_uint_gt(a->answer.token, 0);
+}
+END_TEST
+
+static void *asks_for_one(void *key)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	q.key = key;
+	q.key_len = strlen(key);
+	q.flags = LOCKSHM_GLOBAL;
+	q.timeout_ns = LOCKSHM_SECONDS(8);
+	return lockshm_acquire(hosts[0].s, &q, &hold) == LOCKSHM_BRIDGE ? key : NULL;
+}
+
+#define MANY 200
+
+/* For each 64 of them replicas are waited for in vain, which takes longer than the bridge has its role for; and
+ * somebody stands by. */
+START_TEST(many_are_told)
+{
+	struct lockshm_create_options options = host_options();
+	static char keys[MANY][8];
+	pthread_t threads[MANY];
+	void *told;
+	int i;
+
+	options.redis_wait = 1;
+	/* More than enough, as a key has not every place, and a thread has some requests of its own. */
+	options.redis_leases = options.locks = 4096;
+	options.owners = 512;
+	options.requests = 65536;
+	host_make(0, &options);
+	a = on_host(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	for (i = 0; i < MANY; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, asks_for_one, keys[i]), 0);
+	}
+	for (i = 0; i < MANY; i++) {
+		ck_assert_int_eq(pthread_join(threads[i], &told), 0);
+		ck_assert_ptr_eq(told, keys[i]);
+	}
 }
 END_TEST
 
@@ -445,6 +489,7 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
+	tcase_add_test(tc, many_are_told);
 	tcase_add_test(tc, a_slow_bridge_says_so);
 	tcase_add_test(tc, policy_local_only);
 	tcase_add_loop_test(tc, a_policy_of_its_own, 0, 3);
