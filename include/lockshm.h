@@ -245,7 +245,7 @@ struct lockshm_create_options {
 	int redis_policy;         /**< enum lockshm_redis_policy */
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
-	int64_t redis_linger_ns;  /**< how long a lease is kept that nobody on this host wants (0), less than redis_ttl_ns */
+	int64_t redis_linger_ns;  /**< how long a lease stays that nobody here wants (0; one passed on quickly: 20 ms), < redis_ttl_ns */
 	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; no quorum */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
