@@ -14,7 +14,7 @@
 
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than anybody asks for one, see global_upgrade() */
-#define QUIET_PASSES 2 /* since the last look: it is passed on quickly */
+#define QUIET_PASSES 2 /* that nobody has looked at: it is passed on quickly */
 #define BUSY_NS LOCKSHM_MS(20)
 
 static int64_t min64(int64_t a, int64_t b)
@@ -95,6 +95,17 @@ static int64_t renew_at(const struct bridge *b, uint32_t i)
 	if (!l->renew_at)
 		l->renew_at = (int64_t)load_acquire(&b->s->remotes[i].valid_until) - 2 * third;
 	return l->renew_at;
+}
+
+/* That counts until it is answered, whatever else is asked before. */
+static void take_hint(const struct bridge *b, uint32_t i)
+{
+	struct lease *l = &b->leases[i];
+
+	if (!l->hinted)
+		return;
+	l->renew_at = min64(renew_at(b, i), host_now(b->s));
+	l->unseen = 0;
 }
 
 /* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long.  Beside a downgrade it
@@ -181,14 +192,8 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
-	bool due;
+	bool due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 
-	/* That counts until it is answered, whatever comes before. */
-	if (l->hinted) {
-		l->renew_at = min64(renew_at(b, i), now);
-		l->unseen = 0;
-	}
-	due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
 	lease_ask_raise(b, i, word, asks, n);
@@ -218,7 +223,7 @@ static void be_loud(struct shm_remote *r, struct lease *l)
 }
 
 /*
- * Where several held it since the last look, and nobody waits for their end, releases need not ring: it is looked at soon in any
+ * Where several held it since it was last found to be like this, and nobody waits for their end, releases need not ring: it is looked at soon in any
  * case, and then it goes on like this, or releases ring again, and it is looked at once more.  Killed, stopped: releases ring when
  * the time is over.  Late, after another has become the bridge: a release is seen as late as if its bell had been lost.
  */
@@ -232,7 +237,7 @@ static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 	if (remote_state(word) != REMOTE_HELD || (word & (REMOTE_UPGRADE | REMOTE_DOWNGRADE)) || b->ending ||
 	    load_relaxed(&r->demand) != 0) {
 		be_loud(r, l);
-	} else if (passes >= l->passes + QUIET_PASSES) {
+	} else if (passes - l->passes >= QUIET_PASSES) {
 		l->passes = passes;
 		l->idle_since = 0;
 		l->quiet_at = now + LOCKSHM_MS(REMOTE_QUIET_MS) / 2;
@@ -315,6 +320,7 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct brid
 		return move(b, i, word, remote_with_state(word, REMOTE_CLOSING));
 	if (remote_state(word) == REMOTE_CLOSING && interest_nobody_holds(b, i, remote_epoch(word), &in))
 		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+	take_hint(b, i);
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
