@@ -19,7 +19,9 @@
 #else
 #define NBRIDGE 1
 #endif
+#ifndef QUIET_PASSES
 #define QUIET_PASSES 2
+#endif
 
 /* The word: [epoch | state:2] */
 #define NONE 0
