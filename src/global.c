@@ -2,8 +2,8 @@
 /*
  * global.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
  *
- * The local request is an ordinary one.  If it has to wait for the lease its own is made short, and its thread renews that,
- * so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under the
+ * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
+ * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under the
  * lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition each
  * look at the hold looks at the host lease (grip.h).
  *
@@ -36,17 +36,18 @@ struct quest {
 	lockshm_hold_t *hold;
 	struct lockshm_error *error;
 	struct identity id;
-	uint64_t owner;
+	struct participant *self;
 	uint32_t lease;	  /* index */
 	int64_t begun;	  /* host time: answers to what was asked before it began to wait are not about this */
 	int64_t since;	  /* and those to what was asked before that are known already */
 	int64_t deadline; /* this process' clock */
-	int64_t renewed;  /* host time; 0 = never, it has the time it was granted with */
-	bool lasts;	  /* that is what it was asked to have, and it has not lost it */
+	int64_t renewed;  /* host time */
 	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
 	uint64_t row;	  /* number of the row that this goes on with; 0 = none */
 	uint32_t row_lease; /* which that is under */
 	uint64_t row_word;
+	uint64_t fence;	  /* number of the hold, once it is under the lease */
+	uint64_t word;	  /* which is that */
 	uint32_t signal;
 	int64_t rung;
 	uint64_t rung_for;
@@ -144,28 +145,28 @@ static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 		store_release(&r->under, 0);
 		return 0;
 	}
-	bridge_count_add(g->s, BRIDGE_COUNT_GRANTS, 1);
+	count_event(g->self, COUNT_GLOBAL);
 	/* One pass, one number: nobody else was in between. */
 	if (g->row)
 		return fence;
 	(void)fetch_add_relaxed(&l->passes, 1);
-	/* Once for each range, at its half. */
+	/* Once for each range. */
 	if (fence_low(left) && !fence_low(left + 1))
 		remote_ring(g->s, g->lease);
 	return fence;
 }
 
-static void fill(const struct quest *g, uint64_t word, uint64_t fence)
+static void fill(const struct quest *g)
 {
 	struct hold *h = hold_of(g->hold);
 
 	h->local_token = h->token;
-	h->token = fence;
-	h->remote_word = word;
+	h->token = g->fence;
+	h->remote_word = g->word;
 	h->remote = g->lease + 1;
 	h->deadline = 0;
 	if (g->q->report)
-		g->q->report->token = fence;
+		g->q->report->token = g->fence;
 }
 
 /* ---------------------------------------------------------------- waiting for the lease */
@@ -305,7 +306,7 @@ static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
 /* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
 static bool keep_local(struct quest *g, int64_t host)
 {
-	if (g->renewed && host - g->renewed < PATIENCE_RENEW_NS)
+	if (host - g->renewed < PATIENCE_RENEW_NS)
 		return true;
 	g->renewed = host;
 	return lockshm_renew(g->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
@@ -320,15 +321,14 @@ static int await_lease(struct quest *g)
 		struct shm_remote *l = lease_of(g);
 		/* The signal before everything it may be about. */
 		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
-		uint64_t word = load_acquire(&l->word), fence = enter(g, word, host);
+		uint64_t word = load_acquire(&l->word);
 		int64_t now;
 		int err;
 
-		if (fence) {
-			g->lasts = g->renewed == 0 && lockshm_check(g->hold, NULL) == 0;
-			fill(g, word, fence);
+		g->word = word;
+		g->fence = enter(g, word, host);
+		if (g->fence)
 			return 0;
-		}
 		now = clock_precise();
 		/* A row passes nobody but while its lease goes on: else in line again, behind those of this host. */
 		if (g->row || !remote_is(l, &g->id) || !keep_local(g, host))
@@ -377,13 +377,11 @@ static int with_local(struct quest *g, int status)
 {
 	int err;
 
-	err = remote_find(g->s, g->owner, &g->id, g->q->key, &g->lease, g->error);
+	err = remote_find(g->s, g->self->ref, &g->id, g->q->key, &g->lease, g->error);
 	if (err)
 		return give_up(g, err);
 	/* Before anybody can see that this waits: what is asked for it is asked later. */
-	g->begun = g->since = host_now(g->s);
-	g->renewed = 0;
-	g->lasts = false;
+	g->begun = g->since = g->renewed = host_now(g->s);
 	g->rung_for = 0;
 	g->heard = 0;
 	mark_wanting(g);
@@ -395,8 +393,10 @@ static int with_local(struct quest *g, int status)
 	/* From here on it lasts as long as it was asked to. */
 	if (hold_of(g->hold)->renewal)
 		keeper_limit(g->s, hold_of(g->hold)->renewal, g->q->max_hold_ns);
-	if (!g->lasts && lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
+	if (lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
 		return give_up(g, ONCE_MORE);
+	if (g->fence)
+		fill(g);
 	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
 		(void)lockshm_acknowledge(g->hold);
 	return status;
@@ -430,7 +430,7 @@ static int attempt(struct quest *g)
 	int status;
 
 	q.flags &= ~(LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE);
-	q.ttl_ns = request_first_ttl(g->q);
+	q.ttl_ns = PATIENCE_NS;
 	q.max_hold_ns = 0;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;
@@ -439,7 +439,7 @@ static int attempt(struct quest *g)
 		status = acquire_local(g->s, &q, g->hold, g->error);
 	if (status < 0)
 		return status;
-	g->owner = participant_find(g->s)->ref;
+	g->self = participant_find(g->s);
 	return with_local(g, status);
 }
 

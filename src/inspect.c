@@ -299,9 +299,9 @@ static void count_requests(const struct lockshm *s, struct lockshm_stat *stat)
 		stat->requests_used += !word_is(load_relaxed(&s->requests[i].word), REQUEST_FREE);
 }
 
-static void count_owners(const struct lockshm *s, struct lockshm_stat *stat, uint64_t sums[OWNER_COUNTERS])
+static void count_owners(const struct lockshm *s, struct lockshm_stat *stat)
 {
-	uint32_t i, k;
+	uint32_t i;
 
 	for (i = 0; i < s->n_owners; i++) {
 		uint64_t c = load_acquire(&s->owners[i].control);
@@ -310,16 +310,23 @@ static void count_owners(const struct lockshm *s, struct lockshm_stat *stat, uin
 			continue;
 		stat->owners_used++;
 		stat->owners_dead += owner_slot_is_dead(s, i, c);
-		for (k = 0; k < OWNER_COUNTERS; k++)
-			sums[k] += load_relaxed(&s->owners[i].counts[k]);
 	}
+}
+
+/* All that ever happened, by those who left, too. */
+static uint64_t events(const struct lockshm *s, enum owner_count event)
+{
+	uint64_t sum = load_relaxed(&s->header->retired[event]);
+	uint32_t i;
+
+	for (i = 0; i < s->n_owners; i++)
+		if (control_state(load_acquire(&s->owners[i].control)) != OWNER_FREE)
+			sum += load_relaxed(&s->owners[i].counts[event]);
+	return sum;
 }
 
 LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
 {
-	uint64_t sums[OWNER_COUNTERS];
-	int i;
-
 	if (!segment_valid(segment) || !stat)
 		return LOCKSHM_INVALID;
 	memset(stat, 0, sizeof(*stat));
@@ -329,18 +336,16 @@ LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
 	stat->locks = segment->n_locks;
 	stat->requests = segment->n_requests;
 	stat->owners = segment->n_owners;
-	for (i = 0; i < OWNER_COUNTERS; i++)
-		sums[i] = load_relaxed(&segment->header->retired[i]);
 	count_locks(segment, stat);
 	count_requests(segment, stat);
-	count_owners(segment, stat, sums);
-	stat->acquires = sums[COUNT_ACQUIRES];
-	stat->waits = sums[COUNT_WAITS];
-	stat->timeouts = sums[COUNT_TIMEOUTS];
-	stat->deadlocks = sums[COUNT_DEADLOCKS];
-	stat->lost = sums[COUNT_LOST];
-	stat->recovered = sums[COUNT_RECOVERED];
-	stat->expired = sums[COUNT_EXPIRED];
+	count_owners(segment, stat);
+	stat->acquires = events(segment, COUNT_ACQUIRES);
+	stat->waits = events(segment, COUNT_WAITS);
+	stat->timeouts = events(segment, COUNT_TIMEOUTS);
+	stat->deadlocks = events(segment, COUNT_DEADLOCKS);
+	stat->lost = events(segment, COUNT_LOST);
+	stat->recovered = events(segment, COUNT_RECOVERED);
+	stat->expired = events(segment, COUNT_EXPIRED);
 	return 0;
 }
 
@@ -405,7 +410,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	stat->lost = load_relaxed(&counts[BRIDGE_COUNT_LOST]);
 	stat->commands = load_relaxed(&counts[BRIDGE_COUNT_COMMANDS]);
 	stat->errors = load_relaxed(&counts[BRIDGE_COUNT_ERRORS]);
-	stat->grants = load_relaxed(&counts[BRIDGE_COUNT_GRANTS]);
+	stat->grants = events(segment, COUNT_GLOBAL);
 	return find_role(segment, stat);
 }
 

@@ -341,6 +341,7 @@ enum owner_count {
 	COUNT_LOST,
 	COUNT_RECOVERED,
 	COUNT_EXPIRED,
+	COUNT_GLOBAL, /* holds under a lease of this host */
 	OWNER_COUNTERS
 };
 
@@ -357,7 +358,6 @@ struct shm_owner {
 	uint32_t reserved0;
 	uint64_t reserved1[2];
 	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */
-	uint64_t reserved2;  /* 120 zero */
 };
 #define OWNER_EXACT 1u	 /* the kernel flags the life word */
 #define OWNER_PROCESS 2u /* stands for the whole process: its keeper thread */
@@ -526,7 +526,6 @@ enum bridge_count {
 	BRIDGE_COUNT_LOST,
 	BRIDGE_COUNT_COMMANDS, /* scripts sent */
 	BRIDGE_COUNT_ERRORS,   /* of those, without an answer to rely on */
-	BRIDGE_COUNT_GRANTS,   /* holds given out under leases */
 	BRIDGE_COUNTERS
 };
 
@@ -535,7 +534,7 @@ struct shm_bridge {
 	uint32_t reserved0;
 	uint64_t dirty[REMOTES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
 	uint64_t counts[BRIDGE_COUNTERS]; /* 520 add */
-	uint64_t reserved1[440];
+	uint64_t reserved1[441];
 };
 ASSERT_SIZE(struct shm_bridge, 4096);
 ASSERT_OFFSET(struct shm_bridge, counts, 520);
@@ -600,7 +599,6 @@ struct shm_header {
 	uint64_t state;		 /* 256 enum segment_state; cas READY to RETIRED */
 	uint64_t reserved1[7];
 	uint64_t retired[OWNER_COUNTERS]; /* 320 counts of owners that left; added atomically */
-	uint64_t reserved2;
 	unsigned char hash_secret[192]; /* 384 random: of the keyed hash */
 	struct shm_redis redis;	 /* 576 zero without a bridge */
 	uint64_t reserved4[280];

@@ -121,14 +121,14 @@ bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64
 /*
  * Numbers are reserved in Redis by the range: a small one with each lease, so that hosts which take turns quickly do not run
  * ahead of the server's clock, which is what numbers go on from should the server forget them; large ones for those
- * that stay.  Either is low when half of it is used.
+ * that stay.  A small one is low when half of it is used, a large one when three quarters are.
  */
 #define STRIDE_FIRST 128
 #define STRIDE_MORE 2047 /* what fits into the fence word */
 
 static inline bool fence_low(uint64_t left)
 {
-	return left < STRIDE_FIRST / 2 || (left > STRIDE_FIRST && left < STRIDE_MORE / 2);
+	return left < STRIDE_FIRST / 2 || (left > STRIDE_FIRST && left < STRIDE_MORE / 4);
 }
 
 /* The next number of the range, and how many are left behind it; 0 = used up. */
