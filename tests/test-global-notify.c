@@ -180,6 +180,24 @@ START_TEST(its_longest_time_is_over)
 }
 END_TEST
 
+/* Also where nobody has to wait for the lease: b holds under it. */
+START_TEST(its_longest_time_is_over_under_a_lease_that_is_there)
+{
+	struct agent_command wish = global_command(K, LOCKSHM_SHARED);
+
+	hosts_with_ttl(LOCKSHM_SECONDS(2));
+	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
+	wish.ns = LOCKSHM_MS(300);
+	wish.max_ns = LOCKSHM_MS(600);
+	wish.flags |= LOCKSHM_AUTO_RENEW;
+	ck_code(agent_do(a, wish), 0);
+	ck_code(agent_release(b), 0);
+	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_assert_int_ge(c->answer.at_ns - a->answer.at_ns, LOCKSHM_MS(590));
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+}
+END_TEST
+
 START_TEST(a_release_is_no_loss)
 {
 	hosts_with_ttl(LOCKSHM_SECONDS(1));
@@ -204,6 +222,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_bridge_is_stopped);
 	tcase_add_test(tc, its_own_lease_is_overrun);
 	tcase_add_test(tc, its_longest_time_is_over);
+	tcase_add_test(tc, its_longest_time_is_over_under_a_lease_that_is_there);
 	tcase_add_test(tc, a_release_is_no_loss);
 }
 

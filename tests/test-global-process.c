@@ -173,6 +173,31 @@ static bool two_connections(void *arg)
 	return n == 2;
 }
 
+/* ---------------------------------------------------------------- stopped */
+
+/* Whose turn comes while it cannot run has it for three seconds, however long it asked for. */
+START_TEST(a_waiter_that_is_stopped_keeps_nobody_out)
+{
+	struct agent *next;
+	int64_t begun;
+
+	cast("000", &a, &b, &next);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(b, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(b, 0, K);
+	global_send(next, K, LOCKSHM_EXCLUSIVE);
+	waits_on_host(next, 0, K);
+	agent_stop(b);
+	begun = now_ns();
+	ck_code(agent_release(a), 0);
+	ck_assert_int_ge(agent_end(next), 0);
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(20)); /* asked for: 30 */
+	agent_cont(b);
+	ck_code(agent_release(next), 0);
+	ck_assert_int_ge(agent_end(b), 0);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- children */
 
 /* The child of a process that is the bridge leaves its connections alone, and closes its copies. */
@@ -362,6 +387,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, closing_gives_back_what_its_process_held);
 	tcase_add_test(tc, closing_after_the_helper_left);
+	tcase_add_test(tc, a_waiter_that_is_stopped_keeps_nobody_out);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_child_closes_what_it_got);
 	tcase_add_test(tc, a_fork_while_hiredis_is_loaded);

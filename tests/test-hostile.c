@@ -89,7 +89,7 @@ static bool worth_it(size_t word)
 	const uint64_t *words = (const uint64_t *)(const void *)image;
 	size_t n = image_size / 8, k;
 
-	if (every || word < offsetof(struct shm_header, reserved2) / 8 || word % 61 == 0)
+	if (every || word < offsetof(struct shm_header, hash_secret) / 8 || word % 61 == 0)
 		return true;
 	for (k = word > 2 ? word - 2 : 0; k <= word + 2 && k < n; k++)
 		if (words[k] != 0)
