@@ -110,7 +110,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 			l->made = epoch;
 		return NEXT_AGAIN;
 	}
-	l->active = in.unsure;
+	lease_set_active(b, i, in.unsure);
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
@@ -275,7 +275,7 @@ static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 	case REMOTE_LOST:
 		return lease_at_lost(b, i, word);
 	default:
-		l->active = false;
+		lease_set_active(b, i, false);
 		return NEXT_WAIT;
 	}
 }
@@ -286,7 +286,7 @@ static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, siz
 	enum naming named = remote_state(word) == REMOTE_CLAIM ? BEING_MADE : name(b, i);
 
 	if (named == BEING_MADE) {
-		b->leases[i].active = false;
+		lease_set_active(b, i, false);
 		return NEXT_WAIT;
 	}
 	if (named == NAMELESS)

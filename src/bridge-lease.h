@@ -14,7 +14,6 @@
 #define ASKS_PER_LEASE 2
 
 struct lease {
-	bool active; /* in NONE without anybody who wants it there is nothing to do */
 	bool rung;   /* somebody, here or there, said: look */
 	bool hinted; /* what is in Redis may have changed */
 	bool raise;  /* the server gives out numbers below those that were used already */
@@ -50,6 +49,7 @@ struct bridge {
 	struct lockshm *s;
 	struct bridge_net *net;
 	struct lease *leases; /* n_remotes */
+	uint64_t active[REMOTES_MAX / 64]; /* of these: in NONE without anybody who wants it there is nothing to do */
 	struct snapshot snap;
 	bool tracked; /* hints come */
 	bool ending;  /* no linger */
@@ -75,6 +75,25 @@ static inline bool bridge_is_quorum(const struct bridge *b)
 static inline bool lease_is_own(const struct lease *l, uint64_t word)
 {
 	return l->made == l->epoch && !(word & REMOTE_QUEUED);
+}
+
+static inline bool lease_active(const struct bridge *b, uint32_t i)
+{
+	return b->active[i / 64] >> i % 64 & 1;
+}
+
+static inline void lease_set_active(struct bridge *b, uint32_t i, bool active)
+{
+	b->active[i / 64] = (b->active[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t)active << i % 64;
+}
+
+/* The first active one from @i on, or n_remotes. */
+static inline uint32_t lease_next_active(const struct bridge *b, uint32_t i)
+{
+	for (; i < b->s->n_remotes; i = (i / 64 + 1) * 64)
+		if (b->active[i / 64] >> i % 64)
+			return i + (uint32_t)__builtin_ctzll(b->active[i / 64] >> i % 64);
+	return b->s->n_remotes;
 }
 
 /* When to look at it again. */

@@ -131,9 +131,8 @@ static void ear_stop(struct ear *ear)
 
 static void activate(struct serve *v, uint32_t i)
 {
-	struct lease *l = &v->b.leases[i];
-
-	l->active = l->rung = true;
+	lease_set_active(&v->b, i, true);
+	v->b.leases[i].rung = true;
 }
 
 static void take_rung(struct serve *v)
@@ -163,7 +162,7 @@ static void scan(struct serve *v, int64_t now)
 		enum remote_state state = remote_state(load_acquire(&v->s->remotes[i].word));
 
 		if (state == REMOTE_NONE ? first && interest_possible(v->s, i) : state != REMOTE_CLAIM)
-			v->b.leases[i].active = true;
+			lease_set_active(&v->b, i, true);
 	}
 }
 
@@ -199,12 +198,10 @@ static bool take_hints(struct serve *v)
 	int k = 0;
 
 	while (k++ < HINTS_MAX && (hint = bridge_net_hint(v->b.net, &key, &len)) != BRIDGE_HINT_NONE)
-		for (i = 0; i < v->s->n_remotes; i++) {
-			struct lease *l = &v->b.leases[i];
-
-			if (!l->active || (hint != BRIDGE_HINT_ALL && !names(v, i, key, len)))
+		for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1)) {
+			if (hint != BRIDGE_HINT_ALL && !names(v, i, key, len))
 				continue;
-			l->hinted = l->rung = true;
+			v->b.leases[i].hinted = v->b.leases[i].rung = true;
 			any = true;
 		}
 	/* There may be more: leases come first. */
@@ -258,12 +255,12 @@ static void run(struct serve *v)
  */
 static int64_t renew_until(const struct serve *v, int64_t now)
 {
-	const struct lease *l = v->b.leases, *end = l + v->s->n_remotes;
+	uint32_t i;
 
 	if (bridge_is_quorum(&v->b))
 		return now;
-	for (; l < end; l++)
-		if (l->active && l->renew_at && l->renew_at <= now)
+	for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1))
+		if (v->b.leases[i].renew_at && v->b.leases[i].renew_at <= now)
 			return now + LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / RENEW_WITH;
 	return now;
 }
@@ -278,12 +275,10 @@ static int64_t round_once(struct serve *v, bool *asked)
 	if (v->b.net)
 		bridge_net_begin(v->b.net);
 	v->b.renew_until = renew_until(v, now);
-	for (i = 0; i < v->s->n_remotes; i++) {
+	for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1)) {
 		struct lease *l = &v->b.leases[i];
 		size_t got, k;
 
-		if (!l->active)
-			continue;
 		if (l->rung || l->hinted || now >= lease_due(l) || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
 			got = lease_decide(&v->b, i, v->asks + v->n);
 			for (k = 0; k < got; k++)
@@ -292,7 +287,7 @@ static int64_t round_once(struct serve *v, bool *asked)
 		}
 		if (v->n + ASKS_PER_LEASE > ASKS_MAX)
 			run(v);
-		if (l->active)
+		if (lease_active(&v->b, i))
 			next = min64(next, lease_due(l));
 	}
 	run(v);
@@ -429,7 +424,7 @@ static void finish(struct serve *v)
 	v->scan_at = 0;
 	scan(v, host_now(v->s));
 	for (i = 0; i < v->s->n_remotes; i++)
-		v->b.leases[i].rung = v->b.leases[i].active;
+		v->b.leases[i].rung = lease_active(&v->b, i);
 	while (asked && clock_precise() < end)
 		(void)round_once(v, &asked);
 }
@@ -460,6 +455,7 @@ static void forget_all(struct serve *v)
 
 	for (i = 0; i < v->s->n_remotes; i++)
 		lease_forget(&v->b.leases[i]);
+	memset(v->b.active, 0, sizeof(v->b.active));
 	v->scan_at = 0;
 	__atomic_store_n(&v->s->net, NULL, __ATOMIC_RELEASE);
 	bridge_net_free(v->b.net);
