@@ -3,10 +3,10 @@
  * adapter-fifo-linger.c - fifo-linger, a floor: the least code that keeps the order of those who wait and yet lets the
  * process that released go on until the next one runs
  *
- * Tickets; a waiter looks at the record of the ticket before its own.  A record that lingers may be taken up again by its
- * process or ended by the waiter behind it, whichever swaps the word first; half a millisecond after the first release of a
- * row it may not linger any more.  The same rule as LOCKSHM_BARGE, without keys, owners and leases; stuck when somebody
- * dies.
+ * Tickets; a waiter looks at the record of the ticket before its own.  A record that lingers may be taken up again by
+ * its process or ended by the waiter behind it, whichever swaps the word first; half a millisecond after the first
+ * release of a row it may not linger any more.  The same rule as LOCKSHM_BARGE, without keys, owners and leases;
+ * stuck when somebody dies.
  */
 #include "bench.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-fifo-rw.c - floors: the least code that keeps the order of arrival between readers and writers (fifo-rw-park), and
- * the same where a sleeper would learn of a death and of the end of a lease (fifo-rw-watch)
+ * adapter-fifo-rw.c - floors: the least code that keeps the order of arrival between readers and writers
+ * (fifo-rw-park), and the same where a sleeper would learn of a death and of the end of a lease (fifo-rw-watch)
  *
  * Tickets and two counters: a reader may go when all before it have begun or ended, a writer when all before it have
- * ended.  Who waits sleeps on a word of its own, and whoever moves a counter wakes just those whose turn has come; readers
- * in a row are let in, and woken, together.  No key, no owner, no lease; stuck when somebody dies.  What it cannot do
- * faster, no lock with this order can.
+ * ended.  Who waits sleeps on a word of its own, and whoever moves a counter wakes just those whose turn has come;
+ * readers in a row are let in, and woken, together.  No key, no owner, no lease; stuck when somebody dies.  What it
+ * cannot do faster, no lock with this order can.
  *
- * fifo-rw-watch does nothing more with what it learns, but pays for it: it sleeps on two words and until a time, and reads
- * the clock when it asks, after a sleep, and when it releases.
+ * fifo-rw-watch does nothing more with what it learns, but pays for it: it sleeps on two words and until a time, and
+ * reads the clock when it asks, after a sleep, and when it releases.
  */
 #include "bench.h"
 

@@ -90,9 +90,10 @@ static int64_t clock_of(clockid_t clock)
 }
 
 /*
- * The same with what a caller of a keyed lock with leases cannot do without: the key is found by its bytes, the holder's
- * name and the end of its lease are noted, and a release learns whether it comes too late.  One cache line for each key, in a
- * table twice as large; the last key is not looked up again; the second clock is the kernel's coarse one.
+ * The same with what a caller of a keyed lock with leases cannot do without: the key is found by its bytes,
+ * the holder's name and the end of its lease are noted, and a release learns whether it comes too late.  One
+ * cache line for each key, in a table twice as large; the last key is not looked up again; the second clock is
+ * the kernel's coarse one.
  */
 static struct keyed *keyed_find(const char name[BENCH_KEY_LEN])
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-sysv-sem.c - a System V semaphore with SEM_UNDO: first in, first out, freed by the kernel when its holder dies
+ * adapter-sysv-sem.c - a System V semaphore with SEM_UNDO: first in, first out, freed by the
+ * kernel when its holder dies
  */
 #include "bench.h"
 

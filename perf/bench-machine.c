@@ -102,8 +102,8 @@ void bench_machine_line(char *out, size_t size)
 }
 
 /*
- * A processor that is shared with a stranger, as one half of a core of a virtual machine may be, has phases in which it does
- * the same work in 1.7 times the time, and no counter here tells: it is no time stolen.  So a few microseconds of
+ * A processor that is shared with a stranger, as one half of a core of a virtual machine may be, has phases in which it
+ * does the same work in 1.7 times the time, and no counter here tells: it is no time stolen.  So a few microseconds of
  * arithmetic without memory are timed, and compared with the fastest ever seen in this run.
  */
 #define PROBE_STEPS 4000u

@@ -2,8 +2,8 @@
 /*
  * bench-redis.c - the Redis server of the run, and plain connections to it
  *
- * It listens on a unix socket and on a free port of 127.0.0.1, and writes nothing to disk.  What plays a network before it
- * (bench-relay.c) runs only while somebody wants it.
+ * It listens on a unix socket and on a free port of 127.0.0.1, and writes nothing to disk.  What plays a network before
+ * it (bench-relay.c) runs only while somebody wants it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

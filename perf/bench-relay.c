@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-relay.c - a network between the hosts and the Redis server: a process that passes every byte on, some time later
+ * bench-relay.c - a network between the hosts and the Redis server: a process that passes every
+ * byte on, some time later
  *
- * The delay is the same for each direction and each chunk of bytes, whatever is under way before it.  The process itself
- * sleeps until something is due, so a round trip takes somewhat more than two delays; how much, "two-pings" says.
+ * The delay is the same for each direction and each chunk of bytes, whatever is under way before it.
+ * The process itself sleeps until something is due, so a round trip takes somewhat more than two delays;
+ * how much, "two-pings" says.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

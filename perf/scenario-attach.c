@@ -41,7 +41,8 @@ static void attach(void *arg)
 	s->lock->detach();
 }
 
-/* Map the segment and touch a page each of its header, table, requests and owners; my start time; is the clock the usual? */
+/* Map the segment and touch a page each of its header, table, requests and owners; my start
+ * time; is the clock the usual? */
 static void bare_calls(void *arg)
 {
 	char path[128], text[1024];

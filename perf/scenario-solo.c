@@ -8,8 +8,8 @@
  *   held-20k    one hot key, while another process holds 20,000 others
  *
  * One pinned process takes and releases.  ns is the median over slices of about 100 us, so a slice in which somebody
- * else ran does not count; nor does one in which the processor was slow, see bench_is_slow().  The percentiles come from
- * pairs stamped one by one, in a second pass: they contain the price of two stamps.
+ * else ran does not count; nor does one in which the processor was slow, see bench_is_slow().  The percentiles come
+ * from pairs stamped one by one, in a second pass: they contain the price of two stamps.
  */
 #include "bench.h"
 

@@ -2,8 +2,8 @@
 /*
  * acquire-fast.c - taking a free lock: one function, one CAS, no call but the clock's
  *
- * A plain request of a thread that takes part already, for a key whose entry it can guess and that nobody has.  Anything
- * else, and every error, is acquire_careful()'s: so a check here may only be too strict.
+ * A plain request of a thread that takes part already, for a key whose entry it can guess and that nobody has.
+ * Anything else, and every error, is acquire_careful()'s: so a check here may only be too strict.
  */
 #include "acquire.h"
 #include "lease.h"
@@ -52,8 +52,8 @@ static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, co
 }
 
 /*
- * Everything that may call something comes before the clock, and the clock before everything that needs registers.  @plain:
- * there is no tag, and what is not in the straight line may be left to a second try.
+ * Everything that may call something comes before the clock, and the clock before everything that needs registers.
+ * @plain: there is no tag, and what is not in the straight line may be left to a second try.
  */
 static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q, struct hold *h, bool plain)
 {
@@ -100,8 +100,8 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	return unlikely(mark_pending(e)) ? acquire_tell_mark(s, q, h) : 0;
 }
 
-/* R12: what this thread let linger, if the request, which is in order, is for that.  A row is of this host alone, or under
- * one lease of it. */
+/* R12: what this thread let linger, if the request, which is in order, is for that.  A row is of this host alone,
+ * or under one lease of it. */
 static int take_up(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
 {
 	const struct known_key *key;

@@ -149,8 +149,8 @@ static int take_record(struct attempt *a)
 }
 
 /*
- * The booked end of those who hold, 0 if nobody does.  WALK_AGAIN: the queue has changed.  A walk by R7, and each deadline
- * before another look at the word: so it is that request's.
+ * The booked end of those who hold, 0 if nobody does.  WALK_AGAIN: the queue has changed.  A walk by R7, and each
+ * deadline before another look at the word: so it is that request's.
  */
 static enum walk booked_until(const struct attempt *a, struct place at, int64_t *latest)
 {

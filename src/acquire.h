@@ -12,7 +12,8 @@ int acquire_careful(struct lockshm *s, const struct lockshm_request *q, lockshm_
  * NOT_TAKEN = anything else. */
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h);
 
-/* What this thread let linger under a host lease, if the request is for that and the lease goes on.  NOT_TAKEN = it is not. */
+/* What this thread let linger under a host lease, if the request is for that and the lease goes
+ * on.  NOT_TAKEN = it is not. */
 int acquire_again(struct participant *self, const struct lockshm_request *q, struct hold *h);
 
 #define NOT_TAKEN (-1000) /* no code of the interface */

@@ -66,8 +66,8 @@ static inline void store_relaxed32(uint32_t *p, uint32_t v)
 }
 
 /*
- * Store to a word that most likely has that value already: then a load is all.  A locked instruction waits until the stores
- * before it are done, one a cycle, so a store that is left out is worth more than the load and branch it takes.
+ * Store to a word that most likely has that value already: then a load is all.  A locked instruction waits until the
+ * stores before it are done, one a cycle, so a store that is left out is worth more than the load and branch it takes.
  */
 static inline void store_changed(uint64_t *p, uint64_t v)
 {
@@ -143,7 +143,8 @@ static inline void fence_acquire(void)
 
 static inline void fence_release(void)
 {
-	/* Orders what was before, stores too, before later stores: the end of a record's last use before its next one. */
+	/* Orders what was before, stores too, before later stores: the end of a record's last
+	 * use before its next one. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 

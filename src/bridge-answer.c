@@ -2,8 +2,8 @@
 /*
  * bridge-answer.c - one host lease, seen by the bridge: what follows from an answer; see bridge-lease.h and remote.h
  *
- * An answer may be late: another bridge may have gone on with the lease, and holders with it.  So every change is a CAS from the
- * word that was looked at, and nothing is sent that another epoch, or a holder of this one, could miss.
+ * An answer may be late: another bridge may have gone on with the lease, and holders with it.  So every change is a CAS
+ * from the word that was looked at, and nothing is sent that another epoch, or a holder of this one, could miss.
  */
 #define _GNU_SOURCE
 #include "bridge-lease.h"
@@ -78,8 +78,8 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
 	now_due(b, l);
-	/* A place in line was noted since that was asked, and may have been taken behind it: asked by the same token again the
-	 * server gives that up. */
+	/* A place in line was noted since that was asked, and may have been taken behind it: asked by the same token
+	 * again the server gives that up. */
 	if (word & ~ask->word & REMOTE_QUEUED)
 		return;
 	if (until - now < ttl / 2) {
@@ -120,8 +120,8 @@ static const char *const obstacles[] = {
 	[BRIDGE_KIND_TURN] = "other hosts were first",
 };
 
-/* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a writer, and
- * those in the way read, too: that is asked in another way before anybody is told. */
+/* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a
+ * writer, and those in the way read, too: that is asked in another way before anybody is told. */
 static bool refused(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
 {
 	int64_t left = ask->answer.left_ms;
@@ -135,8 +135,9 @@ static bool refused(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
 }
 
 /*
- * Some servers may have said yes.  What two hosts keep of a majority keeps it from both, so it goes back; but the token is that
- * of whoever is the bridge, who may hold under it by now: the word first.  Then again, at another time than the others.
+ * Some servers may have said yes.  What two hosts keep of a majority keeps it from both, so it goes back; but
+ * the token is that of whoever is the bridge, who may hold under it by now: the word first.  Then again, at
+ * another time than the others.
  */
 static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 {
@@ -200,7 +201,8 @@ static bool same_turn(uint64_t w, uint64_t word)
 	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING);
 }
 
-/* A downgrade was refused, since the record of the writer is lost: an upgrade, which knows its own token, makes it anew. */
+/* A downgrade was refused, since the record of the writer is lost: an upgrade, which knows its
+ * own token, makes it anew. */
 static void ask_again(struct shm_remote *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
@@ -211,8 +213,9 @@ static void ask_again(struct shm_remote *r, uint64_t word)
 }
 
 /*
- * Redis has it as a writer's, or some servers of a quorum do, but nobody has noted that, so nobody writes: an upgrade whose answer
- * nobody heard or believed, and that nobody asks for any more; or a downgrade that was forgotten.  By a new turn it is told.
+ * Redis has it as a writer's, or some servers of a quorum do, but nobody has noted that, so nobody writes: an
+ * upgrade whose answer nobody heard or believed, and that nobody asks for any more; or a downgrade that was
+ * forgotten.  By a new turn it is told.
  */
 static void take_back(struct shm_remote *r, uint64_t word)
 {
@@ -223,8 +226,8 @@ static void take_back(struct shm_remote *r, uint64_t word)
 			break;
 }
 
-/* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile.  Said once: a second answer, heard late,
- * must not take back a wish of since then. */
+/* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile.  Said once: a second answer,
+ * heard late, must not take back a wish of since then. */
 static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -273,8 +276,8 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 	return true;
 }
 
-/* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that, and the
- * leases have to be renewed. */
+/* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that,
+ * and the leases have to be renewed. */
 static bool mode_answered(struct bridge *b, struct lease *l, const struct bridge_ask *ask)
 {
 	now_due(b, l);
@@ -294,8 +297,8 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
 		uint64_t none = word & ~REMOTE_UPGRADE;
 
-		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever asks
-		 * next has its own time. */
+		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever
+		 * asks next has its own time. */
 		if (cas_from(&r->word, word, ask->doubt && !(word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) ?
 						     remote_taken_back(none) : none))
 			b->leases[i].upgrade_since = 0;
@@ -334,8 +337,8 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 	end_downgrade(r, word);
 }
 
-/* Must what was a writer's when @sent was looked at be one still?  Of an exclusive lease the turn tells; the state between that and
- * a downgrade comes but once in a turn. */
+/* Must what was a writer's when @sent was looked at be one still?  Of an exclusive lease the turn tells; the state
+ * between that and a downgrade comes but once in a turn. */
 static bool still_writers(uint64_t word, uint64_t sent)
 {
 	return remote_turn(word) == remote_turn(sent) &&
@@ -343,9 +346,9 @@ static bool still_writers(uint64_t word, uint64_t sent)
 }
 
 /*
- * Does the renewal say that nothing is there?  Or readers, where a writer was meant: the server forgot an upgrade, and others may
- * read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of either: it
- * counts only those of its servers that say what it should be.
+ * Does the renewal say that nothing is there?  Or readers, where a writer was meant: the server forgot an upgrade, and
+ * others may read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of
+ * either: it counts only those of its servers that say what it should be.
  */
 static bool is_gone(const struct bridge *b, uint64_t word, const struct bridge_ask *ask)
 {
@@ -398,8 +401,8 @@ static void released(struct bridge *b, uint32_t i, uint64_t word)
 	remote_signal(r);
 }
 
-/* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may hold
- * under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
+/* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may
+ * hold under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
 static bool orphaned(uint64_t word, uint64_t epoch)
 {
 	enum remote_state state = remote_state(word);
@@ -408,8 +411,8 @@ static bool orphaned(uint64_t word, uint64_t epoch)
 }
 
 /*
- * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which is asked
- * for now goes on with it, and leaves it when it is given up, as the word says from now on.
+ * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which
+ * is asked for now goes on with it, and leaves it when it is given up, as the word says from now on.
  */
 static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask,
 			     struct bridge_ask late[ASKS_PER_LEASE])

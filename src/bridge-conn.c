@@ -2,8 +2,8 @@
 /*
  * bridge-conn.c - sockets, deadlines, and the order of replies; see bridge-conn.h
  *
- * The connection layer of hiredis is not used: its time-outs are per system call and start anew after a signal, it knows
- * nothing of fork, and its descriptors survive exec.
+ * The connection layer of hiredis is not used: its time-outs are per system call and start anew after a signal, it
+ * knows nothing of fork, and its descriptors survive exec.
  */
 #define _GNU_SOURCE
 #include "bridge-conn.h"

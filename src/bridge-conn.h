@@ -2,14 +2,14 @@
 /*
  * bridge-conn.h - one connection to one Redis server
  *
- * Nothing here blocks but bridge_conns_poll(), which waits for many connections at once.  Every command has one absolute
- * deadline, from its first byte to the last of its reply.  When it is over the connection is dropped, because a late reply
- * could be taken for that of the next command; whether the command was executed is then not known.
+ * Nothing here blocks but bridge_conns_poll(), which waits for many connections at once.  Every command has one
+ * absolute deadline, from its first byte to the last of its reply.  When it is over the connection is dropped, because
+ * a late reply could be taken for that of the next command; whether the command was executed is then not known.
  *
  *   closed --open--> looking its name up --> connecting --greeting answered--> ready --error, deadline, fork--> closed
  *
- * A connection serves one thread of one process.  In a forked child it closes itself at the first use, without a byte to
- * the server, and can then be opened anew.
+ * A connection serves one thread of one process.  In a forked child it closes itself at the first use, without a byte
+ * to the server, and can then be opened anew.
  */
 #ifndef LOCKSHM_BRIDGE_CONN_H
 #define LOCKSHM_BRIDGE_CONN_H
@@ -62,8 +62,8 @@ int bridge_conn_open(struct bridge_conn *c, int64_t deadline);
 void bridge_conn_close(struct bridge_conn *c);
 /* The same of one whose server is not the right one any more: its name is looked up again, for a later open. */
 void bridge_conn_move(struct bridge_conn *c);
-/* In a forked child, of a connection that a thread of the parent may have been using: only closes the child's copy of the
- * socket, so that the server sees the end of the parent's.  Nothing else may be done with it. */
+/* In a forked child, of a connection that a thread of the parent may have been using: only closes the child's copy of
+ * the socket, so that the server sees the end of the parent's.  Nothing else may be done with it. */
 void bridge_conn_abandon(struct bridge_conn *c);
 
 /* Adds a command; it is written by the next pump or poll.  Replies come in the order of the commands. */
@@ -78,8 +78,8 @@ short bridge_conn_events(const struct bridge_conn *c);
 int64_t bridge_conn_due(const struct bridge_conn *c);
 int bridge_conn_pump(struct bridge_conn *c);
 
-/* Waits until something happened on one of them, at most BRIDGE_CONNS_MAX, but not past @until, and pumps all.  NULLs are
- * skipped. */
+/* Waits until something happened on one of them, at most BRIDGE_CONNS_MAX, but not past @until, and pumps
+ * all.  NULLs are skipped. */
 void bridge_conns_poll(struct bridge_conn *const *conns, size_t n, int64_t until);
 
 /* The next reply, which the caller frees; NULL = none yet, or the connection was dropped. */
@@ -108,15 +108,18 @@ const char *bridge_conn_host(const struct bridge_conn *c);
 const char *bridge_conn_script(const struct bridge_conn *c, size_t i);
 /* Counts the connects: replies to what was sent under another number never come. */
 uint64_t bridge_conn_generation(const struct bridge_conn *c);
-/* Since this connect a script ran that needs every right there is to taking, keeping and giving back, and none was refused since. */
+/* Since this connect a script ran that needs every right there is to taking, keeping and giving back,
+ * and none was refused since. */
 bool bridge_conn_is_proven(const struct bridge_conn *c);
 void bridge_conn_prove(struct bridge_conn *c, bool proven);
-/* Commands sent and replies taken since the last connect: the reply to a command is next when both were equal at its send. */
+/* Commands sent and replies taken since the last connect: the reply to a command is next when
+ * both were equal at its send. */
 uint64_t bridge_conn_sent(const struct bridge_conn *c);
 uint64_t bridge_conn_taken(const struct bridge_conn *c);
 /* Stores an error that was found in a reply; returns @code. */
 int bridge_conn_note(struct bridge_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Stores the class and text of an error reply; 0 if it is none.  READONLY closes the connection, see bridge_conn_move(). */
+/* Stores the class and text of an error reply; 0 if it is none.  READONLY closes the
+ * connection, see bridge_conn_move(). */
 int bridge_conn_judge(struct bridge_conn *c, const struct bridge_reply *reply);
 
 #endif

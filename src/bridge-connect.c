@@ -17,7 +17,8 @@
 /* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 30000
 
-/* A name is not looked up again at once, but as soon as a server is tried again that did not answer (bridge-nodes.c). */
+/* A name is not looked up again at once, but as soon as a server is tried again that did not
+ * answer (bridge-nodes.c). */
 #define LOOKUP_REST_NS BRIDGE_MS(400)
 
 /* ---------------------------------------------------------------- addresses */

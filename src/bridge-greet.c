@@ -195,7 +195,8 @@ int bridge_greet_reply(struct bridge_greet *g, const struct bridge_reply *reply,
 
 	if (text && !may_fail(step)) {
 		code = bridge_error_class(text, len);
-		/* "AUTH called without any password configured", "invalid DB index", an old server's "unknown command" */
+		/* "AUTH called without any password configured", "invalid DB index", an old
+		 * server's "unknown command" */
 		if (code == BRIDGE_REFUSED)
 			code = step == AUTH ? BRIDGE_DENIED : step == SELECT_DB ? BRIDGE_INVALID : code;
 		return bridge_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);

@@ -24,8 +24,8 @@ static int64_t min64(int64_t a, int64_t b)
 
 static struct interest look_at_holders(struct bridge *b, uint32_t i, uint64_t word)
 {
-	/* The word, and what is told to releases, before the look at the requests, whoever wrote them.  Pairs with the fences
-	 * in enter(), forget_lingering(), remote_ring_of_end() and lease_is_exclusive(). */
+	/* The word, and what is told to releases, before the look at the requests, whoever wrote them.  Pairs with the
+	 * fences in enter(), forget_lingering(), remote_ring_of_end() and lease_is_exclusive(). */
 	fence_full();
 	return interest_look(b, i, remote_epoch(word));
 }
@@ -52,8 +52,9 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 	}
 }
 
-/* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or its generation
- * while it is ended, memory may be short.  Who is behind the place where a queue is torn cannot be ended, but is told. */
+/* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or
+ * its generation while it is ended, memory may be short.  Who is behind the place where a queue is torn
+ * cannot be ended, but is told. */
 enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct interest in;
@@ -108,8 +109,9 @@ static void take_hint(const struct bridge *b, uint32_t i)
 	l->unseen = 0;
 }
 
-/* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long.  Beside a downgrade it
- * does not stand, but by damage: there somebody may write, of whom the word after an upgrade would know nothing. */
+/* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long.
+ * Beside a downgrade it does not stand, but by damage: there somebody may write, of whom the word after an
+ * upgrade would know nothing. */
 static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	int64_t now = host_now(b->s);
@@ -118,8 +120,8 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 	       now >= b->leases[i].mode_at && now < renew_at(b, i);
 }
 
-/* Exclusive, and has been held by readers alone for some time, while others wait, or may, who might read as well: whoever
- * upgraded, or wanted to, was killed before the next line, or somebody came in beside. */
+/* Exclusive, and has been held by readers alone for some time, while others wait, or may, who might read as well:
+ * whoever upgraded, or wanted to, was killed before the next line, or somebody came in beside. */
 static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
 {
 	struct lease *l = &b->leases[i];
@@ -143,7 +145,8 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 	return now - l->unused_since >= LOOK_NS && remote_exhausted(b->s, &b->s->remotes[i], now);
 }
 
-/* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody before, or waits for the end. */
+/* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody
+ * before, or waits for the end. */
 static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
 {
 	int64_t now = host_now(b->s);
@@ -155,8 +158,9 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
 	return (word & REMOTE_LOOKED) || interest_nobody_writes(b, i, remote_epoch(word), in);
 }
 
-/* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever was faster is seen,
- * and that nobody was is noted.  Who is stopped behind that look may send it late: then it is refused by its turn. */
+/* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever
+ * was faster is seen, and that nobody was is noted.  Who is stopped behind that look may send it late:
+ * then it is refused by its turn. */
 static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct lease *l = &b->leases[i];
@@ -186,7 +190,8 @@ static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t 
 	return min64(now + LOOK_NS, given_back > now ? given_back : INT64_MAX);
 }
 
-/* Renew when a third of the time is over, or soon and others are renewed now, or when told that something changed there. */
+/* Renew when a third of the time is over, or soon and others are renewed now, or when told that
+ * something changed there. */
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
@@ -200,8 +205,8 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	remote_note_asked(b->s, &b->s->remotes[i]);
 	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
-	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told the turn
-	 * in which it was one, or they would refuse the downgrade that begins this one. */
+	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told
+	 * the turn in which it was one, or they would refuse the downgrade that begins this one. */
 	if (remote_unlooked(word)) {
 		asks[*n].exclusive = true;
 		asks[*n].wish.turn--;
@@ -223,9 +228,10 @@ static void be_loud(struct shm_remote *r, struct lease *l)
 }
 
 /*
- * Where several held it since it was last found to be like this, and nobody waits for their end, releases need not ring: it is looked at soon in any
- * case, and then it goes on like this, or releases ring again, and it is looked at once more.  Killed, stopped: releases ring when
- * the time is over.  Late, after another has become the bridge: a release is seen as late as if its bell had been lost.
+ * Where several held it since it was last found to be like this, and nobody waits for their end, releases need not
+ * ring: it is looked at soon in any case, and then it goes on like this, or releases ring again, and it is looked at
+ * once more.  Killed, stopped: releases ring when the time is over.  Late, after another has become the bridge: a
+ * release is seen as late as if its bell had been lost.
  */
 static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 {
@@ -247,8 +253,8 @@ static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 	}
 }
 
-/* Nobody wants it at this moment, but it was passed on quickly just now: most likely one has released it and the next has not asked
- * yet.  Only for a while, as programs that poll Redis get it in such moments. */
+/* Nobody wants it at this moment, but it was passed on quickly just now: most likely one has released it and the next
+ * has not asked yet.  Only for a while, as programs that poll Redis get it in such moments. */
 static bool is_busy(const struct shm_remote *r, const struct lease *l, int64_t now)
 {
 	return l->quiet_at && now - (int64_t)load_relaxed(&r->acquired) < BUSY_NS;
@@ -266,7 +272,8 @@ static bool must_close(const struct bridge *b, const struct shm_remote *r, uint6
 		return !in->holders && !in->unsure;
 	if (in->live || in->unsure) {
 		l->idle_since = 0;
-		/* Where nobody comes in any more who is not in.  Whoever holds and was not seen holds on when it is closed. */
+		/* Where nobody comes in any more who is not in.  Whoever holds and was not seen
+		 * holds on when it is closed. */
 		return !in->holders && (remote_exhausted(b->s, r, now) || (bridge_is_quorum(b) && fence_left(r) == 0));
 	}
 	if (!l->idle_since)

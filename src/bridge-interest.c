@@ -79,11 +79,11 @@ bool interest_possible(const struct lockshm *s, uint32_t i)
 }
 
 /*
- * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so quickly that its queue
- * is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed and used in another queue under
- * its feet.  The records themselves stay where they are: a hold keeps its own, granted or cooling, however its word, generation
- * and ticket change, and since the lease was closed, or lost, nobody comes in.  So who is not found here has no hold, and who is
- * found is one until a later look.
+ * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so
+ * quickly that its queue is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed
+ * and used in another queue under its feet.  The records themselves stay where they are: a hold keeps its own, granted
+ * or cooling, however its word, generation and ticket change, and since the lease was closed, or lost, nobody comes in.
+ * So who is not found here has no hold, and who is found is one until a later look.
  */
 static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch, bool as_writer)
 {

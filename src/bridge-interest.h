@@ -20,7 +20,8 @@ struct interest {
 
 /* Of lease @i in that epoch.  What is dead or overdue in the queue goes first. */
 struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch);
-/* May anybody here want that record's lease?  A look without names, at what may change meanwhile: whoever comes rings. */
+/* May anybody here want that record's lease?  A look without names, at what may change
+ * meanwhile: whoever comes rings. */
 bool interest_possible(const struct lockshm *s, uint32_t i);
 /* In CLOSING.  A damaged queue hides the end of a hold as well as the hold: its lease is kept to its end. */
 bool interest_nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in);

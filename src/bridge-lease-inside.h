@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-lease-inside.h - a host lease, for the files that decide what to ask about it: bridge-held.c while it is held, and when it
- * is lost, bridge-lease.c otherwise */
+/* bridge-lease-inside.h - a host lease, for the files that decide what to ask about it: bridge-held.c while it is held,
+ * and when it is lost, bridge-lease.c otherwise */
 #ifndef LOCKSHM_BRIDGE_LEASE_INSIDE_H
 #define LOCKSHM_BRIDGE_LEASE_INSIDE_H
 

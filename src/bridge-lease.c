@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-lease.c - one host lease, seen by the bridge: what to ask while it is not held; see bridge-lease.h and remote.h
+ * bridge-lease.c - one host lease, seen by the bridge: what to ask while it is not held; see
+ * bridge-lease.h and remote.h
  *
- * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it, and
- * what this one does later either has the token of an epoch that is over, or fails its CAS.
+ * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it,
+ * and what this one does later either has the token of an epoch that is over, or fails its CAS.
  */
 #define _GNU_SOURCE
 #include "bridge-lease-inside.h"
@@ -69,7 +70,8 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	if (l->named)
 		bridge_keys_free(&l->keys);
 	l->named = false;
-	/* Before the key is read: stopped here, this says it of a key that was here before those who wait for another. */
+	/* Before the key is read: stopped here, this says it of a key that was here before
+	 * those who wait for another. */
 	asked = host_now(b->s);
 	len = remote_key(r, key);
 	if (len == 0)
@@ -187,9 +189,9 @@ void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct b
 }
 
 /*
- * Is something else wanted than what is asked for?  For a writer there is another question.  A reader goes on with a writer's
- * that was given up, which keeps the host's place in line, but where only others who read are in its way: it can join
- * them, and the mark of the writer would keep new ones out.
+ * Is something else wanted than what is asked for?  For a writer there is another question.  A reader goes on with a
+ * writer's that was given up, which keeps the host's place in line, but where only others who read are in its way: it
+ * can join them, and the mark of the writer would keep new ones out.
  */
 static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
 {
@@ -200,8 +202,8 @@ static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, con
 	return in->exclusive || l->in_the_way == BRIDGE_KIND_READERS || (!l->sent && lease_is_own(l, word));
 }
 
-/* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in line is
- * kept for a moment. */
+/* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in
+ * line is kept for a moment. */
 static bool somebody_comes(struct lease *l, const struct interest *in, int64_t now)
 {
 	if (!in->live || in->elsewhere)
@@ -233,8 +235,9 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	}
 	if (now < l->next_try && !l->hinted)
 		return wait_until(l, l->next_try);
-	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it looked: by this its CAS
-	 * fails, and whoever gives it up from now on leaves the queue, too.  Killed here: that is done for nothing. */
+	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it
+	 * looked: by this its CAS fails, and whoever gives it up from now on leaves the queue, too.  Killed here:
+	 * that is done for nothing. */
 	if (l->made != l->epoch && !(word & REMOTE_QUEUED))
 		return move(b, i, word, word | REMOTE_QUEUED);
 	lease_ask_raise(b, i, word, asks, n);
@@ -258,8 +261,8 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 }
 
 /*
- * Nothing can be asked about it.  Whoever waits was told, and the record is free for other keys.  A lease that was taken under
- * names of another kind, before the server became one of a cluster, ends with its time.
+ * Nothing can be asked about it.  Whoever waits was told, and the record is free for other keys.  A lease that was
+ * taken under names of another kind, before the server became one of a cluster, ends with its time.
  */
 static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-lease.h - what the bridge does about one host lease: look at word and queue, change state, ask Redis, take the answer
+ * bridge-lease.h - what the bridge does about one host lease: look at word and queue, change state,
+ * ask Redis, take the answer
  *
- * Everything that lasts is in the segment (remote.h).  What is here may be lost at any time: it says when to look again.
+ * Everything that lasts is in the segment (remote.h).  What is here may be lost at any time: it
+ * says when to look again.
  */
 #ifndef LOCKSHM_BRIDGE_LEASE_H
 #define LOCKSHM_BRIDGE_LEASE_H
@@ -70,8 +72,8 @@ static inline bool bridge_is_quorum(const struct bridge *b)
 	return b->s->redis.flags & REDIS_QUORUM;
 }
 
-/* Has nobody but us asked for its epoch, as far as @word says?  We began it, and whoever asks for an epoch of another bridge notes
- * that in the word first: so what is decided by this is done by a CAS from @word. */
+/* Has nobody but us asked for its epoch, as far as @word says?  We began it, and whoever asks for an epoch of another
+ * bridge notes that in the word first: so what is decided by this is done by a CAS from @word. */
 static inline bool lease_is_own(const struct lease *l, uint64_t word)
 {
 	return l->made == l->epoch && !(word & REMOTE_QUEUED);
@@ -111,11 +113,13 @@ size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct brid
 /* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
 size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
 /*
- * What follows from the answer.  Returns how many of @late there are now: @ask was overtaken, by us or by another bridge, and
- * what it may have left in Redis is nobody's; they take that back, to be sent before anything else is decided about the lease.
+ * What follows from the answer.  Returns how many of @late there are now: @ask was overtaken, by us or by another
+ * bridge, and what it may have left in Redis is nobody's; they take that back, to be sent before anything else is
+ * decided about the lease.
  */
 size_t lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask, struct bridge_ask late[ASKS_PER_LEASE]);
-/* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there is nothing to take back. */
+/* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there
+ * is nothing to take back. */
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);
 void lease_forget(struct lease *l);
 

@@ -338,8 +338,8 @@ static bool ask_one(struct bridge_net *net, struct bridge_ask *ask, int64_t io_n
 }
 
 /*
- * A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that, and
- * then it is the turn of those that had none.
+ * A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that,
+ * and then it is the turn of those that had none.
  */
 static void run_quorum(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns)
 {
@@ -386,7 +386,8 @@ void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, i
 
 /* ---------------------------------------------------------------- hints */
 
-/* Those that gave none are asked again together: each at its own time would keep the bridge from its leases more often. */
+/* Those that gave none are asked again together: each at its own time would keep the bridge
+ * from its leases more often. */
 static void arm(struct bridge_net *net, int64_t io_ns)
 {
 	struct bridge_arming arming[BRIDGE_CONNS_MAX];

@@ -49,12 +49,13 @@ void bridge_net_begin(struct bridge_net *net);
 void bridge_net_between(struct bridge_net *net, void (*call)(void *arg), void *arg);
 
 /*
- * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns, however
- * many servers do not answer.
+ * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns,
+ * however many servers do not answer.
  */
 void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns);
 
-/* Make sure that hints come for what was asked, before going to sleep.  False = some server gives none: look more often. */
+/* Make sure that hints come for what was asked, before going to sleep.  False = some server
+ * gives none: look more often. */
 bool bridge_net_arm(struct bridge_net *net, int64_t io_ns);
 /* The next hint that has come; for BRIDGE_HINT_KEY and TOLD with a name in Redis. */
 enum bridge_hint bridge_net_hint(struct bridge_net *net, const char **key, size_t *len);

@@ -206,7 +206,8 @@ struct moved {
 	char host[256], port[6];
 };
 
-/* "...MOVED 3999 127.0.0.1:6381"; an address in figures may have colons of its own, and none at all means the same host. */
+/* "...MOVED 3999 127.0.0.1:6381"; an address in figures may have colons of its own, and none at
+ * all means the same host. */
 static bool parse_moved(const char *text, const char *own_host, struct moved *out)
 {
 	const char *at = strstr(text, "MOVED "), *colon, *end;

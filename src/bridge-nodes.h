@@ -2,9 +2,9 @@
 /*
  * bridge-nodes.h - connections to the servers that share the keys of a segment, and which of them has a key
  *
- * Without a cluster a key's server follows from its name.  The nodes of a cluster say themselves who has a slot: any of them
- * is asked first, the one that it names gets the next.  Nodes that nobody configured are logged in to as the first one that
- * somebody did.
+ * Without a cluster a key's server follows from its name.  The nodes of a cluster say themselves who has a slot: any
+ * of them is asked first, the one that it names gets the next.  Nodes that nobody configured are logged in to as the
+ * first one that somebody did.
  */
 #ifndef LOCKSHM_BRIDGE_NODES_H
 #define LOCKSHM_BRIDGE_NODES_H

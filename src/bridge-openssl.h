@@ -37,8 +37,8 @@ extern struct openssl bridge_ssl;
 
 /* NULL, or why it cannot be loaded or used: before the first enter, and whenever somebody wants to know. */
 const char *bridge_openssl_load(void);
-/* false = it cannot be used in this process, or not any more.  On entry its list of this thread's errors is emptied, or what
- * the program had left there would be taken for ours; and on leaving. */
+/* false = it cannot be used in this process, or not any more.  On entry its list of this thread's errors is emptied, or
+ * what the program had left there would be taken for ours; and on leaving. */
 bool bridge_openssl_enter(int *cancel);
 void bridge_openssl_leave(int cancel);
 /*

@@ -235,8 +235,8 @@ int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, co
 	return code;
 }
 
-/* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that, too, if
- * nobody else reads there. */
+/* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that,
+ * too, if nobody else reads there. */
 static void refill(struct bridge_quorum *q, const struct round *renewed, enum bridge_script script,
 		   const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline)
 {

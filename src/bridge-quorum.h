@@ -2,9 +2,10 @@
 /*
  * bridge-quorum.h - one lock on several servers that know nothing of each other
  *
- * Everything is written to all servers at once and decided as soon as a majority of those configured has answered alike;
- * answers that come later are still taken.  A lease counts from before the first byte to the first server.  What was not
- * obtained is given back everywhere, also at servers that did not answer; by the caller where the token is shared.
+ * Everything is written to all servers at once and decided as soon as a majority of those configured has
+ * answered alike; answers that come later are still taken.  A lease counts from before the first byte to the
+ * first server.  What was not obtained is given back everywhere, also at servers that did not answer; by the
+ * caller where the token is shared.
  *
  * There is no queue: its order would differ from server to server.  Whoever is refused tries again after a pause of its
  * choice.  And no majority makes a lease safe against a holder that stops and goes on too late: that takes the fence.
@@ -18,8 +19,8 @@ struct bridge_quorum;
 
 struct bridge_quorum_options {
 	/*
-	 * The longest lease anybody takes here.  A server that was started more recently may have forgotten such a lease,
-	 * and does not vote on new ones until that has passed; 0 = all servers keep everything on disk.
+	 * The longest lease anybody takes here.  A server that was started more recently may have forgotten such a
+	 * lease, and does not vote on new ones until that has passed; 0 = all servers keep everything on disk.
 	 */
 	int64_t quarantine_ms;
 	int64_t min_validity_ms; /* a lease with less left when decided is not taken; 0 = half of the ttl */
@@ -47,15 +48,15 @@ void bridge_quorum_abandon(struct bridge_quorum *q);
 
 /*
  * Connects to all and waits until each answered or failed.  0 = a majority is there; BRIDGE_INVALID = two addresses are
- * one server.  Later calls connect anew by themselves; a server that did not answer is left alone for 50 ms, then longer, up to
- * 400 ms, in which it counts as out of reach.
+ * one server.  Later calls connect anew by themselves; a server that did not answer is left alone for 50 ms, then
+ * longer, up to 400 ms, in which it counts as out of reach.
  */
 int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline);
 
 /*
- * @script is BRIDGE_ACQUIRE_X, BRIDGE_ACQUIRE_S, or BRIDGE_UPGRADE.  0 = see lease->status; else nothing is held, as far as one can know:
- * BRIDGE_UNKNOWN = some may have granted it; and where so many refuse to be connected to that no majority can be had before
- * somebody changes that, what one of them said, BRIDGE_DENIED for instance.
+ * @script is BRIDGE_ACQUIRE_X, BRIDGE_ACQUIRE_S, or BRIDGE_UPGRADE.  0 = see lease->status; else nothing is held, as
+ * far as one can know: BRIDGE_UNKNOWN = some may have granted it; and where so many refuse to be connected to that no
+ * majority can be had before somebody changes that, what one of them said, BRIDGE_DENIED for instance.
  */
 int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, const struct bridge_keys *keys,
 			  const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease);

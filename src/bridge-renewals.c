@@ -2,8 +2,8 @@
 /*
  * bridge-renewals.c - many leases are renewed by one script; see bridge-renewals.h
  *
- * Each of them counts from before the first byte of that script.  Without an answer all have an unknown outcome, as each
- * would have by itself: a renewal creates nothing, so it is asked again while the lease lasts.
+ * Each of them counts from before the first byte of that script.  Without an answer all have an unknown outcome, as
+ * each would have by itself: a renewal creates nothing, so it is asked again while the lease lasts.
  */
 #include "bridge-renewals.h"
 

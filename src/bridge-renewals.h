@@ -22,8 +22,8 @@ struct bridge_renewals {
 };
 
 /*
- * Settles those of the @n @asks that are plain, and found to be, at servers that are connected.  Whatever else is found of
- * one, or said of all, is left to be asked about each by itself.  Not in a cluster, where they are in many slots.
+ * Settles those of the @n @asks that are plain, and found to be, at servers that are connected.  Whatever else is found
+ * of one, or said of all, is left to be asked about each by itself.  Not in a cluster, where they are in many slots.
  */
 void bridge_renewals_run(struct bridge_renewals *r, struct bridge_nodes *nodes, struct bridge_ask *asks, size_t n,
 			 int64_t io_ns);

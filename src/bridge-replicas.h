@@ -7,8 +7,8 @@
 #include "bridge-nodes.h"
 
 /*
- * What was granted to one of the @n @asks, by its @nodes, counts when @replicas of that server have it.  If not it is as if
- * nobody had answered: it is there, maybe, and the caller asks again or takes it back.  Takes @io_ns at most.
+ * What was granted to one of the @n @asks, by its @nodes, counts when @replicas of that server have it.  If not it is
+ * as if nobody had answered: it is there, maybe, and the caller asks again or takes it back.  Takes @io_ns at most.
  */
 void bridge_replicas_await(struct bridge_ask *const *asks, struct bridge_node *const *nodes, size_t n, unsigned replicas,
 			   int64_t io_ns);

@@ -2,8 +2,9 @@
 /*
  * bridge-resolve.h - the addresses of a name, looked up by a thread of its own
  *
- * The resolver blocks for as long as it likes and cannot be asked to stop.  So nobody waits for it: it tells by a descriptor that
- * it is through, and whoever does not want to know any more drops the look-up, which frees itself in the end.
+ * The resolver blocks for as long as it likes and cannot be asked to stop.  So nobody waits for it: it tells
+ * by a descriptor that it is through, and whoever does not want to know any more drops the look-up, which
+ * frees itself in the end.
  */
 #ifndef LOCKSHM_BRIDGE_RESOLVE_H
 #define LOCKSHM_BRIDGE_RESOLVE_H

@@ -2,8 +2,9 @@
 /*
  * bridge-round.h - the inside of a quorum: its servers, and rounds of one script on all of them
  *
- * A round that was decided lives on until its last answer came or can come no more, with its own copy of names and token; later
- * rounds queue behind it on the same connections, so that a release never overtakes the acquire it takes back.
+ * A round that was decided lives on until its last answer came or can come no more, with its own copy of
+ * names and token; later rounds queue behind it on the same connections, so that a release never overtakes
+ * the acquire it takes back.
  */
 #ifndef LOCKSHM_BRIDGE_ROUND_H
 #define LOCKSHM_BRIDGE_ROUND_H
@@ -63,8 +64,8 @@ void round_ask(struct bridge_quorum *q, struct round *r, size_t i, enum bridge_s
 struct round *round_ask_all(struct bridge_quorum *q, enum bridge_script script, bool voters_only,
 			    const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline);
 /*
- * Takes what has come, for all rounds, and forgets those that are over, but for @keep.  The rounds share connections, and
- * what one takes may uncover the reply of another.
+ * Takes what has come, for all rounds, and forgets those that are over, but for @keep.  The rounds share connections,
+ * and what one takes may uncover the reply of another.
  */
 void round_reap(struct bridge_quorum *q, const struct round *keep);
 /* Until a majority agrees, or cannot any more. */

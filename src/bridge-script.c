@@ -2,8 +2,8 @@
 /*
  * bridge-script.c - sending scripts and reading their answers; see bridge-script.h
  *
- * A script is sent by its hash.  A server that forgot it (SCRIPT FLUSH, a restart behind a proxy) says so before it does
- * anything, and then gets the text.
+ * A script is sent by its hash.  A server that forgot it (SCRIPT FLUSH, a restart behind a proxy) says so before it
+ * does anything, and then gets the text.
  */
 #define _GNU_SOURCE
 #include "bridge-script.h"
@@ -65,7 +65,8 @@ static void add_text(struct bridge_op *op, const char *text)
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s", text ? text : "");
 }
 
-/* By the short way only who is known not to lack any right: it has to renew, and may have to give back by the long one. */
+/* By the short way only who is known not to lack any right: it has to renew, and may have to
+ * give back by the long one. */
 static void add_flags(struct bridge_op *op, const char *flags)
 {
 	op->proves = !bridge_conn_is_proven(op->conn);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-script.h - what can be done with a lock in Redis: each operation is one script, executed as a whole or not at all
+ * bridge-script.h - what can be done with a lock in Redis: each operation is one script, executed
+ * as a whole or not at all
  *
- * An operation is begun on a connection that is ready, and is done when its reply came or can come no more.  Many may be
- * under way, on one connection or on several.  Whether the lock is held then is decided here by nobody: an answer
+ * An operation is begun on a connection that is ready, and is done when its reply came or can come no more.  Many may
+ * be under way, on one connection or on several.  Whether the lock is held then is decided here by nobody: an answer
  * "granted" is good only until bridge_valid_until() of the time at which the operation was begun, and after
  * BRIDGE_UNKNOWN the caller has to release, whatever the lock's state.
  */
@@ -103,7 +104,8 @@ struct bridge_answer {
 	size_t holder_len;
 };
 
-/* Leases with one ttl that one script is asked to renew, as long as there is nothing else to do for them; see renew-many.lua. */
+/* Leases with one ttl that one script is asked to renew, as long as there is nothing else to do for
+ * them; see renew-many.lua. */
 #define BRIDGE_MANY 64
 struct bridge_many {
 	const struct bridge_keys *keys[BRIDGE_MANY];

@@ -5,8 +5,8 @@
  *   look at the bell | renew the role | collect what is due: rung for, hinted at, by time | decide, ask, take answers
  *   | see to the hints | sleep on the bell
  *
- * The loop sleeps on a futex, so that processes wake it directly.  A second thread, the ear, waits for what the servers say
- * unasked and rings the same bell.  Nothing here must be finished: see remote.h for what a successor finds.
+ * The loop sleeps on a futex, so that processes wake it directly.  A second thread, the ear, waits for what the servers
+ * say unasked and rings the same bell.  Nothing here must be finished: see remote.h for what a successor finds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -148,8 +148,8 @@ static void take_rung(struct serve *v)
 	}
 }
 
-/* At the beginning also for what nobody has asked for yet: the one before may have been killed with the bits that it took
- * out.  Whoever waits would ring again only after half a second. */
+/* At the beginning also for what nobody has asked for yet: the one before may have been killed with the bits that it
+ * took out.  Whoever waits would ring again only after half a second. */
 static void scan(struct serve *v, int64_t now)
 {
 	bool first = v->scan_at == 0 && !v->b.ending;
@@ -250,8 +250,8 @@ static void run(struct serve *v)
 }
 
 /*
- * Once a lease is to be renewed those that would be next are, too: one script renews many, and from then on they are due at the
- * same time.  A majority is asked for one after the other in any case.
+ * Once a lease is to be renewed those that would be next are, too: one script renews many, and from then on they are
+ * due at the same time.  A majority is asked for one after the other in any case.
  */
 static int64_t renew_until(const struct serve *v, int64_t now)
 {
@@ -354,9 +354,9 @@ static int64_t work(struct serve *v)
 /* ---------------------------------------------------------------- the role */
 
 /*
- * Whoever stands by may be stopped, as the bridge was: all that were stopped with it come before one that runs, and each has the
- * role for what it asked for.  So that is little, and the first thing to do with the role is to make it more.  One that runs,
- * and was not fast enough for that, asks for more the next time.
+ * Whoever stands by may be stopped, as the bridge was: all that were stopped with it come before one that runs, and
+ * each has the role for what it asked for.  So that is little, and the first thing to do with the role is to make it
+ * more.  One that runs, and was not fast enough for that, asks for more the next time.
  */
 static int64_t role_first(const struct serve *v)
 {

@@ -257,8 +257,8 @@ static int use_key(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *err
 }
 
 /*
- * Inside.  The authorities that were trusted last, and the file that they are from: as long as it says the same they need
- * not be understood again, which takes long where they are all of a system.
+ * Inside.  The authorities that were trusted last, and the file that they are from: as long as it says the same they
+ * need not be understood again, which takes long where they are all of a system.
  */
 static struct {
 	char *file;

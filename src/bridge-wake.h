@@ -30,9 +30,9 @@ int bridge_wake_new(struct bridge_wake **out, const struct bridge_server *server
 void bridge_wake_free(struct bridge_wake *w);
 
 /*
- * Connects if need be, and has the server watch what @commands reads from now on.  To be called before every wait: costs
- * nothing while both connections live.  BRIDGE_REFUSED or BRIDGE_DENIED: this server does not, or not for this user;
- * hosts may still be heard.
+ * Connects if need be, and has the server watch what @commands reads from now on.  To be called before every wait:
+ * costs nothing while both connections live.  BRIDGE_REFUSED or BRIDGE_DENIED: this server does not, or not for this
+ * user; hosts may still be heard.
  */
 int bridge_wake_arm(struct bridge_wake *w, struct bridge_conn *commands, int64_t deadline);
 

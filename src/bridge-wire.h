@@ -2,8 +2,8 @@
 /*
  * bridge-wire.h - commands to bytes and bytes to replies
  *
- * Whatever hiredis defines stays in bridge-wire.c.  Of it only the formatter and the parser are used, which are the same
- * in 0.14 and all later versions; its connections are not (bridge-conn.h).
+ * Whatever hiredis defines stays in bridge-wire.c.  Of it only the formatter and the parser are used, which are the
+ * same in 0.14 and all later versions; its connections are not (bridge-conn.h).
  */
 #ifndef LOCKSHM_BRIDGE_WIRE_H
 #define LOCKSHM_BRIDGE_WIRE_H

@@ -2,9 +2,9 @@
 /*
  * cancel.c - ending a wait from elsewhere in the process
  *
- * A canceller is a flag and, while a wait uses it, a reference to that wait's request.  Cancelling sets the flag and then
- * ends the request as a time-out would (R3); the waiter publishes the reference and then looks at the flag.  One of the two
- * always sees the other.
+ * A canceller is a flag and, while a wait uses it, a reference to that wait's request.  Cancelling sets the flag and
+ * then ends the request as a time-out would (R3); the waiter publishes the reference and then looks at the flag.  One
+ * of the two always sees the other.
  *
  *   opaque[0] flag   opaque[1] [gen | index] of the request, 0 = none   opaque[2] its segment
  */

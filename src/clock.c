@@ -40,8 +40,8 @@ int64_t clock_tick(void)
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &res) != 0)
 		return 20000000;
-	/* The kernel adds whole ticks only, so up to one stays behind, and up to one passes until the next interrupt; an eighth
-	 * for one that comes late. */
+	/* The kernel adds whole ticks only, so up to one stays behind, and up to one passes until the next interrupt;
+	 * an eighth for one that comes late. */
 	return ((int64_t)res.tv_sec * 1000000000 + res.tv_nsec) * 17 / 8;
 }
 

@@ -43,8 +43,8 @@ uint64_t clock_namespace(void);
 /* Is that the machine's own, whose clocks have no offsets? */
 bool clock_is_initial(uint64_t ns);
 
-/* What to add to this process' clock to get the clock outside all time namespaces, and, if @ns is not NULL, the namespace
- * as clock_namespace() tells it.  False = cannot be told. */
+/* What to add to this process' clock to get the clock outside all time namespaces, and, if @ns is not NULL, the
+ * namespace as clock_namespace() tells it.  False = cannot be told. */
 bool clock_namespace_offset(int64_t *out, uint64_t *ns);
 
 /* The same for CLOCK_BOOTTIME, by which /proc counts start times. */

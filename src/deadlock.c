@@ -2,18 +2,18 @@
 /*
  * deadlock.c - following who waits for whom
  *
- * A waiting request waits for the live conflicting requests before it, and through a waiting exclusive one for everything
- * before that; their threads, for what they wait with themselves.  All of this is in the segment, so no timer is needed: a
- * thread that holds something looks when it starts to wait, after its request is in the queue and published in its slot.  Of
- * the threads of a cycle the last one to do so finds it; two at the same time may both.  Holds that are moved can close a
- * cycle later: so it looks again at each self-check, and believes a cycle that all of them have seen for half a second, which
- * leaves whoever closed it the time to step back.
+ * A waiting request waits for the live conflicting requests before it, and through a waiting exclusive one for
+ * everything before that; their threads, for what they wait with themselves.  All of this is in the segment, so no
+ * timer is needed: a thread that holds something looks when it starts to wait, after its request is in the queue and
+ * published in its slot.  Of the threads of a cycle the last one to do so finds it; two at the same time may both.
+ * Holds that are moved can close a cycle later: so it looks again at each self-check, and believes a cycle that all of
+ * them have seen for half a second, which leaves whoever closed it the time to step back.
  *
  * The search is breadth-first over threads that wait in another queue than the one they were met in: those of the same
- * queue add nothing, what is before them is walked anyway.  So its depth counts locks, not waiters.  Each thread is visited
- * once.  The room for it is made when the thread joins; a search that met SEARCH_NODES threads ends without a cycle, and the
- * time-out has the last word.  A cycle is looked at a second time before it is believed: its edges cannot come and go,
- * except by the very things that end a deadlock.
+ * queue add nothing, what is before them is walked anyway.  So its depth counts locks, not waiters.  Each thread is
+ * visited once.  The room for it is made when the thread joins; a search that met SEARCH_NODES threads ends without a
+ * cycle, and the time-out has the last word.  A cycle is looked at a second time before it is believed: its edges
+ * cannot come and go, except by the very things that end a deadlock.
  */
 #include "deadlock.h"
 

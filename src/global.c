@@ -3,12 +3,12 @@
  * global.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
  *
  * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
- * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under the
- * lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition each
- * look at the hold looks at the host lease (grip.h).
+ * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under
+ * the lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition
+ * each look at the hold looks at the host lease (grip.h).
  *
- * Crash points: (1) granted here, not marked: a local hold of the dead;  (2) marked, waiting for the lease: the bridge sees
- * that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
+ * Crash points: (1) granted here, not marked: a local hold of the dead;  (2) marked, waiting for the lease: the bridge
+ * sees that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
  * lease like any other, and its death is what any death of a holder is.
  */
 #include <string.h>
@@ -185,8 +185,8 @@ static uint64_t last_verdict(const struct quest *g)
 {
 	uint64_t v = load_acquire(&lease_of(g)->verdict);
 
-	/* The verdict before the record: what was said of another key was said after the record became that one's.  Pairs
-	 * with the release in remote_judge(), which also brings obstacle and words. */
+	/* The verdict before the record: what was said of another key was said after the record became that one's.
+	 * Pairs with the release in remote_judge(), which also brings obstacle and words. */
 	if (verdict_asked(v) < g->begun || verdict_asked(v) > host_now(g->s) || !remote_is(lease_of(g), &g->id))
 		return 0;
 	return v;
@@ -312,7 +312,8 @@ static bool keep_local(struct quest *g, int64_t host)
 	return lockshm_renew(g->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
 }
 
-/* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the record is another key's. */
+/* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the
+ * record is another key's. */
 static int await_lease(struct quest *g)
 {
 	int64_t host = g->begun; /* just now */
@@ -481,11 +482,11 @@ bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
 /* ---------------------------------------------------------------- upgrade */
 
 /*
- * Whoever holds under it asks by a bit in the lease's word; not before a downgrade is over, so that where it stands nobody
- * writes, whoever set it.  My hold may be over by now, and others write, read, and ask as well.  Crash points: (1) bit
- * set: the bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken back because nobody
- * answered: a new turn has begun, so what the bridge or its successor still obtains does not count, and a downgrade
- * follows.
+ * Whoever holds under it asks by a bit in the lease's word; not before a downgrade is over, so that where it stands
+ * nobody writes, whoever set it.  My hold may be over by now, and others write, read, and ask as well.  Crash points:
+ * (1) bit set: the bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken
+ * back because nobody answered: a new turn has begun, so what the bridge or its successor still obtains does not
+ * count, and a downgrade follows.
  */
 int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 {

@@ -2,9 +2,9 @@
 /*
  * helper.c - the helper thread
  *
- * It waits for the lock that elects the bridge, like the helpers of all other processes and any service, and is the bridge
- * once it has that.  Started at the first acquire of a global key, so that somebody is there who renews should the
- * bridge die.
+ * It waits for the lock that elects the bridge, like the helpers of all other processes and any service, and is
+ * the bridge once it has that.  Started at the first acquire of a global key, so that somebody is there who
+ * renews should the bridge die.
  */
 #include "helper.h"
 
@@ -91,7 +91,8 @@ static void leave(struct helper *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-/* One that another thread starts just now may take part and not be known yet: counted as somebody else, as it may be. */
+/* One that another thread starts just now may take part and not be known yet: counted as
+ * somebody else, as it may be. */
 struct helper *helper_lock(struct lockshm *s, uint32_t *refs)
 {
 	struct helper *h = __atomic_load_n(&s->helper, __ATOMIC_ACQUIRE);

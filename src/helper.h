@@ -5,20 +5,22 @@
 
 #include "segment.h"
 
-/* Start it unless it runs.  LOCKSHM_BRIDGE (built without it, or a library that it needs cannot be used), NO_MEMORY, SYSTEM. */
+/* Start it unless it runs.  LOCKSHM_BRIDGE (built without it, or a library that it needs cannot be
+ * used), NO_MEMORY, SYSTEM. */
 MUST_CHECK int helper_start(struct lockshm *s, struct lockshm_error *error);
-/* Why the helper of this process cannot take part although no process of this host is the bridge now; 0 = it can, or one is. */
+/* Why the helper of this process cannot take part although no process of this host is the bridge
+ * now; 0 = it can, or one is. */
 int helper_trouble(struct lockshm *s, struct lockshm_error *error);
-/* How many of those who take part in the segment are the helper: 0 or 1, until the unlock.  Outside s->lock; for the thread that
- * closes, as nobody else may stop it meanwhile.  NULL = there is none, which helper_unlock() takes, too. */
+/* How many of those who take part in the segment are the helper: 0 or 1, until the unlock.  Outside s->lock; for the
+ * thread that closes, as nobody else may stop it meanwhile.  NULL = there is none, which helper_unlock() takes, too. */
 struct helper *helper_lock(struct lockshm *s, uint32_t *refs);
 void helper_unlock(struct helper *h);
 /* If it runs: what nobody holds is given back, and the thread is gone. */
 void helper_stop(struct lockshm *s);
 /*
- * In a forked child: there is none here.  After fork() the child closes the sockets that came along, so that the server sees
- * the end of the parent's.  Not after a clone past the C library (@own_descriptors false): the table may be the parent's
- * too, or the numbers may be of other files by the time of the first call.
+ * In a forked child: there is none here.  After fork() the child closes the sockets that came along, so that the server
+ * sees the end of the parent's.  Not after a clone past the C library (@own_descriptors false): the table may be the
+ * parent's too, or the numbers may be of other files by the time of the first call.
  */
 void helper_forget(struct lockshm *s, bool own_descriptors);
 

@@ -52,8 +52,8 @@ static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
 	return *token ? 0 : LOCKSHM_BUSY;
 }
 
-/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared; and in a later turn others may
- * have had larger numbers. */
+/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared; and in a later turn others
+ * may have had larger numbers. */
 static bool lease_is_exclusive(const struct grip *g, uint64_t found)
 {
 	const struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
@@ -98,9 +98,10 @@ static int upgrade(lockshm_hold_t *hold)
 		err = set_mode(&g, false) ? LOCKSHM_FULL : grip_lost(&g);
 		return grip_end(&g, err);
 	}
-	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any holder;
-	 * (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one; stopped here until
-	 * the hold is taken away and the record filled anew, I find another generation in the ticket and leave it alone. */
+	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any
+	 * holder; (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one;
+	 * stopped here until the hold is taken away and the record filled anew, I find another generation in the
+	 * ticket and leave it alone. */
 	if (cas_from(&g.e->tail, tail, tail_make(tail_ticket(tail) + 1, g.h->index))) {
 		(void)cas_from(&g.r->ticket, ticket, ticket_replace(ticket, tail_ticket(tail) + 1));
 		/* The tail named me, dead or alive: my word says which. */
@@ -132,7 +133,8 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	/* Lost: so that this is noted, and told. */
 	if (err != LOCKSHM_BUSY) {
 		err = upgrade(hold);
-		/* Somebody has come in meanwhile who reads here: nobody needs it any more.  Killed before that: see unused(). */
+		/* Somebody has come in meanwhile who reads here: nobody needs it any more.  Killed
+		 * before that: see unused(). */
 		if (err == LOCKSHM_BUSY)
 			remote_wish_shared(s, h->remote - 1, h->remote_word);
 	}

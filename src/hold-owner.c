@@ -11,9 +11,9 @@
 /* ---------------------------------------------------------------- move */
 
 /*
- * Change the owner, then advance the generation: who judged me by the old owner's life loses its CAS.  Killed in between by
- * the old owner's death: the hold ends with its lease or with the new owner.  Keeper's lock held, so that no other move
- * can bring the same owner word back to the record for another request.
+ * Change the owner, then advance the generation: who judged me by the old owner's life loses its CAS.  Killed in
+ * between by the old owner's death: the hold ends with its lease or with the new owner.  Keeper's lock held, so that no
+ * other move can bring the same owner word back to the record for another request.
  */
 static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
 {
@@ -127,8 +127,8 @@ static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
 	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
 	 * nothing. */
 	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
-	/* My flag before my look at the word, in grip_told() and by the keeper: whoever takes the hold away changes the word
-	 * and then looks for the flag.  Pairs with queue_tell_holder(). */
+	/* My flag before my look at the word, in grip_told() and by the keeper: whoever takes the hold away changes the
+	 * word and then looks for the flag.  Pairs with queue_tell_holder(). */
 	fence_full();
 	keeper_watch(g->s, r, h, *fd);
 	*fd = -1;

@@ -111,20 +111,20 @@ static bool goes_on(const struct grip *g)
 	return likely(g->h->remote == 0) || global_goes_on(g->s, g->h->remote - 1, g->h->remote_word);
 }
 
-/* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this host
- * alone by policy, until Redis is back. */
+/* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this
+ * host alone by policy, until Redis is back. */
 static bool barges(const struct grip *g)
 {
 	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->h->renewal && !g->locked &&
 	       g->h->token != 0 && goes_on(g);
 }
 
-/* Under a lease that goes on, and that whoever is behind wants, the bridge has nothing to look at; if the one behind does not
- * want it, or gives up, the bridge finds out at its own next look. */
+/* Under a lease that goes on, and that whoever is behind wants, the bridge has nothing to look at; if the one behind
+ * does not want it, or gives up, the bridge finds out at its own next look. */
 static int forget_lingering(struct grip *g, int outcome)
 {
-	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and waits for
-	 * a bell if it found this one.  Pairs with the fence in look_at_holders(). */
+	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and
+	 * waits for a bell if it found this one.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	if (g->self->linger.index == g->h->index && goes_on(g))
 		g->h->remote = 0;
@@ -157,7 +157,8 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 	return forget(&g, die(&g) ? outcome : grip_lost(&g));
 }
 
-/* An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing else.  False = anything else. */
+/* An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing
+ * else.  False = anything else. */
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
 	struct lockshm *s;

@@ -416,7 +416,8 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 
 /* ---------------------------------------------------------------- segments */
 
-/* Does the file begin like a segment, or has it a name only we would give?  Others' files in /dev/shm are no concern. */
+/* Does the file begin like a segment, or has it a name only we would give?  Others' files
+ * in /dev/shm are no concern. */
 static bool looks_like_segment(const char *path)
 {
 	uint64_t magic = 0;
@@ -495,7 +496,8 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 
 		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_LINGERING))
 			return false;
-		/* The fields after the word: they are of this use of the record or of a later one, and then the CAS fails. */
+		/* The fields after the word: they are of this use of the record or of a later
+		 * one, and then the CAS fails. */
 		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
 			return false;
 		if (!cas_from(&r->word, w, word_with_state(w, end)))

@@ -6,9 +6,9 @@
  * but for those of faults.  Its own owner slot stands for the process: a hold that was moved to the process depends on
  * the keeper's life word.
  *
- * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory and cannot fail for a passing reason:
- * it fails when the hold is gone, and then the keeper leaves it alone for good.  So it does when the longest time of the hold
- * is used up: the last renewal ends just there, and what follows is what follows any lease that ends.
+ * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory and cannot fail for a passing
+ * reason: it fails when the hold is gone, and then the keeper leaves it alone for good.  So it does when the longest
+ * time of the hold is used up: the last renewal ends just there, and what follows is what follows any lease that ends.
  *
  * It sleeps on its bell, which the threads of this process ring, and on the words of the holds it watches: the
  * request's, and for LOCKSHM_GLOBAL the signal of the host lease.  Whoever takes a hold away wakes the sleepers of that

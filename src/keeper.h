@@ -28,15 +28,15 @@ MUST_CHECK int keeper_start(struct lockshm *s, struct lockshm_error *error);
 void keeper_before_fork(struct lockshm *s);
 void keeper_after_fork(struct lockshm *s);
 
-/* In a forked child: there is no keeper here, and nothing to renew.  After a fork that bypassed libc the copy of its lists may
- * be inconsistent: then they are dropped as they are. */
+/* In a forked child: there is no keeper here, and nothing to renew.  After a fork that bypassed libc the copy of its
+ * lists may be inconsistent: then they are dropped as they are. */
 void keeper_forget(struct lockshm *s, bool consistent);
 
 /* What process-wide holds depend on: the keeper's uid and owner_ref.  False = no keeper in this process. */
 bool keeper_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref);
 
-/* Renew this hold at half its ttl from now on, from @r->deadline - @r->ttl_ns until @r->max_ns later.  Takes over @r (from
- * malloc). */
+/* Renew this hold at half its ttl from now on, from @r->deadline - @r->ttl_ns until @r->max_ns later.
+ * Takes over @r (from malloc). */
 void keeper_add(struct lockshm *s, struct renewal *r);
 
 /* The same of one that is not renewed, with the keeper's lock held. */

@@ -149,8 +149,8 @@ static inline struct request_ref ref_unpack(uint64_t packed)
 	return ref;
 }
 
-/* Entry tail: [ticket:46 | index:18].  Every change but a pop raises the ticket and a pop only goes back in the queue, so
- * no value ever comes again. */
+/* Entry tail: [ticket:46 | index:18].  Every change but a pop raises the ticket and a pop only goes back in the queue,
+ * so no value ever comes again. */
 static inline uint64_t tail_make(uint64_t ticket, uint32_t index)
 {
 	return ticket << INDEX_BITS | index;
@@ -167,8 +167,8 @@ static inline uint64_t tail_ticket(uint64_t tail)
 }
 
 /*
- * A request's ticket: [low bits of the generation it was filled in:18 | ticket:46].  An upgrade replaces it by CAS, and the
- * bits keep that of a moved hold, whose record is another thread's, off the next use of the record.
+ * A request's ticket: [low bits of the generation it was filled in:18 | ticket:46].  An upgrade replaces it by CAS, and
+ * the bits keep that of a moved hold, whose record is another thread's, off the next use of the record.
  */
 static inline uint64_t ticket_make(uint64_t gen, uint64_t ticket)
 {
@@ -186,8 +186,8 @@ static inline uint64_t ticket_of(uint64_t packed)
 	return packed & TICKET_MAX;
 }
 
-/* Deadline word: absolute ns of the segment's clock; or "unset for this generation" while the request waits; or "never, for
- * this generation" of a strict hold.  The generation keeps a CAS from one use of a record off the next one's. */
+/* Deadline word: absolute ns of the segment's clock; or "unset for this generation" while the request waits; or "never,
+ * for this generation" of a strict hold.  The generation keeps a CAS from one use of a record off the next one's. */
 #define DEADLINE_UNSET (UINT64_C(1) << 63)
 #define DEADLINE_NEVER (UINT64_C(1) << 62)
 

@@ -2,10 +2,10 @@
 /*
  * lease.c - moving the end of a granted request
  *
- * R8.  The new deadline is stored first, then the CAS on the word advances the generation.  An expirer reads word, deadline,
- * clock and then CASes that word: if it worked from the old deadline its CAS and mine are on the same word, and one of us
- * loses.  Crash and stop points: (1) deadline stored: the lease ends at the new time, what was asked for, and I am told
- * LOST if I come back after that;  (2) generation advanced: renewed.
+ * R8.  The new deadline is stored first, then the CAS on the word advances the generation.  An expirer reads word,
+ * deadline, clock and then CASes that word: if it worked from the old deadline its CAS and mine are on the same word,
+ * and one of us loses.  Crash and stop points: (1) deadline stored: the lease ends at the new time, what was asked for,
+ * and I am told LOST if I come back after that;  (2) generation advanced: renewed.
  */
 #include "lease.h"
 
@@ -14,8 +14,8 @@ bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t
 	struct shm_request *r = &s->requests[index];
 	uint64_t d, w;
 
-	/* The deadline before the word: if the word is still mine, so was that deadline, and a CAS from it cannot touch what
-	 * another thread of this process may have filled the record with since. */
+	/* The deadline before the word: if the word is still mine, so was that deadline, and a CAS from it cannot touch
+	 * what another thread of this process may have filled the record with since. */
 	do {
 		d = load_acquire(&r->deadline);
 		w = load_acquire(&r->word);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* linger.c - the side of the thread that lets its hold linger; the other side is in wait.c, the middle in queue-help.c */
+/* linger.c - the side of the thread that lets its hold linger; the other side is in wait.c,
+ * the middle in queue-help.c */
 #include "linger.h"
 
 #include "clock.h"
@@ -10,8 +11,8 @@
 
 /*
  * A row of holds ends with a hand-over ROW_NS after its first release: whoever is next in line may not get a processor
- * as long as this thread has it.  Each hold knows when its row began, [units of 4096 ns:20 | generation:12]; so one that
- * is taken inside another's row does not lengthen it.  Returns the row of @h, released as @word; 0 = it is over.
+ * as long as this thread has it.  Each hold knows when its row began, [units of 4096 ns:20 | generation:12]; so one
+ * that is taken inside another's row does not lengthen it.  Returns the row of @h, released as @word; 0 = it is over.
  */
 static uint32_t row_of(struct participant *self, const struct hold *h, uint64_t word)
 {
@@ -25,8 +26,8 @@ static uint32_t row_of(struct participant *self, const struct hold *h, uint64_t 
 }
 
 /*
- * R12.  Killed right behind the CAS: free, and the one behind is woken by the death.  Stopped there: it finds out at its
- * self-check, as behind any release.
+ * R12.  Killed right behind the CAS: free, and the one behind is woken by the death.  Stopped there: it finds out at
+ * its self-check, as behind any release.
  */
 bool linger(struct participant *self, const struct hold *h, uint64_t word)
 {
@@ -65,8 +66,8 @@ bool linger_take_up(struct participant *self, const struct known_key *known, con
 
 	if (load_relaxed32(&known->entry) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))
 		return false;
-	/* Only I fill the records of my chunks: if it lingers now it can be ended and freed before the CAS, but not be another
-	 * request, to which these stores would do harm. */
+	/* Only I fill the records of my chunks: if it lingers now it can be ended and freed before the CAS, but not be
+	 * another request, to which these stores would do harm. */
 	if (load_acquire(&r->word) != word) {
 		self->linger.index = 0;
 		return false;

@@ -2,21 +2,23 @@
 /*
  * linger.h - declared barging (R12): a released lock stays open to its thread until the next in line runs
  *
- * A hand-over to a sleeper takes as long as its wake-up, and the lock is nobody's meanwhile.  A hold of LOCKSHM_BARGE does
- * not pass the lock on at its release but lets it linger: its thread may take it up again by one CAS, the request right
- * behind, which is woken at once, may end that by another, and whoever comes first wins.  Nobody else passes anybody.
+ * A hand-over to a sleeper takes as long as its wake-up, and the lock is nobody's meanwhile.  A hold of
+ * LOCKSHM_BARGE does not pass the lock on at its release but lets it linger: its thread may take it up again by one
+ * CAS, the request right behind, which is woken at once, may end that by another, and whoever comes first wins.
+ * Nobody else passes anybody.
  */
 #ifndef LOCKSHM_LINGER_H
 #define LOCKSHM_LINGER_H
 
 #include "hold.h"
 
-/* Release the hold @h of @self, which is granted as @word with others behind, so that it lingers.  False = release it as any
- * other: it has lingered for long enough, or something has changed.  True and linger.index 0: released, nothing lingers. */
+/* Release the hold @h of @self, which is granted as @word with others behind, so that it lingers.  False =
+ * release it as any other: it has lingered for long enough, or something has changed.  True and linger.index 0:
+ * released, nothing lingers. */
 bool linger(struct participant *self, const struct hold *h, uint64_t word);
 
-/* Take up what @self let linger, if it is the key that @known says and still lingers.  @wish: ttl_ns, now and entry are set.
- * False = nothing has happened. */
+/* Take up what @self let linger, if it is the key that @known says and still lingers.  @wish: ttl_ns, now and entry are
+ * set.  False = nothing has happened. */
 bool linger_take_up(struct participant *self, const struct known_key *known, const struct wish *wish,
 		    const char *tag, struct grant *out);
 

@@ -2,11 +2,11 @@
 /*
  * many.c - several locks, all or none
  *
- * The keys are taken in an order that is the same for everybody who may want them, so that two such calls never wait for
- * each other in a circle.  For the processes of one host that is the order of their identities.  Those are made with the
- * segment's secret, so hosts that share keys go by the keys themselves, for local calls too: these meet the global ones.
- * Between two keys the holds taken so far are ordinary holds: a caller that is killed in the middle leaves nothing special
- * behind.
+ * The keys are taken in an order that is the same for everybody who may want them, so that two such calls never wait
+ * for each other in a circle.  For the processes of one host that is the order of their identities.  Those are made
+ * with the segment's secret, so hosts that share keys go by the keys themselves, for local calls too: these meet the
+ * global ones.  Between two keys the holds taken so far are ordinary holds: a caller that is killed in the middle
+ * leaves nothing special behind.
  */
 #include <string.h>
 

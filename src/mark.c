@@ -3,14 +3,14 @@
  * mark.c - who left the lock badly, until somebody acknowledges it
  *
  * The mark is one word that decides, and details that belong to it: pid and thread id in one word, the label in
- * five.  Each detail word carries low bits of the ticket it is about; a reader takes a detail only if its bits match the
- * mark's.  A helper reads mark and details, makes sure that the dead request is still linked, and then replaces each by
- * one CAS from what it read.  So one that was stopped in the middle can neither mix two deaths nor bring an old one back: by
- * then others have told of this death, or of a later one, and its CAS fails.  No lock is needed.
+ * five.  Each detail word carries low bits of the ticket it is about; a reader takes a detail only if its bits match
+ * the mark's.  A helper reads mark and details, makes sure that the dead request is still linked, and then replaces
+ * each by one CAS from what it read.  So one that was stopped in the middle can neither mix two deaths nor bring an old
+ * one back: by then others have told of this death, or of a later one, and its CAS fails.  No lock is needed.
  *
  * The word (in the entry's first line, since every acquire looks at it) is never cleared.  Acknowledging sets a bit and
- * leaves the ticket, by which a late helper sees that its death has been told: no exclusive request with a larger ticket
- * could have been granted before that.
+ * leaves the ticket, by which a late helper sees that its death has been told: no exclusive request with a larger
+ * ticket could have been granted before that.
  *
  * Crash points of mark_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
  * request is still linked, so somebody will.
@@ -118,9 +118,9 @@ static void read_details(const struct shm_mark *mark, struct shm_mark *seen)
 }
 
 /*
- * The mark is @word, ours.  Another helper, of another death that lost, may have put its details between ours and the CAS on
- * the word: while the word is ours, put right what does not belong to it.  A later mark changes the details first, so the
- * CAS of a late repairer fails.
+ * The mark is @word, ours.  Another helper, of another death that lost, may have put its details between ours and the
+ * CAS on the word: while the word is ours, put right what does not belong to it.  A later mark changes the details
+ * first, so the CAS of a late repairer fails.
  */
 static void repair_details(const struct shm_entry *e, struct shm_mark *mark, const struct obituary *o, uint64_t word)
 {
@@ -155,8 +155,8 @@ void mark_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t
 		old = load_acquire(&e->mark_word);
 		read_details(mark, &seen);
 		read_obituary(s, index, dead, &o);
-		/* Mark, details and fields before the look at the anchor: it is still linked, so the fields are its own, and nobody
-		 * has told of it and been acknowledged since.  Pairs with the CAS that unlinks. */
+		/* Mark, details and fields before the look at the anchor: it is still linked, so the fields are its
+		 * own, and nobody has told of it and been acknowledged since.  Pairs with the CAS that unlinks. */
 		fence_acquire();
 		if (load_relaxed(anchor.word) != anchor.value || !outranks(old, o.ticket, o.rank))
 			return;

@@ -36,7 +36,8 @@ static inline uint64_t mark_fresh(uint64_t ticket)
 	return ticket << 18 | UINT64_C(1) << 4 | MARK_ACKNOWLEDGED;
 }
 
-/* What keeps a dead request linked: the word of its successor, or the tail.  While it is unchanged, nobody unlinked it. */
+/* What keeps a dead request linked: the word of its successor, or the tail.  While it is
+ * unchanged, nobody unlinked it. */
 struct anchor {
 	const uint64_t *word;
 	uint64_t value;

@@ -3,15 +3,16 @@
  * owner.c - owner slots and life words
  *
  * LIFE WORD.  A thread that takes locks holds, for as long as it takes part, a robust process-shared mutex.  Only this
- * thread ever treats it as a mutex.  Everybody else sees one 32-bit word of it, the futex word, in the slot's life page, at
- * the place the thread published; the word carries FUTEX_WAITERS from the start, so that the kernel flags FUTEX_OWNER_DIED
- * and wakes a watcher when this very thread ends: killed, exited, or replaced by exec.  A thread the kernel has flagged
- * cannot run user code any more, which makes death exact.  One word per thread, never one per lock: the word is not re-used
- * while it is registered, which keeps clear of the kernel's race after a robust unlock.
+ * thread ever treats it as a mutex.  Everybody else sees one 32-bit word of it, the futex word, in the slot's life
+ * page, at the place the thread published; the word carries FUTEX_WAITERS from the start, so that the kernel flags
+ * FUTEX_OWNER_DIED and wakes a watcher when this very thread ends: killed, exited, or replaced by exec.  A thread the
+ * kernel has flagged cannot run user code any more, which makes death exact.  One word per thread, never one per lock:
+ * the word is not re-used while it is registered, which keeps clear of the kernel's race after a robust unlock.
  *
- * Only the futex word may be shared: the rest of the mutex holds pointers of the C library's list, which a damaged segment
- * must not be able to change.  So the thread maps its life page a second time, with a private page behind it, and puts the
- * mutex across the border: the first eight bytes, the futex word among them, are shared, the rest is private.
+ * Only the futex word may be shared: the rest of the mutex holds pointers of the C library's list, which a
+ * damaged segment must not be able to change.  So the thread maps its life page a second time, with a private
+ * page behind it, and puts the mutex across the border: the first eight bytes, the futex word among them, are
+ * shared, the rest is private.
  *
  *      life page in the segment   ...................[word]
  *      the thread's second view   ...................[mutex.............]......
@@ -19,14 +20,15 @@
  *
  * Where pages are not of 4096 bytes the whole mutex lies in the life page.
  *
- * Two deaths the kernel does not report in time.  exec() by a thread that is not the first of its process: the kernel gives it
- * the first one's number before it walks the list, finds another number in the word, and leaves it.  And a core dump: the
- * list is walked when it is written, seconds later.  So a waiter's self-check, a try that would fail and a sweep also ask
- * whether the thread is still there and not on its way out, and mark the slot GONE if it is.
+ * Two deaths the kernel does not report in time.  exec() by a thread that is not the first of its process: the kernel
+ * gives it the first one's number before it walks the list, finds another number in the word, and leaves it.  And a
+ * core dump: the list is walked when it is written, seconds later.  So a waiter's self-check, a try that would fail and
+ * a sweep also ask whether the thread is still there and not on its way out, and mark the slot GONE if it is.
  *
- * When is the slot used again?  The kernel flags the word if it has the number of the thread that ends; and in another pid
- * namespace the next owner may have the same number.  So not before the kernel is through with the word: it has flagged it, or
- * the thread has unlocked it and said so (OWNER_ENDED), or has ended.  Only the holds need not wait for that.
+ * When is the slot used again?  The kernel flags the word if it has the number of the thread that ends; and in
+ * another pid namespace the next owner may have the same number.  So not before the kernel is through with the
+ * word: it has flagged it, or the thread has unlocked it and said so (OWNER_ENDED), or has ended.  Only the
+ * holds need not wait for that.
  *
  * Where robust futexes do not exist (user-mode emulators, filters) the slot says so and death is found by looking at
  * /proc at each self-check: slower, as exact.
@@ -167,7 +169,8 @@ static bool begin_life(struct participant *p, uint32_t tid)
 	p->robust_head = robust_list();
 	word = find_life_word(p->life, p->robust_head, tid);
 	if (!word) {
-		/* If it was written over just now the node stays on the list, and so must its memory: for the thread's life. */
+		/* If it was written over just now the node stays on the list, and so must its
+		 * memory: for the thread's life. */
 		if (pthread_mutex_unlock(p->life) != 0)
 			p->alias = NULL;
 		p->life = NULL;
@@ -244,7 +247,8 @@ static void make_exit_key(void)
 	exit_key_error = pthread_key_create(&exit_key, leave_all);
 }
 
-/* See to it that leave_all() runs when this thread exits.  0 or an errno: a process has a limited number of such keys. */
+/* See to it that leave_all() runs when this thread exits.  0 or an errno: a process has a
+ * limited number of such keys. */
 static int expect_exit(void)
 {
 	pthread_once(&exit_once, make_exit_key);
@@ -264,8 +268,8 @@ static void free_private(struct participant *p)
 	free(p);
 }
 
-/* Some C libraries (musl) leave the parent's nodes on the robust list of a forked child, and would write to them when the
- * child locks a mutex.  Ours is the newest one then. */
+/* Some C libraries (musl) leave the parent's nodes on the robust list of a forked child, and would write to them when
+ * the child locks a mutex.  Ours is the newest one then. */
 static void drop_inherited(const struct participant *p)
 {
 	struct robust_list_head *head = p->robust_head;
@@ -325,8 +329,8 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
 	}
 	fill_slot(p, &me, flags);
-	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly my claim: if somebody
-	 * took me for dead it is not my slot any more. */
+	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly my claim: if
+	 * somebody took me for dead it is not my slot any more. */
 	c = control_make(owner_ref_gen(p->ref), me.tid, namespace_hash(me.pid_ns), OWNER_CLAIMED);
 	if (!cas_from(&p->shared->control, c,
 		      control_make(owner_ref_gen(p->ref), me.pid, namespace_hash(me.pid_ns), OWNER_ACTIVE))) {
@@ -496,8 +500,8 @@ void owner_look_closer(const struct lockshm *s, uint64_t ref)
 	if (!word || s->read_only || control_gen(c) != owner_ref_gen(ref) || control_state(c) != OWNER_ACTIVE ||
 	    !(load_acquire32(&o->flags) & OWNER_EXACT) || active_is_dead(s, owner_ref_slot(ref), control_pid(c)))
 		return;
-	/* Only this: no such thread, or that very thread on its way out.  What /proc shows may be hidden, shifted or another
-	 * namespace's, and a life that the kernel has not flagged must not be ended on weaker evidence. */
+	/* Only this: no such thread, or that very thread on its way out.  What /proc shows may be hidden, shifted or
+	 * another namespace's, and a life that the kernel has not flagged must not be ended on weaker evidence. */
 	if (!same_namespace(o) || !thread_is_over(o, control_pid(c)))
 		return;
 	/* As for a flagged life. */

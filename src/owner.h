@@ -25,8 +25,8 @@ struct known_key {
 };
 
 /*
- * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes it is its length, its first and its
- * last bytes, which may overlap; of a longer one the rest is here, too.
+ * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes it is its length, its first and
+ * its last bytes, which may overlap; of a longer one the rest is here, too.
  */
 struct cached_key {
 	struct known_key known; /* id.len 0 = unused */
@@ -137,8 +137,8 @@ void participant_leave(struct lockshm *s);
 /* Can the owner never run user code again?  False also means "cannot tell now". */
 bool owner_is_dead(const struct lockshm *s, uint64_t ref);
 
-/* A life that the kernel has not flagged may be over all the same (exec, core dump, see owner.c): ask /proc, and say so in
- * the slot. */
+/* A life that the kernel has not flagged may be over all the same (exec, core dump, see owner.c): ask
+ * /proc, and say so in the slot. */
 void owner_look_closer(const struct lockshm *s, uint64_t ref);
 
 /* The life word of an owner and its value, to sleep on; false if it has none the kernel would flag. */

@@ -8,8 +8,8 @@
 #define PREPARED_MAGIC UINT64_C(0x646572617065726c)
 
 /*
- * Good for every handle of the segment it was made for, in every process, since the segment's random number is in @check.
- * Only @known.entry changes later, and it is a hint: whoever uses the key puts there what it has found.
+ * Good for every handle of the segment it was made for, in every process, since the segment's random number is in
+ * @check.  Only @known.entry changes later, and it is a hint: whoever uses the key puts there what it has found.
  */
 struct prepared {
 	uint64_t check; /* PREPARED_MAGIC mixed with that number */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators make up for a process itself
+ * proc.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators
+ * make up for a process itself
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
@@ -18,7 +19,8 @@
 
 #include "clock.h"
 
-/* A thread with one of these never returns to user mode: it ends, or takes part in a core dump, which it does not survive. */
+/* A thread with one of these never returns to user mode: it ends, or takes part in a core dump,
+ * which it does not survive. */
 #define PF_EXITING 0x4u
 #define PF_POSTCOREDUMP 0x8u /* before Linux 5.5: one more of the end; then unused until 5.16 */
 #define PF_DUMPCORE 0x200u
@@ -31,8 +33,8 @@ struct thread_stat {
 };
 
 /*
- * Without stdio: a process that has just begun would touch more pages of the C library for one snprintf() and one sscanf()
- * than for the rest of its first acquire.
+ * Without stdio: a process that has just begun would touch more pages of the C library for one snprintf() and one
+ * sscanf() than for the rest of its first acquire.
  */
 static char *append(char *to, const char *text)
 {
@@ -185,7 +187,8 @@ bool proc_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time)
 {
 	struct thread_stat st;
 
-	/* Twice: the second look takes the siglock, under which the thread set its flag, after it; so its stores are visible. */
+	/* Twice: the second look takes the siglock, under which the thread set its flag, after it;
+	 * so its stores are visible. */
 	return same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING) &&
 	       same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING);
 }

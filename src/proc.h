@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Start time of a thread in clock ticks since boot, outside all time namespaces; 0 if there is no such thread or /proc does
- * not tell.  @initial_clock: this process is known to be in the initial time namespace. */
+/* Start time of a thread in clock ticks since boot, outside all time namespaces; 0 if there is no such thread or /proc
+ * does not tell.  @initial_clock: this process is known to be in the initial time namespace. */
 uint64_t proc_start_time(int32_t pid, int32_t tid, bool initial_clock);
 
 /* Inode of this process' pid namespace; 0 if /proc does not tell, or is another namespace's. */
@@ -23,8 +23,8 @@ bool proc_thread_is_gone(int32_t pid, int32_t tid);
  */
 bool proc_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time);
 
-/* Proof that the thread is still there, with exactly that start time, and on its way out: exiting, or in a core dump of its
- * process.  It has left user code for good; the kernel may not yet have walked its robust list. */
+/* Proof that the thread is still there, with exactly that start time, and on its way out: exiting, or in a core dump of
+ * its process.  It has left user code for good; the kernel may not yet have walked its robust list. */
 bool proc_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time);
 
 /* Proof that the kernel is through with the thread: gone, or a zombie with exactly that start time. */

@@ -4,8 +4,8 @@
  *
  * R7, the rule of every walk: a request is reached from an anchor, the nearest live request behind it.  While the
  * anchor's word has not changed, nothing before it can have been unlinked, because that takes a CAS on this very word
- * (or, for a walk that starts at the tail, on the tail).  So: read the one before, then look at the anchor again.  A dead
- * request never validates anything: it may be unlinked already, and its record somebody else's.
+ * (or, for a walk that starts at the tail, on the tail).  So: read the one before, then look at the anchor again.  A
+ * dead request never validates anything: it may be unlinked already, and its record somebody else's.
  *
  * All loops are bounded by the number of records, so a damaged segment ends a walk (WALK_BROKEN) and cannot trap it.
  */
@@ -112,8 +112,8 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct place
 	uint32_t n;
 
 	for (n = 0; n < s->n_requests && !word_exclusive(at.word); n++) {
-		/* My grant before my look at the hint; it stores the hint before it looks at my word.  Pairs with the fence in
-		 * wait_announce(). */
+		/* My grant before my look at the hint; it stores the hint before it looks at my word.  Pairs with the
+		 * fence in wait_announce(). */
 		fence_after_rmw();
 		if (!hinted_successor(s, at.index, &behind))
 			return tail_index(load_acquire(&e->tail)) == at.index;
@@ -277,16 +277,16 @@ bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called)
 	struct place behind;
 	uint32_t sleep;
 
-	/* R12: my CAS on my word before my looks at the hint and at the flag: it stores each and then looks at my word, at the
-	 * latest in the kernel.  Pairs with the fences in wait_announce() and wait_asleep(). */
+	/* R12: my CAS on my word before my looks at the hint and at the flag: it stores each and then looks at my word,
+	 * at the latest in the kernel.  Pairs with the fences in wait_announce() and wait_asleep(). */
 	fence_after_rmw();
 	if (!hinted_successor(s, index, &behind))
 		return false;
 	sleep = load_relaxed32(&s->requests[behind.index].sleeping);
 	if (sleep & SLEEPS_ON_ONE_WORD)
 		return false;
-	/* Its thread may take a while to run and to take the flag back.  Not in the kernel yet when it was woken, it does not
-	 * fall asleep: my word has changed, and not so often that its low half is the same again. */
+	/* Its thread may take a while to run and to take the flag back.  Not in the kernel yet when it was woken, it
+	 * does not fall asleep: my word has changed, and not so often that its low half is the same again. */
 	if (!sleep || *called == ((uint64_t)sleep << 32 | behind.index))
 		return true;
 	*called = (uint64_t)sleep << 32 | behind.index;

@@ -35,7 +35,8 @@ static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
 	(void)cas_from(&s->requests[index].word, dead, word_make(word_gen(dead), false, REQUEST_FREE, 0));
 }
 
-/* A moved hold's record may be filled anew by the thread whose chunk it is, as soon as somebody has expired and freed it. */
+/* A moved hold's record may be filled anew by the thread whose chunk it is, as soon as somebody
+ * has expired and freed it. */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word)
 {
 	uint64_t w = word;
@@ -126,8 +127,8 @@ static void count_here(const struct lockshm *s, enum owner_count event)
 }
 
 /*
- * Granted here, but still waiting for the lease of this host: whoever goes then was never inside.  If it gets in meanwhile
- * it renews first, and the CAS of whoever judges it fails.
+ * Granted here, but still waiting for the lease of this host: whoever goes then was never inside.  If it gets in
+ * meanwhile it renews first, and the CAS of whoever judges it fails.
  */
 static bool outside(const struct shm_request *r)
 {

@@ -2,8 +2,8 @@
 /*
  * queue.h - the queue is the lock: rules R1-R6, R8, R11 and R12 of doc/design.md, one request at a time
  *
- * queue.c has the transitions, queue-help.c the walks that bring whole queues forward (R7, R9).  All of it is lock-free:
- * each transition is one CAS on one word, and whoever loses looks again.
+ * queue.c has the transitions, queue-help.c the walks that bring whole queues forward (R7, R9).  All of it is
+ * lock-free: each transition is one CAS on one word, and whoever loses looks again.
  *
  *             append  pop  die  bypass  grant  expire  renew
  *   any two     -      -    -     -       -      -       -      (no operation excludes another)
@@ -59,7 +59,8 @@ static inline uint64_t queue_lease(const struct wish *wish, uint64_t gen, int64_
 	return (uint64_t)*end;
 }
 
-/* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.  False = the tail has changed. */
+/* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.
+ * False = the tail has changed. */
 static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index,
 				      const struct wish *wish, bool granted, struct grant *out)
 {
@@ -88,8 +89,8 @@ static inline bool queue_end_linger(struct lockshm *s, struct place at)
 /* R2: free the record of a moved hold that was popped while granted (@word). */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
 
-/* R2: release and unlink by one CAS, if nobody is before or behind.  @gen is that of my hold; @moved says that the record
- * is of another thread's chunk. */
+/* R2: release and unlink by one CAS, if nobody is before or behind.  @gen is that of my hold; @moved says that the
+ * record is of another thread's chunk. */
 static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen, bool moved)
 {
 	struct shm_request *r = &s->requests[index];
@@ -122,7 +123,8 @@ bool queue_grant(struct lockshm *s, struct place *at);
 
 /*
  * R3, R8: is the live request overdue, or its owner dead?  Then end it and update *@word.
- * False: its word is another one by now.  What it is must not be believed: the caller has to come again from its anchor.
+ * False: its word is another one by now.  What it is must not be believed: the caller has to
+ * come again from its anchor.
  */
 MUST_CHECK bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word);
 
@@ -142,16 +144,16 @@ static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind
 enum walk { WALK_DONE, WALK_AGAIN, WALK_BROKEN };
 
 /*
- * The nearest live request before @at (index 0 = @at is the head), after clearing away what is dead, overdue or owned by
- * the dead between them.  WALK_AGAIN: @at itself is no longer live.  WALK_BROKEN: the segment is damaged.
+ * The nearest live request before @at (index 0 = @at is the head), after clearing away what is dead, overdue or owned
+ * by the dead between them.  WALK_AGAIN: @at itself is no longer live.  WALK_BROKEN: the segment is damaged.
  */
 enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct place *at, struct place *before);
 
 /* Grant @at if it waits and its turn has come, and then the shared ones behind it.  True = @at was granted now. */
 bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct place *at, const struct place *before);
 
-/* R9: go forward from @from to the head, doing R8, R3, R4 and R5 for everyone on the way.  @steps, if not NULL: how many
- * live requests were met. */
+/* R9: go forward from @from to the head, doing R8, R3, R4 and R5 for everyone on the way.  @steps, if not NULL: how
+ * many live requests were met. */
 enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps);
 
 /* The same for somebody who is not in the queue. */
@@ -167,8 +169,8 @@ void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t
 /* Make the request behind @index look again: what it waits for ends earlier than it knew. */
 void queue_nudge_successor(struct lockshm *s, uint32_t index);
 
-/* R12: @index has begun to linger: wake the request right behind, unless *@called says that its sleep has been ended already.
- * False = its hint is no good, or it cannot be woken so. */
+/* R12: @index has begun to linger: wake the request right behind, unless *@called says that its sleep has been ended
+ * already.  False = its hint is no good, or it cannot be woken so. */
 bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called);
 
 /* A record in a dead state: make sure it is in no queue, then free it.  True = it is FREE now. */

@@ -2,8 +2,8 @@
 /*
  * redis-settings.c - checking what a segment is told about Redis
  *
- * No server is asked: a segment is made at boot, maybe before the network is there.  URIs are kept as they were given, and
- * parsed again by whoever becomes the bridge; a password is never in them (bridge-uri.h).
+ * No server is asked: a segment is made at boot, maybe before the network is there.  URIs are kept as they were given,
+ * and parsed again by whoever becomes the bridge; a password is never in them (bridge-uri.h).
  */
 #include "redis-settings.h"
 

@@ -7,7 +7,8 @@
 #include "layout.h"
 #include "lockshm.h"
 
-/* Are they complete and sound?  0, LOCKSHM_INVALID, or LOCKSHM_BRIDGE where the library was built without the bridge. */
+/* Are they complete and sound?  0, LOCKSHM_INVALID, or LOCKSHM_BRIDGE where the library was
+ * built without the bridge. */
 MUST_CHECK int redis_settings_check(const struct lockshm_create_options *o, struct lockshm_error *error);
 
 /* What the segment keeps of settings that are sound.  LOCKSHM_SYSTEM without random numbers. */

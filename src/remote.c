@@ -2,14 +2,15 @@
 /*
  * remote.c - records of host leases: finding and making them, the words that processes and bridge share
  *
- * Making one: its `claimer` is a lock with an owner, swapped from nobody, or from somebody dead, to me.  Only who has it
- * changes the word of an idle record to CLAIM and writes key and identity, so a claimer that was stopped anywhere is alone
- * when it goes on.  Crash points: (1) claimer is the dead, word NONE: the record of the last key, as good as ever;
+ * Making one: its `claimer` is a lock with an owner, swapped from nobody, or from somebody dead, to me.  Only
+ * who has it changes the word of an idle record to CLAIM and writes key and identity, so a claimer that was
+ * stopped anywhere is alone when it goes on.  Crash points: (1) claimer is the dead, word NONE: the record of
+ * the last key, as good as ever;
  * (2) CLAIM, half written: nobody's, the bridge leaves it alone;  (3) NONE again: a record like any other.  In each the next
  * comer takes the lock over from the dead, and a word in CLAIM with it.
  *
- * Two processes may still make one for the same key at once, in two records.  Both are good: each hold names the record it
- * is under, later comers all find the first of the window, and the bridge gives up the lease of one as soon as
+ * Two processes may still make one for the same key at once, in two records.  Both are good: each hold names the record
+ * it is under, later comers all find the first of the window, and the bridge gives up the lease of one as soon as
  * somebody waits for the other.
  */
 #include "remote.h"
@@ -47,8 +48,8 @@ bool remote_is(const struct shm_remote *r, const struct identity *id)
 		before = load_acquire(&r->word);
 		same = load_relaxed(&r->id[0]) == id->id[0] && load_relaxed(&r->id[1]) == id->id[1] &&
 		       load_relaxed(&r->key_len) == id->len;
-		/* The identity before the second look: it is written in state CLAIM only, whose epoch is new.  Pairs with
-		 * fence_release() in give_to(). */
+		/* The identity before the second look: it is written in state CLAIM only, whose epoch is new.  Pairs
+		 * with fence_release() in give_to(). */
 		fence_acquire();
 		after = load_relaxed(&r->word);
 		if (remote_state(before) == REMOTE_CLAIM)
@@ -97,16 +98,16 @@ static void write_identity(struct shm_remote *r, const struct identity *id, cons
 	store_release(&r->fence, 0);
 }
 
-/* The claimer's lock held.  A word in CLAIM is of one who died.  valid_until may be of the last key's lease: it counts in HELD
- * only, and is raised before that. */
+/* The claimer's lock held.  A word in CLAIM is of one who died.  valid_until may be of the last key's lease: it counts
+ * in HELD only, and is raised before that. */
 static bool give_to(struct shm_remote *r, const struct identity *id, const void *key)
 {
 	uint64_t w = load_acquire(&r->word), mine = remote_make(remote_epoch(w) + 1, 0, REMOTE_CLAIM);
 
 	if ((remote_state(w) != REMOTE_NONE && remote_state(w) != REMOTE_CLAIM) || !cas_from(&r->word, w, mine))
 		return false;
-	/* CLAIM before the identity: whoever sees any of that sees the word changed, too.  Pairs with fence_acquire() in
-	 * remote_is() and remote_key(). */
+	/* CLAIM before the identity: whoever sees any of that sees the word changed, too.  Pairs with fence_acquire()
+	 * in remote_is() and remote_key(). */
 	fence_release();
 	write_identity(r, id, key);
 	return cas_from(&r->word, mine, remote_with_state(mine, REMOTE_NONE));
@@ -298,7 +299,8 @@ bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uin
 	uint64_t f = load_acquire(&r->fence);
 
 	do {
-		/* The fence before the epoch: if the record has gone to another key since, its fence has changed, too. */
+		/* The fence before the epoch: if the record has gone to another key since,
+		 * its fence has changed, too. */
 		if (remote_epoch(load_acquire(&r->word)) != epoch || first < f >> FENCE_LEFT_BITS)
 			return false;
 	} while (!cas(&r->fence, &f, first << FENCE_LEFT_BITS | (n & FENCE_LEFT_MASK)));
@@ -315,8 +317,8 @@ void remote_ring(struct lockshm *s, uint32_t index)
 	 * from time to time. */
 	(void)fetch_or(&s->bridge->dirty[index / 64], UINT64_C(1) << index % 64);
 	(void)fetch_add32(&s->bridge->bell, 1);
-	/* All: helpers that stand by sleep elsewhere, but a bridge that was replaced may still sleep here, and would take the
-	 * one call. */
+	/* All: helpers that stand by sleep elsewhere, but a bridge that was replaced may still sleep here, and
+	 * would take the one call. */
 	futex_wake(&s->bridge->bell, INT_MAX);
 }
 
@@ -343,8 +345,9 @@ void remote_signal(struct shm_remote *r)
 	futex_wake(&r->signal, INT_MAX);
 }
 
-/* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed behind the bit:
- * the bridge looks at everything from time to time.  Nobody takes it back, who might be late: who writes again comes first. */
+/* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed
+ * behind the bit: the bridge looks at everything from time to time.  Nobody takes it back, who might be late: who
+ * writes again comes first. */
 void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word)
 {
 	struct shm_remote *r = remote_at(s, index);
@@ -392,9 +395,9 @@ static uint64_t seal(const uint64_t words[REMOTE_WHY_WORDS], int64_t asked)
 }
 
 /*
- * Two bridges may do this at once, one of which was stopped here, and no word tells who comes last.  So obstacle and words
- * say themselves of which question they are: what a bridge that was overtaken stores over those of the verdict does not
- * count with it.  Killed anywhere before the last store: the old verdict, with or without its words.
+ * Two bridges may do this at once, one of which was stopped here, and no word tells who comes last.  So obstacle and
+ * words say themselves of which question they are: what a bridge that was overtaken stores over those of the verdict
+ * does not count with it.  Killed anywhere before the last store: the old verdict, with or without its words.
  */
 void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why)
 {

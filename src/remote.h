@@ -6,36 +6,37 @@
  *              |           |-------|-> LOST -----^
  *              |-> RELEASING (nobody wants it any more, or no answer), NONE (refused)
  *
- * Each transition is one CAS on one word, and an epoch, the number of an acquisition, never comes back.  The token in Redis
- * is made of host and epoch, so that whoever is the bridge can renew or release it: a late command of a stopped
+ * Each transition is one CAS on one word, and an epoch, the number of an acquisition, never comes back.  The token in
+ * Redis is made of host and epoch, so that whoever is the bridge can renew or release it: a late command of a stopped
  * bridge carries the token of an epoch that nobody holds under any more, or does what its successor did too.
  *
- * Holding under a lease (global.c) and closing it (bridge-serve.c) are the two sides of a Dekker pair: a holder writes the
- * epoch into its request and then finds the word HELD; the bridge makes the word CLOSING and then looks for requests
- * with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also for a
- * bridge that was stopped in between.
+ * Holding under a lease (global.c) and closing it (bridge-serve.c) are the two sides of a Dekker pair: a holder writes
+ * the epoch into its request and then finds the word HELD; the bridge makes the word CLOSING and then looks for
+ * requests with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also
+ * for a bridge that was stopped in between.
  *
- * Who asks for an epoch that another bridge began notes that in the word first (QUEUED).  So who gives up an epoch, and knows of
- * nothing in Redis that is to be taken back, does that by a CAS from a word without the note, and need not look for others.
- * Who asked before that CAS and is heard later takes back what it obtains, see lease_answer().
+ * Who asks for an epoch that another bridge began notes that in the word first (QUEUED).  So who gives up an epoch, and
+ * knows of nothing in Redis that is to be taken back, does that by a CAS from a word without the note, and need not
+ * look for others.  Who asked before that CAS and is heard later takes back what it obtains, see lease_answer().
  *
- * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks for
- * it: set by whoever holds under the lease, or did, taken back by the bridge with its answer, or, with a new turn and a
- * wish for a downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.
+ * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks
+ * for it: set by whoever holds under the lease, or did, taken back by the bridge with its answer, or, with a new turn
+ * and a wish for a downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.
  *
  * DOWNGRADE asks for the opposite, and stays until Redis has done it: set by whoever has become a reader under an
  * exclusive lease, or by the bridge for those elsewhere if only readers use it.  Nobody takes the wish back.  First the
- * bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write under the lease.  That is a
- * Dekker pair like the one above, with enter() and with whoever becomes a writer again (lease_is_exclusive() in hold-mode.c).
- * Who writes from then on has come in by an upgrade, with which Redis was told the new turn.  So when nobody is found
- * there is nobody, which is noted as LOOKED before anything is sent, and true for a bridge that was stopped behind the
- * look, too: its downgrade comes late, and is refused by its turn.  When the turns are used up the lease stays exclusive.
+ * bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write under the lease.
+ * That is a Dekker pair like the one above, with enter() and with whoever becomes a writer again
+ * (lease_is_exclusive() in hold-mode.c).  Who writes from then on has come in by an upgrade, with which Redis was
+ * told the new turn.  So when nobody is found there is nobody, which is noted as LOOKED before anything is sent, and
+ * true for a bridge that was stopped behind the look, too: its downgrade comes late, and is refused by its turn.
+ * When the turns are used up the lease stays exclusive.
  *
  * From this one rule: where a lease is neither EXCLUSIVE nor between that and LOOKED (remote_unlooked()), nobody writes
  * under it, and nobody will but by an answer to an upgrade of this turn.  So UPGRADE never stands beside DOWNGRADE; who
- * asks may be late, and need not be one who holds; what Redis has as a writer's and the word does not is taken back.  The
- * state between is expected by renewals to be a writer's, comes once in a turn, and nothing leads out of it but the look.
- * doc/model/lease.pml goes through it.
+ * asks may be late, and need not be one who holds; what Redis has as a writer's and the word does not is taken back.
+ * The state between is expected by renewals to be a writer's, comes once in a turn, and nothing leads out of it but the
+ * look. doc/model/lease.pml goes through it.
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
@@ -50,8 +51,8 @@
 #define REMOTE_COHORT_MS 200   /* and how long they may go on in all */
 #define REMOTE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
 
-/* Why the bridge got no lease: said of a question, which may have been asked before somebody changed that.  So whoever waits
- * heeds only what was asked since it began to. */
+/* Why the bridge got no lease: said of a question, which may have been asked before somebody changed that.  So whoever
+ * waits heeds only what was asked since it began to. */
 enum verdict {
 	VERDICT_BUSY = 1, /* others have it, and whoever asked did not want to wait */
 	VERDICT_PASSES,	  /* Redis is out of reach, or not able now */
@@ -79,7 +80,8 @@ uint32_t remote_look(const struct lockshm *s, const struct identity *id);
 /* Is it that key's?  Good as long as its word does not change. */
 bool remote_is(const struct shm_remote *r, const struct identity *id);
 
-/* An end later than that of a lease which was asked for just now is damage, and believed no more than one that is over. */
+/* An end later than that of a lease which was asked for just now is damage, and believed no
+ * more than one that is over. */
 static inline bool remote_end_is_possible(const struct lockshm *s, uint64_t valid_until, int64_t now)
 {
 	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
@@ -91,9 +93,9 @@ static inline bool remote_unlooked(uint64_t w)
 	return (w & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE | REMOTE_LOOKED)) == REMOTE_DOWNGRADE;
 }
 
-/* The word of a lease that somebody asked to make exclusive and gave up, or that Redis has as a writer's and nobody knows why: in
- * a new turn it is told that nobody writes under it.  That is so where @w is neither exclusive nor unlooked.  The last turn
- * is left as it is. */
+/* The word of a lease that somebody asked to make exclusive and gave up, or that Redis has as a writer's and nobody
+ * knows why: in a new turn it is told that nobody writes under it.  That is so where @w is neither exclusive nor
+ * unlooked.  The last turn is left as it is. */
 static inline uint64_t remote_taken_back(uint64_t w)
 {
 	uint64_t none = w & ~REMOTE_UPGRADE;
@@ -119,9 +121,9 @@ int64_t remote_left(const struct lockshm *s, uint32_t index, uint64_t word);
 bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64_t now);
 
 /*
- * Numbers are reserved in Redis by the range: a small one with each lease, so that hosts which take turns quickly do not run
- * ahead of the server's clock, which is what numbers go on from should the server forget them; large ones for those
- * that stay.  A small one is low when half of it is used, a large one when three quarters are.
+ * Numbers are reserved in Redis by the range: a small one with each lease, so that hosts which take turns quickly do
+ * not run ahead of the server's clock, which is what numbers go on from should the server forget them; large ones for
+ * those that stay.  A small one is low when half of it is used, a large one when three quarters are.
  */
 #define STRIDE_FIRST 128
 #define STRIDE_MORE 2047 /* what fits into the fence word */
@@ -139,8 +141,8 @@ uint64_t remote_fence_next(const struct shm_remote *r);
 /* The same, if the record is still that of the key whose identity begins with @key_check; else 0. */
 uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check);
 
-/* Before anything is sent that may put the token into Redis, or keep it there: note when.  Only upwards: of two bridges, one of
- * which was stopped, the later counts. */
+/* Before anything is sent that may put the token into Redis, or keep it there: note when.  Only upwards: of two
+ * bridges, one of which was stopped, the later counts. */
 void remote_note_asked(const struct lockshm *s, struct shm_remote *r);
 
 /* Only upwards, but for an end that cannot be right. */
@@ -156,8 +158,9 @@ void remote_ring_of_end(struct lockshm *s, uint32_t index);
 /* Tell whoever waits for this lease to look again. */
 void remote_signal(struct shm_remote *r);
 
-/* Store why there is no lease, unless the answer to a later question is there, and wake who waits for it.  @asked is when the
- * question was put, host time: before its first byte.  @until is how long what is in the way may last; 0 = not known. */
+/* Store why there is no lease, unless the answer to a later question is there, and wake who waits for it.
+ * @asked is when the question was put, host time: before its first byte.  @until is how long what is in the way
+ * may last; 0 = not known. */
 void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why);
 static inline int64_t verdict_asked(uint64_t v)
 {

@@ -6,9 +6,9 @@
  * only its owner takes records, with plain stores; everybody may give one back, by the CAS from its dead word to FREE.
  * So everything a dead thread left behind is found through its chunks (sweep.c).
  *
- * A thread may hold many thousands, so it looks through its chunks in turn and goes on where it last found one.  If a whole
- * round finds less than one in eight free it takes an eighth more chunks before the next.  So a record costs about
- * eight looks, however many are held, and a thread has at most a third more of them than it once had in use.
+ * A thread may hold many thousands, so it looks through its chunks in turn and goes on where it last found one.  If a
+ * whole round finds less than one in eight free it takes an eighth more chunks before the next.  So a record costs
+ * about eight looks, however many are held, and a thread has at most a third more of them than it once had in use.
  *
  * Crash points: (1) chunk taken, nothing filled: all its records are FREE, the sweep returns it.
  */
@@ -38,8 +38,8 @@ static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
 	return 0;
 }
 
-/* R4: whoever unlinked one of our dead records may have been killed before freeing it; nobody may have come by since one of
- * them has cooled down; and what lingers can be given up. */
+/* R4: whoever unlinked one of our dead records may have been killed before freeing it; nobody may have come by since
+ * one of them has cooled down; and what lingers can be given up. */
 static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 {
 	uint32_t i, first = chunk_first(s, chunk);

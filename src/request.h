@@ -24,8 +24,8 @@ static inline uint32_t request_take_fast(struct participant *self)
 /* The first step of a new use of a record, before any other field is written. */
 static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint32_t entry)
 {
-	/* The end of the record's last use before the fields of this one.  Pairs with fence_acquire() in mark_write() and
-	 * snapshot_take(). */
+	/* The end of the record's last use before the fields of this one.  Pairs with fence_acquire() in
+	 * mark_write() and snapshot_take(). */
 	fence_release();
 	store_changed(&r->owner, owner);
 	store_changed32(&r->entry, entry);

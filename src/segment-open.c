@@ -113,8 +113,8 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->size = h->total_size;
 }
 
-/* Tokens count from here, in sixteenths of a microsecond: a new segment starts above every token of an older one as long
- * as no key was granted 16 million times a second on average, and tokens stay below 2^53 until 2042. */
+/* Tokens count from here, in sixteenths of a microsecond: a new segment starts above every token of an older one as
+ * long as no key was granted 16 million times a second on average, and tokens stay below 2^53 until 2042. */
 #define TOKEN_EPOCH_UNIX_S 1735689600 /* 2025-01-01 */
 #define TOKENS_PER_US 16
 
@@ -342,8 +342,8 @@ void segment_unref(struct lockshm *s)
 	free(s);
 }
 
-/* What was moved to the process ends with its last thread that takes part.  If none is left but our own, that is now, while the
- * helper is there to give the leases back. */
+/* What was moved to the process ends with its last thread that takes part.  If none is left but our own, that is now,
+ * while the helper is there to give the leases back. */
 static void end_holds_of_process(struct lockshm *s)
 {
 	struct keeper *keeper;
@@ -352,7 +352,8 @@ static void end_holds_of_process(struct lockshm *s)
 
 	pthread_mutex_lock(&s->lock);
 	keeper = s->keeper;
-	/* The handle, the keeper, the helper; looked at and taken away under one lock, so that nobody comes in between. */
+	/* The handle, the keeper, the helper; looked at and taken away under one lock, so that
+	 * nobody comes in between. */
 	if (keeper && s->refs > 2 + helpers)
 		keeper = NULL;
 	if (keeper)

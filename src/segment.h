@@ -142,8 +142,8 @@ static inline bool segment_valid(const struct lockshm *s)
 }
 
 /*
- * Has somebody removed the file by other means than lockshm_destroy()?  Then retire the segment, so that everybody who has
- * it open learns of it.  One system call; for slow paths.
+ * Has somebody removed the file by other means than lockshm_destroy()?  Then retire the segment, so that everybody who
+ * has it open learns of it.  One system call; for slow paths.
  */
 bool segment_is_gone(struct lockshm *s);
 

@@ -2,8 +2,8 @@
 /*
  * snapshot.c - walking a queue without touching it
  *
- * R7: where several facts must hold at one instant, two walks with every word and the tail equal.  A busy queue may never
- * hold still; after some tries the last walk is returned as not stable, and callers say so or look again.
+ * R7: where several facts must hold at one instant, two walks with every word and the tail equal.  A busy queue may
+ * never hold still; after some tries the last walk is returned as not stable, and callers say so or look again.
  */
 #include "snapshot.h"
 

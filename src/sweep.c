@@ -14,9 +14,9 @@
 #include "queue.h"
 #include "table.h"
 
-/* May I touch what @w, the record's word, says?  Only what a dead owner left, and what cools down: the chunk may be somebody
- * else's by now, and a live owner's record may be between fill and append.  The owner after the word: the CAS on that word
- * then makes sure that it is the owner's. */
+/* May I touch what @w, the record's word, says?  Only what a dead owner left, and what cools down: the chunk may be
+ * somebody else's by now, and a live owner's record may be between fill and append.  The owner after the word: the CAS
+ * on that word then makes sure that it is the owner's. */
 static bool is_remains(const struct lockshm *s, uint32_t index, uint64_t w)
 {
 	return word_is(w, REQUEST_COOLING) || owner_is_dead(s, load_acquire(&s->requests[index].owner));
@@ -33,7 +33,8 @@ static uint64_t end_live(struct lockshm *s, uint32_t index, uint64_t w)
 	return load_acquire(&r->word);
 }
 
-/* True = the record is FREE, or cools down: then it belongs to nobody, and is freed by whoever takes it off its queue. */
+/* True = the record is FREE, or cools down: then it belongs to nobody, and is freed by
+ * whoever takes it off its queue. */
 static bool settle_record(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];

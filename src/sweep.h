@@ -8,7 +8,8 @@
 /* Clear away everything of the dead thread in @slot.  True = the slot is free now. */
 bool sweep_slot(struct lockshm *s, uint32_t slot);
 
-/* The same for a thread that has just ended its part as @ref: nobody knows its chunks better, so no others are looked at. */
+/* The same for a thread that has just ended its part as @ref: nobody knows its chunks better, so
+ * no others are looked at. */
 void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *chunks, uint32_t n);
 
 /* The same for every slot, until @most have been freed.  Returns the number of slots freed. */

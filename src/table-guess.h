@@ -104,7 +104,8 @@ static inline void table_cache(struct participant *self, const unsigned char *ke
 	cache_bytes(c, key, ends, id->len);
 }
 
-/* What the thread's cache says of a key of up to KEY_CACHE_BYTES; a key that is not there is put there, with a guess. */
+/* What the thread's cache says of a key of up to KEY_CACHE_BYTES; a key that is not there is
+ * put there, with a guess. */
 static ALWAYS_INLINE const struct known_key *table_known(struct participant *self, const unsigned char *key,
 							 size_t len)
 {

@@ -2,7 +2,8 @@
 /*
  * table-insert.c - adding a key without a latch, and one key never in two slots
  *
- * Insertions of keys with the same home are put in order by that home's word, which announces the slot of the newest one:
+ * Insertions of keys with the same home are put in order by that home's word, which announces
+ * the slot of the newest one:
  *
  *   (a) read the home word; open the slot it announces if that is still claimed; scan for the key: found = done
  *   (b) pick an empty slot, else an idle one; of an idle one first raise the floor of its old key's home to its last ticket
@@ -13,14 +14,14 @@
  *   (f) CAS the home word to announce my slot: from here the key exists; lost = give back, start over
  *   (g) open the slot: CAS its tail to the first ticket and nobody; anybody may
  *
- * Why no key is in two slots: (f) succeeds only if no key of this home was announced since (e), and everything announced
- * before was opened before the scan of (e) and so was seen by it.
- * Why tickets do not go back: (b) raises the floor before the slot can be lost to its old key, and a new slot for that key
- * reads the floor after a snapshot that later proves nobody announced the key in between.
+ * Why no key is in two slots: (f) succeeds only if no key of this home was announced since (e), and everything
+ * announced before was opened before the scan of (e) and so was seen by it.  Why tickets do not go back: (b) raises the
+ * floor before the slot can be lost to its old key, and a new slot for that key reads the floor after a snapshot that
+ * later proves nobody announced the key in between.
  *
- * Crash points: after (c) the dead claimer's slot is neither empty nor open.  After (f) the next insertion with this home,
- * or the sweep, opens it.  Before (f) whoever wants the slot takes the claim over, by CAS of the tail to a claim of its
- * own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of use and no key.
+ * Crash points: after (c) the dead claimer's slot is neither empty nor open.  After (f) the next insertion with this
+ * home, or the sweep, opens it.  Before (f) whoever wants the slot takes the claim over, by CAS of the tail to a claim
+ * of its own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of use and no key.
  */
 #include "table.h"
 
@@ -190,8 +191,8 @@ static bool claim_in_window(struct participant *self, struct claim *c, uint32_t 
 	return false;
 }
 
-/* (b): the first window's empty, idle, clearable slots, then the second's.  An empty one first in the home itself: a look-up
- * starts there. */
+/* (b): the first window's empty, idle, clearable slots, then the second's.  An empty one first in the home
+ * itself: a look-up starts there. */
 static bool claim_any(struct participant *self, struct claim *c, const struct identity *id)
 {
 	struct lockshm *s = self->segment;

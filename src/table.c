@@ -3,8 +3,8 @@
  * table.c - looking a key up
  *
  * A key lives in one of the 32 slots of its window, or of its second window.  A look-up scans 16-bit tags, eight
- * slots at a time, and compares the 128-bit identity where a tag fits.  Nothing is pinned: the answer is a hint, and the
- * acquirer's CAS on the entry's tail, read before the identity was compared, validates it.
+ * slots at a time, and compares the 128-bit identity where a tag fits.  Nothing is pinned: the answer is a hint, and
+ * the acquirer's CAS on the entry's tail, read before the identity was compared, validates it.
  */
 #include "table.h"
 
@@ -61,9 +61,9 @@ uint32_t table_lookup(const struct lockshm *s, const struct identity *id)
 }
 
 /*
- * The first entry in the key's home whose tag fits, or else the one that a search finds.  No branch depends on which of the
- * home's slots has the key, because that can never be foreseen, and a mispredicted branch keeps the processor from running
- * ahead to the next cache miss.
+ * The first entry in the key's home whose tag fits, or else the one that a search finds.  No branch depends on which of
+ * the home's slots has the key, because that can never be foreseen, and a mispredicted branch keeps the processor from
+ * running ahead to the next cache miss.
  */
 static uint32_t guess(const struct lockshm *s, const struct identity *id)
 {

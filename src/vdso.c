@@ -2,9 +2,9 @@
 /*
  * vdso.c - finding clock_gettime() in the shared object that the kernel maps (vdso(7))
  *
- * The kernel tells where it is in the auxiliary vector; it is an ordinary ELF image, of which only the dynamic section is
- * needed.  What is not as expected (another machine, an emulator without one) means NULL, and the C library is called.
- * The image is the kernel's and not checked against malice.
+ * The kernel tells where it is in the auxiliary vector; it is an ordinary ELF image, of which only the dynamic section
+ * is needed.  What is not as expected (another machine, an emulator without one) means NULL, and the C library is
+ * called.  The image is the kernel's and not checked against malice.
  */
 #include "vdso.h"
 

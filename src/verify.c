@@ -2,8 +2,8 @@
 /*
  * verify.c - the invariants I1-I7 of doc/design.md, on a segment in use or at rest
  *
- * Everything is checked on stable snapshots; a check that fails is repeated some times, because others may be between two
- * steps, and believed only when it keeps failing.
+ * Everything is checked on stable snapshots; a check that fails is repeated some times, because others may be between
+ * two steps, and believed only when it keeps failing.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -197,8 +197,8 @@ static bool check_entry(struct verifier *v, uint32_t i)
 
 /* ---------------------------------------------------------------- one request, one owner */
 
-/* Its owner may be stopped between fill and append, or between pop and FREE: with one record at a time, and not with the one
- * it says it waits with, which was appended before it said so. */
+/* Its owner may be stopped between fill and append, or between pop and FREE: with one record at a time, and not with
+ * the one it says it waits with, which was appended before it said so. */
 static bool in_limbo(struct verifier *v, uint32_t i, uint64_t w, uint64_t owner)
 {
 	uint32_t slot = owner_ref_slot(owner);

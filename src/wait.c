@@ -9,14 +9,15 @@
  *   spin      if I am next in line: for some microseconds, as long as it has lately paid off
  *   sleep     on the low half of my own word and on the life word of my predecessor's owner
  *
- * No wake-up is lost: every change that concerns me either changes my own word (grant, bypass, cancel), which the kernel
- * compares under its lock before it sleeps me, or my predecessor's, which I look at after announcing myself; whoever
- * changes that one looks for my announcement afterwards.  A death flags the life word, which the kernel compares as well.
+ * No wake-up is lost: every change that concerns me either changes my own word (grant, bypass, cancel), which the
+ * kernel compares under its lock before it sleeps me, or my predecessor's, which I look at after announcing
+ * myself; whoever changes that one looks for my announcement afterwards.  A death flags the life word, which the
+ * kernel compares as well.
  *
- * Every sleep ends by itself: at my deadline, at my predecessor's, or at the self-check, when I go forward to the head and
- * do for everyone whatever somebody stopped or killed has left undone (R9).  So all futex outcomes are treated alike: look
- * again.  The self-check comes every 100 ms for the first waiters of a queue and less often far behind, where others in
- * front do the same.
+ * Every sleep ends by itself: at my deadline, at my predecessor's, or at the self-check, when I go forward to the head
+ * and do for everyone whatever somebody stopped or killed has left undone (R9).  So all futex outcomes are treated
+ * alike: look again.  The self-check comes every 100 ms for the first waiters of a queue and less often far behind,
+ * where others in front do the same.
  */
 #include "wait.h"
 
@@ -70,8 +71,8 @@ static bool may_linger(const struct lockshm *s, const struct place *before)
 	return load_relaxed32(&s->requests[before->index].flags) & REQUEST_BARGES;
 }
 
-/* Spin while it pays: the budget follows what spinning lately brought.  True = my word has changed, or the one before me that
- * may linger has changed its own. */
+/* Spin while it pays: the budget follows what spinning lately brought.  True = my word has changed, or the one before
+ * me that may linger has changed its own. */
 static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w, const struct place *before)
 {
 	const uint64_t *word = &mine(self, t)->word;
@@ -135,8 +136,8 @@ static int64_t holder_deadline(const struct lockshm *s, const struct place *befo
 	return d >= DEADLINE_NEVER ? INT64_MAX : (int64_t)d + 1;
 }
 
-/* Sleep until my word changes, the predecessor's owner dies or the predecessor lingers, or the time comes.  True = it was the
- * self-check's time. */
+/* Sleep until my word changes, the predecessor's owner dies or the predecessor lingers, or the time comes.  True = it
+ * was the self-check's time. */
 static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t w, const struct place *before,
 			uint32_t place)
 {
@@ -159,11 +160,12 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	until = earlier(t->check_at, earlier(t->deadline, holder_deadline(s, before)));
 	self->sleeps += SLEEP_NUMBER;
 	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
-	/* My flag before my looks at both words, here and in the kernel: whoever changes one of them looks for the flag.  Pairs
-	 * with queue_wake() and queue_call_successor(). */
+	/* My flag before my looks at both words, here and in the kernel: whoever changes one of them looks for the
+	 * flag.  Pairs with queue_wake() and queue_call_successor(). */
 	fence_full();
 	start = segment_now(s);
-	/* Not dead when owner_watch() looked, or this round would have cleared it; the kernel compares both words again. */
+	/* Not dead when owner_watch() looked, or this round would have cleared it; the kernel
+	 * compares both words again. */
 	if (load_acquire(&r->word) == w && load_acquire(other) == before->word &&
 	    (ownerless || watched || !owner_is_dead(s, owner)))
 		futex_wait_any(watch, n, until - s->clock_offset);
@@ -207,7 +209,8 @@ static bool still_waiting(const struct wait_terms *t, uint64_t w)
 	return word_gen(w) == t->gen && word_is(w, REQUEST_WAITING);
 }
 
-/* At a self-check: a cycle that the self-checks have seen for so long that whoever closed it would have stepped back. */
+/* At a self-check: a cycle that the self-checks have seen for so long that whoever closed it
+ * would have stepped back. */
 static int lasting_deadlock(struct participant *self, struct wait_terms *t)
 {
 	int64_t now = segment_now(self->segment);
@@ -265,8 +268,8 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 	uint64_t w;
 	int stop;
 
-	/* Published before the search: of two that close a cycle at once, at least one sees both.  Pairs with the same fence
-	 * in the other thread. */
+	/* Published before the search: of two that close a cycle at once, at least one sees both.  Pairs with the same
+	 * fence in the other thread. */
 	fence_full();
 	stop = self->held ? deadlock_check(self, t->index, t->gen, t->error) : 0;
 	for (;;) {

@@ -4,10 +4,10 @@
  *
  * Two segments play hosts; one real redis-server is between them, which writes all it says to disk, and each host has
  * a proxy on its way there.  The workers (chaos-global-worker.c) take one key exclusively and another one mostly
- * shared, hold them for a while, ask meanwhile whether they still do, change the mode, and now and then take a third one many times in
- * a row; they write all of it into a history.  The driver kills and stops
- * workers, and with them whoever is the bridge; now and then something happens to Redis (chaos-global-faults.c).
- * Afterwards the history is judged: history-global.h says by what.
+ * shared, hold them for a while, ask meanwhile whether they still do, change the mode, and now and then take a third
+ * one many times in a row; they write all of it into a history.  The driver kills and stops workers, and with them
+ * whoever is the bridge; now and then something happens to Redis (chaos-global-faults.c).  Afterwards the history is
+ * judged: history-global.h says by what.
  *
  * Usage: chaos-global [SECONDS [SEED]]     what it finds wrong is in chaos-global-SEED.history
  */

@@ -30,8 +30,8 @@ void worker_main(unsigned host, uint32_t process, unsigned seed) __attribute__((
 /* chaos-global-faults.c: one fault at random, from its beginning to its end.  It notes what it does. */
 void fault_any(unsigned (*random)(unsigned below));
 
-/* chaos-global-starved.c: sleeps, and notes if that took much longer, or if those who keep a host's leases did not run: for
- * so long in all, of what a renewal has at least. */
+/* chaos-global-starved.c: sleeps, and notes if that took much longer, or if those who keep a host's leases did not run:
+ * for so long in all, of what a renewal has at least. */
 #define STARVED_NS (TTL_NS / 6)
 void chaos_nap(int64_t ns);
 /* The longest of these times since it was last asked for. */

@@ -6,11 +6,11 @@
  *
  * Some tables at one time, each with a key, a process that holds and others that wait, while other processes keep all
  * processors busy.  In a round the holder takes the key with a short lease and is stopped: while it does nothing, or in
- * the middle of renewing, releasing, changing its mode, checking.  One to five others ask for the key, before the stop or
- * after it, shared or exclusive.  Some of them time out or are cancelled, one may be stopped itself and one may be
+ * the middle of renewing, releasing, changing its mode, checking.  One to five others ask for the key, before the stop
+ * or after it, shared or exclusive.  Some of them time out or are cancelled, one may be stopped itself and one may be
  * killed.  The others must all be granted by the time at which all leases before them are over, with BOUND_MS to spare:
- * many times what a lost wake-up costs, so that only a queue that stands still fails; 2000 where the machine is not full.  Time in which the test itself
- * was not let run does not count.
+ * many times what a lost wake-up costs, so that only a queue that stands still fails; 2000 where the machine is not
+ * full.  Time in which the test itself was not let run does not count.
  *
  * A seed gives the same rounds again; at which instruction a stop hits is up to the kernel.
  */
@@ -174,7 +174,8 @@ static void judge(const char *key, int64_t due)
 		fail("somebody was granted late", key, late);
 }
 
-/* Everybody who is not stopped must have answered at @due at the latest, and a bit.  Returns for how long nobody listened. */
+/* Everybody who is not stopped must have answered at @due at the latest, and a bit.  Returns for
+ * how long nobody listened. */
 static int64_t hear_all(const char *key, int64_t due)
 {
 	int64_t now, last = chaos_now(), starved = 0;

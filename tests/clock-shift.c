@@ -2,9 +2,9 @@
 /*
  * clock-shift.c - put before the C library of a Redis server: its wall clock is off by what a file says
  *
- * The file, named by LOCKSHM_TEST_CLOCK, holds one number, microseconds; the test has it mapped, too.  It is taken over between
- * two commands: in the middle of a script the server itself compares times of before and after the step.  Clocks that count
- * from the start of the machine are left as they are, as a step of the wall clock leaves them.
+ * The file, named by LOCKSHM_TEST_CLOCK, holds one number, microseconds; the test has it mapped, too.  It is taken over
+ * between two commands: in the middle of a script the server itself compares times of before and after the step.
+ * Clocks that count from the start of the machine are left as they are, as a step of the wall clock leaves them.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

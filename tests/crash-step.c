@@ -2,9 +2,9 @@
 /*
  * crash-step.c - killed at every step: each operation in a victim that is killed at its n-th point
  *
- * After each death the others go on: a waiting writer, a waiting reader and a newcomer are granted within a bound, alone
- * or together as their modes say, with rising tokens; the segment verifies clean; and after a sweep no record, slot or
- * chunk is missing.  All rounds of an operation use the same segment, so a leak adds up.
+ * After each death the others go on: a waiting writer, a waiting reader and a newcomer are granted within a bound,
+ * alone or together as their modes say, with rising tokens; the segment verifies clean; and after a sweep no record,
+ * slot or chunk is missing.  All rounds of an operation use the same segment, so a leak adds up.
  *
  *   crash-step               a sample of the points, the same in every run
  *   crash-step all [OP]      every point of all operations, or of one

@@ -4,9 +4,9 @@
  *
  *   env-mass-kill [ROUNDS]       8 if not given, 3 if emulated
  *
- * Processes take and leave locks as fast as they can, exclusive and shared, with renewal, cooldown, time-outs and moves,
- * until all of them get SIGKILL.  Then nobody waits for the dead: each key is free at once, a sweep leaves nothing in use,
- * verify finds nothing, and the tokens of each key are above those that the dead had.
+ * Processes take and leave locks as fast as they can, exclusive and shared, with renewal, cooldown, time-outs and
+ * moves, until all of them get SIGKILL.  Then nobody waits for the dead: each key is free at once, a sweep leaves
+ * nothing in use, verify finds nothing, and the tokens of each key are above those that the dead had.
  */
 #define _GNU_SOURCE
 #include "env.h"

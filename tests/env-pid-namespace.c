@@ -161,8 +161,8 @@ static void without_proc(void)
 	env_nothing_left(1);
 }
 
-/* As a thread that leaves is for an instant: its life is unlocked and off its list, and the kernel still has a note to look
- * at the word. */
+/* As a thread that leaves is for an instant: its life is unlocked and off its list, and the kernel still has a
+ * note to look at the word. */
 static int unlock_life(void)
 {
 	struct robust_list_head *head;
@@ -178,8 +178,8 @@ static int unlock_life(void)
 	return 0;
 }
 
-/* If it is killed then, the kernel looks for its number in the word.  So nobody else, who in another namespace may have the
- * same number, may have the word by then. */
+/* If it is killed then, the kernel looks for its number in the word.  So nobody else, who in another namespace may have
+ * the same number, may have the word by then. */
 static void killed_while_leaving(void)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;

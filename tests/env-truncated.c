@@ -2,10 +2,10 @@
 /*
  * env-truncated.c - somebody truncates the file of a segment that is in use
  *
- * To touch a page that the file has lost is SIGBUS, for this as for any mapped file; the kernel offers no seal against it
- * for a file with a name in /dev/shm.  Shown here: that this, and nothing else, happens to who touches it; that nobody
- * can open what is left; that it can be removed and made anew; that a program which must survive can, by a handler that
- * puts an empty page in the place of the lost one: then the segment looks retired, and every call says so.
+ * To touch a page that the file has lost is SIGBUS, for this as for any mapped file; the kernel offers no seal against
+ * it for a file with a name in /dev/shm.  Shown here: that this, and nothing else, happens to who touches it; that
+ * nobody can open what is left; that it can be removed and made anew; that a program which must survive can, by a
+ * handler that puts an empty page in the place of the lost one: then the segment looks retired, and every call says so.
  */
 #define _GNU_SOURCE
 #include "env.h"

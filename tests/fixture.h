@@ -2,9 +2,9 @@
 /*
  * fixture.h - what every test file shares: one segment per test, a main(), and short ways to ask the library
  *
- * Each test runs in a process of its own with a new segment of a unique name, opened as `seg`.  The segment goes away in
- * the teardown; what a failed test leaves is removed by the runner.  No test sleeps to let something happen: it waits
- * for a condition with await(), which has a bound.
+ * Each test runs in a process of its own with a new segment of a unique name, opened as `seg`.  The segment goes away
+ * in the teardown; what a failed test leaves is removed by the runner.  No test sleeps to let something happen: it
+ * waits for a condition with await(), which has a bound.
  */
 #ifndef LOCKSHM_TEST_FIXTURE_H
 #define LOCKSHM_TEST_FIXTURE_H

@@ -2,8 +2,8 @@
 /*
  * fuzz-mutate.c - from one program to another that is likely to find something
  *
- * A fuzzer that knows nothing of the format would take long to make a request its own predecessor.  So most new commands
- * change one field of one record to a value that means something there.
+ * A fuzzer that knows nothing of the format would take long to make a request its own predecessor.  So most new
+ * commands change one field of one record to a value that means something there.
  */
 #include "fuzz.h"
 

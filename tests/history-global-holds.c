@@ -45,8 +45,8 @@ static void end_at(struct good *g, int64_t when)
 }
 
 /*
- * It writes from when that was granted, and does not from when it gave that up; what it is in between it was before, or will
- * be: a reader.
+ * It writes from when that was granted, and does not from when it gave that up; what it is in between it was
+ * before, or will be: a reader.
  */
 static void change_mode(struct global *c, struct good *before, const struct history_record *r)
 {

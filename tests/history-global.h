@@ -2,15 +2,15 @@
 /*
  * history-global.h - does a history of global keys, taken by processes of several hosts, keep the bridge's promises?
  *
- * The records are those of history.h: acquires, checks, changes of mode and releases of the workers, kills and stops of the
- * driver.  `realm` is the host.  The clock is CLOCK_BOOTTIME, which the leases themselves go by.  In addition the
+ * The records are those of history.h: acquires, checks, changes of mode and releases of the workers, kills and stops of
+ * the driver.  `realm` is the host.  The clock is CLOCK_BOOTTIME, which the leases themselves go by.  In addition the
  * driver notes each fault of Redis as HISTORY_FAULT: `mode` is the kind, `key` the hosts it is about, a bit each.  It
  * can have been there from `enter` on, and was there for certain from `deadline` until `ns`; at `leave` it was over.
  *
  * A hold is good, as far as its holder knows, from the return of its acquire until the end that lockshm_check() last
- * told, or until it gives it up, is told that it is lost, or is killed.  It is a writer's from the return of the call that
- * made it one until the call that is to make it a reader's again.  Properties, by the names that violations are
- * told under:
+ * told, or until it gives it up, is told that it is lost, or is killed.  It is a writer's from the return of the
+ * call that made it one until the call that is to make it a reader's again.  Properties, by the names that
+ * violations are told under:
  *
  *   exclusion   two conflicting holds were good at one time, though Redis did not forget
  *   tokens      a hold has a smaller token than a conflicting one that was granted before it asked; or both the same

@@ -201,7 +201,8 @@ static void consider_death(const struct model *m, struct hold *s)
 	consider_closes(m, s, &death);
 	if (!s->released && !s->lost)
 		s->death = death;
-	/* Who was replaced by exec is found out by those who wait, at their self-check, but not by each one who tries. */
+	/* Who was replaced by exec is found out by those who wait, at their self-check, but
+	 * not by each one who tries. */
 	if (s->cooled.hi == NEVER && !(s->lane != HISTORY_NO_LANE && m->lane_execs[s->lane]))
 		s->gone = earlier(s->gone, death.hi);
 }

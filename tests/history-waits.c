@@ -62,8 +62,8 @@ static bool is_before(const struct attempt *a, const struct attempt *w)
 }
 
 /*
- * From when on nothing that conflicts certainly stood before @w; NEVER = cannot be told.  @last: the hold that ended last,
- * NULL if it was not a hold.
+ * From when on nothing that conflicts certainly stood before @w; NEVER = cannot be told.  @last: the hold that ended
+ * last, NULL if it was not a hold.
  */
 static int64_t ready_from(const struct check *c, const struct key *key, const struct attempt *w,
 			  const struct hold **last)

@@ -6,8 +6,9 @@
  * takes in blocks.  A record is written before the operation, with all that is intended, and completed after it; so of
  * a thread that was killed its last intention is known, as a record whose `leave` is 0.  Nothing here ever waits.
  *
- * Times are of one clock, history_clock: CLOCK_MONOTONIC unless the writer says otherwise before the first of them.  `enter` is taken before the operation and `leave` after it: whatever the operation did,
- * it did in between.  That is all the checker builds on (history-check.h).
+ * Times are of one clock, history_clock: CLOCK_MONOTONIC unless the writer says otherwise before the first of them.
+ * `enter` is taken before the operation and `leave` after it: whatever the operation did, it did in between.  That is
+ * all the checker builds on (history-check.h).
  *
  * A process has a number of its own, since pids come again; an image is what a process runs from one exec to the next.
  * A realm is one segment: when it is removed and made anew under the same name, another realm begins.

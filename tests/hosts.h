@@ -2,8 +2,8 @@
 /*
  * hosts.h - segments that play hosts, around one real Redis server
  *
- * Each segment is a host of its own: its name in Redis, its bridge, its processes (agents).  Leases last a second unless a
- * test says otherwise, so that losing one takes no longer.
+ * Each segment is a host of its own: its name in Redis, its bridge, its processes (agents).  Leases last a second
+ * unless a test says otherwise, so that losing one takes no longer.
  */
 #ifndef LOCKSHM_TEST_HOSTS_H
 #define LOCKSHM_TEST_HOSTS_H
@@ -40,8 +40,8 @@ void host_make(unsigned i, const struct lockshm_create_options *options);
 /* hosts[0] .. hosts[n-1] as usual. */
 void hosts_make(unsigned n);
 
-/* Three servers behind a proxy each, of which a majority decides; the suite's is the first.  Young servers do not vote for the
- * time of a lease, so the first key takes that long. */
+/* Three servers behind a proxy each, of which a majority decides; the suite's is the first.  Young servers do not vote
+ * for the time of a lease, so the first key takes that long. */
 #define SERVERS 3
 extern struct redis *servers[SERVERS];
 extern struct proxy *proxies[SERVERS];
@@ -64,7 +64,8 @@ void service_stop(struct service *v);
 
 /* A process on host @i. */
 struct agent *on_host(unsigned i);
-/* Hosts as usual, and an agent on the host of each digit: cast("001", &a, &b, &c) puts two on hosts[0] and one on hosts[1]. */
+/* Hosts as usual, and an agent on the host of each digit: cast("001", &a, &b, &c) puts two on
+ * hosts[0] and one on hosts[1]. */
 void cast(const char *where, ...);
 /* Global, with a lease of 30 s, into hold 0.  wait: answers when decided; try: once; send: returns at once. */
 struct agent_command global_command(const char *key, int mode);

@@ -3,8 +3,8 @@
  * redis.h - what the tests of the bridge share: real Redis servers, a proxy that spoils connections, and a main()
  *
  * A suite has one server of its own, `redis`, emptied before each test; a test that kills, stops or configures a server
- * starts another.  Servers and proxies die with the process that started them, and their directories go with the runner.
- * redis_say() speaks to a server over a plain socket, without the code under test.
+ * starts another.  Servers and proxies die with the process that started them, and their directories go with the
+ * runner. redis_say() speaks to a server over a plain socket, without the code under test.
  */
 #ifndef LOCKSHM_TEST_REDIS_H
 #define LOCKSHM_TEST_REDIS_H
@@ -111,7 +111,8 @@ void tls_setup(void);
 /*
  * A file, in a static buffer.  Authorities: ca.crt, which all is signed by but what is strange-; strange-ca.crt.
  * Certificates with their keys: server (127.0.0.1, redis.test), client, strange-server, strange-client; expired.crt and
- * elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, that of client with a pass phrase.
+ * elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, that of
+ * client with a pass phrase.
  */
 const char *tls_file(const char *name);
 /* The suite's server shows this certificate to whoever connects from now on. */

@@ -5,9 +5,9 @@
  *   scribble [SECONDS [SEED]]       3 seconds and a seed from the clock if not given
  *
  * Rounds of a quarter of a second, each with a new segment and new workers.  The scribbler changes a word every few
- * microseconds: to another index, state, or generation, to the word beside it, to anything.  What the workers are told does
- * not matter; they must neither crash nor hang, and neither must lockctl, which is run at the same time if LOCKCTL says
- * where it is.  A round begins with the same numbers if SEED is given, but who comes first is up to the kernel.
+ * microseconds: to another index, state, or generation, to the word beside it, to anything.  What the workers are told
+ * does not matter; they must neither crash nor hang, and neither must lockctl, which is run at the same time if LOCKCTL
+ * says where it is.  A round begins with the same numbers if SEED is given, but who comes first is up to the kernel.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -192,8 +192,8 @@ static void fork_child(struct soak_thread *t)
 	pid_t pid, parent_pid = getpid();
 	int status = 0;
 
-	/* AddressSanitizer's allocator (of clang 14) takes no care of forks: a child may find it locked by a thread that only
-	 * its parent has, for ever. */
+	/* AddressSanitizer's allocator (of clang 14) takes no care of forks: a child may find it locked by a thread
+	 * that only its parent has, for ever. */
 	if (UNDER_ASAN)
 		return;
 	pid = fork();

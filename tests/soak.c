@@ -13,8 +13,8 @@
  * ends, nothing may be left in the segment, and the history must keep the promises of history-check.h.
  *
  * A seed gives the same rounds, and each thread the same decisions one after the other; how far it gets before it is
- * killed, and who comes first, is up to the kernel.  A history with violations is kept as soak-SEED-ROUND.history in the
- * current directory: the checker finds in it what it found, every time.
+ * killed, and who comes first, is up to the kernel.  A history with violations is kept as soak-SEED-ROUND.history in
+ * the current directory: the checker finds in it what it found, every time.
  */
 #define _GNU_SOURCE
 #include "soak-driver.h"

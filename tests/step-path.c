@@ -2,10 +2,11 @@
 /*
  * step-path.c - the way to the n-th point, without stepping through all before it
  *
- * Stepping to point n through all before it, for every n, would take time by the square of their number.  So the path is
- * remembered: the instruction at each point of the rounds before.  The victim runs at full speed into a break point on one
- * of the last instructions before the wanted point, as many times as the path came by there, and is stepped from there.  If
- * its path differs, it is noted anew from where it differs; if it misses the break point the round is repeated without.
+ * Stepping to point n through all before it, for every n, would take time by the square of their number.  So the path
+ * is remembered: the instruction at each point of the rounds before.  The victim runs at full speed into a break
+ * point on one of the last instructions before the wanted point, as many times as the path came by there, and is
+ * stepped from there.  If its path differs, it is noted anew from where it differs; if it misses the break point the
+ * round is repeated without.
  */
 #define _GNU_SOURCE
 #include <limits.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* step-scene.c - who is there while a victim is stepped through an operation, and what they must be granted; see step.h */
+/* step-scene.c - who is there while a victim is stepped through an operation, and what they
+ * must be granted; see step.h */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,8 +224,8 @@ void scene_newcomer(struct scene *s, pid_t victim)
 }
 
 /*
- * Records in use that nobody will give back.  One that a killed helper has unlinked and not freed, of a living owner, is
- * found by that owner when it runs short of records (R4); scene_end() makes them do so.
+ * Records in use that nobody will give back.  One that a killed helper has unlinked and not freed, of a living owner,
+ * is found by that owner when it runs short of records (R4); scene_end() makes them do so.
  */
 static unsigned lost_records(void)
 {

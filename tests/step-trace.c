@@ -98,8 +98,8 @@ bool is_private(uintptr_t pc)
 }
 
 /*
- * A break point of the tracer's.  Written through /proc/pid/mem, which works while the victim sleeps in the kernel, too.
- * Text is a private mapping, so nobody else runs into it.
+ * A break point of the tracer's.  Written through /proc/pid/mem, which works while the victim sleeps in the kernel,
+ * too.  Text is a private mapping, so nobody else runs into it.
  */
 #if defined(__x86_64__)
 #define BREAK_BYTE 0xcc

@@ -217,8 +217,8 @@ void step_stop(struct caught *c)
 
 	if (c->ran_through)
 		return;
-	/* Before the next instruction.  A SIGTRAP of the stepping that is pending still, as behind the entry of a signal handler,
-	 * comes first, and would kill it once it is let go. */
+	/* Before the next instruction.  A SIGTRAP of the stepping that is pending still, as behind the entry of a
+	 * signal handler, comes first, and would kill it once it is let go. */
 	kill(c->pid, SIGSTOP);
 	for (stopped = 0; stopped != SIGSTOP; stopped = WSTOPSIG(status)) {
 		if (!c->asleep || stopped != 0)

@@ -2,11 +2,11 @@
 /*
  * step.h - running one call of the library instruction by instruction in a victim process
  *
- * The victim prepares itself at full speed, then runs the call under PTRACE_SINGLESTEP.  A point is a place where killing
- * or stopping it can make a difference to others: after every instruction of the program and the library, and in other
- * code (C library, vdso) before and after each system call and after each instruction that changed the segment.  While
- * it sleeps in the kernel is a point, too.  The n-th point is where the victim is caught; n past the last one means that
- * it ran through.
+ * The victim prepares itself at full speed, then runs the call under PTRACE_SINGLESTEP.  A point is a place where
+ * killing or stopping it can make a difference to others: after every instruction of the program and the library, and
+ * in other code (C library, vdso) before and after each system call and after each instruction that changed the
+ * segment.  While it sleeps in the kernel is a point, too.  The n-th point is where the victim is caught; n past the
+ * last one means that it ran through.
  */
 #ifndef LOCKSHM_TEST_STEP_H
 #define LOCKSHM_TEST_STEP_H
@@ -76,7 +76,8 @@ struct step_op {
 	int (*act)(const struct scene *s);
 	/* The test, when the victim sleeps: lets it go on. */
 	void (*unblock)(struct scene *s, pid_t victim);
-	/* The test, when the victim is dead or stopped, and again when it has run on: what is not about the round's key. */
+	/* The test, when the victim is dead or stopped, and again when it has run on: what is
+	 * not about the round's key. */
 	void (*after)(struct scene *s, bool stopped);
 	/* Request records of the segment, if it matters. */
 	uint32_t requests;
@@ -152,8 +153,8 @@ void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl);
 void scene_begin(struct scene *s, const struct step_op *op);
 /* The holder lets go; the writer and then the reader ask for the key, unless they wait already. */
 void scene_ask(struct scene *s);
-/* Has @a been granted?  Then it was right: alone if exclusive, with a larger token, told of nobody but those who died or
- * overran. */
+/* Has @a been granted?  Then it was right: alone if exclusive, with a larger token, told of nobody but
+ * those who died or overran. */
 bool scene_granted(struct scene *s, struct agent *a, pid_t victim);
 /* It lets go. */
 void scene_let_go(struct scene *s, struct agent *a);

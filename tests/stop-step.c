@@ -3,8 +3,8 @@
  * stop-step.c - stopped at every step: the same victims as in crash-step.c, with short leases, caught by SIGSTOP
  *
  * While the victim stands still, for longer than its lease if it has a request at all, the others must get on.  Then
- * SIGCONT lets it run on from exactly there: in every other round while the writer holds the key, else when all is over.
- * It must learn the truth and damage nothing:
+ * SIGCONT lets it run on from exactly there: in every other round while the writer holds the key, else when all is
+ * over.  It must learn the truth and damage nothing:
  *   - its hold counts as held only if no larger token was granted exclusively, and never beside the writer's
  *   - a call that ends a hold says LOST if and only if somebody was told that this hold overran its lease, or could not be
  *     told because of something worse

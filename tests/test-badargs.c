@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-badargs.c - every function with every wrong argument: the code, a message that names the argument, nothing changed
+ * test-badargs.c - every function with every wrong argument: the code, a message that names the
+ * argument, nothing changed
  *
  * Names and options of segments are in test-segment.c, cooldowns in test-cooldown.c.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-net.c - several servers asked in one round: how often those that do not answer are tried, and waited for */
+/* test-bridge-net.c - several servers asked in one round: how often those that do not answer
+ * are tried, and waited for */
 #define _GNU_SOURCE
 #include "redis.h"
 
@@ -127,7 +128,8 @@ START_TEST(tried_once_in_a_round)
 }
 END_TEST
 
-/* One is silent from the script for many on, the other from the next batch: when that is over the first one's rest is, too. */
+/* One is silent from the script for many on, the other from the next batch: when that is over the
+ * first one's rest is, too. */
 START_TEST(who_falls_silent_is_not_tried_again)
 {
 	const size_t held = 2 + BATCH;

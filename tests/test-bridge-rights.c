@@ -148,7 +148,8 @@ static bool went_the_long_way(void)
 	return strstr(redis_say(redis, "INFO commandstats"), "cmdstat_type:");
 }
 
-/* Taking a free lock needs fewer commands than giving it back while others wait: who lacks one of those does not begin. */
+/* Taking a free lock needs fewer commands than giving it back while others wait: who lacks one
+ * of those does not begin. */
 START_TEST(the_short_way)
 {
 	static const char *const others[] = { "get",	 "type", "pttl", "zcard",  "zrangebyscore", "exists",

@@ -63,7 +63,8 @@ START_TEST(their_writer_and_ours)
 }
 END_TEST
 
-/* Theirs and ours are told apart by name: one of ours that they took out of the set must not make theirs one of ours. */
+/* Theirs and ours are told apart by name: one of ours that they took out of the set must not
+ * make theirs one of ours. */
 START_TEST(their_reader_in_the_place_of_ours)
 {
 	a->wish.ttl_ms = b->wish.ttl_ms = 5000;

@@ -14,8 +14,8 @@ static void one_holder(void)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 
-/* A bridge that met a server that is away leaves it alone for some time, in which it counts as out of reach: 400 ms at most, and
- * an attempt, which may fail on a busy machine.  Each host has its own. */
+/* A bridge that met a server that is away leaves it alone for some time, in which it counts as out of reach: 400 ms at
+ * most, and an attempt, which may fail on a busy machine.  Each host has its own. */
 static void granted_again(struct agent *who, int64_t gone)
 {
 	while (global_wait(who, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-barging.c - LOCKSHM_BARGE with LOCKSHM_GLOBAL: a row of holds of one thread under the lease of its host */
+/* test-global-barging.c - LOCKSHM_BARGE with LOCKSHM_GLOBAL: a row of holds of one thread
+ * under the lease of its host */
 #include "hosts.h"
 
 #include <string.h>
@@ -99,7 +100,8 @@ START_TEST(under_the_same_lease_with_the_same_token)
 }
 END_TEST
 
-/* What lingers is nobody's: another host need not wait for a thread that does not come back, or for one that is stopped. */
+/* What lingers is nobody's: another host need not wait for a thread that does not come back, or
+ * for one that is stopped. */
 START_TEST(another_host_waits_meanwhile)
 {
 	uint64_t token;

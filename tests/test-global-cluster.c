@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-cluster.c - keys in a Redis Cluster: which node has them, slots that move, nodes that change places, names */
+/* test-global-cluster.c - keys in a Redis Cluster: which node has them, slots that move, nodes
+ * that change places, names */
 #define _GNU_SOURCE
 #include "hosts.h"
 
@@ -305,7 +306,8 @@ START_TEST(a_master_that_became_a_replica)
 	stays_held(a);
 	ck_assert_ptr_eq(owner_of(name), nodes[3]);
 	ck_redis(lease_of(0, key).value, nodes[3], "GET %s", name);
-	/* Nobody in the old place: whoever is new here finds the way all the same, as long as one is left that it knows. */
+	/* Nobody in the old place: whoever is new here finds the way all the same, as long as
+	 * one is left that it knows. */
 	redis_kill(nodes[0]);
 	stays_held(a);
 	ck_code(global_try(b, key, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);

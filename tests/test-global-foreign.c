@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-foreign.c - keys of hosts that other programs lock in Redis, too: plain clients, libraries, readers and writers */
+/* test-global-foreign.c - keys of hosts that other programs lock in Redis, too: plain clients,
+ * libraries, readers and writers */
 #define _GNU_SOURCE
 #include "hosts.h"
 

@@ -2,8 +2,9 @@
 /*
  * test-global-late.c - a lease changes its mode, and somebody goes on who was stopped before that
  *
- * The test itself is who was stopped: a bridge that has decided what to ask, and hears the answer now; or somebody who called
- * lockshm_upgrade() while he held.  All orders of the steps are in doc/model/lease.pml; these are the ones that did harm.
+ * The test itself is who was stopped: a bridge that has decided what to ask, and hears the answer now; or
+ * somebody who called lockshm_upgrade() while he held.  All orders of the steps are in doc/model/lease.pml; these
+ * are the ones that did harm.
  */
 #define _GNU_SOURCE
 #include "hosts.h"
@@ -211,7 +212,8 @@ END_TEST
 
 /* ---------------------------------------------------------------- places in line */
 
-/* It gives up what it began and never asked for, and is stopped before it says so.  Its successor has asked, and has a place. */
+/* It gives up what it began and never asked for, and is stopped before it says so.  Its successor
+ * has asked, and has a place. */
 START_TEST(gives_up_what_its_successor_asked)
 {
 	uint64_t w;
@@ -251,8 +253,8 @@ static bool is_releasing(void *arg)
 	return remote_state(word_now()) == REMOTE_RELEASING;
 }
 
-/* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That is lost,
- * and another one taken as soon as the successor looks. */
+/* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That
+ * is lost, and another one taken as soon as the successor looks. */
 START_TEST(leaves_the_place_of_its_successor)
 {
 	struct bridge_conn_options options = { .scripts = bridge_scripts, .n_scripts = BRIDGE_N_SCRIPTS };

@@ -160,7 +160,8 @@ START_TEST(not_told_what_an_old_look_up_met)
 }
 END_TEST
 
-/* What a connection ends with for want of an address is as old as the look-up: false = that was too long ago to count. */
+/* What a connection ends with for want of an address is as old as the look-up: false = that
+ * was too long ago to count. */
 static bool is_as_old_as_the_look_up(void)
 {
 	int64_t begun = bridge_now(), opened;

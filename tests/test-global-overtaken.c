@@ -2,8 +2,8 @@
 /*
  * test-global-overtaken.c - two bridges are at one lease, because one of them was stopped and goes on
  *
- * The test itself is both, one step at a time, with a real server; whoever wants the lease is another process.  It has the role,
- * so that nobody else does anything.
+ * The test itself is both, one step at a time, with a real server; whoever wants the lease is another process.  It has
+ * the role, so that nobody else does anything.
  */
 #define _GNU_SOURCE
 #include "asan.h"
@@ -237,7 +237,8 @@ static void one_gives_up(void)
 
 /* ---------------------------------------------------------------- asked by two */
 
-/* The second has it, and dies.  The first asks, too late for its own question to get anywhere: it knows that there was another. */
+/* The second has it, and dies.  The first asks, too late for its own question to get anywhere: it
+ * knows that there was another. */
 START_TEST(another_has_asked_since)
 {
 	begins();
@@ -290,7 +291,8 @@ START_TEST(given_up_meanwhile)
 }
 END_TEST
 
-/* A bridge that was stopped does not make that earlier which its successor noted: by that is told how long a token may last. */
+/* A bridge that was stopped does not make that earlier which its successor noted: by that is told
+ * how long a token may last. */
 START_TEST(the_time_of_asking_only_rises)
 {
 	uint64_t later;
@@ -336,7 +338,8 @@ static void upgrade_is_wished(void)
 	(void)fetch_or(&record()->word, REMOTE_UPGRADE);
 }
 
-/* One upgrade was refused when it had been asked for for two seconds.  The next wish is new: it is not taken back for that. */
+/* One upgrade was refused when it had been asked for for two seconds.  The next wish is new: it is
+ * not taken back for that. */
 START_TEST(each_upgrade_has_its_time)
 {
 	a_has_it(LOCKSHM_SHARED);
@@ -434,7 +437,8 @@ END_TEST
 
 /* ---------------------------------------------------------------- told by the server */
 
-/* What it told counts until it is looked into: also where no answer came before that, and it has to wait; or none to that. */
+/* What it told counts until it is looked into: also where no answer came before that, and it has
+ * to wait; or none to that. */
 START_TEST(told_while_it_cannot_be_asked)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
@@ -470,7 +474,8 @@ static void nobody_wants_it_any_more(int mode)
 	gives_back(&two);
 }
 
-/* Its host stands in line, for nobody, and keeps others from reading: it leaves.  Also where it does not know whether it does. */
+/* Its host stands in line, for nobody, and keeps others from reading: it leaves.  Also where it does
+ * not know whether it does. */
 START_TEST(queued_for_nobody)
 {
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);

@@ -264,8 +264,8 @@ END_TEST
 /* ---------------------------------------------------------------- answers that were under way */
 
 /*
- * What @a asks meets data of somebody else, which goes while the answer is on its way; then @b begins.  False = something else
- * came between: the answer was too late for @a, or what the server said meanwhile was another.
+ * What @a asks meets data of somebody else, which goes while the answer is on its way; then @b begins.  False =
+ * something else came between: the answer was too late for @a, or what the server said meanwhile was another.
  */
 static bool told_what_is_over(struct proxy *p)
 {
@@ -340,7 +340,8 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 }
 END_TEST
 
-/* What of a record a bridge has written that is stopped before it says so: obstacle and words, and perhaps their seal. */
+/* What of a record a bridge has written that is stopped before it says so: obstacle and
+ * words, and perhaps their seal. */
 static void half_judge(struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
 {
 	static struct shm_remote all;

@@ -140,7 +140,8 @@ static bool two_take_part(void *arg)
 	return lockshm_stat(arg, &stat) == 0 && stat.owners_used == 2;
 }
 
-/* The helper of a removed segment leaves by itself, and must not be counted as there: the keeper goes on for whoever is. */
+/* The helper of a removed segment leaves by itself, and must not be counted as there: the
+ * keeper goes on for whoever is. */
 START_TEST(closing_after_the_helper_left)
 {
 	struct stayer t = { 0 };

@@ -53,8 +53,8 @@ static bool is_b(void *arg)
 }
 
 /*
- * a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or had to
- * connect anew and was not answered.
+ * a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or
+ * had to connect anew and was not answered.
  */
 static bool stopped_while_asking(void)
 {

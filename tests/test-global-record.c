@@ -293,7 +293,8 @@ START_TEST(each_call_tells_the_loss)
 	struct lockshm_create_options options = host_options();
 	struct agent *c, *newest;
 
-	/* Its bridge stands still for longer than this takes, or the holds are ended by it: the answers are the same. */
+	/* Its bridge stands still for longer than this takes, or the holds are ended by it:
+	 * the answers are the same. */
 	options.redis_ttl_ns = LOCKSHM_SECONDS(40);
 	host_make(0, &options);
 	c = on_host(0);

@@ -137,7 +137,8 @@ START_TEST(the_rights_that_are_enough)
 }
 END_TEST
 
-/* Each taken away alone: whoever asks is told what is missing and where, and does not hold; or it was not needed for that. */
+/* Each taken away alone: whoever asks is told what is missing and where, and does not hold; or it
+ * was not needed for that. */
 START_TEST(one_right_after_another)
 {
 	size_t i;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-renewals.c - many leases of one host that are renewed by few scripts, and what becomes of one that is not as it was */
+/* test-global-renewals.c - many leases of one host that are renewed by few scripts, and what becomes of
+ * one that is not as it was */
 #define _GNU_SOURCE
 #include "hosts.h"
 
@@ -141,8 +142,8 @@ static const char *user(const char *rights)
 	return uri;
 }
 
-/* Nobody says so: one is gone, one another's, one other data, one waited for, one has lost its record, and one is for others to
- * read.  None of them is in the way of the others. */
+/* Nobody says so: one is gone, one another's, one other data, one waited for, one has lost its record, and one is for
+ * others to read.  None of them is in the way of the others. */
 START_TEST(each_by_itself)
 {
 	static const unsigned lost[] = { 3, 4, 5, MANY };

@@ -92,8 +92,8 @@ static bool upgrades(void *arg)
 	return agent_call(arg, AGENT_UPGRADE) == 0;
 }
 
-/* The master did it, which counts for nothing until the replica has it.  Whoever is told so is a reader as before, and soon in
- * Redis, too. */
+/* The master did it, which counts for nothing until the replica has it.  Whoever is told so is a reader as
+ * before, and soon in Redis, too. */
 START_TEST(an_upgrade_the_replica_does_not_have)
 {
 	int64_t begun;

@@ -332,8 +332,8 @@ static bool reads_in_redis(void *arg)
 	return strcmp(redis_say(redis, "TYPE lk:" K), "set") == 0;
 }
 
-/* Somebody else reads under the lease by then: it would go on as it is, be asked for again and again, or be a writer's of
- * nobody. */
+/* Somebody else reads under the lease by then: it would go on as it is, be asked for again and again, or
+ * be a writer's of nobody. */
 START_TEST(the_dead_ask_for_nothing)
 {
 	struct agent *reader;

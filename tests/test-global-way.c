@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-way.c - the way between hosts and server: replies that get lost or late, connections that break, partitions */
+/* test-global-way.c - the way between hosts and server: replies that get lost or late,
+ * connections that break, partitions */
 #define _GNU_SOURCE
 #include "hosts.h"
 
@@ -136,8 +137,8 @@ START_TEST(half_open)
 }
 END_TEST
 
-/* A tenth of a lease is what a new connection may take.  Of a second that is too little where the machine has other work: so
- * leases are longer, and there are as many resets as two renewals take. */
+/* A tenth of a lease is what a new connection may take.  Of a second that is too little where the machine has other
+ * work: so leases are longer, and there are as many resets as two renewals take. */
 START_TEST(reset_again_and_again)
 {
 	int64_t renewed;

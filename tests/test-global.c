@@ -205,7 +205,8 @@ START_TEST(hosts_exclude_each_other)
 }
 END_TEST
 
-/* Beside somebody of its host who waits, and under a lease that others wait for, it is not free: that is no fault of Redis. */
+/* Beside somebody of its host who waits, and under a lease that others wait for, it is not free:
+ * that is no fault of Redis. */
 START_TEST(a_try_beside_those_who_wait)
 {
 	cast("001", &a, &b, &c);

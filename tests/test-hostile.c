@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-hostile.c - any 8-byte word of a segment may hold anything: every call gives a result or an error, in bounded time
+ * test-hostile.c - any 8-byte word of a segment may hold anything: every call gives a result or
+ * an error, in bounded time
  *
  * A real segment with holders, waiters, a dead owner, a mark, a cooling key and a shared row is copied as a file image.
- * Job = (word, value): the image with that word replaced is opened and used by a worker process.  In the second test the
- * word is replaced in a live mapping, under the feet of a thread that holds locks.  A worker that crashes or is ended by
- * its alarm is a failure; the next worker goes on with the next job.
+ * Job = (word, value): the image with that word replaced is opened and used by a worker process.  In the second test
+ * the word is replaced in a live mapping, under the feet of a thread that holds locks.  A worker that crashes or is
+ * ended by its alarm is a failure; the next worker goes on with the next job.
  *
  *   test-hostile       the words in use, and a sample of the rest
  *   test-hostile all   every word of the file
@@ -353,7 +354,8 @@ START_TEST(any_word_may_change_under_a_holder)
 }
 END_TEST
 
-/* All live, so that nothing but a bound ends a walk; the caller holds something, so that it looks for deadlocks, too. */
+/* All live, so that nothing but a bound ends a walk; the caller holds something, so that it
+ * looks for deadlocks, too. */
 START_TEST(queue_that_is_a_ring_traps_nobody)
 {
 	struct lockshm_request request = wish("held", LOCKSHM_EXCLUSIVE);

@@ -27,7 +27,8 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_trylock");
 	err = real(mutex);
-	/* That of a life, of which the first eight bytes are shared, at the end of a page: the futex word comes first. */
+	/* That of a life, of which the first eight bytes are shared, at the end of a page:
+	 * the futex word comes first. */
 	if (scribble && !err && (uintptr_t)mutex % PAGE == PAGE - 8) {
 		__atomic_store_n((uint32_t *)(void *)mutex, 12345, __ATOMIC_RELAXED);
 		scribbled++;

@@ -3,8 +3,8 @@
  * test-traps.c - the known defects of the five systems this library replaces, none of which we have
  *
  * One case per Trap row of doc/from-other-locks.md.  Rows about Redis are tested as the local property they stand for.
- * Not here, since there is no local counterpart: S2-T6 (key names and cluster slots), the clocks of several hosts in S4-T2
- * and S5-T1.
+ * Not here, since there is no local counterpart: S2-T6 (key names and cluster slots), the clocks of several
+ * hosts in S4-T2 and S5-T1.
  */
 #include <string.h>
 
@@ -234,7 +234,8 @@ START_TEST(trap_s4_t1)
 }
 END_TEST
 
-/* A process id as identity: threads are one, re-taking blocks on itself; seconds cut off; a vanished key read as a hold. */
+/* A process id as identity: threads are one, re-taking blocks on itself; seconds cut off; a
+ * vanished key read as a hold. */
 START_TEST(trap_s4_t2)
 {
 	struct agent *a = agent_start(), *b = agent_thread(a), *w = agent_start();

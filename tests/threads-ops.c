@@ -135,8 +135,8 @@ static void hold_if_quick(struct worker *w)
 }
 
 /*
- * Who is kept from running in the middle of such a release for longer than the cooldown is expired by it: the release is
- * good, but the next one may be told.
+ * Who is kept from running in the middle of such a release for longer than the cooldown is expired by it: the release
+ * is good, but the next one may be told.
  */
 static void hold_and_cool(struct worker *w)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * close.pml - one host lease from its first hold to the moment at which it is given back, for SPIN 6.5: who holds under it while
- * it is closed, and whether the bridge hears of the last one
+ * close.pml - one host lease from its first hold to the moment at which it is given back, for SPIN 6.5: who holds under
+ * it while it is closed, and whether the bridge hears of the last one
  *
- * NPROC processes of one host take the key NOPS times each, one at a time: the local queue is taken to be right.  A bridge looks
- * when it is rung for, or when releases do not ring and it has said that it comes; it takes a lease, and gives it back when
- * nobody wants it.  With LATE there is a second one: each may stand still between any two steps while the other goes on.  Each
- * load, store and CAS of shared memory is one step, and so is a look at the queue.  Switches are in README.md.
+ * NPROC processes of one host take the key NOPS times each, one at a time: the local queue is taken to be right.  A
+ * bridge looks when it is rung for, or when releases do not ring and it has said that it comes; it takes a lease, and
+ * gives it back when nobody wants it.  With LATE there is a second one: each may stand still between any two steps
+ * while the other goes on.  Each load, store and CAS of shared memory is one step, and so is a look at the queue.
+ * Switches are in README.md.
  */
 #ifndef NPROC
 #define NPROC 2

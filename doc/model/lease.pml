@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.pml - changes of mode of a host lease: the word in the segment, the record in Redis, bridges that are stopped; for
- * SPIN 6.5
+ * lease.pml - changes of mode of a host lease: the word in the segment, the record in Redis, bridges that
+ * are stopped; for SPIN 6.5
  *
  * One lease that goes on all the time.  On this host a holder who reads, and upgrades and downgrades (owner); somebody
- * whose hold is over and who does not know (stale); two bridges, each of which may stand still at any step, with a command
- * that is executed late or an answer that is heard late.  Another host that reads when Redis lets it.  The local queue is
- * taken to be right: of live holds only one writes, and then nobody reads.  Each load, store and CAS of shared memory is
- * one step, so is each script.  Switches are in README.md.
+ * whose hold is over and who does not know (stale); two bridges, each of which may stand still at any step, with a
+ * command that is executed late or an answer that is heard late.  Another host that reads when Redis lets it.  The
+ * local queue is taken to be right: of live holds only one writes, and then nobody reads.  Each load, store and CAS of
+ * shared memory is one step, so is each script.  Switches are in README.md.
  */
 #ifndef NOPS
 #define NOPS 4

@@ -301,8 +301,8 @@ inline fresh(r)
 #endif
 
 /*
- * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that somebody sleeps on still: a record is filled
- * by the thread of its chunk alone, and that one is asleep.
+ * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that somebody sleeps on still: a record is
+ * filled by the thread of its chunk alone, and that one is asleep.
  */
 inline fill()
 {

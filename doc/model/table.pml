@@ -2,10 +2,10 @@
 /*
  * table.pml - keys, slots, homes and floors: the insertion protocol (a)-(g) of the lock table, for SPIN 6.5
  *
- * NPROC threads look up, insert, lock and release NKEY keys in NSLOT slots, so that keys have to displace each other.  The
- * queue of a slot is reduced to "held by one or nobody" (queue.pml has the rest); every thread has one request record,
- * which it uses for claims and for holds in turn.  Each load, store and CAS of shared memory is one d_step, the two
- * halves of an identity among them; a thread may be killed between any two (N_CRASH).
+ * NPROC threads look up, insert, lock and release NKEY keys in NSLOT slots, so that keys have to displace each other.
+ * The queue of a slot is reduced to "held by one or nobody" (queue.pml has the rest); every thread has one request
+ * record, which it uses for claims and for holds in turn.  Each load, store and CAS of shared memory is one d_step, the
+ * two halves of an identity among them; a thread may be killed between any two (N_CRASH).
  *
  * Switches: NOPS (operations of each thread), HOMES (1: both keys have the same home; 2: one each), N_CRASH.
  * The window of both homes is the whole table, as if the second window of each home overlapped the first of the other;
