@@ -223,7 +223,7 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 		return grip_end(&g, LOCKSHM_INVALID);
 	if (!grip_granted(&g, load_acquire(&g.r->word)))
 		return grip_end(&g, grip_lost(&g));
-	base = how == LOCKSHM_RENEW_ADD ? grip_deadline(&g) : segment_now(g.s);
+	base = how == LOCKSHM_RENEW_ADD ? grip_deadline(&g) : lease_clock(g.s, ns);
 	if (ns == LOCKSHM_FOREVER)
 		return grip_end(&g, renew_to(&g, INT64_MAX, INT64_MAX));
 	/* Added times must not run away: no lease ends later than the longest one would. */
