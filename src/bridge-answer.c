@@ -101,6 +101,8 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
 	store_relaxed(&r->acquired, (uint64_t)now);
 	store_relaxed(&r->passes, 0);
+	/* Of a lease that was lost meanwhile. */
+	store_relaxed(&r->quiet_until, 0);
 	store_relaxed(&r->obstacle, 0);
 	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
 	if (cas_from(&r->word, word, remote_with_state(word & ~REMOTE_QUEUED, REMOTE_HELD))) {
@@ -381,6 +383,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 	    remote_turn(word) == remote_turn(ask->word) && host_now(b->s) >= l->take_back_at)
 		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
+	l->told = false;
 	l->unseen = ask->settled ? l->unseen - 1 : LOOK_EVERY - 1;
 	remote_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;

@@ -98,17 +98,6 @@ static int64_t renew_at(const struct bridge *b, uint32_t i)
 	return l->renew_at;
 }
 
-/* That counts until it is answered, whatever else is asked before. */
-static void take_hint(const struct bridge *b, uint32_t i)
-{
-	struct lease *l = &b->leases[i];
-
-	if (!l->hinted)
-		return;
-	l->renew_at = min64(renew_at(b, i), host_now(b->s));
-	l->unseen = 0;
-}
-
 /* Is it to be asked for now?  Never instead of a renewal that is due: it may be asked in vain for long.
  * Beside a downgrade it does not stand, but by damage: there somebody may write, of whom the word after an
  * upgrade would know nothing. */
@@ -197,7 +186,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
-	bool due = now >= renew_at(b, i) || b->renew_until >= l->renew_at;
+	bool due = l->told || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 
 	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
@@ -327,7 +316,9 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct brid
 		return move(b, i, word, remote_with_state(word, REMOTE_CLOSING));
 	if (remote_state(word) == REMOTE_CLOSING && interest_nobody_holds(b, i, remote_epoch(word), &in))
 		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
-	take_hint(b, i);
+	/* That counts until a renewal is answered, whatever else is asked before. */
+	l->told = l->told || l->hinted;
+	l->unseen = l->hinted ? 0 : l->unseen;
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));

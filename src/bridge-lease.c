@@ -46,6 +46,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->backoff_ns = 0;
 	l->renew_at = 0;
 	l->unseen = 0;
+	l->told = false;
 	l->mode_at = 0;
 	l->idle_since = 0;
 	l->passes = 0;

@@ -18,6 +18,7 @@
 struct lease {
 	bool rung;   /* somebody, here or there, said: look */
 	bool hinted; /* what is in Redis may have changed */
+	bool told;   /* the same, of a lease that is held, since a renewal was answered */
 	bool raise;  /* the server gives out numbers below those that were used already */
 	bool named;  /* keys, id and value are those of the record */
 	struct identity id;

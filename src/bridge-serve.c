@@ -340,6 +340,7 @@ static int64_t work(struct serve *v)
 		next = round_once(v, &asked);
 	}
 	if (v->b.net) {
+		keep_role_meanwhile(v);
 		v->b.tracked = bridge_net_arm(v->b.net, v->b.io_ns);
 		if (take_hints(v) || asked)
 			return 0;

@@ -145,7 +145,6 @@ static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 		store_release(&r->under, 0);
 		return 0;
 	}
-	count_event(g->self, COUNT_GLOBAL);
 	/* One pass, one number: nobody else was in between. */
 	if (g->row)
 		return fence;
@@ -160,6 +159,7 @@ static void fill(const struct quest *g)
 {
 	struct hold *h = hold_of(g->hold);
 
+	count_event(g->self, COUNT_GLOBAL);
 	h->local_token = h->token;
 	h->token = g->fence;
 	h->remote_word = g->word;

@@ -17,6 +17,8 @@
 #include "snapshot.h"
 #include "table.h"
 
+#define EVENTS_TRIES 8 /* then somebody leaves all the time, and some may be missing */
+
 struct view {
 	struct lockshm *s;
 	struct snapshot snap;
@@ -313,15 +315,21 @@ static void count_owners(const struct lockshm *s, struct lockshm_stat *stat)
 	}
 }
 
-/* All that ever happened, by those who left, too. */
+/* All that ever happened, by those who left, too.  What is in a slot counts while a thread has it: before that it is the
+ * last one's still. */
 static uint64_t events(const struct lockshm *s, enum owner_count event)
 {
-	uint64_t sum = load_relaxed(&s->header->retired[event]);
+	uint64_t retired, sum;
 	uint32_t i;
+	int k = 0;
 
-	for (i = 0; i < s->n_owners; i++)
-		if (control_state(load_acquire(&s->owners[i].control)) != OWNER_FREE)
-			sum += load_relaxed(&s->owners[i].counts[event]);
+	do {
+		retired = sum = load_acquire(&s->header->retired[event]);
+		for (i = 0; i < s->n_owners; i++)
+			if (control_state(load_acquire(&s->owners[i].control)) >= OWNER_ACTIVE)
+				sum += load_acquire(&s->owners[i].counts[event]);
+		/* Whoever has left meanwhile is in neither. */
+	} while (load_relaxed(&s->header->retired[event]) != retired && ++k < EVENTS_TRIES);
 	return sum;
 }
 
