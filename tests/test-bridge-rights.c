@@ -75,26 +75,33 @@ START_TEST(the_rights_that_are_enough)
 }
 END_TEST
 
+/* A peer that may do all but that. */
+static struct peer *without(const char *right)
+{
+	grant(right);
+	return peer_at(poor_uri);
+}
+
+/* Granted, or refused, and then it is not held. */
+static void held_or_not(int code, const char *right)
+{
+	ck_assert_msg(code == BRIDGE_DENIED || code == BRIDGE_GRANTED, "%s: %s", right, status_name(code));
+	if (code == BRIDGE_DENIED)
+		ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without the right to %s", right);
+}
+
 /* Each right taken away alone: an error that says so, and a lock that is not held. */
 START_TEST(one_right_after_another)
 {
 	size_t i;
 
 	for (i = 0; i < N_RIGHTS; i++) {
-		struct peer *p;
-		int code;
+		struct peer *p = without(rights[i]);
+		int code = acquire_s(p);
 
-		grant(rights[i]);
-		p = peer_at(poor_uri);
-		code = acquire_s(p);
 		if (code == BRIDGE_GRANTED)
 			ck_redis("1", redis, "DEL lock");
-		code = acquire_x(p);
-		if (code == BRIDGE_DENIED)
-			ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without the right to %s",
-				      rights[i]);
-		else
-			ck_assert_msg(code == BRIDGE_GRANTED, "%s: %s", rights[i], status_name(code));
+		held_or_not(acquire_x(p), rights[i]);
 		code = everything(p);
 		ck_assert_msg(code == BRIDGE_DENIED || (code == 0 && strcmp(rights[i], "eval") == 0), "%s: %s",
 			      rights[i], bridge_code_name(code));
@@ -114,15 +121,10 @@ START_TEST(who_holds_can_give_back)
 	size_t i;
 
 	for (i = 0; i < N_RIGHTS; i++) {
-		struct peer *p;
-		int code;
+		struct peer *p = without(rights[i]);
+		int code = peer_do(p, mode);
 
-		grant(rights[i]);
-		p = peer_at(poor_uri);
-		code = peer_do(p, mode);
-		ck_assert_msg(code == BRIDGE_DENIED || code == BRIDGE_GRANTED, "%s: %s", rights[i], status_name(code));
-		if (code == BRIDGE_DENIED)
-			ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without %s", rights[i]);
+		held_or_not(code, rights[i]);
 		if (code == BRIDGE_GRANTED) {
 			held++;
 			ck_assert_msg(renew(p) == BRIDGE_DONE, "not renewed without %s: %s", rights[i], why(p));

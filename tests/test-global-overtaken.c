@@ -461,6 +461,52 @@ START_TEST(told_while_it_cannot_be_asked)
 }
 END_TEST
 
+/* Nor beside an upgrade that is due in the same look, which goes first. */
+START_TEST(told_beside_an_upgrade)
+{
+	a_has_it(LOCKSHM_SHARED);
+	upgrade_is_wished();
+	lease(&one)->hinted = true;
+	asks_for(&one, BRIDGE_UPGRADE);
+	sends(&one);
+	hears(&one);
+	asks_for(&one, BRIDGE_RENEW);
+	ends();
+}
+END_TEST
+
+/* Silence of a bridge that was stopped while it asked: it was away, not Redis.  Else those who wait are told. */
+START_TEST(silent_while_it_was_stopped)
+{
+	bool stopped = _i == 0;
+
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	lease(&one)->failed_at = host_now(hosts[0].s);
+	lease(&one)->failing_since = lease(&one)->failed_at - LOCKSHM_SECONDS(1);
+	one.b.overtaken = stopped;
+	hears_an_error(&one, BRIDGE_RETRY);
+	ck_assert_int_eq(verdict_now(), stopped ? 0 : VERDICT_PASSES);
+	ends();
+}
+END_TEST
+
+/* What was told to releases under the last lease is not said of this one. */
+START_TEST(loud_at_first)
+{
+	begins();
+	waits(a, LOCKSHM_EXCLUSIVE);
+	asks_for(&one, BRIDGE_ACQUIRE_X);
+	store_release(&record()->quiet_until, (uint64_t)host_now(hosts[0].s));
+	sends(&one);
+	hears(&one);
+	is_in_state(REMOTE_HELD);
+	ck_assert_uint_eq(load_acquire(&record()->quiet_until), 0);
+	ends();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- heard too late */
 
 /* @one has decided; then @a leaves, and @two gives back what nobody wants. */
@@ -508,16 +554,22 @@ START_TEST(granted_for_nobody)
 }
 END_TEST
 
-/* Who only tries gives the place up that was taken late for its epoch. */
-START_TEST(queued_for_a_try)
+/* @one takes a writer's place for nobody, while @b wants the key in that mode, and hears of it. */
+static void queued_while(void (*b_wants)(struct agent *who, int mode), int mode)
 {
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);
-	tries(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	b_wants(b, mode);
+	asks_for(&two, mode == LOCKSHM_SHARED ? BRIDGE_ACQUIRE_S : BRIDGE_ACQUIRE_X);
 	sends(&one);
 	ck_redis("1", redis, LINE);
 	hears(&one);
+}
+
+/* Who only tries gives the place up that was taken late for its epoch. */
+START_TEST(queued_for_a_try)
+{
+	queued_while(tries, LOCKSHM_EXCLUSIVE);
 	sends(&two);
 	hears(&two);
 	is_in_state(REMOTE_RELEASING);
@@ -530,13 +582,7 @@ END_TEST
 /* A writer's place is not for readers, whom its mark would keep out. */
 START_TEST(queued_before_a_reader)
 {
-	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
-	redis_say(redis, RIVAL);
-	waits(b, LOCKSHM_SHARED);
-	asks_for(&two, BRIDGE_ACQUIRE_S);
-	sends(&one);
-	ck_redis("1", redis, LINE);
-	hears(&one);
+	queued_while(waits, LOCKSHM_SHARED);
 	ck_redis("0", redis, LINE);
 	ck_redis("0", redis, MARK);
 	ends();
@@ -618,6 +664,9 @@ static void add(TCase *tc)
 	add_unseen(tc);
 	tcase_add_test(tc, two_moments_of_silence);
 	tcase_add_loop_test(tc, told_while_it_cannot_be_asked, 0, 2);
+	tcase_add_test(tc, told_beside_an_upgrade);
+	tcase_add_loop_test(tc, silent_while_it_was_stopped, 0, 2);
+	tcase_add_test(tc, loud_at_first);
 	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
 	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
