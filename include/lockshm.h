@@ -269,17 +269,18 @@ struct lockshm_create_options {
  * @options: NULL for the defaults
  * @error:   [out] the reason in words; may be NULL
  *
- * Nobody ever sees a half-made segment, and a creator that is killed leaves nothing behind.  @error is cleared
- * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one that
- * cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that with
- * LOCKSHM_CREATE_OR_OPEN it finishes the removal of a half-removed segment as lockshm_destroy() does.
+ * Nobody ever sees a half-made segment, and a creator that is killed leaves nothing behind.  @error is
+ * cleared on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one
+ * that cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that it finishes the
+ * removal of a half-removed segment as lockshm_destroy() does.
  *
  * A Redis URI is redis://[user@]host[:port][/db][?option=value&...], the same with rediss:// for TLS, or
  * unix://[user@]/path[?option=value&...].  A password may not be in it, since everybody who may open the segment can
  * read it there: the options password-env=VARIABLE and password-file=PATH name the place where the bridge finds it.
  * For TLS there are tls-ca=PATH, tls-cert=PATH, tls-key=PATH and tls-name=NAME.  No server is asked here.
  *
- * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given); LOCKSHM_INVALID (name, a capacity, mode, a Redis
+ * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed one keeps its name, the
+ *         message says so; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis
  *         URI);
  *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);
  *         LOCKSHM_PERMISSION (/dev/shm not writable, or the group not yours to give); LOCKSHM_NO_MEMORY (no
@@ -334,12 +335,15 @@ int lockshm_close(lockshm_t *segment);
  * @error: [out] may be NULL
  *
  * Processes that have it open keep it: their holds can be renewed and released, but every new acquire and
- * every wait there ends with LOCKSHM_NO_SEGMENT, so that nobody shares a lock with the wrong crowd.  Waits a
- * second at most, and only for another process that is removing the same segment (they take turns by the file's
+ * every wait there ends with LOCKSHM_NO_SEGMENT, so that nobody shares a lock with the wrong crowd.  That comes
+ * before the name goes; a remover that is killed in between leaves a name that leads to nothing that can be opened, and
+ * the next lockshm_destroy() or lockshm_create() removes it.  Waits a second at most, and only for another process that is removing the same segment (they take turns by the file's
  * flock).  If the file is removed by other means, those who wait and threads that join notice and tell all others.
  *
- * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION; LOCKSHM_INVALID (name); LOCKSHM_BAD_SEGMENT (the file
- *         is not and never was a segment: nothing is removed); LOCKSHM_SYSTEM.  A damaged segment is removed.
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (not yours to remove: nothing has changed); LOCKSHM_INVALID
+ *         (name); LOCKSHM_BAD_SEGMENT (the file is not and never was a segment: nothing is removed);
+ *         LOCKSHM_SYSTEM (nothing has changed, or, if the message begins with "retired", only the name could not be
+ *         removed: call it again).  A damaged segment is removed.
  * Thread-safe.
  * Since: 0.1
  */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - names, plan and life of a segment; creating and removing it
+ * segment.c - names, plan and making of a segment; removing it is in segment-remove.c
  *
  * A segment is made without a name (O_TMPFILE), gets all its memory (posix_fallocate: a full /dev/shm is an error now
  * and not SIGBUS later) and its header, and is then linked into place.  Crash points of creation:
  *   (1) before the link: the kernel frees the nameless file;  (2) after it: a segment without a token base, which whoever
  *   opens it next fills in (segment-open.c);  (3) after that: a complete segment.
- *
- * Removing: the name goes first, then RETIRED is set, so that processes which have it open stop sharing locks with
- * nobody.  Killed in between: waiters and new threads find that the file has no name and set it, see segment_is_gone().
  */
 #define _GNU_SOURCE
 #include "segment.h"
@@ -17,8 +14,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -333,72 +328,6 @@ static int create_file(int *out, const char *name, const struct lockshm_create_o
 	return 0;
 }
 
-/* Tell every process that has the segment open; best effort, as a damaged one is removed too. */
-static void retire(int fd)
-{
-	struct stat st;
-	struct shm_header *h;
-	uint64_t ready = SEGMENT_READY;
-
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(*h))
-		return;
-	h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (h == MAP_FAILED)
-		return;
-	if (h->magic == SHM_MAGIC)
-		(void)cas(&h->state, &ready, SEGMENT_RETIRED);
-	munmap(h, sizeof(*h));
-}
-
-/*
- * Remove the name @path if it still leads to the file behind @fd.  Whoever removes a name holds the file's flock, so a
- * newer segment that took the name in between is never hit.  The lock goes with a killed process.  @patience: how many
- * milliseconds to wait for it.
- */
-static int remove_same(int fd, const char *path, int patience)
-{
-	struct stat mine, named;
-	int tries;
-
-	for (tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
-		struct timespec ts = { 0, 1000000 };
-
-		if ((errno != EWOULDBLOCK && errno != EINTR) || tries >= patience)
-			return errno;
-		nanosleep(&ts, NULL);
-	}
-	if (fstat(fd, &mine) != 0 || lstat(path, &named) != 0)
-		return errno;
-	if (mine.st_dev != named.st_dev || mine.st_ino != named.st_ino)
-		return ENOENT;
-	/* The name first: who may not remove it must change nothing. */
-	if (unlink(path) != 0)
-		return errno;
-	retire(fd);
-	return 0;
-}
-
-static int open_for_removal(const char *path)
-{
-	return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-}
-
-/* A name that leads to a retired segment is in the way of create-or-open: nobody can open it any more. */
-static void clear_retired(const char *name)
-{
-	char path[LOCKSHM_NAME_MAX + 16];
-	struct shm_header h;
-	int fd;
-
-	segment_path(path, name);
-	fd = open_for_removal(path);
-	if (fd < 0)
-		return;
-	if (pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) && h.magic == SHM_MAGIC && h.state == SEGMENT_RETIRED)
-		(void)remove_same(fd, path, 0);
-	close(fd);
-}
-
 static int create_and_map(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
 			  struct lockshm_error *error)
 {
@@ -409,6 +338,15 @@ static int create_and_map(struct lockshm **out, const char *name, const struct l
 	err = segment_map(out, fd, name, 0, error);
 	close(fd);
 	return err;
+}
+
+/* The rest of a removal that was cut short is in the way, and stays. */
+static int blocked(int e, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	char what[LOCKSHM_NAME_MAX + 64];
+
+	snprintf(what, sizeof(what), "being removed, but its name is still there: %s", name);
+	return error_system(error, flags & LOCKSHM_CREATE_OR_OPEN ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS, e, what);
 }
 
 /* For create-or-open: somebody else was faster, with making it, removing it, or filling the memory with his own. */
@@ -424,7 +362,7 @@ LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struc
 	const struct lockshm_create_options *o = options ? options : &defaults;
 	struct lockshm *s = NULL;
 	char full[LOCKSHM_NAME_MAX + 2];
-	int err, tries;
+	int err, tries, e;
 
 	error_set(error, 0, "%s", "");
 	if (out)
@@ -440,8 +378,10 @@ LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struc
 			err = lockshm_open(&s, full, 0, error);
 			if (err != LOCKSHM_NO_SEGMENT)
 				goto opened;
-			clear_retired(full);
 		}
+		e = segment_clear_retired(full);
+		if (e)
+			return blocked(e, full, o->flags, error);
 		error_set(error, 0, "%s", "");
 		err = create_and_map(&s, full, o, error);
 		if (!(o->flags & LOCKSHM_CREATE_OR_OPEN) || !is_worth_another_try(err, tries))
@@ -455,49 +395,4 @@ opened:
 	else
 		lockshm_close(s);
 	return 0;
-}
-
-/* Or is too short to be anything. */
-static bool begins_like_segment(int fd)
-{
-	uint64_t magic;
-	ssize_t n = pread(fd, &magic, sizeof(magic), 0);
-
-	return n >= 0 && (n < (ssize_t)sizeof(magic) || magic == SHM_MAGIC);
-}
-
-static int removal_error(int e, const char *name, struct lockshm_error *error)
-{
-	switch (e) {
-	case ENOENT:
-		return error_set(error, LOCKSHM_NO_SEGMENT, "no segment %s", name);
-	case EACCES:
-	case EPERM:
-		return error_system(error, LOCKSHM_PERMISSION, e, name);
-	case ELOOP:
-		return error_set(error, LOCKSHM_PERMISSION, "%s is a symbolic link, which is never followed", name);
-	case EMEDIUMTYPE:
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "%s is no lockshm segment: if it is yours, remove the file by hand",
-				 name);
-	default:
-		return error_system(error, LOCKSHM_SYSTEM, e, name);
-	}
-}
-
-LOCKSHM_EXPORT int lockshm_destroy(const char *name, struct lockshm_error *error)
-{
-	char full[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
-	int fd, err;
-
-	error_set(error, 0, "%s", "");
-	if (!segment_name(full, name))
-		return segment_bad_name(error);
-	segment_path(path, full);
-	fd = open_for_removal(path);
-	if (fd < 0)
-		return removal_error(errno, full, error);
-	/* Somebody else's file is not ours to remove; a damaged segment is, as long as it says what it was. */
-	err = begins_like_segment(fd) ? remove_same(fd, path, 200) : EMEDIUMTYPE;
-	close(fd);
-	return err ? removal_error(err, full, error) : 0;
 }

@@ -171,6 +171,12 @@ uint64_t segment_layout(void);
 /* This kernel run, 16 bytes; zero where /proc does not tell. */
 void segment_boot_id(unsigned char out[16]);
 
+/*
+ * A name that leads to a retired segment is in the way of a new one, and nothing can open it: remove it.  0 = it is not
+ * in the way, or not any more; else the errno of what failed, EWOULDBLOCK while another remover has its turn.
+ */
+int segment_clear_retired(const char *name);
+
 /* Map an open descriptor read/write or read-only and check everything about it. */
 MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
 			   struct lockshm_error *error);

@@ -136,7 +136,7 @@ owned()
 owned 'SYS_futex|FUTEX_WAKE|FUTEX_WAIT_BITSET' 'futex\.c'
 owned 'crypto_[a-z_0-9]+\(' 'hash\.c'
 owned '(shm_open|posix_fallocate|ftruncate|linkat)\(' 'segment(-open)?\.c'
-owned 'mmap\(.*MAP_SHARED' 'segment(-open)?\.c'
+owned 'mmap\(.*MAP_SHARED' 'segment(-open|-remove)?\.c'
 owned 'pthread_mutexattr_setrobust\(' 'owner\.c'
 owned 'clock_gettime\(CLOCK_MONOTONIC' 'clock\.[ch]'
 owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'bridge-wire\.c'

@@ -2,8 +2,9 @@
 /*
  * step-life.c - the life of a segment, step by step: made, opened, removed
  *
- * The victim makes or removes another segment than that of the scene.  Wherever it is caught, whoever asks for the name
- * next gets a sound segment, with larger tokens than all before it; and a segment that has lost its name says so.
+ * The victim makes or removes another segment than that of the scene.  Wherever it is caught, the next to ask for the
+ * name gets a sound segment, with larger tokens than all before it; and a segment that has lost its name says so.  One
+ * exception: while a remover is stopped between RETIRED and the end of the name, the others are told NO_SEGMENT.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -45,13 +46,16 @@ static void use(const struct scene *s, lockshm_t *other)
 	verify_clean_of(other);
 }
 
-static lockshm_t *make_or_open(const struct scene *s)
+/* NULL = a stopped remover keeps the name. */
+static lockshm_t *make_or_open(const struct scene *s, bool stopped)
 {
 	struct lockshm_create_options o = small(LOCKSHM_CREATE_OR_OPEN);
 	struct lockshm_error error;
 	lockshm_t *other = NULL;
 	int code = lockshm_create(&other, name(), &o, &error);
 
+	if (stopped && code == LOCKSHM_NO_SEGMENT && earlier && segment_retired(earlier))
+		return NULL;
 	ck_assert_msg(code == 0, "point %u: %s: %s", s->point, outcome_name(code), error.message);
 	return other;
 }
@@ -59,7 +63,7 @@ static lockshm_t *make_or_open(const struct scene *s)
 /* Before the victim, which will remove it. */
 void another_segment(struct scene *s)
 {
-	earlier = make_or_open(s);
+	earlier = make_or_open(s, false);
 	use(s, earlier);
 }
 
@@ -99,7 +103,7 @@ static void earlier_one_tells(const struct scene *s, lockshm_t *other)
 	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 
-	if (same_segment(earlier, other)) {
+	if (other && same_segment(earlier, other)) {
 		use(s, earlier);
 		return;
 	}
@@ -109,12 +113,13 @@ static void earlier_one_tells(const struct scene *s, lockshm_t *other)
 
 void others_use_the_name(struct scene *s, bool stopped)
 {
-	lockshm_t *other = make_or_open(s);
+	lockshm_t *other = make_or_open(s, stopped);
 
 	/* Of two who make it at once one finds that it exists. */
 	ck_assert_msg(stopped || !s->result->finished || s->result->code == 0 || s->result->code == LOCKSHM_EXISTS,
 		      "point %u: %s", s->point, outcome_name(s->result->code));
-	use(s, other);
+	if (other)
+		use(s, other);
 	if (earlier)
 		earlier_one_tells(s, other);
 	ck_code(lockshm_close(other), 0);
