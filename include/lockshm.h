@@ -269,7 +269,7 @@ struct lockshm_create_options {
  * @options: NULL for the defaults
  * @error:   [out] the reason in words; may be NULL
  *
- * Nobody ever sees a half-made segment, and a creator that is killed leaves nothing behind.  @error is
+ * Nobody ever sees a half-made segment, and a creator that fails or is killed leaves nothing behind.  @error is
  * cleared on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one
  * that cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that it finishes the
  * removal of a half-removed segment as lockshm_destroy() does.
@@ -284,7 +284,7 @@ struct lockshm_create_options {
  *         URI);
  *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);
  *         LOCKSHM_PERMISSION (/dev/shm not writable, or the group not yours to give); LOCKSHM_NO_MEMORY (no
- *         room in /dev/shm: nothing was kept); LOCKSHM_SYSTEM; with LOCKSHM_CREATE_OR_OPEN also every code
+ *         room in /dev/shm or to map the segment); LOCKSHM_SYSTEM; nothing was kept; with LOCKSHM_CREATE_OR_OPEN also every code
  *         of lockshm_open().
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which close their own
  * copy of it or leave it to their exit.

@@ -131,23 +131,23 @@ static uint64_t token_base_now(void)
 }
 
 /*
- * The token base is set by whoever opens the segment first, its creator as a rule: from a clock that was read while the
- * file had its name.  Older segments of that name had lost it by then, so their tokens are smaller; newer ones read the
- * clock later.  Set before the link it would be as old as a creator that was stopped there.
- * False = the name is gone.
+ * The token base is set by the first opener, the creator as a rule: from a clock that was read while the file had its
+ * name.  Older segments of that name had lost it by then, so their tokens are smaller; newer ones read the clock later.
+ * Set before the link it would be as old as a creator that was stopped there.
  */
-static bool set_token_base(struct shm_header *shared, const struct shm_header *checked, int fd)
+bool segment_start_tokens(struct lockshm *s, int fd)
 {
-	uint64_t base;
+	uint64_t floor = load_relaxed(&s->header->token_floor), base;
 	struct stat st;
 
-	if (load_relaxed(&shared->token_base) != 0)
-		return true;
-	base = token_base_now();
-	/* After the clock: nobody has removed it before that. */
-	if (fstat(fd, &st) != 0 || st.st_nlink == 0)
-		return false;
-	(void)cas_from(&shared->token_base, 0, base > checked->token_floor ? base : checked->token_floor);
+	if (load_relaxed(&s->header->token_base) == 0) {
+		base = token_base_now();
+		/* After the clock: it had the name until then.  A filter that refuses fstat() takes no name away. */
+		if (fstat(fd, &st) == 0 && st.st_nlink == 0)
+			return false;
+		(void)cas_from(&s->header->token_base, 0, base > floor ? base : floor);
+	}
+	s->token_base = load_relaxed(&s->header->token_base);
 	return true;
 }
 
@@ -179,9 +179,15 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 }
 
 /* The header as it is now, without mapping: a file cut short in this moment is a short read, not a signal. */
-static int read_header(struct shm_header *h, int fd)
+static int read_header(struct shm_header *h, int fd, struct lockshm_error *error)
 {
-	return pread(fd, h, sizeof(*h), 0) == (ssize_t)sizeof(*h) ? 0 : -1;
+	ssize_t n = pread(fd, h, sizeof(*h), 0);
+
+	if (n < 0)
+		return error_system(error, LOCKSHM_SYSTEM, errno, "pread");
+	if (n != (ssize_t)sizeof(*h))
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: the header cannot be read");
+	return 0;
 }
 
 int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, struct lockshm_error *error)
@@ -199,9 +205,9 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 	err = check_file(&st, flags, error);
 	if (err)
 		return err;
-	if (read_header(&h, fd) != 0)
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: the header cannot be read");
-	err = check_identity(&h, error);
+	err = read_header(&h, fd, error);
+	if (!err)
+		err = check_identity(&h, error);
 	if (!err)
 		err = check_geometry(&h, (uint64_t)st.st_size, error);
 	if (!err)
@@ -218,10 +224,6 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 	base = mmap(NULL, h.total_size, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return error_system(error, errno == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, errno, "mmap");
-	if (!(flags & LOCKSHM_OPEN_READ_ONLY) && !set_token_base(base, &h, fd)) {
-		munmap(base, h.total_size);
-		return error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
-	}
 	/* Huge pages where the machine grants them to shared memory on advice; else a no-op. */
 	(void)madvise(base, h.total_size, MADV_HUGEPAGE);
 	*out = handle_new(&h, base, &st, name, flags, fd, clock_offset, clock_ns);
@@ -253,6 +255,7 @@ static int open_error(int e, const char *name, struct lockshm_error *error)
 LOCKSHM_EXPORT int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error)
 {
 	char full[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
+	struct lockshm *s = NULL;
 	int fd, err;
 
 	error_set(error, 0, "%s", "");
@@ -268,11 +271,18 @@ LOCKSHM_EXPORT int lockshm_open(lockshm_t **out, const char *name, unsigned flag
 	fd = open(path, (flags & LOCKSHM_OPEN_READ_ONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return open_error(errno, full, error);
-	err = segment_map(out, fd, full, flags, error);
+	err = segment_map(&s, fd, full, flags, error);
+	if (!err && !s->read_only && !segment_start_tokens(s, fd)) {
+		lockshm_close(s);
+		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", full);
+	}
 	close(fd);
-	if (!err && !(*out)->read_only)
-		sweep_all(*out);
-	return err;
+	if (err)
+		return err;
+	if (!s->read_only)
+		sweep_all(s);
+	*out = s;
+	return 0;
 }
 
 /* The descriptor's file, if the program has not closed it under us (as daemons do) and opened another. */

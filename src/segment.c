@@ -3,9 +3,10 @@
  * segment.c - names, plan and making of a segment; removing it is in segment-remove.c
  *
  * A segment is made without a name (O_TMPFILE), gets all its memory (posix_fallocate: a full /dev/shm is an error now
- * and not SIGBUS later) and its header, and is then linked into place.  Crash points of creation:
- *   (1) before the link: the kernel frees the nameless file;  (2) after it: a segment without a token base, which whoever
- *   opens it next fills in (segment-open.c);  (3) after that: a complete segment.
+ * and not SIGBUS later), its header and the creator's mapping, and is then linked into place: nothing after that fails,
+ * and a creation that fails leaves nothing.  Crash points:
+ *   (1) before the link: the kernel frees the nameless file;  (2) after it: a segment without a token base, which the
+ *   next opener fills in (segment-open.c);  (3) after that: a complete segment.
  */
 #define _GNU_SOURCE
 #include "segment.h"
@@ -301,8 +302,8 @@ static int publish(int fd, const char *name, struct lockshm_error *error)
 	return refused(errno, "cannot name a file in " SHM_DIR, error);
 }
 
-static int create_file(int *out, const char *name, const struct lockshm_create_options *o,
-		       struct lockshm_error *error)
+/* A file without a name, complete but for it. */
+static int create_file(int *out, const struct lockshm_create_options *o, struct lockshm_error *error)
 {
 	static const struct shm_header blank;
 	struct shm_header h = blank;
@@ -318,8 +319,6 @@ static int create_file(int *out, const char *name, const struct lockshm_create_o
 		err = error_system(error, LOCKSHM_SYSTEM, errno, "write");
 	if (!err)
 		err = set_access(fd, o, error);
-	if (!err)
-		err = publish(fd, name, error);
 	if (err) {
 		close(fd);
 		return err;
@@ -328,15 +327,25 @@ static int create_file(int *out, const char *name, const struct lockshm_create_o
 	return 0;
 }
 
-static int create_and_map(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
-			  struct lockshm_error *error)
+/* All that can fail comes before the name; and a name that is taken leaves nothing of the new segment. */
+static int create_new(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
+		      struct lockshm_error *error)
 {
-	int fd, err = create_file(&fd, name, o, error);
+	struct lockshm *s = NULL;
+	int fd, err = create_file(&fd, o, error);
 
 	if (err)
 		return err;
-	err = segment_map(out, fd, name, 0, error);
+	err = segment_map(&s, fd, name, 0, error);
+	if (!err)
+		err = publish(fd, name, error);
+	if (!err && !segment_start_tokens(s, fd))
+		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
 	close(fd);
+	if (err)
+		lockshm_close(s);
+	else
+		*out = s;
 	return err;
 }
 
@@ -349,10 +358,12 @@ static int blocked(int e, const char *name, unsigned flags, struct lockshm_error
 	return error_system(error, flags & LOCKSHM_CREATE_OR_OPEN ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS, e, what);
 }
 
-/* For create-or-open: somebody else was faster, with making it, removing it, or filling the memory with his own. */
-static bool is_worth_another_try(int err, int tries)
+/* Others were faster, with removing it or, for create-or-open, with making it or filling the memory with their own. */
+static bool is_worth_another_try(int err, unsigned flags, int tries)
 {
-	return err == LOCKSHM_EXISTS || err == LOCKSHM_NO_SEGMENT || (err == LOCKSHM_NO_MEMORY && tries == 0);
+	if (err == LOCKSHM_NO_SEGMENT)
+		return true;
+	return flags & LOCKSHM_CREATE_OR_OPEN && (err == LOCKSHM_EXISTS || (err == LOCKSHM_NO_MEMORY && tries == 0));
 }
 
 LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
@@ -383,8 +394,8 @@ LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struc
 		if (e)
 			return blocked(e, full, o->flags, error);
 		error_set(error, 0, "%s", "");
-		err = create_and_map(&s, full, o, error);
-		if (!(o->flags & LOCKSHM_CREATE_OR_OPEN) || !is_worth_another_try(err, tries))
+		err = create_new(&s, full, o, error);
+		if (!is_worth_another_try(err, o->flags, tries))
 			break;
 	}
 opened:

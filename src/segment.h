@@ -177,6 +177,9 @@ void segment_boot_id(unsigned char out[16]);
  */
 int segment_clear_retired(const char *name);
 
+/* Let tokens count from now on, unless they do.  False = the file has lost its name.  For handles that may write. */
+MUST_CHECK bool segment_start_tokens(struct lockshm *s, int fd);
+
 /* Map an open descriptor read/write or read-only and check everything about it. */
 MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
 			   struct lockshm_error *error);

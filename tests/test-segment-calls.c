@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-segment-calls.c - making and removing a segment, where each system call fails or is the last
+ * test-segment-calls.c - making, opening and removing a segment, where each system call fails or is the last
  *
  * A child process has two threads: the caller makes the call of the library under a seccomp filter, the supervisor is
  * asked by the kernel before each of the caller's system calls.  It lets them run, but for the n-th: that one fails
@@ -192,6 +192,14 @@ static int destroy(struct lockshm_error *error)
 	return lockshm_destroy(name, error);
 }
 
+static int open_and_close(struct lockshm_error *error)
+{
+	lockshm_t *s;
+	int code = lockshm_open(&s, name, 0, error);
+
+	return code ? code : lockshm_close(s);
+}
+
 static bool is_there(void)
 {
 	return access(path_of(name), F_OK) == 0;
@@ -275,6 +283,34 @@ START_TEST(destroy_fails_at_each_call)
 }
 END_TEST
 
+/* A handle that is closed keeps a descriptor if it cannot tell that this is its own still. */
+static bool is_all_given_back(void)
+{
+	return now->leaked <= (now->code == 0);
+}
+
+/* The code of a call that makes or opens. */
+static bool is_documented(int code)
+{
+	return code == 0 || code == LOCKSHM_SYSTEM || code == LOCKSHM_NO_MEMORY || code == LOCKSHM_PERMISSION;
+}
+
+START_TEST(create_fails_at_each_call)
+{
+	int (*act)(struct lockshm_error *error) = _i % 2 ? create_or_open : create;
+	unsigned n;
+
+	for (n = 0; meets(act, errors[_i / 2], n); n++) {
+		holds(is_all_given_back() && is_documented(now->code));
+		holds(is_there() == (now->code == 0));
+		holds(now->code != 0 || destroy(NULL) == 0);
+		holds(create(NULL) == 0);
+		ck_code(destroy(NULL), 0);
+	}
+	holds(n > 4 && now->code == 0 && destroy(NULL) == 0);
+}
+END_TEST
+
 START_TEST(create_is_killed_at_each_call)
 {
 	unsigned n;
@@ -283,6 +319,38 @@ START_TEST(create_is_killed_at_each_call)
 		holds(create_or_open(NULL) == 0);
 		ck_code(destroy(NULL), 0);
 	}
+	ck_code(destroy(NULL), 0);
+}
+END_TEST
+
+/* What a killed remover has left is no hindrance. */
+START_TEST(create_where_one_was_left_fails_at_each_call)
+{
+	int (*act)(struct lockshm_error *error) = _i % 2 ? create_or_open : create;
+	unsigned n;
+	bool more = true;
+
+	for (n = 0; more; n++) {
+		lockshm_t *old = used_segment();
+
+		store_relaxed(&old->header->state, SEGMENT_RETIRED);
+		more = meets(act, errors[_i / 2], n);
+		holds(is_all_given_back());
+		holds(is_documented(now->code) || now->code == (_i % 2 ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS));
+		holds(now->code != 0 || destroy(NULL) == 0);
+		holds(use(old) == LOCKSHM_NO_SEGMENT && create(NULL) == 0 && destroy(NULL) == 0);
+		ck_code(lockshm_close(old), 0);
+	}
+}
+END_TEST
+
+START_TEST(open_fails_at_each_call)
+{
+	unsigned n;
+
+	ck_code(create(NULL), 0);
+	for (n = 0; meets(open_and_close, errors[_i], n); n++)
+		holds(is_all_given_back() && is_documented(now->code));
 	ck_code(destroy(NULL), 0);
 }
 END_TEST
@@ -324,6 +392,23 @@ START_TEST(destroy_without_room_to_map)
 }
 END_TEST
 
+static int create_large(struct lockshm_error *error)
+{
+	struct lockshm_create_options o = LOCKSHM_CREATE_INIT;
+
+	o.owners = 50000;
+	return lockshm_create(NULL, name, &o, error);
+}
+
+START_TEST(create_without_room_to_map_leaves_nothing)
+{
+	ck_code(in_child_with(100 << 20, RLIM_INFINITY, create_large), LOCKSHM_NO_MEMORY);
+	holds(!is_there());
+	ck_code(create(NULL), 0);
+	ck_code(destroy(NULL), 0);
+}
+END_TEST
+
 static void prepare(void)
 {
 	now = mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -345,15 +430,20 @@ static bool can_listen(void)
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, prepare, NULL);
-	if (!emulated())
+	if (!emulated()) {
 		tcase_add_loop_test(tc, destroy_without_room_to_map, 0, 3);
+		tcase_add_test(tc, create_without_room_to_map_leaves_nothing);
+	}
 	if (emulated() || !can_listen()) {
 		printf("left out: no seccomp listener here\n");
 		return;
 	}
 	tcase_add_test(tc, destroy_is_killed_at_each_call);
 	tcase_add_loop_test(tc, destroy_fails_at_each_call, 0, ERRORS);
+	tcase_add_loop_test(tc, create_fails_at_each_call, 0, 2 * ERRORS);
 	tcase_add_test(tc, create_is_killed_at_each_call);
+	tcase_add_loop_test(tc, create_where_one_was_left_fails_at_each_call, 0, 2 * ERRORS);
+	tcase_add_loop_test(tc, open_fails_at_each_call, 0, ERRORS);
 }
 
 int main(void)
