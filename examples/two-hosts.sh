@@ -11,7 +11,12 @@ set -u
 
 build=${1:-build}
 lockctl=$build/lockctl
-[ -x "$build/.libs/lockctl" ] && lockctl=$build/.libs/lockctl
+# What stands in the build directory is libtool's script; the program and the library are beside it.
+if [ -x "$build/.libs/lockctl" ]; then
+	lockctl=$build/.libs/lockctl
+	LD_LIBRARY_PATH=$(cd "$build/.libs" && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+	export LD_LIBRARY_PATH
+fi
 command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
 [ -x "$lockctl" ] || { echo "no $lockctl: build first" >&2; exit 1; }
 

@@ -18,8 +18,13 @@ case $LOCKCTL in
 *) LOCKCTL=$PWD/$LOCKCTL ;;
 esac
 # What stands in the build directory is libtool's script, which costs more than all that lockctl does; the program
-# itself is beside it and finds the library there.
-[ -x "$(dirname "$LOCKCTL")/.libs/lockctl" ] && LOCKCTL=$(dirname "$LOCKCTL")/.libs/lockctl
+# itself is beside it, and so is the library.
+libs=$(dirname "$LOCKCTL")/.libs
+if [ -x "$libs/lockctl" ]; then
+	LOCKCTL=$libs/lockctl
+	LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+	export LD_LIBRARY_PATH
+fi
 # 99 is a hard error for the test driver: a missing tool must not look like a skipped test.
 [ -x "$LOCKCTL" ] || { echo "no lockctl: set LOCKCTL" >&2; exit 99; }
 

@@ -3,7 +3,10 @@
 #
 # install.sh - what `make install` puts in place is enough to build and run a program, shared and static, in C and C++
 #
-# Installs below a scratch directory, finds the library there with pkg-config, and runs the installed lockctl.
+# Installs below a scratch directory, finds the library there with pkg-config, and runs the installed lockctl.  Nothing
+# that is installed loads code from a directory of its own choice (RPATH, RUNPATH) or names the directories of the build:
+# they may belong to an ordinary user, and lockctl is run by root.  A private prefix is tested by build-dist.sh, which
+# runs this in a tree of `make distcheck`.
 set -u
 
 srcdir=$(cd "${srcdir:-.}" && pwd)
@@ -28,6 +31,10 @@ problem()
 	[ ! -s "$work/log" ] || cat "$work/log"
 	: >"$work/log"
 }
+
+for tool in readelf strip; do
+	command -v $tool >/dev/null || { echo "SKIP: $tool is not installed (package binutils)"; exit 77; }
+done
 
 # The outer make's flags would bring its job server along.
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -61,6 +68,42 @@ done
 
 version=$(sed -n 's/^#define LOCKSHM_VERSION_[A-Z]* //p' "$srcdir/include/lockshm.h" | paste -sd. -)
 [ "$(pc --modversion)" = "$version" ] || problem "lockshm.pc says $(pc --modversion), the header $version"
+
+# Libraries are found as those of any program are: by the loader's own list.  Directories that LDFLAGS asked for at
+# configure time are the builder's wish.
+case $(sed -n 's/^LDFLAGS = //p' "$builddir/Makefile") in
+*rpath*) wanted=yes ;;
+*) wanted= ;;
+esac
+# no_load_path FILE
+no_load_path()
+{
+	[ -z "$wanted" ] || return 0
+	found=$(LC_ALL=C readelf -d "$1" 2>/dev/null | grep -E '\((RPATH|RUNPATH)\)')
+	[ -z "$found" ] || problem "${1#"$root"} has a load path:$found"
+}
+
+# no_build_path FILE: debugging information names source files and is no load path, so it is left out; the prefix may
+# be named where it lies below the source directory, as in distcheck.  Sanitizers name source files in their reports.
+no_build_path()
+{
+	[ -z "${SANITIZE_CFLAGS:-}" ] || return 0
+	strip --strip-debug -o "$work/stripped" "$1" 2>/dev/null || cp "$1" "$work/stripped"
+	LC_ALL=C sed "$without_prefix" "$work/stripped" >"$work/bytes"
+	for path in "$builddir" "$srcdir"; do
+		! grep -qaF "$path" "$work/bytes" || { problem "${1#"$root"} names $path"; return; }
+	done
+}
+prefix=$(env -u PKG_CONFIG_SYSROOT_DIR "${PKG_CONFIG:-pkg-config}" --variable=prefix lockshm)
+case $prefix in
+"$builddir"/* | "$srcdir"/*) without_prefix="s|$prefix||g" ;;
+*) without_prefix= ;;
+esac
+find "$root" -type f >"$work/files"
+while read -r file; do
+	no_load_path "$file"
+	no_build_path "$file"
+done <"$work/files"
 
 # run PROGRAM: it takes a lock, says its token and waits for a line
 run()
