@@ -32,6 +32,9 @@
  *    is written.
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
+ *  - The memory of a hold is the caller's, and is checked, not believed: if it was written over, left over
+ *    from an earlier use, or copied, calls on it say LOCKSHM_NOT_HELD or LOCKSHM_INVALID and change nothing, and what was
+ *    held goes on until its lease or its thread ends.  That finds accidents; it is no defence against an attacker.
  *  - Anybody who may write to the segment may break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
  *    mapped file.
@@ -101,7 +104,7 @@ enum lockshm_code {
 	LOCKSHM_BUSY = -2,         /**< not free right now (try, only_if_free_in_time, upgrade) */
 	LOCKSHM_CANCELLED = -3,    /**< lockshm_cancel() ended the wait */
 	LOCKSHM_LOST = -4,         /**< the hold was taken away: lease overrun, or ended by an operator */
-	LOCKSHM_NOT_HELD = -5,     /**< this hold is not (or no longer) held by the caller */
+	LOCKSHM_NOT_HELD = -5,     /**< this hold is not (or no longer) held by the caller, or was written over */
 	LOCKSHM_DEADLOCK = -6,     /**< waiting would have closed a cycle */
 	LOCKSHM_FULL = -7,         /**< a table of the segment is full; the message says which */
 	LOCKSHM_INVALID = -8,      /**< a wrong argument; the message names it */
@@ -145,7 +148,7 @@ typedef struct lockshm lockshm_t;
 
 /**
  * A granted request, owned by the caller: any memory, zeroed or not, filled by a successful acquire.
- * Opaque.  Do not copy it (a copy is "not held") and keep it where it is while it is held.
+ * Opaque.  Do not copy it (a copy is "not held") and keep it where it is, and as it is, while it is held.
  */
 typedef struct lockshm_hold {
 	uint64_t opaque[16];
@@ -399,7 +402,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * lockshm_acquire - take one lock
  * @segment: handle
  * @request: what is wanted; not used after the call
- * @hold:    [out] filled on success only; one that is held now is refused
+ * @hold:    [out] any memory; filled on success only; one that is held now is refused
  *
  * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some
  * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
@@ -471,9 +474,10 @@ int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *commo
  *
  * Return: 0; LOCKSHM_LATE (released; the lease had run out, nobody had come in);
  *         LOCKSHM_LOST (it was taken away before: see lockshm_lost_to()); LOCKSHM_NOT_HELD (released before,
- *         another thread's, or the parent's after fork); LOCKSHM_INVALID (negative or too long cooldown, or one
- *         for a shared hold: still held).
- *         In all cases but LOCKSHM_INVALID, and LOCKSHM_NOT_HELD for another thread's, @hold is empty then.
+ *         another thread's, the parent's after fork, or written over); LOCKSHM_INVALID (@hold is NULL; negative or too
+ *         long cooldown, or one for a shared hold: still held).
+ *         In all cases but LOCKSHM_INVALID, and LOCKSHM_NOT_HELD for another thread's or what was written over, @hold is
+ *         empty then.
  * Thread-safe.
  * Since: 0.1
  */
@@ -508,8 +512,8 @@ enum lockshm_renew_how {
  * Does not block.  When it says 0 or LOCKSHM_LATE nobody else has had the lock since it was granted.
  *
  * Return: 0; LOCKSHM_LATE (renewed, after the lease had run out); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
- *         released, another thread's, or the parent's after fork); LOCKSHM_INVALID (@hold is NULL, @ns or @how;
- *         unchanged).
+ *         released, another thread's, the parent's after fork, or written over); LOCKSHM_INVALID (@hold is NULL, @ns or
+ *         @how; unchanged).
  * Thread-safe.
  * Since: 0.1
  */
@@ -539,7 +543,7 @@ int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
  * of the Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the
  * caller's memory only.
  *
- * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold.
+ * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold, a copy, and what was written over.
  * Thread-safe.  Async-signal-safe.
  * Since: 0.1
  */
@@ -551,8 +555,8 @@ uint64_t lockshm_token(const lockshm_hold_t *hold);
  *
  * Reads the caller's memory only.
  *
- * Return: token of the holder at that time, else the newest token of the key; 0 if nobody came after, or if the
- *         hold itself has none (held on this host only).
+ * Return: token of the holder at that time, else the newest token of the key; 0 if nobody came after, if the
+ *         hold itself has none (held on this host only), and for memory that is no such hold.
  * Thread-safe.
  * Since: 0.1
  */

@@ -17,16 +17,16 @@ set -eu
 
 # case  function  instructions  locked  lines
 bounds='
-ex-hot       acquire 285 1 0.5
-ex-hot       release 105 1 0.5
-sh-hot       acquire 285 1 0.5
-sh-hot       release 105 1 0.5
-strict-hot   acquire 285 1 0.5
-strict-hot   release  82 1 0.5
-prepared-hot acquire 260 1 0.5
-prepared-hot release 105 1 0.5
-ex-cold      acquire 465 1 2.5
-ex-cold      release 105 1 0.5
+ex-hot       acquire 300 1 0.5
+ex-hot       release 132 1 0.5
+sh-hot       acquire 300 1 0.5
+sh-hot       release 132 1 0.5
+strict-hot   acquire 300 1 0.5
+strict-hot   release 107 1 0.5
+prepared-hot acquire 275 1 0.5
+prepared-hot release 132 1 0.5
+ex-cold      acquire 480 1 2.5
+ex-cold      release 132 1 0.5
 '
 pairs=2000
 cold_keys=20000

@@ -123,7 +123,9 @@ static int take_up(struct participant *self, const struct lockshm_request *q, st
 	count_event(self, COUNT_ACQUIRES);
 	wish.entry = self->linger.entry;
 	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
+	hold_open(h);
 	h->row = self->linger.row;
+	hold_close(h);
 	return unlikely(mark_pending(&self->segment->entries[wish.entry])) ? acquire_tell_mark(self->segment, q, h) : 0;
 }
 
@@ -156,7 +158,7 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 	/* A thread that takes part in it has it mapped, though perhaps closed. */
 	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
 		return acquire_careful(segment, request, hold);
-	if (unlikely(h->magic == hold_magic(h)))
+	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
 		return acquire_careful(segment, request, hold);
 	if (unlikely(self->linger.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
 	    request_is_plain_but(request, LOCKSHM_BARGE)) {

@@ -105,7 +105,9 @@ int acquire_tell_mark(struct lockshm *s, const struct lockshm_request *q, struct
 	struct shm_entry *e = &s->entries[h->entry];
 	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
 
+	hold_open(h);
 	h->mark = mark_read(s, e, previous);
+	hold_close(h);
 	if (q->flags & LOCKSHM_ACKNOWLEDGE)
 		(void)mark_acknowledge(e, h->mark);
 	return previous->status;
@@ -439,8 +441,10 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 	r->ttl_ns = first.ttl_ns;
 	r->deadline = h->deadline;
 	r->max_ns = q->max_hold_ns;
-	h->renewal = r;
 	keeper_add(s, r);
+	hold_open(h);
+	h->renewal = r;
+	hold_close(h);
 	return err;
 }
 

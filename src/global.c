@@ -37,6 +37,7 @@ struct quest {
 	struct lockshm_error *error;
 	struct identity id;
 	struct participant *self;
+	uint32_t index;	  /* of the request, once it holds on this host */
 	uint32_t lease;	  /* index */
 	int64_t begun;	  /* host time: answers to what was asked before it began to wait are not about this */
 	int64_t since;	  /* and those to what was asked before that are known already */
@@ -60,7 +61,7 @@ static struct shm_remote *lease_of(const struct quest *g)
 
 static struct shm_request *record_of(const struct quest *g)
 {
-	return &g->s->requests[hold_of(g->hold)->index];
+	return &g->s->requests[g->index];
 }
 
 static int policy_of(const struct quest *g)
@@ -160,11 +161,13 @@ static void fill(const struct quest *g)
 	struct hold *h = hold_of(g->hold);
 
 	count_event(g->self, COUNT_GLOBAL);
+	hold_open(h);
 	h->local_token = h->token;
 	h->token = g->fence;
 	h->remote_word = g->word;
 	h->remote = g->lease + 1;
 	h->deadline = 0;
+	hold_close(h);
 	if (g->q->report)
 		g->q->report->token = g->fence;
 }
@@ -349,12 +352,15 @@ static int await_lease(struct quest *g)
 static int go_local(const struct quest *g)
 {
 	struct shm_request *r = record_of(g);
+	struct hold *h = hold_of(g->hold);
 
 	store_release32(&r->flags, load_relaxed32(&r->flags) & ~(REQUEST_GLOBAL | REQUEST_TRY));
 	remote_ring(g->s, g->lease);
 	/* A number of this host alone would be taken for one that rises from host to host. */
-	hold_of(g->hold)->local_token = hold_of(g->hold)->token;
-	hold_of(g->hold)->token = 0;
+	hold_open(h);
+	h->local_token = h->token;
+	h->token = 0;
+	hold_close(h);
 	if (g->q->report)
 		g->q->report->token = 0;
 	return LOCKSHM_LOCAL_ONLY;
@@ -393,7 +399,7 @@ static int with_local(struct quest *g, int status)
 		status = go_local(g);
 	/* From here on it lasts as long as it was asked to. */
 	if (hold_of(g->hold)->renewal)
-		keeper_limit(g->s, hold_of(g->hold)->renewal, g->q->max_hold_ns);
+		keeper_limit(g->s, hold_of(g->hold), g->q->max_hold_ns);
 	if (lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
 		return give_up(g, ONCE_MORE);
 	if (g->fence)
@@ -441,6 +447,7 @@ static int attempt(struct quest *g)
 	if (status < 0)
 		return status;
 	g->self = participant_find(g->s);
+	g->index = hold_of(g->hold)->index;
 	return with_local(g, status);
 }
 

@@ -4,16 +4,77 @@
 
 #include "queue.h"
 
-bool grip_is_of_process(const struct hold *h)
+/* A hold of the process: the segment pointer is good only if it is known, and its keeper the same.  True = the segment
+ * is referenced, so that it stays while the last other thread may be leaving. */
+static bool is_of_process(const struct hold *h, uint64_t *ref)
 {
-	uint64_t uid, ref;
+	uint64_t uid;
 
 	if (!process_ref_segment(h->segment))
 		return false;
-	if (keeper_identity(h->segment, &uid, &ref) && uid == h->owner)
+	if (keeper_identity(h->segment, &uid, ref) && uid == h->owner)
 		return true;
 	segment_unref(h->segment);
 	return false;
+}
+
+/* Whose it is: the calling thread's, or the process'.  Before that the segment is compared, and not looked into. */
+static bool find_owner(struct grip *g)
+{
+	g->self = participant_find(g->h->segment);
+	if (likely(g->self != NULL) && likely(g->self->uid == g->h->owner)) {
+		g->owner = g->self->ref;
+		return true;
+	}
+	g->referenced = is_of_process(g->h, &g->owner);
+	return g->referenced;
+}
+
+static bool find_record(struct grip *g)
+{
+	g->s = g->h->segment;
+	g->r = request_at(g->s, g->h->index);
+	g->e = entry_at(g->s, g->h->entry);
+	return g->r && g->e && g->h->remote <= g->s->n_remotes;
+}
+
+/* Keep the keeper away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
+static bool find_renewal(struct grip *g)
+{
+	if (likely(!g->referenced) && likely(!g->h->renewal))
+		return true;
+	g->locked = keeper_lock_if_any(g->s);
+	if (g->locked && g->h->renewal)
+		g->renewal = keeper_find(g->s, g->h);
+	return g->locked && g->renewal == g->h->renewal;
+}
+
+/* While the word says that it is granted to the hold, the rest of the record was written for the hold.  Else it is
+ * another request's, and the hold is lost, which is the answer.  The fields before the second look at the word: in
+ * between, the record of a moved hold may be filled anew by the thread whose chunk it is of. */
+static bool record_agrees(const struct grip *g)
+{
+	if (unlikely(!grip_granted(g, load_acquire(&g->r->word))))
+		return true;
+	if (likely(load_acquire32(&g->r->entry) == g->h->entry) &&
+	    likely(ticket_of(load_acquire(&g->r->ticket)) == hold_ticket(g->h)) &&
+	    likely(load_acquire(&g->r->owner) == g->owner))
+		return true;
+	return !grip_granted(g, load_acquire(&g->r->word));
+}
+
+int grip_begin(struct grip *g, const lockshm_hold_t *hold)
+{
+	g->h = hold_of(hold);
+	g->renewal = NULL;
+	g->locked = g->referenced = false;
+	if (unlikely(!g->h))
+		return LOCKSHM_INVALID;
+	if (unlikely(!hold_sealed(g->h)) || unlikely(!find_owner(g)))
+		return LOCKSHM_NOT_HELD;
+	if (likely(find_record(g)) && likely(find_renewal(g)) && likely(record_agrees(g)))
+		return 0;
+	return grip_end(g, LOCKSHM_NOT_HELD);
 }
 
 /* The oldest hold that came after @ticket, else the newest ticket of the key; 0 if none. */

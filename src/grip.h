@@ -2,9 +2,9 @@
 /*
  * grip.h - what each call on a hold begins with: may the caller, and is it still granted?
  *
- * The hold is where it was filled, of this process and not its parent, and of this thread or of the whole process.
- * Then the request's word decides: still (gen, GRANTED) or LOST.  The same word is what an expirer changes, so the
- * answer is the truth (P5).
+ * The hold is where it was filled and as it was left, of this process and not its parent, and of this thread or of the
+ * whole process; and as long as its record is granted to it the rest of that says the same.  Then the request's word
+ * decides: still (gen, GRANTED) or LOST.  The same word is what an expirer changes, so the answer is the truth (P5).
  */
 #ifndef LOCKSHM_GRIP_H
 #define LOCKSHM_GRIP_H
@@ -20,13 +20,15 @@ struct grip {
 	struct shm_request *r;
 	struct shm_entry *e;
 	struct participant *self; /* NULL for a hold of the process used by a thread that takes no part */
+	struct renewal *renewal;  /* that of the hold, found in the keeper's list; NULL = it has none */
+	uint64_t owner;		  /* owner_ref of that life: the thread's, or the process' */
 	bool locked;		  /* keeper's lock is held */
 	bool referenced;	  /* the segment is kept mapped for this call */
 };
 
 static inline uint64_t grip_gen(const struct grip *g)
 {
-	return unlikely(g->h->renewal != NULL) ? g->h->renewal->gen : g->h->gen;
+	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->gen;
 }
 
 static inline bool grip_granted(const struct grip *g, uint64_t w)
@@ -34,36 +36,9 @@ static inline bool grip_granted(const struct grip *g, uint64_t w)
 	return likely(word_gen(w) == grip_gen(g)) && likely(word_is(w, REQUEST_GRANTED));
 }
 
-/* A hold of the process: the segment pointer is good only if it is known, and its keeper the same.  True = the segment
- * is referenced, so that it stays while the last other thread may be leaving. */
-MUST_CHECK bool grip_is_of_process(const struct hold *h);
-
-static inline int grip_begin(struct grip *g, const lockshm_hold_t *hold)
-{
-	struct hold *h = hold_of(hold);
-
-	if (unlikely(!h))
-		return LOCKSHM_INVALID;
-	if (unlikely(h->magic != hold_magic(h)))
-		return LOCKSHM_NOT_HELD;
-	g->self = participant_find(h->segment);
-	g->locked = false;
-	g->referenced = false;
-	if (unlikely(!g->self) || unlikely(g->self->uid != h->owner)) {
-		if (!grip_is_of_process(h))
-			return LOCKSHM_NOT_HELD;
-		g->locked = g->referenced = true;
-	}
-	g->h = h;
-	g->s = h->segment;
-	if (unlikely(g->locked) || unlikely(h->renewal != NULL)) {
-		keeper_lock(g->s);
-		g->locked = true;
-	}
-	g->r = &g->s->requests[h->index];
-	g->e = &g->s->entries[h->entry];
-	return 0;
-}
+/* 0: it is a hold of the caller, perhaps lost by now, and grip_end() is to follow.  Else LOCKSHM_INVALID or
+ * LOCKSHM_NOT_HELD.  Safe for any memory. */
+MUST_CHECK int grip_begin(struct grip *g, const lockshm_hold_t *hold);
 
 static inline int grip_end(const struct grip *g, int result)
 {
@@ -86,7 +61,7 @@ static inline int64_t grip_deadline(const struct grip *g)
 {
 	if (unlikely(g->h->remote != 0))
 		return deadline_ns(load_acquire(&g->r->deadline));
-	return unlikely(g->h->renewal != NULL) ? g->h->renewal->deadline : g->h->deadline;
+	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->deadline;
 }
 
 /* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */

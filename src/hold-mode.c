@@ -107,9 +107,11 @@ static int upgrade(lockshm_hold_t *hold)
 		/* The tail named me, dead or alive: my word says which. */
 		if (!grip_granted(&g, load_acquire(&g.r->word)))
 			return grip_end(&g, grip_lost(&g));
+		hold_open(g.h);
 		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
 		if (g.h->token != 0)
 			g.h->token = token ? token : g.h->local_token;
+		hold_close(g.h);
 		return grip_end(&g, outcome);
 	}
 	err = set_mode(&g, false) ? LOCKSHM_BUSY : grip_lost(&g);

@@ -10,6 +10,15 @@
 
 /* ---------------------------------------------------------------- move */
 
+static void set_moved(struct hold *h, uint64_t gen, uint64_t uid)
+{
+	hold_open(h);
+	h->moved = true;
+	h->gen = gen;
+	h->owner = uid;
+	hold_close(h);
+}
+
 /*
  * Change the owner, then advance the generation: who judged me by the old owner's life loses its CAS.  Killed in
  * between by the old owner's death: the hold ends with its lease or with the new owner.  Keeper's lock held, so that no
@@ -25,15 +34,14 @@ static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
 	/* Owner and deadline before the word: if that is still mine, so were they. */
 	if (!grip_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
 		return grip_lost(g);
-	g->h->moved = true;
+	set_moved(g->h, g->h->gen, g->h->owner);
 	if (!lease_renew(g->s, g->h->index, &gen, deadline_ns(end)))
 		return grip_lost(g);
-	g->h->gen = gen;
-	if (g->h->renewal)
-		g->h->renewal->gen = gen;
+	if (g->renewal)
+		keeper_set_gen(g->renewal, gen);
 	if (g->self && g->self->uid == g->h->owner)
 		g->self->held--;
-	g->h->owner = uid;
+	set_moved(g->h, gen, uid);
 	queue_nudge_successor(g->s, g->h->index); /* it watches the old owner's life */
 	return outcome;
 }
@@ -47,7 +55,7 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 
 	if (!h || (to != LOCKSHM_TO_PROCESS && to != LOCKSHM_TO_CALLER))
 		return LOCKSHM_INVALID;
-	if (h->magic != hold_magic(h) || h->epoch != process_epoch())
+	if (!hold_sealed(h) || h->epoch != process_epoch())
 		return LOCKSHM_NOT_HELD;
 	if (to == LOCKSHM_TO_PROCESS) {
 		err = keeper_start(h->segment, NULL);
@@ -98,7 +106,7 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 		return LOCKSHM_INVALID;
 	s = h->segment;
 	/* The epoch before the reference: in a fresh child it makes us forget the parent's. */
-	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+	if (!hold_sealed(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return to == LOCKSHM_TO_PROCESS || to == LOCKSHM_TO_CALLER ? LOCKSHM_NOT_HELD : LOCKSHM_INVALID;
 	err = move(hold, to);
 	segment_unref(s);
@@ -107,11 +115,19 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 
 /* ---------------------------------------------------------------- notify */
 
+static void set_renewal(struct grip *g, struct renewal *r, uint64_t gen)
+{
+	hold_open(g->h);
+	g->h->renewal = g->renewal = r;
+	g->h->gen = gen;
+	hold_close(g->h);
+}
+
 /* Keeper's lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
-static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
+static void begin_watch(struct grip *g, struct renewal **spare, int *fd)
 {
 	struct hold *h = g->h;
-	struct renewal *r = h->renewal;
+	struct renewal *r = g->renewal;
 
 	if (!r) {
 		r = *spare;
@@ -122,7 +138,7 @@ static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
 		r->max_ns = 0;
 		r->deadline = grip_deadline(g);
 		keeper_add_held(g->s, r);
-		h->renewal = r;
+		set_renewal(g, r, h->gen);
 	}
 	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
 	 * nothing. */
@@ -135,19 +151,18 @@ static void begin_watch(const struct grip *g, struct renewal **spare, int *fd)
 }
 
 /* Keeper's lock held. */
-static void end_watch(const struct grip *g)
+static void end_watch(struct grip *g)
 {
-	struct hold *h = g->h;
+	struct renewal *r = g->renewal;
 
-	if (!h->renewal)
+	if (!r)
 		return;
-	h->gen = h->renewal->gen;
-	if (h->renewal->ttl_ns) {
-		keeper_watch(g->s, h->renewal, h, -1);
+	if (r->ttl_ns) {
+		keeper_watch(g->s, r, g->h, -1);
 		return;
 	}
-	keeper_remove(g->s, h->renewal);
-	h->renewal = NULL;
+	set_renewal(g, NULL, r->gen);
+	keeper_remove(g->s, r);
 }
 
 static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
@@ -190,7 +205,7 @@ LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
 		return LOCKSHM_INVALID;
 	s = h->segment;
 	/* As in lockshm_move(). */
-	if (h->magic != hold_magic(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+	if (!hold_sealed(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
 	if (fd >= 0) {
 		/* So that closing it, and opening something else under its number, does no harm. */

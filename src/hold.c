@@ -18,10 +18,8 @@
 static inline int forget(struct grip *g, int result)
 {
 	struct hold *h = g->h;
-	struct renewal *renewal = h->renewal;
 
-	h->magic = 0;
-	h->renewal = NULL;
+	h->magic = result == LOCKSHM_LOST ? hold_lost_seal(h) : 0;
 	/* Perhaps nobody on this host wants the lease any more, or it has to go on to another one. */
 	if (unlikely(h->remote != 0))
 		remote_ring_of_end(g->s, h->remote - 1);
@@ -35,8 +33,8 @@ static inline int forget(struct grip *g, int result)
 	/* Whoever unlinked it may have been killed before freeing it. */
 	if (result == LOCKSHM_LOST && !h->moved)
 		(void)queue_reclaim(g->s, h->index);
-	if (unlikely(renewal != NULL))
-		keeper_remove(g->s, renewal); /* under the keeper's lock */
+	if (unlikely(g->renewal != NULL))
+		keeper_remove(g->s, g->renewal); /* under the keeper's lock */
 	return grip_end(g, result);
 }
 
@@ -44,7 +42,7 @@ bool hold_in_use(struct hold *h)
 {
 	struct grip g;
 
-	if (h->magic != hold_magic(h) || grip_begin(&g, (const lockshm_hold_t *)h) != 0)
+	if (grip_begin(&g, (const lockshm_hold_t *)h) != 0)
 		return false;
 	if (grip_granted(&g, load_acquire(&g.r->word)))
 		return grip_end(&g, true);
@@ -92,7 +90,7 @@ static int drop_foreign(lockshm_hold_t *hold, int err)
 {
 	struct hold *h = hold_of(hold);
 
-	if (h && h->magic == hold_magic(h) && (h->epoch != process_epoch() || !process_knows_segment(h->segment)))
+	if (h && hold_sealed(h) && (h->epoch != process_epoch() || !process_knows_segment(h->segment)))
 		h->magic = 0;
 	return err;
 }
@@ -115,7 +113,7 @@ static bool goes_on(const struct grip *g)
  * host alone by policy, until Redis is back. */
 static bool barges(const struct grip *g)
 {
-	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->h->renewal && !g->locked &&
+	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->renewal && !g->locked &&
 	       g->h->token != 0 && goes_on(g);
 }
 
@@ -133,6 +131,7 @@ static int forget_lingering(struct grip *g, int outcome)
 
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
+	struct held mine;
 	struct grip g;
 	uint64_t w;
 	int err = grip_begin(&g, hold), outcome;
@@ -150,24 +149,31 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		(void)grip_lost(&g);
 	else if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
-	if (likely(queue_pop_owned(g.s, g.e, g.h->index, grip_gen(&g), g.h->moved)))
+	mine = (struct held){ grip_gen(&g), hold_ticket(g.h), g.owner };
+	if (likely(queue_pop_owned(g.s, g.e, g.h->index, mine, g.h->moved)))
 		return forget(&g, outcome);
 	if (barges(&g) && linger(g.self, g.h, w))
 		return forget_lingering(&g, outcome);
 	return forget(&g, die(&g) ? outcome : grip_lost(&g));
 }
 
-/* An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing
- * else.  False = anything else. */
+/*
+ * An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing else.  False = anything else.
+ * The record is granted to this generation, ticket and owner, and is the last of that entry's queue: so it is this
+ * hold's, whatever the hold's memory was used for before.  (The owner: a process forked beside this one may have a
+ * participant of the same number.  The ticket: what an upgrade has replaced.)
+ */
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
 	struct lockshm *s;
+	struct held mine;
 
 	/* A strict hold is never late, so it needs no clock. */
 	if (unlikely(h->deadline != INT64_MAX && segment_now_at_most(self->segment) >= h->deadline))
 		return false;
 	s = self->segment;
-	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, h->gen, false)))
+	mine = (struct held){ h->gen, h->token - s->token_base, self->ref };
+	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, mine, false)))
 		return false;
 	h->magic = 0;
 	self->held--;
@@ -180,8 +186,8 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 	struct hold *h = hold_of(hold);
 	struct participant *self;
 
-	if (likely(h != NULL) && likely(h->magic == hold_magic(h)) &&
-	    likely(!((uint64_t)cooldown_ns | (uintptr_t)h->renewal | h->moved))) {
+	if (likely(h != NULL) && likely(!((uint64_t)cooldown_ns | (uintptr_t)h->renewal | h->moved)) &&
+	    likely(h->magic == hold_seal_with(h, 0, 0))) {
 		self = participant_known(h->segment);
 		if (likely(self != NULL) && likely(self->uid == h->owner))
 			return likely(release_fast(h, self)) ? 0 : release_careful((lockshm_hold_t *)h, 0);
@@ -202,10 +208,12 @@ static int renew_to(struct grip *g, int64_t ttl, int64_t end)
 		return grip_lost(g);
 	if (sooner)
 		queue_nudge_successor(g->s, g->h->index);
+	hold_open(g->h);
 	g->h->gen = gen;
 	g->h->deadline = g->h->remote ? 0 : end;
-	if (g->h->renewal)
-		keeper_retime(g->s, g->h->renewal, gen, ttl ? ttl : g->h->renewal->ttl_ns, end);
+	hold_close(g->h);
+	if (g->renewal)
+		keeper_retime(g->s, g->renewal, gen, ttl ? ttl : g->renewal->ttl_ns, end);
 	return outcome;
 }
 
@@ -265,12 +273,14 @@ LOCKSHM_EXPORT uint64_t lockshm_token(const lockshm_hold_t *hold)
 {
 	const struct hold *h = hold_of(hold);
 
-	return h && h->magic == hold_magic(h) ? h->token : 0;
+	return h && (hold_sealed(h) || hold_is_open(h)) ? h->token : 0;
 }
 
 LOCKSHM_EXPORT uint64_t lockshm_lost_to(const lockshm_hold_t *hold)
 {
-	return hold ? hold_of(hold)->lost_to : 0;
+	const struct hold *h = hold_of(hold);
+
+	return h && (hold_sealed(h) || h->magic == hold_lost_seal(h)) ? h->lost_to : 0;
 }
 
 /* ---------------------------------------------------------------- acknowledge */

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* hold.h - what is behind the caller's opaque lockshm_hold_t */
+/*
+ * hold.h - what is behind the caller's opaque lockshm_hold_t
+ *
+ * It is the caller's memory, so it is checked and not believed.  The first word is a seal: a mixture of the address and
+ * of all other words but one, in which no word can change alone without the result changing.  What does not fit
+ * its seal is no hold, and no other word of it is used.  What fits may still be left over from an earlier use: so the
+ * segment is compared with those the thread takes part in before it is looked into (grip.c), the record's generation,
+ * entry, ticket and owner with those of the hold, and a renewal is looked for before it is followed (keeper.c).
+ */
 #ifndef LOCKSHM_HOLD_H
 #define LOCKSHM_HOLD_H
 
@@ -8,12 +16,14 @@
 #include "queue.h"
 
 #define HOLD_MAGIC UINT64_C(0x646c6f68206c6f63)
+#define HOLD_OPEN UINT64_C(0x6e65706f206c6f63)
+#define HOLD_LOST UINT64_C(0x74736f6c206c6f63)
 
 struct renewal;
 
 /* Where the thread's participant has the same, and what starts as zero, lies together: two words make one store. */
 struct hold {
-	uint64_t magic; /* HOLD_MAGIC mixed with its own address: a copy is no hold */
+	uint64_t magic; /* hold_seal(), or what else is below; a copy is no hold */
 	uint64_t gen;	 /* of the request; with auto-renewal the renewal's is newer */
 	struct lockshm *segment;
 	uint64_t epoch;	 /* process that took it */
@@ -21,7 +31,7 @@ struct hold {
 	int64_t deadline; /* segment time at which it is late; what release compares with the clock */
 	struct renewal *renewal; /* keeper.c, or NULL */
 	uint64_t moved;	 /* its record is, or was, another thread's */
-	uint64_t lost_to;
+	uint64_t lost_to; /* not sealed: an answer to the caller, which nothing goes by */
 	uint64_t mark;	 /* mark word it was told of */
 	uint64_t token;
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
@@ -33,16 +43,65 @@ struct hold {
 	uint64_t remote_word; /* of that lease, when it was seen held */
 	uint64_t local_token; /* of a global one: what token would be without; token 0 = held on this host only, by policy */
 };
-_Static_assert(sizeof(struct hold) <= sizeof(lockshm_hold_t), "the opaque hold must be large enough");
+_Static_assert(sizeof(struct hold) == sizeof(lockshm_hold_t), "each word of it is one of these, and sealed");
 
 static inline struct hold *hold_of(const lockshm_hold_t *h)
 {
 	return (struct hold *)(uintptr_t)h;
 }
 
-static inline uint64_t hold_magic(const struct hold *h)
+/*
+ * The seal of @h as it is, but for two words that have these values.  Sums and XORs in turn: each word still decides
+ * the result alone, and equal changes of two words do not cancel out, as they would with XORs only.
+ */
+static ALWAYS_INLINE uint64_t hold_seal_with(const struct hold *h, uint64_t renewal, uint64_t moved)
 {
-	return HOLD_MAGIC ^ (uint64_t)(uintptr_t)h;
+	uint64_t x = HOLD_MAGIC ^ (uint64_t)(uintptr_t)h, entry_row, index_remote;
+
+	memcpy(&entry_row, &h->entry, sizeof(entry_row));
+	memcpy(&index_remote, &h->index, sizeof(index_remote));
+	x = (x + h->gen) ^ (uint64_t)(uintptr_t)h->segment;
+	x = (x + h->epoch) ^ h->owner;
+	x = (x + (uint64_t)h->deadline) ^ h->token;
+	x = (x + h->key_check) ^ entry_row;
+	x = (x + index_remote) ^ h->mark;
+	x = (x + h->remote_word) ^ h->local_token;
+	return (x + renewal) ^ moved;
+}
+
+static inline uint64_t hold_seal(const struct hold *h)
+{
+	return hold_seal_with(h, (uint64_t)(uintptr_t)h->renewal, h->moved);
+}
+
+/* Is it a hold, as the library left it? */
+static inline bool hold_sealed(const struct hold *h)
+{
+	return likely(h->magic == hold_seal(h));
+}
+
+/* Between these two its words change.  Only lockshm_token() may look meanwhile, from a signal handler. */
+static inline void hold_open(struct hold *h)
+{
+	store_relaxed(&h->magic, HOLD_OPEN ^ (uint64_t)(uintptr_t)h);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline bool hold_is_open(const struct hold *h)
+{
+	return h->magic == (HOLD_OPEN ^ (uint64_t)(uintptr_t)h);
+}
+
+static inline void hold_close(struct hold *h)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_relaxed(&h->magic, hold_seal(h));
+}
+
+/* What is left of a hold that was released after it was lost: the number for lockshm_lost_to(). */
+static inline uint64_t hold_lost_seal(const struct hold *h)
+{
+	return (HOLD_LOST ^ (uint64_t)(uintptr_t)h) + h->lost_to;
 }
 
 /* @g was granted to @self by record @index, for @entry; @key_check is the first word of the key's identity. */
@@ -55,6 +114,7 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 
 	_Static_assert(offsetof(struct hold, remote) - offsetof(struct hold, index) == 4, "stored as one");
 	_Static_assert(offsetof(struct hold, row) - offsetof(struct hold, entry) == 4, "stored as one");
+	_Static_assert(sizeof(struct hold) - offsetof(struct hold, remote_word) == 16, "zeroed as one");
 	uint64_t index_and_no_remote = index, entry_and_no_row = entry;
 
 	h->gen = g->gen;
@@ -66,7 +126,8 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	h->key_check = key_check;
 	memcpy(&h->entry, &entry_and_no_row, sizeof(entry_and_no_row));
 	memcpy(&h->index, &index_and_no_remote, sizeof(index_and_no_remote));
-	h->magic = hold_magic(h);
+	memset(&h->remote_word, 0, 16);
+	h->magic = hold_seal_with(h, 0, 0);
 }
 
 /* Of the local request. */

@@ -32,6 +32,7 @@
 #define LOOK_NS LOCKSHM_SECONDS(1)   /* at what is watched: whoever took it may have been killed before the call */
 #define LOOK_BLIND_NS LOCKSHM_MS(10) /* where the kernel cannot watch it */
 #define SLEEP_MAX_NS LOCKSHM_SECONDS(3600)
+#define NEAR 256 /* lists of renewals, by their index */
 
 struct keeper {
 	struct lockshm *s;
@@ -40,6 +41,7 @@ struct keeper {
 	pthread_cond_t changed; /* started */
 	uint32_t bell;		/* futex; changes with everything the loop has to look at */
 	struct cds_list_head renewals;
+	struct cds_list_head near[NEAR]; /* the same ones */
 	uint64_t uid;
 	uint64_t ref;
 	int cancel; /* whether who locked it from outside may be cancelled */
@@ -195,12 +197,15 @@ static void destroy(struct keeper *k)
 static int start_new(struct lockshm *s, struct keeper **out, struct lockshm_error *error)
 {
 	struct keeper *k = calloc(1, sizeof(*k));
+	unsigned i;
 	int err;
 
 	if (!k)
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the keeper thread");
 	k->s = s;
 	CDS_INIT_LIST_HEAD(&k->renewals);
+	for (i = 0; i < NEAR; i++)
+		CDS_INIT_LIST_HEAD(&k->near[i]);
 	init_sync(k);
 	err = thread_start(&k->thread, keeper_main, k);
 	if (err) {
@@ -350,9 +355,11 @@ void keeper_add_held(struct lockshm *s, struct renewal *r)
 	r->lost = false;
 	r->fd = -1;
 	r->remote = 0;
+	r->hold_gen = r->gen;
 	r->due = r->ttl_ns ? earlier(segment_now(s), r->deadline - r->ttl_ns) + r->ttl_ns / 2 : INT64_MAX;
 	r->until = r->max_ns ? r->deadline - r->ttl_ns + r->max_ns : INT64_MAX;
 	cds_list_add(&r->node, &s->keeper->renewals);
+	cds_list_add(&r->near, &s->keeper->near[r->index % NEAR]);
 	ring(s->keeper);
 }
 
@@ -375,7 +382,7 @@ void keeper_watch(struct lockshm *s, struct renewal *r, const struct hold *h, in
 
 void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline)
 {
-	r->gen = gen;
+	keeper_set_gen(r, gen);
 	r->deadline = deadline;
 	r->lost = false;
 	if (r->ttl_ns)
@@ -386,16 +393,32 @@ void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t t
 	ring(s->keeper);
 }
 
-void keeper_limit(struct lockshm *s, struct renewal *r, int64_t max_ns)
+void keeper_limit(struct lockshm *s, const struct hold *h, int64_t max_ns)
 {
-	pthread_mutex_lock(&s->keeper->lock);
-	r->max_ns = max_ns;
-	pthread_mutex_unlock(&s->keeper->lock);
+	struct renewal *r;
+
+	if (!keeper_lock_if_any(s))
+		return;
+	r = keeper_find(s, h);
+	if (r)
+		r->max_ns = max_ns;
+	keeper_unlock(s);
+}
+
+struct renewal *keeper_find(struct lockshm *s, const struct hold *h)
+{
+	struct renewal *r;
+
+	cds_list_for_each_entry(r, &s->keeper->near[h->index % NEAR], near)
+		if (r == h->renewal && r->index == h->index && r->hold_gen == h->gen)
+			return r;
+	return NULL;
 }
 
 void keeper_remove(struct lockshm *s, struct renewal *r)
 {
 	cds_list_del(&r->node);
+	cds_list_del(&r->near);
 	if (r->fd >= 0)
 		ring(s->keeper);
 	drop(r);
@@ -409,6 +432,15 @@ void keeper_lock(struct lockshm *s)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->keeper->lock);
 	s->keeper->cancel = cancel;
+}
+
+bool keeper_lock_if_any(struct lockshm *s)
+{
+	/* One that a hold depends on was started before that, and stays while this thread takes part or has a reference. */
+	if (!__atomic_load_n(&s->keeper, __ATOMIC_ACQUIRE))
+		return false;
+	keeper_lock(s);
+	return true;
 }
 
 void keeper_unlock(struct lockshm *s)

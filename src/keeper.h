@@ -8,10 +8,12 @@
 /* A hold whose lease the keeper renews, or that it watches, or both.  Its fields belong to the keeper's lock. */
 struct renewal {
 	struct cds_list_head node;
+	struct cds_list_head near; /* those that keeper_find() looks through */
 	uint32_t index;
 	uint32_t remote;      /* watched: as in the hold */
 	uint64_t remote_word;
 	uint64_t gen;
+	uint64_t hold_gen;    /* what the hold has for it: with the index it says which hold this is of */
 	int64_t ttl_ns;	      /* 0 = not renewed, only watched */
 	int64_t due;	      /* segment time of the next renewal; INT64_MAX = there is none */
 	int64_t deadline;     /* of the lease as last set */
@@ -49,12 +51,23 @@ void keeper_watch(struct lockshm *s, struct renewal *r, const struct hold *h, in
 void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline);
 
 /* From the owner's next renewal on it is renewed for @max_ns at most. */
-void keeper_limit(struct lockshm *s, struct renewal *r, int64_t max_ns);
+void keeper_limit(struct lockshm *s, const struct hold *h, int64_t max_ns);
+
+/* The owner has a new generation.  Keeper's lock held. */
+static inline void keeper_set_gen(struct renewal *r, uint64_t gen)
+{
+	r->gen = r->hold_gen = gen;
+}
+
+/* The renewal of @h, if the pointer in it is one, and this hold's; else NULL.  Safe for any pointer.  Keeper's lock
+ * held. */
+struct renewal *keeper_find(struct lockshm *s, const struct hold *h);
 
 /* Stop renewing and watching; frees @r.  Keeper's lock held. */
 void keeper_remove(struct lockshm *s, struct renewal *r);
 
-/* Keep the keeper away from a renewal while a call of the hold's owner uses it. */
+/* Keep the keeper away from a renewal while a call of the hold's owner uses it.  False = there is none. */
+MUST_CHECK bool keeper_lock_if_any(struct lockshm *s);
 void keeper_lock(struct lockshm *s);
 void keeper_unlock(struct lockshm *s);
 

@@ -89,9 +89,16 @@ static inline bool queue_end_linger(struct lockshm *s, struct place at)
 /* R2: free the record of a moved hold that was popped while granted (@word). */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
 
-/* R2: release and unlink by one CAS, if nobody is before or behind.  @gen is that of my hold; @moved says that the
- * record is of another thread's chunk. */
-static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen, bool moved)
+/* A hold as its record must say it. */
+struct held {
+	uint64_t gen;
+	uint64_t ticket;
+	uint64_t owner;
+};
+
+/* R2: release and unlink by one CAS, if nobody is before or behind.  @moved says that the record is of another thread's
+ * chunk. */
+static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, struct held mine, bool moved)
 {
 	struct shm_request *r = &s->requests[index];
 	/* R2: the tail first, then my word: granted with nobody before me at a time when nobody was behind me. */
@@ -100,13 +107,14 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 	if (unlikely(tail_index(tail) != index))
 		return false;
 	word = load_acquire(&r->word);
-	if (unlikely(!word_is_head_hold(word, gen)))
+	if (unlikely(!word_is_head_hold(word, mine.gen)) || unlikely(load_relaxed(&r->owner) != mine.owner) ||
+	    unlikely(ticket_of(load_relaxed(&r->ticket) ^ mine.ticket) != 0))
 		return false;
 	if (!cas_from(&e->tail, tail, tail_make(tail_ticket(tail), 0)))
 		return false;
 	/* Unlinked while granted: only I may store FREE plainly, and only because nobody else fills this record. */
 	if (likely(!moved))
-		store_release(&r->word, word_make(gen, false, REQUEST_FREE, 0));
+		store_release(&r->word, word_make(mine.gen, false, REQUEST_FREE, 0));
 	else
 		queue_free_moved(s, index, word);
 	return true;

@@ -2,6 +2,7 @@
 /* test-global-policy.c - what a request gets while Redis is out of reach; of which answers it is told */
 #define _GNU_SOURCE
 #include "hosts.h"
+#include "trample.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -486,6 +487,28 @@ START_TEST(no_reason_of_another)
 }
 END_TEST
 
+START_TEST(one_word_of_a_hold_written_over)
+{
+	lockshm_hold_t hold, other, earlier = LOCKSHM_HOLD_INIT;
+	struct lockshm_request request;
+
+	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	redis_kill(redis);
+	seg = hosts[0].s;
+	request = wish(K, LOCKSHM_EXCLUSIVE);
+	request.flags = LOCKSHM_GLOBAL;
+	request.timeout_ns = PATIENCE;
+	request.ttl_ns = LOCKSHM_SECONDS(60);
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_LOCAL_ONLY);
+	ck_code(take(&other, "other", LOCKSHM_EXCLUSIVE), 0);
+	trample_kind = "local only";
+	trample(&hold, &other, &earlier);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(lockshm_release(&other, 0), 0);
+	seg = NULL;
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, policy_fail);
@@ -503,6 +526,7 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, no_words_of_a_stopped_bridge, 0, 2);
 	tcase_add_test(tc, not_kept_out_by_what_is_over);
 	tcase_add_loop_test(tc, no_reason_of_another, 0, 2);
+	tcase_add_test(tc, one_word_of_a_hold_written_over);
 }
 
 int main(void)

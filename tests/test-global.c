@@ -2,6 +2,7 @@
 /* test-global.c - keys that are exclusive across hosts: what a user of the library sees */
 #define _GNU_SOURCE
 #include "hosts.h"
+#include "trample.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -661,6 +662,38 @@ START_TEST(a_child_may_use_it_at_once)
 }
 END_TEST
 
+/* Of the test's own process, which is the bridge, too.  @_i: alone, kept by the keeper, upgraded. */
+START_TEST(one_word_of_a_hold_written_over)
+{
+	lockshm_hold_t hold, other, earlier;
+	struct lockshm_request request;
+
+	hosts_make(1);
+	seg = hosts[0].s;
+	request = wish(K, _i == 2 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE);
+	request.flags = LOCKSHM_GLOBAL | (_i == 1 ? LOCKSHM_AUTO_RENEW : 0);
+	request.ttl_ns = LOCKSHM_SECONDS(60);
+	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+	memcpy(&earlier, &hold, sizeof(hold));
+	ck_code(lockshm_release(&hold, 0), 0);
+	request.key = "other";
+	request.key_len = 5;
+	ck_code(lockshm_acquire(seg, &request, &other), 0);
+	request.key = K;
+	request.key_len = strlen(K);
+	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+	if (_i == 2)
+		ck_code(lockshm_upgrade(&hold), 0);
+	trample_kind = "global";
+	trample(&hold, &other, &earlier);
+	ck_code(lockshm_release(&hold, 0), 0);
+	trample_says_not_held(memcpy(&hold, &earlier, sizeof(hold)), true);
+	ck_code(lockshm_release(&other, 0), 0);
+	redis_has("EXISTS lk:" K " lk:other", "0");
+	seg = NULL;
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, a_host_waits_under_its_name);
@@ -693,6 +726,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, local_ones_take_many_in_the_same_order);
 	tcase_add_test(tc, local_requests_keep_out_global_ones_here);
 	tcase_add_test(tc, a_child_may_use_it_at_once);
+	tcase_add_loop_test(tc, one_word_of_a_hold_written_over, 0, 3);
 }
 
 int main(void)
