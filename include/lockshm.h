@@ -32,7 +32,7 @@
  *    is written.
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
- *  - The memory of a hold is the caller's, and is checked, not believed: if it was written over, left over
+ *  - The memory of a hold or canceller is the caller's, and is checked, not believed: if it was written over, left over
  *    from an earlier use, or copied, calls on it say LOCKSHM_NOT_HELD or LOCKSHM_INVALID and change nothing, and what was
  *    held goes on until its lease or its thread ends.  That finds accidents; it is no defence against an attacker.
  *  - Anybody who may write to the segment may break it; its mode and group are the boundary.  A damaged
@@ -164,7 +164,7 @@ typedef struct lockshm_prepared {
 } lockshm_prepared_t;
 #define LOCKSHM_PREPARED_INIT { { 0 } }
 
-/** Ends waits from elsewhere; see lockshm_cancel().  Caller-owned, one per waiting call. */
+/** Ends waits from elsewhere; see lockshm_cancel().  Caller-owned, one per waiting call; start from the initialiser. */
 typedef struct lockshm_canceller {
 	uint64_t opaque[4];
 } lockshm_canceller_t;
@@ -429,7 +429,8 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
  *         LOCKSHM_DEADLOCK (the calling thread holds something this would wait for, in the end; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later look if moved holds closed
- *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
+ *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID (also, unless the lock is free, for a canceller that another wait
+ *         uses or that was written over); LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
  *         LOCKSHM_FULL also (LOCKSHM_GLOBAL) if no lease is free, or if no process of this host is the bridge and this
  *         one finds no owner slot for its helper thread; LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and
@@ -657,12 +658,13 @@ int lockshm_notify(lockshm_hold_t *hold, int fd);
 
 /**
  * lockshm_cancel - end the wait that uses this canceller, now or as soon as it starts
- * @canceller: given to a request; stays cancelled until lockshm_canceller_reset()
+ * @canceller: given to a request, or to be; stays cancelled until lockshm_canceller_reset()
  *
  * A request that has been granted already stays granted.  Does not block.  Looks at the segment of the wait: that
  * must not be closed before this call has returned.
  *
- * Return: 0; LOCKSHM_INVALID (@canceller is NULL).
+ * Return: 0; LOCKSHM_INVALID (@canceller is NULL, was written over, or is a copy of one that a wait used then, also in a
+ *         child made by fork(): no wait ends).
  * Thread-safe and async-signal-safe.  Same process only.
  * Since: 0.1
  */

@@ -95,6 +95,9 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
 	if (hold_in_use(hold_of(hold)))
 		return error_set(error, LOCKSHM_INVALID, "this hold is in use: release it first, or use another one");
+	if (q->canceller && !canceller_is_idle(q->canceller))
+		return error_set(error, LOCKSHM_INVALID,
+				 "canceller is in use by another wait, or written over: start from LOCKSHM_CANCELLER_INIT");
 	return check_times(q, error);
 }
 

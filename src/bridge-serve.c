@@ -520,6 +520,9 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 
 	if (!segment_valid(segment) || !canceller)
 		return error_set(error, LOCKSHM_INVALID, "no segment or no canceller");
+	if (!canceller_is_idle(canceller))
+		return error_set(error, LOCKSHM_INVALID,
+				 "canceller is in use by a wait, or written over: start from LOCKSHM_CANCELLER_INIT");
 	error_set(error, 0, "%s", "");
 	err = check(segment, error);
 	if (err)

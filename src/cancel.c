@@ -6,23 +6,61 @@
  * then ends the request as a time-out would (R3); the waiter publishes the reference and then looks at the flag.  One
  * of the two always sees the other.
  *
- *   opaque[0] flag   opaque[1] [gen | index] of the request, 0 = none   opaque[2] its segment
+ *   opaque[0] flag   opaque[1] [gen | index] of the request, 0 = none   opaque[2] its segment   opaque[3] seal
+ *
+ * It is the caller's memory, so it is checked and not believed.  The flag is 0 or one value, and the seal mixes the rest
+ * with the address, the process and the segment's number.  The segment is looked for among the open ones before that.
+ * While no wait uses it the last two words carry nothing.
  */
 #include "futex.h"
 #include "wait.h"
 
-enum { CANCELLER_FLAG, CANCELLER_REQUEST, CANCELLER_SEGMENT };
+enum { CANCELLER_FLAG, CANCELLER_REQUEST, CANCELLER_SEGMENT, CANCELLER_SEAL };
+
+#define CANCELLER_USED UINT64_C(0x64657375206c6e63)
+#define CANCELLER_MAGIC UINT64_C(0x74696177206c6e63)
+
+static uint64_t flag_of(const lockshm_canceller_t *c)
+{
+	return CANCELLER_USED ^ (uint64_t)(uintptr_t)c;
+}
+
+/* Sums and XORs in turn, as in hold_seal(). */
+static uint64_t seal_of(const lockshm_canceller_t *c, const struct lockshm *s, uint64_t request)
+{
+	const uint64_t *epoch = __atomic_load_n(&process_epoch_word, __ATOMIC_ACQUIRE);
+	uint64_t x = CANCELLER_MAGIC ^ (uint64_t)(uintptr_t)c;
+
+	/* Not process_epoch(), which may lock: a child that was not asked yet has 0. */
+	x = (x + (epoch ? load_relaxed(epoch) : 0)) ^ s->number;
+	return (x + request) ^ (uint64_t)(uintptr_t)s;
+}
+
+static bool flag_is_good(const lockshm_canceller_t *c)
+{
+	uint64_t flag = load_acquire(&c->opaque[CANCELLER_FLAG]);
+
+	return flag == 0 || flag == flag_of(c);
+}
+
+bool canceller_is_idle(const lockshm_canceller_t *c)
+{
+	return flag_is_good(c) && load_acquire(&c->opaque[CANCELLER_REQUEST]) == 0;
+}
 
 bool canceller_used(const lockshm_canceller_t *c)
 {
-	return load_acquire(&c->opaque[CANCELLER_FLAG]) != 0;
+	return load_acquire(&c->opaque[CANCELLER_FLAG]) == flag_of(c);
 }
 
 void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, uint64_t gen)
 {
-	/* Release: not before the end of the last wait, for the two looks in lockshm_cancel(). */
+	uint64_t request = ref_pack(index, gen);
+
+	/* Release: not before the end of the last wait, for the two looks in wait_of(). */
 	store_release(&c->opaque[CANCELLER_SEGMENT], (uint64_t)(uintptr_t)s);
-	store_release(&c->opaque[CANCELLER_REQUEST], ref_pack(index, gen));
+	store_release(&c->opaque[CANCELLER_SEAL], seal_of(c, s, request));
+	store_release(&c->opaque[CANCELLER_REQUEST], request);
 	/* My reference before my look at the flag, in reason_to_stop().  Pairs with the fence in lockshm_cancel(). */
 	fence_full();
 }
@@ -30,32 +68,54 @@ void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, 
 void canceller_end(lockshm_canceller_t *c)
 {
 	store_release(&c->opaque[CANCELLER_REQUEST], 0);
+	/* So that the same reference does not fit again. */
+	store_release(&c->opaque[CANCELLER_SEAL], 0);
+}
+
+/* The wait that uses it: its request, and its segment, in *@s.  0 = none; *@good = false: it was written over. */
+static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, bool *good)
+{
+	uint64_t request = load_acquire(&c->opaque[CANCELLER_REQUEST]), seal;
+
+	*good = true;
+	*s = (const struct lockshm *)(uintptr_t)load_acquire(&c->opaque[CANCELLER_SEGMENT]);
+	seal = load_acquire(&c->opaque[CANCELLER_SEAL]);
+	/* All of one wait?  If the waiter has gone on to another one since, it looks at the flag itself. */
+	if (request == 0 || load_relaxed(&c->opaque[CANCELLER_REQUEST]) != request)
+		return 0;
+	*good = process_sees_segment(*s) && seal == seal_of(c, *s, request);
+	return *good ? request : 0;
+}
+
+static void end_wait(const struct lockshm *s, struct request_ref ref)
+{
+	struct shm_request *r = request_at(s, ref.index);
+	uint64_t w = r ? load_acquire(&r->word) : 0;
+
+	while (word_gen(w) == ref.gen && word_is(w, REQUEST_WAITING))
+		if (cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
+			futex_wake((const uint32_t *)(const void *)&r->word, 1);
 }
 
 LOCKSHM_EXPORT int lockshm_cancel(lockshm_canceller_t *canceller)
 {
 	const struct lockshm *s;
-	struct request_ref ref;
-	struct shm_request *r;
-	uint64_t packed, w;
+	uint64_t request;
+	bool good;
 
-	if (!canceller)
+	if (!canceller || !flag_is_good(canceller))
 		return LOCKSHM_INVALID;
-	store_release(&canceller->opaque[CANCELLER_FLAG], 1);
+	/* Before anything is changed. */
+	(void)wait_of(canceller, &s, &good);
+	if (!good)
+		return LOCKSHM_INVALID;
+	store_release(&canceller->opaque[CANCELLER_FLAG], flag_of(canceller));
 	/* My flag before my look at the reference.  Pairs with the fence in canceller_begin(). */
 	fence_full();
-	packed = load_acquire(&canceller->opaque[CANCELLER_REQUEST]);
-	s = (const struct lockshm *)(uintptr_t)load_acquire(&canceller->opaque[CANCELLER_SEGMENT]);
-	/* Both of one wait?  If the waiter has gone on to another one since, it looks at the flag itself. */
-	if (packed == 0 || load_relaxed(&canceller->opaque[CANCELLER_REQUEST]) != packed)
-		return 0;
-	ref = ref_unpack(packed);
-	r = request_at(s, ref.index);
-	w = r ? load_acquire(&r->word) : 0;
-	while (word_gen(w) == ref.gen && word_is(w, REQUEST_WAITING))
-		if (cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
-			futex_wake((const uint32_t *)(const void *)&r->word, 1);
-	return 0;
+	request = wait_of(canceller, &s, &good);
+	if (request != 0)
+		end_wait(s, ref_unpack(request));
+	return good ? 0 : LOCKSHM_INVALID;
 }
 
 LOCKSHM_EXPORT void lockshm_canceller_reset(lockshm_canceller_t *canceller)

@@ -10,6 +10,7 @@
 #include "process.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,8 +20,16 @@
 
 uint64_t *process_epoch_word;
 
+/* Written with the process-lock held, and never freed: so a caller that may not lock can walk along. */
+struct seen_segment {
+	const struct lockshm *s; /* NULL = of none now */
+	struct seen_segment *next;
+	bool taken;
+};
+
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static CDS_LIST_HEAD(open_segments);
+static struct seen_segment *seen_segments;
 static uint64_t last_epoch; /* in ordinary memory: a child sees its parent's and counts on */
 static uint64_t fallback_word;
 
@@ -130,17 +139,57 @@ uint64_t process_begin(void)
 	return epoch;
 }
 
+/* Process-lock held. */
+static struct seen_segment *place(void)
+{
+	struct seen_segment *p;
+
+	for (p = seen_segments; p; p = p->next)
+		if (!p->taken)
+			return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->next = seen_segments;
+	__atomic_store_n(&seen_segments, p, __ATOMIC_RELEASE);
+	return p;
+}
+
+struct seen_segment *process_reserve(void)
+{
+	struct seen_segment *p;
+
+	pthread_mutex_lock(&process_lock);
+	p = place();
+	if (p)
+		p->taken = true;
+	pthread_mutex_unlock(&process_lock);
+	return p;
+}
+
+bool process_sees_segment(const struct lockshm *wanted)
+{
+	const struct seen_segment *p = __atomic_load_n(&seen_segments, __ATOMIC_ACQUIRE);
+
+	while (p && __atomic_load_n(&p->s, __ATOMIC_ACQUIRE) != wanted)
+		p = p->next;
+	return p && wanted;
+}
+
 void process_add_segment(struct lockshm *s)
 {
 	s->epoch = process_epoch();
 	pthread_mutex_lock(&process_lock);
 	cds_list_add(&s->all, &open_segments);
+	__atomic_store_n(&s->seen->s, s, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&process_lock);
 }
 
 void process_remove_segment(struct lockshm *s)
 {
 	pthread_mutex_lock(&process_lock);
+	__atomic_store_n(&s->seen->s, NULL, __ATOMIC_RELEASE);
+	s->seen->taken = false;
 	cds_list_del(&s->all);
 	pthread_mutex_unlock(&process_lock);
 }

@@ -28,14 +28,20 @@ static inline uint64_t process_epoch(void)
 	return likely(epoch != 0) ? epoch : process_begin();
 }
 
-/* The list of open segments, for the child of a fork. */
+/* A place among the segments that process_sees_segment() finds; it stays, and is used again.  NULL = no memory. */
+struct seen_segment *process_reserve(void);
+
+/* The list of open segments, for the child of a fork.  It has its place. */
 void process_add_segment(struct lockshm *s);
 void process_remove_segment(struct lockshm *s);
 
 /* Does this pointer lead to a segment that is mapped, be its handle open or closed?  Safe for any value. */
 bool process_knows_segment(const struct lockshm *wanted);
 
-/* The same, and keep it mapped until segment_unref(). */
+/* The same without a lock, for signal handlers. */
+bool process_sees_segment(const struct lockshm *wanted);
+
+/* As process_knows_segment(), and keep it mapped until segment_unref(). */
 bool process_ref_segment(struct lockshm *wanted);
 
 /* A number that this process and its later children give out once. */

@@ -159,6 +159,11 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 
 	if (!s)
 		return NULL;
+	s->seen = process_reserve();
+	if (!s->seen) {
+		free(s);
+		return NULL;
+	}
 	take_geometry(s, h, base);
 	s->token_base = load_relaxed(&s->header->token_base);
 	s->clock_ns = clock_ns;

@@ -72,6 +72,7 @@ struct lockshm {
 	struct bridge_net *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
 	int ear[2];		 /* and its ear's descriptors, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
+	struct seen_segment *seen; /* and among those that are found without a lock */
 	char name[LOCKSHM_NAME_MAX + 2];
 };
 

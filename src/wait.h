@@ -27,7 +27,8 @@ struct wait_terms {
  */
 MUST_CHECK int wait_for_grant(struct participant *self, struct wait_terms *t);
 
-/* cancel.c: has this canceller been used?  And which request it would end. */
+/* cancel.c: is this one, and used by no wait?  Has it been used?  And which request it would end. */
+bool canceller_is_idle(const lockshm_canceller_t *c);
 bool canceller_used(const lockshm_canceller_t *c);
 void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, uint64_t gen);
 void canceller_end(lockshm_canceller_t *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-trampled.c - holds that were written over, left over, or copied: nothing in them is believed
+ * test-trampled.c - holds and cancellers that were written over, left over, or copied: nothing in them is believed
  *
  * One word of a hold that is held, of each kind, is replaced by everything that could be taken for good: trample.c.
  * Those of LOCKSHM_GLOBAL are in test-global.c and test-global-policy.c.
@@ -448,6 +448,157 @@ START_TEST(lost_to_is_told_by_what_was_lost)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- cancellers */
+
+#define CANCELLER_WORDS 4
+
+static lockshm_canceller_t canceller;
+static int waited; /* what the wait ended with; 1 = it goes on */
+
+static void *wait_for_k(void *unused)
+{
+	struct lockshm_request request = wish("k", X);
+	lockshm_hold_t hold;
+
+	(void)unused;
+	request.timeout_ns = PATIENCE;
+	request.canceller = &canceller;
+	__atomic_store_n(&waited, lockshm_acquire(seg, &request, &hold), __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool one_waits(void *unused)
+{
+	struct seen seen;
+
+	(void)unused;
+	look("k", &seen);
+	return seen.waiters == 1 && __atomic_load_n(&canceller.opaque[1], __ATOMIC_ACQUIRE) != 0;
+}
+
+static void start_wait(pthread_t *thread)
+{
+	waited = 1;
+	ck_assert_int_eq(pthread_create(thread, NULL, wait_for_k, NULL), 0);
+	ck_assert(await(one_waits, NULL));
+}
+
+/* While a wait uses it.  A word of zero looks as if the wait had not begun: then it ends at its own next look. */
+START_TEST(canceller_of_a_wait_written_over)
+{
+	uint64_t values[TRAMPLE_VALUES];
+	lockshm_canceller_t saved;
+	lockshm_hold_t hold;
+	pthread_t thread;
+	unsigned word, i, n;
+
+	ck_code(take(&hold, "k", X), 0);
+	start_wait(&thread);
+	saved = canceller;
+	for (word = 0; word < CANCELLER_WORDS; word++) {
+		n = trample_values(values, &saved, CANCELLER_WORDS, word);
+		for (i = 0; i < n; i++) {
+			if (values[i] == saved.opaque[word] || (word == 1 && values[i] == 0))
+				continue;
+			__atomic_store_n(&canceller.opaque[word], values[i], __ATOMIC_RELEASE);
+			ck_code(lockshm_cancel(&canceller), LOCKSHM_INVALID);
+			__atomic_store_n(&canceller.opaque[word], saved.opaque[word], __ATOMIC_RELEASE);
+			ck_assert_int_eq(memcmp(&canceller, &saved, sizeof(saved)), 0);
+		}
+	}
+	ck_assert_int_eq(__atomic_load_n(&waited, __ATOMIC_ACQUIRE), 1);
+	ck_code(lockshm_cancel(&canceller), 0);
+	pthread_join(thread, NULL);
+	ck_code(waited, LOCKSHM_CANCELLED);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+START_TEST(canceller_whose_wait_is_forgotten_ends_it_a_little_later)
+{
+	lockshm_hold_t hold;
+	pthread_t thread;
+
+	ck_code(take(&hold, "k", X), 0);
+	start_wait(&thread);
+	__atomic_store_n(&canceller.opaque[1], 0, __ATOMIC_RELEASE);
+	ck_code(lockshm_cancel(&canceller), 0);
+	pthread_join(thread, NULL);
+	ck_code(waited, LOCKSHM_CANCELLED);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+/* While none uses it, fresh, used before, or cancelled.  The last two words carry nothing then. */
+START_TEST(idle_canceller_written_over)
+{
+	struct lockshm_request request = wish("k", X);
+	uint64_t values[TRAMPLE_VALUES];
+	lockshm_canceller_t saved;
+	lockshm_hold_t none;
+	struct agent *holder = agent_start();
+	unsigned word, i, n;
+
+	canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
+	request.canceller = &canceller;
+	request.timeout_ns = LOCKSHM_MS(1);
+	ck_code(agent_acquire(holder, "k", X), 0);
+	if (_i >= 1)
+		ck_code(lockshm_acquire(seg, &request, &none), LOCKSHM_TIMEOUT);
+	if (_i >= 2)
+		ck_code(lockshm_cancel(&canceller), 0);
+	saved = canceller;
+	for (word = 0; word < 2; word++) {
+		n = trample_values(values, &saved, CANCELLER_WORDS, word);
+		for (i = 0; i < n; i++) {
+			/* A flag of zero is that of a fresh one. */
+			if (values[i] == saved.opaque[word] || (word == 0 && values[i] == 0))
+				continue;
+			canceller.opaque[word] = values[i];
+			ck_code(lockshm_cancel(&canceller), LOCKSHM_INVALID);
+			ck_code(lockshm_acquire(seg, &request, &none), LOCKSHM_INVALID);
+			canceller.opaque[word] = saved.opaque[word];
+			ck_assert_int_eq(memcmp(&canceller, &saved, sizeof(saved)), 0);
+		}
+	}
+	ck_code(lockshm_acquire(seg, &request, &none), _i >= 2 ? LOCKSHM_CANCELLED : LOCKSHM_TIMEOUT);
+	lockshm_canceller_reset(&canceller);
+	ck_code(lockshm_acquire(seg, &request, &none), LOCKSHM_TIMEOUT);
+	ck_code(agent_release(holder), 0);
+}
+END_TEST
+
+/* A copy made while a wait used the original, one in a child, and one whose segment is gone: they end no wait. */
+START_TEST(copied_canceller_ends_nothing)
+{
+	lockshm_canceller_t copy, saved;
+	lockshm_hold_t hold;
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	ck_code(take(&hold, "k", X), 0);
+	start_wait(&thread);
+	saved = copy = canceller;
+	ck_code(lockshm_cancel(&copy), LOCKSHM_INVALID);
+	pid = fork();
+	if (pid == 0)
+		_exit(lockshm_cancel(&canceller) == LOCKSHM_INVALID ? 0 : 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(__atomic_load_n(&waited, __ATOMIC_ACQUIRE), 1);
+	ck_code(lockshm_cancel(&canceller), 0);
+	pthread_join(thread, NULL);
+	ck_code(waited, LOCKSHM_CANCELLED);
+	canceller = saved; /* as a thread leaves it that is cancelled or jumps out of the wait */
+	ck_code(lockshm_cancel(&canceller), 0);
+	ck_code(lockshm_close(seg), 0);
+	canceller = saved;
+	ck_code(lockshm_cancel(&canceller), LOCKSHM_INVALID);
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, one_word_written_over, 0, N_KINDS);
@@ -463,6 +614,10 @@ static void add(TCase *tc)
 		tcase_add_loop_test(tc, hold_of_a_sibling_in_shared_memory, 0, 3);
 	tcase_add_test(tc, put_back_after_an_upgrade);
 	tcase_add_test(tc, lost_to_is_told_by_what_was_lost);
+	tcase_add_test(tc, canceller_of_a_wait_written_over);
+	tcase_add_test(tc, canceller_whose_wait_is_forgotten_ends_it_a_little_later);
+	tcase_add_loop_test(tc, idle_canceller_written_over, 0, 3);
+	tcase_add_native(tc, copied_canceller_ends_nothing);
 }
 
 int main(void)
