@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-ack.c - lockctl ack: clear the mark that a dead or overdue holder left on a key
+ * ack.c - lockctl ack: clear the mark that a dead or overdue holder left on a key
  *
  * The mark may only be cleared by whoever has the lock to itself and so can know that what it protects is
  * good.  An operator who has repaired it says so with this command.
  */
 #include <stdlib.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_ESCAPED = 256, OPTION_ANY_OWNER };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* lockctl-create.c - lockctl create: make a segment */
+/* create.c - lockctl create: make a segment */
 #include <grp.h>
 #include <string.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum {
 	OPTION_LOCKS = 256,

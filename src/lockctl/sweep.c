@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-sweep.c - lockctl sweep: give back what dead processes left
+ * sweep.c - lockctl sweep: give back what dead processes left
  *
  * Opening a segment to act on it sweeps already, so what there is to do is counted before, by a look.
  */
 #include <inttypes.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_ANY_OWNER = 256 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-remote.c - what Redis has of one key, as JSON, as lines for programs and as a page for people
+ * remote.c - what Redis has of one key, as JSON, as lines for programs and as a page for people
  *
  * A server that does not answer is shown as such: what this host knows is worth showing without it.
  */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 static const char *state_name(int state)
 {

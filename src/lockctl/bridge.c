@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-bridge.c - lockctl bridge: a service that speaks with Redis for all processes of this host
+ * bridge.c - lockctl bridge: a service that speaks with Redis for all processes of this host
  *
  * Nothing depends on it being there: any process that uses a global key stands by to do the same.  It keeps connections
  * and passwords out of the workers, and leases alive while they come and go.
  */
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_ANY_OWNER = 256 };
 

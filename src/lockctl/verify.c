@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* lockctl-verify.c - lockctl verify: check every invariant, print what is broken */
+/* verify.c - lockctl verify: check every invariant, print what is broken */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },

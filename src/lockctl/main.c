@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl.c - the table of commands, help, and main
+ * main.c - the table of commands, help, and main
  *
  * All help is printed from the table, so that a command cannot lack it.  doc/man/lockctl.1 says more.
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 #define HELP_LINE "  -h, --help               this help\n"
 #define FORMAT_LINES                                                                                                   \

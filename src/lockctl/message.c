@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-message.c - messages: "lockctl: COMMAND NAME: reason" on stderr
+ * message.c - messages: "lockctl: COMMAND NAME: reason" on stderr
  *
  * A message is one write, so that lines of several lockctl on one terminal do not mix, and shows control
  * characters as text, since keys and tags come from other processes.
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 static const char *command_name;
 static const char *segment_name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-child.c - the command of lockctl run: start it, pass signals on, learn how it ended
+ * child.c - the command of lockctl run: start it, pass signals on, learn how it ended
  *
  * All signals that matter are blocked before the fork and taken one at a time by sigtimedwait(), so nothing
  * happens between two instructions and none is missed: a signal that comes before the command exists waits
@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 /** How long the second of two SIGCONT may be on its way. */
 #define CONTINUED_MS 100

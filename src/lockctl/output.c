@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-output.c - JSON, words for programs, and text for people
+ * output.c - JSON, words for programs, and text for people
  *
  * Keys and tags are bytes of other processes: none of the three lets them leave their field.
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 const char *mode_name(int mode)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-stat.c - lockctl stat: capacities, use and event counts of a segment
+ * stat.c - lockctl stat: capacities, use and event counts of a segment
  *
  * All three formats are printed from one table, in its order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_JSON = 256, OPTION_OPENMETRICS };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-run.c - lockctl run: hold a lock for exactly as long as a command lives
+ * run.c - lockctl run: hold a lock for exactly as long as a command lives
  *
  * The main thread takes the lock, so it lives as long as lockctl; the library's keeper thread renews the
  * lease, and tells if the lock is lost all the same: then the command is told to stop.  If lockctl is killed the kernel
@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_MAX_HOLD, OPTION_REDIS_POLICY, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-signals.c - which signals lockctl deals with, and what they do while it waits for a lock
+ * signals.c - which signals lockctl deals with, and what they do while it waits for a lock
  *
  * A wait that is killed by a signal would leave its request for others to clear away, and might be granted
  * at that very moment, so that the next holder would be told of a death inside.  So a signal cancels the
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 static lockshm_canceller_t *wait_canceller;
 static volatile sig_atomic_t caught;

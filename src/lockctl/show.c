@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-show.c - lockctl show: one lock with its holders, its queue and its mark, here and in Redis
+ * show.c - lockctl show: one lock with its holders, its queue and its mark, here and in Redis
  *
  * A key that nobody uses is shown as free: that is an answer, not a failure.  So is a Redis that does not answer.
  */
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED, OPTION_LOCAL };
 

@@ -2,7 +2,7 @@
 /*
  * lockctl.h - what the files of lockctl share
  *
- * lockctl is a table of commands (lockctl.c), one file per command, and a few helpers.  It knows the library
+ * lockctl is a table of commands (lockctl/main.c), one file per command, and a few helpers.  It knows the library
  * by lockshm.h only.  Data goes to stdout, messages to stderr as "lockctl: COMMAND NAME: reason".
  */
 #ifndef LOCKCTL_H
@@ -54,12 +54,12 @@ int lockctl_stat(int argc, char **argv);
 int lockctl_sweep(int argc, char **argv);
 int lockctl_verify(int argc, char **argv);
 
-/* --- lockctl.c --------------------------------------------------------------------------------------- */
+/* --- lockctl/main.c --------------------------------------------------------------------------------------- */
 
 /** Print the help of the running command and exit with 0. */
 void command_help(void) __attribute__((noreturn));
 
-/* --- lockctl-message.c ------------------------------------------------------------------------------- */
+/* --- lockctl/message.c ------------------------------------------------------------------------------- */
 
 /** Say whom the following messages are about: the command, then its segment. */
 void subject_command(const char *command);
@@ -71,7 +71,7 @@ void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), n
 /** Print why the library refused; @error may be NULL.  Return: the exit status for @code. */
 int failed(int code, const struct lockshm_error *error);
 
-/* --- lockctl-args.c ---------------------------------------------------------------------------------- */
+/* --- lockctl/args.c ---------------------------------------------------------------------------------- */
 
 /** The bytes of a KEY argument. */
 struct key {
@@ -100,14 +100,14 @@ uint64_t args_number(const char *option, const char *text, uint64_t min, uint64_
 /** Nanoseconds; LOCKSHM_FOREVER for "inf" and "none" where @allow has them. */
 int64_t args_duration(const char *option, const char *text, int allow);
 
-/* --- lockctl-open.c ---------------------------------------------------------------------------------- */
+/* --- lockctl/open.c ---------------------------------------------------------------------------------- */
 
 /** Open read-only, whosever it is.  Return: 0, or the exit status after a message. */
 int open_to_look(lockshm_t **segment, const char *name);
 /** Open for taking part.  Return: 0, or the exit status after a message. */
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
 
-/* --- lockctl-output.c -------------------------------------------------------------------------------- */
+/* --- lockctl/output.c -------------------------------------------------------------------------------- */
 
 /** A JSON document being written.  A NULL @name in the calls below means: element of an array. */
 struct json {
@@ -167,7 +167,7 @@ const char *mode_name(int mode);
 /** "fail", "wait", "local-only". */
 const char *policy_name(int policy);
 
-/* --- lockctl-lock.c: one lock in three formats ------------------------------------------------------- */
+/* --- lockctl/lock.c: one lock in three formats ------------------------------------------------------- */
 
 extern const char *const lock_titles[];
 #define LOCK_COLUMNS 8
@@ -183,7 +183,7 @@ void lock_people(FILE *out, const struct lockshm_lock_info *lock);
 /** Whom an OWNER_DIED or TOOK_OVER_EXPIRED mark is about, as a sentence, to be freed. */
 char *format_previous(const struct lockshm_previous *previous);
 
-/* --- lockctl-remote.c: one key in Redis, in three formats --------------------------------------------- */
+/* --- lockctl/remote.c: one key in Redis, in three formats --------------------------------------------- */
 
 /** Longest time for Redis to say what it has of a key. */
 #define REMOTE_PATIENCE LOCKSHM_SECONDS(1)
@@ -193,7 +193,7 @@ void remote_json(struct json *json, lockshm_t *segment, struct key key);
 void remote_porcelain(FILE *out, lockshm_t *segment, struct key key);
 void remote_people(FILE *out, lockshm_t *segment, struct key key);
 
-/* --- lockctl-signals.c ------------------------------------------------------------------------------- */
+/* --- lockctl/signals.c ------------------------------------------------------------------------------- */
 
 /** A segment truncated under us ends the program with a message and EXIT_FAILED. */
 void signals_contain_truncation(void);
@@ -207,7 +207,7 @@ void signals_default(void);
 /** Fill @set with the signals that run passes on to its command. */
 void signals_relayed(sigset_t *set);
 
-/* --- lockctl-child.c: the command of run ------------------------------------------------------------- */
+/* --- lockctl/child.c: the command of run ------------------------------------------------------------- */
 
 /** Asked when @fd, an eventfd, becomes readable while the command runs; once it says true the command gets SIGTERM. */
 struct child_watch {

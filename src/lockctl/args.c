@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-args.c - options, operands, numbers, durations, keys
+ * args.c - options, operands, numbers, durations, keys
  *
  * Every function either returns a good value or ends the program with EXIT_USAGE and a message that names
  * what was wrong and what is allowed.  Nothing has been opened or changed by then.
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 /* --- Options and operands ---------------------------------------------------------------------------- */
 

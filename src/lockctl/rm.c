@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lockctl-rm.c - lockctl rm: remove a segment */
-#include "lockctl.h"
+/* rm.c - lockctl rm: remove a segment */
+#include "lockctl/lockctl.h"
 
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-lock.c - one lock as JSON, as lines for programs, as a row and as a page for people
+ * lock.c - one lock as JSON, as lines for programs, as a row and as a page for people
  *
  * lockctl(1) documents the JSON fields and the order of the porcelain columns as stable.
  */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 const char *const lock_titles[LOCK_COLUMNS] = { "KEY",	    "MODE",	"HOLDERS", "WAITERS",
 						"HELD FOR", "EXPIRES", "HELD BY", "MARK" };

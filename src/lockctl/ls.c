@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-ls.c - lockctl ls: all segments of this machine, or the locks of one
+ * ls.c - lockctl ls: all segments of this machine, or the locks of one
  *
  * A segment that cannot be opened is listed with the reason; that is no failure of ls.
  */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_JSON = 256, OPTION_PORCELAIN };
 

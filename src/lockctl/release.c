@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-release.c - lockctl release: an operator ends one hold, here or in Redis
+ * release.c - lockctl release: an operator ends one hold, here or in Redis
  *
  * The token, or the value in Redis, makes sure that it is the hold the operator saw, and not one granted since.
  */
 #include <stdlib.h>
 
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 enum { OPTION_TOKEN = 256, OPTION_REMOTE, OPTION_ESCAPED, OPTION_ANY_OWNER };
 

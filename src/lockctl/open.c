@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockctl-open.c - opening the segment a command is about
+ * open.c - opening the segment a command is about
  *
  * Looking needs read permission only and accepts every owner: the worst a stranger's segment can do is to
  * show lies.  Acting on it means trusting whoever owns it, so that must be asked for.
  */
-#include "lockctl.h"
+#include "lockctl/lockctl.h"
 
 static int open_segment(lockshm_t **segment, const char *name, unsigned flags)
 {
