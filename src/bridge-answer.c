@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include "bridge-error.h"
+#include "redis/redis-error.h"
 
 #define POLL_NS LOCKSHM_MS(50) /* as a waiter in Redis, without hints */
 #define POLL_TRACKED_NS LOCKSHM_MS(300)

@@ -9,7 +9,7 @@
 #ifndef LOCKSHM_BRIDGE_LEASE_H
 #define LOCKSHM_BRIDGE_LEASE_H
 
-#include "bridge-net.h"
+#include "redis/client.h"
 #include "remote.h"
 #include "snapshot.h"
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridge-nodes.h"
-#include "bridge-script.h"
-#include "bridge-tls.h"
-#include "bridge-wire.h"
+#include "redis/nodes.h"
+#include "redis/script.h"
+#include "redis/tls.h"
+#include "redis/resp.h"
 #include "error.h"
 #include "segment.h"
 

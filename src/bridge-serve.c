@@ -20,7 +20,7 @@
 
 #include "bridge-interest.h"
 #include "bridge-lease.h"
-#include "bridge-tls.h"
+#include "redis/tls.h"
 #include "error.h"
 #include "futex.h"
 #include "owner.h"

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bridge-conn.h"
-#include "bridge-library.h"
-#include "bridge-net.h"
+#include "redis/conn.h"
+#include "redis/dynlib.h"
+#include "redis/client.h"
 #include "error.h"
 #include "futex.h"
 #include "owner.h"

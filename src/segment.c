@@ -25,7 +25,7 @@
 #include "futex.h"
 #include "hash.h"
 #include "process.h"
-#include "redis-settings.h"
+#include "redis/settings.h"
 
 #define SHM_DIR "/dev/shm"
 

@@ -8,7 +8,7 @@
 #ifndef LOCKSHM_TEST_REDIS_PEER_H
 #define LOCKSHM_TEST_REDIS_PEER_H
 
-#include "../src/bridge-script.h"
+#include "redis/script.h"
 #include "redis.h"
 
 /* Longer than any test takes. */

@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "../src/bridge-clock.h"
-#include "../src/bridge-conn.h"
-#include "../src/bridge-error.h"
-#include "../src/bridge-uri.h"
+#include "redis/boot-clock.h"
+#include "redis/conn.h"
+#include "redis/redis-error.h"
+#include "redis/uri.h"
 
 /* Nothing a test waits for takes longer on a slow, loaded machine.  Suites that have segments, too, include fixture.h
  * first, whose words for this are the same. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/bridge-keys.h"
+#include "redis/names.h"
 
 static struct bridge_keys keys;
 static struct bridge_error error;

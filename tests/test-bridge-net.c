@@ -8,12 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/bridge-net.h"
-#include "../src/bridge-nodes.h"
+#include "redis/client.h"
+#include "redis/nodes.h"
 
 #define N_SERVERS 2
 #define ASKS 90
-#define BATCH 64 /* what is asked at once, see bridge-net.c */
+#define BATCH 64 /* what is asked at once, see redis/client.c */
 #define TTL_MS 60000
 
 static struct redis *at[N_SERVERS];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/bridge-quorum.h"
+#include "redis/quorum.h"
 #include "redis-peer.h"
 
 #define N 3

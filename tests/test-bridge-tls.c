@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/bridge-library.h"
+#include "redis/dynlib.h"
 #if __has_include(<openssl/ssl.h>)
-#include "../src/bridge-openssl.h"
+#include "redis/openssl.h"
 /* A build without TLS has none, and skips all of this. */
 #pragma weak bridge_ssl
 #pragma weak bridge_openssl_load

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/bridge-wake.h"
+#include "redis/tracking.h"
 
 static struct peer *a, *b;
 static struct bridge_wake *wake;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/bridge-nodes.h"
+#include "redis/nodes.h"
 
 #define MASTERS 3
 #define NODES 4

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/bridge-clock.h"
+#include "redis/boot-clock.h"
 #include "../src/bridge-lease.h"
 #include "../src/hold.h"
 

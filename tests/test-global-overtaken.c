@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../src/bridge-clock.h"
+#include "redis/boot-clock.h"
 #include "../src/bridge-lease.h"
 #include "../src/hash.h"
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * client.h - the servers of a segment: many operations in one round trip, hints, and when to leave a server alone
+ *
+ * Each key has its server, chosen by its name in Redis, which is the same on every host; or all servers have every key
+ * and a majority decides.  Used by one thread.
+ */
+#ifndef LOCKSHM_BRIDGE_NET_H
+#define LOCKSHM_BRIDGE_NET_H
+
+#include "redis/script.h"
+#include "redis/tracking.h"
+#include "layout.h"
+
+struct bridge_net;
+
+/* One operation.  The caller fills the first part; keys and token must stay until it is done. */
+struct bridge_ask {
+	enum bridge_script script;
+	bool exclusive; /* of the lease in question */
+	bool for_reader; /* and who wants it only reads, as far as was seen: */
+	bool unsure; /* not all who want it were */
+	const struct bridge_keys *keys;
+	struct bridge_wish wish;
+	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
+	uint64_t word; /* of the lease, when it was decided to ask */
+	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
+
+	bool settled; /* with many others; then the rest is there */
+	bool shared; /* and by the script of an ask before this one, which counts for both */
+	bool put_off; /* not asked in this round: there was no time for it, or its names are others by now */
+	bool doubt; /* upgrade that a majority refused: some servers may have done it */
+	bool unsent; /* an error, and nothing of it can have reached a server */
+	int code; /* 0 = there is an answer */
+	char why[256]; /* the error in words */
+	int64_t valid_until; /* granted, renewed: this process' time */
+	struct bridge_answer answer;
+};
+
+int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error);
+void bridge_net_free(struct bridge_net *net);
+
+/* What the names of a lock have to look like, as far as is known by now: a first connection may say something else. */
+int bridge_net_keys_mode(const struct bridge_net *net);
+
+/* Until this is called again a server that failed is not tried again: runs without it are one round. */
+void bridge_net_begin(struct bridge_net *net);
+/* From now on this is called during a run before each time that something is waited for. */
+void bridge_net_between(struct bridge_net *net, void (*call)(void *arg), void *arg);
+
+/*
+ * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns,
+ * however many servers do not answer.
+ */
+void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns);
+
+/* Make sure that hints come for what was asked, before going to sleep.  False = some server
+ * gives none: look more often. */
+bool bridge_net_arm(struct bridge_net *net, int64_t io_ns);
+/* The next hint that has come; for BRIDGE_HINT_KEY and TOLD with a name in Redis. */
+enum bridge_hint bridge_net_hint(struct bridge_net *net, const char **key, size_t *len);
+/* Have this epoll descriptor report once when hints come. */
+void bridge_net_watch(struct bridge_net *net, int epoll);
+/* When to call bridge_net_arm() again at the latest. */
+int64_t bridge_net_due(const struct bridge_net *net);
+
+/* In a forked child: close what was inherited. */
+void bridge_net_abandon(struct bridge_net *net);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* conn-io.c - what goes over the way, and comes: as it is, or through TLS; see redis/conn.h */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "redis/boot-clock.h"
+#include "redis/conn-internal.h"
+
+#define READ_BYTES 16384
+
+/* Bytes for the socket.  Over TLS commands become such in wrap(). */
+static const char *to_send(const struct bridge_conn *c, size_t *len)
+{
+	return c->tls ? bridge_tls_out(c->tls, len) : bridge_wire_out(c->wire, len);
+}
+
+bool conn_has_more(const struct bridge_conn *c)
+{
+	size_t len;
+
+	to_send(c, &len);
+	if (!len && c->tls && bridge_tls_up(c->tls))
+		bridge_wire_out(c->wire, &len);
+	return len > 0;
+}
+
+static int write_out(struct bridge_conn *c)
+{
+	size_t len;
+	const char *bytes = to_send(c, &len);
+
+	while (len) {
+		ssize_t n = send(c->fd, bytes, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		/* What the server said before it closed is still to be read. */
+		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return 0;
+		if (n < 0)
+			return conn_lost(c, strerror(errno));
+		if (c->tls)
+			bridge_tls_sent(c->tls, (size_t)n);
+		else
+			bridge_wire_sent(c->wire, (size_t)n);
+		bytes = to_send(c, &len);
+	}
+	return 0;
+}
+
+/* The last that it is told is why.  A connection that was ready is one that broke: what was under way may be done. */
+static int tls_failed(struct bridge_conn *c, const struct bridge_error *why)
+{
+	size_t len;
+	const char *bytes = to_send(c, &len);
+
+	if (len)
+		(void)!send(c->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return c->state == READY ? conn_lost(c, why->text) : conn_drop(c, why->code, "%s", why->text);
+}
+
+/* What can be said by now, as it goes over the way. */
+static int wrap(struct bridge_conn *c)
+{
+	struct bridge_error why;
+	size_t len;
+	const char *bytes = bridge_wire_out(c->wire, &len);
+
+	if (!c->tls || !len || !bridge_tls_up(c->tls))
+		return 0;
+	if (bridge_tls_put(c->tls, bytes, len, &why) != 0)
+		return tls_failed(c, &why);
+	bridge_wire_sent(c->wire, len);
+	return 0;
+}
+
+int conn_not_understood(struct bridge_conn *c, const char *what)
+{
+	if (bridge_wire_short(c->wire))
+		return conn_drop(c, BRIDGE_NO_MEMORY, "out of memory");
+	return conn_drop(c, BRIDGE_PROTOCOL, "%s", what);
+}
+
+static int take_in(struct bridge_conn *c, const char *bytes, size_t n)
+{
+	/* An alert: who speaks TLS and is not spoken to in it may say so. */
+	if (!c->heard && !c->tls && bytes[0] == 0x15)
+		return conn_drop(c, BRIDGE_PROTOCOL, "this server speaks TLS: rediss://");
+	c->heard = true;
+	if (!bridge_wire_feed(c->wire, bytes, n))
+		return conn_not_understood(c, "no Redis server, or an answer of more than 16 MiB");
+	return 0;
+}
+
+/* Bytes as they came over the way, and what they meant. */
+static int unwrap(struct bridge_conn *c, const char *bytes, size_t n)
+{
+	bool was_up = bridge_tls_up(c->tls);
+	char plain[READ_BYTES];
+	struct bridge_error why;
+	int code = 0;
+
+	if (bridge_tls_feed(c->tls, bytes, n, &why) != 0)
+		return tls_failed(c, &why);
+	if (!was_up && bridge_tls_up(c->tls))
+		c->greet_began = bridge_now();
+	do {
+		if (bridge_tls_get(c->tls, plain, sizeof(plain), &n, &why) != 0)
+			return tls_failed(c, &why);
+		if (n)
+			code = take_in(c, plain, n);
+	} while (n && !code);
+	return code;
+}
+
+static int read_in(struct bridge_conn *c)
+{
+	char bytes[READ_BYTES];
+	ssize_t n;
+	int code;
+
+	for (;;) {
+		n = recv(c->fd, bytes, sizeof(bytes), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0)
+			return conn_lost(c, strerror(errno));
+		if (n == 0) {
+			c->eof = true;
+			return 0;
+		}
+		code = c->tls ? unwrap(c, bytes, (size_t)n) : take_in(c, bytes, (size_t)n);
+		if (code || (size_t)n < sizeof(bytes))
+			return code;
+	}
+}
+
+/* The answer to the handshake may let the greeting go, which is then not kept until the next time. */
+int conn_exchange(struct bridge_conn *c)
+{
+	int code = wrap(c);
+
+	if (!code)
+		code = write_out(c);
+	if (!code)
+		code = read_in(c);
+	if (!code)
+		code = wrap(c);
+	if (!code && c->tls)
+		code = write_out(c);
+	return code;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* dynlib.c - loading libraries, and forks meanwhile; see redis/dynlib.h */
+#define _GNU_SOURCE
+#include "redis/dynlib.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define END_MS 1000 /* the most that the end of a process waits for whoever is inside */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t owner_pid; /* who has the lock, 0 = nobody */
+static pthread_t owner_thread;
+static bool inside; /* lock held: somebody is */
+static bool broken; /* and was in the parent of this process, in which nobody is */
+
+static void got_lock(void)
+{
+	__atomic_store_n(&owner_thread, pthread_self(), __ATOMIC_RELAXED);
+	/* Pairs with the acquire in bridge_library_wait_at_end(). */
+	__atomic_store_n(&owner_pid, getpid(), __ATOMIC_RELEASE);
+}
+
+static void take_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	got_lock();
+}
+
+static void drop_lock(void)
+{
+	__atomic_store_n(&owner_pid, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
+
+static void *find(const struct bridge_library *l, void *library, const char *name, char why[LIBRARY_WHY])
+{
+	void *found = library ? dlsym(library, name) : NULL;
+
+	if (!found && !why[0])
+		snprintf(why, LIBRARY_WHY, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
+			 dlerror());
+	return found;
+}
+
+/* The lock held. */
+static bool load(struct bridge_library *l)
+{
+	/* For good: what it made may live as long as the process. */
+	void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	char why[LIBRARY_WHY] = "";
+	size_t i;
+
+	for (i = 0; i < l->n_symbols; i++)
+		*(void **)l->symbols[i].to = find(l, library, l->symbols[i].name, why);
+	/* Others may be reading it, who were told before: as long as it is the same it is left alone. */
+	if (why[0] && strcmp(l->error, why) != 0)
+		memcpy(l->error, why, sizeof(why));
+	/* Pairs with the acquire in bridge_library_load(): who sees it sees the addresses. */
+	__atomic_store_n(&l->loaded, !why[0], __ATOMIC_RELEASE);
+	return !why[0];
+}
+
+const char *bridge_library_load(struct bridge_library *l)
+{
+	bool loaded = __atomic_load_n(&l->loaded, __ATOMIC_ACQUIRE);
+
+	if (loaded)
+		return NULL;
+	/* What failed may have been for want of a descriptor: once more each time. */
+	take_lock();
+	loaded = l->loaded || load(l);
+	drop_lock();
+	return loaded ? NULL : l->error;
+}
+
+bool bridge_library_enter(int *cancel)
+{
+	/* Files may be read in there: no place to be cancelled at, with the lock locked. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	take_lock();
+	if (!broken) {
+		inside = true;
+		return true;
+	}
+	drop_lock();
+	pthread_setcancelstate(*cancel, NULL);
+	return false;
+}
+
+void bridge_library_leave(int cancel)
+{
+	inside = false;
+	drop_lock();
+	pthread_setcancelstate(cancel, NULL);
+}
+
+void bridge_library_wait_at_end(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	int k;
+
+	for (k = 0; pthread_mutex_trylock(&lock) != 0; k++) {
+		pid_t pid = __atomic_load_n(&owner_pid, __ATOMIC_ACQUIRE);
+		bool never = pid && (pid != getpid() || pthread_equal(__atomic_load_n(&owner_thread, __ATOMIC_RELAXED),
+								      pthread_self()));
+
+		if (never || k == END_MS)
+			return;
+		nanosleep(&ms, NULL);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void bridge_library_before_fork(void)
+{
+	take_lock();
+}
+
+void bridge_library_after_fork(void)
+{
+	drop_lock();
+}
+
+void bridge_library_forget(void)
+{
+	broken = broken || inside;
+	inside = false;
+	owner_pid = 0;
+	pthread_mutex_init(&lock, NULL);
+}

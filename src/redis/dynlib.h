@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dynlib.h - libraries that are loaded when they are needed first
+ *
+ * A program that has local locks only needs the C library and nothing else.  One lock is held while something is
+ * loaded, and while somebody is inside of a library that has locks of its own: nobody forks meanwhile, because in the
+ * child nobody would ever unlock those.
+ */
+#ifndef LOCKSHM_BRIDGE_LIBRARY_H
+#define LOCKSHM_BRIDGE_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LIBRARY_WHY 240
+
+struct bridge_symbol {
+	const char *name;
+	void *to; /* a pointer to a function, which gets its address */
+};
+
+struct bridge_library {
+	const char *file; /* exactly the version whose header was compiled in */
+	const char *needs_it; /* for messages */
+	const struct bridge_symbol *symbols;
+	size_t n_symbols;
+	bool loaded;
+	char error[LIBRARY_WHY];
+};
+
+/* Loads it at the first call; NULL, or why it cannot be loaded. */
+const char *bridge_library_load(struct bridge_library *l);
+
+/*
+ * Around calls of a library that has locks of its own, none of which may wait for anything.  false: somebody was inside
+ * when this process was cloned past the C library, and what he had locked stays so; then it may not be called any more.
+ */
+bool bridge_library_enter(int *cancel);
+void bridge_library_leave(int cancel);
+
+/*
+ * At the end of the process: until whoever is inside has left.  Not for one that never will, which is the caller
+ * himself, in a signal handler, or somebody who is not in this process, which was cloned; and for one second at most.
+ */
+void bridge_library_wait_at_end(void);
+
+/* Around a fork(): nobody loads or is inside meanwhile.  The innermost of the locks. */
+void bridge_library_before_fork(void);
+void bridge_library_after_fork(void); /* on both sides */
+/* In a child that was made without these: whoever was loading is not here. */
+void bridge_library_forget(void);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* handshake.c - the greeting; see redis/handshake.h */
+#define _GNU_SOURCE
+#include "redis/handshake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum step { AUTH, SELECT_DB, PING, INFO_SERVER, INFO_REPLICATION, SET_NAME, CLIENT_ID, LOAD };
+
+static const char *const step_names[] = {
+	[AUTH] = "AUTH",
+	[SELECT_DB] = "SELECT",
+	[PING] = "PING",
+	[INFO_SERVER] = "INFO server",
+	[INFO_REPLICATION] = "INFO replication",
+	[SET_NAME] = "CLIENT SETNAME",
+	[CLIENT_ID] = "CLIENT ID",
+	[LOAD] = "SCRIPT LOAD",
+};
+
+struct command {
+	const char *argv[3];
+	size_t lens[3];
+	int argc;
+};
+
+static void add_word(struct command *cmd, const char *word, size_t len)
+{
+	cmd->argv[cmd->argc] = word;
+	cmd->lens[cmd->argc++] = len;
+}
+
+static bool put(struct bridge_greet *g, struct bridge_wire *wire, enum step step, const struct command *cmd)
+{
+	g->steps[g->n_steps++] = (unsigned char)step;
+	return bridge_wire_put(wire, cmd->argc, cmd->argv, cmd->lens);
+}
+
+static bool put_words(struct bridge_greet *g, struct bridge_wire *wire, enum step step, const char *a, const char *b,
+		      const char *c)
+{
+	struct command cmd = { .argc = 0 };
+
+	add_word(&cmd, a, strlen(a));
+	if (b)
+		add_word(&cmd, b, strlen(b));
+	if (c)
+		add_word(&cmd, c, strlen(c));
+	return put(g, wire, step, &cmd);
+}
+
+static int put_login(struct bridge_greet *g, struct bridge_wire *wire, const struct bridge_server *server,
+		     struct bridge_error *error)
+{
+	char password[BRIDGE_PASSWORD_MAX];
+	struct command cmd = { .argc = 0 };
+	size_t len;
+	int code = bridge_uri_password(server, password, &len, error);
+
+	if (!code && len) {
+		add_word(&cmd, "AUTH", 4);
+		if (server->user[0])
+			add_word(&cmd, server->user, strlen(server->user));
+		add_word(&cmd, password, len);
+		if (!put(g, wire, AUTH, &cmd))
+			code = bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+	}
+	explicit_bzero(password, sizeof(password));
+	return code;
+}
+
+int bridge_greet_begin(struct bridge_greet *g, struct bridge_wire *wire, const struct bridge_server *server,
+		       const struct bridge_conn_options *options, struct bridge_error *error)
+{
+	char db[16];
+	size_t i;
+	bool ok = true;
+	int code;
+
+	memset(g, 0, sizeof(*g));
+	code = put_login(g, wire, server, error);
+	if (code)
+		return code;
+	if (server->db) {
+		snprintf(db, sizeof(db), "%d", server->db);
+		ok = put_words(g, wire, SELECT_DB, "SELECT", db, NULL);
+	}
+	ok = ok && put_words(g, wire, PING, "PING", NULL, NULL);
+	ok = ok && put_words(g, wire, INFO_SERVER, "INFO", "server", NULL);
+	ok = ok && put_words(g, wire, INFO_REPLICATION, "INFO", "replication", NULL);
+	if (options->name)
+		ok = ok && put_words(g, wire, SET_NAME, "CLIENT", "SETNAME", options->name);
+	if (options->subscriber)
+		ok = ok && put_words(g, wire, CLIENT_ID, "CLIENT", "ID", NULL);
+	for (i = 0; i < options->n_scripts && i < BRIDGE_SCRIPTS_MAX; i++)
+		ok = ok && put_words(g, wire, LOAD, "SCRIPT", "LOAD", options->scripts[i]);
+	return ok ? 0 : bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+}
+
+/* The value of line "name:value" of an INFO reply; false if there is none. */
+static bool info_value(const char *text, size_t len, const char *name, char *out, size_t size)
+{
+	const char *end = text + len, *line = text;
+	size_t name_len = strlen(name);
+
+	while (line < end) {
+		const char *stop = memchr(line, '\r', (size_t)(end - line));
+		size_t n = (size_t)((stop ? stop : end) - line);
+
+		if (n > name_len && memcmp(line, name, name_len) == 0 && line[name_len] == ':') {
+			snprintf(out, size, "%.*s", (int)(n - name_len - 1), line + name_len + 1);
+			return true;
+		}
+		if (!stop)
+			break;
+		line = stop + (stop + 1 < end && stop[1] == '\n' ? 2 : 1);
+	}
+	return false;
+}
+
+static int hear_server(struct bridge_greet *g, const char *text, size_t len, struct bridge_error *error)
+{
+	char value[24];
+
+	if (!info_value(text, len, "run_id", g->info.run_id, sizeof(g->info.run_id)) ||
+	    !info_value(text, len, "uptime_in_seconds", value, sizeof(value)))
+		return bridge_fail(error, BRIDGE_PROTOCOL, "INFO server: no run_id or uptime_in_seconds in it");
+	g->info.uptime_s = atoll(value);
+	info_value(text, len, "redis_version", g->info.version, sizeof(g->info.version));
+	if (info_value(text, len, "redis_mode", value, sizeof(value)))
+		g->info.cluster = strcmp(value, "cluster") == 0;
+	return 0;
+}
+
+static int hear_replication(struct bridge_greet *g, const char *text, size_t len,
+			    const struct bridge_conn_options *options, struct bridge_error *error)
+{
+	char role[24], host[64] = "?", port[8] = "?";
+
+	if (!info_value(text, len, "role", role, sizeof(role)))
+		return bridge_fail(error, BRIDGE_PROTOCOL, "INFO replication: no role in it");
+	g->info.replica = strcmp(role, "master") != 0;
+	if (!g->info.replica || options->replica_ok)
+		return 0;
+	info_value(text, len, "master_host", host, sizeof(host));
+	info_value(text, len, "master_port", port, sizeof(port));
+	return bridge_fail(error, BRIDGE_RETRY, "is a replica (of %s:%s): locks are taken at the master", host, port);
+}
+
+static int hear(struct bridge_greet *g, enum step step, const struct bridge_reply *reply,
+		const struct bridge_conn_options *options, struct bridge_error *error)
+{
+	size_t len = 0;
+	const char *text = bridge_reply_text(reply, &len);
+
+	switch (step) {
+	case INFO_SERVER:
+	case INFO_REPLICATION:
+		if (!text)
+			return bridge_fail(error, BRIDGE_PROTOCOL, "%s: the answer is no text", step_names[step]);
+		return step == INFO_SERVER ? hear_server(g, text, len, error)
+					   : hear_replication(g, text, len, options, error);
+	case PING:
+		if (!bridge_reply_says(reply, "PONG"))
+			return bridge_fail(error, BRIDGE_PROTOCOL, "PING: the answer is not PONG");
+		return 0;
+	case CLIENT_ID:
+		g->info.client_id = bridge_reply_integer(reply, 0);
+		return 0;
+	case LOAD:
+		if (len == sizeof(g->sha[0]) - 1)
+			memcpy(g->sha[g->n_loaded], text, len);
+		g->n_loaded++;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Without these the rest works: names are for people, and scripts can be sent as text. */
+static bool may_fail(enum step step)
+{
+	return step == SET_NAME || step == CLIENT_ID || step == LOAD;
+}
+
+int bridge_greet_reply(struct bridge_greet *g, const struct bridge_reply *reply,
+		       const struct bridge_conn_options *options, struct bridge_error *error)
+{
+	enum step step = (enum step)g->steps[g->step++];
+	size_t len;
+	const char *text = bridge_reply_error(reply, &len);
+	int code;
+
+	if (text && !may_fail(step)) {
+		code = bridge_error_class(text, len);
+		/* "AUTH called without any password configured", "invalid DB index", an old
+		 * server's "unknown command" */
+		if (code == BRIDGE_REFUSED)
+			code = step == AUTH ? BRIDGE_DENIED : step == SELECT_DB ? BRIDGE_INVALID : code;
+		return bridge_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);
+	}
+	code = hear(g, step, reply, options, error);
+	if (code)
+		return code;
+	return g->step < g->n_steps ? BRIDGE_AGAIN : 0;
+}

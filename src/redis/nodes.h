@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nodes.h - connections to the servers that share the keys of a segment, and which of them has a key
+ *
+ * Without a cluster a key's server follows from its name.  The nodes of a cluster say themselves who has a slot: any
+ * of them is asked first, the one that it names gets the next.  Nodes that nobody configured are logged in to as the
+ * first one that somebody did.
+ */
+#ifndef LOCKSHM_BRIDGE_NODES_H
+#define LOCKSHM_BRIDGE_NODES_H
+
+#include "redis/names.h"
+#include "redis/tracking.h"
+
+struct bridge_node {
+	struct bridge_conn *conn;
+	struct bridge_wake *wake;
+	int64_t rest_until, rest_ns;
+	int64_t failed_at; /* last */
+	bool opening;
+	bool failed; /* in this batch, and does not rest for that yet */
+	bool ask_other; /* next time: it did not answer */
+	bool other_asked; /* for this batch */
+	bool waits; /* for its replicas */
+	int64_t copies; /* they have; -1 = not known */
+	bool deaf; /* it gave no hints, or not to us, when that was tried last */
+};
+
+struct bridge_nodes {
+	struct bridge_node node[BRIDGE_CONNS_MAX];
+	size_t n, n_given; /* the configured ones come first */
+	struct bridge_server like;
+	struct bridge_host host;
+	int64_t began; /* this round: in it nobody is tried again who failed */
+	bool cluster; /* as far as is known: what the last one said that was connected */
+	unsigned char *slots; /* by slot: number of its node, from 1; 0 = not known.  NULL = none is */
+};
+
+int bridge_nodes_add(struct bridge_nodes *s, const struct bridge_server *server, struct bridge_error *error);
+void bridge_nodes_end(struct bridge_nodes *s);
+/* As bridge_conn_abandon(), for all. */
+void bridge_nodes_abandon(struct bridge_nodes *s);
+
+/* Which of @n servers has the lock of that name, where each lock has its server. */
+size_t bridge_server_of(const struct bridge_keys *keys, size_t n);
+/* Who is to be asked about the lock of that name. */
+struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys);
+/* Who will be, as far as that is known before it is connected to. */
+struct bridge_node *bridge_nodes_likely(struct bridge_nodes *s, const struct bridge_keys *keys);
+/* Connects to all that are wanted at once: one that is away costs the others no more than ten do. */
+void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wanted, size_t n, int64_t io_ns);
+/* 0 = it can be asked now. */
+int bridge_node_code(const struct bridge_node *node);
+/* It did not answer: it is left alone for some time, longer each time. */
+void bridge_node_rest(struct bridge_node *node);
+
+/* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
+ * many. */
+struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text);
+/* @who, who was asked about it, knows no cluster any more: the next time the one after it in the list. */
+void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys, const struct bridge_node *who);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * openssl.h - OpenSSL as a guest of somebody's process
+ *
+ * Loaded when it is needed first, and never unloaded.  It gets no handler at the end of the process from us; where the
+ * program uses it, too, and has it ended at its own exit, we are told before.  All calls are made between enter and
+ * leave, because it has locks of its own that a forked child could never unlock (redis/dynlib.h).
+ */
+#ifndef LOCKSHM_BRIDGE_OPENSSL_H
+#define LOCKSHM_BRIDGE_OPENSSL_H
+
+#include <stdbool.h>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+/* What is used of it, with the types of its headers.  Whatever is not here is a macro around one of these. */
+#define OPENSSL_FUNCTIONS(f) \
+	f(BIO_ctrl) f(BIO_free) f(BIO_new) f(BIO_new_mem_buf) f(BIO_read) f(BIO_s_mem) f(BIO_write) \
+	f(ERR_clear_error) f(ERR_peek_error) f(ERR_peek_last_error) f(ERR_reason_error_string) f(EVP_PKEY_free) \
+	f(OPENSSL_atexit) f(OPENSSL_init_ssl) f(OPENSSL_thread_stop) f(PEM_read_bio_PrivateKey) \
+	f(PEM_read_bio_X509) f(SSL_CTX_check_private_key) f(SSL_CTX_ctrl) f(SSL_CTX_free) f(SSL_CTX_get_cert_store) \
+	f(SSL_CTX_new) f(SSL_CTX_set_cert_store) f(SSL_CTX_set_default_verify_paths) f(SSL_CTX_set_options) \
+	f(SSL_CTX_set_verify) f(SSL_CTX_use_PrivateKey) f(SSL_CTX_use_certificate) f(SSL_ctrl) f(SSL_do_handshake) \
+	f(SSL_free) f(SSL_get0_param) f(SSL_get_error) f(SSL_get_verify_result) f(SSL_new) f(SSL_read_ex) \
+	f(SSL_set1_host) f(SSL_set_bio) f(SSL_set_connect_state) f(SSL_write_ex) f(TLS_client_method) \
+	f(X509_STORE_add_cert) f(X509_STORE_free) f(X509_STORE_up_ref) f(X509_VERIFY_PARAM_set1_ip_asc) \
+	f(X509_VERIFY_PARAM_set_hostflags) f(X509_free) f(X509_verify_cert_error_string)
+
+#define OPENSSL_AS_POINTER(name) __typeof__(&name) name;
+struct openssl {
+	OPENSSL_FUNCTIONS(OPENSSL_AS_POINTER)
+};
+extern struct openssl bridge_ssl;
+
+/* NULL, or why it cannot be loaded or used: before the first enter, and whenever somebody wants to know. */
+const char *bridge_openssl_load(void);
+/* false = it cannot be used in this process, or not any more.  On entry its list of this thread's errors is emptied, or
+ * what the program had left there would be taken for ours; and on leaving. */
+bool bridge_openssl_enter(int *cancel);
+void bridge_openssl_leave(int cancel);
+/*
+ * Whoever has called anything of it says so before his thread ends, or goes back to where it may: OpenSSL would take
+ * its locks at the end of the thread, and a fork not know of that.
+ */
+void bridge_openssl_thread_ends(void);
+
+/* What an error of its list means; inside. */
+const char *bridge_openssl_reason(unsigned long code);
+
+#endif

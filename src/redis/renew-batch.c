@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * renew-batch.c - many leases are renewed by one script; see redis/renew-batch.h
+ *
+ * Each of them counts from before the first byte of that script.  Without an answer all have an unknown outcome, as
+ * each would have by itself: a renewal creates nothing, so it is asked again while the lease lasts.
+ */
+#include "redis/renew-batch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* With room for one more; NULL = there is no place for another. */
+static struct bridge_group *group_of(struct bridge_renewals *r, struct bridge_node *node)
+{
+	size_t i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->node[i] == node && r->group[i].many.n < BRIDGE_MANY)
+			return &r->group[i];
+	if (r->n == BRIDGE_GROUPS)
+		return NULL;
+	r->node[r->n] = node;
+	r->group[r->n].many.n = 0;
+	r->group[r->n].many.fences = node->deaf;
+	return &r->group[r->n++];
+}
+
+static bool add(struct bridge_renewals *r, struct bridge_nodes *nodes, struct bridge_ask *ask)
+{
+	struct bridge_group *g = group_of(r, bridge_nodes_of(nodes, ask->keys));
+
+	if (!g)
+		return false;
+	g->ask[g->many.n] = ask;
+	g->many.keys[g->many.n] = ask->keys;
+	g->many.token[g->many.n++] = ask->wish.token;
+	return true;
+}
+
+/* One lease alone is asked for as ever; so are those of a server that is away, and each is told why. */
+static void drop_unfit(struct bridge_renewals *r)
+{
+	size_t i, k = 0;
+
+	for (i = 0; i < r->n; i++) {
+		/* One that ended meanwhile is noticed now, not with the script. */
+		if (r->group[i].many.n >= 2)
+			(void)bridge_conn_pump(r->node[i]->conn);
+		if (r->group[i].many.n < 2 || bridge_node_code(r->node[i]))
+			continue;
+		if (k < i) {
+			r->group[k] = r->group[i];
+			r->node[k] = r->node[i];
+		}
+		k++;
+	}
+	r->n = k;
+}
+
+static void settle(struct bridge_ask *ask, const struct bridge_op *op)
+{
+	ask->settled = true;
+	ask->code = op->code;
+	if (op->code) {
+		snprintf(ask->why, sizeof(ask->why), "%.250s", op->why);
+		return;
+	}
+	/* As renew.lua says it. */
+	memset(&ask->answer, 0, sizeof(ask->answer));
+	ask->answer.status = BRIDGE_DONE;
+	ask->answer.kind = BRIDGE_KIND_HOST;
+	ask->answer.left_ms = ask->wish.ttl_ms;
+	ask->valid_until = bridge_valid_until(op->began, ask->wish.ttl_ms);
+}
+
+/* An error that was answered may be about one of them, a right to its names for instance: each is asked by itself. */
+static void take(const struct bridge_group *g, const struct bridge_op *op)
+{
+	size_t k, first = BRIDGE_MANY;
+
+	if (op->code && op->code != BRIDGE_UNKNOWN)
+		return;
+	for (k = 0; k < g->many.n; k++) {
+		if (!op->code && !bridge_op_renewed(op, k))
+			continue;
+		settle(g->ask[k], op);
+		first = k < first ? k : first;
+		g->ask[k]->shared = k != first;
+	}
+}
+
+static void run(struct bridge_renewals *r, struct bridge_nodes *nodes, int64_t io_ns)
+{
+	size_t i;
+
+	drop_unfit(r);
+	for (i = 0; i < r->n; i++)
+		(void)bridge_op_begin_many(&r->op[i], r->node[i]->conn, &r->group[i].many,
+					   r->group[i].ask[0]->wish.ttl_ms, bridge_now() + io_ns);
+	for (i = 0; i < r->n; i++)
+		(void)bridge_conn_pump(r->op[i].conn);
+	bridge_ops_wait(r->op, r->n);
+	for (i = 0; i < r->n; i++) {
+		take(&r->group[i], &r->op[i]);
+		bridge_op_end(&r->op[i]);
+		r->node[i]->failed = bridge_conn_closed(r->op[i].conn);
+	}
+	for (i = 0; i < nodes->n; i++)
+		if (nodes->node[i].failed)
+			bridge_node_rest(&nodes->node[i]);
+	r->n = 0;
+}
+
+void bridge_renewals_run(struct bridge_renewals *r, struct bridge_nodes *nodes, struct bridge_ask *asks, size_t n,
+			 int64_t io_ns)
+{
+	size_t i;
+
+	for (i = 0; i < n && !nodes->cluster; i++) {
+		if (!asks[i].plain || add(r, nodes, &asks[i]))
+			continue;
+		run(r, nodes, io_ns);
+		(void)add(r, nodes, &asks[i]);
+	}
+	run(r, nodes, io_ns);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* replicas.h - a lease counts when enough replicas of its server have it */
+#ifndef LOCKSHM_BRIDGE_REPLICAS_H
+#define LOCKSHM_BRIDGE_REPLICAS_H
+
+#include "redis/client.h"
+#include "redis/nodes.h"
+
+/*
+ * What was granted to one of the @n @asks, by its @nodes, counts when @replicas of that server have it.  If not it is
+ * as if nobody had answered: it is there, maybe, and the caller asks again or takes it back.  Takes @io_ns at most.
+ */
+void bridge_replicas_await(struct bridge_ask *const *asks, struct bridge_node *const *nodes, size_t n, unsigned replicas,
+			   int64_t io_ns);
+
+#endif

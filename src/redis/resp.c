@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resp.c - the formatter and the parser of hiredis; see redis/resp.h
+ *
+ * hiredis is loaded when it is needed first (redis/dynlib.h): exactly the version whose header was compiled in,
+ * because its replies are structs that differ from version to version.
+ */
+#define _GNU_SOURCE
+#include "redis/resp.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "redis/dynlib.h"
+
+/* What is used of it, with the types of its header. */
+static struct {
+	__typeof__(&redisReaderCreate) reader_create;
+	__typeof__(&redisReaderFree) reader_free;
+	__typeof__(&redisReaderFeed) reader_feed;
+	__typeof__(&redisReaderGetReply) reader_get_reply;
+	__typeof__(&redisFormatCommandArgv) format_command_argv;
+	__typeof__(&redisFreeCommand) free_command;
+	__typeof__(&freeReplyObject) free_reply;
+} hiredis;
+
+static const struct bridge_symbol symbols[] = {
+	{ "redisReaderCreate", &hiredis.reader_create },
+	{ "redisReaderFree", &hiredis.reader_free },
+	{ "redisReaderFeed", &hiredis.reader_feed },
+	{ "redisReaderGetReply", &hiredis.reader_get_reply },
+	{ "redisFormatCommandArgv", &hiredis.format_command_argv },
+	{ "redisFreeCommand", &hiredis.free_command },
+	{ "freeReplyObject", &hiredis.free_reply },
+};
+
+static struct bridge_library library = {
+	.file = BRIDGE_HIREDIS,
+	.needs_it = "the bridge",
+	.symbols = symbols,
+	.n_symbols = sizeof(symbols) / sizeof(symbols[0]),
+};
+
+const char *bridge_wire_load(void)
+{
+	return bridge_library_load(&library);
+}
+
+struct bridge_wire {
+	redisReader *reader;
+	size_t fed; /* bytes since the last complete reply */
+	char *out;
+	size_t out_at, out_end, out_size;
+};
+
+struct bridge_wire *bridge_wire_new(void)
+{
+	struct bridge_wire *w = bridge_wire_load() ? NULL : calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->reader = hiredis.reader_create();
+	if (!w->reader) {
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+/* What was sent may have been a password. */
+static void wipe(struct bridge_wire *w)
+{
+	if (w->out_end)
+		explicit_bzero(w->out, w->out_end);
+}
+
+void bridge_wire_free(struct bridge_wire *w)
+{
+	if (!w)
+		return;
+	hiredis.reader_free(w->reader);
+	wipe(w);
+	free(w->out);
+	free(w);
+}
+
+/* Room for @more bytes behind out_end. */
+static bool make_room(struct bridge_wire *w, size_t more)
+{
+	size_t left = w->out_end - w->out_at, size = w->out_size ? w->out_size : 1024;
+	char *out;
+
+	while (size < left + more)
+		size *= 2;
+	if (size == w->out_size) {
+		if (w->out_end + more > size) {
+			memmove(w->out, w->out + w->out_at, left);
+			w->out_at = 0;
+			w->out_end = left;
+		}
+		return true;
+	}
+	out = malloc(size);
+	if (!out)
+		return false;
+	if (left)
+		memcpy(out, w->out + w->out_at, left);
+	wipe(w);
+	free(w->out);
+	w->out = out;
+	w->out_at = 0;
+	w->out_end = left;
+	w->out_size = size;
+	return true;
+}
+
+bool bridge_wire_put(struct bridge_wire *w, int argc, const char *const *argv, const size_t *lens)
+{
+	char *bytes = NULL;
+	int len = (int)hiredis.format_command_argv(&bytes, argc, (const char **)argv, lens);
+	bool ok = len > 0 && make_room(w, (size_t)len);
+
+	if (ok) {
+		memcpy(w->out + w->out_end, bytes, (size_t)len);
+		w->out_end += (size_t)len;
+	}
+	if (len > 0) {
+		explicit_bzero(bytes, (size_t)len);
+		hiredis.free_command(bytes);
+	}
+	return ok;
+}
+
+const char *bridge_wire_out(const struct bridge_wire *w, size_t *len)
+{
+	*len = w->out_end - w->out_at;
+	return w->out + w->out_at;
+}
+
+void bridge_wire_sent(struct bridge_wire *w, size_t len)
+{
+	w->out_at += len;
+	if (w->out_at == w->out_end) {
+		wipe(w);
+		w->out_at = w->out_end = 0;
+	}
+}
+
+bool bridge_wire_feed(struct bridge_wire *w, const char *bytes, size_t len)
+{
+	w->fed += len;
+	return w->fed <= BRIDGE_REPLY_MAX && hiredis.reader_feed(w->reader, bytes, len) == REDIS_OK;
+}
+
+bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
+{
+	void *got = NULL;
+
+	*reply = NULL;
+	if (hiredis.reader_get_reply(w->reader, &got) != REDIS_OK)
+		return false;
+	if (got)
+		w->fed = 0;
+	*reply = got;
+	return true;
+}
+
+bool bridge_wire_short(const struct bridge_wire *w)
+{
+	return ((const redisReader *)w->reader)->err == REDIS_ERR_OOM;
+}
+
+void bridge_reply_free(struct bridge_reply *reply)
+{
+	if (reply)
+		hiredis.free_reply(reply);
+}
+
+/* ---------------------------------------------------------------- what a reply is */
+
+static const redisReply *inside(const struct bridge_reply *r)
+{
+	return (const redisReply *)(const void *)r;
+}
+
+static bool is(const struct bridge_reply *r, int type)
+{
+	return r && inside(r)->type == type;
+}
+
+bool bridge_reply_is_nil(const struct bridge_reply *r)
+{
+	return is(r, REDIS_REPLY_NIL);
+}
+
+const char *bridge_reply_error(const struct bridge_reply *r, size_t *len)
+{
+	if (!is(r, REDIS_REPLY_ERROR))
+		return NULL;
+	*len = (size_t)inside(r)->len;
+	return inside(r)->str;
+}
+
+const char *bridge_reply_text(const struct bridge_reply *r, size_t *len)
+{
+	if (!is(r, REDIS_REPLY_STRING) && !is(r, REDIS_REPLY_STATUS))
+		return NULL;
+	*len = (size_t)inside(r)->len;
+	return inside(r)->str;
+}
+
+int64_t bridge_reply_integer(const struct bridge_reply *r, int64_t otherwise)
+{
+	return is(r, REDIS_REPLY_INTEGER) ? inside(r)->integer : otherwise;
+}
+
+bool bridge_reply_is_array(const struct bridge_reply *r)
+{
+	return is(r, REDIS_REPLY_ARRAY);
+}
+
+size_t bridge_reply_count(const struct bridge_reply *r)
+{
+	return bridge_reply_is_array(r) ? inside(r)->elements : 0;
+}
+
+const struct bridge_reply *bridge_reply_at(const struct bridge_reply *r, size_t i)
+{
+	return i < bridge_reply_count(r) ? (const struct bridge_reply *)(void *)inside(r)->element[i] : NULL;
+}
+
+bool bridge_reply_says(const struct bridge_reply *r, const char *text)
+{
+	size_t len;
+	const char *got = bridge_reply_text(r, &len);
+
+	return got && len == strlen(text) && memcmp(got, text, len) == 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* scripts.h - the scripts of src/bridge/ as strings, which make turns into bridge-lua.c */
+#ifndef LOCKSHM_BRIDGE_LUA_H
+#define LOCKSHM_BRIDGE_LUA_H
+
+extern const char bridge_lua_acquire_s[];
+extern const char bridge_lua_acquire_x[];
+extern const char bridge_lua_downgrade[];
+extern const char bridge_lua_fence[];
+extern const char bridge_lua_force_release[];
+extern const char bridge_lua_inspect[];
+extern const char bridge_lua_leave[];
+extern const char bridge_lua_release[];
+extern const char bridge_lua_renew[];
+extern const char bridge_lua_renew_many[];
+extern const char bridge_lua_upgrade[];
+
+#endif

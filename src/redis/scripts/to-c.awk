@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+#
+# to-c.awk - awk -f to-c.awk common.lua SCRIPT.lua...: each script, with common.lua before it, as a string of C
+#
+# A line "-- common" in a script says that common.lua comes there, behind what the script looks at first; "-- alone" that it
+# needs none of it.
+#
+# Lines of comment, empty lines and indentation are left out: the server needs none of them.
+
+function put_script(    i, k)
+{
+	if (files < 2)
+		return
+	print "\nconst char bridge_lua_" name "[] ="
+	for (i = 0; i <= n_script; i++) {
+		if (i > 0)
+			print script[i]
+		if (i == place)
+			for (k = 1; k <= n_common; k++)
+				print common[k]
+	}
+	print "\t;"
+}
+
+FNR == 1 {
+	if (files == 0)
+		print "/* made from src/bridge/ by to-c.awk */\n#include \"redis/scripts.h\""
+	put_script()
+	files++
+	n_script = place = 0
+	name = FILENAME
+	sub(/.*\//, "", name)
+	sub(/\.lua$/, "", name)
+	gsub(/-/, "_", name)
+}
+
+$0 == "-- common" { place = n_script }
+$0 == "-- alone" { place = -1 }
+
+{
+	sub(/^[ \t]+/, "")
+	if ($0 == "" || /^--/)
+		next
+	gsub(/\\/, "\\\\")
+	gsub(/"/, "\\\"")
+	line = "\t\"" $0 "\\n\""
+	if (files == 1)
+		common[++n_common] = line
+	else
+		script[++n_script] = line
+}
+
+END { put_script() }

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tls.c - OpenSSL between two buffers; see redis/tls.h
+ *
+ * No call of it writes to a descriptor or waits: the handshake is between two buffers, too.
+ */
+#define _GNU_SOURCE
+#include "redis/tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "redis/openssl.h"
+
+#define FILE_MAX (4 << 20) /* all authorities of a system are less than one */
+
+struct bridge_tls {
+	SSL *ssl;
+	BIO *in, *out; /* belong to ssl */
+	const char *out_bytes; /* in out */
+	size_t out_len;
+	bool up, heard;
+	bool has_ca, has_cert;
+	char name[256]; /* which the certificate must be for */
+};
+
+/* For as long as the process lives; whoever is the bridge leaves that to another one (bridge-serve.c). */
+static int unusable(struct bridge_error *error)
+{
+	const char *why = bridge_openssl_load();
+
+	return bridge_fail(error, BRIDGE_DENIED, "TLS: %s", why ? why : "OpenSSL could not be used");
+}
+
+/* ---------------------------------------------------------------- what went wrong */
+
+static bool no_memory(void)
+{
+	return ERR_GET_REASON(bridge_ssl.ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
+	       ERR_GET_REASON(bridge_ssl.ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+}
+
+static int out_of_memory(struct bridge_error *error)
+{
+	return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+}
+
+/* Here, before any server is asked: by settings of the system, say. */
+static int cannot_begin(struct bridge_error *error)
+{
+	return no_memory() ? out_of_memory(error) :
+			     bridge_fail(error, BRIDGE_DENIED, "TLS: cannot begin: %s",
+					 bridge_openssl_reason(bridge_ssl.ERR_peek_error()));
+}
+
+/* The system's authorities are read by OpenSSL, which does not tell that it could not. */
+static bool store_unread(const struct bridge_tls *t, long verdict)
+{
+	int fd;
+
+	if (t->has_ca || (verdict != X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY &&
+			  verdict != X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN &&
+			  verdict != X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT &&
+			  verdict != X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE))
+		return false;
+	fd = open("/", O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return bridge_error_open(errno) == BRIDGE_NO_MEMORY;
+	close(fd);
+	return false;
+}
+
+/* The server ended it, with one byte that says why. */
+static bool is_alert(unsigned long code)
+{
+	int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
+
+	return ERR_GET_LIB(code) == ERR_LIB_SSL && alert >= 0 && alert <= 255;
+}
+
+static int refused(const struct bridge_tls *t, unsigned long code, struct bridge_error *error)
+{
+	int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
+	bool no_cert = !t->has_cert && (alert == SSL_AD_CERTIFICATE_REQUIRED || alert == SSL_AD_HANDSHAKE_FAILURE);
+
+	return bridge_fail(error, alert == SSL_AD_INTERNAL_ERROR ? BRIDGE_UNREACHABLE : BRIDGE_DENIED,
+			   "TLS: refused by the server: %s%s", bridge_openssl_reason(code),
+			   no_cert ? " (if it wants a client certificate: tls-cert, tls-key)" : "");
+}
+
+static int failed(const struct bridge_tls *t, struct bridge_error *error)
+{
+	unsigned long code = bridge_ssl.ERR_peek_error();
+	long verdict = bridge_ssl.SSL_get_verify_result(t->ssl);
+
+	if (no_memory() || verdict == X509_V_ERR_OUT_OF_MEM)
+		return out_of_memory(error);
+	if (store_unread(t, verdict))
+		return bridge_fail(error, BRIDGE_NO_MEMORY, "TLS: no descriptor left to read the system's authorities");
+	if (verdict != X509_V_OK)
+		return bridge_fail(error, BRIDGE_DENIED, "TLS: the server's certificate, which must be for %.80s: %s",
+				   t->name, bridge_ssl.X509_verify_cert_error_string(verdict));
+	if (is_alert(code))
+		return refused(t, code, error);
+	return bridge_fail(error, BRIDGE_PROTOCOL, "TLS: %s", bridge_openssl_reason(code));
+}
+
+/* ---------------------------------------------------------------- files */
+
+struct bytes {
+	const char *what, *path;
+	char *at; /* NULL = there is none */
+	size_t len;
+};
+
+struct files {
+	struct bytes ca, cert, key;
+};
+
+static int bad_file(const struct bytes *b, const char *why, struct bridge_error *error)
+{
+	return bridge_fail(error, BRIDGE_DENIED, "%s file %.120s: %s", b->what, b->path, why);
+}
+
+/* The same, by what OpenSSL says of it: "key too small", say.  That nothing begins is how the end is told. */
+static int bad_content(const struct bytes *b, const char *why, struct bridge_error *error)
+{
+	unsigned long code = bridge_ssl.ERR_peek_last_error();
+
+	if (no_memory())
+		return out_of_memory(error);
+	if (!code || ERR_GET_REASON(code) == PEM_R_NO_START_LINE)
+		return bad_file(b, why, error);
+	return bridge_fail(error, BRIDGE_DENIED, "%s file %.120s: %s: %s", b->what, b->path, why,
+			   bridge_openssl_reason(code));
+}
+
+static void wipe(struct bytes *b)
+{
+	if (b->at)
+		explicit_bzero(b->at, b->len);
+	free(b->at);
+	b->at = NULL;
+}
+
+/* Not by OpenSSL, which would wait for somebody to write if it is a pipe; nor inside, where every fork would wait. */
+static int read_file(struct bytes *b, bool secret, struct bridge_error *error)
+{
+	const char *why;
+	int code, fd = bridge_uri_open(b->path, secret, &code, &why);
+	struct stat st;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return bridge_fail(error, code, "%s file %.120s: %s", b->what, b->path, why);
+	b->len = fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size <= FILE_MAX ? (size_t)st.st_size : 0;
+	b->at = b->len ? malloc(b->len) : NULL;
+	if (b->at)
+		n = read(fd, b->at, b->len);
+	close(fd);
+	if (b->len && !b->at)
+		return out_of_memory(error);
+	if (n > 0 && (size_t)n == b->len)
+		return 0;
+	wipe(b);
+	return bad_file(b, b->len ? "cannot be read" : "is empty, or has more than 4 MiB", error);
+}
+
+static int read_files(struct files *f, const struct bridge_server *s, struct bridge_error *error)
+{
+	int code = 0;
+
+	*f = (struct files){ .ca = { "tls-ca", s->tls_ca, NULL, 0 },
+			     .cert = { "tls-cert", s->tls_cert, NULL, 0 },
+			     .key = { "tls-key", s->tls_key, NULL, 0 } };
+	if (s->tls_ca[0])
+		code = read_file(&f->ca, false, error);
+	if (!code && s->tls_cert[0])
+		code = read_file(&f->cert, false, error);
+	if (!code && s->tls_cert[0])
+		code = read_file(&f->key, true, error);
+	return code;
+}
+
+static void wipe_files(struct files *f)
+{
+	wipe(&f->ca);
+	wipe(&f->cert);
+	wipe(&f->key);
+}
+
+/* Nobody is asked for one. */
+static int no_pass_phrase(char *out, int size, int writing, void *arg)
+{
+	(void)out, (void)size, (void)writing, (void)arg;
+	return -1;
+}
+
+/* The certificates in it, one after the other, to @take; how many, or -1 if something else is there. */
+static int each_certificate(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx)
+{
+	BIO *bio = bridge_ssl.BIO_new_mem_buf(b->at, (int)b->len);
+	bool ok = bio != NULL;
+	X509 *cert;
+	int n = 0;
+
+	while (ok && (cert = bridge_ssl.PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL))) {
+		ok = take(ctx, cert, n++);
+		bridge_ssl.X509_free(cert);
+	}
+	/* That is how its end is told. */
+	ok = ok && ERR_GET_REASON(bridge_ssl.ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+	bridge_ssl.BIO_free(bio);
+	return ok ? n : -1;
+}
+
+static bool trust(SSL_CTX *ctx, X509 *cert, int number)
+{
+	(void)number;
+	return bridge_ssl.X509_STORE_add_cert(bridge_ssl.SSL_CTX_get_cert_store(ctx), cert) == 1;
+}
+
+/* Our own comes first, then those that vouch for it. */
+static bool present(SSL_CTX *ctx, X509 *cert, int number)
+{
+	return number == 0 ? bridge_ssl.SSL_CTX_use_certificate(ctx, cert) == 1 :
+			     bridge_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_CHAIN_CERT, 1, cert) == 1;
+}
+
+static int use_certificates(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx,
+			    struct bridge_error *error)
+{
+	bridge_ssl.ERR_clear_error();
+	if (each_certificate(b, take, ctx) > 0)
+		return 0;
+	return bad_content(b, "must have certificates (PEM), and nothing broken", error);
+}
+
+static int use_key(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *error)
+{
+	BIO *bio = bridge_ssl.BIO_new_mem_buf(b->at, (int)b->len);
+	EVP_PKEY *key = bio ? bridge_ssl.PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL) : NULL;
+	int code = 0;
+
+	if (!key)
+		code = bad_content(b, "must have a key (PEM) without a pass phrase", error);
+	else if (bridge_ssl.SSL_CTX_use_PrivateKey(ctx, key) != 1 || bridge_ssl.SSL_CTX_check_private_key(ctx) != 1)
+		code = bad_content(b, "is not the key of the certificate in tls-cert", error);
+	bridge_ssl.EVP_PKEY_free(key);
+	bridge_ssl.BIO_free(bio);
+	return code;
+}
+
+/*
+ * Inside.  The authorities that were trusted last, and the file that they are from: as long as it says the same they
+ * need not be understood again, which takes long where they are all of a system.
+ */
+static struct {
+	char *file;
+	size_t len;
+	X509_STORE *store; /* NULL = none yet */
+} last;
+
+static void keep(const struct bytes *b, X509_STORE *store)
+{
+	bridge_ssl.X509_STORE_free(last.store);
+	free(last.file);
+	last.store = NULL;
+	last.file = malloc(b->len);
+	if (!last.file || bridge_ssl.X509_STORE_up_ref(store) != 1)
+		return;
+	memcpy(last.file, b->at, b->len);
+	last.len = b->len;
+	last.store = store;
+}
+
+static int use_authorities(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *error)
+{
+	int code;
+
+	if (last.store && last.len == b->len && memcmp(last.file, b->at, b->len) == 0 &&
+	    bridge_ssl.X509_STORE_up_ref(last.store) == 1) {
+		bridge_ssl.SSL_CTX_set_cert_store(ctx, last.store);
+		return 0;
+	}
+	code = use_certificates(b, trust, ctx, error);
+	if (!code)
+		keep(b, bridge_ssl.SSL_CTX_get_cert_store(ctx));
+	return code;
+}
+
+static int use_files(const struct files *f, SSL_CTX *ctx, struct bridge_error *error)
+{
+	int code = 0;
+
+	if (f->ca.at)
+		code = use_authorities(&f->ca, ctx, error);
+	else if (bridge_ssl.SSL_CTX_set_default_verify_paths(ctx) != 1)
+		code = cannot_begin(error);
+	if (!code && f->cert.at)
+		code = use_certificates(&f->cert, present, ctx, error);
+	if (!code && f->cert.at)
+		code = use_key(&f->key, ctx, error);
+	return code;
+}
+
+/* ---------------------------------------------------------------- making */
+
+static void set_policy(SSL_CTX *ctx)
+{
+	/* What the system's settings ask for may be more. */
+	if (bridge_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) < TLS1_2_VERSION)
+		(void)bridge_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	/* So that what is put is never in want of an answer. */
+	(void)bridge_ssl.SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+	bridge_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+}
+
+/* Addresses are not asked for by name, but are in certificates, too.  A wildcard is a whole label, as RFC 9525 says. */
+static bool set_name(struct bridge_tls *t)
+{
+	X509_VERIFY_PARAM *param = bridge_ssl.SSL_get0_param(t->ssl);
+
+	bridge_ssl.X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (bridge_ssl.X509_VERIFY_PARAM_set1_ip_asc(param, t->name) == 1)
+		return true;
+	return bridge_ssl.SSL_set1_host(t->ssl, t->name) == 1 &&
+	       bridge_ssl.SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, t->name) == 1;
+}
+
+static bool make_buffers(struct bridge_tls *t)
+{
+	t->in = bridge_ssl.BIO_new(bridge_ssl.BIO_s_mem());
+	t->out = bridge_ssl.BIO_new(bridge_ssl.BIO_s_mem());
+	if (t->in && t->out) {
+		bridge_ssl.SSL_set_bio(t->ssl, t->in, t->out);
+		return true;
+	}
+	bridge_ssl.BIO_free(t->in);
+	bridge_ssl.BIO_free(t->out);
+	return false;
+}
+
+static void look_at_out(struct bridge_tls *t)
+{
+	char *at = NULL;
+	long n = bridge_ssl.BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &at);
+
+	t->out_bytes = at;
+	t->out_len = n > 0 ? (size_t)n : 0;
+}
+
+static int shake_hands(struct bridge_tls *t, struct bridge_error *error)
+{
+	int got = bridge_ssl.SSL_do_handshake(t->ssl);
+
+	t->up = got == 1;
+	return got == 1 || bridge_ssl.SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : failed(t, error);
+}
+
+static int begin(struct bridge_tls *t, const struct files *files, struct bridge_error *error)
+{
+	SSL_CTX *ctx = bridge_ssl.SSL_CTX_new(bridge_ssl.TLS_client_method());
+	int code;
+
+	if (!ctx)
+		return cannot_begin(error);
+	set_policy(ctx);
+	code = use_files(files, ctx, error);
+	/* Nothing of that matters any more, but would be taken for what comes next. */
+	bridge_ssl.ERR_clear_error();
+	if (!code) {
+		t->ssl = bridge_ssl.SSL_new(ctx);
+		if (!t->ssl || !make_buffers(t) || !set_name(t))
+			code = cannot_begin(error);
+	}
+	bridge_ssl.SSL_CTX_free(ctx);
+	if (code)
+		return code;
+	bridge_ssl.ERR_clear_error();
+	bridge_ssl.SSL_set_connect_state(t->ssl);
+	code = shake_hands(t, error);
+	look_at_out(t);
+	return code;
+}
+
+const char *bridge_tls_load(void)
+{
+	return bridge_openssl_load();
+}
+
+void bridge_tls_thread_ends(void)
+{
+	bridge_openssl_thread_ends();
+}
+
+static int make(struct bridge_tls *t, const struct bridge_server *server, struct bridge_error *error)
+{
+	struct files files;
+	int cancel, code = read_files(&files, server, error);
+
+	/* Whoever said it: the settings, or another node of a cluster. */
+	if (!code && !bridge_name_is_sound(t->name))
+		code = bridge_fail(error, BRIDGE_DENIED, "TLS: no certificate is for %.80s", t->name);
+	if (!code && bridge_openssl_enter(&cancel)) {
+		code = begin(t, &files, error);
+		bridge_openssl_leave(cancel);
+	} else if (!code) {
+		code = unusable(error);
+	}
+	wipe_files(&files);
+	return code;
+}
+
+struct bridge_tls *bridge_tls_new(const struct bridge_server *server, struct bridge_error *error)
+{
+	const char *why = bridge_openssl_load();
+	struct bridge_tls *t = why ? NULL : calloc(1, sizeof(*t));
+
+	if (!t) {
+		(void)(why ? bridge_fail(error, BRIDGE_DENIED, "TLS: %s", why) : out_of_memory(error));
+		return NULL;
+	}
+	t->has_ca = server->tls_ca[0];
+	t->has_cert = server->tls_cert[0];
+	snprintf(t->name, sizeof(t->name), "%s", server->tls_name[0] ? server->tls_name : server->host);
+	if (make(t, server, error) == 0)
+		return t;
+	bridge_tls_free(t);
+	return NULL;
+}
+
+void bridge_tls_free(struct bridge_tls *t)
+{
+	int cancel;
+
+	if (!t)
+		return;
+	if (t->ssl && bridge_openssl_enter(&cancel)) {
+		bridge_ssl.SSL_free(t->ssl);
+		bridge_openssl_leave(cancel);
+	}
+	free(t);
+}
+
+/* ---------------------------------------------------------------- bytes */
+
+bool bridge_tls_up(const struct bridge_tls *t)
+{
+	return t->up;
+}
+
+bool bridge_tls_heard(const struct bridge_tls *t)
+{
+	return t->heard;
+}
+
+/* A record of TLS begins with its type: from a server the first is of the handshake, or an alert. */
+static int look_at_first(struct bridge_tls *t, const char *bytes, struct bridge_error *error)
+{
+	if (t->heard || bytes[0] == SSL3_RT_HANDSHAKE || bytes[0] == SSL3_RT_ALERT)
+		return 0;
+	return bridge_fail(error, BRIDGE_PROTOCOL, "this server does not speak TLS: for a plain one it is redis://");
+}
+
+int bridge_tls_feed(struct bridge_tls *t, const char *bytes, size_t len, struct bridge_error *error)
+{
+	int cancel, code = look_at_first(t, bytes, error);
+
+	if (code)
+		return code;
+	t->heard = true;
+	if (!bridge_openssl_enter(&cancel))
+		return unusable(error);
+	if (bridge_ssl.BIO_write(t->in, bytes, (int)len) != (int)len)
+		code = out_of_memory(error);
+	else if (!t->up)
+		code = shake_hands(t, error);
+	look_at_out(t);
+	bridge_openssl_leave(cancel);
+	return code;
+}
+
+int bridge_tls_get(struct bridge_tls *t, char *out, size_t size, size_t *len, struct bridge_error *error)
+{
+	int cancel, code = 0;
+
+	*len = 0;
+	if (!t->up)
+		return 0;
+	if (!bridge_openssl_enter(&cancel))
+		return unusable(error);
+	if (bridge_ssl.SSL_read_ex(t->ssl, out, size, len) != 1) {
+		int why = bridge_ssl.SSL_get_error(t->ssl, 0);
+
+		*len = 0;
+		/* Who says that it closes does so next. */
+		if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_ZERO_RETURN)
+			code = failed(t, error);
+	}
+	look_at_out(t);
+	bridge_openssl_leave(cancel);
+	return code;
+}
+
+int bridge_tls_put(struct bridge_tls *t, const char *bytes, size_t len, struct bridge_error *error)
+{
+	int cancel, code = 0;
+	size_t n = 0;
+
+	if (!bridge_openssl_enter(&cancel))
+		return unusable(error);
+	if (bridge_ssl.SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
+		code = failed(t, error);
+	look_at_out(t);
+	bridge_openssl_leave(cancel);
+	return code;
+}
+
+const char *bridge_tls_out(const struct bridge_tls *t, size_t *len)
+{
+	*len = t->out_len;
+	return t->out_bytes;
+}
+
+void bridge_tls_sent(struct bridge_tls *t, size_t len)
+{
+	char taken[4096];
+	int cancel, n = 1;
+
+	/* Never the same bytes again. */
+	t->out_len = 0;
+	if (!bridge_openssl_enter(&cancel))
+		return;
+	while (len && n > 0) {
+		n = bridge_ssl.BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	look_at_out(t);
+	bridge_openssl_leave(cancel);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uri.c - parsing URIs of Redis servers; see redis/uri.h
+ *
+ * Messages say which part is wrong, but quote none: with a forgotten @ any part may be the password.
+ */
+#define _GNU_SOURCE
+#include "redis/uri.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_PORT "6379"
+#define DB_MAX 65535
+
+/* A part of the text; not terminated. */
+struct slice {
+	const char *at;
+	size_t len;
+};
+
+/* One URI while it is parsed. */
+struct parse {
+	struct slice rest;
+	size_t number; /* counted from 1, for messages */
+	int origin;
+	struct bridge_server *out;
+	struct bridge_error *error;
+};
+
+static int bad(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int bad(struct parse *p, const char *format, ...)
+{
+	char why[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	return bridge_fail(p->error, BRIDGE_INVALID, "Redis URI %zu: %s", p->number, why);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes %XX into @out, which gets a terminating zero. */
+static int decode(struct parse *p, struct slice in, const char *what, char *out, size_t size)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < in.len; i++) {
+		int c = (unsigned char)in.at[i];
+
+		if (c == '%') {
+			int high = i + 2 < in.len ? hex_digit(in.at[i + 1]) : -1;
+			int low = i + 2 < in.len ? hex_digit(in.at[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return bad(p, "%s: %% needs two hexadecimal digits behind it (%%25 is a %%)", what);
+			c = high << 4 | low;
+			i += 2;
+		}
+		if (c == 0)
+			return bad(p, "%s: contains a zero byte", what);
+		if (n + 1 >= size)
+			return bad(p, "%s: longer than %zu bytes", what, size - 1);
+		out[n++] = (char)c;
+	}
+	out[n] = '\0';
+	return 0;
+}
+
+/* Cuts @s at the first @c: returns what is before, leaves in @s what is behind; if there is none, all is before. */
+static struct slice cut(struct slice *s, char c, bool *found)
+{
+	const char *at = memchr(s->at, c, s->len);
+	struct slice before = *s;
+
+	*found = at != NULL;
+	if (at)
+		before.len = (size_t)(at - s->at);
+	s->at += before.len + (at ? 1 : 0);
+	s->len -= before.len + (at ? 1 : 0);
+	return before;
+}
+
+static bool equals(struct slice s, const char *word)
+{
+	return s.len == strlen(word) && memcmp(s.at, word, s.len) == 0;
+}
+
+/* A decimal number of at most @max; -1 if it is none. */
+static long number(struct slice s, long max)
+{
+	long value = 0;
+	size_t i;
+
+	for (i = 0; i < s.len; i++) {
+		if (s.at[i] < '0' || s.at[i] > '9')
+			return -1;
+		value = value * 10 + (s.at[i] - '0');
+		if (value > max)
+			return -1;
+	}
+	return s.len ? value : -1;
+}
+
+/* ---------------------------------------------------------------- parts */
+
+static int parse_login(struct parse *p, struct slice login)
+{
+	bool has_password;
+	struct slice user = cut(&login, ':', &has_password);
+	int code;
+
+	if (user.len == 0 && !has_password)
+		return bad(p, "nothing before the @");
+	if (has_password && login.len == 0)
+		return bad(p, "the password is empty");
+	if (has_password && p->origin == BRIDGE_PUBLIC)
+		return bad(p,
+			   "holds a password that others can read here: use ?password-env=NAME or ?password-file=PATH");
+	code = decode(p, user, "user", p->out->user, sizeof(p->out->user));
+	if (code)
+		return code;
+	return decode(p, login, "password", p->out->password, sizeof(p->out->password));
+}
+
+static int parse_port(struct parse *p, struct slice port)
+{
+	long value = number(port, 65535);
+
+	if (value < 1)
+		return bad(p, "the port is not a number from 1 to 65535");
+	snprintf(p->out->port, sizeof(p->out->port), "%u", (unsigned)value & 0xffff);
+	return 0;
+}
+
+static int parse_db(struct parse *p, struct slice db)
+{
+	long value = number(db, DB_MAX);
+
+	if (value < 0)
+		return bad(p, "the database is not a number from 0 to %d", DB_MAX);
+	p->out->db = (int)value;
+	return 0;
+}
+
+/* "host", "host:port", "[address]:port" */
+static int parse_host(struct parse *p, struct slice text)
+{
+	struct slice host = text;
+	bool found;
+	int code;
+	char *c;
+
+	if (text.len && text.at[0] == '[') {
+		text.at++;
+		text.len--;
+		host = cut(&text, ']', &found);
+		if (!found)
+			return bad(p, "the ] of the address is missing");
+		if (text.len && text.at[0] != ':')
+			return bad(p, "only :port may follow the ]");
+		found = text.len > 0;
+		text.at += found;
+		text.len -= found;
+	} else {
+		host = cut(&text, ':', &found);
+		if (found && memchr(text.at, ':', text.len))
+			return bad(p, "an IPv6 address must be in brackets, as in redis://[::1]:6379");
+	}
+	if (host.len == 0)
+		return bad(p, "no host");
+	code = decode(p, host, "host", p->out->host, sizeof(p->out->host));
+	if (code)
+		return code;
+	for (c = p->out->host; *c; c++) {
+		if (*c >= 'A' && *c <= 'Z')
+			*c |= 0x20;
+		if (*c <= ' ' || *c == 0x7f)
+			return bad(p, "the host contains a blank or a control character");
+		if (*c == '@')
+			return bad(p, "more than one @ (in a password it is written %%40)");
+	}
+	if (found)
+		return parse_port(p, text);
+	strcpy(p->out->port, DEFAULT_PORT);
+	return 0;
+}
+
+static int parse_option(struct parse *p, struct slice option)
+{
+	struct bridge_server *s = p->out;
+	const struct {
+		const char *name;
+		char *out;
+		size_t size;
+		bool tls;
+	} texts[] = {
+		{ "password-env", s->password_env, sizeof(s->password_env), false },
+		{ "password-file", s->password_file, sizeof(s->password_file), false },
+		{ "tls-ca", s->tls_ca, sizeof(s->tls_ca), true },
+		{ "tls-cert", s->tls_cert, sizeof(s->tls_cert), true },
+		{ "tls-key", s->tls_key, sizeof(s->tls_key), true },
+		{ "tls-name", s->tls_name, sizeof(s->tls_name), true },
+	};
+	bool has_value;
+	struct slice name = cut(&option, '=', &has_value);
+	size_t i;
+
+	if (!has_value || option.len == 0)
+		return bad(p, "an option has no value");
+	if (equals(name, "db"))
+		return parse_db(p, option);
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (!equals(name, texts[i].name))
+			continue;
+		if (texts[i].tls && !s->tls)
+			return bad(p, "%s is for rediss:// only", texts[i].name);
+		return decode(p, option, texts[i].name, texts[i].out, texts[i].size);
+	}
+	return bad(p, "an unknown option (there are db, password-env, password-file, tls-ca, tls-cert, tls-key, "
+		      "tls-name)");
+}
+
+static bool relative(const char *path)
+{
+	return path[0] && path[0] != '/';
+}
+
+bool bridge_name_is_sound(const char *name)
+{
+	const char *c;
+
+	for (c = name; *c; c++)
+		if (*c <= ' ' || *c == 0x7f)
+			return false;
+	return *name != '.';
+}
+
+/* Do they fit each other? */
+static int check_options(struct parse *p)
+{
+	const struct bridge_server *s = p->out;
+
+	if (!!s->password[0] + !!s->password_env[0] + !!s->password_file[0] > 1)
+		return bad(p, "more than one password");
+	if (relative(s->password_file))
+		return bad(p, "password-file must be an absolute path");
+	if (relative(s->tls_ca) || relative(s->tls_cert) || relative(s->tls_key))
+		return bad(p, "tls-ca, tls-cert and tls-key must be absolute paths");
+	if (!bridge_name_is_sound(s->tls_name))
+		return bad(p, "tls-name begins with a dot, or contains a blank or a control character");
+	if (!s->tls_cert[0] != !s->tls_key[0])
+		return bad(p, "tls-cert and tls-key need each other");
+	return 0;
+}
+
+static int parse_options(struct parse *p, struct slice options)
+{
+	bool more = true;
+
+	while (more) {
+		struct slice option = cut(&options, '&', &more);
+		int code = parse_option(p, option);
+
+		if (code)
+			return code;
+	}
+	return check_options(p);
+}
+
+static void label_tcp(struct bridge_server *s)
+{
+	bool v6 = strchr(s->host, ':') != NULL;
+
+	snprintf(s->label, sizeof(s->label), "redis%s://%s%s%s:%s", s->tls ? "s" : "", v6 ? "[" : "", s->host,
+		 v6 ? "]" : "", s->port);
+}
+
+void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port)
+{
+	*out = *like;
+	out->path[0] = '\0';
+	snprintf(out->host, sizeof(out->host), "%s", host);
+	snprintf(out->port, sizeof(out->port), "%s", port);
+	label_tcp(out);
+}
+
+/* "host:port/db" */
+static int parse_tcp(struct parse *p, struct slice place)
+{
+	bool has_db;
+	struct slice host = cut(&place, '/', &has_db);
+	int code = parse_host(p, host);
+
+	if (!code && p->out->tls && !bridge_name_is_sound(p->out->host))
+		code = bad(p, "the host begins with a dot, which is no name that a certificate can be for");
+	if (!code && has_db && place.len)
+		code = parse_db(p, place);
+	label_tcp(p->out);
+	return code;
+}
+
+static int parse_unix(struct parse *p, struct slice place)
+{
+	int code = decode(p, place, "path", p->out->path, sizeof(p->out->path));
+
+	if (code)
+		return code;
+	if (p->out->path[0] != '/')
+		return bad(p, "the path of a unix socket must be absolute, as in unix:///run/redis/redis.sock");
+	snprintf(p->out->label, sizeof(p->out->label), "unix://%s", p->out->path);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- a URI */
+
+enum scheme { SCHEME_NONE, SCHEME_TCP, SCHEME_TLS, SCHEME_UNIX };
+
+static enum scheme parse_scheme(struct slice *text)
+{
+	static const char *const schemes[] = {
+		[SCHEME_TCP] = "redis://",
+		[SCHEME_TLS] = "rediss://",
+		[SCHEME_UNIX] = "unix://",
+	};
+	int i;
+
+	for (i = SCHEME_TCP; i <= SCHEME_UNIX; i++) {
+		size_t len = strlen(schemes[i]);
+
+		if (text->len >= len && memcmp(text->at, schemes[i], len) == 0) {
+			text->at += len;
+			text->len -= len;
+			return (enum scheme)i;
+		}
+	}
+	return SCHEME_NONE;
+}
+
+static int parse_uri(struct parse *p)
+{
+	struct slice place, options = p->rest, login;
+	enum scheme scheme;
+	bool has_options, has_login;
+	int code = 0;
+
+	memset(p->out, 0, sizeof(*p->out));
+	if (options.len == 0)
+		return bad(p, "is empty");
+	scheme = parse_scheme(&options);
+	if (scheme == SCHEME_NONE)
+		return bad(p, "must begin with redis://, rediss:// or unix:///");
+	p->out->tls = scheme == SCHEME_TLS;
+#ifndef BRIDGE_LIBSSL
+	if (p->out->tls)
+		return bad(p, "rediss:// needs TLS, which this build does not have (built without OpenSSL): "
+			      "use a tunnel (stunnel) or a unix socket");
+#endif
+	place = cut(&options, '?', &has_options);
+	login = place;
+	cut(&place, '@', &has_login);
+	if (has_login) {
+		login.len -= place.len + 1;
+		code = parse_login(p, login);
+	} else {
+		place = login;
+	}
+	if (!code)
+		code = scheme == SCHEME_UNIX ? parse_unix(p, place) : parse_tcp(p, place);
+	if (!code && has_options)
+		code = parse_options(p, options);
+	if (!code && p->out->user[0] && !p->out->password[0] && !p->out->password_env[0] && !p->out->password_file[0])
+		return bad(p, "names a user but no password");
+	return code;
+}
+
+static bool same_server(const struct bridge_server *a, const struct bridge_server *b)
+{
+	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, size_t max, size_t *n,
+		     struct bridge_error *error)
+{
+	struct slice all = { text, strlen(text) };
+	struct parse p = { .origin = origin, .error = error };
+	bool more = true;
+	size_t i;
+	int code;
+
+	*n = 0;
+	while (more) {
+		p.rest = cut(&all, ',', &more);
+		p.number++;
+		if (p.number > max)
+			return bridge_fail(error, BRIDGE_INVALID, "more than %zu Redis servers", max);
+		p.out = &out[p.number - 1];
+		code = parse_uri(&p);
+		if (code)
+			return code;
+		for (i = 0; i + 1 < p.number; i++)
+			if (same_server(&out[i], p.out))
+				return bad(&p, "is the same server as number %zu (%s)", i + 1, p.out->label);
+	}
+	*n = p.number;
+	return 0;
+}
+
+bool bridge_uri_wants_tls(const char *text)
+{
+	/* A comma inside of a URI is written %2C. */
+	for (; text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL) {
+		struct slice rest = { text, strlen(text) };
+
+		if (parse_scheme(&rest) == SCHEME_TLS)
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- passwords */
+
+int bridge_uri_open(const char *path, bool secret, int *code, const char **why)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	*code = fd < 0 ? bridge_error_open(errno) : BRIDGE_DENIED;
+	*why = fd < 0 ? strerror(errno) : NULL;
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		*why = "must be a plain file";
+	else if (secret && (st.st_mode & 07))
+		*why = "must be a plain file without rights for others";
+	if (!*why)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int read_password(const struct bridge_server *s, char *out, size_t *len, struct bridge_error *error)
+{
+	const char *why;
+	int code, fd = bridge_uri_open(s->password_file, true, &code, &why);
+	ssize_t n;
+	char *end;
+
+	if (fd < 0)
+		return bridge_fail(error, code, "%s: password file %s: %s", s->label, s->password_file, why);
+	n = read(fd, out, BRIDGE_PASSWORD_MAX);
+	close(fd);
+	end = n > 0 ? memchr(out, '\n', (size_t)n) : NULL;
+	if (end)
+		n = end - out;
+	if (n <= 0 || n == BRIDGE_PASSWORD_MAX)
+		return bridge_fail(error, BRIDGE_DENIED, "%s: password file %s: its first line must have 1 to %d bytes",
+				   s->label, s->password_file, BRIDGE_PASSWORD_MAX - 1);
+	*len = (size_t)n;
+	return 0;
+}
+
+int bridge_uri_password(const struct bridge_server *s, char *out, size_t *len, struct bridge_error *error)
+{
+	const char *value = s->password;
+
+	*len = 0;
+	if (s->password_file[0])
+		return read_password(s, out, len, error);
+	if (s->password_env[0]) {
+		value = getenv(s->password_env);
+		if (!value || !*value)
+			return bridge_fail(error, BRIDGE_DENIED,
+					   "%s: the variable %s, which should hold the password, is not set", s->label,
+					   s->password_env);
+	}
+	*len = strlen(value);
+	if (*len >= BRIDGE_PASSWORD_MAX) {
+		*len = 0;
+		return bridge_fail(error, BRIDGE_DENIED, "%s: the password has more than %d bytes", s->label,
+				   BRIDGE_PASSWORD_MAX - 1);
+	}
+	memcpy(out, value, *len);
+	return 0;
+}
