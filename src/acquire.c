@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "acquire.h"
-#include "error.h"
+#include "sys/error.h"
 #include "keeper.h"
 #include "lease.h"
 #include "mark.h"

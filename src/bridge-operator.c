@@ -13,7 +13,7 @@
 #include "redis/script.h"
 #include "redis/tls.h"
 #include "redis/resp.h"
-#include "error.h"
+#include "sys/error.h"
 #include "segment.h"
 
 #define DELAY "lockshm:delay:"

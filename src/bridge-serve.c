@@ -21,10 +21,10 @@
 #include "bridge-interest.h"
 #include "bridge-lease.h"
 #include "redis/tls.h"
-#include "error.h"
-#include "futex.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 #include "owner.h"
-#include "thread.h"
+#include "sys/thread.h"
 #include "wait.h"
 
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */

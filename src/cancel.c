@@ -12,7 +12,7 @@
  * with the address, the process and the segment's number.  The segment is looked for among the open ones before that.
  * While no wait uses it the last two words carry nothing.
  */
-#include "futex.h"
+#include "sys/futex.h"
 #include "wait.h"
 
 enum { CANCELLER_FLAG, CANCELLER_REQUEST, CANCELLER_SEGMENT, CANCELLER_SEAL };

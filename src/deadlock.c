@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "sys/error.h"
 #include "queue.h"
 
 /* A thread that waits, and how it was met. */

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "acquire.h"
-#include "error.h"
-#include "futex.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 #include "helper.h"
 #include "keeper.h"
 #include "linger.h"

@@ -16,10 +16,10 @@
 #include "redis/conn.h"
 #include "redis/dynlib.h"
 #include "redis/client.h"
-#include "error.h"
-#include "futex.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 #include "owner.h"
-#include "thread.h"
+#include "sys/thread.h"
 
 #define AGAIN_NS LOCKSHM_SECONDS(1) /* after a failure that may pass */
 
@@ -220,7 +220,7 @@ void helper_forget(struct lockshm *s, bool own_descriptors)
 	}
 }
 #else
-#include "error.h"
+#include "sys/error.h"
 
 int helper_trouble(struct lockshm *s, struct lockshm_error *error)
 {

@@ -6,7 +6,7 @@
  */
 #include "grip.h"
 
-#include "error.h"
+#include "sys/error.h"
 #include "linger.h"
 #include "mark.h"
 #include "queue.h"

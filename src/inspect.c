@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "error.h"
-#include "hash.h"
+#include "sys/error.h"
+#include "sys/hash.h"
 #include "mark.h"
 #include "owner.h"
 #include "queue.h"

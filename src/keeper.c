@@ -23,11 +23,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "futex.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 #include "lease.h"
 #include "remote.h"
-#include "thread.h"
+#include "sys/thread.h"
 
 #define LOOK_NS LOCKSHM_SECONDS(1)   /* at what is watched: whoever took it may have been killed before the call */
 #define LOOK_BLIND_NS LOCKSHM_MS(10) /* where the kernel cannot watch it */

@@ -3,7 +3,7 @@
  * the middle in queue-help.c */
 #include "linger.h"
 
-#include "clock.h"
+#include "sys/clock.h"
 #include "table-guess.h"
 
 #define ROW_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */

@@ -10,9 +10,9 @@
  */
 #include <string.h>
 
-#include "clock.h"
-#include "error.h"
-#include "hash.h"
+#include "sys/clock.h"
+#include "sys/error.h"
+#include "sys/hash.h"
 #include "hold.h"
 
 struct wanted {

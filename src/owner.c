@@ -51,8 +51,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "proc.h"
+#include "sys/error.h"
+#include "sys/procfs.h"
 #include "sweep.h"
 
 #define SWEEP_AT_JOIN 4

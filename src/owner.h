@@ -8,8 +8,8 @@
 #ifndef LOCKSHM_OWNER_H
 #define LOCKSHM_OWNER_H
 
-#include "futex.h"
-#include "hash.h"
+#include "sys/futex.h"
+#include "sys/hash.h"
 #include "process.h"
 #include "segment.h"
 

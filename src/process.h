@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-#include "atomic.h"
-#include "export.h"
+#include "sys/atomic.h"
+#include "sys/compiler.h"
 #include "segment.h"
 
 extern uint64_t *process_epoch_word;

@@ -25,7 +25,7 @@
 
 #include <limits.h>
 
-#include "futex.h"
+#include "sys/futex.h"
 #include "mark.h"
 #include "owner.h"
 #include "request.h"

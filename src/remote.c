@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
-#include "futex.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 #include "owner.h"
 
 #define REMOTE_WINDOW 64u

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "error.h"
+#include "sys/error.h"
 #include "helper.h"
 #include "owner.h"
 #include "process.h"

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "error.h"
+#include "sys/error.h"
 #include "segment.h"
 
 #define PATIENCE_MS 200 /* for another remover of the same segment */

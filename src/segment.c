@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "futex.h"
-#include "hash.h"
+#include "sys/error.h"
+#include "sys/futex.h"
+#include "sys/hash.h"
 #include "process.h"
 #include "redis/settings.h"
 

@@ -13,10 +13,10 @@
 
 #include <urcu/list.h>
 
-#include "atomic.h"
-#include "clock.h"
-#include "export.h"
-#include "hash.h"
+#include "sys/atomic.h"
+#include "sys/clock.h"
+#include "sys/compiler.h"
+#include "sys/hash.h"
 #include "layout.h"
 #include "lockshm.h"
 

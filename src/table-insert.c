@@ -27,7 +27,7 @@
 
 #include <string.h>
 
-#include "error.h"
+#include "sys/error.h"
 #include "mark.h"
 #include "queue.h"
 #include "request.h"

@@ -22,8 +22,8 @@
 #include "wait.h"
 
 #include "deadlock.h"
-#include "error.h"
-#include "futex.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 #include "mark.h"
 #include "process.h"
 

@@ -54,10 +54,10 @@ build_mutant()
 	cd "$work/$1" || exit 1
 	"$MAKE" distdir=../mutant distdir >distdir.log 2>&1 || { tail distdir.log; die "make distdir"; }
 	srcdir=$work/mutant
-	header=$srcdir/src/atomic.h
+	header=$srcdir/src/sys/atomic.h
 	chmod -R u+w "$srcdir"
 	sed '/^static inline uint64_t load_acquire(/,/^}/s/__ATOMIC_ACQUIRE/__ATOMIC_RELAXED/' "$header" >atomic.h
-	cmp -s atomic.h "$header" && die "load_acquire() was not found in src/atomic.h"
+	cmp -s atomic.h "$header" && die "load_acquire() was not found in src/sys/atomic.h"
 	cp atomic.h "$header"
 	configure_in "$work/mutant/build" CC="$1" CFLAGS="-O1 -g" --disable-static --enable-tsan
 	"$MAKE" -j"$jobs" tests/threads-as-processes >make.log 2>&1 || { tail make.log; die "$1 cannot build the mutant"; }

@@ -4,7 +4,7 @@
 # fences.sh - no fence without its sentence
 #
 # Every fence in src/ has a comment on its own line or on the lines right above it, and that comment names the fence's
-# partner ("Pairs with ...").  src/atomic.h, where the fences are made, only needs the comment.
+# partner ("Pairs with ...").  src/sys/atomic.h, where the fences are made, only needs the comment.
 #
 # Usage: fences.sh [FILE...]
 set -u

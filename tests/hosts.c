@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../src/hash.h"
+#include "sys/hash.h"
 #include "../src/remote.h"
 
 struct host hosts[HOSTS_MAX];

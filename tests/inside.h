@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../src/hash.h"
+#include "sys/hash.h"
 #include "../src/segment.h"
 #include "../src/table.h"
 #include "fixture.h"

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../src/atomic.h"
+#include "sys/atomic.h"
 
 #define NAP_NS 100000000
 #define LONG_BEFORE_NS 30000000

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/atomic.h"
+#include "sys/atomic.h"
 
 #define CELLS 256
 

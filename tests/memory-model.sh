@@ -116,7 +116,7 @@ done <"$work/lines"
 
 # ---------------------------------------------------------------- 4. names
 
-# fence_*, load_* and store_* are found as definitions of src/atomic.h.
+# fence_*, load_* and store_* are found as definitions of src/sys/atomic.h.
 names <"$doc" | comm -23 - "$work/functions" >"$work/unknown"
 while read -r name; do
 	problem "doc/memory-model.md: there is no $name()"

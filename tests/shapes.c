@@ -9,7 +9,7 @@
  * forbid it.  With each fence or order taken away in turn, exactly the models that the list names must show it: so the
  * list also says what each of them is there for, and that this program can see a missing one.
  *
- * The steps of a thread, with the functions of src/atomic.h that they stand for:
+ * The steps of a thread, with the functions of src/sys/atomic.h that they stand for:
  *
  *   W x 1     store_relaxed()         R x=1     load_relaxed() that sees 1
  *   Wrel x 1  store_release()         Racq x=1  load_acquire() that sees 1

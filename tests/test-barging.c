@@ -2,7 +2,7 @@
 /* test-barging.c - LOCKSHM_BARGE: a released hold lingers until its thread or the next in line takes it (R12) */
 #include "agent.h"
 #include "fixture.h"
-#include "../src/futex.h"
+#include "sys/futex.h"
 
 static int barge(struct agent *a, const char *key)
 {

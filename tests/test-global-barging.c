@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../src/futex.h"
+#include "sys/futex.h"
 
 static struct agent *h, *w, *b;
 static struct service bridge;

@@ -17,7 +17,7 @@
 
 #include "redis/boot-clock.h"
 #include "../src/bridge-lease.h"
-#include "../src/hash.h"
+#include "sys/hash.h"
 
 #define RIVAL "SADD lk:" K " rival" /* who reads without us; a writer of ours waits, and leaves its mark */
 #define MARK "EXISTS lk:" K ":lock-intent"

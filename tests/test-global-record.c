@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/hash.h"
+#include "sys/hash.h"
 #include "../src/owner.h"
 #include "../src/remote.h"
 #include "../src/table.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "redis/script.h"
-#include "hash.h"
+#include "sys/hash.h"
 
 #define REST_MIN_NS BRIDGE_MS(50)
 #define REST_MAX_NS BRIDGE_MS(400)

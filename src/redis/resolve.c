@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "thread.h"
+#include "sys/thread.h"
 
 struct bridge_lookup {
 	char host[256], port[16];

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "error.h"
+#include "sys/error.h"
 
 #define DEFAULT_PREFIX "lk:"
 

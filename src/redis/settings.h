@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_REDIS_SETTINGS_H
 #define LOCKSHM_REDIS_SETTINGS_H
 
-#include "export.h"
+#include "sys/compiler.h"
 #include "layout.h"
 #include "lockshm.h"
 

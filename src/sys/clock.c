@@ -5,7 +5,7 @@
  * Times in the segment are those of the initial time namespace.  A container with its own time namespace sees a
  * shifted CLOCK_MONOTONIC; the kernel says by how much in /proc/self/timens_offsets.
  */
-#include "clock.h"
+#include "sys/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* proc.h - what /proc knows about threads of this machine */
+/* procfs.h - what /proc knows about threads of this machine */
 #ifndef LOCKSHM_PROC_H
 #define LOCKSHM_PROC_H
 

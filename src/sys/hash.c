@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* hash.c - XXH3 of the xxHash library, compiled in from its header: no call, no run-time dependency */
-#include "hash.h"
+#include "sys/hash.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

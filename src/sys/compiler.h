@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* export.h - marks the functions of the public interface; everything else stays inside the library. */
+/* compiler.h - marks the functions of the public interface; everything else stays inside the library. */
 #ifndef LOCKSHM_EXPORT_H
 #define LOCKSHM_EXPORT_H
 

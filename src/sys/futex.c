@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* futex.c - the futex system calls, and which of them this kernel has */
 #define _GNU_SOURCE
-#include "futex.h"
+#include "sys/futex.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "sys/clock.h"
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449

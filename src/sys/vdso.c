@@ -6,7 +6,7 @@
  * is needed.  What is not as expected (another machine, an emulator without one) means NULL, and the C library is
  * called.  The image is the kernel's and not checked against malice.
  */
-#include "vdso.h"
+#include "sys/vdso.h"
 
 #include <elf.h>
 #include <link.h>

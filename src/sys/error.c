@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* error.c - the closed list of codes, in words */
-#include "error.h"
+#include "sys/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "export.h"
+#include "sys/compiler.h"
 
 static const struct {
 	int code;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators
+ * procfs.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators
  * make up for a process itself
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
  */
 #define _GNU_SOURCE
-#include "proc.h"
+#include "sys/procfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "sys/clock.h"
 
 /* A thread with one of these never returns to user mode: it ends, or takes part in a core dump,
  * which it does not survive. */

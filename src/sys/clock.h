@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "vdso.h"
+#include "sys/vdso.h"
 
 /* The kernel's function itself, or the C library's: two calls less deep for a read of a few nanoseconds. */
 extern vdso_clock_fn *clock_read;

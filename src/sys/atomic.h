@@ -23,7 +23,7 @@
 
 #include <urcu/arch.h>
 
-#include "export.h"
+#include "sys/compiler.h"
 
 static inline uint64_t load_acquire(const uint64_t *p)
 {
