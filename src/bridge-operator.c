@@ -14,7 +14,7 @@
 #include "redis/tls.h"
 #include "redis/resp.h"
 #include "sys/error.h"
-#include "segment.h"
+#include "segment/segment.h"
 
 #define DELAY "lockshm:delay:"
 

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_HELPER_H
 #define LOCKSHM_HELPER_H
 
-#include "segment.h"
+#include "segment/segment.h"
 
 /* Start it unless it runs.  LOCKSHM_BRIDGE (built without it, or a library that it needs cannot be
  * used), NO_MEMORY, SYSTEM. */

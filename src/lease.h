@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_LEASE_H
 #define LOCKSHM_LEASE_H
 
-#include "segment.h"
+#include "segment/segment.h"
 
 #define PRECISE_BELOW_NS 1000000000 /* a shorter lease is measured with the precise clock */
 

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_MARK_H
 #define LOCKSHM_MARK_H
 
-#include "segment.h"
+#include "segment/segment.h"
 
 /* entry.mark_word: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1], 0 = never marked */
 #define MARK_ACKNOWLEDGED UINT64_C(1)

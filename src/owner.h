@@ -10,8 +10,8 @@
 
 #include "sys/futex.h"
 #include "sys/hash.h"
-#include "process.h"
-#include "segment.h"
+#include "segment/process.h"
+#include "segment/segment.h"
 
 #define KEY_CACHE_BITS 4
 #define KEY_CACHE_SLOTS (1 << KEY_CACHE_BITS)

@@ -14,7 +14,7 @@
 #define LOCKSHM_QUEUE_H
 
 #include "request.h"
-#include "segment.h"
+#include "segment/segment.h"
 
 /* A live request that is linked into a queue, and its word when that was known. */
 struct place {

@@ -43,7 +43,7 @@
 #ifndef LOCKSHM_REMOTE_H
 #define LOCKSHM_REMOTE_H
 
-#include "segment.h"
+#include "segment/segment.h"
 
 /* Everything in a lease that is about time is host time. */
 #define REMOTE_QUIET_MS 2      /* a lease that is passed on quickly is looked at twice in that time, not when a hold ends */

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_SNAPSHOT_H
 #define LOCKSHM_SNAPSHOT_H
 
-#include "segment.h"
+#include "segment/segment.h"
 
 struct snapshot_request {
 	uint32_t index;

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_SWEEP_H
 #define LOCKSHM_SWEEP_H
 
-#include "segment.h"
+#include "segment/segment.h"
 
 /* Clear away everything of the dead thread in @slot.  True = the slot is free now. */
 bool sweep_slot(struct lockshm *s, uint32_t slot);

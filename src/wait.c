@@ -25,7 +25,7 @@
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "mark.h"
-#include "process.h"
+#include "segment/process.h"
 
 #define SELF_CHECK_NS 100000000
 #define SELF_CHECK_BLIND_NS 10000000 /* where a death does not wake us */

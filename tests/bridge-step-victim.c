@@ -22,7 +22,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 
 #define TRAP_FLAG 0x100 /* of x86: a trap behind the next instruction */
 

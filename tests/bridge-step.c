@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 
 #define SAMPLE_KILLS 2
 #define THROUGH 3 /* rounds in a row that are not caught: there are no more points */

@@ -9,7 +9,7 @@
 #   3. every test case that doc/from-other-locks.md names as evidence is in the test file it names
 #   4. the program in README.md is examples/minimal.c
 #   5. every function that doc/ names as `name()` exists
-#   6. offsets and sizes in doc/shm-format.md are those of src/layout.h
+#   6. offsets and sizes in doc/shm-format.md are those of src/segment/layout.h
 #
 # Usage: doc-links.sh [source directory]
 set -u
@@ -117,7 +117,7 @@ done <"$work/called"
 facts=$(grep -c '^ASSERT_OFFSET' "$work/format.c")
 [ "$facts" -ge 60 ] || problem "doc/shm-format.md: only $facts fields found"
 ${CC:-cc} -std=gnu11 -Isrc -fsyntax-only "$work/format.c" 2>"$work/cc" ||
-	{ grep error "$work/cc" >&2; problem "doc/shm-format.md differs from src/layout.h"; }
+	{ grep error "$work/cc" >&2; problem "doc/shm-format.md differs from src/segment/layout.h"; }
 
 [ $problems -eq 0 ] || { echo "doc-links: $problems problems" >&2; exit 1; }
 echo "doc-links: $links links and paths, $cases test cases, $facts fields of the format"

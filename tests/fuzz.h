@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 
 /* ---------------------------------------------------------------- fuzz-scene.c */
 

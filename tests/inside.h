@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sys/hash.h"
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "../src/table.h"
 #include "fixture.h"
 

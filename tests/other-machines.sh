@@ -3,7 +3,7 @@
 #
 # other-machines.sh - a machine that cannot share a segment's bytes cannot build the library, and is told why
 #
-# 32 bits, 32-bit pointers on 64 bits, and big-endian: the compiler makes nothing, it only reads src/layout.h, so neither
+# 32 bits, 32-bit pointers on 64 bits, and big-endian: the compiler makes nothing, it only reads src/segment/layout.h, so neither
 # libraries nor headers of that machine are needed.  That the header of a foreign segment is refused at run time is in
 # tests/test-segment-open.c.
 set -u

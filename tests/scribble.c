@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../src/layout.h"
+#include "segment/layout.h"
 #include "lockshm.h"
 
 enum {

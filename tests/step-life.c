@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "fixture.h"
 #include "step-arrange.h"
 

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "fixture.h"
 
 static int find_text(struct dl_phdr_info *info, size_t size, void *arg)

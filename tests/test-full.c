@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "agent.h"
 #include "fixture.h"
 

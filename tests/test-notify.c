@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "agent.h"
 #include "fixture.h"
 

@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "fixture.h"
 
 #define CALLS_MAX 400 /* no operation makes as many */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "fixture.h"
 
 static int try_open(const char *name, unsigned flags, struct lockshm_error *error)

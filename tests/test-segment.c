@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/segment.h"
+#include "segment/segment.h"
 #include "agent.h"
 #include "fixture.h"
 

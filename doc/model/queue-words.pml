@@ -2,7 +2,7 @@
 /*
  * queue-words.pml - switches of the queue's model and the layout of its words
  *
- * The numbers are smaller than those of src/layout.h; the fields and what is compared with what are the same.
+ * The numbers are smaller than those of src/segment/layout.h; the fields and what is compared with what are the same.
  */
 #ifndef NPROC
 #define NPROC 2

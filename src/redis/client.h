@@ -10,7 +10,7 @@
 
 #include "redis/script.h"
 #include "redis/tracking.h"
-#include "layout.h"
+#include "segment/layout.h"
 
 struct bridge_net;
 

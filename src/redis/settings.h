@@ -4,7 +4,7 @@
 #define LOCKSHM_REDIS_SETTINGS_H
 
 #include "sys/compiler.h"
-#include "layout.h"
+#include "segment/layout.h"
 #include "lockshm.h"
 
 /* Are they complete and sound?  0, LOCKSHM_INVALID, or LOCKSHM_BRIDGE where the library was

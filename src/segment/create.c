@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - names, plan and making of a segment; removing it is in segment-remove.c
+ * create.c - names, plan and making of a segment; removing it is in segment/remove.c
  *
  * A segment is made without a name (O_TMPFILE), gets all its memory (posix_fallocate: a full /dev/shm is an error now
  * and not SIGBUS later), its header and the creator's mapping, and is then linked into place: nothing after that fails,
  * and a creation that fails leaves nothing.  Crash points:
  *   (1) before the link: the kernel frees the nameless file;  (2) after it: a segment without a token base, which the
- *   next opener fills in (segment-open.c);  (3) after that: a complete segment.
+ *   next opener fills in (segment/map.c);  (3) after that: a complete segment.
  */
 #define _GNU_SOURCE
-#include "segment.h"
+#include "segment/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "sys/hash.h"
-#include "process.h"
+#include "segment/process.h"
 #include "redis/settings.h"
 
 #define SHM_DIR "/dev/shm"

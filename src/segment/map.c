@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment-open.c - mapping an existing segment after checking everything about it
+ * map.c - mapping an existing segment after checking everything about it
  *
  * The file may be anything: somebody else's, cut short, of a newer library, written at random.  The checks go from the
  * outside in (owner, type, size, identity, version, capacities, offsets), and the capacities that pass are copied, so
@@ -19,8 +19,8 @@
 #include "sys/error.h"
 #include "helper.h"
 #include "owner.h"
-#include "process.h"
-#include "segment.h"
+#include "segment/process.h"
+#include "segment/segment.h"
 #include "sweep.h"
 
 static int check_identity(const struct shm_header *h, struct lockshm_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment-remove.c - removing a segment: RETIRED first, then the name
+ * remove.c - removing a segment: RETIRED first, then the name
  *
  * A segment that is RETIRED grants nothing any more, so from the moment in which its name is free for another one no
  * process shares locks in it.  The state goes from READY to RETIRED and never back, so every remover may set it again.
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "sys/error.h"
-#include "segment.h"
+#include "segment/segment.h"
 
 #define PATIENCE_MS 200 /* for another remover of the same segment */
 

@@ -7,7 +7,7 @@
  * from the atfork handler or, after a fork that bypassed libc, at the first call.
  */
 #define _GNU_SOURCE
-#include "process.h"
+#include "segment/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 
 #include "sys/atomic.h"
 #include "sys/compiler.h"
-#include "segment.h"
+#include "segment/segment.h"
 
 extern uint64_t *process_epoch_word;
 
