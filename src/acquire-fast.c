@@ -6,12 +6,12 @@
  * Anything else, and every error, is acquire_careful()'s: so a check here may only be too strict.
  */
 #include "acquire.h"
-#include "lease.h"
+#include "lock/deadline.h"
 #include "linger.h"
-#include "mark.h"
+#include "lock/damage.h"
 #include "prepare.h"
-#include "request.h"
-#include "table-guess.h"
+#include "lock/request.h"
+#include "lock/table-probe.h"
 
 static inline bool time_is_plain(int64_t ns, int64_t least)
 {

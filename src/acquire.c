@@ -10,13 +10,13 @@
 #include "acquire.h"
 #include "sys/error.h"
 #include "keeper.h"
-#include "lease.h"
-#include "mark.h"
+#include "lock/deadline.h"
+#include "lock/damage.h"
 #include "prepare.h"
-#include "queue.h"
-#include "request.h"
-#include "table-guess.h"
-#include "wait.h"
+#include "lock/queue.h"
+#include "lock/request.h"
+#include "lock/table-probe.h"
+#include "lock/wait.h"
 
 #define LOOK_CLOSER_NS 10000000
 #define SETTLE_MAX 1000000	   /* rounds without progress before the segment is believed damaged */

@@ -8,9 +8,9 @@
 #include "bridge-lease-inside.h"
 
 #include "bridge-interest.h"
-#include "owner.h"
-#include "queue.h"
-#include "table.h"
+#include "lock/owner.h"
+#include "lock/queue.h"
+#include "lock/table.h"
 
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than anybody asks for one, see global_upgrade() */

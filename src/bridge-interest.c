@@ -6,8 +6,8 @@
  */
 #include "bridge-interest.h"
 
-#include "queue.h"
-#include "table.h"
+#include "lock/queue.h"
+#include "lock/table.h"
 
 static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, const struct snapshot_request *seen,
 			  struct interest *out)

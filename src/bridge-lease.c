@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "bridge-interest.h"
-#include "owner.h"
-#include "queue.h"
-#include "table.h"
+#include "lock/owner.h"
+#include "lock/queue.h"
+#include "lock/table.h"
 
 #define WAITER_TTL_MS 2000
 #define COMES_NS LOCKSHM_MS(10)

@@ -11,7 +11,7 @@
 
 #include "redis/client.h"
 #include "remote.h"
-#include "snapshot.h"
+#include "lock/snapshot.h"
 
 #define ASKS_PER_LEASE 2
 

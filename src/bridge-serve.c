@@ -23,9 +23,9 @@
 #include "redis/tls.h"
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "owner.h"
+#include "lock/owner.h"
 #include "sys/thread.h"
-#include "wait.h"
+#include "lock/wait.h"
 
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
 #define NET_AGAIN_NS LOCKSHM_MS(200)

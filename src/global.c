@@ -19,9 +19,9 @@
 #include "helper.h"
 #include "keeper.h"
 #include "linger.h"
-#include "owner.h"
+#include "lock/owner.h"
 #include "remote.h"
-#include "wait.h"
+#include "lock/wait.h"
 
 #define PATIENCE_NS LOCKSHM_SECONDS(3) /* what the local request has while it waits for the lease */
 #define PATIENCE_RENEW_NS LOCKSHM_MS(500)

@@ -2,7 +2,7 @@
 /* grip.c - holds of the process, and holds that are lost; see grip.h */
 #include "grip.h"
 
-#include "queue.h"
+#include "lock/queue.h"
 
 /* A hold of the process: the segment pointer is good only if it is known, and its keeper the same.  True = the segment
  * is referenced, so that it stays while the last other thread may be leaving. */

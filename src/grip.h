@@ -11,7 +11,7 @@
 
 #include "hold.h"
 #include "keeper.h"
-#include "lease.h"
+#include "lock/deadline.h"
 #include "remote.h"
 
 struct grip {

@@ -18,7 +18,7 @@
 #include "redis/client.h"
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "owner.h"
+#include "lock/owner.h"
 #include "sys/thread.h"
 
 #define AGAIN_NS LOCKSHM_SECONDS(1) /* after a failure that may pass */

@@ -2,7 +2,7 @@
 /* hold-mode.c - a hold that is shared becomes exclusive, or the other way round */
 #include "grip.h"
 
-#include "queue.h"
+#include "lock/queue.h"
 
 /* Change the mode of a granted request, whatever bypass moves its prev. */
 static bool set_mode(const struct grip *g, bool exclusive)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "queue.h"
+#include "lock/queue.h"
 
 /* ---------------------------------------------------------------- move */
 

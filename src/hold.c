@@ -8,9 +8,9 @@
 
 #include "sys/error.h"
 #include "linger.h"
-#include "mark.h"
-#include "queue.h"
-#include "request.h"
+#include "lock/damage.h"
+#include "lock/queue.h"
+#include "lock/request.h"
 
 /* ---------------------------------------------------------------- release */
 

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "queue.h"
+#include "lock/queue.h"
 
 #define HOLD_MAGIC UINT64_C(0x646c6f68206c6f63)
 #define HOLD_OPEN UINT64_C(0x6e65706f206c6f63)

@@ -9,13 +9,13 @@
 
 #include "sys/error.h"
 #include "sys/hash.h"
-#include "mark.h"
-#include "owner.h"
-#include "queue.h"
+#include "lock/damage.h"
+#include "lock/owner.h"
+#include "lock/queue.h"
 #include "remote.h"
-#include "request.h"
-#include "snapshot.h"
-#include "table.h"
+#include "lock/request.h"
+#include "lock/snapshot.h"
+#include "lock/table.h"
 
 #define EVENTS_TRIES 8 /* then somebody leaves all the time, and some may be missing */
 

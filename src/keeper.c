@@ -25,7 +25,7 @@
 
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "lease.h"
+#include "lock/deadline.h"
 #include "remote.h"
 #include "sys/thread.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* linger.c - the side of the thread that lets its hold linger; the other side is in wait.c,
- * the middle in queue-help.c */
+ * the middle in lock/queue-advance.c */
 #include "linger.h"
 
 #include "sys/clock.h"
-#include "table-guess.h"
+#include "lock/table-probe.h"
 
 #define ROW_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */
 #define ROW_GENS 256	 /* a waiter compares the low half of my word: nine bits of its generation */

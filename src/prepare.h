@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_PREPARE_H
 #define LOCKSHM_PREPARE_H
 
-#include "table.h"
+#include "lock/table.h"
 
 #define PREPARED_MAGIC UINT64_C(0x646572617065726c)
 

@@ -21,7 +21,7 @@
 
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "owner.h"
+#include "lock/owner.h"
 
 #define REMOTE_WINDOW 64u
 #define CLAIM_NAP_NS LOCKSHM_MS(1)

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "mark.h"
-#include "owner.h"
-#include "snapshot.h"
-#include "table.h"
+#include "lock/damage.h"
+#include "lock/owner.h"
+#include "lock/snapshot.h"
+#include "lock/table.h"
 
 #define REPEATS 50
 #define PAUSE_BUDGET_NS 3000000000 /* for all repeats together: a ruin is told at once */

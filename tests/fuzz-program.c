@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../src/owner.h"
+#include "lock/owner.h"
 
 char fuzz_name[64];
 

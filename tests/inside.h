@@ -7,7 +7,7 @@
 
 #include "sys/hash.h"
 #include "segment/segment.h"
-#include "../src/table.h"
+#include "lock/table.h"
 #include "fixture.h"
 
 /* The entry of a text key, which must exist. */

@@ -66,8 +66,8 @@ while read -r rule; do
 	cat "$top"/src/*.[ch] | grep -qw "$rule" || problem "src: no comment names $rule"
 	cut -f 1 "$work/table" | grep -qx "$rule" || problem "$readme: $rule is not in the table of rules"
 done <"$work/rules"
-grep -how 'R[0-9][0-9]*' "$model"/*.pml "$readme" "$top"/src/queue*.[ch] "$top"/src/hold*.c "$top"/src/wait.c \
-	"$top"/src/lease.c | sort -u | comm -13 "$work/rules" - >"$work/unknown"
+grep -how 'R[0-9][0-9]*' "$model"/*.pml "$readme" "$top"/src/queue*.[ch] "$top"/src/hold*.c "$top"/src/lock/wait.c \
+	"$top"/src/lock/deadline.c | sort -u | comm -13 "$work/rules" - >"$work/unknown"
 while read -r rule; do
 	problem "$rule is named in doc/model or src, but is no rule of doc/design.md"
 done <"$work/unknown"

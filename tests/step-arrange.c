@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "../src/queue.h"
+#include "lock/queue.h"
 #include "fixture.h"
 #include "step-arrange.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../src/queue.h"
+#include "lock/queue.h"
 #include "fixture.h"
 #include "step-arrange.h"
 

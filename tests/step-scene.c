@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../src/owner.h"
+#include "lock/owner.h"
 #include "fixture.h"
 #include "step.h"
 

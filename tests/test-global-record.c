@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "sys/hash.h"
-#include "../src/owner.h"
+#include "lock/owner.h"
 #include "../src/remote.h"
-#include "../src/table.h"
+#include "lock/table.h"
 
 static struct agent *a, *b;
 

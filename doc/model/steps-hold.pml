@@ -1,7 +1,7 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
 	 * steps-hold.pml - what the owner of a granted request does: src/hold.c, src/hold-mode.c,
-	 * src/lease.c, queue_pop_owned()
+	 * src/lock/deadline.c, queue_pop_owned()
 	 */
 	/* -------------------------------------------------- holding: release (R2, R3) */
 #ifdef LONGHOLD

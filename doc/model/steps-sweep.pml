@@ -1,6 +1,6 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-sweep.pml - operators, cancellers, reclaiming records, SIGKILL and SIGSTOP: src/sweep.c, src/cancel.c,
+	 * steps-sweep.pml - operators, cancellers, reclaiming records, SIGKILL and SIGSTOP: src/lock/sweep.c, src/lock/cancel.c,
 	 * queue_reclaim()
 	 */
 	/* -------------------------------------------------- an operator ends a hold; a thread cancels a wait */

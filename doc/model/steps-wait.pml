@@ -1,6 +1,6 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-wait.pml - the waiter's round: src/wait.c, src/cancel.c
+	 * steps-wait.pml - the waiter's round: src/lock/wait.c, src/lock/cancel.c
 	 */
 #if N_CANCEL > 0
 	:: d_step { pc == W0 -> wref[_pid] = (g << 3) | me; pc = PM }

@@ -253,7 +253,7 @@ ASSERT_OFFSET(struct shm_request, chunk, 112);
 ASSERT_OFFSET(struct shm_request, under, 120);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Details of the sticky mark of a lock; the word that decides is the entry's, see mark.c.
+ * Details of the sticky mark of a lock; the word that decides is the entry's, see lock/damage.c.
  */
 #define MARK_TAG_WORDS 5
 

@@ -18,10 +18,10 @@
 
 #include "sys/error.h"
 #include "helper.h"
-#include "owner.h"
+#include "lock/owner.h"
 #include "segment/process.h"
 #include "segment/segment.h"
-#include "sweep.h"
+#include "lock/sweep.h"
 
 static int check_identity(const struct shm_header *h, struct lockshm_error *error)
 {

@@ -16,7 +16,7 @@
 
 #include "helper.h"
 #include "keeper.h"
-#include "owner.h"
+#include "lock/owner.h"
 
 uint64_t *process_epoch_word;
 

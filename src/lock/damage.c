@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mark.c - who left the lock badly, until somebody acknowledges it
+ * damage.c - who left the lock badly, until somebody acknowledges it
  *
  * The mark is one word that decides, and details that belong to it: pid and thread id in one word, the label in
  * five.  Each detail word carries low bits of the ticket it is about; a reader takes a detail only if its bits match
@@ -15,12 +15,12 @@
  * Crash points of mark_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
  * request is still linked, so somebody will.
  */
-#include "mark.h"
+#include "lock/damage.h"
 
 #include <string.h>
 
-#include "owner.h"
-#include "request.h"
+#include "lock/owner.h"
+#include "lock/request.h"
 
 #define WHO_BITS 20
 #define TAG_BITS 16

@@ -3,8 +3,8 @@
 #ifndef LOCKSHM_WAIT_H
 #define LOCKSHM_WAIT_H
 
-#include "owner.h"
-#include "queue.h"
+#include "lock/owner.h"
+#include "lock/queue.h"
 
 /* The request was granted, and its lease ran out before its owner ran: ask again. */
 #define WAIT_AGAIN 1

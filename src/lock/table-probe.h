@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table-guess.h - where a key most likely is: the inlined first look of the fast path
+ * table-probe.h - where a key most likely is: the inlined first look of the fast path
  *
  * Only a guess: the caller compares the identity behind a look at the entry's tail and goes the slow way if it differs.
  */
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "table.h"
+#include "lock/table.h"
 
 /* ---------------------------------------------------------------- tags, eight at a time */
 

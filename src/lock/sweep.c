@@ -6,13 +6,13 @@
  * again.  Any number of sweepers may work on one slot, be killed, or be stopped: every step is a CAS that carries the
  * generation it decided on.  Crash points: after each step the next sweeper goes on from there.
  */
-#include "sweep.h"
+#include "lock/sweep.h"
 
 #include <limits.h>
 
-#include "owner.h"
-#include "queue.h"
-#include "table.h"
+#include "lock/owner.h"
+#include "lock/queue.h"
+#include "lock/table.h"
 
 /* May I touch what @w, the record's word, says?  Only what a dead owner left, and what cools down: the chunk may be
  * somebody else's by now, and a live owner's record may be between fill and append.  The owner after the word: the CAS

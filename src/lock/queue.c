@@ -21,14 +21,14 @@
  *   grant    (1) deadline set: the next helper goes on, the lease counts from here;  (2) GRANTED, not woken: whoever
  *            finds it granted and asleep wakes it, at the latest its own self-check
  */
-#include "queue.h"
+#include "lock/queue.h"
 
 #include <limits.h>
 
 #include "sys/futex.h"
-#include "mark.h"
-#include "owner.h"
-#include "request.h"
+#include "lock/damage.h"
+#include "lock/owner.h"
+#include "lock/request.h"
 
 static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
 {

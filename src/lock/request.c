@@ -12,13 +12,13 @@
  *
  * Crash points: (1) chunk taken, nothing filled: all its records are FREE, the sweep returns it.
  */
-#include "request.h"
+#include "lock/request.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue.h"
-#include "sweep.h"
+#include "lock/queue.h"
+#include "lock/sweep.h"
 
 #define POOR 8		/* one in so many is too few to look for */
 #define NEAR_CHUNKS 16	/* how many are looked at if there is another way */

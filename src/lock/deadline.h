@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lease.h - moving the end of a granted request (R8) */
+/* deadline.h - moving the end of a granted request (R8) */
 #ifndef LOCKSHM_LEASE_H
 #define LOCKSHM_LEASE_H
 

@@ -39,7 +39,7 @@
  * An owner_ref names (slot, generation); a reference to an earlier generation is to a dead owner.
  */
 #define _GNU_SOURCE
-#include "owner.h"
+#include "lock/owner.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -53,7 +53,7 @@
 
 #include "sys/error.h"
 #include "sys/procfs.h"
-#include "sweep.h"
+#include "lock/sweep.h"
 
 #define SWEEP_AT_JOIN 4
 #define SHARED_PART 8 /* bytes of the mutex in the shared page; it is 8-aligned */

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_TABLE_H
 #define LOCKSHM_TABLE_H
 
-#include "owner.h"
+#include "lock/owner.h"
 
 #define ENTRY_NONE UINT32_MAX
 

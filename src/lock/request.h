@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_REQUEST_H
 #define LOCKSHM_REQUEST_H
 
-#include "owner.h"
+#include "lock/owner.h"
 
 /*
  * A FREE record of the caller's own chunks, 0 if every table is used up.

@@ -2,7 +2,7 @@
 /*
  * queue.h - the queue is the lock: rules R1-R6, R8, R11 and R12 of doc/design.md, one request at a time
  *
- * queue.c has the transitions, queue-help.c the walks that bring whole queues forward (R7, R9).  All of it is
+ * queue.c has the transitions, lock/queue-advance.c the walks that bring whole queues forward (R7, R9).  All of it is
  * lock-free: each transition is one CAS on one word, and whoever loses looks again.
  *
  *             append  pop  die  bypass  grant  expire  renew
@@ -13,7 +13,7 @@
 #ifndef LOCKSHM_QUEUE_H
 #define LOCKSHM_QUEUE_H
 
-#include "request.h"
+#include "lock/request.h"
 #include "segment/segment.h"
 
 /* A live request that is linked into a queue, and its word when that was known. */
@@ -147,7 +147,7 @@ static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind
 	store_relaxed(&s->requests[index].next, ref_pack(behind, behind_gen));
 }
 
-/* ---------------------------------------------------------------- queue-help.c */
+/* ---------------------------------------------------------------- lock/queue-advance.c */
 
 enum walk { WALK_DONE, WALK_AGAIN, WALK_BROKEN };
 

@@ -15,7 +15,7 @@
  * cycle, and the time-out has the last word.  A cycle is looked at a second time before it is believed: its edges
  * cannot come and go, except by the very things that end a deadlock.
  */
-#include "deadlock.h"
+#include "lock/deadlock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "sys/error.h"
-#include "queue.h"
+#include "lock/queue.h"
 
 /* A thread that waits, and how it was met. */
 struct node {

@@ -19,12 +19,12 @@
  * alike: look again.  The self-check comes every 100 ms for the first waiters of a queue and less often far behind,
  * where others in front do the same.
  */
-#include "wait.h"
+#include "lock/wait.h"
 
-#include "deadlock.h"
+#include "lock/deadlock.h"
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "mark.h"
+#include "lock/damage.h"
 #include "segment/process.h"
 
 #define SELF_CHECK_NS 100000000

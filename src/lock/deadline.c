@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.c - moving the end of a granted request
+ * deadline.c - moving the end of a granted request
  *
  * R8.  The new deadline is stored first, then the CAS on the word advances the generation.  An expirer reads word,
  * deadline, clock and then CASes that word: if it worked from the old deadline its CAS and mine are on the same word,
  * and one of us loses.  Crash and stop points: (1) deadline stored: the lease ends at the new time, what was asked for,
  * and I am told LOST if I come back after that;  (2) generation advanced: renewed.
  */
-#include "lease.h"
+#include "lock/deadline.h"
 
 bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
 {

@@ -5,7 +5,7 @@
  * R7: where several facts must hold at one instant, two walks with every word and the tail equal.  A busy queue may
  * never hold still; after some tries the last walk is returned as not stable, and callers say so or look again.
  */
-#include "snapshot.h"
+#include "lock/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  * While no wait uses it the last two words carry nothing.
  */
 #include "sys/futex.h"
-#include "wait.h"
+#include "lock/wait.h"
 
 enum { CANCELLER_FLAG, CANCELLER_REQUEST, CANCELLER_SEGMENT, CANCELLER_SEAL };
 

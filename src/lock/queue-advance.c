@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue-help.c - bringing a queue forward on everybody's behalf
+ * queue-advance.c - bringing a queue forward on everybody's behalf
  *
  * R7, the rule of every walk: a request is reached from an anchor, the nearest live request behind it.  While the
  * anchor's word has not changed, nothing before it can have been unlinked, because that takes a CAS on this very word
@@ -9,12 +9,12 @@
  *
  * All loops are bounded by the number of records, so a damaged segment ends a walk (WALK_BROKEN) and cannot trap it.
  */
-#include "queue.h"
+#include "lock/queue.h"
 
 #include <limits.h>
 
-#include "mark.h"
-#include "owner.h"
+#include "lock/damage.h"
+#include "lock/owner.h"
 
 /* Is the anchor as we know it?  If it is still live, take its new word and look again; if not, give up on it.  Another
  * generation may be a renewal, but also another request, in another queue: give up too. */

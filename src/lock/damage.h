@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mark.h - the sticky mark of a lock that was left badly */
+/* damage.h - the sticky mark of a lock that was left badly */
 #ifndef LOCKSHM_MARK_H
 #define LOCKSHM_MARK_H
 

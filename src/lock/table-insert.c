@@ -23,14 +23,14 @@
  * home, or the sweep, opens it.  Before (f) whoever wants the slot takes the claim over, by CAS of the tail to a claim
  * of its own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of use and no key.
  */
-#include "table.h"
+#include "lock/table.h"
 
 #include <string.h>
 
 #include "sys/error.h"
-#include "mark.h"
-#include "queue.h"
-#include "request.h"
+#include "lock/damage.h"
+#include "lock/queue.h"
+#include "lock/request.h"
 
 struct claim {
 	uint32_t slot;

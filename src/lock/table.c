@@ -6,9 +6,9 @@
  * slots at a time, and compares the 128-bit identity where a tag fits.  Nothing is pinned: the answer is a hint, and
  * the acquirer's CAS on the entry's tail, read before the identity was compared, validates it.
  */
-#include "table.h"
+#include "lock/table.h"
 
-#include "table-guess.h"
+#include "lock/table-probe.h"
 
 bool table_is_claimed(const struct lockshm *s, const struct shm_entry *e, uint64_t tail)
 {
