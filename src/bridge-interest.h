@@ -13,7 +13,7 @@ struct interest {
 	bool exclusive; /* such a one as nobody else has */
 	bool patient;	/* would wait for it */
 	bool writer_waits; /* whose turn has not come yet on this host */
-	bool elsewhere;	/* somebody's turn has come who needs another lease of this key, see remote.c */
+	bool elsewhere;	/* somebody's turn has come who needs another lease of this key, see hostlease/host-lease.c */
 	bool unsure;	/* the queue did not hold still, or is damaged */
 	bool damaged;	/* it held still, and leads nowhere */
 };

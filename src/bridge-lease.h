@@ -3,14 +3,14 @@
  * bridge-lease.h - what the bridge does about one host lease: look at word and queue, change state,
  * ask Redis, take the answer
  *
- * Everything that lasts is in the segment (remote.h).  What is here may be lost at any time: it
+ * Everything that lasts is in the segment (hostlease/host-lease.h).  What is here may be lost at any time: it
  * says when to look again.
  */
 #ifndef LOCKSHM_BRIDGE_LEASE_H
 #define LOCKSHM_BRIDGE_LEASE_H
 
 #include "redis/client.h"
-#include "remote.h"
+#include "hostlease/host-lease.h"
 #include "lock/snapshot.h"
 
 #define ASKS_PER_LEASE 2

@@ -6,7 +6,7 @@
  *   | see to the hints | sleep on the bell
  *
  * The loop sleeps on a futex, so that processes wake it directly.  A second thread, the ear, waits for what the servers
- * say unasked and rings the same bell.  Nothing here must be finished: see remote.h for what a successor finds.
+ * say unasked and rings the same bell.  Nothing here must be finished: see hostlease/host-lease.h for what a successor finds.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -20,7 +20,7 @@
 #include "keeper.h"
 #include "linger.h"
 #include "lock/owner.h"
-#include "remote.h"
+#include "hostlease/host-lease.h"
 #include "lock/wait.h"
 
 #define PATIENCE_NS LOCKSHM_SECONDS(3) /* what the local request has while it waits for the lease */

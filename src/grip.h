@@ -12,7 +12,7 @@
 #include "hold.h"
 #include "keeper.h"
 #include "lock/deadline.h"
-#include "remote.h"
+#include "hostlease/host-lease.h"
 
 struct grip {
 	struct hold *h;

@@ -12,7 +12,7 @@
 #include "lock/damage.h"
 #include "lock/owner.h"
 #include "lock/queue.h"
-#include "remote.h"
+#include "hostlease/host-lease.h"
 #include "lock/request.h"
 #include "lock/snapshot.h"
 #include "lock/table.h"

@@ -26,7 +26,7 @@
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "lock/deadline.h"
-#include "remote.h"
+#include "hostlease/host-lease.h"
 #include "sys/thread.h"
 
 #define LOOK_NS LOCKSHM_SECONDS(1)   /* at what is watched: whoever took it may have been killed before the call */

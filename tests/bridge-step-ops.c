@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED

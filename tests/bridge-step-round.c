@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 #define TTL LOCKSHM_MS(1500)
 #define BOUND LOCKSHM_SECONDS(10) /* for a step, with a bridge that dies in it */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "sys/hash.h"
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 struct host hosts[HOSTS_MAX];
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 static struct agent *a, *b, *c;
 

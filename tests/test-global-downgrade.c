@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 static struct agent *a, *b, *c;
 

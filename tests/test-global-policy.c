@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 static struct agent *a, *b;
 static int64_t connects_take;

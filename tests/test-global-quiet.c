@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 static struct agent *bridge;
 static lockshm_t *s;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../src/hold.h"
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 #define TTL_S 3
 

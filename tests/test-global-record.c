@@ -9,7 +9,7 @@
 
 #include "sys/hash.h"
 #include "lock/owner.h"
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 #include "lock/table.h"
 
 static struct agent *a, *b;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/remote.h"
+#include "hostlease/host-lease.h"
 
 static struct agent *a, *b, *c;
 static uint64_t token; /* of a hold that was taken away */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote.c - what Redis has of one key, as JSON, as lines for programs and as a page for people
+ * hostlease/host-lease.c - what Redis has of one key, as JSON, as lines for programs and as a page for people
  *
  * A server that does not answer is shown as such: what this host knows is worth showing without it.
  */

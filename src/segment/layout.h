@@ -411,7 +411,7 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see remote.h.
+ * Host lease: the one lock in Redis that this host holds, or wants, for all its processes; see hostlease/host-lease.h.
  *   word [epoch:48 | turn:7 | looked:1 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one
  *   acquisition, and makes one token; its turn is how often it was made shared
  */

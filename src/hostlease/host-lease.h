@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote.h - host leases: what this host has in Redis, kept in the segment so that no process owns it
+ * host-lease.h - host leases: what this host has in Redis, kept in the segment so that no process owns it
  *
  *   NONE -> ACQUIRING -> HELD -> CLOSING -> RELEASING -> NONE        NONE -> CLAIM -> NONE (another key's record)
  *              |           |-------|-> LOST -----^

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote.c - records of host leases: finding and making them, the words that processes and bridge share
+ * host-lease.c - records of host leases: finding and making them, the words that processes and bridge share
  *
  * Making one: its `claimer` is a lock with an owner, swapped from nobody, or from somebody dead, to me.  Only
  * who has it changes the word of an idle record to CLAIM and writes key and identity, so a claimer that was
@@ -13,7 +13,7 @@
  * it is under, later comers all find the first of the window, and the bridge gives up the lease of one as soon as
  * somebody waits for the other.
  */
-#include "remote.h"
+#include "hostlease/host-lease.h"
 
 #include <limits.h>
 #include <stdio.h>
