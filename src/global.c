@@ -5,7 +5,7 @@
  * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
  * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under
  * the lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition
- * each look at the hold looks at the host lease (grip.h).
+ * each look at the hold looks at the host lease (hold/hold-access.h).
  *
  * Crash points: (1) granted here, not marked: a local hold of the dead;  (2) marked, waiting for the lease: the bridge
  * sees that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
@@ -13,12 +13,12 @@
  */
 #include <string.h>
 
-#include "acquire.h"
+#include "hold/acquire.h"
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "helper.h"
 #include "keeper.h"
-#include "linger.h"
+#include "hold/barge.h"
 #include "lock/owner.h"
 #include "hostlease/host-lease.h"
 #include "lock/wait.h"

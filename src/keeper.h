@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_KEEPER_H
 #define LOCKSHM_KEEPER_H
 
-#include "hold.h"
+#include "hold/hold.h"
 
 /* A hold whose lease the keeper renews, or that it watches, or both.  Its fields belong to the keeper's lock. */
 struct renewal {

@@ -13,7 +13,7 @@
 #include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/hash.h"
-#include "hold.h"
+#include "hold/hold.h"
 
 struct wanted {
 	struct identity id;

@@ -14,7 +14,7 @@
 
 #include "redis/boot-clock.h"
 #include "../src/bridge-lease.h"
-#include "../src/hold.h"
+#include "hold/hold.h"
 
 static struct agent *a, *b, *c;
 static struct proxy *proxy;

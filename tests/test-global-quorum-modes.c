@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/hold.h"
+#include "hold/hold.h"
 #include "hostlease/host-lease.h"
 
 #define TTL_S 3

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../src/hold.h"
+#include "hold/hold.h"
 
 #define WORDS (sizeof(lockshm_hold_t) / sizeof(uint64_t))
 #define ANSWER (offsetof(struct hold, lost_to) / sizeof(uint64_t)) /* what lockshm_lost_to() says; nothing goes by it */

@@ -1,6 +1,6 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-append.pml - R1: src/acquire.c, queue_append_owned()
+	 * steps-append.pml - R1: src/hold/acquire-slow.c, queue_append_owned()
 	 */
 	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_X -> begin(1) }
 	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_S -> begin(0) }

@@ -1,6 +1,6 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-hold.pml - what the owner of a granted request does: src/hold.c, src/hold-mode.c,
+	 * steps-hold.pml - what the owner of a granted request does: src/hold/hold.c, src/hold/upgrade.c,
 	 * src/lock/deadline.c, queue_pop_owned()
 	 */
 	/* -------------------------------------------------- holding: release (R2, R3) */

@@ -27,7 +27,7 @@
  * exclusive lease, or by the bridge for those elsewhere if only readers use it.  Nobody takes the wish back.  First the
  * bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write under the lease.
  * That is a Dekker pair like the one above, with enter() and with whoever becomes a writer again
- * (lease_is_exclusive() in hold-mode.c).  Who writes from then on has come in by an upgrade, with which Redis was
+ * (lease_is_exclusive() in hold/upgrade.c).  Who writes from then on has come in by an upgrade, with which Redis was
  * told the new turn.  So when nobody is found there is nobody, which is noted as LOOKED before anything is sent, and
  * true for a bridge that was stopped behind the look, too: its downgrade comes late, and is refused by its turn.
  * When the turns are used up the lease stays exclusive.

@@ -61,7 +61,7 @@ struct participant {
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
 	bool sweeping;		   /* inside request_take()'s sweep */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
-	struct {		   /* linger.c: a hold that this thread may take up again */
+	struct {		   /* hold/barge.c: a hold that this thread may take up again */
 		uint32_t index;	   /* 0 = none */
 		uint32_t entry;
 		uint64_t word;	   /* as it was left */

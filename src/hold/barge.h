@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * linger.h - declared barging (R12): a released lock stays open to its thread until the next in line runs
+ * barge.h - declared barging (R12): a released lock stays open to its thread until the next in line runs
  *
  * A hand-over to a sleeper takes as long as its wake-up, and the lock is nobody's meanwhile.  A hold of
  * LOCKSHM_BARGE does not pass the lock on at its release but lets it linger: its thread may take it up again by one
@@ -10,7 +10,7 @@
 #ifndef LOCKSHM_LINGER_H
 #define LOCKSHM_LINGER_H
 
-#include "hold.h"
+#include "hold/hold.h"
 
 /* Release the hold @h of @self, which is granted as @word with others behind, so that it lingers.  False =
  * release it as any other: it has lingered for long enough, or something has changed.  True and linger.index 0:

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire.c - taking a lock: everything but the fast path, which is in acquire-fast.c
+ * acquire-slow.c - taking a lock: everything but the fast path, which is in acquire-fast.c
  *
  * Every check of the arguments with its message; joining; making the entry, joining shared holders, waiting.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "acquire.h"
+#include "hold/acquire.h"
 #include "sys/error.h"
 #include "keeper.h"
 #include "lock/deadline.h"
 #include "lock/damage.h"
-#include "prepare.h"
+#include "hold/prepare.h"
 #include "lock/queue.h"
 #include "lock/request.h"
 #include "lock/table-probe.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* linger.c - the side of the thread that lets its hold linger; the other side is in wait.c,
+/* barge.c - the side of the thread that lets its hold linger; the other side is in wait.c,
  * the middle in lock/queue-advance.c */
-#include "linger.h"
+#include "hold/barge.h"
 
 #include "sys/clock.h"
 #include "lock/table-probe.h"

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_ACQUIRE_H
 #define LOCKSHM_ACQUIRE_H
 
-#include "hold.h"
+#include "hold/hold.h"
 
 /* The whole of lockshm_acquire(): every check, joining, making the entry, waiting. */
 int acquire_careful(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold);

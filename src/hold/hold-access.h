@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grip.h - what each call on a hold begins with: may the caller, and is it still granted?
+ * hold-access.h - what each call on a hold begins with: may the caller, and is it still granted?
  *
  * The hold is where it was filled and as it was left, of this process and not its parent, and of this thread or of the
  * whole process; and as long as its record is granted to it the rest of that says the same.  Then the request's word
@@ -9,7 +9,7 @@
 #ifndef LOCKSHM_GRIP_H
 #define LOCKSHM_GRIP_H
 
-#include "hold.h"
+#include "hold/hold.h"
 #include "keeper.h"
 #include "lock/deadline.h"
 #include "hostlease/host-lease.h"

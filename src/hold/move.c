@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hold-owner.c - whose a hold is, a thread's or the process', and who is told when it is lost */
-#include "grip.h"
+/* move.c - whose a hold is, a thread's or the process', and who is told when it is lost */
+#include "hold/hold-access.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * It is the caller's memory, so it is checked and not believed.  The first word is a seal: a mixture of the address and
  * of all other words but one, in which no word can change alone without the result changing.  What does not fit
  * its seal is no hold, and no other word of it is used.  What fits may still be left over from an earlier use: so the
- * segment is compared with those the thread takes part in before it is looked into (grip.c), the record's generation,
+ * segment is compared with those the thread takes part in before it is looked into (hold/hold-access.c), the record's generation,
  * entry, ticket and owner with those of the hold, and a renewal is looked for before it is followed (keeper.c).
  */
 #ifndef LOCKSHM_HOLD_H
@@ -36,7 +36,7 @@ struct hold {
 	uint64_t token;
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint32_t entry;
-	uint32_t row;	 /* of holds that it goes on with, see linger.c; 0 = none */
+	uint32_t row;	 /* of holds that it goes on with, see hold/barge.c; 0 = none */
 	uint32_t index;
 	uint32_t remote; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
 			  * takes the short ways, and the record has it. */
@@ -152,7 +152,7 @@ static inline int64_t request_first_ttl(const struct lockshm_request *q)
 	return bounded && q->max_hold_ns < q->ttl_ns ? q->max_hold_ns : q->ttl_ns;
 }
 
-/* acquire.c: a checked request, on this host only. */
+/* hold/acquire-slow.c: a checked request, on this host only. */
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 
 /* Is this memory a hold that is really held now?  Safe for any content.  Clears up behind one that was lost. */

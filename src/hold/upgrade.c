@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hold-mode.c - a hold that is shared becomes exclusive, or the other way round */
-#include "grip.h"
+/* upgrade.c - a hold that is shared becomes exclusive, or the other way round */
+#include "hold/hold-access.h"
 
 #include "lock/queue.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* prepare.c - a key that is hashed once, for programs that take the same one again and again */
-#include "prepare.h"
+#include "hold/prepare.h"
 
 #include <string.h>
 

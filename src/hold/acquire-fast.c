@@ -5,11 +5,11 @@
  * A plain request of a thread that takes part already, for a key whose entry it can guess and that nobody has.
  * Anything else, and every error, is acquire_careful()'s: so a check here may only be too strict.
  */
-#include "acquire.h"
+#include "hold/acquire.h"
 #include "lock/deadline.h"
-#include "linger.h"
+#include "hold/barge.h"
 #include "lock/damage.h"
-#include "prepare.h"
+#include "hold/prepare.h"
 #include "lock/request.h"
 #include "lock/table-probe.h"
 

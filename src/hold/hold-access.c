@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* grip.c - holds of the process, and holds that are lost; see grip.h */
-#include "grip.h"
+/* hold-access.c - holds of the process, and holds that are lost; see hold/hold-access.h */
+#include "hold/hold-access.h"
 
 #include "lock/queue.h"
 

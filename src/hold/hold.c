@@ -2,12 +2,12 @@
 /*
  * hold.c - what the owner of a granted request can do with it: release, renew, check, acknowledge
  *
- * Its mode is changed in hold-mode.c, its owner in hold-owner.c.
+ * Its mode is changed in hold/upgrade.c, its owner in hold/move.c.
  */
-#include "grip.h"
+#include "hold/hold-access.h"
 
 #include "sys/error.h"
-#include "linger.h"
+#include "hold/barge.h"
 #include "lock/damage.h"
 #include "lock/queue.h"
 #include "lock/request.h"
