@@ -40,7 +40,7 @@ bit wants;	/* the owner waits for the lease */
 byte under;	/* the epoch that the owner holds under; 0 = none */
 byte done;	/* processes that are */
 
-/* ---------------------------------------------------------------- who holds: global.c, hold.c */
+/* ---------------------------------------------------------------- who holds: global/acquire.c, hold.c */
 
 inline g_inside()
 {

@@ -95,7 +95,7 @@ inline call_over()
 #define MAY_ASK(w) (NONE_OF(w, X | U | D))
 #endif
 
-/* global.c: global_upgrade().  One look at the word; @granted is where it goes on. */
+/* global/acquire.c: global_upgrade().  One look at the word; @granted is where it goes on. */
 inline ask1(granted)
 {
 	w = word;

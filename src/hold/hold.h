@@ -136,7 +136,7 @@ static inline uint64_t hold_ticket(const struct hold *h)
 	return (unlikely(h->remote != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
 }
 
-/* global.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
+/* global/acquire.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
 int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 /* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
  * LOCKSHM_LOST.  Waits for the bridge's answer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * global.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
+ * acquire.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
  *
  * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
  * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under
