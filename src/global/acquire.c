@@ -17,7 +17,7 @@
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "helper.h"
-#include "keeper.h"
+#include "service/service.h"
 #include "hold/barge.h"
 #include "lock/owner.h"
 #include "hostlease/host-lease.h"

@@ -9,7 +9,7 @@
 
 #include "hold/acquire.h"
 #include "sys/error.h"
-#include "keeper.h"
+#include "service/service.h"
 #include "lock/deadline.h"
 #include "lock/damage.h"
 #include "hold/prepare.h"

@@ -10,7 +10,7 @@
 #define LOCKSHM_GRIP_H
 
 #include "hold/hold.h"
-#include "keeper.h"
+#include "service/service.h"
 #include "lock/deadline.h"
 #include "hostlease/host-lease.h"
 

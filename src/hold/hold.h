@@ -6,7 +6,7 @@
  * of all other words but one, in which no word can change alone without the result changing.  What does not fit
  * its seal is no hold, and no other word of it is used.  What fits may still be left over from an earlier use: so the
  * segment is compared with those the thread takes part in before it is looked into (hold/hold-access.c), the record's generation,
- * entry, ticket and owner with those of the hold, and a renewal is looked for before it is followed (keeper.c).
+ * entry, ticket and owner with those of the hold, and a renewal is looked for before it is followed (service/service.c).
  */
 #ifndef LOCKSHM_HOLD_H
 #define LOCKSHM_HOLD_H
@@ -29,7 +29,7 @@ struct hold {
 	uint64_t epoch;	 /* process that took it */
 	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the keeper */
 	int64_t deadline; /* segment time at which it is late; what release compares with the clock */
-	struct renewal *renewal; /* keeper.c, or NULL */
+	struct renewal *renewal; /* service/service.c, or NULL */
 	uint64_t moved;	 /* its record is, or was, another thread's */
 	uint64_t lost_to; /* not sealed: an answer to the caller, which nothing goes by */
 	uint64_t mark;	 /* mark word it was told of */

@@ -164,7 +164,7 @@ static inline void count_event(const struct participant *self, enum owner_count 
 	store_relaxed(counter, load_relaxed(counter) + 1);
 }
 
-/* Stop the keeper thread that was taken out of its segment (keeper.c). */
+/* Stop the keeper thread that was taken out of its segment (service/service.c). */
 struct keeper;
 void keeper_stop(struct keeper *k);
 

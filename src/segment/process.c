@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "helper.h"
-#include "keeper.h"
+#include "service/service.h"
 #include "lock/owner.h"
 
 uint64_t *process_epoch_word;

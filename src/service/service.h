@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* keeper.h - the one helper thread of a process and segment: for auto-renewal, notices and process-wide holds */
+/* service.h - the one helper thread of a process and segment: for auto-renewal, notices and process-wide holds */
 #ifndef LOCKSHM_KEEPER_H
 #define LOCKSHM_KEEPER_H
 

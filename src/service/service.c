@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.c - the keeper thread: renews leases, tells of holds that are lost, and lives as long as the process
+ * service.c - the keeper thread: renews leases, tells of holds that are lost, and lives as long as the process
  *
  * Started only where LOCKSHM_AUTO_RENEW, lockshm_notify() or lockshm_move() asks for it.  Signals are blocked in it,
  * but for those of faults.  Its own owner slot stands for the process: a hold that was moved to the process depends on
@@ -15,7 +15,7 @@
  * word.
  */
 #define _GNU_SOURCE
-#include "keeper.h"
+#include "service/service.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
