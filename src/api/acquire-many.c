@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * many.c - several locks, all or none
+ * acquire-many.c - several locks, all or none
  *
  * The keys are taken in an order that is the same for everybody who may want them, so that two such calls never wait
  * for each other in a circle.  For the processes of one host that is the order of their identities.  Those are made
