@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "redis/boot-clock.h"
-#include "../src/bridge-lease.h"
+#include "bridge/lease.h"
 #include "hold/hold.h"
 
 static struct agent *a, *b, *c;

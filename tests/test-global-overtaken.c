@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "redis/boot-clock.h"
-#include "../src/bridge-lease.h"
+#include "bridge/lease.h"
 #include "sys/hash.h"
 
 #define RIVAL "SADD lk:" K " rival" /* who reads without us; a writer of ours waits, and leaves its mark */

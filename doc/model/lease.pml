@@ -292,7 +292,7 @@ inline execute()
 
 /* ---------------------------------------------------------------- and then; @w is the word with which it was asked */
 
-/* Of a writer's lease?  bridge-lease.c: renew() */
+/* Of a writer's lease?  bridge/lease.c: renew() */
 #define EXPECTS_WRITER (HAS(w, X) || UNLOOKED(w))
 /* Must it be that still? */
 #ifdef MUT_TURN_ONLY
@@ -314,7 +314,7 @@ inline look_again()
 	pc = IDLE
 }
 
-/* bridge-answer.c.  That the word is read first, and then changed by a CAS from what was read, is one step here: what
+/* bridge/lease-reply.c.  That the word is read first, and then changed by a CAS from what was read, is one step here: what
  * fails is tried again, or the answer is none. */
 inline take()
 {
@@ -374,7 +374,7 @@ active [2] proctype bridge()
 	byte w;
 
 end:	do
-	/* bridge-held.c: lease_at_held().  Not where there is nothing to be done. */
+	/* bridge/lease-held.c: lease_at_held().  Not where there is nothing to be done. */
 	:: d_step { pc == IDLE && (DUE(word) || nrenew > 0) -> w = word; pc = LOOK }
 	/* A look at the queue, and what follows. */
 	:: d_step { pc == LOOK && CHANGES(w) -> pc = CHANGE }

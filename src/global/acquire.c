@@ -16,7 +16,7 @@
 #include "hold/acquire.h"
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "helper.h"
+#include "bridge/standby.h"
 #include "service/service.h"
 #include "hold/barge.h"
 #include "lock/owner.h"

@@ -10,7 +10,7 @@
  * Redis is made of host and epoch, so that whoever is the bridge can renew or release it: a late command of a stopped
  * bridge carries the token of an epoch that nobody holds under any more, or does what its successor did too.
  *
- * Holding under a lease (global/acquire.c) and closing it (bridge-serve.c) are the two sides of a Dekker pair: a holder writes
+ * Holding under a lease (global/acquire.c) and closing it (bridge/serve.c) are the two sides of a Dekker pair: a holder writes
  * the epoch into its request and then finds the word HELD; the bridge makes the word CLOSING and then looks for
  * requests with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also
  * for a bridge that was stopped in between.

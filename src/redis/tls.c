@@ -29,7 +29,7 @@ struct bridge_tls {
 	char name[256]; /* which the certificate must be for */
 };
 
-/* For as long as the process lives; whoever is the bridge leaves that to another one (bridge-serve.c). */
+/* For as long as the process lives; whoever is the bridge leaves that to another one (bridge/serve.c). */
 static int unusable(struct bridge_error *error)
 {
 	const char *why = bridge_openssl_load();

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "sys/error.h"
-#include "helper.h"
+#include "bridge/standby.h"
 #include "lock/owner.h"
 #include "segment/process.h"
 #include "segment/segment.h"

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "helper.h"
+#include "bridge/standby.h"
 #include "service/service.h"
 #include "lock/owner.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-lease.h - what the bridge does about one host lease: look at word and queue, change state,
+ * lease.h - what the bridge does about one host lease: look at word and queue, change state,
  * ask Redis, take the answer
  *
  * Everything that lasts is in the segment (hostlease/host-lease.h).  What is here may be lost at any time: it

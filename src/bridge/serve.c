@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-serve.c - being the bridge: the lock that elects it, and its loop
+ * serve.c - being the bridge: the lock that elects it, and its loop
  *
  *   look at the bell | renew the role | collect what is due: rung for, hinted at, by time | decide, ask, take answers
  *   | see to the hints | sleep on the bell
@@ -18,8 +18,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "bridge-interest.h"
-#include "bridge-lease.h"
+#include "bridge/demand.h"
+#include "bridge/lease.h"
 #include "redis/tls.h"
 #include "sys/error.h"
 #include "sys/futex.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * helper.c - the helper thread
+ * standby.c - the helper thread
  *
  * It waits for the lock that elects the bridge, like the helpers of all other processes and any service, and is
  * the bridge once it has that.  Started at the first acquire of a global key, so that somebody is there who
  * renews should the bridge die.
  */
-#include "helper.h"
+#include "bridge/standby.h"
 
 #ifdef HAVE_BRIDGE
 #include <pthread.h>

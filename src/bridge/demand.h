@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-interest.h - who of this host wants a lease, and who holds under it */
+/* demand.h - who of this host wants a lease, and who holds under it */
 #ifndef LOCKSHM_BRIDGE_INTEREST_H
 #define LOCKSHM_BRIDGE_INTEREST_H
 
-#include "bridge-lease.h"
+#include "bridge/lease.h"
 
 struct interest {
 	bool live;	/* anybody holds or waits for the key on this host */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-lease-inside.h - a host lease, for the files that decide what to ask about it: bridge-held.c while it is held,
- * and when it is lost, bridge-lease.c otherwise */
+/* lease-internal.h - a host lease, for the files that decide what to ask about it: bridge/lease-held.c while it is held,
+ * and when it is lost, bridge/lease.c otherwise */
 #ifndef LOCKSHM_BRIDGE_LEASE_INSIDE_H
 #define LOCKSHM_BRIDGE_LEASE_INSIDE_H
 
-#include "bridge-lease.h"
+#include "bridge/lease.h"
 
 /* What a transition leads to: look again at the new state, or wait, or ask. */
 enum next { NEXT_AGAIN, NEXT_WAIT, NEXT_ASK };

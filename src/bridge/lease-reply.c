@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-answer.c - one host lease, seen by the bridge: what follows from an answer; see bridge-lease.h and hostlease/host-lease.h
+ * lease-reply.c - one host lease, seen by the bridge: what follows from an answer; see bridge/lease.h and hostlease/host-lease.h
  *
  * An answer may be late: another bridge may have gone on with the lease, and holders with it.  So every change is a CAS
  * from the word that was looked at, and nothing is sent that another epoch, or a holder of this one, could miss.
  */
 #define _GNU_SOURCE
-#include "bridge-lease.h"
+#include "bridge/lease.h"
 
 #include <unistd.h>
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-lease.c - one host lease, seen by the bridge: what to ask while it is not held; see
- * bridge-lease.h and hostlease/host-lease.h
+ * lease.c - one host lease, seen by the bridge: what to ask while it is not held; see
+ * bridge/lease.h and hostlease/host-lease.h
  *
  * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it,
  * and what this one does later either has the token of an epoch that is over, or fails its CAS.
  */
 #define _GNU_SOURCE
-#include "bridge-lease-inside.h"
+#include "bridge/lease-internal.h"
 
 #include <string.h>
 
-#include "bridge-interest.h"
+#include "bridge/demand.h"
 #include "lock/owner.h"
 #include "lock/queue.h"
 #include "lock/table.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-interest.c - who of this host wants a lease, and who holds under it; see bridge-interest.h
+ * demand.c - who of this host wants a lease, and who holds under it; see bridge/demand.h
  *
  * It is not counted but looked up, in the key's queue: a count would be wrong after a death.
  */
-#include "bridge-interest.h"
+#include "bridge/demand.h"
 
 #include "lock/queue.h"
 #include "lock/table.h"

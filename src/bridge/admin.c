@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-operator.c - what an operator asks Redis about one key, and does there: over connections of his own
+ * admin.c - what an operator asks Redis about one key, and does there: over connections of his own
  *
  * Not through the bridge: it may be what is stuck, or somebody else's.  One question to all servers that have the key,
  * at once, with one deadline for connecting and asking together.  Killed anywhere: a script was executed, or not.

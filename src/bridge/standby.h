@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* helper.h - the thread of a process that uses global keys: stands by to be the bridge of its host */
+/* standby.h - the thread of a process that uses global keys: stands by to be the bridge of its host */
 #ifndef LOCKSHM_HELPER_H
 #define LOCKSHM_HELPER_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-held.c - one host lease while it is held, and when it is lost, seen by the bridge: renewals, its mode, its end
+ * lease-held.c - one host lease while it is held, and when it is lost, seen by the bridge: renewals, its mode, its end
  *
- * Killed or stopped after any line here: see bridge-lease.c.
+ * Killed or stopped after any line here: see bridge/lease.c.
  */
 #define _GNU_SOURCE
-#include "bridge-lease-inside.h"
+#include "bridge/lease-internal.h"
 
-#include "bridge-interest.h"
+#include "bridge/demand.h"
 #include "lock/owner.h"
 #include "lock/queue.h"
 #include "lock/table.h"
