@@ -55,6 +55,6 @@ run_tests()
 	status=0
 	rm -f tests/*.trs
 	"$MAKE" -k check "$@" || status=1
-	"$srcdir/tests/count.sh" .
+	"$srcdir/tests/support/count.sh" .
 	return $status
 }

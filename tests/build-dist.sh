@@ -33,4 +33,4 @@ fi
 ) || exit 1
 cd "$builddir" || exit 1
 echo "$archive: $(tar -tzf "$archive" | grep -vc '/$') files"
-"$srcdir/tests/count.sh" . >/dev/null
+"$srcdir/tests/support/count.sh" . >/dev/null

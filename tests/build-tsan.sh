@@ -3,7 +3,7 @@
 #
 # build-tsan.sh [SECONDS] - many threads on one mapping under ThreadSanitizer, built with clang and with gcc
 #
-# test-threads, and threads-as-processes for SECONDS (5); no report is allowed but those tests/tsan.supp explains.  Then
+# test-threads, and threads-as-processes for SECONDS (5); no report is allowed but those tests/support/tsan.supp explains.  Then
 # the library with an acquire turned into a relaxed load: that must be reported, so silence before means something.
 # shellcheck source=tests/build-common.sh
 . "$(dirname "$0")/build-common.sh"
@@ -11,7 +11,7 @@
 seconds=${1:-5}
 work=$builddir/check-thread
 programs="tests/test-threads tests/threads-as-processes"
-TSAN_OPTIONS=suppressions=$srcdir/tests/tsan.supp
+TSAN_OPTIONS=suppressions=$srcdir/tests/support/tsan.supp
 CK_TIMEOUT_MULTIPLIER=4
 export TSAN_OPTIONS CK_TIMEOUT_MULTIPLIER
 

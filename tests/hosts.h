@@ -8,9 +8,9 @@
 #ifndef LOCKSHM_TEST_HOSTS_H
 #define LOCKSHM_TEST_HOSTS_H
 
-#include "fixture.h"
+#include "support/fixture.h"
 
-#include "agent.h"
+#include "support/agent.h"
 #include "redis.h"
 
 #include <pthread.h>

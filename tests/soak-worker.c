@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "asan.h"
+#include "support/asan.h"
 
 enum { UNUSED, RUNNING, ENDED };
 

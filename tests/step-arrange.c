@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "lock/queue.h"
-#include "fixture.h"
+#include "support/fixture.h"
 #include "step-arrange.h"
 
 #define X LOCKSHM_EXCLUSIVE

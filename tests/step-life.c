@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "segment/segment.h"
-#include "fixture.h"
+#include "support/fixture.h"
 #include "step-arrange.h"
 
 static lockshm_t *earlier;  /* the test's own, made before the victim removed it */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lock/queue.h"
-#include "fixture.h"
+#include "support/fixture.h"
 #include "step-arrange.h"
 
 #define X LOCKSHM_EXCLUSIVE

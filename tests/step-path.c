@@ -16,7 +16,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "fixture.h"
+#include "support/fixture.h"
 #include "step-trace.h"
 
 struct path {

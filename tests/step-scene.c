@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "lock/owner.h"
-#include "fixture.h"
+#include "support/fixture.h"
 #include "step.h"
 
 #define LOCKS 64

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "segment/segment.h"
-#include "fixture.h"
+#include "support/fixture.h"
 
 static int find_text(struct dl_phdr_info *info, size_t size, void *arg)
 {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fixture.h"
+#include "support/fixture.h"
 #include "step-trace.h"
 
 #define STEPS_MAX 4000000

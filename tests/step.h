@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent.h"
+#include "support/agent.h"
 #include "lockshm.h"
 
 /* Somebody's being inside the round's lock, as far as it knows: no conflicting one may overlap. */

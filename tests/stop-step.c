@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 #include "step.h"
 
 #define LEASE LOCKSHM_MS(40)

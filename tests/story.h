@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_TEST_STORY_H
 #define LOCKSHM_TEST_STORY_H
 
-#include "fixture.h"
+#include "support/fixture.h"
 #include "history-check.h"
 
 #define BASE 100 /* token base of the first segment */

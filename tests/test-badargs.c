@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 static char long_key[LOCKSHM_KEY_MAX + 1];
 static char long_tag[LOCKSHM_TAG_MAX + 2];

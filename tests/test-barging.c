@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-barging.c - LOCKSHM_BARGE: a released hold lingers until its thread or the next in line takes it (R12) */
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 #include "sys/futex.h"
 
 static int barge(struct agent *a, const char *key)

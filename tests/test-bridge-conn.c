@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-conn.c - commands to real servers: deadlines, faults on the way, forks */
 #define _GNU_SOURCE
-#include "asan.h"
+#include "support/asan.h"
 #include "redis.h"
 
 #include <poll.h>

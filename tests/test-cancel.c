@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 static const struct agent_command cancellable = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
 						  .cancellable = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-cooldown.c - release that keeps the key closed for a while (S4-14: spacing of runs) */
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 static int release_with(struct agent *a, int64_t cooldown)
 {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 /*
  * The agent takes @key into its hold @hold and is expected to get @outcome.  A request that will be refused is among

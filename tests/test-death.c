@@ -10,8 +10,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 /* A lease would have taken 30 s; the machine may be busy, so this is a bound and no measurement. */
 #define SOON LOCKSHM_SECONDS(2)

@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 #define KEY "row"
 #define ROW_MAX 16

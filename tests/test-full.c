@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "segment/segment.h"
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 #define KEYS_MAX 512
 

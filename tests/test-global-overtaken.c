@@ -6,7 +6,7 @@
  * the role, so that nobody else does anything.
  */
 #define _GNU_SOURCE
-#include "asan.h"
+#include "support/asan.h"
 #include "hosts.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-taken.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
 #define _GNU_SOURCE
-#include "asan.h"
+#include "support/asan.h"
 #include "hosts.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-tls.c - keys across hosts whose way to Redis is TLS: told, cut, sliced, refused; forks and ends */
 #define _GNU_SOURCE
-#include "asan.h"
+#include "support/asan.h"
 #include "hosts.h"
 
 #include <dlfcn.h>

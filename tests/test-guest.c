@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fixture.h"
+#include "support/fixture.h"
 
 /* More than fits a small stack; some C libraries put it on the stack of each thread. */
 static __thread volatile char program_data[1 << 20];

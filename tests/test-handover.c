@@ -9,8 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 #define ROUNDS 12
 #define AT_ONCE LOCKSHM_MS(25)

@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "fixture.h"
-#include "inside.h"
+#include "support/agent.h"
+#include "support/fixture.h"
+#include "support/inside.h"
 
 #define WORKERS 16
 #define VALUES 6

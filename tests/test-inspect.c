@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 START_TEST(lock_shows_holders_and_waiters_in_order)
 {

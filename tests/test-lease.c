@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 #define SHORT LOCKSHM_MS(20)
 

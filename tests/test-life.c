@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fixture.h"
+#include "support/fixture.h"
 
 #define PAGE 4096
 

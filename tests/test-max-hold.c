@@ -5,8 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 /* Of this process, which the keeper renews for @max. */
 static int hold_at_most(lockshm_hold_t *hold, int64_t ttl, int64_t max)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "segment/segment.h"
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 #define SHORT LOCKSHM_MS(20)
 #define SOON LOCKSHM_MS(800) /* the keeper would look by itself after a second */

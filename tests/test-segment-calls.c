@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "segment/segment.h"
-#include "fixture.h"
+#include "support/fixture.h"
 
 #define CALLS_MAX 400 /* no operation makes as many */
 #define THE_END SYS_sched_get_priority_max /* the caller's last call: nothing else makes it */

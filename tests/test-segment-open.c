@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "segment/segment.h"
-#include "fixture.h"
+#include "support/fixture.h"
 
 static int try_open(const char *name, unsigned flags, struct lockshm_error *error)
 {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "segment/segment.h"
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 START_TEST(create_makes_what_was_asked_for_whatever_the_umask)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-shared.c - shared holds stand beside each other and together in the way of a writer */
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 START_TEST(readers_share)
 {

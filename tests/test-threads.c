@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "asan.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/asan.h"
+#include "support/fixture.h"
 
 static int move(struct agent *a, int to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-timeout.c - every wait ends by its time, not before it, and leaves nothing behind */
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 static struct agent *holder(void)
 {

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 /* JSON and Lua numbers are exact below this. */
 #define EXACT (UINT64_C(1) << 53)

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-upgrade.c - shared to exclusive (only when alone) and back (readers behind come in) */
-#include "agent.h"
-#include "fixture.h"
+#include "support/agent.h"
+#include "support/fixture.h"
 
 START_TEST(sole_reader_becomes_writer_with_a_larger_token)
 {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
-#include "fixture.h"
-#include "inside.h"
+#include "support/agent.h"
+#include "support/fixture.h"
+#include "support/inside.h"
 
 #define KEY "verify"
 #define ROW 4

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_TEST_TRAMPLE_H
 #define LOCKSHM_TEST_TRAMPLE_H
 
-#include "fixture.h"
+#include "support/fixture.h"
 
 /* What was asked for last; used in messages. */
 extern const char *trample_kind;
