@@ -11,7 +11,7 @@
 #ifndef LOCKSHM_TEST_BRIDGE_STEP_H
 #define LOCKSHM_TEST_BRIDGE_STEP_H
 
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <limits.h>
 

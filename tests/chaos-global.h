@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_TEST_CHAOS_GLOBAL_H
 #define LOCKSHM_TEST_CHAOS_GLOBAL_H
 
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include "history-global.h"
 

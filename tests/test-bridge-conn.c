@@ -2,7 +2,7 @@
 /* test-bridge-conn.c - commands to real servers: deadlines, faults on the way, forks */
 #define _GNU_SOURCE
 #include "support/asan.h"
-#include "redis.h"
+#include "redis-support/redis.h"
 
 #include <poll.h>
 #include <signal.h>

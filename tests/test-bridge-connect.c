@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-connect.c - connecting to real servers and logging in */
 #define _GNU_SOURCE
-#include "redis.h"
+#include "redis-support/redis.h"
 
 #include <fcntl.h>
 #include <signal.h>

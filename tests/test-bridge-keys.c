@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-keys.c - names of a lock in Redis, and that a cluster has them all in one slot */
 #define _GNU_SOURCE
-#include "redis.h"
+#include "redis-support/redis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-modes.c - a writer in Redis becomes a reader, and a reader a writer */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #include <stdlib.h>
 

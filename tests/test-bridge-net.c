@@ -2,7 +2,7 @@
 /* test-bridge-net.c - several servers asked in one round: how often those that do not answer
  * are tried, and waited for */
 #define _GNU_SOURCE
-#include "redis.h"
+#include "redis-support/redis.h"
 
 #include <stdlib.h>
 #include <string.h>

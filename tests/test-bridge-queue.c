@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-queue.c - order among hosts, marks of waiting writers, and who is told what */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "redis/quorum.h"
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #define N 3
 

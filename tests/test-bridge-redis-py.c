@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-redis-py.c - the lock shared with redis-py's Lock */
-#include "redis-foreign.h"
+#include "redis-support/foreign.h"
 
 int main(void)
 {

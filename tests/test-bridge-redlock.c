@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-redlock.c - the lock shared with node-redlock */
-#include "redis-foreign.h"
+#include "redis-support/foreign.h"
 
 int main(void)
 {

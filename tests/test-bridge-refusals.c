@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-refusals.c - what must not be touched, what the server is not able to, and replies that get lost */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-rights.c - what the server does not permit */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #include <string.h>
 

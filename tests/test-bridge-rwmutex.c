@@ -6,7 +6,7 @@
  * that succeeds deletes the mark, whoever wrote it; every reader that joins sets the time of the whole set.
  */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-tls.c - connections over TLS to a real server: whom they trust, faults on the way, forks */
 #define _GNU_SOURCE
-#include "redis.h"
+#include "redis-support/redis.h"
 
 #include <dlfcn.h>
 #include <poll.h>

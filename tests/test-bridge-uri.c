@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-uri.c - URIs of Redis servers, where passwords may be, and the classes of error replies */
 #define _GNU_SOURCE
-#include "redis.h"
+#include "redis-support/redis.h"
 
 #include <stdlib.h>
 #include <string.h>

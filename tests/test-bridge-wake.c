@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-bridge-wake.c - hints: changes of what was read, words of other hosts, and connections that die */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "redis-support/peer.h"
 
 #include <stdlib.h>
 #include <string.h>

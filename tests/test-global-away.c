@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-away.c - the server is away, slow, or back with less than it knew */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-barging.c - LOCKSHM_BARGE with LOCKSHM_GLOBAL: a row of holds of one thread
  * under the lease of its host */
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-bridge.c - who speaks with Redis: election, death and stop of the bridge, of holders, of everybody */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-clock.c - the wall clock of the Redis server is stepped, under hosts that have another */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* test-global-cluster.c - keys in a Redis Cluster: which node has them, slots that move, nodes
  * that change places, names */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

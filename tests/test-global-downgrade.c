@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-downgrade.c - who held a key exclusively reads on, and so may others on all hosts */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -2,12 +2,12 @@
 /* test-global-foreign.c - keys of hosts that other programs lock in Redis, too: plain clients,
  * libraries, readers and writers */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis-foreign.h"
+#include "redis-support/foreign.h"
 
 #define LOCK "lock"
 

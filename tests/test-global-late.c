@@ -7,7 +7,7 @@
  * are the ones that did harm.
  */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

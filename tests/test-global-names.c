@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-names.c - servers that are named, and a resolver that takes its time or does not know them */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <dlfcn.h>
 #include <netdb.h>

@@ -6,7 +6,7 @@
  * is printed; asserted is that it is sooner than the next renewal, or the keeper's own look, would tell.
  */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdio.h>
 #include <string.h>

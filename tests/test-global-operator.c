@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-operator.c - what an operator sees of a key in Redis, and what he takes away there */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "support/asan.h"
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-policy.c - what a request gets while Redis is out of reach; of which answers it is told */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 #include "trample.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-process.c - processes that are the bridge: services, those that close, fork and clone */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <dlfcn.h>
 #include <sched.h>

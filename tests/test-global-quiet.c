@@ -7,7 +7,7 @@
  * doc/model/close.pml.
  */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <pthread.h>
 

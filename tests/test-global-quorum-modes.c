@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-quorum-modes.c - a reader becomes a writer, and a writer a reader, where a majority decides */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-quorum.c - one key on several servers of which a majority decides, for hosts with processes that stop */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 

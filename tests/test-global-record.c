@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-record.c - records of host leases: who writes one, what a death while it is written leaves, damage */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-refusals.c - a server that refuses: rights, data of others, memory, disk, scripts */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <signal.h>
 #include <stdlib.h>

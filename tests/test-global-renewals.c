@@ -2,7 +2,7 @@
 /* test-global-renewals.c - many leases of one host that are renewed by few scripts, and what becomes of
  * one that is not as it was */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-replicas.c - a lease that counts only when replicas have it */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 

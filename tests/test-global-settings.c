@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-settings.c - what cannot be meant: settings, requests, too many keys; and several servers */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <netinet/in.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* test-global-taken.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
 #define _GNU_SOURCE
 #include "support/asan.h"
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <pthread.h>
 #include <signal.h>

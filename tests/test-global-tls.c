@@ -2,7 +2,7 @@
 /* test-global-tls.c - keys across hosts whose way to Redis is TLS: told, cut, sliced, refused; forks and ends */
 #define _GNU_SOURCE
 #include "support/asan.h"
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is told that it cannot */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* test-global-way.c - the way between hosts and server: replies that get lost or late,
  * connections that break, partitions */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 
 #include <fcntl.h>
 #include <string.h>

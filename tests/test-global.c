@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test-global.c - keys that are exclusive across hosts: what a user of the library sees */
 #define _GNU_SOURCE
-#include "hosts.h"
+#include "redis-support/hosts.h"
 #include "trample.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis-foreign.h - the lock "lock" used by another program's library
+ * foreign.h - the lock "lock" used by another program's library
  *
  * The other program reads "lock MS", "wait MS" (as lock, but patiently), "unlock" and "extend MS" line by line and
  * answers "yes" or "no".  Its arguments are the server's socket and the name of the lock.
@@ -29,7 +29,7 @@ void foreign_tell(const char *line);
 bool foreign_hear(void);
 bool foreign_ask(const char *line);
 
-/* Runs the suite of redis-foreign.c; status 77 with the reason if it is not installed. */
+/* Runs the suite of redis-support/foreign.c; status 77 with the reason if it is not installed. */
 int foreign_main(const char *name, const struct foreign *f);
 
 #endif

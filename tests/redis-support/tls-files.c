@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* redis-tls.c - certificates, and the suite's server with them; see redis.h */
+/* tls-files.c - certificates, and the suite's server with them; see redis.h */
 #define _GNU_SOURCE
 #include "redis.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* redis-program.c - programs of other libraries that use the same lock; see redis-foreign.h */
+/* program.c - programs of other libraries that use the same lock; see redis-support/foreign.h */
 #define _GNU_SOURCE
-#include "redis-foreign.h"
+#include "foreign.h"
 
 #include <signal.h>
 #include <stdlib.h>

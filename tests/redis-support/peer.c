@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* redis-peer.c - see redis-peer.h */
+/* peer.c - see redis-support/peer.h */
 #define _GNU_SOURCE
-#include "redis-peer.h"
+#include "peer.h"
 
 #include <stdlib.h>
 #include <string.h>

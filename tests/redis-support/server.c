@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* redis-server.c - real Redis servers for tests; see redis.h */
+/* server.c - real Redis servers for tests; see redis.h */
 #define _GNU_SOURCE
 #include "redis.h"
 

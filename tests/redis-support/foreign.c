@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* redis-foreign.c - what any program that takes the lock with SET NX PX must see of us, and we of it */
+/* foreign.c - what any program that takes the lock with SET NX PX must see of us, and we of it */
 #define _GNU_SOURCE
-#include "redis-foreign.h"
+#include "foreign.h"
 
 #include <stdlib.h>
 
-#include "redis-peer.h"
+#include "peer.h"
 
 static const struct foreign *foreign;
 static struct peer *a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis-proxy.c - a process between clients and a Redis server that spoils their connections; see redis.h
+ * proxy.c - a process between clients and a Redis server that spoils their connections; see redis.h
  *
  * The test commands it over a socket, one fault at a time, and gets an answer when the fault is in force, so that
  * nothing depends on time.

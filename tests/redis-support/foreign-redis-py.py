@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# foreign-redis-py.py SOCKET KEY - the Lock of redis-py, commanded line by line; see redis-foreign.h
+# foreign-redis-py.py SOCKET KEY - the Lock of redis-py, commanded line by line; see redis-support/foreign.h
 import sys
 
 import redis

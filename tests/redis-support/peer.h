@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis-peer.h - hosts that use the lock "lock" on the suite's server, each over a connection of its own
+ * peer.h - hosts that use the lock "lock" on the suite's server, each over a connection of its own
  *
  * A peer's functions return the status of the answer (enum bridge_status) or a negative code; the answer is in
  * peer.op.answer.

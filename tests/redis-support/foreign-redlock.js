@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// foreign-redlock.js SOCKET KEY - node-redlock with ioredis, commanded line by line; see redis-foreign.h
+// foreign-redlock.js SOCKET KEY - node-redlock with ioredis, commanded line by line; see redis-support/foreign.h
 'use strict';
 
 const Redis = require('ioredis');
