@@ -78,7 +78,7 @@ while read -r file; do
 	done <"$work/paths"
 done <"$work/files"
 
-# file:case pairs, as in tests/test-traps.c:trap_s1_t1
+# file:case pairs, as in tests/lock/test-other-locks.c:trap_s1_t1
 cases=0
 grep -oE 'tests/[a-z-]+\.c:[a-z0-9_]+' doc/from-other-locks.md | sort -u >"$work/cases"
 while IFS=: read -r file case; do

@@ -5,7 +5,7 @@
 #
 # 32 bits, 32-bit pointers on 64 bits, and big-endian: the compiler makes nothing, it only reads src/segment/layout.h, so neither
 # libraries nor headers of that machine are needed.  That the header of a foreign segment is refused at run time is in
-# tests/test-segment-open.c.
+# tests/lock/test-segment-open.c.
 set -u
 
 CC=${CC:-cc}

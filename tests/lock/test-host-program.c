@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-guest.c - the library is a guest: the program has thread-local data, thread keys and stacks of its own */
+/* test-host-program.c - the library is a guest: the program has thread-local data, thread keys and stacks of its own */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-life.c - somebody writes over a life word while its thread joins
+ * test-life-word.c - somebody writes over a life word while its thread joins
  *
  * The moment between the lock of the mutex and the look for its word is a few instructions long, so this program has a
  * pthread_mutex_trylock() of its own that writes over the word before it comes back.
