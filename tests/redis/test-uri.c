@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-uri.c - URIs of Redis servers, where passwords may be, and the classes of error replies */
+/* test-uri.c - URIs of Redis servers, where passwords may be, and the classes of error replies */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 

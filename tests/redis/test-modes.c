@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-modes.c - a writer in Redis becomes a reader, and a reader a writer */
+/* test-modes.c - a writer in Redis becomes a reader, and a reader a writer */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-net.c - several servers asked in one round: how often those that do not answer
+/* test-client.c - several servers asked in one round: how often those that do not answer
  * are tried, and waited for */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-quorum.c - one lock on three servers, some of which are away, slow, forgetful, or one and the same */
+/* test-quorum.c - one lock on three servers, some of which are away, slow, forgetful, or one and the same */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-tls.c - connections over TLS to a real server: whom they trust, faults on the way, forks */
+/* test-tls.c - connections over TLS to a real server: whom they trust, faults on the way, forks */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-connect.c - connecting to real servers and logging in */
+/* test-conn-open.c - connecting to real servers and logging in */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 

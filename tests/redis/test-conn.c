@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-conn.c - commands to real servers: deadlines, faults on the way, forks */
+/* test-conn.c - commands to real servers: deadlines, faults on the way, forks */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/redis.h"

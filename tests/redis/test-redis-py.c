@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-redis-py.c - the lock shared with redis-py's Lock */
+/* test-redis-py.c - the lock shared with redis-py's Lock */
 #include "redis-support/foreign.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-bridge-rwmutex.c - the lock shared with readers and writers that know nothing but K and K:lock-intent
+ * test-rwmutex.c - the lock shared with readers and writers that know nothing but K and K:lock-intent
  *
  * Their protocol: a string is a writer, a set are readers, a mark stops readers.  A writer that fails marks; a writer
  * that succeeds deletes the mark, whoever wrote it; every reader that joins sets the time of the whole set.

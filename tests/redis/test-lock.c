@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-lock.c - taking, renewing and giving back a lock in Redis */
+/* test-lock.c - taking, renewing and giving back a lock in Redis */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-redlock.c - the lock shared with node-redlock */
+/* test-redlock.c - the lock shared with node-redlock */
 #include "redis-support/foreign.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-wake.c - hints: changes of what was read, words of other hosts, and connections that die */
+/* test-tracking.c - hints: changes of what was read, words of other hosts, and connections that die */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 

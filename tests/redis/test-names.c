@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-keys.c - names of a lock in Redis, and that a cluster has them all in one slot */
+/* test-names.c - names of a lock in Redis, and that a cluster has them all in one slot */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 

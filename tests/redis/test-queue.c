@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-queue.c - order among hosts, marks of waiting writers, and who is told what */
+/* test-queue.c - order among hosts, marks of waiting writers, and who is told what */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-refusals.c - what must not be touched, what the server is not able to, and replies that get lost */
+/* test-refusals.c - what must not be touched, what the server is not able to, and replies that get lost */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-bridge-rights.c - what the server does not permit */
+/* test-rights.c - what the server does not permit */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 
