@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-overtaken.c - two bridges are at one lease, because one of them was stopped and goes on
+ * test-global-stale-bridge.c - two bridges are at one lease, because one of them was stopped and goes on
  *
  * The test itself is both, one step at a time, with a real server; whoever wants the lease is another process.  It has
  * the role, so that nobody else does anything.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-taken.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
+/* test-global-lease-stolen.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/hosts.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-away.c - the server is away, slow, or back with less than it knew */
+/* test-global-unreachable.c - the server is away, slow, or back with less than it knew */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 

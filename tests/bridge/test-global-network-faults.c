@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-way.c - the way between hosts and server: replies that get lost or late,
+/* test-global-network-faults.c - the way between hosts and server: replies that get lost or late,
  * connections that break, partitions */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-quiet.c - a key that is passed on quickly: releases do not ring for the bridge, and
+ * test-global-batched-wakeups.c - a key that is passed on quickly: releases do not ring for the bridge, and
  * others get it all the same
  *
  * Who holds is the test itself, in a process that is not the bridge.  All orders of release, look and bell are in

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-operator.c - what an operator sees of a key in Redis, and what he takes away there */
+/* test-global-admin.c - what an operator sees of a key in Redis, and what he takes away there */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
