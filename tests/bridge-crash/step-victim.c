@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-step-victim.c - a bridge that catches itself; see bridge-step.h
+ * step-victim.c - a bridge that catches itself; see bridge-crash/step.h
  *
  * All of this runs in the victim, in handlers of its own faults, so that a point costs microseconds and nothing is
  * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  The thread beside
@@ -8,7 +8,7 @@
  * too: a point that was missed is one that the next round may find.
  */
 #define _GNU_SOURCE
-#include "bridge-step.h"
+#include "step.h"
 
 #include <errno.h>
 #include <signal.h>

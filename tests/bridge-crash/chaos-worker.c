@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos-global-worker.c - a process that takes global keys, and writes down what it is told; see chaos-global.c */
+/* chaos-worker.c - a process that takes global keys, and writes down what it is told; see bridge-crash/chaos.c */
 #define _GNU_SOURCE
-#include "chaos-global.h"
+#include "chaos.h"
 
 #include <signal.h>
 #include <stdlib.h>

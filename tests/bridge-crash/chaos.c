@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-global.c - processes of two hosts want global keys, and everything that can fail does, at random
+ * chaos.c - processes of two hosts want global keys, and everything that can fail does, at random
  *
  * Two segments play hosts; one real redis-server is between them, which writes all it says to disk, and each host has
- * a proxy on its way there.  The workers (chaos-global-worker.c) take one key exclusively and another one mostly
+ * a proxy on its way there.  The workers (bridge-crash/chaos-worker.c) take one key exclusively and another one mostly
  * shared, hold them for a while, ask meanwhile whether they still do, change the mode, and now and then take a third
  * one many times in a row; they write all of it into a history.  The driver kills and stops workers, and with them
- * whoever is the bridge; now and then something happens to Redis (chaos-global-faults.c).  Afterwards the history is
+ * whoever is the bridge; now and then something happens to Redis (bridge-crash/chaos-faults.c).  Afterwards the history is
  * judged: history-global.h says by what.
  *
  * Usage: chaos-global [SECONDS [SEED]]     what it finds wrong is in chaos-global-SEED.history
  */
 #define _GNU_SOURCE
-#include "chaos-global.h"
+#include "chaos.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-global-starved.c - did those who keep a lease get a processor? The machine is no fault of the bridge
+ * chaos-starved.c - did those who keep a lease get a processor? The machine is no fault of the bridge
  *
  * A renewal takes the bridge, the proxy before the server, and the server: a chain, in which each has to run.  The
  * kernel counts how long a thread was ready and did not run.  That is summed up over the chain of each host, and
  * compared with the time that a renewal has at least, from when it is due to the end of the lease.
  */
 #define _GNU_SOURCE
-#include "chaos-global.h"
+#include "chaos.h"
 
 #include <dirent.h>
 #include <stdlib.h>

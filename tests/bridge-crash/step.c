@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-step.c - a bridge is killed, or stopped, at every write to the segment and at everything it sends
+ * step.c - a bridge is killed, or stopped, at every write to the segment and at everything it sends
  *
- * The next bridge of the host, in a worker, goes on with what it finds.  What must hold then is in bridge-step-round.c
- * and with each step in bridge-step-ops.c.  A bridge that was stopped goes on while its successor works, or when that
+ * The next bridge of the host, in a worker, goes on with what it finds.  What must hold then is in bridge-crash/step-round.c
+ * and with each step in bridge-crash/step-ops.c.  A bridge that was stopped goes on while its successor works, or when that
  * is through, or when another host has the key, or this one again: with a write, or a command to Redis, that was
  * decided long ago.
  *
@@ -17,7 +17,7 @@
  * PART=i/n in the environment takes every n-th step only.
  */
 #define _GNU_SOURCE
-#include "bridge-step.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>

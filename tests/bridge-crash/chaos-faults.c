@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-global-faults.c - what happens to Redis in chaos-global, and to the ways there
+ * chaos-faults.c - what happens to Redis in chaos-global, and to the ways there
  *
  * Each fault is noted before it begins, again when it is certainly there, before it is lifted, and when it is over.
  */
 #define _GNU_SOURCE
-#include "chaos-global.h"
+#include "chaos.h"
 
 uint32_t *hold_on;
 struct redis *chaos_redis;

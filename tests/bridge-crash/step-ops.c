@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bridge-step-ops.c - what the bridge is at when it is killed or stopped; see bridge-step.h */
+/* step-ops.c - what the bridge is at when it is killed or stopped; see bridge-crash/step.h */
 #define _GNU_SOURCE
-#include "bridge-step.h"
+#include "step.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-step.h - a bridge that is killed or stopped at a write to the segment, or at something it sends
+ * step.h - a bridge that is killed or stopped at a write to the segment, or at something it sends
  *
  * The victim is a process of hosts[0] that does nothing but lockshm_bridge_serve().  Its mapping of the segment is
  * read-only, so that each write of its loop is a fault: the handler makes the segment writable for that one

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos-global.h - what the parts of chaos-global share: settings, workers, faults */
+/* chaos.h - what the parts of chaos-global share: settings, workers, faults */
 #ifndef LOCKSHM_TEST_CHAOS_GLOBAL_H
 #define LOCKSHM_TEST_CHAOS_GLOBAL_H
 
@@ -24,13 +24,13 @@ extern uint32_t *hold_on;
 extern struct redis *chaos_redis;
 extern struct proxy *chaos_proxies[CHAOS_HOSTS];
 
-/* chaos-global-worker.c: takes the keys of host @host until it is killed, or the history says stop. */
+/* bridge-crash/chaos-worker.c: takes the keys of host @host until it is killed, or the history says stop. */
 void worker_main(unsigned host, uint32_t process, unsigned seed) __attribute__((noreturn));
 
-/* chaos-global-faults.c: one fault at random, from its beginning to its end.  It notes what it does. */
+/* bridge-crash/chaos-faults.c: one fault at random, from its beginning to its end.  It notes what it does. */
 void fault_any(unsigned (*random)(unsigned below));
 
-/* chaos-global-starved.c: sleeps, and notes if that took much longer, or if those who keep a host's leases did not run:
+/* bridge-crash/chaos-starved.c: sleeps, and notes if that took much longer, or if those who keep a host's leases did not run:
  * for so long in all, of what a renewal has at least. */
 #define STARVED_NS (TTL_NS / 6)
 void chaos_nap(int64_t ns);

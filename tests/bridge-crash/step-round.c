@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge-step-round.c - who is there in a round, and what must be true of it; see bridge-step.h
+ * step-round.c - who is there in a round, and what must be true of it; see bridge-crash/step.h
  *
  * Of each round, wherever its victim was caught: nobody holds beside another host; tokens rise; a lease is lost only
  * where somebody took it away; in the end everybody is served, here and on the other host, by whoever is the bridge
  * then, both segments are sound, and nothing is left in Redis.
  */
 #define _GNU_SOURCE
-#include "bridge-step.h"
+#include "step.h"
 
 #include <string.h>
 #include <time.h>
