@@ -10,7 +10,7 @@
 
 seconds=${1:-5}
 work=$builddir/check-thread
-programs="tests/lock/test-threads tests/threads-as-processes"
+programs="tests/lock/test-threads tests/soak/threads-as-processes"
 TSAN_OPTIONS=suppressions=$srcdir/tests/support/tsan.supp
 CK_TIMEOUT_MULTIPLIER=4
 export TSAN_OPTIONS CK_TIMEOUT_MULTIPLIER
@@ -39,7 +39,7 @@ build_and_run()
 	configure_in "$work/$1" CC="$1" CFLAGS="-O1 -g" --disable-static --enable-werror --enable-tsan
 	# shellcheck disable=SC2086
 	"$MAKE" -j"$jobs" $programs >make.log 2>&1 || { tail make.log; die "$1 with --enable-tsan"; }
-	if run tests/lock/test-threads && run tests/threads-as-processes "$seconds"; then
+	if run tests/lock/test-threads && run tests/soak/threads-as-processes "$seconds"; then
 		passed=$((passed + 1))
 	else
 		grep -A 12 -m 3 'WARNING: ThreadSanitizer' log
@@ -60,8 +60,8 @@ build_mutant()
 	cmp -s atomic.h "$header" && die "load_acquire() was not found in src/sys/atomic.h"
 	cp atomic.h "$header"
 	configure_in "$work/mutant/build" CC="$1" CFLAGS="-O1 -g" --disable-static --enable-tsan
-	"$MAKE" -j"$jobs" tests/threads-as-processes >make.log 2>&1 || { tail make.log; die "$1 cannot build the mutant"; }
-	if run tests/threads-as-processes 3; then
+	"$MAKE" -j"$jobs" tests/soak/threads-as-processes >make.log 2>&1 || { tail make.log; die "$1 cannot build the mutant"; }
+	if run tests/soak/threads-as-processes 3; then
 		echo "FAILED: $1 does not see a missing acquire"
 		failed=$((failed + 1))
 	else

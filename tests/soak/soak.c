@@ -225,10 +225,10 @@ static void keep_history(const struct soak_driver *d, uint64_t seed, unsigned ro
 	if (history_save(&d->history, path) == 0)
 		printf("\nThe log of the round is %s.  The names of the violations are those of tests/history-check.h; below each are the\n"
 		       "records that prove it.  If their times allow what happened after all, the checker is wrong, else the library.\n"
-		       "  tests/soak --print %s   all records: look for the key, the token, the process\n"
-		       "  tests/soak --check %s   the checker again, on this log\n",
+		       "  tests/soak/soak --print %s   all records: look for the key, the token, the process\n"
+		       "  tests/soak/soak --check %s   the checker again, on this log\n",
 		       path, path, path);
-	printf("  tests/soak 60 %" PRIu64 " %u   the same decisions from that round on; repeat it, beside other load\n",
+	printf("  tests/soak/soak 60 %" PRIu64 " %u   the same decisions from that round on; repeat it, beside other load\n",
 	       seed, round);
 }
 
