@@ -7,7 +7,7 @@
  * shared, hold them for a while, ask meanwhile whether they still do, change the mode, and now and then take a third
  * one many times in a row; they write all of it into a history.  The driver kills and stops workers, and with them
  * whoever is the bridge; now and then something happens to Redis (bridge-crash/chaos-faults.c).  Afterwards the history is
- * judged: history-global.h says by what.
+ * judged: history/global.h says by what.
  *
  * Usage: chaos-global [SECONDS [SEED]]     what it finds wrong is in chaos-global-SEED.history
  */

@@ -5,7 +5,7 @@
 
 #include "redis-support/hosts.h"
 
-#include "history-global.h"
+#include "history/global.h"
 
 #define CHAOS_HOSTS 2
 #define PER_HOST 4

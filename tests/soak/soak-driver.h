@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "history.h"
+#include "history/history.h"
 #include "soak.h"
 
 #define SOAK_WORKERS 16

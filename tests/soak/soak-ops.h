@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "history.h"
+#include "history/history.h"
 #include "soak.h"
 
 #define SOAK_HOLDS 4 /* of one thread */

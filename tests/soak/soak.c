@@ -10,7 +10,7 @@
  * segment and history.  Workers (soak-worker.c) do random operations and die in all ways they know; the driver kills,
  * stops, removes the segment under them, ends holds as an operator, looks, sweeps and verifies.  For a second of each
  * three it leaves them alone, so that late wake-ups can be told from disturbed ones.  At the end of a round everybody
- * ends, nothing may be left in the segment, and the history must keep the promises of history-check.h.
+ * ends, nothing may be left in the segment, and the history must keep the promises of history/check.h.
  *
  * A seed gives the same rounds, and each thread the same decisions one after the other; how far it gets before it is
  * killed, and who comes first, is up to the kernel.  A history with violations is kept as soak-SEED-ROUND.history in
@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "history-check.h"
+#include "history/check.h"
 
 enum {
 	BLOCKS = 12000, /* of 64 records: 98 MB at most */
@@ -223,7 +223,7 @@ static void keep_history(const struct soak_driver *d, uint64_t seed, unsigned ro
 
 	snprintf(path, sizeof(path), "soak-%" PRIu64 "-%u.history", seed, round);
 	if (history_save(&d->history, path) == 0)
-		printf("\nThe log of the round is %s.  The names of the violations are those of tests/history-check.h; below each are the\n"
+		printf("\nThe log of the round is %s.  The names of the violations are those of tests/history/check.h; below each are the\n"
 		       "records that prove it.  If their times allow what happened after all, the checker is wrong, else the library.\n"
 		       "  tests/soak/soak --print %s   all records: look for the key, the token, the process\n"
 		       "  tests/soak/soak --check %s   the checker again, on this log\n",

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "history.h"
+#include "history/history.h"
 #include "lockshm.h"
 
 /* What one round is like. */

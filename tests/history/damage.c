@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history-marks.c - are bad ends told, all of them, and no others, see history-check.h
+ * damage.c - are bad ends told, all of them, and no others, see history/check.h
  *
  * A grant B must be told of the bad end of H if H certainly ended badly, B's token is larger, the two conflict (so H
  * was cleared away before B was granted), and nobody can have acknowledged anything of this key in between.
  */
-#include "history-check.h"
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history-global.h - does a history of global keys, taken by processes of several hosts, keep the bridge's promises?
+ * global.h - does a history of global keys, taken by processes of several hosts, keep the bridge's promises?
  *
  * The records are those of history.h: acquires, checks, changes of mode and releases of the workers, kills and stops of
  * the driver.  `realm` is the host.  The clock is CLOCK_BOOTTIME, which the leases themselves go by.  In addition the
@@ -24,7 +24,7 @@
 #ifndef LOCKSHM_TEST_HISTORY_GLOBAL_H
 #define LOCKSHM_TEST_HISTORY_GLOBAL_H
 
-#include "history-check.h"
+#include "check.h"
 
 enum history_fault {
 	FAULT_FORGETS = 1, /* Redis forgets locks: they may be taken while somebody still believes in his */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-order.c - exclusion, order and tokens, see history-check.h */
-#include "history-check.h"
+/* order.c - exclusion, order and tokens, see history/check.h */
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

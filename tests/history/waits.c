@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-waits.c - is everybody's waiting bounded and justified, see history-check.h */
-#include "history-check.h"
+/* waits.c - is everybody's waiting bounded and justified, see history/check.h */
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

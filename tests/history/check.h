@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history-check.h - does a history keep the library's promises?
+ * check.h - does a history keep the library's promises?
  *
- * Offline, from the bounds of history-model.h alone.  The properties, by the names under which a violation is told:
+ * Offline, from the bounds of history/model.h alone.  The properties, by the names under which a violation is told:
  *
  *   exclusion    no two conflicting holds certainly held at one time: in their leases, or as later calls said
  *   fifo         conflicting holds were held in the order of their tokens; nobody passed a live earlier waiter
@@ -32,7 +32,7 @@
 #ifndef LOCKSHM_TEST_HISTORY_CHECK_H
 #define LOCKSHM_TEST_HISTORY_CHECK_H
 
-#include "history-model.h"
+#include "model.h"
 
 /* What a slow, loaded machine may add to any call that has nothing to wait for. */
 #define HISTORY_PATIENCE LOCKSHM_SECONDS(2)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-check.c - running all checks, telling what they find, see history-check.h */
-#include "history-check.h"
+/* check.c - running all checks, telling what they find, see history/check.h */
+#include "check.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-global-holds.c - what the records of a history of global keys say of each hold; see history-global.h */
-#include "history-global-inside.h"
+/* global-holds.c - what the records of a history of global keys say of each hold; see history/global.h */
+#include "global-internal.h"
 
 #include <inttypes.h>
 

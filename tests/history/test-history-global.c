@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test-history-global.c - the checker of histories of global keys finds what is wrong, and nothing else */
-#include "story.h"
+#include "builder.h"
 
 #include <string.h>
 
-#include "history-global.h"
+#include "global.h"
 
 #define TTL 1000 /* ms, of a lease */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test-history-order.c - the checker of histories: exclusion, order, tokens; see test-history.c */
-#include "story.h"
+#include "builder.h"
 
 START_TEST(two_exclusive_holders)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* story.h - histories made by hand, for the tests of their checker */
+/* builder.h - histories made by hand, for the tests of their checker */
 #ifndef LOCKSHM_TEST_STORY_H
 #define LOCKSHM_TEST_STORY_H
 
 #include "support/fixture.h"
-#include "history-check.h"
+#include "check.h"
 
 #define BASE 100 /* token base of the first segment */
 #define STRICT (-1)

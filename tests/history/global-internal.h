@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* history-global-inside.h - what the parts of the checker of global keys share */
+/* global-internal.h - what the parts of the checker of global keys share */
 #ifndef LOCKSHM_TEST_HISTORY_GLOBAL_INSIDE_H
 #define LOCKSHM_TEST_HISTORY_GLOBAL_INSIDE_H
 
-#include "history-global.h"
+#include "global.h"
 
 /* One hold in one mode, as far as its holder knows: a change of mode begins another. */
 struct good {
@@ -39,7 +39,7 @@ struct global {
 void global_found(struct global *c, const char *property, const struct history_record *a,
 		  const struct history_record *b, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* history-global-holds.c: the records, and what each says of a hold. */
+/* history/global-holds.c: the records, and what each says of a hold. */
 const struct history_record *global_record(const struct global *c, uint32_t i); /* NULL = unused */
 uint32_t global_process_of(const struct global *c, const struct history_record *r);
 bool global_is_on_hold(const struct history_record *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-holds.c - what the operations on one hold prove, see history-model.h */
-#include "history-model.h"
+/* holds.c - what the operations on one hold prove, see history/model.h */
+#include "model.h"
 
 #include <stdlib.h>
 

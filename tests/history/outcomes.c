@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-truth.c - do the answers fit what happened, see history-check.h */
-#include "history-check.h"
+/* outcomes.c - do the answers fit what happened, see history/check.h */
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

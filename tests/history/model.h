@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history-model.h - what a history proves: for every hold, when it certainly was held and when it certainly was over
+ * model.h - what a history proves: for every hold, when it certainly was held and when it certainly was over
  *
  * Nothing is guessed.  "lo" is the earliest time at which something can have happened and "hi" the latest; what cannot
- * be bounded is 0 or NEVER.  The checks of history-check.c compare bounds so that every violation they name is one
+ * be bounded is 0 or NEVER.  The checks of history/check.c compare bounds so that every violation they name is one
  * for any order of events that fits the times.
  */
 #ifndef LOCKSHM_TEST_HISTORY_MODEL_H
@@ -142,10 +142,10 @@ uint32_t model_process(const struct model *m, const struct history_record *r);
 void *model_room(size_t n, size_t size);
 void *model_must(void *p);
 
-/* history-lives.c */
+/* history/lives.c */
 void model_build_lives(struct model *m);
 
-/* history-holds.c */
+/* history/holds.c */
 
 /* Tokens first, since an operator names holds by them; then what the operations prove. */
 void model_build_tokens(struct model *m);

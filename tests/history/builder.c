@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* story.c - see story.h */
-#include "story.h"
+/* builder.c - see history/builder.h */
+#include "builder.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  *
  * Times are of one clock, history_clock: CLOCK_MONOTONIC unless the writer says otherwise before the first of them.
  * `enter` is taken before the operation and `leave` after it: whatever the operation did, it did in between.  That is
- * all the checker builds on (history-check.h).
+ * all the checker builds on (history/check.h).
  *
  * A process has a number of its own, since pids come again; an image is what a process runs from one exec to the next.
  * A realm is one segment: when it is removed and made anew under the same name, another realm begins.
@@ -50,7 +50,7 @@ enum history_op {
 	HISTORY_DESTROY, /* the realm's name is removed */
 	HISTORY_STARVED, /* nobody ran for a while: [enter, leave] */
 	HISTORY_CALM, /* no kill, stop or other death: [enter, leave] */
-	HISTORY_FAULT, /* of Redis, or of the way to it: see history-global.h */
+	HISTORY_FAULT, /* of Redis, or of the way to it: see history/global.h */
 	HISTORY_OPS
 };
 
@@ -179,7 +179,7 @@ static inline uint32_t history_number(const struct history *h, const struct hist
 
 const char *history_op_name(int op);
 
-/* history-print.c */
+/* history/print.c */
 
 /* The first time in it: printed times count from there. */
 int64_t history_origin(const struct history *h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-global.c - the checker of histories of global keys, see history-global.h */
-#include "history-global-inside.h"
+/* global.c - the checker of histories of global keys, see history/global.h */
+#include "global-internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* history-print.c - records of a history as text, see history.h */
+/* print.c - records of a history as text, see history.h */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

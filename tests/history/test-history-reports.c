@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-history-told.c - the checker of histories: bad ends that are told, waiting, the log; see test-history.c */
-#include "story.h"
+/* test-history-reports.c - the checker of histories: bad ends that are told, waiting, the log; see test-history.c */
+#include "builder.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-history-truth.c - the checker of histories: are answers true?  See test-history.c */
-#include "story.h"
+/* test-history-outcomes.c - the checker of histories: are answers true?  See test-history.c */
+#include "builder.h"
 
 START_TEST(held_after_an_operator_ended_it)
 {

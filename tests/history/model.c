@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-model.c - from records to holds and keys, see history-model.h */
-#include "history-model.h"
+/* model.c - from records to holds and keys, see history/model.h */
+#include "model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

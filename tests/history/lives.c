@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history-lives.c - who died when, who was stopped, when nobody ran, see history-model.h */
-#include "history-model.h"
+/* lives.c - who died when, who was stopped, when nobody ran, see history/model.h */
+#include "model.h"
 
 #include <stdlib.h>
 
