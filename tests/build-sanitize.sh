@@ -36,4 +36,4 @@ CK_TIMEOUT_MULTIPLIER=4
 export CK_TIMEOUT_MULTIPLIER
 # shellcheck disable=SC2016 # make expands it
 # Not those that count system calls or instructions, nor those that a sanitizer cannot make any wiser.
-run_tests -j"$jobs" 'TESTS=$(tests_of_units) $(tests_of_environments) $(tests_of_cli) tests/crash/chaos-counter tests/scribble tests/soak/soak tests/soak/threads-as-processes'
+run_tests -j"$jobs" 'TESTS=$(tests_of_units) $(tests_of_environments) $(tests_of_cli) tests/crash/chaos-counter tests/hostile/scribble tests/soak/soak tests/soak/threads-as-processes'

@@ -9,9 +9,9 @@
 
 count=${1:-8}
 seed=${2:-$(($(date +%s) % 1000000 * 100))}
-replay=${builddir:-.}/tests/fuzz-replay
+replay=${builddir:-.}/tests/hostile/fuzz-replay
 json=${builddir:-.}/tests/cli-json-valid
-[ -x "$replay" ] && [ -x "$json" ] || { echo "tests/fuzz-replay and tests/cli-json-valid are not built" >&2; exit 99; }
+[ -x "$replay" ] && [ -x "$json" ] || { echo "tests/hostile/fuzz-replay and tests/cli-json-valid are not built" >&2; exit 99; }
 [ -w /dev/shm ] || skip "/dev/shm is not writable"
 echo "seeds $seed to $((seed + count - 1))"
 mkdir "$dir/files"

@@ -16,10 +16,10 @@ printf 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { re
 clang -fsanitize=fuzzer,address,undefined -o probe probe.c >probe.log 2>&1 ||
 	skip "clang has no libFuzzer (package libclang-rt-14-dev)"
 configure_in "$work" CC=clang CFLAGS="-O1 -g -fsanitize=fuzzer-no-link" --disable-static --enable-asan --enable-ubsan
-"$MAKE" -j"$jobs" tests/fuzz-segment tests/fuzz-replay || die "clang with libFuzzer"
-srcdir=$srcdir ./tests/fuzz-replay --encode seeds || die "the corpus"
+"$MAKE" -j"$jobs" tests/hostile/fuzz-segment tests/hostile/fuzz-replay || die "clang with libFuzzer"
+srcdir=$srcdir ./tests/hostile/fuzz-replay --encode seeds || die "the corpus"
 
-./tests/fuzz-segment -max_total_time="$seconds" -timeout=20 -max_len=1025 -verbosity=0 -print_final_stats=1 \
+./tests/hostile/fuzz-segment -max_total_time="$seconds" -timeout=20 -max_len=1025 -verbosity=0 -print_final_stats=1 \
 	-artifact_prefix="$work/bad/" found seeds >fuzz.log 2>&1
 status=$?
 sed -n 's/^stat::number_of_executed_units: */programs run: /p' fuzz.log
@@ -27,7 +27,7 @@ sed -n 's/^stat::number_of_executed_units: */programs run: /p' fuzz.log
 for file in bad/*; do
 	[ -f "$file" ] || continue
 	echo "== $work/$file"
-	./tests/fuzz-replay --print "$file"
+	./tests/hostile/fuzz-replay --print "$file"
 done
 tail -40 fuzz.log
 die "libFuzzer ended with $status"
