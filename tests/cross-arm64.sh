@@ -61,5 +61,5 @@ configure_in "$work" --host=$triplet CFLAGS="-O2 -g" --enable-werror --disable-s
 
 # One at a time: emulation is slow, and some cases compare times.
 # shellcheck disable=SC2016 # make expands it
-CK_TIMEOUT_MULTIPLIER=4 run_tests 'TESTS=$(tests_of_units) $(tests_of_environments) tests/litmus tests/soak/threads-as-processes' \
+CK_TIMEOUT_MULTIPLIER=4 run_tests 'TESTS=$(tests_of_units) $(tests_of_environments) tests/memory/litmus tests/soak/threads-as-processes' \
 	LOG_COMPILER="qemu-aarch64 -L /usr/$triplet -E LD_LIBRARY_PATH=$libs"

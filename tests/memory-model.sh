@@ -7,7 +7,7 @@
 #   2. a function that a fence's comment says it pairs with is in that line's list of partners
 #   3. of two fences that both have a line each names the other
 #   4. every function the document names is one of src/, every tests/ file is there
-#   5. the shapes of tests/shapes.c and the shapes in the document are the same
+#   5. the shapes of tests/memory/shapes.c and the shapes in the document are the same
 #   6. no use of a request record begins elsewhere than behind the fence of request_begin_use()
 set -u
 LC_ALL=C
@@ -128,14 +128,14 @@ done <"$work/tests"
 
 # ---------------------------------------------------------------- 5. shapes
 
-sed -n 's/^	{ "\([A-Za-z0-9]*\)", ".*/\1/p' "$top/tests/shapes.c" | sort -u >"$work/shapes"
-[ "$(wc -l <"$work/shapes")" -ge 20 ] || { echo "tests/shapes.c: too few shapes found"; exit 99; }
+sed -n 's/^	{ "\([A-Za-z0-9]*\)", ".*/\1/p' "$top/tests/memory/shapes.c" | sort -u >"$work/shapes"
+[ "$(wc -l <"$work/shapes")" -ge 20 ] || { echo "tests/memory/shapes.c: too few shapes found"; exit 99; }
 while read -r shape; do
-	grep -qw "$shape" "$doc" || problem "tests/shapes.c: $shape is not in doc/memory-model.md"
+	grep -qw "$shape" "$doc" || problem "tests/memory/shapes.c: $shape is not in doc/memory-model.md"
 done <"$work/shapes"
 grep -ow '[MK][0-9][0-9]*[a-z]\{0,1\}' "$doc" | sort -u | comm -23 - "$work/shapes" >"$work/unknown"
 while read -r shape; do
-	problem "doc/memory-model.md: tests/shapes.c has no shape $shape"
+	problem "doc/memory-model.md: tests/memory/shapes.c has no shape $shape"
 done <"$work/unknown"
 
 # ---------------------------------------------------------------- 6. records

@@ -12,7 +12,7 @@
  * or with two steps exchanged, it must be seen on x86, or this machine and this program could not have seen it anyway.
  * Other machines may be stronger than they have to be, or emulated, so there it is only counted.
  *
- * tests/shapes.c asks the memory models what this program asks the machine.
+ * tests/memory/shapes.c asks the memory models what this program asks the machine.
  */
 #define _GNU_SOURCE
 #include "litmus.h"
