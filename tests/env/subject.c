@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * person.c - see person.h; the side of the test
+ * subject.c - see env/subject.h; the side of the test
  */
 #define _GNU_SOURCE
-#include "person.h"
+#include "subject.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "env.h"
-#include "person-life.h"
+#include "subject-life.h"
 
 /* All that ever were: a test may ask what a dead one had answered. */
 static struct person *persons;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * person-life.c - the process of a person: into its circumstances, then command after command
+ * subject-life.c - the process of a person: into its circumstances, then command after command
  */
 #define _GNU_SOURCE
-#include "person-life.h"
+#include "subject-life.h"
 
 #include <errno.h>
 #include <fcntl.h>

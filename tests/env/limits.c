@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-limits.c - limits of resources: an error that says so, or everything works; never a signal, never a rest
+ * limits.c - limits of resources: an error that says so, or everything works; never a signal, never a rest
  */
 #define _GNU_SOURCE
 #include "env.h"

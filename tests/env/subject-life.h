@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * person-life.h - what person.c and the process of a person say to each other
+ * subject-life.h - what env/subject.c and the process of a person say to each other
  *
  * A message of a socket pair is one greeting, one command or one answer.
  */
 #ifndef LOCKSHM_TEST_PERSON_LIFE_H
 #define LOCKSHM_TEST_PERSON_LIFE_H
 
-#include "person.h"
+#include "subject.h"
 
 enum op { ACQUIRE, RELEASE, CHECK_HOLD, RENEW, OPEN, CLOSE, CURRENT, DESTROY, CREATE, LOOK, CALL };
 

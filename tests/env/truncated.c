@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-truncated.c - somebody truncates the file of a segment that is in use
+ * truncated.c - somebody truncates the file of a segment that is in use
  *
  * To touch a page that the file has lost is SIGBUS, for this as for any mapped file; the kernel offers no seal against
  * it for a file with a name in /dev/shm.  Shown here: that this, and nothing else, happens to who touches it; that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-removed.c - the name goes while workers use the segment, and another segment takes it
+ * removed.c - the name goes while workers use the segment, and another segment takes it
  *
  * By rm, by lockshm_destroy(), and by rm and a new segment at once.  Nobody shares a lock with the wrong crowd: who is
  * told NO_SEGMENT opens again and is among the others there.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-chroot.c - workers that have gone into an empty directory after they opened the segment
+ * chroot.c - workers that have gone into an empty directory after they opened the segment
  *
  * No /proc, no /dev/shm, and later no rights either: what was opened goes on working, deaths are noticed in both
  * directions, and the removal of the segment is noticed although its name cannot be looked up.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-keys.c - many keys in one segment
+ * keys.c - many keys in one segment
  *
  *   env-keys [KEYS]       20,000 if not given; make check-env runs 1,000,000
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-seccomp.c - what the library needs less of: no futex_waitv(), no robust futexes, none of both
+ * seccomp.c - what the library needs less of: no futex_waitv(), no robust futexes, none of both
  *
  * A filter makes the calls fail with ENOSYS, as an old kernel does, or with EPERM, as a container's default profile
  * does.  Holds are strict, so that only the death of the holder hands a lock over.

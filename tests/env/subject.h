@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * person.h - a process that is put into its circumstances and then makes the calls it is told to
+ * subject.h - a process that is put into its circumstances and then makes the calls it is told to
  *
  * The test knows it by the pid that it has outside.  Circumstances that cannot be made here end the test with 77 and
  * the reason; a person that ends in any other way than the test has asked for is a failure.

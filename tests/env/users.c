@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-users.c - several users, one segment: who may come in, and that a death is seen across users
+ * users.c - several users, one segment: who may come in, and that a death is seen across users
  *
  * Users and groups are numbers that need not exist.  Needs root to become them.
  */

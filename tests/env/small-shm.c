@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-small-shm.c - /dev/shm that is too small, full, read-only, or missing: an error, and nothing is kept
+ * small-shm.c - /dev/shm that is too small, full, read-only, or missing: an error, and nothing is kept
  *
  * In a mount namespace of its own, so that nobody else's /dev/shm is touched.
  */

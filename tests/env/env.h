@@ -2,7 +2,7 @@
 /*
  * env.h - the library in other circumstances: users, namespaces, limits, filters, crowds
  *
- * One test, one segment, and persons (person.h).  Whatever ends the test, a signal or the alarm that ends a test that
+ * One test, one segment, and persons (env/subject.h).  Whatever ends the test, a signal or the alarm that ends a test that
  * hangs included, no person and no segment is left behind.
  */
 #ifndef LOCKSHM_TEST_ENV_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "lockshm.h"
-#include "person.h"
+#include "subject.h"
 
 #define ENV_PATIENCE_MS 60000 /* no answer takes longer on a machine with a load of 100 */
 

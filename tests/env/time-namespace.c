@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-time-namespace.c - processes whose monotonic clocks differ agree on leases and deadlines
+ * time-namespace.c - processes whose monotonic clocks differ agree on leases and deadlines
  *
  * Persons in time namespaces, an hour ahead and some minutes behind, share a segment with the test.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-pid-namespace.c - processes with equal pids share a segment, and nobody takes one's death for another's
+ * pid-namespace.c - processes with equal pids share a segment, and nobody takes one's death for another's
  *
  * Persons in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds are
  * strict, so only a death can hand a lock over.

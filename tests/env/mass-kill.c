@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-mass-kill.c - every process is killed at once, and those that start then find a good segment
+ * mass-kill.c - every process is killed at once, and those that start then find a good segment
  *
  *   env-mass-kill [ROUNDS]       8 if not given, 3 if emulated
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env-crowd.c - many processes wait for one key: first come, first served, and everybody is served
+ * crowd.c - many processes wait for one key: first come, first served, and everybody is served
  *
  *   env-crowd [PROCESSES]       150 if not given, 10 if emulated; make check-env runs 1000
  *
