@@ -50,7 +50,7 @@ grep -vE "$object" "$work/json" >"$work/odd" && problem "not as it should be: $(
 	echo '['
 	paste -sd, "$work/json"
 	echo ']'
-} | "${builddir:-.}/tests/cli-json-valid" || problem "--json prints no JSON"
+} | "${builddir:-.}/tests/cli/json-valid" || problem "--json prints no JSON"
 sed -n 's/.*"min":\([^,]*\),"median":\([^,]*\),"max":\([^}]*\)}/\1 \2 \3/p' "$work/json" |
 	awk '$1 != "null" && ($1 + 0 > $2 + 0 || $2 + 0 > $3 + 0) { print }' >"$work/odd"
 [ ! -s "$work/odd" ] || problem "not in order: $(head -n 3 "$work/odd")"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-run-fifo.sh - commands run in the order they came; neighbouring shared ones together
+# run-fifo.sh - commands run in the order they came; neighbouring shared ones together
 . "$(dirname "$0")/cli-common.sh"
 
 expect 0 lockctl create "$seg"

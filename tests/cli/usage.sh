@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-usage.sh - every wrong argument: exit 2, a message that names it, nothing done
+# usage.sh - every wrong argument: exit 2, a message that names it, nothing done
 . "$(dirname "$0")/cli-common.sh"
 
 # wrong TEXT ARGUMENT...: usage error whose message contains TEXT

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-json.sh - JSON output: always valid, with the names and shapes of lockctl(1)
+# json.sh - JSON output: always valid, with the names and shapes of lockctl(1)
 #
 # Validity is checked by a program of our own; the shape by jq, without which that part is skipped.
 . "$(dirname "$0")/cli-common.sh"
 
 valid=
-for program in ./tests/cli-json-valid ./cli-json-valid "${CLI_JSON_VALID:-}"; do
+for program in ./tests/cli/json-valid ./cli-json-valid "${CLI_JSON_VALID:-}"; do
 	[ -x "$program" ] && valid=$program
 done
 [ -n "$valid" ] || { echo "no cli-json-valid: build it first" >&2; exit 99; }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-global.sh - create --redis, run --global, bridge, and what show, ls and stat say of it
+# global.sh - create --redis, run --global, bridge, and what show, ls and stat say of it
 . "$(dirname "$0")/cli-common.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"

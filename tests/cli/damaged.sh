@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-damaged.sh - files that are no good segment: every command says so with exit 1, and rm removes what was a segment
+# damaged.sh - files that are no good segment: every command says so with exit 1, and rm removes what was a segment
 . "$(dirname "$0")/cli-common.sh"
 
 [ -w /dev/shm ] || skip "/dev/shm is not writable"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-run-lost.sh - a lock that is lost while the command runs: SIGTERM, a message, exit 4
+# run-lost.sh - a lock that is lost while the command runs: SIGTERM, a message, exit 4
 . "$(dirname "$0")/cli-common.sh"
 
 expect 0 lockctl create "$seg"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-man.sh - lockctl(1) is well-formed
+# man.sh - lockctl(1) is well-formed
 . "$(dirname "$0")/cli-common.sh"
 
 command -v mandoc >/dev/null || skip "mandoc is not installed"

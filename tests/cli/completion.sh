@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-completion.sh - bash completion: commands, options, segments, keys, tokens; nothing is executed
+# completion.sh - bash completion: commands, options, segments, keys, tokens; nothing is executed
 . "$(dirname "$0")/cli-common.sh"
 
 command -v bash >/dev/null || skip "bash is not installed"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-create.sh - create and rm: capacities, mode, group, token floor, existing and missing segments
+# create.sh - create and rm: capacities, mode, group, token floor, existing and missing segments
 . "$(dirname "$0")/cli-common.sh"
 
 stat_of() { lockctl stat "$seg" | awk -v name="$1" '$1 == name { print $2 }'; }

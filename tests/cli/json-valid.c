@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cli-json-valid.c - is standard input one JSON document (RFC 8259)?
+ * json-valid.c - is standard input one JSON document (RFC 8259)?
  *
  * Exit 0 or 1.  Stricter than common tools: no NaN, no broken UTF-8, nothing behind the document.  Used by
- * cli-json.sh, so that its check needs nothing that may be absent.
+ * cli/json.sh, so that its check needs nothing that may be absent.
  */
 #include <ctype.h>
 #include <stdbool.h>

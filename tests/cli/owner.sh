@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-owner.sh - segments of other users: looking is free, acting must be asked for, modes are kept
+# owner.sh - segments of other users: looking is free, acting must be asked for, modes are kept
 . "$(dirname "$0")/cli-common.sh"
 
 [ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-operator.sh - release, ack, sweep: what each does and refuses
+# operator.sh - release, ack, sweep: what each does and refuses
 . "$(dirname "$0")/cli-common.sh"
 
 for command in "release key --token 1" "ack key" sweep verify ls "show key" stat; do

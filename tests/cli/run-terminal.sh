@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-run-terminal.sh - run at a terminal: control C arrives once, job control works, a hang-up is passed on
+# run-terminal.sh - run at a terminal: control C arrives once, job control works, a hang-up is passed on
 #
 # script(1) makes the terminal; what is written to its standard input is typed.
 . "$(dirname "$0")/cli-common.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-run-signals.sh - signals sent to lockctl run: passed on once, or ending the wait without a trace
+# run-signals.sh - signals sent to lockctl run: passed on once, or ending the wait without a trace
 . "$(dirname "$0")/cli-common.sh"
 
 expect 0 lockctl create "$seg"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-global-refused.sh - what lockctl run --global says of servers and keys it cannot use: the cause, and which server
+# global-refused.sh - what lockctl run --global says of servers and keys it cannot use: the cause, and which server
 . "$(dirname "$0")/cli-common.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-run.sh - run: exit statuses, -E, -w, modes, tags, cooldown, what the command inherits
+# run.sh - run: exit statuses, -E, -w, modes, tags, cooldown, what the command inherits
 . "$(dirname "$0")/cli-common.sh"
 
 # The lock is free again whatever the command did.

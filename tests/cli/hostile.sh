@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# cli-hostile.sh [COUNT [SEED]] - every command of lockctl on segments damaged by programs of the fuzzer
+# hostile.sh [COUNT [SEED]] - every command of lockctl on segments damaged by programs of the fuzzer
 #
 # Each ends by itself with a status of its own, says nothing on standard error but messages, and what is to be JSON is.
-# shellcheck source=tests/cli-common.sh
+# shellcheck source=tests/cli/common.sh
 . "$(dirname "$0")/cli-common.sh"
 
 count=${1:-8}
 seed=${2:-$(($(date +%s) % 1000000 * 100))}
 replay=${builddir:-.}/tests/hostile/fuzz-replay
-json=${builddir:-.}/tests/cli-json-valid
-[ -x "$replay" ] && [ -x "$json" ] || { echo "tests/hostile/fuzz-replay and tests/cli-json-valid are not built" >&2; exit 99; }
+json=${builddir:-.}/tests/cli/json-valid
+[ -x "$replay" ] && [ -x "$json" ] || { echo "tests/hostile/fuzz-replay and tests/cli/json-valid are not built" >&2; exit 99; }
 [ -w /dev/shm ] || skip "/dev/shm is not writable"
 echo "seeds $seed to $((seed + count - 1))"
 mkdir "$dir/files"

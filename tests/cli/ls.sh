@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-ls.sh - ls and show: the porcelain columns, the view for people, keys that try to break out of both
+# ls.sh - ls and show: the porcelain columns, the view for people, keys that try to break out of both
 . "$(dirname "$0")/cli-common.sh"
 
 tab=$(printf '\t')

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cli-help.sh - help, version, unknown commands: 0 on stdout when asked for, 2 on stderr when not
+# help.sh - help, version, unknown commands: 0 on stdout when asked for, 2 on stderr when not
 . "$(dirname "$0")/cli-common.sh"
 
 commands="ack bridge create ls release rm run show stat sweep verify"

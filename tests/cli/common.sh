@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh
 #
-# cli-common.sh - what the tests of lockctl share; sourced by each cli-*.sh, never run by itself
+# common.sh - what the tests of lockctl share; sourced by each cli-*.sh, never run by itself
 #
 # Gives a private directory (also the current one of no command), a private segment name in $seg, and trap
 # that ends what the test started and removes both.  Waiting is polling for a condition with a bound.
