@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# example-two-hosts.sh - the example of the bridge: two hosts, a real redis-server, a bridge that is killed
+# two-hosts.sh - the example of the bridge: two hosts, a real redis-server, a bridge that is killed
 set -u
 
 case $("${LOCKCTL:-./lockctl}" create --redis '' example-none 2>&1) in

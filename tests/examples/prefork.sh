@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# example-prefork.sh - the examples do what they say: minimal, cron-guard.sh, and the demo of the prefork server
+# prefork.sh - the examples do what they say: minimal, cron-guard.sh, and the demo of the prefork server
 set -eu
 
 srcdir=${srcdir:-.}
