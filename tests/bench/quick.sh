@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# bench-quick.sh - the benchmark runs, every lock in it excludes, and its output is what it says; no time is judged
+# quick.sh - the benchmark runs, every lock in it excludes, and its output is what it says; no time is judged
 #
 #   1. --quick with every lock there is on this machine: status 0, which it is not if an update was lost under a lock
 #   2. the same with a lock that is none is found out

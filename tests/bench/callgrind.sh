@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# bench-callgrind.sh - an uncontended acquire and release takes no more instructions and cache lines than it did
+# callgrind.sh - an uncontended acquire and release takes no more instructions and cache lines than it did
 #
 # The bounds are in perf/callgrind.sh and hold for gcc -O2 on x86_64; elsewhere this is skipped.
 set -u
