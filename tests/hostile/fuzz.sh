@@ -5,7 +5,7 @@
 #
 # Starts from tests/corpus/ and from what earlier runs found in the build directory.  A program that ends the process, or
 # takes longer than 20 s, is kept there, is shown as text, and ends the run with status 1.
-# shellcheck source=tests/build-common.sh
+# shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 seconds=${1:-60}

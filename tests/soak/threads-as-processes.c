@@ -6,7 +6,7 @@
  *
  * To the library a thread is an owner like any other process' thread, so this is the same traffic as between processes.
  * But a race detector sees it: build with --enable-tsan and every access to the segment, to the handle and to what the
- * locks guard is watched.  tests/build-tsan.sh does that; without it the program is a test of its own.
+ * locks guard is watched.  tests/build/build-tsan.sh does that; without it the program is a test of its own.
  *
  * What is guarded is touched by plain loads and stores, so a missing happens-before between two holders is a data race,
  * and a lost update is seen by the sums at the end.  Two things are left out of that on purpose:

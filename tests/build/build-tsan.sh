@@ -5,7 +5,7 @@
 #
 # test-threads, and threads-as-processes for SECONDS (5); no report is allowed but those tests/support/tsan.supp explains.  Then
 # the library with an acquire turned into a relaxed load: that must be reported, so silence before means something.
-# shellcheck source=tests/build-common.sh
+# shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 seconds=${1:-5}

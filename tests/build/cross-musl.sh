@@ -3,9 +3,9 @@
 #
 # cross-musl.sh - a program of musl and one of glibc share a segment: no type of a C library is in it
 #
-# Builds library, tool and tests/libc-peer with musl-gcc.  In both directions: one takes a lock, the other finds it
+# Builds library, tool and tests/build/libc-peer with musl-gcc.  In both directions: one takes a lock, the other finds it
 # busy, waits, and is handed it when the first releases it, and when the first is killed.
-# shellcheck source=tests/build-common.sh
+# shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 work=$builddir/check-musl
@@ -27,13 +27,13 @@ configure_in "$work" CC=musl-gcc CFLAGS="-O2 -g" --enable-werror --without-jemal
 	PKG_CONFIG_PATH=/nonexistent PKG_CONFIG_LIBDIR=/nonexistent \
 	URCU_CFLAGS="-isystem $work/include" URCU_LIBS=" " \
 	XXHASH_CFLAGS="-isystem $work/include" XXHASH_LIBS=" "
-"$MAKE" -j"$jobs" liblockshm.la lockctl tests/libc-peer || die "musl-gcc"
-"$MAKE" -C "$builddir" liblockshm.la tests/libc-peer || die "the peer of glibc"
+"$MAKE" -j"$jobs" liblockshm.la lockctl tests/build/libc-peer || die "musl-gcc"
+"$MAKE" -C "$builddir" liblockshm.la tests/build/libc-peer || die "the peer of glibc"
 readelf -d .libs/lockctl | grep NEEDED | grep -q 'libc\.so\.6' && die "lockctl of musl needs glibc"
 
 segment=/lockshm-libc-test.$$
-musl=$work/tests/libc-peer
-glibc=$builddir/tests/libc-peer
+musl=$work/tests/build/libc-peer
+glibc=$builddir/tests/build/libc-peer
 holder=''
 waiter=''
 passed=0

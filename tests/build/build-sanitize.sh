@@ -4,7 +4,7 @@
 # build-sanitize.sh - the tests under ASan and UBSan; no finding is allowed.  For TSan see build-tsan.sh.
 #
 # Built with clang where there is one, with warnings as errors: so this also is the proof that clang has none.
-# shellcheck source=tests/build-common.sh
+# shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 if command -v clang >/dev/null 2>&1; then

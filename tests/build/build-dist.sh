@@ -5,7 +5,7 @@
 #
 # `make distcheck` with warnings as errors; only the tests that look at the tree itself run in it.  In a git checkout,
 # every tracked file must be in the archive: the lists of Makefile.am are made by hand.
-# shellcheck source=tests/build-common.sh
+# shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 cd "$builddir" || exit 1

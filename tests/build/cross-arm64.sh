@@ -7,7 +7,7 @@
 # the build, with lists and settings of their own: neither dpkg's architectures nor apt's lists of the machine change.
 #
 # qemu knows neither robust lists nor futex_waitv: so this also tests the paths for kernels and containers without.
-# shellcheck source=tests/build-common.sh
+# shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 triplet=aarch64-linux-gnu
