@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# mutations.sh all | NAME...   - show that the suites can fail: seed each bug of tests/mutations, expect it to be caught
-# mutations.sh                 - only see that each of them still applies; this is in make check
+# run.sh all | NAME...   - show that the suites can fail: seed each bug of tests/mutations, expect it to be caught
+# run.sh                 - only see that each of them still applies; this is in make check
 #
 # A file tests/mutations/NAME.patch is a few lines that say what the bug is, a line "Caught-by: COMMAND", perhaps a line
 # "Needs: TARGET..." with what must be built for it beside the program itself, and a diff.  The command is run in the
