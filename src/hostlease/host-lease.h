@@ -36,7 +36,7 @@
  * under it, and nobody will but by an answer to an upgrade of this turn.  So UPGRADE never stands beside DOWNGRADE; who
  * asks may be late, and need not be one who holds; what Redis has as a writer's and the word does not is taken back.
  * The state between is expected by renewals to be a writer's, comes once in a turn, and nothing leads out of it but the
- * look. doc/model/lease.pml goes through it.
+ * look. model/lease.pml goes through it.
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */

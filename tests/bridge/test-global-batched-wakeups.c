@@ -4,7 +4,7 @@
  * others get it all the same
  *
  * Who holds is the test itself, in a process that is not the bridge.  All orders of release, look and bell are in
- * doc/model/close.pml.
+ * model/close.pml.
  */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"

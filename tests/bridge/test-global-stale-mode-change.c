@@ -3,7 +3,7 @@
  * test-global-stale-mode-change.c - a lease changes its mode, and somebody goes on who was stopped before that
  *
  * The test itself is who was stopped: a bridge that has decided what to ask, and hears the answer now; or
- * somebody who called lockshm_upgrade() while he held.  All orders of the steps are in doc/model/lease.pml; these
+ * somebody who called lockshm_upgrade() while he held.  All orders of the steps are in model/lease.pml; these
  * are the ones that did harm.
  */
 #define _GNU_SOURCE

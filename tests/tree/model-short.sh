@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: MIT
 #
 # model-short.sh - the rows of the protocol's models that take seconds; make check-model runs all
-exec "${srcdir:-.}/doc/model/run.sh" --short
+exec "${srcdir:-.}/model/run.sh" --short
