@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts.h - the scripts of src/bridge/ as strings, which make turns into bridge-lua.c */
+/* scripts.h - the scripts of src/redis/scripts/ as strings, which make turns into scripts.c */
 #ifndef LOCKSHM_BRIDGE_LUA_H
 #define LOCKSHM_BRIDGE_LUA_H
 

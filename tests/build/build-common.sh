@@ -53,7 +53,7 @@ configure_in()
 run_tests()
 {
 	status=0
-	rm -f tests/*.trs
+	find tests -name "*.trs" -delete
 	"$MAKE" -k check "$@" || status=1
 	"$srcdir/tests/support/count.sh" .
 	return $status

@@ -11,7 +11,7 @@
 cd "$builddir" || exit 1
 archive=lockshm-$(sed -n "s/^PACKAGE_VERSION='\(.*\)'/\1/p" config.log).tar.gz
 # shellcheck disable=SC2016 # make expands it
-"$MAKE" -j"$jobs" distcheck 'TESTS=$(tests_of_text) $(tests_of_install)' \
+"$MAKE" -j"$jobs" distcheck 'TESTS=$(tests_of_tree) $(tests_of_install)' \
 	DISTCHECK_CONFIGURE_FLAGS=--enable-werror || die "make distcheck"
 
 git=$(git -C "$srcdir" ls-files 2>/dev/null | grep -vE '^(\.gitignore|\.ci/)' | LC_ALL=C sort)

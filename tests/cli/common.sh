@@ -29,8 +29,8 @@ fi
 [ -x "$LOCKCTL" ] || { echo "no lockctl: set LOCKCTL" >&2; exit 99; }
 
 # shellcheck disable=SC2034 # for those who source this
-tests_dir=$(cd "$(dirname "$0")" && pwd)
-test_name=$(basename "$0" .sh)
+top_dir=$(cd "$(dirname "$0")/../.." && pwd)
+test_name=cli-$(basename "$0" .sh)
 seg=$test_name-$$
 dir=$(mktemp -d)
 started=

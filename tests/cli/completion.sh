@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # completion.sh - bash completion: commands, options, segments, keys, tokens; nothing is executed
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 command -v bash >/dev/null || skip "bash is not installed"
 expect 0 lockctl create "$seg"
@@ -14,7 +14,7 @@ candidates()
 		shift
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
 		_lockctl
-		printf "%s\n" "${COMPREPLY[@]}"' bash "$tests_dir/../completions/lockctl" lockctl "$@" \
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$top_dir/completions/lockctl" lockctl "$@" \
 		>"$dir/stdout" 2>"$dir/stderr" || fail "completion of $*"
 	silent stderr
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # create.sh - create and rm: capacities, mode, group, token floor, existing and missing segments
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 stat_of() { lockctl stat "$seg" | awk -v name="$1" '$1 == name { print $2 }'; }
 segment_column() { lockctl ls --porcelain | awk -F '\t' -v name="/$seg" -v n="$1" '$1 == name { print $n }'; }
@@ -22,7 +22,7 @@ equal uid "$(segment_column 3)" "$(id -u)"
 for name in locks requests owners; do
 	equal "$name" "$(stat_of $name)" "$(lockctl create --help | sed -n "s/^  --$name .*(\([0-9]*\))$/\1/p")"
 	equal "$name" "$(stat_of $name)" "$(sed -n "/^.BI.*-$name /,/^.TP/s/.*default \([0-9]*\)\.$/\1/p" \
-		"$tests_dir/../doc/man/lockctl.1")"
+		"$top_dir/doc/man/lockctl.1")"
 done
 
 # An existing one is refused, or taken as it is.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # damaged.sh - files that are no good segment: every command says so with exit 1, and rm removes what was a segment
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 [ -w /dev/shm ] || skip "/dev/shm is not writable"
 expect 0 lockctl create "$seg" --locks 64 --requests 64 --owners 4

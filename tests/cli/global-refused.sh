@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # global-refused.sh - what lockctl run --global says of servers and keys it cannot use: the cause, and which server
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"
 lockctl create "$seg" --redis "" >/dev/null 2>"$dir/stderr"

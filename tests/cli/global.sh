@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # global.sh - create --redis, run --global, bridge, and what show, ls and stat say of it
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"
 lockctl create "$seg-none" --redis "" >/dev/null 2>"$dir/stderr"

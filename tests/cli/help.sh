@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # help.sh - help, version, unknown commands: 0 on stdout when asked for, 2 on stderr when not
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 commands="ack bridge create ls release rm run show stat sweep verify"
 
@@ -30,7 +30,7 @@ for command in $commands; do
 done
 
 # The page documents every option that the help shows, and the help shows every command of the page.
-page=$tests_dir/../doc/man/lockctl.1
+page=$top_dir/doc/man/lockctl.1
 for command in $commands; do
 	lockctl "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE '\-\-[a-z-]+' >"$dir/options"
 	while read -r option; do

@@ -5,7 +5,7 @@
 #
 # Each ends by itself with a status of its own, says nothing on standard error but messages, and what is to be JSON is.
 # shellcheck source=tests/cli/common.sh
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 count=${1:-8}
 seed=${2:-$(($(date +%s) % 1000000 * 100))}

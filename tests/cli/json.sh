@@ -3,7 +3,7 @@
 # json.sh - JSON output: always valid, with the names and shapes of lockctl(1)
 #
 # Validity is checked by a program of our own; the shape by jq, without which that part is skipped.
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 valid=
 for program in ./tests/cli/json-valid ./cli-json-valid "${CLI_JSON_VALID:-}"; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # ls.sh - ls and show: the porcelain columns, the view for people, keys that try to break out of both
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 tab=$(printf '\t')
 number='[0-9]+'

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # man.sh - lockctl(1) is well-formed
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 command -v mandoc >/dev/null || skip "mandoc is not installed"
-page=$tests_dir/../doc/man/lockctl.1
+page=$top_dir/doc/man/lockctl.1
 mandoc -T lint "$page" >"$dir/stdout" 2>&1 || fail "mandoc has something to say"
 silent stdout
 equal sections "$(sed -n 's/^\.SH //p' "$page" | tr '\n' ',')" \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # operator.sh - release, ack, sweep: what each does and refuses
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 for command in "release key --token 1" "ack key" sweep verify ls "show key" stat; do
 	set -- $command

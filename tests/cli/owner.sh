@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # owner.sh - segments of other users: looking is free, acting must be asked for, modes are kept
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 [ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"
 command -v setpriv >/dev/null || skip "setpriv is not installed"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run-fifo.sh - commands run in the order they came; neighbouring shared ones together
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"
 

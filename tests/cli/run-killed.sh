@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run-killed.sh - a killed lockctl takes its command with it, and the next holder is told at once
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run-lost.sh - a lock that is lost while the command runs: SIGTERM, a message, exit 4
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"
 

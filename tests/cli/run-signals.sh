@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run-signals.sh - signals sent to lockctl run: passed on once, or ending the wait without a trace
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"
 

@@ -3,7 +3,7 @@
 # run-terminal.sh - run at a terminal: control C arrives once, job control works, a hang-up is passed on
 #
 # script(1) makes the terminal; what is written to its standard input is typed.
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 command -v script >/dev/null || skip "script(1) is not installed"
 script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no terminal can be made here"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run: exit statuses, -E, -w, modes, tags, cooldown, what the command inherits
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 # The lock is free again whatever the command did.
 free() { equal "holds of key" "$(lockctl show "$seg" key --porcelain | wc -l)" 1; }

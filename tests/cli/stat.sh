@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # stat.sh - stat: figures that follow what was done, and valid OpenMetrics text
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 value() { lockctl stat "$seg" | awk -v name="$1" '$1 == name { print $2 }'; }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # usage.sh - every wrong argument: exit 2, a message that names it, nothing done
-. "$(dirname "$0")/cli-common.sh"
+. "$(dirname "$0")/common.sh"
 
 # wrong TEXT ARGUMENT...: usage error whose message contains TEXT
 wrong()

@@ -6,4 +6,4 @@ set -u
 case $("${LOCKCTL:-./lockctl}" create --redis '' example-none 2>&1) in
 *"built without"*) echo "SKIP: built without the bridge"; exit 77 ;;
 esac
-exec "$(dirname "$0")/../examples/two-hosts.sh" "${builddir:-.}"
+exec "$(dirname "$0")/../../examples/two-hosts.sh" "${builddir:-.}"

@@ -72,7 +72,7 @@ static const char *corpus_directory(void)
 	static char path[4096];
 	const char *srcdir = getenv("srcdir");
 
-	snprintf(path, sizeof(path), "%s/tests/corpus", srcdir ? srcdir : ".");
+	snprintf(path, sizeof(path), "%s/tests/hostile/corpus", srcdir ? srcdir : ".");
 	return path;
 }
 

@@ -3,7 +3,7 @@
  * fuzz-segment.c - hostile segments, for libFuzzer
  *
  * Built and run by `make fuzz`, with the sanitizers; needs clang and its run-time library (Debian: clang-14,
- * libclang-rt-14-dev).  What it finds is made readable by `fuzz-replay --print FILE` and kept in tests/corpus/.
+ * libclang-rt-14-dev).  What it finds is made readable by `fuzz-replay --print FILE` and kept in tests/hostile/corpus/.
  */
 #include "fuzz.h"
 

@@ -3,10 +3,10 @@
 #
 # fuzz.sh [SECONDS] - hostile segments made by libFuzzer, under ASan and UBSan; make fuzz SECONDS=N
 #
-# Starts from tests/corpus/ and from what earlier runs found in the build directory.  A program that ends the process, or
+# Starts from tests/hostile/corpus/ and from what earlier runs found in the build directory.  A program that ends the process, or
 # takes longer than 20 s, is kept there, is shown as text, and ends the run with status 1.
 # shellcheck source=tests/build/build-common.sh
-. "$(dirname "$0")/build-common.sh"
+. "$(dirname "$0")/../build/build-common.sh"
 
 seconds=${1:-60}
 need clang clang-14

@@ -8,7 +8,7 @@
 # "Needs: TARGET..." with what must be built for it beside the program itself, and a diff.  The command is run in the
 # build directory; $srcdir and $LOCKCTL are set as in make check.  It must pass without the patch and fail with it.
 # shellcheck source=tests/build/build-common.sh
-. "$(dirname "$0")/build-common.sh"
+. "$(dirname "$0")/../build/build-common.sh"
 
 patches=$srcdir/tests/mutations
 work=$builddir/check-mutations

@@ -41,7 +41,7 @@ static void become(const struct foreign *f, int fd)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(fd, 0);
 	dup2(fd, 1);
-	snprintf(path, sizeof(path), "%s/tests/%s", srcdir ? srcdir : ".", f->script);
+	snprintf(path, sizeof(path), "%s/tests/redis-support/%s", srcdir ? srcdir : ".", f->script);
 	execl("/bin/sh", "sh", "-c", f->run, "sh", path, redis->socket, "lock", (char *)NULL);
 	_exit(127);
 }

@@ -199,7 +199,7 @@ static void find_shim(char *out, size_t size)
 
 	ck_assert_int_gt(n, 0);
 	*strrchr(exe, '/') = '\0';
-	snprintf(out, size, "%s/.libs/libclockshift.so", exe);
+	snprintf(out, size, "%s/../.libs/libclockshift.so", exe);
 	ck_assert_msg(access(out, R_OK) == 0, "there is no %s", out);
 }
 

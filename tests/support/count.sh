@@ -10,7 +10,7 @@ set -eu
 
 cd "$1/tests"
 passed=0 failed=0 skipped=0 bad_logs=
-for trs in *.trs; do
+for trs in $(find . -name "*.trs" | sort); do
 	[ -f "$trs" ] || continue
 	result=$(sed -n 's/^:global-test-result: //p' "$trs")
 	# "95%: Checks: 20, Failures: 1, Errors: 0"

@@ -17,7 +17,7 @@ LC_ALL=C
 export LC_ALL
 
 top=${1:-${srcdir:-.}}
-[ -f "$top/include/lockshm.h" ] || top=$(dirname "$0")/..
+[ -f "$top/include/lockshm.h" ] || top=$(dirname "$0")/../..
 cd "$top" || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -80,7 +80,7 @@ done <"$work/files"
 
 # file:case pairs, as in tests/lock/test-other-locks.c:trap_s1_t1
 cases=0
-grep -oE 'tests/[a-z-]+\.c:[a-z0-9_]+' doc/from-other-locks.md | sort -u >"$work/cases"
+grep -oE 'tests/[a-z-]+/[a-z-]+\.c:[a-z0-9_]+' doc/from-other-locks.md | sort -u >"$work/cases"
 while IFS=: read -r file case; do
 	cases=$((cases + 1))
 	grep -qw -- "$case" "$file" 2>/dev/null || problem "doc/from-other-locks.md: no case $case in $file"
@@ -99,12 +99,12 @@ while read -r name; do
 	case $name in
 	fork) continue ;;
 	esac
-	grep -qE -- "(^|[^a-z0-9_])$name\(" src/*.[ch] include/lockshm.h || problem "doc: no function $name()"
+	grep -qE -- "(^|[^a-z0-9_])$name\(" src/*/*.[ch] include/lockshm.h || problem "doc: no function $name()"
 done <"$work/called"
 
 # "### struct x (N bytes)" and the rows below it "| offset | bytes | field |" become assertions.
 {
-	echo '#include "layout.h"'
+	echo '#include "segment/layout.h"'
 	echo '#define BYTES(type, field) sizeof(((type *)0)->field)'
 	awk '
 		/^### struct / { type = $2 " " $3; gsub(/[(]/, "", $4); print "ASSERT_SIZE(" type ", " $4 ");"; next }

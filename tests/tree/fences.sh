@@ -12,7 +12,7 @@ set -u
 srcdir=${srcdir:-.}
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
-[ $# -gt 0 ] || set -- "$srcdir"/src/*.[ch]
+[ $# -gt 0 ] || set -- "$srcdir"/src/*/*.[ch]
 
 awk '
 	# Splits a line into what is code and what is comment.
@@ -55,7 +55,7 @@ awk '
 partners=$(sed -n 's/^partner //p' "$out")
 sed -i '/^partner /d' "$out"
 echo "$partners" | while read -r name where; do
-	grep -qE "^[A-Za-z].*[ *]$name\(" "$srcdir"/src/*.[ch] || echo "$where: there is no $name() to pair with"
+	grep -qE "^[A-Za-z].*[ *]$name\(" "$srcdir"/src/*/*.[ch] || echo "$where: there is no $name() to pair with"
 done >>"$out"
 cat "$out"
 # Finding fewer than there must be means that this script looks for the wrong names.

@@ -84,7 +84,7 @@ grep -v '^lockctl' "$work/includes" | awk -v rows="$work/rows" -v exceptions="$w
 	}
 	END { for (e in exception) if (!(e in used)) { sub(/ /, " includes ", e); print "stale exception: " e } }
 ' >"$work/wrong"
-for file in "$top"/src/*.[ch]; do
+for file in "$top"/src/*/*.[ch]; do
 	name=$(basename "$file")
 	case $name in
 	lockctl*) continue ;;

@@ -18,7 +18,7 @@ LC_ALL=C
 export LC_ALL
 
 top=${1:-${srcdir:-.}}
-[ -f "$top/include/lockshm.h" ] || top=$(dirname "$0")/..
+[ -f "$top/include/lockshm.h" ] || top=$(dirname "$0")/../..
 header=$top/include/lockshm.h
 man=$top/doc/man
 work=$(mktemp -d) || exit 1

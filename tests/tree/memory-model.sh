@@ -67,7 +67,7 @@ awk '
 		print fence " " name "\t" note said
 	}
 	{ note = code ~ /^[ \t]*$/ ? note said : "" }
-' functions="$work/functions" "$top"/src/*.[ch] >"$work/calls"
+' functions="$work/functions" "$top"/src/*/*.[ch] >"$work/calls"
 sort -u -o "$work/functions" "$work/functions"
 
 # ---------------------------------------------------------------- what the document says
@@ -140,7 +140,7 @@ done <"$work/unknown"
 
 # ---------------------------------------------------------------- 6. records
 
-grep -n 'store_[a-z]*(&r->owner\|store_[a-z]*(&.*requests\[.*->owner' "$top"/src/*.[ch] >"$work/owners"
+grep -n 'store_[a-z]*(&r->owner\|store_[a-z]*(&.*requests\[.*->owner' "$top"/src/*/*.[ch] >"$work/owners"
 [ -s "$work/owners" ] || { echo "src/: who stores the owner of a request now?"; exit 99; }
 while IFS=: read -r file line _; do
 	[ "$(basename "$file")" = request.h ] || problem "$file:$line: fills a record without request_begin_use()"

@@ -15,7 +15,7 @@ LC_ALL=C
 export LC_ALL
 
 top=${srcdir:-.}
-model=$top/doc/model
+model=$top/model
 readme=$model/README.md
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -62,14 +62,14 @@ section 'Where the rules are' |
 enough table 11
 while read -r rule; do
 	cat "$model"/queue*.pml "$model"/steps-*.pml | grep -qw "$rule" ||
-		problem "doc/model: no step is marked with $rule"
-	cat "$top"/src/*.[ch] | grep -qw "$rule" || problem "src: no comment names $rule"
+		problem "model: no step is marked with $rule"
+	cat "$top"/src/*/*.[ch] | grep -qw "$rule" || problem "src: no comment names $rule"
 	cut -f 1 "$work/table" | grep -qx "$rule" || problem "$readme: $rule is not in the table of rules"
 done <"$work/rules"
-grep -how 'R[0-9][0-9]*' "$model"/*.pml "$readme" "$top"/src/queue*.[ch] "$top"/src/hold*.c "$top"/src/lock/wait.c \
+grep -how 'R[0-9][0-9]*' "$model"/*.pml "$readme" "$top"/src/lock/queue*.[ch] "$top"/src/hold/*.c "$top"/src/lock/wait.c \
 	"$top"/src/lock/deadline.c | sort -u | comm -13 "$work/rules" - >"$work/unknown"
 while read -r rule; do
-	problem "$rule is named in doc/model or src, but is no rule of doc/design.md"
+	problem "$rule is named in model or src, but is no rule of doc/design.md"
 done <"$work/unknown"
 
 # ---------------------------------------------------------------- 2. places
@@ -82,9 +82,9 @@ awk '/^[A-Za-z].*\(/ && !/;[ \t]*$/ {
 	name = $0
 	sub(/\(.*/, "", name)
 	sub(/.*[ *]/, "", name)
-	sub(/.*\//, "", FILENAME)
+	sub(/.*\/src\//, "", FILENAME)
 	print FILENAME " " name
-}' "$top"/src/*.[ch] >"$work/functions"
+}' "$top"/src/*/*.[ch] >"$work/functions"
 enough functions 200
 while IFS='	' read -r rule places functions; do
 	for place in $(echo "$places" | grep -o '`[A-Za-z0-9_]*\(()\)*`' | tr -d '`'); do

@@ -21,7 +21,7 @@ cat >"$work/control.c" <<END
 #include <stdint.h>
 uint64_t word;
 END
-echo '#include "layout.h"' >"$work/layout.c"
+echo '#include "segment/layout.h"' >"$work/layout.c"
 
 # reads FILE COMPILER...
 reads()

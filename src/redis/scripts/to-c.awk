@@ -24,7 +24,7 @@ function put_script(    i, k)
 
 FNR == 1 {
 	if (files == 0)
-		print "/* made from src/bridge/ by to-c.awk */\n#include \"redis/scripts.h\""
+		print "/* made from src/redis/scripts/ by to-c.awk */\n#include \"redis/scripts.h\""
 	put_script()
 	files++
 	n_script = place = 0

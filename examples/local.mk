@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+# Programs that are not installed; they use the real library only.
+example_programs = \
+	%D%/demo-client \
+	%D%/minimal \
+	%D%/prefork \
+	$(end)
+noinst_PROGRAMS += $(example_programs)
+
+%C%_demo_client_SOURCES = \
+	%D%/demo-client.c \
+	%D%/demo-load.c \
+	%D%/demo-util.c \
+	%D%/demo.h \
+	$(end)
+%C%_demo_client_LDADD = liblockshm.la
+
+%C%_minimal_LDADD = liblockshm.la
+
+%C%_prefork_SOURCES = \
+	%D%/prefork-cache.c \
+	%D%/prefork-counter.c \
+	%D%/prefork-http.c \
+	%D%/prefork-routes.c \
+	%D%/prefork.c \
+	%D%/prefork.h \
+	$(end)
+%C%_prefork_LDADD = liblockshm.la
+
+EXTRA_DIST += \
+	%D%/cron-guard.sh \
+	%D%/quickstart-demo.sh \
+	%D%/two-hosts.sh \
+	$(end)

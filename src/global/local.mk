@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: MIT
+# acquire of a cross-host key
+liblockshm_internal_la_SOURCES += \
+	%D%/acquire.c \
+	$(end)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+# the lock manager: table, queue, records, owners, deaths, sleeping, deadlock
+liblockshm_internal_la_SOURCES += \
+	%D%/cancel.c \
+	%D%/damage.c \
+	%D%/damage.h \
+	%D%/deadline.c \
+	%D%/deadline.h \
+	%D%/deadlock.c \
+	%D%/deadlock.h \
+	%D%/owner.c \
+	%D%/owner.h \
+	%D%/queue-advance.c \
+	%D%/queue.c \
+	%D%/queue.h \
+	%D%/request.c \
+	%D%/request.h \
+	%D%/snapshot.c \
+	%D%/snapshot.h \
+	%D%/sweep.c \
+	%D%/sweep.h \
+	%D%/table-insert.c \
+	%D%/table-probe.h \
+	%D%/table.c \
+	%D%/table.h \
+	%D%/wait.c \
+	%D%/wait.h \
+	$(end)

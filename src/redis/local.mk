@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+# A Redis client for locks: knows no segment.  hiredis and OpenSSL are loaded when they are needed, not linked.
+liblockshm_internal_la_SOURCES += %D%/settings.c %D%/settings.h
+if HAVE_BRIDGE
+noinst_LTLIBRARIES += libredis.la
+liblockshm_internal_la_LIBADD += libredis.la
+endif
+libredis_la_SOURCES = \
+	%D%/boot-clock.h \
+	%D%/client.c \
+	%D%/client.h \
+	%D%/conn-internal.h \
+	%D%/conn-io.c \
+	%D%/conn-open.c \
+	%D%/conn.c \
+	%D%/conn.h \
+	%D%/dynlib.c \
+	%D%/dynlib.h \
+	%D%/handshake.c \
+	%D%/handshake.h \
+	%D%/names.c \
+	%D%/names.h \
+	%D%/nodes.c \
+	%D%/nodes.h \
+	%D%/quorum-round.c \
+	%D%/quorum-round.h \
+	%D%/quorum.c \
+	%D%/quorum.h \
+	%D%/redis-error.c \
+	%D%/redis-error.h \
+	%D%/renew-batch.c \
+	%D%/renew-batch.h \
+	%D%/replicas.c \
+	%D%/replicas.h \
+	%D%/resolve.c \
+	%D%/resolve.h \
+	%D%/resp.c \
+	%D%/resp.h \
+	%D%/script.c \
+	%D%/script.h \
+	%D%/scripts.h \
+	%D%/tls.h \
+	%D%/tracking.c \
+	%D%/tracking.h \
+	%D%/uri.c \
+	%D%/uri.h \
+	$(end)
+nodist_libredis_la_SOURCES = %D%/scripts.c
+libredis_la_CPPFLAGS = $(AM_CPPFLAGS) -DBRIDGE_HIREDIS='"$(HIREDIS_SONAME)"'
+libredis_la_CFLAGS = $(AM_CFLAGS) $(BRIDGE_CFLAGS) $(TLS_CFLAGS) -fvisibility=hidden
+if HAVE_TLS
+libredis_la_CPPFLAGS += -DBRIDGE_LIBSSL='"$(LIBSSL_SONAME)"'
+libredis_la_SOURCES += %D%/openssl.c %D%/openssl.h %D%/tls.c
+else
+libredis_la_SOURCES += %D%/tls-none.c
+endif
+libredis_la_LDFLAGS =
+libredis_la_LIBADD = $(BRIDGE_DL_LIBS)
+
+# Each script with common.lua before it becomes a string; the first name is that of the common part.
+redis_scripts = \
+	$(srcdir)/%D%/scripts/common.lua \
+	$(srcdir)/%D%/scripts/acquire-s.lua \
+	$(srcdir)/%D%/scripts/acquire-x.lua \
+	$(srcdir)/%D%/scripts/downgrade.lua \
+	$(srcdir)/%D%/scripts/fence.lua \
+	$(srcdir)/%D%/scripts/force-release.lua \
+	$(srcdir)/%D%/scripts/inspect.lua \
+	$(srcdir)/%D%/scripts/leave.lua \
+	$(srcdir)/%D%/scripts/release.lua \
+	$(srcdir)/%D%/scripts/renew-many.lua \
+	$(srcdir)/%D%/scripts/renew.lua \
+	$(srcdir)/%D%/scripts/upgrade.lua \
+	$(end)
+%D%/scripts.c: $(redis_scripts) $(srcdir)/%D%/scripts/to-c.awk
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(AWK) -f $(srcdir)/%D%/scripts/to-c.awk $(redis_scripts) >$@.new && mv $@.new $@
+CLEANFILES += %D%/scripts.c
+EXTRA_DIST += $(redis_scripts) %D%/scripts/to-c.awk

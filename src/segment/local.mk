@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# the file: byte layout, making, mapping and checking it, the list of open ones, forks
+liblockshm_internal_la_SOURCES += \
+	%D%/create.c \
+	%D%/layout.h \
+	%D%/map.c \
+	%D%/process.c \
+	%D%/process.h \
+	%D%/remove.c \
+	%D%/segment.h \
+	$(end)

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+# the thread of the library
+liblockshm_internal_la_SOURCES += \
+	%D%/service.c \
+	%D%/service.h \
+	$(end)

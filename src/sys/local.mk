@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# the machine: atomics, clocks, futexes, hashing, /proc, threads, error texts
+liblockshm_internal_la_SOURCES += \
+	%D%/atomic.h \
+	%D%/clock.c \
+	%D%/clock.h \
+	%D%/compiler.h \
+	%D%/error.c \
+	%D%/error.h \
+	%D%/futex.c \
+	%D%/futex.h \
+	%D%/hash.c \
+	%D%/hash.h \
+	%D%/procfs.c \
+	%D%/procfs.h \
+	%D%/thread.h \
+	%D%/vdso.c \
+	%D%/vdso.h \
+	$(end)

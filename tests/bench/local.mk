@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+# The benchmark runs, and what does not depend on the machine stays within its bounds.
+tests_of_bench += \
+	%D%/callgrind.sh \
+	%D%/quick.sh \
+	$(end)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# lockctl from outside.
+tests_of_cli += \
+	%D%/completion.sh \
+	%D%/create.sh \
+	%D%/damaged.sh \
+	%D%/global-refused.sh \
+	%D%/global.sh \
+	%D%/help.sh \
+	%D%/hostile.sh \
+	%D%/json.sh \
+	%D%/ls.sh \
+	%D%/man.sh \
+	%D%/operator.sh \
+	%D%/owner.sh \
+	%D%/run-fifo.sh \
+	%D%/run-killed.sh \
+	%D%/run-lost.sh \
+	%D%/run-signals.sh \
+	%D%/run-terminal.sh \
+	%D%/run.sh \
+	%D%/stat.sh \
+	%D%/usage.sh \
+	$(end)
+check_PROGRAMS += %D%/json-valid
+%C%_json_valid_LDADD =
+EXTRA_DIST += %D%/common.sh

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+# The examples from outside.
+tests_of_cli += \
+	%D%/prefork.sh \
+	%D%/two-hosts.sh \
+	$(end)

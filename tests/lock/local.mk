@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# Local locks.  One line a suite.
+tests_of_units += \
+	%D%/test-acquire \
+	%D%/test-badargs \
+	%D%/test-barging \
+	%D%/test-cancel \
+	%D%/test-cooldown \
+	%D%/test-deadlock \
+	%D%/test-death \
+	%D%/test-fifo \
+	%D%/test-fork \
+	%D%/test-full \
+	%D%/test-handover \
+	%D%/test-host-program \
+	%D%/test-inspect \
+	%D%/test-lease \
+	%D%/test-life-word \
+	%D%/test-many \
+	%D%/test-max-hold \
+	%D%/test-notify \
+	%D%/test-other-locks \
+	%D%/test-prepared \
+	%D%/test-segment-calls \
+	%D%/test-segment-open \
+	%D%/test-segment \
+	%D%/test-shared \
+	%D%/test-threads \
+	%D%/test-timeout \
+	%D%/test-tokens \
+	%D%/test-trampled \
+	%D%/test-upgrade \
+	%D%/test-verify \
+	$(end)
+%C%_test_trampled_SOURCES = %D%/test-trampled.c %D%/trample.c %D%/trample.h

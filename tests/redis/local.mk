@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+# The Redis client against real servers, without a segment.
+if HAVE_BRIDGE
+tests_of_bridge += \
+	%D%/test-client \
+	%D%/test-conn-open \
+	%D%/test-conn \
+	%D%/test-lock \
+	%D%/test-modes \
+	%D%/test-names \
+	%D%/test-queue \
+	%D%/test-quorum \
+	%D%/test-redis-py \
+	%D%/test-redlock \
+	%D%/test-refusals \
+	%D%/test-rights \
+	%D%/test-rwmutex \
+	%D%/test-tls \
+	%D%/test-tracking \
+	%D%/test-uri \
+	$(end)
+endif
+%C%_test_conn_LDADD = $(without_jemalloc)

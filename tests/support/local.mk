@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# Fixture and scripted processes, used by every suite.
+tests_libtest_la_SOURCES += \
+	%D%/agent.c \
+	%D%/agent.h \
+	%D%/asan.h \
+	%D%/fixture.c \
+	%D%/fixture.h \
+	%D%/inside.h \
+	$(end)
+# Loaded into a Redis server, which knows nothing of sanitizers.
+if HAVE_CHECK
+if HAVE_BRIDGE
+check_LTLIBRARIES += tests/libclockshift.la
+endif
+endif
+tests_libclockshift_la_SOURCES = %D%/clock-shift.c
+tests_libclockshift_la_CFLAGS =
+tests_libclockshift_la_LDFLAGS = -module -avoid-version -shared -rpath $(abs_builddir)/tests
+EXTRA_DIST += %D%/count.sh %D%/tsan.supp

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# What the files of the tree say of each other.
+tests_of_tree += \
+	%D%/doc-links.sh \
+	%D%/exports.sh \
+	%D%/fences.sh \
+	%D%/figures.sh \
+	%D%/header.sh \
+	%D%/layering.sh \
+	%D%/man-header.sh \
+	%D%/memory-model.sh \
+	%D%/model-rules.sh \
+	%D%/model-short.sh \
+	%D%/other-machines.sh \
+	$(end)
