@@ -21,7 +21,7 @@
 
 static char names[BRIDGE_HOSTS][64];
 static lockshm_t *creators[BRIDGE_HOSTS];
-static const struct bridge_wish *wished;
+static const struct script_args *wished;
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
 {
@@ -92,7 +92,7 @@ static int create(const struct bench_need *need)
 /* So that what was made goes with a run that is broken off. */
 static const struct lock_adapter hosts = { .name = "bridge", .create = create, .destroy = destroy };
 
-bool bridge_make(const struct bridge_wish *wish)
+bool bridge_make(const struct script_args *wish)
 {
 	const struct bench_need need = { .keys = 1, .procs = 1 };
 	static bool said;

@@ -50,7 +50,7 @@ struct redis_count redis_counted(int fd, const char *names);
  */
 #define BRIDGE_HOSTS 2
 
-struct bridge_wish {
+struct script_args {
 	int hosts;
 	enum redis_way way;
 	int64_t ttl_ns; /* 0 = as usual */
@@ -58,7 +58,7 @@ struct bridge_wish {
 };
 
 /* Empties the server and makes the segments.  False = that is not possible here, and it has been said why. */
-bool bridge_make(const struct bridge_wish *wish);
+bool bridge_make(const struct script_args *wish);
 void bridge_unmake(void);
 lockshm_t *bridge_open(int host); /* in each process that takes locks */
 void bridge_unpin(void); /* likewise, first of all */

@@ -278,7 +278,7 @@ static double watch(struct arena *a, int fd)
 
 static void measure(const struct point *p, struct arena *a)
 {
-	const struct bridge_wish wish = { .hosts = a->hosts };
+	const struct script_args wish = { .hosts = a->hosts };
 	pid_t pid[PROCS_MAX];
 	double commands;
 	int fd;

@@ -117,7 +117,7 @@ static void hold_it(void *arg)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct bridge_wish wish = { .hosts = 2 };
+	const struct script_args wish = { .hosts = 2 };
 	static struct scene *s;
 	pid_t holder, waiter;
 

@@ -74,7 +74,7 @@ static void work(void *arg)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct bridge_wish wish = { .hosts = 1, .ttl_ns = TTL_NS, .leases = 4096 };
+	const struct script_args wish = { .hosts = 1, .ttl_ns = TTL_NS, .leases = 4096 };
 	static struct scene *scene;
 
 	(void)lock;

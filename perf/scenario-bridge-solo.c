@@ -213,7 +213,7 @@ static void measure(struct scene *scene)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct bridge_wish wish = { .hosts = 1, .way = (enum redis_way)p->scenario->arg };
+	const struct script_args wish = { .hosts = 1, .way = (enum redis_way)p->scenario->arg };
 	static struct scene *scene;
 
 	(void)lock;

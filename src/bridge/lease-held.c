@@ -74,7 +74,7 @@ static uint64_t fence_left(const struct shm_remote *r)
 }
 
 /* Asked for by who holds under it.  An answer takes the bit back; without one it is asked again, and renewals go on. */
-static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
@@ -83,7 +83,7 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 	lease_ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	remote_note_asked(b->s, &b->s->remotes[i]);
-	lease_ask(b, l, &asks[(*n)++], BRIDGE_UPGRADE, word);
+	lease_ask(b, l, &asks[(*n)++], REDIS_UPGRADE, word);
 	return NEXT_ASK;
 }
 
@@ -150,7 +150,7 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
 /* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever
  * was faster is seen, and that nobody was is noted.  Who is stopped behind that look may send it late:
  * then it is refused by its turn. */
-static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
@@ -165,7 +165,7 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 	l->mode_at = now + MODE_AGAIN_NS;
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	remote_note_asked(b->s, &b->s->remotes[i]);
-	lease_ask(b, l, &asks[(*n)++], BRIDGE_DOWNGRADE, word);
+	lease_ask(b, l, &asks[(*n)++], REDIS_DOWNGRADE, word);
 	return NEXT_ASK;
 }
 
@@ -181,7 +181,7 @@ static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t 
 
 /* Renew when a third of the time is over, or soon and others are renewed now, or when told that
  * something changed there. */
-static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -193,7 +193,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct bridg
 	lease_ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	remote_note_asked(b->s, &b->s->remotes[i]);
-	lease_ask(b, l, &asks[*n], BRIDGE_RENEW, word);
+	lease_ask(b, l, &asks[*n], REDIS_RENEW, word);
 	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told
 	 * the turn in which it was one, or they would refuse the downgrade that begins this one. */
 	if (remote_unlooked(word)) {
@@ -296,7 +296,7 @@ static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
 	return now - l->upgrade_since >= UPGRADE_MAX_NS;
 }
 
-enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];

@@ -38,15 +38,15 @@ static void now_due(const struct bridge *b, struct lease *l)
 }
 
 /* Why it is not had now, for those who waited when that was asked for. */
-static void judge(struct bridge *b, uint32_t i, int code, const struct bridge_ask *ask, int64_t until, const char *why)
+static void judge(struct bridge *b, uint32_t i, int code, const struct redis_command *ask, int64_t until, const char *why)
 {
 	remote_judge(b->s, &b->s->remotes[i], code, ask->asked + b->s->boot_offset, until, why);
 }
 
-static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct lease *l = &b->leases[i];
-	bool passes = bridge_error_passes(ask->code);
+	bool passes = redis_error_passes(ask->code);
 	int64_t now = host_now(b->s);
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !ask->shared);
@@ -70,7 +70,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 }
 
 /* The lease is ours until then; new numbers came with it. */
-static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -113,24 +113,24 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct b
 }
 
 static const char *const obstacles[] = {
-	[BRIDGE_KIND_NONE] = "somebody has it",
-	[BRIDGE_KIND_HOST] = "another host has it",
-	[BRIDGE_KIND_FOREIGN] = "another program has it in Redis",
-	[BRIDGE_KIND_DELAY] = "it stays closed for some time after a release",
-	[BRIDGE_KIND_READERS] = "readers on other hosts have it",
-	[BRIDGE_KIND_INTENT] = "a writer elsewhere waits for it",
-	[BRIDGE_KIND_TURN] = "other hosts were first",
+	[REDIS_KIND_NONE] = "somebody has it",
+	[REDIS_KIND_HOST] = "another host has it",
+	[REDIS_KIND_FOREIGN] = "another program has it in Redis",
+	[REDIS_KIND_DELAY] = "it stays closed for some time after a release",
+	[REDIS_KIND_READERS] = "readers on other hosts have it",
+	[REDIS_KIND_INTENT] = "a writer elsewhere waits for it",
+	[REDIS_KIND_TURN] = "other hosts were first",
 };
 
 /* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a
  * writer, and those in the way read, too: that is asked in another way before anybody is told. */
-static bool refused(struct bridge *b, uint32_t i, const struct bridge_ask *ask)
+static bool refused(struct bridge *b, uint32_t i, const struct redis_command *ask)
 {
 	int64_t left = ask->answer.left_ms;
 	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
 
 	b->leases[i].in_the_way = ask->answer.kind;
-	if (ask->for_reader && ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS)
+	if (ask->for_reader && ask->exclusive && ask->answer.kind == REDIS_KIND_READERS)
 		return false;
 	judge(b, i, VERDICT_BUSY, ask, until, obstacles[ask->answer.kind]);
 	return true;
@@ -153,11 +153,11 @@ static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 	l->not_before = now + POLL_NS / 2 + (int64_t)(dice % POLL_NS);
 }
 
-static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), wait = b->tracked ? POLL_TRACKED_NS : POLL_NS;
-	const struct bridge_answer *a = &ask->answer;
+	const struct script_reply *a = &ask->answer;
 
 	l->backoff_ns = 0;
 	if (a->left_ms >= 0)
@@ -170,7 +170,7 @@ static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct bri
 		no_majority(b, i, word);
 }
 
-static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct lease *l = &b->leases[i];
 
@@ -254,7 +254,7 @@ static void end_downgrade(struct shm_remote *r, uint64_t word)
 }
 
 /* Number and time before the word that says it is exclusive; false = not yet. */
-static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -280,23 +280,23 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 
 /* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that,
  * and the leases have to be renewed. */
-static bool mode_answered(struct bridge *b, struct lease *l, const struct bridge_ask *ask)
+static bool mode_answered(struct bridge *b, struct lease *l, const struct redis_command *ask)
 {
 	now_due(b, l);
 	if (ask->code)
 		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
-	l->mode_at = ask->code && bridge_error_passes(ask->code) ? host_now(b->s) + MODE_AGAIN_NS : 0;
+	l->mode_at = ask->code && redis_error_passes(ask->code) ? host_now(b->s) + MODE_AGAIN_NS : 0;
 	return l->mode_at == 0;
 }
 
-static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 
 	/* Who asked takes the bit back in time, with a new turn that tells Redis. */
 	if (!mode_answered(b, &b->leases[i], ask))
 		return;
-	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
+	if (ask->code || ask->answer.status == REDIS_BUSY) {
 		uint64_t none = word & ~REMOTE_UPGRADE;
 
 		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever
@@ -305,7 +305,7 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 						     remote_taken_back(none) : none))
 			b->leases[i].upgrade_since = 0;
 		remote_signal(r);
-	} else if (ask->answer.status == BRIDGE_GRANTED) {
+	} else if (ask->answer.status == REDIS_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))
 			set_exclusive(b, i, word);
 	} else {
@@ -314,7 +314,7 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct b
 }
 
 /* A reader by what Redis says: nobody writes under it, and nobody comes in who does, since before it was asked. */
-static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -322,14 +322,14 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 	if (!mode_answered(b, l, ask))
 		return;
 	/* Refused: it is left as it is there; a later renewal finds it, and then it is tried again. */
-	if (ask->code || ask->answer.status == BRIDGE_BUSY) {
+	if (ask->code || ask->answer.status == REDIS_BUSY) {
 		l->take_back_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 		end_downgrade(r, word);
 		if (!ask->code && !bridge_is_quorum(b))
 			ask_again(r, word);
 		return;
 	}
-	if (ask->answer.status != BRIDGE_DONE) {
+	if (ask->answer.status != REDIS_DONE) {
 		gone(b, i, word);
 		return;
 	}
@@ -352,18 +352,18 @@ static bool still_writers(uint64_t word, uint64_t sent)
  * others may read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of
  * either: it counts only those of its servers that say what it should be.
  */
-static bool is_gone(const struct bridge *b, uint64_t word, const struct bridge_ask *ask)
+static bool is_gone(const struct bridge *b, uint64_t word, const struct redis_command *ask)
 {
-	bool there = ask->answer.status == BRIDGE_DONE;
+	bool there = ask->answer.status == REDIS_DONE;
 
-	if (there && !(ask->exclusive && ask->answer.kind == BRIDGE_KIND_READERS))
+	if (there && !(ask->exclusive && ask->answer.kind == REDIS_KIND_READERS))
 		return false;
 	if (!ask->exclusive || (!there && !bridge_is_quorum(b)))
 		return true;
 	return still_writers(word, ask->word);
 }
 
-static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -376,10 +376,10 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct br
 		return;
 	}
 	/* It counts as not heard. */
-	if (ask->answer.status != BRIDGE_DONE)
+	if (ask->answer.status != REDIS_DONE)
 		return;
 	/* Not of what was known to be a writer's when this was sent. */
-	if (ask->answer.kind == BRIDGE_KIND_HOST && !(ask->word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) &&
+	if (ask->answer.kind == REDIS_KIND_HOST && !(ask->word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) &&
 	    remote_turn(word) == remote_turn(ask->word) && host_now(b->s) >= l->take_back_at)
 		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
@@ -417,12 +417,12 @@ static bool orphaned(uint64_t word, uint64_t epoch)
  * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which
  * is asked for now goes on with it, and leaves it when it is given up, as the word says from now on.
  */
-static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask,
-			     struct bridge_ask late[ASKS_PER_LEASE])
+static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask,
+			     struct redis_command late[ASKS_PER_LEASE])
 {
 	const char *place = ask->exclusive ? "x" : "s";
 
-	if ((!ask->code && ask->answer.status != BRIDGE_QUEUED) || bridge_is_quorum(b))
+	if ((!ask->code && ask->answer.status != REDIS_QUEUED) || bridge_is_quorum(b))
 		place = NULL;
 	while (place && remote_state(word) == REMOTE_ACQUIRING && !(word & REMOTE_EXCLUSIVE) == !ask->exclusive) {
 		if (cas(&b->s->remotes[i].word, &word, word | REMOTE_QUEUED))
@@ -431,32 +431,32 @@ static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, 
 	return lease_ask_back(b, &b->leases[i], late, ask->word, place);
 }
 
-static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct bridge_ask *ask)
+static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	switch (remote_state(word)) {
 	case REMOTE_ACQUIRING:
-		if (!bridge_is_acquire(ask->script))
+		if (!redis_is_acquire(ask->script))
 			break;
-		if (ask->answer.status == BRIDGE_GRANTED)
+		if (ask->answer.status == REDIS_GRANTED)
 			obtained(b, i, word, ask);
-		else if (ask->answer.status == BRIDGE_QUEUED)
+		else if (ask->answer.status == REDIS_QUEUED)
 			queued(b, i, word, ask);
 		else
 			busy(b, i, word, ask);
 		break;
 	case REMOTE_HELD:
 	case REMOTE_CLOSING:
-		if (ask->script == BRIDGE_RENEW)
+		if (ask->script == REDIS_RENEW)
 			renewed(b, i, word, ask);
 		else if (remote_turn(word) != remote_turn(ask->word))
 			now_due(b, &b->leases[i]); /* overtaken */
-		else if (ask->script == BRIDGE_UPGRADE)
+		else if (ask->script == REDIS_UPGRADE)
 			upgraded(b, i, word, ask);
-		else if (ask->script == BRIDGE_DOWNGRADE)
+		else if (ask->script == REDIS_DOWNGRADE)
 			downgraded(b, i, word, ask);
 		break;
 	case REMOTE_RELEASING:
-		if (ask->script == BRIDGE_RELEASE)
+		if (ask->script == REDIS_RELEASE)
 			released(b, i, word);
 		break;
 	default:
@@ -465,11 +465,11 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	}
 }
 
-size_t lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask, struct bridge_ask late[ASKS_PER_LEASE])
+size_t lease_answer(struct bridge *b, uint32_t i, const struct redis_command *ask, struct redis_command late[ASKS_PER_LEASE])
 {
 	struct lease *l = &b->leases[i];
 	uint64_t word = load_acquire(&b->s->remotes[i].word);
-	bool is_late = bridge_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
+	bool is_late = redis_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
 
 	if (ask->put_off) {
 		l->due = host_now(b->s);
@@ -481,9 +481,9 @@ size_t lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask, 
 	if (is_late)
 		return take_back_late(b, i, word, ask, late);
 	/* Another bridge has gone on with it.  A place that could not be left ends by itself, sooner than a token. */
-	if (remote_epoch(word) != l->epoch || ask->script == BRIDGE_LEAVE || ask->script == BRIDGE_FENCE)
+	if (remote_epoch(word) != l->epoch || ask->script == REDIS_LEAVE || ask->script == REDIS_FENCE)
 		return 0;
-	if (ask->code && ask->script != BRIDGE_UPGRADE && ask->script != BRIDGE_DOWNGRADE) {
+	if (ask->code && ask->script != REDIS_UPGRADE && ask->script != REDIS_DOWNGRADE) {
 		no_answer(b, i, word, ask);
 		return 0;
 	}

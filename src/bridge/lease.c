@@ -26,7 +26,7 @@
 void lease_forget(struct lease *l)
 {
 	if (l->named)
-		bridge_keys_free(&l->keys);
+		redis_keys_free(&l->keys);
 	memset(l, 0, sizeof(*l));
 }
 
@@ -60,16 +60,16 @@ static enum naming name(const struct bridge *b, uint32_t i)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
-	int mode = b->net ? bridge_net_keys_mode(b->net) : BRIDGE_KEYS_SINGLE;
+	int mode = b->net ? redis_client_keys_mode(b->net) : REDIS_KEYS_SINGLE;
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
-	struct bridge_error error = { 0 };
+	struct redis_error error = { 0 };
 	int64_t asked;
 	size_t len;
 
 	if (l->named && l->keys.mode == mode && remote_is(r, &l->id))
 		return NAMED;
 	if (l->named)
-		bridge_keys_free(&l->keys);
+		redis_keys_free(&l->keys);
 	l->named = false;
 	/* Before the key is read: stopped here, this says it of a key that was here before
 	 * those who wait for another. */
@@ -79,9 +79,9 @@ static enum naming name(const struct bridge *b, uint32_t i)
 		return BEING_MADE;
 	hash_key(&l->id, b->s->hash_secret, key, len);
 	l->epoch = l->made = 0;
-	l->named = bridge_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
+	l->named = redis_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
-		bridge_keys_free(&l->keys);
+		redis_keys_free(&l->keys);
 		remote_judge(b->s, r, VERDICT_LASTS, asked, 0, error.text);
 	}
 	return l->named ? NAMED : NAMELESS;
@@ -117,7 +117,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
-void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
+void lease_ask(const struct bridge *b, const struct lease *l, struct redis_command *ask, enum redis_script script,
 	       uint64_t word)
 {
 	memset(ask, 0, sizeof(*ask));
@@ -125,7 +125,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->exclusive = word & REMOTE_EXCLUSIVE;
 	ask->word = word;
 	ask->keys = &l->keys;
-	ask->asked = bridge_now();
+	ask->asked = redis_now();
 	ask->wish.host = b->host;
 	ask->wish.token = l->value;
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
@@ -135,16 +135,16 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask 
 	ask->wish.flags = "";
 }
 
-size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct bridge_ask asks[ASKS_PER_LEASE], uint64_t word,
+size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct redis_command asks[ASKS_PER_LEASE], uint64_t word,
 		      const char *places)
 {
 	size_t n = 0;
 
 	if (places) {
-		lease_ask(b, l, &asks[n], BRIDGE_LEAVE, word);
+		lease_ask(b, l, &asks[n], REDIS_LEAVE, word);
 		asks[n++].wish.flags = places;
 	}
-	lease_ask(b, l, &asks[n++], BRIDGE_RELEASE, word);
+	lease_ask(b, l, &asks[n++], REDIS_RELEASE, word);
 	return n;
 }
 
@@ -163,12 +163,12 @@ void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 }
 
 /* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
-static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *ask, uint64_t word,
+static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command *ask, uint64_t word,
 			const struct interest *in, int64_t seen)
 {
 	struct lease *l = &b->leases[i];
 
-	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? BRIDGE_ACQUIRE_X : BRIDGE_ACQUIRE_S, word);
+	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
 	ask->asked = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
 	ask->for_reader = in->wants && !in->exclusive && (!in->unsure || l->asked == 0);
@@ -179,13 +179,13 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct bridge_ask *a
 	l->asked++;
 }
 
-void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	const struct lease *l = &b->leases[i];
 
 	if (!l->raise)
 		return;
-	lease_ask(b, l, &asks[*n], BRIDGE_FENCE, word);
+	lease_ask(b, l, &asks[*n], REDIS_FENCE, word);
 	asks[(*n)++].wish.fence = (int64_t)remote_fence_next(&b->s->remotes[i]);
 }
 
@@ -200,7 +200,7 @@ static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, con
 
 	if (in->exclusive == !!(word & REMOTE_EXCLUSIVE))
 		return false;
-	return in->exclusive || l->in_the_way == BRIDGE_KIND_READERS || (!l->sent && lease_is_own(l, word));
+	return in->exclusive || l->in_the_way == REDIS_KIND_READERS || (!l->sent && lease_is_own(l, word));
 }
 
 /* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in
@@ -214,10 +214,10 @@ static bool somebody_comes(struct lease *l, const struct interest *in, int64_t n
 	return now - l->idle_since < COMES_NS;
 }
 
-static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	struct lease *l = &b->leases[i];
-	int64_t seen = bridge_now(), now = host_now(b->s);
+	int64_t seen = redis_now(), now = host_now(b->s);
 	struct interest in = interest_look(b, i, remote_epoch(word));
 
 	if (in.wants)
@@ -246,7 +246,7 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	return NEXT_ASK;
 }
 
-static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct bridge_ask *asks, size_t *n)
+static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
 	struct shm_remote *r = &b->s->remotes[i];
 	struct lease *l = &b->leases[i];
@@ -284,7 +284,7 @@ static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 	}
 }
 
-static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, size_t *n)
+static enum next step(struct bridge *b, uint32_t i, struct redis_command *asks, size_t *n)
 {
 	uint64_t word = load_acquire(&b->s->remotes[i].word);
 	enum naming named = remote_state(word) == REMOTE_CLAIM ? BEING_MADE : name(b, i);
@@ -314,7 +314,7 @@ static enum next step(struct bridge *b, uint32_t i, struct bridge_ask *asks, siz
 	}
 }
 
-size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks)
+size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *asks)
 {
 	struct lease *l = &b->leases[i];
 	enum next next = NEXT_AGAIN;

@@ -22,13 +22,13 @@ struct lease {
 	bool raise;  /* the server gives out numbers below those that were used already */
 	bool named;  /* keys, id and value are those of the record */
 	struct identity id;
-	struct bridge_keys keys;
+	struct redis_keys keys;
 	char value[REMOTE_VALUE_BYTES];
 	uint64_t epoch;	    /* value is of */
 	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
 	unsigned asked;	    /* how often in this epoch, by us */
 	bool sent;	    /* and something of it may be there: not of a try that was refused */
-	enum bridge_kind in_the_way; /* by the last answer in this epoch; 0 = none yet */
+	enum redis_kind in_the_way; /* by the last answer in this epoch; 0 = none yet */
 	int64_t due;	    /* host time */
 	int64_t next_try;   /* after a failure, or as a waiter */
 	int64_t not_before; /* the same for the next epoch, where a majority was not to be had in the last one */
@@ -50,7 +50,7 @@ struct lease {
 
 struct bridge {
 	struct lockshm *s;
-	struct bridge_net *net;
+	struct redis_client *net;
 	struct lease *leases; /* n_remotes */
 	uint64_t active[REMOTES_MAX / 64]; /* of these: in NONE without anybody who wants it there is nothing to do */
 	struct snapshot snap;
@@ -59,7 +59,7 @@ struct bridge {
 	bool overtaken; /* when it had its answers it was the bridge no more: it was stopped */
 	int64_t io_ns;
 	int64_t renew_until; /* in this round: what is due by then is renewed with what is due now */
-	struct bridge_error net_error;
+	struct redis_error net_error;
 	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
 };
 
@@ -106,19 +106,19 @@ static inline int64_t lease_due(const struct lease *l)
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */
-void lease_ask(const struct bridge *b, const struct lease *l, struct bridge_ask *ask, enum bridge_script script,
+void lease_ask(const struct bridge *b, const struct lease *l, struct redis_command *ask, enum redis_script script,
 	       uint64_t word);
 /* The token back, and before that the places in line: NULL, or as for leave.lua. */
-size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct bridge_ask asks[ASKS_PER_LEASE], uint64_t word,
+size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct redis_command asks[ASKS_PER_LEASE], uint64_t word,
 		      const char *places);
 /* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
-size_t lease_decide(struct bridge *b, uint32_t i, struct bridge_ask *asks);
+size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *asks);
 /*
  * What follows from the answer.  Returns how many of @late there are now: @ask was overtaken, by us or by another
  * bridge, and what it may have left in Redis is nobody's; they take that back, to be sent before anything else is
  * decided about the lease.
  */
-size_t lease_answer(struct bridge *b, uint32_t i, const struct bridge_ask *ask, struct bridge_ask late[ASKS_PER_LEASE]);
+size_t lease_answer(struct bridge *b, uint32_t i, const struct redis_command *ask, struct redis_command late[ASKS_PER_LEASE]);
 /* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there
  * is nothing to take back. */
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);

@@ -55,7 +55,7 @@ struct serve {
 	int64_t scan_at, net_at;
 	int64_t net_tried; /* when the settings were last read, this process' time */
 	struct ear ear;
-	struct bridge_ask asks[ASKS_MAX], late[ASKS_MAX * ASKS_PER_LEASE];
+	struct redis_command asks[ASKS_MAX], late[ASKS_MAX * ASKS_PER_LEASE];
 	uint32_t asked_for[ASKS_MAX];
 	size_t n;
 };
@@ -177,10 +177,10 @@ static bool names(struct serve *v, uint32_t i, const char *key, size_t len)
 	uint64_t word;
 	size_t k;
 
-	for (k = 0; l->named && k < BRIDGE_KEYS_WATCHED; k++)
+	for (k = 0; l->named && k < REDIS_KEYS_WATCHED; k++)
 		if (is_key(l, k, key, len))
 			return true;
-	if (!l->named || !is_key(l, BRIDGE_KEY_FENCE, key, len))
+	if (!l->named || !is_key(l, REDIS_KEY_FENCE, key, len))
 		return false;
 	/* It says so once: if not now, the next renewal looks into it. */
 	l->unseen = 0;
@@ -190,16 +190,16 @@ static bool names(struct serve *v, uint32_t i, const char *key, size_t len)
 
 static bool take_hints(struct serve *v)
 {
-	enum bridge_hint hint;
+	enum redis_hint hint;
 	const char *key = "";
 	size_t len = 0;
 	bool any = false;
 	uint32_t i;
 	int k = 0;
 
-	while (k++ < HINTS_MAX && (hint = bridge_net_hint(v->b.net, &key, &len)) != BRIDGE_HINT_NONE)
+	while (k++ < HINTS_MAX && (hint = redis_client_hint(v->b.net, &key, &len)) != REDIS_HINT_NONE)
 		for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1)) {
-			if (hint != BRIDGE_HINT_ALL && !names(v, i, key, len))
+			if (hint != REDIS_HINT_ALL && !names(v, i, key, len))
 				continue;
 			v->b.leases[i].hinted = v->b.leases[i].rung = true;
 			any = true;
@@ -214,14 +214,14 @@ static void flush(struct serve *v)
 {
 	size_t k, late = 0;
 
-	bridge_net_run(v->b.net, v->asks, v->n, v->b.io_ns);
+	redis_client_run(v->b.net, v->asks, v->n, v->b.io_ns);
 	/* Late is not overtaken: nobody else was the bridge, and a round may take as long. */
 	v->b.overtaken = lockshm_check(&v->role, NULL) < 0;
 	for (k = 0; k < v->n; k++)
 		late += lease_answer(&v->b, v->asked_for[k], &v->asks[k], v->late + late);
 	/* Names and tokens are still those of the asks.  What becomes of it does not matter: it ends by itself. */
 	if (late)
-		bridge_net_run(v->b.net, v->late, late, v->b.io_ns);
+		redis_client_run(v->b.net, v->late, late, v->b.io_ns);
 	v->n = 0;
 }
 
@@ -273,7 +273,7 @@ static int64_t round_once(struct serve *v, bool *asked)
 
 	*asked = false;
 	if (v->b.net)
-		bridge_net_begin(v->b.net);
+		redis_client_begin(v->b.net);
 	v->b.renew_until = renew_until(v, now);
 	for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1)) {
 		struct lease *l = &v->b.leases[i];
@@ -318,10 +318,10 @@ static void make_net(struct serve *v, int64_t now)
 	if (v->b.net || now < v->net_at)
 		return;
 	v->net_at = now + NET_AGAIN_NS;
-	v->net_tried = bridge_now();
-	if (bridge_net_new(&v->b.net, &v->s->redis, &v->b.net_error) != 0)
+	v->net_tried = redis_now();
+	if (redis_client_new(&v->b.net, &v->s->redis, &v->b.net_error) != 0)
 		return;
-	bridge_net_between(v->b.net, keep_role_meanwhile, v);
+	redis_client_between(v->b.net, keep_role_meanwhile, v);
 	__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);
 }
 
@@ -341,13 +341,13 @@ static int64_t work(struct serve *v)
 	}
 	if (v->b.net) {
 		keep_role_meanwhile(v);
-		v->b.tracked = bridge_net_arm(v->b.net, v->b.io_ns);
+		v->b.tracked = redis_client_arm(v->b.net, v->b.io_ns);
 		if (take_hints(v) || asked)
 			return 0;
 		if (v->ear.runs)
-			bridge_net_watch(v->b.net, v->ear.epoll);
-		if (bridge_net_due(v->b.net) != INT64_MAX)
-			next = min64(next, bridge_net_due(v->b.net) + v->s->boot_offset);
+			redis_client_watch(v->b.net, v->ear.epoll);
+		if (redis_client_due(v->b.net) != INT64_MAX)
+			next = min64(next, redis_client_due(v->b.net) + v->s->boot_offset);
 	}
 	return min64(next, v->scan_at);
 }
@@ -397,7 +397,7 @@ static bool all_done(const struct serve *v)
  */
 static bool serve_loop(struct serve *v)
 {
-	while (keep_role(v) && !bridge_conn_load(v->s->redis.servers)) {
+	while (keep_role(v) && !redis_conn_load(v->s->redis.servers)) {
 		struct futex_watch watch = { &v->s->bridge->bell, load_acquire32(&v->s->bridge->bell) };
 		int64_t left = work(v) - host_now(v->s);
 
@@ -459,7 +459,7 @@ static void forget_all(struct serve *v)
 	memset(v->b.active, 0, sizeof(v->b.active));
 	v->scan_at = 0;
 	__atomic_store_n(&v->s->net, NULL, __ATOMIC_RELEASE);
-	bridge_net_free(v->b.net);
+	redis_client_free(v->b.net);
 	v->b.net = NULL;
 	v->net_at = 0;
 }
@@ -488,7 +488,7 @@ static int check(const struct lockshm *s, struct lockshm_error *error)
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
-	why = bridge_conn_load(s->redis.servers);
+	why = redis_conn_load(s->redis.servers);
 	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
 }
 
@@ -543,6 +543,6 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 	snapshot_free(&v->b.snap);
 	free(v->b.leases);
 	free(v);
-	bridge_tls_thread_ends();
+	redis_tls_thread_ends();
 	return err;
 }

@@ -159,7 +159,7 @@ int helper_start(struct lockshm *s, struct lockshm_error *error)
 	(void)process_epoch(); /* in a forked child: forget the parent's first */
 	if (likely(__atomic_load_n(&s->helper, __ATOMIC_ACQUIRE) != NULL))
 		return 0;
-	why = bridge_conn_load(s->redis.servers);
+	why = redis_conn_load(s->redis.servers);
 	if (why)
 		return error_set(error, LOCKSHM_BRIDGE, "%s", why);
 	pthread_mutex_lock(&s->starting);
@@ -191,17 +191,17 @@ void helper_stop(struct lockshm *s)
 
 void helper_before_fork(void)
 {
-	bridge_library_before_fork();
+	dynlib_before_fork();
 }
 
 void helper_after_fork(void)
 {
-	bridge_library_after_fork();
+	dynlib_after_fork();
 }
 
 void helper_forget_loading(void)
 {
-	bridge_library_forget();
+	dynlib_forget();
 }
 
 void helper_forget(struct lockshm *s, bool own_descriptors)
@@ -211,7 +211,7 @@ void helper_forget(struct lockshm *s, bool own_descriptors)
 	/* What the thread was doing is not known: its memory stays as it is. */
 	s->helper = NULL;
 	if (s->net && own_descriptors)
-		bridge_net_abandon(s->net);
+		redis_client_abandon(s->net);
 	s->net = NULL;
 	for (i = 0; i < 2; i++) {
 		if (s->ear[i] && own_descriptors)

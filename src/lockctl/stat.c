@@ -119,9 +119,9 @@ static void print_json(const char *name, const struct known *known)
 	if (*known->bridge.servers) {
 		json_text(&json, "bridge_servers", known->bridge.servers);
 		json_text(&json, "bridge_prefix", known->bridge.prefix);
-		json_text(&json, "bridge_host", known->bridge.host);
+		json_text(&json, "redis_host", known->bridge.host);
 		json_text(&json, "bridge_policy", policy_name(known->bridge.policy));
-		json_bool(&json, "bridge_quorum", known->bridge.quorum);
+		json_bool(&json, "redis_quorum", known->bridge.quorum);
 		json_ms(&json, "bridge_ttl_ms", known->bridge.ttl_ns);
 		json_ms(&json, "bridge_linger_ms", known->bridge.linger_ns);
 		json_uint(&json, "bridge_wait", known->bridge.wait);

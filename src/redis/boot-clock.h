@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#define BRIDGE_MS(n) ((int64_t)(n)*1000000)
+#define REDIS_MS(n) ((int64_t)(n)*1000000)
 
-static inline int64_t bridge_now(void)
+static inline int64_t redis_now(void)
 {
 	struct timespec ts;
 

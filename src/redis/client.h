@@ -12,16 +12,16 @@
 #include "redis/tracking.h"
 #include "segment/layout.h"
 
-struct bridge_net;
+struct redis_client;
 
 /* One operation.  The caller fills the first part; keys and token must stay until it is done. */
-struct bridge_ask {
-	enum bridge_script script;
+struct redis_command {
+	enum redis_script script;
 	bool exclusive; /* of the lease in question */
 	bool for_reader; /* and who wants it only reads, as far as was seen: */
 	bool unsure; /* not all who want it were */
-	const struct bridge_keys *keys;
-	struct bridge_wish wish;
+	const struct redis_keys *keys;
+	struct script_args wish;
 	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
 	uint64_t word; /* of the lease, when it was decided to ask */
 	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
@@ -34,37 +34,37 @@ struct bridge_ask {
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words */
 	int64_t valid_until; /* granted, renewed: this process' time */
-	struct bridge_answer answer;
+	struct script_reply answer;
 };
 
-int bridge_net_new(struct bridge_net **out, const struct shm_redis *settings, struct bridge_error *error);
-void bridge_net_free(struct bridge_net *net);
+int redis_client_new(struct redis_client **out, const struct shm_redis *settings, struct redis_error *error);
+void redis_client_free(struct redis_client *net);
 
 /* What the names of a lock have to look like, as far as is known by now: a first connection may say something else. */
-int bridge_net_keys_mode(const struct bridge_net *net);
+int redis_client_keys_mode(const struct redis_client *net);
 
 /* Until this is called again a server that failed is not tried again: runs without it are one round. */
-void bridge_net_begin(struct bridge_net *net);
+void redis_client_begin(struct redis_client *net);
 /* From now on this is called during a run before each time that something is waited for. */
-void bridge_net_between(struct bridge_net *net, void (*call)(void *arg), void *arg);
+void redis_client_between(struct redis_client *net, void (*call)(void *arg), void *arg);
 
 /*
  * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns,
  * however many servers do not answer.
  */
-void bridge_net_run(struct bridge_net *net, struct bridge_ask *asks, size_t n, int64_t io_ns);
+void redis_client_run(struct redis_client *net, struct redis_command *asks, size_t n, int64_t io_ns);
 
 /* Make sure that hints come for what was asked, before going to sleep.  False = some server
  * gives none: look more often. */
-bool bridge_net_arm(struct bridge_net *net, int64_t io_ns);
-/* The next hint that has come; for BRIDGE_HINT_KEY and TOLD with a name in Redis. */
-enum bridge_hint bridge_net_hint(struct bridge_net *net, const char **key, size_t *len);
+bool redis_client_arm(struct redis_client *net, int64_t io_ns);
+/* The next hint that has come; for REDIS_HINT_KEY and TOLD with a name in Redis. */
+enum redis_hint redis_client_hint(struct redis_client *net, const char **key, size_t *len);
 /* Have this epoll descriptor report once when hints come. */
-void bridge_net_watch(struct bridge_net *net, int epoll);
-/* When to call bridge_net_arm() again at the latest. */
-int64_t bridge_net_due(const struct bridge_net *net);
+void redis_client_watch(struct redis_client *net, int epoll);
+/* When to call redis_client_arm() again at the latest. */
+int64_t redis_client_due(const struct redis_client *net);
 
 /* In a forked child: close what was inherited. */
-void bridge_net_abandon(struct bridge_net *net);
+void redis_client_abandon(struct redis_client *net);
 
 #endif

@@ -11,22 +11,22 @@
 #define READ_BYTES 16384
 
 /* Bytes for the socket.  Over TLS commands become such in wrap(). */
-static const char *to_send(const struct bridge_conn *c, size_t *len)
+static const char *to_send(const struct redis_conn *c, size_t *len)
 {
-	return c->tls ? bridge_tls_out(c->tls, len) : bridge_wire_out(c->wire, len);
+	return c->tls ? redis_tls_out(c->tls, len) : resp_out(c->wire, len);
 }
 
-bool conn_has_more(const struct bridge_conn *c)
+bool conn_has_more(const struct redis_conn *c)
 {
 	size_t len;
 
 	to_send(c, &len);
-	if (!len && c->tls && bridge_tls_up(c->tls))
-		bridge_wire_out(c->wire, &len);
+	if (!len && c->tls && redis_tls_up(c->tls))
+		resp_out(c->wire, &len);
 	return len > 0;
 }
 
-static int write_out(struct bridge_conn *c)
+static int write_out(struct redis_conn *c)
 {
 	size_t len;
 	const char *bytes = to_send(c, &len);
@@ -44,16 +44,16 @@ static int write_out(struct bridge_conn *c)
 		if (n < 0)
 			return conn_lost(c, strerror(errno));
 		if (c->tls)
-			bridge_tls_sent(c->tls, (size_t)n);
+			redis_tls_sent(c->tls, (size_t)n);
 		else
-			bridge_wire_sent(c->wire, (size_t)n);
+			resp_sent(c->wire, (size_t)n);
 		bytes = to_send(c, &len);
 	}
 	return 0;
 }
 
 /* The last that it is told is why.  A connection that was ready is one that broke: what was under way may be done. */
-static int tls_failed(struct bridge_conn *c, const struct bridge_error *why)
+static int tls_failed(struct redis_conn *c, const struct redis_error *why)
 {
 	size_t len;
 	const char *bytes = to_send(c, &len);
@@ -64,52 +64,52 @@ static int tls_failed(struct bridge_conn *c, const struct bridge_error *why)
 }
 
 /* What can be said by now, as it goes over the way. */
-static int wrap(struct bridge_conn *c)
+static int wrap(struct redis_conn *c)
 {
-	struct bridge_error why;
+	struct redis_error why;
 	size_t len;
-	const char *bytes = bridge_wire_out(c->wire, &len);
+	const char *bytes = resp_out(c->wire, &len);
 
-	if (!c->tls || !len || !bridge_tls_up(c->tls))
+	if (!c->tls || !len || !redis_tls_up(c->tls))
 		return 0;
-	if (bridge_tls_put(c->tls, bytes, len, &why) != 0)
+	if (redis_tls_put(c->tls, bytes, len, &why) != 0)
 		return tls_failed(c, &why);
-	bridge_wire_sent(c->wire, len);
+	resp_sent(c->wire, len);
 	return 0;
 }
 
-int conn_not_understood(struct bridge_conn *c, const char *what)
+int conn_not_understood(struct redis_conn *c, const char *what)
 {
-	if (bridge_wire_short(c->wire))
-		return conn_drop(c, BRIDGE_NO_MEMORY, "out of memory");
-	return conn_drop(c, BRIDGE_PROTOCOL, "%s", what);
+	if (resp_short(c->wire))
+		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
+	return conn_drop(c, REDIS_PROTOCOL, "%s", what);
 }
 
-static int take_in(struct bridge_conn *c, const char *bytes, size_t n)
+static int take_in(struct redis_conn *c, const char *bytes, size_t n)
 {
 	/* An alert: who speaks TLS and is not spoken to in it may say so. */
 	if (!c->heard && !c->tls && bytes[0] == 0x15)
-		return conn_drop(c, BRIDGE_PROTOCOL, "this server speaks TLS: rediss://");
+		return conn_drop(c, REDIS_PROTOCOL, "this server speaks TLS: rediss://");
 	c->heard = true;
-	if (!bridge_wire_feed(c->wire, bytes, n))
+	if (!resp_feed(c->wire, bytes, n))
 		return conn_not_understood(c, "no Redis server, or an answer of more than 16 MiB");
 	return 0;
 }
 
 /* Bytes as they came over the way, and what they meant. */
-static int unwrap(struct bridge_conn *c, const char *bytes, size_t n)
+static int unwrap(struct redis_conn *c, const char *bytes, size_t n)
 {
-	bool was_up = bridge_tls_up(c->tls);
+	bool was_up = redis_tls_up(c->tls);
 	char plain[READ_BYTES];
-	struct bridge_error why;
+	struct redis_error why;
 	int code = 0;
 
-	if (bridge_tls_feed(c->tls, bytes, n, &why) != 0)
+	if (redis_tls_feed(c->tls, bytes, n, &why) != 0)
 		return tls_failed(c, &why);
-	if (!was_up && bridge_tls_up(c->tls))
-		c->greet_began = bridge_now();
+	if (!was_up && redis_tls_up(c->tls))
+		c->greet_began = redis_now();
 	do {
-		if (bridge_tls_get(c->tls, plain, sizeof(plain), &n, &why) != 0)
+		if (redis_tls_get(c->tls, plain, sizeof(plain), &n, &why) != 0)
 			return tls_failed(c, &why);
 		if (n)
 			code = take_in(c, plain, n);
@@ -117,7 +117,7 @@ static int unwrap(struct bridge_conn *c, const char *bytes, size_t n)
 	return code;
 }
 
-static int read_in(struct bridge_conn *c)
+static int read_in(struct redis_conn *c)
 {
 	char bytes[READ_BYTES];
 	ssize_t n;
@@ -142,7 +142,7 @@ static int read_in(struct bridge_conn *c)
 }
 
 /* The answer to the handshake may let the greeting go, which is then not kept until the next time. */
-int conn_exchange(struct bridge_conn *c)
+int conn_exchange(struct redis_conn *c)
 {
 	int code = wrap(c);
 

@@ -19,11 +19,11 @@
 
 /* A name is not looked up again at once, but as soon as a server is tried again that did not
  * answer (redis/nodes.c). */
-#define LOOKUP_REST_NS BRIDGE_MS(400)
+#define LOOKUP_REST_NS REDIS_MS(400)
 
 /* ---------------------------------------------------------------- addresses */
 
-static void take_unix(struct bridge_conn *c)
+static void take_unix(struct redis_conn *c)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
@@ -33,46 +33,46 @@ static void take_unix(struct bridge_conn *c)
 	c->n_addresses = 1;
 }
 
-void conn_look_up(struct bridge_conn *c)
+void conn_look_up(struct redis_conn *c)
 {
-	if (c->lookup && bridge_lookup_is_inherited(c->lookup)) {
+	if (c->lookup && redis_lookup_is_inherited(c->lookup)) {
 		c->lookup = NULL;
 		c->looked_up = 0;
 	}
-	if (!c->is_name || c->lookup || (c->looked_up && bridge_now() < c->looked_up + LOOKUP_REST_NS))
+	if (!c->is_name || c->lookup || (c->looked_up && redis_now() < c->looked_up + LOOKUP_REST_NS))
 		return;
-	c->looked_up = bridge_now();
-	c->lookup = bridge_lookup_begin(c->server.host, c->server.port);
+	c->looked_up = redis_now();
+	c->lookup = redis_lookup_begin(c->server.host, c->server.port);
 	if (!c->lookup)
 		snprintf(c->no_address, sizeof(c->no_address), "no memory for the look-up");
 }
 
 /* The addresses that were found; those that were known stay if there are none. */
-static void take_lookup(struct bridge_conn *c)
+static void take_lookup(struct redis_conn *c)
 {
-	struct bridge_address found[BRIDGE_ADDRESSES_MAX];
+	struct redis_address found[REDIS_ADDRESSES_MAX];
 	const char *why;
 	size_t n;
 
-	if (!c->lookup || bridge_lookup_is_inherited(c->lookup) || !bridge_lookup_through(c->lookup))
+	if (!c->lookup || redis_lookup_is_inherited(c->lookup) || !redis_lookup_through(c->lookup))
 		return;
-	n = bridge_lookup_take(c->lookup, found, &why);
+	n = redis_lookup_take(c->lookup, found, &why);
 	snprintf(c->no_address, sizeof(c->no_address), "%s", why);
 	if (n) {
 		memcpy(c->addresses, found, sizeof(found));
 		c->n_addresses = n;
 	}
-	bridge_lookup_drop(c->lookup);
+	redis_lookup_drop(c->lookup);
 	c->lookup = NULL;
 }
 
-void conn_find_addresses(struct bridge_conn *c)
+void conn_find_addresses(struct redis_conn *c)
 {
 	if (c->server.path[0]) {
 		take_unix(c);
 		return;
 	}
-	c->n_addresses = bridge_numeric(c->server.host, c->server.port, c->addresses);
+	c->n_addresses = redis_numeric(c->server.host, c->server.port, c->addresses);
 	c->is_name = c->n_addresses == 0;
 	conn_look_up(c);
 }
@@ -91,37 +91,37 @@ static void set_options(int fd, int family)
 }
 
 /* Over TLS the greeting waits until hands are shaken. */
-static int begin_greeting(struct bridge_conn *c)
+static int begin_greeting(struct redis_conn *c)
 {
-	struct bridge_error why;
+	struct redis_error why;
 	int code;
 
 	if (c->server.tls) {
-		c->tls = bridge_tls_new(&c->server, &why);
+		c->tls = redis_tls_new(&c->server, &why);
 		if (!c->tls)
 			return conn_drop(c, why.code, "%s", why.text);
 	}
-	code = bridge_greet_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
+	code = handshake_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
 	if (code) {
 		conn_shut(c);
 		return code;
 	}
 	c->state = GREETING;
-	c->greet_began = bridge_now();
+	c->greet_began = redis_now();
 	return 0;
 }
 
 /* Begins to connect to the next address that takes it; each gets an equal part of the time left. */
-static int try_addresses(struct bridge_conn *c, int sys_errno)
+static int try_addresses(struct redis_conn *c, int sys_errno)
 {
 	for (; c->address < c->n_addresses; c->address++) {
-		const struct bridge_address *a = &c->addresses[c->address];
-		int64_t now = bridge_now();
+		const struct redis_address *a = &c->addresses[c->address];
+		int64_t now = redis_now();
 
 		conn_close_fd(c);
 		c->fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		if (c->fd < 0) {
-			int code = bridge_error_open(errno) == BRIDGE_NO_MEMORY ? BRIDGE_NO_MEMORY : BRIDGE_UNREACHABLE;
+			int code = redis_error_open(errno) == REDIS_NO_MEMORY ? REDIS_NO_MEMORY : REDIS_UNREACHABLE;
 
 			return conn_drop(c, code, "socket: %s", strerror(errno));
 		}
@@ -139,7 +139,7 @@ static int try_addresses(struct bridge_conn *c, int sys_errno)
 }
 
 /* As soon as there are addresses.  That there were none some time ago, when nobody needed any, is no answer now. */
-int conn_resolved(struct bridge_conn *c)
+int conn_resolved(struct redis_conn *c)
 {
 	take_lookup(c);
 	if (c->n_addresses) {
@@ -151,17 +151,17 @@ int conn_resolved(struct bridge_conn *c)
 		return 0;
 	if (c->looked_up < c->tried)
 		c->tried = c->looked_up;
-	return conn_drop(c, BRIDGE_UNREACHABLE, "no address: %s", c->no_address);
+	return conn_drop(c, REDIS_UNREACHABLE, "no address: %s", c->no_address);
 }
 
-int conn_connected(struct bridge_conn *c)
+int conn_connected(struct redis_conn *c)
 {
 	socklen_t len = sizeof(int);
 	int sys_errno = 0;
 	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
 
 	if (poll(&p, 1, 0) == 0) {
-		if (bridge_now() < c->address_deadline)
+		if (redis_now() < c->address_deadline)
 			return 0;
 		sys_errno = ETIMEDOUT;
 	} else if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &sys_errno, &len) != 0) {
@@ -173,14 +173,14 @@ int conn_connected(struct bridge_conn *c)
 	return try_addresses(c, sys_errno);
 }
 
-const char *bridge_conn_load(const char *servers)
+const char *redis_conn_load(const char *servers)
 {
-	const char *why = bridge_wire_load();
+	const char *why = resp_load();
 
-	return why || !bridge_uri_wants_tls(servers) ? why : bridge_tls_load();
+	return why || !redis_uri_wants_tls(servers) ? why : redis_tls_load();
 }
 
-int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
+int redis_conn_open(struct redis_conn *c, int64_t deadline)
 {
 	const char *why;
 
@@ -189,11 +189,11 @@ int bridge_conn_open(struct bridge_conn *c, int64_t deadline)
 		return 0;
 	c->error.code = 0;
 	c->error.text[0] = '\0';
-	c->tried = bridge_now();
-	why = bridge_wire_load();
-	c->wire = why ? NULL : bridge_wire_new();
+	c->tried = redis_now();
+	why = resp_load();
+	c->wire = why ? NULL : resp_new();
 	if (!c->wire)
-		return conn_drop(c, BRIDGE_NO_MEMORY, "%s", why ? why : "out of memory");
+		return conn_drop(c, REDIS_NO_MEMORY, "%s", why ? why : "out of memory");
 	c->pid = getpid();
 	c->sent = c->taken = 0;
 	c->generation++;

@@ -21,7 +21,7 @@ static bool broken; /* and was in the parent of this process, in which nobody is
 static void got_lock(void)
 {
 	__atomic_store_n(&owner_thread, pthread_self(), __ATOMIC_RELAXED);
-	/* Pairs with the acquire in bridge_library_wait_at_end(). */
+	/* Pairs with the acquire in dynlib_wait_at_end(). */
 	__atomic_store_n(&owner_pid, getpid(), __ATOMIC_RELEASE);
 }
 
@@ -37,7 +37,7 @@ static void drop_lock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void *find(const struct bridge_library *l, void *library, const char *name, char why[LIBRARY_WHY])
+static void *find(const struct dynlib *l, void *library, const char *name, char why[LIBRARY_WHY])
 {
 	void *found = library ? dlsym(library, name) : NULL;
 
@@ -48,7 +48,7 @@ static void *find(const struct bridge_library *l, void *library, const char *nam
 }
 
 /* The lock held. */
-static bool load(struct bridge_library *l)
+static bool load(struct dynlib *l)
 {
 	/* For good: what it made may live as long as the process. */
 	void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -60,12 +60,12 @@ static bool load(struct bridge_library *l)
 	/* Others may be reading it, who were told before: as long as it is the same it is left alone. */
 	if (why[0] && strcmp(l->error, why) != 0)
 		memcpy(l->error, why, sizeof(why));
-	/* Pairs with the acquire in bridge_library_load(): who sees it sees the addresses. */
+	/* Pairs with the acquire in dynlib_load(): who sees it sees the addresses. */
 	__atomic_store_n(&l->loaded, !why[0], __ATOMIC_RELEASE);
 	return !why[0];
 }
 
-const char *bridge_library_load(struct bridge_library *l)
+const char *dynlib_load(struct dynlib *l)
 {
 	bool loaded = __atomic_load_n(&l->loaded, __ATOMIC_ACQUIRE);
 
@@ -78,7 +78,7 @@ const char *bridge_library_load(struct bridge_library *l)
 	return loaded ? NULL : l->error;
 }
 
-bool bridge_library_enter(int *cancel)
+bool dynlib_enter(int *cancel)
 {
 	/* Files may be read in there: no place to be cancelled at, with the lock locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
@@ -92,14 +92,14 @@ bool bridge_library_enter(int *cancel)
 	return false;
 }
 
-void bridge_library_leave(int cancel)
+void dynlib_leave(int cancel)
 {
 	inside = false;
 	drop_lock();
 	pthread_setcancelstate(cancel, NULL);
 }
 
-void bridge_library_wait_at_end(void)
+void dynlib_wait_at_end(void)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	int k;
@@ -116,17 +116,17 @@ void bridge_library_wait_at_end(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void bridge_library_before_fork(void)
+void dynlib_before_fork(void)
 {
 	take_lock();
 }
 
-void bridge_library_after_fork(void)
+void dynlib_after_fork(void)
 {
 	drop_lock();
 }
 
-void bridge_library_forget(void)
+void dynlib_forget(void)
 {
 	broken = broken || inside;
 	inside = false;

@@ -14,40 +14,40 @@
 
 #define LIBRARY_WHY 240
 
-struct bridge_symbol {
+struct redis_symbol {
 	const char *name;
 	void *to; /* a pointer to a function, which gets its address */
 };
 
-struct bridge_library {
+struct dynlib {
 	const char *file; /* exactly the version whose header was compiled in */
 	const char *needs_it; /* for messages */
-	const struct bridge_symbol *symbols;
+	const struct redis_symbol *symbols;
 	size_t n_symbols;
 	bool loaded;
 	char error[LIBRARY_WHY];
 };
 
 /* Loads it at the first call; NULL, or why it cannot be loaded. */
-const char *bridge_library_load(struct bridge_library *l);
+const char *dynlib_load(struct dynlib *l);
 
 /*
  * Around calls of a library that has locks of its own, none of which may wait for anything.  false: somebody was inside
  * when this process was cloned past the C library, and what he had locked stays so; then it may not be called any more.
  */
-bool bridge_library_enter(int *cancel);
-void bridge_library_leave(int cancel);
+bool dynlib_enter(int *cancel);
+void dynlib_leave(int cancel);
 
 /*
  * At the end of the process: until whoever is inside has left.  Not for one that never will, which is the caller
  * himself, in a signal handler, or somebody who is not in this process, which was cloned; and for one second at most.
  */
-void bridge_library_wait_at_end(void);
+void dynlib_wait_at_end(void);
 
 /* Around a fork(): nobody loads or is inside meanwhile.  The innermost of the locks. */
-void bridge_library_before_fork(void);
-void bridge_library_after_fork(void); /* on both sides */
+void dynlib_before_fork(void);
+void dynlib_after_fork(void); /* on both sides */
 /* In a child that was made without these: whoever was loading is not here. */
-void bridge_library_forget(void);
+void dynlib_forget(void);
 
 #endif

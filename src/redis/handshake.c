@@ -32,13 +32,13 @@ static void add_word(struct command *cmd, const char *word, size_t len)
 	cmd->lens[cmd->argc++] = len;
 }
 
-static bool put(struct bridge_greet *g, struct bridge_wire *wire, enum step step, const struct command *cmd)
+static bool put(struct handshake *g, struct resp *wire, enum step step, const struct command *cmd)
 {
 	g->steps[g->n_steps++] = (unsigned char)step;
-	return bridge_wire_put(wire, cmd->argc, cmd->argv, cmd->lens);
+	return resp_put(wire, cmd->argc, cmd->argv, cmd->lens);
 }
 
-static bool put_words(struct bridge_greet *g, struct bridge_wire *wire, enum step step, const char *a, const char *b,
+static bool put_words(struct handshake *g, struct resp *wire, enum step step, const char *a, const char *b,
 		      const char *c)
 {
 	struct command cmd = { .argc = 0 };
@@ -51,13 +51,13 @@ static bool put_words(struct bridge_greet *g, struct bridge_wire *wire, enum ste
 	return put(g, wire, step, &cmd);
 }
 
-static int put_login(struct bridge_greet *g, struct bridge_wire *wire, const struct bridge_server *server,
-		     struct bridge_error *error)
+static int put_login(struct handshake *g, struct resp *wire, const struct redis_server *server,
+		     struct redis_error *error)
 {
-	char password[BRIDGE_PASSWORD_MAX];
+	char password[REDIS_PASSWORD_MAX];
 	struct command cmd = { .argc = 0 };
 	size_t len;
-	int code = bridge_uri_password(server, password, &len, error);
+	int code = redis_uri_password(server, password, &len, error);
 
 	if (!code && len) {
 		add_word(&cmd, "AUTH", 4);
@@ -65,14 +65,14 @@ static int put_login(struct bridge_greet *g, struct bridge_wire *wire, const str
 			add_word(&cmd, server->user, strlen(server->user));
 		add_word(&cmd, password, len);
 		if (!put(g, wire, AUTH, &cmd))
-			code = bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+			code = redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 	}
 	explicit_bzero(password, sizeof(password));
 	return code;
 }
 
-int bridge_greet_begin(struct bridge_greet *g, struct bridge_wire *wire, const struct bridge_server *server,
-		       const struct bridge_conn_options *options, struct bridge_error *error)
+int handshake_begin(struct handshake *g, struct resp *wire, const struct redis_server *server,
+		       const struct redis_conn_options *options, struct redis_error *error)
 {
 	char db[16];
 	size_t i;
@@ -94,9 +94,9 @@ int bridge_greet_begin(struct bridge_greet *g, struct bridge_wire *wire, const s
 		ok = ok && put_words(g, wire, SET_NAME, "CLIENT", "SETNAME", options->name);
 	if (options->subscriber)
 		ok = ok && put_words(g, wire, CLIENT_ID, "CLIENT", "ID", NULL);
-	for (i = 0; i < options->n_scripts && i < BRIDGE_SCRIPTS_MAX; i++)
+	for (i = 0; i < options->n_scripts && i < REDIS_SCRIPTS_MAX; i++)
 		ok = ok && put_words(g, wire, LOAD, "SCRIPT", "LOAD", options->scripts[i]);
-	return ok ? 0 : bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+	return ok ? 0 : redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 }
 
 /* The value of line "name:value" of an INFO reply; false if there is none. */
@@ -120,13 +120,13 @@ static bool info_value(const char *text, size_t len, const char *name, char *out
 	return false;
 }
 
-static int hear_server(struct bridge_greet *g, const char *text, size_t len, struct bridge_error *error)
+static int hear_server(struct handshake *g, const char *text, size_t len, struct redis_error *error)
 {
 	char value[24];
 
 	if (!info_value(text, len, "run_id", g->info.run_id, sizeof(g->info.run_id)) ||
 	    !info_value(text, len, "uptime_in_seconds", value, sizeof(value)))
-		return bridge_fail(error, BRIDGE_PROTOCOL, "INFO server: no run_id or uptime_in_seconds in it");
+		return redis_fail(error, REDIS_PROTOCOL, "INFO server: no run_id or uptime_in_seconds in it");
 	g->info.uptime_s = atoll(value);
 	info_value(text, len, "redis_version", g->info.version, sizeof(g->info.version));
 	if (info_value(text, len, "redis_mode", value, sizeof(value)))
@@ -134,40 +134,40 @@ static int hear_server(struct bridge_greet *g, const char *text, size_t len, str
 	return 0;
 }
 
-static int hear_replication(struct bridge_greet *g, const char *text, size_t len,
-			    const struct bridge_conn_options *options, struct bridge_error *error)
+static int hear_replication(struct handshake *g, const char *text, size_t len,
+			    const struct redis_conn_options *options, struct redis_error *error)
 {
 	char role[24], host[64] = "?", port[8] = "?";
 
 	if (!info_value(text, len, "role", role, sizeof(role)))
-		return bridge_fail(error, BRIDGE_PROTOCOL, "INFO replication: no role in it");
+		return redis_fail(error, REDIS_PROTOCOL, "INFO replication: no role in it");
 	g->info.replica = strcmp(role, "master") != 0;
 	if (!g->info.replica || options->replica_ok)
 		return 0;
 	info_value(text, len, "master_host", host, sizeof(host));
 	info_value(text, len, "master_port", port, sizeof(port));
-	return bridge_fail(error, BRIDGE_RETRY, "is a replica (of %s:%s): locks are taken at the master", host, port);
+	return redis_fail(error, REDIS_RETRY, "is a replica (of %s:%s): locks are taken at the master", host, port);
 }
 
-static int hear(struct bridge_greet *g, enum step step, const struct bridge_reply *reply,
-		const struct bridge_conn_options *options, struct bridge_error *error)
+static int hear(struct handshake *g, enum step step, const struct redis_reply *reply,
+		const struct redis_conn_options *options, struct redis_error *error)
 {
 	size_t len = 0;
-	const char *text = bridge_reply_text(reply, &len);
+	const char *text = redis_reply_text(reply, &len);
 
 	switch (step) {
 	case INFO_SERVER:
 	case INFO_REPLICATION:
 		if (!text)
-			return bridge_fail(error, BRIDGE_PROTOCOL, "%s: the answer is no text", step_names[step]);
+			return redis_fail(error, REDIS_PROTOCOL, "%s: the answer is no text", step_names[step]);
 		return step == INFO_SERVER ? hear_server(g, text, len, error)
 					   : hear_replication(g, text, len, options, error);
 	case PING:
-		if (!bridge_reply_says(reply, "PONG"))
-			return bridge_fail(error, BRIDGE_PROTOCOL, "PING: the answer is not PONG");
+		if (!redis_reply_says(reply, "PONG"))
+			return redis_fail(error, REDIS_PROTOCOL, "PING: the answer is not PONG");
 		return 0;
 	case CLIENT_ID:
-		g->info.client_id = bridge_reply_integer(reply, 0);
+		g->info.client_id = redis_reply_integer(reply, 0);
 		return 0;
 	case LOAD:
 		if (len == sizeof(g->sha[0]) - 1)
@@ -185,24 +185,24 @@ static bool may_fail(enum step step)
 	return step == SET_NAME || step == CLIENT_ID || step == LOAD;
 }
 
-int bridge_greet_reply(struct bridge_greet *g, const struct bridge_reply *reply,
-		       const struct bridge_conn_options *options, struct bridge_error *error)
+int handshake_reply(struct handshake *g, const struct redis_reply *reply,
+		       const struct redis_conn_options *options, struct redis_error *error)
 {
 	enum step step = (enum step)g->steps[g->step++];
 	size_t len;
-	const char *text = bridge_reply_error(reply, &len);
+	const char *text = redis_reply_error(reply, &len);
 	int code;
 
 	if (text && !may_fail(step)) {
-		code = bridge_error_class(text, len);
+		code = redis_error_class(text, len);
 		/* "AUTH called without any password configured", "invalid DB index", an old
 		 * server's "unknown command" */
-		if (code == BRIDGE_REFUSED)
-			code = step == AUTH ? BRIDGE_DENIED : step == SELECT_DB ? BRIDGE_INVALID : code;
-		return bridge_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);
+		if (code == REDIS_REFUSED)
+			code = step == AUTH ? REDIS_DENIED : step == SELECT_DB ? REDIS_INVALID : code;
+		return redis_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);
 	}
 	code = hear(g, step, reply, options, error);
 	if (code)
 		return code;
-	return g->step < g->n_steps ? BRIDGE_AGAIN : 0;
+	return g->step < g->n_steps ? REDIS_AGAIN : 0;
 }

@@ -10,19 +10,19 @@
 
 #include "redis/conn.h"
 
-#define GREET_STEPS_MAX (8 + BRIDGE_SCRIPTS_MAX)
+#define GREET_STEPS_MAX (8 + REDIS_SCRIPTS_MAX)
 
-struct bridge_greet {
+struct handshake {
 	unsigned char steps[GREET_STEPS_MAX]; /* which reply comes when */
 	size_t n_steps, step, n_loaded;
-	char sha[BRIDGE_SCRIPTS_MAX][41];
-	struct bridge_server_info info;
+	char sha[REDIS_SCRIPTS_MAX][41];
+	struct redis_server_info info;
 };
 
-int bridge_greet_begin(struct bridge_greet *g, struct bridge_wire *wire, const struct bridge_server *server,
-		       const struct bridge_conn_options *options, struct bridge_error *error);
-/* The next reply: 0 = that was the last, BRIDGE_AGAIN = there are more, else no connection can be made. */
-int bridge_greet_reply(struct bridge_greet *g, const struct bridge_reply *reply,
-		       const struct bridge_conn_options *options, struct bridge_error *error);
+int handshake_begin(struct handshake *g, struct resp *wire, const struct redis_server *server,
+		       const struct redis_conn_options *options, struct redis_error *error);
+/* The next reply: 0 = that was the last, REDIS_AGAIN = there are more, else no connection can be made. */
+int handshake_reply(struct handshake *g, const struct redis_reply *reply,
+		       const struct redis_conn_options *options, struct redis_error *error);
 
 #endif

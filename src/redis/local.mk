@@ -46,10 +46,10 @@ libredis_la_SOURCES = \
 	%D%/uri.h \
 	$(end)
 nodist_libredis_la_SOURCES = %D%/scripts.c
-libredis_la_CPPFLAGS = $(AM_CPPFLAGS) -DBRIDGE_HIREDIS='"$(HIREDIS_SONAME)"'
+libredis_la_CPPFLAGS = $(AM_CPPFLAGS) -DREDIS_HIREDIS='"$(HIREDIS_SONAME)"'
 libredis_la_CFLAGS = $(AM_CFLAGS) $(BRIDGE_CFLAGS) $(TLS_CFLAGS) -fvisibility=hidden
 if HAVE_TLS
-libredis_la_CPPFLAGS += -DBRIDGE_LIBSSL='"$(LIBSSL_SONAME)"'
+libredis_la_CPPFLAGS += -DREDIS_LIBSSL='"$(LIBSSL_SONAME)"'
 libredis_la_SOURCES += %D%/openssl.c %D%/openssl.h %D%/tls.c
 else
 libredis_la_SOURCES += %D%/tls-none.c

@@ -22,7 +22,7 @@ static const char *tag_of(const char *key, size_t len, size_t *tag_len)
 }
 
 /* CRC-16 with the polynomial 0x1021 and nothing before or after it, as the specification of Redis Cluster says. */
-unsigned bridge_keys_slot(const struct bridge_keys *k)
+unsigned redis_keys_slot(const struct redis_keys *k)
 {
 	size_t len, i;
 	const char *tag = tag_of(k->key[0], k->len[0], &len);
@@ -34,7 +34,7 @@ unsigned bridge_keys_slot(const struct bridge_keys *k)
 		for (bit = 0; bit < 8; bit++)
 			crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
 	}
-	return crc % BRIDGE_SLOTS;
+	return crc % REDIS_SLOTS;
 }
 
 static bool has_tag(const char *key, size_t len)
@@ -45,12 +45,12 @@ static bool has_tag(const char *key, size_t len)
 	return tag_len != len;
 }
 
-static bool same_slot(const struct bridge_keys *k)
+static bool same_slot(const struct redis_keys *k)
 {
 	size_t i, len, first_len;
 	const char *first = tag_of(k->key[0], k->len[0], &first_len), *tag;
 
-	for (i = 1; i < BRIDGE_KEYS; i++) {
+	for (i = 1; i < REDIS_KEYS; i++) {
 		tag = tag_of(k->key[i], k->len[i], &len);
 		if (len != first_len || memcmp(tag, first, len) != 0)
 			return false;
@@ -59,7 +59,7 @@ static bool same_slot(const struct bridge_keys *k)
 }
 
 /* Appends a name made of the parts; its key is number @i. */
-static char *append(struct bridge_keys *k, size_t i, char *at, const char *base, size_t len, bool wrap,
+static char *append(struct redis_keys *k, size_t i, char *at, const char *base, size_t len, bool wrap,
 		    const char *suffix)
 {
 	k->key[i] = at;
@@ -73,46 +73,46 @@ static char *append(struct bridge_keys *k, size_t i, char *at, const char *base,
 	return at;
 }
 
-int bridge_keys_make(struct bridge_keys *k, int mode, const char *prefix, const void *name, size_t len,
-		     struct bridge_error *error)
+int redis_keys_make(struct redis_keys *k, int mode, const char *prefix, const void *name, size_t len,
+		     struct redis_error *error)
 {
-	static const char *const suffixes[BRIDGE_KEYS] = { "", ":lock-intent", ":q", ":qx", ":rx", ":f" };
+	static const char *const suffixes[REDIS_KEYS] = { "", ":lock-intent", ":q", ":qx", ":rx", ":f" };
 	size_t prefix_len = strlen(prefix), all = prefix_len + len, i;
-	bool cluster = mode != BRIDGE_KEYS_SINGLE, tagged;
+	bool cluster = mode != REDIS_KEYS_SINGLE, tagged;
 	char *at;
 
 	memset(k, 0, sizeof(*k));
 	k->mode = mode;
 	if (all == 0)
-		return bridge_fail(error, BRIDGE_INVALID, "the name of the lock is empty");
-	if (all > BRIDGE_NAME_MAX)
-		return bridge_fail(error, BRIDGE_INVALID, "prefix and name of the lock have more than %d bytes",
-				   BRIDGE_NAME_MAX);
-	k->bytes = malloc(BRIDGE_KEYS * (all + 16));
+		return redis_fail(error, REDIS_INVALID, "the name of the lock is empty");
+	if (all > REDIS_NAME_MAX)
+		return redis_fail(error, REDIS_INVALID, "prefix and name of the lock have more than %d bytes",
+				   REDIS_NAME_MAX);
+	k->bytes = malloc(REDIS_KEYS * (all + 16));
 	if (!k->bytes)
-		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 	at = append(k, 0, k->bytes, prefix, prefix_len, false, "");
 	at = mempcpy(at, name, len);
 	k->len[0] = all;
 	tagged = has_tag(k->key[0], all);
-	if (mode == BRIDGE_KEYS_CLUSTER_SHARED && !tagged)
-		return bridge_fail(error, BRIDGE_INVALID,
+	if (mode == REDIS_KEYS_CLUSTER_SHARED && !tagged)
+		return redis_fail(error, REDIS_INVALID,
 				   "'%.*s': in a cluster, a lock shared with other programs needs a {tag} in its name",
 				   (int)(all < 100 ? all : 100), k->key[0]);
-	for (i = 1; i < BRIDGE_KEYS; i++) {
+	for (i = 1; i < REDIS_KEYS; i++) {
 		/* Others know the mark under the lock's own name. */
 		bool wrap = !tagged && (i > 1 || cluster);
 
 		at = append(k, i, at, k->key[0], all, wrap, suffixes[i]);
 	}
 	if (cluster && !same_slot(k))
-		return bridge_fail(error, BRIDGE_INVALID,
+		return redis_fail(error, REDIS_INVALID,
 				   "'%.*s': in a cluster, braces in the name of a lock must be a {tag} or absent",
 				   (int)(all < 100 ? all : 100), k->key[0]);
 	return 0;
 }
 
-void bridge_keys_free(struct bridge_keys *k)
+void redis_keys_free(struct redis_keys *k)
 {
 	free(k->bytes);
 	k->bytes = NULL;

@@ -20,36 +20,36 @@
 
 #include "redis/redis-error.h"
 
-#define BRIDGE_KEYS 6
-#define BRIDGE_NAME_MAX 65535
+#define REDIS_KEYS 6
+#define REDIS_NAME_MAX 65535
 
 /* Of these names only what others may change is looked at when it does.  The rest changes whenever a host says that it
  * still waits: whoever looked then, and wrote, would make that host look, without end. */
-#define BRIDGE_KEYS_WATCHED 3 /* the lock, the mark, the queue */
+#define REDIS_KEYS_WATCHED 3 /* the lock, the mark, the queue */
 /* As long as there is a writer it is changed by the writer's host alone, which is not told of what it did itself. */
-#define BRIDGE_KEY_FENCE 5
+#define REDIS_KEY_FENCE 5
 
-struct bridge_keys {
+struct redis_keys {
 	char *bytes;
-	const char *key[BRIDGE_KEYS];
-	size_t len[BRIDGE_KEYS];
+	const char *key[REDIS_KEYS];
+	size_t len[REDIS_KEYS];
 	int mode; /* what they were made for */
 };
 
-enum bridge_keys_mode {
-	BRIDGE_KEYS_SINGLE = 2, /* one server, or several that know nothing of each other */
-	BRIDGE_KEYS_CLUSTER = 3, /* a Redis Cluster */
+enum redis_keys_mode {
+	REDIS_KEYS_SINGLE = 2, /* one server, or several that know nothing of each other */
+	REDIS_KEYS_CLUSTER = 3, /* a Redis Cluster */
 	/* A Redis Cluster, and others use K:lock-intent: K must have a tag of its own. */
-	BRIDGE_KEYS_CLUSTER_SHARED = 4,
+	REDIS_KEYS_CLUSTER_SHARED = 4,
 };
 
-/* Freed with bridge_keys_free(), also after an error. */
-int bridge_keys_make(struct bridge_keys *out, int mode, const char *prefix, const void *name, size_t len,
-		     struct bridge_error *error);
-void bridge_keys_free(struct bridge_keys *keys);
+/* Freed with redis_keys_free(), also after an error. */
+int redis_keys_make(struct redis_keys *out, int mode, const char *prefix, const void *name, size_t len,
+		     struct redis_error *error);
+void redis_keys_free(struct redis_keys *keys);
 
 /* The slot of a Redis Cluster into which they all fall, if they were made for one. */
-#define BRIDGE_SLOTS 16384
-unsigned bridge_keys_slot(const struct bridge_keys *keys);
+#define REDIS_SLOTS 16384
+unsigned redis_keys_slot(const struct redis_keys *keys);
 
 #endif

@@ -10,31 +10,31 @@
 #include "redis/script.h"
 #include "sys/hash.h"
 
-#define REST_MIN_NS BRIDGE_MS(50)
-#define REST_MAX_NS BRIDGE_MS(400)
+#define REST_MIN_NS REDIS_MS(50)
+#define REST_MAX_NS REDIS_MS(400)
 
-_Static_assert(BRIDGE_CONNS_MAX >= BRIDGE_SERVERS_MAX && BRIDGE_CONNS_MAX < 256, "slots[] keeps a node in a byte");
+_Static_assert(REDIS_CONNS_MAX >= REDIS_SERVERS_MAX && REDIS_CONNS_MAX < 256, "slots[] keeps a node in a byte");
 
 /* ---------------------------------------------------------------- making */
 
-int bridge_nodes_add(struct bridge_nodes *s, const struct bridge_server *server, struct bridge_error *error)
+int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, struct redis_error *error)
 {
-	static const struct bridge_conn_options options = { .name = "lockshm",
-							    .scripts = bridge_scripts,
-							    .n_scripts = BRIDGE_N_SCRIPTS };
-	struct bridge_node *node = &s->node[s->n];
-	struct bridge_wake *wake;
+	static const struct redis_conn_options options = { .name = "lockshm",
+							    .scripts = redis_scripts,
+							    .n_scripts = REDIS_N_SCRIPTS };
+	struct redis_node *node = &s->node[s->n];
+	struct tracking *wake;
 	int code;
 
-	if (s->n == BRIDGE_CONNS_MAX)
-		return bridge_fail(error, BRIDGE_INVALID, "more than %d servers", BRIDGE_CONNS_MAX);
+	if (s->n == REDIS_CONNS_MAX)
+		return redis_fail(error, REDIS_INVALID, "more than %d servers", REDIS_CONNS_MAX);
 	memset(node, 0, sizeof(*node));
-	code = bridge_wake_new(&wake, server, &s->host, error);
+	code = tracking_new(&wake, server, &s->host, error);
 	if (code)
 		return code;
-	code = bridge_conn_new(&node->conn, server, &options, error);
+	code = redis_conn_new(&node->conn, server, &options, error);
 	if (code) {
-		bridge_wake_free(wake);
+		tracking_free(wake);
 		return code;
 	}
 	node->wake = wake;
@@ -45,62 +45,62 @@ int bridge_nodes_add(struct bridge_nodes *s, const struct bridge_server *server,
 	return 0;
 }
 
-void bridge_nodes_end(struct bridge_nodes *s)
+void redis_nodes_end(struct redis_nodes *s)
 {
 	while (s->n > 0) {
-		struct bridge_node *node = &s->node[--s->n];
+		struct redis_node *node = &s->node[--s->n];
 
-		bridge_wake_free(node->wake);
-		bridge_conn_free(node->conn);
+		tracking_free(node->wake);
+		redis_conn_free(node->conn);
 	}
 	explicit_bzero(&s->like, sizeof(s->like));
 	free(s->slots);
 	s->slots = NULL;
 }
 
-void bridge_nodes_abandon(struct bridge_nodes *s)
+void redis_nodes_abandon(struct redis_nodes *s)
 {
 	size_t i;
 
 	for (i = 0; i < s->n; i++) {
-		bridge_conn_abandon(s->node[i].conn);
-		bridge_conn_abandon(bridge_wake_conn(s->node[i].wake));
+		redis_conn_abandon(s->node[i].conn);
+		redis_conn_abandon(tracking_conn(s->node[i].wake));
 	}
 }
 
 /* ---------------------------------------------------------------- who is asked */
 
-void bridge_node_rest(struct bridge_node *node)
+void redis_node_rest(struct redis_node *node)
 {
 	node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
 	if (node->rest_ns > REST_MAX_NS)
 		node->rest_ns = REST_MAX_NS;
-	node->failed_at = bridge_now();
+	node->failed_at = redis_now();
 	node->rest_until = node->failed_at + node->rest_ns;
 	node->ask_other = true;
 	node->failed = false;
 }
 
 /* While it rests its answer is what it was before. */
-static bool rests(const struct bridge_node *node)
+static bool rests(const struct redis_node *node)
 {
-	return bridge_conn_closed(node->conn) && bridge_conn_error(node->conn)->code && bridge_now() < node->rest_until;
+	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->rest_until;
 }
 
-int bridge_node_code(const struct bridge_node *node)
+int redis_node_code(const struct redis_node *node)
 {
-	int code = bridge_conn_error(node->conn)->code;
+	int code = redis_conn_error(node->conn)->code;
 
-	return bridge_conn_ready(node->conn) ? 0 : code ? code : BRIDGE_UNREACHABLE;
+	return redis_conn_ready(node->conn) ? 0 : code ? code : REDIS_UNREACHABLE;
 }
 
 /* Of a cluster each knows who has what, also when the one that had it is away and another has taken its place. */
-static struct bridge_node *any_other(struct bridge_nodes *s, struct bridge_node *away)
+static struct redis_node *any_other(struct redis_nodes *s, struct redis_node *away)
 {
 	size_t i;
 
 	for (i = 0; i < s->n; i++)
-		if (&s->node[i] != away && bridge_conn_ready(s->node[i].conn))
+		if (&s->node[i] != away && redis_conn_ready(s->node[i].conn))
 			return &s->node[i];
 	for (i = 0; i < s->n; i++)
 		if (&s->node[i] != away && !rests(&s->node[i]))
@@ -108,34 +108,34 @@ static struct bridge_node *any_other(struct bridge_nodes *s, struct bridge_node 
 	return away;
 }
 
-size_t bridge_server_of(const struct bridge_keys *keys, size_t n)
+size_t redis_server_of(const struct redis_keys *keys, size_t n)
 {
 	return n == 1 ? 0 : (size_t)(hash_plain(keys->key[0], keys->len[0]) % n);
 }
 
 /* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
-static bool ask_another(const struct bridge_nodes *s, const struct bridge_node *node)
+static bool ask_another(const struct redis_nodes *s, const struct redis_node *node)
 {
 	return s->cluster && (node->ask_other || rests(node));
 }
 
-static struct bridge_node *node_of(struct bridge_nodes *s, const struct bridge_keys *keys)
+static struct redis_node *node_of(struct redis_nodes *s, const struct redis_keys *keys)
 {
-	unsigned known = s->cluster && s->slots ? s->slots[bridge_keys_slot(keys)] : 0;
+	unsigned known = s->cluster && s->slots ? s->slots[redis_keys_slot(keys)] : 0;
 
-	return &s->node[known ? known - 1 : bridge_server_of(keys, s->n_given)];
+	return &s->node[known ? known - 1 : redis_server_of(keys, s->n_given)];
 }
 
-struct bridge_node *bridge_nodes_likely(struct bridge_nodes *s, const struct bridge_keys *keys)
+struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_keys *keys)
 {
-	struct bridge_node *node = node_of(s, keys);
+	struct redis_node *node = node_of(s, keys);
 
 	return ask_another(s, node) ? any_other(s, node) : node;
 }
 
-struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys)
+struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys)
 {
-	struct bridge_node *node = node_of(s, keys);
+	struct redis_node *node = node_of(s, keys);
 
 	if (!ask_another(s, node))
 		return node;
@@ -143,32 +143,32 @@ struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_
 	return any_other(s, node);
 }
 
-static void open_wanted(struct bridge_node *const *wanted, size_t n, int64_t began, int64_t deadline)
+static void open_wanted(struct redis_node *const *wanted, size_t n, int64_t began, int64_t deadline)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		struct bridge_node *node = wanted[i];
+		struct redis_node *node = wanted[i];
 
 		/* One that ended meanwhile is noticed now, not with the next command. */
-		if (!node->opening && bridge_conn_ready(node->conn))
-			(void)bridge_conn_pump(node->conn);
+		if (!node->opening && redis_conn_ready(node->conn))
+			(void)redis_conn_pump(node->conn);
 		/* Or what is asked later would pay for it once more, where its rest is shorter than the round. */
-		if (node->opening || bridge_conn_ready(node->conn) || rests(node) || node->failed_at > began)
+		if (node->opening || redis_conn_ready(node->conn) || rests(node) || node->failed_at > began)
 			continue;
 		node->opening = true;
-		(void)bridge_conn_open(node->conn, deadline);
+		(void)redis_conn_open(node->conn, deadline);
 	}
 }
 
-void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wanted, size_t n, int64_t io_ns)
+void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted, size_t n, int64_t io_ns)
 {
-	struct bridge_conn *waiting[BRIDGE_CONNS_MAX];
-	int64_t deadline = bridge_now() + io_ns;
+	struct redis_conn *waiting[REDIS_CONNS_MAX];
+	int64_t deadline = redis_now() + io_ns;
 	size_t i, k;
 
 	for (i = 0; i < s->n; i++) {
-		struct bridge_node *node = &s->node[i];
+		struct redis_node *node = &s->node[i];
 
 		node->opening = node->failed = false;
 		/* Once for each failure, or it would never be its turn where the others are away, too. */
@@ -178,24 +178,24 @@ void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wan
 	open_wanted(wanted, n, s->began, deadline);
 	do {
 		for (i = k = 0; i < s->n; i++)
-			if (s->node[i].opening && !bridge_conn_ready(s->node[i].conn) &&
-			    !bridge_conn_closed(s->node[i].conn))
+			if (s->node[i].opening && !redis_conn_ready(s->node[i].conn) &&
+			    !redis_conn_closed(s->node[i].conn))
 				waiting[k++] = s->node[i].conn;
 		if (k)
-			bridge_conns_poll(waiting, k, deadline);
+			redis_conns_poll(waiting, k, deadline);
 	} while (k);
 	for (i = 0; i < s->n; i++) {
-		struct bridge_node *node = &s->node[i];
+		struct redis_node *node = &s->node[i];
 
 		if (!node->opening)
 			continue;
-		if (!bridge_conn_ready(node->conn)) {
-			bridge_node_rest(node);
+		if (!redis_conn_ready(node->conn)) {
+			redis_node_rest(node);
 			continue;
 		}
 		node->rest_ns = 0;
 		node->ask_other = false;
-		s->cluster = bridge_conn_info(node->conn)->cluster;
+		s->cluster = redis_conn_info(node->conn)->cluster;
 	}
 }
 
@@ -217,7 +217,7 @@ static bool parse_moved(const char *text, const char *own_host, struct moved *ou
 	if (!at)
 		return false;
 	out->slot = (unsigned)strtoul(at + 6, &stop, 10);
-	if (*stop != ' ' || out->slot >= BRIDGE_SLOTS)
+	if (*stop != ' ' || out->slot >= REDIS_SLOTS)
 		return false;
 	at = stop + 1;
 	end = at + strcspn(at, " \r\n");
@@ -233,35 +233,35 @@ static bool parse_moved(const char *text, const char *own_host, struct moved *ou
 	return out->host[0] && strcmp(out->host, "?") != 0;
 }
 
-static struct bridge_node *node_at(struct bridge_nodes *s, const char *host, const char *port)
+static struct redis_node *node_at(struct redis_nodes *s, const char *host, const char *port)
 {
-	struct bridge_server server;
+	struct redis_server server;
 	size_t i;
 
-	bridge_server_at(&server, &s->like, host, port);
+	redis_server_at(&server, &s->like, host, port);
 	for (i = 0; i < s->n; i++)
-		if (strcmp(bridge_conn_label(s->node[i].conn), server.label) == 0)
+		if (strcmp(redis_conn_label(s->node[i].conn), server.label) == 0)
 			return &s->node[i];
-	i = bridge_nodes_add(s, &server, NULL) == 0 ? s->n : 0;
+	i = redis_nodes_add(s, &server, NULL) == 0 ? s->n : 0;
 	explicit_bzero(&server, sizeof(server));
 	return i ? &s->node[i - 1] : NULL;
 }
 
 /* Out of memory it is told each time. */
-static void note_slot(struct bridge_nodes *s, unsigned slot, size_t node)
+static void note_slot(struct redis_nodes *s, unsigned slot, size_t node)
 {
 	if (!s->slots)
-		s->slots = calloc(BRIDGE_SLOTS, 1);
+		s->slots = calloc(REDIS_SLOTS, 1);
 	if (s->slots)
 		s->slots[slot] = (unsigned char)(node + 1);
 }
 
-struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text)
+struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *from, const char *text)
 {
-	struct bridge_node *node;
+	struct redis_node *node;
 	struct moved to;
 
-	if (!parse_moved(text, bridge_conn_host(from->conn), &to))
+	if (!parse_moved(text, redis_conn_host(from->conn), &to))
 		return NULL;
 	node = node_at(s, to.host, to.port);
 	if (node)
@@ -269,8 +269,8 @@ struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_nod
 	return node;
 }
 
-void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys, const struct bridge_node *who)
+void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *who)
 {
 	if (s->cluster)
-		note_slot(s, bridge_keys_slot(keys), (size_t)(who - s->node + 1) % s->n);
+		note_slot(s, redis_keys_slot(keys), (size_t)(who - s->node + 1) % s->n);
 }

@@ -12,9 +12,9 @@
 #include "redis/names.h"
 #include "redis/tracking.h"
 
-struct bridge_node {
-	struct bridge_conn *conn;
-	struct bridge_wake *wake;
+struct redis_node {
+	struct redis_conn *conn;
+	struct tracking *wake;
 	int64_t rest_until, rest_ns;
 	int64_t failed_at; /* last */
 	bool opening;
@@ -26,38 +26,38 @@ struct bridge_node {
 	bool deaf; /* it gave no hints, or not to us, when that was tried last */
 };
 
-struct bridge_nodes {
-	struct bridge_node node[BRIDGE_CONNS_MAX];
+struct redis_nodes {
+	struct redis_node node[REDIS_CONNS_MAX];
 	size_t n, n_given; /* the configured ones come first */
-	struct bridge_server like;
-	struct bridge_host host;
+	struct redis_server like;
+	struct redis_host host;
 	int64_t began; /* this round: in it nobody is tried again who failed */
 	bool cluster; /* as far as is known: what the last one said that was connected */
 	unsigned char *slots; /* by slot: number of its node, from 1; 0 = not known.  NULL = none is */
 };
 
-int bridge_nodes_add(struct bridge_nodes *s, const struct bridge_server *server, struct bridge_error *error);
-void bridge_nodes_end(struct bridge_nodes *s);
-/* As bridge_conn_abandon(), for all. */
-void bridge_nodes_abandon(struct bridge_nodes *s);
+int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, struct redis_error *error);
+void redis_nodes_end(struct redis_nodes *s);
+/* As redis_conn_abandon(), for all. */
+void redis_nodes_abandon(struct redis_nodes *s);
 
 /* Which of @n servers has the lock of that name, where each lock has its server. */
-size_t bridge_server_of(const struct bridge_keys *keys, size_t n);
+size_t redis_server_of(const struct redis_keys *keys, size_t n);
 /* Who is to be asked about the lock of that name. */
-struct bridge_node *bridge_nodes_of(struct bridge_nodes *s, const struct bridge_keys *keys);
+struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys);
 /* Who will be, as far as that is known before it is connected to. */
-struct bridge_node *bridge_nodes_likely(struct bridge_nodes *s, const struct bridge_keys *keys);
+struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_keys *keys);
 /* Connects to all that are wanted at once: one that is away costs the others no more than ten do. */
-void bridge_nodes_connect(struct bridge_nodes *s, struct bridge_node *const *wanted, size_t n, int64_t io_ns);
+void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted, size_t n, int64_t io_ns);
 /* 0 = it can be asked now. */
-int bridge_node_code(const struct bridge_node *node);
+int redis_node_code(const struct redis_node *node);
 /* It did not answer: it is left alone for some time, longer each time. */
-void bridge_node_rest(struct bridge_node *node);
+void redis_node_rest(struct redis_node *node);
 
 /* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
  * many. */
-struct bridge_node *bridge_nodes_moved(struct bridge_nodes *s, struct bridge_node *from, const char *text);
+struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *from, const char *text);
 /* @who, who was asked about it, knows no cluster any more: the next time the one after it in the list. */
-void bridge_nodes_forget(struct bridge_nodes *s, const struct bridge_keys *keys, const struct bridge_node *who);
+void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *who);
 
 #endif

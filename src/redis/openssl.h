@@ -33,21 +33,21 @@
 struct openssl {
 	OPENSSL_FUNCTIONS(OPENSSL_AS_POINTER)
 };
-extern struct openssl bridge_ssl;
+extern struct openssl redis_ssl;
 
 /* NULL, or why it cannot be loaded or used: before the first enter, and whenever somebody wants to know. */
-const char *bridge_openssl_load(void);
+const char *redis_openssl_load(void);
 /* false = it cannot be used in this process, or not any more.  On entry its list of this thread's errors is emptied, or
  * what the program had left there would be taken for ours; and on leaving. */
-bool bridge_openssl_enter(int *cancel);
-void bridge_openssl_leave(int cancel);
+bool redis_openssl_enter(int *cancel);
+void redis_openssl_leave(int cancel);
 /*
  * Whoever has called anything of it says so before his thread ends, or goes back to where it may: OpenSSL would take
  * its locks at the end of the thread, and a fork not know of that.
  */
-void bridge_openssl_thread_ends(void);
+void redis_openssl_thread_ends(void);
 
 /* What an error of its list means; inside. */
-const char *bridge_openssl_reason(unsigned long code);
+const char *redis_openssl_reason(unsigned long code);
 
 #endif

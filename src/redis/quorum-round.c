@@ -6,38 +6,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REST_MIN_NS BRIDGE_MS(50)
-#define REST_MAX_NS BRIDGE_MS(400)
+#define REST_MIN_NS REDIS_MS(50)
+#define REST_MAX_NS REDIS_MS(400)
 
 /* ---------------------------------------------------------------- servers */
 
-static int note_twice(struct bridge_quorum *q, const struct node *a, const struct node *b)
+static int note_twice(struct redis_quorum *q, const struct node *a, const struct node *b)
 {
 	q->unfit = true;
-	return bridge_fail(&q->error, BRIDGE_INVALID, "%.100s and %.100s are the same server",
-			   bridge_conn_label(a->conn), bridge_conn_label(b->conn));
+	return redis_fail(&q->error, REDIS_INVALID, "%.100s and %.100s are the same server",
+			   redis_conn_label(a->conn), redis_conn_label(b->conn));
 }
 
 /* Each would have its part of the keys, and send us elsewhere with the others. */
-static int note_cluster(struct bridge_quorum *q, const struct node *node)
+static int note_cluster(struct redis_quorum *q, const struct node *node)
 {
 	q->unfit = true;
-	return bridge_fail(&q->error, BRIDGE_INVALID,
+	return redis_fail(&q->error, REDIS_INVALID,
 			   "%.100s is a node of a cluster: a majority takes servers that know nothing of each other",
-			   bridge_conn_label(node->conn));
+			   redis_conn_label(node->conn));
 }
 
 /*
  * A connection that has just become ready: who is it?  A server we have not met may have been restarted as well as one
  * that is new to us.
  */
-static int look_at(struct bridge_quorum *q, struct node *node)
+static int look_at(struct redis_quorum *q, struct node *node)
 {
-	const struct bridge_server_info *info = bridge_conn_info(node->conn);
+	const struct redis_server_info *info = redis_conn_info(node->conn);
 	int64_t age_ms = info->uptime_s * 1000;
 	size_t i;
 
-	node->known = bridge_conn_generation(node->conn);
+	node->known = redis_conn_generation(node->conn);
 	node->rest_ns = 0;
 	if (info->cluster)
 		return note_cluster(q, node);
@@ -45,78 +45,78 @@ static int look_at(struct bridge_quorum *q, struct node *node)
 		if (&q->nodes[i] != node && strcmp(q->nodes[i].run_id, info->run_id) == 0)
 			return note_twice(q, &q->nodes[i], node);
 	if (strcmp(node->run_id, info->run_id) != 0 && age_ms < q->options.quarantine_ms)
-		node->votes_from = bridge_now() + BRIDGE_MS(q->options.quarantine_ms - age_ms);
+		node->votes_from = redis_now() + REDIS_MS(q->options.quarantine_ms - age_ms);
 	memcpy(node->run_id, info->run_id, sizeof(node->run_id));
 	return 0;
 }
 
-bool quorum_ready(struct bridge_quorum *q, struct node *node)
+bool quorum_ready(struct redis_quorum *q, struct node *node)
 {
-	if (!bridge_conn_ready(node->conn))
+	if (!redis_conn_ready(node->conn))
 		return false;
-	if (node->known != bridge_conn_generation(node->conn))
+	if (node->known != redis_conn_generation(node->conn))
 		(void)look_at(q, node);
 	return !q->unfit;
 }
 
-static bool quorum_votes(struct bridge_quorum *q, struct node *node)
+static bool quorum_votes(struct redis_quorum *q, struct node *node)
 {
-	return quorum_ready(q, node) && bridge_now() >= node->votes_from;
+	return quorum_ready(q, node) && redis_now() >= node->votes_from;
 }
 
-void quorum_poll(struct bridge_quorum *q, int64_t until)
+void quorum_poll(struct redis_quorum *q, int64_t until)
 {
-	struct bridge_conn *conns[BRIDGE_SERVERS_MAX];
+	struct redis_conn *conns[REDIS_SERVERS_MAX];
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
 		conns[i] = q->nodes[i].conn;
-	bridge_conns_poll(conns, q->n, until);
+	redis_conns_poll(conns, q->n, until);
 }
 
 /* Once for each connection that failed while somebody waited for it. */
-static void begin_rests(struct bridge_quorum *q)
+static void begin_rests(struct redis_quorum *q)
 {
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
 		struct node *node = &q->nodes[i];
 
-		if (!bridge_conn_closed(node->conn) || !bridge_conn_error(node->conn)->code ||
-		    node->failed == bridge_conn_generation(node->conn))
+		if (!redis_conn_closed(node->conn) || !redis_conn_error(node->conn)->code ||
+		    node->failed == redis_conn_generation(node->conn))
 			continue;
-		node->failed = bridge_conn_generation(node->conn);
+		node->failed = redis_conn_generation(node->conn);
 		node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
 		if (node->rest_ns > REST_MAX_NS)
 			node->rest_ns = REST_MAX_NS;
-		node->rest_until = bridge_now() + node->rest_ns;
+		node->rest_until = redis_now() + node->rest_ns;
 	}
 }
 
 /* What it met is still the answer. */
 static bool rests(const struct node *node)
 {
-	return bridge_conn_closed(node->conn) && bridge_conn_error(node->conn)->code &&
-	       bridge_now() < node->rest_until;
+	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code &&
+	       redis_now() < node->rest_until;
 }
 
-void quorum_connect(struct bridge_quorum *q, int64_t deadline)
+void quorum_connect(struct redis_quorum *q, int64_t deadline)
 {
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
 		/* One that ended meanwhile is noticed now, not with the next command. */
-		(void)bridge_conn_pump(q->nodes[i].conn);
+		(void)redis_conn_pump(q->nodes[i].conn);
 		if (rests(&q->nodes[i])) {
-			q->error = *bridge_conn_error(q->nodes[i].conn);
+			q->error = *redis_conn_error(q->nodes[i].conn);
 			continue;
 		}
-		if (bridge_conn_open(q->nodes[i].conn, deadline) != 0)
-			q->error = *bridge_conn_error(q->nodes[i].conn);
+		if (redis_conn_open(q->nodes[i].conn, deadline) != 0)
+			q->error = *redis_conn_error(q->nodes[i].conn);
 	}
 }
 
-unsigned quorum_gather(struct bridge_quorum *q, unsigned enough, int64_t deadline)
+unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline)
 {
 	for (;;) {
 		unsigned n = 0, under_way = 0;
@@ -124,16 +124,16 @@ unsigned quorum_gather(struct bridge_quorum *q, unsigned enough, int64_t deadlin
 
 		begin_rests(q);
 		for (i = 0; i < q->n; i++) {
-			struct bridge_conn *c = q->nodes[i].conn;
+			struct redis_conn *c = q->nodes[i].conn;
 
 			if (quorum_ready(q, &q->nodes[i]))
 				n++;
-			else if (!bridge_conn_closed(c))
+			else if (!redis_conn_closed(c))
 				under_way++;
-			else if (bridge_conn_error(c)->code)
-				q->error = *bridge_conn_error(c);
+			else if (redis_conn_error(c)->code)
+				q->error = *redis_conn_error(c);
 		}
-		if (n >= enough || !under_way || q->unfit || bridge_now() >= deadline)
+		if (n >= enough || !under_way || q->unfit || redis_now() >= deadline)
 			return n;
 		quorum_poll(q, deadline);
 	}
@@ -144,23 +144,23 @@ unsigned quorum_gather(struct bridge_quorum *q, unsigned enough, int64_t deadlin
 void round_free(struct round *r, size_t n)
 {
 	while (n--)
-		bridge_op_end(&r->ops[n]);
-	bridge_keys_free(&r->keys);
+		redis_op_end(&r->ops[n]);
+	redis_keys_free(&r->keys);
 	free(r);
 }
 
 /* The same names in memory of the round's own. */
-static bool copy_keys(struct bridge_keys *out, const struct bridge_keys *keys)
+static bool copy_keys(struct redis_keys *out, const struct redis_keys *keys)
 {
 	size_t all = 0, i;
 	char *at;
 
-	for (i = 0; i < BRIDGE_KEYS; i++)
+	for (i = 0; i < REDIS_KEYS; i++)
 		all += keys->len[i];
 	at = out->bytes = malloc(all);
 	if (!at)
 		return false;
-	for (i = 0; i < BRIDGE_KEYS; i++) {
+	for (i = 0; i < REDIS_KEYS; i++) {
 		out->key[i] = at;
 		out->len[i] = keys->len[i];
 		at = mempcpy(at, keys->key[i], keys->len[i]);
@@ -168,17 +168,17 @@ static bool copy_keys(struct bridge_keys *out, const struct bridge_keys *keys)
 	return true;
 }
 
-struct round *round_new(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish)
+struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish)
 {
 	struct round *r = calloc(1, sizeof(*r));
 	size_t i;
 
 	if (!r || !copy_keys(&r->keys, keys)) {
 		free(r);
-		bridge_fail(&q->error, BRIDGE_NO_MEMORY, "out of memory");
+		redis_fail(&q->error, REDIS_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	strncpy(r->token, wish->token, BRIDGE_TOKEN_LEN);
+	strncpy(r->token, wish->token, REDIS_VALUE_LEN);
 	for (i = 0; i < q->n; i++)
 		r->ops[i].done = true;
 	r->next = q->rounds;
@@ -186,20 +186,20 @@ struct round *round_new(struct bridge_quorum *q, const struct bridge_keys *keys,
 	return r;
 }
 
-void round_ask(struct bridge_quorum *q, struct round *r, size_t i, enum bridge_script script,
-		const struct bridge_wish *wish, int64_t deadline)
+void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script,
+		const struct script_args *wish, int64_t deadline)
 {
-	struct bridge_wish own = *wish;
+	struct script_args own = *wish;
 
 	own.token = r->token;
 	own.token_len = 0;
 	r->asked[i] = true;
 	q->nodes[i].owes = true;
-	(void)bridge_op_begin(&r->ops[i], q->nodes[i].conn, script, &r->keys, &own, deadline);
-	(void)bridge_conn_pump(q->nodes[i].conn);
+	(void)redis_op_begin(&r->ops[i], q->nodes[i].conn, script, &r->keys, &own, deadline);
+	(void)redis_conn_pump(q->nodes[i].conn);
 }
 
-static size_t n_done(const struct bridge_quorum *q)
+static size_t n_done(const struct redis_quorum *q)
 {
 	const struct round *r;
 	size_t n = 0, i;
@@ -210,7 +210,7 @@ static size_t n_done(const struct bridge_quorum *q)
 	return n;
 }
 
-void round_reap(struct bridge_quorum *q, const struct round *keep)
+void round_reap(struct redis_quorum *q, const struct round *keep)
 {
 	struct round **at = &q->rounds, *r;
 	size_t before;
@@ -218,11 +218,11 @@ void round_reap(struct bridge_quorum *q, const struct round *keep)
 	do {
 		before = n_done(q);
 		for (r = q->rounds; r; r = r->next)
-			(void)bridge_ops_step(r->ops, q->n);
+			(void)redis_ops_step(r->ops, q->n);
 	} while (n_done(q) != before);
 	begin_rests(q);
 	while ((r = *at)) {
-		if (r == keep || !bridge_ops_step(r->ops, q->n)) {
+		if (r == keep || !redis_ops_step(r->ops, q->n)) {
 			at = &r->next;
 			continue;
 		}
@@ -231,13 +231,13 @@ void round_reap(struct bridge_quorum *q, const struct round *keep)
 	}
 }
 
-static struct tally count(struct bridge_quorum *q, const struct round *r, enum bridge_status yes)
+static struct tally count(struct redis_quorum *q, const struct round *r, enum redis_status yes)
 {
 	struct tally t = { 0 };
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
-		const struct bridge_op *op = &r->ops[i];
+		const struct redis_op *op = &r->ops[i];
 
 		if (!r->asked[i])
 			continue;
@@ -247,29 +247,29 @@ static struct tally count(struct bridge_quorum *q, const struct round *r, enum b
 			t.yes++;
 		else if (op->code == 0)
 			t.no++;
-		else if (!t.code || !bridge_error_passes(op->code))
+		else if (!t.code || !redis_error_passes(op->code))
 			t.code = op->code;
 		if (op->done && op->code)
-			(void)bridge_fail(&q->error, op->code, "%s", op->why);
+			(void)redis_fail(&q->error, op->code, "%s", op->why);
 	}
 	return t;
 }
 
-struct tally round_decide(struct bridge_quorum *q, const struct round *r, enum bridge_status yes, int64_t deadline)
+struct tally round_decide(struct redis_quorum *q, const struct round *r, enum redis_status yes, int64_t deadline)
 {
 	struct tally t;
 
 	for (;;) {
 		round_reap(q, r);
 		t = count(q, r, yes);
-		if (t.yes >= q->majority || t.yes + t.open < q->majority || bridge_now() >= deadline)
+		if (t.yes >= q->majority || t.yes + t.open < q->majority || redis_now() >= deadline)
 			return t;
 		quorum_poll(q, deadline);
 	}
 }
 
-struct round *round_ask_all(struct bridge_quorum *q, enum bridge_script script, bool voters_only,
-			     const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline)
+struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bool voters_only,
+			     const struct redis_keys *keys, const struct script_args *wish, int64_t deadline)
 {
 	struct round *r = round_new(q, keys, wish);
 	size_t i;

@@ -12,7 +12,7 @@
 #include "redis/quorum.h"
 
 struct node {
-	struct bridge_conn *conn;
+	struct redis_conn *conn;
 	uint64_t known; /* generation in which it was looked at */
 	char run_id[41];
 	int64_t votes_from;
@@ -23,21 +23,21 @@ struct node {
 
 struct round {
 	struct round *next;
-	struct bridge_keys keys;
-	char token[BRIDGE_TOKEN_LEN + 1];
-	enum bridge_kind kind; /* yes is one only with that; 0 = any */
-	bool asked[BRIDGE_SERVERS_MAX];
-	bool repeated[BRIDGE_SERVERS_MAX]; /* release: asked again over a new connection */
-	struct bridge_op ops[BRIDGE_SERVERS_MAX];
+	struct redis_keys keys;
+	char token[REDIS_VALUE_LEN + 1];
+	enum redis_kind kind; /* yes is one only with that; 0 = any */
+	bool asked[REDIS_SERVERS_MAX];
+	bool repeated[REDIS_SERVERS_MAX]; /* release: asked again over a new connection */
+	struct redis_op ops[REDIS_SERVERS_MAX];
 };
 
-struct bridge_quorum {
-	struct node nodes[BRIDGE_SERVERS_MAX];
+struct redis_quorum {
+	struct node nodes[REDIS_SERVERS_MAX];
 	size_t n;
 	unsigned majority;
-	struct bridge_quorum_options options;
+	struct redis_quorum_options options;
 	struct round *rounds; /* newest first */
-	struct bridge_error error;
+	struct redis_error error;
 	bool unfit; /* two addresses are one server, or one is of a cluster */
 };
 
@@ -47,28 +47,28 @@ struct tally {
 };
 
 /* Connected, known, and fit for a majority with the others? */
-bool quorum_ready(struct bridge_quorum *q, struct node *node);
-void quorum_poll(struct bridge_quorum *q, int64_t until);
+bool quorum_ready(struct redis_quorum *q, struct node *node);
+void quorum_poll(struct redis_quorum *q, int64_t until);
 /* Begins to connect to all that are not, but for those that are left alone. */
-void quorum_connect(struct bridge_quorum *q, int64_t deadline);
+void quorum_connect(struct redis_quorum *q, int64_t deadline);
 /* Waits until @enough servers are ready, or no more can be. */
-unsigned quorum_gather(struct bridge_quorum *q, unsigned enough, int64_t deadline);
+unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline);
 
 /* NULL = no memory; q->error says so. */
-struct round *round_new(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish);
+struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish);
 void round_free(struct round *r, size_t n);
 /* Server @i. */
-void round_ask(struct bridge_quorum *q, struct round *r, size_t i, enum bridge_script script, const struct bridge_wish *wish,
+void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script, const struct script_args *wish,
 	       int64_t deadline);
 /* A new round with all that are ready; NULL = no memory. */
-struct round *round_ask_all(struct bridge_quorum *q, enum bridge_script script, bool voters_only,
-			    const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline);
+struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bool voters_only,
+			    const struct redis_keys *keys, const struct script_args *wish, int64_t deadline);
 /*
  * Takes what has come, for all rounds, and forgets those that are over, but for @keep.  The rounds share connections,
  * and what one takes may uncover the reply of another.
  */
-void round_reap(struct bridge_quorum *q, const struct round *keep);
+void round_reap(struct redis_quorum *q, const struct round *keep);
 /* Until a majority agrees, or cannot any more. */
-struct tally round_decide(struct bridge_quorum *q, const struct round *r, enum bridge_status yes, int64_t deadline);
+struct tally round_decide(struct redis_quorum *q, const struct round *r, enum redis_status yes, int64_t deadline);
 
 #endif

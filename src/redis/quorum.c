@@ -7,7 +7,7 @@
 
 #include "redis/quorum-round.h"
 
-const char *bridge_quorum_warning(size_t n)
+const char *redis_quorum_warning(size_t n)
 {
 	if (n == 1)
 		return "one server is no quorum: when it fails, all fails";
@@ -21,10 +21,10 @@ const char *bridge_quorum_warning(size_t n)
 /* ---------------------------------------------------------------- operations */
 
 /* How long a release may take that follows a failed acquire. */
-#define GIVE_BACK_NS BRIDGE_MS(250)
+#define GIVE_BACK_NS REDIS_MS(250)
 
 /* Asks whoever has become ready; how many answers are still worth waiting for. */
-static unsigned release_more(struct bridge_quorum *q, struct round *r, const struct bridge_wish *wish, int64_t deadline)
+static unsigned release_more(struct redis_quorum *q, struct round *r, const struct script_args *wish, int64_t deadline)
 {
 	unsigned open = 0;
 	size_t i;
@@ -33,24 +33,24 @@ static unsigned release_more(struct bridge_quorum *q, struct round *r, const str
 		struct node *node = &q->nodes[i];
 
 		if (!r->asked[i] && quorum_ready(q, node))
-			round_ask(q, r, i, BRIDGE_RELEASE, wish, deadline);
+			round_ask(q, r, i, REDIS_RELEASE, wish, deadline);
 	}
 	round_reap(q, r);
 	for (i = 0; i < q->n; i++) {
-		struct bridge_conn *c = q->nodes[i].conn;
+		struct redis_conn *c = q->nodes[i].conn;
 
-		if (!r->asked[i] || r->repeated[i] || !r->ops[i].done || !r->ops[i].code || !bridge_conn_closed(c))
+		if (!r->asked[i] || r->repeated[i] || !r->ops[i].done || !r->ops[i].code || !redis_conn_closed(c))
 			continue;
 		r->asked[i] = false;
 		r->repeated[i] = true;
-		(void)bridge_conn_open(c, deadline);
+		(void)redis_conn_open(c, deadline);
 	}
 	for (i = 0; i < q->n; i++)
-		open += r->asked[i] ? !r->ops[i].done : q->nodes[i].owes && !bridge_conn_closed(q->nodes[i].conn);
+		open += r->asked[i] ? !r->ops[i].done : q->nodes[i].owes && !redis_conn_closed(q->nodes[i].conn);
 	return open;
 }
 
-unsigned bridge_quorum_release(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
+unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
 			       int64_t deadline)
 {
 	struct round *r = round_new(q, keys, wish);
@@ -60,7 +60,7 @@ unsigned bridge_quorum_release(struct bridge_quorum *q, const struct bridge_keys
 	if (!r)
 		return 0;
 	quorum_connect(q, deadline);
-	while (release_more(q, r, wish, deadline) && bridge_now() < deadline)
+	while (release_more(q, r, wish, deadline) && redis_now() < deadline)
 		quorum_poll(q, deadline);
 	for (i = 0; i < q->n; i++) {
 		q->nodes[i].owes = false;
@@ -70,10 +70,10 @@ unsigned bridge_quorum_release(struct bridge_quorum *q, const struct bridge_keys
 }
 
 /* A number above all that any majority has given out, made known to a majority before it is used. */
-static int raise_fence(struct bridge_quorum *q, const struct round *granted, const struct bridge_keys *keys,
-		       const struct bridge_wish *wish, int64_t deadline, int64_t *fence)
+static int raise_fence(struct redis_quorum *q, const struct round *granted, const struct redis_keys *keys,
+		       const struct script_args *wish, int64_t deadline, int64_t *fence)
 {
-	struct bridge_wish raise = *wish;
+	struct script_args raise = *wish;
 	struct round *r;
 	size_t i;
 
@@ -83,13 +83,13 @@ static int raise_fence(struct bridge_quorum *q, const struct round *granted, con
 		    granted->ops[i].answer.fence > *fence)
 			*fence = granted->ops[i].answer.fence;
 	raise.fence = *fence + wish->stride;
-	r = round_ask_all(q, BRIDGE_FENCE, false, keys, &raise, deadline);
+	r = round_ask_all(q, REDIS_FENCE, false, keys, &raise, deadline);
 	if (!r)
-		return BRIDGE_NO_MEMORY;
-	return round_decide(q, r, BRIDGE_DONE, deadline).yes >= q->majority ? 0 : BRIDGE_UNKNOWN;
+		return REDIS_NO_MEMORY;
+	return round_decide(q, r, REDIS_DONE, deadline).yes >= q->majority ? 0 : REDIS_UNKNOWN;
 }
 
-int bridge_quorum_fence(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
+int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
 			int64_t deadline)
 {
 	struct round *r;
@@ -97,14 +97,14 @@ int bridge_quorum_fence(struct bridge_quorum *q, const struct bridge_keys *keys,
 
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
-	r = round_ask_all(q, BRIDGE_FENCE, false, keys, wish, deadline);
+	r = round_ask_all(q, REDIS_FENCE, false, keys, wish, deadline);
 	if (!r)
-		return BRIDGE_NO_MEMORY;
-	t = round_decide(q, r, BRIDGE_DONE, deadline);
-	return t.yes >= q->majority ? 0 : t.code ? t.code : t.open ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE;
+		return REDIS_NO_MEMORY;
+	t = round_decide(q, r, REDIS_DONE, deadline);
+	return t.yes >= q->majority ? 0 : t.code ? t.code : t.open ? REDIS_UNKNOWN : REDIS_UNREACHABLE;
 }
 
-static int64_t longest_obstacle(struct bridge_quorum *q, const struct round *r)
+static int64_t longest_obstacle(struct redis_quorum *q, const struct round *r)
 {
 	int64_t left = 0;
 	size_t i;
@@ -115,61 +115,61 @@ static int64_t longest_obstacle(struct bridge_quorum *q, const struct round *r)
 	return left;
 }
 
-static bool long_enough(const struct bridge_quorum *q, const struct bridge_wish *wish, const struct bridge_lease *lease)
+static bool long_enough(const struct redis_quorum *q, const struct script_args *wish, const struct redis_lock *lease)
 {
 	int64_t min = q->options.min_validity_ms ? q->options.min_validity_ms : wish->ttl_ms / 2;
 
-	return lease->valid_until - bridge_now() >= BRIDGE_MS(min);
+	return lease->valid_until - redis_now() >= REDIS_MS(min);
 }
 
 /* One more round; the caller gives back if it does not end with a lease. */
-static int try_acquire(struct bridge_quorum *q, enum bridge_script script, const struct bridge_keys *keys,
-		       const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
+static int try_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
+		       const struct script_args *wish, int64_t deadline, struct redis_lock *lease)
 {
-	struct bridge_wish once = *wish;
+	struct script_args once = *wish;
 	struct round *r;
 	struct tally t;
 	int code;
 
 	once.flags = "t";
-	lease->began = bridge_now();
-	lease->valid_until = bridge_valid_until(lease->began, wish->ttl_ms);
+	lease->began = redis_now();
+	lease->valid_until = redis_valid_until(lease->began, wish->ttl_ms);
 	r = round_ask_all(q, script, true, keys, &once, deadline);
 	if (!r)
-		return BRIDGE_NO_MEMORY;
-	t = round_decide(q, r, BRIDGE_GRANTED, deadline);
-	lease->decided = bridge_now();
+		return REDIS_NO_MEMORY;
+	t = round_decide(q, r, REDIS_GRANTED, deadline);
+	lease->decided = redis_now();
 	lease->servers = t.yes;
 	lease->left_ms = longest_obstacle(q, r);
 	lease->sent = t.yes || t.no || t.open || t.code;
 	lease->doubt = t.yes || t.open || t.code;
 	if (t.yes < q->majority) {
-		lease->status = BRIDGE_BUSY;
+		lease->status = REDIS_BUSY;
 		/* Somebody's yes is to be taken back, whatever the others said. */
-		return t.no ? 0 : t.yes || t.open ? BRIDGE_UNKNOWN : t.code ? t.code : BRIDGE_UNREACHABLE;
+		return t.no ? 0 : t.yes || t.open ? REDIS_UNKNOWN : t.code ? t.code : REDIS_UNREACHABLE;
 	}
 	if (!long_enough(q, wish, lease))
-		return bridge_fail(&q->error, BRIDGE_UNKNOWN, "granted, but too late to be of use");
+		return redis_fail(&q->error, REDIS_UNKNOWN, "granted, but too late to be of use");
 	code = raise_fence(q, r, keys, wish, deadline, &lease->fence);
 	if (code || !long_enough(q, wish, lease))
-		return bridge_fail(&q->error, BRIDGE_UNKNOWN, "granted, but the fence is not known to a majority");
-	lease->status = BRIDGE_GRANTED;
+		return redis_fail(&q->error, REDIS_UNKNOWN, "granted, but the fence is not known to a majority");
+	lease->status = REDIS_GRANTED;
 	return 0;
 }
 
 /* Why there are too few to be asked: out of reach, or does somebody have to change something first? */
-static int no_majority(struct bridge_quorum *q)
+static int no_majority(struct redis_quorum *q)
 {
 	unsigned refuse = 0;
-	int code = BRIDGE_UNREACHABLE;
+	int code = REDIS_UNREACHABLE;
 	size_t i;
 
 	if (q->unfit)
-		return BRIDGE_INVALID;
+		return REDIS_INVALID;
 	for (i = 0; i < q->n; i++) {
-		const struct bridge_error *error = bridge_conn_error(q->nodes[i].conn);
+		const struct redis_error *error = redis_conn_error(q->nodes[i].conn);
 
-		if (!bridge_conn_closed(q->nodes[i].conn) || !error->code || bridge_error_passes(error->code))
+		if (!redis_conn_closed(q->nodes[i].conn) || !error->code || redis_error_passes(error->code))
 			continue;
 		refuse++;
 		code = error->code;
@@ -177,20 +177,20 @@ static int no_majority(struct bridge_quorum *q)
 	}
 	if (q->n - refuse < q->majority)
 		return code;
-	return bridge_quorum_reachable(q) ? bridge_fail(&q->error, BRIDGE_UNREACHABLE,
+	return redis_quorum_reachable(q) ? redis_fail(&q->error, REDIS_UNREACHABLE,
 							"servers that were started a moment ago do not vote yet") :
-					    BRIDGE_UNREACHABLE;
+					    REDIS_UNREACHABLE;
 }
 
 /* Twice: the end of a connection is hidden by what was said before it, and by what is still waited for. */
-static void notice_ends(struct bridge_quorum *q)
+static void notice_ends(struct redis_quorum *q)
 {
 	size_t i;
 	int k;
 
 	for (k = 0; k < 2; k++) {
 		for (i = 0; i < q->n; i++)
-			(void)bridge_conn_pump(q->nodes[i].conn);
+			(void)redis_conn_pump(q->nodes[i].conn);
 		round_reap(q, NULL);
 	}
 }
@@ -199,9 +199,9 @@ static void notice_ends(struct bridge_quorum *q)
  * Whoever waits for a lease asks again, and of other servers.  An upgrade is asked for once: where one refuses, all the
  * others are needed, also one whose connection has just ended.
  */
-static void gather_all(struct bridge_quorum *q, int64_t deadline)
+static void gather_all(struct redis_quorum *q, int64_t deadline)
 {
-	int64_t now = bridge_now(), half = now + (deadline - now) / 2;
+	int64_t now = redis_now(), half = now + (deadline - now) / 2;
 	size_t i;
 
 	notice_ends(q);
@@ -213,153 +213,153 @@ static void gather_all(struct bridge_quorum *q, int64_t deadline)
 	(void)quorum_gather(q, (unsigned)q->n, half);
 }
 
-int bridge_quorum_acquire(struct bridge_quorum *q, enum bridge_script script, const struct bridge_keys *keys,
-			  const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
+int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
+			  const struct script_args *wish, int64_t deadline, struct redis_lock *lease)
 {
-	struct bridge_wish back = *wish;
+	struct script_args back = *wish;
 	int code;
 
 	memset(lease, 0, sizeof(*lease));
-	if (script == BRIDGE_UPGRADE)
+	if (script == REDIS_UPGRADE)
 		gather_all(q, deadline);
 	quorum_connect(q, deadline);
-	if (quorum_gather(q, q->majority, deadline) < q->majority || bridge_quorum_voters(q) < q->majority)
+	if (quorum_gather(q, q->majority, deadline) < q->majority || redis_quorum_voters(q) < q->majority)
 		return no_majority(q);
 	code = try_acquire(q, script, keys, wish, deadline, lease);
-	if (code || lease->status != BRIDGE_GRANTED)
+	if (code || lease->status != REDIS_GRANTED)
 		lease->servers = 0;
-	if ((code || lease->status != BRIDGE_GRANTED) && !q->options.token_is_shared) {
+	if ((code || lease->status != REDIS_GRANTED) && !q->options.token_is_shared) {
 		back.after_ms = 0;
-		(void)bridge_quorum_release(q, keys, &back, bridge_now() + GIVE_BACK_NS);
+		(void)redis_quorum_release(q, keys, &back, redis_now() + GIVE_BACK_NS);
 	}
 	return code;
 }
 
 /* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that,
  * too, if nobody else reads there. */
-static void refill(struct bridge_quorum *q, const struct round *renewed, enum bridge_script script,
-		   const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline)
+static void refill(struct redis_quorum *q, const struct round *renewed, enum redis_script script,
+		   const struct redis_keys *keys, const struct script_args *wish, int64_t deadline)
 {
-	struct bridge_wish again = *wish;
+	struct script_args again = *wish;
 	struct round *r = NULL;
 	size_t i;
 
 	again.flags = "tb";
 	for (i = 0; i < q->n; i++) {
-		const struct bridge_op *op = &renewed->ops[i];
+		const struct redis_op *op = &renewed->ops[i];
 
-		bool reads = op->answer.status == BRIDGE_DONE && op->answer.kind == BRIDGE_KIND_READERS;
+		bool reads = op->answer.status == REDIS_DONE && op->answer.kind == REDIS_KIND_READERS;
 
 		if (!renewed->asked[i] || !op->done || op->code)
 			continue;
-		if (op->answer.status == BRIDGE_DONE && !(reads && script == BRIDGE_ACQUIRE_X))
+		if (op->answer.status == REDIS_DONE && !(reads && script == REDIS_ACQUIRE_X))
 			continue;
 		if (!r)
 			r = round_new(q, keys, wish);
 		if (!r)
 			return;
-		round_ask(q, r, i, reads ? BRIDGE_UPGRADE : script, &again, deadline);
+		round_ask(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
 	}
 }
 
-static bool writes_somewhere(const struct bridge_quorum *q, const struct round *r)
+static bool writes_somewhere(const struct redis_quorum *q, const struct round *r)
 {
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].answer.status == BRIDGE_DONE &&
-		    r->ops[i].answer.kind == BRIDGE_KIND_HOST)
+		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].answer.status == REDIS_DONE &&
+		    r->ops[i].answer.kind == REDIS_KIND_HOST)
 			return true;
 	return false;
 }
 
 /* Renew, or downgrade.  Yes counts only with @kind, 0 = any; @refused is what it is if a majority cannot be had. */
-static int keep(struct bridge_quorum *q, enum bridge_script script, enum bridge_kind kind, enum bridge_status refused,
-		const struct bridge_keys *keys, const struct bridge_wish *wish, int64_t deadline,
-		struct bridge_lease *lease, struct round **out)
+static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kind kind, enum redis_status refused,
+		const struct redis_keys *keys, const struct script_args *wish, int64_t deadline,
+		struct redis_lock *lease, struct round **out)
 {
 	int64_t began;
 	struct tally t;
 
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
-	began = bridge_now();
+	began = redis_now();
 	*out = round_ask_all(q, script, false, keys, wish, deadline);
 	if (!*out)
-		return BRIDGE_NO_MEMORY;
+		return REDIS_NO_MEMORY;
 	(*out)->kind = kind;
-	t = round_decide(q, *out, BRIDGE_DONE, deadline);
+	t = round_decide(q, *out, REDIS_DONE, deadline);
 	lease->status = refused;
 	if (t.no > q->n - q->majority)
 		return 0;
 	if (t.yes < q->majority)
-		return t.code ? t.code : t.open ? BRIDGE_UNKNOWN : BRIDGE_UNREACHABLE;
-	lease->status = BRIDGE_DONE;
+		return t.code ? t.code : t.open ? REDIS_UNKNOWN : REDIS_UNREACHABLE;
+	lease->status = REDIS_DONE;
 	lease->began = began;
-	lease->decided = bridge_now();
-	lease->valid_until = bridge_valid_until(began, wish->ttl_ms);
+	lease->decided = redis_now();
+	lease->valid_until = redis_valid_until(began, wish->ttl_ms);
 	lease->servers = t.yes;
 	return 0;
 }
 
-int bridge_quorum_renew(struct bridge_quorum *q, enum bridge_script acquired_by, const struct bridge_keys *keys,
-			const struct bridge_wish *wish, int64_t deadline, struct bridge_lease *lease)
+int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *keys,
+			const struct script_args *wish, int64_t deadline, struct redis_lock *lease)
 {
-	bool writer = acquired_by == BRIDGE_ACQUIRE_X;
-	struct bridge_wish same = *wish;
+	bool writer = acquired_by == REDIS_ACQUIRE_X;
+	struct script_args same = *wish;
 	struct round *r;
 	int code;
 
 	/* Numbers of one server are none of the majority. */
 	same.stride = 0;
 	/* Where a writer is taken for a reader others may read beside it. */
-	code = keep(q, BRIDGE_RENEW, writer ? BRIDGE_KIND_HOST : 0, BRIDGE_LOST, keys, &same, deadline, lease, &r);
-	if (code || lease->status != BRIDGE_DONE)
+	code = keep(q, REDIS_RENEW, writer ? REDIS_KIND_HOST : 0, REDIS_LOST, keys, &same, deadline, lease, &r);
+	if (code || lease->status != REDIS_DONE)
 		return code;
-	lease->kind = !writer && writes_somewhere(q, r) ? BRIDGE_KIND_HOST : 0;
+	lease->kind = !writer && writes_somewhere(q, r) ? REDIS_KIND_HOST : 0;
 	refill(q, r, acquired_by, keys, wish, deadline);
 	return 0;
 }
 
-int bridge_quorum_downgrade(struct bridge_quorum *q, const struct bridge_keys *keys, const struct bridge_wish *wish,
-			    int64_t deadline, struct bridge_lease *lease)
+int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+			    int64_t deadline, struct redis_lock *lease)
 {
 	struct round *r;
 
-	return keep(q, BRIDGE_DOWNGRADE, 0, BRIDGE_BUSY, keys, wish, deadline, lease, &r);
+	return keep(q, REDIS_DOWNGRADE, 0, REDIS_BUSY, keys, wish, deadline, lease, &r);
 }
 
 /* ---------------------------------------------------------------- making, asking */
 
-int bridge_quorum_new(struct bridge_quorum **out, const struct bridge_server *servers, size_t n,
-		      const struct bridge_quorum_options *options, struct bridge_error *error)
+int redis_quorum_new(struct redis_quorum **out, const struct redis_server *servers, size_t n,
+		      const struct redis_quorum_options *options, struct redis_error *error)
 {
-	struct bridge_conn_options conn_options = { .name = "lockshm",
-						    .scripts = bridge_scripts,
-						    .n_scripts = BRIDGE_N_SCRIPTS };
-	struct bridge_quorum *q;
+	struct redis_conn_options conn_options = { .name = "lockshm",
+						    .scripts = redis_scripts,
+						    .n_scripts = REDIS_N_SCRIPTS };
+	struct redis_quorum *q;
 	size_t i;
 	int code = 0;
 
 	*out = NULL;
-	if (n < 1 || n > BRIDGE_SERVERS_MAX)
-		return bridge_fail(error, BRIDGE_INVALID, "a quorum has 1 to %d servers", BRIDGE_SERVERS_MAX);
+	if (n < 1 || n > REDIS_SERVERS_MAX)
+		return redis_fail(error, REDIS_INVALID, "a quorum has 1 to %d servers", REDIS_SERVERS_MAX);
 	q = calloc(1, sizeof(*q));
 	if (!q)
-		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 	q->n = n;
 	q->majority = (unsigned)(n / 2 + 1);
 	q->options = *options;
 	for (i = 0; i < n && !code; i++)
-		code = bridge_conn_new(&q->nodes[i].conn, &servers[i], &conn_options, error);
+		code = redis_conn_new(&q->nodes[i].conn, &servers[i], &conn_options, error);
 	if (code)
-		bridge_quorum_free(q);
+		redis_quorum_free(q);
 	else
 		*out = q;
 	return code;
 }
 
-void bridge_quorum_free(struct bridge_quorum *q)
+void redis_quorum_free(struct redis_quorum *q)
 {
 	struct round *r;
 	size_t i;
@@ -371,65 +371,65 @@ void bridge_quorum_free(struct bridge_quorum *q)
 		round_free(r, q->n);
 	}
 	for (i = 0; i < q->n; i++)
-		bridge_conn_free(q->nodes[i].conn);
+		redis_conn_free(q->nodes[i].conn);
 	free(q);
 }
 
-void bridge_quorum_abandon(struct bridge_quorum *q)
+void redis_quorum_abandon(struct redis_quorum *q)
 {
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		bridge_conn_abandon(q->nodes[i].conn);
+		redis_conn_abandon(q->nodes[i].conn);
 }
 
-int bridge_quorum_open(struct bridge_quorum *q, int64_t deadline)
+int redis_quorum_open(struct redis_quorum *q, int64_t deadline)
 {
 	unsigned n;
 
 	quorum_connect(q, deadline);
 	n = quorum_gather(q, (unsigned)q->n, deadline);
 	if (q->unfit)
-		return BRIDGE_INVALID;
-	return n >= q->majority ? 0 : q->error.code ? q->error.code : BRIDGE_UNREACHABLE;
+		return REDIS_INVALID;
+	return n >= q->majority ? 0 : q->error.code ? q->error.code : REDIS_UNREACHABLE;
 }
 
-unsigned bridge_quorum_voters(const struct bridge_quorum *q)
+unsigned redis_quorum_voters(const struct redis_quorum *q)
 {
-	int64_t now = bridge_now();
+	int64_t now = redis_now();
 	unsigned n = 0;
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
 		const struct node *node = &q->nodes[i];
 
-		n += bridge_conn_ready(node->conn) && node->known == bridge_conn_generation(node->conn) &&
+		n += redis_conn_ready(node->conn) && node->known == redis_conn_generation(node->conn) &&
 		     now >= node->votes_from;
 	}
 	return n;
 }
 
-bool bridge_quorum_reachable(const struct bridge_quorum *q)
+bool redis_quorum_reachable(const struct redis_quorum *q)
 {
 	unsigned n = 0;
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		n += bridge_conn_ready(q->nodes[i].conn);
+		n += redis_conn_ready(q->nodes[i].conn);
 	return n >= q->majority;
 }
 
-int64_t bridge_quorum_tried(const struct bridge_quorum *q, int64_t now)
+int64_t redis_quorum_tried(const struct redis_quorum *q, int64_t now)
 {
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (!bridge_conn_ready(q->nodes[i].conn) && bridge_conn_tried(q->nodes[i].conn) < now)
-			now = bridge_conn_tried(q->nodes[i].conn);
+		if (!redis_conn_ready(q->nodes[i].conn) && redis_conn_tried(q->nodes[i].conn) < now)
+			now = redis_conn_tried(q->nodes[i].conn);
 	return now;
 }
 
-const struct bridge_error *bridge_quorum_error(const struct bridge_quorum *q)
+const struct redis_error *redis_quorum_error(const struct redis_quorum *q)
 {
 	return &q->error;
 }

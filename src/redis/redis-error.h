@@ -10,40 +10,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum bridge_code {
-	BRIDGE_OK = 0,
-	BRIDGE_AGAIN = 1, /* not done yet: wait for the socket */
-	BRIDGE_INVALID = -1, /* bad configuration or arguments; nothing was sent */
-	BRIDGE_UNREACHABLE = -2, /* no connection; nothing was executed */
-	BRIDGE_UNKNOWN = -3, /* connection lost or deadline over: may or may not have been executed */
-	BRIDGE_RETRY = -4, /* the server is not able to now: BUSY, LOADING, READONLY, OOM and the like */
-	BRIDGE_DENIED = -5, /* password or rights; stays so until somebody changes the server */
-	BRIDGE_NOT_A_LOCK = -6, /* the key holds data of another kind; it was not touched */
-	BRIDGE_MOVED = -7, /* another node of the cluster has this key */
-	BRIDGE_NO_SCRIPT = -8, /* the server forgot the script: send its text */
-	BRIDGE_REFUSED = -9, /* any other error reply */
-	BRIDGE_PROTOCOL = -10, /* what came back is not what was asked for: not a Redis server? */
-	BRIDGE_FORKED = -11, /* the connection belongs to the parent process */
-	BRIDGE_NO_MEMORY = -12, /* or no descriptor left */
+enum redis_code {
+	REDIS_OK = 0,
+	REDIS_AGAIN = 1, /* not done yet: wait for the socket */
+	REDIS_INVALID = -1, /* bad configuration or arguments; nothing was sent */
+	REDIS_UNREACHABLE = -2, /* no connection; nothing was executed */
+	REDIS_UNKNOWN = -3, /* connection lost or deadline over: may or may not have been executed */
+	REDIS_RETRY = -4, /* the server is not able to now: BUSY, LOADING, READONLY, OOM and the like */
+	REDIS_DENIED = -5, /* password or rights; stays so until somebody changes the server */
+	REDIS_NOT_A_LOCK = -6, /* the key holds data of another kind; it was not touched */
+	REDIS_MOVED = -7, /* another node of the cluster has this key */
+	REDIS_NO_SCRIPT = -8, /* the server forgot the script: send its text */
+	REDIS_REFUSED = -9, /* any other error reply */
+	REDIS_PROTOCOL = -10, /* what came back is not what was asked for: not a Redis server? */
+	REDIS_FORKED = -11, /* the connection belongs to the parent process */
+	REDIS_NO_MEMORY = -12, /* or no descriptor left */
 };
 
-struct bridge_error {
+struct redis_error {
 	int code;
 	char text[320];
 };
 
 /* Stores code and message; returns @code.  @error may be NULL. */
-int bridge_fail(struct bridge_error *error, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int redis_fail(struct redis_error *error, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The class of an error reply of the server. */
-int bridge_error_class(const char *text, size_t len);
+int redis_error_class(const char *text, size_t len);
 
 /* The class of an open() or its like that failed. */
-int bridge_error_open(int sys_errno);
+int redis_error_open(int sys_errno);
 
 /* Is trying again later of any use? */
-bool bridge_error_passes(int code);
+bool redis_error_passes(int code);
 
-const char *bridge_code_name(int code);
+const char *redis_code_name(int code);
 
 #endif

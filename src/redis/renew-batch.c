@@ -11,14 +11,14 @@
 #include <string.h>
 
 /* With room for one more; NULL = there is no place for another. */
-static struct bridge_group *group_of(struct bridge_renewals *r, struct bridge_node *node)
+static struct redis_group *group_of(struct renew_batch *r, struct redis_node *node)
 {
 	size_t i;
 
 	for (i = 0; i < r->n; i++)
-		if (r->node[i] == node && r->group[i].many.n < BRIDGE_MANY)
+		if (r->node[i] == node && r->group[i].many.n < REDIS_MANY)
 			return &r->group[i];
-	if (r->n == BRIDGE_GROUPS)
+	if (r->n == REDIS_GROUPS)
 		return NULL;
 	r->node[r->n] = node;
 	r->group[r->n].many.n = 0;
@@ -26,9 +26,9 @@ static struct bridge_group *group_of(struct bridge_renewals *r, struct bridge_no
 	return &r->group[r->n++];
 }
 
-static bool add(struct bridge_renewals *r, struct bridge_nodes *nodes, struct bridge_ask *ask)
+static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *ask)
 {
-	struct bridge_group *g = group_of(r, bridge_nodes_of(nodes, ask->keys));
+	struct redis_group *g = group_of(r, redis_nodes_of(nodes, ask->keys));
 
 	if (!g)
 		return false;
@@ -39,15 +39,15 @@ static bool add(struct bridge_renewals *r, struct bridge_nodes *nodes, struct br
 }
 
 /* One lease alone is asked for as ever; so are those of a server that is away, and each is told why. */
-static void drop_unfit(struct bridge_renewals *r)
+static void drop_unfit(struct renew_batch *r)
 {
 	size_t i, k = 0;
 
 	for (i = 0; i < r->n; i++) {
 		/* One that ended meanwhile is noticed now, not with the script. */
 		if (r->group[i].many.n >= 2)
-			(void)bridge_conn_pump(r->node[i]->conn);
-		if (r->group[i].many.n < 2 || bridge_node_code(r->node[i]))
+			(void)redis_conn_pump(r->node[i]->conn);
+		if (r->group[i].many.n < 2 || redis_node_code(r->node[i]))
 			continue;
 		if (k < i) {
 			r->group[k] = r->group[i];
@@ -58,7 +58,7 @@ static void drop_unfit(struct bridge_renewals *r)
 	r->n = k;
 }
 
-static void settle(struct bridge_ask *ask, const struct bridge_op *op)
+static void settle(struct redis_command *ask, const struct redis_op *op)
 {
 	ask->settled = true;
 	ask->code = op->code;
@@ -68,21 +68,21 @@ static void settle(struct bridge_ask *ask, const struct bridge_op *op)
 	}
 	/* As renew.lua says it. */
 	memset(&ask->answer, 0, sizeof(ask->answer));
-	ask->answer.status = BRIDGE_DONE;
-	ask->answer.kind = BRIDGE_KIND_HOST;
+	ask->answer.status = REDIS_DONE;
+	ask->answer.kind = REDIS_KIND_HOST;
 	ask->answer.left_ms = ask->wish.ttl_ms;
-	ask->valid_until = bridge_valid_until(op->began, ask->wish.ttl_ms);
+	ask->valid_until = redis_valid_until(op->began, ask->wish.ttl_ms);
 }
 
 /* An error that was answered may be about one of them, a right to its names for instance: each is asked by itself. */
-static void take(const struct bridge_group *g, const struct bridge_op *op)
+static void take(const struct redis_group *g, const struct redis_op *op)
 {
-	size_t k, first = BRIDGE_MANY;
+	size_t k, first = REDIS_MANY;
 
-	if (op->code && op->code != BRIDGE_UNKNOWN)
+	if (op->code && op->code != REDIS_UNKNOWN)
 		return;
 	for (k = 0; k < g->many.n; k++) {
-		if (!op->code && !bridge_op_renewed(op, k))
+		if (!op->code && !redis_op_renewed(op, k))
 			continue;
 		settle(g->ask[k], op);
 		first = k < first ? k : first;
@@ -90,29 +90,29 @@ static void take(const struct bridge_group *g, const struct bridge_op *op)
 	}
 }
 
-static void run(struct bridge_renewals *r, struct bridge_nodes *nodes, int64_t io_ns)
+static void run(struct renew_batch *r, struct redis_nodes *nodes, int64_t io_ns)
 {
 	size_t i;
 
 	drop_unfit(r);
 	for (i = 0; i < r->n; i++)
-		(void)bridge_op_begin_many(&r->op[i], r->node[i]->conn, &r->group[i].many,
-					   r->group[i].ask[0]->wish.ttl_ms, bridge_now() + io_ns);
+		(void)redis_op_begin_many(&r->op[i], r->node[i]->conn, &r->group[i].many,
+					   r->group[i].ask[0]->wish.ttl_ms, redis_now() + io_ns);
 	for (i = 0; i < r->n; i++)
-		(void)bridge_conn_pump(r->op[i].conn);
-	bridge_ops_wait(r->op, r->n);
+		(void)redis_conn_pump(r->op[i].conn);
+	redis_ops_wait(r->op, r->n);
 	for (i = 0; i < r->n; i++) {
 		take(&r->group[i], &r->op[i]);
-		bridge_op_end(&r->op[i]);
-		r->node[i]->failed = bridge_conn_closed(r->op[i].conn);
+		redis_op_end(&r->op[i]);
+		r->node[i]->failed = redis_conn_closed(r->op[i].conn);
 	}
 	for (i = 0; i < nodes->n; i++)
 		if (nodes->node[i].failed)
-			bridge_node_rest(&nodes->node[i]);
+			redis_node_rest(&nodes->node[i]);
 	r->n = 0;
 }
 
-void bridge_renewals_run(struct bridge_renewals *r, struct bridge_nodes *nodes, struct bridge_ask *asks, size_t n,
+void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *asks, size_t n,
 			 int64_t io_ns)
 {
 	size_t i;

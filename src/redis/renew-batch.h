@@ -7,17 +7,17 @@
 #include "redis/nodes.h"
 
 /* Under way at once: one for each server, and some for those that have more. */
-#define BRIDGE_GROUPS (BRIDGE_SERVERS_MAX + 4)
+#define REDIS_GROUPS (REDIS_SERVERS_MAX + 4)
 
-struct bridge_group {
-	struct bridge_ask *ask[BRIDGE_MANY];
-	struct bridge_many many;
+struct redis_group {
+	struct redis_command *ask[REDIS_MANY];
+	struct redis_many many;
 };
 
-struct bridge_renewals {
-	struct bridge_group group[BRIDGE_GROUPS];
-	struct bridge_node *node[BRIDGE_GROUPS];
-	struct bridge_op op[BRIDGE_GROUPS];
+struct renew_batch {
+	struct redis_group group[REDIS_GROUPS];
+	struct redis_node *node[REDIS_GROUPS];
+	struct redis_op op[REDIS_GROUPS];
 	size_t n;
 };
 
@@ -25,7 +25,7 @@ struct bridge_renewals {
  * Settles those of the @n @asks that are plain, and found to be, at servers that are connected.  Whatever else is found
  * of one, or said of all, is left to be asked about each by itself.  Not in a cluster, where they are in many slots.
  */
-void bridge_renewals_run(struct bridge_renewals *r, struct bridge_nodes *nodes, struct bridge_ask *asks, size_t n,
+void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *asks, size_t n,
 			 int64_t io_ns);
 
 #endif

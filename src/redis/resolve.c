@@ -13,9 +13,9 @@
 
 #include "sys/thread.h"
 
-struct bridge_lookup {
+struct redis_lookup {
 	char host[256], port[16];
-	struct bridge_address addresses[BRIDGE_ADDRESSES_MAX];
+	struct redis_address addresses[REDIS_ADDRESSES_MAX];
 	size_t n;
 	char why[128];
 	int event;
@@ -24,18 +24,18 @@ struct bridge_lookup {
 	pid_t pid;
 };
 
-static size_t keep(const struct addrinfo *list, struct bridge_address *out)
+static size_t keep(const struct addrinfo *list, struct redis_address *out)
 {
 	size_t n = 0;
 
-	for (; list && n < BRIDGE_ADDRESSES_MAX; list = list->ai_next, n++) {
+	for (; list && n < REDIS_ADDRESSES_MAX; list = list->ai_next, n++) {
 		memcpy(&out[n].at, list->ai_addr, list->ai_addrlen);
 		out[n].len = list->ai_addrlen;
 	}
 	return n;
 }
 
-static int ask(const char *host, const char *port, int flags, struct bridge_address *out, size_t *n)
+static int ask(const char *host, const char *port, int flags, struct redis_address *out, size_t *n)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
 	struct addrinfo *list;
@@ -49,14 +49,14 @@ static int ask(const char *host, const char *port, int flags, struct bridge_addr
 	return 0;
 }
 
-size_t bridge_numeric(const char *host, const char *port, struct bridge_address *out)
+size_t redis_numeric(const char *host, const char *port, struct redis_address *out)
 {
 	size_t n;
 
 	return ask(host, port, AI_NUMERICHOST, out, &n) == 0 && n ? 1 : 0;
 }
 
-static void unref(struct bridge_lookup *l)
+static void unref(struct redis_lookup *l)
 {
 	if (__atomic_sub_fetch(&l->users, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
@@ -66,7 +66,7 @@ static void unref(struct bridge_lookup *l)
 
 static void *lookup_main(void *arg)
 {
-	struct bridge_lookup *l = arg;
+	struct redis_lookup *l = arg;
 	uint64_t one = 1;
 	int code = ask(l->host, l->port, 0, l->addresses, &l->n);
 
@@ -78,7 +78,7 @@ static void *lookup_main(void *arg)
 	return NULL;
 }
 
-static int start(struct bridge_lookup *l)
+static int start(struct redis_lookup *l)
 {
 	pthread_t thread;
 	int err = thread_start(&thread, lookup_main, l);
@@ -88,9 +88,9 @@ static int start(struct bridge_lookup *l)
 	return err;
 }
 
-struct bridge_lookup *bridge_lookup_begin(const char *host, const char *port)
+struct redis_lookup *redis_lookup_begin(const char *host, const char *port)
 {
-	struct bridge_lookup *l = calloc(1, sizeof(*l));
+	struct redis_lookup *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
@@ -107,30 +107,30 @@ struct bridge_lookup *bridge_lookup_begin(const char *host, const char *port)
 	return NULL;
 }
 
-int bridge_lookup_fd(const struct bridge_lookup *l)
+int redis_lookup_fd(const struct redis_lookup *l)
 {
 	return l->event;
 }
 
-bool bridge_lookup_through(const struct bridge_lookup *l)
+bool redis_lookup_through(const struct redis_lookup *l)
 {
 	return __atomic_load_n(&l->through, __ATOMIC_ACQUIRE);
 }
 
-size_t bridge_lookup_take(const struct bridge_lookup *l, struct bridge_address *out, const char **why)
+size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out, const char **why)
 {
 	*why = l->why;
 	memcpy(out, l->addresses, l->n * sizeof(*out));
 	return l->n;
 }
 
-void bridge_lookup_drop(struct bridge_lookup *l)
+void redis_lookup_drop(struct redis_lookup *l)
 {
 	if (l && l->pid == getpid())
 		unref(l);
 }
 
-bool bridge_lookup_is_inherited(const struct bridge_lookup *l)
+bool redis_lookup_is_inherited(const struct redis_lookup *l)
 {
 	return l->pid != getpid();
 }

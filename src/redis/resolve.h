@@ -13,28 +13,28 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define BRIDGE_ADDRESSES_MAX 8
+#define REDIS_ADDRESSES_MAX 8
 
-struct bridge_address {
+struct redis_address {
 	struct sockaddr_storage at;
 	socklen_t len;
 };
 
-struct bridge_lookup;
+struct redis_lookup;
 
 /* Of an address in figures, at once; returns how many: 1, or 0 if it is none. */
-size_t bridge_numeric(const char *host, const char *port, struct bridge_address *out);
+size_t redis_numeric(const char *host, const char *port, struct redis_address *out);
 
 /* NULL = no memory, no descriptor or no thread. */
-struct bridge_lookup *bridge_lookup_begin(const char *host, const char *port);
+struct redis_lookup *redis_lookup_begin(const char *host, const char *port);
 /* Readable as soon as it is through. */
-int bridge_lookup_fd(const struct bridge_lookup *l);
-bool bridge_lookup_through(const struct bridge_lookup *l);
-/* When it is through: how many addresses there are, at most BRIDGE_ADDRESSES_MAX; 0 = none, and *@why says why. */
-size_t bridge_lookup_take(const struct bridge_lookup *l, struct bridge_address *out, const char **why);
+int redis_lookup_fd(const struct redis_lookup *l);
+bool redis_lookup_through(const struct redis_lookup *l);
+/* When it is through: how many addresses there are, at most REDIS_ADDRESSES_MAX; 0 = none, and *@why says why. */
+size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out, const char **why);
 /* NULL-safe. */
-void bridge_lookup_drop(struct bridge_lookup *l);
+void redis_lookup_drop(struct redis_lookup *l);
 /* Begun before a fork: the thread is the parent's, nothing will come of it. */
-bool bridge_lookup_is_inherited(const struct bridge_lookup *l);
+bool redis_lookup_is_inherited(const struct redis_lookup *l);
 
 #endif

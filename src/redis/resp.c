@@ -27,7 +27,7 @@ static struct {
 	__typeof__(&freeReplyObject) free_reply;
 } hiredis;
 
-static const struct bridge_symbol symbols[] = {
+static const struct redis_symbol symbols[] = {
 	{ "redisReaderCreate", &hiredis.reader_create },
 	{ "redisReaderFree", &hiredis.reader_free },
 	{ "redisReaderFeed", &hiredis.reader_feed },
@@ -37,28 +37,28 @@ static const struct bridge_symbol symbols[] = {
 	{ "freeReplyObject", &hiredis.free_reply },
 };
 
-static struct bridge_library library = {
-	.file = BRIDGE_HIREDIS,
+static struct dynlib library = {
+	.file = REDIS_HIREDIS,
 	.needs_it = "the bridge",
 	.symbols = symbols,
 	.n_symbols = sizeof(symbols) / sizeof(symbols[0]),
 };
 
-const char *bridge_wire_load(void)
+const char *resp_load(void)
 {
-	return bridge_library_load(&library);
+	return dynlib_load(&library);
 }
 
-struct bridge_wire {
+struct resp {
 	redisReader *reader;
 	size_t fed; /* bytes since the last complete reply */
 	char *out;
 	size_t out_at, out_end, out_size;
 };
 
-struct bridge_wire *bridge_wire_new(void)
+struct resp *resp_new(void)
 {
-	struct bridge_wire *w = bridge_wire_load() ? NULL : calloc(1, sizeof(*w));
+	struct resp *w = resp_load() ? NULL : calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
@@ -71,13 +71,13 @@ struct bridge_wire *bridge_wire_new(void)
 }
 
 /* What was sent may have been a password. */
-static void wipe(struct bridge_wire *w)
+static void wipe(struct resp *w)
 {
 	if (w->out_end)
 		explicit_bzero(w->out, w->out_end);
 }
 
-void bridge_wire_free(struct bridge_wire *w)
+void resp_free(struct resp *w)
 {
 	if (!w)
 		return;
@@ -88,7 +88,7 @@ void bridge_wire_free(struct bridge_wire *w)
 }
 
 /* Room for @more bytes behind out_end. */
-static bool make_room(struct bridge_wire *w, size_t more)
+static bool make_room(struct resp *w, size_t more)
 {
 	size_t left = w->out_end - w->out_at, size = w->out_size ? w->out_size : 1024;
 	char *out;
@@ -117,7 +117,7 @@ static bool make_room(struct bridge_wire *w, size_t more)
 	return true;
 }
 
-bool bridge_wire_put(struct bridge_wire *w, int argc, const char *const *argv, const size_t *lens)
+bool resp_put(struct resp *w, int argc, const char *const *argv, const size_t *lens)
 {
 	char *bytes = NULL;
 	int len = (int)hiredis.format_command_argv(&bytes, argc, (const char **)argv, lens);
@@ -134,13 +134,13 @@ bool bridge_wire_put(struct bridge_wire *w, int argc, const char *const *argv, c
 	return ok;
 }
 
-const char *bridge_wire_out(const struct bridge_wire *w, size_t *len)
+const char *resp_out(const struct resp *w, size_t *len)
 {
 	*len = w->out_end - w->out_at;
 	return w->out + w->out_at;
 }
 
-void bridge_wire_sent(struct bridge_wire *w, size_t len)
+void resp_sent(struct resp *w, size_t len)
 {
 	w->out_at += len;
 	if (w->out_at == w->out_end) {
@@ -149,13 +149,13 @@ void bridge_wire_sent(struct bridge_wire *w, size_t len)
 	}
 }
 
-bool bridge_wire_feed(struct bridge_wire *w, const char *bytes, size_t len)
+bool resp_feed(struct resp *w, const char *bytes, size_t len)
 {
 	w->fed += len;
-	return w->fed <= BRIDGE_REPLY_MAX && hiredis.reader_feed(w->reader, bytes, len) == REDIS_OK;
+	return w->fed <= REDIS_REPLY_MAX && hiredis.reader_feed(w->reader, bytes, len) == REDIS_OK;
 }
 
-bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
+bool resp_get(struct resp *w, struct redis_reply **reply)
 {
 	void *got = NULL;
 
@@ -168,12 +168,12 @@ bool bridge_wire_get(struct bridge_wire *w, struct bridge_reply **reply)
 	return true;
 }
 
-bool bridge_wire_short(const struct bridge_wire *w)
+bool resp_short(const struct resp *w)
 {
 	return ((const redisReader *)w->reader)->err == REDIS_ERR_OOM;
 }
 
-void bridge_reply_free(struct bridge_reply *reply)
+void redis_reply_free(struct redis_reply *reply)
 {
 	if (reply)
 		hiredis.free_reply(reply);
@@ -181,22 +181,22 @@ void bridge_reply_free(struct bridge_reply *reply)
 
 /* ---------------------------------------------------------------- what a reply is */
 
-static const redisReply *inside(const struct bridge_reply *r)
+static const redisReply *inside(const struct redis_reply *r)
 {
 	return (const redisReply *)(const void *)r;
 }
 
-static bool is(const struct bridge_reply *r, int type)
+static bool is(const struct redis_reply *r, int type)
 {
 	return r && inside(r)->type == type;
 }
 
-bool bridge_reply_is_nil(const struct bridge_reply *r)
+bool redis_reply_is_nil(const struct redis_reply *r)
 {
 	return is(r, REDIS_REPLY_NIL);
 }
 
-const char *bridge_reply_error(const struct bridge_reply *r, size_t *len)
+const char *redis_reply_error(const struct redis_reply *r, size_t *len)
 {
 	if (!is(r, REDIS_REPLY_ERROR))
 		return NULL;
@@ -204,7 +204,7 @@ const char *bridge_reply_error(const struct bridge_reply *r, size_t *len)
 	return inside(r)->str;
 }
 
-const char *bridge_reply_text(const struct bridge_reply *r, size_t *len)
+const char *redis_reply_text(const struct redis_reply *r, size_t *len)
 {
 	if (!is(r, REDIS_REPLY_STRING) && !is(r, REDIS_REPLY_STATUS))
 		return NULL;
@@ -212,30 +212,30 @@ const char *bridge_reply_text(const struct bridge_reply *r, size_t *len)
 	return inside(r)->str;
 }
 
-int64_t bridge_reply_integer(const struct bridge_reply *r, int64_t otherwise)
+int64_t redis_reply_integer(const struct redis_reply *r, int64_t otherwise)
 {
 	return is(r, REDIS_REPLY_INTEGER) ? inside(r)->integer : otherwise;
 }
 
-bool bridge_reply_is_array(const struct bridge_reply *r)
+bool redis_reply_is_array(const struct redis_reply *r)
 {
 	return is(r, REDIS_REPLY_ARRAY);
 }
 
-size_t bridge_reply_count(const struct bridge_reply *r)
+size_t redis_reply_count(const struct redis_reply *r)
 {
-	return bridge_reply_is_array(r) ? inside(r)->elements : 0;
+	return redis_reply_is_array(r) ? inside(r)->elements : 0;
 }
 
-const struct bridge_reply *bridge_reply_at(const struct bridge_reply *r, size_t i)
+const struct redis_reply *redis_reply_at(const struct redis_reply *r, size_t i)
 {
-	return i < bridge_reply_count(r) ? (const struct bridge_reply *)(void *)inside(r)->element[i] : NULL;
+	return i < redis_reply_count(r) ? (const struct redis_reply *)(void *)inside(r)->element[i] : NULL;
 }
 
-bool bridge_reply_says(const struct bridge_reply *r, const char *text)
+bool redis_reply_says(const struct redis_reply *r, const char *text)
 {
 	size_t len;
-	const char *got = bridge_reply_text(r, &len);
+	const char *got = redis_reply_text(r, &len);
 
 	return got && len == strlen(text) && memcmp(got, text, len) == 0;
 }

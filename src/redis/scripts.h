@@ -3,16 +3,16 @@
 #ifndef LOCKSHM_BRIDGE_LUA_H
 #define LOCKSHM_BRIDGE_LUA_H
 
-extern const char bridge_lua_acquire_s[];
-extern const char bridge_lua_acquire_x[];
-extern const char bridge_lua_downgrade[];
-extern const char bridge_lua_fence[];
-extern const char bridge_lua_force_release[];
-extern const char bridge_lua_inspect[];
-extern const char bridge_lua_leave[];
-extern const char bridge_lua_release[];
-extern const char bridge_lua_renew[];
-extern const char bridge_lua_renew_many[];
-extern const char bridge_lua_upgrade[];
+extern const char redis_lua_acquire_s[];
+extern const char redis_lua_acquire_x[];
+extern const char redis_lua_downgrade[];
+extern const char redis_lua_fence[];
+extern const char redis_lua_force_release[];
+extern const char redis_lua_inspect[];
+extern const char redis_lua_leave[];
+extern const char redis_lua_release[];
+extern const char redis_lua_renew[];
+extern const char redis_lua_renew_many[];
+extern const char redis_lua_upgrade[];
 
 #endif

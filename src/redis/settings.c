@@ -20,25 +20,25 @@
 
 static int check_servers(const struct lockshm_create_options *o, struct lockshm_error *error)
 {
-	struct bridge_server servers[BRIDGE_SERVERS_MAX];
-	struct bridge_error why = { 0 };
+	struct redis_server servers[REDIS_SERVERS_MAX];
+	struct redis_error why = { 0 };
 	size_t n;
 
 	if (strnlen(o->redis, REDIS_SERVERS_BYTES) >= REDIS_SERVERS_BYTES)
 		return error_set(error, LOCKSHM_INVALID, "the Redis URIs have more than %d bytes", REDIS_SERVERS_BYTES - 1);
-	if (bridge_uri_parse(o->redis, BRIDGE_PUBLIC, servers, BRIDGE_SERVERS_MAX, &n, &why) != 0)
+	if (redis_uri_parse(o->redis, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, &why) != 0)
 		return error_set(error, LOCKSHM_INVALID, "%s", why.text);
 	if ((o->flags & LOCKSHM_CREATE_REDIS_QUORUM) && n == 2)
-		return error_set(error, LOCKSHM_INVALID, "a quorum of 2 servers: %s", bridge_quorum_warning(n));
+		return error_set(error, LOCKSHM_INVALID, "a quorum of 2 servers: %s", redis_quorum_warning(n));
 	return 0;
 }
 
 static int make_host(char out[REDIS_HOST_BYTES], struct lockshm_error *error)
 {
-	struct bridge_host host;
+	struct redis_host host;
 
-	_Static_assert(REDIS_HOST_BYTES == BRIDGE_HOST_LEN, "the segment keeps what the bridge calls a host");
-	if (!bridge_host_make(&host))
+	_Static_assert(REDIS_HOST_BYTES == REDIS_HOST_LEN, "the segment keeps what the bridge calls a host");
+	if (!redis_host_make(&host))
 		return error_set(error, LOCKSHM_SYSTEM, "no random numbers");
 	memcpy(out, host.id, REDIS_HOST_BYTES);
 	return 0;

@@ -2,65 +2,65 @@
 /* tls-none.c - in place of redis/tls.c in a build without OpenSSL: redis/uri.c refuses what would need it */
 #include "redis/tls.h"
 
-const char *bridge_tls_load(void)
+const char *redis_tls_load(void)
 {
 	return "this build has no TLS";
 }
 
-void bridge_tls_thread_ends(void)
+void redis_tls_thread_ends(void)
 {
 }
 
-struct bridge_tls *bridge_tls_new(const struct bridge_server *server, struct bridge_error *error)
+struct redis_tls *redis_tls_new(const struct redis_server *server, struct redis_error *error)
 {
 	(void)server;
-	bridge_fail(error, BRIDGE_INVALID, "this build has no TLS");
+	redis_fail(error, REDIS_INVALID, "this build has no TLS");
 	return NULL;
 }
 
-void bridge_tls_free(struct bridge_tls *t)
+void redis_tls_free(struct redis_tls *t)
 {
 	(void)t;
 }
 
-bool bridge_tls_up(const struct bridge_tls *t)
-{
-	(void)t;
-	return false;
-}
-
-bool bridge_tls_heard(const struct bridge_tls *t)
+bool redis_tls_up(const struct redis_tls *t)
 {
 	(void)t;
 	return false;
 }
 
-int bridge_tls_feed(struct bridge_tls *t, const char *bytes, size_t len, struct bridge_error *error)
+bool redis_tls_heard(const struct redis_tls *t)
+{
+	(void)t;
+	return false;
+}
+
+int redis_tls_feed(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
 	(void)t, (void)bytes, (void)len;
-	return bridge_fail(error, BRIDGE_INVALID, "this build has no TLS");
+	return redis_fail(error, REDIS_INVALID, "this build has no TLS");
 }
 
-int bridge_tls_get(struct bridge_tls *t, char *out, size_t size, size_t *len, struct bridge_error *error)
+int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, struct redis_error *error)
 {
 	(void)t, (void)out, (void)size, (void)error;
 	*len = 0;
 	return 0;
 }
 
-int bridge_tls_put(struct bridge_tls *t, const char *bytes, size_t len, struct bridge_error *error)
+int redis_tls_put(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
-	return bridge_tls_feed(t, bytes, len, error);
+	return redis_tls_feed(t, bytes, len, error);
 }
 
-const char *bridge_tls_out(const struct bridge_tls *t, size_t *len)
+const char *redis_tls_out(const struct redis_tls *t, size_t *len)
 {
 	(void)t;
 	*len = 0;
 	return NULL;
 }
 
-void bridge_tls_sent(struct bridge_tls *t, size_t len)
+void redis_tls_sent(struct redis_tls *t, size_t len)
 {
 	(void)t, (void)len;
 }

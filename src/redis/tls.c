@@ -19,7 +19,7 @@
 
 #define FILE_MAX (4 << 20) /* all authorities of a system are less than one */
 
-struct bridge_tls {
+struct redis_tls {
 	SSL *ssl;
 	BIO *in, *out; /* belong to ssl */
 	const char *out_bytes; /* in out */
@@ -30,36 +30,36 @@ struct bridge_tls {
 };
 
 /* For as long as the process lives; whoever is the bridge leaves that to another one (bridge/serve.c). */
-static int unusable(struct bridge_error *error)
+static int unusable(struct redis_error *error)
 {
-	const char *why = bridge_openssl_load();
+	const char *why = redis_openssl_load();
 
-	return bridge_fail(error, BRIDGE_DENIED, "TLS: %s", why ? why : "OpenSSL could not be used");
+	return redis_fail(error, REDIS_DENIED, "TLS: %s", why ? why : "OpenSSL could not be used");
 }
 
 /* ---------------------------------------------------------------- what went wrong */
 
 static bool no_memory(void)
 {
-	return ERR_GET_REASON(bridge_ssl.ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
-	       ERR_GET_REASON(bridge_ssl.ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+	return ERR_GET_REASON(redis_ssl.ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
+	       ERR_GET_REASON(redis_ssl.ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
 }
 
-static int out_of_memory(struct bridge_error *error)
+static int out_of_memory(struct redis_error *error)
 {
-	return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+	return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 }
 
 /* Here, before any server is asked: by settings of the system, say. */
-static int cannot_begin(struct bridge_error *error)
+static int cannot_begin(struct redis_error *error)
 {
 	return no_memory() ? out_of_memory(error) :
-			     bridge_fail(error, BRIDGE_DENIED, "TLS: cannot begin: %s",
-					 bridge_openssl_reason(bridge_ssl.ERR_peek_error()));
+			     redis_fail(error, REDIS_DENIED, "TLS: cannot begin: %s",
+					 redis_openssl_reason(redis_ssl.ERR_peek_error()));
 }
 
 /* The system's authorities are read by OpenSSL, which does not tell that it could not. */
-static bool store_unread(const struct bridge_tls *t, long verdict)
+static bool store_unread(const struct redis_tls *t, long verdict)
 {
 	int fd;
 
@@ -70,7 +70,7 @@ static bool store_unread(const struct bridge_tls *t, long verdict)
 		return false;
 	fd = open("/", O_PATH | O_CLOEXEC);
 	if (fd < 0)
-		return bridge_error_open(errno) == BRIDGE_NO_MEMORY;
+		return redis_error_open(errno) == REDIS_NO_MEMORY;
 	close(fd);
 	return false;
 }
@@ -83,31 +83,31 @@ static bool is_alert(unsigned long code)
 	return ERR_GET_LIB(code) == ERR_LIB_SSL && alert >= 0 && alert <= 255;
 }
 
-static int refused(const struct bridge_tls *t, unsigned long code, struct bridge_error *error)
+static int refused(const struct redis_tls *t, unsigned long code, struct redis_error *error)
 {
 	int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
 	bool no_cert = !t->has_cert && (alert == SSL_AD_CERTIFICATE_REQUIRED || alert == SSL_AD_HANDSHAKE_FAILURE);
 
-	return bridge_fail(error, alert == SSL_AD_INTERNAL_ERROR ? BRIDGE_UNREACHABLE : BRIDGE_DENIED,
-			   "TLS: refused by the server: %s%s", bridge_openssl_reason(code),
+	return redis_fail(error, alert == SSL_AD_INTERNAL_ERROR ? REDIS_UNREACHABLE : REDIS_DENIED,
+			   "TLS: refused by the server: %s%s", redis_openssl_reason(code),
 			   no_cert ? " (if it wants a client certificate: tls-cert, tls-key)" : "");
 }
 
-static int failed(const struct bridge_tls *t, struct bridge_error *error)
+static int failed(const struct redis_tls *t, struct redis_error *error)
 {
-	unsigned long code = bridge_ssl.ERR_peek_error();
-	long verdict = bridge_ssl.SSL_get_verify_result(t->ssl);
+	unsigned long code = redis_ssl.ERR_peek_error();
+	long verdict = redis_ssl.SSL_get_verify_result(t->ssl);
 
 	if (no_memory() || verdict == X509_V_ERR_OUT_OF_MEM)
 		return out_of_memory(error);
 	if (store_unread(t, verdict))
-		return bridge_fail(error, BRIDGE_NO_MEMORY, "TLS: no descriptor left to read the system's authorities");
+		return redis_fail(error, REDIS_NO_MEMORY, "TLS: no descriptor left to read the system's authorities");
 	if (verdict != X509_V_OK)
-		return bridge_fail(error, BRIDGE_DENIED, "TLS: the server's certificate, which must be for %.80s: %s",
-				   t->name, bridge_ssl.X509_verify_cert_error_string(verdict));
+		return redis_fail(error, REDIS_DENIED, "TLS: the server's certificate, which must be for %.80s: %s",
+				   t->name, redis_ssl.X509_verify_cert_error_string(verdict));
 	if (is_alert(code))
 		return refused(t, code, error);
-	return bridge_fail(error, BRIDGE_PROTOCOL, "TLS: %s", bridge_openssl_reason(code));
+	return redis_fail(error, REDIS_PROTOCOL, "TLS: %s", redis_openssl_reason(code));
 }
 
 /* ---------------------------------------------------------------- files */
@@ -122,22 +122,22 @@ struct files {
 	struct bytes ca, cert, key;
 };
 
-static int bad_file(const struct bytes *b, const char *why, struct bridge_error *error)
+static int bad_file(const struct bytes *b, const char *why, struct redis_error *error)
 {
-	return bridge_fail(error, BRIDGE_DENIED, "%s file %.120s: %s", b->what, b->path, why);
+	return redis_fail(error, REDIS_DENIED, "%s file %.120s: %s", b->what, b->path, why);
 }
 
 /* The same, by what OpenSSL says of it: "key too small", say.  That nothing begins is how the end is told. */
-static int bad_content(const struct bytes *b, const char *why, struct bridge_error *error)
+static int bad_content(const struct bytes *b, const char *why, struct redis_error *error)
 {
-	unsigned long code = bridge_ssl.ERR_peek_last_error();
+	unsigned long code = redis_ssl.ERR_peek_last_error();
 
 	if (no_memory())
 		return out_of_memory(error);
 	if (!code || ERR_GET_REASON(code) == PEM_R_NO_START_LINE)
 		return bad_file(b, why, error);
-	return bridge_fail(error, BRIDGE_DENIED, "%s file %.120s: %s: %s", b->what, b->path, why,
-			   bridge_openssl_reason(code));
+	return redis_fail(error, REDIS_DENIED, "%s file %.120s: %s: %s", b->what, b->path, why,
+			   redis_openssl_reason(code));
 }
 
 static void wipe(struct bytes *b)
@@ -149,15 +149,15 @@ static void wipe(struct bytes *b)
 }
 
 /* Not by OpenSSL, which would wait for somebody to write if it is a pipe; nor inside, where every fork would wait. */
-static int read_file(struct bytes *b, bool secret, struct bridge_error *error)
+static int read_file(struct bytes *b, bool secret, struct redis_error *error)
 {
 	const char *why;
-	int code, fd = bridge_uri_open(b->path, secret, &code, &why);
+	int code, fd = redis_uri_open(b->path, secret, &code, &why);
 	struct stat st;
 	ssize_t n = 0;
 
 	if (fd < 0)
-		return bridge_fail(error, code, "%s file %.120s: %s", b->what, b->path, why);
+		return redis_fail(error, code, "%s file %.120s: %s", b->what, b->path, why);
 	b->len = fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size <= FILE_MAX ? (size_t)st.st_size : 0;
 	b->at = b->len ? malloc(b->len) : NULL;
 	if (b->at)
@@ -171,7 +171,7 @@ static int read_file(struct bytes *b, bool secret, struct bridge_error *error)
 	return bad_file(b, b->len ? "cannot be read" : "is empty, or has more than 4 MiB", error);
 }
 
-static int read_files(struct files *f, const struct bridge_server *s, struct bridge_error *error)
+static int read_files(struct files *f, const struct redis_server *s, struct redis_error *error)
 {
 	int code = 0;
 
@@ -204,55 +204,55 @@ static int no_pass_phrase(char *out, int size, int writing, void *arg)
 /* The certificates in it, one after the other, to @take; how many, or -1 if something else is there. */
 static int each_certificate(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx)
 {
-	BIO *bio = bridge_ssl.BIO_new_mem_buf(b->at, (int)b->len);
+	BIO *bio = redis_ssl.BIO_new_mem_buf(b->at, (int)b->len);
 	bool ok = bio != NULL;
 	X509 *cert;
 	int n = 0;
 
-	while (ok && (cert = bridge_ssl.PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL))) {
+	while (ok && (cert = redis_ssl.PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL))) {
 		ok = take(ctx, cert, n++);
-		bridge_ssl.X509_free(cert);
+		redis_ssl.X509_free(cert);
 	}
 	/* That is how its end is told. */
-	ok = ok && ERR_GET_REASON(bridge_ssl.ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-	bridge_ssl.BIO_free(bio);
+	ok = ok && ERR_GET_REASON(redis_ssl.ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+	redis_ssl.BIO_free(bio);
 	return ok ? n : -1;
 }
 
 static bool trust(SSL_CTX *ctx, X509 *cert, int number)
 {
 	(void)number;
-	return bridge_ssl.X509_STORE_add_cert(bridge_ssl.SSL_CTX_get_cert_store(ctx), cert) == 1;
+	return redis_ssl.X509_STORE_add_cert(redis_ssl.SSL_CTX_get_cert_store(ctx), cert) == 1;
 }
 
 /* Our own comes first, then those that vouch for it. */
 static bool present(SSL_CTX *ctx, X509 *cert, int number)
 {
-	return number == 0 ? bridge_ssl.SSL_CTX_use_certificate(ctx, cert) == 1 :
-			     bridge_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_CHAIN_CERT, 1, cert) == 1;
+	return number == 0 ? redis_ssl.SSL_CTX_use_certificate(ctx, cert) == 1 :
+			     redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_CHAIN_CERT, 1, cert) == 1;
 }
 
 static int use_certificates(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx,
-			    struct bridge_error *error)
+			    struct redis_error *error)
 {
-	bridge_ssl.ERR_clear_error();
+	redis_ssl.ERR_clear_error();
 	if (each_certificate(b, take, ctx) > 0)
 		return 0;
 	return bad_content(b, "must have certificates (PEM), and nothing broken", error);
 }
 
-static int use_key(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *error)
+static int use_key(const struct bytes *b, SSL_CTX *ctx, struct redis_error *error)
 {
-	BIO *bio = bridge_ssl.BIO_new_mem_buf(b->at, (int)b->len);
-	EVP_PKEY *key = bio ? bridge_ssl.PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL) : NULL;
+	BIO *bio = redis_ssl.BIO_new_mem_buf(b->at, (int)b->len);
+	EVP_PKEY *key = bio ? redis_ssl.PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL) : NULL;
 	int code = 0;
 
 	if (!key)
 		code = bad_content(b, "must have a key (PEM) without a pass phrase", error);
-	else if (bridge_ssl.SSL_CTX_use_PrivateKey(ctx, key) != 1 || bridge_ssl.SSL_CTX_check_private_key(ctx) != 1)
+	else if (redis_ssl.SSL_CTX_use_PrivateKey(ctx, key) != 1 || redis_ssl.SSL_CTX_check_private_key(ctx) != 1)
 		code = bad_content(b, "is not the key of the certificate in tls-cert", error);
-	bridge_ssl.EVP_PKEY_free(key);
-	bridge_ssl.BIO_free(bio);
+	redis_ssl.EVP_PKEY_free(key);
+	redis_ssl.BIO_free(bio);
 	return code;
 }
 
@@ -268,39 +268,39 @@ static struct {
 
 static void keep(const struct bytes *b, X509_STORE *store)
 {
-	bridge_ssl.X509_STORE_free(last.store);
+	redis_ssl.X509_STORE_free(last.store);
 	free(last.file);
 	last.store = NULL;
 	last.file = malloc(b->len);
-	if (!last.file || bridge_ssl.X509_STORE_up_ref(store) != 1)
+	if (!last.file || redis_ssl.X509_STORE_up_ref(store) != 1)
 		return;
 	memcpy(last.file, b->at, b->len);
 	last.len = b->len;
 	last.store = store;
 }
 
-static int use_authorities(const struct bytes *b, SSL_CTX *ctx, struct bridge_error *error)
+static int use_authorities(const struct bytes *b, SSL_CTX *ctx, struct redis_error *error)
 {
 	int code;
 
 	if (last.store && last.len == b->len && memcmp(last.file, b->at, b->len) == 0 &&
-	    bridge_ssl.X509_STORE_up_ref(last.store) == 1) {
-		bridge_ssl.SSL_CTX_set_cert_store(ctx, last.store);
+	    redis_ssl.X509_STORE_up_ref(last.store) == 1) {
+		redis_ssl.SSL_CTX_set_cert_store(ctx, last.store);
 		return 0;
 	}
 	code = use_certificates(b, trust, ctx, error);
 	if (!code)
-		keep(b, bridge_ssl.SSL_CTX_get_cert_store(ctx));
+		keep(b, redis_ssl.SSL_CTX_get_cert_store(ctx));
 	return code;
 }
 
-static int use_files(const struct files *f, SSL_CTX *ctx, struct bridge_error *error)
+static int use_files(const struct files *f, SSL_CTX *ctx, struct redis_error *error)
 {
 	int code = 0;
 
 	if (f->ca.at)
 		code = use_authorities(&f->ca, ctx, error);
-	else if (bridge_ssl.SSL_CTX_set_default_verify_paths(ctx) != 1)
+	else if (redis_ssl.SSL_CTX_set_default_verify_paths(ctx) != 1)
 		code = cannot_begin(error);
 	if (!code && f->cert.at)
 		code = use_certificates(&f->cert, present, ctx, error);
@@ -314,58 +314,58 @@ static int use_files(const struct files *f, SSL_CTX *ctx, struct bridge_error *e
 static void set_policy(SSL_CTX *ctx)
 {
 	/* What the system's settings ask for may be more. */
-	if (bridge_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) < TLS1_2_VERSION)
-		(void)bridge_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	if (redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) < TLS1_2_VERSION)
+		(void)redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
 	/* So that what is put is never in want of an answer. */
-	(void)bridge_ssl.SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
-	bridge_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	(void)redis_ssl.SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+	redis_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 }
 
 /* Addresses are not asked for by name, but are in certificates, too.  A wildcard is a whole label, as RFC 9525 says. */
-static bool set_name(struct bridge_tls *t)
+static bool set_name(struct redis_tls *t)
 {
-	X509_VERIFY_PARAM *param = bridge_ssl.SSL_get0_param(t->ssl);
+	X509_VERIFY_PARAM *param = redis_ssl.SSL_get0_param(t->ssl);
 
-	bridge_ssl.X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (bridge_ssl.X509_VERIFY_PARAM_set1_ip_asc(param, t->name) == 1)
+	redis_ssl.X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (redis_ssl.X509_VERIFY_PARAM_set1_ip_asc(param, t->name) == 1)
 		return true;
-	return bridge_ssl.SSL_set1_host(t->ssl, t->name) == 1 &&
-	       bridge_ssl.SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, t->name) == 1;
+	return redis_ssl.SSL_set1_host(t->ssl, t->name) == 1 &&
+	       redis_ssl.SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, t->name) == 1;
 }
 
-static bool make_buffers(struct bridge_tls *t)
+static bool make_buffers(struct redis_tls *t)
 {
-	t->in = bridge_ssl.BIO_new(bridge_ssl.BIO_s_mem());
-	t->out = bridge_ssl.BIO_new(bridge_ssl.BIO_s_mem());
+	t->in = redis_ssl.BIO_new(redis_ssl.BIO_s_mem());
+	t->out = redis_ssl.BIO_new(redis_ssl.BIO_s_mem());
 	if (t->in && t->out) {
-		bridge_ssl.SSL_set_bio(t->ssl, t->in, t->out);
+		redis_ssl.SSL_set_bio(t->ssl, t->in, t->out);
 		return true;
 	}
-	bridge_ssl.BIO_free(t->in);
-	bridge_ssl.BIO_free(t->out);
+	redis_ssl.BIO_free(t->in);
+	redis_ssl.BIO_free(t->out);
 	return false;
 }
 
-static void look_at_out(struct bridge_tls *t)
+static void look_at_out(struct redis_tls *t)
 {
 	char *at = NULL;
-	long n = bridge_ssl.BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &at);
+	long n = redis_ssl.BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &at);
 
 	t->out_bytes = at;
 	t->out_len = n > 0 ? (size_t)n : 0;
 }
 
-static int shake_hands(struct bridge_tls *t, struct bridge_error *error)
+static int shake_hands(struct redis_tls *t, struct redis_error *error)
 {
-	int got = bridge_ssl.SSL_do_handshake(t->ssl);
+	int got = redis_ssl.SSL_do_handshake(t->ssl);
 
 	t->up = got == 1;
-	return got == 1 || bridge_ssl.SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : failed(t, error);
+	return got == 1 || redis_ssl.SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : failed(t, error);
 }
 
-static int begin(struct bridge_tls *t, const struct files *files, struct bridge_error *error)
+static int begin(struct redis_tls *t, const struct files *files, struct redis_error *error)
 {
-	SSL_CTX *ctx = bridge_ssl.SSL_CTX_new(bridge_ssl.TLS_client_method());
+	SSL_CTX *ctx = redis_ssl.SSL_CTX_new(redis_ssl.TLS_client_method());
 	int code;
 
 	if (!ctx)
@@ -373,43 +373,43 @@ static int begin(struct bridge_tls *t, const struct files *files, struct bridge_
 	set_policy(ctx);
 	code = use_files(files, ctx, error);
 	/* Nothing of that matters any more, but would be taken for what comes next. */
-	bridge_ssl.ERR_clear_error();
+	redis_ssl.ERR_clear_error();
 	if (!code) {
-		t->ssl = bridge_ssl.SSL_new(ctx);
+		t->ssl = redis_ssl.SSL_new(ctx);
 		if (!t->ssl || !make_buffers(t) || !set_name(t))
 			code = cannot_begin(error);
 	}
-	bridge_ssl.SSL_CTX_free(ctx);
+	redis_ssl.SSL_CTX_free(ctx);
 	if (code)
 		return code;
-	bridge_ssl.ERR_clear_error();
-	bridge_ssl.SSL_set_connect_state(t->ssl);
+	redis_ssl.ERR_clear_error();
+	redis_ssl.SSL_set_connect_state(t->ssl);
 	code = shake_hands(t, error);
 	look_at_out(t);
 	return code;
 }
 
-const char *bridge_tls_load(void)
+const char *redis_tls_load(void)
 {
-	return bridge_openssl_load();
+	return redis_openssl_load();
 }
 
-void bridge_tls_thread_ends(void)
+void redis_tls_thread_ends(void)
 {
-	bridge_openssl_thread_ends();
+	redis_openssl_thread_ends();
 }
 
-static int make(struct bridge_tls *t, const struct bridge_server *server, struct bridge_error *error)
+static int make(struct redis_tls *t, const struct redis_server *server, struct redis_error *error)
 {
 	struct files files;
 	int cancel, code = read_files(&files, server, error);
 
 	/* Whoever said it: the settings, or another node of a cluster. */
-	if (!code && !bridge_name_is_sound(t->name))
-		code = bridge_fail(error, BRIDGE_DENIED, "TLS: no certificate is for %.80s", t->name);
-	if (!code && bridge_openssl_enter(&cancel)) {
+	if (!code && !redis_name_is_sound(t->name))
+		code = redis_fail(error, REDIS_DENIED, "TLS: no certificate is for %.80s", t->name);
+	if (!code && redis_openssl_enter(&cancel)) {
 		code = begin(t, &files, error);
-		bridge_openssl_leave(cancel);
+		redis_openssl_leave(cancel);
 	} else if (!code) {
 		code = unusable(error);
 	}
@@ -417,13 +417,13 @@ static int make(struct bridge_tls *t, const struct bridge_server *server, struct
 	return code;
 }
 
-struct bridge_tls *bridge_tls_new(const struct bridge_server *server, struct bridge_error *error)
+struct redis_tls *redis_tls_new(const struct redis_server *server, struct redis_error *error)
 {
-	const char *why = bridge_openssl_load();
-	struct bridge_tls *t = why ? NULL : calloc(1, sizeof(*t));
+	const char *why = redis_openssl_load();
+	struct redis_tls *t = why ? NULL : calloc(1, sizeof(*t));
 
 	if (!t) {
-		(void)(why ? bridge_fail(error, BRIDGE_DENIED, "TLS: %s", why) : out_of_memory(error));
+		(void)(why ? redis_fail(error, REDIS_DENIED, "TLS: %s", why) : out_of_memory(error));
 		return NULL;
 	}
 	t->has_ca = server->tls_ca[0];
@@ -431,72 +431,72 @@ struct bridge_tls *bridge_tls_new(const struct bridge_server *server, struct bri
 	snprintf(t->name, sizeof(t->name), "%s", server->tls_name[0] ? server->tls_name : server->host);
 	if (make(t, server, error) == 0)
 		return t;
-	bridge_tls_free(t);
+	redis_tls_free(t);
 	return NULL;
 }
 
-void bridge_tls_free(struct bridge_tls *t)
+void redis_tls_free(struct redis_tls *t)
 {
 	int cancel;
 
 	if (!t)
 		return;
-	if (t->ssl && bridge_openssl_enter(&cancel)) {
-		bridge_ssl.SSL_free(t->ssl);
-		bridge_openssl_leave(cancel);
+	if (t->ssl && redis_openssl_enter(&cancel)) {
+		redis_ssl.SSL_free(t->ssl);
+		redis_openssl_leave(cancel);
 	}
 	free(t);
 }
 
 /* ---------------------------------------------------------------- bytes */
 
-bool bridge_tls_up(const struct bridge_tls *t)
+bool redis_tls_up(const struct redis_tls *t)
 {
 	return t->up;
 }
 
-bool bridge_tls_heard(const struct bridge_tls *t)
+bool redis_tls_heard(const struct redis_tls *t)
 {
 	return t->heard;
 }
 
 /* A record of TLS begins with its type: from a server the first is of the handshake, or an alert. */
-static int look_at_first(struct bridge_tls *t, const char *bytes, struct bridge_error *error)
+static int look_at_first(struct redis_tls *t, const char *bytes, struct redis_error *error)
 {
 	if (t->heard || bytes[0] == SSL3_RT_HANDSHAKE || bytes[0] == SSL3_RT_ALERT)
 		return 0;
-	return bridge_fail(error, BRIDGE_PROTOCOL, "this server does not speak TLS: for a plain one it is redis://");
+	return redis_fail(error, REDIS_PROTOCOL, "this server does not speak TLS: for a plain one it is redis://");
 }
 
-int bridge_tls_feed(struct bridge_tls *t, const char *bytes, size_t len, struct bridge_error *error)
+int redis_tls_feed(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
 	int cancel, code = look_at_first(t, bytes, error);
 
 	if (code)
 		return code;
 	t->heard = true;
-	if (!bridge_openssl_enter(&cancel))
+	if (!redis_openssl_enter(&cancel))
 		return unusable(error);
-	if (bridge_ssl.BIO_write(t->in, bytes, (int)len) != (int)len)
+	if (redis_ssl.BIO_write(t->in, bytes, (int)len) != (int)len)
 		code = out_of_memory(error);
 	else if (!t->up)
 		code = shake_hands(t, error);
 	look_at_out(t);
-	bridge_openssl_leave(cancel);
+	redis_openssl_leave(cancel);
 	return code;
 }
 
-int bridge_tls_get(struct bridge_tls *t, char *out, size_t size, size_t *len, struct bridge_error *error)
+int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, struct redis_error *error)
 {
 	int cancel, code = 0;
 
 	*len = 0;
 	if (!t->up)
 		return 0;
-	if (!bridge_openssl_enter(&cancel))
+	if (!redis_openssl_enter(&cancel))
 		return unusable(error);
-	if (bridge_ssl.SSL_read_ex(t->ssl, out, size, len) != 1) {
-		int why = bridge_ssl.SSL_get_error(t->ssl, 0);
+	if (redis_ssl.SSL_read_ex(t->ssl, out, size, len) != 1) {
+		int why = redis_ssl.SSL_get_error(t->ssl, 0);
 
 		*len = 0;
 		/* Who says that it closes does so next. */
@@ -504,43 +504,43 @@ int bridge_tls_get(struct bridge_tls *t, char *out, size_t size, size_t *len, st
 			code = failed(t, error);
 	}
 	look_at_out(t);
-	bridge_openssl_leave(cancel);
+	redis_openssl_leave(cancel);
 	return code;
 }
 
-int bridge_tls_put(struct bridge_tls *t, const char *bytes, size_t len, struct bridge_error *error)
+int redis_tls_put(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
 	int cancel, code = 0;
 	size_t n = 0;
 
-	if (!bridge_openssl_enter(&cancel))
+	if (!redis_openssl_enter(&cancel))
 		return unusable(error);
-	if (bridge_ssl.SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
+	if (redis_ssl.SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
 		code = failed(t, error);
 	look_at_out(t);
-	bridge_openssl_leave(cancel);
+	redis_openssl_leave(cancel);
 	return code;
 }
 
-const char *bridge_tls_out(const struct bridge_tls *t, size_t *len)
+const char *redis_tls_out(const struct redis_tls *t, size_t *len)
 {
 	*len = t->out_len;
 	return t->out_bytes;
 }
 
-void bridge_tls_sent(struct bridge_tls *t, size_t len)
+void redis_tls_sent(struct redis_tls *t, size_t len)
 {
 	char taken[4096];
 	int cancel, n = 1;
 
 	/* Never the same bytes again. */
 	t->out_len = 0;
-	if (!bridge_openssl_enter(&cancel))
+	if (!redis_openssl_enter(&cancel))
 		return;
 	while (len && n > 0) {
-		n = bridge_ssl.BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
+		n = redis_ssl.BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
 		len -= n > 0 ? (size_t)n : 0;
 	}
 	look_at_out(t);
-	bridge_openssl_leave(cancel);
+	redis_openssl_leave(cancel);
 }

@@ -9,151 +9,151 @@
 
 #define INVALIDATE "__redis__:invalidate"
 
-struct bridge_wake {
-	struct bridge_conn *conn;
-	char channel[8 + BRIDGE_HOST_LEN + 1];
+struct tracking {
+	struct redis_conn *conn;
+	char channel[8 + REDIS_HOST_LEN + 1];
 	uint64_t subscribed; /* generation of our connection in which that was asked for; 0 = never */
 	unsigned answers; /* to the two subscriptions */
 	bool tracks; /* the first was granted */
 	/* For which connections tracking is on. */
-	struct bridge_conn *armed;
+	struct redis_conn *armed;
 	uint64_t armed_generation, armed_from;
 
-	bool deaf; /* hints may have been missed since the last BRIDGE_HINT_ALL */
+	bool deaf; /* hints may have been missed since the last REDIS_HINT_ALL */
 	int64_t heard, asked;
-	struct bridge_reply *message; /* keys of one message, handed out one by one */
+	struct redis_reply *message; /* keys of one message, handed out one by one */
 	size_t next_key;
 };
 
-int bridge_wake_new(struct bridge_wake **out, const struct bridge_server *server, const struct bridge_host *host,
-		    struct bridge_error *error)
+int tracking_new(struct tracking **out, const struct redis_server *server, const struct redis_host *host,
+		    struct redis_error *error)
 {
-	struct bridge_conn_options options = { .name = "lockshm-wake", .subscriber = true };
-	struct bridge_wake *w = calloc(1, sizeof(*w));
+	struct redis_conn_options options = { .name = "lockshm-wake", .subscriber = true };
+	struct tracking *w = calloc(1, sizeof(*w));
 	int code;
 
 	*out = NULL;
 	if (!w)
-		return bridge_fail(error, BRIDGE_NO_MEMORY, "out of memory");
+		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 	snprintf(w->channel, sizeof(w->channel), "lockshm:%s", host->id);
-	code = bridge_conn_new(&w->conn, server, &options, error);
+	code = redis_conn_new(&w->conn, server, &options, error);
 	if (code)
-		bridge_wake_free(w);
+		tracking_free(w);
 	else
 		*out = w;
 	return code;
 }
 
-void bridge_wake_free(struct bridge_wake *w)
+void tracking_free(struct tracking *w)
 {
 	if (!w)
 		return;
-	bridge_reply_free(w->message);
-	bridge_conn_free(w->conn);
+	redis_reply_free(w->message);
+	redis_conn_free(w->conn);
 	free(w);
 }
 
-struct bridge_conn *bridge_wake_conn(struct bridge_wake *w)
+struct redis_conn *tracking_conn(struct tracking *w)
 {
 	return w->conn;
 }
 
 /* ---------------------------------------------------------------- arming */
 
-static void subscribe(struct bridge_wake *w, int64_t deadline)
+static void subscribe(struct tracking *w, int64_t deadline)
 {
 	const char *first[] = { "SUBSCRIBE", INVALIDATE }, *second[] = { "SUBSCRIBE", w->channel };
 
-	w->subscribed = bridge_conn_generation(w->conn);
+	w->subscribed = redis_conn_generation(w->conn);
 	w->answers = 0;
 	w->tracks = false;
 	w->deaf = true;
-	w->heard = bridge_now();
+	w->heard = redis_now();
 	w->asked = 0;
 	/* Two commands: a user may have the right to one of the channels only. */
-	(void)bridge_conn_send(w->conn, deadline, 2, first, NULL);
-	(void)bridge_conn_send(w->conn, deadline, 2, second, NULL);
+	(void)redis_conn_send(w->conn, deadline, 2, first, NULL);
+	(void)redis_conn_send(w->conn, deadline, 2, second, NULL);
 }
 
 /* Takes answers to the subscriptions; false if @reply is something else. */
-static bool is_answer(struct bridge_wake *w, const struct bridge_reply *reply)
+static bool is_answer(struct tracking *w, const struct redis_reply *reply)
 {
 	size_t len;
-	bool granted = bridge_reply_says(bridge_reply_at(reply, 0), "subscribe");
+	bool granted = redis_reply_says(redis_reply_at(reply, 0), "subscribe");
 
-	if (w->answers >= 2 || (!granted && !bridge_reply_error(reply, &len)))
+	if (w->answers >= 2 || (!granted && !redis_reply_error(reply, &len)))
 		return false;
 	if (w->answers++ == 0)
 		w->tracks = granted;
 	return true;
 }
 
-/* 0 = ready; BRIDGE_AGAIN = under way. */
-static int is_ready(const struct bridge_conn *c)
+/* 0 = ready; REDIS_AGAIN = under way. */
+static int is_ready(const struct redis_conn *c)
 {
-	int code = bridge_conn_error(c)->code;
+	int code = redis_conn_error(c)->code;
 
-	if (bridge_conn_ready(c))
+	if (redis_conn_ready(c))
 		return 0;
-	return !bridge_conn_closed(c) ? BRIDGE_AGAIN : code ? code : BRIDGE_UNREACHABLE;
+	return !redis_conn_closed(c) ? REDIS_AGAIN : code ? code : REDIS_UNREACHABLE;
 }
 
-static int is_subscribed(struct bridge_wake *w, int64_t deadline)
+static int is_subscribed(struct tracking *w, int64_t deadline)
 {
 	int code = is_ready(w->conn);
-	struct bridge_reply *reply;
+	struct redis_reply *reply;
 
 	if (code)
 		return code;
-	if (w->subscribed != bridge_conn_generation(w->conn))
+	if (w->subscribed != redis_conn_generation(w->conn))
 		subscribe(w, deadline);
 	while (w->answers < 2) {
-		reply = bridge_conn_take(w->conn);
+		reply = redis_conn_take(w->conn);
 		if (!reply)
-			return bridge_conn_closed(w->conn) ? bridge_conn_error(w->conn)->code : BRIDGE_AGAIN;
-		/* Anything else is a hint that BRIDGE_HINT_ALL makes up for. */
+			return redis_conn_closed(w->conn) ? redis_conn_error(w->conn)->code : REDIS_AGAIN;
+		/* Anything else is a hint that REDIS_HINT_ALL makes up for. */
 		(void)is_answer(w, reply);
-		bridge_reply_free(reply);
+		redis_reply_free(reply);
 	}
 	return 0;
 }
 
 /* The reply is the next one: nothing else is under way there. */
-static int is_tracking(struct bridge_arming *a, int64_t deadline)
+static int is_tracking(struct redis_arming *a, int64_t deadline)
 {
-	struct bridge_wake *w = a->wake;
+	struct tracking *w = a->wake;
 	char id[24];
 	const char *argv[] = { "CLIENT", "TRACKING", "ON", "REDIRECT", id, "NOLOOP" };
-	struct bridge_reply *reply;
+	struct redis_reply *reply;
 	int code = 0;
 
-	snprintf(id, sizeof(id), "%lld", (long long)bridge_conn_info(w->conn)->client_id);
+	snprintf(id, sizeof(id), "%lld", (long long)redis_conn_info(w->conn)->client_id);
 	if (!a->sent)
-		code = bridge_conn_send(a->commands, deadline, 6, argv, NULL);
+		code = redis_conn_send(a->commands, deadline, 6, argv, NULL);
 	if (!code && !a->sent)
-		code = bridge_conn_pump(a->commands);
+		code = redis_conn_pump(a->commands);
 	a->sent = true;
 	if (code)
 		return code;
-	reply = bridge_conn_take(a->commands);
+	reply = redis_conn_take(a->commands);
 	if (!reply)
-		return is_ready(a->commands) ? is_ready(a->commands) : BRIDGE_AGAIN;
-	code = bridge_conn_judge(a->commands, reply);
-	bridge_reply_free(reply);
+		return is_ready(a->commands) ? is_ready(a->commands) : REDIS_AGAIN;
+	code = redis_conn_judge(a->commands, reply);
+	redis_reply_free(reply);
 	if (code)
 		return code;
 	w->armed = a->commands;
-	w->armed_generation = bridge_conn_generation(a->commands);
+	w->armed_generation = redis_conn_generation(a->commands);
 	w->armed_from = w->subscribed;
 	/* What was read before was not watched. */
 	w->deaf = true;
 	return 0;
 }
 
-/* As far as it goes without waiting: 0, its error, or BRIDGE_AGAIN. */
-static int step(struct bridge_arming *a, int64_t deadline)
+/* As far as it goes without waiting: 0, its error, or REDIS_AGAIN. */
+static int step(struct redis_arming *a, int64_t deadline)
 {
-	struct bridge_wake *w = a->wake;
+	struct tracking *w = a->wake;
 	int code;
 
 	/* Its reply is taken before anything else is asked there. */
@@ -163,83 +163,83 @@ static int step(struct bridge_arming *a, int64_t deadline)
 	code = is_subscribed(w, deadline);
 	if (code)
 		return code;
-	if (!w->tracks || !bridge_conn_info(w->conn)->client_id)
-		return bridge_conn_note(w->conn, BRIDGE_REFUSED, "no tracking for this user, or by this server");
+	if (!w->tracks || !redis_conn_info(w->conn)->client_id)
+		return redis_conn_note(w->conn, REDIS_REFUSED, "no tracking for this user, or by this server");
 	a->waits_for = a->commands;
 	code = is_ready(a->commands);
 	if (code)
 		return code;
 	/* After a failover it may still be with the old master, where numbers of clients mean others. */
-	if (strcmp(bridge_conn_info(w->conn)->run_id, bridge_conn_info(a->commands)->run_id) != 0) {
-		bridge_conn_move(w->conn);
-		return bridge_conn_note(w->conn, BRIDGE_UNREACHABLE, "commands go to another server");
+	if (strcmp(redis_conn_info(w->conn)->run_id, redis_conn_info(a->commands)->run_id) != 0) {
+		redis_conn_move(w->conn);
+		return redis_conn_note(w->conn, REDIS_UNREACHABLE, "commands go to another server");
 	}
-	if (w->armed == a->commands && w->armed_generation == bridge_conn_generation(a->commands) &&
+	if (w->armed == a->commands && w->armed_generation == redis_conn_generation(a->commands) &&
 	    w->armed_from == w->subscribed)
 		return 0;
 	return is_tracking(a, deadline);
 }
 
 /* A subscriber's commands have no deadline of their own. */
-static int out_of_time(const struct bridge_arming *a)
+static int out_of_time(const struct redis_arming *a)
 {
-	(void)bridge_conn_pump(a->waits_for);
-	if (bridge_conn_closed(a->waits_for))
+	(void)redis_conn_pump(a->waits_for);
+	if (redis_conn_closed(a->waits_for))
 		return is_ready(a->waits_for);
-	bridge_conn_close(a->waits_for);
-	return bridge_conn_note(a->waits_for, BRIDGE_UNKNOWN, "no answer in time");
+	redis_conn_close(a->waits_for);
+	return redis_conn_note(a->waits_for, REDIS_UNKNOWN, "no answer in time");
 }
 
-void bridge_wakes_arm(struct bridge_arming *a, size_t n, int64_t deadline)
+void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
 {
-	struct bridge_conn *waiting[BRIDGE_CONNS_MAX];
+	struct redis_conn *waiting[REDIS_CONNS_MAX];
 	size_t i, k;
 
 	for (i = 0; i < n; i++) {
 		a[i].sent = false;
-		a[i].code = BRIDGE_AGAIN;
+		a[i].code = REDIS_AGAIN;
 		/* One that fails says so below. */
-		(void)bridge_conn_open(a[i].wake->conn, deadline);
-		(void)bridge_conn_open(a[i].commands, deadline);
+		(void)redis_conn_open(a[i].wake->conn, deadline);
+		(void)redis_conn_open(a[i].commands, deadline);
 	}
 	do {
 		for (i = k = 0; i < n; i++) {
-			if (a[i].code != BRIDGE_AGAIN)
+			if (a[i].code != REDIS_AGAIN)
 				continue;
 			a[i].code = step(&a[i], deadline);
-			if (a[i].code == BRIDGE_AGAIN && bridge_now() >= deadline)
+			if (a[i].code == REDIS_AGAIN && redis_now() >= deadline)
 				a[i].code = out_of_time(&a[i]);
-			if (a[i].code == BRIDGE_AGAIN)
+			if (a[i].code == REDIS_AGAIN)
 				waiting[k++] = a[i].waits_for;
 		}
 		if (k)
-			bridge_conns_poll(waiting, k, deadline);
+			redis_conns_poll(waiting, k, deadline);
 	} while (k);
 }
 
-int bridge_wake_arm(struct bridge_wake *w, struct bridge_conn *commands, int64_t deadline)
+int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline)
 {
-	struct bridge_arming a = { .wake = w, .commands = commands };
+	struct redis_arming a = { .wake = w, .commands = commands };
 
-	bridge_wakes_arm(&a, 1, deadline);
+	trackings_arm(&a, 1, deadline);
 	return a.code;
 }
 
 /* ---------------------------------------------------------------- hints */
 
-static enum bridge_hint told_all(struct bridge_wake *w)
+static enum redis_hint told_all(struct tracking *w)
 {
 	w->deaf = false;
-	return BRIDGE_HINT_ALL;
+	return REDIS_HINT_ALL;
 }
 
 /* The next key of a message about changed keys. */
-static bool next_key(struct bridge_wake *w, const char **key, size_t *len)
+static bool next_key(struct tracking *w, const char **key, size_t *len)
 {
-	const struct bridge_reply *keys = bridge_reply_at(w->message, 2);
+	const struct redis_reply *keys = redis_reply_at(w->message, 2);
 
-	while (w->next_key < bridge_reply_count(keys)) {
-		*key = bridge_reply_text(bridge_reply_at(keys, w->next_key++), len);
+	while (w->next_key < redis_reply_count(keys)) {
+		*key = redis_reply_text(redis_reply_at(keys, w->next_key++), len);
 		if (*key)
 			return true;
 	}
@@ -247,62 +247,62 @@ static bool next_key(struct bridge_wake *w, const char **key, size_t *len)
 }
 
 /* "message", channel, text or keys or nil; also "pong", which only shows life. */
-static enum bridge_hint understand(struct bridge_wake *w, const char **key, size_t *len)
+static enum redis_hint understand(struct tracking *w, const char **key, size_t *len)
 {
-	const struct bridge_reply *what = bridge_reply_at(w->message, 2);
+	const struct redis_reply *what = redis_reply_at(w->message, 2);
 
-	if (!bridge_reply_says(bridge_reply_at(w->message, 0), "message"))
-		return BRIDGE_HINT_NONE;
-	if (!bridge_reply_says(bridge_reply_at(w->message, 1), INVALIDATE)) {
-		*key = bridge_reply_text(what, len);
-		return *key ? BRIDGE_HINT_TOLD : BRIDGE_HINT_NONE;
+	if (!redis_reply_says(redis_reply_at(w->message, 0), "message"))
+		return REDIS_HINT_NONE;
+	if (!redis_reply_says(redis_reply_at(w->message, 1), INVALIDATE)) {
+		*key = redis_reply_text(what, len);
+		return *key ? REDIS_HINT_NOTIFIED : REDIS_HINT_NONE;
 	}
-	if (bridge_reply_is_nil(what))
+	if (redis_reply_is_nil(what))
 		return told_all(w);
-	return next_key(w, key, len) ? BRIDGE_HINT_KEY : BRIDGE_HINT_NONE;
+	return next_key(w, key, len) ? REDIS_HINT_KEY : REDIS_HINT_NONE;
 }
 
-enum bridge_hint bridge_wake_next(struct bridge_wake *w, const char **key, size_t *len)
+enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 {
-	enum bridge_hint hint;
+	enum redis_hint hint;
 
 	if (w->deaf)
 		return told_all(w);
 	if (w->message && next_key(w, key, len))
-		return BRIDGE_HINT_KEY;
+		return REDIS_HINT_KEY;
 	for (;;) {
-		bridge_reply_free(w->message);
+		redis_reply_free(w->message);
 		w->next_key = 0;
-		w->message = bridge_conn_take(w->conn);
+		w->message = redis_conn_take(w->conn);
 		if (!w->message)
 			break;
-		w->heard = bridge_now();
+		w->heard = redis_now();
 		w->asked = 0;
 		hint = understand(w, key, len);
-		if (hint != BRIDGE_HINT_NONE)
+		if (hint != REDIS_HINT_NONE)
 			return hint;
 	}
 	/* Once for each connection that ended. */
-	if (w->subscribed && bridge_conn_closed(w->conn)) {
+	if (w->subscribed && redis_conn_closed(w->conn)) {
 		w->subscribed = 0;
 		return told_all(w);
 	}
-	return BRIDGE_HINT_NONE;
+	return REDIS_HINT_NONE;
 }
 
-int64_t bridge_wake_check(struct bridge_wake *w, int64_t now, int64_t quiet_ns)
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t quiet_ns)
 {
 	const char *argv[] = { "PING" };
 
-	if (!bridge_conn_ready(w->conn) || !w->subscribed)
+	if (!redis_conn_ready(w->conn) || !w->subscribed)
 		return INT64_MAX;
 	if (w->asked && now >= w->asked + quiet_ns) {
-		bridge_conn_close(w->conn);
-		bridge_conn_note(w->conn, BRIDGE_UNREACHABLE, "no sign of life");
+		redis_conn_close(w->conn);
+		redis_conn_note(w->conn, REDIS_UNREACHABLE, "no sign of life");
 		return now;
 	}
 	if (!w->asked && now >= w->heard + quiet_ns) {
-		(void)bridge_conn_send(w->conn, INT64_MAX, 1, argv, NULL);
+		(void)redis_conn_send(w->conn, INT64_MAX, 1, argv, NULL);
 		w->asked = now;
 	}
 	return (w->asked ? w->asked : w->heard) + quiet_ns;

@@ -30,8 +30,8 @@ struct parse {
 	struct slice rest;
 	size_t number; /* counted from 1, for messages */
 	int origin;
-	struct bridge_server *out;
-	struct bridge_error *error;
+	struct redis_server *out;
+	struct redis_error *error;
 };
 
 static int bad(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -43,7 +43,7 @@ static int bad(struct parse *p, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	return bridge_fail(p->error, BRIDGE_INVALID, "Redis URI %zu: %s", p->number, why);
+	return redis_fail(p->error, REDIS_INVALID, "Redis URI %zu: %s", p->number, why);
 }
 
 static int hex_digit(char c)
@@ -128,7 +128,7 @@ static int parse_login(struct parse *p, struct slice login)
 		return bad(p, "nothing before the @");
 	if (has_password && login.len == 0)
 		return bad(p, "the password is empty");
-	if (has_password && p->origin == BRIDGE_PUBLIC)
+	if (has_password && p->origin == REDIS_PUBLIC)
 		return bad(p,
 			   "holds a password that others can read here: use ?password-env=NAME or ?password-file=PATH");
 	code = decode(p, user, "user", p->out->user, sizeof(p->out->user));
@@ -202,7 +202,7 @@ static int parse_host(struct parse *p, struct slice text)
 
 static int parse_option(struct parse *p, struct slice option)
 {
-	struct bridge_server *s = p->out;
+	struct redis_server *s = p->out;
 	const struct {
 		const char *name;
 		char *out;
@@ -240,7 +240,7 @@ static bool relative(const char *path)
 	return path[0] && path[0] != '/';
 }
 
-bool bridge_name_is_sound(const char *name)
+bool redis_name_is_sound(const char *name)
 {
 	const char *c;
 
@@ -253,7 +253,7 @@ bool bridge_name_is_sound(const char *name)
 /* Do they fit each other? */
 static int check_options(struct parse *p)
 {
-	const struct bridge_server *s = p->out;
+	const struct redis_server *s = p->out;
 
 	if (!!s->password[0] + !!s->password_env[0] + !!s->password_file[0] > 1)
 		return bad(p, "more than one password");
@@ -261,7 +261,7 @@ static int check_options(struct parse *p)
 		return bad(p, "password-file must be an absolute path");
 	if (relative(s->tls_ca) || relative(s->tls_cert) || relative(s->tls_key))
 		return bad(p, "tls-ca, tls-cert and tls-key must be absolute paths");
-	if (!bridge_name_is_sound(s->tls_name))
+	if (!redis_name_is_sound(s->tls_name))
 		return bad(p, "tls-name begins with a dot, or contains a blank or a control character");
 	if (!s->tls_cert[0] != !s->tls_key[0])
 		return bad(p, "tls-cert and tls-key need each other");
@@ -282,7 +282,7 @@ static int parse_options(struct parse *p, struct slice options)
 	return check_options(p);
 }
 
-static void label_tcp(struct bridge_server *s)
+static void label_tcp(struct redis_server *s)
 {
 	bool v6 = strchr(s->host, ':') != NULL;
 
@@ -290,7 +290,7 @@ static void label_tcp(struct bridge_server *s)
 		 v6 ? "]" : "", s->port);
 }
 
-void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port)
+void redis_server_at(struct redis_server *out, const struct redis_server *like, const char *host, const char *port)
 {
 	*out = *like;
 	out->path[0] = '\0';
@@ -306,7 +306,7 @@ static int parse_tcp(struct parse *p, struct slice place)
 	struct slice host = cut(&place, '/', &has_db);
 	int code = parse_host(p, host);
 
-	if (!code && p->out->tls && !bridge_name_is_sound(p->out->host))
+	if (!code && p->out->tls && !redis_name_is_sound(p->out->host))
 		code = bad(p, "the host begins with a dot, which is no name that a certificate can be for");
 	if (!code && has_db && place.len)
 		code = parse_db(p, place);
@@ -365,7 +365,7 @@ static int parse_uri(struct parse *p)
 	if (scheme == SCHEME_NONE)
 		return bad(p, "must begin with redis://, rediss:// or unix:///");
 	p->out->tls = scheme == SCHEME_TLS;
-#ifndef BRIDGE_LIBSSL
+#ifndef REDIS_LIBSSL
 	if (p->out->tls)
 		return bad(p, "rediss:// needs TLS, which this build does not have (built without OpenSSL): "
 			      "use a tunnel (stunnel) or a unix socket");
@@ -388,13 +388,13 @@ static int parse_uri(struct parse *p)
 	return code;
 }
 
-static bool same_server(const struct bridge_server *a, const struct bridge_server *b)
+static bool same_server(const struct redis_server *a, const struct redis_server *b)
 {
 	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0 && strcmp(a->path, b->path) == 0;
 }
 
-int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, size_t max, size_t *n,
-		     struct bridge_error *error)
+int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
+		     struct redis_error *error)
 {
 	struct slice all = { text, strlen(text) };
 	struct parse p = { .origin = origin, .error = error };
@@ -407,7 +407,7 @@ int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, si
 		p.rest = cut(&all, ',', &more);
 		p.number++;
 		if (p.number > max)
-			return bridge_fail(error, BRIDGE_INVALID, "more than %zu Redis servers", max);
+			return redis_fail(error, REDIS_INVALID, "more than %zu Redis servers", max);
 		p.out = &out[p.number - 1];
 		code = parse_uri(&p);
 		if (code)
@@ -420,7 +420,7 @@ int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, si
 	return 0;
 }
 
-bool bridge_uri_wants_tls(const char *text)
+bool redis_uri_wants_tls(const char *text)
 {
 	/* A comma inside of a URI is written %2C. */
 	for (; text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL) {
@@ -434,12 +434,12 @@ bool bridge_uri_wants_tls(const char *text)
 
 /* ---------------------------------------------------------------- passwords */
 
-int bridge_uri_open(const char *path, bool secret, int *code, const char **why)
+int redis_uri_open(const char *path, bool secret, int *code, const char **why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 
-	*code = fd < 0 ? bridge_error_open(errno) : BRIDGE_DENIED;
+	*code = fd < 0 ? redis_error_open(errno) : REDIS_DENIED;
 	*why = fd < 0 ? strerror(errno) : NULL;
 	if (fd < 0)
 		return -1;
@@ -453,28 +453,28 @@ int bridge_uri_open(const char *path, bool secret, int *code, const char **why)
 	return -1;
 }
 
-static int read_password(const struct bridge_server *s, char *out, size_t *len, struct bridge_error *error)
+static int read_password(const struct redis_server *s, char *out, size_t *len, struct redis_error *error)
 {
 	const char *why;
-	int code, fd = bridge_uri_open(s->password_file, true, &code, &why);
+	int code, fd = redis_uri_open(s->password_file, true, &code, &why);
 	ssize_t n;
 	char *end;
 
 	if (fd < 0)
-		return bridge_fail(error, code, "%s: password file %s: %s", s->label, s->password_file, why);
-	n = read(fd, out, BRIDGE_PASSWORD_MAX);
+		return redis_fail(error, code, "%s: password file %s: %s", s->label, s->password_file, why);
+	n = read(fd, out, REDIS_PASSWORD_MAX);
 	close(fd);
 	end = n > 0 ? memchr(out, '\n', (size_t)n) : NULL;
 	if (end)
 		n = end - out;
-	if (n <= 0 || n == BRIDGE_PASSWORD_MAX)
-		return bridge_fail(error, BRIDGE_DENIED, "%s: password file %s: its first line must have 1 to %d bytes",
-				   s->label, s->password_file, BRIDGE_PASSWORD_MAX - 1);
+	if (n <= 0 || n == REDIS_PASSWORD_MAX)
+		return redis_fail(error, REDIS_DENIED, "%s: password file %s: its first line must have 1 to %d bytes",
+				   s->label, s->password_file, REDIS_PASSWORD_MAX - 1);
 	*len = (size_t)n;
 	return 0;
 }
 
-int bridge_uri_password(const struct bridge_server *s, char *out, size_t *len, struct bridge_error *error)
+int redis_uri_password(const struct redis_server *s, char *out, size_t *len, struct redis_error *error)
 {
 	const char *value = s->password;
 
@@ -484,15 +484,15 @@ int bridge_uri_password(const struct bridge_server *s, char *out, size_t *len, s
 	if (s->password_env[0]) {
 		value = getenv(s->password_env);
 		if (!value || !*value)
-			return bridge_fail(error, BRIDGE_DENIED,
+			return redis_fail(error, REDIS_DENIED,
 					   "%s: the variable %s, which should hold the password, is not set", s->label,
 					   s->password_env);
 	}
 	*len = strlen(value);
-	if (*len >= BRIDGE_PASSWORD_MAX) {
+	if (*len >= REDIS_PASSWORD_MAX) {
 		*len = 0;
-		return bridge_fail(error, BRIDGE_DENIED, "%s: the password has more than %d bytes", s->label,
-				   BRIDGE_PASSWORD_MAX - 1);
+		return redis_fail(error, REDIS_DENIED, "%s: the password has more than %d bytes", s->label,
+				   REDIS_PASSWORD_MAX - 1);
 	}
 	memcpy(out, value, *len);
 	return 0;

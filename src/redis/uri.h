@@ -24,15 +24,15 @@
 
 #include "redis/redis-error.h"
 
-#define BRIDGE_SERVERS_MAX 15
-#define BRIDGE_PASSWORD_MAX 1024
+#define REDIS_SERVERS_MAX 15
+#define REDIS_PASSWORD_MAX 1024
 
-enum bridge_origin {
-	BRIDGE_PUBLIC = 2, /* command line, segment: no password inside */
-	BRIDGE_PRIVATE = 3, /* environment, file */
+enum redis_origin {
+	REDIS_PUBLIC = 2, /* command line, segment: no password inside */
+	REDIS_PRIVATE = 3, /* environment, file */
 };
 
-struct bridge_server {
+struct redis_server {
 	char host[256]; /* name or address, lower case; "" for a unix socket */
 	char port[6];
 	char path[108]; /* of a unix socket, "" for TCP */
@@ -53,26 +53,26 @@ struct bridge_server {
  * Parses 1 to @max URIs; the error says which one is wrong, and never quotes a password.  The same server twice is an
  * error too, whatever the database: it would fail once and count twice.
  */
-int bridge_uri_parse(const char *text, int origin, struct bridge_server *out, size_t max, size_t *n,
-		     struct bridge_error *error);
+int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
+		     struct redis_error *error);
 
 /* May a certificate be asked to be for that name?  To OpenSSL one that begins with a dot is any name of that domain. */
-bool bridge_name_is_sound(const char *name);
+bool redis_name_is_sound(const char *name);
 
 /* Another server, at that address, with the same login as @like. */
-void bridge_server_at(struct bridge_server *out, const struct bridge_server *like, const char *host, const char *port);
+void redis_server_at(struct redis_server *out, const struct redis_server *like, const char *host, const char *port);
 
 /*
- * Reads the password for a connect into @out of BRIDGE_PASSWORD_MAX bytes; *@len 0 = none is configured.  The caller
+ * Reads the password for a connect into @out of REDIS_PASSWORD_MAX bytes; *@len 0 = none is configured.  The caller
  * wipes it.  A file must be readable by its owner and group only; its first line counts.
  */
-int bridge_uri_password(const struct bridge_server *server, char *out, size_t *len, struct bridge_error *error);
+int redis_uri_password(const struct redis_server *server, char *out, size_t *len, struct redis_error *error);
 
 /* Opens a file that an option names, without waiting for anything; -1 = cannot be, *@code is the class and *@why says
  * why.  A secret one must be readable by its owner and group only. */
-int bridge_uri_open(const char *path, bool secret, int *code, const char **why);
+int redis_uri_open(const char *path, bool secret, int *code, const char **why);
 
 /* Is one of the servers in this text, which was parsed before, spoken to over TLS? */
-bool bridge_uri_wants_tls(const char *text);
+bool redis_uri_wants_tls(const char *text);
 
 #endif

@@ -22,7 +22,7 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
 
-struct bridge_net;
+struct redis_client;
 struct helper;
 struct keeper;
 
@@ -69,7 +69,7 @@ struct lockshm {
 	pthread_mutex_t starting; /* held while the keeper is started */
 	struct keeper *keeper;	 /* started on demand */
 	struct helper *helper;	 /* the thread that stands by to be the bridge, started on demand */
-	struct bridge_net *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
+	struct redis_client *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
 	int ear[2];		 /* and its ear's descriptors, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
 	struct seen_segment *seen; /* and among those that are found without a lock */

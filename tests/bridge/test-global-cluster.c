@@ -421,11 +421,11 @@ END_TEST
 
 /* ---------------------------------------------------------------- what the answer names */
 
-static const char *named(struct bridge_nodes *known, const char *text)
+static const char *named(struct redis_nodes *known, const char *text)
 {
-	const struct bridge_node *node = bridge_nodes_moved(known, &known->node[0], text);
+	const struct redis_node *node = redis_nodes_moved(known, &known->node[0], text);
 
-	return node ? bridge_conn_label(node->conn) : "nobody";
+	return node ? redis_conn_label(node->conn) : "nobody";
 }
 
 START_TEST(addresses_of_all_kinds)
@@ -446,26 +446,26 @@ START_TEST(addresses_of_all_kinds)
 		{ "MOVED ", "nobody" },
 		{ "ERR unknown", "nobody" },
 	};
-	struct bridge_nodes *known = calloc(1, sizeof(*known));
-	struct bridge_server server = server_of("redis://10.0.0.1:7000");
-	struct bridge_node *twice;
+	struct redis_nodes *known = calloc(1, sizeof(*known));
+	struct redis_server server = server_of("redis://10.0.0.1:7000");
+	struct redis_node *twice;
 	char text[64];
 	size_t i;
 
-	ck_assert_int_eq(bridge_nodes_add(known, &server, NULL), 0);
+	ck_assert_int_eq(redis_nodes_add(known, &server, NULL), 0);
 	known->n_given = 1;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_str_eq(named(known, cases[i][0]), cases[i][1]);
 	/* Each of them once, and no more than there is room for. */
-	twice = bridge_nodes_moved(known, &known->node[0], "MOVED 1 127.0.0.1:6381");
-	ck_assert_ptr_eq(twice, bridge_nodes_moved(known, &known->node[0], "MOVED 2 127.0.0.1:6381"));
-	for (i = known->n; i < BRIDGE_CONNS_MAX; i++) {
+	twice = redis_nodes_moved(known, &known->node[0], "MOVED 1 127.0.0.1:6381");
+	ck_assert_ptr_eq(twice, redis_nodes_moved(known, &known->node[0], "MOVED 2 127.0.0.1:6381"));
+	for (i = known->n; i < REDIS_CONNS_MAX; i++) {
 		snprintf(text, sizeof(text), "MOVED 3 127.0.0.1:%zu", i);
 		ck_assert_str_ne(named(known, text), "nobody");
 	}
 	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:9999"), "nobody");
 	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:6381"), "redis://127.0.0.1:6381");
-	bridge_nodes_end(known);
+	redis_nodes_end(known);
 	free(known);
 }
 END_TEST
@@ -473,33 +473,33 @@ END_TEST
 /* One that knows no cluster any more is not asked again, also if it is the one that the key's name leads to. */
 START_TEST(forgotten_for_the_next)
 {
-	struct bridge_nodes *known = calloc(1, sizeof(*known));
-	struct bridge_node *first, *node;
-	struct bridge_keys keys;
+	struct redis_nodes *known = calloc(1, sizeof(*known));
+	struct redis_node *first, *node;
+	struct redis_keys keys;
 	char text[64];
 	size_t i;
 
 	for (i = 0; i < MASTERS; i++) {
-		struct bridge_server server;
+		struct redis_server server;
 
 		snprintf(text, sizeof(text), "redis://10.0.0.%zu:7000", i + 1);
 		server = server_of(text);
-		ck_assert_int_eq(bridge_nodes_add(known, &server, NULL), 0);
+		ck_assert_int_eq(redis_nodes_add(known, &server, NULL), 0);
 	}
 	known->n_given = MASTERS;
 	known->cluster = true;
-	ck_assert_int_eq(bridge_keys_make(&keys, BRIDGE_KEYS_CLUSTER, "lk:", K, strlen(K), NULL), 0);
-	first = node = bridge_nodes_of(known, &keys);
+	ck_assert_int_eq(redis_keys_make(&keys, REDIS_KEYS_CLUSTER, "lk:", K, strlen(K), NULL), 0);
+	first = node = redis_nodes_of(known, &keys);
 	for (i = 0; i < MASTERS; i++) {
-		struct bridge_node *before = node;
+		struct redis_node *before = node;
 
-		bridge_nodes_forget(known, &keys, before);
-		node = bridge_nodes_of(known, &keys);
+		redis_nodes_forget(known, &keys, before);
+		node = redis_nodes_of(known, &keys);
 		ck_assert_ptr_ne(node, before);
 	}
 	ck_assert_ptr_eq(node, first);
-	bridge_keys_free(&keys);
-	bridge_nodes_end(known);
+	redis_keys_free(&keys);
+	redis_nodes_end(known);
 	free(known);
 }
 END_TEST

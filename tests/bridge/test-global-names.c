@@ -164,22 +164,22 @@ END_TEST
  * was too long ago to count. */
 static bool is_as_old_as_the_look_up(void)
 {
-	int64_t begun = bridge_now(), opened;
-	struct bridge_server server = server_of("redis://late.test");
-	struct bridge_conn *c;
+	int64_t begun = redis_now(), opened;
+	struct redis_server server = server_of("redis://late.test");
+	struct redis_conn *c;
 	int once = 1;
 	bool counts;
 
 	__atomic_store_n(refused, 0, __ATOMIC_RELEASE);
-	ck_code(bridge_conn_new(&c, &server, NULL, NULL), 0);
+	ck_code(redis_conn_new(&c, &server, NULL, NULL), 0);
 	ck_assert(await(refused_so_often, &once));
-	opened = bridge_now();
-	ck_assert_int_eq(bridge_conn_wait_ready(c, soon()), BRIDGE_UNREACHABLE);
-	ck_contains(bridge_conn_error(c)->text, "no address: ");
-	ck_assert_int_ge(bridge_conn_tried(c), begun);
+	opened = redis_now();
+	ck_assert_int_eq(redis_conn_wait_ready(c, soon()), REDIS_UNREACHABLE);
+	ck_contains(redis_conn_error(c)->text, "no address: ");
+	ck_assert_int_ge(redis_conn_tried(c), begun);
 	counts = __atomic_load_n(refused, __ATOMIC_ACQUIRE) == 1;
-	ck_assert(bridge_conn_tried(c) < opened || !counts);
-	bridge_conn_free(c);
+	ck_assert(redis_conn_tried(c) < opened || !counts);
+	redis_conn_free(c);
 	return counts;
 }
 

@@ -369,7 +369,7 @@ END_TEST
 START_TEST(is_busy)
 {
 	struct lockshm_create_options options;
-	struct bridge_conn *busy;
+	struct redis_conn *busy;
 	const char *argv[] = { "EVAL", "while true do end", "0" };
 
 	own_server_with("busy-reply-threshold 1");
@@ -380,9 +380,9 @@ START_TEST(is_busy)
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	busy = conn_to(redis->uri, NULL);
-	ck_assert_int_eq(bridge_conn_wait_ready(busy, soon()), 0);
-	ck_assert_int_eq(bridge_conn_send(busy, soon(), 3, argv, NULL), 0);
-	ck_assert_int_eq(bridge_conn_pump(busy), 0);
+	ck_assert_int_eq(redis_conn_wait_ready(busy, soon()), 0);
+	ck_assert_int_eq(redis_conn_send(busy, soon(), 3, argv, NULL), 0);
+	ck_assert_int_eq(redis_conn_pump(busy), 0);
 	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(b->answer.report.error.message, "BUSY");
 	ck_code(agent_call(a, AGENT_CHECK), 0);
@@ -392,7 +392,7 @@ START_TEST(is_busy)
 	ck_code(b->answer.code, 0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_assert_uint_eq(bridge_of(0).lost, 0);
-	bridge_conn_free(busy);
+	redis_conn_free(busy);
 }
 END_TEST
 

@@ -25,7 +25,7 @@
 
 struct hand {
 	struct bridge b;
-	struct bridge_ask asks[ASKS_PER_LEASE];
+	struct redis_command asks[ASKS_PER_LEASE];
 	size_t n;
 	bool blind;
 };
@@ -86,7 +86,7 @@ static size_t decides(struct hand *h)
 	return h->n;
 }
 
-static void asks_for(struct hand *h, enum bridge_script script)
+static void asks_for(struct hand *h, enum redis_script script)
 {
 	ck_assert_uint_ge(decides(h), 1);
 	ck_assert_int_eq(h->asks[h->n - 1].script, script);
@@ -94,14 +94,14 @@ static void asks_for(struct hand *h, enum bridge_script script)
 
 static void sends(struct hand *h)
 {
-	bridge_net_begin(h->b.net);
-	bridge_net_run(h->b.net, h->asks, h->n, h->b.io_ns);
+	redis_client_begin(h->b.net);
+	redis_client_run(h->b.net, h->asks, h->n, h->b.io_ns);
 }
 
 /* What it has to take back is sent. */
 static void hears(struct hand *h)
 {
-	struct bridge_ask late[ASKS_PER_LEASE * ASKS_PER_LEASE];
+	struct redis_command late[ASKS_PER_LEASE * ASKS_PER_LEASE];
 	size_t k, n = h->n;
 
 	for (h->n = 0, k = 0; k < n; k++)
@@ -114,7 +114,7 @@ static void hears(struct hand *h)
 static void hears_an_error(struct hand *h, int code)
 {
 	h->asks[h->n - 1].code = code;
-	h->asks[h->n - 1].unsent = code == BRIDGE_INVALID;
+	h->asks[h->n - 1].unsent = code == REDIS_INVALID;
 	hears(h);
 }
 
@@ -122,7 +122,7 @@ static void hears_an_error(struct hand *h, int code)
 static void gives_back(struct hand *h)
 {
 	lease(h)->next_try = 0;
-	asks_for(h, BRIDGE_RELEASE);
+	asks_for(h, REDIS_RELEASE);
 	sends(h);
 	hears(h);
 	is_in_state(REMOTE_NONE);
@@ -134,7 +134,7 @@ static void gives_back(struct hand *h)
 /* A bridge that knows the lease, which nobody wants yet. */
 static void hand_make(struct hand *h)
 {
-	struct bridge_error error = { 0 };
+	struct redis_error error = { 0 };
 
 	h->b.s = hosts[0].s;
 	h->b.leases = calloc(hosts[0].s->n_remotes, sizeof(*h->b.leases));
@@ -142,7 +142,7 @@ static void hand_make(struct hand *h)
 	memcpy(h->b.host, hosts[0].s->redis.host, REDIS_HOST_BYTES);
 	h->b.io_ns = LOCKSHM_SECONDS(5);
 	ck_assert(snapshot_init(&h->b.snap));
-	ck_assert_int_eq(bridge_net_new(&h->b.net, &hosts[0].s->redis, &error), 0);
+	ck_assert_int_eq(redis_client_new(&h->b.net, &hosts[0].s->redis, &error), 0);
 	ck_assert_uint_eq(decides(h), 0);
 }
 
@@ -151,7 +151,7 @@ static void hand_free(struct hand *h)
 	lease_forget(lease(h));
 	free(h->b.leases);
 	snapshot_free(&h->b.snap);
-	bridge_net_free(h->b.net);
+	redis_client_free(h->b.net);
 	memset(h, 0, sizeof(*h));
 }
 
@@ -224,7 +224,7 @@ static void a_has_it(int mode)
 {
 	begins();
 	waits(a, mode);
-	asks_for(&one, mode == LOCKSHM_SHARED ? BRIDGE_ACQUIRE_S : BRIDGE_ACQUIRE_X);
+	asks_for(&one, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
 	ck_code(agent_end(a), 0);
@@ -244,11 +244,11 @@ START_TEST(another_has_asked_since)
 	begins();
 	waits(a, LOCKSHM_EXCLUSIVE);
 	takes_the_word(&one);
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	asks_for(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	ck_redis("1", redis, "EXISTS lk:" K);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
-	hears_an_error(&one, BRIDGE_INVALID);
+	asks_for(&one, REDIS_ACQUIRE_X);
+	hears_an_error(&one, REDIS_INVALID);
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	gives_back(&one);
 	ends();
@@ -262,12 +262,12 @@ START_TEST(another_has_queued_since)
 	redis_say(redis, RIVAL);
 	waits(a, LOCKSHM_EXCLUSIVE);
 	takes_the_word(&one);
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	asks_for(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	ck_redis("1", redis, LINE);
 	a_leaves();
 	tries(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
 	is_in_state(REMOTE_RELEASING);
@@ -284,7 +284,7 @@ START_TEST(given_up_meanwhile)
 	waits(a, LOCKSHM_EXCLUSIVE);
 	takes_the_word(&one);
 	meanwhile = one_gives_up;
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	asks_for(&two, REDIS_ACQUIRE_X);
 	ck_assert_ptr_null(meanwhile);
 	ck_assert_uint_eq(two.asks[0].word, word_now());
 	ends();
@@ -302,11 +302,11 @@ START_TEST(the_time_of_asking_only_rises)
 	takes_the_word(&one);
 	later = (uint64_t)host_now(hosts[0].s) + LOCKSHM_MS(500);
 	store_release(&record()->asked, later);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	ck_assert_uint_eq(load_acquire(&record()->asked), later);
 	/* Unless it is damage. */
 	store_release(&record()->asked, UINT64_MAX / 2);
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	asks_for(&two, REDIS_ACQUIRE_X);
 	ck_assert_uint_lt(load_acquire(&record()->asked), later + LOCKSHM_SECONDS(100));
 	ends();
 }
@@ -320,7 +320,7 @@ START_TEST(told_and_still_there)
 	begins();
 	ck_redis("OK", redis, "SET lk:" K " thief");
 	tries(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
 	is_in_state(REMOTE_NONE);
@@ -328,7 +328,7 @@ START_TEST(told_and_still_there)
 	is_in_state(REMOTE_NONE);
 	ck_assert_int_ge(lease(&one)->due - host_now(hosts[0].s), LOCKSHM_MS(1));
 	lease(&one)->rung = true;
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	ends();
 }
 END_TEST
@@ -345,13 +345,13 @@ START_TEST(each_upgrade_has_its_time)
 	a_has_it(LOCKSHM_SHARED);
 	redis_say(redis, RIVAL);
 	upgrade_is_wished();
-	asks_for(&one, BRIDGE_UPGRADE);
+	asks_for(&one, REDIS_UPGRADE);
 	lease(&one)->upgrade_since = 1;
 	sends(&one);
 	hears(&one);
 	ck_assert_uint_eq(word_now() & REMOTE_UPGRADE, 0);
 	upgrade_is_wished();
-	asks_for(&one, BRIDGE_UPGRADE);
+	asks_for(&one, REDIS_UPGRADE);
 	ends();
 }
 END_TEST
@@ -421,15 +421,15 @@ START_TEST(two_moments_of_silence)
 {
 	begins();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
-	hears_an_error(&one, BRIDGE_UNKNOWN);
+	asks_for(&one, REDIS_ACQUIRE_X);
+	hears_an_error(&one, REDIS_UNKNOWN);
 	pass(now_ns() + LOCKSHM_MS(2200));
-	asks_for(&one, BRIDGE_ACQUIRE_X);
-	hears_an_error(&one, BRIDGE_UNKNOWN);
+	asks_for(&one, REDIS_ACQUIRE_X);
+	hears_an_error(&one, REDIS_UNKNOWN);
 	ck_assert_int_eq(verdict_now(), 0);
 	pass(now_ns() + LOCKSHM_MS(1000));
-	asks_for(&one, BRIDGE_ACQUIRE_X);
-	hears_an_error(&one, BRIDGE_UNKNOWN);
+	asks_for(&one, REDIS_ACQUIRE_X);
+	hears_an_error(&one, REDIS_UNKNOWN);
 	ck_assert_int_eq(verdict_now(), VERDICT_PASSES);
 	ends();
 }
@@ -447,12 +447,12 @@ START_TEST(told_while_it_cannot_be_asked)
 		lease(&one)->next_try = INT64_MAX;
 		ck_assert_uint_eq(decides(&one), 0);
 	} else {
-		asks_for(&one, BRIDGE_RENEW);
-		hears_an_error(&one, BRIDGE_RETRY);
+		asks_for(&one, REDIS_RENEW);
+		hears_an_error(&one, REDIS_RETRY);
 		ck_assert_uint_eq(decides(&one), 0);
 	}
 	lease(&one)->next_try = 0;
-	asks_for(&one, BRIDGE_RENEW);
+	asks_for(&one, REDIS_RENEW);
 	ck_assert(!one.asks[one.n - 1].plain);
 	sends(&one);
 	hears(&one);
@@ -467,10 +467,10 @@ START_TEST(told_beside_an_upgrade)
 	a_has_it(LOCKSHM_SHARED);
 	upgrade_is_wished();
 	lease(&one)->hinted = true;
-	asks_for(&one, BRIDGE_UPGRADE);
+	asks_for(&one, REDIS_UPGRADE);
 	sends(&one);
 	hears(&one);
-	asks_for(&one, BRIDGE_RENEW);
+	asks_for(&one, REDIS_RENEW);
 	ends();
 }
 END_TEST
@@ -482,11 +482,11 @@ START_TEST(silent_while_it_was_stopped)
 
 	begins();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	lease(&one)->failed_at = host_now(hosts[0].s);
 	lease(&one)->failing_since = lease(&one)->failed_at - LOCKSHM_SECONDS(1);
 	one.b.overtaken = stopped;
-	hears_an_error(&one, BRIDGE_RETRY);
+	hears_an_error(&one, REDIS_RETRY);
 	ck_assert_int_eq(verdict_now(), stopped ? 0 : VERDICT_PASSES);
 	ends();
 }
@@ -497,7 +497,7 @@ START_TEST(loud_at_first)
 {
 	begins();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	store_release(&record()->quiet_until, (uint64_t)host_now(hosts[0].s));
 	sends(&one);
 	hears(&one);
@@ -514,7 +514,7 @@ static void nobody_wants_it_any_more(int mode)
 {
 	begins();
 	waits(a, mode);
-	asks_for(&one, mode == LOCKSHM_SHARED ? BRIDGE_ACQUIRE_S : BRIDGE_ACQUIRE_X);
+	asks_for(&one, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
 	a_leaves();
 	decides(&two);
 	gives_back(&two);
@@ -532,7 +532,7 @@ START_TEST(queued_for_nobody)
 	if (_i == 0)
 		hears(&one);
 	else
-		hears_an_error(&one, BRIDGE_UNKNOWN);
+		hears_an_error(&one, REDIS_UNKNOWN);
 	ck_redis("0", redis, LINE);
 	ck_redis("0", redis, MARK);
 	ck_redis("rival", redis, "SPOP lk:" K);
@@ -560,7 +560,7 @@ static void queued_while(void (*b_wants)(struct agent *who, int mode), int mode)
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);
 	b_wants(b, mode);
-	asks_for(&two, mode == LOCKSHM_SHARED ? BRIDGE_ACQUIRE_S : BRIDGE_ACQUIRE_X);
+	asks_for(&two, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
 	sends(&one);
 	ck_redis("1", redis, LINE);
 	hears(&one);
@@ -595,7 +595,7 @@ START_TEST(queued_for_the_next)
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);
 	waits(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	asks_for(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	sends(&one);
 	hears(&one);
@@ -610,13 +610,13 @@ START_TEST(queued_behind_the_grant)
 {
 	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
 	waits(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&two, BRIDGE_ACQUIRE_X);
+	asks_for(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	sends(&one);
 	ck_redis("1", redis, LINE);
 	hears(&one);
 	hears(&two);
-	if (decides(&two) && two.asks[two.n - 1].script == BRIDGE_ACQUIRE_X) {
+	if (decides(&two) && two.asks[two.n - 1].script == REDIS_ACQUIRE_X) {
 		sends(&two);
 		hears(&two);
 	}
@@ -637,14 +637,14 @@ START_TEST(queued_while_it_is_granted)
 {
 	begins();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	meanwhile = place_is_noted;
 	hears(&one);
 	ck_assert_ptr_null(meanwhile);
 	is_in_state(REMOTE_ACQUIRING);
 	ck_assert_int_le(lease(&one)->due, host_now(hosts[0].s));
-	asks_for(&one, BRIDGE_ACQUIRE_X);
+	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
 	is_in_state(REMOTE_HELD);

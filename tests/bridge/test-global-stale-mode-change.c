@@ -19,7 +19,7 @@
 static struct agent *a, *b, *c;
 static struct proxy *proxy;
 static struct bridge late;
-static struct bridge_ask asks[ASKS_PER_LEASE];
+static struct redis_command asks[ASKS_PER_LEASE];
 
 /* a and b are on one host, c on another; b is the bridge of the first, behind the proxy. */
 static void two_hosts(int mode)
@@ -85,7 +85,7 @@ static void exclusive_is_taken_back(void)
 }
 
 /* A bridge decides now, and is stopped before it asks. */
-static void decides(enum bridge_script script)
+static void decides(enum redis_script script)
 {
 	late.s = hosts[0].s;
 	late.leases = calloc(late.s->n_remotes, sizeof(*late.leases));
@@ -96,13 +96,13 @@ static void decides(enum bridge_script script)
 }
 
 /* It goes on, and this is the answer. */
-static void hears(enum bridge_status status, enum bridge_kind kind)
+static void hears(enum redis_status status, enum redis_kind kind)
 {
 	asks[0].answer.status = status;
 	asks[0].answer.kind = kind;
 	asks[0].answer.fence = (int64_t)remote_fence_next(&late.s->remotes[record_of(0, K)]) + 1000;
-	asks[0].valid_until = bridge_valid_until(bridge_now(), asks[0].wish.ttl_ms);
-	if (asks[0].script == BRIDGE_RENEW)
+	asks[0].valid_until = redis_valid_until(redis_now(), asks[0].wish.ttl_ms);
+	if (asks[0].script == REDIS_RENEW)
 		asks[0].answer.fence = 0;
 	ck_assert_uint_eq(lease_answer(&late, record_of(0, K), &asks[0], NULL), 0);
 	lease_forget(&late.leases[record_of(0, K)]);
@@ -166,10 +166,10 @@ START_TEST(hears_of_a_downgrade)
 {
 	two_hosts(LOCKSHM_EXCLUSIVE);
 	exclusive_is_taken_back();
-	decides(BRIDGE_RENEW);
+	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	word_loses(REMOTE_DOWNGRADE);
-	hears(BRIDGE_DONE, BRIDGE_KIND_READERS);
+	hears(REDIS_DONE, REDIS_KIND_READERS);
 	is_reader();
 }
 END_TEST
@@ -181,11 +181,11 @@ START_TEST(hears_of_the_writer_before)
 
 	two_hosts(LOCKSHM_EXCLUSIVE);
 	exclusive_is_taken_back();
-	decides(BRIDGE_RENEW);
+	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	word_loses(REMOTE_DOWNGRADE);
 	w = word_now();
-	hears(BRIDGE_DONE, BRIDGE_KIND_HOST);
+	hears(REDIS_DONE, REDIS_KIND_HOST);
 	ck_assert_uint_eq(word_now(), w);
 	is_reader();
 }
@@ -198,11 +198,11 @@ START_TEST(hears_that_it_may_write)
 	proxy_set(proxy, PROXY_HOLD_REPLIES);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
 	word_gets(REMOTE_UPGRADE);
-	decides(BRIDGE_UPGRADE);
+	decides(REDIS_UPGRADE);
 	proxy_set(proxy, PROXY_PASS);
 	ck_code(agent_end(a), 0);
 	remote_wish_shared(hosts[0].s, record_of(0, K), word_now());
-	hears(BRIDGE_GRANTED, BRIDGE_KIND_HOST);
+	hears(REDIS_GRANTED, REDIS_KIND_HOST);
 	ck_assert_uint_ne(word_now() & REMOTE_DOWNGRADE, 0);
 	is_writer();
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
@@ -232,7 +232,7 @@ START_TEST(gives_up_what_its_successor_asked)
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	wanted_by(1);
 	ck_assert(snapshot_init(&late.snap));
-	decides(BRIDGE_ACQUIRE_X);
+	decides(REDIS_ACQUIRE_X);
 	w = word_now();
 	agent_cont(b);
 	redis_has("ZCARD {lk:" K "}:q", "1");
@@ -257,8 +257,8 @@ static bool is_releasing(void *arg)
  * is lost, and another one taken as soon as the successor looks. */
 START_TEST(leaves_the_place_of_its_successor)
 {
-	struct bridge_conn_options options = { .scripts = bridge_scripts, .n_scripts = BRIDGE_N_SCRIPTS };
-	struct bridge_op op = { 0 };
+	struct redis_conn_options options = { .scripts = redis_scripts, .n_scripts = REDIS_N_SCRIPTS };
+	struct redis_op op = { 0 };
 	struct agent *d;
 
 	two_hosts(LOCKSHM_EXCLUSIVE);
@@ -276,19 +276,19 @@ START_TEST(leaves_the_place_of_its_successor)
 	late.leases = calloc(late.s->n_remotes, sizeof(*late.leases));
 	ck_assert_ptr_nonnull(late.leases);
 	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 2);
-	ck_assert_int_eq(asks[0].script, BRIDGE_LEAVE);
+	ck_assert_int_eq(asks[0].script, REDIS_LEAVE);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	global_send(d, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	ck_code(bridge_op_call(&op, conn_to(redis->uri, &options), asks[0].script, asks[0].keys, &asks[0].wish, soon()), 0);
+	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), asks[0].script, asks[0].keys, &asks[0].wish, soon()), 0);
 	ck_assert_int_eq(op.answer.queued, 0);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_assert_int_eq(agent_poll(d), AGENT_BLOCKED);
 	ck_code(agent_release(c), 0);
 	ck_code(agent_end(d), 0);
-	bridge_op_end(&op);
+	redis_op_end(&op);
 	lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }

@@ -14,10 +14,10 @@ static void nap(void)
 
 bool await(bool (*done)(void *arg), void *arg)
 {
-	int64_t end = bridge_now() + PATIENCE;
+	int64_t end = redis_now() + PATIENCE;
 
 	while (!done(arg)) {
-		if (bridge_now() > end)
+		if (redis_now() > end)
 			return false;
 		nap();
 	}

@@ -13,25 +13,25 @@ static struct peer *a;
 START_TEST(it_holds)
 {
 	ck_assert(foreign_ask("lock 30000"));
-	ck_status(try_x(a), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_FOREIGN);
+	ck_status(try_x(a), REDIS_BUSY);
+	ck_kind(a, REDIS_KIND_FOREIGN);
 	ck_assert_int_gt(a->op.answer.left_ms, 0);
 	ck_assert_int_le(a->op.answer.left_ms, 30000);
-	ck_status(try_s(a), BRIDGE_BUSY);
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(try_s(a), REDIS_BUSY);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert(foreign_ask("extend 30000"));
 	ck_assert(foreign_ask("unlock"));
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(we_write)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("lock 30000"));
 	ck_redis(a->token, redis, "GET lock");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 30000);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert(foreign_ask("lock 30000"));
 	ck_assert(foreign_ask("unlock"));
 	ck_redis("0", redis, "EXISTS lock");
@@ -40,11 +40,11 @@ END_TEST
 
 START_TEST(we_read)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("lock 30000"));
 	ck_redis("1", redis, "SCARD lock");
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert(foreign_ask("lock 30000"));
 	ck_assert(foreign_ask("unlock"));
 }
@@ -52,22 +52,22 @@ END_TEST
 
 START_TEST(it_waits_for_us)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	foreign_tell("wait 30000");
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert(foreign_hear());
-	ck_status(release(a), BRIDGE_LOST);
-	ck_status(renew(a), BRIDGE_LOST);
+	ck_status(release(a), REDIS_LOST);
+	ck_status(renew(a), REDIS_LOST);
 	ck_assert(foreign_ask("unlock"));
 }
 END_TEST
 
 START_TEST(it_stays_closed_for_others_too)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	a->wish.after_ms = LONG_MS;
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert(!foreign_ask("lock 30000"));
 }
 END_TEST
@@ -77,12 +77,12 @@ START_TEST(it_is_late)
 {
 	ck_assert(foreign_ask("lock 30000"));
 	ck_redis("1", redis, "DEL lock");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("extend 30000"));
 	ck_assert(!foreign_ask("unlock"));
 	ck_redis(a->token, redis, "GET lock");
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
 }
 END_TEST
 
@@ -90,7 +90,7 @@ START_TEST(it_never_ends)
 {
 	ck_assert(foreign_ask("lock 30000"));
 	ck_redis("1", redis, "PERSIST lock");
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert_int_eq(a->op.answer.left_ms, -1);
 	ck_redis("-1", redis, "PTTL lock");
 	ck_assert(foreign_ask("unlock"));

@@ -2,7 +2,7 @@
 /*
  * peer.h - hosts that use the lock "lock" on the suite's server, each over a connection of its own
  *
- * A peer's functions return the status of the answer (enum bridge_status) or a negative code; the answer is in
+ * A peer's functions return the status of the answer (enum redis_status) or a negative code; the answer is in
  * peer.op.answer.
  */
 #ifndef LOCKSHM_TEST_REDIS_PEER_H
@@ -15,12 +15,12 @@
 #define LONG_MS 60000
 
 struct peer {
-	struct bridge_host host;
-	char token[BRIDGE_TOKEN_LEN + 1];
-	struct bridge_conn *conn;
-	struct bridge_keys *keys; /* those of the lock "lock" */
-	struct bridge_wish wish; /* change what the case needs */
-	struct bridge_op op;
+	struct redis_host host;
+	char token[REDIS_VALUE_LEN + 1];
+	struct redis_conn *conn;
+	struct redis_keys *keys; /* those of the lock "lock" */
+	struct script_args wish; /* change what the case needs */
+	struct redis_op op;
 };
 
 /* At most 8 in a test; they need not be freed. */
@@ -28,7 +28,7 @@ struct peer *peer_at(const char *uri);
 struct peer *peer_new(void);
 void peers_end(void);
 
-int peer_do(struct peer *p, enum bridge_script script);
+int peer_do(struct peer *p, enum redis_script script);
 int acquire_x(struct peer *p); /* queues if it is not free */
 int acquire_s(struct peer *p);
 int try_x(struct peer *p);

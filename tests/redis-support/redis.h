@@ -24,7 +24,7 @@
 /* Nothing a test waits for takes longer on a slow, loaded machine.  Suites that have segments, too, include fixture.h
  * first, whose words for this are the same. */
 #ifndef PATIENCE
-#define PATIENCE BRIDGE_MS(20000)
+#define PATIENCE REDIS_MS(20000)
 #endif
 
 struct redis {
@@ -124,13 +124,13 @@ const char *tls_with(const char *uri, const char *format, ...) __attribute__((fo
 
 /* A new directory that goes with the runner. */
 void redis_dir(char out[64]);
-struct bridge_server server_of(const char *uri);
-struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *options);
+struct redis_server server_of(const char *uri);
+struct redis_conn *conn_to(const char *uri, const struct redis_conn_options *options);
 int64_t soon(void); /* a deadline that is never meant to be met */
 /* One command through the code under test; text as from redis_say(). */
-const char *call(struct bridge_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *call(struct redis_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One word, with so much time; its code.  The reply is dropped. */
-int try_call(struct bridge_conn *c, int64_t ns, const char *word);
+int try_call(struct redis_conn *c, int64_t ns, const char *word);
 #ifndef LOCKSHM_TEST_FIXTURE_H
 bool await(bool (*done)(void *arg), void *arg);
 #endif
@@ -139,8 +139,8 @@ bool await(bool (*done)(void *arg), void *arg);
 #define ck_code(got, want)                                                                                             \
 	do {                                                                                                           \
 		int got_ = (got), want_ = (want);                                                                      \
-		ck_assert_msg(got_ == want_, "%s is '%s', not '%s'", #got, bridge_code_name(got_),                     \
-			      bridge_code_name(want_));                                                                \
+		ck_assert_msg(got_ == want_, "%s is '%s', not '%s'", #got, redis_code_name(got_),                     \
+			      redis_code_name(want_));                                                                \
 	} while (0)
 #endif
 #define ck_contains(all, part) ck_assert_msg(strstr(all, part) != NULL, "'%s' does not contain '%s'", all, part)

@@ -25,7 +25,7 @@ static char prefix[40];
 
 int64_t soon(void)
 {
-	return bridge_now() + PATIENCE;
+	return redis_now() + PATIENCE;
 }
 
 /* ---------------------------------------------------------------- saying */
@@ -320,52 +320,52 @@ void redis_thaw(struct redis *r)
 
 /* ---------------------------------------------------------------- short ways */
 
-struct bridge_server server_of(const char *uri)
+struct redis_server server_of(const char *uri)
 {
-	struct bridge_server server[1];
-	struct bridge_error error;
+	struct redis_server server[1];
+	struct redis_error error;
 	size_t n;
 
-	ck_assert_msg(bridge_uri_parse(uri, BRIDGE_PRIVATE, server, 1, &n, &error) == 0, "%s: %s", uri, error.text);
+	ck_assert_msg(redis_uri_parse(uri, REDIS_PRIVATE, server, 1, &n, &error) == 0, "%s: %s", uri, error.text);
 	return server[0];
 }
 
-struct bridge_conn *conn_to(const char *uri, const struct bridge_conn_options *options)
+struct redis_conn *conn_to(const char *uri, const struct redis_conn_options *options)
 {
-	struct bridge_server server = server_of(uri);
-	struct bridge_error error;
-	struct bridge_conn *c;
+	struct redis_server server = server_of(uri);
+	struct redis_error error;
+	struct redis_conn *c;
 
-	ck_assert_msg(bridge_conn_new(&c, &server, options, &error) == 0, "%s: %s", uri, error.text);
+	ck_assert_msg(redis_conn_new(&c, &server, options, &error) == 0, "%s: %s", uri, error.text);
 	return c;
 }
 
-static void print_reply(FILE *out, const struct bridge_reply *r)
+static void print_reply(FILE *out, const struct redis_reply *r)
 {
-	size_t i, len, n = bridge_reply_count(r);
-	const char *text = bridge_reply_text(r, &len);
+	size_t i, len, n = redis_reply_count(r);
+	const char *text = redis_reply_text(r, &len);
 
 	if (text) {
 		fwrite(text, 1, len, out);
-	} else if (bridge_reply_is_nil(r)) {
+	} else if (redis_reply_is_nil(r)) {
 		fputs("(nil)", out);
-	} else if (bridge_reply_is_array(r)) {
+	} else if (redis_reply_is_array(r)) {
 		for (i = 0; i < n; i++) {
 			fputc(i ? ' ' : '[', out);
-			print_reply(out, bridge_reply_at(r, i));
+			print_reply(out, redis_reply_at(r, i));
 		}
 		fputs(n ? "]" : "[]", out);
 	} else {
-		fprintf(out, "%lld", (long long)bridge_reply_integer(r, -999));
+		fprintf(out, "%lld", (long long)redis_reply_integer(r, -999));
 	}
 }
 
-const char *call(struct bridge_conn *c, const char *format, ...)
+const char *call(struct redis_conn *c, const char *format, ...)
 {
 	static char *text;
 	static size_t len;
 	char line[2048], *save = NULL, *word;
-	struct bridge_reply *reply;
+	struct redis_reply *reply;
 	const char *argv[32];
 	va_list args;
 	int argc = 0;
@@ -376,23 +376,23 @@ const char *call(struct bridge_conn *c, const char *format, ...)
 	va_end(args);
 	for (word = strtok_r(line, " ", &save); word && argc < 32; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	if (bridge_conn_call(c, soon(), &reply, argc, argv, NULL) != 0)
-		return bridge_conn_error(c)->text;
+	if (redis_conn_call(c, soon(), &reply, argc, argv, NULL) != 0)
+		return redis_conn_error(c)->text;
 	free(text);
 	out = open_memstream(&text, &len);
 	print_reply(out, reply);
 	fclose(out);
-	bridge_reply_free(reply);
+	redis_reply_free(reply);
 	return text;
 }
 
-int try_call(struct bridge_conn *c, int64_t ns, const char *word)
+int try_call(struct redis_conn *c, int64_t ns, const char *word)
 {
 	const char *argv[] = { word };
-	struct bridge_reply *reply = NULL;
-	int code = bridge_conn_call(c, bridge_now() + ns, &reply, 1, argv, NULL);
+	struct redis_reply *reply = NULL;
+	int code = redis_conn_call(c, redis_now() + ns, &reply, 1, argv, NULL);
 
-	bridge_reply_free(reply);
+	redis_reply_free(reply);
 	return code;
 }
 

@@ -38,11 +38,11 @@ static const char make_all[] =
 
 const char *tls_missing(void)
 {
-	struct bridge_server server;
-	struct bridge_error error;
+	struct redis_server server;
+	struct redis_error error;
 	size_t n;
 
-	if (bridge_uri_parse("rediss://h", BRIDGE_PUBLIC, &server, 1, &n, &error) != 0)
+	if (redis_uri_parse("rediss://h", REDIS_PUBLIC, &server, 1, &n, &error) != 0)
 		return "this build has no TLS";
 	if (system("openssl version >/dev/null 2>&1") != 0)
 		return "there is no openssl command";

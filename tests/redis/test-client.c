@@ -18,9 +18,9 @@
 
 static struct redis *at[N_SERVERS];
 static struct proxy *way[N_SERVERS];
-static struct bridge_net *net;
-static struct bridge_keys keys[ASKS];
-static struct bridge_ask asks[ASKS];
+static struct redis_client *net;
+static struct redis_keys keys[ASKS];
+static struct redis_command asks[ASKS];
 static size_t n;
 
 /* Two servers, each behind a proxy. */
@@ -37,38 +37,38 @@ static void servers(void)
 			strcat(settings.servers, ",");
 		strcat(settings.servers, way[i]->uri);
 	}
-	ck_code(bridge_net_new(&net, &settings, NULL), 0);
+	ck_code(redis_client_new(&net, &settings, NULL), 0);
 	n = 0;
 }
 
 static void end(void)
 {
-	bridge_net_free(net);
+	redis_client_free(net);
 	redis_stop(at[1]);
 }
 
 /* About a key of that server. */
-static struct bridge_ask *add_ask(enum bridge_script script, size_t server)
+static struct redis_command *add_ask(enum redis_script script, size_t server)
 {
 	static const char *const tokens[N_SERVERS] = { "0123456789abcdef0000000000000000", "0123456789abcdef0000000000000001" };
 	static unsigned number;
-	struct bridge_ask *ask = &asks[n];
+	struct redis_command *ask = &asks[n];
 	char name[16];
 
 	ck_assert_uint_lt(n, ASKS);
 	do {
 		snprintf(name, sizeof(name), "key%u", number++);
-		ck_code(bridge_keys_make(&keys[n], BRIDGE_KEYS_SINGLE, "lk:", name, strlen(name), NULL), 0);
-	} while (bridge_server_of(&keys[n], N_SERVERS) != server);
+		ck_code(redis_keys_make(&keys[n], REDIS_KEYS_SINGLE, "lk:", name, strlen(name), NULL), 0);
+	} while (redis_server_of(&keys[n], N_SERVERS) != server);
 	memset(ask, 0, sizeof(*ask));
 	ask->script = script;
 	ask->exclusive = true;
 	ask->keys = &keys[n++];
-	ask->asked = bridge_now();
+	ask->asked = redis_now();
 	ask->wish.host = "0123456789abcdef";
 	ask->wish.token = tokens[server];
 	ask->wish.ttl_ms = TTL_MS;
-	ask->wish.stride = script == BRIDGE_ACQUIRE_X ? 8 : 0;
+	ask->wish.stride = script == REDIS_ACQUIRE_X ? 8 : 0;
 	ask->wish.waiter_ttl_ms = 1000;
 	ask->wish.flags = "t";
 	return ask;
@@ -77,7 +77,7 @@ static struct bridge_ask *add_ask(enum bridge_script script, size_t server)
 /* Of a key that was acquired; @plain: by the script for many, if there are more. */
 static void renew(size_t i, bool plain)
 {
-	asks[i].script = BRIDGE_RENEW;
+	asks[i].script = REDIS_RENEW;
 	asks[i].wish.stride = 0;
 	asks[i].plain = plain;
 	asks[i].settled = asks[i].unsent = false;
@@ -100,7 +100,7 @@ static void pass_ns(int64_t ns)
 }
 
 /* Longer than the first rest. */
-#define REST BRIDGE_MS(60)
+#define REST REDIS_MS(60)
 
 /* As many runs as a round has. */
 START_TEST(tried_once_in_a_round)
@@ -108,20 +108,20 @@ START_TEST(tried_once_in_a_round)
 	int before;
 
 	servers();
-	add_ask(BRIDGE_ACQUIRE_X, 1);
+	add_ask(REDIS_ACQUIRE_X, 1);
 	proxy_set(way[1], PROXY_BLACKHOLE);
 	before = connections(1);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(100));
-	ck_code(asks[0].code, BRIDGE_UNREACHABLE);
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(100));
+	ck_code(asks[0].code, REDIS_UNREACHABLE);
 	ck_assert_int_eq(connections(1), before + 1);
 	pass_ns(REST);
-	bridge_net_run(net, asks, n, BRIDGE_MS(100));
-	ck_code(asks[0].code, BRIDGE_UNREACHABLE);
+	redis_client_run(net, asks, n, REDIS_MS(100));
+	ck_code(asks[0].code, REDIS_UNREACHABLE);
 	ck_assert_int_eq(connections(1), before + 1);
 	proxy_set(way[1], PROXY_PASS);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(2000));
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(2000));
 	ck_code(asks[0].code, 0);
 	ck_assert_int_eq(connections(1), before + 2);
 	end();
@@ -133,28 +133,28 @@ END_TEST
 START_TEST(who_falls_silent_is_not_tried_again)
 {
 	const size_t held = 2 + BATCH;
-	struct bridge_ask *last;
+	struct redis_command *last;
 	int before;
 	size_t i;
 
 	servers();
 	for (i = 0; i < held; i++)
-		add_ask(BRIDGE_ACQUIRE_X, i >= 2);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(2000));
+		add_ask(REDIS_ACQUIRE_X, i >= 2);
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(2000));
 	for (i = 0; i < held; i++) {
 		ck_code(asks[i].code, 0);
-		ck_assert_int_eq(asks[i].answer.status, BRIDGE_GRANTED);
+		ck_assert_int_eq(asks[i].answer.status, REDIS_GRANTED);
 		renew(i, i < 2);
 	}
-	last = add_ask(BRIDGE_ACQUIRE_X, 0);
+	last = add_ask(REDIS_ACQUIRE_X, 0);
 	proxy_set(way[0], PROXY_BLACKHOLE);
 	proxy_set(way[1], PROXY_BLACKHOLE);
 	before = connections(0);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(200));
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(200));
 	for (i = 0; i < held; i++)
-		ck_code(asks[i].code, BRIDGE_UNKNOWN);
+		ck_code(asks[i].code, REDIS_UNKNOWN);
 	ck_assert(last->code && last->unsent);
 	ck_assert_int_eq(connections(0), before);
 	proxy_set(way[0], PROXY_PASS);
@@ -162,8 +162,8 @@ START_TEST(who_falls_silent_is_not_tried_again)
 	pass_ns(REST);
 	for (i = 0; i < held; i++)
 		renew(i, i < 2);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(2000));
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(2000));
 	for (i = 0; i < n; i++)
 		ck_code(asks[i].code, 0);
 	end();
@@ -173,21 +173,21 @@ END_TEST
 /* Though not all that is asked fits into one batch, and nothing is renewed. */
 START_TEST(all_are_connected_to_at_once)
 {
-	const int64_t io = BRIDGE_MS(1000);
+	const int64_t io = REDIS_MS(1000);
 	int64_t begun;
 	size_t i;
 
 	servers();
 	for (i = 0; i < ASKS; i++)
-		add_ask(BRIDGE_ACQUIRE_X, i >= ASKS - 10);
+		add_ask(REDIS_ACQUIRE_X, i >= ASKS - 10);
 	proxy_set(way[0], PROXY_BLACKHOLE);
 	proxy_set(way[1], PROXY_BLACKHOLE);
-	begun = bridge_now();
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, io);
-	ck_assert_int_lt(bridge_now() - begun, 2 * io);
+	begun = redis_now();
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, io);
+	ck_assert_int_lt(redis_now() - begun, 2 * io);
 	for (i = 0; i < ASKS; i++)
-		ck_code(asks[i].code, BRIDGE_UNREACHABLE);
+		ck_code(asks[i].code, REDIS_UNREACHABLE);
 	end();
 }
 END_TEST
@@ -198,21 +198,21 @@ START_TEST(who_was_restarted_is_asked)
 	size_t i;
 
 	servers();
-	add_ask(BRIDGE_ACQUIRE_X, 1);
-	add_ask(BRIDGE_ACQUIRE_X, 1);
-	add_ask(BRIDGE_ACQUIRE_X, 0);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(2000));
+	add_ask(REDIS_ACQUIRE_X, 1);
+	add_ask(REDIS_ACQUIRE_X, 1);
+	add_ask(REDIS_ACQUIRE_X, 0);
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(2000));
 	redis_kill(at[1]);
 	redis_restart(at[1]);
 	for (i = 0; i < n; i++)
 		renew(i, true);
-	bridge_net_begin(net);
-	bridge_net_run(net, asks, n, BRIDGE_MS(2000));
+	redis_client_begin(net);
+	redis_client_run(net, asks, n, REDIS_MS(2000));
 	for (i = 0; i < n; i++)
 		ck_code(asks[i].code, 0);
-	ck_assert_int_eq(asks[0].answer.status, BRIDGE_ABSENT);
-	ck_assert_int_eq(asks[2].answer.status, BRIDGE_DONE);
+	ck_assert_int_eq(asks[0].answer.status, REDIS_ABSENT);
+	ck_assert_int_eq(asks[2].answer.status, REDIS_DONE);
 	end();
 }
 END_TEST

@@ -13,20 +13,20 @@
 #include <unistd.h>
 
 /* A deadline that is to be met, with nobody answering. */
-#define SHORT BRIDGE_MS(100)
+#define SHORT REDIS_MS(100)
 
-static const char *why(struct bridge_conn *c)
+static const char *why(struct redis_conn *c)
 {
-	return bridge_conn_error(c)->text;
+	return redis_conn_error(c)->text;
 }
 
 /* ---------------------------------------------------------------- connecting */
 
 START_TEST(greets_over_a_unix_socket)
 {
-	struct bridge_conn_options options = { .name = "lockshm-test" };
-	struct bridge_conn *c = conn_to(redis->uri, &options);
-	const struct bridge_server_info *info = bridge_conn_info(c);
+	struct redis_conn_options options = { .name = "lockshm-test" };
+	struct redis_conn *c = conn_to(redis->uri, &options);
+	const struct redis_server_info *info = redis_conn_info(c);
 
 	ck_assert_str_eq(call(c, "CLIENT GETNAME"), "lockshm-test");
 	ck_contains(redis_say(redis, "INFO server"), info->run_id);
@@ -35,18 +35,18 @@ START_TEST(greets_over_a_unix_socket)
 	ck_assert(info->version[0] != '\0');
 	ck_assert(!info->replica && !info->cluster);
 	ck_assert_int_gt(info->round_trip_ns, 0);
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(greets_over_tcp)
 {
-	struct bridge_conn *c = conn_to(redis->tcp_uri, NULL);
+	struct redis_conn *c = conn_to(redis->tcp_uri, NULL);
 
 	ck_assert_str_eq(call(c, "SET a 1"), "OK");
 	ck_redis("1", redis, "GET a");
-	ck_assert(bridge_conn_ready(c));
-	bridge_conn_free(c);
+	ck_assert(redis_conn_ready(c));
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -54,67 +54,67 @@ END_TEST
 START_TEST(tries_every_address)
 {
 	char uri[64];
-	struct bridge_conn *c;
+	struct redis_conn *c;
 
 	snprintf(uri, sizeof(uri), "redis://localhost:%d", redis->port);
 	c = conn_to(uri, NULL);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(selects_the_database)
 {
 	char uri[160];
-	struct bridge_conn *c;
+	struct redis_conn *c;
 
 	snprintf(uri, sizeof(uri), "%s?db=3", redis->uri);
 	c = conn_to(uri, NULL);
 	ck_assert_str_eq(call(c, "SET a 1"), "OK");
 	ck_redis("(nil)", redis, "GET a");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 
 	snprintf(uri, sizeof(uri), "%s?db=99", redis->uri);
 	c = conn_to(uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_INVALID);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_INVALID);
 	ck_contains(why(c), "SELECT");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(descriptor_is_closed_by_exec)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 
 	call(c, "PING");
-	ck_assert_int_eq(fcntl(bridge_conn_fd(c), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	ck_assert_int_eq(fcntl(bridge_conn_fd(c), F_GETFL) & O_NONBLOCK, O_NONBLOCK);
-	bridge_conn_free(c);
+	ck_assert_int_eq(fcntl(redis_conn_fd(c), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(redis_conn_fd(c), F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(nobody_listens)
 {
-	struct bridge_conn *c = conn_to("unix:///nowhere/redis.sock", NULL);
+	struct redis_conn *c = conn_to("unix:///nowhere/redis.sock", NULL);
 
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(c), "unix:///nowhere/redis.sock: cannot connect: No such file");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 
 	c = conn_to("redis://127.0.0.1:1", NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(c), "Connection refused");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(a_name_without_address)
 {
-	struct bridge_conn *c = conn_to("redis://no-such-host.invalid", NULL);
+	struct redis_conn *c = conn_to("redis://no-such-host.invalid", NULL);
 
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(c), "redis://no-such-host.invalid:6379: no address");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -122,14 +122,14 @@ END_TEST
 START_TEST(a_stopped_server_is_not_connected)
 {
 	struct redis *r = redis_start(NULL, true);
-	struct bridge_conn *c = conn_to(r->tcp_uri, NULL);
+	struct redis_conn *c = conn_to(r->tcp_uri, NULL);
 
 	redis_freeze(r);
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(c), "no answer to the greeting");
 	redis_thaw(r);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -140,7 +140,7 @@ START_TEST(not_a_redis_server)
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char uri[160];
-	struct bridge_conn *c;
+	struct redis_conn *c;
 	pid_t pid;
 
 	snprintf(un.sun_path, sizeof(un.sun_path), "%s/other.sock", redis->dir);
@@ -155,27 +155,27 @@ START_TEST(not_a_redis_server)
 		pause();
 	}
 	c = conn_to(uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_PROTOCOL);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_PROTOCOL);
 	kill(pid, SIGKILL);
 	close(listener);
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(no_descriptor_left)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 	struct rlimit limit, few;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	few = limit;
 	few.rlim_cur = 0;
 	setrlimit(RLIMIT_NOFILE, &few);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_NO_MEMORY);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_NO_MEMORY);
 	ck_contains(why(c), "Too many open files");
 	setrlimit(RLIMIT_NOFILE, &limit);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -185,24 +185,24 @@ START_TEST(passwords_and_users)
 {
 	struct redis *r = redis_start("requirepass sesame\nuser bob on >builder ~* &* +@all", false);
 	char uri[200];
-	struct bridge_conn *c;
+	struct redis_conn *c;
 
 	c = conn_to(r->uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(c), "NOAUTH");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 
 	snprintf(uri, sizeof(uri), "unix://:wrong@%s", r->socket);
 	c = conn_to(uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(c), "AUTH: WRONGPASS");
 	ck_assert_ptr_null(strstr(why(c), "wrong@"));
-	bridge_conn_free(c);
+	redis_conn_free(c);
 
 	snprintf(uri, sizeof(uri), "unix://:sesame@%s", r->socket);
 	c = conn_to(uri, NULL);
 	ck_assert_str_eq(call(c, "ACL WHOAMI"), "default");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 
 	snprintf(uri, sizeof(uri), "unix://bob@%s?password-env=LOCKSHM_TEST_PW", r->socket);
 	setenv("LOCKSHM_TEST_PW", "builder", 1);
@@ -210,9 +210,9 @@ START_TEST(passwords_and_users)
 	ck_assert_str_eq(call(c, "ACL WHOAMI"), "bob");
 	/* Read again at each connect. */
 	setenv("LOCKSHM_TEST_PW", "other", 1);
-	bridge_conn_close(c);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
-	bridge_conn_free(c);
+	redis_conn_close(c);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -220,13 +220,13 @@ END_TEST
 START_TEST(a_password_nobody_asked_for)
 {
 	char uri[200];
-	struct bridge_conn *c;
+	struct redis_conn *c;
 
 	snprintf(uri, sizeof(uri), "unix://:word@%s", redis->socket);
 	c = conn_to(uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(c), "AUTH");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -234,19 +234,19 @@ END_TEST
 START_TEST(rights_for_the_greeting)
 {
 	static const char *const scripts[] = { "return 1" };
-	struct bridge_conn_options options = { .name = "n", .scripts = scripts, .n_scripts = 1 };
-	struct bridge_conn *c;
+	struct redis_conn_options options = { .name = "n", .scripts = scripts, .n_scripts = 1 };
+	struct redis_conn *c;
 	char uri[200];
 
 	ck_redis("OK", redis, "ACL SETUSER poor on >pw ~* +ping +auth +select");
 	snprintf(uri, sizeof(uri), "unix://poor:pw@%s", redis->socket);
 	c = conn_to(uri, &options);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(c), "INFO server: NOPERM");
 	ck_redis("OK", redis, "ACL SETUSER poor +info");
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	ck_assert_ptr_null(bridge_conn_script(c, 0));
-	bridge_conn_free(c);
+	ck_assert_ptr_null(redis_conn_script(c, 0));
+	redis_conn_free(c);
 	ck_redis("1", redis, "ACL DELUSER poor");
 }
 END_TEST
@@ -254,39 +254,39 @@ END_TEST
 START_TEST(scripts_are_loaded_at_each_connect)
 {
 	static const char *const scripts[] = { "return 1", "return 2" };
-	struct bridge_conn_options options = { .scripts = scripts, .n_scripts = 2 };
-	struct bridge_conn *c = conn_to(redis->uri, &options);
+	struct redis_conn_options options = { .scripts = scripts, .n_scripts = 2 };
+	struct redis_conn *c = conn_to(redis->uri, &options);
 
 	call(c, "PING");
-	ck_assert_str_eq(call(c, "EVALSHA %s 0", bridge_conn_script(c, 1)), "2");
+	ck_assert_str_eq(call(c, "EVALSHA %s 0", redis_conn_script(c, 1)), "2");
 	ck_redis("OK", redis, "SCRIPT FLUSH");
-	bridge_conn_close(c);
+	redis_conn_close(c);
 	call(c, "PING");
-	ck_assert_str_eq(call(c, "EVALSHA %s 0", bridge_conn_script(c, 0)), "1");
-	ck_assert_uint_eq(bridge_conn_generation(c), 2);
-	bridge_conn_free(c);
+	ck_assert_str_eq(call(c, "EVALSHA %s 0", redis_conn_script(c, 0)), "1");
+	ck_assert_uint_eq(redis_conn_generation(c), 2);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(a_replica_is_refused)
 {
-	struct bridge_conn_options options = { .replica_ok = true };
+	struct redis_conn_options options = { .replica_ok = true };
 	char config[160];
 	struct redis *r;
-	struct bridge_conn *c;
+	struct redis_conn *c;
 
 	snprintf(config, sizeof(config), "replicaof 127.0.0.1 %d", redis->port);
 	r = redis_start(config, false);
 	c = conn_to(r->uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_RETRY);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_RETRY);
 	ck_contains(why(c), "is a replica (of 127.0.0.1:");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	c = conn_to(r->uri, &options);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	ck_assert(bridge_conn_info(c)->replica);
+	ck_assert(redis_conn_info(c)->replica);
 	ck_contains(call(c, "SET a b"), "READONLY");
-	ck_code(bridge_conn_error(c)->code, BRIDGE_RETRY);
-	bridge_conn_free(c);
+	ck_code(redis_conn_error(c)->code, REDIS_RETRY);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -294,15 +294,15 @@ END_TEST
 START_TEST(a_server_that_is_full)
 {
 	struct redis *r = redis_start("maxclients 1", false);
-	struct bridge_conn *c = conn_to(r->uri, NULL), *d = conn_to(r->uri, NULL);
+	struct redis_conn *c = conn_to(r->uri, NULL), *d = conn_to(r->uri, NULL);
 
 	/* redis_start() has just closed a connection of its own. */
 	while (try_call(c, PATIENCE, "PING") != 0)
-		ck_code(bridge_conn_error(c)->code, BRIDGE_RETRY);
-	ck_code(try_call(d, PATIENCE, "PING"), BRIDGE_RETRY);
+		ck_code(redis_conn_error(c)->code, REDIS_RETRY);
+	ck_code(try_call(d, PATIENCE, "PING"), REDIS_RETRY);
 	ck_contains(why(d), "max number of clients");
-	bridge_conn_free(c);
-	bridge_conn_free(d);
+	redis_conn_free(c);
+	redis_conn_free(d);
 	redis_stop(r);
 }
 END_TEST

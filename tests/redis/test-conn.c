@@ -13,17 +13,17 @@
 #include <unistd.h>
 
 /* A deadline that is to be met, with nobody answering. */
-#define SHORT BRIDGE_MS(100)
+#define SHORT REDIS_MS(100)
 
-static struct bridge_reply *reply;
+static struct redis_reply *reply;
 
-static const char *why(struct bridge_conn *c)
+static const char *why(struct redis_conn *c)
 {
-	return bridge_conn_error(c)->text;
+	return redis_conn_error(c)->text;
 }
 
 /* Sends one command without waiting for its reply. */
-static void send_line(struct bridge_conn *c, const char *line)
+static void send_line(struct redis_conn *c, const char *line)
 {
 	char copy[256], *save = NULL, *word;
 	const char *argv[16];
@@ -32,16 +32,16 @@ static void send_line(struct bridge_conn *c, const char *line)
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	ck_code(bridge_conn_send(c, soon(), argc, argv, NULL), 0);
+	ck_code(redis_conn_send(c, soon(), argc, argv, NULL), 0);
 }
 
-static struct bridge_reply *wait_reply(struct bridge_conn *c)
+static struct redis_reply *wait_reply(struct redis_conn *c)
 {
-	struct bridge_reply *r;
+	struct redis_reply *r;
 
-	while (!(r = bridge_conn_take(c))) {
-		ck_assert_msg(!bridge_conn_closed(c), "%s", why(c));
-		bridge_conns_poll(&c, 1, soon());
+	while (!(r = redis_conn_take(c))) {
+		ck_assert_msg(!redis_conn_closed(c), "%s", why(c));
+		redis_conns_poll(&c, 1, soon());
 	}
 	return r;
 }
@@ -51,27 +51,27 @@ static struct bridge_reply *wait_reply(struct bridge_conn *c)
 START_TEST(binary_and_large)
 {
 	static char big[1 << 20];
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 	const char *set[] = { "SET", "k\0k", big }, *get[] = { "GET", "k\0k" };
 	size_t lens[] = { 3, 3, sizeof(big) }, len;
 	const char *got;
 
 	memset(big, 'x', sizeof(big));
 	big[12345] = '\0';
-	ck_code(bridge_conn_call(c, soon(), &reply, 3, set, lens), 0);
-	bridge_reply_free(reply);
-	ck_code(bridge_conn_call(c, soon(), &reply, 2, get, lens), 0);
-	got = bridge_reply_text(reply, &len);
+	ck_code(redis_conn_call(c, soon(), &reply, 3, set, lens), 0);
+	redis_reply_free(reply);
+	ck_code(redis_conn_call(c, soon(), &reply, 2, get, lens), 0);
+	got = redis_reply_text(reply, &len);
 	ck_assert_uint_eq(len, sizeof(big));
 	ck_assert(memcmp(got, big, len) == 0);
-	bridge_reply_free(reply);
-	bridge_conn_free(c);
+	redis_reply_free(reply);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(pipeline_keeps_the_order)
 {
-	struct bridge_conn *c = conn_to(redis->tcp_uri, NULL);
+	struct redis_conn *c = conn_to(redis->tcp_uri, NULL);
 	char line[64];
 	int i;
 
@@ -83,62 +83,62 @@ START_TEST(pipeline_keeps_the_order)
 	for (i = 0; i < 1000; i++) {
 		snprintf(line, sizeof(line), "%d", i);
 		reply = wait_reply(c);
-		ck_assert(bridge_reply_says(reply, line));
-		bridge_reply_free(reply);
+		ck_assert(redis_reply_says(reply, line));
+		redis_reply_free(reply);
 	}
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(error_replies_keep_the_connection)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 
 	call(c, "HSET h f v");
 	ck_contains(call(c, "GET h"), "WRONGTYPE");
-	ck_code(bridge_conn_error(c)->code, BRIDGE_NOT_A_LOCK);
+	ck_code(redis_conn_error(c)->code, REDIS_NOT_A_LOCK);
 	ck_contains(call(c, "NONSENSE"), "unknown command");
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	ck_assert_uint_eq(bridge_conn_generation(c), 1);
-	bridge_conn_free(c);
+	ck_assert_uint_eq(redis_conn_generation(c), 1);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(shapes_of_replies)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 
 	ck_assert_str_eq(call(c, "GET none"), "(nil)");
 	ck_assert_str_eq(call(c, "RPUSH l a b"), "2");
 	ck_assert_str_eq(call(c, "LRANGE l 0 -1"), "[a b]");
 	ck_assert_str_eq(call(c, "LRANGE l 5 6"), "[]");
 	ck_assert_str_eq(call(c, "EVAL return{1,{2,{'x'}}} 0"), "[1 [2 [x]]]");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(many_at_once)
 {
-	struct bridge_conn *conns[5];
+	struct redis_conn *conns[5];
 	int i, left = 5;
 
 	for (i = 0; i < 5; i++) {
 		conns[i] = conn_to(i % 2 ? redis->uri : redis->tcp_uri, NULL);
-		ck_code(bridge_conn_open(conns[i], soon()), 0);
+		ck_code(redis_conn_open(conns[i], soon()), 0);
 	}
 	while (left) {
-		bridge_conns_poll(conns, 5, soon());
+		redis_conns_poll(conns, 5, soon());
 		for (i = left = 0; i < 5; i++) {
-			ck_assert_msg(!bridge_conn_closed(conns[i]), "%s", why(conns[i]));
-			left += !bridge_conn_ready(conns[i]);
+			ck_assert_msg(!redis_conn_closed(conns[i]), "%s", why(conns[i]));
+			left += !redis_conn_ready(conns[i]);
 		}
 	}
 	for (i = 0; i < 5; i++)
 		send_line(conns[i], "INCR n");
 	for (i = 0; i < 5; i++) {
 		reply = wait_reply(conns[i]);
-		bridge_reply_free(reply);
-		bridge_conn_free(conns[i]);
+		redis_reply_free(reply);
+		redis_conn_free(conns[i]);
 	}
 	ck_redis("5", redis, "GET n");
 }
@@ -157,18 +157,18 @@ void *malloc(size_t size)
 /* That an answer has no room does not mean that it is none. */
 START_TEST(no_memory_for_an_answer)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 
 	ck_assert_str_eq(call(c, "PING"), "PONG");
 	send_line(c, "ECHO hello");
 	no_memory = true;
-	for (reply = NULL; !reply && !bridge_conn_closed(c); reply = bridge_conn_take(c))
-		bridge_conns_poll(&c, 1, soon());
+	for (reply = NULL; !reply && !redis_conn_closed(c); reply = redis_conn_take(c))
+		redis_conns_poll(&c, 1, soon());
 	no_memory = false;
 	ck_assert_ptr_null(reply);
-	ck_code(bridge_conn_error(c)->code, BRIDGE_NO_MEMORY);
+	ck_code(redis_conn_error(c)->code, REDIS_NO_MEMORY);
 	ck_assert_str_eq(call(c, "ECHO again"), "again");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 #define add_without_memory(tc) tcase_add_test(tc, no_memory_for_an_answer)
@@ -181,12 +181,12 @@ END_TEST
 START_TEST(bytes_one_by_one)
 {
 	struct proxy *p = proxy_start(redis, true);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 
 	proxy_set(p, PROXY_SLICE);
 	ck_assert_str_eq(call(c, "SET a hello"), "OK");
 	ck_assert_str_eq(call(c, "GET a"), "hello");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -194,17 +194,17 @@ END_TEST
 START_TEST(a_lost_reply)
 {
 	struct proxy *p = proxy_start(redis, false);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 
 	call(c, "PING");
 	proxy_set(p, PROXY_DROP_REPLIES);
-	ck_code(try_call(c, SHORT, "FLUSHALL"), BRIDGE_UNKNOWN);
+	ck_code(try_call(c, SHORT, "FLUSHALL"), REDIS_UNKNOWN);
 	ck_contains(why(c), "no answer in time");
-	ck_assert(bridge_conn_closed(c));
-	ck_assert_int_eq(bridge_conn_fd(c), -1);
+	ck_assert(redis_conn_closed(c));
+	ck_assert_int_eq(redis_conn_fd(c), -1);
 	proxy_set(p, PROXY_PASS);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -212,36 +212,36 @@ END_TEST
 START_TEST(a_late_reply_meets_nobody)
 {
 	struct proxy *p = proxy_start(redis, false);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 	const char *argv[] = { "ECHO", "old" };
 	uint64_t generation;
 
 	call(c, "PING");
-	generation = bridge_conn_generation(c);
+	generation = redis_conn_generation(c);
 	proxy_set(p, PROXY_HOLD_REPLIES);
-	ck_code(bridge_conn_call(c, bridge_now() + SHORT, &reply, 2, argv, NULL), BRIDGE_UNKNOWN);
+	ck_code(redis_conn_call(c, redis_now() + SHORT, &reply, 2, argv, NULL), REDIS_UNKNOWN);
 	proxy_set(p, PROXY_PASS);
 	ck_assert_str_eq(call(c, "ECHO new"), "new");
-	ck_assert_uint_eq(bridge_conn_generation(c), generation + 1);
-	bridge_conn_free(c);
+	ck_assert_uint_eq(redis_conn_generation(c), generation + 1);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(a_blackhole)
 {
 	struct proxy *p = proxy_start(redis, true);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 	int64_t began;
 
 	proxy_set(p, PROXY_BLACKHOLE);
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNREACHABLE);
 	proxy_set(p, PROXY_PASS);
 	call(c, "PING");
 	proxy_set(p, PROXY_BLACKHOLE);
-	began = bridge_now();
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNKNOWN);
-	ck_assert_int_ge(bridge_now() - began, SHORT);
-	bridge_conn_free(c);
+	began = redis_now();
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNKNOWN);
+	ck_assert_int_ge(redis_now() - began, SHORT);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -249,30 +249,30 @@ END_TEST
 START_TEST(one_way)
 {
 	struct proxy *p = proxy_start(redis, false);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 
 	redis_say(redis, "SET a 1");
 	call(c, "PING");
 	proxy_set(p, PROXY_DROP_REQUESTS);
-	ck_code(try_call(c, SHORT, "FLUSHALL"), BRIDGE_UNKNOWN);
+	ck_code(try_call(c, SHORT, "FLUSHALL"), REDIS_UNKNOWN);
 	ck_redis("1", redis, "GET a");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(a_reset_between_commands)
 {
 	struct proxy *p = proxy_start(redis, true);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 
 	call(c, "PING");
 	proxy_set(p, PROXY_RESET);
 	/* Noticed before anything is sent: then nothing was executed. */
-	bridge_conns_poll(&c, 1, soon());
-	ck_assert(bridge_conn_closed(c));
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
+	redis_conns_poll(&c, 1, soon());
+	ck_assert(redis_conn_closed(c));
+	ck_code(redis_conn_error(c)->code, REDIS_UNREACHABLE);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -280,47 +280,47 @@ END_TEST
 START_TEST(a_reset_with_a_command_under_way)
 {
 	struct proxy *p = proxy_start(redis, true);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 	const char *argv[] = { "PING" };
 
 	call(c, "PING");
 	proxy_set(p, PROXY_HOLD_REPLIES);
-	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
-	bridge_conn_pump(c);
+	ck_code(redis_conn_send(c, soon(), 1, argv, NULL), 0);
+	redis_conn_pump(c);
 	proxy_set(p, PROXY_RESET);
-	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
-	while (!bridge_conn_closed(c)) {
-		bridge_conn_pump(c);
-		ck_assert_ptr_null(bridge_conn_take(c));
+	ck_code(redis_conn_send(c, soon(), 1, argv, NULL), 0);
+	while (!redis_conn_closed(c)) {
+		redis_conn_pump(c);
+		ck_assert_ptr_null(redis_conn_take(c));
 	}
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNKNOWN);
-	bridge_conn_free(c);
+	ck_code(redis_conn_error(c)->code, REDIS_UNKNOWN);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(half_open)
 {
 	struct proxy *p = proxy_start(redis, true);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 
 	call(c, "PING");
 	proxy_set(p, PROXY_HALF_OPEN);
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNKNOWN);
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNKNOWN);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(refused_for_a_while)
 {
 	struct proxy *p = proxy_start(redis, true);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 
 	proxy_set(p, PROXY_REFUSE);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_UNREACHABLE);
 	proxy_set(p, PROXY_PASS);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -333,7 +333,7 @@ static void on_alarm(int sig)
 START_TEST(signals_do_not_prolong_a_deadline)
 {
 	struct proxy *p = proxy_start(redis, false);
-	struct bridge_conn *c = conn_to(p->uri, NULL);
+	struct redis_conn *c = conn_to(p->uri, NULL);
 	struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, never = { 0 };
 	struct sigaction sa = { .sa_handler = on_alarm };
 	int code;
@@ -344,8 +344,8 @@ START_TEST(signals_do_not_prolong_a_deadline)
 	setitimer(ITIMER_REAL, &often, NULL);
 	code = try_call(c, 2 * SHORT, "PING");
 	setitimer(ITIMER_REAL, &never, NULL);
-	ck_code(code, BRIDGE_UNKNOWN);
-	bridge_conn_free(c);
+	ck_code(code, REDIS_UNKNOWN);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -354,19 +354,19 @@ END_TEST
 START_TEST(killed_and_started_again)
 {
 	struct redis *r = redis_start(NULL, true);
-	struct bridge_conn *c = conn_to(r->tcp_uri, NULL);
+	struct redis_conn *c = conn_to(r->tcp_uri, NULL);
 	char run_id[41];
 
 	call(c, "SET a 1");
-	strcpy(run_id, bridge_conn_info(c)->run_id);
+	strcpy(run_id, redis_conn_info(c)->run_id);
 	redis_kill(r);
-	bridge_conns_poll(&c, 1, soon());
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	redis_conns_poll(&c, 1, soon());
+	ck_code(redis_conn_error(c)->code, REDIS_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_UNREACHABLE);
 	redis_restart(r);
 	ck_assert_str_eq(call(c, "GET a"), "(nil)");
-	ck_assert_str_ne(bridge_conn_info(c)->run_id, run_id);
-	bridge_conn_free(c);
+	ck_assert_str_ne(redis_conn_info(c)->run_id, run_id);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -374,23 +374,23 @@ END_TEST
 START_TEST(busy_with_an_endless_script)
 {
 	struct redis *r = redis_start("busy-reply-threshold 1", true);
-	struct bridge_conn *c = conn_to(r->uri, NULL), *d = conn_to(r->uri, NULL);
+	struct redis_conn *c = conn_to(r->uri, NULL), *d = conn_to(r->uri, NULL);
 	const char *argv[] = { "EVAL", "while true do end", "0" };
 	int code;
 
 	call(c, "PING");
 	call(d, "PING");
-	ck_code(bridge_conn_send(d, soon(), 3, argv, NULL), 0);
-	ck_code(bridge_conn_pump(d), 0);
+	ck_code(redis_conn_send(d, soon(), 3, argv, NULL), 0);
+	ck_code(redis_conn_pump(d), 0);
 	/* It may take the server a moment to begin. */
 	do
 		code = try_call(c, PATIENCE, "PING");
 	while (code == 0);
-	ck_code(code, BRIDGE_RETRY);
+	ck_code(code, REDIS_RETRY);
 	ck_contains(why(c), "BUSY");
 	ck_assert_str_eq(call(c, "SCRIPT KILL"), "OK");
-	bridge_conn_free(c);
-	bridge_conn_free(d);
+	redis_conn_free(c);
+	redis_conn_free(d);
 	redis_stop(r);
 }
 END_TEST
@@ -399,7 +399,7 @@ END_TEST
 
 START_TEST(a_child_does_not_use_the_connection)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 	int status;
 	pid_t pid;
 
@@ -409,29 +409,29 @@ START_TEST(a_child_does_not_use_the_connection)
 	pid = fork();
 	if (pid == 0) {
 		const char *argv[] = { "INCR", "n" };
-		int code = bridge_conn_send(c, soon(), 2, argv, NULL);
+		int code = redis_conn_send(c, soon(), 2, argv, NULL);
 
-		if (code != BRIDGE_FORKED || bridge_conn_fd(c) != -1)
+		if (code != REDIS_FORKED || redis_conn_fd(c) != -1)
 			_exit(1);
 		/* Opened anew it is the child's own. */
 		if (strcmp(call(c, "INCR n"), "1") != 0)
 			_exit(2);
-		bridge_conn_free(c);
+		redis_conn_free(c);
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
 	ck_assert_int_eq(status, 0);
 	reply = wait_reply(c);
-	ck_assert_int_eq(bridge_reply_integer(reply, 0), 2);
-	bridge_reply_free(reply);
-	ck_assert_uint_eq(bridge_conn_generation(c), 1);
-	bridge_conn_free(c);
+	ck_assert_int_eq(redis_reply_integer(reply, 0), 2);
+	redis_reply_free(reply);
+	ck_assert_uint_eq(redis_conn_generation(c), 1);
+	redis_conn_free(c);
 }
 END_TEST
 
 START_TEST(children_that_only_end)
 {
-	struct bridge_conn *c = conn_to(redis->uri, NULL);
+	struct redis_conn *c = conn_to(redis->uri, NULL);
 	char want[16];
 	int i;
 
@@ -442,19 +442,19 @@ START_TEST(children_that_only_end)
 		send_line(c, "PING");
 		pid = fork();
 		if (pid == 0) {
-			bridge_conns_poll(&c, 1, bridge_now());
-			bridge_conn_free(c);
+			redis_conns_poll(&c, 1, redis_now());
+			redis_conn_free(c);
 			_exit(0);
 		}
 		waitpid(pid, NULL, 0);
 		snprintf(want, sizeof(want), "%d", i);
 		reply = wait_reply(c);
-		ck_assert(bridge_reply_says(reply, "PONG"));
-		bridge_reply_free(reply);
+		ck_assert(redis_reply_says(reply, "PONG"));
+		redis_reply_free(reply);
 		ck_assert_str_eq(call(c, "INCR n"), want);
 	}
-	ck_assert_uint_eq(bridge_conn_generation(c), 1);
-	bridge_conn_free(c);
+	ck_assert_uint_eq(redis_conn_generation(c), 1);
+	redis_conn_free(c);
 }
 END_TEST
 

@@ -28,16 +28,16 @@ static void let_pass(const struct peer *p, int64_t ms)
 
 START_TEST(a_free_lock)
 {
-	int64_t before = bridge_now();
+	int64_t before = redis_now();
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis(a->token, redis, "GET lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.began, before);
 	ck_assert_int_ge(a->op.ended, a->op.began);
 	ck_assert_int_ge(a->op.answer.fence, a->op.answer.server_ms * 1024);
 	ck_assert_int_eq(a->op.answer.queued, 0);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock");
 }
 END_TEST
@@ -54,19 +54,19 @@ static const char *record(void)
 /* After the first, which goes the long one; a dead waiter is in the way of the short one. */
 START_TEST(the_short_way_and_the_long)
 {
-	struct bridge_answer first;
+	struct script_reply first;
 	char left[200];
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(release(a), REDIS_DONE);
 	new_token(a);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	first = a->op.answer;
 	strcpy(left, record());
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_redis("1", redis, "ZADD {lock}:q 1 X:dead");
 	ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert_str_eq(left, record());
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
 	ck_redis(a->token, redis, "GET lock");
@@ -86,18 +86,18 @@ START_TEST(a_turn_on_record_stays)
 	char turn[60];
 
 	/* The first goes the long way. */
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(release(a), REDIS_DONE);
 	/* By the short way, and by the long. */
 	if (_i == 1)
 		ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
 	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->token);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	snprintf(turn, sizeof(turn), "3:%s", a->token);
 	ck_redis(turn, redis, "HGET {lock}:f turn");
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	new_token(a);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	snprintf(turn, sizeof(turn), "0:%s", a->token);
 	ck_redis(turn, redis, "HGET {lock}:f turn");
 }
@@ -120,25 +120,25 @@ END_TEST
 
 START_TEST(a_held_lock)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(try_x(b), BRIDGE_BUSY);
-	ck_kind(b, BRIDGE_KIND_HOST);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(try_x(b), REDIS_BUSY);
+	ck_kind(b, REDIS_KIND_HOST);
 	ck_assert_str_eq(b->op.answer.holder, a->token);
 	ck_assert_int_gt(b->op.answer.left_ms, LONG_MS - 20000);
-	ck_status(try_s(b), BRIDGE_BUSY);
+	ck_status(try_s(b), REDIS_BUSY);
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx lock:lock-intent");
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_x(b), BRIDGE_GRANTED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_x(b), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(expiry_frees)
 {
 	a->wish.ttl_ms = 20;
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	let_pass(a, 20);
-	ck_status(try_x(b), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_LOST);
+	ck_status(try_x(b), REDIS_GRANTED);
+	ck_status(release(a), REDIS_LOST);
 	ck_assert_str_eq(a->op.answer.holder, b->token);
 	ck_redis(b->token, redis, "GET lock");
 }
@@ -146,16 +146,16 @@ END_TEST
 
 START_TEST(release_says_what_it_found)
 {
-	ck_status(release(a), BRIDGE_ABSENT);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(release(b), BRIDGE_LOST);
-	ck_kind(b, BRIDGE_KIND_HOST);
+	ck_status(release(a), REDIS_ABSENT);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(release(b), REDIS_LOST);
+	ck_kind(b, REDIS_KIND_HOST);
 	ck_redis(a->token, redis, "GET lock");
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_ABSENT);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_LOST);
-	ck_kind(a, BRIDGE_KIND_READERS);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(release(a), REDIS_ABSENT);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(release(a), REDIS_LOST);
+	ck_kind(a, REDIS_KIND_READERS);
 }
 END_TEST
 
@@ -165,41 +165,41 @@ START_TEST(asking_again_with_the_same_token)
 	int64_t first;
 
 	a->wish.ttl_ms = 5000;
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	first = a->op.answer.fence;
 	a->wish.ttl_ms = LONG_MS;
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.answer.fence, first + 1024);
 	new_token(a);
-	ck_status(try_x(a), BRIDGE_BUSY);
-	ck_status(acquire_s(b), BRIDGE_QUEUED);
+	ck_status(try_x(a), REDIS_BUSY);
+	ck_status(acquire_s(b), REDIS_QUEUED);
 }
 END_TEST
 
 START_TEST(stays_closed_after_a_release)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	a->wish.after_ms = LONG_MS;
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	/* The reply was lost. */
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_status(try_x(a), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_DELAY);
-	ck_status(try_s(b), BRIDGE_BUSY);
-	ck_kind(b, BRIDGE_KIND_DELAY);
-	ck_status(renew(a), BRIDGE_LOST);
+	ck_status(try_x(a), REDIS_BUSY);
+	ck_kind(a, REDIS_KIND_DELAY);
+	ck_status(try_s(b), REDIS_BUSY);
+	ck_kind(b, REDIS_KIND_DELAY);
+	ck_status(renew(a), REDIS_LOST);
 }
 END_TEST
 
 START_TEST(the_delay_ends)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	a->wish.after_ms = 20;
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	let_pass(a, 20);
-	ck_status(try_x(b), BRIDGE_GRANTED);
+	ck_status(try_x(b), REDIS_GRANTED);
 }
 END_TEST
 
@@ -208,23 +208,23 @@ END_TEST
 START_TEST(renewing_counts_from_now)
 {
 	a->wish.ttl_ms = 10000;
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	a->wish.ttl_ms = 100000;
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_ttl("lock", 50000, 100000);
 	a->wish.ttl_ms = 40000;
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_ttl("lock", 0, 40000);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(renew(a), REDIS_DONE);
 	ck_assert_int_eq(a->op.answer.queued, 1);
 }
 END_TEST
 
 /* Leases of one host under names of their own; as a script about many of them is told. */
 #define SOME 8
-static struct bridge_keys some_keys[SOME];
-static struct bridge_many some;
+static struct redis_keys some_keys[SOME];
+static struct redis_many some;
 
 static void take_some(void)
 {
@@ -235,10 +235,10 @@ static void take_some(void)
 	a->keys = some_keys;
 	for (i = 0; i < SOME; i++, a->keys++) {
 		snprintf(name, sizeof(name), "some%zu", i);
-		ck_code(bridge_keys_make(a->keys, BRIDGE_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
+		ck_code(redis_keys_make(a->keys, REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
 		some.keys[i] = a->keys;
 		some.token[i] = a->token;
-		ck_status(i == 1 ? acquire_s(a) : acquire_x(a), BRIDGE_GRANTED);
+		ck_status(i == 1 ? acquire_s(a) : acquire_x(a), REDIS_GRANTED);
 	}
 }
 
@@ -248,12 +248,12 @@ static const char *renew_some(int64_t ttl_ms)
 	static char done[SOME + 1];
 	size_t i;
 
-	ck_code(bridge_op_begin_many(&a->op, a->conn, &some, ttl_ms, soon()), 0);
-	bridge_ops_wait(&a->op, 1);
+	ck_code(redis_op_begin_many(&a->op, a->conn, &some, ttl_ms, soon()), 0);
+	redis_ops_wait(&a->op, 1);
 	ck_assert_msg(a->op.code == 0, "%s", a->op.why);
 	for (i = 0; i < SOME; i++)
-		done[i] = bridge_op_renewed(&a->op, i) ? '1' : '0';
-	bridge_op_end(&a->op);
+		done[i] = redis_op_renewed(&a->op, i) ? '1' : '0';
+	redis_op_end(&a->op);
 	return done;
 }
 
@@ -277,7 +277,7 @@ START_TEST(renewing_many)
 	ck_redis("1", redis, "DEL {some4}:f");
 	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
 	a->keys = &some_keys[4];
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
 	ck_redis("OK", redis, "SET some5:lock-intent somebody");
 	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
@@ -287,31 +287,31 @@ START_TEST(renewing_many)
 	ck_redis("1", redis, "DEL {some4}:f");
 	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
 	b->keys = &some_keys[6];
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
 }
 END_TEST
 
 START_TEST(renewing_never_creates)
 {
-	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_status(renew(a), REDIS_ABSENT);
 	ck_redis("0", redis, "DBSIZE");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("OK", redis, "FLUSHALL");
-	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_status(renew(a), REDIS_ABSENT);
 	ck_redis("0", redis, "EXISTS lock");
 }
 END_TEST
 
 START_TEST(a_stolen_lock)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("OK", redis, "SET lock thief");
-	ck_status(renew(a), BRIDGE_LOST);
-	ck_kind(a, BRIDGE_KIND_FOREIGN);
+	ck_status(renew(a), REDIS_LOST);
+	ck_kind(a, REDIS_KIND_FOREIGN);
 	ck_assert_str_eq(a->op.answer.holder, "thief");
 	ck_assert_int_eq(a->op.answer.left_ms, -1);
-	ck_status(release(a), BRIDGE_LOST);
+	ck_status(release(a), REDIS_LOST);
 	ck_redis("thief", redis, "GET lock");
 }
 END_TEST
@@ -320,17 +320,17 @@ END_TEST
 
 START_TEST(readers_together)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_redis("2", redis, "SCARD lock");
-	ck_status(try_x(c), BRIDGE_BUSY);
-	ck_kind(c, BRIDGE_KIND_READERS);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_x(c), BRIDGE_BUSY);
-	ck_status(release(b), BRIDGE_DONE);
+	ck_status(try_x(c), REDIS_BUSY);
+	ck_kind(c, REDIS_KIND_READERS);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_x(c), REDIS_BUSY);
+	ck_status(release(b), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock {lock}:rx");
-	ck_status(try_x(c), BRIDGE_GRANTED);
-	ck_status(try_s(a), BRIDGE_BUSY);
+	ck_status(try_x(c), REDIS_GRANTED);
+	ck_status(try_s(a), REDIS_BUSY);
 }
 END_TEST
 
@@ -338,24 +338,24 @@ END_TEST
 START_TEST(a_dead_reader_is_left_out)
 {
 	a->wish.ttl_ms = 20;
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	let_pass(b, 20);
-	ck_status(renew(b), BRIDGE_DONE);
-	ck_status(renew(a), BRIDGE_LOST);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(try_x(c), BRIDGE_GRANTED);
+	ck_status(renew(b), REDIS_DONE);
+	ck_status(renew(a), REDIS_LOST);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(try_x(c), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(a_reader_who_is_late)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	/* Its time is over, and nobody has looked since. */
 	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->token);
-	ck_status(release(a), BRIDGE_LATE);
-	ck_status(release(a), BRIDGE_LOST);
+	ck_status(release(a), REDIS_LATE);
+	ck_status(release(a), REDIS_LOST);
 	ck_redis("1", redis, "SCARD lock");
 }
 END_TEST
@@ -364,11 +364,11 @@ END_TEST
 START_TEST(the_longest_lease_counts)
 {
 	a->wish.ttl_ms = 100000;
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	b->wish.ttl_ms = 40000;
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_ttl("lock", 50000, 100000);
-	ck_status(renew(b), BRIDGE_DONE);
+	ck_status(renew(b), REDIS_DONE);
 	ck_ttl("lock", 50000, 100000);
 	ck_ttl("{lock}:rx", 50000, 100000);
 }
@@ -376,12 +376,12 @@ END_TEST
 
 START_TEST(reading_again_with_the_same_token)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	/* Not behind the writer: this reader is inside already. */
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "SCARD lock");
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
 }
 END_TEST
 
@@ -395,10 +395,10 @@ START_TEST(fence_rises_with_every_holder)
 	for (i = 0; i < 20; i++) {
 		struct peer *p = i % 2 ? a : b;
 
-		ck_status(i % 3 ? acquire_x(p) : acquire_s(p), BRIDGE_GRANTED);
+		ck_status(i % 3 ? acquire_x(p) : acquire_s(p), REDIS_GRANTED);
 		ck_assert_int_gt(p->op.answer.fence, last);
 		last = p->op.answer.fence + (i % 3 ? p->wish.stride - 1 : 0);
-		ck_status(release(p), BRIDGE_DONE);
+		ck_status(release(p), REDIS_DONE);
 		if (i % 7 == 6)
 			ck_redis("1", redis, "DEL {lock}:f");
 		if (i % 7 == 6)
@@ -412,11 +412,11 @@ START_TEST(fence_survives_flushall)
 {
 	int64_t before;
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	before = a->op.answer.fence;
 	let_pass(a, 1);
 	ck_redis("OK", redis, "FLUSHALL");
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_assert_int_ge(b->op.answer.fence, before + 1024);
 }
 END_TEST
@@ -425,18 +425,18 @@ START_TEST(fence_can_be_raised)
 {
 	int64_t raised;
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	a->wish.fence = a->op.answer.fence + 5000000;
-	ck_status(peer_do(a, BRIDGE_FENCE), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(peer_do(a, REDIS_FENCE), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_assert_int_eq(b->op.answer.fence, a->wish.fence);
 	/* It never falls. */
 	raised = a->wish.fence;
 	a->wish.fence = 1;
-	ck_status(peer_do(a, BRIDGE_FENCE), BRIDGE_DONE);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(peer_do(a, REDIS_FENCE), REDIS_DONE);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_assert_int_eq(b->op.answer.fence, raised + b->wish.stride);
 }
 END_TEST
@@ -446,32 +446,32 @@ END_TEST
 static const char *text_at(const struct peer *p, size_t i)
 {
 	size_t len;
-	const char *text = bridge_reply_text(bridge_reply_at(p->op.inspected, i), &len);
+	const char *text = redis_reply_text(redis_reply_at(p->op.inspected, i), &len);
 
 	return text ? text : "";
 }
 
 START_TEST(inspect_changes_nothing)
 {
-	ck_status(peer_do(a, BRIDGE_INSPECT), BRIDGE_DONE);
+	ck_status(peer_do(a, REDIS_INSPECT), REDIS_DONE);
 	ck_assert_str_eq(text_at(a, 1), "none");
 	ck_redis("0", redis, "DBSIZE");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(peer_do(c, BRIDGE_INSPECT), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(peer_do(c, REDIS_INSPECT), REDIS_DONE);
 	ck_assert_str_eq(text_at(c, 1), "string");
 	ck_assert_str_eq(text_at(c, 2), a->token);
-	ck_assert_int_gt(bridge_reply_integer(bridge_reply_at(c->op.inspected, 3), 0), 0);
-	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 6)), 2);
-	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 9)), 3);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(leave(b, "x"), BRIDGE_DONE);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(peer_do(c, BRIDGE_INSPECT), BRIDGE_DONE);
+	ck_assert_int_gt(redis_reply_integer(redis_reply_at(c->op.inspected, 3), 0), 0);
+	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 6)), 2);
+	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 9)), 3);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(leave(b, "x"), REDIS_DONE);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(peer_do(c, REDIS_INSPECT), REDIS_DONE);
 	ck_assert_str_eq(text_at(c, 1), "set");
-	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 2)), 2);
-	ck_assert_uint_eq(bridge_reply_count(bridge_reply_at(c->op.inspected, 8)), 4);
+	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 2)), 2);
+	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 8)), 4);
 }
 END_TEST
 
@@ -479,26 +479,26 @@ START_TEST(force_release_of_what_was_seen)
 {
 	int64_t before;
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	before = a->op.answer.fence;
 	c->wish.token = "something";
-	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_CHANGED);
+	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
 	ck_assert_str_eq(c->op.answer.holder, a->token);
 	c->wish.token = a->token;
-	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_DONE);
-	ck_status(renew(a), BRIDGE_ABSENT);
-	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_CHANGED);
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
+	ck_status(renew(a), REDIS_ABSENT);
+	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
+	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_assert_int_gt(b->op.answer.fence, before + a->wish.stride);
 }
 END_TEST
 
 START_TEST(force_release_of_one_reader)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "SADD lock stranger");
 	c->wish.token = "stranger";
-	ck_status(peer_do(c, BRIDGE_FORCE_RELEASE), BRIDGE_DONE);
+	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_redis("0", redis, "SISMEMBER lock stranger");
 	ck_redis("1", redis, "SISMEMBER lock %s", a->token);
 }

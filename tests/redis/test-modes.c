@@ -11,66 +11,66 @@ static struct peer *a, *b;
 
 START_TEST(downgrade)
 {
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_ABSENT);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(peer_do(b, BRIDGE_DOWNGRADE), BRIDGE_LOST);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_ABSENT);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(peer_do(b, REDIS_DOWNGRADE), REDIS_LOST);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_redis("set", redis, "TYPE lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(release(b), BRIDGE_DONE);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(release(b), REDIS_DONE);
 }
 END_TEST
 
 /* The answer was lost; and meanwhile others read, too. */
 START_TEST(downgrade_asked_for_again)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_redis("1", redis, "PEXPIRE lock 20000");
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_redis("2", redis, "SCARD lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->token);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_LOST); /* as a reader it ended long ago */
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_LOST); /* as a reader it ended long ago */
 }
 END_TEST
 
 /* Of somebody who was stopped before it was sent: it was a writer's again since. */
 START_TEST(downgrade_that_comes_late)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_BUSY);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
 	/* So did somebody who asks for what it was before. */
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	a->wish.turn = 0;
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
 	a->wish.turn = 1;
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_BUSY);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
 	ck_redis(a->token, redis, "GET lock");
 	a->wish.turn = 2;
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_redis("set", redis, "TYPE lock");
 	/* The next lease begins anew. */
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	new_token(a);
 	a->wish.turn = 1;
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 }
 END_TEST
 
 /* What tells late ones apart is gone: it stays as it is. */
 START_TEST(downgrade_without_a_record)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "DEL {lock}:f");
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_BUSY);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
 	ck_redis(a->token, redis, "GET lock");
 }
 END_TEST
@@ -81,19 +81,19 @@ START_TEST(upgrade_of_the_only_reader)
 {
 	int64_t before;
 
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_ABSENT);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_ABSENT);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	before = a->op.answer.fence;
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_READERS);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED); /* the answer was lost */
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
+	ck_kind(a, REDIS_KIND_READERS);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED); /* the answer was lost */
 	ck_assert_int_gt(a->op.answer.fence, before);
 	ck_redis(a->token, redis, "GET lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock {lock}:rx");
 }
 END_TEST
@@ -101,25 +101,25 @@ END_TEST
 /* Of a reader that died before the server's clock went back. */
 START_TEST(upgrade_beside_a_deadline_far_away)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_redis("0", redis, "ZADD {lock}:rx 9999999999999 %s", b->token);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
 	ck_assert_int_lt(atoll(redis_say(redis, "ZSCORE {lock}:rx %s", b->token)), 9999999999999);
 }
 END_TEST
 
 START_TEST(no_upgrade_before_a_waiting_writer)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_status(leave(b, "x"), BRIDGE_DONE);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
+	ck_status(leave(b, "x"), REDIS_DONE);
 	ck_redis("OK", redis, "SET lock:lock-intent 1");
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_INTENT);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
+	ck_kind(a, REDIS_KIND_INTENT);
 	ck_redis("1", redis, "DEL lock:lock-intent");
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_GRANTED);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
 }
 END_TEST
 

@@ -8,13 +8,13 @@
 
 #include "redis/names.h"
 
-static struct bridge_keys keys;
-static struct bridge_error error;
+static struct redis_keys keys;
+static struct redis_error error;
 
 static int make(int mode, const char *prefix, const char *name)
 {
-	bridge_keys_free(&keys);
-	return bridge_keys_make(&keys, mode, prefix, name, strlen(name), &error);
+	redis_keys_free(&keys);
+	return redis_keys_make(&keys, mode, prefix, name, strlen(name), &error);
 }
 
 #define ck_key(i, want)                                                                                                \
@@ -23,7 +23,7 @@ static int make(int mode, const char *prefix, const char *name)
 
 START_TEST(a_plain_name)
 {
-	ck_code(make(BRIDGE_KEYS_SINGLE, "lk:", "job"), 0);
+	ck_code(make(REDIS_KEYS_SINGLE, "lk:", "job"), 0);
 	ck_key(0, "lk:job");
 	ck_key(1, "lk:job:lock-intent");
 	ck_key(2, "{lk:job}:q");
@@ -35,7 +35,7 @@ END_TEST
 
 START_TEST(a_name_with_a_tag)
 {
-	ck_code(make(BRIDGE_KEYS_SINGLE, "", "a:{b}:c"), 0);
+	ck_code(make(REDIS_KEYS_SINGLE, "", "a:{b}:c"), 0);
 	ck_key(0, "a:{b}:c");
 	ck_key(1, "a:{b}:c:lock-intent");
 	ck_key(2, "a:{b}:c:q");
@@ -44,21 +44,21 @@ END_TEST
 
 START_TEST(in_a_cluster_the_mark_follows)
 {
-	ck_code(make(BRIDGE_KEYS_CLUSTER, "", "job"), 0);
+	ck_code(make(REDIS_KEYS_CLUSTER, "", "job"), 0);
 	ck_key(1, "{job}:lock-intent");
-	ck_code(make(BRIDGE_KEYS_CLUSTER, "", "{job}"), 0);
+	ck_code(make(REDIS_KEYS_CLUSTER, "", "{job}"), 0);
 	ck_key(1, "{job}:lock-intent");
 	/* Others would look for the mark of "job" in another slot. */
-	ck_code(make(BRIDGE_KEYS_CLUSTER_SHARED, "", "job"), BRIDGE_INVALID);
+	ck_code(make(REDIS_KEYS_CLUSTER_SHARED, "", "job"), REDIS_INVALID);
 	ck_contains(error.text, "needs a {tag}");
-	ck_code(make(BRIDGE_KEYS_CLUSTER_SHARED, "", "{job}"), 0);
+	ck_code(make(REDIS_KEYS_CLUSTER_SHARED, "", "{job}"), 0);
 	ck_key(1, "{job}:lock-intent");
 }
 END_TEST
 
 START_TEST(binary_names)
 {
-	ck_code(bridge_keys_make(&keys, BRIDGE_KEYS_SINGLE, "p", "\0x", 2, &error), 0);
+	ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "p", "\0x", 2, &error), 0);
 	ck_assert_uint_eq(keys.len[0], 3);
 	ck_assert(memcmp(keys.key[0], "p\0x", 3) == 0);
 	ck_assert(memcmp(keys.key[5], "{p\0x}:f", 7) == 0);
@@ -67,13 +67,13 @@ END_TEST
 
 START_TEST(empty_and_endless)
 {
-	static char big[BRIDGE_NAME_MAX + 2];
+	static char big[REDIS_NAME_MAX + 2];
 
-	ck_code(make(BRIDGE_KEYS_SINGLE, "", ""), BRIDGE_INVALID);
-	memset(big, 'k', BRIDGE_NAME_MAX);
-	ck_code(make(BRIDGE_KEYS_SINGLE, "", big), 0);
-	big[BRIDGE_NAME_MAX] = 'k';
-	ck_code(make(BRIDGE_KEYS_SINGLE, "", big), BRIDGE_INVALID);
+	ck_code(make(REDIS_KEYS_SINGLE, "", ""), REDIS_INVALID);
+	memset(big, 'k', REDIS_NAME_MAX);
+	ck_code(make(REDIS_KEYS_SINGLE, "", big), 0);
+	big[REDIS_NAME_MAX] = 'k';
+	ck_code(make(REDIS_KEYS_SINGLE, "", big), REDIS_INVALID);
 	ck_contains(error.text, "65535");
 }
 END_TEST
@@ -84,10 +84,10 @@ START_TEST(braces_that_a_cluster_cannot_have)
 	size_t i;
 
 	for (i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-		ck_assert_msg(make(BRIDGE_KEYS_CLUSTER, "", broken[i]) == BRIDGE_INVALID, "'%s' is accepted",
+		ck_assert_msg(make(REDIS_KEYS_CLUSTER, "", broken[i]) == REDIS_INVALID, "'%s' is accepted",
 			      broken[i]);
 		ck_contains(error.text, broken[i]);
-		ck_code(make(BRIDGE_KEYS_SINGLE, "", broken[i]), 0);
+		ck_code(make(REDIS_KEYS_SINGLE, "", broken[i]), 0);
 	}
 }
 END_TEST
@@ -104,13 +104,13 @@ START_TEST(one_slot_by_the_word_of_a_cluster)
 		for (i = 0; i < 5; i++)
 			name[i] = letters[n >> 2 * i & 3];
 		name[5] = '\0';
-		if (make(BRIDGE_KEYS_CLUSTER, "", name) != 0)
+		if (make(REDIS_KEYS_CLUSTER, "", name) != 0)
 			continue;
 		accepted++;
 		if (n % 4)
 			continue;
 		snprintf(slot, sizeof(slot), "%s", redis_say(r, "CLUSTER KEYSLOT %s", name));
-		for (i = 1; i < BRIDGE_KEYS; i++)
+		for (i = 1; i < REDIS_KEYS; i++)
 			ck_redis(slot, r, "CLUSTER KEYSLOT %.*s", (int)keys.len[i], keys.key[i]);
 	}
 	ck_assert_int_ge(accepted, 200);

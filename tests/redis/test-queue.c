@@ -29,70 +29,70 @@ static void let_pass(const struct peer *p, int64_t ms)
 
 START_TEST(first_come_first_served)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_position(b, 1);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 2);
 	/* Asking again neither loses nor wins a place. */
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_position(b, 1);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert_int_eq(a->op.answer.queued, 2);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
-	ck_kind(c, BRIDGE_KIND_TURN);
+	ck_status(acquire_x(c), REDIS_QUEUED);
+	ck_kind(c, REDIS_KIND_TURN);
 	ck_assert_str_eq(c->op.answer.holder, b->host.id);
 	/* Who held it last comes behind those who wait. */
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_position(a, 3);
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_assert_int_eq(b->op.answer.queued, 2);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
-	ck_status(acquire_x(c), BRIDGE_GRANTED);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(acquire_x(a), REDIS_QUEUED);
+	ck_status(acquire_x(c), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(a_try_does_not_pass_the_queue)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_x(c), BRIDGE_BUSY);
-	ck_kind(c, BRIDGE_KIND_TURN);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_x(c), REDIS_BUSY);
+	ck_kind(c, REDIS_KIND_TURN);
 	ck_assert_int_eq(c->op.answer.queued, 1);
-	ck_status(try_s(c), BRIDGE_BUSY);
+	ck_status(try_s(c), REDIS_BUSY);
 	/* The one whose turn it is may try. */
-	ck_status(try_x(b), BRIDGE_GRANTED);
+	ck_status(try_x(b), REDIS_GRANTED);
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
 }
 END_TEST
 
 START_TEST(barging_passes_it)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	c->wish.flags = "b";
-	ck_status(peer_do(c, BRIDGE_ACQUIRE_X), BRIDGE_QUEUED);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(peer_do(c, BRIDGE_ACQUIRE_X), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(peer_do(c, REDIS_ACQUIRE_X), REDIS_QUEUED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(peer_do(c, REDIS_ACQUIRE_X), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_position(b, 1);
 }
 END_TEST
 
 START_TEST(a_dead_head_is_left_out)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
-	ck_status(acquire_x(d), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
+	ck_status(acquire_x(d), REDIS_QUEUED);
 	ck_position(d, 3);
 	/* Their time has come. */
 	ck_redis("0", redis, "ZADD {lock}:qx 1 X:%s 2 S:%s", b->host.id, c->host.id);
 	/* All the dead at once. */
-	ck_status(acquire_x(d), BRIDGE_QUEUED);
+	ck_status(acquire_x(d), REDIS_QUEUED);
 	ck_position(d, 1);
 	ck_assert_int_eq(d->op.answer.queued, 1);
 	ck_redis("1", redis, "ZCARD {lock}:qx");
@@ -101,13 +101,13 @@ END_TEST
 
 START_TEST(a_waiter_that_asks_no_more_is_dead)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	b->wish.waiter_ttl_ms = 5;
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	let_pass(b, 5);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert_int_eq(a->op.answer.queued, 0);
-	ck_status(try_x(c), BRIDGE_GRANTED);
+	ck_status(try_x(c), REDIS_GRANTED);
 }
 END_TEST
 
@@ -115,52 +115,52 @@ START_TEST(asking_again_keeps_a_waiter_alive)
 {
 	long long first;
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	first = atoll(redis_say(redis, "ZSCORE {lock}:qx X:%s", b->host.id));
 	ck_assert_int_eq(first, b->op.answer.server_ms + LONG_MS);
 	let_pass(b, 2);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_gt(atoll(redis_say(redis, "ZSCORE {lock}:qx X:%s", b->host.id)), first);
 }
 END_TEST
 
 START_TEST(leaving_makes_room)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(acquire_s(b), BRIDGE_QUEUED);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(acquire_s(b), REDIS_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 3);
-	ck_status(leave(b, "s"), BRIDGE_DONE);
+	ck_status(leave(b, "s"), REDIS_DONE);
 	ck_assert_int_eq(b->op.answer.queued, 2);
-	ck_status(leave(b, "xs"), BRIDGE_DONE);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(leave(b, "xs"), REDIS_DONE);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 1);
 	/* Of one who is not there. */
-	ck_status(leave(d, "xs"), BRIDGE_DONE);
+	ck_status(leave(d, "xs"), REDIS_DONE);
 }
 END_TEST
 
 /* A waiter of whom only the ticket is left cannot be told from a dead one. */
 START_TEST(lost_deadlines_block_nobody)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_redis("1", redis, "DEL {lock}:qx");
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_x(c), BRIDGE_GRANTED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_x(c), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(a_lost_queue_loses_order_only)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_redis("2", redis, "DEL {lock}:q {lock}:qx");
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 1);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_position(b, 2);
 }
 END_TEST
@@ -168,10 +168,10 @@ END_TEST
 /* The server's clock went back: tickets rise all the same. */
 START_TEST(tickets_rise_without_the_clock)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_redis("0", redis, "ZADD {lock}:q 4000000000000000 X:%s", b->host.id);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 2);
 	ck_redis("4000000000000001", redis, "ZSCORE {lock}:q X:%s", c->host.id);
 }
@@ -179,9 +179,9 @@ END_TEST
 
 START_TEST(the_queue_itself_ends)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	b->wish.waiter_ttl_ms = 100;
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL {lock}:q")), 40000);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL {lock}:qx")), 40000);
 }
@@ -191,36 +191,36 @@ END_TEST
 
 START_TEST(a_reader_waits_behind_an_earlier_writer)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
 	ck_position(c, 2);
-	ck_status(try_s(d), BRIDGE_BUSY);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
-	ck_kind(c, BRIDGE_KIND_INTENT);
+	ck_status(try_s(d), REDIS_BUSY);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(acquire_s(c), REDIS_QUEUED);
+	ck_kind(c, REDIS_KIND_INTENT);
 	/* Without the mark the ticket decides. */
 	ck_redis("1", redis, "DEL lock:lock-intent");
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
-	ck_kind(c, BRIDGE_KIND_TURN);
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(acquire_s(c), BRIDGE_GRANTED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
+	ck_kind(c, REDIS_KIND_TURN);
+	ck_status(acquire_x(b), REDIS_GRANTED);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(acquire_s(c), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(an_earlier_reader_goes_before_the_writer)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_QUEUED);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
-	ck_status(acquire_s(d), BRIDGE_QUEUED);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(acquire_s(d), BRIDGE_QUEUED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(acquire_s(d), BRIDGE_QUEUED);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(acquire_x(c), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
+	ck_status(acquire_s(d), REDIS_QUEUED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(acquire_s(d), REDIS_QUEUED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(acquire_s(d), REDIS_QUEUED);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(acquire_x(c), REDIS_GRANTED);
 }
 END_TEST
 
@@ -228,69 +228,69 @@ END_TEST
 
 START_TEST(the_first_writer_marks)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_redis(b->host.id, redis, "GET lock:lock-intent");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock:lock-intent")), LONG_MS - 20000);
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_assert(a->op.answer.intent);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis(b->host.id, redis, "GET lock:lock-intent");
 	/* A writer of another kind succeeds and deletes anybody's mark: written again at the next call. */
 	ck_redis("1", redis, "DEL lock:lock-intent");
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_redis(b->host.id, redis, "GET lock:lock-intent");
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
 }
 END_TEST
 
 START_TEST(no_mark_against_a_writer_or_by_a_try)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(leave(b, "x"), BRIDGE_DONE);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(leave(b, "x"), REDIS_DONE);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(try_x(b), REDIS_BUSY);
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
 }
 END_TEST
 
 START_TEST(marks_of_others_are_honoured_and_kept)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("OK", redis, "SET lock:lock-intent 1 PX 50000");
-	ck_status(try_s(b), BRIDGE_BUSY);
-	ck_kind(b, BRIDGE_KIND_INTENT);
+	ck_status(try_s(b), REDIS_BUSY);
+	ck_kind(b, REDIS_KIND_INTENT);
 	ck_assert_int_gt(b->op.answer.left_ms, 0);
 	ck_assert_str_eq(b->op.answer.holder, "1");
-	ck_status(acquire_s(b), BRIDGE_QUEUED);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_s(b), REDIS_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis("1", redis, "GET lock:lock-intent");
-	ck_status(leave(c, "x"), BRIDGE_DONE);
+	ck_status(leave(c, "x"), REDIS_DONE);
 	ck_redis("1", redis, "GET lock:lock-intent");
-	ck_status(leave(b, "s"), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(leave(b, "s"), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
 	/* It stops readers, not writers. */
-	ck_status(try_x(c), BRIDGE_GRANTED);
+	ck_status(try_x(c), REDIS_GRANTED);
 	ck_redis("1", redis, "GET lock:lock-intent");
 }
 END_TEST
 
 START_TEST(leaving_takes_the_own_mark_along)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(leave(b, "s"), BRIDGE_DONE);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(leave(b, "s"), REDIS_DONE);
 	ck_redis("1", redis, "EXISTS lock:lock-intent");
-	ck_status(leave(b, "x"), BRIDGE_DONE);
+	ck_status(leave(b, "x"), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
-	ck_status(acquire_s(c), BRIDGE_GRANTED);
+	ck_status(acquire_s(c), REDIS_GRANTED);
 }
 END_TEST
 
@@ -298,18 +298,18 @@ END_TEST
 
 START_TEST(a_lock_never_lasts_longer_than_its_ttl)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "PEXPIRE lock 7200000");
-	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_status(try_x(b), REDIS_BUSY);
 	ck_assert_int_eq(b->op.answer.left_ms, LONG_MS);
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
 	ck_redis("1", redis, "PERSIST lock");
-	ck_status(try_s(b), BRIDGE_BUSY);
+	ck_status(try_s(b), REDIS_BUSY);
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
 	/* A longer lease is no fault. */
 	a->wish.ttl_ms = 2 * LONG_MS;
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(try_x(b), REDIS_BUSY);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
 }
 END_TEST
@@ -317,11 +317,11 @@ END_TEST
 START_TEST(locks_of_others_are_not_cut)
 {
 	ck_redis("OK", redis, "SET lock theirs PX 7200000");
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_kind(b, BRIDGE_KIND_FOREIGN);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_kind(b, REDIS_KIND_FOREIGN);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 7000000);
 	ck_redis("1", redis, "PERSIST lock");
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_eq(b->op.answer.left_ms, -1);
 	ck_redis("-1", redis, "PTTL lock");
 }
@@ -330,30 +330,30 @@ END_TEST
 /* What is recorded of the readers' times may be evicted: it is no longer known, but not less than they have. */
 START_TEST(a_lost_record_cuts_no_reader)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "DEL {lock}:f");
 	b->wish.ttl_ms = 1000;
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(renew(b), BRIDGE_DONE);
-	ck_status(try_x(c), BRIDGE_BUSY);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(renew(b), REDIS_DONE);
+	ck_status(try_x(c), REDIS_BUSY);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), LONG_MS / 2);
 	ck_redis("1", redis, "PEXPIRE lock 1000");
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), LONG_MS / 2);
 }
 END_TEST
 
 /* ---------------------------------------------------------------- who is told */
 
-static struct bridge_conn *listener;
+static struct redis_conn *listener;
 
-static struct bridge_reply *heard(void)
+static struct redis_reply *heard(void)
 {
-	struct bridge_reply *r;
+	struct redis_reply *r;
 
-	while (!(r = bridge_conn_take(listener))) {
-		ck_assert_msg(!bridge_conn_closed(listener), "%s", bridge_conn_error(listener)->text);
-		bridge_conns_poll(&listener, 1, soon());
+	while (!(r = redis_conn_take(listener))) {
+		ck_assert_msg(!redis_conn_closed(listener), "%s", redis_conn_error(listener)->text);
+		redis_conns_poll(&listener, 1, soon());
 	}
 	return r;
 }
@@ -365,119 +365,119 @@ static void say(const char *command, const char *host)
 
 	snprintf(channel, sizeof(channel), "lockshm:%s", host);
 	argv[1] = channel;
-	ck_code(bridge_conn_send(listener, soon(), 2, argv, NULL), 0);
+	ck_code(redis_conn_send(listener, soon(), 2, argv, NULL), 0);
 }
 
 /* Subscribes to what this host is told. */
 static void listen_for(const struct peer *p)
 {
-	struct bridge_conn_options options = { .subscriber = true };
+	struct redis_conn_options options = { .subscriber = true };
 
 	listener = conn_to(redis->uri, &options);
-	ck_code(bridge_conn_wait_ready(listener, soon()), 0);
+	ck_code(redis_conn_wait_ready(listener, soon()), 0);
 	say("SUBSCRIBE", p->host.id);
-	bridge_reply_free(heard());
+	redis_reply_free(heard());
 }
 
 /* How many messages came until now; each must be about the lock. */
 static int told(void)
 {
-	struct bridge_reply *r;
+	struct redis_reply *r;
 	int n = 0;
 
 	/* The answer to this comes behind them. */
 	say("PING", "");
-	while (bridge_reply_says(bridge_reply_at(r = heard(), 0), "message")) {
-		ck_assert(bridge_reply_says(bridge_reply_at(r, 2), "lock"));
-		bridge_reply_free(r);
+	while (redis_reply_says(redis_reply_at(r = heard(), 0), "message")) {
+		ck_assert(redis_reply_says(redis_reply_at(r, 2), "lock"));
+		redis_reply_free(r);
 		n++;
 	}
-	bridge_reply_free(r);
+	redis_reply_free(r);
 	return n;
 }
 
 START_TEST(the_holder_learns_that_somebody_waits)
 {
 	listen_for(a);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert_int_eq(told(), 0);
-	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_status(try_x(b), REDIS_BUSY);
 	ck_assert_int_eq(told(), 0);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_eq(told(), 1);
 	/* Once is enough: each renewal says so as well. */
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_eq(told(), 0);
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
 	ck_assert_int_eq(told(), 1);
-	bridge_conn_free(listener);
+	redis_conn_free(listener);
 }
 END_TEST
 
 START_TEST(readers_learn_that_a_writer_waits)
 {
 	listen_for(b);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_assert_int_eq(told(), 1);
-	bridge_conn_free(listener);
+	redis_conn_free(listener);
 }
 END_TEST
 
 START_TEST(the_next_learns_of_a_release)
 {
 	listen_for(b);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_assert_int_eq(told(), 0);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert_int_eq(told(), 1);
 	/* Told again by whoever finds the lock free and another first: the message may have been lost. */
-	ck_status(acquire_x(c), BRIDGE_QUEUED);
+	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_assert_int_eq(told(), 1);
-	bridge_conn_free(listener);
+	redis_conn_free(listener);
 }
 END_TEST
 
 START_TEST(the_next_learns_of_a_leave)
 {
 	listen_for(c);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
-	ck_status(leave(b, "x"), BRIDGE_DONE);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
+	ck_status(leave(b, "x"), REDIS_DONE);
 	ck_assert_int_eq(told(), 1);
-	ck_status(acquire_s(c), BRIDGE_GRANTED);
-	bridge_conn_free(listener);
+	ck_status(acquire_s(c), REDIS_GRANTED);
+	redis_conn_free(listener);
 }
 END_TEST
 
 START_TEST(readers_wake_each_other)
 {
 	listen_for(c);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_QUEUED);
-	ck_status(acquire_s(c), BRIDGE_QUEUED);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_QUEUED);
+	ck_status(acquire_s(c), REDIS_QUEUED);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert_int_eq(told(), 0);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_assert_int_eq(told(), 1);
-	ck_status(acquire_s(c), BRIDGE_GRANTED);
-	bridge_conn_free(listener);
+	ck_status(acquire_s(c), REDIS_GRANTED);
+	redis_conn_free(listener);
 }
 END_TEST
 
 START_TEST(a_downgrade_lets_readers_in)
 {
 	listen_for(b);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_s(b), BRIDGE_QUEUED);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_s(b), REDIS_QUEUED);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_assert_int_eq(told(), 1);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
-	bridge_conn_free(listener);
+	ck_status(acquire_s(b), REDIS_GRANTED);
+	redis_conn_free(listener);
 }
 END_TEST
 

@@ -11,59 +11,59 @@
 
 static struct redis *servers[N];
 static struct proxy *proxies[N];
-static struct bridge_keys keys;
+static struct redis_keys keys;
 
 /* A host with its view of the servers. */
 struct party {
-	struct bridge_quorum *q;
-	struct bridge_host host;
-	char token[BRIDGE_TOKEN_LEN + 1];
-	struct bridge_wish wish;
-	struct bridge_lease lease;
+	struct redis_quorum *q;
+	struct redis_host host;
+	char token[REDIS_VALUE_LEN + 1];
+	struct script_args wish;
+	struct redis_lock lease;
 };
 static struct party a, b;
 
-static int new_quorum(struct bridge_quorum **q, const char *const *uris, size_t n,
-		      const struct bridge_quorum_options *options)
+static int new_quorum(struct redis_quorum **q, const char *const *uris, size_t n,
+		      const struct redis_quorum_options *options)
 {
-	struct bridge_server list[N];
+	struct redis_server list[N];
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		list[i] = server_of(uris[i]);
-	return bridge_quorum_new(q, list, n, options, NULL);
+	return redis_quorum_new(q, list, n, options, NULL);
 }
 
-static void join(struct party *p, const struct bridge_quorum_options *options)
+static void join(struct party *p, const struct redis_quorum_options *options)
 {
 	const char *uris[N] = { proxies[0]->uri, proxies[1]->uri, proxies[2]->uri };
 
-	bridge_quorum_free(p->q);
-	ck_assert(bridge_host_make(&p->host));
-	ck_assert(bridge_token(p->token, &p->host));
+	redis_quorum_free(p->q);
+	ck_assert(redis_host_make(&p->host));
+	ck_assert(redis_value(p->token, &p->host));
 	ck_code(new_quorum(&p->q, uris, N, options), 0);
-	p->wish = (struct bridge_wish){
+	p->wish = (struct script_args){
 		.host = p->host.id, .token = p->token, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
 	};
 }
 
 static int acquire(struct party *p)
 {
-	int code = bridge_quorum_acquire(p->q, BRIDGE_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
+	int code = redis_quorum_acquire(p->q, REDIS_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
 
 	return code ? code : (int)p->lease.status;
 }
 
 static int renew_it(struct party *p)
 {
-	int code = bridge_quorum_renew(p->q, BRIDGE_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
+	int code = redis_quorum_renew(p->q, REDIS_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
 
 	return code ? code : (int)p->lease.status;
 }
 
 static unsigned release_it(struct party *p)
 {
-	return bridge_quorum_release(p->q, &keys, &p->wish, soon());
+	return redis_quorum_release(p->q, &keys, &p->wish, soon());
 }
 
 /* On how many servers is it locked by this party? */
@@ -87,14 +87,14 @@ static void ck_nowhere(void)
 
 START_TEST(all_are_there)
 {
-	int64_t before = bridge_now();
+	int64_t before = redis_now();
 
-	ck_assert_uint_eq(bridge_quorum_voters(a.q), 3);
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_assert_uint_eq(redis_quorum_voters(a.q), 3);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert_uint_ge(a.lease.servers, 2);
 	ck_assert_int_ge(a.lease.began, before);
 	ck_assert_int_ge(a.lease.decided, a.lease.began);
-	ck_assert_int_eq(a.lease.valid_until, bridge_valid_until(a.lease.began, LONG_MS));
+	ck_assert_int_eq(a.lease.valid_until, redis_valid_until(a.lease.began, LONG_MS));
 	ck_assert(await(on_all, &a));
 	ck_assert_uint_eq(release_it(&a), 3);
 	ck_nowhere();
@@ -103,25 +103,25 @@ END_TEST
 
 START_TEST(a_second_host_is_refused)
 {
-	ck_status(acquire(&a), BRIDGE_GRANTED);
-	ck_status(acquire(&b), BRIDGE_BUSY);
+	ck_status(acquire(&a), REDIS_GRANTED);
+	ck_status(acquire(&b), REDIS_BUSY);
 	ck_assert_int_gt(b.lease.left_ms, 0);
 	ck_assert(await(on_all, &a));
 	ck_assert_uint_eq(release_it(&a), 3);
-	ck_status(acquire(&b), BRIDGE_GRANTED);
+	ck_status(acquire(&b), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(a_minority_may_be_away)
 {
 	proxy_set(proxies[1], PROXY_REFUSE);
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert_uint_eq(a.lease.servers, 2);
-	ck_status(acquire(&b), BRIDGE_BUSY);
+	ck_status(acquire(&b), REDIS_BUSY);
 	ck_assert_uint_eq(release_it(&a), 2);
 	proxy_set(proxies[2], PROXY_REFUSE);
 	ck_assert_int_lt(acquire(&a), 0);
-	ck_assert(bridge_quorum_error(a.q)->text[0] != '\0');
+	ck_assert(redis_quorum_error(a.q)->text[0] != '\0');
 	ck_nowhere();
 }
 END_TEST
@@ -131,11 +131,11 @@ START_TEST(a_majority_refuses)
 {
 	ck_redis("OK", servers[0], "SET lock other PX 50000");
 	ck_redis("OK", servers[2], "SET lock other PX 50000");
-	ck_status(acquire(&a), BRIDGE_BUSY);
+	ck_status(acquire(&a), REDIS_BUSY);
 	ck_redis("0", servers[1], "EXISTS lock");
 	ck_redis("other", servers[0], "GET lock");
 	ck_redis("1", servers[0], "DEL lock");
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_redis("other", servers[2], "GET lock");
 	/* Also the release leaves it alone. */
 	ck_assert_uint_eq(release_it(&a), 3);
@@ -146,27 +146,27 @@ END_TEST
 START_TEST(one_server_under_two_addresses)
 {
 	const char *uris[N] = { servers[0]->uri, servers[1]->uri, proxies[0]->uri };
-	struct bridge_quorum_options options = { 0 };
-	struct bridge_quorum *q;
+	struct redis_quorum_options options = { 0 };
+	struct redis_quorum *q;
 
 	ck_code(new_quorum(&q, uris, N, &options), 0);
-	ck_code(bridge_quorum_open(q, soon()), BRIDGE_INVALID);
-	ck_contains(bridge_quorum_error(q)->text, "are the same server");
-	ck_code(bridge_quorum_acquire(q, BRIDGE_ACQUIRE_X, &keys, &a.wish, soon(), &a.lease), BRIDGE_INVALID);
+	ck_code(redis_quorum_open(q, soon()), REDIS_INVALID);
+	ck_contains(redis_quorum_error(q)->text, "are the same server");
+	ck_code(redis_quorum_acquire(q, REDIS_ACQUIRE_X, &keys, &a.wish, soon(), &a.lease), REDIS_INVALID);
 	ck_nowhere();
-	bridge_quorum_free(q);
+	redis_quorum_free(q);
 }
 END_TEST
 
 /* Decided without the one that does not answer, which is asked all the same. */
 START_TEST(a_slow_one_is_not_waited_for)
 {
-	int64_t began = bridge_now();
+	int64_t began = redis_now();
 
 	redis_freeze(servers[2]);
-	ck_status(acquire(&a), BRIDGE_GRANTED);
-	ck_status(renew_it(&a), BRIDGE_DONE);
-	ck_assert_int_lt(bridge_now() - began, PATIENCE / 2);
+	ck_status(acquire(&a), REDIS_GRANTED);
+	ck_status(renew_it(&a), REDIS_DONE);
+	ck_assert_int_lt(redis_now() - began, PATIENCE / 2);
 	redis_thaw(servers[2]);
 	ck_assert(await(on_all, &a));
 	/* The release comes behind all that is still under way there. */
@@ -179,7 +179,7 @@ END_TEST
 START_TEST(released_where_the_reply_was_lost)
 {
 	proxy_set(proxies[0], PROXY_DROP_REPLIES);
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert(await(on_all, &a));
 	proxy_set(proxies[0], PROXY_RESET);
 	proxy_set(proxies[0], PROXY_PASS);
@@ -190,11 +190,11 @@ END_TEST
 
 START_TEST(granted_too_late)
 {
-	struct bridge_quorum_options options = { .min_validity_ms = LONG_MS };
+	struct redis_quorum_options options = { .min_validity_ms = LONG_MS };
 
 	join(&a, &options);
-	ck_code(acquire(&a), BRIDGE_UNKNOWN);
-	ck_contains(bridge_quorum_error(a.q)->text, "too late");
+	ck_code(acquire(&a), REDIS_UNKNOWN);
+	ck_contains(redis_quorum_error(a.q)->text, "too late");
 	ck_nowhere();
 }
 END_TEST
@@ -202,15 +202,15 @@ END_TEST
 /* Whether anything is to be taken back does not depend on what the others said. */
 START_TEST(what_may_be_there)
 {
-	struct bridge_quorum_options options = { .token_is_shared = true };
+	struct redis_quorum_options options = { .token_is_shared = true };
 	int i;
 
 	join(&a, &options);
-	ck_code(bridge_quorum_open(a.q, soon()), 0);
+	ck_code(redis_quorum_open(a.q, soon()), 0);
 	for (i = 1; i < N; i++)
 		ck_redis("OK", servers[i], "CONFIG SET maxmemory 1");
-	ck_code(acquire(&a), BRIDGE_UNKNOWN);
-	ck_contains(bridge_quorum_error(a.q)->text, "OOM");
+	ck_code(acquire(&a), REDIS_UNKNOWN);
+	ck_contains(redis_quorum_error(a.q)->text, "OOM");
 	ck_assert(a.lease.sent);
 	ck_assert(is_on(0, &a));
 	for (i = 1; i < N; i++)
@@ -220,7 +220,7 @@ START_TEST(what_may_be_there)
 	for (i = 0; i < N; i++)
 		proxy_set(proxies[i], PROXY_REFUSE);
 	join(&a, &options);
-	ck_code(acquire(&a), BRIDGE_UNREACHABLE);
+	ck_code(acquire(&a), REDIS_UNREACHABLE);
 	ck_assert(!a.lease.sent);
 }
 END_TEST
@@ -231,13 +231,13 @@ START_TEST(a_forgetful_one_gets_it_again)
 {
 	int64_t before;
 
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert(await(on_all, &a));
 	before = a.lease.valid_until;
 	ck_redis("OK", servers[1], "FLUSHALL");
 	/* Two answers may decide before the third is heard; then the next renewal finds it. */
 	while (!is_on(1, &a))
-		ck_status(renew_it(&a), BRIDGE_DONE);
+		ck_status(renew_it(&a), REDIS_DONE);
 	ck_assert_int_gt(a.lease.valid_until, before);
 	ck_assert(await(on_all, &a));
 }
@@ -245,11 +245,11 @@ END_TEST
 
 START_TEST(forgotten_by_a_majority)
 {
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert(await(on_all, &a));
 	ck_redis("OK", servers[1], "FLUSHALL");
 	ck_redis("OK", servers[2], "FLUSHALL");
-	ck_status(renew_it(&a), BRIDGE_LOST);
+	ck_status(renew_it(&a), REDIS_LOST);
 	/* Nothing is made again from a minority. */
 	ck_redis("0", servers[1], "EXISTS lock");
 	ck_redis("0", servers[2], "EXISTS lock");
@@ -260,15 +260,15 @@ static bool is_renewed(void *p)
 {
 	int code = renew_it(p);
 
-	ck_assert_int_ne(code, BRIDGE_LOST);
-	return code == BRIDGE_DONE;
+	ck_assert_int_ne(code, REDIS_LOST);
+	return code == REDIS_DONE;
 }
 
 START_TEST(out_of_reach_is_not_lost)
 {
 	int64_t valid;
 
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert(await(on_all, &a));
 	valid = a.lease.valid_until;
 	proxy_set(proxies[0], PROXY_REFUSE);
@@ -296,7 +296,7 @@ START_TEST(fence_rises_from_majority_to_majority)
 		/* One of them is far ahead of the clock. */
 		if (i == 4)
 			ck_redis("0", servers[(i + 1) % N], "HSET {lock}:f end %lld", (long long)next + (1LL << 40));
-		while (acquire(p) != BRIDGE_GRANTED)
+		while (acquire(p) != REDIS_GRANTED)
 			;
 		ck_assert_int_ge(p->lease.fence, next);
 		next = p->lease.fence + p->wish.stride;
@@ -308,14 +308,14 @@ END_TEST
 
 static bool all_vote(void *p)
 {
-	bridge_quorum_open(((struct party *)p)->q, soon());
-	return bridge_quorum_voters(((struct party *)p)->q) == N;
+	redis_quorum_open(((struct party *)p)->q, soon());
+	return redis_quorum_voters(((struct party *)p)->q) == N;
 }
 
 /* A server that was started anew may have forgotten a lease that still runs. */
 START_TEST(restarted_ones_do_not_vote_at_once)
 {
-	struct bridge_quorum_options options = { .quarantine_ms = 1000 };
+	struct redis_quorum_options options = { .quarantine_ms = 1000 };
 	struct redis *shared[N];
 	int i;
 
@@ -329,11 +329,11 @@ START_TEST(restarted_ones_do_not_vote_at_once)
 	ck_assert(await(all_vote, &a));
 	options.quarantine_ms = LONG_MS;
 	join(&b, &options);
-	ck_code(bridge_quorum_open(b.q, soon()), 0);
-	ck_assert_uint_eq(bridge_quorum_voters(b.q), 0);
-	ck_code(acquire(&b), BRIDGE_UNREACHABLE);
+	ck_code(redis_quorum_open(b.q, soon()), 0);
+	ck_assert_uint_eq(redis_quorum_voters(b.q), 0);
+	ck_code(acquire(&b), REDIS_UNREACHABLE);
 	ck_nowhere();
-	ck_status(acquire(&a), BRIDGE_GRANTED);
+	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_assert(await(on_all, &a));
 	redis_kill(servers[0]);
 	redis_kill(servers[1]);
@@ -342,10 +342,10 @@ START_TEST(restarted_ones_do_not_vote_at_once)
 	b.wish.ttl_ms = 1000;
 	options.quarantine_ms = 0;
 	join(&b, &options);
-	ck_code(bridge_quorum_open(b.q, soon()), 0);
+	ck_code(redis_quorum_open(b.q, soon()), 0);
 	/* Without the quarantine there are two holders now. */
-	ck_status(acquire(&b), BRIDGE_GRANTED);
-	ck_assert_int_gt(a.lease.valid_until, bridge_now());
+	ck_status(acquire(&b), REDIS_GRANTED);
+	ck_assert_int_gt(a.lease.valid_until, redis_now());
 	for (i = 0; i < N; i++)
 		redis_stop(servers[i]);
 	memcpy(servers, shared, sizeof(shared));
@@ -354,27 +354,27 @@ END_TEST
 
 START_TEST(numbers_that_call_for_a_word)
 {
-	struct bridge_quorum_options options = { 0 };
-	struct bridge_quorum *q;
+	struct redis_quorum_options options = { 0 };
+	struct redis_quorum *q;
 
-	ck_contains(bridge_quorum_warning(1), "one server");
-	ck_contains(bridge_quorum_warning(2), "two servers");
-	ck_contains(bridge_quorum_warning(4), "even");
-	ck_assert_ptr_null(bridge_quorum_warning(3));
-	ck_assert_ptr_null(bridge_quorum_warning(5));
-	ck_code(bridge_quorum_new(&q, NULL, 0, &options, NULL), BRIDGE_INVALID);
+	ck_contains(redis_quorum_warning(1), "one server");
+	ck_contains(redis_quorum_warning(2), "two servers");
+	ck_contains(redis_quorum_warning(4), "even");
+	ck_assert_ptr_null(redis_quorum_warning(3));
+	ck_assert_ptr_null(redis_quorum_warning(5));
+	ck_code(redis_quorum_new(&q, NULL, 0, &options, NULL), REDIS_INVALID);
 }
 END_TEST
 
 /* Readers: each server has the set of both. */
 START_TEST(readers_together)
 {
-	ck_code(bridge_quorum_acquire(a.q, BRIDGE_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
-	ck_status((int)a.lease.status, BRIDGE_GRANTED);
-	ck_code(bridge_quorum_acquire(b.q, BRIDGE_ACQUIRE_S, &keys, &b.wish, soon(), &b.lease), 0);
-	ck_status((int)b.lease.status, BRIDGE_GRANTED);
+	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_status((int)a.lease.status, REDIS_GRANTED);
+	ck_code(redis_quorum_acquire(b.q, REDIS_ACQUIRE_S, &keys, &b.wish, soon(), &b.lease), 0);
+	ck_status((int)b.lease.status, REDIS_GRANTED);
 	ck_assert_int_gt(b.lease.fence, a.lease.fence);
-	ck_status(bridge_quorum_renew(a.q, BRIDGE_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_status(redis_quorum_renew(a.q, REDIS_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
 	ck_assert_uint_eq(release_it(&a), 3);
 	ck_assert_uint_eq(release_it(&b), 3);
 	ck_nowhere();
@@ -393,12 +393,12 @@ static bool all_read(void *p)
 /* One refuses, so that the others are needed, and the connection to one of those has just ended. */
 START_TEST(all_are_asked_for_an_upgrade)
 {
-	ck_code(bridge_quorum_acquire(a.q, BRIDGE_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
 	ck_assert(await(all_read, &a));
 	ck_redis("1", servers[2], "SADD lock stranger");
 	proxy_set(proxies[1], PROXY_RESET);
-	ck_code(bridge_quorum_acquire(a.q, BRIDGE_UPGRADE, &keys, &a.wish, soon(), &a.lease), 0);
-	ck_status(a.lease.status, BRIDGE_GRANTED);
+	ck_code(redis_quorum_acquire(a.q, REDIS_UPGRADE, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_status(a.lease.status, REDIS_GRANTED);
 	ck_assert(is_on(0, &a) && is_on(1, &a));
 }
 END_TEST
@@ -421,10 +421,10 @@ static void stop(void)
 
 static void meet(void)
 {
-	struct bridge_quorum_options options = { 0 };
+	struct redis_quorum_options options = { 0 };
 	int i;
 
-	ck_code(bridge_keys_make(&keys, BRIDGE_KEYS_SINGLE, "", "lock", 4, NULL), 0);
+	ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "", "lock", 4, NULL), 0);
 	for (i = 0; i < N; i++) {
 		servers[i]->say = NULL;
 		ck_redis("OK", servers[i], "FLUSHALL");
@@ -433,15 +433,15 @@ static void meet(void)
 	join(&a, &options);
 	join(&b, &options);
 	/* Else a majority that is ready first decides, and the third comes with the first renewal. */
-	ck_code(bridge_quorum_open(a.q, soon()), 0);
-	ck_code(bridge_quorum_open(b.q, soon()), 0);
+	ck_code(redis_quorum_open(a.q, soon()), 0);
+	ck_code(redis_quorum_open(b.q, soon()), 0);
 }
 
 static void part(void)
 {
-	bridge_quorum_free(a.q);
-	bridge_quorum_free(b.q);
-	bridge_keys_free(&keys);
+	redis_quorum_free(a.q);
+	redis_quorum_free(b.q);
+	redis_keys_free(&keys);
 }
 
 static void add(TCase *tc)

@@ -15,7 +15,7 @@ static struct peer *a, *b;
 
 static const char *why(const struct peer *p)
 {
-	return bridge_conn_error(p->conn)->text;
+	return redis_conn_error(p->conn)->text;
 }
 
 /* ---------------------------------------------------------------- data of others */
@@ -37,9 +37,9 @@ static void fill(const char *key, const char *type)
 START_TEST(user_data_under_the_name_of_the_lock)
 {
 	static const char *const types[] = { "hash", "list", "zset", "stream" };
-	static const enum bridge_script scripts[] = { BRIDGE_ACQUIRE_S, BRIDGE_ACQUIRE_X,     BRIDGE_DOWNGRADE,
-						      BRIDGE_UPGRADE,	BRIDGE_FORCE_RELEASE, BRIDGE_RELEASE,
-						      BRIDGE_RENEW };
+	static const enum redis_script scripts[] = { REDIS_ACQUIRE_S, REDIS_ACQUIRE_X,     REDIS_DOWNGRADE,
+						      REDIS_UPGRADE,	REDIS_FORCE_RELEASE, REDIS_RELEASE,
+						      REDIS_RENEW };
 	char before[256];
 	size_t i, j;
 
@@ -47,11 +47,11 @@ START_TEST(user_data_under_the_name_of_the_lock)
 		fill("lock", types[i]);
 		snprintf(before, sizeof(before), "%s", redis_say(redis, "DUMP lock"));
 		for (j = 0; j < sizeof(scripts) / sizeof(scripts[0]); j++) {
-			ck_code(peer_do(a, scripts[j]), BRIDGE_NOT_A_LOCK);
+			ck_code(peer_do(a, scripts[j]), REDIS_NOT_A_LOCK);
 			ck_contains(why(a), types[i]);
 		}
-		ck_status(leave(a, "xs"), BRIDGE_DONE);
-		ck_status(peer_do(a, BRIDGE_INSPECT), BRIDGE_DONE);
+		ck_status(leave(a, "xs"), REDIS_DONE);
+		ck_status(peer_do(a, REDIS_INSPECT), REDIS_DONE);
 		ck_assert_str_eq(redis_say(redis, "DUMP lock"), before);
 		ck_redis("-1", redis, "PTTL lock");
 		ck_redis("1", redis, "DBSIZE");
@@ -74,10 +74,10 @@ START_TEST(user_data_under_other_names)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fill(cases[i].key, cases[i].type);
 		snprintf(before, sizeof(before), "%s", redis_say(redis, "DUMP %s", cases[i].key));
-		ck_code(acquire_x(a), BRIDGE_NOT_A_LOCK);
+		ck_code(acquire_x(a), REDIS_NOT_A_LOCK);
 		ck_contains(why(a), "WRONGTYPE");
-		ck_code(acquire_s(a), BRIDGE_NOT_A_LOCK);
-		ck_code(leave(a, "xs"), BRIDGE_NOT_A_LOCK);
+		ck_code(acquire_s(a), REDIS_NOT_A_LOCK);
+		ck_code(leave(a, "xs"), REDIS_NOT_A_LOCK);
 		ck_assert_str_eq(redis_say(redis, "DUMP %s", cases[i].key), before);
 		ck_redis("1", redis, "DBSIZE");
 		ck_redis("1", redis, "DEL %s", cases[i].key);
@@ -88,15 +88,15 @@ END_TEST
 START_TEST(user_data_under_the_name_of_the_mark)
 {
 	fill("lock:lock-intent", "hash");
-	ck_status(acquire_s(a), BRIDGE_QUEUED);
-	ck_kind(a, BRIDGE_KIND_INTENT);
-	ck_status(leave(a, "s"), BRIDGE_DONE);
+	ck_status(acquire_s(a), REDIS_QUEUED);
+	ck_kind(a, REDIS_KIND_INTENT);
+	ck_status(leave(a, "s"), REDIS_DONE);
 	ck_redis("1", redis, "SADD lock reader");
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
-	ck_status(leave(a, "x"), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_QUEUED);
+	ck_status(leave(a, "x"), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(release(a), REDIS_DONE);
 	ck_redis("v", redis, "HGET lock:lock-intent f");
 }
 END_TEST
@@ -105,23 +105,23 @@ END_TEST
 START_TEST(errors_of_their_own)
 {
 	static const char *const types[] = { "hash", "list", "zset", "stream" };
-	struct bridge_keys keys[4];
-	struct bridge_op ops[4];
+	struct redis_keys keys[4];
+	struct redis_op ops[4];
 	char name[8];
 	int i;
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	for (i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "k%d", i);
 		fill(name, types[i]);
-		ck_code(bridge_keys_make(&keys[i], BRIDGE_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
-		ck_code(bridge_op_begin(&ops[i], a->conn, BRIDGE_ACQUIRE_X, &keys[i], &a->wish, soon()), 0);
+		ck_code(redis_keys_make(&keys[i], REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
+		ck_code(redis_op_begin(&ops[i], a->conn, REDIS_ACQUIRE_X, &keys[i], &a->wish, soon()), 0);
 	}
-	bridge_ops_wait(ops, 4);
+	redis_ops_wait(ops, 4);
 	for (i = 0; i < 4; i++) {
-		ck_code(ops[i].code, BRIDGE_NOT_A_LOCK);
+		ck_code(ops[i].code, REDIS_NOT_A_LOCK);
 		ck_contains(ops[i].why, types[i]);
-		bridge_keys_free(&keys[i]);
+		redis_keys_free(&keys[i]);
 	}
 }
 END_TEST
@@ -129,14 +129,14 @@ END_TEST
 START_TEST(strings_of_others)
 {
 	fill("lock", "string");
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
-	ck_kind(a, BRIDGE_KIND_FOREIGN);
+	ck_status(acquire_x(a), REDIS_QUEUED);
+	ck_kind(a, REDIS_KIND_FOREIGN);
 	ck_assert_str_eq(a->op.answer.holder, "v");
 	ck_assert_int_eq(a->op.answer.left_ms, -1);
-	ck_status(acquire_s(a), BRIDGE_QUEUED);
-	ck_status(renew(a), BRIDGE_LOST);
-	ck_status(release(a), BRIDGE_LOST);
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_LOST);
+	ck_status(acquire_s(a), REDIS_QUEUED);
+	ck_status(renew(a), REDIS_LOST);
+	ck_status(release(a), REDIS_LOST);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_LOST);
 	ck_redis("v", redis, "GET lock");
 	ck_redis("-1", redis, "PTTL lock");
 }
@@ -147,15 +147,15 @@ START_TEST(readers_of_others)
 {
 	ck_redis("2", redis, "SADD lock x y");
 	ck_redis("1", redis, "PEXPIRE lock 40000");
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("3", redis, "SCARD lock");
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_x(b), BRIDGE_BUSY);
-	ck_kind(b, BRIDGE_KIND_READERS);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_x(b), REDIS_BUSY);
+	ck_kind(b, REDIS_KIND_READERS);
 	ck_redis("2", redis, "SCARD lock");
 	/* Without an end is longer than any: joining does not give it one. */
 	ck_redis("1", redis, "PERSIST lock");
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("-1", redis, "PTTL lock");
 }
 END_TEST
@@ -163,7 +163,7 @@ END_TEST
 START_TEST(long_and_binary_values_of_others)
 {
 	ck_redis("5001", redis, "SETRANGE lock 5000 x");
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert_uint_eq(a->op.answer.holder_len, sizeof(a->op.answer.holder) - 1);
 	ck_assert_int_eq(a->op.answer.holder[0], 0);
 }
@@ -173,21 +173,21 @@ END_TEST
 
 START_TEST(out_of_memory)
 {
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
-	ck_status(release(b), BRIDGE_DONE);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_x(b), REDIS_GRANTED);
+	ck_status(release(b), REDIS_DONE);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_redis("OK", redis, "CONFIG SET maxmemory 1");
-	ck_code(acquire_x(a), BRIDGE_RETRY);
+	ck_code(acquire_x(a), REDIS_RETRY);
 	ck_contains(why(a), "OOM");
 	ck_redis("0", redis, "EXISTS {lock}:q");
-	ck_code(acquire_s(a), BRIDGE_RETRY);
+	ck_code(acquire_s(a), REDIS_RETRY);
 	ck_redis("1", redis, "SCARD lock");
 	/* What gives back needs no memory. */
-	ck_status(release(b), BRIDGE_DONE);
-	ck_code(acquire_x(a), BRIDGE_RETRY);
+	ck_status(release(b), REDIS_DONE);
+	ck_code(acquire_x(a), REDIS_RETRY);
 	ck_redis("0", redis, "EXISTS lock");
 	ck_redis("OK", redis, "CONFIG SET maxmemory 0");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 }
 END_TEST
 
@@ -196,16 +196,16 @@ START_TEST(became_a_replica)
 	struct redis *r = redis_start(NULL, false);
 	struct peer *p = peer_at(r->uri);
 
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_redis("OK", r, "REPLICAOF 127.0.0.1 1");
-	ck_code(renew(p), BRIDGE_RETRY);
+	ck_code(renew(p), REDIS_RETRY);
 	ck_contains(why(p), "READONLY");
-	ck_assert(bridge_conn_closed(p->conn));
-	ck_code(acquire_x(p), BRIDGE_RETRY);
+	ck_assert(redis_conn_closed(p->conn));
+	ck_code(acquire_x(p), REDIS_RETRY);
 	ck_contains(why(p), "is a replica");
-	ck_code(release(p), BRIDGE_RETRY);
+	ck_code(release(p), REDIS_RETRY);
 	ck_redis("OK", r, "REPLICAOF NO ONE");
-	ck_status(release(p), BRIDGE_DONE);
+	ck_status(release(p), REDIS_DONE);
 	redis_stop(r);
 }
 END_TEST
@@ -224,10 +224,10 @@ START_TEST(cannot_write_its_disk)
 	/* A directory where the file is to be: not even root can write that. */
 	snprintf(path, sizeof(path), "%.60s/dump.rdb", r->dir);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(acquire_x(p), REDIS_GRANTED);
 	redis_say(r, "BGSAVE");
 	ck_assert(await(save_failed, r));
-	ck_code(renew(p), BRIDGE_RETRY);
+	ck_code(renew(p), REDIS_RETRY);
 	ck_contains(why(p), "MISCONF");
 	redis_stop(r);
 }
@@ -242,7 +242,7 @@ START_TEST(is_loading)
 	ck_redis("OK", r, "SAVE");
 	redis_kill(r);
 	redis_restart(r);
-	ck_code(acquire_x(p), BRIDGE_RETRY);
+	ck_code(acquire_x(p), REDIS_RETRY);
 	ck_contains(why(p), "LOADING");
 	redis_stop(r);
 }
@@ -252,20 +252,20 @@ START_TEST(is_busy)
 {
 	struct redis *r = redis_start("busy-reply-threshold 1", false);
 	struct peer *p = peer_at(r->uri);
-	struct bridge_conn *c = conn_to(r->uri, NULL);
+	struct redis_conn *c = conn_to(r->uri, NULL);
 	const char *argv[] = { "EVAL", "while true do end", "0" };
 	int code;
 
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
-	ck_code(bridge_conn_wait_ready(c, soon()), 0);
-	ck_code(bridge_conn_send(c, soon(), 3, argv, NULL), 0);
-	ck_code(bridge_conn_pump(c), 0);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	ck_code(redis_conn_wait_ready(c, soon()), 0);
+	ck_code(redis_conn_send(c, soon(), 3, argv, NULL), 0);
+	ck_code(redis_conn_pump(c), 0);
 	do
 		code = renew(p);
-	while (code == BRIDGE_DONE);
-	ck_code(code, BRIDGE_RETRY);
+	while (code == REDIS_DONE);
+	ck_code(code, REDIS_RETRY);
 	ck_contains(why(p), "BUSY");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -278,11 +278,11 @@ START_TEST(scripts_are_sent_again)
 
 	for (i = 0; i < 20; i++) {
 		ck_redis("OK", redis, "SCRIPT FLUSH");
-		ck_status(acquire_x(a), BRIDGE_GRANTED);
+		ck_status(acquire_x(a), REDIS_GRANTED);
 		ck_redis("OK", redis, "SCRIPT FLUSH");
-		ck_status(release(a), BRIDGE_DONE);
+		ck_status(release(a), REDIS_DONE);
 	}
-	ck_assert_uint_eq(bridge_conn_generation(a->conn), 1);
+	ck_assert_uint_eq(redis_conn_generation(a->conn), 1);
 }
 END_TEST
 
@@ -298,9 +298,9 @@ START_TEST(forgotten_under_load)
 			redis_say(redis, "SCRIPT FLUSH");
 	}
 	for (i = 0; i < 30; i++) {
-		ck_status(acquire_x(a), BRIDGE_GRANTED);
-		ck_status(renew(a), BRIDGE_DONE);
-		ck_status(release(a), BRIDGE_DONE);
+		ck_status(acquire_x(a), REDIS_GRANTED);
+		ck_status(renew(a), REDIS_DONE);
+		ck_status(release(a), REDIS_DONE);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -310,26 +310,26 @@ END_TEST
 /* Sent again, they come behind those that were sent later. */
 START_TEST(forgotten_in_a_pipeline)
 {
-	struct bridge_keys keys[16];
-	struct bridge_op ops[16];
+	struct redis_keys keys[16];
+	struct redis_op ops[16];
 	char name[8];
 	int i;
 
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("OK", redis, "SCRIPT FLUSH");
 	for (i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "k%d", i);
-		ck_code(bridge_keys_make(&keys[i], BRIDGE_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
-		ck_code(bridge_op_begin(&ops[i], a->conn, i % 2 ? BRIDGE_ACQUIRE_S : BRIDGE_RENEW, &keys[i], &a->wish,
+		ck_code(redis_keys_make(&keys[i], REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
+		ck_code(redis_op_begin(&ops[i], a->conn, i % 2 ? REDIS_ACQUIRE_S : REDIS_RENEW, &keys[i], &a->wish,
 					soon()),
 			0);
 	}
-	bridge_ops_wait(ops, 16);
+	redis_ops_wait(ops, 16);
 	for (i = 0; i < 16; i++) {
 		ck_code(ops[i].code, 0);
-		ck_status((int)ops[i].answer.status, i % 2 ? BRIDGE_GRANTED : BRIDGE_ABSENT);
+		ck_status((int)ops[i].answer.status, i % 2 ? REDIS_GRANTED : REDIS_ABSENT);
 		ck_redis(i % 2 ? "set" : "none", redis, "TYPE k%d", i);
-		bridge_keys_free(&keys[i]);
+		redis_keys_free(&keys[i]);
 	}
 }
 END_TEST
@@ -352,22 +352,22 @@ START_TEST(a_lost_reply_is_cured_by_the_token)
 	struct proxy *proxy = proxy_start(redis, false);
 	struct peer *p = peer_at(proxy->uri);
 
-	ck_status(leave(p, "x"), BRIDGE_DONE);
+	ck_status(leave(p, "x"), REDIS_DONE);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
 	p->wish.flags = "";
-	ck_code(bridge_op_call(&p->op, p->conn, BRIDGE_ACQUIRE_X, p->keys, &p->wish, bridge_now() + BRIDGE_MS(200)),
-		BRIDGE_UNKNOWN);
+	ck_code(redis_op_call(&p->op, p->conn, REDIS_ACQUIRE_X, p->keys, &p->wish, redis_now() + REDIS_MS(200)),
+		REDIS_UNKNOWN);
 	ck_assert(await(is_held, p));
 	proxy_set(proxy, PROXY_PASS);
 	/* Asking again with the token is the one way, releasing by the token the other. */
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(acquire_x(p), REDIS_GRANTED);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
-	ck_code(bridge_op_call(&p->op, p->conn, BRIDGE_RELEASE, p->keys, &p->wish, bridge_now() + BRIDGE_MS(200)),
-		BRIDGE_UNKNOWN);
+	ck_code(redis_op_call(&p->op, p->conn, REDIS_RELEASE, p->keys, &p->wish, redis_now() + REDIS_MS(200)),
+		REDIS_UNKNOWN);
 	ck_assert(await(is_free, NULL));
 	proxy_set(proxy, PROXY_PASS);
-	ck_status(release(p), BRIDGE_ABSENT);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(release(p), REDIS_ABSENT);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 }
 END_TEST
 
@@ -375,19 +375,19 @@ START_TEST(all_under_way_are_unknown)
 {
 	struct proxy *proxy = proxy_start(redis, false);
 	struct peer *p = peer_at(proxy->uri);
-	struct bridge_op ops[3];
+	struct redis_op ops[3];
 	int i;
 
-	ck_status(leave(p, "x"), BRIDGE_DONE);
+	ck_status(leave(p, "x"), REDIS_DONE);
 	proxy_set(proxy, PROXY_HOLD_REPLIES);
 	for (i = 0; i < 3; i++)
-		ck_code(bridge_op_begin(&ops[i], p->conn, BRIDGE_RENEW, p->keys, &p->wish, soon()), 0);
-	bridge_conn_pump(p->conn);
+		ck_code(redis_op_begin(&ops[i], p->conn, REDIS_RENEW, p->keys, &p->wish, soon()), 0);
+	redis_conn_pump(p->conn);
 	proxy_set(proxy, PROXY_RESET);
-	bridge_ops_wait(ops, 3);
+	redis_ops_wait(ops, 3);
 	for (i = 0; i < 3; i++)
-		ck_code(ops[i].code, BRIDGE_UNKNOWN);
-	ck_code(bridge_op_begin(&ops[0], p->conn, BRIDGE_RENEW, p->keys, &p->wish, soon()), BRIDGE_UNREACHABLE);
+		ck_code(ops[i].code, REDIS_UNKNOWN);
+	ck_code(redis_op_begin(&ops[0], p->conn, REDIS_RENEW, p->keys, &p->wish, soon()), REDIS_UNREACHABLE);
 	ck_assert(ops[0].done);
 }
 END_TEST
@@ -396,7 +396,7 @@ START_TEST(validity_counts_from_before_the_request)
 {
 	int64_t t = 1000000000;
 
-	ck_assert_int_eq(bridge_valid_until(t, 10000), t + BRIDGE_MS(10000 - 100 - 2));
+	ck_assert_int_eq(redis_valid_until(t, 10000), t + REDIS_MS(10000 - 100 - 2));
 }
 END_TEST
 

@@ -9,7 +9,7 @@ static struct peer *a;
 
 static const char *why(const struct peer *p)
 {
-	return bridge_conn_error(p->conn)->text;
+	return redis_conn_error(p->conn)->text;
 }
 
 /* What every operation needs; doc/bridge.md says so. */
@@ -37,17 +37,17 @@ static void grant(const char *except)
 /* All operations in an order in which each has something to do; the first code that is an error. */
 static int everything(struct peer *p)
 {
-	static const enum bridge_script scripts[] = {
-		BRIDGE_ACQUIRE_X,     BRIDGE_RENEW,	BRIDGE_DOWNGRADE, BRIDGE_RENEW, BRIDGE_UPGRADE, BRIDGE_FENCE,
-		BRIDGE_FORCE_RELEASE, BRIDGE_ACQUIRE_S, BRIDGE_RELEASE,	  BRIDGE_LEAVE, BRIDGE_INSPECT,
+	static const enum redis_script scripts[] = {
+		REDIS_ACQUIRE_X,     REDIS_RENEW,	REDIS_DOWNGRADE, REDIS_RENEW, REDIS_UPGRADE, REDIS_FENCE,
+		REDIS_FORCE_RELEASE, REDIS_ACQUIRE_S, REDIS_RELEASE,	  REDIS_LEAVE, REDIS_INSPECT,
 	};
 	size_t i;
 	int code;
 
 	redis_say(redis, "DEL lock {lock}:q");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	code = acquire_x(p);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(release(a), REDIS_DONE);
 	for (i = 0; i < sizeof(scripts) / sizeof(scripts[0]) && code >= 0; i++)
 		code = peer_do(p, scripts[i]);
 	return code < 0 ? code : 0;
@@ -64,14 +64,14 @@ START_TEST(the_rights_that_are_enough)
 	/* Also a renewal that wants no numbers, which goes another way. */
 	p->wish.stride = 0;
 	new_token(p);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
-	ck_assert_msg(renew(p) == BRIDGE_DONE, "%s", why(p));
-	ck_status(release(p), BRIDGE_DONE);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	ck_assert_msg(renew(p) == REDIS_DONE, "%s", why(p));
+	ck_status(release(p), REDIS_DONE);
 	/* Also those of waiting: no right to publish at all. */
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(p), BRIDGE_QUEUED);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(p), REDIS_QUEUED);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(acquire_x(p), REDIS_GRANTED);
 }
 END_TEST
 
@@ -85,8 +85,8 @@ static struct peer *without(const char *right)
 /* Granted, or refused, and then it is not held. */
 static void held_or_not(int code, const char *right)
 {
-	ck_assert_msg(code == BRIDGE_DENIED || code == BRIDGE_GRANTED, "%s: %s", right, status_name(code));
-	if (code == BRIDGE_DENIED)
+	ck_assert_msg(code == REDIS_DENIED || code == REDIS_GRANTED, "%s: %s", right, status_name(code));
+	if (code == REDIS_DENIED)
 		ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without the right to %s", right);
 }
 
@@ -99,12 +99,12 @@ START_TEST(one_right_after_another)
 		struct peer *p = without(rights[i]);
 		int code = acquire_s(p);
 
-		if (code == BRIDGE_GRANTED)
+		if (code == REDIS_GRANTED)
 			ck_redis("1", redis, "DEL lock");
 		held_or_not(acquire_x(p), rights[i]);
 		code = everything(p);
-		ck_assert_msg(code == BRIDGE_DENIED || (code == 0 && strcmp(rights[i], "eval") == 0), "%s: %s",
-			      rights[i], bridge_code_name(code));
+		ck_assert_msg(code == REDIS_DENIED || (code == 0 && strcmp(rights[i], "eval") == 0), "%s: %s",
+			      rights[i], redis_code_name(code));
 		ck_redis("OK", redis, "FLUSHALL");
 		peers_end();
 		a = peer_new();
@@ -115,8 +115,8 @@ END_TEST
 /* Whoever has it, in either mode, can renew it and give it back, also where others wait, or did until they died. */
 START_TEST(who_holds_can_give_back)
 {
-	static const enum bridge_script modes[] = { BRIDGE_ACQUIRE_X, BRIDGE_ACQUIRE_S };
-	enum bridge_script mode = modes[_i];
+	static const enum redis_script modes[] = { REDIS_ACQUIRE_X, REDIS_ACQUIRE_S };
+	enum redis_script mode = modes[_i];
 	unsigned held = 0;
 	size_t i;
 
@@ -125,16 +125,16 @@ START_TEST(who_holds_can_give_back)
 		int code = peer_do(p, mode);
 
 		held_or_not(code, rights[i]);
-		if (code == BRIDGE_GRANTED) {
+		if (code == REDIS_GRANTED) {
 			held++;
-			ck_assert_msg(renew(p) == BRIDGE_DONE, "not renewed without %s: %s", rights[i], why(p));
+			ck_assert_msg(renew(p) == REDIS_DONE, "not renewed without %s: %s", rights[i], why(p));
 			p->wish.stride = 0;
-			ck_assert_msg(renew(p) == BRIDGE_DONE, "not renewed without %s: %s", rights[i], why(p));
+			ck_assert_msg(renew(p) == REDIS_DONE, "not renewed without %s: %s", rights[i], why(p));
 			ck_redis("1", redis, "ZADD {lock}:q 1 X:dead");
 			ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
-			ck_status(acquire_x(a), BRIDGE_QUEUED);
-			ck_assert_msg(release(p) == BRIDGE_DONE, "not given back without %s: %s", rights[i], why(p));
-			ck_status(acquire_x(a), BRIDGE_GRANTED);
+			ck_status(acquire_x(a), REDIS_QUEUED);
+			ck_assert_msg(release(p) == REDIS_DONE, "not given back without %s: %s", rights[i], why(p));
+			ck_status(acquire_x(a), REDIS_GRANTED);
 		}
 		ck_redis("OK", redis, "FLUSHALL");
 		peers_end();
@@ -162,33 +162,33 @@ START_TEST(the_short_way)
 	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		grant(others[i]);
 		p = peer_at(poor_uri);
-		ck_assert_msg(acquire_x(p) == BRIDGE_DENIED, "without %s", others[i]);
-		ck_assert_msg(acquire_x(p) == BRIDGE_DENIED, "without %s, again", others[i]);
+		ck_assert_msg(acquire_x(p) == REDIS_DENIED, "without %s", others[i]);
+		ck_assert_msg(acquire_x(p) == REDIS_DENIED, "without %s, again", others[i]);
 		ck_redis("0", redis, "EXISTS lock");
 		/* Nor beside others. */
-		ck_status(acquire_s(a), BRIDGE_GRANTED);
-		ck_assert_msg(acquire_s(p) == BRIDGE_DENIED, "without %s, beside others", others[i]);
+		ck_status(acquire_s(a), REDIS_GRANTED);
+		ck_assert_msg(acquire_s(p) == REDIS_DENIED, "without %s, beside others", others[i]);
 		ck_redis("1", redis, "SCARD lock");
-		ck_status(release(a), BRIDGE_DONE);
+		ck_status(release(a), REDIS_DONE);
 		peers_end();
 		a = peer_new();
 	}
 	grant(NULL);
 	p = peer_at(poor_uri);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
-	ck_status(release(p), BRIDGE_DONE);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	ck_status(release(p), REDIS_DONE);
 	new_token(p);
 	ck_redis("OK", redis, "CONFIG RESETSTAT");
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
-	ck_status(release(p), BRIDGE_DONE);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	ck_status(release(p), REDIS_DONE);
 	ck_assert(!went_the_long_way());
 	/* Rights that were taken away, and are there again. */
 	new_token(p);
 	ck_redis("OK", redis, "ACL SETUSER poor -pexpire");
-	ck_status(acquire_x(p), BRIDGE_DENIED);
+	ck_status(acquire_x(p), REDIS_DENIED);
 	ck_redis("0", redis, "EXISTS lock");
 	ck_redis("OK", redis, "ACL SETUSER poor +pexpire");
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_assert(went_the_long_way());
 }
 END_TEST
@@ -196,25 +196,25 @@ END_TEST
 /* What was sent by the short way before a refusal came, and is answered behind it, proves nothing. */
 START_TEST(a_refusal_is_remembered)
 {
-	struct bridge_op refused, granted;
+	struct redis_op refused, granted;
 	struct peer *p;
 
 	grant(NULL);
 	p = peer_at(poor_uri);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
-	ck_status(release(p), BRIDGE_DONE);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	ck_status(release(p), REDIS_DONE);
 	new_token(p);
 	ck_redis("OK", redis, "ACL SETUSER poor -zcard");
-	ck_code(bridge_op_begin(&refused, p->conn, BRIDGE_ACQUIRE_S, p->keys, &p->wish, soon()), 0);
-	ck_code(bridge_op_begin(&granted, p->conn, BRIDGE_ACQUIRE_X, p->keys, &p->wish, soon()), 0);
-	bridge_conn_pump(p->conn);
-	bridge_ops_wait(&refused, 1);
-	bridge_ops_wait(&granted, 1);
-	ck_code(refused.code, BRIDGE_DENIED);
-	ck_status(granted.answer.status, BRIDGE_GRANTED);
+	ck_code(redis_op_begin(&refused, p->conn, REDIS_ACQUIRE_S, p->keys, &p->wish, soon()), 0);
+	ck_code(redis_op_begin(&granted, p->conn, REDIS_ACQUIRE_X, p->keys, &p->wish, soon()), 0);
+	redis_conn_pump(p->conn);
+	redis_ops_wait(&refused, 1);
+	redis_ops_wait(&granted, 1);
+	ck_code(refused.code, REDIS_DENIED);
+	ck_status(granted.answer.status, REDIS_GRANTED);
 	ck_redis("1", redis, "DEL lock");
 	new_token(p);
-	ck_status(acquire_x(p), BRIDGE_DENIED);
+	ck_status(acquire_x(p), REDIS_DENIED);
 	ck_redis("0", redis, "EXISTS lock");
 }
 END_TEST
@@ -226,10 +226,10 @@ START_TEST(an_upgrade_that_is_refused)
 
 	grant("set");
 	p = peer_at(poor_uri);
-	ck_status(acquire_s(p), BRIDGE_GRANTED);
-	ck_status(peer_do(p, BRIDGE_UPGRADE), BRIDGE_DENIED);
+	ck_status(acquire_s(p), REDIS_GRANTED);
+	ck_status(peer_do(p, REDIS_UPGRADE), REDIS_DENIED);
 	ck_redis("1", redis, "SISMEMBER lock %s", p->token);
-	ck_status(renew(p), BRIDGE_DONE);
+	ck_status(renew(p), REDIS_DONE);
 }
 END_TEST
 
@@ -240,11 +240,11 @@ START_TEST(a_downgrade_that_is_refused)
 
 	grant("sadd");
 	p = peer_at(poor_uri);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
-	ck_status(peer_do(p, BRIDGE_DOWNGRADE), BRIDGE_DENIED);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	ck_status(peer_do(p, REDIS_DOWNGRADE), REDIS_DENIED);
 	ck_redis(p->token, redis, "GET lock");
 	ck_redis("0", redis, "EXISTS {lock}:rx");
-	ck_status(renew(p), BRIDGE_DONE);
+	ck_status(renew(p), REDIS_DONE);
 }
 END_TEST
 
@@ -255,7 +255,7 @@ START_TEST(no_right_to_the_key)
 	grant(NULL);
 	ck_redis("OK", redis, "ACL SETUSER poor resetkeys ~other*");
 	p = peer_at(poor_uri);
-	ck_code(acquire_x(p), BRIDGE_DENIED);
+	ck_code(acquire_x(p), REDIS_DENIED);
 	ck_redis("0", redis, "DBSIZE");
 }
 END_TEST

@@ -46,20 +46,20 @@ static void their_unlock(const char *id)
 START_TEST(their_writer_and_ours)
 {
 	ck_assert(their_lock("w1"));
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
-	ck_kind(a, BRIDGE_KIND_FOREIGN);
-	ck_status(try_s(b), BRIDGE_BUSY);
+	ck_status(acquire_x(a), REDIS_QUEUED);
+	ck_kind(a, REDIS_KIND_FOREIGN);
+	ck_status(try_s(b), REDIS_BUSY);
 	their_unlock("w1");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!their_lock("w2"));
 	ck_assert(!their_rlock("r1"));
 	/* The mark of theirs stops our readers, and we leave it alone. */
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_s(b), BRIDGE_BUSY);
-	ck_kind(b, BRIDGE_KIND_INTENT);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_s(b), REDIS_BUSY);
+	ck_kind(b, REDIS_KIND_INTENT);
 	ck_assert(their_lock("w2"));
 	their_unlock("w2");
-	ck_status(try_s(b), BRIDGE_GRANTED);
+	ck_status(try_s(b), REDIS_GRANTED);
 }
 END_TEST
 
@@ -68,15 +68,15 @@ END_TEST
 START_TEST(their_reader_in_the_place_of_ours)
 {
 	a->wish.ttl_ms = b->wish.ttl_ms = 5000;
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_assert(their_rlock("r1"));
 	their_unlock(a->token);
-	ck_status(acquire_s(b), BRIDGE_GRANTED);
+	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 20000);
 	/* It learns of it, and leaves nothing behind. */
-	ck_status(release(a), BRIDGE_LOST);
+	ck_status(release(a), REDIS_LOST);
 	ck_redis("(nil)", redis, "ZSCORE {lock}:rx %s", a->token);
-	ck_status(release(b), BRIDGE_DONE);
+	ck_status(release(b), REDIS_DONE);
 	ck_redis("1", redis, "SCARD lock");
 }
 END_TEST
@@ -84,14 +84,14 @@ END_TEST
 START_TEST(readers_of_both_kinds)
 {
 	ck_assert(their_rlock("r1"));
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("2", redis, "SCARD lock");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 40000);
 	ck_assert(!their_lock("w1"));
 	ck_redis("1", redis, "DEL lock:lock-intent");
 	their_unlock("r1");
-	ck_status(try_x(b), BRIDGE_BUSY);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(try_x(b), REDIS_BUSY);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert(their_lock("w1"));
 }
 END_TEST
@@ -99,23 +99,23 @@ END_TEST
 /* Theirs who join shorten the time of all; our next renewal gives it back. */
 START_TEST(their_reader_shortens_and_we_renew)
 {
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_assert(their_rlock("r1"));
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), 40000);
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 40000);
 	/* Theirs has no end of its own: it is there until it goes or the set ends. */
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(try_x(b), BRIDGE_BUSY);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(try_x(b), REDIS_BUSY);
 	their_unlock("r1");
-	ck_status(try_x(b), BRIDGE_GRANTED);
+	ck_status(try_x(b), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(our_waiting_writer_stops_their_readers)
 {
 	ck_assert(their_rlock("r1"));
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert(!their_rlock("r2"));
 	/* Their writer passes, takes our mark away, and we mark again when there are readers. */
 	their_unlock("r1");
@@ -123,23 +123,23 @@ START_TEST(our_waiting_writer_stops_their_readers)
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
 	their_unlock("w1");
 	ck_assert(their_rlock("r3"));
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert(!their_rlock("r4"));
 	their_unlock("r3");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert(their_rlock("r4"));
 }
 END_TEST
 
 START_TEST(our_downgrade_lets_their_readers_in)
 {
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!their_rlock("r1"));
-	ck_status(peer_do(a, BRIDGE_DOWNGRADE), BRIDGE_DONE);
+	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_assert(their_rlock("r1"));
-	ck_status(peer_do(a, BRIDGE_UPGRADE), BRIDGE_BUSY);
-	ck_kind(a, BRIDGE_KIND_READERS);
+	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
+	ck_kind(a, REDIS_KIND_READERS);
 }
 END_TEST
 

@@ -19,14 +19,14 @@
 #if __has_include(<openssl/ssl.h>)
 #include "redis/openssl.h"
 /* A build without TLS has none, and skips all of this. */
-#pragma weak bridge_ssl
-#pragma weak bridge_openssl_load
+#pragma weak redis_ssl
+#pragma weak redis_openssl_load
 #endif
 
-#define SHORT BRIDGE_MS(200)
+#define SHORT REDIS_MS(200)
 
-static struct bridge_conn *c;
-static struct bridge_reply *reply;
+static struct redis_conn *c;
+static struct redis_reply *reply;
 
 /* As it is before each case. */
 static void restore(void)
@@ -38,16 +38,16 @@ static void restore(void)
 
 static const char *why(void)
 {
-	return bridge_conn_error(c)->text;
+	return redis_conn_error(c)->text;
 }
 
 /* A connection with these options. */
-static struct bridge_conn *with(const char *options)
+static struct redis_conn *with(const char *options)
 {
 	return conn_to(tls_with(redis->tls_uri, "%s", options), NULL);
 }
 
-static struct bridge_conn *with_cert(const char *cert, const char *key)
+static struct redis_conn *with_cert(const char *cert, const char *key)
 {
 	return conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-cert=%s&tls-key=%s", tls_file("ca.crt"), tls_file(cert),
 				tls_file(key)),
@@ -60,15 +60,15 @@ static void is_refused(int code, const char *part)
 	ck_code(try_call(c, PATIENCE, "PING"), code);
 	ck_contains(why(), part);
 	ck_contains(why(), "rediss://127.0.0.1:");
-	ck_assert(bridge_conn_closed(c));
-	ck_assert_str_eq(bridge_conn_info(c)->run_id, "");
-	bridge_conn_free(c);
+	ck_assert(redis_conn_closed(c));
+	ck_assert_str_eq(redis_conn_info(c)->run_id, "");
+	redis_conn_free(c);
 }
 
 static void is_taken(void)
 {
 	ck_assert_str_eq(call(c, "PING"), "PONG");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 
 /* ---------------------------------------------------------------- commands */
@@ -78,10 +78,10 @@ START_TEST(commands)
 	c = conn_to(redis->tls_uri, NULL);
 	ck_assert_str_eq(call(c, "SET a hello"), "OK");
 	ck_redis("hello", redis, "GET a");
-	ck_assert_str_eq(bridge_conn_label(c), tls_with(redis->tls_uri, "%s", ""));
-	ck_assert_int_gt(bridge_conn_info(c)->round_trip_ns, 0);
-	ck_assert_uint_eq(bridge_conn_generation(c), 1);
-	bridge_conn_free(c);
+	ck_assert_str_eq(redis_conn_label(c), tls_with(redis->tls_uri, "%s", ""));
+	ck_assert_int_gt(redis_conn_info(c)->round_trip_ns, 0);
+	ck_assert_uint_eq(redis_conn_generation(c), 1);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -91,16 +91,16 @@ START_TEST(login_and_database)
 	c = conn_to(tls_with(redis->tls_uri, "/3?tls-ca=%s", tls_file("ca.crt")), NULL);
 	ck_assert_str_eq(call(c, "SET a 1"), "OK");
 	ck_redis("(nil)", redis, "GET a");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	setenv("TLS_TEST_PASSWORD", "wrong", 1);
 	c = conn_to(tls_with("rediss://me@127.0.0.1", ":%d?password-env=TLS_TEST_PASSWORD&tls-ca=%s", redis->tls_port,
 			     tls_file("ca.crt")),
 		    NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(), "WRONGPASS");
 	setenv("TLS_TEST_PASSWORD", "secret", 1);
 	ck_assert_str_eq(call(c, "ACL WHOAMI"), "me");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	ck_redis("1", redis, "ACL DELUSER me");
 }
 END_TEST
@@ -116,14 +116,14 @@ START_TEST(large)
 	for (i = 0; i < sizeof(big); i++)
 		big[i] = (char)(i * 7 + i / 4096);
 	c = conn_to(redis->tls_uri, NULL);
-	ck_code(bridge_conn_call(c, soon(), &reply, 3, set, lens), 0);
-	bridge_reply_free(reply);
-	ck_code(bridge_conn_call(c, soon(), &reply, 2, get, lens), 0);
-	got = bridge_reply_text(reply, &len);
+	ck_code(redis_conn_call(c, soon(), &reply, 3, set, lens), 0);
+	redis_reply_free(reply);
+	ck_code(redis_conn_call(c, soon(), &reply, 2, get, lens), 0);
+	got = redis_reply_text(reply, &len);
 	ck_assert_uint_eq(len, sizeof(big));
 	ck_assert(memcmp(got, big, len) == 0);
-	bridge_reply_free(reply);
-	bridge_conn_free(c);
+	redis_reply_free(reply);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -138,18 +138,18 @@ START_TEST(pipeline_keeps_the_order)
 		const char *argv[] = { "ECHO", text };
 
 		snprintf(text, sizeof(text), "%d", i);
-		ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
+		ck_code(redis_conn_send(c, soon(), 2, argv, NULL), 0);
 	}
 	for (i = 0; i < 3000; i++) {
 		snprintf(text, sizeof(text), "%d", i);
-		while (!(reply = bridge_conn_take(c))) {
-			ck_assert_msg(!bridge_conn_closed(c), "%s", why());
-			bridge_conns_poll(&c, 1, soon());
+		while (!(reply = redis_conn_take(c))) {
+			ck_assert_msg(!redis_conn_closed(c), "%s", why());
+			redis_conns_poll(&c, 1, soon());
 		}
-		ck_assert(bridge_reply_says(reply, text));
-		bridge_reply_free(reply);
+		ck_assert(redis_reply_says(reply, text));
+		redis_reply_free(reply);
 	}
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -158,9 +158,9 @@ START_TEST(nothing_to_do_while_nothing_comes)
 {
 	c = conn_to(redis->tls_uri, NULL);
 	call(c, "PING");
-	bridge_conns_poll(&c, 1, bridge_now() + SHORT / 4);
-	ck_assert_int_eq(bridge_conn_events(c), POLLIN);
-	bridge_conn_free(c);
+	redis_conns_poll(&c, 1, redis_now() + SHORT / 4);
+	ck_assert_int_eq(redis_conn_events(c), POLLIN);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -169,10 +169,10 @@ END_TEST
 START_TEST(not_trusted)
 {
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", tls_file("strange-ca.crt")), NULL);
-	is_refused(BRIDGE_DENIED, "certificate");
+	is_refused(REDIS_DENIED, "certificate");
 	tls_presents("strange-server.crt", "strange-server.key");
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(BRIDGE_DENIED, "certificate");
+	is_refused(REDIS_DENIED, "certificate");
 }
 END_TEST
 
@@ -180,7 +180,7 @@ START_TEST(expired)
 {
 	tls_presents("expired.crt", "server.key");
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(BRIDGE_DENIED, "expired");
+	is_refused(REDIS_DENIED, "expired");
 }
 END_TEST
 
@@ -188,9 +188,9 @@ START_TEST(another_name)
 {
 	tls_presents("elsewhere.crt", "server.key");
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(BRIDGE_DENIED, "must be for 127.0.0.1: IP address mismatch");
+	is_refused(REDIS_DENIED, "must be for 127.0.0.1: IP address mismatch");
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=redis.test", tls_file("ca.crt")), NULL);
-	is_refused(BRIDGE_DENIED, "must be for redis.test: ");
+	is_refused(REDIS_DENIED, "must be for redis.test: ");
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=other.test", tls_file("ca.crt")), NULL);
 	is_taken();
 }
@@ -201,9 +201,9 @@ START_TEST(the_name_is_the_hosts)
 	const char *ca = tls_file("ca.crt");
 
 	c = conn_to(tls_with("rediss://localhost", ":%d?tls-ca=%s", redis->tls_port, ca), NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(), "must be for localhost: ");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	c = conn_to(tls_with("rediss://localhost", ":%d?tls-ca=%s&tls-name=redis.test", redis->tls_port, ca), NULL);
 	is_taken();
 	c = conn_to(tls_with("rediss://localhost", ":%d?tls-ca=%s&tls-name=127.0.0.1", redis->tls_port, ca), NULL);
@@ -219,18 +219,18 @@ START_TEST(names_of_many)
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=redis.whole.test", ca), NULL);
 	is_taken();
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-name=redis.part.test", ca), NULL);
-	is_refused(BRIDGE_DENIED, "must be for redis.part.test: ");
+	is_refused(REDIS_DENIED, "must be for redis.part.test: ");
 }
 END_TEST
 
 /* As a node of a cluster might name another: the settings refuse it. */
 START_TEST(a_name_that_is_a_domain)
 {
-	struct bridge_server server = server_of(redis->tls_uri);
+	struct redis_server server = server_of(redis->tls_uri);
 
 	strcpy(server.tls_name, ".test");
-	ck_code(bridge_conn_new(&c, &server, NULL, NULL), 0);
-	is_refused(BRIDGE_DENIED, "no certificate is for .test");
+	ck_code(redis_conn_new(&c, &server, NULL, NULL), 0);
+	is_refused(REDIS_DENIED, "no certificate is for .test");
 }
 END_TEST
 
@@ -238,7 +238,7 @@ END_TEST
 START_TEST(the_systems_store)
 {
 	c = with("");
-	is_refused(BRIDGE_DENIED, "certificate");
+	is_refused(REDIS_DENIED, "certificate");
 	setenv("SSL_CERT_FILE", tls_file("ca.crt"), 1);
 	c = with("");
 	is_taken();
@@ -254,7 +254,7 @@ START_TEST(files_may_change)
 	snprintf(command, sizeof(command), "cp %s %s", tls_file("strange-ca.crt"), copy);
 	ck_assert_int_eq(system(command), 0);
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	snprintf(command, sizeof(command), "cat %s >>%s", tls_file("ca.crt"), copy);
 	ck_assert_int_eq(system(command), 0);
 	is_taken();
@@ -280,9 +280,9 @@ START_TEST(authorities_are_understood_once)
 	snprintf(copy, sizeof(copy), "%s", tls_file("copy.crt"));
 	snprintf(command, sizeof(command), "cp %s %s", tls_file("ca.crt"), copy);
 	ck_assert_int_eq(system(command), 0);
-	ck_assert_ptr_null(bridge_openssl_load());
-	really_trust = bridge_ssl.X509_STORE_add_cert;
-	bridge_ssl.X509_STORE_add_cert = trust;
+	ck_assert_ptr_null(redis_openssl_load());
+	really_trust = redis_ssl.X509_STORE_add_cert;
+	redis_ssl.X509_STORE_add_cert = trust;
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
 	is_taken();
 	ck_assert_uint_eq(trusted, 1);
@@ -293,9 +293,9 @@ START_TEST(authorities_are_understood_once)
 	ck_assert_int_eq(system(command), 0);
 	before = trusted;
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
-	is_refused(BRIDGE_DENIED, "certificate");
+	is_refused(REDIS_DENIED, "certificate");
 	ck_assert_uint_gt(trusted, before);
-	bridge_ssl.X509_STORE_add_cert = really_trust;
+	redis_ssl.X509_STORE_add_cert = really_trust;
 }
 END_TEST
 #endif
@@ -307,7 +307,7 @@ START_TEST(old_versions)
 	is_taken();
 	ck_redis("OK", redis, "CONFIG SET tls-protocols TLSv1.1");
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(BRIDGE_DENIED, "refused by the server");
+	is_refused(REDIS_DENIED, "refused by the server");
 }
 END_TEST
 
@@ -317,11 +317,11 @@ static void wants_a_client_certificate(const char *versions, const char *none, c
 {
 	ck_redis("OK", redis, "CONFIG SET tls-auth-clients yes tls-protocols %s", versions);
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(BRIDGE_DENIED, none);
+	is_refused(REDIS_DENIED, none);
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(BRIDGE_DENIED, "tls-cert");
+	is_refused(REDIS_DENIED, "tls-cert");
 	c = with_cert("strange-client.crt", "strange-client.key");
-	is_refused(BRIDGE_DENIED, strange);
+	is_refused(REDIS_DENIED, strange);
 	c = with_cert("client.crt", "client.key");
 	is_taken();
 }
@@ -343,26 +343,26 @@ START_TEST(bad_files)
 	char path[128];
 
 	c = with_cert("client.crt", "server.key");
-	is_refused(BRIDGE_DENIED, "is not the key of the certificate");
+	is_refused(REDIS_DENIED, "is not the key of the certificate");
 	c = with_cert("client.crt", "locked.key");
-	is_refused(BRIDGE_DENIED, "pass phrase");
+	is_refused(REDIS_DENIED, "pass phrase");
 	c = with_cert("client.crt", "client.crt");
-	is_refused(BRIDGE_DENIED, "rights for others");
+	is_refused(REDIS_DENIED, "rights for others");
 	c = with_cert("client.key", "client.key");
-	is_refused(BRIDGE_DENIED, "must have certificates");
+	is_refused(REDIS_DENIED, "must have certificates");
 	c = with_cert("none.crt", "client.key");
-	is_refused(BRIDGE_DENIED, "No such file");
+	is_refused(REDIS_DENIED, "No such file");
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=/dev/null"), NULL);
-	is_refused(BRIDGE_DENIED, "plain file");
+	is_refused(REDIS_DENIED, "plain file");
 	/* Nobody waits for somebody to write. */
 	snprintf(path, sizeof(path), "%s", tls_file("fifo"));
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
-	is_refused(BRIDGE_DENIED, "plain file");
+	is_refused(REDIS_DENIED, "plain file");
 	unlink(path);
 	ck_assert_int_eq(chmod(tls_file("client.key"), 0604), 0);
 	c = with_cert("client.crt", "client.key");
-	is_refused(BRIDGE_DENIED, "rights for others");
+	is_refused(REDIS_DENIED, "rights for others");
 	ck_assert_int_eq(chmod(tls_file("client.key"), 0600), 0);
 }
 END_TEST
@@ -371,7 +371,7 @@ END_TEST
 START_TEST(a_weak_key)
 {
 	c = with_cert("weak.crt", "weak.key");
-	is_refused(BRIDGE_DENIED, "too small");
+	is_refused(REDIS_DENIED, "too small");
 }
 END_TEST
 
@@ -387,7 +387,7 @@ static void no_descriptor_left(const char *options, const char *part)
 	few.rlim_cur = (rlim_t)fd + 1;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 	c = with(options);
-	is_refused(BRIDGE_NO_MEMORY, part);
+	is_refused(REDIS_NO_MEMORY, part);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
 	c = with(options);
 	is_taken();
@@ -416,14 +416,14 @@ START_TEST(settings_that_openssl_refuses)
 	ck_assert_int_eq(system(command), 0);
 	setenv("OPENSSL_CONF", path, 1);
 	c = conn_to(redis->tls_uri, NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(), "cannot be used in this process: ");
 	ck_assert_ptr_null(strstr(why(), "an error without a name"));
 	/* Nor later, and with the same reason. */
 	snprintf(command, sizeof(command), "%s", why());
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_DENIED);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_assert_str_eq(why(), command);
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -436,10 +436,10 @@ START_TEST(half_a_file)
 		 path);
 	ck_assert_int_eq(system(command), 0);
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
-	is_refused(BRIDGE_DENIED, "nothing broken");
+	is_refused(REDIS_DENIED, "nothing broken");
 	ck_assert_int_eq(truncate(path, 0), 0);
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
-	is_refused(BRIDGE_DENIED, "empty");
+	is_refused(REDIS_DENIED, "empty");
 }
 END_TEST
 
@@ -448,9 +448,9 @@ END_TEST
 START_TEST(a_plain_server)
 {
 	c = conn_to(tls_with("rediss://127.0.0.1", ":%d", redis->port), NULL);
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(), "does it speak no TLS, redis://?");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -461,9 +461,9 @@ START_TEST(a_plain_server_that_talks)
 
 	redis_say(r, "PING");
 	c = conn_to(tls_with("rediss://127.0.0.1", ":%d", r->port), NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_PROTOCOL);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_PROTOCOL);
 	ck_contains(why(), "does not speak TLS");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -471,9 +471,9 @@ END_TEST
 START_TEST(spoken_to_without)
 {
 	c = conn_to(tls_with("redis://127.0.0.1", ":%d", redis->tls_port), NULL);
-	ck_code(try_call(c, PATIENCE, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(), "does it speak TLS, rediss://?");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -482,23 +482,23 @@ END_TEST
 START_TEST(silent_server)
 {
 	struct redis *r = redis_start_tls(NULL);
-	int64_t began = bridge_now();
+	int64_t began = redis_now();
 
 	redis_freeze(r);
 	c = conn_to(r->tls_uri, NULL);
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNREACHABLE);
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNREACHABLE);
 	ck_contains(why(), "handshake in time");
-	ck_assert_int_ge(bridge_now() - began, SHORT);
+	ck_assert_int_ge(redis_now() - began, SHORT);
 	redis_thaw(r);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
 	redis_freeze(r);
-	ck_code(try_call(c, SHORT, "PING"), BRIDGE_UNKNOWN);
+	ck_code(try_call(c, SHORT, "PING"), REDIS_UNKNOWN);
 	redis_thaw(r);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
 	redis_kill(r);
-	bridge_conns_poll(&c, 1, soon());
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
-	bridge_conn_free(c);
+	redis_conns_poll(&c, 1, soon());
+	ck_code(redis_conn_error(c)->code, REDIS_UNREACHABLE);
+	redis_conn_free(c);
 	redis_stop(r);
 }
 END_TEST
@@ -512,8 +512,8 @@ START_TEST(bytes_one_by_one)
 	c = conn_to(p->uri, NULL);
 	ck_assert_str_eq(call(c, "SET a hello"), "OK");
 	ck_assert_str_eq(call(c, "GET a"), "hello");
-	ck_assert_uint_eq(bridge_conn_generation(c), 1);
-	bridge_conn_free(c);
+	ck_assert_uint_eq(redis_conn_generation(c), 1);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -523,13 +523,13 @@ START_TEST(cut_in_the_handshake)
 
 	proxy_set(p, PROXY_HOLD_REPLIES);
 	c = conn_to(p->uri, NULL);
-	ck_code(bridge_conn_open(c, soon()), 0);
-	bridge_conns_poll(&c, 1, bridge_now() + SHORT / 4);
-	ck_assert(!bridge_conn_closed(c));
+	ck_code(redis_conn_open(c, soon()), 0);
+	redis_conns_poll(&c, 1, redis_now() + SHORT / 4);
+	ck_assert(!redis_conn_closed(c));
 	proxy_set(p, PROXY_RESET);
-	while (!bridge_conn_closed(c))
-		bridge_conns_poll(&c, 1, soon());
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNREACHABLE);
+	while (!redis_conn_closed(c))
+		redis_conns_poll(&c, 1, soon());
+	ck_code(redis_conn_error(c)->code, REDIS_UNREACHABLE);
 	proxy_set(p, PROXY_PASS);
 	is_taken();
 }
@@ -543,14 +543,14 @@ START_TEST(lost_and_late_replies)
 	c = conn_to(p->uri, NULL);
 	call(c, "PING");
 	proxy_set(p, PROXY_DROP_REPLIES);
-	ck_code(try_call(c, SHORT, "DBSIZE"), BRIDGE_UNKNOWN);
+	ck_code(try_call(c, SHORT, "DBSIZE"), REDIS_UNKNOWN);
 	proxy_set(p, PROXY_PASS);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
 	proxy_set(p, PROXY_HOLD_REPLIES);
-	ck_code(bridge_conn_call(c, bridge_now() + SHORT, &reply, 2, argv, NULL), BRIDGE_UNKNOWN);
+	ck_code(redis_conn_call(c, redis_now() + SHORT, &reply, 2, argv, NULL), REDIS_UNKNOWN);
 	proxy_set(p, PROXY_PASS);
 	ck_assert_str_eq(call(c, "ECHO new"), "new");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -563,16 +563,16 @@ START_TEST(a_reset_with_a_command_under_way)
 	c = conn_to(p->uri, NULL);
 	call(c, "PING");
 	proxy_set(p, PROXY_HOLD_REPLIES);
-	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
-	bridge_conn_pump(c);
+	ck_code(redis_conn_send(c, soon(), 1, argv, NULL), 0);
+	redis_conn_pump(c);
 	proxy_set(p, PROXY_RESET);
-	ck_code(bridge_conn_send(c, soon(), 1, argv, NULL), 0);
-	while (!bridge_conn_closed(c)) {
-		bridge_conn_pump(c);
-		ck_assert_ptr_null(bridge_conn_take(c));
+	ck_code(redis_conn_send(c, soon(), 1, argv, NULL), 0);
+	while (!redis_conn_closed(c)) {
+		redis_conn_pump(c);
+		ck_assert_ptr_null(redis_conn_take(c));
 	}
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNKNOWN);
-	bridge_conn_free(c);
+	ck_code(redis_conn_error(c)->code, REDIS_UNKNOWN);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -585,21 +585,21 @@ START_TEST(a_hole_in_the_stream)
 	c = conn_to(p->uri, NULL);
 	call(c, "PING");
 	proxy_set(p, PROXY_DROP_REQUESTS);
-	ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
-	ck_code(bridge_conn_pump(c), 0);
+	ck_code(redis_conn_send(c, soon(), 2, argv, NULL), 0);
+	ck_code(redis_conn_pump(c), 0);
 	/* The proxy takes one thing after the other: by the time it answers this it has dropped that. */
 	proxy_set(p, PROXY_COUNT);
-	bridge_conns_poll(&c, 1, bridge_now() + SHORT / 4);
+	redis_conns_poll(&c, 1, redis_now() + SHORT / 4);
 	proxy_set(p, PROXY_PASS);
 	argv[1] = "two";
-	ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
-	while (!bridge_conn_closed(c)) {
-		bridge_conns_poll(&c, 1, soon());
-		ck_assert_ptr_null(bridge_conn_take(c));
+	ck_code(redis_conn_send(c, soon(), 2, argv, NULL), 0);
+	while (!redis_conn_closed(c)) {
+		redis_conns_poll(&c, 1, soon());
+		ck_assert_ptr_null(redis_conn_take(c));
 	}
-	ck_code(bridge_conn_error(c)->code, BRIDGE_UNKNOWN);
+	ck_code(redis_conn_error(c)->code, REDIS_UNKNOWN);
 	ck_assert_str_eq(call(c, "ECHO three"), "three");
-	bridge_conn_free(c);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -615,27 +615,27 @@ START_TEST(a_child_says_nothing)
 	c = conn_to(redis->tls_uri, NULL);
 	call(c, "PING");
 	for (i = 1; i <= 10; i++) {
-		ck_code(bridge_conn_send(c, soon(), 2, argv, NULL), 0);
+		ck_code(redis_conn_send(c, soon(), 2, argv, NULL), 0);
 		pid = fork();
 		if (pid == 0) {
-			if (i % 2 && bridge_conn_send(c, soon(), 2, argv, NULL) != BRIDGE_FORKED)
+			if (i % 2 && redis_conn_send(c, soon(), 2, argv, NULL) != REDIS_FORKED)
 				_exit(1);
 			if (i % 2 && strcmp(call(c, "ECHO mine"), "mine") != 0)
 				_exit(2);
-			bridge_conn_free(c);
+			redis_conn_free(c);
 			_exit(0);
 		}
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_int_eq(status, 0);
-		while (!(reply = bridge_conn_take(c))) {
-			ck_assert_msg(!bridge_conn_closed(c), "%s", why());
-			bridge_conns_poll(&c, 1, soon());
+		while (!(reply = redis_conn_take(c))) {
+			ck_assert_msg(!redis_conn_closed(c), "%s", why());
+			redis_conns_poll(&c, 1, soon());
 		}
-		ck_assert_int_eq(bridge_reply_integer(reply, 0), i);
-		bridge_reply_free(reply);
+		ck_assert_int_eq(redis_reply_integer(reply, 0), i);
+		redis_reply_free(reply);
 	}
-	ck_assert_uint_eq(bridge_conn_generation(c), 1);
-	bridge_conn_free(c);
+	ck_assert_uint_eq(redis_conn_generation(c), 1);
+	redis_conn_free(c);
 }
 END_TEST
 
@@ -650,7 +650,7 @@ static void *stay_inside(void *arg)
 {
 	int cancel;
 
-	if (!bridge_library_enter(&cancel) || write(*(int *)arg, "", 1) != 1)
+	if (!dynlib_enter(&cancel) || write(*(int *)arg, "", 1) != 1)
 		_exit(7);
 	for (;;)
 		pause();
@@ -675,11 +675,11 @@ static void end_while_inside(char who)
 	if (who == 't' && (pthread_create(&thread, NULL, stay_inside, &pipe_fds[1]) != 0 || read(pipe_fds[0], &byte, 1) != 1))
 		_exit(9);
 	if (who != 't')
-		(void)bridge_library_enter(&cancel);
+		(void)dynlib_enter(&cancel);
 	/* Past the C library, which would tell. */
 	if (who == 'p')
 		pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	alarm(PATIENCE / BRIDGE_MS(1000));
+	alarm(PATIENCE / REDIS_MS(1000));
 	if (pid)
 		_exit(waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 6);
 	exit(5);

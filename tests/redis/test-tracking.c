@@ -9,29 +9,29 @@
 #include "redis/tracking.h"
 
 static struct peer *a, *b;
-static struct bridge_wake *wake;
+static struct tracking *wake;
 static const char *key;
 static size_t len;
 
-static struct bridge_wake *wake_at(const char *uri, const struct peer *p)
+static struct tracking *wake_at(const char *uri, const struct peer *p)
 {
-	struct bridge_server server = server_of(uri);
-	struct bridge_wake *w;
+	struct redis_server server = server_of(uri);
+	struct tracking *w;
 
-	ck_code(bridge_wake_new(&w, &server, &p->host, NULL), 0);
+	ck_code(tracking_new(&w, &server, &p->host, NULL), 0);
 	return w;
 }
 
 /* The next hint, which must come. */
-static enum bridge_hint wait_hint(struct bridge_wake *w)
+static enum redis_hint wait_hint(struct tracking *w)
 {
-	enum bridge_hint hint;
-	struct bridge_conn *c = bridge_wake_conn(w);
+	enum redis_hint hint;
+	struct redis_conn *c = tracking_conn(w);
 	int64_t end = soon();
 
-	while ((hint = bridge_wake_next(w, &key, &len)) == BRIDGE_HINT_NONE) {
-		ck_assert_msg(bridge_now() < end, "no hint came");
-		bridge_conns_poll(&c, 1, end);
+	while ((hint = tracking_next(w, &key, &len)) == REDIS_HINT_NONE) {
+		ck_assert_msg(redis_now() < end, "no hint came");
+		redis_conns_poll(&c, 1, end);
 	}
 	return hint;
 }
@@ -49,17 +49,17 @@ static enum bridge_hint wait_hint(struct bridge_wake *w)
 static const char *hints(struct redis *r, const struct peer *p)
 {
 	static char all[512];
-	enum bridge_hint hint;
+	enum redis_hint hint;
 
 	all[0] = '\0';
 	ck_redis("1", r, "PUBLISH lockshm:%s marker", p->host.id);
-	while ((hint = wait_hint(wake)) != BRIDGE_HINT_TOLD || len != 6 || memcmp(key, "marker", 6) != 0) {
+	while ((hint = wait_hint(wake)) != REDIS_HINT_NOTIFIED || len != 6 || memcmp(key, "marker", 6) != 0) {
 		size_t at = strlen(all);
 
-		if (hint == BRIDGE_HINT_ALL)
+		if (hint == REDIS_HINT_ALL)
 			snprintf(all + at, sizeof(all) - at, "all ");
 		else
-			snprintf(all + at, sizeof(all) - at, "%s:%.*s ", hint == BRIDGE_HINT_KEY ? "key" : "told",
+			snprintf(all + at, sizeof(all) - at, "%s:%.*s ", hint == REDIS_HINT_KEY ? "key" : "told",
 				 (int)len, key);
 	}
 	return all;
@@ -67,51 +67,51 @@ static const char *hints(struct redis *r, const struct peer *p)
 
 static void arm(void)
 {
-	ck_code(bridge_wake_arm(wake, a->conn, soon()), 0);
+	ck_code(tracking_arm(wake, a->conn, soon()), 0);
 	/* Whatever was read before was not watched. */
-	ck_hint(BRIDGE_HINT_ALL, NULL);
+	ck_hint(REDIS_HINT_ALL, NULL);
 }
 
 START_TEST(a_waiter_hears_of_a_foreign_unlock)
 {
 	arm();
 	ck_redis("OK", redis, "SET lock theirs");
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_redis("1", redis, "DEL lock");
-	ck_hint(BRIDGE_HINT_KEY, "lock");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_hint(REDIS_HINT_KEY, "lock");
+	ck_status(acquire_x(a), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(a_holder_hears_of_theft_and_deletion)
 {
 	arm();
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("OK", redis, "SET lock thief");
-	ck_hint(BRIDGE_HINT_KEY, "lock");
-	ck_status(renew(a), BRIDGE_LOST);
+	ck_hint(REDIS_HINT_KEY, "lock");
+	ck_status(renew(a), REDIS_LOST);
 	ck_redis("1", redis, "DEL lock");
-	ck_hint(BRIDGE_HINT_KEY, "lock");
-	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_hint(REDIS_HINT_KEY, "lock");
+	ck_status(renew(a), REDIS_ABSENT);
 }
 END_TEST
 
 START_TEST(a_reader_hears_too)
 {
 	arm();
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
+	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "DEL lock");
-	ck_hint(BRIDGE_HINT_KEY, "lock");
-	ck_status(renew(a), BRIDGE_ABSENT);
+	ck_hint(REDIS_HINT_KEY, "lock");
+	ck_status(renew(a), REDIS_ABSENT);
 }
 END_TEST
 
 START_TEST(flushall_is_everything)
 {
 	arm();
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("OK", redis, "FLUSHALL");
-	ck_hint(BRIDGE_HINT_ALL, NULL);
+	ck_hint(REDIS_HINT_ALL, NULL);
 }
 END_TEST
 
@@ -125,11 +125,11 @@ START_TEST(eviction)
 	struct redis *r = redis_start("maxmemory-policy allkeys-random", false);
 	struct peer *p = peer_at(r->uri);
 
-	bridge_wake_free(wake);
+	tracking_free(wake);
 	wake = wake_at(r->uri, p);
-	ck_code(bridge_wake_arm(wake, p->conn, soon()), 0);
-	ck_hint(BRIDGE_HINT_ALL, NULL);
-	ck_status(acquire_x(p), BRIDGE_GRANTED);
+	ck_code(tracking_arm(wake, p->conn, soon()), 0);
+	ck_hint(REDIS_HINT_ALL, NULL);
+	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_redis("OK", r, "CONFIG SET maxmemory 1");
 	redis_say(r, "SET other x");
 	ck_assert(await(is_empty, r));
@@ -141,11 +141,11 @@ END_TEST
 START_TEST(own_changes_are_no_news)
 {
 	arm();
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(release(a), BRIDGE_DONE);
-	ck_status(acquire_s(a), BRIDGE_GRANTED);
-	ck_status(release(a), BRIDGE_DONE);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(release(a), REDIS_DONE);
+	ck_status(acquire_s(a), REDIS_GRANTED);
+	ck_status(release(a), REDIS_DONE);
 	ck_assert_str_eq(hints(redis, a), "");
 }
 END_TEST
@@ -153,14 +153,14 @@ END_TEST
 START_TEST(the_queue_is_watched_as_well)
 {
 	arm();
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_contains(hints(redis, a), "key:{lock}:q ");
-	ck_status(renew(a), BRIDGE_DONE);
-	ck_status(leave(b, "x"), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
+	ck_status(leave(b, "x"), REDIS_DONE);
 	ck_contains(hints(redis, a), "key:{lock}:q ");
 	/* Told once: the next operation arms again. */
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_str_eq(hints(redis, a), "told:lock ");
 }
 END_TEST
@@ -168,40 +168,40 @@ END_TEST
 START_TEST(the_other_host_says_so)
 {
 	arm();
-	ck_status(acquire_x(b), BRIDGE_GRANTED);
-	ck_status(acquire_x(a), BRIDGE_QUEUED);
-	ck_status(release(b), BRIDGE_DONE);
+	ck_status(acquire_x(b), REDIS_GRANTED);
+	ck_status(acquire_x(a), REDIS_QUEUED);
+	ck_status(release(b), REDIS_DONE);
 	ck_contains(hints(redis, a), "told:lock ");
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 }
 END_TEST
 
 START_TEST(the_second_connection_is_killed)
 {
 	arm();
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "CLIENT KILL TYPE pubsub");
-	ck_hint(BRIDGE_HINT_ALL, NULL);
-	ck_assert_int_eq(bridge_wake_next(wake, &key, &len), BRIDGE_HINT_NONE);
+	ck_hint(REDIS_HINT_ALL, NULL);
+	ck_assert_int_eq(tracking_next(wake, &key, &len), REDIS_HINT_NONE);
 	arm();
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
-	ck_hint(BRIDGE_HINT_KEY, "lock");
+	ck_hint(REDIS_HINT_KEY, "lock");
 }
 END_TEST
 
 START_TEST(the_first_connection_is_new)
 {
 	arm();
-	bridge_conn_close(a->conn);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
+	redis_conn_close(a->conn);
+	ck_status(acquire_x(a), REDIS_GRANTED);
 	arm();
 	/* Armed already: costs nothing, and nothing was missed. */
-	ck_code(bridge_wake_arm(wake, a->conn, soon()), 0);
+	ck_code(tracking_arm(wake, a->conn, soon()), 0);
 	ck_assert_str_eq(hints(redis, a), "");
-	ck_status(renew(a), BRIDGE_DONE);
+	ck_status(renew(a), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
-	ck_hint(BRIDGE_HINT_KEY, "lock");
+	ck_hint(REDIS_HINT_KEY, "lock");
 }
 END_TEST
 
@@ -209,28 +209,28 @@ END_TEST
 START_TEST(a_silent_death)
 {
 	struct proxy *p = proxy_start(redis, false);
-	int64_t now, quiet = BRIDGE_MS(1000);
-	struct bridge_conn *c;
+	int64_t now, quiet = REDIS_MS(1000);
+	struct redis_conn *c;
 
-	bridge_wake_free(wake);
+	tracking_free(wake);
 	wake = wake_at(p->uri, a);
-	c = bridge_wake_conn(wake);
+	c = tracking_conn(wake);
 	arm();
-	now = bridge_now() + quiet;
-	ck_assert_int_gt(bridge_wake_check(wake, bridge_now(), 1000 * quiet), now);
+	now = redis_now() + quiet;
+	ck_assert_int_gt(tracking_check(wake, redis_now(), 1000 * quiet), now);
 	/* Asked and answered. */
-	ck_assert_int_eq(bridge_wake_check(wake, now, quiet), now + quiet);
+	ck_assert_int_eq(tracking_check(wake, now, quiet), now + quiet);
 	ck_assert_str_eq(hints(redis, a), "");
-	ck_assert_int_gt(bridge_wake_check(wake, bridge_now(), 1000 * quiet), now + quiet);
-	ck_assert(bridge_conn_ready(c));
+	ck_assert_int_gt(tracking_check(wake, redis_now(), 1000 * quiet), now + quiet);
+	ck_assert(redis_conn_ready(c));
 
 	proxy_set(p, PROXY_BLACKHOLE);
-	now = bridge_now() + quiet;
-	ck_assert_int_eq(bridge_wake_check(wake, now, quiet), now + quiet);
-	ck_assert(bridge_conn_ready(c));
-	bridge_wake_check(wake, now + quiet, quiet);
-	ck_assert(bridge_conn_closed(c));
-	ck_hint(BRIDGE_HINT_ALL, NULL);
+	now = redis_now() + quiet;
+	ck_assert_int_eq(tracking_check(wake, now, quiet), now + quiet);
+	ck_assert(redis_conn_ready(c));
+	tracking_check(wake, now + quiet, quiet);
+	ck_assert(redis_conn_closed(c));
+	ck_hint(REDIS_HINT_ALL, NULL);
 	proxy_set(p, PROXY_PASS);
 	arm();
 }
@@ -242,17 +242,17 @@ START_TEST(no_right_to_be_told)
 
 	ck_redis("OK", redis, "ACL SETUSER deaf reset on >pw ~* resetchannels +@all");
 	snprintf(uri, sizeof(uri), "unix://deaf:pw@%s", redis->socket);
-	bridge_wake_free(wake);
+	tracking_free(wake);
 	wake = wake_at(uri, a);
-	ck_code(bridge_wake_arm(wake, a->conn, soon()), BRIDGE_REFUSED);
+	ck_code(tracking_arm(wake, a->conn, soon()), REDIS_REFUSED);
 	/* The host's own channel alone. */
 	ck_redis("OK", redis, "ACL SETUSER deaf &lockshm:*");
-	bridge_conn_close(bridge_wake_conn(wake));
-	ck_code(bridge_wake_arm(wake, a->conn, soon()), BRIDGE_REFUSED);
-	ck_hint(BRIDGE_HINT_ALL, NULL);
-	ck_status(acquire_x(a), BRIDGE_GRANTED);
-	ck_status(acquire_x(b), BRIDGE_QUEUED);
-	ck_hint(BRIDGE_HINT_TOLD, "lock");
+	redis_conn_close(tracking_conn(wake));
+	ck_code(tracking_arm(wake, a->conn, soon()), REDIS_REFUSED);
+	ck_hint(REDIS_HINT_ALL, NULL);
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	ck_status(acquire_x(b), REDIS_QUEUED);
+	ck_hint(REDIS_HINT_NOTIFIED, "lock");
 	ck_redis("1", redis, "ACL DELUSER deaf");
 }
 END_TEST
@@ -266,7 +266,7 @@ static void peers(void)
 
 static void end(void)
 {
-	bridge_wake_free(wake);
+	tracking_free(wake);
 	peers_end();
 }
 

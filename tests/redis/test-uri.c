@@ -8,20 +8,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct bridge_server servers[BRIDGE_SERVERS_MAX];
-static struct bridge_error error;
+static struct redis_server servers[REDIS_SERVERS_MAX];
+static struct redis_error error;
 static size_t n;
 
 static int parse(const char *text)
 {
 	memset(&error, 0, sizeof(error));
-	return bridge_uri_parse(text, BRIDGE_PRIVATE, servers, BRIDGE_SERVERS_MAX, &n, &error);
+	return redis_uri_parse(text, REDIS_PRIVATE, servers, REDIS_SERVERS_MAX, &n, &error);
 }
 
 #define ck_parses(uri) ck_assert_msg(parse(uri) == 0, "%s: %s", uri, error.text)
 #define ck_refused(uri, why)                                                                                           \
 	do {                                                                                                           \
-		ck_code(parse(uri), BRIDGE_INVALID);                                                                   \
+		ck_code(parse(uri), REDIS_INVALID);                                                                   \
 		ck_contains(error.text, why);                                                                          \
 	} while (0)
 
@@ -114,10 +114,10 @@ START_TEST(too_many)
 	char text[1000] = "redis://h0";
 	int i;
 
-	for (i = 1; i < BRIDGE_SERVERS_MAX; i++)
+	for (i = 1; i < REDIS_SERVERS_MAX; i++)
 		sprintf(text + strlen(text), ",redis://h%d", i);
 	ck_parses(text);
-	ck_assert_uint_eq(n, BRIDGE_SERVERS_MAX);
+	ck_assert_uint_eq(n, REDIS_SERVERS_MAX);
 	strcat(text, ",redis://more");
 	ck_refused(text, "more than 15");
 }
@@ -135,7 +135,7 @@ END_TEST
 
 START_TEST(tls)
 {
-	struct bridge_server node;
+	struct redis_server node;
 
 	/* A build without says so, and what to do. */
 	if (parse("rediss://h:6379") != 0) {
@@ -154,7 +154,7 @@ START_TEST(tls)
 	ck_assert_str_eq(servers[0].tls_key, "/d");
 	ck_assert_str_eq(servers[0].tls_name, "Name");
 	/* Another node of its cluster. */
-	bridge_server_at(&node, &servers[0], "::1", "7");
+	redis_server_at(&node, &servers[0], "::1", "7");
 	ck_assert(node.tls);
 	ck_assert_str_eq(node.label, "rediss://[::1]:7");
 	ck_assert_str_eq(node.tls_ca, "/a");
@@ -172,12 +172,12 @@ START_TEST(tls)
 	ck_refused("rediss://h?tls-name=a%0a", "tls-name");
 	ck_refused("rediss://h?tls-name=a%7f", "tls-name");
 	ck_refused("redis://h?tls-ca=/a", "for rediss:// only");
-	ck_assert(bridge_uri_wants_tls("rediss://h"));
-	ck_assert(bridge_uri_wants_tls("redis://h,unix:///s,rediss://h"));
-	ck_assert(!bridge_uri_wants_tls("redis://h,unix:///rediss://h"));
+	ck_assert(redis_uri_wants_tls("rediss://h"));
+	ck_assert(redis_uri_wants_tls("redis://h,unix:///s,rediss://h"));
+	ck_assert(!redis_uri_wants_tls("redis://h,unix:///rediss://h"));
 	ck_refused("unix:///s?tls-name=a", "for rediss:// only");
 	ck_refused("redis://a,rediss://A", "same server");
-	ck_code(bridge_uri_parse("rediss://u:hunter2@h", BRIDGE_PUBLIC, servers, 1, &n, &error), BRIDGE_INVALID);
+	ck_code(redis_uri_parse("rediss://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), REDIS_INVALID);
 	ck_contains(error.text, "password-file");
 }
 END_TEST
@@ -230,7 +230,7 @@ START_TEST(no_message_quotes_a_password)
 	size_t i;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		ck_code(parse(texts[i]), BRIDGE_INVALID);
+		ck_code(parse(texts[i]), REDIS_INVALID);
 		ck_assert_msg(!strstr(error.text, "hunter2"), "%s", error.text);
 	}
 }
@@ -238,9 +238,9 @@ END_TEST
 
 START_TEST(a_public_uri_holds_no_password)
 {
-	ck_code(bridge_uri_parse("redis://u:hunter2@h", BRIDGE_PUBLIC, servers, 1, &n, &error), BRIDGE_INVALID);
+	ck_code(redis_uri_parse("redis://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), REDIS_INVALID);
 	ck_contains(error.text, "password-file");
-	ck_code(bridge_uri_parse("redis://u@h?password-env=PW", BRIDGE_PUBLIC, servers, 1, &n, &error), 0);
+	ck_code(redis_uri_parse("redis://u@h?password-env=PW", REDIS_PUBLIC, servers, 1, &n, &error), 0);
 	ck_assert_str_eq(servers[0].user, "u");
 	ck_assert_str_eq(servers[0].password_env, "PW");
 }
@@ -256,20 +256,20 @@ END_TEST
 
 /* ---------------------------------------------------------------- passwords */
 
-static char password[BRIDGE_PASSWORD_MAX];
+static char password[REDIS_PASSWORD_MAX];
 static size_t len;
 
 static int ask_password(void)
 {
 	memset(password, 0, sizeof(password));
-	return bridge_uri_password(&servers[0], password, &len, &error);
+	return redis_uri_password(&servers[0], password, &len, &error);
 }
 
 START_TEST(password_from_the_environment)
 {
 	ck_parses("redis://h?password-env=LOCKSHM_TEST_PW");
 	unsetenv("LOCKSHM_TEST_PW");
-	ck_code(ask_password(), BRIDGE_DENIED);
+	ck_code(ask_password(), REDIS_DENIED);
 	ck_contains(error.text, "LOCKSHM_TEST_PW");
 	setenv("LOCKSHM_TEST_PW", "one two", 1);
 	ck_code(ask_password(), 0);
@@ -302,13 +302,13 @@ START_TEST(password_from_a_file)
 	ck_code(ask_password(), 0);
 	ck_assert_uint_eq(len, 7);
 	write_file(path, "open", 0644);
-	ck_code(ask_password(), BRIDGE_DENIED);
+	ck_code(ask_password(), REDIS_DENIED);
 	ck_contains(error.text, "rights for others");
 	write_file(path, "\n", 0600);
-	ck_code(ask_password(), BRIDGE_DENIED);
+	ck_code(ask_password(), REDIS_DENIED);
 	ck_contains(error.text, "first line");
 	unlink(path);
-	ck_code(ask_password(), BRIDGE_DENIED);
+	ck_code(ask_password(), REDIS_DENIED);
 	ck_contains(error.text, path);
 }
 END_TEST
@@ -325,27 +325,27 @@ END_TEST
 
 static int class_of(const char *text)
 {
-	return bridge_error_class(text, strlen(text));
+	return redis_error_class(text, strlen(text));
 }
 
 START_TEST(classes_of_error_replies)
 {
-	ck_code(class_of("BUSY Redis is busy running a script"), BRIDGE_RETRY);
-	ck_code(class_of("LOADING Redis is loading the dataset in memory"), BRIDGE_RETRY);
-	ck_code(class_of("READONLY You can't write against a read only replica."), BRIDGE_RETRY);
-	ck_code(class_of("OOM command not allowed"), BRIDGE_RETRY);
-	ck_code(class_of("NOAUTH Authentication required."), BRIDGE_DENIED);
-	ck_code(class_of("WRONGPASS invalid username-password pair"), BRIDGE_DENIED);
-	ck_code(class_of("NOPERM this user has no permissions"), BRIDGE_DENIED);
-	ck_code(class_of("ERR invalid password"), BRIDGE_DENIED);
-	ck_code(class_of("ERR The user executing the script can't run this command or subcommand"), BRIDGE_DENIED);
-	ck_code(class_of("WRONGTYPE Operation against a key holding the wrong kind of value"), BRIDGE_NOT_A_LOCK);
-	ck_code(class_of("MOVED 3999 127.0.0.1:6381"), BRIDGE_MOVED);
-	ck_code(class_of("NOSCRIPT No matching script."), BRIDGE_NO_SCRIPT);
-	ck_code(class_of("ERR max number of clients reached"), BRIDGE_RETRY);
-	ck_code(class_of("ERR unknown command"), BRIDGE_REFUSED);
-	ck_code(class_of("BUSYGROUP Consumer Group name already exists"), BRIDGE_REFUSED);
-	ck_code(class_of(""), BRIDGE_REFUSED);
+	ck_code(class_of("BUSY Redis is busy running a script"), REDIS_RETRY);
+	ck_code(class_of("LOADING Redis is loading the dataset in memory"), REDIS_RETRY);
+	ck_code(class_of("READONLY You can't write against a read only replica."), REDIS_RETRY);
+	ck_code(class_of("OOM command not allowed"), REDIS_RETRY);
+	ck_code(class_of("NOAUTH Authentication required."), REDIS_DENIED);
+	ck_code(class_of("WRONGPASS invalid username-password pair"), REDIS_DENIED);
+	ck_code(class_of("NOPERM this user has no permissions"), REDIS_DENIED);
+	ck_code(class_of("ERR invalid password"), REDIS_DENIED);
+	ck_code(class_of("ERR The user executing the script can't run this command or subcommand"), REDIS_DENIED);
+	ck_code(class_of("WRONGTYPE Operation against a key holding the wrong kind of value"), REDIS_NOT_A_LOCK);
+	ck_code(class_of("MOVED 3999 127.0.0.1:6381"), REDIS_MOVED);
+	ck_code(class_of("NOSCRIPT No matching script."), REDIS_NO_SCRIPT);
+	ck_code(class_of("ERR max number of clients reached"), REDIS_RETRY);
+	ck_code(class_of("ERR unknown command"), REDIS_REFUSED);
+	ck_code(class_of("BUSYGROUP Consumer Group name already exists"), REDIS_REFUSED);
+	ck_code(class_of(""), REDIS_REFUSED);
 }
 END_TEST
 
@@ -353,22 +353,22 @@ END_TEST
 START_TEST(classes_of_wrapped_replies)
 {
 	ck_code(class_of("ERR Error running script (call to f_ab): @user_script:3: WRONGTYPE Operation against"),
-		BRIDGE_NOT_A_LOCK);
+		REDIS_NOT_A_LOCK);
 	ck_code(class_of("ERR Error running script (call to f_ab): @user_script:3: @user_script: 3: -READONLY"),
-		BRIDGE_REFUSED);
-	ck_code(class_of("ERR Error running script (call to f_ab): @user_script:9: OOM command"), BRIDGE_RETRY);
-	ck_code(class_of("ERR unknown OOM"), BRIDGE_REFUSED);
+		REDIS_REFUSED);
+	ck_code(class_of("ERR Error running script (call to f_ab): @user_script:9: OOM command"), REDIS_RETRY);
+	ck_code(class_of("ERR unknown OOM"), REDIS_REFUSED);
 }
 END_TEST
 
 START_TEST(what_passes)
 {
-	ck_assert(bridge_error_passes(BRIDGE_UNKNOWN));
-	ck_assert(bridge_error_passes(BRIDGE_RETRY));
-	ck_assert(!bridge_error_passes(BRIDGE_DENIED));
-	ck_assert(!bridge_error_passes(BRIDGE_NOT_A_LOCK));
-	ck_assert_str_eq(bridge_code_name(BRIDGE_UNKNOWN), "outcome unknown");
-	ck_assert_str_eq(bridge_code_name(-99), "unknown code");
+	ck_assert(redis_error_passes(REDIS_UNKNOWN));
+	ck_assert(redis_error_passes(REDIS_RETRY));
+	ck_assert(!redis_error_passes(REDIS_DENIED));
+	ck_assert(!redis_error_passes(REDIS_NOT_A_LOCK));
+	ck_assert_str_eq(redis_code_name(REDIS_UNKNOWN), "outcome unknown");
+	ck_assert_str_eq(redis_code_name(-99), "unknown code");
 }
 END_TEST
 

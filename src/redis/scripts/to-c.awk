@@ -11,7 +11,7 @@ function put_script(    i, k)
 {
 	if (files < 2)
 		return
-	print "\nconst char bridge_lua_" name "[] ="
+	print "\nconst char redis_lua_" name "[] ="
 	for (i = 0; i <= n_script; i++) {
 		if (i > 0)
 			print script[i]
