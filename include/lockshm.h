@@ -44,7 +44,7 @@
  *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
  *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
- *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the helper threads that LOCKSHM_GLOBAL
+ *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the standby threads that LOCKSHM_GLOBAL
  *  needs; signals are blocked in them, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
@@ -419,7 +419,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * every call on the hold says LOCKSHM_LOST, and nothing else from then on.  Its token rises across all hosts.  A key
  * that is used with and without the flag excludes both kinds on this host, and only those with it elsewhere.  It may
  * not be a prepared one.  A try (time-out 0) takes as long as Redis takes to answer.  Deadlocks are found within this
- * host only.  Starts the helper thread, see lockshm_bridge_serve().
+ * host only.  Starts the standby thread, see lockshm_bridge_serve().
  *
  * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous says who
  *         left the lock badly: the status comes back on every acquire of this key until someone calls

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * standby.c - the helper thread
+ * standby.c - the standby thread
  *
  * It waits for the lock that elects the bridge, like the helpers of all other processes and any service, and is
  * the bridge once it has that.  Started at the first acquire of a global key, so that somebody is there who
@@ -23,7 +23,7 @@
 
 #define AGAIN_NS LOCKSHM_SECONDS(1) /* after a failure that may pass */
 
-struct helper {
+struct standby {
 	struct lockshm *s;
 	pthread_t thread;
 	lockshm_canceller_t canceller;
@@ -34,7 +34,7 @@ struct helper {
 	bool joined; /* the thread takes part */
 };
 
-static void set_trouble(struct helper *h, int code, const struct lockshm_error *why)
+static void set_trouble(struct standby *h, int code, const struct lockshm_error *why)
 {
 	pthread_mutex_lock(&h->lock);
 	h->code = code;
@@ -42,9 +42,9 @@ static void set_trouble(struct helper *h, int code, const struct lockshm_error *
 	pthread_mutex_unlock(&h->lock);
 }
 
-int helper_trouble(struct lockshm *s, struct lockshm_error *error)
+int standby_trouble(struct lockshm *s, struct lockshm_error *error)
 {
-	struct helper *h = __atomic_load_n(&s->helper, __ATOMIC_ACQUIRE);
+	struct standby *h = __atomic_load_n(&s->standby, __ATOMIC_ACQUIRE);
 	struct lockshm_bridge_stat stat;
 	struct lockshm_error why;
 	int code;
@@ -57,21 +57,21 @@ int helper_trouble(struct lockshm *s, struct lockshm_error *error)
 	pthread_mutex_unlock(&h->lock);
 	if (code == 0 || (lockshm_bridge_stat(s, &stat) == 0 && stat.pid != 0))
 		return 0;
-	error_set(error, code, "no process of this host is the bridge; the helper thread of this one: %.150s", why.message);
+	error_set(error, code, "no process of this host is the bridge; the standby thread of this one: %.150s", why.message);
 	if (error)
 		error->table = why.table;
 	return code;
 }
 
-static void rest(struct helper *h)
+static void rest(struct standby *h)
 {
 	struct futex_watch watch = { &h->stop, 0 };
 
 	futex_wait_any(&watch, 1, clock_precise() + AGAIN_NS);
 }
 
-/* Both under the lock, so that whoever counts those who take part sees both or nothing, see helper_lock(). */
-static int join(struct helper *h, struct lockshm_error *why)
+/* Both under the lock, so that whoever counts those who take part sees both or nothing, see standby_lock(). */
+static int join(struct standby *h, struct lockshm_error *why)
 {
 	struct participant *self;
 	int err;
@@ -83,7 +83,7 @@ static int join(struct helper *h, struct lockshm_error *why)
 	return err;
 }
 
-static void leave(struct helper *h)
+static void leave(struct standby *h)
 {
 	pthread_mutex_lock(&h->lock);
 	participant_leave(h->s);
@@ -93,9 +93,9 @@ static void leave(struct helper *h)
 
 /* One that another thread starts just now may take part and not be known yet: counted as
  * somebody else, as it may be. */
-struct helper *helper_lock(struct lockshm *s, uint32_t *refs)
+struct standby *standby_lock(struct lockshm *s, uint32_t *refs)
 {
-	struct helper *h = __atomic_load_n(&s->helper, __ATOMIC_ACQUIRE);
+	struct standby *h = __atomic_load_n(&s->standby, __ATOMIC_ACQUIRE);
 
 	if (h)
 		pthread_mutex_lock(&h->lock);
@@ -103,16 +103,16 @@ struct helper *helper_lock(struct lockshm *s, uint32_t *refs)
 	return h;
 }
 
-void helper_unlock(struct helper *h)
+void standby_unlock(struct standby *h)
 {
 	if (h)
 		pthread_mutex_unlock(&h->lock);
 }
 
-static void *helper_main(void *arg)
+static void *standby_main(void *arg)
 {
 	struct lockshm_error why = { 0 };
-	struct helper *h = arg;
+	struct standby *h = arg;
 	int err = 0;
 
 	/* A segment that was removed has no keys any more that somebody could ask for. */
@@ -134,48 +134,48 @@ static void *helper_main(void *arg)
 /* s->starting held. */
 static int start_new(struct lockshm *s, struct lockshm_error *error)
 {
-	struct helper *h = calloc(1, sizeof(*h));
+	struct standby *h = calloc(1, sizeof(*h));
 	int err;
 
 	if (!h)
-		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the helper thread");
+		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the standby thread");
 	h->s = s;
 	pthread_mutex_init(&h->lock, NULL);
-	err = thread_start(&h->thread, helper_main, h);
+	err = thread_start(&h->thread, standby_main, h);
 	if (err) {
 		pthread_mutex_destroy(&h->lock);
 		free(h);
-		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the helper thread");
+		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the standby thread");
 	}
-	__atomic_store_n(&s->helper, h, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->standby, h, __ATOMIC_RELEASE);
 	return 0;
 }
 
-int helper_start(struct lockshm *s, struct lockshm_error *error)
+int standby_start(struct lockshm *s, struct lockshm_error *error)
 {
 	const char *why;
 	int err = 0;
 
 	(void)process_epoch(); /* in a forked child: forget the parent's first */
-	if (likely(__atomic_load_n(&s->helper, __ATOMIC_ACQUIRE) != NULL))
+	if (likely(__atomic_load_n(&s->standby, __ATOMIC_ACQUIRE) != NULL))
 		return 0;
 	why = redis_conn_load(s->redis.servers);
 	if (why)
 		return error_set(error, LOCKSHM_BRIDGE, "%s", why);
 	pthread_mutex_lock(&s->starting);
-	if (!s->helper)
+	if (!s->standby)
 		err = start_new(s, error);
 	pthread_mutex_unlock(&s->starting);
 	return err;
 }
 
-void helper_stop(struct lockshm *s)
+void standby_stop(struct lockshm *s)
 {
-	struct helper *h;
+	struct standby *h;
 
 	pthread_mutex_lock(&s->starting);
-	h = s->helper;
-	__atomic_store_n(&s->helper, NULL, __ATOMIC_RELEASE);
+	h = s->standby;
+	__atomic_store_n(&s->standby, NULL, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&s->starting);
 	if (!h)
 		return;
@@ -189,27 +189,27 @@ void helper_stop(struct lockshm *s)
 	free(h);
 }
 
-void helper_before_fork(void)
+void standby_before_fork(void)
 {
 	dynlib_before_fork();
 }
 
-void helper_after_fork(void)
+void standby_after_fork(void)
 {
 	dynlib_after_fork();
 }
 
-void helper_forget_loading(void)
+void standby_forget_loading(void)
 {
 	dynlib_forget();
 }
 
-void helper_forget(struct lockshm *s, bool own_descriptors)
+void standby_forget(struct lockshm *s, bool own_descriptors)
 {
 	int i;
 
 	/* What the thread was doing is not known: its memory stays as it is. */
-	s->helper = NULL;
+	s->standby = NULL;
 	if (s->net && own_descriptors)
 		redis_client_abandon(s->net);
 	s->net = NULL;
@@ -222,49 +222,49 @@ void helper_forget(struct lockshm *s, bool own_descriptors)
 #else
 #include "sys/error.h"
 
-int helper_trouble(struct lockshm *s, struct lockshm_error *error)
+int standby_trouble(struct lockshm *s, struct lockshm_error *error)
 {
 	(void)s;
 	(void)error;
 	return 0;
 }
 
-int helper_start(struct lockshm *s, struct lockshm_error *error)
+int standby_start(struct lockshm *s, struct lockshm_error *error)
 {
 	(void)s;
 	return error_set(error, LOCKSHM_BRIDGE, "this library was built without the bridge to Redis");
 }
 
-struct helper *helper_lock(struct lockshm *s, uint32_t *refs)
+struct standby *standby_lock(struct lockshm *s, uint32_t *refs)
 {
 	(void)s;
 	*refs = 0;
 	return NULL;
 }
 
-void helper_unlock(struct helper *h)
+void standby_unlock(struct standby *h)
 {
 	(void)h;
 }
 
-void helper_stop(struct lockshm *s)
+void standby_stop(struct lockshm *s)
 {
 	(void)s;
 }
 
-void helper_before_fork(void)
+void standby_before_fork(void)
 {
 }
 
-void helper_after_fork(void)
+void standby_after_fork(void)
 {
 }
 
-void helper_forget_loading(void)
+void standby_forget_loading(void)
 {
 }
 
-void helper_forget(struct lockshm *s, bool own_descriptors)
+void standby_forget(struct lockshm *s, bool own_descriptors)
 {
 	(void)s;
 	(void)own_descriptors;
@@ -274,7 +274,7 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 {
 	if (!segment_valid(segment) || !canceller)
 		return LOCKSHM_INVALID;
-	return helper_start(segment, error);
+	return standby_start(segment, error);
 }
 
 LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
@@ -284,7 +284,7 @@ LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, s
 	(void)arg;
 	if (!segment_valid(segment) || !segment->n_remotes || !key || key_len == 0 || !fn)
 		return LOCKSHM_INVALID;
-	return helper_start(segment, error);
+	return standby_start(segment, error);
 }
 
 LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value,
@@ -293,6 +293,6 @@ LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_
 	(void)timeout_ns;
 	if (!segment_valid(segment) || !segment->n_remotes || !key || key_len == 0 || !value || value_len == 0)
 		return LOCKSHM_INVALID;
-	return helper_start(segment, error);
+	return standby_start(segment, error);
 }
 #endif

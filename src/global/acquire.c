@@ -280,7 +280,7 @@ static int no_bridge(struct quest *g, uint64_t word, int64_t now)
 	/* Under a lease that lasts there is nothing to be said for any time. */
 	if (now - g->heard < TRY_NS || remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING)
 		return 0;
-	return helper_trouble(g->s, g->error);
+	return standby_trouble(g->s, g->error);
 }
 
 /* 0 = wait on. */
@@ -458,7 +458,7 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	int err = check(s, q, error);
 
 	if (!err)
-		err = helper_start(s, error);
+		err = standby_start(s, error);
 	if (err)
 		return err;
 	g.deadline = deadline_of(q);

@@ -362,19 +362,19 @@ void segment_unref(struct lockshm *s)
 static void end_holds_of_process(struct lockshm *s)
 {
 	struct keeper *keeper;
-	uint32_t helpers;
-	struct helper *h = helper_lock(s, &helpers);
+	uint32_t standbys;
+	struct standby *h = standby_lock(s, &standbys);
 
 	pthread_mutex_lock(&s->lock);
 	keeper = s->keeper;
 	/* The handle, the keeper, the helper; looked at and taken away under one lock, so that
 	 * nobody comes in between. */
-	if (keeper && s->refs > 2 + helpers)
+	if (keeper && s->refs > 2 + standbys)
 		keeper = NULL;
 	if (keeper)
 		s->keeper = NULL;
 	pthread_mutex_unlock(&s->lock);
-	helper_unlock(h);
+	standby_unlock(h);
 	if (keeper)
 		keeper_stop(keeper);
 }
@@ -389,7 +389,7 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	/* The holds end while the bridge is still there, so that it gives their leases back. */
 	participant_leave(segment);
 	end_holds_of_process(segment);
-	helper_stop(segment);
+	standby_stop(segment);
 	segment->magic = 0;
 	segment_unref(segment);
 	return 0;

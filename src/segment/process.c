@@ -48,7 +48,7 @@ static void take_own_clock(struct lockshm *s, uint64_t ns)
 
 static void forget_parent(struct lockshm *s, uint64_t epoch, bool consistent)
 {
-	helper_forget(s, consistent);
+	standby_forget(s, consistent);
 	keeper_forget(s, consistent);
 	s->refs = 1;
 	s->epoch = epoch;
@@ -61,14 +61,14 @@ static void before_fork(void)
 	pthread_mutex_lock(&process_lock);
 	cds_list_for_each_entry(s, &open_segments, all)
 		keeper_before_fork(s);
-	helper_before_fork();
+	standby_before_fork();
 }
 
 static void after_fork_parent(void)
 {
 	struct lockshm *s;
 
-	helper_after_fork();
+	standby_after_fork();
 	cds_list_for_each_entry(s, &open_segments, all)
 		keeper_after_fork(s);
 	pthread_mutex_unlock(&process_lock);
@@ -93,7 +93,7 @@ static void after_fork_child(void)
 	uint64_t epoch;
 
 	/* Process-lock held, since before_fork(). */
-	helper_after_fork();
+	standby_after_fork();
 	store_relaxed(process_epoch_word, 0);
 	epoch = begin(true);
 	pthread_mutex_unlock(&process_lock);
@@ -131,7 +131,7 @@ uint64_t process_begin(void)
 	epoch = load_relaxed(process_epoch_word);
 	/* A fork past libc, but not the first call of all. */
 	if (epoch == 0 && last_epoch != 0)
-		helper_forget_loading();
+		standby_forget_loading();
 	if (epoch == 0)
 		epoch = begin(false);
 	pthread_mutex_unlock(&process_lock);

@@ -23,7 +23,7 @@
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
 
 struct redis_client;
-struct helper;
+struct standby;
 struct keeper;
 
 struct lockshm {
@@ -68,7 +68,7 @@ struct lockshm {
 	unsigned refs;		 /* the handle, and each participant */
 	pthread_mutex_t starting; /* held while the keeper is started */
 	struct keeper *keeper;	 /* started on demand */
-	struct helper *helper;	 /* the thread that stands by to be the bridge, started on demand */
+	struct standby *standby;	 /* the thread that stands by to be the bridge, started on demand */
 	struct redis_client *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
 	int ear[2];		 /* and its ear's descriptors, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */

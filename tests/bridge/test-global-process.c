@@ -142,7 +142,7 @@ static bool two_take_part(void *arg)
 
 /* The helper of a removed segment leaves by itself, and must not be counted as there: the
  * keeper goes on for whoever is. */
-START_TEST(closing_after_the_helper_left)
+START_TEST(closing_after_the_standby_left)
 {
 	struct stayer t = { 0 };
 
@@ -387,7 +387,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, closing_gives_back_what_its_process_held);
-	tcase_add_test(tc, closing_after_the_helper_left);
+	tcase_add_test(tc, closing_after_the_standby_left);
 	tcase_add_test(tc, a_waiter_that_is_stopped_keeps_nobody_out);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_child_closes_what_it_got);

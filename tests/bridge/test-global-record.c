@@ -339,7 +339,7 @@ END_TEST
 /* ---------------------------------------------------------------- helper */
 
 /* The helper needs a place among the owners; where it finds none whoever waits is told so. */
-START_TEST(no_place_for_the_helper)
+START_TEST(no_slot_for_the_standby)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -366,7 +366,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_torn_queue_keeps_its_lease_to_its_end);
 	tcase_add_test(tc, each_call_tells_the_loss);
 	tcase_add_test(tc, no_other_key_is_told);
-	tcase_add_test(tc, no_place_for_the_helper);
+	tcase_add_test(tc, no_slot_for_the_standby);
 }
 
 int main(void)
