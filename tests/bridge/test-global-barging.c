@@ -8,7 +8,7 @@
 #include "sys/futex.h"
 
 static struct agent *h, *w, *b;
-static struct service bridge;
+static struct bridge_service bridge;
 
 static int barge(struct agent *a, int64_t timeout_ns)
 {
@@ -46,7 +46,7 @@ static int first_state(void)
 static void hold_before_a_stopped_one(const char *where)
 {
 	cast(where, &h, &w, &b);
-	service_start(&bridge, 0);
+	bridge_service_start(&bridge, 0);
 	ck_code(barge(h, 0), 0);
 	global_send(w, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(w, 0, K);
@@ -61,7 +61,7 @@ static bool lingers(void)
 
 static void end_of_test(void)
 {
-	service_stop(&bridge);
+	bridge_service_stop(&bridge);
 	redis_has("EXISTS lk:" K " {lk:" K "}:q", "0");
 }
 
@@ -139,7 +139,7 @@ START_TEST(a_row_is_of_one_kind)
 		bool global_first = i == 0;
 
 		cast("00", &h, &w);
-		service_start(&bridge, 0);
+		bridge_service_start(&bridge, 0);
 		local.flags = LOCKSHM_BARGE;
 		local.timeout_ns = 0;
 		ck_code(global_first ? barge(h, 0) : agent_do(h, local), 0);
@@ -163,7 +163,7 @@ START_TEST(another_host_is_let_in)
 	int n, err = 0;
 
 	cast("001", &h, &w, &b);
-	service_start(&bridge, 0);
+	bridge_service_start(&bridge, 0);
 	ck_code(barge(h, 0), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");

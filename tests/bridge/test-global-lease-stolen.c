@@ -237,7 +237,7 @@ END_TEST
 /* ---- the bridge short of memory, at the worst moment */
 
 #ifndef OTHERS_MALLOC
-static struct service service;
+static struct bridge_service bridge_service;
 static bool short_of_memory;
 static unsigned refused;
 
@@ -246,7 +246,7 @@ void *__libc_malloc(size_t size);
 /* For the thread that is the bridge of hosts[0] there is none while a test says so. */
 void *malloc(size_t size)
 {
-	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), service.thread)) {
+	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), bridge_service.thread)) {
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
 		return NULL;
 	}
@@ -268,7 +268,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	/* For a moment it cannot ask anything, either. */
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);
-	service_start(&service, 0);
+	bridge_service_start(&bridge_service, 0);
 	a = on_host(0);
 	b = on_host(0);
 	strict.ns = 0;
@@ -283,7 +283,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	__atomic_store_n(&short_of_memory, false, __ATOMIC_RELEASE);
 	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(agent_release(a), LOCKSHM_LOST);
-	service_stop(&service);
+	bridge_service_stop(&bridge_service);
 }
 END_TEST
 #define add_without_memory(tc) tcase_add_test(tc, a_hold_that_could_not_be_ended_is_ended_later)

@@ -15,7 +15,7 @@ static int *known; /* of all processes: as long as it is not set there is no lat
 static int *refused; /* how often it was said so */
 
 /* The library's calls come here, also in the agents. */
-int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+int getaddrinfo(const char *node, const char *bridge_service, const struct addrinfo *hints, struct addrinfo **out)
 {
 	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 	char port[16];
@@ -24,7 +24,7 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 	if (strcmp(node, "unknown.test") == 0)
 		return EAI_NONAME;
 	if (!strstr(node, ".test"))
-		return real(node, service, hints, out);
+		return real(node, bridge_service, hints, out);
 	if (hints->ai_flags & AI_NUMERICHOST)
 		return EAI_NONAME;
 	if (strcmp(node, "late.test") == 0 && !__atomic_load_n(known, __ATOMIC_ACQUIRE)) {
@@ -32,14 +32,14 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 		return EAI_NONAME;
 	}
 	if (strcmp(node, "late.test") == 0)
-		return real("127.0.0.1", service, hints, out);
+		return real("127.0.0.1", bridge_service, hints, out);
 	if (strcmp(node, "moves.test") == 0) {
 		snprintf(port, sizeof(port), "%d", __atomic_load_n(port_now, __ATOMIC_ACQUIRE));
 		return real("127.0.0.1", port, hints, out);
 	}
 	while (__atomic_load_n(blocked, __ATOMIC_ACQUIRE))
 		pass(now_ns() + LOCKSHM_MS(1));
-	return real("127.0.0.1", service, hints, out);
+	return real("127.0.0.1", bridge_service, hints, out);
 }
 
 static void resolver(void)
@@ -142,7 +142,7 @@ START_TEST(not_told_what_an_old_look_up_met)
 {
 	struct lockshm_create_options options = host_options();
 	struct redis *named = redis_start(NULL, true);
-	struct service service;
+	struct bridge_service bridge_service;
 	char uri[64];
 	int connections = 2;
 
@@ -150,12 +150,12 @@ START_TEST(not_told_what_an_old_look_up_met)
 	snprintf(uri, sizeof(uri), "redis://late.test:%d", named->port);
 	options.redis = uri;
 	host_make(0, &options);
-	service_start(&service, 0);
+	bridge_service_start(&bridge_service, 0);
 	ck_assert(await(refused_so_often, &connections));
 	__atomic_store_n(known, 1, __ATOMIC_RELEASE);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	service_stop(&service);
+	bridge_service_stop(&bridge_service);
 	redis_stop(named);
 }
 END_TEST

@@ -224,7 +224,7 @@ END_TEST
 START_TEST(no_descriptor_left)
 {
 	struct lockshm_create_options options = host_options();
-	struct service service;
+	struct bridge_service bridge_service;
 	struct rlimit limit, none;
 	int fd;
 
@@ -232,7 +232,7 @@ START_TEST(no_descriptor_left)
 	options.redis = proxy->uri;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(6);
 	host_make(0, &options);
-	service_start(&service, 0);
+	bridge_service_start(&bridge_service, 0);
 	a = on_host(0);
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -254,7 +254,7 @@ START_TEST(no_descriptor_left)
 	stays_held(a, LOCKSHM_MS(500));
 	ck_assert_uint_eq(bridge_of(0).acquired, 2);
 	close(fd);
-	service_stop(&service);
+	bridge_service_stop(&bridge_service);
 }
 END_TEST
 

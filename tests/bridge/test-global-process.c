@@ -30,20 +30,20 @@ static void takes_over(pid_t from)
 START_TEST(a_service_is_the_bridge_of_all)
 {
 	struct lockshm_create_options options = host_options();
-	struct service v;
+	struct bridge_service v;
 	pid_t me = getpid();
 
 	options.redis_linger_ns = LOCKSHM_MS(900);
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);
-	service_start(&v, 0);
+	bridge_service_start(&v, 0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(global_wait(b, "idle", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(b), 0);
 	ck_assert_int_eq(bridge_of(0).pid, me);
 	/* At its end it gives back what nobody holds, and somebody else goes on with the rest. */
-	service_stop(&v);
+	bridge_service_stop(&v);
 	ck_redis("0", redis, "EXISTS lk:idle");
 	takes_over(me);
 	pass(now_ns() + LOCKSHM_MS(1500));

@@ -159,9 +159,9 @@ void proxies_set(enum proxy_fault fault)
 		proxy_set(proxies[i], fault);
 }
 
-static void *service_main(void *arg)
+static void *bridge_service_main(void *arg)
 {
-	struct service *v = arg;
+	struct bridge_service *v = arg;
 
 	v->code = lockshm_bridge_serve(v->s, &v->canceller, NULL);
 	return NULL;
@@ -172,14 +172,14 @@ static bool is_this_process(void *arg)
 	return bridge_of(*(const unsigned *)arg).pid == getpid();
 }
 
-void service_start(struct service *v, unsigned i)
+void bridge_service_start(struct bridge_service *v, unsigned i)
 {
-	*v = (struct service){ .s = hosts[i].s, .canceller = LOCKSHM_CANCELLER_INIT };
-	ck_assert_int_eq(pthread_create(&v->thread, NULL, service_main, v), 0);
+	*v = (struct bridge_service){ .s = hosts[i].s, .canceller = LOCKSHM_CANCELLER_INIT };
+	ck_assert_int_eq(pthread_create(&v->thread, NULL, bridge_service_main, v), 0);
 	ck_assert(await(is_this_process, &i));
 }
 
-void service_stop(struct service *v)
+void bridge_service_stop(struct bridge_service *v)
 {
 	lockshm_cancel(&v->canceller);
 	pthread_join(v->thread, NULL);

@@ -53,14 +53,14 @@ void proxies_set(enum proxy_fault fault);
 struct proxy *hosts_by_proxy(int64_t ttl_ns);
 
 /* The test's own process as the bridge of hosts[@i], in a thread; returns when it is. */
-struct service {
+struct bridge_service {
 	lockshm_t *s;
 	pthread_t thread;
 	lockshm_canceller_t canceller;
 	int code; /* that of lockshm_bridge_serve() */
 };
-void service_start(struct service *v, unsigned i);
-void service_stop(struct service *v);
+void bridge_service_start(struct bridge_service *v, unsigned i);
+void bridge_service_stop(struct bridge_service *v);
 
 /* A process on host @i. */
 struct agent *on_host(unsigned i);
