@@ -43,7 +43,7 @@
  * CONVENTIONS
  *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
- *  signal handler, sets errno for you to read or starts a thread, except for the one keeper thread that
+ *  signal handler, sets errno for you to read or starts a thread, except for the one service thread that
  *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the standby threads that LOCKSHM_GLOBAL
  *  needs; signals are blocked in them, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
@@ -190,7 +190,7 @@ struct lockshm_report {
 };
 
 /** @name Flags of a request @{ */
-#define LOCKSHM_AUTO_RENEW 0x1u           /**< the keeper thread renews the lease at half its time */
+#define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the mark */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts that use the same Redis, see lockshm_acquire() */
@@ -212,7 +212,7 @@ struct lockshm_request {
 	struct lockshm_report *report;  /**< may be NULL */
 	lockshm_prepared_t *prepared;   /**< if not NULL: the key, and @key and @key_len are not used */
 	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
-	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: how long the keeper renews it at most, see lockshm_acquire(); 0 = no bound */
+	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: how long the service thread renews it at most, see lockshm_acquire(); 0 = no bound */
 };
 #define LOCKSHM_REQUEST_INIT                                                                                           \
 	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
@@ -408,7 +408,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
  * it allocates, makes system calls, and gives back up to four slots of the dead.
  *
- * With LOCKSHM_AUTO_RENEW and max_hold_ns the keeper renews the lease for that long and no longer, counted from the
+ * With LOCKSHM_AUTO_RENEW and max_hold_ns the service thread renews the lease for that long and no longer, counted from the
  * grant, or from the owner's last lockshm_renew(); then it ends as any lease does.  If that is less than ttl_ns it is
  * the lease.
  *
@@ -621,7 +621,7 @@ enum lockshm_move_to {
  * @to:   enum lockshm_move_to
  *
  * From thread A to thread B: A calls with LOCKSHM_TO_PROCESS, then B with LOCKSHM_TO_CALLER.  The first move to
- * the process starts the keeper thread, whose life then stands for the process.  Does not wait for other processes.
+ * the process starts the service thread, whose life then stands for the process.  Does not wait for other processes.
  *
  * Return: 0; LOCKSHM_LATE (moved; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
  *         for lockshm_renew()); LOCKSHM_FULL (owners: the new one needs a slot);
@@ -637,7 +637,7 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  * @fd:   an eventfd, or the writing end of a pipe or socket; with O_NONBLOCK.  -1 = tell nobody any more
  *
  * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the
- * lease in Redis) the keeper thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
+ * lease in Redis) the service thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
  * within a second if whoever took it is killed or delayed in that moment, and 10 ms where the kernel has no futex_waitv
  * (before Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an
  * eventfd becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor
@@ -649,7 +649,7 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  *
  * Return: 0; LOCKSHM_LATE (done; the lease has run out, nobody has come); LOCKSHM_LOST (lost already: nothing more will
  *         be written, though it may have been in this moment); LOCKSHM_NOT_HELD (as for lockshm_renew());
- *         LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL (owners: the keeper
+ *         LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL (owners: the service thread
  *         needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
  * Thread-safe.
  * Since: 0.1

@@ -101,19 +101,19 @@ static void run_ls(const struct point *p, struct scene *s)
 {
 	const struct bench_need need = { .keys = LS_KEYS, .procs = 2 };
 	uint64_t from;
-	pid_t keeper;
+	pid_t service;
 
 	memset(s, 0, sizeof(*s));
 	s->lock = &adapter_lockshm;
 	if (bench_create(s->lock, &need))
 		return;
-	keeper = bench_spawn(bench_cpu(0), take_all, s);
+	service = bench_spawn(bench_cpu(0), take_all, s);
 	if (!bench_wait(&s->taken, 1, TAKE_MS))
 		bench_fail("the keys are not taken");
 	from = bench_ticks();
 	bench_reap(bench_spawn(bench_cpu(1), become_ls, s), "lockctl ls");
 	result_add(p, "lockctl-ls", US_P50, (double)(bench_ticks() - from) * bench_ns_per_tick / 1000, 0);
-	bench_kill(keeper);
+	bench_kill(service);
 	bench_destroy(s->lock);
 }
 

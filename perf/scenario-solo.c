@@ -182,12 +182,12 @@ static void keep_others(void *arg)
 
 static void measure_beside(struct figure *f)
 {
-	pid_t keeper = bench_spawn(bench_cpu(0), keep_others, f);
+	pid_t service = bench_spawn(bench_cpu(0), keep_others, f);
 
 	if (!bench_wait(&f->kept, 1, TAKE_MS))
 		bench_fail("the holder of the other keys does not get them");
 	bench_reap(bench_spawn(bench_cpu(bench_cpus - 1), measure, f), f->lock->name);
-	bench_kill(keeper);
+	bench_kill(service);
 }
 
 static void run(const struct point *p, const struct lock_adapter *lock)

@@ -399,7 +399,7 @@ static int with_local(struct quest *g, int status)
 		status = go_local(g);
 	/* From here on it lasts as long as it was asked to. */
 	if (hold_of(g->hold)->renewal)
-		keeper_limit(g->s, hold_of(g->hold), g->q->max_hold_ns);
+		renewals_limit(g->s, hold_of(g->hold), g->q->max_hold_ns);
 	if (lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
 		return give_up(g, ONCE_MORE);
 	if (g->fence)

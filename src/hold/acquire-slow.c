@@ -423,14 +423,14 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, l
 	return err ? err : granted(s, self, q, h);
 }
 
-/* The keeper and its note first: once the lock is held nothing may fail. */
+/* The service thread and its note first: once the lock is held nothing may fail. */
 static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
 			   struct lockshm_error *error)
 {
 	struct hold *h = hold_of(hold);
 	struct renewal *r = malloc(sizeof(*r));
 	struct lockshm_request first = *q;
-	int err = r ? keeper_start(s, error) : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
+	int err = r ? service_start(s, error) : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
 
 	first.ttl_ns = request_first_ttl(q);
 	if (!err)
@@ -444,7 +444,7 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 	r->ttl_ns = first.ttl_ns;
 	r->deadline = h->deadline;
 	r->max_ns = q->max_hold_ns;
-	keeper_add(s, r);
+	renewals_add(s, r);
 	hold_open(h);
 	h->renewal = r;
 	hold_close(h);

@@ -4,7 +4,7 @@
 
 #include "lock/queue.h"
 
-/* A hold of the process: the segment pointer is good only if it is known, and its keeper the same.  True = the segment
+/* A hold of the process: the segment pointer is good only if it is known, and its service thread the same.  True = the segment
  * is referenced, so that it stays while the last other thread may be leaving. */
 static bool is_of_process(const struct hold *h, uint64_t *ref)
 {
@@ -12,7 +12,7 @@ static bool is_of_process(const struct hold *h, uint64_t *ref)
 
 	if (!process_ref_segment(h->segment))
 		return false;
-	if (keeper_identity(h->segment, &uid, ref) && uid == h->owner)
+	if (renewals_identity(h->segment, &uid, ref) && uid == h->owner)
 		return true;
 	segment_unref(h->segment);
 	return false;
@@ -38,14 +38,14 @@ static bool find_record(struct grip *g)
 	return g->r && g->e && g->h->remote <= g->s->n_remotes;
 }
 
-/* Keep the keeper away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
+/* Keep the service thread away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
 static bool find_renewal(struct grip *g)
 {
 	if (likely(!g->referenced) && likely(!g->h->renewal))
 		return true;
-	g->locked = keeper_lock_if_any(g->s);
+	g->locked = service_lock_if_any(g->s);
 	if (g->locked && g->h->renewal)
-		g->renewal = keeper_find(g->s, g->h);
+		g->renewal = service_find(g->s, g->h);
 	return g->locked && g->renewal == g->h->renewal;
 }
 

@@ -20,9 +20,9 @@ struct grip {
 	struct shm_request *r;
 	struct shm_entry *e;
 	struct participant *self; /* NULL for a hold of the process used by a thread that takes no part */
-	struct renewal *renewal;  /* that of the hold, found in the keeper's list; NULL = it has none */
+	struct renewal *renewal;  /* that of the hold, found in the service thread's list; NULL = it has none */
 	uint64_t owner;		  /* owner_ref of that life: the thread's, or the process' */
-	bool locked;		  /* keeper's lock is held */
+	bool locked;		  /* renewals' lock is held */
 	bool referenced;	  /* the segment is kept mapped for this call */
 };
 
@@ -43,7 +43,7 @@ MUST_CHECK int grip_begin(struct grip *g, const lockshm_hold_t *hold);
 static inline int grip_end(const struct grip *g, int result)
 {
 	if (unlikely(g->locked))
-		keeper_unlock(g->s);
+		renewals_unlock(g->s);
 	if (unlikely(g->referenced))
 		segment_unref(g->s);
 	return result;

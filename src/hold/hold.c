@@ -34,7 +34,7 @@ static inline int forget(struct grip *g, int result)
 	if (result == LOCKSHM_LOST && !h->moved)
 		(void)queue_reclaim(g->s, h->index);
 	if (unlikely(g->renewal != NULL))
-		keeper_remove(g->s, g->renewal); /* under the keeper's lock */
+		renewals_remove(g->s, g->renewal); /* under the renewals' lock */
 	return grip_end(g, result);
 }
 
@@ -213,7 +213,7 @@ static int renew_to(struct grip *g, int64_t ttl, int64_t end)
 	g->h->deadline = g->h->remote ? 0 : end;
 	hold_close(g->h);
 	if (g->renewal)
-		keeper_retime(g->s, g->renewal, gen, ttl ? ttl : g->renewal->ttl_ns, end);
+		renewals_retime(g->s, g->renewal, gen, ttl ? ttl : g->renewal->ttl_ns, end);
 	return outcome;
 }
 
@@ -237,7 +237,7 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 	/* Added times must not run away: no lease ends later than the longest one would. */
 	if (how == LOCKSHM_RENEW_ADD && base > segment_now(g.s) + LOCKSHM_TIME_MAX)
 		return grip_end(&g, LOCKSHM_INVALID);
-	/* Added time is a single gift: what the keeper renews by stays. */
+	/* Added time is a single gift: what the service thread renews by stays. */
 	return grip_end(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
 }
 

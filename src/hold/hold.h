@@ -27,7 +27,7 @@ struct hold {
 	uint64_t gen;	 /* of the request; with auto-renewal the renewal's is newer */
 	struct lockshm *segment;
 	uint64_t epoch;	 /* process that took it */
-	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the keeper */
+	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the service thread */
 	int64_t deadline; /* segment time at which it is late; what release compares with the clock */
 	struct renewal *renewal; /* service/service.c, or NULL */
 	uint64_t moved;	 /* its record is, or was, another thread's */

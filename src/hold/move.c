@@ -21,7 +21,7 @@ static void set_moved(struct hold *h, uint64_t gen, uint64_t uid)
 
 /*
  * Change the owner, then advance the generation: who judged me by the old owner's life loses its CAS.  Killed in
- * between by the old owner's death: the hold ends with its lease or with the new owner.  Keeper's lock held, so that no
+ * between by the old owner's death: the hold ends with its lease or with the new owner.  The renewals' lock held, so that no
  * other move can bring the same owner word back to the record for another request.
  */
 static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
@@ -38,7 +38,7 @@ static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
 	if (!lease_renew(g->s, g->h->index, &gen, deadline_ns(end)))
 		return grip_lost(g);
 	if (g->renewal)
-		keeper_set_gen(g->renewal, gen);
+		service_set_gen(g->renewal, gen);
 	if (g->self && g->self->uid == g->h->owner)
 		g->self->held--;
 	set_moved(g->h, gen, uid);
@@ -58,8 +58,8 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 	if (!hold_sealed(h) || h->epoch != process_epoch())
 		return LOCKSHM_NOT_HELD;
 	if (to == LOCKSHM_TO_PROCESS) {
-		err = keeper_start(h->segment, NULL);
-		return !err && !keeper_identity(h->segment, uid, ref) ? LOCKSHM_SYSTEM : err;
+		err = service_start(h->segment, NULL);
+		return !err && !renewals_identity(h->segment, uid, ref) ? LOCKSHM_SYSTEM : err;
 	}
 	err = participant_get(h->segment, &self, NULL);
 	if (err)
@@ -86,7 +86,7 @@ static int move(lockshm_hold_t *hold, int to)
 	if (g.h->owner == uid)
 		return grip_end(&g, grip_told(&g));
 	if (!g.locked) {
-		keeper_lock(g.s);
+		renewals_lock(g.s);
 		g.locked = true;
 	}
 	err = change_owner(&g, uid, ref);
@@ -123,7 +123,7 @@ static void set_renewal(struct grip *g, struct renewal *r, uint64_t gen)
 	hold_close(g->h);
 }
 
-/* Keeper's lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
+/* The renewals' lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
 static void begin_watch(struct grip *g, struct renewal **spare, int *fd)
 {
 	struct hold *h = g->h;
@@ -137,20 +137,20 @@ static void begin_watch(struct grip *g, struct renewal **spare, int *fd)
 		r->ttl_ns = 0;
 		r->max_ns = 0;
 		r->deadline = grip_deadline(g);
-		keeper_add_held(g->s, r);
+		renewals_add_held(g->s, r);
 		set_renewal(g, r, h->gen);
 	}
 	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
 	 * nothing. */
 	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
-	/* My flag before my look at the word, in grip_told() and by the keeper: whoever takes the hold away changes the
+	/* My flag before my look at the word, in grip_told() and by the service thread: whoever takes the hold away changes the
 	 * word and then looks for the flag.  Pairs with queue_tell_holder(). */
 	fence_full();
-	keeper_watch(g->s, r, h, *fd);
+	renewals_watch(g->s, r, h, *fd);
 	*fd = -1;
 }
 
-/* Keeper's lock held. */
+/* The renewals' lock held. */
 static void end_watch(struct grip *g)
 {
 	struct renewal *r = g->renewal;
@@ -158,11 +158,11 @@ static void end_watch(struct grip *g)
 	if (!r)
 		return;
 	if (r->ttl_ns) {
-		keeper_watch(g->s, r, g->h, -1);
+		renewals_watch(g->s, r, g->h, -1);
 		return;
 	}
 	set_renewal(g, NULL, r->gen);
-	keeper_remove(g->s, r);
+	renewals_remove(g->s, r);
 }
 
 static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
@@ -173,7 +173,7 @@ static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
 	if (err)
 		return err;
 	if (!g.locked && *fd >= 0) {
-		keeper_lock(g.s);
+		renewals_lock(g.s);
 		g.locked = true;
 	}
 	if (*fd >= 0)
@@ -186,7 +186,7 @@ static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
 	return grip_end(&g, outcome);
 }
 
-/* What cannot be written to at once would stop the keeper. */
+/* What cannot be written to at once would stop the service thread. */
 static bool can_be_told(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -211,7 +211,7 @@ LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
 		/* So that closing it, and opening something else under its number, does no harm. */
 		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		spare = malloc(sizeof(*spare));
-		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : keeper_start(s, NULL);
+		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : service_start(s, NULL);
 	}
 	if (!err)
 		err = notify(hold, &spare, &copy);

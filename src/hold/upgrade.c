@@ -119,7 +119,7 @@ static int upgrade(lockshm_hold_t *hold)
 	return grip_end(&g, err);
 }
 
-/* Where the lease has to come first, that is with nothing locked: the keeper must be able to renew meanwhile. */
+/* Where the lease has to come first, that is with nothing locked: the service thread must be able to renew meanwhile. */
 LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 {
 	struct hold *h = hold_of(hold);

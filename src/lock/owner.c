@@ -395,7 +395,7 @@ void participant_leave(struct lockshm *s)
 
 /* ---------------------------------------------------------------- looking at others */
 
-/* A keeper stands for its process: its own end proves that every sibling has a kill pending; make each processor that
+/* A service thread stands for its process: its own end proves that every sibling has a kill pending; make each processor that
  * runs one take it before we believe the process dead. */
 static void flush_siblings(void)
 {

@@ -164,8 +164,8 @@ static inline void count_event(const struct participant *self, enum owner_count 
 	store_relaxed(counter, load_relaxed(counter) + 1);
 }
 
-/* Stop the keeper thread that was taken out of its segment (service/service.c). */
-struct keeper;
-void keeper_stop(struct keeper *k);
+/* Stop the service thread that was taken out of its segment (service/service.c). */
+struct service;
+void service_stop(struct service *k);
 
 #endif

@@ -78,7 +78,7 @@ void queue_wake(struct lockshm *s, uint32_t index)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 
-/* Killed before the call: the keeper looks by itself from time to time. */
+/* Killed before the call: the service thread looks by itself from time to time. */
 void queue_tell_holder(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];

@@ -138,7 +138,7 @@ MUST_CHECK bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word);
 
 /* Wake the owner of @index if it sleeps on its word. */
 void queue_wake(struct lockshm *s, uint32_t index);
-/* The hold of @index was taken away, by a CAS of mine: call its keeper, if it watches. */
+/* The hold of @index was taken away, by a CAS of mine: call its service thread, if it watches. */
 void queue_tell_holder(struct lockshm *s, uint32_t index);
 
 /* R6: store the hint "@behind comes after you" in @index. */

@@ -2,7 +2,7 @@
 /*
  * run.c - lockctl run: hold a lock for exactly as long as a command lives
  *
- * The main thread takes the lock, so it lives as long as lockctl; the library's keeper thread renews the
+ * The main thread takes the lock, so it lives as long as lockctl; the library's service thread renews the
  * lease, and tells if the lock is lost all the same: then the command is told to stop.  If lockctl is killed the kernel
  * kills the command and gives the lock on, with a mark that says who died.
  */

@@ -360,7 +360,7 @@ struct shm_owner {
 	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */
 };
 #define OWNER_EXACT 1u	 /* the kernel flags the life word */
-#define OWNER_PROCESS 2u /* stands for the whole process: its keeper thread */
+#define OWNER_PROCESS 2u /* stands for the whole process: its service thread */
 #define OWNER_ENDED 8u	 /* left in good order, and through with its life word */
 #define OWNER_ADOPTED 4u /* may own requests whose records are other threads' */
 ASSERT_SIZE(struct shm_owner, 128);

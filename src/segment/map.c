@@ -331,20 +331,20 @@ bool segment_is_gone(struct lockshm *s)
 
 void segment_unref(struct lockshm *s)
 {
-	struct keeper *keeper = NULL;
+	struct service *service = NULL;
 	bool last;
 
 	pthread_mutex_lock(&s->lock);
 	last = --s->refs == 0;
-	/* Closed, and only the keeper takes part: its work is done.  The reference stays mine until it has left. */
-	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->keeper) {
-		keeper = s->keeper;
-		s->keeper = NULL;
+	/* Closed, and only the service thread takes part: its work is done.  The reference stays mine until it has left. */
+	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->service) {
+		service = s->service;
+		s->service = NULL;
 		s->refs++;
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (keeper) {
-		keeper_stop(keeper);
+	if (service) {
+		service_stop(service);
 		segment_unref(s);
 	}
 	if (!last)
@@ -361,22 +361,22 @@ void segment_unref(struct lockshm *s)
  * while the helper is there to give the leases back. */
 static void end_holds_of_process(struct lockshm *s)
 {
-	struct keeper *keeper;
+	struct service *service;
 	uint32_t standbys;
 	struct standby *h = standby_lock(s, &standbys);
 
 	pthread_mutex_lock(&s->lock);
-	keeper = s->keeper;
-	/* The handle, the keeper, the helper; looked at and taken away under one lock, so that
+	service = s->service;
+	/* The handle, the service thread, the helper; looked at and taken away under one lock, so that
 	 * nobody comes in between. */
-	if (keeper && s->refs > 2 + standbys)
-		keeper = NULL;
-	if (keeper)
-		s->keeper = NULL;
+	if (service && s->refs > 2 + standbys)
+		service = NULL;
+	if (service)
+		s->service = NULL;
 	pthread_mutex_unlock(&s->lock);
 	standby_unlock(h);
-	if (keeper)
-		keeper_stop(keeper);
+	if (service)
+		service_stop(service);
 }
 
 LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)

@@ -3,7 +3,7 @@
  * process.c - the epoch of this process, and what a forked child must forget
  *
  * The child of fork() starts with a copy of the parent's private memory: the handles are good, the participants and
- * the keeper in it belong to threads that do not exist here.  process_begin() makes the child forget them.  It runs
+ * the service thread in it belong to threads that do not exist here.  process_begin() makes the child forget them.  It runs
  * from the atfork handler or, after a fork that bypassed libc, at the first call.
  */
 #define _GNU_SOURCE
@@ -49,7 +49,7 @@ static void take_own_clock(struct lockshm *s, uint64_t ns)
 static void forget_parent(struct lockshm *s, uint64_t epoch, bool consistent)
 {
 	standby_forget(s, consistent);
-	keeper_forget(s, consistent);
+	service_forget(s, consistent);
 	s->refs = 1;
 	s->epoch = epoch;
 }
@@ -60,7 +60,7 @@ static void before_fork(void)
 
 	pthread_mutex_lock(&process_lock);
 	cds_list_for_each_entry(s, &open_segments, all)
-		keeper_before_fork(s);
+		service_before_fork(s);
 	standby_before_fork();
 }
 
@@ -70,7 +70,7 @@ static void after_fork_parent(void)
 
 	standby_after_fork();
 	cds_list_for_each_entry(s, &open_segments, all)
-		keeper_after_fork(s);
+		service_after_fork(s);
 	pthread_mutex_unlock(&process_lock);
 }
 

@@ -24,7 +24,7 @@
 
 struct redis_client;
 struct standby;
-struct keeper;
+struct service;
 
 struct lockshm {
 	uint64_t magic; /* SEGMENT_MAGIC while open */
@@ -66,8 +66,8 @@ struct lockshm {
 	uint64_t epoch;		 /* of the process that set up the fields below, see process.h */
 	pthread_mutex_t lock;	 /* guards the fields below */
 	unsigned refs;		 /* the handle, and each participant */
-	pthread_mutex_t starting; /* held while the keeper is started */
-	struct keeper *keeper;	 /* started on demand */
+	pthread_mutex_t starting; /* held while the service thread is started */
+	struct service *service;	 /* started on demand */
 	struct standby *standby;	 /* the thread that stands by to be the bridge, started on demand */
 	struct redis_client *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
 	int ear[2];		 /* and its ear's descriptors, plus 1; 0 = none */

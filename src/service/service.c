@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service.c - the keeper thread: renews leases, tells of holds that are lost, and lives as long as the process
+ * service.c - the service thread: renews leases, tells of holds that are lost, and lives as long as the process
  *
  * Started only where LOCKSHM_AUTO_RENEW, lockshm_notify() or lockshm_move() asks for it.  Signals are blocked in it,
  * but for those of faults.  Its own owner slot stands for the process: a hold that was moved to the process depends on
- * the keeper's life word.
+ * the service thread's life word.
  *
  * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory and cannot fail for a passing
- * reason: it fails when the hold is gone, and then the keeper leaves it alone for good.  So it does when the longest
+ * reason: it fails when the hold is gone, and then the service thread leaves it alone for good.  So it does when the longest
  * time of the hold is used up: the last renewal ends just there, and what follows is what follows any lease that ends.
  *
  * It sleeps on its bell, which the threads of this process ring, and on the words of the holds it watches: the
@@ -34,7 +34,7 @@
 #define SLEEP_MAX_NS LOCKSHM_SECONDS(3600)
 #define NEAR 256 /* lists of renewals, by their index */
 
-struct keeper {
+struct service {
 	struct lockshm *s;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
@@ -55,13 +55,13 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Lock held.  Have the loop look again. */
-static void ring(struct keeper *k)
+static void ring(struct service *k)
 {
 	(void)fetch_add32(&k->bell, 1);
 	futex_wake(&k->bell, 1);
 }
 
-static void renew(const struct keeper *k, struct renewal *r, int64_t now)
+static void renew(const struct service *k, struct renewal *r, int64_t now)
 {
 	int64_t end = earlier(now + r->ttl_ns, r->until);
 
@@ -75,7 +75,7 @@ static void renew(const struct keeper *k, struct renewal *r, int64_t now)
 }
 
 /* Is it still held?  If so, it is added to what to sleep on; returns when to look in any case. */
-static int64_t watch(const struct keeper *k, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now)
+static int64_t watch(const struct service *k, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now)
 {
 	const uint64_t *word = &k->s->requests[r->index].word;
 	const struct shm_remote *l = r->remote ? remote_at(k->s, r->remote - 1) : NULL;
@@ -107,7 +107,7 @@ static void tell(const struct renewal *r)
 }
 
 /* Lock held.  Renew what is due, tell of what is lost; returns when to look again. */
-static int64_t look(const struct keeper *k, struct futex_watch *watches, unsigned *n)
+static int64_t look(const struct service *k, struct futex_watch *watches, unsigned *n)
 {
 	int64_t now = segment_now(k->s), next = now + SLEEP_MAX_NS;
 	struct renewal *r;
@@ -127,7 +127,7 @@ static int64_t look(const struct keeper *k, struct futex_watch *watches, unsigne
 	return next;
 }
 
-static void keeper_loop(struct keeper *k)
+static void service_loop(struct service *k)
 {
 	struct futex_watch watches[FUTEX_WATCH_MOST];
 
@@ -146,14 +146,14 @@ static void keeper_loop(struct keeper *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static void *keeper_main(void *arg)
+static void *service_main(void *arg)
 {
-	struct keeper *k = arg;
+	struct service *k = arg;
 	struct participant *self = NULL;
 	int err;
 
 #ifdef SYS_membarrier
-	/* So that others can make sure that no sibling of a dead keeper runs on, see owner.c. */
+	/* So that others can make sure that no sibling of a dead service thread runs on, see owner.c. */
 	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
 #endif
 	err = participant_join(k->s, &self, OWNER_PROCESS, NULL);
@@ -164,12 +164,12 @@ static void *keeper_main(void *arg)
 	pthread_cond_broadcast(&k->changed);
 	pthread_mutex_unlock(&k->lock);
 	if (!err)
-		keeper_loop(k);
+		service_loop(k);
 	participant_leave(k->s);
 	return NULL;
 }
 
-static void init_sync(struct keeper *k)
+static void init_sync(struct service *k)
 {
 	pthread_condattr_t attr;
 
@@ -187,37 +187,37 @@ static void drop(struct renewal *r)
 	free(r);
 }
 
-static void destroy(struct keeper *k)
+static void destroy(struct service *k)
 {
 	pthread_cond_destroy(&k->changed);
 	pthread_mutex_destroy(&k->lock);
 	free(k);
 }
 
-static int start_new(struct lockshm *s, struct keeper **out, struct lockshm_error *error)
+static int start_new(struct lockshm *s, struct service **out, struct lockshm_error *error)
 {
-	struct keeper *k = calloc(1, sizeof(*k));
+	struct service *k = calloc(1, sizeof(*k));
 	unsigned i;
 	int err;
 
 	if (!k)
-		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the keeper thread");
+		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the service thread");
 	k->s = s;
 	CDS_INIT_LIST_HEAD(&k->renewals);
 	for (i = 0; i < NEAR; i++)
 		CDS_INIT_LIST_HEAD(&k->near[i]);
 	init_sync(k);
-	err = thread_start(&k->thread, keeper_main, k);
+	err = thread_start(&k->thread, service_main, k);
 	if (err) {
 		destroy(k);
-		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the keeper thread");
+		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the service thread");
 	}
 	*out = k;
 	return 0;
 }
 
 /* Wait until it has its slot.  The slot is taken under no lock of ours, so this cannot block for long. */
-static int await_start(struct keeper *k)
+static int await_start(struct service *k)
 {
 	int started;
 
@@ -229,27 +229,27 @@ static int await_start(struct keeper *k)
 	return started < 0 ? started : 0;
 }
 
-static struct keeper *running(struct lockshm *s)
+static struct service *running(struct lockshm *s)
 {
-	struct keeper *k;
+	struct service *k;
 
 	pthread_mutex_lock(&s->lock);
-	k = s->keeper;
+	k = s->service;
 	pthread_mutex_unlock(&s->lock);
 	return k;
 }
 
-static void set_running(struct lockshm *s, struct keeper *k)
+static void set_running(struct lockshm *s, struct service *k)
 {
 	pthread_mutex_lock(&s->lock);
-	s->keeper = k;
+	s->service = k;
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* One at a time, so that nobody else knows a keeper that failed to start. */
+/* One at a time, so that nobody else knows a service thread that failed to start. */
 static int start_one(struct lockshm *s, struct lockshm_error *error)
 {
-	struct keeper *k = NULL;
+	struct service *k = NULL;
 	int err;
 
 	if (running(s))
@@ -266,10 +266,10 @@ static int start_one(struct lockshm *s, struct lockshm_error *error)
 	destroy(k);
 	if (err == LOCKSHM_FULL)
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
-	return error_set(error, err, "the keeper thread could not take part");
+	return error_set(error, err, "the service thread could not take part");
 }
 
-int keeper_start(struct lockshm *s, struct lockshm_error *error)
+int service_start(struct lockshm *s, struct lockshm_error *error)
 {
 	int err, cancel;
 
@@ -282,7 +282,7 @@ int keeper_start(struct lockshm *s, struct lockshm_error *error)
 	return err;
 }
 
-void keeper_stop(struct keeper *k)
+void service_stop(struct service *k)
 {
 	struct renewal *r, *next;
 
@@ -296,34 +296,34 @@ void keeper_stop(struct keeper *k)
 	destroy(k);
 }
 
-void keeper_before_fork(struct lockshm *s)
+void service_before_fork(struct lockshm *s)
 {
 	pthread_mutex_lock(&s->starting);
 	pthread_mutex_lock(&s->lock);
-	if (s->keeper)
-		pthread_mutex_lock(&s->keeper->lock);
+	if (s->service)
+		pthread_mutex_lock(&s->service->lock);
 }
 
-void keeper_after_fork(struct lockshm *s)
+void service_after_fork(struct lockshm *s)
 {
-	if (s->keeper)
-		pthread_mutex_unlock(&s->keeper->lock);
+	if (s->service)
+		pthread_mutex_unlock(&s->service->lock);
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->starting);
 }
 
-void keeper_forget(struct lockshm *s, bool consistent)
+void service_forget(struct lockshm *s, bool consistent)
 {
-	struct keeper *k = s->keeper;
+	struct service *k = s->service;
 	struct renewal *r, *next;
 
-	s->keeper = NULL;
+	s->service = NULL;
 	if (!consistent) {
 		pthread_mutex_init(&s->lock, NULL);
 		pthread_mutex_init(&s->starting, NULL);
 		return;
 	}
-	/* Locked by this thread, in keeper_before_fork(). */
+	/* Locked by this thread, in service_before_fork(). */
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->starting);
 	if (!k)
@@ -334,12 +334,12 @@ void keeper_forget(struct lockshm *s, bool consistent)
 	free(k);
 }
 
-bool keeper_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref)
+bool renewals_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref)
 {
-	struct keeper *k;
+	struct service *k;
 
 	pthread_mutex_lock(&s->lock);
-	k = s->keeper;
+	k = s->service;
 	if (k) {
 		pthread_mutex_lock(&k->lock);
 		*uid = k->uid;
@@ -350,7 +350,7 @@ bool keeper_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref)
 	return k && *ref;
 }
 
-void keeper_add_held(struct lockshm *s, struct renewal *r)
+void renewals_add_held(struct lockshm *s, struct renewal *r)
 {
 	r->lost = false;
 	r->fd = -1;
@@ -358,31 +358,31 @@ void keeper_add_held(struct lockshm *s, struct renewal *r)
 	r->hold_gen = r->gen;
 	r->due = r->ttl_ns ? earlier(segment_now(s), r->deadline - r->ttl_ns) + r->ttl_ns / 2 : INT64_MAX;
 	r->until = r->max_ns ? r->deadline - r->ttl_ns + r->max_ns : INT64_MAX;
-	cds_list_add(&r->node, &s->keeper->renewals);
-	cds_list_add(&r->near, &s->keeper->near[r->index % NEAR]);
-	ring(s->keeper);
+	cds_list_add(&r->node, &s->service->renewals);
+	cds_list_add(&r->near, &s->service->near[r->index % NEAR]);
+	ring(s->service);
 }
 
-void keeper_add(struct lockshm *s, struct renewal *r)
+void renewals_add(struct lockshm *s, struct renewal *r)
 {
-	pthread_mutex_lock(&s->keeper->lock);
-	keeper_add_held(s, r);
-	pthread_mutex_unlock(&s->keeper->lock);
+	pthread_mutex_lock(&s->service->lock);
+	renewals_add_held(s, r);
+	pthread_mutex_unlock(&s->service->lock);
 }
 
-void keeper_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd)
+void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd)
 {
 	if (r->fd >= 0)
 		close(r->fd);
 	r->fd = fd;
 	r->remote = h->remote;
 	r->remote_word = h->remote_word;
-	ring(s->keeper);
+	ring(s->service);
 }
 
-void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline)
+void renewals_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline)
 {
-	keeper_set_gen(r, gen);
+	service_set_gen(r, gen);
 	r->deadline = deadline;
 	r->lost = false;
 	if (r->ttl_ns)
@@ -390,63 +390,63 @@ void keeper_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t t
 	/* Strict: there is nothing to renew. */
 	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
 	r->until = r->max_ns ? segment_now(s) + r->max_ns : INT64_MAX;
-	ring(s->keeper);
+	ring(s->service);
 }
 
-void keeper_limit(struct lockshm *s, const struct hold *h, int64_t max_ns)
+void renewals_limit(struct lockshm *s, const struct hold *h, int64_t max_ns)
 {
 	struct renewal *r;
 
-	if (!keeper_lock_if_any(s))
+	if (!service_lock_if_any(s))
 		return;
-	r = keeper_find(s, h);
+	r = service_find(s, h);
 	if (r)
 		r->max_ns = max_ns;
-	keeper_unlock(s);
+	renewals_unlock(s);
 }
 
-struct renewal *keeper_find(struct lockshm *s, const struct hold *h)
+struct renewal *service_find(struct lockshm *s, const struct hold *h)
 {
 	struct renewal *r;
 
-	cds_list_for_each_entry(r, &s->keeper->near[h->index % NEAR], near)
+	cds_list_for_each_entry(r, &s->service->near[h->index % NEAR], near)
 		if (r == h->renewal && r->index == h->index && r->hold_gen == h->gen)
 			return r;
 	return NULL;
 }
 
-void keeper_remove(struct lockshm *s, struct renewal *r)
+void renewals_remove(struct lockshm *s, struct renewal *r)
 {
 	cds_list_del(&r->node);
 	cds_list_del(&r->near);
 	if (r->fd >= 0)
-		ring(s->keeper);
+		ring(s->service);
 	drop(r);
 }
 
 /* Under it /proc may be read: no place to be cancelled at, or it stays locked. */
-void keeper_lock(struct lockshm *s)
+void renewals_lock(struct lockshm *s)
 {
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&s->keeper->lock);
-	s->keeper->cancel = cancel;
+	pthread_mutex_lock(&s->service->lock);
+	s->service->cancel = cancel;
 }
 
-bool keeper_lock_if_any(struct lockshm *s)
+bool service_lock_if_any(struct lockshm *s)
 {
 	/* One that a hold depends on was started before that, and stays while this thread takes part or has a reference. */
-	if (!__atomic_load_n(&s->keeper, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&s->service, __ATOMIC_ACQUIRE))
 		return false;
-	keeper_lock(s);
+	renewals_lock(s);
 	return true;
 }
 
-void keeper_unlock(struct lockshm *s)
+void renewals_unlock(struct lockshm *s)
 {
-	int cancel = s->keeper->cancel;
+	int cancel = s->service->cancel;
 
-	pthread_mutex_unlock(&s->keeper->lock);
+	pthread_mutex_unlock(&s->service->lock);
 	pthread_setcancelstate(cancel, NULL);
 }

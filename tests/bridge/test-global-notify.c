@@ -2,8 +2,8 @@
 /*
  * test-global-notify.c - who holds a global key is told when its host loses it in Redis
  *
- * Nobody of the host asks: the keeper of the holder's process sleeps until the bridge has noticed.  How long that takes
- * is printed; asserted is that it is sooner than the next renewal, or the keeper's own look, would tell.
+ * Nobody of the host asks: the service thread of the holder's process sleeps until the bridge has noticed.  How long that takes
+ * is printed; asserted is that it is sooner than the next renewal, or the service thread's own look, would tell.
  */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"

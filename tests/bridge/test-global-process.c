@@ -141,7 +141,7 @@ static bool two_take_part(void *arg)
 }
 
 /* The helper of a removed segment leaves by itself, and must not be counted as there: the
- * keeper goes on for whoever is. */
+ * service thread goes on for whoever is. */
 START_TEST(closing_after_the_standby_left)
 {
 	struct stayer t = { 0 };
@@ -153,7 +153,7 @@ START_TEST(closing_after_the_standby_left)
 	pthread_barrier_wait(&t.barrier);
 	ck_code(t.held, 0);
 	ck_code(lockshm_destroy(hosts[0].name, NULL), 0);
-	/* The thread and the keeper. */
+	/* The thread and the service thread. */
 	ck_assert(await(two_take_part, t.s));
 	lockshm_close(t.s);
 	pthread_barrier_wait(&t.barrier);

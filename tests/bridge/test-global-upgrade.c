@@ -139,7 +139,7 @@ static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
 }
 
 /* A renewal of the local lease is due while Redis is asked. */
-START_TEST(renewed_by_the_keeper_meanwhile)
+START_TEST(renewed_by_the_service_thread_meanwhile)
 {
 	struct agent_command wish = global_command(K, LOCKSHM_SHARED);
 
@@ -365,7 +365,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, another_program_reads);
 	tcase_add_test(tc, another_process_here_reads);
 	tcase_add_test(tc, lost_meanwhile);
-	tcase_add_test(tc, renewed_by_the_keeper_meanwhile);
+	tcase_add_test(tc, renewed_by_the_service_thread_meanwhile);
 	tcase_add_test(tc, a_server_that_is_frozen);
 	tcase_add_test(tc, an_upgrade_nobody_heard_of);
 	tcase_add_test(tc, an_upgrade_nobody_heard_of_has_new_numbers);

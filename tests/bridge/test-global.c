@@ -133,7 +133,7 @@ START_TEST(a_hold_ends_with_its_own_lease)
 }
 END_TEST
 
-START_TEST(renewed_by_its_owner_or_by_the_keeper)
+START_TEST(renewed_by_its_owner_or_by_the_service_thread)
 {
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
 
@@ -662,7 +662,7 @@ START_TEST(a_child_may_use_it_at_once)
 }
 END_TEST
 
-/* Of the test's own process, which is the bridge, too.  @_i: alone, kept by the keeper, upgraded. */
+/* Of the test's own process, which is the bridge, too.  @_i: alone, kept by the service thread, upgraded. */
 START_TEST(one_word_of_a_hold_written_over)
 {
 	lockshm_hold_t hold, other, earlier;
@@ -703,7 +703,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, kept_as_long_as_it_is_held);
 	tcase_add_test(tc, lingers_for_the_next);
 	tcase_add_test(tc, a_hold_ends_with_its_own_lease);
-	tcase_add_test(tc, renewed_by_its_owner_or_by_the_keeper);
+	tcase_add_test(tc, renewed_by_its_owner_or_by_the_service_thread);
 	tcase_add_test(tc, downgrade_and_upgrade_stay_here);
 	tcase_add_test(tc, cooldown_keeps_other_hosts_out);
 	tcase_add_test(tc, hosts_exclude_each_other);

@@ -225,7 +225,7 @@ static int move_it(void)
 	return lockshm_move(&my_holds[0], LOCKSHM_TO_PROCESS);
 }
 
-/* Auto-renewal and a hold of the process need the keeper thread.  Without it nothing is held, or it stays as it was. */
+/* Auto-renewal and a hold of the process need the service thread.  Without it nothing is held, or it stays as it was. */
 static void processes(void)
 {
 	struct circumstances where = { .change_user = true, .uid = 54321, .gid = 54321, .prepare = no_threads,
@@ -244,7 +244,7 @@ static void processes(void)
 	p = person_start(&where);
 	CHECK_CODE(p->answer.code, 0);
 	CHECK_CODE(strict(p, 0, "renewed", LOCKSHM_AUTO_RENEW), LOCKSHM_SYSTEM);
-	CHECK(strstr(p->answer.report.error.message, "keeper") != NULL);
+	CHECK(strstr(p->answer.report.error.message, "service thread") != NULL);
 	CHECK_CODE(strict(p, 0, "key", 0), 0);
 	CHECK_CODE(person_call(p, move_it), LOCKSHM_SYSTEM);
 	CHECK_CODE(person_check(p, 0), 0);

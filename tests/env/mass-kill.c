@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 		processes = 6;
 	options.locks = 64;
 	options.requests = 1024;
-	options.owners = 4 * processes; /* with keepers, and the dead of two rounds */
+	options.owners = 4 * processes; /* with service threads, and the dead of two rounds */
 	env_create(&options);
 	for (round = 0; round < rounds; round++) {
 		let_live_and_kill(round);

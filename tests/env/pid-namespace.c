@@ -68,7 +68,7 @@ static void hand_over(const struct circumstances *a, const struct circumstances 
 	env_nothing_left(1);
 }
 
-/* A keeper and its process, all of them process 1. */
+/* A service thread and its process, all of them process 1. */
 static int to_process(void)
 {
 	return lockshm_move(&my_holds[0], LOCKSHM_TO_PROCESS);

@@ -45,7 +45,7 @@ enum history_op {
 	HISTORY_THREAD_END, /* this lane ends without releasing */
 	HISTORY_EXEC,
 	HISTORY_EXIT, /* this process ends without releasing */
-	HISTORY_CLOSE, /* this lane's part in the realm ends, and the keeper of its process */
+	HISTORY_CLOSE, /* this lane's part in the realm ends, and the service thread of its process */
 	/* Circumstances. */
 	HISTORY_DESTROY, /* the realm's name is removed */
 	HISTORY_STARVED, /* nobody ran for a while: [enter, leave] */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A lease of this length is renewed in time by any keeper that is not stopped. */
+/* A lease of this length is renewed in time by any service thread that is not stopped. */
 #define RENEWED_FOR_SURE LOCKSHM_MS(400)
 
 static bool is_yes(int outcome)
@@ -64,7 +64,7 @@ static bool can_answer(const struct history_record *r)
  * While a thread of the process calls exec, the kernel starts no other thread in it (EAGAIN), so that there can be no
  * keeper.  Who is told so has little time left.
  */
-static bool exec_forbids_a_keeper(const struct check *c, const struct history_record *r)
+static bool exec_forbids_a_service_thread(const struct check *c, const struct history_record *r)
 {
 	const struct history_lane *lanes = c->m.h->header->lanes, *mine = &lanes[r->lane];
 	uint32_t i;
@@ -86,7 +86,7 @@ static void check_code(struct check *c, const struct history_record *r)
 {
 	bool foreign = r->flags & HISTORY_FOREIGN;
 
-	if (exec_forbids_a_keeper(c, r))
+	if (exec_forbids_a_service_thread(c, r))
 		return;
 	if (!can_answer(r))
 		problem(c, "code", r, NULL, "%s answered %s", history_op_name(r->op), lockshm_code_name(r->outcome));
@@ -162,7 +162,7 @@ static void check_renewal(struct check *c, const struct hold *hold, const struct
 			return;
 	if (model_stopped(&c->m, model_process(&c->m, hold->acquire), from, op->leave) == 0 &&
 	    model_starved(&c->m, from, op->leave) == 0)
-		problem(c, "renewal", hold->acquire, op, "%s, though the keeper could run all the time",
+		problem(c, "renewal", hold->acquire, op, "%s, though the service thread could run all the time",
 			lockshm_code_name(op->outcome));
 }
 

@@ -161,7 +161,7 @@ START_TEST(answer_that_cannot_be)
 }
 END_TEST
 
-START_TEST(no_keeper_before_exec)
+START_TEST(no_service_thread_before_exec)
 {
 	struct history_record *a;
 	uint32_t l1, l2;
@@ -241,7 +241,7 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, renewed_lease_is_lost);
 	tcase_add_test(tc, renewed_lease_of_a_stopped_process_is_lost);
 	tcase_add_test(tc, answer_that_cannot_be);
-	tcase_add_test(tc, no_keeper_before_exec);
+	tcase_add_test(tc, no_service_thread_before_exec);
 	tcase_add_test(tc, status_and_report_differ);
 	tcase_add_test(tc, full_with_room_for_everybody);
 	tcase_add_test(tc, granted_in_a_removed_segment);

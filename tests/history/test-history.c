@@ -155,7 +155,7 @@ START_TEST(refused_move_says_nothing_of_the_hold)
 END_TEST
 
 /* The kernel starts no thread while another one calls exec. */
-START_TEST(no_keeper_during_exec)
+START_TEST(no_service_thread_during_exec)
 {
 	struct history_record *a;
 	uint32_t l1, l2;
@@ -196,7 +196,7 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, waiter_that_asked_again_was_not_passed);
 	tcase_add_test(tc, cancelled_waiter_was_not_passed);
 	tcase_add_test(tc, refused_move_says_nothing_of_the_hold);
-	tcase_add_test(tc, no_keeper_during_exec);
+	tcase_add_test(tc, no_service_thread_during_exec);
 	tcase_add_test(tc, worst_of_several_releases);
 }
 

@@ -198,18 +198,18 @@ static void add(uint32_t *list, uint32_t *n, uint32_t value)
 	list[(*n)++] = value;
 }
 
-/* A person's slots in the order of joining: its own, then its keeper's. */
+/* A person's slots in the order of joining: its own, then its service thread's. */
 static void number_owners(const pid_t *pids)
 {
 	const struct lockshm *g = &scene.geometry;
-	uint32_t p, slot, keeper, n = 0;
+	uint32_t p, slot, service, n = 0;
 
 	for (p = 0; p < PERSONS; p++)
-		for (keeper = 0; keeper < 2; keeper++)
+		for (service = 0; service < 2; service++)
 			for (slot = 0; slot < g->n_owners; slot++)
 				if (control_state(g->owners[slot].control) != OWNER_FREE &&
 				    control_pid(g->owners[slot].control) == pids[p] &&
-				    (g->owners[slot].flags & OWNER_PROCESS) == (keeper ? OWNER_PROCESS : 0))
+				    (g->owners[slot].flags & OWNER_PROCESS) == (service ? OWNER_PROCESS : 0))
 					add(scene.owners, &n, slot);
 	for (slot = 0; slot < g->n_owners; slot++)
 		add(scene.owners, &n, slot);

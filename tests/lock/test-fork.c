@@ -151,7 +151,7 @@ START_TEST(auto_renewal_stays_with_the_parent)
 	child = agent_child(parent);
 	c.hold = 1;
 	c.key[0] = 'c';
-	ck_code(agent_begin(child, c), 0); /* needs a keeper of its own */
+	ck_code(agent_begin(child, c), 0); /* needs a service thread of its own */
 	pass(now_ns() + LOCKSHM_MS(200));
 	ck_code(agent_call(parent, AGENT_CHECK), 0);
 	ck_code(agent_do(child, (struct agent_command){ .op = AGENT_CHECK, .hold = 1 }), 0);

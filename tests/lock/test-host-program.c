@@ -10,7 +10,7 @@
 /* More than fits a small stack; some C libraries put it on the stack of each thread. */
 static __thread volatile char program_data[1 << 20];
 
-START_TEST(keeper_runs_in_a_program_with_much_thread_local_data)
+START_TEST(service_thread_runs_in_a_program_with_much_thread_local_data)
 {
 	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t renewed = LOCKSHM_HOLD_INIT, moved = LOCKSHM_HOLD_INIT;
@@ -76,7 +76,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, keeper_runs_in_a_program_with_much_thread_local_data);
+	tcase_add_test(tc, service_thread_runs_in_a_program_with_much_thread_local_data);
 	tcase_add_test(tc, program_that_has_taken_all_thread_keys_keeps_them);
 }
 

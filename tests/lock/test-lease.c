@@ -342,7 +342,7 @@ START_TEST(auto_renew_keeps_a_lease_of_50_ms_for_a_second)
 
 		pass(now_ns() + LOCKSHM_MS(100)); /* twice the lease */
 		said = agent_call(h, AGENT_CHECK);
-		/* On a machine that is busy for half a lease the keeper is late, and that is said; never lost. */
+		/* On a machine that is busy for half a lease the service thread is late, and that is said; never lost. */
 		ck_assert_msg(said == 0 || said == LOCKSHM_LATE, "%s", lockshm_code_name(said));
 		in_time += said == 0;
 	}
@@ -357,7 +357,7 @@ START_TEST(auto_renew_stops_with_the_hold)
 
 	ck_code(auto_renewed(h, LOCKSHM_MS(50)), 0);
 	ck_code(agent_release(h), 0);
-	/* The record is used again without renewal: a keeper that went on would keep this one alive. */
+	/* The record is used again without renewal: a service thread that went on would keep this one alive. */
 	ck_code(leased(h, LOCKSHM_EXCLUSIVE, LOCKSHM_MS(50)), 0);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED);

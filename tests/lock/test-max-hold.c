@@ -8,7 +8,7 @@
 #include "support/agent.h"
 #include "support/fixture.h"
 
-/* Of this process, which the keeper renews for @max. */
+/* Of this process, which the service thread renews for @max. */
 static int hold_at_most(lockshm_hold_t *hold, int64_t ttl, int64_t max)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;

@@ -18,7 +18,7 @@
 #include "support/fixture.h"
 
 #define SHORT LOCKSHM_MS(20)
-#define SOON LOCKSHM_MS(800) /* the keeper would look by itself after a second */
+#define SOON LOCKSHM_MS(800) /* the service thread would look by itself after a second */
 
 static struct agent *a, *b;
 
@@ -89,7 +89,7 @@ START_TEST(ended_by_an_operator)
 }
 END_TEST
 
-/* Renewed by the keeper as well; stopped for too long. */
+/* Renewed by the service thread as well; stopped for too long. */
 START_TEST(stopped_beyond_a_renewed_lease)
 {
 	int64_t woken;
@@ -162,7 +162,7 @@ START_TEST(a_release_tells_nobody)
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(agent_release(b), 0);
-	/* What the keeper has to say it says in the order of events. */
+	/* What the service thread has to say it says in the order of events. */
 	ck_assert_int_ge(take_again(SHORT), 0);
 	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
 	await_notice(a);
@@ -408,7 +408,7 @@ START_TEST(another_thread_and_a_child)
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
 	child = agent_child(a);
 	ck_code(agent_call(child, AGENT_NOTIFY), LOCKSHM_NOT_HELD);
-	/* The child has holds of its own, and its keeper tells of those. */
+	/* The child has holds of its own, and its service thread tells of those. */
 	ck_code(agent_try(child, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(child, AGENT_NOTIFY), 0);
 	await_notice(child);

@@ -180,7 +180,7 @@ static void *move_while_cancelled(void *arg)
 	return NULL;
 }
 
-START_TEST(cancelled_thread_leaves_the_keeper_to_others)
+START_TEST(cancelled_thread_leaves_the_service_thread_to_others)
 {
 	lockshm_hold_t hold;
 	pthread_t thread;
@@ -195,7 +195,7 @@ START_TEST(cancelled_thread_leaves_the_keeper_to_others)
 }
 END_TEST
 
-/* It looks closely at the overdue reader before it, which reads files, while it has the keeper's lock. */
+/* It looks closely at the overdue reader before it, which reads files, while it has the renewals' lock. */
 static void *release_while_cancelled(void *arg)
 {
 	struct lockshm_request request = wish("k", LOCKSHM_SHARED);
@@ -316,7 +316,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, moved_overdue_and_lost_holds_are_told);
 	/* AddressSanitizer takes a cancelled thread's stack for used after its end. */
 #if !UNDER_ASAN
-	tcase_add_test(tc, cancelled_thread_leaves_the_keeper_to_others);
+	tcase_add_test(tc, cancelled_thread_leaves_the_service_thread_to_others);
 	tcase_add_test(tc, cancelled_thread_leaves_the_renewals_to_others);
 #endif
 	tcase_add_test(tc, slot_of_an_exited_thread_is_given_back);

@@ -56,7 +56,7 @@ static void renewed_by_its_owner(lockshm_hold_t *h)
 	ck_code(lockshm_renew(h, LOCKSHM_SECONDS(90), LOCKSHM_RENEW_RESET), 0);
 }
 
-static void renewed_by_the_keeper(lockshm_hold_t *h)
+static void renewed_by_the_service_thread(lockshm_hold_t *h)
 {
 	struct lockshm_request request = wish("k", X);
 	int64_t end;
@@ -151,7 +151,7 @@ static const struct {
 	{ "shared", shared },
 	{ "strict", strict },
 	{ "renewed by its owner", renewed_by_its_owner },
-	{ "renewed by the keeper", renewed_by_the_keeper },
+	{ "renewed by the service thread", renewed_by_the_service_thread },
 	{ "moved to the process", moved_to_the_process },
 	{ "moved there and back", moved_there_and_back },
 	{ "renewed and moved", renewed_and_moved },

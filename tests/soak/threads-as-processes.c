@@ -241,7 +241,7 @@ static void check_books(void)
 	settle_the_last_cooldown();
 	lockshm_sweep(locks);
 	if (lockshm_stat(locks, &stat) < 0 || stat.requests_used || stat.locks_busy || stat.owners_used > 2)
-		fail("left in use: %" PRIu32 " requests, %" PRIu32 " locks, %" PRIu32 " owners (2: me and the keeper)",
+		fail("left in use: %" PRIu32 " requests, %" PRIu32 " locks, %" PRIu32 " owners (2: me and the service thread)",
 		     stat.requests_used, stat.locks_busy, stat.owners_used);
 	for (i = 0; i < DEEDS; i++)
 		printf("%s%s %" PRIu64, i ? ", " : "", deed_names[i], atomic_load(&deeds[i]));

@@ -268,7 +268,7 @@ static void hold_lease(struct worker *w)
 		did(LEASE_LOST);
 }
 
-/* The keeper renews while the owner renews and releases. */
+/* The service thread renews while the owner renews and releases. */
 static void hold_renewed(struct worker *w)
 {
 	struct lockshm_request q = wish("renewed", LOCKSHM_SHARED);
