@@ -69,7 +69,7 @@ LOOK:			if
 			passes++;
 		:: else ->
 RING:			bell = 1;
-			/* remote_signal(): asleep until it is another. */
+			/* host_lease_signal(): asleep until it is another. */
 			word != w;
 			goto ENTER
 		fi;

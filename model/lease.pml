@@ -41,7 +41,7 @@
 #define HAS(w, bits) (((w) & (bits)) == (bits))
 #define NONE_OF(w, bits) (((w) & (bits)) == 0)
 
-/* remote_taken_back() */
+/* host_lease_withdrawn() */
 #define TAKEN_BACK(w) (TURN(w) < TMAX -> ((w) & ~U | D | L) + NEXT_TURN : (w) & ~U)
 
 #ifdef SHARED
@@ -130,7 +130,7 @@ inline give_up()
 	fi
 }
 
-/* remote_wish_shared() */
+/* host_lease_request_downgrade() */
 inline wish_shared()
 {
 	if

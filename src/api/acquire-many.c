@@ -96,7 +96,7 @@ static int collect(const struct lockshm *s, struct wanted *w, const struct locks
 		err = check_key(&keys[i], i, common, error);
 		if (err)
 			return err;
-		w[i].by = s->n_remotes ? &keys[i] : NULL;
+		w[i].by = s->n_host_leases ? &keys[i] : NULL;
 		if (!w[i].by)
 			hash_key(&w[i].id, s->hash_secret, keys[i].data, keys[i].len);
 		w[i].place = (uint32_t)i;

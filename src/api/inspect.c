@@ -70,11 +70,11 @@ static void fill_global(const struct shm_request *r, struct lockshm_request_info
 static int lease_state(uint64_t word)
 {
 	static const int states[] = {
-		[REMOTE_ACQUIRING] = LOCKSHM_LEASE_ACQUIRING, [REMOTE_HELD] = LOCKSHM_LEASE_HELD,
-		[REMOTE_CLOSING] = LOCKSHM_LEASE_CLOSING,     [REMOTE_RELEASING] = LOCKSHM_LEASE_RELEASING,
-		[REMOTE_LOST] = LOCKSHM_LEASE_LOST,
+		[HOST_LEASE_ACQUIRING] = LOCKSHM_LEASE_ACQUIRING, [HOST_LEASE_HELD] = LOCKSHM_LEASE_HELD,
+		[HOST_LEASE_CLOSING] = LOCKSHM_LEASE_CLOSING,     [HOST_LEASE_RELEASING] = LOCKSHM_LEASE_RELEASING,
+		[HOST_LEASE_LOST] = LOCKSHM_LEASE_LOST,
 	};
-	size_t state = (size_t)remote_state(word);
+	size_t state = (size_t)host_lease_state(word);
 
 	return state < sizeof(states) / sizeof(states[0]) && states[state] ? states[state] : LOCKSHM_LEASE_NONE;
 }
@@ -82,8 +82,8 @@ static int lease_state(uint64_t word)
 static void fill_lease(struct view *v, const struct identity *id)
 {
 	struct lockshm_lease_info *to = &v->lease;
-	uint32_t i = v->s->n_remotes ? remote_look(v->s, id) : 0;
-	const struct shm_remote *r = remote_at(v->s, i);
+	uint32_t i = v->s->n_host_leases ? host_lease_look(v->s, id) : 0;
+	const struct shm_host_lease *r = host_lease_at(v->s, i);
 	int64_t now, obstacle;
 	uint64_t word, verdict;
 
@@ -95,19 +95,19 @@ static void fill_lease(struct view *v, const struct identity *id)
 	word = load_acquire(&r->word);
 	to->state = lease_state(word);
 	if (to->state != LOCKSHM_LEASE_NONE)
-		to->mode = word & REMOTE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
-	if (remote_good(v->s, word, load_acquire(&r->valid_until), now))
+		to->mode = word & HOST_LEASE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	if (host_lease_good(v->s, word, load_acquire(&r->valid_until), now))
 		to->remaining_ns = (int64_t)load_acquire(&r->valid_until) - now;
 	verdict = load_acquire(&r->verdict);
-	obstacle = remote_obstacle(r, verdict);
+	obstacle = host_lease_blocked_until(r, verdict);
 	to->obstacle_ns = to->state != LOCKSHM_LEASE_ACQUIRING || obstacle == 0 || obstacle == INT64_MAX ? -1 :
 			  obstacle > now ? obstacle - now : 0;
-	to->next_token = remote_fence_next(r);
+	to->next_token = host_lease_fence_next(r);
 	to->passes = load_relaxed(&r->passes);
 	to->demand = load_relaxed(&r->demand);
-	remote_value(v->s, i, remote_epoch(word), to->value);
+	host_lease_value(v->s, i, host_lease_epoch(word), to->value);
 	if (to->state == LOCKSHM_LEASE_ACQUIRING || to->state == LOCKSHM_LEASE_RELEASING || to->state == LOCKSHM_LEASE_NONE)
-		(void)remote_why(r, verdict, to->why);
+		(void)host_lease_reason(r, verdict, to->why);
 	v->lock.lease = to;
 }
 
@@ -131,7 +131,7 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	to->age_ns = begun < 0 || begun > now ? 0 : now - begun;
 	to->expires_in_ns = waiting || from->deadline >= DEADLINE_NEVER ? LOCKSHM_FOREVER : (int64_t)from->deadline - now;
 	request_tag(&s->requests[from->index], to->tag);
-	if (!waiting && s->n_remotes)
+	if (!waiting && s->n_host_leases)
 		fill_global(&s->requests[from->index], to);
 }
 
@@ -384,11 +384,11 @@ static void count_leases(const struct lockshm *s, struct lockshm_bridge_stat *st
 	int64_t now = host_now(s);
 	uint32_t i;
 
-	for (i = 0; i < s->n_remotes; i++) {
-		const struct shm_remote *r = &s->remotes[i];
+	for (i = 0; i < s->n_host_leases; i++) {
+		const struct shm_host_lease *r = &s->host_leases[i];
 
 		stat->leases_known += load_relaxed(&r->key_len) != 0;
-		stat->leases_held += remote_good(s, load_acquire(&r->word), load_acquire(&r->valid_until), now);
+		stat->leases_held += host_lease_good(s, load_acquire(&r->word), load_acquire(&r->valid_until), now);
 	}
 }
 
@@ -399,7 +399,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	if (!segment_valid(segment) || !stat)
 		return LOCKSHM_INVALID;
 	memset(stat, 0, sizeof(*stat));
-	if (!segment->n_remotes)
+	if (!segment->n_host_leases)
 		return 0;
 	memcpy(stat->servers, segment->redis.servers, sizeof(stat->servers) - 1);
 	memcpy(stat->prefix, segment->redis.prefix, sizeof(stat->prefix) - 1);
@@ -409,7 +409,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);
 	stat->linger_ns = LOCKSHM_MS((int64_t)segment->redis.linger_ms);
 	stat->wait = REDIS_WAIT(segment->redis.flags);
-	stat->leases = segment->n_remotes;
+	stat->leases = segment->n_host_leases;
 	count_leases(segment, stat);
 	counts = segment->bridge->counts;
 	stat->acquired = load_relaxed(&counts[BRIDGE_COUNT_ACQUIRED]);

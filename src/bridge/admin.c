@@ -46,7 +46,7 @@ static int check(const struct lockshm *s, const void *key, size_t key_len, int64
 
 	if (!key || key_len == 0 || timeout_ns <= 0 || timeout_ns > LOCKSHM_TIME_MAX)
 		return error_set(error, LOCKSHM_INVALID, "no key, or a time-out that is none");
-	if (!s->n_remotes)
+	if (!s->n_host_leases)
 		return error_set(error, LOCKSHM_INVALID,
 				 "a segment without Redis: create it with options.redis or --redis");
 	if (key_len > LOCKSHM_GLOBAL_KEY_MAX)

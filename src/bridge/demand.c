@@ -71,7 +71,7 @@ struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch)
 
 bool interest_possible(const struct lockshm *s, uint32_t i)
 {
-	const struct shm_remote *r = &s->remotes[i];
+	const struct shm_host_lease *r = &s->host_leases[i];
 	struct identity id = { { load_relaxed(&r->id[0]), load_relaxed(&r->id[1]) }, load_relaxed(&r->key_len) };
 	uint32_t entry = id.len ? table_lookup(s, &id) : ENTRY_NONE;
 

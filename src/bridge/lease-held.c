@@ -25,9 +25,9 @@ static int64_t min64(int64_t a, int64_t b)
 static struct interest look_at_holders(struct bridge *b, uint32_t i, uint64_t word)
 {
 	/* The word, and what is told to releases, before the look at the requests, whoever wrote them.  Pairs with the
-	 * fences in enter(), forget_lingering(), remote_ring_of_end() and lease_is_exclusive(). */
+	 * fences in enter(), forget_lingering(), host_lease_ring_of_end() and lease_is_exclusive(). */
 	fence_full();
-	return interest_look(b, i, remote_epoch(word));
+	return interest_look(b, i, host_lease_epoch(word));
 }
 
 /* ---------------------------------------------------------------- lost */
@@ -36,7 +36,7 @@ static struct interest look_at_holders(struct bridge *b, uint32_t i, uint64_t wo
 static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 {
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
-	size_t len = remote_key(&b->s->remotes[i], key);
+	size_t len = host_lease_key(&b->s->host_leases[i], key);
 	uint32_t entry = table_lookup(b->s, &b->leases[i].id), k;
 
 	if (!len || entry == ENTRY_NONE || !snapshot_take(b->s, &b->s->entries[entry], &b->snap))
@@ -59,16 +59,16 @@ enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct interest in;
 
-	end_holds(b, i, remote_epoch(word));
+	end_holds(b, i, host_lease_epoch(word));
 	in = look_at_holders(b, i, word);
-	if (in.damaged ? in.holders : !interest_nobody_holds(b, i, remote_epoch(word), &in))
+	if (in.damaged ? in.holders : !interest_nobody_holds(b, i, host_lease_epoch(word), &in))
 		return wait_until(&b->leases[i], host_now(b->s) + END_AGAIN_NS);
-	return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+	return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 }
 
 /* ---------------------------------------------------------------- mode */
 
-static uint64_t fence_left(const struct shm_remote *r)
+static uint64_t fence_left(const struct shm_host_lease *r)
 {
 	return load_relaxed(&r->fence) & FENCE_LEFT_MASK;
 }
@@ -82,7 +82,7 @@ static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, stru
 	l->mode_at = now + MODE_AGAIN_NS;
 	lease_ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
-	remote_note_asked(b->s, &b->s->remotes[i]);
+	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	lease_ask(b, l, &asks[(*n)++], REDIS_UPGRADE, word);
 	return NEXT_ASK;
 }
@@ -94,7 +94,7 @@ static int64_t renew_at(const struct bridge *b, uint32_t i)
 	int64_t third = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 
 	if (!l->renew_at)
-		l->renew_at = (int64_t)load_acquire(&b->s->remotes[i].valid_until) - 2 * third;
+		l->renew_at = (int64_t)load_acquire(&b->s->host_leases[i].valid_until) - 2 * third;
 	return l->renew_at;
 }
 
@@ -105,7 +105,7 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	int64_t now = host_now(b->s);
 
-	return (word & (REMOTE_UPGRADE | REMOTE_DOWNGRADE)) == REMOTE_UPGRADE && remote_state(word) == REMOTE_HELD &&
+	return (word & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) == HOST_LEASE_UPGRADE && host_lease_state(word) == HOST_LEASE_HELD &&
 	       now >= b->leases[i].mode_at && now < renew_at(b, i);
 }
 
@@ -120,18 +120,18 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 	if (in->unsure && !in->writers)
 		return false;
 	/* A majority would have to be asked again, which may be in vain, for a writer who waits here. */
-	if (!(word & REMOTE_EXCLUSIVE) || !in->holders || in->writers || (bridge_is_quorum(b) && in->writer_waits)) {
+	if (!(word & HOST_LEASE_EXCLUSIVE) || !in->holders || in->writers || (bridge_is_quorum(b) && in->writer_waits)) {
 		l->unused_since = 0;
 		return false;
 	}
 	if (!l->unused_since)
 		l->unused_since = now;
-	if (remote_turn(word) == REMOTE_TURN_MAX)
+	if (host_lease_mode_gen(word) == HOST_LEASE_MODE_GEN_MAX)
 		return false;
 	/* A majority has no queue, so nobody here knows who waits. */
 	if (bridge_is_quorum(b))
 		return now - l->unused_since >= UPGRADE_MAX_NS;
-	return now - l->unused_since >= LOOK_NS && remote_exhausted(b->s, &b->s->remotes[i], now);
+	return now - l->unused_since >= LOOK_NS && host_lease_exhausted(b->s, &b->s->host_leases[i], now);
 }
 
 /* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody
@@ -140,11 +140,11 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
 {
 	int64_t now = host_now(b->s);
 
-	if ((!unused(b, i, word, in) && !(word & REMOTE_DOWNGRADE)) || now < b->leases[i].mode_at || now >= renew_at(b, i))
+	if ((!unused(b, i, word, in) && !(word & HOST_LEASE_DOWNGRADE)) || now < b->leases[i].mode_at || now >= renew_at(b, i))
 		return false;
-	if (word & REMOTE_EXCLUSIVE)
+	if (word & HOST_LEASE_EXCLUSIVE)
 		return in->holders && !in->writers;
-	return (word & REMOTE_LOOKED) || interest_nobody_writes(b, i, remote_epoch(word), in);
+	return (word & HOST_LEASE_DRAINED) || interest_nobody_writes(b, i, host_lease_epoch(word), in);
 }
 
 /* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever
@@ -155,16 +155,16 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
-	if (remote_turn(word) == REMOTE_TURN_MAX && (word & REMOTE_EXCLUSIVE))
-		return move(b, i, word, word & ~REMOTE_DOWNGRADE);
-	if (word & REMOTE_EXCLUSIVE)
-		return move(b, i, word, ((word & ~REMOTE_EXCLUSIVE) | REMOTE_DOWNGRADE) +
-						(UINT64_C(1) << REMOTE_TURN_SHIFT));
-	if (!(word & REMOTE_LOOKED))
-		return move(b, i, word, word | REMOTE_LOOKED);
+	if (host_lease_mode_gen(word) == HOST_LEASE_MODE_GEN_MAX && (word & HOST_LEASE_EXCLUSIVE))
+		return move(b, i, word, word & ~HOST_LEASE_DOWNGRADE);
+	if (word & HOST_LEASE_EXCLUSIVE)
+		return move(b, i, word, ((word & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) +
+						(UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT));
+	if (!(word & HOST_LEASE_DRAINED))
+		return move(b, i, word, word | HOST_LEASE_DRAINED);
 	l->mode_at = now + MODE_AGAIN_NS;
 	/* Before it is sent: from then on the token may be there for another ttl. */
-	remote_note_asked(b->s, &b->s->remotes[i]);
+	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	lease_ask(b, l, &asks[(*n)++], REDIS_DOWNGRADE, word);
 	return NEXT_ASK;
 }
@@ -183,7 +183,7 @@ static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t 
  * something changed there. */
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 	bool due = l->told || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
@@ -192,16 +192,16 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
 	lease_ask_raise(b, i, word, asks, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
-	remote_note_asked(b->s, &b->s->remotes[i]);
+	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	lease_ask(b, l, &asks[*n], REDIS_RENEW, word);
 	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told
 	 * the turn in which it was one, or they would refuse the downgrade that begins this one. */
-	if (remote_unlooked(word)) {
+	if (host_lease_undrained(word)) {
 		asks[*n].exclusive = true;
 		asks[*n].wish.turn--;
 	}
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
-	asks[*n].plain = asks[*n].exclusive && !(word & REMOTE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
+	asks[*n].plain = asks[*n].exclusive && !(word & HOST_LEASE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
 			 load_relaxed(&r->demand) == 0 && l->unseen > 0;
 	(*n)++;
 	return NEXT_ASK;
@@ -209,7 +209,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 
 /* ---------------------------------------------------------------- bells, and its end */
 
-static void be_loud(struct shm_remote *r, struct lease *l)
+static void be_loud(struct shm_host_lease *r, struct lease *l)
 {
 	l->quiet_at = 0;
 	if (load_relaxed(&r->quiet_until) != 0)
@@ -224,19 +224,19 @@ static void be_loud(struct shm_remote *r, struct lease *l)
  */
 static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	uint64_t passes = load_relaxed(&r->passes);
 	int64_t now = host_now(b->s);
 
-	if (remote_state(word) != REMOTE_HELD || (word & (REMOTE_UPGRADE | REMOTE_DOWNGRADE)) || b->ending ||
+	if (host_lease_state(word) != HOST_LEASE_HELD || (word & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) || b->ending ||
 	    load_relaxed(&r->demand) != 0) {
 		be_loud(r, l);
 	} else if (passes - l->passes >= QUIET_PASSES) {
 		l->passes = passes;
 		l->idle_since = 0;
-		l->quiet_at = now + LOCKSHM_MS(REMOTE_QUIET_MS) / 2;
-		store_relaxed(&r->quiet_until, (uint64_t)(now + LOCKSHM_MS(REMOTE_QUIET_MS)));
+		l->quiet_at = now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS) / 2;
+		store_relaxed(&r->quiet_until, (uint64_t)(now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS)));
 	} else if (now >= l->quiet_at) {
 		be_loud(r, l);
 	}
@@ -244,18 +244,18 @@ static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 
 /* Nobody wants it at this moment, but it was passed on quickly just now: most likely one has released it and the next
  * has not asked yet.  Only for a while, as programs that poll Redis get it in such moments. */
-static bool is_busy(const struct shm_remote *r, const struct lease *l, int64_t now)
+static bool is_busy(const struct shm_host_lease *r, const struct lease *l, int64_t now)
 {
 	return l->quiet_at && now - (int64_t)load_relaxed(&r->acquired) < BUSY_NS;
 }
 
 /* Is it to be given back, as soon as nobody holds under it? */
-static bool must_close(const struct bridge *b, const struct shm_remote *r, uint64_t word, struct lease *l,
+static bool must_close(const struct bridge *b, const struct shm_host_lease *r, uint64_t word, struct lease *l,
 		       const struct interest *in)
 {
 	int64_t now = host_now(b->s), linger = LOCKSHM_MS((int64_t)b->s->redis.linger_ms);
 
-	if (in->wants && in->exclusive && !(word & REMOTE_EXCLUSIVE))
+	if (in->wants && in->exclusive && !(word & HOST_LEASE_EXCLUSIVE))
 		return !in->holders;
 	if (in->elsewhere && !in->wants)
 		return !in->holders && !in->unsure;
@@ -263,7 +263,7 @@ static bool must_close(const struct bridge *b, const struct shm_remote *r, uint6
 		l->idle_since = 0;
 		/* Where nobody comes in any more who is not in.  Whoever holds and was not seen
 		 * holds on when it is closed. */
-		return !in->holders && (remote_exhausted(b->s, r, now) || (bridge_is_quorum(b) && fence_left(r) == 0));
+		return !in->holders && (host_lease_exhausted(b->s, r, now) || (bridge_is_quorum(b) && fence_left(r) == 0));
 	}
 	if (!l->idle_since)
 		l->idle_since = now;
@@ -276,9 +276,9 @@ static bool must_close(const struct bridge *b, const struct shm_remote *r, uint6
 
 static void use_turn(struct lease *l, uint64_t word)
 {
-	if (l->turn == remote_full_turn(word))
+	if (l->turn == host_lease_full_mode_gen(word))
 		return;
-	l->turn = remote_full_turn(word);
+	l->turn = host_lease_full_mode_gen(word);
 	l->unused_since = l->upgrade_since = l->take_back_at = 0;
 }
 
@@ -287,7 +287,7 @@ static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
 {
 	int64_t now = host_now(b->s);
 
-	if ((word & (REMOTE_UPGRADE | REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) != REMOTE_UPGRADE) {
+	if ((word & (HOST_LEASE_UPGRADE | HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) != HOST_LEASE_UPGRADE) {
 		l->upgrade_since = 0;
 		return false;
 	}
@@ -298,24 +298,24 @@ static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
 
 enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	struct interest in;
 
-	if (!remote_holds(b->s, i, word))
+	if (!host_lease_holds(b->s, i, word))
 		return NEXT_AGAIN;
 	keep_quiet(b, i, word);
 	in = look_at_holders(b, i, word);
 	/* They wait for who holds: it has to ring. */
-	if (l->quiet_at && (in.elsewhere || (in.exclusive && !(word & REMOTE_EXCLUSIVE)))) {
+	if (l->quiet_at && (in.elsewhere || (in.exclusive && !(word & HOST_LEASE_EXCLUSIVE)))) {
 		be_loud(r, l);
 		in = look_at_holders(b, i, word);
 	}
 	/* No more holds under it; then whoever was faster is seen. */
-	if (remote_state(word) == REMOTE_HELD && must_close(b, r, word, l, &in))
-		return move(b, i, word, remote_with_state(word, REMOTE_CLOSING));
-	if (remote_state(word) == REMOTE_CLOSING && interest_nobody_holds(b, i, remote_epoch(word), &in))
-		return move(b, i, word, remote_with_state(word, REMOTE_RELEASING));
+	if (host_lease_state(word) == HOST_LEASE_HELD && must_close(b, r, word, l, &in))
+		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_CLOSING));
+	if (host_lease_state(word) == HOST_LEASE_CLOSING && interest_nobody_holds(b, i, host_lease_epoch(word), &in))
+		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 	/* That counts until a renewal is answered, whatever else is asked before. */
 	l->told = l->told || l->hinted;
 	l->unseen = l->hinted ? 0 : l->unseen;
@@ -324,7 +324,7 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redi
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
 	use_turn(l, word);
 	if (nobody_asks(b, l, word))
-		return move(b, i, word, remote_taken_back(word));
+		return move(b, i, word, host_lease_withdrawn(word));
 	if (upgrade_due(b, i, word))
 		return upgrade(b, i, word, asks, n);
 	if (downgrade_due(b, i, word, &in))

@@ -11,7 +11,7 @@ enum next { NEXT_AGAIN, NEXT_WAIT, NEXT_ASK };
 
 static inline enum next move(const struct bridge *b, uint32_t i, uint64_t from, uint64_t to)
 {
-	(void)cas_from(&b->s->remotes[i].word, from, to);
+	(void)cas_from(&b->s->host_leases[i].word, from, to);
 	return NEXT_AGAIN;
 }
 

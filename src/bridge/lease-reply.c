@@ -40,7 +40,7 @@ static void now_due(const struct bridge *b, struct lease *l)
 /* Why it is not had now, for those who waited when that was asked for. */
 static void judge(struct bridge *b, uint32_t i, int code, const struct redis_command *ask, int64_t until, const char *why)
 {
-	remote_judge(b->s, &b->s->remotes[i], code, ask->asked + b->s->boot_offset, until, why);
+	host_lease_store_result(b->s, &b->s->host_leases[i], code, ask->asked + b->s->boot_offset, until, why);
 }
 
 static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
@@ -60,9 +60,9 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 	/* A moment's silence is not yet a server that is away. */
 	if (passes && now - l->failing_since < GRACE_NS)
 		return;
-	if (remote_state(word) == REMOTE_ACQUIRING || remote_state(word) == REMOTE_RELEASING)
+	if (host_lease_state(word) == HOST_LEASE_ACQUIRING || host_lease_state(word) == HOST_LEASE_RELEASING)
 		judge(b, i, passes ? VERDICT_PASSES : VERDICT_LASTS, ask, 0, ask->why);
-	if (remote_state(word) != REMOTE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
+	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
 	l->not_before = l->next_try;
@@ -72,7 +72,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 /* The lease is ours until then; new numbers came with it. */
 static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
@@ -80,13 +80,13 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 	now_due(b, l);
 	/* A place in line was noted since that was asked, and may have been taken behind it: asked by the same token
 	 * again the server gives that up. */
-	if (word & ~ask->word & REMOTE_QUEUED)
+	if (word & ~ask->word & HOST_LEASE_QUEUED)
 		return;
 	if (until - now < ttl / 2) {
-		(void)cas_from(&r->word, word, remote_with_state(word, REMOTE_RELEASING));
+		(void)cas_from(&r->word, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 		return;
 	}
-	if (!remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
 		/* It is told at once; told already, it goes on as if it did not answer. */
 		if (l->raise)
 			back_off(b, l);
@@ -94,7 +94,7 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 		return;
 	}
 	l->raise = false;
-	remote_extend(b->s, r, until);
+	host_lease_extend(b->s, r, until);
 	l->renew_at = until - ttl * 2 / 3;
 	/* Just written.  Those of many leases are looked at in turn. */
 	l->unseen = 1 + i % (LOOK_EVERY - 1);
@@ -105,11 +105,11 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 	store_relaxed(&r->quiet_until, 0);
 	store_relaxed(&r->obstacle, 0);
 	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
-	if (cas_from(&r->word, word, remote_with_state(word & ~REMOTE_QUEUED, REMOTE_HELD))) {
+	if (cas_from(&r->word, word, host_lease_with_state(word & ~HOST_LEASE_QUEUED, HOST_LEASE_HELD))) {
 		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
 		l->due = now + LOOK_NS;
 	}
-	remote_signal(r);
+	host_lease_signal(r);
 }
 
 static const char *const obstacles[] = {
@@ -147,7 +147,7 @@ static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 	int64_t now = host_now(b->s);
 	uint64_t dice = ((uint64_t)now ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
-	if (!cas_from(&b->s->remotes[i].word, word, remote_with_state(word, REMOTE_RELEASING)))
+	if (!cas_from(&b->s->host_leases[i].word, word, host_lease_with_state(word, HOST_LEASE_RELEASING)))
 		return;
 	now_due(b, l);
 	l->not_before = now + POLL_NS / 2 + (int64_t)(dice % POLL_NS);
@@ -188,29 +188,29 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis
 /* It is not there any more. */
 static void gone(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 
-	if (!cas_from(&r->word, word, remote_with_state(word, REMOTE_LOST)))
+	if (!cas_from(&r->word, word, host_lease_with_state(word, HOST_LEASE_LOST)))
 		return;
 	bridge_count_add(b->s, BRIDGE_COUNT_LOST, 1);
-	remote_signal(r);
+	host_lease_signal(r);
 }
 
 /* Still the lease that @word was of, and not made shared since? */
 static bool same_turn(uint64_t w, uint64_t word)
 {
-	return remote_epoch(w) == remote_epoch(word) && remote_turn(w) == remote_turn(word) &&
-	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING);
+	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_mode_gen(w) == host_lease_mode_gen(word) &&
+	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING);
 }
 
 /* A downgrade was refused, since the record of the writer is lost: an upgrade, which knows its
  * own token, makes it anew. */
-static void ask_again(struct shm_remote *r, uint64_t word)
+static void ask_again(struct shm_host_lease *r, uint64_t word)
 {
-	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
+	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
 
-	while (same_turn(w, word) && remote_state(w) == REMOTE_HELD && !(w & known))
-		if (cas(&r->word, &w, w | REMOTE_UPGRADE))
+	while (same_turn(w, word) && host_lease_state(w) == HOST_LEASE_HELD && !(w & known))
+		if (cas(&r->word, &w, w | HOST_LEASE_UPGRADE))
 			break;
 }
 
@@ -219,12 +219,12 @@ static void ask_again(struct shm_remote *r, uint64_t word)
  * upgrade whose answer nobody heard or believed, and that nobody asks for any more; or a downgrade that was
  * forgotten.  By a new turn it is told.
  */
-static void take_back(struct shm_remote *r, uint64_t word)
+static void take_back(struct shm_host_lease *r, uint64_t word)
 {
-	uint64_t w = load_acquire(&r->word), known = REMOTE_EXCLUSIVE | REMOTE_UPGRADE | REMOTE_DOWNGRADE;
+	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
 
 	while (same_turn(w, word) && !(w & known))
-		if (cas(&r->word, &w, remote_taken_back(w)))
+		if (cas(&r->word, &w, host_lease_withdrawn(w)))
 			break;
 }
 
@@ -232,31 +232,31 @@ static void take_back(struct shm_remote *r, uint64_t word)
  * heard late, must not take back a wish of since then. */
 static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	uint64_t w = load_acquire(&r->word);
 
-	while (same_turn(w, word) && !(w & REMOTE_EXCLUSIVE))
-		if (cas(&r->word, &w, (w | REMOTE_EXCLUSIVE) & ~(REMOTE_UPGRADE | REMOTE_DOWNGRADE | REMOTE_LOOKED)))
+	while (same_turn(w, word) && !(w & HOST_LEASE_EXCLUSIVE))
+		if (cas(&r->word, &w, (w | HOST_LEASE_EXCLUSIVE) & ~(HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
 			break;
-	remote_signal(r);
+	host_lease_signal(r);
 }
 
 /* It is done, or cannot be: not the wish of a later time, when it was exclusive again. */
-static void end_downgrade(struct shm_remote *r, uint64_t word)
+static void end_downgrade(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word);
 
-	while (same_turn(w, word) && (w & (REMOTE_DOWNGRADE | REMOTE_EXCLUSIVE)) == REMOTE_DOWNGRADE)
-		if (cas(&r->word, &w, w & ~(REMOTE_DOWNGRADE | REMOTE_LOOKED)))
+	while (same_turn(w, word) && (w & (HOST_LEASE_DOWNGRADE | HOST_LEASE_EXCLUSIVE)) == HOST_LEASE_DOWNGRADE)
+		if (cas(&r->word, &w, w & ~(HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
 			break;
 	/* Who wants an upgrade waits for that. */
-	remote_signal(r);
+	host_lease_signal(r);
 }
 
 /* Number and time before the word that says it is exclusive; false = not yet. */
 static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
@@ -266,14 +266,14 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 		l->mode_at = now + MODE_AGAIN_NS;
 		return false;
 	}
-	if (!remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
 		/* The server is told at once; told already, later. */
 		l->mode_at = l->raise ? now + MODE_AGAIN_NS : 0;
 		l->raise = true;
 		return false;
 	}
 	l->raise = false;
-	remote_extend(b->s, r, until);
+	host_lease_extend(b->s, r, until);
 	l->renew_at = until - ttl * 2 / 3;
 	return true;
 }
@@ -291,20 +291,20 @@ static bool mode_answered(struct bridge *b, struct lease *l, const struct redis_
 
 static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 
 	/* Who asked takes the bit back in time, with a new turn that tells Redis. */
 	if (!mode_answered(b, &b->leases[i], ask))
 		return;
 	if (ask->code || ask->answer.status == REDIS_BUSY) {
-		uint64_t none = word & ~REMOTE_UPGRADE;
+		uint64_t none = word & ~HOST_LEASE_UPGRADE;
 
 		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever
 		 * asks next has its own time. */
-		if (cas_from(&r->word, word, ask->doubt && !(word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) ?
-						     remote_taken_back(none) : none))
+		if (cas_from(&r->word, word, ask->doubt && !(word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) ?
+						     host_lease_withdrawn(none) : none))
 			b->leases[i].upgrade_since = 0;
-		remote_signal(r);
+		host_lease_signal(r);
 	} else if (ask->answer.status == REDIS_GRANTED) {
 		if (upgrade_counts(b, i, word, ask))
 			set_exclusive(b, i, word);
@@ -316,7 +316,7 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct r
 /* A reader by what Redis says: nobody writes under it, and nobody comes in who does, since before it was asked. */
 static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 
 	if (!mode_answered(b, l, ask))
@@ -333,7 +333,7 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 		gone(b, i, word);
 		return;
 	}
-	remote_extend(b->s, r, ask->valid_until + b->s->boot_offset);
+	host_lease_extend(b->s, r, ask->valid_until + b->s->boot_offset);
 	l->renew_at = ask->valid_until + b->s->boot_offset - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
 	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
 	end_downgrade(r, word);
@@ -343,8 +343,8 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
  * between that and a downgrade comes but once in a turn. */
 static bool still_writers(uint64_t word, uint64_t sent)
 {
-	return remote_turn(word) == remote_turn(sent) &&
-	       ((sent & REMOTE_EXCLUSIVE) || (remote_unlooked(sent) && remote_unlooked(word)));
+	return host_lease_mode_gen(word) == host_lease_mode_gen(sent) &&
+	       ((sent & HOST_LEASE_EXCLUSIVE) || (host_lease_undrained(sent) && host_lease_undrained(word)));
 }
 
 /*
@@ -365,7 +365,7 @@ static bool is_gone(const struct bridge *b, uint64_t word, const struct redis_co
 
 static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	int64_t until = ask->valid_until + b->s->boot_offset;
 
@@ -379,38 +379,38 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct re
 	if (ask->answer.status != REDIS_DONE)
 		return;
 	/* Not of what was known to be a writer's when this was sent. */
-	if (ask->answer.kind == REDIS_KIND_HOST && !(ask->word & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE)) &&
-	    remote_turn(word) == remote_turn(ask->word) && host_now(b->s) >= l->take_back_at)
+	if (ask->answer.kind == REDIS_KIND_HOST && !(ask->word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) &&
+	    host_lease_mode_gen(word) == host_lease_mode_gen(ask->word) && host_now(b->s) >= l->take_back_at)
 		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	l->told = false;
 	l->unseen = ask->settled ? l->unseen - 1 : LOOK_EVERY - 1;
-	remote_extend(b->s, r, until);
+	host_lease_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
 	if (ask->answer.fence > 0) {
-		l->raise = !remote_give_fence(r, remote_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);
-		remote_signal(r);
+		l->raise = !host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);
+		host_lease_signal(r);
 	}
 	store_relaxed(&r->demand, (uint64_t)(ask->answer.queued > 0 ? ask->answer.queued : ask->answer.intent));
 }
 
 static void released(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 
 	now_due(b, &b->leases[i]);
-	if (cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE)))
+	if (cas_from(&r->word, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE)))
 		bridge_count_add(b->s, BRIDGE_COUNT_RELEASED, 1);
-	remote_signal(r);
+	host_lease_signal(r);
 }
 
 /* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may
  * hold under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
 static bool orphaned(uint64_t word, uint64_t epoch)
 {
-	enum remote_state state = remote_state(word);
+	enum host_lease_state state = host_lease_state(word);
 
-	return remote_epoch(word) != epoch || state == REMOTE_NONE || state == REMOTE_RELEASING;
+	return host_lease_epoch(word) != epoch || state == HOST_LEASE_NONE || state == HOST_LEASE_RELEASING;
 }
 
 /*
@@ -424,8 +424,8 @@ static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, 
 
 	if ((!ask->code && ask->answer.status != REDIS_QUEUED) || bridge_is_quorum(b))
 		place = NULL;
-	while (place && remote_state(word) == REMOTE_ACQUIRING && !(word & REMOTE_EXCLUSIVE) == !ask->exclusive) {
-		if (cas(&b->s->remotes[i].word, &word, word | REMOTE_QUEUED))
+	while (place && host_lease_state(word) == HOST_LEASE_ACQUIRING && !(word & HOST_LEASE_EXCLUSIVE) == !ask->exclusive) {
+		if (cas(&b->s->host_leases[i].word, &word, word | HOST_LEASE_QUEUED))
 			place = NULL;
 	}
 	return lease_ask_back(b, &b->leases[i], late, ask->word, place);
@@ -433,8 +433,8 @@ static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, 
 
 static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
-	switch (remote_state(word)) {
-	case REMOTE_ACQUIRING:
+	switch (host_lease_state(word)) {
+	case HOST_LEASE_ACQUIRING:
 		if (!redis_is_acquire(ask->script))
 			break;
 		if (ask->answer.status == REDIS_GRANTED)
@@ -444,18 +444,18 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 		else
 			busy(b, i, word, ask);
 		break;
-	case REMOTE_HELD:
-	case REMOTE_CLOSING:
+	case HOST_LEASE_HELD:
+	case HOST_LEASE_CLOSING:
 		if (ask->script == REDIS_RENEW)
 			renewed(b, i, word, ask);
-		else if (remote_turn(word) != remote_turn(ask->word))
+		else if (host_lease_mode_gen(word) != host_lease_mode_gen(ask->word))
 			now_due(b, &b->leases[i]); /* overtaken */
 		else if (ask->script == REDIS_UPGRADE)
 			upgraded(b, i, word, ask);
 		else if (ask->script == REDIS_DOWNGRADE)
 			downgraded(b, i, word, ask);
 		break;
-	case REMOTE_RELEASING:
+	case HOST_LEASE_RELEASING:
 		if (ask->script == REDIS_RELEASE)
 			released(b, i, word);
 		break;
@@ -468,7 +468,7 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 size_t lease_answer(struct bridge *b, uint32_t i, const struct redis_command *ask, struct redis_command late[ASKS_PER_LEASE])
 {
 	struct lease *l = &b->leases[i];
-	uint64_t word = load_acquire(&b->s->remotes[i].word);
+	uint64_t word = load_acquire(&b->s->host_leases[i].word);
 	bool is_late = redis_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
 
 	if (ask->put_off) {
@@ -481,7 +481,7 @@ size_t lease_answer(struct bridge *b, uint32_t i, const struct redis_command *as
 	if (is_late)
 		return take_back_late(b, i, word, ask, late);
 	/* Another bridge has gone on with it.  A place that could not be left ends by itself, sooner than a token. */
-	if (remote_epoch(word) != l->epoch || ask->script == REDIS_LEAVE || ask->script == REDIS_FENCE)
+	if (host_lease_epoch(word) != l->epoch || ask->script == REDIS_LEAVE || ask->script == REDIS_FENCE)
 		return 0;
 	if (ask->code && ask->script != REDIS_UPGRADE && ask->script != REDIS_DOWNGRADE) {
 		no_answer(b, i, word, ask);

@@ -50,7 +50,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->mode_at = 0;
 	l->idle_since = 0;
 	l->passes = 0;
-	remote_value(b->s, i, epoch, l->value);
+	host_lease_value(b->s, i, epoch, l->value);
 }
 
 enum naming { NAMED, BEING_MADE, NAMELESS };
@@ -58,7 +58,7 @@ enum naming { NAMED, BEING_MADE, NAMELESS };
 /* The names are those of the record as it is now, or it is being made, or has a key that cannot be named there. */
 static enum naming name(const struct bridge *b, uint32_t i)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	int mode = b->net ? redis_client_keys_mode(b->net) : REDIS_KEYS_SINGLE;
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
@@ -66,7 +66,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	int64_t asked;
 	size_t len;
 
-	if (l->named && l->keys.mode == mode && remote_is(r, &l->id))
+	if (l->named && l->keys.mode == mode && host_lease_is(r, &l->id))
 		return NAMED;
 	if (l->named)
 		redis_keys_free(&l->keys);
@@ -74,7 +74,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	/* Before the key is read: stopped here, this says it of a key that was here before
 	 * those who wait for another. */
 	asked = host_now(b->s);
-	len = remote_key(r, key);
+	len = host_lease_key(r, key);
 	if (len == 0)
 		return BEING_MADE;
 	hash_key(&l->id, b->s->hash_secret, key, len);
@@ -82,7 +82,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	l->named = redis_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		redis_keys_free(&l->keys);
-		remote_judge(b->s, r, VERDICT_LASTS, asked, 0, error.text);
+		host_lease_store_result(b->s, r, VERDICT_LASTS, asked, 0, error.text);
 	}
 	return l->named ? NAMED : NAMELESS;
 }
@@ -98,18 +98,18 @@ static bool was_told(const struct bridge *b, const struct lease *l, const struct
 static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct lease *l = &b->leases[i];
-	struct interest in = interest_look(b, i, remote_epoch(word));
+	struct interest in = interest_look(b, i, host_lease_epoch(word));
 
 	if (in.wants && was_told(b, l, &in))
 		return wait_until(l, l->told_until);
 	if (in.wants) {
-		uint64_t epoch = remote_epoch(word) + 1;
+		uint64_t epoch = host_lease_epoch(word) + 1;
 
 		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
 		if (!bridge_is_quorum(b))
-			store_relaxed(&b->s->remotes[i].obstacle, 0);
-		if (cas_from(&b->s->remotes[i].word, word,
-			     remote_make(epoch, in.exclusive ? REMOTE_EXCLUSIVE : 0, REMOTE_ACQUIRING)))
+			store_relaxed(&b->s->host_leases[i].obstacle, 0);
+		if (cas_from(&b->s->host_leases[i].word, word,
+			     host_lease_make(epoch, in.exclusive ? HOST_LEASE_EXCLUSIVE : 0, HOST_LEASE_ACQUIRING)))
 			l->made = epoch;
 		return NEXT_AGAIN;
 	}
@@ -122,7 +122,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct redis_comma
 {
 	memset(ask, 0, sizeof(*ask));
 	ask->script = script;
-	ask->exclusive = word & REMOTE_EXCLUSIVE;
+	ask->exclusive = word & HOST_LEASE_EXCLUSIVE;
 	ask->word = word;
 	ask->keys = &l->keys;
 	ask->asked = redis_now();
@@ -131,7 +131,7 @@ void lease_ask(const struct bridge *b, const struct lease *l, struct redis_comma
 	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
 	ask->wish.stride = STRIDE_FIRST;
 	ask->wish.waiter_ttl_ms = WAITER_TTL_MS;
-	ask->wish.turn = remote_turn(word);
+	ask->wish.turn = host_lease_mode_gen(word);
 	ask->wish.flags = "";
 }
 
@@ -150,16 +150,16 @@ size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct redi
 
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 
 	if (l->sent || !lease_is_own(l, word)) {
-		(void)cas_from(&r->word, word, remote_with_state(word | REMOTE_QUEUED, REMOTE_RELEASING));
+		(void)cas_from(&r->word, word, host_lease_with_state(word | HOST_LEASE_QUEUED, HOST_LEASE_RELEASING));
 		return;
 	}
 	/* Who does not answer is not asked sooner in the next one. */
 	l->not_before = l->next_try;
-	(void)cas_from(&r->word, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+	(void)cas_from(&r->word, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
 }
 
 /* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
@@ -168,14 +168,14 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command
 {
 	struct lease *l = &b->leases[i];
 
-	lease_ask(b, l, ask, word & REMOTE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
+	lease_ask(b, l, ask, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
 	ask->asked = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
 	ask->for_reader = in->wants && !in->exclusive && (!in->unsure || l->asked == 0);
 	ask->unsure = in->unsure;
 	ask->wish.flags = in->patient || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
-	remote_note_asked(b->s, &b->s->remotes[i]);
+	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	l->asked++;
 }
 
@@ -186,7 +186,7 @@ void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct r
 	if (!l->raise)
 		return;
 	lease_ask(b, l, &asks[*n], REDIS_FENCE, word);
-	asks[(*n)++].wish.fence = (int64_t)remote_fence_next(&b->s->remotes[i]);
+	asks[(*n)++].wish.fence = (int64_t)host_lease_fence_next(&b->s->host_leases[i]);
 }
 
 /*
@@ -198,7 +198,7 @@ static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, con
 {
 	const struct lease *l = &b->leases[i];
 
-	if (in->exclusive == !!(word & REMOTE_EXCLUSIVE))
+	if (in->exclusive == !!(word & HOST_LEASE_EXCLUSIVE))
 		return false;
 	return in->exclusive || l->in_the_way == REDIS_KIND_READERS || (!l->sent && lease_is_own(l, word));
 }
@@ -218,7 +218,7 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 {
 	struct lease *l = &b->leases[i];
 	int64_t seen = redis_now(), now = host_now(b->s);
-	struct interest in = interest_look(b, i, remote_epoch(word));
+	struct interest in = interest_look(b, i, host_lease_epoch(word));
 
 	if (in.wants)
 		l->idle_since = 0;
@@ -239,8 +239,8 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it
 	 * looked: by this its CAS fails, and whoever gives it up from now on leaves the queue, too.  Killed here:
 	 * that is done for nothing. */
-	if (l->made != l->epoch && !(word & REMOTE_QUEUED))
-		return move(b, i, word, word | REMOTE_QUEUED);
+	if (l->made != l->epoch && !(word & HOST_LEASE_QUEUED))
+		return move(b, i, word, word | HOST_LEASE_QUEUED);
 	lease_ask_raise(b, i, word, asks, n);
 	ask_acquire(b, i, &asks[(*n)++], word, &in, seen);
 	return NEXT_ASK;
@@ -248,16 +248,16 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 
 static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
 {
-	struct shm_remote *r = &b->s->remotes[i];
+	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), asked = (int64_t)load_acquire(&r->asked);
 
 	/* Out of reach for longer than the token can be there. */
 	if (l->backoff_ns && now - asked > LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) + LOCKSHM_SECONDS(1))
-		return move(b, i, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
+		return move(b, i, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
 	if (now < l->next_try && !l->rung)
 		return wait_until(l, l->next_try);
-	*n += lease_ask_back(b, l, asks + *n, word, word & REMOTE_QUEUED ? "xs" : NULL);
+	*n += lease_ask_back(b, l, asks + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
 	return NEXT_ASK;
 }
 
@@ -269,14 +269,14 @@ static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct lease *l = &b->leases[i];
 
-	switch (remote_state(word)) {
-	case REMOTE_ACQUIRING:
-	case REMOTE_RELEASING:
-		return move(b, i, word, remote_make(remote_epoch(word), 0, REMOTE_NONE));
-	case REMOTE_HELD:
-	case REMOTE_CLOSING:
-		return remote_holds(b->s, i, word) ? wait_until(l, host_now(b->s) + LOOK_NS) : NEXT_AGAIN;
-	case REMOTE_LOST:
+	switch (host_lease_state(word)) {
+	case HOST_LEASE_ACQUIRING:
+	case HOST_LEASE_RELEASING:
+		return move(b, i, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
+	case HOST_LEASE_HELD:
+	case HOST_LEASE_CLOSING:
+		return host_lease_holds(b->s, i, word) ? wait_until(l, host_now(b->s) + LOOK_NS) : NEXT_AGAIN;
+	case HOST_LEASE_LOST:
 		return lease_at_lost(b, i, word);
 	default:
 		lease_set_active(b, i, false);
@@ -286,8 +286,8 @@ static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 
 static enum next step(struct bridge *b, uint32_t i, struct redis_command *asks, size_t *n)
 {
-	uint64_t word = load_acquire(&b->s->remotes[i].word);
-	enum naming named = remote_state(word) == REMOTE_CLAIM ? BEING_MADE : name(b, i);
+	uint64_t word = load_acquire(&b->s->host_leases[i].word);
+	enum naming named = host_lease_state(word) == HOST_LEASE_CLAIM ? BEING_MADE : name(b, i);
 
 	if (named == BEING_MADE) {
 		lease_set_active(b, i, false);
@@ -295,22 +295,22 @@ static enum next step(struct bridge *b, uint32_t i, struct redis_command *asks, 
 	}
 	if (named == NAMELESS)
 		return nameless(b, i, word);
-	use_epoch(b, i, remote_epoch(word));
-	switch (remote_state(word)) {
-	case REMOTE_NONE:
+	use_epoch(b, i, host_lease_epoch(word));
+	switch (host_lease_state(word)) {
+	case HOST_LEASE_NONE:
 		return at_none(b, i, word);
-	case REMOTE_ACQUIRING:
+	case HOST_LEASE_ACQUIRING:
 		return at_acquiring(b, i, word, asks, n);
-	case REMOTE_HELD:
-	case REMOTE_CLOSING:
+	case HOST_LEASE_HELD:
+	case HOST_LEASE_CLOSING:
 		return lease_at_held(b, i, word, asks, n);
-	case REMOTE_LOST:
+	case HOST_LEASE_LOST:
 		return lease_at_lost(b, i, word);
-	case REMOTE_RELEASING:
+	case HOST_LEASE_RELEASING:
 		return at_releasing(b, i, word, asks, n);
 	default:
 		/* Damaged: as if it had never been. */
-		return move(b, i, word, remote_make(remote_epoch(word) + 1, 0, REMOTE_NONE));
+		return move(b, i, word, host_lease_make(host_lease_epoch(word) + 1, 0, HOST_LEASE_NONE));
 	}
 }
 

@@ -23,7 +23,7 @@ struct lease {
 	bool named;  /* keys, id and value are those of the record */
 	struct identity id;
 	struct redis_keys keys;
-	char value[REMOTE_VALUE_BYTES];
+	char value[HOST_LEASE_VALUE_BYTES];
 	uint64_t epoch;	    /* value is of */
 	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
 	unsigned asked;	    /* how often in this epoch, by us */
@@ -51,8 +51,8 @@ struct lease {
 struct bridge {
 	struct lockshm *s;
 	struct redis_client *net;
-	struct lease *leases; /* n_remotes */
-	uint64_t active[REMOTES_MAX / 64]; /* of these: in NONE without anybody who wants it there is nothing to do */
+	struct lease *leases; /* n_host_leases */
+	uint64_t active[HOST_LEASES_MAX / 64]; /* of these: in NONE without anybody who wants it there is nothing to do */
 	struct snapshot snap;
 	bool tracked; /* hints come */
 	bool ending;  /* no linger */
@@ -77,7 +77,7 @@ static inline bool bridge_is_quorum(const struct bridge *b)
  * bridge notes that in the word first: so what is decided by this is done by a CAS from @word. */
 static inline bool lease_is_own(const struct lease *l, uint64_t word)
 {
-	return l->made == l->epoch && !(word & REMOTE_QUEUED);
+	return l->made == l->epoch && !(word & HOST_LEASE_QUEUED);
 }
 
 static inline bool lease_active(const struct bridge *b, uint32_t i)
@@ -90,13 +90,13 @@ static inline void lease_set_active(struct bridge *b, uint32_t i, bool active)
 	b->active[i / 64] = (b->active[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t)active << i % 64;
 }
 
-/* The first active one from @i on, or n_remotes. */
+/* The first active one from @i on, or n_host_leases. */
 static inline uint32_t lease_next_active(const struct bridge *b, uint32_t i)
 {
-	for (; i < b->s->n_remotes; i = (i / 64 + 1) * 64)
+	for (; i < b->s->n_host_leases; i = (i / 64 + 1) * 64)
 		if (b->active[i / 64] >> i % 64)
 			return i + (uint32_t)__builtin_ctzll(b->active[i / 64] >> i % 64);
-	return b->s->n_remotes;
+	return b->s->n_host_leases;
 }
 
 /* When to look at it again. */

@@ -78,7 +78,7 @@ static void *ear_main(void *arg)
 		if ((n < 0 && errno != EINTR) || (n > 0 && event.data.fd == ear->stop))
 			return NULL;
 		(void)fetch_add32(&ear->s->bridge->bell, 1);
-		futex_wake(&ear->s->bridge->bell, INT_MAX); /* see remote_ring() */
+		futex_wake(&ear->s->bridge->bell, INT_MAX); /* see host_lease_ring() */
 	}
 }
 
@@ -139,11 +139,11 @@ static void take_rung(struct serve *v)
 {
 	uint32_t w;
 
-	for (w = 0; w * 64 < v->s->n_remotes; w++) {
+	for (w = 0; w * 64 < v->s->n_host_leases; w++) {
 		uint64_t bits = load_relaxed(&v->s->bridge->dirty[w]) ? exchange_zero(&v->s->bridge->dirty[w]) : 0;
 
 		for (; bits; bits &= bits - 1)
-			if (w * 64 + (uint32_t)__builtin_ctzll(bits) < v->s->n_remotes)
+			if (w * 64 + (uint32_t)__builtin_ctzll(bits) < v->s->n_host_leases)
 				activate(v, w * 64 + (uint32_t)__builtin_ctzll(bits));
 	}
 }
@@ -158,10 +158,10 @@ static void scan(struct serve *v, int64_t now)
 	if (now < v->scan_at)
 		return;
 	v->scan_at = now + SCAN_NS;
-	for (i = 0; i < v->s->n_remotes; i++) {
-		enum remote_state state = remote_state(load_acquire(&v->s->remotes[i].word));
+	for (i = 0; i < v->s->n_host_leases; i++) {
+		enum host_lease_state state = host_lease_state(load_acquire(&v->s->host_leases[i].word));
 
-		if (state == REMOTE_NONE ? first && interest_possible(v->s, i) : state != REMOTE_CLAIM)
+		if (state == HOST_LEASE_NONE ? first && interest_possible(v->s, i) : state != HOST_LEASE_CLAIM)
 			lease_set_active(&v->b, i, true);
 	}
 }
@@ -184,8 +184,8 @@ static bool names(struct serve *v, uint32_t i, const char *key, size_t len)
 		return false;
 	/* It says so once: if not now, the next renewal looks into it. */
 	l->unseen = 0;
-	word = load_acquire(&v->s->remotes[i].word);
-	return remote_state(word) == REMOTE_HELD && (word & REMOTE_EXCLUSIVE);
+	word = load_acquire(&v->s->host_leases[i].word);
+	return host_lease_state(word) == HOST_LEASE_HELD && (word & HOST_LEASE_EXCLUSIVE);
 }
 
 static bool take_hints(struct serve *v)
@@ -198,7 +198,7 @@ static bool take_hints(struct serve *v)
 	int k = 0;
 
 	while (k++ < HINTS_MAX && (hint = redis_client_hint(v->b.net, &key, &len)) != REDIS_HINT_NONE)
-		for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1)) {
+		for (i = lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = lease_next_active(&v->b, i + 1)) {
 			if (hint != REDIS_HINT_ALL && !names(v, i, key, len))
 				continue;
 			v->b.leases[i].hinted = v->b.leases[i].rung = true;
@@ -259,7 +259,7 @@ static int64_t renew_until(const struct serve *v, int64_t now)
 
 	if (bridge_is_quorum(&v->b))
 		return now;
-	for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1))
+	for (i = lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = lease_next_active(&v->b, i + 1))
 		if (v->b.leases[i].renew_at && v->b.leases[i].renew_at <= now)
 			return now + LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / RENEW_WITH;
 	return now;
@@ -275,7 +275,7 @@ static int64_t round_once(struct serve *v, bool *asked)
 	if (v->b.net)
 		redis_client_begin(v->b.net);
 	v->b.renew_until = renew_until(v, now);
-	for (i = lease_next_active(&v->b, 0); i < v->s->n_remotes; i = lease_next_active(&v->b, i + 1)) {
+	for (i = lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = lease_next_active(&v->b, i + 1)) {
 		struct lease *l = &v->b.leases[i];
 		size_t got, k;
 
@@ -382,10 +382,10 @@ static bool all_done(const struct serve *v)
 {
 	uint32_t i;
 
-	for (i = 0; i < v->s->n_remotes; i++) {
-		enum remote_state state = remote_state(load_acquire(&v->s->remotes[i].word));
+	for (i = 0; i < v->s->n_host_leases; i++) {
+		enum host_lease_state state = host_lease_state(load_acquire(&v->s->host_leases[i].word));
 
-		if (state != REMOTE_NONE && state != REMOTE_CLAIM)
+		if (state != HOST_LEASE_NONE && state != HOST_LEASE_CLAIM)
 			return false;
 	}
 	return true;
@@ -424,7 +424,7 @@ static void finish(struct serve *v)
 	v->b.ending = true;
 	v->scan_at = 0;
 	scan(v, host_now(v->s));
-	for (i = 0; i < v->s->n_remotes; i++)
+	for (i = 0; i < v->s->n_host_leases; i++)
 		v->b.leases[i].rung = lease_active(&v->b, i);
 	while (asked && clock_precise() < end)
 		(void)round_once(v, &asked);
@@ -454,7 +454,7 @@ static void forget_all(struct serve *v)
 {
 	uint32_t i;
 
-	for (i = 0; i < v->s->n_remotes; i++)
+	for (i = 0; i < v->s->n_host_leases; i++)
 		lease_forget(&v->b.leases[i]);
 	memset(v->b.active, 0, sizeof(v->b.active));
 	v->scan_at = 0;
@@ -482,7 +482,7 @@ static int check(const struct lockshm *s, struct lockshm_error *error)
 {
 	const char *why;
 
-	if (!s->n_remotes)
+	if (!s->n_host_leases)
 		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
 	if (s->read_only)
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
@@ -537,7 +537,7 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 	v->role_ttl = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 4, ROLE_TTL_MAX_NS);
 	v->role_first = role_first(v);
 	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
-	v->b.leases = calloc(segment->n_remotes, sizeof(*v->b.leases));
+	v->b.leases = calloc(segment->n_host_leases, sizeof(*v->b.leases));
 	err = v->b.leases && snapshot_init(&v->b.snap) ? serve(v, error) :
 							 error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
 	snapshot_free(&v->b.snap);

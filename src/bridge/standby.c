@@ -282,7 +282,7 @@ LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, s
 {
 	(void)timeout_ns;
 	(void)arg;
-	if (!segment_valid(segment) || !segment->n_remotes || !key || key_len == 0 || !fn)
+	if (!segment_valid(segment) || !segment->n_host_leases || !key || key_len == 0 || !fn)
 		return LOCKSHM_INVALID;
 	return standby_start(segment, error);
 }
@@ -291,7 +291,7 @@ LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_
 				      size_t value_len, int64_t timeout_ns, struct lockshm_error *error)
 {
 	(void)timeout_ns;
-	if (!segment_valid(segment) || !segment->n_remotes || !key || key_len == 0 || !value || value_len == 0)
+	if (!segment_valid(segment) || !segment->n_host_leases || !key || key_len == 0 || !value || value_len == 0)
 		return LOCKSHM_INVALID;
 	return standby_start(segment, error);
 }

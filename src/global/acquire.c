@@ -54,9 +54,9 @@ struct quest {
 	uint64_t rung_for;
 };
 
-static struct shm_remote *lease_of(const struct quest *g)
+static struct shm_host_lease *lease_of(const struct quest *g)
 {
-	return &g->s->remotes[g->lease];
+	return &g->s->host_leases[g->lease];
 }
 
 static struct shm_request *record_of(const struct quest *g)
@@ -85,7 +85,7 @@ static int64_t deadline_of(const struct lockshm_request *q)
 
 static int check(const struct lockshm *s, const struct lockshm_request *q, struct lockshm_error *error)
 {
-	if (!s->n_remotes)
+	if (!s->n_host_leases)
 		return error_set(error, LOCKSHM_INVALID,
 				 "LOCKSHM_GLOBAL in a segment without Redis: create it with options.redis or --redis");
 	if (q->prepared)
@@ -118,28 +118,28 @@ static void mark_wanting(const struct quest *g)
 
 static bool usable(const struct quest *g, uint64_t word, int64_t now)
 {
-	const struct shm_remote *l = lease_of(g);
+	const struct shm_host_lease *l = lease_of(g);
 
-	return remote_state(word) == REMOTE_HELD && (g->q->mode == LOCKSHM_SHARED || (word & REMOTE_EXCLUSIVE)) &&
-	       remote_good(g->s, word, load_acquire(&l->valid_until), now + LOCKSHM_MS(REMOTE_GRANT_MIN_MS)) &&
-	       !remote_exhausted(g->s, l, now) && remote_is(l, &g->id);
+	return host_lease_state(word) == HOST_LEASE_HELD && (g->q->mode == LOCKSHM_SHARED || (word & HOST_LEASE_EXCLUSIVE)) &&
+	       host_lease_good(g->s, word, load_acquire(&l->valid_until), now + LOCKSHM_MS(HOST_LEASE_GRANT_MIN_MS)) &&
+	       !host_lease_exhausted(g->s, l, now) && host_lease_is(l, &g->id);
 }
 
 /* Hold under the lease if that is possible at @now, host time.  Returns the number of the hold, or 0. */
 static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 {
-	struct shm_remote *l = lease_of(g);
+	struct shm_host_lease *l = lease_of(g);
 	struct shm_request *r = record_of(g);
 	uint64_t fence, left = 0;
 
 	if (!usable(g, word, now))
 		return 0;
-	if (g->row && (g->lease != g->row_lease || remote_full_turn(word) != remote_full_turn(g->row_word)))
+	if (g->row && (g->lease != g->row_lease || host_lease_full_mode_gen(word) != host_lease_full_mode_gen(g->row_word)))
 		return 0;
-	fence = g->row ? g->row : remote_take_fence(l, &left);
+	fence = g->row ? g->row : host_lease_take_fence(l, &left);
 	if (!fence)
 		return 0;
-	store_release(&r->under, under_make(remote_epoch(word), fence));
+	store_release(&r->under, under_make(host_lease_epoch(word), fence));
 	/* My note before my look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_full();
 	if (load_acquire(&l->word) != word) {
@@ -152,7 +152,7 @@ static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 	(void)fetch_add_relaxed(&l->passes, 1);
 	/* Once for each range. */
 	if (fence_low(left) && !fence_low(left + 1))
-		remote_ring(g->s, g->lease);
+		host_lease_ring(g->s, g->lease);
 	return fence;
 }
 
@@ -164,8 +164,8 @@ static void fill(const struct quest *g)
 	hold_open(h);
 	h->local_token = h->token;
 	h->token = g->fence;
-	h->remote_word = g->word;
-	h->remote = g->lease + 1;
+	h->host_lease_word = g->word;
+	h->host_lease = g->lease + 1;
 	h->deadline = 0;
 	hold_close(h);
 	if (g->q->report)
@@ -180,7 +180,7 @@ static void ring(struct quest *g, uint64_t word, int64_t now)
 		return;
 	g->rung_for = word;
 	g->rung = now;
-	remote_ring(g->s, g->lease);
+	host_lease_ring(g->s, g->lease);
 }
 
 /* What was said last, if it was asked since this began to wait, and of this key; else 0. */
@@ -189,14 +189,14 @@ static uint64_t last_verdict(const struct quest *g)
 	uint64_t v = load_acquire(&lease_of(g)->verdict);
 
 	/* The verdict before the record: what was said of another key was said after the record became that one's.
-	 * Pairs with the release in remote_judge(), which also brings obstacle and words. */
-	if (verdict_asked(v) < g->begun || verdict_asked(v) > host_now(g->s) || !remote_is(lease_of(g), &g->id))
+	 * Pairs with the release in host_lease_store_result(), which also brings obstacle and words. */
+	if (verdict_asked(v) < g->begun || verdict_asked(v) > host_now(g->s) || !host_lease_is(lease_of(g), &g->id))
 		return 0;
 	return v;
 }
 
 /* Its words, or what goes without saying. */
-static void reason(const struct quest *g, uint64_t verdict, char out[REMOTE_WHY_BYTES])
+static void reason(const struct quest *g, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
 		[0] = "",
@@ -205,7 +205,7 @@ static void reason(const struct quest *g, uint64_t verdict, char out[REMOTE_WHY_
 		[VERDICT_LASTS] = "Redis refuses it",
 	};
 
-	if (!remote_why(lease_of(g), verdict, out))
+	if (!host_lease_reason(lease_of(g), verdict, out))
 		strcpy(out, plain[verdict_code(verdict)]);
 }
 
@@ -213,7 +213,7 @@ static void reason(const struct quest *g, uint64_t verdict, char out[REMOTE_WHY_
 static int heed(struct quest *g)
 {
 	uint64_t v = last_verdict(g);
-	char why[REMOTE_WHY_BYTES];
+	char why[HOST_LEASE_REASON_BYTES];
 
 	if (verdict_asked(v) < g->since)
 		return 0;
@@ -241,24 +241,24 @@ static bool booked(const struct quest *g, uint64_t word, int64_t now)
 	int64_t until;
 
 	if (!(g->q->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME) || g->deadline == INT64_MAX ||
-	    remote_state(word) != REMOTE_ACQUIRING || verdict_code(v) != VERDICT_BUSY)
+	    host_lease_state(word) != HOST_LEASE_ACQUIRING || verdict_code(v) != VERDICT_BUSY)
 		return false;
-	until = remote_obstacle(lease_of(g), v);
+	until = host_lease_blocked_until(lease_of(g), v);
 	return until != 0 && until - host_now(g->s) > g->deadline - now;
 }
 
 /* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
 static bool passed_over(const struct quest *g, uint64_t word, int64_t host)
 {
-	const struct shm_remote *l = lease_of(g);
+	const struct shm_host_lease *l = lease_of(g);
 
-	return is_try(g->q) && (remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING) &&
-	       remote_exhausted(g->s, l, host) && remote_is(l, &g->id);
+	return is_try(g->q) && (host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING) &&
+	       host_lease_exhausted(g->s, l, host) && host_lease_is(l, &g->id);
 }
 
 static int out_of_time(const struct quest *g)
 {
-	char why[REMOTE_WHY_BYTES] = "";
+	char why[HOST_LEASE_REASON_BYTES] = "";
 	uint64_t v = last_verdict(g);
 
 	if (v)
@@ -278,7 +278,7 @@ static int no_bridge(struct quest *g, uint64_t word, int64_t now)
 		g->heard = now;
 	}
 	/* Under a lease that lasts there is nothing to be said for any time. */
-	if (now - g->heard < TRY_NS || remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING)
+	if (now - g->heard < TRY_NS || host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING)
 		return 0;
 	return standby_trouble(g->s, g->error);
 }
@@ -322,7 +322,7 @@ static int await_lease(struct quest *g)
 	int64_t host = g->begun; /* just now */
 
 	for (;; host = host_now(g->s)) {
-		struct shm_remote *l = lease_of(g);
+		struct shm_host_lease *l = lease_of(g);
 		/* The signal before everything it may be about. */
 		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
 		uint64_t word = load_acquire(&l->word);
@@ -335,12 +335,12 @@ static int await_lease(struct quest *g)
 			return 0;
 		now = clock_precise();
 		/* A row passes nobody but while its lease goes on: else in line again, behind those of this host. */
-		if (g->row || !remote_is(l, &g->id) || !keep_local(g, host))
+		if (g->row || !host_lease_is(l, &g->id) || !keep_local(g, host))
 			return ONCE_MORE;
 		err = reason_to_stop(g, word, now);
 		if (err)
 			return err;
-		(void)remote_holds(g->s, g->lease, word); /* notices that its time is over */
+		(void)host_lease_holds(g->s, g->lease, word); /* notices that its time is over */
 		ring(g, word, now);
 		futex_wait_any(&watch, 1, g->deadline - now < SLICE_NS ? g->deadline : now + SLICE_NS);
 	}
@@ -355,7 +355,7 @@ static int go_local(const struct quest *g)
 	struct hold *h = hold_of(g->hold);
 
 	store_release32(&r->flags, load_relaxed32(&r->flags) & ~(REQUEST_GLOBAL | REQUEST_TRY));
-	remote_ring(g->s, g->lease);
+	host_lease_ring(g->s, g->lease);
 	/* A number of this host alone would be taken for one that rises from host to host. */
 	hold_open(h);
 	h->local_token = h->token;
@@ -373,7 +373,7 @@ static int give_up(const struct quest *g, int err)
 	/* Who was not inside does not linger. */
 	store_release32(&r->flags, load_relaxed32(&r->flags) & ~REQUEST_BARGES);
 	(void)lockshm_release(g->hold, 0);
-	remote_ring(g->s, g->lease);
+	host_lease_ring(g->s, g->lease);
 	if (g->q->report)
 		g->q->report->token = 0;
 	return err;
@@ -384,7 +384,7 @@ static int with_local(struct quest *g, int status)
 {
 	int err;
 
-	err = remote_find(g->s, g->self->ref, &g->id, g->q->key, &g->lease, g->error);
+	err = host_lease_find(g->s, g->self->ref, &g->id, g->q->key, &g->lease, g->error);
 	if (err)
 		return give_up(g, err);
 	/* Before anybody can see that this waits: what is asked for it is asked later. */
@@ -418,10 +418,10 @@ static int go_on(struct quest *g, const struct lockshm_request *q)
 	g->row = 0;
 	if (!self || self->linger.index == 0)
 		return NOT_TAKEN;
-	if (self->linger.remote && global_goes_on(g->s, self->linger.remote - 1, self->linger.remote_word)) {
+	if (self->linger.host_lease && global_goes_on(g->s, self->linger.host_lease - 1, self->linger.host_lease_word)) {
 		g->row = self->linger.fence;
-		g->row_lease = self->linger.remote - 1;
-		g->row_word = self->linger.remote_word;
+		g->row_lease = self->linger.host_lease - 1;
+		g->row_word = self->linger.host_lease_word;
 		status = acquire_again(self, q, hold_of(g->hold));
 	}
 	if (status != NOT_TAKEN)
@@ -479,11 +479,11 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 
 bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
 {
-	const struct shm_remote *l = remote_at(s, lease);
+	const struct shm_host_lease *l = host_lease_at(s, lease);
 	uint64_t now = l ? load_acquire(&l->word) : 0;
 
-	return l && remote_state(now) == REMOTE_HELD && remote_epoch(now) == remote_epoch(word) &&
-	       !remote_exhausted(s, l, host_now(s));
+	return l && host_lease_state(now) == HOST_LEASE_HELD && host_lease_epoch(now) == host_lease_epoch(word) &&
+	       !host_lease_exhausted(s, l, host_now(s));
 }
 
 /* ---------------------------------------------------------------- upgrade */
@@ -497,7 +497,7 @@ bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
  */
 int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 {
-	struct shm_remote *l = remote_at(s, lease);
+	struct shm_host_lease *l = host_lease_at(s, lease);
 	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
 	bool asked = false;
 
@@ -508,24 +508,24 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
 		uint64_t w = load_acquire(&l->word);
 
-		if (!remote_holds(s, lease, word))
+		if (!host_lease_holds(s, lease, word))
 			return LOCKSHM_LOST;
-		if (w & REMOTE_EXCLUSIVE)
+		if (w & HOST_LEASE_EXCLUSIVE)
 			return 0;
-		if (remote_state(w) != REMOTE_HELD || (asked && !(w & REMOTE_UPGRADE)))
+		if (host_lease_state(w) != HOST_LEASE_HELD || (asked && !(w & HOST_LEASE_UPGRADE)))
 			return LOCKSHM_BUSY;
 		/* What is refused half way by a quorum could not be taken back. */
-		if ((s->redis.flags & REDIS_QUORUM) && remote_turn(w) == REMOTE_TURN_MAX)
+		if ((s->redis.flags & REDIS_QUORUM) && host_lease_mode_gen(w) == HOST_LEASE_MODE_GEN_MAX)
 			return LOCKSHM_BUSY;
 		/* Redis may have done it, or do it yet. */
-		if (now >= end && cas_from(&l->word, w, w & REMOTE_UPGRADE ? remote_taken_back(w) : w))
+		if (now >= end && cas_from(&l->word, w, w & HOST_LEASE_UPGRADE ? host_lease_withdrawn(w) : w))
 			return LOCKSHM_BUSY;
-		if (!(w & (REMOTE_UPGRADE | REMOTE_DOWNGRADE)) && !cas_from(&l->word, w, w | REMOTE_UPGRADE))
+		if (!(w & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) && !cas_from(&l->word, w, w | HOST_LEASE_UPGRADE))
 			continue;
-		asked = !(w & REMOTE_DOWNGRADE);
+		asked = !(w & HOST_LEASE_DOWNGRADE);
 		if (now - rung >= RING_NS) {
 			rung = now;
-			remote_ring(s, lease);
+			host_lease_ring(s, lease);
 		}
 		futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
 	}

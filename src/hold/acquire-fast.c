@@ -109,7 +109,7 @@ static int take_up(struct participant *self, const struct lockshm_request *q, st
 	struct wish wish;
 	uint32_t index;
 
-	if (!(q->flags & LOCKSHM_BARGE) || (self->linger.remote != 0) != global || segment_retired(self->segment))
+	if (!(q->flags & LOCKSHM_BARGE) || (self->linger.host_lease != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
 	key = key_of(self, q);
 	if (!key)

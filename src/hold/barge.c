@@ -45,8 +45,8 @@ bool linger(struct participant *self, const struct hold *h, uint64_t word)
 		self->linger.entry = h->entry;
 		self->linger.ticket = hold_ticket(h);
 		self->linger.row = row;
-		self->linger.remote = h->remote;
-		self->linger.remote_word = h->remote_word;
+		self->linger.host_lease = h->host_lease;
+		self->linger.host_lease_word = h->host_lease_word;
 		self->linger.fence = h->token;
 		return true;
 	}

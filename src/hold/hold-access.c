@@ -35,7 +35,7 @@ static bool find_record(struct grip *g)
 	g->s = g->h->segment;
 	g->r = request_at(g->s, g->h->index);
 	g->e = entry_at(g->s, g->h->entry);
-	return g->r && g->e && g->h->remote <= g->s->n_remotes;
+	return g->r && g->e && g->h->host_lease <= g->s->n_host_leases;
 }
 
 /* Keep the service thread away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
@@ -102,7 +102,7 @@ static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
  * what others have is not known here. */
 static uint64_t lost_globally_to(const struct grip *g)
 {
-	uint64_t next = remote_fence_of(remote_at(g->s, g->h->remote - 1), g->h->key_check);
+	uint64_t next = host_lease_fence_of(host_lease_at(g->s, g->h->host_lease - 1), g->h->key_check);
 
 	return next > g->h->token + 1 ? next - 1 : 0;
 }
@@ -111,7 +111,7 @@ int grip_lost(const struct grip *g)
 {
 	uint64_t ticket;
 
-	if (unlikely(g->h->remote != 0)) {
+	if (unlikely(g->h->host_lease != 0)) {
 		g->h->lost_to = lost_globally_to(g);
 		return LOCKSHM_LOST;
 	}

@@ -59,7 +59,7 @@ static inline bool grip_passed(const struct lockshm *s, int64_t deadline)
 
 static inline int64_t grip_deadline(const struct grip *g)
 {
-	if (unlikely(g->h->remote != 0))
+	if (unlikely(g->h->host_lease != 0))
 		return deadline_ns(load_acquire(&g->r->deadline));
 	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->deadline;
 }
@@ -67,7 +67,7 @@ static inline int64_t grip_deadline(const struct grip *g)
 /* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */
 static inline int grip_late_or_ok(const struct grip *g)
 {
-	if (unlikely(g->h->remote != 0) && !remote_holds(g->s, g->h->remote - 1, g->h->remote_word))
+	if (unlikely(g->h->host_lease != 0) && !host_lease_holds(g->s, g->h->host_lease - 1, g->h->host_lease_word))
 		return LOCKSHM_LOST;
 	return unlikely(grip_passed(g->s, grip_deadline(g))) ? LOCKSHM_LATE : 0;
 }

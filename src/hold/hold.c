@@ -21,8 +21,8 @@ static inline int forget(struct grip *g, int result)
 
 	h->magic = result == LOCKSHM_LOST ? hold_lost_seal(h) : 0;
 	/* Perhaps nobody on this host wants the lease any more, or it has to go on to another one. */
-	if (unlikely(h->remote != 0))
-		remote_ring_of_end(g->s, h->remote - 1);
+	if (unlikely(h->host_lease != 0))
+		host_lease_ring_of_end(g->s, h->host_lease - 1);
 	if (g->self && g->self->uid == h->owner) {
 		g->self->held--;
 		if (likely(!h->moved))
@@ -106,7 +106,7 @@ static int release_closed(struct grip *g, int64_t cooldown_ns, int outcome)
 
 static bool goes_on(const struct grip *g)
 {
-	return likely(g->h->remote == 0) || global_goes_on(g->s, g->h->remote - 1, g->h->remote_word);
+	return likely(g->h->host_lease == 0) || global_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
 }
 
 /* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this
@@ -125,7 +125,7 @@ static int forget_lingering(struct grip *g, int outcome)
 	 * waits for a bell if it found this one.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	if (g->self->linger.index == g->h->index && goes_on(g))
-		g->h->remote = 0;
+		g->h->host_lease = 0;
 	return forget(g, outcome);
 }
 
@@ -210,7 +210,7 @@ static int renew_to(struct grip *g, int64_t ttl, int64_t end)
 		queue_nudge_successor(g->s, g->h->index);
 	hold_open(g->h);
 	g->h->gen = gen;
-	g->h->deadline = g->h->remote ? 0 : end;
+	g->h->deadline = g->h->host_lease ? 0 : end;
 	hold_close(g->h);
 	if (g->renewal)
 		renewals_retime(g->s, g->renewal, gen, ttl ? ttl : g->renewal->ttl_ns, end);
@@ -262,8 +262,8 @@ LOCKSHM_EXPORT int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_
 		left = grip_deadline(&g) - segment_now(g.s);
 		*remaining_ns = left > 0 ? left : 0;
 	}
-	if (unlikely(g.h->remote != 0) && remaining_ns) {
-		left = remote_left(g.s, g.h->remote - 1, g.h->remote_word);
+	if (unlikely(g.h->host_lease != 0) && remaining_ns) {
+		left = host_lease_left(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 		*remaining_ns = left < *remaining_ns ? left : *remaining_ns;
 	}
 	return grip_end(&g, outcome);

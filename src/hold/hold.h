@@ -38,9 +38,9 @@ struct hold {
 	uint32_t entry;
 	uint32_t row;	 /* of holds that it goes on with, see hold/barge.c; 0 = none */
 	uint32_t index;
-	uint32_t remote; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
+	uint32_t host_lease; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
 			  * takes the short ways, and the record has it. */
-	uint64_t remote_word; /* of that lease, when it was seen held */
+	uint64_t host_lease_word; /* of that lease, when it was seen held */
 	uint64_t local_token; /* of a global one: what token would be without; token 0 = held on this host only, by policy */
 };
 _Static_assert(sizeof(struct hold) == sizeof(lockshm_hold_t), "each word of it is one of these, and sealed");
@@ -65,7 +65,7 @@ static ALWAYS_INLINE uint64_t hold_seal_with(const struct hold *h, uint64_t rene
 	x = (x + (uint64_t)h->deadline) ^ h->token;
 	x = (x + h->key_check) ^ entry_row;
 	x = (x + index_remote) ^ h->mark;
-	x = (x + h->remote_word) ^ h->local_token;
+	x = (x + h->host_lease_word) ^ h->local_token;
 	return (x + renewal) ^ moved;
 }
 
@@ -112,10 +112,10 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 		       "segment and epoch are copied as one");
 	_Static_assert(offsetof(struct hold, mark) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
-	_Static_assert(offsetof(struct hold, remote) - offsetof(struct hold, index) == 4, "stored as one");
+	_Static_assert(offsetof(struct hold, host_lease) - offsetof(struct hold, index) == 4, "stored as one");
 	_Static_assert(offsetof(struct hold, row) - offsetof(struct hold, entry) == 4, "stored as one");
-	_Static_assert(sizeof(struct hold) - offsetof(struct hold, remote_word) == 16, "zeroed as one");
-	uint64_t index_and_no_remote = index, entry_and_no_row = entry;
+	_Static_assert(sizeof(struct hold) - offsetof(struct hold, host_lease_word) == 16, "zeroed as one");
+	uint64_t index_and_no_host_lease = index, entry_and_no_row = entry;
 
 	h->gen = g->gen;
 	memcpy(&h->segment, &self->segment, 16);
@@ -125,15 +125,15 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	h->token = self->segment->token_base + g->ticket;
 	h->key_check = key_check;
 	memcpy(&h->entry, &entry_and_no_row, sizeof(entry_and_no_row));
-	memcpy(&h->index, &index_and_no_remote, sizeof(index_and_no_remote));
-	memset(&h->remote_word, 0, 16);
+	memcpy(&h->index, &index_and_no_host_lease, sizeof(index_and_no_host_lease));
+	memset(&h->host_lease_word, 0, 16);
 	h->magic = hold_seal_with(h, 0, 0);
 }
 
 /* Of the local request. */
 static inline uint64_t hold_ticket(const struct hold *h)
 {
-	return (unlikely(h->remote != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
+	return (unlikely(h->host_lease != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
 }
 
 /* global/acquire.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */

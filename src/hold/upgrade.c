@@ -42,13 +42,13 @@ static bool sole(const struct grip *g, uint64_t *tail)
 /* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
 static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
 {
-	struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
+	struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
 	uint64_t left;
 
 	*word = l ? load_acquire(&l->word) : 0;
-	if (!(*word & REMOTE_EXCLUSIVE))
+	if (!(*word & HOST_LEASE_EXCLUSIVE))
 		return l ? WANTS_LEASE : LOCKSHM_BUSY;
-	*token = remote_take_fence(l, &left);
+	*token = host_lease_take_fence(l, &left);
 	return *token ? 0 : LOCKSHM_BUSY;
 }
 
@@ -56,13 +56,13 @@ static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
  * may have had larger numbers. */
 static bool lease_is_exclusive(const struct grip *g, uint64_t found)
 {
-	const struct shm_remote *l = remote_at(g->s, g->h->remote - 1);
+	const struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
 	uint64_t w;
 
 	/* My mode before my look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	w = load_acquire(&l->word);
-	return remote_full_turn(w) == remote_full_turn(found) && (w & REMOTE_EXCLUSIVE);
+	return host_lease_full_mode_gen(w) == host_lease_full_mode_gen(found) && (w & HOST_LEASE_EXCLUSIVE);
 }
 
 static int upgrade(lockshm_hold_t *hold)
@@ -84,12 +84,12 @@ static int upgrade(lockshm_hold_t *hold)
 	/* Twice: the first look may find out that a thread is gone. */
 	if (grip_granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
 		return grip_end(&g, LOCKSHM_BUSY);
-	err = unlikely(g.h->remote != 0) && grip_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
+	err = unlikely(g.h->host_lease != 0) && grip_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
 	if (unlikely(err))
 		return grip_end(&g, err);
 	if (!grip_granted(&g, w) || !set_mode(&g, true))
 		return grip_end(&g, grip_lost(&g));
-	if (unlikely(g.h->remote != 0) && !lease_is_exclusive(&g, lease)) {
+	if (unlikely(g.h->host_lease != 0) && !lease_is_exclusive(&g, lease)) {
 		err = set_mode(&g, false) ? WANTS_LEASE : grip_lost(&g);
 		grip_look_behind(&g);
 		return grip_end(&g, err);
@@ -131,14 +131,14 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	s = h->segment;
 	if (!process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
-	err = global_upgrade(s, h->remote - 1, h->remote_word);
+	err = global_upgrade(s, h->host_lease - 1, h->host_lease_word);
 	/* Lost: so that this is noted, and told. */
 	if (err != LOCKSHM_BUSY) {
 		err = upgrade(hold);
 		/* Somebody has come in meanwhile who reads here: nobody needs it any more.  Killed
 		 * before that: see unused(). */
 		if (err == LOCKSHM_BUSY)
-			remote_wish_shared(s, h->remote - 1, h->remote_word);
+			host_lease_request_downgrade(s, h->host_lease - 1, h->host_lease_word);
 	}
 	segment_unref(s);
 	return err == WANTS_LEASE ? LOCKSHM_BUSY : err;
@@ -162,7 +162,7 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 		return grip_end(&g, grip_lost(&g));
 	grip_look_behind(&g);
 	/* Who reads on this host is in; now those of others. */
-	if (unlikely(g.h->remote != 0))
-		remote_wish_shared(g.s, g.h->remote - 1, g.h->remote_word);
+	if (unlikely(g.h->host_lease != 0))
+		host_lease_request_downgrade(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 	return grip_end(&g, outcome);
 }

@@ -23,23 +23,23 @@
 #include "sys/futex.h"
 #include "lock/owner.h"
 
-#define REMOTE_WINDOW 64u
+#define HOST_LEASE_WINDOW 64u
 #define CLAIM_NAP_NS LOCKSHM_MS(1)
 #define CLAIM_TRIES 100
 
-_Static_assert(REMOTE_KEY_WORDS * 8 == LOCKSHM_GLOBAL_KEY_MAX, "a record keeps the whole key");
+_Static_assert(HOST_LEASE_KEY_WORDS * 8 == LOCKSHM_GLOBAL_KEY_MAX, "a record keeps the whole key");
 
 static uint32_t window_at(const struct lockshm *s, const struct identity *id, uint32_t i)
 {
-	return (uint32_t)((id->id[0] + i) % s->n_remotes);
+	return (uint32_t)((id->id[0] + i) % s->n_host_leases);
 }
 
 static uint32_t window_size(const struct lockshm *s)
 {
-	return s->n_remotes < REMOTE_WINDOW ? s->n_remotes : REMOTE_WINDOW;
+	return s->n_host_leases < HOST_LEASE_WINDOW ? s->n_host_leases : HOST_LEASE_WINDOW;
 }
 
-bool remote_is(const struct shm_remote *r, const struct identity *id)
+bool host_lease_is(const struct shm_host_lease *r, const struct identity *id)
 {
 	uint64_t before, after;
 	bool same;
@@ -52,33 +52,33 @@ bool remote_is(const struct shm_remote *r, const struct identity *id)
 		 * with fence_release() in give_to(). */
 		fence_acquire();
 		after = load_relaxed(&r->word);
-		if (remote_state(before) == REMOTE_CLAIM)
+		if (host_lease_state(before) == HOST_LEASE_CLAIM)
 			return false;
-	} while (remote_epoch(before) != remote_epoch(after));
+	} while (host_lease_epoch(before) != host_lease_epoch(after));
 	return same;
 }
 
-uint32_t remote_look(const struct lockshm *s, const struct identity *id)
+uint32_t host_lease_look(const struct lockshm *s, const struct identity *id)
 {
 	uint32_t i;
 
 	for (i = 0; i < window_size(s); i++)
-		if (remote_is(&s->remotes[window_at(s, id, i)], id))
+		if (host_lease_is(&s->host_leases[window_at(s, id, i)], id))
 			return window_at(s, id, i);
-	return s->n_remotes;
+	return s->n_host_leases;
 }
 
 /* The lock of those who give records to keys.  A dead owner's stores are all done: it can run no code any more. */
-static bool claimer_lock(const struct lockshm *s, struct shm_remote *r, uint64_t owner)
+static bool claimer_lock(const struct lockshm *s, struct shm_host_lease *r, uint64_t owner)
 {
 	uint64_t c = load_acquire(&r->claimer);
 
 	return (c == 0 || owner_is_dead(s, c)) && cas_from(&r->claimer, c, owner);
 }
 
-static void write_identity(struct shm_remote *r, const struct identity *id, const void *key)
+static void write_identity(struct shm_host_lease *r, const struct identity *id, const void *key)
 {
-	uint64_t words[REMOTE_KEY_WORDS] = { 0 };
+	uint64_t words[HOST_LEASE_KEY_WORDS] = { 0 };
 	size_t i;
 
 	memcpy(words, key, id->len);
@@ -93,35 +93,35 @@ static void write_identity(struct shm_remote *r, const struct identity *id, cons
 	/* What was said of the last key.  Another bridge that was stopped may still say something of it: that was asked
 	 * before anybody waits here, see with_local(). */
 	store_relaxed(&r->verdict, 0);
-	for (i = 0; i < REMOTE_WHY_WORDS; i++)
+	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_relaxed(&r->why[i], 0);
 	store_release(&r->fence, 0);
 }
 
 /* The claimer's lock held.  A word in CLAIM is of one who died.  valid_until may be of the last key's lease: it counts
  * in HELD only, and is raised before that. */
-static bool give_to(struct shm_remote *r, const struct identity *id, const void *key)
+static bool give_to(struct shm_host_lease *r, const struct identity *id, const void *key)
 {
-	uint64_t w = load_acquire(&r->word), mine = remote_make(remote_epoch(w) + 1, 0, REMOTE_CLAIM);
+	uint64_t w = load_acquire(&r->word), mine = host_lease_make(host_lease_epoch(w) + 1, 0, HOST_LEASE_CLAIM);
 
-	if ((remote_state(w) != REMOTE_NONE && remote_state(w) != REMOTE_CLAIM) || !cas_from(&r->word, w, mine))
+	if ((host_lease_state(w) != HOST_LEASE_NONE && host_lease_state(w) != HOST_LEASE_CLAIM) || !cas_from(&r->word, w, mine))
 		return false;
 	/* CLAIM before the identity: whoever sees any of that sees the word changed, too.  Pairs with fence_acquire()
-	 * in remote_is() and remote_key(). */
+	 * in host_lease_is() and host_lease_key(). */
 	fence_release();
 	write_identity(r, id, key);
-	return cas_from(&r->word, mine, remote_with_state(mine, REMOTE_NONE));
+	return cas_from(&r->word, mine, host_lease_with_state(mine, HOST_LEASE_NONE));
 }
 
 enum claim { CLAIMED, IN_USE, BEING_CLAIMED };
 
-static enum claim claim(const struct lockshm *s, struct shm_remote *r, uint64_t owner, const struct identity *id,
+static enum claim claim(const struct lockshm *s, struct shm_host_lease *r, uint64_t owner, const struct identity *id,
 			const void *key)
 {
-	enum remote_state state = remote_state(load_acquire(&r->word));
+	enum host_lease_state state = host_lease_state(load_acquire(&r->word));
 	bool given;
 
-	if (state != REMOTE_NONE && state != REMOTE_CLAIM)
+	if (state != HOST_LEASE_NONE && state != HOST_LEASE_CLAIM)
 		return IN_USE;
 	if (!claimer_lock(s, r, owner))
 		return BEING_CLAIMED;
@@ -138,7 +138,7 @@ static enum claim claim_any(const struct lockshm *s, uint64_t owner, const struc
 
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < window_size(s); i++) {
-			struct shm_remote *r = &s->remotes[window_at(s, id, i)];
+			struct shm_host_lease *r = &s->host_leases[window_at(s, id, i)];
 
 			if (pass == 0 && load_relaxed(&r->key_len) != 0)
 				continue;
@@ -160,7 +160,7 @@ static void nap(void)
 	futex_wait_any(&watch, 1, clock_precise() + CLAIM_NAP_NS);
 }
 
-int remote_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
+int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
 		struct lockshm_error *error)
 {
 	enum claim result;
@@ -168,8 +168,8 @@ int remote_find(struct lockshm *s, uint64_t owner, const struct identity *id, co
 
 	for (tries = 0; tries < CLAIM_TRIES; tries++) {
 		/* Also after a claim: what another process made for this key meanwhile may come first. */
-		*out = remote_look(s, id);
-		if (*out < s->n_remotes)
+		*out = host_lease_look(s, id);
+		if (*out < s->n_host_leases)
 			return 0;
 		result = claim_any(s, owner, id, key);
 		if (result == IN_USE)
@@ -180,18 +180,18 @@ int remote_find(struct lockshm *s, uint64_t owner, const struct identity *id, co
 	return error_full(error, LOCKSHM_TABLE_LEASES);
 }
 
-size_t remote_key(const struct shm_remote *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX])
+size_t host_lease_key(const struct shm_host_lease *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX])
 {
-	uint64_t before = load_acquire(&r->word), words[REMOTE_KEY_WORDS];
+	uint64_t before = load_acquire(&r->word), words[HOST_LEASE_KEY_WORDS];
 	size_t i, len = (size_t)load_relaxed(&r->key_len);
 
-	if (remote_state(before) == REMOTE_CLAIM || len > LOCKSHM_GLOBAL_KEY_MAX)
+	if (host_lease_state(before) == HOST_LEASE_CLAIM || len > LOCKSHM_GLOBAL_KEY_MAX)
 		return 0;
-	for (i = 0; i < REMOTE_KEY_WORDS; i++)
+	for (i = 0; i < HOST_LEASE_KEY_WORDS; i++)
 		words[i] = load_relaxed(&r->key[i]);
 	/* All of the key before the second look; pairs with fence_release() in give_to(). */
 	fence_acquire();
-	if (remote_epoch(load_relaxed(&r->word)) != remote_epoch(before))
+	if (host_lease_epoch(load_relaxed(&r->word)) != host_lease_epoch(before))
 		return 0;
 	memcpy(out, words, sizeof(words));
 	return len;
@@ -199,51 +199,51 @@ size_t remote_key(const struct shm_remote *r, unsigned char out[LOCKSHM_GLOBAL_K
 
 /* ---------------------------------------------------------------- time */
 
-bool remote_holds(struct lockshm *s, uint32_t index, uint64_t word)
+bool host_lease_holds(struct lockshm *s, uint32_t index, uint64_t word)
 {
-	struct shm_remote *r = remote_at(s, index);
+	struct shm_host_lease *r = host_lease_at(s, index);
 	uint64_t w;
 
 	if (!r)
 		return false;
 	w = load_acquire(&r->word);
-	while (remote_epoch(w) == remote_epoch(word) &&
-	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING)) {
-		if (remote_good(s, w, load_acquire(&r->valid_until), host_now(s)))
+	while (host_lease_epoch(w) == host_lease_epoch(word) &&
+	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING)) {
+		if (host_lease_good(s, w, load_acquire(&r->valid_until), host_now(s)))
 			return true;
-		if (!cas(&r->word, &w, remote_with_state(w, REMOTE_LOST)))
+		if (!cas(&r->word, &w, host_lease_with_state(w, HOST_LEASE_LOST)))
 			continue;
 		bridge_count_add(s, BRIDGE_COUNT_LOST, 1);
-		remote_signal(r);
-		remote_ring(s, index);
+		host_lease_signal(r);
+		host_lease_ring(s, index);
 		return false;
 	}
 	return false;
 }
 
-int64_t remote_left(const struct lockshm *s, uint32_t index, uint64_t word)
+int64_t host_lease_left(const struct lockshm *s, uint32_t index, uint64_t word)
 {
-	const struct shm_remote *r = remote_at(s, index);
+	const struct shm_host_lease *r = host_lease_at(s, index);
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 	int64_t now = host_now(s), until = r ? (int64_t)load_acquire(&r->valid_until) : 0;
 
-	return remote_epoch(w) == remote_epoch(word) && remote_good(s, w, (uint64_t)until, now) ? until - now : 0;
+	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_good(s, w, (uint64_t)until, now) ? until - now : 0;
 }
 
-bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64_t now)
+bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *r, int64_t now)
 {
 	int64_t cohort_ms = (int64_t)s->redis.ttl_ms / 2;
 
 	if (load_relaxed(&r->demand) == 0)
 		return false;
-	if (cohort_ms > REMOTE_COHORT_MS)
-		cohort_ms = REMOTE_COHORT_MS;
-	return load_relaxed(&r->passes) >= REMOTE_PASSES ||
+	if (cohort_ms > HOST_LEASE_COHORT_MS)
+		cohort_ms = HOST_LEASE_COHORT_MS;
+	return load_relaxed(&r->passes) >= HOST_LEASE_LOCAL_GRANTS ||
 	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
 }
 
 /* Killed behind it: nothing was sent, and for a moment longer than need be it counts as if it had been. */
-void remote_note_asked(const struct lockshm *s, struct shm_remote *r)
+void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r)
 {
 	uint64_t now = (uint64_t)host_now(s), old = load_acquire(&r->asked);
 
@@ -252,37 +252,37 @@ void remote_note_asked(const struct lockshm *s, struct shm_remote *r)
 		;
 }
 
-void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until)
+void host_lease_extend(const struct lockshm *s, struct shm_host_lease *r, int64_t valid_until)
 {
 	uint64_t old = load_acquire(&r->valid_until);
 
-	while ((old < (uint64_t)valid_until || !remote_end_is_possible(s, old, host_now(s))) &&
+	while ((old < (uint64_t)valid_until || !host_lease_end_is_possible(s, old, host_now(s))) &&
 	       !cas(&r->valid_until, &old, (uint64_t)valid_until))
 		;
 }
 
 /* ---------------------------------------------------------------- fence */
 
-uint64_t remote_fence_next(const struct shm_remote *r)
+uint64_t host_lease_fence_next(const struct shm_host_lease *r)
 {
 	return load_acquire(&r->fence) >> FENCE_LEFT_BITS;
 }
 
-uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check)
+uint64_t host_lease_fence_of(const struct shm_host_lease *r, uint64_t key_check)
 {
 	uint64_t before, next;
 	bool same;
 
 	do {
 		before = load_acquire(&r->word);
-		next = remote_fence_next(r);
-		same = remote_state(before) != REMOTE_CLAIM && load_acquire(&r->id[0]) == key_check;
+		next = host_lease_fence_next(r);
+		same = host_lease_state(before) != HOST_LEASE_CLAIM && load_acquire(&r->id[0]) == key_check;
 		/* Another key's number was reserved after its CLAIM: who saw the number sees that epoch. */
-	} while (remote_epoch(load_relaxed(&r->word)) != remote_epoch(before));
+	} while (host_lease_epoch(load_relaxed(&r->word)) != host_lease_epoch(before));
 	return same ? next : 0;
 }
 
-uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left)
+uint64_t host_lease_take_fence(struct shm_host_lease *r, uint64_t *left)
 {
 	uint64_t f = load_acquire(&r->fence);
 
@@ -294,14 +294,14 @@ uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left)
 	return 0;
 }
 
-bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uint64_t n)
+bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t first, uint64_t n)
 {
 	uint64_t f = load_acquire(&r->fence);
 
 	do {
 		/* The fence before the epoch: if the record has gone to another key since,
 		 * its fence has changed, too. */
-		if (remote_epoch(load_acquire(&r->word)) != epoch || first < f >> FENCE_LEFT_BITS)
+		if (host_lease_epoch(load_acquire(&r->word)) != epoch || first < f >> FENCE_LEFT_BITS)
 			return false;
 	} while (!cas(&r->fence, &f, first << FENCE_LEFT_BITS | (n & FENCE_LEFT_MASK)));
 	return true;
@@ -309,9 +309,9 @@ bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uin
 
 /* ---------------------------------------------------------------- telling */
 
-void remote_ring(struct lockshm *s, uint32_t index)
+void host_lease_ring(struct lockshm *s, uint32_t index)
 {
-	if (index >= s->n_remotes)
+	if (index >= s->n_host_leases)
 		return;
 	/* The bit before the bell: a bridge that sees the bell sees the bit.  Killed in between: it looks at everything
 	 * from time to time. */
@@ -323,9 +323,9 @@ void remote_ring(struct lockshm *s, uint32_t index)
 }
 
 /* Whoever passes a key on a million times a second needs no bridge for it, and has no processor for one. */
-void remote_ring_of_end(struct lockshm *s, uint32_t index)
+void host_lease_ring_of_end(struct lockshm *s, uint32_t index)
 {
-	const struct shm_remote *r = remote_at(s, index);
+	const struct shm_host_lease *r = host_lease_at(s, index);
 	uint64_t left;
 
 	if (!r)
@@ -335,11 +335,11 @@ void remote_ring_of_end(struct lockshm *s, uint32_t index)
 	fence_full();
 	left = load_relaxed(&r->quiet_until) - (uint64_t)host_now(s);
 	/* What is over wraps, what is far ahead is damage. */
-	if (left > (uint64_t)LOCKSHM_MS(REMOTE_QUIET_MS))
-		remote_ring(s, index);
+	if (left > (uint64_t)LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS))
+		host_lease_ring(s, index);
 }
 
-void remote_signal(struct shm_remote *r)
+void host_lease_signal(struct shm_host_lease *r)
 {
 	(void)fetch_add32(&r->signal, 1);
 	futex_wake(&r->signal, INT_MAX);
@@ -348,17 +348,17 @@ void remote_signal(struct shm_remote *r)
 /* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed
  * behind the bit: the bridge looks at everything from time to time.  Nobody takes it back, who might be late: who
  * writes again comes first. */
-void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word)
+void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word)
 {
-	struct shm_remote *r = remote_at(s, index);
+	struct shm_host_lease *r = host_lease_at(s, index);
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 
-	while (r && remote_epoch(w) == remote_epoch(word) && (w & REMOTE_EXCLUSIVE) &&
-	       (remote_state(w) == REMOTE_HELD || remote_state(w) == REMOTE_CLOSING) &&
-	       !(w & REMOTE_DOWNGRADE) && remote_turn(w) < REMOTE_TURN_MAX)
-		if (cas(&r->word, &w, w | REMOTE_DOWNGRADE))
+	while (r && host_lease_epoch(w) == host_lease_epoch(word) && (w & HOST_LEASE_EXCLUSIVE) &&
+	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING) &&
+	       !(w & HOST_LEASE_DOWNGRADE) && host_lease_mode_gen(w) < HOST_LEASE_MODE_GEN_MAX)
+		if (cas(&r->word, &w, w | HOST_LEASE_DOWNGRADE))
 			break;
-	remote_ring(s, index);
+	host_lease_ring(s, index);
 }
 
 /* A bridge that was stopped may say now what it heard before others asked.  A time that has not come is damage. */
@@ -376,7 +376,7 @@ static uint64_t obstacle_make(int64_t asked, int64_t until)
 	return (uint64_t)(ms < OBSTACLE_ENDLESS ? ms : OBSTACLE_ENDLESS) << 32 | (uint32_t)asked;
 }
 
-int64_t remote_obstacle(const struct shm_remote *r, uint64_t verdict)
+int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t verdict)
 {
 	uint64_t o = load_relaxed(&r->obstacle), ms = o >> 32;
 
@@ -385,12 +385,12 @@ int64_t remote_obstacle(const struct shm_remote *r, uint64_t verdict)
 	return ms == OBSTACLE_ENDLESS ? INT64_MAX : verdict_asked(verdict) + LOCKSHM_MS((int64_t)ms);
 }
 
-static uint64_t seal(const uint64_t words[REMOTE_WHY_WORDS], int64_t asked)
+static uint64_t seal(const uint64_t words[HOST_LEASE_REASON_WORDS], int64_t asked)
 {
-	uint64_t all[REMOTE_WHY_WORDS + 1];
+	uint64_t all[HOST_LEASE_REASON_WORDS + 1];
 
-	memcpy(all, words, REMOTE_WHY_BYTES);
-	all[REMOTE_WHY_WORDS] = (uint64_t)asked;
+	memcpy(all, words, HOST_LEASE_REASON_BYTES);
+	all[HOST_LEASE_REASON_WORDS] = (uint64_t)asked;
 	return hash_plain(all, sizeof(all));
 }
 
@@ -399,40 +399,40 @@ static uint64_t seal(const uint64_t words[REMOTE_WHY_WORDS], int64_t asked)
  * words say themselves of which question they are: what a bridge that was overtaken stores over those of the verdict
  * does not count with it.  Killed anywhere before the last store: the old verdict, with or without its words.
  */
-void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why)
+void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why)
 {
-	uint64_t words[REMOTE_WHY_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
+	uint64_t words[HOST_LEASE_REASON_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
 
 	if (is_overtaken(s, v, asked))
 		return;
 	strncpy((char *)words, why, sizeof(words) - 1);
 	store_relaxed(&r->obstacle, obstacle_make(asked, until));
-	for (i = 0; i < REMOTE_WHY_WORDS; i++)
+	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_relaxed(&r->why[i], words[i]);
 	store_relaxed(&r->why_seal, seal(words, asked));
 	/* Release: whoever sees the time sees obstacle and words, or what came over them since. */
 	while (!is_overtaken(s, v, asked))
 		if (cas(&r->verdict, &v, (uint64_t)asked << 2 | (uint64_t)code))
 			break;
-	remote_signal(r);
+	host_lease_signal(r);
 }
 
-bool remote_why(const struct shm_remote *r, uint64_t verdict, char out[REMOTE_WHY_BYTES])
+bool host_lease_reason(const struct shm_host_lease *r, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES])
 {
-	uint64_t words[REMOTE_WHY_WORDS];
+	uint64_t words[HOST_LEASE_REASON_WORDS];
 	bool whole;
 	size_t i;
 
-	for (i = 0; i < REMOTE_WHY_WORDS; i++)
+	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		words[i] = load_relaxed(&r->why[i]);
 	/* In any order: what is not of one question has another seal. */
 	whole = load_relaxed(&r->why_seal) == seal(words, verdict_asked(verdict));
 	memcpy(out, words, sizeof(words));
-	out[whole ? REMOTE_WHY_BYTES - 1 : 0] = '\0';
+	out[whole ? HOST_LEASE_REASON_BYTES - 1 : 0] = '\0';
 	return whole;
 }
 
-void remote_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[REMOTE_VALUE_BYTES])
+void host_lease_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[HOST_LEASE_VALUE_BYTES])
 {
 	uint64_t what[3] = { UINT64_C(0x6e656b6f74), index, epoch };
 	struct identity id;

@@ -32,7 +32,7 @@
  * true for a bridge that was stopped behind the look, too: its downgrade comes late, and is refused by its turn.
  * When the turns are used up the lease stays exclusive.
  *
- * From this one rule: where a lease is neither EXCLUSIVE nor between that and LOOKED (remote_unlooked()), nobody writes
+ * From this one rule: where a lease is neither EXCLUSIVE nor between that and LOOKED (host_lease_undrained()), nobody writes
  * under it, and nobody will but by an answer to an upgrade of this turn.  So UPGRADE never stands beside DOWNGRADE; who
  * asks may be late, and need not be one who holds; what Redis has as a writer's and the word does not is taken back.
  * The state between is expected by renewals to be a writer's, comes once in a turn, and nothing leads out of it but the
@@ -40,16 +40,16 @@
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
-#ifndef LOCKSHM_REMOTE_H
-#define LOCKSHM_REMOTE_H
+#ifndef LOCKSHM_HOST_LEASE_H
+#define LOCKSHM_HOST_LEASE_H
 
 #include "segment/segment.h"
 
 /* Everything in a lease that is about time is host time. */
-#define REMOTE_QUIET_MS 2      /* a lease that is passed on quickly is looked at twice in that time, not when a hold ends */
-#define REMOTE_PASSES 64       /* holds under one lease once another host waits */
-#define REMOTE_COHORT_MS 200   /* and how long they may go on in all */
-#define REMOTE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
+#define HOST_LEASE_SUPPRESS_MS 2      /* a lease that is passed on quickly is looked at twice in that time, not when a hold ends */
+#define HOST_LEASE_LOCAL_GRANTS 64       /* holds under one lease once another host waits */
+#define HOST_LEASE_COHORT_MS 200   /* and how long they may go on in all */
+#define HOST_LEASE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
 
 /* Why the bridge got no lease: said of a question, which may have been asked before somebody changed that.  So whoever
  * waits heeds only what was asked since it began to. */
@@ -67,58 +67,58 @@ static inline int64_t host_now(const struct lockshm *s)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec + s->boot_offset;
 }
 
-static inline struct shm_remote *remote_at(const struct lockshm *s, uint32_t index)
+static inline struct shm_host_lease *host_lease_at(const struct lockshm *s, uint32_t index)
 {
-	return likely(index < s->n_remotes) ? &s->remotes[index] : NULL;
+	return likely(index < s->n_host_leases) ? &s->host_leases[index] : NULL;
 }
 
 /* The lease of a key, made if need be.  LOCKSHM_FULL. */
-MUST_CHECK int remote_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
+MUST_CHECK int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
 			   struct lockshm_error *error);
-/* Its index if there is one, else n_remotes. */
-uint32_t remote_look(const struct lockshm *s, const struct identity *id);
+/* Its index if there is one, else n_host_leases. */
+uint32_t host_lease_look(const struct lockshm *s, const struct identity *id);
 /* Is it that key's?  Good as long as its word does not change. */
-bool remote_is(const struct shm_remote *r, const struct identity *id);
+bool host_lease_is(const struct shm_host_lease *r, const struct identity *id);
 
 /* An end later than that of a lease which was asked for just now is damage, and believed no
  * more than one that is over. */
-static inline bool remote_end_is_possible(const struct lockshm *s, uint64_t valid_until, int64_t now)
+static inline bool host_lease_end_is_possible(const struct lockshm *s, uint64_t valid_until, int64_t now)
 {
 	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
 }
 
 /* Somebody may write under it, though it is exclusive no more: nobody has looked yet. */
-static inline bool remote_unlooked(uint64_t w)
+static inline bool host_lease_undrained(uint64_t w)
 {
-	return (w & (REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE | REMOTE_LOOKED)) == REMOTE_DOWNGRADE;
+	return (w & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)) == HOST_LEASE_DOWNGRADE;
 }
 
 /* The word of a lease that somebody asked to make exclusive and gave up, or that Redis has as a writer's and nobody
  * knows why: in a new turn it is told that nobody writes under it.  That is so where @w is neither exclusive nor
  * unlooked.  The last turn is left as it is. */
-static inline uint64_t remote_taken_back(uint64_t w)
+static inline uint64_t host_lease_withdrawn(uint64_t w)
 {
-	uint64_t none = w & ~REMOTE_UPGRADE;
+	uint64_t none = w & ~HOST_LEASE_UPGRADE;
 
-	return remote_turn(w) < REMOTE_TURN_MAX ?
-		       (none | REMOTE_DOWNGRADE | REMOTE_LOOKED) + (UINT64_C(1) << REMOTE_TURN_SHIFT) : none;
+	return host_lease_mode_gen(w) < HOST_LEASE_MODE_GEN_MAX ?
+		       (none | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT) : none;
 }
 
 /* May holds under the lease go on as far as @now is concerned?  Word and time; not whose request. */
-static inline bool remote_good(const struct lockshm *s, uint64_t word, uint64_t valid_until, int64_t now)
+static inline bool host_lease_good(const struct lockshm *s, uint64_t word, uint64_t valid_until, int64_t now)
 {
-	return (remote_state(word) == REMOTE_HELD || remote_state(word) == REMOTE_CLOSING) &&
-	       now < (int64_t)valid_until && remote_end_is_possible(s, valid_until, now);
+	return (host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING) &&
+	       now < (int64_t)valid_until && host_lease_end_is_possible(s, valid_until, now);
 }
 
 /* Is the epoch of @word, seen HELD once, still good?  If only its time is over, it is lost from now on. */
-bool remote_holds(struct lockshm *s, uint32_t index, uint64_t word);
+bool host_lease_holds(struct lockshm *s, uint32_t index, uint64_t word);
 
 /* How long the hold may go on at most, by the lease; 0 if it is over. */
-int64_t remote_left(const struct lockshm *s, uint32_t index, uint64_t word);
+int64_t host_lease_left(const struct lockshm *s, uint32_t index, uint64_t word);
 
 /* Must the next hold wait because other hosts do? */
-bool remote_exhausted(const struct lockshm *s, const struct shm_remote *r, int64_t now);
+bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *r, int64_t now);
 
 /*
  * Numbers are reserved in Redis by the range: a small one with each lease, so that hosts which take turns quickly do
@@ -134,34 +134,34 @@ static inline bool fence_low(uint64_t left)
 }
 
 /* The next number of the range, and how many are left behind it; 0 = used up. */
-uint64_t remote_take_fence(struct shm_remote *r, uint64_t *left);
+uint64_t host_lease_take_fence(struct shm_host_lease *r, uint64_t *left);
 /* A new range for the lease of that epoch; false = it begins below what was given out, or the lease is over. */
-bool remote_give_fence(struct shm_remote *r, uint64_t epoch, uint64_t first, uint64_t n);
-uint64_t remote_fence_next(const struct shm_remote *r);
+bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t first, uint64_t n);
+uint64_t host_lease_fence_next(const struct shm_host_lease *r);
 /* The same, if the record is still that of the key whose identity begins with @key_check; else 0. */
-uint64_t remote_fence_of(const struct shm_remote *r, uint64_t key_check);
+uint64_t host_lease_fence_of(const struct shm_host_lease *r, uint64_t key_check);
 
 /* Before anything is sent that may put the token into Redis, or keep it there: note when.  Only upwards: of two
  * bridges, one of which was stopped, the later counts. */
-void remote_note_asked(const struct lockshm *s, struct shm_remote *r);
+void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r);
 
 /* Only upwards, but for an end that cannot be right. */
-void remote_extend(const struct lockshm *s, struct shm_remote *r, int64_t valid_until);
+void host_lease_extend(const struct lockshm *s, struct shm_host_lease *r, int64_t valid_until);
 
 /* The hold that was seen with @word reads from now on: the lease is to follow. */
-void remote_wish_shared(struct lockshm *s, uint32_t index, uint64_t word);
+void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word);
 
 /* Tell the bridge to look at this lease. */
-void remote_ring(struct lockshm *s, uint32_t index);
+void host_lease_ring(struct lockshm *s, uint32_t index);
 /* The same where a hold under it has ended, which the bridge need not know at once where it looks soon in any case. */
-void remote_ring_of_end(struct lockshm *s, uint32_t index);
+void host_lease_ring_of_end(struct lockshm *s, uint32_t index);
 /* Tell whoever waits for this lease to look again. */
-void remote_signal(struct shm_remote *r);
+void host_lease_signal(struct shm_host_lease *r);
 
 /* Store why there is no lease, unless the answer to a later question is there, and wake who waits for it.
  * @asked is when the question was put, host time: before its first byte.  @until is how long what is in the way
  * may last; 0 = not known. */
-void remote_judge(const struct lockshm *s, struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why);
+void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why);
 static inline int64_t verdict_asked(uint64_t v)
 {
 	return (int64_t)(v >> 2);
@@ -171,18 +171,18 @@ static inline int verdict_code(uint64_t v)
 {
 	return (int)(v & 3);
 }
-#define REMOTE_WHY_BYTES (REMOTE_WHY_WORDS * 8)
+#define HOST_LEASE_REASON_BYTES (HOST_LEASE_REASON_WORDS * 8)
 /* The words of @verdict; false, and "" = what is there is of another question. */
-bool remote_why(const struct shm_remote *r, uint64_t verdict, char out[REMOTE_WHY_BYTES]);
+bool host_lease_reason(const struct shm_host_lease *r, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES]);
 /* Until when what was in the way then may last, host time; 0 = not known, INT64_MAX = it has no end. */
-int64_t remote_obstacle(const struct shm_remote *r, uint64_t verdict);
+int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t verdict);
 
 /* The value in Redis: the host's name and a number made of lease and epoch under the segment's secret. */
-#define REMOTE_VALUE_BYTES 33
-void remote_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[REMOTE_VALUE_BYTES]);
+#define HOST_LEASE_VALUE_BYTES 33
+void host_lease_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[HOST_LEASE_VALUE_BYTES]);
 
 /* A copy of the key; its length, or 0 if the record changed meanwhile. */
-size_t remote_key(const struct shm_remote *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX]);
+size_t host_lease_key(const struct shm_host_lease *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX]);
 
 /* The lock that elects the bridge. */
 #define ROLE_KEY "\0lockshm bridge"

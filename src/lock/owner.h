@@ -68,8 +68,8 @@ struct participant {
 		uint64_t ticket;
 		uint64_t called;   /* [sleep | index] of the sleeper that was woken last in this row */
 		uint32_t row;	   /* of its holds */
-		uint32_t remote;   /* under which host lease they are, index + 1; 0 = none */
-		uint64_t remote_word; /* of that lease */
+		uint32_t host_lease;   /* under which host lease they are, index + 1; 0 = none */
+		uint64_t host_lease_word; /* of that lease */
 		uint64_t fence;	   /* the number of the row under it */
 	} linger;
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */

@@ -68,8 +68,8 @@ int redis_settings_check(const struct lockshm_create_options *o, struct lockshm_
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy", o->redis_policy);
 	if (o->redis_prefix && strnlen(o->redis_prefix, REDIS_PREFIX_BYTES) >= REDIS_PREFIX_BYTES)
 		return error_set(error, LOCKSHM_INVALID, "redis_prefix has more than %d bytes", REDIS_PREFIX_BYTES - 1);
-	if (o->redis_leases < 1 || o->redis_leases > REMOTES_MAX)
-		return error_set(error, LOCKSHM_INVALID, "redis_leases is %u, must be 1..%u", o->redis_leases, REMOTES_MAX);
+	if (o->redis_leases < 1 || o->redis_leases > HOST_LEASES_MAX)
+		return error_set(error, LOCKSHM_INVALID, "redis_leases is %u, must be 1..%u", o->redis_leases, HOST_LEASES_MAX);
 	if (o->redis_ttl_ns < LOCKSHM_SECONDS(1) || o->redis_ttl_ns > LOCKSHM_SECONDS(3600))
 		return error_set(error, LOCKSHM_INVALID, "redis_ttl_ns is %lld, must be one second to one hour",
 				 (long long)o->redis_ttl_ns);

@@ -75,7 +75,7 @@ uint64_t segment_layout(void)
 		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_home), sizeof(struct shm_entry),
 		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
 		WINDOW, HOME_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, MARK_TAG_WORDS, KEY_SHOWN_WORDS,
-		sizeof(struct shm_bridge), sizeof(struct shm_remote), sizeof(struct shm_redis), FENCE_LEFT_BITS,
+		sizeof(struct shm_bridge), sizeof(struct shm_host_lease), sizeof(struct shm_redis), FENCE_LEFT_BITS,
 	};
 
 	return hash_plain(sizes, sizeof(sizes));
@@ -111,9 +111,9 @@ uint64_t segment_plan(struct shm_header *h)
 	at = page_align(at + (uint64_t)h->n_locks * sizeof(struct shm_detail));
 	h->requests_off = at;
 	at = page_align(at + ((uint64_t)h->n_requests + 1) * sizeof(struct shm_request));
-	h->bridge_off = h->n_remotes ? at : 0;
-	if (h->n_remotes)
-		at = page_align(at + sizeof(struct shm_bridge) + (uint64_t)h->n_remotes * sizeof(struct shm_remote));
+	h->bridge_off = h->n_host_leases ? at : 0;
+	if (h->n_host_leases)
+		at = page_align(at + sizeof(struct shm_bridge) + (uint64_t)h->n_host_leases * sizeof(struct shm_host_lease));
 	h->total_size = at;
 	return at;
 }
@@ -198,7 +198,7 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	h->n_requests = h->n_chunks * h->chunk_size;
 	h->n_homes = (o->locks + 63) / 64 * (64 / HOME_SPAN);
 	h->n_locks = h->n_homes * HOME_SPAN;
-	h->n_remotes = o->redis ? o->redis_leases : 0;
+	h->n_host_leases = o->redis ? o->redis_leases : 0;
 	segment_plan(h);
 }
 

@@ -415,52 +415,52 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
  *   word [epoch:48 | turn:7 | looked:1 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4]; an epoch is one
  *   acquisition, and makes one token; its turn is how often it was made shared
  */
-enum remote_state {
-	REMOTE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
-	REMOTE_CLAIM = 1,     /* its claimer writes key and identity */
-	REMOTE_ACQUIRING = 2, /* the token may be in Redis, or a place in the queue there */
-	REMOTE_HELD = 3,      /* until valid_until */
-	REMOTE_CLOSING = 4,   /* the same, but nobody else may hold under it */
-	REMOTE_RELEASING = 5, /* nobody holds under it, the token may still be in Redis */
-	REMOTE_LOST = 6	      /* whoever held under it has lost it */
+enum host_lease_state {
+	HOST_LEASE_NONE = 0,      /* nothing in Redis; key_len 0 = nobody's record */
+	HOST_LEASE_CLAIM = 1,     /* its claimer writes key and identity */
+	HOST_LEASE_ACQUIRING = 2, /* the token may be in Redis, or a place in the queue there */
+	HOST_LEASE_HELD = 3,      /* until valid_until */
+	HOST_LEASE_CLOSING = 4,   /* the same, but nobody else may hold under it */
+	HOST_LEASE_RELEASING = 5, /* nobody holds under it, the token may still be in Redis */
+	HOST_LEASE_LOST = 6	      /* whoever held under it has lost it */
 };
-#define REMOTE_STATE_BITS 4
-#define REMOTE_EXCLUSIVE (UINT64_C(1) << 4)
-#define REMOTE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there; in ACQUIRING: not only who began has asked */
-#define REMOTE_UPGRADE (UINT64_C(1) << 6) /* who holds under it, or did, wants it exclusively, if that can be had now */
-#define REMOTE_DOWNGRADE (UINT64_C(1) << 7) /* it is to be shared in Redis, too, as soon as nobody writes under it */
-#define REMOTE_LOOKED (UINT64_C(1) << 8) /* with DOWNGRADE: nobody writes under it in this turn, so that may have been sent */
-#define REMOTE_TURN_SHIFT 9
-#define REMOTE_TURN_MAX 127u
-#define REMOTE_EPOCH_SHIFT 16
+#define HOST_LEASE_STATE_BITS 4
+#define HOST_LEASE_EXCLUSIVE (UINT64_C(1) << 4)
+#define HOST_LEASE_QUEUED (UINT64_C(1) << 5) /* a place in the queue may be there; in ACQUIRING: not only who began has asked */
+#define HOST_LEASE_UPGRADE (UINT64_C(1) << 6) /* who holds under it, or did, wants it exclusively, if that can be had now */
+#define HOST_LEASE_DOWNGRADE (UINT64_C(1) << 7) /* it is to be shared in Redis, too, as soon as nobody writes under it */
+#define HOST_LEASE_DRAINED (UINT64_C(1) << 8) /* with DOWNGRADE: nobody writes under it in this turn, so that may have been sent */
+#define HOST_LEASE_MODE_GEN_SHIFT 9
+#define HOST_LEASE_MODE_GEN_MAX 127u
+#define HOST_LEASE_EPOCH_SHIFT 16
 
-static inline uint64_t remote_make(uint64_t epoch, uint64_t bits, enum remote_state state)
+static inline uint64_t host_lease_make(uint64_t epoch, uint64_t bits, enum host_lease_state state)
 {
-	return epoch << REMOTE_EPOCH_SHIFT | bits | (uint64_t)state;
+	return epoch << HOST_LEASE_EPOCH_SHIFT | bits | (uint64_t)state;
 }
 
-static inline enum remote_state remote_state(uint64_t w)
+static inline enum host_lease_state host_lease_state(uint64_t w)
 {
-	return (enum remote_state)(w & 15);
+	return (enum host_lease_state)(w & 15);
 }
 
-static inline uint64_t remote_epoch(uint64_t w)
+static inline uint64_t host_lease_epoch(uint64_t w)
 {
-	return w >> REMOTE_EPOCH_SHIFT;
+	return w >> HOST_LEASE_EPOCH_SHIFT;
 }
 
-static inline unsigned remote_turn(uint64_t w)
+static inline unsigned host_lease_mode_gen(uint64_t w)
 {
-	return (unsigned)(w >> REMOTE_TURN_SHIFT) & REMOTE_TURN_MAX;
+	return (unsigned)(w >> HOST_LEASE_MODE_GEN_SHIFT) & HOST_LEASE_MODE_GEN_MAX;
 }
 
 /* The turn of which epoch: exclusive in one of them is not exclusive in another. */
-static inline uint64_t remote_full_turn(uint64_t w)
+static inline uint64_t host_lease_full_mode_gen(uint64_t w)
 {
-	return w >> REMOTE_TURN_SHIFT;
+	return w >> HOST_LEASE_MODE_GEN_SHIFT;
 }
 
-static inline uint64_t remote_with_state(uint64_t w, enum remote_state state)
+static inline uint64_t host_lease_with_state(uint64_t w, enum host_lease_state state)
 {
 	return (w & ~UINT64_C(15)) | (uint64_t)state;
 }
@@ -487,10 +487,10 @@ static inline bool under_is(uint64_t under, uint64_t epoch)
 	return under != 0 && (under & UNDER_EPOCH_MASK) == (epoch & UNDER_EPOCH_MASK);
 }
 
-#define REMOTE_KEY_WORDS 80
-#define REMOTE_WHY_WORDS 32
+#define HOST_LEASE_KEY_WORDS 80
+#define HOST_LEASE_REASON_WORDS 32
 
-struct shm_remote {
+struct shm_host_lease {
 	uint64_t word;	      /*   0 cas */
 	uint64_t valid_until; /*   8 cas, only upwards: host time (CLOCK_BOOTTIME) at which a held lease ends */
 	uint64_t fence;	      /*  16 cas; next only upwards */
@@ -507,17 +507,17 @@ struct shm_remote {
 	uint64_t asked;	      /* 104 cas, only upwards: host time of the last request that may have put the token there or kept it */
 	uint64_t why_seal;    /* 112 bridge: hash of `why` and of when that was asked */
 	uint64_t quiet_until; /* 120 bridge: host time until which the end of a hold need not be rung for; 0 = it is */
-	uint64_t key[REMOTE_KEY_WORDS]; /* 128 claimer: all of it */
-	uint64_t why[REMOTE_WHY_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */
+	uint64_t key[HOST_LEASE_KEY_WORDS]; /* 128 claimer: all of it */
+	uint64_t why[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */
 };
-ASSERT_SIZE(struct shm_remote, 1024);
-ASSERT_OFFSET(struct shm_remote, id, 64);
-ASSERT_OFFSET(struct shm_remote, signal, 96);
-ASSERT_OFFSET(struct shm_remote, key, 128);
-ASSERT_OFFSET(struct shm_remote, why, 768);
+ASSERT_SIZE(struct shm_host_lease, 1024);
+ASSERT_OFFSET(struct shm_host_lease, id, 64);
+ASSERT_OFFSET(struct shm_host_lease, signal, 96);
+ASSERT_OFFSET(struct shm_host_lease, key, 128);
+ASSERT_OFFSET(struct shm_host_lease, why, 768);
 
 /* What the processes of this host tell the one that speaks with Redis: one page before the host leases. */
-#define REMOTES_MAX 4096u
+#define HOST_LEASES_MAX 4096u
 
 enum bridge_count {
 	BRIDGE_COUNT_ACQUIRED, /* leases obtained */
@@ -532,7 +532,7 @@ enum bridge_count {
 struct shm_bridge {
 	uint32_t bell; /* 0 add: the bridge sleeps on it */
 	uint32_t reserved0;
-	uint64_t dirty[REMOTES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
+	uint64_t dirty[HOST_LEASES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
 	uint64_t counts[BRIDGE_COUNTERS]; /* 520 add */
 	uint64_t reserved1[441];
 };
@@ -575,7 +575,7 @@ struct shm_header {
 	uint64_t total_size;	 /*  32 */
 	unsigned char id[16];	 /*  40 random */
 	uint64_t bridge_off;	 /*  56 struct shm_bridge, then the host leases; 0 = no bridge */
-	uint32_t n_remotes;	 /*  64 host leases; 0 = no bridge */
+	uint32_t n_host_leases;	 /*  64 host leases; 0 = no bridge */
 	uint32_t reserved3;	 /*  68 zero */
 	unsigned char boot_id[16];  /* 72 the kernel run whose clock and processes are meant */
 	uint64_t created_unix_ns; /*  88 */

@@ -50,7 +50,7 @@ static int check_geometry(const struct shm_header *h, uint64_t file_size, struct
 	if (h->n_owners < 1 || h->n_owners > 1u << 20 || h->chunk_size < 1 || h->chunk_size > 8 || h->n_chunks < 1 ||
 	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
 	    h->n_homes < 8 || h->n_homes > (1u << SLOT_BITS) / HOME_SPAN || h->n_locks != h->n_homes * HOME_SPAN ||
-	    h->n_remotes > REMOTES_MAX)
+	    h->n_host_leases > HOST_LEASES_MAX)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header");
 	segment_plan(&plan);
 	if (memcmp(&plan, h, sizeof(plan)) != 0)
@@ -102,10 +102,10 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_requests = h->n_requests;
 	s->n_homes = h->n_homes;
 	s->n_locks = h->n_locks;
-	s->n_remotes = h->n_remotes;
-	if (h->n_remotes) {
+	s->n_host_leases = h->n_host_leases;
+	if (h->n_host_leases) {
 		s->bridge = (struct shm_bridge *)(void *)(base + h->bridge_off);
-		s->remotes = (struct shm_remote *)(void *)(base + h->bridge_off + sizeof(struct shm_bridge));
+		s->host_leases = (struct shm_host_lease *)(void *)(base + h->bridge_off + sizeof(struct shm_bridge));
 		s->redis = h->redis;
 	}
 	memcpy(s->hash_secret, h->hash_secret, sizeof(s->hash_secret));
@@ -167,7 +167,7 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 	take_geometry(s, h, base);
 	s->token_base = load_relaxed(&s->header->token_base);
 	s->clock_ns = clock_ns;
-	s->boot_lost = s->n_remotes && !clock_boottime_offset(&s->boot_offset);
+	s->boot_lost = s->n_host_leases && !clock_boottime_offset(&s->boot_offset);
 	s->tick = clock_tick();
 	segment_set_clock(s, clock_offset);
 	s->read_only = flags & LOCKSHM_OPEN_READ_ONLY;

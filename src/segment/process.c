@@ -42,7 +42,7 @@ static void take_own_clock(struct lockshm *s, uint64_t ns)
 		return;
 	s->clock_lost = !clock_namespace_offset(&offset, NULL);
 	segment_set_clock(s, offset);
-	s->boot_lost = s->n_remotes && !clock_boottime_offset(&s->boot_offset);
+	s->boot_lost = s->n_host_leases && !clock_boottime_offset(&s->boot_offset);
 	s->clock_ns = ns;
 }
 

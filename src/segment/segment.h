@@ -37,14 +37,14 @@ struct lockshm {
 	struct shm_detail *details;
 	struct shm_request *requests;
 	struct shm_bridge *bridge; /* NULL without Redis */
-	struct shm_remote *remotes;
+	struct shm_host_lease *host_leases;
 	uint32_t n_owners;
 	uint32_t n_chunks;
 	uint32_t chunk_size;
 	uint32_t n_requests;
 	uint32_t n_homes;
 	uint32_t n_locks;
-	uint32_t n_remotes;
+	uint32_t n_host_leases;
 	uint64_t token_base;
 	uint64_t number; /* random, of the segment: the first word of its id */
 	unsigned char hash_secret[HASH_SECRET_BYTES];

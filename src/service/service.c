@@ -78,13 +78,13 @@ static void renew(const struct service *k, struct renewal *r, int64_t now)
 static int64_t watch(const struct service *k, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now)
 {
 	const uint64_t *word = &k->s->requests[r->index].word;
-	const struct shm_remote *l = r->remote ? remote_at(k->s, r->remote - 1) : NULL;
+	const struct shm_host_lease *l = r->host_lease ? host_lease_at(k->s, r->host_lease - 1) : NULL;
 	/* The signal before what it is about. */
 	uint32_t signal = l ? load_acquire32(&l->signal) : 0;
 	uint64_t w = load_acquire(word);
 
 	if (word_gen(w) != r->gen || !word_is(w, REQUEST_GRANTED) ||
-	    (l && !remote_holds(k->s, r->remote - 1, r->remote_word))) {
+	    (l && !host_lease_holds(k->s, r->host_lease - 1, r->host_lease_word))) {
 		r->lost = true;
 		return INT64_MAX;
 	}
@@ -94,7 +94,7 @@ static int64_t watch(const struct service *k, struct renewal *r, struct futex_wa
 	if (!l)
 		return now + LOOK_NS;
 	watches[(*n)++] = (struct futex_watch){ &l->signal, signal };
-	return now + earlier(LOOK_NS, remote_left(k->s, r->remote - 1, r->remote_word));
+	return now + earlier(LOOK_NS, host_lease_left(k->s, r->host_lease - 1, r->host_lease_word));
 }
 
 /* Once.  The descriptor does not block, and who is not told because it is full has something to read already. */
@@ -354,7 +354,7 @@ void renewals_add_held(struct lockshm *s, struct renewal *r)
 {
 	r->lost = false;
 	r->fd = -1;
-	r->remote = 0;
+	r->host_lease = 0;
 	r->hold_gen = r->gen;
 	r->due = r->ttl_ns ? earlier(segment_now(s), r->deadline - r->ttl_ns) + r->ttl_ns / 2 : INT64_MAX;
 	r->until = r->max_ns ? r->deadline - r->ttl_ns + r->max_ns : INT64_MAX;
@@ -375,8 +375,8 @@ void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, 
 	if (r->fd >= 0)
 		close(r->fd);
 	r->fd = fd;
-	r->remote = h->remote;
-	r->remote_word = h->remote_word;
+	r->host_lease = h->host_lease;
+	r->host_lease_word = h->host_lease_word;
 	ring(s->service);
 }
 

@@ -10,8 +10,8 @@ struct renewal {
 	struct cds_list_head node;
 	struct cds_list_head near; /* those that service_find() looks through */
 	uint32_t index;
-	uint32_t remote;      /* watched: as in the hold */
-	uint64_t remote_word;
+	uint32_t host_lease;      /* watched: as in the hold */
+	uint64_t host_lease_word;
 	uint64_t gen;
 	uint64_t hold_gen;    /* what the hold has for it: with the index it says which hold this is of */
 	int64_t ttl_ns;	      /* 0 = not renewed, only watched */

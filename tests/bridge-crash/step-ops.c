@@ -222,7 +222,7 @@ static void all_are_kept(struct round *s)
 
 static uint64_t numbers_left(const struct round *s)
 {
-	return load_acquire(&hosts[0].s->remotes[record_of(0, s->key)].fence) & FENCE_LEFT_MASK;
+	return load_acquire(&hosts[0].s->host_leases[record_of(0, s->key)].fence) & FENCE_LEFT_MASK;
 }
 
 static void second_comes_and_goes(struct round *s)

@@ -414,8 +414,8 @@ static bool all_is_given_back(void *arg)
 
 	(void)arg;
 	for (h = 0; h < 2; h++)
-		for (i = 0; i < hosts[h].s->n_remotes; i++)
-			if (remote_state(load_acquire(&hosts[h].s->remotes[i].word)) != REMOTE_NONE)
+		for (i = 0; i < hosts[h].s->n_host_leases; i++)
+			if (host_lease_state(load_acquire(&hosts[h].s->host_leases[i].word)) != HOST_LEASE_NONE)
 				return false;
 	return true;
 }

@@ -15,7 +15,7 @@
 
 static struct agent *bridge;
 static lockshm_t *s;
-static struct shm_remote *lease;
+static struct shm_host_lease *lease;
 static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 static void takes(void)
@@ -47,7 +47,7 @@ static void open_beside_the_bridge(int64_t ttl_ns)
 	ck_code(lockshm_open(&s, hosts[0].name, 0, &error), 0);
 	takes();
 	ck_assert_int_eq(bridge_of(0).pid, bridge->pid);
-	lease = &s->remotes[record_of(0, K)];
+	lease = &s->host_leases[record_of(0, K)];
 }
 
 /* ---------------------------------------------------------------- bells */
@@ -73,7 +73,7 @@ START_TEST(a_release_rings_unless_told_not_to)
 	ck_assert(rings(0));
 	do {
 		takes();
-		until = host_now(s) + LOCKSHM_MS(REMOTE_QUIET_MS);
+		until = host_now(s) + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS);
 		rung = rings(until);
 	} while (host_now(s) >= until); /* that took too long to tell */
 	ck_assert(!rung);

@@ -24,7 +24,7 @@ static int upgrade(struct agent *who)
 
 static uint64_t word_now(void)
 {
-	return load_acquire(&hosts[0].s->remotes[record_of(0, K)].word);
+	return load_acquire(&hosts[0].s->host_leases[record_of(0, K)].word);
 }
 
 static bool is_reader(void *arg)
@@ -123,7 +123,7 @@ END_TEST
 START_TEST(a_writer_here_was_faster)
 {
 	struct lockshm_create_options options = host_options();
-	const uint64_t wished = REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE;
+	const uint64_t wished = HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE;
 	int64_t end;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20); /* a stopped bridge has its role for a quarter of that */

@@ -277,7 +277,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	waits_on_host(b, 0, K);
 	/* The lease is over as for any process that looks. */
 	__atomic_store_n(&short_of_memory, true, __ATOMIC_RELEASE);
-	store_release(&hosts[0].s->remotes[record_of(0, K)].valid_until, 1);
+	store_release(&hosts[0].s->host_leases[record_of(0, K)].valid_until, 1);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	ck_assert(await(was_refused, NULL));
 	__atomic_store_n(&short_of_memory, false, __ATOMIC_RELEASE);

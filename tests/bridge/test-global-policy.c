@@ -316,7 +316,7 @@ END_TEST
 START_TEST(not_told_what_a_stopped_bridge_heard)
 {
 	struct lockshm_create_options options = host_options();
-	struct shm_remote *r;
+	struct shm_host_lease *r;
 	int64_t before;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
@@ -327,15 +327,15 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	agent_stop(b);
-	r = &hosts[0].s->remotes[record_of(0, K)];
+	r = &hosts[0].s->host_leases[record_of(0, K)];
 	store_release(&r->verdict, UINT64_MAX); /* damage keeps nobody from being told */
 	before = host_now(hosts[0].s);
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	wanted_by(1);
-	remote_judge(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
-	remote_judge(hosts[0].s, r, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
-	remote_judge(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
+	host_lease_store_result(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
+	host_lease_store_result(hosts[0].s, r, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	host_lease_store_result(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	ck_assert_str_eq(a->answer.report.error.message, "asked since");
 }
@@ -343,15 +343,15 @@ END_TEST
 
 /* What of a record a bridge has written that is stopped before it says so: obstacle and
  * words, and perhaps their seal. */
-static void half_judge(struct shm_remote *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
+static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
 {
-	static struct shm_remote all;
+	static struct shm_host_lease all;
 	size_t i;
 
 	memset(&all, 0, sizeof(all));
-	remote_judge(hosts[0].s, &all, code, asked, until, why);
+	host_lease_store_result(hosts[0].s, &all, code, asked, until, why);
 	store_release(&r->obstacle, all.obstacle);
-	for (i = 0; i < REMOTE_WHY_WORDS; i++)
+	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_release(&r->why[i], all.why[i]);
 	if (sealed)
 		store_release(&r->why_seal, all.why_seal);
@@ -383,7 +383,7 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 	agent_send(a, wish);
 	ck_assert(await(is_said_to_be_taken, NULL));
 	agent_stop(b);
-	half_judge(&hosts[0].s->remotes[record_of(0, K)], VERDICT_BUSY, before, INT64_MAX, "asked before", _i);
+	half_judge(&hosts[0].s->host_leases[record_of(0, K)], VERDICT_BUSY, before, INT64_MAX, "asked before", _i);
 	/* It looks every 50 ms. */
 	for (end = now_ns() + LOCKSHM_MS(200); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
@@ -396,7 +396,7 @@ END_TEST
 START_TEST(no_words_of_a_stopped_bridge)
 {
 	struct lockshm_create_options options = host_options();
-	struct shm_remote *r, told;
+	struct shm_host_lease *r, told;
 	int64_t before;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
@@ -407,18 +407,18 @@ START_TEST(no_words_of_a_stopped_bridge)
 	ck_code(agent_release(b), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	agent_stop(b);
-	r = &hosts[0].s->remotes[record_of(0, K)];
+	r = &hosts[0].s->host_leases[record_of(0, K)];
 	before = host_now(hosts[0].s);
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	wanted_by(1);
 	/* Its successor's words, its own, and then the successor says so. */
 	memset(&told, 0, sizeof(told));
-	remote_judge(hosts[0].s, &told, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	host_lease_store_result(hosts[0].s, &told, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
 	half_judge(r, VERDICT_LASTS, verdict_asked(told.verdict), 0, "asked since", true);
 	half_judge(r, VERDICT_LASTS, before, 0, "asked before", _i);
 	store_release(&r->verdict, told.verdict);
-	remote_signal(r);
+	host_lease_signal(r);
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	ck_assert_str_eq(a->answer.report.error.message, "Redis refuses it");
 }

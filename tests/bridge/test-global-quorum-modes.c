@@ -204,10 +204,10 @@ END_TEST
 /* Whoever asked was killed when it was done, and here one reads on: so may others. */
 START_TEST(asked_for_nobody)
 {
-	const struct shm_remote *r;
+	const struct shm_host_lease *r;
 
 	two_hosts();
-	r = &hosts[0].s->remotes[record_of(0, K)];
+	r = &hosts[0].s->host_leases[record_of(0, K)];
 	ck_code(global_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
 	ck_assert_uint_gt(count(string), SERVERS / 2);
 	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
@@ -220,12 +220,12 @@ END_TEST
 /* The same, but a writer waits behind him: what a majority would have to be asked for anew is kept for that. */
 START_TEST(asked_for_nobody_and_wanted)
 {
-	const struct shm_remote *r;
+	const struct shm_host_lease *r;
 	struct agent *writer;
 	int64_t end;
 
 	two_hosts();
-	r = &hosts[0].s->remotes[record_of(0, K)];
+	r = &hosts[0].s->host_leases[record_of(0, K)];
 	writer = on_host(0);
 	global_send(writer, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(writer, 0, K);
@@ -262,16 +262,16 @@ END_TEST
 /* A server that lost the writer is told of it again before he becomes a reader, and does not refuse that. */
 START_TEST(one_server_is_away_and_one_forgot)
 {
-	struct shm_remote *r;
+	struct shm_host_lease *r;
 	uint64_t w;
 
 	two_hosts();
 	ck_code(upgrade(a), 0);
 	ck_assert(await(all_have, string));
 	/* What a bridge does that saw readers only, and was slower than the writer that one of them became. */
-	r = &hosts[0].s->remotes[record_of(0, K)];
+	r = &hosts[0].s->host_leases[record_of(0, K)];
 	w = load_acquire(&r->word);
-	ck_assert(cas_from(&r->word, w, ((w & ~REMOTE_EXCLUSIVE) | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT)));
+	ck_assert(cas_from(&r->word, w, ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 	ck_redis("2", servers[2], "DEL lk:" K " {lk:" K "}:f");
 	ck_assert(await(all_have, string));
 	proxy_set(proxies[1], PROXY_REFUSE);

@@ -22,9 +22,9 @@ static void host_with_leases(unsigned leases)
 	host_make(0, &options);
 }
 
-static struct shm_remote *record(unsigned i)
+static struct shm_host_lease *record(unsigned i)
 {
-	return &hosts[0].s->remotes[i];
+	return &hosts[0].s->host_leases[i];
 }
 
 static uint64_t own_ref(void)
@@ -60,7 +60,7 @@ static int find(const char *key, uint32_t *out)
 {
 	struct identity id = identity_of(key);
 
-	return remote_find(hosts[0].s, own_ref(), &id, key, out, NULL);
+	return host_lease_find(hosts[0].s, own_ref(), &id, key, out, NULL);
 }
 
 static void living_agent(void)
@@ -103,9 +103,9 @@ static void dead_claimer(uint64_t word)
 	ck_code(find(K, &i), LOCKSHM_FULL);
 	agent_kill(a);
 	ck_code(find(K, &i), 0);
-	ck_assert(remote_is(record(0), &id));
-	ck_assert_int_eq(remote_state(record(0)->word), REMOTE_NONE);
-	ck_assert_uint_gt(remote_epoch(record(0)->word), remote_epoch(word));
+	ck_assert(host_lease_is(record(0), &id));
+	ck_assert_int_eq(host_lease_state(record(0)->word), HOST_LEASE_NONE);
+	ck_assert_uint_gt(host_lease_epoch(record(0)->word), host_lease_epoch(word));
 	ck_assert_uint_eq(load_relaxed(&record(0)->claimer), 0);
 	/* And it works. */
 	b = on_host(0);
@@ -114,13 +114,13 @@ static void dead_claimer(uint64_t word)
 
 START_TEST(a_death_while_it_writes)
 {
-	dead_claimer(remote_make(7, 0, REMOTE_CLAIM));
+	dead_claimer(host_lease_make(7, 0, HOST_LEASE_CLAIM));
 }
 END_TEST
 
 START_TEST(a_death_behind_it)
 {
-	dead_claimer(remote_make(7, 0, REMOTE_NONE));
+	dead_claimer(host_lease_make(7, 0, HOST_LEASE_NONE));
 }
 END_TEST
 
@@ -129,17 +129,17 @@ END_TEST
 #define GENERATIONS 150 /* a claimer that has died may be followed at once */
 
 /* Key and identity as they were at one instant: do they belong together? */
-static bool torn(const struct shm_remote *r)
+static bool torn(const struct shm_host_lease *r)
 {
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
 	uint64_t word = load_acquire(&r->word);
 	struct identity id;
-	size_t len = remote_key(r, key);
+	size_t len = host_lease_key(r, key);
 
-	if (len == 0 || remote_state(word) != REMOTE_NONE)
+	if (len == 0 || host_lease_state(word) != HOST_LEASE_NONE)
 		return false;
 	hash_key(&id, hosts[0].s->hash_secret, key, len);
-	return !remote_is(r, &id) && load_acquire(&r->word) == word;
+	return !host_lease_is(r, &id) && load_acquire(&r->word) == word;
 }
 
 static int claim_again_and_again(unsigned who)
@@ -152,7 +152,7 @@ static int claim_again_and_again(unsigned who)
 	for (n = 0; n < CLAIMS; n++) {
 		snprintf(key, sizeof(key), "%u-%d", who, n % 7);
 		id = identity_of(key);
-		err = remote_find(hosts[0].s, own_ref(), &id, key, &i, NULL);
+		err = host_lease_find(hosts[0].s, own_ref(), &id, key, &i, NULL);
 		if ((err && err != LOCKSHM_FULL) || torn(record(0)))
 			return 1;
 	}
@@ -200,7 +200,7 @@ END_TEST
 START_TEST(the_second_record_of_a_key)
 {
 	struct lockshm_create_options options = host_options();
-	struct shm_remote *first, *second;
+	struct shm_host_lease *first, *second;
 	struct identity id;
 
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
@@ -211,7 +211,7 @@ START_TEST(the_second_record_of_a_key)
 	a = on_host(0);
 	b = on_host(0);
 	/* It goes to the second place of its window, because somebody writes the first. */
-	first = record((uint32_t)(id.id[0] % hosts[0].s->n_remotes));
+	first = record((uint32_t)(id.id[0] % hosts[0].s->n_host_leases));
 	store_release(&first->claimer, own_ref());
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	second = record(record_of(0, K));
@@ -224,7 +224,7 @@ START_TEST(the_second_record_of_a_key)
 	waits_on_host(b, 0, K);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_end(b), 0);
-	ck_assert_int_eq(remote_state(first->word), REMOTE_HELD);
+	ck_assert_int_eq(host_lease_state(first->word), HOST_LEASE_HELD);
 }
 END_TEST
 

@@ -57,9 +57,9 @@ void *realloc(void *p, size_t size)
 }
 #endif
 
-static struct shm_remote *record(void)
+static struct shm_host_lease *record(void)
 {
-	return &hosts[0].s->remotes[record_of(0, K)];
+	return &hosts[0].s->host_leases[record_of(0, K)];
 }
 
 static uint64_t word_now(void)
@@ -72,9 +72,9 @@ static struct lease *lease(struct hand *h)
 	return &h->b.leases[record_of(0, K)];
 }
 
-static void is_in_state(enum remote_state state)
+static void is_in_state(enum host_lease_state state)
 {
-	ck_assert_int_eq(remote_state(word_now()), state);
+	ck_assert_int_eq(host_lease_state(word_now()), state);
 }
 
 static size_t decides(struct hand *h)
@@ -125,7 +125,7 @@ static void gives_back(struct hand *h)
 	asks_for(h, REDIS_RELEASE);
 	sends(h);
 	hears(h);
-	is_in_state(REMOTE_NONE);
+	is_in_state(HOST_LEASE_NONE);
 	ck_redis("0", redis, "EXISTS lk:" K);
 	ck_redis("0", redis, LINE);
 	ck_redis("0", redis, MARK);
@@ -137,7 +137,7 @@ static void hand_make(struct hand *h)
 	struct redis_error error = { 0 };
 
 	h->b.s = hosts[0].s;
-	h->b.leases = calloc(hosts[0].s->n_remotes, sizeof(*h->b.leases));
+	h->b.leases = calloc(hosts[0].s->n_host_leases, sizeof(*h->b.leases));
 	ck_assert_ptr_ne(h->b.leases, NULL);
 	memcpy(h->b.host, hosts[0].s->redis.host, REDIS_HOST_BYTES);
 	h->b.io_ns = LOCKSHM_SECONDS(5);
@@ -177,7 +177,7 @@ static void begins(void)
 	q.key_len = ROLE_KEY_LEN;
 	ck_code(lockshm_acquire(hosts[0].s, &q, &role), 0);
 	hash_key(&id, hosts[0].s->hash_secret, K, strlen(K));
-	ck_code(remote_find(hosts[0].s, 1, &id, K, &found, &error), 0);
+	ck_code(host_lease_find(hosts[0].s, 1, &id, K, &found, &error), 0);
 	hand_make(&one);
 	hand_make(&two);
 	a = on_host(0);
@@ -216,7 +216,7 @@ static void takes_the_word(struct hand *h)
 {
 	lease(h)->not_before = INT64_MAX;
 	ck_assert_uint_eq(decides(h), 0);
-	is_in_state(REMOTE_ACQUIRING);
+	is_in_state(HOST_LEASE_ACQUIRING);
 	lease(h)->next_try = 0;
 }
 
@@ -270,7 +270,7 @@ START_TEST(another_has_queued_since)
 	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
-	is_in_state(REMOTE_RELEASING);
+	is_in_state(HOST_LEASE_RELEASING);
 	redis_say(redis, "DEL lk:" K);
 	gives_back(&one);
 	ends();
@@ -323,9 +323,9 @@ START_TEST(told_and_still_there)
 	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
-	is_in_state(REMOTE_NONE);
+	is_in_state(HOST_LEASE_NONE);
 	ck_assert_uint_eq(decides(&one), 0);
-	is_in_state(REMOTE_NONE);
+	is_in_state(HOST_LEASE_NONE);
 	ck_assert_int_ge(lease(&one)->due - host_now(hosts[0].s), LOCKSHM_MS(1));
 	lease(&one)->rung = true;
 	asks_for(&one, REDIS_ACQUIRE_X);
@@ -335,7 +335,7 @@ END_TEST
 
 static void upgrade_is_wished(void)
 {
-	(void)fetch_or(&record()->word, REMOTE_UPGRADE);
+	(void)fetch_or(&record()->word, HOST_LEASE_UPGRADE);
 }
 
 /* One upgrade was refused when it had been asked for for two seconds.  The next wish is new: it is
@@ -349,7 +349,7 @@ START_TEST(each_upgrade_has_its_time)
 	lease(&one)->upgrade_since = 1;
 	sends(&one);
 	hears(&one);
-	ck_assert_uint_eq(word_now() & REMOTE_UPGRADE, 0);
+	ck_assert_uint_eq(word_now() & HOST_LEASE_UPGRADE, 0);
 	upgrade_is_wished();
 	asks_for(&one, REDIS_UPGRADE);
 	ends();
@@ -372,9 +372,9 @@ START_TEST(exhausted_unseen)
 	a_has_it(LOCKSHM_EXCLUSIVE);
 	sees_nothing(&one);
 	store_relaxed(&record()->demand, 1);
-	store_relaxed(&record()->passes, REMOTE_PASSES);
+	store_relaxed(&record()->passes, HOST_LEASE_LOCAL_GRANTS);
 	(void)decides(&one);
-	is_in_state(REMOTE_CLOSING);
+	is_in_state(HOST_LEASE_CLOSING);
 	ck_code(agent_release(a), 0);
 	gives_back(&one);
 	ends();
@@ -389,10 +389,10 @@ START_TEST(lost_unseen)
 	waits_on_host(b, 0, K);
 	store_release(&record()->valid_until, 1);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
-	is_in_state(REMOTE_LOST);
+	is_in_state(HOST_LEASE_LOST);
 	sees_nothing(&one);
 	ck_assert_uint_eq(decides(&one), 0);
-	is_in_state(REMOTE_LOST);
+	is_in_state(HOST_LEASE_LOST);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	wanted_by(1);
 	gives_back(&one);
@@ -501,7 +501,7 @@ START_TEST(loud_at_first)
 	store_release(&record()->quiet_until, (uint64_t)host_now(hosts[0].s));
 	sends(&one);
 	hears(&one);
-	is_in_state(REMOTE_HELD);
+	is_in_state(HOST_LEASE_HELD);
 	ck_assert_uint_eq(load_acquire(&record()->quiet_until), 0);
 	ends();
 }
@@ -572,7 +572,7 @@ START_TEST(queued_for_a_try)
 	queued_while(tries, LOCKSHM_EXCLUSIVE);
 	sends(&two);
 	hears(&two);
-	is_in_state(REMOTE_RELEASING);
+	is_in_state(HOST_LEASE_RELEASING);
 	redis_say(redis, "DEL lk:" K);
 	gives_back(&two);
 	ends();
@@ -620,7 +620,7 @@ START_TEST(queued_behind_the_grant)
 		sends(&two);
 		hears(&two);
 	}
-	is_in_state(REMOTE_HELD);
+	is_in_state(HOST_LEASE_HELD);
 	ck_redis("0", redis, LINE);
 	ck_code(agent_end(b), 0);
 	ends();
@@ -629,7 +629,7 @@ END_TEST
 
 static void place_is_noted(void)
 {
-	(void)fetch_or(&record()->word, REMOTE_QUEUED);
+	(void)fetch_or(&record()->word, HOST_LEASE_QUEUED);
 }
 
 /* The same at the last moment; it does not wait before it asks again. */
@@ -642,12 +642,12 @@ START_TEST(queued_while_it_is_granted)
 	meanwhile = place_is_noted;
 	hears(&one);
 	ck_assert_ptr_null(meanwhile);
-	is_in_state(REMOTE_ACQUIRING);
+	is_in_state(HOST_LEASE_ACQUIRING);
 	ck_assert_int_le(lease(&one)->due, host_now(hosts[0].s));
 	asks_for(&one, REDIS_ACQUIRE_X);
 	sends(&one);
 	hears(&one);
-	is_in_state(REMOTE_HELD);
+	is_in_state(HOST_LEASE_HELD);
 	ck_code(agent_end(a), 0);
 	ends();
 }

@@ -35,7 +35,7 @@ static void two_hosts(int mode)
 
 static uint64_t word_now(void)
 {
-	return load_acquire(&hosts[0].s->remotes[record_of(0, K)].word);
+	return load_acquire(&hosts[0].s->host_leases[record_of(0, K)].word);
 }
 
 static bool has_bits(void *bits)
@@ -66,7 +66,7 @@ static void is_writer(void)
 
 static void is_reader(void)
 {
-	word_loses(REMOTE_EXCLUSIVE | REMOTE_DOWNGRADE);
+	word_loses(HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(0, K).value);
 	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
@@ -79,16 +79,16 @@ static void exclusive_is_taken_back(void)
 {
 	uint64_t w = word_now();
 
-	ck_assert(w & REMOTE_EXCLUSIVE);
-	ck_assert(cas_from(&hosts[0].s->remotes[record_of(0, K)].word, w,
-			   ((w & ~REMOTE_EXCLUSIVE) | REMOTE_DOWNGRADE) + (UINT64_C(1) << REMOTE_TURN_SHIFT)));
+	ck_assert(w & HOST_LEASE_EXCLUSIVE);
+	ck_assert(cas_from(&hosts[0].s->host_leases[record_of(0, K)].word, w,
+			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 }
 
 /* A bridge decides now, and is stopped before it asks. */
 static void decides(enum redis_script script)
 {
 	late.s = hosts[0].s;
-	late.leases = calloc(late.s->n_remotes, sizeof(*late.leases));
+	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_ne(late.leases, NULL);
 	late.renew_until = INT64_MAX;
 	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 1);
@@ -100,7 +100,7 @@ static void hears(enum redis_status status, enum redis_kind kind)
 {
 	asks[0].answer.status = status;
 	asks[0].answer.kind = kind;
-	asks[0].answer.fence = (int64_t)remote_fence_next(&late.s->remotes[record_of(0, K)]) + 1000;
+	asks[0].answer.fence = (int64_t)host_lease_fence_next(&late.s->host_leases[record_of(0, K)]) + 1000;
 	asks[0].valid_until = redis_valid_until(redis_now(), asks[0].wish.ttl_ms);
 	if (asks[0].script == REDIS_RENEW)
 		asks[0].answer.fence = 0;
@@ -151,7 +151,7 @@ START_TEST(is_not_alone_any_more)
 	beside = on_host(0);
 	redis_freeze(redis);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
-	word_gets(REMOTE_UPGRADE);
+	word_gets(HOST_LEASE_UPGRADE);
 	ck_code(global_wait(beside, K, LOCKSHM_SHARED), 0);
 	redis_thaw(redis);
 	ck_code(agent_end(a), LOCKSHM_BUSY);
@@ -168,7 +168,7 @@ START_TEST(hears_of_a_downgrade)
 	exclusive_is_taken_back();
 	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
-	word_loses(REMOTE_DOWNGRADE);
+	word_loses(HOST_LEASE_DOWNGRADE);
 	hears(REDIS_DONE, REDIS_KIND_READERS);
 	is_reader();
 }
@@ -183,7 +183,7 @@ START_TEST(hears_of_the_writer_before)
 	exclusive_is_taken_back();
 	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
-	word_loses(REMOTE_DOWNGRADE);
+	word_loses(HOST_LEASE_DOWNGRADE);
 	w = word_now();
 	hears(REDIS_DONE, REDIS_KIND_HOST);
 	ck_assert_uint_eq(word_now(), w);
@@ -197,13 +197,13 @@ START_TEST(hears_that_it_may_write)
 	two_hosts(LOCKSHM_SHARED);
 	proxy_set(proxy, PROXY_HOLD_REPLIES);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
-	word_gets(REMOTE_UPGRADE);
+	word_gets(HOST_LEASE_UPGRADE);
 	decides(REDIS_UPGRADE);
 	proxy_set(proxy, PROXY_PASS);
 	ck_code(agent_end(a), 0);
-	remote_wish_shared(hosts[0].s, record_of(0, K), word_now());
+	host_lease_request_downgrade(hosts[0].s, record_of(0, K), word_now());
 	hears(REDIS_GRANTED, REDIS_KIND_HOST);
-	ck_assert_uint_ne(word_now() & REMOTE_DOWNGRADE, 0);
+	ck_assert_uint_ne(word_now() & HOST_LEASE_DOWNGRADE, 0);
 	is_writer();
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	is_reader();
@@ -250,7 +250,7 @@ END_TEST
 static bool is_releasing(void *arg)
 {
 	(void)arg;
-	return remote_state(word_now()) == REMOTE_RELEASING;
+	return host_lease_state(word_now()) == HOST_LEASE_RELEASING;
 }
 
 /* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That
@@ -273,7 +273,7 @@ START_TEST(leaves_the_place_of_its_successor)
 	ck_assert(await(is_releasing, NULL));
 	late.s = hosts[0].s;
 	memcpy(late.host, late.s->redis.host, REDIS_HOST_BYTES);
-	late.leases = calloc(late.s->n_remotes, sizeof(*late.leases));
+	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_nonnull(late.leases);
 	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 2);
 	ck_assert_int_eq(asks[0].script, REDIS_LEAVE);

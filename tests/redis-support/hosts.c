@@ -268,14 +268,14 @@ uint32_t record_of(unsigned i, const char *key)
 	uint32_t found;
 
 	hash_key(&id, hosts[i].s->hash_secret, key, strlen(key));
-	found = remote_look(hosts[i].s, &id);
-	ck_assert_uint_lt(found, hosts[i].s->n_remotes);
+	found = host_lease_look(hosts[i].s, &id);
+	ck_assert_uint_lt(found, hosts[i].s->n_host_leases);
 	return found;
 }
 
 void fence_becomes(unsigned i, const char *key, uint64_t next)
 {
-	store_release(&hosts[i].s->remotes[record_of(i, key)].fence, next << FENCE_LEFT_BITS);
+	store_release(&hosts[i].s->host_leases[record_of(i, key)].fence, next << FENCE_LEFT_BITS);
 }
 
 struct lease_wish {
@@ -362,7 +362,7 @@ void wanted_by(unsigned n)
 bool upgrade_is_asked_for(void *arg)
 {
 	(void)arg;
-	return load_acquire(&hosts[0].s->remotes[record_of(0, K)].word) & REMOTE_UPGRADE;
+	return load_acquire(&hosts[0].s->host_leases[record_of(0, K)].word) & HOST_LEASE_UPGRADE;
 }
 
 struct proxy *hosts_by_proxy(int64_t ttl_ns)
