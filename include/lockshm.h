@@ -735,7 +735,7 @@ struct lockshm_lock_info {
 	size_t key_shown;         /**< bytes at @key */
 	size_t key_len;           /**< whole length */
 	int mode;                 /**< enum lockshm_mode of the holders; 0 = nobody holds it */
-	int dirty;                /**< an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED mark */
+	int damaged;                /**< an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED mark */
 	struct lockshm_previous previous; /**< whom the mark is about */
 	size_t holders;           /**< requests[0 .. holders-1]: holding or cooling, oldest first */
 	size_t waiters;           /**< the following ones, in the order they will be granted */
@@ -807,7 +807,7 @@ struct lockshm_stat {
 	uint64_t bytes;           /**< size of the segment */
 	uint64_t created_unix_ns; /**< wall clock at creation */
 	uint64_t token_base;      /**< every token is larger */
-	uint32_t locks, locks_known, locks_busy, locks_dirty; /**< capacity; remembered; held or awaited; marked */
+	uint32_t locks, locks_known, locks_busy, locks_damaged; /**< capacity; remembered; held or awaited; marked */
 	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; holding or waiting */
 	uint32_t owners, owners_used, owners_dead;
 	uint64_t acquires;      /**< granted, of all threads past and present */

@@ -176,8 +176,8 @@ static int fill_lock(struct view *v, const struct shm_entry *e)
 	lock->requests = v->infos;
 	id = (struct identity){ { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
 	fill_lease(v, &id);
-	(void)mark_read(v->s, e, &lock->previous);
-	lock->dirty = lock->previous.status != 0;
+	(void)damage_read(v->s, e, &lock->previous);
+	lock->damaged = lock->previous.status != 0;
 	return 0;
 }
 
@@ -194,11 +194,11 @@ LOCKSHM_EXPORT int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, voi
 		const struct shm_entry *e = &segment->entries[i];
 		uint64_t tail = load_acquire(&e->tail);
 
-		if (load_relaxed(&e->key_len) == 0 || (tail_index(tail) == 0 && !mark_pending(e)) ||
+		if (load_relaxed(&e->key_len) == 0 || (tail_index(tail) == 0 && !damage_pending(e)) ||
 		    table_is_claimed(segment, e, tail))
 			continue;
 		err = fill_lock(&v, e);
-		if (!err && (v.lock.holders || v.lock.waiters || v.lock.dirty))
+		if (!err && (v.lock.holders || v.lock.waiters || v.lock.damaged))
 			err = fn(&v.lock, arg);
 	}
 	view_free(&v);
@@ -286,7 +286,7 @@ static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
 			continue;
 		stat->locks_known++;
 		stat->locks_busy += tail_index(tail) != 0;
-		stat->locks_dirty += mark_pending(e);
+		stat->locks_damaged += damage_pending(e);
 	}
 }
 

@@ -197,7 +197,7 @@ static void gone(struct bridge *b, uint32_t i, uint64_t word)
 }
 
 /* Still the lease that @word was of, and not made shared since? */
-static bool same_turn(uint64_t w, uint64_t word)
+static bool same_mode_gen(uint64_t w, uint64_t word)
 {
 	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_mode_gen(w) == host_lease_mode_gen(word) &&
 	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING);
@@ -209,7 +209,7 @@ static void ask_again(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
 
-	while (same_turn(w, word) && host_lease_state(w) == HOST_LEASE_HELD && !(w & known))
+	while (same_mode_gen(w, word) && host_lease_state(w) == HOST_LEASE_HELD && !(w & known))
 		if (cas(&r->word, &w, w | HOST_LEASE_UPGRADE))
 			break;
 }
@@ -223,7 +223,7 @@ static void take_back(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
 
-	while (same_turn(w, word) && !(w & known))
+	while (same_mode_gen(w, word) && !(w & known))
 		if (cas(&r->word, &w, host_lease_withdrawn(w)))
 			break;
 }
@@ -235,7 +235,7 @@ static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	uint64_t w = load_acquire(&r->word);
 
-	while (same_turn(w, word) && !(w & HOST_LEASE_EXCLUSIVE))
+	while (same_mode_gen(w, word) && !(w & HOST_LEASE_EXCLUSIVE))
 		if (cas(&r->word, &w, (w | HOST_LEASE_EXCLUSIVE) & ~(HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
 			break;
 	host_lease_signal(r);
@@ -246,7 +246,7 @@ static void end_downgrade(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word);
 
-	while (same_turn(w, word) && (w & (HOST_LEASE_DOWNGRADE | HOST_LEASE_EXCLUSIVE)) == HOST_LEASE_DOWNGRADE)
+	while (same_mode_gen(w, word) && (w & (HOST_LEASE_DOWNGRADE | HOST_LEASE_EXCLUSIVE)) == HOST_LEASE_DOWNGRADE)
 		if (cas(&r->word, &w, w & ~(HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
 			break;
 	/* Who wants an upgrade waits for that. */

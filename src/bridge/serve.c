@@ -140,7 +140,7 @@ static void take_rung(struct serve *v)
 	uint32_t w;
 
 	for (w = 0; w * 64 < v->s->n_host_leases; w++) {
-		uint64_t bits = load_relaxed(&v->s->bridge->dirty[w]) ? exchange_zero(&v->s->bridge->dirty[w]) : 0;
+		uint64_t bits = load_relaxed(&v->s->bridge->pending[w]) ? exchange_zero(&v->s->bridge->pending[w]) : 0;
 
 		for (; bits; bits &= bits - 1)
 			if (w * 64 + (uint32_t)__builtin_ctzll(bits) < v->s->n_host_leases)

@@ -106,7 +106,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 /* ---------------------------------------------------------------- holding under the lease */
 
 /* Say in the request what it is, for the bridge. */
-static void mark_wanting(const struct quest *g)
+static void store_wanting(const struct quest *g)
 {
 	struct shm_request *r = record_of(g);
 	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
@@ -391,7 +391,7 @@ static int with_local(struct quest *g, int status)
 	g->begun = g->since = g->renewed = host_now(g->s);
 	g->rung_for = 0;
 	g->heard = 0;
-	mark_wanting(g);
+	store_wanting(g);
 	err = await_lease(g);
 	if (err < 0 || err == ONCE_MORE)
 		return give_up(g, err);

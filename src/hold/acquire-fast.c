@@ -97,7 +97,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
 	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
-	return unlikely(mark_pending(e)) ? acquire_tell_mark(s, q, h) : 0;
+	return unlikely(damage_pending(e)) ? acquire_report_damage(s, q, h) : 0;
 }
 
 /* R12: what this thread let linger, if the request, which is in order, is for that.  A row is of this host alone,
@@ -126,7 +126,7 @@ static int take_up(struct participant *self, const struct lockshm_request *q, st
 	hold_open(h);
 	h->row = self->linger.row;
 	hold_close(h);
-	return unlikely(mark_pending(&self->segment->entries[wish.entry])) ? acquire_tell_mark(self->segment, q, h) : 0;
+	return unlikely(damage_pending(&self->segment->entries[wish.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)

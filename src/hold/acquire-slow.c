@@ -103,16 +103,16 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 
 /* ---------------------------------------------------------------- success */
 
-int acquire_tell_mark(struct lockshm *s, const struct lockshm_request *q, struct hold *h)
+int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, struct hold *h)
 {
 	struct shm_entry *e = &s->entries[h->entry];
 	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
 
 	hold_open(h);
-	h->mark = mark_read(s, e, previous);
+	h->damage = damage_read(s, e, previous);
 	hold_close(h);
 	if (q->flags & LOCKSHM_ACKNOWLEDGE)
-		(void)mark_acknowledge(e, h->mark);
+		(void)damage_acknowledge(e, h->damage);
 	return previous->status;
 }
 
@@ -123,7 +123,7 @@ static int granted(struct lockshm *s, struct participant *self, const struct loc
 	count_event(self, COUNT_ACQUIRES);
 	if (unlikely(q->report != NULL))
 		q->report->token = h->token;
-	return unlikely(mark_pending(&s->entries[h->entry])) ? acquire_tell_mark(s, q, h) : 0;
+	return unlikely(damage_pending(&s->entries[h->entry])) ? acquire_report_damage(s, q, h) : 0;
 }
 
 /* ---------------------------------------------------------------- slow path */

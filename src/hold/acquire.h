@@ -19,6 +19,6 @@ int acquire_again(struct participant *self, const struct lockshm_request *q, str
 #define NOT_TAKEN (-1000) /* no code of the interface */
 
 /* @h has just been granted on a lock that is marked: note of what it is told, and the status to return. */
-int acquire_tell_mark(struct lockshm *s, const struct lockshm_request *q, struct hold *h);
+int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, struct hold *h);
 
 #endif

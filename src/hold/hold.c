@@ -295,5 +295,5 @@ LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
 	/* Who has lost it cannot know what is behind the mark by now. */
 	if (!grip_granted(&g, load_acquire(&g.r->word)) || grip_late_or_ok(&g) == LOCKSHM_LOST)
 		return grip_end(&g, grip_lost(&g));
-	return grip_end(&g, mark_acknowledge(g.e, g.h->mark));
+	return grip_end(&g, damage_acknowledge(g.e, g.h->damage));
 }

@@ -32,7 +32,7 @@ struct hold {
 	struct renewal *renewal; /* service/service.c, or NULL */
 	uint64_t moved;	 /* its record is, or was, another thread's */
 	uint64_t lost_to; /* not sealed: an answer to the caller, which nothing goes by */
-	uint64_t mark;	 /* mark word it was told of */
+	uint64_t damage;	 /* mark word it was told of */
 	uint64_t token;
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint32_t entry;
@@ -64,7 +64,7 @@ static ALWAYS_INLINE uint64_t hold_seal_with(const struct hold *h, uint64_t rene
 	x = (x + h->epoch) ^ h->owner;
 	x = (x + (uint64_t)h->deadline) ^ h->token;
 	x = (x + h->key_check) ^ entry_row;
-	x = (x + index_remote) ^ h->mark;
+	x = (x + index_remote) ^ h->damage;
 	x = (x + h->host_lease_word) ^ h->local_token;
 	return (x + renewal) ^ moved;
 }
@@ -110,7 +110,7 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 {
 	_Static_assert(offsetof(struct participant, epoch) == 8 && offsetof(struct hold, epoch) - offsetof(struct hold, segment) == 8,
 		       "segment and epoch are copied as one");
-	_Static_assert(offsetof(struct hold, mark) - offsetof(struct hold, renewal) == 24, "zeroed as one");
+	_Static_assert(offsetof(struct hold, damage) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
 	_Static_assert(offsetof(struct hold, host_lease) - offsetof(struct hold, index) == 4, "stored as one");
 	_Static_assert(offsetof(struct hold, row) - offsetof(struct hold, entry) == 4, "stored as one");

@@ -315,7 +315,7 @@ void host_lease_ring(struct lockshm *s, uint32_t index)
 		return;
 	/* The bit before the bell: a bridge that sees the bell sees the bit.  Killed in between: it looks at everything
 	 * from time to time. */
-	(void)fetch_or(&s->bridge->dirty[index / 64], UINT64_C(1) << index % 64);
+	(void)fetch_or(&s->bridge->pending[index / 64], UINT64_C(1) << index % 64);
 	(void)fetch_add32(&s->bridge->bell, 1);
 	/* All: helpers that stand by sleep elsewhere, but a bridge that was replaced may still sleep here, and
 	 * would take the one call. */

@@ -12,7 +12,7 @@
  * leaves the ticket, by which a late helper sees that its death has been told: no exclusive request with a larger
  * ticket could have been granted before that.
  *
- * Crash points of mark_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
+ * Crash points of damage_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
  * request is still linked, so somebody will.
  */
 #include "lock/damage.h"
@@ -26,40 +26,40 @@
 #define TAG_BITS 16
 #define CHARS_PER_WORD 6
 
-static uint64_t mark_make(uint64_t ticket, bool exclusive, enum mark_rank rank)
+static uint64_t damage_make(uint64_t ticket, bool exclusive, enum damage_rank rank)
 {
 	return ticket << 18 | (uint64_t)exclusive << 4 | (uint64_t)rank << 1;
 }
 
-static uint64_t mark_ticket(uint64_t word)
+static uint64_t damage_ticket(uint64_t word)
 {
 	return word >> 18;
 }
 
-static bool mark_exclusive(uint64_t word)
+static bool damage_exclusive(uint64_t word)
 {
 	return word >> 4 & 1;
 }
 
-static enum mark_rank rank_of(uint64_t dead)
+static enum damage_rank rank_of(uint64_t dead)
 {
 	if (word_is(dead, REQUEST_DEAD))
-		return word_exclusive(dead) ? MARK_EXCLUSIVE_DIED : MARK_SHARED_DIED;
-	return word_exclusive(dead) ? MARK_EXCLUSIVE_EXPIRED : MARK_SHARED_EXPIRED;
+		return word_exclusive(dead) ? DAMAGE_EXCLUSIVE_DIED : DAMAGE_SHARED_DIED;
+	return word_exclusive(dead) ? DAMAGE_EXCLUSIVE_EXPIRED : DAMAGE_SHARED_EXPIRED;
 }
 
 /* Should a mark about (@ticket, @rank) replace @old? */
-static bool outranks(uint64_t old, uint64_t ticket, enum mark_rank rank)
+static bool outranks(uint64_t old, uint64_t ticket, enum damage_rank rank)
 {
 	if (old == 0)
 		return true;
-	if (mark_ticket(old) == ticket)
+	if (damage_ticket(old) == ticket)
 		return false; /* told already */
-	if (mark_ticket(old) > ticket && mark_exclusive(old))
+	if (damage_ticket(old) > ticket && damage_exclusive(old))
 		return false; /* a late helper: that exclusive grant came after ours was cleared away */
-	if (old & MARK_ACKNOWLEDGED)
+	if (old & DAMAGE_ACKNOWLEDGED)
 		return true;
-	return rank > mark_rank(old) || (rank == mark_rank(old) && ticket > mark_ticket(old));
+	return rank > damage_rank(old) || (rank == damage_rank(old) && ticket > damage_ticket(old));
 }
 
 static uint64_t who_word(uint64_t ticket, int32_t pid, int32_t tid)
@@ -79,7 +79,7 @@ static uint64_t tag_word(uint64_t ticket, const char *six)
 struct obituary {
 	uint64_t ticket;
 	int32_t pid, tid;
-	enum mark_rank rank;
+	enum damage_rank rank;
 	bool exclusive;
 	char tag[LOCKSHM_TAG_MAX + 2];
 };
@@ -96,25 +96,25 @@ static void read_obituary(const struct lockshm *s, uint32_t index, uint64_t dead
 }
 
 /* The details as they were before the look at the anchor; each is replaced from that value only. */
-static bool put_details(struct shm_mark *mark, const struct shm_mark *seen, const struct obituary *o)
+static bool put_details(struct shm_damage *damage, const struct shm_damage *seen, const struct obituary *o)
 {
 	int i;
 
-	if (!cas_from(&mark->who, seen->who, who_word(o->ticket, o->pid, o->tid)))
+	if (!cas_from(&damage->who, seen->who, who_word(o->ticket, o->pid, o->tid)))
 		return false;
-	for (i = 0; i < MARK_TAG_WORDS; i++)
-		if (!cas_from(&mark->tag[i], seen->tag[i], tag_word(o->ticket, o->tag + i * CHARS_PER_WORD)))
+	for (i = 0; i < DAMAGE_TAG_WORDS; i++)
+		if (!cas_from(&damage->tag[i], seen->tag[i], tag_word(o->ticket, o->tag + i * CHARS_PER_WORD)))
 			return false;
 	return true;
 }
 
-static void read_details(const struct shm_mark *mark, struct shm_mark *seen)
+static void read_details(const struct shm_damage *damage, struct shm_damage *seen)
 {
 	int i;
 
-	seen->who = load_acquire(&mark->who);
-	for (i = 0; i < MARK_TAG_WORDS; i++)
-		seen->tag[i] = load_acquire(&mark->tag[i]);
+	seen->who = load_acquire(&damage->who);
+	for (i = 0; i < DAMAGE_TAG_WORDS; i++)
+		seen->tag[i] = load_acquire(&damage->tag[i]);
 }
 
 /*
@@ -122,13 +122,13 @@ static void read_details(const struct shm_mark *mark, struct shm_mark *seen)
  * CAS on the word: while the word is ours, put right what does not belong to it.  A later mark changes the details
  * first, so the CAS of a late repairer fails.
  */
-static void repair_details(const struct shm_entry *e, struct shm_mark *mark, const struct obituary *o, uint64_t word)
+static void repair_details(const struct shm_entry *e, struct shm_damage *damage, const struct obituary *o, uint64_t word)
 {
 	uint64_t who = who_word(o->ticket, o->pid, o->tid), seen, want;
 	int i;
 
-	for (i = -1; i < MARK_TAG_WORDS; i++) {
-		uint64_t *detail = i < 0 ? &mark->who : &mark->tag[i];
+	for (i = -1; i < DAMAGE_TAG_WORDS; i++) {
+		uint64_t *detail = i < 0 ? &damage->who : &damage->tag[i];
 
 		want = i < 0 ? who : tag_word(o->ticket, o->tag + i * CHARS_PER_WORD);
 		do {
@@ -137,53 +137,53 @@ static void repair_details(const struct shm_entry *e, struct shm_mark *mark, con
 				break;
 			/* The detail before the word; pairs with the CAS on the word after new details. */
 			fence_acquire();
-			if (load_relaxed(&e->mark_word) != word)
+			if (load_relaxed(&e->damage_word) != word)
 				return;
 		} while (!cas_from(detail, seen, want));
 	}
 }
 
-void mark_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead, struct anchor anchor)
+void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead, struct anchor anchor)
 {
-	struct shm_mark *mark = &entry_detail(s, e)->mark, seen;
+	struct shm_damage *damage = &entry_detail(s, e)->damage, seen;
 	struct obituary o;
 	uint64_t old;
 
 	if (!word_is(dead, REQUEST_EXPIRED) && !word_is(dead, REQUEST_DEAD))
 		return;
 	do {
-		old = load_acquire(&e->mark_word);
-		read_details(mark, &seen);
+		old = load_acquire(&e->damage_word);
+		read_details(damage, &seen);
 		read_obituary(s, index, dead, &o);
 		/* Mark, details and fields before the look at the anchor: it is still linked, so the fields are its
 		 * own, and nobody has told of it and been acknowledged since.  Pairs with the CAS that unlinks. */
 		fence_acquire();
 		if (load_relaxed(anchor.word) != anchor.value || !outranks(old, o.ticket, o.rank))
 			return;
-	} while (!put_details(mark, &seen, &o) ||
-		 !cas_from(&e->mark_word, old, mark_make(o.ticket, o.exclusive, o.rank)));
-	repair_details(e, mark, &o, mark_make(o.ticket, o.exclusive, o.rank));
+	} while (!put_details(damage, &seen, &o) ||
+		 !cas_from(&e->damage_word, old, damage_make(o.ticket, o.exclusive, o.rank)));
+	repair_details(e, damage, &o, damage_make(o.ticket, o.exclusive, o.rank));
 }
 
-uint64_t mark_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
+uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
 {
-	const struct shm_mark *mark = &entry_detail(s, e)->mark;
-	uint64_t who, word = load_acquire(&e->mark_word), ticket = mark_ticket(word);
+	const struct shm_damage *damage = &entry_detail(s, e)->damage;
+	uint64_t who, word = load_acquire(&e->damage_word), ticket = damage_ticket(word);
 	int i;
 
 	memset(out, 0, sizeof(*out));
-	if (word == 0 || (word & MARK_ACKNOWLEDGED))
+	if (word == 0 || (word & DAMAGE_ACKNOWLEDGED))
 		return word;
-	out->status = mark_rank(word) >= MARK_SHARED_DIED ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
-	out->mode = mark_exclusive(word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	out->status = damage_rank(word) >= DAMAGE_SHARED_DIED ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
+	out->mode = damage_exclusive(word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	out->token = segment_token(s, ticket);
-	who = load_relaxed(&mark->who);
+	who = load_relaxed(&damage->who);
 	if (who >> (64 - WHO_BITS) == (ticket & ((1u << WHO_BITS) - 1))) {
 		out->pid = (int32_t)(who & 0x3fffff);
 		out->tid = (int32_t)(who >> 22 & 0x3fffff);
 	}
-	for (i = 0; i < MARK_TAG_WORDS; i++) {
-		uint64_t part = load_relaxed(&mark->tag[i]);
+	for (i = 0; i < DAMAGE_TAG_WORDS; i++) {
+		uint64_t part = load_relaxed(&damage->tag[i]);
 
 		if (part >> (64 - TAG_BITS) == (ticket & ((1u << TAG_BITS) - 1)))
 			memcpy(out->tag + i * CHARS_PER_WORD, &part, CHARS_PER_WORD);
@@ -191,11 +191,11 @@ uint64_t mark_read(const struct lockshm *s, const struct shm_entry *e, struct lo
 	return word;
 }
 
-int mark_acknowledge(struct shm_entry *e, uint64_t seen)
+int damage_acknowledge(struct shm_entry *e, uint64_t seen)
 {
 	uint64_t expected = seen;
 
-	if (seen == 0 || (seen & MARK_ACKNOWLEDGED) || cas(&e->mark_word, &expected, seen | MARK_ACKNOWLEDGED))
+	if (seen == 0 || (seen & DAMAGE_ACKNOWLEDGED) || cas(&e->damage_word, &expected, seen | DAMAGE_ACKNOWLEDGED))
 		return 0;
-	return expected == (seen | MARK_ACKNOWLEDGED) ? 0 : LOCKSHM_BUSY;
+	return expected == (seen | DAMAGE_ACKNOWLEDGED) ? 0 : LOCKSHM_BUSY;
 }

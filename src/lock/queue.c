@@ -50,7 +50,7 @@ void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint6
 {
 	uint32_t index = tail_index(tail);
 
-	mark_write(s, e, index, dead, (struct anchor){ &e->tail, tail });
+	damage_write(s, e, index, dead, (struct anchor){ &e->tail, tail });
 	if (cas_from(&e->tail, tail, tail_make(tail_ticket(tail), word_prev(dead))))
 		free_dead(s, index, dead);
 }
@@ -59,7 +59,7 @@ bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct place *at, uint
 {
 	uint64_t w = at->word, next = word_with_prev(w, word_prev(dead));
 
-	mark_write(s, e, index, dead, (struct anchor){ &s->requests[at->index].word, w });
+	damage_write(s, e, index, dead, (struct anchor){ &s->requests[at->index].word, w });
 	if (!cas(&s->requests[at->index].word, &w, next))
 		return false;
 	free_dead(s, index, dead);

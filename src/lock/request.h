@@ -25,7 +25,7 @@ static inline uint32_t request_take_fast(struct participant *self)
 static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint32_t entry)
 {
 	/* The end of the record's last use before the fields of this one.  Pairs with fence_acquire() in
-	 * mark_write() and snapshot_take(). */
+	 * damage_write() and snapshot_take(). */
 	fence_release();
 	store_changed(&r->owner, owner);
 	store_changed32(&r->entry, entry);

@@ -148,7 +148,7 @@ static void give_back(struct participant *self, const struct claim *c)
 /* Nobody holds, waits or cools down, and no mark waits to be acknowledged. */
 static bool idle(const struct shm_entry *e, uint64_t tail)
 {
-	return tail_index(tail) == 0 && !mark_pending(e);
+	return tail_index(tail) == 0 && !damage_pending(e);
 }
 
 /* A claim that an owner left behind when it died, not announced. */
@@ -236,7 +236,7 @@ static int publish(struct participant *self, const struct claim *c, const struct
 	}
 	store_relaxed(&e->first_ticket, first);
 	/* The mark of the old key is told; a late helper of its queue sees a larger ticket and leaves it alone. */
-	store_relaxed(&e->mark_word, mark_fresh(first));
+	store_relaxed(&e->damage_word, damage_fresh(first));
 	if (!cas_from(&s->homes[home].word, word, home_make(home_version(word) + 1, c->slot, tail_ticket(c->tail)))) {
 		give_back(self, c);
 		return 0;

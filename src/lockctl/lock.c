@@ -35,7 +35,7 @@ static void previous_json(struct json *json, const struct lockshm_lock_info *loc
 {
 	const struct lockshm_previous *previous = &lock->previous;
 
-	if (!lock->dirty) {
+	if (!lock->damaged) {
 		json_null(json, "previous");
 		return;
 	}
@@ -113,7 +113,7 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock)
 	json_bytes(json, "key", lock->key, lock->key_shown);
 	json_uint(json, "key_len", lock->key_len);
 	json_text(json, "mode", mode_name(lock->mode));
-	json_bool(json, "dirty", lock->dirty);
+	json_bool(json, "dirty", lock->damaged);
 	previous_json(json, lock);
 	requests_json(json, "holders", lock->requests, lock->holders);
 	/* With no request at all there is no array to go forward in. */
@@ -140,7 +140,7 @@ static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 {
 	const struct lockshm_previous *previous = &lock->previous;
 
-	if (!lock->dirty) {
+	if (!lock->damaged) {
 		fputs("\t-\t-\t-\t-\t-\t-\n", out);
 		return;
 	}
@@ -231,7 +231,7 @@ void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 	table_add_own(table, format_duration(oldest ? oldest->age_ns : LOCKSHM_FOREVER));
 	table_add_own(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
 	table_add_own(table, oldest ? format_holder(oldest) : format_text("-"));
-	table_add(table, lock->dirty ? lockshm_code_name(lock->previous.status) : "-");
+	table_add(table, lock->damaged ? lockshm_code_name(lock->previous.status) : "-");
 }
 
 char *format_previous(const struct lockshm_previous *previous)
@@ -291,7 +291,7 @@ void lock_people(FILE *out, const struct lockshm_lock_info *lock)
 
 	fprintf(out, "key      %s (%zu bytes)\n", key, lock->key_len);
 	fprintf(out, "mode     %s\n", mode ? mode : "free");
-	if (lock->dirty) {
+	if (lock->damaged) {
 		char *previous = format_previous(&lock->previous);
 
 		fprintf(out, "mark     %s (%s); lockctl ack clears it\n", previous,

@@ -78,7 +78,7 @@ static void segment_json(struct json *json, const struct lockshm_segment_info *i
 		json_uint(json, "locks", info->stat.locks);
 		json_uint(json, "locks_known", info->stat.locks_known);
 		json_uint(json, "locks_busy", info->stat.locks_busy);
-		json_uint(json, "locks_dirty", info->stat.locks_dirty);
+		json_uint(json, "locks_damaged", info->stat.locks_damaged);
 	}
 	json_close(json, '}');
 }
@@ -92,7 +92,7 @@ static void segment_porcelain(const struct lockshm_segment_info *info)
 		printf("\t-\t-\t-\t-\t-\n");
 	else
 		printf("\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", info->stat.bytes,
-		       info->stat.locks, info->stat.locks_known, info->stat.locks_busy, info->stat.locks_dirty);
+		       info->stat.locks, info->stat.locks_known, info->stat.locks_busy, info->stat.locks_damaged);
 }
 
 static void segment_row(struct table *table, const struct lockshm_segment_info *info, char *owner)

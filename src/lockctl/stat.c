@@ -45,7 +45,7 @@ static const struct field fields[] = {
 	FIELD(locks, "lockshm_locks_capacity", KIND_GAUGE, "Keys the segment has room for."),
 	FIELD(locks_known, "lockshm_locks_known", KIND_GAUGE, "Keys the segment remembers, idle ones too."),
 	FIELD(locks_busy, "lockshm_locks_busy", KIND_GAUGE, "Keys that are held or awaited."),
-	FIELD(locks_dirty, "lockshm_locks_dirty", KIND_GAUGE, "Keys with an unacknowledged mark."),
+	FIELD(locks_damaged, "lockshm_locks_damaged", KIND_GAUGE, "Keys with an unacknowledged mark."),
 	FIELD(requests, "lockshm_requests_capacity", KIND_GAUGE, "Request records the segment has."),
 	FIELD(requests_reserved, "lockshm_requests_reserved", KIND_GAUGE, "Request records reserved by threads."),
 	FIELD(requests_used, "lockshm_requests_used", KIND_GAUGE, "Request records that hold or wait."),

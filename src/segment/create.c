@@ -74,7 +74,7 @@ uint64_t segment_layout(void)
 	static const uint32_t sizes[] = {
 		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_home), sizeof(struct shm_entry),
 		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
-		WINDOW, HOME_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, MARK_TAG_WORDS, KEY_SHOWN_WORDS,
+		WINDOW, HOME_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, DAMAGE_TAG_WORDS, KEY_SHOWN_WORDS,
 		sizeof(struct shm_bridge), sizeof(struct shm_host_lease), sizeof(struct shm_redis), FENCE_LEFT_BITS,
 	};
 

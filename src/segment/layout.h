@@ -255,14 +255,14 @@ ASSERT_OFFSET(struct shm_request, under, 120);
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Details of the sticky mark of a lock; the word that decides is the entry's, see lock/damage.c.
  */
-#define MARK_TAG_WORDS 5
+#define DAMAGE_TAG_WORDS 5
 
-struct shm_mark {
+struct shm_damage {
 	uint64_t who;	/* cas: [low ticket bits:20 | tid:22 | pid:22] */
-	uint64_t tag[MARK_TAG_WORDS]; /* cas: [low ticket bits:16 | 6 characters] */
+	uint64_t tag[DAMAGE_TAG_WORDS]; /* cas: [low ticket bits:16 | 6 characters] */
 	uint64_t reserved[2];
 };
-ASSERT_SIZE(struct shm_mark, 64);
+ASSERT_SIZE(struct shm_damage, 64);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Entry: one lock: 64 bytes that every acquire looks at, and 128 bytes of details.  Identity, first_ticket and key are
@@ -275,14 +275,14 @@ struct shm_entry {
 	uint64_t id[2];	       /*   8 keyed 128-bit hash of the key */
 	uint64_t key_len;      /*  24 0 = nobody's: an empty slot */
 	uint64_t first_ticket; /*  32 the ticket the slot is opened with */
-	uint64_t mark_word;    /*  40 cas: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1] */
+	uint64_t damage_word;    /*  40 cas: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1] */
 	uint64_t reserved[2];  /*  48 zero */
 };
 ASSERT_SIZE(struct shm_entry, 64);
-ASSERT_OFFSET(struct shm_entry, mark_word, 40);
+ASSERT_OFFSET(struct shm_entry, damage_word, 40);
 
 struct shm_detail {
-	struct shm_mark mark;	       /*   0 read only when there is a mark */
+	struct shm_damage damage;	       /*   0 read only when there is a mark */
 	uint64_t key[KEY_SHOWN_WORDS]; /*  64 first bytes of the key, for people */
 };
 ASSERT_SIZE(struct shm_detail, 128);
@@ -532,7 +532,7 @@ enum bridge_count {
 struct shm_bridge {
 	uint32_t bell; /* 0 add: the bridge sleeps on it */
 	uint32_t reserved0;
-	uint64_t dirty[HOST_LEASES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
+	uint64_t pending[HOST_LEASES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
 	uint64_t counts[BRIDGE_COUNTERS]; /* 520 add */
 	uint64_t reserved1[441];
 };

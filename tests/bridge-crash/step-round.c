@@ -274,7 +274,7 @@ void round_open(struct round *s, const struct step *op)
 static bool all_is_quiet(void *arg)
 {
 	(void)arg;
-	return victim_rests() && load_acquire(&hosts[0].s->bridge->dirty[0]) == 0 && victim_rests();
+	return victim_rests() && load_acquire(&hosts[0].s->bridge->pending[0]) == 0 && victim_rests();
 }
 
 static void begin(struct round *s, enum how how, enum resume resume)

@@ -130,7 +130,7 @@ START_TEST(what_the_dead_was_told)
 	round_open(&round, &bridge_steps[0]);
 	for (i = 0; i < 30 && n < 5; i++) {
 		(void)round_play(&round, HOW_KILL, i % 3, RESUME_BESIDE);
-		if (!victim_wrote(&hosts[0].s->bridge->dirty[0]))
+		if (!victim_wrote(&hosts[0].s->bridge->pending[0]))
 			continue;
 		n++;
 		if (round.took_ns < least)

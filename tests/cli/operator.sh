@@ -54,7 +54,7 @@ expect 0 lockctl show "$seg" key
 says stdout "mark     an earlier holder died inside: pid $pid (victim), exclusive, token $token"
 expect 0 lockctl ls "$seg"
 says stdout OWNER_DIED
-equal dirty "$(lockctl stat "$seg" | awk '$1 == "locks_dirty" { print $2 }')" 1
+equal dirty "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
 
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder died inside: pid $pid (victim), exclusive, token $token"

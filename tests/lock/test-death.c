@@ -131,14 +131,14 @@ START_TEST(mark_is_sticky_until_acknowledged)
 			ck_code(agent_release(n), 0);
 	}
 	look("k", &seen);
-	ck_assert_int_eq(seen.dirty, 1);
+	ck_assert_int_eq(seen.damaged, 1);
 	check_previous(&seen.previous, h, LOCKSHM_EXCLUSIVE, "torn");
 	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(n), 0);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_eq(n->answer.report.previous.status, 0);
 	look("k", &seen);
-	ck_assert_int_eq(seen.dirty, 0);
+	ck_assert_int_eq(seen.damaged, 0);
 }
 END_TEST
 

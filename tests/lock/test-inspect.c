@@ -24,7 +24,7 @@ START_TEST(lock_shows_holders_and_waiters_in_order)
 		AGENT_BLOCKED);
 	look("key", &seen);
 	ck_assert_int_eq(seen.mode, LOCKSHM_EXCLUSIVE);
-	ck_assert_int_eq(seen.dirty, 0);
+	ck_assert_int_eq(seen.damaged, 0);
 	ck_assert_uint_eq(seen.key_len, 3);
 	ck_assert_uint_eq(seen.holders, 1);
 	ck_assert_uint_eq(seen.waiters, 2);
@@ -81,7 +81,7 @@ START_TEST(dead_holder_is_shown_dead_and_left_alone)
 		ck_assert_uint_eq(seen.holders, 1);
 		ck_assert_int_eq(seen.requests[0].alive, 0);
 		ck_assert_int_eq(seen.requests[0].pid, h->pid);
-		ck_assert_int_eq(seen.dirty, 0); /* nobody has cleared it away yet */
+		ck_assert_int_eq(seen.damaged, 0); /* nobody has cleared it away yet */
 	}
 	ck_assert_uint_eq(stat_now().owners_dead, 1);
 	ck_assert_uint_eq(stat_now().recovered, 0);
@@ -241,7 +241,7 @@ START_TEST(stat_counts_what_happened)
 	stat = stat_now();
 	ck_assert_uint_eq(stat.locks_known, 1);
 	ck_assert_uint_eq(stat.locks_busy, 1);
-	ck_assert_uint_eq(stat.locks_dirty, 0);
+	ck_assert_uint_eq(stat.locks_damaged, 0);
 	ck_assert_uint_eq(stat.requests_used, 2);
 	ck_assert_uint_ge(stat.requests_reserved, 2);
 	ck_assert_uint_eq(stat.owners_used, 2);
@@ -371,7 +371,7 @@ START_TEST(sweep_gives_back_what_the_dead_left)
 	ck_assert_uint_eq(stat_now().owners_dead, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	ck_assert_uint_eq(stat_now().locks_busy, 0);
-	ck_assert_uint_eq(stat_now().locks_dirty, 3);
+	ck_assert_uint_eq(stat_now().locks_damaged, 3);
 	ck_assert_uint_eq(stat_now().recovered, 6);
 	verify_clean();
 }

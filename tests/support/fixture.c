@@ -209,7 +209,7 @@ static int copy_lock(const struct lockshm_lock_info *lock, void *arg)
 	if (n > SEEN_MAX)
 		return 1;
 	out->mode = lock->mode;
-	out->dirty = lock->dirty;
+	out->damaged = lock->damaged;
 	out->key_len = lock->key_len;
 	out->holders = lock->holders;
 	out->waiters = lock->waiters;

@@ -70,7 +70,7 @@ bool not_root(void);
 #define SEEN_MAX 128
 struct seen {
 	int mode;
-	int dirty;
+	int damaged;
 	size_t key_len;
 	size_t holders;
 	size_t waiters;
