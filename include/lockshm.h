@@ -248,7 +248,7 @@ struct lockshm_create_options {
 	int redis_policy;         /**< enum lockshm_redis_policy */
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
-	int64_t redis_linger_ns;  /**< how long a lease stays that nobody here wants (0; one passed on quickly: 20 ms), < redis_ttl_ns */
+	int64_t redis_retain_ns;  /**< how long a lease stays that nobody here wants (0; one passed on quickly: 20 ms), < redis_ttl_ns */
 	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; no quorum */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
@@ -688,7 +688,7 @@ enum lockshm_request_state {
 	LOCKSHM_WAITING = 2,
 	LOCKSHM_HOLDING = 3,
 	LOCKSHM_COOLING = 4, /**< released with a cooldown that has not ended; belongs to nobody */
-	LOCKSHM_LINGERING = 5 /**< released with LOCKSHM_BARGE, and not taken yet; belongs to nobody */
+	LOCKSHM_BARGEABLE = 5 /**< released with LOCKSHM_BARGE, and not taken yet; belongs to nobody */
 };
 
 /** One live request of a queue. */
@@ -840,7 +840,7 @@ struct lockshm_bridge_stat {
 	int policy;             /**< enum lockshm_redis_policy */
 	int quorum;             /**< 1 = a majority of the servers decides */
 	int64_t ttl_ns;
-	int64_t linger_ns;
+	int64_t retain_ns;
 	uint32_t wait;          /**< replicas that must have a lease before it counts */
 	int32_t pid;            /**< who is the bridge now; 0 = nobody */
 	int32_t tid;

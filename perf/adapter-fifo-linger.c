@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SLOTS 1024u /* more than can wait at once */
-#define ROW_NS 500000 /* as long as LOCKSHM_BARGE lets a row last */
+#define STREAK_NS 500000 /* as long as LOCKSHM_BARGE lets a row last */
 #define SPIN 200u /* looks: longer than the 1 us that a benchmark holds the lock */
 
 enum { TAKEN = 1, LINGERS = 2, DONE = 3 };
@@ -136,10 +136,10 @@ static void linger_unlock(uint32_t key, enum bench_mode mode)
 	if (first)
 		row = t;
 	/* The last number of a row is not gone beyond: it would be that of another ticket. */
-	mine = with_state(mine, t - row < ROW_NS && (mine + HOLD) >> TICKET_SHIFT == mine >> TICKET_SHIFT ? LINGERS : DONE);
+	mine = with_state(mine, t - row < STREAK_NS && (mine + HOLD) >> TICKET_SHIFT == mine >> TICKET_SHIFT ? LINGERS : DONE);
 	__atomic_store_n(word, mine, __ATOMIC_SEQ_CST);
 	asleep = __atomic_load_n(&l->slot[ticket % SLOTS].asleep, __ATOMIC_SEQ_CST);
-	if (asleep == 0 || (!first && asleep == called && t - row < ROW_NS))
+	if (asleep == 0 || (!first && asleep == called && t - row < STREAK_NS))
 		return;
 	called = asleep;
 	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);

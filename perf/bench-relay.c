@@ -52,7 +52,7 @@ static void hang_up(size_t i)
 	ways[i].n = ways[i ^ 1].n = 0;
 }
 
-static void take_up(int listener)
+static void resume(int listener)
 {
 	int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC), one = 1;
 	size_t i;
@@ -137,7 +137,7 @@ static void relay(void *arg)
 			if (fds[i].revents && ways[i].from >= 0)
 				take_in(i);
 		if (fds[WAYS_MAX].revents)
-			take_up(listener);
+			resume(listener);
 	}
 }
 

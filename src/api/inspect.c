@@ -120,7 +120,7 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	memset(to, 0, sizeof(*to));
 	to->state = waiting				      ? LOCKSHM_WAITING :
 		    word_is(from->word, REQUEST_COOLING)   ? LOCKSHM_COOLING :
-		    word_is(from->word, REQUEST_LINGERING) ? LOCKSHM_LINGERING :
+		    word_is(from->word, REQUEST_BARGEABLE) ? LOCKSHM_BARGEABLE :
 							     LOCKSHM_HOLDING;
 	to->mode = word_exclusive(from->word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	owner_identity(s, from->owner, &to->pid, &to->tid);
@@ -407,7 +407,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	stat->policy = (int)segment->redis.policy;
 	stat->quorum = (segment->redis.flags & REDIS_QUORUM) != 0;
 	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);
-	stat->linger_ns = LOCKSHM_MS((int64_t)segment->redis.linger_ms);
+	stat->retain_ns = LOCKSHM_MS((int64_t)segment->redis.retain_ms);
 	stat->wait = REDIS_WAIT(segment->redis.flags);
 	stat->leases = segment->n_host_leases;
 	count_leases(segment, stat);
@@ -502,7 +502,7 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 		/* Granted: its owner is told LOST.  Cooling down or lingering: nobody's, just open it. */
 		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
 
-		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_LINGERING))
+		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_BARGEABLE))
 			return false;
 		/* The fields after the word: they are of this use of the record or of a later
 		 * one, and then the CAS fails. */

@@ -27,7 +27,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	/* That it is of all hosts is said when its turn has come here. */
 	out->writer_waits = out->writer_waits || (word_is(seen->word, REQUEST_WAITING) && word_exclusive(seen->word));
 	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
-	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_LINGERING))
+	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
 	if (home != i + 1) {
 		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));

@@ -25,7 +25,7 @@ static int64_t min64(int64_t a, int64_t b)
 static struct interest look_at_holders(struct bridge *b, uint32_t i, uint64_t word)
 {
 	/* The word, and what is told to releases, before the look at the requests, whoever wrote them.  Pairs with the
-	 * fences in enter(), forget_lingering(), host_lease_ring_of_end() and lease_is_exclusive(). */
+	 * fences in enter(), forget_bargeable(), host_lease_ring_of_end() and lease_is_exclusive(). */
 	fence_full();
 	return interest_look(b, i, host_lease_epoch(word));
 }
@@ -174,7 +174,7 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 /* At holders, who may have died; and when it has been idle for long enough. */
 static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t now)
 {
-	int64_t given_back = l->idle_since ? l->idle_since + LOCKSHM_MS((int64_t)b->s->redis.linger_ms) : INT64_MAX;
+	int64_t given_back = l->idle_since ? l->idle_since + LOCKSHM_MS((int64_t)b->s->redis.retain_ms) : INT64_MAX;
 
 	return min64(now + LOOK_NS, given_back > now ? given_back : INT64_MAX);
 }
@@ -253,7 +253,7 @@ static bool is_busy(const struct shm_host_lease *r, const struct lease *l, int64
 static bool must_close(const struct bridge *b, const struct shm_host_lease *r, uint64_t word, struct lease *l,
 		       const struct interest *in)
 {
-	int64_t now = host_now(b->s), linger = LOCKSHM_MS((int64_t)b->s->redis.linger_ms);
+	int64_t now = host_now(b->s), linger = LOCKSHM_MS((int64_t)b->s->redis.retain_ms);
 
 	if (in->wants && in->exclusive && !(word & HOST_LEASE_EXCLUSIVE))
 		return !in->holders;

@@ -44,9 +44,9 @@ struct quest {
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;  /* host time */
 	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
-	uint64_t row;	  /* number of the row that this goes on with; 0 = none */
-	uint32_t row_lease; /* which that is under */
-	uint64_t row_word;
+	uint64_t streak;	  /* number of the row that this goes on with; 0 = none */
+	uint32_t streak_lease; /* which that is under */
+	uint64_t streak_word;
 	uint64_t fence;	  /* number of the hold, once it is under the lease */
 	uint64_t word;	  /* which is that */
 	uint32_t signal;
@@ -134,9 +134,9 @@ static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 
 	if (!usable(g, word, now))
 		return 0;
-	if (g->row && (g->lease != g->row_lease || host_lease_full_mode_gen(word) != host_lease_full_mode_gen(g->row_word)))
+	if (g->streak && (g->lease != g->streak_lease || host_lease_full_mode_gen(word) != host_lease_full_mode_gen(g->streak_word)))
 		return 0;
-	fence = g->row ? g->row : host_lease_take_fence(l, &left);
+	fence = g->streak ? g->streak : host_lease_take_fence(l, &left);
 	if (!fence)
 		return 0;
 	store_release(&r->under, under_make(host_lease_epoch(word), fence));
@@ -147,7 +147,7 @@ static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 		return 0;
 	}
 	/* One pass, one number: nobody else was in between. */
-	if (g->row)
+	if (g->streak)
 		return fence;
 	(void)fetch_add_relaxed(&l->passes, 1);
 	/* Once for each range. */
@@ -335,7 +335,7 @@ static int await_lease(struct quest *g)
 			return 0;
 		now = clock_precise();
 		/* A row passes nobody but while its lease goes on: else in line again, behind those of this host. */
-		if (g->row || !host_lease_is(l, &g->id) || !keep_local(g, host))
+		if (g->streak || !host_lease_is(l, &g->id) || !keep_local(g, host))
 			return ONCE_MORE;
 		err = reason_to_stop(g, word, now);
 		if (err)
@@ -410,24 +410,24 @@ static int with_local(struct quest *g, int status)
 }
 
 /* What this thread let linger under a lease that goes on. */
-static int go_on(struct quest *g, const struct lockshm_request *q)
+static int resume_streak(struct quest *g, const struct lockshm_request *q)
 {
 	struct participant *self = participant_find(g->s);
 	int status = NOT_TAKEN;
 
-	g->row = 0;
-	if (!self || self->linger.index == 0)
+	g->streak = 0;
+	if (!self || self->barge.index == 0)
 		return NOT_TAKEN;
-	if (self->linger.host_lease && global_goes_on(g->s, self->linger.host_lease - 1, self->linger.host_lease_word)) {
-		g->row = self->linger.fence;
-		g->row_lease = self->linger.host_lease - 1;
-		g->row_word = self->linger.host_lease_word;
+	if (self->barge.host_lease && global_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
+		g->streak = self->barge.fence;
+		g->streak_lease = self->barge.host_lease - 1;
+		g->streak_word = self->barge.host_lease_word;
 		status = acquire_again(self, q, hold_of(g->hold));
 	}
 	if (status != NOT_TAKEN)
 		return status;
-	g->row = 0;
-	linger_drop(self);
+	g->streak = 0;
+	barge_end(self);
 	return NOT_TAKEN;
 }
 
@@ -441,7 +441,7 @@ static int attempt(struct quest *g)
 	q.max_hold_ns = 0;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;
-	status = go_on(g, &q);
+	status = resume_streak(g, &q);
 	if (status == NOT_TAKEN)
 		status = acquire_local(g->s, &q, g->hold, g->error);
 	if (status < 0)

@@ -102,29 +102,29 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 
 /* R12: what this thread let linger, if the request, which is in order, is for that.  A row is of this host alone,
  * or under one lease of it. */
-static int take_up(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
+static int resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
 {
 	const struct known_key *key;
 	struct grant grant;
 	struct wish wish;
 	uint32_t index;
 
-	if (!(q->flags & LOCKSHM_BARGE) || (self->linger.host_lease != 0) != global || segment_retired(self->segment))
+	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
 	key = key_of(self, q);
 	if (!key)
 		return NOT_TAKEN;
 	wish.ttl_ns = q->ttl_ns;
 	wish.now = lease_clock(self->segment, q->ttl_ns);
-	index = self->linger.index;
-	if (!linger_take_up(self, key, &wish, q->tag, &grant))
+	index = self->barge.index;
+	if (!barge_resume(self, key, &wish, q->tag, &grant))
 		return NOT_TAKEN;
 	self->held++;
 	count_event(self, COUNT_ACQUIRES);
-	wish.entry = self->linger.entry;
+	wish.entry = self->barge.entry;
 	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
 	hold_open(h);
-	h->row = self->linger.row;
+	h->streak = self->barge.streak;
 	hold_close(h);
 	return unlikely(damage_pending(&self->segment->entries[wish.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
 }
@@ -136,7 +136,7 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, s
 	/* That has been tried, or this is the thread's first: what is busy is looked at no more often than needed. */
 	if (request_is_plain(q))
 		return NOT_TAKEN;
-	status = self->linger.index != 0 ? take_up(self, q, h, false) : NOT_TAKEN;
+	status = self->barge.index != 0 ? resume(self, q, h, false) : NOT_TAKEN;
 	if (status == NOT_TAKEN)
 		status = take_free(self, q, h, false);
 	if (q->report && status != NOT_TAKEN)
@@ -146,7 +146,7 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, s
 
 int acquire_again(struct participant *self, const struct lockshm_request *q, struct hold *h)
 {
-	return self->linger.index != 0 ? take_up(self, q, h, true) : NOT_TAKEN;
+	return self->barge.index != 0 ? resume(self, q, h, true) : NOT_TAKEN;
 }
 
 LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
@@ -160,9 +160,9 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 		return acquire_careful(segment, request, hold);
 	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
 		return acquire_careful(segment, request, hold);
-	if (unlikely(self->linger.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
+	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
 	    request_is_plain_but(request, LOCKSHM_BARGE)) {
-		status = take_up(self, request, h, false);
+		status = resume(self, request, h, false);
 		if (status != NOT_TAKEN)
 			return status;
 	}

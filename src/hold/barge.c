@@ -6,90 +6,90 @@
 #include "sys/clock.h"
 #include "lock/table-probe.h"
 
-#define ROW_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */
-#define ROW_GENS 256	 /* a waiter compares the low half of my word: nine bits of its generation */
+#define STREAK_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */
+#define STREAK_GENS 256	 /* a waiter compares the low half of my word: nine bits of its generation */
 
 /*
- * A row of holds ends with a hand-over ROW_NS after its first release: whoever is next in line may not get a processor
+ * A row of holds ends with a hand-over STREAK_NS after its first release: whoever is next in line may not get a processor
  * as long as this thread has it.  Each hold knows when its row began, [units of 4096 ns:20 | generation:12]; so one
  * that is taken inside another's row does not lengthen it.  Returns the row of @h, released as @word; 0 = it is over.
  */
-static uint32_t row_of(struct participant *self, const struct hold *h, uint64_t word)
+static uint32_t streak_of(struct participant *self, const struct hold *h, uint64_t word)
 {
 	uint32_t gen = (uint32_t)word_gen(word) & 4095, now = (uint32_t)(clock_precise() >> 12) & 0xfffff;
 
-	if (h->row == 0) {
-		self->linger.called = 0;
+	if (h->streak == 0) {
+		self->barge.called = 0;
 		return (now ? now : 1) << 12 | gen;
 	}
-	return ((now - (h->row >> 12)) & 0xfffff) <= ROW_NS >> 12 && ((gen - h->row) & 4095) < ROW_GENS ? h->row : 0;
+	return ((now - (h->streak >> 12)) & 0xfffff) <= STREAK_NS >> 12 && ((gen - h->streak) & 4095) < STREAK_GENS ? h->streak : 0;
 }
 
 /*
  * R12.  Killed right behind the CAS: free, and the one behind is woken by the death.  Stopped there: it finds out at
  * its self-check, as behind any release.
  */
-bool linger(struct participant *self, const struct hold *h, uint64_t word)
+bool barge(struct participant *self, const struct hold *h, uint64_t word)
 {
 	struct lockshm *s = self->segment;
-	struct place here = { h->index, word_with_state(word, REQUEST_LINGERING) };
-	uint32_t row = row_of(self, h, word);
+	struct place here = { h->index, word_with_state(word, REQUEST_BARGEABLE) };
+	uint32_t streak = streak_of(self, h, word);
 
-	self->linger.index = 0;
-	if (!word_exclusive(word) || word_prev(word) != 0 || row == 0 ||
+	self->barge.index = 0;
+	if (!word_exclusive(word) || word_prev(word) != 0 || streak == 0 ||
 	    !cas_from(&s->requests[h->index].word, word, here.word))
 		return false;
-	if (queue_call_successor(s, h->index, &self->linger.called)) {
-		self->linger.index = h->index;
-		self->linger.word = here.word;
-		self->linger.entry = h->entry;
-		self->linger.ticket = hold_ticket(h);
-		self->linger.row = row;
-		self->linger.host_lease = h->host_lease;
-		self->linger.host_lease_word = h->host_lease_word;
-		self->linger.fence = h->token;
+	if (queue_call_successor(s, h->index, &self->barge.called)) {
+		self->barge.index = h->index;
+		self->barge.word = here.word;
+		self->barge.entry = h->entry;
+		self->barge.ticket = hold_ticket(h);
+		self->barge.streak = streak;
+		self->barge.host_lease = h->host_lease;
+		self->barge.host_lease_word = h->host_lease_word;
+		self->barge.fence = h->token;
 		return true;
 	}
 	/* Nobody that I can find, or can wake: a walk grants it. */
-	(void)queue_end_linger(s, here);
+	(void)queue_end_barge(s, here);
 	(void)queue_advance_tail(s, &s->entries[h->entry]);
 	return true;
 }
 
-bool linger_take_up(struct participant *self, const struct known_key *known, const struct wish *wish,
+bool barge_resume(struct participant *self, const struct known_key *known, const struct wish *wish,
 		    const char *tag, struct grant *out)
 {
 	struct lockshm *s = self->segment;
-	struct shm_request *r = &s->requests[self->linger.index];
-	uint64_t word = self->linger.word, next = word_with_state(word_renewed(word), REQUEST_GRANTED);
-	uint32_t entry = self->linger.entry;
+	struct shm_request *r = &s->requests[self->barge.index];
+	uint64_t word = self->barge.word, next = word_with_state(word_renewed(word), REQUEST_GRANTED);
+	uint32_t entry = self->barge.entry;
 
 	if (load_relaxed32(&known->entry) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))
 		return false;
 	/* Only I fill the records of my chunks: if it lingers now it can be ended and freed before the CAS, but not be
 	 * another request, to which these stores would do harm. */
 	if (load_acquire(&r->word) != word) {
-		self->linger.index = 0;
+		self->barge.index = 0;
 		return false;
 	}
 	out->gen = word_gen(next);
-	out->ticket = self->linger.ticket;
+	out->ticket = self->barge.ticket;
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
 	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)wish->ttl_ns);
 	request_set_extras(r, tag, true);
 	/* R12: the deadline before the new generation: whoever judges that has this deadline. */
 	store_relaxed(&r->deadline, queue_lease(wish, out->gen, &out->end));
 	if (!cas_from(&r->word, word, next)) {
-		self->linger.index = 0;
+		self->barge.index = 0;
 		return false;
 	}
-	self->linger.index = 0;
+	self->barge.index = 0;
 	return true;
 }
 
-void linger_drop(struct participant *self)
+void barge_end(struct participant *self)
 {
-	if (self->linger.index != 0)
-		(void)queue_reclaim(self->segment, self->linger.index);
-	self->linger.index = 0;
+	if (self->barge.index != 0)
+		(void)queue_reclaim(self->segment, self->barge.index);
+	self->barge.index = 0;
 }

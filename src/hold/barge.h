@@ -7,22 +7,22 @@
  * CAS, the request right behind, which is woken at once, may end that by another, and whoever comes first wins.
  * Nobody else passes anybody.
  */
-#ifndef LOCKSHM_LINGER_H
-#define LOCKSHM_LINGER_H
+#ifndef LOCKSHM_BARGE_H
+#define LOCKSHM_BARGE_H
 
 #include "hold/hold.h"
 
 /* Release the hold @h of @self, which is granted as @word with others behind, so that it lingers.  False =
  * release it as any other: it has lingered for long enough, or something has changed.  True and linger.index 0:
  * released, nothing lingers. */
-bool linger(struct participant *self, const struct hold *h, uint64_t word);
+bool barge(struct participant *self, const struct hold *h, uint64_t word);
 
 /* Take up what @self let linger, if it is the key that @known says and still lingers.  @wish: ttl_ns, now and entry are
  * set.  False = nothing has happened. */
-bool linger_take_up(struct participant *self, const struct known_key *known, const struct wish *wish,
+bool barge_resume(struct participant *self, const struct known_key *known, const struct wish *wish,
 		    const char *tag, struct grant *out);
 
 /* What @self let linger goes to the next in line, if it still lingers. */
-void linger_drop(struct participant *self);
+void barge_end(struct participant *self);
 
 #endif

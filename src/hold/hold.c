@@ -104,7 +104,7 @@ static int release_closed(struct grip *g, int64_t cooldown_ns, int outcome)
 	return forget(g, grip_lost(g));
 }
 
-static bool goes_on(const struct grip *g)
+static bool may_resume(const struct grip *g)
 {
 	return likely(g->h->host_lease == 0) || global_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
 }
@@ -114,17 +114,17 @@ static bool goes_on(const struct grip *g)
 static bool barges(const struct grip *g)
 {
 	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->renewal && !g->locked &&
-	       g->h->token != 0 && goes_on(g);
+	       g->h->token != 0 && may_resume(g);
 }
 
 /* Under a lease that goes on, and that whoever is behind wants, the bridge has nothing to look at; if the one behind
  * does not want it, or gives up, the bridge finds out at its own next look. */
-static int forget_lingering(struct grip *g, int outcome)
+static int forget_bargeable(struct grip *g, int outcome)
 {
 	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and
 	 * waits for a bell if it found this one.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
-	if (g->self->linger.index == g->h->index && goes_on(g))
+	if (g->self->barge.index == g->h->index && may_resume(g))
 		g->h->host_lease = 0;
 	return forget(g, outcome);
 }
@@ -152,8 +152,8 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 	mine = (struct held){ grip_gen(&g), hold_ticket(g.h), g.owner };
 	if (likely(queue_pop_owned(g.s, g.e, g.h->index, mine, g.h->moved)))
 		return forget(&g, outcome);
-	if (barges(&g) && linger(g.self, g.h, w))
-		return forget_lingering(&g, outcome);
+	if (barges(&g) && barge(g.self, g.h, w))
+		return forget_bargeable(&g, outcome);
 	return forget(&g, die(&g) ? outcome : grip_lost(&g));
 }
 

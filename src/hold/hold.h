@@ -36,7 +36,7 @@ struct hold {
 	uint64_t token;
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint32_t entry;
-	uint32_t row;	 /* of holds that it goes on with, see hold/barge.c; 0 = none */
+	uint32_t streak;	 /* of holds that it goes on with, see hold/barge.c; 0 = none */
 	uint32_t index;
 	uint32_t host_lease; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
 			  * takes the short ways, and the record has it. */
@@ -113,9 +113,9 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	_Static_assert(offsetof(struct hold, damage) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
 	_Static_assert(offsetof(struct hold, host_lease) - offsetof(struct hold, index) == 4, "stored as one");
-	_Static_assert(offsetof(struct hold, row) - offsetof(struct hold, entry) == 4, "stored as one");
+	_Static_assert(offsetof(struct hold, streak) - offsetof(struct hold, entry) == 4, "stored as one");
 	_Static_assert(sizeof(struct hold) - offsetof(struct hold, host_lease_word) == 16, "zeroed as one");
-	uint64_t index_and_no_host_lease = index, entry_and_no_row = entry;
+	uint64_t index_and_no_host_lease = index, entry_and_no_streak = entry;
 
 	h->gen = g->gen;
 	memcpy(&h->segment, &self->segment, 16);
@@ -124,7 +124,7 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	memset(&h->renewal, 0, 32);
 	h->token = self->segment->token_base + g->ticket;
 	h->key_check = key_check;
-	memcpy(&h->entry, &entry_and_no_row, sizeof(entry_and_no_row));
+	memcpy(&h->entry, &entry_and_no_streak, sizeof(entry_and_no_streak));
 	memcpy(&h->index, &index_and_no_host_lease, sizeof(index_and_no_host_lease));
 	memset(&h->host_lease_word, 0, 16);
 	h->magic = hold_seal_with(h, 0, 0);

@@ -123,7 +123,7 @@ static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32
 		/* Behind a waiting exclusive one I wait for all that it waits for. */
 		if (!exclusive && !word_exclusive(at.word) && !*through)
 			continue;
-		if (word_is(at.word, REQUEST_COOLING) || word_is(at.word, REQUEST_LINGERING))
+		if (word_is(at.word, REQUEST_COOLING) || word_is(at.word, REQUEST_BARGEABLE))
 			continue;
 		owner = load_acquire(&s->requests[at.index].owner);
 		if (owner_is_dead(s, owner) || overdue(s, at))

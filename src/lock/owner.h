@@ -67,11 +67,11 @@ struct participant {
 		uint64_t word;	   /* as it was left */
 		uint64_t ticket;
 		uint64_t called;   /* [sleep | index] of the sleeper that was woken last in this row */
-		uint32_t row;	   /* of its holds */
+		uint32_t streak;	   /* of its holds */
 		uint32_t host_lease;   /* under which host lease they are, index + 1; 0 = none */
 		uint64_t host_lease_word; /* of that lease */
 		uint64_t fence;	   /* the number of the row under it */
-	} linger;
+	} barge;
 	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */
 	uint32_t sleeps;	   /* each sleep has a number of its own */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */

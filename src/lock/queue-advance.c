@@ -167,7 +167,7 @@ static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct pla
 		if (steps)
 			*steps = n;
 		/* R12: at a self-check, whoever is right behind it has had the time to end it, and may be stopped. */
-		if (steps && word_is(before.word, REQUEST_LINGERING) && queue_end_linger(s, before)) {
+		if (steps && word_is(before.word, REQUEST_BARGEABLE) && queue_end_barge(s, before)) {
 			*unfinished = true;
 			return WALK_DONE;
 		}
@@ -213,8 +213,8 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *
 			continue;
 		out->word = w;
 		/* R12: nobody is right behind it, so whoever comes may end it. */
-		if (word_is(w, REQUEST_LINGERING)) {
-			(void)queue_end_linger(s, *out);
+		if (word_is(w, REQUEST_BARGEABLE)) {
+			(void)queue_end_barge(s, *out);
 			continue;
 		}
 		if (word_live(w))
@@ -307,7 +307,7 @@ bool queue_reclaim(struct lockshm *s, uint32_t index)
 		w = load_acquire(&r->word);
 	}
 	/* R12: its thread wants the record for something else. */
-	if (word_is(w, REQUEST_LINGERING) && queue_end_linger(s, (struct place){ index, w }))
+	if (word_is(w, REQUEST_BARGEABLE) && queue_end_barge(s, (struct place){ index, w }))
 		w = word_with_state(w, REQUEST_RELEASED);
 	if (!word_dead(w))
 		return word_is(w, REQUEST_FREE);

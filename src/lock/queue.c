@@ -144,10 +144,10 @@ bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
 	if (state == REQUEST_GRANTED && overdue(s, r))
 		owner_look_closer(s, load_acquire(&r->owner));
 	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
-		verdict = state == REQUEST_LINGERING		  ? REQUEST_RELEASED :
+		verdict = state == REQUEST_BARGEABLE		  ? REQUEST_RELEASED :
 			  state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED :
 								    REQUEST_DEAD;
-	else if (state != REQUEST_WAITING && state != REQUEST_LINGERING && overdue(s, r))
+	else if (state != REQUEST_WAITING && state != REQUEST_BARGEABLE && overdue(s, r))
 		verdict = state == REQUEST_COOLING ? REQUEST_RELEASED : outside(r) ? REQUEST_ABANDONED : REQUEST_EXPIRED;
 	if (verdict == state)
 		return true;

@@ -81,7 +81,7 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 }
 
 /* R12: nobody's turn is kept for @at, which lingers, any longer.  False = its word has changed. */
-static inline bool queue_end_linger(struct lockshm *s, struct place at)
+static inline bool queue_end_barge(struct lockshm *s, struct place at)
 {
 	return cas_from(&s->requests[at.index].word, at.word, word_with_state(at.word, REQUEST_RELEASED));
 }

@@ -47,7 +47,7 @@ static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 	for (i = first; i < first + s->chunk_size; i++) {
 		uint64_t w = load_acquire(&s->requests[i].word);
 
-		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_LINGERING)) && queue_reclaim(s, i))
+		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_BARGEABLE)) && queue_reclaim(s, i))
 			return i;
 	}
 	return 0;

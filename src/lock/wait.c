@@ -66,7 +66,7 @@ static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const s
 	return load_acquire(&s->requests[before->index].word) == before->word;
 }
 
-static bool may_linger(const struct lockshm *s, const struct place *before)
+static bool may_barge(const struct lockshm *s, const struct place *before)
 {
 	return load_relaxed32(&s->requests[before->index].flags) & REQUEST_BARGES;
 }
@@ -76,7 +76,7 @@ static bool may_linger(const struct lockshm *s, const struct place *before)
 static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w, const struct place *before)
 {
 	const uint64_t *word = &mine(self, t)->word;
-	const uint64_t *other = may_linger(self->segment, before) ? &self->segment->requests[before->index].word : NULL;
+	const uint64_t *other = may_barge(self->segment, before) ? &self->segment->requests[before->index].word : NULL;
 	int64_t start, now;
 	unsigned i;
 
@@ -152,7 +152,7 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	unsigned n = watched ? 2 : 1;
 
 	/* R12: it begins to linger without a change of mine. */
-	if (may_linger(s, before))
+	if (may_barge(s, before))
 		watch[n++] = (struct futex_watch){ (const uint32_t *)(const void *)other, (uint32_t)before->word };
 	/* Never put off by waking before it: the ends of short leases may wake me more often than that. */
 	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), place);
@@ -237,8 +237,8 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 	if (walk == WALK_AGAIN || queue_grant_if_due(s, t->entry, &me, &before) || !still_waiting(t, me.word) || before.index == 0)
 		return 0;
 	/* R12: it lingers, and I am right behind it. */
-	if (word_is(before.word, REQUEST_LINGERING)) {
-		(void)queue_end_linger(s, before);
+	if (word_is(before.word, REQUEST_BARGEABLE)) {
+		(void)queue_end_barge(s, before);
 		return 0;
 	}
 	if (!word_is(before.word, REQUEST_WAITING))

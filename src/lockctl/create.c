@@ -15,7 +15,7 @@ enum {
 	OPTION_OR_OPEN,
 	OPTION_REDIS,
 	OPTION_REDIS_LEASES,
-	OPTION_REDIS_LINGER,
+	OPTION_REDIS_RETAIN,
 	OPTION_REDIS_POLICY,
 	OPTION_REDIS_PREFIX,
 	OPTION_REDIS_QUORUM,
@@ -32,7 +32,7 @@ static const struct option options[] = {
 	{ "owners", required_argument, NULL, OPTION_OWNERS },
 	{ "redis", required_argument, NULL, OPTION_REDIS },
 	{ "redis-leases", required_argument, NULL, OPTION_REDIS_LEASES },
-	{ "redis-linger", required_argument, NULL, OPTION_REDIS_LINGER },
+	{ "redis-retain", required_argument, NULL, OPTION_REDIS_RETAIN },
 	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
 	{ "redis-prefix", required_argument, NULL, OPTION_REDIS_PREFIX },
 	{ "redis-quorum", no_argument, NULL, OPTION_REDIS_QUORUM },
@@ -82,8 +82,8 @@ static void set_redis(int option, struct lockshm_create_options *wish)
 	case OPTION_REDIS_LEASES:
 		wish->redis_leases = capacity("--redis-leases", optarg);
 		break;
-	case OPTION_REDIS_LINGER:
-		wish->redis_linger_ns = args_duration("--redis-linger", optarg, DURATION_FINITE);
+	case OPTION_REDIS_RETAIN:
+		wish->redis_retain_ns = args_duration("--redis-retain", optarg, DURATION_FINITE);
 		break;
 	case OPTION_REDIS_POLICY:
 		wish->redis_policy = args_policy("--redis-policy", optarg);

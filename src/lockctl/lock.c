@@ -24,9 +24,9 @@ static bool is_cooling(const struct lockshm_request_info *request)
 	return request->state == LOCKSHM_COOLING;
 }
 
-static bool is_lingering(const struct lockshm_request_info *request)
+static bool is_bargeable(const struct lockshm_request_info *request)
 {
-	return request->state == LOCKSHM_LINGERING;
+	return request->state == LOCKSHM_BARGEABLE;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 	if (!waiting) {
 		json_ms(json, "expires_in_ms", request->expires_in_ns);
 		json_bool(json, "cooling", is_cooling(request));
-		json_bool(json, "lingering", is_lingering(request));
+		json_bool(json, "lingering", is_bargeable(request));
 	}
 	json_bool(json, "alive", request->alive);
 	if (request->global)
@@ -156,7 +156,7 @@ static void request_porcelain(FILE *out, const struct lockshm_lock_info *lock,
 {
 	fputs(request->state == LOCKSHM_WAITING ? "waiter\t" :
 	      is_cooling(request)		? "cooling\t" :
-	      is_lingering(request)		? "lingering\t" :
+	      is_bargeable(request)		? "lingering\t" :
 						  "holder\t",
 	      out);
 	put_word(out, lock->key, lock->key_shown);
@@ -214,7 +214,7 @@ static char *format_holder(const struct lockshm_request_info *request)
 {
 	if (is_cooling(request))
 		return format_text("cooling down");
-	if (is_lingering(request))
+	if (is_bargeable(request))
 		return format_text("released, lingers");
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }

@@ -30,7 +30,7 @@ static const struct command commands[] = {
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
 	  "                      [--redis-prefix P] [--redis-policy fail|wait|local-only]\n"
-	  "                      [--redis-ttl DUR] [--redis-linger DUR] [--redis-leases N]\n"
+	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-leases N]\n"
 	  "                      [--redis-wait N | --redis-quorum]",
 	  "make a segment",
 	  "  --locks N                keys known at once (16384)\n"
@@ -46,7 +46,7 @@ static const struct command commands[] = {
 	  "  --redis-prefix P         a key's name in Redis is P and the key (lk:)\n"
 	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (fail)\n"
 	  "  --redis-ttl DUR          how long this host's leases last without renewal (10s)\n"
-	  "  --redis-linger DUR       how long a lease stays that nobody here wants (0)\n"
+	  "  --redis-retain DUR       how long a lease stays that nobody here wants (0)\n"
 	  "  --redis-leases N         global keys in use at once (1024)\n"
 	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
 	  "  --redis-quorum           a majority of the servers decides; else each key has its server\n" },

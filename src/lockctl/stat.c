@@ -123,7 +123,7 @@ static void print_json(const char *name, const struct known *known)
 		json_text(&json, "bridge_policy", policy_name(known->bridge.policy));
 		json_bool(&json, "redis_quorum", known->bridge.quorum);
 		json_ms(&json, "bridge_ttl_ms", known->bridge.ttl_ns);
-		json_ms(&json, "bridge_linger_ms", known->bridge.linger_ns);
+		json_ms(&json, "bridge_retain_ms", known->bridge.retain_ns);
 		json_uint(&json, "bridge_wait", known->bridge.wait);
 	}
 	json_close(&json, '}');

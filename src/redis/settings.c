@@ -73,9 +73,9 @@ int redis_settings_check(const struct lockshm_create_options *o, struct lockshm_
 	if (o->redis_ttl_ns < LOCKSHM_SECONDS(1) || o->redis_ttl_ns > LOCKSHM_SECONDS(3600))
 		return error_set(error, LOCKSHM_INVALID, "redis_ttl_ns is %lld, must be one second to one hour",
 				 (long long)o->redis_ttl_ns);
-	if (o->redis_linger_ns < 0 || o->redis_linger_ns >= o->redis_ttl_ns)
-		return error_set(error, LOCKSHM_INVALID, "redis_linger_ns is %lld, must be 0 to less than redis_ttl_ns",
-				 (long long)o->redis_linger_ns);
+	if (o->redis_retain_ns < 0 || o->redis_retain_ns >= o->redis_ttl_ns)
+		return error_set(error, LOCKSHM_INVALID, "redis_retain_ns is %lld, must be 0 to less than redis_ttl_ns",
+				 (long long)o->redis_retain_ns);
 	if (o->redis_wait > REDIS_WAIT_MAX)
 		return error_set(error, LOCKSHM_INVALID, "redis_wait is %u, must be 0..%u", o->redis_wait, REDIS_WAIT_MAX);
 	if (o->redis_wait && (o->flags & LOCKSHM_CREATE_REDIS_QUORUM))
@@ -90,7 +90,7 @@ int redis_settings_fill(struct shm_redis *out, const struct lockshm_create_optio
 	out->policy = (uint32_t)o->redis_policy;
 	out->flags = (o->flags & LOCKSHM_CREATE_REDIS_QUORUM ? REDIS_QUORUM : 0) | o->redis_wait << REDIS_WAIT_SHIFT;
 	out->ttl_ms = (uint64_t)(o->redis_ttl_ns / LOCKSHM_MS(1));
-	out->linger_ms = (uint64_t)(o->redis_linger_ns / LOCKSHM_MS(1));
+	out->retain_ms = (uint64_t)(o->redis_retain_ns / LOCKSHM_MS(1));
 	memcpy(out->prefix, prefix, strlen(prefix));
 	memcpy(out->servers, o->redis, strlen(o->redis));
 	return make_host(out->host, error);

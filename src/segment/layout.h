@@ -48,7 +48,7 @@ enum request_state {
 	REQUEST_WAITING = 1,  /* live */
 	REQUEST_GRANTED = 2,  /* live */
 	REQUEST_COOLING = 3,  /* live, belongs to nobody */
-	REQUEST_LINGERING = 4, /* live, belongs to nobody: open to its thread and to the request right behind */
+	REQUEST_BARGEABLE = 4, /* live, belongs to nobody: open to its thread and to the request right behind */
 	REQUEST_CLAIM = 5,    /* holds a table entry while its identity is written; never in a queue */
 	REQUEST_RELEASED = 8, /* dead, from here on; prev is frozen */
 	REQUEST_ABANDONED = 9,
@@ -112,7 +112,7 @@ static inline bool word_live(uint64_t w)
 {
 	enum request_state s = word_state(w);
 
-	return s >= REQUEST_WAITING && s <= REQUEST_LINGERING;
+	return s >= REQUEST_WAITING && s <= REQUEST_BARGEABLE;
 }
 
 static inline bool word_dead(uint64_t w)
@@ -554,7 +554,7 @@ struct shm_redis {
 	uint32_t policy; /* enum lockshm_redis_policy */
 	uint32_t flags;	 /* [0:20 | wait:4 | 0:7 | REDIS_QUORUM] */
 	uint64_t ttl_ms;
-	uint64_t linger_ms;
+	uint64_t retain_ms;
 	char host[REDIS_HOST_BYTES]; /* 16 random hexadecimal digits: this host's name in Redis */
 	char prefix[REDIS_PREFIX_BYTES]; /* NUL-terminated */
 	char servers[REDIS_SERVERS_BYTES]; /* NUL-terminated URIs, without passwords */

@@ -165,7 +165,7 @@ static bool is_renewed(struct round *s)
 }
 
 /* By whoever is the bridge now, for longer than a lease. */
-static void goes_on(struct round *s)
+static void may_resume(struct round *s)
 {
 	int64_t end = now_ns() + LOCKSHM_MS(1600);
 
@@ -213,7 +213,7 @@ static void all_are_kept(struct round *s)
 {
 	unsigned i;
 
-	goes_on(s);
+	may_resume(s);
 	for (i = 1; i < MANY; i++) {
 		ck_code(agent_do(s->first.agent, (struct agent_command){ .op = AGENT_CHECK, .hold = (int)i }), 0);
 		ck_code(agent_do(s->first.agent, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)i }), 0);
@@ -413,57 +413,57 @@ static bool second_is_answered(struct round *s)
 }
 
 const struct step bridge_steps[] = {
-	{ .name = "take", .begin = first_asks, .go_on = first_is_answered, .judge = first_has_it },
+	{ .name = "take", .begin = first_asks, .resume_streak = first_is_answered, .judge = first_has_it },
 	{ .name = "read beside another host", .arrange = rival_reads, .begin = two_ask_to_read,
-	  .go_on = two_are_answered, .judge = all_read },
+	  .resume_streak = two_are_answered, .judge = all_read },
 	{ .name = "stand in line", .arrange = rival_takes, .begin = first_asks,
-	  .go_on = granted_in_line, .judge = first_has_it },
+	  .resume_streak = granted_in_line, .judge = first_has_it },
 	{ .name = "a writer behind readers", .arrange = reader_and_writer, .begin = first_releases,
-	  .go_on = two_are_answered, .judge = second_has_it },
+	  .resume_streak = two_are_answered, .judge = second_has_it },
 	{ .name = "refuse a try", .arrange = rival_takes, .begin = first_tries,
-	  .go_on = first_is_answered, .judge = first_is_busy },
+	  .resume_streak = first_is_answered, .judge = first_is_busy },
 	{ .name = "leave the line", .arrange = rival_takes, .begin = first_asks_briefly,
-	  .go_on = gave_up, .judge = first_is_late },
-	{ .name = "renew", .arrange = first_takes, .begin = touched, .go_on = is_renewed, .judge = goes_on },
+	  .resume_streak = gave_up, .judge = first_is_late },
+	{ .name = "renew", .arrange = first_takes, .begin = touched, .resume_streak = is_renewed, .judge = may_resume },
 	{ .name = "renew many", .arrange = first_takes_many, .begin = all_touched,
-	  .go_on = is_renewed, .judge = all_are_kept, .in_full = true },
+	  .resume_streak = is_renewed, .judge = all_are_kept, .in_full = true },
 	{ .name = "get more numbers", .arrange = many_came_and_went, .begin = second_comes_and_goes,
-	  .go_on = has_more_numbers, .judge = first_has_it, .in_full = true },
+	  .resume_streak = has_more_numbers, .judge = first_has_it, .in_full = true },
 	{ .name = "give back", .arrange = first_takes, .begin = first_releases,
-	  .go_on = is_given_back, .judge = is_released },
-	{ .name = "retire", .arrange = first_takes_and_lets_go, .begin = retires, .go_on = is_given_back,
+	  .resume_streak = is_given_back, .judge = is_released },
+	{ .name = "retire", .arrange = first_takes_and_lets_go, .begin = retires, .resume_streak = is_given_back,
 	  .judge = is_released, .lingers = true, .retires = true, .in_full = true },
 	{ .name = "hand over", .arrange = rival_waits_for_first, .begin = first_releases,
-	  .go_on = both_are_answered, .judge = rival_got_it },
+	  .resume_streak = both_are_answered, .judge = rival_got_it },
 	{ .name = "upgrade", .arrange = first_reads, .begin = first_upgrades,
-	  .go_on = first_is_answered, .judge = is_a_writer },
+	  .resume_streak = first_is_answered, .judge = is_a_writer },
 	{ .name = "refuse an upgrade", .arrange = two_hosts_read, .begin = first_upgrades,
-	  .go_on = first_is_answered, .judge = is_a_reader },
+	  .resume_streak = first_is_answered, .judge = is_a_reader },
 	{ .name = "downgrade", .arrange = rival_waits_to_read, .begin = first_downgrades,
-	  .go_on = both_are_answered, .judge = both_read },
+	  .resume_streak = both_are_answered, .judge = both_read },
 	{ .name = "deleted by a stranger", .arrange = second_waits_for_first, .begin = deleted,
-	  .go_on = lost_and_taken_anew, .judge = second_has_it, .lost = 1 },
+	  .resume_streak = lost_and_taken_anew, .judge = second_has_it, .lost = 1 },
 	{ .name = "ended by an operator", .arrange = rival_waits_for_first, .begin = ended_by_an_operator,
-	  .go_on = lost_to_the_rival, .judge = rival_has_it, .lost = 1 },
-	{ .name = "local only", .begin = asks_for_this_host, .go_on = first_is_answered,
+	  .resume_streak = lost_to_the_rival, .judge = rival_has_it, .lost = 1 },
+	{ .name = "local only", .begin = asks_for_this_host, .resume_streak = first_is_answered,
 	  .judge = has_it_here, .proxy = true },
 	{ .name = "take after an outage", .arrange = was_away, .begin = second_asks,
-	  .go_on = second_is_answered, .judge = second_has_it, .proxy = true, .in_full = true },
-	{ .name = "majority: take", .begin = first_asks, .go_on = first_is_answered, .judge = first_has_it,
+	  .resume_streak = second_is_answered, .judge = second_has_it, .proxy = true, .in_full = true },
+	{ .name = "majority: take", .begin = first_asks, .resume_streak = first_is_answered, .judge = first_has_it,
 	  .quorum = true, .in_full = true },
 	{ .name = "majority: refuse a try", .arrange = rival_takes, .begin = first_tries,
-	  .go_on = first_is_answered, .judge = first_is_busy, .quorum = true, .in_full = true },
+	  .resume_streak = first_is_answered, .judge = first_is_busy, .quorum = true, .in_full = true },
 	{ .name = "majority: hand over", .arrange = rival_waits_for_first, .begin = first_releases,
-	  .go_on = both_are_answered, .judge = rival_got_it, .quorum = true, .in_full = true },
-	{ .name = "majority: renew", .arrange = first_takes, .begin = touched, .go_on = is_renewed,
-	  .judge = goes_on, .quorum = true, .in_full = true },
+	  .resume_streak = both_are_answered, .judge = rival_got_it, .quorum = true, .in_full = true },
+	{ .name = "majority: renew", .arrange = first_takes, .begin = touched, .resume_streak = is_renewed,
+	  .judge = may_resume, .quorum = true, .in_full = true },
 	{ .name = "majority: give back", .arrange = first_takes, .begin = first_releases,
-	  .go_on = is_given_back, .judge = is_released, .quorum = true, .in_full = true },
+	  .resume_streak = is_given_back, .judge = is_released, .quorum = true, .in_full = true },
 	{ .name = "majority: upgrade", .arrange = first_reads, .begin = first_upgrades,
-	  .go_on = first_is_answered, .judge = is_a_writer, .quorum = true },
+	  .resume_streak = first_is_answered, .judge = is_a_writer, .quorum = true },
 	{ .name = "majority: refuse an upgrade", .arrange = two_hosts_read, .begin = first_upgrades,
-	  .go_on = first_is_answered, .judge = is_a_reader, .quorum = true, .in_full = true },
+	  .resume_streak = first_is_answered, .judge = is_a_reader, .quorum = true, .in_full = true },
 	{ .name = "majority: downgrade", .arrange = rival_waits_to_read, .begin = first_downgrades,
-	  .go_on = both_are_answered, .judge = both_read, .quorum = true, .in_full = true },
+	  .resume_streak = both_are_answered, .judge = both_read, .quorum = true, .in_full = true },
 };
 const unsigned n_bridge_steps = sizeof(bridge_steps) / sizeof(bridge_steps[0]);

@@ -245,7 +245,7 @@ static void make_hosts(const struct step *op)
 
 	options.redis_ttl_ns = TTL;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	options.redis_linger_ns = op->lingers ? LOCKSHM_MS(200) : options.redis_linger_ns;
+	options.redis_retain_ns = op->lingers ? LOCKSHM_MS(200) : options.redis_retain_ns;
 	/* So that most rounds have a record that was nobody's; and keys that somebody lost are kept. */
 	options.redis_leases = 64;
 	options.locks = 2048;
@@ -344,7 +344,7 @@ static bool settled(const struct round *s)
 	return victim_rests() && !victim_disarm();
 }
 
-static void go_on(struct round *s)
+static void resume_streak(struct round *s)
 {
 	bool over = false;
 
@@ -352,7 +352,7 @@ static void go_on(struct round *s)
 	while (!over || !settled(s)) {
 		see_to_the_victim(s);
 		check_exclusion(s);
-		over = s->op->go_on(s);
+		over = s->op->resume_streak(s);
 		ck_round(s, now_ns() - s->begun_ns < BOUND, "%s after %lld ms, lease is %d: %s",
 			 over ? "over" : "not over", (long long)((now_ns() - s->begun_ns) / 1000000),
 			 lease_of(0, s->key).state, lease_of(0, s->key).why);
@@ -441,7 +441,7 @@ bool round_play(struct round *s, enum how how, unsigned point, enum resume resum
 	begin(s, how, resume);
 	victim_arm(how, point);
 	s->op->begin(s);
-	go_on(s);
+	resume_streak(s);
 	s->op->judge(s);
 	if (s->resume == RESUME_LATE)
 		let_it_come_to_rest(s);

@@ -88,7 +88,7 @@ struct step {
 	const char *name;
 	void (*arrange)(struct round *s); /* before it */
 	void (*begin)(struct round *s);
-	bool (*go_on)(struct round *s); /* again and again: what is next, and whether it is over */
+	bool (*resume_streak)(struct round *s); /* again and again: what is next, and whether it is over */
 	void (*judge)(struct round *s); /* then */
 	unsigned lost; /* leases that are lost by it */
 	bool proxy; /* the way to Redis is proxies[0] */

@@ -94,7 +94,7 @@ END_TEST
 /* Another thread takes it again and again. */
 static bool enough;
 
-static void *goes_on(void *arg)
+static void *may_resume(void *arg)
 {
 	(void)arg;
 	while (!__atomic_load_n(&enough, __ATOMIC_ACQUIRE)) {
@@ -110,7 +110,7 @@ static pthread_t begin_going_on(void)
 
 	gives();
 	__atomic_store_n(&enough, false, __ATOMIC_RELEASE);
-	ck_assert_int_eq(pthread_create(&thread, NULL, goes_on, NULL), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, may_resume, NULL), 0);
 	return thread;
 }
 

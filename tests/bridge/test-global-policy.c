@@ -201,7 +201,7 @@ START_TEST(local_only_is_worse_than_a_mark)
 	options = host_options();
 	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
-	options.redis_linger_ns = LOCKSHM_SECONDS(5);
+	options.redis_retain_ns = LOCKSHM_SECONDS(5);
 	host_make(0, &options);
 	q.flags = LOCKSHM_GLOBAL;
 	q.timeout_ns = PATIENCE;

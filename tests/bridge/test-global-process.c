@@ -33,7 +33,7 @@ START_TEST(a_service_is_the_bridge_of_all)
 	struct bridge_service v;
 	pid_t me = getpid();
 
-	options.redis_linger_ns = LOCKSHM_MS(900);
+	options.redis_retain_ns = LOCKSHM_MS(900);
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);
@@ -55,7 +55,7 @@ START_TEST(closing_gives_back_what_nobody_holds)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis_linger_ns = LOCKSHM_MS(900);
+	options.redis_retain_ns = LOCKSHM_MS(900);
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);

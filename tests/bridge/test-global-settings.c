@@ -49,9 +49,9 @@ static void short_ttl(struct lockshm_create_options *o)
 	o->redis_ttl_ns = LOCKSHM_MS(999);
 }
 
-static void long_linger(struct lockshm_create_options *o)
+static void long_retain(struct lockshm_create_options *o)
 {
-	o->redis_linger_ns = o->redis_ttl_ns;
+	o->redis_retain_ns = o->redis_ttl_ns;
 }
 
 static void many_leases(struct lockshm_create_options *o)
@@ -77,7 +77,7 @@ START_TEST(bad_settings)
 		const char *says;
 	} cases[] = {
 		{ password, "password" }, { tls, "URI 1" },	     { twice, "same" },		 { two, "quorum" },
-		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_linger, "linger" }, { many_leases, "1..4096" },
+		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_retain, "linger" }, { many_leases, "1..4096" },
 		{ no_policy, "policy" },  { no_server, "no Redis server" },
 	};
 	struct lockshm_error error;

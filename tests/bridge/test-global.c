@@ -105,7 +105,7 @@ START_TEST(lingers_for_the_next)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis_linger_ns = LOCKSHM_MS(900);
+	options.redis_retain_ns = LOCKSHM_MS(900);
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);

@@ -41,7 +41,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
 	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
-		--redis-linger 0 --redis-leases 8 --locks 64 --requests 256 --owners 32
+		--redis-retain 0 --redis-leases 8 --locks 64 --requests 256 --owners 32
 done
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 stat_of() { lockctl stat "$1" | awk -v name="$2" '$1 == name { print $2 }'; }

@@ -71,7 +71,7 @@ START_TEST(its_thread_takes_it_again_with_the_same_token)
 	hold_before_a_stopped_one(h, w);
 	token = h->answer.token;
 	ck_code(agent_release(h), 0);
-	ck_assert_int_eq(first_state("k"), LOCKSHM_LINGERING);
+	ck_assert_int_eq(first_state("k"), LOCKSHM_BARGEABLE);
 	verify_clean();
 	ck_code(barge_once(h, "k"), 0);
 	ck_assert_uint_eq(h->answer.token, token);
