@@ -19,7 +19,7 @@ static bool is_of_process(const struct hold *h, uint64_t *ref)
 }
 
 /* Whose it is: the calling thread's, or the process'.  Before that the segment is compared, and not looked into. */
-static bool find_owner(struct grip *g)
+static bool find_owner(struct access *g)
 {
 	g->self = participant_find(g->h->segment);
 	if (likely(g->self != NULL) && likely(g->self->uid == g->h->owner)) {
@@ -30,7 +30,7 @@ static bool find_owner(struct grip *g)
 	return g->referenced;
 }
 
-static bool find_record(struct grip *g)
+static bool find_record(struct access *g)
 {
 	g->s = g->h->segment;
 	g->r = request_at(g->s, g->h->index);
@@ -39,7 +39,7 @@ static bool find_record(struct grip *g)
 }
 
 /* Keep the service thread away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
-static bool find_renewal(struct grip *g)
+static bool find_renewal(struct access *g)
 {
 	if (likely(!g->referenced) && likely(!g->h->renewal))
 		return true;
@@ -52,18 +52,18 @@ static bool find_renewal(struct grip *g)
 /* While the word says that it is granted to the hold, the rest of the record was written for the hold.  Else it is
  * another request's, and the hold is lost, which is the answer.  The fields before the second look at the word: in
  * between, the record of a moved hold may be filled anew by the thread whose chunk it is of. */
-static bool record_agrees(const struct grip *g)
+static bool record_agrees(const struct access *g)
 {
-	if (unlikely(!grip_granted(g, load_acquire(&g->r->word))))
+	if (unlikely(!access_granted(g, load_acquire(&g->r->word))))
 		return true;
 	if (likely(load_acquire32(&g->r->entry) == g->h->entry) &&
 	    likely(ticket_of(load_acquire(&g->r->ticket)) == hold_ticket(g->h)) &&
 	    likely(load_acquire(&g->r->owner) == g->owner))
 		return true;
-	return !grip_granted(g, load_acquire(&g->r->word));
+	return !access_granted(g, load_acquire(&g->r->word));
 }
 
-int grip_begin(struct grip *g, const lockshm_hold_t *hold)
+int hold_enter(struct access *g, const lockshm_hold_t *hold)
 {
 	g->h = hold_of(hold);
 	g->renewal = NULL;
@@ -74,11 +74,11 @@ int grip_begin(struct grip *g, const lockshm_hold_t *hold)
 		return LOCKSHM_NOT_HELD;
 	if (likely(find_record(g)) && likely(find_renewal(g)) && likely(record_agrees(g)))
 		return 0;
-	return grip_end(g, LOCKSHM_NOT_HELD);
+	return hold_leave(g, LOCKSHM_NOT_HELD);
 }
 
 /* The oldest hold that came after @ticket, else the newest ticket of the key; 0 if none. */
-static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
+static uint64_t successor_ticket(const struct access *g, uint64_t ticket)
 {
 	uint64_t tail = load_acquire(&g->e->tail), found = tail_ticket(tail);
 	uint32_t n, i = tail_index(tail);
@@ -100,14 +100,14 @@ static uint64_t successor_ticket(const struct grip *g, uint64_t ticket)
 
 /* Of a global hold: the newest number this host has given out, if that is newer and the lease still this key's;
  * what others have is not known here. */
-static uint64_t lost_globally_to(const struct grip *g)
+static uint64_t lost_globally_to(const struct access *g)
 {
 	uint64_t next = host_lease_fence_of(host_lease_at(g->s, g->h->host_lease - 1), g->h->key_check);
 
 	return next > g->h->token + 1 ? next - 1 : 0;
 }
 
-int grip_lost(const struct grip *g)
+int access_lost(const struct access *g)
 {
 	uint64_t ticket;
 
@@ -125,7 +125,7 @@ int grip_lost(const struct grip *g)
 	return LOCKSHM_LOST;
 }
 
-void grip_look_behind(const struct grip *g)
+void access_grant_next(const struct access *g)
 {
 	/* A moved hold's record may be another request by now, whose hint leads into another queue. */
 	if (unlikely(g->h->moved))

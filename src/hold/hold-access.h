@@ -6,15 +6,15 @@
  * whole process; and as long as its record is granted to it the rest of that says the same.  Then the request's word
  * decides: still (gen, GRANTED) or LOST.  The same word is what an expirer changes, so the answer is the truth (P5).
  */
-#ifndef LOCKSHM_GRIP_H
-#define LOCKSHM_GRIP_H
+#ifndef LOCKSHM_HOLD_ACCESS_H
+#define LOCKSHM_HOLD_ACCESS_H
 
 #include "hold/hold.h"
 #include "service/service.h"
 #include "lock/deadline.h"
 #include "hostlease/host-lease.h"
 
-struct grip {
+struct access {
 	struct hold *h;
 	struct lockshm *s;
 	struct shm_request *r;
@@ -26,21 +26,21 @@ struct grip {
 	bool referenced;	  /* the segment is kept mapped for this call */
 };
 
-static inline uint64_t grip_gen(const struct grip *g)
+static inline uint64_t access_gen(const struct access *g)
 {
 	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->gen;
 }
 
-static inline bool grip_granted(const struct grip *g, uint64_t w)
+static inline bool access_granted(const struct access *g, uint64_t w)
 {
-	return likely(word_gen(w) == grip_gen(g)) && likely(word_is(w, REQUEST_GRANTED));
+	return likely(word_gen(w) == access_gen(g)) && likely(word_is(w, REQUEST_GRANTED));
 }
 
-/* 0: it is a hold of the caller, perhaps lost by now, and grip_end() is to follow.  Else LOCKSHM_INVALID or
+/* 0: it is a hold of the caller, perhaps lost by now, and hold_leave() is to follow.  Else LOCKSHM_INVALID or
  * LOCKSHM_NOT_HELD.  Safe for any memory. */
-MUST_CHECK int grip_begin(struct grip *g, const lockshm_hold_t *hold);
+MUST_CHECK int hold_enter(struct access *g, const lockshm_hold_t *hold);
 
-static inline int grip_end(const struct grip *g, int result)
+static inline int hold_leave(const struct access *g, int result)
 {
 	if (unlikely(g->locked))
 		renewals_unlock(g->s);
@@ -50,14 +50,14 @@ static inline int grip_end(const struct grip *g, int result)
 }
 
 /* Has that time passed?  The coarse clock answers when it is far away. */
-static inline bool grip_passed(const struct lockshm *s, int64_t deadline)
+static inline bool access_passed(const struct lockshm *s, int64_t deadline)
 {
 	if (deadline == INT64_MAX || likely(segment_now_at_most(s) < deadline))
 		return false;
 	return segment_now(s) > deadline;
 }
 
-static inline int64_t grip_deadline(const struct grip *g)
+static inline int64_t access_deadline(const struct access *g)
 {
 	if (unlikely(g->h->host_lease != 0))
 		return deadline_ns(load_acquire(&g->r->deadline));
@@ -65,25 +65,25 @@ static inline int64_t grip_deadline(const struct grip *g)
 }
 
 /* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */
-static inline int grip_late_or_ok(const struct grip *g)
+static inline int access_late_or_ok(const struct access *g)
 {
 	if (unlikely(g->h->host_lease != 0) && !host_lease_holds(g->s, g->h->host_lease - 1, g->h->host_lease_word))
 		return LOCKSHM_LOST;
-	return unlikely(grip_passed(g->s, grip_deadline(g))) ? LOCKSHM_LATE : 0;
+	return unlikely(access_passed(g->s, access_deadline(g))) ? LOCKSHM_LATE : 0;
 }
 
 /* It is not the caller's any more: whose it is now goes into the hold.  LOCKSHM_LOST. */
-int grip_lost(const struct grip *g);
+int access_lost(const struct access *g);
 
 /* What is to be told of a hold that is granted here. */
-static inline int grip_told(const struct grip *g)
+static inline int access_result(const struct access *g)
 {
-	int outcome = grip_late_or_ok(g);
+	int outcome = access_late_or_ok(g);
 
-	return unlikely(outcome == LOCKSHM_LOST) ? grip_lost(g) : outcome;
+	return unlikely(outcome == LOCKSHM_LOST) ? access_lost(g) : outcome;
 }
 
 /* Grant whoever may go now that I have died or changed my mode. */
-void grip_look_behind(const struct grip *g);
+void access_grant_next(const struct access *g);
 
 #endif

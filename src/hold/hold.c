@@ -15,7 +15,7 @@
 /* ---------------------------------------------------------------- release */
 
 /* The hold is over, however it ended. */
-static inline int forget(struct grip *g, int result)
+static inline int forget(struct access *g, int result)
 {
 	struct hold *h = g->h;
 
@@ -35,31 +35,31 @@ static inline int forget(struct grip *g, int result)
 		(void)queue_reclaim(g->s, h->index);
 	if (unlikely(g->renewal != NULL))
 		renewals_remove(g->s, g->renewal); /* under the renewals' lock */
-	return grip_end(g, result);
+	return hold_leave(g, result);
 }
 
 bool hold_in_use(struct hold *h)
 {
-	struct grip g;
+	struct access g;
 
-	if (grip_begin(&g, (const lockshm_hold_t *)h) != 0)
+	if (hold_enter(&g, (const lockshm_hold_t *)h) != 0)
 		return false;
-	if (grip_granted(&g, load_acquire(&g.r->word)))
-		return grip_end(&g, true);
+	if (access_granted(&g, load_acquire(&g.r->word)))
+		return hold_leave(&g, true);
 	/* Lost, and never released: what belongs to it goes now. */
 	(void)forget(&g, LOCKSHM_LOST);
 	return false;
 }
 
 /* R3: somebody is behind, or before, me.  False = ended by somebody else. */
-static bool die(const struct grip *g)
+static bool die(const struct access *g)
 {
 	uint64_t w = load_acquire(&g->r->word);
 
-	while (grip_granted(g, w)) {
+	while (access_granted(g, w)) {
 		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_RELEASED)))
 			continue;
-		grip_look_behind(g);
+		access_grant_next(g);
 		return true;
 	}
 	return false;
@@ -69,14 +69,14 @@ static bool die(const struct grip *g)
  * R11: the end of the cooldown first, then COOLING.  Killed in between: held until then by the dead, that is, free.
  * Delayed in between for longer than the cooldown: expired by it, which is as good as released.
  */
-static bool cool_down(const struct grip *g, int64_t end)
+static bool cool_down(const struct access *g, int64_t end)
 {
 	uint64_t w;
 
-	if (!lease_set_deadline(g->s, g->h->index, grip_gen(g), end))
+	if (!lease_set_deadline(g->s, g->h->index, access_gen(g), end))
 		return false;
 	w = load_acquire(&g->r->word);
-	while (grip_granted(g, w)) {
+	while (access_granted(g, w)) {
 		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_COOLING)))
 			continue;
 		queue_nudge_successor(g->s, g->h->index);
@@ -95,23 +95,23 @@ static int drop_foreign(lockshm_hold_t *hold, int err)
 	return err;
 }
 
-static int release_closed(struct grip *g, int64_t cooldown_ns, int outcome)
+static int release_closed(struct access *g, int64_t cooldown_ns, int outcome)
 {
 	int64_t end = segment_now(g->s) + cooldown_ns;
 
-	if (cool_down(g, end) || (grip_passed(g->s, end) && !grip_passed(g->s, grip_deadline(g))))
+	if (cool_down(g, end) || (access_passed(g->s, end) && !access_passed(g->s, access_deadline(g))))
 		return forget(g, outcome);
-	return forget(g, grip_lost(g));
+	return forget(g, access_lost(g));
 }
 
-static bool may_resume(const struct grip *g)
+static bool may_resume(const struct access *g)
 {
 	return likely(g->h->host_lease == 0) || global_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
 }
 
 /* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this
  * host alone by policy, until Redis is back. */
-static bool barges(const struct grip *g)
+static bool barges(const struct access *g)
 {
 	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->renewal && !g->locked &&
 	       g->h->token != 0 && may_resume(g);
@@ -119,7 +119,7 @@ static bool barges(const struct grip *g)
 
 /* Under a lease that goes on, and that whoever is behind wants, the bridge has nothing to look at; if the one behind
  * does not want it, or gives up, the bridge finds out at its own next look. */
-static int forget_bargeable(struct grip *g, int outcome)
+static int forget_bargeable(struct access *g, int outcome)
 {
 	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and
 	 * waits for a bell if it found this one.  Pairs with the fence in look_at_holders(). */
@@ -132,29 +132,29 @@ static int forget_bargeable(struct grip *g, int outcome)
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
 	struct held mine;
-	struct grip g;
+	struct access g;
 	uint64_t w;
-	int err = grip_begin(&g, hold), outcome;
+	int err = hold_enter(&g, hold), outcome;
 
 	if (unlikely(err))
 		return drop_foreign(hold, err);
 	w = load_acquire(&g.r->word);
-	if (unlikely(!grip_granted(&g, w)))
-		return forget(&g, grip_lost(&g));
+	if (unlikely(!access_granted(&g, w)))
+		return forget(&g, access_lost(&g));
 	if (unlikely(cooldown_ns != 0) &&
 	    (cooldown_ns < 0 || cooldown_ns > LOCKSHM_TIME_MAX || !word_exclusive(w)))
-		return grip_end(&g, LOCKSHM_INVALID);
-	outcome = grip_late_or_ok(&g);
+		return hold_leave(&g, LOCKSHM_INVALID);
+	outcome = access_late_or_ok(&g);
 	if (unlikely(outcome == LOCKSHM_LOST))
-		(void)grip_lost(&g);
+		(void)access_lost(&g);
 	else if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
-	mine = (struct held){ grip_gen(&g), hold_ticket(g.h), g.owner };
+	mine = (struct held){ access_gen(&g), hold_ticket(g.h), g.owner };
 	if (likely(queue_pop_owned(g.s, g.e, g.h->index, mine, g.h->moved)))
 		return forget(&g, outcome);
 	if (barges(&g) && barge(g.self, g.h, w))
 		return forget_bargeable(&g, outcome);
-	return forget(&g, die(&g) ? outcome : grip_lost(&g));
+	return forget(&g, die(&g) ? outcome : access_lost(&g));
 }
 
 /*
@@ -198,14 +198,14 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 /* ---------------------------------------------------------------- renew, check */
 
 /* @ttl: what auto-renewal gives from now on; 0 = as before. */
-static int renew_to(struct grip *g, int64_t ttl, int64_t end)
+static int renew_to(struct access *g, int64_t ttl, int64_t end)
 {
-	uint64_t gen = grip_gen(g);
-	bool sooner = end < grip_deadline(g);
-	int outcome = grip_late_or_ok(g);
+	uint64_t gen = access_gen(g);
+	bool sooner = end < access_deadline(g);
+	int outcome = access_late_or_ok(g);
 
 	if (unlikely(outcome == LOCKSHM_LOST) || !lease_renew(g->s, g->h->index, &gen, end))
-		return grip_lost(g);
+		return access_lost(g);
 	if (sooner)
 		queue_nudge_successor(g->s, g->h->index);
 	hold_open(g->h);
@@ -219,54 +219,54 @@ static int renew_to(struct grip *g, int64_t ttl, int64_t end)
 
 LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 {
-	struct grip g;
+	struct access g;
 	int64_t base;
-	int err = grip_begin(&g, hold);
+	int err = hold_enter(&g, hold);
 
 	if (err)
 		return err;
 	if ((how != LOCKSHM_RENEW_RESET && how != LOCKSHM_RENEW_ADD) ||
 	    (ns == LOCKSHM_FOREVER ? how == LOCKSHM_RENEW_ADD : ns < LOCKSHM_TTL_MIN || ns > LOCKSHM_TIME_MAX) ||
-	    (how == LOCKSHM_RENEW_ADD && grip_deadline(&g) == INT64_MAX))
-		return grip_end(&g, LOCKSHM_INVALID);
-	if (!grip_granted(&g, load_acquire(&g.r->word)))
-		return grip_end(&g, grip_lost(&g));
-	base = how == LOCKSHM_RENEW_ADD ? grip_deadline(&g) : lease_clock(g.s, ns);
+	    (how == LOCKSHM_RENEW_ADD && access_deadline(&g) == INT64_MAX))
+		return hold_leave(&g, LOCKSHM_INVALID);
+	if (!access_granted(&g, load_acquire(&g.r->word)))
+		return hold_leave(&g, access_lost(&g));
+	base = how == LOCKSHM_RENEW_ADD ? access_deadline(&g) : lease_clock(g.s, ns);
 	if (ns == LOCKSHM_FOREVER)
-		return grip_end(&g, renew_to(&g, INT64_MAX, INT64_MAX));
+		return hold_leave(&g, renew_to(&g, INT64_MAX, INT64_MAX));
 	/* Added times must not run away: no lease ends later than the longest one would. */
 	if (how == LOCKSHM_RENEW_ADD && base > segment_now(g.s) + LOCKSHM_TIME_MAX)
-		return grip_end(&g, LOCKSHM_INVALID);
+		return hold_leave(&g, LOCKSHM_INVALID);
 	/* Added time is a single gift: what the service thread renews by stays. */
-	return grip_end(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
+	return hold_leave(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
 }
 
 LOCKSHM_EXPORT int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns)
 {
-	struct grip g;
+	struct access g;
 	int64_t left;
-	int outcome, err = grip_begin(&g, hold);
+	int outcome, err = hold_enter(&g, hold);
 
 	if (remaining_ns)
 		*remaining_ns = 0;
 	if (err)
 		return err;
-	if (!grip_granted(&g, load_acquire(&g.r->word)))
-		return grip_end(&g, grip_lost(&g));
-	outcome = grip_late_or_ok(&g);
+	if (!access_granted(&g, load_acquire(&g.r->word)))
+		return hold_leave(&g, access_lost(&g));
+	outcome = access_late_or_ok(&g);
 	if (unlikely(outcome == LOCKSHM_LOST))
-		return grip_end(&g, grip_lost(&g));
-	if (remaining_ns && grip_deadline(&g) == INT64_MAX) {
+		return hold_leave(&g, access_lost(&g));
+	if (remaining_ns && access_deadline(&g) == INT64_MAX) {
 		*remaining_ns = LOCKSHM_FOREVER;
 	} else if (remaining_ns) {
-		left = grip_deadline(&g) - segment_now(g.s);
+		left = access_deadline(&g) - segment_now(g.s);
 		*remaining_ns = left > 0 ? left : 0;
 	}
 	if (unlikely(g.h->host_lease != 0) && remaining_ns) {
 		left = host_lease_left(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 		*remaining_ns = left < *remaining_ns ? left : *remaining_ns;
 	}
-	return grip_end(&g, outcome);
+	return hold_leave(&g, outcome);
 }
 
 LOCKSHM_EXPORT uint64_t lockshm_token(const lockshm_hold_t *hold)
@@ -287,13 +287,13 @@ LOCKSHM_EXPORT uint64_t lockshm_lost_to(const lockshm_hold_t *hold)
 
 LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
 {
-	struct grip g;
-	int err = grip_begin(&g, hold);
+	struct access g;
+	int err = hold_enter(&g, hold);
 
 	if (err)
 		return err;
 	/* Who has lost it cannot know what is behind the mark by now. */
-	if (!grip_granted(&g, load_acquire(&g.r->word)) || grip_late_or_ok(&g) == LOCKSHM_LOST)
-		return grip_end(&g, grip_lost(&g));
-	return grip_end(&g, damage_acknowledge(g.e, g.h->damage));
+	if (!access_granted(&g, load_acquire(&g.r->word)) || access_late_or_ok(&g) == LOCKSHM_LOST)
+		return hold_leave(&g, access_lost(&g));
+	return hold_leave(&g, damage_acknowledge(g.e, g.h->damage));
 }

@@ -24,19 +24,19 @@ static void set_moved(struct hold *h, uint64_t gen, uint64_t uid)
  * between by the old owner's death: the hold ends with its lease or with the new owner.  The renewals' lock held, so that no
  * other move can bring the same owner word back to the record for another request.
  */
-static int change_owner(struct grip *g, uint64_t uid, uint64_t ref)
+static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 {
-	uint64_t old = load_acquire(&g->r->owner), gen = grip_gen(g), end = load_acquire(&g->r->deadline);
-	int outcome = grip_late_or_ok(g);
+	uint64_t old = load_acquire(&g->r->owner), gen = access_gen(g), end = load_acquire(&g->r->deadline);
+	int outcome = access_late_or_ok(g);
 
 	if (outcome == LOCKSHM_LOST)
-		return grip_lost(g);
+		return access_lost(g);
 	/* Owner and deadline before the word: if that is still mine, so were they. */
-	if (!grip_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
-		return grip_lost(g);
+	if (!access_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
+		return access_lost(g);
 	set_moved(g->h, g->h->gen, g->h->owner);
 	if (!lease_renew(g->s, g->h->index, &gen, deadline_ns(end)))
-		return grip_lost(g);
+		return access_lost(g);
 	if (g->renewal)
 		service_set_gen(g->renewal, gen);
 	if (g->self && g->self->uid == g->h->owner)
@@ -73,18 +73,18 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 static int move(lockshm_hold_t *hold, int to)
 {
 	struct participant *self;
-	struct grip g;
+	struct access g;
 	uint64_t uid = 0, ref = 0;
 	int err = move_target(hold, to, &uid, &ref);
 
 	if (!err)
-		err = grip_begin(&g, hold);
+		err = hold_enter(&g, hold);
 	if (err)
 		return err;
-	if (!grip_granted(&g, load_acquire(&g.r->word)))
-		return grip_end(&g, grip_lost(&g));
+	if (!access_granted(&g, load_acquire(&g.r->word)))
+		return hold_leave(&g, access_lost(&g));
 	if (g.h->owner == uid)
-		return grip_end(&g, grip_told(&g));
+		return hold_leave(&g, access_result(&g));
 	if (!g.locked) {
 		renewals_lock(g.s);
 		g.locked = true;
@@ -93,7 +93,7 @@ static int move(lockshm_hold_t *hold, int to)
 	self = participant_find(g.s);
 	if (err >= 0 && self && self->uid == uid)
 		self->held++;
-	return grip_end(&g, err);
+	return hold_leave(&g, err);
 }
 
 LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
@@ -115,7 +115,7 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 
 /* ---------------------------------------------------------------- notify */
 
-static void set_renewal(struct grip *g, struct renewal *r, uint64_t gen)
+static void set_renewal(struct access *g, struct renewal *r, uint64_t gen)
 {
 	hold_open(g->h);
 	g->h->renewal = g->renewal = r;
@@ -124,7 +124,7 @@ static void set_renewal(struct grip *g, struct renewal *r, uint64_t gen)
 }
 
 /* The renewals' lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
-static void begin_watch(struct grip *g, struct renewal **spare, int *fd)
+static void begin_watch(struct access *g, struct renewal **spare, int *fd)
 {
 	struct hold *h = g->h;
 	struct renewal *r = g->renewal;
@@ -136,14 +136,14 @@ static void begin_watch(struct grip *g, struct renewal **spare, int *fd)
 		r->gen = h->gen;
 		r->ttl_ns = 0;
 		r->max_ns = 0;
-		r->deadline = grip_deadline(g);
+		r->deadline = access_deadline(g);
 		renewals_add_held(g->s, r);
 		set_renewal(g, r, h->gen);
 	}
 	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
 	 * nothing. */
 	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
-	/* My flag before my look at the word, in grip_told() and by the service thread: whoever takes the hold away changes the
+	/* My flag before my look at the word, in access_result() and by the service thread: whoever takes the hold away changes the
 	 * word and then looks for the flag.  Pairs with queue_tell_holder(). */
 	fence_full();
 	renewals_watch(g->s, r, h, *fd);
@@ -151,7 +151,7 @@ static void begin_watch(struct grip *g, struct renewal **spare, int *fd)
 }
 
 /* The renewals' lock held. */
-static void end_watch(struct grip *g)
+static void end_watch(struct access *g)
 {
 	struct renewal *r = g->renewal;
 
@@ -167,8 +167,8 @@ static void end_watch(struct grip *g)
 
 static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
 {
-	struct grip g;
-	int outcome, err = grip_begin(&g, hold);
+	struct access g;
+	int outcome, err = hold_enter(&g, hold);
 
 	if (err)
 		return err;
@@ -180,10 +180,10 @@ static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
 		begin_watch(&g, spare, fd);
 	else
 		end_watch(&g);
-	outcome = grip_granted(&g, load_acquire(&g.r->word)) ? grip_told(&g) : grip_lost(&g);
+	outcome = access_granted(&g, load_acquire(&g.r->word)) ? access_result(&g) : access_lost(&g);
 	if (outcome == LOCKSHM_LOST)
 		end_watch(&g);
-	return grip_end(&g, outcome);
+	return hold_leave(&g, outcome);
 }
 
 /* What cannot be written to at once would stop the service thread. */

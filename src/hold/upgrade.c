@@ -5,18 +5,18 @@
 #include "lock/queue.h"
 
 /* Change the mode of a granted request, whatever bypass moves its prev. */
-static bool set_mode(const struct grip *g, bool exclusive)
+static bool set_mode(const struct access *g, bool exclusive)
 {
 	uint64_t w = load_acquire(&g->r->word);
 
-	while (grip_granted(g, w))
+	while (access_granted(g, w))
 		if (cas(&g->r->word, &w, word_with_mode(w, exclusive)))
 			return true;
 	return false;
 }
 
 /* Nobody before me, nobody behind me, after clearing away the dead? */
-static bool sole(const struct grip *g, uint64_t *tail)
+static bool sole(const struct access *g, uint64_t *tail)
 {
 	struct place last, before;
 
@@ -40,7 +40,7 @@ static bool sole(const struct grip *g, uint64_t *tail)
 #define WANTS_LEASE 1000 /* beside the public codes */
 
 /* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
-static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
+static int upgrade_token(const struct access *g, uint64_t *token, uint64_t *word)
 {
 	struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
 	uint64_t left;
@@ -54,7 +54,7 @@ static int upgrade_token(const struct grip *g, uint64_t *token, uint64_t *word)
 
 /* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared; and in a later turn others
  * may have had larger numbers. */
-static bool lease_is_exclusive(const struct grip *g, uint64_t found)
+static bool lease_is_exclusive(const struct access *g, uint64_t found)
 {
 	const struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
 	uint64_t w;
@@ -67,36 +67,36 @@ static bool lease_is_exclusive(const struct grip *g, uint64_t found)
 
 static int upgrade(lockshm_hold_t *hold)
 {
-	struct grip g;
+	struct access g;
 	uint64_t tail = 0, ticket, w, token = 0, lease = 0;
-	int outcome, err = grip_begin(&g, hold);
+	int outcome, err = hold_enter(&g, hold);
 
 	if (err)
 		return err;
-	outcome = grip_late_or_ok(&g);
+	outcome = access_late_or_ok(&g);
 	if (outcome == LOCKSHM_LOST)
-		return grip_end(&g, grip_lost(&g));
+		return hold_leave(&g, access_lost(&g));
 	/* The ticket first: if my word is granted after that, it is the ticket of this use of the record. */
 	ticket = load_acquire(&g.r->ticket);
 	w = load_acquire(&g.r->word);
-	if (grip_granted(&g, w) && word_exclusive(w))
-		return grip_end(&g, outcome);
+	if (access_granted(&g, w) && word_exclusive(w))
+		return hold_leave(&g, outcome);
 	/* Twice: the first look may find out that a thread is gone. */
-	if (grip_granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
-		return grip_end(&g, LOCKSHM_BUSY);
-	err = unlikely(g.h->host_lease != 0) && grip_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
+	if (access_granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
+		return hold_leave(&g, LOCKSHM_BUSY);
+	err = unlikely(g.h->host_lease != 0) && access_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
 	if (unlikely(err))
-		return grip_end(&g, err);
-	if (!grip_granted(&g, w) || !set_mode(&g, true))
-		return grip_end(&g, grip_lost(&g));
+		return hold_leave(&g, err);
+	if (!access_granted(&g, w) || !set_mode(&g, true))
+		return hold_leave(&g, access_lost(&g));
 	if (unlikely(g.h->host_lease != 0) && !lease_is_exclusive(&g, lease)) {
-		err = set_mode(&g, false) ? WANTS_LEASE : grip_lost(&g);
-		grip_look_behind(&g);
-		return grip_end(&g, err);
+		err = set_mode(&g, false) ? WANTS_LEASE : access_lost(&g);
+		access_grant_next(&g);
+		return hold_leave(&g, err);
 	}
 	if (tail_ticket(tail) >= TICKET_MAX - 1) {
-		err = set_mode(&g, false) ? LOCKSHM_FULL : grip_lost(&g);
-		return grip_end(&g, err);
+		err = set_mode(&g, false) ? LOCKSHM_FULL : access_lost(&g);
+		return hold_leave(&g, err);
 	}
 	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any
 	 * holder; (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one;
@@ -105,18 +105,18 @@ static int upgrade(lockshm_hold_t *hold)
 	if (cas_from(&g.e->tail, tail, tail_make(tail_ticket(tail) + 1, g.h->index))) {
 		(void)cas_from(&g.r->ticket, ticket, ticket_replace(ticket, tail_ticket(tail) + 1));
 		/* The tail named me, dead or alive: my word says which. */
-		if (!grip_granted(&g, load_acquire(&g.r->word)))
-			return grip_end(&g, grip_lost(&g));
+		if (!access_granted(&g, load_acquire(&g.r->word)))
+			return hold_leave(&g, access_lost(&g));
 		hold_open(g.h);
 		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
 		if (g.h->token != 0)
 			g.h->token = token ? token : g.h->local_token;
 		hold_close(g.h);
-		return grip_end(&g, outcome);
+		return hold_leave(&g, outcome);
 	}
-	err = set_mode(&g, false) ? LOCKSHM_BUSY : grip_lost(&g);
-	grip_look_behind(&g);
-	return grip_end(&g, err);
+	err = set_mode(&g, false) ? LOCKSHM_BUSY : access_lost(&g);
+	access_grant_next(&g);
+	return hold_leave(&g, err);
 }
 
 /* Where the lease has to come first, that is with nothing locked: the service thread must be able to renew meanwhile. */
@@ -146,23 +146,23 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 
 LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 {
-	struct grip g;
+	struct access g;
 	uint64_t w;
-	int outcome, err = grip_begin(&g, hold);
+	int outcome, err = hold_enter(&g, hold);
 
 	if (err)
 		return err;
-	outcome = grip_told(&g);
+	outcome = access_result(&g);
 	if (outcome == LOCKSHM_LOST)
-		return grip_end(&g, outcome);
+		return hold_leave(&g, outcome);
 	w = load_acquire(&g.r->word);
-	if (grip_granted(&g, w) && !word_exclusive(w))
-		return grip_end(&g, outcome);
+	if (access_granted(&g, w) && !word_exclusive(w))
+		return hold_leave(&g, outcome);
 	if (!set_mode(&g, false))
-		return grip_end(&g, grip_lost(&g));
-	grip_look_behind(&g);
+		return hold_leave(&g, access_lost(&g));
+	access_grant_next(&g);
 	/* Who reads on this host is in; now those of others. */
 	if (unlikely(g.h->host_lease != 0))
 		host_lease_request_downgrade(g.s, g.h->host_lease - 1, g.h->host_lease_word);
-	return grip_end(&g, outcome);
+	return hold_leave(&g, outcome);
 }
