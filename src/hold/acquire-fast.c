@@ -62,20 +62,20 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	struct shm_entry *e;
 	struct lockshm *s;
 	struct grant grant;
-	struct wish wish;
+	struct request_spec spec;
 	uint64_t tail;
 	uint32_t index;
 
 	if (unlikely(!key) || unlikely(!request_take_fast(self)))
 		return NOT_TAKEN;
-	wish.now = lease_clock(self->segment, q->ttl_ns);
+	spec.now = lease_clock(self->segment, q->ttl_ns);
 	s = self->segment;
 	index = self->free_request;
-	wish.entry = load_relaxed32(&key->entry);
-	if (unlikely(wish.entry >= s->n_locks) || unlikely(segment_retired(s)))
+	spec.entry = load_relaxed32(&key->entry);
+	if (unlikely(spec.entry >= s->n_locks) || unlikely(segment_retired(s)))
 		return NOT_TAKEN;
 	r = &s->requests[index];
-	e = &s->entries[wish.entry];
+	e = &s->entries[spec.entry];
 	tail = load_acquire(&e->tail);
 	/* The identity after the tail: the CAS on that tail then validates the guess. */
 	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
@@ -83,20 +83,20 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 		return NOT_TAKEN;
 	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
 		return NOT_TAKEN;
-	wish.owner = self->ref;
-	wish.exclusive = q->mode & 1;
-	wish.ttl_ns = q->ttl_ns;
-	queue_fill_owned(r, &wish);
+	spec.owner = self->ref;
+	spec.exclusive = q->mode & 1;
+	spec.ttl_ns = q->ttl_ns;
+	queue_fill_owned(r, &spec);
 	if (!plain)
 		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
-	if (unlikely(!queue_append_owned(s, e, tail, index, &wish, true, &grant))) {
+	if (unlikely(!queue_append_owned(s, e, tail, index, &spec, true, &grant))) {
 		request_drop(self, index);
 		return NOT_TAKEN;
 	}
 	self->held++;
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
-	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
+	hold_fill(h, self, index, spec.entry, &grant, key->id.id[0]);
 	return unlikely(damage_pending(e)) ? acquire_report_damage(s, q, h) : 0;
 }
 
@@ -106,7 +106,7 @@ static int resume(struct participant *self, const struct lockshm_request *q, str
 {
 	const struct known_key *key;
 	struct grant grant;
-	struct wish wish;
+	struct request_spec spec;
 	uint32_t index;
 
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
@@ -114,19 +114,19 @@ static int resume(struct participant *self, const struct lockshm_request *q, str
 	key = key_of(self, q);
 	if (!key)
 		return NOT_TAKEN;
-	wish.ttl_ns = q->ttl_ns;
-	wish.now = lease_clock(self->segment, q->ttl_ns);
+	spec.ttl_ns = q->ttl_ns;
+	spec.now = lease_clock(self->segment, q->ttl_ns);
 	index = self->barge.index;
-	if (!barge_resume(self, key, &wish, q->tag, &grant))
+	if (!barge_resume(self, key, &spec, q->tag, &grant))
 		return NOT_TAKEN;
 	self->held++;
 	count_event(self, COUNT_ACQUIRES);
-	wish.entry = self->barge.entry;
-	hold_fill(h, self, index, wish.entry, &grant, key->id.id[0]);
+	spec.entry = self->barge.entry;
+	hold_fill(h, self, index, spec.entry, &grant, key->id.id[0]);
 	hold_open(h);
 	h->streak = self->barge.streak;
 	hold_close(h);
-	return unlikely(damage_pending(&self->segment->entries[wish.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
+	return unlikely(damage_pending(&self->segment->entries[spec.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)

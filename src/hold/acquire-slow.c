@@ -28,7 +28,7 @@ struct attempt {
 	struct prepared *prepared; /* the request's, or NULL */
 	struct lockshm_error *error;
 	struct identity id;
-	struct wish wish;
+	struct request_spec spec;
 	struct grant grant;
 	struct shm_entry *entry;
 	uint32_t index;
@@ -142,7 +142,7 @@ static int find_entry(struct attempt *a)
 		store_relaxed32(&a->prepared->known.entry, i);
 	else
 		table_cache(a->self, a->request->key, &a->id, i);
-	a->wish.entry = i;
+	a->spec.entry = i;
 	a->entry = &a->s->entries[i];
 	return 0;
 }
@@ -201,7 +201,7 @@ static enum chance look(struct attempt *a, uint64_t *tail, struct place *last)
 	last->word = load_acquire(&r->word);
 	if (load_acquire(&a->entry->tail) != *tail || word_is(last->word, REQUEST_CLAIM))
 		return CHANCE_MOVED;
-	if (!a->wish.exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
+	if (!a->spec.exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
 		return CHANCE_JOIN;
 	return CHANCE_WAIT;
 }
@@ -328,10 +328,10 @@ static int try_once(struct attempt *a, bool *advanced)
 		(void)queue_advance_tail(a->s, a->entry);
 		return WAIT_AGAIN;
 	}
-	a->wish.now = lease_clock(a->s, a->request->ttl_ns);
-	queue_fill_owned(&a->s->requests[a->index], &a->wish);
+	a->spec.now = lease_clock(a->s, a->request->ttl_ns);
+	queue_fill_owned(&a->s->requests[a->index], &a->spec);
 	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
-	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->wish, chance != CHANCE_WAIT, &a->grant)) {
+	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->spec, chance != CHANCE_WAIT, &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;
 	}
@@ -371,9 +371,9 @@ static int acquire_slow(struct lockshm *s, struct participant *self,
 	struct attempt a = { .self = self, .s = s, .request = q, .error = error };
 	int err;
 
-	a.wish.owner = self->ref;
-	a.wish.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
-	a.wish.ttl_ns = q->ttl_ns;
+	a.spec.owner = self->ref;
+	a.spec.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
+	a.spec.ttl_ns = q->ttl_ns;
 	a.begun = segment_now(s);
 	a.deadline = deadline_of(q, s, a.begun);
 	a.prepared = q->prepared ? prepared_for(s, q->prepared) : NULL;
@@ -389,7 +389,7 @@ static int acquire_slow(struct lockshm *s, struct participant *self,
 	if (err == LOCKSHM_TIMEOUT || err == LOCKSHM_BUSY || err == LOCKSHM_CANCELLED)
 		count_event(self, COUNT_TIMEOUTS);
 	if (err == 0)
-		hold_fill(h, self, a.index, a.wish.entry, &a.grant, a.id.id[0]);
+		hold_fill(h, self, a.index, a.spec.entry, &a.grant, a.id.id[0]);
 	return err;
 }
 

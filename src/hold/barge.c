@@ -56,7 +56,7 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 	return true;
 }
 
-bool barge_resume(struct participant *self, const struct known_key *known, const struct wish *wish,
+bool barge_resume(struct participant *self, const struct known_key *known, const struct request_spec *spec,
 		    const char *tag, struct grant *out)
 {
 	struct lockshm *s = self->segment;
@@ -74,11 +74,11 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 	}
 	out->gen = word_gen(next);
 	out->ticket = self->barge.ticket;
-	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
-	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)wish->ttl_ns);
+	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)spec->now);
+	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)spec->ttl_ns);
 	request_set_extras(r, tag, true);
 	/* R12: the deadline before the new generation: whoever judges that has this deadline. */
-	store_relaxed(&r->deadline, queue_lease(wish, out->gen, &out->end));
+	store_relaxed(&r->deadline, queue_lease(spec, out->gen, &out->end));
 	if (!cas_from(&r->word, word, next)) {
 		self->barge.index = 0;
 		return false;

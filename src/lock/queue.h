@@ -25,7 +25,7 @@ struct place {
 /* ---------------------------------------------------------------- queue.c */
 
 /* What a request to be appended looks like; filled into the record by queue_append_*(). */
-struct wish {
+struct request_spec {
 	uint64_t owner;
 	uint32_t entry;
 	bool exclusive;
@@ -33,12 +33,12 @@ struct wish {
 	int64_t now; /* segment time, never behind the true one if it counts for a lease */
 };
 
-/* R1: what the record holds before it becomes reachable, but for times and ticket; wish->now is not needed yet. */
-static inline void queue_fill_owned(struct shm_request *r, const struct wish *wish)
+/* R1: what the record holds before it becomes reachable, but for times and ticket; spec->now is not needed yet. */
+static inline void queue_fill_owned(struct shm_request *r, const struct request_spec *spec)
 {
-	request_begin_use(r, wish->owner, wish->entry);
+	request_begin_use(r, spec->owner, spec->entry);
 	store_changed(&r->next, 0);
-	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)wish->ttl_ns);
+	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)spec->ttl_ns);
 }
 
 /* A request as its owner knows it once it is in the queue. */
@@ -49,20 +49,20 @@ struct grant {
 };
 
 /* The word of a lease that is granted to @gen now; *@end = its end, INT64_MAX = never. */
-static inline uint64_t queue_lease(const struct wish *wish, uint64_t gen, int64_t *end)
+static inline uint64_t queue_lease(const struct request_spec *spec, uint64_t gen, int64_t *end)
 {
 	*end = INT64_MAX;
-	if (unlikely(wish->ttl_ns == INT64_MAX))
+	if (unlikely(spec->ttl_ns == INT64_MAX))
 		return deadline_never(gen);
 	/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
-	*end = wish->now + wish->ttl_ns + (int64_t)(gen & 1023);
+	*end = spec->now + spec->ttl_ns + (int64_t)(gen & 1023);
 	return (uint64_t)*end;
 }
 
-/* R1: append @index, filled from @wish, to @e, whose tail was @tail, as granted or waiting.
+/* R1: append @index, filled from @spec, to @e, whose tail was @tail, as granted or waiting.
  * False = the tail has changed. */
 static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index,
-				      const struct wish *wish, bool granted, struct grant *out)
+				      const struct request_spec *spec, bool granted, struct grant *out)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t word = word_next_gen(load_relaxed(&r->word)), deadline;
@@ -70,12 +70,12 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	out->gen = word_gen(word);
 	out->ticket = tail_ticket(tail) + 1;
 	out->end = INT64_MAX;
-	deadline = granted ? queue_lease(wish, out->gen, &out->end) : deadline_unset(out->gen);
-	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)wish->now);
+	deadline = granted ? queue_lease(spec, out->gen, &out->end) : deadline_unset(out->gen);
+	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)spec->now);
 	store_relaxed(&r->deadline, deadline);
 	store_relaxed(&r->ticket, ticket_make(out->gen, out->ticket));
 	/* R1.  Release: whoever reads this word, or the tail that names it, sees the fields above. */
-	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, wish->exclusive), tail_index(tail)),
+	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, spec->exclusive), tail_index(tail)),
 						granted ? REQUEST_GRANTED : REQUEST_WAITING));
 	return cas_from(&e->tail, tail, tail_make(out->ticket, index));
 }

@@ -495,7 +495,7 @@ START_TEST(one_word_of_a_hold_written_over)
 	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
 	redis_kill(redis);
 	seg = hosts[0].s;
-	request = wish(K, LOCKSHM_EXCLUSIVE);
+	request = request_for(K, LOCKSHM_EXCLUSIVE);
 	request.flags = LOCKSHM_GLOBAL;
 	request.timeout_ns = PATIENCE;
 	request.ttl_ns = LOCKSHM_SECONDS(60);

@@ -670,7 +670,7 @@ START_TEST(one_word_of_a_hold_written_over)
 
 	hosts_make(1);
 	seg = hosts[0].s;
-	request = wish(K, _i == 2 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE);
+	request = request_for(K, _i == 2 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE);
 	request.flags = LOCKSHM_GLOBAL | (_i == 1 ? LOCKSHM_AUTO_RENEW : 0);
 	request.ttl_ns = LOCKSHM_SECONDS(60);
 	ck_code(lockshm_acquire(seg, &request, &hold), 0);

@@ -36,7 +36,7 @@ static int complain(const char *what, int code, const char *message)
 	return 1;
 }
 
-static struct lockshm_request wish(const char *key, int64_t timeout_ns, struct lockshm_report *report)
+static struct lockshm_request request_for(const char *key, int64_t timeout_ns, struct lockshm_report *report)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
@@ -50,7 +50,7 @@ static struct lockshm_request wish(const char *key, int64_t timeout_ns, struct l
 
 static int hold_until_eof(lockshm_t *segment, const char *key)
 {
-	struct lockshm_request request = wish(key, LOCKSHM_SECONDS(20), NULL);
+	struct lockshm_request request = request_for(key, LOCKSHM_SECONDS(20), NULL);
 	lockshm_hold_t hold;
 	int code = lockshm_acquire(segment, &request, &hold);
 
@@ -66,7 +66,7 @@ static int hold_until_eof(lockshm_t *segment, const char *key)
 
 static int try_once(lockshm_t *segment, const char *key)
 {
-	struct lockshm_request request = wish(key, 0, NULL);
+	struct lockshm_request request = request_for(key, 0, NULL);
 	lockshm_hold_t hold;
 	int code = lockshm_acquire(segment, &request, &hold);
 
@@ -77,7 +77,7 @@ static int try_once(lockshm_t *segment, const char *key)
 static int wait_for(lockshm_t *segment, const char *key)
 {
 	struct lockshm_report report;
-	struct lockshm_request request = wish(key, LOCKSHM_SECONDS(60), &report);
+	struct lockshm_request request = request_for(key, LOCKSHM_SECONDS(60), &report);
 	lockshm_hold_t hold;
 	int code = lockshm_acquire(segment, &request, &hold);
 	int64_t at = now_ns();

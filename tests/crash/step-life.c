@@ -35,7 +35,7 @@ static struct lockshm_create_options small(unsigned flags)
 
 static void use(const struct scene *s, lockshm_t *other)
 {
-	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 
 	ck_code(lockshm_acquire(other, &request, &hold), 0);
@@ -100,7 +100,7 @@ static bool same_segment(lockshm_t *a, lockshm_t *b)
 /* The segment that was there before the victim either has the name still, or is found to have lost it. */
 static void earlier_one_tells(const struct scene *s, lockshm_t *other)
 {
-	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 
 	if (other && same_segment(earlier, other)) {

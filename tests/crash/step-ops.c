@@ -60,7 +60,7 @@ static int go_in(const struct scene *s, lockshm_t *segment, struct lockshm_reque
 
 static int victim_takes(const struct scene *s, int mode, int64_t timeout)
 {
-	struct lockshm_request request = wish(s->key, mode);
+	struct lockshm_request request = request_for(s->key, mode);
 
 	request.timeout_ns = timeout;
 	request.tag = "victim";
@@ -71,7 +71,7 @@ static int victim_takes(const struct scene *s, int mode, int64_t timeout)
 static int joined(const struct scene *s)
 {
 	lockshm_hold_t hold;
-	struct lockshm_request request = wish("warm", S);
+	struct lockshm_request request = request_for("warm", S);
 	int code;
 
 	(void)s;
@@ -99,7 +99,7 @@ static int holds_exclusive(const struct scene *s)
 
 static int barge(const struct scene *s)
 {
-	struct lockshm_request request = wish(s->key, X);
+	struct lockshm_request request = request_for(s->key, X);
 
 	request.timeout_ns = 0;
 	request.flags = LOCKSHM_BARGE;
@@ -160,7 +160,7 @@ static int ready_to_cancel(const struct scene *s)
 
 static int acquire_until_cancelled(const struct scene *s)
 {
-	struct lockshm_request request = wish(s->key, X);
+	struct lockshm_request request = request_for(s->key, X);
 
 	request.timeout_ns = PATIENCE;
 	request.canceller = &canceller;
@@ -169,7 +169,7 @@ static int acquire_until_cancelled(const struct scene *s)
 
 static int acquire_three(const struct scene *s)
 {
-	struct lockshm_request request = wish(s->key, X);
+	struct lockshm_request request = request_for(s->key, X);
 	struct lockshm_key keys[3] = { { s->key, strlen(s->key), X }, { "second", 6, S }, { "third", 5, X } };
 	int64_t begun = now_ns();
 	int code;
@@ -192,7 +192,7 @@ static int release_three(const struct scene *s)
 /* Starts the thread that renews. */
 static int acquire_renewed(const struct scene *s)
 {
-	struct lockshm_request request = wish(s->key, X);
+	struct lockshm_request request = request_for(s->key, X);
 
 	request.flags = LOCKSHM_AUTO_RENEW;
 	request.ttl_ns = s->victim_ttl == LOCKSHM_FOREVER ? LOCKSHM_SECONDS(60) : s->victim_ttl;
@@ -253,7 +253,7 @@ static int move_to_process(const struct scene *s)
 
 static int attach(const struct scene *s)
 {
-	struct lockshm_request request = wish(s->key, X);
+	struct lockshm_request request = request_for(s->key, X);
 	lockshm_t *own;
 	int code = lockshm_open(&own, seg_name, 0, NULL);
 
@@ -308,7 +308,7 @@ static void *wait_for_the_key(void *arg)
 {
 	static lockshm_hold_t hold;
 	const struct scene *s = arg;
-	struct lockshm_request request = wish(s->key, X);
+	struct lockshm_request request = request_for(s->key, X);
 
 	request.ttl_ns = s->victim_ttl;
 	request.timeout_ns = PATIENCE;

@@ -40,7 +40,7 @@ static pid_t pids[CROWD_MAX];
 static lockshm_hold_t mine;
 static int gate[2]; /* a pipe: open until all may go */
 
-static struct lockshm_request wish(int64_t timeout)
+static struct lockshm_request request_for(int64_t timeout)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
@@ -55,7 +55,7 @@ static struct lockshm_request wish(int64_t timeout)
 static void take_turn(lockshm_t *segment, unsigned number)
 {
 	/* Until the last one is there it may take minutes; a test that hangs is ended by env.c. */
-	struct lockshm_request request = wish(LOCKSHM_FOREVER);
+	struct lockshm_request request = request_for(LOCKSHM_FOREVER);
 	struct lockshm_report report;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int code;
@@ -128,7 +128,7 @@ static bool killed(unsigned number)
 
 static void one_after_the_other(void)
 {
-	struct lockshm_request request = wish(0);
+	struct lockshm_request request = request_for(0);
 	unsigned i, served = 0;
 	int64_t begun;
 

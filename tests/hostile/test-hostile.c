@@ -222,7 +222,7 @@ static void use_image(uint32_t job, const char *name)
 
 static int hold_key(lockshm_t *s, lockshm_hold_t *hold, const char *key, int mode)
 {
-	struct lockshm_request request = wish(key, mode);
+	struct lockshm_request request = request_for(key, mode);
 
 	request.ttl_ns = LOCKSHM_SECONDS(5);
 	return lockshm_acquire(s, &request, hold);
@@ -358,7 +358,7 @@ END_TEST
  * looks for deadlocks, too. */
 START_TEST(queue_that_is_a_ring_traps_nobody)
 {
-	struct lockshm_request request = wish("held", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("held", LOCKSHM_EXCLUSIVE);
 	struct shm_request *oldest;
 	struct shm_entry *e;
 	lockshm_hold_t mine, hold;

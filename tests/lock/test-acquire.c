@@ -14,7 +14,7 @@
 
 START_TEST(acquire_free_lock_gives_token_and_report)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_report report;
 	lockshm_hold_t hold;
 
@@ -128,7 +128,7 @@ END_TEST
 
 static int take_bytes(lockshm_hold_t *hold, const void *key, size_t len)
 {
-	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("", LOCKSHM_EXCLUSIVE);
 
 	request.key = key;
 	request.key_len = len;
@@ -174,7 +174,7 @@ END_TEST
 
 static void count_up(volatile long *counter)
 {
-	struct lockshm_request request = wish("counter", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("counter", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	int i;
 

@@ -189,7 +189,7 @@ static void names(const struct lockshm_error *error, int code, const char *word)
 
 START_TEST(acquire_with_a_wrong_field)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_report report;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
@@ -211,7 +211,7 @@ END_TEST
 
 START_TEST(acquire_many_with_a_wrong_field)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key keys[3] = { { "a", 1, 0 }, { "k", 1, 0 }, { "z", 1, 0 } };
 	struct lockshm_report report;
 	lockshm_hold_t holds[3];
@@ -232,7 +232,7 @@ END_TEST
 
 START_TEST(acquire_at_the_edges_of_the_ranges)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	static const int64_t ttls[] = { LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
 	static const int64_t timeouts[] = { 0, 1, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
@@ -257,7 +257,7 @@ END_TEST
 START_TEST(struct_of_another_size)
 {
 	static const size_t sizes[] = { 0, 1, sizeof(struct lockshm_request) - 8, sizeof(struct lockshm_request) + 8, SIZE_MAX };
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key key = { "k", 1, 0 };
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
@@ -270,7 +270,7 @@ END_TEST
 
 START_TEST(null_arguments)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key key = { "k", 1, 0 };
 	struct lockshm_stat stat;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -339,7 +339,7 @@ START_TEST(number_of_many_keys)
 {
 	static struct lockshm_key keys[LOCKSHM_MANY_MAX + 1];
 	static lockshm_hold_t holds[LOCKSHM_MANY_MAX + 1];
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_report report;
 	unsigned i;
 
@@ -467,7 +467,7 @@ END_TEST
 
 START_TEST(hold_in_use_is_not_taken_again)
 {
-	struct lockshm_request request = wish("other", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
 	struct lockshm_report report;
 	lockshm_hold_t hold;
 
@@ -487,7 +487,7 @@ END_TEST
 START_TEST(hold_of_a_closed_handle_is_no_hold_of_the_next_one)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	const char *names_of[2] = { other_name("one"), other_name("two") };
 	lockshm_hold_t stale, fresh[HANDLES];
 	lockshm_t *s[HANDLES], *old;

@@ -103,7 +103,7 @@ static void cancel_in_handler(int number)
 
 START_TEST(cancel_from_a_signal_handler_of_the_waiting_thread)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_SHARED);
+	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);
 	struct sigaction action = { .sa_handler = cancel_in_handler };
 	struct itimerval timer = { .it_value = { .tv_usec = 30000 } };
 	lockshm_hold_t hold;

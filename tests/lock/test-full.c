@@ -14,7 +14,7 @@ static lockshm_hold_t holds[KEYS_MAX];
 
 static int take_number(unsigned n, lockshm_hold_t *hold, struct lockshm_report *report)
 {
-	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("", LOCKSHM_EXCLUSIVE);
 	char key[16];
 
 	snprintf(key, sizeof(key), "key-%u", n);
@@ -261,7 +261,7 @@ END_TEST
 
 START_TEST(many_keys_are_all_given_back_when_one_finds_no_room)
 {
-	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key keys[40];
 	struct lockshm_report report;
 	char names[40][8];

@@ -12,7 +12,7 @@ static __thread volatile char program_data[1 << 20];
 
 START_TEST(service_thread_runs_in_a_program_with_much_thread_local_data)
 {
-	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t renewed = LOCKSHM_HOLD_INIT, moved = LOCKSHM_HOLD_INIT;
 
 	program_data[sizeof(program_data) - 1] = 1;
@@ -42,7 +42,7 @@ static void destroy(void *value)
 
 static void *take_part(void *unused)
 {
-	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	unsigned i;
 	int err;
 

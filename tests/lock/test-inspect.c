@@ -159,7 +159,7 @@ END_TEST
 
 START_TEST(long_and_binary_keys_are_shown_by_their_beginning)
 {
-	struct lockshm_request request = wish("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("", LOCKSHM_EXCLUSIVE);
 	unsigned char key[200];
 	struct visit v = { 0 };
 	lockshm_hold_t hold;

@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(lease_never_ends_early)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct agent *w = agent_start();
 	lockshm_hold_t hold;
 	int64_t before = now_ns();

@@ -39,7 +39,7 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 static void use_and_close(void)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	lockshm_t *handle;
 
 	ck_code(lockshm_open(&handle, seg_name, 0, NULL), 0);

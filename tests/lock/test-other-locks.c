@@ -170,7 +170,7 @@ END_TEST
 /* The holder believes in a later end than everybody else.  Here nobody gets in before the end the holder was told. */
 START_TEST(trap_s2_t5)
 {
-	struct lockshm_request request = wish("k", X);
+	struct lockshm_request request = request_for("k", X);
 	struct agent *w = agent_start();
 	lockshm_hold_t hold;
 	int64_t left, asked, believed_end;

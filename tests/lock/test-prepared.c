@@ -11,7 +11,7 @@
 
 static struct lockshm_request wish_prepared(lockshm_prepared_t *prepared, int mode)
 {
-	struct lockshm_request request = wish("", mode);
+	struct lockshm_request request = request_for("", mode);
 
 	request.key = NULL;
 	request.key_len = 0;
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(prepared_key_comes_first)
 {
 	lockshm_prepared_t prepared = prepare("prepared");
-	struct lockshm_request request = wish("bytes", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("bytes", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT, other = LOCKSHM_HOLD_INIT;
 
 	request.prepared = &prepared;

@@ -208,7 +208,7 @@ static bool is_there(void)
 /* The test's own handle gives out locks. */
 static int use(lockshm_t *s)
 {
-	struct lockshm_request request = wish("key", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	int code = lockshm_acquire(s, &request, &hold);
 

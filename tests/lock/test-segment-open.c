@@ -287,7 +287,7 @@ END_TEST
 
 START_TEST(read_only_handle_looks_and_touches_nothing)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_SHARED);
+	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);
 	struct lockshm_report report;
 	struct lockshm_stat stat;
 	lockshm_hold_t mine, hold;

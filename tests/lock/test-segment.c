@@ -186,7 +186,7 @@ END_TEST
 
 START_TEST(retired_handle_is_told)
 {
-	struct lockshm_request request = wish("other", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
 	struct agent *h = agent_start(), *w = agent_start();
 	struct lockshm_report report;
 	lockshm_hold_t mine, hold;
@@ -411,7 +411,7 @@ END_TEST
 START_TEST(two_handles_of_one_thread_are_two_parties)
 {
 	lockshm_t *second;
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t one, two;
 
 	ck_code(lockshm_open(&second, seg_name, 0, NULL), 0);

@@ -102,7 +102,7 @@ END_TEST
 
 START_TEST(own_second_shared_hold_is_a_deadlock_only_behind_a_writer)
 {
-	struct lockshm_request patient = wish("k", LOCKSHM_SHARED);
+	struct lockshm_request patient = request_for("k", LOCKSHM_SHARED);
 	struct agent *w = agent_start();
 	lockshm_hold_t one, two, three;
 

@@ -198,7 +198,7 @@ END_TEST
 /* It looks closely at the overdue reader before it, which reads files, while it has the renewals' lock. */
 static void *release_while_cancelled(void *arg)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_SHARED);
+	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);
 	lockshm_hold_t hold;
 
 	(void)arg;
@@ -217,7 +217,7 @@ static void *release_while_cancelled(void *arg)
 START_TEST(cancelled_thread_leaves_the_renewals_to_others)
 {
 	struct agent_command reads = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_SHARED, .ns = LOCKSHM_MS(20) };
-	struct lockshm_request request = wish("other", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
 	struct agent *a = agent_start();
 	lockshm_hold_t hold;
 	pthread_t thread;
@@ -264,7 +264,7 @@ static long counters[4];
 static void *count_up(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
-	struct lockshm_request request = wish("0", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("0", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	char key[2] = "0";
 	int i;

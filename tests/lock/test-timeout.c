@@ -24,7 +24,7 @@ static void check_only_holder(void)
 
 START_TEST(timeout_ends_the_wait_in_time)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_report report;
 	lockshm_hold_t hold;
 	int64_t start, took;
@@ -47,7 +47,7 @@ END_TEST
 
 START_TEST(timeout_of_a_nanosecond_is_a_timeout)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_SHARED);
+	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);
 	lockshm_hold_t hold;
 
 	holder();
@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(deadline_replaces_timeout)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	int64_t deadline = now_ns() + LOCKSHM_MS(30);
 
@@ -74,7 +74,7 @@ END_TEST
 
 START_TEST(deadline_in_the_past_tries_once)
 {
-	struct lockshm_request request = wish("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	int code;
 

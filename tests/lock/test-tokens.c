@@ -92,7 +92,7 @@ static void crowd_worker(int worker)
 
 	for (i = 0; i < 4000; i++) {
 		unsigned n = (seed = seed * 1103515245 + 12345) / 65536 % CROWD;
-		struct lockshm_request request = wish(key, LOCKSHM_EXCLUSIVE);
+		struct lockshm_request request = request_for(key, LOCKSHM_EXCLUSIVE);
 		lockshm_hold_t hold;
 		int code;
 

@@ -28,7 +28,7 @@ static struct agent *behind; /* stopped, and waits for what lingers */
 
 static int take_flags(lockshm_hold_t *h, const char *key, int mode, unsigned flags)
 {
-	struct lockshm_request request = wish(key, mode);
+	struct lockshm_request request = request_for(key, mode);
 
 	request.flags = flags;
 	request.ttl_ns = LOCKSHM_SECONDS(60);
@@ -58,7 +58,7 @@ static void renewed_by_its_owner(lockshm_hold_t *h)
 
 static void renewed_by_the_service_thread(lockshm_hold_t *h)
 {
-	struct lockshm_request request = wish("k", X);
+	struct lockshm_request request = request_for("k", X);
 	int64_t end;
 
 	request.flags = LOCKSHM_AUTO_RENEW;
@@ -138,7 +138,7 @@ static void told_of_a_death(lockshm_hold_t *h)
 static void one_of_many(lockshm_hold_t *h)
 {
 	struct lockshm_key keys[] = { { "one", 3, 0 }, { "k", 1, 0 }, { "three", 5, 0 } };
-	struct lockshm_request request = wish("", X);
+	struct lockshm_request request = request_for("", X);
 
 	ck_code(lockshm_acquire_many(seg, &request, keys, 3, h - 1), 0);
 }
@@ -260,7 +260,7 @@ START_TEST(left_over_from_a_closed_segment)
 {
 	int kind = _i / 2;
 	lockshm_hold_t room[3], *h = &room[1];
-	struct lockshm_request request = wish("fresh", X);
+	struct lockshm_request request = request_for("fresh", X);
 
 	trample_kind = kinds[kind].name;
 	kinds[kind].take(h);
@@ -289,7 +289,7 @@ static void __attribute__((noinline)) leak(lockshm_hold_t *at, int kind)
 START_TEST(leaked_and_acquired_over)
 {
 	lockshm_hold_t room[3], *h = &room[1];
-	struct lockshm_request request = wish("next", X);
+	struct lockshm_request request = request_for("next", X);
 
 	trample_kind = kinds[_i].name;
 	leak(h, _i);
@@ -304,7 +304,7 @@ END_TEST
 
 START_TEST(any_memory_is_free_memory)
 {
-	struct lockshm_request request = wish("k", X);
+	struct lockshm_request request = request_for("k", X);
 	uint64_t values[TRAMPLE_VALUES], words[16];
 	lockshm_hold_t hold;
 	unsigned i, j, n;
@@ -457,7 +457,7 @@ static int waited; /* what the wait ended with; 1 = it goes on */
 
 static void *wait_for_k(void *unused)
 {
-	struct lockshm_request request = wish("k", X);
+	struct lockshm_request request = request_for("k", X);
 	lockshm_hold_t hold;
 
 	(void)unused;
@@ -532,7 +532,7 @@ END_TEST
 /* While none uses it, fresh, used before, or cancelled.  The last two words carry nothing then. */
 START_TEST(idle_canceller_written_over)
 {
-	struct lockshm_request request = wish("k", X);
+	struct lockshm_request request = request_for("k", X);
 	uint64_t values[TRAMPLE_VALUES];
 	lockshm_canceller_t saved;
 	lockshm_hold_t none;

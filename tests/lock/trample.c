@@ -169,7 +169,7 @@ unsigned trample_values(uint64_t out[TRAMPLE_VALUES], const void *words, unsigne
 /* What is written over is free memory or a hold in use: taken, or refused; nothing else is touched. */
 static void acquire_over(lockshm_hold_t *hold, const lockshm_hold_t *saved, bool many)
 {
-	struct lockshm_request request = wish("spare", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_for("spare", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key key = { "spares", 6, 0 };
 	int code = many ? lockshm_acquire_many(seg, &request, &key, 1, hold) : lockshm_acquire(seg, &request, hold);
 

@@ -22,7 +22,7 @@ uint64_t next_random(struct worker *w)
 	return w->random;
 }
 
-static struct lockshm_request wish(const char *key, int mode)
+static struct lockshm_request request_for(const char *key, int mode)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 
@@ -76,7 +76,7 @@ static void hold_exclusive(struct worker *w)
 	struct lockshm_request q;
 
 	key_name(key, "strict", i);
-	q = wish(key, LOCKSHM_EXCLUSIVE);
+	q = request_for(key, LOCKSHM_EXCLUSIVE);
 	EXPECT("exclusive", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK);
 	count_update(i);
 	linger(w);
@@ -98,7 +98,7 @@ static void hold_shared(struct worker *w)
 	int status;
 
 	key_name(key, "strict", i);
-	q = wish(key, LOCKSHM_SHARED);
+	q = request_for(key, LOCKSHM_SHARED);
 	EXPECT("shared", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK);
 	read_guarded(&guarded[i]);
 	if (next_random(w) % 4 == 0) {
@@ -123,7 +123,7 @@ static void hold_if_quick(struct worker *w)
 	int status;
 
 	key_name(key, "strict", i);
-	q = wish(key, LOCKSHM_EXCLUSIVE);
+	q = request_for(key, LOCKSHM_EXCLUSIVE);
 	q.timeout_ns = next_random(w) % 2 ? 0 : 1 + (int64_t)(next_random(w) % 100000);
 	status = lockshm_acquire(locks, &q, &hold);
 	EXPECT("impatient", status, LOCKSHM_OK, LOCKSHM_BUSY, LOCKSHM_TIMEOUT);
@@ -141,7 +141,7 @@ static void hold_if_quick(struct worker *w)
 static void hold_and_cool(struct worker *w)
 {
 	static struct guarded cooled;
-	struct lockshm_request q = wish("cool", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request q = request_for("cool", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 
 	q.flags = LOCKSHM_ACKNOWLEDGE;
@@ -161,7 +161,7 @@ static void hold_cancellable(struct worker *w)
 	int status;
 
 	key_name(key, "strict", i);
-	q = wish(key, LOCKSHM_EXCLUSIVE);
+	q = request_for(key, LOCKSHM_EXCLUSIVE);
 	q.canceller = &w->canceller;
 	pthread_mutex_lock(&w->lock);
 	w->cancellable = 1;
@@ -183,7 +183,7 @@ static void hold_cancellable(struct worker *w)
 static void hold_many(struct worker *w)
 {
 	struct lockshm_key keys[3] = { { "many0", 5, 0 }, { "many1", 5, LOCKSHM_SHARED }, { "many2", 5, 0 } };
-	struct lockshm_request q = wish("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request q = request_for("", LOCKSHM_EXCLUSIVE);
 	unsigned n = 1 + (unsigned)(next_random(w) % 3);
 	lockshm_hold_t holds[3];
 
@@ -203,7 +203,7 @@ static void hold_two(struct worker *w)
 	int status;
 
 	key_name(key, "pair", first);
-	q = wish(key, LOCKSHM_EXCLUSIVE);
+	q = request_for(key, LOCKSHM_EXCLUSIVE);
 	EXPECT("pair", lockshm_acquire(locks, &q, &a), LOCKSHM_OK);
 	write_guarded(&pair[first]);
 	if (next_random(w) % 4 == 0)
@@ -224,7 +224,7 @@ static void hold_two(struct worker *w)
 static void pass_on(struct worker *w)
 {
 	static struct guarded moved;
-	struct lockshm_request q = wish("moved", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request q = request_for("moved", LOCKSHM_EXCLUSIVE);
 
 	(void)w;
 	pthread_mutex_lock(&mailbox.lock);
@@ -246,7 +246,7 @@ static void pass_on(struct worker *w)
 
 static void hold_lease(struct worker *w)
 {
-	struct lockshm_request q = wish("lease", next_random(w) % 4 ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED);
+	struct lockshm_request q = request_for("lease", next_random(w) % 4 ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED);
 	lockshm_hold_t hold;
 	int status;
 
@@ -271,7 +271,7 @@ static void hold_lease(struct worker *w)
 /* The service thread renews while the owner renews and releases. */
 static void hold_renewed(struct worker *w)
 {
-	struct lockshm_request q = wish("renewed", LOCKSHM_SHARED);
+	struct lockshm_request q = request_for("renewed", LOCKSHM_SHARED);
 	lockshm_hold_t hold;
 
 	q.ttl_ns = LOCKSHM_MS(2);
@@ -290,7 +290,7 @@ static _Atomic uint64_t mortal_value;
 /* Takes a lock and ends without giving it back. */
 static void *die_holding(void *arg)
 {
-	struct lockshm_request q = wish("mortal", LOCKSHM_EXCLUSIVE);
+	struct lockshm_request q = request_for("mortal", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 
 	(void)arg;
@@ -303,7 +303,7 @@ static void *die_holding(void *arg)
 
 static void outlive(struct worker *w)
 {
-	struct lockshm_request q = wish("mortal", next_random(w) % 2 ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED);
+	struct lockshm_request q = request_for("mortal", next_random(w) % 2 ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED);
 	struct lockshm_report report;
 	lockshm_hold_t hold;
 	pthread_t thread;

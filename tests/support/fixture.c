@@ -176,7 +176,7 @@ int fixture_main(const char *name, void (*add)(TCase *tc))
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-struct lockshm_request wish(const char *key, int mode)
+struct lockshm_request request_for(const char *key, int mode)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
@@ -195,7 +195,7 @@ int take(lockshm_hold_t *hold, const char *key, int mode)
 
 int take_for(lockshm_hold_t *hold, const char *key, int mode, int64_t ttl_ns)
 {
-	struct lockshm_request request = wish(key, mode);
+	struct lockshm_request request = request_for(key, mode);
 
 	request.ttl_ns = ttl_ns;
 	return lockshm_acquire(seg, &request, hold);

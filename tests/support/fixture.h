@@ -55,7 +55,7 @@ bool await(bool (*done)(void *arg), void *arg);
 void pass(int64_t when_ns);
 
 /* A request for the text key @key: strict, tried once.  Change what the case needs. */
-struct lockshm_request wish(const char *key, int mode);
+struct lockshm_request request_for(const char *key, int mode);
 /* The same done at once, in the calling thread. */
 int take(lockshm_hold_t *hold, const char *key, int mode);
 /* With a lease. */
