@@ -18,7 +18,7 @@
 struct wanted {
 	struct identity id;
 	const struct lockshm_key *by; /* the key itself, if that is the order; else NULL */
-	uint32_t place; /* in the caller's arrays */
+	uint32_t qpos; /* in the caller's arrays */
 	int mode;
 };
 
@@ -38,7 +38,7 @@ static int compare(const struct wanted *a, const struct wanted *b)
 {
 	int d = compare_keys(a, b);
 
-	return d ? d : (a->place > b->place) - (a->place < b->place);
+	return d ? d : (a->qpos > b->qpos) - (a->qpos < b->qpos);
 }
 
 /* Insertion sort: at most 64, and qsort may allocate. */
@@ -99,7 +99,7 @@ static int collect(const struct lockshm *s, struct wanted *w, const struct locks
 		w[i].by = s->n_host_leases ? &keys[i] : NULL;
 		if (!w[i].by)
 			hash_key(&w[i].id, s->hash_secret, keys[i].data, keys[i].len);
-		w[i].place = (uint32_t)i;
+		w[i].qpos = (uint32_t)i;
 		w[i].mode = keys[i].mode ? keys[i].mode : common->mode;
 	}
 	return 0;
@@ -142,13 +142,13 @@ static void add_report(struct report_sum *sum, int status)
 static void acknowledge_all(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 {
 	while (n-- > 0)
-		(void)lockshm_acknowledge(&holds[w[n].place]);
+		(void)lockshm_acknowledge(&holds[w[n].qpos]);
 }
 
 static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 {
 	while (n-- > 0)
-		(void)lockshm_release(&holds[w[n].place], 0);
+		(void)lockshm_release(&holds[w[n].qpos], 0);
 }
 
 static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys, const struct wanted *w,
@@ -160,11 +160,11 @@ static int take_all(struct lockshm *s, struct lockshm_request *q, const struct l
 
 	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
 	for (i = 0; i < n; i++) {
-		q->key = keys[w[i].place].data;
-		q->key_len = keys[w[i].place].len;
+		q->key = keys[w[i].qpos].data;
+		q->key_len = keys[w[i].qpos].len;
 		q->mode = w[i].mode;
 		q->report = &sum->one;
-		err = lockshm_acquire(s, q, &holds[w[i].place]);
+		err = lockshm_acquire(s, q, &holds[w[i].qpos]);
 		add_report(sum, err);
 		if (err < 0) {
 			undo(holds, w, i);

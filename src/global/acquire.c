@@ -30,7 +30,7 @@
 #define ONCE_MORE 1000		   /* beside the public codes: the local request was lost meanwhile */
 #define TRY_NS LOCKSHM_MS(1500)	   /* a try waits no longer for the bridge's answer */
 
-struct quest {
+struct global_acquire_op {
 	struct lockshm *s;
 	const struct lockshm_request *q;
 	lockshm_hold_t *hold;
@@ -54,17 +54,17 @@ struct quest {
 	uint64_t rung_for;
 };
 
-static struct shm_host_lease *lease_of(const struct quest *g)
+static struct shm_host_lease *lease_of(const struct global_acquire_op *g)
 {
 	return &g->s->host_leases[g->lease];
 }
 
-static struct shm_request *record_of(const struct quest *g)
+static struct shm_request *record_of(const struct global_acquire_op *g)
 {
 	return &g->s->requests[g->index];
 }
 
-static int policy_of(const struct quest *g)
+static int policy_of(const struct global_acquire_op *g)
 {
 	return g->q->redis_policy ? g->q->redis_policy : (int)g->s->redis.policy;
 }
@@ -106,7 +106,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 /* ---------------------------------------------------------------- holding under the lease */
 
 /* Say in the request what it is, for the bridge. */
-static void store_wanting(const struct quest *g)
+static void store_wanting(const struct global_acquire_op *g)
 {
 	struct shm_request *r = record_of(g);
 	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
@@ -116,7 +116,7 @@ static void store_wanting(const struct quest *g)
 	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
-static bool usable(const struct quest *g, uint64_t word, int64_t now)
+static bool usable(const struct global_acquire_op *g, uint64_t word, int64_t now)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
@@ -126,7 +126,7 @@ static bool usable(const struct quest *g, uint64_t word, int64_t now)
 }
 
 /* Hold under the lease if that is possible at @now, host time.  Returns the number of the hold, or 0. */
-static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
+static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t now)
 {
 	struct shm_host_lease *l = lease_of(g);
 	struct shm_request *r = record_of(g);
@@ -156,7 +156,7 @@ static uint64_t enter(const struct quest *g, uint64_t word, int64_t now)
 	return fence;
 }
 
-static void fill(const struct quest *g)
+static void fill(const struct global_acquire_op *g)
 {
 	struct hold *h = hold_of(g->hold);
 
@@ -174,7 +174,7 @@ static void fill(const struct quest *g)
 
 /* ---------------------------------------------------------------- waiting for the lease */
 
-static void ring(struct quest *g, uint64_t word, int64_t now)
+static void ring(struct global_acquire_op *g, uint64_t word, int64_t now)
 {
 	if (g->rung_for == word && now - g->rung < RING_NS)
 		return;
@@ -184,7 +184,7 @@ static void ring(struct quest *g, uint64_t word, int64_t now)
 }
 
 /* What was said last, if it was asked since this began to wait, and of this key; else 0. */
-static uint64_t last_verdict(const struct quest *g)
+static uint64_t last_verdict(const struct global_acquire_op *g)
 {
 	uint64_t v = load_acquire(&lease_of(g)->verdict);
 
@@ -196,7 +196,7 @@ static uint64_t last_verdict(const struct quest *g)
 }
 
 /* Its words, or what goes without saying. */
-static void reason(const struct quest *g, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES])
+static void reason(const struct global_acquire_op *g, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
 		[0] = "",
@@ -210,7 +210,7 @@ static void reason(const struct quest *g, uint64_t verdict, char out[HOST_LEASE_
 }
 
 /* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
-static int heed(struct quest *g)
+static int heed(struct global_acquire_op *g)
 {
 	uint64_t v = last_verdict(g);
 	char why[HOST_LEASE_REASON_BYTES];
@@ -235,7 +235,7 @@ static int heed(struct quest *g)
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
-static bool booked(const struct quest *g, uint64_t word, int64_t now)
+static bool booked(const struct global_acquire_op *g, uint64_t word, int64_t now)
 {
 	uint64_t v = last_verdict(g);
 	int64_t until;
@@ -248,7 +248,7 @@ static bool booked(const struct quest *g, uint64_t word, int64_t now)
 }
 
 /* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
-static bool passed_over(const struct quest *g, uint64_t word, int64_t host)
+static bool passed_over(const struct global_acquire_op *g, uint64_t word, int64_t host)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
@@ -256,7 +256,7 @@ static bool passed_over(const struct quest *g, uint64_t word, int64_t host)
 	       host_lease_exhausted(g->s, l, host) && host_lease_is(l, &g->id);
 }
 
-static int out_of_time(const struct quest *g)
+static int out_of_time(const struct global_acquire_op *g)
 {
 	char why[HOST_LEASE_REASON_BYTES] = "";
 	uint64_t v = last_verdict(g);
@@ -269,7 +269,7 @@ static int out_of_time(const struct quest *g)
 }
 
 /* No bridge, and none of this process can be: whoever would wait for one is told why. */
-static int no_bridge(struct quest *g, uint64_t word, int64_t now)
+static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
 {
 	uint32_t signal = load_acquire32(&lease_of(g)->signal);
 
@@ -284,7 +284,7 @@ static int no_bridge(struct quest *g, uint64_t word, int64_t now)
 }
 
 /* 0 = wait on. */
-static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
+static int reason_to_stop(struct global_acquire_op *g, uint64_t word, int64_t now)
 {
 	int err = heed(g);
 
@@ -307,7 +307,7 @@ static int reason_to_stop(struct quest *g, uint64_t word, int64_t now)
 }
 
 /* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
-static bool keep_local(struct quest *g, int64_t host)
+static bool keep_local(struct global_acquire_op *g, int64_t host)
 {
 	if (host - g->renewed < PATIENCE_RENEW_NS)
 		return true;
@@ -317,7 +317,7 @@ static bool keep_local(struct quest *g, int64_t host)
 
 /* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the
  * record is another key's. */
-static int await_lease(struct quest *g)
+static int await_lease(struct global_acquire_op *g)
 {
 	int64_t host = g->begun; /* just now */
 
@@ -349,7 +349,7 @@ static int await_lease(struct quest *g)
 /* ---------------------------------------------------------------- all of it */
 
 /* Policy: this host alone.  The bridge need not go on for us. */
-static int go_local(const struct quest *g)
+static int go_local(const struct global_acquire_op *g)
 {
 	struct shm_request *r = record_of(g);
 	struct hold *h = hold_of(g->hold);
@@ -366,7 +366,7 @@ static int go_local(const struct quest *g)
 	return LOCKSHM_LOCAL_ONLY;
 }
 
-static int give_up(const struct quest *g, int err)
+static int give_up(const struct global_acquire_op *g, int err)
 {
 	struct shm_request *r = record_of(g);
 
@@ -380,7 +380,7 @@ static int give_up(const struct quest *g, int err)
 }
 
 /* With the local lock held. */
-static int with_local(struct quest *g, int status)
+static int with_local(struct global_acquire_op *g, int status)
 {
 	int err;
 
@@ -410,7 +410,7 @@ static int with_local(struct quest *g, int status)
 }
 
 /* What this thread let linger under a lease that goes on. */
-static int resume_streak(struct quest *g, const struct lockshm_request *q)
+static int resume_streak(struct global_acquire_op *g, const struct lockshm_request *q)
 {
 	struct participant *self = participant_find(g->s);
 	int status = NOT_TAKEN;
@@ -431,7 +431,7 @@ static int resume_streak(struct quest *g, const struct lockshm_request *q)
 	return NOT_TAKEN;
 }
 
-static int attempt(struct quest *g)
+static int local_acquire(struct global_acquire_op *g)
 {
 	struct lockshm_request q = *g->q;
 	int status;
@@ -453,7 +453,7 @@ static int attempt(struct quest *g)
 
 int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
 {
-	struct quest g = { .s = s, .q = q, .hold = hold, .error = error };
+	struct global_acquire_op g = { .s = s, .q = q, .hold = hold, .error = error };
 	int64_t begun = q->report ? clock_precise() : 0;
 	int err = check(s, q, error);
 
@@ -464,7 +464,7 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	g.deadline = deadline_of(q);
 	hash_key(&g.id, s->hash_secret, q->key, q->key_len);
 	do
-		err = attempt(&g);
+		err = local_acquire(&g);
 	while (err == ONCE_MORE && clock_precise() < g.deadline);
 	if (err == ONCE_MORE)
 		err = out_of_time(&g);

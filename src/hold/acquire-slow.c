@@ -21,7 +21,7 @@
 #define LOOK_CLOSER_NS 10000000
 #define SETTLE_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
 
-struct attempt {
+struct local_acquire {
 	struct participant *self;
 	struct lockshm *s;
 	const struct lockshm_request *request;
@@ -128,7 +128,7 @@ static int granted(struct lockshm *s, struct participant *self, const struct loc
 
 /* ---------------------------------------------------------------- slow path */
 
-static int find_entry(struct attempt *a)
+static int find_entry(struct local_acquire *a)
 {
 	uint32_t i = table_lookup(a->s, &a->id);
 	int err;
@@ -147,7 +147,7 @@ static int find_entry(struct attempt *a)
 	return 0;
 }
 
-static int take_record(struct attempt *a)
+static int take_record(struct local_acquire *a)
 {
 	a->index = request_take_fast(a->self);
 	return a->index ? 0 : error_full(a->error, LOCKSHM_TABLE_REQUESTS);
@@ -157,7 +157,7 @@ static int take_record(struct attempt *a)
  * The booked end of those who hold, 0 if nobody does.  WALK_AGAIN: the queue has changed.  A walk by R7, and each
  * deadline before another look at the word: so it is that request's.
  */
-static enum walk booked_until(const struct attempt *a, struct place at, int64_t *latest)
+static enum walk booked_until(const struct local_acquire *a, struct qpos at, int64_t *latest)
 {
 	struct lockshm *s = a->s;
 	uint32_t n;
@@ -166,7 +166,7 @@ static enum walk booked_until(const struct attempt *a, struct place at, int64_t 
 	for (n = 0; n < s->n_requests && at.index != 0; n++) {
 		const struct shm_request *r = &s->requests[at.index];
 		uint64_t d = load_acquire(&r->deadline);
-		struct place before;
+		struct qpos before;
 		enum walk walk;
 
 		if (load_acquire(&r->word) != at.word || !word_live(at.word))
@@ -185,7 +185,7 @@ static enum walk booked_until(const struct attempt *a, struct place at, int64_t 
 /* What a look at the tail of the queue says. */
 enum chance { CHANCE_FREE, CHANCE_JOIN, CHANCE_WAIT, CHANCE_MOVED, CHANCE_DAMAGED };
 
-static enum chance look(struct attempt *a, uint64_t *tail, struct place *last)
+static enum chance look(struct local_acquire *a, uint64_t *tail, struct qpos *last)
 {
 	struct shm_request *r;
 
@@ -206,19 +206,19 @@ static enum chance look(struct attempt *a, uint64_t *tail, struct place *last)
 	return CHANCE_WAIT;
 }
 
-static bool is_try(const struct attempt *a)
+static bool is_try(const struct local_acquire *a)
 {
 	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
 }
 
 /* Will it give up at once if others have the lock?  Then it must not believe in the dead among them. */
-static bool may_give_up(const struct attempt *a)
+static bool may_give_up(const struct local_acquire *a)
 {
 	return is_try(a) || a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
 }
 
 /* Who would give up looks closer, though not each time: perhaps the newest one's thread is gone unnoticed. */
-static bool holder_gone(const struct attempt *a, struct place last)
+static bool holder_gone(const struct local_acquire *a, struct qpos last)
 {
 	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
 	int64_t now = clock_coarse();
@@ -234,7 +234,7 @@ static bool holder_gone(const struct attempt *a, struct place last)
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
-static int free_in_time(const struct attempt *a, struct place last)
+static int free_in_time(const struct local_acquire *a, struct qpos last)
 {
 	int64_t latest;
 
@@ -255,7 +255,7 @@ static int free_in_time(const struct attempt *a, struct place last)
 }
 
 /* Not free: may we wait at all?  0 = yes, WAIT_AGAIN = look again. */
-static int may_wait(const struct attempt *a, struct place last)
+static int may_wait(const struct local_acquire *a, struct qpos last)
 {
 	if (is_try(a) && !holder_gone(a, last))
 		return error_set(a->error, LOCKSHM_BUSY, "not free");
@@ -266,7 +266,7 @@ static int may_wait(const struct attempt *a, struct place last)
 	return a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME ? free_in_time(a, last) : 0;
 }
 
-static int wait_in_queue(struct attempt *a)
+static int wait_in_queue(struct local_acquire *a)
 {
 	struct wait_terms terms = {
 		.entry = a->entry,
@@ -292,9 +292,9 @@ static int wait_in_queue(struct attempt *a)
 }
 
 /* One try.  0 = granted, WAIT_AGAIN = look again, negative = over. */
-static int try_once(struct attempt *a, bool *advanced)
+static int try_once(struct local_acquire *a, bool *advanced)
 {
-	struct place last;
+	struct qpos last;
 	uint64_t tail;
 	enum chance chance;
 	int err = find_entry(a);
@@ -352,7 +352,7 @@ static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm
 }
 
 /* Look, and wait, until it is decided. */
-static int settle(struct attempt *a)
+static int settle(struct local_acquire *a)
 {
 	bool advanced = false;
 	uint32_t n;
@@ -368,7 +368,7 @@ static int settle(struct attempt *a)
 static int acquire_slow(struct lockshm *s, struct participant *self,
 						  const struct lockshm_request *q, struct lockshm_error *error, struct hold *h)
 {
-	struct attempt a = { .self = self, .s = s, .request = q, .error = error };
+	struct local_acquire a = { .self = self, .s = s, .request = q, .error = error };
 	int err;
 
 	a.spec.owner = self->ref;

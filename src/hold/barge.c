@@ -32,7 +32,7 @@ static uint32_t streak_of(struct participant *self, const struct hold *h, uint64
 bool barge(struct participant *self, const struct hold *h, uint64_t word)
 {
 	struct lockshm *s = self->segment;
-	struct place here = { h->index, word_with_state(word, REQUEST_BARGEABLE) };
+	struct qpos here = { h->index, word_with_state(word, REQUEST_BARGEABLE) };
 	uint32_t streak = streak_of(self, h, word);
 
 	self->barge.index = 0;

@@ -18,7 +18,7 @@ static bool set_mode(const struct access *g, bool exclusive)
 /* Nobody before me, nobody behind me, after clearing away the dead? */
 static bool sole(const struct access *g, uint64_t *tail)
 {
-	struct place last, before;
+	struct qpos last, before;
 
 	/* Without judging myself: overdue is not lost. */
 	if (queue_live_tail(g->s, g->e, &last, g->h->index) != WALK_DONE || last.index == 0)

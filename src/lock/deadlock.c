@@ -66,7 +66,7 @@ static bool waits(const struct lockshm *s, uint32_t index, uint64_t gen, uint64_
 
 /* The thread in @slot is before node @parent, by request @at.  If it waits in another queue, its blockers are next. */
 static void add_node(struct search *f, const struct lockshm *s, uint32_t slot, uint32_t parent,
-		     struct place at, uint32_t through)
+		     struct qpos at, uint32_t through)
 {
 	struct request_ref ref = ref_unpack(load_acquire(&s->owners[slot].waiting));
 	uint64_t w;
@@ -77,7 +77,7 @@ static void add_node(struct search *f, const struct lockshm *s, uint32_t slot, u
 }
 
 /* The nearest live request before *@at, without helping; false = none, or the queue moved on. */
-static bool live_before(struct search *f, const struct lockshm *s, struct place *at)
+static bool live_before(struct search *f, const struct lockshm *s, struct qpos *at)
 {
 	uint32_t p = word_prev(at->word);
 
@@ -99,7 +99,7 @@ static bool live_before(struct search *f, const struct lockshm *s, struct place 
 	return false;
 }
 
-static bool overdue(const struct lockshm *s, struct place at)
+static bool overdue(const struct lockshm *s, struct qpos at)
 {
 	uint64_t d = load_acquire(&s->requests[at.index].deadline);
 
@@ -107,10 +107,10 @@ static bool overdue(const struct lockshm *s, struct place at)
 }
 
 /* Everything node @i waits for.  True = it waits for @me: *@mine is the request it stands behind. */
-static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32_t me, struct place *mine,
+static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32_t me, struct qpos *mine,
 		   uint32_t *through)
 {
-	struct place at = { f->nodes[i].index, 0 };
+	struct qpos at = { f->nodes[i].index, 0 };
 	uint32_t slot;
 	uint64_t owner;
 	bool exclusive;
@@ -142,7 +142,7 @@ static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32
 
 /* The node that waits for @me, or -1.  Node 0 is my own wait. */
 static int find_cycle(struct search *f, const struct lockshm *s, uint32_t me, uint32_t index, uint64_t gen,
-		      struct place *mine, uint32_t *through)
+		      struct qpos *mine, uint32_t *through)
 {
 	uint32_t i;
 
@@ -158,7 +158,7 @@ static int find_cycle(struct search *f, const struct lockshm *s, uint32_t me, ui
 }
 
 /* Is every edge from node @last up to mine still there? */
-static bool confirm(const struct search *f, const struct lockshm *s, uint32_t last, struct place mine)
+static bool confirm(const struct search *f, const struct lockshm *s, uint32_t last, struct qpos mine)
 {
 	uint64_t w;
 	uint32_t i;
@@ -216,7 +216,7 @@ static void append(struct text *t, const char *format, ...)
 }
 
 /* One edge: the thread of @n waits for its key behind request @by, perhaps through a waiting one between them. */
-static void describe_edge(struct text *t, const struct lockshm *s, const struct node *n, struct place by, uint32_t through)
+static void describe_edge(struct text *t, const struct lockshm *s, const struct node *n, struct qpos by, uint32_t through)
 {
 	const struct shm_entry *e = entry_at(s, load_relaxed32(&s->requests[n->index].entry));
 	int32_t pid, tid;
@@ -235,7 +235,7 @@ static void describe_edge(struct text *t, const struct lockshm *s, const struct 
 }
 
 /* deadlock: pid 12/12 waits for "a" held by pid 13/13, which waits for "b" held by pid 12/12 */
-static void describe(struct search *f, const struct lockshm *s, uint32_t last, struct place mine, uint32_t through,
+static void describe(struct search *f, const struct lockshm *s, uint32_t last, struct qpos mine, uint32_t through,
 		     char *out, size_t size)
 {
 	struct text t = { out, size };
@@ -251,7 +251,7 @@ static void describe(struct search *f, const struct lockshm *s, uint32_t last, s
 	append(&t, "deadlock: pid %d/%d", pid, tid);
 	while (n-- > 0) {
 		const struct node *next = n > 0 ? &f->nodes[path[n - 1]] : NULL;
-		struct place by = next ? (struct place){ next->blocker, next->blocker_word } : mine;
+		struct qpos by = next ? (struct qpos){ next->blocker, next->blocker_word } : mine;
 
 		describe_edge(&t, s, &f->nodes[path[n]], by, next ? next->through : through);
 		if (n > 0)
@@ -263,7 +263,7 @@ int deadlock_check(struct participant *self, uint32_t index, uint64_t gen, struc
 {
 	char text[sizeof(error->message)];
 	struct search *f = self->search_room;
-	struct place mine;
+	struct qpos mine;
 	uint32_t through;
 	unsigned tries;
 	int last;

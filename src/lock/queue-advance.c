@@ -18,7 +18,7 @@
 
 /* Is the anchor as we know it?  If it is still live, take its new word and look again; if not, give up on it.  Another
  * generation may be a renewal, but also another request, in another queue: give up too. */
-static enum walk recheck(const struct lockshm *s, struct place *at)
+static enum walk recheck(const struct lockshm *s, struct qpos *at)
 {
 	uint64_t w = load_acquire(&s->requests[at->index].word);
 
@@ -30,7 +30,7 @@ static enum walk recheck(const struct lockshm *s, struct place *at)
 	return WALK_AGAIN;
 }
 
-enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct place *at, struct place *before)
+enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos *at, struct qpos *before)
 {
 	uint32_t tries, bound = 2 * s->n_requests + 1000;
 
@@ -80,7 +80,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct place
 	return WALK_BROKEN;
 }
 
-static bool due(const struct place *at, const struct place *before)
+static bool due(const struct qpos *at, const struct qpos *before)
 {
 	if (!word_is(at->word, REQUEST_WAITING))
 		return false;
@@ -90,7 +90,7 @@ static bool due(const struct place *at, const struct place *before)
 }
 
 /* The request right behind @index by its hint, if the hint is good (R6). */
-static bool hinted_successor(const struct lockshm *s, uint32_t index, struct place *out)
+static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpos *out)
 {
 	struct request_ref ref = ref_unpack(load_acquire(&s->requests[index].next));
 	const struct shm_request *r = request_at(s, ref.index);
@@ -106,9 +106,9 @@ static bool hinted_successor(const struct lockshm *s, uint32_t index, struct pla
  * R5: the winner of a shared grant looks after its successor, so that a run of readers never stops.
  * False: the hint to the next one is no good, though there is one: it has to be found by a walk.
  */
-static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct place first)
+static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos first)
 {
-	struct place at = first, behind;
+	struct qpos at = first, behind;
 	uint32_t n;
 
 	for (n = 0; n < s->n_requests && !word_exclusive(at.word); n++) {
@@ -127,7 +127,7 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct place
 }
 
 /* As queue_grant_if_due(), for one step of a walk that will be repeated if *@unfinished is set. */
-static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct place *at, const struct place *before,
+static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos *at, const struct qpos *before,
 		       bool *unfinished)
 {
 	if (!due(at, before)) {
@@ -143,7 +143,7 @@ static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct plac
 	return true;
 }
 
-bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct place *at, const struct place *before)
+bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct qpos *at, const struct qpos *before)
 {
 	bool unfinished = false, won = grant_step(s, e, at, before, &unfinished);
 
@@ -153,10 +153,10 @@ bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct place *at
 }
 
 /* R9: one walk from @from to the head. */
-static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps,
+static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps,
 			      bool *unfinished)
 {
-	struct place at = from, before;
+	struct qpos at = from, before;
 	uint32_t n;
 
 	for (n = 1; n <= s->n_requests; n++) {
@@ -179,7 +179,7 @@ static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct pla
 	return WALK_BROKEN;
 }
 
-enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps)
+enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps)
 {
 	enum walk walk;
 	uint32_t n = 0;
@@ -193,7 +193,7 @@ enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct place fro
 	return walk;
 }
 
-enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *out, uint32_t spare)
+enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare)
 {
 	uint32_t tries;
 
@@ -234,7 +234,7 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *
 
 enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
 {
-	struct place at;
+	struct qpos at;
 	uint32_t tries;
 	enum walk walk;
 
@@ -251,7 +251,7 @@ enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
 
 void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t index)
 {
-	struct place at, before;
+	struct qpos at, before;
 
 	/* R6: my own change before my look at the hint.  Pairs with the fence in wait_announce(). */
 	fence_after_rmw();
@@ -264,7 +264,7 @@ void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t
 
 void queue_nudge_successor(struct lockshm *s, uint32_t index)
 {
-	struct place behind;
+	struct qpos behind;
 
 	/* My change before my look at the hint.  Pairs with the fence in wait_announce(). */
 	fence_full();
@@ -274,7 +274,7 @@ void queue_nudge_successor(struct lockshm *s, uint32_t index)
 
 bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called)
 {
-	struct place behind;
+	struct qpos behind;
 	uint32_t sleep;
 
 	/* R12: my CAS on my word before my looks at the hint and at the flag: it stores each and then looks at my word,
@@ -307,7 +307,7 @@ bool queue_reclaim(struct lockshm *s, uint32_t index)
 		w = load_acquire(&r->word);
 	}
 	/* R12: its thread wants the record for something else. */
-	if (word_is(w, REQUEST_BARGEABLE) && queue_end_barge(s, (struct place){ index, w }))
+	if (word_is(w, REQUEST_BARGEABLE) && queue_end_barge(s, (struct qpos){ index, w }))
 		w = word_with_state(w, REQUEST_RELEASED);
 	if (!word_dead(w))
 		return word_is(w, REQUEST_FREE);

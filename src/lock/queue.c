@@ -55,7 +55,7 @@ void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint6
 		free_dead(s, index, dead);
 }
 
-bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct place *at, uint32_t index, uint64_t dead)
+bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint32_t index, uint64_t dead)
 {
 	uint64_t w = at->word, next = word_with_prev(w, word_prev(dead));
 
@@ -90,7 +90,7 @@ void queue_tell_holder(struct lockshm *s, uint32_t index)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 
-bool queue_grant(struct lockshm *s, struct place *at)
+bool queue_grant(struct lockshm *s, struct qpos *at)
 {
 	struct shm_request *r = &s->requests[at->index];
 	uint64_t w = at->word, unset = deadline_unset(word_gen(w)), d = load_acquire(&r->deadline);

@@ -17,7 +17,7 @@
 #include "segment/segment.h"
 
 /* A live request that is linked into a queue, and its word when that was known. */
-struct place {
+struct qpos {
 	uint32_t index;
 	uint64_t word;
 };
@@ -81,7 +81,7 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 }
 
 /* R12: nobody's turn is kept for @at, which lingers, any longer.  False = its word has changed. */
-static inline bool queue_end_barge(struct lockshm *s, struct place at)
+static inline bool queue_end_barge(struct lockshm *s, struct qpos at)
 {
 	return cas_from(&s->requests[at.index].word, at.word, word_with_state(at.word, REQUEST_RELEASED));
 }
@@ -124,10 +124,10 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead);
 
 /* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = look again. */
-bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct place *at, uint32_t index, uint64_t dead);
+bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint32_t index, uint64_t dead);
 
 /* R5: grant @at, which waits and whose turn it is.  Updates at->word; false = look again. */
-bool queue_grant(struct lockshm *s, struct place *at);
+bool queue_grant(struct lockshm *s, struct qpos *at);
 
 /*
  * R3, R8: is the live request overdue, or its owner dead?  Then end it and update *@word.
@@ -155,21 +155,21 @@ enum walk { WALK_DONE, WALK_AGAIN, WALK_BROKEN };
  * The nearest live request before @at (index 0 = @at is the head), after clearing away what is dead, overdue or owned
  * by the dead between them.  WALK_AGAIN: @at itself is no longer live.  WALK_BROKEN: the segment is damaged.
  */
-enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct place *at, struct place *before);
+enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos *at, struct qpos *before);
 
 /* Grant @at if it waits and its turn has come, and then the shared ones behind it.  True = @at was granted now. */
-bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct place *at, const struct place *before);
+bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct qpos *at, const struct qpos *before);
 
 /* R9: go forward from @from to the head, doing R8, R3, R4 and R5 for everyone on the way.  @steps, if not NULL: how
  * many live requests were met. */
-enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct place from, uint32_t *steps);
+enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps);
 
 /* The same for somebody who is not in the queue. */
 enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
 
 /* The live request at the tail, after unlinking dead ones there.  index 0 = the queue is empty (or being re-keyed).
  * @spare is not judged; 0 = nobody. */
-enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct place *out, uint32_t spare);
+enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare);
 
 /* @index has died or changed its mode: unlink it if dead, and grant whoever may go now. */
 void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t index);

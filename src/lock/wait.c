@@ -57,7 +57,7 @@ static bool abandon(struct participant *self, struct wait_terms *t)
 }
 
 /* R6: store the hint, fence, look at the predecessor again.  False = it has changed. */
-static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const struct place *before)
+static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const struct qpos *before)
 {
 	queue_hint(s, before->index, t->index, t->gen);
 	/* My hint before my look at its word: it changes its word and then looks for the hint.  Pairs with
@@ -66,14 +66,14 @@ static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const s
 	return load_acquire(&s->requests[before->index].word) == before->word;
 }
 
-static bool may_barge(const struct lockshm *s, const struct place *before)
+static bool may_barge(const struct lockshm *s, const struct qpos *before)
 {
 	return load_relaxed32(&s->requests[before->index].flags) & REQUEST_BARGES;
 }
 
 /* Spin while it pays: the budget follows what spinning lately brought.  True = my word has changed, or the one before
  * me that may linger has changed its own. */
-static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w, const struct place *before)
+static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w, const struct qpos *before)
 {
 	const uint64_t *word = &mine(self, t)->word;
 	const uint64_t *other = may_barge(self->segment, before) ? &self->segment->requests[before->index].word : NULL;
@@ -104,13 +104,13 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* When to look again even if nothing happens. */
-static int64_t self_check_at(const struct participant *self, const struct wait_terms *t, bool blind, uint32_t place)
+static int64_t self_check_at(const struct participant *self, const struct wait_terms *t, bool blind, uint32_t qpos)
 {
 	const struct shm_request *r = mine(self, t);
 	int64_t slice = SELF_CHECK_NS, ttl = (int64_t)load_relaxed((const uint64_t *)&r->ttl_ns);
 
-	if (place > SELF_CHECK_CROWD)
-		slice = earlier((int64_t)SELF_CHECK_NS * place / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
+	if (qpos > SELF_CHECK_CROWD)
+		slice = earlier((int64_t)SELF_CHECK_NS * qpos / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
 	if (blind)
 		slice = SELF_CHECK_BLIND_NS;
 	/* A grant nobody woke me for must not eat much of my lease. */
@@ -126,7 +126,7 @@ static int64_t lease_from_now(const struct lockshm *s, int64_t ttl)
 }
 
 /* When the request before me may be overdue. */
-static int64_t holder_deadline(const struct lockshm *s, const struct place *before)
+static int64_t holder_deadline(const struct lockshm *s, const struct qpos *before)
 {
 	uint64_t d = load_acquire(&s->requests[before->index].deadline);
 
@@ -138,8 +138,8 @@ static int64_t holder_deadline(const struct lockshm *s, const struct place *befo
 
 /* Sleep until my word changes, the predecessor's owner dies or the predecessor lingers, or the time comes.  True = it
  * was the self-check's time. */
-static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t w, const struct place *before,
-			uint32_t place)
+static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t w, const struct qpos *before,
+			uint32_t qpos)
 {
 	struct lockshm *s = self->segment;
 	struct shm_request *r = mine(self, t);
@@ -155,7 +155,7 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	if (may_barge(s, before))
 		watch[n++] = (struct futex_watch){ (const uint32_t *)(const void *)other, (uint32_t)before->word };
 	/* Never put off by waking before it: the ends of short leases may wake me more often than that. */
-	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), place);
+	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), qpos);
 	t->check_at = t->check_at ? earlier(t->check_at, check) : check;
 	until = earlier(t->check_at, earlier(t->deadline, holder_deadline(s, before)));
 	self->sleeps += SLEEP_NUMBER;
@@ -195,7 +195,7 @@ static int reason_to_stop(struct participant *self, const struct wait_terms *t)
 }
 
 /* My request is no longer waiting: what became of it. */
-static int fate(const struct wait_terms *t, uint64_t w)
+static int wait_outcome(const struct wait_terms *t, uint64_t w)
 {
 	if (word_gen(w) == t->gen && word_is(w, REQUEST_GRANTED))
 		return 0;
@@ -226,10 +226,10 @@ static int lasting_deadlock(struct participant *self, struct wait_terms *t)
 }
 
 /* One round.  @place: how many stood before me at the last self-check. */
-static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w, uint32_t *place)
+static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w, uint32_t *qpos)
 {
 	struct lockshm *s = self->segment;
-	struct place me = { t->index, w }, before;
+	struct qpos me = { t->index, w }, before;
 	enum walk walk = queue_predecessor(s, t->entry, &me, &before);
 
 	if (walk == WALK_BROKEN)
@@ -242,19 +242,19 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		return 0;
 	}
 	if (!word_is(before.word, REQUEST_WAITING))
-		*place = 1;
+		*qpos = 1;
 	if (!wait_announce(s, t, &before))
 		return 0;
 	if (word_is(before.word, REQUEST_GRANTED) && wait_spinning(self, t, me.word, &before))
 		return 0;
 	if (load_acquire(&s->requests[before.index].word) != before.word)
 		return 0;
-	if (wait_asleep(self, t, me.word, &before, *place)) {
+	if (wait_asleep(self, t, me.word, &before, *qpos)) {
 		me.word = load_acquire(&mine(self, t)->word);
 		owner_look_closer(s, load_acquire(&s->requests[before.index].owner));
 		(void)segment_is_gone(s); /* reason_to_stop() looks at what it found */
 		if (still_waiting(t, me.word))
-			(void)queue_advance(s, t->entry, me, place);
+			(void)queue_advance(s, t->entry, me, qpos);
 		if (self->held && still_waiting(t, me.word))
 			return lasting_deadlock(self, t);
 	}
@@ -264,7 +264,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 static int wait_rounds(struct participant *self, struct wait_terms *t)
 {
 	struct shm_request *r = mine(self, t);
-	uint32_t place = 0;
+	uint32_t qpos = 0;
 	uint64_t w;
 	int stop;
 
@@ -275,14 +275,14 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 	for (;;) {
 		w = load_acquire(&r->word);
 		if (!still_waiting(t, w))
-			return fate(t, w);
+			return wait_outcome(t, w);
 		if (!stop)
 			stop = reason_to_stop(self, t);
 		if (stop && abandon(self, t))
 			return stop;
 		if (stop)
 			continue; /* granted just now: keep it */
-		stop = wait_round(self, t, w, &place);
+		stop = wait_round(self, t, w, &qpos);
 	}
 }
 

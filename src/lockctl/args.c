@@ -180,16 +180,16 @@ static void duration_error(const char *option, const char *text, int allow)
 /** The digits after the point, of which the first counts tenths of @unit; what is below 1 ns is rounded up. */
 static uint64_t fraction_ns(const char *digits, const char *end, int64_t unit)
 {
-	uint64_t place = (uint64_t)unit;
+	uint64_t qpos = (uint64_t)unit;
 	uint64_t ns = 0;
 	bool rest = false;
 
 	for (; digits < end; digits++) {
 		uint64_t digit = (uint64_t)(*digits - '0');
 
-		place = place % 10 ? 0 : place / 10;
-		ns += digit * place;
-		rest |= digit && !place;
+		qpos = qpos % 10 ? 0 : qpos / 10;
+		ns += digit * qpos;
+		rest |= digit && !qpos;
 	}
 	return ns + rest;
 }

@@ -213,7 +213,7 @@ static void parts_of(const struct shm_header *h, struct part parts[8])
 	memcpy(parts, all, sizeof(all));
 }
 
-static uint64_t place(const struct part parts[8])
+static uint64_t qpos(const struct part parts[8])
 {
 	uint32_t w = below(100);
 	unsigned i;
@@ -262,7 +262,7 @@ static void scribble(unsigned char *map, const struct shm_header *good, const st
 		unsigned i, n = 1 + below(20);
 
 		for (i = 0; i < n; i++) {
-			uint64_t *word = (uint64_t *)(void *)(map + place(parts));
+			uint64_t *word = (uint64_t *)(void *)(map + qpos(parts));
 
 			__atomic_store_n(word, nonsense(word), __ATOMIC_RELAXED);
 			scribbles++;
