@@ -19,7 +19,7 @@
 #include "lock/wait.h"
 
 #define LOOK_CLOSER_NS 10000000
-#define SETTLE_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
+#define RETRY_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
 
 struct local_acquire {
 	struct participant *self;
@@ -183,27 +183,27 @@ static enum walk booked_until(const struct local_acquire *a, struct qpos at, int
 }
 
 /* What a look at the tail of the queue says. */
-enum chance { CHANCE_FREE, CHANCE_JOIN, CHANCE_WAIT, CHANCE_MOVED, CHANCE_DAMAGED };
+enum tail_state { TAIL_FREE, TAIL_JOIN, TAIL_WAIT, TAIL_MOVED, TAIL_DAMAGED };
 
-static enum chance look(struct local_acquire *a, uint64_t *tail, struct qpos *last)
+static enum tail_state look(struct local_acquire *a, uint64_t *tail, struct qpos *last)
 {
 	struct shm_request *r;
 
 	*tail = load_acquire(&a->entry->tail);
 	if (!entry_is(a->entry, a->id.id, a->id.len))
-		return CHANCE_MOVED;
+		return TAIL_MOVED;
 	if (tail_index(*tail) == 0)
-		return CHANCE_FREE;
+		return TAIL_FREE;
 	r = request_at(a->s, tail_index(*tail));
 	if (!r)
-		return CHANCE_DAMAGED;
+		return TAIL_DAMAGED;
 	last->index = tail_index(*tail);
 	last->word = load_acquire(&r->word);
 	if (load_acquire(&a->entry->tail) != *tail || word_is(last->word, REQUEST_CLAIM))
-		return CHANCE_MOVED;
+		return TAIL_MOVED;
 	if (!a->spec.exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
-		return CHANCE_JOIN;
-	return CHANCE_WAIT;
+		return TAIL_JOIN;
+	return TAIL_WAIT;
 }
 
 static bool is_try(const struct local_acquire *a)
@@ -292,25 +292,25 @@ static int wait_in_queue(struct local_acquire *a)
 }
 
 /* One try.  0 = granted, WAIT_AGAIN = look again, negative = over. */
-static int try_once(struct local_acquire *a, bool *advanced)
+static int acquire_once(struct local_acquire *a, bool *advanced)
 {
 	struct qpos last;
 	uint64_t tail;
-	enum chance chance;
+	enum tail_state tail_state;
 	int err = find_entry(a);
 
 	if (!err)
 		err = take_record(a);
 	if (err)
 		return err;
-	chance = look(a, &tail, &last);
-	if (chance == CHANCE_DAMAGED)
+	tail_state = look(a, &tail, &last);
+	if (tail_state == TAIL_DAMAGED)
 		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
-	if (chance == CHANCE_MOVED)
+	if (tail_state == TAIL_MOVED)
 		return WAIT_AGAIN;
 	if (tail_ticket(tail) >= TICKET_MAX - 1)
 		return error_full(a->error, LOCKSHM_TABLE_TICKETS);
-	if (chance == CHANCE_WAIT && !*advanced) {
+	if (tail_state == TAIL_WAIT && !*advanced) {
 		/* Once: clear away the dead and the overdue, perhaps it is free then. */
 		*advanced = true;
 		if (may_give_up(a) || word_dead(last.word) || word_prev(last.word) == 0)
@@ -318,12 +318,12 @@ static int try_once(struct local_acquire *a, bool *advanced)
 				       error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged") :
 				       WAIT_AGAIN;
 	}
-	if (chance == CHANCE_WAIT) {
+	if (tail_state == TAIL_WAIT) {
 		err = may_wait(a, last);
 		if (err)
 			return err;
 	}
-	if (chance == CHANCE_JOIN && (!queue_judge(a->s, last.index, &last.word) || word_dead(last.word))) {
+	if (tail_state == TAIL_JOIN && (!queue_judge(a->s, last.index, &last.word) || word_dead(last.word))) {
 		/* Joining the dead would hide its death. */
 		(void)queue_advance_tail(a->s, a->entry);
 		return WAIT_AGAIN;
@@ -331,13 +331,13 @@ static int try_once(struct local_acquire *a, bool *advanced)
 	a->spec.now = lease_clock(a->s, a->request->ttl_ns);
 	queue_fill_owned(&a->s->requests[a->index], &a->spec);
 	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
-	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->spec, chance != CHANCE_WAIT, &a->grant)) {
+	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->spec, tail_state != TAIL_WAIT, &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;
 	}
-	if (chance == CHANCE_WAIT)
+	if (tail_state == TAIL_WAIT)
 		return wait_in_queue(a);
-	if (chance == CHANCE_JOIN)
+	if (tail_state == TAIL_JOIN)
 		queue_hint(a->s, tail_index(tail), a->index, a->grant.gen);
 	return 0;
 }
@@ -352,16 +352,16 @@ static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm
 }
 
 /* Look, and wait, until it is decided. */
-static int settle(struct local_acquire *a)
+static int acquire_retry(struct local_acquire *a)
 {
 	bool advanced = false;
 	uint32_t n;
 	int err = WAIT_AGAIN;
 
-	for (n = 0; err == WAIT_AGAIN && n < SETTLE_MAX; n++)
+	for (n = 0; err == WAIT_AGAIN && n < RETRY_MAX; n++)
 		err = segment_retired(a->s) ?
 			      error_set(a->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again") :
-			      try_once(a, &advanced);
+			      acquire_once(a, &advanced);
 	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock never settles: damaged?") : err;
 }
 
@@ -381,7 +381,7 @@ static int acquire_slow(struct lockshm *s, struct participant *self,
 		a.id = a.prepared->known.id;
 	else
 		hash_key(&a.id, s->hash_secret, q->key, q->key_len);
-	err = settle(&a);
+	err = acquire_retry(&a);
 	if (q->report) {
 		q->report->waited_ns = segment_now(s) - a.begun;
 		q->report->slept_ns = a.slept_ns;

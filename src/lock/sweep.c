@@ -35,7 +35,7 @@ static uint64_t end_live(struct lockshm *s, uint32_t index, uint64_t w)
 
 /* True = the record is FREE, or cools down: then it belongs to nobody, and is freed by
  * whoever takes it off its queue. */
-static bool settle_record(struct lockshm *s, uint32_t index)
+static bool reclaim_record(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t w = load_acquire(&r->word);
@@ -44,7 +44,7 @@ static bool settle_record(struct lockshm *s, uint32_t index)
 		return false;
 	if (word_live(w))
 		w = end_live(s, index, w);
-	if (word_is(w, REQUEST_CLAIM) && table_settle_claim(s, participant_find(s), index, w)) {
+	if (word_is(w, REQUEST_CLAIM) && table_end_claim(s, participant_find(s), index, w)) {
 		(void)cas_from(&r->word, w, word_make(word_gen(w), false, REQUEST_FREE, 0));
 		w = load_acquire(&r->word);
 	}
@@ -54,7 +54,7 @@ static bool settle_record(struct lockshm *s, uint32_t index)
 }
 
 /* True = the chunk is nobody's, or another's. */
-static bool settle_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
+static bool reclaim_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
 {
 	uint32_t i, first = chunk * s->chunk_size + 1;
 	bool all_free = true;
@@ -62,7 +62,7 @@ static bool settle_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
 	if (load_acquire(chunk_word(s, chunk)) != ref)
 		return true;
 	for (i = first; i < first + s->chunk_size; i++)
-		if (!settle_record(s, i))
+		if (!reclaim_record(s, i))
 			all_free = false;
 	if (all_free)
 		(void)cas_from(chunk_word(s, chunk), ref, 0);
@@ -70,7 +70,7 @@ static bool settle_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
 }
 
 /* Requests that were moved to the dead lie in other threads' chunks: end them while the slot still tells who it was. */
-static void settle_adopted(struct lockshm *s, uint64_t ref)
+static void reclaim_adopted(struct lockshm *s, uint64_t ref)
 {
 	uint32_t i;
 
@@ -94,13 +94,13 @@ static void keep_counts(struct lockshm *s, const uint64_t counts[OWNER_COUNTERS]
 }
 
 /* All chunks, or the @n that @own lists.  True = none of them is the owner's any more. */
-static bool settle_chunks(struct lockshm *s, uint64_t ref, const uint32_t *own, uint32_t n)
+static bool reclaim_chunks(struct lockshm *s, uint64_t ref, const uint32_t *own, uint32_t n)
 {
 	bool empty = true;
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		if (!settle_chunk(s, own ? own[i] : i, ref))
+		if (!reclaim_chunk(s, own ? own[i] : i, ref))
 			empty = false;
 	return empty;
 }
@@ -115,9 +115,9 @@ static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *
 
 	if (control_state(c) == OWNER_FREE || !owner_slot_is_dead(s, slot, c))
 		return false;
-	empty = settle_chunks(s, ref, own, n);
+	empty = reclaim_chunks(s, ref, own, n);
 	if (load_relaxed32(&o->flags) & (OWNER_PROCESS | OWNER_ADOPTED))
-		settle_adopted(s, ref);
+		reclaim_adopted(s, ref);
 	if (!empty || !owner_slot_is_spent(s, slot, c))
 		return false;
 	for (i = 0; i < OWNER_COUNTERS; i++)

@@ -273,7 +273,7 @@ int table_insert(struct participant *self, const struct identity *id, const void
 	return error_set(error, LOCKSHM_BAD_SEGMENT, "the lock table never settles: damaged?");
 }
 
-bool table_settle_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim)
+bool table_end_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim)
 {
 	const struct shm_request *r = &s->requests[index];
 	uint32_t slot = load_relaxed32(&r->entry), home = load_relaxed32(&r->home);

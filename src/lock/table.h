@@ -56,7 +56,7 @@ MUST_CHECK int table_insert(struct participant *self, const struct identity *id,
  * A request in state CLAIM of a dead owner: open the entry if the claim was announced, else take it over with @self's
  * record and empty the entry.  @self may be NULL: then only the first.  True = no tail names the claim any more.
  */
-bool table_settle_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim);
+bool table_end_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim);
 
 /* Is @tail, read from @e, a claim? */
 bool table_is_claimed(const struct lockshm *s, const struct shm_entry *e, uint64_t tail);

@@ -58,7 +58,7 @@ static void drop_unfit(struct renew_batch *r)
 	r->n = k;
 }
 
-static void settle(struct redis_command *ask, const struct redis_op *op)
+static void acquire_retry(struct redis_command *ask, const struct redis_op *op)
 {
 	ask->settled = true;
 	ask->code = op->code;
@@ -84,7 +84,7 @@ static void take(const struct redis_group *g, const struct redis_op *op)
 	for (k = 0; k < g->many.n; k++) {
 		if (!op->code && !redis_op_renewed(op, k))
 			continue;
-		settle(g->ask[k], op);
+		acquire_retry(g->ask[k], op);
 		first = k < first ? k : first;
 		g->ask[k]->shared = k != first;
 	}

@@ -64,7 +64,7 @@ static int hold_until_eof(lockshm_t *segment, const char *key)
 	return code ? complain("release", code, lockshm_strerror(code)) : 0;
 }
 
-static int try_once(lockshm_t *segment, const char *key)
+static int acquire_once(lockshm_t *segment, const char *key)
 {
 	struct lockshm_request request = request_for(key, 0, NULL);
 	lockshm_hold_t hold;
@@ -139,7 +139,7 @@ static int with_segment(const char *command, const char *name, const char *key)
 	if (strcmp(command, "hold") == 0 && key)
 		return hold_until_eof(segment, key);
 	if (strcmp(command, "try") == 0 && key)
-		return try_once(segment, key);
+		return acquire_once(segment, key);
 	if (strcmp(command, "wait") == 0 && key)
 		return wait_for(segment, key);
 	if (strcmp(command, "waiters") == 0 && key)

@@ -77,7 +77,7 @@ static int strict(uint32_t i)
 	return pair(0, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 }
 
-static int try_once(uint32_t i)
+static int acquire_once(uint32_t i)
 {
 	(void)i;
 	return pair(0, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(30), 0);
@@ -205,7 +205,7 @@ static const struct {
 	{ "exclusive_pair", exclusive, CLEAN },
 	{ "shared_pair", shared, CLEAN },
 	{ "strict_pair", strict, CLEAN },
-	{ "try_pair", try_once, CLEAN },
+	{ "try_pair", acquire_once, CLEAN },
 	{ "pairs_of_many_keys", many_keys, CLEAN },
 	{ "pairs_of_new_keys", new_keys, CLEAN },
 	{ "renew_and_check", renewed, CLEAN },

@@ -202,7 +202,7 @@ static void end_images(struct model *m)
 	}
 }
 
-static void settle_death(struct bounds *death, const struct bounds *outer)
+static void reclaim_death(struct bounds *death, const struct bounds *outer)
 {
 	soonest(death, outer->lo, outer->hi);
 	/* Gone for a reason nobody logged. */
@@ -221,8 +221,8 @@ static void pass_on_deaths(struct model *m)
 
 		if (lane->parent != HISTORY_NO_LANE)
 			soonest(death, m->lane_death[lane->parent].lo, NEVER);
-		settle_death(&m->image_death[i], death);
-		settle_death(&m->lane_death[i], &m->image_death[i]);
+		reclaim_death(&m->image_death[i], death);
+		reclaim_death(&m->lane_death[i], &m->image_death[i]);
 	}
 }
 
