@@ -511,7 +511,7 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 		if (!cas_from(&r->word, w, word_with_state(w, end)))
 			continue;
 		if (end == REQUEST_EXPIRED)
-			queue_tell_holder(s, index);
+			queue_notify_holder(s, index);
 		return true;
 	}
 }

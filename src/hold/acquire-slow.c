@@ -18,7 +18,7 @@
 #include "lock/table-probe.h"
 #include "lock/wait.h"
 
-#define LOOK_CLOSER_NS 10000000
+#define PROBE_NS 10000000
 #define RETRY_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
 
 struct local_acquire {
@@ -223,10 +223,10 @@ static bool holder_gone(const struct local_acquire *a, struct qpos last)
 	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
 	int64_t now = clock_coarse();
 
-	if (word_is(last.word, REQUEST_COOLING) || now - a->self->looked_ns < LOOK_CLOSER_NS)
+	if (word_is(last.word, REQUEST_COOLING) || now - a->self->probed_ns < PROBE_NS)
 		return false;
-	a->self->looked_ns = now;
-	owner_look_closer(a->s, owner);
+	a->self->probed_ns = now;
+	owner_probe(a->s, owner);
 	if (!owner_is_dead(a->s, owner))
 		return false;
 	(void)queue_advance_tail(a->s, a->entry);
@@ -323,7 +323,7 @@ static int acquire_once(struct local_acquire *a, bool *advanced)
 		if (err)
 			return err;
 	}
-	if (tail_state == TAIL_JOIN && (!queue_judge(a->s, last.index, &last.word) || word_dead(last.word))) {
+	if (tail_state == TAIL_JOIN && (!queue_expire_or_reap(a->s, last.index, &last.word) || word_dead(last.word))) {
 		/* Joining the dead would hide its death. */
 		(void)queue_advance_tail(a->s, a->entry);
 		return WAIT_AGAIN;

@@ -19,7 +19,7 @@ static uint32_t streak_of(struct participant *self, const struct hold *h, uint64
 	uint32_t gen = (uint32_t)word_gen(word) & 4095, now = (uint32_t)(clock_precise() >> 12) & 0xfffff;
 
 	if (h->streak == 0) {
-		self->barge.called = 0;
+		self->barge.kicked = 0;
 		return (now ? now : 1) << 12 | gen;
 	}
 	return ((now - (h->streak >> 12)) & 0xfffff) <= STREAK_NS >> 12 && ((gen - h->streak) & 4095) < STREAK_GENS ? h->streak : 0;
@@ -39,7 +39,7 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 	if (!word_exclusive(word) || word_prev(word) != 0 || streak == 0 ||
 	    !cas_from(&s->requests[h->index].word, word, here.word))
 		return false;
-	if (queue_call_successor(s, h->index, &self->barge.called)) {
+	if (queue_kick_successor(s, h->index, &self->barge.kicked)) {
 		self->barge.index = h->index;
 		self->barge.word = here.word;
 		self->barge.entry = h->entry;

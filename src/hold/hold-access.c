@@ -131,5 +131,5 @@ void access_grant_next(const struct access *g)
 	if (unlikely(g->h->moved))
 		(void)queue_advance_tail(g->s, g->e);
 	else
-		queue_look_after_successor(g->s, g->e, g->h->index);
+		queue_grant_next(g->s, g->e, g->h->index);
 }

@@ -79,7 +79,7 @@ static bool cool_down(const struct access *g, int64_t end)
 	while (access_granted(g, w)) {
 		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_COOLING)))
 			continue;
-		queue_nudge_successor(g->s, g->h->index);
+		queue_wake_successor(g->s, g->h->index);
 		return true;
 	}
 	return false;
@@ -207,7 +207,7 @@ static int renew_to(struct access *g, int64_t ttl, int64_t end)
 	if (unlikely(outcome == LOCKSHM_LOST) || !lease_renew(g->s, g->h->index, &gen, end))
 		return access_lost(g);
 	if (sooner)
-		queue_nudge_successor(g->s, g->h->index);
+		queue_wake_successor(g->s, g->h->index);
 	hold_open(g->h);
 	g->h->gen = gen;
 	g->h->deadline = g->h->host_lease ? 0 : end;

@@ -42,7 +42,7 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 	if (g->self && g->self->uid == g->h->owner)
 		g->self->held--;
 	set_moved(g->h, gen, uid);
-	queue_nudge_successor(g->s, g->h->index); /* it watches the old owner's life */
+	queue_wake_successor(g->s, g->h->index); /* it watches the old owner's life */
 	return outcome;
 }
 
@@ -144,7 +144,7 @@ static void begin_watch(struct access *g, struct renewal **spare, int *fd)
 	 * nothing. */
 	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
 	/* My flag before my look at the word, in access_result() and by the service thread: whoever takes the hold away changes the
-	 * word and then looks for the flag.  Pairs with queue_tell_holder(). */
+	 * word and then looks for the flag.  Pairs with queue_notify_holder(). */
 	fence_full();
 	renewals_watch(g->s, r, h, *fd);
 	*fd = -1;

@@ -24,13 +24,13 @@ static bool sole(const struct access *g, uint64_t *tail)
 	if (queue_live_tail(g->s, g->e, &last, g->h->index) != WALK_DONE || last.index == 0)
 		return false;
 	if (last.index != g->h->index) {
-		owner_look_closer(g->s, load_acquire(&g->s->requests[last.index].owner));
+		owner_probe(g->s, load_acquire(&g->s->requests[last.index].owner));
 		return false;
 	}
 	if (queue_predecessor(g->s, g->e, &last, &before) != WALK_DONE)
 		return false;
 	if (before.index != 0) {
-		owner_look_closer(g->s, load_acquire(&g->s->requests[before.index].owner));
+		owner_probe(g->s, load_acquire(&g->s->requests[before.index].owner));
 		return false;
 	}
 	*tail = load_acquire(&g->e->tail);

@@ -324,7 +324,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	p->uid = process_unique();
 	p->spin_ns = 20000;
 	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), proc_pid_namespace() };
-	if (!claim_slot(p, &me) && (sweep_closely(s) == 0 || !claim_slot(p, &me))) {
+	if (!claim_slot(p, &me) && (sweep_probing(s) == 0 || !claim_slot(p, &me))) {
 		free_private(p);
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
 	}
@@ -457,7 +457,7 @@ bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control
 	}
 }
 
-bool owner_slot_is_spent(const struct lockshm *s, uint32_t slot, uint64_t control)
+bool owner_slot_is_retired(const struct lockshm *s, uint32_t slot, uint64_t control)
 {
 	const struct shm_owner *o = &s->owners[slot];
 	uint32_t flags = load_acquire32(&o->flags);
@@ -491,7 +491,7 @@ static bool thread_is_over(const struct shm_owner *o, int32_t pid)
 	return proc_thread_is_gone(pid, tid) || proc_thread_is_leaving(pid, tid, load_relaxed(&o->start_time));
 }
 
-void owner_look_closer(const struct lockshm *s, uint64_t ref)
+void owner_probe(const struct lockshm *s, uint64_t ref)
 {
 	const struct shm_owner *o = owner_at(s, owner_ref_slot(ref));
 	uint64_t c = o ? load_acquire(&o->control) : 0;

@@ -66,13 +66,13 @@ struct participant {
 		uint32_t entry;
 		uint64_t word;	   /* as it was left */
 		uint64_t ticket;
-		uint64_t called;   /* [sleep | index] of the sleeper that was woken last in this row */
+		uint64_t kicked;   /* [sleep | index] of the sleeper that was woken last in this row */
 		uint32_t streak;	   /* of its holds */
 		uint32_t host_lease;   /* under which host lease they are, index + 1; 0 = none */
 		uint64_t host_lease_word; /* of that lease */
 		uint64_t fence;	   /* the number of the row under it */
 	} barge;
-	int64_t looked_ns;	   /* when a failed try last looked closer at an owner */
+	int64_t probed_ns;	   /* when a failed try last looked closer at an owner */
 	uint32_t sleeps;	   /* each sleep has a number of its own */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
 	void *robust_head;	   /* the C library's robust list, for a forked child */
@@ -139,7 +139,7 @@ bool owner_is_dead(const struct lockshm *s, uint64_t ref);
 
 /* A life that the kernel has not flagged may be over all the same (exec, core dump, see owner.c): ask
  * /proc, and say so in the slot. */
-void owner_look_closer(const struct lockshm *s, uint64_t ref);
+void owner_probe(const struct lockshm *s, uint64_t ref);
 
 /* The life word of an owner and its value, to sleep on; false if it has none the kernel would flag. */
 bool owner_watch(const struct lockshm *s, uint64_t ref, struct futex_watch *out);
@@ -154,7 +154,7 @@ void owner_identity(const struct lockshm *s, uint64_t ref, int32_t *pid, int32_t
 bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control);
 
 /* Of a slot whose thread is dead: is the kernel through with its life word, so that it may be used again? */
-bool owner_slot_is_spent(const struct lockshm *s, uint32_t slot, uint64_t control);
+bool owner_slot_is_retired(const struct lockshm *s, uint32_t slot, uint64_t control);
 
 /* Add one to an event count of the own slot. */
 static inline void count_event(const struct participant *self, enum owner_count event)

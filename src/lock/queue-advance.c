@@ -54,7 +54,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 		case WALK_DONE:
 			break;
 		}
-		if (word_live(w) && !queue_judge(s, p, &w))
+		if (word_live(w) && !queue_expire_or_reap(s, p, &w))
 			continue;
 		before->word = w;
 		if (word_live(w))
@@ -209,7 +209,7 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *o
 		w = load_acquire(&r->word);
 		if (load_acquire(&e->tail) != tail)
 			continue;
-		if (word_live(w) && out->index != spare && !queue_judge(s, out->index, &w))
+		if (word_live(w) && out->index != spare && !queue_expire_or_reap(s, out->index, &w))
 			continue;
 		out->word = w;
 		/* R12: nobody is right behind it, so whoever comes may end it. */
@@ -249,7 +249,7 @@ enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
 	return WALK_AGAIN;
 }
 
-void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t index)
+void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 {
 	struct qpos at, before;
 
@@ -262,7 +262,7 @@ void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t
 	(void)queue_advance_tail(s, e);
 }
 
-void queue_nudge_successor(struct lockshm *s, uint32_t index)
+void queue_wake_successor(struct lockshm *s, uint32_t index)
 {
 	struct qpos behind;
 
@@ -272,7 +272,7 @@ void queue_nudge_successor(struct lockshm *s, uint32_t index)
 		queue_wake(s, behind.index);
 }
 
-bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called)
+bool queue_kick_successor(struct lockshm *s, uint32_t index, uint64_t *kicked)
 {
 	struct qpos behind;
 	uint32_t sleep;
@@ -287,9 +287,9 @@ bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called)
 		return false;
 	/* Its thread may take a while to run and to take the flag back.  Not in the kernel yet when it was woken, it
 	 * does not fall asleep: my word has changed, and not so often that its low half is the same again. */
-	if (!sleep || *called == ((uint64_t)sleep << 32 | behind.index))
+	if (!sleep || *kicked == ((uint64_t)sleep << 32 | behind.index))
 		return true;
-	*called = (uint64_t)sleep << 32 | behind.index;
+	*kicked = (uint64_t)sleep << 32 | behind.index;
 	/* All: some may have been woken by another word and not have run yet, and would be counted. */
 	futex_wake((const uint32_t *)(const void *)&s->requests[index].word, INT_MAX);
 	return true;

@@ -79,7 +79,7 @@ void queue_wake(struct lockshm *s, uint32_t index)
 }
 
 /* Killed before the call: the service thread looks by itself from time to time. */
-void queue_tell_holder(struct lockshm *s, uint32_t index)
+void queue_notify_holder(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
 
@@ -135,14 +135,14 @@ static bool outside(const struct shm_request *r)
 	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->under) == 0;
 }
 
-bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
+bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word)
 {
 	struct shm_request *r = &s->requests[index];
 	enum request_state state = word_state(*word), verdict = state;
 
 	/* Before anything is taken from the living: are they? */
 	if (state == REQUEST_GRANTED && overdue(s, r))
-		owner_look_closer(s, load_acquire(&r->owner));
+		owner_probe(s, load_acquire(&r->owner));
 	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
 		verdict = state == REQUEST_BARGEABLE		  ? REQUEST_RELEASED :
 			  state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED :
@@ -158,7 +158,7 @@ bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word)
 		count_here(s, COUNT_RECOVERED);
 	if (verdict == REQUEST_EXPIRED) {
 		count_here(s, COUNT_EXPIRED);
-		queue_tell_holder(s, index);
+		queue_notify_holder(s, index);
 	}
 	return true;
 }

@@ -134,12 +134,12 @@ bool queue_grant(struct lockshm *s, struct qpos *at);
  * False: its word is another one by now.  What it is must not be believed: the caller has to
  * come again from its anchor.
  */
-MUST_CHECK bool queue_judge(struct lockshm *s, uint32_t index, uint64_t *word);
+MUST_CHECK bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word);
 
 /* Wake the owner of @index if it sleeps on its word. */
 void queue_wake(struct lockshm *s, uint32_t index);
 /* The hold of @index was taken away, by a CAS of mine: call its service thread, if it watches. */
-void queue_tell_holder(struct lockshm *s, uint32_t index);
+void queue_notify_holder(struct lockshm *s, uint32_t index);
 
 /* R6: store the hint "@behind comes after you" in @index. */
 static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind, uint64_t behind_gen)
@@ -172,14 +172,14 @@ enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
 enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare);
 
 /* @index has died or changed its mode: unlink it if dead, and grant whoever may go now. */
-void queue_look_after_successor(struct lockshm *s, struct shm_entry *e, uint32_t index);
+void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index);
 
 /* Make the request behind @index look again: what it waits for ends earlier than it knew. */
-void queue_nudge_successor(struct lockshm *s, uint32_t index);
+void queue_wake_successor(struct lockshm *s, uint32_t index);
 
 /* R12: @index has begun to linger: wake the request right behind, unless *@called says that its sleep has been ended
  * already.  False = its hint is no good, or it cannot be woken so. */
-bool queue_call_successor(struct lockshm *s, uint32_t index, uint64_t *called);
+bool queue_kick_successor(struct lockshm *s, uint32_t index, uint64_t *kicked);
 
 /* A record in a dead state: make sure it is in no queue, then free it.  True = it is FREE now. */
 bool queue_reclaim(struct lockshm *s, uint32_t index);

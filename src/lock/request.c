@@ -172,7 +172,7 @@ uint32_t request_take(struct participant *self)
 	if (!i && !self->sweeping) {
 		/* The sweep itself may want a record, to take over a claim of the dead. */
 		self->sweeping = true;
-		sweep_closely(self->segment);
+		sweep_probing(self->segment);
 		i = take_anything(self);
 		self->sweeping = false;
 	}

@@ -17,7 +17,7 @@
 /* May I touch what @w, the record's word, says?  Only what a dead owner left, and what cools down: the chunk may be
  * somebody else's by now, and a live owner's record may be between fill and append.  The owner after the word: the CAS
  * on that word then makes sure that it is the owner's. */
-static bool is_remains(const struct lockshm *s, uint32_t index, uint64_t w)
+static bool is_leftover(const struct lockshm *s, uint32_t index, uint64_t w)
 {
 	return word_is(w, REQUEST_COOLING) || owner_is_dead(s, load_acquire(&s->requests[index].owner));
 }
@@ -28,7 +28,7 @@ static uint64_t end_live(struct lockshm *s, uint32_t index, uint64_t w)
 	struct shm_request *r = &s->requests[index];
 	struct shm_entry *e = entry_at(s, load_relaxed32(&r->entry));
 
-	if (queue_judge(s, index, &w) && word_dead(w) && e)
+	if (queue_expire_or_reap(s, index, &w) && word_dead(w) && e)
 		(void)queue_advance_tail(s, e);
 	return load_acquire(&r->word);
 }
@@ -40,7 +40,7 @@ static bool reclaim_record(struct lockshm *s, uint32_t index)
 	struct shm_request *r = &s->requests[index];
 	uint64_t w = load_acquire(&r->word);
 
-	if ((word_live(w) || word_is(w, REQUEST_CLAIM)) && !is_remains(s, index, w))
+	if ((word_live(w) || word_is(w, REQUEST_CLAIM)) && !is_leftover(s, index, w))
 		return false;
 	if (word_live(w))
 		w = end_live(s, index, w);
@@ -118,7 +118,7 @@ static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *
 	empty = reclaim_chunks(s, ref, own, n);
 	if (load_relaxed32(&o->flags) & (OWNER_PROCESS | OWNER_ADOPTED))
 		reclaim_adopted(s, ref);
-	if (!empty || !owner_slot_is_spent(s, slot, c))
+	if (!empty || !owner_slot_is_retired(s, slot, c))
 		return false;
 	for (i = 0; i < OWNER_COUNTERS; i++)
 		counts[i] = control_state(c) >= OWNER_ACTIVE ? load_relaxed(&o->counts[i]) : 0;
@@ -159,7 +159,7 @@ int sweep_all(struct lockshm *s)
 	return sweep_some(s, INT_MAX);
 }
 
-int sweep_closely(struct lockshm *s)
+int sweep_probing(struct lockshm *s)
 {
 	uint32_t slot;
 
@@ -167,7 +167,7 @@ int sweep_closely(struct lockshm *s)
 		uint64_t c = load_acquire(&s->owners[slot].control);
 
 		if (control_state(c) == OWNER_ACTIVE)
-			owner_look_closer(s, owner_ref(control_gen(c), slot));
+			owner_probe(s, owner_ref(control_gen(c), slot));
 	}
 	return sweep_all(s);
 }
@@ -184,7 +184,7 @@ LOCKSHM_EXPORT int lockshm_sweep(lockshm_t *segment)
 	(void)process_epoch(); /* in a forked child: its clock may be another one */
 	if (segment->clock_lost)
 		return LOCKSHM_SYSTEM;
-	freed = sweep_closely(segment);
+	freed = sweep_probing(segment);
 	/* A record of our own is needed to take over half-made entries of the dead. */
 	err = participant_get(segment, &self, NULL);
 	return err ? err : freed + sweep_all(segment);

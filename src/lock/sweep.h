@@ -19,6 +19,6 @@ int sweep_some(struct lockshm *s, int most);
 int sweep_all(struct lockshm *s);
 
 /* The same after a closer look at every owner that seems to live, which costs a look at /proc each. */
-int sweep_closely(struct lockshm *s);
+int sweep_probing(struct lockshm *s);
 
 #endif

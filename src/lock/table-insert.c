@@ -65,11 +65,11 @@ static void open_announced(struct lockshm *s, uint32_t home, uint64_t word)
 		(void)open_if_announced(s, slot, load_acquire(&s->entries[slot].tail), home, word);
 }
 
-static void raise_floor(struct shm_home *home, uint64_t ticket)
+static void raise_high_water(struct shm_home *home, uint64_t ticket)
 {
-	uint64_t floor = load_acquire(&home->floor);
+	uint64_t high_water = load_acquire(&home->high_water);
 
-	while (floor < ticket && !cas(&home->floor, &floor, ticket))
+	while (high_water < ticket && !cas(&home->high_water, &high_water, ticket))
 		;
 }
 
@@ -100,7 +100,7 @@ static bool claim_slot(struct participant *self, struct claim *c, uint32_t slot,
 	if (ticket >= TICKET_MAX)
 		return false;
 	if (tail_index(tail) == 0 && load_relaxed(&e->key_len) != 0)
-		raise_floor(&s->homes[table_home(s, old_id)], tail_ticket(tail));
+		raise_high_water(&s->homes[table_home(s, old_id)], tail_ticket(tail));
 	c->slot = slot;
 	c->tail = tail_make(ticket, c->record);
 	fill_claim(self, c->record, slot, home);
@@ -227,7 +227,7 @@ static int publish(struct participant *self, const struct claim *c, const struct
 	/* My looks at the slots before my look at the floor: who overwrote this key's entry raised the floor first.
 	 * Pairs with fence_release() in write_identity(). */
 	fence_acquire();
-	first = load_acquire(&s->homes[home].floor);
+	first = load_acquire(&s->homes[home].high_water);
 	if (first < tail_ticket(c->tail))
 		first = tail_ticket(c->tail);
 	if (first >= TICKET_MAX - 1) {

@@ -4,8 +4,8 @@
  *
  * Only a guess: the caller compares the identity behind a look at the entry's tail and goes the slow way if it differs.
  */
-#ifndef LOCKSHM_TABLE_GUESS_H
-#define LOCKSHM_TABLE_GUESS_H
+#ifndef LOCKSHM_TABLE_PROBE_H
+#define LOCKSHM_TABLE_PROBE_H
 
 #include <string.h>
 
@@ -86,7 +86,7 @@ static inline void cache_bytes(struct cached_key *c, const unsigned char *key, s
 }
 
 /* table.c: @key takes the place @c in the thread's cache, with a guess. */
-void table_cache_guess(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
+void table_cache_probe(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
 		       size_t len);
 
 /* @key is in @entry: for the next time. */
@@ -113,7 +113,7 @@ static ALWAYS_INLINE const struct known_key *table_known(struct participant *sel
 	struct cached_key *c = cache_place(self, ends, len);
 
 	if (unlikely(!is_cached(c, key, ends, len)))
-		table_cache_guess(self, c, key, ends, len);
+		table_cache_probe(self, c, key, ends, len);
 	return &c->known;
 }
 

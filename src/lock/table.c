@@ -75,7 +75,7 @@ static uint32_t guess(const struct lockshm *s, const struct identity *id)
 	return likely(mask != 0) ? home * HOME_SPAN + match_slot(mask) : table_lookup(s, id);
 }
 
-void table_cache_guess(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
+void table_cache_probe(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
 		       size_t len)
 {
 	hash_key(&c->known.id, self->segment->hash_secret, key, len);

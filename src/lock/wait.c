@@ -50,7 +50,7 @@ static bool abandon(struct participant *self, struct wait_terms *t)
 	while (word_gen(w) == t->gen && word_is(w, REQUEST_WAITING)) {
 		if (!cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
 			continue;
-		queue_look_after_successor(s, t->entry, t->index);
+		queue_grant_next(s, t->entry, t->index);
 		return true;
 	}
 	return false;
@@ -61,7 +61,7 @@ static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const s
 {
 	queue_hint(s, before->index, t->index, t->gen);
 	/* My hint before my look at its word: it changes its word and then looks for the hint.  Pairs with
-	 * queue_look_after_successor(), grant_run() and queue_call_successor(). */
+	 * queue_grant_next(), grant_run() and queue_kick_successor(). */
 	fence_full();
 	return load_acquire(&s->requests[before->index].word) == before->word;
 }
@@ -161,7 +161,7 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	self->sleeps += SLEEP_NUMBER;
 	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
 	/* My flag before my looks at both words, here and in the kernel: whoever changes one of them looks for the
-	 * flag.  Pairs with queue_wake() and queue_call_successor(). */
+	 * flag.  Pairs with queue_wake() and queue_kick_successor(). */
 	fence_full();
 	start = segment_now(s);
 	/* Not dead when owner_watch() looked, or this round would have cleared it; the kernel
@@ -251,7 +251,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		return 0;
 	if (wait_asleep(self, t, me.word, &before, *qpos)) {
 		me.word = load_acquire(&mine(self, t)->word);
-		owner_look_closer(s, load_acquire(&s->requests[before.index].owner));
+		owner_probe(s, load_acquire(&s->requests[before.index].owner));
 		(void)segment_is_gone(s); /* reason_to_stop() looks at what it found */
 		if (still_waiting(t, me.word))
 			(void)queue_advance(s, t->entry, me, qpos);
@@ -301,6 +301,6 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 		count_event(self, COUNT_DEADLOCKS);
 	/* Somebody else ended it: it may still be linked. */
 	if (result == LOCKSHM_CANCELLED || result == WAIT_AGAIN)
-		queue_look_after_successor(self->segment, t->entry, t->index);
+		queue_grant_next(self->segment, t->entry, t->index);
 	return result;
 }

@@ -302,7 +302,7 @@ ASSERT_OFFSET(struct shm_detail, key, 64);
 
 struct shm_home {
 	uint64_t word;	/* cas */
-	uint64_t floor; /* cas, only upwards */
+	uint64_t high_water; /* cas, only upwards */
 };
 ASSERT_SIZE(struct shm_home, 16);
 

@@ -137,7 +137,7 @@ static uint64_t token_base_now(void)
  */
 bool segment_start_tokens(struct lockshm *s, int fd)
 {
-	uint64_t floor = load_relaxed(&s->header->token_floor), base;
+	uint64_t high_water = load_relaxed(&s->header->token_floor), base;
 	struct stat st;
 
 	if (load_relaxed(&s->header->token_base) == 0) {
@@ -145,7 +145,7 @@ bool segment_start_tokens(struct lockshm *s, int fd)
 		/* After the clock: it had the name until then.  A filter that refuses fstat() takes no name away. */
 		if (fstat(fd, &st) == 0 && st.st_nlink == 0)
 			return false;
-		(void)cas_from(&s->header->token_base, 0, base > floor ? base : floor);
+		(void)cas_from(&s->header->token_base, 0, base > high_water ? base : high_water);
 	}
 	s->token_base = load_relaxed(&s->header->token_base);
 	return true;

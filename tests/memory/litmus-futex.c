@@ -24,7 +24,7 @@
 
 static struct {
 	struct shm_request request;
-	uint64_t looked_ns; /* when the granter had done its part; 0 = not yet */
+	uint64_t probed_ns; /* when the granter had done its part; 0 = not yet */
 	int64_t end_ns;
 	uint64_t rounds, slept, lost, enough, stop;
 	bool broken;
@@ -40,7 +40,7 @@ static void begin_round(void)
 		bed.stop = 1;
 	bed.rounds++;
 	store_relaxed32(&bed.request.sleeping, 0);
-	store_relaxed(&bed.looked_ns, 0);
+	store_relaxed(&bed.probed_ns, 0);
 	store_relaxed(&bed.request.word, WAITING);
 }
 
@@ -60,7 +60,7 @@ static void sleep_until_granted(void)
 			break;
 		end = now_ns() + NAP_NS;
 		err = syscall(SYS_futex, (uint32_t *)(void *)&r->word, FUTEX_WAIT, (uint32_t)w, &nap, NULL, 0);
-		looked = (int64_t)load_acquire(&bed.looked_ns);
+		looked = (int64_t)load_acquire(&bed.probed_ns);
 		bed.slept += err == 0;
 		bed.lost += err != 0 && errno == ETIMEDOUT && looked && looked < end - LONG_BEFORE_NS;
 	}
@@ -81,7 +81,7 @@ static void grant_and_wake(void)
 		sleeping = load_relaxed32(&r->sleeping);
 	if (sleeping)
 		syscall(SYS_futex, (uint32_t *)(void *)&r->word, FUTEX_WAKE, 1, NULL, NULL, 0);
-	store_release(&bed.looked_ns, (uint64_t)now_ns());
+	store_release(&bed.probed_ns, (uint64_t)now_ns());
 }
 
 static void *play_bed(void *arg)

@@ -60,7 +60,7 @@ static inline bool announce(struct cell *c, bool broken)
 	return load_acquire(&c->request.word) == GRANTED;
 }
 
-/* die() and queue_look_after_successor() */
+/* die() and queue_grant_next() */
 static bool release_and_look(struct cell *c)
 {
 	(void)cas_from(&c->request.word, GRANTED, RELEASED);
