@@ -52,7 +52,7 @@ rows()
 	close-three	full	24	close	-DNPROC=3 -DNOPS=1
 	lease-stale	full	24	lease	-DNOPS=2 -DTMAX=2 -DSHARED
 	lease-wish	full	24	lease	-DNOPS=3 -DTMAX=3 -DN_STALE=0 -DN_WISH=1
-	table-homes	full	22	table	-DNOPS=1 -DHOMES=2 -DN_CRASH=1
+	table-buckets	full	22	table	-DNOPS=1 -DHOMES=2 -DN_CRASH=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	close	short	20	close	-DNOPS=2

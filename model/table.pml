@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table.pml - keys, slots, homes and floors: the insertion protocol (a)-(g) of the lock table, for SPIN 6.5
+ * table.pml - keys, slots, buckets and floors: the insertion protocol (a)-(g) of the lock table, for SPIN 6.5
  *
  * NPROC threads look up, insert, lock and release NKEY keys in NSLOT slots, so that keys have to displace each other.
  * The queue of a slot is reduced to "held by one or nobody" (queue.pml has the rest); every thread has one request
@@ -8,7 +8,7 @@
  * two halves of an identity among them; a thread may be killed between any two (N_CRASH).
  *
  * Switches: NOPS (operations of each thread), HOMES (1: both keys have the same home; 2: one each), N_CRASH.
- * The window of both homes is the whole table, as if the second window of each home overlapped the first of the other;
+ * The window of both buckets is the whole table, as if the second window of each home overlapped the first of the other;
  * what is announced is announced in the key's first home only.
  */
 #ifndef NPROC

@@ -127,14 +127,14 @@ static bool check_identity(struct verifier *v, uint32_t i)
 	const struct lockshm *s = v->s;
 	const struct shm_entry *e = &s->entries[i];
 	uint64_t id[2] = { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, len = load_relaxed(&e->key_len);
-	uint32_t w, k, slot, homes[2] = { table_home(s, id), table_second_home(s, id) };
+	uint32_t w, k, slot, buckets[2] = { table_bucket(s, id), table_second_bucket(s, id) };
 	bool inside = false;
 
 	if (len > LOCKSHM_KEY_MAX)
 		return wrong(v, "I5", "entry %u: key of %llu bytes", i, (unsigned long long)len);
 	for (w = 0; w < 2; w++)
 		for (k = 0; k < WINDOW; k++) {
-			slot = window_slot(s, homes[w], k);
+			slot = window_slot(s, buckets[w], k);
 			inside = inside || slot == i;
 			if (slot != i && entry_is(&s->entries[slot], id, len) &&
 			    !table_is_claimed(s, &s->entries[slot], load_acquire(&s->entries[slot].tail)))

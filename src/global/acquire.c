@@ -112,7 +112,7 @@ static void store_wanting(const struct global_acquire_op *g)
 	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
 
 	store_relaxed(&r->under, 0);
-	store_relaxed32(&r->home, g->lease + 1);
+	store_relaxed32(&r->bucket, g->lease + 1);
 	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 

@@ -39,71 +39,71 @@ struct claim {
 };
 
 /* (g), by anybody: @tail of @slot is a claim that @home's word announces. */
-static bool open_if_announced(struct lockshm *s, uint32_t slot, uint64_t tail, uint32_t home, uint64_t word)
+static bool open_if_announced(struct lockshm *s, uint32_t slot, uint64_t tail, uint32_t bucket, uint64_t word)
 {
 	struct shm_entry *e = &s->entries[slot];
 	const struct shm_request *r = request_at(s, tail_index(tail));
 	uint64_t first;
 
-	if (word == 0 || home_slot(word) != slot || home_claim(word) != (tail_ticket(tail) & CLAIM_MASK))
+	if (word == 0 || bucket_slot(word) != slot || bucket_claim(word) != (tail_ticket(tail) & CLAIM_MASK))
 		return false;
-	if (!r || !table_is_claimed(s, e, tail) || load_relaxed32(&r->home) != home)
+	if (!r || !table_is_claimed(s, e, tail) || load_relaxed32(&r->bucket) != bucket)
 		return false;
 	first = load_acquire(&e->first_ticket);
 	/* The home once more, after the claim was seen: an old announcement may fit a later claim by its few bits. */
-	if (load_acquire(&s->homes[home].word) != word)
+	if (load_acquire(&s->buckets[bucket].word) != word)
 		return false;
 	(void)cas_from(&e->tail, tail, tail_make(first & TICKET_MAX, 0));
 	return true;
 }
 
-static void open_announced(struct lockshm *s, uint32_t home, uint64_t word)
+static void open_announced(struct lockshm *s, uint32_t bucket, uint64_t word)
 {
-	uint32_t slot = home_slot(word);
+	uint32_t slot = bucket_slot(word);
 
 	if (word != 0 && slot < s->n_locks)
-		(void)open_if_announced(s, slot, load_acquire(&s->entries[slot].tail), home, word);
+		(void)open_if_announced(s, slot, load_acquire(&s->entries[slot].tail), bucket, word);
 }
 
-static void raise_high_water(struct shm_home *home, uint64_t ticket)
+static void raise_high_water(struct shm_bucket *bucket, uint64_t ticket)
 {
-	uint64_t high_water = load_acquire(&home->high_water);
+	uint64_t high_water = load_acquire(&bucket->high_water);
 
-	while (high_water < ticket && !cas(&home->high_water, &high_water, ticket))
+	while (high_water < ticket && !cas(&bucket->high_water, &high_water, ticket))
 		;
 }
 
 /* A record of mine as a claim for @slot; unreachable until the CAS in claim_slot(). */
-static void fill_claim(struct participant *self, uint32_t record, uint32_t slot, uint32_t home)
+static void fill_claim(struct participant *self, uint32_t record, uint32_t slot, uint32_t bucket)
 {
 	struct shm_request *r = &self->segment->requests[record];
 	uint64_t gen = (word_gen(load_relaxed(&r->word)) + 1) & GEN_MASK;
 
 	request_begin_use(r, self->ref, slot);
-	store_relaxed32(&r->home, home);
+	store_relaxed32(&r->bucket, bucket);
 	store_relaxed(&r->ticket, ticket_make(gen, 0));
 	store_relaxed(&r->deadline, deadline_unset(gen));
 	store_release(&r->word, word_make(gen, true, REQUEST_CLAIM, 0));
 }
 
 /* (b) and (c) for a slot whose tail was @tail: nobody's, or a dead owner's claim. */
-static bool claim_slot(struct participant *self, struct claim *c, uint32_t slot, uint64_t tail, uint32_t home)
+static bool claim_slot(struct participant *self, struct claim *c, uint32_t slot, uint64_t tail, uint32_t bucket)
 {
 	struct lockshm *s = self->segment;
 	struct shm_entry *e = &s->entries[slot];
-	uint64_t ticket = tail_ticket(tail) + 1, announced = load_acquire(&s->homes[home].word);
+	uint64_t ticket = tail_ticket(tail) + 1, announced = load_acquire(&s->buckets[bucket].word);
 	uint64_t old_id[2] = { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) };
 
 	/* An old announcement of this slot must not seem to announce this claim. */
-	if (announced != 0 && home_slot(announced) == slot && home_claim(announced) == (ticket & CLAIM_MASK))
+	if (announced != 0 && bucket_slot(announced) == slot && bucket_claim(announced) == (ticket & CLAIM_MASK))
 		ticket++;
 	if (ticket >= TICKET_MAX)
 		return false;
 	if (tail_index(tail) == 0 && load_relaxed(&e->key_len) != 0)
-		raise_high_water(&s->homes[table_home(s, old_id)], tail_ticket(tail));
+		raise_high_water(&s->buckets[table_bucket(s, old_id)], tail_ticket(tail));
 	c->slot = slot;
 	c->tail = tail_make(ticket, c->record);
-	fill_claim(self, c->record, slot, home);
+	fill_claim(self, c->record, slot, bucket);
 	if (cas_from(&e->tail, tail, c->tail))
 		return true;
 	request_drop(self, c->record);
@@ -155,18 +155,18 @@ static bool idle(const struct shm_entry *e, uint64_t tail)
 static bool orphaned(struct lockshm *s, uint32_t slot, uint64_t tail)
 {
 	const struct shm_request *r = request_at(s, tail_index(tail));
-	uint32_t home;
+	uint32_t bucket;
 
 	if (!r || !table_is_claimed(s, &s->entries[slot], tail) || !owner_is_dead(s, load_relaxed(&r->owner)))
 		return false;
-	home = load_relaxed32(&r->home);
+	bucket = load_relaxed32(&r->bucket);
 	/* Dead first, then the look at the home: it will not be announced later. */
-	return home >= s->n_homes ||
-	       !open_if_announced(s, slot, tail, home, load_acquire(&s->homes[home].word));
+	return bucket >= s->n_buckets ||
+	       !open_if_announced(s, slot, tail, bucket, load_acquire(&s->buckets[bucket].word));
 }
 
 /* One pass over a window.  @how 0: empty slots; 1: idle ones; 2: those that are idle once they are cleared. */
-static bool claim_in_window(struct participant *self, struct claim *c, uint32_t window, uint32_t home, int how,
+static bool claim_in_window(struct participant *self, struct claim *c, uint32_t window, uint32_t bucket, int how,
 			    uint32_t start)
 {
 	struct lockshm *s = self->segment;
@@ -185,7 +185,7 @@ static bool claim_in_window(struct participant *self, struct claim *c, uint32_t 
 		}
 		if (!idle(e, tail) && !(how == 2 && orphaned(s, slot, tail)))
 			continue;
-		if (claim_slot(self, c, slot, tail, home))
+		if (claim_slot(self, c, slot, tail, bucket))
 			return true;
 	}
 	return false;
@@ -196,7 +196,7 @@ static bool claim_in_window(struct participant *self, struct claim *c, uint32_t 
 static bool claim_any(struct participant *self, struct claim *c, const struct identity *id)
 {
 	struct lockshm *s = self->segment;
-	uint32_t home = table_home(s, id->id), windows[2] = { home, table_second_home(s, id->id) };
+	uint32_t bucket = table_bucket(s, id->id), windows[2] = { bucket, table_second_bucket(s, id->id) };
 	uint32_t start = (uint32_t)(id->id[1] >> 32);
 	int tries, w, how;
 
@@ -204,7 +204,7 @@ static bool claim_any(struct participant *self, struct claim *c, const struct id
 	for (tries = 0; tries < 3; tries++)
 		for (w = 0; w < 2; w++)
 			for (how = 0; how < 3; how++)
-				if (claim_in_window(self, c, windows[w], home, how, how == 0 ? table_preferred(id->id) : start))
+				if (claim_in_window(self, c, windows[w], bucket, how, how == 0 ? table_preferred(id->id) : start))
 					return true;
 	return false;
 }
@@ -215,10 +215,10 @@ static int publish(struct participant *self, const struct claim *c, const struct
 {
 	struct lockshm *s = self->segment;
 	struct shm_entry *e = &s->entries[c->slot];
-	uint32_t home = table_home(s, id->id);
-	uint64_t word = load_acquire(&s->homes[home].word), first;
+	uint32_t bucket = table_bucket(s, id->id);
+	uint64_t word = load_acquire(&s->buckets[bucket].word), first;
 
-	open_announced(s, home, word);
+	open_announced(s, bucket, word);
 	*out = table_lookup(s, id); /* passes over claimed slots, mine among them */
 	if (*out != ENTRY_NONE) {
 		give_back(self, c);
@@ -227,7 +227,7 @@ static int publish(struct participant *self, const struct claim *c, const struct
 	/* My looks at the slots before my look at the floor: who overwrote this key's entry raised the floor first.
 	 * Pairs with fence_release() in write_identity(). */
 	fence_acquire();
-	first = load_acquire(&s->homes[home].high_water);
+	first = load_acquire(&s->buckets[bucket].high_water);
 	if (first < tail_ticket(c->tail))
 		first = tail_ticket(c->tail);
 	if (first >= TICKET_MAX - 1) {
@@ -237,7 +237,7 @@ static int publish(struct participant *self, const struct claim *c, const struct
 	store_relaxed(&e->first_ticket, first);
 	/* The mark of the old key is told; a late helper of its queue sees a larger ticket and leaves it alone. */
 	store_relaxed(&e->damage_word, damage_fresh(first));
-	if (!cas_from(&s->homes[home].word, word, home_make(home_version(word) + 1, c->slot, tail_ticket(c->tail)))) {
+	if (!cas_from(&s->buckets[bucket].word, word, bucket_make(bucket_version(word) + 1, c->slot, tail_ticket(c->tail)))) {
 		give_back(self, c);
 		return 0;
 	}
@@ -251,12 +251,12 @@ int table_insert(struct participant *self, const struct identity *id, const void
 		 struct lockshm_error *error)
 {
 	struct lockshm *s = self->segment;
-	uint32_t home = table_home(s, id->id), tries;
+	uint32_t bucket = table_bucket(s, id->id), tries;
 	struct claim c;
 	int done;
 
 	for (tries = 0; tries < 100000; tries++) {
-		open_announced(s, home, load_acquire(&s->homes[home].word));
+		open_announced(s, bucket, load_acquire(&s->buckets[bucket].word));
 		*out = table_lookup(s, id);
 		if (*out != ENTRY_NONE)
 			return 0;
@@ -276,21 +276,21 @@ int table_insert(struct participant *self, const struct identity *id, const void
 bool table_end_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim)
 {
 	const struct shm_request *r = &s->requests[index];
-	uint32_t slot = load_relaxed32(&r->entry), home = load_relaxed32(&r->home);
+	uint32_t slot = load_relaxed32(&r->entry), bucket = load_relaxed32(&r->bucket);
 	struct shm_entry *e = entry_at(s, slot);
 	uint64_t tail = e ? load_acquire(&e->tail) : 0;
 	struct claim c;
 
 	if (load_acquire(&r->word) != claim)
 		return false;
-	if (!e || home >= s->n_homes || tail_index(tail) != index)
+	if (!e || bucket >= s->n_buckets || tail_index(tail) != index)
 		return true;
 	if (!orphaned(s, slot, tail))
 		return tail_index(load_acquire(&e->tail)) != index;
 	if (!self)
 		return false;
 	c.record = request_take_fast(self);
-	if (!c.record || !claim_slot(self, &c, slot, tail, home))
+	if (!c.record || !claim_slot(self, &c, slot, tail, bucket))
 		return false;
 	give_back(self, &c);
 	return true;

@@ -24,9 +24,9 @@ static inline uint64_t equal_lanes(uint64_t word, uint64_t pattern)
 }
 
 /* Which of a home's eight tags fit: bit 16 * i + 15 is slot i, bit 16 * i + 7 is slot 4 + i. */
-static inline uint64_t match_home(const struct lockshm *s, uint32_t home, uint64_t pattern)
+static inline uint64_t match_bucket(const struct lockshm *s, uint32_t bucket, uint64_t pattern)
 {
-	const uint64_t *tags = (const uint64_t *)(const void *)(s->tags + (size_t)home * HOME_SPAN);
+	const uint64_t *tags = (const uint64_t *)(const void *)(s->tags + (size_t)bucket * BUCKET_SPAN);
 
 	return equal_lanes(load_relaxed(tags), pattern) | equal_lanes(load_relaxed(tags + 1), pattern) >> 8;
 }

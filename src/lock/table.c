@@ -28,12 +28,12 @@ static bool found_in(const struct lockshm *s, const struct shm_entry *e, const s
 }
 
 /* In the eight slots of one home. */
-static uint32_t scan_home(const struct lockshm *s, uint32_t home, const struct identity *id)
+static uint32_t scan_bucket(const struct lockshm *s, uint32_t bucket, const struct identity *id)
 {
-	uint64_t mask = match_home(s, home, table_tag(id->id) * LANES);
+	uint64_t mask = match_bucket(s, bucket, table_tag(id->id) * LANES);
 
 	for (; mask; mask &= mask - 1) {
-		uint32_t slot = home * HOME_SPAN + match_slot(mask);
+		uint32_t slot = bucket * BUCKET_SPAN + match_slot(mask);
 
 		if (likely(found_in(s, &s->entries[slot], id)))
 			return slot;
@@ -41,12 +41,12 @@ static uint32_t scan_home(const struct lockshm *s, uint32_t home, const struct i
 	return ENTRY_NONE;
 }
 
-static uint32_t scan_window(const struct lockshm *s, uint32_t home, const struct identity *id)
+static uint32_t scan_window(const struct lockshm *s, uint32_t bucket, const struct identity *id)
 {
 	uint32_t k, found;
 
-	for (k = 0; k < WINDOW / HOME_SPAN; k++) {
-		found = scan_home(s, home + k < s->n_homes ? home + k : home + k - s->n_homes, id);
+	for (k = 0; k < WINDOW / BUCKET_SPAN; k++) {
+		found = scan_bucket(s, bucket + k < s->n_buckets ? bucket + k : bucket + k - s->n_buckets, id);
 		if (likely(found != ENTRY_NONE))
 			return found;
 	}
@@ -55,9 +55,9 @@ static uint32_t scan_window(const struct lockshm *s, uint32_t home, const struct
 
 uint32_t table_lookup(const struct lockshm *s, const struct identity *id)
 {
-	uint32_t found = scan_window(s, table_home(s, id->id), id);
+	uint32_t found = scan_window(s, table_bucket(s, id->id), id);
 
-	return likely(found != ENTRY_NONE) ? found : scan_window(s, table_second_home(s, id->id), id);
+	return likely(found != ENTRY_NONE) ? found : scan_window(s, table_second_bucket(s, id->id), id);
 }
 
 /*
@@ -67,12 +67,12 @@ uint32_t table_lookup(const struct lockshm *s, const struct identity *id)
  */
 static uint32_t guess(const struct lockshm *s, const struct identity *id)
 {
-	uint32_t home = table_home(s, id->id);
+	uint32_t bucket = table_bucket(s, id->id);
 	uint64_t mask;
 
-	__builtin_prefetch(&s->entries[home * HOME_SPAN + table_preferred(id->id)], 1);
-	mask = match_home(s, home, table_tag(id->id) * LANES);
-	return likely(mask != 0) ? home * HOME_SPAN + match_slot(mask) : table_lookup(s, id);
+	__builtin_prefetch(&s->entries[bucket * BUCKET_SPAN + table_preferred(id->id)], 1);
+	mask = match_bucket(s, bucket, table_tag(id->id) * LANES);
+	return likely(mask != 0) ? bucket * BUCKET_SPAN + match_slot(mask) : table_lookup(s, id);
 }
 
 void table_cache_probe(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,

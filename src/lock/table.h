@@ -14,20 +14,20 @@ static inline bool entry_is(const struct shm_entry *e, const uint64_t id[2], uin
 }
 
 /* Where keys of that identity may live: the first window's home decides insertions, the second is for overflow. */
-static inline uint32_t table_home(const struct lockshm *s, const uint64_t id[2])
+static inline uint32_t table_bucket(const struct lockshm *s, const uint64_t id[2])
 {
-	return (uint32_t)(((unsigned __int128)id[0] * s->n_homes) >> 64);
+	return (uint32_t)(((unsigned __int128)id[0] * s->n_buckets) >> 64);
 }
 
-static inline uint32_t table_second_home(const struct lockshm *s, const uint64_t id[2])
+static inline uint32_t table_second_bucket(const struct lockshm *s, const uint64_t id[2])
 {
-	return (uint32_t)(((unsigned __int128)id[1] * s->n_homes) >> 64);
+	return (uint32_t)(((unsigned __int128)id[1] * s->n_buckets) >> 64);
 }
 
 /* The slot of its first home where a key is put if it is empty: most keys are where a look-up can prefetch them. */
 static inline uint32_t table_preferred(const uint64_t id[2])
 {
-	return (uint32_t)(id[1] >> 32) % HOME_SPAN;
+	return (uint32_t)(id[1] >> 32) % BUCKET_SPAN;
 }
 
 /* Never 0, which marks an empty slot. */
@@ -38,9 +38,9 @@ static inline uint16_t table_tag(const uint64_t id[2])
 	return tag ? tag : 1;
 }
 
-static inline uint32_t window_slot(const struct lockshm *s, uint32_t home, uint32_t i)
+static inline uint32_t window_slot(const struct lockshm *s, uint32_t bucket, uint32_t i)
 {
-	uint32_t slot = home * HOME_SPAN + i;
+	uint32_t slot = bucket * BUCKET_SPAN + i;
 
 	return slot < s->n_locks ? slot : slot - s->n_locks;
 }

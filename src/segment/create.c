@@ -72,9 +72,9 @@ void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name)
 uint64_t segment_layout(void)
 {
 	static const uint32_t sizes[] = {
-		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_home), sizeof(struct shm_entry),
+		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_bucket), sizeof(struct shm_entry),
 		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
-		WINDOW, HOME_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, DAMAGE_TAG_WORDS, KEY_SHOWN_WORDS,
+		WINDOW, BUCKET_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, DAMAGE_TAG_WORDS, KEY_SHOWN_WORDS,
 		sizeof(struct shm_bridge), sizeof(struct shm_host_lease), sizeof(struct shm_redis), FENCE_LEFT_BITS,
 	};
 
@@ -100,8 +100,8 @@ uint64_t segment_plan(struct shm_header *h)
 	at = page_align(at + (uint64_t)h->n_owners * sizeof(struct shm_owner));
 	h->lives_off = at;
 	at += (uint64_t)h->n_owners * LIFE_BYTES;
-	h->homes_off = at;
-	at = page_align(at + (uint64_t)h->n_homes * sizeof(struct shm_home));
+	h->buckets_off = at;
+	at = page_align(at + (uint64_t)h->n_buckets * sizeof(struct shm_bucket));
 	h->tags_off = at;
 	/* A window may run over the end; it wraps, so no padding is needed. */
 	at = page_align(at + (uint64_t)h->n_locks * sizeof(uint16_t));
@@ -196,8 +196,8 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	if ((uint64_t)h->n_chunks * h->chunk_size > INDEX_MAX)
 		h->n_chunks--;
 	h->n_requests = h->n_chunks * h->chunk_size;
-	h->n_homes = (o->locks + 63) / 64 * (64 / HOME_SPAN);
-	h->n_locks = h->n_homes * HOME_SPAN;
+	h->n_buckets = (o->locks + 63) / 64 * (64 / BUCKET_SPAN);
+	h->n_locks = h->n_buckets * BUCKET_SPAN;
 	h->n_host_leases = o->redis ? o->redis_leases : 0;
 	segment_plan(h);
 }

@@ -2,7 +2,7 @@
 /*
  * layout.h - every byte of the segment
  *
- *   header | owners | lives | homes | tags | entries | details | requests [| bridge | host leases]
+ *   header | owners | lives | buckets | tags | entries | details | requests [| bridge | host leases]
  *
  * Little-endian, 64-bit, fixed-width types, no pointers, no libc types: builds against different C libraries share a
  * segment.  All-zero memory is a valid empty table, so creation writes the header only.  A request index is 1-based
@@ -230,7 +230,7 @@ struct shm_request {
 	uint32_t sleeping;   /* 60 owner: not 0 = look for me in the kernel: [number of the sleep | SLEEPS_...] */
 	uint64_t tag[TAG_WORDS]; /* 64 owner: readable label, NUL-padded */
 	int64_t granted_ns;  /* 96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
-	uint32_t home;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1 */
+	uint32_t bucket;	     /* 104 owner: home of the key a CLAIM is for; with REQUEST_GLOBAL: its host lease, index + 1 */
 	uint32_t flags;	     /* 108 owner: REQUEST_... */
 	uint64_t chunk;	     /* 112 in the first record of a chunk: owner_ref of the thread that has the chunk; cas */
 	uint64_t under;	     /* 120 owner, with REQUEST_GLOBAL: under_make() of the lease it holds under; 0 = waits for one */
@@ -294,36 +294,36 @@ ASSERT_OFFSET(struct shm_detail, key, 64);
  *   floor: no key of this home gets a ticket at or below it
  */
 #define WINDOW 32u     /* entries a key may live in, from its home on */
-#define HOME_SPAN 8u   /* entries per home */
+#define BUCKET_SPAN 8u   /* entries per home */
 #define CLAIM_BITS 20
 #define CLAIM_MASK ((UINT64_C(1) << CLAIM_BITS) - 1)
 #define SLOT_BITS 24
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
 
-struct shm_home {
+struct shm_bucket {
 	uint64_t word;	/* cas */
 	uint64_t high_water; /* cas, only upwards */
 };
-ASSERT_SIZE(struct shm_home, 16);
+ASSERT_SIZE(struct shm_bucket, 16);
 
-static inline uint64_t home_make(uint64_t version, uint32_t slot, uint64_t claim_ticket)
+static inline uint64_t bucket_make(uint64_t version, uint32_t slot, uint64_t claim_ticket)
 {
 	return version << (SLOT_BITS + CLAIM_BITS) | (uint64_t)slot << CLAIM_BITS | (claim_ticket & CLAIM_MASK);
 }
 
-static inline uint64_t home_version(uint64_t home)
+static inline uint64_t bucket_version(uint64_t bucket)
 {
-	return home >> (SLOT_BITS + CLAIM_BITS);
+	return bucket >> (SLOT_BITS + CLAIM_BITS);
 }
 
-static inline uint32_t home_slot(uint64_t home)
+static inline uint32_t bucket_slot(uint64_t bucket)
 {
-	return (uint32_t)(home >> CLAIM_BITS & SLOT_MASK);
+	return (uint32_t)(bucket >> CLAIM_BITS & SLOT_MASK);
 }
 
-static inline uint64_t home_claim(uint64_t home)
+static inline uint64_t bucket_claim(uint64_t bucket)
 {
-	return home & CLAIM_MASK;
+	return bucket & CLAIM_MASK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -584,11 +584,11 @@ struct shm_header {
 	uint32_t n_chunks;	 /* 108 */
 	uint32_t chunk_size;	 /* 112 records per chunk */
 	uint32_t n_requests;	 /* 116 = n_chunks * chunk_size, indices 1..n_requests */
-	uint32_t n_homes;	 /* 120 */
-	uint32_t n_locks;	 /* 124 = n_homes * HOME_SPAN */
+	uint32_t n_buckets;	 /* 120 */
+	uint32_t n_locks;	 /* 124 = n_buckets * BUCKET_SPAN */
 	uint64_t owners_off;	 /* 128 */
 	uint64_t lives_off;	 /* 136 */
-	uint64_t homes_off;	 /* 144 */
+	uint64_t buckets_off;	 /* 144 */
 	uint64_t tags_off;	 /* 152 */
 	uint64_t entries_off;	 /* 160 */
 	uint64_t details_off;	 /* 168 */

@@ -49,7 +49,7 @@ static int check_geometry(const struct shm_header *h, uint64_t file_size, struct
 
 	if (h->n_owners < 1 || h->n_owners > 1u << 20 || h->chunk_size < 1 || h->chunk_size > 8 || h->n_chunks < 1 ||
 	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
-	    h->n_homes < 8 || h->n_homes > (1u << SLOT_BITS) / HOME_SPAN || h->n_locks != h->n_homes * HOME_SPAN ||
+	    h->n_buckets < 8 || h->n_buckets > (1u << SLOT_BITS) / BUCKET_SPAN || h->n_locks != h->n_buckets * BUCKET_SPAN ||
 	    h->n_host_leases > HOST_LEASES_MAX)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header");
 	segment_plan(&plan);
@@ -91,7 +91,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->header = (struct shm_header *)(void *)base;
 	s->owners = (struct shm_owner *)(void *)(base + h->owners_off);
 	s->lives = base + h->lives_off;
-	s->homes = (struct shm_home *)(void *)(base + h->homes_off);
+	s->buckets = (struct shm_bucket *)(void *)(base + h->buckets_off);
 	s->tags = (uint16_t *)(void *)(base + h->tags_off);
 	s->entries = (struct shm_entry *)(void *)(base + h->entries_off);
 	s->details = (struct shm_detail *)(void *)(base + h->details_off);
@@ -100,7 +100,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_chunks = h->n_chunks;
 	s->chunk_size = h->chunk_size;
 	s->n_requests = h->n_requests;
-	s->n_homes = h->n_homes;
+	s->n_buckets = h->n_buckets;
 	s->n_locks = h->n_locks;
 	s->n_host_leases = h->n_host_leases;
 	if (h->n_host_leases) {

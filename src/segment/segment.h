@@ -31,7 +31,7 @@ struct lockshm {
 	struct shm_header *header;
 	struct shm_owner *owners;
 	unsigned char *lives; /* a page per owner */
-	struct shm_home *homes;
+	struct shm_bucket *buckets;
 	uint16_t *tags;
 	struct shm_entry *entries;
 	struct shm_detail *details;
@@ -42,7 +42,7 @@ struct lockshm {
 	uint32_t n_chunks;
 	uint32_t chunk_size;
 	uint32_t n_requests;
-	uint32_t n_homes;
+	uint32_t n_buckets;
 	uint32_t n_locks;
 	uint32_t n_host_leases;
 	uint64_t token_base;

@@ -356,25 +356,25 @@ static bool has_another_bridge(void *arg)
 /* A node that was moved out of the cluster knows no slots, nor who has them. */
 START_TEST(a_node_that_left)
 {
-	struct redis *home;
+	struct redis *bucket;
 	char id[48];
 	int slot, i;
 
 	two_hosts(NODES);
 	slot = slot_of("lk:" K);
-	home = owner_of("lk:" K);
-	slot_leaves(slot, home, nodes[3]);
-	slot_arrives(slot, home, nodes[3]);
+	bucket = owner_of("lk:" K);
+	slot_leaves(slot, bucket, nodes[3]);
+	slot_arrives(slot, bucket, nodes[3]);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, nodes[3], "GET lk:" K);
 	strcpy(id, id_of(nodes[3]));
-	slot_leaves(slot, nodes[3], home);
-	slot_arrives(slot, nodes[3], home);
+	slot_leaves(slot, nodes[3], bucket);
+	slot_arrives(slot, nodes[3], bucket);
 	for (i = 0; i < MASTERS; i++)
 		ck_redis("OK", nodes[i], "CLUSTER FORGET %s", id);
 	ck_redis("OK", nodes[3], "CLUSTER RESET HARD");
 	stays_held(a);
-	ck_redis(lease_of(0, K).value, home, "GET lk:" K);
+	ck_redis(lease_of(0, K).value, bucket, "GET lk:" K);
 	ck_code(agent_release(a), 0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_eq(bridge_of(0).lost, 0);

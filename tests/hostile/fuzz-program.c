@@ -80,8 +80,8 @@ static size_t place_of(const struct run *run, const struct fuzz_command *c)
 	case AREA_LIFE: /* counted from the end, where the life word is */
 		return (size_t)(g->lives - scene.image) + (owner + 1) * (size_t)LIFE_BYTES - 8 - c->word * 8u;
 	case AREA_HOME:
-		at = &g->homes[c->index < SCENE_KEYS ? entry / HOME_SPAN : c->index % g->n_homes];
-		record = sizeof(*g->homes);
+		at = &g->buckets[c->index < SCENE_KEYS ? entry / BUCKET_SPAN : c->index % g->n_buckets];
+		record = sizeof(*g->buckets);
 		break;
 	case AREA_TAG:
 		return (size_t)((unsigned char *)g->tags - scene.image) + (entry & ~3u) * sizeof(*g->tags);

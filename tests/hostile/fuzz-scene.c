@@ -283,7 +283,7 @@ static void copy_segment(void)
 	MOVE(header);
 	MOVE(owners);
 	MOVE(lives);
-	MOVE(homes);
+	MOVE(buckets);
 	MOVE(tags);
 	MOVE(entries);
 	MOVE(details);

@@ -204,7 +204,7 @@ static void parts_of(const struct shm_header *h, struct part parts[8])
 		{ h->entries_off, h->n_locks * sizeof(struct shm_entry), 20 },
 		{ h->owners_off, h->n_owners * sizeof(struct shm_owner), 12 },
 		{ h->lives_off, h->n_owners * (uint64_t)LIFE_BYTES, 10 },
-		{ h->homes_off, h->n_homes * sizeof(struct shm_home), 6 },
+		{ h->buckets_off, h->n_buckets * sizeof(struct shm_bucket), 6 },
 		{ h->tags_off, h->n_locks * sizeof(uint16_t), 3 },
 		{ h->details_off, h->n_locks * sizeof(struct shm_detail), 5 },
 		{ 0, sizeof(struct shm_header), 4 },

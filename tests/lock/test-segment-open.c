@@ -208,7 +208,7 @@ static void new_feature(struct shm_header *h)
 
 static void huge_locks(struct shm_header *h)
 {
-	h->n_homes = h->n_locks = UINT32_MAX;
+	h->n_buckets = h->n_locks = UINT32_MAX;
 }
 
 static void no_owners(struct shm_header *h)

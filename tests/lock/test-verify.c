@@ -118,9 +118,9 @@ static void middle_is_cut_out(void)
 /* Any other slot of the key's first window. */
 static struct shm_entry *neighbour(void)
 {
-	uint32_t home = table_home(seg, entry->id), slot = window_slot(seg, home, 0);
+	uint32_t bucket = table_bucket(seg, entry->id), slot = window_slot(seg, bucket, 0);
 
-	return &seg->entries[&seg->entries[slot] == entry ? window_slot(seg, home, 1) : slot];
+	return &seg->entries[&seg->entries[slot] == entry ? window_slot(seg, bucket, 1) : slot];
 }
 
 static void key_is_in_two_slots(void)

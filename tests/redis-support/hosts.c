@@ -344,7 +344,7 @@ static unsigned wanting(void)
 		const struct shm_request *r = &s->requests[i];
 
 		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) && load_acquire32(&r->flags) & REQUEST_GLOBAL &&
-		     load_relaxed32(&r->home) == record_of(0, K) + 1 && load_relaxed(&r->under) == 0;
+		     load_relaxed32(&r->bucket) == record_of(0, K) + 1 && load_relaxed(&r->under) == 0;
 	}
 	return n;
 }
