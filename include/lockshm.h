@@ -721,10 +721,10 @@ struct lockshm_lease_info {
 	int state;             /**< enum lockshm_lease_state */
 	int mode;              /**< enum lockshm_mode; 0 = none */
 	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is good without renewal */
-	int64_t obstacle_ns;   /**< ACQUIRING: how long at most what is in the way may last; negative = not known */
+	int64_t blocked_ns;   /**< ACQUIRING: how long at most what is in the way may last; negative = not known */
 	uint64_t next_token;   /**< what the next hold will get, if the range lasts */
-	uint64_t passes;       /**< holds under this lease so far */
-	uint64_t demand;       /**< other hosts that wait, as last heard */
+	uint64_t local_grants;       /**< holds under this lease so far */
+	uint64_t other_hosts_waiting;       /**< other hosts that wait, as last heard */
 	char value[40];        /**< the token in Redis, that of the last lease if there is none now */
 	char why[256];         /**< why the last try failed, "" if it did not */
 };

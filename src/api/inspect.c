@@ -84,8 +84,8 @@ static void fill_lease(struct view *v, const struct identity *id)
 	struct lockshm_lease_info *to = &v->lease;
 	uint32_t i = v->s->n_host_leases ? host_lease_look(v->s, id) : 0;
 	const struct shm_host_lease *r = host_lease_at(v->s, i);
-	int64_t now, obstacle;
-	uint64_t word, verdict;
+	int64_t now, blocked;
+	uint64_t word, last_result;
 
 	v->lock.lease = NULL;
 	if (!r)
@@ -98,16 +98,16 @@ static void fill_lease(struct view *v, const struct identity *id)
 		to->mode = word & HOST_LEASE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	if (host_lease_good(v->s, word, load_acquire(&r->valid_until), now))
 		to->remaining_ns = (int64_t)load_acquire(&r->valid_until) - now;
-	verdict = load_acquire(&r->verdict);
-	obstacle = host_lease_blocked_until(r, verdict);
-	to->obstacle_ns = to->state != LOCKSHM_LEASE_ACQUIRING || obstacle == 0 || obstacle == INT64_MAX ? -1 :
-			  obstacle > now ? obstacle - now : 0;
+	last_result = load_acquire(&r->last_result);
+	blocked = host_lease_blocked_until(r, last_result);
+	to->blocked_ns = to->state != LOCKSHM_LEASE_ACQUIRING || blocked == 0 || blocked == INT64_MAX ? -1 :
+			  blocked > now ? blocked - now : 0;
 	to->next_token = host_lease_fence_next(r);
-	to->passes = load_relaxed(&r->passes);
-	to->demand = load_relaxed(&r->demand);
+	to->local_grants = load_relaxed(&r->local_grants);
+	to->other_hosts_waiting = load_relaxed(&r->other_hosts_waiting);
 	host_lease_value(v->s, i, host_lease_epoch(word), to->value);
 	if (to->state == LOCKSHM_LEASE_ACQUIRING || to->state == LOCKSHM_LEASE_RELEASING || to->state == LOCKSHM_LEASE_NONE)
-		(void)host_lease_reason(r, verdict, to->why);
+		(void)host_lease_reason(r, last_result, to->why);
 	v->lock.lease = to;
 }
 

@@ -202,7 +202,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 	}
 	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	asks[*n].plain = asks[*n].exclusive && !(word & HOST_LEASE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
-			 load_relaxed(&r->demand) == 0 && l->unseen > 0;
+			 load_relaxed(&r->other_hosts_waiting) == 0 && l->unseen > 0;
 	(*n)++;
 	return NEXT_ASK;
 }
@@ -226,14 +226,14 @@ static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
-	uint64_t passes = load_relaxed(&r->passes);
+	uint64_t local_grants = load_relaxed(&r->local_grants);
 	int64_t now = host_now(b->s);
 
 	if (host_lease_state(word) != HOST_LEASE_HELD || (word & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) || b->ending ||
-	    load_relaxed(&r->demand) != 0) {
+	    load_relaxed(&r->other_hosts_waiting) != 0) {
 		be_loud(r, l);
-	} else if (passes - l->passes >= QUIET_PASSES) {
-		l->passes = passes;
+	} else if (local_grants - l->local_grants >= QUIET_PASSES) {
+		l->local_grants = local_grants;
 		l->idle_since = 0;
 		l->quiet_at = now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS) / 2;
 		store_relaxed(&r->quiet_until, (uint64_t)(now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS)));
@@ -267,7 +267,7 @@ static bool must_close(const struct bridge *b, const struct shm_host_lease *r, u
 	}
 	if (!l->idle_since)
 		l->idle_since = now;
-	if (b->ending || load_relaxed(&r->demand) != 0)
+	if (b->ending || load_relaxed(&r->other_hosts_waiting) != 0)
 		return true;
 	return now - l->idle_since >= linger && !is_busy(r, l, now);
 }

@@ -46,23 +46,23 @@ static void judge(struct bridge *b, uint32_t i, int code, const struct redis_com
 static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
 {
 	struct lease *l = &b->leases[i];
-	bool passes = redis_error_passes(ask->code);
+	bool local_grants = redis_error_passes(ask->code);
 	int64_t now = host_now(b->s);
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !ask->shared);
 	back_off(b, l);
 	/* It was we who were away, and not Redis: the next bridge asks anew. */
-	if (passes && b->overtaken)
+	if (local_grants && b->overtaken)
 		return;
 	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
 	l->failed_at = now;
 	/* A moment's silence is not yet a server that is away. */
-	if (passes && now - l->failing_since < GRACE_NS)
+	if (local_grants && now - l->failing_since < GRACE_NS)
 		return;
 	if (host_lease_state(word) == HOST_LEASE_ACQUIRING || host_lease_state(word) == HOST_LEASE_RELEASING)
-		judge(b, i, passes ? VERDICT_PASSES : VERDICT_LASTS, ask, 0, ask->why);
-	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (passes && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
+		judge(b, i, local_grants ? RESULT_PASSES : RESULT_LASTS, ask, 0, ask->why);
+	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (local_grants && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
 	l->not_before = l->next_try;
@@ -98,12 +98,12 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 	l->renew_at = until - ttl * 2 / 3;
 	/* Just written.  Those of many leases are looked at in turn. */
 	l->unseen = 1 + i % (LOOK_EVERY - 1);
-	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
+	store_relaxed(&r->other_hosts_waiting, (uint64_t)ask->answer.queued);
 	store_relaxed(&r->acquired, (uint64_t)now);
-	store_relaxed(&r->passes, 0);
+	store_relaxed(&r->local_grants, 0);
 	/* Of a lease that was lost meanwhile. */
 	store_relaxed(&r->quiet_until, 0);
-	store_relaxed(&r->obstacle, 0);
+	store_relaxed(&r->blocked, 0);
 	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
 	if (cas_from(&r->word, word, host_lease_with_state(word & ~HOST_LEASE_QUEUED, HOST_LEASE_HELD))) {
 		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
@@ -132,7 +132,7 @@ static bool refused(struct bridge *b, uint32_t i, const struct redis_command *as
 	b->leases[i].in_the_way = ask->answer.kind;
 	if (ask->for_reader && ask->exclusive && ask->answer.kind == REDIS_KIND_READERS)
 		return false;
-	judge(b, i, VERDICT_BUSY, ask, until, obstacles[ask->answer.kind]);
+	judge(b, i, RESULT_BUSY, ask, until, obstacles[ask->answer.kind]);
 	return true;
 }
 
@@ -335,7 +335,7 @@ static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct
 	}
 	host_lease_extend(b->s, r, ask->valid_until + b->s->boot_offset);
 	l->renew_at = ask->valid_until + b->s->boot_offset - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
-	store_relaxed(&r->demand, (uint64_t)ask->answer.queued);
+	store_relaxed(&r->other_hosts_waiting, (uint64_t)ask->answer.queued);
 	end_downgrade(r, word);
 }
 
@@ -391,7 +391,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct re
 		l->raise = !host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);
 		host_lease_signal(r);
 	}
-	store_relaxed(&r->demand, (uint64_t)(ask->answer.queued > 0 ? ask->answer.queued : ask->answer.intent));
+	store_relaxed(&r->other_hosts_waiting, (uint64_t)(ask->answer.queued > 0 ? ask->answer.queued : ask->answer.intent));
 }
 
 static void released(struct bridge *b, uint32_t i, uint64_t word)

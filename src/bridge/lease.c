@@ -49,7 +49,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->told = false;
 	l->mode_at = 0;
 	l->idle_since = 0;
-	l->passes = 0;
+	l->local_grants = 0;
 	host_lease_value(b->s, i, epoch, l->value);
 }
 
@@ -82,7 +82,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	l->named = redis_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		redis_keys_free(&l->keys);
-		host_lease_store_result(b->s, r, VERDICT_LASTS, asked, 0, error.text);
+		host_lease_store_result(b->s, r, RESULT_LASTS, asked, 0, error.text);
 	}
 	return l->named ? NAMED : NAMELESS;
 }
@@ -107,7 +107,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 
 		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
 		if (!bridge_is_quorum(b))
-			store_relaxed(&b->s->host_leases[i].obstacle, 0);
+			store_relaxed(&b->s->host_leases[i].blocked, 0);
 		if (cas_from(&b->s->host_leases[i].word, word,
 			     host_lease_make(epoch, in.exclusive ? HOST_LEASE_EXCLUSIVE : 0, HOST_LEASE_ACQUIRING)))
 			l->made = epoch;

@@ -44,7 +44,7 @@ struct lease {
 	int64_t upgrade_since; /* an upgrade is asked for: seen first; 0 = not so */
 	int64_t take_back_at; /* a downgrade was refused: not before that is it tried again, by a new turn */
 	int64_t idle_since; /* 0 = wanted when last seen */
-	uint64_t passes;    /* when it was last found to be passed on quickly */
+	uint64_t local_grants;    /* when it was last found to be passed on quickly */
 	int64_t quiet_at;   /* looked at then, whatever else is due, because releases do not ring; 0 = they do */
 };
 

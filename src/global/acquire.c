@@ -149,7 +149,7 @@ static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t 
 	/* One pass, one number: nobody else was in between. */
 	if (g->streak)
 		return fence;
-	(void)fetch_add_relaxed(&l->passes, 1);
+	(void)fetch_add_relaxed(&l->local_grants, 1);
 	/* Once for each range. */
 	if (fence_low(left) && !fence_low(left + 1))
 		host_lease_ring(g->s, g->lease);
@@ -184,45 +184,45 @@ static void ring(struct global_acquire_op *g, uint64_t word, int64_t now)
 }
 
 /* What was said last, if it was asked since this began to wait, and of this key; else 0. */
-static uint64_t last_verdict(const struct global_acquire_op *g)
+static uint64_t last_result_of(const struct global_acquire_op *g)
 {
-	uint64_t v = load_acquire(&lease_of(g)->verdict);
+	uint64_t v = load_acquire(&lease_of(g)->last_result);
 
 	/* The verdict before the record: what was said of another key was said after the record became that one's.
 	 * Pairs with the release in host_lease_store_result(), which also brings obstacle and words. */
-	if (verdict_asked(v) < g->begun || verdict_asked(v) > host_now(g->s) || !host_lease_is(lease_of(g), &g->id))
+	if (result_asked(v) < g->begun || result_asked(v) > host_now(g->s) || !host_lease_is(lease_of(g), &g->id))
 		return 0;
 	return v;
 }
 
 /* Its words, or what goes without saying. */
-static void reason(const struct global_acquire_op *g, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES])
+static void reason(const struct global_acquire_op *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
 		[0] = "",
-		[VERDICT_BUSY] = "somebody has it",
-		[VERDICT_PASSES] = "Redis is out of reach, or not able now",
-		[VERDICT_LASTS] = "Redis refuses it",
+		[RESULT_BUSY] = "somebody has it",
+		[RESULT_PASSES] = "Redis is out of reach, or not able now",
+		[RESULT_LASTS] = "Redis refuses it",
 	};
 
-	if (!host_lease_reason(lease_of(g), verdict, out))
-		strcpy(out, plain[verdict_code(verdict)]);
+	if (!host_lease_reason(lease_of(g), last_result, out))
+		strcpy(out, plain[result_code(last_result)]);
 }
 
 /* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
-static int heed(struct global_acquire_op *g)
+static int apply_result(struct global_acquire_op *g)
 {
-	uint64_t v = last_verdict(g);
+	uint64_t v = last_result_of(g);
 	char why[HOST_LEASE_REASON_BYTES];
 
-	if (verdict_asked(v) < g->since)
+	if (result_asked(v) < g->since)
 		return 0;
-	g->since = verdict_asked(v) + 1;
+	g->since = result_asked(v) + 1;
 	reason(g, v, why);
-	switch (verdict_code(v)) {
-	case VERDICT_BUSY:
+	switch (result_code(v)) {
+	case RESULT_BUSY:
 		return is_try(g->q) ? error_set(g->error, LOCKSHM_BUSY, "not free: %.200s", why) : 0;
-	case VERDICT_PASSES:
+	case RESULT_PASSES:
 		if (policy_of(g) == LOCKSHM_REDIS_LOCAL_ONLY)
 			return LOCKSHM_LOCAL_ONLY;
 		if (policy_of(g) == LOCKSHM_REDIS_WAIT && !is_try(g->q))
@@ -237,11 +237,11 @@ static int heed(struct global_acquire_op *g)
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
 static bool booked(const struct global_acquire_op *g, uint64_t word, int64_t now)
 {
-	uint64_t v = last_verdict(g);
+	uint64_t v = last_result_of(g);
 	int64_t until;
 
 	if (!(g->q->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME) || g->deadline == INT64_MAX ||
-	    host_lease_state(word) != HOST_LEASE_ACQUIRING || verdict_code(v) != VERDICT_BUSY)
+	    host_lease_state(word) != HOST_LEASE_ACQUIRING || result_code(v) != RESULT_BUSY)
 		return false;
 	until = host_lease_blocked_until(lease_of(g), v);
 	return until != 0 && until - host_now(g->s) > g->deadline - now;
@@ -259,7 +259,7 @@ static bool passed_over(const struct global_acquire_op *g, uint64_t word, int64_
 static int out_of_time(const struct global_acquire_op *g)
 {
 	char why[HOST_LEASE_REASON_BYTES] = "";
-	uint64_t v = last_verdict(g);
+	uint64_t v = last_result_of(g);
 
 	if (v)
 		reason(g, v, why);
@@ -286,7 +286,7 @@ static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
 /* 0 = wait on. */
 static int reason_to_stop(struct global_acquire_op *g, uint64_t word, int64_t now)
 {
-	int err = heed(g);
+	int err = apply_result(g);
 
 	if (err)
 		return err;

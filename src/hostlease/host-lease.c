@@ -87,12 +87,12 @@ static void write_identity(struct shm_host_lease *r, const struct identity *id, 
 	store_relaxed(&r->id[0], id->id[0]);
 	store_relaxed(&r->id[1], id->id[1]);
 	store_relaxed(&r->key_len, id->len);
-	store_relaxed(&r->demand, 0);
-	store_relaxed(&r->passes, 0);
-	store_relaxed(&r->obstacle, 0);
+	store_relaxed(&r->other_hosts_waiting, 0);
+	store_relaxed(&r->local_grants, 0);
+	store_relaxed(&r->blocked, 0);
 	/* What was said of the last key.  Another bridge that was stopped may still say something of it: that was asked
 	 * before anybody waits here, see with_local(). */
-	store_relaxed(&r->verdict, 0);
+	store_relaxed(&r->last_result, 0);
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_relaxed(&r->why[i], 0);
 	store_release(&r->fence, 0);
@@ -234,11 +234,11 @@ bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *
 {
 	int64_t cohort_ms = (int64_t)s->redis.ttl_ms / 2;
 
-	if (load_relaxed(&r->demand) == 0)
+	if (load_relaxed(&r->other_hosts_waiting) == 0)
 		return false;
 	if (cohort_ms > HOST_LEASE_COHORT_MS)
 		cohort_ms = HOST_LEASE_COHORT_MS;
-	return load_relaxed(&r->passes) >= HOST_LEASE_LOCAL_GRANTS ||
+	return load_relaxed(&r->local_grants) >= HOST_LEASE_LOCAL_GRANTS ||
 	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
 }
 
@@ -364,25 +364,25 @@ void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t wo
 /* A bridge that was stopped may say now what it heard before others asked.  A time that has not come is damage. */
 static bool is_overtaken(const struct lockshm *s, uint64_t v, int64_t asked)
 {
-	return verdict_asked(v) > asked && verdict_asked(v) <= host_now(s);
+	return result_asked(v) > asked && result_asked(v) <= host_now(s);
 }
 
-#define OBSTACLE_ENDLESS UINT32_MAX
+#define BLOCKED_ENDLESS UINT32_MAX
 
-static uint64_t obstacle_make(int64_t asked, int64_t until)
+static uint64_t blocked_make(int64_t asked, int64_t until)
 {
 	int64_t ms = until <= asked ? 0 : (until - asked - 1) / 1000000 + 1;
 
-	return (uint64_t)(ms < OBSTACLE_ENDLESS ? ms : OBSTACLE_ENDLESS) << 32 | (uint32_t)asked;
+	return (uint64_t)(ms < BLOCKED_ENDLESS ? ms : BLOCKED_ENDLESS) << 32 | (uint32_t)asked;
 }
 
-int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t verdict)
+int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t last_result)
 {
-	uint64_t o = load_relaxed(&r->obstacle), ms = o >> 32;
+	uint64_t o = load_relaxed(&r->blocked), ms = o >> 32;
 
-	if (ms == 0 || (uint32_t)o != (uint32_t)verdict_asked(verdict))
+	if (ms == 0 || (uint32_t)o != (uint32_t)result_asked(last_result))
 		return 0;
-	return ms == OBSTACLE_ENDLESS ? INT64_MAX : verdict_asked(verdict) + LOCKSHM_MS((int64_t)ms);
+	return ms == BLOCKED_ENDLESS ? INT64_MAX : result_asked(last_result) + LOCKSHM_MS((int64_t)ms);
 }
 
 static uint64_t seal(const uint64_t words[HOST_LEASE_REASON_WORDS], int64_t asked)
@@ -401,23 +401,23 @@ static uint64_t seal(const uint64_t words[HOST_LEASE_REASON_WORDS], int64_t aske
  */
 void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why)
 {
-	uint64_t words[HOST_LEASE_REASON_WORDS] = { 0 }, v = load_acquire(&r->verdict), i;
+	uint64_t words[HOST_LEASE_REASON_WORDS] = { 0 }, v = load_acquire(&r->last_result), i;
 
 	if (is_overtaken(s, v, asked))
 		return;
 	strncpy((char *)words, why, sizeof(words) - 1);
-	store_relaxed(&r->obstacle, obstacle_make(asked, until));
+	store_relaxed(&r->blocked, blocked_make(asked, until));
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_relaxed(&r->why[i], words[i]);
-	store_relaxed(&r->why_seal, seal(words, asked));
+	store_relaxed(&r->reason_seal, seal(words, asked));
 	/* Release: whoever sees the time sees obstacle and words, or what came over them since. */
 	while (!is_overtaken(s, v, asked))
-		if (cas(&r->verdict, &v, (uint64_t)asked << 2 | (uint64_t)code))
+		if (cas(&r->last_result, &v, (uint64_t)asked << 2 | (uint64_t)code))
 			break;
 	host_lease_signal(r);
 }
 
-bool host_lease_reason(const struct shm_host_lease *r, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES])
+bool host_lease_reason(const struct shm_host_lease *r, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
 {
 	uint64_t words[HOST_LEASE_REASON_WORDS];
 	bool whole;
@@ -426,7 +426,7 @@ bool host_lease_reason(const struct shm_host_lease *r, uint64_t verdict, char ou
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		words[i] = load_relaxed(&r->why[i]);
 	/* In any order: what is not of one question has another seal. */
-	whole = load_relaxed(&r->why_seal) == seal(words, verdict_asked(verdict));
+	whole = load_relaxed(&r->reason_seal) == seal(words, result_asked(last_result));
 	memcpy(out, words, sizeof(words));
 	out[whole ? HOST_LEASE_REASON_BYTES - 1 : 0] = '\0';
 	return whole;

@@ -53,10 +53,10 @@
 
 /* Why the bridge got no lease: said of a question, which may have been asked before somebody changed that.  So whoever
  * waits heeds only what was asked since it began to. */
-enum verdict {
-	VERDICT_BUSY = 1, /* others have it, and whoever asked did not want to wait */
-	VERDICT_PASSES,	  /* Redis is out of reach, or not able now */
-	VERDICT_LASTS	  /* it refuses, until somebody changes that */
+enum last_result {
+	RESULT_BUSY = 1, /* others have it, and whoever asked did not want to wait */
+	RESULT_PASSES,	  /* Redis is out of reach, or not able now */
+	RESULT_LASTS	  /* it refuses, until somebody changes that */
 };
 
 static inline int64_t host_now(const struct lockshm *s)
@@ -162,20 +162,20 @@ void host_lease_signal(struct shm_host_lease *r);
  * @asked is when the question was put, host time: before its first byte.  @until is how long what is in the way
  * may last; 0 = not known. */
 void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why);
-static inline int64_t verdict_asked(uint64_t v)
+static inline int64_t result_asked(uint64_t v)
 {
 	return (int64_t)(v >> 2);
 }
 
-static inline int verdict_code(uint64_t v)
+static inline int result_code(uint64_t v)
 {
 	return (int)(v & 3);
 }
 #define HOST_LEASE_REASON_BYTES (HOST_LEASE_REASON_WORDS * 8)
 /* The words of @verdict; false, and "" = what is there is of another question. */
-bool host_lease_reason(const struct shm_host_lease *r, uint64_t verdict, char out[HOST_LEASE_REASON_BYTES]);
+bool host_lease_reason(const struct shm_host_lease *r, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES]);
 /* Until when what was in the way then may last, host time; 0 = not known, INT64_MAX = it has no end. */
-int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t verdict);
+int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t last_result);
 
 /* The value in Redis: the host's name and a number made of lease and epoch under the segment's secret. */
 #define HOST_LEASE_VALUE_BYTES 33

@@ -91,10 +91,10 @@ static void lease_json(struct json *json, const struct lockshm_lease_info *lease
 	json_text(json, "state", lease_state(lease));
 	json_text(json, "mode", mode_name(lease->mode));
 	json_ms(json, "remaining_ms", lease->remaining_ns);
-	json_ms(json, "obstacle_ms", lease->obstacle_ns < 0 ? LOCKSHM_FOREVER : lease->obstacle_ns);
+	json_ms(json, "obstacle_ms", lease->blocked_ns < 0 ? LOCKSHM_FOREVER : lease->blocked_ns);
 	json_uint(json, "next_token", lease->next_token);
-	json_uint(json, "passes", lease->passes);
-	json_uint(json, "demand", lease->demand);
+	json_uint(json, "passes", lease->local_grants);
+	json_uint(json, "demand", lease->other_hosts_waiting);
 	json_text(json, "value", lease->value);
 	json_text(json, "why", *lease->why ? lease->why : NULL);
 	json_close(json, '}');
@@ -277,8 +277,8 @@ static void lease_people(FILE *out, const struct lockshm_lease_info *lease)
 
 	fprintf(out, "lease    %s%s%s", lease_state(lease), mode ? ", " : "", mode ? mode : "");
 	if (lease->remaining_ns)
-		fprintf(out, ", good for %s, %" PRIu64 " holds under it, %" PRIu64 " other hosts wait", left, lease->passes,
-			lease->demand);
+		fprintf(out, ", good for %s, %" PRIu64 " holds under it, %" PRIu64 " other hosts wait", left, lease->local_grants,
+			lease->other_hosts_waiting);
 	fprintf(out, "%s%s\n", *why ? "; last: " : "", why);
 	free(left);
 	free(why);

@@ -104,7 +104,7 @@ int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, co
 	return t.yes >= q->majority ? 0 : t.code ? t.code : t.open ? REDIS_UNKNOWN : REDIS_UNREACHABLE;
 }
 
-static int64_t longest_obstacle(struct redis_quorum *q, const struct round *r)
+static int64_t longest_block(struct redis_quorum *q, const struct round *r)
 {
 	int64_t left = 0;
 	size_t i;
@@ -140,7 +140,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	t = round_decide(q, r, REDIS_GRANTED, deadline);
 	lease->decided = redis_now();
 	lease->servers = t.yes;
-	lease->left_ms = longest_obstacle(q, r);
+	lease->left_ms = longest_block(q, r);
 	lease->sent = t.yes || t.no || t.open || t.code;
 	lease->doubt = t.yes || t.open || t.code;
 	if (t.yes < q->majority) {

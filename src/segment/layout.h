@@ -495,17 +495,17 @@ struct shm_host_lease {
 	uint64_t valid_until; /*   8 cas, only upwards: host time (CLOCK_BOOTTIME) at which a held lease ends */
 	uint64_t fence;	      /*  16 cas; next only upwards */
 	uint64_t acquired;    /*  24 bridge: host time at which the lease was obtained */
-	uint64_t passes;      /*  32 add: holds under it since; bridge: 0 */
-	uint64_t demand;      /*  40 bridge: other hosts that wait, as last known */
-	uint64_t verdict;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; claimer: 0 */
-	uint64_t obstacle;    /*  56 bridge: [ms:32 | asked:32] how long after that the way is closed; claimer: 0 */
+	uint64_t local_grants;      /*  32 add: holds under it since; bridge: 0 */
+	uint64_t other_hosts_waiting;      /*  40 bridge: other hosts that wait, as last known */
+	uint64_t last_result;     /*  48 cas: [asked:62 | code:2] why the last try of the bridge got nothing; claimer: 0 */
+	uint64_t blocked;    /*  56 bridge: [ms:32 | asked:32] how long after that the way is closed; claimer: 0 */
 	uint64_t id[2];	      /*  64 claimer: identity of the key */
 	uint64_t key_len;     /*  80 claimer */
 	uint64_t claimer;     /*  88 cas: owner_ref of who gives the record to a key; 0 = nobody */
 	uint32_t signal;      /*  96 add: waiters sleep on it; changes with everything they wait for */
 	uint32_t reserved0;
 	uint64_t asked;	      /* 104 cas, only upwards: host time of the last request that may have put the token there or kept it */
-	uint64_t why_seal;    /* 112 bridge: hash of `why` and of when that was asked */
+	uint64_t reason_seal;    /* 112 bridge: hash of `why` and of when that was asked */
 	uint64_t quiet_until; /* 120 bridge: host time until which the end of a hold need not be rung for; 0 = it is */
 	uint64_t key[HOST_LEASE_KEY_WORDS]; /* 128 claimer: all of it */
 	uint64_t why[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */

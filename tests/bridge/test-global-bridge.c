@@ -202,7 +202,7 @@ START_TEST(a_dead_holder_is_followed_at_once)
 	ck_assert_int_eq(next->answer.report.previous.pid, b->pid);
 	ck_assert_uint_gt(next->answer.token, token);
 	/* Under the same lease. */
-	ck_assert_uint_eq(lease_of(0, K).passes, 2);
+	ck_assert_uint_eq(lease_of(0, K).local_grants, 2);
 	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 }
 END_TEST

@@ -328,14 +328,14 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	agent_stop(b);
 	r = &hosts[0].s->host_leases[record_of(0, K)];
-	store_release(&r->verdict, UINT64_MAX); /* damage keeps nobody from being told */
+	store_release(&r->last_result, UINT64_MAX); /* damage keeps nobody from being told */
 	before = host_now(hosts[0].s);
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	wanted_by(1);
-	host_lease_store_result(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
-	host_lease_store_result(hosts[0].s, r, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
-	host_lease_store_result(hosts[0].s, r, VERDICT_LASTS, before, 0, "asked before");
+	host_lease_store_result(hosts[0].s, r, RESULT_LASTS, before, 0, "asked before");
+	host_lease_store_result(hosts[0].s, r, RESULT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	host_lease_store_result(hosts[0].s, r, RESULT_LASTS, before, 0, "asked before");
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	ck_assert_str_eq(a->answer.report.error.message, "asked since");
 }
@@ -350,11 +350,11 @@ static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_
 
 	memset(&all, 0, sizeof(all));
 	host_lease_store_result(hosts[0].s, &all, code, asked, until, why);
-	store_release(&r->obstacle, all.obstacle);
+	store_release(&r->blocked, all.blocked);
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_release(&r->why[i], all.why[i]);
 	if (sealed)
-		store_release(&r->why_seal, all.why_seal);
+		store_release(&r->reason_seal, all.reason_seal);
 }
 
 static bool is_said_to_be_taken(void *arg)
@@ -383,7 +383,7 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 	agent_send(a, wish);
 	ck_assert(await(is_said_to_be_taken, NULL));
 	agent_stop(b);
-	half_judge(&hosts[0].s->host_leases[record_of(0, K)], VERDICT_BUSY, before, INT64_MAX, "asked before", _i);
+	half_judge(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before", _i);
 	/* It looks every 50 ms. */
 	for (end = now_ns() + LOCKSHM_MS(200); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
@@ -414,10 +414,10 @@ START_TEST(no_words_of_a_stopped_bridge)
 	wanted_by(1);
 	/* Its successor's words, its own, and then the successor says so. */
 	memset(&told, 0, sizeof(told));
-	host_lease_store_result(hosts[0].s, &told, VERDICT_LASTS, host_now(hosts[0].s), 0, "asked since");
-	half_judge(r, VERDICT_LASTS, verdict_asked(told.verdict), 0, "asked since", true);
-	half_judge(r, VERDICT_LASTS, before, 0, "asked before", _i);
-	store_release(&r->verdict, told.verdict);
+	host_lease_store_result(hosts[0].s, &told, RESULT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	half_judge(r, RESULT_LASTS, result_asked(told.last_result), 0, "asked since", true);
+	half_judge(r, RESULT_LASTS, before, 0, "asked before", _i);
+	store_release(&r->last_result, told.last_result);
 	host_lease_signal(r);
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	ck_assert_str_eq(a->answer.report.error.message, "Redis refuses it");

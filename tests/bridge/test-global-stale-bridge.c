@@ -371,8 +371,8 @@ START_TEST(exhausted_unseen)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
 	sees_nothing(&one);
-	store_relaxed(&record()->demand, 1);
-	store_relaxed(&record()->passes, HOST_LEASE_LOCAL_GRANTS);
+	store_relaxed(&record()->other_hosts_waiting, 1);
+	store_relaxed(&record()->local_grants, HOST_LEASE_LOCAL_GRANTS);
 	(void)decides(&one);
 	is_in_state(HOST_LEASE_CLOSING);
 	ck_code(agent_release(a), 0);
@@ -411,9 +411,9 @@ static void add_unseen(TCase *tc)
 
 /* ---------------------------------------------------------------- silence */
 
-static int verdict_now(void)
+static int result_now(void)
 {
-	return verdict_code(load_acquire(&record()->verdict));
+	return result_code(load_acquire(&record()->last_result));
 }
 
 /* A server that did not answer once, and once more when all that is long over, is not away. */
@@ -426,11 +426,11 @@ START_TEST(two_moments_of_silence)
 	pass(now_ns() + LOCKSHM_MS(2200));
 	asks_for(&one, REDIS_ACQUIRE_X);
 	hears_an_error(&one, REDIS_UNKNOWN);
-	ck_assert_int_eq(verdict_now(), 0);
+	ck_assert_int_eq(result_now(), 0);
 	pass(now_ns() + LOCKSHM_MS(1000));
 	asks_for(&one, REDIS_ACQUIRE_X);
 	hears_an_error(&one, REDIS_UNKNOWN);
-	ck_assert_int_eq(verdict_now(), VERDICT_PASSES);
+	ck_assert_int_eq(result_now(), RESULT_PASSES);
 	ends();
 }
 END_TEST
@@ -487,7 +487,7 @@ START_TEST(silent_while_it_was_stopped)
 	lease(&one)->failing_since = lease(&one)->failed_at - LOCKSHM_SECONDS(1);
 	one.b.overtaken = stopped;
 	hears_an_error(&one, REDIS_RETRY);
-	ck_assert_int_eq(verdict_now(), stopped ? 0 : VERDICT_PASSES);
+	ck_assert_int_eq(result_now(), stopped ? 0 : RESULT_PASSES);
 	ends();
 }
 END_TEST

@@ -269,7 +269,7 @@ START_TEST(a_process_without_openssl)
 }
 END_TEST
 
-static void bridge_whose_openssl_ends(int say, int heed)
+static void bridge_whose_openssl_ends(int say, int apply_result)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL);
@@ -281,10 +281,10 @@ static void bridge_whose_openssl_ends(int say, int heed)
 	q.key = "its own";
 	q.key_len = 7;
 	q.flags = LOCKSHM_GLOBAL;
-	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(say, "", 1) != 1 || read(heed, &byte, 1) != 1)
+	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(say, "", 1) != 1 || read(apply_result, &byte, 1) != 1)
 		_exit(8);
 	end();
-	(void)(write(say, "", 1) == 1 && read(heed, &byte, 1));
+	(void)(write(say, "", 1) == 1 && read(apply_result, &byte, 1));
 	_exit(0);
 }
 
@@ -296,27 +296,27 @@ static bool is_bridge(void *arg)
 START_TEST(a_bridge_whose_openssl_ends)
 {
 	int32_t pid, status;
-	int say[2], heed[2];
+	int say[2], apply_result[2];
 	char byte;
 
 	if (!dlopen("libcrypto.so.3", RTLD_NOW))
 		return;
 	hosts_at(1, redis->tls_uri);
-	ck_assert(pipe(say) == 0 && pipe(heed) == 0);
+	ck_assert(pipe(say) == 0 && pipe(apply_result) == 0);
 	pid = fork();
 	if (pid == 0)
-		bridge_whose_openssl_ends(say[1], heed[0]);
+		bridge_whose_openssl_ends(say[1], apply_result[0]);
 	ck_assert_int_eq(read(say[0], &byte, 1), 1);
 	ck_assert(await(is_bridge, &pid));
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_eq(bridge_of(0).pid, pid);
-	ck_assert_int_eq(write(heed[1], "", 1), 1);
+	ck_assert_int_eq(write(apply_result[1], "", 1), 1);
 	ck_assert_int_eq(read(say[0], &byte, 1), 1);
 	ck_assert(await(is_bridge, &a->pid));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_assert_int_eq(write(heed[1], "", 1), 1);
+	ck_assert_int_eq(write(apply_result[1], "", 1), 1);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }

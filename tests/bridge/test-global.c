@@ -79,7 +79,7 @@ START_TEST(the_next_here_needs_no_redis)
 	}
 	ck_assert_uint_eq(bridge_of(0).acquired, acquired);
 	ck_assert_uint_eq(bridge_of(0).released, 0);
-	ck_assert_uint_eq(lease_of(0, K).passes, 21);
+	ck_assert_uint_eq(lease_of(0, K).local_grants, 21);
 }
 END_TEST
 
@@ -225,7 +225,7 @@ END_TEST
 static bool is_demanded(void *arg)
 {
 	(void)arg;
-	return lease_of(0, K).demand != 0;
+	return lease_of(0, K).other_hosts_waiting != 0;
 }
 
 START_TEST(a_try_where_others_are_first)
@@ -417,7 +417,7 @@ START_TEST(a_crowd_here_lets_others_in)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
-	unsigned passes = 0;
+	unsigned local_grants = 0;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
 	host_make(0, &options);
@@ -431,7 +431,7 @@ START_TEST(a_crowd_here_lets_others_in)
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	/* There is always somebody in the queue of this host: without the bound, c would wait for ever. */
 	while (agent_poll(c) == AGENT_BLOCKED) {
-		struct agent *next = passes % 2 ? a : b, *holder = passes % 2 ? b : a;
+		struct agent *next = local_grants % 2 ? a : b, *holder = local_grants % 2 ? b : a;
 
 		agent_send(next, wish);
 		while (!agent_waits(next, K))
@@ -443,11 +443,11 @@ START_TEST(a_crowd_here_lets_others_in)
 				ck_code(agent_release(c), 0);
 			}
 		ck_code(next->answer.code, 0);
-		passes++;
+		local_grants++;
 		if (!c->busy)
 			break;
 	}
-	ck_assert_uint_le(passes, 66);
+	ck_assert_uint_le(local_grants, 66);
 	ck_assert_uint_ge(bridge_of(0).acquired, 2);
 }
 END_TEST
