@@ -20,8 +20,8 @@
 #else
 #define NBRIDGE 1
 #endif
-#ifndef QUIET_PASSES
-#define QUIET_PASSES 2
+#ifndef SUPPRESS_GRANTS
+#define SUPPRESS_GRANTS 2
 #endif
 
 /* The word: [epoch | state:2] */
@@ -33,7 +33,7 @@
 
 byte word;
 byte passes;
-bit quiet;	/* quiet_until is to come */
+bit quiet;	/* suppress_until is to come */
 bit bell;
 byte owner;	/* of the local lock; 0 = free */
 bit wants;	/* the owner waits for the lease */
@@ -100,7 +100,7 @@ end:	do
 
 /* ---------------------------------------------------------------- the bridge: bridge/lease.c */
 
-/* interest_look() */
+/* demand_scan() */
 inline look()
 {
 	d_step {
@@ -115,19 +115,19 @@ inline forget()
 	live = 0; holds = 0; wanted = 0; w = 0
 }
 
-/* keep_quiet(): its time may have come at any look, or not yet. */
-inline keep_quiet()
+/* suppress(): its time may have come at any look, or not yet. */
+inline suppress()
 {
 	if
-	:: STATE(w) == HELD && passes >= seen + QUIET_PASSES ->
+	:: STATE(w) == HELD && passes >= seen + SUPPRESS_GRANTS ->
 		seen = passes; comes = 1;
 		quiet = 1
-	:: STATE(w) == HELD && passes < seen + QUIET_PASSES && comes && !due -> skip
-	:: else -> comes = 0; be_loud()
+	:: STATE(w) == HELD && passes < seen + SUPPRESS_GRANTS && comes && !due -> skip
+	:: else -> comes = 0; end_suppression()
 	fi
 }
 
-inline be_loud()
+inline end_suppression()
 {
 #ifdef MUT_QUIET_CLOSED
 	if
@@ -175,9 +175,9 @@ WORD:		w = word;
 		:: else ->
 #ifdef MUT_QUIET_AFTER_LOOK
 LOOK:			look();
-KEEP:			keep_quiet();
+KEEP:			suppress();
 #else
-KEEP:			keep_quiet();
+KEEP:			suppress();
 LOOK:			look();
 #endif
 			if

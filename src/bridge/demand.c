@@ -10,7 +10,7 @@
 #include "lock/table.h"
 
 static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, const struct snapshot_request *seen,
-			  struct interest *out)
+			  struct demand *out)
 {
 	const struct shm_request *r = &b->s->requests[seen->index];
 	uint32_t flags = load_acquire32(&r->flags), bucket = load_relaxed32(&r->bucket);
@@ -30,7 +30,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
 	if (bucket != i + 1) {
-		out->elsewhere = out->elsewhere || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
+		out->other_lease = out->other_lease || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
 		return;
 	}
 	if (under_is(under, epoch)) {
@@ -39,14 +39,14 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	}
 	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
 		return;
-	out->wants = true;
+	out->waiting = true;
 	out->exclusive = out->exclusive || word_exclusive(seen->word);
-	out->patient = out->patient || !(flags & REQUEST_TRY);
+	out->blocking = out->blocking || !(flags & REQUEST_TRY);
 }
 
-struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch)
+struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 {
-	struct interest out = { 0 };
+	struct demand out = { 0 };
 	const struct lease *l = &b->leases[i];
 	uint32_t entry = table_lookup(b->s, &l->id), k;
 
@@ -69,7 +69,7 @@ struct interest interest_look(struct bridge *b, uint32_t i, uint64_t epoch)
 	return out;
 }
 
-bool interest_possible(const struct lockshm *s, uint32_t i)
+bool demand_possible(const struct lockshm *s, uint32_t i)
 {
 	const struct shm_host_lease *r = &s->host_leases[i];
 	struct identity id = { { load_relaxed(&r->id[0]), load_relaxed(&r->id[1]) }, load_relaxed(&r->key_len) };
@@ -101,14 +101,14 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch,
 	return false;
 }
 
-bool interest_nobody_holds(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
+bool demand_no_holder(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in)
 {
 	if (in->holders || in->damaged)
 		return false;
 	return !in->unsure || !any_record_holds(b, i, epoch, false);
 }
 
-bool interest_nobody_writes(const struct bridge *b, uint32_t i, uint64_t epoch, const struct interest *in)
+bool demand_no_writer(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in)
 {
 	if (in->writers || in->damaged)
 		return false;

@@ -14,7 +14,7 @@
 
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than anybody asks for one, see global_upgrade() */
-#define QUIET_PASSES 2 /* that nobody has looked at: it is passed on quickly */
+#define SUPPRESS_GRANTS 2 /* that nobody has looked at: it is passed on quickly */
 #define BUSY_NS LOCKSHM_MS(20)
 
 static int64_t min64(int64_t a, int64_t b)
@@ -22,12 +22,12 @@ static int64_t min64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static struct interest look_at_holders(struct bridge *b, uint32_t i, uint64_t word)
+static struct demand look_at_holders(struct bridge *b, uint32_t i, uint64_t word)
 {
 	/* The word, and what is told to releases, before the look at the requests, whoever wrote them.  Pairs with the
 	 * fences in enter(), forget_bargeable(), host_lease_ring_of_end() and lease_is_exclusive(). */
 	fence_full();
-	return interest_look(b, i, host_lease_epoch(word));
+	return demand_scan(b, i, host_lease_epoch(word));
 }
 
 /* ---------------------------------------------------------------- lost */
@@ -57,11 +57,11 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
  * cannot be ended, but is told. */
 enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct interest in;
+	struct demand in;
 
 	end_holds(b, i, host_lease_epoch(word));
 	in = look_at_holders(b, i, word);
-	if (in.damaged ? in.holders : !interest_nobody_holds(b, i, host_lease_epoch(word), &in))
+	if (in.damaged ? in.holders : !demand_no_holder(b, i, host_lease_epoch(word), &in))
 		return wait_until(&b->leases[i], host_now(b->s) + END_AGAIN_NS);
 	return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 }
@@ -111,7 +111,7 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
 
 /* Exclusive, and has been held by readers alone for some time, while others wait, or may, who might read as well:
  * whoever upgraded, or wanted to, was killed before the next line, or somebody came in beside. */
-static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
@@ -136,7 +136,7 @@ static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct int
 
 /* The same for the opposite.  Whoever writes under it comes first: the wish is of somebody
  * before, or waits for the end. */
-static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
 {
 	int64_t now = host_now(b->s);
 
@@ -144,7 +144,7 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
 		return false;
 	if (word & HOST_LEASE_EXCLUSIVE)
 		return in->holders && !in->writers;
-	return (word & HOST_LEASE_DRAINED) || interest_nobody_writes(b, i, host_lease_epoch(word), in);
+	return (word & HOST_LEASE_DRAINED) || demand_no_writer(b, i, host_lease_epoch(word), in);
 }
 
 /* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever
@@ -209,11 +209,11 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 
 /* ---------------------------------------------------------------- bells, and its end */
 
-static void be_loud(struct shm_host_lease *r, struct lease *l)
+static void end_suppression(struct shm_host_lease *r, struct lease *l)
 {
-	l->quiet_at = 0;
-	if (load_relaxed(&r->quiet_until) != 0)
-		store_relaxed(&r->quiet_until, 0);
+	l->suppressed_at = 0;
+	if (load_relaxed(&r->suppress_until) != 0)
+		store_relaxed(&r->suppress_until, 0);
 }
 
 /*
@@ -222,7 +222,7 @@ static void be_loud(struct shm_host_lease *r, struct lease *l)
  * once more.  Killed, stopped: releases ring when the time is over.  Late, after another has become the bridge: a
  * release is seen as late as if its bell had been lost.
  */
-static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
+static void suppress(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
@@ -231,14 +231,14 @@ static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
 
 	if (host_lease_state(word) != HOST_LEASE_HELD || (word & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) || b->ending ||
 	    load_relaxed(&r->other_hosts_waiting) != 0) {
-		be_loud(r, l);
-	} else if (local_grants - l->local_grants >= QUIET_PASSES) {
+		end_suppression(r, l);
+	} else if (local_grants - l->local_grants >= SUPPRESS_GRANTS) {
 		l->local_grants = local_grants;
 		l->idle_since = 0;
-		l->quiet_at = now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS) / 2;
-		store_relaxed(&r->quiet_until, (uint64_t)(now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS)));
-	} else if (now >= l->quiet_at) {
-		be_loud(r, l);
+		l->suppressed_at = now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS) / 2;
+		store_relaxed(&r->suppress_until, (uint64_t)(now + LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS)));
+	} else if (now >= l->suppressed_at) {
+		end_suppression(r, l);
 	}
 }
 
@@ -246,18 +246,18 @@ static void keep_quiet(const struct bridge *b, uint32_t i, uint64_t word)
  * has not asked yet.  Only for a while, as programs that poll Redis get it in such moments. */
 static bool is_busy(const struct shm_host_lease *r, const struct lease *l, int64_t now)
 {
-	return l->quiet_at && now - (int64_t)load_relaxed(&r->acquired) < BUSY_NS;
+	return l->suppressed_at && now - (int64_t)load_relaxed(&r->acquired) < BUSY_NS;
 }
 
 /* Is it to be given back, as soon as nobody holds under it? */
 static bool must_close(const struct bridge *b, const struct shm_host_lease *r, uint64_t word, struct lease *l,
-		       const struct interest *in)
+		       const struct demand *in)
 {
 	int64_t now = host_now(b->s), linger = LOCKSHM_MS((int64_t)b->s->redis.retain_ms);
 
-	if (in->wants && in->exclusive && !(word & HOST_LEASE_EXCLUSIVE))
+	if (in->waiting && in->exclusive && !(word & HOST_LEASE_EXCLUSIVE))
 		return !in->holders;
-	if (in->elsewhere && !in->wants)
+	if (in->other_lease && !in->waiting)
 		return !in->holders && !in->unsure;
 	if (in->live || in->unsure) {
 		l->idle_since = 0;
@@ -300,21 +300,21 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redi
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
-	struct interest in;
+	struct demand in;
 
 	if (!host_lease_holds(b->s, i, word))
 		return NEXT_AGAIN;
-	keep_quiet(b, i, word);
+	suppress(b, i, word);
 	in = look_at_holders(b, i, word);
 	/* They wait for who holds: it has to ring. */
-	if (l->quiet_at && (in.elsewhere || (in.exclusive && !(word & HOST_LEASE_EXCLUSIVE)))) {
-		be_loud(r, l);
+	if (l->suppressed_at && (in.other_lease || (in.exclusive && !(word & HOST_LEASE_EXCLUSIVE)))) {
+		end_suppression(r, l);
 		in = look_at_holders(b, i, word);
 	}
 	/* No more holds under it; then whoever was faster is seen. */
 	if (host_lease_state(word) == HOST_LEASE_HELD && must_close(b, r, word, l, &in))
 		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_CLOSING));
-	if (host_lease_state(word) == HOST_LEASE_CLOSING && interest_nobody_holds(b, i, host_lease_epoch(word), &in))
+	if (host_lease_state(word) == HOST_LEASE_CLOSING && demand_no_holder(b, i, host_lease_epoch(word), &in))
 		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 	/* That counts until a renewal is answered, whatever else is asked before. */
 	l->told = l->told || l->hinted;

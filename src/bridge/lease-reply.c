@@ -102,7 +102,7 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 	store_relaxed(&r->acquired, (uint64_t)now);
 	store_relaxed(&r->local_grants, 0);
 	/* Of a lease that was lost meanwhile. */
-	store_relaxed(&r->quiet_until, 0);
+	store_relaxed(&r->suppress_until, 0);
 	store_relaxed(&r->blocked, 0);
 	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
 	if (cas_from(&r->word, word, host_lease_with_state(word & ~HOST_LEASE_QUEUED, HOST_LEASE_HELD))) {

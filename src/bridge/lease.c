@@ -90,19 +90,19 @@ static enum naming name(const struct bridge *b, uint32_t i)
 /* ---------------------------------------------------------------- states */
 
 /* Those who only try were told, and have not gone: their threads do not run.  Whoever has come since has rung. */
-static bool was_told(const struct bridge *b, const struct lease *l, const struct interest *in)
+static bool was_told(const struct bridge *b, const struct lease *l, const struct demand *in)
 {
-	return !in->patient && !l->rung && !l->hinted && host_now(b->s) < l->told_until;
+	return !in->blocking && !l->rung && !l->hinted && host_now(b->s) < l->told_until;
 }
 
 static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct lease *l = &b->leases[i];
-	struct interest in = interest_look(b, i, host_lease_epoch(word));
+	struct demand in = demand_scan(b, i, host_lease_epoch(word));
 
-	if (in.wants && was_told(b, l, &in))
+	if (in.waiting && was_told(b, l, &in))
 		return wait_until(l, l->told_until);
-	if (in.wants) {
+	if (in.waiting) {
 		uint64_t epoch = host_lease_epoch(word) + 1;
 
 		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
@@ -164,16 +164,16 @@ void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 
 /* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
 static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command *ask, uint64_t word,
-			const struct interest *in, int64_t seen)
+			const struct demand *in, int64_t seen)
 {
 	struct lease *l = &b->leases[i];
 
 	lease_ask(b, l, ask, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
 	ask->asked = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
-	ask->for_reader = in->wants && !in->exclusive && (!in->unsure || l->asked == 0);
+	ask->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->asked == 0);
 	ask->unsure = in->unsure;
-	ask->wish.flags = in->patient || in->unsure ? "" : "t";
+	ask->wish.flags = in->blocking || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	l->asked++;
@@ -194,7 +194,7 @@ void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct r
  * writer's that was given up, which keeps the host's place in line, but where only others who read are in its way: it
  * can join them, and the mark of the writer would keep new ones out.
  */
-static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, const struct interest *in)
+static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
 {
 	const struct lease *l = &b->leases[i];
 
@@ -205,9 +205,9 @@ static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, con
 
 /* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in
  * line is kept for a moment. */
-static bool somebody_comes(struct lease *l, const struct interest *in, int64_t now)
+static bool somebody_comes(struct lease *l, const struct demand *in, int64_t now)
 {
-	if (!in->live || in->elsewhere)
+	if (!in->live || in->other_lease)
 		return false;
 	if (!l->idle_since)
 		l->idle_since = now;
@@ -218,18 +218,18 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 {
 	struct lease *l = &b->leases[i];
 	int64_t seen = redis_now(), now = host_now(b->s);
-	struct interest in = interest_look(b, i, host_lease_epoch(word));
+	struct demand in = demand_scan(b, i, host_lease_epoch(word));
 
-	if (in.wants)
+	if (in.waiting)
 		l->idle_since = 0;
 	/* Of a damaged queue those who are seen are served; nobody holds yet. */
 	if (!in.unsure || in.damaged) {
-		if (!in.wants && !b->ending && somebody_comes(l, &in, now)) {
+		if (!in.waiting && !b->ending && somebody_comes(l, &in, now)) {
 			/* A hint is for whoever comes. */
 			l->next_try = l->hinted ? 0 : l->next_try;
 			return wait_until(l, l->idle_since + COMES_NS);
 		}
-		if (!in.wants || wants_another(b, i, word, &in)) {
+		if (!in.waiting || wants_another(b, i, word, &in)) {
 			lease_give_up(b, i, word);
 			return NEXT_AGAIN;
 		}
@@ -322,8 +322,8 @@ size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *asks)
 	int k;
 
 	/* Its time has come; whatever the lease is by now. */
-	if (l->quiet_at <= host_now(b->s))
-		l->quiet_at = 0;
+	if (l->suppressed_at <= host_now(b->s))
+		l->suppressed_at = 0;
 	for (k = 0; next == NEXT_AGAIN && k < TRANSITIONS_MAX; k++)
 		next = step(b, i, asks, &n);
 	if (next == NEXT_AGAIN)

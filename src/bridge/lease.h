@@ -45,7 +45,7 @@ struct lease {
 	int64_t take_back_at; /* a downgrade was refused: not before that is it tried again, by a new turn */
 	int64_t idle_since; /* 0 = wanted when last seen */
 	uint64_t local_grants;    /* when it was last found to be passed on quickly */
-	int64_t quiet_at;   /* looked at then, whatever else is due, because releases do not ring; 0 = they do */
+	int64_t suppressed_at;   /* looked at then, whatever else is due, because releases do not ring; 0 = they do */
 };
 
 struct bridge {
@@ -102,7 +102,7 @@ static inline uint32_t lease_next_active(const struct bridge *b, uint32_t i)
 /* When to look at it again. */
 static inline int64_t lease_due(const struct lease *l)
 {
-	return l->quiet_at && l->quiet_at < l->due ? l->quiet_at : l->due;
+	return l->suppressed_at && l->suppressed_at < l->due ? l->suppressed_at : l->due;
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */

@@ -77,8 +77,8 @@ static void *ear_main(void *arg)
 		n = epoll_wait(ear->epoll, &event, 1, -1);
 		if ((n < 0 && errno != EINTR) || (n > 0 && event.data.fd == ear->stop))
 			return NULL;
-		(void)fetch_add32(&ear->s->bridge->bell, 1);
-		futex_wake(&ear->s->bridge->bell, INT_MAX); /* see host_lease_ring() */
+		(void)fetch_add32(&ear->s->bridge->doorbell, 1);
+		futex_wake(&ear->s->bridge->doorbell, INT_MAX); /* see host_lease_ring() */
 	}
 }
 
@@ -135,7 +135,7 @@ static void activate(struct serve *v, uint32_t i)
 	v->b.leases[i].rung = true;
 }
 
-static void take_rung(struct serve *v)
+static void take_pending(struct serve *v)
 {
 	uint32_t w;
 
@@ -161,7 +161,7 @@ static void scan(struct serve *v, int64_t now)
 	for (i = 0; i < v->s->n_host_leases; i++) {
 		enum host_lease_state state = host_lease_state(load_acquire(&v->s->host_leases[i].word));
 
-		if (state == HOST_LEASE_NONE ? first && interest_possible(v->s, i) : state != HOST_LEASE_CLAIM)
+		if (state == HOST_LEASE_NONE ? first && demand_possible(v->s, i) : state != HOST_LEASE_CLAIM)
 			lease_set_active(&v->b, i, true);
 	}
 }
@@ -336,7 +336,7 @@ static int64_t work(struct serve *v)
 	scan(v, host_now(v->s));
 	/* Servers that do not answer may make one round so long that the role is due. */
 	for (k = 0; k < ROUNDS_MAX && asked && (k == 0 || host_now(v->s) < end); k++) {
-		take_rung(v);
+		take_pending(v);
 		next = round_once(v, &asked);
 	}
 	if (v->b.net) {
@@ -398,7 +398,7 @@ static bool all_done(const struct serve *v)
 static bool serve_loop(struct serve *v)
 {
 	while (keep_role(v) && !redis_conn_load(v->s->redis.servers)) {
-		struct futex_watch watch = { &v->s->bridge->bell, load_acquire32(&v->s->bridge->bell) };
+		struct futex_watch watch = { &v->s->bridge->doorbell, load_acquire32(&v->s->bridge->doorbell) };
 		int64_t left = work(v) - host_now(v->s);
 
 		if (canceller_used(v->canceller))

@@ -182,8 +182,8 @@ void standby_stop(struct lockshm *s)
 	store_release32(&h->stop, 1);
 	(void)lockshm_cancel(&h->canceller);
 	futex_wake(&h->stop, 1);
-	(void)fetch_add32(&s->bridge->bell, 1);
-	futex_wake(&s->bridge->bell, INT32_MAX);
+	(void)fetch_add32(&s->bridge->doorbell, 1);
+	futex_wake(&s->bridge->doorbell, INT32_MAX);
 	pthread_join(h->thread, NULL);
 	pthread_mutex_destroy(&h->lock);
 	free(h);

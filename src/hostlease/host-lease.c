@@ -316,10 +316,10 @@ void host_lease_ring(struct lockshm *s, uint32_t index)
 	/* The bit before the bell: a bridge that sees the bell sees the bit.  Killed in between: it looks at everything
 	 * from time to time. */
 	(void)fetch_or(&s->bridge->pending[index / 64], UINT64_C(1) << index % 64);
-	(void)fetch_add32(&s->bridge->bell, 1);
+	(void)fetch_add32(&s->bridge->doorbell, 1);
 	/* All: helpers that stand by sleep elsewhere, but a bridge that was replaced may still sleep here, and
 	 * would take the one call. */
-	futex_wake(&s->bridge->bell, INT_MAX);
+	futex_wake(&s->bridge->doorbell, INT_MAX);
 }
 
 /* Whoever passes a key on a million times a second needs no bridge for it, and has no processor for one. */
@@ -333,7 +333,7 @@ void host_lease_ring_of_end(struct lockshm *s, uint32_t index)
 	/* The end of the hold before this look: a bridge that wants to hear of the next end says so, and then looks for
 	 * holders.  Pairs with the fence in look_at_holders(). */
 	fence_full();
-	left = load_relaxed(&r->quiet_until) - (uint64_t)host_now(s);
+	left = load_relaxed(&r->suppress_until) - (uint64_t)host_now(s);
 	/* What is over wraps, what is far ahead is damage. */
 	if (left > (uint64_t)LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS))
 		host_lease_ring(s, index);

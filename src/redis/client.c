@@ -15,7 +15,7 @@
 #include "redis/replicas.h"
 
 #define WAKE_REST_NS REDIS_MS(1000)
-#define QUIET_NS REDIS_MS(5000) /* a silent connection for hints is asked for a sign of life */
+#define SUPPRESS_NS REDIS_MS(5000) /* a silent connection for hints is asked for a sign of life */
 
 #define BATCH 64
 
@@ -427,7 +427,7 @@ bool redis_client_arm(struct redis_client *net, int64_t io_ns)
 		if (!redis_conn_ready(s->conn))
 			continue;
 		all = all && !s->deaf;
-		next = tracking_check(s->wake, redis_now(), QUIET_NS);
+		next = tracking_check(s->wake, redis_now(), SUPPRESS_NS);
 		(void)redis_conn_pump(tracking_conn(s->wake));
 		if (next < net->check_at)
 			net->check_at = next;

@@ -290,20 +290,20 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 	return REDIS_HINT_NONE;
 }
 
-int64_t tracking_check(struct tracking *w, int64_t now, int64_t quiet_ns)
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t suppress_ns)
 {
 	const char *argv[] = { "PING" };
 
 	if (!redis_conn_ready(w->conn) || !w->subscribed)
 		return INT64_MAX;
-	if (w->asked && now >= w->asked + quiet_ns) {
+	if (w->asked && now >= w->asked + suppress_ns) {
 		redis_conn_close(w->conn);
 		redis_conn_note(w->conn, REDIS_UNREACHABLE, "no sign of life");
 		return now;
 	}
-	if (!w->asked && now >= w->heard + quiet_ns) {
+	if (!w->asked && now >= w->heard + suppress_ns) {
 		(void)redis_conn_send(w->conn, INT64_MAX, 1, argv, NULL);
 		w->asked = now;
 	}
-	return (w->asked ? w->asked : w->heard) + quiet_ns;
+	return (w->asked ? w->asked : w->heard) + suppress_ns;
 }

@@ -55,8 +55,8 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 
 /*
  * A connection on which nothing is ever asked may die unseen.  Asks for a sign of life when nothing was heard for
- * @quiet_ns, and gives the connection up when there is none for as long again.  Returns when to call next.
+ * @suppress_ns, and gives the connection up when there is none for as long again.  Returns when to call next.
  */
-int64_t tracking_check(struct tracking *w, int64_t now, int64_t quiet_ns);
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t suppress_ns);
 
 #endif

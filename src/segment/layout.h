@@ -506,7 +506,7 @@ struct shm_host_lease {
 	uint32_t reserved0;
 	uint64_t asked;	      /* 104 cas, only upwards: host time of the last request that may have put the token there or kept it */
 	uint64_t reason_seal;    /* 112 bridge: hash of `why` and of when that was asked */
-	uint64_t quiet_until; /* 120 bridge: host time until which the end of a hold need not be rung for; 0 = it is */
+	uint64_t suppress_until; /* 120 bridge: host time until which the end of a hold need not be rung for; 0 = it is */
 	uint64_t key[HOST_LEASE_KEY_WORDS]; /* 128 claimer: all of it */
 	uint64_t why[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the verdict in words; for people; claimer: 0 */
 };
@@ -530,7 +530,7 @@ enum bridge_count {
 };
 
 struct shm_bridge {
-	uint32_t bell; /* 0 add: the bridge sleeps on it */
+	uint32_t doorbell; /* 0 add: the bridge sleeps on it */
 	uint32_t reserved0;
 	uint64_t pending[HOST_LEASES_MAX / 64]; /* 8 or: leases to look at; the bridge takes them out before it looks */
 	uint64_t counts[BRIDGE_COUNTERS]; /* 520 add */

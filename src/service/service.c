@@ -39,7 +39,7 @@ struct service {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed; /* started */
-	uint32_t bell;		/* futex; changes with everything the loop has to look at */
+	uint32_t doorbell;		/* futex; changes with everything the loop has to look at */
 	struct cds_list_head renewals;
 	struct cds_list_head near[NEAR]; /* the same ones */
 	uint64_t uid;
@@ -57,8 +57,8 @@ static int64_t earlier(int64_t a, int64_t b)
 /* Lock held.  Have the loop look again. */
 static void ring(struct service *k)
 {
-	(void)fetch_add32(&k->bell, 1);
-	futex_wake(&k->bell, 1);
+	(void)fetch_add32(&k->doorbell, 1);
+	futex_wake(&k->doorbell, 1);
 }
 
 static void renew(const struct service *k, struct renewal *r, int64_t now)
@@ -137,7 +137,7 @@ static void service_loop(struct service *k)
 		int64_t next;
 
 		/* The bell before everything it may be about. */
-		watches[0] = (struct futex_watch){ &k->bell, load_acquire32(&k->bell) };
+		watches[0] = (struct futex_watch){ &k->doorbell, load_acquire32(&k->doorbell) };
 		next = look(k, watches, &n);
 		pthread_mutex_unlock(&k->lock);
 		futex_wait_any(watches, n, next - k->s->clock_offset);

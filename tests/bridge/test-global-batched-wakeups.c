@@ -55,11 +55,11 @@ static void open_beside_the_bridge(int64_t ttl_ns)
 /* Does a release ring while the record says that until @until, host time, it need not? */
 static bool rings(int64_t until)
 {
-	uint32_t before = load_acquire32(&s->bridge->bell);
+	uint32_t before = load_acquire32(&s->bridge->doorbell);
 
-	store_release(&lease->quiet_until, (uint64_t)until);
+	store_release(&lease->suppress_until, (uint64_t)until);
 	gives();
-	return load_acquire32(&s->bridge->bell) != before;
+	return load_acquire32(&s->bridge->doorbell) != before;
 }
 
 START_TEST(a_release_rings_unless_told_not_to)
@@ -85,7 +85,7 @@ START_TEST(a_release_rings_unless_told_not_to)
 	ck_assert(rings(host_now(s) + LOCKSHM_SECONDS(3600)));
 	agent_cont(bridge);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
-	ck_assert_uint_eq(load_acquire(&lease->quiet_until), 0);
+	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 }
 END_TEST
 
@@ -120,10 +120,10 @@ static void end_going_on(pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
-static bool is_quiet(void *arg)
+static bool is_suppressed(void *arg)
 {
 	(void)arg;
-	return load_acquire(&lease->quiet_until) > (uint64_t)host_now(s);
+	return load_acquire(&lease->suppress_until) > (uint64_t)host_now(s);
 }
 
 /* And given back when it is over, by the bridge's own looks. */
@@ -133,10 +133,10 @@ START_TEST(the_bridge_says_so)
 
 	open_beside_the_bridge(LOCKSHM_SECONDS(60));
 	thread = begin_going_on();
-	ck_assert(await(is_quiet, NULL));
+	ck_assert(await(is_suppressed, NULL));
 	end_going_on(thread);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
-	ck_assert_uint_eq(load_acquire(&lease->quiet_until), 0);
+	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 	redis_has("EXISTS lk:" K, "0");
 	/* One by one it rings. */
 	takes();
@@ -154,7 +154,7 @@ START_TEST(another_host_gets_it)
 	open_beside_the_bridge(LOCKSHM_SECONDS(60));
 	other = on_host(1);
 	thread = begin_going_on();
-	ck_assert(await(is_quiet, NULL));
+	ck_assert(await(is_suppressed, NULL));
 	for (turns = 0; turns < 5; turns++) {
 		ck_code(global_wait(other, K, LOCKSHM_EXCLUSIVE), 0);
 		ck_code(agent_release(other), 0);
@@ -172,7 +172,7 @@ START_TEST(a_program_that_polls_gets_it)
 
 	open_beside_the_bridge(LOCKSHM_SECONDS(60));
 	thread = begin_going_on();
-	ck_assert(await(is_quiet, NULL));
+	ck_assert(await(is_suppressed, NULL));
 	while (strcmp(answer, "OK") != 0 && now_ns() < end)
 		answer = redis_say(redis, "SET lk:" K " foreign NX PX 30000");
 	ck_assert_str_eq(answer, "OK");

@@ -498,11 +498,11 @@ START_TEST(loud_at_first)
 	begins();
 	waits(a, LOCKSHM_EXCLUSIVE);
 	asks_for(&one, REDIS_ACQUIRE_X);
-	store_release(&record()->quiet_until, (uint64_t)host_now(hosts[0].s));
+	store_release(&record()->suppress_until, (uint64_t)host_now(hosts[0].s));
 	sends(&one);
 	hears(&one);
 	is_in_state(HOST_LEASE_HELD);
-	ck_assert_uint_eq(load_acquire(&record()->quiet_until), 0);
+	ck_assert_uint_eq(load_acquire(&record()->suppress_until), 0);
 	ends();
 }
 END_TEST
