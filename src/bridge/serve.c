@@ -38,7 +38,7 @@
 #define RENEW_WITH 24 /* an eighth of the time after which leases are renewed */
 #define HINTS_MAX 1000 /* in one pass */
 
-struct ear {
+struct listener {
 	struct lockshm *s;
 	pthread_t thread;
 	int epoll, stop;
@@ -54,7 +54,7 @@ struct serve {
 	int64_t role_first; /* what the role is asked for with */
 	int64_t scan_at, net_at;
 	int64_t net_tried; /* when the settings were last read, this process' time */
-	struct ear ear;
+	struct listener listener;
 	struct redis_command asks[ASKS_MAX], late[ASKS_MAX * ASKS_PER_LEASE];
 	uint32_t asked_for[ASKS_MAX];
 	size_t n;
@@ -67,64 +67,64 @@ static int64_t min64(int64_t a, int64_t b)
 
 /* ---------------------------------------------------------------- ear */
 
-static void *ear_main(void *arg)
+static void *listener_main(void *arg)
 {
-	struct ear *ear = arg;
+	struct listener *listener = arg;
 	struct epoll_event event;
 	int n;
 
 	for (;;) {
-		n = epoll_wait(ear->epoll, &event, 1, -1);
-		if ((n < 0 && errno != EINTR) || (n > 0 && event.data.fd == ear->stop))
+		n = epoll_wait(listener->epoll, &event, 1, -1);
+		if ((n < 0 && errno != EINTR) || (n > 0 && event.data.fd == listener->stop))
 			return NULL;
-		(void)fetch_add32(&ear->s->bridge->doorbell, 1);
-		futex_wake(&ear->s->bridge->doorbell, INT_MAX); /* see host_lease_ring() */
+		(void)fetch_add32(&listener->s->bridge->doorbell, 1);
+		futex_wake(&listener->s->bridge->doorbell, INT_MAX); /* see host_lease_ring() */
 	}
 }
 
 /* For the child of a fork, which has no use for them; before they are closed here, so that it closes no others. */
-static void ear_tell(const struct ear *ear, int epoll, int stop)
+static void listener_ring(const struct listener *listener, int epoll, int stop)
 {
-	__atomic_store_n(&ear->s->ear[0], epoll + 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&ear->s->ear[1], stop + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&listener->s->listener[0], epoll + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&listener->s->listener[1], stop + 1, __ATOMIC_SEQ_CST);
 }
 
-static void ear_close(struct ear *ear)
+static void listener_close(struct listener *listener)
 {
-	ear_tell(ear, -1, -1);
-	if (ear->epoll >= 0)
-		close(ear->epoll);
-	if (ear->stop >= 0)
-		close(ear->stop);
+	listener_ring(listener, -1, -1);
+	if (listener->epoll >= 0)
+		close(listener->epoll);
+	if (listener->stop >= 0)
+		close(listener->stop);
 }
 
 /* Without it hints are seen when the loop wakes for something else. */
-static void ear_start(struct ear *ear, struct lockshm *s)
+static void listener_start(struct listener *listener, struct lockshm *s)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
-	ear->s = s;
-	ear->epoll = epoll_create1(EPOLL_CLOEXEC);
-	ear->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ear_tell(ear, ear->epoll, ear->stop);
-	event.data.fd = ear->stop;
-	ear->runs = ear->epoll >= 0 && ear->stop >= 0 &&
-		    epoll_ctl(ear->epoll, EPOLL_CTL_ADD, ear->stop, &event) == 0 &&
-		    thread_start(&ear->thread, ear_main, ear) == 0;
-	if (!ear->runs)
-		ear_close(ear);
+	listener->s = s;
+	listener->epoll = epoll_create1(EPOLL_CLOEXEC);
+	listener->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	listener_ring(listener, listener->epoll, listener->stop);
+	event.data.fd = listener->stop;
+	listener->runs = listener->epoll >= 0 && listener->stop >= 0 &&
+		    epoll_ctl(listener->epoll, EPOLL_CTL_ADD, listener->stop, &event) == 0 &&
+		    thread_start(&listener->thread, listener_main, listener) == 0;
+	if (!listener->runs)
+		listener_close(listener);
 }
 
-static void ear_stop(struct ear *ear)
+static void listener_stop(struct listener *listener)
 {
 	uint64_t one = 1;
 
-	if (!ear->runs)
+	if (!listener->runs)
 		return;
-	if (write(ear->stop, &one, sizeof(one)) != sizeof(one))
-		pthread_cancel(ear->thread);
-	pthread_join(ear->thread, NULL);
-	ear_close(ear);
+	if (write(listener->stop, &one, sizeof(one)) != sizeof(one))
+		pthread_cancel(listener->thread);
+	pthread_join(listener->thread, NULL);
+	listener_close(listener);
 }
 
 /* ---------------------------------------------------------------- what is due */
@@ -344,8 +344,8 @@ static int64_t work(struct serve *v)
 		v->b.tracked = redis_client_arm(v->b.net, v->b.io_ns);
 		if (take_hints(v) || asked)
 			return 0;
-		if (v->ear.runs)
-			redis_client_watch(v->b.net, v->ear.epoll);
+		if (v->listener.runs)
+			redis_client_watch(v->b.net, v->listener.epoll);
 		if (redis_client_due(v->b.net) != INT64_MAX)
 			next = min64(next, redis_client_due(v->b.net) + v->s->boot_offset);
 	}
@@ -469,11 +469,11 @@ static bool be_bridge(struct serve *v)
 {
 	bool ended;
 
-	ear_start(&v->ear, v->s);
+	listener_start(&v->listener, v->s);
 	ended = serve_loop(v);
 	if (ended && canceller_used(v->canceller))
 		finish(v);
-	ear_stop(&v->ear);
+	listener_stop(&v->listener);
 	forget_all(v);
 	return ended;
 }

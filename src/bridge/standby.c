@@ -214,9 +214,9 @@ void standby_forget(struct lockshm *s, bool own_descriptors)
 		redis_client_abandon(s->net);
 	s->net = NULL;
 	for (i = 0; i < 2; i++) {
-		if (s->ear[i] && own_descriptors)
-			close(s->ear[i] - 1);
-		s->ear[i] = 0;
+		if (s->listener[i] && own_descriptors)
+			close(s->listener[i] - 1);
+		s->listener[i] = 0;
 	}
 }
 #else

@@ -70,7 +70,7 @@ struct lockshm {
 	struct service *service;	 /* started on demand */
 	struct standby *standby;	 /* the thread that stands by to be the bridge, started on demand */
 	struct redis_client *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
-	int ear[2];		 /* and its ear's descriptors, plus 1; 0 = none */
+	int listener[2];		 /* and its ear's descriptors, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
 	struct seen_segment *seen; /* and among those that are found without a lock */
 	char name[LOCKSHM_NAME_MAX + 2];
