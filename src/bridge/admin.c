@@ -130,7 +130,7 @@ static void end(struct question *q)
 }
 
 /* Only a connected server says whether it is a cluster's, which has other names for what belongs to a lock. */
-static void ask_node(struct question *q, struct node *node, enum redis_script script, const struct script_args *wish)
+static void ask_node(struct question *q, struct node *node, enum redis_script script, const struct script_args *args)
 {
 	bool cluster = redis_conn_info(node->conn)->cluster;
 	struct redis_error why = { 0 };
@@ -140,15 +140,15 @@ static void ask_node(struct question *q, struct node *node, enum redis_script sc
 	node->op.code = name(q, node, cluster ? REDIS_KEYS_CLUSTER : REDIS_KEYS_SINGLE, &why);
 	if (node->op.code)
 		(void)redis_conn_note(node->conn, why.code, "%s", why.text);
-	else if (!redis_op_begin(&node->op, node->conn, script, &node->keys, wish, q->deadline))
+	else if (!redis_op_begin(&node->op, node->conn, script, &node->keys, args, q->deadline))
 		(void)redis_conn_pump(node->conn);
 }
 
 /* As far as it gets without waiting; true = it is through. */
-static bool step(struct question *q, struct node *node, enum redis_script script, const struct script_args *wish)
+static bool step(struct question *q, struct node *node, enum redis_script script, const struct script_args *args)
 {
 	if (!node->asked && redis_conn_ready(node->conn))
-		ask_node(q, node, script, wish);
+		ask_node(q, node, script, args);
 	if (node->asked)
 		return redis_ops_step(&node->op, 1);
 	node->op.code = redis_conn_error(node->conn)->code;
@@ -156,7 +156,7 @@ static bool step(struct question *q, struct node *node, enum redis_script script
 }
 
 /* Each is asked as soon as it is connected: one that does not answer takes no time from the others. */
-static void ask(struct question *q, enum redis_script script, const struct script_args *wish)
+static void cmd(struct question *q, enum redis_script script, const struct script_args *args)
 {
 	struct redis_conn *waiting[REDIS_SERVERS_MAX];
 	size_t i, k;
@@ -165,7 +165,7 @@ static void ask(struct question *q, enum redis_script script, const struct scrip
 		(void)redis_conn_open(q->nodes[i].conn, q->deadline);
 	do {
 		for (i = k = 0; i < q->n; i++)
-			if (!step(q, &q->nodes[i], script, wish))
+			if (!step(q, &q->nodes[i], script, args))
 				waiting[k++] = q->nodes[i].conn;
 		if (k)
 			redis_conns_poll(waiting, k, q->deadline);
@@ -424,7 +424,7 @@ static int question_new(struct question **out, struct lockshm *s, const void *ke
 LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
 					  lockshm_remote_fn fn, void *arg, struct lockshm_error *error)
 {
-	struct script_args wish = { .host = "operator" };
+	struct script_args args = { .host = "operator" };
 	struct question *q;
 	size_t i;
 	int err;
@@ -435,7 +435,7 @@ LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, s
 	err = question_new(&q, segment, key, key_len, timeout_ns, error);
 	if (err)
 		return err;
-	ask(q, REDIS_INSPECT, &wish);
+	cmd(q, REDIS_INSPECT, &args);
 	for (i = 0; !err && i < q->n; i++)
 		err = tell(q, &q->nodes[i], fn, arg);
 	end(q);
@@ -462,7 +462,7 @@ static const char *printable(struct script_reply *a)
 
 static int changed(const struct question *q, struct node *node)
 {
-	struct script_reply *a = &node->op.answer;
+	struct script_reply *a = &node->op.reply;
 	const char *what = a->kind < sizeof(found) / sizeof(found[0]) && found[a->kind] ? found[a->kind] : "it is closed";
 
 	return error_set(q->error, LOCKSHM_NOT_HELD, "%.60s: not that value any more: %s%s%.96s",
@@ -479,10 +479,10 @@ static int outcome(struct question *q)
 		struct node *node = &q->nodes[i];
 
 		answered += node->code == 0;
-		done += node->code == 0 && node->op.answer.status == REDIS_DONE;
+		done += node->code == 0 && node->op.reply.status == REDIS_DONE;
 		if (node->code)
 			silent = node;
-		else if (node->op.answer.status != REDIS_DONE)
+		else if (node->op.reply.status != REDIS_DONE)
 			other = node;
 	}
 	if (answered <= q->n / 2)
@@ -493,7 +493,7 @@ static int outcome(struct question *q)
 LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value,
 				      size_t value_len, int64_t timeout_ns, struct lockshm_error *error)
 {
-	struct script_args wish = { .host = "operator", .token = value, .token_len = value_len };
+	struct script_args args = { .host = "operator", .token = value, .token_len = value_len };
 	struct question *q;
 	int err;
 
@@ -505,7 +505,7 @@ LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_
 	err = question_new(&q, segment, key, key_len, timeout_ns, error);
 	if (err)
 		return err;
-	ask(q, REDIS_FORCE_RELEASE, &wish);
+	cmd(q, REDIS_FORCE_RELEASE, &args);
 	err = outcome(q);
 	end(q);
 	return err;

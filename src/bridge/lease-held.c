@@ -74,17 +74,17 @@ static uint64_t fence_left(const struct shm_host_lease *r)
 }
 
 /* Asked for by who holds under it.  An answer takes the bit back; without one it is asked again, and renewals go on. */
-static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
 	l->mode_at = now + MODE_AGAIN_NS;
-	lease_ask_raise(b, i, word, asks, n);
+	lease_command_raise(b, i, word, cmds, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	lease_ask(b, l, &asks[(*n)++], REDIS_UPGRADE, word);
-	return NEXT_ASK;
+	lease_command(b, l, &cmds[(*n)++], REDIS_UPGRADE, word);
+	return NEXT_COMMAND;
 }
 
 /* After a takeover: by what the segment says. */
@@ -150,7 +150,7 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
 /* First nobody comes in any more who writes, which cannot be taken back but by an upgrade; then whoever
  * was faster is seen, and that nobody was is noted.  Who is stopped behind that look may send it late:
  * then it is refused by its turn. */
-static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
@@ -165,8 +165,8 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 	l->mode_at = now + MODE_AGAIN_NS;
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	lease_ask(b, l, &asks[(*n)++], REDIS_DOWNGRADE, word);
-	return NEXT_ASK;
+	lease_command(b, l, &cmds[(*n)++], REDIS_DOWNGRADE, word);
+	return NEXT_COMMAND;
 }
 
 /* ---------------------------------------------------------------- renewals */
@@ -181,7 +181,7 @@ static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t 
 
 /* Renew when a third of the time is over, or soon and others are renewed now, or when told that
  * something changed there. */
-static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
@@ -190,21 +190,21 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 
 	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
-	lease_ask_raise(b, i, word, asks, n);
+	lease_command_raise(b, i, word, cmds, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	lease_ask(b, l, &asks[*n], REDIS_RENEW, word);
+	lease_command(b, l, &cmds[*n], REDIS_RENEW, word);
 	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told
 	 * the turn in which it was one, or they would refuse the downgrade that begins this one. */
 	if (host_lease_undrained(word)) {
-		asks[*n].exclusive = true;
-		asks[*n].wish.turn--;
+		cmds[*n].exclusive = true;
+		cmds[*n].args.turn--;
 	}
-	asks[*n].wish.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
-	asks[*n].plain = asks[*n].exclusive && !(word & HOST_LEASE_DOWNGRADE) && asks[*n].wish.stride == 0 &&
-			 load_relaxed(&r->other_hosts_waiting) == 0 && l->unseen > 0;
+	cmds[*n].args.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
+	cmds[*n].plain = cmds[*n].exclusive && !(word & HOST_LEASE_DOWNGRADE) && cmds[*n].args.stride == 0 &&
+			 load_relaxed(&r->other_hosts_waiting) == 0 && l->unverified > 0;
 	(*n)++;
-	return NEXT_ASK;
+	return NEXT_COMMAND;
 }
 
 /* ---------------------------------------------------------------- bells, and its end */
@@ -296,7 +296,7 @@ static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
 	return now - l->upgrade_since >= UPGRADE_MAX_NS;
 }
 
-enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
@@ -317,8 +317,8 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redi
 	if (host_lease_state(word) == HOST_LEASE_CLOSING && demand_no_holder(b, i, host_lease_epoch(word), &in))
 		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 	/* That counts until a renewal is answered, whatever else is asked before. */
-	l->told = l->told || l->hinted;
-	l->unseen = l->hinted ? 0 : l->unseen;
+	l->told = l->told || l->invalidated;
+	l->unverified = l->invalidated ? 0 : l->unverified;
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
@@ -326,8 +326,8 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redi
 	if (nobody_asks(b, l, word))
 		return move(b, i, word, host_lease_withdrawn(word));
 	if (upgrade_due(b, i, word))
-		return upgrade(b, i, word, asks, n);
+		return upgrade(b, i, word, cmds, n);
 	if (downgrade_due(b, i, word, &in))
-		return downgrade(b, i, word, asks, n);
-	return renew(b, i, word, asks, n);
+		return downgrade(b, i, word, cmds, n);
+	return renew(b, i, word, cmds, n);
 }

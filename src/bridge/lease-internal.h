@@ -7,7 +7,7 @@
 #include "bridge/lease.h"
 
 /* What a transition leads to: look again at the new state, or wait, or ask. */
-enum next { NEXT_AGAIN, NEXT_WAIT, NEXT_ASK };
+enum next { NEXT_AGAIN, NEXT_WAIT, NEXT_COMMAND };
 
 static inline enum next move(const struct bridge *b, uint32_t i, uint64_t from, uint64_t to)
 {
@@ -22,10 +22,10 @@ static inline enum next wait_until(struct lease *l, int64_t when)
 }
 
 /* The server lost the fence, and its clock went back: tell it what was used already. */
-void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n);
+void lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
 
 /* HELD and CLOSING. */
-enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n);
+enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
 enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word);
 
 #endif

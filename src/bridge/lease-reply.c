@@ -38,18 +38,18 @@ static void now_due(const struct bridge *b, struct lease *l)
 }
 
 /* Why it is not had now, for those who waited when that was asked for. */
-static void judge(struct bridge *b, uint32_t i, int code, const struct redis_command *ask, int64_t until, const char *why)
+static void judge(struct bridge *b, uint32_t i, int code, const struct redis_command *cmd, int64_t until, const char *why)
 {
-	host_lease_store_result(b->s, &b->s->host_leases[i], code, ask->asked + b->s->boot_offset, until, why);
+	host_lease_store_result(b->s, &b->s->host_leases[i], code, cmd->asked + b->s->boot_offset, until, why);
 }
 
-static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct lease *l = &b->leases[i];
-	bool local_grants = redis_error_passes(ask->code);
+	bool local_grants = redis_error_passes(cmd->code);
 	int64_t now = host_now(b->s);
 
-	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !ask->shared);
+	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !cmd->shared);
 	back_off(b, l);
 	/* It was we who were away, and not Redis: the next bridge asks anew. */
 	if (local_grants && b->overtaken)
@@ -61,7 +61,7 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 	if (local_grants && now - l->failing_since < GRACE_NS)
 		return;
 	if (host_lease_state(word) == HOST_LEASE_ACQUIRING || host_lease_state(word) == HOST_LEASE_RELEASING)
-		judge(b, i, local_grants ? RESULT_PASSES : RESULT_LASTS, ask, 0, ask->why);
+		judge(b, i, local_grants ? RESULT_PASSES : RESULT_LASTS, cmd, 0, cmd->why);
 	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (local_grants && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
@@ -70,23 +70,23 @@ static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct 
 }
 
 /* The lease is ours until then; new numbers came with it. */
-static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
-	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
+	int64_t now = host_now(b->s), until = cmd->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
 	now_due(b, l);
 	/* A place in line was noted since that was asked, and may have been taken behind it: asked by the same token
 	 * again the server gives that up. */
-	if (word & ~ask->word & HOST_LEASE_QUEUED)
+	if (word & ~cmd->word & HOST_LEASE_QUEUED)
 		return;
 	if (until - now < ttl / 2) {
 		(void)cas_from(&r->word, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 		return;
 	}
-	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_FIRST)) {
 		/* It is told at once; told already, it goes on as if it did not answer. */
 		if (l->raise)
 			back_off(b, l);
@@ -97,8 +97,8 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 	host_lease_extend(b->s, r, until);
 	l->renew_at = until - ttl * 2 / 3;
 	/* Just written.  Those of many leases are looked at in turn. */
-	l->unseen = 1 + i % (LOOK_EVERY - 1);
-	store_relaxed(&r->other_hosts_waiting, (uint64_t)ask->answer.queued);
+	l->unverified = 1 + i % (LOOK_EVERY - 1);
+	store_relaxed(&r->other_hosts_waiting, (uint64_t)cmd->reply.queued);
 	store_relaxed(&r->acquired, (uint64_t)now);
 	store_relaxed(&r->local_grants, 0);
 	/* Of a lease that was lost meanwhile. */
@@ -124,15 +124,15 @@ static const char *const obstacles[] = {
 
 /* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a
  * writer, and those in the way read, too: that is asked in another way before anybody is told. */
-static bool refused(struct bridge *b, uint32_t i, const struct redis_command *ask)
+static bool refused(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
-	int64_t left = ask->answer.left_ms;
+	int64_t left = cmd->reply.left_ms;
 	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
 
-	b->leases[i].in_the_way = ask->answer.kind;
-	if (ask->for_reader && ask->exclusive && ask->answer.kind == REDIS_KIND_READERS)
+	b->leases[i].in_the_way = cmd->reply.kind;
+	if (cmd->for_reader && cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS)
 		return false;
-	judge(b, i, RESULT_BUSY, ask, until, obstacles[ask->answer.kind]);
+	judge(b, i, RESULT_BUSY, cmd, until, obstacles[cmd->reply.kind]);
 	return true;
 }
 
@@ -153,24 +153,24 @@ static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 	l->not_before = now + POLL_NS / 2 + (int64_t)(dice % POLL_NS);
 }
 
-static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), wait = b->tracked ? POLL_TRACKED_NS : POLL_NS;
-	const struct script_reply *a = &ask->answer;
+	const struct script_reply *a = &cmd->reply;
 
 	l->backoff_ns = 0;
 	if (a->left_ms >= 0)
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
 	/* Those who wait go on waiting; those who only try are told.  At once, if that will be another question. */
-	if (!refused(b, i, ask) && !ask->unsure)
+	if (!refused(b, i, cmd) && !cmd->unsure)
 		now_due(b, l);
 	if (bridge_is_quorum(b))
 		no_majority(b, i, word);
 }
 
-static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct lease *l = &b->leases[i];
 
@@ -179,9 +179,9 @@ static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis
 		l->sent = false;
 	now_due(b, l);
 	lease_give_up(b, i, word);
-	(void)refused(b, i, ask);
+	(void)refused(b, i, cmd);
 	/* They leave the queue now, which does not take long. */
-	l->told_until = l->due + POLL_NS;
+	l->notified_until = l->due + POLL_NS;
 	l->due += LOCKSHM_MS(1);
 }
 
@@ -254,11 +254,11 @@ static void end_downgrade(struct shm_host_lease *r, uint64_t word)
 }
 
 /* Number and time before the word that says it is exclusive; false = not yet. */
-static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
-	int64_t now = host_now(b->s), until = ask->valid_until + b->s->boot_offset;
+	int64_t now = host_now(b->s), until = cmd->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
 	/* Old: another bridge may have gone on since, and the token may be gone. */
@@ -266,7 +266,7 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 		l->mode_at = now + MODE_AGAIN_NS;
 		return false;
 	}
-	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_FIRST)) {
+	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_FIRST)) {
 		/* The server is told at once; told already, later. */
 		l->mode_at = l->raise ? now + MODE_AGAIN_NS : 0;
 		l->raise = true;
@@ -280,33 +280,33 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 
 /* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that,
  * and the leases have to be renewed. */
-static bool mode_answered(struct bridge *b, struct lease *l, const struct redis_command *ask)
+static bool mode_answered(struct bridge *b, struct lease *l, const struct redis_command *cmd)
 {
 	now_due(b, l);
-	if (ask->code)
+	if (cmd->code)
 		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
-	l->mode_at = ask->code && redis_error_passes(ask->code) ? host_now(b->s) + MODE_AGAIN_NS : 0;
+	l->mode_at = cmd->code && redis_error_passes(cmd->code) ? host_now(b->s) + MODE_AGAIN_NS : 0;
 	return l->mode_at == 0;
 }
 
-static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
 	/* Who asked takes the bit back in time, with a new turn that tells Redis. */
-	if (!mode_answered(b, &b->leases[i], ask))
+	if (!mode_answered(b, &b->leases[i], cmd))
 		return;
-	if (ask->code || ask->answer.status == REDIS_BUSY) {
+	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
 		uint64_t none = word & ~HOST_LEASE_UPGRADE;
 
 		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever
 		 * asks next has its own time. */
-		if (cas_from(&r->word, word, ask->doubt && !(word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) ?
+		if (cas_from(&r->word, word, cmd->doubt && !(word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) ?
 						     host_lease_withdrawn(none) : none))
 			b->leases[i].upgrade_since = 0;
 		host_lease_signal(r);
-	} else if (ask->answer.status == REDIS_GRANTED) {
-		if (upgrade_counts(b, i, word, ask))
+	} else if (cmd->reply.status == REDIS_GRANTED) {
+		if (upgrade_counts(b, i, word, cmd))
 			set_exclusive(b, i, word);
 	} else {
 		gone(b, i, word);
@@ -314,28 +314,28 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct r
 }
 
 /* A reader by what Redis says: nobody writes under it, and nobody comes in who does, since before it was asked. */
-static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
 
-	if (!mode_answered(b, l, ask))
+	if (!mode_answered(b, l, cmd))
 		return;
 	/* Refused: it is left as it is there; a later renewal finds it, and then it is tried again. */
-	if (ask->code || ask->answer.status == REDIS_BUSY) {
+	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
 		l->take_back_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 		end_downgrade(r, word);
-		if (!ask->code && !bridge_is_quorum(b))
+		if (!cmd->code && !bridge_is_quorum(b))
 			ask_again(r, word);
 		return;
 	}
-	if (ask->answer.status != REDIS_DONE) {
+	if (cmd->reply.status != REDIS_DONE) {
 		gone(b, i, word);
 		return;
 	}
-	host_lease_extend(b->s, r, ask->valid_until + b->s->boot_offset);
-	l->renew_at = ask->valid_until + b->s->boot_offset - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
-	store_relaxed(&r->other_hosts_waiting, (uint64_t)ask->answer.queued);
+	host_lease_extend(b->s, r, cmd->valid_until + b->s->boot_offset);
+	l->renew_at = cmd->valid_until + b->s->boot_offset - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
+	store_relaxed(&r->other_hosts_waiting, (uint64_t)cmd->reply.queued);
 	end_downgrade(r, word);
 }
 
@@ -352,46 +352,46 @@ static bool still_writers(uint64_t word, uint64_t sent)
  * others may read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of
  * either: it counts only those of its servers that say what it should be.
  */
-static bool is_gone(const struct bridge *b, uint64_t word, const struct redis_command *ask)
+static bool is_gone(const struct bridge *b, uint64_t word, const struct redis_command *cmd)
 {
-	bool there = ask->answer.status == REDIS_DONE;
+	bool there = cmd->reply.status == REDIS_DONE;
 
-	if (there && !(ask->exclusive && ask->answer.kind == REDIS_KIND_READERS))
+	if (there && !(cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS))
 		return false;
-	if (!ask->exclusive || (!there && !bridge_is_quorum(b)))
+	if (!cmd->exclusive || (!there && !bridge_is_quorum(b)))
 		return true;
-	return still_writers(word, ask->word);
+	return still_writers(word, cmd->word);
 }
 
-static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
-	int64_t until = ask->valid_until + b->s->boot_offset;
+	int64_t until = cmd->valid_until + b->s->boot_offset;
 
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
-	if (is_gone(b, word, ask)) {
+	if (is_gone(b, word, cmd)) {
 		gone(b, i, word);
 		return;
 	}
 	/* It counts as not heard. */
-	if (ask->answer.status != REDIS_DONE)
+	if (cmd->reply.status != REDIS_DONE)
 		return;
 	/* Not of what was known to be a writer's when this was sent. */
-	if (ask->answer.kind == REDIS_KIND_HOST && !(ask->word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) &&
-	    host_lease_mode_gen(word) == host_lease_mode_gen(ask->word) && host_now(b->s) >= l->take_back_at)
+	if (cmd->reply.kind == REDIS_KIND_HOST && !(cmd->word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) &&
+	    host_lease_mode_gen(word) == host_lease_mode_gen(cmd->word) && host_now(b->s) >= l->take_back_at)
 		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	l->told = false;
-	l->unseen = ask->settled ? l->unseen - 1 : LOOK_EVERY - 1;
+	l->unverified = cmd->settled ? l->unverified - 1 : LOOK_EVERY - 1;
 	host_lease_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
-	if (ask->answer.fence > 0) {
-		l->raise = !host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)ask->answer.fence, STRIDE_MORE);
+	if (cmd->reply.fence > 0) {
+		l->raise = !host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_MORE);
 		host_lease_signal(r);
 	}
-	store_relaxed(&r->other_hosts_waiting, (uint64_t)(ask->answer.queued > 0 ? ask->answer.queued : ask->answer.intent));
+	store_relaxed(&r->other_hosts_waiting, (uint64_t)(cmd->reply.queued > 0 ? cmd->reply.queued : cmd->reply.intent));
 }
 
 static void released(struct bridge *b, uint32_t i, uint64_t word)
@@ -417,46 +417,46 @@ static bool orphaned(uint64_t word, uint64_t epoch)
  * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which
  * is asked for now goes on with it, and leaves it when it is given up, as the word says from now on.
  */
-static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask,
-			     struct redis_command late[ASKS_PER_LEASE])
+static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd,
+			     struct redis_command late[COMMANDS_PER_LEASE])
 {
-	const char *place = ask->exclusive ? "x" : "s";
+	const char *place = cmd->exclusive ? "x" : "s";
 
-	if ((!ask->code && ask->answer.status != REDIS_QUEUED) || bridge_is_quorum(b))
+	if ((!cmd->code && cmd->reply.status != REDIS_QUEUED) || bridge_is_quorum(b))
 		place = NULL;
-	while (place && host_lease_state(word) == HOST_LEASE_ACQUIRING && !(word & HOST_LEASE_EXCLUSIVE) == !ask->exclusive) {
+	while (place && host_lease_state(word) == HOST_LEASE_ACQUIRING && !(word & HOST_LEASE_EXCLUSIVE) == !cmd->exclusive) {
 		if (cas(&b->s->host_leases[i].word, &word, word | HOST_LEASE_QUEUED))
 			place = NULL;
 	}
-	return lease_ask_back(b, &b->leases[i], late, ask->word, place);
+	return lease_command_release(b, &b->leases[i], late, cmd->word, place);
 }
 
-static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *ask)
+static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	switch (host_lease_state(word)) {
 	case HOST_LEASE_ACQUIRING:
-		if (!redis_is_acquire(ask->script))
+		if (!redis_is_acquire(cmd->script))
 			break;
-		if (ask->answer.status == REDIS_GRANTED)
-			obtained(b, i, word, ask);
-		else if (ask->answer.status == REDIS_QUEUED)
-			queued(b, i, word, ask);
+		if (cmd->reply.status == REDIS_GRANTED)
+			obtained(b, i, word, cmd);
+		else if (cmd->reply.status == REDIS_QUEUED)
+			queued(b, i, word, cmd);
 		else
-			busy(b, i, word, ask);
+			busy(b, i, word, cmd);
 		break;
 	case HOST_LEASE_HELD:
 	case HOST_LEASE_CLOSING:
-		if (ask->script == REDIS_RENEW)
-			renewed(b, i, word, ask);
-		else if (host_lease_mode_gen(word) != host_lease_mode_gen(ask->word))
+		if (cmd->script == REDIS_RENEW)
+			renewed(b, i, word, cmd);
+		else if (host_lease_mode_gen(word) != host_lease_mode_gen(cmd->word))
 			now_due(b, &b->leases[i]); /* overtaken */
-		else if (ask->script == REDIS_UPGRADE)
-			upgraded(b, i, word, ask);
-		else if (ask->script == REDIS_DOWNGRADE)
-			downgraded(b, i, word, ask);
+		else if (cmd->script == REDIS_UPGRADE)
+			upgraded(b, i, word, cmd);
+		else if (cmd->script == REDIS_DOWNGRADE)
+			downgraded(b, i, word, cmd);
 		break;
 	case HOST_LEASE_RELEASING:
-		if (ask->script == REDIS_RELEASE)
+		if (cmd->script == REDIS_RELEASE)
 			released(b, i, word);
 		break;
 	default:
@@ -465,30 +465,30 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	}
 }
 
-size_t lease_answer(struct bridge *b, uint32_t i, const struct redis_command *ask, struct redis_command late[ASKS_PER_LEASE])
+size_t lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd, struct redis_command late[COMMANDS_PER_LEASE])
 {
 	struct lease *l = &b->leases[i];
 	uint64_t word = load_acquire(&b->s->host_leases[i].word);
-	bool is_late = redis_is_acquire(ask->script) && !ask->unsent && orphaned(word, l->epoch);
+	bool is_late = redis_is_acquire(cmd->script) && !cmd->unsent && orphaned(word, l->epoch);
 
-	if (ask->put_off) {
+	if (cmd->put_off) {
 		l->due = host_now(b->s);
 		return 0;
 	}
-	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, !ask->shared);
-	if (!ask->unsent)
+	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, !cmd->shared);
+	if (!cmd->unsent)
 		l->sent = true;
 	if (is_late)
-		return take_back_late(b, i, word, ask, late);
+		return take_back_late(b, i, word, cmd, late);
 	/* Another bridge has gone on with it.  A place that could not be left ends by itself, sooner than a token. */
-	if (host_lease_epoch(word) != l->epoch || ask->script == REDIS_LEAVE || ask->script == REDIS_FENCE)
+	if (host_lease_epoch(word) != l->epoch || cmd->script == REDIS_LEAVE || cmd->script == REDIS_FENCE)
 		return 0;
-	if (ask->code && ask->script != REDIS_UPGRADE && ask->script != REDIS_DOWNGRADE) {
-		no_answer(b, i, word, ask);
+	if (cmd->code && cmd->script != REDIS_UPGRADE && cmd->script != REDIS_DOWNGRADE) {
+		no_answer(b, i, word, cmd);
 		return 0;
 	}
-	if (!ask->code)
+	if (!cmd->code)
 		l->failing_since = 0;
-	take_answer(b, i, word, ask);
+	take_answer(b, i, word, cmd);
 	return 0;
 }

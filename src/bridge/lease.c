@@ -45,7 +45,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->not_before = 0;
 	l->backoff_ns = 0;
 	l->renew_at = 0;
-	l->unseen = 0;
+	l->unverified = 0;
 	l->told = false;
 	l->mode_at = 0;
 	l->idle_since = 0;
@@ -92,7 +92,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 /* Those who only try were told, and have not gone: their threads do not run.  Whoever has come since has rung. */
 static bool was_told(const struct bridge *b, const struct lease *l, const struct demand *in)
 {
-	return !in->blocking && !l->rung && !l->hinted && host_now(b->s) < l->told_until;
+	return !in->blocking && !l->rung && !l->invalidated && host_now(b->s) < l->notified_until;
 }
 
 static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
@@ -101,7 +101,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	struct demand in = demand_scan(b, i, host_lease_epoch(word));
 
 	if (in.waiting && was_told(b, l, &in))
-		return wait_until(l, l->told_until);
+		return wait_until(l, l->notified_until);
 	if (in.waiting) {
 		uint64_t epoch = host_lease_epoch(word) + 1;
 
@@ -117,34 +117,34 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
-void lease_ask(const struct bridge *b, const struct lease *l, struct redis_command *ask, enum redis_script script,
+void lease_command(const struct bridge *b, const struct lease *l, struct redis_command *cmd, enum redis_script script,
 	       uint64_t word)
 {
-	memset(ask, 0, sizeof(*ask));
-	ask->script = script;
-	ask->exclusive = word & HOST_LEASE_EXCLUSIVE;
-	ask->word = word;
-	ask->keys = &l->keys;
-	ask->asked = redis_now();
-	ask->wish.host = b->host;
-	ask->wish.token = l->value;
-	ask->wish.ttl_ms = (int64_t)b->s->redis.ttl_ms;
-	ask->wish.stride = STRIDE_FIRST;
-	ask->wish.waiter_ttl_ms = WAITER_TTL_MS;
-	ask->wish.turn = host_lease_mode_gen(word);
-	ask->wish.flags = "";
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->script = script;
+	cmd->exclusive = word & HOST_LEASE_EXCLUSIVE;
+	cmd->word = word;
+	cmd->keys = &l->keys;
+	cmd->asked = redis_now();
+	cmd->args.host = b->host;
+	cmd->args.token = l->value;
+	cmd->args.ttl_ms = (int64_t)b->s->redis.ttl_ms;
+	cmd->args.stride = STRIDE_FIRST;
+	cmd->args.waiter_ttl_ms = WAITER_TTL_MS;
+	cmd->args.turn = host_lease_mode_gen(word);
+	cmd->args.flags = "";
 }
 
-size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct redis_command asks[ASKS_PER_LEASE], uint64_t word,
+size_t lease_command_release(const struct bridge *b, const struct lease *l, struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
 		      const char *places)
 {
 	size_t n = 0;
 
 	if (places) {
-		lease_ask(b, l, &asks[n], REDIS_LEAVE, word);
-		asks[n++].wish.flags = places;
+		lease_command(b, l, &cmds[n], REDIS_LEAVE, word);
+		cmds[n++].args.flags = places;
 	}
-	lease_ask(b, l, &asks[n++], REDIS_RELEASE, word);
+	lease_command(b, l, &cmds[n++], REDIS_RELEASE, word);
 	return n;
 }
 
@@ -163,30 +163,30 @@ void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 }
 
 /* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
-static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command *ask, uint64_t word,
+static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command *cmd, uint64_t word,
 			const struct demand *in, int64_t seen)
 {
 	struct lease *l = &b->leases[i];
 
-	lease_ask(b, l, ask, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
-	ask->asked = seen;
+	lease_command(b, l, cmd, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
+	cmd->asked = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
-	ask->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->asked == 0);
-	ask->unsure = in->unsure;
-	ask->wish.flags = in->blocking || in->unsure ? "" : "t";
+	cmd->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->asked == 0);
+	cmd->unsure = in->unsure;
+	cmd->args.flags = in->blocking || in->unsure ? "" : "t";
 	/* Before it is sent: from then on the token may be there. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	l->asked++;
 }
 
-void lease_ask_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+void lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	const struct lease *l = &b->leases[i];
 
 	if (!l->raise)
 		return;
-	lease_ask(b, l, &asks[*n], REDIS_FENCE, word);
-	asks[(*n)++].wish.fence = (int64_t)host_lease_fence_next(&b->s->host_leases[i]);
+	lease_command(b, l, &cmds[*n], REDIS_FENCE, word);
+	cmds[(*n)++].args.fence = (int64_t)host_lease_fence_next(&b->s->host_leases[i]);
 }
 
 /*
@@ -214,7 +214,7 @@ static bool somebody_comes(struct lease *l, const struct demand *in, int64_t now
 	return now - l->idle_since < COMES_NS;
 }
 
-static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct lease *l = &b->leases[i];
 	int64_t seen = redis_now(), now = host_now(b->s);
@@ -226,7 +226,7 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	if (!in.unsure || in.damaged) {
 		if (!in.waiting && !b->ending && somebody_comes(l, &in, now)) {
 			/* A hint is for whoever comes. */
-			l->next_try = l->hinted ? 0 : l->next_try;
+			l->next_try = l->invalidated ? 0 : l->next_try;
 			return wait_until(l, l->idle_since + COMES_NS);
 		}
 		if (!in.waiting || wants_another(b, i, word, &in)) {
@@ -234,19 +234,19 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 			return NEXT_AGAIN;
 		}
 	}
-	if (now < l->next_try && !l->hinted)
+	if (now < l->next_try && !l->invalidated)
 		return wait_until(l, l->next_try);
 	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it
 	 * looked: by this its CAS fails, and whoever gives it up from now on leaves the queue, too.  Killed here:
 	 * that is done for nothing. */
 	if (l->made != l->epoch && !(word & HOST_LEASE_QUEUED))
 		return move(b, i, word, word | HOST_LEASE_QUEUED);
-	lease_ask_raise(b, i, word, asks, n);
-	ask_acquire(b, i, &asks[(*n)++], word, &in, seen);
-	return NEXT_ASK;
+	lease_command_raise(b, i, word, cmds, n);
+	ask_acquire(b, i, &cmds[(*n)++], word, &in, seen);
+	return NEXT_COMMAND;
 }
 
-static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *asks, size_t *n)
+static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
@@ -257,8 +257,8 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 		return move(b, i, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
 	if (now < l->next_try && !l->rung)
 		return wait_until(l, l->next_try);
-	*n += lease_ask_back(b, l, asks + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
-	return NEXT_ASK;
+	*n += lease_command_release(b, l, cmds + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
+	return NEXT_COMMAND;
 }
 
 /*
@@ -284,7 +284,7 @@ static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 	}
 }
 
-static enum next step(struct bridge *b, uint32_t i, struct redis_command *asks, size_t *n)
+static enum next step(struct bridge *b, uint32_t i, struct redis_command *cmds, size_t *n)
 {
 	uint64_t word = load_acquire(&b->s->host_leases[i].word);
 	enum naming named = host_lease_state(word) == HOST_LEASE_CLAIM ? BEING_MADE : name(b, i);
@@ -300,21 +300,21 @@ static enum next step(struct bridge *b, uint32_t i, struct redis_command *asks, 
 	case HOST_LEASE_NONE:
 		return at_none(b, i, word);
 	case HOST_LEASE_ACQUIRING:
-		return at_acquiring(b, i, word, asks, n);
+		return at_acquiring(b, i, word, cmds, n);
 	case HOST_LEASE_HELD:
 	case HOST_LEASE_CLOSING:
-		return lease_at_held(b, i, word, asks, n);
+		return lease_at_held(b, i, word, cmds, n);
 	case HOST_LEASE_LOST:
 		return lease_at_lost(b, i, word);
 	case HOST_LEASE_RELEASING:
-		return at_releasing(b, i, word, asks, n);
+		return at_releasing(b, i, word, cmds, n);
 	default:
 		/* Damaged: as if it had never been. */
 		return move(b, i, word, host_lease_make(host_lease_epoch(word) + 1, 0, HOST_LEASE_NONE));
 	}
 }
 
-size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *asks)
+size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds)
 {
 	struct lease *l = &b->leases[i];
 	enum next next = NEXT_AGAIN;
@@ -325,10 +325,10 @@ size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *asks)
 	if (l->suppressed_at <= host_now(b->s))
 		l->suppressed_at = 0;
 	for (k = 0; next == NEXT_AGAIN && k < TRANSITIONS_MAX; k++)
-		next = step(b, i, asks, &n);
+		next = step(b, i, cmds, &n);
 	if (next == NEXT_AGAIN)
 		l->due = host_now(b->s);
 	if (next != NEXT_AGAIN)
-		l->rung = l->hinted = false;
+		l->rung = l->invalidated = false;
 	return n;
 }

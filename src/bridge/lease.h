@@ -13,11 +13,11 @@
 #include "hostlease/host-lease.h"
 #include "lock/snapshot.h"
 
-#define ASKS_PER_LEASE 2
+#define COMMANDS_PER_LEASE 2
 
 struct lease {
 	bool rung;   /* somebody, here or there, said: look */
-	bool hinted; /* what is in Redis may have changed */
+	bool invalidated; /* what is in Redis may have changed */
 	bool told;   /* the same, of a lease that is held, since a renewal was answered */
 	bool raise;  /* the server gives out numbers below those that were used already */
 	bool named;  /* keys, id and value are those of the record */
@@ -32,12 +32,12 @@ struct lease {
 	int64_t due;	    /* host time */
 	int64_t next_try;   /* after a failure, or as a waiter */
 	int64_t not_before; /* the same for the next epoch, where a majority was not to be had in the last one */
-	int64_t told_until; /* somebody who only tried was told: not asked for again before that, unless something happens */
+	int64_t notified_until; /* somebody who only tried was told: not asked for again before that, unless something happens */
 	int64_t backoff_ns;
 	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
 	int64_t failed_at; /* last */
 	int64_t renew_at;
-	unsigned unseen; /* renewals for which its fence is taken to be as it was; 0 = look at it */
+	unsigned unverified; /* renewals for which its fence is taken to be as it was; 0 = look at it */
 	int64_t mode_at; /* upgrade, downgrade: not before that, after no answer */
 	uint64_t turn; /* epoch and turn that these three are about; 0 = none: */
 	int64_t unused_since; /* exclusive, and only readers hold under it: seen first; 0 = not so */
@@ -106,19 +106,19 @@ static inline int64_t lease_due(const struct lease *l)
 }
 
 /* What @script about the lease is asked with; @word says whether that is exclusive. */
-void lease_ask(const struct bridge *b, const struct lease *l, struct redis_command *ask, enum redis_script script,
+void lease_command(const struct bridge *b, const struct lease *l, struct redis_command *cmd, enum redis_script script,
 	       uint64_t word);
 /* The token back, and before that the places in line: NULL, or as for leave.lua. */
-size_t lease_ask_back(const struct bridge *b, const struct lease *l, struct redis_command asks[ASKS_PER_LEASE], uint64_t word,
+size_t lease_command_release(const struct bridge *b, const struct lease *l, struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
 		      const char *places);
-/* What to ask about lease @i now, after all transitions that need no answer; 0..ASKS_PER_LEASE. */
-size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *asks);
+/* What to ask about lease @i now, after all transitions that need no answer; 0..COMMANDS_PER_LEASE. */
+size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds);
 /*
  * What follows from the answer.  Returns how many of @late there are now: @ask was overtaken, by us or by another
  * bridge, and what it may have left in Redis is nobody's; they take that back, to be sent before anything else is
  * decided about the lease.
  */
-size_t lease_answer(struct bridge *b, uint32_t i, const struct redis_command *ask, struct redis_command late[ASKS_PER_LEASE]);
+size_t lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd, struct redis_command late[COMMANDS_PER_LEASE]);
 /* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there
  * is nothing to take back. */
 void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);

@@ -34,7 +34,7 @@
 #define ROLE_TTL_MAX_NS LOCKSHM_SECONDS(5)
 #define ROLE_FIRST_MIN_NS LOCKSHM_MS(20)
 #define ROUNDS_MAX 8 /* before the bell is looked at again */
-#define ASKS_MAX 256
+#define COMMANDS_MAX 256
 #define RENEW_WITH 24 /* an eighth of the time after which leases are renewed */
 #define HINTS_MAX 1000 /* in one pass */
 
@@ -55,8 +55,8 @@ struct serve {
 	int64_t scan_at, net_at;
 	int64_t net_tried; /* when the settings were last read, this process' time */
 	struct listener listener;
-	struct redis_command asks[ASKS_MAX], late[ASKS_MAX * ASKS_PER_LEASE];
-	uint32_t asked_for[ASKS_MAX];
+	struct redis_command cmds[COMMANDS_MAX], late[COMMANDS_MAX * COMMANDS_PER_LEASE];
+	uint32_t asked_for[COMMANDS_MAX];
 	size_t n;
 };
 
@@ -183,7 +183,7 @@ static bool names(struct serve *v, uint32_t i, const char *key, size_t len)
 	if (!l->named || !is_key(l, REDIS_KEY_FENCE, key, len))
 		return false;
 	/* It says so once: if not now, the next renewal looks into it. */
-	l->unseen = 0;
+	l->unverified = 0;
 	word = load_acquire(&v->s->host_leases[i].word);
 	return host_lease_state(word) == HOST_LEASE_HELD && (word & HOST_LEASE_EXCLUSIVE);
 }
@@ -201,7 +201,7 @@ static bool take_hints(struct serve *v)
 		for (i = lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = lease_next_active(&v->b, i + 1)) {
 			if (hint != REDIS_HINT_ALL && !names(v, i, key, len))
 				continue;
-			v->b.leases[i].hinted = v->b.leases[i].rung = true;
+			v->b.leases[i].invalidated = v->b.leases[i].rung = true;
 			any = true;
 		}
 	/* There may be more: leases come first. */
@@ -214,11 +214,11 @@ static void flush(struct serve *v)
 {
 	size_t k, late = 0;
 
-	redis_client_run(v->b.net, v->asks, v->n, v->b.io_ns);
+	redis_client_run(v->b.net, v->cmds, v->n, v->b.io_ns);
 	/* Late is not overtaken: nobody else was the bridge, and a round may take as long. */
 	v->b.overtaken = lockshm_check(&v->role, NULL) < 0;
 	for (k = 0; k < v->n; k++)
-		late += lease_answer(&v->b, v->asked_for[k], &v->asks[k], v->late + late);
+		late += lease_apply_reply(&v->b, v->asked_for[k], &v->cmds[k], v->late + late);
 	/* Names and tokens are still those of the asks.  What becomes of it does not matter: it ends by itself. */
 	if (late)
 		redis_client_run(v->b.net, v->late, late, v->b.io_ns);
@@ -232,11 +232,11 @@ static void no_net(struct serve *v)
 
 	v->b.overtaken = false;
 	for (k = 0; k < v->n; k++) {
-		v->asks[k].code = v->b.net_error.code;
-		v->asks[k].unsent = true;
-		v->asks[k].asked = v->net_tried;
-		memcpy(v->asks[k].why, v->b.net_error.text, sizeof(v->asks[k].why) - 1);
-		(void)lease_answer(&v->b, v->asked_for[k], &v->asks[k], v->late);
+		v->cmds[k].code = v->b.net_error.code;
+		v->cmds[k].unsent = true;
+		v->cmds[k].asked = v->net_tried;
+		memcpy(v->cmds[k].why, v->b.net_error.text, sizeof(v->cmds[k].why) - 1);
+		(void)lease_apply_reply(&v->b, v->asked_for[k], &v->cmds[k], v->late);
 	}
 	v->n = 0;
 }
@@ -279,13 +279,13 @@ static int64_t round_once(struct serve *v, bool *asked)
 		struct lease *l = &v->b.leases[i];
 		size_t got, k;
 
-		if (l->rung || l->hinted || now >= lease_due(l) || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
-			got = lease_decide(&v->b, i, v->asks + v->n);
+		if (l->rung || l->invalidated || now >= lease_due(l) || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
+			got = lease_decide(&v->b, i, v->cmds + v->n);
 			for (k = 0; k < got; k++)
 				v->asked_for[v->n++] = i;
 			*asked = *asked || got > 0;
 		}
-		if (v->n + ASKS_PER_LEASE > ASKS_MAX)
+		if (v->n + COMMANDS_PER_LEASE > COMMANDS_MAX)
 			run(v);
 		if (lease_active(&v->b, i))
 			next = min64(next, lease_due(l));

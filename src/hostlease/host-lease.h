@@ -17,7 +17,7 @@
  *
  * Who asks for an epoch that another bridge began notes that in the word first (QUEUED).  So who gives up an epoch, and
  * knows of nothing in Redis that is to be taken back, does that by a CAS from a word without the note, and need not
- * look for others.  Who asked before that CAS and is heard later takes back what it obtains, see lease_answer().
+ * look for others.  Who asked before that CAS and is heard later takes back what it obtains, see lease_apply_reply().
  *
  * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks
  * for it: set by whoever holds under the lease, or did, taken back by the bridge with its answer, or, with a new turn

@@ -20,7 +20,7 @@
 #define BATCH 64
 
 struct batch {
-	struct redis_command *ask[BATCH];
+	struct redis_command *cmd[BATCH];
 	struct redis_node *node[BATCH]; /* who is asked */
 	struct redis_op op[BATCH];
 	size_t n;
@@ -102,10 +102,10 @@ int redis_client_keys_mode(const struct redis_client *net)
 
 /* ---------------------------------------------------------------- asking */
 
-static void fail_ask(struct redis_command *ask, int code, const char *why)
+static void fail_ask(struct redis_command *cmd, int code, const char *why)
 {
-	ask->code = code;
-	snprintf(ask->why, sizeof(ask->why), "%.250s", *why ? why : redis_code_name(code));
+	cmd->code = code;
+	snprintf(cmd->why, sizeof(cmd->why), "%.250s", *why ? why : redis_code_name(code));
 }
 
 static void between(struct redis_client *net)
@@ -115,11 +115,11 @@ static void between(struct redis_client *net)
 }
 
 /* Who is left alone says what it said before: that is no younger now.  @tried is when. */
-static void not_asked(struct redis_command *ask, int code, const char *why, int64_t tried)
+static void not_asked(struct redis_command *cmd, int code, const char *why, int64_t tried)
 {
-	fail_ask(ask, code, why);
-	ask->unsent = true;
-	ask->asked = tried;
+	fail_ask(cmd, code, why);
+	cmd->unsent = true;
+	cmd->asked = tried;
 }
 
 /* Whoever cannot be asked has its answer; the others are under way. */
@@ -131,19 +131,19 @@ static void send_batch(struct redis_client *net, int64_t io_ns)
 	between(net);
 	redis_nodes_connect(&net->nodes, b->node, b->n, io_ns);
 	for (i = 0; i < b->n; i++) {
-		struct redis_command *ask = b->ask[i];
+		struct redis_command *cmd = b->cmd[i];
 		struct redis_node *node = b->node[i];
 		int code = redis_node_code(node);
 
 		/* Only a connection tells that it is a cluster, where names are others. */
-		ask->put_off = !code && ask->keys->mode != redis_client_keys_mode(net);
+		cmd->put_off = !code && cmd->keys->mode != redis_client_keys_mode(net);
 		if (code)
-			not_asked(ask, code, redis_conn_error(node->conn)->text, redis_conn_tried(node->conn));
-		if (code || ask->put_off)
+			not_asked(cmd, code, redis_conn_error(node->conn)->text, redis_conn_tried(node->conn));
+		if (code || cmd->put_off)
 			continue;
-		b->ask[k] = ask;
+		b->cmd[k] = cmd;
 		b->node[k] = node;
-		(void)redis_op_begin(&b->op[k++], node->conn, ask->script, ask->keys, &ask->wish, redis_now() + io_ns);
+		(void)redis_op_begin(&b->op[k++], node->conn, cmd->script, cmd->keys, &cmd->args, redis_now() + io_ns);
 	}
 	b->n = k;
 	for (i = 0; i < k; i++)
@@ -151,18 +151,18 @@ static void send_batch(struct redis_client *net, int64_t io_ns)
 	redis_ops_wait(b->op, k);
 }
 
-static void take_answer(struct redis_command *ask, struct redis_node *node, const struct redis_op *op)
+static void take_answer(struct redis_command *cmd, struct redis_node *node, const struct redis_op *op)
 {
 	if (op->code) {
 		/* Another node of the cluster, or none that could be found: the next time, maybe. */
-		fail_ask(ask, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
-		ask->unsent = op->code == REDIS_UNREACHABLE;
+		fail_ask(cmd, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
+		cmd->unsent = op->code == REDIS_UNREACHABLE;
 		node->failed = redis_conn_closed(op->conn);
 		return;
 	}
-	ask->code = 0;
-	ask->answer = op->answer;
-	ask->valid_until = redis_valid_until(op->began, ask->wish.ttl_ms);
+	cmd->code = 0;
+	cmd->reply = op->reply;
+	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }
 
 /* Keeps those of the batch that another node of a cluster is to be asked about. */
@@ -172,21 +172,21 @@ static void take_answers(struct redis_client *net, bool follow, int64_t io_ns)
 	size_t i, k = 0;
 
 	for (i = 0; i < b->n; i++)
-		take_answer(b->ask[i], b->node[i], &b->op[i]);
+		take_answer(b->cmd[i], b->node[i], &b->op[i]);
 	if (net->replicas) {
 		between(net);
-		redis_replicas_await(b->ask, b->node, b->n, net->replicas, io_ns);
+		redis_replicas_await(b->cmd, b->node, b->n, net->replicas, io_ns);
 	}
 	for (i = 0; i < b->n; i++) {
 		struct redis_node *to = NULL;
 
 		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
-			redis_nodes_forget(&net->nodes, b->ask[i]->keys, b->node[i]);
+			redis_nodes_forget(&net->nodes, b->cmd[i]->keys, b->node[i]);
 		if (b->op[i].code == REDIS_MOVED)
 			to = redis_nodes_moved(&net->nodes, b->node[i], b->op[i].why);
 		if (!to || !follow)
 			continue;
-		b->ask[k] = b->ask[i];
+		b->cmd[k] = b->cmd[i];
 		b->node[k++] = to;
 	}
 	b->n = k;
@@ -201,7 +201,7 @@ static void run_batch(struct redis_client *net, int64_t io_ns)
 	size_t i;
 
 	for (i = 0; i < b->n; i++)
-		b->node[i] = redis_nodes_of(&net->nodes, b->ask[i]->keys);
+		b->node[i] = redis_nodes_of(&net->nodes, b->cmd[i]->keys);
 	send_batch(net, io_ns);
 	take_answers(net, true, io_ns);
 	if (b->n) {
@@ -212,68 +212,68 @@ static void run_batch(struct redis_client *net, int64_t io_ns)
 }
 
 /* There is no queue in a quorum: who is refused asks again. */
-static void ask_quorum(struct redis_client *net, struct redis_command *ask, int64_t io_ns)
+static void ask_quorum(struct redis_client *net, struct redis_command *cmd, int64_t io_ns)
 {
 	int64_t deadline = redis_now() + io_ns;
 	struct redis_lock lease = { 0 };
 	const struct redis_error *error = redis_quorum_error(net->quorum);
 	bool waits;
 
-	memset(&ask->answer, 0, sizeof(ask->answer));
-	ask->code = 0;
-	switch (ask->script) {
+	memset(&cmd->reply, 0, sizeof(cmd->reply));
+	cmd->code = 0;
+	switch (cmd->script) {
 	case REDIS_ACQUIRE_S:
 	case REDIS_ACQUIRE_X:
-		ask->code = redis_quorum_acquire(net->quorum, ask->script, ask->keys, &ask->wish, deadline, &lease);
+		cmd->code = redis_quorum_acquire(net->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
 		break;
 	case REDIS_UPGRADE:
-		ask->code = redis_quorum_acquire(net->quorum, ask->script, ask->keys, &ask->wish, deadline, &lease);
-		ask->doubt = lease.doubt;
+		cmd->code = redis_quorum_acquire(net->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
+		cmd->doubt = lease.doubt;
 		/* That it is not known is as good as no: what was done is taken back. */
-		if (ask->code && lease.sent) {
-			ask->code = 0;
+		if (cmd->code && lease.sent) {
+			cmd->code = 0;
 			lease.status = REDIS_BUSY;
 		}
 		break;
 	case REDIS_DOWNGRADE:
-		ask->code = redis_quorum_downgrade(net->quorum, ask->keys, &ask->wish, deadline, &lease);
+		cmd->code = redis_quorum_downgrade(net->quorum, cmd->keys, &cmd->args, deadline, &lease);
 		break;
 	case REDIS_RENEW:
-		ask->code = redis_quorum_renew(net->quorum, ask->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S,
-						ask->keys, &ask->wish, deadline, &lease);
+		cmd->code = redis_quorum_renew(net->quorum, cmd->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S,
+						cmd->keys, &cmd->args, deadline, &lease);
 		break;
 	case REDIS_RELEASE:
 		lease.status = REDIS_DONE;
 		/* What a majority has forgotten is in nobody's way. */
-		if (redis_quorum_release(net->quorum, ask->keys, &ask->wish, deadline) <= net->n_quorum / 2)
-			ask->code = REDIS_UNKNOWN;
+		if (redis_quorum_release(net->quorum, cmd->keys, &cmd->args, deadline) <= net->n_quorum / 2)
+			cmd->code = REDIS_UNKNOWN;
 		break;
 	case REDIS_FENCE:
 		lease.status = REDIS_DONE;
-		ask->code = redis_quorum_fence(net->quorum, ask->keys, &ask->wish, deadline);
+		cmd->code = redis_quorum_fence(net->quorum, cmd->keys, &cmd->args, deadline);
 		break;
 	default:
 		/* REDIS_LEAVE: there is no queue. */
 		lease.status = REDIS_DONE;
 		break;
 	}
-	if (ask->code)
-		fail_ask(ask, ask->code, error->code ? error->text : "");
-	if (ask->code && !lease.sent)
-		ask->asked = redis_quorum_tried(net->quorum, ask->asked);
-	ask->unsent = ask->code && redis_is_acquire(ask->script) && !lease.sent;
-	waits = redis_is_acquire(ask->script) && !strchr(ask->wish.flags ? ask->wish.flags : "t", 't');
-	ask->answer.status = lease.status == REDIS_BUSY && waits ? REDIS_QUEUED : lease.status;
-	ask->answer.kind = lease.kind ? lease.kind : REDIS_KIND_NONE;
-	ask->answer.left_ms = lease.left_ms;
-	ask->answer.fence = lease.fence;
-	ask->valid_until = lease.valid_until;
+	if (cmd->code)
+		fail_ask(cmd, cmd->code, error->code ? error->text : "");
+	if (cmd->code && !lease.sent)
+		cmd->asked = redis_quorum_tried(net->quorum, cmd->asked);
+	cmd->unsent = cmd->code && redis_is_acquire(cmd->script) && !lease.sent;
+	waits = redis_is_acquire(cmd->script) && !strchr(cmd->args.flags ? cmd->args.flags : "t", 't');
+	cmd->reply.status = lease.status == REDIS_BUSY && waits ? REDIS_QUEUED : lease.status;
+	cmd->reply.kind = lease.kind ? lease.kind : REDIS_KIND_NONE;
+	cmd->reply.left_ms = lease.left_ms;
+	cmd->reply.fence = lease.fence;
+	cmd->valid_until = lease.valid_until;
 }
 
 /* What keeps leases, or is needed for that, does not wait for those who want one. */
-static bool urgent(const struct redis_command *ask)
+static bool urgent(const struct redis_command *cmd)
 {
-	return ask->script == REDIS_RENEW || ask->script == REDIS_FENCE;
+	return cmd->script == REDIS_RENEW || cmd->script == REDIS_FENCE;
 }
 
 /* Of several, what ended since the last round is found out now, of all at once. */
@@ -291,7 +291,7 @@ static bool all_ready(const struct redis_nodes *nodes)
 }
 
 /* To all that anything is asked of: those that are away cost one wait, not one in each batch that asks them. */
-static void connect_all(struct redis_nodes *nodes, const struct redis_command *asks, size_t n, int64_t io_ns)
+static void connect_all(struct redis_nodes *nodes, const struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	struct redis_node *wanted[REDIS_CONNS_MAX];
 	bool is_wanted[REDIS_CONNS_MAX] = { false };
@@ -300,28 +300,28 @@ static void connect_all(struct redis_nodes *nodes, const struct redis_command *a
 	if (all_ready(nodes))
 		return;
 	for (i = 0; i < n; i++)
-		is_wanted[redis_nodes_likely(nodes, asks[i].keys) - nodes->node] = true;
+		is_wanted[redis_nodes_likely(nodes, cmds[i].keys) - nodes->node] = true;
 	for (i = 0; i < nodes->n; i++)
 		if (is_wanted[i])
 			wanted[k++] = &nodes->node[i];
 	redis_nodes_connect(nodes, wanted, k, io_ns);
 }
 
-static void run_all(struct redis_client *net, struct redis_command *asks, size_t n, int64_t io_ns)
+static void run_all(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	struct batch *b = &net->batch;
 	size_t i;
 	int pass;
 
 	between(net);
-	connect_all(&net->nodes, asks, n, io_ns);
+	connect_all(&net->nodes, cmds, n, io_ns);
 	between(net);
-	renew_batch_run(&net->renewals, &net->nodes, asks, n, io_ns);
+	renew_batch_run(&net->renewals, &net->nodes, cmds, n, io_ns);
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {
-			if (asks[i].settled || urgent(&asks[i]) != (pass == 0))
+			if (cmds[i].settled || urgent(&cmds[i]) != (pass == 0))
 				continue;
-			b->ask[b->n++] = &asks[i];
+			b->cmd[b->n++] = &cmds[i];
 			if (b->n == BATCH)
 				run_batch(net, io_ns);
 		}
@@ -330,18 +330,18 @@ static void run_all(struct redis_client *net, struct redis_command *asks, size_t
 }
 
 /* False: there is no majority, nor will there be one for the rest of this round. */
-static bool ask_one(struct redis_client *net, struct redis_command *ask, int64_t io_ns)
+static bool ask_one(struct redis_client *net, struct redis_command *cmd, int64_t io_ns)
 {
 	between(net);
-	ask_quorum(net, ask, io_ns);
-	return !ask->code || redis_quorum_reachable(net->quorum);
+	ask_quorum(net, cmd, io_ns);
+	return !cmd->code || redis_quorum_reachable(net->quorum);
 }
 
 /*
  * A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that,
  * and then it is the turn of those that had none.
  */
-static void run_quorum(struct redis_client *net, struct redis_command *asks, size_t n, int64_t io_ns)
+static void run_quorum(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	int64_t end = redis_now() + 2 * io_ns;
 	size_t i, k, first = n ? net->next_ask % n : 0;
@@ -351,17 +351,17 @@ static void run_quorum(struct redis_client *net, struct redis_command *asks, siz
 	for (pass = 0; pass < 2; pass++)
 		for (k = 0; k < n; k++) {
 			i = (first + k) % n;
-			if (urgent(&asks[i]) != (pass == 0))
+			if (urgent(&cmds[i]) != (pass == 0))
 				continue;
-			asks[i].put_off = pass && there && redis_now() >= end;
-			if (asks[i].put_off)
+			cmds[i].put_off = pass && there && redis_now() >= end;
+			if (cmds[i].put_off)
 				continue;
 			net->next_ask = pass ? i + 1 : net->next_ask;
 			if (there)
-				there = ask_one(net, &asks[i], io_ns);
+				there = ask_one(net, &cmds[i], io_ns);
 			else
-				not_asked(&asks[i], REDIS_UNREACHABLE, redis_quorum_error(net->quorum)->text,
-					  redis_quorum_tried(net->quorum, asks[i].asked));
+				not_asked(&cmds[i], REDIS_UNREACHABLE, redis_quorum_error(net->quorum)->text,
+					  redis_quorum_tried(net->quorum, cmds[i].asked));
 		}
 }
 
@@ -376,12 +376,12 @@ void redis_client_between(struct redis_client *net, void (*call)(void *arg), voi
 	net->between_arg = arg;
 }
 
-void redis_client_run(struct redis_client *net, struct redis_command *asks, size_t n, int64_t io_ns)
+void redis_client_run(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	if (net->quorum)
-		run_quorum(net, asks, n, io_ns);
+		run_quorum(net, cmds, n, io_ns);
 	else
-		run_all(net, asks, n, io_ns);
+		run_all(net, cmds, n, io_ns);
 }
 
 /* ---------------------------------------------------------------- hints */

@@ -21,7 +21,7 @@ struct redis_command {
 	bool for_reader; /* and who wants it only reads, as far as was seen: */
 	bool unsure; /* not all who want it were */
 	const struct redis_keys *keys;
-	struct script_args wish;
+	struct script_args args;
 	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
 	uint64_t word; /* of the lease, when it was decided to ask */
 	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
@@ -34,7 +34,7 @@ struct redis_command {
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words */
 	int64_t valid_until; /* granted, renewed: this process' time */
-	struct script_reply answer;
+	struct script_reply reply;
 };
 
 int redis_client_new(struct redis_client **out, const struct shm_redis *settings, struct redis_error *error);
@@ -52,7 +52,7 @@ void redis_client_between(struct redis_client *net, void (*call)(void *arg), voi
  * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns,
  * however many servers do not answer.
  */
-void redis_client_run(struct redis_client *net, struct redis_command *asks, size_t n, int64_t io_ns);
+void redis_client_run(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns);
 
 /* Make sure that hints come for what was asked, before going to sleep.  False = some server
  * gives none: look more often. */

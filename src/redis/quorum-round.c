@@ -168,7 +168,7 @@ static bool copy_keys(struct redis_keys *out, const struct redis_keys *keys)
 	return true;
 }
 
-struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish)
+struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args)
 {
 	struct round *r = calloc(1, sizeof(*r));
 	size_t i;
@@ -178,7 +178,7 @@ struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, c
 		redis_fail(&q->error, REDIS_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	strncpy(r->token, wish->token, REDIS_VALUE_LEN);
+	strncpy(r->token, args->token, REDIS_VALUE_LEN);
 	for (i = 0; i < q->n; i++)
 		r->ops[i].done = true;
 	r->next = q->rounds;
@@ -187,9 +187,9 @@ struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, c
 }
 
 void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script,
-		const struct script_args *wish, int64_t deadline)
+		const struct script_args *args, int64_t deadline)
 {
-	struct script_args own = *wish;
+	struct script_args own = *args;
 
 	own.token = r->token;
 	own.token_len = 0;
@@ -243,7 +243,7 @@ static struct tally count(struct redis_quorum *q, const struct round *r, enum re
 			continue;
 		if (!op->done)
 			t.open++;
-		else if (op->code == 0 && op->answer.status == yes && (!r->kind || op->answer.kind == r->kind))
+		else if (op->code == 0 && op->reply.status == yes && (!r->kind || op->reply.kind == r->kind))
 			t.yes++;
 		else if (op->code == 0)
 			t.no++;
@@ -269,13 +269,13 @@ struct tally round_decide(struct redis_quorum *q, const struct round *r, enum re
 }
 
 struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bool voters_only,
-			     const struct redis_keys *keys, const struct script_args *wish, int64_t deadline)
+			     const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
-	struct round *r = round_new(q, keys, wish);
+	struct round *r = round_new(q, keys, args);
 	size_t i;
 
 	for (i = 0; r && i < q->n; i++)
 		if (voters_only ? quorum_votes(q, &q->nodes[i]) : quorum_ready(q, &q->nodes[i]))
-			round_ask(q, r, i, script, wish, deadline);
+			round_ask(q, r, i, script, args, deadline);
 	return r;
 }

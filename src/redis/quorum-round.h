@@ -55,14 +55,14 @@ void quorum_connect(struct redis_quorum *q, int64_t deadline);
 unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline);
 
 /* NULL = no memory; q->error says so. */
-struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish);
+struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args);
 void round_free(struct round *r, size_t n);
 /* Server @i. */
-void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script, const struct script_args *wish,
+void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script, const struct script_args *args,
 	       int64_t deadline);
 /* A new round with all that are ready; NULL = no memory. */
 struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bool voters_only,
-			    const struct redis_keys *keys, const struct script_args *wish, int64_t deadline);
+			    const struct redis_keys *keys, const struct script_args *args, int64_t deadline);
 /*
  * Takes what has come, for all rounds, and forgets those that are over, but for @keep.  The rounds share connections,
  * and what one takes may uncover the reply of another.

@@ -24,7 +24,7 @@ const char *redis_quorum_warning(size_t n)
 #define GIVE_BACK_NS REDIS_MS(250)
 
 /* Asks whoever has become ready; how many answers are still worth waiting for. */
-static unsigned release_more(struct redis_quorum *q, struct round *r, const struct script_args *wish, int64_t deadline)
+static unsigned release_more(struct redis_quorum *q, struct round *r, const struct script_args *args, int64_t deadline)
 {
 	unsigned open = 0;
 	size_t i;
@@ -33,7 +33,7 @@ static unsigned release_more(struct redis_quorum *q, struct round *r, const stru
 		struct node *node = &q->nodes[i];
 
 		if (!r->asked[i] && quorum_ready(q, node))
-			round_ask(q, r, i, REDIS_RELEASE, wish, deadline);
+			round_ask(q, r, i, REDIS_RELEASE, args, deadline);
 	}
 	round_reap(q, r);
 	for (i = 0; i < q->n; i++) {
@@ -50,17 +50,17 @@ static unsigned release_more(struct redis_quorum *q, struct round *r, const stru
 	return open;
 }
 
-unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			       int64_t deadline)
 {
-	struct round *r = round_new(q, keys, wish);
+	struct round *r = round_new(q, keys, args);
 	unsigned done = 0;
 	size_t i;
 
 	if (!r)
 		return 0;
 	quorum_connect(q, deadline);
-	while (release_more(q, r, wish, deadline) && redis_now() < deadline)
+	while (release_more(q, r, args, deadline) && redis_now() < deadline)
 		quorum_poll(q, deadline);
 	for (i = 0; i < q->n; i++) {
 		q->nodes[i].owes = false;
@@ -71,25 +71,25 @@ unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *k
 
 /* A number above all that any majority has given out, made known to a majority before it is used. */
 static int raise_fence(struct redis_quorum *q, const struct round *granted, const struct redis_keys *keys,
-		       const struct script_args *wish, int64_t deadline, int64_t *fence)
+		       const struct script_args *args, int64_t deadline, int64_t *fence)
 {
-	struct script_args raise = *wish;
+	struct script_args raise = *args;
 	struct round *r;
 	size_t i;
 
 	*fence = 0;
 	for (i = 0; i < q->n; i++)
 		if (granted->asked[i] && granted->ops[i].done && !granted->ops[i].code &&
-		    granted->ops[i].answer.fence > *fence)
-			*fence = granted->ops[i].answer.fence;
-	raise.fence = *fence + wish->stride;
+		    granted->ops[i].reply.fence > *fence)
+			*fence = granted->ops[i].reply.fence;
+	raise.fence = *fence + args->stride;
 	r = round_ask_all(q, REDIS_FENCE, false, keys, &raise, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	return round_decide(q, r, REDIS_DONE, deadline).yes >= q->majority ? 0 : REDIS_UNKNOWN;
 }
 
-int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			int64_t deadline)
 {
 	struct round *r;
@@ -97,7 +97,7 @@ int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, co
 
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
-	r = round_ask_all(q, REDIS_FENCE, false, keys, wish, deadline);
+	r = round_ask_all(q, REDIS_FENCE, false, keys, args, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	t = round_decide(q, r, REDIS_DONE, deadline);
@@ -110,30 +110,30 @@ static int64_t longest_block(struct redis_quorum *q, const struct round *r)
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].answer.left_ms > left)
-			left = r->ops[i].answer.left_ms;
+		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.left_ms > left)
+			left = r->ops[i].reply.left_ms;
 	return left;
 }
 
-static bool long_enough(const struct redis_quorum *q, const struct script_args *wish, const struct redis_lock *lease)
+static bool long_enough(const struct redis_quorum *q, const struct script_args *args, const struct redis_lock *lease)
 {
-	int64_t min = q->options.min_validity_ms ? q->options.min_validity_ms : wish->ttl_ms / 2;
+	int64_t min = q->options.min_validity_ms ? q->options.min_validity_ms : args->ttl_ms / 2;
 
 	return lease->valid_until - redis_now() >= REDIS_MS(min);
 }
 
 /* One more round; the caller gives back if it does not end with a lease. */
 static int try_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
-		       const struct script_args *wish, int64_t deadline, struct redis_lock *lease)
+		       const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
-	struct script_args once = *wish;
+	struct script_args once = *args;
 	struct round *r;
 	struct tally t;
 	int code;
 
 	once.flags = "t";
 	lease->began = redis_now();
-	lease->valid_until = redis_valid_until(lease->began, wish->ttl_ms);
+	lease->valid_until = redis_valid_until(lease->began, args->ttl_ms);
 	r = round_ask_all(q, script, true, keys, &once, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
@@ -148,10 +148,10 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 		/* Somebody's yes is to be taken back, whatever the others said. */
 		return t.no ? 0 : t.yes || t.open ? REDIS_UNKNOWN : t.code ? t.code : REDIS_UNREACHABLE;
 	}
-	if (!long_enough(q, wish, lease))
+	if (!long_enough(q, args, lease))
 		return redis_fail(&q->error, REDIS_UNKNOWN, "granted, but too late to be of use");
-	code = raise_fence(q, r, keys, wish, deadline, &lease->fence);
-	if (code || !long_enough(q, wish, lease))
+	code = raise_fence(q, r, keys, args, deadline, &lease->fence);
+	if (code || !long_enough(q, args, lease))
 		return redis_fail(&q->error, REDIS_UNKNOWN, "granted, but the fence is not known to a majority");
 	lease->status = REDIS_GRANTED;
 	return 0;
@@ -214,9 +214,9 @@ static void gather_all(struct redis_quorum *q, int64_t deadline)
 }
 
 int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
-			  const struct script_args *wish, int64_t deadline, struct redis_lock *lease)
+			  const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
-	struct script_args back = *wish;
+	struct script_args back = *args;
 	int code;
 
 	memset(lease, 0, sizeof(*lease));
@@ -225,7 +225,7 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	quorum_connect(q, deadline);
 	if (quorum_gather(q, q->majority, deadline) < q->majority || redis_quorum_voters(q) < q->majority)
 		return no_majority(q);
-	code = try_acquire(q, script, keys, wish, deadline, lease);
+	code = try_acquire(q, script, keys, args, deadline, lease);
 	if (code || lease->status != REDIS_GRANTED)
 		lease->servers = 0;
 	if ((code || lease->status != REDIS_GRANTED) && !q->options.token_is_shared) {
@@ -238,9 +238,9 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 /* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that,
  * too, if nobody else reads there. */
 static void refill(struct redis_quorum *q, const struct round *renewed, enum redis_script script,
-		   const struct redis_keys *keys, const struct script_args *wish, int64_t deadline)
+		   const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
-	struct script_args again = *wish;
+	struct script_args again = *args;
 	struct round *r = NULL;
 	size_t i;
 
@@ -248,14 +248,14 @@ static void refill(struct redis_quorum *q, const struct round *renewed, enum red
 	for (i = 0; i < q->n; i++) {
 		const struct redis_op *op = &renewed->ops[i];
 
-		bool reads = op->answer.status == REDIS_DONE && op->answer.kind == REDIS_KIND_READERS;
+		bool reads = op->reply.status == REDIS_DONE && op->reply.kind == REDIS_KIND_READERS;
 
 		if (!renewed->asked[i] || !op->done || op->code)
 			continue;
-		if (op->answer.status == REDIS_DONE && !(reads && script == REDIS_ACQUIRE_X))
+		if (op->reply.status == REDIS_DONE && !(reads && script == REDIS_ACQUIRE_X))
 			continue;
 		if (!r)
-			r = round_new(q, keys, wish);
+			r = round_new(q, keys, args);
 		if (!r)
 			return;
 		round_ask(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
@@ -267,15 +267,15 @@ static bool writes_somewhere(const struct redis_quorum *q, const struct round *r
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].answer.status == REDIS_DONE &&
-		    r->ops[i].answer.kind == REDIS_KIND_HOST)
+		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.status == REDIS_DONE &&
+		    r->ops[i].reply.kind == REDIS_KIND_HOST)
 			return true;
 	return false;
 }
 
 /* Renew, or downgrade.  Yes counts only with @kind, 0 = any; @refused is what it is if a majority cannot be had. */
 static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kind kind, enum redis_status refused,
-		const struct redis_keys *keys, const struct script_args *wish, int64_t deadline,
+		const struct redis_keys *keys, const struct script_args *args, int64_t deadline,
 		struct redis_lock *lease, struct round **out)
 {
 	int64_t began;
@@ -284,7 +284,7 @@ static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kin
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
 	began = redis_now();
-	*out = round_ask_all(q, script, false, keys, wish, deadline);
+	*out = round_ask_all(q, script, false, keys, args, deadline);
 	if (!*out)
 		return REDIS_NO_MEMORY;
 	(*out)->kind = kind;
@@ -297,16 +297,16 @@ static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kin
 	lease->status = REDIS_DONE;
 	lease->began = began;
 	lease->decided = redis_now();
-	lease->valid_until = redis_valid_until(began, wish->ttl_ms);
+	lease->valid_until = redis_valid_until(began, args->ttl_ms);
 	lease->servers = t.yes;
 	return 0;
 }
 
 int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *keys,
-			const struct script_args *wish, int64_t deadline, struct redis_lock *lease)
+			const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
 	bool writer = acquired_by == REDIS_ACQUIRE_X;
-	struct script_args same = *wish;
+	struct script_args same = *args;
 	struct round *r;
 	int code;
 
@@ -317,16 +317,16 @@ int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, co
 	if (code || lease->status != REDIS_DONE)
 		return code;
 	lease->kind = !writer && writes_somewhere(q, r) ? REDIS_KIND_HOST : 0;
-	refill(q, r, acquired_by, keys, wish, deadline);
+	refill(q, r, acquired_by, keys, args, deadline);
 	return 0;
 }
 
-int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			    int64_t deadline, struct redis_lock *lease)
 {
 	struct round *r;
 
-	return keep(q, REDIS_DOWNGRADE, 0, REDIS_BUSY, keys, wish, deadline, lease, &r);
+	return keep(q, REDIS_DOWNGRADE, 0, REDIS_BUSY, keys, args, deadline, lease, &r);
 }
 
 /* ---------------------------------------------------------------- making, asking */

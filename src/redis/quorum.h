@@ -59,21 +59,21 @@ int redis_quorum_open(struct redis_quorum *q, int64_t deadline);
  * majority can be had before somebody changes that, what one of them said, REDIS_DENIED for instance.
  */
 int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
-			  const struct script_args *wish, int64_t deadline, struct redis_lock *lease);
+			  const struct script_args *args, int64_t deadline, struct redis_lock *lease);
 /*
  * 0 and REDIS_DONE: lease->valid_until is later now, and servers that had forgotten the lease have it again.  0 and
  * REDIS_LOST: a majority cannot be had any more.  Else not known: try again while the lease is valid.
  */
 int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *keys,
-			const struct script_args *wish, int64_t deadline, struct redis_lock *lease);
+			const struct script_args *args, int64_t deadline, struct redis_lock *lease);
 /* As renew, and servers that have it as a writer's make it a reader's: 0 and REDIS_DONE, or REDIS_BUSY. */
-int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			    int64_t deadline, struct redis_lock *lease);
 /* Nobody of a majority gives out numbers below wish->fence from now on.  0, or why that is not known. */
-int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			int64_t deadline);
 /* Everywhere; returns how many servers have answered by the deadline. */
-unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *wish,
+unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			       int64_t deadline);
 
 /* Is a majority connected now? */

@@ -26,15 +26,15 @@ static struct redis_group *group_of(struct renew_batch *r, struct redis_node *no
 	return &r->group[r->n++];
 }
 
-static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *ask)
+static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmd)
 {
-	struct redis_group *g = group_of(r, redis_nodes_of(nodes, ask->keys));
+	struct redis_group *g = group_of(r, redis_nodes_of(nodes, cmd->keys));
 
 	if (!g)
 		return false;
-	g->ask[g->many.n] = ask;
-	g->many.keys[g->many.n] = ask->keys;
-	g->many.token[g->many.n++] = ask->wish.token;
+	g->cmd[g->many.n] = cmd;
+	g->many.keys[g->many.n] = cmd->keys;
+	g->many.token[g->many.n++] = cmd->args.token;
 	return true;
 }
 
@@ -58,20 +58,20 @@ static void drop_unfit(struct renew_batch *r)
 	r->n = k;
 }
 
-static void acquire_retry(struct redis_command *ask, const struct redis_op *op)
+static void acquire_retry(struct redis_command *cmd, const struct redis_op *op)
 {
-	ask->settled = true;
-	ask->code = op->code;
+	cmd->settled = true;
+	cmd->code = op->code;
 	if (op->code) {
-		snprintf(ask->why, sizeof(ask->why), "%.250s", op->why);
+		snprintf(cmd->why, sizeof(cmd->why), "%.250s", op->why);
 		return;
 	}
 	/* As renew.lua says it. */
-	memset(&ask->answer, 0, sizeof(ask->answer));
-	ask->answer.status = REDIS_DONE;
-	ask->answer.kind = REDIS_KIND_HOST;
-	ask->answer.left_ms = ask->wish.ttl_ms;
-	ask->valid_until = redis_valid_until(op->began, ask->wish.ttl_ms);
+	memset(&cmd->reply, 0, sizeof(cmd->reply));
+	cmd->reply.status = REDIS_DONE;
+	cmd->reply.kind = REDIS_KIND_HOST;
+	cmd->reply.left_ms = cmd->args.ttl_ms;
+	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }
 
 /* An error that was answered may be about one of them, a right to its names for instance: each is asked by itself. */
@@ -84,9 +84,9 @@ static void take(const struct redis_group *g, const struct redis_op *op)
 	for (k = 0; k < g->many.n; k++) {
 		if (!op->code && !redis_op_renewed(op, k))
 			continue;
-		acquire_retry(g->ask[k], op);
+		acquire_retry(g->cmd[k], op);
 		first = k < first ? k : first;
-		g->ask[k]->shared = k != first;
+		g->cmd[k]->shared = k != first;
 	}
 }
 
@@ -97,7 +97,7 @@ static void run(struct renew_batch *r, struct redis_nodes *nodes, int64_t io_ns)
 	drop_unfit(r);
 	for (i = 0; i < r->n; i++)
 		(void)redis_op_begin_many(&r->op[i], r->node[i]->conn, &r->group[i].many,
-					   r->group[i].ask[0]->wish.ttl_ms, redis_now() + io_ns);
+					   r->group[i].cmd[0]->args.ttl_ms, redis_now() + io_ns);
 	for (i = 0; i < r->n; i++)
 		(void)redis_conn_pump(r->op[i].conn);
 	redis_ops_wait(r->op, r->n);
@@ -112,16 +112,16 @@ static void run(struct renew_batch *r, struct redis_nodes *nodes, int64_t io_ns)
 	r->n = 0;
 }
 
-void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *asks, size_t n,
+void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmds, size_t n,
 			 int64_t io_ns)
 {
 	size_t i;
 
 	for (i = 0; i < n && !nodes->cluster; i++) {
-		if (!asks[i].plain || add(r, nodes, &asks[i]))
+		if (!cmds[i].plain || add(r, nodes, &cmds[i]))
 			continue;
 		run(r, nodes, io_ns);
-		(void)add(r, nodes, &asks[i]);
+		(void)add(r, nodes, &cmds[i]);
 	}
 	run(r, nodes, io_ns);
 }

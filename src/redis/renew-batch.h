@@ -10,7 +10,7 @@
 #define REDIS_GROUPS (REDIS_SERVERS_MAX + 4)
 
 struct redis_group {
-	struct redis_command *ask[REDIS_MANY];
+	struct redis_command *cmd[REDIS_MANY];
 	struct redis_many many;
 };
 
@@ -25,7 +25,7 @@ struct renew_batch {
  * Settles those of the @n @asks that are plain, and found to be, at servers that are connected.  Whatever else is found
  * of one, or said of all, is left to be asked about each by itself.  Not in a cluster, where they are in many slots.
  */
-void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *asks, size_t n,
+void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmds, size_t n,
 			 int64_t io_ns);
 
 #endif

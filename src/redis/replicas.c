@@ -7,9 +7,9 @@
 
 #include "redis/resp.h"
 
-static bool granted(const struct redis_command *ask)
+static bool granted(const struct redis_command *cmd)
 {
-	return ask->code == 0 && !ask->put_off && ask->answer.status == REDIS_GRANTED;
+	return cmd->code == 0 && !cmd->put_off && cmd->reply.status == REDIS_GRANTED;
 }
 
 /* Half of the time, so that the answer comes in time. */
@@ -51,7 +51,7 @@ static size_t add_once(struct redis_conn **conns, size_t n, struct redis_conn *c
 	return n + 1;
 }
 
-static void refuse(struct redis_command *ask, const struct redis_node *node, unsigned replicas)
+static void refuse(struct redis_command *cmd, const struct redis_node *node, unsigned replicas)
 {
 	struct redis_error why = { 0 };
 
@@ -60,12 +60,12 @@ static void refuse(struct redis_command *ask, const struct redis_node *node, uns
 			    (long long)node->copies, replicas);
 	else
 		why = *redis_conn_error(node->conn);
-	ask->code = why.code ? why.code : REDIS_UNKNOWN;
-	ask->unsent = false;
-	snprintf(ask->why, sizeof(ask->why), "%.250s", why.code ? why.text : redis_code_name(ask->code));
+	cmd->code = why.code ? why.code : REDIS_UNKNOWN;
+	cmd->unsent = false;
+	snprintf(cmd->why, sizeof(cmd->why), "%.250s", why.code ? why.text : redis_code_name(cmd->code));
 }
 
-void redis_replicas_await(struct redis_command *const *asks, struct redis_node *const *nodes, size_t n, unsigned replicas,
+void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n, unsigned replicas,
 			   int64_t io_ns)
 {
 	struct redis_conn *waiting[REDIS_CONNS_MAX];
@@ -74,7 +74,7 @@ void redis_replicas_await(struct redis_command *const *asks, struct redis_node *
 	for (i = 0; i < n; i++)
 		nodes[i]->waits = false;
 	for (i = 0; i < n; i++)
-		if (granted(asks[i]) && !nodes[i]->waits)
+		if (granted(cmds[i]) && !nodes[i]->waits)
 			ask_replicas(nodes[i], replicas, io_ns);
 	do {
 		for (i = k = 0; i < n; i++)
@@ -84,6 +84,6 @@ void redis_replicas_await(struct redis_command *const *asks, struct redis_node *
 			redis_conns_poll(waiting, k, INT64_MAX);
 	} while (k);
 	for (i = 0; i < n; i++)
-		if (granted(asks[i]) && nodes[i]->copies < (int64_t)replicas)
-			refuse(asks[i], nodes[i], replicas);
+		if (granted(cmds[i]) && nodes[i]->copies < (int64_t)replicas)
+			refuse(cmds[i], nodes[i], replicas);
 }

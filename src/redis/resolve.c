@@ -35,7 +35,7 @@ static size_t keep(const struct addrinfo *list, struct redis_address *out)
 	return n;
 }
 
-static int ask(const char *host, const char *port, int flags, struct redis_address *out, size_t *n)
+static int cmd(const char *host, const char *port, int flags, struct redis_address *out, size_t *n)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
 	struct addrinfo *list;
@@ -53,7 +53,7 @@ size_t redis_numeric(const char *host, const char *port, struct redis_address *o
 {
 	size_t n;
 
-	return ask(host, port, AI_NUMERICHOST, out, &n) == 0 && n ? 1 : 0;
+	return cmd(host, port, AI_NUMERICHOST, out, &n) == 0 && n ? 1 : 0;
 }
 
 static void unref(struct redis_lookup *l)
@@ -68,7 +68,7 @@ static void *lookup_main(void *arg)
 {
 	struct redis_lookup *l = arg;
 	uint64_t one = 1;
-	int code = ask(l->host, l->port, 0, l->addresses, &l->n);
+	int code = cmd(l->host, l->port, 0, l->addresses, &l->n);
 
 	if (code)
 		snprintf(l->why, sizeof(l->why), "%s", code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));

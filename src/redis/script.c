@@ -186,7 +186,7 @@ static int finish(struct redis_op *op, int code)
 	if (code)
 		snprintf(op->why, sizeof(op->why), "%.*s", (int)sizeof(op->why) - 1, redis_conn_error(op->conn)->text);
 	/* Not by what was sent by the short way before a refusal came. */
-	if (code == REDIS_DENIED || (!code && op->proves && op->answer.status == REDIS_GRANTED))
+	if (code == REDIS_DENIED || (!code && op->proves && op->reply.status == REDIS_GRANTED))
 		redis_conn_prove(op->conn, !code);
 	op->ended = redis_now();
 	return code;
@@ -203,18 +203,18 @@ static int begin(struct redis_op *op)
 }
 
 int redis_op_begin(struct redis_op *op, struct redis_conn *conn, enum redis_script script,
-		    const struct redis_keys *keys, const struct script_args *wish, int64_t deadline)
+		    const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
 	memset(op, 0, sizeof(*op));
 	op->conn = conn;
 	op->keys = keys;
 	op->script = script;
 	op->deadline = deadline;
-	op->token = wish->token ? wish->token : "";
-	op->token_len = wish->token_len ? wish->token_len : strlen(op->token);
+	op->token = args->token ? args->token : "";
+	op->token_len = args->token_len ? args->token_len : strlen(op->token);
 	/* args[0] is the host: the op outlives the wish. */
-	add_text(op, wish->host);
-	collect(op, wish);
+	add_text(op, args->host);
+	collect(op, args);
 	return begin(op);
 }
 
@@ -260,7 +260,7 @@ static int lookup(const struct word *w, const struct redis_reply *reply)
 /* { status, ms, queue length, position, ms left, kind, holder, fence, intent } */
 static int read_answer(struct redis_op *op, const struct redis_reply *r)
 {
-	struct script_reply *a = &op->answer;
+	struct script_reply *a = &op->reply;
 	const char *holder;
 
 	holder = redis_reply_text(redis_reply_at(r, 6), &a->holder_len);
@@ -363,7 +363,7 @@ void redis_ops_wait(struct redis_op *ops, size_t n)
 }
 
 int redis_op_call(struct redis_op *op, struct redis_conn *conn, enum redis_script script,
-		   const struct redis_keys *keys, const struct script_args *wish, int64_t deadline)
+		   const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
 	int code = redis_conn_wait_ready(conn, deadline);
 
@@ -371,7 +371,7 @@ int redis_op_call(struct redis_op *op, struct redis_conn *conn, enum redis_scrip
 	op->conn = conn;
 	if (code)
 		return finish(op, code);
-	if (!redis_op_begin(op, conn, script, keys, wish, deadline)) {
+	if (!redis_op_begin(op, conn, script, keys, args, deadline)) {
 		redis_conn_pump(conn);
 		redis_ops_wait(op, 1);
 	}

@@ -125,7 +125,7 @@ struct redis_op {
 	bool done;
 	int code; /* 0 = there is an answer */
 	char why[256]; /* the error in words: its connection may have met others since */
-	struct script_reply answer; /* of all but inspect and renew-many */
+	struct script_reply reply; /* of all but inspect and renew-many */
 	struct redis_reply *inspected; /* of these; freed by redis_op_end() */
 	/* its own */
 	bool proves; /* if granted, that no right is missing */
@@ -138,7 +138,7 @@ struct redis_op {
 
 /* Fails at once, with op->done and its code set, if the connection is not ready. */
 int redis_op_begin(struct redis_op *op, struct redis_conn *conn, enum redis_script script,
-		    const struct redis_keys *keys, const struct script_args *wish, int64_t deadline);
+		    const struct redis_keys *keys, const struct script_args *args, int64_t deadline);
 /* The same for many leases.  @many must stay until it is done. */
 int redis_op_begin_many(struct redis_op *op, struct redis_conn *conn, const struct redis_many *many, int64_t ttl_ms,
 			 int64_t deadline);
@@ -152,7 +152,7 @@ void redis_op_end(struct redis_op *op);
 
 /* One operation on one connection, opened if it must be; returns its code. */
 int redis_op_call(struct redis_op *op, struct redis_conn *conn, enum redis_script script,
-		   const struct redis_keys *keys, const struct script_args *wish, int64_t deadline);
+		   const struct redis_keys *keys, const struct script_args *args, int64_t deadline);
 
 /* When a lease of @ttl_ms that was asked for at @began ends here, with a margin for clocks that run differently. */
 static inline int64_t redis_valid_until(int64_t began, int64_t ttl_ms)

@@ -13,7 +13,7 @@ struct tracking {
 	struct redis_conn *conn;
 	char channel[8 + REDIS_HOST_LEN + 1];
 	uint64_t subscribed; /* generation of our connection in which that was asked for; 0 = never */
-	unsigned answers; /* to the two subscriptions */
+	unsigned replies; /* to the two subscriptions */
 	bool tracks; /* the first was granted */
 	/* For which connections tracking is on. */
 	struct redis_conn *armed;
@@ -65,7 +65,7 @@ static void subscribe(struct tracking *w, int64_t deadline)
 	const char *first[] = { "SUBSCRIBE", INVALIDATE }, *second[] = { "SUBSCRIBE", w->channel };
 
 	w->subscribed = redis_conn_generation(w->conn);
-	w->answers = 0;
+	w->replies = 0;
 	w->tracks = false;
 	w->deaf = true;
 	w->heard = redis_now();
@@ -81,9 +81,9 @@ static bool is_answer(struct tracking *w, const struct redis_reply *reply)
 	size_t len;
 	bool granted = redis_reply_says(redis_reply_at(reply, 0), "subscribe");
 
-	if (w->answers >= 2 || (!granted && !redis_reply_error(reply, &len)))
+	if (w->replies >= 2 || (!granted && !redis_reply_error(reply, &len)))
 		return false;
-	if (w->answers++ == 0)
+	if (w->replies++ == 0)
 		w->tracks = granted;
 	return true;
 }
@@ -107,7 +107,7 @@ static int is_subscribed(struct tracking *w, int64_t deadline)
 		return code;
 	if (w->subscribed != redis_conn_generation(w->conn))
 		subscribe(w, deadline);
-	while (w->answers < 2) {
+	while (w->replies < 2) {
 		reply = redis_conn_take(w->conn);
 		if (!reply)
 			return redis_conn_closed(w->conn) ? redis_conn_error(w->conn)->code : REDIS_AGAIN;

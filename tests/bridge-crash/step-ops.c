@@ -44,7 +44,7 @@ static void rival_reads(struct round *s)
 
 static void first_asks(struct round *s)
 {
-	asks(s, &s->first, X);
+	cmds(s, &s->first, X);
 }
 
 static bool first_is_answered(struct round *s)
@@ -68,8 +68,8 @@ static void first_releases(struct round *s)
 
 static void two_ask_to_read(struct round *s)
 {
-	asks(s, &s->first, S);
-	asks(s, &s->second, S);
+	cmds(s, &s->first, S);
+	cmds(s, &s->second, S);
 }
 
 static bool two_are_answered(struct round *s)
@@ -100,7 +100,7 @@ static bool granted_in_line(struct round *s)
 static void reader_and_writer(struct round *s)
 {
 	first_reads(s);
-	asks(s, &s->second, X);
+	cmds(s, &s->second, X);
 	waits_on_host(s->second.agent, 0, s->key);
 }
 
@@ -260,7 +260,7 @@ static void is_released(struct round *s)
 static void rival_waits_for_first(struct round *s)
 {
 	first_takes(s);
-	asks(s, &s->rival, X);
+	cmds(s, &s->rival, X);
 	until_in_line(s, 1);
 }
 
@@ -317,7 +317,7 @@ static void is_a_reader(struct round *s)
 static void rival_waits_to_read(struct round *s)
 {
 	first_takes(s);
-	asks(s, &s->rival, S);
+	cmds(s, &s->rival, S);
 	until_in_line(s, 1);
 }
 
@@ -338,7 +338,7 @@ static void both_read(struct round *s)
 static void second_waits_for_first(struct round *s)
 {
 	first_takes(s);
-	asks(s, &s->second, X);
+	cmds(s, &s->second, X);
 	waits_on_host(s->second.agent, 0, s->key);
 }
 

@@ -36,7 +36,7 @@ void asks_with(struct person *p, struct agent_command c, int mode)
 	agent_send(p->agent, c);
 }
 
-void asks(struct round *s, struct person *p, int mode)
+void cmds(struct round *s, struct person *p, int mode)
 {
 	asks_with(p, global_command(s->key, mode), mode);
 }
@@ -125,7 +125,7 @@ void must_answer(struct round *s, struct person *p)
 
 void takes(struct round *s, struct person *p, int mode)
 {
-	asks(s, p, mode);
+	cmds(s, p, mode);
 	must_answer(s, p);
 	ck_round(s, p->code >= 0, "%s", outcome_name(p->code));
 }
@@ -369,7 +369,7 @@ static void all_are_served(struct round *s)
 	if (s->rival.mode == LOCKSHM_SHARED)
 		lets_go(&s->rival);
 	if (!s->rival.mode && !s->rival.agent->busy)
-		asks(s, &s->rival, LOCKSHM_EXCLUSIVE);
+		cmds(s, &s->rival, LOCKSHM_EXCLUSIVE);
 	if (!s->rival.mode && (s->first.mode || s->second.mode) && !s->op->lost)
 		until_in_line(s, 1);
 	check_exclusion(s);
@@ -383,7 +383,7 @@ static void all_are_served(struct round *s)
 
 static void newcomer_is_served(struct round *s)
 {
-	asks(s, &s->second, LOCKSHM_EXCLUSIVE);
+	cmds(s, &s->second, LOCKSHM_EXCLUSIVE);
 	until_in_line(s, 1);
 	ck_round(s, holds(&s->rival), "the rival lost it: %s", outcome_name(s->rival.agent->answer.code));
 	lets_go(&s->rival);

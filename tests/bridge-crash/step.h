@@ -106,7 +106,7 @@ void round_open(struct round *s, const struct step *op);
 bool round_play(struct round *s, enum how how, unsigned point, enum resume resume);
 
 /* Asks for the key, patiently, and returns at once. */
-void asks(struct round *s, struct person *p, int mode);
+void cmds(struct round *s, struct person *p, int mode);
 /* The same with anything else; @mode: what it has then, if that is granted. */
 void asks_with(struct person *p, struct agent_command c, int mode);
 /* Has it been answered?  If it has the key now, its token is right. */

@@ -414,12 +414,12 @@ START_TEST(of_several_servers_the_one_that_has_it)
 	host_make(0, &options);
 	a = on_host(0);
 	for (i = 0; i < 12; i++) {
-		struct agent_command wish;
+		struct agent_command args;
 
 		snprintf(key, sizeof(key), "key%d", i);
-		wish = global_command(key, LOCKSHM_EXCLUSIVE);
-		wish.hold = i;
-		ck_code(agent_do(a, wish), 0);
+		args = global_command(key, LOCKSHM_EXCLUSIVE);
+		args.hold = i;
+		ck_code(agent_do(a, args), 0);
 		ck_assert_int_eq(look_at(0, key)->state, LOCKSHM_REMOTE_EXCLUSIVE);
 		ck_assert_uint_eq(n_seen, 1);
 		n += strstr(seen->server, second->socket) != NULL;

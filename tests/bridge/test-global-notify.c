@@ -142,11 +142,11 @@ END_TEST
 
 START_TEST(its_own_lease_is_overrun)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	hosts_with_ttl(LOCKSHM_SECONDS(60));
-	wish.ns = LOCKSHM_MS(50);
-	ck_code(agent_do(a, wish), 0);
+	args.ns = LOCKSHM_MS(50);
+	ck_code(agent_do(a, args), 0);
 	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
 	agent_send(a, (struct agent_command){ .op = AGENT_NOTICE });
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
@@ -157,15 +157,15 @@ END_TEST
 /* Counted from when it is held on all hosts, however long that was waited for. */
 START_TEST(its_longest_time_is_over)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	int64_t begun;
 
 	hosts_with_ttl(LOCKSHM_SECONDS(2));
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
-	wish.ns = LOCKSHM_MS(300);
-	wish.max_ns = LOCKSHM_MS(900);
-	wish.flags |= LOCKSHM_AUTO_RENEW;
-	agent_send(a, wish);
+	args.ns = LOCKSHM_MS(300);
+	args.max_ns = LOCKSHM_MS(900);
+	args.flags |= LOCKSHM_AUTO_RENEW;
+	agent_send(a, args);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	pass(now_ns() + LOCKSHM_MS(1200));
 	ck_code(agent_release(c), 0);
@@ -183,14 +183,14 @@ END_TEST
 /* Also where nobody has to wait for the lease: b holds under it. */
 START_TEST(its_longest_time_is_over_under_a_lease_that_is_there)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_SHARED);
+	struct agent_command args = global_command(K, LOCKSHM_SHARED);
 
 	hosts_with_ttl(LOCKSHM_SECONDS(2));
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
-	wish.ns = LOCKSHM_MS(300);
-	wish.max_ns = LOCKSHM_MS(600);
-	wish.flags |= LOCKSHM_AUTO_RENEW;
-	ck_code(agent_do(a, wish), 0);
+	args.ns = LOCKSHM_MS(300);
+	args.max_ns = LOCKSHM_MS(600);
+	args.flags |= LOCKSHM_AUTO_RENEW;
+	ck_code(agent_do(a, args), 0);
 	ck_code(agent_release(b), 0);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_ge(c->answer.at_ns - a->answer.at_ns, LOCKSHM_MS(590));

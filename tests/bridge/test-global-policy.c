@@ -60,12 +60,12 @@ END_TEST
 
 START_TEST(policy_wait)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	with_policy(LOCKSHM_REDIS_WAIT);
 	redis_kill(redis);
-	wish.timeout_ns = LOCKSHM_MS(1200);
-	ck_code(agent_do(a, wish), LOCKSHM_TIMEOUT);
+	args.timeout_ns = LOCKSHM_MS(1200);
+	ck_code(agent_do(a, args), LOCKSHM_TIMEOUT);
 	ck_contains(a->answer.report.error.message, "cannot connect");
 	ck_code(global_try(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
@@ -94,18 +94,18 @@ END_TEST
 
 static int with_own_policy(struct agent *who, int policy, int64_t timeout_ns)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
-	wish.policy = policy;
-	wish.timeout_ns = timeout_ns;
-	return agent_do(who, wish);
+	args.policy = policy;
+	args.timeout_ns = timeout_ns;
+	return agent_do(who, args);
 }
 
 /* Of the request, whatever the segment's is. */
 START_TEST(a_policy_of_its_own)
 {
 	static const int policies[] = { LOCKSHM_REDIS_FAIL, LOCKSHM_REDIS_WAIT, LOCKSHM_REDIS_LOCAL_ONLY };
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	uint64_t errors;
 
 	with_policy(policies[_i]);
@@ -120,8 +120,8 @@ START_TEST(a_policy_of_its_own)
 	ck_code(agent_release(a), 0);
 	ck_code(with_own_policy(a, 1, 0), LOCKSHM_INVALID);
 	ck_code(with_own_policy(a, 5, 0), LOCKSHM_INVALID);
-	wish.policy = LOCKSHM_REDIS_WAIT;
-	agent_send(a, wish);
+	args.policy = LOCKSHM_REDIS_WAIT;
+	agent_send(a, args);
 	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
 	redis_restart(redis);
 	ck_code(agent_end(a), 0);
@@ -175,15 +175,15 @@ END_TEST
 /* Each round takes longer than it has the role for, which nobody else takes: it is the bridge all the same. */
 START_TEST(a_slow_bridge_says_so)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	own_server();
 	hosts_make(1);
 	redis_kill(redis);
 	connects_take = LOCKSHM_MS(350);
 	a = on_host(0);
-	wish.timeout_ns = LOCKSHM_SECONDS(8);
-	ck_code(agent_do(a, wish), LOCKSHM_BRIDGE);
+	args.timeout_ns = LOCKSHM_SECONDS(8);
+	ck_code(agent_do(a, args), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "cannot connect");
 }
 END_TEST
@@ -249,12 +249,12 @@ END_TEST
 
 START_TEST(local_only_that_is_lost)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
 	redis_kill(redis);
-	wish.ns = LOCKSHM_MS(50);
-	ck_code(agent_do(a, wish), LOCKSHM_LOCAL_ONLY);
+	args.ns = LOCKSHM_MS(50);
+	ck_code(agent_do(a, args), LOCKSHM_LOCAL_ONLY);
 	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	ck_assert_uint_eq(a->answer.lost_to, 0); /* the other has no token either */
@@ -367,7 +367,7 @@ static bool is_said_to_be_taken(void *arg)
 START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 {
 	struct lockshm_create_options options = host_options();
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	int64_t before, end;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
@@ -378,9 +378,9 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	before = host_now(hosts[0].s);
 	ck_redis("OK", redis, "SET lk:" K " thief PX 3000");
-	wish.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
-	wish.timeout_ns = LOCKSHM_SECONDS(15);
-	agent_send(a, wish);
+	args.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	args.timeout_ns = LOCKSHM_SECONDS(15);
+	agent_send(a, args);
 	ck_assert(await(is_said_to_be_taken, NULL));
 	agent_stop(b);
 	half_judge(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before", _i);
@@ -441,19 +441,19 @@ static struct proxy *host_of_one_key(void)
 /* What was in the way of an earlier request. */
 START_TEST(not_kept_out_by_what_is_over)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct proxy *p = host_of_one_key();
 	int64_t end;
 
-	wish.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
-	wish.timeout_ns = LOCKSHM_SECONDS(5);
+	args.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	args.timeout_ns = LOCKSHM_SECONDS(5);
 	ck_redis("OK", redis, "SET lk:" K " thief");
-	ck_code(agent_do(a, wish), LOCKSHM_BUSY);
+	ck_code(agent_do(a, args), LOCKSHM_BUSY);
 	ck_contains(a->answer.report.error.message, "another host");
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	ck_redis("1", redis, "DEL lk:" K);
 	proxy_set(p, PROXY_HOLD_REPLIES);
-	agent_send(a, wish);
+	agent_send(a, args);
 	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
 	/* It looks every 50 ms; a bridge waits five times as long for an answer. */
 	for (end = now_ns() + LOCKSHM_MS(120); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
@@ -466,20 +466,20 @@ END_TEST
 /* Nor told of it when time is over. */
 START_TEST(no_reason_of_another)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct proxy *p = host_of_one_key();
 
 	ck_redis("1", redis, "HSET lk:" K " user data");
-	ck_code(agent_do(a, wish), LOCKSHM_BRIDGE);
+	ck_code(agent_do(a, args), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "not a lock");
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	ck_contains(lease_of(0, K).why, "not a lock");
 	ck_redis("1", redis, "DEL lk:" K);
 	proxy_set(p, PROXY_HOLD_REPLIES);
 	if (_i)
-		wish = global_command("other", LOCKSHM_EXCLUSIVE);
-	wish.timeout_ns = LOCKSHM_MS(100);
-	ck_code(agent_do(a, wish), LOCKSHM_TIMEOUT);
+		args = global_command("other", LOCKSHM_EXCLUSIVE);
+	args.timeout_ns = LOCKSHM_MS(100);
+	ck_code(agent_do(a, args), LOCKSHM_TIMEOUT);
 	ck_assert_ptr_null(strstr(a->answer.report.error.message, "not a lock"));
 	if (_i)
 		ck_assert_str_eq(lease_of(0, "other").why, "");

@@ -111,19 +111,19 @@ END_TEST
 /* Servers that have forgotten which numbers were used are told, all of them. */
 START_TEST(a_fence_that_fell_is_raised)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	uint64_t commands, token;
 
 	hosts_on_three(1, LOCKSHM_SECONDS(2));
 	a = on_host(0);
-	ck_code(agent_do(a, wish), 0);
+	ck_code(agent_do(a, args), 0);
 	token = a->answer.token + (UINT64_C(1) << 30);
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	commands = bridge_of(0).commands;
 	fence_becomes(0, K, token);
-	wish.timeout_ns = LOCKSHM_SECONDS(10);
-	ck_code(agent_do(a, wish), 0);
+	args.timeout_ns = LOCKSHM_SECONDS(10);
+	ck_code(agent_do(a, args), 0);
 	ck_assert_uint_ge(a->answer.token, token);
 	ck_assert_uint_le(bridge_of(0).commands - commands, 20);
 }

@@ -128,21 +128,21 @@ END_TEST
 START_TEST(more_keys_than_leases)
 {
 	struct lockshm_create_options options = host_options();
-	struct agent_command wish = global_command("", LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command("", LOCKSHM_EXCLUSIVE);
 	int i;
 
 	options.redis_leases = 2;
 	host_make(0, &options);
 	a = on_host(0);
 	for (i = 0; i < 3; i++) {
-		snprintf(wish.key, sizeof(wish.key), "k%d", i);
-		wish.hold = i;
-		ck_code(agent_do(a, wish), i < 2 ? 0 : LOCKSHM_FULL);
+		snprintf(args.key, sizeof(args.key), "k%d", i);
+		args.hold = i;
+		ck_code(agent_do(a, args), i < 2 ? 0 : LOCKSHM_FULL);
 	}
 	ck_contains(a->answer.report.error.message, "redis_leases");
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 0 }), 0);
 	lease_becomes(0, "k0", LOCKSHM_LEASE_NONE);
-	ck_code(agent_do(a, wish), 0);
+	ck_code(agent_do(a, args), 0);
 	redis_has("EXISTS lk:k0 lk:k1 lk:k2", "2");
 }
 END_TEST
@@ -161,12 +161,12 @@ START_TEST(each_key_has_its_server)
 	a = on_host(0);
 	b = on_host(1);
 	for (i = 0; i < 12; i++) {
-		struct agent_command wish;
+		struct agent_command args;
 
 		snprintf(key, sizeof(key), "key%d", i);
-		wish = global_command(key, LOCKSHM_EXCLUSIVE);
-		wish.hold = i;
-		ck_code(agent_do(a, wish), 0);
+		args = global_command(key, LOCKSHM_EXCLUSIVE);
+		args.hold = i;
+		ck_code(agent_do(a, args), 0);
 		ck_code(global_try(b, key, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 		n += strcmp(redis_say(second, "EXISTS lk:%s", key), "1") == 0;
 	}

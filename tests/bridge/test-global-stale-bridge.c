@@ -25,7 +25,7 @@
 
 struct hand {
 	struct bridge b;
-	struct redis_command asks[ASKS_PER_LEASE];
+	struct redis_command cmds[COMMANDS_PER_LEASE];
 	size_t n;
 	bool blind;
 };
@@ -81,7 +81,7 @@ static size_t decides(struct hand *h)
 {
 	lease(h)->due = 0;
 	short_of_memory = h->blind;
-	h->n = lease_decide(&h->b, record_of(0, K), h->asks);
+	h->n = lease_decide(&h->b, record_of(0, K), h->cmds);
 	short_of_memory = false;
 	return h->n;
 }
@@ -89,32 +89,32 @@ static size_t decides(struct hand *h)
 static void asks_for(struct hand *h, enum redis_script script)
 {
 	ck_assert_uint_ge(decides(h), 1);
-	ck_assert_int_eq(h->asks[h->n - 1].script, script);
+	ck_assert_int_eq(h->cmds[h->n - 1].script, script);
 }
 
 static void sends(struct hand *h)
 {
 	redis_client_begin(h->b.net);
-	redis_client_run(h->b.net, h->asks, h->n, h->b.io_ns);
+	redis_client_run(h->b.net, h->cmds, h->n, h->b.io_ns);
 }
 
 /* What it has to take back is sent. */
 static void hears(struct hand *h)
 {
-	struct redis_command late[ASKS_PER_LEASE * ASKS_PER_LEASE];
+	struct redis_command late[COMMANDS_PER_LEASE * COMMANDS_PER_LEASE];
 	size_t k, n = h->n;
 
 	for (h->n = 0, k = 0; k < n; k++)
-		h->n += lease_answer(&h->b, record_of(0, K), &h->asks[k], late + h->n);
-	memcpy(h->asks, late, h->n * sizeof(*late));
+		h->n += lease_apply_reply(&h->b, record_of(0, K), &h->cmds[k], late + h->n);
+	memcpy(h->cmds, late, h->n * sizeof(*late));
 	if (h->n)
 		sends(h);
 }
 
 static void hears_an_error(struct hand *h, int code)
 {
-	h->asks[h->n - 1].code = code;
-	h->asks[h->n - 1].unsent = code == REDIS_INVALID;
+	h->cmds[h->n - 1].code = code;
+	h->cmds[h->n - 1].unsent = code == REDIS_INVALID;
 	hears(h);
 }
 
@@ -286,7 +286,7 @@ START_TEST(given_up_meanwhile)
 	meanwhile = one_gives_up;
 	asks_for(&two, REDIS_ACQUIRE_X);
 	ck_assert_ptr_null(meanwhile);
-	ck_assert_uint_eq(two.asks[0].word, word_now());
+	ck_assert_uint_eq(two.cmds[0].word, word_now());
 	ends();
 }
 END_TEST
@@ -442,7 +442,7 @@ END_TEST
 START_TEST(told_while_it_cannot_be_asked)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
-	lease(&one)->hinted = true;
+	lease(&one)->invalidated = true;
 	if (_i == 0) {
 		lease(&one)->next_try = INT64_MAX;
 		ck_assert_uint_eq(decides(&one), 0);
@@ -453,7 +453,7 @@ START_TEST(told_while_it_cannot_be_asked)
 	}
 	lease(&one)->next_try = 0;
 	asks_for(&one, REDIS_RENEW);
-	ck_assert(!one.asks[one.n - 1].plain);
+	ck_assert(!one.cmds[one.n - 1].plain);
 	sends(&one);
 	hears(&one);
 	ck_assert_uint_eq(decides(&one), 0);
@@ -466,7 +466,7 @@ START_TEST(told_beside_an_upgrade)
 {
 	a_has_it(LOCKSHM_SHARED);
 	upgrade_is_wished();
-	lease(&one)->hinted = true;
+	lease(&one)->invalidated = true;
 	asks_for(&one, REDIS_UPGRADE);
 	sends(&one);
 	hears(&one);
@@ -616,7 +616,7 @@ START_TEST(queued_behind_the_grant)
 	ck_redis("1", redis, LINE);
 	hears(&one);
 	hears(&two);
-	if (decides(&two) && two.asks[two.n - 1].script == REDIS_ACQUIRE_X) {
+	if (decides(&two) && two.cmds[two.n - 1].script == REDIS_ACQUIRE_X) {
 		sends(&two);
 		hears(&two);
 	}

@@ -19,7 +19,7 @@
 static struct agent *a, *b, *c;
 static struct proxy *proxy;
 static struct bridge late;
-static struct redis_command asks[ASKS_PER_LEASE];
+static struct redis_command cmds[COMMANDS_PER_LEASE];
 
 /* a and b are on one host, c on another; b is the bridge of the first, behind the proxy. */
 static void two_hosts(int mode)
@@ -91,20 +91,20 @@ static void decides(enum redis_script script)
 	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_ne(late.leases, NULL);
 	late.renew_until = INT64_MAX;
-	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 1);
-	ck_assert_int_eq(asks[0].script, script);
+	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), cmds), 1);
+	ck_assert_int_eq(cmds[0].script, script);
 }
 
 /* It goes on, and this is the answer. */
 static void hears(enum redis_status status, enum redis_kind kind)
 {
-	asks[0].answer.status = status;
-	asks[0].answer.kind = kind;
-	asks[0].answer.fence = (int64_t)host_lease_fence_next(&late.s->host_leases[record_of(0, K)]) + 1000;
-	asks[0].valid_until = redis_valid_until(redis_now(), asks[0].wish.ttl_ms);
-	if (asks[0].script == REDIS_RENEW)
-		asks[0].answer.fence = 0;
-	ck_assert_uint_eq(lease_answer(&late, record_of(0, K), &asks[0], NULL), 0);
+	cmds[0].reply.status = status;
+	cmds[0].reply.kind = kind;
+	cmds[0].reply.fence = (int64_t)host_lease_fence_next(&late.s->host_leases[record_of(0, K)]) + 1000;
+	cmds[0].valid_until = redis_valid_until(redis_now(), cmds[0].args.ttl_ms);
+	if (cmds[0].script == REDIS_RENEW)
+		cmds[0].reply.fence = 0;
+	ck_assert_uint_eq(lease_apply_reply(&late, record_of(0, K), &cmds[0], NULL), 0);
 	lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }
@@ -275,15 +275,15 @@ START_TEST(leaves_the_place_of_its_successor)
 	memcpy(late.host, late.s->redis.host, REDIS_HOST_BYTES);
 	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_nonnull(late.leases);
-	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), asks), 2);
-	ck_assert_int_eq(asks[0].script, REDIS_LEAVE);
+	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), cmds), 2);
+	ck_assert_int_eq(cmds[0].script, REDIS_LEAVE);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	global_send(d, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), asks[0].script, asks[0].keys, &asks[0].wish, soon()), 0);
-	ck_assert_int_eq(op.answer.queued, 0);
+	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), cmds[0].script, cmds[0].keys, &cmds[0].args, soon()), 0);
+	ck_assert_int_eq(op.reply.queued, 0);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_assert_int_eq(agent_poll(d), AGENT_BLOCKED);
 	ck_code(agent_release(c), 0);

@@ -141,13 +141,13 @@ static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
 /* A renewal of the local lease is due while Redis is asked. */
 START_TEST(renewed_by_the_service_thread_meanwhile)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_SHARED);
+	struct agent_command args = global_command(K, LOCKSHM_SHARED);
 
 	own_server();
 	on_a_server_of_its_own(LOCKSHM_SECONDS(6), redis->uri);
-	wish.ns = LOCKSHM_MS(200);
-	wish.flags |= LOCKSHM_AUTO_RENEW;
-	ck_code(agent_do(a, wish), 0);
+	args.ns = LOCKSHM_MS(200);
+	args.flags |= LOCKSHM_AUTO_RENEW;
+	ck_code(agent_do(a, args), 0);
 	redis_freeze(redis);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
 	/* Nobody takes it away who could. */

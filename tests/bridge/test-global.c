@@ -120,11 +120,11 @@ END_TEST
 /* The hold's own lease ends it as any other, whatever the host has. */
 START_TEST(a_hold_ends_with_its_own_lease)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	cast("00", &a, &b);
-	wish.ns = LOCKSHM_MS(300);
-	ck_code(agent_do(a, wish), 0);
+	args.ns = LOCKSHM_MS(300);
+	ck_code(agent_do(a, args), 0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_assert_int_ge(b->answer.at_ns - a->answer.at_ns, LOCKSHM_MS(290));
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
@@ -135,12 +135,12 @@ END_TEST
 
 START_TEST(renewed_by_its_owner_or_by_the_service_thread)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	cast("0", &a);
-	wish.ns = LOCKSHM_MS(300);
-	wish.flags |= LOCKSHM_AUTO_RENEW;
-	ck_code(agent_do(a, wish), 0);
+	args.ns = LOCKSHM_MS(300);
+	args.flags |= LOCKSHM_AUTO_RENEW;
+	ck_code(agent_do(a, args), 0);
 	pass(now_ns() + LOCKSHM_SECONDS(2));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }), 0);
@@ -244,16 +244,16 @@ END_TEST
 
 START_TEST(a_fence_that_fell_is_raised)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	uint64_t token;
 
 	cast("0", &a);
-	ck_code(agent_do(a, wish), 0);
+	ck_code(agent_do(a, args), 0);
 	token = a->answer.token + (UINT64_C(1) << 30);
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
 	fence_becomes(0, K, token);
-	ck_code(agent_do(a, wish), 0);
+	ck_code(agent_do(a, args), 0);
 	ck_assert_uint_ge(a->answer.token, token);
 }
 END_TEST
@@ -325,7 +325,7 @@ END_TEST
 /* Where another host writes the place in line is the host's, whoever of it gave up. */
 START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct agent *writer, *reader, *third;
 
 	hosts_make(3);
@@ -334,8 +334,8 @@ START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
 	reader = on_host(1);
 	third = on_host(2);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	wish.timeout_ns = LOCKSHM_SECONDS(1);
-	agent_send(writer, wish);
+	args.timeout_ns = LOCKSHM_SECONDS(1);
+	agent_send(writer, args);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	global_send(reader, K, LOCKSHM_SHARED);
 	waits_on_host(reader, 1, K);
@@ -354,7 +354,7 @@ END_TEST
 START_TEST(a_reader_does_not_go_on_with_a_writers_wish)
 {
 	struct lockshm_create_options options = host_options();
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct agent *bridge, *reader;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
@@ -367,15 +367,15 @@ START_TEST(a_reader_does_not_go_on_with_a_writers_wish)
 	ck_assert_int_eq(bridge_of(0).pid, bridge->pid);
 	a = on_host(0);
 	b = on_host(0);
-	wish.timeout_ns = LOCKSHM_SECONDS(1);
-	agent_send(a, wish);
+	args.timeout_ns = LOCKSHM_SECONDS(1);
+	agent_send(a, args);
 	redis_has("EXISTS lk:" K ":lock-intent", "1");
 	agent_stop(bridge);
 	ck_code(agent_end(a), LOCKSHM_TIMEOUT);
-	wish = global_command(K, LOCKSHM_SHARED);
+	args = global_command(K, LOCKSHM_SHARED);
 	if (_i)
-		wish.timeout_ns = AGENT_TRY;
-	agent_send(b, wish);
+		args.timeout_ns = AGENT_TRY;
+	agent_send(b, args);
 	wanted_by(1);
 	agent_cont(bridge);
 	ck_code(agent_end(b), 0);
@@ -416,7 +416,7 @@ END_TEST
 START_TEST(a_crowd_here_lets_others_in)
 {
 	struct lockshm_create_options options = host_options();
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	unsigned local_grants = 0;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
@@ -426,14 +426,14 @@ START_TEST(a_crowd_here_lets_others_in)
 	b = on_host(0);
 	c = on_host(1);
 	seg = hosts[0].s;
-	ck_code(agent_do(a, wish), 0);
+	ck_code(agent_do(a, args), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	/* There is always somebody in the queue of this host: without the bound, c would wait for ever. */
 	while (agent_poll(c) == AGENT_BLOCKED) {
 		struct agent *next = local_grants % 2 ? a : b, *holder = local_grants % 2 ? b : a;
 
-		agent_send(next, wish);
+		agent_send(next, args);
 		while (!agent_waits(next, K))
 			;
 		ck_code(agent_release(holder), 0);
@@ -454,12 +454,12 @@ END_TEST
 
 START_TEST(who_waits_no_longer_leaves_the_queue)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	wish.timeout_ns = LOCKSHM_MS(300);
-	ck_code(agent_do(b, wish), LOCKSHM_TIMEOUT);
+	args.timeout_ns = LOCKSHM_MS(300);
+	ck_code(agent_do(b, args), LOCKSHM_TIMEOUT);
 	ck_assert_int_ge(b->answer.report.waited_ns, LOCKSHM_MS(290));
 	ck_assert_uint_eq(b->answer.token, 0);
 	redis_has("ZCARD {lk:" K "}:q", "0");
@@ -476,14 +476,14 @@ static bool cancelled(void *arg)
 
 START_TEST(a_wait_can_be_cancelled)
 {
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct agent *t;
 
 	cast("01", &a, &b);
 	t = agent_thread(b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	wish.cancellable = true;
-	agent_send(b, wish);
+	args.cancellable = true;
+	agent_send(b, args);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_code(agent_call(t, AGENT_CANCEL), 0);
 	ck_assert(await(cancelled, b));
@@ -495,7 +495,7 @@ END_TEST
 START_TEST(gives_up_where_another_host_is_booked_longer)
 {
 	struct lockshm_create_options options = host_options();
-	struct agent_command wish = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(30);
 	host_make(0, &options);
@@ -503,9 +503,9 @@ START_TEST(gives_up_where_another_host_is_booked_longer)
 	a = on_host(0);
 	b = on_host(1);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	wish.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
-	wish.timeout_ns = LOCKSHM_SECONDS(10);
-	ck_code(agent_do(b, wish), LOCKSHM_BUSY);
+	args.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	args.timeout_ns = LOCKSHM_SECONDS(10);
+	ck_code(agent_do(b, args), LOCKSHM_BUSY);
 	ck_assert_int_lt(b->answer.report.waited_ns, LOCKSHM_SECONDS(5));
 }
 END_TEST
@@ -561,13 +561,13 @@ static void ends_well(pid_t pid)
 /* Keeps b<n> on the host. */
 static void keep_second(struct agent *who, unsigned n, unsigned flags)
 {
-	struct agent_command wish = global_command("", LOCKSHM_EXCLUSIVE);
+	struct agent_command args = global_command("", LOCKSHM_EXCLUSIVE);
 
-	snprintf(wish.key, sizeof(wish.key), "b%u", n);
-	wish.flags = flags;
-	wish.hold = (int)n;
-	wish.ns = 0;
-	ck_code(agent_do(who, wish), 0);
+	snprintf(args.key, sizeof(args.key), "b%u", n);
+	args.flags = flags;
+	args.hold = (int)n;
+	args.ns = 0;
+	ck_code(agent_do(who, args), 0);
 }
 
 static void give_second(struct agent *who, unsigned n)

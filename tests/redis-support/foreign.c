@@ -15,8 +15,8 @@ START_TEST(it_holds)
 	ck_assert(foreign_ask("lock 30000"));
 	ck_status(try_x(a), REDIS_BUSY);
 	ck_kind(a, REDIS_KIND_FOREIGN);
-	ck_assert_int_gt(a->op.answer.left_ms, 0);
-	ck_assert_int_le(a->op.answer.left_ms, 30000);
+	ck_assert_int_gt(a->op.reply.left_ms, 0);
+	ck_assert_int_le(a->op.reply.left_ms, 30000);
 	ck_status(try_s(a), REDIS_BUSY);
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert(foreign_ask("extend 30000"));
@@ -66,7 +66,7 @@ END_TEST
 START_TEST(it_stays_closed_for_others_too)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->wish.after_ms = LONG_MS;
+	a->args.after_ms = LONG_MS;
 	ck_status(release(a), REDIS_DONE);
 	ck_assert(!foreign_ask("lock 30000"));
 }
@@ -91,7 +91,7 @@ START_TEST(it_never_ends)
 	ck_assert(foreign_ask("lock 30000"));
 	ck_redis("1", redis, "PERSIST lock");
 	ck_status(acquire_x(a), REDIS_QUEUED);
-	ck_assert_int_eq(a->op.answer.left_ms, -1);
+	ck_assert_int_eq(a->op.reply.left_ms, -1);
 	ck_redis("-1", redis, "PTTL lock");
 	ck_assert(foreign_ask("unlock"));
 }

@@ -23,13 +23,13 @@ struct peer *peer_at(const char *uri)
 	ck_assert(redis_value(p->token, &p->host));
 	p->conn = conn_to(uri, &options);
 	p->keys = &keys;
-	p->wish.host = p->host.id;
-	p->wish.token = p->token;
-	p->wish.ttl_ms = LONG_MS;
-	p->wish.stride = 1024;
-	p->wish.waiter_ttl_ms = LONG_MS;
-	p->wish.turn = 1;
-	p->wish.flags = "";
+	p->args.host = p->host.id;
+	p->args.token = p->token;
+	p->args.ttl_ms = LONG_MS;
+	p->args.stride = 1024;
+	p->args.waiter_ttl_ms = LONG_MS;
+	p->args.turn = 1;
+	p->args.flags = "";
 	return p;
 }
 
@@ -50,20 +50,20 @@ void peers_end(void)
 
 int peer_do(struct peer *p, enum redis_script script)
 {
-	struct script_args wish = p->wish;
+	struct script_args args = p->args;
 	int code;
 
 	/* Each new lease begins with no turn. */
 	if (redis_is_acquire(script))
-		wish.turn = 0;
+		args.turn = 0;
 	redis_op_end(&p->op);
-	code = redis_op_call(&p->op, p->conn, script, p->keys, &wish, soon());
-	return code ? code : script == REDIS_INSPECT ? REDIS_DONE : (int)p->op.answer.status;
+	code = redis_op_call(&p->op, p->conn, script, p->keys, &args, soon());
+	return code ? code : script == REDIS_INSPECT ? REDIS_DONE : (int)p->op.reply.status;
 }
 
 static int with_flags(struct peer *p, enum redis_script script, const char *flags)
 {
-	p->wish.flags = flags;
+	p->args.flags = flags;
 	return peer_do(p, script);
 }
 

@@ -3,7 +3,7 @@
  * peer.h - hosts that use the lock "lock" on the suite's server, each over a connection of its own
  *
  * A peer's functions return the status of the answer (enum redis_status) or a negative code; the answer is in
- * peer.op.answer.
+ * peer.op.reply.
  */
 #ifndef LOCKSHM_TEST_REDIS_PEER_H
 #define LOCKSHM_TEST_REDIS_PEER_H
@@ -19,7 +19,7 @@ struct peer {
 	char token[REDIS_VALUE_LEN + 1];
 	struct redis_conn *conn;
 	struct redis_keys *keys; /* those of the lock "lock" */
-	struct script_args wish; /* change what the case needs */
+	struct script_args args; /* change what the case needs */
 	struct redis_op op;
 };
 
@@ -45,7 +45,7 @@ const char *status_name(int status);
 		int got_ = (got), want_ = (want);                                                                      \
 		ck_assert_msg(got_ == want_, "%s is %s, not %s", #got, status_name(got_), status_name(want_));         \
 	} while (0)
-#define ck_kind(peer, want) ck_assert_int_eq((peer)->op.answer.kind, want)
+#define ck_kind(peer, want) ck_assert_int_eq((peer)->op.reply.kind, want)
 
 #define ck_ttl(key, low, high)                                                                                         \
 	do {                                                                                                           \

@@ -20,7 +20,7 @@ static struct redis *at[N_SERVERS];
 static struct proxy *way[N_SERVERS];
 static struct redis_client *net;
 static struct redis_keys keys[ASKS];
-static struct redis_command asks[ASKS];
+static struct redis_command cmds[ASKS];
 static size_t n;
 
 /* Two servers, each behind a proxy. */
@@ -52,7 +52,7 @@ static struct redis_command *add_ask(enum redis_script script, size_t server)
 {
 	static const char *const tokens[N_SERVERS] = { "0123456789abcdef0000000000000000", "0123456789abcdef0000000000000001" };
 	static unsigned number;
-	struct redis_command *ask = &asks[n];
+	struct redis_command *cmd = &cmds[n];
 	char name[16];
 
 	ck_assert_uint_lt(n, ASKS);
@@ -60,27 +60,27 @@ static struct redis_command *add_ask(enum redis_script script, size_t server)
 		snprintf(name, sizeof(name), "key%u", number++);
 		ck_code(redis_keys_make(&keys[n], REDIS_KEYS_SINGLE, "lk:", name, strlen(name), NULL), 0);
 	} while (redis_server_of(&keys[n], N_SERVERS) != server);
-	memset(ask, 0, sizeof(*ask));
-	ask->script = script;
-	ask->exclusive = true;
-	ask->keys = &keys[n++];
-	ask->asked = redis_now();
-	ask->wish.host = "0123456789abcdef";
-	ask->wish.token = tokens[server];
-	ask->wish.ttl_ms = TTL_MS;
-	ask->wish.stride = script == REDIS_ACQUIRE_X ? 8 : 0;
-	ask->wish.waiter_ttl_ms = 1000;
-	ask->wish.flags = "t";
-	return ask;
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->script = script;
+	cmd->exclusive = true;
+	cmd->keys = &keys[n++];
+	cmd->asked = redis_now();
+	cmd->args.host = "0123456789abcdef";
+	cmd->args.token = tokens[server];
+	cmd->args.ttl_ms = TTL_MS;
+	cmd->args.stride = script == REDIS_ACQUIRE_X ? 8 : 0;
+	cmd->args.waiter_ttl_ms = 1000;
+	cmd->args.flags = "t";
+	return cmd;
 }
 
 /* Of a key that was acquired; @plain: by the script for many, if there are more. */
 static void renew(size_t i, bool plain)
 {
-	asks[i].script = REDIS_RENEW;
-	asks[i].wish.stride = 0;
-	asks[i].plain = plain;
-	asks[i].settled = asks[i].unsent = false;
+	cmds[i].script = REDIS_RENEW;
+	cmds[i].args.stride = 0;
+	cmds[i].plain = plain;
+	cmds[i].settled = cmds[i].unsent = false;
 }
 
 /* How often it was connected to. */
@@ -112,17 +112,17 @@ START_TEST(tried_once_in_a_round)
 	proxy_set(way[1], PROXY_BLACKHOLE);
 	before = connections(1);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(100));
-	ck_code(asks[0].code, REDIS_UNREACHABLE);
+	redis_client_run(net, cmds, n, REDIS_MS(100));
+	ck_code(cmds[0].code, REDIS_UNREACHABLE);
 	ck_assert_int_eq(connections(1), before + 1);
 	pass_ns(REST);
-	redis_client_run(net, asks, n, REDIS_MS(100));
-	ck_code(asks[0].code, REDIS_UNREACHABLE);
+	redis_client_run(net, cmds, n, REDIS_MS(100));
+	ck_code(cmds[0].code, REDIS_UNREACHABLE);
 	ck_assert_int_eq(connections(1), before + 1);
 	proxy_set(way[1], PROXY_PASS);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(2000));
-	ck_code(asks[0].code, 0);
+	redis_client_run(net, cmds, n, REDIS_MS(2000));
+	ck_code(cmds[0].code, 0);
 	ck_assert_int_eq(connections(1), before + 2);
 	end();
 }
@@ -141,10 +141,10 @@ START_TEST(who_falls_silent_is_not_tried_again)
 	for (i = 0; i < held; i++)
 		add_ask(REDIS_ACQUIRE_X, i >= 2);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(2000));
+	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < held; i++) {
-		ck_code(asks[i].code, 0);
-		ck_assert_int_eq(asks[i].answer.status, REDIS_GRANTED);
+		ck_code(cmds[i].code, 0);
+		ck_assert_int_eq(cmds[i].reply.status, REDIS_GRANTED);
 		renew(i, i < 2);
 	}
 	last = add_ask(REDIS_ACQUIRE_X, 0);
@@ -152,9 +152,9 @@ START_TEST(who_falls_silent_is_not_tried_again)
 	proxy_set(way[1], PROXY_BLACKHOLE);
 	before = connections(0);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(200));
+	redis_client_run(net, cmds, n, REDIS_MS(200));
 	for (i = 0; i < held; i++)
-		ck_code(asks[i].code, REDIS_UNKNOWN);
+		ck_code(cmds[i].code, REDIS_UNKNOWN);
 	ck_assert(last->code && last->unsent);
 	ck_assert_int_eq(connections(0), before);
 	proxy_set(way[0], PROXY_PASS);
@@ -163,9 +163,9 @@ START_TEST(who_falls_silent_is_not_tried_again)
 	for (i = 0; i < held; i++)
 		renew(i, i < 2);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(2000));
+	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < n; i++)
-		ck_code(asks[i].code, 0);
+		ck_code(cmds[i].code, 0);
 	end();
 }
 END_TEST
@@ -184,10 +184,10 @@ START_TEST(all_are_connected_to_at_once)
 	proxy_set(way[1], PROXY_BLACKHOLE);
 	begun = redis_now();
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, io);
+	redis_client_run(net, cmds, n, io);
 	ck_assert_int_lt(redis_now() - begun, 2 * io);
 	for (i = 0; i < ASKS; i++)
-		ck_code(asks[i].code, REDIS_UNREACHABLE);
+		ck_code(cmds[i].code, REDIS_UNREACHABLE);
 	end();
 }
 END_TEST
@@ -202,17 +202,17 @@ START_TEST(who_was_restarted_is_asked)
 	add_ask(REDIS_ACQUIRE_X, 1);
 	add_ask(REDIS_ACQUIRE_X, 0);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(2000));
+	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	redis_kill(at[1]);
 	redis_restart(at[1]);
 	for (i = 0; i < n; i++)
 		renew(i, true);
 	redis_client_begin(net);
-	redis_client_run(net, asks, n, REDIS_MS(2000));
+	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < n; i++)
-		ck_code(asks[i].code, 0);
-	ck_assert_int_eq(asks[0].answer.status, REDIS_ABSENT);
-	ck_assert_int_eq(asks[2].answer.status, REDIS_DONE);
+		ck_code(cmds[i].code, 0);
+	ck_assert_int_eq(cmds[0].reply.status, REDIS_ABSENT);
+	ck_assert_int_eq(cmds[2].reply.status, REDIS_DONE);
 	end();
 }
 END_TEST

@@ -19,7 +19,7 @@ static bool is_past(void *arg)
 
 static void let_pass(const struct peer *p, int64_t ms)
 {
-	int64_t when = p->op.answer.server_ms + ms;
+	int64_t when = p->op.reply.server_ms + ms;
 
 	ck_assert(await(is_past, &when));
 }
@@ -35,8 +35,8 @@ START_TEST(a_free_lock)
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.began, before);
 	ck_assert_int_ge(a->op.ended, a->op.began);
-	ck_assert_int_ge(a->op.answer.fence, a->op.answer.server_ms * 1024);
-	ck_assert_int_eq(a->op.answer.queued, 0);
+	ck_assert_int_ge(a->op.reply.fence, a->op.reply.server_ms * 1024);
+	ck_assert_int_eq(a->op.reply.queued, 0);
 	ck_status(release(a), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock");
 }
@@ -61,7 +61,7 @@ START_TEST(the_short_way_and_the_long)
 	ck_status(release(a), REDIS_DONE);
 	new_token(a);
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	first = a->op.answer;
+	first = a->op.reply;
 	strcpy(left, record());
 	ck_status(release(a), REDIS_DONE);
 	ck_redis("1", redis, "ZADD {lock}:q 1 X:dead");
@@ -70,13 +70,13 @@ START_TEST(the_short_way_and_the_long)
 	ck_assert_str_eq(left, record());
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
 	ck_redis(a->token, redis, "GET lock");
-	ck_assert_int_ge(a->op.answer.fence, first.fence + a->wish.stride);
-	ck_assert_int_eq(a->op.answer.kind, first.kind);
-	ck_assert_str_eq(a->op.answer.holder, first.holder);
-	ck_assert_int_ge(a->op.answer.left_ms, first.left_ms - 1000);
-	ck_assert_int_eq(a->op.answer.queued, first.queued);
-	ck_assert_int_eq(a->op.answer.position, first.position);
-	ck_assert_int_eq(a->op.answer.intent, first.intent);
+	ck_assert_int_ge(a->op.reply.fence, first.fence + a->args.stride);
+	ck_assert_int_eq(a->op.reply.kind, first.kind);
+	ck_assert_str_eq(a->op.reply.holder, first.holder);
+	ck_assert_int_ge(a->op.reply.left_ms, first.left_ms - 1000);
+	ck_assert_int_eq(a->op.reply.queued, first.queued);
+	ck_assert_int_eq(a->op.reply.position, first.position);
+	ck_assert_int_eq(a->op.reply.intent, first.intent);
 }
 END_TEST
 
@@ -123,8 +123,8 @@ START_TEST(a_held_lock)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(try_x(b), REDIS_BUSY);
 	ck_kind(b, REDIS_KIND_HOST);
-	ck_assert_str_eq(b->op.answer.holder, a->token);
-	ck_assert_int_gt(b->op.answer.left_ms, LONG_MS - 20000);
+	ck_assert_str_eq(b->op.reply.holder, a->token);
+	ck_assert_int_gt(b->op.reply.left_ms, LONG_MS - 20000);
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx lock:lock-intent");
 	ck_status(release(a), REDIS_DONE);
@@ -134,12 +134,12 @@ END_TEST
 
 START_TEST(expiry_frees)
 {
-	a->wish.ttl_ms = 20;
+	a->args.ttl_ms = 20;
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	let_pass(a, 20);
 	ck_status(try_x(b), REDIS_GRANTED);
 	ck_status(release(a), REDIS_LOST);
-	ck_assert_str_eq(a->op.answer.holder, b->token);
+	ck_assert_str_eq(a->op.reply.holder, b->token);
 	ck_redis(b->token, redis, "GET lock");
 }
 END_TEST
@@ -164,13 +164,13 @@ START_TEST(asking_again_with_the_same_token)
 {
 	int64_t first;
 
-	a->wish.ttl_ms = 5000;
+	a->args.ttl_ms = 5000;
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	first = a->op.answer.fence;
-	a->wish.ttl_ms = LONG_MS;
+	first = a->op.reply.fence;
+	a->args.ttl_ms = LONG_MS;
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_assert_int_ge(a->op.answer.fence, first + 1024);
+	ck_assert_int_ge(a->op.reply.fence, first + 1024);
 	new_token(a);
 	ck_status(try_x(a), REDIS_BUSY);
 	ck_status(acquire_s(b), REDIS_QUEUED);
@@ -180,7 +180,7 @@ END_TEST
 START_TEST(stays_closed_after_a_release)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->wish.after_ms = LONG_MS;
+	a->args.after_ms = LONG_MS;
 	ck_status(release(a), REDIS_DONE);
 	/* The reply was lost. */
 	ck_status(release(a), REDIS_DONE);
@@ -196,7 +196,7 @@ END_TEST
 START_TEST(the_delay_ends)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->wish.after_ms = 20;
+	a->args.after_ms = 20;
 	ck_status(release(a), REDIS_DONE);
 	let_pass(a, 20);
 	ck_status(try_x(b), REDIS_GRANTED);
@@ -207,17 +207,17 @@ END_TEST
 
 START_TEST(renewing_counts_from_now)
 {
-	a->wish.ttl_ms = 10000;
+	a->args.ttl_ms = 10000;
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->wish.ttl_ms = 100000;
+	a->args.ttl_ms = 100000;
 	ck_status(renew(a), REDIS_DONE);
 	ck_ttl("lock", 50000, 100000);
-	a->wish.ttl_ms = 40000;
+	a->args.ttl_ms = 40000;
 	ck_status(renew(a), REDIS_DONE);
 	ck_ttl("lock", 0, 40000);
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(renew(a), REDIS_DONE);
-	ck_assert_int_eq(a->op.answer.queued, 1);
+	ck_assert_int_eq(a->op.reply.queued, 1);
 }
 END_TEST
 
@@ -309,8 +309,8 @@ START_TEST(a_stolen_lock)
 	ck_redis("OK", redis, "SET lock thief");
 	ck_status(renew(a), REDIS_LOST);
 	ck_kind(a, REDIS_KIND_FOREIGN);
-	ck_assert_str_eq(a->op.answer.holder, "thief");
-	ck_assert_int_eq(a->op.answer.left_ms, -1);
+	ck_assert_str_eq(a->op.reply.holder, "thief");
+	ck_assert_int_eq(a->op.reply.left_ms, -1);
 	ck_status(release(a), REDIS_LOST);
 	ck_redis("thief", redis, "GET lock");
 }
@@ -337,7 +337,7 @@ END_TEST
 /* Each reader has its own end: one who died does not live as long as others renew. */
 START_TEST(a_dead_reader_is_left_out)
 {
-	a->wish.ttl_ms = 20;
+	a->args.ttl_ms = 20;
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	let_pass(b, 20);
@@ -363,9 +363,9 @@ END_TEST
 /* A reader with a shorter lease does not shorten that of the others. */
 START_TEST(the_longest_lease_counts)
 {
-	a->wish.ttl_ms = 100000;
+	a->args.ttl_ms = 100000;
 	ck_status(acquire_s(a), REDIS_GRANTED);
-	b->wish.ttl_ms = 40000;
+	b->args.ttl_ms = 40000;
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_ttl("lock", 50000, 100000);
 	ck_status(renew(b), REDIS_DONE);
@@ -396,8 +396,8 @@ START_TEST(fence_rises_with_every_holder)
 		struct peer *p = i % 2 ? a : b;
 
 		ck_status(i % 3 ? acquire_x(p) : acquire_s(p), REDIS_GRANTED);
-		ck_assert_int_gt(p->op.answer.fence, last);
-		last = p->op.answer.fence + (i % 3 ? p->wish.stride - 1 : 0);
+		ck_assert_int_gt(p->op.reply.fence, last);
+		last = p->op.reply.fence + (i % 3 ? p->args.stride - 1 : 0);
 		ck_status(release(p), REDIS_DONE);
 		if (i % 7 == 6)
 			ck_redis("1", redis, "DEL {lock}:f");
@@ -413,11 +413,11 @@ START_TEST(fence_survives_flushall)
 	int64_t before;
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	before = a->op.answer.fence;
+	before = a->op.reply.fence;
 	let_pass(a, 1);
 	ck_redis("OK", redis, "FLUSHALL");
 	ck_status(acquire_x(b), REDIS_GRANTED);
-	ck_assert_int_ge(b->op.answer.fence, before + 1024);
+	ck_assert_int_ge(b->op.reply.fence, before + 1024);
 }
 END_TEST
 
@@ -426,18 +426,18 @@ START_TEST(fence_can_be_raised)
 	int64_t raised;
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->wish.fence = a->op.answer.fence + 5000000;
+	a->args.fence = a->op.reply.fence + 5000000;
 	ck_status(peer_do(a, REDIS_FENCE), REDIS_DONE);
 	ck_status(release(a), REDIS_DONE);
 	ck_status(acquire_x(b), REDIS_GRANTED);
-	ck_assert_int_eq(b->op.answer.fence, a->wish.fence);
+	ck_assert_int_eq(b->op.reply.fence, a->args.fence);
 	/* It never falls. */
-	raised = a->wish.fence;
-	a->wish.fence = 1;
+	raised = a->args.fence;
+	a->args.fence = 1;
 	ck_status(peer_do(a, REDIS_FENCE), REDIS_DONE);
 	ck_status(release(b), REDIS_DONE);
 	ck_status(acquire_x(b), REDIS_GRANTED);
-	ck_assert_int_eq(b->op.answer.fence, raised + b->wish.stride);
+	ck_assert_int_eq(b->op.reply.fence, raised + b->args.stride);
 }
 END_TEST
 
@@ -480,16 +480,16 @@ START_TEST(force_release_of_what_was_seen)
 	int64_t before;
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	before = a->op.answer.fence;
-	c->wish.token = "something";
+	before = a->op.reply.fence;
+	c->args.token = "something";
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
-	ck_assert_str_eq(c->op.answer.holder, a->token);
-	c->wish.token = a->token;
+	ck_assert_str_eq(c->op.reply.holder, a->token);
+	c->args.token = a->token;
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_status(renew(a), REDIS_ABSENT);
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
 	ck_status(acquire_x(b), REDIS_GRANTED);
-	ck_assert_int_gt(b->op.answer.fence, before + a->wish.stride);
+	ck_assert_int_gt(b->op.reply.fence, before + a->args.stride);
 }
 END_TEST
 
@@ -497,7 +497,7 @@ START_TEST(force_release_of_one_reader)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "SADD lock stranger");
-	c->wish.token = "stranger";
+	c->args.token = "stranger";
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_redis("0", redis, "SISMEMBER lock stranger");
 	ck_redis("1", redis, "SISMEMBER lock %s", a->token);

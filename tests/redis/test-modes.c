@@ -48,18 +48,18 @@ START_TEST(downgrade_that_comes_late)
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
 	/* So did somebody who asks for what it was before. */
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->wish.turn = 0;
+	a->args.turn = 0;
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
-	a->wish.turn = 1;
+	a->args.turn = 1;
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
 	ck_redis(a->token, redis, "GET lock");
-	a->wish.turn = 2;
+	a->args.turn = 2;
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_redis("set", redis, "TYPE lock");
 	/* The next lease begins anew. */
 	ck_status(release(a), REDIS_DONE);
 	new_token(a);
-	a->wish.turn = 1;
+	a->args.turn = 1;
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 }
@@ -83,14 +83,14 @@ START_TEST(upgrade_of_the_only_reader)
 
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_ABSENT);
 	ck_status(acquire_s(a), REDIS_GRANTED);
-	before = a->op.answer.fence;
+	before = a->op.reply.fence;
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
 	ck_kind(a, REDIS_KIND_READERS);
 	ck_status(release(b), REDIS_DONE);
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED); /* the answer was lost */
-	ck_assert_int_gt(a->op.answer.fence, before);
+	ck_assert_int_gt(a->op.reply.fence, before);
 	ck_redis(a->token, redis, "GET lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_status(release(a), REDIS_DONE);

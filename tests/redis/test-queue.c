@@ -18,12 +18,12 @@ static bool is_past(void *arg)
 
 static void let_pass(const struct peer *p, int64_t ms)
 {
-	int64_t when = p->op.answer.server_ms + ms;
+	int64_t when = p->op.reply.server_ms + ms;
 
 	ck_assert(await(is_past, &when));
 }
 
-#define ck_position(peer, want) ck_assert_int_eq((peer)->op.answer.position, want)
+#define ck_position(peer, want) ck_assert_int_eq((peer)->op.reply.position, want)
 
 /* ---------------------------------------------------------------- writers */
 
@@ -39,15 +39,15 @@ START_TEST(first_come_first_served)
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_position(b, 1);
 	ck_status(release(a), REDIS_DONE);
-	ck_assert_int_eq(a->op.answer.queued, 2);
+	ck_assert_int_eq(a->op.reply.queued, 2);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_kind(c, REDIS_KIND_TURN);
-	ck_assert_str_eq(c->op.answer.holder, b->host.id);
+	ck_assert_str_eq(c->op.reply.holder, b->host.id);
 	/* Who held it last comes behind those who wait. */
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_position(a, 3);
 	ck_status(acquire_x(b), REDIS_GRANTED);
-	ck_assert_int_eq(b->op.answer.queued, 2);
+	ck_assert_int_eq(b->op.reply.queued, 2);
 	ck_status(release(b), REDIS_DONE);
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_status(acquire_x(c), REDIS_GRANTED);
@@ -61,7 +61,7 @@ START_TEST(a_try_does_not_pass_the_queue)
 	ck_status(release(a), REDIS_DONE);
 	ck_status(try_x(c), REDIS_BUSY);
 	ck_kind(c, REDIS_KIND_TURN);
-	ck_assert_int_eq(c->op.answer.queued, 1);
+	ck_assert_int_eq(c->op.reply.queued, 1);
 	ck_status(try_s(c), REDIS_BUSY);
 	/* The one whose turn it is may try. */
 	ck_status(try_x(b), REDIS_GRANTED);
@@ -73,7 +73,7 @@ START_TEST(barging_passes_it)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
-	c->wish.flags = "b";
+	c->args.flags = "b";
 	ck_status(peer_do(c, REDIS_ACQUIRE_X), REDIS_QUEUED);
 	ck_status(release(a), REDIS_DONE);
 	ck_status(peer_do(c, REDIS_ACQUIRE_X), REDIS_GRANTED);
@@ -94,7 +94,7 @@ START_TEST(a_dead_head_is_left_out)
 	/* All the dead at once. */
 	ck_status(acquire_x(d), REDIS_QUEUED);
 	ck_position(d, 1);
-	ck_assert_int_eq(d->op.answer.queued, 1);
+	ck_assert_int_eq(d->op.reply.queued, 1);
 	ck_redis("1", redis, "ZCARD {lock}:qx");
 }
 END_TEST
@@ -102,11 +102,11 @@ END_TEST
 START_TEST(a_waiter_that_asks_no_more_is_dead)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	b->wish.waiter_ttl_ms = 5;
+	b->args.waiter_ttl_ms = 5;
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	let_pass(b, 5);
 	ck_status(release(a), REDIS_DONE);
-	ck_assert_int_eq(a->op.answer.queued, 0);
+	ck_assert_int_eq(a->op.reply.queued, 0);
 	ck_status(try_x(c), REDIS_GRANTED);
 }
 END_TEST
@@ -118,7 +118,7 @@ START_TEST(asking_again_keeps_a_waiter_alive)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	first = atoll(redis_say(redis, "ZSCORE {lock}:qx X:%s", b->host.id));
-	ck_assert_int_eq(first, b->op.answer.server_ms + LONG_MS);
+	ck_assert_int_eq(first, b->op.reply.server_ms + LONG_MS);
 	let_pass(b, 2);
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_gt(atoll(redis_say(redis, "ZSCORE {lock}:qx X:%s", b->host.id)), first);
@@ -133,7 +133,7 @@ START_TEST(leaving_makes_room)
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 3);
 	ck_status(leave(b, "s"), REDIS_DONE);
-	ck_assert_int_eq(b->op.answer.queued, 2);
+	ck_assert_int_eq(b->op.reply.queued, 2);
 	ck_status(leave(b, "xs"), REDIS_DONE);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 1);
@@ -180,7 +180,7 @@ END_TEST
 START_TEST(the_queue_itself_ends)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	b->wish.waiter_ttl_ms = 100;
+	b->args.waiter_ttl_ms = 100;
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL {lock}:q")), 40000);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL {lock}:qx")), 40000);
@@ -233,7 +233,7 @@ START_TEST(the_first_writer_marks)
 	ck_redis(b->host.id, redis, "GET lock:lock-intent");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock:lock-intent")), LONG_MS - 20000);
 	ck_status(renew(a), REDIS_DONE);
-	ck_assert(a->op.answer.intent);
+	ck_assert(a->op.reply.intent);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis(b->host.id, redis, "GET lock:lock-intent");
 	/* A writer of another kind succeeds and deletes anybody's mark: written again at the next call. */
@@ -267,8 +267,8 @@ START_TEST(marks_of_others_are_honoured_and_kept)
 	ck_redis("OK", redis, "SET lock:lock-intent 1 PX 50000");
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_kind(b, REDIS_KIND_INTENT);
-	ck_assert_int_gt(b->op.answer.left_ms, 0);
-	ck_assert_str_eq(b->op.answer.holder, "1");
+	ck_assert_int_gt(b->op.reply.left_ms, 0);
+	ck_assert_str_eq(b->op.reply.holder, "1");
 	ck_status(acquire_s(b), REDIS_QUEUED);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis("1", redis, "GET lock:lock-intent");
@@ -301,13 +301,13 @@ START_TEST(a_lock_never_lasts_longer_than_its_ttl)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "PEXPIRE lock 7200000");
 	ck_status(try_x(b), REDIS_BUSY);
-	ck_assert_int_eq(b->op.answer.left_ms, LONG_MS);
+	ck_assert_int_eq(b->op.reply.left_ms, LONG_MS);
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
 	ck_redis("1", redis, "PERSIST lock");
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
 	/* A longer lease is no fault. */
-	a->wish.ttl_ms = 2 * LONG_MS;
+	a->args.ttl_ms = 2 * LONG_MS;
 	ck_status(renew(a), REDIS_DONE);
 	ck_status(try_x(b), REDIS_BUSY);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
@@ -322,7 +322,7 @@ START_TEST(locks_of_others_are_not_cut)
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 7000000);
 	ck_redis("1", redis, "PERSIST lock");
 	ck_status(acquire_x(b), REDIS_QUEUED);
-	ck_assert_int_eq(b->op.answer.left_ms, -1);
+	ck_assert_int_eq(b->op.reply.left_ms, -1);
 	ck_redis("-1", redis, "PTTL lock");
 }
 END_TEST
@@ -332,7 +332,7 @@ START_TEST(a_lost_record_cuts_no_reader)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "DEL {lock}:f");
-	b->wish.ttl_ms = 1000;
+	b->args.ttl_ms = 1000;
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_status(renew(b), REDIS_DONE);
 	ck_status(try_x(c), REDIS_BUSY);

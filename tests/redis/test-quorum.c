@@ -18,7 +18,7 @@ struct party {
 	struct redis_quorum *q;
 	struct redis_host host;
 	char token[REDIS_VALUE_LEN + 1];
-	struct script_args wish;
+	struct script_args args;
 	struct redis_lock lease;
 };
 static struct party a, b;
@@ -42,28 +42,28 @@ static void join(struct party *p, const struct redis_quorum_options *options)
 	ck_assert(redis_host_make(&p->host));
 	ck_assert(redis_value(p->token, &p->host));
 	ck_code(new_quorum(&p->q, uris, N, options), 0);
-	p->wish = (struct script_args){
+	p->args = (struct script_args){
 		.host = p->host.id, .token = p->token, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
 	};
 }
 
 static int acquire(struct party *p)
 {
-	int code = redis_quorum_acquire(p->q, REDIS_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
+	int code = redis_quorum_acquire(p->q, REDIS_ACQUIRE_X, &keys, &p->args, soon(), &p->lease);
 
 	return code ? code : (int)p->lease.status;
 }
 
 static int renew_it(struct party *p)
 {
-	int code = redis_quorum_renew(p->q, REDIS_ACQUIRE_X, &keys, &p->wish, soon(), &p->lease);
+	int code = redis_quorum_renew(p->q, REDIS_ACQUIRE_X, &keys, &p->args, soon(), &p->lease);
 
 	return code ? code : (int)p->lease.status;
 }
 
 static unsigned release_it(struct party *p)
 {
-	return redis_quorum_release(p->q, &keys, &p->wish, soon());
+	return redis_quorum_release(p->q, &keys, &p->args, soon());
 }
 
 /* On how many servers is it locked by this party? */
@@ -152,7 +152,7 @@ START_TEST(one_server_under_two_addresses)
 	ck_code(new_quorum(&q, uris, N, &options), 0);
 	ck_code(redis_quorum_open(q, soon()), REDIS_INVALID);
 	ck_contains(redis_quorum_error(q)->text, "are the same server");
-	ck_code(redis_quorum_acquire(q, REDIS_ACQUIRE_X, &keys, &a.wish, soon(), &a.lease), REDIS_INVALID);
+	ck_code(redis_quorum_acquire(q, REDIS_ACQUIRE_X, &keys, &a.args, soon(), &a.lease), REDIS_INVALID);
 	ck_nowhere();
 	redis_quorum_free(q);
 }
@@ -299,7 +299,7 @@ START_TEST(fence_rises_from_majority_to_majority)
 		while (acquire(p) != REDIS_GRANTED)
 			;
 		ck_assert_int_ge(p->lease.fence, next);
-		next = p->lease.fence + p->wish.stride;
+		next = p->lease.fence + p->args.stride;
 		release_it(p);
 		proxy_set(proxies[i % N], PROXY_PASS);
 	}
@@ -339,7 +339,7 @@ START_TEST(restarted_ones_do_not_vote_at_once)
 	redis_kill(servers[1]);
 	redis_restart(servers[0]);
 	redis_restart(servers[1]);
-	b.wish.ttl_ms = 1000;
+	b.args.ttl_ms = 1000;
 	options.quarantine_ms = 0;
 	join(&b, &options);
 	ck_code(redis_quorum_open(b.q, soon()), 0);
@@ -369,12 +369,12 @@ END_TEST
 /* Readers: each server has the set of both. */
 START_TEST(readers_together)
 {
-	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
 	ck_status((int)a.lease.status, REDIS_GRANTED);
-	ck_code(redis_quorum_acquire(b.q, REDIS_ACQUIRE_S, &keys, &b.wish, soon(), &b.lease), 0);
+	ck_code(redis_quorum_acquire(b.q, REDIS_ACQUIRE_S, &keys, &b.args, soon(), &b.lease), 0);
 	ck_status((int)b.lease.status, REDIS_GRANTED);
 	ck_assert_int_gt(b.lease.fence, a.lease.fence);
-	ck_status(redis_quorum_renew(a.q, REDIS_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_status(redis_quorum_renew(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
 	ck_assert_uint_eq(release_it(&a), 3);
 	ck_assert_uint_eq(release_it(&b), 3);
 	ck_nowhere();
@@ -393,11 +393,11 @@ static bool all_read(void *p)
 /* One refuses, so that the others are needed, and the connection to one of those has just ended. */
 START_TEST(all_are_asked_for_an_upgrade)
 {
-	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
 	ck_assert(await(all_read, &a));
 	ck_redis("1", servers[2], "SADD lock stranger");
 	proxy_set(proxies[1], PROXY_RESET);
-	ck_code(redis_quorum_acquire(a.q, REDIS_UPGRADE, &keys, &a.wish, soon(), &a.lease), 0);
+	ck_code(redis_quorum_acquire(a.q, REDIS_UPGRADE, &keys, &a.args, soon(), &a.lease), 0);
 	ck_status(a.lease.status, REDIS_GRANTED);
 	ck_assert(is_on(0, &a) && is_on(1, &a));
 }

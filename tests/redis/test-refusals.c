@@ -115,7 +115,7 @@ START_TEST(errors_of_their_own)
 		snprintf(name, sizeof(name), "k%d", i);
 		fill(name, types[i]);
 		ck_code(redis_keys_make(&keys[i], REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
-		ck_code(redis_op_begin(&ops[i], a->conn, REDIS_ACQUIRE_X, &keys[i], &a->wish, soon()), 0);
+		ck_code(redis_op_begin(&ops[i], a->conn, REDIS_ACQUIRE_X, &keys[i], &a->args, soon()), 0);
 	}
 	redis_ops_wait(ops, 4);
 	for (i = 0; i < 4; i++) {
@@ -131,8 +131,8 @@ START_TEST(strings_of_others)
 	fill("lock", "string");
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_kind(a, REDIS_KIND_FOREIGN);
-	ck_assert_str_eq(a->op.answer.holder, "v");
-	ck_assert_int_eq(a->op.answer.left_ms, -1);
+	ck_assert_str_eq(a->op.reply.holder, "v");
+	ck_assert_int_eq(a->op.reply.left_ms, -1);
 	ck_status(acquire_s(a), REDIS_QUEUED);
 	ck_status(renew(a), REDIS_LOST);
 	ck_status(release(a), REDIS_LOST);
@@ -164,8 +164,8 @@ START_TEST(long_and_binary_values_of_others)
 {
 	ck_redis("5001", redis, "SETRANGE lock 5000 x");
 	ck_status(acquire_x(a), REDIS_QUEUED);
-	ck_assert_uint_eq(a->op.answer.holder_len, sizeof(a->op.answer.holder) - 1);
-	ck_assert_int_eq(a->op.answer.holder[0], 0);
+	ck_assert_uint_eq(a->op.reply.holder_len, sizeof(a->op.reply.holder) - 1);
+	ck_assert_int_eq(a->op.reply.holder[0], 0);
 }
 END_TEST
 
@@ -320,14 +320,14 @@ START_TEST(forgotten_in_a_pipeline)
 	for (i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "k%d", i);
 		ck_code(redis_keys_make(&keys[i], REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
-		ck_code(redis_op_begin(&ops[i], a->conn, i % 2 ? REDIS_ACQUIRE_S : REDIS_RENEW, &keys[i], &a->wish,
+		ck_code(redis_op_begin(&ops[i], a->conn, i % 2 ? REDIS_ACQUIRE_S : REDIS_RENEW, &keys[i], &a->args,
 					soon()),
 			0);
 	}
 	redis_ops_wait(ops, 16);
 	for (i = 0; i < 16; i++) {
 		ck_code(ops[i].code, 0);
-		ck_status((int)ops[i].answer.status, i % 2 ? REDIS_GRANTED : REDIS_ABSENT);
+		ck_status((int)ops[i].reply.status, i % 2 ? REDIS_GRANTED : REDIS_ABSENT);
 		ck_redis(i % 2 ? "set" : "none", redis, "TYPE k%d", i);
 		redis_keys_free(&keys[i]);
 	}
@@ -354,15 +354,15 @@ START_TEST(a_lost_reply_is_cured_by_the_token)
 
 	ck_status(leave(p, "x"), REDIS_DONE);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
-	p->wish.flags = "";
-	ck_code(redis_op_call(&p->op, p->conn, REDIS_ACQUIRE_X, p->keys, &p->wish, redis_now() + REDIS_MS(200)),
+	p->args.flags = "";
+	ck_code(redis_op_call(&p->op, p->conn, REDIS_ACQUIRE_X, p->keys, &p->args, redis_now() + REDIS_MS(200)),
 		REDIS_UNKNOWN);
 	ck_assert(await(is_held, p));
 	proxy_set(proxy, PROXY_PASS);
 	/* Asking again with the token is the one way, releasing by the token the other. */
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
-	ck_code(redis_op_call(&p->op, p->conn, REDIS_RELEASE, p->keys, &p->wish, redis_now() + REDIS_MS(200)),
+	ck_code(redis_op_call(&p->op, p->conn, REDIS_RELEASE, p->keys, &p->args, redis_now() + REDIS_MS(200)),
 		REDIS_UNKNOWN);
 	ck_assert(await(is_free, NULL));
 	proxy_set(proxy, PROXY_PASS);
@@ -381,13 +381,13 @@ START_TEST(all_under_way_are_unknown)
 	ck_status(leave(p, "x"), REDIS_DONE);
 	proxy_set(proxy, PROXY_HOLD_REPLIES);
 	for (i = 0; i < 3; i++)
-		ck_code(redis_op_begin(&ops[i], p->conn, REDIS_RENEW, p->keys, &p->wish, soon()), 0);
+		ck_code(redis_op_begin(&ops[i], p->conn, REDIS_RENEW, p->keys, &p->args, soon()), 0);
 	redis_conn_pump(p->conn);
 	proxy_set(proxy, PROXY_RESET);
 	redis_ops_wait(ops, 3);
 	for (i = 0; i < 3; i++)
 		ck_code(ops[i].code, REDIS_UNKNOWN);
-	ck_code(redis_op_begin(&ops[0], p->conn, REDIS_RENEW, p->keys, &p->wish, soon()), REDIS_UNREACHABLE);
+	ck_code(redis_op_begin(&ops[0], p->conn, REDIS_RENEW, p->keys, &p->args, soon()), REDIS_UNREACHABLE);
 	ck_assert(ops[0].done);
 }
 END_TEST

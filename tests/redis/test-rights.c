@@ -59,10 +59,10 @@ START_TEST(the_rights_that_are_enough)
 
 	grant(NULL);
 	p = peer_at(poor_uri);
-	p->wish.fence = 1;
+	p->args.fence = 1;
 	ck_assert_msg(everything(p) == 0, "%s", why(p));
 	/* Also a renewal that wants no numbers, which goes another way. */
-	p->wish.stride = 0;
+	p->args.stride = 0;
 	new_token(p);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_assert_msg(renew(p) == REDIS_DONE, "%s", why(p));
@@ -128,7 +128,7 @@ START_TEST(who_holds_can_give_back)
 		if (code == REDIS_GRANTED) {
 			held++;
 			ck_assert_msg(renew(p) == REDIS_DONE, "not renewed without %s: %s", rights[i], why(p));
-			p->wish.stride = 0;
+			p->args.stride = 0;
 			ck_assert_msg(renew(p) == REDIS_DONE, "not renewed without %s: %s", rights[i], why(p));
 			ck_redis("1", redis, "ZADD {lock}:q 1 X:dead");
 			ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
@@ -205,13 +205,13 @@ START_TEST(a_refusal_is_remembered)
 	ck_status(release(p), REDIS_DONE);
 	new_token(p);
 	ck_redis("OK", redis, "ACL SETUSER poor -zcard");
-	ck_code(redis_op_begin(&refused, p->conn, REDIS_ACQUIRE_S, p->keys, &p->wish, soon()), 0);
-	ck_code(redis_op_begin(&granted, p->conn, REDIS_ACQUIRE_X, p->keys, &p->wish, soon()), 0);
+	ck_code(redis_op_begin(&refused, p->conn, REDIS_ACQUIRE_S, p->keys, &p->args, soon()), 0);
+	ck_code(redis_op_begin(&granted, p->conn, REDIS_ACQUIRE_X, p->keys, &p->args, soon()), 0);
 	redis_conn_pump(p->conn);
 	redis_ops_wait(&refused, 1);
 	redis_ops_wait(&granted, 1);
 	ck_code(refused.code, REDIS_DENIED);
-	ck_status(granted.answer.status, REDIS_GRANTED);
+	ck_status(granted.reply.status, REDIS_GRANTED);
 	ck_redis("1", redis, "DEL lock");
 	new_token(p);
 	ck_status(acquire_x(p), REDIS_DENIED);

@@ -67,7 +67,7 @@ END_TEST
  * make theirs one of ours. */
 START_TEST(their_reader_in_the_place_of_ours)
 {
-	a->wish.ttl_ms = b->wish.ttl_ms = 5000;
+	a->args.ttl_ms = b->args.ttl_ms = 5000;
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_assert(their_rlock("r1"));
 	their_unlock(a->token);
