@@ -707,18 +707,18 @@ struct lockshm_request_info {
 };
 
 /** What this host has in Redis for one key. */
-enum lockshm_lease_state {
-	LOCKSHM_LEASE_NONE = 2,
-	LOCKSHM_LEASE_ACQUIRING = 3, /**< asked for; another host may have it */
-	LOCKSHM_LEASE_HELD = 4,
-	LOCKSHM_LEASE_CLOSING = 5,   /**< held; given back as soon as the last hold under it ends */
-	LOCKSHM_LEASE_RELEASING = 6,
-	LOCKSHM_LEASE_LOST = 7
+enum lockshm_host_lease_state {
+	LOCKSHM_HOST_LEASE_NONE = 2,
+	LOCKSHM_HOST_LEASE_ACQUIRING = 3, /**< asked for; another host may have it */
+	LOCKSHM_HOST_LEASE_HELD = 4,
+	LOCKSHM_HOST_LEASE_CLOSING = 5,   /**< held; given back as soon as the last hold under it ends */
+	LOCKSHM_HOST_LEASE_RELEASING = 6,
+	LOCKSHM_HOST_LEASE_LOST = 7
 };
 
 /** The host's lease of one key. */
-struct lockshm_lease_info {
-	int state;             /**< enum lockshm_lease_state */
+struct lockshm_host_lease_info {
+	int state;             /**< enum lockshm_host_lease_state */
 	int mode;              /**< enum lockshm_mode; 0 = none */
 	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is good without renewal */
 	int64_t blocked_ns;   /**< ACQUIRING: how long at most what is in the way may last; negative = not known */
@@ -740,7 +740,7 @@ struct lockshm_lock_info {
 	size_t holders;           /**< requests[0 .. holders-1]: holding or cooling, oldest first */
 	size_t waiters;           /**< the following ones, in the order they will be granted */
 	const struct lockshm_request_info *requests; /**< valid during the callback */
-	const struct lockshm_lease_info *lease; /**< this host's in Redis, NULL = never wanted; valid during the callback */
+	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = never wanted; valid during the callback */
 };
 
 /** Called for each lock; a value other than 0 ends the iteration and is returned. */

@@ -26,7 +26,7 @@ struct view {
 	uint32_t cap;
 	unsigned char key[KEY_SHOWN_WORDS * 8];
 	struct lockshm_lock_info lock;
-	struct lockshm_lease_info lease;
+	struct lockshm_host_lease_info lease;
 };
 
 static int view_init(struct view *v, struct lockshm *s)
@@ -70,18 +70,18 @@ static void fill_global(const struct shm_request *r, struct lockshm_request_info
 static int lease_state(uint64_t word)
 {
 	static const int states[] = {
-		[HOST_LEASE_ACQUIRING] = LOCKSHM_LEASE_ACQUIRING, [HOST_LEASE_HELD] = LOCKSHM_LEASE_HELD,
-		[HOST_LEASE_CLOSING] = LOCKSHM_LEASE_CLOSING,     [HOST_LEASE_RELEASING] = LOCKSHM_LEASE_RELEASING,
-		[HOST_LEASE_LOST] = LOCKSHM_LEASE_LOST,
+		[HOST_LEASE_ACQUIRING] = LOCKSHM_HOST_LEASE_ACQUIRING, [HOST_LEASE_HELD] = LOCKSHM_HOST_LEASE_HELD,
+		[HOST_LEASE_CLOSING] = LOCKSHM_HOST_LEASE_CLOSING,     [HOST_LEASE_RELEASING] = LOCKSHM_HOST_LEASE_RELEASING,
+		[HOST_LEASE_LOST] = LOCKSHM_HOST_LEASE_LOST,
 	};
 	size_t state = (size_t)host_lease_state(word);
 
-	return state < sizeof(states) / sizeof(states[0]) && states[state] ? states[state] : LOCKSHM_LEASE_NONE;
+	return state < sizeof(states) / sizeof(states[0]) && states[state] ? states[state] : LOCKSHM_HOST_LEASE_NONE;
 }
 
 static void fill_lease(struct view *v, const struct identity *id)
 {
-	struct lockshm_lease_info *to = &v->lease;
+	struct lockshm_host_lease_info *to = &v->lease;
 	uint32_t i = v->s->n_host_leases ? host_lease_look(v->s, id) : 0;
 	const struct shm_host_lease *r = host_lease_at(v->s, i);
 	int64_t now, blocked;
@@ -94,19 +94,19 @@ static void fill_lease(struct view *v, const struct identity *id)
 	memset(to, 0, sizeof(*to));
 	word = load_acquire(&r->word);
 	to->state = lease_state(word);
-	if (to->state != LOCKSHM_LEASE_NONE)
+	if (to->state != LOCKSHM_HOST_LEASE_NONE)
 		to->mode = word & HOST_LEASE_EXCLUSIVE ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	if (host_lease_good(v->s, word, load_acquire(&r->valid_until), now))
 		to->remaining_ns = (int64_t)load_acquire(&r->valid_until) - now;
 	last_result = load_acquire(&r->last_result);
 	blocked = host_lease_blocked_until(r, last_result);
-	to->blocked_ns = to->state != LOCKSHM_LEASE_ACQUIRING || blocked == 0 || blocked == INT64_MAX ? -1 :
+	to->blocked_ns = to->state != LOCKSHM_HOST_LEASE_ACQUIRING || blocked == 0 || blocked == INT64_MAX ? -1 :
 			  blocked > now ? blocked - now : 0;
 	to->next_token = host_lease_fence_next(r);
 	to->local_grants = load_relaxed(&r->local_grants);
 	to->other_hosts_waiting = load_relaxed(&r->other_hosts_waiting);
 	host_lease_value(v->s, i, host_lease_epoch(word), to->value);
-	if (to->state == LOCKSHM_LEASE_ACQUIRING || to->state == LOCKSHM_LEASE_RELEASING || to->state == LOCKSHM_LEASE_NONE)
+	if (to->state == LOCKSHM_HOST_LEASE_ACQUIRING || to->state == LOCKSHM_HOST_LEASE_RELEASING || to->state == LOCKSHM_HOST_LEASE_NONE)
 		(void)host_lease_reason(r, last_result, to->why);
 	v->lock.lease = to;
 }

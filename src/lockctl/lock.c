@@ -71,19 +71,19 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 	json_close(json, '}');
 }
 
-static const char *lease_state(const struct lockshm_lease_info *lease)
+static const char *lease_state(const struct lockshm_host_lease_info *lease)
 {
 	static const char *const names[] = {
-		[LOCKSHM_LEASE_NONE] = "none",	     [LOCKSHM_LEASE_ACQUIRING] = "acquiring",
-		[LOCKSHM_LEASE_HELD] = "held",	     [LOCKSHM_LEASE_CLOSING] = "closing",
-		[LOCKSHM_LEASE_RELEASING] = "releasing", [LOCKSHM_LEASE_LOST] = "lost",
+		[LOCKSHM_HOST_LEASE_NONE] = "none",	     [LOCKSHM_HOST_LEASE_ACQUIRING] = "acquiring",
+		[LOCKSHM_HOST_LEASE_HELD] = "held",	     [LOCKSHM_HOST_LEASE_CLOSING] = "closing",
+		[LOCKSHM_HOST_LEASE_RELEASING] = "releasing", [LOCKSHM_HOST_LEASE_LOST] = "lost",
 	};
 
 	return names[lease->state];
 }
 
 /** Only of a key that was wanted across hosts. */
-static void lease_json(struct json *json, const struct lockshm_lease_info *lease)
+static void lease_json(struct json *json, const struct lockshm_host_lease_info *lease)
 {
 	if (!lease)
 		return;
@@ -269,7 +269,7 @@ static void requests_people(FILE *out, const struct lockshm_request_info *reques
 }
 
 /** What this host has of it in Redis. */
-static void lease_people(FILE *out, const struct lockshm_lease_info *lease)
+static void lease_people(FILE *out, const struct lockshm_host_lease_info *lease)
 {
 	const char *mode = mode_name(lease->mode);
 	char *left = format_duration(lease->remaining_ns);

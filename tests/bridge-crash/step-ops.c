@@ -141,7 +141,7 @@ static bool gave_up(struct round *s)
 {
 	int state = lease_of(0, s->key).state;
 
-	return answered(s, &s->first) && (state == 0 || state == LOCKSHM_LEASE_NONE) &&
+	return answered(s, &s->first) && (state == 0 || state == LOCKSHM_HOST_LEASE_NONE) &&
 	       (in_line(s, 0) || (s->caught && s->how == HOW_STOP && s->resumed));
 }
 
@@ -248,7 +248,7 @@ static bool has_more_numbers(struct round *s)
 
 static bool is_given_back(struct round *s)
 {
-	return answered(s, &s->first) && lease_of(0, s->key).state == LOCKSHM_LEASE_NONE &&
+	return answered(s, &s->first) && lease_of(0, s->key).state == LOCKSHM_HOST_LEASE_NONE &&
 	       strcmp(redis_say(redis, "EXISTS lk:%s", s->key), "0") == 0;
 }
 

@@ -188,7 +188,7 @@ START_TEST(the_lease_is_lost_while_it_lingers)
 	token = h->answer.token;
 	ck_code(agent_release(h), 0);
 	ck_redis("1", redis, "DEL lk:" K);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	agent_cont(w);
 	ck_code(agent_end(w), 0);
 	ck_assert_uint_gt(w->answer.token, token);

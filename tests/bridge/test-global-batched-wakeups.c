@@ -84,7 +84,7 @@ START_TEST(a_release_rings_unless_told_not_to)
 	takes();
 	ck_assert(rings(host_now(s) + LOCKSHM_SECONDS(3600)));
 	agent_cont(bridge);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 }
 END_TEST
@@ -135,13 +135,13 @@ START_TEST(the_bridge_says_so)
 	thread = begin_going_on();
 	ck_assert(await(is_suppressed, NULL));
 	end_going_on(thread);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 	redis_has("EXISTS lk:" K, "0");
 	/* One by one it rings. */
 	takes();
 	gives();
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }
 END_TEST
 

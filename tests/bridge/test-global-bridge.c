@@ -213,7 +213,7 @@ START_TEST(the_lease_of_a_dead_holder_is_given_back)
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	agent_kill(b);
 	ck_code(agent_end(c), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }
 END_TEST
 

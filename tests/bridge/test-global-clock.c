@@ -103,7 +103,7 @@ START_TEST(back_and_emptied)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	step(-2 * HOURS);
 	ck_redis("OK", redis, "FLUSHALL");
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);

@@ -208,7 +208,7 @@ START_TEST(names_that_no_cluster_can_have)
 		ck_code(i % 3 ? global_wait(a, key, LOCKSHM_EXCLUSIVE) : global_try(a, key, LOCKSHM_SHARED), LOCKSHM_BRIDGE);
 		ck_contains(a->answer.report.error.message, key);
 		ck_contains(a->answer.report.error.message, "braces");
-		lease_becomes(0, key, LOCKSHM_LEASE_NONE);
+		lease_becomes(0, key, LOCKSHM_HOST_LEASE_NONE);
 	}
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	owner = owner_of("lk:" K);

@@ -341,7 +341,7 @@ START_TEST(as_often_as_there_are_turns)
 	is_exclusive(a, 0);
 	ck_code(agent_release(b), 0);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(downgrade(a), 0);
 	becomes_shared(a, 0);

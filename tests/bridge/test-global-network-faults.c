@@ -28,7 +28,7 @@ START_TEST(lost_replies)
 
 		proxy_set(p, PROXY_DROP_REPLIES);
 		global_send(who, K, LOCKSHM_EXCLUSIVE);
-		lease_becomes(who == b, K, LOCKSHM_LEASE_ACQUIRING);
+		lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 		proxy_set(p, PROXY_RESET);
 		proxy_set(p, PROXY_PASS);
 		ck_code(agent_end(who), 0);
@@ -36,7 +36,7 @@ START_TEST(lost_replies)
 		proxy_set(p, PROXY_RESET);
 		ck_code(agent_call(who, AGENT_CHECK), 0);
 		ck_code(agent_release(who), 0);
-		lease_becomes(who == b, K, LOCKSHM_LEASE_NONE);
+		lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
 		ck_redis("0", redis, "EXISTS lk:" K);
 	}
 }

@@ -204,7 +204,7 @@ START_TEST(a_release_is_no_loss)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	watched(a, LOCKSHM_EXCLUSIVE); /* expects one notice */
 	ck_redis("OK", redis, "FLUSHALL");
 	ck_assert_int_eq(agent_end(a), 1);

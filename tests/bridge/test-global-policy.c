@@ -69,7 +69,7 @@ START_TEST(policy_wait)
 	ck_contains(a->answer.report.error.message, "cannot connect");
 	ck_code(global_try(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
-	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 	redis_restart(redis);
 	ck_code(agent_end(a), 0);
 }
@@ -122,7 +122,7 @@ START_TEST(a_policy_of_its_own)
 	ck_code(with_own_policy(a, 5, 0), LOCKSHM_INVALID);
 	args.policy = LOCKSHM_REDIS_WAIT;
 	agent_send(a, args);
-	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 	redis_restart(redis);
 	ck_code(agent_end(a), 0);
 	ck_assert_uint_gt(a->answer.token, 0);
@@ -301,12 +301,12 @@ START_TEST(not_told_what_was_asked_before)
 	b = on_host(0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0); /* connected by now */
 	ck_code(agent_release(b), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	while (!told_what_is_over(p)) {
 		ck_assert_int_lt(tries++, 20);
 		(void)agent_release(a);
 		(void)agent_release(b);
-		lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+		lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	}
 	ck_code(b->answer.code, 0);
 }
@@ -325,7 +325,7 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 	ck_redis("OK", redis, "SET lk:" K " thief");
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	agent_stop(b);
 	r = &hosts[0].s->host_leases[record_of(0, K)];
 	store_release(&r->last_result, UINT64_MAX); /* damage keeps nobody from being told */
@@ -405,7 +405,7 @@ START_TEST(no_words_of_a_stopped_bridge)
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	ck_code(agent_release(b), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	agent_stop(b);
 	r = &hosts[0].s->host_leases[record_of(0, K)];
 	before = host_now(hosts[0].s);
@@ -450,14 +450,14 @@ START_TEST(not_kept_out_by_what_is_over)
 	ck_redis("OK", redis, "SET lk:" K " thief");
 	ck_code(agent_do(a, args), LOCKSHM_BUSY);
 	ck_contains(a->answer.report.error.message, "another host");
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_redis("1", redis, "DEL lk:" K);
 	proxy_set(p, PROXY_HOLD_REPLIES);
 	agent_send(a, args);
-	lease_becomes(0, K, LOCKSHM_LEASE_ACQUIRING);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 	/* It looks every 50 ms; a bridge waits five times as long for an answer. */
 	for (end = now_ns() + LOCKSHM_MS(120); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
-		ck_assert_int_ne(lease_of(0, K).state, LOCKSHM_LEASE_NONE);
+		ck_assert_int_ne(lease_of(0, K).state, LOCKSHM_HOST_LEASE_NONE);
 	proxy_set(p, PROXY_PASS);
 	ck_code(agent_end(a), 0);
 }
@@ -472,7 +472,7 @@ START_TEST(no_reason_of_another)
 	ck_redis("1", redis, "HSET lk:" K " user data");
 	ck_code(agent_do(a, args), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "not a lock");
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_contains(lease_of(0, K).why, "not a lock");
 	ck_redis("1", redis, "DEL lk:" K);
 	proxy_set(p, PROXY_HOLD_REPLIES);

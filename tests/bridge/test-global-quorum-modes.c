@@ -120,10 +120,10 @@ START_TEST(up_and_down)
 		ck_code(agent_call(a, AGENT_CHECK), 0);
 		ck_code(agent_call(b, AGENT_CHECK), 0);
 		ck_code(agent_release(b), 0);
-		lease_becomes(1, K, LOCKSHM_LEASE_NONE);
+		lease_becomes(1, K, LOCKSHM_HOST_LEASE_NONE);
 	}
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_uint_eq(bridge_of(0).lost + bridge_of(1).lost, 0);
 }
 END_TEST
@@ -158,7 +158,7 @@ START_TEST(a_minority_takes_it_back)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(b), 0);
-	lease_becomes(1, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(1, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_redis("1", servers[1], "SREM lk:" K " stranger");
 	ck_assert(await(two_have_one_reader, NULL));
 	/* BUSY is right, too, where one of the two is slower than the bridge waits. */

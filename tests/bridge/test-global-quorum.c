@@ -37,7 +37,7 @@ START_TEST(a_majority_decides)
 	pass(now_ns() + LOCKSHM_MS(3500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
-	lease_becomes(1, K, LOCKSHM_LEASE_ACQUIRING);
+	lease_becomes(1, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_end(b), 0);
 	ck_assert_uint_gt(b->answer.token, token);
@@ -65,13 +65,13 @@ static bool stopped_while_asking(void)
 	while (!was_asked(NULL) && now_ns() < end)
 		;
 	agent_stop(a);
-	if (was_asked(NULL) && lease_of(0, K).state == LOCKSHM_LEASE_ACQUIRING)
+	if (was_asked(NULL) && lease_of(0, K).state == LOCKSHM_HOST_LEASE_ACQUIRING)
 		return true;
 	agent_cont(a);
 	proxies_set(PROXY_PASS);
 	ck_code(agent_end(a), 0);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	return false;
 }
 
@@ -96,7 +96,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	proxies_set(PROXY_PASS);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	ck_assert(await(is_b, NULL));
-	lease_becomes(0, K, LOCKSHM_LEASE_HELD);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_HELD);
 	ck_assert_str_eq(lease_of(0, K).value, value);
 	pass(stopped + LOCKSHM_MS(2500)); /* of four seconds: less than half is left of what it asked for */
 	agent_cont(a);
@@ -104,7 +104,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	while (now_ns() < end)
 		ck_assert_msg(on_most(value), "the token is gone");
 	ck_assert_uint_eq(bridge_of(0).lost, 0);
-	ck_assert_int_eq(lease_of(0, K).state, LOCKSHM_LEASE_HELD);
+	ck_assert_int_eq(lease_of(0, K).state, LOCKSHM_HOST_LEASE_HELD);
 }
 END_TEST
 
@@ -119,7 +119,7 @@ START_TEST(a_fence_that_fell_is_raised)
 	ck_code(agent_do(a, args), 0);
 	token = a->answer.token + (UINT64_C(1) << 30);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	commands = bridge_of(0).commands;
 	fence_becomes(0, K, token);
 	args.timeout_ns = LOCKSHM_SECONDS(10);
@@ -143,9 +143,9 @@ START_TEST(a_release_is_for_a_majority)
 	ck_code(agent_release(a), 0);
 	end = now_ns() + LOCKSHM_MS(500);
 	while (now_ns() < end)
-		ck_assert_int_ne(lease_of(0, K).state, LOCKSHM_LEASE_NONE);
+		ck_assert_int_ne(lease_of(0, K).state, LOCKSHM_HOST_LEASE_NONE);
 	proxies_set(PROXY_PASS);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	for (i = 0; i < SERVERS; i++)
 		gone += strcmp(redis_say(servers[i], "EXISTS lk:" K), "0") == 0;
 	ck_assert_uint_gt(gone, SERVERS / 2);

@@ -233,7 +233,7 @@ END_TEST
 /* A lease never has more left than one that was obtained just now. */
 START_TEST(an_end_too_far_away_is_not_believed)
 {
-	struct lockshm_lease_info lease;
+	struct lockshm_host_lease_info lease;
 
 	host_with_leases(4);
 	a = on_host(0);
@@ -241,7 +241,7 @@ START_TEST(an_end_too_far_away_is_not_believed)
 	store_release(&record(record_of(0, K))->valid_until, UINT64_MAX >> 2);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	ck_code(agent_release(a), LOCKSHM_LOST);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	/* And the next one is as good as any. */
 	ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
@@ -276,7 +276,7 @@ START_TEST(a_torn_queue_keeps_its_lease_to_its_end)
 		pass(now_ns() + LOCKSHM_MS(20));
 	}
 	lost_is_told(a);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }
 END_TEST
 
@@ -327,7 +327,7 @@ START_TEST(no_other_key_is_told)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	record_is_over();
 	lost_is_told(a);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	pass(now_ns() + LOCKSHM_MS(3)); /* numbers are milliseconds */
 	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);

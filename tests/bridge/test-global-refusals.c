@@ -127,12 +127,12 @@ START_TEST(the_rights_that_are_enough)
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	redis_has("EXISTS lk:" K, "0");
 }
 END_TEST
@@ -240,8 +240,8 @@ START_TEST(a_wrong_password)
 	ck_contains(a->answer.report.error.message, "WRONGPASS");
 	ck_contains(a->answer.report.error.message, redis->uri);
 	/* Nothing was sent: nothing is to be taken back, and the record is free. */
-	while ((state = lease_of(0, K).state) != LOCKSHM_LEASE_NONE)
-		ck_assert_int_eq(state, LOCKSHM_LEASE_ACQUIRING);
+	while ((state = lease_of(0, K).state) != LOCKSHM_HOST_LEASE_NONE)
+		ck_assert_int_eq(state, LOCKSHM_HOST_LEASE_ACQUIRING);
 	/* Each time it is left alone for longer. */
 	for (i = 0; i < 4; i++)
 		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);

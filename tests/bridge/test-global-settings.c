@@ -141,7 +141,7 @@ START_TEST(more_keys_than_leases)
 	}
 	ck_contains(a->answer.report.error.message, "redis_leases");
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 0 }), 0);
-	lease_becomes(0, "k0", LOCKSHM_LEASE_NONE);
+	lease_becomes(0, "k0", LOCKSHM_HOST_LEASE_NONE);
 	ck_code(agent_do(a, args), 0);
 	redis_has("EXISTS lk:k0 lk:k1 lk:k2", "2");
 }

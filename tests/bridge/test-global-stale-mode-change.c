@@ -226,7 +226,7 @@ START_TEST(gives_up_what_its_successor_asked)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(a), 0);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	agent_stop(b);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
@@ -264,7 +264,7 @@ START_TEST(leaves_the_place_of_its_successor)
 	two_hosts(LOCKSHM_EXCLUSIVE);
 	d = on_host(0);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
@@ -279,7 +279,7 @@ START_TEST(leaves_the_place_of_its_successor)
 	ck_assert_int_eq(cmds[0].script, REDIS_LEAVE);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	global_send(d, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), cmds[0].script, cmds[0].keys, &cmds[0].args, soon()), 0);

@@ -93,12 +93,12 @@ START_TEST(a_release_waits_for_its_server)
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	redis_freeze(redis);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_RELEASING);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_RELEASING);
 	end = now_ns() + LOCKSHM_MS(900);
 	while (now_ns() < end)
-		ck_assert_int_eq(lease_of(0, K).state, LOCKSHM_LEASE_RELEASING);
+		ck_assert_int_eq(lease_of(0, K).state, LOCKSHM_HOST_LEASE_RELEASING);
 	redis_thaw(redis);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_redis("0", redis, "EXISTS lk:" K);
 }
 END_TEST

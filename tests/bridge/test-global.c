@@ -38,7 +38,7 @@ START_TEST(taken_here_is_taken_in_redis)
 	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1)); /* that of the host, not the 30 s of the hold */
 	ck_code(agent_release(a), 0);
 	redis_has("EXISTS lk:" K, "0");
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }
 END_TEST
 
@@ -165,7 +165,7 @@ START_TEST(downgrade_and_upgrade_stay_here)
 	ck_code(agent_call(a, AGENT_UPGRADE), 0);
 	ck_assert_uint_gt(a->answer.token, token);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }
 END_TEST
 
@@ -251,7 +251,7 @@ START_TEST(a_fence_that_fell_is_raised)
 	ck_code(agent_do(a, args), 0);
 	token = a->answer.token + (UINT64_C(1) << 30);
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	fence_becomes(0, K, token);
 	ck_code(agent_do(a, args), 0);
 	ck_assert_uint_ge(a->answer.token, token);
@@ -267,7 +267,7 @@ START_TEST(readers_of_all_hosts_together)
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_code(agent_release(a), 0);
-	lease_becomes(0, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	/* A reader that comes now is behind the writer. */
 	ck_code(global_try(a, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
@@ -403,7 +403,7 @@ START_TEST(tokens_rise_from_host_to_host)
 		ck_code(agent_release(who), 0);
 		/* The clock of the server is the floor, also when it has forgotten everything else. */
 		if (i % 5 == 4) {
-			lease_becomes(who == b, K, LOCKSHM_LEASE_NONE);
+			lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
 			ck_redis("OK", redis, "FLUSHALL");
 			pass(now_ns() + LOCKSHM_MS(3)); /* it counts milliseconds */
 		}
@@ -463,7 +463,7 @@ START_TEST(who_waits_no_longer_leaves_the_queue)
 	ck_assert_int_ge(b->answer.report.waited_ns, LOCKSHM_MS(290));
 	ck_assert_uint_eq(b->answer.token, 0);
 	redis_has("ZCARD {lk:" K "}:q", "0");
-	lease_becomes(1, K, LOCKSHM_LEASE_NONE);
+	lease_becomes(1, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_code(agent_release(a), 0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 }
@@ -590,7 +590,7 @@ START_TEST(hosts_take_many_in_one_order)
 	for (n = 0; n < 2 * PAIRS; n++) {
 		/* Its record may be still to come. */
 		snprintf(key, sizeof(key), "a%u", n);
-		lease_becomes(n % 2, key, LOCKSHM_LEASE_HELD);
+		lease_becomes(n % 2, key, LOCKSHM_HOST_LEASE_HELD);
 	}
 	for (n = 0; n < 2 * PAIRS; n++)
 		give_second(n % 2 ? a : b, n);

@@ -242,13 +242,13 @@ void global_send(struct agent *a, const char *key, int mode)
 static int copy_lease(const struct lockshm_lock_info *lock, void *arg)
 {
 	if (lock->lease)
-		*(struct lockshm_lease_info *)arg = *lock->lease;
+		*(struct lockshm_host_lease_info *)arg = *lock->lease;
 	return 0;
 }
 
-struct lockshm_lease_info lease_of(unsigned i, const char *key)
+struct lockshm_host_lease_info lease_of(unsigned i, const char *key)
 {
-	struct lockshm_lease_info lease = { 0 };
+	struct lockshm_host_lease_info lease = { 0 };
 
 	ck_code(lockshm_show_lock(hosts[i].s, key, strlen(key), copy_lease, &lease), 0);
 	return lease;
