@@ -265,7 +265,7 @@ static void print_row(FILE *out, const struct result *r)
 	fprintf(out, "\n");
 }
 
-static void print_people(const struct result *r, FILE *out)
+static void print_human(const struct result *r, FILE *out)
 {
 	static struct point last;
 
@@ -280,5 +280,5 @@ static void print_people(const struct result *r, FILE *out)
 
 void result_print_table(void)
 {
-	each(print_people, stdout);
+	each(print_human, stdout);
 }

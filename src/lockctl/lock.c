@@ -250,7 +250,7 @@ char *format_previous(const struct lockshm_previous *previous)
 	return text;
 }
 
-static void requests_people(FILE *out, const struct lockshm_request_info *requests, size_t n)
+static void requests_human(FILE *out, const struct lockshm_request_info *requests, size_t n)
 {
 	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES" };
 	struct table table;
@@ -269,7 +269,7 @@ static void requests_people(FILE *out, const struct lockshm_request_info *reques
 }
 
 /** What this host has of it in Redis. */
-static void lease_people(FILE *out, const struct lockshm_host_lease_info *lease)
+static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 {
 	const char *mode = mode_name(lease->mode);
 	char *left = format_duration(lease->remaining_ns);
@@ -284,7 +284,7 @@ static void lease_people(FILE *out, const struct lockshm_host_lease_info *lease)
 	free(why);
 }
 
-void lock_people(FILE *out, const struct lockshm_lock_info *lock)
+void lock_human(FILE *out, const struct lockshm_lock_info *lock)
 {
 	const char *mode = mode_name(lock->mode);
 	char *key = format_key(lock);
@@ -299,12 +299,12 @@ void lock_people(FILE *out, const struct lockshm_lock_info *lock)
 		free(previous);
 	}
 	if (lock->lease)
-		lease_people(out, lock->lease);
+		lease_human(out, lock->lease);
 	fprintf(out, "holders  %zu\n", lock->holders);
 	if (lock->holders)
-		requests_people(out, lock->requests, lock->holders);
+		requests_human(out, lock->requests, lock->holders);
 	fprintf(out, "waiters  %zu%s\n", lock->waiters, lock->waiters ? ", in the order they will be granted" : "");
 	if (lock->waiters)
-		requests_people(out, lock->requests + lock->holders, lock->waiters);
+		requests_human(out, lock->requests + lock->holders, lock->waiters);
 	free(key);
 }

@@ -31,7 +31,7 @@ enum exit_status {
 };
 
 /** How a command prints its data. */
-enum format { FORMAT_PEOPLE, FORMAT_JSON, FORMAT_PORCELAIN, FORMAT_OPENMETRICS };
+enum format { FORMAT_HUMAN, FORMAT_JSON, FORMAT_PORCELAIN, FORMAT_OPENMETRICS };
 
 /** One command.  run() gets its own name as argv[0] and returns the exit status. */
 struct command {
@@ -179,7 +179,7 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
 /** One row of lock_titles. */
 void lock_row(struct table *table, const struct lockshm_lock_info *lock);
 /** Everything about it, for people. */
-void lock_people(FILE *out, const struct lockshm_lock_info *lock);
+void lock_human(FILE *out, const struct lockshm_lock_info *lock);
 /** Whom an OWNER_DIED or TOOK_OVER_EXPIRED mark is about, as a sentence, to be freed. */
 char *format_previous(const struct lockshm_previous *previous);
 
@@ -191,7 +191,7 @@ char *format_previous(const struct lockshm_previous *previous);
 /** The member "redis" of the open JSON object; lines; a page.  Nothing for a segment without Redis. */
 void remote_json(struct json *json, lockshm_t *segment, struct key key);
 void remote_porcelain(FILE *out, lockshm_t *segment, struct key key);
-void remote_people(FILE *out, lockshm_t *segment, struct key key);
+void remote_human(FILE *out, lockshm_t *segment, struct key key);
 
 /* --- lockctl/signals.c ------------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ static void listing_end(struct listing *listing)
 		json_close(&listing->json, ']');
 		json_close(&listing->json, '}');
 		putchar('\n');
-	} else if (listing->format == FORMAT_PEOPLE) {
+	} else if (listing->format == FORMAT_HUMAN) {
 		table_sort(&listing->table);
 		table_end(&listing->table, stdout, "");
 	}
@@ -136,7 +136,7 @@ static int list_segments(enum format format)
 	int code;
 
 	listing_begin(&listing, NULL, "segments");
-	if (format == FORMAT_PEOPLE)
+	if (format == FORMAT_HUMAN)
 		table_begin(&listing.table, 6, titles);
 	code = lockshm_each_segment(list_segment, &listing);
 	listing_end(&listing);
@@ -170,7 +170,7 @@ static int list_locks(lockshm_t *segment, const char *name, enum format format)
 	int code;
 
 	listing_begin(&listing, name, "locks");
-	if (format == FORMAT_PEOPLE)
+	if (format == FORMAT_HUMAN)
 		table_begin(&listing.table, LOCK_COLUMNS, lock_titles);
 	code = lockshm_each_lock(segment, list_lock, &listing);
 	listing_end(&listing);
@@ -179,7 +179,7 @@ static int list_locks(lockshm_t *segment, const char *name, enum format format)
 
 int lockctl_ls(int argc, char **argv)
 {
-	enum format format = FORMAT_PEOPLE;
+	enum format format = FORMAT_HUMAN;
 	lockshm_t *segment;
 	const char *name;
 	int status;

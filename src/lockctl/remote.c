@@ -166,7 +166,7 @@ static char *format_end(int64_t ns)
 	return ns == LOCKSHM_FOREVER ? format_text("never") : format_duration(ns);
 }
 
-static void parties_people(FILE *out, const char *who, const struct lockshm_remote_party *parties, size_t n, bool wait)
+static void parties_human(FILE *out, const char *who, const struct lockshm_remote_party *parties, size_t n, bool wait)
 {
 	const char *const titles[] = { who, "MODE", "EXPIRES", "VALUE" };
 	struct table table;
@@ -196,7 +196,7 @@ static char *format_state(const struct lockshm_remote_info *info)
 	}
 }
 
-static int server_people(const struct lockshm_remote_info *info, void *arg)
+static int server_human(const struct lockshm_remote_info *info, void *arg)
 {
 	char *said = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
 	char *server = visible(info->server, strlen(info->server));
@@ -205,10 +205,10 @@ static int server_people(const struct lockshm_remote_info *info, void *arg)
 	/* The library's messages begin with the server. */
 	fprintf(out, "redis    %s%s%s\n", info->code ? "" : server, info->code ? "" : ": ", said);
 	if (!info->code) {
-		parties_people(out, "HELD BY", info->parties, info->holders, false);
+		parties_human(out, "HELD BY", info->parties, info->holders, false);
 		if (info->mark)
-			parties_people(out, "MARKED BY", info->mark, 1, false);
-		parties_people(out, "WAITING, IN ORDER", info->waiters ? info->parties + info->holders : NULL,
+			parties_human(out, "MARKED BY", info->mark, 1, false);
+		parties_human(out, "WAITING, IN ORDER", info->waiters ? info->parties + info->holders : NULL,
 			       info->waiters, true);
 	}
 	free(server);
@@ -216,7 +216,7 @@ static int server_people(const struct lockshm_remote_info *info, void *arg)
 	return 0;
 }
 
-void remote_people(FILE *out, lockshm_t *segment, struct key key)
+void remote_human(FILE *out, lockshm_t *segment, struct key key)
 {
-	each_server(segment, key, server_people, out);
+	each_server(segment, key, server_human, out);
 }

@@ -46,16 +46,16 @@ static int show_lock(const struct lockshm_lock_info *lock, void *arg)
 			remote_porcelain(stdout, view->segment, view->key);
 		break;
 	default:
-		lock_people(stdout, lock);
+		lock_human(stdout, lock);
 		if (!view->local)
-			remote_people(stdout, view->segment, view->key);
+			remote_human(stdout, view->segment, view->key);
 	}
 	return 0;
 }
 
 int lockctl_show(int argc, char **argv)
 {
-	struct view view = { .format = FORMAT_PEOPLE };
+	struct view view = { .format = FORMAT_HUMAN };
 	bool escaped = false;
 	int status;
 

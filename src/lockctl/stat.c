@@ -159,7 +159,7 @@ static void print_openmetrics(const char *name, const struct known *known)
 	puts("# EOF");
 }
 
-static void print_people(const struct known *known)
+static void print_human(const struct known *known)
 {
 	static const char *const titles[] = { "NAME", "VALUE", "MEANING" };
 	struct table table;
@@ -189,13 +189,13 @@ static int print_stat(lockshm_t *segment, const char *name, enum format format)
 	else if (format == FORMAT_OPENMETRICS)
 		print_openmetrics(name, &known);
 	else
-		print_people(&known);
+		print_human(&known);
 	return EXIT_OK;
 }
 
 int lockctl_stat(int argc, char **argv)
 {
-	enum format format = FORMAT_PEOPLE;
+	enum format format = FORMAT_HUMAN;
 	lockshm_t *segment;
 	const char *name;
 	int status;

@@ -147,7 +147,7 @@ void worker_main(unsigned host, uint32_t process, unsigned seed)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	state = seed * UINT64_C(2654435761) + process;
-	history_lane_begin(&me, &history, process, 0, HISTORY_NO_LANE);
+	history_track_begin(&me, &history, process, 0, HISTORY_NO_TRACK);
 	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)
 		_exit(3);
 	while (may_resume()) {

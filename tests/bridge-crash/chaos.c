@@ -174,7 +174,7 @@ static void one_round(double duration)
 	int64_t end;
 	unsigned i;
 
-	history_lane_begin(&driver, &history, history_new_process(&history), 0, HISTORY_NO_LANE);
+	history_track_begin(&driver, &history, history_new_process(&history), 0, HISTORY_NO_TRACK);
 	for (i = 0; i < WORKERS; i++)
 		start_worker(i);
 	end = history_now() + (int64_t)(duration * 1e9);

@@ -28,15 +28,15 @@ const char *round_name(const struct round *s)
 	return text;
 }
 
-/* ---------------------------------------------------------------- persons */
+/* ---------------------------------------------------------------- subjects */
 
-void asks_with(struct person *p, struct agent_command c, int mode)
+void asks_with(struct subject *p, struct agent_command c, int mode)
 {
 	p->wanted = mode;
 	agent_send(p->agent, c);
 }
 
-void cmds(struct round *s, struct person *p, int mode)
+void cmds(struct round *s, struct subject *p, int mode)
 {
 	asks_with(p, global_command(s->key, mode), mode);
 }
@@ -54,7 +54,7 @@ static void token_rises(struct round *s, int mode, uint64_t token)
 		s->last_exclusive = token;
 }
 
-static void has_it(struct round *s, struct person *p)
+static void has_it(struct round *s, struct subject *p)
 {
 	p->mode = p->wanted;
 	if (p->code == LOCKSHM_LOCAL_ONLY)
@@ -63,7 +63,7 @@ static void has_it(struct round *s, struct person *p)
 	token_rises(s, p->mode, p->token);
 }
 
-bool answered(struct round *s, struct person *p)
+bool answered(struct round *s, struct subject *p)
 {
 	int op = p->agent->command.op;
 
@@ -82,7 +82,7 @@ bool answered(struct round *s, struct person *p)
 	return true;
 }
 
-bool holds(struct person *p)
+bool holds(struct subject *p)
 {
 	int code;
 
@@ -92,12 +92,12 @@ bool holds(struct person *p)
 	return code == 0 || code == LOCKSHM_LATE;
 }
 
-bool was_told_lost(struct person *p)
+bool was_told_lost(struct subject *p)
 {
 	return !p->agent->busy && agent_call(p->agent, AGENT_CHECK) == LOCKSHM_LOST;
 }
 
-void lets_go(struct person *p)
+void lets_go(struct subject *p)
 {
 	if (p->mode)
 		(void)agent_release(p->agent);
@@ -106,7 +106,7 @@ void lets_go(struct person *p)
 
 struct expected {
 	struct round *s;
-	struct person *p;
+	struct subject *p;
 };
 
 static bool has_answered(void *arg)
@@ -116,14 +116,14 @@ static bool has_answered(void *arg)
 	return answered(e->s, e->p);
 }
 
-void must_answer(struct round *s, struct person *p)
+void must_answer(struct round *s, struct subject *p)
 {
 	struct expected e = { s, p };
 
 	ck_round(s, await(has_answered, &e), "no answer to %d", p->agent->command.op);
 }
 
-void takes(struct round *s, struct person *p, int mode)
+void takes(struct round *s, struct subject *p, int mode)
 {
 	cmds(s, p, mode);
 	must_answer(s, p);
@@ -177,7 +177,7 @@ static bool nothing_is_left(void *arg)
 /* ---------------------------------------------------------------- what must always be so */
 
 /* Both were valid while the one was asked between two answers of the other. */
-static void exclude_each_other(struct round *s, struct person *here)
+static void exclude_each_other(struct round *s, struct subject *here)
 {
 	if (here->mode == LOCKSHM_SHARED && s->rival.mode == LOCKSHM_SHARED)
 		return;
@@ -230,9 +230,9 @@ static bool all_stand_by(void *arg)
 }
 
 /* A worker that has used a global key before, so that it stands by. */
-static struct person worker(void)
+static struct subject worker(void)
 {
-	struct person p = { .agent = on_host(0) };
+	struct subject p = { .agent = on_host(0) };
 
 	ck_code(global_wait(p.agent, "warm", LOCKSHM_SHARED), 0);
 	ck_code(agent_release(p.agent), 0);

@@ -57,7 +57,7 @@ enum resume {
 	RESUMES
 };
 
-struct person {
+struct subject {
 	struct agent *agent;
 	int wanted; /* mode it asked for last */
 	int mode; /* what it has of the key; 0 = nothing */
@@ -70,7 +70,7 @@ struct round {
 	const struct step *op;
 	char key[64];
 	unsigned number, stage;
-	struct person first, second, rival;
+	struct subject first, second, rival;
 	enum how how;
 	bool caught;
 	enum resume resume;
@@ -106,18 +106,18 @@ void round_open(struct round *s, const struct step *op);
 bool round_play(struct round *s, enum how how, unsigned point, enum resume resume);
 
 /* Asks for the key, patiently, and returns at once. */
-void cmds(struct round *s, struct person *p, int mode);
+void cmds(struct round *s, struct subject *p, int mode);
 /* The same with anything else; @mode: what it has then, if that is granted. */
-void asks_with(struct person *p, struct agent_command c, int mode);
+void asks_with(struct subject *p, struct agent_command c, int mode);
 /* Has it been answered?  If it has the key now, its token is right. */
-bool answered(struct round *s, struct person *p);
-void must_answer(struct round *s, struct person *p);
+bool answered(struct round *s, struct subject *p);
+void must_answer(struct round *s, struct subject *p);
 /* It has the key as far as it can know. */
-bool holds(struct person *p);
-bool was_told_lost(struct person *p);
-void lets_go(struct person *p);
+bool holds(struct subject *p);
+bool was_told_lost(struct subject *p);
+void lets_go(struct subject *p);
 /* Asks, and has it. */
-void takes(struct round *s, struct person *p, int mode);
+void takes(struct round *s, struct subject *p, int mode);
 /* The host's place in line in Redis. */
 bool in_line(const struct round *s, unsigned n);
 void until_in_line(struct round *s, unsigned n);

@@ -23,14 +23,14 @@
 #define MARK "EXISTS lk:" K ":lock-intent"
 #define LINE "ZCARD {lk:" K "}:q"
 
-struct hand {
+struct bridge_sim {
 	struct bridge b;
 	struct redis_command cmds[COMMANDS_PER_LEASE];
 	size_t n;
 	bool blind;
 };
 
-static struct hand one, two;
+static struct bridge_sim one, two;
 static struct agent *a, *beside_a, *b;
 static void (*meanwhile)(void); /* happens when the clock is read next */
 
@@ -67,7 +67,7 @@ static uint64_t word_now(void)
 	return load_acquire(&record()->word);
 }
 
-static struct lease *lease(struct hand *h)
+static struct lease *lease(struct bridge_sim *h)
 {
 	return &h->b.leases[record_of(0, K)];
 }
@@ -77,7 +77,7 @@ static void is_in_state(enum host_lease_state state)
 	ck_assert_int_eq(host_lease_state(word_now()), state);
 }
 
-static size_t decides(struct hand *h)
+static size_t decides(struct bridge_sim *h)
 {
 	lease(h)->due = 0;
 	short_of_memory = h->blind;
@@ -86,20 +86,20 @@ static size_t decides(struct hand *h)
 	return h->n;
 }
 
-static void asks_for(struct hand *h, enum redis_script script)
+static void asks_for(struct bridge_sim *h, enum redis_script script)
 {
 	ck_assert_uint_ge(decides(h), 1);
 	ck_assert_int_eq(h->cmds[h->n - 1].script, script);
 }
 
-static void sends(struct hand *h)
+static void sends(struct bridge_sim *h)
 {
 	redis_client_begin(h->b.net);
 	redis_client_run(h->b.net, h->cmds, h->n, h->b.io_ns);
 }
 
 /* What it has to take back is sent. */
-static void hears(struct hand *h)
+static void hears(struct bridge_sim *h)
 {
 	struct redis_command late[COMMANDS_PER_LEASE * COMMANDS_PER_LEASE];
 	size_t k, n = h->n;
@@ -111,7 +111,7 @@ static void hears(struct hand *h)
 		sends(h);
 }
 
-static void hears_an_error(struct hand *h, int code)
+static void hears_an_error(struct bridge_sim *h, int code)
 {
 	h->cmds[h->n - 1].code = code;
 	h->cmds[h->n - 1].unsent = code == REDIS_INVALID;
@@ -119,7 +119,7 @@ static void hears_an_error(struct hand *h, int code)
 }
 
 /* It asks and hears until nothing is left to be done. */
-static void gives_back(struct hand *h)
+static void gives_back(struct bridge_sim *h)
 {
 	lease(h)->next_try = 0;
 	asks_for(h, REDIS_RELEASE);
@@ -132,7 +132,7 @@ static void gives_back(struct hand *h)
 }
 
 /* A bridge that knows the lease, which nobody wants yet. */
-static void hand_make(struct hand *h)
+static void hand_make(struct bridge_sim *h)
 {
 	struct redis_error error = { 0 };
 
@@ -146,7 +146,7 @@ static void hand_make(struct hand *h)
 	ck_assert_uint_eq(decides(h), 0);
 }
 
-static void hand_free(struct hand *h)
+static void hand_free(struct bridge_sim *h)
 {
 	lease_forget(lease(h));
 	free(h->b.leases);
@@ -212,7 +212,7 @@ static void tries(struct agent *who, int mode)
 }
 
 /* The lease is @h's to ask for, and it is stopped before it does. */
-static void takes_the_word(struct hand *h)
+static void takes_the_word(struct bridge_sim *h)
 {
 	lease(h)->not_before = INT64_MAX;
 	ck_assert_uint_eq(decides(h), 0);
@@ -360,7 +360,7 @@ END_TEST
 
 #ifndef OTHERS_MALLOC
 /* From now on no look is sure: it has no room. */
-static void sees_nothing(struct hand *h)
+static void sees_nothing(struct bridge_sim *h)
 {
 	h->b.snap.cap = 0;
 	h->blind = true;

@@ -2,7 +2,7 @@
 /*
  * step-ops.c - the operations that are stepped through, each with the scene it needs
  *
- * "dead" people are new processes that are killed; the other persons stay through all rounds.  A victim's hold is 0, on
+ * "dead" people are new processes that are killed; the other subjects stay through all rounds.  A victim's hold is 0, on
  * the round's key.
  */
 #define _GNU_SOURCE

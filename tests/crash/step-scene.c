@@ -15,7 +15,7 @@
 #define REQUESTS 256
 #define OWNERS 10
 
-static struct agent *person(void)
+static struct agent *subject(void)
 {
 	struct agent *a = agent_inherit();
 
@@ -40,10 +40,10 @@ void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl)
 {
 	memset(s, 0, sizeof(*s));
 	segment_with(LOCKS, op->requests ? op->requests : REQUESTS, OWNERS);
-	s->holder = person();
-	s->writer = person();
-	s->reader = person();
-	s->newcomer = person();
+	s->holder = subject();
+	s->writer = subject();
+	s->reader = subject();
+	s->newcomer = subject();
 	s->victim_ttl = victim_ttl;
 	s->result = mmap(NULL, 2 * sizeof(*s->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert(s->result != MAP_FAILED);

@@ -39,7 +39,7 @@ struct victim_result {
 	int finished;
 };
 
-/* The persons of every scene.  They take part from the start, so that their slots are no leaks. */
+/* The subjects of every scene.  They take part from the start, so that their slots are no leaks. */
 struct scene {
 	struct agent *holder;
 	struct agent *writer;

@@ -25,29 +25,29 @@ static int go_in(void)
 	return chroot(directory) == 0 && chdir("/") == 0 && setgid(54321) == 0 && setuid(54321) == 0 ? 0 : LOCKSHM_SYSTEM;
 }
 
-static int strict(struct person *p, int hold, const char *key)
+static int strict(struct subject *p, int hold, const char *key)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
 }
 
-static void hand_over(struct person *from, struct person *to)
+static void hand_over(struct subject *from, struct subject *to)
 {
 	CHECK_CODE(strict(from, 0, "key"), 0);
-	person_begin(to, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(to, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	person_kill(from);
-	CHECK_CODE(person_end(to), LOCKSHM_OWNER_DIED);
+	subject_kill(from);
+	CHECK_CODE(subject_end(to), LOCKSHM_OWNER_DIED);
 	CHECK(to->answer.report.previous.pid == from->answer.pid);
-	CHECK_CODE(person_release(to, 0), 0);
+	CHECK_CODE(subject_release(to, 0), 0);
 	CHECK_CODE(strict(to, 0, "key"), LOCKSHM_OWNER_DIED);
-	CHECK_CODE(person_release(to, 0), 0);
+	CHECK_CODE(subject_release(to, 0), 0);
 }
 
-static struct person *inside(void)
+static struct subject *inside(void)
 {
-	struct person *p = person_start(NULL);
+	struct subject *p = subject_start(NULL);
 
-	if (person_call(p, go_in) == LOCKSHM_SYSTEM)
+	if (subject_call(p, go_in) == LOCKSHM_SYSTEM)
 		env_skip("not possible here: chroot() and another user");
 	CHECK_CODE(p->answer.code, 0);
 	return p;
@@ -56,24 +56,24 @@ static struct person *inside(void)
 /* The slot and the life word are there before, or come after. */
 static void deaths(void)
 {
-	struct person *a, *b, *c;
+	struct subject *a, *b, *c;
 
 	env_create(NULL);
 	a = inside();
-	b = person_start(NULL);
+	b = subject_start(NULL);
 	hand_over(a, b);
 	c = inside();
 	hand_over(b, c);
 	b = inside();
 	hand_over(c, b);
-	a = person_start(NULL);
+	a = subject_start(NULL);
 	CHECK_CODE(strict(a, 1, "mine"), 0);
-	CHECK_CODE(person_call(a, go_in), 0);
-	CHECK_CODE(person_check(a, 1), 0);
+	CHECK_CODE(subject_call(a, go_in), 0);
+	CHECK_CODE(subject_check(a, 1), 0);
 	CHECK_CODE(strict(b, 1, "mine"), LOCKSHM_BUSY);
 	hand_over(a, b);
 	CHECK_CODE(strict(b, 1, "mine"), LOCKSHM_OWNER_DIED);
-	person_kill(b);
+	subject_kill(b);
 	env_nothing_left(1);
 }
 
@@ -84,35 +84,35 @@ static void slots(void)
 
 	env_create(NULL);
 	for (i = 0; i < 40; i++) {
-		struct person *p = inside();
+		struct subject *p = inside();
 
 		CHECK_CODE(strict(p, 0, "key"), i ? LOCKSHM_OWNER_DIED : 0);
-		person_kill(p);
+		subject_kill(p);
 	}
 	env_nothing_left(1);
 }
 
 static void removed(void)
 {
-	struct person *a, *b;
+	struct subject *a, *b;
 
 	env_create(NULL);
 	a = inside();
 	b = inside();
 	CHECK_CODE(strict(a, 0, "key"), 0);
-	CHECK_CODE(person_current(a), 0);
-	person_begin(b, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	CHECK_CODE(subject_current(a), 0);
+	subject_begin(b, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
 	/* By hand: only the number of names tells. */
 	CHECK(unlink(env_path()) == 0);
-	CHECK_CODE(person_end(b), LOCKSHM_NO_SEGMENT);
-	CHECK_CODE(person_current(a), LOCKSHM_NO_SEGMENT);
-	CHECK_CODE(person_check(a, 0), 0);
-	CHECK_CODE(person_release(a, 0), 0);
+	CHECK_CODE(subject_end(b), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(subject_current(a), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(subject_check(a, 0), 0);
+	CHECK_CODE(subject_release(a, 0), 0);
 	CHECK_CODE(strict(a, 0, "key"), LOCKSHM_NO_SEGMENT);
-	CHECK_CODE(person_open(a, 0), LOCKSHM_NO_SEGMENT);
-	person_kill(a);
-	person_kill(b);
+	CHECK_CODE(subject_open(a, 0), LOCKSHM_NO_SEGMENT);
+	subject_kill(a);
+	subject_kill(b);
 }
 
 int main(void)

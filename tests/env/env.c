@@ -32,7 +32,7 @@ static void clean_up(void)
 {
 	if (getpid() != test_pid)
 		return;
-	persons_end();
+	subjects_end();
 	unlink(path);
 }
 
@@ -78,7 +78,7 @@ void env_fail(const char *file, int line, const char *format, ...)
 
 const char *env_code_name(int code)
 {
-	return code == PERSON_ENDED ? "PERSON_ENDED" : lockshm_code_name(code);
+	return code == SUBJECT_ENDED ? "SUBJECT_ENDED" : lockshm_code_name(code);
 }
 
 void env_skip(const char *format, ...)

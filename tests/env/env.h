@@ -2,8 +2,8 @@
 /*
  * env.h - the library in other circumstances: users, namespaces, limits, filters, crowds
  *
- * One test, one segment, and persons (env/subject.h).  Whatever ends the test, a signal or the alarm that ends a test that
- * hangs included, no person and no segment is left behind.
+ * One test, one segment, and subjects (env/subject.h).  Whatever ends the test, a signal or the alarm that ends a test that
+ * hangs included, no subject and no segment is left behind.
  */
 #ifndef LOCKSHM_TEST_ENV_H
 #define LOCKSHM_TEST_ENV_H

@@ -21,32 +21,32 @@ static int limit(int what, rlim_t value)
 	return setrlimit(what, &l);
 }
 
-static int strict(struct person *p, int hold, const char *key, unsigned flags)
+static int strict(struct subject *p, int hold, const char *key, unsigned flags)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, flags & LOCKSHM_AUTO_RENEW ? LOCKSHM_SECONDS(1) : LOCKSHM_FOREVER,
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, flags & LOCKSHM_AUTO_RENEW ? LOCKSHM_SECONDS(1) : LOCKSHM_FOREVER,
 			      0, flags | LOCKSHM_ACKNOWLEDGE);
 }
 
 /* A death hands over, a release frees: with whatever there is. */
-static void works(struct person *p)
+static void works(struct subject *p)
 {
-	struct person *other = person_start(NULL);
+	struct subject *other = subject_start(NULL);
 
 	CHECK_CODE(strict(p, 0, "key", 0), 0);
-	person_begin(other, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(other, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	CHECK_CODE(person_release(p, 0), 0);
-	CHECK_CODE(person_end(other), 0);
-	person_begin(p, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	CHECK_CODE(subject_release(p, 0), 0);
+	CHECK_CODE(subject_end(other), 0);
+	subject_begin(p, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	person_kill(other);
-	CHECK_CODE(person_end(p), LOCKSHM_OWNER_DIED);
-	other = person_start(NULL);
-	person_begin(other, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_kill(other);
+	CHECK_CODE(subject_end(p), LOCKSHM_OWNER_DIED);
+	other = subject_start(NULL);
+	subject_begin(other, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	person_kill(p);
-	CHECK_CODE(person_end(other), LOCKSHM_OWNER_DIED);
-	person_kill(other);
+	subject_kill(p);
+	CHECK_CODE(subject_end(other), LOCKSHM_OWNER_DIED);
+	subject_kill(other);
 	env_nothing_left(1);
 }
 
@@ -85,10 +85,10 @@ static void descriptors(void)
 
 	for (more = 0; more < 5; more++) {
 		struct circumstances where = { .prepare = few_descriptors, .arg = &more };
-		struct person *p;
+		struct subject *p;
 
 		env_create(NULL);
-		p = person_start(&where);
+		p = subject_start(&where);
 		if (p->answer.code == 0) {
 			worked++;
 			works(p);
@@ -96,7 +96,7 @@ static void descriptors(void)
 		}
 		CHECK_CODE(p->answer.code, LOCKSHM_SYSTEM);
 		CHECK(strstr(p->answer.report.error.message, "open files") != NULL);
-		person_kill(p);
+		subject_kill(p);
 		env_nothing_left(1);
 	}
 	CHECK(worked > 0);
@@ -111,21 +111,21 @@ static void file_size(void)
 {
 	rlim_t bytes = 4096;
 	struct circumstances where = { .prepare = small_files, .arg = &bytes, .dont_open = true };
-	struct person *p;
+	struct subject *p;
 
 	env_create(NULL);
 	lockshm_close(env_segment);
 	unlink(env_path());
 	env_segment = NULL;
-	p = person_start(&where);
-	CHECK_CODE(person_create(p, 0600), LOCKSHM_NO_MEMORY);
+	p = subject_start(&where);
+	CHECK_CODE(subject_create(p, 0600), LOCKSHM_NO_MEMORY);
 	CHECK(strstr(p->answer.report.error.message, "ulimit -f") != NULL);
 	CHECK(access(env_path(), F_OK) != 0);
-	person_kill(p);
+	subject_kill(p);
 	/* What exists is used all the same. */
 	env_create(NULL);
-	p = person_start(&where);
-	CHECK_CODE(person_open(p, 0), 0);
+	p = subject_start(&where);
+	CHECK_CODE(subject_open(p, 0), 0);
 	works(p);
 }
 
@@ -177,21 +177,21 @@ static void address_space(void)
 	}
 	for (kib = 0; kib <= 1024; kib += 32) {
 		struct circumstances where = { .prepare = little_memory, .arg = &more };
-		struct person *p;
+		struct subject *p;
 		int code;
 
 		more = kib * 1024;
 		env_create(NULL);
-		p = person_start(&where);
+		p = subject_start(&where);
 		code = p->answer.code ? p->answer.code : strict(p, 0, "key", 0);
 		if (code == 0) {
-			CHECK_CODE(person_release(p, 0), 0);
+			CHECK_CODE(subject_release(p, 0), 0);
 			works(p);
 			worked++;
 			continue;
 		}
 		CHECK_CODE(code, LOCKSHM_NO_MEMORY);
-		person_kill(p);
+		subject_kill(p);
 		env_nothing_left(1);
 		refused++;
 	}
@@ -209,7 +209,7 @@ static void locked_memory(void)
 	struct circumstances where = { .prepare = no_locked_memory };
 
 	env_create(NULL);
-	works(person_start(&where));
+	works(subject_start(&where));
 }
 
 /* ---------------------------------------------------------------- threads */
@@ -231,7 +231,7 @@ static void processes(void)
 	struct circumstances where = { .change_user = true, .uid = 54321, .gid = 54321, .prepare = no_threads,
 				       .open_flags = LOCKSHM_OPEN_ANY_OWNER };
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct person *p;
+	struct subject *p;
 
 	if (geteuid() != 0) {
 		printf("not root: RLIMIT_NPROC is not tried\n");
@@ -241,16 +241,16 @@ static void processes(void)
 	options.owners = 16;
 	options.mode = 0666;
 	env_create(&options);
-	p = person_start(&where);
+	p = subject_start(&where);
 	CHECK_CODE(p->answer.code, 0);
 	CHECK_CODE(strict(p, 0, "renewed", LOCKSHM_AUTO_RENEW), LOCKSHM_SYSTEM);
 	CHECK(strstr(p->answer.report.error.message, "service thread") != NULL);
 	CHECK_CODE(strict(p, 0, "key", 0), 0);
-	CHECK_CODE(person_call(p, move_it), LOCKSHM_SYSTEM);
-	CHECK_CODE(person_check(p, 0), 0);
+	CHECK_CODE(subject_call(p, move_it), LOCKSHM_SYSTEM);
+	CHECK_CODE(subject_check(p, 0), 0);
 	CHECK_CODE(strict(p, 1, "renewed", 0), 0);
-	CHECK_CODE(person_release(p, 1), 0);
-	CHECK_CODE(person_release(p, 0), 0);
+	CHECK_CODE(subject_release(p, 1), 0);
+	CHECK_CODE(subject_release(p, 0), 0);
 	works(p);
 }
 

@@ -18,9 +18,9 @@
 static const struct circumstances contained = { .pid_namespace = true, .mount_proc = true };
 static const struct circumstances outside;
 
-static int strict(struct person *p, int hold, const char *key)
+static int strict(struct subject *p, int hold, const char *key)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, 0);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, 0);
 }
 
 /* A sweep takes the dead, who are told from the living by their namesakes here. */
@@ -37,12 +37,12 @@ static void sweep(uint32_t living)
 /* Who dies in one namespace hands over to a namesake in another, and to nobody else's harm. */
 static void hand_over(const struct circumstances *a, const struct circumstances *b)
 {
-	struct person *holder, *waiter, *namesake;
+	struct subject *holder, *waiter, *namesake;
 
 	env_create(NULL);
-	holder = person_start(a);
-	waiter = person_start(b);
-	namesake = person_start(a);
+	holder = subject_start(a);
+	waiter = subject_start(b);
+	namesake = subject_start(a);
 	CHECK_CODE(strict(holder, 0, "key"), 0);
 	CHECK_CODE(strict(namesake, 0, "other"), 0);
 	CHECK_CODE(strict(waiter, 1, "third"), 0);
@@ -50,21 +50,21 @@ static void hand_over(const struct circumstances *a, const struct circumstances 
 		CHECK(holder->answer.pid == 1 && holder->answer.tid == 1);
 		CHECK(namesake->answer.pid == 1);
 	}
-	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	person_kill(holder);
-	CHECK_CODE(person_end(waiter), LOCKSHM_OWNER_DIED);
+	subject_kill(holder);
+	CHECK_CODE(subject_end(waiter), LOCKSHM_OWNER_DIED);
 	CHECK(waiter->answer.report.previous.pid == holder->answer.pid);
 	/* The others live, whatever their pids are. */
-	CHECK_CODE(person_check(namesake, 0), 0);
+	CHECK_CODE(subject_check(namesake, 0), 0);
 	CHECK_CODE(strict(waiter, 2, "other"), LOCKSHM_BUSY);
 	sweep(2);
-	CHECK_CODE(person_check(namesake, 0), 0);
-	CHECK_CODE(person_check(waiter, 0), 0);
-	CHECK_CODE(person_check(waiter, 1), 0);
+	CHECK_CODE(subject_check(namesake, 0), 0);
+	CHECK_CODE(subject_check(waiter, 0), 0);
+	CHECK_CODE(subject_check(waiter, 1), 0);
 	env_verify();
-	person_kill(namesake);
-	person_kill(waiter);
+	subject_kill(namesake);
+	subject_kill(waiter);
 	env_nothing_left(1);
 }
 
@@ -76,23 +76,23 @@ static int to_process(void)
 
 static void moved_holds(void)
 {
-	struct person *a, *b, *c;
+	struct subject *a, *b, *c;
 
 	env_create(NULL);
-	a = person_start(&contained);
-	b = person_start(&contained);
-	c = person_start(&contained);
+	a = subject_start(&contained);
+	b = subject_start(&contained);
+	c = subject_start(&contained);
 	CHECK_CODE(strict(a, 0, "a"), 0);
 	CHECK_CODE(strict(b, 0, "b"), 0);
-	CHECK_CODE(person_call(a, to_process), 0);
-	CHECK_CODE(person_call(b, to_process), 0);
-	person_kill(a);
-	CHECK_CODE(person_acquire(c, 0, "a", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_SECONDS(10), 0), LOCKSHM_OWNER_DIED);
+	CHECK_CODE(subject_call(a, to_process), 0);
+	CHECK_CODE(subject_call(b, to_process), 0);
+	subject_kill(a);
+	CHECK_CODE(subject_acquire(c, 0, "a", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_SECONDS(10), 0), LOCKSHM_OWNER_DIED);
 	sweep(3);
 	CHECK_CODE(strict(c, 1, "b"), LOCKSHM_BUSY);
-	CHECK_CODE(person_check(b, 0), 0);
-	person_kill(b);
-	person_kill(c);
+	CHECK_CODE(subject_check(b, 0), 0);
+	subject_kill(b);
+	subject_kill(c);
 	env_nothing_left(1);
 }
 
@@ -106,14 +106,14 @@ static int no_proc(void *arg)
 	return access("/proc/self", F_OK) == 0 ? -1 : 0;
 }
 
-/* Nor a thread of its own whose death the kernel would report.  The person becomes process 2, of which there is none in
+/* Nor a thread of its own whose death the kernel would report.  The subject becomes process 2, of which there is none in
  * the other's namespace. */
 static int no_proc_no_life(void *arg)
 {
 	static const int calls[] = { SYS_get_robust_list };
 	pid_t pid;
 
-	if (no_proc(arg) != 0 || person_forbid(calls, 1, EPERM) != 0)
+	if (no_proc(arg) != 0 || subject_forbid(calls, 1, EPERM) != 0)
 		return -1;
 	pid = fork();
 	if (pid > 0) {
@@ -126,38 +126,38 @@ static int no_proc_no_life(void *arg)
 static void without_proc_and_life(void)
 {
 	struct circumstances blind = contained;
-	struct person *a, *b;
+	struct subject *a, *b;
 
 	env_create(NULL);
 	blind.prepare = no_proc_no_life;
-	a = person_start(&blind);
+	a = subject_start(&blind);
 	blind.prepare = no_proc;
-	b = person_start(&blind);
+	b = subject_start(&blind);
 	CHECK_CODE(strict(a, 0, "a"), 0);
 	CHECK(a->answer.pid == 2);
 	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_BUSY);
-	CHECK_CODE(person_acquire(b, 1, "a", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(50), 0), LOCKSHM_TIMEOUT);
-	CHECK_CODE(person_check(a, 0), 0);
-	person_kill(a);
-	person_kill(b);
+	CHECK_CODE(subject_acquire(b, 1, "a", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(50), 0), LOCKSHM_TIMEOUT);
+	CHECK_CODE(subject_check(a, 0), 0);
+	subject_kill(a);
+	subject_kill(b);
 }
 
 static void without_proc(void)
 {
 	struct circumstances blind = contained;
-	struct person *a, *b;
+	struct subject *a, *b;
 
 	env_create(NULL);
 	blind.prepare = no_proc;
-	a = person_start(&blind);
-	b = person_start(&blind);
+	a = subject_start(&blind);
+	b = subject_start(&blind);
 	CHECK_CODE(strict(a, 0, "a"), 0);
 	CHECK_CODE(strict(b, 0, "b"), 0);
 	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_BUSY);
 	sweep(2);
-	person_kill(a);
+	subject_kill(a);
 	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_OWNER_DIED);
-	person_kill(b);
+	subject_kill(b);
 	env_nothing_left(1);
 }
 
@@ -184,26 +184,26 @@ static void killed_while_leaving(void)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	struct person *a, *b;
+	struct subject *a, *b;
 
 	env_create(NULL);
-	a = person_start(&contained);
+	a = subject_start(&contained);
 	CHECK_CODE(strict(a, 0, "a"), 0);
-	CHECK_CODE(person_call(a, unlock_life), 0);
+	CHECK_CODE(subject_call(a, unlock_life), 0);
 	CHECK(lockshm_sweep(env_segment) >= 0);
-	b = person_start(&contained);
+	b = subject_start(&contained);
 	CHECK_CODE(strict(b, 0, "b"), 0);
 	CHECK(a->answer.tid == b->answer.tid);
 	/* Dead for all others it is. */
 	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_OWNER_DIED);
-	person_kill(a);
+	subject_kill(a);
 	request.key = "b";
 	request.key_len = 1;
 	request.timeout_ns = 0;
 	CHECK_CODE(lockshm_acquire(env_segment, &request, &hold), LOCKSHM_BUSY);
-	CHECK_CODE(person_check(b, 0), 0);
+	CHECK_CODE(subject_check(b, 0), 0);
 	env_verify();
-	person_kill(b);
+	subject_kill(b);
 }
 
 int main(void)

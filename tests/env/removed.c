@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static int strict(struct person *p, int hold, const char *key, int64_t timeout)
+static int strict(struct subject *p, int hold, const char *key, int64_t timeout)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, timeout, 0);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, timeout, 0);
 }
 
 static void by_rm(void)
@@ -53,43 +53,43 @@ static void by_rename(void)
 
 static void goes(void (*away)(void), bool again)
 {
-	struct person *holder, *waiter, *idle, *newcomer;
+	struct subject *holder, *waiter, *idle, *newcomer;
 	uint64_t token;
 
 	env_create(NULL);
-	holder = person_start(NULL);
-	waiter = person_start(NULL);
-	idle = person_start(NULL);
+	holder = subject_start(NULL);
+	waiter = subject_start(NULL);
+	idle = subject_start(NULL);
 	CHECK_CODE(strict(holder, 0, "key", 0), 0);
 	token = holder->answer.token;
-	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
 	away();
 	if (!again)
 		make_another();
 
 	/* What is held stays good and can be given back; nothing new is given out. */
-	CHECK_CODE(person_end(waiter), LOCKSHM_NO_SEGMENT);
-	CHECK_CODE(person_check(holder, 0), 0);
+	CHECK_CODE(subject_end(waiter), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(subject_check(holder, 0), 0);
 	CHECK_CODE(strict(idle, 0, "other", 0), LOCKSHM_NO_SEGMENT);
-	CHECK_CODE(person_current(idle), LOCKSHM_NO_SEGMENT);
-	CHECK_CODE(person_release(holder, 0), 0);
+	CHECK_CODE(subject_current(idle), LOCKSHM_NO_SEGMENT);
+	CHECK_CODE(subject_release(holder, 0), 0);
 
 	/* All meet again in the new one, with larger tokens. */
-	CHECK_CODE(person_close(idle), 0);
-	CHECK_CODE(person_open(idle, 0), 0);
+	CHECK_CODE(subject_close(idle), 0);
+	CHECK_CODE(subject_open(idle, 0), 0);
 	CHECK_CODE(strict(idle, 0, "key", 0), 0);
 	CHECK(idle->answer.token > token);
-	newcomer = person_start(NULL);
+	newcomer = subject_start(NULL);
 	CHECK_CODE(strict(newcomer, 0, "key", 0), LOCKSHM_BUSY);
-	CHECK_CODE(person_close(waiter), 0);
-	CHECK_CODE(person_open(waiter, 0), 0);
+	CHECK_CODE(subject_close(waiter), 0);
+	CHECK_CODE(subject_open(waiter, 0), 0);
 	CHECK_CODE(strict(waiter, 0, "key", LOCKSHM_MS(20)), LOCKSHM_TIMEOUT);
-	CHECK_CODE(person_release(idle, 0), 0);
-	person_kill(holder);
-	person_kill(waiter);
-	person_kill(idle);
-	person_kill(newcomer);
+	CHECK_CODE(subject_release(idle, 0), 0);
+	subject_kill(holder);
+	subject_kill(waiter);
+	subject_kill(idle);
+	subject_kill(newcomer);
 	by_destroy();
 	lockshm_close(env_segment);
 	env_segment = NULL;

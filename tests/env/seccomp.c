@@ -49,12 +49,12 @@ static int apply(void *arg)
 {
 	const struct filter *f = arg;
 
-	return f->n ? person_forbid(f->calls, f->n, f->error) : 0;
+	return f->n ? subject_forbid(f->calls, f->n, f->error) : 0;
 }
 
-static int strict(struct person *p, int hold, const char *key)
+static int strict(struct subject *p, int hold, const char *key)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
 }
 
 static int count_exact(const struct lockshm_owner_info *owner, void *arg)
@@ -73,7 +73,7 @@ static bool exact(const struct circumstances *where)
 /* How long from SIGKILL to the grant. */
 static int64_t hand_over(const struct circumstances *a, const struct circumstances *b)
 {
-	struct person *holder = person_start(a), *waiter = person_start(b);
+	struct subject *holder = subject_start(a), *waiter = subject_start(b);
 	int64_t killed;
 	int n = 0;
 
@@ -81,22 +81,22 @@ static int64_t hand_over(const struct circumstances *a, const struct circumstanc
 	CHECK_CODE(strict(waiter, 1, "other"), 0);
 	CHECK_CODE(lockshm_each_owner(env_segment, count_exact, &n), 0);
 	CHECK(n == exact(a) + exact(b));
-	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
 	killed = env_now();
-	person_kill(holder);
-	CHECK_CODE(person_end(waiter), LOCKSHM_OWNER_DIED);
+	subject_kill(holder);
+	CHECK_CODE(subject_end(waiter), LOCKSHM_OWNER_DIED);
 	CHECK(waiter->answer.report.previous.pid == holder->answer.pid);
 	killed = waiter->answered_ns - killed;
 	/* The living are not taken for dead. */
-	CHECK_CODE(person_check(waiter, 0), 0);
-	holder = person_start(b);
-	CHECK_CODE(person_acquire(holder, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(15), 0), LOCKSHM_TIMEOUT);
-	CHECK_CODE(person_release(waiter, 0), 0);
+	CHECK_CODE(subject_check(waiter, 0), 0);
+	holder = subject_start(b);
+	CHECK_CODE(subject_acquire(holder, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(15), 0), LOCKSHM_TIMEOUT);
+	CHECK_CODE(subject_release(waiter, 0), 0);
 	CHECK_CODE(strict(holder, 0, "key"), LOCKSHM_OWNER_DIED);
-	CHECK_CODE(person_release(holder, 0), 0);
-	person_kill(waiter);
-	person_kill(holder);
+	CHECK_CODE(subject_release(holder, 0), 0);
+	subject_kill(waiter);
+	subject_kill(holder);
 	env_nothing_left(1);
 	return killed;
 }
@@ -131,7 +131,7 @@ static int late_filter(void)
 {
 	const int calls[] = { SYS_futex_waitv };
 
-	return person_forbid(calls, 1, EPERM);
+	return subject_forbid(calls, 1, EPERM);
 }
 
 /* How often this thread has slept. */
@@ -168,21 +168,21 @@ static int patient(void)
 /* A worker drops its rights when it has started, and has waited before. */
 static void filter_comes_late(void)
 {
-	struct person *holder, *waiter;
+	struct subject *holder, *waiter;
 
 	env_create(NULL);
-	holder = person_start(NULL);
-	waiter = person_start(NULL);
+	holder = subject_start(NULL);
+	waiter = subject_start(NULL);
 	CHECK_CODE(strict(holder, 0, "key"), 0);
-	CHECK_CODE(person_acquire(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(5), 0), LOCKSHM_TIMEOUT);
-	CHECK_CODE(person_call(waiter, patient), 0);
-	CHECK_CODE(person_call(waiter, late_filter), 0);
-	CHECK_CODE(person_call(waiter, patient), 0);
-	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	CHECK_CODE(subject_acquire(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_MS(5), 0), LOCKSHM_TIMEOUT);
+	CHECK_CODE(subject_call(waiter, patient), 0);
+	CHECK_CODE(subject_call(waiter, late_filter), 0);
+	CHECK_CODE(subject_call(waiter, patient), 0);
+	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	person_kill(holder);
-	CHECK_CODE(person_end(waiter), LOCKSHM_OWNER_DIED);
-	person_kill(waiter);
+	subject_kill(holder);
+	CHECK_CODE(subject_end(waiter), LOCKSHM_OWNER_DIED);
+	subject_kill(waiter);
 	env_nothing_left(1);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject-life.c - the process of a person: into its circumstances, then command after command
+ * subject-life.c - the process of a subject: into its circumstances, then command after command
  */
 #define _GNU_SOURCE
 #include "subject-life.h"
@@ -30,7 +30,7 @@
 #endif
 
 lockshm_t *my_segment;
-lockshm_hold_t my_holds[PERSON_HOLDS];
+lockshm_hold_t my_holds[SUBJECT_HOLDS];
 
 /* ---------------------------------------------------------------- commands */
 
@@ -44,7 +44,7 @@ static int my_acquire(const struct command *c, struct answer *answer)
 	request.ttl_ns = c->ttl_ns;
 	request.timeout_ns = c->timeout_ns;
 	request.flags = c->flags;
-	request.tag = "person";
+	request.tag = "subject";
 	request.report = &answer->report;
 	return lockshm_acquire(my_segment, &request, &my_holds[c->hold]);
 }
@@ -119,7 +119,7 @@ static void serve(int fd)
 	_exit(0);
 }
 
-int person_forbid(const int *calls, unsigned n, int error)
+int subject_forbid(const int *calls, unsigned n, int error)
 {
 	struct sock_filter code[32] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
 	struct sock_fprog program = { .filter = code };
@@ -185,7 +185,7 @@ static void refuse(int fd, const char *what)
 	_exit(3);
 }
 
-void person_live(const struct circumstances *where, int fd)
+void subject_live(const struct circumstances *where, int fd)
 {
 	static const struct greeting ready = { .ready = true };
 	static const struct rlimit no_core = { 0, 0 };
@@ -205,7 +205,7 @@ void person_live(const struct circumstances *where, int fd)
 	serve(fd);
 }
 
-void person_stand_between(const struct circumstances *where, int fd)
+void subject_stand_between(const struct circumstances *where, int fd)
 {
 	struct greeting greeting = { .error = 0 };
 
@@ -219,7 +219,7 @@ void person_stand_between(const struct circumstances *where, int fd)
 		refuse(fd, "inherit()");
 	greeting.pid = fork();
 	if (greeting.pid == 0)
-		person_live(where, fd);
+		subject_live(where, fd);
 	if (greeting.pid < 0)
 		refuse(fd, "fork()");
 	greet(fd, &greeting);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject-life.h - what env/subject.c and the process of a person say to each other
+ * subject-life.h - what env/subject.c and the process of a subject say to each other
  *
  * A message of a socket pair is one greeting, one command or one answer.
  */
-#ifndef LOCKSHM_TEST_PERSON_LIFE_H
-#define LOCKSHM_TEST_PERSON_LIFE_H
+#ifndef LOCKSHM_TEST_SUBJECT_LIFE_H
+#define LOCKSHM_TEST_SUBJECT_LIFE_H
 
 #include "subject.h"
 
@@ -20,17 +20,17 @@ struct command {
 	char key[64];
 };
 
-/* From the process between, if there is one, and then or before from the person. */
+/* From the process between, if there is one, and then or before from the subject. */
 struct greeting {
-	bool ready; /* from the person: it is in its circumstances */
-	pid_t pid;  /* from the process between: the person's, as seen by the test */
+	bool ready; /* from the subject: it is in its circumstances */
+	pid_t pid;  /* from the process between: the subject's, as seen by the test */
 	int error;  /* errno: they cannot be made */
 	char what[32];
 };
 
 /* The rest of the life of a new process. */
-void person_live(const struct circumstances *where, int fd) __attribute__((noreturn));
-/* The same for a process whose child is to be the person: only a child enters a new pid or time namespace. */
-void person_stand_between(const struct circumstances *where, int fd) __attribute__((noreturn));
+void subject_live(const struct circumstances *where, int fd) __attribute__((noreturn));
+/* The same for a process whose child is to be the subject: only a child enters a new pid or time namespace. */
+void subject_stand_between(const struct circumstances *where, int fd) __attribute__((noreturn));
 
 #endif

@@ -20,18 +20,18 @@
 #include "subject-life.h"
 
 /* All that ever were: a test may ask what a dead one had answered. */
-static struct person *persons;
+static struct subject *subjects;
 
 /* ---------------------------------------------------------------- commands */
 
-static void person_send(struct person *p, const struct command *command)
+static void subject_send(struct subject *p, const struct command *command)
 {
 	if (send(p->fd, command, sizeof(*command), MSG_NOSIGNAL) != (ssize_t)sizeof(*command) && errno != EPIPE)
 		env_broken("send");
 }
 
 /* False = none comes. */
-static bool await_message(struct person *p)
+static bool await_message(struct subject *p)
 {
 	struct pollfd poll_one = { .fd = p->fd, .events = POLLIN };
 	int n;
@@ -42,21 +42,21 @@ static bool await_message(struct person *p)
 	return n > 0;
 }
 
-int person_end(struct person *p)
+int subject_end(struct subject *p)
 {
 	if (!await_message(p))
-		env_fail(__FILE__, __LINE__, "person %d does not answer", (int)p->pid);
+		env_fail(__FILE__, __LINE__, "subject %d does not answer", (int)p->pid);
 	p->answered_ns = env_now();
 	if (recv(p->fd, &p->answer, sizeof(p->answer), 0) == (ssize_t)sizeof(p->answer))
 		return p->answer.code;
-	p->answer.code = PERSON_ENDED;
-	return PERSON_ENDED;
+	p->answer.code = SUBJECT_ENDED;
+	return SUBJECT_ENDED;
 }
 
-static int person_do(struct person *p, struct command command)
+static int subject_do(struct subject *p, struct command command)
 {
-	person_send(p, &command);
-	return person_end(p);
+	subject_send(p, &command);
+	return subject_end(p);
 }
 
 static struct command acquire_command(int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns)
@@ -67,73 +67,73 @@ static struct command acquire_command(int hold, const char *key, int mode, int64
 	return c;
 }
 
-int person_acquire(struct person *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns,
+int subject_acquire(struct subject *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns,
 		   unsigned flags)
 {
 	struct command c = acquire_command(hold, key, mode, ttl_ns, timeout_ns);
 
 	c.flags = flags;
-	return person_do(p, c);
+	return subject_do(p, c);
 }
 
-void person_begin(struct person *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns)
+void subject_begin(struct subject *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns)
 {
 	struct command c = acquire_command(hold, key, mode, ttl_ns, timeout_ns);
 
-	person_send(p, &c);
+	subject_send(p, &c);
 }
 
-int person_release(struct person *p, int hold)
+int subject_release(struct subject *p, int hold)
 {
-	return person_do(p, (struct command){ .op = RELEASE, .hold = hold });
+	return subject_do(p, (struct command){ .op = RELEASE, .hold = hold });
 }
 
-int person_check(struct person *p, int hold)
+int subject_check(struct subject *p, int hold)
 {
-	return person_do(p, (struct command){ .op = CHECK_HOLD, .hold = hold });
+	return subject_do(p, (struct command){ .op = CHECK_HOLD, .hold = hold });
 }
 
-int person_renew(struct person *p, int hold, int64_t ns)
+int subject_renew(struct subject *p, int hold, int64_t ns)
 {
-	return person_do(p, (struct command){ .op = RENEW, .hold = hold, .ttl_ns = ns });
+	return subject_do(p, (struct command){ .op = RENEW, .hold = hold, .ttl_ns = ns });
 }
 
-int person_open(struct person *p, unsigned flags)
+int subject_open(struct subject *p, unsigned flags)
 {
-	return person_do(p, (struct command){ .op = OPEN, .flags = flags });
+	return subject_do(p, (struct command){ .op = OPEN, .flags = flags });
 }
 
-int person_close(struct person *p)
+int subject_close(struct subject *p)
 {
-	return person_do(p, (struct command){ .op = CLOSE });
+	return subject_do(p, (struct command){ .op = CLOSE });
 }
 
-int person_current(struct person *p)
+int subject_current(struct subject *p)
 {
-	return person_do(p, (struct command){ .op = CURRENT });
+	return subject_do(p, (struct command){ .op = CURRENT });
 }
 
-int person_destroy(struct person *p)
+int subject_destroy(struct subject *p)
 {
-	return person_do(p, (struct command){ .op = DESTROY });
+	return subject_do(p, (struct command){ .op = DESTROY });
 }
 
-int person_create(struct person *p, mode_t mode)
+int subject_create(struct subject *p, mode_t mode)
 {
-	return person_do(p, (struct command){ .op = CREATE, .mode = (int)mode });
+	return subject_do(p, (struct command){ .op = CREATE, .mode = (int)mode });
 }
 
-int person_look(struct person *p, const char *key)
+int subject_look(struct subject *p, const char *key)
 {
 	struct command c = { .op = LOOK };
 
 	snprintf(c.key, sizeof(c.key), "%s", key);
-	return person_do(p, c);
+	return subject_do(p, c);
 }
 
-int person_call(struct person *p, int (*function)(void))
+int subject_call(struct subject *p, int (*function)(void))
 {
-	return person_do(p, (struct command){ .op = CALL, .function = function });
+	return subject_do(p, (struct command){ .op = CALL, .function = function });
 }
 
 /* ---------------------------------------------------------------- those who wait */
@@ -174,19 +174,19 @@ static bool needs_between(const struct circumstances *where)
 }
 
 /* What comes before the first command.  False = it has ended without a word. */
-static bool hear(struct person *p, struct greeting *greeting)
+static bool hear(struct subject *p, struct greeting *greeting)
 {
 	return await_message(p) && recv(p->fd, greeting, sizeof(*greeting), 0) == (ssize_t)sizeof(*greeting);
 }
 
-static void introduce(struct person *p, const struct circumstances *where)
+static void introduce(struct subject *p, const struct circumstances *where)
 {
 	struct greeting greeting;
 	unsigned left;
 
 	for (left = needs_between(where) ? 2 : 1; left > 0; left--) {
 		if (!hear(p, &greeting))
-			env_fail(__FILE__, __LINE__, "person %d ended before it began", (int)p->pid);
+			env_fail(__FILE__, __LINE__, "subject %d ended before it began", (int)p->pid);
 		if (greeting.error)
 			env_skip("not possible here: %s: %s", greeting.what, strerror(greeting.error));
 		if (!greeting.ready)
@@ -194,11 +194,11 @@ static void introduce(struct person *p, const struct circumstances *where)
 	}
 }
 
-struct person *person_start(const struct circumstances *where)
+struct subject *subject_start(const struct circumstances *where)
 {
 	static const struct circumstances like_us;
-	struct person *p = calloc(1, sizeof(*p));
-	const struct person *other;
+	struct subject *p = calloc(1, sizeof(*p));
+	const struct subject *other;
 	int fds[2];
 
 	if (!where)
@@ -210,27 +210,27 @@ struct person *person_start(const struct circumstances *where)
 	if (p->pid < 0)
 		env_broken("fork");
 	if (p->pid == 0) {
-		for (other = persons; other; other = other->next)
+		for (other = subjects; other; other = other->next)
 			if (other->fd >= 0)
 				close(other->fd);
 		close(fds[0]);
 		if (needs_between(where))
-			person_stand_between(where, fds[1]);
-		person_live(where, fds[1]);
+			subject_stand_between(where, fds[1]);
+		subject_live(where, fds[1]);
 	}
 	close(fds[1]);
 	p->fd = fds[0];
 	p->between = needs_between(where) ? p->pid : 0;
 	p->alive = true;
-	p->next = persons;
-	persons = p;
+	p->next = subjects;
+	subjects = p;
 	introduce(p, where);
-	if (!where->dont_open && person_open(p, where->open_flags) == PERSON_ENDED)
-		env_fail(__FILE__, __LINE__, "person %d ended while it opened the segment", (int)p->pid);
+	if (!where->dont_open && subject_open(p, where->open_flags) == SUBJECT_ENDED)
+		env_fail(__FILE__, __LINE__, "subject %d ended while it opened the segment", (int)p->pid);
 	return p;
 }
 
-void person_kill(struct person *p)
+void subject_kill(struct subject *p)
 {
 	kill(p->pid, SIGKILL);
 	if (waitpid(p->between ? p->between : p->pid, NULL, 0) < 0)
@@ -261,26 +261,26 @@ static bool is_stopped(void *arg)
 	return state_of(*(pid_t *)arg) == 'T';
 }
 
-void person_stop(struct person *p)
+void subject_stop(struct subject *p)
 {
 	kill(p->pid, SIGSTOP);
 	env_await(is_stopped, &p->pid, "SIGSTOP");
 }
 
-void person_continue(struct person *p)
+void subject_continue(struct subject *p)
 {
 	kill(p->pid, SIGCONT);
 }
 
 /* Also called by a signal handler. */
-void persons_end(void)
+void subjects_end(void)
 {
-	const struct person *p;
+	const struct subject *p;
 
-	for (p = persons; p; p = p->next)
+	for (p = subjects; p; p = p->next)
 		if (p->alive)
 			kill(p->pid, SIGKILL);
-	for (p = persons; p; p = p->next)
+	for (p = subjects; p; p = p->next)
 		if (p->alive)
 			waitpid(p->between ? p->between : p->pid, NULL, 0);
 }

@@ -27,29 +27,29 @@ static bool about(int64_t value, int64_t wanted)
 	return value > wanted - LOCKSHM_SECONDS(15) && value <= wanted + LOCKSHM_MS(50);
 }
 
-static int take(struct person *p, int64_t ttl, int64_t timeout)
+static int take(struct subject *p, int64_t ttl, int64_t timeout)
 {
-	return person_acquire(p, 0, KEY, LOCKSHM_EXCLUSIVE, ttl, timeout, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, 0, KEY, LOCKSHM_EXCLUSIVE, ttl, timeout, LOCKSHM_ACKNOWLEDGE);
 }
 
 /* Each sees the other's lease as long as it is. */
-static void same_lease(struct person *a, struct person *b)
+static void same_lease(struct subject *a, struct subject *b)
 {
 	CHECK_CODE(take(a, LEASE, 0), 0);
-	CHECK_CODE(person_check(a, 0), 0);
+	CHECK_CODE(subject_check(a, 0), 0);
 	CHECK(about(a->answer.remaining_ns, LEASE));
-	CHECK_CODE(person_look(a, KEY), 0);
+	CHECK_CODE(subject_look(a, KEY), 0);
 	CHECK(about(a->answer.expires_ns, LEASE));
-	CHECK_CODE(person_look(b, KEY), 0);
+	CHECK_CODE(subject_look(b, KEY), 0);
 	CHECK(about(b->answer.expires_ns, LEASE));
 	CHECK_CODE(take(b, LEASE, 0), LOCKSHM_BUSY);
 	CHECK_CODE(take(b, LEASE, LOCKSHM_MS(20)), LOCKSHM_TIMEOUT);
 	CHECK(b->answer.report.waited_ns >= LOCKSHM_MS(20) && b->answer.report.waited_ns < LOCKSHM_SECONDS(10));
-	CHECK_CODE(person_release(a, 0), 0);
+	CHECK_CODE(subject_release(a, 0), 0);
 }
 
 /* A short lease ends for the other one when it ends, neither at once nor in an hour. */
-static void overrun(struct person *a, struct person *b)
+static void overrun(struct subject *a, struct subject *b)
 {
 	int64_t begun = env_now();
 
@@ -57,20 +57,20 @@ static void overrun(struct person *a, struct person *b)
 	CHECK_CODE(take(b, LEASE, LOCKSHM_SECONDS(15)), LOCKSHM_TOOK_OVER_EXPIRED);
 	CHECK(b->answered_ns - begun >= LOCKSHM_MS(120));
 	CHECK(b->answered_ns - begun < LOCKSHM_SECONDS(10));
-	CHECK_CODE(person_release(a, 0), LOCKSHM_LOST);
-	CHECK_CODE(person_release(b, 0), 0);
+	CHECK_CODE(subject_release(a, 0), LOCKSHM_LOST);
+	CHECK_CODE(subject_release(b, 0), 0);
 }
 
 /* "Only if free in time" compares a deadline with a lease. */
-static void booked(struct person *a, struct person *b)
+static void booked(struct subject *a, struct subject *b)
 {
 	CHECK_CODE(take(a, LEASE, 0), 0);
-	CHECK_CODE(person_acquire(b, 0, KEY, LOCKSHM_EXCLUSIVE, LEASE, LOCKSHM_SECONDS(1), LOCKSHM_ONLY_IF_FREE_IN_TIME),
+	CHECK_CODE(subject_acquire(b, 0, KEY, LOCKSHM_EXCLUSIVE, LEASE, LOCKSHM_SECONDS(1), LOCKSHM_ONLY_IF_FREE_IN_TIME),
 		   LOCKSHM_BUSY);
-	CHECK_CODE(person_release(a, 0), 0);
+	CHECK_CODE(subject_release(a, 0), 0);
 }
 
-static void all(struct person *a, struct person *b)
+static void all(struct subject *a, struct subject *b)
 {
 	same_lease(a, b);
 	same_lease(b, a);
@@ -91,14 +91,14 @@ static int endless_deadline(void)
 	return lockshm_acquire(my_segment, &request, &my_holds[1]);
 }
 
-static void absolute(struct person *a, struct person *b)
+static void absolute(struct subject *a, struct subject *b)
 {
 	CHECK_CODE(take(a, LOCKSHM_MS(80), 0), 0);
-	CHECK_CODE(person_call(b, endless_deadline), LOCKSHM_TOOK_OVER_EXPIRED);
-	CHECK_CODE(person_release(b, 1), 0);
-	CHECK_CODE(person_release(a, 0), LOCKSHM_LOST);
+	CHECK_CODE(subject_call(b, endless_deadline), LOCKSHM_TOOK_OVER_EXPIRED);
+	CHECK_CODE(subject_release(b, 1), 0);
+	CHECK_CODE(subject_release(a, 0), LOCKSHM_LOST);
 	CHECK_CODE(take(a, LEASE, 0), LOCKSHM_TOOK_OVER_EXPIRED); /* acknowledges */
-	CHECK_CODE(person_release(a, 0), 0);
+	CHECK_CODE(subject_release(a, 0), 0);
 }
 
 /* One whose children are in another time namespace than itself must not take theirs for its own. */
@@ -116,18 +116,18 @@ static int shift_children(void *seconds)
 	return close(fd);
 }
 
-static void parent_of_others(struct person *b)
+static void parent_of_others(struct subject *b)
 {
 	long long seconds = 5000;
 	struct circumstances where = { .prepare = shift_children, .arg = &seconds };
-	struct person *a = person_start(&where);
+	struct subject *a = subject_start(&where);
 
 	/* Right, or refused. */
 	if (a->answer.code == 0)
 		all(a, b);
 	else
 		printf("refused: %s\n", a->answer.report.error.message);
-	person_kill(a);
+	subject_kill(a);
 }
 
 /* A child there, with the handle it was born with. */
@@ -149,14 +149,14 @@ static int let_child_take(void)
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? -WEXITSTATUS(status) : LOCKSHM_SYSTEM;
 }
 
-static void child_of_another_time(struct person *b)
+static void child_of_another_time(struct subject *b)
 {
-	struct person *a = person_start(NULL);
+	struct subject *a = subject_start(NULL);
 
 	CHECK_CODE(take(b, LEASE, 0), 0);
-	CHECK_CODE(person_call(a, let_child_take), LOCKSHM_TIMEOUT);
-	CHECK_CODE(person_release(b, 0), 0);
-	person_kill(a);
+	CHECK_CODE(subject_call(a, let_child_take), LOCKSHM_TIMEOUT);
+	CHECK_CODE(subject_release(b, 0), 0);
+	subject_kill(a);
 }
 
 /* With no descriptor left for /proc the offset cannot be known. */
@@ -169,32 +169,32 @@ static int few_descriptors(void *more)
 	return fd < 0 || close(fd) != 0 || setrlimit(RLIMIT_NOFILE, &limit) != 0 ? -1 : 0;
 }
 
-static void without_descriptors(struct person *b)
+static void without_descriptors(struct subject *b)
 {
 	int more;
 
 	for (more = 0; more < 3; more++) {
 		struct circumstances where = { .time_offset = 3600, .prepare = few_descriptors, .arg = &more };
-		struct person *a = person_start(&where);
+		struct subject *a = subject_start(&where);
 
 		/* Right, or refused. */
 		printf("%d descriptors: %s %s\n", more, lockshm_code_name(a->answer.code), a->answer.report.error.message);
 		if (a->answer.code == 0)
 			same_lease(a, b);
-		person_kill(a);
+		subject_kill(a);
 	}
 }
 
 int main(void)
 {
 	struct circumstances ahead = { .time_offset = 3600 }, behind = { .time_offset = -(int64_t)env_now() / 2000000000 };
-	struct person *a, *b, *c;
+	struct subject *a, *b, *c;
 
 	env_need_root();
 	env_create(NULL);
-	a = person_start(&ahead);
-	b = person_start(&behind);
-	c = person_start(NULL);
+	a = subject_start(&ahead);
+	b = subject_start(&behind);
+	c = subject_start(NULL);
 	all(a, c);
 	all(b, c);
 	all(a, b);

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int strict(struct person *p, int hold, const char *key, int64_t timeout)
+static int strict(struct subject *p, int hold, const char *key, int64_t timeout)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, timeout, 0);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, timeout, 0);
 }
 
 static void truncate_to(off_t size)
@@ -50,7 +50,7 @@ static int no_handler(void *unused)
 
 static const struct circumstances bare = { .prepare = no_handler };
 
-static int signal_of(struct person *p)
+static int signal_of(struct subject *p)
 {
 	int status;
 
@@ -60,54 +60,54 @@ static int signal_of(struct person *p)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-static void cannot_be_opened(struct person *p)
+static void cannot_be_opened(struct subject *p)
 {
-	CHECK_CODE(person_open(p, 0), LOCKSHM_BAD_SEGMENT);
+	CHECK_CODE(subject_open(p, 0), LOCKSHM_BAD_SEGMENT);
 	CHECK(strstr(p->answer.report.error.message, "truncated") != NULL);
-	CHECK_CODE(person_open(p, LOCKSHM_OPEN_READ_ONLY), LOCKSHM_BAD_SEGMENT);
-	CHECK_CODE(person_create(p, 0600), LOCKSHM_EXISTS);
+	CHECK_CODE(subject_open(p, LOCKSHM_OPEN_READ_ONLY), LOCKSHM_BAD_SEGMENT);
+	CHECK_CODE(subject_create(p, 0600), LOCKSHM_EXISTS);
 }
 
-static void remove_and_make_anew(struct person *p)
+static void remove_and_make_anew(struct subject *p)
 {
-	CHECK_CODE(person_destroy(p), 0);
-	CHECK_CODE(person_create(p, 0600), 0);
+	CHECK_CODE(subject_destroy(p), 0);
+	CHECK_CODE(subject_create(p, 0600), 0);
 	CHECK_CODE(strict(p, 0, "key", 0), 0);
-	CHECK_CODE(person_release(p, 0), 0);
+	CHECK_CODE(subject_release(p, 0), 0);
 }
 
 static void who_touches_it(off_t size)
 {
-	struct person *user, *other;
+	struct subject *user, *other;
 
 	env_create(NULL);
 	no_seal();
-	user = person_start(&bare);
-	other = person_start(&bare);
+	user = subject_start(&bare);
+	other = subject_start(&bare);
 	CHECK_CODE(strict(user, 0, "key", 0), 0);
 	truncate_to(size);
 	cannot_be_opened(other);
-	CHECK(person_release(user, 0) == PERSON_ENDED);
+	CHECK(subject_release(user, 0) == SUBJECT_ENDED);
 	CHECK(signal_of(user) == SIGBUS);
 	remove_and_make_anew(other);
-	person_kill(other);
+	subject_kill(other);
 }
 
 /* A waiter sleeps on a page that goes. */
 static void who_sleeps_on_it(void)
 {
-	struct person *user, *waiter;
+	struct subject *user, *waiter;
 
 	env_create(NULL);
-	user = person_start(&bare);
-	waiter = person_start(&bare);
+	user = subject_start(&bare);
+	waiter = subject_start(&bare);
 	CHECK_CODE(strict(user, 0, "key", 0), 0);
-	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
 	truncate_to(0);
-	CHECK(person_end(waiter) == PERSON_ENDED);
+	CHECK(subject_end(waiter) == SUBJECT_ENDED);
 	CHECK(signal_of(waiter) == SIGBUS);
-	person_kill(user);
+	subject_kill(user);
 }
 
 /* ---------------------------------------------------------------- a program that survives */
@@ -153,36 +153,36 @@ static int look_around(void)
 static void who_survives(off_t size)
 {
 	struct circumstances where = { .prepare = install_handler };
-	struct person *holder, *waiter;
+	struct subject *holder, *waiter;
 	int code;
 
 	env_create(NULL);
-	holder = person_start(&where);
-	waiter = person_start(&where);
+	holder = subject_start(&where);
+	waiter = subject_start(&where);
 	CHECK_CODE(strict(holder, 0, "key", 0), 0);
-	person_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_SECONDS(2));
+	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_SECONDS(2));
 	env_await_waiters("key", 1);
 	truncate_to(size);
 	/* It sees its own copies of the lost pages, and nobody in them. */
-	code = person_end(waiter);
-	CHECK(code == LOCKSHM_NO_SEGMENT || code == LOCKSHM_BAD_SEGMENT || (size > 0 && code != PERSON_ENDED));
-	code = person_release(holder, 0);
-	CHECK(code == LOCKSHM_LOST || (size > 0 && code != PERSON_ENDED));
+	code = subject_end(waiter);
+	CHECK(code == LOCKSHM_NO_SEGMENT || code == LOCKSHM_BAD_SEGMENT || (size > 0 && code != SUBJECT_ENDED));
+	code = subject_release(holder, 0);
+	CHECK(code == LOCKSHM_LOST || (size > 0 && code != SUBJECT_ENDED));
 	if (size == 0) {
 		CHECK_CODE(strict(holder, 1, "other", 0), LOCKSHM_NO_SEGMENT);
-		CHECK_CODE(person_call(holder, look_around), LOCKSHM_NO_SEGMENT);
+		CHECK_CODE(subject_call(holder, look_around), LOCKSHM_NO_SEGMENT);
 	} else {
-		CHECK(person_call(holder, look_around) != PERSON_ENDED);
-		CHECK(strict(holder, 1, "other", 0) != PERSON_ENDED);
+		CHECK(subject_call(holder, look_around) != SUBJECT_ENDED);
+		CHECK(strict(holder, 1, "other", 0) != SUBJECT_ENDED);
 	}
-	CHECK_CODE(person_close(holder), 0);
-	CHECK_CODE(person_close(waiter), 0);
+	CHECK_CODE(subject_close(holder), 0);
+	CHECK_CODE(subject_close(waiter), 0);
 	cannot_be_opened(holder);
 	remove_and_make_anew(holder);
-	CHECK_CODE(person_open(waiter, 0), 0);
+	CHECK_CODE(subject_open(waiter, 0), 0);
 	CHECK_CODE(strict(waiter, 0, "key", 0), 0);
-	person_kill(holder);
-	person_kill(waiter);
+	subject_kill(holder);
+	subject_kill(waiter);
 }
 
 /* The test's own handle must not be touched once the file is short: it is left behind. */

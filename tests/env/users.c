@@ -23,47 +23,47 @@ static struct circumstances as(uid_t uid, gid_t group)
 	return where;
 }
 
-static struct person *person_of(uid_t uid, gid_t group)
+static struct subject *subject_of(uid_t uid, gid_t group)
 {
 	struct circumstances where = as(uid, group);
 
-	return person_start(&where);
+	return subject_start(&where);
 }
 
-static int strict(struct person *p, int hold, const char *key)
+static int strict(struct subject *p, int hold, const char *key)
 {
-	return person_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
 }
 
 static void of_root_for_a_group(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct person *alice, *bob, *mallory;
+	struct subject *alice, *bob, *mallory;
 
 	options.locks = options.requests = 64;
 	options.owners = 16;
 	options.mode = 0660;
 	options.group = GROUP;
 	env_create(&options);
-	alice = person_of(ALICE, GROUP);
-	bob = person_of(BOB, GROUP);
-	mallory = person_of(MALLORY, 0);
-	CHECK_CODE(person_open(alice, 0), 0);
-	CHECK_CODE(person_open(bob, 0), 0);
-	CHECK_CODE(person_open(mallory, 0), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_open(mallory, LOCKSHM_OPEN_READ_ONLY), LOCKSHM_PERMISSION);
+	alice = subject_of(ALICE, GROUP);
+	bob = subject_of(BOB, GROUP);
+	mallory = subject_of(MALLORY, 0);
+	CHECK_CODE(subject_open(alice, 0), 0);
+	CHECK_CODE(subject_open(bob, 0), 0);
+	CHECK_CODE(subject_open(mallory, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_open(mallory, LOCKSHM_OPEN_READ_ONLY), LOCKSHM_PERMISSION);
 
 	/* The death of one user's process hands over to another's, who may not even signal it. */
 	CHECK_CODE(strict(alice, 0, "key"), 0);
 	CHECK_CODE(strict(bob, 1, "key"), LOCKSHM_BUSY);
-	person_begin(bob, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
+	subject_begin(bob, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	person_kill(alice);
-	CHECK_CODE(person_end(bob), LOCKSHM_OWNER_DIED);
+	subject_kill(alice);
+	CHECK_CODE(subject_end(bob), LOCKSHM_OWNER_DIED);
 	CHECK(bob->answer.report.previous.pid == alice->answer.pid);
-	CHECK_CODE(person_check(bob, 0), 0);
-	person_kill(bob);
-	person_kill(mallory);
+	CHECK_CODE(subject_check(bob, 0), 0);
+	subject_kill(bob);
+	subject_kill(mallory);
 	env_nothing_left(1);
 }
 
@@ -71,26 +71,26 @@ static void of_root_for_a_group(void)
 static void removal_by_the_group(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct person *alice, *bob;
+	struct subject *alice, *bob;
 
 	options.locks = options.requests = 64;
 	options.owners = 16;
 	options.mode = 0660;
 	options.group = GROUP;
 	env_create(&options);
-	alice = person_of(ALICE, GROUP);
-	bob = person_of(BOB, GROUP);
-	CHECK_CODE(person_open(alice, 0), 0);
+	alice = subject_of(ALICE, GROUP);
+	bob = subject_of(BOB, GROUP);
+	CHECK_CODE(subject_open(alice, 0), 0);
 	CHECK_CODE(strict(alice, 0, "key"), 0);
-	CHECK_CODE(person_destroy(bob), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_release(alice, 0), 0);
-	CHECK_CODE(person_current(alice), 0);
+	CHECK_CODE(subject_destroy(bob), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_release(alice, 0), 0);
+	CHECK_CODE(subject_current(alice), 0);
 	CHECK_CODE(strict(alice, 0, "key"), 0);
-	CHECK_CODE(person_open(bob, 0), 0);
+	CHECK_CODE(subject_open(bob, 0), 0);
 	CHECK_CODE(strict(bob, 0, "key"), LOCKSHM_BUSY);
-	CHECK_CODE(person_release(alice, 0), 0);
-	person_kill(alice);
-	person_kill(bob);
+	CHECK_CODE(subject_release(alice, 0), 0);
+	subject_kill(alice);
+	subject_kill(bob);
 	env_nothing_left(1);
 }
 
@@ -98,7 +98,7 @@ static void removal_by_the_group(void)
 static void readable_by_all(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct person *mallory;
+	struct subject *mallory;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
@@ -109,60 +109,60 @@ static void readable_by_all(void)
 	request.key = "key";
 	request.key_len = 3;
 	CHECK_CODE(lockshm_acquire(env_segment, &request, &hold), 0);
-	mallory = person_of(MALLORY, 0);
-	CHECK_CODE(person_open(mallory, 0), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_open(mallory, LOCKSHM_OPEN_READ_ONLY), 0);
-	CHECK_CODE(person_look(mallory, "key"), 0);
+	mallory = subject_of(MALLORY, 0);
+	CHECK_CODE(subject_open(mallory, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_open(mallory, LOCKSHM_OPEN_READ_ONLY), 0);
+	CHECK_CODE(subject_look(mallory, "key"), 0);
 	CHECK(mallory->answer.token == lockshm_token(&hold));
 	CHECK_CODE(strict(mallory, 0, "other"), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_destroy(mallory), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_destroy(mallory), LOCKSHM_PERMISSION);
 	CHECK_CODE(lockshm_current(env_segment), 0);
 	CHECK_CODE(lockshm_release(&hold, 0), 0);
-	person_kill(mallory);
+	subject_kill(mallory);
 	env_nothing_left(1);
 }
 
 /* A segment of a user who is neither me nor root is not trusted, not even by root, unless that is asked for. */
 static void of_another_user(void)
 {
-	struct person *alice = person_of(ALICE, 0), *bob, *root = person_of(0, 0);
+	struct subject *alice = subject_of(ALICE, 0), *bob, *root = subject_of(0, 0);
 	struct stat st;
 
 	lockshm_close(env_segment);
 	CHECK(unlink(env_path()) == 0);
 	env_segment = NULL;
-	CHECK_CODE(person_create(alice, 0666), 0);
+	CHECK_CODE(subject_create(alice, 0666), 0);
 	CHECK(stat(env_path(), &st) == 0 && st.st_uid == ALICE && (st.st_mode & 07777) == 0666);
-	bob = person_of(BOB, 0);
-	CHECK_CODE(person_open(bob, 0), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_open(root, 0), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_open(bob, LOCKSHM_OPEN_ANY_OWNER), 0);
-	CHECK_CODE(person_open(root, LOCKSHM_OPEN_ANY_OWNER), 0);
+	bob = subject_of(BOB, 0);
+	CHECK_CODE(subject_open(bob, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_open(root, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_open(bob, LOCKSHM_OPEN_ANY_OWNER), 0);
+	CHECK_CODE(subject_open(root, LOCKSHM_OPEN_ANY_OWNER), 0);
 	CHECK_CODE(strict(bob, 0, "key"), 0);
 	CHECK_CODE(strict(alice, 0, "key"), LOCKSHM_BUSY);
-	person_kill(bob);
+	subject_kill(bob);
 	CHECK_CODE(strict(alice, 0, "key"), LOCKSHM_OWNER_DIED);
-	CHECK_CODE(person_release(alice, 0), 0);
-	CHECK_CODE(person_destroy(alice), 0);
-	person_kill(alice);
-	person_kill(root);
+	CHECK_CODE(subject_release(alice, 0), 0);
+	CHECK_CODE(subject_destroy(alice), 0);
+	subject_kill(alice);
+	subject_kill(root);
 }
 
 /* A name that somebody else has taken. */
 static void name_is_taken(void)
 {
-	struct person *alice, *mallory = person_of(MALLORY, 0);
+	struct subject *alice, *mallory = subject_of(MALLORY, 0);
 
-	CHECK_CODE(person_create(mallory, 0666), 0);
-	alice = person_of(ALICE, 0);
-	CHECK_CODE(person_create(alice, 0600), LOCKSHM_EXISTS);
-	CHECK_CODE(person_open(alice, 0), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_destroy(alice), LOCKSHM_PERMISSION);
-	CHECK_CODE(person_current(mallory), 0);
+	CHECK_CODE(subject_create(mallory, 0666), 0);
+	alice = subject_of(ALICE, 0);
+	CHECK_CODE(subject_create(alice, 0600), LOCKSHM_EXISTS);
+	CHECK_CODE(subject_open(alice, 0), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_destroy(alice), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_current(mallory), 0);
 	CHECK_CODE(strict(mallory, 0, "key"), 0);
-	CHECK_CODE(person_destroy(mallory), 0);
-	person_kill(alice);
-	person_kill(mallory);
+	CHECK_CODE(subject_destroy(mallory), 0);
+	subject_kill(alice);
+	subject_kill(mallory);
 }
 
 /* Options ask for a group that is not the caller's to give. */
@@ -176,14 +176,14 @@ static int create_for_group(void)
 
 static void foreign_group(void)
 {
-	struct person *mallory = person_of(MALLORY, 0), *alice = person_of(ALICE, GROUP);
+	struct subject *mallory = subject_of(MALLORY, 0), *alice = subject_of(ALICE, GROUP);
 
-	CHECK_CODE(person_call(mallory, create_for_group), LOCKSHM_PERMISSION);
+	CHECK_CODE(subject_call(mallory, create_for_group), LOCKSHM_PERMISSION);
 	CHECK(access(env_path(), F_OK) != 0);
-	CHECK_CODE(person_call(alice, create_for_group), 0);
-	CHECK_CODE(person_destroy(alice), 0);
-	person_kill(alice);
-	person_kill(mallory);
+	CHECK_CODE(subject_call(alice, create_for_group), 0);
+	CHECK_CODE(subject_destroy(alice), 0);
+	subject_kill(alice);
+	subject_kill(mallory);
 }
 
 int main(void)

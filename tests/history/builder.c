@@ -20,23 +20,23 @@ void begin(void)
 	ck_assert_int_eq(history_realm(&h, BASE), 0);
 }
 
-uint32_t lane_of(uint32_t process, uint32_t parent)
+uint32_t track_of(uint32_t process, uint32_t parent)
 {
 	struct history_writer w;
-	struct history_lane *l;
+	struct history_track *l;
 
-	history_lane_begin(&w, &h, process, 0, parent);
-	l = &h.header->lanes[w.lane];
+	history_track_begin(&w, &h, process, 0, parent);
+	l = &h.header->tracks[w.track];
 	l->pid = 1000 + (int32_t)process;
-	l->tid = 2000 + (int32_t)w.lane;
+	l->tid = 2000 + (int32_t)w.track;
 	l->start = ms(0);
-	writers[w.lane] = w;
-	return w.lane;
+	writers[w.track] = w;
+	return w.track;
 }
 
-uint32_t lane(void)
+uint32_t track(void)
 {
-	return lane_of(history_new_process(&h), HISTORY_NO_LANE);
+	return track_of(history_new_process(&h), HISTORY_NO_TRACK);
 }
 
 struct history_record *add(uint32_t l, enum history_op op, double enter, double leave, int outcome)
@@ -82,7 +82,7 @@ struct history_record *try(struct history_record *r, int code)
 struct history_record *on(const struct history_record *hold, enum history_op op, double enter, double leave,
 			  int outcome)
 {
-	struct history_record *r = add(hold->lane, op, enter, leave, outcome);
+	struct history_record *r = add(hold->track, op, enter, leave, outcome);
 
 	r->subject = history_number(&h, hold);
 	r->key = hold->key;
@@ -98,21 +98,21 @@ void release(const struct history_record *hold, double enter, double leave)
 /* Told of the bad end of @of. */
 struct history_record *told(struct history_record *r, int status, const struct history_record *of)
 {
-	const struct history_lane *l = &h.header->lanes[of->lane];
+	const struct history_track *l = &h.header->tracks[of->track];
 
 	r->outcome = (int16_t)status;
 	r->previous_status = (uint8_t)status;
 	r->previous_mode = of->mode;
 	r->previous_pid = l->pid;
 	r->previous_tid = l->tid;
-	r->previous_lane = of->lane;
+	r->previous_track = of->track;
 	r->previous_token = of->token;
 	return r;
 }
 
 uint32_t process_of(uint32_t l)
 {
-	return h.header->lanes[l].process;
+	return h.header->tracks[l].process;
 }
 
 void killed(uint32_t driver, uint32_t victim, double when)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* builder.h - histories made by hand, for the tests of their checker */
-#ifndef LOCKSHM_TEST_STORY_H
-#define LOCKSHM_TEST_STORY_H
+#ifndef LOCKSHM_TEST_BUILDER_H
+#define LOCKSHM_TEST_BUILDER_H
 
 #include "support/fixture.h"
 #include "check.h"
@@ -13,14 +13,14 @@
 #define OPEN (-1)
 
 extern struct history h;
-extern struct history_writer writers[16]; /* by lane */
+extern struct history_writer writers[16]; /* by track */
 extern struct history_summary summary; /* of the last check */
 
 /* A history with one segment. */
 void begin(void);
-/* Every lane is a process of its own; @parent is the lane that forked it. */
-uint32_t lane(void);
-uint32_t lane_of(uint32_t process, uint32_t parent);
+/* Every track is a process of its own; @parent is the track that forked it. */
+uint32_t track(void);
+uint32_t track_of(uint32_t process, uint32_t parent);
 uint32_t process_of(uint32_t l);
 /* Times are in milliseconds; OPEN = never came back. */
 struct history_record *add(uint32_t l, enum history_op op, double enter, double leave, int outcome);

@@ -85,7 +85,7 @@ static void close_book(struct book *b)
 /* Why what @b was told of @hold cannot be; NULL = it can. */
 static const char *wrong_about(const struct check *c, const struct hold *hold, const struct history_record *b)
 {
-	const struct history_lane *lane = &c->m.h->header->lanes[hold->acquire->lane];
+	const struct history_track *track = &c->m.h->header->tracks[hold->acquire->track];
 	bool by_death = b->previous_status == LOCKSHM_OWNER_DIED;
 	int64_t when = by_death				    ? hold->death.lo
 		       : hold->deadline.lo < hold->ended.lo ? hold->deadline.lo
@@ -95,11 +95,11 @@ static const char *wrong_about(const struct check *c, const struct hold *hold, c
 		return "it was released in good order";
 	if (when > b->leave)
 		return by_death ? "its owner cannot have died by then" : "its lease cannot have ended by then";
-	if (b->previous_pid && b->previous_pid != lane->pid)
+	if (b->previous_pid && b->previous_pid != track->pid)
 		return "it names another process";
-	if (b->previous_pid && !hold->moved && !hold->unsure_life && b->previous_tid != lane->tid)
+	if (b->previous_pid && !hold->moved && !hold->unsure_life && b->previous_tid != track->tid)
 		return "it names another thread";
-	if (b->previous_lane != HISTORY_NO_LANE && b->previous_lane != hold->acquire->lane)
+	if (b->previous_track != HISTORY_NO_TRACK && b->previous_track != hold->acquire->track)
 		return "it shows another one's tag";
 	if (b->previous_mode == LOCKSHM_EXCLUSIVE ? !hold->ever_exclusive : hold->exclusive)
 		return "it tells another mode";
@@ -113,12 +113,12 @@ static bool may_be_unknown(const struct check *c, const struct attempt *a, const
 	const struct hold *hold = a->hold == NO_HOLD ? NULL : &c->m.holds[a->hold];
 	bool last_open = hold && hold->n_ops && !hold->ops[hold->n_ops - 1]->leave;
 
-	if (b->previous_lane != HISTORY_NO_LANE && b->previous_lane != r->lane)
+	if (b->previous_track != HISTORY_NO_TRACK && b->previous_track != r->track)
 		return false;
-	if (b->previous_pid && c->m.h->header->lanes[r->lane].pid != b->previous_pid)
+	if (b->previous_pid && c->m.h->header->tracks[r->track].pid != b->previous_pid)
 		return false;
 	if (b->previous_status == LOCKSHM_OWNER_DIED)
-		return (!r->leave || last_open) && c->m.lane_death[r->lane].lo <= b->leave;
+		return (!r->leave || last_open) && c->m.track_death[r->track].lo <= b->leave;
 	return (!r->leave || last_open || !(r->flags & HISTORY_TRY) || r->flags & HISTORY_MANY) &&
 	       r->ns != LOCKSHM_FOREVER && r->enter + r->ns <= b->leave;
 }
@@ -171,7 +171,7 @@ static void check_told(struct check *c, const struct key *key, const struct hist
 		c->summary->deaths_told++;
 	else
 		c->summary->expiries_told++;
-	c->summary->details_unknown += b->previous_pid == 0 || b->previous_lane == HISTORY_NO_LANE;
+	c->summary->details_unknown += b->previous_pid == 0 || b->previous_track == HISTORY_NO_TRACK;
 	if (why)
 		problem(c, "mark-false", hold ? hold->acquire : NULL, b, "key %u: told of token %" PRIu64 ", but %s",
 			key->key, b->previous_token, why);

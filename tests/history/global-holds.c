@@ -13,7 +13,7 @@ const struct history_record *global_record(const struct global *c, uint32_t i)
 
 uint32_t global_process_of(const struct global *c, const struct history_record *r)
 {
-	return c->h->header->lanes[r->lane].process;
+	return c->h->header->tracks[r->track].process;
 }
 
 static void take_acquire(struct global *c, const struct history_record *r)
@@ -101,7 +101,7 @@ bool global_is_on_hold(const struct history_record *r)
 	       r->op == HISTORY_DOWNGRADE;
 }
 
-/* Acquires first: those of a lane stand before the calls on them, but others' do not matter. */
+/* Acquires first: those of a track stand before the calls on them, but others' do not matter. */
 void global_read(struct global *c)
 {
 	uint32_t i;

@@ -53,7 +53,7 @@ static int map(struct history *h, int fd, size_t size, uint32_t blocks)
 	h->fd = fd;
 	h->size = size;
 	h->header = (struct history_header *)(void *)base;
-	h->block_lane = (uint32_t *)(void *)(base + blocks_off());
+	h->block_track = (uint32_t *)(void *)(base + blocks_off());
 	h->records = (struct history_record *)(void *)(base + records_off(blocks));
 	return 0;
 }
@@ -131,7 +131,7 @@ int history_save(const struct history *h, const char *path)
 bool history_is_full(const struct history *h)
 {
 	return __atomic_load_n(&h->header->next_block, __ATOMIC_RELAXED) > h->header->blocks / 8 * 7 ||
-	       __atomic_load_n(&h->header->next_lane, __ATOMIC_RELAXED) > HISTORY_LANES / 8 * 7;
+	       __atomic_load_n(&h->header->next_track, __ATOMIC_RELAXED) > HISTORY_TRACKS / 8 * 7;
 }
 
 uint32_t history_new_process(struct history *h)
@@ -157,21 +157,21 @@ uint16_t history_realm(struct history *h, uint64_t token_base)
 	abort(); /* more segments than a round can make */
 }
 
-void history_lane_begin(struct history_writer *w, struct history *h, uint32_t process, uint32_t image, uint32_t parent)
+void history_track_begin(struct history_writer *w, struct history *h, uint32_t process, uint32_t image, uint32_t parent)
 {
-	uint32_t n = __atomic_fetch_add(&h->header->next_lane, 1, __ATOMIC_RELAXED);
-	struct history_lane *lane = &h->header->lanes[n];
+	uint32_t n = __atomic_fetch_add(&h->header->next_track, 1, __ATOMIC_RELAXED);
+	struct history_track *track = &h->header->tracks[n];
 
-	if (n >= HISTORY_LANES)
+	if (n >= HISTORY_TRACKS)
 		abort();
-	lane->pid = getpid();
-	lane->tid = (int32_t)syscall(SYS_gettid);
-	lane->process = process;
-	lane->image = image;
-	lane->parent = parent;
-	lane->start = history_now();
-	__atomic_store_n(&lane->used, 1, __ATOMIC_RELEASE);
-	*w = (struct history_writer){ .history = h, .lane = n };
+	track->pid = getpid();
+	track->tid = (int32_t)syscall(SYS_gettid);
+	track->process = process;
+	track->image = image;
+	track->parent = parent;
+	track->start = history_now();
+	__atomic_store_n(&track->used, 1, __ATOMIC_RELEASE);
+	*w = (struct history_writer){ .history = h, .track = n };
 }
 
 static void take_block(struct history_writer *w)
@@ -181,7 +181,7 @@ static void take_block(struct history_writer *w)
 
 	if (n >= h->header->blocks)
 		abort(); /* nobody looked at history_is_full() */
-	__atomic_store_n(&h->block_lane[n], w->lane + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->block_track[n], w->track + 1, __ATOMIC_RELEASE);
 	w->at = n * HISTORY_BLOCK;
 	w->end = w->at + HISTORY_BLOCK;
 }
@@ -193,9 +193,9 @@ struct history_record *history_new(struct history_writer *w)
 	if (w->at == w->end)
 		take_block(w);
 	r = &w->history->records[w->at++];
-	r->lane = w->lane;
+	r->track = w->track;
 	r->group = history_number(w->history, r);
-	r->previous_lane = HISTORY_NO_LANE;
+	r->previous_track = HISTORY_NO_TRACK;
 	return r;
 }
 

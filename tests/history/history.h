@@ -2,7 +2,7 @@
 /*
  * history.h - a log of what many processes did with locks, which survives those that are killed
  *
- * One file, mapped by everybody: a header, lanes, records.  Each thread writes a lane of its own, in records that it
+ * One file, mapped by everybody: a header, tracks, records.  Each thread writes a track of its own, in records that it
  * takes in blocks.  A record is written before the operation, with all that is intended, and completed after it; so of
  * a thread that was killed its last intention is known, as a record whose `leave` is 0.  Nothing here ever waits.
  *
@@ -36,16 +36,16 @@ enum history_op {
 	HISTORY_CANCEL, /* the acquire of another thread */
 	HISTORY_END_HOLD, /* operator: token */
 	HISTORY_SEEN, /* the acquire was seen waiting with this token */
-	/* Lives.  `subject` is a process, or a lane for JOIN. */
+	/* Lives.  `subject` is a process, or a track for JOIN. */
 	HISTORY_KILL,
 	HISTORY_STOP,
 	HISTORY_CONTINUE,
 	HISTORY_REAP, /* subject, or if that is 0 the process that had the pid in `other` */
 	HISTORY_JOIN,
-	HISTORY_THREAD_END, /* this lane ends without releasing */
+	HISTORY_THREAD_END, /* this track ends without releasing */
 	HISTORY_EXEC,
 	HISTORY_EXIT, /* this process ends without releasing */
-	HISTORY_CLOSE, /* this lane's part in the realm ends, and the service thread of its process */
+	HISTORY_CLOSE, /* this track's part in the realm ends, and the service thread of its process */
 	/* Circumstances. */
 	HISTORY_DESTROY, /* the realm's name is removed */
 	HISTORY_STARVED, /* nobody ran for a while: [enter, leave] */
@@ -75,8 +75,8 @@ struct history_record {
 	uint64_t previous_token;
 	int32_t previous_pid;
 	int32_t previous_tid;
-	uint32_t previous_lane; /* from the tag */
-	uint32_t lane;
+	uint32_t previous_track; /* from the tag */
+	uint32_t track;
 	uint32_t subject;
 	uint32_t group;
 	uint32_t key;
@@ -91,15 +91,15 @@ struct history_record {
 };
 _Static_assert(sizeof(struct history_record) == 128, "two cache lines");
 
-#define HISTORY_BLOCK 64u /* records that a lane takes at a time */
-#define HISTORY_LANES 16384u
+#define HISTORY_BLOCK 64u /* records that a track takes at a time */
+#define HISTORY_TRACKS 16384u
 #define HISTORY_REALMS 256u
-#define HISTORY_NO_LANE UINT32_MAX
+#define HISTORY_NO_TRACK UINT32_MAX
 
-struct history_lane {
+struct history_track {
 	int32_t pid, tid;
 	uint32_t process, image;
-	uint32_t parent; /* lane that forked this process, or HISTORY_NO_LANE */
+	uint32_t parent; /* track that forked this process, or HISTORY_NO_TRACK */
 	uint32_t used; /* stored last */
 	uint32_t waits; /* number of the acquire it may be waiting with, plus 1 */
 	uint32_t reserved;
@@ -116,7 +116,7 @@ struct history_header {
 	uint64_t magic;
 	uint32_t blocks; /* capacity */
 	uint32_t next_block; /* atomic, like the following */
-	uint32_t next_lane;
+	uint32_t next_track;
 	uint32_t next_process;
 	uint32_t stop; /* the round is over */
 	uint32_t calm; /* nobody shall die or stop now */
@@ -124,12 +124,12 @@ struct history_header {
 	uint32_t round;
 	uint32_t roomy;
 	struct history_realm realms[HISTORY_REALMS];
-	struct history_lane lanes[HISTORY_LANES];
+	struct history_track tracks[HISTORY_TRACKS];
 };
 
 struct history {
 	struct history_header *header;
-	uint32_t *block_lane; /* for each block: the lane it belongs to, plus 1 */
+	uint32_t *block_track; /* for each block: the track it belongs to, plus 1 */
 	struct history_record *records;
 	size_t size;
 	int fd;
@@ -138,7 +138,7 @@ struct history {
 /* One thread's place to write. */
 struct history_writer {
 	struct history *history;
-	uint32_t lane;
+	uint32_t track;
 	uint32_t at, end; /* records left in the block */
 };
 
@@ -161,8 +161,8 @@ uint32_t history_new_process(struct history *h);
 /* The number of the realm with that token base; new ones get the next number. */
 uint16_t history_realm(struct history *h, uint64_t token_base);
 
-/* A lane for the calling thread. */
-void history_lane_begin(struct history_writer *w, struct history *h, uint32_t process, uint32_t image, uint32_t parent);
+/* A track for the calling thread. */
+void history_track_begin(struct history_writer *w, struct history *h, uint32_t process, uint32_t image, uint32_t parent);
 
 /* A new record, which nobody sees yet: fill in what is intended, then history_enter(). */
 struct history_record *history_new(struct history_writer *w);

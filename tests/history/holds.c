@@ -44,7 +44,7 @@ void hold_begin(const struct model *m, struct hold *state, const struct hold *ho
 		.acquire = r,
 		.ops = hold->ops,
 		.n_ops = hold->n_ops,
-		.lane = r->lane,
+		.track = r->track,
 		.token = r->token,
 		.start = r->leave,
 		.given_up = NEVER,
@@ -131,7 +131,7 @@ static void step_done(struct hold *s, const struct history_record *op)
 		break;
 	case HISTORY_MOVE:
 		s->moved = true;
-		s->lane = op->mode == LOCKSHM_TO_PROCESS ? HISTORY_NO_LANE : op->lane;
+		s->track = op->mode == LOCKSHM_TO_PROCESS ? HISTORY_NO_TRACK : op->track;
 		break;
 	default:
 		break;
@@ -173,37 +173,37 @@ void hold_step(struct hold *s, const struct history_record *op)
 /* Closing a handle ends the thread's part; the service thread, which stands for the process, ends with the last thread's. */
 static void consider_closes(const struct model *m, const struct hold *s, struct bounds *death)
 {
-	const struct history_lane *lanes = m->h->header->lanes, *mine = &lanes[s->acquire->lane];
+	const struct history_track *tracks = m->h->header->tracks, *mine = &tracks[s->acquire->track];
 	uint32_t i;
 
 	for (i = 0; i < m->closes.n; i++) {
 		const struct history_record *r = m->closes.list[i];
-		bool same = s->lane == r->lane;
+		bool same = s->track == r->track;
 
-		if (s->lane == HISTORY_NO_LANE)
-			same = lanes[r->lane].process == mine->process && lanes[r->lane].image == mine->image;
+		if (s->track == HISTORY_NO_TRACK)
+			same = tracks[r->track].process == mine->process && tracks[r->track].image == mine->image;
 		if (!same || r->realm != s->acquire->realm || r->enter < s->acquire->enter)
 			continue;
 		death->lo = earlier(death->lo, r->enter);
-		if (s->lane != HISTORY_NO_LANE)
+		if (s->track != HISTORY_NO_TRACK)
 			death->hi = earlier(death->hi, r->leave ? r->leave : NEVER);
 	}
 }
 
 static void consider_death(const struct model *m, struct hold *s)
 {
-	const struct bounds *image = &m->image_death[s->acquire->lane];
-	struct bounds death = s->lane == HISTORY_NO_LANE ? *image : m->lane_death[s->lane];
+	const struct bounds *image = &m->image_death[s->acquire->track];
+	struct bounds death = s->track == HISTORY_NO_TRACK ? *image : m->track_death[s->track];
 
 	/* Any thread of the process, or the process: the first of them, or the last. */
 	if (s->unsure_life)
-		death = (struct bounds){ earlier(death.lo, m->lane_death[s->acquire->lane].lo), image->hi };
+		death = (struct bounds){ earlier(death.lo, m->track_death[s->acquire->track].lo), image->hi };
 	consider_closes(m, s, &death);
 	if (!s->released && !s->lost)
 		s->death = death;
 	/* Who was replaced by exec is found out by those who wait, at their self-check, but
 	 * not by each one who tries. */
-	if (s->cooled.hi == NEVER && !(s->lane != HISTORY_NO_LANE && m->lane_execs[s->lane]))
+	if (s->cooled.hi == NEVER && !(s->track != HISTORY_NO_TRACK && m->track_execs[s->track]))
 		s->gone = earlier(s->gone, death.hi);
 }
 

@@ -105,10 +105,10 @@ static void note_life(struct model *m, const struct history_record *r)
 			add_record(&m->reaps, r);
 		break;
 	case HISTORY_THREAD_END:
-		soonest(&m->lane_death[r->lane], r->enter, NEVER);
+		soonest(&m->track_death[r->track], r->enter, NEVER);
 		break;
 	case HISTORY_JOIN:
-		soonest(&m->lane_death[r->subject], NEVER, leave);
+		soonest(&m->track_death[r->subject], NEVER, leave);
 		break;
 	default:
 		break;
@@ -159,28 +159,28 @@ static void find_reaped(struct model *m, const struct history_record *r)
 	uint32_t i, best = 0;
 	int64_t started = -1;
 
-	for (i = 0; i < m->n_lanes; i++) {
-		const struct history_lane *lane = &m->h->header->lanes[i];
+	for (i = 0; i < m->n_tracks; i++) {
+		const struct history_track *track = &m->h->header->tracks[i];
 
-		if (lane->pid == (int32_t)r->other && lane->start <= r->leave && lane->start > started &&
-		    m->process_death[lane->process].hi == NEVER) {
-			started = lane->start;
-			best = lane->process;
+		if (track->pid == (int32_t)r->other && track->start <= r->leave && track->start > started &&
+		    m->process_death[track->process].hi == NEVER) {
+			started = track->start;
+			best = track->process;
 		}
 	}
 	if (best)
 		soonest(&m->process_death[best], NEVER, r->leave);
 }
 
-static bool same_process(const struct history_lane *a, const struct history_lane *b)
+static bool same_process(const struct history_track *a, const struct history_track *b)
 {
 	return a->process == b->process;
 }
 
-/* An exec that did not come back ends that image; the first lane of the next one proves it. */
+/* An exec that did not come back ends that image; the first track of the next one proves it. */
 static void end_images(struct model *m)
 {
-	const struct history_lane *lanes = m->h->header->lanes;
+	const struct history_track *tracks = m->h->header->tracks;
 	uint32_t i, k;
 
 	for (i = 0; i < m->n_records; i++) {
@@ -188,17 +188,17 @@ static void end_images(struct model *m)
 
 		if (!r || r->op != HISTORY_EXEC || r->leave)
 			continue;
-		m->lane_execs[r->lane] = lanes[r->lane].tid != lanes[r->lane].pid;
-		for (k = 0; k < m->n_lanes; k++)
-			if (same_process(&lanes[k], &lanes[r->lane]) && lanes[k].image == lanes[r->lane].image)
+		m->track_execs[r->track] = tracks[r->track].tid != tracks[r->track].pid;
+		for (k = 0; k < m->n_tracks; k++)
+			if (same_process(&tracks[k], &tracks[r->track]) && tracks[k].image == tracks[r->track].image)
 				soonest(&m->image_death[k], r->enter, NEVER);
 	}
-	for (i = 0; i < m->n_lanes; i++) {
-		if (lanes[i].image == 0)
+	for (i = 0; i < m->n_tracks; i++) {
+		if (tracks[i].image == 0)
 			continue;
-		for (k = 0; k < m->n_lanes; k++)
-			if (same_process(&lanes[k], &lanes[i]) && lanes[k].image < lanes[i].image)
-				soonest(&m->image_death[k], NEVER, lanes[i].start);
+		for (k = 0; k < m->n_tracks; k++)
+			if (same_process(&tracks[k], &tracks[i]) && tracks[k].image < tracks[i].image)
+				soonest(&m->image_death[k], NEVER, tracks[i].start);
 	}
 }
 
@@ -210,19 +210,19 @@ static void reclaim_death(struct bounds *death, const struct bounds *outer)
 		death->lo = earlier(death->lo, death->hi);
 }
 
-/* A forked child dies with the thread that made it.  A parent's lane is older than its child's. */
+/* A forked child dies with the thread that made it.  A parent's track is older than its child's. */
 static void pass_on_deaths(struct model *m)
 {
 	uint32_t i;
 
-	for (i = 0; i < m->n_lanes; i++) {
-		const struct history_lane *lane = &m->h->header->lanes[i];
-		struct bounds *death = &m->process_death[lane->process];
+	for (i = 0; i < m->n_tracks; i++) {
+		const struct history_track *track = &m->h->header->tracks[i];
+		struct bounds *death = &m->process_death[track->process];
 
-		if (lane->parent != HISTORY_NO_LANE)
-			soonest(death, m->lane_death[lane->parent].lo, NEVER);
+		if (track->parent != HISTORY_NO_TRACK)
+			soonest(death, m->track_death[track->parent].lo, NEVER);
 		reclaim_death(&m->image_death[i], death);
-		reclaim_death(&m->lane_death[i], &m->image_death[i]);
+		reclaim_death(&m->track_death[i], &m->image_death[i]);
 	}
 }
 
@@ -236,8 +236,8 @@ void model_build_lives(struct model *m)
 {
 	uint32_t i;
 
-	fill_never(m->lane_death, m->n_lanes);
-	fill_never(m->image_death, m->n_lanes);
+	fill_never(m->track_death, m->n_tracks);
+	fill_never(m->image_death, m->n_tracks);
 	fill_never(m->process_death, m->n_processes);
 	for (i = 0; i < m->n_records; i++) {
 		const struct history_record *r = model_record(m, i);

@@ -43,7 +43,7 @@ struct hold *model_hold(const struct model *m, uint32_t acquire)
 
 uint32_t model_process(const struct model *m, const struct history_record *r)
 {
-	return m->h->header->lanes[r->lane].process;
+	return m->h->header->tracks[r->track].process;
 }
 
 /* ---------------------------------------------------------------- holds */
@@ -146,7 +146,7 @@ static void fill_attempt(const struct model *m, struct attempt *a, const struct 
 	a->token = hold ? r->token : 0;
 	a->queued = hold ? r->leave : NEVER;
 	a->lo = r->enter;
-	a->hi = hold ? hold->gone : r->leave ? r->leave : m->lane_death[r->lane].hi;
+	a->hi = hold ? hold->gone : r->leave ? r->leave : m->track_death[r->track].hi;
 	a->exclusive = r->mode == LOCKSHM_EXCLUSIVE || (hold && hold->ever_exclusive);
 	a->leaves_trace = hold || !(r->flags & HISTORY_TRY) || !r->leave || (r->flags & HISTORY_MANY);
 }
@@ -288,11 +288,11 @@ void model_build(struct model *m, const struct history *h)
 	memset(m, 0, sizeof(*m));
 	m->h = h;
 	m->n_records = blocks * HISTORY_BLOCK;
-	m->n_lanes = h->header->next_lane < HISTORY_LANES ? h->header->next_lane : HISTORY_LANES;
+	m->n_tracks = h->header->next_track < HISTORY_TRACKS ? h->header->next_track : HISTORY_TRACKS;
 	m->n_processes = h->header->next_process;
-	m->lane_death = model_room(m->n_lanes, sizeof(*m->lane_death));
-	m->image_death = model_room(m->n_lanes, sizeof(*m->image_death));
-	m->lane_execs = model_room(m->n_lanes, sizeof(*m->lane_execs));
+	m->track_death = model_room(m->n_tracks, sizeof(*m->track_death));
+	m->image_death = model_room(m->n_tracks, sizeof(*m->image_death));
+	m->track_execs = model_room(m->n_tracks, sizeof(*m->track_execs));
 	m->process_death = model_room(m->n_processes, sizeof(*m->process_death));
 	m->hold_of = model_room(m->n_records, sizeof(*m->hold_of));
 	model_build_lives(m);
@@ -307,9 +307,9 @@ void model_free(struct model *m)
 	for (i = 0; i < m->n_keys; i++)
 		for (k = 0; k < 2; k++)
 			free(m->keys[i].busy_until[k]);
-	free(m->lane_death);
+	free(m->track_death);
 	free(m->image_death);
-	free(m->lane_execs);
+	free(m->track_execs);
 	free(m->tokens);
 	free(m->process_death);
 	free(m->hold_of);

@@ -27,7 +27,7 @@ struct hold {
 	const struct history_record *acquire;
 	const struct history_record **ops; /* on it, in order */
 	uint32_t n_ops;
-	uint32_t lane; /* whose life it depends on in the end, HISTORY_NO_LANE = the process */
+	uint32_t track; /* whose life it depends on in the end, HISTORY_NO_TRACK = the process */
 	bool moved;
 	bool unsure_life; /* a move was under way at the end */
 	uint64_t token; /* the last one known */
@@ -102,10 +102,10 @@ struct token {
 struct model {
 	const struct history *h;
 	uint32_t n_records; /* places, also empty ones */
-	uint32_t n_lanes;
-	struct bounds *lane_death;
-	struct bounds *image_death; /* of the image a lane belongs to */
-	bool *lane_execs; /* it did, and was not the main thread: the kernel does not flag its life */
+	uint32_t n_tracks;
+	struct bounds *track_death;
+	struct bounds *image_death; /* of the image a track belongs to */
+	bool *track_execs; /* it did, and was not the main thread: the kernel does not flag its life */
 	uint32_t n_processes;
 	struct bounds *process_death;
 	struct intervals stops, starved, calm;

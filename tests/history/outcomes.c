@@ -66,7 +66,7 @@ static bool can_answer(const struct history_record *r)
  */
 static bool exec_forbids_a_service_thread(const struct check *c, const struct history_record *r)
 {
-	const struct history_lane *lanes = c->m.h->header->lanes, *mine = &lanes[r->lane];
+	const struct history_track *tracks = c->m.h->header->tracks, *mine = &tracks[r->track];
 	uint32_t i;
 
 	if (r->outcome != LOCKSHM_SYSTEM || !((r->op == HISTORY_ACQUIRE && r->flags & HISTORY_AUTO_RENEW) ||
@@ -75,7 +75,7 @@ static bool exec_forbids_a_service_thread(const struct check *c, const struct hi
 	for (i = 0; i < c->m.execs.n; i++) {
 		const struct history_record *e = c->m.execs.list[i];
 
-		if (lanes[e->lane].process == mine->process && lanes[e->lane].image == mine->image &&
+		if (tracks[e->track].process == mine->process && tracks[e->track].image == mine->image &&
 		    e->enter <= r->leave + SKEW && (!e->leave || e->leave >= r->enter - SKEW))
 			return true;
 	}

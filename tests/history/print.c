@@ -41,7 +41,7 @@ static void print_time(int64_t origin, char *out, size_t size, int64_t t)
 size_t history_print_record(const struct history *h, const struct history_record *r, int64_t origin, char *out,
 			    size_t size)
 {
-	const struct history_lane *lane = &h->header->lanes[r->lane];
+	const struct history_track *track = &h->header->tracks[r->track];
 	char enter[32], leave[32];
 	int n;
 
@@ -49,15 +49,15 @@ size_t history_print_record(const struct history *h, const struct history_record
 	print_time(origin, leave, sizeof(leave), r->leave);
 	n = snprintf(
 		out, size,
-		"#%u lane %u process %u (%d/%d) %s realm %u key %u mode %u flags 0x%x [%s, %s] ms -> %s token %" PRIu64
+		"#%u track %u process %u (%d/%d) %s realm %u key %u mode %u flags 0x%x [%s, %s] ms -> %s token %" PRIu64
 		" ns %" PRId64 " subject %u other %" PRIu64,
-		history_number(h, r), r->lane, lane->process, lane->pid, lane->tid, history_op_name(r->op), r->realm,
+		history_number(h, r), r->track, track->process, track->pid, track->tid, history_op_name(r->op), r->realm,
 		r->key, r->mode, r->flags, enter, leave, r->leave ? lockshm_code_name(r->outcome) : "?", r->token,
 		r->ns, r->subject, r->other);
 	if (n > 0 && (size_t)n < size && r->previous_status)
-		n += snprintf(out + n, size - (size_t)n, " previous %s token %" PRIu64 " mode %u %d/%d lane %d",
+		n += snprintf(out + n, size - (size_t)n, " previous %s token %" PRIu64 " mode %u %d/%d track %d",
 			      lockshm_code_name(r->previous_status), r->previous_token, r->previous_mode,
-			      r->previous_pid, r->previous_tid, (int)r->previous_lane);
+			      r->previous_pid, r->previous_tid, (int)r->previous_track);
 	return n > 0 && (size_t)n < size ? (size_t)n : size;
 }
 

@@ -38,7 +38,7 @@ static struct global_summary global_finds(const char *properties)
 /* A hold of a new process of @host, from when it was asked for until when it was granted. */
 static struct history_record *hold(unsigned host, int mode, double enter, double leave, unsigned ticket)
 {
-	struct history_record *r = acquire(lane(), 1, mode, STRICT, enter, leave, ticket);
+	struct history_record *r = acquire(track(), 1, mode, STRICT, enter, leave, ticket);
 
 	r->realm = (uint16_t)host;
 	return r;
@@ -55,7 +55,7 @@ static struct history_record *good(const struct history_record *of, double when,
 
 static struct history_record *fault(enum history_fault kind, unsigned mask, double enter, double leave)
 {
-	struct history_record *r = add(lane(), HISTORY_FAULT, enter, leave, 0);
+	struct history_record *r = add(track(), HISTORY_FAULT, enter, leave, 0);
 
 	r->mode = (uint8_t)kind;
 	r->key = mask;
@@ -125,10 +125,10 @@ START_TEST(killed_holder_is_followed)
 	uint32_t d;
 
 	begin();
-	d = lane();
+	d = track();
 	a = hold(0, X, 0, 1, 1);
 	good(a, 2, 900);
-	killed(d, a->lane, 10);
+	killed(d, a->track, 10);
 	release(hold(0, X, 1, 12, 2), 20, 21);
 	global_finds("");
 }

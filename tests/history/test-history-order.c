@@ -5,8 +5,8 @@
 START_TEST(two_exclusive_holders)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 9, 10);
-	release(acquire(lane(), 1, X, STRICT, 2, 3, 2), 8, 9);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 9, 10);
+	release(acquire(track(), 1, X, STRICT, 2, 3, 2), 8, 9);
 	finds("exclusion");
 }
 END_TEST
@@ -14,8 +14,8 @@ END_TEST
 START_TEST(reader_beside_a_writer)
 {
 	begin();
-	release(acquire(lane(), 1, X, 50, 0, 1, 1), 9, 10);
-	acquire(lane(), 1, S, 50, 2, 3, 2);
+	release(acquire(track(), 1, X, 50, 0, 1, 1), 9, 10);
+	acquire(track(), 1, S, 50, 2, 3, 2);
 	finds("exclusion");
 }
 END_TEST
@@ -25,9 +25,9 @@ START_TEST(taken_before_the_release_of_several)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 9, 10, LOCKSHM_LOST)->flags |= HISTORY_WORST;
-	acquire(lane(), 1, X, STRICT, 2, 8, 2);
+	acquire(track(), 1, X, STRICT, 2, 8, 2);
 	finds("exclusion");
 }
 END_TEST
@@ -35,9 +35,9 @@ END_TEST
 START_TEST(writer_beside_the_longer_of_two_readers)
 {
 	begin();
-	release(acquire(lane(), 1, S, STRICT, 0, 1, 1), 99, 100);
-	release(acquire(lane(), 1, S, STRICT, 0, 2, 2), 5, 6);
-	release(acquire(lane(), 1, X, STRICT, 3, 50, 3), 60, 61);
+	release(acquire(track(), 1, S, STRICT, 0, 1, 1), 99, 100);
+	release(acquire(track(), 1, S, STRICT, 0, 2, 2), 5, 6);
+	release(acquire(track(), 1, X, STRICT, 3, 50, 3), 60, 61);
 	finds("exclusion");
 }
 END_TEST
@@ -45,8 +45,8 @@ END_TEST
 START_TEST(readers_may_be_together)
 {
 	begin();
-	release(acquire(lane(), 1, S, STRICT, 0, 1, 1), 9, 10);
-	release(acquire(lane(), 1, S, STRICT, 2, 3, 2), 8, 9);
+	release(acquire(track(), 1, S, STRICT, 0, 1, 1), 9, 10);
+	release(acquire(track(), 1, S, STRICT, 2, 3, 2), 8, 9);
 	finds("");
 }
 END_TEST
@@ -56,10 +56,10 @@ START_TEST(reader_beside_an_upgraded_one)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, S, STRICT, 0, 1, 1);
+	a = acquire(track(), 1, S, STRICT, 0, 1, 1);
 	on(a, HISTORY_UPGRADE, 2, 3, LOCKSHM_OK)->token = BASE + 2;
 	release(a, 9, 10);
-	release(acquire(lane(), 1, S, STRICT, 4, 5, 3), 6, 7);
+	release(acquire(track(), 1, S, STRICT, 4, 5, 3), 6, 7);
 	finds("exclusion");
 }
 END_TEST
@@ -69,10 +69,10 @@ START_TEST(reader_beside_a_downgraded_one)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
 	on(a, HISTORY_DOWNGRADE, 2, 3, LOCKSHM_OK);
 	release(a, 9, 10);
-	release(acquire(lane(), 1, S, STRICT, 4, 5, 3), 6, 7);
+	release(acquire(track(), 1, S, STRICT, 4, 5, 3), 6, 7);
 	finds("");
 }
 END_TEST
@@ -83,9 +83,9 @@ START_TEST(late_answer_after_another_holder)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 60, 61, LOCKSHM_LATE);
-	release(told(acquire(lane(), 1, X, STRICT, 2, 30, 2), LOCKSHM_TOOK_OVER_EXPIRED, a), 31, 32);
+	release(told(acquire(track(), 1, X, STRICT, 2, 30, 2), LOCKSHM_TOOK_OVER_EXPIRED, a), 31, 32);
 	finds("exclusion mark-false");
 }
 END_TEST
@@ -95,9 +95,9 @@ START_TEST(taken_during_the_cooldown)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 2, 3, LOCKSHM_OK)->ns = 20000000;
-	release(acquire(lane(), 1, S, STRICT, 5, 6, 2), 7, 8);
+	release(acquire(track(), 1, S, STRICT, 5, 6, 2), 7, 8);
 	finds("exclusion");
 }
 END_TEST
@@ -105,8 +105,8 @@ END_TEST
 START_TEST(token_order_is_not_the_order_of_holding)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 20, 1), 25, 26);
-	release(acquire(lane(), 1, X, STRICT, 1, 5, 2), 8, 9);
+	release(acquire(track(), 1, X, STRICT, 0, 20, 1), 25, 26);
+	release(acquire(track(), 1, X, STRICT, 1, 5, 2), 8, 9);
 	finds("fifo");
 }
 END_TEST
@@ -117,11 +117,11 @@ START_TEST(waiter_that_was_passed_and_timed_out)
 	uint32_t driver;
 
 	begin();
-	driver = lane();
-	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
-	seen(driver, failed(acquire(lane(), 1, X, STRICT, 2, 50, 0), LOCKSHM_TIMEOUT, 50), 2);
+	driver = track();
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
+	seen(driver, failed(acquire(track(), 1, X, STRICT, 2, 50, 0), LOCKSHM_TIMEOUT, 50), 2);
 	release(a, 9, 10);
-	release(acquire(lane(), 1, S, STRICT, 8, 11, 3), 45, 46);
+	release(acquire(track(), 1, S, STRICT, 8, 11, 3), 45, 46);
 	finds("fifo");
 }
 END_TEST
@@ -129,8 +129,8 @@ END_TEST
 START_TEST(later_arrival_has_the_smaller_token)
 {
 	begin();
-	release(acquire(lane(), 1, S, STRICT, 0, 1, 5), 2, 3);
-	release(acquire(lane(), 1, S, STRICT, 4, 5, 4), 6, 7);
+	release(acquire(track(), 1, S, STRICT, 0, 1, 5), 2, 3);
+	release(acquire(track(), 1, S, STRICT, 4, 5, 4), 6, 7);
 	finds("arrival");
 }
 END_TEST
@@ -138,8 +138,8 @@ END_TEST
 START_TEST(token_given_twice)
 {
 	begin();
-	release(acquire(lane(), 1, S, STRICT, 0, 10, 1), 12, 13);
-	release(acquire(lane(), 1, S, STRICT, 0, 10, 1), 12, 13);
+	release(acquire(track(), 1, S, STRICT, 0, 10, 1), 12, 13);
+	release(acquire(track(), 1, S, STRICT, 0, 10, 1), 12, 13);
 	finds("tokens");
 }
 END_TEST
@@ -148,7 +148,7 @@ START_TEST(token_above_a_newer_segment)
 {
 	begin();
 	history_realm(&h, 2 * BASE);
-	release(acquire(lane(), 1, S, STRICT, 0, 10, BASE + 1), 12, 13);
+	release(acquire(track(), 1, S, STRICT, 0, 10, BASE + 1), 12, 13);
 	finds("tokens");
 }
 END_TEST
@@ -156,7 +156,7 @@ END_TEST
 START_TEST(token_below_the_base)
 {
 	begin();
-	acquire(lane(), 1, S, 5, 0, 10, 1)->token = BASE;
+	acquire(track(), 1, S, 5, 0, 10, 1)->token = BASE;
 	finds("tokens");
 }
 END_TEST

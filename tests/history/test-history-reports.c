@@ -13,14 +13,14 @@ enum ending { RELEASED, ALIVE, KILLED };
 
 static struct history_record *tell_after(enum ending end, double ttl, int status)
 {
-	uint32_t l = lane(), driver = lane();
+	uint32_t l = track(), driver = track();
 	struct history_record *a = acquire(l, 1, X, ttl, 0, 1, 1);
 
 	if (end == RELEASED)
 		release(a, 2, 3);
 	if (end == KILLED)
 		killed(driver, l, 4);
-	return told(acquire(lane(), 1, X, STRICT, 50, 51, 2), status, a);
+	return told(acquire(track(), 1, X, STRICT, 50, 51, 2), status, a);
 }
 
 START_TEST(death_of_one_who_released)
@@ -69,9 +69,9 @@ START_TEST(expiry_in_the_midst_of_a_move_names_either_thread)
 	struct history_record *a, *b;
 
 	begin();
-	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_MOVE, 2, 40, LOCKSHM_LOST)->mode = LOCKSHM_TO_PROCESS;
-	b = told(acquire(lane(), 1, X, STRICT, 10, 20, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	b = told(acquire(track(), 1, X, STRICT, 10, 20, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
 	b->previous_tid = 999;
 	finds("");
 }
@@ -80,7 +80,7 @@ END_TEST
 START_TEST(death_with_another_tag)
 {
 	begin();
-	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_lane = 1;
+	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_track = 1;
 	finds("mark-false");
 }
 END_TEST
@@ -119,7 +119,7 @@ START_TEST(death_is_not_told_to_the_second_one)
 	begin();
 	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
 	release(b, 52, 53);
-	acquire(lane(), 1, S, STRICT, 54, 55, 3);
+	acquire(track(), 1, S, STRICT, 54, 55, 3);
 	finds("mark-missing");
 }
 END_TEST
@@ -129,9 +129,9 @@ START_TEST(expiry_is_not_told)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 60, 61, LOCKSHM_LOST);
-	acquire(lane(), 1, X, STRICT, 20, 50, 2);
+	acquire(track(), 1, X, STRICT, 20, 50, 2);
 	finds("mark-missing");
 }
 END_TEST
@@ -142,11 +142,11 @@ START_TEST(forked_child_dies_with_its_parent)
 	uint32_t parent, child, driver;
 
 	begin();
-	parent = lane(), driver = lane();
-	child = lane_of(history_new_process(&h), parent);
+	parent = track(), driver = track();
+	child = track_of(history_new_process(&h), parent);
 	a = acquire(child, 1, X, STRICT, 0, 1, 1);
 	killed(driver, parent, 4);
-	told(acquire(lane(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	told(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
 	finds("");
 }
 END_TEST
@@ -157,13 +157,13 @@ START_TEST(acknowledged_death_comes_back)
 	uint32_t l, driver;
 
 	begin();
-	l = lane(), driver = lane();
+	l = track(), driver = track();
 	a = acquire(l, 1, X, STRICT, 0, 1, 1);
 	killed(driver, l, 4);
-	b = told(acquire(lane(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	b = told(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
 	on(b, HISTORY_ACKNOWLEDGE, 52, 53, LOCKSHM_OK);
 	release(b, 54, 55);
-	told(acquire(lane(), 1, X, STRICT, 60, 61, 3), LOCKSHM_OWNER_DIED, a);
+	told(acquire(track(), 1, X, STRICT, 60, 61, 3), LOCKSHM_OWNER_DIED, a);
 	finds("mark-again");
 }
 END_TEST
@@ -181,8 +181,8 @@ END_TEST
 START_TEST(timeout_before_its_time)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 50, 51);
-	failed(acquire(lane(), 1, X, STRICT, 2, 20, 0), LOCKSHM_TIMEOUT, 30);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 50, 51);
+	failed(acquire(track(), 1, X, STRICT, 2, 20, 0), LOCKSHM_TIMEOUT, 30);
 	finds("early");
 }
 END_TEST
@@ -190,8 +190,8 @@ END_TEST
 START_TEST(call_comes_back_too_late)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 9000, 9001);
-	failed(acquire(lane(), 1, X, STRICT, 2, 5000, 0), LOCKSHM_TIMEOUT, 30);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 9000, 9001);
+	failed(acquire(track(), 1, X, STRICT, 2, 5000, 0), LOCKSHM_TIMEOUT, 30);
 	finds("overdue");
 }
 END_TEST
@@ -199,7 +199,7 @@ END_TEST
 START_TEST(release_that_blocks)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 2, 5000);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 2, 5000);
 	finds("overdue");
 }
 END_TEST
@@ -209,7 +209,7 @@ START_TEST(call_never_comes_back)
 	uint32_t l, driver;
 
 	begin();
-	l = lane(), driver = lane();
+	l = track(), driver = track();
 	on(acquire(l, 1, X, STRICT, 0, 1, 1), HISTORY_CHECK, 2, OPEN, 0);
 	killed(driver, l, 5000);
 	finds("overdue");
@@ -221,7 +221,7 @@ START_TEST(call_of_a_stopped_process_may_take_long)
 	uint32_t l, driver;
 
 	begin();
-	l = lane(), driver = lane();
+	l = track(), driver = track();
 	release(acquire(l, 1, X, STRICT, 0, 1, 1), 2, 5000);
 	add(driver, HISTORY_STOP, 1.5, 1.6, 0)->subject = process_of(l);
 	add(driver, HISTORY_CONTINUE, 4900, 4901, 0)->subject = process_of(l);
@@ -232,8 +232,8 @@ END_TEST
 START_TEST(waiter_is_stuck)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 5, 6);
-	acquire(lane(), 1, X, STRICT, 2, 4000, 2);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 5, 6);
+	acquire(track(), 1, X, STRICT, 2, 4000, 2);
 	finds("stuck");
 }
 END_TEST
@@ -241,8 +241,8 @@ END_TEST
 START_TEST(waiter_behind_a_long_hold_is_not_stuck)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 3990, 3995);
-	acquire(lane(), 1, X, STRICT, 2, 4000, 2);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 3990, 3995);
+	acquire(track(), 1, X, STRICT, 2, 4000, 2);
 	finds("");
 }
 END_TEST
@@ -252,8 +252,8 @@ START_TEST(reader_is_not_let_in_beside_readers)
 	struct history_record *a;
 
 	begin();
-	a = acquire(lane(), 1, S, STRICT, 0, 1, 1);
-	release(acquire(lane(), 1, S, STRICT, 2, 4000, 2), 4001, 4002);
+	a = acquire(track(), 1, S, STRICT, 0, 1, 1);
+	release(acquire(track(), 1, S, STRICT, 2, 4000, 2), 4001, 4002);
 	release(a, 4003, 4004);
 	finds("stuck");
 }
@@ -262,11 +262,11 @@ END_TEST
 /* Hand over a lock from release to waiter, @n times, @late ms after the release. */
 static void hand_over(unsigned n, double late)
 {
-	uint32_t l[2] = { lane(), lane() };
+	uint32_t l[2] = { track(), track() };
 	struct history_record *r = acquire(l[0], 1, X, STRICT, 0, 1, 1);
 	unsigned i;
 
-	add(lane(), HISTORY_CALM, 0, 1e6, 0);
+	add(track(), HISTORY_CALM, 0, 1e6, 0);
 	for (i = 1; i <= n; i++) {
 		double t = 1000 + i * 300;
 
@@ -298,8 +298,8 @@ END_TEST
 START_TEST(busy_though_nobody_is_there)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 2, 3);
-	try(acquire(lane(), 1, X, STRICT, 10, 11, 0), LOCKSHM_BUSY);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 2, 3);
+	try(acquire(track(), 1, X, STRICT, 10, 11, 0), LOCKSHM_BUSY);
 	finds("busy");
 }
 END_TEST
@@ -307,8 +307,8 @@ END_TEST
 START_TEST(busy_for_a_reader_beside_readers)
 {
 	begin();
-	release(acquire(lane(), 1, S, STRICT, 0, 1, 1), 20, 21);
-	try(acquire(lane(), 1, S, STRICT, 10, 11, 0), LOCKSHM_BUSY);
+	release(acquire(track(), 1, S, STRICT, 0, 1, 1), 20, 21);
+	try(acquire(track(), 1, S, STRICT, 10, 11, 0), LOCKSHM_BUSY);
 	finds("busy");
 }
 END_TEST
@@ -316,7 +316,7 @@ END_TEST
 START_TEST(busy_upgrade_of_a_lonely_reader)
 {
 	begin();
-	on(acquire(lane(), 1, S, STRICT, 0, 1, 1), HISTORY_UPGRADE, 20, 21, LOCKSHM_BUSY);
+	on(acquire(track(), 1, S, STRICT, 0, 1, 1), HISTORY_UPGRADE, 20, 21, LOCKSHM_BUSY);
 	finds("busy");
 }
 END_TEST
@@ -324,8 +324,8 @@ END_TEST
 START_TEST(cancelled_by_nobody)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 50, 51);
-	failed(acquire(lane(), 1, X, STRICT, 2, 20, 0), LOCKSHM_CANCELLED, 30);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 50, 51);
+	failed(acquire(track(), 1, X, STRICT, 2, 20, 0), LOCKSHM_CANCELLED, 30);
 	finds("cancel");
 }
 END_TEST
@@ -333,8 +333,8 @@ END_TEST
 START_TEST(deadlock_without_a_cycle)
 {
 	begin();
-	release(acquire(lane(), 1, X, STRICT, 0, 1, 1), 50, 51);
-	failed(acquire(lane(), 1, X, STRICT, 2, 20, 0), LOCKSHM_DEADLOCK, 30);
+	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 50, 51);
+	failed(acquire(track(), 1, X, STRICT, 2, 20, 0), LOCKSHM_DEADLOCK, 30);
 	finds("deadlock");
 }
 END_TEST
@@ -349,7 +349,7 @@ START_TEST(saved_history_is_the_same)
 	int fd;
 
 	begin();
-	r = history_new(&writers[lane()]);
+	r = history_new(&writers[track()]);
 	r->key = 7;
 	history_enter(r, HISTORY_ACQUIRE);
 	snprintf(path, sizeof(path), "test-history-%d.history", (int)getpid());

@@ -14,7 +14,7 @@ START_TEST(sound_history_passes)
 	uint32_t l1, l2, l3, driver;
 
 	begin();
-	l1 = lane(), l2 = lane(), l3 = lane(), driver = lane();
+	l1 = track(), l2 = track(), l3 = track(), driver = track();
 	a = acquire(l1, 1, X, 10, 0, 1, 1);
 	b = acquire(l2, 1, S, STRICT, 2, 6, 2);
 	c = acquire(l3, 1, S, STRICT, 3, 6, 3);
@@ -42,7 +42,7 @@ START_TEST(what_was_cut_off_proves_nothing)
 	uint32_t l1, l2, l3, driver;
 
 	begin();
-	l1 = lane(), l2 = lane(), l3 = lane(), driver = lane();
+	l1 = track(), l2 = track(), l3 = track(), driver = track();
 	a = acquire(l1, 1, X, STRICT, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 2, OPEN, 0);
 	b = acquire(l2, 1, X, STRICT, 3, OPEN, 0);
@@ -61,7 +61,7 @@ START_TEST(own_cycle_is_a_deadlock)
 	uint32_t l1, l2;
 
 	begin();
-	l1 = lane(), l2 = lane();
+	l1 = track(), l2 = track();
 	a = acquire(l1, 1, X, STRICT, 0, 1, 1);
 	b = acquire(l2, 2, X, STRICT, 0, 1, 1);
 	acquire(l1, 2, X, STRICT, 2, 30, 2);
@@ -80,18 +80,18 @@ START_TEST(cycle_through_a_moved_hold)
 
 	begin();
 	p = history_new_process(&h);
-	l1 = lane_of(p, HISTORY_NO_LANE), l2 = lane_of(p, HISTORY_NO_LANE), l3 = lane();
+	l1 = track_of(p, HISTORY_NO_TRACK), l2 = track_of(p, HISTORY_NO_TRACK), l3 = track();
 	a = acquire(l1, 1, X, STRICT, 0, 1, 1);
 	on(a, HISTORY_MOVE, 2, 3, LOCKSHM_OK)->mode = LOCKSHM_TO_PROCESS;
 	m = on(a, HISTORY_MOVE, 4, 5, LOCKSHM_OK);
 	m->mode = LOCKSHM_TO_CALLER;
-	m->lane = l2;
+	m->track = l2;
 	b = acquire(l3, 2, X, STRICT, 0, 1, 1);
 	acquire(l3, 1, X, STRICT, 6, 40, 2);
 	failed(acquire(l2, 2, X, STRICT, 7, 8, 0), LOCKSHM_DEADLOCK, 1000);
 	m = on(a, HISTORY_MOVE, 9, 10, LOCKSHM_OK);
 	m->mode = LOCKSHM_TO_PROCESS;
-	m->lane = l2;
+	m->track = l2;
 	release(a, 30, 31);
 	release(b, 41, 42);
 	finds("");
@@ -105,15 +105,15 @@ START_TEST(waiter_that_asked_again_was_not_passed)
 	uint32_t driver;
 
 	begin();
-	driver = lane();
-	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
-	w = failed(acquire(lane(), 1, X, STRICT, 2, 50, 0), LOCKSHM_TIMEOUT, 50);
+	driver = track();
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
+	w = failed(acquire(track(), 1, X, STRICT, 2, 50, 0), LOCKSHM_TIMEOUT, 50);
 	seen(driver, w, 2);
 	release(a, 5, 6);
 	e = add(driver, HISTORY_END_HOLD, 7, 8, LOCKSHM_OK);
 	e->key = 1;
 	e->token = BASE + 2;
-	b = told(acquire(lane(), 1, X, STRICT, 4, 11, 3), LOCKSHM_TOOK_OVER_EXPIRED, w);
+	b = told(acquire(track(), 1, X, STRICT, 4, 11, 3), LOCKSHM_TOOK_OVER_EXPIRED, w);
 	b->previous_token = BASE + 2;
 	release(b, 45, 46);
 	finds("");
@@ -127,9 +127,9 @@ START_TEST(cancelled_waiter_was_not_passed)
 	uint32_t driver, l;
 
 	begin();
-	driver = lane(), l = lane();
-	a = acquire(lane(), 1, X, STRICT, 0, 1, 1);
-	w = failed(acquire(lane(), 1, X, STRICT, 2, 50, 0), LOCKSHM_CANCELLED, 1000);
+	driver = track(), l = track();
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
+	w = failed(acquire(track(), 1, X, STRICT, 2, 50, 0), LOCKSHM_CANCELLED, 1000);
 	seen(driver, w, 2);
 	on(w, HISTORY_CANCEL, 5, 6, LOCKSHM_OK);
 	on(w, HISTORY_CANCEL, 30, 31, LOCKSHM_OK);
@@ -145,10 +145,10 @@ START_TEST(refused_move_says_nothing_of_the_hold)
 	struct history_record *a, *b;
 
 	begin();
-	a = acquire(lane(), 1, X, 5, 0, 1, 1);
+	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_MOVE, 60, 61, LOCKSHM_FULL);
 	on(a, HISTORY_RELEASE, 62, 63, LOCKSHM_LOST);
-	b = told(acquire(lane(), 1, X, STRICT, 30, 31, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	b = told(acquire(track(), 1, X, STRICT, 30, 31, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
 	release(b, 70, 71);
 	finds("");
 }
@@ -161,7 +161,7 @@ START_TEST(no_service_thread_during_exec)
 	uint32_t l1, l2;
 
 	begin();
-	l1 = lane(), l2 = lane_of(process_of(l1), HISTORY_NO_LANE);
+	l1 = track(), l2 = track_of(process_of(l1), HISTORY_NO_TRACK);
 	add(l2, HISTORY_EXEC, 1, OPEN, 0);
 	a = failed(acquire(l1, 1, X, 100, 0, 2, 0), LOCKSHM_SYSTEM, 3);
 	a->flags |= HISTORY_AUTO_RENEW;
@@ -176,7 +176,7 @@ START_TEST(worst_of_several_releases)
 	uint32_t l1, l2;
 
 	begin();
-	l1 = lane(), l2 = lane();
+	l1 = track(), l2 = track();
 	a = acquire(l1, 1, X, 10, 0, 1, 1);
 	b = acquire(l1, 2, X, STRICT, 2, 3, 1);
 	on(a, HISTORY_RELEASE, 50, 51, LOCKSHM_LOST)->flags |= HISTORY_WORST;

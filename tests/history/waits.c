@@ -184,7 +184,7 @@ static int64_t due(const struct check *c, const struct history_record *r)
 
 static void check_overdue(struct check *c, const struct history_record *r)
 {
-	int64_t from = due(c, r), to = r->leave ? r->leave : c->m.lane_death[r->lane].lo;
+	int64_t from = due(c, r), to = r->leave ? r->leave : c->m.track_death[r->track].lo;
 
 	if (from == NEVER || to == NEVER || to - from <= HISTORY_PATIENCE)
 		return;
@@ -204,19 +204,19 @@ static void check_busy(struct check *c, const struct key *key, const struct hist
 
 /* ---------------------------------------------------------------- deadlock */
 
-/* Attempts that may have waited, by lane; made when the first DEADLOCK is looked at. */
+/* Attempts that may have waited, by track; made when the first DEADLOCK is looked at. */
 struct waiting {
 	const struct history_record **list;
 	uint32_t n;
 };
 
-static int by_lane(const void *x, const void *y)
+static int by_track(const void *x, const void *y)
 {
 	const struct history_record *a = *(const struct history_record *const *)x;
 	const struct history_record *b = *(const struct history_record *const *)y;
 
-	if (a->lane != b->lane)
-		return a->lane < b->lane ? -1 : 1;
+	if (a->track != b->track)
+		return a->track < b->track ? -1 : 1;
 	return a->enter != b->enter ? (a->enter > b->enter) - (a->enter < b->enter) : (a > b) - (a < b);
 }
 
@@ -231,17 +231,17 @@ static void list_waiting(const struct check *c, struct waiting *w)
 	for (i = 0; i < c->m.n_attempts; i++)
 		if (c->m.attempts[i].leaves_trace)
 			w->list[w->n++] = c->m.attempts[i].acquire;
-	qsort(w->list, w->n, sizeof(*w->list), by_lane);
+	qsort(w->list, w->n, sizeof(*w->list), by_track);
 }
 
-static uint32_t first_of_lane(const struct waiting *w, uint32_t lane)
+static uint32_t first_of_track(const struct waiting *w, uint32_t track)
 {
 	uint32_t lo = 0, hi = w->n;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (w->list[mid]->lane < lane)
+		if (w->list[mid]->track < track)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -254,22 +254,22 @@ struct cycle {
 	const struct waiting *w;
 	uint32_t me;
 	int64_t from, to;
-	uint8_t *seen; /* lanes */
+	uint8_t *seen; /* tracks */
 };
 
 static bool leads_back(struct cycle *y, const struct history_record *r);
 
-/* Does that lane own what the search is for, or wait for it? */
-static bool lane_leads_back(struct cycle *y, uint32_t lane)
+/* Does that track own what the search is for, or wait for it? */
+static bool track_leads_back(struct cycle *y, uint32_t track)
 {
 	uint32_t i;
 
-	if (lane == y->me)
+	if (track == y->me)
 		return true;
-	if (y->seen[lane])
+	if (y->seen[track])
 		return false;
-	y->seen[lane] = 1;
-	for (i = first_of_lane(y->w, lane); i < y->w->n && y->w->list[i]->lane == lane; i++) {
+	y->seen[track] = 1;
+	for (i = first_of_track(y->w, track); i < y->w->n && y->w->list[i]->track == track; i++) {
 		const struct history_record *r = y->w->list[i];
 
 		if (r->enter <= y->to && (!r->leave || r->leave >= y->from) && leads_back(y, r))
@@ -284,7 +284,7 @@ static bool mover_leads_back(struct cycle *y, const struct hold *hold)
 	uint32_t i;
 
 	for (i = 0; i < hold->n_ops; i++)
-		if (hold->ops[i]->op == HISTORY_MOVE && lane_leads_back(y, hold->ops[i]->lane))
+		if (hold->ops[i]->op == HISTORY_MOVE && track_leads_back(y, hold->ops[i]->track))
 			return true;
 	return false;
 }
@@ -302,7 +302,7 @@ static bool leads_back(struct cycle *y, const struct history_record *r)
 		if (a->acquire == r || !a->leaves_trace || a->hi < y->from ||
 		    !(a->exclusive || r->mode == LOCKSHM_EXCLUSIVE))
 			continue;
-		if (lane_leads_back(y, a->acquire->lane) || (hold && mover_leads_back(y, hold)))
+		if (track_leads_back(y, a->acquire->track) || (hold && mover_leads_back(y, hold)))
 			return true;
 	}
 	return false;
@@ -311,13 +311,13 @@ static bool leads_back(struct cycle *y, const struct history_record *r)
 /* For many keys: any of them may be the one that closed it; they are neighbours in the list. */
 static bool is_in_cycle(const struct check *c, const struct waiting *w, const struct history_record *r)
 {
-	struct cycle y = { c, w, r->lane, r->enter, r->leave, calloc(c->m.n_lanes + 1, 1) };
+	struct cycle y = { c, w, r->track, r->enter, r->leave, calloc(c->m.n_tracks + 1, 1) };
 	uint32_t i;
 	bool found = false;
 
 	if (!y.seen)
 		exit(99);
-	for (i = first_of_lane(w, r->lane); i < w->n && w->list[i]->lane == r->lane; i++)
+	for (i = first_of_track(w, r->track); i < w->n && w->list[i]->track == r->track; i++)
 		if (w->list[i] == r || ((r->flags & HISTORY_MANY) && w->list[i]->group == r->group))
 			found = found || leads_back(&y, w->list[i]);
 	free(y.seen);

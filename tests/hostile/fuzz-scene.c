@@ -2,7 +2,7 @@
 /*
  * fuzz-scene.c - the segment that programs of the fuzzer damage
  *
- * Each person is a process that takes its part and then sits still.  When all are in place the file is copied, and they
+ * Each subject is a process that takes its part and then sits still.  When all are in place the file is copied, and they
  * are killed: in the copy they live on for ever, except for those that were to be dead.
  */
 #define _GNU_SOURCE
@@ -38,7 +38,7 @@ static void give_up(const char *what)
 	exit(99);
 }
 
-/* ---------------------------------------------------------------- the persons */
+/* ---------------------------------------------------------------- the subjects */
 
 static int take(enum key key, int mode, int64_t ttl, lockshm_hold_t *hold)
 {
@@ -103,19 +103,19 @@ static bool waiting_reader(lockshm_hold_t *h)
 	return take(HELD, LOCKSHM_SHARED, LONG, &h[0]) == 0;
 }
 
-static const struct person {
+static const struct subject {
 	bool (*part)(lockshm_hold_t *h);
 	bool waits;
 	enum { LIVES, DIES_AT_ONCE, DIES_LAST } fate;
-} persons[] = {
+} subjects[] = {
 	{ holder, false, LIVES },	  { reader, false, LIVES },	   { upgrader, false, LIVES },
 	{ mover, false, LIVES },	  { sleeper, false, LIVES },	   { dies, false, DIES_AT_ONCE },
 	{ finder, false, LIVES },	  { writer, true, LIVES },	   { writer, true, DIES_LAST },
 	{ waiting_reader, true, LIVES }, { waiting_reader, true, LIVES },
 };
-#define PERSONS (sizeof(persons) / sizeof(persons[0]))
+#define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
 
-static void play(const struct person *p, int ready)
+static void play(const struct subject *p, int ready)
 {
 	static lockshm_hold_t holds[3];
 
@@ -147,7 +147,7 @@ static void until_waiting(size_t wanted)
 	}
 }
 
-static pid_t enter(const struct person *p, size_t waiters)
+static pid_t enter(const struct subject *p, size_t waiters)
 {
 	int ready[2];
 	pid_t pid;
@@ -164,7 +164,7 @@ static pid_t enter(const struct person *p, size_t waiters)
 	if (p->waits)
 		until_waiting(waiters + 1);
 	else if (read(ready[0], &c, 1) != 1)
-		give_up("a person failed");
+		give_up("a subject failed");
 	close(ready[0]);
 	return pid;
 }
@@ -174,10 +174,10 @@ static void stop_all(const pid_t *pids)
 	int status;
 	size_t i;
 
-	for (i = 0; i < PERSONS; i++)
-		if (persons[i].fate != DIES_AT_ONCE && (kill(pids[i], SIGSTOP) != 0 ||
+	for (i = 0; i < SUBJECTS; i++)
+		if (subjects[i].fate != DIES_AT_ONCE && (kill(pids[i], SIGSTOP) != 0 ||
 							waitpid(pids[i], &status, WUNTRACED) != pids[i] || !WIFSTOPPED(status)))
-			give_up("a person cannot be stopped");
+			give_up("a subject cannot be stopped");
 }
 
 static void end(pid_t pid)
@@ -198,13 +198,13 @@ static void add(uint32_t *list, uint32_t *n, uint32_t value)
 	list[(*n)++] = value;
 }
 
-/* A person's slots in the order of joining: its own, then its service thread's. */
+/* A subject's slots in the order of joining: its own, then its service thread's. */
 static void number_owners(const pid_t *pids)
 {
 	const struct lockshm *g = &scene.geometry;
 	uint32_t p, slot, service, n = 0;
 
-	for (p = 0; p < PERSONS; p++)
+	for (p = 0; p < SUBJECTS; p++)
 		for (service = 0; service < 2; service++)
 			for (slot = 0; slot < g->n_owners; slot++)
 				if (control_state(g->owners[slot].control) != OWNER_FREE &&
@@ -292,23 +292,23 @@ static void copy_segment(void)
 
 void scene_make(void)
 {
-	pid_t pids[PERSONS];
+	pid_t pids[SUBJECTS];
 	size_t i, waiters = 0;
 
 	make_segment();
-	for (i = 0; i < PERSONS; i++) {
-		pids[i] = enter(&persons[i], waiters);
-		waiters += persons[i].waits;
-		if (persons[i].fate == DIES_AT_ONCE)
+	for (i = 0; i < SUBJECTS; i++) {
+		pids[i] = enter(&subjects[i], waiters);
+		waiters += subjects[i].waits;
+		if (subjects[i].fate == DIES_AT_ONCE)
 			end(pids[i]);
 	}
 	stop_all(pids); /* or the waiters would clear away the one that dies waiting */
-	for (i = 0; i < PERSONS; i++)
-		if (persons[i].fate == DIES_LAST)
+	for (i = 0; i < SUBJECTS; i++)
+		if (subjects[i].fate == DIES_LAST)
 			end(pids[i]);
 	copy_segment();
-	for (i = 0; i < PERSONS; i++)
-		if (persons[i].fate == LIVES)
+	for (i = 0; i < SUBJECTS; i++)
+		if (subjects[i].fate == LIVES)
 			end(pids[i]);
 	number_owners(pids);
 	number_requests();

@@ -30,8 +30,8 @@ struct scene {
 	unsigned char *image;
 	size_t size;
 	struct lockshm geometry; /* offsets and capacities, as addresses in @image */
-	uint32_t owners[64];	 /* slot of the n-th person, then the free ones */
-	uint32_t requests[256];	 /* index of the records, by person, then the free ones */
+	uint32_t owners[64];	 /* slot of the n-th subject, then the free ones */
+	uint32_t requests[256];	 /* index of the records, by subject, then the free ones */
 	uint32_t entries[256];	 /* of scene_keys[], then the others */
 };
 extern struct scene scene;

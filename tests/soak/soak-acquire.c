@@ -135,7 +135,7 @@ static void removed(struct soak_thread *t, int code)
 
 static void say_waiting(struct soak_thread *t, uint32_t number)
 {
-	__atomic_store_n(&t->writer.history->header->lanes[t->writer.lane].waits, number, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->writer.history->header->tracks[t->writer.track].waits, number, __ATOMIC_RELEASE);
 }
 
 static int call_acquire(struct soak_thread *t, struct lockshm_request *q, struct history_record *r,

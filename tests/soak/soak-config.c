@@ -93,5 +93,5 @@ void soak_note_previous(struct history_record *r, const struct lockshm_previous 
 	r->previous_pid = p->pid;
 	r->previous_tid = p->tid;
 	r->previous_token = p->token;
-	r->previous_lane = strncmp(p->tag, "lane ", 5) == 0 ? (uint32_t)strtoul(p->tag + 5, NULL, 10) : HISTORY_NO_LANE;
+	r->previous_track = strncmp(p->tag, "track ", 5) == 0 ? (uint32_t)strtoul(p->tag + 5, NULL, 10) : HISTORY_NO_TRACK;
 }

@@ -199,7 +199,7 @@ static void *heart_main(void *arg)
 	struct history_writer w;
 	int64_t last, now;
 
-	history_lane_begin(&w, &d->history, d->process, 0, HISTORY_NO_LANE);
+	history_track_begin(&w, &d->history, d->process, 0, HISTORY_NO_TRACK);
 	for (last = d->heart_since; !__atomic_load_n(&d->heart_stops, __ATOMIC_RELAXED); last = now) {
 		struct history_record *r;
 

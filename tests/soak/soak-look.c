@@ -152,7 +152,7 @@ void driver_look(struct soak_driver *d)
 struct sight {
 	int32_t pid, tid;
 	uint64_t token;
-	uint32_t lane, waits; /* what that lane says it waits with, before the look */
+	uint32_t track, waits; /* what that track says it waits with, before the look */
 	bool again; /* seen a second time */
 };
 
@@ -162,41 +162,41 @@ struct sights {
 	unsigned n;
 };
 
-/* The newest lane of that thread. */
-static uint32_t lane_of(const struct history *h, int32_t pid, int32_t tid)
+/* The newest track of that thread. */
+static uint32_t track_of(const struct history *h, int32_t pid, int32_t tid)
 {
-	uint32_t i = __atomic_load_n(&h->header->next_lane, __ATOMIC_ACQUIRE);
+	uint32_t i = __atomic_load_n(&h->header->next_track, __ATOMIC_ACQUIRE);
 
 	while (i-- > 0) {
-		const struct history_lane *lane = &h->header->lanes[i];
+		const struct history_track *track = &h->header->tracks[i];
 
-		if (__atomic_load_n(&lane->used, __ATOMIC_ACQUIRE) && lane->pid == pid && lane->tid == tid)
+		if (__atomic_load_n(&track->used, __ATOMIC_ACQUIRE) && track->pid == pid && track->tid == tid)
 			return i;
 	}
-	return HISTORY_NO_LANE;
+	return HISTORY_NO_TRACK;
 }
 
-static uint32_t waits_of(const struct history *h, uint32_t lane)
+static uint32_t waits_of(const struct history *h, uint32_t track)
 {
-	return __atomic_load_n(&h->header->lanes[lane].waits, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&h->header->tracks[track].waits, __ATOMIC_ACQUIRE);
 }
 
 static int see_first(const struct lockshm_owner_info *owner, void *arg)
 {
 	struct sights *s = arg;
-	uint32_t lane;
+	uint32_t track;
 
 	if (!owner->waiting_token || s->n == SIGHTS)
 		return 0;
-	lane = lane_of(&s->d->history, owner->pid, owner->tid);
-	if (lane != HISTORY_NO_LANE)
+	track = track_of(&s->d->history, owner->pid, owner->tid);
+	if (track != HISTORY_NO_TRACK)
 		s->list[s->n++] = (struct sight){
-			owner->pid, owner->tid, owner->waiting_token, lane, waits_of(&s->d->history, lane), false
+			owner->pid, owner->tid, owner->waiting_token, track, waits_of(&s->d->history, track), false
 		};
 	return 0;
 }
 
-/* The same token twice, while the lane says that it is in one and the same call: it is the token of that call. */
+/* The same token twice, while the track says that it is in one and the same call: it is the token of that call. */
 static int see_again(const struct lockshm_owner_info *owner, void *arg)
 {
 	struct sights *s = arg;
@@ -214,7 +214,7 @@ static void note_sight(struct soak_driver *d, const struct sight *sight, int64_t
 	const struct history_record *w;
 	struct history_record *r;
 
-	if (!sight->again || !sight->waits || waits_of(&d->history, sight->lane) != sight->waits)
+	if (!sight->again || !sight->waits || waits_of(&d->history, sight->track) != sight->waits)
 		return;
 	w = &d->history.records[sight->waits - 1];
 	if (w->realm != d->realm || __atomic_load_n(&w->op, __ATOMIC_ACQUIRE) != HISTORY_ACQUIRE)

@@ -49,11 +49,11 @@ void ops_dawdle(struct soak_thread *t)
 void ops_begin(struct soak_thread *t, struct soak_process *p, uint32_t parent)
 {
 	t->process = p;
-	history_lane_begin(&t->writer, &p->history, p->number, p->image, parent);
-	/* By nothing that depends on who was faster, as numbers of processes and lanes do. */
+	history_track_begin(&t->writer, &p->history, p->number, p->image, parent);
+	/* By nothing that depends on who was faster, as numbers of processes and tracks do. */
 	soak_seed(&t->random, p->history.header->seed, p->history.header->round, p->life,
 		  (uint64_t)p->image << 48 | (uint64_t)t->number << 32 | t->lives);
-	snprintf(t->tag, sizeof(t->tag), "lane %" PRIu32, t->writer.lane);
+	snprintf(t->tag, sizeof(t->tag), "track %" PRIu32, t->writer.track);
 	t->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 

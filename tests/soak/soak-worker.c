@@ -186,7 +186,7 @@ static _Noreturn void child_main(struct soak_thread *t, uint32_t number, uint64_
 
 static void fork_child(struct soak_thread *t)
 {
-	uint32_t number = history_new_process(&process.history), parent = t->writer.lane;
+	uint32_t number = history_new_process(&process.history), parent = t->writer.track;
 	struct history_record *r;
 	uint64_t life = soak_next(&t->random);
 	pid_t pid, parent_pid = getpid();
@@ -236,7 +236,7 @@ static void *thread_main(void *arg)
 {
 	struct soak_thread *t = arg;
 
-	ops_begin(t, &process, HISTORY_NO_LANE);
+	ops_begin(t, &process, HISTORY_NO_TRACK);
 	take_seat(t);
 	while (!stopping()) {
 		if (seat_is_stale(t->seat) && t->n_holds == 0)
@@ -274,7 +274,7 @@ static void start_thread(struct soak_thread *t)
 static void join_thread(struct soak_thread *t)
 {
 	pthread_join(t->id, NULL);
-	history_note(&manager, HISTORY_JOIN, t->writer.lane);
+	history_note(&manager, HISTORY_JOIN, t->writer.track);
 	ops_end(t);
 	ops_disown(t, &manager);
 	leave_seat(&manager, t->seat);
@@ -356,7 +356,7 @@ int main(int argc, char **argv)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	init(argv);
-	history_lane_begin(&manager, &process.history, process.number, process.image, HISTORY_NO_LANE);
+	history_track_begin(&manager, &process.history, process.number, process.image, HISTORY_NO_TRACK);
 	manage();
 	/* The handle stays open: what is left on the shelf dies with the process. */
 	history_note(&manager, HISTORY_EXIT, 0);

@@ -136,7 +136,7 @@ static void begin_round(struct soak_driver *d, uint64_t seed, unsigned round)
 	h->roomy = d->config.roomy;
 	soak_seed(&d->random, seed, round, 0, 2);
 	d->process = history_new_process(&d->history);
-	history_lane_begin(&d->writer, &d->history, d->process, 0, HISTORY_NO_LANE);
+	history_track_begin(&d->writer, &d->history, d->process, 0, HISTORY_NO_TRACK);
 	d->problems = 0;
 	d->printed = 0;
 	memset(d->workers, 0, sizeof(d->workers));
