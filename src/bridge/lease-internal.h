@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lease-internal.h - a host lease, for the files that decide what to ask about it: bridge/lease-held.c while it is held,
  * and when it is lost, bridge/lease.c otherwise */
-#ifndef LOCKSHM_BRIDGE_LEASE_INSIDE_H
-#define LOCKSHM_BRIDGE_LEASE_INSIDE_H
+#ifndef LOCKSHM_BRIDGE_LEASE_INTERNAL_H
+#define LOCKSHM_BRIDGE_LEASE_INTERNAL_H
 
 #include "bridge/lease.h"
 

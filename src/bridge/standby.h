@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* standby.h - the thread of a process that uses global keys: stands by to be the bridge of its host */
-#ifndef LOCKSHM_STANDBY_H
-#define LOCKSHM_STANDBY_H
+#ifndef LOCKSHM_BRIDGE_STANDBY_H
+#define LOCKSHM_BRIDGE_STANDBY_H
 
 #include "segment/segment.h"
 

@@ -68,7 +68,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 
 	if (unlikely(!key) || unlikely(!request_take_fast(self)))
 		return NOT_TAKEN;
-	spec.now = lease_clock(self->segment, q->ttl_ns);
+	spec.now = deadline_clock(self->segment, q->ttl_ns);
 	s = self->segment;
 	index = self->free_request;
 	spec.entry = load_relaxed32(&key->entry);
@@ -115,7 +115,7 @@ static int resume(struct participant *self, const struct lockshm_request *q, str
 	if (!key)
 		return NOT_TAKEN;
 	spec.ttl_ns = q->ttl_ns;
-	spec.now = lease_clock(self->segment, q->ttl_ns);
+	spec.now = deadline_clock(self->segment, q->ttl_ns);
 	index = self->barge.index;
 	if (!barge_resume(self, key, &spec, q->tag, &grant))
 		return NOT_TAKEN;

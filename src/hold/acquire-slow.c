@@ -328,7 +328,7 @@ static int acquire_once(struct local_acquire *a, bool *advanced)
 		(void)queue_advance_tail(a->s, a->entry);
 		return WAIT_AGAIN;
 	}
-	a->spec.now = lease_clock(a->s, a->request->ttl_ns);
+	a->spec.now = deadline_clock(a->s, a->request->ttl_ns);
 	queue_fill_owned(&a->s->requests[a->index], &a->spec);
 	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
 	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->spec, tail_state != TAIL_WAIT, &a->grant)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.h - what the fast path of an acquire leaves to the rest of it */
-#ifndef LOCKSHM_ACQUIRE_H
-#define LOCKSHM_ACQUIRE_H
+#ifndef LOCKSHM_HOLD_ACQUIRE_H
+#define LOCKSHM_HOLD_ACQUIRE_H
 
 #include "hold/hold.h"
 

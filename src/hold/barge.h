@@ -7,8 +7,8 @@
  * CAS, the request right behind, which is woken at once, may end that by another, and whoever comes first wins.
  * Nobody else passes anybody.
  */
-#ifndef LOCKSHM_BARGE_H
-#define LOCKSHM_BARGE_H
+#ifndef LOCKSHM_HOLD_BARGE_H
+#define LOCKSHM_HOLD_BARGE_H
 
 #include "hold/hold.h"
 

@@ -6,8 +6,8 @@
  * whole process; and as long as its record is granted to it the rest of that says the same.  Then the request's word
  * decides: still (gen, GRANTED) or LOST.  The same word is what an expirer changes, so the answer is the truth (P5).
  */
-#ifndef LOCKSHM_HOLD_ACCESS_H
-#define LOCKSHM_HOLD_ACCESS_H
+#ifndef LOCKSHM_HOLD_HOLD_ACCESS_H
+#define LOCKSHM_HOLD_HOLD_ACCESS_H
 
 #include "hold/hold.h"
 #include "service/service.h"

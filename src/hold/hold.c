@@ -73,7 +73,7 @@ static bool cool_down(const struct access *g, int64_t end)
 {
 	uint64_t w;
 
-	if (!lease_set_deadline(g->s, g->h->index, access_gen(g), end))
+	if (!deadline_set(g->s, g->h->index, access_gen(g), end))
 		return false;
 	w = load_acquire(&g->r->word);
 	while (access_granted(g, w)) {
@@ -204,7 +204,7 @@ static int renew_to(struct access *g, int64_t ttl, int64_t end)
 	bool sooner = end < access_deadline(g);
 	int outcome = access_late_or_ok(g);
 
-	if (unlikely(outcome == LOCKSHM_LOST) || !lease_renew(g->s, g->h->index, &gen, end))
+	if (unlikely(outcome == LOCKSHM_LOST) || !deadline_renew(g->s, g->h->index, &gen, end))
 		return access_lost(g);
 	if (sooner)
 		queue_wake_successor(g->s, g->h->index);
@@ -231,7 +231,7 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 		return hold_leave(&g, LOCKSHM_INVALID);
 	if (!access_granted(&g, load_acquire(&g.r->word)))
 		return hold_leave(&g, access_lost(&g));
-	base = how == LOCKSHM_RENEW_ADD ? access_deadline(&g) : lease_clock(g.s, ns);
+	base = how == LOCKSHM_RENEW_ADD ? access_deadline(&g) : deadline_clock(g.s, ns);
 	if (ns == LOCKSHM_FOREVER)
 		return hold_leave(&g, renew_to(&g, INT64_MAX, INT64_MAX));
 	/* Added times must not run away: no lease ends later than the longest one would. */

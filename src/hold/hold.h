@@ -8,8 +8,8 @@
  * segment is compared with those the thread takes part in before it is looked into (hold/hold-access.c), the record's generation,
  * entry, ticket and owner with those of the hold, and a renewal is looked for before it is followed (service/service.c).
  */
-#ifndef LOCKSHM_HOLD_H
-#define LOCKSHM_HOLD_H
+#ifndef LOCKSHM_HOLD_HOLD_H
+#define LOCKSHM_HOLD_HOLD_H
 
 #include <string.h>
 

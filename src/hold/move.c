@@ -35,7 +35,7 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 	if (!access_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
 		return access_lost(g);
 	set_moved(g->h, g->h->gen, g->h->owner);
-	if (!lease_renew(g->s, g->h->index, &gen, deadline_ns(end)))
+	if (!deadline_renew(g->s, g->h->index, &gen, deadline_ns(end)))
 		return access_lost(g);
 	if (g->renewal)
 		service_set_gen(g->renewal, gen);

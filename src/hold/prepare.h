@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* prepare.h - what is behind the caller's opaque lockshm_prepared_t */
-#ifndef LOCKSHM_PREPARE_H
-#define LOCKSHM_PREPARE_H
+#ifndef LOCKSHM_HOLD_PREPARE_H
+#define LOCKSHM_HOLD_PREPARE_H
 
 #include "lock/table.h"
 

@@ -40,8 +40,8 @@
  *
  * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
  */
-#ifndef LOCKSHM_HOST_LEASE_H
-#define LOCKSHM_HOST_LEASE_H
+#ifndef LOCKSHM_HOSTLEASE_HOST_LEASE_H
+#define LOCKSHM_HOSTLEASE_HOST_LEASE_H
 
 #include "segment/segment.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* damage.h - the sticky mark of a lock that was left badly */
-#ifndef LOCKSHM_DAMAGE_H
-#define LOCKSHM_DAMAGE_H
+#ifndef LOCKSHM_LOCK_DAMAGE_H
+#define LOCKSHM_LOCK_DAMAGE_H
 
 #include "segment/segment.h"
 

@@ -9,7 +9,7 @@
  */
 #include "lock/deadline.h"
 
-bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
+bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t d, w;
@@ -25,12 +25,12 @@ bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t
 	return true;
 }
 
-bool lease_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end)
+bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t w;
 
-	if (!lease_set_deadline(s, index, *gen, end))
+	if (!deadline_set(s, index, *gen, end))
 		return false;
 	w = load_acquire(&r->word);
 	/* The prev of a granted request may change under me by a bypass: again with the new one. */

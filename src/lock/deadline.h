@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* deadline.h - moving the end of a granted request (R8) */
-#ifndef LOCKSHM_LEASE_H
-#define LOCKSHM_LEASE_H
+#ifndef LOCKSHM_LOCK_DEADLINE_H
+#define LOCKSHM_LOCK_DEADLINE_H
 
 #include "segment/segment.h"
 
 #define PRECISE_BELOW_NS 1000000000 /* a shorter lease is measured with the precise clock */
 
 /* From when a lease of that length counts that is granted now.  Never too early, so it never ends early. */
-static inline int64_t lease_clock(const struct lockshm *s, int64_t ttl_ns)
+static inline int64_t deadline_clock(const struct lockshm *s, int64_t ttl_ns)
 {
 	return likely(ttl_ns >= PRECISE_BELOW_NS) ? segment_now_at_most(s) : segment_now(s);
 }
 
 /* Its first half: set the deadline of the granted request (@index, @gen).  False = it is no longer granted. */
-bool lease_set_deadline(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end);
+bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end);
 
 /*
  * Renew the granted request (@index, *@gen) so that it ends at @end (INT64_MAX = strict).
  * True: *@gen is the new generation, and nobody else had the lock until now.  False: it is no longer granted.
  */
-bool lease_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end);
+bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* deadlock.h - would waiting close a cycle? */
-#ifndef LOCKSHM_DEADLOCK_H
-#define LOCKSHM_DEADLOCK_H
+#ifndef LOCKSHM_LOCK_DEADLOCK_H
+#define LOCKSHM_LOCK_DEADLOCK_H
 
 #include "lock/owner.h"
 

@@ -64,7 +64,7 @@ static pthread_key_t exit_key;
 static int exit_key_error; /* of making it */
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-/* Of a pid namespace as proc_pid_namespace() tells it; 0 = cannot tell. */
+/* Of a pid namespace as procfs_pid_namespace() tells it; 0 = cannot tell. */
 static uint32_t namespace_hash(uint64_t ns)
 {
 	return ns ? (uint32_t)(ns * UINT64_C(0x9e3779b97f4a7c15) >> 48) | 1 : 0;
@@ -207,7 +207,7 @@ static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t
 
 	/* My claim before my fields.  Pairs with fence_acquire() in owner_identity(). */
 	fence_release();
-	store_relaxed(&o->start_time, proc_start_time((int32_t)me->pid, (int32_t)me->tid,
+	store_relaxed(&o->start_time, procfs_start_time((int32_t)me->pid, (int32_t)me->tid,
 							clock_is_initial(p->segment->clock_ns)));
 	store_relaxed(&o->pid_ns, me->pid_ns);
 	store_relaxed(&o->waiting, 0);
@@ -323,7 +323,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	p->epoch = epoch;
 	p->uid = process_unique();
 	p->spin_ns = 20000;
-	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), proc_pid_namespace() };
+	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), procfs_pid_namespace() };
 	if (!claim_slot(p, &me) && (sweep_probing(s) == 0 || !claim_slot(p, &me))) {
 		free_private(p);
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
@@ -407,7 +407,7 @@ static void flush_siblings(void)
 /* Do its thread numbers mean anything here?  Without /proc nobody can tell. */
 static bool same_namespace(const struct shm_owner *o)
 {
-	uint64_t mine = proc_pid_namespace();
+	uint64_t mine = procfs_pid_namespace();
 
 	return mine != 0 && load_acquire(&o->pid_ns) == mine;
 }
@@ -416,7 +416,7 @@ static bool same_namespace(const struct shm_owner *o)
 static bool thread_is_gone(const struct shm_owner *o, int32_t pid)
 {
 	return same_namespace(o) &&
-	       proc_thread_is_dead(pid, (int32_t)load_relaxed32(&o->tid), load_relaxed(&o->start_time));
+	       procfs_thread_is_dead(pid, (int32_t)load_relaxed32(&o->tid), load_relaxed(&o->start_time));
 }
 
 static bool active_is_dead(const struct lockshm *s, uint32_t slot, int32_t pid)
@@ -450,8 +450,8 @@ bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control
 		return active_is_dead(s, slot, control_pid(control));
 	case OWNER_CLAIMED:
 		/* Died while joining: no life word yet, only a pid to look up, in our own namespace. */
-		return control_ns_hash(control) != 0 && control_ns_hash(control) == namespace_hash(proc_pid_namespace()) &&
-		       proc_thread_is_gone(0, control_pid(control));
+		return control_ns_hash(control) != 0 && control_ns_hash(control) == namespace_hash(procfs_pid_namespace()) &&
+		       procfs_thread_is_gone(0, control_pid(control));
 	default:
 		return false;
 	}
@@ -467,7 +467,7 @@ bool owner_slot_is_retired(const struct lockshm *s, uint32_t slot, uint64_t cont
 		return true;
 	if (load_acquire32(word) & FUTEX_OWNER_DIED)
 		return true;
-	return same_namespace(o) && proc_thread_has_ended(control_pid(control), (int32_t)load_relaxed32(&o->tid),
+	return same_namespace(o) && procfs_thread_has_ended(control_pid(control), (int32_t)load_relaxed32(&o->tid),
 							  load_relaxed(&o->start_time));
 }
 
@@ -488,7 +488,7 @@ static bool thread_is_over(const struct shm_owner *o, int32_t pid)
 {
 	int32_t tid = (int32_t)load_relaxed32(&o->tid);
 
-	return proc_thread_is_gone(pid, tid) || proc_thread_is_leaving(pid, tid, load_relaxed(&o->start_time));
+	return procfs_thread_is_gone(pid, tid) || procfs_thread_is_leaving(pid, tid, load_relaxed(&o->start_time));
 }
 
 void owner_probe(const struct lockshm *s, uint64_t ref)

@@ -5,8 +5,8 @@
  * A participant is a thread's private side of its owner slot.  It is made at the thread's first acquire and goes with
  * the thread.  See owner.c for what a life word is.
  */
-#ifndef LOCKSHM_OWNER_H
-#define LOCKSHM_OWNER_H
+#ifndef LOCKSHM_LOCK_OWNER_H
+#define LOCKSHM_LOCK_OWNER_H
 
 #include "sys/futex.h"
 #include "sys/hash.h"

@@ -10,8 +10,8 @@
  *
  * "owned" functions may be called by the owner of the request only, the others by anybody.
  */
-#ifndef LOCKSHM_QUEUE_H
-#define LOCKSHM_QUEUE_H
+#ifndef LOCKSHM_LOCK_QUEUE_H
+#define LOCKSHM_LOCK_QUEUE_H
 
 #include "lock/request.h"
 #include "segment/segment.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* request.h - request records: where a thread gets one, and how one is filled */
-#ifndef LOCKSHM_REQUEST_H
-#define LOCKSHM_REQUEST_H
+#ifndef LOCKSHM_LOCK_REQUEST_H
+#define LOCKSHM_LOCK_REQUEST_H
 
 #include "lock/owner.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* snapshot.h - one queue as it was at one instant, for inspection and verification */
-#ifndef LOCKSHM_SNAPSHOT_H
-#define LOCKSHM_SNAPSHOT_H
+#ifndef LOCKSHM_LOCK_SNAPSHOT_H
+#define LOCKSHM_LOCK_SNAPSHOT_H
 
 #include "segment/segment.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sweep.h - giving back what dead threads left */
-#ifndef LOCKSHM_SWEEP_H
-#define LOCKSHM_SWEEP_H
+#ifndef LOCKSHM_LOCK_SWEEP_H
+#define LOCKSHM_LOCK_SWEEP_H
 
 #include "segment/segment.h"
 

@@ -4,8 +4,8 @@
  *
  * Only a guess: the caller compares the identity behind a look at the entry's tail and goes the slow way if it differs.
  */
-#ifndef LOCKSHM_TABLE_PROBE_H
-#define LOCKSHM_TABLE_PROBE_H
+#ifndef LOCKSHM_LOCK_TABLE_PROBE_H
+#define LOCKSHM_LOCK_TABLE_PROBE_H
 
 #include <string.h>
 

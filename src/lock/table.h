@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* table.h - from a key to its entry; table.c looks up, table-insert.c adds and re-keys */
-#ifndef LOCKSHM_TABLE_H
-#define LOCKSHM_TABLE_H
+#ifndef LOCKSHM_LOCK_TABLE_H
+#define LOCKSHM_LOCK_TABLE_H
 
 #include "lock/owner.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wait.h - sleeping until a request is granted: the one sleep/wake protocol of the library */
-#ifndef LOCKSHM_WAIT_H
-#define LOCKSHM_WAIT_H
+#ifndef LOCKSHM_LOCK_WAIT_H
+#define LOCKSHM_LOCK_WAIT_H
 
 #include "lock/owner.h"
 #include "lock/queue.h"

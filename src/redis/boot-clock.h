@@ -4,8 +4,8 @@
  *
  * All deadlines of the bridge are absolute times of this clock, in nanoseconds.
  */
-#ifndef LOCKSHM_BRIDGE_CLOCK_H
-#define LOCKSHM_BRIDGE_CLOCK_H
+#ifndef LOCKSHM_REDIS_BOOT_CLOCK_H
+#define LOCKSHM_REDIS_BOOT_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

@@ -5,8 +5,8 @@
  * Each key has its server, chosen by its name in Redis, which is the same on every host; or all servers have every key
  * and a majority decides.  Used by one thread.
  */
-#ifndef LOCKSHM_BRIDGE_NET_H
-#define LOCKSHM_BRIDGE_NET_H
+#ifndef LOCKSHM_REDIS_CLIENT_H
+#define LOCKSHM_REDIS_CLIENT_H
 
 #include "redis/script.h"
 #include "redis/tracking.h"

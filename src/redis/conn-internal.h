@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* conn-internal.h - a connection, for the files that make it one: redis/conn-open.c up to the greeting,
  * redis/conn.c from there on, redis/conn-io.c for what goes over the way */
-#ifndef LOCKSHM_BRIDGE_CONN_INSIDE_H
-#define LOCKSHM_BRIDGE_CONN_INSIDE_H
+#ifndef LOCKSHM_REDIS_CONN_INTERNAL_H
+#define LOCKSHM_REDIS_CONN_INTERNAL_H
 
 #include <sys/types.h>
 

@@ -11,8 +11,8 @@
  * A connection serves one thread of one process.  In a forked child it closes itself at the first use, without a byte
  * to the server, and can then be opened anew.
  */
-#ifndef LOCKSHM_BRIDGE_CONN_H
-#define LOCKSHM_BRIDGE_CONN_H
+#ifndef LOCKSHM_REDIS_CONN_H
+#define LOCKSHM_REDIS_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>

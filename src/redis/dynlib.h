@@ -6,8 +6,8 @@
  * loaded, and while somebody is inside of a library that has locks of its own: nobody forks meanwhile, because in the
  * child nobody would ever unlock those.
  */
-#ifndef LOCKSHM_BRIDGE_LIBRARY_H
-#define LOCKSHM_BRIDGE_LIBRARY_H
+#ifndef LOCKSHM_REDIS_DYNLIB_H
+#define LOCKSHM_REDIS_DYNLIB_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * All of it is sent at once and costs one round trip.  A stopped server accepts connections, so only its answers show
  * that it lives.
  */
-#ifndef LOCKSHM_BRIDGE_GREET_H
-#define LOCKSHM_BRIDGE_GREET_H
+#ifndef LOCKSHM_REDIS_HANDSHAKE_H
+#define LOCKSHM_REDIS_HANDSHAKE_H
 
 #include "redis/conn.h"
 

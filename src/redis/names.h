@@ -12,8 +12,8 @@
  * own, else {K}.  In a cluster all names of a lock must fall into one slot, which Redis computes from the tag: then the
  * mark is B:lock-intent, and names for which no such B exists are refused.
  */
-#ifndef LOCKSHM_BRIDGE_KEYS_H
-#define LOCKSHM_BRIDGE_KEYS_H
+#ifndef LOCKSHM_REDIS_NAMES_H
+#define LOCKSHM_REDIS_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * of them is asked first, the one that it names gets the next.  Nodes that nobody configured are logged in to as the
  * first one that somebody did.
  */
-#ifndef LOCKSHM_BRIDGE_NODES_H
-#define LOCKSHM_BRIDGE_NODES_H
+#ifndef LOCKSHM_REDIS_NODES_H
+#define LOCKSHM_REDIS_NODES_H
 
 #include "redis/names.h"
 #include "redis/tracking.h"

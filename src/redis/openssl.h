@@ -6,8 +6,8 @@
  * program uses it, too, and has it ended at its own exit, we are told before.  All calls are made between enter and
  * leave, because it has locks of its own that a forked child could never unlock (redis/dynlib.h).
  */
-#ifndef LOCKSHM_BRIDGE_OPENSSL_H
-#define LOCKSHM_BRIDGE_OPENSSL_H
+#ifndef LOCKSHM_REDIS_OPENSSL_H
+#define LOCKSHM_REDIS_OPENSSL_H
 
 #include <stdbool.h>
 

@@ -6,8 +6,8 @@
  * names and token; later rounds queue behind it on the same connections, so that a release never overtakes
  * the acquire it takes back.
  */
-#ifndef LOCKSHM_BRIDGE_ROUND_H
-#define LOCKSHM_BRIDGE_ROUND_H
+#ifndef LOCKSHM_REDIS_QUORUM_ROUND_H
+#define LOCKSHM_REDIS_QUORUM_ROUND_H
 
 #include "redis/quorum.h"
 

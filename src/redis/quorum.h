@@ -10,8 +10,8 @@
  * There is no queue: its order would differ from server to server.  Whoever is refused tries again after a pause of its
  * choice.  And no majority makes a lease safe against a holder that stops and goes on too late: that takes the fence.
  */
-#ifndef LOCKSHM_BRIDGE_QUORUM_H
-#define LOCKSHM_BRIDGE_QUORUM_H
+#ifndef LOCKSHM_REDIS_QUORUM_H
+#define LOCKSHM_REDIS_QUORUM_H
 
 #include "redis/script.h"
 

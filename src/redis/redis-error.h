@@ -4,8 +4,8 @@
  *
  * The codes are classes by consequence, not by cause; the message names the cause and the server.
  */
-#ifndef LOCKSHM_BRIDGE_ERROR_H
-#define LOCKSHM_BRIDGE_ERROR_H
+#ifndef LOCKSHM_REDIS_REDIS_ERROR_H
+#define LOCKSHM_REDIS_REDIS_ERROR_H
 
 #include <stdbool.h>
 #include <stddef.h>

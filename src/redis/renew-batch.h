@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* renew-batch.h - many leases are renewed by one script, where there is nothing else to do for them */
-#ifndef LOCKSHM_BRIDGE_RENEWALS_H
-#define LOCKSHM_BRIDGE_RENEWALS_H
+#ifndef LOCKSHM_REDIS_RENEW_BATCH_H
+#define LOCKSHM_REDIS_RENEW_BATCH_H
 
 #include "redis/client.h"
 #include "redis/nodes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* replicas.h - a lease counts when enough replicas of its server have it */
-#ifndef LOCKSHM_BRIDGE_REPLICAS_H
-#define LOCKSHM_BRIDGE_REPLICAS_H
+#ifndef LOCKSHM_REDIS_REPLICAS_H
+#define LOCKSHM_REDIS_REPLICAS_H
 
 #include "redis/client.h"
 #include "redis/nodes.h"

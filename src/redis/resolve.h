@@ -6,8 +6,8 @@
  * by a descriptor that it is through, and whoever does not want to know any more drops the look-up, which
  * frees itself in the end.
  */
-#ifndef LOCKSHM_BRIDGE_RESOLVE_H
-#define LOCKSHM_BRIDGE_RESOLVE_H
+#ifndef LOCKSHM_REDIS_RESOLVE_H
+#define LOCKSHM_REDIS_RESOLVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

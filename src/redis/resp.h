@@ -5,8 +5,8 @@
  * Whatever hiredis defines stays in redis/resp.c.  Of it only the formatter and the parser are used, which are the
  * same in 0.14 and all later versions; its connections are not (redis/conn.h).
  */
-#ifndef LOCKSHM_BRIDGE_WIRE_H
-#define LOCKSHM_BRIDGE_WIRE_H
+#ifndef LOCKSHM_REDIS_RESP_H
+#define LOCKSHM_REDIS_RESP_H
 
 #include <stdbool.h>
 #include <stddef.h>

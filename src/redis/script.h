@@ -8,8 +8,8 @@
  * "granted" is good only until redis_valid_until() of the time at which the operation was begun, and after
  * REDIS_UNKNOWN the caller has to release, whatever the lock's state.
  */
-#ifndef LOCKSHM_BRIDGE_SCRIPT_H
-#define LOCKSHM_BRIDGE_SCRIPT_H
+#ifndef LOCKSHM_REDIS_SCRIPT_H
+#define LOCKSHM_REDIS_SCRIPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scripts.h - the scripts of src/redis/scripts/ as strings, which make turns into scripts.c */
-#ifndef LOCKSHM_BRIDGE_LUA_H
-#define LOCKSHM_BRIDGE_LUA_H
+#ifndef LOCKSHM_REDIS_SCRIPTS_H
+#define LOCKSHM_REDIS_SCRIPTS_H
 
 extern const char redis_lua_acquire_s[];
 extern const char redis_lua_acquire_x[];

@@ -5,8 +5,8 @@
  * Bytes in, bytes out: nothing here knows a socket, waits, or writes anywhere, so deadlines and forks are the
  * connection's (redis/conn.h).  The server's certificate is always verified.
  */
-#ifndef LOCKSHM_BRIDGE_TLS_H
-#define LOCKSHM_BRIDGE_TLS_H
+#ifndef LOCKSHM_REDIS_TLS_H
+#define LOCKSHM_REDIS_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * TRACKING, from Redis 6 on); other hosts say when they wait or leave (channel "lockshm:" and host id).  All of it is
  * hints: one may be missing, and each may be about nothing, so whoever waits also looks from time to time.
  */
-#ifndef LOCKSHM_BRIDGE_WAKE_H
-#define LOCKSHM_BRIDGE_WAKE_H
+#ifndef LOCKSHM_REDIS_TRACKING_H
+#define LOCKSHM_REDIS_TRACKING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -16,8 +16,8 @@
  * environment or from a file may hold the password itself.  Parsing does not read the place named: that is done at each
  * connect, so that a password can be changed in the file.
  */
-#ifndef LOCKSHM_BRIDGE_URI_H
-#define LOCKSHM_BRIDGE_URI_H
+#ifndef LOCKSHM_REDIS_URI_H
+#define LOCKSHM_REDIS_URI_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * Who may write: "owner" = the thread that owns the record, before it is reachable; "cas" = anybody, by a CAS that
  * carries the generation it decided on; "claimer" = the thread whose claim the entry's tail names.
  */
-#ifndef LOCKSHM_LAYOUT_H
-#define LOCKSHM_LAYOUT_H
+#ifndef LOCKSHM_SEGMENT_LAYOUT_H
+#define LOCKSHM_SEGMENT_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

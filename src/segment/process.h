@@ -5,8 +5,8 @@
  * A forked child shares the mapping but owns nothing.  It is noticed without a system call: the epoch lives in a page
  * that the kernel wipes in a child (MADV_WIPEONFORK); where that does not exist, an atfork handler clears it.
  */
-#ifndef LOCKSHM_PROCESS_H
-#define LOCKSHM_PROCESS_H
+#ifndef LOCKSHM_SEGMENT_PROCESS_H
+#define LOCKSHM_SEGMENT_PROCESS_H
 
 #include <stdint.h>
 

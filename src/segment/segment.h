@@ -5,8 +5,8 @@
  * Capacities and offsets are copied out of the header once they have been checked; nothing trusts the header later.
  * Every index read from shared memory goes through one of the *_at() functions, which answer NULL for a wrong one.
  */
-#ifndef LOCKSHM_SEGMENT_H
-#define LOCKSHM_SEGMENT_H
+#ifndef LOCKSHM_SEGMENT_SEGMENT_H
+#define LOCKSHM_SEGMENT_SEGMENT_H
 
 #include <pthread.h>
 #include <sys/types.h>

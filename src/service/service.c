@@ -68,7 +68,7 @@ static void renew(const struct service *k, struct renewal *r, int64_t now)
 	r->due = end == r->until ? INT64_MAX : now + r->ttl_ns / 2;
 	if (end <= r->deadline)
 		return;
-	if (lease_renew(k->s, r->index, &r->gen, end))
+	if (deadline_renew(k->s, r->index, &r->gen, end))
 		r->deadline = end;
 	else
 		r->lost = true;

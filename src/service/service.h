@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* service.h - the one helper thread of a process and segment: for auto-renewal, notices and process-wide holds */
-#ifndef LOCKSHM_SERVICE_H
-#define LOCKSHM_SERVICE_H
+#ifndef LOCKSHM_SERVICE_SERVICE_H
+#define LOCKSHM_SERVICE_SERVICE_H
 
 #include "hold/hold.h"
 

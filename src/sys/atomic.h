@@ -15,8 +15,8 @@
  *   fence_acquire  orders my earlier loads before whatever comes later
  *   fence_release  orders whatever came earlier before my later stores
  */
-#ifndef LOCKSHM_ATOMIC_H
-#define LOCKSHM_ATOMIC_H
+#ifndef LOCKSHM_SYS_ATOMIC_H
+#define LOCKSHM_SYS_ATOMIC_H
 
 #include <stdbool.h>
 #include <stdint.h>

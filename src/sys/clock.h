@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* clock.h - CLOCK_MONOTONIC in nanoseconds, cheap and precise */
-#ifndef LOCKSHM_CLOCK_H
-#define LOCKSHM_CLOCK_H
+#ifndef LOCKSHM_SYS_CLOCK_H
+#define LOCKSHM_SYS_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

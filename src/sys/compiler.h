@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* compiler.h - marks the functions of the public interface; everything else stays inside the library. */
-#ifndef LOCKSHM_EXPORT_H
-#define LOCKSHM_EXPORT_H
+#ifndef LOCKSHM_SYS_COMPILER_H
+#define LOCKSHM_SYS_COMPILER_H
 
 #define LOCKSHM_EXPORT __attribute__((visibility("default")))
 #define ALWAYS_INLINE inline __attribute__((always_inline))

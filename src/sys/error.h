@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* error.h - filling a struct lockshm_error, which is always optional */
-#ifndef LOCKSHM_ERROR_H
-#define LOCKSHM_ERROR_H
+#ifndef LOCKSHM_SYS_ERROR_H
+#define LOCKSHM_SYS_ERROR_H
 
 #include "lockshm.h"
 

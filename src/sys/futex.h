@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* futex.h - sleeping and waking in the kernel, on words other processes share */
-#ifndef LOCKSHM_FUTEX_H
-#define LOCKSHM_FUTEX_H
+#ifndef LOCKSHM_SYS_FUTEX_H
+#define LOCKSHM_SYS_FUTEX_H
 
 #include <stdbool.h>
 #include <stdint.h>

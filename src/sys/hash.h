@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hash.h - the 128-bit identity of a key */
-#ifndef LOCKSHM_HASH_H
-#define LOCKSHM_HASH_H
+#ifndef LOCKSHM_SYS_HASH_H
+#define LOCKSHM_SYS_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -122,7 +122,7 @@ static uint64_t host_ticks(uint64_t ticks)
 	return ticks + (uint64_t)(offset / (1000000000 / (hz > 0 ? hz : 100)));
 }
 
-uint64_t proc_start_time(int32_t pid, int32_t tid, bool initial_clock)
+uint64_t procfs_start_time(int32_t pid, int32_t tid, bool initial_clock)
 {
 	struct thread_stat st;
 
@@ -131,7 +131,7 @@ uint64_t proc_start_time(int32_t pid, int32_t tid, bool initial_clock)
 	return initial_clock ? st.start_time : host_ticks(st.start_time);
 }
 
-uint64_t proc_pid_namespace(void)
+uint64_t procfs_pid_namespace(void)
 {
 	char self[16], mine[16];
 	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
@@ -147,7 +147,7 @@ uint64_t proc_pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-bool proc_thread_is_gone(int32_t pid, int32_t tid)
+bool procfs_thread_is_gone(int32_t pid, int32_t tid)
 {
 	if (tid <= 0)
 		return false;
@@ -157,7 +157,7 @@ bool proc_thread_is_gone(int32_t pid, int32_t tid)
 	return syscall(SYS_tkill, tid, 0) != 0 && errno == ESRCH;
 }
 
-bool proc_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time)
+bool procfs_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time)
 {
 	struct thread_stat st;
 	uint64_t start;
@@ -165,7 +165,7 @@ bool proc_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time)
 	if (pid <= 0 || tid <= 0)
 		return false;
 	if (read_stat(&st, pid, tid) != 1)
-		return proc_thread_is_gone(pid, tid);
+		return procfs_thread_is_gone(pid, tid);
 	start = host_ticks(st.start_time);
 	/* Two ticks of tolerance for the rounding of offsets. */
 	return (start_time && (start > start_time + 2 || start + 2 < start_time)) || (st.flags & PF_LEAVING) ||
@@ -183,7 +183,7 @@ static bool same_thread(struct thread_stat *st, int32_t pid, int32_t tid, uint64
 	return start <= start_time + 2 && start + 2 >= start_time;
 }
 
-bool proc_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time)
+bool procfs_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time)
 {
 	struct thread_stat st;
 
@@ -193,10 +193,10 @@ bool proc_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time)
 	       same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING);
 }
 
-bool proc_thread_has_ended(int32_t pid, int32_t tid, uint64_t start_time)
+bool procfs_thread_has_ended(int32_t pid, int32_t tid, uint64_t start_time)
 {
 	struct thread_stat st;
 
-	return proc_thread_is_gone(pid, tid) ||
+	return procfs_thread_is_gone(pid, tid) ||
 	       (same_thread(&st, pid, tid, start_time) && (st.state == 'Z' || st.state == 'X'));
 }

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* procfs.h - what /proc knows about threads of this machine */
-#ifndef LOCKSHM_PROC_H
-#define LOCKSHM_PROC_H
+#ifndef LOCKSHM_SYS_PROCFS_H
+#define LOCKSHM_SYS_PROCFS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Start time of a thread in clock ticks since boot, outside all time namespaces; 0 if there is no such thread or /proc
  * does not tell.  @initial_clock: this process is known to be in the initial time namespace. */
-uint64_t proc_start_time(int32_t pid, int32_t tid, bool initial_clock);
+uint64_t procfs_start_time(int32_t pid, int32_t tid, bool initial_clock);
 
 /* Inode of this process' pid namespace; 0 if /proc does not tell, or is another namespace's. */
-uint64_t proc_pid_namespace(void);
+uint64_t procfs_pid_namespace(void);
 
 /* Does the kernel know no such thread any more?  @pid 0 = of whatever process.  Exact, needs no /proc. */
-bool proc_thread_is_gone(int32_t pid, int32_t tid);
+bool procfs_thread_is_gone(int32_t pid, int32_t tid);
 
 /*
  * Proof that the thread with that start time will never run user code again: it is gone, its number belongs to a
  * younger thread, or it is on its way out (flags of the kernel, state Z or X).  "Cannot tell" is false.
  * Only for threads of this process' pid namespace.
  */
-bool proc_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time);
+bool procfs_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time);
 
 /* Proof that the thread is still there, with exactly that start time, and on its way out: exiting, or in a core dump of
  * its process.  It has left user code for good; the kernel may not yet have walked its robust list. */
-bool proc_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time);
+bool procfs_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time);
 
 /* Proof that the kernel is through with the thread: gone, or a zombie with exactly that start time. */
-bool proc_thread_has_ended(int32_t pid, int32_t tid, uint64_t start_time);
+bool procfs_thread_has_ended(int32_t pid, int32_t tid, uint64_t start_time);
 
 #endif

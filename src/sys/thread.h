@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* thread.h - threads of the library's own */
-#ifndef LOCKSHM_THREAD_H
-#define LOCKSHM_THREAD_H
+#ifndef LOCKSHM_SYS_THREAD_H
+#define LOCKSHM_SYS_THREAD_H
 
 #include <pthread.h>
 #include <signal.h>

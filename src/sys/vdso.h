@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* vdso.h - functions that the kernel maps into every process, called without a detour over the C library */
-#ifndef LOCKSHM_VDSO_H
-#define LOCKSHM_VDSO_H
+#ifndef LOCKSHM_SYS_VDSO_H
+#define LOCKSHM_SYS_VDSO_H
 
 #include <time.h>
 
