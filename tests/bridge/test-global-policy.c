@@ -2,7 +2,7 @@
 /* test-global-policy.c - what a request gets while Redis is out of reach; of which answers it is told */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
-#include "lock/trample.h"
+#include "support/trample.h"
 
 #include <pthread.h>
 #include <string.h>

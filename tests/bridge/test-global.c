@@ -2,7 +2,7 @@
 /* test-global.c - keys that are exclusive across hosts: what a user of the library sees */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
-#include "lock/trample.h"
+#include "support/trample.h"
 
 #include <string.h>
 #include <sys/wait.h>

@@ -32,4 +32,3 @@ tests_of_units += \
 	%D%/test-upgrade \
 	%D%/test-verify \
 	$(end)
-%C%_test_trampled_SOURCES = %D%/test-trampled.c %D%/trample.c %D%/trample.h

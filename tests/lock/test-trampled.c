@@ -17,7 +17,7 @@
 
 #include "support/agent.h"
 #include "support/fixture.h"
-#include "trample.h"
+#include "support/trample.h"
 
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED

@@ -7,6 +7,8 @@ tests_libtest_la_SOURCES += \
 	%D%/fixture.c \
 	%D%/fixture.h \
 	%D%/inside.h \
+	%D%/trample.c \
+	%D%/trample.h \
 	$(end)
 # Loaded into a Redis server, which knows nothing of sanitizers.
 if HAVE_CHECK
