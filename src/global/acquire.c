@@ -11,15 +11,18 @@
  * sees that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
  * lease like any other, and its death is what any death of a holder is.
  */
+#include "global/acquire.h"
+
 #include <string.h>
 
 #include "hold/acquire.h"
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "bridge/standby.h"
-#include "service/service.h"
+#include "hold/renewal.h"
 #include "hold/barge.h"
-#include "lock/owner.h"
+#include "hostlease/leader.h"
+#include "lock/participant.h"
 #include "hostlease/host-lease.h"
 #include "lock/wait.h"
 
@@ -93,7 +96,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 	if (q->key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
-	if (q->key_len == ROLE_KEY_LEN && memcmp(q->key, ROLE_KEY, ROLE_KEY_LEN) == 0)
+	if (q->key_len == LEADER_KEY_LEN && memcmp(q->key, LEADER_KEY, LEADER_KEY_LEN) == 0)
 		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
 	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
@@ -418,11 +421,11 @@ static int resume_streak(struct global_acquire_op *g, const struct lockshm_reque
 	g->streak = 0;
 	if (!self || self->barge.index == 0)
 		return NOT_TAKEN;
-	if (self->barge.host_lease && global_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
+	if (self->barge.host_lease && host_lease_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
 		g->streak = self->barge.fence;
 		g->streak_lease = self->barge.host_lease - 1;
 		g->streak_word = self->barge.host_lease_word;
-		status = acquire_again(self, q, hold_of(g->hold));
+		status = acquire_resume(self, q, hold_of(g->hold), true);
 	}
 	if (status != NOT_TAKEN)
 		return status;
@@ -475,58 +478,4 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 		q->report->slept_ns += more;
 	}
 	return err;
-}
-
-bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
-{
-	const struct shm_host_lease *l = host_lease_at(s, lease);
-	uint64_t now = l ? load_acquire(&l->word) : 0;
-
-	return l && host_lease_state(now) == HOST_LEASE_HELD && host_lease_epoch(now) == host_lease_epoch(word) &&
-	       !host_lease_exhausted(s, l, host_now(s));
-}
-
-/* ---------------------------------------------------------------- upgrade */
-
-/*
- * Whoever holds under it asks by a bit in the lease's word; not before a downgrade is over, so that where it stands
- * nobody writes, whoever set it.  My hold may be over by now, and others write, read, and ask as well.  Crash points:
- * (1) bit set: the bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken
- * back because nobody answered: a new turn has begun, so what the bridge or its successor still obtains does not
- * count, and a downgrade follows.
- */
-int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
-{
-	struct shm_host_lease *l = host_lease_at(s, lease);
-	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
-	bool asked = false;
-
-	if (!l)
-		return LOCKSHM_BUSY;
-	for (;; now = clock_precise()) {
-		/* The signal before what it is about. */
-		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
-		uint64_t w = load_acquire(&l->word);
-
-		if (!host_lease_holds(s, lease, word))
-			return LOCKSHM_LOST;
-		if (w & HOST_LEASE_EXCLUSIVE)
-			return 0;
-		if (host_lease_state(w) != HOST_LEASE_HELD || (asked && !(w & HOST_LEASE_UPGRADE)))
-			return LOCKSHM_BUSY;
-		/* What is refused half way by a quorum could not be taken back. */
-		if ((s->redis.flags & REDIS_QUORUM) && host_lease_mode_gen(w) == HOST_LEASE_MODE_GEN_MAX)
-			return LOCKSHM_BUSY;
-		/* Redis may have done it, or do it yet. */
-		if (now >= end && cas_from(&l->word, w, w & HOST_LEASE_UPGRADE ? host_lease_withdrawn(w) : w))
-			return LOCKSHM_BUSY;
-		if (!(w & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) && !cas_from(&l->word, w, w | HOST_LEASE_UPGRADE))
-			continue;
-		asked = !(w & HOST_LEASE_DOWNGRADE);
-		if (now - rung >= RING_NS) {
-			rung = now;
-			host_lease_ring(s, lease);
-		}
-		futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
-	}
 }

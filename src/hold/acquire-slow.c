@@ -9,12 +9,14 @@
 
 #include "hold/acquire.h"
 #include "sys/error.h"
-#include "service/service.h"
+#include "hold/renewal.h"
 #include "lock/deadline.h"
 #include "lock/damage.h"
 #include "hold/prepare.h"
 #include "lock/queue.h"
 #include "lock/request.h"
+#include "lock/chunks.h"
+#include "lock/sweep.h"
 #include "lock/table-probe.h"
 #include "lock/wait.h"
 
@@ -36,70 +38,6 @@ struct local_acquire {
 	int64_t deadline; /* segment time */
 	int64_t slept_ns;
 };
-
-/* ---------------------------------------------------------------- arguments */
-
-static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
-{
-	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
-		return error_set(error, LOCKSHM_INVALID, "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER",
-				 (long long)q->ttl_ns);
-	if (q->timeout_ns < 0 || (q->timeout_ns > LOCKSHM_TIME_MAX && q->timeout_ns != LOCKSHM_FOREVER))
-		return error_set(error, LOCKSHM_INVALID, "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
-				 (long long)q->timeout_ns);
-	if (q->deadline_ns < 0)
-		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
-				 (long long)q->deadline_ns);
-	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
-	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
-		return error_set(error, LOCKSHM_INVALID, "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
-				 (long long)q->max_hold_ns);
-	return 0;
-}
-
-static int check_key(const void *key, size_t len, struct lockshm_error *error)
-{
-	if (unlikely(!key))
-		return error_set(error, LOCKSHM_INVALID, "key is NULL");
-	if (unlikely(len == 0))
-		return error_set(error, LOCKSHM_INVALID, "key_len is 0: a key has at least one byte");
-	if (unlikely(len > LOCKSHM_KEY_MAX))
-		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key has %zu bytes, at most %d are allowed", len,
-				 LOCKSHM_KEY_MAX);
-	return 0;
-}
-
-static int check_request(const struct lockshm *s, const struct lockshm_request *q, const lockshm_hold_t *hold,
-			 struct lockshm_error *error)
-{
-	int err;
-
-	if (q->size != sizeof(*q))
-		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
-				 q->size, sizeof(*q));
-	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
-	if (err)
-		return err;
-	if (q->prepared && !prepared_for(s, q->prepared))
-		return error_set(error, LOCKSHM_INVALID,
-				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
-	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
-		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
-	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
-			 LOCKSHM_BARGE))
-		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
-	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
-	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
-		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
-	if (hold_in_use(hold_of(hold)))
-		return error_set(error, LOCKSHM_INVALID, "this hold is in use: release it first, or use another one");
-	if (q->canceller && !canceller_is_idle(q->canceller))
-		return error_set(error, LOCKSHM_INVALID,
-				 "canceller is in use by another wait, or written over: start from LOCKSHM_CANCELLER_INIT");
-	return check_times(q, error);
-}
 
 /* ---------------------------------------------------------------- success */
 
@@ -147,9 +85,14 @@ static int find_entry(struct local_acquire *a)
 	return 0;
 }
 
+/* A free record: mine, or after a sweep what the dead left. */
 static int take_record(struct local_acquire *a)
 {
 	a->index = request_take_fast(a->self);
+	if (!a->index) {
+		sweep_probing(a->s);
+		a->index = request_take(a->self);
+	}
 	return a->index ? 0 : error_full(a->error, LOCKSHM_TABLE_REQUESTS);
 }
 
@@ -297,12 +240,16 @@ static int acquire_once(struct local_acquire *a, bool *advanced)
 	struct qpos last;
 	uint64_t tail;
 	enum tail_state tail_state;
-	int err = find_entry(a);
+	int err = take_record(a);
 
 	if (!err)
-		err = take_record(a);
+		err = find_entry(a);
 	if (err)
 		return err;
+	/* A new entry was made with one, and has given it back. */
+	a->index = request_take_fast(a->self);
+	if (!a->index)
+		return WAIT_AGAIN;
 	tail_state = look(a, &tail, &last);
 	if (tail_state == TAIL_DAMAGED)
 		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
@@ -423,14 +370,14 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, l
 	return err ? err : granted(s, self, q, h);
 }
 
-/* The service thread and its note first: once the lock is held nothing may fail. */
+/* Its record first: once the lock is held nothing may fail. */
 static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
 			   struct lockshm_error *error)
 {
 	struct hold *h = hold_of(hold);
 	struct renewal *r = malloc(sizeof(*r));
 	struct lockshm_request first = *q;
-	int err = r ? service_start(s, error) : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
+	int err = r ? 0 : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
 
 	first.ttl_ns = request_first_ttl(q);
 	if (!err)
@@ -454,27 +401,4 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	return q->flags & LOCKSHM_AUTO_RENEW ? acquire_renewed(s, q, hold, error) : acquire_checked(s, q, hold, error);
-}
-
-int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
-{
-	struct lockshm_error *error;
-	int err;
-
-	if (unlikely(!segment_valid(segment)) || unlikely(!request) || unlikely(!hold))
-		return LOCKSHM_INVALID;
-	error = NULL;
-	if (unlikely(request->size == sizeof(*request) && request->report)) {
-		memset(request->report, 0, sizeof(*request->report));
-		error = &request->report->error;
-	}
-	err = check_request(segment, request, hold, error);
-	if (unlikely(err))
-		return err;
-	if (unlikely(segment->read_only))
-		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	if (unlikely(request->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
-		return request->flags & LOCKSHM_GLOBAL ? global_acquire(segment, request, hold, error) :
-							 acquire_renewed(segment, request, hold, error);
-	return acquire_checked(segment, request, hold, error);
 }

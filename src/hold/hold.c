@@ -38,17 +38,18 @@ static inline int forget(struct access *g, int result)
 	return hold_leave(g, result);
 }
 
+static bool use_or_forget(struct access *g)
+{
+	if (access_granted(g, load_acquire(&g->r->word)))
+		return hold_leave(g, true);
+	/* Lost, and never released: what belongs to it goes now. */
+	(void)forget(g, LOCKSHM_LOST);
+	return false;
+}
+
 bool hold_in_use(struct hold *h)
 {
-	struct access g;
-
-	if (hold_enter(&g, (const lockshm_hold_t *)h) != 0)
-		return false;
-	if (access_granted(&g, load_acquire(&g.r->word)))
-		return hold_leave(&g, true);
-	/* Lost, and never released: what belongs to it goes now. */
-	(void)forget(&g, LOCKSHM_LOST);
-	return false;
+	return hold_visit(h, use_or_forget);
 }
 
 /* R3: somebody is behind, or before, me.  False = ended by somebody else. */
@@ -106,7 +107,7 @@ static int release_closed(struct access *g, int64_t cooldown_ns, int outcome)
 
 static bool may_resume(const struct access *g)
 {
-	return likely(g->h->host_lease == 0) || global_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
+	return likely(g->h->host_lease == 0) || host_lease_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
 }
 
 /* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this

@@ -136,25 +136,6 @@ static inline uint64_t hold_ticket(const struct hold *h)
 	return (unlikely(h->host_lease != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
 }
 
-/* global/acquire.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
-int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
-/* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
- * LOCKSHM_LOST.  Waits for the bridge's answer. */
-int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
-/* May a hold under that lease linger: will its thread be let in again? */
-bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
-
-/* The lease it begins with: never longer than the whole hold may be. */
-static inline int64_t request_first_ttl(const struct lockshm_request *q)
-{
-	bool bounded = (q->flags & LOCKSHM_AUTO_RENEW) && q->max_hold_ns != 0;
-
-	return bounded && q->max_hold_ns < q->ttl_ns ? q->max_hold_ns : q->ttl_ns;
-}
-
-/* hold/acquire-slow.c: a checked request, on this host only. */
-int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
-
 /* Is this memory a hold that is really held now?  Safe for any content.  Clears up behind one that was lost. */
 bool hold_in_use(struct hold *h);
 

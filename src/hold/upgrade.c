@@ -131,7 +131,7 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	s = h->segment;
 	if (!process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
-	err = global_upgrade(s, h->host_lease - 1, h->host_lease_word);
+	err = host_lease_upgrade(s, h->host_lease - 1, h->host_lease_word);
 	/* Lost: so that this is noted, and told. */
 	if (err != LOCKSHM_BUSY) {
 		err = upgrade(hold);

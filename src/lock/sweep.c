@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
 
