@@ -6,5 +6,6 @@ liblockshm_internal_la_SOURCES += \
 	%D%/inspect.c \
 	%D%/lifecycle.c \
 	%D%/move.c \
+	%D%/sweep.c \
 	%D%/verify.c \
 	$(end)

@@ -14,7 +14,11 @@
 #include <unistd.h>
 
 #include "lock/life.h"
+#include "lock/participant.h"
 #include "sys/procfs.h"
+
+/* Kept by participant.c; here, so that what reads it does not depend on joining. */
+__thread struct participant *participants_of_thread FAST_TLS;
 
 /* A service thread stands for its process: its own end proves that every sibling has a kill pending; make each processor that
  * runs one take it before we believe the process dead. */

@@ -23,8 +23,6 @@
 
 #define SWEEP_AT_JOIN 4
 
-__thread struct participant *participants_of_thread FAST_TLS;
-
 static pthread_key_t exit_key;
 static int exit_key_error; /* of making it */
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;

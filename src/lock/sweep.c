@@ -171,21 +171,3 @@ int sweep_probing(struct lockshm *s)
 	}
 	return sweep_all(s);
 }
-
-LOCKSHM_EXPORT int lockshm_sweep(lockshm_t *segment)
-{
-	struct participant *self;
-	int err, freed;
-
-	if (!segment_valid(segment))
-		return LOCKSHM_INVALID;
-	if (segment->read_only)
-		return LOCKSHM_PERMISSION;
-	(void)process_epoch(); /* in a forked child: its clock may be another one */
-	if (segment->clock_lost)
-		return LOCKSHM_SYSTEM;
-	freed = sweep_probing(segment);
-	/* A record of our own is needed to take over half-made entries of the dead. */
-	err = participant_get(segment, &self, NULL);
-	return err ? err : freed + sweep_all(segment);
-}
