@@ -33,7 +33,7 @@
 #define ONCE_MORE 1000		   /* beside the public codes: the local request was lost meanwhile */
 #define TRY_NS LOCKSHM_MS(1500)	   /* a try waits no longer for the bridge's answer */
 
-struct global_acquire_op {
+struct lease_wait {
 	struct lockshm *s;
 	const struct lockshm_request *q;
 	lockshm_hold_t *hold;
@@ -57,17 +57,17 @@ struct global_acquire_op {
 	uint64_t rung_for;
 };
 
-static struct shm_host_lease *lease_of(const struct global_acquire_op *g)
+static struct shm_host_lease *lease_of(const struct lease_wait *g)
 {
 	return &g->s->host_leases[g->lease];
 }
 
-static struct shm_request *record_of(const struct global_acquire_op *g)
+static struct shm_request *record_of(const struct lease_wait *g)
 {
 	return &g->s->requests[g->index];
 }
 
-static int policy_of(const struct global_acquire_op *g)
+static int policy_of(const struct lease_wait *g)
 {
 	return g->q->redis_policy ? g->q->redis_policy : (int)g->s->redis.policy;
 }
@@ -109,7 +109,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 /* ---------------------------------------------------------------- holding under the lease */
 
 /* Say in the request what it is, for the bridge. */
-static void store_wanting(const struct global_acquire_op *g)
+static void store_wanting(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
 	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
@@ -119,7 +119,7 @@ static void store_wanting(const struct global_acquire_op *g)
 	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
-static bool usable(const struct global_acquire_op *g, uint64_t word, int64_t now)
+static bool usable(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
@@ -129,7 +129,7 @@ static bool usable(const struct global_acquire_op *g, uint64_t word, int64_t now
 }
 
 /* Hold under the lease if that is possible at @now, host time.  Returns the number of the hold, or 0. */
-static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t now)
+static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	struct shm_host_lease *l = lease_of(g);
 	struct shm_request *r = record_of(g);
@@ -159,17 +159,16 @@ static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t 
 	return fence;
 }
 
-static void fill(const struct global_acquire_op *g)
+static void fill(const struct lease_wait *g)
 {
 	struct hold *h = hold_of(g->hold);
 
 	count_event(g->self, COUNT_GLOBAL);
 	hold_open(h);
-	h->local_token = h->token;
 	h->token = g->fence;
 	h->host_lease_word = g->word;
 	h->host_lease = g->lease + 1;
-	h->deadline = 0;
+	h->grant.end = 0;
 	hold_close(h);
 	if (g->q->report)
 		g->q->report->token = g->fence;
@@ -177,7 +176,7 @@ static void fill(const struct global_acquire_op *g)
 
 /* ---------------------------------------------------------------- waiting for the lease */
 
-static void ring(struct global_acquire_op *g, uint64_t word, int64_t now)
+static void ring(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	if (g->rung_for == word && now - g->rung < RING_NS)
 		return;
@@ -187,7 +186,7 @@ static void ring(struct global_acquire_op *g, uint64_t word, int64_t now)
 }
 
 /* What was said last, if it was asked since this began to wait, and of this key; else 0. */
-static uint64_t last_result_of(const struct global_acquire_op *g)
+static uint64_t last_result_of(const struct lease_wait *g)
 {
 	uint64_t v = load_acquire(&lease_of(g)->last_result);
 
@@ -199,7 +198,7 @@ static uint64_t last_result_of(const struct global_acquire_op *g)
 }
 
 /* Its words, or what goes without saying. */
-static void reason(const struct global_acquire_op *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
+static void reason(const struct lease_wait *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
 		[0] = "",
@@ -213,7 +212,7 @@ static void reason(const struct global_acquire_op *g, uint64_t last_result, char
 }
 
 /* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
-static int apply_result(struct global_acquire_op *g)
+static int apply_result(struct lease_wait *g)
 {
 	uint64_t v = last_result_of(g);
 	char why[HOST_LEASE_REASON_BYTES];
@@ -238,7 +237,7 @@ static int apply_result(struct global_acquire_op *g)
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
-static bool booked(const struct global_acquire_op *g, uint64_t word, int64_t now)
+static bool booked(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint64_t v = last_result_of(g);
 	int64_t until;
@@ -251,7 +250,7 @@ static bool booked(const struct global_acquire_op *g, uint64_t word, int64_t now
 }
 
 /* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
-static bool passed_over(const struct global_acquire_op *g, uint64_t word, int64_t host)
+static bool passed_over(const struct lease_wait *g, uint64_t word, int64_t host)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
@@ -259,7 +258,7 @@ static bool passed_over(const struct global_acquire_op *g, uint64_t word, int64_
 	       host_lease_exhausted(g->s, l, host) && host_lease_is(l, &g->id);
 }
 
-static int out_of_time(const struct global_acquire_op *g)
+static int out_of_time(const struct lease_wait *g)
 {
 	char why[HOST_LEASE_REASON_BYTES] = "";
 	uint64_t v = last_result_of(g);
@@ -272,7 +271,7 @@ static int out_of_time(const struct global_acquire_op *g)
 }
 
 /* No bridge, and none of this process can be: whoever would wait for one is told why. */
-static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
+static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint32_t signal = load_acquire32(&lease_of(g)->signal);
 
@@ -287,7 +286,7 @@ static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
 }
 
 /* 0 = wait on. */
-static int reason_to_stop(struct global_acquire_op *g, uint64_t word, int64_t now)
+static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	int err = apply_result(g);
 
@@ -310,7 +309,7 @@ static int reason_to_stop(struct global_acquire_op *g, uint64_t word, int64_t no
 }
 
 /* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
-static bool keep_local(struct global_acquire_op *g, int64_t host)
+static bool keep_local(struct lease_wait *g, int64_t host)
 {
 	if (host - g->renewed < PATIENCE_RENEW_NS)
 		return true;
@@ -320,7 +319,7 @@ static bool keep_local(struct global_acquire_op *g, int64_t host)
 
 /* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the
  * record is another key's. */
-static int await_lease(struct global_acquire_op *g)
+static int await_lease(struct lease_wait *g)
 {
 	int64_t host = g->begun; /* just now */
 
@@ -352,7 +351,7 @@ static int await_lease(struct global_acquire_op *g)
 /* ---------------------------------------------------------------- all of it */
 
 /* Policy: this host alone.  The bridge need not go on for us. */
-static int go_local(const struct global_acquire_op *g)
+static int go_local(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
 	struct hold *h = hold_of(g->hold);
@@ -361,7 +360,6 @@ static int go_local(const struct global_acquire_op *g)
 	host_lease_ring(g->s, g->lease);
 	/* A number of this host alone would be taken for one that rises from host to host. */
 	hold_open(h);
-	h->local_token = h->token;
 	h->token = 0;
 	hold_close(h);
 	if (g->q->report)
@@ -369,7 +367,7 @@ static int go_local(const struct global_acquire_op *g)
 	return LOCKSHM_LOCAL_ONLY;
 }
 
-static int give_up(const struct global_acquire_op *g, int err)
+static int give_up(const struct lease_wait *g, int err)
 {
 	struct shm_request *r = record_of(g);
 
@@ -383,7 +381,7 @@ static int give_up(const struct global_acquire_op *g, int err)
 }
 
 /* With the local lock held. */
-static int with_local(struct global_acquire_op *g, int status)
+static int with_local(struct lease_wait *g, int status)
 {
 	int err;
 
@@ -413,7 +411,7 @@ static int with_local(struct global_acquire_op *g, int status)
 }
 
 /* What this thread let linger under a lease that goes on. */
-static int resume_streak(struct global_acquire_op *g, const struct lockshm_request *q)
+static int resume_streak(struct lease_wait *g, const struct lockshm_request *q)
 {
 	struct participant *self = participant_find(g->s);
 	int status = NOT_TAKEN;
@@ -434,7 +432,7 @@ static int resume_streak(struct global_acquire_op *g, const struct lockshm_reque
 	return NOT_TAKEN;
 }
 
-static int local_acquire(struct global_acquire_op *g)
+static int acquire_once(struct lease_wait *g)
 {
 	struct lockshm_request q = *g->q;
 	int status;
@@ -456,7 +454,7 @@ static int local_acquire(struct global_acquire_op *g)
 
 int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
 {
-	struct global_acquire_op g = { .s = s, .q = q, .hold = hold, .error = error };
+	struct lease_wait g = { .s = s, .q = q, .hold = hold, .error = error };
 	int64_t begun = q->report ? clock_precise() : 0;
 	int err = check(s, q, error);
 
@@ -467,7 +465,7 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	g.deadline = deadline_of(q);
 	hash_key(&g.id, s->hash_secret, q->key, q->key_len);
 	do
-		err = local_acquire(&g);
+		err = acquire_once(&g);
 	while (err == ONCE_MORE && clock_precise() < g.deadline);
 	if (err == ONCE_MORE)
 		err = out_of_time(&g);

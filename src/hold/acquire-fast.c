@@ -8,7 +8,7 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 {
 	const struct known_key *key;
 	struct grant grant;
-	struct request_spec spec;
+	struct acquire a;
 	uint32_t index;
 
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
@@ -16,19 +16,19 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 	key = key_of(self, q);
 	if (!key)
 		return NOT_TAKEN;
-	spec.ttl_ns = q->ttl_ns;
-	spec.now = deadline_clock(self->segment, q->ttl_ns);
+	a.ttl_ns = q->ttl_ns;
+	a.now = deadline_clock(self->segment, q->ttl_ns);
 	index = self->barge.index;
-	if (!barge_resume(self, key, &spec, q->tag, &grant))
+	if (!barge_resume(self, key, &a, q->tag, &grant))
 		return NOT_TAKEN;
 	self->held++;
 	count_event(self, COUNT_ACQUIRES);
-	spec.entry = self->barge.entry;
-	hold_fill(h, self, index, spec.entry, &grant, key->id.id[0]);
+	a.entry = self->barge.entry;
+	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
 	hold_open(h);
 	h->streak = self->barge.streak;
 	hold_close(h);
-	return unlikely(damage_pending(&self->segment->entries[spec.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
+	return unlikely(damage_pending(&self->segment->entries[a.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)

@@ -66,20 +66,20 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	struct shm_entry *e;
 	struct lockshm *s;
 	struct grant grant;
-	struct request_spec spec;
+	struct acquire a;
 	uint64_t tail;
 	uint32_t index;
 
 	if (unlikely(!key) || unlikely(!request_take_fast(self)))
 		return NOT_TAKEN;
-	spec.now = deadline_clock(self->segment, q->ttl_ns);
+	a.now = deadline_clock(self->segment, q->ttl_ns);
 	s = self->segment;
 	index = self->free_request;
-	spec.entry = load_relaxed32(&key->entry);
-	if (unlikely(spec.entry >= s->n_locks) || unlikely(segment_retired(s)))
+	a.entry = load_relaxed32(&key->entry);
+	if (unlikely(a.entry >= s->n_locks) || unlikely(segment_retired(s)))
 		return NOT_TAKEN;
 	r = &s->requests[index];
-	e = &s->entries[spec.entry];
+	e = &s->entries[a.entry];
 	tail = load_acquire(&e->tail);
 	/* The identity after the tail: the CAS on that tail then validates the guess. */
 	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
@@ -87,20 +87,20 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 		return NOT_TAKEN;
 	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
 		return NOT_TAKEN;
-	spec.owner = self->ref;
-	spec.exclusive = q->mode & 1;
-	spec.ttl_ns = q->ttl_ns;
-	queue_fill_owned(r, &spec);
+	a.owner = self->ref;
+	a.exclusive = q->mode & 1;
+	a.ttl_ns = q->ttl_ns;
+	queue_fill_owned(r, &a);
 	if (!plain)
 		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
-	if (unlikely(!queue_append_owned(s, e, tail, index, &spec, true, &grant))) {
+	if (unlikely(!queue_append_owned(s, e, tail, index, &a, true, &grant))) {
 		request_drop(self, index);
 		return NOT_TAKEN;
 	}
 	self->held++;
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
-	hold_fill(h, self, index, spec.entry, &grant, key->id.id[0]);
+	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
 	return unlikely(damage_pending(e)) ? acquire_report_damage(s, q, h) : 0;
 }
 

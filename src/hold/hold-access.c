@@ -58,7 +58,7 @@ static bool record_agrees(const struct access *g)
 	if (unlikely(!access_granted(g, load_acquire(&g->r->word))))
 		return true;
 	if (likely(load_acquire32(&g->r->entry) == g->h->entry) &&
-	    likely(ticket_of(load_acquire(&g->r->ticket)) == hold_ticket(g->h)) &&
+	    likely(ticket_of(load_acquire(&g->r->ticket)) == g->h->grant.ticket) &&
 	    likely(load_acquire(&g->r->owner) == g->owner))
 		return true;
 	return !access_granted(g, load_acquire(&g->r->word));
@@ -158,7 +158,7 @@ int access_lost(const struct access *g)
 		g->h->lost_to = 0;
 		return LOCKSHM_LOST;
 	}
-	ticket = successor_ticket(g, hold_ticket(g->h));
+	ticket = successor_ticket(g, g->h->grant.ticket);
 	g->h->lost_to = ticket ? g->s->token_base + ticket : 0;
 	return LOCKSHM_LOST;
 }

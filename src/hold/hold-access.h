@@ -28,7 +28,7 @@ struct access {
 
 static inline uint64_t access_gen(const struct access *g)
 {
-	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->gen;
+	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->grant.gen;
 }
 
 static inline bool access_granted(const struct access *g, uint64_t w)
@@ -67,7 +67,7 @@ static inline int64_t access_deadline(const struct access *g)
 {
 	if (unlikely(g->h->host_lease != 0))
 		return deadline_ns(load_acquire(&g->r->deadline));
-	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->deadline;
+	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->grant.end;
 }
 
 /* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */

@@ -132,7 +132,7 @@ static int forget_bargeable(struct access *g, int outcome)
 
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
-	struct held mine;
+	struct grant mine;
 	struct access g;
 	uint64_t w;
 	int err = hold_enter(&g, hold), outcome;
@@ -150,8 +150,8 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		(void)access_lost(&g);
 	else if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
-	mine = (struct held){ access_gen(&g), hold_ticket(g.h), g.owner };
-	if (likely(queue_pop_owned(g.s, g.e, g.h->index, mine, g.h->moved)))
+	mine = (struct grant){ access_gen(&g), g.h->grant.ticket, 0 };
+	if (likely(queue_pop_owned(g.s, g.e, g.h->index, &mine, g.owner, g.h->moved)))
 		return forget(&g, outcome);
 	if (barges(&g) && barge(g.self, g.h, w))
 		return forget_bargeable(&g, outcome);
@@ -167,14 +167,12 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
 	struct lockshm *s;
-	struct held mine;
 
 	/* A strict hold is never late, so it needs no clock. */
-	if (unlikely(h->deadline != INT64_MAX && segment_now_at_most(self->segment) >= h->deadline))
+	if (unlikely(h->grant.end != INT64_MAX && segment_now_at_most(self->segment) >= h->grant.end))
 		return false;
 	s = self->segment;
-	mine = (struct held){ h->gen, h->token - s->token_base, self->ref };
-	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, mine, false)))
+	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, &h->grant, self->ref, false)))
 		return false;
 	h->magic = 0;
 	self->held--;
@@ -210,8 +208,8 @@ static int renew_to(struct access *g, int64_t ttl, int64_t end)
 	if (sooner)
 		queue_wake_successor(g->s, g->h->index);
 	hold_open(g->h);
-	g->h->gen = gen;
-	g->h->deadline = g->h->host_lease ? 0 : end;
+	g->h->grant.gen = gen;
+	g->h->grant.end = g->h->host_lease ? 0 : end;
 	hold_close(g->h);
 	if (g->renewal)
 		renewals_retime(g->s, g->renewal, gen, ttl ? ttl : g->renewal->ttl_ns, end);

@@ -9,7 +9,7 @@ static void set_moved(struct hold *h, uint64_t gen, uint64_t uid)
 {
 	hold_open(h);
 	h->moved = true;
-	h->gen = gen;
+	h->grant.gen = gen;
 	h->owner = uid;
 	hold_close(h);
 }
@@ -29,7 +29,7 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 	/* Owner and deadline before the word: if that is still mine, so were they. */
 	if (!access_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
 		return access_lost(g);
-	set_moved(g->h, g->h->gen, g->h->owner);
+	set_moved(g->h, g->h->grant.gen, g->h->owner);
 	if (!deadline_renew(g->s, g->h->index, &gen, deadline_ns(end)))
 		return access_lost(g);
 	if (g->renewal)

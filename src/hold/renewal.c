@@ -116,7 +116,7 @@ struct renewal *renewals_find(struct lockshm *s, const struct hold *h)
 	struct renewal *r;
 
 	cds_list_for_each_entry(r, &s->renewals->near[h->index % RENEWALS_NEAR], near)
-		if (r == h->renewal && r->index == h->index && r->hold_gen == h->gen)
+		if (r == h->renewal && r->index == h->index && r->hold_gen == h->grant.gen)
 			return r;
 	return NULL;
 }

@@ -108,9 +108,9 @@ static int upgrade(lockshm_hold_t *hold)
 		if (!access_granted(&g, load_acquire(&g.r->word)))
 			return hold_leave(&g, access_lost(&g));
 		hold_open(g.h);
-		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
+		g.h->grant.ticket = tail_ticket(tail) + 1;
 		if (g.h->token != 0)
-			g.h->token = token ? token : g.h->local_token;
+			g.h->token = token ? token : g.s->token_base + g.h->grant.ticket;
 		hold_close(g.h);
 		return hold_leave(&g, outcome);
 	}

@@ -38,6 +38,19 @@ struct cached_key {
 #define SEARCH_NODE_BYTES 40
 #define SEARCH_ROOM_BYTES(n_owners) (64 + SEARCH_NODES * SEARCH_NODE_BYTES + ((size_t)(n_owners) + 63) / 64 * 8)
 
+/* A released hold that its thread may take again, and the streak it is part of. */
+struct barge_window {
+	uint32_t index;		  /* of the record; 0 = none */
+	uint32_t entry;
+	uint64_t word;		  /* as it was left */
+	uint64_t ticket;
+	uint64_t kicked;	  /* [sleep | index] of the sleeper that was woken last in this streak */
+	uint32_t streak;	  /* which, see hold/barge.c */
+	uint32_t host_lease;	  /* under which its holds are, index + 1; 0 = none */
+	uint64_t host_lease_word; /* of that lease */
+	uint64_t fence;		  /* the streak's fencing number under it */
+};
+
 struct participant {
 	/* What each acquire and release touches, in one cache line. */
 	struct lockshm *segment;
@@ -59,17 +72,7 @@ struct participant {
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
 	bool own_thread;	   /* of the library: not the program's */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
-	struct {		   /* hold/barge.c: a hold that this thread may take up again */
-		uint32_t index;	   /* 0 = none */
-		uint32_t entry;
-		uint64_t word;	   /* as it was left */
-		uint64_t ticket;
-		uint64_t kicked;   /* [sleep | index] of the sleeper that was woken last in this row */
-		uint32_t streak;	   /* of its holds */
-		uint32_t host_lease;   /* under which host lease they are, index + 1; 0 = none */
-		uint64_t host_lease_word; /* of that lease */
-		uint64_t fence;	   /* the number of the row under it */
-	} barge;
+	struct barge_window barge; /* hold/barge.c */
 	int64_t probed_ns;	   /* when a failed try last looked closer at an owner */
 	uint32_t sleeps;	   /* each sleep has a number of its own */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */

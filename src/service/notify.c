@@ -57,7 +57,7 @@ static void set_renewal(struct access *g, struct renewal *r, uint64_t gen)
 {
 	hold_open(g->h);
 	g->h->renewal = g->renewal = r;
-	g->h->gen = gen;
+	g->h->grant.gen = gen;
 	hold_close(g->h);
 }
 
@@ -71,12 +71,12 @@ static void begin_watch(struct access *g, struct renewal **spare, int *fd)
 		r = *spare;
 		*spare = NULL;
 		r->index = h->index;
-		r->gen = h->gen;
+		r->gen = h->grant.gen;
 		r->ttl_ns = 0;
 		r->max_ns = 0;
 		r->deadline = access_deadline(g);
 		renewals_add_held(g->s, r);
-		set_renewal(g, r, h->gen);
+		set_renewal(g, r, h->grant.gen);
 	}
 	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
 	 * nothing. */
