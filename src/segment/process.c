@@ -44,10 +44,22 @@ static const struct process_hooks *all_hooks[HOOKS_MAX]; /* added with the proce
 		}                                                                                                      \
 	} while (0)
 
+static bool has_hooks(const struct process_hooks *hooks)
+{
+	int i;
+
+	for (i = 0; i < HOOKS_MAX; i++)
+		if (__atomic_load_n(&all_hooks[i], __ATOMIC_ACQUIRE) == hooks)
+			return true;
+	return false;
+}
+
 void process_add_hooks(const struct process_hooks *hooks)
 {
 	int i;
 
+	if (has_hooks(hooks))
+		return;
 	pthread_mutex_lock(&process_lock);
 	for (i = 0; i < HOOKS_MAX && all_hooks[i] && all_hooks[i] != hooks; i++)
 		;
