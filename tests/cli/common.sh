@@ -28,7 +28,7 @@ fi
 # 99 is a hard error for the test driver: a missing tool must not look like a skipped test.
 [ -x "$LOCKCTL" ] || { echo "no lockctl: set LOCKCTL" >&2; exit 99; }
 
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # for the scripts that source this
 top_dir=$(cd "$(dirname "$0")/../.." && pwd)
 test_name=cli-$(basename "$0" .sh)
 seg=$test_name-$$

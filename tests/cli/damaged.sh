@@ -47,7 +47,7 @@ head -c "$size" /dev/zero | tr '\0' '\377' >"$file"
 every_command ""
 expect 1 lockctl create "$seg"
 says stderr exists
-# Somebody else's file is not ours to remove; a damaged segment is.
+# rm leaves the file of another program alone, and removes a damaged segment.
 expect 1 lockctl rm "$seg"
 says stderr "no lockshm segment"
 [ -e "$file" ] || fail "rm removed a file that is no segment"

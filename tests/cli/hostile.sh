@@ -44,7 +44,7 @@ lines()
 	fi
 }
 
-# What nobody would call a key, and JSON and terminals have a meaning for.
+# Bytes that are unusual in keys, and special in JSON and on terminals.
 nasty=$(printf 'a"b\\c\tnew\033[2J\377')
 
 look()

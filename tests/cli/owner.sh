@@ -3,7 +3,7 @@
 # owner.sh - segments of other users: looking is free, acting must be asked for, modes are kept
 . "$(dirname "$0")/common.sh"
 
-[ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"
+[ "$(id -u)" -eq 0 ] || skip "only root can change its uid"
 command -v setpriv >/dev/null || skip "setpriv is not installed"
 
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$LOCKCTL" "$@"; }

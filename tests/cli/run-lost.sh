@@ -66,7 +66,7 @@ kill -CONT "$pid"
 ended "$pid" 4
 line_is "$dir/third" TERM || fail "the command did not get SIGTERM"
 
-# Stopped for longer than its lease, but nobody came: still fine.
+# Stopped for longer than its lease, without waiters: still held.
 start "$LOCKCTL" run "$seg" key -t 50ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 12' sh "$dir/end"
 eventually held key
 kill -STOP "$pid"
@@ -78,7 +78,7 @@ eventually in_time
 touch "$dir/end"
 ended "$pid" 12
 
-# Renewed for so long and no longer; whoever waits then gets it, and the command is told.
+# Renewed for so long and no longer; then the waiter gets it, and the command gets SIGTERM.
 start "$LOCKCTL" run "$seg" bounded -t 100ms --max-hold 500ms -- bash "$dir/command" "$dir/fourth" 2>"$dir/run-stderr"
 eventually line_is "$dir/fourth" ready
 expect 0 lockctl run "$seg" bounded -w 20s -- true
