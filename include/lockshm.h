@@ -435,7 +435,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  *         LOCKSHM_LOCAL_ONLY held, on this host only: by policy, because Redis is out of reach; a damage mark may
  *         be in request->report->previous in addition.
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
- *         LOCKSHM_DEADLOCK (the calling thread holds something that this wait would depend on; holding this
+ *         LOCKSHM_DEADLOCK (the wait would depend, directly or not, on a hold of the calling thread; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later check if moved holds closed
  *         the cycle); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free, or if no process of this host
  *         is the bridge and this one finds no owner slot for its standby thread); LOCKSHM_INVALID (also, unless the

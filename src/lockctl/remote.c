@@ -26,7 +26,7 @@ static const char *state_name(int state)
 	}
 }
 
-/** Call @fn for each server; once, with the reason, if none can be contacted; never without Redis or for a too long key. */
+/** Call @fn for each server, or once with the reason if the look-up fails; never without Redis or for a too long key. */
 static void each_server(lockshm_t *segment, struct key key, lockshm_remote_fn fn, void *arg)
 {
 	struct lockshm_error error = { 0 };

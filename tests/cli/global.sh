@@ -94,7 +94,7 @@ grep -Eq "^redis-holder${tab}unix://$dir/redis.sock${tab}[0-9a-f]{16}${tab}1${ta
 grep -Eq "^redis${tab}unix://$dir/redis.sock${tab}exclusive${tab}1${tab}0${tab}[0-9]+${tab}-\$" "$dir/stdout" ||
 	fail "porcelain of the server"
 expect 0 lockctl show "$seg" key --local --porcelain
-grep -q '^redis' "$dir/stdout" && fail "--local asks Redis"
+grep -q '^redis' "$dir/stdout" && fail "--local queried Redis"
 expect 0 lockctl show "$seg" "$(printf '%0700d' 1)" # too long to be global
 grep -q '^redis' "$dir/stdout" && fail "a long key is in Redis"
 if command -v jq >/dev/null; then
@@ -107,7 +107,7 @@ if command -v jq >/dev/null; then
 	jq -e 'has("redis") | not' <"$dir/stdout" >/dev/null || fail "JSON with --local"
 fi
 
-# A signal ends the service in order; the holder's own process goes on.
+# A signal ends the service; the process of the holder becomes the bridge.
 kill -TERM "$service"
 ended "$service" 0
 eventually bridge_is "$holder"
@@ -152,7 +152,7 @@ says stderr "not a lock"
 equal "what is left" "$(redis hget test:key a)" b
 redis del test:key >/dev/null
 
-# Redis away: by policy.
+# Redis out of reach: by policy.
 redis shutdown nosave >/dev/null 2>&1
 expect 1 lockctl run "$seg" key --global -- true
 says stderr "cannot connect"

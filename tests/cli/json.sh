@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # json.sh - JSON output: always valid, with the names and shapes of lockctl(1)
 #
-# Validity is checked by a program of our own; the shape by jq, without which that part is skipped.
+# json-valid checks the validity; jq checks the shape, which is skipped without it.
 . "$(dirname "$0")/common.sh"
 
 valid=
@@ -11,7 +11,7 @@ for program in ./tests/cli/json-valid ./cli-json-valid "${CLI_JSON_VALID:-}"; do
 done
 [ -n "$valid" ] || { echo "no cli-json-valid: build it first" >&2; exit 99; }
 
-# The checker itself must be able to say no.
+# The checker itself must reject invalid documents.
 for bad in '{"a": NaN}' '[1,]' '{} {}' '"'; do
 	printf '%s' "$bad" | "$valid" 2>/dev/null && fail "the checker accepts $bad"
 done
@@ -24,7 +24,7 @@ json()
 	"$valid" <"$dir/stdout" || fail "not valid JSON: lockctl $* --json"
 }
 
-# shape FILTER: jq finds it true in the kept document
+# shape FILTER: true for the kept document
 shape()
 {
 	[ -n "$jq" ] || return 0
@@ -63,7 +63,7 @@ ended "$waiter" 0
 json show "$seg" key
 shape '.mode == null and .holders == [] and .waiters == [] and .damaged == false'
 
-# A strict hold never expires; a cooling one belongs to nobody.
+# A strict hold never expires; a cooling one has no owner.
 start "$LOCKCTL" run "$seg" strict -t none -- sleep 100
 strict=$pid
 eventually held strict

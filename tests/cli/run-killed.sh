@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-killed.sh - a killed lockctl takes its command with it, and the next holder is told at once
+# run-killed.sh - a killed lockctl takes its command with it, and the next request is granted at once
 . "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"

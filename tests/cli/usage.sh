@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# usage.sh - every wrong argument: exit 2, a message that names it, nothing done
+# usage.sh - every wrong argument: exit 2, a message that names it, no effect
 . "$(dirname "$0")/common.sh"
 
 # wrong TEXT ARGUMENT...: usage error whose message contains TEXT
