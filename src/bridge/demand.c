@@ -13,7 +13,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 			  struct demand *out)
 {
 	const struct shm_request *r = &b->s->requests[seen->index];
-	uint32_t flags = load_acquire32(&r->flags), bucket = load_relaxed32(&r->bucket);
+	uint32_t flags = load_acquire32(&r->flags);
 	uint64_t under = load_acquire(&r->under);
 
 	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
@@ -29,7 +29,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
-	if (bucket != i + 1) {
+	if (!request_needs_lease(flags, i)) {
 		out->other_lease = out->other_lease || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
 		return;
 	}
@@ -94,7 +94,7 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch,
 		uint64_t word = load_acquire(&r->word);
 
 		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
-		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->bucket) == i + 1 &&
+		    request_needs_lease(load_acquire32(&r->flags), i) &&
 		    (!as_writer || word_exclusive(word)) && under_is(load_acquire(&r->under), epoch))
 			return true;
 	}

@@ -109,11 +109,10 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 static void store_wanting(const struct global_acquire_op *g)
 {
 	struct shm_request *r = record_of(g);
-	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
+	uint32_t flags = request_make_global(load_relaxed32(&r->flags) & ~REQUEST_TRY, g->lease);
 
 	store_relaxed(&r->under, 0);
-	store_relaxed32(&r->bucket, g->lease + 1);
-	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
+	store_release32(&r->flags, flags | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
 static bool usable(const struct global_acquire_op *g, uint64_t word, int64_t now)
@@ -354,7 +353,7 @@ static int go_local(const struct global_acquire_op *g)
 	struct shm_request *r = record_of(g);
 	struct hold *h = hold_of(g->hold);
 
-	store_release32(&r->flags, load_relaxed32(&r->flags) & ~(REQUEST_GLOBAL | REQUEST_TRY));
+	store_release32(&r->flags, request_make_local(load_relaxed32(&r->flags)));
 	host_lease_ring(g->s, g->lease);
 	/* A number of this host alone would be taken for one that rises from host to host. */
 	hold_open(h);

@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 9u
+#define SHM_FORMAT 10u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -67,8 +67,8 @@ struct shm_request {
 	uint32_t sleeping;	 /*  60 owner: [number of the sleep | SLEEPS_...]; 0 = awake */
 	uint64_t tag[TAG_WORDS]; /*  64 owner: readable label, NUL-padded */
 	int64_t granted_ns;	 /*  96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
-	uint32_t bucket;	 /* 104 owner: bucket of the key a CLAIM is for; if REQUEST_GLOBAL: host lease + 1 */
-	uint32_t flags;		 /* 108 owner: REQUEST_...; REQUEST_WATCHED: or */
+	uint32_t bucket;	 /* 104 owner, in state CLAIM: bucket of the key that the claim is for */
+	uint32_t flags;		 /* 108 owner; REQUEST_WATCHED: or.  [host lease + 1:16 | 0:8 | REQUEST_...:8] */
 	uint64_t chunk;		 /* 112 cas, in the first record of a chunk: owner_ref() of the thread that has it */
 	uint64_t under;	 /* 120 owner, with REQUEST_GLOBAL: under_make(); 0 = waits for its host lease */
 };
@@ -76,7 +76,7 @@ struct shm_request {
 #define SLEEPS_ON_ONE_WORD 2u /* on its own word only, not on its predecessor's */
 #define SLEEP_NUMBER 4u
 #define REQUEST_HAS_TAG 1u
-#define REQUEST_GLOBAL 2u   /* granted locally; also needs a host lease */
+#define REQUEST_GLOBAL 2u   /* granted locally; also needs the host lease in the upper bits of the flags */
 #define REQUEST_TRY 4u	    /* waits for the host lease only as long as one command takes */
 #define REQUEST_BARGES 8u   /* may become BARGEABLE: its successor watches its word as well */
 #define REQUEST_WATCHED 16u /* the thread that expires or ends the hold wakes the sleepers on its word */

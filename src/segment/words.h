@@ -98,6 +98,39 @@ static inline uint64_t word_next_gen(uint64_t w)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
+ * Request flags: [host lease index + 1:16 | 0:8 | REQUEST_...:8].
+ *
+ * REQUEST_GLOBAL and the host lease change in one store, so no reader sees one without the other.
+ */
+#define REQUEST_HOST_LEASE_SHIFT 16
+_Static_assert(HOST_LEASES_MAX < UINT32_C(1) << (32 - REQUEST_HOST_LEASE_SHIFT), "a host lease must fit the flags");
+
+/* Host lease index + 1; 0 = none. */
+static inline uint32_t request_host_lease(uint32_t flags)
+{
+	return flags >> REQUEST_HOST_LEASE_SHIFT;
+}
+
+/* @flags of a request that needs host lease @index. */
+static inline uint32_t request_make_global(uint32_t flags, uint32_t index)
+{
+	uint32_t rest = flags & ((UINT32_C(1) << REQUEST_HOST_LEASE_SHIFT) - 1);
+
+	return (index + 1) << REQUEST_HOST_LEASE_SHIFT | rest | REQUEST_GLOBAL;
+}
+
+/* @flags of a request that needs no host lease. */
+static inline uint32_t request_make_local(uint32_t flags)
+{
+	return flags & ((UINT32_C(1) << REQUEST_HOST_LEASE_SHIFT) - 1) & ~(REQUEST_GLOBAL | REQUEST_TRY);
+}
+
+static inline bool request_needs_lease(uint32_t flags, uint32_t index)
+{
+	return (flags & REQUEST_GLOBAL) && request_host_lease(flags) == index + 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- *
  * Request reference: [gen | index:18], one use of a request record.
  */
 struct request_ref {
