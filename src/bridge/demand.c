@@ -14,7 +14,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 {
 	const struct shm_request *r = &b->s->requests[seen->index];
 	uint32_t flags = load_acquire32(&r->flags);
-	uint64_t under = load_acquire(&r->under);
+	uint64_t host_grant = load_acquire(&r->host_grant);
 
 	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
 	 * request_begin_use(). */
@@ -30,14 +30,14 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
 	if (!request_needs_lease(flags, i)) {
-		out->other_lease = out->other_lease || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
+		out->other_lease = out->other_lease || (host_grant == 0 && word_is(seen->word, REQUEST_GRANTED));
 		return;
 	}
-	if (under_is(under, epoch)) {
+	if (host_grant_is(host_grant, epoch)) {
 		out->holders = true;
 		out->writers = out->writers || word_exclusive(seen->word);
 	}
-	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
+	if (host_grant != 0 || !word_is(seen->word, REQUEST_GRANTED))
 		return;
 	out->waiting = true;
 	out->exclusive = out->exclusive || word_exclusive(seen->word);
@@ -95,7 +95,7 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch,
 
 		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
 		    request_needs_lease(load_acquire32(&r->flags), i) &&
-		    (!as_writer || word_exclusive(word)) && under_is(load_acquire(&r->under), epoch))
+		    (!as_writer || word_exclusive(word)) && host_grant_is(load_acquire(&r->host_grant), epoch))
 			return true;
 	}
 	return false;

@@ -49,7 +49,7 @@ struct global_acquire_op {
 	uint64_t streak_word;
 	uint64_t fence;	  /* number of the hold, once it is under the lease */
 	uint64_t word;	  /* which is that */
-	uint32_t signal;
+	uint32_t waiters_seq;
 	int64_t rung;
 	uint64_t rung_for;
 };
@@ -111,7 +111,7 @@ static void store_wanting(const struct global_acquire_op *g)
 	struct shm_request *r = record_of(g);
 	uint32_t flags = request_make_global(load_relaxed32(&r->flags) & ~REQUEST_TRY, g->lease);
 
-	store_relaxed(&r->under, 0);
+	store_relaxed(&r->host_grant, 0);
 	store_release32(&r->flags, flags | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
@@ -138,11 +138,11 @@ static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t 
 	fence = g->streak ? g->streak : host_lease_take_fence(l, &left);
 	if (!fence)
 		return 0;
-	store_release(&r->under, under_make(host_lease_epoch(word), fence));
+	store_release(&r->host_grant, host_grant_make(host_lease_epoch(word), fence));
 	/* My note before my look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_full();
 	if (load_acquire(&l->word) != word) {
-		store_release(&r->under, 0);
+		store_release(&r->host_grant, 0);
 		return 0;
 	}
 	/* One pass, one number: nobody else was in between. */
@@ -270,10 +270,10 @@ static int out_of_time(const struct global_acquire_op *g)
 /* No bridge, and none of this process can be: whoever would wait for one is told why. */
 static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
 {
-	uint32_t signal = load_acquire32(&lease_of(g)->signal);
+	uint32_t seq = load_acquire32(&lease_of(g)->waiters_seq);
 
-	if (signal != g->signal || g->heard == 0) {
-		g->signal = signal;
+	if (seq != g->waiters_seq || g->heard == 0) {
+		g->waiters_seq = seq;
 		g->heard = now;
 	}
 	/* Under a lease that lasts there is nothing to be said for any time. */
@@ -322,8 +322,8 @@ static int await_lease(struct global_acquire_op *g)
 
 	for (;; host = host_now(g->s)) {
 		struct shm_host_lease *l = lease_of(g);
-		/* The signal before everything it may be about. */
-		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		/* The sequence before everything it may be about. */
+		struct futex_watch watch = { &l->waiters_seq, load_acquire32(&l->waiters_seq) };
 		uint64_t word = load_acquire(&l->word);
 		int64_t now;
 		int err;
@@ -503,8 +503,8 @@ int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 	if (!l)
 		return LOCKSHM_BUSY;
 	for (;; now = clock_precise()) {
-		/* The signal before what it is about. */
-		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		/* The sequence before what it is about. */
+		struct futex_watch watch = { &l->waiters_seq, load_acquire32(&l->waiters_seq) };
 		uint64_t w = load_acquire(&l->word);
 
 		if (!host_lease_holds(s, lease, word))

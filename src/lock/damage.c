@@ -100,7 +100,7 @@ static bool put_details(struct shm_damage *damage, const struct shm_damage *seen
 {
 	int i;
 
-	if (!cas_from(&damage->who, seen->who, who_word(o->ticket, o->pid, o->tid)))
+	if (!cas_from(&damage->holder, seen->holder, who_word(o->ticket, o->pid, o->tid)))
 		return false;
 	for (i = 0; i < DAMAGE_TAG_WORDS; i++)
 		if (!cas_from(&damage->tag[i], seen->tag[i], tag_word(o->ticket, o->tag + i * CHARS_PER_WORD)))
@@ -112,7 +112,7 @@ static void read_details(const struct shm_damage *damage, struct shm_damage *see
 {
 	int i;
 
-	seen->who = load_acquire(&damage->who);
+	seen->holder = load_acquire(&damage->holder);
 	for (i = 0; i < DAMAGE_TAG_WORDS; i++)
 		seen->tag[i] = load_acquire(&damage->tag[i]);
 }
@@ -128,7 +128,7 @@ static void repair_details(const struct shm_entry *e, struct shm_damage *damage,
 	int i;
 
 	for (i = -1; i < DAMAGE_TAG_WORDS; i++) {
-		uint64_t *detail = i < 0 ? &damage->who : &damage->tag[i];
+		uint64_t *detail = i < 0 ? &damage->holder : &damage->tag[i];
 
 		want = i < 0 ? who : tag_word(o->ticket, o->tag + i * CHARS_PER_WORD);
 		do {
@@ -177,7 +177,7 @@ uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct 
 	out->status = damage_rank(word) >= DAMAGE_SHARED_DIED ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
 	out->mode = damage_exclusive(word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	out->token = segment_token(s, ticket);
-	who = load_relaxed(&damage->who);
+	who = load_relaxed(&damage->holder);
 	if (who >> (64 - WHO_BITS) == (ticket & ((1u << WHO_BITS) - 1))) {
 		out->pid = (int32_t)(who & 0x3fffff);
 		out->tid = (int32_t)(who >> 22 & 0x3fffff);

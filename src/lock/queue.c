@@ -132,7 +132,7 @@ static void count_here(const struct lockshm *s, enum owner_count event)
  */
 static bool outside(const struct shm_request *r)
 {
-	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->under) == 0;
+	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->host_grant) == 0;
 }
 
 bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word)

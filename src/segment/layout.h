@@ -70,7 +70,7 @@ struct shm_request {
 	uint32_t bucket;	 /* 104 owner, in state CLAIM: bucket of the key that the claim is for */
 	uint32_t flags;		 /* 108 owner; REQUEST_WATCHED: or.  [host lease + 1:16 | 0:8 | REQUEST_...:8] */
 	uint64_t chunk;		 /* 112 cas, in the first record of a chunk: owner_ref() of the thread that has it */
-	uint64_t under;	 /* 120 owner, with REQUEST_GLOBAL: under_make(); 0 = waits for its host lease */
+	uint64_t host_grant;	 /* 120 owner, with REQUEST_GLOBAL: host_grant_make(); 0 = waits for its host lease */
 };
 #define SLEEPS 1u	      /* its owner may sleep in the kernel */
 #define SLEEPS_ON_ONE_WORD 2u /* on its own word only, not on its predecessor's */
@@ -95,7 +95,7 @@ ASSERT_OFFSET(struct shm_request, granted_ns, 96);
 ASSERT_OFFSET(struct shm_request, bucket, 104);
 ASSERT_OFFSET(struct shm_request, flags, 108);
 ASSERT_OFFSET(struct shm_request, chunk, 112);
-ASSERT_OFFSET(struct shm_request, under, 120);
+ASSERT_OFFSET(struct shm_request, host_grant, 120);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Damage of a lock in detail; the word that decides is the entry's, see lock/damage.c.
@@ -103,12 +103,12 @@ ASSERT_OFFSET(struct shm_request, under, 120);
 #define DAMAGE_TAG_WORDS 5
 
 struct shm_damage {
-	uint64_t who;		/*  0 cas: [low ticket bits:20 | tid:22 | pid:22] */
+	uint64_t holder;		/*  0 cas: [low ticket bits:20 | tid:22 | pid:22] */
 	uint64_t tag[DAMAGE_TAG_WORDS]; /*  8 cas: [low ticket bits:16 | 6 characters] */
 	uint64_t reserved[2];		/* 48 zero */
 };
 ASSERT_SIZE(struct shm_damage, 64);
-ASSERT_OFFSET(struct shm_damage, who, 0);
+ASSERT_OFFSET(struct shm_damage, holder, 0);
 ASSERT_OFFSET(struct shm_damage, tag, 8);
 ASSERT_OFFSET(struct shm_damage, reserved, 48);
 
@@ -232,13 +232,13 @@ struct shm_host_lease {
 	uint64_t id[2];		      /*  64 claimer: identity of the key */
 	uint64_t key_len;	      /*  80 claimer; 0 = free */
 	uint64_t claimer;	      /*  88 cas: owner_ref() of the thread that gives the record a key; 0 = none */
-	uint32_t signal;	      /*  96 add: the futex of waiters; grows with every change they wait for */
+	uint32_t waiters_seq;	      /*  96 add: the futex of waiters; grows with every change they wait for */
 	uint32_t reserved0;	      /* 100 zero */
-	uint64_t asked;		      /* 104 cas, only upwards: host time of the last acquire, renew or upgrade */
-	uint64_t reason_seal;	      /* 112 bridge: hash of `why` and of its command's time */
+	uint64_t sent;		      /* 104 cas, only upwards: host time of the last acquire, renew or upgrade */
+	uint64_t reason_seal;	      /* 112 bridge: hash of `reason` and of its command's time */
 	uint64_t suppress_until;      /* 120 bridge: host time until which releases need not ring; 0 = they must */
 	uint64_t key[HOST_LEASE_KEY_WORDS];	  /* 128 claimer: the whole key */
-	uint64_t why[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the last result in words; claimer: 0 */
+	uint64_t reason[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the last result in words; claimer: 0 */
 };
 ASSERT_SIZE(struct shm_host_lease, 1024);
 ASSERT_OFFSET(struct shm_host_lease, word, 0);
@@ -252,13 +252,13 @@ ASSERT_OFFSET(struct shm_host_lease, blocked, 56);
 ASSERT_OFFSET(struct shm_host_lease, id, 64);
 ASSERT_OFFSET(struct shm_host_lease, key_len, 80);
 ASSERT_OFFSET(struct shm_host_lease, claimer, 88);
-ASSERT_OFFSET(struct shm_host_lease, signal, 96);
+ASSERT_OFFSET(struct shm_host_lease, waiters_seq, 96);
 ASSERT_OFFSET(struct shm_host_lease, reserved0, 100);
-ASSERT_OFFSET(struct shm_host_lease, asked, 104);
+ASSERT_OFFSET(struct shm_host_lease, sent, 104);
 ASSERT_OFFSET(struct shm_host_lease, reason_seal, 112);
 ASSERT_OFFSET(struct shm_host_lease, suppress_until, 120);
 ASSERT_OFFSET(struct shm_host_lease, key, 128);
-ASSERT_OFFSET(struct shm_host_lease, why, 768);
+ASSERT_OFFSET(struct shm_host_lease, reason, 768);
 
 /* Processes of this host to the leader: one page before the host leases. */
 #define HOST_LEASES_MAX 4096u

@@ -354,21 +354,21 @@ static inline uint64_t host_lease_with_state(uint64_t w, enum host_lease_state s
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host grant of a request: [fence:53 | low bits of the epoch:11]; never 0.
  */
-#define UNDER_EPOCH_MASK UINT64_C(0x7ff)
+#define HOST_GRANT_EPOCH_MASK UINT64_C(0x7ff)
 
-static inline uint64_t under_make(uint64_t epoch, uint64_t fence)
+static inline uint64_t host_grant_make(uint64_t epoch, uint64_t fence)
 {
-	return fence << 11 | (epoch & UNDER_EPOCH_MASK);
+	return fence << 11 | (epoch & HOST_GRANT_EPOCH_MASK);
 }
 
-static inline uint64_t under_fence(uint64_t under)
+static inline uint64_t host_grant_fence(uint64_t grant)
 {
-	return under >> 11;
+	return grant >> 11;
 }
 
-static inline bool under_is(uint64_t under, uint64_t epoch)
+static inline bool host_grant_is(uint64_t grant, uint64_t epoch)
 {
-	return under != 0 && (under & UNDER_EPOCH_MASK) == (epoch & UNDER_EPOCH_MASK);
+	return grant != 0 && (grant & HOST_GRANT_EPOCH_MASK) == (epoch & HOST_GRANT_EPOCH_MASK);
 }
 
 #endif

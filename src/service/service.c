@@ -79,8 +79,8 @@ static int64_t watch(const struct service *k, struct renewal *r, struct futex_wa
 {
 	const uint64_t *word = &k->s->requests[r->index].word;
 	const struct shm_host_lease *l = r->host_lease ? host_lease_at(k->s, r->host_lease - 1) : NULL;
-	/* The signal before what it is about. */
-	uint32_t signal = l ? load_acquire32(&l->signal) : 0;
+	/* The sequence before what it is about. */
+	uint32_t seq = l ? load_acquire32(&l->waiters_seq) : 0;
 	uint64_t w = load_acquire(word);
 
 	if (word_gen(w) != r->gen || !word_is(w, REQUEST_GRANTED) ||
@@ -93,7 +93,7 @@ static int64_t watch(const struct service *k, struct renewal *r, struct futex_wa
 	watches[(*n)++] = (struct futex_watch){ (const uint32_t *)(const void *)word, (uint32_t)w };
 	if (!l)
 		return now + LOOK_NS;
-	watches[(*n)++] = (struct futex_watch){ &l->signal, signal };
+	watches[(*n)++] = (struct futex_watch){ &l->waiters_seq, seq };
 	return now + earlier(LOOK_NS, host_lease_left(k->s, r->host_lease - 1, r->host_lease_word));
 }
 

@@ -344,7 +344,7 @@ static unsigned wanting(void)
 		const struct shm_request *r = &s->requests[i];
 
 		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) &&
-		     request_needs_lease(load_acquire32(&r->flags), record_of(0, K)) && load_relaxed(&r->under) == 0;
+		     request_needs_lease(load_acquire32(&r->flags), record_of(0, K)) && load_relaxed(&r->host_grant) == 0;
 	}
 	return n;
 }
