@@ -179,7 +179,7 @@ static void look_back(const char *key, int status, const struct lockshm_report *
 	if (status == LOCKSHM_OWNER_DIED) {
 		shared->owner_died++;
 		if (pid <= 0 || pid >= PIDS || !test_bit(shared->killed, (uint64_t)pid))
-			violation("%s: OWNER_DIED names pid %d, which nobody has killed", key, pid);
+			violation("%s: OWNER_DIED names pid %d, which was not killed", key, pid);
 	} else {
 		shared->took_over++;
 	}
@@ -493,7 +493,7 @@ static void report(const struct monitor *m)
 	check_leaks();
 	printf("kills   %" PRIu64 " (%" PRIu64 " of stopped workers), stops %" PRIu64 ", verified %" PRIu64 " times\n",
 	       m->kills, m->kills_stopped, m->stops, m->verifies);
-	printf("told    OWNER_DIED %" PRIu64 ", TOOK_OVER_EXPIRED %" PRIu64 ", LATE %" PRIu64 ", LOST %" PRIu64
+	printf("reports OWNER_DIED %" PRIu64 ", TOOK_OVER_EXPIRED %" PRIu64 ", LATE %" PRIu64 ", LOST %" PRIu64
 	       "; updates refused %" PRIu64 "; taken up again %" PRIu64 "\n", shared->owner_died, shared->took_over, shared->late, shared->lost,
 	       shared->refused, shared->again);
 	printf("chaos-counter: no update was lost in %" PRIu64 " holds\n", shared->acquires);

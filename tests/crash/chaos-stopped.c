@@ -156,7 +156,7 @@ static int64_t excused(void)
 }
 
 /* How late the last grant of the round was. */
-static void judge(const char *key, int64_t due)
+static void check_round(const char *key, int64_t due)
 {
 	int64_t last = 0, late;
 	unsigned i;
@@ -171,7 +171,7 @@ static void judge(const char *key, int64_t due)
 		mine->worst_ns = late;
 	mine->late += late > LOCKSHM_MS(LATE_MS);
 	if (late > bound)
-		fail("somebody was granted late", key, late);
+		fail("a waiter was granted late", key, late);
 }
 
 /* Everybody who is not stopped must have answered at @due at the latest, and a bit.  Returns for
@@ -192,7 +192,7 @@ static int64_t hear_all(const char *key, int64_t due)
 		if (n == 0)
 			return starved;
 		if (now - due > bound && now - due - starved - excused() > bound)
-			fail("somebody is not granted", key, now - due);
+			fail("a waiter is not granted", key, now - due);
 		poll(fds, n, TICK_MS);
 	}
 }
@@ -260,7 +260,7 @@ static void play_round(int table)
 		leases = chaos_now();
 	leases += lease;
 	starved = hear_all(o.key, leases);
-	judge(o.key, leases + starved);
+	check_round(o.key, leases + starved);
 	actor_give(&actors[0], &(struct order){ .key = "" });
 	for (i = 0; i < ACTORS; i++)
 		actor_let_run(&actors[i]);

@@ -78,7 +78,7 @@ static unsigned kill_at(const struct step_op *op, struct scene *s, unsigned poin
 	others_go_on(s, c.pid, slowest_ns);
 	scene_check_spans(s, died_ns);
 	if (!c.ran_through)
-		scene_check_told(s, died_ns);
+		scene_check_reports(s, died_ns);
 	if (op->after)
 		op->after(s, false);
 	scene_check_leaks(s);
@@ -257,7 +257,7 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 	for (i = 0; i < (races ? n : at_most(n, PAIR_STOPS)); i++)
 		kill_beside_one_stopped_at(&p, races ? at[i] : nth(at, n, PAIR_STOPS, i));
 	scene_end(&scene);
-	ck_assert_msg(p.missed * 4 <= p.stops, "%s: beside %u of %u that are stopped nobody is killed", p.op->name, p.missed,
+	ck_assert_msg(p.missed * 4 <= p.stops, "%s: next to %u of %u that are stopped no victim is killed", p.op->name, p.missed,
 		      p.stops);
 	printf("%-28s %6u stops, %5u kills beside them, slowest hand-over %6.1f ms\n", p.op->name, p.stops, p.kills,
 	       (double)p.slowest_ns / 1e6);

@@ -27,12 +27,12 @@ static void holder_takes(struct scene *s, int mode, int64_t ttl)
 	s->holder_holds = true;
 }
 
-void somebody_holds(struct scene *s)
+void key_is_held(struct scene *s)
 {
 	holder_takes(s, X, 0);
 }
 
-void somebody_reads(struct scene *s)
+void key_is_read(struct scene *s)
 {
 	holder_takes(s, S, 0);
 }
@@ -76,7 +76,7 @@ void dead_wait_behind_the_holder(struct scene *s)
 {
 	struct agent *r, *w;
 
-	somebody_holds(s);
+	key_is_held(s);
 	r = mortal(s, S);
 	w = mortal(s, X);
 	bury(s, r);
@@ -104,7 +104,7 @@ void all_are_dead(struct scene *s)
 
 void it_has_cooled_down(struct scene *s)
 {
-	somebody_holds(s);
+	key_is_held(s);
 	scene_goes_out(s, s->holder);
 	ck_code(agent_do(s->holder, (struct agent_command){ .op = AGENT_RELEASE, .ns = LOCKSHM_MS(1) }), 0);
 	s->holder_holds = false;
@@ -218,8 +218,8 @@ static void lines_up(struct scene *s, struct agent *a, int mode)
 		return;
 	ck_assert_int_ge(code, 0);
 	ck_assert_int_ne(s->victim_ttl, LOCKSHM_FOREVER);
-	s->told_of_overrun |= code == LOCKSHM_TOOK_OVER_EXPIRED;
-	s->told_of_death |= code == LOCKSHM_OWNER_DIED;
+	s->overrun_reported |= code == LOCKSHM_TOOK_OVER_EXPIRED;
+	s->death_reported |= code == LOCKSHM_OWNER_DIED;
 	if (mode == X)
 		s->last_exclusive = a->answer.token;
 	scene_goes_in(s, a);
@@ -271,7 +271,7 @@ void another_reads(struct scene *s)
 
 	ck_assert_msg(code == 0 || (code == LOCKSHM_TOOK_OVER_EXPIRED && s->victim_ttl != LOCKSHM_FOREVER), "%s",
 		      outcome_name(code));
-	s->told_of_overrun |= code == LOCKSHM_TOOK_OVER_EXPIRED;
+	s->overrun_reported |= code == LOCKSHM_TOOK_OVER_EXPIRED;
 	s->holder_holds = true;
 }
 

@@ -6,8 +6,8 @@
 #include "step.h"
 
 /* Who is there before the victim starts, or behind it once it has prepared itself. */
-void somebody_holds(struct scene *s);
-void somebody_reads(struct scene *s);
+void key_is_held(struct scene *s);
+void key_is_read(struct scene *s);
 void lease_is_over(struct scene *s);
 void owner_is_dead_already(struct scene *s);
 void reader_is_dead_already(struct scene *s);

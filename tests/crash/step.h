@@ -20,7 +20,7 @@
 
 /* Somebody's being inside the round's lock, as far as it knows: no conflicting one may overlap. */
 struct span {
-	pid_t who;
+	pid_t pid;
 	int mode;
 	uint64_t token;
 	int64_t from;
@@ -56,8 +56,8 @@ struct scene {
 	struct victim_result *result; /* of the victim that runs */
 	struct lockshm_stat before; /* this round */
 	uint64_t last_exclusive;    /* token of the key */
-	bool told_of_overrun;	    /* somebody was told that the victim overran its lease, */
-	bool told_of_death;	    /* or that somebody died */
+	bool overrun_reported;	    /* somebody was told that the victim overran its lease, */
+	bool death_reported;	    /* or that somebody died */
 	bool holder_died;	    /* of those the arrangement has killed: then somebody must be told */
 	struct span spans[SPANS_MAX]; /* of everybody but the victim, in this round */
 	unsigned n_spans;
@@ -164,7 +164,7 @@ void scene_goes_out(struct scene *s, const struct agent *a);
 /* No two who were inside at once conflicted, and tokens rose.  The victim was inside until @until at most. */
 void scene_check_spans(const struct scene *s, int64_t until);
 /* Who died inside, the victim too, is told of to somebody. */
-void scene_check_told(const struct scene *s, int64_t died_ns);
+void scene_check_reports(const struct scene *s, int64_t died_ns);
 /* Does the queue of the round's key have a live request of @pid? */
 bool scene_has_request(const struct scene *s, pid_t pid);
 /* The newcomer takes the key and lets go. */

@@ -113,11 +113,11 @@ static void check_told_alike(const struct act *a)
 {
 	const struct victim_result *r = a->s->result;
 
-	ck_assert_msg(r->check == LOCKSHM_LOST || !a->s->told_of_overrun, "%s: finds %s, others were told of an overrun",
+	ck_assert_msg(r->check == LOCKSHM_LOST || !a->s->overrun_reported, "%s: finds %s, others got a report of an overrun",
 		      a->op->name, outcome_name(r->check));
 	/* A death outranks an overrun in what others are told. */
-	ck_assert_msg((r->check != LOCKSHM_LOST && r->code != LOCKSHM_LOST) || a->s->told_of_overrun || a->s->told_of_death,
-		      "%s: says %s and finds %s, others were told of nothing", a->op->name, outcome_name(r->code),
+	ck_assert_msg((r->check != LOCKSHM_LOST && r->code != LOCKSHM_LOST) || a->s->overrun_reported || a->s->death_reported,
+		      "%s: says %s and finds %s, others got no report", a->op->name, outcome_name(r->code),
 		      outcome_name(r->check));
 	/* What is lost is not found again. */
 	ck_assert_msg(r->code != LOCKSHM_LOST || r->check == LOCKSHM_LOST, "%s: says LOST and finds %s", a->op->name,
@@ -139,11 +139,11 @@ static void check_truth(const struct act *a)
 		check_told_alike(a);
 	if (!a->op->ends_hold)
 		return;
-	ck_assert_msg(r->code == LOCKSHM_LOST || !a->s->told_of_overrun, "%s: says %s, others were told of an overrun",
+	ck_assert_msg(r->code == LOCKSHM_LOST || !a->s->overrun_reported, "%s: says %s, others got a report of an overrun",
 		      a->op->name, outcome_name(r->code));
 	/* A death outranks an overrun in what others are told. */
-	ck_assert_msg(r->code != LOCKSHM_LOST || a->s->told_of_overrun || a->s->told_of_death,
-		      "%s: says LOST, others were told of nothing", a->op->name);
+	ck_assert_msg(r->code != LOCKSHM_LOST || a->s->overrun_reported || a->s->death_reported,
+		      "%s: says LOST, others got no report", a->op->name);
 }
 
 /* While the writer holds: it ends, or waits in line. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env.h - the library in other circumstances: users, namespaces, limits, filters, crowds
+ * env.h - the library in other environment: users, namespaces, limits, filters, crowds
  *
  * One test, one segment, and subjects (env/subject.h).  Whatever ends the test, a signal or the alarm that ends a test that
  * hangs included, no subject and no segment is left behind.

@@ -136,7 +136,7 @@ static bool begins(const char *tag, const char *whole)
 }
 
 /* A helper that was killed while it told of a death may have left a part of the label out, never another one. */
-static bool told(int code, const char *tag)
+static bool has_sound_report(int code, const char *tag)
 {
 	return code == 0 || begins(tag, TAG_COOLED) || (code == LOCKSHM_OWNER_DIED && begins(tag, TAG));
 }
@@ -162,7 +162,7 @@ static void take_over(unsigned *died)
 		code = lockshm_acquire(env_segment, &request, &hold);
 		if (code < 0)
 			env_fail(__FILE__, __LINE__, "%s: %s", name, report.error.message);
-		if (!told(code, report.previous.tag))
+		if (!has_sound_report(code, report.previous.tag))
 			env_fail(__FILE__, __LINE__, "%s: %s by \"%s\"", name, lockshm_code_name(code),
 				 report.previous.tag);
 		CHECK(lockshm_token(&hold) > tokens[key]);

@@ -2,7 +2,7 @@
 /*
  * pid-namespace.c - processes with equal pids share a segment, and nobody takes one's death for another's
  *
- * Persons in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds are
+ * Subjects in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds are
  * strict, so only a death can hand a lock over.
  */
 #define _GNU_SOURCE
@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct circumstances contained = { .pid_namespace = true, .mount_proc = true };
-static const struct circumstances outside;
+static const struct environment contained = { .pid_namespace = true, .mount_proc = true };
+static const struct environment outside;
 
 static int strict(struct subject *p, int hold, const char *key)
 {
@@ -35,7 +35,7 @@ static void sweep(uint32_t living)
 }
 
 /* Who dies in one namespace hands over to a namesake in another, and to nobody else's harm. */
-static void hand_over(const struct circumstances *a, const struct circumstances *b)
+static void hand_over(const struct environment *a, const struct environment *b)
 {
 	struct subject *holder, *waiter, *namesake;
 
@@ -125,7 +125,7 @@ static int no_proc_no_life(void *arg)
 
 static void without_proc_and_life(void)
 {
-	struct circumstances blind = contained;
+	struct environment blind = contained;
 	struct subject *a, *b;
 
 	env_create(NULL);
@@ -144,7 +144,7 @@ static void without_proc_and_life(void)
 
 static void without_proc(void)
 {
-	struct circumstances blind = contained;
+	struct environment blind = contained;
 	struct subject *a, *b;
 
 	env_create(NULL);

@@ -63,7 +63,7 @@ static int count_exact(const struct lockshm_owner_info *owner, void *arg)
 	return 0;
 }
 
-static bool exact(const struct circumstances *where)
+static bool exact(const struct environment *where)
 {
 	const struct filter *f = where->arg;
 
@@ -71,7 +71,7 @@ static bool exact(const struct circumstances *where)
 }
 
 /* How long from SIGKILL to the grant. */
-static int64_t hand_over(const struct circumstances *a, const struct circumstances *b)
+static int64_t hand_over(const struct environment *a, const struct environment *b)
 {
 	struct subject *holder = subject_start(a), *waiter = subject_start(b);
 	int64_t killed;
@@ -102,7 +102,7 @@ static int64_t hand_over(const struct circumstances *a, const struct circumstanc
 }
 
 /* A loaded machine may be late, but not for ever. */
-static int64_t best(const struct circumstances *a, const struct circumstances *b, int64_t bound)
+static int64_t best(const struct environment *a, const struct environment *b, int64_t bound)
 {
 	int64_t ns, least = INT64_MAX, until = env_now() + LOCKSHM_SECONDS(ROUNDS_S);
 
@@ -116,7 +116,7 @@ static int64_t best(const struct circumstances *a, const struct circumstances *b
 
 static void with_filter(const struct filter *f)
 {
-	struct circumstances filtered = { .inherit = apply, .arg = (void *)f }, free_of_it = { .inherit = NULL };
+	struct environment filtered = { .inherit = apply, .arg = (void *)f }, free_of_it = { .inherit = NULL };
 	int64_t bound = LOCKSHM_MS(f->polls ? 25 : 5), both = best(&filtered, &filtered, bound);
 	int64_t dies = best(&filtered, &free_of_it, bound), waits = best(&free_of_it, &filtered, bound);
 

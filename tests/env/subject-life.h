@@ -22,15 +22,15 @@ struct command {
 
 /* From the process between, if there is one, and then or before from the subject. */
 struct greeting {
-	bool ready; /* from the subject: it is in its circumstances */
+	bool ready; /* from the subject: it is in its environment */
 	pid_t pid;  /* from the process between: the subject's, as seen by the test */
 	int error;  /* errno: they cannot be made */
 	char what[32];
 };
 
 /* The rest of the life of a new process. */
-void subject_live(const struct circumstances *where, int fd) __attribute__((noreturn));
+void subject_live(const struct environment *where, int fd) __attribute__((noreturn));
 /* The same for a process whose child is to be the subject: only a child enters a new pid or time namespace. */
-void subject_stand_between(const struct circumstances *where, int fd) __attribute__((noreturn));
+void subject_stand_between(const struct environment *where, int fd) __attribute__((noreturn));
 
 #endif

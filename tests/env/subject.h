@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject.h - a process that is put into its circumstances and then makes the calls it is told to
+ * subject.h - a process that is put into its environment and then makes the calls it is told to
  *
  * The test knows it by the pid that it has outside.  Circumstances that cannot be made here end the test with 77 and
  * the reason; a subject that ends in any other way than the test has asked for is a failure.
@@ -20,7 +20,7 @@
 int subject_forbid(const int *calls, unsigned n, int error);
 
 /* Where a subject lives.  Zeroed = like the test. */
-struct circumstances {
+struct environment {
 	bool change_user;
 	uid_t uid;
 	gid_t gid;
@@ -58,7 +58,7 @@ struct subject {
 enum { SUBJECT_ENDED = 2000 };
 
 /* NULL is never returned.  @answer.code is that of lockshm_open(). */
-struct subject *subject_start(const struct circumstances *where);
+struct subject *subject_start(const struct environment *where);
 
 /* Calls; each returns the code of the library, or SUBJECT_ENDED. */
 int subject_acquire(struct subject *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns,

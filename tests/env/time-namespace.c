@@ -2,7 +2,7 @@
 /*
  * time-namespace.c - processes whose monotonic clocks differ agree on leases and deadlines
  *
- * Persons in time namespaces, an hour ahead and some minutes behind, share a segment with the test.
+ * Subjects in time namespaces, an hour ahead and some minutes behind, share a segment with the test.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -119,7 +119,7 @@ static int shift_children(void *seconds)
 static void parent_of_others(struct subject *b)
 {
 	long long seconds = 5000;
-	struct circumstances where = { .prepare = shift_children, .arg = &seconds };
+	struct environment where = { .prepare = shift_children, .arg = &seconds };
 	struct subject *a = subject_start(&where);
 
 	/* Right, or refused. */
@@ -174,7 +174,7 @@ static void without_descriptors(struct subject *b)
 	int more;
 
 	for (more = 0; more < 3; more++) {
-		struct circumstances where = { .time_offset = 3600, .prepare = few_descriptors, .arg = &more };
+		struct environment where = { .time_offset = 3600, .prepare = few_descriptors, .arg = &more };
 		struct subject *a = subject_start(&where);
 
 		/* Right, or refused. */
@@ -187,7 +187,7 @@ static void without_descriptors(struct subject *b)
 
 int main(void)
 {
-	struct circumstances ahead = { .time_offset = 3600 }, behind = { .time_offset = -(int64_t)env_now() / 2000000000 };
+	struct environment ahead = { .time_offset = 3600 }, behind = { .time_offset = -(int64_t)env_now() / 2000000000 };
 	struct subject *a, *b, *c;
 
 	env_need_root();

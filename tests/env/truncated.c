@@ -48,7 +48,7 @@ static int no_handler(void *unused)
 	return signal(SIGBUS, SIG_DFL) == SIG_ERR ? -1 : 0;
 }
 
-static const struct circumstances bare = { .prepare = no_handler };
+static const struct environment bare = { .prepare = no_handler };
 
 static int signal_of(struct subject *p)
 {
@@ -152,7 +152,7 @@ static int look_around(void)
 /* @size: what is left of the file.  Without its header the segment is retired; else it is damaged. */
 static void who_survives(off_t size)
 {
-	struct circumstances where = { .prepare = install_handler };
+	struct environment where = { .prepare = install_handler };
 	struct subject *holder, *waiter;
 	int code;
 

@@ -16,16 +16,16 @@
 #define BOB 54322
 #define MALLORY 54323 /* of no group */
 
-static struct circumstances as(uid_t uid, gid_t group)
+static struct environment as(uid_t uid, gid_t group)
 {
-	struct circumstances where = { .change_user = true, .uid = uid, .gid = uid, .group = group, .dont_open = true };
+	struct environment where = { .change_user = true, .uid = uid, .gid = uid, .group = group, .dont_open = true };
 
 	return where;
 }
 
 static struct subject *subject_of(uid_t uid, gid_t group)
 {
-	struct circumstances where = as(uid, group);
+	struct environment where = as(uid, group);
 
 	return subject_start(&where);
 }

@@ -96,7 +96,7 @@ void release(const struct history_record *hold, double enter, double leave)
 }
 
 /* Told of the bad end of @of. */
-struct history_record *told(struct history_record *r, int status, const struct history_record *of)
+struct history_record *reporting(struct history_record *r, int status, const struct history_record *of)
 {
 	const struct history_track *l = &h.header->tracks[of->track];
 

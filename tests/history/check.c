@@ -95,7 +95,7 @@ int history_check(const struct history *h, history_problem_fn fn, void *arg, str
 	count_all(&c);
 	check_order(&c);
 	check_truth(&c);
-	check_marks(&c);
+	check_damage(&c);
 	check_waits(&c);
 	model_free(&c.m);
 	return c.problems;

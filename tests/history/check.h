@@ -16,9 +16,9 @@
  *   renewal      an auto-renewed lease is lost only by a process that was stopped
  *   code         no call answers what it cannot answer
  *   segment      nothing is granted in a removed segment, NO_SEGMENT only where it was removed
- *   mark-false   a bad end is told that did not happen, or of somebody else
+ *   damage-false   a bad end is told that did not happen, or of somebody else
  *   mark-missing a bad end that certainly happened is not told to the next holder
- *   mark-again   a bad end is told again after it was acknowledged
+ *   damage-again   a bad end is told again after it was acknowledged
  *   acknowledge  BUSY though no newer mark can have come
  *   early        a time-out before its time
  *   overdue      a call came back long after its time, or not at all
@@ -42,7 +42,7 @@ typedef void (*history_problem_fn)(const char *property, const char *text, void 
 struct history_summary {
 	uint64_t records, acquires, granted, waited, failed, in_flight;
 	uint64_t outcomes[HISTORY_OPS][32]; /* by 20 + code */
-	uint64_t deaths_told, expiries_told, deaths_certain, details_unknown;
+	uint64_t deaths_reported, expiries_reported, deaths_certain, details_unknown;
 	uint64_t calm_waits, calm_late; /* waiters in calm times; those that were late */
 	int64_t worst_wait_ns; /* past the time nothing stood before it */
 };
@@ -68,7 +68,7 @@ void problem(struct check *c, const char *property, const struct history_record 
 
 void check_order(struct check *c);
 void check_truth(struct check *c);
-void check_marks(struct check *c);
+void check_damage(struct check *c);
 void check_waits(struct check *c);
 
 /* Could an attempt other than @self have stood in the way of @mode of that key between the two times? */

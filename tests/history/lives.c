@@ -115,7 +115,7 @@ static void note_life(struct model *m, const struct history_record *r)
 	}
 }
 
-static void note_circumstance(struct model *m, const struct history_record *r)
+static void note_environment(struct model *m, const struct history_record *r)
 {
 	switch (r->op) {
 	case HISTORY_STOP:
@@ -245,7 +245,7 @@ void model_build_lives(struct model *m)
 		if (!r)
 			continue;
 		note_life(m, r);
-		note_circumstance(m, r);
+		note_environment(m, r);
 	}
 	for (i = 0; i < m->reaps.n; i++)
 		find_reaped(m, m->reaps.list[i]);

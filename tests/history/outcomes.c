@@ -136,7 +136,7 @@ static void check_busy_upgrade(struct check *c, const struct hold *hold, const s
 	const struct key *key = find_key(c, hold->acquire->realm, hold->acquire->key);
 
 	if (!anybody_there(c, key, op->enter, op->leave, true, hold->acquire))
-		problem(c, "busy", hold->acquire, op, "upgrade: BUSY though nobody else holds it or waits");
+		problem(c, "busy", hold->acquire, op, "upgrade: BUSY though no other holds it or waits");
 }
 
 /* An exclusive holder hears of all marks at its grant, and nobody can leave one while it holds. */
@@ -234,7 +234,7 @@ static void check_segment(struct check *c, const struct history_record *r)
 	const struct history_record *removal = removal_of(c, r->realm);
 
 	if (r->outcome == LOCKSHM_NO_SEGMENT && (!removal || removal->enter > r->leave + SKEW))
-		problem(c, "segment", r, NULL, "NO_SEGMENT, though nobody removed it");
+		problem(c, "segment", r, NULL, "NO_SEGMENT, though it was not removed");
 	if (r->outcome < 0)
 		return;
 	if (removal && removal->leave && removal->leave + SKEW < r->enter)

@@ -79,7 +79,7 @@ START_TEST(hosts_take_turns)
 }
 END_TEST
 
-START_TEST(both_were_told_that_it_is_theirs)
+START_TEST(both_were_granted)
 {
 	struct history_record *a;
 
@@ -409,7 +409,7 @@ static void cases(TCase *tc)
 	tcase_add_test(tc, refused_upgrade_is_no_violation);
 	tcase_add_test(tc, upgrade_that_takes_too_long);
 	tcase_add_test(tc, hosts_take_turns);
-	tcase_add_test(tc, both_were_told_that_it_is_theirs);
+	tcase_add_test(tc, both_were_granted);
 	tcase_add_test(tc, reader_beside_a_writer);
 	tcase_add_test(tc, its_time_is_over);
 	tcase_add_test(tc, killed_holder_is_followed);

@@ -181,12 +181,12 @@ START_TEST(status_and_report_differ)
 
 	begin();
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
-	told(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_TOOK_OVER_EXPIRED, a)->outcome = LOCKSHM_OK;
+	reporting(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_TOOK_OVER_EXPIRED, a)->outcome = LOCKSHM_OK;
 	finds("code");
 }
 END_TEST
 
-START_TEST(full_with_room_for_everybody)
+START_TEST(full_with_room_for_all)
 {
 	begin();
 	h.header->realms[0].roomy = 1;
@@ -243,7 +243,7 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, answer_that_cannot_be);
 	tcase_add_test(tc, no_service_thread_before_exec);
 	tcase_add_test(tc, status_and_report_differ);
-	tcase_add_test(tc, full_with_room_for_everybody);
+	tcase_add_test(tc, full_with_room_for_all);
 	tcase_add_test(tc, granted_in_a_removed_segment);
 	tcase_add_test(tc, granted_in_a_replaced_segment);
 	tcase_add_test(tc, no_segment_though_it_is_there);

@@ -128,7 +128,7 @@ static void check_stuck(struct check *c, const struct key *key, const struct att
 	if (late > c->summary->worst_wait_ns)
 		c->summary->worst_wait_ns = late;
 	if (late > HISTORY_PATIENCE)
-		problem(c, "stuck", last ? last->acquire : NULL, r, "key %u: %.3f ms after nobody was left before it",
+		problem(c, "stuck", last ? last->acquire : NULL, r, "key %u: %.3f ms after the last conflicting hold",
 			key->key, (double)late / 1e6);
 	if (ended_by_release(last))
 		look_at_wake(c, r, ready, late);
@@ -161,7 +161,7 @@ static void check_end_of_wait(struct check *c, const struct history_record *r)
 		return;
 	cancel = cancel_of(c, r);
 	if (!cancel || cancel->enter > r->leave + SKEW)
-		problem(c, "cancel", r, cancel, "nobody had cancelled it");
+		problem(c, "cancel", r, cancel, "no cancel was called");
 }
 
 /* When the call should be over: its deadline, or once it was cancelled. */
@@ -199,7 +199,7 @@ static void check_busy(struct check *c, const struct key *key, const struct hist
 {
 	if (r->outcome == LOCKSHM_BUSY && !(r->flags & HISTORY_MANY) &&
 	    !anybody_there(c, key, r->enter, r->leave, r->mode == LOCKSHM_EXCLUSIVE, r))
-		problem(c, "busy", r, NULL, "key %u: BUSY though nobody held it or waited", key->key);
+		problem(c, "busy", r, NULL, "key %u: BUSY though free", key->key);
 }
 
 /* ---------------------------------------------------------------- deadlock */

@@ -79,7 +79,7 @@ static size_t place_of(const struct run *run, const struct fuzz_command *c)
 		__attribute__((fallthrough));
 	case AREA_LIFE: /* counted from the end, where the life word is */
 		return (size_t)(g->lives - scene.image) + (owner + 1) * (size_t)LIFE_BYTES - 8 - c->word * 8u;
-	case AREA_HOME:
+	case AREA_BUCKET:
 		at = &g->buckets[c->index < SCENE_KEYS ? entry / BUCKET_SPAN : c->index % g->n_buckets];
 		record = sizeof(*g->buckets);
 		break;

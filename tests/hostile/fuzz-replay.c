@@ -84,7 +84,7 @@ static void become_victim(void)
 	signal(SIGALRM, SIG_DFL);
 }
 
-static const char *verdict(int status)
+static const char *failure_of(int status)
 {
 	static char text[64];
 
@@ -113,7 +113,7 @@ static bool run_one(const char *what, size_t size)
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		exit(99);
-	bad = verdict(status);
+	bad = failure_of(status);
 	if (bad)
 		printf("FAIL %s: %s\n", what, bad);
 	return !bad;
@@ -181,7 +181,7 @@ static unsigned run_random(int64_t seconds, uint64_t seed)
 			run_seeds(seed, until);
 		if (pid < 0 || waitpid(pid, &status, 0) != pid)
 			exit(99);
-		bad = verdict(status);
+		bad = failure_of(status);
 		if (bad) {
 			printf("FAIL --seed %llu: %s\n", (unsigned long long)*at_seed, bad);
 			failed++;

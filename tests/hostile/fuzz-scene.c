@@ -22,7 +22,7 @@
 struct scene scene;
 
 const char *const scene_keys[SCENE_KEYS] = {
-	"held", "shared", "cooling", "marked", "dead", "expired", "upgraded", "moved", "readers", "new-1", "new-2", "new-3",
+	"held", "shared", "cooling", "damaged", "dead", "expired", "upgraded", "moved", "readers", "new-1", "new-2", "new-3",
 };
 enum key { HELD, SHARED, COOLING, MARKED, DEAD, EXPIRED, UPGRADED, MOVED, READERS };
 

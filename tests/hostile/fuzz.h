@@ -89,7 +89,7 @@ enum fuzz_op { FUZZ_OPS(AS_OP) OPS };
 	X(OWN, "own")                                                                                                  \
 	X(LIFE, "life")                                                                                                \
 	X(OWN_LIFE, "own-life")                                                                                        \
-	X(HOME, "home")                                                                                                \
+	X(BUCKET, "bucket")                                                                                            \
 	X(TAG, "tag")                                                                                                  \
 	X(ENTRY, "entry")                                                                                              \
 	X(DETAIL, "detail")                                                                                            \

@@ -326,7 +326,7 @@ static void fail(const char *what, int number)
 }
 
 /* @pid ends by itself; 0 = there is none. */
-static void await(pid_t pid, const char *who)
+static void await(pid_t pid, const char *program)
 {
 	int64_t until = now_ms() + PATIENCE_MS;
 	int status = 0;
@@ -337,18 +337,18 @@ static void await(pid_t pid, const char *who)
 		if (!ended && now_ms() > until) {
 			/* A core file or a debugger shows where. */
 			kill(pid, SIGABRT);
-			fail("hangs: a", who[0]);
+			fail("hangs: a", program[0]);
 		}
 		if (!ended)
 			nap(500);
 	}
 	if (pid && WIFSIGNALED(status)) {
-		fprintf(stderr, "scribble: a %s was ended by %s\n", who, strsignal(WTERMSIG(status)));
+		fprintf(stderr, "scribble: a %s was ended by %s\n", program, strsignal(WTERMSIG(status)));
 		fail("signal", WTERMSIG(status));
 	}
 	/* 99: a sanitizer's report.  98: no lockctl. */
 	if (pid && (WEXITSTATUS(status) == 99 || WEXITSTATUS(status) == 98))
-		fail(who, WEXITSTATUS(status));
+		fail(program, WEXITSTATUS(status));
 }
 
 static unsigned char *make_segment(size_t *size)

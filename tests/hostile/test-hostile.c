@@ -58,10 +58,10 @@ static void populate(void)
 	acquire_as(b, 1, "shared", LOCKSHM_SHARED, LOCKSHM_SECONDS(60));
 	acquire_as(a, 2, "cooling", LOCKSHM_EXCLUSIVE, 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 2, .ns = LOCKSHM_SECONDS(60) }), 0);
-	acquire_as(dies, 0, "marked", LOCKSHM_EXCLUSIVE, 0);
+	acquire_as(dies, 0, "damaged", LOCKSHM_EXCLUSIVE, 0);
 	acquire_as(dies, 1, "dead", LOCKSHM_EXCLUSIVE, 0);
 	agent_kill(dies);
-	acquire_as(c, 0, "marked", LOCKSHM_EXCLUSIVE, 0);
+	acquire_as(c, 0, "damaged", LOCKSHM_EXCLUSIVE, 0);
 	ck_code(agent_release(c), 0);
 	acquire_as(b, 0, "held", LOCKSHM_SHARED, 0);
 	acquire_as(c, 0, "held", LOCKSHM_EXCLUSIVE, 0);
@@ -129,7 +129,7 @@ static uint64_t hostile_value(uint32_t job, uint64_t old)
 
 /* ---------------------------------------------------------------- what is done with it */
 
-static const char *const keys[] = { "held", "shared", "cooling", "marked", "dead", "new-1", "new-2", "new-3" };
+static const char *const keys[] = { "held", "shared", "cooling", "damaged", "dead", "new-1", "new-2", "new-3" };
 #define N_KEYS 8
 
 static int see_lock(const struct lockshm_lock_info *lock, void *arg)
@@ -356,7 +356,7 @@ END_TEST
 
 /* All live, so that nothing but a bound ends a walk; the caller holds something, so that it
  * looks for deadlocks, too. */
-START_TEST(queue_that_is_a_ring_traps_nobody)
+START_TEST(queue_that_is_a_ring_traps_no_caller)
 {
 	struct lockshm_request request = request_for("held", LOCKSHM_EXCLUSIVE);
 	struct shm_request *oldest;
@@ -385,7 +385,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_set_timeout(tc, every ? 7200 : 120);
-	tcase_add_test(tc, queue_that_is_a_ring_traps_nobody);
+	tcase_add_test(tc, queue_that_is_a_ring_traps_no_caller);
 	tcase_add_test(tc, any_word_of_a_file_may_be_anything);
 	tcase_add_test(tc, any_word_may_change_under_a_holder);
 }

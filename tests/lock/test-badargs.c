@@ -448,7 +448,7 @@ START_TEST(copy_of_a_hold_is_no_hold)
 END_TEST
 
 /* A copy put back where the original was, after the original was used. */
-START_TEST(stale_copy_in_the_old_place_touches_nobody)
+START_TEST(stale_copy_in_the_old_place_touches_no_hold)
 {
 	lockshm_hold_t hold, saved, other;
 	int code;
@@ -564,7 +564,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, added_times_do_not_overflow);
 	tcase_add_test(tc, any_memory_is_no_hold);
 	tcase_add_test(tc, copy_of_a_hold_is_no_hold);
-	tcase_add_test(tc, stale_copy_in_the_old_place_touches_nobody);
+	tcase_add_test(tc, stale_copy_in_the_old_place_touches_no_hold);
 	tcase_add_test(tc, hold_in_use_is_not_taken_again);
 	tcase_add_test(tc, hold_of_a_closed_handle_is_no_hold_of_the_next_one);
 	tcase_add_test(tc, hold_of_a_closed_handle_is_not_held);

@@ -124,7 +124,7 @@ START_TEST(cycle_of_writers_behind_readers)
 END_TEST
 
 /* A reads k, W waits for k, A's second reading of k would wait for W: A -k-> W -k-> A */
-START_TEST(second_shared_wish_behind_a_waiting_writer)
+START_TEST(second_shared_request_behind_a_waiting_writer)
 {
 	struct agent *a = agent_start(), *w = agent_start();
 
@@ -294,7 +294,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, two_cycle_of_writers);
 	tcase_add_test(tc, three_cycle_of_writers);
 	tcase_add_test(tc, cycle_of_writers_behind_readers);
-	tcase_add_test(tc, second_shared_wish_behind_a_waiting_writer);
+	tcase_add_test(tc, second_shared_request_behind_a_waiting_writer);
 	tcase_add_test(tc, cycle_through_a_waiter_in_between);
 	tcase_add_test(tc, waiting_beside_a_cycle_is_no_cycle);
 	tcase_add_test(tc, readers_of_each_others_keys_do_not_wait);

@@ -25,13 +25,13 @@ static int tagged(struct agent *a, const char *key, int mode, const char *tag)
 	return agent_begin(a, c);
 }
 
-static void check_previous(const struct lockshm_previous *p, const struct agent *who, int mode, const char *tag)
+static void check_previous(const struct lockshm_previous *p, const struct agent *dead, int mode, const char *tag)
 {
 	ck_code(p->status, LOCKSHM_OWNER_DIED);
 	ck_assert_int_eq(p->mode, mode);
-	ck_assert_int_eq(p->pid, who->pid);
-	ck_assert_int_eq(p->tid, who->tid);
-	ck_assert_uint_eq(p->token, who->answer.token);
+	ck_assert_int_eq(p->pid, dead->pid);
+	ck_assert_int_eq(p->tid, dead->tid);
+	ck_assert_uint_eq(p->token, dead->answer.token);
 	ck_assert_str_eq(p->tag, tag);
 }
 
@@ -116,7 +116,7 @@ START_TEST(try_takes_over_from_the_dead_at_once)
 }
 END_TEST
 
-START_TEST(mark_is_sticky_until_acknowledged)
+START_TEST(damage_stays_until_acknowledged)
 {
 	struct agent *h = agent_start(), *n = agent_start();
 	struct seen seen;
@@ -142,7 +142,7 @@ START_TEST(mark_is_sticky_until_acknowledged)
 }
 END_TEST
 
-START_TEST(acknowledge_flag_tells_once)
+START_TEST(acknowledge_flag_reports_once)
 {
 	struct agent *h = agent_start(), *n = agent_start();
 
@@ -156,7 +156,7 @@ START_TEST(acknowledge_flag_tells_once)
 }
 END_TEST
 
-START_TEST(acknowledge_does_not_clear_a_newer_mark)
+START_TEST(acknowledge_does_not_clear_newer_damage)
 {
 	struct agent *first = agent_start(), *second = agent_start(), *n = agent_start(), *m = agent_start();
 
@@ -503,9 +503,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, killed_shared_holder_hands_over);
 	tcase_add_test(tc, one_of_two_readers_dies_and_the_other_still_counts);
 	tcase_add_test(tc, try_takes_over_from_the_dead_at_once);
-	tcase_add_test(tc, mark_is_sticky_until_acknowledged);
-	tcase_add_test(tc, acknowledge_flag_tells_once);
-	tcase_add_test(tc, acknowledge_does_not_clear_a_newer_mark);
+	tcase_add_test(tc, damage_stays_until_acknowledged);
+	tcase_add_test(tc, acknowledge_flag_reports_once);
+	tcase_add_test(tc, acknowledge_does_not_clear_newer_damage);
 	tcase_add_test(tc, dead_writer_outranks_a_dead_reader);
 	tcase_add_test(tc, killed_waiter_lets_the_one_behind_it_through);
 	tcase_add_test(tc, killed_writer_between_readers_joins_them);

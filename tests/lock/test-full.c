@@ -72,7 +72,7 @@ START_TEST(lock_table_full_refuses_and_evicts_nothing)
 }
 END_TEST
 
-START_TEST(marked_locks_are_not_evicted_either)
+START_TEST(damaged_locks_are_not_evicted_either)
 {
 	struct lockshm_report report;
 	struct agent *dies;
@@ -80,14 +80,14 @@ START_TEST(marked_locks_are_not_evicted_either)
 
 	segment_with(64, 2048, 8);
 	dies = agent_inherit();
-	ck_code(agent_acquire(dies, "marked", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(dies, "damaged", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(dies);
 	ck_assert_int_ge(lockshm_sweep(seg), 0);
 	for (i = 0; i < 3 * KEYS_MAX; i++) { /* many more keys than there is room for, one after the other */
 		ck_code(take_number(i, &holds[0], &report), 0);
 		ck_code(lockshm_release(&holds[0], 0), 0);
 	}
-	ck_code(take(&holds[0], "marked", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(take(&holds[0], "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_acknowledge(&holds[0]), 0);
 	ck_code(lockshm_release(&holds[0], 0), 0);
 	verify_clean();
@@ -325,7 +325,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, lock_table_full_refuses_and_evicts_nothing);
-	tcase_add_test(tc, marked_locks_are_not_evicted_either);
+	tcase_add_test(tc, damaged_locks_are_not_evicted_either);
 	tcase_add_test(tc, request_table_full_refuses_and_nothing_is_lost);
 	tcase_add_test(tc, every_record_is_found_again);
 	tcase_add_test(tc, thread_takes_few_records_more_than_it_uses);

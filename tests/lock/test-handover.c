@@ -250,7 +250,7 @@ START_TEST(end_of_a_waiter_wakes_the_one_behind)
 }
 END_TEST
 
-START_TEST(removal_of_the_segment_wakes_who_waits)
+START_TEST(removal_of_the_segment_wakes_the_waiters)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	int64_t start;
@@ -275,7 +275,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, shorter_lease_wakes_the_next);
 	tcase_add_test(tc, cooldown_wakes_the_next_at_its_end);
 	tcase_add_loop_test(tc, end_of_a_waiter_wakes_the_one_behind, 0, 2);
-	tcase_add_test(tc, removal_of_the_segment_wakes_who_waits);
+	tcase_add_test(tc, removal_of_the_segment_wakes_the_waiters);
 }
 
 int main(void)

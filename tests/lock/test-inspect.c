@@ -144,13 +144,13 @@ START_TEST(each_lock_leaves_out_what_is_idle)
 	ck_code(lockshm_release(&idle, 0), 0);
 	ck_code(take(&cooling, "cooling", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_release(&cooling, LOCKSHM_SECONDS(60)), 0);
-	ck_code(agent_acquire(dies, "marked", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(dies, "damaged", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(dies);
-	ck_code(agent_try(a, "marked", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(agent_try(a, "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	ck_code(agent_release(a), 0);
 	ck_code(lockshm_each_lock(seg, visit_lock, &v), 0);
 	ck_assert_uint_eq(v.n, 3);
-	ck_assert(visited(&v, "held") && visited(&v, "cooling") && visited(&v, "marked"));
+	ck_assert(visited(&v, "held") && visited(&v, "cooling") && visited(&v, "damaged"));
 	v = (struct visit){ .stop_at = 2 };
 	ck_code(lockshm_each_lock(seg, visit_lock, &v), 77);
 	ck_assert_uint_eq(v.n, 2);

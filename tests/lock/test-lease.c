@@ -37,7 +37,7 @@ static struct agent *overdue(int mode)
 	return h;
 }
 
-START_TEST(lease_ends_while_somebody_waits)
+START_TEST(lease_ends_under_a_waiter)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	const struct lockshm_previous *p = &w->answer.report.previous;
@@ -81,7 +81,7 @@ START_TEST(lease_never_ends_early)
 }
 END_TEST
 
-START_TEST(late_release_is_told_late)
+START_TEST(late_release_returns_late)
 {
 	struct agent *h = overdue(_i ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE);
 
@@ -93,7 +93,7 @@ START_TEST(late_release_is_told_late)
 }
 END_TEST
 
-START_TEST(late_renewal_is_told_late_and_holds_again)
+START_TEST(late_renewal_returns_late_and_holds_again)
 {
 	struct agent *h = overdue(LOCKSHM_EXCLUSIVE), *w = agent_start();
 
@@ -388,11 +388,11 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, lease_ends_while_somebody_waits);
+	tcase_add_test(tc, lease_ends_under_a_waiter);
 	tcase_add_loop_test(tc, lease_never_ends_early, 1, 4);
 	tcase_add_loop_test(tc, lease_never_ends_early, 33, 35);
-	tcase_add_loop_test(tc, late_release_is_told_late, 0, 2);
-	tcase_add_test(tc, late_renewal_is_told_late_and_holds_again);
+	tcase_add_loop_test(tc, late_release_returns_late, 0, 2);
+	tcase_add_test(tc, late_renewal_returns_late_and_holds_again);
 	tcase_add_test(tc, lost_to_names_the_newer_token);
 	tcase_add_test(tc, lost_stays_lost_when_the_key_is_free_again);
 	tcase_add_test(tc, renew_reset_counts_from_now);

@@ -9,7 +9,7 @@
 #include "support/agent.h"
 #include "support/fixture.h"
 
-static struct lockshm_request wish_prepared(lockshm_prepared_t *prepared, int mode)
+static struct lockshm_request request_prepared(lockshm_prepared_t *prepared, int mode)
 {
 	struct lockshm_request request = request_for("", mode);
 
@@ -21,7 +21,7 @@ static struct lockshm_request wish_prepared(lockshm_prepared_t *prepared, int mo
 
 static int take_prepared(lockshm_hold_t *hold, lockshm_prepared_t *prepared, int mode)
 {
-	struct lockshm_request request = wish_prepared(prepared, mode);
+	struct lockshm_request request = request_prepared(prepared, mode);
 
 	return lockshm_acquire(seg, &request, hold);
 }
@@ -84,7 +84,7 @@ END_TEST
 START_TEST(only_the_bytes_count_for_acquire_many)
 {
 	lockshm_prepared_t prepared = prepare("prepared");
-	struct lockshm_request common = wish_prepared(&prepared, LOCKSHM_EXCLUSIVE);
+	struct lockshm_request common = request_prepared(&prepared, LOCKSHM_EXCLUSIVE);
 	struct lockshm_key keys[] = { { "a", 1, 0 }, { "b", 1, 0 } };
 	lockshm_hold_t holds[2], other = LOCKSHM_HOLD_INIT;
 
@@ -131,7 +131,7 @@ END_TEST
 
 static void refused(lockshm_t *segment, lockshm_prepared_t *prepared)
 {
-	struct lockshm_request request = wish_prepared(prepared, LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_prepared(prepared, LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct lockshm_report report;
 
@@ -246,7 +246,7 @@ struct crew {
 static void *take_turns(void *arg)
 {
 	struct crew *crew = arg;
-	struct lockshm_request request = wish_prepared(&crew->prepared, LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_prepared(&crew->prepared, LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int i;
 

@@ -78,7 +78,7 @@ static int create_for_group_0(void)
 	return access(path_of(name), F_OK) == 0 ? 2 : 0;
 }
 
-START_TEST(create_for_somebody_elses_group_is_refused)
+START_TEST(create_for_a_foreign_group_is_refused)
 {
 	if (!not_root())
 		ck_assert_int_eq(as_user(65534, create_for_group_0), 0);
@@ -184,7 +184,7 @@ START_TEST(open_missing_is_no_segment)
 }
 END_TEST
 
-START_TEST(retired_handle_is_told)
+START_TEST(retired_handle_gets_no_segment)
 {
 	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
 	struct agent *h = agent_start(), *w = agent_start();
@@ -429,12 +429,12 @@ static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, create_makes_what_was_asked_for_whatever_the_umask, 0, 2);
 	tcase_add_test(tc, create_gives_the_segment_to_a_group);
-	tcase_add_test(tc, create_for_somebody_elses_group_is_refused);
+	tcase_add_test(tc, create_for_a_foreign_group_is_refused);
 	tcase_add_test(tc, create_existing_is_refused_or_opened);
 	tcase_add_test(tc, names_are_checked);
 	tcase_add_loop_test(tc, options_are_checked, 0, 11);
 	tcase_add_test(tc, open_missing_is_no_segment);
-	tcase_add_test(tc, retired_handle_is_told);
+	tcase_add_test(tc, retired_handle_gets_no_segment);
 	tcase_add_test(tc, segment_made_anew_is_another_one);
 	tcase_add_test(tc, name_removed_by_hand_is_noticed);
 	tcase_add_test(tc, create_or_open_replaces_a_half_removed_segment);

@@ -125,7 +125,7 @@ static void downgraded(lockshm_hold_t *h)
 	ck_code(lockshm_downgrade(h), 0);
 }
 
-static void told_of_a_death(lockshm_hold_t *h)
+static void reporting_a_death(lockshm_hold_t *h)
 {
 	struct agent *dead = agent_start();
 
@@ -160,7 +160,7 @@ static const struct {
 	{ "taken up again", taken_up_again },
 	{ "upgraded", upgraded },
 	{ "downgraded", downgraded },
-	{ "told of a death", told_of_a_death },
+	{ "reporting a death", reporting_a_death },
 	{ "one of many", one_of_many },
 };
 #define N_KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
@@ -202,7 +202,7 @@ START_TEST(put_back_after_its_release)
 		agent_kill(behind);
 	for (i = 0; i < 2; i++) {
 		trample_says_not_held(memcpy(h, &saved, sizeof(saved)), true);
-		ck_code(take_flags(&other, i ? "k" : "another", X, LOCKSHM_AUTO_RENEW), i && kinds[_i].take == told_of_a_death);
+		ck_code(take_flags(&other, i ? "k" : "another", X, LOCKSHM_AUTO_RENEW), i && kinds[_i].take == reporting_a_death);
 		trample_says_not_held(memcpy(h, &saved, sizeof(saved)), true);
 		ck_code(lockshm_check(&other, NULL), 0);
 		ck_code(take_flags(memcpy(h, &saved, sizeof(saved)), "third", X, LOCKSHM_AUTO_RENEW), 0);
@@ -428,7 +428,7 @@ START_TEST(put_back_after_an_upgrade)
 END_TEST
 
 /* What a hold was lost to is told until the memory is used for something else, and not out of any memory. */
-START_TEST(lost_to_is_told_by_what_was_lost)
+START_TEST(lost_to_needs_the_lost_hold)
 {
 	lockshm_hold_t h, copy, next;
 
@@ -613,7 +613,7 @@ static void add(TCase *tc)
 	if (!emulated())
 		tcase_add_loop_test(tc, hold_of_a_sibling_in_shared_memory, 0, 3);
 	tcase_add_test(tc, put_back_after_an_upgrade);
-	tcase_add_test(tc, lost_to_is_told_by_what_was_lost);
+	tcase_add_test(tc, lost_to_needs_the_lost_hold);
 	tcase_add_test(tc, canceller_of_a_wait_written_over);
 	tcase_add_test(tc, canceller_whose_wait_is_forgotten_ends_it_a_little_later);
 	tcase_add_loop_test(tc, idle_canceller_written_over, 0, 3);

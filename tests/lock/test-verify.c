@@ -226,7 +226,7 @@ static void chunk_of_an_older_owner(void)
 	*word = owner_ref(owner_ref_gen(*word) + 1, owner_ref_slot(*word));
 }
 
-static void chunk_of_nobody(void)
+static void chunk_without_owner(void)
 {
 	*chunk_of(at[1]) = 0;
 }
@@ -270,7 +270,7 @@ static const struct {
 	{ "I7", owner_state_is_impossible },
 	{ "I7", life_word_is_out_of_range },
 	{ "I7", chunk_of_an_older_owner },
-	{ "I7", chunk_of_nobody },
+	{ "I7", chunk_without_owner },
 	{ "I7", chunk_owner_is_out_of_range },
 };
 #define N_DAMAGES (int)(sizeof(damages) / sizeof(damages[0]))

@@ -312,7 +312,7 @@ static void run(const struct shape *s, side_fn *first, int64_t ns, uint64_t enou
 #endif
 static int failures;
 
-void judge(bool failed, const char *what)
+void report(bool failed, const char *what)
 {
 	if (failed) {
 		failures++;
@@ -337,10 +337,10 @@ static void check_shape(const struct shape *s, int64_t ns)
 	printf("     %s\n", s->sides);
 	run(s, s->first, ns, 0);
 	print_game(s, s->name, "as it is");
-	judge(game.seen[1][1] != 0, "what must never be seen");
+	report(game.seen[1][1] != 0, "what must never be seen");
 	run(s, s->broken, PATIENCE, ENOUGH);
 	print_game(s, "", s->broken_how);
-	judge(MUST_SHOW && game.seen[1][1] == 0, "this machine does not show the outcome of a broken shape either");
+	report(MUST_SHOW && game.seen[1][1] == 0, "this machine does not show the outcome of a broken shape either");
 }
 
 /* Two processors we may use. */

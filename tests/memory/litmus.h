@@ -28,7 +28,7 @@ void meet(int me);
 void run_pair(void *(*play)(void *me));
 
 /* Counts and tells a failure. */
-void judge(bool failed, const char *what);
+void report(bool failed, const char *what);
 
 /* The kernel as the partner: K1. */
 void check_futex(int64_t ns);

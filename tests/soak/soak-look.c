@@ -321,7 +321,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 	soak_note_previous(r, &report.previous);
 	history_leave(r, history_now(), code);
 	if (code < 0)
-		soak_problem(d, "leak", "key %u cannot be had though nobody is left: %s", n, lockshm_code_name(code));
+		soak_problem(d, "leak", "key %u cannot be had though no worker is left: %s", n, lockshm_code_name(code));
 	else
 		give_back(d, &hold, r);
 }

@@ -180,10 +180,10 @@ static void print_round(const struct soak_driver *d, const struct history_summar
 	printf("  %" PRIu64 " records, %" PRIu64 " acquires: %" PRIu64 " granted, %" PRIu64 " failed, %" PRIu64
 	       " cut off, %" PRIu64 " slept\n",
 	       s->records, s->acquires, s->granted, s->failed, s->in_flight, s->waited);
-	printf("  told %" PRIu64 " deaths and %" PRIu64 " expiries (%" PRIu64
+	printf("  reported %" PRIu64 " deaths and %" PRIu64 " expiries (%" PRIu64
 	       " deaths certain); longest wait past its turn"
 	       " %.1f ms; calm waits %" PRIu64 ", late %" PRIu64 "; violations %d\n",
-	       s->deaths_told, s->expiries_told, s->deaths_certain, (double)s->worst_wait_ns / 1e6, s->calm_waits,
+	       s->deaths_reported, s->expiries_reported, s->deaths_certain, (double)s->worst_wait_ns / 1e6, s->calm_waits,
 	       s->calm_late, d->problems);
 	fflush(stdout);
 }
@@ -208,8 +208,8 @@ static void add_summary(struct history_summary *to, const struct history_summary
 	to->records += from->records;
 	to->acquires += from->acquires;
 	to->granted += from->granted;
-	to->deaths_told += from->deaths_told;
-	to->expiries_told += from->expiries_told;
+	to->deaths_reported += from->deaths_reported;
+	to->expiries_reported += from->expiries_reported;
 	to->calm_waits += from->calm_waits;
 	to->calm_late += from->calm_late;
 	for (op = 0; op < HISTORY_OPS; op++)
@@ -264,9 +264,9 @@ static int soak(int64_t seconds, uint64_t seed, unsigned first)
 	print_outcomes(&total);
 	printf("soak: %u rounds, %.0f s, seed %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " grants, %" PRIu64
 	       " kills, %" PRIu64 " stops, %" PRIu64 " deaths and %" PRIu64
-	       " expiries told; late in calm times %" PRIu64 " of %" PRIu64 "; no violation\n",
+	       " expiries reported; late in calm times %" PRIu64 " of %" PRIu64 "; no violation\n",
 	       round - first, (double)(history_now() - begun) / 1e9, seed, total.records, total.granted, kills, stops,
-	       total.deaths_told, total.expiries_told, total.calm_late, total.calm_waits);
+	       total.deaths_reported, total.expiries_reported, total.calm_late, total.calm_waits);
 	return EXIT_SUCCESS;
 }
 

@@ -214,7 +214,7 @@ static void run(int64_t seconds)
 }
 
 /* Whoever comes next clears it away. */
-static void settle_the_last_cooldown(void)
+static void end_the_last_cooldown(void)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -238,7 +238,7 @@ static void check_books(void)
 		EXPECT("last of the process", lockshm_release(&mailbox.hold, 0), LOCKSHM_OK);
 	if (lockshm_verify(locks, print_problem, NULL) != 0)
 		fail("lockshm_verify() found something at the end");
-	settle_the_last_cooldown();
+	end_the_last_cooldown();
 	lockshm_sweep(locks);
 	if (lockshm_stat(locks, &stat) < 0 || stat.requests_used || stat.locks_busy || stat.owners_used > 2)
 		fail("left in use: %" PRIu32 " requests, %" PRIu32 " locks, %" PRIu32 " owners (2: me and the service thread)",

@@ -16,7 +16,7 @@
 
 const char *trample_kind = "";
 
-static int told = -1; /* an eventfd */
+static int notice_fd = -1; /* an eventfd */
 
 static int release(lockshm_hold_t *h)
 {
@@ -67,9 +67,9 @@ static int to_caller(lockshm_hold_t *h)
 
 static int notify(lockshm_hold_t *h)
 {
-	if (told < 0)
-		told = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	return lockshm_notify(h, told);
+	if (notice_fd < 0)
+		notice_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return lockshm_notify(h, notice_fd);
 }
 
 static int notify_no_more(lockshm_hold_t *h)
