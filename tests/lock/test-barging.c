@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-barging.c - LOCKSHM_BARGE: a released hold lingers until its thread or the next in line takes it (R12) */
+/* test-barging.c - LOCKSHM_BARGE: a released hold stays bargeable until its thread or the next waiter takes it (R12) */
 #include "support/agent.h"
 #include "support/fixture.h"
 #include "sys/futex.h"
@@ -21,7 +21,7 @@ static int barge_once(struct agent *a, const char *key)
 	return agent_do(a, c);
 }
 
-/* Without futex_waitv() nothing lingers before one that sleeps: its sleep is on its own word only. */
+/* A sleeper without futex_waitv() watches only its own word, so no hold before it is bargeable. */
 static bool can_barge(void)
 {
 	return futex_has_waitv();
@@ -35,7 +35,7 @@ static int first_state(const char *key)
 	return seen.requests[0].state;
 }
 
-/* One that holds and one that waits behind it, stopped: so it is next in line and does not run. */
+/* @h holds; @w is the next waiter, and stopped. */
 static void hold_before_a_stopped_one(struct agent *h, struct agent *w)
 {
 	ck_code(barge(h, "k"), 0);
@@ -87,7 +87,7 @@ START_TEST(its_thread_takes_it_again_with_the_same_token)
 }
 END_TEST
 
-/* A row of holds ends, though the next in line never runs: it gets the lock in its sleep. */
+/* A streak ends although the next waiter never runs: it is granted in its sleep. */
 START_TEST(waiters_are_passed_for_a_bounded_time)
 {
 	struct agent *h = agent_start(), *w = agent_start();
@@ -121,7 +121,7 @@ static int release_nested(struct agent *a, int hold)
 	return agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = hold });
 }
 
-/* Each row has its own end. */
+/* Each streak has its own end. */
 START_TEST(a_streak_ends_beside_another_one)
 {
 	struct agent *h = agent_start(), *outer = agent_start(), *inner = agent_start();
@@ -151,7 +151,7 @@ START_TEST(a_streak_ends_beside_another_one)
 }
 END_TEST
 
-/* The next in line is stopped, and the thread that let its hold linger does something else. */
+/* The next waiter is stopped, and the thread of the bargeable hold does not resume it. */
 START_TEST(a_stopped_successor_does_not_keep_it_from_others)
 {
 	struct agent *h = agent_start(), *w = agent_start(), *v = agent_start();
@@ -163,7 +163,7 @@ START_TEST(a_stopped_successor_does_not_keep_it_from_others)
 	agent_stop(w);
 	ck_code(agent_acquire(v, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(agent_release(h), 0);
-	ck_code(agent_end(v), LOCKSHM_TOOK_OVER_EXPIRED); /* it was granted to w, in its sleep */
+	ck_code(agent_end(v), LOCKSHM_TOOK_OVER_EXPIRED); /* granted to w in its sleep */
 	ck_code(agent_release(v), 0);
 	agent_kill(w);
 	verify_clean();
@@ -234,7 +234,7 @@ START_TEST(a_bargeable_hold_is_released_when_its_thread_is_gone)
 	else
 		ck_code(agent_call(h, AGENT_CLOSE), 0);
 	agent_cont(w);
-	ck_code(agent_end(w), 0); /* and not OWNER_DIED: it was nobody's */
+	ck_code(agent_end(w), 0); /* not OWNER_DIED: no thread was inside */
 	ck_code(agent_release(w), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	verify_clean();
@@ -263,7 +263,7 @@ START_TEST(other_locks_of_its_thread_go_on_meanwhile)
 }
 END_TEST
 
-/* As an ordinary request it queues behind what it let linger, like anybody. */
+/* Without LOCKSHM_BARGE a request queues after its own thread's bargeable hold. */
 START_TEST(another_kind_of_request_waits_its_turn)
 {
 	struct agent *h = agent_start(), *w = agent_start();

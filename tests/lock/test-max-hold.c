@@ -80,7 +80,7 @@ START_TEST(renewed_by_the_owner_it_begins_anew)
 	comes_after(w, begun, LOCKSHM_MS(600));
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_LOST);
 	ck_code(agent_release(w), 0);
-	/* Nobody came: late, and then as before. */
+	/* Without a waiter: late, then renewed as before. */
 	ck_code(hold_at_most(&hold, LOCKSHM_MS(100), LOCKSHM_MS(250)), LOCKSHM_TOOK_OVER_EXPIRED);
 	pass(now_ns() + LOCKSHM_MS(400));
 	ck_code(lockshm_check(&hold, NULL), LOCKSHM_LATE);

@@ -2,7 +2,8 @@
 /*
  * test-notify.c - a descriptor that is written to when a hold is lost
  *
- * Told are those who lost, once, and nobody else.  How long that takes is printed; asserted is only that it is no poll.
+ * Each loss is notified once, to its holder only.  The delay is printed; the test only asserts that it is not a poll
+ * interval.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -105,7 +106,7 @@ START_TEST(stopped_beyond_a_renewed_lease)
 }
 END_TEST
 
-/* Whoever took it was killed before it could call. */
+/* The expirer was killed before it could kick the service thread. */
 START_TEST(killed_before_it_could_kick)
 {
 	uint32_t i;
@@ -157,12 +158,12 @@ START_TEST(a_release_notifies_no_one)
 	ck_code(take_again(0), 0);
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
 	ck_code(agent_release(a), 0);
-	/* The same record, no longer watched: its loss is nobody's concern. */
+	/* The same record, no longer watched: its loss is not notified. */
 	ck_code(take_again(SHORT), 0);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(agent_release(b), 0);
-	/* What the service thread has to say it says in the order of events. */
+	/* The service thread notifies in the order of events. */
 	ck_assert_int_ge(take_again(SHORT), 0);
 	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
 	await_notice(a);
@@ -190,7 +191,7 @@ START_TEST(renewed_moved_changed)
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_PROCESS }), 0);
 	t = agent_thread(a);
 	ck_code(agent_do(t, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), 0);
-	/* Still watched, and not renewed by anybody else. */
+	/* Still watched, and not renewed by another thread. */
 	ck_code(renew(t, SHORT, LOCKSHM_RENEW_RESET), 0);
 	ck_assert_int_eq(notices(t), 0);
 	await_notice(t);
@@ -295,7 +296,7 @@ START_TEST(many_holds)
 }
 END_TEST
 
-/* The number may be something else's by then. */
+/* The number may name another file by then. */
 START_TEST(a_descriptor_that_was_closed)
 {
 	int fd = new_eventfd(), kept = fcntl(fd, F_DUPFD_CLOEXEC, 0), other;
@@ -349,7 +350,7 @@ START_TEST(nothing_is_leaked)
 }
 END_TEST
 
-/* A pipe whose reader is gone, or that is full: no signal, and nobody is held up. */
+/* A pipe without a reader, or full: no signal and no delay. */
 START_TEST(descriptor_without_a_reader)
 {
 	int fds[2], fd = new_eventfd();
@@ -408,7 +409,7 @@ START_TEST(another_thread_and_a_child)
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
 	child = agent_child(a);
 	ck_code(agent_call(child, AGENT_NOTIFY), LOCKSHM_NOT_HELD);
-	/* The child has holds of its own, and its service thread tells of those. */
+	/* The child has holds of its own, which its own service thread notifies. */
 	ck_code(agent_try(child, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(child, AGENT_NOTIFY), 0);
 	await_notice(child);

@@ -57,7 +57,7 @@ START_TEST(prepared_key_and_bytes_are_one_lock)
 	ck_code(take_prepared(&other, &prepared, LOCKSHM_SHARED), 0);
 	ck_code(lockshm_release(&other, 0), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
-	/* The second time its place is known. */
+	/* The second acquire knows its entry. */
 	ck_code(take_prepared(&hold, &prepared, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(take(&other, key, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(lockshm_release(&hold, 0), 0);
@@ -96,7 +96,7 @@ START_TEST(only_the_bytes_count_for_acquire_many)
 }
 END_TEST
 
-/* Other keys take its place in the table; it gets another one, with a larger token and its own name. */
+/* Other keys take its entry; it gets another one, with a larger token and its own name. */
 START_TEST(prepared_key_survives_the_loss_of_its_entry)
 {
 	static const char text[] = "the first sixty-four bytes of a key are kept in the segment for people to read";

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-segment.c - making and removing segments, and noticing that one was removed; what may be wrong with a file is in
- * test-segment-open.c */
+/* test-segment.c - making and removing segments, and noticing a removal; wrong files are in test-segment-open.c */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -197,7 +196,7 @@ START_TEST(retired_handle_gets_no_segment)
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(lockshm_destroy(seg_name, NULL), 0);
-	ck_code(agent_end(w), LOCKSHM_NO_SEGMENT); /* whoever waits */
+	ck_code(agent_end(w), LOCKSHM_NO_SEGMENT); /* waiters too */
 	ck_code(lockshm_current(seg), LOCKSHM_NO_SEGMENT);
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_NO_SEGMENT);
 	ck_code(report.error.code, LOCKSHM_NO_SEGMENT);
@@ -223,7 +222,7 @@ START_TEST(segment_made_anew_is_another_one)
 	ck_code(lockshm_current(fresh), 0);
 	seg = fresh;
 	ck_code(take(&theirs, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_uint_gt(lockshm_token(&theirs), token); /* so that a store can tell the two apart */
+	ck_assert_uint_gt(lockshm_token(&theirs), token); /* so that a store shows in one of the two */
 	ck_code(lockshm_release(&mine, 0), 0);
 	ck_code(lockshm_check(&theirs, NULL), 0);
 	ck_code(lockshm_close(old), 0);
@@ -253,7 +252,7 @@ START_TEST(create_or_open_replaces_a_half_removed_segment)
 	struct shm_header *h = seg->header;
 	lockshm_t *fresh;
 
-	h->state = SEGMENT_RETIRED; /* what a remover that was killed after its first step leaves */
+	h->state = SEGMENT_RETIRED; /* as left by a remover killed after its first step */
 	ck_code(lockshm_open(&fresh, seg_name, 0, NULL), LOCKSHM_NO_SEGMENT);
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
 	ck_code(lockshm_create(&fresh, seg_name, &options, NULL), 0);
@@ -314,7 +313,7 @@ START_TEST(create_or_open_never_removes_a_fresh_segment)
 }
 END_TEST
 
-/* A small /dev/shm of our own. */
+/* A small private /dev/shm. */
 static int create_without_room(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;

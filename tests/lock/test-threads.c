@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-threads.c - holds belong to threads, can be moved, and many threads get along */
+/* test-threads.c - holds belong to threads and can be moved; many threads at once */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -195,7 +195,7 @@ START_TEST(cancelled_thread_leaves_the_service_thread_to_others)
 }
 END_TEST
 
-/* It looks closely at the overdue reader before it, which reads files, while it has the renewals' lock. */
+/* It probes the overdue reader before it, which reads files, while it has the renewals' lock. */
 static void *release_while_cancelled(void *arg)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);

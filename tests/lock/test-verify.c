@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-verify.c - lockshm_verify() finds each kind of damage, names the invariant, and finds nothing where nothing is
+ * test-verify.c - lockshm_verify() finds each kind of damage, names the invariant, and finds nothing in a sound segment
  *
  * A queue of one holder and three waiters stands still, because the agents are stopped.  Each case damages one thing in
  * the mapped file, verifies, and puts everything back.
@@ -317,7 +317,7 @@ START_TEST(damage_is_found_and_named)
 }
 END_TEST
 
-/* Every state a segment may rightly be in when somebody stops or dies. */
+/* Every sound state in which a process may stop or die. */
 START_TEST(sound_segments_are_sound)
 {
 	struct agent *a[ROW], *cooling = agent_start(), *overdue = agent_start();

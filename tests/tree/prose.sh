@@ -81,7 +81,7 @@ awk -v verbose="$verbose" '
 			if (bad)
 				for (name in of_file)
 					if (folder_of[name] == f)
-						printf "%s: %4d %s\n", f, of_file[name], name
+						printf "%s: %d: %s\n", f, of_file[name], name
 		}
 		print total + 0 " words"
 	}
