@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos-stopped.h - processes that hold and wait as chaos-stopped.c tells them to */
+/* chaos-stopped.h - processes that hold and wait on orders of chaos-stopped.c */
 #ifndef LOCKSHM_TEST_CHAOS_STOPPED_H
 #define LOCKSHM_TEST_CHAOS_STOPPED_H
 
@@ -39,7 +39,7 @@ struct actor {
 extern lockshm_t *chaos_locks;
 
 int64_t chaos_now(void);
-/* Ends the program: not a verdict about the locks. */
+/* Ends the program with an error that is not one of the locks. */
 _Noreturn void chaos_broken(const char *what);
 
 /* A new process, at the place of none or of one that was dismissed. */

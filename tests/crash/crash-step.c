@@ -9,8 +9,9 @@
  *   crash-step               a sample of the points, the same in every run
  *   crash-step all [OP]      every point of all operations, or of one
  *   crash-step sample OP
- *   crash-step pairs [OP]    two victims: one is stopped at some of the points behind which others see something new, for
- *                            longer than its lease; another one, beside or behind it, is killed at such points of its own
+ *   crash-step pairs [OP]    two victims: one is stopped, for longer than its lease, at some of the points after which
+ *                            others see something new; another one, next to it or behind it, is killed at such
+ *                            points of its own
  *   crash-step races [OP]    the same where both put the same key into the table at once: one stopped at each such point,
  *                            the other one killed at every point
  *
@@ -140,7 +141,7 @@ static void stopped_one_runs_on(struct pair *p, struct caught *c)
 {
 	const struct victim_result *r = p->results[0];
 
-	/* What it said when it ran through was true then. */
+	/* The result of a run without a stop was true at its time. */
 	if (c->ran_through)
 		return;
 	step_continue(c);
@@ -182,7 +183,7 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	step_kill(&killed);
 	others_go_on(s, killed.pid, &p->slowest_ns);
 	stopped_one_runs_on(p, &stopped);
-	scene_newcomer(s, killed.pid); /* what the stopped one took in the end, it has left by its exit */
+	scene_newcomer(s, killed.pid); /* the exit of the stopped victim releases what it took */
 	check_both_spans(p, died_ns);
 	if (p->op->after)
 		p->op->after(s, false);
@@ -215,7 +216,7 @@ static void kill_at_every_point(struct pair *p, unsigned stop)
 		through = both ? 0 : through + 1;
 		n++;
 	}
-	/* An operation that searches has a way of its own each time, and may not come so far again. */
+	/* The path of an operation that searches differs each time, and may be shorter. */
 	p->missed += p->kills == before;
 }
 

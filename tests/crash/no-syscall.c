@@ -164,7 +164,7 @@ static uint64_t *allocated_bytes(void)
 	return !mallctl || mallctl("thread.allocatedp", &p, &size, NULL, 0) ? NULL : p;
 }
 
-/* In the child: the verdict is its exit status. */
+/* In the child: the result is its exit status. */
 static enum result watch(int (*step)(uint32_t))
 {
 	uint64_t *allocated = allocated_bytes(), before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step-arrange.c - who holds, waits and is dead around a victim; see step-arrange.h */
+/* step-arrange.c - the other holders, waiters and dead processes of a scene; see step-arrange.h */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -169,7 +169,7 @@ static struct agent *mortal_with_records(unsigned n)
 	return a;
 }
 
-/* All at once: whoever joins gives back what the dead left. */
+/* All at once: every join reclaims what the dead left. */
 void slots_are_full_of_dead(struct scene *s)
 {
 	struct lockshm_stat now = stat_now();
@@ -183,7 +183,7 @@ void slots_are_full_of_dead(struct scene *s)
 		bury(s, a[i]);
 }
 
-/* What the victim has given up is swept, and goes to others, who die with it, before the victim runs on. */
+/* What the victim has given up is swept and taken by others, which die with it, before the victim runs on. */
 void others_take_its_place(struct scene *s, bool stopped)
 {
 	if (!stopped)
@@ -243,7 +243,7 @@ void mortal_reads(struct scene *s)
 	s->mortal = mortal(s, S);
 }
 
-/* After the others have queued up, so that none of them clears the dead one away before the victim can. */
+/* After the others are queued, so that the victim is the first that can reap the dead request. */
 void others_wait_and_mortal_dies(struct scene *s)
 {
 	others_wait(s);
@@ -285,7 +285,7 @@ void holder_lets_go(struct scene *s, pid_t victim)
 	s->holder_holds = false;
 }
 
-/* Those who wait before a second victim, until nobody does. */
+/* Serves all waiters before a second victim. */
 void others_are_served(struct scene *s, pid_t victim)
 {
 	struct agent *const all[] = { s->writer, s->reader };

@@ -2,7 +2,7 @@
 /*
  * step-ops.c - the operations that are stepped through, each with the scene it needs
  *
- * "dead" people are new processes that are killed; the other subjects stay through all rounds.  A victim's hold is 0, on
+ * The dead are new processes that are killed; the other subjects stay through all rounds.  A victim's hold is 0, on
  * the round's key.
  */
 #define _GNU_SOURCE
@@ -107,7 +107,7 @@ static int barge(const struct scene *s)
 	return go_in(s, seg, &request);
 }
 
-/* Takes up what lingers, unless the next in line was faster. */
+/* Resumes its bargeable hold, unless the next waiter was faster. */
 static int release_and_barge(const struct scene *s)
 {
 	int code = release(s);
@@ -289,7 +289,7 @@ static int used_up_its_records(const struct scene *s)
 	int code = 0;
 
 	(void)s;
-	/* That the victim before died with them is said each time. */
+	/* Each acquire reports the death of the previous victim. */
 	for (i = 0; code >= 0 && i < seg->chunk_size; i++) {
 		snprintf(key, sizeof(key), "more-%u", i);
 		code = take(&more[i], key, S);
@@ -346,7 +346,7 @@ static int sweep(const struct scene *s)
 	return lockshm_sweep(seg);
 }
 
-/* The dead die after the victim has joined, which would clear them away. */
+/* They die after the victim has joined, since its join would reap them. */
 const struct step_op step_behind = { .name = "acquire-behind", .prepare = joined, .act = acquire_exclusive,
 				     .unblock = others_are_served };
 

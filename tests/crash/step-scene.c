@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step-scene.c - who is there while a victim is stepped through an operation, and what they
- * must be granted; see step.h */
+/* step-scene.c - the other processes while a victim is stepped through an operation, and their grants; see step.h */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +75,7 @@ void scene_begin(struct scene *s, const struct step_op *op)
 	if (op->arrange)
 		op->arrange(s);
 	if (op->ends_anothers)
-		s->n_spans = 0; /* nobody can tell when */
+		s->n_spans = 0; /* the time of that end is unknown */
 }
 
 static struct agent_command wants(const struct scene *s, int mode)
@@ -224,8 +223,8 @@ void scene_newcomer(struct scene *s, pid_t victim)
 }
 
 /*
- * Records in use that nobody will give back.  One that a killed helper has unlinked and not freed, of a living owner,
- * is found by that owner when it runs short of records (R4); scene_end() makes them do so.
+ * Records in use that no process will free.  A record of a living owner that a killed helper has unlinked and not freed
+ * does not count: its owner finds it when it runs short of records (R4), which scene_end() brings about.
  */
 static unsigned lost_records(void)
 {
