@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - running all checks, telling what they find, see history/check.h */
+/* check.c - running all checks and printing the violations, see history/check.h */
 #include "check.h"
 
 #include <stdarg.h>

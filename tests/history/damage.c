@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * damage.c - are bad ends told, all of them, and no others, see history/check.h
+ * damage.c - are all bad ends reported, and no others?  See history/check.h
  *
- * A grant B must be told of the bad end of H if H certainly ended badly, B's token is larger, the two conflict (so H
- * was cleared away before B was granted), and nobody can have acknowledged anything of this key in between.
+ * Grant B must report the bad end of H if H certainly ended badly, B's token is larger, the two conflict (so H was
+ * reaped or expired before B was granted), and no acknowledge of this key can have come between.
  */
 #include "check.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* An acknowledgement, which clears what its holder was told of: @token, 0 = not known. */
+/* An acknowledge, which clears the damage that its holder got a report of: @token, 0 = not known. */
 struct ack {
 	const struct history_record *r;
 	int64_t enter, leave;
@@ -80,9 +80,9 @@ static void close_book(struct book *b)
 	free(b->acks);
 }
 
-/* ---------------------------------------------------------------- told, and true? */
+/* ---------------------------------------------------------------- reported, and true? */
 
-/* Why what @b was told of @hold cannot be; NULL = it can. */
+/* Why the report of @b about @hold is wrong; NULL = it can be right. */
 static const char *wrong_about(const struct check *c, const struct hold *hold, const struct history_record *b)
 {
 	const struct history_track *track = &c->m.h->header->tracks[hold->acquire->track];
@@ -106,7 +106,8 @@ static const char *wrong_about(const struct check *c, const struct hold *hold, c
 	return NULL;
 }
 
-/* A token that no call has returned: of one killed inside acquire or upgrade, overrun before it knew, or undone. */
+/* A token that no call has returned: of a thread killed inside acquire or upgrade, of a hold overrun before the return,
+ * or undone. */
 static bool may_be_unknown(const struct check *c, const struct attempt *a, const struct history_record *b)
 {
 	const struct history_record *r = a->acquire;
@@ -137,7 +138,7 @@ static bool ended_by_operator(const struct check *c, uint32_t key, const struct 
 	return false;
 }
 
-/* Can what @b was told be about @key?  NULL = yes, else why not. */
+/* Can the report of @b be about @key?  NULL = yes, else why not. */
 static const char *wrong_for_key(const struct check *c, const struct key *key, const struct history_record *b)
 {
 	const struct hold *hold = model_find_token(&c->m, key->realm, key->key, b->previous_token);
@@ -153,7 +154,7 @@ static const char *wrong_for_key(const struct check *c, const struct key *key, c
 	return "no hold had that token";
 }
 
-/* It held alone when it looked at the mark.  (Beside a shared one, later ones may already have come and died.) */
+/* It held alone when it read the damage.  (Next to a shared hold, later holders may already have come and died.) */
 static bool no_later_acquire(const struct check *c, const struct history_record *b)
 {
 	const struct hold *hold = model_hold(&c->m, history_number(c->m.h, b));
@@ -194,7 +195,7 @@ static void check_again(struct check *c, const struct book *book, const struct h
 	}
 }
 
-/* ---------------------------------------------------------------- happened, and told? */
+/* ---------------------------------------------------------------- happened, and reported? */
 
 /* The status that the bad end of @hold certainly leaves: 0 = none for sure. */
 static int certain_status(const struct hold *hold)

@@ -35,7 +35,7 @@ static struct global_summary global_finds(const char *properties)
 	return sum;
 }
 
-/* A hold of a new process of @host, from when it was asked for until when it was granted. */
+/* A hold of a new process of @host, with the times of its request and its grant. */
 static struct history_record *hold(unsigned host, int mode, double enter, double leave, unsigned ticket)
 {
 	struct history_record *r = acquire(track(), 1, mode, STRICT, enter, leave, ticket);
@@ -44,7 +44,7 @@ static struct history_record *hold(unsigned host, int mode, double enter, double
 	return r;
 }
 
-/* It was told that @left ms remain. */
+/* lockshm_check() returned that @left ms remain. */
 static struct history_record *good(const struct history_record *of, double when, double left)
 {
 	struct history_record *r = on(of, HISTORY_CHECK, when, when + 0.1, LOCKSHM_OK);
@@ -118,7 +118,7 @@ START_TEST(its_time_is_over)
 }
 END_TEST
 
-/* What was known of it does not count any more. */
+/* Earlier results do not count any more. */
 START_TEST(killed_holder_is_followed)
 {
 	struct history_record *a;
@@ -359,7 +359,7 @@ START_TEST(reader_beside_one_that_writes_now)
 }
 END_TEST
 
-/* A number of before it wrote is no younger than what others did with theirs. */
+/* A token from before the upgrade does not rank after the grants of others. */
 START_TEST(old_token_of_one_that_writes_now)
 {
 	struct history_record *a;

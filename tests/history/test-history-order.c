@@ -77,7 +77,7 @@ START_TEST(reader_beside_a_downgraded_one)
 }
 END_TEST
 
-/* The lease is over, but a later answer says that nobody else had the lock. */
+/* The lease is over, but a later result proves that there was no other holder. */
 START_TEST(late_answer_after_another_holder)
 {
 	struct history_record *a;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-history-outcomes.c - the checker of histories: are answers true?  See test-history.c */
+/* test-history-outcomes.c - the checker of histories: are results true?  See test-history.c */
 #include "builder.h"
 
 START_TEST(held_after_an_operator_ended_it)
@@ -44,7 +44,7 @@ START_TEST(in_time_after_its_time)
 }
 END_TEST
 
-/* What a check told of the remaining time bounds the lease more closely than the call that began it. */
+/* The remaining time that a check returned bounds the lease more closely than the call that began it. */
 START_TEST(check_tells_when_the_lease_ends)
 {
 	struct history_record *a;

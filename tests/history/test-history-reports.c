@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* test-history-reports.c - the checker of histories: bad ends that are told, waiting, the log; see test-history.c */
+/* test-history-reports.c - the checker of histories: reports of bad ends, waiting, the log; see test-history.c */
 #include "builder.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- marks */
+/* ---------------------------------------------------------------- damage */
 
-/* The next holder is told of @status of a hold that ended as @end says. */
+/* The next holder gets @status of a hold that ended by @end. */
 enum ending { RELEASED, ALIVE, KILLED };
 
 static struct history_record *tell_after(enum ending end, double ttl, int status)

@@ -48,7 +48,7 @@ START_TEST(what_was_cut_off_proves_nothing)
 	b = acquire(l2, 1, X, STRICT, 3, OPEN, 0);
 	killed(driver, l1, 5);
 	killed(driver, l2, 6);
-	c = acquire(l3, 1, X, STRICT, 10, 11, 3); /* told nothing */
+	c = acquire(l3, 1, X, STRICT, 10, 11, 3); /* no report */
 	release(c, 12, 13);
 	reporting(acquire(l3, 1, X, STRICT, 14, 15, 4), LOCKSHM_OWNER_DIED, b)->previous_token = BASE + 2;
 	finds("");
@@ -98,7 +98,7 @@ START_TEST(cycle_through_a_moved_hold)
 }
 END_TEST
 
-/* Granted and ended by an operator before it knew: its second request stands behind the others. */
+/* Granted, and ended by an operator before it woke: its second request is queued behind the others. */
 START_TEST(waiter_that_asked_again_was_not_passed)
 {
 	struct history_record *a, *b, *w, *e;
@@ -139,7 +139,7 @@ START_TEST(cancelled_waiter_was_not_passed)
 }
 END_TEST
 
-/* FULL is said before the hold is looked at, so it does not prove that it was held. */
+/* FULL is returned before the hold is checked, so it does not prove that it was held. */
 START_TEST(refused_move_says_nothing_of_the_hold)
 {
 	struct history_record *a, *b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* waits.c - is everybody's waiting bounded and justified, see history/check.h */
+/* waits.c - is every wait bounded and justified?  See history/check.h */
 #include "check.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #define LONG_LEASE LOCKSHM_MS(400) /* or after a quarter of the lease */
 #define LOOK_BACK 4096 /* attempts on one key that are looked through for one waiter */
 
-/* ---------------------------------------------------------------- who was there */
+/* ---------------------------------------------------------------- holders and waiters */
 
 /* Index after the last attempt that began by @t. */
 static uint32_t begun_by(const struct key *key, int64_t t)
@@ -45,7 +45,7 @@ bool anybody_there(const struct check *c, const struct key *key, int64_t from, i
 
 		if (a->acquire == self || !a->leaves_trace || a->hi < from - SKEW)
 			continue;
-		/* A shared one that is just coming may wait behind somebody who has gone meanwhile. */
+		/* A shared request that arrives may wait behind one that has gone meanwhile. */
 		if (exclusive || a->exclusive || waits_during(a, from))
 			return true;
 	}
@@ -95,7 +95,7 @@ static int64_t excused(const struct check *c, const struct history_record *r, in
 	       (starved > r->run_delay_ns ? starved : r->run_delay_ns);
 }
 
-/* Released in good order, and nothing else: then the release has woken whoever is next. */
+/* Released in good order, and nothing else: then the release has woken the next waiter. */
 static bool ended_by_release(const struct hold *last)
 {
 	return last && last->released && last->cooled.hi == NEVER && last->gone == last->ops[last->n_ops - 1]->leave;
@@ -136,7 +136,7 @@ static void check_stuck(struct check *c, const struct key *key, const struct att
 
 /* ---------------------------------------------------------------- in time */
 
-/* The first of those who cancelled it. */
+/* The first cancel of it. */
 static const struct history_record *cancel_of(const struct check *c, const struct history_record *r)
 {
 	const struct history_record *first = NULL;
@@ -278,7 +278,7 @@ static bool track_leads_back(struct cycle *y, uint32_t track)
 	return false;
 }
 
-/* Those who took the hold over, at any time. */
+/* The tracks that took the hold over, at any time. */
 static bool mover_leads_back(struct cycle *y, const struct hold *hold)
 {
 	uint32_t i;
@@ -289,7 +289,7 @@ static bool mover_leads_back(struct cycle *y, const struct hold *hold)
 	return false;
 }
 
-/* Whom a waiter may have waited for, and so on. */
+/* The requests that a waiter may have waited for, and so on. */
 static bool leads_back(struct cycle *y, const struct history_record *r)
 {
 	const struct key *key = find_key(y->c, r->realm, r->key);

@@ -7,14 +7,14 @@
  *   soak --print FILE                   show it, in the order of time
  *
  * A run is made of rounds.  Each has another mix of processes, threads, keys and capacities (soak-config.c), its own
- * segment and history.  Workers (soak-worker.c) do random operations and die in all ways they know; the driver kills,
+ * segment and history.  Workers (soak-worker.c) do random operations and die in all ways; the driver kills,
  * stops, removes the segment under them, ends holds as an operator, looks, sweeps and verifies.  For a second of each
- * three it leaves them alone, so that late wake-ups can be told from disturbed ones.  At the end of a round everybody
- * ends, nothing may be left in the segment, and the history must keep the promises of history/check.h.
+ * three it leaves them alone, so that late wake-ups can be told apart from disturbed ones.  At the end of a round all
+ * workers end, nothing may be left in the segment, and the history must keep the promises of history/check.h.
  *
  * A seed gives the same rounds, and each thread the same decisions one after the other; how far it gets before it is
- * killed, and who comes first, is up to the kernel.  A history with violations is kept as soak-SEED-ROUND.history in
- * the current directory: the checker finds in it what it found, every time.
+ * killed, and the order between threads, is up to the kernel.  A history with violations is kept as
+ * soak-SEED-ROUND.history in the current directory: the checker finds in it what it found, every time.
  */
 #define _GNU_SOURCE
 #include "soak-driver.h"
