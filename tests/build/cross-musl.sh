@@ -117,7 +117,7 @@ meet()
 	holder=
 	exec 3>&-
 	after_waiter "$1 is killed, $3 waits" OWNER_DIED
-	[ "$pid" = "$victim" ] || die "$3 is told of process $pid, not of $victim"
+	[ "$pid" = "$victim" ] || die "$3 reports process $pid, not $victim"
 	us=$(((at - killed_at) / 1000))
 	echo "$1 killed, $3 has the lock after $us us"
 	# Far below any lease or time-out, far above what a loaded machine needs.

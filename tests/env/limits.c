@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.c - limits of resources: an error that says so, or everything works; never a signal, never a rest
+ * limits.c - limits of resources: a clear error, or everything works; never a signal, never a leftover
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -27,7 +27,7 @@ static int strict(struct subject *p, int hold, const char *key, unsigned flags)
 			      0, flags | LOCKSHM_ACKNOWLEDGE);
 }
 
-/* A death hands over, a release frees: with whatever there is. */
+/* A death hands over, a release frees: under every limit. */
 static void works(struct subject *p)
 {
 	struct subject *other = subject_start(NULL);
@@ -122,7 +122,7 @@ static void file_size(void)
 	CHECK(strstr(p->answer.report.error.message, "ulimit -f") != NULL);
 	CHECK(access(env_path(), F_OK) != 0);
 	subject_kill(p);
-	/* What exists is used all the same. */
+	/* An existing segment works all the same. */
 	env_create(NULL);
 	p = subject_start(&where);
 	CHECK_CODE(subject_open(p, 0), 0);
@@ -225,7 +225,7 @@ static int move_it(void)
 	return lockshm_move(&my_holds[0], LOCKSHM_TO_PROCESS);
 }
 
-/* Auto-renewal and a hold of the process need the service thread.  Without it nothing is held, or it stays as it was. */
+/* Auto-renewal and a hold of the process need the service thread.  Without it the calls fail and change nothing. */
 static void processes(void)
 {
 	struct environment where = { .change_user = true, .uid = 54321, .gid = 54321, .prepare = no_threads,

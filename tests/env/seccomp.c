@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seccomp.c - what the library needs less of: no futex_waitv(), no robust futexes, none of both
+ * seccomp.c - system calls that may be missing: futex_waitv(), robust lists, both
  *
  * A filter makes the calls fail with ENOSYS, as an old kernel does, or with EPERM, as a container's default profile
  * does.  Holds are strict, so that only the death of the holder hands a lock over.
@@ -44,7 +44,7 @@ static const struct filter filters[] = {
 };
 #define FILTERS (sizeof(filters) / sizeof(filters[0]))
 
-/* In the parent, since a process tells the kernel of its robust list at its start. */
+/* In the parent, since a process registers its robust list at its start. */
 static int apply(void *arg)
 {
 	const struct filter *f = arg;
@@ -142,7 +142,7 @@ static long sleeps(void)
 	return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
-/* Wait 300 ms for what somebody else holds: asleep. */
+/* Wait 300 ms for a key that another process holds: asleep. */
 static int patient(void)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;

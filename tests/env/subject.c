@@ -136,7 +136,7 @@ int subject_call(struct subject *p, int (*function)(void))
 	return subject_do(p, (struct command){ .op = CALL, .function = function });
 }
 
-/* ---------------------------------------------------------------- those who wait */
+/* ---------------------------------------------------------------- waiters */
 
 struct waiters {
 	const char *key;
@@ -173,7 +173,7 @@ static bool needs_between(const struct environment *where)
 	return where->pid_namespace || where->time_offset || where->inherit;
 }
 
-/* What comes before the first command.  False = it has ended without a word. */
+/* The messages before the first command.  False = it has ended without one. */
 static bool hear(struct subject *p, struct greeting *greeting)
 {
 	return await_message(p) && recv(p->fd, greeting, sizeof(*greeting), 0) == (ssize_t)sizeof(*greeting);

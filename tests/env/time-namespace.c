@@ -32,7 +32,7 @@ static int take(struct subject *p, int64_t ttl, int64_t timeout)
 	return subject_acquire(p, 0, KEY, LOCKSHM_EXCLUSIVE, ttl, timeout, LOCKSHM_ACKNOWLEDGE);
 }
 
-/* Each sees the other's lease as long as it is. */
+/* Each sees the lease of the other with its true length. */
 static void same_lease(struct subject *a, struct subject *b)
 {
 	CHECK_CODE(take(a, LEASE, 0), 0);
@@ -101,7 +101,7 @@ static void absolute(struct subject *a, struct subject *b)
 	CHECK_CODE(subject_release(a, 0), 0);
 }
 
-/* One whose children are in another time namespace than itself must not take theirs for its own. */
+/* A process whose children are in another time namespace must not take that for its own. */
 static int shift_children(void *seconds)
 {
 	char text[64];
@@ -130,7 +130,7 @@ static void parent_of_others(struct subject *b)
 	subject_kill(a);
 }
 
-/* A child there, with the handle it was born with. */
+/* A child there, with an inherited handle. */
 static int let_child_take(void)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;

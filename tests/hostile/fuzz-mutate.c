@@ -81,7 +81,7 @@ static const struct field {
 	{ AREA_OWNER, 3, 0, 18, OP_REQUEST },	 /* waiting */
 	{ AREA_OWNER, 3, 0, 64, OP_COPY },
 	{ AREA_OWNER, 4, 0, 32, OP_SET },	 /* tid */
-	{ AREA_OWNER, 4, 32, 32, OP_SET },	 /* place of the life word */
+	{ AREA_OWNER, 4, 32, 32, OP_SET },	 /* offset of the life word */
 	{ AREA_OWNER, 5, 0, 32, OP_SET },	 /* flags */
 	{ AREA_OWN, 0, 0, 64, OP_SET },
 	{ AREA_OWN, 3, 0, 18, OP_REQUEST },

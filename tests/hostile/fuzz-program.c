@@ -25,7 +25,7 @@ struct run {
 	int fd;
 	lockshm_t *segment; /* NULL = not open */
 	lockshm_hold_t holds[HOLDS];
-	volatile unsigned sum; /* of all that was told, so that it is read */
+	volatile unsigned sum; /* of all results, so that they are read */
 };
 
 static int64_t now_ns(void)
@@ -389,7 +389,7 @@ static void carry_out(struct run *run, const unsigned char *data, size_t n, bool
 	}
 }
 
-/* Whatever the program left out. */
+/* The end of every program. */
 static void use_everything(struct run *run)
 {
 	struct fuzz_command c = { 0 };

@@ -3,9 +3,9 @@
  * test-hostile.c - any 8-byte word of a segment may hold anything: every call gives a result or
  * an error, in bounded time
  *
- * A real segment with holders, waiters, a dead owner, a mark, a cooling key and a shared row is copied as a file image.
+ * A real segment with holders, waiters, a dead owner, damage, a cooling key and shared holds is copied as a file image.
  * Job = (word, value): the image with that word replaced is opened and used by a worker process.  In the second test
- * the word is replaced in a live mapping, under the feet of a thread that holds locks.  A worker that crashes or is
+ * the word is replaced in the live mapping of a thread that holds locks.  A worker that crashes or is
  * ended by its alarm is a failure; the next worker goes on with the next job.
  *
  *   test-hostile       the words in use, and a sample of the rest
@@ -137,7 +137,7 @@ static int see_lock(const struct lockshm_lock_info *lock, void *arg)
 	volatile unsigned *sum = arg;
 	size_t i;
 
-	/* Touch all of what is said to be there. */
+	/* Read everything that a result points at. */
 	for (i = 0; i < lock->key_shown; i++)
 		*sum += lock->key[i];
 	for (i = 0; i < lock->holders + lock->waiters; i++)
@@ -200,7 +200,7 @@ static void use_image(uint32_t job, const char *name)
 	int fd = open(path_of(name), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	*word = hostile_value(job, old);
-	/* Half of the headers get a check word that fits, so that what they say is looked at. */
+	/* Half of the headers get a check word that fits, so that their fields are used. */
 	if (job / VALUES < offsetof(struct shm_header, check) / 8 && job % 4 < 2)
 		((struct shm_header *)(void *)image)->check = segment_check((struct shm_header *)(void *)image);
 	if (fd < 0 || write(fd, image, image_size) != (ssize_t)image_size)
@@ -292,7 +292,7 @@ static pid_t start_worker(int worker, uint32_t from, void (*use)(uint32_t job, c
 	return pid;
 }
 
-/* What the job was, for somebody who wants to repeat it. */
+/* The job, in a form that can be repeated. */
 static void tell_failure(uint32_t i, int status)
 {
 	uint32_t job = jobs[i];

@@ -33,7 +33,7 @@ static struct {
 static void begin_round(void)
 {
 	int64_t now = now_ns();
-	/* On a busy machine it may take a while until somebody sleeps at all. */
+	/* On a busy machine it may take a while until the first sleep. */
 	bool done = bed.enough ? bed.lost >= bed.enough : now >= bed.end_ns && bed.slept >= ENOUGH;
 
 	if (done || now >= bed.end_ns + PATIENCE)
@@ -66,7 +66,8 @@ static void sleep_until_granted(void)
 	}
 }
 
-/* queue_grant() and queue_wake(); broken: the look long enough before the grant for somebody to fall asleep between */
+/* queue_grant() and queue_wake(); broken: the load long enough before the grant for the waiter to fall asleep
+ * between */
 static void grant_and_wake(void)
 {
 	struct shm_request *r = &bed.request;

@@ -4,10 +4,10 @@
  *
  *   shapes [NAME]        all shapes, or one; -v prints the shapes as well
  *
- * doc/memory-model.md argues for each fence; this program checks the arguments.  A shape is an outcome that would be
- * a failure of the protocol, cut down to the loads, stores and swaps that matter.  As the code is, every model must
+ * doc/memory-model.md argues for each fence; this program checks the arguments.  A shape is an outcome that would be a
+ * failure of the protocol, cut down to the loads, stores and swaps that matter.  As the code is, every model must
  * forbid it.  With each fence or order taken away in turn, exactly the models that the list names must show it: so the
- * list also says what each of them is there for, and that this program can see a missing one.
+ * list also shows what each of them is for, and that this program can see a missing one.
  *
  * The steps of a thread, with the functions of src/sys/atomic.h that they stand for:
  *
@@ -42,7 +42,7 @@ struct shape {
 
 /* By their names in doc/memory-model.md. */
 static const struct shape shapes[] = {
-	/* Known answers: these are from the literature and say whether this program is right. */
+	/* Known answers from the literature: they check this program. */
 	{ "SB", "store buffering", { "W x 1; R y=0", "W y 1; R x=0" }, .seen = ALL },
 	{ "SBra", "the same by release and acquire", { "Wrel x 1; Racq y=0", "Wrel y 1; Racq x=0" },
 	  .seen = "x86 rcpc c11" },
@@ -54,7 +54,7 @@ static const struct shape shapes[] = {
 	{ "CoRR", "a place goes back", { "W x 1", "R x=1; R x=0" }, .seen = NONE },
 	{ "P5", "a hold is both released and expired", { "U word 0 1", "U word 0 2" }, .seen = NONE },
 
-	/* Dekker pairs: each side stores, then looks. */
+	/* Dekker pairs: each side stores, then loads. */
 	{ "M1", "the waiter sees no release, the releaser no hint",
 	  { "W hint 1; {F|}; Racq word=0", "U word 0 1; {Frmw|}; Racq hint=0" },
 	  .without = { ALL, "rcpc c11" } },
@@ -125,7 +125,7 @@ static const struct shape shapes[] = {
 	  { "U owner 0 1; U word 0 1", "{Racq|R} word=1; Racq owner=0" },
 	  .without = { WEAK } },
 
-	/* Two looks at one thing. */
+	/* Two loads of one thing. */
 	{ "R7", "a walk believes a request that was unlinked and filled anew",
 	  { "U anchor 0 1; U request 0 1", "{Racq|R} request=1; Racq anchor=0" },
 	  .without = { WEAK } },
@@ -382,7 +382,7 @@ static void weakening_text(const struct shape *s, int n, char *out, size_t size)
 	bad("no such weakening", s->name);
 }
 
-/* One line: what each model says, and whether the list agrees. */
+/* One line: the result of each model, and whether the list agrees. */
 static int check_line(const struct shape *s, int weakened, const char *expected)
 {
 	struct parser p;

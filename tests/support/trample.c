@@ -12,7 +12,7 @@
 #include "hold/hold.h"
 
 #define WORDS (sizeof(lockshm_hold_t) / sizeof(uint64_t))
-#define ANSWER (offsetof(struct hold, lost_to) / sizeof(uint64_t)) /* what lockshm_lost_to() says; nothing goes by it */
+#define ANSWER (offsetof(struct hold, lost_to) / sizeof(uint64_t)) /* read by lockshm_lost_to() only */
 
 const char *trample_kind = "";
 
@@ -166,7 +166,7 @@ unsigned trample_values(uint64_t out[TRAMPLE_VALUES], const void *words, unsigne
 	return n;
 }
 
-/* What is written over is free memory or a hold in use: taken, or refused; nothing else is touched. */
+/* The overwritten memory counts as free or as a hold in use: the acquire works or is refused; nothing else changes. */
 static void acquire_over(lockshm_hold_t *hold, const lockshm_hold_t *saved, bool many)
 {
 	struct lockshm_request request = request_for("spare", LOCKSHM_EXCLUSIVE);
