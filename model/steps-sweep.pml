@@ -74,7 +74,7 @@
 		fi;
 		wme = 0; rk = 0; ret = 0;
 		if
-		:: me != 0 -> end_op()	/* told LOST */
+		:: me != 0 -> end_op()	/* gets LOST */
 		:: else -> pc = A1
 		fi }
 	/* -------------------------------------------------- SIGKILL, SIGSTOP */

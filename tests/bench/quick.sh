@@ -30,7 +30,7 @@ if ! "$bench" --quick --json >"$work/json" 2>"$work/remarks"; then
 fi
 cat "$work/remarks"
 
-# ---------------------------------------------------------------- 2. none does not
+# ---------------------------------------------------------------- 2. "none" does not
 # Two processes meet inside within the first milliseconds; on a busy machine perhaps later.
 tries=0
 until "$bench" --quick --lock none --scenario contended >"$work/none" 2>&1; [ $? = 1 ]; do
