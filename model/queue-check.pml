@@ -5,8 +5,8 @@
  *   P1 exclusion               g_grant(): every request before the one granted now is granted and shared, and so is it
  *   P2 order                   the same: no grant passes a waiter
  *   P3 no reuse while linked   assertions before each set_free(); in judge_y(): no sound walk meets a FREE record
- *   P4 marks                   g_unlink(): a bad end is on record before it leaves the queue; M4_: no report is false or
- *                              repeated
+ *   P4 marks                   g_unlink(): a bad end is on record before it leaves the queue; M4_: no report is false
+ *                              or repeated
  *   P5 truth                   an owner that gets "released", "renewed", "upgraded" or "downgraded" was not overtaken
  *                              (over, lost); an owner that gets LOST has lost its request (lost)
  *   P6 tokens                  g_grant(): above the token of every exclusive hold before; g_again(): still the last one

@@ -1,7 +1,7 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-help.pml - R7, R9: forward to the head, and what is done on the way: src/lock/queue-advance.c, src/lock/queue.c,
-	 * src/lock/damage.c
+	 * steps-help.pml - R7, R9: forward to the head, and what is done on the way: src/lock/queue-advance.c,
+	 * src/lock/queue.c, src/lock/damage.c
 	 */
 	:: d_step { pc == T0 -> /* R7: the anchor is the tail */
 		t = tail; a = 0; wa = 0; wy = 0; one = ret == R_UPGRADE;

@@ -1,7 +1,7 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-sweep.pml - operators, cancellers, reclaiming records, SIGKILL and SIGSTOP: src/lock/sweep.c, src/lock/cancel.c,
-	 * queue_reclaim()
+	 * steps-sweep.pml - operators, cancellers, reclaiming records, SIGKILL and SIGSTOP: src/lock/sweep.c,
+	 * src/lock/cancel.c, queue_reclaim()
 	 */
 	/* -------------------------------------------------- an operator ends a hold; a thread cancels a wait */
 #if N_END > 0

@@ -218,7 +218,7 @@ active [NPROC] proctype thread()
 		pc = OP5 }
 #else
 		pc = OP6 }
-	:: d_step { pc == OP6 -> /* the bucket again: by its low bits an old announcement may seem to be about this claim */
+	:: d_step { pc == OP6 -> /* the bucket again: by its low bits an old announcement may fit this claim */
 		if
 		:: hw[HOME(key)] == v -> pc = OP5
 		:: else -> opened()
@@ -290,7 +290,7 @@ active [NPROC] proctype thread()
 		fi }
 	:: d_step { pc == PK3 -> r = rec[IDX(t)];
 		if
-		:: R_STATE(r) == R_CLAIM && tail[s] == t -> /* dead first, then its bucket: it will not be announced later */
+		:: R_STATE(r) == R_CLAIM && tail[s] == t -> /* dead first, then its bucket: no announcement comes later */
 			pc = OR1
 		:: R_STATE(r) == R_GRANTED && tail[s] == t -> /* a dead holder: R3, R2 */
 			tail[s] = TAIL(TICKET(t), 0);

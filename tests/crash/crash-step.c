@@ -12,8 +12,8 @@
  *   crash-step pairs [OP]    two victims: one is stopped, for longer than its lease, at some of the points after which
  *                            others see something new; another one, next to it or behind it, is killed at such
  *                            points of its own
- *   crash-step races [OP]    the same where both put the same key into the table at once: one stopped at each such point,
- *                            the other one killed at every point
+ *   crash-step races [OP]    the same while both put the same key into the table: one stopped at each such point, the
+ *                            other one killed at every point
  *
  * PART=i/n in the environment: only each n-th operation, from the i-th on (0 to n-1), for several processes at once.
  */

@@ -170,7 +170,7 @@ void hold_step(struct hold *s, const struct history_record *op)
 
 /* ---------------------------------------------------------------- the whole */
 
-/* Closing a handle ends the thread's part; the service thread, which stands for the process, ends with the last thread's. */
+/* Closing a handle ends the thread's part.  The service thread, which stands for the process, ends with the last one. */
 static void consider_closes(const struct model *m, const struct hold *s, struct bounds *death)
 {
 	const struct history_track *tracks = m->h->header->tracks, *mine = &tracks[s->acquire->track];

@@ -2,8 +2,8 @@
 /*
  * test-history.c - the checker of histories: sound ones pass, with everything in them that is uncertain
  *
- * One hand-made history for each property of history/check.h, in test-history-order.c, history/test-history-outcomes.c and
- * history/test-history-reports.c, breaks that property and, as far as this is possible, no other; the checker must
+ * One hand-made history for each property of history/check.h, in test-history-order.c, test-history-outcomes.c and
+ * test-history-reports.c, breaks that property and, as far as this is possible, no other; the checker must
  * name exactly what is broken.
  */
 #include "builder.h"

@@ -8,7 +8,7 @@
  *   fuzz-replay --seed SEED           show and run one program of --random
  *   fuzz-replay --print FILE          the text of one of the fuzzer's files
  *   fuzz-replay --encode DIRECTORY    the corpus, and the scene as a raw file, as the fuzzer's files
- *   fuzz-replay --write DIRECTORY SEED COUNT      files as the programs of these seeds leave them before their first call
+ *   fuzz-replay --write DIRECTORY SEED COUNT      files of these seeds, before the first call
  *
  * Every program runs in a child process with a time limit.  A program that ends its child is a failure.
  */

@@ -99,7 +99,7 @@ END_TEST
 /* Other keys take its entry; it gets another one, with a larger token and its own name. */
 START_TEST(prepared_key_survives_the_loss_of_its_entry)
 {
-	static const char text[] = "the first sixty-four bytes of a key are kept in the segment for people to read";
+	static const char text[] = "the first sixty-four bytes of a key are kept in the segment for humans to read";
 	lockshm_prepared_t prepared;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT, other = LOCKSHM_HOLD_INIT;
 	struct seen seen;

@@ -2,7 +2,7 @@
 /*
  * soak.c - many processes do everything at once while they are killed and stopped; then their history is checked
  *
- *   soak [SECONDS [SEED [ROUND]]]       8 seconds and seed 8 if not given; seed 0 = from the clock; begins with that round
+ *   soak [SECONDS [SEED [ROUND]]]       8 seconds and seed 8 if not given; seed 0 = from the clock; ROUND = the first one
  *   soak --check FILE                   check a history that was kept
  *   soak --print FILE                   show it, in the order of time
  *
