@@ -14,7 +14,7 @@ arch=$(gcc -print-multiarch 2>/dev/null)
 [ -f /usr/include/xxhash.h ] || skip "no xxhash.h (package libxxhash-dev)"
 [ -f "/usr/include/$arch/urcu/arch.h" ] || skip "no urcu headers (package liburcu-dev)"
 
-# musl-gcc looks at musl's headers only.  What the library needs beside them is made visible without letting it see
+# musl-gcc looks at musl's headers only.  What the library needs in addition is made visible without letting it see
 # the C library's: the kernel's headers, those of urcu, and xxHash, which is all in its header.
 mkdir -p "$work/include" && cd "$work" || exit 1
 for header in linux asm-generic xxhash.h; do

@@ -31,7 +31,7 @@ struct actor {
 	bool stopped, hurried, cancelled; /* may end otherwise than by a grant */
 	struct order order;
 	struct answer answer; /* the last one */
-	int schedstat; /* says for how long it was ready and not let run */
+	int schedstat; /* file with the time it was ready and not run */
 	int64_t delay; /* that, when the round began */
 };
 

@@ -4,7 +4,7 @@
  *
  * Each case runs in a process of its own: it warms up, puts itself under a seccomp filter that traps every system call
  * but write and exit, and takes and releases 100,000 times.  jemalloc's count of what the thread has allocated must not
- * move meanwhile.  Two cases come first that must be caught: one that makes a system call and one that allocates.
+ * change in that time.  Two cases come first that must be caught: one that makes a system call and one that allocates.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

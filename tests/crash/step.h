@@ -93,11 +93,11 @@ struct step_op {
 	bool threads;
 	/* The call ends what the holder has. */
 	bool ends_anothers;
-	/* Needs no hold beforehand: a second victim can do the same beside the first. */
+	/* Needs no hold beforehand: a second victim can do the same at the same time. */
 	bool free_handed;
 };
 
-/* What a second victim does beside the first one where it cannot do the same. */
+/* What a second victim does where it cannot do the same as the first one. */
 extern const struct step_op step_behind;
 extern const struct step_op step_ops[];
 extern const unsigned n_step_ops;

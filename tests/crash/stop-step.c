@@ -5,7 +5,7 @@
  * While the victim stands still, for longer than its lease if it has a request at all, the others must get on.  Then
  * SIGCONT lets it run on from exactly there: in every other round while the writer holds the key, else when all is
  * over.  It must learn the truth and damage nothing:
- *   - its hold counts as held only if no larger token was granted exclusively, and never beside the writer's
+ *   - its hold counts as held only if no larger token was granted exclusively, and never together with the writer's
  *   - a call that ends a hold returns LOST if and only if a grant reported that this hold overran its
  *     lease, or reported something worse instead
  *   - the writer's hold is untouched, the segment verifies clean, nothing leaks

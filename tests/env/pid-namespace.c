@@ -2,8 +2,8 @@
 /*
  * pid-namespace.c - processes with equal pids share a segment, and their deaths are not confused
  *
- * Subjects in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds are
- * strict, so only a death can hand a lock over.
+ * Subjects in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds
+ * are strict, so only a death can hand a lock over.
  */
 #define _GNU_SOURCE
 #include "env.h"

@@ -71,7 +71,7 @@ struct history_record {
 	int64_t ns;
 	int64_t deadline; /* of an acquire that may wait; INT64_MAX = none */
 	int64_t slept_ns;
-	int64_t run_delay_ns; /* how long the thread was kept from running meanwhile */
+	int64_t run_delay_ns; /* how long the thread was kept from running in this call */
 	uint64_t previous_token;
 	int32_t previous_pid;
 	int32_t previous_tid;

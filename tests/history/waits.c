@@ -45,7 +45,7 @@ bool anybody_there(const struct check *c, const struct key *key, int64_t from, i
 
 		if (a->acquire == self || !a->leaves_trace || a->hi < from - SKEW)
 			continue;
-		/* A shared request that arrives may wait behind one that has gone meanwhile. */
+		/* A shared request that arrives may wait behind one that has left since. */
 		if (exclusive || a->exclusive || waits_during(a, from))
 			return true;
 	}
@@ -62,7 +62,7 @@ static bool is_before(const struct attempt *a, const struct attempt *w)
 }
 
 /*
- * From when on nothing that conflicts certainly stood before @w; NEVER = cannot be told.  @last: the hold that ended
+ * From when on certainly no conflicting request was queued before @w; NEVER = unknown.  @last: the hold that ended
  * last, NULL if it was not a hold.
  */
 static int64_t ready_from(const struct check *c, const struct key *key, const struct attempt *w,

@@ -25,7 +25,7 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(next() % n);
 }
 
-/* A field that has a meaning; op tells what kind of value. */
+/* A field that has a meaning; op is the kind of value. */
 static const struct field {
 	uint8_t area, word, shift, len, op;
 } fields[] = {

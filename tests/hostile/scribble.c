@@ -5,7 +5,7 @@
  *   scribble [SECONDS [SEED]]       3 seconds and a seed from the clock if not given
  *
  * Rounds of a quarter of a second, each with a new segment and new workers.  The scribbler changes a word every few
- * microseconds: to another index, state, or generation, to the word beside it, to anything.  Results of the workers do
+ * microseconds: to another index, state, or generation, to the word next to it, to anything.  Results of the workers do
  * not matter; they must neither crash nor hang, and neither must lockctl, which runs at the same time if LOCKCTL names
  * it.  A round begins with the same numbers if SEED is given, but the order between processes is up to the kernel.
  */
@@ -274,7 +274,7 @@ static void scribble(unsigned char *map, const struct shm_header *good, const st
 	}
 }
 
-/* ---------------------------------------------------------------- lockctl beside it */
+/* ---------------------------------------------------------------- lockctl at the same time */
 
 static pid_t run_command(void)
 {

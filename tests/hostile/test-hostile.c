@@ -84,7 +84,7 @@ static void take_image(void)
 	close(fd);
 }
 
-/* Used words, the words beside them, and some of the rest. */
+/* Used words, the words next to them, and some of the rest. */
 static bool worth_it(size_t word)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)image;
@@ -117,7 +117,7 @@ static uint64_t hostile_value(uint32_t job, uint64_t old)
 	case 1:
 		return UINT64_MAX;
 	case 2:
-		return old | INDEX_MAX; /* the largest index, whatever the rest says */
+		return old | INDEX_MAX; /* the largest index */
 	case 3:
 		return old ^ (UINT64_C(1) << 18 << job % 4); /* another state */
 	case 4:

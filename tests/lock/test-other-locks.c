@@ -186,7 +186,7 @@ START_TEST(trap_s2_t5)
 }
 END_TEST
 
-/* Unlock cannot tell "was not mine". */
+/* Unlock cannot report "was not held". */
 START_TEST(trap_s2_t7)
 {
 	struct agent *h = agent_start(), *other = agent_start();

@@ -215,7 +215,7 @@ static int use(lockshm_t *s)
 	return code ? code : lockshm_release(&hold, 0);
 }
 
-/* A handle whose thread takes part already: it looks at the file no more. */
+/* A handle whose thread takes part already no longer reads the file. */
 static lockshm_t *used_segment(void)
 {
 	lockshm_t *s;
@@ -283,7 +283,7 @@ START_TEST(destroy_fails_at_each_call)
 }
 END_TEST
 
-/* A handle that is closed keeps a descriptor if it cannot tell that this is its own still. */
+/* lockshm_close() keeps a descriptor unless it is known to be still its own. */
 static bool is_all_given_back(void)
 {
 	return now->leaked <= (now->code == 0);

@@ -400,7 +400,7 @@ START_TEST(handles_are_checked)
 	ck_code(lockshm_current(NULL), LOCKSHM_INVALID);
 	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0);
 	ck_code(lockshm_close(s), 0);
-	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0); /* again and again, beside the test's own */
+	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0); /* again and again, in addition to the test's own */
 	ck_code(lockshm_current(s), 0);
 	ck_code(lockshm_close(s), 0);
 	ck_code(lockshm_current(seg), 0);

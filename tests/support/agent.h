@@ -115,7 +115,7 @@ int agent_call(struct agent *a, enum agent_op op);              /* any other on 
 void agent_kill(struct agent *a);
 void agent_stop(struct agent *a);
 void agent_cont(struct agent *a);
-/* Waits for the end of an agent that was told to exit. */
+/* Waits for the end of an agent after a command to exit. */
 void agent_gone(struct agent *a);
 /* Frees one that is gone, where a test needs very many. */
 void agent_forget(struct agent *a);

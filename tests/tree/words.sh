@@ -3,7 +3,7 @@
 #
 # words.sh - one word for one thing: the words of words.txt do not come back
 #
-# Looks at code, comments, messages, documents and file names.  CHANGELOG tells of the past and is left out; of a patch
+# Looks at code, comments, messages, documents and file names.  CHANGELOG is about the past and left out; of a patch
 # in tests/mutations the head and the added lines count.
 #
 # Usage: words.sh [FILE...]
