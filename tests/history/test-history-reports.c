@@ -43,7 +43,7 @@ START_TEST(expiry_of_a_lease_that_is_not_over)
 {
 	begin();
 	tell_after(KILLED, 500, LOCKSHM_TOOK_OVER_EXPIRED);
-	finds("mark-missing damage-false");
+	finds("damage-missing damage-false");
 }
 END_TEST
 
