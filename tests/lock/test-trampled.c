@@ -103,7 +103,7 @@ static void barging(lockshm_hold_t *h)
 }
 
 /* Resumed while the next waiter, which is woken, cannot run. */
-static void taken_up_again(lockshm_hold_t *h)
+static void resumed(lockshm_hold_t *h)
 {
 	behind = agent_start();
 	barging(h);
@@ -157,7 +157,7 @@ static const struct {
 	{ "renewed and moved", renewed_and_moved },
 	{ "watched", watched },
 	{ "barging", barging },
-	{ "taken up again", taken_up_again },
+	{ "resumed", resumed },
 	{ "upgraded", upgraded },
 	{ "downgraded", downgraded },
 	{ "reporting a death", reporting_a_death },
