@@ -133,7 +133,7 @@ LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struc
 	if (err)
 		return err;
 	for (tries = 0; tries < 100; tries++) {
-		/* First, so that a worker that only wants to open reserves nothing. */
+		/* First, so that a worker that would only open reserves nothing. */
 		if (o->flags & LOCKSHM_CREATE_OR_OPEN) {
 			err = open_segment(&s, full, 0, error);
 			if (err != LOCKSHM_NO_SEGMENT)

@@ -7,9 +7,11 @@
  * under the host lease it gets the requested ttl.  Everything that ends a local request ends this one too; in addition
  * each check of the hold checks the host lease (hold/hold-access.h).
  *
- * Crash points: (1) granted on this host, not flagged: a local hold of a dead thread; (2) flagged, waiting for the
- * lease: the bridge finds no demand of the dead; (3) number taken, not yet stored: a number that is never used; (4)
- * stored: a hold under the lease like any other, and its death is the death of a holder.
+ * Crash points:
+ *   (1) granted on this host, not flagged: a local hold of a dead thread
+ *   (2) flagged, waiting for the lease: the bridge finds no demand of the dead
+ *   (3) number taken, not yet stored: a number that is never used
+ *   (4) stored: a hold under the lease like any other, and its death is the death of a holder
  */
 #include "global/acquire.h"
 

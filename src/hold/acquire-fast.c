@@ -3,7 +3,7 @@
 #include "hold/acquire-fast.h"
 
 /* R12: resume the hold that this thread left bargeable, if the checked request is for its key.  A streak is local, or
- * under one host lease; @global says which the request wants. */
+ * (@global) under one host lease. */
 int acquire_resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
 {
 	const struct known_key *key;

@@ -11,7 +11,7 @@
 
 #include "hold/hold.h"
 
-/* Release the hold @h of @self, which is granted as @word with requests behind it, and leave it bargeable.  False =
+/* Release the hold @h of @self, which is granted as @word with requests after it, and leave it bargeable.  False =
  * release it as any other: its streak is over, or something has changed.  True and barge.index 0: released, not
  * bargeable. */
 bool barge(struct participant *self, const struct hold *h, uint64_t word);

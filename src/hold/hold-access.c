@@ -105,7 +105,7 @@ bool hold_visit(struct hold *h, bool (*use)(struct access *g))
 
 	if (!hold_sealed(h))
 		return false;
-	/* Also begins the epoch, which process_visit() must not have to. */
+	/* participant_find() also begins the epoch, so that process_visit() need not. */
 	g.self = participant_find(h->segment);
 	if (!g.self || g.self->uid != h->owner)
 		return process_visit(h->segment, visit_of_process, &(struct visit){ h, use });
@@ -165,7 +165,7 @@ int access_lost(const struct access *g)
 
 void access_grant_next(const struct access *g)
 {
-	/* A moved hold's record may be another request by now, whose hint leads into another queue. */
+	/* A moved hold's record may be another request by now, with a hint that leads into another queue. */
 	if (unlikely(g->h->moved))
 		(void)queue_advance_tail(g->s, g->e);
 	else

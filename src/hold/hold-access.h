@@ -89,7 +89,7 @@ static inline int access_result(const struct access *g)
 	return unlikely(outcome == LOCKSHM_LOST) ? access_lost(g) : outcome;
 }
 
-/* Grant the requests whose turn has come because this one was released or changed its mode. */
+/* Grant the requests that were waiting for this one, which was released or changed its mode. */
 void access_grant_next(const struct access *g);
 
 #endif

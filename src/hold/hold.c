@@ -119,7 +119,7 @@ static bool barges(const struct access *g)
 	       g->h->token != 0 && may_resume(g);
 }
 
-/* While the host lease goes on and the successor wants it, the bridge has nothing to do; if the successor does not want
+/* While the host lease goes on and the successor needs it, the bridge has nothing to do; if the successor does not need
  * it, or gives up, the bridge finds out at its own next look. */
 static int forget_bargeable(struct access *g, int outcome)
 {

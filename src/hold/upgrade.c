@@ -161,7 +161,7 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 	if (!set_mode(&g, false))
 		return hold_leave(&g, access_lost(&g));
 	access_grant_next(&g);
-	/* The readers of this host are granted; now let in those of other hosts. */
+	/* The readers of this host are granted; now admit those of other hosts. */
 	if (unlikely(g.h->host_lease != 0))
 		host_lease_request_downgrade(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 	return hold_leave(&g, outcome);

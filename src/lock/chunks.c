@@ -19,7 +19,7 @@
 
 #include "lock/queue.h"
 
-#define POOR 8		/* a smaller share of free records is not worth a search */
+#define POOR 8		/* one in 8: a smaller share of free records is not worth a search */
 #define NEAR_CHUNKS 16	/* how many are tried if there is another source */
 
 static uint32_t chunk_first(const struct lockshm *s, uint32_t chunk)

@@ -150,7 +150,7 @@ bool life_begin(struct participant *p, uint32_t tid)
 		return false;
 	}
 	store_relaxed32(&p->shared->life_off, (uint32_t)((unsigned char *)word - view));
-	/* From now on the kernel wakes a watcher without a request. */
+	/* Set in advance: the kernel wakes a watcher that did not set it. */
 	(void)fetch_or32(word, FUTEX_WAITERS);
 	return true;
 }

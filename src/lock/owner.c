@@ -73,7 +73,7 @@ bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control
 	case OWNER_ACTIVE:
 		return active_is_dead(s, slot, control_pid(control));
 	case OWNER_CLAIMED:
-		/* Died while joining: no life word yet, only a pid to look up, in the same namespace. */
+		/* Died while joining: no life word yet, only a thread id to look up, in the same namespace. */
 		return control_ns_hash(control) != 0 &&
 		       control_ns_hash(control) == owner_namespace_hash(procfs_pid_namespace()) &&
 		       procfs_thread_is_gone(0, control_pid(control));

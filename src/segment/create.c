@@ -5,8 +5,9 @@
  * A segment is made without a name (O_TMPFILE), gets all its memory (posix_fallocate: a full /dev/shm is an error now
  * and not SIGBUS later), its header and the creator's mapping, and is then linked into place: nothing after that fails,
  * and a creation that fails leaves nothing.  Crash points:
- *   (1) before the link: the kernel frees the nameless file; (2) after it: a segment without a token base, which the
- *   next opener fills in (segment/map.c); (3) after that: a complete segment.
+ *   (1) before the link: the kernel frees the nameless file
+ *   (2) after it: a segment without a token base, which the next opener fills in (segment/map.c)
+ *   (3) after that: a complete segment
  */
 #define _GNU_SOURCE
 #include "segment/segment.h"

@@ -3,7 +3,7 @@
  * process.c - the epoch of this process, and what a forked child must forget
  *
  * The child of fork() starts with a copy of the parent's private memory: the handles are valid, but the participants
- * and the service thread in it belong to threads that do not exist here. process_begin() makes the child forget them.
+ * and the service thread in it belong to threads that do not exist here.  process_begin() makes the child forget them.
  * It runs from the atfork handler or, after a fork that bypassed libc, at the first call.
  */
 #define _GNU_SOURCE

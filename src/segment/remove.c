@@ -7,8 +7,10 @@
  * The caller's permission to remove the name is checked first: a caller without it changes nothing.
  *
  * Crash points:
- *   (1) before RETIRED: nothing has changed; (2) before the name is gone: a retired segment under its name, which
- *   cannot be opened; the next lockshm_destroy() or lockshm_create() of that name removes it; (3) after that: complete.
+ *   (1) before RETIRED: nothing has changed
+ *   (2) before the name is gone: a retired segment under its name, which cannot be opened; the next lockshm_destroy()
+ *       or lockshm_create() of that name removes it
+ *   (3) after that: complete
  * A remover stopped at (2) keeps the name, since it holds the file's flock: other removers wait a little and report it.
  */
 #define _GNU_SOURCE

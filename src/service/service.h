@@ -25,7 +25,7 @@ int64_t service_renew(struct lockshm *s, struct renewals *all, struct futex_watc
  * Returns when to look in any case. */
 int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now);
 
-/* Write to the descriptor of @r, whose hold is lost. */
+/* Write to the descriptor of @r: its hold is lost. */
 void service_notify(const struct renewal *r);
 
 #endif
