@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "bridge/client-settings.h"
 #include "bridge/demand.h"
 #include "bridge/lease.h"
 #include "redis/tls.h"
@@ -315,11 +316,14 @@ static void keep_role_meanwhile(void *v)
 
 static void make_net(struct serve *v, int64_t now)
 {
+	struct redis_settings settings;
+
 	if (v->b.net || now < v->net_at)
 		return;
 	v->net_at = now + NET_AGAIN_NS;
 	v->net_tried = redis_now();
-	if (redis_client_new(&v->b.net, &v->s->redis, &v->b.net_error) != 0)
+	bridge_client_settings(&settings, &v->s->redis);
+	if (redis_client_new(&v->b.net, &settings, &v->b.net_error) != 0)
 		return;
 	redis_client_between(v->b.net, keep_role_meanwhile, v);
 	__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);

@@ -43,7 +43,7 @@ struct redis_client {
 
 /* ---------------------------------------------------------------- making */
 
-static int add_servers(struct redis_client *net, const struct shm_redis *settings, struct redis_error *error)
+static int add_servers(struct redis_client *net, const struct redis_settings *settings, struct redis_error *error)
 {
 	struct redis_quorum_options options = { .quarantine_ms = (int64_t)settings->ttl_ms,
 						  .token_is_shared = true };
@@ -51,7 +51,7 @@ static int add_servers(struct redis_client *net, const struct shm_redis *setting
 	size_t n, i;
 	int code = redis_uri_parse(settings->servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, error);
 
-	if (!code && (settings->flags & REDIS_QUORUM)) {
+	if (!code && settings->quorum) {
 		net->n_quorum = n;
 		return redis_quorum_new(&net->quorum, servers, n, &options, error);
 	}
@@ -61,7 +61,7 @@ static int add_servers(struct redis_client *net, const struct shm_redis *setting
 	return code;
 }
 
-int redis_client_new(struct redis_client **out, const struct shm_redis *settings, struct redis_error *error)
+int redis_client_new(struct redis_client **out, const struct redis_settings *settings, struct redis_error *error)
 {
 	struct redis_client *net = calloc(1, sizeof(*net));
 	int code;
@@ -69,8 +69,8 @@ int redis_client_new(struct redis_client **out, const struct shm_redis *settings
 	*out = NULL;
 	if (!net)
 		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
-	memcpy(net->nodes.host.id, settings->host, REDIS_HOST_LEN);
-	net->replicas = REDIS_WAIT(settings->flags);
+	memcpy(net->nodes.host.id, settings->host, sizeof(settings->host));
+	net->replicas = settings->replicas;
 	code = add_servers(net, settings, error);
 	if (code)
 		redis_client_free(net);

@@ -9,8 +9,8 @@
 #define LOCKSHM_REDIS_CLIENT_H
 
 #include "redis/script.h"
+#include "redis/settings.h"
 #include "redis/tracking.h"
-#include "segment/layout.h"
 
 struct redis_client;
 
@@ -37,7 +37,7 @@ struct redis_command {
 	struct script_reply reply;
 };
 
-int redis_client_new(struct redis_client **out, const struct shm_redis *settings, struct redis_error *error);
+int redis_client_new(struct redis_client **out, const struct redis_settings *settings, struct redis_error *error);
 void redis_client_free(struct redis_client *net);
 
 /* What the names of a lock have to look like, as far as is known by now: a first connection may say something else. */

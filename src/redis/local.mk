@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 # A Redis client for locks: knows no segment.  hiredis and OpenSSL are loaded when they are needed, not linked.
-liblockshm_internal_la_SOURCES += %D%/settings.c %D%/settings.h
+liblockshm_internal_la_SOURCES += %D%/settings.h
 if HAVE_BRIDGE
 noinst_LTLIBRARIES += libredis.la
 liblockshm_internal_la_LIBADD += libredis.la
+else
+liblockshm_internal_la_SOURCES += %D%/settings-none.c
 endif
 libredis_la_SOURCES = \
 	%D%/boot-clock.h \
@@ -39,6 +41,7 @@ libredis_la_SOURCES = \
 	%D%/script.c \
 	%D%/script.h \
 	%D%/scripts.h \
+	%D%/settings.c \
 	%D%/tls.h \
 	%D%/tracking.c \
 	%D%/tracking.h \

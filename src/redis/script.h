@@ -18,6 +18,7 @@
 #include "redis/boot-clock.h"
 #include "redis/conn.h"
 #include "redis/names.h"
+#include "redis/settings.h"
 
 enum redis_script {
 	REDIS_ACQUIRE_S,
@@ -42,7 +43,6 @@ static inline bool redis_is_acquire(enum redis_script script)
 /* The texts, for redis_conn_options. */
 extern const char *const redis_scripts[REDIS_N_SCRIPTS];
 
-#define REDIS_HOST_LEN 16
 #define REDIS_VALUE_LEN 32
 
 /* Who asks: 16 hexadecimal digits, made once for each segment. */

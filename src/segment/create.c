@@ -165,6 +165,17 @@ void segment_boot_id(unsigned char out[16])
 	store_release(&known, 1);
 }
 
+static int check_redis(const struct lockshm_create_options *o, struct lockshm_error *error)
+{
+	if (!o->redis && (o->redis_prefix || (o->flags & LOCKSHM_CREATE_REDIS_QUORUM)))
+		return error_set(error, LOCKSHM_INVALID, "settings for Redis, but no Redis server is named");
+	if (!o->redis)
+		return 0;
+	if (o->redis_leases < 1 || o->redis_leases > HOST_LEASES_MAX)
+		return error_set(error, LOCKSHM_INVALID, "redis_leases is %u, must be 1..%u", o->redis_leases, HOST_LEASES_MAX);
+	return redis_settings_check(o, error);
+}
+
 static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
 {
 	if (o->size != sizeof(*o))
@@ -183,7 +194,7 @@ static int check_options(const struct lockshm_create_options *o, struct lockshm_
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
 	if (o->token_floor > UINT64_MAX / 2)
 		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
-	return redis_settings_check(o, error);
+	return check_redis(o, error);
 }
 
 static void size_tables(struct shm_header *h, const struct lockshm_create_options *o)
@@ -200,6 +211,21 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	h->n_locks = h->n_buckets * BUCKET_SPAN;
 	h->n_host_leases = o->redis ? o->redis_leases : 0;
 	segment_plan(h);
+}
+
+/* @out is zero. */
+static void put_redis(struct shm_redis *out, const struct redis_settings *settings)
+{
+	_Static_assert(sizeof(out->servers) == REDIS_URIS_LEN + 1 && sizeof(out->prefix) == REDIS_PREFIX_LEN + 1 &&
+			       sizeof(out->host) == REDIS_HOST_LEN && REDIS_WAIT_MAX == REDIS_REPLICAS_MAX,
+		       "checked settings fit into a segment");
+	out->policy = (uint32_t)settings->policy;
+	out->flags = (settings->quorum ? REDIS_QUORUM : 0) | settings->replicas << REDIS_WAIT_SHIFT;
+	out->ttl_ms = settings->ttl_ms;
+	out->retain_ms = settings->retain_ms;
+	memcpy(out->host, settings->host, sizeof(out->host));
+	memcpy(out->prefix, settings->prefix, strlen(settings->prefix));
+	memcpy(out->servers, settings->servers, strlen(settings->servers));
 }
 
 static int fill_header(struct shm_header *h, const struct lockshm_create_options *o, struct lockshm_error *error)
@@ -219,10 +245,12 @@ static int fill_header(struct shm_header *h, const struct lockshm_create_options
 	h->layout = segment_layout();
 	h->state = SEGMENT_READY;
 	if (o->redis) {
-		int err = redis_settings_fill(&h->redis, o, error);
+		struct redis_settings settings;
+		int err = redis_settings_make(&settings, o, error);
 
 		if (err)
 			return err;
+		put_redis(&h->redis, &settings);
 	}
 	h->check = segment_check(h);
 	return 0;

@@ -26,16 +26,16 @@ static size_t n;
 /* Two servers, each behind a proxy. */
 static void servers(void)
 {
-	static struct shm_redis settings = { .ttl_ms = TTL_MS };
+	char uris[REDIS_URIS_LEN + 1] = "";
+	struct redis_settings settings = { .servers = uris, .host = "0123456789abcdef", .ttl_ms = TTL_MS };
 	unsigned i;
 
-	memcpy(settings.host, "0123456789abcdef", REDIS_HOST_BYTES);
 	for (i = 0; i < N_SERVERS; i++) {
 		at[i] = i ? redis_start(NULL, false) : redis;
 		way[i] = proxy_start(at[i], false);
 		if (i)
-			strcat(settings.servers, ",");
-		strcat(settings.servers, way[i]->uri);
+			strcat(uris, ",");
+		strcat(uris, way[i]->uri);
 	}
 	ck_code(redis_client_new(&net, &settings, NULL), 0);
 	n = 0;
