@@ -27,6 +27,7 @@
 #include "lock/owner.h"
 #include "sys/thread.h"
 #include "lock/wait.h"
+#include "sys/min.h"
 
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
 #define NET_AGAIN_NS LOCKSHM_MS(200)
@@ -60,11 +61,6 @@ struct serve {
 	uint32_t asked_for[COMMANDS_MAX];
 	size_t n;
 };
-
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* ---------------------------------------------------------------- ear */
 
@@ -235,7 +231,7 @@ static void no_net(struct serve *v)
 	for (k = 0; k < v->n; k++) {
 		v->cmds[k].code = v->b.net_error.code;
 		v->cmds[k].unsent = true;
-		v->cmds[k].asked = v->net_tried;
+		v->cmds[k].sent_at = v->net_tried;
 		memcpy(v->cmds[k].why, v->b.net_error.text, sizeof(v->cmds[k].why) - 1);
 		(void)lease_apply_reply(&v->b, v->asked_for[k], &v->cmds[k], v->late);
 	}

@@ -11,7 +11,7 @@
 #include "redis/resolve.h"
 #include "redis/tls.h"
 
-enum state { CLOSED, RESOLVING, CONNECTING, GREETING, READY };
+enum state { CLOSED, RESOLVING, CONNECTING, HANDSHAKE, READY };
 
 struct redis_conn {
 	struct redis_server server;
@@ -20,23 +20,23 @@ struct redis_conn {
 	size_t n_addresses, address; /* number, the one being tried */
 	struct redis_lookup *lookup; /* of the name, under way or not taken yet */
 	bool is_name; /* addresses may change */
-	int64_t looked_up; /* when the last look-up was begun; 0 = never */
+	int64_t lookup_began; /* when the last look-up was begun; 0 = never */
 	char no_address[128]; /* what the last look-up met */
 
 	enum state state;
 	int fd;
 	pid_t pid; /* whose socket it is */
 	struct redis_tls *tls; /* NULL = bytes go as they are */
-	bool heard; /* the server has said something */
+	bool received; /* the server has said something */
 	bool eof; /* the server has closed; replies before that may still be taken */
 	uint64_t generation, proven; /* the one in which all rights are known to be there */
 	int64_t tried; /* see redis_conn_tried() */
 	int64_t open_deadline; /* of connect and greeting together */
 	int64_t address_deadline; /* of the connect to this address */
-	int64_t greet_began;
+	int64_t handshake_began;
 
-	struct resp *wire;
-	struct handshake greet;
+	struct resp *resp;
+	struct handshake handshake;
 	/* Deadlines of the commands whose replies are awaited, oldest first: due[due_at] up to due[due_end - 1]. */
 	int64_t *due;
 	size_t due_at, due_end, due_size;
@@ -58,7 +58,7 @@ int conn_connected(struct redis_conn *c);
 int conn_exchange(struct redis_conn *c);
 bool conn_has_more(const struct redis_conn *c);
 /* What came is not the protocol, or there was no memory for it. */
-int conn_not_understood(struct redis_conn *c, const char *what);
+int conn_malformed(struct redis_conn *c, const char *what);
 
 /* In redis/conn.c. */
 void conn_close_fd(struct redis_conn *c);

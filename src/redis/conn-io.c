@@ -13,7 +13,7 @@
 /* Bytes for the socket.  Over TLS commands become such in wrap(). */
 static const char *to_send(const struct redis_conn *c, size_t *len)
 {
-	return c->tls ? redis_tls_out(c->tls, len) : resp_out(c->wire, len);
+	return c->tls ? redis_tls_out(c->tls, len) : resp_out(c->resp, len);
 }
 
 bool conn_has_more(const struct redis_conn *c)
@@ -22,7 +22,7 @@ bool conn_has_more(const struct redis_conn *c)
 
 	to_send(c, &len);
 	if (!len && c->tls && redis_tls_up(c->tls))
-		resp_out(c->wire, &len);
+		resp_out(c->resp, &len);
 	return len > 0;
 }
 
@@ -46,7 +46,7 @@ static int write_out(struct redis_conn *c)
 		if (c->tls)
 			redis_tls_sent(c->tls, (size_t)n);
 		else
-			resp_sent(c->wire, (size_t)n);
+			resp_sent(c->resp, (size_t)n);
 		bytes = to_send(c, &len);
 	}
 	return 0;
@@ -68,19 +68,19 @@ static int wrap(struct redis_conn *c)
 {
 	struct redis_error why;
 	size_t len;
-	const char *bytes = resp_out(c->wire, &len);
+	const char *bytes = resp_out(c->resp, &len);
 
 	if (!c->tls || !len || !redis_tls_up(c->tls))
 		return 0;
 	if (redis_tls_put(c->tls, bytes, len, &why) != 0)
 		return tls_failed(c, &why);
-	resp_sent(c->wire, len);
+	resp_sent(c->resp, len);
 	return 0;
 }
 
-int conn_not_understood(struct redis_conn *c, const char *what)
+int conn_malformed(struct redis_conn *c, const char *what)
 {
-	if (resp_short(c->wire))
+	if (resp_short(c->resp))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
 	return conn_drop(c, REDIS_PROTOCOL, "%s", what);
 }
@@ -88,11 +88,11 @@ int conn_not_understood(struct redis_conn *c, const char *what)
 static int take_in(struct redis_conn *c, const char *bytes, size_t n)
 {
 	/* An alert: who speaks TLS and is not spoken to in it may say so. */
-	if (!c->heard && !c->tls && bytes[0] == 0x15)
+	if (!c->received && !c->tls && bytes[0] == 0x15)
 		return conn_drop(c, REDIS_PROTOCOL, "this server speaks TLS: rediss://");
-	c->heard = true;
-	if (!resp_feed(c->wire, bytes, n))
-		return conn_not_understood(c, "no Redis server, or an answer of more than 16 MiB");
+	c->received = true;
+	if (!resp_feed(c->resp, bytes, n))
+		return conn_malformed(c, "no Redis server, or an answer of more than 16 MiB");
 	return 0;
 }
 
@@ -107,7 +107,7 @@ static int unwrap(struct redis_conn *c, const char *bytes, size_t n)
 	if (redis_tls_feed(c->tls, bytes, n, &why) != 0)
 		return tls_failed(c, &why);
 	if (!was_up && redis_tls_up(c->tls))
-		c->greet_began = redis_now();
+		c->handshake_began = redis_now();
 	do {
 		if (redis_tls_get(c->tls, plain, sizeof(plain), &n, &why) != 0)
 			return tls_failed(c, &why);

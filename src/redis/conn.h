@@ -117,9 +117,9 @@ void redis_conn_prove(struct redis_conn *c, bool proven);
 uint64_t redis_conn_sent(const struct redis_conn *c);
 uint64_t redis_conn_taken(const struct redis_conn *c);
 /* Stores an error that was found in a reply; returns @code. */
-int redis_conn_note(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int redis_conn_set_error(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Stores the class and text of an error reply; 0 if it is none.  READONLY closes the
  * connection, see redis_conn_move(). */
-int redis_conn_judge(struct redis_conn *c, const struct redis_reply *reply);
+int redis_conn_reply_error(struct redis_conn *c, const struct redis_reply *reply);
 
 #endif

@@ -37,12 +37,12 @@ static void drop_lock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void *find(const struct dynlib *l, void *library, const char *name, char why[LIBRARY_WHY])
+static void *find(const struct dynlib *l, void *handle, const char *name, char why[DYNLIB_ERROR_SIZE])
 {
-	void *found = library ? dlsym(library, name) : NULL;
+	void *found = handle ? dlsym(handle, name) : NULL;
 
 	if (!found && !why[0])
-		snprintf(why, LIBRARY_WHY, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
+		snprintf(why, DYNLIB_ERROR_SIZE, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
 			 dlerror());
 	return found;
 }
@@ -51,12 +51,12 @@ static void *find(const struct dynlib *l, void *library, const char *name, char 
 static bool load(struct dynlib *l)
 {
 	/* For good: what it made may live as long as the process. */
-	void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	char why[LIBRARY_WHY] = "";
+	void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	char why[DYNLIB_ERROR_SIZE] = "";
 	size_t i;
 
 	for (i = 0; i < l->n_symbols; i++)
-		*(void **)l->symbols[i].to = find(l, library, l->symbols[i].name, why);
+		*(void **)l->symbols[i].to = find(l, handle, l->symbols[i].name, why);
 	/* Others may be reading it, who were told before: as long as it is the same it is left alone. */
 	if (why[0] && strcmp(l->error, why) != 0)
 		memcpy(l->error, why, sizeof(why));

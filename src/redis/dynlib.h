@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LIBRARY_WHY 240
+#define DYNLIB_ERROR_SIZE 240
 
 struct redis_symbol {
 	const char *name;
@@ -25,7 +25,7 @@ struct dynlib {
 	const struct redis_symbol *symbols;
 	size_t n_symbols;
 	bool loaded;
-	char error[LIBRARY_WHY];
+	char error[DYNLIB_ERROR_SIZE];
 };
 
 /* Loads it at the first call; NULL, or why it cannot be loaded. */

@@ -10,16 +10,16 @@
 
 #include "redis/conn.h"
 
-#define GREET_STEPS_MAX (8 + REDIS_SCRIPTS_MAX)
+#define HANDSHAKE_STEPS_MAX (8 + REDIS_SCRIPTS_MAX)
 
 struct handshake {
-	unsigned char steps[GREET_STEPS_MAX]; /* which reply comes when */
+	unsigned char steps[HANDSHAKE_STEPS_MAX]; /* which reply comes when */
 	size_t n_steps, step, n_loaded;
 	char sha[REDIS_SCRIPTS_MAX][41];
 	struct redis_server_info info;
 };
 
-int handshake_begin(struct handshake *g, struct resp *wire, const struct redis_server *server,
+int handshake_begin(struct handshake *g, struct resp *resp, const struct redis_server *server,
 		       const struct redis_conn_options *options, struct redis_error *error);
 /* The next reply: 0 = that was the last, REDIS_AGAIN = there are more, else no connection can be made. */
 int handshake_reply(struct handshake *g, const struct redis_reply *reply,

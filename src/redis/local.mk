@@ -8,6 +8,7 @@ else
 liblockshm_internal_la_SOURCES += %D%/settings-none.c
 endif
 libredis_la_SOURCES = \
+	%D%/backoff.h \
 	%D%/boot-clock.h \
 	%D%/client.c \
 	%D%/client.h \

@@ -10,9 +10,6 @@
 #include "redis/script.h"
 #include "sys/hash.h"
 
-#define REST_MIN_NS REDIS_MS(50)
-#define REST_MAX_NS REDIS_MS(400)
-
 _Static_assert(REDIS_CONNS_MAX >= REDIS_SERVERS_MAX && REDIS_CONNS_MAX < 256, "slots[] keeps a node in a byte");
 
 /* ---------------------------------------------------------------- making */
@@ -23,21 +20,21 @@ int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, st
 							    .scripts = redis_scripts,
 							    .n_scripts = REDIS_N_SCRIPTS };
 	struct redis_node *node = &s->node[s->n];
-	struct tracking *wake;
+	struct tracking *tracking;
 	int code;
 
 	if (s->n == REDIS_CONNS_MAX)
 		return redis_fail(error, REDIS_INVALID, "more than %d servers", REDIS_CONNS_MAX);
 	memset(node, 0, sizeof(*node));
-	code = tracking_new(&wake, server, &s->host, error);
+	code = tracking_new(&tracking, server, &s->host, error);
 	if (code)
 		return code;
 	code = redis_conn_new(&node->conn, server, &options, error);
 	if (code) {
-		tracking_free(wake);
+		tracking_free(tracking);
 		return code;
 	}
-	node->wake = wake;
+	node->tracking = tracking;
 	if (s->n == 0)
 		s->like = *server;
 	/* Another thread may fork at any time: what the child is to close is there before it counts. */
@@ -50,7 +47,7 @@ void redis_nodes_end(struct redis_nodes *s)
 	while (s->n > 0) {
 		struct redis_node *node = &s->node[--s->n];
 
-		tracking_free(node->wake);
+		tracking_free(node->tracking);
 		redis_conn_free(node->conn);
 	}
 	explicit_bzero(&s->like, sizeof(s->like));
@@ -64,27 +61,24 @@ void redis_nodes_abandon(struct redis_nodes *s)
 
 	for (i = 0; i < s->n; i++) {
 		redis_conn_abandon(s->node[i].conn);
-		redis_conn_abandon(tracking_conn(s->node[i].wake));
+		redis_conn_abandon(tracking_conn(s->node[i].tracking));
 	}
 }
 
 /* ---------------------------------------------------------------- who is asked */
 
-void redis_node_rest(struct redis_node *node)
+void redis_node_back_off(struct redis_node *node)
 {
-	node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
-	if (node->rest_ns > REST_MAX_NS)
-		node->rest_ns = REST_MAX_NS;
 	node->failed_at = redis_now();
-	node->rest_until = node->failed_at + node->rest_ns;
-	node->ask_other = true;
+	redis_backoff_begin(&node->backoff, node->failed_at);
+	node->try_other = true;
 	node->failed = false;
 }
 
 /* While it rests its answer is what it was before. */
-static bool rests(const struct redis_node *node)
+static bool backs_off(const struct redis_node *node)
 {
-	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->rest_until;
+	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->backoff.until;
 }
 
 int redis_node_code(const struct redis_node *node)
@@ -103,7 +97,7 @@ static struct redis_node *any_other(struct redis_nodes *s, struct redis_node *aw
 		if (&s->node[i] != away && redis_conn_ready(s->node[i].conn))
 			return &s->node[i];
 	for (i = 0; i < s->n; i++)
-		if (&s->node[i] != away && !rests(&s->node[i]))
+		if (&s->node[i] != away && !backs_off(&s->node[i]))
 			return &s->node[i];
 	return away;
 }
@@ -114,9 +108,9 @@ size_t redis_server_of(const struct redis_keys *keys, size_t n)
 }
 
 /* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
-static bool ask_another(const struct redis_nodes *s, const struct redis_node *node)
+static bool uses_other(const struct redis_nodes *s, const struct redis_node *node)
 {
-	return s->cluster && (node->ask_other || rests(node));
+	return s->cluster && (node->try_other || backs_off(node));
 }
 
 static struct redis_node *node_of(struct redis_nodes *s, const struct redis_keys *keys)
@@ -130,16 +124,16 @@ struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_
 {
 	struct redis_node *node = node_of(s, keys);
 
-	return ask_another(s, node) ? any_other(s, node) : node;
+	return uses_other(s, node) ? any_other(s, node) : node;
 }
 
 struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys)
 {
 	struct redis_node *node = node_of(s, keys);
 
-	if (!ask_another(s, node))
+	if (!uses_other(s, node))
 		return node;
-	node->other_asked = true;
+	node->other_tried = true;
 	return any_other(s, node);
 }
 
@@ -154,7 +148,7 @@ static void open_wanted(struct redis_node *const *wanted, size_t n, int64_t bega
 		if (!node->opening && redis_conn_ready(node->conn))
 			(void)redis_conn_pump(node->conn);
 		/* Or what is asked later would pay for it once more, where its rest is shorter than the round. */
-		if (node->opening || redis_conn_ready(node->conn) || rests(node) || node->failed_at > began)
+		if (node->opening || redis_conn_ready(node->conn) || backs_off(node) || node->failed_at > began)
 			continue;
 		node->opening = true;
 		(void)redis_conn_open(node->conn, deadline);
@@ -172,8 +166,8 @@ void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted
 
 		node->opening = node->failed = false;
 		/* Once for each failure, or it would never be its turn where the others are away, too. */
-		if (node->other_asked)
-			node->other_asked = node->ask_other = false;
+		if (node->other_tried)
+			node->other_tried = node->try_other = false;
 	}
 	open_wanted(wanted, n, s->began, deadline);
 	do {
@@ -190,11 +184,11 @@ void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted
 		if (!node->opening)
 			continue;
 		if (!redis_conn_ready(node->conn)) {
-			redis_node_rest(node);
+			redis_node_back_off(node);
 			continue;
 		}
-		node->rest_ns = 0;
-		node->ask_other = false;
+		node->backoff.ns = 0;
+		node->try_other = false;
 		s->cluster = redis_conn_info(node->conn)->cluster;
 	}
 }
@@ -248,7 +242,7 @@ static struct redis_node *node_at(struct redis_nodes *s, const char *host, const
 }
 
 /* Out of memory it is told each time. */
-static void note_slot(struct redis_nodes *s, unsigned slot, size_t node)
+static void set_slot(struct redis_nodes *s, unsigned slot, size_t node)
 {
 	if (!s->slots)
 		s->slots = calloc(REDIS_SLOTS, 1);
@@ -265,12 +259,12 @@ struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *f
 		return NULL;
 	node = node_at(s, to.host, to.port);
 	if (node)
-		note_slot(s, to.slot, (size_t)(node - s->node));
+		set_slot(s, to.slot, (size_t)(node - s->node));
 	return node;
 }
 
-void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *who)
+void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *node)
 {
 	if (s->cluster)
-		note_slot(s, redis_keys_slot(keys), (size_t)(who - s->node + 1) % s->n);
+		set_slot(s, redis_keys_slot(keys), (size_t)(node - s->node + 1) % s->n);
 }

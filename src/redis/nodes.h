@@ -9,21 +9,22 @@
 #ifndef LOCKSHM_REDIS_NODES_H
 #define LOCKSHM_REDIS_NODES_H
 
+#include "redis/backoff.h"
 #include "redis/names.h"
 #include "redis/tracking.h"
 
 struct redis_node {
 	struct redis_conn *conn;
-	struct tracking *wake;
-	int64_t rest_until, rest_ns;
+	struct tracking *tracking;
+	struct redis_backoff backoff;
 	int64_t failed_at; /* last */
 	bool opening;
 	bool failed; /* in this batch, and does not rest for that yet */
-	bool ask_other; /* next time: it did not answer */
-	bool other_asked; /* for this batch */
+	bool try_other; /* next time: it did not answer */
+	bool other_tried; /* for this batch */
 	bool waits; /* for its replicas */
 	int64_t copies; /* they have; -1 = not known */
-	bool deaf; /* it gave no hints, or not to us, when that was tried last */
+	bool untracked; /* it gave no hints, or not to us, when that was tried last */
 };
 
 struct redis_nodes {
@@ -52,12 +53,12 @@ void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted
 /* 0 = it can be asked now. */
 int redis_node_code(const struct redis_node *node);
 /* It did not answer: it is left alone for some time, longer each time. */
-void redis_node_rest(struct redis_node *node);
+void redis_node_back_off(struct redis_node *node);
 
 /* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
  * many. */
 struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *from, const char *text);
 /* @who, who was asked about it, knows no cluster any more: the next time the one after it in the list. */
-void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *who);
+void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *node);
 
 #endif

@@ -11,7 +11,7 @@ struct openssl redis_ssl;
 #define AS_SYMBOL(name) { #name, &redis_ssl.name },
 static const struct redis_symbol symbols[] = { OPENSSL_FUNCTIONS(AS_SYMBOL) };
 
-static struct dynlib library = {
+static struct dynlib openssl_lib = {
 	.file = REDIS_LIBSSL,
 	.needs_it = "rediss://",
 	.symbols = symbols,
@@ -61,12 +61,12 @@ static bool usable(void)
 
 const char *redis_openssl_load(void)
 {
-	const char *why = dynlib_load(&library);
+	const char *why = dynlib_load(&openssl_lib);
 	int cancel;
 
 	if (why)
 		return why;
-	why = "OpenSSL cannot be used in this process: it ends, or was cloned past the C library";
+	why = "OpenSSL cannot be used in this process: it ends, or was cloned past the C openssl_lib";
 	if (!dynlib_enter(&cancel))
 		return why;
 	begin();
@@ -98,7 +98,7 @@ void redis_openssl_thread_ends(void)
 {
 	int cancel;
 
-	if (!__atomic_load_n(&library.loaded, __ATOMIC_ACQUIRE) || !dynlib_enter(&cancel))
+	if (!__atomic_load_n(&openssl_lib.loaded, __ATOMIC_ACQUIRE) || !dynlib_enter(&cancel))
 		return;
 	/* The last call: any other would make again what this takes away. */
 	if (usable())

@@ -9,6 +9,7 @@
 #ifndef LOCKSHM_REDIS_QUORUM_ROUND_H
 #define LOCKSHM_REDIS_QUORUM_ROUND_H
 
+#include "redis/backoff.h"
 #include "redis/quorum.h"
 
 struct node {
@@ -16,17 +17,17 @@ struct node {
 	uint64_t known; /* generation in which it was looked at */
 	char run_id[41];
 	int64_t votes_from;
-	int64_t rest_until, rest_ns; /* one that does not answer is left alone, longer each time */
+	struct redis_backoff backoff; /* one that does not answer is left alone, longer each time */
 	uint64_t failed; /* generation of which that was noticed */
-	bool owes; /* may hold a token of ours that nobody wants any more */
+	bool may_hold; /* may hold a token of ours that nobody wants any more */
 };
 
 struct round {
 	struct round *next;
 	struct redis_keys keys;
-	char token[REDIS_VALUE_LEN + 1];
+	char value[REDIS_VALUE_LEN + 1];
 	enum redis_kind kind; /* yes is one only with that; 0 = any */
-	bool asked[REDIS_SERVERS_MAX];
+	bool sent[REDIS_SERVERS_MAX];
 	bool repeated[REDIS_SERVERS_MAX]; /* release: asked again over a new connection */
 	struct redis_op ops[REDIS_SERVERS_MAX];
 };
@@ -58,10 +59,10 @@ unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline
 struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args);
 void round_free(struct round *r, size_t n);
 /* Server @i. */
-void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script, const struct script_args *args,
+void round_send(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script, const struct script_args *args,
 	       int64_t deadline);
 /* A new round with all that are ready; NULL = no memory. */
-struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bool voters_only,
+struct round *round_begin(struct redis_quorum *q, enum redis_script script, bool voters_only,
 			    const struct redis_keys *keys, const struct script_args *args, int64_t deadline);
 /*
  * Takes what has come, for all rounds, and forgets those that are over, but for @keep.  The rounds share connections,

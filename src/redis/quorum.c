@@ -21,7 +21,7 @@ const char *redis_quorum_warning(size_t n)
 /* ---------------------------------------------------------------- operations */
 
 /* How long a release may take that follows a failed acquire. */
-#define GIVE_BACK_NS REDIS_MS(250)
+#define ROLLBACK_NS REDIS_MS(250)
 
 /* Asks whoever has become ready; how many answers are still worth waiting for. */
 static unsigned release_more(struct redis_quorum *q, struct round *r, const struct script_args *args, int64_t deadline)
@@ -32,21 +32,21 @@ static unsigned release_more(struct redis_quorum *q, struct round *r, const stru
 	for (i = 0; i < q->n; i++) {
 		struct node *node = &q->nodes[i];
 
-		if (!r->asked[i] && quorum_ready(q, node))
-			round_ask(q, r, i, REDIS_RELEASE, args, deadline);
+		if (!r->sent[i] && quorum_ready(q, node))
+			round_send(q, r, i, REDIS_RELEASE, args, deadline);
 	}
 	round_reap(q, r);
 	for (i = 0; i < q->n; i++) {
 		struct redis_conn *c = q->nodes[i].conn;
 
-		if (!r->asked[i] || r->repeated[i] || !r->ops[i].done || !r->ops[i].code || !redis_conn_closed(c))
+		if (!r->sent[i] || r->repeated[i] || !r->ops[i].done || !r->ops[i].code || !redis_conn_closed(c))
 			continue;
-		r->asked[i] = false;
+		r->sent[i] = false;
 		r->repeated[i] = true;
 		(void)redis_conn_open(c, deadline);
 	}
 	for (i = 0; i < q->n; i++)
-		open += r->asked[i] ? !r->ops[i].done : q->nodes[i].owes && !redis_conn_closed(q->nodes[i].conn);
+		open += r->sent[i] ? !r->ops[i].done : q->nodes[i].may_hold && !redis_conn_closed(q->nodes[i].conn);
 	return open;
 }
 
@@ -63,8 +63,8 @@ unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *k
 	while (release_more(q, r, args, deadline) && redis_now() < deadline)
 		quorum_poll(q, deadline);
 	for (i = 0; i < q->n; i++) {
-		q->nodes[i].owes = false;
-		done += r->asked[i] && r->ops[i].done && r->ops[i].code == 0;
+		q->nodes[i].may_hold = false;
+		done += r->sent[i] && r->ops[i].done && r->ops[i].code == 0;
 	}
 	return done;
 }
@@ -79,11 +79,11 @@ static int raise_fence(struct redis_quorum *q, const struct round *granted, cons
 
 	*fence = 0;
 	for (i = 0; i < q->n; i++)
-		if (granted->asked[i] && granted->ops[i].done && !granted->ops[i].code &&
+		if (granted->sent[i] && granted->ops[i].done && !granted->ops[i].code &&
 		    granted->ops[i].reply.fence > *fence)
 			*fence = granted->ops[i].reply.fence;
 	raise.fence = *fence + args->stride;
-	r = round_ask_all(q, REDIS_FENCE, false, keys, &raise, deadline);
+	r = round_begin(q, REDIS_FENCE, false, keys, &raise, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	return round_decide(q, r, REDIS_DONE, deadline).yes >= q->majority ? 0 : REDIS_UNKNOWN;
@@ -97,7 +97,7 @@ int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, co
 
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
-	r = round_ask_all(q, REDIS_FENCE, false, keys, args, deadline);
+	r = round_begin(q, REDIS_FENCE, false, keys, args, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	t = round_decide(q, r, REDIS_DONE, deadline);
@@ -110,7 +110,7 @@ static int64_t longest_block(struct redis_quorum *q, const struct round *r)
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.left_ms > left)
+		if (r->sent[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.left_ms > left)
 			left = r->ops[i].reply.left_ms;
 	return left;
 }
@@ -134,7 +134,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	once.flags = "t";
 	lease->began = redis_now();
 	lease->valid_until = redis_valid_until(lease->began, args->ttl_ms);
-	r = round_ask_all(q, script, true, keys, &once, deadline);
+	r = round_begin(q, script, true, keys, &once, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	t = round_decide(q, r, REDIS_GRANTED, deadline);
@@ -183,7 +183,7 @@ static int no_majority(struct redis_quorum *q)
 }
 
 /* Twice: the end of a connection is hidden by what was said before it, and by what is still waited for. */
-static void notice_ends(struct redis_quorum *q)
+static void pump_all(struct redis_quorum *q)
 {
 	size_t i;
 	int k;
@@ -204,11 +204,11 @@ static void gather_all(struct redis_quorum *q, int64_t deadline)
 	int64_t now = redis_now(), half = now + (deadline - now) / 2;
 	size_t i;
 
-	notice_ends(q);
+	pump_all(q);
 	/* Not of one that was tried again since it was there: then each would wait for it. */
 	for (i = 0; i < q->n; i++)
 		if (q->nodes[i].failed == q->nodes[i].known)
-			q->nodes[i].rest_until = now;
+			q->nodes[i].backoff.until = now;
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, (unsigned)q->n, half);
 }
@@ -228,9 +228,9 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	code = try_acquire(q, script, keys, args, deadline, lease);
 	if (code || lease->status != REDIS_GRANTED)
 		lease->servers = 0;
-	if ((code || lease->status != REDIS_GRANTED) && !q->options.token_is_shared) {
+	if ((code || lease->status != REDIS_GRANTED) && !q->options.value_is_shared) {
 		back.after_ms = 0;
-		(void)redis_quorum_release(q, keys, &back, redis_now() + GIVE_BACK_NS);
+		(void)redis_quorum_release(q, keys, &back, redis_now() + ROLLBACK_NS);
 	}
 	return code;
 }
@@ -250,7 +250,7 @@ static void refill(struct redis_quorum *q, const struct round *renewed, enum red
 
 		bool reads = op->reply.status == REDIS_DONE && op->reply.kind == REDIS_KIND_READERS;
 
-		if (!renewed->asked[i] || !op->done || op->code)
+		if (!renewed->sent[i] || !op->done || op->code)
 			continue;
 		if (op->reply.status == REDIS_DONE && !(reads && script == REDIS_ACQUIRE_X))
 			continue;
@@ -258,7 +258,7 @@ static void refill(struct redis_quorum *q, const struct round *renewed, enum red
 			r = round_new(q, keys, args);
 		if (!r)
 			return;
-		round_ask(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
+		round_send(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
 	}
 }
 
@@ -267,7 +267,7 @@ static bool writes_somewhere(const struct redis_quorum *q, const struct round *r
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.status == REDIS_DONE &&
+		if (r->sent[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.status == REDIS_DONE &&
 		    r->ops[i].reply.kind == REDIS_KIND_HOST)
 			return true;
 	return false;
@@ -284,7 +284,7 @@ static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kin
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
 	began = redis_now();
-	*out = round_ask_all(q, script, false, keys, args, deadline);
+	*out = round_begin(q, script, false, keys, args, deadline);
 	if (!*out)
 		return REDIS_NO_MEMORY;
 	(*out)->kind = kind;

@@ -25,7 +25,7 @@ struct redis_quorum_options {
 	int64_t quarantine_ms;
 	int64_t min_validity_ms; /* a lease with less left when decided is not taken; 0 = half of the ttl */
 	/* A failed acquire gives nothing back: the caller does, once it is sure that nobody else uses the token. */
-	bool token_is_shared;
+	bool value_is_shared;
 };
 
 struct redis_lock {

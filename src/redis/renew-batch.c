@@ -22,7 +22,7 @@ static struct redis_group *group_of(struct renew_batch *r, struct redis_node *no
 		return NULL;
 	r->node[r->n] = node;
 	r->group[r->n].many.n = 0;
-	r->group[r->n].many.fences = node->deaf;
+	r->group[r->n].many.fences = node->untracked;
 	return &r->group[r->n++];
 }
 
@@ -34,7 +34,7 @@ static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_c
 		return false;
 	g->cmd[g->many.n] = cmd;
 	g->many.keys[g->many.n] = cmd->keys;
-	g->many.token[g->many.n++] = cmd->args.token;
+	g->many.value[g->many.n++] = cmd->args.value;
 	return true;
 }
 
@@ -58,9 +58,9 @@ static void drop_unfit(struct renew_batch *r)
 	r->n = k;
 }
 
-static void acquire_retry(struct redis_command *cmd, const struct redis_op *op)
+static void apply_reply(struct redis_command *cmd, const struct redis_op *op)
 {
-	cmd->settled = true;
+	cmd->batched = true;
 	cmd->code = op->code;
 	if (op->code) {
 		snprintf(cmd->why, sizeof(cmd->why), "%.250s", op->why);
@@ -75,7 +75,7 @@ static void acquire_retry(struct redis_command *cmd, const struct redis_op *op)
 }
 
 /* An error that was answered may be about one of them, a right to its names for instance: each is asked by itself. */
-static void take(const struct redis_group *g, const struct redis_op *op)
+static void apply(const struct redis_group *g, const struct redis_op *op)
 {
 	size_t k, first = REDIS_MANY;
 
@@ -84,7 +84,7 @@ static void take(const struct redis_group *g, const struct redis_op *op)
 	for (k = 0; k < g->many.n; k++) {
 		if (!op->code && !redis_op_renewed(op, k))
 			continue;
-		acquire_retry(g->cmd[k], op);
+		apply_reply(g->cmd[k], op);
 		first = k < first ? k : first;
 		g->cmd[k]->shared = k != first;
 	}
@@ -102,13 +102,13 @@ static void run(struct renew_batch *r, struct redis_nodes *nodes, int64_t io_ns)
 		(void)redis_conn_pump(r->op[i].conn);
 	redis_ops_wait(r->op, r->n);
 	for (i = 0; i < r->n; i++) {
-		take(&r->group[i], &r->op[i]);
+		apply(&r->group[i], &r->op[i]);
 		redis_op_end(&r->op[i]);
 		r->node[i]->failed = redis_conn_closed(r->op[i].conn);
 	}
 	for (i = 0; i < nodes->n; i++)
 		if (nodes->node[i].failed)
-			redis_node_rest(&nodes->node[i]);
+			redis_node_back_off(&nodes->node[i]);
 	r->n = 0;
 }
 

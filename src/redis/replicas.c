@@ -13,7 +13,7 @@ static bool granted(const struct redis_command *cmd)
 }
 
 /* Half of the time, so that the answer comes in time. */
-static void ask_replicas(struct redis_node *node, unsigned replicas, int64_t io_ns)
+static void request_copies(struct redis_node *node, unsigned replicas, int64_t io_ns)
 {
 	char n[16], ms[24];
 	const char *argv[] = { "WAIT", n, ms };
@@ -27,12 +27,12 @@ static void ask_replicas(struct redis_node *node, unsigned replicas, int64_t io_
 }
 
 /* True = it waits still. */
-static bool hear_replicas(struct redis_node *node)
+static bool take_copies(struct redis_node *node)
 {
 	struct redis_reply *reply = node->waits ? redis_conn_take(node->conn) : NULL;
 
 	if (reply) {
-		if (!redis_conn_judge(node->conn, reply))
+		if (!redis_conn_reply_error(node->conn, reply))
 			node->copies = redis_reply_integer(reply, -1);
 		redis_reply_free(reply);
 	}
@@ -75,10 +75,10 @@ void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *
 		nodes[i]->waits = false;
 	for (i = 0; i < n; i++)
 		if (granted(cmds[i]) && !nodes[i]->waits)
-			ask_replicas(nodes[i], replicas, io_ns);
+			request_copies(nodes[i], replicas, io_ns);
 	do {
 		for (i = k = 0; i < n; i++)
-			if (hear_replicas(nodes[i]))
+			if (take_copies(nodes[i]))
 				k = add_once(waiting, k, nodes[i]->conn);
 		if (k)
 			redis_conns_poll(waiting, k, INT64_MAX);

@@ -29,7 +29,7 @@ size_t redis_numeric(const char *host, const char *port, struct redis_address *o
 struct redis_lookup *redis_lookup_begin(const char *host, const char *port);
 /* Readable as soon as it is through. */
 int redis_lookup_fd(const struct redis_lookup *l);
-bool redis_lookup_through(const struct redis_lookup *l);
+bool redis_lookup_done(const struct redis_lookup *l);
 /* When it is through: how many addresses there are, at most REDIS_ADDRESSES_MAX; 0 = none, and *@why says why. */
 size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out, const char **why);
 /* NULL-safe. */

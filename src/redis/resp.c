@@ -37,7 +37,7 @@ static const struct redis_symbol symbols[] = {
 	{ "freeReplyObject", &hiredis.free_reply },
 };
 
-static struct dynlib library = {
+static struct dynlib hiredis_lib = {
 	.file = REDIS_HIREDIS,
 	.needs_it = "the bridge",
 	.symbols = symbols,
@@ -46,7 +46,7 @@ static struct dynlib library = {
 
 const char *resp_load(void)
 {
-	return dynlib_load(&library);
+	return dynlib_load(&hiredis_lib);
 }
 
 struct resp {
@@ -232,7 +232,7 @@ const struct redis_reply *redis_reply_at(const struct redis_reply *r, size_t i)
 	return i < redis_reply_count(r) ? (const struct redis_reply *)(void *)inside(r)->element[i] : NULL;
 }
 
-bool redis_reply_says(const struct redis_reply *r, const char *text)
+bool redis_reply_equals(const struct redis_reply *r, const char *text)
 {
 	size_t len;
 	const char *got = redis_reply_text(r, &len);

@@ -48,6 +48,6 @@ bool redis_reply_is_array(const struct redis_reply *r);
 size_t redis_reply_count(const struct redis_reply *r);
 const struct redis_reply *redis_reply_at(const struct redis_reply *r, size_t i);
 /* Is it this text, or status? */
-bool redis_reply_says(const struct redis_reply *r, const char *text);
+bool redis_reply_equals(const struct redis_reply *r, const char *text);
 
 #endif

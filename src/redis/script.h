@@ -58,15 +58,15 @@ bool redis_host_make(struct redis_host *out);
 struct script_args {
 	const char *host; /* id */
 	const char *
-		token; /* of the lease, or for force-release the value inspected; must stay there until the op is done */
-	size_t token_len; /* 0 = up to its end */
+		value; /* of the lease, or for force-release the value inspected; must stay there until the op is done */
+	size_t value_len; /* 0 = up to its end */
 	int64_t ttl_ms;
 	int64_t stride; /* how many fencing tokens to reserve; renew: 0 = none */
 	int64_t waiter_ttl_ms; /* how long a waiter counts without calling again */
 	const char *flags; /* acquire: "t" = try, "b" = pass the queue; leave: "x", "s", "xs" */
 	int64_t after_ms; /* release: how long the lock stays closed */
 	int64_t fence; /* fence: the number to raise it to */
-	int64_t turn; /* acquire, upgrade, downgrade: how often the lease has become a reader's, this time included */
+	int64_t mode_gen; /* acquire, upgrade, downgrade: how often the lease has become a reader's, this time included */
 };
 
 enum redis_status {
@@ -88,7 +88,7 @@ enum redis_kind {
 	REDIS_KIND_DELAY, /* stays closed after a release */
 	REDIS_KIND_READERS,
 	REDIS_KIND_INTENT, /* a waiting writer's mark */
-	REDIS_KIND_TURN, /* free, but others come first */
+	REDIS_KIND_QUEUE, /* free, but others come first */
 };
 
 struct script_reply {
@@ -100,7 +100,7 @@ struct script_reply {
 	int64_t left_ms; /* until what is in the way may end; -1 = it has no end, -2 = nothing is there */
 	int64_t fence; /* granted, renewed: first of the tokens reserved, 0 = none */
 	bool intent; /* the mark of another writer is there */
-	char holder[96]; /* token, or host id for KIND_TURN; cut if longer */
+	char holder[96]; /* token, or host id for KIND_QUEUE; cut if longer */
 	size_t holder_len;
 };
 
@@ -109,7 +109,7 @@ struct script_reply {
 #define REDIS_MANY 64
 struct redis_many {
 	const struct redis_keys *keys[REDIS_MANY];
-	const char *token[REDIS_MANY]; /* must stay there until the op is done */
+	const char *value[REDIS_MANY]; /* must stay there until the op is done */
 	size_t n;
 	bool fences; /* are looked for, too: nothing tells when one is gone */
 };
@@ -132,8 +132,8 @@ struct redis_op {
 	uint64_t generation, number;
 	int n_args;
 	char args[6][24];
-	const char *token;
-	size_t token_len;
+	const char *value;
+	size_t value_len;
 };
 
 /* Fails at once, with op->done and its code set, if the connection is not ready. */

@@ -29,7 +29,7 @@ bool redis_tls_up(const struct redis_tls *t)
 	return false;
 }
 
-bool redis_tls_heard(const struct redis_tls *t)
+bool redis_tls_received(const struct redis_tls *t)
 {
 	(void)t;
 	return false;

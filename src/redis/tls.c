@@ -24,7 +24,7 @@ struct redis_tls {
 	BIO *in, *out; /* belong to ssl */
 	const char *out_bytes; /* in out */
 	size_t out_len;
-	bool up, heard;
+	bool up, received;
 	bool has_ca, has_cert;
 	char name[256]; /* which the certificate must be for */
 };
@@ -346,7 +346,7 @@ static bool make_buffers(struct redis_tls *t)
 	return false;
 }
 
-static void look_at_out(struct redis_tls *t)
+static void update_out(struct redis_tls *t)
 {
 	char *at = NULL;
 	long n = redis_ssl.BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &at);
@@ -355,7 +355,7 @@ static void look_at_out(struct redis_tls *t)
 	t->out_len = n > 0 ? (size_t)n : 0;
 }
 
-static int shake_hands(struct redis_tls *t, struct redis_error *error)
+static int do_handshake(struct redis_tls *t, struct redis_error *error)
 {
 	int got = redis_ssl.SSL_do_handshake(t->ssl);
 
@@ -384,8 +384,8 @@ static int begin(struct redis_tls *t, const struct files *files, struct redis_er
 		return code;
 	redis_ssl.ERR_clear_error();
 	redis_ssl.SSL_set_connect_state(t->ssl);
-	code = shake_hands(t, error);
-	look_at_out(t);
+	code = do_handshake(t, error);
+	update_out(t);
 	return code;
 }
 
@@ -455,33 +455,33 @@ bool redis_tls_up(const struct redis_tls *t)
 	return t->up;
 }
 
-bool redis_tls_heard(const struct redis_tls *t)
+bool redis_tls_received(const struct redis_tls *t)
 {
-	return t->heard;
+	return t->received;
 }
 
 /* A record of TLS begins with its type: from a server the first is of the handshake, or an alert. */
-static int look_at_first(struct redis_tls *t, const char *bytes, struct redis_error *error)
+static int check_first(struct redis_tls *t, const char *bytes, struct redis_error *error)
 {
-	if (t->heard || bytes[0] == SSL3_RT_HANDSHAKE || bytes[0] == SSL3_RT_ALERT)
+	if (t->received || bytes[0] == SSL3_RT_HANDSHAKE || bytes[0] == SSL3_RT_ALERT)
 		return 0;
 	return redis_fail(error, REDIS_PROTOCOL, "this server does not speak TLS: for a plain one it is redis://");
 }
 
 int redis_tls_feed(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
-	int cancel, code = look_at_first(t, bytes, error);
+	int cancel, code = check_first(t, bytes, error);
 
 	if (code)
 		return code;
-	t->heard = true;
+	t->received = true;
 	if (!redis_openssl_enter(&cancel))
 		return unusable(error);
 	if (redis_ssl.BIO_write(t->in, bytes, (int)len) != (int)len)
 		code = out_of_memory(error);
 	else if (!t->up)
-		code = shake_hands(t, error);
-	look_at_out(t);
+		code = do_handshake(t, error);
+	update_out(t);
 	redis_openssl_leave(cancel);
 	return code;
 }
@@ -503,7 +503,7 @@ int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, stru
 		if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_ZERO_RETURN)
 			code = failed(t, error);
 	}
-	look_at_out(t);
+	update_out(t);
 	redis_openssl_leave(cancel);
 	return code;
 }
@@ -517,7 +517,7 @@ int redis_tls_put(struct redis_tls *t, const char *bytes, size_t len, struct red
 		return unusable(error);
 	if (redis_ssl.SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
 		code = failed(t, error);
-	look_at_out(t);
+	update_out(t);
 	redis_openssl_leave(cancel);
 	return code;
 }
@@ -541,6 +541,6 @@ void redis_tls_sent(struct redis_tls *t, size_t len)
 		n = redis_ssl.BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
 		len -= n > 0 ? (size_t)n : 0;
 	}
-	look_at_out(t);
+	update_out(t);
 	redis_openssl_leave(cancel);
 }

@@ -32,7 +32,7 @@ void redis_tls_free(struct redis_tls *t);
 /* Have hands been shaken?  Before that there is nothing to put or get. */
 bool redis_tls_up(const struct redis_tls *t);
 /* Has the server said anything? */
-bool redis_tls_heard(const struct redis_tls *t);
+bool redis_tls_received(const struct redis_tls *t);
 
 /* All return 0 or an error, after which there is still something to send, why, and nothing else can be done. */
 

@@ -19,8 +19,8 @@ struct tracking {
 	struct redis_conn *armed;
 	uint64_t armed_generation, armed_from;
 
-	bool deaf; /* hints may have been missed since the last REDIS_HINT_ALL */
-	int64_t heard, asked;
+	bool missed; /* hints may have been missed since the last REDIS_HINT_ALL */
+	int64_t received, pinged; /* last; pinged 0 = answered since */
 	struct redis_reply *message; /* keys of one message, handed out one by one */
 	size_t next_key;
 };
@@ -67,19 +67,19 @@ static void subscribe(struct tracking *w, int64_t deadline)
 	w->subscribed = redis_conn_generation(w->conn);
 	w->replies = 0;
 	w->tracks = false;
-	w->deaf = true;
-	w->heard = redis_now();
-	w->asked = 0;
+	w->missed = true;
+	w->received = redis_now();
+	w->pinged = 0;
 	/* Two commands: a user may have the right to one of the channels only. */
 	(void)redis_conn_send(w->conn, deadline, 2, first, NULL);
 	(void)redis_conn_send(w->conn, deadline, 2, second, NULL);
 }
 
 /* Takes answers to the subscriptions; false if @reply is something else. */
-static bool is_answer(struct tracking *w, const struct redis_reply *reply)
+static bool is_subscribe_reply(struct tracking *w, const struct redis_reply *reply)
 {
 	size_t len;
-	bool granted = redis_reply_says(redis_reply_at(reply, 0), "subscribe");
+	bool granted = redis_reply_equals(redis_reply_at(reply, 0), "subscribe");
 
 	if (w->replies >= 2 || (!granted && !redis_reply_error(reply, &len)))
 		return false;
@@ -112,7 +112,7 @@ static int is_subscribed(struct tracking *w, int64_t deadline)
 		if (!reply)
 			return redis_conn_closed(w->conn) ? redis_conn_error(w->conn)->code : REDIS_AGAIN;
 		/* Anything else is a hint that REDIS_HINT_ALL makes up for. */
-		(void)is_answer(w, reply);
+		(void)is_subscribe_reply(w, reply);
 		redis_reply_free(reply);
 	}
 	return 0;
@@ -121,7 +121,7 @@ static int is_subscribed(struct tracking *w, int64_t deadline)
 /* The reply is the next one: nothing else is under way there. */
 static int is_tracking(struct redis_arming *a, int64_t deadline)
 {
-	struct tracking *w = a->wake;
+	struct tracking *w = a->tracking;
 	char id[24];
 	const char *argv[] = { "CLIENT", "TRACKING", "ON", "REDIRECT", id, "NOLOOP" };
 	struct redis_reply *reply;
@@ -138,7 +138,7 @@ static int is_tracking(struct redis_arming *a, int64_t deadline)
 	reply = redis_conn_take(a->commands);
 	if (!reply)
 		return is_ready(a->commands) ? is_ready(a->commands) : REDIS_AGAIN;
-	code = redis_conn_judge(a->commands, reply);
+	code = redis_conn_reply_error(a->commands, reply);
 	redis_reply_free(reply);
 	if (code)
 		return code;
@@ -146,14 +146,14 @@ static int is_tracking(struct redis_arming *a, int64_t deadline)
 	w->armed_generation = redis_conn_generation(a->commands);
 	w->armed_from = w->subscribed;
 	/* What was read before was not watched. */
-	w->deaf = true;
+	w->missed = true;
 	return 0;
 }
 
 /* As far as it goes without waiting: 0, its error, or REDIS_AGAIN. */
 static int step(struct redis_arming *a, int64_t deadline)
 {
-	struct tracking *w = a->wake;
+	struct tracking *w = a->tracking;
 	int code;
 
 	/* Its reply is taken before anything else is asked there. */
@@ -164,7 +164,7 @@ static int step(struct redis_arming *a, int64_t deadline)
 	if (code)
 		return code;
 	if (!w->tracks || !redis_conn_info(w->conn)->client_id)
-		return redis_conn_note(w->conn, REDIS_REFUSED, "no tracking for this user, or by this server");
+		return redis_conn_set_error(w->conn, REDIS_REFUSED, "no tracking for this user, or by this server");
 	a->waits_for = a->commands;
 	code = is_ready(a->commands);
 	if (code)
@@ -172,7 +172,7 @@ static int step(struct redis_arming *a, int64_t deadline)
 	/* After a failover it may still be with the old master, where numbers of clients mean others. */
 	if (strcmp(redis_conn_info(w->conn)->run_id, redis_conn_info(a->commands)->run_id) != 0) {
 		redis_conn_move(w->conn);
-		return redis_conn_note(w->conn, REDIS_UNREACHABLE, "commands go to another server");
+		return redis_conn_set_error(w->conn, REDIS_UNREACHABLE, "commands go to another server");
 	}
 	if (w->armed == a->commands && w->armed_generation == redis_conn_generation(a->commands) &&
 	    w->armed_from == w->subscribed)
@@ -187,7 +187,7 @@ static int out_of_time(const struct redis_arming *a)
 	if (redis_conn_closed(a->waits_for))
 		return is_ready(a->waits_for);
 	redis_conn_close(a->waits_for);
-	return redis_conn_note(a->waits_for, REDIS_UNKNOWN, "no answer in time");
+	return redis_conn_set_error(a->waits_for, REDIS_UNKNOWN, "no answer in time");
 }
 
 void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
@@ -199,7 +199,7 @@ void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
 		a[i].sent = false;
 		a[i].code = REDIS_AGAIN;
 		/* One that fails says so below. */
-		(void)redis_conn_open(a[i].wake->conn, deadline);
+		(void)redis_conn_open(a[i].tracking->conn, deadline);
 		(void)redis_conn_open(a[i].commands, deadline);
 	}
 	do {
@@ -219,7 +219,7 @@ void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
 
 int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline)
 {
-	struct redis_arming a = { .wake = w, .commands = commands };
+	struct redis_arming a = { .tracking = w, .commands = commands };
 
 	trackings_arm(&a, 1, deadline);
 	return a.code;
@@ -227,9 +227,9 @@ int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadli
 
 /* ---------------------------------------------------------------- hints */
 
-static enum redis_hint told_all(struct tracking *w)
+static enum redis_hint invalidate_all(struct tracking *w)
 {
-	w->deaf = false;
+	w->missed = false;
 	return REDIS_HINT_ALL;
 }
 
@@ -247,18 +247,18 @@ static bool next_key(struct tracking *w, const char **key, size_t *len)
 }
 
 /* "message", channel, text or keys or nil; also "pong", which only shows life. */
-static enum redis_hint understand(struct tracking *w, const char **key, size_t *len)
+static enum redis_hint read_message(struct tracking *w, const char **key, size_t *len)
 {
 	const struct redis_reply *what = redis_reply_at(w->message, 2);
 
-	if (!redis_reply_says(redis_reply_at(w->message, 0), "message"))
+	if (!redis_reply_equals(redis_reply_at(w->message, 0), "message"))
 		return REDIS_HINT_NONE;
-	if (!redis_reply_says(redis_reply_at(w->message, 1), INVALIDATE)) {
+	if (!redis_reply_equals(redis_reply_at(w->message, 1), INVALIDATE)) {
 		*key = redis_reply_text(what, len);
 		return *key ? REDIS_HINT_NOTIFIED : REDIS_HINT_NONE;
 	}
 	if (redis_reply_is_nil(what))
-		return told_all(w);
+		return invalidate_all(w);
 	return next_key(w, key, len) ? REDIS_HINT_KEY : REDIS_HINT_NONE;
 }
 
@@ -266,8 +266,8 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 {
 	enum redis_hint hint;
 
-	if (w->deaf)
-		return told_all(w);
+	if (w->missed)
+		return invalidate_all(w);
 	if (w->message && next_key(w, key, len))
 		return REDIS_HINT_KEY;
 	for (;;) {
@@ -276,34 +276,34 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 		w->message = redis_conn_take(w->conn);
 		if (!w->message)
 			break;
-		w->heard = redis_now();
-		w->asked = 0;
-		hint = understand(w, key, len);
+		w->received = redis_now();
+		w->pinged = 0;
+		hint = read_message(w, key, len);
 		if (hint != REDIS_HINT_NONE)
 			return hint;
 	}
 	/* Once for each connection that ended. */
 	if (w->subscribed && redis_conn_closed(w->conn)) {
 		w->subscribed = 0;
-		return told_all(w);
+		return invalidate_all(w);
 	}
 	return REDIS_HINT_NONE;
 }
 
-int64_t tracking_check(struct tracking *w, int64_t now, int64_t suppress_ns)
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t silence_ns)
 {
 	const char *argv[] = { "PING" };
 
 	if (!redis_conn_ready(w->conn) || !w->subscribed)
 		return INT64_MAX;
-	if (w->asked && now >= w->asked + suppress_ns) {
+	if (w->pinged && now >= w->pinged + silence_ns) {
 		redis_conn_close(w->conn);
-		redis_conn_note(w->conn, REDIS_UNREACHABLE, "no sign of life");
+		redis_conn_set_error(w->conn, REDIS_UNREACHABLE, "no sign of life");
 		return now;
 	}
-	if (!w->asked && now >= w->heard + suppress_ns) {
+	if (!w->pinged && now >= w->received + silence_ns) {
 		(void)redis_conn_send(w->conn, INT64_MAX, 1, argv, NULL);
-		w->asked = now;
+		w->pinged = now;
 	}
-	return (w->asked ? w->asked : w->heard) + suppress_ns;
+	return (w->pinged ? w->pinged : w->received) + silence_ns;
 }

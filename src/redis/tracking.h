@@ -37,7 +37,7 @@ void tracking_free(struct tracking *w);
 int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline);
 
 struct redis_arming {
-	struct tracking *wake;
+	struct tracking *tracking;
 	struct redis_conn *commands;
 	int code; /* what tracking_arm() would return */
 	struct redis_conn *waits_for; /* of the two */
@@ -55,8 +55,8 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 
 /*
  * A connection on which nothing is ever asked may die unseen.  Asks for a sign of life when nothing was heard for
- * @suppress_ns, and gives the connection up when there is none for as long again.  Returns when to call next.
+ * @silence_ns, and gives the connection up when there is none for as long again.  Returns when to call next.
  */
-int64_t tracking_check(struct tracking *w, int64_t now, int64_t suppress_ns);
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t silence_ns);
 
 #endif

@@ -29,7 +29,7 @@ START_TEST(we_write)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("lock 30000"));
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 30000);
 	ck_status(release(a), REDIS_DONE);
 	ck_assert(foreign_ask("lock 30000"));
@@ -80,7 +80,7 @@ START_TEST(it_is_late)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("extend 30000"));
 	ck_assert(!foreign_ask("unlock"));
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_status(renew(a), REDIS_DONE);
 	ck_status(release(a), REDIS_DONE);
 }

@@ -16,7 +16,7 @@
 
 struct peer {
 	struct redis_host host;
-	char token[REDIS_VALUE_LEN + 1];
+	char value[REDIS_VALUE_LEN + 1];
 	struct redis_conn *conn;
 	struct redis_keys *keys; /* those of the lock "lock" */
 	struct script_args args; /* change what the case needs */

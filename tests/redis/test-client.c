@@ -64,9 +64,9 @@ static struct redis_command *add_ask(enum redis_script script, size_t server)
 	cmd->script = script;
 	cmd->exclusive = true;
 	cmd->keys = &keys[n++];
-	cmd->asked = redis_now();
+	cmd->sent_at = redis_now();
 	cmd->args.host = "0123456789abcdef";
-	cmd->args.token = tokens[server];
+	cmd->args.value = tokens[server];
 	cmd->args.ttl_ms = TTL_MS;
 	cmd->args.stride = script == REDIS_ACQUIRE_X ? 8 : 0;
 	cmd->args.waiter_ttl_ms = 1000;
@@ -80,7 +80,7 @@ static void renew(size_t i, bool plain)
 	cmds[i].script = REDIS_RENEW;
 	cmds[i].args.stride = 0;
 	cmds[i].plain = plain;
-	cmds[i].settled = cmds[i].unsent = false;
+	cmds[i].batched = cmds[i].unsent = false;
 }
 
 /* How often it was connected to. */

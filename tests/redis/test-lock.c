@@ -31,7 +31,7 @@ START_TEST(a_free_lock)
 	int64_t before = redis_now();
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.began, before);
 	ck_assert_int_ge(a->op.ended, a->op.began);
@@ -69,7 +69,7 @@ START_TEST(the_short_way_and_the_long)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert_str_eq(left, record());
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_assert_int_ge(a->op.reply.fence, first.fence + a->args.stride);
 	ck_assert_int_eq(a->op.reply.kind, first.kind);
 	ck_assert_str_eq(a->op.reply.holder, first.holder);
@@ -91,14 +91,14 @@ START_TEST(a_turn_on_record_stays)
 	/* By the short way, and by the long. */
 	if (_i == 1)
 		ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
-	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->token);
+	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->value);
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	snprintf(turn, sizeof(turn), "3:%s", a->token);
+	snprintf(turn, sizeof(turn), "3:%s", a->value);
 	ck_redis(turn, redis, "HGET {lock}:f turn");
 	ck_status(release(a), REDIS_DONE);
 	new_token(a);
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	snprintf(turn, sizeof(turn), "0:%s", a->token);
+	snprintf(turn, sizeof(turn), "0:%s", a->value);
 	ck_redis(turn, redis, "HGET {lock}:f turn");
 }
 END_TEST
@@ -107,13 +107,13 @@ START_TEST(tokens_are_host_and_chance)
 {
 	char first[33];
 
-	ck_assert_uint_eq(strlen(a->token), 32);
-	ck_assert_uint_eq(strspn(a->token, "0123456789abcdef"), 32);
-	ck_assert(memcmp(a->token, a->host.id, 16) == 0);
-	strcpy(first, a->token);
+	ck_assert_uint_eq(strlen(a->value), 32);
+	ck_assert_uint_eq(strspn(a->value, "0123456789abcdef"), 32);
+	ck_assert(memcmp(a->value, a->host.id, 16) == 0);
+	strcpy(first, a->value);
 	new_token(a);
-	ck_assert_str_ne(a->token, first);
-	ck_assert(memcmp(a->token, first, 16) == 0);
+	ck_assert_str_ne(a->value, first);
+	ck_assert(memcmp(a->value, first, 16) == 0);
 	ck_assert_str_ne(a->host.id, b->host.id);
 }
 END_TEST
@@ -123,7 +123,7 @@ START_TEST(a_held_lock)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(try_x(b), REDIS_BUSY);
 	ck_kind(b, REDIS_KIND_HOST);
-	ck_assert_str_eq(b->op.reply.holder, a->token);
+	ck_assert_str_eq(b->op.reply.holder, a->value);
 	ck_assert_int_gt(b->op.reply.left_ms, LONG_MS - 20000);
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx lock:lock-intent");
@@ -139,8 +139,8 @@ START_TEST(expiry_frees)
 	let_pass(a, 20);
 	ck_status(try_x(b), REDIS_GRANTED);
 	ck_status(release(a), REDIS_LOST);
-	ck_assert_str_eq(a->op.reply.holder, b->token);
-	ck_redis(b->token, redis, "GET lock");
+	ck_assert_str_eq(a->op.reply.holder, b->value);
+	ck_redis(b->value, redis, "GET lock");
 }
 END_TEST
 
@@ -150,7 +150,7 @@ START_TEST(release_says_what_it_found)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(release(b), REDIS_LOST);
 	ck_kind(b, REDIS_KIND_HOST);
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_status(release(a), REDIS_DONE);
 	ck_status(release(a), REDIS_ABSENT);
 	ck_status(acquire_s(b), REDIS_GRANTED);
@@ -237,7 +237,7 @@ static void take_some(void)
 		snprintf(name, sizeof(name), "some%zu", i);
 		ck_code(redis_keys_make(a->keys, REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
 		some.keys[i] = a->keys;
-		some.token[i] = a->token;
+		some.value[i] = a->value;
 		ck_status(i == 1 ? acquire_s(a) : acquire_x(a), REDIS_GRANTED);
 	}
 }
@@ -353,7 +353,7 @@ START_TEST(a_reader_who_is_late)
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	/* Its time is over, and nobody has looked since. */
-	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->token);
+	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->value);
 	ck_status(release(a), REDIS_LATE);
 	ck_status(release(a), REDIS_LOST);
 	ck_redis("1", redis, "SCARD lock");
@@ -460,7 +460,7 @@ START_TEST(inspect_changes_nothing)
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(peer_do(c, REDIS_INSPECT), REDIS_DONE);
 	ck_assert_str_eq(text_at(c, 1), "string");
-	ck_assert_str_eq(text_at(c, 2), a->token);
+	ck_assert_str_eq(text_at(c, 2), a->value);
 	ck_assert_int_gt(redis_reply_integer(redis_reply_at(c->op.inspected, 3), 0), 0);
 	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 6)), 2);
 	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 9)), 3);
@@ -481,10 +481,10 @@ START_TEST(force_release_of_what_was_seen)
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	before = a->op.reply.fence;
-	c->args.token = "something";
+	c->args.value = "something";
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
-	ck_assert_str_eq(c->op.reply.holder, a->token);
-	c->args.token = a->token;
+	ck_assert_str_eq(c->op.reply.holder, a->value);
+	c->args.value = a->value;
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_status(renew(a), REDIS_ABSENT);
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
@@ -497,10 +497,10 @@ START_TEST(force_release_of_one_reader)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "SADD lock stranger");
-	c->args.token = "stranger";
+	c->args.value = "stranger";
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_redis("0", redis, "SISMEMBER lock stranger");
-	ck_redis("1", redis, "SISMEMBER lock %s", a->token);
+	ck_redis("1", redis, "SISMEMBER lock %s", a->value);
 }
 END_TEST
 

@@ -34,7 +34,7 @@ START_TEST(downgrade_asked_for_again)
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_redis("2", redis, "SCARD lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
-	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->token);
+	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->value);
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_LOST); /* as a reader it ended long ago */
 }
 END_TEST
@@ -48,18 +48,18 @@ START_TEST(downgrade_that_comes_late)
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
 	/* So did somebody who asks for what it was before. */
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	a->args.turn = 0;
+	a->args.mode_gen = 0;
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
-	a->args.turn = 1;
+	a->args.mode_gen = 1;
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
-	ck_redis(a->token, redis, "GET lock");
-	a->args.turn = 2;
+	ck_redis(a->value, redis, "GET lock");
+	a->args.mode_gen = 2;
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 	ck_redis("set", redis, "TYPE lock");
 	/* The next lease begins anew. */
 	ck_status(release(a), REDIS_DONE);
 	new_token(a);
-	a->args.turn = 1;
+	a->args.mode_gen = 1;
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
 }
@@ -71,7 +71,7 @@ START_TEST(downgrade_without_a_record)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "DEL {lock}:f");
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_BUSY);
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 }
 END_TEST
 
@@ -91,7 +91,7 @@ START_TEST(upgrade_of_the_only_reader)
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED);
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_GRANTED); /* the answer was lost */
 	ck_assert_int_gt(a->op.reply.fence, before);
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_status(release(a), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock {lock}:rx");
@@ -103,9 +103,9 @@ START_TEST(upgrade_beside_a_deadline_far_away)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_GRANTED);
-	ck_redis("0", redis, "ZADD {lock}:rx 9999999999999 %s", b->token);
+	ck_redis("0", redis, "ZADD {lock}:rx 9999999999999 %s", b->value);
 	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
-	ck_assert_int_lt(atoll(redis_say(redis, "ZSCORE {lock}:rx %s", b->token)), 9999999999999);
+	ck_assert_int_lt(atoll(redis_say(redis, "ZSCORE {lock}:rx %s", b->value)), 9999999999999);
 }
 END_TEST
 

@@ -41,7 +41,7 @@ START_TEST(first_come_first_served)
 	ck_status(release(a), REDIS_DONE);
 	ck_assert_int_eq(a->op.reply.queued, 2);
 	ck_status(acquire_x(c), REDIS_QUEUED);
-	ck_kind(c, REDIS_KIND_TURN);
+	ck_kind(c, REDIS_KIND_QUEUE);
 	ck_assert_str_eq(c->op.reply.holder, b->host.id);
 	/* Who held it last comes behind those who wait. */
 	ck_status(acquire_x(a), REDIS_QUEUED);
@@ -60,7 +60,7 @@ START_TEST(a_try_does_not_pass_the_queue)
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(release(a), REDIS_DONE);
 	ck_status(try_x(c), REDIS_BUSY);
-	ck_kind(c, REDIS_KIND_TURN);
+	ck_kind(c, REDIS_KIND_QUEUE);
 	ck_assert_int_eq(c->op.reply.queued, 1);
 	ck_status(try_s(c), REDIS_BUSY);
 	/* The one whose turn it is may try. */
@@ -202,7 +202,7 @@ START_TEST(a_reader_waits_behind_an_earlier_writer)
 	/* Without the mark the ticket decides. */
 	ck_redis("1", redis, "DEL lock:lock-intent");
 	ck_status(acquire_s(c), REDIS_QUEUED);
-	ck_kind(c, REDIS_KIND_TURN);
+	ck_kind(c, REDIS_KIND_QUEUE);
 	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_status(release(b), REDIS_DONE);
 	ck_status(acquire_s(c), REDIS_GRANTED);
@@ -387,8 +387,8 @@ static int told(void)
 
 	/* The answer to this comes behind them. */
 	say("PING", "");
-	while (redis_reply_says(redis_reply_at(r = heard(), 0), "message")) {
-		ck_assert(redis_reply_says(redis_reply_at(r, 2), "lock"));
+	while (redis_reply_equals(redis_reply_at(r = heard(), 0), "message")) {
+		ck_assert(redis_reply_equals(redis_reply_at(r, 2), "lock"));
 		redis_reply_free(r);
 		n++;
 	}

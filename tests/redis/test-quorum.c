@@ -17,7 +17,7 @@ static struct redis_keys keys;
 struct party {
 	struct redis_quorum *q;
 	struct redis_host host;
-	char token[REDIS_VALUE_LEN + 1];
+	char value[REDIS_VALUE_LEN + 1];
 	struct script_args args;
 	struct redis_lock lease;
 };
@@ -40,10 +40,10 @@ static void join(struct party *p, const struct redis_quorum_options *options)
 
 	redis_quorum_free(p->q);
 	ck_assert(redis_host_make(&p->host));
-	ck_assert(redis_value(p->token, &p->host));
+	ck_assert(redis_value(p->value, &p->host));
 	ck_code(new_quorum(&p->q, uris, N, options), 0);
 	p->args = (struct script_args){
-		.host = p->host.id, .token = p->token, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
+		.host = p->host.id, .value = p->value, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
 	};
 }
 
@@ -69,7 +69,7 @@ static unsigned release_it(struct party *p)
 /* On how many servers is it locked by this party? */
 static bool is_on(int i, const struct party *p)
 {
-	return strcmp(redis_say(servers[i], "GET lock"), p->token) == 0;
+	return strcmp(redis_say(servers[i], "GET lock"), p->value) == 0;
 }
 
 static bool on_all(void *p)
@@ -202,7 +202,7 @@ END_TEST
 /* Whether anything is to be taken back does not depend on what the others said. */
 START_TEST(what_may_be_there)
 {
-	struct redis_quorum_options options = { .token_is_shared = true };
+	struct redis_quorum_options options = { .value_is_shared = true };
 	int i;
 
 	join(&a, &options);
@@ -386,7 +386,7 @@ static bool all_read(void *p)
 	int i, n = 0;
 
 	for (i = 0; i < N; i++)
-		n += strcmp(redis_say(servers[i], "SISMEMBER lock %s", ((struct party *)p)->token), "1") == 0;
+		n += strcmp(redis_say(servers[i], "SISMEMBER lock %s", ((struct party *)p)->value), "1") == 0;
 	return n == N;
 }
 

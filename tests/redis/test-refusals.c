@@ -338,7 +338,7 @@ END_TEST
 
 static bool is_held(void *p)
 {
-	return strcmp(redis_say(redis, "GET lock"), ((struct peer *)p)->token) == 0;
+	return strcmp(redis_say(redis, "GET lock"), ((struct peer *)p)->value) == 0;
 }
 
 static bool is_free(void *arg)

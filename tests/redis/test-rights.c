@@ -228,7 +228,7 @@ START_TEST(an_upgrade_that_is_refused)
 	p = peer_at(poor_uri);
 	ck_status(acquire_s(p), REDIS_GRANTED);
 	ck_status(peer_do(p, REDIS_UPGRADE), REDIS_DENIED);
-	ck_redis("1", redis, "SISMEMBER lock %s", p->token);
+	ck_redis("1", redis, "SISMEMBER lock %s", p->value);
 	ck_status(renew(p), REDIS_DONE);
 }
 END_TEST
@@ -242,7 +242,7 @@ START_TEST(a_downgrade_that_is_refused)
 	p = peer_at(poor_uri);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_status(peer_do(p, REDIS_DOWNGRADE), REDIS_DENIED);
-	ck_redis(p->token, redis, "GET lock");
+	ck_redis(p->value, redis, "GET lock");
 	ck_redis("0", redis, "EXISTS {lock}:rx");
 	ck_status(renew(p), REDIS_DONE);
 }

@@ -70,12 +70,12 @@ START_TEST(their_reader_in_the_place_of_ours)
 	a->args.ttl_ms = b->args.ttl_ms = 5000;
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_assert(their_rlock("r1"));
-	their_unlock(a->token);
+	their_unlock(a->value);
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 20000);
 	/* It learns of it, and leaves nothing behind. */
 	ck_status(release(a), REDIS_LOST);
-	ck_redis("(nil)", redis, "ZSCORE {lock}:rx %s", a->token);
+	ck_redis("(nil)", redis, "ZSCORE {lock}:rx %s", a->value);
 	ck_status(release(b), REDIS_DONE);
 	ck_redis("1", redis, "SCARD lock");
 }

@@ -146,7 +146,7 @@ START_TEST(pipeline_keeps_the_order)
 			ck_assert_msg(!redis_conn_closed(c), "%s", why());
 			redis_conns_poll(&c, 1, soon());
 		}
-		ck_assert(redis_reply_says(reply, text));
+		ck_assert(redis_reply_equals(reply, text));
 		redis_reply_free(reply);
 	}
 	redis_conn_free(c);

@@ -9,7 +9,7 @@
 #include "redis/tracking.h"
 
 static struct peer *a, *b;
-static struct tracking *wake;
+static struct tracking *tracking;
 static const char *key;
 static size_t len;
 
@@ -39,7 +39,7 @@ static enum redis_hint wait_hint(struct tracking *w)
 #define ck_hint(want, want_key)                                                                                        \
 	do {                                                                                                           \
 		const char *k_ = want_key;                                                                             \
-		ck_assert_int_eq(wait_hint(wake), want);                                                               \
+		ck_assert_int_eq(wait_hint(tracking), want);                                                               \
 		if (k_)                                                                                                \
 			ck_assert_msg(len == strlen(k_) && memcmp(key, k_, len) == 0, "hint is about '%.*s'",          \
 				      (int)len, key);                                                                  \
@@ -53,7 +53,7 @@ static const char *hints(struct redis *r, const struct peer *p)
 
 	all[0] = '\0';
 	ck_redis("1", r, "PUBLISH lockshm:%s marker", p->host.id);
-	while ((hint = wait_hint(wake)) != REDIS_HINT_NOTIFIED || len != 6 || memcmp(key, "marker", 6) != 0) {
+	while ((hint = wait_hint(tracking)) != REDIS_HINT_NOTIFIED || len != 6 || memcmp(key, "marker", 6) != 0) {
 		size_t at = strlen(all);
 
 		if (hint == REDIS_HINT_ALL)
@@ -67,7 +67,7 @@ static const char *hints(struct redis *r, const struct peer *p)
 
 static void arm(void)
 {
-	ck_code(tracking_arm(wake, a->conn, soon()), 0);
+	ck_code(tracking_arm(tracking, a->conn, soon()), 0);
 	/* Whatever was read before was not watched. */
 	ck_hint(REDIS_HINT_ALL, NULL);
 }
@@ -125,9 +125,9 @@ START_TEST(eviction)
 	struct redis *r = redis_start("maxmemory-policy allkeys-random", false);
 	struct peer *p = peer_at(r->uri);
 
-	tracking_free(wake);
-	wake = wake_at(r->uri, p);
-	ck_code(tracking_arm(wake, p->conn, soon()), 0);
+	tracking_free(tracking);
+	tracking = wake_at(r->uri, p);
+	ck_code(tracking_arm(tracking, p->conn, soon()), 0);
 	ck_hint(REDIS_HINT_ALL, NULL);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_redis("OK", r, "CONFIG SET maxmemory 1");
@@ -182,7 +182,7 @@ START_TEST(the_second_connection_is_killed)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "CLIENT KILL TYPE pubsub");
 	ck_hint(REDIS_HINT_ALL, NULL);
-	ck_assert_int_eq(tracking_next(wake, &key, &len), REDIS_HINT_NONE);
+	ck_assert_int_eq(tracking_next(tracking, &key, &len), REDIS_HINT_NONE);
 	arm();
 	ck_status(renew(a), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
@@ -197,7 +197,7 @@ START_TEST(the_first_connection_is_new)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	arm();
 	/* Armed already: costs nothing, and nothing was missed. */
-	ck_code(tracking_arm(wake, a->conn, soon()), 0);
+	ck_code(tracking_arm(tracking, a->conn, soon()), 0);
 	ck_assert_str_eq(hints(redis, a), "");
 	ck_status(renew(a), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
@@ -212,23 +212,23 @@ START_TEST(a_silent_death)
 	int64_t now, quiet = REDIS_MS(1000);
 	struct redis_conn *c;
 
-	tracking_free(wake);
-	wake = wake_at(p->uri, a);
-	c = tracking_conn(wake);
+	tracking_free(tracking);
+	tracking = wake_at(p->uri, a);
+	c = tracking_conn(tracking);
 	arm();
 	now = redis_now() + quiet;
-	ck_assert_int_gt(tracking_check(wake, redis_now(), 1000 * quiet), now);
+	ck_assert_int_gt(tracking_check(tracking, redis_now(), 1000 * quiet), now);
 	/* Asked and answered. */
-	ck_assert_int_eq(tracking_check(wake, now, quiet), now + quiet);
+	ck_assert_int_eq(tracking_check(tracking, now, quiet), now + quiet);
 	ck_assert_str_eq(hints(redis, a), "");
-	ck_assert_int_gt(tracking_check(wake, redis_now(), 1000 * quiet), now + quiet);
+	ck_assert_int_gt(tracking_check(tracking, redis_now(), 1000 * quiet), now + quiet);
 	ck_assert(redis_conn_ready(c));
 
 	proxy_set(p, PROXY_BLACKHOLE);
 	now = redis_now() + quiet;
-	ck_assert_int_eq(tracking_check(wake, now, quiet), now + quiet);
+	ck_assert_int_eq(tracking_check(tracking, now, quiet), now + quiet);
 	ck_assert(redis_conn_ready(c));
-	tracking_check(wake, now + quiet, quiet);
+	tracking_check(tracking, now + quiet, quiet);
 	ck_assert(redis_conn_closed(c));
 	ck_hint(REDIS_HINT_ALL, NULL);
 	proxy_set(p, PROXY_PASS);
@@ -242,13 +242,13 @@ START_TEST(no_right_to_be_told)
 
 	ck_redis("OK", redis, "ACL SETUSER deaf reset on >pw ~* resetchannels +@all");
 	snprintf(uri, sizeof(uri), "unix://deaf:pw@%s", redis->socket);
-	tracking_free(wake);
-	wake = wake_at(uri, a);
-	ck_code(tracking_arm(wake, a->conn, soon()), REDIS_REFUSED);
+	tracking_free(tracking);
+	tracking = wake_at(uri, a);
+	ck_code(tracking_arm(tracking, a->conn, soon()), REDIS_REFUSED);
 	/* The host's own channel alone. */
 	ck_redis("OK", redis, "ACL SETUSER deaf &lockshm:*");
-	redis_conn_close(tracking_conn(wake));
-	ck_code(tracking_arm(wake, a->conn, soon()), REDIS_REFUSED);
+	redis_conn_close(tracking_conn(tracking));
+	ck_code(tracking_arm(tracking, a->conn, soon()), REDIS_REFUSED);
 	ck_hint(REDIS_HINT_ALL, NULL);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
@@ -261,12 +261,12 @@ static void peers(void)
 {
 	a = peer_new();
 	b = peer_new();
-	wake = wake_at(redis->uri, a);
+	tracking = wake_at(redis->uri, a);
 }
 
 static void end(void)
 {
-	tracking_free(wake);
+	tracking_free(tracking);
 	peers_end();
 }
 

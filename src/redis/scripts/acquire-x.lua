@@ -20,46 +20,46 @@ end
 -- common
 
 local TTL, STRIDE, WAITER_TTL, FLAGS = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local ME = 'X:' .. HOST
+local MEMBER = 'X:' .. HOST
 
 if not_a_lock() then
 	return mismatch('not-a-lock')
 end
 limit(WAITER_TTL)
 local first = prune()
-if first == ME or string.find(FLAGS, 'b') then
+if first == MEMBER or string.find(FLAGS, 'b') then
 	first = nil
 end
 -- Our own token is there if the reply to an earlier attempt was lost.
-if value == TOKEN or (type == 'none' and not first) then
-	local base = reserve(STRIDE, TOKEN, TTL, tonumber(ARGV[7]))
+if held == VALUE or (type == 'none' and not first) then
+	local base = reserve(STRIDE, VALUE, TTL, tonumber(ARGV[7]))
 	if string.find(FLAGS, 'l') then
 		prove()
 	end
-	unqueue(ME)
+	unqueue(MEMBER)
 	drop_intent()
-	redis.call('SET', LOCK, TOKEN, 'PX', TTL)
-	return answer('granted', nil, 'host', TOKEN, nil, base)
+	redis.call('SET', LOCK, VALUE, 'PX', TTL)
+	return reply('granted', nil, 'host', VALUE, nil, base)
 end
 if type == 'set' then
 	-- Who is in the way are the readers, whoever is first.
 	first = nil
 end
-local kind, holder, left = obstacle(first)
+local kind, holder, left = blocked_by(first)
 if string.find(FLAGS, 't') then
-	return answer('busy', ME, kind, holder, left)
+	return reply('busy', MEMBER, kind, holder, left)
 end
-if queue(ME, WAITER_TTL) or kind == 'turn' then
-	demand(kind, holder)
+if queue(MEMBER, WAITER_TTL) or kind == 'turn' then
+	notify_blocker(kind, holder)
 end
 -- Looked at at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else, and not
 -- each time, because readers watch it.
 local lasts = redis.call('PTTL', INTENT)
-if kind == 'readers' and head() == ME and not marked() and (lasts < WAITER_TTL / 2 or lasts > WAITER_TTL) then
+if kind == 'readers' and head() == MEMBER and not other_intent() and (lasts < WAITER_TTL / 2 or lasts > WAITER_TTL) then
 	if fence[5] ~= HOST then
 		redis.call('HSET', FENCE, 'mark', HOST)
 		redis.call('PEXPIRE', FENCE, DAY)
 	end
 	redis.call('SET', INTENT, HOST, 'PX', WAITER_TTL)
 end
-return answer('queued', ME, kind, holder, left)
+return reply('queued', MEMBER, kind, holder, left)

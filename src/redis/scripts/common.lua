@@ -12,7 +12,7 @@
 -- only commands that were used before: whoever lacks the right to one of them does not hold the lock, see prove().
 
 local LOCK, INTENT, QUEUE, ALIVE, READERS, FENCE = unpack(KEYS)
-local HOST, TOKEN = ARGV[1], ARGV[2]
+local HOST, VALUE = ARGV[1], ARGV[2]
 local DAY, MINUTE = 86400000, 60000
 local DELAY = 'lockshm:delay:'
 
@@ -22,15 +22,15 @@ local US = time[1] * 1000000 + time[2]
 
 local type = redis.call('TYPE', LOCK).ok
 local LEFT = redis.call('PTTL', LOCK)
-local value = type == 'string' and redis.call('GET', LOCK)
+local held = type == 'string' and redis.call('GET', LOCK)
 local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
 local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
 local waiting = redis.call('ZCARD', QUEUE)
 local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark', 'turn')
 -- Whoever marks with another kind of data marks, too.
-local mark = redis.pcall('GET', INTENT)
-if mark and mark.err and not string.find(mark.err, 'WRONGTYPE') then
-	return mark
+local intent = redis.pcall('GET', INTENT)
+if intent and intent.err and not string.find(intent.err, 'WRONGTYPE') then
+	return intent
 end
 
 local function head()
@@ -107,16 +107,16 @@ local function prune()
 end
 
 -- Only a hint to look again: a server that does not permit it, or loses it, costs time and nothing else.
-local function wake(host)
+local function notify(host)
 	if host ~= HOST then
 		redis.pcall('PUBLISH', 'lockshm:' .. host, LOCK)
 	end
 end
 
-local function wake_head()
+local function notify_head()
 	local first = head()
 	if first then
-		wake(string.sub(first, 3))
+		notify(string.sub(first, 3))
 	end
 end
 
@@ -144,8 +144,8 @@ end
 -- A lease may be a writer's, a reader's, a writer's again.  Its turn is how often it has become a reader's: that in which it
 -- became a writer's last is kept here, so that a downgrade of an earlier one that comes late finds out.  nil = not known.
 local function writes_since()
-	local turn, token = string.match(fence[6] or '', '^(%d+):(.*)$')
-	return token == TOKEN and tonumber(turn) or nil
+	local mode_gen, value = string.match(fence[6] or '', '^(%d+):(.*)$')
+	return value == VALUE and tonumber(mode_gen) or nil
 end
 
 -- What renewing and giving back need beside what every script begins with and what taking the lock, in this mode, does; without
@@ -161,18 +161,18 @@ local function prove()
 		redis.call('SREM', LOCK, HOST)
 	end
 	-- One that is not there.
-	if type == 'none' or not mark then
+	if type == 'none' or not intent then
 		redis.call('DEL', type == 'none' and LOCK or INTENT)
 	end
 end
 
 -- Takes @stride numbers: more than all before, and not below the clock, which survives the loss of the hash.  With
 -- @token, @ttl and @turn also a record of the writer, as below.
-local function reserve(stride, token, ttl, turn)
+local function reserve(stride, value, ttl, mode_gen)
 	local base = math.max(tonumber(fence[1] or 0) or 0, MS * 1024)
-	if token then
-		redis.call('HSET', FENCE, 'end', base + stride, 'token', token, 'ttl', ttl, 'turn',
-			math.max(turn, writes_since() or 0) .. ':' .. token)
+	if value then
+		redis.call('HSET', FENCE, 'end', base + stride, 'token', value, 'ttl', ttl, 'turn',
+			math.max(mode_gen, writes_since() or 0) .. ':' .. value)
 	else
 		redis.call('HSET', FENCE, 'end', base + stride)
 	end
@@ -181,8 +181,8 @@ local function reserve(stride, token, ttl, turn)
 end
 
 -- Who holds it as a string, and with which TTL: the lock never lasts longer than that.
-local function record(token, ttl)
-	redis.call('HSET', FENCE, 'token', token, 'ttl', ttl)
+local function record(value, ttl)
+	redis.call('HSET', FENCE, 'token', value, 'ttl', ttl)
 	redis.call('PEXPIRE', FENCE, DAY)
 end
 
@@ -203,14 +203,14 @@ end
 
 -- Is ours among the readers, and its time not over?
 local function reads()
-	local deadline = type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1 and redis.call('ZSCORE', READERS, TOKEN)
+	local deadline = type == 'set' and redis.call('SISMEMBER', LOCK, VALUE) == 1 and redis.call('ZSCORE', READERS, VALUE)
 	return deadline and tonumber(deadline) >= MS
 end
 
 -- Counts from now on.
 local function keep_reading(ttl)
 	record_readers(ttl)
-	redis.call('ZADD', READERS, MS + ttl, TOKEN)
+	redis.call('ZADD', READERS, MS + ttl, VALUE)
 	keep(READERS, ttl)
 	keep_set(ttl)
 end
@@ -225,35 +225,35 @@ local function unqueue(member)
 end
 
 local function drop_intent()
-	if mark == HOST then
+	if intent == HOST then
 		redis.call('DEL', INTENT)
-		mark = false
+		intent = false
 	end
 end
 
-local function marked()
-	return mark and mark ~= HOST
+local function other_intent()
+	return intent and intent ~= HOST
 end
 
 -- Who holds a string, and how long still.  The server's clock may have been set back: a lock of ours that would last
 -- longer than its TTL is cut down to it.  Those of others are not touched.
-local function look_at_string()
+local function string_holder()
 	local left = LEFT
-	local ttl = fence[2] == value and tonumber(fence[3] or '')
+	local ttl = fence[2] == held and tonumber(fence[3] or '')
 	if ttl and (left < 0 or left > ttl) then
 		redis.call('PEXPIRE', LOCK, ttl)
 		left = ttl
 	end
-	if string.sub(value, 1, #DELAY) == DELAY then
-		return 'delay', value, left
+	if string.sub(held, 1, #DELAY) == DELAY then
+		return 'delay', held, left
 	end
-	return fence[2] == value and 'host' or 'foreign', value, left
+	return fence[2] == held and 'host' or 'foreign', held, left
 end
 
 -- Why @me cannot have it: kind, holder, ms until that may change.  @first is who comes before, if that is the reason.
-local function obstacle(first)
+local function blocked_by(first)
 	if type == 'string' then
-		return look_at_string()
+		return string_holder()
 	end
 	if first then
 		return 'turn', string.sub(first, 3), math.max(0, (tonumber(redis.call('ZSCORE', ALIVE, first)) or MS) - MS)
@@ -275,38 +275,38 @@ local function queue(member, waiter_ttl)
 end
 
 -- Tells whoever stands in the way.
-local function demand(kind, holder)
+local function notify_blocker(kind, holder)
 	if kind == 'host' or kind == 'turn' then
-		wake(string.sub(holder, 1, 16))
+		notify(string.sub(holder, 1, 16))
 	elseif kind == 'readers' then
 		for _, id in ipairs(redis.call('ZRANGE', READERS, 0, 99)) do
-			wake(string.sub(id, 1, 16))
+			notify(string.sub(id, 1, 16))
 		end
 	end
 end
 
 -- The reply of every script but inspect.  It ends with reads of the lock, of the queue and, if we hold it as a writer, of
 -- the fence, which arms the tracking of these for this connection.
-local function answer(status, member, kind, holder, left, base)
+local function reply(status, member, kind, holder, left, base)
 	local rank = member and redis.call('ZRANK', QUEUE, member)
 	local now = redis.call('PTTL', LOCK)
-	if kind == 'host' and holder == TOKEN then
+	if kind == 'host' and holder == VALUE then
 		redis.call('PTTL', FENCE)
 	end
 	return { status, MS, redis.call('ZCARD', QUEUE), rank and rank + 1 or 0, left or now, kind or 'none', holder or '',
-		base or 0, marked() and 1 or 0 }
+		base or 0, other_intent() and 1 or 0 }
 end
 
 -- What is there instead of ours.
 local function mismatch(status)
 	if type == 'none' then
-		return answer(status == 'lost' and 'absent' or status, nil, 'none')
+		return reply(status == 'lost' and 'absent' or status, nil, 'none')
 	elseif type == 'string' then
-		return answer(status, nil, fence[2] == value and 'host' or 'foreign', value)
+		return reply(status, nil, fence[2] == held and 'host' or 'foreign', held)
 	elseif type == 'set' then
-		return answer(status, nil, 'readers')
+		return reply(status, nil, 'readers')
 	end
-	return answer('not-a-lock', nil, 'other', type)
+	return reply('not-a-lock', nil, 'other', type)
 end
 
 local function not_a_lock()

@@ -8,4 +8,4 @@ if (tonumber(fence[1] or 0) or 0) < number then
 	redis.call('HSET', FENCE, 'end', number)
 	redis.call('PEXPIRE', FENCE, DAY)
 end
-return answer('ok')
+return reply('ok')

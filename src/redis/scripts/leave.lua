@@ -13,6 +13,6 @@ end
 local first = prune()
 -- Whoever is first now may be asleep; readers behind a writer who left may all go.
 if left and first then
-	wake_head()
+	notify_head()
 end
-return answer('ok', nil, was_first ~= first and 'turn' or 'none')
+return reply('ok', nil, was_first ~= first and 'turn' or 'none')

@@ -12,10 +12,10 @@ end
 local AFTER = tonumber(ARGV[3])
 
 local function release()
-	if value == TOKEN then
+	if held == VALUE then
 		if AFTER > 0 then
-			record(DELAY .. TOKEN, AFTER)
-			redis.call('SET', LOCK, DELAY .. TOKEN, 'PX', AFTER)
+			record(DELAY .. VALUE, AFTER)
+			redis.call('SET', LOCK, DELAY .. VALUE, 'PX', AFTER)
 		else
 			redis.call('DEL', LOCK)
 			type = 'none'
@@ -23,12 +23,12 @@ local function release()
 		return 'ok'
 	end
 	-- The reply to the release was lost, and it comes again.
-	if value == DELAY .. TOKEN then
+	if held == DELAY .. VALUE then
 		return 'ok'
 	end
-	if type == 'set' and redis.call('SREM', LOCK, TOKEN) == 1 then
-		local deadline = redis.call('ZSCORE', READERS, TOKEN)
-		redis.call('ZREM', READERS, TOKEN)
+	if type == 'set' and redis.call('SREM', LOCK, VALUE) == 1 then
+		local deadline = redis.call('ZSCORE', READERS, VALUE)
+		redis.call('ZREM', READERS, VALUE)
 		return deadline and tonumber(deadline) < MS and 'late' or 'ok'
 	end
 end
@@ -36,9 +36,9 @@ end
 local status = release()
 if not status then
 	-- A reader whom somebody took out of the set.
-	redis.call('ZREM', READERS, TOKEN)
+	redis.call('ZREM', READERS, VALUE)
 	return mismatch('lost')
 end
 prune()
-wake_head()
-return answer(status)
+notify_head()
+return reply(status)

@@ -7,13 +7,13 @@
 --
 -- By few reads of few names: a server that remembers what is read here (before 7.2) remembers all of KEYS at every one.
 
-local keys, tokens, call = KEYS, ARGV, redis.pcall
-local n, ttl = #tokens - 1, tokens[1]
+local keys, args, call = KEYS, ARGV, redis.pcall
+local n, ttl = #args - 1, args[1]
 local values = call('MGET', unpack(keys, 1, n))
 local done, n_done = {}, 0
 for i = 1, n do
 	-- Each by itself: what one of them meets is no reason not to renew the next.
-	if values[i] == tokens[i + 1] and call('PEXPIRE', keys[i], ttl) == 1 then
+	if values[i] == args[i + 1] and call('PEXPIRE', keys[i], ttl) == 1 then
 		done[i] = 1
 		n_done = n_done + 1
 	else

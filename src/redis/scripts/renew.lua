@@ -17,17 +17,17 @@ end
 
 local TTL, STRIDE = tonumber(ARGV[3]), tonumber(ARGV[4])
 
-if value == TOKEN then
-	if fence[2] ~= TOKEN or tonumber(fence[3] or 0) ~= TTL then
-		record(TOKEN, TTL)
+if held == VALUE then
+	if fence[2] ~= VALUE or tonumber(fence[3] or 0) ~= TTL then
+		record(VALUE, TTL)
 	end
 	local base = STRIDE > 0 and reserve(STRIDE) or nil
 	redis.call('PEXPIRE', LOCK, TTL)
-	return answer('ok', nil, 'host', TOKEN, nil, base)
+	return reply('ok', nil, 'host', VALUE, nil, base)
 end
 if reads() then
 	local base = STRIDE > 0 and reserve(STRIDE) or nil
 	keep_reading(TTL)
-	return answer('ok', nil, 'readers', TOKEN, nil, base)
+	return reply('ok', nil, 'readers', VALUE, nil, base)
 end
 return mismatch('lost')
