@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* client.c - the servers of a segment; see redis/client.h */
+/* client.c - one client for all servers of a segment; see redis/client.h */
 #define _GNU_SOURCE
 #include "redis/client.h"
 
@@ -15,33 +15,33 @@
 #include "redis/replicas.h"
 
 #define TRACKING_AGAIN_NS REDIS_MS(1000)
-#define SILENCE_NS REDIS_MS(5000) /* a silent connection for hints is asked for a sign of life */
+#define SILENCE_NS REDIS_MS(5000) /* silence on a tracking connection before a PING is sent */
 
 #define BATCH 64
 
 struct batch {
 	struct redis_command *cmd[BATCH];
-	struct redis_node *node[BATCH]; /* who is asked */
+	struct redis_node *node[BATCH]; /* that has the key */
 	struct redis_op op[BATCH];
 	size_t n;
 };
 
 struct redis_client {
 	struct redis_nodes nodes;
-	struct batch batch; /* the one that is under way */
-	struct renew_batch renewals; /* before that */
-	struct redis_quorum *quorum; /* instead */
+	struct batch batch; /* being sent */
+	struct renew_batch renewals; /* sent before it */
+	struct redis_quorum *quorum; /* instead of nodes */
 	size_t n_quorum;
-	size_t next_command; /* of those that may be put off, who is first */
-	size_t next_hint; /* whose turn it is */
+	size_t next_command; /* of those that can be put off: the first of the next round */
+	size_t next_hint; /* node to take hints from next */
 	int64_t check_at;
-	int64_t untracked_until; /* those that give no hints are left alone */
-	unsigned replicas; /* that must have what is granted */
+	int64_t untracked_until; /* nodes without tracking are armed again then */
+	unsigned replicas; /* that must have a lease before it counts */
 	void (*between)(void *arg);
 	void *between_arg;
 };
 
-/* ---------------------------------------------------------------- making */
+/* ---------------------------------------------------------------- life cycle */
 
 static int add_servers(struct redis_client *client, const struct redis_settings *settings, struct redis_error *error)
 {
@@ -100,7 +100,7 @@ int redis_client_keys_mode(const struct redis_client *client)
 	return client->nodes.cluster ? REDIS_KEYS_CLUSTER : REDIS_KEYS_SINGLE;
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- commands */
 
 static void fail_command(struct redis_command *cmd, int code, const char *why)
 {
@@ -114,7 +114,7 @@ static void between(struct redis_client *client)
 		client->between(client->between_arg);
 }
 
-/* Who is left alone says what it said before: that is no younger now.  @tried is when. */
+/* A node that backs off keeps its earlier error: @tried says how old that is. */
 static void not_sent(struct redis_command *cmd, int code, const char *why, int64_t tried)
 {
 	fail_command(cmd, code, why);
@@ -122,7 +122,7 @@ static void not_sent(struct redis_command *cmd, int code, const char *why, int64
 	cmd->sent_at = tried;
 }
 
-/* Whoever cannot be asked has its answer; the others are under way. */
+/* Commands whose node cannot be reached fail here; the others stay in the batch. */
 static void send_batch(struct redis_client *client, int64_t io_ns)
 {
 	struct batch *b = &client->batch;
@@ -135,7 +135,7 @@ static void send_batch(struct redis_client *client, int64_t io_ns)
 		struct redis_node *node = b->node[i];
 		int code = redis_node_code(node);
 
-		/* Only a connection tells that it is a cluster, where names are others. */
+		/* A connection may find that it is a cluster, where names have another form. */
 		cmd->put_off = !code && cmd->keys->mode != redis_client_keys_mode(client);
 		if (code)
 			not_sent(cmd, code, redis_conn_error(node->conn)->text, redis_conn_tried(node->conn));
@@ -154,7 +154,7 @@ static void send_batch(struct redis_client *client, int64_t io_ns)
 static void take_reply(struct redis_command *cmd, struct redis_node *node, const struct redis_op *op)
 {
 	if (op->code) {
-		/* Another node of the cluster, or none that could be found: the next time, maybe. */
+		/* The slot moved to a node that cannot be reached now, or not at all: retry later. */
 		fail_command(cmd, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
 		cmd->unsent = op->code == REDIS_UNREACHABLE;
 		node->failed = redis_conn_closed(op->conn);
@@ -165,7 +165,7 @@ static void take_reply(struct redis_command *cmd, struct redis_node *node, const
 	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }
 
-/* Keeps those of the batch that another node of a cluster is to be asked about. */
+/* Keeps those commands of the batch that go to another node of a cluster. */
 static void take_replies(struct redis_client *client, bool follow, int64_t io_ns)
 {
 	struct batch *b = &client->batch;
@@ -211,7 +211,7 @@ static void run_batch(struct redis_client *client, int64_t io_ns)
 	b->n = 0;
 }
 
-/* There is no queue in a quorum: who is refused asks again. */
+/* A quorum has no queue: a refused acquire is sent again. */
 static void command_quorum(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
 {
 	int64_t deadline = redis_now() + io_ns;
@@ -229,7 +229,7 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 	case REDIS_UPGRADE:
 		cmd->code = redis_quorum_acquire(client->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
 		cmd->doubt = lease.doubt;
-		/* That it is not known is as good as no: what was done is taken back. */
+		/* Unknown counts as refused: the caller takes back what was done. */
 		if (cmd->code && lease.sent) {
 			cmd->code = 0;
 			lease.status = REDIS_BUSY;
@@ -244,7 +244,7 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 		break;
 	case REDIS_RELEASE:
 		lease.status = REDIS_DONE;
-		/* What a majority has forgotten is in nobody's way. */
+		/* A lock that a majority has forgotten blocks no other host. */
 		if (redis_quorum_release(client->quorum, cmd->keys, &cmd->args, deadline) <= client->n_quorum / 2)
 			cmd->code = REDIS_UNKNOWN;
 		break;
@@ -270,13 +270,13 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 	cmd->valid_until = lease.valid_until;
 }
 
-/* What keeps leases, or is needed for that, does not wait for those who want one. */
+/* Renewals, and fences that they need, go first. */
 static bool urgent(const struct redis_command *cmd)
 {
 	return cmd->script == REDIS_RENEW || cmd->script == REDIS_FENCE;
 }
 
-/* Of several, what ended since the last round is found out now, of all at once. */
+/* With several servers, pumps all, so that connections that ended are found at once. */
 static bool all_ready(const struct redis_nodes *nodes)
 {
 	bool all = true;
@@ -290,7 +290,7 @@ static bool all_ready(const struct redis_nodes *nodes)
 	return all;
 }
 
-/* To all that anything is asked of: those that are away cost one wait, not one in each batch that asks them. */
+/* Connects to all nodes needed: unreachable ones cost one wait in all, not one for each batch. */
 static void connect_all(struct redis_nodes *nodes, const struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	struct redis_node *wanted[REDIS_CONNS_MAX];
@@ -329,7 +329,7 @@ static void run_all(struct redis_client *client, struct redis_command *cmds, siz
 		run_batch(client, io_ns);
 }
 
-/* False: there is no majority, nor will there be one for the rest of this round. */
+/* False = no majority, and none for the rest of this round. */
 static bool command_one(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
 {
 	between(client);
@@ -337,10 +337,7 @@ static bool command_one(struct redis_client *client, struct redis_command *cmd, 
 	return !cmd->code || redis_quorum_reachable(client->quorum);
 }
 
-/*
- * A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that,
- * and then it is the turn of those that had none.
- */
+/* One lease after the other.  What would delay the next renewals is put off to the next round, which begins with it. */
 static void run_quorum(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	int64_t end = redis_now() + 2 * io_ns;
@@ -386,8 +383,9 @@ void redis_client_run(struct redis_client *client, struct redis_command *cmds, s
 
 /* ---------------------------------------------------------------- hints */
 
-/* Those that gave none are asked again together: each at its own time would keep the bridge
- * from its leases more often. */
+/*
+ * Nodes without tracking are armed again together: with a time for each the bridge would neglect its leases more often.
+ */
 static void arm(struct redis_client *client, int64_t io_ns)
 {
 	struct redis_arming arming[REDIS_CONNS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conn-open.c - from a name to a connection that is greeted; see redis/conn.h */
+/* conn-open.c - from a name to a connection that begins its handshake; see redis/conn.h */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,8 +17,7 @@
 /* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 30000
 
-/* A name is not looked up again at once, but as soon as a server is tried again that did not
- * answer (redis/nodes.c). */
+/* As long as the longest back-off of a server. */
 #define LOOKUP_AGAIN_NS REDIS_BACKOFF_MAX_NS
 
 /* ---------------------------------------------------------------- addresses */
@@ -47,7 +46,7 @@ void conn_look_up(struct redis_conn *c)
 		snprintf(c->no_address, sizeof(c->no_address), "no memory for the look-up");
 }
 
-/* The addresses that were found; those that were known stay if there are none. */
+/* Takes the addresses found; without any the earlier ones stay. */
 static void take_lookup(struct redis_conn *c)
 {
 	struct redis_address found[REDIS_ADDRESSES_MAX];
@@ -90,7 +89,7 @@ static void set_options(int fd, int family)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
 }
 
-/* Over TLS the greeting waits until hands are shaken. */
+/* With TLS the commands are queued until the TLS handshake is complete. */
 static int begin_handshake(struct redis_conn *c)
 {
 	struct redis_error why;
@@ -111,7 +110,7 @@ static int begin_handshake(struct redis_conn *c)
 	return 0;
 }
 
-/* Begins to connect to the next address that takes it; each gets an equal part of the time left. */
+/* Begins to connect to the next address that accepts it; each gets an equal part of the time left. */
 static int try_addresses(struct redis_conn *c, int sys_errno)
 {
 	for (; c->address < c->n_addresses; c->address++) {
@@ -133,12 +132,12 @@ static int try_addresses(struct redis_conn *c, int sys_errno)
 			return 0;
 		sys_errno = errno;
 	}
-	/* Perhaps the name has other addresses by now: for the next time. */
+	/* The name may have other addresses by now: for the next open. */
 	conn_look_up(c);
 	return conn_lost(c, strerror(sys_errno));
 }
 
-/* As soon as there are addresses.  That there were none some time ago, when nobody needed any, is no answer now. */
+/* Continues once there are addresses.  An old look-up that found none does not count: it is begun again. */
 int conn_resolved(struct redis_conn *c)
 {
 	take_lookup(c);

@@ -2,8 +2,8 @@
 /*
  * conn.c - sockets, deadlines, and the order of replies; see redis/conn.h
  *
- * The connection layer of hiredis is not used: its time-outs are per system call and start anew after a signal, it
- * knows nothing of fork, and its descriptors survive exec.
+ * The connection layer of hiredis is not used: its time-outs count per system call and start anew after a signal, it
+ * does not handle fork, and its descriptors survive exec.
  */
 #define _GNU_SOURCE
 #include "redis/conn.h"
@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- closing */
 
-/* The number goes first: another thread may fork at any time, see redis_conn_abandon(). */
+/* The number is cleared first: another thread may fork at any time, see redis_conn_abandon(). */
 void conn_close_fd(struct redis_conn *c)
 {
 	int fd = c->fd;
@@ -61,7 +61,7 @@ int conn_drop(struct redis_conn *c, int code, const char *format, ...)
 	return redis_fail(&c->error, code, "%.60s: %s", c->server.label, why);
 }
 
-/* A socket that a fork brought along is the parent's. */
+/* A socket inherited by a fork belongs to the parent. */
 bool conn_inherited(struct redis_conn *c)
 {
 	if (c->state == CLOSED || c->pid == getpid())
@@ -81,7 +81,7 @@ static size_t awaited(const struct redis_conn *c)
 	return c->due_end - c->due_at;
 }
 
-/* Why a server that could be connected to may have ended it without an answer. */
+/* Why a server that accepted the connection may have closed it without a reply. */
 static const char *likely_cause(const struct redis_conn *c)
 {
 	if (c->state != HANDSHAKE || c->received || c->server.path[0])
@@ -93,7 +93,6 @@ static const char *likely_cause(const struct redis_conn *c)
 	return c->server.tls_cert[0] ? "" : " (does it want a client certificate, tls-cert?)";
 }
 
-/* The connection is of no use any more: was anything under way? */
 int conn_lost(struct redis_conn *c, const char *why)
 {
 	if (c->state < READY)
@@ -101,9 +100,9 @@ int conn_lost(struct redis_conn *c, const char *why)
 	return conn_drop(c, awaited(c) ? REDIS_UNKNOWN : REDIS_UNREACHABLE, "connection lost: %s", why);
 }
 
-/* ---------------------------------------------------------------- greeting */
+/* ---------------------------------------------------------------- handshake */
 
-/* Replies of the greeting; the connection is ready after the last. */
+/* Takes the replies of the handshake; the connection is ready after the last. */
 static int take_handshake(struct redis_conn *c)
 {
 	struct redis_error error = { 0 };
@@ -112,7 +111,7 @@ static int take_handshake(struct redis_conn *c)
 
 	while (c->state == HANDSHAKE) {
 		if (!resp_get(c->resp, &reply))
-			return conn_malformed(c, "the answer is not that of a Redis server");
+			return conn_malformed(c, "the reply is not that of a Redis server");
 		if (!reply)
 			return 0;
 		code = handshake_reply(&c->handshake, reply, &c->options, &error);
@@ -132,13 +131,13 @@ static int take_handshake(struct redis_conn *c)
 static const char *timeout_reason(const struct redis_conn *c)
 {
 	if (c->state == CONNECTING)
-		return "no answer in time";
+		return "no reply in time";
 	if (!c->tls || redis_tls_up(c->tls))
-		return "connected, but no answer to the greeting in time";
+		return "connected, but no reply to the handshake in time";
 	if (redis_tls_received(c->tls))
 		return "connected, but no end of the TLS handshake in time";
-	/* A plain one waits for the end of what it takes for a command. */
-	return "connected, but no answer to the TLS handshake in time (does it speak no TLS, redis://?)";
+	/* A plain server waits for the end of what looks like a command. */
+	return "connected, but no reply to the TLS handshake in time (does it speak no TLS, redis://?)";
 }
 
 static int expire(struct redis_conn *c, int64_t now)
@@ -152,7 +151,7 @@ static int expire(struct redis_conn *c, int64_t now)
 				 c->no_address[0] ? "; last: " : "", c->no_address);
 	if (c->state < READY)
 		return conn_drop(c, REDIS_UNREACHABLE, "cannot connect: %s", timeout_reason(c));
-	return conn_drop(c, REDIS_UNKNOWN, "no answer in time");
+	return conn_drop(c, REDIS_UNKNOWN, "no reply in time");
 }
 
 int redis_conn_pump(struct redis_conn *c)
@@ -176,7 +175,7 @@ int redis_conn_pump(struct redis_conn *c)
 
 /* ---------------------------------------------------------------- commands and replies */
 
-/* Room for one deadline more. */
+/* Makes room for one more deadline. */
 static bool due_room(struct redis_conn *c)
 {
 	size_t n = awaited(c), size = c->due_size ? c->due_size * 2 : 16;
@@ -210,7 +209,7 @@ int redis_conn_send(struct redis_conn *c, int64_t deadline, int argc, const char
 		return redis_fail(&c->error, REDIS_UNREACHABLE, "%s: not connected", c->server.label);
 	if (!due_room(c))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
-	/* Half a command may not stay in the buffer. */
+	/* A partial command must not stay in the buffer. */
 	if (!resp_put(c->resp, argc, argv, lens))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
 	c->sent++;
@@ -226,7 +225,7 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 	if (conn_inherited(c) || c->state != READY)
 		return NULL;
 	if (!resp_get(c->resp, &reply)) {
-		conn_malformed(c, "the answer is not the Redis protocol");
+		conn_malformed(c, "the reply is not the Redis protocol");
 		return NULL;
 	}
 	if (!reply) {
@@ -238,7 +237,7 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 		return reply;
 	if (!awaited(c)) {
 		redis_reply_free(reply);
-		conn_drop(c, REDIS_PROTOCOL, "an answer to nothing");
+		conn_drop(c, REDIS_PROTOCOL, "a reply without a command");
 		return NULL;
 	}
 	c->taken++;
@@ -266,7 +265,10 @@ int redis_conn_reply_error(struct redis_conn *c, const struct redis_reply *reply
 
 	if (!text)
 		return 0;
-	/* A master that was demoted never can again; what else was asked of it has no other answer. */
+	/*
+	 * A demoted master never becomes writable on this connection; other commands under way there have no other
+	 * outcome.
+	 */
 	if (!c->options.replica_ok && memmem(text, len, "READONLY", 8))
 		redis_conn_move(c);
 	return redis_fail(&c->error, redis_error_class(text, len), "%.60s: %.*s", c->server.label,
@@ -342,7 +344,7 @@ int64_t redis_conn_due(const struct redis_conn *c)
 	return due;
 }
 
-/* Waits for the descriptors, not past @until; rounds up, because a deadline must be over when it is looked at. */
+/* Waits for the descriptors, not past @until; rounds up: a deadline must have passed when it is checked next. */
 static void wait_for(struct pollfd *fds, size_t n, int64_t until)
 {
 	int64_t left = until - redis_now();
@@ -376,7 +378,7 @@ void redis_conns_poll(struct redis_conn *const *conns, size_t n, int64_t until)
 			(void)redis_conn_pump(conns[i]);
 }
 
-/* ---------------------------------------------------------------- making, asking */
+/* ---------------------------------------------------------------- life cycle, getters */
 
 int redis_conn_new(struct redis_conn **out, const struct redis_server *server,
 		    const struct redis_conn_options *options, struct redis_error *error)

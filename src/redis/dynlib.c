@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define END_MS 1000 /* the most that the end of a process waits for whoever is inside */
+#define END_MS 1000 /* longest wait at the end of the process */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t owner_pid; /* who has the lock, 0 = nobody */
+static pid_t owner_pid; /* that has the lock, 0 = none */
 static pthread_t owner_thread;
-static bool inside; /* lock held: somebody is */
-static bool broken; /* and was in the parent of this process, in which nobody is */
+static bool inside; /* lock held, between enter and leave */
+static bool broken; /* the parent of this process was inside when it was cloned: the library stays locked */
 
 static void got_lock(void)
 {
@@ -47,20 +47,20 @@ static void *find(const struct dynlib *l, void *handle, const char *name, char w
 	return found;
 }
 
-/* The lock held. */
+/* With the lock held. */
 static bool load(struct dynlib *l)
 {
-	/* For good: what it made may live as long as the process. */
+	/* Never unloaded: its objects may live as long as the process. */
 	void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	char why[DYNLIB_ERROR_SIZE] = "";
 	size_t i;
 
 	for (i = 0; i < l->n_symbols; i++)
 		*(void **)l->symbols[i].to = find(l, handle, l->symbols[i].name, why);
-	/* Others may be reading it, who were told before: as long as it is the same it is left alone. */
+	/* Other threads may be reading the earlier text: not overwritten while it is the same. */
 	if (why[0] && strcmp(l->error, why) != 0)
 		memcpy(l->error, why, sizeof(why));
-	/* Pairs with the acquire in dynlib_load(): who sees it sees the addresses. */
+	/* Pairs with the acquire in dynlib_load(): a thread that loads true loads the addresses. */
 	__atomic_store_n(&l->loaded, !why[0], __ATOMIC_RELEASE);
 	return !why[0];
 }
@@ -71,7 +71,7 @@ const char *dynlib_load(struct dynlib *l)
 
 	if (loaded)
 		return NULL;
-	/* What failed may have been for want of a descriptor: once more each time. */
+	/* A failure may have been a lack of descriptors: tried again each time. */
 	take_lock();
 	loaded = l->loaded || load(l);
 	drop_lock();
@@ -80,7 +80,7 @@ const char *dynlib_load(struct dynlib *l)
 
 bool dynlib_enter(int *cancel)
 {
-	/* Files may be read in there: no place to be cancelled at, with the lock locked. */
+	/* The library may read files, which are cancellation points: none with the lock held. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
 	take_lock();
 	if (!broken) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake.c - the greeting; see redis/handshake.h */
+/* handshake.c - the first commands of a connection; see redis/handshake.h */
 #define _GNU_SOURCE
 #include "redis/handshake.h"
 
@@ -149,8 +149,8 @@ static int read_replication(struct handshake *g, const char *text, size_t len,
 	return redis_fail(error, REDIS_RETRY, "is a replica (of %s:%s): locks are taken at the master", host, port);
 }
 
-static int hear(struct handshake *g, enum step step, const struct redis_reply *reply,
-		const struct redis_conn_options *options, struct redis_error *error)
+static int take_step(struct handshake *g, enum step step, const struct redis_reply *reply,
+		     const struct redis_conn_options *options, struct redis_error *error)
 {
 	size_t len = 0;
 	const char *text = redis_reply_text(reply, &len);
@@ -159,12 +159,12 @@ static int hear(struct handshake *g, enum step step, const struct redis_reply *r
 	case INFO_SERVER:
 	case INFO_REPLICATION:
 		if (!text)
-			return redis_fail(error, REDIS_PROTOCOL, "%s: the answer is no text", step_names[step]);
+			return redis_fail(error, REDIS_PROTOCOL, "%s: the reply is no text", step_names[step]);
 		return step == INFO_SERVER ? read_server(g, text, len, error)
 					   : read_replication(g, text, len, options, error);
 	case PING:
 		if (!redis_reply_equals(reply, "PONG"))
-			return redis_fail(error, REDIS_PROTOCOL, "PING: the answer is not PONG");
+			return redis_fail(error, REDIS_PROTOCOL, "PING: the reply is not PONG");
 		return 0;
 	case CLIENT_ID:
 		g->info.client_id = redis_reply_integer(reply, 0);
@@ -179,7 +179,7 @@ static int hear(struct handshake *g, enum step step, const struct redis_reply *r
 	}
 }
 
-/* Without these the rest works: names are for people, and scripts can be sent as text. */
+/* Not essential: the name is for humans, and scripts can be sent as text. */
 static bool may_fail(enum step step)
 {
 	return step == SET_NAME || step == CLIENT_ID || step == LOAD;
@@ -195,13 +195,14 @@ int handshake_reply(struct handshake *g, const struct redis_reply *reply,
 
 	if (text && !may_fail(step)) {
 		code = redis_error_class(text, len);
-		/* "AUTH called without any password configured", "invalid DB index", an old
-		 * server's "unknown command" */
+		/*
+		 * "AUTH called without any password configured", "invalid DB index", an old server's "unknown command"
+		 */
 		if (code == REDIS_REFUSED)
 			code = step == AUTH ? REDIS_DENIED : step == SELECT_DB ? REDIS_INVALID : code;
 		return redis_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);
 	}
-	code = hear(g, step, reply, options, error);
+	code = take_step(g, step, reply, options, error);
 	if (code)
 		return code;
 	return g->step < g->n_steps ? REDIS_AGAIN : 0;

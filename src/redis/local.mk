@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A Redis client for locks: knows no segment.  hiredis and OpenSSL are loaded when they are needed, not linked.
+# A Redis client for locks, independent of segments.  hiredis and OpenSSL are loaded at their first use, not linked.
 liblockshm_internal_la_SOURCES += %D%/settings.h
 if HAVE_BRIDGE
 noinst_LTLIBRARIES += libredis.la
@@ -61,7 +61,7 @@ endif
 libredis_la_LDFLAGS =
 libredis_la_LIBADD = $(BRIDGE_DL_LIBS)
 
-# Each script with common.lua before it becomes a string; the first name is that of the common part.
+# Each script gets common.lua before it becomes a string; common.lua comes first.
 redis_scripts = \
 	$(srcdir)/%D%/scripts/common.lua \
 	$(srcdir)/%D%/scripts/acquire-s.lua \

@@ -12,7 +12,7 @@
 
 _Static_assert(REDIS_CONNS_MAX >= REDIS_SERVERS_MAX && REDIS_CONNS_MAX < 256, "slots[] keeps a node in a byte");
 
-/* ---------------------------------------------------------------- making */
+/* ---------------------------------------------------------------- life cycle */
 
 int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, struct redis_error *error)
 {
@@ -37,7 +37,7 @@ int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, st
 	node->tracking = tracking;
 	if (s->n == 0)
 		s->like = *server;
-	/* Another thread may fork at any time: what the child is to close is there before it counts. */
+	/* Another thread may fork at any time: what the child must close is complete before it is counted. */
 	__atomic_store_n(&s->n, s->n + 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -65,7 +65,7 @@ void redis_nodes_abandon(struct redis_nodes *s)
 	}
 }
 
-/* ---------------------------------------------------------------- who is asked */
+/* ---------------------------------------------------------------- which node */
 
 void redis_node_back_off(struct redis_node *node)
 {
@@ -75,7 +75,7 @@ void redis_node_back_off(struct redis_node *node)
 	node->failed = false;
 }
 
-/* While it rests its answer is what it was before. */
+/* During the back-off its error stays the earlier one. */
 static bool backs_off(const struct redis_node *node)
 {
 	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->backoff.until;
@@ -88,7 +88,7 @@ int redis_node_code(const struct redis_node *node)
 	return redis_conn_ready(node->conn) ? 0 : code ? code : REDIS_UNREACHABLE;
 }
 
-/* Of a cluster each knows who has what, also when the one that had it is away and another has taken its place. */
+/* Every node of a cluster knows all owners, also after a failover. */
 static struct redis_node *any_other(struct redis_nodes *s, struct redis_node *away)
 {
 	size_t i;
@@ -107,7 +107,7 @@ size_t redis_server_of(const struct redis_keys *keys, size_t n)
 	return n == 1 ? 0 : (size_t)(hash_plain(keys->key[0], keys->len[0]) % n);
 }
 
-/* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
+/* The caller may back off for as long as the node: then backs_off() alone would never be true here. */
 static bool uses_other(const struct redis_nodes *s, const struct redis_node *node)
 {
 	return s->cluster && (node->try_other || backs_off(node));
@@ -144,10 +144,13 @@ static void open_wanted(struct redis_node *const *wanted, size_t n, int64_t bega
 	for (i = 0; i < n; i++) {
 		struct redis_node *node = wanted[i];
 
-		/* One that ended meanwhile is noticed now, not with the next command. */
+		/* A connection that ended is noticed now, not with the next command. */
 		if (!node->opening && redis_conn_ready(node->conn))
 			(void)redis_conn_pump(node->conn);
-		/* Or what is asked later would pay for it once more, where its rest is shorter than the round. */
+		/*
+		 * Once in a round: where the back-off is shorter than the round, later commands would wait for it
+		 * again.
+		 */
 		if (node->opening || redis_conn_ready(node->conn) || backs_off(node) || node->failed_at > began)
 			continue;
 		node->opening = true;
@@ -165,7 +168,7 @@ void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted
 		struct redis_node *node = &s->node[i];
 
 		node->opening = node->failed = false;
-		/* Once for each failure, or it would never be its turn where the others are away, too. */
+		/* Once for each failure: if the other nodes are unreachable, too, it must be tried again. */
 		if (node->other_tried)
 			node->other_tried = node->try_other = false;
 	}
@@ -200,8 +203,7 @@ struct moved {
 	char host[256], port[6];
 };
 
-/* "...MOVED 3999 127.0.0.1:6381"; an address in figures may have colons of its own, and none at
- * all means the same host. */
+/* "...MOVED 3999 127.0.0.1:6381".  A numeric address may contain colons; without an address it is the same host. */
 static bool parse_moved(const char *text, const char *own_host, struct moved *out)
 {
 	const char *at = strstr(text, "MOVED "), *colon, *end;
@@ -241,7 +243,7 @@ static struct redis_node *node_at(struct redis_nodes *s, const char *host, const
 	return i ? &s->node[i - 1] : NULL;
 }
 
-/* Out of memory it is told each time. */
+/* Without memory each command is redirected again. */
 static void set_slot(struct redis_nodes *s, unsigned slot, size_t node)
 {
 	if (!s->slots)

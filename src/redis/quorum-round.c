@@ -15,7 +15,7 @@ static int refuse_duplicate(struct redis_quorum *q, const struct node *a, const 
 			   redis_conn_label(a->conn), redis_conn_label(b->conn));
 }
 
-/* Each would have its part of the keys, and send us elsewhere with the others. */
+/* A node of a cluster has a part of the keys and redirects commands about the others. */
 static int refuse_cluster(struct redis_quorum *q, const struct node *node)
 {
 	q->unfit = true;
@@ -25,8 +25,8 @@ static int refuse_cluster(struct redis_quorum *q, const struct node *node)
 }
 
 /*
- * A connection that has just become ready: who is it?  A server we have not met may have been restarted as well as one
- * that is new to us.
+ * Identifies the server of a new connection.  One with an unknown run_id may be new here or may have been restarted:
+ * either way it may have forgotten leases.
  */
 static int identify(struct redis_quorum *q, struct node *node)
 {
@@ -71,7 +71,7 @@ void quorum_poll(struct redis_quorum *q, int64_t until)
 	redis_conns_poll(conns, q->n, until);
 }
 
-/* Once for each connection that failed while somebody waited for it. */
+/* Once for each connection that failed. */
 static void begin_backoffs(struct redis_quorum *q)
 {
 	size_t i;
@@ -87,7 +87,7 @@ static void begin_backoffs(struct redis_quorum *q)
 	}
 }
 
-/* What it met is still the answer. */
+/* During the back-off its error stays the earlier one. */
 static bool backs_off(const struct node *node)
 {
 	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code &&
@@ -99,7 +99,7 @@ void quorum_connect(struct redis_quorum *q, int64_t deadline)
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
-		/* One that ended meanwhile is noticed now, not with the next command. */
+		/* A connection that ended is noticed now, not with the next command. */
 		(void)redis_conn_pump(q->nodes[i].conn);
 		if (backs_off(&q->nodes[i])) {
 			q->error = *redis_conn_error(q->nodes[i].conn);
@@ -143,7 +143,7 @@ void round_free(struct round *r, size_t n)
 	free(r);
 }
 
-/* The same names in memory of the round's own. */
+/* The same names, in memory of the round. */
 static bool copy_keys(struct redis_keys *out, const struct redis_keys *keys)
 {
 	size_t all = 0, i;

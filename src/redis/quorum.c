@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quorum.c - one lock on several servers: what is asked, and what a majority decides; see redis/quorum.h */
+/* quorum.c - one lock on several servers: the operations, and the decision by a majority; see redis/quorum.h */
 #include "redis/quorum.h"
 
 #include <stdlib.h>
@@ -20,10 +20,10 @@ const char *redis_quorum_warning(size_t n)
 
 /* ---------------------------------------------------------------- operations */
 
-/* How long a release may take that follows a failed acquire. */
+/* Time for the release after a failed acquire. */
 #define ROLLBACK_NS REDIS_MS(250)
 
-/* Asks whoever has become ready; how many answers are still worth waiting for. */
+/* Sends to servers that have become ready; returns how many replies are still worth waiting for. */
 static unsigned release_more(struct redis_quorum *q, struct round *r, const struct script_args *args, int64_t deadline)
 {
 	unsigned open = 0;
@@ -69,7 +69,7 @@ unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *k
 	return done;
 }
 
-/* A number above all that any majority has given out, made known to a majority before it is used. */
+/* Takes a token above all that any majority has given out, and makes it known to a majority before it is used. */
 static int raise_fence(struct redis_quorum *q, const struct round *granted, const struct redis_keys *keys,
 		       const struct script_args *args, int64_t deadline, int64_t *fence)
 {
@@ -122,7 +122,7 @@ static bool long_enough(const struct redis_quorum *q, const struct script_args *
 	return lease->valid_until - redis_now() >= REDIS_MS(min);
 }
 
-/* One more round; the caller gives back if it does not end with a lease. */
+/* One round; the caller takes it back if it does not end with a lease. */
 static int try_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
 		       const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
@@ -145,7 +145,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	lease->doubt = t.yes || t.open || t.code;
 	if (t.yes < q->majority) {
 		lease->status = REDIS_BUSY;
-		/* Somebody's yes is to be taken back, whatever the others said. */
+		/* A server that agreed must be taken back, whatever the others replied. */
 		return t.no ? 0 : t.yes || t.open ? REDIS_UNKNOWN : t.code ? t.code : REDIS_UNREACHABLE;
 	}
 	if (!long_enough(q, args, lease))
@@ -157,7 +157,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	return 0;
 }
 
-/* Why there are too few to be asked: out of reach, or does somebody have to change something first? */
+/* Why there is no majority: servers unreachable, or refusing until an operator acts. */
 static int no_majority(struct redis_quorum *q)
 {
 	unsigned refuse = 0;
@@ -182,7 +182,7 @@ static int no_majority(struct redis_quorum *q)
 					    REDIS_UNREACHABLE;
 }
 
-/* Twice: the end of a connection is hidden by what was said before it, and by what is still waited for. */
+/* Twice: replies received before the end of a connection, and replies still awaited, hide it. */
 static void pump_all(struct redis_quorum *q)
 {
 	size_t i;
@@ -196,7 +196,7 @@ static void pump_all(struct redis_quorum *q)
 }
 
 /*
- * Whoever waits for a lease asks again, and of other servers.  An upgrade is asked for once: where one refuses, all the
+ * An acquire is repeated, and may then use other servers.  An upgrade is tried once: if one server refuses, all the
  * others are needed, also one whose connection has just ended.
  */
 static void gather_all(struct redis_quorum *q, int64_t deadline)
@@ -205,7 +205,10 @@ static void gather_all(struct redis_quorum *q, int64_t deadline)
 	size_t i;
 
 	pump_all(q);
-	/* Not of one that was tried again since it was there: then each would wait for it. */
+	/*
+	 * Ends the back-off of a server whose ready connection broke; not after a failed reconnect, for which each
+	 * upgrade would wait.
+	 */
 	for (i = 0; i < q->n; i++)
 		if (q->nodes[i].failed == q->nodes[i].known)
 			q->nodes[i].backoff.until = now;
@@ -235,8 +238,10 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	return code;
 }
 
-/* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that,
- * too, if nobody else reads there. */
+/*
+ * Servers that lost the lease get it again unless another host has it there; servers that missed an upgrade get that,
+ * too, unless another host reads there.
+ */
 static void refill(struct redis_quorum *q, const struct round *renewed, enum redis_script script,
 		   const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
@@ -273,7 +278,7 @@ static bool writes_somewhere(const struct redis_quorum *q, const struct round *r
 	return false;
 }
 
-/* Renew, or downgrade.  Yes counts only with @kind, 0 = any; @refused is what it is if a majority cannot be had. */
+/* Renew or downgrade.  A reply agrees only with @kind, 0 = any; @refused is the status if a majority is impossible. */
 static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kind kind, enum redis_status refused,
 		const struct redis_keys *keys, const struct script_args *args, int64_t deadline,
 		struct redis_lock *lease, struct round **out)
@@ -310,9 +315,9 @@ int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, co
 	struct round *r;
 	int code;
 
-	/* Numbers of one server are none of the majority. */
+	/* Tokens of one server are not those of a majority. */
 	same.stride = 0;
-	/* Where a writer is taken for a reader others may read beside it. */
+	/* A server that has the writer as a reader lets others read, too. */
 	code = keep(q, REDIS_RENEW, writer ? REDIS_KIND_HOST : 0, REDIS_LOST, keys, &same, deadline, lease, &r);
 	if (code || lease->status != REDIS_DONE)
 		return code;
@@ -329,7 +334,7 @@ int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys
 	return keep(q, REDIS_DOWNGRADE, 0, REDIS_BUSY, keys, args, deadline, lease, &r);
 }
 
-/* ---------------------------------------------------------------- making, asking */
+/* ---------------------------------------------------------------- life cycle, getters */
 
 int redis_quorum_new(struct redis_quorum **out, const struct redis_server *servers, size_t n,
 		      const struct redis_quorum_options *options, struct redis_error *error)

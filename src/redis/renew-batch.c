@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * renew-batch.c - many leases are renewed by one script; see redis/renew-batch.h
+ * renew-batch.c - many leases renewed by one script; see redis/renew-batch.h
  *
- * Each of them counts from before the first byte of that script.  Without an answer all have an unknown outcome, as
- * each would have by itself: a renewal creates nothing, so it is asked again while the lease lasts.
+ * The validity of each counts from before the first byte of the script.  Without a reply the outcome of all is unknown,
+ * as it would be for single renewals: a renewal creates nothing, so it is sent again while the lease is valid.
  */
 #include "redis/renew-batch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* With room for one more; NULL = there is no place for another. */
+/* A group of this node that is not full; NULL = all groups are in use. */
 static struct redis_group *group_of(struct renew_batch *r, struct redis_node *node)
 {
 	size_t i;
@@ -38,13 +38,13 @@ static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_c
 	return true;
 }
 
-/* One lease alone is asked for as ever; so are those of a server that is away, and each is told why. */
+/* A single lease is renewed by its own command; so are those of an unreachable server, and each gets the error. */
 static void drop_unfit(struct renew_batch *r)
 {
 	size_t i, k = 0;
 
 	for (i = 0; i < r->n; i++) {
-		/* One that ended meanwhile is noticed now, not with the script. */
+		/* A connection that ended is noticed now, not with the script. */
 		if (r->group[i].many.n >= 2)
 			(void)redis_conn_pump(r->node[i]->conn);
 		if (r->group[i].many.n < 2 || redis_node_code(r->node[i]))
@@ -66,7 +66,7 @@ static void apply_reply(struct redis_command *cmd, const struct redis_op *op)
 		snprintf(cmd->why, sizeof(cmd->why), "%.250s", op->why);
 		return;
 	}
-	/* As renew.lua says it. */
+	/* As renew.lua would reply. */
 	memset(&cmd->reply, 0, sizeof(cmd->reply));
 	cmd->reply.status = REDIS_DONE;
 	cmd->reply.kind = REDIS_KIND_HOST;
@@ -74,7 +74,7 @@ static void apply_reply(struct redis_command *cmd, const struct redis_op *op)
 	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }
 
-/* An error that was answered may be about one of them, a right to its names for instance: each is asked by itself. */
+/* An error reply may concern one of the leases only (a right to its names): each is sent by itself. */
 static void apply(const struct redis_group *g, const struct redis_op *op)
 {
 	size_t k, first = REDIS_MANY;

@@ -12,7 +12,7 @@ static bool granted(const struct redis_command *cmd)
 	return cmd->code == 0 && !cmd->put_off && cmd->reply.status == REDIS_GRANTED;
 }
 
-/* Half of the time, so that the answer comes in time. */
+/* WAIT for half of the time, so that the reply comes before the deadline. */
 static void request_copies(struct redis_node *node, unsigned replicas, int64_t io_ns)
 {
 	char n[16], ms[24];
@@ -26,7 +26,7 @@ static void request_copies(struct redis_node *node, unsigned replicas, int64_t i
 		      !redis_conn_pump(node->conn);
 }
 
-/* True = it waits still. */
+/* True = the reply is still awaited. */
 static bool take_copies(struct redis_node *node)
 {
 	struct redis_reply *reply = node->waits ? redis_conn_take(node->conn) : NULL;
@@ -65,8 +65,8 @@ static void refuse(struct redis_command *cmd, const struct redis_node *node, uns
 	snprintf(cmd->why, sizeof(cmd->why), "%.250s", why.code ? why.text : redis_code_name(cmd->code));
 }
 
-void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n, unsigned replicas,
-			   int64_t io_ns)
+void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n,
+			  unsigned replicas, int64_t io_ns)
 {
 	struct redis_conn *waiting[REDIS_CONNS_MAX];
 	size_t i, k;

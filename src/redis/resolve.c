@@ -19,8 +19,8 @@ struct redis_lookup {
 	size_t n;
 	char why[128];
 	int event;
-	int done; /* the thread's stores before it, everybody's loads after it */
-	int users;   /* the thread and the one who asked: the last one frees it */
+	int done; /* stored by the thread after all other stores, loaded before them */
+	int users;   /* the thread and the requester: the last one frees it */
 	pid_t pid;
 };
 

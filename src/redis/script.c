@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script.c - sending scripts and reading their answers; see redis/script.h
+ * script.c - sending scripts and reading their replies; see redis/script.h
  *
- * A script is sent by its hash.  A server that forgot it (SCRIPT FLUSH, a restart behind a proxy) says so before it
- * does anything, and then gets the text.
+ * A script is sent by its hash.  A server that forgot it (SCRIPT FLUSH, a restart behind a proxy) replies NOSCRIPT
+ * before it does anything, and then gets the text.
  */
 #define _GNU_SOURCE
 #include "redis/script.h"
@@ -28,7 +28,7 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 	[REDIS_UPGRADE] = redis_lua_upgrade,
 };
 
-/* ---------------------------------------------------------------- host and token */
+/* ---------------------------------------------------------------- host and value */
 
 static bool random_digits(char out[17])
 {
@@ -65,15 +65,17 @@ static void add_text(struct redis_op *op, const char *text)
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s", text ? text : "");
 }
 
-/* By the short way only who is known not to lack any right: it has to renew, and may have to
- * give back by the long one. */
+/*
+ * The short path only on a connection that is known to have every right: the holder must renew, and may have to release
+ * by the long path.
+ */
 static void add_flags(struct redis_op *op, const char *flags)
 {
 	op->proves = !redis_conn_is_proven(op->conn);
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s%s", flags ? flags : "", op->proves ? "l" : "");
 }
 
-/* The arguments behind host and token, as the heads of the scripts list them. */
+/* The arguments after host and value, in the order that the heads of the scripts list. */
 static void collect(struct redis_op *op, const struct script_args *w)
 {
 	switch (op->script) {
@@ -110,7 +112,7 @@ static void collect(struct redis_op *op, const struct script_args *w)
 	}
 }
 
-/* The names of a lock that renew-many.lua is told of: lock, mark, queue, and perhaps the fence. */
+/* The names that renew-many.lua gets: lock, intent key, queue, and perhaps the fence. */
 static const int renewed_by[] = { 0, 1, 2, REDIS_KEY_FENCE };
 #define MANY_KEYS (sizeof(renewed_by) / sizeof(renewed_by[0]))
 
@@ -185,7 +187,7 @@ static int finish(struct redis_op *op, int code)
 	op->code = code;
 	if (code)
 		snprintf(op->why, sizeof(op->why), "%.*s", (int)sizeof(op->why) - 1, redis_conn_error(op->conn)->text);
-	/* Not by what was sent by the short way before a refusal came. */
+	/* A short path sent before a refusal arrived proves nothing. */
 	if (code == REDIS_DENIED || (!code && op->proves && op->reply.status == REDIS_GRANTED))
 		redis_conn_prove(op->conn, !code);
 	op->ended = redis_now();
@@ -212,7 +214,7 @@ int redis_op_begin(struct redis_op *op, struct redis_conn *conn, enum redis_scri
 	op->deadline = deadline;
 	op->value = args->value ? args->value : "";
 	op->value_len = args->value_len ? args->value_len : strlen(op->value);
-	/* args[0] is the host: the op outlives the wish. */
+	/* args[0] is the host: a copy, since the op outlives @args. */
 	add_text(op, args->host);
 	collect(op, args);
 	return begin(op);
@@ -230,7 +232,7 @@ int redis_op_begin_many(struct redis_op *op, struct redis_conn *conn, const stru
 	return begin(op);
 }
 
-/* ---------------------------------------------------------------- answers */
+/* ---------------------------------------------------------------- replies */
 
 struct word {
 	const char *word;
@@ -271,7 +273,7 @@ static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 	a->status = (enum redis_status)lookup(statuses, redis_reply_at(r, 0));
 	a->kind = (enum redis_kind)lookup(kinds, redis_reply_at(r, 5));
 	if (redis_reply_count(r) != 9 || !a->status || !a->kind || !holder)
-		return redis_conn_set_error(op->conn, REDIS_PROTOCOL, "the answer of a script is not understood");
+		return redis_conn_set_error(op->conn, REDIS_PROTOCOL, "the reply of a script is not understood");
 	a->server_ms = redis_reply_integer(redis_reply_at(r, 1), 0);
 	a->queued = redis_reply_integer(redis_reply_at(r, 2), 0);
 	a->position = redis_reply_integer(redis_reply_at(r, 3), 0);
@@ -321,7 +323,7 @@ static bool step(struct redis_op *op)
 		finish(op, REDIS_UNKNOWN);
 		return true;
 	}
-	/* Replies come in the order of the commands; this one may not be next. */
+	/* Replies come in the order of the commands; another op's may be next. */
 	reply = redis_conn_taken(op->conn) == op->number ? redis_conn_take(op->conn) : NULL;
 	if (reply)
 		take_reply(op, reply);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tracking.c - tracking and messages; see redis/tracking.h */
+/* tracking.c - client tracking and messages between hosts; see redis/tracking.h */
 #include "redis/tracking.h"
 
 #include <stdbool.h>
@@ -12,16 +12,16 @@
 struct tracking {
 	struct redis_conn *conn;
 	char channel[8 + REDIS_HOST_LEN + 1];
-	uint64_t subscribed; /* generation of our connection in which that was asked for; 0 = never */
+	uint64_t subscribed; /* generation of conn that was subscribed; 0 = none */
 	unsigned replies; /* to the two subscriptions */
 	bool tracks; /* the first was granted */
-	/* For which connections tracking is on. */
+	/* The connections for which tracking is on. */
 	struct redis_conn *armed;
 	uint64_t armed_generation, armed_from;
 
 	bool missed; /* hints may have been missed since the last REDIS_HINT_ALL */
-	int64_t received, pinged; /* last; pinged 0 = answered since */
-	struct redis_reply *message; /* keys of one message, handed out one by one */
+	int64_t received, pinged; /* when; pinged 0 = no PING awaits its reply */
+	struct redis_reply *message; /* with several keys, returned one by one */
 	size_t next_key;
 };
 
@@ -70,12 +70,12 @@ static void subscribe(struct tracking *w, int64_t deadline)
 	w->missed = true;
 	w->received = redis_now();
 	w->pinged = 0;
-	/* Two commands: a user may have the right to one of the channels only. */
+	/* Two commands: a user may have the right to one channel only. */
 	(void)redis_conn_send(w->conn, deadline, 2, first, NULL);
 	(void)redis_conn_send(w->conn, deadline, 2, second, NULL);
 }
 
-/* Takes answers to the subscriptions; false if @reply is something else. */
+/* Counts a reply to a subscription; false if @reply is another message. */
 static bool is_subscribe_reply(struct tracking *w, const struct redis_reply *reply)
 {
 	size_t len;
@@ -111,14 +111,14 @@ static int is_subscribed(struct tracking *w, int64_t deadline)
 		reply = redis_conn_take(w->conn);
 		if (!reply)
 			return redis_conn_closed(w->conn) ? redis_conn_error(w->conn)->code : REDIS_AGAIN;
-		/* Anything else is a hint that REDIS_HINT_ALL makes up for. */
+		/* Other messages are dropped: REDIS_HINT_ALL follows. */
 		(void)is_subscribe_reply(w, reply);
 		redis_reply_free(reply);
 	}
 	return 0;
 }
 
-/* The reply is the next one: nothing else is under way there. */
+/* The reply is the next one: no other command is under way there. */
 static int is_tracking(struct redis_arming *a, int64_t deadline)
 {
 	struct tracking *w = a->tracking;
@@ -145,18 +145,18 @@ static int is_tracking(struct redis_arming *a, int64_t deadline)
 	w->armed = a->commands;
 	w->armed_generation = redis_conn_generation(a->commands);
 	w->armed_from = w->subscribed;
-	/* What was read before was not watched. */
+	/* Keys read before were not tracked. */
 	w->missed = true;
 	return 0;
 }
 
-/* As far as it goes without waiting: 0, its error, or REDIS_AGAIN. */
+/* Advances without waiting: 0, an error, or REDIS_AGAIN. */
 static int step(struct redis_arming *a, int64_t deadline)
 {
 	struct tracking *w = a->tracking;
 	int code;
 
-	/* Its reply is taken before anything else is asked there. */
+	/* Its reply is taken before any other command is sent there. */
 	if (a->sent)
 		return is_tracking(a, deadline);
 	a->waits_for = w->conn;
@@ -169,7 +169,7 @@ static int step(struct redis_arming *a, int64_t deadline)
 	code = is_ready(a->commands);
 	if (code)
 		return code;
-	/* After a failover it may still be with the old master, where numbers of clients mean others. */
+	/* After a failover this may still be the old master, where client ids are others. */
 	if (strcmp(redis_conn_info(w->conn)->run_id, redis_conn_info(a->commands)->run_id) != 0) {
 		redis_conn_move(w->conn);
 		return redis_conn_set_error(w->conn, REDIS_UNREACHABLE, "commands go to another server");
@@ -180,14 +180,14 @@ static int step(struct redis_arming *a, int64_t deadline)
 	return is_tracking(a, deadline);
 }
 
-/* A subscriber's commands have no deadline of their own. */
+/* Commands of a subscriber have no deadline. */
 static int out_of_time(const struct redis_arming *a)
 {
 	(void)redis_conn_pump(a->waits_for);
 	if (redis_conn_closed(a->waits_for))
 		return is_ready(a->waits_for);
 	redis_conn_close(a->waits_for);
-	return redis_conn_set_error(a->waits_for, REDIS_UNKNOWN, "no answer in time");
+	return redis_conn_set_error(a->waits_for, REDIS_UNKNOWN, "no reply in time");
 }
 
 void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
@@ -198,7 +198,7 @@ void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
 	for (i = 0; i < n; i++) {
 		a[i].sent = false;
 		a[i].code = REDIS_AGAIN;
-		/* One that fails says so below. */
+		/* step() reports a failure. */
 		(void)redis_conn_open(a[i].tracking->conn, deadline);
 		(void)redis_conn_open(a[i].commands, deadline);
 	}
@@ -246,7 +246,7 @@ static bool next_key(struct tracking *w, const char **key, size_t *len)
 	return false;
 }
 
-/* "message", channel, text or keys or nil; also "pong", which only shows life. */
+/* "message", channel, and text, keys or nil; or "pong", which only proves that the connection works. */
 static enum redis_hint read_message(struct tracking *w, const char **key, size_t *len)
 {
 	const struct redis_reply *what = redis_reply_at(w->message, 2);

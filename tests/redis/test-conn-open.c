@@ -126,7 +126,7 @@ START_TEST(a_stopped_server_is_not_connected)
 
 	redis_freeze(r);
 	ck_code(try_call(c, SHORT, "PING"), REDIS_UNREACHABLE);
-	ck_contains(why(c), "no answer to the greeting");
+	ck_contains(why(c), "no reply to the handshake");
 	redis_thaw(r);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
 	redis_conn_free(c);

@@ -199,7 +199,7 @@ START_TEST(a_lost_reply)
 	call(c, "PING");
 	proxy_set(p, PROXY_DROP_REPLIES);
 	ck_code(try_call(c, SHORT, "FLUSHALL"), REDIS_UNKNOWN);
-	ck_contains(why(c), "no answer in time");
+	ck_contains(why(c), "no reply in time");
 	ck_assert(redis_conn_closed(c));
 	ck_assert_int_eq(redis_conn_fd(c), -1);
 	proxy_set(p, PROXY_PASS);

@@ -4,7 +4,7 @@
 local TTL, STRIDE, WAITER_TTL, FLAGS = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local MEMBER = 'S:' .. HOST
 
--- The first writer whose ticket is older than ours.
+-- The first writer with an older ticket.
 local function writer_ahead()
 	for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, -1)) do
 		if member == MEMBER then
@@ -33,7 +33,7 @@ if again or (type ~= 'string' and not other_intent() and not ahead) then
 	keep(READERS, TTL)
 	redis.call('SADD', LOCK, VALUE)
 	keep_set(TTL)
-	-- The next in the queue may be a reader as well.
+	-- The next waiter may be a reader as well.
 	local first = waiting > 0 and head()
 	if first and string.sub(first, 1, 2) == 'S:' then
 		notify_head()
@@ -43,7 +43,7 @@ end
 local kind, holder, left
 if type ~= 'string' and other_intent() then
 	kind, holder, left = 'intent', intent.err and '' or intent, redis.call('PTTL', INTENT)
-	-- One of ours is written again and again as long as its host lives; see not_beyond().
+	-- An intent of this protocol is written again and again while its host lives; see not_beyond().
 	if intent == fence[5] and left > WAITER_TTL then
 		redis.call('PEXPIRE', INTENT, WAITER_TTL)
 		left = WAITER_TTL

@@ -14,7 +14,7 @@ elseif type == 'set' and redis.call('SISMEMBER', LOCK, VALUE) == 1 then
 else
 	return mismatch('changed')
 end
--- Whoever had it, if that is a host: where there is no tracking it would notice with its next renewal.
+-- Notifies the former holder, if it is a host: without tracking only its next renewal would find out.
 if known then
 	notify(string.sub(VALUE, 1, 16))
 end

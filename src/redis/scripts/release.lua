@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- release.lua - ARGV: host, token, ms for which the lock stays closed after a writer (0 = not at all)
+-- release.lua - ARGV: host, value, ms for which the lock stays closed after a writer (0 = not at all)
 
--- A writer's, and nobody waits: what the rest would do, by a quarter of the commands.
+-- The short path, for a writer's lock without waiters: a quarter of the commands.
 if ARGV[3] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
 	local time = redis.call('TIME')
 	redis.call('DEL', KEYS[1])
@@ -22,7 +22,7 @@ local function release()
 		end
 		return 'ok'
 	end
-	-- The reply to the release was lost, and it comes again.
+	-- The reply to an earlier release was lost.
 	if held == DELAY .. VALUE then
 		return 'ok'
 	end
@@ -35,7 +35,7 @@ end
 
 local status = release()
 if not status then
-	-- A reader whom somebody took out of the set.
+	-- A reader that was removed from the set by another program.
 	redis.call('ZREM', READERS, VALUE)
 	return mismatch('lost')
 end

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- upgrade.lua - ARGV: host, token, ttl, stride, turn.  Only for the one reader there is, while no writer waits: it never waits.
+-- upgrade.lua - ARGV: host, value, ttl, stride, mode_gen.  Only for the single reader while no writer waits: it never
+-- queues.
 
 local TTL, STRIDE, MODE_GEN = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- The reply to an earlier attempt was lost, or whoever sent it was killed.
+-- The reply to an earlier attempt was lost, or its sender was killed.
 if held == VALUE then
 	local base = reserve(STRIDE, VALUE, TTL, MODE_GEN)
 	redis.call('PEXPIRE', LOCK, TTL)
@@ -29,7 +30,7 @@ for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, -1)) do
 	end
 end
 local base = reserve(STRIDE, VALUE, TTL, MODE_GEN)
--- In place of the set: whoever is refused this is a reader as before, whoever is refused the rest asks again.
+-- SET replaces the set at once: refused here, the caller is still a reader; refused later, it repeats the upgrade.
 redis.call('SET', LOCK, VALUE, 'PX', TTL)
 redis.call('ZREM', READERS, VALUE)
 return reply('granted', nil, 'host', VALUE, nil, base)
