@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what any program that takes the lock with SET NX PX must see of us, and we of it */
+/* foreign.c - the lock shared with any program that takes it with SET NX PX: what each must see of the other */
 #define _GNU_SOURCE
 #include "foreign.h"
 
@@ -72,7 +72,7 @@ START_TEST(it_stays_closed_for_others_too)
 }
 END_TEST
 
-/* It overslept, and what it does then is not at our expense. */
+/* The foreign holder overslept: its late commands must not harm the new holder. */
 START_TEST(it_is_late)
 {
 	ck_assert(foreign_ask("lock 30000"));

@@ -53,7 +53,7 @@ int peer_do(struct peer *p, enum redis_script script)
 	struct script_args args = p->args;
 	int code;
 
-	/* Each new lease begins with no turn. */
+	/* A new lease begins with mode_gen 0. */
 	if (redis_is_acquire(script))
 		args.mode_gen = 0;
 	redis_op_end(&p->op);
@@ -102,7 +102,7 @@ int leave(struct peer *p, const char *modes)
 	return with_flags(p, REDIS_LEAVE, modes);
 }
 
-void new_token(struct peer *p)
+void new_value(struct peer *p)
 {
 	ck_assert(redis_value(p->value, &p->host));
 }
