@@ -114,7 +114,7 @@ static void between(struct redis_client *client)
 		client->between(client->between_arg);
 }
 
-/* A node that backs off keeps its earlier error: @tried says how old that is. */
+/* A node that backs off keeps its earlier error: @tried is the time of that. */
 static void not_sent(struct redis_command *cmd, int code, const char *why, int64_t tried)
 {
 	fail_command(cmd, code, why);
