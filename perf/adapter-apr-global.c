@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-apr-global.c - the global mutex of the Apache Portable Runtime, with the mechanism it takes by default
+ * adapter-apr-global.c - the global mutex of the Apache Portable Runtime, with its default mechanism
  */
 #include "bench.h"
 

@@ -2,7 +2,7 @@
 /*
  * adapter-bdb.c - the lock manager of Berkeley DB, alone: keyed, shared, first in first out, in shared memory
  *
- * The nearest relative of lockshm.  Its environment lies in /dev/shm; every process joins it.
+ * The nearest relative of lockshm.  Its environment is in /dev/shm; every process joins it.
  */
 #include "bench.h"
 
@@ -82,7 +82,7 @@ static void bdb_lock(uint32_t key, enum bench_mode mode)
 
 static void bdb_keep(uint32_t key)
 {
-	DB_LOCK kept; /* it knows what the locker has */
+	DB_LOCK kept; /* the library has a list of the locker's locks */
 
 	get(key, BENCH_EXCLUSIVE, &kept);
 }

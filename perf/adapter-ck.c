@@ -2,8 +2,7 @@
 /*
  * adapter-ck.c - two fair read-write spin locks of ConcurrencyKit: task-fair (tflock), phase-fair (pflock)
  *
- * They never sleep, so they are shown only while processes hardly outnumber processors.  An array stands in place of
- * keys.
+ * They never sleep, so they are shown only while processes hardly outnumber processors.  An array replaces keys.
  */
 #include "bench.h"
 

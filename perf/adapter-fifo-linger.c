@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-fifo-linger.c - fifo-linger, a floor: the least code that keeps the order of those who wait and yet lets the
- * process that released go on until the next one runs
+ * adapter-fifo-linger.c - fifo-linger, a floor: the least code that is first in first out and yet lets the releaser
+ * barge until the next waiter runs
  *
- * Tickets; a waiter looks at the record of the ticket before its own.  A record that lingers may be taken up again by
- * its process or ended by the waiter behind it, whichever swaps the word first; half a millisecond after the first
- * release of a row it may not linger any more.  The same rule as LOCKSHM_BARGE, without keys, owners and leases;
- * stuck when somebody dies.
+ * Tickets; a waiter watches the record of the ticket before its own.  A released record is bargeable: its process may
+ * resume it, or the next waiter may end it, whichever swaps the word first.  Half a millisecond after the first release
+ * of a streak it is not bargeable any more.  The same rule as LOCKSHM_BARGE, without keys, owners and leases; stuck
+ * when a process dies.
  */
 #include "bench.h"
 
@@ -15,24 +15,24 @@
 #include <unistd.h>
 
 #define SLOTS 1024u /* more than can wait at once */
-#define STREAK_NS 500000 /* as long as LOCKSHM_BARGE lets a row last */
-#define SPIN 200u /* looks: longer than the 1 us that a benchmark holds the lock */
+#define STREAK_NS 500000 /* as long as a streak with LOCKSHM_BARGE */
+#define SPIN 200u /* loads: longer than the 1 us for which a benchmark holds the lock */
 
 enum { TAKEN = 1, LINGERS = 2, DONE = 3 };
 #define STATE_BITS 2
-#define HOLD 4u /* one more: who is about to sleep must see that it was released and taken up meanwhile */
+#define HOLD 4u /* added at each hold of a streak: a waiter about to sleep must see a release and resume in between */
 #define TICKET_SHIFT 10
 
 struct fifo_linger {
-	uint32_t last; /* ticket of the latest comer */
+	uint32_t last; /* ticket of the latest arrival */
 	struct {
-		uint32_t word; /* [ticket:22 | number of the hold in its row:8 | what became of it:2] */
-		uint32_t asleep; /* number of the sleep of who waits behind it; 0 = nobody sleeps */
+		uint32_t word; /* [ticket:22 | number of the hold in its streak:8 | state:2] */
+		uint32_t asleep; /* number of the sleep of the next waiter; 0 = awake */
 	} slot[SLOTS] __attribute__((aligned(64)));
 };
 
 static struct fifo_linger *l;
-static uint32_t ticket, mine, sleeps, called; /* mine: the word as I left it */
+static uint32_t ticket, mine, sleeps, called; /* mine: the word at the last release */
 static int64_t row;
 
 static int linger_create(const struct bench_need *need)
@@ -80,7 +80,7 @@ static bool is(uint32_t word, uint32_t t, uint32_t state)
 	return word >> TICKET_SHIFT == t << TICKET_SHIFT >> TICKET_SHIFT && word % (1u << STATE_BITS) == state;
 }
 
-/* Is the record of ticket @t out of the way? */
+/* Does the record of ticket @t allow the next one to run? */
 static bool over(uint32_t t)
 {
 	uint32_t word = __atomic_load_n(&l->slot[t % SLOTS].word, __ATOMIC_SEQ_CST);
@@ -116,7 +116,7 @@ static void linger_lock(uint32_t key, enum bench_mode mode)
 	while (!over_soon(ticket - 1)) {
 		uint32_t seen = __atomic_load_n(&l->slot[before].word, __ATOMIC_SEQ_CST);
 
-		/* Said first, then looked, here and in the kernel: whoever changes the word sees it. */
+		/* Stored before the load, here and in the kernel: a thread that changes the word sees it. */
 		__atomic_store_n(&l->slot[before].asleep, ++sleeps ? sleeps : ++sleeps, __ATOMIC_SEQ_CST);
 		if (!is(seen, ticket - 1, DONE) && !is(seen, ticket - 1, LINGERS))
 			syscall(SYS_futex, &l->slot[before].word, FUTEX_WAIT, seen, NULL, NULL, 0);
@@ -124,7 +124,7 @@ static void linger_lock(uint32_t key, enum bench_mode mode)
 	}
 }
 
-/* Each sleep is ended once, not by each release of a row. */
+/* A sleep is ended once, not by each release of a streak. */
 static void linger_unlock(uint32_t key, enum bench_mode mode)
 {
 	uint32_t *word = &l->slot[ticket % SLOTS].word, asleep;
@@ -135,7 +135,7 @@ static void linger_unlock(uint32_t key, enum bench_mode mode)
 	(void)mode;
 	if (first)
 		row = t;
-	/* The last number of a row is not gone beyond: it would be that of another ticket. */
+	/* A streak ends at its highest number: the next would change the ticket. */
 	mine = with_state(mine, t - row < STREAK_NS && (mine + HOLD) >> TICKET_SHIFT == mine >> TICKET_SHIFT ? LINGERS : DONE);
 	__atomic_store_n(word, mine, __ATOMIC_SEQ_CST);
 	asleep = __atomic_load_n(&l->slot[ticket % SLOTS].asleep, __ATOMIC_SEQ_CST);

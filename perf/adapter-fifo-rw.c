@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * adapter-fifo-rw.c - floors: the least code that keeps the order of arrival between readers and writers
- * (fifo-rw-park), and the same where a sleeper would learn of a death and of the end of a lease (fifo-rw-watch)
+ * (fifo-rw-park), and the same where a sleeper would notice a death and the end of a lease (fifo-rw-watch)
  *
- * Tickets and two counters: a reader may go when all before it have begun or ended, a writer when all before it have
- * ended.  Who waits sleeps on a word of its own, and whoever moves a counter wakes just those whose turn has come;
- * readers in a row are let in, and woken, together.  No key, no owner, no lease; stuck when somebody dies.  What it
- * cannot do faster, no lock with this order can.
+ * Tickets and two counters: a reader runs when all before it have begun or ended, a writer when all before it have
+ * ended.  A waiter sleeps on a word of its own, and the process that moves a counter wakes only those that can run;
+ * consecutive readers are granted, and woken, together.  No key, no owner, no lease; stuck when a process dies.  No
+ * lock with this order can be faster.
  *
- * fifo-rw-watch does nothing more with what it learns, but pays for it: it sleeps on two words and until a time, and
- * reads the clock when it asks, after a sleep, and when it releases.
+ * fifo-rw-watch does nothing with a death or a lease, but pays for it: it sleeps on two words and until a time, and
+ * reads the clock at the request, after a sleep, and at the release.
  */
 #include "bench.h"
 
@@ -22,17 +22,18 @@
 #define FUTEX_OF_32_BITS 2
 
 struct fifo_rw {
-	uint32_t next __attribute__((aligned(64))); /* ticket of the next comer */
+	uint32_t next __attribute__((aligned(64))); /* ticket of the next arrival */
 	uint32_t begun __attribute__((aligned(64))); /* tickets below it have begun */
-	uint32_t ended __attribute__((aligned(64))); /* so many have ended: if n, then all below n for a writer n */
+	/* number of tickets that have ended: n = all below n have, for writer n */
+	uint32_t ended __attribute__((aligned(64)));
 	struct {
-		uint64_t asleep; /* ticket and mode of who sleeps here, plus one; 0 = nobody yet */
-		uint32_t bell; /* changes with each call */
+		uint64_t asleep; /* ticket and mode of the sleeper, plus one; 0 = none yet */
+		uint32_t bell; /* changes with each wake */
 	} slot[SLOTS] __attribute__((aligned(64)));
-	uint32_t life; /* would change with the death of whoever is before */
+	uint32_t life; /* would change with the death of the process before */
 };
 
-/* As the kernel has it; older headers do not know it. */
+/* As in the kernel; older headers lack it. */
 struct watch {
 	uint64_t value, word;
 	uint32_t flags, reserved;
@@ -41,7 +42,7 @@ struct watch {
 static struct fifo_rw *l;
 static uint32_t ticket;
 static bool watches;
-static volatile int64_t asked, over; /* what a lease would be compared with */
+static volatile int64_t asked, over; /* a lease would be compared with these */
 
 static int fifo_rw_create(const struct bench_need *need)
 {
@@ -111,7 +112,7 @@ static void call(uint32_t t)
 	syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Let ticket @t in if it is that of a reader which sleeps; the counter first, so that it is not let in twice. */
+/* Grants ticket @t if it is that of a sleeping reader; the counter moves first, so that it is not granted twice. */
 static bool let_in(uint32_t t)
 {
 	uint32_t seen = t;
@@ -130,7 +131,7 @@ static void move_on(uint32_t t)
 		t++;
 }
 
-/* Is it @t's turn?  A reader's turn moves the counter on. */
+/* May ticket @t run?  A reader that may moves the counter. */
 static bool my_turn(uint32_t t, enum bench_mode mode)
 {
 	uint32_t seen = t;
@@ -158,7 +159,7 @@ static void fifo_rw_lock(uint32_t key, enum bench_mode mode)
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&l->slot[t % SLOTS].bell, __ATOMIC_SEQ_CST);
 
-		/* Said first, then looked: whoever moves a counter after the look sees it. */
+		/* Stored before the load: a process that moves a counter after that load sees it. */
 		__atomic_store_n(&l->slot[t % SLOTS].asleep, sleeper(t, mode), __ATOMIC_SEQ_CST);
 		if (my_turn(t, mode))
 			return;
@@ -173,7 +174,7 @@ static void fifo_rw_unlock(uint32_t key, enum bench_mode mode)
 	(void)key;
 	if (watches)
 		over = now();
-	/* A writer is the only one inside, so nobody else moves this counter. */
+	/* A writer is alone inside: no other process moves this counter. */
 	if (mode == BENCH_EXCLUSIVE)
 		__atomic_store_n(&l->begun, ticket + 1, __ATOMIC_SEQ_CST);
 	ended = __atomic_add_fetch(&l->ended, 1, __ATOMIC_SEQ_CST);

@@ -2,8 +2,8 @@
 /*
  * adapter-file.c - the kernel's file locks: POSIX record locks (fcntl), those of an open file description (ofd), flock
  *
- * Record locks have a byte of the file for each key; flock has no keys.  The locks of an open file description belong
- * to it and not to the process, so each process opens the file for itself.
+ * Record locks use a byte of the file for each key; flock has no keys.  The locks of an open file description belong to
+ * it and not to the process, so each process opens the file for itself.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* F_OFD_SETLKW */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-floor.c - floors, no peers: the least code that excludes (cas), that also compares a key and keeps a lease
+ * adapter-floor.c - floors, no peers: the least code that excludes (cas), that also compares a key and has a lease
  * (cas-lease), that is fair (fifo-park), or that sleeps (futex-wake)
  *
- * Each is stuck when its holder dies.  "none" excludes nobody: it shows what the body of a benchmark costs by itself,
- * and that a violation of exclusion would be found.  The fair one with readers is in adapter-fifo-rw.c.
+ * Each is stuck when its holder dies.  "none" does not exclude: it shows the cost of a benchmark's body by itself, and
+ * that a violation of exclusion would be found.  The fair one with readers is in adapter-fifo-rw.c.
  */
 #include "bench.h"
 
@@ -17,16 +17,16 @@
 
 struct floor {
 	uint32_t word;
-	uint32_t next __attribute__((aligned(64))); /* ticket of the next comer */
-	uint32_t serving __attribute__((aligned(64))); /* ticket of the holder; the holder's to write */
-	uint32_t slot[SLOTS] __attribute__((aligned(64))); /* ticket that is served now, in the slot of that ticket */
+	uint32_t next __attribute__((aligned(64))); /* ticket of the next arrival */
+	uint32_t serving __attribute__((aligned(64))); /* ticket of the holder, which alone writes it */
+	uint32_t slot[SLOTS] __attribute__((aligned(64))); /* the ticket served now, in the slot of that ticket */
 };
 
 struct keyed {
 	uint32_t word;
 	uint32_t owner;
 	int64_t deadline;
-	char key[BENCH_KEY_LEN]; /* the first byte 0 = nobody's yet */
+	char key[BENCH_KEY_LEN]; /* first byte 0 = free */
 } __attribute__((aligned(64)));
 
 static struct floor *l;
@@ -90,10 +90,9 @@ static int64_t clock_of(clockid_t clock)
 }
 
 /*
- * The same with what a caller of a keyed lock with leases cannot do without: the key is found by its bytes,
- * the holder's name and the end of its lease are noted, and a release learns whether it comes too late.  One
- * cache line for each key, in a table twice as large; the last key is not looked up again; the second clock is
- * the kernel's coarse one.
+ * The same with what a caller of a keyed lock with leases needs: the key is found by its bytes, the holder's name and
+ * the end of its lease are stored, and a release finds out whether it comes too late.  One cache line for each key, in
+ * a table twice as large; the last key is not looked up again; the second clock is the kernel's coarse one.
  */
 static struct keyed *keyed_find(const char name[BENCH_KEY_LEN])
 {
@@ -145,7 +144,7 @@ static void lease_lock(uint32_t key, enum bench_mode mode)
 	__atomic_store_n(&latest->deadline, now + INT64_C(30000000000), __ATOMIC_RELAXED);
 }
 
-/* By a swap, not a store: only it tells the holder whether somebody has ended its lease meanwhile. */
+/* By a swap, not a store: only a swap shows the holder that its lease was ended meanwhile. */
 static void lease_unlock(uint32_t key, enum bench_mode mode)
 {
 	(void)key;
@@ -170,7 +169,7 @@ static void fifo_lock(uint32_t key, enum bench_mode mode)
 		futex_wait(mine, seen);
 }
 
-/* Serving first, then who waits: a comer either sees that he is served or is seen to have come. */
+/* Stores serving first, then loads the waiters: an arrival either sees that it is served, or is seen. */
 static void fifo_unlock(uint32_t key, enum bench_mode mode)
 {
 	uint32_t then = ticket + 1, *his = &l->slot[then % SLOTS];
@@ -183,7 +182,7 @@ static void fifo_unlock(uint32_t key, enum bench_mode mode)
 		futex_wake(his);
 }
 
-/* One word: 0 free, 1 held, 2 held and somebody sleeps.  Its hand-over to a sleeper is what a bare wake-up costs. */
+/* One word: 0 free, 1 held, 2 held with a sleeper.  Its hand-over to a sleeper is the cost of a bare wake-up. */
 static void futex_lock(uint32_t key, enum bench_mode mode)
 {
 	uint32_t seen = 0;
@@ -210,7 +209,7 @@ static void none_lock(uint32_t key, enum bench_mode mode)
 
 	(void)mode;
 	bench_key(key, name);
-	__asm__ volatile("" : : "r"(name) : "memory"); /* the key counts as used */
+	__asm__ volatile("" : : "r"(name) : "memory"); /* keeps the key alive */
 }
 
 static void none_unlock(uint32_t key, enum bench_mode mode)
@@ -254,7 +253,7 @@ const struct lock_adapter adapter_fifo_park = {
 
 const struct lock_adapter adapter_futex_wake = {
 	.name = "futex-wake",
-	.can = LOCK_FLOOR | LOCK_LEASE, /* no lease, but the kernel's time-out as the floor of one */
+	.can = LOCK_FLOOR | LOCK_LEASE, /* no lease: the kernel's time-out as the floor of one */
 	.create = floor_create,
 	.attach = floor_nothing,
 	.lock = futex_lock,

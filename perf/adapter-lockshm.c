@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-lockshm.c - ours, through the public interface: with a lease of 30 s, strict, with the key prepared once,
+ * adapter-lockshm.c - lockshm, through the public interface: with a lease of 30 s, strict, with the key prepared once,
  * and barging
  *
  * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
- * are keys, as its manual advises.
+ * are keys, as the manual advises.
  */
 #include "bench.h"
 
@@ -46,7 +46,7 @@ static int create(const struct bench_need *need, int64_t ttl_ns)
 	options.locks = at_least(2 * (uint64_t)need->keys, LOCKS_MIN);
 	options.requests = at_least(need->keys + 64 * (uint64_t)need->procs, REQUESTS_MIN);
 	if (options.requests > REQUESTS_MAX)
-		options.requests = REQUESTS_MAX; /* who uses more keys does not hold them all */
+		options.requests = REQUESTS_MAX; /* a process with more keys does not hold them all */
 	options.owners = at_least(need->procs + 32, OWNERS_MIN);
 	snprintf(name, sizeof(name), "/bench-lockshm-%d", (int)getpid());
 	if (lockshm_create(&creator, name, &options, &error)) {
@@ -55,7 +55,7 @@ static int create(const struct bench_need *need, int64_t ttl_ns)
 	}
 	request.key = key_bytes;
 	request.key_len = sizeof(key_bytes);
-	request.timeout_ns = LOCKSHM_SECONDS(600); /* nobody is to give up in a long queue */
+	request.timeout_ns = LOCKSHM_SECONDS(600); /* longer than any queue takes */
 	request.ttl_ns = ttl_ns;
 	return 0;
 }
@@ -114,7 +114,7 @@ static void prepared_attach(void)
 	request.prepared = &prepared;
 }
 
-/* Of the one key that was prepared. */
+/* Of the one prepared key. */
 static void prepared_lock(uint32_t key, enum bench_mode mode)
 {
 	int rc;
@@ -136,7 +136,7 @@ static void lockshm_unlock(uint32_t key, enum bench_mode mode)
 		fail("release", rc, NULL);
 }
 
-/* Strict, so that looking at a hundred thousand of them may take its time. */
+/* Strict, because inspecting a hundred thousand of them may take longer than a lease. */
 static void lockshm_keep(uint32_t key)
 {
 	lockshm_hold_t *kept = calloc(1, sizeof(*kept));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-posix-sem.c - process-shared POSIX semaphores: no owner, stuck when a holder dies; an array in place of keys
+ * adapter-posix-sem.c - process-shared POSIX semaphores: no owner, stuck when a holder dies; an array replaces keys
  */
 #include "bench.h"
 

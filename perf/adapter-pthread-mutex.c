@@ -2,7 +2,7 @@
 /*
  * adapter-pthread-mutex.c - process-shared pthread mutexes: plain (stuck for ever when its holder dies) and robust
  *
- * The robust one is what the speed of lockshm is measured against.  An array stands in place of keys.
+ * The speed of lockshm is measured against the robust one.  An array replaces keys.
  */
 #include "bench.h"
 

@@ -2,8 +2,8 @@
 /*
  * adapter-pthread-rwlock.c - process-shared pthread rwlocks, stuck when any holder dies
  *
- * The usual kind lets readers overtake writers; the other, PREFER_WRITER_NONRECURSIVE, the other way round.  An array
- * stands in place of keys.
+ * The default kind lets readers overtake writers, PREFER_WRITER_NONRECURSIVE lets writers overtake readers.  An array
+ * replaces keys.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-redis.c - the usual lock in Redis: SET key token NX PX ttl, and a script that compares and deletes
+ * adapter-redis.c - the usual lock in Redis: SET key value NX PX ttl, and a script that compares and deletes
  *
- * Over a unix socket.  Who finds the key taken sleeps 1 ms and tries again.
+ * Over a unix socket.  A process that finds the key taken sleeps 1 ms and tries again.
  */
 #include "bench-bridge.h"
 

@@ -2,8 +2,8 @@
 /*
  * adapter-resty-lock.c - lua-resty-lock, inside nginx with its lua module
  *
- * It lives in the workers of nginx and nowhere else, so the body of the solo scenarios runs there, in Lua, and the time
- * comes back over a socket: no request is part of it.  Other scenarios leave it out.
+ * It runs only in the workers of nginx, so the body of the solo scenarios runs there, in Lua, and the time comes back
+ * over a socket: no request is part of it.  Other scenarios leave it out.
  */
 #include "bench.h"
 
@@ -54,7 +54,7 @@ static char socket_path[100];
 static uint32_t keys;
 static bool started;
 
-/* The body of the answer to GET path; empty if there is none. */
+/* The body of the reply to GET path; empty if there is none. */
 static void get(const char *path, char *out, size_t size)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -82,7 +82,7 @@ static void get(const char *path, char *out, size_t size)
 
 static int write_config(const char *path, const char *directory)
 {
-	const char *lua = getenv("LOCKSHM_BENCH_LUA"); /* where resty/lock.lua is, if not where nginx looks */
+	const char *lua = getenv("LOCKSHM_BENCH_LUA"); /* directory of resty/lock.lua, if not nginx's own */
 	FILE *f = fopen(path, "we");
 
 	if (!f)

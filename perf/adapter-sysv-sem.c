@@ -11,7 +11,7 @@
 
 static int id = -1;
 
-union semun { /* the caller has to declare it: semctl(2) */
+union semun { /* the caller must declare it: semctl(2) */
 	int val;
 	struct semid_ds *buf;
 	unsigned short *array;

@@ -35,7 +35,7 @@ static int tdb_adapter_create(const struct bench_need *need)
 
 static void tdb_attach(void)
 {
-	if (tdb_reopen_all(1)) /* the parent stays: nobody may take himself for the first */
+	if (tdb_reopen_all(1)) /* the parent stays: no child may open it as the first */
 		bench_fail("tdb_reopen_all");
 }
 
@@ -74,7 +74,7 @@ static uint32_t chain_of(uint32_t key)
 	return tdb_jenkins_hash(&data) % chains;
 }
 
-/* Not those of the chain of key 0, which is the one that somebody else takes meanwhile. */
+/* Not those in the chain of key 0, which another process takes meanwhile. */
 static void tdb_keep(uint32_t key)
 {
 	if (!key || chain_of(key) != chain_of(0))

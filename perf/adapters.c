@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapters.c - the locks of a run, in the order of its rows: ours, peers, floors
+ * adapters.c - the locks of a run, in the order of its rows: lockshm, peers, floors
  *
- * A peer is built in where its development files are installed; configure says which are.  Those that need a server
- * look for it when the run starts.
+ * A peer is built in where its development files are installed, which configure finds.  Peers that need a server look
+ * for it when the run starts.
  */
 #include "bench.h"
 

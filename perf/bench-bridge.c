@@ -16,12 +16,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define HOLD_NS LOCKSHM_SECONDS(600) /* nobody is to give up, or to lose it */
+#define HOLD_NS LOCKSHM_SECONDS(600) /* longer than any run: no timeout, no end of a lease */
 #define QUEUE_MS 20000
 
 static char names[BRIDGE_HOSTS][64];
 static lockshm_t *creators[BRIDGE_HOSTS];
-static const struct script_args *wished;
+static const struct bridge_options *wished;
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
 {
@@ -89,10 +89,10 @@ static int create(const struct bench_need *need)
 	return err;
 }
 
-/* So that what was made goes with a run that is broken off. */
+/* Destroys the segments of an aborted run. */
 static const struct lock_adapter hosts = { .name = "bridge", .create = create, .destroy = destroy };
 
-bool bridge_make(const struct script_args *wish)
+bool bridge_make(const struct bridge_options *wish)
 {
 	const struct bench_need need = { .keys = 1, .procs = 1 };
 	static bool said;

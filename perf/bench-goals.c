@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-goals.c - the ratios that lockshm wants to reach, and whether this run reached them
+ * bench-goals.c - the ratios that lockshm aims at, and whether this run reached them
  *
- * A goal compares one median of ours with a peer's in the same run, or with a figure.  The plus of two modes is used
- * where the processes' whole rate is meant.  This is a report: no status depends on it.
+ * A goal compares one median of lockshm with a peer's in the same run, or with a figure.  The sum of two modes is used
+ * where the total rate of the processes is meant.  This is a report: no exit status depends on it.
  */
 #include "bench.h"
 

@@ -51,21 +51,21 @@ static void find_cpus(void)
 }
 
 /*
- * The kernel shares the processors between sessions first and between processes second.  In a session of its own,
- * with the highest weight where that is allowed, a run is disturbed less by what else goes on.  A quick run judges no
- * time and is in nobody's way.
+ * The kernel shares the processors between sessions first and between processes second.  In a session of its own, with
+ * the highest weight where that is allowed, a run is disturbed less by other processes.  A quick run compares no times
+ * and must not disturb others.
  */
 static void leave_session(void)
 {
 	int fd;
 
 	if (setsid() < 0 || bench_effort == BENCH_QUICK)
-		return; /* a leader of its group already */
+		return; /* leads its group already */
 	fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (write(fd, "-20", 3) < 0)
-		errno = 0; /* needs a privilege: measured without */
+		errno = 0; /* needs a privilege: else measured without */
 	close(fd);
 }
 
@@ -102,9 +102,9 @@ void bench_machine_line(char *out, size_t size)
 }
 
 /*
- * A processor that is shared with a stranger, as one half of a core of a virtual machine may be, has phases in which it
- * does the same work in 1.7 times the time, and no counter here tells: it is no time stolen.  So a few microseconds of
- * arithmetic without memory are timed, and compared with the fastest ever seen in this run.
+ * A processor shared with another guest (one half of a core of a virtual machine) has phases in which the same work
+ * takes 1.7 times as long; no counter shows that, as no time is stolen.  So a few microseconds of arithmetic without
+ * memory are timed, and compared with the fastest in this run.
  */
 #define PROBE_STEPS 4000u
 #define SLOW 1.15

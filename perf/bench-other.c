@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-other.c - programs in other languages that take a lock in Redis with the library of theirs
+ * bench-other.c - programs in other languages that take a lock in Redis with their own libraries
  *
- * Each process gets: the server's socket, the key, for how many ms it goes on, how many us it holds and thinks.  It
- * says "ready", waits for a line, and says at last a line with each of its waits in us.
+ * Arguments of each process: the server's socket, the key, the duration in ms, how many us it holds and pauses.  It
+ * prints "ready", waits for a line, and prints at the end a line with each of its waits in us.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -76,7 +76,7 @@ static pid_t start(struct pipes *p)
 	return pid;
 }
 
-/* Everything it says at the end; how many waits that were. */
+/* Reads its output to the end; returns the number of waits. */
 static uint64_t take(FILE *from, struct hist *waits)
 {
 	char line[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-process.c - pinned processes, the words they meet at, and what is cleared away when a run ends
+ * bench-process.c - pinned processes, the words that synchronize them, and the clean-up at the end of a run
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_setaffinity */
@@ -64,14 +64,14 @@ static void on_stop(int sig)
 	stopped = sig;
 }
 
-/* Out of the terminal's session ^C does not reach us: the end of make, or of the shell, has to. */
+/* Outside of the terminal's session ^C does not arrive: the end of make, or of the shell, must. */
 static void watch_for_stop(void)
 {
-	struct sigaction act = { .sa_handler = on_stop }; /* no SA_RESTART: waits are to end */
+	struct sigaction act = { .sa_handler = on_stop }; /* no SA_RESTART: it must end waits */
 
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	signal(SIGPIPE, SIG_IGN); /* a server that went away is an error of the adapter */
+	signal(SIGPIPE, SIG_IGN); /* a server that ended is an error of the adapter */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
@@ -164,7 +164,7 @@ pid_t bench_spawn(int cpu, void (*body)(void *), void *arg)
 			children[n_children++] = pid;
 		return pid;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a run that is broken off leaves nobody spinning */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* an aborted run leaves no spinning process */
 	if (getppid() != parent)
 		_exit(1);
 	signal(SIGINT, SIG_DFL);
@@ -228,7 +228,7 @@ void bench_add(uint32_t *word)
 	wake_all(word);
 }
 
-/* Asleep, since who looks on must not take a processor from those who are measured; up now and then for signals. */
+/* Sleeps, so that an observer takes no processor from the measured processes; wakes now and then for signals. */
 bool bench_wait(uint32_t *word, uint32_t value, int ms)
 {
 	uint64_t from = bench_ticks();

@@ -2,8 +2,8 @@
 /*
  * bench-redis.c - the Redis server of the run, and plain connections to it
  *
- * It listens on a unix socket and on a free port of 127.0.0.1, and writes nothing to disk.  What plays a network before
- * it (bench-relay.c) runs only while somebody wants it.
+ * It listens on a unix socket and on a free port of 127.0.0.1, and writes nothing to disk.  The simulated network
+ * (bench-relay.c) runs only while it is needed.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -105,7 +105,7 @@ int redis_dial(enum redis_way way)
 	return fd;
 }
 
-/* One line for all but bulk replies, which say their length.  False = there is more to come. */
+/* One line for all but bulk replies, which contain their length.  False = incomplete. */
 static bool complete(const char *reply, size_t len)
 {
 	const char *end = memchr(reply, '\n', len);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-relay.c - a network between the hosts and the Redis server: a process that passes every
- * byte on, some time later
+ * bench-relay.c - a simulated network between the hosts and the Redis server: a process that forwards every byte after
+ * a delay
  *
- * The delay is the same for each direction and each chunk of bytes, whatever is under way before it.
- * The process itself sleeps until something is due, so a round trip takes somewhat more than two delays;
- * how much, "two-pings" says.
+ * The delay is the same for each direction and each chunk of bytes, whatever is under way before it.  The process
+ * sleeps until a chunk is due, so a round trip takes somewhat more than two delays; "two-pings" measures how much.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -33,7 +32,7 @@ struct chunk {
 	char bytes[CHUNK_BYTES];
 };
 
-/* One direction of a connection: way i and i ^ 1 belong together. */
+/* One direction of a connection: path i and i ^ 1 belong together. */
 struct way {
 	int from, to; /* -1 = none */
 	unsigned first, n; /* chunks under way */
@@ -83,7 +82,7 @@ static void take_in(size_t i)
 	w->n++;
 }
 
-/* What is due goes on; when is the next? */
+/* Forwards what is due; returns when the next is. */
 static uint64_t pass_on(size_t i, uint64_t next)
 {
 	struct way *w = &ways[i];
@@ -119,7 +118,7 @@ static void relay(void *arg)
 	int listener = *(int *)arg;
 
 	bridge_unpin();
-	/* Or a sleep of 100 us would be one of 150. */
+	/* Else a sleep of 100 us would take 150. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (size_t i = 0; i < WAYS_MAX; i++)
 		ways[i].from = -1;

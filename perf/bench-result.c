@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-result.c - what was measured: kept over the rounds, printed for people or for programs
+ * bench-result.c - results: collected over the rounds, printed for humans or for programs
  */
 #include "bench.h"
 
@@ -195,7 +195,7 @@ void result_print_json(FILE *out)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * For people: a table for each point
+ * For humans: a table for each point
  */
 static void cell(FILE *out, const struct result *r, enum metric m, int width, int decimals)
 {

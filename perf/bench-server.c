@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-server.c - the servers some locks need: started on unix sockets in a directory of the run's own, and stopped
+ * bench-server.c - the servers that some locks need: started on unix sockets in a directory of the run, and stopped
  *
- * Some of them refuse to run as root, so they get the user nobody then.  They are told to end when the run's first
- * process does, however it ends; the directory stays behind if that was SIGKILL.
+ * Some refuse to run as root and then run as an unprivileged user.  They end when the run's first process does, however
+ * it ends; after SIGKILL the directory remains.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -71,7 +71,7 @@ const char *server_find(const char *program, const char *other_dir)
 	return NULL;
 }
 
-/* In the child: becomes the other user, with its output in the log of the directory. */
+/* In the child: switches to that user, with its output in the log of the directory. */
 static void __attribute__((noreturn)) become(const char *const argv[], pid_t parent)
 {
 	const struct passwd *user = other_user();
@@ -163,7 +163,7 @@ static void stop(pid_t pid)
 {
 	uint64_t from = bench_ticks(), limit = bench_ticks_of_ns(STOP_MS * 1e6);
 
-	kill(pid, SIGINT); /* for PostgreSQL: without waiting for its clients */
+	kill(pid, SIGINT); /* for PostgreSQL: does not wait for its clients */
 	kill(pid, SIGTERM);
 	while (waitpid(pid, NULL, WNOHANG) == 0) {
 		if (bench_ticks() - from > limit) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-stat.c - figures over rounds, histograms of waits, and how much of the machine others had
+ * bench-stat.c - figures over rounds, histograms of waits, and the processor time of other processes
  */
 #include "bench.h"
 
@@ -60,7 +60,7 @@ struct summary series_summary(const struct series *s)
 	return sum;
 }
 
-/* Below HIST_STEPS each value has a bucket; above, the five bits behind the leading one choose it. */
+/* Below HIST_STEPS each value has a bucket; above, the five bits after the leading one select it. */
 static unsigned bucket_of(uint64_t v)
 {
 	unsigned shift;
@@ -155,7 +155,7 @@ void neighbours_begin(struct neighbours *n)
 	n->at = bench_ticks();
 }
 
-/* The kernel counts in steps of 10 ms: over a figure of 40 ms this is a hint, over its rounds a measure. */
+/* The kernel counts in steps of 10 ms: rough for a figure of 40 ms, good over its rounds. */
 double neighbours_end(const struct neighbours *n)
 {
 	double wall = (double)(bench_ticks() - n->at) * bench_ns_per_tick / 1000;

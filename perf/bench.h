@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench.h - what the benchmark is made of: one generic body per scenario, one small adapter per lock
+ * bench.h - the parts of the benchmark: one generic body per scenario, one small adapter per lock
  *
  * A scenario-*.c file measures one thing and knows no lock; an adapter-*.c file knows one lock and measures nothing.
  * lockshm-bench.c runs every scenario at each of its points (mode, number of processes) with every lock, in interleaved
- * rounds: all locks once, then all again, so that a change of the machine's mood falls on all.  Figures are taken in
- * processes made for each, pinned, and kept in bench-result.c.  perf/README.md explains method and output.
+ * rounds: all locks once, then all again, so that phases of the machine affect all.  Figures are taken in processes
+ * made for each, pinned, and kept in bench-result.c.  perf/README.md explains method and output.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -28,22 +28,22 @@ enum bench_mode { BENCH_EXCLUSIVE = 0, BENCH_SHARED = 1, BENCH_MODES = 2 };
 
 #define BENCH_KEY_LEN 16
 
-#define LOCK_SHARED 1u /* shared holders stand beside each other */
+#define LOCK_SHARED 1u /* shared holders hold together */
 #define LOCK_MANY 2u /* more than one lock at a time: keyed, or an array in place of keys */
 #define LOCK_FLOOR 4u /* no peer: the least code that could do the job */
-#define LOCK_NONE 8u /* excludes nobody: shows what a body costs by itself, and that violations are found */
-#define LOCK_SERVER 16u /* asks another process over a socket: fewer operations a figure */
+#define LOCK_NONE 8u /* does not exclude: shows the cost of a body by itself, and that violations are found */
+#define LOCK_SERVER 16u /* another process over a socket: fewer operations a figure */
 #define LOCK_SPINS 32u /* never sleeps: useless where processes outnumber processors */
 #define LOCK_LEASE 64u /* a stopped holder loses it */
-#define LOCK_SOLO 128u /* a variant that only the solo scenarios show */
-#define LOCK_REMOTE 256u /* lives inside a server, which runs the solo body itself: see remote_ns() */
-#define LOCK_TRIES 512u /* a waiter tries again and again with sleeps in between: thousands of them choke */
+#define LOCK_SOLO 128u /* a variant for the solo scenarios only */
+#define LOCK_REMOTE 256u /* inside a server, which runs the solo body itself: see remote_ns() */
+#define LOCK_TRIES 512u /* a waiter retries with sleeps in between: thousands of them choke */
 #define LOCK_FEW 1024u /* slow with very many at once */
 
 /* What a figure needs of a lock. */
 struct bench_need {
 	uint32_t keys; /* 0 .. keys-1 are used */
-	uint32_t procs; /* processes that take part, besides the one that creates */
+	uint32_t procs; /* processes that take part, in addition to the one that creates */
 	int64_t lease_ns; /* how long a holder may hold; 0 = the lock's usual */
 };
 
@@ -56,11 +56,11 @@ struct lock_adapter {
 	void (*attach)(void); /* in each process that takes locks */
 	void (*lock)(uint32_t key, enum bench_mode mode);
 	void (*unlock)(uint32_t key, enum bench_mode mode); /* of the latest lock() */
-	void (*detach)(void); /* in each process, before it ends well */
-	void (*destroy)(void); /* when no process is left; also after processes were killed */
+	void (*detach)(void); /* in each process, before a normal end */
+	void (*destroy)(void); /* when no process is left; also after kills */
 	void (*keep)(
-		uint32_t key); /* exclusively, beside others, for as long as the process lives; NULL = lock() does */
-	double (*bytes)(void); /* what the lock takes up just now, in all; NULL = nobody can say */
+		uint32_t key); /* exclusively, in addition to the others, until the process ends; NULL = lock() does */
+	double (*bytes)(void); /* the lock's memory now, in all; NULL = unknown */
 	double (*remote_ns)(enum bench_mode mode, int ms); /* LOCK_REMOTE: ns a pair */
 };
 
@@ -68,7 +68,7 @@ struct lock_adapter {
 struct lock_entry {
 	const char *name;
 	const struct lock_adapter *lock; /* NULL = not built in */
-	const char *package; /* of Debian, that building it in needs */
+	const char *package; /* Debian package that it is built with */
 };
 extern const struct lock_entry bench_locks[]; /* ends with a name of NULL */
 extern const struct lock_adapter adapter_apr_global, adapter_bdb, adapter_boost_sharable, adapter_cas, adapter_cas_lease,
@@ -143,41 +143,42 @@ static inline uint32_t bench_random(uint64_t *state)
 
 extern int bench_cpus; /* processors this run may use */
 int bench_cpu(int n); /* the n-th of them, counted round and round */
-bool bench_is_slow(void); /* just now, beside the fastest of this run: somebody else uses the other half of this core */
+/* just now, compared with the fastest of this run: another guest uses the other half of this core */
+bool bench_is_slow(void);
 void bench_machine_init(void); /* finds processors, measures the counter, leaves for a session of its own */
 void bench_machine_line(char *out, size_t size); /* "<processor>, N CPUs | Linux ... | commit ..." */
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Processes, and words they meet at; bench-process.c
+ * Processes, and the words that synchronize them; bench-process.c
  */
 extern const char *bench_program; /* argv[0] */
 void bench_fail(const char *what) __attribute__((noreturn)); /* prints what and errno, ends the process */
 void bench_why(const char *format, ...) __attribute__((format(printf, 1, 2))); /* why create() gave up */
-const char *bench_reason(void); /* what bench_why() was told last */
+const char *bench_reason(void); /* the text of the last bench_why() */
 void bench_process_init(void);
 void bench_pin(int cpu);
-void *bench_share(size_t size); /* zeroed memory that processes made later share */
+void *bench_share(size_t size); /* zeroed memory, shared by processes made later */
 void bench_unshare(void *p, size_t size);
 pid_t bench_spawn(int cpu, void (*body)(void *), void *arg); /* a pinned process that runs body and ends */
-void bench_reap(pid_t pid, const char *who); /* waits for it; anything but a clean end is fatal */
+void bench_reap(pid_t pid, const char *who); /* waits for it; any other end than status 0 is fatal */
 void bench_kill(pid_t pid); /* SIGKILL, and waits for its end */
 bool bench_wait(uint32_t *word, uint32_t value, int ms); /* until *word >= value; false = not in time */
-bool bench_wait_asleep(pid_t pid, int ms); /* until the kernel says that it sleeps */
-void bench_set(uint32_t *word, uint32_t value); /* wakes who waits for it */
+bool bench_wait_asleep(pid_t pid, int ms); /* until the kernel reports it asleep */
+void bench_set(uint32_t *word, uint32_t value); /* wakes its waiters */
 void bench_add(uint32_t *word); /* one more, likewise */
-/* The lock's create and destroy; what was created is destroyed too when the run fails or is broken off. */
+/* The lock's create and destroy; a lock is destroyed also when the run fails or is aborted. */
 int bench_create(const struct lock_adapter *lock, const struct bench_need *need);
 void bench_destroy(const struct lock_adapter *lock);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Servers that some adapters need: on unix sockets in a directory made for the run, as an unprivileged user, gone with
+ * Servers that some adapters need: on unix sockets in a directory of the run, as an unprivileged user, until the end of
  * the run; bench-server.c
  */
 const char *server_dir(void); /* NULL = it cannot be made, see bench_why() */
 /* The program in PATH or in the other directory, which may be NULL; NULL = not installed, see bench_why(). */
 const char *server_find(const char *program, const char *other_dir);
 int server_run(const char *const argv[]); /* runs a command to its end; -1 = it failed */
-/* Starts a server that lives until the run ends; 0 when it answers at the socket, -1 = it does not. */
+/* Starts a server that lives until the run ends; 0 when it accepts at the socket, -1 = it does not. */
 int server_start(const char *const argv[], const char *socket);
 void server_stop_all(void);
 
@@ -186,7 +187,7 @@ void server_stop_all(void);
  */
 #define BENCH_ROUNDS_MAX 64
 
-/* One figure over the rounds.  "others" is the part of a processor that went to other people's work. */
+/* One figure over the rounds.  "others" is the part of a processor that other processes used. */
 struct series {
 	int n;
 	double value[BENCH_ROUNDS_MAX];
@@ -223,7 +224,7 @@ struct neighbours {
 };
 
 void neighbours_begin(struct neighbours *n);
-double neighbours_end(const struct neighbours *n); /* part of one processor; our children must be reaped */
+double neighbours_end(const struct neighbours *n); /* part of one processor; all children must be reaped */
 
 double median_of(double *v, size_t n); /* sorts in place */
 
@@ -244,7 +245,7 @@ struct point {
 
 struct scenario {
 	const char *name;
-	const char *what; /* for people */
+	const char *what; /* for humans */
 	enum metric first; /* the metric that rows are compared by */
 	bool (*fits)(const struct point *point, const struct lock_adapter *lock);
 	void (*run)(const struct point *point, const struct lock_adapter *lock); /* one round of one lock */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * callgrind-pair.c - takes and releases N times, after warming up: what callgrind.sh counts the instructions of
+ * callgrind-pair.c - takes and releases N times, after a warm-up: callgrind.sh counts its instructions
  *
  * One hot key, or random ones of many.  callgrind counts only inside the two functions below.
  */
@@ -13,7 +13,7 @@
 
 #define WARM 100
 
-/* Not inlined and with something after the call, so that callgrind sees them come and go. */
+/* Not inlined and with something after the call, so that callgrind sees enter and leave. */
 int measured_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
 int measured_release(lockshm_hold_t *hold);
 
@@ -36,14 +36,14 @@ __attribute__((noinline)) int measured_release(lockshm_hold_t *hold)
 
 static char key[16];
 
-/* Sixteen bytes that say which. */
+/* Sixteen bytes that contain @n. */
 static void name_key(unsigned n)
 {
 	memcpy(key, "key:0000hotsixte", sizeof(key));
 	memcpy(key + 4, &n, sizeof(n));
 }
 
-/* What the first argument says. */
+/* By the first argument. */
 static int shape(lockshm_t *segment, struct lockshm_request *request, const char *how)
 {
 	static lockshm_prepared_t prepared;

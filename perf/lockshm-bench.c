@@ -2,8 +2,8 @@
 /*
  * lockshm-bench.c - the benchmark: every scenario with every lock, in interleaved rounds
  *
- * The rounds are the outermost loop.  A lock that cannot be had on this machine is named with the reason and left out;
- * one that lets two in at once ends the run with status 1.
+ * The rounds are the outermost loop.  A lock that is not available on this machine is listed with the reason and left
+ * out; one that grants two exclusive holders ends the run with status 1.
  */
 #include "bench.h"
 
@@ -145,7 +145,7 @@ static void parse(int argc, char **argv)
 	rounds = rounds ? rounds : default_rounds[bench_effort];
 }
 
-/* A name that means nothing is a mistake, not an empty run. */
+/* A name without a meaning is a mistake, not an empty run. */
 static void check_names(void)
 {
 	bool scenario = false, lock = false;
@@ -161,13 +161,13 @@ static void check_names(void)
 	exit(2);
 }
 
-/* Comments of the output: between the rows for people, beside the objects for programs. */
+/* Comments of the output: between the rows for humans, among the objects for programs. */
 static void remark(const char *name, const char *text)
 {
 	fprintf(json ? stderr : stdout, "# skipped: %s: %s\n", name, text);
 }
 
-/* Which locks can be had: each is made and destroyed once, which also starts what it needs. */
+/* Which locks are available: each is made and destroyed once, which also starts what it needs. */
 static void find_locks(bool *have)
 {
 	const struct bench_need need = { .keys = 1, .procs = 2 };
@@ -176,7 +176,7 @@ static void find_locks(bool *have)
 		const struct lock_entry *e = &bench_locks[i];
 		char text[128];
 
-		/* "none" only on demand: it is there to be found out */
+		/* "none" only on demand: it must violate exclusion */
 		have[i] = chosen(only_locks, e->name) && (only_locks || !e->lock || !(e->lock->can & LOCK_NONE));
 		if (!have[i])
 			continue;
@@ -222,7 +222,7 @@ static void print_header(void)
 	fflush(stdout);
 }
 
-/* All there is so far: a run may be broken off. */
+/* All so far: a run may be aborted. */
 static void save_results(void)
 {
 	if (!save)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-attach.c - what a new process pays until it has had its first lock; and what looking at all locks costs
+ * scenario-attach.c - the cost of a new process until its first release; and that of inspecting all locks
  *
- * From the first call of the lock's library to the end of the first release: open, map, register.  Where a lock lies in
- * memory that children inherit there is nothing to open.  "attach-calls" is a floor: the bare system calls of a process
- * that maps what others made, and asks the kernel who it is, so that its death can be told from that of a namesake.
- * "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to its end.
+ * From the first call of the lock's library to the end of the first release: open, map, register.  A lock in memory
+ * that children inherit needs no open.  "attach-calls" is a floor: the bare system calls of a process that maps an
+ * existing segment, and reads its own identity from the kernel, so that its death can be told from that of a process
+ * with the same pid. "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to its end.
  */
 #include "bench.h"
 
@@ -41,8 +41,10 @@ static void attach(void *arg)
 	s->lock->detach();
 }
 
-/* Map the segment and touch a page each of its header, table, requests and owners; my start
- * time; is the clock the usual? */
+/*
+ * Maps the segment and touches a page each of its header, table, requests and owners; reads the process' start time;
+ * checks the clock.
+ */
 static void bare_calls(void *arg)
 {
 	char path[128], text[1024];
@@ -81,7 +83,7 @@ static void take_all(void *arg)
 		pause();
 }
 
-/* Beside the benchmark's own directory, where make puts it. */
+/* In the benchmark's own directory, where make puts it. */
 static void become_ls(void *arg)
 {
 	char path[512];

@@ -2,15 +2,15 @@
 /*
  * scenario-bridge-contest.c - processes that want one global key all the time
  *
- *   bridge-pass    of one host: what does it cost to pass the key on under a lease?  "lockshm-local" is that key of the
- *                  same segment without LOCKSHM_GLOBAL.  Nothing is done inside or outside
- *   bridge-rival   half of them on another host; "lockshm-barging" asks with LOCKSHM_BARGE; "redis" is each for itself,
- *                  SET NX PX tried again each millisecond.  Nothing is done inside or outside
+ *   bridge-pass    of one host: the cost of a local grant under one host lease.  "lockshm-local" is that key of the
+ *                  same segment without LOCKSHM_GLOBAL.  No work inside or outside
+ *   bridge-rival   half of them on another host; "lockshm-barging" uses LOCKSHM_BARGE; "redis" is each for itself,
+ *                  SET NX PX tried again each millisecond.  No work inside or outside
  *   bridge-peers   the same, 1 ms asleep inside and 1 ms outside, also with programs that use other libraries:
  *                  1,000 a second would be a lock that is never free
  *
- * What counts begins when everybody has had the key once.  A plain counter checks exclusion all the time: a violation
- * ends the run with status 1 (not of the programs in other languages, which take no part in the memory).
+ * Counting begins after every process has had the key once.  A plain counter checks exclusion all the time: a violation
+ * ends the run with status 1 (not of the programs in other languages, which do not share the memory).
  */
 #include "bench-bridge.h"
 
@@ -31,18 +31,18 @@ static const int figure_ms[][BENCH_EFFORTS] = {
 
 struct arena;
 
-/* A way to take the key. */
+/* A method to take the key. */
 struct way {
 	const char *name;
 	void (*attach)(int host);
 	void (*lock)(void);
 	void (*unlock)(void);
 	void (*detach)(void);
-	const char *commands; /* what it sends to the server */
+	const char *commands; /* that it sends to the server */
 };
 
 struct worker {
-	uint64_t ops; /* that count */
+	uint64_t ops; /* counted ones */
 	uint64_t all;
 	uint64_t violations;
 	struct hist wait;
@@ -155,7 +155,7 @@ static void inside(struct arena *a, struct worker *w, uint32_t me)
 	w->all++;
 }
 
-/* The last one to start says from when on it counts. */
+/* The last one to start sets the time from which operations count. */
 static void start(struct arena *a)
 {
 	uint64_t now;
@@ -201,7 +201,7 @@ static void work(void *arg)
 	if (!bench_wait(&a->go, 1, START_MS))
 		bench_fail("the others did not come");
 	turns(a, &a->worker[me - 1], me);
-	/* Who is the bridge stays until nobody wants the key any more. */
+	/* The bridge's process stays until no process wants the key any more. */
 	bench_add(&a->ended);
 	if (!bench_wait(&a->ended, (uint32_t)a->procs, START_MS))
 		bench_fail("the others do not end");
@@ -264,7 +264,7 @@ static void collect(const struct point *p, const struct arena *a, double command
 /* ---------------------------------------------------------------------------------------------------------------- *
  * One figure
  */
-/* Commands sent while it counted. */
+/* Commands sent while operations counted. */
 static double watch(struct arena *a, int fd)
 {
 	double before;
@@ -278,7 +278,7 @@ static double watch(struct arena *a, int fd)
 
 static void measure(const struct point *p, struct arena *a)
 {
-	const struct script_args wish = { .hosts = a->hosts };
+	const struct bridge_options wish = { .hosts = a->hosts };
 	pid_t pid[PROCS_MAX];
 	double commands;
 	int fd;
@@ -287,7 +287,7 @@ static void measure(const struct point *p, struct arena *a)
 		return;
 	fd = redis_dial(REDIS_UNIX);
 	for (int i = 0; i < a->procs; i++) {
-		a->next = (uint32_t)i + 1; /* the child reads it before it says that it is ready */
+		a->next = (uint32_t)i + 1; /* the child reads it before it reports ready */
 		pid[i] = bench_spawn(bench_cpu(i), work, a);
 		if (!bench_wait(&a->ready, (uint32_t)i + 1, START_MS))
 			bench_fail("a process did not come");

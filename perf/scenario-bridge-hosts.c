@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-bridge-hosts.c - a host waits for a global key that somebody else has
+ * scenario-bridge-hosts.c - a host waits for a global key that is held elsewhere
  *
- *   bridge-handover   another host: from its release until the waiter owns the key.  "ping" is one round trip.
- *                     Commands
- *                     are all those that both hosts sent meanwhile
- *   bridge-foreign    a program that took the lock in Redis by itself and deletes it: from before its DEL
+ *   bridge-handover   by another host: from its release until the waiter owns the key.  "ping" is one round trip.
+ *                     Commands are all those of both hosts meanwhile
+ *   bridge-foreign    by a program that took the lock in Redis itself and deletes it: from before its DEL
  *
- * The waiter stands in line in Redis, and has slept for a millisecond at least, before anything is released.
+ * The waiter is queued in Redis, and has slept for a millisecond at least, before the release.
  */
 #include "bench-bridge.h"
 
@@ -23,7 +22,7 @@ static const uint32_t turns[BENCH_EFFORTS] = { 5, 100, 400 };
 
 struct scene {
 	int what;
-	uint32_t held, got, counted; /* turns */
+	uint32_t held, got, counted; /* rounds */
 	uint64_t released_at;
 	double commands;
 	struct hist wait, ping;
@@ -51,7 +50,7 @@ static void want(void *arg)
 		got = bench_ticks();
 		hist_add(&s->wait, got > s->released_at ? got - s->released_at : 0);
 		bench_set(&s->got, i);
-		/* What giving it back costs is not part of it. */
+		/* The cost of the release is not included. */
 		meet(&s->counted, i);
 		bridge_unlock(&hold);
 	}
@@ -89,7 +88,7 @@ static void foreign_turn(struct scene *s, int fd, uint32_t i)
 	redis_ask(fd, "DEL " REDIS_PREFIX REDIS_KEY);
 	meet(&s->got, i);
 	bench_set(&s->counted, i);
-	/* Before it is taken again the host has to have given it back. */
+	/* The host must have released it before it is taken again. */
 	while (redis_ask(fd, "GET " REDIS_PREFIX REDIS_KEY)[0])
 		usleep(100);
 }
@@ -117,7 +116,7 @@ static void hold_it(void *arg)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct script_args wish = { .hosts = 2 };
+	const struct bridge_options wish = { .hosts = 2 };
 	static struct scene *s;
 	pid_t holder, waiter;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-bridge-renew.c - how much of its own time does Redis spend on renewing the leases of 1,000 keys once?
+ * scenario-bridge-renew.c - Redis' own time for renewing the leases of 1,000 keys once
  *
  * One process holds them; their leases last 3 s, so each is renewed once a second.  The server's own count of its time
  * is divided by the number of renewals that the bridge has counted.
@@ -33,7 +33,7 @@ static void take_all(lockshm_t *s, lockshm_hold_t *holds, int n)
 	}
 }
 
-/* Until that many renewals more are counted. */
+/* Until that many more renewals are counted. */
 static void await_renewals(lockshm_t *s, uint64_t until)
 {
 	uint64_t from = bench_ticks(), limit = bench_ticks_of_ns(WAIT_MS * 1e6);
@@ -57,7 +57,7 @@ static void work(void *arg)
 	bridge_unpin();
 	s = bridge_open(0);
 	take_all(s, holds, n);
-	/* The first round of renewals is spread over the time that taking them took. */
+	/* The first renewals are spread over the time that the acquires took. */
 	await_renewals(s, bridge_stat(s).renewed + (uint64_t)n);
 	before = redis_counted(fd, REDIS_OURS);
 	renewed = bridge_stat(s).renewed;
@@ -74,7 +74,7 @@ static void work(void *arg)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct script_args wish = { .hosts = 1, .ttl_ns = TTL_NS, .leases = 4096 };
+	const struct bridge_options wish = { .hosts = 1, .ttl_ns = TTL_NS, .leases = 4096 };
 	static struct scene *scene;
 
 	(void)lock;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-bridge-solo.c - one process of one host takes a global key and gives it back, and nobody is in the way
+ * scenario-bridge-solo.c - one process of one host takes a free global key and releases it
  *
  *   bridge-solo       over a unix socket
  *   bridge-solo-tcp   over TCP, 127.0.0.1
- *   bridge-solo-far   over a network that takes 0.1 ms from here to there, and back
+ *   bridge-solo-far   over a network with a delay of 0.1 ms in each direction
  *
- * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the caller
- * has gone on; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  In these the
- * host has nothing in Redis when the call begins.  "lockshm-again", until both have returned, is the same key again
- * and again, as fast as it goes: the host keeps it meanwhile.  "two-pings" are two round trips of the least there is,
- * "set-and-delete" the usual lock: SET NX PX, and a script that compares and deletes.  "set-by-another", until the
- * server has the release, and "set-by-another-returns" are that lock where another process has the connection, and is
- * asked and answers by a word to sleep on: the least that a bridge can cost.
+ * Rows: "lockshm", from the call to acquire until the server has the release, which the bridge sends after the call has
+ * returned; "lockshm-returns", until both calls have returned; "lockshm-acquire", until acquire has.  In these the host
+ * has nothing in Redis when the call begins.  "lockshm-again", until both have returned, is the same key in a tight
+ * loop: the host retains its lease meanwhile.  "two-pings" are two minimal round trips, "set-and-delete" the usual
+ * lock: SET NX PX, and a script that compares and deletes.  "set-by-another", until the server has the release, and
+ * "set-by-another-returns" are that lock where another process has the connection, and gets commands and replies
+ * through a futex word: the least cost of a bridge.
  */
 #include "bench-bridge.h"
 
@@ -25,7 +25,7 @@
 #define WARM 20
 #define AGAIN_TIMES 50
 #define LOOK_NS 3000
-#define PAUSE_US 200 /* between two turns: nothing is left over from the last one */
+#define PAUSE_US 200 /* between two rounds: nothing is left of the last one */
 #define ANSWER_MS 60000
 
 enum row { WHOLE, RETURNS, ACQUIRE, AGAIN, PINGS, SET, BY_ANOTHER, BY_ANOTHER_RETURNS, ROWS };
@@ -36,7 +36,7 @@ static const int turns[BENCH_EFFORTS] = { 20, 400, 2000 };
 
 struct scene {
 	enum redis_way way;
-	uint32_t asked, answered; /* of whoever has the connection: to take and give back in turn */
+	uint32_t asked, answered; /* for the process with the connection: acquires and releases in turn */
 	struct hist row[ROWS];
 };
 
@@ -54,7 +54,7 @@ static void lock_turn(struct scene *scene, lockshm_t *s, bool counts)
 	got = bench_ticks();
 	bridge_unlock(&hold);
 	back = bench_ticks();
-	/* Looking takes the lines away from the bridge: not all the time. */
+	/* Polling takes cache lines from the bridge: with pauses. */
 	while (released(s) == before)
 		bench_spin(bench_ticks(), bench_ticks_of_ns(LOOK_NS));
 	if (!counts)
@@ -213,7 +213,7 @@ static void measure(struct scene *scene)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct script_args wish = { .hosts = 1, .way = (enum redis_way)p->scenario->arg };
+	const struct bridge_options wish = { .hosts = 1, .way = (enum redis_way)p->scenario->arg };
 	static struct scene *scene;
 
 	(void)lock;

@@ -7,9 +7,10 @@
  *   mixed-50-50    half of them
  *
  * Each takes the lock, works 1 us inside, releases, works 1 us outside, so that two processes can just keep one lock
- * busy.  What counts begins when everybody has had the lock once: a few that are awake before the others would have it
-to themselves.  A plain counter and a writer's mark check exclusion all the time: a violation ends the run with status 1.
- * jain says how evenly the processes got their turns: 1 = all the same, 1/n = one got all.
+ * busy.  Counting begins after every process has had the lock once: else the few that wake first would have it to
+ * themselves.  A plain counter and a writer's number check exclusion all the time: a violation ends the run with status
+ * 1.
+ * jain measures how evenly the processes were granted: 1 = all the same, 1/n = one got all.
  */
 #include "bench.h"
 
@@ -26,7 +27,7 @@ to themselves.  A plain counter and a writer's mark check exclusion all the time
 static const int figure_ms[BENCH_EFFORTS] = { 20, 150, 400 };
 
 struct worker {
-	uint64_t ops[BENCH_MODES]; /* that count */
+	uint64_t ops[BENCH_MODES]; /* counted ones */
 	uint64_t exclusive; /* all of them */
 	uint64_t violations;
 	struct hist wait[BENCH_MODES];
@@ -43,7 +44,7 @@ struct arena {
 	uint64_t begin __attribute__((aligned(64))); /* ticks; 0 = not all have started */
 	uint64_t end;
 	uint64_t counter __attribute__((aligned(64))); /* plain: only the lock keeps it right */
-	uint32_t writer; /* who is inside exclusively, from 1 on */
+	uint32_t writer; /* number of the exclusive holder, from 1 */
 	struct worker worker[PROCS_MAX];
 };
 
@@ -65,7 +66,7 @@ static void inside(struct arena *a, struct worker *w, uint32_t me, enum bench_mo
 		__atomic_store_n(&a->writer, 0, __ATOMIC_RELAXED);
 }
 
-/* The last one to start says from when on it counts. */
+/* The last one to start sets the time from which operations count. */
 static void start(struct arena *a)
 {
 	uint64_t now;
@@ -171,7 +172,7 @@ static void measure(struct arena *a, const struct point *p)
 	double others;
 
 	for (int i = 0; i < a->procs; i++) {
-		a->next = (uint32_t)i + 1; /* the child reads it before it says that it is ready */
+		a->next = (uint32_t)i + 1; /* the child reads it before it reports ready */
 		pid[i] = bench_spawn(bench_cpu(i), work, a);
 		if (!bench_wait(&a->ready, (uint32_t)i + 1, ATTACH_MS))
 			bench_fail("a process did not come");
@@ -180,7 +181,7 @@ static void measure(struct arena *a, const struct point *p)
 	bench_set(&a->go, 1);
 	for (int i = 0; i < a->procs; i++)
 		bench_reap(pid[i], a->lock->name);
-	others = a->lock->can & LOCK_SERVER ? 0 : neighbours_end(&neighbours); /* a server counts as others */
+	others = a->lock->can & LOCK_SERVER ? 0 : neighbours_end(&neighbours); /* a server counts among the others */
 	check(a);
 	collect_mode(*p, a, BENCH_EXCLUSIVE, others);
 	collect_mode(*p, a, BENCH_SHARED, others);
@@ -203,7 +204,7 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	bench_destroy(lock);
 }
 
-/* With a few processes more than processors a lock that never sleeps needs seconds for a figure. */
+/* A lock that never sleeps needs seconds for a figure with a few processes more than processors. */
 static bool fits(const struct point *p, const struct lock_adapter *lock)
 {
 	if (lock->can & (LOCK_REMOTE | LOCK_SOLO))

@@ -2,9 +2,9 @@
 /*
  * scenario-handoff.c - how long after the release does the waiter run?
  *
- *   handoff        the holder lets 0.2 to 1.2 ms go by after the waiter asked, so it sleeps and its processor is idle;
- *                  "futex-wake" is what a bare wake-up costs on this machine, to be read as the unit of the others
- *   handoff-spin   the holder releases 2 us after the waiter asked: a lock that spins before it sleeps still spins
+ *   handoff        the holder waits 0.2 to 1.2 ms after the waiter's request, so the waiter sleeps and its processor
+ *                  is idle; "futex-wake" is the cost of a bare wake-up on this machine, the unit for the others
+ *   handoff-spin   the holder releases 2 us after the request: a lock that spins before it sleeps still spins
  *
  * Holder and waiter are pinned to two processors.
  */
@@ -30,19 +30,19 @@ struct table {
 	uint32_t turns;
 	uint32_t ready;
 	uint32_t held __attribute__((aligned(64))); /* the holder is inside for the n-th time */
-	uint32_t asked __attribute__((aligned(64))); /* the waiter asks for the n-th time */
-	uint32_t got __attribute__((aligned(64))); /* and has had it */
+	uint32_t asked __attribute__((aligned(64))); /* the waiter's n-th request */
+	uint32_t got __attribute__((aligned(64))); /* its n-th grant */
 	uint64_t released_at __attribute__((aligned(64)));
 	struct hist wake;
 };
 
-/* No system call between asking and waiting: both sides spin for these words. */
+/* No system call between request and wait: both sides spin for these words. */
 static void tell(uint32_t *word, uint32_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* Without giving the processor up, so that it is this close when the word changes. */
+/* Without yielding the processor, so that it reacts at once. */
 static void spin_for(const uint32_t *word, uint32_t value)
 {
 	uint64_t from = bench_ticks(), limit = bench_ticks_of_ns(TURN_MS * 1e6);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-lease.c - the holder is stopped, not killed: how late after the end of its lease does the next one own it?
+ * scenario-lease.c - the holder is stopped, not killed: how late after the end of its lease does the next waiter own
+ * the lock?
  *
  * The floor is "futex-wake": how late the kernel ends a futex wait of that length.
  */
@@ -30,7 +31,7 @@ static void holder(void *arg)
 	struct scene *s = arg;
 
 	s->lock->attach();
-	s->lock->lock(0, BENCH_EXCLUSIVE); /* warm, so that the second begins its lease at once */
+	s->lock->lock(0, BENCH_EXCLUSIVE); /* warm-up, so that the second begins its lease at once */
 	s->lock->unlock(0, BENCH_EXCLUSIVE);
 	s->leased_at = bench_ticks();
 	s->lock->lock(0, BENCH_EXCLUSIVE);
@@ -51,7 +52,7 @@ static void waiter(void *arg)
 	s->lock->detach();
 }
 
-/* The waiter and its processor as in the other rows; only that nothing but the time wakes it. */
+/* Waiter and processor as in the other rows; only the time-out wakes it. */
 static void sleeper(void *arg)
 {
 	struct timespec lease = { 0, LEASE_NS };

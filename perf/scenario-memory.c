@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-memory.c - bytes for each key that is held, with whatever belongs to holding it
+ * scenario-memory.c - bytes for each held key, with everything that belongs to holding it
  *
- * The lock is made for some keys and for four times as many, all of them are taken, and the difference of what it
- * takes up is divided by the difference of the keys: what it needs in any case drops out.
+ * The lock is made for some keys and for four times as many, all of them are taken, and the difference in size is
+ * divided by the difference in keys: constant parts cancel.
  */
 #include "bench.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define KEYS 8192u
-#define KEYS_SERVER 4096u /* each of them a request */
+#define KEYS_SERVER 4096u /* a request each */
 #define TAKE_MS 120000
 
 struct scene {
@@ -63,7 +63,7 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	double few, many;
 
 	if (result_has(p, lock->name, BYTES))
-		return; /* it does not change from round to round */
+		return; /* the same in every round */
 	if (!s)
 		s = bench_share(sizeof(*s));
 	few = bytes_held(s, lock, keys);

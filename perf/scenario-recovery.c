@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-recovery.c - somebody is killed; how long until the next one owns the lock, if ever?
+ * scenario-recovery.c - a process is killed; how long until the next one owns the lock, if ever?
  *
- *   recovery          a holder is killed, exclusive or shared, while a writer sleeps behind it
- *   recovery-1g       the same, and the killed one has 1 GiB of memory that the kernel has to free
- *   recovery-waiter   of two that sleep in the queue the first is killed; then the holder releases
+ *   recovery          a holder is killed, exclusive or shared, while a writer sleeps in the queue
+ *   recovery-1g       the same; the killed process has 1 GiB of memory that the kernel must free
+ *   recovery-waiter   the first of two sleepers in the queue is killed; then the holder releases
  *
  * The time runs from just before kill() or the release until the next owner runs.  "never" means not within the
- * scenario's limit; a lock that never recovered is not tried again.  Where only a lease frees the lock, it is of 1 s.
+ * scenario's limit; a lock that never recovered is not tried again.  Where only a lease frees the lock, it is 1 s long.
  */
 #include "bench.h"
 
@@ -31,9 +31,9 @@ struct scene {
 	const struct lock_adapter *lock;
 	int what;
 	enum bench_mode mode;
-	uint32_t held, let_go; /* the holder is inside; may leave */
+	uint32_t held, let_go; /* the holder has it; may release it */
 	uint32_t asking[2];
-	uint32_t owns; /* the one behind has got it */
+	uint32_t owns; /* the waiter has it */
 	uint64_t owned_at;
 	uint64_t released_at;
 };
@@ -84,7 +84,10 @@ static void wait_for(uint32_t *word, const char *what)
 		bench_fail(what);
 }
 
-/* Asking, and asleep in the kernel: 1 ms of state S is beyond every spin.  One that only spins gets that time too. */
+/*
+ * Requested, and asleep in the kernel: 1 ms of state S is longer than any spin.  A waiter that only spins gets that
+ * time, too.
+ */
 static void wait_for_sleeper(struct scene *s, int n, pid_t pid)
 {
 	wait_for(&s->asking[n], "the waiter does not start");
@@ -151,7 +154,7 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	result_add_hist(p, lock->name, &hist, 0);
 }
 
-/* Not tried again once it never came. */
+/* Not tried again after "never". */
 static bool fits(const struct point *p, const struct lock_adapter *lock)
 {
 	if (lock->can & (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO))
@@ -161,7 +164,7 @@ static bool fits(const struct point *p, const struct lock_adapter *lock)
 	return result_has(p, lock->name, US_P50) || !result_tried(p, lock->name);
 }
 
-/* Only those that recover from an ordinary death: the others were seen to be stuck already. */
+/* Only locks that recover from an ordinary death: the others are known to be stuck. */
 static bool fits_1g(const struct point *p, const struct lock_adapter *lock)
 {
 	const struct point small = { &scenario_recovery, p->mode, p->procs };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-scale.c - many processes sleep for one key: what does one hand-over cost when the queue is long?
+ * scenario-scale.c - many processes sleep for one key: the cost of a hand-over in a long queue
  *
- * All ask, one after the other, while the first process holds.  It releases; each one that gets the lock releases at
- * once.  ns is the time from that release until the last one has had it, divided by their number.
+ * All request it, one after the other, while the first process holds it and then releases.  Each waiter releases at
+ * once.  ns is the time from the first release until the last one has had it, divided by their number.
  */
 #include "bench.h"
 
@@ -34,7 +34,7 @@ static void hold(void *arg)
 		bench_fail("the others do not come to wait");
 	c->released_at = bench_ticks();
 	c->lock->unlock(0, BENCH_EXCLUSIVE);
-	(void)bench_wait(&c->over, 1, START_MS); /* who ends now would be in the way of those that come to run */
+	(void)bench_wait(&c->over, 1, START_MS); /* ending now would disturb the others */
 	c->lock->detach();
 }
 
@@ -46,12 +46,12 @@ static void want(void *arg)
 	c->lock->attach();
 	bench_add(&c->asking);
 	c->lock->lock(0, BENCH_EXCLUSIVE);
-	c->last_at = bench_ticks(); /* under the lock, so that the last one's stays */
+	c->last_at = bench_ticks(); /* under the lock, so that the last one's remains */
 	last = __atomic_add_fetch(&c->done, 1, __ATOMIC_SEQ_CST) == c->procs;
 	c->lock->unlock(0, BENCH_EXCLUSIVE);
 	if (last)
 		bench_set(&c->over, 1);
-	(void)bench_wait(&c->over, 1, START_MS); /* who ends now would be in the way of those that come to run */
+	(void)bench_wait(&c->over, 1, START_MS); /* ending now would disturb the others */
 	c->lock->detach();
 }
 
@@ -91,7 +91,7 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	bench_destroy(lock);
 }
 
-/* Those that try again and again, spin or ask a server have no queue of their own to speak of. */
+/* Locks that retry, spin or use a server have no queue of their own to measure. */
 static bool fits(const struct point *p, const struct lock_adapter *lock)
 {
 	if (p->procs > 100 && bench_effort != BENCH_FULL && result_tried(p, lock->name))

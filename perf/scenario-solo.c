@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario-solo.c - what acquire + release cost when nobody is in the way
+ * scenario-solo.c - the cost of acquire + release of a free lock
  *
  *   solo        one hot key
  *   solo-100k   random ones of 100,000 keys
  *   solo-1m     random ones of 1,000,000 keys
  *   held-20k    one hot key, while another process holds 20,000 others
  *
- * One pinned process takes and releases.  ns is the median over slices of about 100 us, so a slice in which somebody
- * else ran does not count; nor does one in which the processor was slow, see bench_is_slow().  The percentiles come
- * from pairs stamped one by one, in a second pass: they contain the price of two stamps.
+ * One pinned process takes and releases.  ns is the median over slices of about 100 us, so a slice in which another
+ * process ran does not count; nor does one in which the processor was slow, see bench_is_slow().  The percentiles come
+ * from pairs stamped one by one, in a second pass: they include the cost of two stamps.
  */
 #include "bench.h"
 
@@ -32,7 +32,7 @@ static const int server_ms[BENCH_EFFORTS] = { 8, 100, 400 };
 static const uint32_t stamped_pairs[BENCH_EFFORTS] = { 1000, 40000, 100000 };
 static const uint32_t stamped_server_pairs[BENCH_EFFORTS] = { 50, 1000, 4000 };
 
-/* What the measuring process tells its parent. */
+/* Reported by the measuring process to its parent. */
 struct figure {
 	const struct lock_adapter *lock;
 	const struct point *point;
@@ -50,7 +50,7 @@ static inline uint32_t next_key(uint64_t *random, uint32_t keys)
 	return keys == 1 ? 0 : (uint32_t)((uint64_t)bench_random(random) * keys >> 32);
 }
 
-/* One body for all; inlined for one key and for many, so that the hot key pays for no choice. */
+/* One body for all, inlined for one key and for many, so that the hot key has no branch. */
 static inline __attribute__((always_inline)) void pairs(const struct lock_adapter *a, uint64_t *random, uint32_t keys,
 							enum bench_mode mode, uint32_t n)
 {
@@ -81,7 +81,7 @@ static double slice_ns(const struct figure *f, uint64_t *random, uint32_t n)
 	return (double)(bench_ticks() - from) * bench_ns_per_tick / n;
 }
 
-/* Each key once, so that nobody is measured while making its entries; a server keeps nothing of a lock let go. */
+/* Each key once, so that making its entry is not measured; a server keeps nothing of a released lock. */
 static void warm_up(struct figure *f, uint64_t *random)
 {
 	double ns = 1e9;
@@ -124,7 +124,7 @@ static double thread_cpu_ns(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* Slices of a processor at full speed; if there are none, what there is, and the round counts as disturbed. */
+/* Slices of a processor at full speed; without any, all slices, and the round counts as disturbed. */
 static void run_slices(struct figure *f, uint64_t *random, bool server)
 {
 	uint64_t limit = bench_ticks_of_ns((server ? server_ms : figure_ms)[bench_effort] * 1e6), begin = bench_ticks(), spent;
@@ -141,7 +141,7 @@ static void run_slices(struct figure *f, uint64_t *random, bool server)
 		spent = bench_ticks() - begin;
 	} while (n + slow < SLICES_MAX && (spent < limit || (n < SLICES_MIN && spent < PATIENCE * limit) || n + slow < SLICES_MIN));
 	wall = (double)(bench_ticks() - begin) * bench_ns_per_tick;
-	f->others = server ? 0 : 1 - (thread_cpu_ns() - cpu) / wall; /* who asks a server, sleeps */
+	f->others = server ? 0 : 1 - (thread_cpu_ns() - cpu) / wall; /* the client of a server sleeps */
 	if (n >= SLICES_MIN) {
 		f->ns = median_of(f->slice_ns, n);
 		return;
@@ -163,7 +163,7 @@ static void measure(void *arg)
 	f->lock->detach();
 }
 
-/* Every second key of those above the hot one: neighbours would melt into one record lock. */
+/* Every second key above the hot one: adjacent ones would merge into one record lock. */
 static void keep_others(void *arg)
 {
 	struct figure *f = arg;
@@ -228,7 +228,7 @@ static bool fits_keys(const struct point *p, const struct lock_adapter *lock)
 	return fits_mode(p, lock) && (lock->can & LOCK_MANY);
 }
 
-/* Where the held keys make a pair slow they took long to take, too: once is enough, and only for publishing. */
+/* Where the held keys make a pair slow they took long to take, too: once, and only in a full run. */
 static bool fits_held(const struct point *p, const struct lock_adapter *lock)
 {
 	double ns;

@@ -9,9 +9,6 @@ pkgconfig_DATA = lockshm.pc
 liblockshm_internal_la_SOURCES =
 liblockshm_internal_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 liblockshm_internal_la_CPPFLAGS = $(AM_CPPFLAGS)
-if HAVE_BRIDGE
-liblockshm_internal_la_CPPFLAGS += -DHAVE_BRIDGE
-endif
 liblockshm_internal_la_LDFLAGS =
 liblockshm_internal_la_LIBADD =
 include src/sys/local.mk

@@ -137,7 +137,7 @@ static void ask_node(struct question *q, struct node *node, enum redis_script sc
 	node->op.done = true;
 	node->op.code = name(q, node, cluster ? REDIS_KEYS_CLUSTER : REDIS_KEYS_SINGLE, &why);
 	if (node->op.code)
-		(void)redis_conn_note(node->conn, why.code, "%s", why.text);
+		(void)redis_conn_set_error(node->conn, why.code, "%s", why.text);
 	else if (!redis_op_begin(&node->op, node->conn, script, &node->keys, args, q->deadline))
 		(void)redis_conn_pump(node->conn);
 }
@@ -304,11 +304,11 @@ static void tell_held(struct report *r)
 	const char *type = redis_reply_text(at(r, AT_TYPE), &len);
 
 	r->info->type = type ? type : "?";
-	if (redis_reply_says(at(r, AT_TYPE), "none"))
+	if (redis_reply_equals(at(r, AT_TYPE), "none"))
 		r->info->state = LOCKSHM_REMOTE_FREE;
-	else if (redis_reply_says(at(r, AT_TYPE), "string"))
+	else if (redis_reply_equals(at(r, AT_TYPE), "string"))
 		tell_writer(r);
-	else if (redis_reply_says(at(r, AT_TYPE), "set"))
+	else if (redis_reply_equals(at(r, AT_TYPE), "set"))
 		tell_readers(r);
 	else
 		r->info->state = LOCKSHM_REMOTE_OTHER;
@@ -491,7 +491,7 @@ static int outcome(struct question *q)
 LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value,
 				      size_t value_len, int64_t timeout_ns, struct lockshm_error *error)
 {
-	struct script_args args = { .host = "operator", .token = value, .token_len = value_len };
+	struct script_args args = { .host = "operator", .value = value, .value_len = value_len };
 	struct question *q;
 	int err;
 

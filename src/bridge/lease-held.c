@@ -11,16 +11,12 @@
 #include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
+#include "sys/min.h"
 
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease that could not be ended */
 #define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than anybody asks for one, see global_upgrade() */
 #define SUPPRESS_GRANTS 2 /* that nobody has looked at: it is passed on quickly */
 #define BUSY_NS LOCKSHM_MS(20)
-
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static struct demand look_at_holders(struct bridge *b, uint32_t i, uint64_t word)
 {
@@ -198,7 +194,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 	 * the turn in which it was one, or they would refuse the downgrade that begins this one. */
 	if (host_lease_undrained(word)) {
 		cmds[*n].exclusive = true;
-		cmds[*n].args.turn--;
+		cmds[*n].args.mode_gen--;
 	}
 	cmds[*n].args.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	cmds[*n].plain = cmds[*n].exclusive && !(word & HOST_LEASE_DOWNGRADE) && cmds[*n].args.stride == 0 &&

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "redis/redis-error.h"
+#include "sys/min.h"
 
 #define POLL_NS LOCKSHM_MS(50) /* as a waiter in Redis, without hints */
 #define POLL_TRACKED_NS LOCKSHM_MS(300)
@@ -18,11 +19,6 @@
 #define BACKOFF_MAX_NS LOCKSHM_MS(400)
 #define GRACE_NS LOCKSHM_MS(500)
 #define FORGET_NS LOCKSHM_SECONDS(2) /* a failure, if nobody wanted anything since; longer than between two attempts */
-
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static void back_off(const struct bridge *b, struct lease *l)
 {
@@ -40,7 +36,7 @@ static void now_due(const struct bridge *b, struct lease *l)
 /* Why it is not had now, for those who waited when that was asked for. */
 static void judge(struct bridge *b, uint32_t i, int code, const struct redis_command *cmd, int64_t until, const char *why)
 {
-	host_lease_store_result(b->s, &b->s->host_leases[i], code, cmd->asked + b->s->boot_offset, until, why);
+	host_lease_store_result(b->s, &b->s->host_leases[i], code, cmd->sent_at + b->s->boot_offset, until, why);
 }
 
 static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
@@ -119,7 +115,7 @@ static const char *const obstacles[] = {
 	[REDIS_KIND_DELAY] = "it stays closed for some time after a release",
 	[REDIS_KIND_READERS] = "readers on other hosts have it",
 	[REDIS_KIND_INTENT] = "a writer elsewhere waits for it",
-	[REDIS_KIND_TURN] = "other hosts were first",
+	[REDIS_KIND_QUEUE] = "other hosts were first",
 };
 
 /* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a
@@ -384,7 +380,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct re
 		take_back(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	l->told = false;
-	l->unverified = cmd->settled ? l->unverified - 1 : LOOK_EVERY - 1;
+	l->unverified = cmd->batched ? l->unverified - 1 : LOOK_EVERY - 1;
 	host_lease_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
 	if (cmd->reply.fence > 0) {
@@ -431,7 +427,7 @@ static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, 
 	return lease_command_release(b, &b->leases[i], late, cmd->word, place);
 }
 
-static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void take_reply(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	switch (host_lease_state(word)) {
 	case HOST_LEASE_ACQUIRING:
@@ -489,6 +485,6 @@ size_t lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_comman
 	}
 	if (!cmd->code)
 		l->failing_since = 0;
-	take_answer(b, i, word, cmd);
+	take_reply(b, i, word, cmd);
 	return 0;
 }

@@ -125,13 +125,13 @@ void lease_command(const struct bridge *b, const struct lease *l, struct redis_c
 	cmd->exclusive = word & HOST_LEASE_EXCLUSIVE;
 	cmd->word = word;
 	cmd->keys = &l->keys;
-	cmd->asked = redis_now();
+	cmd->sent_at = redis_now();
 	cmd->args.host = b->host;
-	cmd->args.token = l->value;
+	cmd->args.value = l->value;
 	cmd->args.ttl_ms = (int64_t)b->s->redis.ttl_ms;
 	cmd->args.stride = STRIDE_FIRST;
 	cmd->args.waiter_ttl_ms = WAITER_TTL_MS;
-	cmd->args.turn = host_lease_mode_gen(word);
+	cmd->args.mode_gen = host_lease_mode_gen(word);
 	cmd->args.flags = "";
 }
 
@@ -169,7 +169,7 @@ static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command
 	struct lease *l = &b->leases[i];
 
 	lease_command(b, l, cmd, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
-	cmd->asked = seen;
+	cmd->sent_at = seen;
 	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
 	cmd->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->asked == 0);
 	cmd->unsure = in->unsure;

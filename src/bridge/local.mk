@@ -4,6 +4,8 @@ liblockshm_internal_la_SOURCES += %D%/standby.h
 if HAVE_BRIDGE
 liblockshm_internal_la_SOURCES += \
 	%D%/admin.c \
+	%D%/client-settings.c \
+	%D%/client-settings.h \
 	%D%/demand.c \
 	%D%/demand.h \
 	%D%/fork.c \

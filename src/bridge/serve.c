@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "bridge/client-settings.h"
 #include "bridge/demand.h"
 #include "bridge/fork.h"
 #include "bridge/lease.h"
@@ -29,6 +30,7 @@
 #include "lock/participant.h"
 #include "sys/thread.h"
 #include "lock/wait.h"
+#include "sys/min.h"
 
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
 #define NET_AGAIN_NS LOCKSHM_MS(200)
@@ -62,11 +64,6 @@ struct serve {
 	uint32_t asked_for[COMMANDS_MAX];
 	size_t n;
 };
-
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* ---------------------------------------------------------------- ear */
 
@@ -237,7 +234,7 @@ static void no_net(struct serve *v)
 	for (k = 0; k < v->n; k++) {
 		v->cmds[k].code = v->b.net_error.code;
 		v->cmds[k].unsent = true;
-		v->cmds[k].asked = v->net_tried;
+		v->cmds[k].sent_at = v->net_tried;
 		memcpy(v->cmds[k].why, v->b.net_error.text, sizeof(v->cmds[k].why) - 1);
 		(void)lease_apply_reply(&v->b, v->asked_for[k], &v->cmds[k], v->late);
 	}
@@ -318,11 +315,14 @@ static void keep_role_meanwhile(void *v)
 
 static void make_net(struct serve *v, int64_t now)
 {
+	struct redis_settings settings;
+
 	if (v->b.net || now < v->net_at)
 		return;
 	v->net_at = now + NET_AGAIN_NS;
 	v->net_tried = redis_now();
-	if (redis_client_new(&v->b.net, &v->s->redis, &v->b.net_error) != 0)
+	bridge_client_settings(&settings, &v->s->redis);
+	if (redis_client_new(&v->b.net, &settings, &v->b.net_error) != 0)
 		return;
 	redis_client_between(v->b.net, keep_role_meanwhile, v);
 	__atomic_store_n(&v->s->net, v->b.net, __ATOMIC_RELEASE);

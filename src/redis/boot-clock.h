@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * boot-clock.h - the clock of leases on other hosts: CLOCK_BOOTTIME, which counts on while this host is suspended
+ * boot-clock.h - the clock of leases on other hosts: CLOCK_BOOTTIME, which runs while this host is suspended
  *
  * All deadlines of the bridge are absolute times of this clock, in nanoseconds.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* client.c - the servers of a segment; see redis/client.h */
+/* client.c - one client for all servers of a segment; see redis/client.h */
 #define _GNU_SOURCE
 #include "redis/client.h"
 
@@ -14,131 +14,131 @@
 #include "redis/renew-batch.h"
 #include "redis/replicas.h"
 
-#define WAKE_REST_NS REDIS_MS(1000)
-#define SUPPRESS_NS REDIS_MS(5000) /* a silent connection for hints is asked for a sign of life */
+#define TRACKING_AGAIN_NS REDIS_MS(1000)
+#define SILENCE_NS REDIS_MS(5000) /* silence on a tracking connection before a PING is sent */
 
 #define BATCH 64
 
 struct batch {
 	struct redis_command *cmd[BATCH];
-	struct redis_node *node[BATCH]; /* who is asked */
+	struct redis_node *node[BATCH]; /* that has the key */
 	struct redis_op op[BATCH];
 	size_t n;
 };
 
 struct redis_client {
 	struct redis_nodes nodes;
-	struct batch batch; /* the one that is under way */
-	struct renew_batch renewals; /* before that */
-	struct redis_quorum *quorum; /* instead */
+	struct batch batch; /* being sent */
+	struct renew_batch renewals; /* sent before it */
+	struct redis_quorum *quorum; /* instead of nodes */
 	size_t n_quorum;
-	size_t next_ask; /* of those that may be put off, who is first */
-	size_t next_hint; /* whose turn it is */
+	size_t next_command; /* of those that can be put off: the first of the next round */
+	size_t next_hint; /* node to take hints from next */
 	int64_t check_at;
-	int64_t deaf_until; /* those that give no hints are left alone */
-	unsigned replicas; /* that must have what is granted */
+	int64_t untracked_until; /* nodes without tracking are armed again then */
+	unsigned replicas; /* that must have a lease before it counts */
 	void (*between)(void *arg);
 	void *between_arg;
 };
 
-/* ---------------------------------------------------------------- making */
+/* ---------------------------------------------------------------- life cycle */
 
-static int add_servers(struct redis_client *net, const struct shm_redis *settings, struct redis_error *error)
+static int add_servers(struct redis_client *client, const struct redis_settings *settings, struct redis_error *error)
 {
 	struct redis_quorum_options options = { .quarantine_ms = (int64_t)settings->ttl_ms,
-						  .token_is_shared = true };
+						  .value_is_shared = true };
 	struct redis_server servers[REDIS_SERVERS_MAX];
 	size_t n, i;
 	int code = redis_uri_parse(settings->servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, error);
 
-	if (!code && (settings->flags & REDIS_QUORUM)) {
-		net->n_quorum = n;
-		return redis_quorum_new(&net->quorum, servers, n, &options, error);
+	if (!code && settings->quorum) {
+		client->n_quorum = n;
+		return redis_quorum_new(&client->quorum, servers, n, &options, error);
 	}
 	for (i = 0; !code && i < n; i++)
-		code = redis_nodes_add(&net->nodes, &servers[i], error);
-	net->nodes.n_given = net->nodes.n;
+		code = redis_nodes_add(&client->nodes, &servers[i], error);
+	client->nodes.n_given = client->nodes.n;
 	return code;
 }
 
-int redis_client_new(struct redis_client **out, const struct shm_redis *settings, struct redis_error *error)
+int redis_client_new(struct redis_client **out, const struct redis_settings *settings, struct redis_error *error)
 {
-	struct redis_client *net = calloc(1, sizeof(*net));
+	struct redis_client *client = calloc(1, sizeof(*client));
 	int code;
 
 	*out = NULL;
-	if (!net)
+	if (!client)
 		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
-	memcpy(net->nodes.host.id, settings->host, REDIS_HOST_LEN);
-	net->replicas = REDIS_WAIT(settings->flags);
-	code = add_servers(net, settings, error);
+	memcpy(client->nodes.host.id, settings->host, sizeof(settings->host));
+	client->replicas = settings->replicas;
+	code = add_servers(client, settings, error);
 	if (code)
-		redis_client_free(net);
+		redis_client_free(client);
 	else
-		*out = net;
+		*out = client;
 	return code;
 }
 
-void redis_client_free(struct redis_client *net)
+void redis_client_free(struct redis_client *client)
 {
-	if (!net)
+	if (!client)
 		return;
-	redis_nodes_end(&net->nodes);
-	redis_quorum_free(net->quorum);
-	free(net);
+	redis_nodes_end(&client->nodes);
+	redis_quorum_free(client->quorum);
+	free(client);
 }
 
-void redis_client_abandon(struct redis_client *net)
+void redis_client_abandon(struct redis_client *client)
 {
-	redis_nodes_abandon(&net->nodes);
-	if (net->quorum)
-		redis_quorum_abandon(net->quorum);
+	redis_nodes_abandon(&client->nodes);
+	if (client->quorum)
+		redis_quorum_abandon(client->quorum);
 }
 
-int redis_client_keys_mode(const struct redis_client *net)
+int redis_client_keys_mode(const struct redis_client *client)
 {
-	return net->nodes.cluster ? REDIS_KEYS_CLUSTER : REDIS_KEYS_SINGLE;
+	return client->nodes.cluster ? REDIS_KEYS_CLUSTER : REDIS_KEYS_SINGLE;
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- commands */
 
-static void fail_ask(struct redis_command *cmd, int code, const char *why)
+static void fail_command(struct redis_command *cmd, int code, const char *why)
 {
 	cmd->code = code;
 	snprintf(cmd->why, sizeof(cmd->why), "%.250s", *why ? why : redis_code_name(code));
 }
 
-static void between(struct redis_client *net)
+static void between(struct redis_client *client)
 {
-	if (net->between)
-		net->between(net->between_arg);
+	if (client->between)
+		client->between(client->between_arg);
 }
 
-/* Who is left alone says what it said before: that is no younger now.  @tried is when. */
-static void not_asked(struct redis_command *cmd, int code, const char *why, int64_t tried)
+/* A node that backs off keeps its earlier error: @tried is the time of that. */
+static void not_sent(struct redis_command *cmd, int code, const char *why, int64_t tried)
 {
-	fail_ask(cmd, code, why);
+	fail_command(cmd, code, why);
 	cmd->unsent = true;
-	cmd->asked = tried;
+	cmd->sent_at = tried;
 }
 
-/* Whoever cannot be asked has its answer; the others are under way. */
-static void send_batch(struct redis_client *net, int64_t io_ns)
+/* Commands whose node cannot be reached fail here; the others stay in the batch. */
+static void send_batch(struct redis_client *client, int64_t io_ns)
 {
-	struct batch *b = &net->batch;
+	struct batch *b = &client->batch;
 	size_t i, k = 0;
 
-	between(net);
-	redis_nodes_connect(&net->nodes, b->node, b->n, io_ns);
+	between(client);
+	redis_nodes_connect(&client->nodes, b->node, b->n, io_ns);
 	for (i = 0; i < b->n; i++) {
 		struct redis_command *cmd = b->cmd[i];
 		struct redis_node *node = b->node[i];
 		int code = redis_node_code(node);
 
-		/* Only a connection tells that it is a cluster, where names are others. */
-		cmd->put_off = !code && cmd->keys->mode != redis_client_keys_mode(net);
+		/* A connection may find that it is a cluster, where names have another form. */
+		cmd->put_off = !code && cmd->keys->mode != redis_client_keys_mode(client);
 		if (code)
-			not_asked(cmd, code, redis_conn_error(node->conn)->text, redis_conn_tried(node->conn));
+			not_sent(cmd, code, redis_conn_error(node->conn)->text, redis_conn_tried(node->conn));
 		if (code || cmd->put_off)
 			continue;
 		b->cmd[k] = cmd;
@@ -151,11 +151,11 @@ static void send_batch(struct redis_client *net, int64_t io_ns)
 	redis_ops_wait(b->op, k);
 }
 
-static void take_answer(struct redis_command *cmd, struct redis_node *node, const struct redis_op *op)
+static void take_reply(struct redis_command *cmd, struct redis_node *node, const struct redis_op *op)
 {
 	if (op->code) {
-		/* Another node of the cluster, or none that could be found: the next time, maybe. */
-		fail_ask(cmd, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
+		/* The slot moved to a node that cannot be reached now, or not at all: retry later. */
+		fail_command(cmd, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
 		cmd->unsent = op->code == REDIS_UNREACHABLE;
 		node->failed = redis_conn_closed(op->conn);
 		return;
@@ -165,58 +165,58 @@ static void take_answer(struct redis_command *cmd, struct redis_node *node, cons
 	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }
 
-/* Keeps those of the batch that another node of a cluster is to be asked about. */
-static void take_answers(struct redis_client *net, bool follow, int64_t io_ns)
+/* Keeps those commands of the batch that go to another node of a cluster. */
+static void take_replies(struct redis_client *client, bool follow, int64_t io_ns)
 {
-	struct batch *b = &net->batch;
+	struct batch *b = &client->batch;
 	size_t i, k = 0;
 
 	for (i = 0; i < b->n; i++)
-		take_answer(b->cmd[i], b->node[i], &b->op[i]);
-	if (net->replicas) {
-		between(net);
-		redis_replicas_await(b->cmd, b->node, b->n, net->replicas, io_ns);
+		take_reply(b->cmd[i], b->node[i], &b->op[i]);
+	if (client->replicas) {
+		between(client);
+		redis_replicas_await(b->cmd, b->node, b->n, client->replicas, io_ns);
 	}
 	for (i = 0; i < b->n; i++) {
 		struct redis_node *to = NULL;
 
 		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
-			redis_nodes_forget(&net->nodes, b->cmd[i]->keys, b->node[i]);
+			redis_nodes_forget(&client->nodes, b->cmd[i]->keys, b->node[i]);
 		if (b->op[i].code == REDIS_MOVED)
-			to = redis_nodes_moved(&net->nodes, b->node[i], b->op[i].why);
+			to = redis_nodes_moved(&client->nodes, b->node[i], b->op[i].why);
 		if (!to || !follow)
 			continue;
 		b->cmd[k] = b->cmd[i];
 		b->node[k++] = to;
 	}
 	b->n = k;
-	for (i = 0; i < net->nodes.n; i++)
-		if (net->nodes.node[i].failed)
-			redis_node_rest(&net->nodes.node[i]);
+	for (i = 0; i < client->nodes.n; i++)
+		if (client->nodes.node[i].failed)
+			redis_node_back_off(&client->nodes.node[i]);
 }
 
-static void run_batch(struct redis_client *net, int64_t io_ns)
+static void run_batch(struct redis_client *client, int64_t io_ns)
 {
-	struct batch *b = &net->batch;
+	struct batch *b = &client->batch;
 	size_t i;
 
 	for (i = 0; i < b->n; i++)
-		b->node[i] = redis_nodes_of(&net->nodes, b->cmd[i]->keys);
-	send_batch(net, io_ns);
-	take_answers(net, true, io_ns);
+		b->node[i] = redis_nodes_of(&client->nodes, b->cmd[i]->keys);
+	send_batch(client, io_ns);
+	take_replies(client, true, io_ns);
 	if (b->n) {
-		send_batch(net, io_ns);
-		take_answers(net, false, io_ns);
+		send_batch(client, io_ns);
+		take_replies(client, false, io_ns);
 	}
 	b->n = 0;
 }
 
-/* There is no queue in a quorum: who is refused asks again. */
-static void ask_quorum(struct redis_client *net, struct redis_command *cmd, int64_t io_ns)
+/* A quorum has no queue: a refused acquire is sent again. */
+static void command_quorum(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
 {
 	int64_t deadline = redis_now() + io_ns;
 	struct redis_lock lease = { 0 };
-	const struct redis_error *error = redis_quorum_error(net->quorum);
+	const struct redis_error *error = redis_quorum_error(client->quorum);
 	bool waits;
 
 	memset(&cmd->reply, 0, sizeof(cmd->reply));
@@ -224,33 +224,33 @@ static void ask_quorum(struct redis_client *net, struct redis_command *cmd, int6
 	switch (cmd->script) {
 	case REDIS_ACQUIRE_S:
 	case REDIS_ACQUIRE_X:
-		cmd->code = redis_quorum_acquire(net->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
+		cmd->code = redis_quorum_acquire(client->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
 		break;
 	case REDIS_UPGRADE:
-		cmd->code = redis_quorum_acquire(net->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
+		cmd->code = redis_quorum_acquire(client->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
 		cmd->doubt = lease.doubt;
-		/* That it is not known is as good as no: what was done is taken back. */
+		/* Unknown counts as refused: the caller takes back what was done. */
 		if (cmd->code && lease.sent) {
 			cmd->code = 0;
 			lease.status = REDIS_BUSY;
 		}
 		break;
 	case REDIS_DOWNGRADE:
-		cmd->code = redis_quorum_downgrade(net->quorum, cmd->keys, &cmd->args, deadline, &lease);
+		cmd->code = redis_quorum_downgrade(client->quorum, cmd->keys, &cmd->args, deadline, &lease);
 		break;
 	case REDIS_RENEW:
-		cmd->code = redis_quorum_renew(net->quorum, cmd->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S,
+		cmd->code = redis_quorum_renew(client->quorum, cmd->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S,
 						cmd->keys, &cmd->args, deadline, &lease);
 		break;
 	case REDIS_RELEASE:
 		lease.status = REDIS_DONE;
-		/* What a majority has forgotten is in nobody's way. */
-		if (redis_quorum_release(net->quorum, cmd->keys, &cmd->args, deadline) <= net->n_quorum / 2)
+		/* A lock that a majority has forgotten blocks no other host. */
+		if (redis_quorum_release(client->quorum, cmd->keys, &cmd->args, deadline) <= client->n_quorum / 2)
 			cmd->code = REDIS_UNKNOWN;
 		break;
 	case REDIS_FENCE:
 		lease.status = REDIS_DONE;
-		cmd->code = redis_quorum_fence(net->quorum, cmd->keys, &cmd->args, deadline);
+		cmd->code = redis_quorum_fence(client->quorum, cmd->keys, &cmd->args, deadline);
 		break;
 	default:
 		/* REDIS_LEAVE: there is no queue. */
@@ -258,9 +258,9 @@ static void ask_quorum(struct redis_client *net, struct redis_command *cmd, int6
 		break;
 	}
 	if (cmd->code)
-		fail_ask(cmd, cmd->code, error->code ? error->text : "");
+		fail_command(cmd, cmd->code, error->code ? error->text : "");
 	if (cmd->code && !lease.sent)
-		cmd->asked = redis_quorum_tried(net->quorum, cmd->asked);
+		cmd->sent_at = redis_quorum_tried(client->quorum, cmd->sent_at);
 	cmd->unsent = cmd->code && redis_is_acquire(cmd->script) && !lease.sent;
 	waits = redis_is_acquire(cmd->script) && !strchr(cmd->args.flags ? cmd->args.flags : "t", 't');
 	cmd->reply.status = lease.status == REDIS_BUSY && waits ? REDIS_QUEUED : lease.status;
@@ -270,13 +270,13 @@ static void ask_quorum(struct redis_client *net, struct redis_command *cmd, int6
 	cmd->valid_until = lease.valid_until;
 }
 
-/* What keeps leases, or is needed for that, does not wait for those who want one. */
+/* Renewals, and fences that they need, go first. */
 static bool urgent(const struct redis_command *cmd)
 {
 	return cmd->script == REDIS_RENEW || cmd->script == REDIS_FENCE;
 }
 
-/* Of several, what ended since the last round is found out now, of all at once. */
+/* With several servers, pumps all, so that connections that ended are found at once. */
 static bool all_ready(const struct redis_nodes *nodes)
 {
 	bool all = true;
@@ -290,7 +290,7 @@ static bool all_ready(const struct redis_nodes *nodes)
 	return all;
 }
 
-/* To all that anything is asked of: those that are away cost one wait, not one in each batch that asks them. */
+/* Connects to all nodes needed: unreachable ones cost one wait in all, not one for each batch. */
 static void connect_all(struct redis_nodes *nodes, const struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	struct redis_node *wanted[REDIS_CONNS_MAX];
@@ -307,44 +307,41 @@ static void connect_all(struct redis_nodes *nodes, const struct redis_command *c
 	redis_nodes_connect(nodes, wanted, k, io_ns);
 }
 
-static void run_all(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns)
+static void run_all(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
-	struct batch *b = &net->batch;
+	struct batch *b = &client->batch;
 	size_t i;
 	int pass;
 
-	between(net);
-	connect_all(&net->nodes, cmds, n, io_ns);
-	between(net);
-	renew_batch_run(&net->renewals, &net->nodes, cmds, n, io_ns);
+	between(client);
+	connect_all(&client->nodes, cmds, n, io_ns);
+	between(client);
+	renew_batch_run(&client->renewals, &client->nodes, cmds, n, io_ns);
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < n; i++) {
-			if (cmds[i].settled || urgent(&cmds[i]) != (pass == 0))
+			if (cmds[i].batched || urgent(&cmds[i]) != (pass == 0))
 				continue;
 			b->cmd[b->n++] = &cmds[i];
 			if (b->n == BATCH)
-				run_batch(net, io_ns);
+				run_batch(client, io_ns);
 		}
 	if (b->n)
-		run_batch(net, io_ns);
+		run_batch(client, io_ns);
 }
 
-/* False: there is no majority, nor will there be one for the rest of this round. */
-static bool ask_one(struct redis_client *net, struct redis_command *cmd, int64_t io_ns)
+/* False = no majority, and none for the rest of this round. */
+static bool command_one(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
 {
-	between(net);
-	ask_quorum(net, cmd, io_ns);
-	return !cmd->code || redis_quorum_reachable(net->quorum);
+	between(client);
+	command_quorum(client, cmd, io_ns);
+	return !cmd->code || redis_quorum_reachable(client->quorum);
 }
 
-/*
- * A majority is asked for one lease after the other.  What would put off the next round of renewals is left for that,
- * and then it is the turn of those that had none.
- */
-static void run_quorum(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns)
+/* One lease after the other.  What would delay the next renewals is put off to the next round, which begins with it. */
+static void run_quorum(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
 	int64_t end = redis_now() + 2 * io_ns;
-	size_t i, k, first = n ? net->next_ask % n : 0;
+	size_t i, k, first = n ? client->next_command % n : 0;
 	bool there = true;
 	int pass;
 
@@ -356,112 +353,113 @@ static void run_quorum(struct redis_client *net, struct redis_command *cmds, siz
 			cmds[i].put_off = pass && there && redis_now() >= end;
 			if (cmds[i].put_off)
 				continue;
-			net->next_ask = pass ? i + 1 : net->next_ask;
+			client->next_command = pass ? i + 1 : client->next_command;
 			if (there)
-				there = ask_one(net, &cmds[i], io_ns);
+				there = command_one(client, &cmds[i], io_ns);
 			else
-				not_asked(&cmds[i], REDIS_UNREACHABLE, redis_quorum_error(net->quorum)->text,
-					  redis_quorum_tried(net->quorum, cmds[i].asked));
+				not_sent(&cmds[i], REDIS_UNREACHABLE, redis_quorum_error(client->quorum)->text,
+					  redis_quorum_tried(client->quorum, cmds[i].sent_at));
 		}
 }
 
-void redis_client_begin(struct redis_client *net)
+void redis_client_begin(struct redis_client *client)
 {
-	net->nodes.began = redis_now();
+	client->nodes.began = redis_now();
 }
 
-void redis_client_between(struct redis_client *net, void (*call)(void *arg), void *arg)
+void redis_client_between(struct redis_client *client, void (*call)(void *arg), void *arg)
 {
-	net->between = call;
-	net->between_arg = arg;
+	client->between = call;
+	client->between_arg = arg;
 }
 
-void redis_client_run(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns)
+void redis_client_run(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
 {
-	if (net->quorum)
-		run_quorum(net, cmds, n, io_ns);
+	if (client->quorum)
+		run_quorum(client, cmds, n, io_ns);
 	else
-		run_all(net, cmds, n, io_ns);
+		run_all(client, cmds, n, io_ns);
 }
 
 /* ---------------------------------------------------------------- hints */
 
-/* Those that gave none are asked again together: each at its own time would keep the bridge
- * from its leases more often. */
-static void arm(struct redis_client *net, int64_t io_ns)
+/*
+ * Nodes without tracking are armed again together: with a time for each the bridge would neglect its leases more often.
+ */
+static void arm(struct redis_client *client, int64_t io_ns)
 {
 	struct redis_arming arming[REDIS_CONNS_MAX];
 	struct redis_node *node[REDIS_CONNS_MAX];
-	bool again = redis_now() >= net->deaf_until, deaf = false;
+	bool again = redis_now() >= client->untracked_until, untracked = false;
 	size_t i, n = 0;
 
-	for (i = 0; i < net->nodes.n; i++) {
-		struct redis_node *s = &net->nodes.node[i];
+	for (i = 0; i < client->nodes.n; i++) {
+		struct redis_node *s = &client->nodes.node[i];
 
-		if (!redis_conn_ready(s->conn) || (s->deaf && !again))
+		if (!redis_conn_ready(s->conn) || (s->untracked && !again))
 			continue;
-		arming[n].wake = s->wake;
+		arming[n].tracking = s->tracking;
 		arming[n].commands = s->conn;
 		node[n++] = s;
 	}
 	trackings_arm(arming, n, redis_now() + io_ns);
 	for (i = 0; i < n; i++) {
-		node[i]->deaf = arming[i].code != 0;
-		deaf = deaf || node[i]->deaf;
+		node[i]->untracked = arming[i].code != 0;
+		untracked = untracked || node[i]->untracked;
 	}
-	if (deaf)
-		net->deaf_until = redis_now() + WAKE_REST_NS;
+	if (untracked)
+		client->untracked_until = redis_now() + TRACKING_AGAIN_NS;
 }
 
-bool redis_client_arm(struct redis_client *net, int64_t io_ns)
+bool redis_client_arm(struct redis_client *client, int64_t io_ns)
 {
 	int64_t next;
-	bool all = !net->quorum;
+	bool all = !client->quorum;
 	size_t i;
 
-	arm(net, io_ns);
-	net->check_at = INT64_MAX;
-	for (i = 0; i < net->nodes.n; i++) {
-		struct redis_node *s = &net->nodes.node[i];
+	arm(client, io_ns);
+	client->check_at = INT64_MAX;
+	for (i = 0; i < client->nodes.n; i++) {
+		struct redis_node *s = &client->nodes.node[i];
 
 		if (!redis_conn_ready(s->conn))
 			continue;
-		all = all && !s->deaf;
-		next = tracking_check(s->wake, redis_now(), SUPPRESS_NS);
-		(void)redis_conn_pump(tracking_conn(s->wake));
-		if (next < net->check_at)
-			net->check_at = next;
+		all = all && !s->untracked;
+		next = tracking_check(s->tracking, redis_now(), SILENCE_NS);
+		(void)redis_conn_pump(tracking_conn(s->tracking));
+		if (next < client->check_at)
+			client->check_at = next;
 	}
 	return all;
 }
 
-int64_t redis_client_due(const struct redis_client *net)
+int64_t redis_client_due(const struct redis_client *client)
 {
-	return net->check_at;
+	return client->check_at;
 }
 
-enum redis_hint redis_client_hint(struct redis_client *net, const char **key, size_t *len)
+enum redis_hint redis_client_hint(struct redis_client *client, const char **key, size_t *len)
 {
-	for (; net->next_hint < net->nodes.n; net->next_hint++) {
-		struct redis_node *s = &net->nodes.node[net->next_hint];
+	for (; client->next_hint < client->nodes.n; client->next_hint++) {
+		struct redis_node *s = &client->nodes.node[client->next_hint];
 		enum redis_hint hint;
 
-		(void)redis_conn_pump(tracking_conn(s->wake));
-		hint = tracking_next(s->wake, key, len);
+		(void)redis_conn_pump(tracking_conn(s->tracking));
+		hint = tracking_next(s->tracking, key, len);
 		if (hint != REDIS_HINT_NONE)
 			return hint;
 	}
-	net->next_hint = 0;
+	client->next_hint = 0;
 	return REDIS_HINT_NONE;
 }
 
-void redis_client_watch(struct redis_client *net, int epoll)
+void redis_client_watch(struct redis_client *client, int epoll)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 	size_t i;
 
-	for (i = 0; i < net->nodes.n; i++) {
-		int fd = redis_conn_fd(tracking_conn(net->nodes.node[i].wake));
+	for (i = 0; i < client->nodes.n; i++) {
+		int fd = redis_conn_fd(tracking_conn(client->nodes.node[i].tracking));
 
 		if (fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
 			(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);

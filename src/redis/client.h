@@ -1,70 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * client.h - the servers of a segment: many operations in one round trip, hints, and when to leave a server alone
+ * client.h - commands about many keys to all servers of a segment, in one round trip where possible
  *
- * Each key has its server, chosen by its name in Redis, which is the same on every host; or all servers have every key
- * and a majority decides.  Used by one thread.
+ * Each key has one server, chosen by a hash of its name in Redis, which is the same on every host; in a quorum every
+ * server has every key and a majority decides.  A client belongs to one thread.
  */
 #ifndef LOCKSHM_REDIS_CLIENT_H
 #define LOCKSHM_REDIS_CLIENT_H
 
 #include "redis/script.h"
+#include "redis/settings.h"
 #include "redis/tracking.h"
-#include "segment/layout.h"
 
 struct redis_client;
 
-/* One operation.  The caller fills the first part; keys and token must stay until it is done. */
+/* One operation on one key.  The caller fills the first part; keys and value must stay until the reply. */
 struct redis_command {
 	enum redis_script script;
-	bool exclusive; /* of the lease in question */
-	bool for_reader; /* and who wants it only reads, as far as was seen: */
-	bool unsure; /* not all who want it were */
+	bool exclusive; /* mode of the lease */
+	bool for_reader; /* the lease is wanted for readers only, as far as the scan found: */
+	bool unsure; /* the scan may have missed some */
 	const struct redis_keys *keys;
 	struct script_args args;
-	int64_t asked; /* this process' time, before its first byte; for what was not sent, when that was last tried */
-	uint64_t word; /* of the lease, when it was decided to ask */
-	bool plain; /* a renewal of a writer's lease, and as far as is known nothing else is to be done for it */
+	int64_t sent_at; /* this process' time, before the first byte; unsent: of the last connect that failed */
+	uint64_t word; /* of the host lease, when the command was decided */
+	bool plain; /* renewal of a writer's lease with nothing else to do, as far as is known */
 
-	bool settled; /* with many others; then the rest is there */
-	bool shared; /* and by the script of an ask before this one, which counts for both */
-	bool put_off; /* not asked in this round: there was no time for it, or its names are others by now */
-	bool doubt; /* upgrade that a majority refused: some servers may have done it */
-	bool unsent; /* an error, and nothing of it can have reached a server */
-	int code; /* 0 = there is an answer */
-	char why[256]; /* the error in words */
+	bool batched; /* renewed by renew_batch_run(); the fields below are set */
+	bool shared; /* by the same script as an earlier command, which counts for both */
+	bool put_off; /* not sent in this round: no time left, or the names have another form by now */
+	bool doubt; /* upgrade refused by a majority: some servers may have done it */
+	bool unsent; /* an error, and no server can have received any of it */
+	int code; /* 0 = there is a reply */
+	char why[256]; /* message of the error */
 	int64_t valid_until; /* granted, renewed: this process' time */
 	struct script_reply reply;
 };
 
-int redis_client_new(struct redis_client **out, const struct shm_redis *settings, struct redis_error *error);
-void redis_client_free(struct redis_client *net);
+int redis_client_new(struct redis_client **out, const struct redis_settings *settings, struct redis_error *error);
+void redis_client_free(struct redis_client *client);
 
-/* What the names of a lock have to look like, as far as is known by now: a first connection may say something else. */
-int redis_client_keys_mode(const struct redis_client *net);
+/* Form of a lock's names, as far as is known: the first connection may change it. */
+int redis_client_keys_mode(const struct redis_client *client);
 
-/* Until this is called again a server that failed is not tried again: runs without it are one round. */
-void redis_client_begin(struct redis_client *net);
-/* From now on this is called during a run before each time that something is waited for. */
-void redis_client_between(struct redis_client *net, void (*call)(void *arg), void *arg);
+/* Begins a round: a server that fails is not tried again before the next round. */
+void redis_client_begin(struct redis_client *client);
+/* @call is called during each run before each wait. */
+void redis_client_between(struct redis_client *client, void (*call)(void *arg), void *arg);
 
 /*
- * All of them, first those that keep leases; the others in their order for each server.  Back after a few times @io_ns,
- * however many servers do not answer.
+ * Runs all commands: first those that keep leases, the others in their order for each server.  Takes a few times @io_ns
+ * at most, however many servers do not reply.
  */
-void redis_client_run(struct redis_client *net, struct redis_command *cmds, size_t n, int64_t io_ns);
+void redis_client_run(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns);
 
-/* Make sure that hints come for what was asked, before going to sleep.  False = some server
- * gives none: look more often. */
-bool redis_client_arm(struct redis_client *net, int64_t io_ns);
-/* The next hint that has come; for REDIS_HINT_KEY and TOLD with a name in Redis. */
-enum redis_hint redis_client_hint(struct redis_client *net, const char **key, size_t *len);
-/* Have this epoll descriptor report once when hints come. */
-void redis_client_watch(struct redis_client *net, int epoll);
-/* When to call redis_client_arm() again at the latest. */
-int64_t redis_client_due(const struct redis_client *net);
+/*
+ * Before a sleep: makes sure that changes of the keys read cause hints.  False = a server gives none: poll more often.
+ */
+bool redis_client_arm(struct redis_client *client, int64_t io_ns);
+/* The next hint received; REDIS_HINT_KEY and REDIS_HINT_NOTIFIED come with a name in Redis. */
+enum redis_hint redis_client_hint(struct redis_client *client, const char **key, size_t *len);
+/* Makes this epoll descriptor report once when hints arrive. */
+void redis_client_watch(struct redis_client *client, int epoll);
+/* The latest time for the next redis_client_arm(). */
+int64_t redis_client_due(const struct redis_client *client);
 
-/* In a forked child: close what was inherited. */
-void redis_client_abandon(struct redis_client *net);
+/* In a forked child: closes the inherited descriptors. */
+void redis_client_abandon(struct redis_client *client);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conn-io.c - what goes over the way, and comes: as it is, or through TLS; see redis/conn.h */
+/* conn-io.c - the bytes of a connection, plain or over TLS; see redis/conn.h */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 
 #define READ_BYTES 16384
 
-/* Bytes for the socket.  Over TLS commands become such in wrap(). */
+/* Bytes to send.  With TLS, wrap() encrypts queued commands into them. */
 static const char *to_send(const struct redis_conn *c, size_t *len)
 {
-	return c->tls ? redis_tls_out(c->tls, len) : resp_out(c->wire, len);
+	return c->tls ? redis_tls_out(c->tls, len) : resp_out(c->resp, len);
 }
 
 bool conn_has_more(const struct redis_conn *c)
@@ -22,7 +22,7 @@ bool conn_has_more(const struct redis_conn *c)
 
 	to_send(c, &len);
 	if (!len && c->tls && redis_tls_up(c->tls))
-		resp_out(c->wire, &len);
+		resp_out(c->resp, &len);
 	return len > 0;
 }
 
@@ -38,7 +38,7 @@ static int write_out(struct redis_conn *c)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return 0;
-		/* What the server said before it closed is still to be read. */
+		/* Replies received before the server closed are still to be read. */
 		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return 0;
 		if (n < 0)
@@ -46,13 +46,16 @@ static int write_out(struct redis_conn *c)
 		if (c->tls)
 			redis_tls_sent(c->tls, (size_t)n);
 		else
-			resp_sent(c->wire, (size_t)n);
+			resp_sent(c->resp, (size_t)n);
 		bytes = to_send(c, &len);
 	}
 	return 0;
 }
 
-/* The last that it is told is why.  A connection that was ready is one that broke: what was under way may be done. */
+/*
+ * Sends the TLS alert, which gives the reason.  After READY this is a connection that broke: commands under way may
+ * have been executed.
+ */
 static int tls_failed(struct redis_conn *c, const struct redis_error *why)
 {
 	size_t len;
@@ -63,40 +66,40 @@ static int tls_failed(struct redis_conn *c, const struct redis_error *why)
 	return c->state == READY ? conn_lost(c, why->text) : conn_drop(c, why->code, "%s", why->text);
 }
 
-/* What can be said by now, as it goes over the way. */
+/* Encrypts queued commands, once the TLS handshake is complete. */
 static int wrap(struct redis_conn *c)
 {
 	struct redis_error why;
 	size_t len;
-	const char *bytes = resp_out(c->wire, &len);
+	const char *bytes = resp_out(c->resp, &len);
 
 	if (!c->tls || !len || !redis_tls_up(c->tls))
 		return 0;
 	if (redis_tls_put(c->tls, bytes, len, &why) != 0)
 		return tls_failed(c, &why);
-	resp_sent(c->wire, len);
+	resp_sent(c->resp, len);
 	return 0;
 }
 
-int conn_not_understood(struct redis_conn *c, const char *what)
+int conn_malformed(struct redis_conn *c, const char *what)
 {
-	if (resp_short(c->wire))
+	if (resp_short(c->resp))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
 	return conn_drop(c, REDIS_PROTOCOL, "%s", what);
 }
 
 static int take_in(struct redis_conn *c, const char *bytes, size_t n)
 {
-	/* An alert: who speaks TLS and is not spoken to in it may say so. */
-	if (!c->heard && !c->tls && bytes[0] == 0x15)
+	/* A TLS alert: some TLS servers reply so to a plain client. */
+	if (!c->received && !c->tls && bytes[0] == 0x15)
 		return conn_drop(c, REDIS_PROTOCOL, "this server speaks TLS: rediss://");
-	c->heard = true;
-	if (!resp_feed(c->wire, bytes, n))
-		return conn_not_understood(c, "no Redis server, or an answer of more than 16 MiB");
+	c->received = true;
+	if (!resp_feed(c->resp, bytes, n))
+		return conn_malformed(c, "no Redis server, or a reply of more than 16 MiB");
 	return 0;
 }
 
-/* Bytes as they came over the way, and what they meant. */
+/* Decrypts received bytes. */
 static int unwrap(struct redis_conn *c, const char *bytes, size_t n)
 {
 	bool was_up = redis_tls_up(c->tls);
@@ -107,7 +110,7 @@ static int unwrap(struct redis_conn *c, const char *bytes, size_t n)
 	if (redis_tls_feed(c->tls, bytes, n, &why) != 0)
 		return tls_failed(c, &why);
 	if (!was_up && redis_tls_up(c->tls))
-		c->greet_began = redis_now();
+		c->handshake_began = redis_now();
 	do {
 		if (redis_tls_get(c->tls, plain, sizeof(plain), &n, &why) != 0)
 			return tls_failed(c, &why);
@@ -141,7 +144,7 @@ static int read_in(struct redis_conn *c)
 	}
 }
 
-/* The answer to the handshake may let the greeting go, which is then not kept until the next time. */
+/* The end of the TLS handshake in read_in() releases the queued commands: sent now, not with the next call. */
 int conn_exchange(struct redis_conn *c)
 {
 	int code = wrap(c);

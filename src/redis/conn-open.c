@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conn-open.c - from a name to a connection that is greeted; see redis/conn.h */
+/* conn-open.c - from a name to a connection that begins its handshake; see redis/conn.h */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,15 +11,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "redis/boot-clock.h"
+#include "redis/backoff.h"
 #include "redis/conn-internal.h"
 
 /* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 30000
 
-/* A name is not looked up again at once, but as soon as a server is tried again that did not
- * answer (redis/nodes.c). */
-#define LOOKUP_REST_NS REDIS_MS(400)
+/* As long as the longest back-off of a server. */
+#define LOOKUP_AGAIN_NS REDIS_BACKOFF_MAX_NS
 
 /* ---------------------------------------------------------------- addresses */
 
@@ -37,24 +36,24 @@ void conn_look_up(struct redis_conn *c)
 {
 	if (c->lookup && redis_lookup_is_inherited(c->lookup)) {
 		c->lookup = NULL;
-		c->looked_up = 0;
+		c->lookup_began = 0;
 	}
-	if (!c->is_name || c->lookup || (c->looked_up && redis_now() < c->looked_up + LOOKUP_REST_NS))
+	if (!c->is_name || c->lookup || (c->lookup_began && redis_now() < c->lookup_began + LOOKUP_AGAIN_NS))
 		return;
-	c->looked_up = redis_now();
+	c->lookup_began = redis_now();
 	c->lookup = redis_lookup_begin(c->server.host, c->server.port);
 	if (!c->lookup)
 		snprintf(c->no_address, sizeof(c->no_address), "no memory for the look-up");
 }
 
-/* The addresses that were found; those that were known stay if there are none. */
+/* Takes the addresses found; without any the earlier ones stay. */
 static void take_lookup(struct redis_conn *c)
 {
 	struct redis_address found[REDIS_ADDRESSES_MAX];
 	const char *why;
 	size_t n;
 
-	if (!c->lookup || redis_lookup_is_inherited(c->lookup) || !redis_lookup_through(c->lookup))
+	if (!c->lookup || redis_lookup_is_inherited(c->lookup) || !redis_lookup_done(c->lookup))
 		return;
 	n = redis_lookup_take(c->lookup, found, &why);
 	snprintf(c->no_address, sizeof(c->no_address), "%s", why);
@@ -90,8 +89,8 @@ static void set_options(int fd, int family)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
 }
 
-/* Over TLS the greeting waits until hands are shaken. */
-static int begin_greeting(struct redis_conn *c)
+/* With TLS the commands are queued until the TLS handshake is complete. */
+static int begin_handshake(struct redis_conn *c)
 {
 	struct redis_error why;
 	int code;
@@ -101,17 +100,17 @@ static int begin_greeting(struct redis_conn *c)
 		if (!c->tls)
 			return conn_drop(c, why.code, "%s", why.text);
 	}
-	code = handshake_begin(&c->greet, c->wire, &c->server, &c->options, &c->error);
+	code = handshake_begin(&c->handshake, c->resp, &c->server, &c->options, &c->error);
 	if (code) {
 		conn_shut(c);
 		return code;
 	}
-	c->state = GREETING;
-	c->greet_began = redis_now();
+	c->state = HANDSHAKE;
+	c->handshake_began = redis_now();
 	return 0;
 }
 
-/* Begins to connect to the next address that takes it; each gets an equal part of the time left. */
+/* Begins to connect to the next address that accepts it; each gets an equal part of the time left. */
 static int try_addresses(struct redis_conn *c, int sys_errno)
 {
 	for (; c->address < c->n_addresses; c->address++) {
@@ -128,17 +127,17 @@ static int try_addresses(struct redis_conn *c, int sys_errno)
 		set_options(c->fd, a->at.ss_family);
 		c->address_deadline = now + (c->open_deadline - now) / (int64_t)(c->n_addresses - c->address);
 		if (connect(c->fd, (const struct sockaddr *)(const void *)&a->at, a->len) == 0)
-			return begin_greeting(c);
+			return begin_handshake(c);
 		if (errno == EINPROGRESS || errno == EINTR)
 			return 0;
 		sys_errno = errno;
 	}
-	/* Perhaps the name has other addresses by now: for the next time. */
+	/* The name may have other addresses by now: for the next open. */
 	conn_look_up(c);
 	return conn_lost(c, strerror(sys_errno));
 }
 
-/* As soon as there are addresses.  That there were none some time ago, when nobody needed any, is no answer now. */
+/* Continues once there are addresses.  An old look-up that found none does not count: it is begun again. */
 int conn_resolved(struct redis_conn *c)
 {
 	take_lookup(c);
@@ -149,8 +148,8 @@ int conn_resolved(struct redis_conn *c)
 	conn_look_up(c);
 	if (c->lookup)
 		return 0;
-	if (c->looked_up < c->tried)
-		c->tried = c->looked_up;
+	if (c->lookup_began < c->tried)
+		c->tried = c->lookup_began;
 	return conn_drop(c, REDIS_UNREACHABLE, "no address: %s", c->no_address);
 }
 
@@ -168,7 +167,7 @@ int conn_connected(struct redis_conn *c)
 		sys_errno = errno;
 	}
 	if (sys_errno == 0)
-		return begin_greeting(c);
+		return begin_handshake(c);
 	c->address++;
 	return try_addresses(c, sys_errno);
 }
@@ -191,8 +190,8 @@ int redis_conn_open(struct redis_conn *c, int64_t deadline)
 	c->error.text[0] = '\0';
 	c->tried = redis_now();
 	why = resp_load();
-	c->wire = why ? NULL : resp_new();
-	if (!c->wire)
+	c->resp = why ? NULL : resp_new();
+	if (!c->resp)
 		return conn_drop(c, REDIS_NO_MEMORY, "%s", why ? why : "out of memory");
 	c->pid = getpid();
 	c->sent = c->taken = 0;

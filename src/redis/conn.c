@@ -2,8 +2,8 @@
 /*
  * conn.c - sockets, deadlines, and the order of replies; see redis/conn.h
  *
- * The connection layer of hiredis is not used: its time-outs are per system call and start anew after a signal, it
- * knows nothing of fork, and its descriptors survive exec.
+ * The connection layer of hiredis is not used: its time-outs count per system call and start anew after a signal, it
+ * does not handle fork, and its descriptors survive exec.
  */
 #define _GNU_SOURCE
 #include "redis/conn.h"
@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- closing */
 
-/* The number goes first: another thread may fork at any time, see redis_conn_abandon(). */
+/* The number is cleared first: another thread may fork at any time, see redis_conn_abandon(). */
 void conn_close_fd(struct redis_conn *c)
 {
 	int fd = c->fd;
@@ -41,12 +41,12 @@ void conn_shut(struct redis_conn *c)
 {
 	conn_close_fd(c);
 	c->state = CLOSED;
-	c->heard = c->eof = false;
+	c->received = c->eof = false;
 	redis_tls_free(c->tls);
 	c->tls = NULL;
 	c->due_at = c->due_end = 0;
-	resp_free(c->wire);
-	c->wire = NULL;
+	resp_free(c->resp);
+	c->resp = NULL;
 }
 
 int conn_drop(struct redis_conn *c, int code, const char *format, ...)
@@ -61,7 +61,7 @@ int conn_drop(struct redis_conn *c, int code, const char *format, ...)
 	return redis_fail(&c->error, code, "%.60s: %s", c->server.label, why);
 }
 
-/* A socket that a fork brought along is the parent's. */
+/* A socket inherited by a fork belongs to the parent. */
 bool conn_inherited(struct redis_conn *c)
 {
 	if (c->state == CLOSED || c->pid == getpid())
@@ -81,64 +81,63 @@ static size_t awaited(const struct redis_conn *c)
 	return c->due_end - c->due_at;
 }
 
-/* Why a server that could be connected to may have ended it without an answer. */
-static const char *perhaps(const struct redis_conn *c)
+/* Why a server that accepted the connection may have closed it without a reply. */
+static const char *likely_cause(const struct redis_conn *c)
 {
-	if (c->state != GREETING || c->heard || c->server.path[0])
+	if (c->state != HANDSHAKE || c->received || c->server.path[0])
 		return "";
 	if (!c->tls)
 		return " (does it speak TLS, rediss://?)";
 	if (!redis_tls_up(c->tls))
-		return redis_tls_heard(c->tls) ? "" : " (does it speak no TLS, redis://?)";
+		return redis_tls_received(c->tls) ? "" : " (does it speak no TLS, redis://?)";
 	return c->server.tls_cert[0] ? "" : " (does it want a client certificate, tls-cert?)";
 }
 
-/* The connection is of no use any more: was anything under way? */
 int conn_lost(struct redis_conn *c, const char *why)
 {
 	if (c->state < READY)
-		return conn_drop(c, REDIS_UNREACHABLE, "cannot connect: %s%s", why, perhaps(c));
+		return conn_drop(c, REDIS_UNREACHABLE, "cannot connect: %s%s", why, likely_cause(c));
 	return conn_drop(c, awaited(c) ? REDIS_UNKNOWN : REDIS_UNREACHABLE, "connection lost: %s", why);
 }
 
-/* ---------------------------------------------------------------- greeting */
+/* ---------------------------------------------------------------- handshake */
 
-/* Replies of the greeting; the connection is ready after the last. */
-static int hear_greeting(struct redis_conn *c)
+/* Takes the replies of the handshake; the connection is ready after the last. */
+static int take_handshake(struct redis_conn *c)
 {
 	struct redis_error error = { 0 };
 	struct redis_reply *reply;
 	int code;
 
-	while (c->state == GREETING) {
-		if (!resp_get(c->wire, &reply))
-			return conn_not_understood(c, "the answer is not that of a Redis server");
+	while (c->state == HANDSHAKE) {
+		if (!resp_get(c->resp, &reply))
+			return conn_malformed(c, "the reply is not that of a Redis server");
 		if (!reply)
 			return 0;
-		code = handshake_reply(&c->greet, reply, &c->options, &error);
+		code = handshake_reply(&c->handshake, reply, &c->options, &error);
 		redis_reply_free(reply);
-		if (code < 0 && c->greet.info.replica)
+		if (code < 0 && c->handshake.info.replica)
 			conn_look_up(c);
 		if (code < 0)
 			return conn_drop(c, code, "%s", error.text);
 		if (code == REDIS_AGAIN)
 			continue;
 		c->state = READY;
-		c->greet.info.round_trip_ns = redis_now() - c->greet_began;
+		c->handshake.info.round_trip_ns = redis_now() - c->handshake_began;
 	}
 	return 0;
 }
 
-static const char *silence(const struct redis_conn *c)
+static const char *timeout_reason(const struct redis_conn *c)
 {
 	if (c->state == CONNECTING)
-		return "no answer in time";
+		return "no reply in time";
 	if (!c->tls || redis_tls_up(c->tls))
-		return "connected, but no answer to the greeting in time";
-	if (redis_tls_heard(c->tls))
+		return "connected, but no reply to the handshake in time";
+	if (redis_tls_received(c->tls))
 		return "connected, but no end of the TLS handshake in time";
-	/* A plain one waits for the end of what it takes for a command. */
-	return "connected, but no answer to the TLS handshake in time (does it speak no TLS, redis://?)";
+	/* A plain server waits for the end of what looks like a command. */
+	return "connected, but no reply to the TLS handshake in time (does it speak no TLS, redis://?)";
 }
 
 static int expire(struct redis_conn *c, int64_t now)
@@ -151,8 +150,8 @@ static int expire(struct redis_conn *c, int64_t now)
 		return conn_drop(c, REDIS_UNREACHABLE, "no address yet: the name is being looked up%s%s",
 				 c->no_address[0] ? "; last: " : "", c->no_address);
 	if (c->state < READY)
-		return conn_drop(c, REDIS_UNREACHABLE, "cannot connect: %s", silence(c));
-	return conn_drop(c, REDIS_UNKNOWN, "no answer in time");
+		return conn_drop(c, REDIS_UNREACHABLE, "cannot connect: %s", timeout_reason(c));
+	return conn_drop(c, REDIS_UNKNOWN, "no reply in time");
 }
 
 int redis_conn_pump(struct redis_conn *c)
@@ -168,7 +167,7 @@ int redis_conn_pump(struct redis_conn *c)
 	if (!code && c->state > CONNECTING && !c->eof)
 		code = conn_exchange(c);
 	if (!code)
-		code = hear_greeting(c);
+		code = take_handshake(c);
 	if (!code && c->eof && (c->state < READY || !awaited(c)))
 		code = conn_lost(c, "closed by the server");
 	return code ? code : expire(c, redis_now());
@@ -176,7 +175,7 @@ int redis_conn_pump(struct redis_conn *c)
 
 /* ---------------------------------------------------------------- commands and replies */
 
-/* Room for one deadline more. */
+/* Makes room for one more deadline. */
 static bool due_room(struct redis_conn *c)
 {
 	size_t n = awaited(c), size = c->due_size ? c->due_size * 2 : 16;
@@ -210,8 +209,8 @@ int redis_conn_send(struct redis_conn *c, int64_t deadline, int argc, const char
 		return redis_fail(&c->error, REDIS_UNREACHABLE, "%s: not connected", c->server.label);
 	if (!due_room(c))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
-	/* Half a command may not stay in the buffer. */
-	if (!resp_put(c->wire, argc, argv, lens))
+	/* A partial command must not stay in the buffer. */
+	if (!resp_put(c->resp, argc, argv, lens))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
 	c->sent++;
 	if (!c->options.subscriber)
@@ -225,8 +224,8 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 
 	if (conn_inherited(c) || c->state != READY)
 		return NULL;
-	if (!resp_get(c->wire, &reply)) {
-		conn_not_understood(c, "the answer is not the Redis protocol");
+	if (!resp_get(c->resp, &reply)) {
+		conn_malformed(c, "the reply is not the Redis protocol");
 		return NULL;
 	}
 	if (!reply) {
@@ -238,7 +237,7 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 		return reply;
 	if (!awaited(c)) {
 		redis_reply_free(reply);
-		conn_drop(c, REDIS_PROTOCOL, "an answer to nothing");
+		conn_drop(c, REDIS_PROTOCOL, "a reply without a command");
 		return NULL;
 	}
 	c->taken++;
@@ -248,7 +247,7 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 	return reply;
 }
 
-int redis_conn_note(struct redis_conn *c, int code, const char *format, ...)
+int redis_conn_set_error(struct redis_conn *c, int code, const char *format, ...)
 {
 	char text[240];
 	va_list args;
@@ -259,14 +258,17 @@ int redis_conn_note(struct redis_conn *c, int code, const char *format, ...)
 	return redis_fail(&c->error, code, "%.60s: %s", c->server.label, text);
 }
 
-int redis_conn_judge(struct redis_conn *c, const struct redis_reply *reply)
+int redis_conn_reply_error(struct redis_conn *c, const struct redis_reply *reply)
 {
 	size_t len;
 	const char *text = redis_reply_error(reply, &len);
 
 	if (!text)
 		return 0;
-	/* A master that was demoted never can again; what else was asked of it has no other answer. */
+	/*
+	 * A demoted master never becomes writable on this connection; other commands under way there have no other
+	 * outcome.
+	 */
 	if (!c->options.replica_ok && memmem(text, len, "READONLY", 8))
 		redis_conn_move(c);
 	return redis_fail(&c->error, redis_error_class(text, len), "%.60s: %.*s", c->server.label,
@@ -301,7 +303,7 @@ int redis_conn_call(struct redis_conn *c, int64_t deadline, struct redis_reply *
 			code = c->error.code;
 	}
 	if (!code)
-		code = redis_conn_judge(c, *reply);
+		code = redis_conn_reply_error(c, *reply);
 	if (code) {
 		redis_reply_free(*reply);
 		*reply = NULL;
@@ -334,7 +336,7 @@ int64_t redis_conn_due(const struct redis_conn *c)
 
 	if (c->state == CONNECTING)
 		return c->address_deadline;
-	if (c->state == RESOLVING || c->state == GREETING)
+	if (c->state == RESOLVING || c->state == HANDSHAKE)
 		return c->open_deadline;
 	for (i = c->due_at; i < c->due_end; i++)
 		if (c->due[i] < due)
@@ -342,7 +344,7 @@ int64_t redis_conn_due(const struct redis_conn *c)
 	return due;
 }
 
-/* Waits for the descriptors, not past @until; rounds up, because a deadline must be over when it is looked at. */
+/* Waits for the descriptors, not past @until; rounds up: a deadline must have passed when it is checked next. */
 static void wait_for(struct pollfd *fds, size_t n, int64_t until)
 {
 	int64_t left = until - redis_now();
@@ -376,7 +378,7 @@ void redis_conns_poll(struct redis_conn *const *conns, size_t n, int64_t until)
 			(void)redis_conn_pump(conns[i]);
 }
 
-/* ---------------------------------------------------------------- making, asking */
+/* ---------------------------------------------------------------- life cycle, getters */
 
 int redis_conn_new(struct redis_conn **out, const struct redis_server *server,
 		    const struct redis_conn_options *options, struct redis_error *error)
@@ -433,7 +435,7 @@ int64_t redis_conn_tried(const struct redis_conn *c)
 
 const struct redis_server_info *redis_conn_info(const struct redis_conn *c)
 {
-	return &c->greet.info;
+	return &c->handshake.info;
 }
 
 const char *redis_conn_label(const struct redis_conn *c)
@@ -448,7 +450,7 @@ const char *redis_conn_host(const struct redis_conn *c)
 
 const char *redis_conn_script(const struct redis_conn *c, size_t i)
 {
-	return i < REDIS_SCRIPTS_MAX && c->greet.sha[i][0] ? c->greet.sha[i] : NULL;
+	return i < REDIS_SCRIPTS_MAX && c->handshake.sha[i][0] ? c->handshake.sha[i] : NULL;
 }
 
 uint64_t redis_conn_generation(const struct redis_conn *c)

@@ -2,14 +2,14 @@
 /*
  * conn.h - one connection to one Redis server
  *
- * Nothing here blocks but redis_conns_poll(), which waits for many connections at once.  Every command has one
- * absolute deadline, from its first byte to the last of its reply.  When it is over the connection is dropped, because
- * a late reply could be taken for that of the next command; whether the command was executed is then not known.
+ * Only redis_conns_poll() blocks; it waits for many connections at once.  Every command has one absolute deadline, from
+ * its first byte to the last of its reply.  After it the connection is dropped, because a late reply could be taken for
+ * that of the next command; whether the command was executed is then unknown.
  *
- *   closed --open--> looking its name up --> connecting --greeting answered--> ready --error, deadline, fork--> closed
+ *   closed --open--> resolving --> connecting --> handshake --replies--> ready --error, deadline, fork--> closed
  *
- * A connection serves one thread of one process.  In a forked child it closes itself at the first use, without a byte
- * to the server, and can then be opened anew.
+ * A connection belongs to one thread of one process.  In a forked child it closes itself at the first use, without a
+ * byte to the server, and can then be opened again.
  */
 #ifndef LOCKSHM_REDIS_CONN_H
 #define LOCKSHM_REDIS_CONN_H
@@ -23,7 +23,7 @@
 #include "redis/resp.h"
 
 #define REDIS_SCRIPTS_MAX 16
-#define REDIS_CONNS_MAX 64 /* that can be waited for at once */
+#define REDIS_CONNS_MAX 64 /* most connections in one poll */
 
 struct redis_conn;
 
@@ -31,63 +31,67 @@ struct redis_conn_options {
 	const char *name; /* shown by CLIENT LIST; NULL = none */
 	const char *const *scripts; /* loaded at each connect; the pointers must stay valid */
 	size_t n_scripts;
-	bool subscriber; /* gets messages that no command asked for */
+	bool subscriber; /* gets messages without commands */
 	bool replica_ok; /* else a replica is refused with REDIS_RETRY */
 };
 
-/* What the server said of itself at the last connect. */
+/* What the server reported at the last connect. */
 struct redis_server_info {
 	char run_id[41]; /* new at each start of the server */
 	char version[24];
-	int64_t uptime_s; /* in whole seconds, rounded down */
+	int64_t uptime_s; /* whole seconds, rounded down */
 	bool replica;
 	bool cluster;
 	int64_t client_id; /* of a subscriber, if the server has CLIENT ID; else 0 */
-	int64_t round_trip_ns; /* of the greeting */
+	int64_t round_trip_ns; /* of the handshake */
 };
 
-/* Loads what connections to these servers need: NULL, or why this process cannot have any, or not any more. */
+/* Loads the libraries that these servers need.  NULL, or why this process cannot connect. */
 const char *redis_conn_load(const char *servers);
 
 /*
- * Begins to look its name up, in a thread of its own.  The addresses are kept for all later connects; when none of them
- * can be connected to, or a replica is there, the name is looked up again.
+ * Begins to look the name up, in a thread of its own.  The addresses are kept for all later connects; the name is
+ * looked up again when no address accepts a connection, or a replica is found there.
  */
 int redis_conn_new(struct redis_conn **out, const struct redis_server *server,
 		    const struct redis_conn_options *options, struct redis_error *error);
 void redis_conn_free(struct redis_conn *c);
 
-/* Begins to connect, log in and greet; all of it until @deadline.  No effect on one that is not closed. */
+/* Begins to connect and log in, until @deadline.  No effect unless closed. */
 int redis_conn_open(struct redis_conn *c, int64_t deadline);
 void redis_conn_close(struct redis_conn *c);
-/* The same of one whose server is not the right one any more: its name is looked up again, for a later open. */
+/* Closes a connection to a server that lost its role, and looks the name up again for a later open. */
 void redis_conn_move(struct redis_conn *c);
-/* In a forked child, of a connection that a thread of the parent may have been using: only closes the child's copy of
- * the socket, so that the server sees the end of the parent's.  Nothing else may be done with it. */
+/*
+ * In a forked child, for a connection that a thread of the parent may be using: only closes the child's copy of the
+ * socket, so that the server sees the end of the parent's.  No other call is permitted then.
+ */
 void redis_conn_abandon(struct redis_conn *c);
 
-/* Adds a command; it is written by the next pump or poll.  Replies come in the order of the commands. */
+/* Queues a command; the next pump or poll writes it.  Replies come in the order of the commands. */
 int redis_conn_send(struct redis_conn *c, int64_t deadline, int argc, const char *const *argv, const size_t *lens);
 
 /*
  * For a poll loop: the descriptor (-1 = none), the events to wait for, the time by which to pump in any case, and the
- * work to do when one of these has come.  Returns 0 while the connection lives, else its error.
+ * work to do after one of these.  Returns 0 while the connection lives, else its error.
  */
 int redis_conn_fd(const struct redis_conn *c);
 short redis_conn_events(const struct redis_conn *c);
 int64_t redis_conn_due(const struct redis_conn *c);
 int redis_conn_pump(struct redis_conn *c);
 
-/* Waits until something happened on one of them, at most REDIS_CONNS_MAX, but not past @until, and pumps
- * all.  NULLs are skipped. */
+/*
+ * Waits for an event on one of at most REDIS_CONNS_MAX connections, but not past @until, and pumps all.  NULLs are
+ * skipped.
+ */
 void redis_conns_poll(struct redis_conn *const *conns, size_t n, int64_t until);
 
 /* The next reply, which the caller frees; NULL = none yet, or the connection was dropped. */
 struct redis_reply *redis_conn_take(struct redis_conn *c);
 
 /*
- * Both at once, for one command and one connection, which is opened first if it is closed.  An error reply is returned
- * as its class, with the server's text in redis_conn_error(); otherwise the caller frees *@reply.
+ * Sends one command and waits for its reply; opens the connection first if needed.  An error reply is returned as its
+ * class, with the server's text in redis_conn_error(); otherwise the caller frees *@reply.
  */
 int redis_conn_call(struct redis_conn *c, int64_t deadline, struct redis_reply **reply, int argc,
 		     const char *const *argv, const size_t *lens);
@@ -96,30 +100,33 @@ bool redis_conn_ready(const struct redis_conn *c);
 bool redis_conn_closed(const struct redis_conn *c);
 /* Opens it if it is closed, and waits until it is ready. */
 int redis_conn_wait_ready(struct redis_conn *c, int64_t deadline);
-/* Why it was closed last, or what the last call met. */
+/* Of the last close or the last call. */
 const struct redis_error *redis_conn_error(const struct redis_conn *c);
-/* When that was tried, or the look-up begun that it ended with: the error of one that is closed is not older. */
+/* When the last open began, or the look-up that made it fail: the error of a closed connection is not older. */
 int64_t redis_conn_tried(const struct redis_conn *c);
 const struct redis_server_info *redis_conn_info(const struct redis_conn *c);
 const char *redis_conn_label(const struct redis_conn *c);
-/* As it was configured; "" for a unix socket. */
+/* As configured; "" for a unix socket. */
 const char *redis_conn_host(const struct redis_conn *c);
-/* The hash under which the server knows script @i; NULL = it could not be loaded. */
+/* The hash under which the server has script @i; NULL = it could not be loaded. */
 const char *redis_conn_script(const struct redis_conn *c, size_t i);
-/* Counts the connects: replies to what was sent under another number never come. */
+/* Counts the connects: replies to commands of another generation never come. */
 uint64_t redis_conn_generation(const struct redis_conn *c);
-/* Since this connect a script ran that needs every right there is to taking, keeping and giving back,
- * and none was refused since. */
+/*
+ * Since this connect a script that needs every right for acquire, renew and release has run, and no right was refused
+ * since.
+ */
 bool redis_conn_is_proven(const struct redis_conn *c);
 void redis_conn_prove(struct redis_conn *c, bool proven);
-/* Commands sent and replies taken since the last connect: the reply to a command is next when
- * both were equal at its send. */
+/*
+ * Commands sent and replies taken since the last connect: the reply to a command is next when the replies taken are as
+ * many as the commands sent before it.
+ */
 uint64_t redis_conn_sent(const struct redis_conn *c);
 uint64_t redis_conn_taken(const struct redis_conn *c);
-/* Stores an error that was found in a reply; returns @code. */
-int redis_conn_note(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Stores the class and text of an error reply; 0 if it is none.  READONLY closes the
- * connection, see redis_conn_move(). */
-int redis_conn_judge(struct redis_conn *c, const struct redis_reply *reply);
+/* Stores an error found in a reply; returns @code. */
+int redis_conn_set_error(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Stores class and text of an error reply; 0 if it is none.  READONLY closes the connection, see redis_conn_move(). */
+int redis_conn_reply_error(struct redis_conn *c, const struct redis_reply *reply);
 
 #endif

@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define END_MS 1000 /* the most that the end of a process waits for whoever is inside */
+#define END_MS 1000 /* longest wait at the end of the process */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t owner_pid; /* who has the lock, 0 = nobody */
+static pid_t owner_pid; /* that has the lock, 0 = none */
 static pthread_t owner_thread;
-static bool inside; /* lock held: somebody is */
-static bool broken; /* and was in the parent of this process, in which nobody is */
+static bool inside; /* lock held, between enter and leave */
+static bool broken; /* the parent of this process was inside when it was cloned: the library stays locked */
 
 static void got_lock(void)
 {
@@ -37,30 +37,30 @@ static void drop_lock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void *find(const struct dynlib *l, void *library, const char *name, char why[LIBRARY_WHY])
+static void *find(const struct dynlib *l, void *handle, const char *name, char why[DYNLIB_ERROR_SIZE])
 {
-	void *found = library ? dlsym(library, name) : NULL;
+	void *found = handle ? dlsym(handle, name) : NULL;
 
 	if (!found && !why[0])
-		snprintf(why, LIBRARY_WHY, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
+		snprintf(why, DYNLIB_ERROR_SIZE, "cannot load %.40s, which %.40s needs: %.100s", l->file, l->needs_it,
 			 dlerror());
 	return found;
 }
 
-/* The lock held. */
+/* With the lock held. */
 static bool load(struct dynlib *l)
 {
-	/* For good: what it made may live as long as the process. */
-	void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	char why[LIBRARY_WHY] = "";
+	/* Never unloaded: its objects may live as long as the process. */
+	void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	char why[DYNLIB_ERROR_SIZE] = "";
 	size_t i;
 
 	for (i = 0; i < l->n_symbols; i++)
-		*(void **)l->symbols[i].to = find(l, library, l->symbols[i].name, why);
-	/* Others may be reading it, who were told before: as long as it is the same it is left alone. */
+		*(void **)l->symbols[i].to = find(l, handle, l->symbols[i].name, why);
+	/* Other threads may be reading the earlier text: not overwritten while it is the same. */
 	if (why[0] && strcmp(l->error, why) != 0)
 		memcpy(l->error, why, sizeof(why));
-	/* Pairs with the acquire in dynlib_load(): who sees it sees the addresses. */
+	/* Pairs with the acquire in dynlib_load(): a thread that loads true loads the addresses. */
 	__atomic_store_n(&l->loaded, !why[0], __ATOMIC_RELEASE);
 	return !why[0];
 }
@@ -71,7 +71,7 @@ const char *dynlib_load(struct dynlib *l)
 
 	if (loaded)
 		return NULL;
-	/* What failed may have been for want of a descriptor: once more each time. */
+	/* A failure may have been a lack of descriptors: tried again each time. */
 	take_lock();
 	loaded = l->loaded || load(l);
 	drop_lock();
@@ -80,7 +80,7 @@ const char *dynlib_load(struct dynlib *l)
 
 bool dynlib_enter(int *cancel)
 {
-	/* Files may be read in there: no place to be cancelled at, with the lock locked. */
+	/* The library may read files, which are cancellation points: none with the lock held. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
 	take_lock();
 	if (!broken) {

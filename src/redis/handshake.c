@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake.c - the greeting; see redis/handshake.h */
+/* handshake.c - the first commands of a connection; see redis/handshake.h */
 #define _GNU_SOURCE
 #include "redis/handshake.h"
 
@@ -32,13 +32,13 @@ static void add_word(struct command *cmd, const char *word, size_t len)
 	cmd->lens[cmd->argc++] = len;
 }
 
-static bool put(struct handshake *g, struct resp *wire, enum step step, const struct command *cmd)
+static bool put(struct handshake *g, struct resp *resp, enum step step, const struct command *cmd)
 {
 	g->steps[g->n_steps++] = (unsigned char)step;
-	return resp_put(wire, cmd->argc, cmd->argv, cmd->lens);
+	return resp_put(resp, cmd->argc, cmd->argv, cmd->lens);
 }
 
-static bool put_words(struct handshake *g, struct resp *wire, enum step step, const char *a, const char *b,
+static bool put_words(struct handshake *g, struct resp *resp, enum step step, const char *a, const char *b,
 		      const char *c)
 {
 	struct command cmd = { .argc = 0 };
@@ -48,10 +48,10 @@ static bool put_words(struct handshake *g, struct resp *wire, enum step step, co
 		add_word(&cmd, b, strlen(b));
 	if (c)
 		add_word(&cmd, c, strlen(c));
-	return put(g, wire, step, &cmd);
+	return put(g, resp, step, &cmd);
 }
 
-static int put_login(struct handshake *g, struct resp *wire, const struct redis_server *server,
+static int put_login(struct handshake *g, struct resp *resp, const struct redis_server *server,
 		     struct redis_error *error)
 {
 	char password[REDIS_PASSWORD_MAX];
@@ -64,14 +64,14 @@ static int put_login(struct handshake *g, struct resp *wire, const struct redis_
 		if (server->user[0])
 			add_word(&cmd, server->user, strlen(server->user));
 		add_word(&cmd, password, len);
-		if (!put(g, wire, AUTH, &cmd))
+		if (!put(g, resp, AUTH, &cmd))
 			code = redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 	}
 	explicit_bzero(password, sizeof(password));
 	return code;
 }
 
-int handshake_begin(struct handshake *g, struct resp *wire, const struct redis_server *server,
+int handshake_begin(struct handshake *g, struct resp *resp, const struct redis_server *server,
 		       const struct redis_conn_options *options, struct redis_error *error)
 {
 	char db[16];
@@ -80,22 +80,22 @@ int handshake_begin(struct handshake *g, struct resp *wire, const struct redis_s
 	int code;
 
 	memset(g, 0, sizeof(*g));
-	code = put_login(g, wire, server, error);
+	code = put_login(g, resp, server, error);
 	if (code)
 		return code;
 	if (server->db) {
 		snprintf(db, sizeof(db), "%d", server->db);
-		ok = put_words(g, wire, SELECT_DB, "SELECT", db, NULL);
+		ok = put_words(g, resp, SELECT_DB, "SELECT", db, NULL);
 	}
-	ok = ok && put_words(g, wire, PING, "PING", NULL, NULL);
-	ok = ok && put_words(g, wire, INFO_SERVER, "INFO", "server", NULL);
-	ok = ok && put_words(g, wire, INFO_REPLICATION, "INFO", "replication", NULL);
+	ok = ok && put_words(g, resp, PING, "PING", NULL, NULL);
+	ok = ok && put_words(g, resp, INFO_SERVER, "INFO", "server", NULL);
+	ok = ok && put_words(g, resp, INFO_REPLICATION, "INFO", "replication", NULL);
 	if (options->name)
-		ok = ok && put_words(g, wire, SET_NAME, "CLIENT", "SETNAME", options->name);
+		ok = ok && put_words(g, resp, SET_NAME, "CLIENT", "SETNAME", options->name);
 	if (options->subscriber)
-		ok = ok && put_words(g, wire, CLIENT_ID, "CLIENT", "ID", NULL);
+		ok = ok && put_words(g, resp, CLIENT_ID, "CLIENT", "ID", NULL);
 	for (i = 0; i < options->n_scripts && i < REDIS_SCRIPTS_MAX; i++)
-		ok = ok && put_words(g, wire, LOAD, "SCRIPT", "LOAD", options->scripts[i]);
+		ok = ok && put_words(g, resp, LOAD, "SCRIPT", "LOAD", options->scripts[i]);
 	return ok ? 0 : redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 }
 
@@ -120,7 +120,7 @@ static bool info_value(const char *text, size_t len, const char *name, char *out
 	return false;
 }
 
-static int hear_server(struct handshake *g, const char *text, size_t len, struct redis_error *error)
+static int read_server(struct handshake *g, const char *text, size_t len, struct redis_error *error)
 {
 	char value[24];
 
@@ -134,7 +134,7 @@ static int hear_server(struct handshake *g, const char *text, size_t len, struct
 	return 0;
 }
 
-static int hear_replication(struct handshake *g, const char *text, size_t len,
+static int read_replication(struct handshake *g, const char *text, size_t len,
 			    const struct redis_conn_options *options, struct redis_error *error)
 {
 	char role[24], host[64] = "?", port[8] = "?";
@@ -149,8 +149,8 @@ static int hear_replication(struct handshake *g, const char *text, size_t len,
 	return redis_fail(error, REDIS_RETRY, "is a replica (of %s:%s): locks are taken at the master", host, port);
 }
 
-static int hear(struct handshake *g, enum step step, const struct redis_reply *reply,
-		const struct redis_conn_options *options, struct redis_error *error)
+static int take_step(struct handshake *g, enum step step, const struct redis_reply *reply,
+		     const struct redis_conn_options *options, struct redis_error *error)
 {
 	size_t len = 0;
 	const char *text = redis_reply_text(reply, &len);
@@ -159,12 +159,12 @@ static int hear(struct handshake *g, enum step step, const struct redis_reply *r
 	case INFO_SERVER:
 	case INFO_REPLICATION:
 		if (!text)
-			return redis_fail(error, REDIS_PROTOCOL, "%s: the answer is no text", step_names[step]);
-		return step == INFO_SERVER ? hear_server(g, text, len, error)
-					   : hear_replication(g, text, len, options, error);
+			return redis_fail(error, REDIS_PROTOCOL, "%s: the reply is no text", step_names[step]);
+		return step == INFO_SERVER ? read_server(g, text, len, error)
+					   : read_replication(g, text, len, options, error);
 	case PING:
-		if (!redis_reply_says(reply, "PONG"))
-			return redis_fail(error, REDIS_PROTOCOL, "PING: the answer is not PONG");
+		if (!redis_reply_equals(reply, "PONG"))
+			return redis_fail(error, REDIS_PROTOCOL, "PING: the reply is not PONG");
 		return 0;
 	case CLIENT_ID:
 		g->info.client_id = redis_reply_integer(reply, 0);
@@ -179,7 +179,7 @@ static int hear(struct handshake *g, enum step step, const struct redis_reply *r
 	}
 }
 
-/* Without these the rest works: names are for people, and scripts can be sent as text. */
+/* Not essential: the name is for humans, and scripts can be sent as text. */
 static bool may_fail(enum step step)
 {
 	return step == SET_NAME || step == CLIENT_ID || step == LOAD;
@@ -195,13 +195,14 @@ int handshake_reply(struct handshake *g, const struct redis_reply *reply,
 
 	if (text && !may_fail(step)) {
 		code = redis_error_class(text, len);
-		/* "AUTH called without any password configured", "invalid DB index", an old
-		 * server's "unknown command" */
+		/*
+		 * "AUTH called without any password configured", "invalid DB index", an old server's "unknown command"
+		 */
 		if (code == REDIS_REFUSED)
 			code = step == AUTH ? REDIS_DENIED : step == SELECT_DB ? REDIS_INVALID : code;
 		return redis_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);
 	}
-	code = hear(g, step, reply, options, error);
+	code = take_step(g, step, reply, options, error);
 	if (code)
 		return code;
 	return g->step < g->n_steps ? REDIS_AGAIN : 0;

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-# A Redis client for locks: knows no segment.  hiredis and OpenSSL are loaded when they are needed, not linked.
-liblockshm_internal_la_SOURCES += %D%/settings.c %D%/settings.h
+# A Redis client for locks, independent of segments.  hiredis and OpenSSL are loaded at their first use, not linked.
+liblockshm_internal_la_SOURCES += %D%/settings.h
 if HAVE_BRIDGE
 noinst_LTLIBRARIES += libredis.la
 liblockshm_internal_la_LIBADD += libredis.la
+else
+liblockshm_internal_la_SOURCES += %D%/settings-none.c
 endif
 libredis_la_SOURCES = \
+	%D%/backoff.h \
 	%D%/boot-clock.h \
 	%D%/client.c \
 	%D%/client.h \
@@ -39,6 +42,7 @@ libredis_la_SOURCES = \
 	%D%/script.c \
 	%D%/script.h \
 	%D%/scripts.h \
+	%D%/settings.c \
 	%D%/tls.h \
 	%D%/tracking.c \
 	%D%/tracking.h \
@@ -57,7 +61,7 @@ endif
 libredis_la_LDFLAGS =
 libredis_la_LIBADD = $(BRIDGE_DL_LIBS)
 
-# Each script with common.lua before it becomes a string; the first name is that of the common part.
+# Each script gets common.lua before it becomes a string; common.lua comes first.
 redis_scripts = \
 	$(srcdir)/%D%/scripts/common.lua \
 	$(srcdir)/%D%/scripts/acquire-s.lua \

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a Redis Cluster hashes of a key: what is between the first { and the next }, if that is anything. */
+/*
+ * The part of a key that a Redis Cluster hashes: between the first { and the next }, unless that is empty or missing.
+ */
 static const char *tag_of(const char *key, size_t len, size_t *tag_len)
 {
 	const char *open = memchr(key, '{', len), *close;
@@ -21,7 +23,7 @@ static const char *tag_of(const char *key, size_t len, size_t *tag_len)
 	return open + 1;
 }
 
-/* CRC-16 with the polynomial 0x1021 and nothing before or after it, as the specification of Redis Cluster says. */
+/* CRC-16 with the polynomial 0x1021, initial value 0 and no final xor: the specification of Redis Cluster. */
 unsigned redis_keys_slot(const struct redis_keys *k)
 {
 	size_t len, i;
@@ -58,7 +60,7 @@ static bool same_slot(const struct redis_keys *k)
 	return true;
 }
 
-/* Appends a name made of the parts; its key is number @i. */
+/* Appends @base and @suffix as name @i. */
 static char *append(struct redis_keys *k, size_t i, char *at, const char *base, size_t len, bool wrap,
 		    const char *suffix)
 {
@@ -100,7 +102,7 @@ int redis_keys_make(struct redis_keys *k, int mode, const char *prefix, const vo
 				   "'%.*s': in a cluster, a lock shared with other programs needs a {tag} in its name",
 				   (int)(all < 100 ? all : 100), k->key[0]);
 	for (i = 1; i < REDIS_KEYS; i++) {
-		/* Others know the mark under the lock's own name. */
+		/* Other programs know the intent key under the lock's own name. */
 		bool wrap = !tagged && (i > 1 || cluster);
 
 		at = append(k, i, at, k->key[0], all, wrap, suffixes[i]);

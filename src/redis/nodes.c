@@ -10,12 +10,9 @@
 #include "redis/script.h"
 #include "sys/hash.h"
 
-#define REST_MIN_NS REDIS_MS(50)
-#define REST_MAX_NS REDIS_MS(400)
-
 _Static_assert(REDIS_CONNS_MAX >= REDIS_SERVERS_MAX && REDIS_CONNS_MAX < 256, "slots[] keeps a node in a byte");
 
-/* ---------------------------------------------------------------- making */
+/* ---------------------------------------------------------------- life cycle */
 
 int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, struct redis_error *error)
 {
@@ -23,24 +20,24 @@ int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, st
 							    .scripts = redis_scripts,
 							    .n_scripts = REDIS_N_SCRIPTS };
 	struct redis_node *node = &s->node[s->n];
-	struct tracking *wake;
+	struct tracking *tracking;
 	int code;
 
 	if (s->n == REDIS_CONNS_MAX)
 		return redis_fail(error, REDIS_INVALID, "more than %d servers", REDIS_CONNS_MAX);
 	memset(node, 0, sizeof(*node));
-	code = tracking_new(&wake, server, &s->host, error);
+	code = tracking_new(&tracking, server, &s->host, error);
 	if (code)
 		return code;
 	code = redis_conn_new(&node->conn, server, &options, error);
 	if (code) {
-		tracking_free(wake);
+		tracking_free(tracking);
 		return code;
 	}
-	node->wake = wake;
+	node->tracking = tracking;
 	if (s->n == 0)
 		s->like = *server;
-	/* Another thread may fork at any time: what the child is to close is there before it counts. */
+	/* Another thread may fork at any time: what the child must close is complete before it is counted. */
 	__atomic_store_n(&s->n, s->n + 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -50,7 +47,7 @@ void redis_nodes_end(struct redis_nodes *s)
 	while (s->n > 0) {
 		struct redis_node *node = &s->node[--s->n];
 
-		tracking_free(node->wake);
+		tracking_free(node->tracking);
 		redis_conn_free(node->conn);
 	}
 	explicit_bzero(&s->like, sizeof(s->like));
@@ -64,27 +61,24 @@ void redis_nodes_abandon(struct redis_nodes *s)
 
 	for (i = 0; i < s->n; i++) {
 		redis_conn_abandon(s->node[i].conn);
-		redis_conn_abandon(tracking_conn(s->node[i].wake));
+		redis_conn_abandon(tracking_conn(s->node[i].tracking));
 	}
 }
 
-/* ---------------------------------------------------------------- who is asked */
+/* ---------------------------------------------------------------- which node */
 
-void redis_node_rest(struct redis_node *node)
+void redis_node_back_off(struct redis_node *node)
 {
-	node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
-	if (node->rest_ns > REST_MAX_NS)
-		node->rest_ns = REST_MAX_NS;
 	node->failed_at = redis_now();
-	node->rest_until = node->failed_at + node->rest_ns;
-	node->ask_other = true;
+	redis_backoff_begin(&node->backoff, node->failed_at);
+	node->try_other = true;
 	node->failed = false;
 }
 
-/* While it rests its answer is what it was before. */
-static bool rests(const struct redis_node *node)
+/* During the back-off its error stays the earlier one. */
+static bool backs_off(const struct redis_node *node)
 {
-	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->rest_until;
+	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->backoff.until;
 }
 
 int redis_node_code(const struct redis_node *node)
@@ -94,7 +88,7 @@ int redis_node_code(const struct redis_node *node)
 	return redis_conn_ready(node->conn) ? 0 : code ? code : REDIS_UNREACHABLE;
 }
 
-/* Of a cluster each knows who has what, also when the one that had it is away and another has taken its place. */
+/* Every node of a cluster knows all owners, also after a failover. */
 static struct redis_node *any_other(struct redis_nodes *s, struct redis_node *away)
 {
 	size_t i;
@@ -103,7 +97,7 @@ static struct redis_node *any_other(struct redis_nodes *s, struct redis_node *aw
 		if (&s->node[i] != away && redis_conn_ready(s->node[i].conn))
 			return &s->node[i];
 	for (i = 0; i < s->n; i++)
-		if (&s->node[i] != away && !rests(&s->node[i]))
+		if (&s->node[i] != away && !backs_off(&s->node[i]))
 			return &s->node[i];
 	return away;
 }
@@ -113,10 +107,10 @@ size_t redis_server_of(const struct redis_keys *keys, size_t n)
 	return n == 1 ? 0 : (size_t)(hash_plain(keys->key[0], keys->len[0]) % n);
 }
 
-/* Who asks may rest as long as the node does, so that its rest alone would be seen by nobody. */
-static bool ask_another(const struct redis_nodes *s, const struct redis_node *node)
+/* The caller may back off for as long as the node: then backs_off() alone would never be true here. */
+static bool uses_other(const struct redis_nodes *s, const struct redis_node *node)
 {
-	return s->cluster && (node->ask_other || rests(node));
+	return s->cluster && (node->try_other || backs_off(node));
 }
 
 static struct redis_node *node_of(struct redis_nodes *s, const struct redis_keys *keys)
@@ -130,16 +124,16 @@ struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_
 {
 	struct redis_node *node = node_of(s, keys);
 
-	return ask_another(s, node) ? any_other(s, node) : node;
+	return uses_other(s, node) ? any_other(s, node) : node;
 }
 
 struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys)
 {
 	struct redis_node *node = node_of(s, keys);
 
-	if (!ask_another(s, node))
+	if (!uses_other(s, node))
 		return node;
-	node->other_asked = true;
+	node->other_tried = true;
 	return any_other(s, node);
 }
 
@@ -150,11 +144,14 @@ static void open_wanted(struct redis_node *const *wanted, size_t n, int64_t bega
 	for (i = 0; i < n; i++) {
 		struct redis_node *node = wanted[i];
 
-		/* One that ended meanwhile is noticed now, not with the next command. */
+		/* A connection that ended is noticed now, not with the next command. */
 		if (!node->opening && redis_conn_ready(node->conn))
 			(void)redis_conn_pump(node->conn);
-		/* Or what is asked later would pay for it once more, where its rest is shorter than the round. */
-		if (node->opening || redis_conn_ready(node->conn) || rests(node) || node->failed_at > began)
+		/*
+		 * Once in a round: where the back-off is shorter than the round, later commands would wait for it
+		 * again.
+		 */
+		if (node->opening || redis_conn_ready(node->conn) || backs_off(node) || node->failed_at > began)
 			continue;
 		node->opening = true;
 		(void)redis_conn_open(node->conn, deadline);
@@ -171,9 +168,9 @@ void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted
 		struct redis_node *node = &s->node[i];
 
 		node->opening = node->failed = false;
-		/* Once for each failure, or it would never be its turn where the others are away, too. */
-		if (node->other_asked)
-			node->other_asked = node->ask_other = false;
+		/* Once for each failure: if the other nodes are unreachable, too, it must be tried again. */
+		if (node->other_tried)
+			node->other_tried = node->try_other = false;
 	}
 	open_wanted(wanted, n, s->began, deadline);
 	do {
@@ -190,11 +187,11 @@ void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted
 		if (!node->opening)
 			continue;
 		if (!redis_conn_ready(node->conn)) {
-			redis_node_rest(node);
+			redis_node_back_off(node);
 			continue;
 		}
-		node->rest_ns = 0;
-		node->ask_other = false;
+		node->backoff.ns = 0;
+		node->try_other = false;
 		s->cluster = redis_conn_info(node->conn)->cluster;
 	}
 }
@@ -206,8 +203,7 @@ struct moved {
 	char host[256], port[6];
 };
 
-/* "...MOVED 3999 127.0.0.1:6381"; an address in figures may have colons of its own, and none at
- * all means the same host. */
+/* "...MOVED 3999 127.0.0.1:6381".  A numeric address may contain colons; without an address it is the same host. */
 static bool parse_moved(const char *text, const char *own_host, struct moved *out)
 {
 	const char *at = strstr(text, "MOVED "), *colon, *end;
@@ -247,8 +243,8 @@ static struct redis_node *node_at(struct redis_nodes *s, const char *host, const
 	return i ? &s->node[i - 1] : NULL;
 }
 
-/* Out of memory it is told each time. */
-static void note_slot(struct redis_nodes *s, unsigned slot, size_t node)
+/* Without memory each command is redirected again. */
+static void set_slot(struct redis_nodes *s, unsigned slot, size_t node)
 {
 	if (!s->slots)
 		s->slots = calloc(REDIS_SLOTS, 1);
@@ -265,12 +261,12 @@ struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *f
 		return NULL;
 	node = node_at(s, to.host, to.port);
 	if (node)
-		note_slot(s, to.slot, (size_t)(node - s->node));
+		set_slot(s, to.slot, (size_t)(node - s->node));
 	return node;
 }
 
-void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *who)
+void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *node)
 {
 	if (s->cluster)
-		note_slot(s, redis_keys_slot(keys), (size_t)(who - s->node + 1) % s->n);
+		set_slot(s, redis_keys_slot(keys), (size_t)(node - s->node + 1) % s->n);
 }

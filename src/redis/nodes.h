@@ -2,62 +2,65 @@
 /*
  * nodes.h - connections to the servers that share the keys of a segment, and which of them has a key
  *
- * Without a cluster a key's server follows from its name.  The nodes of a cluster say themselves who has a slot: any
- * of them is asked first, the one that it names gets the next.  Nodes that nobody configured are logged in to as the
- * first one that somebody did.
+ * Without a cluster a key's server follows from its name.  The nodes of a cluster know the owner of each slot: a
+ * command goes to any of them, and its redirection names the right one.  Nodes that were not configured get the login
+ * of the first configured one.
  */
 #ifndef LOCKSHM_REDIS_NODES_H
 #define LOCKSHM_REDIS_NODES_H
 
+#include "redis/backoff.h"
 #include "redis/names.h"
 #include "redis/tracking.h"
 
 struct redis_node {
 	struct redis_conn *conn;
-	struct tracking *wake;
-	int64_t rest_until, rest_ns;
-	int64_t failed_at; /* last */
+	struct tracking *tracking;
+	struct redis_backoff backoff;
+	int64_t failed_at; /* latest */
 	bool opening;
-	bool failed; /* in this batch, and does not rest for that yet */
-	bool ask_other; /* next time: it did not answer */
-	bool other_asked; /* for this batch */
-	bool waits; /* for its replicas */
-	int64_t copies; /* they have; -1 = not known */
-	bool deaf; /* it gave no hints, or not to us, when that was tried last */
+	bool failed; /* in this batch; its back-off has not begun */
+	bool try_other; /* for its keys: it failed since it was connected last */
+	bool other_tried; /* in this batch */
+	bool waits; /* for the reply to WAIT */
+	int64_t copies; /* replicas that have its writes; -1 = unknown */
+	bool untracked; /* no tracking, when it was armed last */
 };
 
 struct redis_nodes {
 	struct redis_node node[REDIS_CONNS_MAX];
-	size_t n, n_given; /* the configured ones come first */
+	size_t n, n_given; /* configured ones come first */
 	struct redis_server like;
 	struct redis_host host;
-	int64_t began; /* this round: in it nobody is tried again who failed */
-	bool cluster; /* as far as is known: what the last one said that was connected */
-	unsigned char *slots; /* by slot: number of its node, from 1; 0 = not known.  NULL = none is */
+	int64_t began; /* of this round, which tries a node that failed only once */
+	bool cluster; /* as the node connected last reported */
+	unsigned char *slots; /* for each slot its node, from 1; 0 = unknown.  NULL = all unknown */
 };
 
 int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, struct redis_error *error);
 void redis_nodes_end(struct redis_nodes *s);
-/* As redis_conn_abandon(), for all. */
+/* redis_conn_abandon() for all. */
 void redis_nodes_abandon(struct redis_nodes *s);
 
-/* Which of @n servers has the lock of that name, where each lock has its server. */
+/* Which of @n independent servers has the lock. */
 size_t redis_server_of(const struct redis_keys *keys, size_t n);
-/* Who is to be asked about the lock of that name. */
+/* The node to send a command about the lock to. */
 struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys);
-/* Who will be, as far as that is known before it is connected to. */
+/* The node redis_nodes_of() would return, before any connection is made. */
 struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_keys *keys);
-/* Connects to all that are wanted at once: one that is away costs the others no more than ten do. */
+/* Connects to all wanted nodes at once: ten that are unreachable delay the others as long as one. */
 void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted, size_t n, int64_t io_ns);
-/* 0 = it can be asked now. */
+/* 0 = connected. */
 int redis_node_code(const struct redis_node *node);
-/* It did not answer: it is left alone for some time, longer each time. */
-void redis_node_rest(struct redis_node *node);
+/* It failed: not tried again for a while, longer each time. */
+void redis_node_back_off(struct redis_node *node);
 
-/* Whom @text, an error reply MOVED, names: from now on that one is asked for its slot.  NULL = nobody, or there are too
- * many. */
+/*
+ * The node that @text, an error reply MOVED, names; it gets the commands for that slot from now on.  NULL = none named,
+ * or too many nodes.
+ */
 struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *from, const char *text);
-/* @who, who was asked about it, knows no cluster any more: the next time the one after it in the list. */
-void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *who);
+/* @node reported CLUSTERDOWN for the slot of @keys: the next command goes to the next node in the list. */
+void redis_nodes_forget(struct redis_nodes *s, const struct redis_keys *keys, const struct redis_node *node);
 
 #endif

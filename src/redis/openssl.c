@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* openssl.c - loading OpenSSL, and being inside of it; see redis/openssl.h */
+/* openssl.c - loading OpenSSL, and calling it; see redis/openssl.h */
 #include "redis/openssl.h"
 
 #include <stdio.h>
@@ -11,21 +11,21 @@ struct openssl redis_ssl;
 #define AS_SYMBOL(name) { #name, &redis_ssl.name },
 static const struct redis_symbol symbols[] = { OPENSSL_FUNCTIONS(AS_SYMBOL) };
 
-static struct dynlib library = {
+static struct dynlib openssl_lib = {
 	.file = REDIS_LIBSSL,
 	.needs_it = "rediss://",
 	.symbols = symbols,
 	.n_symbols = sizeof(symbols) / sizeof(symbols[0]),
 };
 
-static bool begun; /* inside */
+static bool begun; /* used inside only */
 static bool over;
-static char trouble[240]; /* inside: why it did not begin */
+static char trouble[240]; /* inside only: why OPENSSL_init_ssl() failed */
 
-/* By whoever ends OpenSSL here, as a program does at its exit that uses it, too: from then on it is left alone. */
+/* Called by the program's own end of OpenSSL, at its exit: OpenSSL is not used from then on. */
 static void at_its_end(void)
 {
-	/* Before the wait, so that whoever comes after that sees it; who is inside does not look. */
+	/* Before the wait: a later enter finds it set; the thread inside does not check again. */
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
 	dynlib_wait_at_end();
 }
@@ -40,7 +40,7 @@ const char *redis_openssl_reason(unsigned long code)
 /* Inside. */
 static void begin(void)
 {
-	/* Once it has failed it may say yes, and do without the system's settings. */
+	/* After a failure another try may succeed, but without the system's settings: never tried again. */
 	if (begun || trouble[0] || __atomic_load_n(&over, __ATOMIC_RELAXED))
 		return;
 	redis_ssl.ERR_clear_error();
@@ -50,7 +50,7 @@ static void begin(void)
 	else
 		snprintf(trouble, sizeof(trouble), "OpenSSL cannot be used in this process: %.150s",
 			 redis_openssl_reason(redis_ssl.ERR_peek_error()));
-	/* That may have been in a thread of the program, which ends at any time. */
+	/* It may run in a thread of the program, which can end at any time. */
 	redis_ssl.OPENSSL_thread_stop();
 }
 
@@ -61,12 +61,12 @@ static bool usable(void)
 
 const char *redis_openssl_load(void)
 {
-	const char *why = dynlib_load(&library);
+	const char *why = dynlib_load(&openssl_lib);
 	int cancel;
 
 	if (why)
 		return why;
-	why = "OpenSSL cannot be used in this process: it ends, or was cloned past the C library";
+	why = "OpenSSL cannot be used in this process: it ends, or was cloned past the C openssl_lib";
 	if (!dynlib_enter(&cancel))
 		return why;
 	begin();
@@ -98,9 +98,9 @@ void redis_openssl_thread_ends(void)
 {
 	int cancel;
 
-	if (!__atomic_load_n(&library.loaded, __ATOMIC_ACQUIRE) || !dynlib_enter(&cancel))
+	if (!__atomic_load_n(&openssl_lib.loaded, __ATOMIC_ACQUIRE) || !dynlib_enter(&cancel))
 		return;
-	/* The last call: any other would make again what this takes away. */
+	/* The last call: any other would allocate again what this frees. */
 	if (usable())
 		redis_ssl.OPENSSL_thread_stop();
 	dynlib_leave(cancel);

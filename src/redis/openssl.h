@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * openssl.h - OpenSSL as a guest of somebody's process
+ * openssl.h - OpenSSL inside a process that may use it, too
  *
- * Loaded when it is needed first, and never unloaded.  It gets no handler at the end of the process from us; where the
- * program uses it, too, and has it ended at its own exit, we are told before.  All calls are made between enter and
- * leave, because it has locks of its own that a forked child could never unlock (redis/dynlib.h).
+ * Loaded at its first use, never unloaded.  It registers no handler at the end of the process for this library; if the
+ * program uses OpenSSL and ends it at its own exit, at_its_end() runs before.  All calls are made between enter and
+ * leave: OpenSSL has locks of its own, which a forked child could never unlock (redis/dynlib.h).
  */
 #ifndef LOCKSHM_REDIS_OPENSSL_H
 #define LOCKSHM_REDIS_OPENSSL_H
@@ -16,7 +16,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* What is used of it, with the types of its headers.  Whatever is not here is a macro around one of these. */
+/* The functions used, with the types of the headers.  Anything else is a macro around one of these. */
 #define OPENSSL_FUNCTIONS(f) \
 	f(BIO_ctrl) f(BIO_free) f(BIO_new) f(BIO_new_mem_buf) f(BIO_read) f(BIO_s_mem) f(BIO_write) \
 	f(ERR_clear_error) f(ERR_peek_error) f(ERR_peek_last_error) f(ERR_reason_error_string) f(EVP_PKEY_free) \
@@ -35,19 +35,21 @@ struct openssl {
 };
 extern struct openssl redis_ssl;
 
-/* NULL, or why it cannot be loaded or used: before the first enter, and whenever somebody wants to know. */
+/* NULL, or why it cannot be loaded or used; needed before the first enter. */
 const char *redis_openssl_load(void);
-/* false = it cannot be used in this process, or not any more.  On entry its list of this thread's errors is emptied, or
- * what the program had left there would be taken for ours; and on leaving. */
+/*
+ * False = it cannot be used in this process (any more).  Enter and leave clear the thread's error list, in which the
+ * program may have left errors of its own.
+ */
 bool redis_openssl_enter(int *cancel);
 void redis_openssl_leave(int cancel);
 /*
- * Whoever has called anything of it says so before his thread ends, or goes back to where it may: OpenSSL would take
- * its locks at the end of the thread, and a fork not know of that.
+ * Called by a thread that has used OpenSSL before it ends or returns to the program: else OpenSSL would take its locks
+ * at the end of the thread, outside of the lock that fork() takes.
  */
 void redis_openssl_thread_ends(void);
 
-/* What an error of its list means; inside. */
+/* Text of an error code; inside. */
 const char *redis_openssl_reason(unsigned long code);
 
 #endif

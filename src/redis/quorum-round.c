@@ -6,20 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REST_MIN_NS REDIS_MS(50)
-#define REST_MAX_NS REDIS_MS(400)
-
 /* ---------------------------------------------------------------- servers */
 
-static int note_twice(struct redis_quorum *q, const struct node *a, const struct node *b)
+static int refuse_duplicate(struct redis_quorum *q, const struct node *a, const struct node *b)
 {
 	q->unfit = true;
 	return redis_fail(&q->error, REDIS_INVALID, "%.100s and %.100s are the same server",
 			   redis_conn_label(a->conn), redis_conn_label(b->conn));
 }
 
-/* Each would have its part of the keys, and send us elsewhere with the others. */
-static int note_cluster(struct redis_quorum *q, const struct node *node)
+/* A node of a cluster has a part of the keys and redirects commands about the others. */
+static int refuse_cluster(struct redis_quorum *q, const struct node *node)
 {
 	q->unfit = true;
 	return redis_fail(&q->error, REDIS_INVALID,
@@ -28,22 +25,22 @@ static int note_cluster(struct redis_quorum *q, const struct node *node)
 }
 
 /*
- * A connection that has just become ready: who is it?  A server we have not met may have been restarted as well as one
- * that is new to us.
+ * Identifies the server of a new connection.  One with an unknown run_id may be new here or may have been restarted:
+ * either way it may have forgotten leases.
  */
-static int look_at(struct redis_quorum *q, struct node *node)
+static int identify(struct redis_quorum *q, struct node *node)
 {
 	const struct redis_server_info *info = redis_conn_info(node->conn);
 	int64_t age_ms = info->uptime_s * 1000;
 	size_t i;
 
 	node->known = redis_conn_generation(node->conn);
-	node->rest_ns = 0;
+	node->backoff.ns = 0;
 	if (info->cluster)
-		return note_cluster(q, node);
+		return refuse_cluster(q, node);
 	for (i = 0; i < q->n; i++)
 		if (&q->nodes[i] != node && strcmp(q->nodes[i].run_id, info->run_id) == 0)
-			return note_twice(q, &q->nodes[i], node);
+			return refuse_duplicate(q, &q->nodes[i], node);
 	if (strcmp(node->run_id, info->run_id) != 0 && age_ms < q->options.quarantine_ms)
 		node->votes_from = redis_now() + REDIS_MS(q->options.quarantine_ms - age_ms);
 	memcpy(node->run_id, info->run_id, sizeof(node->run_id));
@@ -55,7 +52,7 @@ bool quorum_ready(struct redis_quorum *q, struct node *node)
 	if (!redis_conn_ready(node->conn))
 		return false;
 	if (node->known != redis_conn_generation(node->conn))
-		(void)look_at(q, node);
+		(void)identify(q, node);
 	return !q->unfit;
 }
 
@@ -74,8 +71,8 @@ void quorum_poll(struct redis_quorum *q, int64_t until)
 	redis_conns_poll(conns, q->n, until);
 }
 
-/* Once for each connection that failed while somebody waited for it. */
-static void begin_rests(struct redis_quorum *q)
+/* Once for each connection that failed. */
+static void begin_backoffs(struct redis_quorum *q)
 {
 	size_t i;
 
@@ -86,18 +83,15 @@ static void begin_rests(struct redis_quorum *q)
 		    node->failed == redis_conn_generation(node->conn))
 			continue;
 		node->failed = redis_conn_generation(node->conn);
-		node->rest_ns = node->rest_ns ? node->rest_ns * 2 : REST_MIN_NS;
-		if (node->rest_ns > REST_MAX_NS)
-			node->rest_ns = REST_MAX_NS;
-		node->rest_until = redis_now() + node->rest_ns;
+		redis_backoff_begin(&node->backoff, redis_now());
 	}
 }
 
-/* What it met is still the answer. */
-static bool rests(const struct node *node)
+/* During the back-off its error stays the earlier one. */
+static bool backs_off(const struct node *node)
 {
 	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code &&
-	       redis_now() < node->rest_until;
+	       redis_now() < node->backoff.until;
 }
 
 void quorum_connect(struct redis_quorum *q, int64_t deadline)
@@ -105,9 +99,9 @@ void quorum_connect(struct redis_quorum *q, int64_t deadline)
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
-		/* One that ended meanwhile is noticed now, not with the next command. */
+		/* A connection that ended is noticed now, not with the next command. */
 		(void)redis_conn_pump(q->nodes[i].conn);
-		if (rests(&q->nodes[i])) {
+		if (backs_off(&q->nodes[i])) {
 			q->error = *redis_conn_error(q->nodes[i].conn);
 			continue;
 		}
@@ -122,7 +116,7 @@ unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline
 		unsigned n = 0, under_way = 0;
 		size_t i;
 
-		begin_rests(q);
+		begin_backoffs(q);
 		for (i = 0; i < q->n; i++) {
 			struct redis_conn *c = q->nodes[i].conn;
 
@@ -149,7 +143,7 @@ void round_free(struct round *r, size_t n)
 	free(r);
 }
 
-/* The same names in memory of the round's own. */
+/* The same names, in memory of the round. */
 static bool copy_keys(struct redis_keys *out, const struct redis_keys *keys)
 {
 	size_t all = 0, i;
@@ -178,7 +172,7 @@ struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, c
 		redis_fail(&q->error, REDIS_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	strncpy(r->token, args->token, REDIS_VALUE_LEN);
+	strncpy(r->value, args->value, REDIS_VALUE_LEN);
 	for (i = 0; i < q->n; i++)
 		r->ops[i].done = true;
 	r->next = q->rounds;
@@ -186,15 +180,15 @@ struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, c
 	return r;
 }
 
-void round_ask(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script,
+void round_send(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script,
 		const struct script_args *args, int64_t deadline)
 {
 	struct script_args own = *args;
 
-	own.token = r->token;
-	own.token_len = 0;
-	r->asked[i] = true;
-	q->nodes[i].owes = true;
+	own.value = r->value;
+	own.value_len = 0;
+	r->sent[i] = true;
+	q->nodes[i].may_hold = true;
 	(void)redis_op_begin(&r->ops[i], q->nodes[i].conn, script, &r->keys, &own, deadline);
 	(void)redis_conn_pump(q->nodes[i].conn);
 }
@@ -220,7 +214,7 @@ void round_reap(struct redis_quorum *q, const struct round *keep)
 		for (r = q->rounds; r; r = r->next)
 			(void)redis_ops_step(r->ops, q->n);
 	} while (n_done(q) != before);
-	begin_rests(q);
+	begin_backoffs(q);
 	while ((r = *at)) {
 		if (r == keep || !redis_ops_step(r->ops, q->n)) {
 			at = &r->next;
@@ -239,7 +233,7 @@ static struct tally count(struct redis_quorum *q, const struct round *r, enum re
 	for (i = 0; i < q->n; i++) {
 		const struct redis_op *op = &r->ops[i];
 
-		if (!r->asked[i])
+		if (!r->sent[i])
 			continue;
 		if (!op->done)
 			t.open++;
@@ -268,7 +262,7 @@ struct tally round_decide(struct redis_quorum *q, const struct round *r, enum re
 	}
 }
 
-struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bool voters_only,
+struct round *round_begin(struct redis_quorum *q, enum redis_script script, bool voters_only,
 			     const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
 	struct round *r = round_new(q, keys, args);
@@ -276,6 +270,6 @@ struct round *round_ask_all(struct redis_quorum *q, enum redis_script script, bo
 
 	for (i = 0; r && i < q->n; i++)
 		if (voters_only ? quorum_votes(q, &q->nodes[i]) : quorum_ready(q, &q->nodes[i]))
-			round_ask(q, r, i, script, args, deadline);
+			round_send(q, r, i, script, args, deadline);
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quorum.c - one lock on several servers: what is asked, and what a majority decides; see redis/quorum.h */
+/* quorum.c - one lock on several servers: the operations, and the decision by a majority; see redis/quorum.h */
 #include "redis/quorum.h"
 
 #include <stdlib.h>
@@ -20,10 +20,10 @@ const char *redis_quorum_warning(size_t n)
 
 /* ---------------------------------------------------------------- operations */
 
-/* How long a release may take that follows a failed acquire. */
-#define GIVE_BACK_NS REDIS_MS(250)
+/* Time for the release after a failed acquire. */
+#define ROLLBACK_NS REDIS_MS(250)
 
-/* Asks whoever has become ready; how many answers are still worth waiting for. */
+/* Sends to servers that have become ready; returns how many replies are still worth waiting for. */
 static unsigned release_more(struct redis_quorum *q, struct round *r, const struct script_args *args, int64_t deadline)
 {
 	unsigned open = 0;
@@ -32,21 +32,21 @@ static unsigned release_more(struct redis_quorum *q, struct round *r, const stru
 	for (i = 0; i < q->n; i++) {
 		struct node *node = &q->nodes[i];
 
-		if (!r->asked[i] && quorum_ready(q, node))
-			round_ask(q, r, i, REDIS_RELEASE, args, deadline);
+		if (!r->sent[i] && quorum_ready(q, node))
+			round_send(q, r, i, REDIS_RELEASE, args, deadline);
 	}
 	round_reap(q, r);
 	for (i = 0; i < q->n; i++) {
 		struct redis_conn *c = q->nodes[i].conn;
 
-		if (!r->asked[i] || r->repeated[i] || !r->ops[i].done || !r->ops[i].code || !redis_conn_closed(c))
+		if (!r->sent[i] || r->repeated[i] || !r->ops[i].done || !r->ops[i].code || !redis_conn_closed(c))
 			continue;
-		r->asked[i] = false;
+		r->sent[i] = false;
 		r->repeated[i] = true;
 		(void)redis_conn_open(c, deadline);
 	}
 	for (i = 0; i < q->n; i++)
-		open += r->asked[i] ? !r->ops[i].done : q->nodes[i].owes && !redis_conn_closed(q->nodes[i].conn);
+		open += r->sent[i] ? !r->ops[i].done : q->nodes[i].may_hold && !redis_conn_closed(q->nodes[i].conn);
 	return open;
 }
 
@@ -63,13 +63,13 @@ unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *k
 	while (release_more(q, r, args, deadline) && redis_now() < deadline)
 		quorum_poll(q, deadline);
 	for (i = 0; i < q->n; i++) {
-		q->nodes[i].owes = false;
-		done += r->asked[i] && r->ops[i].done && r->ops[i].code == 0;
+		q->nodes[i].may_hold = false;
+		done += r->sent[i] && r->ops[i].done && r->ops[i].code == 0;
 	}
 	return done;
 }
 
-/* A number above all that any majority has given out, made known to a majority before it is used. */
+/* Takes a token above all that any majority has given out, and makes it known to a majority before it is used. */
 static int raise_fence(struct redis_quorum *q, const struct round *granted, const struct redis_keys *keys,
 		       const struct script_args *args, int64_t deadline, int64_t *fence)
 {
@@ -79,11 +79,11 @@ static int raise_fence(struct redis_quorum *q, const struct round *granted, cons
 
 	*fence = 0;
 	for (i = 0; i < q->n; i++)
-		if (granted->asked[i] && granted->ops[i].done && !granted->ops[i].code &&
+		if (granted->sent[i] && granted->ops[i].done && !granted->ops[i].code &&
 		    granted->ops[i].reply.fence > *fence)
 			*fence = granted->ops[i].reply.fence;
 	raise.fence = *fence + args->stride;
-	r = round_ask_all(q, REDIS_FENCE, false, keys, &raise, deadline);
+	r = round_begin(q, REDIS_FENCE, false, keys, &raise, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	return round_decide(q, r, REDIS_DONE, deadline).yes >= q->majority ? 0 : REDIS_UNKNOWN;
@@ -97,7 +97,7 @@ int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, co
 
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
-	r = round_ask_all(q, REDIS_FENCE, false, keys, args, deadline);
+	r = round_begin(q, REDIS_FENCE, false, keys, args, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	t = round_decide(q, r, REDIS_DONE, deadline);
@@ -110,7 +110,7 @@ static int64_t longest_block(struct redis_quorum *q, const struct round *r)
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.left_ms > left)
+		if (r->sent[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.left_ms > left)
 			left = r->ops[i].reply.left_ms;
 	return left;
 }
@@ -122,7 +122,7 @@ static bool long_enough(const struct redis_quorum *q, const struct script_args *
 	return lease->valid_until - redis_now() >= REDIS_MS(min);
 }
 
-/* One more round; the caller gives back if it does not end with a lease. */
+/* One round; the caller takes it back if it does not end with a lease. */
 static int try_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
 		       const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
@@ -134,7 +134,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	once.flags = "t";
 	lease->began = redis_now();
 	lease->valid_until = redis_valid_until(lease->began, args->ttl_ms);
-	r = round_ask_all(q, script, true, keys, &once, deadline);
+	r = round_begin(q, script, true, keys, &once, deadline);
 	if (!r)
 		return REDIS_NO_MEMORY;
 	t = round_decide(q, r, REDIS_GRANTED, deadline);
@@ -145,7 +145,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	lease->doubt = t.yes || t.open || t.code;
 	if (t.yes < q->majority) {
 		lease->status = REDIS_BUSY;
-		/* Somebody's yes is to be taken back, whatever the others said. */
+		/* A server that agreed must be taken back, whatever the others replied. */
 		return t.no ? 0 : t.yes || t.open ? REDIS_UNKNOWN : t.code ? t.code : REDIS_UNREACHABLE;
 	}
 	if (!long_enough(q, args, lease))
@@ -157,7 +157,7 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	return 0;
 }
 
-/* Why there are too few to be asked: out of reach, or does somebody have to change something first? */
+/* Why there is no majority: servers unreachable, or refusing until an operator acts. */
 static int no_majority(struct redis_quorum *q)
 {
 	unsigned refuse = 0;
@@ -182,8 +182,8 @@ static int no_majority(struct redis_quorum *q)
 					    REDIS_UNREACHABLE;
 }
 
-/* Twice: the end of a connection is hidden by what was said before it, and by what is still waited for. */
-static void notice_ends(struct redis_quorum *q)
+/* Twice: replies received before the end of a connection, and replies still awaited, hide it. */
+static void pump_all(struct redis_quorum *q)
 {
 	size_t i;
 	int k;
@@ -196,7 +196,7 @@ static void notice_ends(struct redis_quorum *q)
 }
 
 /*
- * Whoever waits for a lease asks again, and of other servers.  An upgrade is asked for once: where one refuses, all the
+ * An acquire is repeated, and may then use other servers.  An upgrade is tried once: if one server refuses, all the
  * others are needed, also one whose connection has just ended.
  */
 static void gather_all(struct redis_quorum *q, int64_t deadline)
@@ -204,11 +204,14 @@ static void gather_all(struct redis_quorum *q, int64_t deadline)
 	int64_t now = redis_now(), half = now + (deadline - now) / 2;
 	size_t i;
 
-	notice_ends(q);
-	/* Not of one that was tried again since it was there: then each would wait for it. */
+	pump_all(q);
+	/*
+	 * Ends the back-off of a server whose ready connection broke; not after a failed reconnect, for which each
+	 * upgrade would wait.
+	 */
 	for (i = 0; i < q->n; i++)
 		if (q->nodes[i].failed == q->nodes[i].known)
-			q->nodes[i].rest_until = now;
+			q->nodes[i].backoff.until = now;
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, (unsigned)q->n, half);
 }
@@ -228,15 +231,17 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	code = try_acquire(q, script, keys, args, deadline, lease);
 	if (code || lease->status != REDIS_GRANTED)
 		lease->servers = 0;
-	if ((code || lease->status != REDIS_GRANTED) && !q->options.token_is_shared) {
+	if ((code || lease->status != REDIS_GRANTED) && !q->options.value_is_shared) {
 		back.after_ms = 0;
-		(void)redis_quorum_release(q, keys, &back, redis_now() + GIVE_BACK_NS);
+		(void)redis_quorum_release(q, keys, &back, redis_now() + ROLLBACK_NS);
 	}
 	return code;
 }
 
-/* Servers that lost the lease get it again, if nobody else has it there; and those that missed an upgrade get that,
- * too, if nobody else reads there. */
+/*
+ * Servers that lost the lease get it again unless another host has it there; servers that missed an upgrade get that,
+ * too, unless another host reads there.
+ */
 static void refill(struct redis_quorum *q, const struct round *renewed, enum redis_script script,
 		   const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
@@ -250,7 +255,7 @@ static void refill(struct redis_quorum *q, const struct round *renewed, enum red
 
 		bool reads = op->reply.status == REDIS_DONE && op->reply.kind == REDIS_KIND_READERS;
 
-		if (!renewed->asked[i] || !op->done || op->code)
+		if (!renewed->sent[i] || !op->done || op->code)
 			continue;
 		if (op->reply.status == REDIS_DONE && !(reads && script == REDIS_ACQUIRE_X))
 			continue;
@@ -258,7 +263,7 @@ static void refill(struct redis_quorum *q, const struct round *renewed, enum red
 			r = round_new(q, keys, args);
 		if (!r)
 			return;
-		round_ask(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
+		round_send(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
 	}
 }
 
@@ -267,13 +272,13 @@ static bool writes_somewhere(const struct redis_quorum *q, const struct round *r
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (r->asked[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.status == REDIS_DONE &&
+		if (r->sent[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.status == REDIS_DONE &&
 		    r->ops[i].reply.kind == REDIS_KIND_HOST)
 			return true;
 	return false;
 }
 
-/* Renew, or downgrade.  Yes counts only with @kind, 0 = any; @refused is what it is if a majority cannot be had. */
+/* Renew or downgrade.  A reply agrees only with @kind, 0 = any; @refused is the status if a majority is impossible. */
 static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kind kind, enum redis_status refused,
 		const struct redis_keys *keys, const struct script_args *args, int64_t deadline,
 		struct redis_lock *lease, struct round **out)
@@ -284,7 +289,7 @@ static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kin
 	quorum_connect(q, deadline);
 	(void)quorum_gather(q, q->majority, deadline);
 	began = redis_now();
-	*out = round_ask_all(q, script, false, keys, args, deadline);
+	*out = round_begin(q, script, false, keys, args, deadline);
 	if (!*out)
 		return REDIS_NO_MEMORY;
 	(*out)->kind = kind;
@@ -310,9 +315,9 @@ int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, co
 	struct round *r;
 	int code;
 
-	/* Numbers of one server are none of the majority. */
+	/* Tokens of one server are not those of a majority. */
 	same.stride = 0;
-	/* Where a writer is taken for a reader others may read beside it. */
+	/* A server that has the writer as a reader lets others read, too. */
 	code = keep(q, REDIS_RENEW, writer ? REDIS_KIND_HOST : 0, REDIS_LOST, keys, &same, deadline, lease, &r);
 	if (code || lease->status != REDIS_DONE)
 		return code;
@@ -329,7 +334,7 @@ int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys
 	return keep(q, REDIS_DOWNGRADE, 0, REDIS_BUSY, keys, args, deadline, lease, &r);
 }
 
-/* ---------------------------------------------------------------- making, asking */
+/* ---------------------------------------------------------------- life cycle, getters */
 
 int redis_quorum_new(struct redis_quorum **out, const struct redis_server *servers, size_t n,
 		      const struct redis_quorum_options *options, struct redis_error *error)

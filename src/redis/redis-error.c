@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* redis-error.c - classes of errors, and which error reply belongs to which */
+/* redis-error.c - classes of errors, and the class of each error reply */
 #define _GNU_SOURCE
 #include "redis/redis-error.h"
 
@@ -12,7 +12,7 @@ static const struct {
 	const char *word;
 	int code;
 } words[] = {
-	{ "ASK", REDIS_RETRY }, /* a slot on its way: nobody takes commands with several keys now */
+	{ "ASK", REDIS_RETRY }, /* a slot being moved: no node takes commands with several keys */
 	{ "BUSY", REDIS_RETRY },
 	{ "CLUSTERDOWN", REDIS_RETRY },
 	{ "CROSSSLOT", REDIS_INVALID },
@@ -83,8 +83,8 @@ static int class_of_word(const char *word, size_t len)
 }
 
 /*
- * Servers before 7.0 wrap an error inside of a script: "ERR Error running script (call to f_...): @user_script:3:
- * WRONGTYPE Operation ...".  Any word of the text that is a code is then the cause.
+ * Servers before 7.0 wrap an error inside a script: "ERR Error running script (call to f_...): @user_script:3:
+ * WRONGTYPE Operation ...".  The first word of the text that is a code is the cause.
  */
 static int class_of_wrapped(const char *text, size_t len)
 {

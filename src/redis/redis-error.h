@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis-error.h - what can go wrong between this host and a Redis server, and what to do about it
+ * redis-error.h - what can go wrong between this host and a Redis server
  *
  * The codes are classes by consequence, not by cause; the message names the cause and the server.
  */
@@ -15,14 +15,14 @@ enum redis_code {
 	REDIS_AGAIN = 1, /* not done yet: wait for the socket */
 	REDIS_INVALID = -1, /* bad configuration or arguments; nothing was sent */
 	REDIS_UNREACHABLE = -2, /* no connection; nothing was executed */
-	REDIS_UNKNOWN = -3, /* connection lost or deadline over: may or may not have been executed */
+	REDIS_UNKNOWN = -3, /* connection lost or deadline passed: may or may not have been executed */
 	REDIS_RETRY = -4, /* the server is not able to now: BUSY, LOADING, READONLY, OOM and the like */
-	REDIS_DENIED = -5, /* password or rights; stays so until somebody changes the server */
-	REDIS_NOT_A_LOCK = -6, /* the key holds data of another kind; it was not touched */
+	REDIS_DENIED = -5, /* password or rights; lasts until an operator changes the server */
+	REDIS_NOT_A_LOCK = -6, /* the key holds other data, which was not touched */
 	REDIS_MOVED = -7, /* another node of the cluster has this key */
 	REDIS_NO_SCRIPT = -8, /* the server forgot the script: send its text */
 	REDIS_REFUSED = -9, /* any other error reply */
-	REDIS_PROTOCOL = -10, /* what came back is not what was asked for: not a Redis server? */
+	REDIS_PROTOCOL = -10, /* not the reply to this command: not a Redis server? */
 	REDIS_FORKED = -11, /* the connection belongs to the parent process */
 	REDIS_NO_MEMORY = -12, /* or no descriptor left */
 };
@@ -38,10 +38,10 @@ int redis_fail(struct redis_error *error, int code, const char *format, ...) __a
 /* The class of an error reply of the server. */
 int redis_error_class(const char *text, size_t len);
 
-/* The class of an open() or its like that failed. */
+/* The class of a failed open() or similar call. */
 int redis_error_open(int sys_errno);
 
-/* Is trying again later of any use? */
+/* May another try succeed by itself? */
 bool redis_error_passes(int code);
 
 const char *redis_code_name(int code);

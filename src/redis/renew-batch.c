@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * renew-batch.c - many leases are renewed by one script; see redis/renew-batch.h
+ * renew-batch.c - many leases renewed by one script; see redis/renew-batch.h
  *
- * Each of them counts from before the first byte of that script.  Without an answer all have an unknown outcome, as
- * each would have by itself: a renewal creates nothing, so it is asked again while the lease lasts.
+ * The validity of each counts from before the first byte of the script.  Without a reply the outcome of all is unknown,
+ * as it would be for single renewals: a renewal creates nothing, so it is sent again while the lease is valid.
  */
 #include "redis/renew-batch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* With room for one more; NULL = there is no place for another. */
+/* A group of this node that is not full; NULL = all groups are in use. */
 static struct redis_group *group_of(struct renew_batch *r, struct redis_node *node)
 {
 	size_t i;
@@ -22,7 +22,7 @@ static struct redis_group *group_of(struct renew_batch *r, struct redis_node *no
 		return NULL;
 	r->node[r->n] = node;
 	r->group[r->n].many.n = 0;
-	r->group[r->n].many.fences = node->deaf;
+	r->group[r->n].many.fences = node->untracked;
 	return &r->group[r->n++];
 }
 
@@ -34,17 +34,17 @@ static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_c
 		return false;
 	g->cmd[g->many.n] = cmd;
 	g->many.keys[g->many.n] = cmd->keys;
-	g->many.token[g->many.n++] = cmd->args.token;
+	g->many.value[g->many.n++] = cmd->args.value;
 	return true;
 }
 
-/* One lease alone is asked for as ever; so are those of a server that is away, and each is told why. */
+/* A single lease is renewed by its own command; so are those of an unreachable server, and each gets the error. */
 static void drop_unfit(struct renew_batch *r)
 {
 	size_t i, k = 0;
 
 	for (i = 0; i < r->n; i++) {
-		/* One that ended meanwhile is noticed now, not with the script. */
+		/* A connection that ended is noticed now, not with the script. */
 		if (r->group[i].many.n >= 2)
 			(void)redis_conn_pump(r->node[i]->conn);
 		if (r->group[i].many.n < 2 || redis_node_code(r->node[i]))
@@ -58,15 +58,15 @@ static void drop_unfit(struct renew_batch *r)
 	r->n = k;
 }
 
-static void acquire_retry(struct redis_command *cmd, const struct redis_op *op)
+static void apply_reply(struct redis_command *cmd, const struct redis_op *op)
 {
-	cmd->settled = true;
+	cmd->batched = true;
 	cmd->code = op->code;
 	if (op->code) {
 		snprintf(cmd->why, sizeof(cmd->why), "%.250s", op->why);
 		return;
 	}
-	/* As renew.lua says it. */
+	/* As renew.lua would reply. */
 	memset(&cmd->reply, 0, sizeof(cmd->reply));
 	cmd->reply.status = REDIS_DONE;
 	cmd->reply.kind = REDIS_KIND_HOST;
@@ -74,8 +74,8 @@ static void acquire_retry(struct redis_command *cmd, const struct redis_op *op)
 	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }
 
-/* An error that was answered may be about one of them, a right to its names for instance: each is asked by itself. */
-static void take(const struct redis_group *g, const struct redis_op *op)
+/* An error reply may concern one of the leases only (a right to its names): each is sent by itself. */
+static void apply(const struct redis_group *g, const struct redis_op *op)
 {
 	size_t k, first = REDIS_MANY;
 
@@ -84,7 +84,7 @@ static void take(const struct redis_group *g, const struct redis_op *op)
 	for (k = 0; k < g->many.n; k++) {
 		if (!op->code && !redis_op_renewed(op, k))
 			continue;
-		acquire_retry(g->cmd[k], op);
+		apply_reply(g->cmd[k], op);
 		first = k < first ? k : first;
 		g->cmd[k]->shared = k != first;
 	}
@@ -102,13 +102,13 @@ static void run(struct renew_batch *r, struct redis_nodes *nodes, int64_t io_ns)
 		(void)redis_conn_pump(r->op[i].conn);
 	redis_ops_wait(r->op, r->n);
 	for (i = 0; i < r->n; i++) {
-		take(&r->group[i], &r->op[i]);
+		apply(&r->group[i], &r->op[i]);
 		redis_op_end(&r->op[i]);
 		r->node[i]->failed = redis_conn_closed(r->op[i].conn);
 	}
 	for (i = 0; i < nodes->n; i++)
 		if (nodes->node[i].failed)
-			redis_node_rest(&nodes->node[i]);
+			redis_node_back_off(&nodes->node[i]);
 	r->n = 0;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* renew-batch.h - many leases are renewed by one script, where there is nothing else to do for them */
+/* renew-batch.h - many leases renewed by one script, where nothing else is to be done for them */
 #ifndef LOCKSHM_REDIS_RENEW_BATCH_H
 #define LOCKSHM_REDIS_RENEW_BATCH_H
 
 #include "redis/client.h"
 #include "redis/nodes.h"
 
-/* Under way at once: one for each server, and some for those that have more. */
+/* Under way at once: one for each server, and some for servers with more leases. */
 #define REDIS_GROUPS (REDIS_SERVERS_MAX + 4)
 
 struct redis_group {
@@ -22,8 +22,9 @@ struct renew_batch {
 };
 
 /*
- * Settles those of the @n @asks that are plain, and found to be, at servers that are connected.  Whatever else is found
- * of one, or said of all, is left to be asked about each by itself.  Not in a cluster, where they are in many slots.
+ * Renews those of the @n commands that are plain, and turn out to be, at connected servers.  All others, and all of a
+ * script that got an error reply, are left to be sent one by one.  Not used in a cluster, where the leases are in many
+ * slots.
  */
 void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmds, size_t n,
 			 int64_t io_ns);

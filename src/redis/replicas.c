@@ -12,8 +12,8 @@ static bool granted(const struct redis_command *cmd)
 	return cmd->code == 0 && !cmd->put_off && cmd->reply.status == REDIS_GRANTED;
 }
 
-/* Half of the time, so that the answer comes in time. */
-static void ask_replicas(struct redis_node *node, unsigned replicas, int64_t io_ns)
+/* WAIT for half of the time, so that the reply comes before the deadline. */
+static void request_copies(struct redis_node *node, unsigned replicas, int64_t io_ns)
 {
 	char n[16], ms[24];
 	const char *argv[] = { "WAIT", n, ms };
@@ -26,13 +26,13 @@ static void ask_replicas(struct redis_node *node, unsigned replicas, int64_t io_
 		      !redis_conn_pump(node->conn);
 }
 
-/* True = it waits still. */
-static bool hear_replicas(struct redis_node *node)
+/* True = the reply is still awaited. */
+static bool take_copies(struct redis_node *node)
 {
 	struct redis_reply *reply = node->waits ? redis_conn_take(node->conn) : NULL;
 
 	if (reply) {
-		if (!redis_conn_judge(node->conn, reply))
+		if (!redis_conn_reply_error(node->conn, reply))
 			node->copies = redis_reply_integer(reply, -1);
 		redis_reply_free(reply);
 	}
@@ -65,8 +65,8 @@ static void refuse(struct redis_command *cmd, const struct redis_node *node, uns
 	snprintf(cmd->why, sizeof(cmd->why), "%.250s", why.code ? why.text : redis_code_name(cmd->code));
 }
 
-void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n, unsigned replicas,
-			   int64_t io_ns)
+void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n,
+			  unsigned replicas, int64_t io_ns)
 {
 	struct redis_conn *waiting[REDIS_CONNS_MAX];
 	size_t i, k;
@@ -75,10 +75,10 @@ void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *
 		nodes[i]->waits = false;
 	for (i = 0; i < n; i++)
 		if (granted(cmds[i]) && !nodes[i]->waits)
-			ask_replicas(nodes[i], replicas, io_ns);
+			request_copies(nodes[i], replicas, io_ns);
 	do {
 		for (i = k = 0; i < n; i++)
-			if (hear_replicas(nodes[i]))
+			if (take_copies(nodes[i]))
 				k = add_once(waiting, k, nodes[i]->conn);
 		if (k)
 			redis_conns_poll(waiting, k, INT64_MAX);

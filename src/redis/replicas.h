@@ -7,10 +7,10 @@
 #include "redis/nodes.h"
 
 /*
- * What was granted to one of the @n @asks, by its @nodes, counts when @replicas of that server have it.  If not it is
- * as if nobody had answered: it is there, maybe, and the caller asks again or takes it back.  Takes @io_ns at most.
+ * A lease granted to one of the @n commands by its node counts when @replicas of that server have it.  If not, the
+ * outcome is unknown: the caller sends the command again or takes the lease back.  Takes @io_ns at most.
  */
-void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n, unsigned replicas,
-			   int64_t io_ns);
+void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n,
+			  unsigned replicas, int64_t io_ns);
 
 #endif

@@ -19,8 +19,8 @@ struct redis_lookup {
 	size_t n;
 	char why[128];
 	int event;
-	int through; /* the thread's stores before it, everybody's loads after it */
-	int users;   /* the thread and the one who asked: the last one frees it */
+	int done; /* stored by the thread after all other stores, loaded before them */
+	int users;   /* the thread and the requester: the last one frees it */
 	pid_t pid;
 };
 
@@ -35,7 +35,7 @@ static size_t keep(const struct addrinfo *list, struct redis_address *out)
 	return n;
 }
 
-static int cmd(const char *host, const char *port, int flags, struct redis_address *out, size_t *n)
+static int resolve(const char *host, const char *port, int flags, struct redis_address *out, size_t *n)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
 	struct addrinfo *list;
@@ -53,7 +53,7 @@ size_t redis_numeric(const char *host, const char *port, struct redis_address *o
 {
 	size_t n;
 
-	return cmd(host, port, AI_NUMERICHOST, out, &n) == 0 && n ? 1 : 0;
+	return resolve(host, port, AI_NUMERICHOST, out, &n) == 0 && n ? 1 : 0;
 }
 
 static void unref(struct redis_lookup *l)
@@ -68,11 +68,11 @@ static void *lookup_main(void *arg)
 {
 	struct redis_lookup *l = arg;
 	uint64_t one = 1;
-	int code = cmd(l->host, l->port, 0, l->addresses, &l->n);
+	int code = resolve(l->host, l->port, 0, l->addresses, &l->n);
 
 	if (code)
 		snprintf(l->why, sizeof(l->why), "%s", code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
-	__atomic_store_n(&l->through, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&l->done, 1, __ATOMIC_RELEASE);
 	(void)!write(l->event, &one, sizeof(one));
 	unref(l);
 	return NULL;
@@ -112,9 +112,9 @@ int redis_lookup_fd(const struct redis_lookup *l)
 	return l->event;
 }
 
-bool redis_lookup_through(const struct redis_lookup *l)
+bool redis_lookup_done(const struct redis_lookup *l)
 {
-	return __atomic_load_n(&l->through, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&l->done, __ATOMIC_ACQUIRE);
 }
 
 size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out, const char **why)

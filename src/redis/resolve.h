@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve.h - the addresses of a name, looked up by a thread of its own
+ * resolve.h - the addresses of a name, looked up in a thread of its own
  *
- * The resolver blocks for as long as it likes and cannot be asked to stop.  So nobody waits for it: it tells
- * by a descriptor that it is through, and whoever does not want to know any more drops the look-up, which
- * frees itself in the end.
+ * The resolver may block for any time and cannot be stopped.  So a descriptor reports when the look-up is done; a
+ * look-up that is dropped before that frees itself at its end.
  */
 #ifndef LOCKSHM_REDIS_RESOLVE_H
 #define LOCKSHM_REDIS_RESOLVE_H
@@ -22,19 +21,19 @@ struct redis_address {
 
 struct redis_lookup;
 
-/* Of an address in figures, at once; returns how many: 1, or 0 if it is none. */
+/* The address of a numeric host, at once; returns 1, or 0 if it is a name. */
 size_t redis_numeric(const char *host, const char *port, struct redis_address *out);
 
 /* NULL = no memory, no descriptor or no thread. */
 struct redis_lookup *redis_lookup_begin(const char *host, const char *port);
-/* Readable as soon as it is through. */
+/* Readable when the look-up is done. */
 int redis_lookup_fd(const struct redis_lookup *l);
-bool redis_lookup_through(const struct redis_lookup *l);
-/* When it is through: how many addresses there are, at most REDIS_ADDRESSES_MAX; 0 = none, and *@why says why. */
+bool redis_lookup_done(const struct redis_lookup *l);
+/* After the end: the number of addresses, at most REDIS_ADDRESSES_MAX; 0 = none, *@why is the reason. */
 size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out, const char **why);
 /* NULL-safe. */
 void redis_lookup_drop(struct redis_lookup *l);
-/* Begun before a fork: the thread is the parent's, nothing will come of it. */
+/* Begun before a fork: the thread is in the parent, the look-up never ends. */
 bool redis_lookup_is_inherited(const struct redis_lookup *l);
 
 #endif

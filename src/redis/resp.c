@@ -2,8 +2,8 @@
 /*
  * resp.c - the formatter and the parser of hiredis; see redis/resp.h
  *
- * hiredis is loaded when it is needed first (redis/dynlib.h): exactly the version whose header was compiled in,
- * because its replies are structs that differ from version to version.
+ * hiredis is loaded at its first use (redis/dynlib.h): exactly the version of the header used for the build, because
+ * its replies are structs that differ between versions.
  */
 #define _GNU_SOURCE
 #include "redis/resp.h"
@@ -16,7 +16,7 @@
 
 #include "redis/dynlib.h"
 
-/* What is used of it, with the types of its header. */
+/* The functions used, with the types of the header. */
 static struct {
 	__typeof__(&redisReaderCreate) reader_create;
 	__typeof__(&redisReaderFree) reader_free;
@@ -37,7 +37,7 @@ static const struct redis_symbol symbols[] = {
 	{ "freeReplyObject", &hiredis.free_reply },
 };
 
-static struct dynlib library = {
+static struct dynlib hiredis_lib = {
 	.file = REDIS_HIREDIS,
 	.needs_it = "the bridge",
 	.symbols = symbols,
@@ -46,7 +46,7 @@ static struct dynlib library = {
 
 const char *resp_load(void)
 {
-	return dynlib_load(&library);
+	return dynlib_load(&hiredis_lib);
 }
 
 struct resp {
@@ -70,7 +70,7 @@ struct resp *resp_new(void)
 	return w;
 }
 
-/* What was sent may have been a password. */
+/* The bytes sent may contain a password. */
 static void wipe(struct resp *w)
 {
 	if (w->out_end)
@@ -87,7 +87,7 @@ void resp_free(struct resp *w)
 	free(w);
 }
 
-/* Room for @more bytes behind out_end. */
+/* Makes room for @more bytes after out_end. */
 static bool make_room(struct resp *w, size_t more)
 {
 	size_t left = w->out_end - w->out_at, size = w->out_size ? w->out_size : 1024;
@@ -179,7 +179,7 @@ void redis_reply_free(struct redis_reply *reply)
 		hiredis.free_reply(reply);
 }
 
-/* ---------------------------------------------------------------- what a reply is */
+/* ---------------------------------------------------------------- the content of a reply */
 
 static const redisReply *inside(const struct redis_reply *r)
 {
@@ -232,7 +232,7 @@ const struct redis_reply *redis_reply_at(const struct redis_reply *r, size_t i)
 	return i < redis_reply_count(r) ? (const struct redis_reply *)(void *)inside(r)->element[i] : NULL;
 }
 
-bool redis_reply_says(const struct redis_reply *r, const char *text)
+bool redis_reply_equals(const struct redis_reply *r, const char *text)
 {
 	size_t len;
 	const char *got = redis_reply_text(r, &len);

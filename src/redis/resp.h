@@ -2,8 +2,8 @@
 /*
  * resp.h - commands to bytes and bytes to replies
  *
- * Whatever hiredis defines stays in redis/resp.c.  Of it only the formatter and the parser are used, which are the
- * same in 0.14 and all later versions; its connections are not (redis/conn.h).
+ * The definitions of hiredis stay in redis/resp.c.  Only its formatter and its parser are used, which are the same in
+ * 0.14 and all later versions; not its connections (redis/conn.h).
  */
 #ifndef LOCKSHM_REDIS_RESP_H
 #define LOCKSHM_REDIS_RESP_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A reply longer than this is a fault of somebody. */
+/* A longer reply is a protocol error. */
 #define REDIS_REPLY_MAX (16u << 20)
 
 struct resp;
@@ -25,21 +25,21 @@ const char *resp_load(void);
 struct resp *resp_new(void);
 void resp_free(struct resp *w);
 
-/* Adds a command to what is to be sent; false without memory. */
+/* Queues a command; false without memory. */
 bool resp_put(struct resp *w, int argc, const char *const *argv, const size_t *lens);
-/* What is to be sent; *@len 0 = nothing. */
+/* The queued bytes; *@len 0 = none. */
 const char *resp_out(const struct resp *w, size_t *len);
 void resp_sent(struct resp *w, size_t len);
 
-/* Received bytes in, replies out.  false = these bytes are not the protocol. */
+/* Received bytes in, replies out.  False = the bytes are not the protocol. */
 bool resp_feed(struct resp *w, const char *bytes, size_t len);
 /* *@reply NULL = none is complete. */
 bool resp_get(struct resp *w, struct redis_reply **reply);
-/* Was there no memory for it, when one of these was false? */
+/* Did one of these fail for lack of memory? */
 bool resp_short(const struct resp *w);
 void redis_reply_free(struct redis_reply *reply);
 
-/* What a reply is; NULL, 0 or a default if it is something else.  Text is terminated and may hold zeroes. */
+/* The content of a reply; NULL, 0 or a default if it has another type.  Text is terminated and may contain zeroes. */
 bool redis_reply_is_nil(const struct redis_reply *r);
 const char *redis_reply_error(const struct redis_reply *r, size_t *len);
 const char *redis_reply_text(const struct redis_reply *r, size_t *len);
@@ -48,6 +48,6 @@ bool redis_reply_is_array(const struct redis_reply *r);
 size_t redis_reply_count(const struct redis_reply *r);
 const struct redis_reply *redis_reply_at(const struct redis_reply *r, size_t i);
 /* Is it this text, or status? */
-bool redis_reply_says(const struct redis_reply *r, const char *text);
+bool redis_reply_equals(const struct redis_reply *r, const char *text);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script.c - sending scripts and reading their answers; see redis/script.h
+ * script.c - sending scripts and reading their replies; see redis/script.h
  *
- * A script is sent by its hash.  A server that forgot it (SCRIPT FLUSH, a restart behind a proxy) says so before it
- * does anything, and then gets the text.
+ * A script is sent by its hash.  A server that forgot it (SCRIPT FLUSH, a restart behind a proxy) replies NOSCRIPT
+ * before it does anything, and then gets the text.
  */
 #define _GNU_SOURCE
 #include "redis/script.h"
@@ -28,7 +28,7 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 	[REDIS_UPGRADE] = redis_lua_upgrade,
 };
 
-/* ---------------------------------------------------------------- host and token */
+/* ---------------------------------------------------------------- host and value */
 
 static bool random_digits(char out[17])
 {
@@ -65,15 +65,17 @@ static void add_text(struct redis_op *op, const char *text)
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s", text ? text : "");
 }
 
-/* By the short way only who is known not to lack any right: it has to renew, and may have to
- * give back by the long one. */
+/*
+ * The short path only on a connection that is known to have every right: the holder must renew, and may have to release
+ * by the long path.
+ */
 static void add_flags(struct redis_op *op, const char *flags)
 {
 	op->proves = !redis_conn_is_proven(op->conn);
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s%s", flags ? flags : "", op->proves ? "l" : "");
 }
 
-/* The arguments behind host and token, as the heads of the scripts list them. */
+/* The arguments after host and value, in the order that the heads of the scripts list. */
 static void collect(struct redis_op *op, const struct script_args *w)
 {
 	switch (op->script) {
@@ -83,18 +85,18 @@ static void collect(struct redis_op *op, const struct script_args *w)
 		add_number(op, w->stride);
 		add_number(op, w->waiter_ttl_ms);
 		add_flags(op, w->flags);
-		add_number(op, w->turn);
+		add_number(op, w->mode_gen);
 		break;
 	case REDIS_DOWNGRADE:
 		add_number(op, w->ttl_ms);
-		add_number(op, w->turn);
+		add_number(op, w->mode_gen);
 		break;
 	case REDIS_RENEW:
 	case REDIS_UPGRADE:
 		add_number(op, w->ttl_ms);
 		add_number(op, w->stride);
 		if (op->script == REDIS_UPGRADE)
-			add_number(op, w->turn);
+			add_number(op, w->mode_gen);
 		break;
 	case REDIS_RELEASE:
 		add_number(op, w->after_ms);
@@ -110,7 +112,7 @@ static void collect(struct redis_op *op, const struct script_args *w)
 	}
 }
 
-/* The names of a lock that renew-many.lua is told of: lock, mark, queue, and perhaps the fence. */
+/* The names that renew-many.lua gets: lock, intent key, queue, and perhaps the fence. */
 static const int renewed_by[] = { 0, 1, 2, REDIS_KEY_FENCE };
 #define MANY_KEYS (sizeof(renewed_by) / sizeof(renewed_by[0]))
 
@@ -141,7 +143,7 @@ static void put_one(struct args *a, const struct redis_op *op)
 	for (i = 0; i < REDIS_KEYS; i++)
 		put(a, op->keys->key[i], op->keys->len[i]);
 	put(a, op->args[0], strlen(op->args[0]));
-	put(a, op->token, op->token_len);
+	put(a, op->value, op->value_len);
 	for (i = 1; i < op->n_args; i++)
 		put(a, op->args[i], strlen(op->args[i]));
 }
@@ -156,10 +158,10 @@ static void put_many(struct args *a, const struct redis_op *op)
 			put(a, m->keys[k]->key[renewed_by[i]], m->keys[k]->len[renewed_by[i]]);
 	put(a, op->args[0], strlen(op->args[0]));
 	for (k = 0; k < m->n; k++)
-		put(a, m->token[k], strlen(m->token[k]));
+		put(a, m->value[k], strlen(m->value[k]));
 }
 
-static int transmit(struct redis_op *op, bool as_text)
+static int send_script(struct redis_op *op, bool as_text)
 {
 	const char *sha = as_text ? NULL : redis_conn_script(op->conn, op->script);
 	char n_keys[24];
@@ -185,7 +187,7 @@ static int finish(struct redis_op *op, int code)
 	op->code = code;
 	if (code)
 		snprintf(op->why, sizeof(op->why), "%.*s", (int)sizeof(op->why) - 1, redis_conn_error(op->conn)->text);
-	/* Not by what was sent by the short way before a refusal came. */
+	/* A short path sent before a refusal arrived proves nothing. */
 	if (code == REDIS_DENIED || (!code && op->proves && op->reply.status == REDIS_GRANTED))
 		redis_conn_prove(op->conn, !code);
 	op->ended = redis_now();
@@ -197,7 +199,7 @@ static int begin(struct redis_op *op)
 	int code;
 
 	op->began = redis_now();
-	code = transmit(op, false);
+	code = send_script(op, false);
 	op->generation = redis_conn_generation(op->conn);
 	return code ? finish(op, code) : 0;
 }
@@ -210,9 +212,9 @@ int redis_op_begin(struct redis_op *op, struct redis_conn *conn, enum redis_scri
 	op->keys = keys;
 	op->script = script;
 	op->deadline = deadline;
-	op->token = args->token ? args->token : "";
-	op->token_len = args->token_len ? args->token_len : strlen(op->token);
-	/* args[0] is the host: the op outlives the wish. */
+	op->value = args->value ? args->value : "";
+	op->value_len = args->value_len ? args->value_len : strlen(op->value);
+	/* args[0] is the host: a copy, since the op outlives @args. */
 	add_text(op, args->host);
 	collect(op, args);
 	return begin(op);
@@ -230,7 +232,7 @@ int redis_op_begin_many(struct redis_op *op, struct redis_conn *conn, const stru
 	return begin(op);
 }
 
-/* ---------------------------------------------------------------- answers */
+/* ---------------------------------------------------------------- replies */
 
 struct word {
 	const char *word;
@@ -247,31 +249,31 @@ static const struct word kinds[] = {
 	{ "none", REDIS_KIND_NONE },	    { "host", REDIS_KIND_HOST },
 	{ "foreign", REDIS_KIND_FOREIGN }, { "delay", REDIS_KIND_DELAY },
 	{ "readers", REDIS_KIND_READERS }, { "intent", REDIS_KIND_INTENT },
-	{ "turn", REDIS_KIND_TURN },	    { NULL, 0 },
+	{ "turn", REDIS_KIND_QUEUE },	    { NULL, 0 },
 };
 
 static int lookup(const struct word *w, const struct redis_reply *reply)
 {
-	while (w->word && !redis_reply_says(reply, w->word))
+	while (w->word && !redis_reply_equals(reply, w->word))
 		w++;
 	return w->value;
 }
 
 /* { status, ms, queue length, position, ms left, kind, holder, fence, intent } */
-static int read_answer(struct redis_op *op, const struct redis_reply *r)
+static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 {
 	struct script_reply *a = &op->reply;
 	const char *holder;
 
 	holder = redis_reply_text(redis_reply_at(r, 6), &a->holder_len);
-	if (redis_reply_says(redis_reply_at(r, 0), "not-a-lock"))
-		return redis_conn_note(op->conn, REDIS_NOT_A_LOCK, "'%.*s' holds data of type %s, not a lock",
+	if (redis_reply_equals(redis_reply_at(r, 0), "not-a-lock"))
+		return redis_conn_set_error(op->conn, REDIS_NOT_A_LOCK, "'%.*s' holds data of type %s, not a lock",
 					(int)(op->keys->len[0] < 100 ? op->keys->len[0] : 100), op->keys->key[0],
 					holder ? holder : "?");
 	a->status = (enum redis_status)lookup(statuses, redis_reply_at(r, 0));
 	a->kind = (enum redis_kind)lookup(kinds, redis_reply_at(r, 5));
 	if (redis_reply_count(r) != 9 || !a->status || !a->kind || !holder)
-		return redis_conn_note(op->conn, REDIS_PROTOCOL, "the answer of a script is not understood");
+		return redis_conn_set_error(op->conn, REDIS_PROTOCOL, "the reply of a script is not understood");
 	a->server_ms = redis_reply_integer(redis_reply_at(r, 1), 0);
 	a->queued = redis_reply_integer(redis_reply_at(r, 2), 0);
 	a->position = redis_reply_integer(redis_reply_at(r, 3), 0);
@@ -285,12 +287,12 @@ static int read_answer(struct redis_op *op, const struct redis_reply *r)
 	return 0;
 }
 
-static void digest(struct redis_op *op, struct redis_reply *reply)
+static void take_reply(struct redis_op *op, struct redis_reply *reply)
 {
-	int code = redis_conn_judge(op->conn, reply);
+	int code = redis_conn_reply_error(op->conn, reply);
 
 	if (code == REDIS_NO_SCRIPT) {
-		code = transmit(op, true);
+		code = send_script(op, true);
 		if (code)
 			finish(op, code);
 	} else if (code) {
@@ -300,7 +302,7 @@ static void digest(struct redis_op *op, struct redis_reply *reply)
 		finish(op, 0);
 		return;
 	} else {
-		finish(op, read_answer(op, reply));
+		finish(op, parse_reply(op, reply));
 	}
 	redis_reply_free(reply);
 }
@@ -321,10 +323,10 @@ static bool step(struct redis_op *op)
 		finish(op, REDIS_UNKNOWN);
 		return true;
 	}
-	/* Replies come in the order of the commands; this one may not be next. */
+	/* Replies come in the order of the commands; another op's may be next. */
 	reply = redis_conn_taken(op->conn) == op->number ? redis_conn_take(op->conn) : NULL;
 	if (reply)
-		digest(op, reply);
+		take_reply(op, reply);
 	else if (redis_conn_closed(op->conn))
 		finish(op, redis_conn_error(op->conn)->code == REDIS_FORKED ? REDIS_FORKED : REDIS_UNKNOWN);
 	return reply || op->done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts.h - the scripts of src/redis/scripts/ as strings, which make turns into scripts.c */
+/* scripts.h - the scripts of src/redis/scripts/ as strings; scripts.c is generated */
 #ifndef LOCKSHM_REDIS_SCRIPTS_H
 #define LOCKSHM_REDIS_SCRIPTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tls-none.c - in place of redis/tls.c in a build without OpenSSL: redis/uri.c refuses what would need it */
+/* tls-none.c - in place of redis/tls.c in a build without OpenSSL: redis/uri.c refuses rediss:// */
 #include "redis/tls.h"
 
 const char *redis_tls_load(void)
@@ -29,7 +29,7 @@ bool redis_tls_up(const struct redis_tls *t)
 	return false;
 }
 
-bool redis_tls_heard(const struct redis_tls *t)
+bool redis_tls_received(const struct redis_tls *t)
 {
 	(void)t;
 	return false;

@@ -2,7 +2,7 @@
 /*
  * tls.c - OpenSSL between two buffers; see redis/tls.h
  *
- * No call of it writes to a descriptor or waits: the handshake is between two buffers, too.
+ * OpenSSL gets memory buffers instead of a descriptor: no call of it waits, the handshake included.
  */
 #define _GNU_SOURCE
 #include "redis/tls.h"
@@ -17,19 +17,19 @@
 
 #include "redis/openssl.h"
 
-#define FILE_MAX (4 << 20) /* all authorities of a system are less than one */
+#define FILE_MAX (4 << 20) /* all authorities of a system take less than one */
 
 struct redis_tls {
 	SSL *ssl;
-	BIO *in, *out; /* belong to ssl */
-	const char *out_bytes; /* in out */
+	BIO *in, *out; /* owned by ssl */
+	const char *out_bytes; /* inside out */
 	size_t out_len;
-	bool up, heard;
+	bool up, received;
 	bool has_ca, has_cert;
-	char name[256]; /* which the certificate must be for */
+	char name[256]; /* that the certificate must be for */
 };
 
-/* For as long as the process lives; whoever is the bridge leaves that to another one (bridge/serve.c). */
+/* Lasts as long as the process; a bridge resigns for it (bridge/serve.c). */
 static int unusable(struct redis_error *error)
 {
 	const char *why = redis_openssl_load();
@@ -37,7 +37,7 @@ static int unusable(struct redis_error *error)
 	return redis_fail(error, REDIS_DENIED, "TLS: %s", why ? why : "OpenSSL could not be used");
 }
 
-/* ---------------------------------------------------------------- what went wrong */
+/* ---------------------------------------------------------------- errors */
 
 static bool no_memory(void)
 {
@@ -50,7 +50,7 @@ static int out_of_memory(struct redis_error *error)
 	return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 }
 
-/* Here, before any server is asked: by settings of the system, say. */
+/* A local failure, before any byte to the server: by the system's settings, for instance. */
 static int cannot_begin(struct redis_error *error)
 {
 	return no_memory() ? out_of_memory(error) :
@@ -58,7 +58,7 @@ static int cannot_begin(struct redis_error *error)
 					 redis_openssl_reason(redis_ssl.ERR_peek_error()));
 }
 
-/* The system's authorities are read by OpenSSL, which does not tell that it could not. */
+/* OpenSSL reads the system's authorities and does not report when it cannot. */
 static bool store_unread(const struct redis_tls *t, long verdict)
 {
 	int fd;
@@ -75,7 +75,7 @@ static bool store_unread(const struct redis_tls *t, long verdict)
 	return false;
 }
 
-/* The server ended it, with one byte that says why. */
+/* The server ended the connection with an alert, which is one byte. */
 static bool is_alert(unsigned long code)
 {
 	int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
@@ -114,7 +114,7 @@ static int failed(const struct redis_tls *t, struct redis_error *error)
 
 struct bytes {
 	const char *what, *path;
-	char *at; /* NULL = there is none */
+	char *at; /* NULL = none */
 	size_t len;
 };
 
@@ -127,7 +127,7 @@ static int bad_file(const struct bytes *b, const char *why, struct redis_error *
 	return redis_fail(error, REDIS_DENIED, "%s file %.120s: %s", b->what, b->path, why);
 }
 
-/* The same, by what OpenSSL says of it: "key too small", say.  That nothing begins is how the end is told. */
+/* With the reason that OpenSSL gives ("key too small").  NO_START_LINE only means the end of the file. */
 static int bad_content(const struct bytes *b, const char *why, struct redis_error *error)
 {
 	unsigned long code = redis_ssl.ERR_peek_last_error();
@@ -148,7 +148,7 @@ static void wipe(struct bytes *b)
 	b->at = NULL;
 }
 
-/* Not by OpenSSL, which would wait for somebody to write if it is a pipe; nor inside, where every fork would wait. */
+/* Not by OpenSSL, which would block if it is a pipe; and outside, because every fork() waits for a thread inside. */
 static int read_file(struct bytes *b, bool secret, struct redis_error *error)
 {
 	const char *why;
@@ -194,14 +194,14 @@ static void wipe_files(struct files *f)
 	wipe(&f->key);
 }
 
-/* Nobody is asked for one. */
+/* A pass phrase is never asked for. */
 static int no_pass_phrase(char *out, int size, int writing, void *arg)
 {
 	(void)out, (void)size, (void)writing, (void)arg;
 	return -1;
 }
 
-/* The certificates in it, one after the other, to @take; how many, or -1 if something else is there. */
+/* Calls @take for each certificate; returns how many, or -1 if there is anything else. */
 static int each_certificate(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx)
 {
 	BIO *bio = redis_ssl.BIO_new_mem_buf(b->at, (int)b->len);
@@ -213,7 +213,7 @@ static int each_certificate(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X5
 		ok = take(ctx, cert, n++);
 		redis_ssl.X509_free(cert);
 	}
-	/* That is how its end is told. */
+	/* The end of the file. */
 	ok = ok && ERR_GET_REASON(redis_ssl.ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 	redis_ssl.BIO_free(bio);
 	return ok ? n : -1;
@@ -225,7 +225,7 @@ static bool trust(SSL_CTX *ctx, X509 *cert, int number)
 	return redis_ssl.X509_STORE_add_cert(redis_ssl.SSL_CTX_get_cert_store(ctx), cert) == 1;
 }
 
-/* Our own comes first, then those that vouch for it. */
+/* The first is the client's own, the others its chain. */
 static bool present(SSL_CTX *ctx, X509 *cert, int number)
 {
 	return number == 0 ? redis_ssl.SSL_CTX_use_certificate(ctx, cert) == 1 :
@@ -257,13 +257,13 @@ static int use_key(const struct bytes *b, SSL_CTX *ctx, struct redis_error *erro
 }
 
 /*
- * Inside.  The authorities that were trusted last, and the file that they are from: as long as it says the same they
- * need not be understood again, which takes long where they are all of a system.
+ * Inside.  The authorities used last and the content of their file: while it is the same they are not parsed again,
+ * which takes long for all authorities of a system.
  */
 static struct {
 	char *file;
 	size_t len;
-	X509_STORE *store; /* NULL = none yet */
+	X509_STORE *store; /* NULL = none */
 } last;
 
 static void keep(const struct bytes *b, X509_STORE *store)
@@ -309,19 +309,19 @@ static int use_files(const struct files *f, SSL_CTX *ctx, struct redis_error *er
 	return code;
 }
 
-/* ---------------------------------------------------------------- making */
+/* ---------------------------------------------------------------- life cycle */
 
 static void set_policy(SSL_CTX *ctx)
 {
-	/* What the system's settings ask for may be more. */
+	/* The system's settings may require a later version. */
 	if (redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) < TLS1_2_VERSION)
 		(void)redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
-	/* So that what is put is never in want of an answer. */
+	/* So that a write never needs a reply first. */
 	(void)redis_ssl.SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
 	redis_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 }
 
-/* Addresses are not asked for by name, but are in certificates, too.  A wildcard is a whole label, as RFC 9525 says. */
+/* For an address no server name is sent, but the certificate is checked.  A wildcard is a whole label (RFC 9525). */
 static bool set_name(struct redis_tls *t)
 {
 	X509_VERIFY_PARAM *param = redis_ssl.SSL_get0_param(t->ssl);
@@ -346,7 +346,7 @@ static bool make_buffers(struct redis_tls *t)
 	return false;
 }
 
-static void look_at_out(struct redis_tls *t)
+static void update_out(struct redis_tls *t)
 {
 	char *at = NULL;
 	long n = redis_ssl.BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &at);
@@ -355,7 +355,7 @@ static void look_at_out(struct redis_tls *t)
 	t->out_len = n > 0 ? (size_t)n : 0;
 }
 
-static int shake_hands(struct redis_tls *t, struct redis_error *error)
+static int do_handshake(struct redis_tls *t, struct redis_error *error)
 {
 	int got = redis_ssl.SSL_do_handshake(t->ssl);
 
@@ -372,7 +372,7 @@ static int begin(struct redis_tls *t, const struct files *files, struct redis_er
 		return cannot_begin(error);
 	set_policy(ctx);
 	code = use_files(files, ctx, error);
-	/* Nothing of that matters any more, but would be taken for what comes next. */
+	/* Errors of the files must not be taken for those of later calls. */
 	redis_ssl.ERR_clear_error();
 	if (!code) {
 		t->ssl = redis_ssl.SSL_new(ctx);
@@ -384,8 +384,8 @@ static int begin(struct redis_tls *t, const struct files *files, struct redis_er
 		return code;
 	redis_ssl.ERR_clear_error();
 	redis_ssl.SSL_set_connect_state(t->ssl);
-	code = shake_hands(t, error);
-	look_at_out(t);
+	code = do_handshake(t, error);
+	update_out(t);
 	return code;
 }
 
@@ -404,7 +404,7 @@ static int make(struct redis_tls *t, const struct redis_server *server, struct r
 	struct files files;
 	int cancel, code = read_files(&files, server, error);
 
-	/* Whoever said it: the settings, or another node of a cluster. */
+	/* The name may come from another node of a cluster, not only from the settings. */
 	if (!code && !redis_name_is_sound(t->name))
 		code = redis_fail(error, REDIS_DENIED, "TLS: no certificate is for %.80s", t->name);
 	if (!code && redis_openssl_enter(&cancel)) {
@@ -455,33 +455,33 @@ bool redis_tls_up(const struct redis_tls *t)
 	return t->up;
 }
 
-bool redis_tls_heard(const struct redis_tls *t)
+bool redis_tls_received(const struct redis_tls *t)
 {
-	return t->heard;
+	return t->received;
 }
 
-/* A record of TLS begins with its type: from a server the first is of the handshake, or an alert. */
-static int look_at_first(struct redis_tls *t, const char *bytes, struct redis_error *error)
+/* The first byte is the type of a TLS record: from a server a handshake or an alert. */
+static int check_first(struct redis_tls *t, const char *bytes, struct redis_error *error)
 {
-	if (t->heard || bytes[0] == SSL3_RT_HANDSHAKE || bytes[0] == SSL3_RT_ALERT)
+	if (t->received || bytes[0] == SSL3_RT_HANDSHAKE || bytes[0] == SSL3_RT_ALERT)
 		return 0;
 	return redis_fail(error, REDIS_PROTOCOL, "this server does not speak TLS: for a plain one it is redis://");
 }
 
 int redis_tls_feed(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
-	int cancel, code = look_at_first(t, bytes, error);
+	int cancel, code = check_first(t, bytes, error);
 
 	if (code)
 		return code;
-	t->heard = true;
+	t->received = true;
 	if (!redis_openssl_enter(&cancel))
 		return unusable(error);
 	if (redis_ssl.BIO_write(t->in, bytes, (int)len) != (int)len)
 		code = out_of_memory(error);
 	else if (!t->up)
-		code = shake_hands(t, error);
-	look_at_out(t);
+		code = do_handshake(t, error);
+	update_out(t);
 	redis_openssl_leave(cancel);
 	return code;
 }
@@ -499,11 +499,11 @@ int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, stru
 		int why = redis_ssl.SSL_get_error(t->ssl, 0);
 
 		*len = 0;
-		/* Who says that it closes does so next. */
+		/* close_notify: the end of the connection follows. */
 		if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_ZERO_RETURN)
 			code = failed(t, error);
 	}
-	look_at_out(t);
+	update_out(t);
 	redis_openssl_leave(cancel);
 	return code;
 }
@@ -517,7 +517,7 @@ int redis_tls_put(struct redis_tls *t, const char *bytes, size_t len, struct red
 		return unusable(error);
 	if (redis_ssl.SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
 		code = failed(t, error);
-	look_at_out(t);
+	update_out(t);
 	redis_openssl_leave(cancel);
 	return code;
 }
@@ -533,7 +533,7 @@ void redis_tls_sent(struct redis_tls *t, size_t len)
 	char taken[4096];
 	int cancel, n = 1;
 
-	/* Never the same bytes again. */
+	/* The bytes are never returned again. */
 	t->out_len = 0;
 	if (!redis_openssl_enter(&cancel))
 		return;
@@ -541,6 +541,6 @@ void redis_tls_sent(struct redis_tls *t, size_t len)
 		n = redis_ssl.BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
 		len -= n > 0 ? (size_t)n : 0;
 	}
-	look_at_out(t);
+	update_out(t);
 	redis_openssl_leave(cancel);
 }

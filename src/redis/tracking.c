@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tracking.c - tracking and messages; see redis/tracking.h */
+/* tracking.c - client tracking and messages between hosts; see redis/tracking.h */
 #include "redis/tracking.h"
 
 #include <stdbool.h>
@@ -12,16 +12,16 @@
 struct tracking {
 	struct redis_conn *conn;
 	char channel[8 + REDIS_HOST_LEN + 1];
-	uint64_t subscribed; /* generation of our connection in which that was asked for; 0 = never */
+	uint64_t subscribed; /* generation of conn that was subscribed; 0 = none */
 	unsigned replies; /* to the two subscriptions */
 	bool tracks; /* the first was granted */
-	/* For which connections tracking is on. */
+	/* The connections for which tracking is on. */
 	struct redis_conn *armed;
 	uint64_t armed_generation, armed_from;
 
-	bool deaf; /* hints may have been missed since the last REDIS_HINT_ALL */
-	int64_t heard, asked;
-	struct redis_reply *message; /* keys of one message, handed out one by one */
+	bool missed; /* hints may have been missed since the last REDIS_HINT_ALL */
+	int64_t received, pinged; /* when; pinged 0 = no PING awaits its reply */
+	struct redis_reply *message; /* with several keys, returned one by one */
 	size_t next_key;
 };
 
@@ -67,19 +67,19 @@ static void subscribe(struct tracking *w, int64_t deadline)
 	w->subscribed = redis_conn_generation(w->conn);
 	w->replies = 0;
 	w->tracks = false;
-	w->deaf = true;
-	w->heard = redis_now();
-	w->asked = 0;
-	/* Two commands: a user may have the right to one of the channels only. */
+	w->missed = true;
+	w->received = redis_now();
+	w->pinged = 0;
+	/* Two commands: a user may have the right to one channel only. */
 	(void)redis_conn_send(w->conn, deadline, 2, first, NULL);
 	(void)redis_conn_send(w->conn, deadline, 2, second, NULL);
 }
 
-/* Takes answers to the subscriptions; false if @reply is something else. */
-static bool is_answer(struct tracking *w, const struct redis_reply *reply)
+/* Counts a reply to a subscription; false if @reply is another message. */
+static bool is_subscribe_reply(struct tracking *w, const struct redis_reply *reply)
 {
 	size_t len;
-	bool granted = redis_reply_says(redis_reply_at(reply, 0), "subscribe");
+	bool granted = redis_reply_equals(redis_reply_at(reply, 0), "subscribe");
 
 	if (w->replies >= 2 || (!granted && !redis_reply_error(reply, &len)))
 		return false;
@@ -111,17 +111,17 @@ static int is_subscribed(struct tracking *w, int64_t deadline)
 		reply = redis_conn_take(w->conn);
 		if (!reply)
 			return redis_conn_closed(w->conn) ? redis_conn_error(w->conn)->code : REDIS_AGAIN;
-		/* Anything else is a hint that REDIS_HINT_ALL makes up for. */
-		(void)is_answer(w, reply);
+		/* Other messages are dropped: REDIS_HINT_ALL follows. */
+		(void)is_subscribe_reply(w, reply);
 		redis_reply_free(reply);
 	}
 	return 0;
 }
 
-/* The reply is the next one: nothing else is under way there. */
+/* The reply is the next one: no other command is under way there. */
 static int is_tracking(struct redis_arming *a, int64_t deadline)
 {
-	struct tracking *w = a->wake;
+	struct tracking *w = a->tracking;
 	char id[24];
 	const char *argv[] = { "CLIENT", "TRACKING", "ON", "REDIRECT", id, "NOLOOP" };
 	struct redis_reply *reply;
@@ -138,25 +138,25 @@ static int is_tracking(struct redis_arming *a, int64_t deadline)
 	reply = redis_conn_take(a->commands);
 	if (!reply)
 		return is_ready(a->commands) ? is_ready(a->commands) : REDIS_AGAIN;
-	code = redis_conn_judge(a->commands, reply);
+	code = redis_conn_reply_error(a->commands, reply);
 	redis_reply_free(reply);
 	if (code)
 		return code;
 	w->armed = a->commands;
 	w->armed_generation = redis_conn_generation(a->commands);
 	w->armed_from = w->subscribed;
-	/* What was read before was not watched. */
-	w->deaf = true;
+	/* Keys read before were not tracked. */
+	w->missed = true;
 	return 0;
 }
 
-/* As far as it goes without waiting: 0, its error, or REDIS_AGAIN. */
+/* Advances without waiting: 0, an error, or REDIS_AGAIN. */
 static int step(struct redis_arming *a, int64_t deadline)
 {
-	struct tracking *w = a->wake;
+	struct tracking *w = a->tracking;
 	int code;
 
-	/* Its reply is taken before anything else is asked there. */
+	/* Its reply is taken before any other command is sent there. */
 	if (a->sent)
 		return is_tracking(a, deadline);
 	a->waits_for = w->conn;
@@ -164,15 +164,15 @@ static int step(struct redis_arming *a, int64_t deadline)
 	if (code)
 		return code;
 	if (!w->tracks || !redis_conn_info(w->conn)->client_id)
-		return redis_conn_note(w->conn, REDIS_REFUSED, "no tracking for this user, or by this server");
+		return redis_conn_set_error(w->conn, REDIS_REFUSED, "no tracking for this user, or by this server");
 	a->waits_for = a->commands;
 	code = is_ready(a->commands);
 	if (code)
 		return code;
-	/* After a failover it may still be with the old master, where numbers of clients mean others. */
+	/* After a failover this may still be the old master, where client ids are others. */
 	if (strcmp(redis_conn_info(w->conn)->run_id, redis_conn_info(a->commands)->run_id) != 0) {
 		redis_conn_move(w->conn);
-		return redis_conn_note(w->conn, REDIS_UNREACHABLE, "commands go to another server");
+		return redis_conn_set_error(w->conn, REDIS_UNREACHABLE, "commands go to another server");
 	}
 	if (w->armed == a->commands && w->armed_generation == redis_conn_generation(a->commands) &&
 	    w->armed_from == w->subscribed)
@@ -180,14 +180,14 @@ static int step(struct redis_arming *a, int64_t deadline)
 	return is_tracking(a, deadline);
 }
 
-/* A subscriber's commands have no deadline of their own. */
+/* Commands of a subscriber have no deadline. */
 static int out_of_time(const struct redis_arming *a)
 {
 	(void)redis_conn_pump(a->waits_for);
 	if (redis_conn_closed(a->waits_for))
 		return is_ready(a->waits_for);
 	redis_conn_close(a->waits_for);
-	return redis_conn_note(a->waits_for, REDIS_UNKNOWN, "no answer in time");
+	return redis_conn_set_error(a->waits_for, REDIS_UNKNOWN, "no reply in time");
 }
 
 void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
@@ -198,8 +198,8 @@ void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
 	for (i = 0; i < n; i++) {
 		a[i].sent = false;
 		a[i].code = REDIS_AGAIN;
-		/* One that fails says so below. */
-		(void)redis_conn_open(a[i].wake->conn, deadline);
+		/* step() reports a failure. */
+		(void)redis_conn_open(a[i].tracking->conn, deadline);
 		(void)redis_conn_open(a[i].commands, deadline);
 	}
 	do {
@@ -219,7 +219,7 @@ void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
 
 int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline)
 {
-	struct redis_arming a = { .wake = w, .commands = commands };
+	struct redis_arming a = { .tracking = w, .commands = commands };
 
 	trackings_arm(&a, 1, deadline);
 	return a.code;
@@ -227,9 +227,9 @@ int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadli
 
 /* ---------------------------------------------------------------- hints */
 
-static enum redis_hint told_all(struct tracking *w)
+static enum redis_hint invalidate_all(struct tracking *w)
 {
-	w->deaf = false;
+	w->missed = false;
 	return REDIS_HINT_ALL;
 }
 
@@ -246,19 +246,19 @@ static bool next_key(struct tracking *w, const char **key, size_t *len)
 	return false;
 }
 
-/* "message", channel, text or keys or nil; also "pong", which only shows life. */
-static enum redis_hint understand(struct tracking *w, const char **key, size_t *len)
+/* "message", channel, and text, keys or nil; or "pong", which only proves that the connection works. */
+static enum redis_hint read_message(struct tracking *w, const char **key, size_t *len)
 {
 	const struct redis_reply *what = redis_reply_at(w->message, 2);
 
-	if (!redis_reply_says(redis_reply_at(w->message, 0), "message"))
+	if (!redis_reply_equals(redis_reply_at(w->message, 0), "message"))
 		return REDIS_HINT_NONE;
-	if (!redis_reply_says(redis_reply_at(w->message, 1), INVALIDATE)) {
+	if (!redis_reply_equals(redis_reply_at(w->message, 1), INVALIDATE)) {
 		*key = redis_reply_text(what, len);
 		return *key ? REDIS_HINT_NOTIFIED : REDIS_HINT_NONE;
 	}
 	if (redis_reply_is_nil(what))
-		return told_all(w);
+		return invalidate_all(w);
 	return next_key(w, key, len) ? REDIS_HINT_KEY : REDIS_HINT_NONE;
 }
 
@@ -266,8 +266,8 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 {
 	enum redis_hint hint;
 
-	if (w->deaf)
-		return told_all(w);
+	if (w->missed)
+		return invalidate_all(w);
 	if (w->message && next_key(w, key, len))
 		return REDIS_HINT_KEY;
 	for (;;) {
@@ -276,34 +276,34 @@ enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
 		w->message = redis_conn_take(w->conn);
 		if (!w->message)
 			break;
-		w->heard = redis_now();
-		w->asked = 0;
-		hint = understand(w, key, len);
+		w->received = redis_now();
+		w->pinged = 0;
+		hint = read_message(w, key, len);
 		if (hint != REDIS_HINT_NONE)
 			return hint;
 	}
 	/* Once for each connection that ended. */
 	if (w->subscribed && redis_conn_closed(w->conn)) {
 		w->subscribed = 0;
-		return told_all(w);
+		return invalidate_all(w);
 	}
 	return REDIS_HINT_NONE;
 }
 
-int64_t tracking_check(struct tracking *w, int64_t now, int64_t suppress_ns)
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t silence_ns)
 {
 	const char *argv[] = { "PING" };
 
 	if (!redis_conn_ready(w->conn) || !w->subscribed)
 		return INT64_MAX;
-	if (w->asked && now >= w->asked + suppress_ns) {
+	if (w->pinged && now >= w->pinged + silence_ns) {
 		redis_conn_close(w->conn);
-		redis_conn_note(w->conn, REDIS_UNREACHABLE, "no sign of life");
+		redis_conn_set_error(w->conn, REDIS_UNREACHABLE, "no sign of life");
 		return now;
 	}
-	if (!w->asked && now >= w->heard + suppress_ns) {
+	if (!w->pinged && now >= w->received + silence_ns) {
 		(void)redis_conn_send(w->conn, INT64_MAX, 1, argv, NULL);
-		w->asked = now;
+		w->pinged = now;
 	}
-	return (w->asked ? w->asked : w->heard) + suppress_ns;
+	return (w->pinged ? w->pinged : w->received) + silence_ns;
 }

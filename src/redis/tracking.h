@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracking.h - a second connection to a server, which tells when to look again
+ * tracking.h - a second connection to a server, on which hints arrive: look at a lock again
  *
- * The server remembers which keys the command connection has read last, and says once when one of them changes (CLIENT
- * TRACKING, from Redis 6 on); other hosts say when they wait or leave (channel "lockshm:" and host id).  All of it is
- * hints: one may be missing, and each may be about nothing, so whoever waits also looks from time to time.
+ * The server remembers the keys that the command connection has read and sends a message once when one of them changes
+ * (CLIENT TRACKING, from Redis 6 on).  Other hosts publish when they wait or leave (channel "lockshm:" and host id).
+ * All of it is hints: one may be missing, and each may be spurious, so a waiter also polls.
  */
 #ifndef LOCKSHM_REDIS_TRACKING_H
 #define LOCKSHM_REDIS_TRACKING_H
@@ -20,9 +20,9 @@ struct tracking;
 
 enum redis_hint {
 	REDIS_HINT_NONE = 2,
-	REDIS_HINT_KEY, /* this key changed, or is gone */
-	REDIS_HINT_ALL, /* anything may have changed: FLUSHALL, or hints were missed */
-	REDIS_HINT_NOTIFIED /* another host says: look at this lock */
+	REDIS_HINT_KEY, /* this key changed or is gone */
+	REDIS_HINT_ALL, /* any key may have changed: FLUSHALL, or hints were missed */
+	REDIS_HINT_NOTIFIED /* another host asks to look at this lock */
 };
 
 int tracking_new(struct tracking **out, const struct redis_server *server, const struct redis_host *host,
@@ -30,33 +30,33 @@ int tracking_new(struct tracking **out, const struct redis_server *server, const
 void tracking_free(struct tracking *w);
 
 /*
- * Connects if need be, and has the server watch what @commands reads from now on.  To be called before every wait:
- * costs nothing while both connections live.  REDIS_REFUSED or REDIS_DENIED: this server does not, or not for this
- * user; hosts may still be heard.
+ * Connects if needed, and makes the server track the keys that @commands reads from now on.  Called before every wait:
+ * costs nothing while both connections live.  REDIS_REFUSED or REDIS_DENIED: no tracking by this server, or for this
+ * user; messages of other hosts may still come.
  */
 int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline);
 
 struct redis_arming {
-	struct tracking *wake;
+	struct tracking *tracking;
 	struct redis_conn *commands;
-	int code; /* what tracking_arm() would return */
-	struct redis_conn *waits_for; /* of the two */
-	bool sent; /* the wish to be told */
+	int code; /* result, as of tracking_arm() */
+	struct redis_conn *waits_for; /* one of the two */
+	bool sent; /* the command CLIENT TRACKING */
 };
 
-/* The same for many at once: those that do not answer cost one wait in all.  At most REDIS_CONNS_MAX. */
+/* For many at once: all that do not reply cost one wait.  At most REDIS_CONNS_MAX. */
 void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline);
 
-/* For a poll loop, beside the command connection; closed until the first arm. */
+/* For a poll loop, in addition to the command connection; closed until the first arm. */
 struct redis_conn *tracking_conn(struct tracking *w);
 
-/* The next hint; *@key is for KEY and TOLD, and valid until the next call. */
+/* The next hint; KEY and NOTIFIED set *@key, which is valid until the next call. */
 enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len);
 
 /*
- * A connection on which nothing is ever asked may die unseen.  Asks for a sign of life when nothing was heard for
- * @suppress_ns, and gives the connection up when there is none for as long again.  Returns when to call next.
+ * An idle connection may break unnoticed.  Sends a PING after @silence_ns without a message, and closes the connection
+ * after the same time without a reply.  Returns when to call next.
  */
-int64_t tracking_check(struct tracking *w, int64_t now, int64_t suppress_ns);
+int64_t tracking_check(struct tracking *w, int64_t now, int64_t silence_ns);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * uri.c - parsing URIs of Redis servers; see redis/uri.h
  *
- * Messages say which part is wrong, but quote none: with a forgotten @ any part may be the password.
+ * Messages name the wrong part and never quote it: after a forgotten @ any part may be the password.
  */
 #define _GNU_SOURCE
 #include "redis/uri.h"
@@ -28,7 +28,7 @@ struct slice {
 /* One URI while it is parsed. */
 struct parse {
 	struct slice rest;
-	size_t number; /* counted from 1, for messages */
+	size_t number; /* from 1, for messages */
 	int origin;
 	struct redis_server *out;
 	struct redis_error *error;
@@ -54,7 +54,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes %XX into @out, which gets a terminating zero. */
+/* Decodes %XX into @out and terminates it. */
 static int decode(struct parse *p, struct slice in, const char *what, char *out, size_t size)
 {
 	size_t i, n = 0;
@@ -67,7 +67,7 @@ static int decode(struct parse *p, struct slice in, const char *what, char *out,
 			int low = i + 2 < in.len ? hex_digit(in.at[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
-				return bad(p, "%s: %% needs two hexadecimal digits behind it (%%25 is a %%)", what);
+				return bad(p, "%s: %% needs two hexadecimal digits after it (%%25 is a %%)", what);
 			c = high << 4 | low;
 			i += 2;
 		}
@@ -81,7 +81,7 @@ static int decode(struct parse *p, struct slice in, const char *what, char *out,
 	return 0;
 }
 
-/* Cuts @s at the first @c: returns what is before, leaves in @s what is behind; if there is none, all is before. */
+/* Cuts @s at the first @c: returns the part before, leaves in @s the part after; without @c all is before. */
 static struct slice cut(struct slice *s, char c, bool *found)
 {
 	const char *at = memchr(s->at, c, s->len);
@@ -250,7 +250,7 @@ bool redis_name_is_sound(const char *name)
 	return *name != '.';
 }
 
-/* Do they fit each other? */
+/* Are the options consistent? */
 static int check_options(struct parse *p)
 {
 	const struct redis_server *s = p->out;
@@ -300,23 +300,23 @@ void redis_server_at(struct redis_server *out, const struct redis_server *like, 
 }
 
 /* "host:port/db" */
-static int parse_tcp(struct parse *p, struct slice place)
+static int parse_tcp(struct parse *p, struct slice address)
 {
 	bool has_db;
-	struct slice host = cut(&place, '/', &has_db);
+	struct slice host = cut(&address, '/', &has_db);
 	int code = parse_host(p, host);
 
 	if (!code && p->out->tls && !redis_name_is_sound(p->out->host))
 		code = bad(p, "the host begins with a dot, which is no name that a certificate can be for");
-	if (!code && has_db && place.len)
-		code = parse_db(p, place);
+	if (!code && has_db && address.len)
+		code = parse_db(p, address);
 	label_tcp(p->out);
 	return code;
 }
 
-static int parse_unix(struct parse *p, struct slice place)
+static int parse_unix(struct parse *p, struct slice address)
 {
-	int code = decode(p, place, "path", p->out->path, sizeof(p->out->path));
+	int code = decode(p, address, "path", p->out->path, sizeof(p->out->path));
 
 	if (code)
 		return code;
@@ -353,7 +353,7 @@ static enum scheme parse_scheme(struct slice *text)
 
 static int parse_uri(struct parse *p)
 {
-	struct slice place, options = p->rest, login;
+	struct slice address, options = p->rest, login;
 	enum scheme scheme;
 	bool has_options, has_login;
 	int code = 0;
@@ -370,17 +370,17 @@ static int parse_uri(struct parse *p)
 		return bad(p, "rediss:// needs TLS, which this build does not have (built without OpenSSL): "
 			      "use a tunnel (stunnel) or a unix socket");
 #endif
-	place = cut(&options, '?', &has_options);
-	login = place;
-	cut(&place, '@', &has_login);
+	address = cut(&options, '?', &has_options);
+	login = address;
+	cut(&address, '@', &has_login);
 	if (has_login) {
-		login.len -= place.len + 1;
+		login.len -= address.len + 1;
 		code = parse_login(p, login);
 	} else {
-		place = login;
+		address = login;
 	}
 	if (!code)
-		code = scheme == SCHEME_UNIX ? parse_unix(p, place) : parse_tcp(p, place);
+		code = scheme == SCHEME_UNIX ? parse_unix(p, address) : parse_tcp(p, address);
 	if (!code && has_options)
 		code = parse_options(p, options);
 	if (!code && p->out->user[0] && !p->out->password[0] && !p->out->password_env[0] && !p->out->password_file[0])
@@ -422,7 +422,7 @@ int redis_uri_parse(const char *text, int origin, struct redis_server *out, size
 
 bool redis_uri_wants_tls(const char *text)
 {
-	/* A comma inside of a URI is written %2C. */
+	/* A comma inside a URI is written %2C. */
 	for (; text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL) {
 		struct slice rest = { text, strlen(text) };
 

@@ -11,6 +11,7 @@ liblockshm_internal_la_SOURCES += \
 	%D%/futex.h \
 	%D%/hash.c \
 	%D%/hash.h \
+	%D%/min.h \
 	%D%/procfs.c \
 	%D%/procfs.h \
 	%D%/thread.h \

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "redis/boot-clock.h"
+#include "bridge/client-settings.h"
 #include "bridge/lease.h"
 #include "sys/hash.h"
 
@@ -135,6 +136,7 @@ static void gives_back(struct bridge_sim *h)
 /* A bridge that knows the lease, which nobody wants yet. */
 static void hand_make(struct bridge_sim *h)
 {
+	struct redis_settings settings;
 	struct redis_error error = { 0 };
 
 	h->b.s = hosts[0].s;
@@ -143,7 +145,8 @@ static void hand_make(struct bridge_sim *h)
 	memcpy(h->b.host, hosts[0].s->redis.host, REDIS_HOST_BYTES);
 	h->b.io_ns = LOCKSHM_SECONDS(5);
 	ck_assert(snapshot_init(&h->b.snap));
-	ck_assert_int_eq(redis_client_new(&h->b.net, &hosts[0].s->redis, &error), 0);
+	bridge_client_settings(&settings, &hosts[0].s->redis);
+	ck_assert_int_eq(redis_client_new(&h->b.net, &settings, &error), 0);
 	ck_assert_uint_eq(decides(h), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* await.c - waiting for a condition, in suites without segments; the others have that of fixture.c */
+/* await.c - await() for suites without segments; the others have that of fixture.c */
 #define _GNU_SOURCE
 #include "redis.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what any program that takes the lock with SET NX PX must see of us, and we of it */
+/* foreign.c - the lock shared with any program that takes it with SET NX PX: what each must see of the other */
 #define _GNU_SOURCE
 #include "foreign.h"
 
@@ -29,7 +29,7 @@ START_TEST(we_write)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("lock 30000"));
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 30000);
 	ck_status(release(a), REDIS_DONE);
 	ck_assert(foreign_ask("lock 30000"));
@@ -72,7 +72,7 @@ START_TEST(it_stays_closed_for_others_too)
 }
 END_TEST
 
-/* It overslept, and what it does then is not at our expense. */
+/* The foreign holder overslept: its late commands must not harm the new holder. */
 START_TEST(it_is_late)
 {
 	ck_assert(foreign_ask("lock 30000"));
@@ -80,7 +80,7 @@ START_TEST(it_is_late)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!foreign_ask("extend 30000"));
 	ck_assert(!foreign_ask("unlock"));
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_status(renew(a), REDIS_DONE);
 	ck_status(release(a), REDIS_DONE);
 }

@@ -2,8 +2,8 @@
 /*
  * foreign.h - the lock "lock" used by another program's library
  *
- * The other program reads "lock MS", "wait MS" (as lock, but patiently), "unlock" and "extend MS" line by line and
- * answers "yes" or "no".  Its arguments are the server's socket and the name of the lock.
+ * The other program reads "lock MS", "wait MS" (retries for a long time), "unlock" and "extend MS", one a line, and
+ * replies "yes" or "no".  Its arguments are the server's socket and the name of the lock.
  */
 #ifndef LOCKSHM_TEST_REDIS_FOREIGN_H
 #define LOCKSHM_TEST_REDIS_FOREIGN_H
@@ -13,9 +13,9 @@
 struct foreign {
 	const char *name;
 	const char *probe; /* a shell command that fails where it is not installed */
-	const char *run; /* what the shell does with the script and its arguments */
+	const char *run; /* shell command that gets the script and its arguments */
 	const char *script;
-	const char *missing; /* why there is none */
+	const char *missing; /* reason for the skip */
 };
 
 extern const struct foreign foreign_redis_py, foreign_redlock;

@@ -20,15 +20,15 @@ struct peer *peer_at(const char *uri)
 		ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "", "lock", 4, NULL), 0);
 	memset(p, 0, sizeof(*p));
 	ck_assert(redis_host_make(&p->host));
-	ck_assert(redis_value(p->token, &p->host));
+	ck_assert(redis_value(p->value, &p->host));
 	p->conn = conn_to(uri, &options);
 	p->keys = &keys;
 	p->args.host = p->host.id;
-	p->args.token = p->token;
+	p->args.value = p->value;
 	p->args.ttl_ms = LONG_MS;
 	p->args.stride = 1024;
 	p->args.waiter_ttl_ms = LONG_MS;
-	p->args.turn = 1;
+	p->args.mode_gen = 1;
 	p->args.flags = "";
 	return p;
 }
@@ -53,9 +53,9 @@ int peer_do(struct peer *p, enum redis_script script)
 	struct script_args args = p->args;
 	int code;
 
-	/* Each new lease begins with no turn. */
+	/* A new lease begins with mode_gen 0. */
 	if (redis_is_acquire(script))
-		args.turn = 0;
+		args.mode_gen = 0;
 	redis_op_end(&p->op);
 	code = redis_op_call(&p->op, p->conn, script, p->keys, &args, soon());
 	return code ? code : script == REDIS_INSPECT ? REDIS_DONE : (int)p->op.reply.status;
@@ -102,9 +102,9 @@ int leave(struct peer *p, const char *modes)
 	return with_flags(p, REDIS_LEAVE, modes);
 }
 
-void new_token(struct peer *p)
+void new_value(struct peer *p)
 {
-	ck_assert(redis_value(p->token, &p->host));
+	ck_assert(redis_value(p->value, &p->host));
 }
 
 const char *status_name(int status)

@@ -2,7 +2,7 @@
 /*
  * peer.h - hosts that use the lock "lock" on the suite's server, each over a connection of its own
  *
- * A peer's functions return the status of the answer (enum redis_status) or a negative code; the answer is in
+ * A peer's functions return the status of the reply (enum redis_status) or a negative code; the reply is in
  * peer.op.reply.
  */
 #ifndef LOCKSHM_TEST_REDIS_PEER_H
@@ -16,10 +16,10 @@
 
 struct peer {
 	struct redis_host host;
-	char token[REDIS_VALUE_LEN + 1];
+	char value[REDIS_VALUE_LEN + 1];
 	struct redis_conn *conn;
-	struct redis_keys *keys; /* those of the lock "lock" */
-	struct script_args args; /* change what the case needs */
+	struct redis_keys *keys; /* of the lock "lock" */
+	struct script_args args; /* a case changes what it needs */
 	struct redis_op op;
 };
 
@@ -36,8 +36,8 @@ int try_s(struct peer *p);
 int renew(struct peer *p);
 int release(struct peer *p);
 int leave(struct peer *p, const char *modes);
-/* A new token, for another acquisition. */
-void new_token(struct peer *p);
+/* A new value, for another acquisition. */
+void new_value(struct peer *p);
 
 const char *status_name(int status);
 #define ck_status(got, want)                                                                                           \

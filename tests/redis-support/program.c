@@ -14,7 +14,7 @@
 
 static FILE *program;
 
-/* Debian's module is for Debian's Python, which need not be the first in the path. */
+/* Debian's module belongs to Debian's Python, which need not be the first in the path. */
 #define PYTHON "python=$(command -v python3); \"$python\" -c 'import redis' 2>/dev/null || python=/usr/bin/python3; "
 
 const struct foreign foreign_redis_py = {

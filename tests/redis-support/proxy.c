@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proxy.c - a process between clients and a Redis server that spoils their connections; see redis.h
+ * proxy.c - a process between clients and a Redis server that injects faults into connections; see redis.h
  *
- * The test commands it over a socket, one fault at a time, and gets an answer when the fault is in force, so that
- * nothing depends on time.
+ * The test sends it commands over a socket, one fault at a time, and gets a reply when the fault is in force: nothing
+ * depends on time.
  */
 #define _GNU_SOURCE
 #include "redis.h"
@@ -77,7 +77,7 @@ static int dial_port(int port)
 	return -1;
 }
 
-/* A path, or the number of a port. */
+/* A path, or a port number. */
 static int dial_target(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -113,7 +113,7 @@ static void take_client(int listener)
 		reset(&pairs[i].client);
 }
 
-/* Byte by byte; but the texts of all scripts are a hundred thousand bytes, for which nobody waits that long. */
+/* Byte by byte, but in larger pieces for the texts of all scripts, which are a hundred thousand bytes. */
 static void pass_on(int to, const char *bytes, size_t n)
 {
 	size_t i, step = n > 2000 ? 61 : 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis.h - what the tests of the bridge share: real Redis servers, a proxy that spoils connections, and a main()
+ * redis.h - common parts of the tests with Redis: real servers, a proxy that injects faults, and a main()
  *
  * A suite has one server of its own, `redis`, emptied before each test; a test that kills, stops or configures a server
- * starts another.  Servers and proxies die with the process that started them, and their directories go with the
- * runner. redis_say() speaks to a server over a plain socket, without the code under test.
+ * starts another.  Servers and proxies die with the process that started them; the runner removes their directories.
+ * redis_say() sends commands over a plain socket, without the code under test.
  */
 #ifndef LOCKSHM_TEST_REDIS_H
 #define LOCKSHM_TEST_REDIS_H
@@ -21,8 +21,10 @@
 #include "redis/redis-error.h"
 #include "redis/uri.h"
 
-/* Nothing a test waits for takes longer on a slow, loaded machine.  Suites that have segments, too, include fixture.h
- * first, whose words for this are the same. */
+/*
+ * No wait in a test takes longer on a slow, loaded machine.  Suites with segments include fixture.h first, which
+ * defines the same names.
+ */
 #ifndef PATIENCE
 #define PATIENCE REDIS_MS(20000)
 #endif
@@ -34,37 +36,37 @@ struct redis {
 	char socket[96];
 	char uri[128]; /* of the unix socket */
 	char tcp_uri[64]; /* "" without a port */
-	int tls_port; /* 0 = it has none */
-	char tls_uri[160]; /* with the authority that vouches for it */
+	int tls_port; /* 0 = no TLS */
+	char tls_uri[160]; /* with the authority that signed its certificate */
 	FILE *say;
-	int64_t *clock_us; /* how far its wall clock is off; NULL = it has that of the machine */
+	int64_t *clock_us; /* offset of its wall clock; NULL = the machine's clock */
 	char clock_file[96], shim[256];
 };
 
 extern struct redis *redis;
 
-/* Runs the cases that @add puts into the test case; the exit status of the program. */
+/* Runs the cases that @add adds; returns the exit status of the program. */
 int suite_main(const char *name, void (*add)(TCase *tc));
 /* The same with a server.  Status 77 with the reason if there is no redis-server. */
 int redis_main(const char *name, void (*add)(TCase *tc));
 
-/* @config: lines of redis.conf beside "save ''"; NULL = none.  @tcp: also listen on a port of 127.0.0.1. */
+/* @config: lines of redis.conf in addition to "save ''"; NULL = none.  @tcp: also listen on a port of 127.0.0.1. */
 struct redis *redis_start(const char *config, bool tcp);
-/* One whose wall clock can be stepped, see clock-shift.c. */
+/* With a wall clock that redis_step() can set, see clock-shift.c. */
 struct redis *redis_start_with_clock(const char *config);
 void redis_step(struct redis *r, int64_t ms);
-/* One that speaks TLS on a port, see below. */
+/* With TLS on a port, see below. */
 struct redis *redis_start_tls(const char *config);
-void redis_stop(struct redis *r); /* and forget it */
+void redis_stop(struct redis *r); /* and frees it */
 void redis_kill(struct redis *r); /* kill -9 */
 void redis_freeze(struct redis *r);
 void redis_thaw(struct redis *r);
-/* Takes away from a killed one what it wrote to disk. */
+/* Removes the data on disk of a killed server. */
 void redis_lose(struct redis *r);
-/* Starts a killed one at the same place; what it did not write to disk is gone. */
+/* Starts a killed server at the same address, with its data on disk only. */
 void redis_restart(struct redis *r);
 
-/* One command, words divided by blanks; the reply as text: "OK", "5", "(nil)", "ERR ...", arrays as "[a b [c]]". */
+/* One command, words separated by blanks; the reply as text: "OK", "5", "(nil)", "ERR ...", arrays as "[a b [c]]". */
 const char *redis_say(struct redis *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define ck_redis(want, r, ...)                                                                                         \
 	do {                                                                                                           \
@@ -77,15 +79,16 @@ const char *redis_say(struct redis *r, const char *format, ...) __attribute__((f
 enum proxy_fault {
 	PROXY_PASS = 1,
 	PROXY_SLICE, /* byte by byte, long texts in pieces of 61 */
-	PROXY_HOLD_REPLIES, /* what the server says waits for PROXY_PASS */
-	PROXY_DROP_REPLIES, /* what the server says is thrown away */
-	PROXY_DROP_REQUESTS, /* what the client says is thrown away */
-	PROXY_DROP_SUBSCRIBE, /* only that, as whoever knows only commands with one answer might */
-	PROXY_BLACKHOLE, /* both */
-	PROXY_RESET, /* ends all connections, with RST where there is one; then as before */
-	PROXY_HALF_OPEN, /* closes the server's side of all connections and keeps the client's; then as before */
-	PROXY_REFUSE, /* PROXY_RESET, also for whoever connects from now on */
-	PROXY_COUNT, /* no change: how many bytes the server has sent so far */
+	PROXY_HOLD_REPLIES, /* replies wait for PROXY_PASS */
+	PROXY_DROP_REPLIES, /* replies are discarded */
+	PROXY_DROP_REQUESTS, /* commands are discarded */
+	/* only SUBSCRIBE is discarded, as a proxy might that expects one reply for each command */
+	PROXY_DROP_SUBSCRIBE,
+	PROXY_BLACKHOLE, /* replies and commands are discarded */
+	PROXY_RESET, /* ends all connections, with RST where there is one; new ones pass */
+	PROXY_HALF_OPEN, /* closes the server's side of all connections and keeps the client's; new ones pass */
+	PROXY_REFUSE, /* PROXY_RESET, also of new connections */
+	PROXY_COUNT, /* no change; returns how many bytes the server has sent so far */
 };
 
 struct proxy {
@@ -95,41 +98,41 @@ struct proxy {
 	char uri[160];
 };
 
-/* Between clients and @r, to its port for TLS if it has one; listens on a unix socket, or on a port of 127.0.0.1. */
+/* Between clients and @r, to its TLS port if it has one; listens on a unix socket, or on a port of 127.0.0.1. */
 struct proxy *proxy_start(struct redis *r, bool tcp);
 /* Returns when the fault is in force; for PROXY_COUNT the number. */
 long proxy_set(struct proxy *p, enum proxy_fault fault);
-/* Points it to another server; connections that exist stay. */
+/* New connections go to another server; existing ones stay. */
 void proxy_target(struct proxy *p, struct redis *r);
 
 /* ---------------------------------------------------------------- TLS */
 
-/* Why a suite that needs it cannot run here: no TLS in this build or server, no openssl command; NULL = it can. */
+/* Why a suite that needs TLS cannot run: no TLS in this build or server, no openssl command; NULL = it can. */
 const char *tls_missing(void);
-/* In a case's unchecked fixtures, which come after the server's: the suite's server is from now on one with TLS. */
+/* An unchecked fixture, after the server's: replaces the suite's server by one with TLS. */
 void tls_setup(void);
 /*
- * A file, in a static buffer.  Authorities: ca.crt, which all is signed by but what is strange-; strange-ca.crt.
- * Certificates with their keys: server (127.0.0.1, redis.test), client, strange-server, strange-client; expired.crt and
- * elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, that of
- * client with a pass phrase.
+ * Path of a file, in a static buffer.  Authorities: ca.crt, which signed all but the strange- ones; strange-ca.crt.
+ * Certificates with their keys: server (127.0.0.1, redis.test), client, strange-server, strange-client; expired.crt,
+ * elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, client's
+ * key with a pass phrase.
  */
 const char *tls_file(const char *name);
-/* The suite's server shows this certificate to whoever connects from now on. */
+/* The certificate of the suite's server for new connections. */
 void tls_presents(const char *cert, const char *key);
 /* The same address with these options, in a static buffer. */
 const char *tls_with(const char *uri, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---------------------------------------------------------------- short ways */
+/* ---------------------------------------------------------------- shortcuts */
 
-/* A new directory that goes with the runner. */
+/* A new directory, removed by the runner. */
 void redis_dir(char out[64]);
 struct redis_server server_of(const char *uri);
 struct redis_conn *conn_to(const char *uri, const struct redis_conn_options *options);
-int64_t soon(void); /* a deadline that is never meant to be met */
+int64_t soon(void); /* a deadline that no test reaches */
 /* One command through the code under test; text as from redis_say(). */
 const char *call(struct redis_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* One word, with so much time; its code.  The reply is dropped. */
+/* One word, with @ns for the reply, which is dropped; returns the code. */
 int try_call(struct redis_conn *c, int64_t ns, const char *word);
 #ifndef LOCKSHM_TEST_FIXTURE_H
 bool await(bool (*done)(void *arg), void *arg);

@@ -28,7 +28,7 @@ int64_t soon(void)
 	return redis_now() + PATIENCE;
 }
 
-/* ---------------------------------------------------------------- saying */
+/* ---------------------------------------------------------------- commands */
 
 static FILE *dial(const char *path)
 {
@@ -42,8 +42,8 @@ static FILE *dial(const char *path)
 	return NULL;
 }
 
-/* Reads one reply of the protocol and writes it as text; false at the end of the stream. */
-static bool hear(FILE *in, FILE *out)
+/* Reads one reply and writes it as text; false at the end of the stream. */
+static bool read_reply(FILE *in, FILE *out)
 {
 	char line[4096];
 	long n;
@@ -66,7 +66,7 @@ static bool hear(FILE *in, FILE *out)
 		for (long i = 0; i < n; i++) {
 			if (i)
 				fputc(' ', out);
-			if (!hear(in, out))
+			if (!read_reply(in, out))
 				return false;
 		}
 		fputc(']', out);
@@ -96,7 +96,7 @@ const char *redis_say(struct redis *r, const char *format, ...)
 	fflush(r->say);
 	free(text);
 	out = open_memstream(&text, &len);
-	ok = hear(r->say, out);
+	ok = read_reply(r->say, out);
 	fclose(out);
 	if (!ok) {
 		fclose(r->say);
@@ -158,7 +158,7 @@ static bool answers(void *arg)
 	return ok;
 }
 
-/* False if it ended at once: its port was taken meanwhile. */
+/* False if it ended at once: another process took its port meanwhile. */
 static bool launch(struct redis *r)
 {
 	struct started s = { r, false };
@@ -318,7 +318,7 @@ void redis_thaw(struct redis *r)
 	kill(r->pid, SIGCONT);
 }
 
-/* ---------------------------------------------------------------- short ways */
+/* ---------------------------------------------------------------- shortcuts */
 
 struct redis_server server_of(const char *uri)
 {
@@ -407,7 +407,7 @@ static bool have_server(void)
 
 static void empty(void)
 {
-	/* The runner's connection is the runner's. */
+	/* The child must not use the runner's connection. */
 	redis->say = NULL;
 	ck_redis("OK", redis, "FLUSHALL");
 	ck_redis("OK", redis, "SCRIPT FLUSH");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-client.c - several servers asked in one round: how often those that do not answer
- * are tried, and waited for */
+/* test-client.c - several servers in one round: how often servers that do not reply are tried, and waited for */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 
@@ -12,30 +11,30 @@
 #include "redis/nodes.h"
 
 #define N_SERVERS 2
-#define ASKS 90
-#define BATCH 64 /* what is asked at once, see redis/client.c */
+#define COMMANDS 90
+#define BATCH 64 /* as in redis/client.c */
 #define TTL_MS 60000
 
 static struct redis *at[N_SERVERS];
-static struct proxy *way[N_SERVERS];
+static struct proxy *proxies[N_SERVERS];
 static struct redis_client *net;
-static struct redis_keys keys[ASKS];
-static struct redis_command cmds[ASKS];
+static struct redis_keys keys[COMMANDS];
+static struct redis_command cmds[COMMANDS];
 static size_t n;
 
-/* Two servers, each behind a proxy. */
+/* Two servers, each through a proxy. */
 static void servers(void)
 {
-	static struct shm_redis settings = { .ttl_ms = TTL_MS };
+	char uris[REDIS_URIS_LEN + 1] = "";
+	struct redis_settings settings = { .servers = uris, .host = "0123456789abcdef", .ttl_ms = TTL_MS };
 	unsigned i;
 
-	memcpy(settings.host, "0123456789abcdef", REDIS_HOST_BYTES);
 	for (i = 0; i < N_SERVERS; i++) {
 		at[i] = i ? redis_start(NULL, false) : redis;
-		way[i] = proxy_start(at[i], false);
+		proxies[i] = proxy_start(at[i], false);
 		if (i)
-			strcat(settings.servers, ",");
-		strcat(settings.servers, way[i]->uri);
+			strcat(uris, ",");
+		strcat(uris, proxies[i]->uri);
 	}
 	ck_code(redis_client_new(&net, &settings, NULL), 0);
 	n = 0;
@@ -48,14 +47,15 @@ static void end(void)
 }
 
 /* About a key of that server. */
-static struct redis_command *add_ask(enum redis_script script, size_t server)
+static struct redis_command *add_command(enum redis_script script, size_t server)
 {
-	static const char *const tokens[N_SERVERS] = { "0123456789abcdef0000000000000000", "0123456789abcdef0000000000000001" };
+	static const char *const values[N_SERVERS] = { "0123456789abcdef0000000000000000",
+							  "0123456789abcdef0000000000000001" };
 	static unsigned number;
 	struct redis_command *cmd = &cmds[n];
 	char name[16];
 
-	ck_assert_uint_lt(n, ASKS);
+	ck_assert_uint_lt(n, COMMANDS);
 	do {
 		snprintf(name, sizeof(name), "key%u", number++);
 		ck_code(redis_keys_make(&keys[n], REDIS_KEYS_SINGLE, "lk:", name, strlen(name), NULL), 0);
@@ -64,9 +64,9 @@ static struct redis_command *add_ask(enum redis_script script, size_t server)
 	cmd->script = script;
 	cmd->exclusive = true;
 	cmd->keys = &keys[n++];
-	cmd->asked = redis_now();
+	cmd->sent_at = redis_now();
 	cmd->args.host = "0123456789abcdef";
-	cmd->args.token = tokens[server];
+	cmd->args.value = values[server];
 	cmd->args.ttl_ms = TTL_MS;
 	cmd->args.stride = script == REDIS_ACQUIRE_X ? 8 : 0;
 	cmd->args.waiter_ttl_ms = 1000;
@@ -74,16 +74,16 @@ static struct redis_command *add_ask(enum redis_script script, size_t server)
 	return cmd;
 }
 
-/* Of a key that was acquired; @plain: by the script for many, if there are more. */
+/* Of a key that was acquired; @plain: by the script for many leases, if there are more. */
 static void renew(size_t i, bool plain)
 {
 	cmds[i].script = REDIS_RENEW;
 	cmds[i].args.stride = 0;
 	cmds[i].plain = plain;
-	cmds[i].settled = cmds[i].unsent = false;
+	cmds[i].batched = cmds[i].unsent = false;
 }
 
-/* How often it was connected to. */
+/* Connections that the server has accepted. */
 static int connections(size_t server)
 {
 	const char *info = redis_say(at[server], "INFO stats"), *found = strstr(info, "total_connections_received:");
@@ -99,7 +99,7 @@ static void pass_ns(int64_t ns)
 	nanosleep(&ts, NULL);
 }
 
-/* Longer than the first rest. */
+/* Longer than the first back-off. */
 #define REST REDIS_MS(60)
 
 /* As many runs as a round has. */
@@ -108,8 +108,8 @@ START_TEST(tried_once_in_a_round)
 	int before;
 
 	servers();
-	add_ask(REDIS_ACQUIRE_X, 1);
-	proxy_set(way[1], PROXY_BLACKHOLE);
+	add_command(REDIS_ACQUIRE_X, 1);
+	proxy_set(proxies[1], PROXY_BLACKHOLE);
 	before = connections(1);
 	redis_client_begin(net);
 	redis_client_run(net, cmds, n, REDIS_MS(100));
@@ -119,7 +119,7 @@ START_TEST(tried_once_in_a_round)
 	redis_client_run(net, cmds, n, REDIS_MS(100));
 	ck_code(cmds[0].code, REDIS_UNREACHABLE);
 	ck_assert_int_eq(connections(1), before + 1);
-	proxy_set(way[1], PROXY_PASS);
+	proxy_set(proxies[1], PROXY_PASS);
 	redis_client_begin(net);
 	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	ck_code(cmds[0].code, 0);
@@ -128,9 +128,11 @@ START_TEST(tried_once_in_a_round)
 }
 END_TEST
 
-/* One is silent from the script for many on, the other from the next batch: when that is over the
- * first one's rest is, too. */
-START_TEST(who_falls_silent_is_not_tried_again)
+/*
+ * One server is silent from the script for many on, the other from the next batch: at the end of that the first one's
+ * back-off is over.
+ */
+START_TEST(a_silent_server_is_not_tried_again)
 {
 	const size_t held = 2 + BATCH;
 	struct redis_command *last;
@@ -139,7 +141,7 @@ START_TEST(who_falls_silent_is_not_tried_again)
 
 	servers();
 	for (i = 0; i < held; i++)
-		add_ask(REDIS_ACQUIRE_X, i >= 2);
+		add_command(REDIS_ACQUIRE_X, i >= 2);
 	redis_client_begin(net);
 	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < held; i++) {
@@ -147,9 +149,9 @@ START_TEST(who_falls_silent_is_not_tried_again)
 		ck_assert_int_eq(cmds[i].reply.status, REDIS_GRANTED);
 		renew(i, i < 2);
 	}
-	last = add_ask(REDIS_ACQUIRE_X, 0);
-	proxy_set(way[0], PROXY_BLACKHOLE);
-	proxy_set(way[1], PROXY_BLACKHOLE);
+	last = add_command(REDIS_ACQUIRE_X, 0);
+	proxy_set(proxies[0], PROXY_BLACKHOLE);
+	proxy_set(proxies[1], PROXY_BLACKHOLE);
 	before = connections(0);
 	redis_client_begin(net);
 	redis_client_run(net, cmds, n, REDIS_MS(200));
@@ -157,8 +159,8 @@ START_TEST(who_falls_silent_is_not_tried_again)
 		ck_code(cmds[i].code, REDIS_UNKNOWN);
 	ck_assert(last->code && last->unsent);
 	ck_assert_int_eq(connections(0), before);
-	proxy_set(way[0], PROXY_PASS);
-	proxy_set(way[1], PROXY_PASS);
+	proxy_set(proxies[0], PROXY_PASS);
+	proxy_set(proxies[1], PROXY_PASS);
 	pass_ns(REST);
 	for (i = 0; i < held; i++)
 		renew(i, i < 2);
@@ -170,7 +172,7 @@ START_TEST(who_falls_silent_is_not_tried_again)
 }
 END_TEST
 
-/* Though not all that is asked fits into one batch, and nothing is renewed. */
+/* Though the commands do not fit into one batch, and none is a renewal. */
 START_TEST(all_are_connected_to_at_once)
 {
 	const int64_t io = REDIS_MS(1000);
@@ -178,29 +180,29 @@ START_TEST(all_are_connected_to_at_once)
 	size_t i;
 
 	servers();
-	for (i = 0; i < ASKS; i++)
-		add_ask(REDIS_ACQUIRE_X, i >= ASKS - 10);
-	proxy_set(way[0], PROXY_BLACKHOLE);
-	proxy_set(way[1], PROXY_BLACKHOLE);
+	for (i = 0; i < COMMANDS; i++)
+		add_command(REDIS_ACQUIRE_X, i >= COMMANDS - 10);
+	proxy_set(proxies[0], PROXY_BLACKHOLE);
+	proxy_set(proxies[1], PROXY_BLACKHOLE);
 	begun = redis_now();
 	redis_client_begin(net);
 	redis_client_run(net, cmds, n, io);
 	ck_assert_int_lt(redis_now() - begun, 2 * io);
-	for (i = 0; i < ASKS; i++)
+	for (i = 0; i < COMMANDS; i++)
 		ck_code(cmds[i].code, REDIS_UNREACHABLE);
 	end();
 }
 END_TEST
 
-/* One that was restarted meanwhile is noticed before it is asked. */
-START_TEST(who_was_restarted_is_asked)
+/* A connection closed by a restart is noticed before a command is sent. */
+START_TEST(a_restarted_server_is_used)
 {
 	size_t i;
 
 	servers();
-	add_ask(REDIS_ACQUIRE_X, 1);
-	add_ask(REDIS_ACQUIRE_X, 1);
-	add_ask(REDIS_ACQUIRE_X, 0);
+	add_command(REDIS_ACQUIRE_X, 1);
+	add_command(REDIS_ACQUIRE_X, 1);
+	add_command(REDIS_ACQUIRE_X, 0);
 	redis_client_begin(net);
 	redis_client_run(net, cmds, n, REDIS_MS(2000));
 	redis_kill(at[1]);
@@ -220,9 +222,9 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, tried_once_in_a_round);
-	tcase_add_test(tc, who_falls_silent_is_not_tried_again);
+	tcase_add_test(tc, a_silent_server_is_not_tried_again);
 	tcase_add_test(tc, all_are_connected_to_at_once);
-	tcase_add_test(tc, who_was_restarted_is_asked);
+	tcase_add_test(tc, a_restarted_server_is_used);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A deadline that is to be met, with nobody answering. */
+/* A deadline that passes without a reply. */
 #define SHORT REDIS_MS(100)
 
 static const char *why(struct redis_conn *c)
@@ -22,7 +22,7 @@ static const char *why(struct redis_conn *c)
 
 /* ---------------------------------------------------------------- connecting */
 
-START_TEST(greets_over_a_unix_socket)
+START_TEST(handshake_over_a_unix_socket)
 {
 	struct redis_conn_options options = { .name = "lockshm-test" };
 	struct redis_conn *c = conn_to(redis->uri, &options);
@@ -39,7 +39,7 @@ START_TEST(greets_over_a_unix_socket)
 }
 END_TEST
 
-START_TEST(greets_over_tcp)
+START_TEST(handshake_over_tcp)
 {
 	struct redis_conn *c = conn_to(redis->tcp_uri, NULL);
 
@@ -50,7 +50,7 @@ START_TEST(greets_over_tcp)
 }
 END_TEST
 
-/* The first address of a name may be one on which nobody listens. */
+/* No server may be listening on the first address of a name. */
 START_TEST(tries_every_address)
 {
 	char uri[64];
@@ -93,7 +93,7 @@ START_TEST(descriptor_is_closed_by_exec)
 }
 END_TEST
 
-START_TEST(nobody_listens)
+START_TEST(no_listener)
 {
 	struct redis_conn *c = conn_to("unix:///nowhere/redis.sock", NULL);
 
@@ -118,7 +118,7 @@ START_TEST(a_name_without_address)
 }
 END_TEST
 
-/* A stopped server still accepts: only its silence tells. */
+/* A stopped server still accepts connections. */
 START_TEST(a_stopped_server_is_not_connected)
 {
 	struct redis *r = redis_start(NULL, true);
@@ -126,7 +126,7 @@ START_TEST(a_stopped_server_is_not_connected)
 
 	redis_freeze(r);
 	ck_code(try_call(c, SHORT, "PING"), REDIS_UNREACHABLE);
-	ck_contains(why(c), "no answer to the greeting");
+	ck_contains(why(c), "no reply to the handshake");
 	redis_thaw(r);
 	ck_assert_str_eq(call(c, "PING"), "PONG");
 	redis_conn_free(c);
@@ -134,7 +134,7 @@ START_TEST(a_stopped_server_is_not_connected)
 }
 END_TEST
 
-/* A server that speaks something else. */
+/* A server of another protocol. */
 START_TEST(not_a_redis_server)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -217,7 +217,7 @@ START_TEST(passwords_and_users)
 }
 END_TEST
 
-START_TEST(a_password_nobody_asked_for)
+START_TEST(an_unneeded_password)
 {
 	char uri[200];
 	struct redis_conn *c;
@@ -230,8 +230,8 @@ START_TEST(a_password_nobody_asked_for)
 }
 END_TEST
 
-/* A missing right is named; those that are for convenience only may be missing. */
-START_TEST(rights_for_the_greeting)
+/* The error names a missing right; a right that is not essential may be missing. */
+START_TEST(rights_for_the_handshake)
 {
 	static const char *const scripts[] = { "return 1" };
 	struct redis_conn_options options = { .name = "n", .scripts = scripts, .n_scripts = 1 };
@@ -309,19 +309,19 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, greets_over_a_unix_socket);
-	tcase_add_test(tc, greets_over_tcp);
+	tcase_add_test(tc, handshake_over_a_unix_socket);
+	tcase_add_test(tc, handshake_over_tcp);
 	tcase_add_test(tc, tries_every_address);
 	tcase_add_test(tc, selects_the_database);
 	tcase_add_test(tc, descriptor_is_closed_by_exec);
-	tcase_add_test(tc, nobody_listens);
+	tcase_add_test(tc, no_listener);
 	tcase_add_test(tc, a_name_without_address);
 	tcase_add_test(tc, a_stopped_server_is_not_connected);
 	tcase_add_test(tc, not_a_redis_server);
 	tcase_add_test(tc, no_descriptor_left);
 	tcase_add_test(tc, passwords_and_users);
-	tcase_add_test(tc, a_password_nobody_asked_for);
-	tcase_add_test(tc, rights_for_the_greeting);
+	tcase_add_test(tc, an_unneeded_password);
+	tcase_add_test(tc, rights_for_the_handshake);
 	tcase_add_test(tc, scripts_are_loaded_at_each_connect);
 	tcase_add_test(tc, a_replica_is_refused);
 	tcase_add_test(tc, a_server_that_is_full);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-conn.c - commands to real servers: deadlines, faults on the way, forks */
+/* test-conn.c - commands to real servers: deadlines, network faults, forks */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/redis.h"
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A deadline that is to be met, with nobody answering. */
+/* A deadline that passes without a reply. */
 #define SHORT REDIS_MS(100)
 
 static struct redis_reply *reply;
@@ -83,7 +83,7 @@ START_TEST(pipeline_keeps_the_order)
 	for (i = 0; i < 1000; i++) {
 		snprintf(line, sizeof(line), "%d", i);
 		reply = wait_reply(c);
-		ck_assert(redis_reply_says(reply, line));
+		ck_assert(redis_reply_equals(reply, line));
 		redis_reply_free(reply);
 	}
 	redis_conn_free(c);
@@ -154,7 +154,7 @@ void *malloc(size_t size)
 	return no_memory ? NULL : __libc_malloc(size);
 }
 
-/* That an answer has no room does not mean that it is none. */
+/* A reply for which there is no memory is not a protocol error. */
 START_TEST(no_memory_for_an_answer)
 {
 	struct redis_conn *c = conn_to(redis->uri, NULL);
@@ -176,7 +176,7 @@ END_TEST
 #define add_without_memory(tc) (void)(tc)
 #endif
 
-/* ---------------------------------------------------------------- faults on the way */
+/* ---------------------------------------------------------------- network faults */
 
 START_TEST(bytes_one_by_one)
 {
@@ -190,7 +190,7 @@ START_TEST(bytes_one_by_one)
 }
 END_TEST
 
-/* Executed, but the reply was lost: the outcome is unknown, and the connection is gone. */
+/* Executed, but the reply was lost: the outcome is unknown, and the connection is closed. */
 START_TEST(a_lost_reply)
 {
 	struct proxy *p = proxy_start(redis, false);
@@ -199,7 +199,7 @@ START_TEST(a_lost_reply)
 	call(c, "PING");
 	proxy_set(p, PROXY_DROP_REPLIES);
 	ck_code(try_call(c, SHORT, "FLUSHALL"), REDIS_UNKNOWN);
-	ck_contains(why(c), "no answer in time");
+	ck_contains(why(c), "no reply in time");
 	ck_assert(redis_conn_closed(c));
 	ck_assert_int_eq(redis_conn_fd(c), -1);
 	proxy_set(p, PROXY_PASS);
@@ -208,7 +208,7 @@ START_TEST(a_lost_reply)
 }
 END_TEST
 
-/* A reply that comes after the deadline is never taken for that of a later command. */
+/* A reply after the deadline is never taken for that of a later command. */
 START_TEST(a_late_reply_meets_nobody)
 {
 	struct proxy *p = proxy_start(redis, false);
@@ -245,8 +245,8 @@ START_TEST(a_blackhole)
 }
 END_TEST
 
-/* The request never arrives. */
-START_TEST(one_way)
+/* The command never arrives. */
+START_TEST(commands_are_lost)
 {
 	struct proxy *p = proxy_start(redis, false);
 	struct redis_conn *c = conn_to(p->uri, NULL);
@@ -267,7 +267,7 @@ START_TEST(a_reset_between_commands)
 
 	call(c, "PING");
 	proxy_set(p, PROXY_RESET);
-	/* Noticed before anything is sent: then nothing was executed. */
+	/* Noticed before the command was sent: it was not executed. */
 	redis_conns_poll(&c, 1, soon());
 	ck_assert(redis_conn_closed(c));
 	ck_code(redis_conn_error(c)->code, REDIS_UNREACHABLE);
@@ -276,8 +276,8 @@ START_TEST(a_reset_between_commands)
 }
 END_TEST
 
-/* Also shows that no signal comes from writing: the suite runs with SIGPIPE deadly. */
-START_TEST(a_reset_with_a_command_under_way)
+/* Also shows that writing raises no signal: SIGPIPE is deadly in this suite. */
+START_TEST(a_reset_with_a_command_sent)
 {
 	struct proxy *p = proxy_start(redis, true);
 	struct redis_conn *c = conn_to(p->uri, NULL);
@@ -324,7 +324,7 @@ START_TEST(refused_for_a_while)
 }
 END_TEST
 
-/* A signal does not start the time anew. */
+/* A signal does not restart the timeout. */
 static void on_alarm(int sig)
 {
 	(void)sig;
@@ -349,7 +349,7 @@ START_TEST(signals_do_not_prolong_a_deadline)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- the server dies, restarts, is at work */
+/* ---------------------------------------------------------------- the server dies, restarts, is busy */
 
 START_TEST(killed_and_started_again)
 {
@@ -382,7 +382,7 @@ START_TEST(busy_with_an_endless_script)
 	call(d, "PING");
 	ck_code(redis_conn_send(d, soon(), 3, argv, NULL), 0);
 	ck_code(redis_conn_pump(d), 0);
-	/* It may take the server a moment to begin. */
+	/* The server may take a moment to begin. */
 	do
 		code = try_call(c, PATIENCE, "PING");
 	while (code == 0);
@@ -404,7 +404,7 @@ START_TEST(a_child_does_not_use_the_connection)
 	pid_t pid;
 
 	call(c, "PING");
-	/* Something is waiting to be written when the fork comes: only the parent may write it. */
+	/* A command is queued at the fork: only the parent may write it. */
 	send_line(c, "INCR n");
 	pid = fork();
 	if (pid == 0) {
@@ -413,7 +413,7 @@ START_TEST(a_child_does_not_use_the_connection)
 
 		if (code != REDIS_FORKED || redis_conn_fd(c) != -1)
 			_exit(1);
-		/* Opened anew it is the child's own. */
+		/* Opened again, it is the child's own. */
 		if (strcmp(call(c, "INCR n"), "1") != 0)
 			_exit(2);
 		redis_conn_free(c);
@@ -449,7 +449,7 @@ START_TEST(children_that_only_end)
 		waitpid(pid, NULL, 0);
 		snprintf(want, sizeof(want), "%d", i);
 		reply = wait_reply(c);
-		ck_assert(redis_reply_says(reply, "PONG"));
+		ck_assert(redis_reply_equals(reply, "PONG"));
 		redis_reply_free(reply);
 		ck_assert_str_eq(call(c, "INCR n"), want);
 	}
@@ -470,9 +470,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_lost_reply);
 	tcase_add_test(tc, a_late_reply_meets_nobody);
 	tcase_add_test(tc, a_blackhole);
-	tcase_add_test(tc, one_way);
+	tcase_add_test(tc, commands_are_lost);
 	tcase_add_test(tc, a_reset_between_commands);
-	tcase_add_test(tc, a_reset_with_a_command_under_way);
+	tcase_add_test(tc, a_reset_with_a_command_sent);
 	tcase_add_test(tc, half_open);
 	tcase_add_test(tc, refused_for_a_while);
 	tcase_add_test(tc, signals_do_not_prolong_a_deadline);

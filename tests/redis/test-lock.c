@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-lock.c - taking, renewing and giving back a lock in Redis */
+/* test-lock.c - acquire, renew and release in Redis */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 
@@ -8,7 +8,7 @@
 
 static struct peer *a, *b, *c;
 
-/* Waits until the server's clock is past that of the answer plus @ms. */
+/* Has the server's clock passed that of the reply plus @ms? */
 static bool is_past(void *arg)
 {
 	long long s, us;
@@ -31,7 +31,7 @@ START_TEST(a_free_lock)
 	int64_t before = redis_now();
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.began, before);
 	ck_assert_int_ge(a->op.ended, a->op.began);
@@ -42,7 +42,7 @@ START_TEST(a_free_lock)
 }
 END_TEST
 
-/* The record of a writer, but for the numbers. */
+/* The record of the writer, without the numbers. */
 static const char *record(void)
 {
 	static char out[200];
@@ -51,15 +51,15 @@ static const char *record(void)
 	return out;
 }
 
-/* After the first, which goes the long one; a dead waiter is in the way of the short one. */
-START_TEST(the_short_way_and_the_long)
+/* The first acquire takes the long path; a dead waiter prevents the short one. */
+START_TEST(the_short_path_and_the_long)
 {
 	struct script_reply first;
 	char left[200];
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(release(a), REDIS_DONE);
-	new_token(a);
+	new_value(a);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	first = a->op.reply;
 	strcpy(left, record());
@@ -69,7 +69,7 @@ START_TEST(the_short_way_and_the_long)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert_str_eq(left, record());
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_assert_int_ge(a->op.reply.fence, first.fence + a->args.stride);
 	ck_assert_int_eq(a->op.reply.kind, first.kind);
 	ck_assert_str_eq(a->op.reply.holder, first.holder);
@@ -80,26 +80,26 @@ START_TEST(the_short_way_and_the_long)
 }
 END_TEST
 
-/* A question that comes late does not take its token's later turn back. */
-START_TEST(a_turn_on_record_stays)
+/* A late acquire does not lower its value's mode_gen. */
+START_TEST(a_mode_gen_on_record_stays)
 {
-	char turn[60];
+	char record_wanted[60];
 
-	/* The first goes the long way. */
+	/* The first takes the long path. */
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(release(a), REDIS_DONE);
-	/* By the short way, and by the long. */
+	/* By the short path, and by the long one. */
 	if (_i == 1)
 		ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
-	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->token);
+	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->value);
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	snprintf(turn, sizeof(turn), "3:%s", a->token);
-	ck_redis(turn, redis, "HGET {lock}:f turn");
+	snprintf(record_wanted, sizeof(record_wanted), "3:%s", a->value);
+	ck_redis(record_wanted, redis, "HGET {lock}:f turn");
 	ck_status(release(a), REDIS_DONE);
-	new_token(a);
+	new_value(a);
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	snprintf(turn, sizeof(turn), "0:%s", a->token);
-	ck_redis(turn, redis, "HGET {lock}:f turn");
+	snprintf(record_wanted, sizeof(record_wanted), "0:%s", a->value);
+	ck_redis(record_wanted, redis, "HGET {lock}:f turn");
 }
 END_TEST
 
@@ -107,13 +107,13 @@ START_TEST(tokens_are_host_and_chance)
 {
 	char first[33];
 
-	ck_assert_uint_eq(strlen(a->token), 32);
-	ck_assert_uint_eq(strspn(a->token, "0123456789abcdef"), 32);
-	ck_assert(memcmp(a->token, a->host.id, 16) == 0);
-	strcpy(first, a->token);
-	new_token(a);
-	ck_assert_str_ne(a->token, first);
-	ck_assert(memcmp(a->token, first, 16) == 0);
+	ck_assert_uint_eq(strlen(a->value), 32);
+	ck_assert_uint_eq(strspn(a->value, "0123456789abcdef"), 32);
+	ck_assert(memcmp(a->value, a->host.id, 16) == 0);
+	strcpy(first, a->value);
+	new_value(a);
+	ck_assert_str_ne(a->value, first);
+	ck_assert(memcmp(a->value, first, 16) == 0);
 	ck_assert_str_ne(a->host.id, b->host.id);
 }
 END_TEST
@@ -123,7 +123,7 @@ START_TEST(a_held_lock)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(try_x(b), REDIS_BUSY);
 	ck_kind(b, REDIS_KIND_HOST);
-	ck_assert_str_eq(b->op.reply.holder, a->token);
+	ck_assert_str_eq(b->op.reply.holder, a->value);
 	ck_assert_int_gt(b->op.reply.left_ms, LONG_MS - 20000);
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx lock:lock-intent");
@@ -139,18 +139,18 @@ START_TEST(expiry_frees)
 	let_pass(a, 20);
 	ck_status(try_x(b), REDIS_GRANTED);
 	ck_status(release(a), REDIS_LOST);
-	ck_assert_str_eq(a->op.reply.holder, b->token);
-	ck_redis(b->token, redis, "GET lock");
+	ck_assert_str_eq(a->op.reply.holder, b->value);
+	ck_redis(b->value, redis, "GET lock");
 }
 END_TEST
 
-START_TEST(release_says_what_it_found)
+START_TEST(release_reports_what_it_found)
 {
 	ck_status(release(a), REDIS_ABSENT);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(release(b), REDIS_LOST);
 	ck_kind(b, REDIS_KIND_HOST);
-	ck_redis(a->token, redis, "GET lock");
+	ck_redis(a->value, redis, "GET lock");
 	ck_status(release(a), REDIS_DONE);
 	ck_status(release(a), REDIS_ABSENT);
 	ck_status(acquire_s(b), REDIS_GRANTED);
@@ -159,8 +159,8 @@ START_TEST(release_says_what_it_found)
 }
 END_TEST
 
-/* The reply to an acquire was lost; the same token asks again. */
-START_TEST(asking_again_with_the_same_token)
+/* The reply to an acquire was lost: the same value acquires again. */
+START_TEST(repeated_acquire_with_the_same_value)
 {
 	int64_t first;
 
@@ -171,7 +171,7 @@ START_TEST(asking_again_with_the_same_token)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.reply.fence, first + 1024);
-	new_token(a);
+	new_value(a);
 	ck_status(try_x(a), REDIS_BUSY);
 	ck_status(acquire_s(b), REDIS_QUEUED);
 }
@@ -203,7 +203,7 @@ START_TEST(the_delay_ends)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- renewing */
+/* ---------------------------------------------------------------- renewal */
 
 START_TEST(renewing_counts_from_now)
 {
@@ -221,7 +221,7 @@ START_TEST(renewing_counts_from_now)
 }
 END_TEST
 
-/* Leases of one host under names of their own; as a script about many of them is told. */
+/* Leases of one host with names of their own, as renew-many.lua gets them. */
 #define SOME 8
 static struct redis_keys some_keys[SOME];
 static struct redis_many some;
@@ -237,12 +237,12 @@ static void take_some(void)
 		snprintf(name, sizeof(name), "some%zu", i);
 		ck_code(redis_keys_make(a->keys, REDIS_KEYS_SINGLE, "", name, strlen(name), NULL), 0);
 		some.keys[i] = a->keys;
-		some.token[i] = a->token;
+		some.value[i] = a->value;
 		ck_status(i == 1 ? acquire_s(a) : acquire_x(a), REDIS_GRANTED);
 	}
 }
 
-/* Renews them; which of them were, as digits. */
+/* Renews them; returns a digit for each. */
 static const char *renew_some(int64_t ttl_ms)
 {
 	static char done[SOME + 1];
@@ -257,7 +257,7 @@ static const char *renew_some(int64_t ttl_ms)
 	return done;
 }
 
-/* Only what needs nothing else. */
+/* Only leases that need nothing else. */
 START_TEST(renewing_many)
 {
 	take_some();
@@ -270,10 +270,10 @@ START_TEST(renewing_many)
 	ck_ttl("some7", LONG_MS - 20000, LONG_MS);
 	ck_redis("0", redis, "EXISTS some2");
 	ck_ttl("some3", 0, 5000);
-	/* Forgotten scripts are sent as text. */
+	/* A forgotten script is sent as text. */
 	ck_redis("OK", redis, "SCRIPT FLUSH");
 	ck_assert_str_eq(renew_some(LONG_MS), "10001111");
-	/* One that needs more than that: which it is, each is asked. */
+	/* One lease needs more: all are left to be renewed one by one. */
 	ck_redis("1", redis, "DEL {some4}:f");
 	ck_assert_str_eq(renew_some(LONG_MS), "00000000");
 	a->keys = &some_keys[4];
@@ -334,7 +334,7 @@ START_TEST(readers_together)
 }
 END_TEST
 
-/* Each reader has its own end: one who died does not live as long as others renew. */
+/* Each reader has its own deadline: renewals of others do not keep a dead one. */
 START_TEST(a_dead_reader_is_left_out)
 {
 	a->args.ttl_ms = 20;
@@ -348,12 +348,12 @@ START_TEST(a_dead_reader_is_left_out)
 }
 END_TEST
 
-START_TEST(a_reader_who_is_late)
+START_TEST(a_late_reader)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_GRANTED);
-	/* Its time is over, and nobody has looked since. */
-	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->token);
+	/* Its deadline has passed, and no script has run since. */
+	ck_redis("0", redis, "ZADD {lock}:rx 1 %s", a->value);
 	ck_status(release(a), REDIS_LATE);
 	ck_status(release(a), REDIS_LOST);
 	ck_redis("1", redis, "SCARD lock");
@@ -378,7 +378,7 @@ START_TEST(reading_again_with_the_same_token)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
-	/* Not behind the writer: this reader is inside already. */
+	/* Not queued after the writer: this reader holds the lock already. */
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "SCARD lock");
 	ck_status(acquire_s(c), REDIS_QUEUED);
@@ -407,7 +407,7 @@ START_TEST(fence_rises_with_every_holder)
 }
 END_TEST
 
-/* The clock is the floor; one stride is a millisecond of it. */
+/* The clock is a lower bound; a stride is a millisecond of it. */
 START_TEST(fence_survives_flushall)
 {
 	int64_t before;
@@ -431,7 +431,7 @@ START_TEST(fence_can_be_raised)
 	ck_status(release(a), REDIS_DONE);
 	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_assert_int_eq(b->op.reply.fence, a->args.fence);
-	/* It never falls. */
+	/* Never lowered. */
 	raised = a->args.fence;
 	a->args.fence = 1;
 	ck_status(peer_do(a, REDIS_FENCE), REDIS_DONE);
@@ -441,7 +441,7 @@ START_TEST(fence_can_be_raised)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- operators */
+/* ---------------------------------------------------------------- administration */
 
 static const char *text_at(const struct peer *p, size_t i)
 {
@@ -460,7 +460,7 @@ START_TEST(inspect_changes_nothing)
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(peer_do(c, REDIS_INSPECT), REDIS_DONE);
 	ck_assert_str_eq(text_at(c, 1), "string");
-	ck_assert_str_eq(text_at(c, 2), a->token);
+	ck_assert_str_eq(text_at(c, 2), a->value);
 	ck_assert_int_gt(redis_reply_integer(redis_reply_at(c->op.inspected, 3), 0), 0);
 	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 6)), 2);
 	ck_assert_uint_eq(redis_reply_count(redis_reply_at(c->op.inspected, 9)), 3);
@@ -481,10 +481,10 @@ START_TEST(force_release_of_what_was_seen)
 
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	before = a->op.reply.fence;
-	c->args.token = "something";
+	c->args.value = "something";
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
-	ck_assert_str_eq(c->op.reply.holder, a->token);
-	c->args.token = a->token;
+	ck_assert_str_eq(c->op.reply.holder, a->value);
+	c->args.value = a->value;
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_status(renew(a), REDIS_ABSENT);
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_CHANGED);
@@ -497,10 +497,10 @@ START_TEST(force_release_of_one_reader)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("1", redis, "SADD lock stranger");
-	c->args.token = "stranger";
+	c->args.value = "stranger";
 	ck_status(peer_do(c, REDIS_FORCE_RELEASE), REDIS_DONE);
 	ck_redis("0", redis, "SISMEMBER lock stranger");
-	ck_redis("1", redis, "SISMEMBER lock %s", a->token);
+	ck_redis("1", redis, "SISMEMBER lock %s", a->value);
 }
 END_TEST
 
@@ -515,13 +515,13 @@ static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, a_free_lock);
-	tcase_add_test(tc, the_short_way_and_the_long);
-	tcase_add_loop_test(tc, a_turn_on_record_stays, 0, 2);
+	tcase_add_test(tc, the_short_path_and_the_long);
+	tcase_add_loop_test(tc, a_mode_gen_on_record_stays, 0, 2);
 	tcase_add_test(tc, tokens_are_host_and_chance);
 	tcase_add_test(tc, a_held_lock);
 	tcase_add_test(tc, expiry_frees);
-	tcase_add_test(tc, release_says_what_it_found);
-	tcase_add_test(tc, asking_again_with_the_same_token);
+	tcase_add_test(tc, release_reports_what_it_found);
+	tcase_add_test(tc, repeated_acquire_with_the_same_value);
 	tcase_add_test(tc, stays_closed_after_a_release);
 	tcase_add_test(tc, the_delay_ends);
 	tcase_add_test(tc, renewing_counts_from_now);
@@ -530,7 +530,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_stolen_lock);
 	tcase_add_test(tc, readers_together);
 	tcase_add_test(tc, a_dead_reader_is_left_out);
-	tcase_add_test(tc, a_reader_who_is_late);
+	tcase_add_test(tc, a_late_reader);
 	tcase_add_test(tc, the_longest_lease_counts);
 	tcase_add_test(tc, reading_again_with_the_same_token);
 	tcase_add_test(tc, fence_rises_with_every_holder);

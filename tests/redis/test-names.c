@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-names.c - names of a lock in Redis, and that a cluster has them all in one slot */
+/* test-names.c - the names of a lock in Redis; in a cluster all are in one slot */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 
@@ -48,7 +48,7 @@ START_TEST(in_a_cluster_the_mark_follows)
 	ck_key(1, "{job}:lock-intent");
 	ck_code(make(REDIS_KEYS_CLUSTER, "", "{job}"), 0);
 	ck_key(1, "{job}:lock-intent");
-	/* Others would look for the mark of "job" in another slot. */
+	/* Other programs would look for the intent key of "job" in another slot. */
 	ck_code(make(REDIS_KEYS_CLUSTER_SHARED, "", "job"), REDIS_INVALID);
 	ck_contains(error.text, "needs a {tag}");
 	ck_code(make(REDIS_KEYS_CLUSTER_SHARED, "", "{job}"), 0);
@@ -92,7 +92,7 @@ START_TEST(braces_that_a_cluster_cannot_have)
 }
 END_TEST
 
-/* What a real cluster says about every name that is accepted, among many with braces everywhere. */
+/* A real cluster's slots of all accepted names, among many with braces everywhere. */
 START_TEST(one_slot_by_the_word_of_a_cluster)
 {
 	struct redis *r = redis_start("cluster-enabled yes", true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-queue.c - order among hosts, marks of waiting writers, and who is told what */
+/* test-queue.c - order among hosts, intent keys of waiting writers, and notifications */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 
@@ -34,16 +34,16 @@ START_TEST(first_come_first_served)
 	ck_position(b, 1);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 2);
-	/* Asking again neither loses nor wins a place. */
+	/* A repeated call neither loses nor gains a position. */
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_position(b, 1);
 	ck_status(release(a), REDIS_DONE);
 	ck_assert_int_eq(a->op.reply.queued, 2);
 	ck_status(acquire_x(c), REDIS_QUEUED);
-	ck_kind(c, REDIS_KIND_TURN);
+	ck_kind(c, REDIS_KIND_QUEUE);
 	ck_assert_str_eq(c->op.reply.holder, b->host.id);
-	/* Who held it last comes behind those who wait. */
+	/* The former holder queues after the waiters. */
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_position(a, 3);
 	ck_status(acquire_x(b), REDIS_GRANTED);
@@ -60,10 +60,10 @@ START_TEST(a_try_does_not_pass_the_queue)
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(release(a), REDIS_DONE);
 	ck_status(try_x(c), REDIS_BUSY);
-	ck_kind(c, REDIS_KIND_TURN);
+	ck_kind(c, REDIS_KIND_QUEUE);
 	ck_assert_int_eq(c->op.reply.queued, 1);
 	ck_status(try_s(c), REDIS_BUSY);
-	/* The one whose turn it is may try. */
+	/* The first waiter may try. */
 	ck_status(try_x(b), REDIS_GRANTED);
 	ck_redis("0", redis, "EXISTS {lock}:q {lock}:qx");
 }
@@ -89,9 +89,9 @@ START_TEST(a_dead_head_is_left_out)
 	ck_status(acquire_s(c), REDIS_QUEUED);
 	ck_status(acquire_x(d), REDIS_QUEUED);
 	ck_position(d, 3);
-	/* Their time has come. */
+	/* Their deadlines have passed. */
 	ck_redis("0", redis, "ZADD {lock}:qx 1 X:%s 2 S:%s", b->host.id, c->host.id);
-	/* All the dead at once. */
+	/* All dead waiters at once. */
 	ck_status(acquire_x(d), REDIS_QUEUED);
 	ck_position(d, 1);
 	ck_assert_int_eq(d->op.reply.queued, 1);
@@ -99,7 +99,7 @@ START_TEST(a_dead_head_is_left_out)
 }
 END_TEST
 
-START_TEST(a_waiter_that_asks_no_more_is_dead)
+START_TEST(a_waiter_without_calls_is_dead)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	b->args.waiter_ttl_ms = 5;
@@ -111,7 +111,7 @@ START_TEST(a_waiter_that_asks_no_more_is_dead)
 }
 END_TEST
 
-START_TEST(asking_again_keeps_a_waiter_alive)
+START_TEST(repeated_calls_keep_a_waiter_alive)
 {
 	long long first;
 
@@ -137,13 +137,13 @@ START_TEST(leaving_makes_room)
 	ck_status(leave(b, "xs"), REDIS_DONE);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_position(c, 1);
-	/* Of one who is not there. */
+	/* A host that is not in the queue. */
 	ck_status(leave(d, "xs"), REDIS_DONE);
 }
 END_TEST
 
-/* A waiter of whom only the ticket is left cannot be told from a dead one. */
-START_TEST(lost_deadlines_block_nobody)
+/* A waiter with nothing but a ticket cannot be told from a dead one. */
+START_TEST(lost_deadlines_do_not_block)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
@@ -165,7 +165,7 @@ START_TEST(a_lost_queue_loses_order_only)
 }
 END_TEST
 
-/* The server's clock went back: tickets rise all the same. */
+/* The server's clock went back: tickets still rise. */
 START_TEST(tickets_rise_without_the_clock)
 {
 	ck_status(acquire_x(a), REDIS_GRANTED);
@@ -199,10 +199,10 @@ START_TEST(a_reader_waits_behind_an_earlier_writer)
 	ck_status(release(a), REDIS_DONE);
 	ck_status(acquire_s(c), REDIS_QUEUED);
 	ck_kind(c, REDIS_KIND_INTENT);
-	/* Without the mark the ticket decides. */
+	/* Without the intent key the ticket decides. */
 	ck_redis("1", redis, "DEL lock:lock-intent");
 	ck_status(acquire_s(c), REDIS_QUEUED);
-	ck_kind(c, REDIS_KIND_TURN);
+	ck_kind(c, REDIS_KIND_QUEUE);
 	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_status(release(b), REDIS_DONE);
 	ck_status(acquire_s(c), REDIS_GRANTED);
@@ -224,7 +224,7 @@ START_TEST(an_earlier_reader_goes_before_the_writer)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- the mark of a waiting writer */
+/* ---------------------------------------------------------------- the intent key of a waiting writer */
 
 START_TEST(the_first_writer_marks)
 {
@@ -236,7 +236,7 @@ START_TEST(the_first_writer_marks)
 	ck_assert(a->op.reply.intent);
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis(b->host.id, redis, "GET lock:lock-intent");
-	/* A writer of another kind succeeds and deletes anybody's mark: written again at the next call. */
+	/* A foreign writer that succeeds deletes any intent key: the next call writes it again. */
 	ck_redis("1", redis, "DEL lock:lock-intent");
 	ck_status(acquire_x(c), REDIS_QUEUED);
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
@@ -276,7 +276,7 @@ START_TEST(marks_of_others_are_honoured_and_kept)
 	ck_redis("1", redis, "GET lock:lock-intent");
 	ck_status(leave(b, "s"), REDIS_DONE);
 	ck_status(release(a), REDIS_DONE);
-	/* It stops readers, not writers. */
+	/* The intent key stops readers, not writers. */
 	ck_status(try_x(c), REDIS_GRANTED);
 	ck_redis("1", redis, "GET lock:lock-intent");
 }
@@ -306,7 +306,7 @@ START_TEST(a_lock_never_lasts_longer_than_its_ttl)
 	ck_redis("1", redis, "PERSIST lock");
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), LONG_MS);
-	/* A longer lease is no fault. */
+	/* A longer lease is left alone. */
 	a->args.ttl_ms = 2 * LONG_MS;
 	ck_status(renew(a), REDIS_DONE);
 	ck_status(try_x(b), REDIS_BUSY);
@@ -327,7 +327,7 @@ START_TEST(locks_of_others_are_not_cut)
 }
 END_TEST
 
-/* What is recorded of the readers' times may be evicted: it is no longer known, but not less than they have. */
+/* The record of the readers' ttl may be evicted: then at least what they have counts. */
 START_TEST(a_lost_record_cuts_no_reader)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
@@ -343,7 +343,7 @@ START_TEST(a_lost_record_cuts_no_reader)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- who is told */
+/* ---------------------------------------------------------------- notifications */
 
 static struct redis_conn *listener;
 
@@ -368,7 +368,7 @@ static void say(const char *command, const char *host)
 	ck_code(redis_conn_send(listener, soon(), 2, argv, NULL), 0);
 }
 
-/* Subscribes to what this host is told. */
+/* Subscribes to this host's channel. */
 static void listen_for(const struct peer *p)
 {
 	struct redis_conn_options options = { .subscriber = true };
@@ -379,16 +379,16 @@ static void listen_for(const struct peer *p)
 	redis_reply_free(heard());
 }
 
-/* How many messages came until now; each must be about the lock. */
-static int told(void)
+/* Messages received so far; each must be about the lock. */
+static int notified(void)
 {
 	struct redis_reply *r;
 	int n = 0;
 
-	/* The answer to this comes behind them. */
+	/* The reply to PING comes after them. */
 	say("PING", "");
-	while (redis_reply_says(redis_reply_at(r = heard(), 0), "message")) {
-		ck_assert(redis_reply_says(redis_reply_at(r, 2), "lock"));
+	while (redis_reply_equals(redis_reply_at(r = heard(), 0), "message")) {
+		ck_assert(redis_reply_equals(redis_reply_at(r, 2), "lock"));
 		redis_reply_free(r);
 		n++;
 	}
@@ -396,74 +396,76 @@ static int told(void)
 	return n;
 }
 
-START_TEST(the_holder_learns_that_somebody_waits)
+START_TEST(the_holder_is_notified_of_a_waiter)
 {
 	listen_for(a);
 	ck_status(acquire_x(a), REDIS_GRANTED);
-	ck_assert_int_eq(told(), 0);
+	ck_assert_int_eq(notified(), 0);
 	ck_status(try_x(b), REDIS_BUSY);
-	ck_assert_int_eq(told(), 0);
+	ck_assert_int_eq(notified(), 0);
 	ck_status(acquire_x(b), REDIS_QUEUED);
-	ck_assert_int_eq(told(), 1);
-	/* Once is enough: each renewal says so as well. */
+	ck_assert_int_eq(notified(), 1);
+	/* Notified once: the renewals of the holder find the waiter, too. */
 	ck_status(acquire_x(b), REDIS_QUEUED);
-	ck_assert_int_eq(told(), 0);
+	ck_assert_int_eq(notified(), 0);
 	ck_status(acquire_s(c), REDIS_QUEUED);
-	ck_assert_int_eq(told(), 1);
+	ck_assert_int_eq(notified(), 1);
 	redis_conn_free(listener);
 }
 END_TEST
 
-START_TEST(readers_learn_that_a_writer_waits)
+START_TEST(readers_are_notified_of_a_writer)
 {
 	listen_for(b);
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_status(acquire_x(c), REDIS_QUEUED);
-	ck_assert_int_eq(told(), 1);
+	ck_assert_int_eq(notified(), 1);
 	redis_conn_free(listener);
 }
 END_TEST
 
-START_TEST(the_next_learns_of_a_release)
+START_TEST(the_next_is_notified_of_a_release)
 {
 	listen_for(b);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(acquire_x(c), REDIS_QUEUED);
-	ck_assert_int_eq(told(), 0);
+	ck_assert_int_eq(notified(), 0);
 	ck_status(release(a), REDIS_DONE);
-	ck_assert_int_eq(told(), 1);
-	/* Told again by whoever finds the lock free and another first: the message may have been lost. */
+	ck_assert_int_eq(notified(), 1);
+	/*
+	 * Notified again by any host that finds the lock free and another host first: the message may have been lost.
+	 */
 	ck_status(acquire_x(c), REDIS_QUEUED);
-	ck_assert_int_eq(told(), 1);
+	ck_assert_int_eq(notified(), 1);
 	redis_conn_free(listener);
 }
 END_TEST
 
-START_TEST(the_next_learns_of_a_leave)
+START_TEST(the_next_is_notified_of_a_leave)
 {
 	listen_for(c);
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
 	ck_status(acquire_s(c), REDIS_QUEUED);
 	ck_status(leave(b, "x"), REDIS_DONE);
-	ck_assert_int_eq(told(), 1);
+	ck_assert_int_eq(notified(), 1);
 	ck_status(acquire_s(c), REDIS_GRANTED);
 	redis_conn_free(listener);
 }
 END_TEST
 
-START_TEST(readers_wake_each_other)
+START_TEST(readers_notify_each_other)
 {
 	listen_for(c);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_QUEUED);
 	ck_status(acquire_s(c), REDIS_QUEUED);
 	ck_status(release(a), REDIS_DONE);
-	ck_assert_int_eq(told(), 0);
+	ck_assert_int_eq(notified(), 0);
 	ck_status(acquire_s(b), REDIS_GRANTED);
-	ck_assert_int_eq(told(), 1);
+	ck_assert_int_eq(notified(), 1);
 	ck_status(acquire_s(c), REDIS_GRANTED);
 	redis_conn_free(listener);
 }
@@ -475,7 +477,7 @@ START_TEST(a_downgrade_lets_readers_in)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_s(b), REDIS_QUEUED);
 	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
-	ck_assert_int_eq(told(), 1);
+	ck_assert_int_eq(notified(), 1);
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	redis_conn_free(listener);
 }
@@ -496,10 +498,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_try_does_not_pass_the_queue);
 	tcase_add_test(tc, barging_passes_it);
 	tcase_add_test(tc, a_dead_head_is_left_out);
-	tcase_add_test(tc, a_waiter_that_asks_no_more_is_dead);
-	tcase_add_test(tc, asking_again_keeps_a_waiter_alive);
+	tcase_add_test(tc, a_waiter_without_calls_is_dead);
+	tcase_add_test(tc, repeated_calls_keep_a_waiter_alive);
 	tcase_add_test(tc, leaving_makes_room);
-	tcase_add_test(tc, lost_deadlines_block_nobody);
+	tcase_add_test(tc, lost_deadlines_do_not_block);
 	tcase_add_test(tc, a_lost_queue_loses_order_only);
 	tcase_add_test(tc, tickets_rise_without_the_clock);
 	tcase_add_test(tc, the_queue_itself_ends);
@@ -512,11 +514,11 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_lock_never_lasts_longer_than_its_ttl);
 	tcase_add_test(tc, locks_of_others_are_not_cut);
 	tcase_add_test(tc, a_lost_record_cuts_no_reader);
-	tcase_add_test(tc, the_holder_learns_that_somebody_waits);
-	tcase_add_test(tc, readers_learn_that_a_writer_waits);
-	tcase_add_test(tc, the_next_learns_of_a_release);
-	tcase_add_test(tc, the_next_learns_of_a_leave);
-	tcase_add_test(tc, readers_wake_each_other);
+	tcase_add_test(tc, the_holder_is_notified_of_a_waiter);
+	tcase_add_test(tc, readers_are_notified_of_a_writer);
+	tcase_add_test(tc, the_next_is_notified_of_a_release);
+	tcase_add_test(tc, the_next_is_notified_of_a_leave);
+	tcase_add_test(tc, readers_notify_each_other);
 	tcase_add_test(tc, a_downgrade_lets_readers_in);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-quorum.c - one lock on three servers, some of which are away, slow, forgetful, or one and the same */
+/* test-quorum.c - one lock on three servers, some of which are unreachable, slow, without their data, or the same */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@ static struct redis *servers[N];
 static struct proxy *proxies[N];
 static struct redis_keys keys;
 
-/* A host with its view of the servers. */
+/* A host and its connections to the servers. */
 struct party {
 	struct redis_quorum *q;
 	struct redis_host host;
-	char token[REDIS_VALUE_LEN + 1];
+	char value[REDIS_VALUE_LEN + 1];
 	struct script_args args;
 	struct redis_lock lease;
 };
@@ -40,10 +40,10 @@ static void join(struct party *p, const struct redis_quorum_options *options)
 
 	redis_quorum_free(p->q);
 	ck_assert(redis_host_make(&p->host));
-	ck_assert(redis_value(p->token, &p->host));
+	ck_assert(redis_value(p->value, &p->host));
 	ck_code(new_quorum(&p->q, uris, N, options), 0);
 	p->args = (struct script_args){
-		.host = p->host.id, .token = p->token, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
+		.host = p->host.id, .value = p->value, .ttl_ms = LONG_MS, .stride = 1024, .waiter_ttl_ms = LONG_MS
 	};
 }
 
@@ -66,10 +66,10 @@ static unsigned release_it(struct party *p)
 	return redis_quorum_release(p->q, &keys, &p->args, soon());
 }
 
-/* On how many servers is it locked by this party? */
+/* Has this party the lock on server @i? */
 static bool is_on(int i, const struct party *p)
 {
-	return strcmp(redis_say(servers[i], "GET lock"), p->token) == 0;
+	return strcmp(redis_say(servers[i], "GET lock"), p->value) == 0;
 }
 
 static bool on_all(void *p)
@@ -112,7 +112,7 @@ START_TEST(a_second_host_is_refused)
 }
 END_TEST
 
-START_TEST(a_minority_may_be_away)
+START_TEST(a_minority_may_be_unreachable)
 {
 	proxy_set(proxies[1], PROXY_REFUSE);
 	ck_status(acquire(&a), REDIS_GRANTED);
@@ -126,7 +126,7 @@ START_TEST(a_minority_may_be_away)
 }
 END_TEST
 
-/* What a minority granted is given back. */
+/* What a minority granted is released. */
 START_TEST(a_majority_refuses)
 {
 	ck_redis("OK", servers[0], "SET lock other PX 50000");
@@ -137,7 +137,7 @@ START_TEST(a_majority_refuses)
 	ck_redis("1", servers[0], "DEL lock");
 	ck_status(acquire(&a), REDIS_GRANTED);
 	ck_redis("other", servers[2], "GET lock");
-	/* Also the release leaves it alone. */
+	/* The release does not touch it either. */
 	ck_assert_uint_eq(release_it(&a), 3);
 	ck_redis("other", servers[2], "GET lock");
 }
@@ -158,7 +158,7 @@ START_TEST(one_server_under_two_addresses)
 }
 END_TEST
 
-/* Decided without the one that does not answer, which is asked all the same. */
+/* Decided without the server that does not reply; the command is sent to it all the same. */
 START_TEST(a_slow_one_is_not_waited_for)
 {
 	int64_t began = redis_now();
@@ -169,13 +169,13 @@ START_TEST(a_slow_one_is_not_waited_for)
 	ck_assert_int_lt(redis_now() - began, PATIENCE / 2);
 	redis_thaw(servers[2]);
 	ck_assert(await(on_all, &a));
-	/* The release comes behind all that is still under way there. */
+	/* The release queues after all that is still under way there. */
 	ck_assert_uint_eq(release_it(&a), 3);
 	ck_nowhere();
 }
 END_TEST
 
-/* It did what it was told, but nobody heard: the release reaches it all the same. */
+/* Granted, but the reply was lost: the release reaches it. */
 START_TEST(released_where_the_reply_was_lost)
 {
 	proxy_set(proxies[0], PROXY_DROP_REPLIES);
@@ -199,10 +199,10 @@ START_TEST(granted_too_late)
 }
 END_TEST
 
-/* Whether anything is to be taken back does not depend on what the others said. */
+/* Whether a release is needed does not depend on the other replies. */
 START_TEST(what_may_be_there)
 {
-	struct redis_quorum_options options = { .token_is_shared = true };
+	struct redis_quorum_options options = { .value_is_shared = true };
 	int i;
 
 	join(&a, &options);
@@ -225,7 +225,7 @@ START_TEST(what_may_be_there)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- renewing */
+/* ---------------------------------------------------------------- renewal */
 
 START_TEST(a_forgetful_one_gets_it_again)
 {
@@ -235,7 +235,7 @@ START_TEST(a_forgetful_one_gets_it_again)
 	ck_assert(await(on_all, &a));
 	before = a.lease.valid_until;
 	ck_redis("OK", servers[1], "FLUSHALL");
-	/* Two answers may decide before the third is heard; then the next renewal finds it. */
+	/* Two replies may decide before the third is read; then the next renewal restores it. */
 	while (!is_on(1, &a))
 		ck_status(renew_it(&a), REDIS_DONE);
 	ck_assert_int_gt(a.lease.valid_until, before);
@@ -250,7 +250,7 @@ START_TEST(forgotten_by_a_majority)
 	ck_redis("OK", servers[1], "FLUSHALL");
 	ck_redis("OK", servers[2], "FLUSHALL");
 	ck_status(renew_it(&a), REDIS_LOST);
-	/* Nothing is made again from a minority. */
+	/* A minority does not restore a lease. */
 	ck_redis("0", servers[1], "EXISTS lock");
 	ck_redis("0", servers[2], "EXISTS lock");
 }
@@ -276,14 +276,14 @@ START_TEST(out_of_reach_is_not_lost)
 	ck_assert_int_lt(renew_it(&a), 0);
 	ck_assert_int_eq(a.lease.valid_until, valid);
 	proxy_set(proxies[0], PROXY_PASS);
-	ck_assert(await(is_renewed, &a)); /* what has failed is left alone for a moment */
+	ck_assert(await(is_renewed, &a)); /* a failed server backs off first */
 	ck_assert_int_gt(a.lease.valid_until, valid);
 }
 END_TEST
 
 /* ---------------------------------------------------------------- fence, restarts */
 
-/* Any two majorities share one server only, and each has another one away. */
+/* Two majorities share one server only, and each has another server unreachable. */
 START_TEST(fence_rises_from_majority_to_majority)
 {
 	int64_t next = 0;
@@ -312,14 +312,14 @@ static bool all_vote(void *p)
 	return redis_quorum_voters(((struct party *)p)->q) == N;
 }
 
-/* A server that was started anew may have forgotten a lease that still runs. */
+/* A restarted server may have forgotten a lease that is still valid. */
 START_TEST(restarted_ones_do_not_vote_at_once)
 {
 	struct redis_quorum_options options = { .quarantine_ms = 1000 };
 	struct redis *shared[N];
 	int i;
 
-	/* Of its own: the others outlive this test. */
+	/* A server of this test: the others outlive it. */
 	memcpy(shared, servers, sizeof(shared));
 	for (i = 0; i < N; i++) {
 		servers[i] = redis_start(NULL, false);
@@ -343,7 +343,7 @@ START_TEST(restarted_ones_do_not_vote_at_once)
 	options.quarantine_ms = 0;
 	join(&b, &options);
 	ck_code(redis_quorum_open(b.q, soon()), 0);
-	/* Without the quarantine there are two holders now. */
+	/* Without the quarantine there are two holders. */
 	ck_status(acquire(&b), REDIS_GRANTED);
 	ck_assert_int_gt(a.lease.valid_until, redis_now());
 	for (i = 0; i < N; i++)
@@ -386,12 +386,12 @@ static bool all_read(void *p)
 	int i, n = 0;
 
 	for (i = 0; i < N; i++)
-		n += strcmp(redis_say(servers[i], "SISMEMBER lock %s", ((struct party *)p)->token), "1") == 0;
+		n += strcmp(redis_say(servers[i], "SISMEMBER lock %s", ((struct party *)p)->value), "1") == 0;
 	return n == N;
 }
 
-/* One refuses, so that the others are needed, and the connection to one of those has just ended. */
-START_TEST(all_are_asked_for_an_upgrade)
+/* One server refuses, so the others are needed, and the connection to one of those has just ended. */
+START_TEST(an_upgrade_tries_all_servers)
 {
 	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
 	ck_assert(await(all_read, &a));
@@ -450,7 +450,7 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, meet, part);
 	tcase_add_test(tc, all_are_there);
 	tcase_add_test(tc, a_second_host_is_refused);
-	tcase_add_test(tc, a_minority_may_be_away);
+	tcase_add_test(tc, a_minority_may_be_unreachable);
 	tcase_add_test(tc, a_majority_refuses);
 	tcase_add_test(tc, one_server_under_two_addresses);
 	tcase_add_test(tc, a_slow_one_is_not_waited_for);
@@ -464,7 +464,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, restarted_ones_do_not_vote_at_once);
 	tcase_add_test(tc, numbers_that_call_for_a_word);
 	tcase_add_test(tc, readers_together);
-	tcase_add_test(tc, all_are_asked_for_an_upgrade);
+	tcase_add_test(tc, an_upgrade_tries_all_servers);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-refusals.c - what must not be touched, what the server is not able to, and replies that get lost */
+/* test-refusals.c - foreign data, servers that are not able to write, and lost replies */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 
@@ -18,7 +18,7 @@ static const char *why(const struct peer *p)
 	return redis_conn_error(p->conn)->text;
 }
 
-/* ---------------------------------------------------------------- data of others */
+/* ---------------------------------------------------------------- foreign data */
 
 static void fill(const char *key, const char *type)
 {
@@ -142,7 +142,7 @@ START_TEST(strings_of_others)
 }
 END_TEST
 
-/* Readers of another kind have no deadline of their own: they end with the set. */
+/* Foreign readers have no deadlines: they end with the set. */
 START_TEST(readers_of_others)
 {
 	ck_redis("2", redis, "SADD lock x y");
@@ -153,7 +153,7 @@ START_TEST(readers_of_others)
 	ck_status(try_x(b), REDIS_BUSY);
 	ck_kind(b, REDIS_KIND_READERS);
 	ck_redis("2", redis, "SCARD lock");
-	/* Without an end is longer than any: joining does not give it one. */
+	/* A set without an end lasts longest: a reader that joins does not give it one. */
 	ck_redis("1", redis, "PERSIST lock");
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_redis("-1", redis, "PTTL lock");
@@ -169,7 +169,7 @@ START_TEST(long_and_binary_values_of_others)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- a server that cannot */
+/* ---------------------------------------------------------------- a server that is not able to */
 
 START_TEST(out_of_memory)
 {
@@ -182,7 +182,7 @@ START_TEST(out_of_memory)
 	ck_redis("0", redis, "EXISTS {lock}:q");
 	ck_code(acquire_s(a), REDIS_RETRY);
 	ck_redis("1", redis, "SCARD lock");
-	/* What gives back needs no memory. */
+	/* A release needs no memory. */
 	ck_status(release(b), REDIS_DONE);
 	ck_code(acquire_x(a), REDIS_RETRY);
 	ck_redis("0", redis, "EXISTS lock");
@@ -221,7 +221,7 @@ START_TEST(cannot_write_its_disk)
 	struct peer *p = peer_at(r->uri);
 	char path[128];
 
-	/* A directory where the file is to be: not even root can write that. */
+	/* A directory in place of the file: not even root can write that. */
 	snprintf(path, sizeof(path), "%.60s/dump.rdb", r->dir);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	ck_status(acquire_x(p), REDIS_GRANTED);
@@ -270,7 +270,7 @@ START_TEST(is_busy)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- scripts that are forgotten */
+/* ---------------------------------------------------------------- forgotten scripts */
 
 START_TEST(scripts_are_sent_again)
 {
@@ -307,7 +307,7 @@ START_TEST(forgotten_under_load)
 }
 END_TEST
 
-/* Sent again, they come behind those that were sent later. */
+/* Sent again, they come after those that were sent later. */
 START_TEST(forgotten_in_a_pipeline)
 {
 	struct redis_keys keys[16];
@@ -334,11 +334,11 @@ START_TEST(forgotten_in_a_pipeline)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- replies that get lost */
+/* ---------------------------------------------------------------- lost replies */
 
 static bool is_held(void *p)
 {
-	return strcmp(redis_say(redis, "GET lock"), ((struct peer *)p)->token) == 0;
+	return strcmp(redis_say(redis, "GET lock"), ((struct peer *)p)->value) == 0;
 }
 
 static bool is_free(void *arg)
@@ -359,7 +359,7 @@ START_TEST(a_lost_reply_is_cured_by_the_token)
 		REDIS_UNKNOWN);
 	ck_assert(await(is_held, p));
 	proxy_set(proxy, PROXY_PASS);
-	/* Asking again with the token is the one way, releasing by the token the other. */
+	/* An unknown outcome is resolved by another acquire with the value, or by a release. */
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
 	ck_code(redis_op_call(&p->op, p->conn, REDIS_RELEASE, p->keys, &p->args, redis_now() + REDIS_MS(200)),

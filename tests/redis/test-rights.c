@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-rights.c - what the server does not permit */
+/* test-rights.c - missing rights */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 
@@ -12,7 +12,7 @@ static const char *why(const struct peer *p)
 	return redis_conn_error(p->conn)->text;
 }
 
-/* What every operation needs; doc/bridge.md says so. */
+/* Needed by every operation; listed in doc/bridge.md. */
 static const char *const rights[] = {
 	"del",	"eval",	   "evalsha", "exists", "get",		 "hmget",     "hset", "info",
 	"ping", "pexpire", "pttl",    "sadd",	"set",		 "sismember", "srem", "time",
@@ -61,13 +61,13 @@ START_TEST(the_rights_that_are_enough)
 	p = peer_at(poor_uri);
 	p->args.fence = 1;
 	ck_assert_msg(everything(p) == 0, "%s", why(p));
-	/* Also a renewal that wants no numbers, which goes another way. */
+	/* Also a renewal without tokens, by the short path. */
 	p->args.stride = 0;
-	new_token(p);
+	new_value(p);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_assert_msg(renew(p) == REDIS_DONE, "%s", why(p));
 	ck_status(release(p), REDIS_DONE);
-	/* Also those of waiting: no right to publish at all. */
+	/* Also the operations of a waiter: no right to publish at all. */
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(p), REDIS_QUEUED);
 	ck_status(release(a), REDIS_DONE);
@@ -75,14 +75,14 @@ START_TEST(the_rights_that_are_enough)
 }
 END_TEST
 
-/* A peer that may do all but that. */
+/* A peer with all rights but that. */
 static struct peer *without(const char *right)
 {
 	grant(right);
 	return peer_at(poor_uri);
 }
 
-/* Granted, or refused, and then it is not held. */
+/* Granted, or refused and then not held. */
 static void held_or_not(int code, const char *right)
 {
 	ck_assert_msg(code == REDIS_DENIED || code == REDIS_GRANTED, "%s: %s", right, status_name(code));
@@ -90,7 +90,7 @@ static void held_or_not(int code, const char *right)
 		ck_assert_msg(strcmp(redis_say(redis, "EXISTS lock"), "0") == 0, "held without the right to %s", right);
 }
 
-/* Each right taken away alone: an error that says so, and a lock that is not held. */
+/* Each right alone is missing: an error that names it, and a lock that is not held. */
 START_TEST(one_right_after_another)
 {
 	size_t i;
@@ -112,8 +112,8 @@ START_TEST(one_right_after_another)
 }
 END_TEST
 
-/* Whoever has it, in either mode, can renew it and give it back, also where others wait, or did until they died. */
-START_TEST(who_holds_can_give_back)
+/* A holder in either mode can renew and release, also with waiters, alive or dead. */
+START_TEST(a_holder_can_release)
 {
 	static const enum redis_script modes[] = { REDIS_ACQUIRE_X, REDIS_ACQUIRE_S };
 	enum redis_script mode = modes[_i];
@@ -140,7 +140,7 @@ START_TEST(who_holds_can_give_back)
 		peers_end();
 		a = peer_new();
 	}
-	/* Rights to scripts as text, to join readers, to wait: enough of it is seen. */
+	/* Rights to send scripts as text, to join readers, to wait: enough cases hold the lock. */
 	ck_assert_uint_gt(held, 0);
 }
 END_TEST
@@ -150,9 +150,11 @@ static bool went_the_long_way(void)
 	return strstr(redis_say(redis, "INFO commandstats"), "cmdstat_type:");
 }
 
-/* Taking a free lock needs fewer commands than giving it back while others wait: who lacks one
- * of those does not begin. */
-START_TEST(the_short_way)
+/*
+ * The acquire of a free lock needs fewer commands than its release with waiters: a host without a right to one of those
+ * does not get it.
+ */
+START_TEST(the_short_path)
 {
 	static const char *const others[] = { "get",	 "type", "pttl", "zcard",  "zrangebyscore", "exists",
 					      "del",	 "zrem", "srem", "zscore", "zrange",	    "sismember" };
@@ -165,7 +167,7 @@ START_TEST(the_short_way)
 		ck_assert_msg(acquire_x(p) == REDIS_DENIED, "without %s", others[i]);
 		ck_assert_msg(acquire_x(p) == REDIS_DENIED, "without %s, again", others[i]);
 		ck_redis("0", redis, "EXISTS lock");
-		/* Nor beside others. */
+		/* Nor with other readers. */
 		ck_status(acquire_s(a), REDIS_GRANTED);
 		ck_assert_msg(acquire_s(p) == REDIS_DENIED, "without %s, beside others", others[i]);
 		ck_redis("1", redis, "SCARD lock");
@@ -177,13 +179,13 @@ START_TEST(the_short_way)
 	p = peer_at(poor_uri);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_status(release(p), REDIS_DONE);
-	new_token(p);
+	new_value(p);
 	ck_redis("OK", redis, "CONFIG RESETSTAT");
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_status(release(p), REDIS_DONE);
 	ck_assert(!went_the_long_way());
-	/* Rights that were taken away, and are there again. */
-	new_token(p);
+	/* Rights that were removed and are back. */
+	new_value(p);
 	ck_redis("OK", redis, "ACL SETUSER poor -pexpire");
 	ck_status(acquire_x(p), REDIS_DENIED);
 	ck_redis("0", redis, "EXISTS lock");
@@ -193,7 +195,7 @@ START_TEST(the_short_way)
 }
 END_TEST
 
-/* What was sent by the short way before a refusal came, and is answered behind it, proves nothing. */
+/* A short path sent before a refusal, whose reply comes after it, proves nothing. */
 START_TEST(a_refusal_is_remembered)
 {
 	struct redis_op refused, granted;
@@ -203,7 +205,7 @@ START_TEST(a_refusal_is_remembered)
 	p = peer_at(poor_uri);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_status(release(p), REDIS_DONE);
-	new_token(p);
+	new_value(p);
 	ck_redis("OK", redis, "ACL SETUSER poor -zcard");
 	ck_code(redis_op_begin(&refused, p->conn, REDIS_ACQUIRE_S, p->keys, &p->args, soon()), 0);
 	ck_code(redis_op_begin(&granted, p->conn, REDIS_ACQUIRE_X, p->keys, &p->args, soon()), 0);
@@ -213,13 +215,13 @@ START_TEST(a_refusal_is_remembered)
 	ck_code(refused.code, REDIS_DENIED);
 	ck_status(granted.reply.status, REDIS_GRANTED);
 	ck_redis("1", redis, "DEL lock");
-	new_token(p);
+	new_value(p);
 	ck_status(acquire_x(p), REDIS_DENIED);
 	ck_redis("0", redis, "EXISTS lock");
 }
 END_TEST
 
-/* What is refused half way leaves the reader what it was. */
+/* A refusal half way leaves the reader as it was. */
 START_TEST(an_upgrade_that_is_refused)
 {
 	struct peer *p;
@@ -228,12 +230,12 @@ START_TEST(an_upgrade_that_is_refused)
 	p = peer_at(poor_uri);
 	ck_status(acquire_s(p), REDIS_GRANTED);
 	ck_status(peer_do(p, REDIS_UPGRADE), REDIS_DENIED);
-	ck_redis("1", redis, "SISMEMBER lock %s", p->token);
+	ck_redis("1", redis, "SISMEMBER lock %s", p->value);
 	ck_status(renew(p), REDIS_DONE);
 }
 END_TEST
 
-/* The writer stays what it was: between that and a reader others could come in. */
+/* The writer stays: between writer and reader another host could take the lock. */
 START_TEST(a_downgrade_that_is_refused)
 {
 	struct peer *p;
@@ -242,7 +244,7 @@ START_TEST(a_downgrade_that_is_refused)
 	p = peer_at(poor_uri);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_status(peer_do(p, REDIS_DOWNGRADE), REDIS_DENIED);
-	ck_redis(p->token, redis, "GET lock");
+	ck_redis(p->value, redis, "GET lock");
 	ck_redis("0", redis, "EXISTS {lock}:rx");
 	ck_status(renew(p), REDIS_DONE);
 }
@@ -270,8 +272,8 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
-	tcase_add_loop_test(tc, who_holds_can_give_back, 0, 2);
-	tcase_add_test(tc, the_short_way);
+	tcase_add_loop_test(tc, a_holder_can_release, 0, 2);
+	tcase_add_test(tc, the_short_path);
 	tcase_add_test(tc, a_refusal_is_remembered);
 	tcase_add_test(tc, an_upgrade_that_is_refused);
 	tcase_add_test(tc, a_downgrade_that_is_refused);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-rwmutex.c - the lock shared with readers and writers that know nothing but K and K:lock-intent
+ * test-rwmutex.c - the lock shared with foreign readers and writers that use K and K:lock-intent only
  *
- * Their protocol: a string is a writer, a set are readers, a mark stops readers.  A writer that fails marks; a writer
- * that succeeds deletes the mark, whoever wrote it; every reader that joins sets the time of the whole set.
+ * Their protocol: a string is a writer, a set are readers, an intent key stops readers.  A writer that fails writes the
+ * intent key; a writer that succeeds deletes it, whatever its content; every reader that joins sets the ttl of the
+ * whole set.
  */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
@@ -13,7 +14,7 @@
 
 static struct peer *a, *b;
 
-/* They, as their four operations say; nil = got it. */
+/* The four operations of their protocol; nil = taken. */
 #define THEIR_TTL "40000"
 
 static bool their_lock(const char *id)
@@ -53,7 +54,7 @@ START_TEST(their_writer_and_ours)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_assert(!their_lock("w2"));
 	ck_assert(!their_rlock("r1"));
-	/* The mark of theirs stops our readers, and we leave it alone. */
+	/* Their intent key stops readers of this protocol, which leave it alone. */
 	ck_status(release(a), REDIS_DONE);
 	ck_status(try_s(b), REDIS_BUSY);
 	ck_kind(b, REDIS_KIND_INTENT);
@@ -63,19 +64,18 @@ START_TEST(their_writer_and_ours)
 }
 END_TEST
 
-/* Theirs and ours are told apart by name: one of ours that they took out of the set must not
- * make theirs one of ours. */
-START_TEST(their_reader_in_the_place_of_ours)
+/* Told apart by value: a reader of this protocol that they removed must not count a foreign one as itself. */
+START_TEST(their_reader_after_ours_was_removed)
 {
 	a->args.ttl_ms = b->args.ttl_ms = 5000;
 	ck_status(acquire_s(a), REDIS_GRANTED);
 	ck_assert(their_rlock("r1"));
-	their_unlock(a->token);
+	their_unlock(a->value);
 	ck_status(acquire_s(b), REDIS_GRANTED);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 20000);
-	/* It learns of it, and leaves nothing behind. */
+	/* It finds out, and leaves nothing. */
 	ck_status(release(a), REDIS_LOST);
-	ck_redis("(nil)", redis, "ZSCORE {lock}:rx %s", a->token);
+	ck_redis("(nil)", redis, "ZSCORE {lock}:rx %s", a->value);
 	ck_status(release(b), REDIS_DONE);
 	ck_redis("1", redis, "SCARD lock");
 }
@@ -96,7 +96,7 @@ START_TEST(readers_of_both_kinds)
 }
 END_TEST
 
-/* Theirs who join shorten the time of all; our next renewal gives it back. */
+/* Their readers shorten the set's ttl; the next renewal restores it. */
 START_TEST(their_reader_shortens_and_we_renew)
 {
 	ck_status(acquire_s(a), REDIS_GRANTED);
@@ -104,7 +104,7 @@ START_TEST(their_reader_shortens_and_we_renew)
 	ck_assert_int_le(atoi(redis_say(redis, "PTTL lock")), 40000);
 	ck_status(renew(a), REDIS_DONE);
 	ck_assert_int_gt(atoi(redis_say(redis, "PTTL lock")), 40000);
-	/* Theirs has no end of its own: it is there until it goes or the set ends. */
+	/* Their reader has no deadline: it stays until it leaves or the set ends. */
 	ck_status(release(a), REDIS_DONE);
 	ck_status(try_x(b), REDIS_BUSY);
 	their_unlock("r1");
@@ -117,7 +117,7 @@ START_TEST(our_waiting_writer_stops_their_readers)
 	ck_assert(their_rlock("r1"));
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_assert(!their_rlock("r2"));
-	/* Their writer passes, takes our mark away, and we mark again when there are readers. */
+	/* Their writer passes and deletes the intent key; it is written again when there are readers. */
 	their_unlock("r1");
 	ck_assert(their_lock("w1"));
 	ck_redis("0", redis, "EXISTS lock:lock-intent");
@@ -153,7 +153,7 @@ static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, their_writer_and_ours);
-	tcase_add_test(tc, their_reader_in_the_place_of_ours);
+	tcase_add_test(tc, their_reader_after_ours_was_removed);
 	tcase_add_test(tc, readers_of_both_kinds);
 	tcase_add_test(tc, their_reader_shortens_and_we_renew);
 	tcase_add_test(tc, our_waiting_writer_stops_their_readers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-tls.c - connections over TLS to a real server: whom they trust, faults on the way, forks */
+/* test-tls.c - connections over TLS to a real server: verification, network faults, forks */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 
@@ -18,7 +18,7 @@
 #include "redis/dynlib.h"
 #if __has_include(<openssl/ssl.h>)
 #include "redis/openssl.h"
-/* A build without TLS has none, and skips all of this. */
+/* NULL in a build without TLS, which skips the suite. */
 #pragma weak redis_ssl
 #pragma weak redis_openssl_load
 #endif
@@ -28,7 +28,7 @@
 static struct redis_conn *c;
 static struct redis_reply *reply;
 
-/* As it is before each case. */
+/* Before each case. */
 static void restore(void)
 {
 	tls_presents("server.crt", "server.key");
@@ -54,7 +54,7 @@ static struct redis_conn *with_cert(const char *cert, const char *key)
 		       NULL);
 }
 
-/* Nothing of a greeting may be known then. */
+/* No reply of the server may be known then. */
 static void is_refused(int code, const char *part)
 {
 	ck_code(try_call(c, PATIENCE, "PING"), code);
@@ -105,7 +105,7 @@ START_TEST(login_and_database)
 }
 END_TEST
 
-/* More than the socket takes at once, and more than a record of TLS holds. */
+/* More than a socket takes at once, and more than a TLS record holds. */
 START_TEST(large)
 {
 	static char big[8 << 20];
@@ -146,14 +146,14 @@ START_TEST(pipeline_keeps_the_order)
 			ck_assert_msg(!redis_conn_closed(c), "%s", why());
 			redis_conns_poll(&c, 1, soon());
 		}
-		ck_assert(redis_reply_says(reply, text));
+		ck_assert(redis_reply_equals(reply, text));
 		redis_reply_free(reply);
 	}
 	redis_conn_free(c);
 }
 END_TEST
 
-/* Who waits for it must sleep, not turn: what TLS says by itself is no event for the caller. */
+/* A waiter must sleep, not spin: TLS messages without data are no event for the caller. */
 START_TEST(nothing_to_do_while_nothing_comes)
 {
 	c = conn_to(redis->tls_uri, NULL);
@@ -164,7 +164,7 @@ START_TEST(nothing_to_do_while_nothing_comes)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- whom we trust */
+/* ---------------------------------------------------------------- verification of the server */
 
 START_TEST(not_trusted)
 {
@@ -223,7 +223,7 @@ START_TEST(names_of_many)
 }
 END_TEST
 
-/* As a node of a cluster might name another: the settings refuse it. */
+/* Another node of a cluster might name it; the settings refuse it. */
 START_TEST(a_name_that_is_a_domain)
 {
 	struct redis_server server = server_of(redis->tls_uri);
@@ -234,7 +234,7 @@ START_TEST(a_name_that_is_a_domain)
 }
 END_TEST
 
-/* Without tls-ca it is the system's authorities who count; that file stands in for them. */
+/* Without tls-ca the system's authorities count; this file replaces them. */
 START_TEST(the_systems_store)
 {
 	c = with("");
@@ -262,7 +262,7 @@ START_TEST(files_may_change)
 END_TEST
 
 #if __has_include(<openssl/ssl.h>)
-static unsigned trusted; /* how often a certificate of a file was */
+static unsigned trusted; /* certificates that were added to a store */
 static int (*really_trust)(X509_STORE *store, X509 *cert);
 
 static int trust(X509_STORE *store, X509 *cert)
@@ -271,7 +271,7 @@ static int trust(X509_STORE *store, X509 *cert)
 	return really_trust(store, cert);
 }
 
-/* But those of the authorities are understood once, until they change. */
+/* Authorities are parsed once, until their file changes. */
 START_TEST(authorities_are_understood_once)
 {
 	char copy[128], command[400];
@@ -311,7 +311,7 @@ START_TEST(old_versions)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- who we are */
+/* ---------------------------------------------------------------- client certificates */
 
 static void wants_a_client_certificate(const char *versions, const char *none, const char *strange)
 {
@@ -354,7 +354,7 @@ START_TEST(bad_files)
 	is_refused(REDIS_DENIED, "No such file");
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=/dev/null"), NULL);
 	is_refused(REDIS_DENIED, "plain file");
-	/* Nobody waits for somebody to write. */
+	/* No wait for a writer of the pipe. */
 	snprintf(path, sizeof(path), "%s", tls_file("fifo"));
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", path), NULL);
@@ -367,7 +367,7 @@ START_TEST(bad_files)
 }
 END_TEST
 
-/* As OpenSSL says it: by its own settings, or the system's, some are not good enough. */
+/* The text is OpenSSL's: its settings, or the system's, refuse some keys. */
 START_TEST(a_weak_key)
 {
 	c = with_cert("weak.crt", "weak.key");
@@ -375,7 +375,7 @@ START_TEST(a_weak_key)
 }
 END_TEST
 
-/* The next file that is opened after the socket cannot be. */
+/* The socket gets the last descriptor, the next file fails. */
 static void no_descriptor_left(const char *options, const char *part)
 {
 	struct rlimit old, few;
@@ -393,7 +393,7 @@ static void no_descriptor_left(const char *options, const char *part)
 	is_taken();
 }
 
-/* That passes, unlike a file that is not there, or a server that is not trusted. */
+/* It passes, unlike a missing file or an untrusted server. */
 START_TEST(descriptors_run_out)
 {
 	char options[300];
@@ -419,7 +419,7 @@ START_TEST(settings_that_openssl_refuses)
 	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(), "cannot be used in this process: ");
 	ck_assert_ptr_null(strstr(why(), "an error without a name"));
-	/* Nor later, and with the same reason. */
+	/* Nor later, with the same reason. */
 	snprintf(command, sizeof(command), "%s", why());
 	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_assert_str_eq(why(), command);
@@ -443,7 +443,7 @@ START_TEST(half_a_file)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- who does not speak it */
+/* ---------------------------------------------------------------- servers without TLS */
 
 START_TEST(a_plain_server)
 {
@@ -454,7 +454,7 @@ START_TEST(a_plain_server)
 }
 END_TEST
 
-/* One that has something to say at once: here for want of room. */
+/* A plain server that sends at once: here for lack of room. */
 START_TEST(a_plain_server_that_talks)
 {
 	struct redis *r = redis_start("maxclients 1", true);
@@ -477,7 +477,7 @@ START_TEST(spoken_to_without)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- faults on the way */
+/* ---------------------------------------------------------------- network faults */
 
 START_TEST(silent_server)
 {
@@ -503,7 +503,7 @@ START_TEST(silent_server)
 }
 END_TEST
 
-/* The handshake and the greeting in each direction byte by byte, then commands. */
+/* Both handshakes byte by byte in each direction, then commands. */
 START_TEST(bytes_one_by_one)
 {
 	struct proxy *p = proxy_start(redis, true);
@@ -554,8 +554,8 @@ START_TEST(lost_and_late_replies)
 }
 END_TEST
 
-/* The suite runs with SIGPIPE deadly. */
-START_TEST(a_reset_with_a_command_under_way)
+/* SIGPIPE is deadly in this suite. */
+START_TEST(a_reset_with_a_command_sent)
 {
 	struct proxy *p = proxy_start(redis, true);
 	const char *argv[] = { "PING" };
@@ -576,7 +576,7 @@ START_TEST(a_reset_with_a_command_under_way)
 }
 END_TEST
 
-/* What is missing in between is noticed, and nothing is believed after it. */
+/* A gap is noticed, and nothing after it is accepted. */
 START_TEST(a_hole_in_the_stream)
 {
 	struct proxy *p = proxy_start(redis, true);
@@ -587,7 +587,7 @@ START_TEST(a_hole_in_the_stream)
 	proxy_set(p, PROXY_DROP_REQUESTS);
 	ck_code(redis_conn_send(c, soon(), 2, argv, NULL), 0);
 	ck_code(redis_conn_pump(c), 0);
-	/* The proxy takes one thing after the other: by the time it answers this it has dropped that. */
+	/* The proxy is sequential: its reply shows that the earlier bytes were dropped. */
 	proxy_set(p, PROXY_COUNT);
 	redis_conns_poll(&c, 1, redis_now() + SHORT / 4);
 	proxy_set(p, PROXY_PASS);
@@ -605,8 +605,8 @@ END_TEST
 
 /* ---------------------------------------------------------------- forks */
 
-/* One byte by the child, and the server would not understand the parent any more. */
-START_TEST(a_child_says_nothing)
+/* One byte by the child would break the parent's stream. */
+START_TEST(a_child_sends_nothing)
 {
 	const char *argv[] = { "INCR", "n" };
 	int i, status;
@@ -656,7 +656,7 @@ static void *stay_inside(void *arg)
 		pause();
 }
 
-static void end_while_inside(char who)
+static void end_while_inside(char inside)
 {
 	void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_GLOBAL);
 	int (*init)(uint64_t, const void *);
@@ -666,18 +666,18 @@ static void end_while_inside(char who)
 	char byte;
 
 	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
-	/* What follows is a sanitizer's, which has locks, too. */
+	/* A sanitizer's handlers, which take locks, would follow. */
 	atexit(leave_at_once);
 	if (!init || init(0, NULL) != 1 || pipe(pipe_fds) != 0)
 		_exit(8);
 	c = conn_to(redis->tls_uri, NULL);
 	is_taken();
-	if (who == 't' && (pthread_create(&thread, NULL, stay_inside, &pipe_fds[1]) != 0 || read(pipe_fds[0], &byte, 1) != 1))
+	if (inside == 't' && (pthread_create(&thread, NULL, stay_inside, &pipe_fds[1]) != 0 || read(pipe_fds[0], &byte, 1) != 1))
 		_exit(9);
-	if (who != 't')
+	if (inside != 't')
 		(void)dynlib_enter(&cancel);
-	/* Past the C library, which would tell. */
-	if (who == 'p')
+	/* Without fork()'s handlers. */
+	if (inside == 'p')
 		pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	alarm(PATIENCE / REDIS_MS(1000));
 	if (pid)
@@ -685,21 +685,21 @@ static void end_while_inside(char who)
 	exit(5);
 }
 
-/* The caller himself, a thread that stays, and one of another process. */
+/* The caller itself, a thread that stays, and one of another process. */
 START_TEST(an_end_while_somebody_is_inside)
 {
-	const char *who = "itp";
+	const char *inside = "itp";
 	int status;
 	pid_t pid;
 
 	if (!dlopen("libssl.so.3", RTLD_NOW))
 		return;
-	for (; *who; who++) {
+	for (; *inside; inside++) {
 		pid = fork();
 		if (pid == 0)
-			end_while_inside(*who);
+			end_while_inside(*inside);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_msg(status == 0, "%c: status %x", *who, (unsigned)status);
+		ck_assert_msg(status == 0, "%c: status %x", *inside, (unsigned)status);
 	}
 }
 END_TEST
@@ -739,9 +739,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, bytes_one_by_one);
 	tcase_add_test(tc, cut_in_the_handshake);
 	tcase_add_test(tc, lost_and_late_replies);
-	tcase_add_test(tc, a_reset_with_a_command_under_way);
+	tcase_add_test(tc, a_reset_with_a_command_sent);
 	tcase_add_test(tc, a_hole_in_the_stream);
-	tcase_add_test(tc, a_child_says_nothing);
+	tcase_add_test(tc, a_child_sends_nothing);
 	tcase_add_test(tc, an_end_while_somebody_is_inside);
 }
 

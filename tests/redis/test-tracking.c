@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-tracking.c - hints: changes of what was read, words of other hosts, and connections that die */
+/* test-tracking.c - hints: changes of keys read, messages of other hosts, and connections that break */
 #define _GNU_SOURCE
 #include "redis-support/peer.h"
 
@@ -9,11 +9,11 @@
 #include "redis/tracking.h"
 
 static struct peer *a, *b;
-static struct tracking *wake;
+static struct tracking *tracking;
 static const char *key;
 static size_t len;
 
-static struct tracking *wake_at(const char *uri, const struct peer *p)
+static struct tracking *tracking_at(const char *uri, const struct peer *p)
 {
 	struct redis_server server = server_of(uri);
 	struct tracking *w;
@@ -39,13 +39,13 @@ static enum redis_hint wait_hint(struct tracking *w)
 #define ck_hint(want, want_key)                                                                                        \
 	do {                                                                                                           \
 		const char *k_ = want_key;                                                                             \
-		ck_assert_int_eq(wait_hint(wake), want);                                                               \
+		ck_assert_int_eq(wait_hint(tracking), want);                                                               \
 		if (k_)                                                                                                \
 			ck_assert_msg(len == strlen(k_) && memcmp(key, k_, len) == 0, "hint is about '%.*s'",          \
 				      (int)len, key);                                                                  \
 	} while (0)
 
-/* All hints that have come until now, as "key:K told:K all "; one that is sent now is the last. */
+/* All hints so far, as "key:K notified:K all "; one sent now is the last. */
 static const char *hints(struct redis *r, const struct peer *p)
 {
 	static char all[512];
@@ -53,13 +53,13 @@ static const char *hints(struct redis *r, const struct peer *p)
 
 	all[0] = '\0';
 	ck_redis("1", r, "PUBLISH lockshm:%s marker", p->host.id);
-	while ((hint = wait_hint(wake)) != REDIS_HINT_NOTIFIED || len != 6 || memcmp(key, "marker", 6) != 0) {
+	while ((hint = wait_hint(tracking)) != REDIS_HINT_NOTIFIED || len != 6 || memcmp(key, "marker", 6) != 0) {
 		size_t at = strlen(all);
 
 		if (hint == REDIS_HINT_ALL)
 			snprintf(all + at, sizeof(all) - at, "all ");
 		else
-			snprintf(all + at, sizeof(all) - at, "%s:%.*s ", hint == REDIS_HINT_KEY ? "key" : "told",
+			snprintf(all + at, sizeof(all) - at, "%s:%.*s ", hint == REDIS_HINT_KEY ? "key" : "notified",
 				 (int)len, key);
 	}
 	return all;
@@ -67,12 +67,12 @@ static const char *hints(struct redis *r, const struct peer *p)
 
 static void arm(void)
 {
-	ck_code(tracking_arm(wake, a->conn, soon()), 0);
-	/* Whatever was read before was not watched. */
+	ck_code(tracking_arm(tracking, a->conn, soon()), 0);
+	/* Keys read before were not tracked. */
 	ck_hint(REDIS_HINT_ALL, NULL);
 }
 
-START_TEST(a_waiter_hears_of_a_foreign_unlock)
+START_TEST(a_foreign_unlock_is_a_hint)
 {
 	arm();
 	ck_redis("OK", redis, "SET lock theirs");
@@ -83,7 +83,7 @@ START_TEST(a_waiter_hears_of_a_foreign_unlock)
 }
 END_TEST
 
-START_TEST(a_holder_hears_of_theft_and_deletion)
+START_TEST(theft_and_deletion_are_hints)
 {
 	arm();
 	ck_status(acquire_x(a), REDIS_GRANTED);
@@ -96,7 +96,7 @@ START_TEST(a_holder_hears_of_theft_and_deletion)
 }
 END_TEST
 
-START_TEST(a_reader_hears_too)
+START_TEST(a_reader_gets_hints)
 {
 	arm();
 	ck_status(acquire_s(a), REDIS_GRANTED);
@@ -125,9 +125,9 @@ START_TEST(eviction)
 	struct redis *r = redis_start("maxmemory-policy allkeys-random", false);
 	struct peer *p = peer_at(r->uri);
 
-	tracking_free(wake);
-	wake = wake_at(r->uri, p);
-	ck_code(tracking_arm(wake, p->conn, soon()), 0);
+	tracking_free(tracking);
+	tracking = tracking_at(r->uri, p);
+	ck_code(tracking_arm(tracking, p->conn, soon()), 0);
 	ck_hint(REDIS_HINT_ALL, NULL);
 	ck_status(acquire_x(p), REDIS_GRANTED);
 	ck_redis("OK", r, "CONFIG SET maxmemory 1");
@@ -159,19 +159,19 @@ START_TEST(the_queue_is_watched_as_well)
 	ck_status(renew(a), REDIS_DONE);
 	ck_status(leave(b, "x"), REDIS_DONE);
 	ck_contains(hints(redis, a), "key:{lock}:q ");
-	/* Told once: the next operation arms again. */
+	/* Sent once: the next operation arms it again. */
 	ck_status(acquire_x(b), REDIS_QUEUED);
-	ck_assert_str_eq(hints(redis, a), "told:lock ");
+	ck_assert_str_eq(hints(redis, a), "notified:lock ");
 }
 END_TEST
 
-START_TEST(the_other_host_says_so)
+START_TEST(a_message_of_another_host)
 {
 	arm();
 	ck_status(acquire_x(b), REDIS_GRANTED);
 	ck_status(acquire_x(a), REDIS_QUEUED);
 	ck_status(release(b), REDIS_DONE);
-	ck_contains(hints(redis, a), "told:lock ");
+	ck_contains(hints(redis, a), "notified:lock ");
 	ck_status(acquire_x(a), REDIS_GRANTED);
 }
 END_TEST
@@ -182,7 +182,7 @@ START_TEST(the_second_connection_is_killed)
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_redis("1", redis, "CLIENT KILL TYPE pubsub");
 	ck_hint(REDIS_HINT_ALL, NULL);
-	ck_assert_int_eq(tracking_next(wake, &key, &len), REDIS_HINT_NONE);
+	ck_assert_int_eq(tracking_next(tracking, &key, &len), REDIS_HINT_NONE);
 	arm();
 	ck_status(renew(a), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
@@ -196,8 +196,8 @@ START_TEST(the_first_connection_is_new)
 	redis_conn_close(a->conn);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	arm();
-	/* Armed already: costs nothing, and nothing was missed. */
-	ck_code(tracking_arm(wake, a->conn, soon()), 0);
+	/* Armed already: costs nothing, and no hint was missed. */
+	ck_code(tracking_arm(tracking, a->conn, soon()), 0);
 	ck_assert_str_eq(hints(redis, a), "");
 	ck_status(renew(a), REDIS_DONE);
 	ck_redis("1", redis, "DEL lock");
@@ -205,30 +205,30 @@ START_TEST(the_first_connection_is_new)
 }
 END_TEST
 
-/* Silence: a sign of life is asked for, and the connection is given up without one. */
+/* After silence a PING is sent; without a reply the connection is closed. */
 START_TEST(a_silent_death)
 {
 	struct proxy *p = proxy_start(redis, false);
-	int64_t now, quiet = REDIS_MS(1000);
+	int64_t now, silence = REDIS_MS(1000);
 	struct redis_conn *c;
 
-	tracking_free(wake);
-	wake = wake_at(p->uri, a);
-	c = tracking_conn(wake);
+	tracking_free(tracking);
+	tracking = tracking_at(p->uri, a);
+	c = tracking_conn(tracking);
 	arm();
-	now = redis_now() + quiet;
-	ck_assert_int_gt(tracking_check(wake, redis_now(), 1000 * quiet), now);
-	/* Asked and answered. */
-	ck_assert_int_eq(tracking_check(wake, now, quiet), now + quiet);
+	now = redis_now() + silence;
+	ck_assert_int_gt(tracking_check(tracking, redis_now(), 1000 * silence), now);
+	/* PING and its reply. */
+	ck_assert_int_eq(tracking_check(tracking, now, silence), now + silence);
 	ck_assert_str_eq(hints(redis, a), "");
-	ck_assert_int_gt(tracking_check(wake, redis_now(), 1000 * quiet), now + quiet);
+	ck_assert_int_gt(tracking_check(tracking, redis_now(), 1000 * silence), now + silence);
 	ck_assert(redis_conn_ready(c));
 
 	proxy_set(p, PROXY_BLACKHOLE);
-	now = redis_now() + quiet;
-	ck_assert_int_eq(tracking_check(wake, now, quiet), now + quiet);
+	now = redis_now() + silence;
+	ck_assert_int_eq(tracking_check(tracking, now, silence), now + silence);
 	ck_assert(redis_conn_ready(c));
-	tracking_check(wake, now + quiet, quiet);
+	tracking_check(tracking, now + silence, silence);
 	ck_assert(redis_conn_closed(c));
 	ck_hint(REDIS_HINT_ALL, NULL);
 	proxy_set(p, PROXY_PASS);
@@ -236,19 +236,19 @@ START_TEST(a_silent_death)
 }
 END_TEST
 
-START_TEST(no_right_to_be_told)
+START_TEST(no_right_to_tracking)
 {
 	char uri[200];
 
 	ck_redis("OK", redis, "ACL SETUSER deaf reset on >pw ~* resetchannels +@all");
 	snprintf(uri, sizeof(uri), "unix://deaf:pw@%s", redis->socket);
-	tracking_free(wake);
-	wake = wake_at(uri, a);
-	ck_code(tracking_arm(wake, a->conn, soon()), REDIS_REFUSED);
-	/* The host's own channel alone. */
+	tracking_free(tracking);
+	tracking = tracking_at(uri, a);
+	ck_code(tracking_arm(tracking, a->conn, soon()), REDIS_REFUSED);
+	/* The host's own channel only. */
 	ck_redis("OK", redis, "ACL SETUSER deaf &lockshm:*");
-	redis_conn_close(tracking_conn(wake));
-	ck_code(tracking_arm(wake, a->conn, soon()), REDIS_REFUSED);
+	redis_conn_close(tracking_conn(tracking));
+	ck_code(tracking_arm(tracking, a->conn, soon()), REDIS_REFUSED);
 	ck_hint(REDIS_HINT_ALL, NULL);
 	ck_status(acquire_x(a), REDIS_GRANTED);
 	ck_status(acquire_x(b), REDIS_QUEUED);
@@ -261,30 +261,30 @@ static void peers(void)
 {
 	a = peer_new();
 	b = peer_new();
-	wake = wake_at(redis->uri, a);
+	tracking = tracking_at(redis->uri, a);
 }
 
 static void end(void)
 {
-	tracking_free(wake);
+	tracking_free(tracking);
 	peers_end();
 }
 
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, peers, end);
-	tcase_add_test(tc, a_waiter_hears_of_a_foreign_unlock);
-	tcase_add_test(tc, a_holder_hears_of_theft_and_deletion);
-	tcase_add_test(tc, a_reader_hears_too);
+	tcase_add_test(tc, a_foreign_unlock_is_a_hint);
+	tcase_add_test(tc, theft_and_deletion_are_hints);
+	tcase_add_test(tc, a_reader_gets_hints);
 	tcase_add_test(tc, flushall_is_everything);
 	tcase_add_test(tc, eviction);
 	tcase_add_test(tc, own_changes_are_no_news);
 	tcase_add_test(tc, the_queue_is_watched_as_well);
-	tcase_add_test(tc, the_other_host_says_so);
+	tcase_add_test(tc, a_message_of_another_host);
 	tcase_add_test(tc, the_second_connection_is_killed);
 	tcase_add_test(tc, the_first_connection_is_new);
 	tcase_add_test(tc, a_silent_death);
-	tcase_add_test(tc, no_right_to_be_told);
+	tcase_add_test(tc, no_right_to_tracking);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-uri.c - URIs of Redis servers, where passwords may be, and the classes of error replies */
+/* test-uri.c - URIs of Redis servers, sources of passwords, and classes of error replies */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 
@@ -137,7 +137,7 @@ START_TEST(tls)
 {
 	struct redis_server node;
 
-	/* A build without says so, and what to do. */
+	/* The error of a build without TLS advises what to do. */
 	if (parse("rediss://h:6379") != 0) {
 		ck_contains(error.text, "TLS");
 		ck_contains(error.text, "stunnel");
@@ -246,7 +246,7 @@ START_TEST(a_public_uri_holds_no_password)
 }
 END_TEST
 
-START_TEST(one_place_for_a_password)
+START_TEST(one_source_of_a_password)
 {
 	ck_refused("redis://u:p@h?password-env=X", "more than one password");
 	ck_refused("redis://h?password-env=X&password-file=/y", "more than one password");
@@ -349,7 +349,7 @@ START_TEST(classes_of_error_replies)
 }
 END_TEST
 
-/* Before 7.0 the error of a command inside of a script was wrapped. */
+/* Before 7.0 the error of a command inside a script was wrapped. */
 START_TEST(classes_of_wrapped_replies)
 {
 	ck_code(class_of("ERR Error running script (call to f_ab): @user_script:3: WRONGTYPE Operation against"),
@@ -386,7 +386,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, bad_ones_with_the_reason);
 	tcase_add_test(tc, no_message_quotes_a_password);
 	tcase_add_test(tc, a_public_uri_holds_no_password);
-	tcase_add_test(tc, one_place_for_a_password);
+	tcase_add_test(tc, one_source_of_a_password);
 	tcase_add_test(tc, password_from_the_environment);
 	tcase_add_test(tc, password_from_a_file);
 	tcase_add_test(tc, no_password);

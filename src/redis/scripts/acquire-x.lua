@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- acquire-x.lua - ARGV: host, token, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = pass the queue, l = by the
--- long way, and with all rights that are needed later, turn (not 0 where a lease that changed its mode comes to a server that lost it)
+-- acquire-x.lua - ARGV: host, value, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = barge, l = the long
+-- path, with all rights needed later; mode_gen (not 0 if a lease that changed its mode comes to a server that lost it)
 
--- Free, and nobody waits: what the rest would do, by half of the commands.  All is read before anything is written, the lock
--- is written last, and it ends with a read of what is watched.  With a turn of this token on record the rest compares.  Who
--- might lack a right to any command of the rest goes the long way: it is told before it holds.
+-- The short path, for a free lock without waiters: half of the commands.  All reads come before the first write, the
+-- lock is written last, and a read of the tracked keys ends it.  If this value has a mode_gen on record, the long path
+-- compares it.  A connection that may lack a right takes the long path, which is refused before the lock is held.
 local short = not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0
 local free = short and redis.call('HMGET', KEYS[6], 'end', 'turn')
 if free and not string.find(free[2] or '', ARGV[2], 1, true) then
@@ -20,46 +20,46 @@ end
 -- common
 
 local TTL, STRIDE, WAITER_TTL, FLAGS = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local ME = 'X:' .. HOST
+local MEMBER = 'X:' .. HOST
 
 if not_a_lock() then
 	return mismatch('not-a-lock')
 end
 limit(WAITER_TTL)
 local first = prune()
-if first == ME or string.find(FLAGS, 'b') then
+if first == MEMBER or string.find(FLAGS, 'b') then
 	first = nil
 end
--- Our own token is there if the reply to an earlier attempt was lost.
-if value == TOKEN or (type == 'none' and not first) then
-	local base = reserve(STRIDE, TOKEN, TTL, tonumber(ARGV[7]))
+-- If the reply to an earlier attempt was lost, the lock has this value already.
+if held == VALUE or (type == 'none' and not first) then
+	local base = reserve(STRIDE, VALUE, TTL, tonumber(ARGV[7]))
 	if string.find(FLAGS, 'l') then
 		prove()
 	end
-	unqueue(ME)
+	unqueue(MEMBER)
 	drop_intent()
-	redis.call('SET', LOCK, TOKEN, 'PX', TTL)
-	return answer('granted', nil, 'host', TOKEN, nil, base)
+	redis.call('SET', LOCK, VALUE, 'PX', TTL)
+	return reply('granted', nil, 'host', VALUE, nil, base)
 end
 if type == 'set' then
-	-- Who is in the way are the readers, whoever is first.
+	-- The readers block it, whichever host is first in the queue.
 	first = nil
 end
-local kind, holder, left = obstacle(first)
+local kind, holder, left = blocked_by(first)
 if string.find(FLAGS, 't') then
-	return answer('busy', ME, kind, holder, left)
+	return reply('busy', MEMBER, kind, holder, left)
 end
-if queue(ME, WAITER_TTL) or kind == 'turn' then
-	demand(kind, holder)
+if queue(MEMBER, WAITER_TTL) or kind == 'turn' then
+	notify_blocker(kind, holder)
 end
--- Looked at at each call: any other writer who succeeds deletes it.  Never over the mark of somebody else, and not
--- each time, because readers watch it.
+-- Checked at each call, because any other writer that succeeds deletes it.  Never over another writer's intent, and not
+-- written each time, because readers track it.
 local lasts = redis.call('PTTL', INTENT)
-if kind == 'readers' and head() == ME and not marked() and (lasts < WAITER_TTL / 2 or lasts > WAITER_TTL) then
+if kind == 'readers' and head() == MEMBER and not other_intent() and (lasts < WAITER_TTL / 2 or lasts > WAITER_TTL) then
 	if fence[5] ~= HOST then
 		redis.call('HSET', FENCE, 'mark', HOST)
 		redis.call('PEXPIRE', FENCE, DAY)
 	end
 	redis.call('SET', INTENT, HOST, 'PX', WAITER_TTL)
 end
-return answer('queued', ME, kind, holder, left)
+return reply('queued', MEMBER, kind, holder, left)

@@ -1,31 +1,32 @@
 -- SPDX-License-Identifier: MIT
--- downgrade.lua - ARGV: host, token, ttl, turn that begins.  The writer becomes a reader under the same token; asked again it is
--- still that.  Busy: it was a writer's again since, or nobody knows that it was not.
+-- downgrade.lua - ARGV: host, value, ttl, mode_gen that begins.  The writer becomes a reader with the same value; a
+-- repeated call changes nothing.  Busy: it became a writer's again since then, or the record that could exclude that is
+-- lost.
 
-local TTL, TURN = tonumber(ARGV[3]), tonumber(ARGV[4])
+local TTL, MODE_GEN = tonumber(ARGV[3]), tonumber(ARGV[4])
 
 if reads() then
 	keep_reading(TTL)
-	return answer('ok', nil, 'readers', TOKEN)
+	return reply('ok', nil, 'readers', VALUE)
 end
-if value ~= TOKEN then
+if held ~= VALUE then
 	return mismatch('lost')
 end
-if (writes_since() or TURN) >= TURN then
-	return answer('busy', nil, 'host', TOKEN)
+if (writes_since() or MODE_GEN) >= MODE_GEN then
+	return reply('busy', nil, 'host', VALUE)
 end
--- Between the writer and the reader there is nothing: whoever lacks the right to the one, or the memory for it, must not give
--- up the other.  Of a string it fails for what it is.
-local may = redis.pcall('SADD', LOCK, TOKEN)
-if not string.find(may.err, 'WRONGTYPE') then
-	return may
+-- Between writer and reader the lock must not be free: without the right to SADD, or memory for it, the string must
+-- stay. SADD of a string fails with WRONGTYPE only.
+local probe = redis.pcall('SADD', LOCK, VALUE)
+if not string.find(probe.err, 'WRONGTYPE') then
+	return probe
 end
 prune()
 record_readers(TTL)
-redis.call('ZADD', READERS, MS + TTL, TOKEN)
+redis.call('ZADD', READERS, MS + TTL, VALUE)
 keep(READERS, TTL)
 redis.call('DEL', LOCK)
-redis.call('SADD', LOCK, TOKEN)
+redis.call('SADD', LOCK, VALUE)
 redis.call('PEXPIRE', LOCK, TTL)
-wake_head()
-return answer('ok', nil, 'readers', TOKEN)
+notify_head()
+return reply('ok', nil, 'readers', VALUE)

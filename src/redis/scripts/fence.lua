@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- fence.lua - ARGV: host, token, number.  Whoever takes the lock at this server from now on gets numbers from there on;
--- for a quorum, whose majorities may share only one server.
+-- fence.lua - ARGV: host, value, number.  Later acquires at this server get tokens from this number on; for a quorum,
+-- whose majorities may share only one server.
 
 local number = tonumber(ARGV[3])
 
@@ -8,4 +8,4 @@ if (tonumber(fence[1] or 0) or 0) < number then
 	redis.call('HSET', FENCE, 'end', number)
 	redis.call('PEXPIRE', FENCE, DAY)
 end
-return answer('ok')
+return reply('ok')

@@ -2,22 +2,22 @@
 -- force-release.lua - ARGV: host, the value just inspected (the string, or one reader).  For an operator.
 
 local known
-if value == TOKEN then
-	known = fence[2] == TOKEN
+if held == VALUE then
+	known = fence[2] == VALUE
 	reserve(1)
 	redis.call('DEL', LOCK)
 	type = 'none'
-elseif type == 'set' and redis.call('SISMEMBER', LOCK, TOKEN) == 1 then
+elseif type == 'set' and redis.call('SISMEMBER', LOCK, VALUE) == 1 then
 	reserve(1)
-	redis.call('SREM', LOCK, TOKEN)
-	known = redis.call('ZREM', READERS, TOKEN) == 1
+	redis.call('SREM', LOCK, VALUE)
+	known = redis.call('ZREM', READERS, VALUE) == 1
 else
 	return mismatch('changed')
 end
--- Whoever had it, if that is a host: where there is no tracking it would notice with its next renewal.
+-- Notifies the former holder, if it is a host: without tracking only its next renewal would find out.
 if known then
-	wake(string.sub(TOKEN, 1, 16))
+	notify(string.sub(VALUE, 1, 16))
 end
 prune()
-wake_head()
-return answer('ok')
+notify_head()
+return reply('ok')

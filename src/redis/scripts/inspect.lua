@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: MIT
--- inspect.lua - everything that is known of a lock, unchanged: { ms, type, value or readers, pttl, value of the mark, its
--- pttl, queue, deadlines of the queue, deadlines of the readers, { end, token, ttl } of the fence }.  Lists have at most
--- 1000 members; queue and deadlines are member, score, member, score.
+-- inspect.lua - the whole state of a lock, unchanged: { ms, type, value or readers, pttl, value of the intent key, its
+-- pttl, queue, deadlines of the queue, deadlines of the readers, { end, token, ttl } of the fence }.  Lists have at
+-- most 1000 members; queue and deadlines are member, score, member, score.
 
-local held = ''
+local list = ''
 if type == 'string' then
-	held = value
+	list = held
 elseif type == 'set' then
-	held = redis.call('SRANDMEMBER', LOCK, 1000)
+	list = redis.call('SRANDMEMBER', LOCK, 1000)
 end
-return { MS, type, held, redis.call('PTTL', LOCK), mark and (mark.err and '?' or mark) or '', redis.call('PTTL', INTENT),
+return { MS, type, list, redis.call('PTTL', LOCK),
+	intent and (intent.err and '?' or intent) or '', redis.call('PTTL', INTENT),
 	redis.call('ZRANGE', QUEUE, 0, 999, 'WITHSCORES'), redis.call('ZRANGE', ALIVE, 0, 999, 'WITHSCORES'),
 	redis.call('ZRANGE', READERS, 0, 999, 'WITHSCORES'), { fence[1] or '', fence[2] or '', fence[3] or '' } }

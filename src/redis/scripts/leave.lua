@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- leave.lua - ARGV: host, token (unused), modes in which the host waits no longer: x, s, or both
+-- leave.lua - ARGV: host, value (unused), modes in which the host waits no longer: x, s, or both
 
 local was_first = head()
 local left = false
@@ -11,8 +11,8 @@ if string.find(ARGV[3], 's') then
 	left = unqueue('S:' .. HOST) or left
 end
 local first = prune()
--- Whoever is first now may be asleep; readers behind a writer who left may all go.
+-- The first waiter may be asleep; all readers queued after a writer that left may be granted.
 if left and first then
-	wake_head()
+	notify_head()
 end
-return answer('ok', nil, was_first ~= first and 'turn' or 'none')
+return reply('ok', nil, was_first ~= first and 'turn' or 'none')

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- release.lua - ARGV: host, token, ms for which the lock stays closed after a writer (0 = not at all)
+-- release.lua - ARGV: host, value, ms for which the lock stays closed after a writer (0 = not at all)
 
--- A writer's, and nobody waits: what the rest would do, by a quarter of the commands.
+-- The short path, for a writer's lock without waiters: a quarter of the commands.
 if ARGV[3] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
 	local time = redis.call('TIME')
 	redis.call('DEL', KEYS[1])
@@ -12,33 +12,33 @@ end
 local AFTER = tonumber(ARGV[3])
 
 local function release()
-	if value == TOKEN then
+	if held == VALUE then
 		if AFTER > 0 then
-			record(DELAY .. TOKEN, AFTER)
-			redis.call('SET', LOCK, DELAY .. TOKEN, 'PX', AFTER)
+			record(DELAY .. VALUE, AFTER)
+			redis.call('SET', LOCK, DELAY .. VALUE, 'PX', AFTER)
 		else
 			redis.call('DEL', LOCK)
 			type = 'none'
 		end
 		return 'ok'
 	end
-	-- The reply to the release was lost, and it comes again.
-	if value == DELAY .. TOKEN then
+	-- The reply to an earlier release was lost.
+	if held == DELAY .. VALUE then
 		return 'ok'
 	end
-	if type == 'set' and redis.call('SREM', LOCK, TOKEN) == 1 then
-		local deadline = redis.call('ZSCORE', READERS, TOKEN)
-		redis.call('ZREM', READERS, TOKEN)
+	if type == 'set' and redis.call('SREM', LOCK, VALUE) == 1 then
+		local deadline = redis.call('ZSCORE', READERS, VALUE)
+		redis.call('ZREM', READERS, VALUE)
 		return deadline and tonumber(deadline) < MS and 'late' or 'ok'
 	end
 end
 
 local status = release()
 if not status then
-	-- A reader whom somebody took out of the set.
-	redis.call('ZREM', READERS, TOKEN)
+	-- A reader that was removed from the set by another program.
+	redis.call('ZREM', READERS, VALUE)
 	return mismatch('lost')
 end
 prune()
-wake_head()
-return answer(status)
+notify_head()
+return reply(status)

@@ -1,19 +1,20 @@
 -- SPDX-License-Identifier: MIT
 -- alone
--- renew-many.lua - KEYS: the locks, then their marks, queues and, where the server does not say when they change, fences.
--- ARGV: ttl, with which they were taken, and the token of each.  Answers 1 for each that is renewed: a writer's, and nobody
--- waits.  For any other 0, and for all nothing if one of those that could be renewed has somebody who waits, or no fence:
--- renew.lua finds out.  A lock that was renewed before that is renewed again, which does no harm; nothing is created.
+-- renew-many.lua - KEYS: the locks, then their intent keys, queues and, if the server gives no hints of their changes,
+-- fences.  ARGV: the ttl with which they were taken, and the value of each.  Replies 1 for each lease renewed: a
+-- writer's, without waiters; 0 for any other.  Replies an empty list if one of those that could be renewed has a waiter
+-- or an intent key, or has no fence: renew.lua then handles each.  A lock renewed here is then renewed again, which
+-- does no harm; nothing is created.
 --
--- By few reads of few names: a server that remembers what is read here (before 7.2) remembers all of KEYS at every one.
+-- Few reads of few keys: before 7.2 a server tracks all of KEYS at each read.
 
-local keys, tokens, call = KEYS, ARGV, redis.pcall
-local n, ttl = #tokens - 1, tokens[1]
+local keys, args, call = KEYS, ARGV, redis.pcall
+local n, ttl = #args - 1, args[1]
 local values = call('MGET', unpack(keys, 1, n))
 local done, n_done = {}, 0
 for i = 1, n do
-	-- Each by itself: what one of them meets is no reason not to renew the next.
-	if values[i] == tokens[i + 1] and call('PEXPIRE', keys[i], ttl) == 1 then
+	-- Each by itself: an error of one must not keep the others from renewal.
+	if values[i] == args[i + 1] and call('PEXPIRE', keys[i], ttl) == 1 then
 		done[i] = 1
 		n_done = n_done + 1
 	else
@@ -21,7 +22,7 @@ for i = 1, n do
 	end
 end
 
--- The names from @first to @last of each that was renewed.
+-- The names from @first to @last of each lease renewed.
 local function names(first, last)
 	if n_done == n then
 		return unpack(keys, first * n + 1, (last + 1) * n)
@@ -38,5 +39,5 @@ end
 if n_done == 0 or (#keys > 3 * n and redis.call('EXISTS', names(3, 3)) < n_done) then
 	return {}
 end
--- Behind the last write a read of lock, mark and queue: the server says when they change.  Only the locks are there.
+-- After the last write a read of locks, intent keys and queues arms their tracking.  Of these only the locks exist.
 return redis.call('EXISTS', names(0, 2)) > n_done and {} or done

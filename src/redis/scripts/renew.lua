@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- renew.lua - ARGV: host, token, ttl, stride of the fence (0 = no numbers are wanted).  Never creates.  Counts from now on,
--- whether that is longer or shorter.
+-- renew.lua - ARGV: host, value, ttl, stride of the fence (0 = no tokens).  Never creates.  The ttl counts from now,
+-- longer or shorter than before.
 
--- A writer's, with its fence, and nobody waits: what the rest would do, by a third of the commands.  It ends with a
--- read of lock and queue, too.  Who waits since just now is seen, and the rest is done.  Not with another ttl than that
--- which is on record; and by commands that taking it needed, so that nobody lacks the right to one.
+-- The short path, for a writer's lock with its fence and without waiters: a third of the commands.  It ends with a read
+-- of lock, intent key and queue; a waiter that came just now is found, and the long path follows.  Not with another ttl
+-- than that on record; and only with commands that the acquire needed, so that no right can be missing.
 local known = ARGV[4] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('HMGET', KEYS[6], 'token', 'ttl')
 if known and known[1] == ARGV[2] and known[2] == ARGV[3] then
 	local time = redis.call('TIME')
@@ -17,17 +17,17 @@ end
 
 local TTL, STRIDE = tonumber(ARGV[3]), tonumber(ARGV[4])
 
-if value == TOKEN then
-	if fence[2] ~= TOKEN or tonumber(fence[3] or 0) ~= TTL then
-		record(TOKEN, TTL)
+if held == VALUE then
+	if fence[2] ~= VALUE or tonumber(fence[3] or 0) ~= TTL then
+		record(VALUE, TTL)
 	end
 	local base = STRIDE > 0 and reserve(STRIDE) or nil
 	redis.call('PEXPIRE', LOCK, TTL)
-	return answer('ok', nil, 'host', TOKEN, nil, base)
+	return reply('ok', nil, 'host', VALUE, nil, base)
 end
 if reads() then
 	local base = STRIDE > 0 and reserve(STRIDE) or nil
 	keep_reading(TTL)
-	return answer('ok', nil, 'readers', TOKEN, nil, base)
+	return reply('ok', nil, 'readers', VALUE, nil, base)
 end
 return mismatch('lost')

@@ -2,10 +2,9 @@
 #
 # to-c.awk - awk -f to-c.awk common.lua SCRIPT.lua...: each script, with common.lua before it, as a string of C
 #
-# A line "-- common" in a script says that common.lua comes there, behind what the script looks at first; "-- alone" that it
-# needs none of it.
+# A line "-- common" in a script is where common.lua comes, after the short path; "-- alone": not at all.
 #
-# Lines of comment, empty lines and indentation are left out: the server needs none of them.
+# Comments, empty lines and indentation are left out: the server does not need them.
 
 function put_script(    i, k)
 {
@@ -15,7 +14,7 @@ function put_script(    i, k)
 	for (i = 0; i <= n_script; i++) {
 		if (i > 0)
 			print script[i]
-		if (i == place)
+		if (i == common_at)
 			for (k = 1; k <= n_common; k++)
 				print common[k]
 	}
@@ -27,15 +26,15 @@ FNR == 1 {
 		print "/* made from src/redis/scripts/ by to-c.awk */\n#include \"redis/scripts.h\""
 	put_script()
 	files++
-	n_script = place = 0
+	n_script = common_at = 0
 	name = FILENAME
 	sub(/.*\//, "", name)
 	sub(/\.lua$/, "", name)
 	gsub(/-/, "_", name)
 }
 
-$0 == "-- common" { place = n_script }
-$0 == "-- alone" { place = -1 }
+$0 == "-- common" { common_at = n_script }
+$0 == "-- alone" { common_at = -1 }
 
 {
 	sub(/^[ \t]+/, "")

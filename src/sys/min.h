@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* min.h - the smaller of two times */
+#ifndef LOCKSHM_SYS_MIN_H
+#define LOCKSHM_SYS_MIN_H
+
+#include <stdint.h>
+
+static inline int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+#endif
