@@ -367,7 +367,7 @@ static int find_role(struct lockshm *s, struct lockshm_bridge_stat *stat)
 	uint32_t i;
 	int err = view_init(&v, s);
 
-	hash_key(&id, s->hash_secret, ROLE_KEY, ROLE_KEY_LEN);
+	hash_key(&id, s->hash_secret, LEADER_KEY, LEADER_KEY_LEN);
 	i = table_lookup(s, &id);
 	if (!err && i != ENTRY_NONE)
 		err = fill_lock(&v, &s->entries[i]);

@@ -47,7 +47,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 {
 	struct demand out = { 0 };
-	const struct lease *l = &b->leases[i];
+	const struct bridge_lease *l = &b->leases[i];
 	uint32_t entry = table_lookup(b->s, &l->id), k;
 
 	if (entry == ENTRY_NONE)

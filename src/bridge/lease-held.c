@@ -55,7 +55,7 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 /* Until a look finds nobody left: the queue may be too busy to be seen whole, a hold may change its ticket or
  * its generation while it is ended, memory may be short.  Who is behind the place where a queue is torn
  * cannot be ended, but is told. */
-enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word)
+enum next bridge_lease_at_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct demand in;
 
@@ -76,21 +76,21 @@ static uint64_t fence_left(const struct shm_host_lease *r)
 /* Asked for by who holds under it.  An answer takes the bit back; without one it is asked again, and renewals go on. */
 static enum next upgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
 	l->mode_at = now + MODE_AGAIN_NS;
-	lease_command_raise(b, i, word, cmds, n);
+	bridge_lease_command_raise(b, i, word, cmds, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	lease_command(b, l, &cmds[(*n)++], REDIS_UPGRADE, word);
+	bridge_lease_command(b, l, &cmds[(*n)++], REDIS_UPGRADE, word);
 	return NEXT_COMMAND;
 }
 
 /* After a takeover: by what the segment says. */
 static int64_t renew_at(const struct bridge *b, uint32_t i)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t third = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 
 	if (!l->renew_at)
@@ -113,7 +113,7 @@ static bool upgrade_due(const struct bridge *b, uint32_t i, uint64_t word)
  * whoever upgraded, or wanted to, was killed before the next line, or somebody came in beside. */
 static bool unused(struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
 	/* Who comes and goes meanwhile makes looks unsure, and says nothing about those who are not seen. */
@@ -152,7 +152,7 @@ static bool downgrade_due(struct bridge *b, uint32_t i, uint64_t word, const str
  * then it is refused by its turn. */
 static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 
 	if (host_lease_mode_gen(word) == HOST_LEASE_MODE_GEN_MAX && (word & HOST_LEASE_EXCLUSIVE))
@@ -165,14 +165,14 @@ static enum next downgrade(const struct bridge *b, uint32_t i, uint64_t word, st
 	l->mode_at = now + MODE_AGAIN_NS;
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	lease_command(b, l, &cmds[(*n)++], REDIS_DOWNGRADE, word);
+	bridge_lease_command(b, l, &cmds[(*n)++], REDIS_DOWNGRADE, word);
 	return NEXT_COMMAND;
 }
 
 /* ---------------------------------------------------------------- renewals */
 
 /* At holders, who may have died; and when it has been idle for long enough. */
-static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t now)
+static int64_t next_look(const struct bridge *b, const struct bridge_lease *l, int64_t now)
 {
 	int64_t given_back = l->idle_since ? l->idle_since + LOCKSHM_MS((int64_t)b->s->redis.retain_ms) : INT64_MAX;
 
@@ -184,16 +184,16 @@ static int64_t next_look(const struct bridge *b, const struct lease *l, int64_t 
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
-	bool due = l->told || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
+	bool due = l->reverify || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 
 	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
-	lease_command_raise(b, i, word, cmds, n);
+	bridge_lease_command_raise(b, i, word, cmds, n);
 	/* Before it is sent: from then on the token may be there for another ttl. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	lease_command(b, l, &cmds[*n], REDIS_RENEW, word);
+	bridge_lease_command(b, l, &cmds[*n], REDIS_RENEW, word);
 	/* Nobody has sent a downgrade yet, and somebody may write.  Servers that are told of the writer again are told
 	 * the turn in which it was one, or they would refuse the downgrade that begins this one. */
 	if (host_lease_undrained(word)) {
@@ -209,7 +209,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 
 /* ---------------------------------------------------------------- bells, and its end */
 
-static void end_suppression(struct shm_host_lease *r, struct lease *l)
+static void end_suppression(struct shm_host_lease *r, struct bridge_lease *l)
 {
 	l->suppressed_at = 0;
 	if (load_relaxed(&r->suppress_until) != 0)
@@ -225,7 +225,7 @@ static void end_suppression(struct shm_host_lease *r, struct lease *l)
 static void suppress(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	uint64_t local_grants = load_relaxed(&r->local_grants);
 	int64_t now = host_now(b->s);
 
@@ -244,16 +244,16 @@ static void suppress(const struct bridge *b, uint32_t i, uint64_t word)
 
 /* Nobody wants it at this moment, but it was passed on quickly just now: most likely one has released it and the next
  * has not asked yet.  Only for a while, as programs that poll Redis get it in such moments. */
-static bool is_busy(const struct shm_host_lease *r, const struct lease *l, int64_t now)
+static bool is_busy(const struct shm_host_lease *r, const struct bridge_lease *l, int64_t now)
 {
 	return l->suppressed_at && now - (int64_t)load_relaxed(&r->acquired) < BUSY_NS;
 }
 
 /* Is it to be given back, as soon as nobody holds under it? */
-static bool must_close(const struct bridge *b, const struct shm_host_lease *r, uint64_t word, struct lease *l,
+static bool must_close(const struct bridge *b, const struct shm_host_lease *r, uint64_t word, struct bridge_lease *l,
 		       const struct demand *in)
 {
-	int64_t now = host_now(b->s), linger = LOCKSHM_MS((int64_t)b->s->redis.retain_ms);
+	int64_t now = host_now(b->s), retain = LOCKSHM_MS((int64_t)b->s->redis.retain_ms);
 
 	if (in->waiting && in->exclusive && !(word & HOST_LEASE_EXCLUSIVE))
 		return !in->holders;
@@ -269,21 +269,21 @@ static bool must_close(const struct bridge *b, const struct shm_host_lease *r, u
 		l->idle_since = now;
 	if (b->ending || load_relaxed(&r->other_hosts_waiting) != 0)
 		return true;
-	return now - l->idle_since >= linger && !is_busy(r, l, now);
+	return now - l->idle_since >= retain && !is_busy(r, l, now);
 }
 
 /* ---------------------------------------------------------------- all of it */
 
-static void use_turn(struct lease *l, uint64_t word)
+static void use_mode_gen(struct bridge_lease *l, uint64_t word)
 {
-	if (l->turn == host_lease_full_mode_gen(word))
+	if (l->mode_gen == host_lease_full_mode_gen(word))
 		return;
-	l->turn = host_lease_full_mode_gen(word);
-	l->unused_since = l->upgrade_since = l->take_back_at = 0;
+	l->mode_gen = host_lease_full_mode_gen(word);
+	l->unused_since = l->upgrade_since = l->withdraw_at = 0;
 }
 
 /* Whoever asks for an upgrade takes that back himself in time.  The dead do not, nor who is stopped. */
-static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
+static bool upgrade_abandoned(const struct bridge *b, struct bridge_lease *l, uint64_t word)
 {
 	int64_t now = host_now(b->s);
 
@@ -296,10 +296,10 @@ static bool nobody_asks(const struct bridge *b, struct lease *l, uint64_t word)
 	return now - l->upgrade_since >= UPGRADE_MAX_NS;
 }
 
-enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
+enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	struct demand in;
 
 	if (!host_lease_holds(b->s, i, word))
@@ -317,13 +317,13 @@ enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redi
 	if (host_lease_state(word) == HOST_LEASE_CLOSING && demand_no_holder(b, i, host_lease_epoch(word), &in))
 		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
 	/* That counts until a renewal is answered, whatever else is asked before. */
-	l->told = l->told || l->invalidated;
+	l->reverify = l->reverify || l->invalidated;
 	l->unverified = l->invalidated ? 0 : l->unverified;
 	/* Nobody can tell any more when it is over: it ends with its time. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
-	use_turn(l, word);
-	if (nobody_asks(b, l, word))
+	use_mode_gen(l, word);
+	if (upgrade_abandoned(b, l, word))
 		return move(b, i, word, host_lease_withdrawn(word));
 	if (upgrade_due(b, i, word))
 		return upgrade(b, i, word, cmds, n);

@@ -15,17 +15,17 @@ static inline enum next move(const struct bridge *b, uint32_t i, uint64_t from, 
 	return NEXT_AGAIN;
 }
 
-static inline enum next wait_until(struct lease *l, int64_t when)
+static inline enum next wait_until(struct bridge_lease *l, int64_t when)
 {
 	l->due = when;
 	return NEXT_WAIT;
 }
 
 /* The server lost the fence, and its clock went back: tell it what was used already. */
-void lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
+void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
 
 /* HELD and CLOSING. */
-enum next lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
-enum next lease_at_lost(struct bridge *b, uint32_t i, uint64_t word);
+enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
+enum next bridge_lease_at_lost(struct bridge *b, uint32_t i, uint64_t word);
 
 #endif

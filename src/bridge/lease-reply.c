@@ -24,13 +24,13 @@ static int64_t min64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void back_off(const struct bridge *b, struct lease *l)
+static void back_off(const struct bridge *b, struct bridge_lease *l)
 {
 	l->backoff_ns = l->backoff_ns ? min64(l->backoff_ns * 2, BACKOFF_MAX_NS) : BACKOFF_MIN_NS;
 	l->next_try = l->due = host_now(b->s) + l->backoff_ns;
 }
 
-static void now_due(const struct bridge *b, struct lease *l)
+static void now_due(const struct bridge *b, struct bridge_lease *l)
 {
 	l->due = host_now(b->s);
 	l->next_try = 0;
@@ -38,42 +38,42 @@ static void now_due(const struct bridge *b, struct lease *l)
 }
 
 /* Why it is not had now, for those who waited when that was asked for. */
-static void judge(struct bridge *b, uint32_t i, int code, const struct redis_command *cmd, int64_t until, const char *why)
+static void report_result(struct bridge *b, uint32_t i, int code, const struct redis_command *cmd, int64_t until, const char *why)
 {
 	host_lease_store_result(b->s, &b->s->host_leases[i], code, cmd->asked + b->s->boot_offset, until, why);
 }
 
-static void no_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
-	struct lease *l = &b->leases[i];
-	bool local_grants = redis_error_passes(cmd->code);
+	struct bridge_lease *l = &b->leases[i];
+	bool transient = redis_error_passes(cmd->code);
 	int64_t now = host_now(b->s);
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !cmd->shared);
 	back_off(b, l);
 	/* It was we who were away, and not Redis: the next bridge asks anew. */
-	if (local_grants && b->overtaken)
+	if (transient && b->superseded)
 		return;
 	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
 	l->failed_at = now;
 	/* A moment's silence is not yet a server that is away. */
-	if (local_grants && now - l->failing_since < GRACE_NS)
+	if (transient && now - l->failing_since < GRACE_NS)
 		return;
 	if (host_lease_state(word) == HOST_LEASE_ACQUIRING || host_lease_state(word) == HOST_LEASE_RELEASING)
-		judge(b, i, local_grants ? RESULT_PASSES : RESULT_LASTS, cmd, 0, cmd->why);
-	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (local_grants && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
+		report_result(b, i, transient ? RESULT_PASSES : RESULT_LASTS, cmd, 0, cmd->why);
+	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (transient && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
 	l->not_before = l->next_try;
-	lease_give_up(b, i, word);
+	bridge_lease_give_up(b, i, word);
 }
 
 /* The lease is ours until then; new numbers came with it. */
-static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), until = cmd->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
@@ -112,7 +112,7 @@ static void obtained(struct bridge *b, uint32_t i, uint64_t word, const struct r
 	host_lease_signal(r);
 }
 
-static const char *const obstacles[] = {
+static const char *const blocker_text[] = {
 	[REDIS_KIND_NONE] = "somebody has it",
 	[REDIS_KIND_HOST] = "another host has it",
 	[REDIS_KIND_FOREIGN] = "another program has it in Redis",
@@ -124,15 +124,15 @@ static const char *const obstacles[] = {
 
 /* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a
  * writer, and those in the way read, too: that is asked in another way before anybody is told. */
-static bool refused(struct bridge *b, uint32_t i, const struct redis_command *cmd)
+static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
 	int64_t left = cmd->reply.left_ms;
 	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
 
-	b->leases[i].in_the_way = cmd->reply.kind;
+	b->leases[i].blocker = cmd->reply.kind;
 	if (cmd->for_reader && cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS)
 		return false;
-	judge(b, i, RESULT_BUSY, cmd, until, obstacles[cmd->reply.kind]);
+	report_result(b, i, RESULT_BUSY, cmd, until, blocker_text[cmd->reply.kind]);
 	return true;
 }
 
@@ -143,7 +143,7 @@ static bool refused(struct bridge *b, uint32_t i, const struct redis_command *cm
  */
 static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
 	uint64_t dice = ((uint64_t)now ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
@@ -153,9 +153,9 @@ static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 	l->not_before = now + POLL_NS / 2 + (int64_t)(dice % POLL_NS);
 }
 
-static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_queued(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), wait = b->tracked ? POLL_TRACKED_NS : POLL_NS;
 	const struct script_reply *a = &cmd->reply;
 
@@ -164,29 +164,29 @@ static void queued(struct bridge *b, uint32_t i, uint64_t word, const struct red
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
 	/* Those who wait go on waiting; those who only try are told.  At once, if that will be another question. */
-	if (!refused(b, i, cmd) && !cmd->unsure)
+	if (!report_blocker(b, i, cmd) && !cmd->unsure)
 		now_due(b, l);
 	if (bridge_is_quorum(b))
 		no_majority(b, i, word);
 }
 
-static void busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
 	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
-	if (l->asked == 1 && !bridge_is_quorum(b))
+	if (l->attempts == 1 && !bridge_is_quorum(b))
 		l->sent = false;
 	now_due(b, l);
-	lease_give_up(b, i, word);
-	(void)refused(b, i, cmd);
+	bridge_lease_give_up(b, i, word);
+	(void)report_blocker(b, i, cmd);
 	/* They leave the queue now, which does not take long. */
 	l->notified_until = l->due + POLL_NS;
 	l->due += LOCKSHM_MS(1);
 }
 
 /* It is not there any more. */
-static void gone(struct bridge *b, uint32_t i, uint64_t word)
+static void set_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
@@ -205,7 +205,7 @@ static bool same_mode_gen(uint64_t w, uint64_t word)
 
 /* A downgrade was refused, since the record of the writer is lost: an upgrade, which knows its
  * own token, makes it anew. */
-static void ask_again(struct shm_host_lease *r, uint64_t word)
+static void repeat_upgrade(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
 
@@ -219,7 +219,7 @@ static void ask_again(struct shm_host_lease *r, uint64_t word)
  * upgrade whose answer nobody heard or believed, and that nobody asks for any more; or a downgrade that was
  * forgotten.  By a new turn it is told.
  */
-static void take_back(struct shm_host_lease *r, uint64_t word)
+static void withdraw(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
 
@@ -254,10 +254,10 @@ static void end_downgrade(struct shm_host_lease *r, uint64_t word)
 }
 
 /* Number and time before the word that says it is exclusive; false = not yet. */
-static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static bool accept_upgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), until = cmd->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
@@ -280,7 +280,7 @@ static bool upgrade_counts(struct bridge *b, uint32_t i, uint64_t word, const st
 
 /* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that,
  * and the leases have to be renewed. */
-static bool mode_answered(struct bridge *b, struct lease *l, const struct redis_command *cmd)
+static bool mode_reply_valid(struct bridge *b, struct bridge_lease *l, const struct redis_command *cmd)
 {
 	now_due(b, l);
 	if (cmd->code)
@@ -289,12 +289,12 @@ static bool mode_answered(struct bridge *b, struct lease *l, const struct redis_
 	return l->mode_at == 0;
 }
 
-static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_upgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
 	/* Who asked takes the bit back in time, with a new turn that tells Redis. */
-	if (!mode_answered(b, &b->leases[i], cmd))
+	if (!mode_reply_valid(b, &b->leases[i], cmd))
 		return;
 	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
 		uint64_t none = word & ~HOST_LEASE_UPGRADE;
@@ -306,31 +306,31 @@ static void upgraded(struct bridge *b, uint32_t i, uint64_t word, const struct r
 			b->leases[i].upgrade_since = 0;
 		host_lease_signal(r);
 	} else if (cmd->reply.status == REDIS_GRANTED) {
-		if (upgrade_counts(b, i, word, cmd))
+		if (accept_upgrade(b, i, word, cmd))
 			set_exclusive(b, i, word);
 	} else {
-		gone(b, i, word);
+		set_lost(b, i, word);
 	}
 }
 
 /* A reader by what Redis says: nobody writes under it, and nobody comes in who does, since before it was asked. */
-static void downgraded(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_downgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
-	if (!mode_answered(b, l, cmd))
+	if (!mode_reply_valid(b, l, cmd))
 		return;
 	/* Refused: it is left as it is there; a later renewal finds it, and then it is tried again. */
 	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
-		l->take_back_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
+		l->withdraw_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 		end_downgrade(r, word);
 		if (!cmd->code && !bridge_is_quorum(b))
-			ask_again(r, word);
+			repeat_upgrade(r, word);
 		return;
 	}
 	if (cmd->reply.status != REDIS_DONE) {
-		gone(b, i, word);
+		set_lost(b, i, word);
 		return;
 	}
 	host_lease_extend(b->s, r, cmd->valid_until + b->s->boot_offset);
@@ -352,7 +352,7 @@ static bool still_writers(uint64_t word, uint64_t sent)
  * others may read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of
  * either: it counts only those of its servers that say what it should be.
  */
-static bool is_gone(const struct bridge *b, uint64_t word, const struct redis_command *cmd)
+static bool reports_lost(const struct bridge *b, uint64_t word, const struct redis_command *cmd)
 {
 	bool there = cmd->reply.status == REDIS_DONE;
 
@@ -363,16 +363,16 @@ static bool is_gone(const struct bridge *b, uint64_t word, const struct redis_co
 	return still_writers(word, cmd->word);
 }
 
-static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t until = cmd->valid_until + b->s->boot_offset;
 
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
-	if (is_gone(b, word, cmd)) {
-		gone(b, i, word);
+	if (reports_lost(b, word, cmd)) {
+		set_lost(b, i, word);
 		return;
 	}
 	/* It counts as not heard. */
@@ -380,10 +380,10 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct re
 		return;
 	/* Not of what was known to be a writer's when this was sent. */
 	if (cmd->reply.kind == REDIS_KIND_HOST && !(cmd->word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) &&
-	    host_lease_mode_gen(word) == host_lease_mode_gen(cmd->word) && host_now(b->s) >= l->take_back_at)
-		take_back(r, word);
+	    host_lease_mode_gen(word) == host_lease_mode_gen(cmd->word) && host_now(b->s) >= l->withdraw_at)
+		withdraw(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
-	l->told = false;
+	l->reverify = false;
 	l->unverified = cmd->settled ? l->unverified - 1 : LOOK_EVERY - 1;
 	host_lease_extend(b->s, r, until);
 	l->renew_at = until - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
@@ -394,7 +394,7 @@ static void renewed(struct bridge *b, uint32_t i, uint64_t word, const struct re
 	store_relaxed(&r->other_hosts_waiting, (uint64_t)(cmd->reply.queued > 0 ? cmd->reply.queued : cmd->reply.intent));
 }
 
-static void released(struct bridge *b, uint32_t i, uint64_t word)
+static void apply_release(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
@@ -406,7 +406,7 @@ static void released(struct bridge *b, uint32_t i, uint64_t word)
 
 /* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may
  * hold under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
-static bool orphaned(uint64_t word, uint64_t epoch)
+static bool is_orphan(uint64_t word, uint64_t epoch)
 {
 	enum host_lease_state state = host_lease_state(word);
 
@@ -417,47 +417,47 @@ static bool orphaned(uint64_t word, uint64_t epoch)
  * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which
  * is asked for now goes on with it, and leaves it when it is given up, as the word says from now on.
  */
-static size_t take_back_late(const struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd,
+static size_t undo_late(const struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd,
 			     struct redis_command late[COMMANDS_PER_LEASE])
 {
-	const char *place = cmd->exclusive ? "x" : "s";
+	const char *position = cmd->exclusive ? "x" : "s";
 
 	if ((!cmd->code && cmd->reply.status != REDIS_QUEUED) || bridge_is_quorum(b))
-		place = NULL;
-	while (place && host_lease_state(word) == HOST_LEASE_ACQUIRING && !(word & HOST_LEASE_EXCLUSIVE) == !cmd->exclusive) {
+		position = NULL;
+	while (position && host_lease_state(word) == HOST_LEASE_ACQUIRING && !(word & HOST_LEASE_EXCLUSIVE) == !cmd->exclusive) {
 		if (cas(&b->s->host_leases[i].word, &word, word | HOST_LEASE_QUEUED))
-			place = NULL;
+			position = NULL;
 	}
-	return lease_command_release(b, &b->leases[i], late, cmd->word, place);
+	return bridge_lease_command_release(b, &b->leases[i], late, cmd->word, position);
 }
 
-static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
+static void apply_by_state(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	switch (host_lease_state(word)) {
 	case HOST_LEASE_ACQUIRING:
 		if (!redis_is_acquire(cmd->script))
 			break;
 		if (cmd->reply.status == REDIS_GRANTED)
-			obtained(b, i, word, cmd);
+			apply_granted(b, i, word, cmd);
 		else if (cmd->reply.status == REDIS_QUEUED)
-			queued(b, i, word, cmd);
+			apply_queued(b, i, word, cmd);
 		else
-			busy(b, i, word, cmd);
+			apply_busy(b, i, word, cmd);
 		break;
 	case HOST_LEASE_HELD:
 	case HOST_LEASE_CLOSING:
 		if (cmd->script == REDIS_RENEW)
-			renewed(b, i, word, cmd);
+			apply_renewal(b, i, word, cmd);
 		else if (host_lease_mode_gen(word) != host_lease_mode_gen(cmd->word))
 			now_due(b, &b->leases[i]); /* overtaken */
 		else if (cmd->script == REDIS_UPGRADE)
-			upgraded(b, i, word, cmd);
+			apply_upgrade(b, i, word, cmd);
 		else if (cmd->script == REDIS_DOWNGRADE)
-			downgraded(b, i, word, cmd);
+			apply_downgrade(b, i, word, cmd);
 		break;
 	case HOST_LEASE_RELEASING:
 		if (cmd->script == REDIS_RELEASE)
-			released(b, i, word);
+			apply_release(b, i, word);
 		break;
 	default:
 		b->leases[i].due = host_now(b->s);
@@ -465,11 +465,11 @@ static void take_answer(struct bridge *b, uint32_t i, uint64_t word, const struc
 	}
 }
 
-size_t lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd, struct redis_command late[COMMANDS_PER_LEASE])
+size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd, struct redis_command late[COMMANDS_PER_LEASE])
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	uint64_t word = load_acquire(&b->s->host_leases[i].word);
-	bool is_late = redis_is_acquire(cmd->script) && !cmd->unsent && orphaned(word, l->epoch);
+	bool orphan = redis_is_acquire(cmd->script) && !cmd->unsent && is_orphan(word, l->epoch);
 
 	if (cmd->put_off) {
 		l->due = host_now(b->s);
@@ -478,17 +478,17 @@ size_t lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_comman
 	bridge_count_add(b->s, BRIDGE_COUNT_COMMANDS, !cmd->shared);
 	if (!cmd->unsent)
 		l->sent = true;
-	if (is_late)
-		return take_back_late(b, i, word, cmd, late);
+	if (orphan)
+		return undo_late(b, i, word, cmd, late);
 	/* Another bridge has gone on with it.  A place that could not be left ends by itself, sooner than a token. */
 	if (host_lease_epoch(word) != l->epoch || cmd->script == REDIS_LEAVE || cmd->script == REDIS_FENCE)
 		return 0;
 	if (cmd->code && cmd->script != REDIS_UPGRADE && cmd->script != REDIS_DOWNGRADE) {
-		no_answer(b, i, word, cmd);
+		apply_failure(b, i, word, cmd);
 		return 0;
 	}
 	if (!cmd->code)
 		l->failing_since = 0;
-	take_answer(b, i, word, cmd);
+	apply_by_state(b, i, word, cmd);
 	return 0;
 }

@@ -185,8 +185,8 @@ void host_lease_value(const struct lockshm *s, uint32_t index, uint64_t epoch, c
 size_t host_lease_key(const struct shm_host_lease *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX]);
 
 /* The lock that elects the bridge. */
-#define ROLE_KEY "\0lockshm bridge"
-#define ROLE_KEY_LEN (sizeof(ROLE_KEY) - 1)
+#define LEADER_KEY "\0lockshm bridge"
+#define LEADER_KEY_LEN (sizeof(LEADER_KEY) - 1)
 
 static inline void bridge_count_add(const struct lockshm *s, enum bridge_count what, uint64_t n)
 {

@@ -225,7 +225,7 @@ static bool all_stand_by(void *arg)
 	size_t n = 0;
 
 	(void)arg;
-	ck_code(lockshm_show_lock(hosts[0].s, ROLE_KEY, ROLE_KEY_LEN, count_requests, &n), 0);
+	ck_code(lockshm_show_lock(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, count_requests, &n), 0);
 	return n == 3;
 }
 

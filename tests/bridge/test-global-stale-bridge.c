@@ -67,7 +67,7 @@ static uint64_t word_now(void)
 	return load_acquire(&record()->word);
 }
 
-static struct lease *lease(struct bridge_sim *h)
+static struct bridge_lease *lease(struct bridge_sim *h)
 {
 	return &h->b.leases[record_of(0, K)];
 }
@@ -81,7 +81,7 @@ static size_t decides(struct bridge_sim *h)
 {
 	lease(h)->due = 0;
 	short_of_memory = h->blind;
-	h->n = lease_decide(&h->b, record_of(0, K), h->cmds);
+	h->n = bridge_lease_decide(&h->b, record_of(0, K), h->cmds);
 	short_of_memory = false;
 	return h->n;
 }
@@ -94,8 +94,8 @@ static void asks_for(struct bridge_sim *h, enum redis_script script)
 
 static void sends(struct bridge_sim *h)
 {
-	redis_client_begin(h->b.net);
-	redis_client_run(h->b.net, h->cmds, h->n, h->b.io_ns);
+	redis_client_begin(h->b.client);
+	redis_client_run(h->b.client, h->cmds, h->n, h->b.io_ns);
 }
 
 /* What it has to take back is sent. */
@@ -105,7 +105,7 @@ static void hears(struct bridge_sim *h)
 	size_t k, n = h->n;
 
 	for (h->n = 0, k = 0; k < n; k++)
-		h->n += lease_apply_reply(&h->b, record_of(0, K), &h->cmds[k], late + h->n);
+		h->n += bridge_lease_apply_reply(&h->b, record_of(0, K), &h->cmds[k], late + h->n);
 	memcpy(h->cmds, late, h->n * sizeof(*late));
 	if (h->n)
 		sends(h);
@@ -142,16 +142,16 @@ static void hand_make(struct bridge_sim *h)
 	memcpy(h->b.host, hosts[0].s->redis.host, REDIS_HOST_BYTES);
 	h->b.io_ns = LOCKSHM_SECONDS(5);
 	ck_assert(snapshot_init(&h->b.snap));
-	ck_assert_int_eq(redis_client_new(&h->b.net, &hosts[0].s->redis, &error), 0);
+	ck_assert_int_eq(redis_client_new(&h->b.client, &hosts[0].s->redis, &error), 0);
 	ck_assert_uint_eq(decides(h), 0);
 }
 
 static void hand_free(struct bridge_sim *h)
 {
-	lease_forget(lease(h));
+	bridge_lease_forget(lease(h));
 	free(h->b.leases);
 	snapshot_free(&h->b.snap);
-	redis_client_free(h->b.net);
+	redis_client_free(h->b.client);
 	memset(h, 0, sizeof(*h));
 }
 
@@ -173,8 +173,8 @@ static void begins(void)
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
 	host_make(0, &options);
-	q.key = ROLE_KEY;
-	q.key_len = ROLE_KEY_LEN;
+	q.key = LEADER_KEY;
+	q.key_len = LEADER_KEY_LEN;
 	ck_code(lockshm_acquire(hosts[0].s, &q, &role), 0);
 	hash_key(&id, hosts[0].s->hash_secret, K, strlen(K));
 	ck_code(host_lease_find(hosts[0].s, 1, &id, K, &found, &error), 0);
@@ -232,7 +232,7 @@ static void a_has_it(int mode)
 
 static void one_gives_up(void)
 {
-	lease_give_up(&one.b, record_of(0, K), word_now());
+	bridge_lease_give_up(&one.b, record_of(0, K), word_now());
 }
 
 /* ---------------------------------------------------------------- asked by two */
@@ -327,7 +327,7 @@ START_TEST(told_and_still_there)
 	ck_assert_uint_eq(decides(&one), 0);
 	is_in_state(HOST_LEASE_NONE);
 	ck_assert_int_ge(lease(&one)->due - host_now(hosts[0].s), LOCKSHM_MS(1));
-	lease(&one)->rung = true;
+	lease(&one)->pending = true;
 	asks_for(&one, REDIS_ACQUIRE_X);
 	ends();
 }
@@ -485,7 +485,7 @@ START_TEST(silent_while_it_was_stopped)
 	asks_for(&one, REDIS_ACQUIRE_X);
 	lease(&one)->failed_at = host_now(hosts[0].s);
 	lease(&one)->failing_since = lease(&one)->failed_at - LOCKSHM_SECONDS(1);
-	one.b.overtaken = stopped;
+	one.b.superseded = stopped;
 	hears_an_error(&one, REDIS_RETRY);
 	ck_assert_int_eq(result_now(), stopped ? 0 : RESULT_PASSES);
 	ends();

@@ -91,7 +91,7 @@ static void decides(enum redis_script script)
 	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_ne(late.leases, NULL);
 	late.renew_until = INT64_MAX;
-	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), cmds), 1);
+	ck_assert_uint_eq(bridge_lease_decide(&late, record_of(0, K), cmds), 1);
 	ck_assert_int_eq(cmds[0].script, script);
 }
 
@@ -104,8 +104,8 @@ static void hears(enum redis_status status, enum redis_kind kind)
 	cmds[0].valid_until = redis_valid_until(redis_now(), cmds[0].args.ttl_ms);
 	if (cmds[0].script == REDIS_RENEW)
 		cmds[0].reply.fence = 0;
-	ck_assert_uint_eq(lease_apply_reply(&late, record_of(0, K), &cmds[0], NULL), 0);
-	lease_forget(&late.leases[record_of(0, K)]);
+	ck_assert_uint_eq(bridge_lease_apply_reply(&late, record_of(0, K), &cmds[0], NULL), 0);
+	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }
 
@@ -238,10 +238,10 @@ START_TEST(gives_up_what_its_successor_asked)
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	agent_stop(b);
 	agent_kill(a);
-	lease_give_up(&late, record_of(0, K), w);
+	bridge_lease_give_up(&late, record_of(0, K), w);
 	agent_cont(b);
 	redis_has("ZCARD {lk:" K "}:q", "0");
-	lease_forget(&late.leases[record_of(0, K)]);
+	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 	snapshot_free(&late.snap);
 }
@@ -275,7 +275,7 @@ START_TEST(leaves_the_place_of_its_successor)
 	memcpy(late.host, late.s->redis.host, REDIS_HOST_BYTES);
 	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_nonnull(late.leases);
-	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), cmds), 2);
+	ck_assert_uint_eq(bridge_lease_decide(&late, record_of(0, K), cmds), 2);
 	ck_assert_int_eq(cmds[0].script, REDIS_LEAVE);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
@@ -289,7 +289,7 @@ START_TEST(leaves_the_place_of_its_successor)
 	ck_code(agent_release(c), 0);
 	ck_code(agent_end(d), 0);
 	redis_op_end(&op);
-	lease_forget(&late.leases[record_of(0, K)]);
+	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }
 END_TEST
