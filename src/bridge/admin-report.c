@@ -10,7 +10,7 @@
 
 #define DELAY "lockshm:delay:"
 
-/* Places in the reply of inspect.lua. */
+/* Fields of the reply of inspect.lua. */
 enum {
 	AT_MS,
 	AT_TYPE,
@@ -64,7 +64,7 @@ static int64_t left_ns(int64_t ms)
 	return ms < 0 ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
 }
 
-/* What is left of the time that @list, member, score, member, score, has for @member; false = it has none. */
+/* Time left for @member in @list (member, score, member, score...); false = not in the list. */
 static bool score_of(const struct report *r, size_t list, const struct redis_reply *member, int64_t *left)
 {
 	const struct redis_reply *all = at(r, list);
@@ -93,7 +93,7 @@ static struct lockshm_remote_party *add_party(struct report *r, const struct red
 	return to;
 }
 
-/* A host's token is known by what the fence remembers of it, as the scripts know it: others' may look the same. */
+/* A value is a host's if the fence remembers it, as in the scripts: values of other programs may look the same. */
 static void report_writer(struct report *r)
 {
 	struct lockshm_remote_party *to = add_party(r, at(r, AT_HELD), LOCKSHM_EXCLUSIVE);
@@ -178,7 +178,7 @@ static void report_intent(struct report *r)
 		r->info->mark = &r->intent;
 }
 
-/* Room for whoever is in it. */
+/* Room for holders and waiters. */
 static bool make_room(struct admin_op *q, const struct redis_reply *reply)
 {
 	size_t n = 1 + redis_reply_count(redis_reply_at(reply, AT_HELD)) +

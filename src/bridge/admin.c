@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * admin.c - what an operator asks Redis about one key, and does there: over connections of his own
+ * admin.c - inspect or release one key in Redis, for an operator: over connections of its own
  *
- * Not through the bridge: it may be what is stuck, or somebody else's.  One question to all servers that have the key,
- * at once, with one deadline for connecting and asking together.  Killed anywhere: a script was executed, or not.
+ * Not through the bridge, which may be stuck, or run in another program.  One script to all servers that have the key,
+ * at once, with one deadline for connecting and the replies together.  Crash points: a script was executed, or not.
  */
 #define _GNU_SOURCE
 #include "bridge/admin-internal.h"
@@ -14,7 +14,7 @@
 #include "redis/tls.h"
 #include "sys/error.h"
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- sending */
 
 static int check(const struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns,
 		 struct lockshm_error *error)
@@ -55,7 +55,7 @@ static int add_node(struct admin_op *q, const struct redis_server *server)
 	return 0;
 }
 
-/* A quorum's servers all have the key, else one has. */
+/* All servers of a quorum have the key, else one of them. */
 static int choose(struct admin_op *q, const struct redis_server *servers, size_t n)
 {
 	struct redis_error why = { 0 };
@@ -68,8 +68,8 @@ static int choose(struct admin_op *q, const struct redis_server *servers, size_t
 			err = add_node(q, &servers[i]);
 		return err;
 	}
-	err = name(q, &scratch, REDIS_KEYS_SINGLE, &why) ? translate(q->error, &why) :
-							    add_node(q, &servers[redis_server_of(&scratch.keys, n)]);
+	err = name(q, &scratch, REDIS_KEYS_SINGLE, &why) ? translate(q->error, &why)
+							 : add_node(q, &servers[redis_server_of(&scratch.keys, n)]);
 	redis_keys_free(&scratch.keys);
 	return err;
 }
@@ -83,9 +83,9 @@ static int begin(struct admin_op *q)
 
 	if (!servers)
 		return error_set(q->error, LOCKSHM_NO_MEMORY, "out of memory");
-	err = redis_uri_parse(q->s->redis.servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, &why) ?
-		      translate(q->error, &why) :
-		      choose(q, servers, n);
+	err = redis_uri_parse(q->s->redis.servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, &why)
+		      ? translate(q->error, &why)
+		      : choose(q, servers, n);
 	explicit_bzero(servers, REDIS_SERVERS_MAX * sizeof(*servers));
 	free(servers);
 	return err;
@@ -106,7 +106,7 @@ static void end(struct admin_op *q)
 	redis_tls_thread_ends();
 }
 
-/* Only a connected server says whether it is a cluster's, which has other names for what belongs to a lock. */
+/* Only after connecting is it known whether the server is a cluster's, where the keys of a lock have other names. */
 static void send_script(struct admin_op *q, struct node *node, enum redis_script script, const struct script_args *args)
 {
 	bool cluster = redis_conn_info(node->conn)->cluster;
@@ -121,7 +121,7 @@ static void send_script(struct admin_op *q, struct node *node, enum redis_script
 		(void)redis_conn_pump(node->conn);
 }
 
-/* As far as it gets without waiting; true = it is through. */
+/* Continue without blocking; true = finished. */
 static bool step(struct admin_op *q, struct node *node, enum redis_script script, const struct script_args *args)
 {
 	if (!node->sent && redis_conn_ready(node->conn))
@@ -132,7 +132,7 @@ static bool step(struct admin_op *q, struct node *node, enum redis_script script
 	return redis_conn_closed(node->conn);
 }
 
-/* Each is asked as soon as it is connected: one that does not answer takes no time from the others. */
+/* Each gets the script as soon as it is connected: an unresponsive server takes no time from the others. */
 static void run_script(struct admin_op *q, enum redis_script script, const struct script_args *args)
 {
 	struct redis_conn *waiting[REDIS_SERVERS_MAX];
@@ -209,7 +209,7 @@ static const char *const found[] = {
 	[REDIS_KIND_READERS] = "others read it",
 };
 
-/* Data of others must not get into a terminal. */
+/* Keep control characters of other programs' data out of a terminal. */
 static const char *printable(struct script_reply *a)
 {
 	size_t i;
@@ -223,13 +223,14 @@ static const char *printable(struct script_reply *a)
 static int changed(const struct admin_op *q, struct node *node)
 {
 	struct script_reply *a = &node->op.reply;
-	const char *what = a->kind < sizeof(found) / sizeof(found[0]) && found[a->kind] ? found[a->kind] : "it is closed";
+	const char *what =
+		a->kind < sizeof(found) / sizeof(found[0]) && found[a->kind] ? found[a->kind] : "it is closed";
 
 	return error_set(q->error, LOCKSHM_NOT_HELD, "%.60s: not that value any more: %s%s%.96s",
 			 redis_conn_label(node->conn), what, *a->holder ? " " : "", printable(a));
 }
 
-/* By the majority of those that have the key, of one server by that one. */
+/* By the majority of the servers that have the key, or by the only one. */
 static int outcome(struct admin_op *q)
 {
 	size_t i, replied = 0, done = 0;

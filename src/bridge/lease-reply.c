@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease-reply.c - one host lease, seen by the bridge: what follows from an answer; see bridge/lease.h and hostlease/host-lease.h
+ * lease-reply.c - one host lease: what follows from a reply; table in bridge/lease.h, proof in hostlease/host-lease.h
  *
- * An answer may be late: another bridge may have gone on with the lease, and holders with it.  So every change is a CAS
- * from the word that was looked at, and nothing is sent that another epoch, or a holder of this one, could miss.
+ * A reply may be late: another leader may have continued with the lease, and holders with it.  So every change is a CAS
+ * from the word that was read, and no command is sent whose effect another epoch, or a holder of this one, could miss.
  */
 #define _GNU_SOURCE
 #include "bridge/lease.h"
@@ -12,12 +12,12 @@
 
 #include "redis/redis-error.h"
 
-#define POLL_NS LOCKSHM_MS(50) /* as a waiter in Redis, without hints */
+#define POLL_NS LOCKSHM_MS(50) /* while queued in Redis, without tracking */
 #define POLL_TRACKED_NS LOCKSHM_MS(300)
 #define BACKOFF_MIN_NS LOCKSHM_MS(50)
 #define BACKOFF_MAX_NS LOCKSHM_MS(400)
 #define GRACE_NS LOCKSHM_MS(500)
-#define FORGET_NS LOCKSHM_SECONDS(2) /* a failure, if nobody wanted anything since; longer than between two attempts */
+#define FORGET_NS LOCKSHM_SECONDS(2) /* a failure without demand since; longer than the time between two attempts */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -37,8 +37,9 @@ static void now_due(const struct bridge *b, struct bridge_lease *l)
 	l->backoff_ns = 0;
 }
 
-/* Why it is not had now, for those who waited when that was asked for. */
-static void report_result(struct bridge *b, uint32_t i, int code, const struct redis_command *cmd, int64_t until, const char *why)
+/* Store why there is no lease, for the waiters that waited when the command was built. */
+static void report_result(struct bridge *b, uint32_t i, int code, const struct redis_command *cmd, int64_t until,
+			  const char *why)
 {
 	host_lease_store_result(b->s, &b->s->host_leases[i], code, cmd->asked + b->s->boot_offset, until, why);
 }
@@ -51,25 +52,25 @@ static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const str
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !cmd->shared);
 	back_off(b, l);
-	/* It was we who were away, and not Redis: the next bridge asks anew. */
+	/* This process was stopped, Redis may be fine: the next leader sends new commands. */
 	if (transient && b->superseded)
 		return;
 	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
 	l->failed_at = now;
-	/* A moment's silence is not yet a server that is away. */
+	/* A short silence is not yet an outage. */
 	if (transient && now - l->failing_since < GRACE_NS)
 		return;
 	if (host_lease_state(word) == HOST_LEASE_ACQUIRING || host_lease_state(word) == HOST_LEASE_RELEASING)
 		report_result(b, i, transient ? RESULT_PASSES : RESULT_LASTS, cmd, 0, cmd->why);
 	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (transient && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
-	/* Whoever waits all the same, by a policy of its own, makes a new epoch at once: that one is put off. */
+	/* Requests with the policy WAIT of their own begin a new epoch at once: delay it. */
 	l->not_before = l->next_try;
 	bridge_lease_give_up(b, i, word);
 }
 
-/* The lease is ours until then; new numbers came with it. */
+/* The lease is held until then; a range of tokens came with it. */
 static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
@@ -78,8 +79,8 @@ static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const str
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
 	now_due(b, l);
-	/* A place in line was noted since that was asked, and may have been taken behind it: asked by the same token
-	 * again the server gives that up. */
+	/* QUEUED was set after the command was built, so another leader may have taken a queue position after this
+	 * grant: repeating the acquire under the same value removes it. */
 	if (word & ~cmd->word & HOST_LEASE_QUEUED)
 		return;
 	if (until - now < ttl / 2) {
@@ -87,7 +88,7 @@ static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const str
 		return;
 	}
 	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_FIRST)) {
-		/* It is told at once; told already, it goes on as if it did not answer. */
+		/* The server's fence is raised first; raised already: as without a reply. */
 		if (l->raise)
 			back_off(b, l);
 		l->raise = true;
@@ -96,15 +97,15 @@ static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const str
 	l->raise = false;
 	host_lease_extend(b->s, r, until);
 	l->renew_at = until - ttl * 2 / 3;
-	/* Just written.  Those of many leases are looked at in turn. */
+	/* Just written.  Spread over the leases when each next reads its fence. */
 	l->unverified = 1 + i % (LOOK_EVERY - 1);
 	store_relaxed(&r->other_hosts_waiting, (uint64_t)cmd->reply.queued);
 	store_relaxed(&r->acquired, (uint64_t)now);
 	store_relaxed(&r->local_grants, 0);
-	/* Of a lease that was lost meanwhile. */
+	/* Left from a lease that was lost. */
 	store_relaxed(&r->suppress_until, 0);
 	store_relaxed(&r->blocked, 0);
-	/* Everything above before the word that says it counts: this CAS, with the loads in enter(). */
+	/* Everything above before the word that makes it count: this CAS, with the loads in enter(). */
 	if (cas_from(&r->word, word, host_lease_with_state(word & ~HOST_LEASE_QUEUED, HOST_LEASE_HELD))) {
 		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
 		l->due = now + LOOK_NS;
@@ -122,8 +123,8 @@ static const char *const blocker_text[] = {
 	[REDIS_KIND_TURN] = "other hosts were first",
 };
 
-/* Somebody else has it; until when, as far as that is known.  False = who wants it reads, but was asked for as a
- * writer, and those in the way read, too: that is asked in another way before anybody is told. */
+/* Another host or program has the lease; until when, if known.  False = readers block a reader, for which this leader
+ * tried an exclusive acquire: try a shared one before any result is stored. */
 static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
 	int64_t left = cmd->reply.left_ms;
@@ -137,9 +138,8 @@ static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_comm
 }
 
 /*
- * Some servers may have said yes.  What two hosts keep of a majority keeps it from both, so it goes back; but
- * the token is that of whoever is the bridge, who may hold under it by now: the word first.  Then again, at
- * another time than the others.
+ * Some servers may have granted.  Parts held by two hosts lock out both, so this part is released; but the value is the
+ * same for every leader, one of which may hold under it by now: the word first.  The next attempt is at a random time.
  */
 static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 {
@@ -163,7 +163,7 @@ static void apply_queued(struct bridge *b, uint32_t i, uint64_t word, const stru
 	if (a->left_ms >= 0)
 		wait = min64(wait, LOCKSHM_MS(a->left_ms + 1));
 	l->next_try = l->due = now + wait;
-	/* Those who wait go on waiting; those who only try are told.  At once, if that will be another question. */
+	/* Blocking requests go on waiting; tries got their result.  Repeat at once if the command is to be another. */
 	if (!report_blocker(b, i, cmd) && !cmd->unsure)
 		now_due(b, l);
 	if (bridge_is_quorum(b))
@@ -174,18 +174,18 @@ static void apply_busy(struct bridge *b, uint32_t i, uint64_t word, const struct
 {
 	struct bridge_lease *l = &b->leases[i];
 
-	/* For those who only try.  Somebody else may have come meanwhile who waits: that is a new epoch. */
+	/* All requests were tries.  A blocking one that came since begins a new epoch. */
 	if (l->attempts == 1 && !bridge_is_quorum(b))
 		l->sent = false;
 	now_due(b, l);
 	bridge_lease_give_up(b, i, word);
 	(void)report_blocker(b, i, cmd);
-	/* They leave the queue now, which does not take long. */
+	/* The tries leave the local queue within that time. */
 	l->notified_until = l->due + POLL_NS;
 	l->due += LOCKSHM_MS(1);
 }
 
-/* It is not there any more. */
+/* The record is gone from Redis. */
 static void set_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
@@ -196,15 +196,15 @@ static void set_lost(struct bridge *b, uint32_t i, uint64_t word)
 	host_lease_signal(r);
 }
 
-/* Still the lease that @word was of, and not made shared since? */
+/* Same epoch and mode_gen, still held? */
 static bool same_mode_gen(uint64_t w, uint64_t word)
 {
 	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_mode_gen(w) == host_lease_mode_gen(word) &&
 	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING);
 }
 
-/* A downgrade was refused, since the record of the writer is lost: an upgrade, which knows its
- * own token, makes it anew. */
+/* The downgrade was refused because the server lost the writer's record: an upgrade, which recognizes its own value,
+ * makes it again. */
 static void repeat_upgrade(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
@@ -215,9 +215,9 @@ static void repeat_upgrade(struct shm_host_lease *r, uint64_t word)
 }
 
 /*
- * Redis has it as a writer's, or some servers of a quorum do, but nobody has noted that, so nobody writes: an
- * upgrade whose answer nobody heard or believed, and that nobody asks for any more; or a downgrade that was
- * forgotten.  By a new turn it is told.
+ * Redis, or part of a quorum, has an exclusive record without EXCLUSIVE in the word, so there is no writer: the reply
+ * to an upgrade was lost or not accepted and its requester gave up, or a server forgot a downgrade.  A new mode_gen
+ * tells Redis.
  */
 static void withdraw(struct shm_host_lease *r, uint64_t word)
 {
@@ -228,20 +228,21 @@ static void withdraw(struct shm_host_lease *r, uint64_t word)
 			break;
 }
 
-/* What Redis says of the lease of that epoch and turn, whoever changes the word meanwhile.  Said once: a second answer,
- * heard late, must not take back a wish of since then. */
+/* Redis has it exclusively, in this epoch and mode_gen.  Only once: a second, late reply must not clear a DOWNGRADE set
+ * since. */
 static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	uint64_t w = load_acquire(&r->word);
 
 	while (same_mode_gen(w, word) && !(w & HOST_LEASE_EXCLUSIVE))
-		if (cas(&r->word, &w, (w | HOST_LEASE_EXCLUSIVE) & ~(HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
+		if (cas(&r->word, &w,
+			(w | HOST_LEASE_EXCLUSIVE) & ~(HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
 			break;
 	host_lease_signal(r);
 }
 
-/* It is done, or cannot be: not the wish of a later time, when it was exclusive again. */
+/* Done, or impossible.  Keeps a DOWNGRADE that was set after the lease became exclusive again. */
 static void end_downgrade(struct shm_host_lease *r, uint64_t word)
 {
 	uint64_t w = load_acquire(&r->word);
@@ -249,11 +250,11 @@ static void end_downgrade(struct shm_host_lease *r, uint64_t word)
 	while (same_mode_gen(w, word) && (w & (HOST_LEASE_DOWNGRADE | HOST_LEASE_EXCLUSIVE)) == HOST_LEASE_DOWNGRADE)
 		if (cas(&r->word, &w, w & ~(HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
 			break;
-	/* Who wants an upgrade waits for that. */
+	/* Requesters of an upgrade wait for that. */
 	host_lease_signal(r);
 }
 
-/* Number and time before the word that says it is exclusive; false = not yet. */
+/* Token range and time before the word that makes it exclusive; false = not yet. */
 static bool accept_upgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
@@ -261,13 +262,13 @@ static bool accept_upgrade(struct bridge *b, uint32_t i, uint64_t word, const st
 	int64_t now = host_now(b->s), until = cmd->valid_until + b->s->boot_offset;
 	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
 
-	/* Old: another bridge may have gone on since, and the token may be gone. */
+	/* Too old: another leader may have continued since, and the value may have expired. */
 	if (until - now < ttl / 2) {
 		l->mode_at = now + MODE_AGAIN_NS;
 		return false;
 	}
 	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_FIRST)) {
-		/* The server is told at once; told already, later. */
+		/* Raise the server's fence at once; raised already: later. */
 		l->mode_at = l->raise ? now + MODE_AGAIN_NS : 0;
 		l->raise = true;
 		return false;
@@ -278,8 +279,8 @@ static bool accept_upgrade(struct bridge *b, uint32_t i, uint64_t word, const st
 	return true;
 }
 
-/* Is there an answer about a mode?  Else it is asked again, from now on: what waits for replicas takes as long as that,
- * and the leases have to be renewed. */
+/* Is there a reply about the mode?  If not, repeat it after a pause that starts now: a wait for replicas takes that
+ * long, and renewals are due. */
 static bool mode_reply_valid(struct bridge *b, struct bridge_lease *l, const struct redis_command *cmd)
 {
 	now_due(b, l);
@@ -293,16 +294,18 @@ static void apply_upgrade(struct bridge *b, uint32_t i, uint64_t word, const str
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
-	/* Who asked takes the bit back in time, with a new turn that tells Redis. */
+	/* Without a reply the requester clears UPGRADE in time, with a new mode_gen that tells Redis. */
 	if (!mode_reply_valid(b, &b->leases[i], cmd))
 		return;
 	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
 		uint64_t none = word & ~HOST_LEASE_UPGRADE;
 
-		/* Overtaken by who gave up waiting: the next renewal finds what there is to take back.  Else whoever
-		 * asks next has its own time. */
-		if (cas_from(&r->word, word, cmd->doubt && !(word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) ?
-						     host_lease_withdrawn(none) : none))
+		/* CAS fails: the requester gave up first, and the next renewal finds what to withdraw.  Else the next
+		 * requester has the full time. */
+		if (cas_from(&r->word, word,
+			     cmd->doubt && !(word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE))
+				     ? host_lease_withdrawn(none)
+				     : none))
 			b->leases[i].upgrade_since = 0;
 		host_lease_signal(r);
 	} else if (cmd->reply.status == REDIS_GRANTED) {
@@ -313,7 +316,7 @@ static void apply_upgrade(struct bridge *b, uint32_t i, uint64_t word, const str
 	}
 }
 
-/* A reader by what Redis says: nobody writes under it, and nobody comes in who does, since before it was asked. */
+/* Shared in Redis.  There has been no writer since before the command was sent, and none can enter. */
 static void apply_downgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
@@ -321,7 +324,7 @@ static void apply_downgrade(struct bridge *b, uint32_t i, uint64_t word, const s
 
 	if (!mode_reply_valid(b, l, cmd))
 		return;
-	/* Refused: it is left as it is there; a later renewal finds it, and then it is tried again. */
+	/* Refused: Redis keeps it exclusive; a later renewal finds that, and the downgrade is repeated. */
 	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
 		l->withdraw_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
 		end_downgrade(r, word);
@@ -339,8 +342,8 @@ static void apply_downgrade(struct bridge *b, uint32_t i, uint64_t word, const s
 	end_downgrade(r, word);
 }
 
-/* Must what was a writer's when @sent was looked at be one still?  Of an exclusive lease the turn tells; the state
- * between that and a downgrade comes but once in a turn. */
+/* Must the record that was exclusive at @sent be exclusive still?  With EXCLUSIVE mode_gen tells; the undrained state
+ * comes only once in a mode_gen. */
 static bool still_writers(uint64_t word, uint64_t sent)
 {
 	return host_lease_mode_gen(word) == host_lease_mode_gen(sent) &&
@@ -348,9 +351,9 @@ static bool still_writers(uint64_t word, uint64_t sent)
 }
 
 /*
- * Does the renewal say that nothing is there?  Or readers, where a writer was meant: the server forgot an upgrade, and
- * others may read beside us; but not if it was sent before a downgrade, and is heard after it.  A quorum says "lost" of
- * either: it counts only those of its servers that say what it should be.
+ * Does a renewal report the record lost?  Missing, or shared where exclusive was expected: the server forgot an
+ * upgrade, and other hosts may read.  Not if it was sent before a downgrade and its reply came after it.  A quorum
+ * reports "lost" for both: it counts only the servers with the expected record.
  */
 static bool reports_lost(const struct bridge *b, uint64_t word, const struct redis_command *cmd)
 {
@@ -375,10 +378,10 @@ static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const str
 		set_lost(b, i, word);
 		return;
 	}
-	/* It counts as not heard. */
+	/* As without a reply. */
 	if (cmd->reply.status != REDIS_DONE)
 		return;
-	/* Not of what was known to be a writer's when this was sent. */
+	/* Not if it was known to be exclusive when the command was built. */
 	if (cmd->reply.kind == REDIS_KIND_HOST && !(cmd->word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) &&
 	    host_lease_mode_gen(word) == host_lease_mode_gen(cmd->word) && host_now(b->s) >= l->withdraw_at)
 		withdraw(r, word);
@@ -391,7 +394,8 @@ static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const str
 		l->raise = !host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_MORE);
 		host_lease_signal(r);
 	}
-	store_relaxed(&r->other_hosts_waiting, (uint64_t)(cmd->reply.queued > 0 ? cmd->reply.queued : cmd->reply.intent));
+	store_relaxed(&r->other_hosts_waiting,
+		      (uint64_t)(cmd->reply.queued > 0 ? cmd->reply.queued : cmd->reply.intent));
 }
 
 static void apply_release(struct bridge *b, uint32_t i, uint64_t word)
@@ -404,8 +408,8 @@ static void apply_release(struct bridge *b, uint32_t i, uint64_t word)
 	host_lease_signal(r);
 }
 
-/* Is what an acquire may have left there nobody's?  In ACQUIRING somebody still asks for it, and later on somebody may
- * hold under it; from RELEASING on, and in any later epoch, nobody does and nobody will. */
+/* May what an acquire left in Redis be removed?  In ACQUIRING the epoch is still wanted, later it may have holders;
+ * from RELEASING on, and in any later epoch, there are none and there will be none. */
 static bool is_orphan(uint64_t word, uint64_t epoch)
 {
 	enum host_lease_state state = host_lease_state(word);
@@ -414,17 +418,18 @@ static bool is_orphan(uint64_t word, uint64_t epoch)
 }
 
 /*
- * The token is nobody's.  The place in line, which a majority does not give, is the host's: an epoch of that mode which
- * is asked for now goes on with it, and leaves it when it is given up, as the word says from now on.
+ * The value belongs to no epoch.  The queue position, which a majority does not give, belongs to the host: an epoch in
+ * ACQUIRING of the same mode takes it over, and leaves it when it ends, because QUEUED is set now.
  */
 static size_t undo_late(const struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd,
-			     struct redis_command late[COMMANDS_PER_LEASE])
+			struct redis_command late[COMMANDS_PER_LEASE])
 {
 	const char *position = cmd->exclusive ? "x" : "s";
 
 	if ((!cmd->code && cmd->reply.status != REDIS_QUEUED) || bridge_is_quorum(b))
 		position = NULL;
-	while (position && host_lease_state(word) == HOST_LEASE_ACQUIRING && !(word & HOST_LEASE_EXCLUSIVE) == !cmd->exclusive) {
+	while (position && host_lease_state(word) == HOST_LEASE_ACQUIRING &&
+	       !(word & HOST_LEASE_EXCLUSIVE) == !cmd->exclusive) {
 		if (cas(&b->s->host_leases[i].word, &word, word | HOST_LEASE_QUEUED))
 			position = NULL;
 	}
@@ -449,7 +454,7 @@ static void apply_by_state(struct bridge *b, uint32_t i, uint64_t word, const st
 		if (cmd->script == REDIS_RENEW)
 			apply_renewal(b, i, word, cmd);
 		else if (host_lease_mode_gen(word) != host_lease_mode_gen(cmd->word))
-			now_due(b, &b->leases[i]); /* overtaken */
+			now_due(b, &b->leases[i]); /* superseded */
 		else if (cmd->script == REDIS_UPGRADE)
 			apply_upgrade(b, i, word, cmd);
 		else if (cmd->script == REDIS_DOWNGRADE)
@@ -465,7 +470,8 @@ static void apply_by_state(struct bridge *b, uint32_t i, uint64_t word, const st
 	}
 }
 
-size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd, struct redis_command late[COMMANDS_PER_LEASE])
+size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd,
+				struct redis_command late[COMMANDS_PER_LEASE])
 {
 	struct bridge_lease *l = &b->leases[i];
 	uint64_t word = load_acquire(&b->s->host_leases[i].word);
@@ -480,7 +486,7 @@ size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis
 		l->sent = true;
 	if (orphan)
 		return undo_late(b, i, word, cmd, late);
-	/* Another bridge has gone on with it.  A place that could not be left ends by itself, sooner than a token. */
+	/* Another leader continued with it.  A queue position that was not left expires sooner than a value. */
 	if (host_lease_epoch(word) != l->epoch || cmd->script == REDIS_LEAVE || cmd->script == REDIS_FENCE)
 		return 0;
 	if (cmd->code && cmd->script != REDIS_UPGRADE && cmd->script != REDIS_DOWNGRADE) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.c - one host lease, seen by the bridge: what to ask while it is not held; see
- * bridge/lease.h and hostlease/host-lease.h
+ * lease.c - one host lease while it is not held: transitions and commands; table in bridge/lease.h
  *
- * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it,
- * and what this one does later either has the token of an epoch that is over, or fails its CAS.
+ * Killed or stopped after any line: the segment has the lease's state, and the next leader continues from it.  What
+ * this leader does later carries the value of an epoch that is over, or fails its CAS.
  */
 #define _GNU_SOURCE
 #include "bridge/lease-internal.h"
@@ -18,7 +17,7 @@
 
 #define WAITER_TTL_MS 2000
 #define EXPECTED_NS LOCKSHM_MS(10)
-#define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
+#define UNSURE_NS LOCKSHM_MS(50) /* after a scan of a changing queue */
 #define TRANSITIONS_MAX 16
 
 /* ---------------------------------------------------------------- names */
@@ -55,7 +54,8 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 
 enum naming { NAMED, BEING_MADE, NAMELESS };
 
-/* The names are those of the record as it is now, or it is being made, or has a key that cannot be named there. */
+/* Make the names of the record's key.  NAMED: they are current.  BEING_MADE: a claimer writes the record.  NAMELESS:
+ * Redis has no name for this key. */
 static enum naming name(const struct bridge *b, uint32_t i)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
@@ -71,8 +71,8 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	if (l->named)
 		redis_keys_free(&l->keys);
 	l->named = false;
-	/* Before the key is read: stopped here, this says it of a key that was here before
-	 * those who wait for another. */
+	/* Before the key is read: if this leader is stopped here, its result is older than the waiters of a later
+	 * key. */
 	asked = host_now(b->s);
 	len = host_lease_key(r, key);
 	if (len == 0)
@@ -89,7 +89,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 
 /* ---------------------------------------------------------------- states */
 
-/* Those who only try were told, and have not gone: their threads do not run.  Whoever has come since has rung. */
+/* The tries were answered "busy" and are still queued: their threads do not run.  A newer waiter would have rung. */
 static bool was_notified(const struct bridge *b, const struct bridge_lease *l, const struct demand *in)
 {
 	return !in->blocking && !l->pending && !l->invalidated && host_now(b->s) < l->notified_until;
@@ -105,7 +105,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	if (in.waiting) {
 		uint64_t epoch = host_lease_epoch(word) + 1;
 
-		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
+		/* A refusing majority is asked again under a new epoch each time, so there the blocker remains. */
 		if (!bridge_is_quorum(b))
 			store_relaxed(&b->s->host_leases[i].blocked, 0);
 		if (cas_from(&b->s->host_leases[i].word, word,
@@ -117,8 +117,8 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
-void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, struct redis_command *cmd, enum redis_script script,
-	       uint64_t word)
+void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, struct redis_command *cmd,
+			  enum redis_script script, uint64_t word)
 {
 	memset(cmd, 0, sizeof(*cmd));
 	cmd->script = script;
@@ -135,8 +135,8 @@ void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, 
 	cmd->args.flags = "";
 }
 
-size_t bridge_lease_command_release(const struct bridge *b, const struct bridge_lease *l, struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
-		      const char *positions)
+size_t bridge_lease_command_release(const struct bridge *b, const struct bridge_lease *l,
+				    struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word, const char *positions)
 {
 	size_t n = 0;
 
@@ -157,29 +157,30 @@ void bridge_lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 		(void)cas_from(&r->word, word, host_lease_with_state(word | HOST_LEASE_QUEUED, HOST_LEASE_RELEASING));
 		return;
 	}
-	/* Who does not answer is not asked sooner in the next one. */
+	/* The next epoch keeps the back-off from an unresponsive server. */
 	l->not_before = l->next_try;
 	(void)cas_from(&r->word, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
 }
 
-/* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
+/* @seen: when demand was scanned.  The result does not apply to waiters that started later. */
 static void command_acquire(const struct bridge *b, uint32_t i, struct redis_command *cmd, uint64_t word,
-			const struct demand *in, int64_t seen)
+			    const struct demand *in, int64_t seen)
 {
 	struct bridge_lease *l = &b->leases[i];
 
 	bridge_lease_command(b, l, cmd, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
 	cmd->asked = seen;
-	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
+	/* An unseen waiter may be a writer, or may block: a try would then give up the host's queue position. */
 	cmd->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->attempts == 0);
 	cmd->unsure = in->unsure;
 	cmd->args.flags = in->blocking || in->unsure ? "" : "t";
-	/* Before it is sent: from then on the token may be there. */
+	/* Before sending: from then on the value may be in Redis. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	l->attempts++;
 }
 
-void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
+void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds,
+				size_t *n)
 {
 	const struct bridge_lease *l = &b->leases[i];
 
@@ -190,9 +191,9 @@ void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t wor
 }
 
 /*
- * Is something else wanted than what is asked for?  For a writer there is another question.  A reader goes on with a
- * writer's that was given up, which keeps the host's place in line, but where only others who read are in its way: it
- * can join them, and the mark of the writer would keep new ones out.
+ * Does local demand need another acquire script?  A writer does.  A reader continues an abandoned writer's request,
+ * which keeps the host's queue position, unless only remote readers block it: it can join them, and the writer's intent
+ * key would keep new readers out.
  */
 static bool needs_other_command(const struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
 {
@@ -203,8 +204,7 @@ static bool needs_other_command(const struct bridge *b, uint32_t i, uint64_t wor
 	return in->exclusive || l->blocker == REDIS_KIND_READERS || (!l->sent && bridge_lease_is_own(l, word));
 }
 
-/* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in
- * line is kept for a moment. */
+/* Without demand, but a local request may be granted and not yet awake: keep the host's queue position for a moment. */
 static bool waiter_expected(struct bridge_lease *l, const struct demand *in, int64_t now)
 {
 	if (!in->live || in->other_lease)
@@ -222,10 +222,10 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 
 	if (in.waiting)
 		l->idle_since = 0;
-	/* Of a damaged queue those who are seen are served; nobody holds yet. */
+	/* In a damaged queue serve the requests that are seen; there are no holds yet. */
 	if (!in.unsure || in.damaged) {
 		if (!in.waiting && !b->ending && waiter_expected(l, &in, now)) {
-			/* A hint is for whoever comes. */
+			/* An invalidation is for the expected waiter. */
 			l->next_try = l->invalidated ? 0 : l->next_try;
 			return wait_until(l, l->idle_since + EXPECTED_NS);
 		}
@@ -236,9 +236,9 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 	}
 	if (now < l->next_try && !l->invalidated)
 		return wait_until(l, l->next_try);
-	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it
-	 * looked: by this its CAS fails, and whoever gives it up from now on leaves the queue, too.  Killed here:
-	 * that is done for nothing. */
+	/* Another leader began this epoch, and may be about to end it because it sent no command before its last scan.
+	 * QUEUED makes its CAS fail, and makes every later release leave the queue, too.  Crash point: after this CAS,
+	 * QUEUED is set for nothing. */
 	if (l->own_epoch != l->epoch && !(word & HOST_LEASE_QUEUED))
 		return move(b, i, word, word | HOST_LEASE_QUEUED);
 	bridge_lease_command_raise(b, i, word, cmds, n);
@@ -252,7 +252,7 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), asked = (int64_t)load_acquire(&r->asked);
 
-	/* Out of reach for longer than the token can be there. */
+	/* Out of reach for longer than the value can last in Redis. */
 	if (l->backoff_ns && now - asked > LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) + LOCKSHM_SECONDS(1))
 		return move(b, i, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
 	if (now < l->next_try && !l->pending)
@@ -262,8 +262,8 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 }
 
 /*
- * Nothing can be asked about it.  Whoever waits was told, and the record is free for other keys.  A lease that was
- * taken under names of another kind, before the server became one of a cluster, ends with its time.
+ * Redis has no name for the key.  The waiters have their result, and the record is free for other keys.  A lease
+ * acquired under names of another kind, before the server joined a cluster, expires.
  */
 static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 {
@@ -309,7 +309,7 @@ static enum next step(struct bridge *b, uint32_t i, struct redis_command *cmds, 
 	case HOST_LEASE_RELEASING:
 		return at_releasing(b, i, word, cmds, n);
 	default:
-		/* Damaged: as if it had never been. */
+		/* Damaged: continue as if it had never been used. */
 		return move(b, i, word, host_lease_make(host_lease_epoch(word) + 1, 0, HOST_LEASE_NONE));
 	}
 }
@@ -321,7 +321,7 @@ size_t bridge_lease_decide(struct bridge *b, uint32_t i, struct redis_command *c
 	size_t n = 0;
 	int k;
 
-	/* Its time has come; whatever the lease is by now. */
+	/* The time of the forced look has come, in whatever state the lease is. */
 	if (l->suppressed_at <= host_now(b->s))
 		l->suppressed_at = 0;
 	for (k = 0; next == NEXT_AGAIN && k < TRANSITIONS_MAX; k++)

@@ -2,8 +2,8 @@
 /*
  * listener.c - the leader's second thread; see bridge/listener.h
  *
- * The leader sleeps on a futex, so that processes wake it directly.  The listener turns a readable socket into a ring of
- * that doorbell; it reads nothing itself.
+ * The leader sleeps on a futex, so that processes wake it directly.  The listener turns a readable socket into a ring
+ * of that doorbell; it reads nothing itself.
  */
 #define _GNU_SOURCE
 #include "bridge/listener.h"

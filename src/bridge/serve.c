@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serve.c - being the bridge: the lock that elects it, and its loop
+ * serve.c - the leader: the local lock that elects it, and its loop
  *
- *   look at the bell | renew the role | collect what is due: rung for, hinted at, by time | decide, ask, take answers
- *   | see to the hints | sleep on the bell
+ *   empty the doorbell | renew leadership | collect due leases: rung, invalidated, by time | decide, send, apply
+ *   replies | read invalidations | sleep on the doorbell
  *
- * The loop sleeps on a futex, so that processes wake it directly.  A second thread, the ear, waits for what the servers
- * say unasked and rings the same bell.  Nothing here must be finished: see hostlease/host-lease.h for what a successor finds.
+ * The loop sleeps on a futex, so that processes wake it directly; bridge/listener.c rings for the servers.  Nothing
+ * here must be finished: hostlease/host-lease.h says what a successor finds.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -21,15 +21,15 @@
 #include "lock/owner.h"
 #include "lock/wait.h"
 
-#define SCAN_NS LOCKSHM_MS(500) /* for leases whose bell was lost with a killed process */
+#define SCAN_NS LOCKSHM_MS(500) /* for leases whose ring was lost with a killed process */
 #define CLIENT_AGAIN_NS LOCKSHM_MS(200)
 #define END_NS LOCKSHM_MS(250)
 #define IO_MAX_NS LOCKSHM_MS(250)
 #define LEAD_TTL_MAX_NS LOCKSHM_SECONDS(5)
 #define FIRST_TTL_MIN_NS LOCKSHM_MS(20)
-#define ROUNDS_MAX 8 /* before the bell is looked at again */
+#define ROUNDS_MAX 8 /* before the doorbell is read again */
 #define COMMANDS_MAX 256
-#define RENEW_WITH 24 /* an eighth of the time after which leases are renewed */
+#define RENEW_WITH 24 /* an eighth of the renewal interval */
 #define HINTS_MAX 1000 /* in one pass */
 
 struct leader {
@@ -38,7 +38,7 @@ struct leader {
 	lockshm_canceller_t *canceller;
 	lockshm_hold_t leadership;
 	int64_t lead_ttl, lead_renewed;
-	int64_t first_ttl; /* what the role is asked for with */
+	int64_t first_ttl; /* what leadership is acquired with */
 	int64_t scan_at, client_at;
 	int64_t client_tried; /* when the settings were last read, this process' time */
 	struct listener listener;
@@ -73,8 +73,8 @@ static void take_pending(struct leader *v)
 	}
 }
 
-/* At the beginning also for what nobody has asked for yet: the one before may have been killed with the bits that it
- * took out.  Whoever waits would ring again only after half a second. */
+/* The first scan includes NONE: the previous leader may have been killed with pending bits that it had taken out, and
+ * waiters ring again only after half a second. */
 static void scan(struct leader *v, int64_t now)
 {
 	bool first = v->scan_at == 0 && !v->b.ending;
@@ -107,7 +107,7 @@ static bool names(struct leader *v, uint32_t i, const char *key, size_t len)
 			return true;
 	if (!l->named || !is_key(l, REDIS_KEY_FENCE, key, len))
 		return false;
-	/* It says so once: if not now, the next renewal looks into it. */
+	/* Invalidated once: if it is not read now, the next renewal reads it. */
 	l->unverified = 0;
 	word = load_acquire(&v->s->host_leases[i].word);
 	return host_lease_state(word) == HOST_LEASE_HELD && (word & HOST_LEASE_EXCLUSIVE);
@@ -123,7 +123,8 @@ static bool take_hints(struct leader *v)
 	int k = 0;
 
 	while (k++ < HINTS_MAX && (hint = redis_client_hint(v->b.client, &key, &len)) != REDIS_HINT_NONE)
-		for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = bridge_lease_next_active(&v->b, i + 1)) {
+		for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
+		     i = bridge_lease_next_active(&v->b, i + 1)) {
 			if (hint != REDIS_HINT_ALL && !names(v, i, key, len))
 				continue;
 			v->b.leases[i].invalidated = v->b.leases[i].pending = true;
@@ -140,17 +141,17 @@ static void flush(struct leader *v)
 	size_t k, late = 0;
 
 	redis_client_run(v->b.client, v->cmds, v->n, v->b.io_ns);
-	/* Late is not overtaken: nobody else was the bridge, and a round may take as long. */
+	/* LATE still means leader: the time is over, but no standby took the lock, and a round may take that long. */
 	v->b.superseded = lockshm_check(&v->leadership, NULL) < 0;
 	for (k = 0; k < v->n; k++)
 		late += bridge_lease_apply_reply(&v->b, v->lease_of_cmd[k], &v->cmds[k], v->late + late);
-	/* Names and tokens are still those of the asks.  What becomes of it does not matter: it ends by itself. */
+	/* Names and values are still those of the commands.  The outcome does not matter: what remains expires. */
 	if (late)
 		redis_client_run(v->b.client, v->late, late, v->b.io_ns);
 	v->n = 0;
 }
 
-/* The settings cannot be read, or memory is short: whoever waits is told. */
+/* The settings cannot be read, or memory is short: store that as the result. */
 static void fail_without_client(struct leader *v)
 {
 	size_t k;
@@ -175,8 +176,8 @@ static void run(struct leader *v)
 }
 
 /*
- * Once a lease is to be renewed those that would be next are, too: one script renews many, and from then on they are
- * due at the same time.  A majority is asked for one after the other in any case.
+ * With the first due renewal renew also those that are due next: one script renews many, and they stay due together.  A
+ * majority is asked for one lease after the other in any case.
  */
 static int64_t renew_until(const struct leader *v, int64_t now)
 {
@@ -184,13 +185,14 @@ static int64_t renew_until(const struct leader *v, int64_t now)
 
 	if (bridge_is_quorum(&v->b))
 		return now;
-	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = bridge_lease_next_active(&v->b, i + 1))
+	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
+	     i = bridge_lease_next_active(&v->b, i + 1))
 		if (v->b.leases[i].renew_at && v->b.leases[i].renew_at <= now)
 			return now + LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / RENEW_WITH;
 	return now;
 }
 
-/* Everything that is due now; returns when something is next. */
+/* Do all that is due.  Returns when something is due next. */
 static int64_t round_once(struct leader *v, bool *sent)
 {
 	int64_t now = host_now(v->s), next = INT64_MAX;
@@ -200,11 +202,13 @@ static int64_t round_once(struct leader *v, bool *sent)
 	if (v->b.client)
 		redis_client_begin(v->b.client);
 	v->b.renew_until = renew_until(v, now);
-	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases; i = bridge_lease_next_active(&v->b, i + 1)) {
+	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
+	     i = bridge_lease_next_active(&v->b, i + 1)) {
 		struct bridge_lease *l = &v->b.leases[i];
 		size_t got, k;
 
-		if (l->pending || l->invalidated || now >= bridge_lease_due(l) || (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
+		if (l->pending || l->invalidated || now >= bridge_lease_due(l) ||
+		    (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
 			got = bridge_lease_decide(&v->b, i, v->cmds + v->n);
 			for (k = 0; k < got; k++)
 				v->lease_of_cmd[v->n++] = i;
@@ -231,8 +235,8 @@ static bool keep_leadership(struct leader *v)
 	return true;
 }
 
-/* A round may wait for longer than the role lasts, and is not overtaken for that: its successor would be no faster.
- * Lost all the same, the round ends as it does for whoever was stopped. */
+/* A round may outlast the leadership's time without being superseded for it: a successor would be no faster.  If
+ * leadership is lost even so, the round ends as after a stop. */
 static void keep_leadership_in_round(void *v)
 {
 	(void)keep_leadership(v);
@@ -250,7 +254,7 @@ static void make_client(struct leader *v, int64_t now)
 	__atomic_store_n(&v->s->net, v->b.client, __ATOMIC_RELEASE);
 }
 
-/* Everything that can be done now.  Returns when to come again, host time. */
+/* Do all that can be done now.  Returns when to continue, host time. */
 static int64_t work(struct leader *v)
 {
 	int64_t next = 0, end = host_now(v->s) + v->lead_ttl / 4;
@@ -259,7 +263,7 @@ static int64_t work(struct leader *v)
 
 	make_client(v, host_now(v->s));
 	scan(v, host_now(v->s));
-	/* Servers that do not answer may make one round so long that the role is due. */
+	/* Unresponsive servers may make one round so long that leadership is to be renewed. */
 	for (k = 0; k < ROUNDS_MAX && sent && (k == 0 || host_now(v->s) < end); k++) {
 		take_pending(v);
 		next = round_once(v, &sent);
@@ -277,12 +281,12 @@ static int64_t work(struct leader *v)
 	return min64(next, v->scan_at);
 }
 
-/* ---------------------------------------------------------------- the role */
+/* ---------------------------------------------------------------- leadership */
 
 /*
- * Whoever stands by may be stopped, as the bridge was: all that were stopped with it come before one that runs, and
- * each has the role for what it asked for.  So that is little, and the first thing to do with the role is to make it
- * more.  One that runs, and was not fast enough for that, asks for more the next time.
+ * Stopped standbys are queued ahead of running ones, and each would hold leadership for the ttl it asked for.  So ask
+ * for a short ttl and extend it right after the grant.  A running standby that was too slow for that asks for more next
+ * time.
  */
 static int64_t first_ttl(const struct leader *v)
 {
@@ -302,7 +306,7 @@ static bool extend_leadership(struct leader *v)
 	return true;
 }
 
-/* Is there nothing any more that has to be renewed or given back? */
+/* Is there nothing left to renew or release? */
 static bool all_done(const struct leader *v)
 {
 	uint32_t i;
@@ -317,8 +321,8 @@ static bool all_done(const struct leader *v)
 }
 
 /*
- * Until cancelled (true), or all is done in a segment that was removed (true), or somebody else has the role, or should
- * have it, because OpenSSL has ended in this process.
+ * True = cancelled, or all done in a removed segment.  False = another process leads, or should, because OpenSSL has
+ * ended in this one.
  */
 static bool lead_loop(struct leader *v)
 {
@@ -328,7 +332,7 @@ static bool lead_loop(struct leader *v)
 
 		if (canceller_used(v->canceller))
 			return true;
-		/* Nobody can ask any more; those who hold are served until they release. */
+		/* No new requests in a removed segment; holds are served until their release. */
 		v->b.ending = segment_is_gone(v->s);
 		if (v->b.ending && all_done(v))
 			return true;
@@ -339,7 +343,7 @@ static bool lead_loop(struct leader *v)
 	return false;
 }
 
-/* Give back what nobody here wants, so that other hosts need not wait for its end. */
+/* Release what this host does not need, so that other hosts need not wait for it to expire. */
 static void finish(struct leader *v)
 {
 	int64_t end = clock_precise() + END_NS;
@@ -389,7 +393,7 @@ static void forget_all(struct leader *v)
 	v->client_at = 0;
 }
 
-/* As serve_loop(). */
+/* As lead_loop(). */
 static bool lead(struct leader *v)
 {
 	bool ended;
@@ -408,7 +412,8 @@ static int check(const struct lockshm *s, struct lockshm_error *error)
 	const char *why;
 
 	if (!s->n_host_leases)
-		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
+		return error_set(error, LOCKSHM_INVALID,
+				 "a segment without Redis: create it with options.redis or --redis");
 	if (s->read_only)
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
 	if (s->boot_lost)
@@ -434,8 +439,8 @@ static int serve(struct leader *v, struct lockshm_error *error)
 	}
 	if (err)
 		return err;
-	return canceller_used(v->canceller) ? error_set(error, LOCKSHM_CANCELLED, "cancelled") :
-					      error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed");
+	return canceller_used(v->canceller) ? error_set(error, LOCKSHM_CANCELLED, "cancelled")
+					    : error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed");
 }
 
 LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
@@ -458,13 +463,14 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 	v->s = v->b.s = segment;
 	v->canceller = canceller;
 	memcpy(v->b.host, segment->redis.host, REDIS_HOST_BYTES);
-	/* So that a successor has most of the time that the leases have left when this one is stopped. */
+	/* Short: when this leader is stopped, its successor has most of the leases' time left. */
 	v->lead_ttl = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 4, LEAD_TTL_MAX_NS);
 	v->first_ttl = first_ttl(v);
 	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
 	v->b.leases = calloc(segment->n_host_leases, sizeof(*v->b.leases));
-	err = v->b.leases && snapshot_init(&v->b.snap) ? serve(v, error) :
-							 error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
+	err = v->b.leases && snapshot_init(&v->b.snap)
+		      ? serve(v, error)
+		      : error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
 	snapshot_free(&v->b.snap);
 	free(v->b.leases);
 	free(v);
