@@ -203,10 +203,10 @@ LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, s
 }
 
 static const char *const found[] = {
-	[REDIS_KIND_NONE] = "nobody has it",
+	[REDIS_KIND_NONE] = "it is free",
 	[REDIS_KIND_HOST] = "a host has it as",
 	[REDIS_KIND_FOREIGN] = "another program has it as",
-	[REDIS_KIND_READERS] = "others read it",
+	[REDIS_KIND_READERS] = "readers hold it",
 };
 
 /* Keep control characters of other programs' data out of a terminal. */

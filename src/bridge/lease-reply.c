@@ -114,13 +114,13 @@ static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const str
 }
 
 static const char *const blocker_text[] = {
-	[REDIS_KIND_NONE] = "somebody has it",
-	[REDIS_KIND_HOST] = "another host has it",
-	[REDIS_KIND_FOREIGN] = "another program has it in Redis",
+	[REDIS_KIND_NONE] = "it is held",
+	[REDIS_KIND_HOST] = "another host holds it",
+	[REDIS_KIND_FOREIGN] = "another program holds it in Redis",
 	[REDIS_KIND_DELAY] = "it stays closed for some time after a release",
-	[REDIS_KIND_READERS] = "readers on other hosts have it",
-	[REDIS_KIND_INTENT] = "a writer elsewhere waits for it",
-	[REDIS_KIND_TURN] = "other hosts were first",
+	[REDIS_KIND_READERS] = "readers on other hosts hold it",
+	[REDIS_KIND_INTENT] = "a writer of another host waits for it",
+	[REDIS_KIND_TURN] = "other hosts are queued first",
 };
 
 /* Another host or program has the lease; until when, if known.  False = readers block a reader, for which this leader
