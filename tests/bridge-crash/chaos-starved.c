@@ -51,7 +51,7 @@ static int64_t waited_by(pid_t pid, const char *tid)
 }
 
 /* @helpers: not its first thread, which is a worker and not the bridge. */
-static int64_t waited(pid_t pid, bool helpers)
+static int64_t waited(pid_t pid, bool other_threads)
 {
 	char path[64];
 	struct dirent *d;
@@ -61,7 +61,7 @@ static int64_t waited(pid_t pid, bool helpers)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
 	while (dir && (d = readdir(dir)))
-		if (d->d_name[0] != '.' && !(helpers && atoi(d->d_name) == pid))
+		if (d->d_name[0] != '.' && !(other_threads && atoi(d->d_name) == pid))
 			ns += waited_by(pid, d->d_name);
 	if (dir)
 		closedir(dir);
@@ -69,9 +69,9 @@ static int64_t waited(pid_t pid, bool helpers)
 }
 
 /* Since the last look at it, if it is still the same.  Threads may have ended meanwhile. */
-static int64_t more(struct link *link, pid_t pid, bool helpers)
+static int64_t more(struct link *link, pid_t pid, bool other_threads)
 {
-	int64_t now = pid > 0 ? waited(pid, helpers) : 0, ns = now - link->waited_ns;
+	int64_t now = pid > 0 ? waited(pid, other_threads) : 0, ns = now - link->waited_ns;
 
 	if (pid != link->pid || ns < 0)
 		ns = 0;

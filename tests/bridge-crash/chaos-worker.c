@@ -136,7 +136,7 @@ static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
 		nap_us(2000);
 }
 
-static bool may_resume(void)
+static bool running(void)
 {
 	return !__atomic_load_n(&history.header->stop, __ATOMIC_ACQUIRE) && !history_is_full(&history);
 }
@@ -150,10 +150,10 @@ void worker_main(unsigned host, uint32_t process, unsigned seed)
 	history_track_begin(&me, &history, process, 0, HISTORY_NO_TRACK);
 	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)
 		_exit(3);
-	while (may_resume()) {
+	while (running()) {
 		unsigned n = chance(20) ? 0 : HURRY;
 
-		while (n-- > 0 && may_resume())
+		while (n-- > 0 && running())
 			one_acquire(s, host, KEY_HOT);
 		one_acquire(s, host, chance(4) ? KEY_WRITTEN : KEY_READ);
 		nap_us(chance(3) ? chance(3000) : 0);

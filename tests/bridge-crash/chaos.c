@@ -99,7 +99,7 @@ static void end_workers(void)
 
 /* ---------------------------------------------------------------- judging */
 
-static void tell(const char *property, const char *text, void *arg)
+static void report(const char *property, const char *text, void *arg)
 {
 	unsigned *told = arg;
 
@@ -107,7 +107,7 @@ static void tell(const char *property, const char *text, void *arg)
 		printf("%s: %s\n", property, text);
 }
 
-static void judge(void)
+static void check_history(void)
 {
 	const struct global_terms terms = {
 		.ttl_ns = TTL_NS, .wait_ns = WAIT_MAX_NS, .closed_ns = CLOSED_NS, .hosts = CHAOS_HOSTS
@@ -116,7 +116,7 @@ static void judge(void)
 	unsigned told = 0;
 	char path[64];
 
-	problems += history_check_global(&history, &terms, tell, &told, &sum);
+	problems += history_check_global(&history, &terms, report, &told, &sum);
 	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
 	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms; "
 	       "who renews waited %.0f ms for a processor\n",
@@ -184,7 +184,7 @@ static void one_round(double duration)
 	for (i = 0; i < CLOSED_NS / LOCKSHM_MS(100) + 10; i++)
 		chaos_nap(LOCKSHM_MS(100));
 	end_workers();
-	judge();
+	check_history();
 }
 
 START_TEST(chaos)

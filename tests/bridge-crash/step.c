@@ -68,10 +68,10 @@ static void all_points(struct round *s, struct tally *t)
 	enum resume resume;
 
 	s->every = true;
-	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_BESIDE);
+	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_CONCURRENT);
 	t->points = victim_points();
-	t->kills = kills ? every_point(s, HOW_KILL, RESUME_BESIDE) : 0;
-	for (resume = RESUME_BESIDE; stops && resume < RESUMES; resume++)
+	t->kills = kills ? every_point(s, HOW_KILL, RESUME_CONCURRENT) : 0;
+	for (resume = RESUME_CONCURRENT; stops && resume < RESUMES; resume++)
 		t->stops += every_point(s, HOW_STOP, resume);
 }
 
@@ -80,11 +80,11 @@ static void some_points(struct round *s, unsigned which, struct tally *t)
 {
 	unsigned i, n;
 
-	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_BESIDE);
+	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_CONCURRENT);
 	t->points = n = victim_points();
 	ck_assert_uint_gt(n, 0);
 	for (i = 0; i < SAMPLE_KILLS; i++)
-		t->kills += round_play(s, HOW_KILL, (2 * i + 1) * n / (2 * SAMPLE_KILLS), RESUME_BESIDE);
+		t->kills += round_play(s, HOW_KILL, (2 * i + 1) * n / (2 * SAMPLE_KILLS), RESUME_CONCURRENT);
 	t->stops += round_play(s, HOW_STOP, (which % 4 * 2 + 1) * n / 8, (enum resume)(which % RESUMES));
 }
 
@@ -92,8 +92,8 @@ static void single_point(struct round *s, struct tally *t)
 {
 	enum resume resume;
 
-	t->kills = round_play(s, HOW_KILL, single, RESUME_BESIDE);
-	for (resume = RESUME_BESIDE; resume < RESUMES; resume++)
+	t->kills = round_play(s, HOW_KILL, single, RESUME_CONCURRENT);
+	for (resume = RESUME_CONCURRENT; resume < RESUMES; resume++)
 		t->stops += round_play(s, HOW_STOP, single, resume);
 }
 
@@ -121,7 +121,7 @@ START_TEST(the_next_bridge_goes_on)
 END_TEST
 
 /* Who waits rings again after half a second; the next bridge does not wait for that. */
-START_TEST(what_the_dead_was_told)
+START_TEST(pending_bits_of_the_dead)
 {
 	int64_t least = INT64_MAX;
 	struct round round;
@@ -129,7 +129,7 @@ START_TEST(what_the_dead_was_told)
 
 	round_open(&round, &bridge_steps[0]);
 	for (i = 0; i < 30 && n < 5; i++) {
-		(void)round_play(&round, HOW_KILL, i % 3, RESUME_BESIDE);
+		(void)round_play(&round, HOW_KILL, i % 3, RESUME_CONCURRENT);
 		if (!victim_wrote(&hosts[0].s->bridge->pending[0]))
 			continue;
 		n++;
@@ -145,7 +145,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	if (!kills && !stops && single == UINT_MAX)
-		tcase_add_test(tc, what_the_dead_was_told);
+		tcase_add_test(tc, pending_bits_of_the_dead);
 	tcase_set_timeout(tc, kills || stops ? 7200 : 240);
 	tcase_add_loop_test(tc, the_next_bridge_goes_on, 0, (int)n_bridge_steps);
 }

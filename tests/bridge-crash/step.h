@@ -50,7 +50,7 @@ bool victim_end(void);
 
 /* When a victim that was stopped goes on. */
 enum resume {
-	RESUME_BESIDE, /* as soon as another is the bridge */
+	RESUME_CONCURRENT, /* as soon as another is the bridge */
 	RESUME_LATE, /* when what it was at is over */
 	RESUME_TOO_LATE, /* when another host has the key */
 	RESUME_LAST, /* when somebody here has it again */
@@ -88,11 +88,11 @@ struct step {
 	const char *name;
 	void (*arrange)(struct round *s); /* before it */
 	void (*begin)(struct round *s);
-	bool (*resume_streak)(struct round *s); /* again and again: what is next, and whether it is over */
-	void (*judge)(struct round *s); /* then */
+	bool (*proceed)(struct round *s); /* again and again: what is next, and whether it is over */
+	void (*check)(struct round *s); /* then */
 	unsigned lost; /* leases that are lost by it */
 	bool proxy; /* the way to Redis is proxies[0] */
-	bool lingers; /* leases are kept for some time */
+	bool retains; /* leases are kept for some time */
 	bool retires; /* the victim ends by itself */
 	bool quorum; /* a majority of three servers decides */
 	bool in_full; /* not in make check: there is another like it */
@@ -106,21 +106,21 @@ void round_open(struct round *s, const struct step *op);
 bool round_play(struct round *s, enum how how, unsigned point, enum resume resume);
 
 /* Asks for the key, patiently, and returns at once. */
-void cmds(struct round *s, struct subject *p, int mode);
+void requests(struct round *s, struct subject *p, int mode);
 /* The same with anything else; @mode: what it has then, if that is granted. */
-void asks_with(struct subject *p, struct agent_command c, int mode);
+void requests_with(struct subject *p, struct agent_command c, int mode);
 /* Has it been answered?  If it has the key now, its token is right. */
-bool answered(struct round *s, struct subject *p);
-void must_answer(struct round *s, struct subject *p);
+bool has_result(struct round *s, struct subject *p);
+void await_result(struct round *s, struct subject *p);
 /* It has the key as far as it can know. */
 bool holds(struct subject *p);
-bool was_told_lost(struct subject *p);
-void lets_go(struct subject *p);
+bool reports_lost(struct subject *p);
+void releases(struct subject *p);
 /* Asks, and has it. */
 void takes(struct round *s, struct subject *p, int mode);
 /* The host's place in line in Redis. */
-bool in_line(const struct round *s, unsigned n);
-void until_in_line(struct round *s, unsigned n);
+bool queue_has(const struct round *s, unsigned n);
+void await_queue(struct round *s, unsigned n);
 /* For assertions: the round in words. */
 const char *round_name(const struct round *s);
 

@@ -54,7 +54,7 @@ static void hold_before_a_stopped_one(const char *where)
 }
 
 /* Without futex_waitv() nothing lingers before one that sleeps: its sleep is on its own word only. */
-static bool lingers(void)
+static bool is_bargeable(void)
 {
 	return futex_has_waitv();
 }
@@ -71,7 +71,7 @@ START_TEST(under_the_same_lease_with_the_same_token)
 	uint64_t token;
 	int i;
 
-	if (!lingers())
+	if (!is_bargeable())
 		return;
 	hold_before_a_stopped_one("00");
 	memcpy(value, lease_of(0, K).value, sizeof(value));
@@ -102,7 +102,7 @@ END_TEST
 
 /* What lingers is nobody's: another host need not wait for a thread that does not come back, or
  * for one that is stopped. */
-START_TEST(another_host_waits_meanwhile)
+START_TEST(another_host_waits)
 {
 	uint64_t token;
 
@@ -130,7 +130,7 @@ START_TEST(another_host_waits_meanwhile)
 END_TEST
 
 /* What lingers under a lease is not taken up for this host alone, nor the other way round. */
-START_TEST(a_row_is_of_one_kind)
+START_TEST(a_streak_is_of_one_kind)
 {
 	struct agent_command local = global_command(K, LOCKSHM_EXCLUSIVE);
 	int i;
@@ -178,7 +178,7 @@ START_TEST(another_host_is_let_in)
 }
 END_TEST
 
-START_TEST(the_lease_is_lost_while_it_lingers)
+START_TEST(the_lease_is_lost_while_bargeable)
 {
 	char value[sizeof(lease_of(0, K).value)];
 	uint64_t token;
@@ -200,7 +200,7 @@ START_TEST(the_lease_is_lost_while_it_lingers)
 END_TEST
 
 /* Nobody rings for it: the bridge finds it. */
-START_TEST(who_is_next_is_killed)
+START_TEST(the_next_waiter_is_killed)
 {
 	hold_before_a_stopped_one("00");
 	ck_code(agent_release(h), 0);
@@ -249,7 +249,7 @@ START_TEST(without_redis)
 END_TEST
 
 /* Who was told that there is no lease was not inside, and does not pass whoever waits. */
-START_TEST(who_was_refused_does_not_linger)
+START_TEST(a_refused_request_does_not_barge)
 {
 	own_server();
 	hosts_make(1);
@@ -265,14 +265,14 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, under_the_same_lease_with_the_same_token);
-	tcase_add_test(tc, another_host_waits_meanwhile);
-	tcase_add_test(tc, a_row_is_of_one_kind);
+	tcase_add_test(tc, another_host_waits);
+	tcase_add_test(tc, a_streak_is_of_one_kind);
 	tcase_add_test(tc, another_host_is_let_in);
-	tcase_add_test(tc, the_lease_is_lost_while_it_lingers);
-	tcase_add_test(tc, who_is_next_is_killed);
+	tcase_add_test(tc, the_lease_is_lost_while_bargeable);
+	tcase_add_test(tc, the_next_waiter_is_killed);
 	tcase_add_test(tc, its_thread_is_killed);
 	tcase_add_test(tc, without_redis);
-	tcase_add_test(tc, who_was_refused_does_not_linger);
+	tcase_add_test(tc, a_refused_request_does_not_barge);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 
 static struct agent *a, *b, *c;
 
-static bool somebody_else(void *arg)
+static bool is_another_leader(void *arg)
 {
 	int32_t pid = bridge_of(0).pid;
 
@@ -20,7 +20,7 @@ static void takes_over(const struct agent *from)
 {
 	int32_t pid = from->pid;
 
-	ck_assert_msg(await(somebody_else, &pid), "nobody took over from %d", (int)pid);
+	ck_assert_msg(await(is_another_leader, &pid), "nobody took over from %d", (int)pid);
 }
 
 /* a is the bridge and holds nothing; b holds K. */
@@ -152,7 +152,7 @@ END_TEST
 #define FROZEN 6
 
 /* All that were started together stop together: each of those that stand by comes before the one that runs. */
-START_TEST(stopped_with_those_who_stand_by)
+START_TEST(stopped_with_the_standbys)
 {
 	struct agent *frozen[FROZEN];
 	char value[40];
@@ -260,7 +260,7 @@ START_TEST(a_host_that_stops_has_lost)
 END_TEST
 
 /* A waiter that stops has the others of its host wait for its patience, not for its time-out. */
-START_TEST(a_stopped_waiter_is_passed)
+START_TEST(a_stopped_waiter_expires)
 {
 	bridge_and_holder();
 	struct agent *stopped = on_host(1), *other = on_host(1);
@@ -297,12 +297,12 @@ static void add(TCase *tc)
 	tcase_add_test(tc, stopped_loses_no_lease);
 	tcase_add_test(tc, killed_again_and_again);
 	tcase_add_test(tc, killed_while_it_waits);
-	tcase_add_test(tc, stopped_with_those_who_stand_by);
+	tcase_add_test(tc, stopped_with_the_standbys);
 	tcase_add_test(tc, a_dead_holder_is_followed_at_once);
 	tcase_add_test(tc, the_lease_of_a_dead_holder_is_given_back);
 	tcase_add_test(tc, a_host_that_dies_is_followed);
 	tcase_add_test(tc, a_host_that_stops_has_lost);
-	tcase_add_test(tc, a_stopped_waiter_is_passed);
+	tcase_add_test(tc, a_stopped_waiter_expires);
 	tcase_add_test(tc, a_removed_segment_serves_its_holders);
 }
 

@@ -61,7 +61,7 @@ START_TEST(forward_takes_the_lease)
 }
 END_TEST
 
-START_TEST(forward_keeps_the_order_of_who_wait)
+START_TEST(forward_keeps_the_order_of_waiters)
 {
 	server_with_clock();
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -179,7 +179,7 @@ START_TEST(back_and_a_dead_waiter)
 END_TEST
 
 /* It had marked the lock, so that no more readers come. */
-START_TEST(back_and_a_dead_writers_mark)
+START_TEST(back_and_a_dead_writers_intent)
 {
 	dies_as_a_waiter(LOCKSHM_SHARED, LOCKSHM_SHARED);
 }
@@ -189,13 +189,13 @@ static void add(TCase *tc)
 {
 #ifdef __GLIBC__ /* the server's C library, too */
 	tcase_add_native(tc, forward_takes_the_lease);
-	tcase_add_native(tc, forward_keeps_the_order_of_who_wait);
+	tcase_add_native(tc, forward_keeps_the_order_of_waiters);
 	tcase_add_native(tc, back_keeps_the_lease);
 	tcase_add_native(tc, back_and_emptied);
 	tcase_add_native(tc, back_and_a_dead_writer);
 	tcase_add_native(tc, back_and_a_dead_reader);
 	tcase_add_native(tc, back_and_a_dead_waiter);
-	tcase_add_native(tc, back_and_a_dead_writers_mark);
+	tcase_add_native(tc, back_and_a_dead_writers_intent);
 #else
 	(void)tc;
 #endif

@@ -74,12 +74,12 @@ static struct redis *owner_of(const char *name)
 }
 
 /* As redis_has(), of a node. */
-static void node_has(struct redis *node, const char *command, const char *answer)
+static void node_has(struct redis *node, const char *command, const char *reply)
 {
 	struct redis *shared = redis;
 
 	redis = node;
-	redis_has(command, answer);
+	redis_has(command, reply);
 	redis = shared;
 }
 

@@ -56,7 +56,7 @@ static void leaves_nothing(struct agent *who)
 
 /* ---------------------------------------------------------------- who comes in */
 
-START_TEST(those_who_wait_elsewhere)
+START_TEST(waiters_on_another_host)
 {
 	cast("011", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -77,7 +77,7 @@ START_TEST(those_who_wait_elsewhere)
 }
 END_TEST
 
-START_TEST(who_only_tries_elsewhere)
+START_TEST(a_try_on_another_host)
 {
 	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -93,7 +93,7 @@ START_TEST(who_only_tries_elsewhere)
 END_TEST
 
 /* Of the same host those behind go on at once, and nobody waits for Redis. */
-START_TEST(those_here_while_redis_is_frozen)
+START_TEST(local_readers_while_redis_is_frozen)
 {
 	struct lockshm_create_options options = host_options();
 	int64_t begun;
@@ -146,7 +146,7 @@ START_TEST(a_writer_here_was_faster)
 }
 END_TEST
 
-START_TEST(a_writer_here_is_behind_all_who_read)
+START_TEST(a_local_writer_is_after_all_readers)
 {
 	uint64_t token;
 
@@ -257,7 +257,7 @@ static void come_and_go(lockshm_t *s, struct room *room)
 		_exit(3);
 }
 
-static void look_in(lockshm_t *s, struct room *room)
+static void look_around(lockshm_t *s, struct room *room)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -294,7 +294,7 @@ static pid_t child(unsigned host, void (*visit)(lockshm_t *, struct room *), str
 }
 
 /* Modes that change as quickly as they can, on the host of the lease, while others look in. */
-START_TEST(nobody_reads_beside_who_writes)
+START_TEST(no_reader_with_a_writer)
 {
 	struct room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pids[5];
@@ -305,8 +305,8 @@ START_TEST(nobody_reads_beside_who_writes)
 	hosts_make(2);
 	pids[0] = child(0, come_and_go, room);
 	pids[1] = child(0, come_and_go, room);
-	pids[2] = child(0, look_in, room);
-	pids[3] = child(1, look_in, room);
+	pids[2] = child(0, look_around, room);
+	pids[3] = child(1, look_around, room);
 	pids[4] = child(1, come_and_go, room);
 	for (i = 0; i < 5; i++) {
 		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
@@ -323,7 +323,7 @@ END_TEST
 #define TURNS 127
 
 /* A lease has so many turns; with the last one it stays a writer's until it is given back. */
-START_TEST(as_often_as_there_are_turns)
+START_TEST(until_mode_gens_are_used_up)
 {
 	unsigned host = 0;
 	int i;
@@ -452,7 +452,7 @@ START_TEST(the_bridge_is_stopped_in_between)
 END_TEST
 
 /* The one it is for is gone: the lease is given back like any other. */
-START_TEST(who_asked_is_killed)
+START_TEST(the_requester_is_killed)
 {
 	struct proxy *p = deaf_bridge();
 
@@ -466,19 +466,19 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, those_who_wait_elsewhere);
-	tcase_add_test(tc, who_only_tries_elsewhere);
-	tcase_add_test(tc, those_here_while_redis_is_frozen);
+	tcase_add_test(tc, waiters_on_another_host);
+	tcase_add_test(tc, a_try_on_another_host);
+	tcase_add_test(tc, local_readers_while_redis_is_frozen);
 	tcase_add_test(tc, a_writer_here_was_faster);
-	tcase_add_test(tc, a_writer_here_is_behind_all_who_read);
+	tcase_add_test(tc, a_local_writer_is_after_all_readers);
 	tcase_add_test(tc, again_and_again);
-	tcase_add_test(tc, nobody_reads_beside_who_writes);
-	tcase_add_test(tc, as_often_as_there_are_turns);
+	tcase_add_test(tc, no_reader_with_a_writer);
+	tcase_add_test(tc, until_mode_gens_are_used_up);
 	tcase_add_test(tc, a_downgrade_the_server_forgot);
 	tcase_add_test(tc, a_record_that_was_deleted);
 	tcase_add_test(tc, the_bridge_is_killed_in_between);
 	tcase_add_test(tc, the_bridge_is_stopped_in_between);
-	tcase_add_test(tc, who_asked_is_killed);
+	tcase_add_test(tc, the_requester_is_killed);
 }
 
 int main(void)

@@ -142,7 +142,7 @@ START_TEST(evicted)
 }
 END_TEST
 
-static int64_t time_until_told(const char *command)
+static int64_t time_until_lost(const char *command)
 {
 	int64_t done;
 
@@ -153,7 +153,7 @@ static int64_t time_until_told(const char *command)
 }
 
 /* The best of a few: this machine may be busy. */
-START_TEST(told_in_no_time)
+START_TEST(noticed_at_once)
 {
 	static const char *const commands[] = { "FLUSHALL", "DEL lk:" K, "SET lk:" K " thief" };
 	int64_t best, ns;
@@ -165,7 +165,7 @@ START_TEST(told_in_no_time)
 		for (best = INT64_MAX, k = 0; best > LOCKSHM_MS(50) && k < 10; k++) {
 			redis_say(redis, "DEL lk:" K);
 			ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-			ns = time_until_told(commands[i]);
+			ns = time_until_lost(commands[i]);
 			best = ns < best ? ns : best;
 			ck_code(agent_release(a), LOCKSHM_LOST);
 		}
@@ -175,7 +175,7 @@ START_TEST(told_in_no_time)
 END_TEST
 
 /* Somebody shouts at the host without end: it goes on with its work all the same. */
-START_TEST(shouted_at)
+START_TEST(flooded_with_invalidations)
 {
 	struct lockshm_create_options options = host_options();
 	char line[4096] = "";
@@ -214,7 +214,7 @@ START_TEST(shouted_at)
 END_TEST
 
 /* Without the rights to hear it, at the next renewal. */
-START_TEST(not_told_by_the_server)
+START_TEST(without_invalidations)
 {
 	struct lockshm_create_options options = host_options();
 	char uri[200];
@@ -228,7 +228,7 @@ START_TEST(not_told_by_the_server)
 	a = on_host(0);
 	for (k = 0; k < 3; k++) {
 		ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-		ck_assert_int_lt(time_until_told("DEL lk:" K), LOCKSHM_MS(333 + 300));
+		ck_assert_int_lt(time_until_lost("DEL lk:" K), LOCKSHM_MS(333 + 300));
 		ck_code(agent_release(a), LOCKSHM_LOST);
 	}
 }
@@ -301,9 +301,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, exchanged);
 	tcase_add_test(tc, replaced_by_data);
 	tcase_add_test(tc, evicted);
-	tcase_add_test(tc, told_in_no_time);
-	tcase_add_test(tc, shouted_at);
-	tcase_add_test(tc, not_told_by_the_server);
+	tcase_add_test(tc, noticed_at_once);
+	tcase_add_test(tc, flooded_with_invalidations);
+	tcase_add_test(tc, without_invalidations);
 	add_without_memory(tc);
 }
 

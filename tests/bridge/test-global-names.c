@@ -53,7 +53,7 @@ static void resolver(void)
 }
 
 /* One of the two servers cannot be found yet: keys of the other are taken, and kept. */
-START_TEST(a_slow_name_stops_nobody_else)
+START_TEST(a_slow_name_delays_no_other)
 {
 	struct lockshm_create_options options = host_options();
 	struct redis *named = redis_start(NULL, true);
@@ -138,7 +138,7 @@ static bool refused_so_often(void *n)
 }
 
 /* It was looked up when the bridge began, and not found; it is by the time that somebody needs it. */
-START_TEST(not_told_what_an_old_look_up_met)
+START_TEST(no_result_of_an_earlier_look_up)
 {
 	struct lockshm_create_options options = host_options();
 	struct redis *named = redis_start(NULL, true);
@@ -162,7 +162,7 @@ END_TEST
 
 /* What a connection ends with for want of an address is as old as the look-up: false = that
  * was too long ago to count. */
-static bool is_as_old_as_the_look_up(void)
+static bool is_dated_by_the_look_up(void)
 {
 	int64_t begun = redis_now(), opened;
 	struct redis_server server = server_of("redis://late.test");
@@ -183,12 +183,12 @@ static bool is_as_old_as_the_look_up(void)
 	return counts;
 }
 
-START_TEST(as_old_as_the_look_up)
+START_TEST(dated_by_the_look_up)
 {
 	int tries = 0;
 
 	resolver();
-	while (!is_as_old_as_the_look_up())
+	while (!is_dated_by_the_look_up())
 		ck_assert_int_lt(tries++, 20);
 }
 END_TEST
@@ -227,9 +227,9 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, a_demoted_master_is_left);
-	tcase_add_test(tc, a_slow_name_stops_nobody_else);
-	tcase_add_test(tc, not_told_what_an_old_look_up_met);
-	tcase_add_test(tc, as_old_as_the_look_up);
+	tcase_add_test(tc, a_slow_name_delays_no_other);
+	tcase_add_test(tc, no_result_of_an_earlier_look_up);
+	tcase_add_test(tc, dated_by_the_look_up);
 	tcase_add_test(tc, an_unknown_name_in_a_majority);
 	tcase_add_test(tc, an_unknown_name_alone);
 }

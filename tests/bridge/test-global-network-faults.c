@@ -45,7 +45,7 @@ END_TEST
 static struct proxy *proxy;
 
 /* Host 0 has its way through a proxy, host 1 has its own. */
-static void hosts_with_a_way(int64_t ttl_ns)
+static void hosts_by_their_paths(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -90,7 +90,7 @@ START_TEST(late_replies)
 {
 	int i, tries = 0;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	hosts_by_their_paths(LOCKSHM_SECONDS(2));
 	ck_code(global_wait(b, "kept", LOCKSHM_EXCLUSIVE), 0);
 	for (i = 0; i < 4; i++) {
 		int64_t end;
@@ -124,7 +124,7 @@ START_TEST(half_open)
 {
 	int i;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	hosts_by_their_paths(LOCKSHM_SECONDS(2));
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	for (i = 0; i < 3; i++) {
 		proxy_set(proxy, PROXY_HALF_OPEN);
@@ -144,7 +144,7 @@ START_TEST(reset_again_and_again)
 	int64_t renewed;
 	int i;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(3));
+	hosts_by_their_paths(LOCKSHM_SECONDS(3));
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	renewed = (int64_t)bridge_of(0).renewed;
 	for (i = 0; i < 20 || (int64_t)bridge_of(0).renewed - renewed < 2; i++) {
@@ -162,7 +162,7 @@ START_TEST(in_slices)
 {
 	int i;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	hosts_by_their_paths(LOCKSHM_SECONDS(2));
 	proxy_set(proxy, PROXY_SLICE);
 	for (i = 0; i < 10; i++) {
 		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -179,7 +179,7 @@ static void parted_by(enum proxy_fault fault)
 {
 	uint64_t token;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(1));
+	hosts_by_their_paths(LOCKSHM_SECONDS(1));
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	proxy_set(proxy, fault);
@@ -212,7 +212,7 @@ START_TEST(parted_one_way)
 }
 END_TEST
 
-START_TEST(refused_on_the_way)
+START_TEST(refused_on_the_path)
 {
 	parted_by(PROXY_REFUSE);
 }
@@ -267,7 +267,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, in_slices);
 	tcase_add_test(tc, parted);
 	tcase_add_test(tc, parted_one_way);
-	tcase_add_test(tc, refused_on_the_way);
+	tcase_add_test(tc, refused_on_the_path);
 	tcase_add_test(tc, no_descriptor_left);
 }
 

@@ -32,7 +32,7 @@ static void watched(struct agent *who, int mode)
 	agent_send(who, (struct agent_command){ .op = AGENT_NOTICE });
 }
 
-static void was_told(struct agent *who, int64_t since, const char *what)
+static void is_notified(struct agent *who, int64_t since, const char *what)
 {
 	ck_assert_int_eq(agent_end(who), 1);
 	printf("%s: told after %.3f ms\n", what, (double)(who->answer.at_ns - since) / 1e6);
@@ -51,7 +51,7 @@ static void robbed_by(const char *command)
 	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 	done = now_ns();
 	redis_say(redis, "%s", command);
-	was_told(a, done, command);
+	is_notified(a, done, command);
 }
 
 START_TEST(flushed)
@@ -72,7 +72,7 @@ START_TEST(stolen)
 }
 END_TEST
 
-START_TEST(taken_away_by_an_operator)
+START_TEST(ended_by_an_operator)
 {
 	int64_t done;
 
@@ -80,7 +80,7 @@ START_TEST(taken_away_by_an_operator)
 	watched(a, LOCKSHM_EXCLUSIVE);
 	done = now_ns();
 	ck_code(lockshm_remote_end(hosts[1].s, K, strlen(K), lease_of(0, K).value, 32, LOCKSHM_SECONDS(1), NULL), 0);
-	was_told(a, done, "lockctl release --remote");
+	is_notified(a, done, "lockctl release --remote");
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 }
 END_TEST
@@ -95,8 +95,8 @@ START_TEST(all_readers_of_a_host)
 	watched(c, LOCKSHM_SHARED);
 	done = now_ns();
 	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(0, K).value);
-	was_told(a, done, "a reader");
-	was_told(b, done, "another reader");
+	is_notified(a, done, "a reader");
+	is_notified(b, done, "another reader");
 	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
 	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(1, K).value);
 	ck_assert_int_eq(agent_end(c), 1);
@@ -150,12 +150,12 @@ START_TEST(its_own_lease_is_overrun)
 	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
 	agent_send(a, (struct agent_command){ .op = AGENT_NOTICE });
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
-	was_told(a, b->answer.at_ns, "overrun");
+	is_notified(a, b->answer.at_ns, "overrun");
 }
 END_TEST
 
 /* Counted from when it is held on all hosts, however long that was waited for. */
-START_TEST(its_longest_time_is_over)
+START_TEST(its_max_hold_is_over)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	int64_t begun;
@@ -176,12 +176,12 @@ START_TEST(its_longest_time_is_over)
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_ge(c->answer.at_ns - begun, LOCKSHM_MS(890));
 	ck_assert_int_lt(c->answer.at_ns - begun, LOCKSHM_MS(1500));
-	was_told(a, c->answer.at_ns, "renewed no longer");
+	is_notified(a, c->answer.at_ns, "renewed no longer");
 }
 END_TEST
 
 /* Also where nobody has to wait for the lease: b holds under it. */
-START_TEST(its_longest_time_is_over_under_a_lease_that_is_there)
+START_TEST(its_max_hold_is_over_under_a_held_lease)
 {
 	struct agent_command args = global_command(K, LOCKSHM_SHARED);
 
@@ -216,13 +216,13 @@ static void add(TCase *tc)
 	tcase_add_test(tc, flushed);
 	tcase_add_test(tc, deleted);
 	tcase_add_test(tc, stolen);
-	tcase_add_test(tc, taken_away_by_an_operator);
+	tcase_add_test(tc, ended_by_an_operator);
 	tcase_add_test(tc, all_readers_of_a_host);
 	tcase_add_test(tc, the_server_is_gone);
 	tcase_add_test(tc, the_bridge_is_stopped);
 	tcase_add_test(tc, its_own_lease_is_overrun);
-	tcase_add_test(tc, its_longest_time_is_over);
-	tcase_add_test(tc, its_longest_time_is_over_under_a_lease_that_is_there);
+	tcase_add_test(tc, its_max_hold_is_over);
+	tcase_add_test(tc, its_max_hold_is_over_under_a_held_lease);
 	tcase_add_test(tc, a_release_is_no_loss);
 }
 

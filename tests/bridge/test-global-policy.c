@@ -129,7 +129,7 @@ START_TEST(a_policy_of_its_own)
 }
 END_TEST
 
-static void *asks_for_one(void *key)
+static void *acquires_one(void *key)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -145,12 +145,12 @@ static void *asks_for_one(void *key)
 
 /* For each 64 of them replicas are waited for in vain, which takes longer than the bridge has its role for; and
  * somebody stands by. */
-START_TEST(many_are_told)
+START_TEST(many_get_the_result)
 {
 	struct lockshm_create_options options = host_options();
 	static char keys[MANY][8];
 	pthread_t threads[MANY];
-	void *told;
+	void *result;
 	int i;
 
 	options.redis_wait = 1;
@@ -163,17 +163,17 @@ START_TEST(many_are_told)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	for (i = 0; i < MANY; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "k%d", i);
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, asks_for_one, keys[i]), 0);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, acquires_one, keys[i]), 0);
 	}
 	for (i = 0; i < MANY; i++) {
-		ck_assert_int_eq(pthread_join(threads[i], &told), 0);
-		ck_assert_ptr_eq(told, keys[i]);
+		ck_assert_int_eq(pthread_join(threads[i], &result), 0);
+		ck_assert_ptr_eq(result, keys[i]);
 	}
 }
 END_TEST
 
 /* Each round takes longer than it has the role for, which nobody else takes: it is the bridge all the same. */
-START_TEST(a_slow_bridge_says_so)
+START_TEST(a_slow_leader_reports_it)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
@@ -189,7 +189,7 @@ START_TEST(a_slow_bridge_says_so)
 END_TEST
 
 /* Of several keys: one under a lease that goes on, with a dead holder behind it, the other of this host alone. */
-START_TEST(local_only_is_worse_than_a_mark)
+START_TEST(local_only_outranks_damage)
 {
 	struct lockshm_create_options options;
 	struct lockshm_key keys[] = { { "k1", 2, 0 }, { "k2", 2, 0 } };
@@ -268,10 +268,10 @@ END_TEST
  * What @a asks meets data of somebody else, which goes while the answer is on its way; then @b begins.  False =
  * something else came between: the answer was too late for @a, or what the server said meanwhile was another.
  */
-static bool told_what_is_over(struct proxy *p)
+static bool got_old_result(struct proxy *p)
 {
 	long count;
-	bool told;
+	bool old;
 
 	ck_redis("1", redis, "HSET lk:" K " user data");
 	count = proxy_set(p, PROXY_COUNT);
@@ -283,12 +283,12 @@ static bool told_what_is_over(struct proxy *p)
 	global_send(b, K, LOCKSHM_SHARED);
 	wanted_by(2);
 	proxy_set(p, PROXY_PASS);
-	told = agent_end(a) == LOCKSHM_BRIDGE && strstr(a->answer.report.error.message, "not a lock");
+	old = agent_end(a) == LOCKSHM_BRIDGE && strstr(a->answer.report.error.message, "not a lock");
 	(void)agent_end(b);
-	return told;
+	return old;
 }
 
-START_TEST(not_told_what_was_asked_before)
+START_TEST(no_result_of_an_earlier_command)
 {
 	struct lockshm_create_options options = host_options();
 	struct proxy *p = proxy_start(redis, false);
@@ -302,7 +302,7 @@ START_TEST(not_told_what_was_asked_before)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0); /* connected by now */
 	ck_code(agent_release(b), 0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
-	while (!told_what_is_over(p)) {
+	while (!got_old_result(p)) {
 		ck_assert_int_lt(tries++, 20);
 		(void)agent_release(a);
 		(void)agent_release(b);
@@ -313,7 +313,7 @@ START_TEST(not_told_what_was_asked_before)
 END_TEST
 
 /* A bridge that was stopped with an answer in its hands, and says it when others have asked since. */
-START_TEST(not_told_what_a_stopped_bridge_heard)
+START_TEST(no_result_of_a_stopped_leader)
 {
 	struct lockshm_create_options options = host_options();
 	struct shm_host_lease *r;
@@ -343,7 +343,7 @@ END_TEST
 
 /* What of a record a bridge has written that is stopped before it says so: obstacle and
  * words, and perhaps their seal. */
-static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
+static void store_result_partly(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
 {
 	static struct shm_host_lease all;
 	size_t i;
@@ -357,14 +357,14 @@ static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_
 		store_release(&r->reason_seal, all.reason_seal);
 }
 
-static bool is_said_to_be_taken(void *arg)
+static bool is_foreign(void *arg)
 {
 	(void)arg;
 	return strstr(lease_of(0, K).why, "another program") != NULL;
 }
 
 /* A bridge that was stopped in the middle of saying that there is no end writes over what its successor said. */
-START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
+START_TEST(not_blocked_by_a_stopped_leader)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -381,9 +381,9 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 	args.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
 	args.timeout_ns = LOCKSHM_SECONDS(15);
 	agent_send(a, args);
-	ck_assert(await(is_said_to_be_taken, NULL));
+	ck_assert(await(is_foreign, NULL));
 	agent_stop(b);
-	half_judge(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before", _i);
+	store_result_partly(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before", _i);
 	/* It looks every 50 ms. */
 	for (end = now_ns() + LOCKSHM_MS(200); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
@@ -393,10 +393,10 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 END_TEST
 
 /* Nor quoted what it writes, be it of another key. */
-START_TEST(no_words_of_a_stopped_bridge)
+START_TEST(no_text_of_a_stopped_leader)
 {
 	struct lockshm_create_options options = host_options();
-	struct shm_host_lease *r, told;
+	struct shm_host_lease *r, successor;
 	int64_t before;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
@@ -413,11 +413,11 @@ START_TEST(no_words_of_a_stopped_bridge)
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	wanted_by(1);
 	/* Its successor's words, its own, and then the successor says so. */
-	memset(&told, 0, sizeof(told));
-	host_lease_store_result(hosts[0].s, &told, RESULT_LASTS, host_now(hosts[0].s), 0, "asked since");
-	half_judge(r, RESULT_LASTS, result_asked(told.last_result), 0, "asked since", true);
-	half_judge(r, RESULT_LASTS, before, 0, "asked before", _i);
-	store_release(&r->last_result, told.last_result);
+	memset(&successor, 0, sizeof(successor));
+	host_lease_store_result(hosts[0].s, &successor, RESULT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	store_result_partly(r, RESULT_LASTS, result_asked(successor.last_result), 0, "asked since", true);
+	store_result_partly(r, RESULT_LASTS, before, 0, "asked before", _i);
+	store_release(&r->last_result, successor.last_result);
 	host_lease_signal(r);
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	ck_assert_str_eq(a->answer.report.error.message, "Redis refuses it");
@@ -439,7 +439,7 @@ static struct proxy *host_of_one_key(void)
 }
 
 /* What was in the way of an earlier request. */
-START_TEST(not_kept_out_by_what_is_over)
+START_TEST(not_blocked_by_what_is_over)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct proxy *p = host_of_one_key();
@@ -464,7 +464,7 @@ START_TEST(not_kept_out_by_what_is_over)
 END_TEST
 
 /* Nor told of it when time is over. */
-START_TEST(no_reason_of_another)
+START_TEST(no_reason_of_another_command)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct proxy *p = host_of_one_key();
@@ -513,19 +513,19 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
-	tcase_add_test(tc, many_are_told);
-	tcase_add_test(tc, a_slow_bridge_says_so);
+	tcase_add_test(tc, many_get_the_result);
+	tcase_add_test(tc, a_slow_leader_reports_it);
 	tcase_add_test(tc, policy_local_only);
 	tcase_add_loop_test(tc, a_policy_of_its_own, 0, 3);
-	tcase_add_test(tc, local_only_is_worse_than_a_mark);
+	tcase_add_test(tc, local_only_outranks_damage);
 	tcase_add_test(tc, local_only_has_no_token);
 	tcase_add_test(tc, local_only_that_is_lost);
-	tcase_add_test(tc, not_told_what_was_asked_before);
-	tcase_add_test(tc, not_told_what_a_stopped_bridge_heard);
-	tcase_add_loop_test(tc, not_kept_out_by_what_a_stopped_bridge_writes, 0, 2);
-	tcase_add_loop_test(tc, no_words_of_a_stopped_bridge, 0, 2);
-	tcase_add_test(tc, not_kept_out_by_what_is_over);
-	tcase_add_loop_test(tc, no_reason_of_another, 0, 2);
+	tcase_add_test(tc, no_result_of_an_earlier_command);
+	tcase_add_test(tc, no_result_of_a_stopped_leader);
+	tcase_add_loop_test(tc, not_blocked_by_a_stopped_leader, 0, 2);
+	tcase_add_loop_test(tc, no_text_of_a_stopped_leader, 0, 2);
+	tcase_add_test(tc, not_blocked_by_what_is_over);
+	tcase_add_loop_test(tc, no_reason_of_another_command, 0, 2);
 	tcase_add_test(tc, one_word_of_a_hold_written_over);
 }
 

@@ -13,7 +13,7 @@
 
 static struct agent *a, *b;
 
-static bool somebody_else(void *arg)
+static bool is_another_leader(void *arg)
 {
 	int32_t pid = bridge_of(0).pid;
 
@@ -22,12 +22,12 @@ static bool somebody_else(void *arg)
 
 static void takes_over(pid_t from)
 {
-	ck_assert_msg(await(somebody_else, &from), "nobody took over from %d", (int)from);
+	ck_assert_msg(await(is_another_leader, &from), "nobody took over from %d", (int)from);
 }
 
 /* ---------------------------------------------------------------- services, and the end */
 
-START_TEST(a_service_is_the_bridge_of_all)
+START_TEST(a_service_leads_for_all)
 {
 	struct lockshm_create_options options = host_options();
 	struct bridge_service v;
@@ -51,7 +51,7 @@ START_TEST(a_service_is_the_bridge_of_all)
 }
 END_TEST
 
-START_TEST(closing_gives_back_what_nobody_holds)
+START_TEST(closing_releases_idle_leases)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -177,7 +177,7 @@ static bool two_connections(void *arg)
 /* ---------------------------------------------------------------- stopped */
 
 /* Whose turn comes while it cannot run has it for three seconds, however long it asked for. */
-START_TEST(a_waiter_that_is_stopped_keeps_nobody_out)
+START_TEST(a_stopped_waiter_blocks_no_other)
 {
 	struct agent *next;
 	int64_t begun;
@@ -383,12 +383,12 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, a_service_is_the_bridge_of_all);
-	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
+	tcase_add_test(tc, a_service_leads_for_all);
+	tcase_add_test(tc, closing_releases_idle_leases);
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, closing_gives_back_what_its_process_held);
 	tcase_add_test(tc, closing_after_the_standby_left);
-	tcase_add_test(tc, a_waiter_that_is_stopped_keeps_nobody_out);
+	tcase_add_test(tc, a_stopped_waiter_blocks_no_other);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_child_closes_what_it_got);
 	tcase_add_test(tc, a_fork_while_hiredis_is_loaded);

@@ -168,7 +168,7 @@ START_TEST(a_minority_takes_it_back)
 END_TEST
 
 /* Two have done what nobody here knows of: whoever asked was killed, or gave up. */
-START_TEST(an_upgrade_nobody_heard_of)
+START_TEST(an_upgrade_with_a_lost_reply)
 {
 	unsigned i;
 
@@ -202,7 +202,7 @@ START_TEST(no_majority_in_reach)
 END_TEST
 
 /* Whoever asked was killed when it was done, and here one reads on: so may others. */
-START_TEST(asked_for_nobody)
+START_TEST(requested_by_a_dead_holder)
 {
 	const struct shm_host_lease *r;
 
@@ -218,7 +218,7 @@ START_TEST(asked_for_nobody)
 END_TEST
 
 /* The same, but a writer waits behind him: what a majority would have to be asked for anew is kept for that. */
-START_TEST(asked_for_nobody_and_wanted)
+START_TEST(requested_by_a_dead_holder_and_wanted)
 {
 	const struct shm_host_lease *r;
 	struct agent *writer;
@@ -289,10 +289,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, up_and_down);
 	tcase_add_test(tc, one_server_was_away);
 	tcase_add_test(tc, a_minority_takes_it_back);
-	tcase_add_test(tc, an_upgrade_nobody_heard_of);
+	tcase_add_test(tc, an_upgrade_with_a_lost_reply);
 	tcase_add_test(tc, no_majority_in_reach);
-	tcase_add_test(tc, asked_for_nobody);
-	tcase_add_test(tc, asked_for_nobody_and_wanted);
+	tcase_add_test(tc, requested_by_a_dead_holder);
+	tcase_add_test(tc, requested_by_a_dead_holder_and_wanted);
 	tcase_add_test(tc, an_upgrade_a_majority_forgot);
 	tcase_add_test(tc, one_server_is_away_and_one_forgot);
 }

@@ -17,7 +17,7 @@ static bool on_most(const char *value)
 	return n > SERVERS / 2;
 }
 
-static bool was_asked(void *arg)
+static bool was_sent(void *arg)
 {
 	(void)arg;
 	return on_most(lease_of(0, K).value);
@@ -56,16 +56,16 @@ static bool is_b(void *arg)
  * a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or
  * had to connect anew and was not answered.
  */
-static bool stopped_while_asking(void)
+static bool stopped_while_sending(void)
 {
 	int64_t end = now_ns() + LOCKSHM_SECONDS(1);
 
 	proxies_set(PROXY_HOLD_REPLIES);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
-	while (!was_asked(NULL) && now_ns() < end)
+	while (!was_sent(NULL) && now_ns() < end)
 		;
 	agent_stop(a);
-	if (was_asked(NULL) && lease_of(0, K).state == LOCKSHM_HOST_LEASE_ACQUIRING)
+	if (was_sent(NULL) && lease_of(0, K).state == LOCKSHM_HOST_LEASE_ACQUIRING)
 		return true;
 	agent_cont(a);
 	proxies_set(PROXY_PASS);
@@ -76,7 +76,7 @@ static bool stopped_while_asking(void)
 }
 
 /* What it asked for its successor has got, under the same token.  It comes too late, and must not give that back. */
-START_TEST(a_late_bridge_leaves_the_lease_alone)
+START_TEST(a_late_leader_keeps_the_lease)
 {
 	int64_t stopped, end;
 	char value[40];
@@ -89,7 +89,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	ck_assert_int_eq(bridge_of(0).pid, a->pid);
 	ck_code(global_wait(b, "second", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(b), 0);
-	while (!stopped_while_asking())
+	while (!stopped_while_sending())
 		;
 	stopped = now_ns();
 	strcpy(value, lease_of(0, K).value);
@@ -153,7 +153,7 @@ START_TEST(a_release_is_for_a_majority)
 END_TEST
 
 /* Two hosts that each get a part of the servers do not keep it from each other. */
-START_TEST(nobody_keeps_a_minority)
+START_TEST(no_host_keeps_a_minority)
 {
 	int i;
 
@@ -190,7 +190,7 @@ static bool all_failed(void *arg)
 }
 
 /* Servers that do not answer cost the whole time for an answer once, not once for each lease. */
-START_TEST(silent_servers_cost_a_round_no_more_than_one_ask)
+START_TEST(unresponsive_servers_cost_one_timeout_a_round)
 {
 	static lockshm_hold_t holds[MANY];
 	int64_t io = LOCKSHM_MS(250), began, end;
@@ -222,12 +222,12 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, silent_servers_cost_a_round_no_more_than_one_ask);
+	tcase_add_test(tc, unresponsive_servers_cost_one_timeout_a_round);
 	tcase_add_test(tc, a_majority_decides);
-	tcase_add_test(tc, a_late_bridge_leaves_the_lease_alone);
+	tcase_add_test(tc, a_late_leader_keeps_the_lease);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, a_release_is_for_a_majority);
-	tcase_add_test(tc, nobody_keeps_a_minority);
+	tcase_add_test(tc, no_host_keeps_a_minority);
 }
 
 int main(void)

@@ -72,7 +72,7 @@ static void living_agent(void)
 /* ---------------------------------------------------------------- claimers */
 
 /* Between its swap of the claimer and everything that follows it may be stopped for any time. */
-START_TEST(a_claimer_keeps_others_out)
+START_TEST(a_claimer_excludes_others)
 {
 	uint32_t i;
 
@@ -118,7 +118,7 @@ START_TEST(a_death_while_it_writes)
 }
 END_TEST
 
-START_TEST(a_death_behind_it)
+START_TEST(a_death_after_it)
 {
 	dead_claimer(host_lease_make(7, 0, HOST_LEASE_NONE));
 }
@@ -231,7 +231,7 @@ END_TEST
 /* ---------------------------------------------------------------- damage */
 
 /* A lease never has more left than one that was obtained just now. */
-START_TEST(an_end_too_far_away_is_not_believed)
+START_TEST(an_end_too_far_away_is_damage)
 {
 	struct lockshm_host_lease_info lease;
 
@@ -288,7 +288,7 @@ static void record_is_over(void)
 }
 
 /* By every call, with whom it went to. */
-START_TEST(each_call_tells_the_loss)
+START_TEST(each_call_reports_the_loss)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent *c, *newest;
@@ -319,7 +319,7 @@ START_TEST(each_call_tells_the_loss)
 END_TEST
 
 /* The record goes to another key, whose numbers say nothing about this one. */
-START_TEST(no_other_key_is_told)
+START_TEST(no_other_key_is_reported)
 {
 	host_with_leases(1);
 	a = on_host(0);
@@ -357,15 +357,15 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, a_claimer_keeps_others_out);
+	tcase_add_test(tc, a_claimer_excludes_others);
 	tcase_add_test(tc, a_death_while_it_writes);
-	tcase_add_test(tc, a_death_behind_it);
+	tcase_add_test(tc, a_death_after_it);
 	tcase_add_test(tc, claimers_do_not_mix_their_keys);
 	tcase_add_test(tc, the_second_record_of_a_key);
-	tcase_add_test(tc, an_end_too_far_away_is_not_believed);
+	tcase_add_test(tc, an_end_too_far_away_is_damage);
 	tcase_add_test(tc, a_torn_queue_keeps_its_lease_to_its_end);
-	tcase_add_test(tc, each_call_tells_the_loss);
-	tcase_add_test(tc, no_other_key_is_told);
+	tcase_add_test(tc, each_call_reports_the_loss);
+	tcase_add_test(tc, no_other_key_is_reported);
 	tcase_add_test(tc, no_slot_for_the_standby);
 }
 

@@ -61,7 +61,7 @@ START_TEST(no_such_database)
 END_TEST
 
 /* Each name of the lock may hold something else. */
-START_TEST(data_of_others_beside_it)
+START_TEST(data_of_others_in_its_other_keys)
 {
 	static const char *const names[] = { "{lk:" K "}:q", "{lk:" K "}:qx", "{lk:" K "}:rx", "{lk:" K "}:f" };
 	size_t i;
@@ -427,7 +427,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, data_of_others);
 	tcase_add_test(tc, no_rights);
 	tcase_add_test(tc, no_such_database);
-	tcase_add_test(tc, data_of_others_beside_it);
+	tcase_add_test(tc, data_of_others_in_its_other_keys);
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
 	tcase_add_test(tc, no_right_to_the_key);

@@ -224,7 +224,7 @@ static bool is_ours_again(void *i)
 }
 
 /* The script for many does not look at fences: the server says when one changes. */
-START_TEST(a_fence_of_somebody_else)
+START_TEST(a_fence_changed_by_another_program)
 {
 	uint64_t renewed;
 	int64_t done;
@@ -245,7 +245,7 @@ START_TEST(a_fence_of_somebody_else)
 END_TEST
 
 /* Where it does not say so, many are renewed only if each has one, and some are looked into at each renewal. */
-START_TEST(a_fence_that_nobody_tells_of)
+START_TEST(a_fence_changed_without_invalidation)
 {
 	unsigned i;
 
@@ -264,7 +264,7 @@ END_TEST
 #define DEAF 13
 
 /* Servers that never say whether they tell: one wait for all of them, once in a while. */
-START_TEST(servers_that_give_no_hints)
+START_TEST(servers_without_tracking)
 {
 	struct proxy *p[DEAF];
 	char uris[600], *at = uris;
@@ -294,9 +294,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, each_by_itself);
 	tcase_add_test(tc, one_right_that_ends);
 	tcase_add_test(tc, replies_that_are_lost);
-	tcase_add_test(tc, a_fence_of_somebody_else);
-	tcase_add_test(tc, a_fence_that_nobody_tells_of);
-	tcase_add_test(tc, servers_that_give_no_hints);
+	tcase_add_test(tc, a_fence_changed_by_another_program);
+	tcase_add_test(tc, a_fence_changed_without_invalidation);
+	tcase_add_test(tc, servers_without_tracking);
 }
 
 int main(void)

@@ -75,7 +75,7 @@ static void is_reader(void)
 }
 
 /* What a bridge does that has seen readers only, and was slower than the writer that one of them became. */
-static void exclusive_is_taken_back(void)
+static void clear_exclusive(void)
 {
 	uint64_t w = word_now();
 
@@ -96,7 +96,7 @@ static void decides(enum redis_script script)
 }
 
 /* It goes on, and this is the answer. */
-static void hears(enum redis_status status, enum redis_kind kind)
+static void applies(enum redis_status status, enum redis_kind kind)
 {
 	cmds[0].reply.status = status;
 	cmds[0].reply.kind = kind;
@@ -112,13 +112,13 @@ static void hears(enum redis_status status, enum redis_kind kind)
 /* ---------------------------------------------------------------- whoever holds no more */
 
 /* His upgrade, and that he gives it up, make no reader of a writer. */
-START_TEST(asks_while_somebody_else_writes)
+START_TEST(upgrade_while_another_writes)
 {
 	int64_t end;
 
 	two_hosts(LOCKSHM_EXCLUSIVE);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
-	exclusive_is_taken_back();
+	clear_exclusive();
 	ck_code(global_upgrade(hosts[0].s, record_of(0, K), word_now()), LOCKSHM_BUSY);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
@@ -130,7 +130,7 @@ START_TEST(asks_while_somebody_else_writes)
 END_TEST
 
 /* What he obtains nobody uses: those who wait elsewhere do not wait for the end of the lease. */
-START_TEST(asks_for_nobody)
+START_TEST(upgrade_without_a_hold)
 {
 	two_hosts(LOCKSHM_SHARED);
 	ck_code(global_upgrade(hosts[0].s, record_of(0, K), word_now()), 0);
@@ -143,7 +143,7 @@ START_TEST(asks_for_nobody)
 END_TEST
 
 /* The same where somebody has come in beside, and nobody waits. */
-START_TEST(is_not_alone_any_more)
+START_TEST(upgrade_with_another_reader)
 {
 	struct agent *beside;
 
@@ -162,37 +162,37 @@ END_TEST
 /* ---------------------------------------------------------------- a bridge that was stopped */
 
 /* It asked whether a writer's lease is there, and hears of readers: it was made that since, and is not lost. */
-START_TEST(hears_of_a_downgrade)
+START_TEST(renewal_finds_a_downgrade)
 {
 	two_hosts(LOCKSHM_EXCLUSIVE);
-	exclusive_is_taken_back();
+	clear_exclusive();
 	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	word_loses(HOST_LEASE_DOWNGRADE);
-	hears(REDIS_DONE, REDIS_KIND_READERS);
+	applies(REDIS_DONE, REDIS_KIND_READERS);
 	is_reader();
 }
 END_TEST
 
 /* It asked before the downgrade, and hears after it that a writer has it: nobody wants that. */
-START_TEST(hears_of_the_writer_before)
+START_TEST(renewal_finds_the_earlier_writer)
 {
 	uint64_t w;
 
 	two_hosts(LOCKSHM_EXCLUSIVE);
-	exclusive_is_taken_back();
+	clear_exclusive();
 	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	word_loses(HOST_LEASE_DOWNGRADE);
 	w = word_now();
-	hears(REDIS_DONE, REDIS_KIND_HOST);
+	applies(REDIS_DONE, REDIS_KIND_HOST);
 	ck_assert_uint_eq(word_now(), w);
 	is_reader();
 }
 END_TEST
 
 /* Its upgrade was granted, as its successor's was; since then it is wished that readers of others come in, too. */
-START_TEST(hears_that_it_may_write)
+START_TEST(late_grant)
 {
 	two_hosts(LOCKSHM_SHARED);
 	proxy_set(proxy, PROXY_HOLD_REPLIES);
@@ -202,7 +202,7 @@ START_TEST(hears_that_it_may_write)
 	proxy_set(proxy, PROXY_PASS);
 	ck_code(agent_end(a), 0);
 	host_lease_request_downgrade(hosts[0].s, record_of(0, K), word_now());
-	hears(REDIS_GRANTED, REDIS_KIND_HOST);
+	applies(REDIS_GRANTED, REDIS_KIND_HOST);
 	ck_assert_uint_ne(word_now() & HOST_LEASE_DOWNGRADE, 0);
 	is_writer();
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
@@ -214,7 +214,7 @@ END_TEST
 
 /* It gives up what it began and never asked for, and is stopped before it says so.  Its successor
  * has asked, and has a place. */
-START_TEST(gives_up_what_its_successor_asked)
+START_TEST(gives_up_its_successors_epoch)
 {
 	uint64_t w;
 
@@ -255,7 +255,7 @@ static bool is_releasing(void *arg)
 
 /* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That
  * is lost, and another one taken as soon as the successor looks. */
-START_TEST(leaves_the_place_of_its_successor)
+START_TEST(leaves_its_successors_queue_position)
 {
 	struct redis_conn_options options = { .scripts = redis_scripts, .n_scripts = REDIS_N_SCRIPTS };
 	struct redis_op op = { 0 };
@@ -296,14 +296,14 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, asks_while_somebody_else_writes);
-	tcase_add_test(tc, asks_for_nobody);
-	tcase_add_test(tc, is_not_alone_any_more);
-	tcase_add_test(tc, hears_of_a_downgrade);
-	tcase_add_test(tc, hears_of_the_writer_before);
-	tcase_add_test(tc, hears_that_it_may_write);
-	tcase_add_test(tc, gives_up_what_its_successor_asked);
-	tcase_add_test(tc, leaves_the_place_of_its_successor);
+	tcase_add_test(tc, upgrade_while_another_writes);
+	tcase_add_test(tc, upgrade_without_a_hold);
+	tcase_add_test(tc, upgrade_with_another_reader);
+	tcase_add_test(tc, renewal_finds_a_downgrade);
+	tcase_add_test(tc, renewal_finds_the_earlier_writer);
+	tcase_add_test(tc, late_grant);
+	tcase_add_test(tc, gives_up_its_successors_epoch);
+	tcase_add_test(tc, leaves_its_successors_queue_position);
 }
 
 int main(void)

@@ -42,7 +42,7 @@ static bool is_over_tls(void *arg)
 
 /* ---------------------------------------------------------------- what all keys do */
 
-START_TEST(taken_and_passed_on)
+START_TEST(acquired_and_handed_over)
 {
 	uint64_t token;
 
@@ -77,7 +77,7 @@ static bool is_tracked(void *arg)
 }
 
 /* What the server says unasked comes over TLS, too. */
-START_TEST(told_by_the_server)
+START_TEST(invalidated_by_the_server)
 {
 	int64_t done;
 
@@ -235,7 +235,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- forks, and the end */
 
-static bool somebody_else(void *arg)
+static bool is_another_leader(void *arg)
 {
 	int32_t pid = bridge_of(0).pid;
 
@@ -269,7 +269,7 @@ START_TEST(a_process_without_openssl)
 }
 END_TEST
 
-static void bridge_whose_openssl_ends(int say, int apply_result)
+static void bridge_whose_openssl_ends(int ready, int go)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL);
@@ -281,10 +281,10 @@ static void bridge_whose_openssl_ends(int say, int apply_result)
 	q.key = "its own";
 	q.key_len = 7;
 	q.flags = LOCKSHM_GLOBAL;
-	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(say, "", 1) != 1 || read(apply_result, &byte, 1) != 1)
+	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(ready, "", 1) != 1 || read(go, &byte, 1) != 1)
 		_exit(8);
 	end();
-	(void)(write(say, "", 1) == 1 && read(apply_result, &byte, 1));
+	(void)(write(ready, "", 1) == 1 && read(go, &byte, 1));
 	_exit(0);
 }
 
@@ -296,34 +296,34 @@ static bool is_bridge(void *arg)
 START_TEST(a_bridge_whose_openssl_ends)
 {
 	int32_t pid, status;
-	int say[2], apply_result[2];
+	int ready[2], go[2];
 	char byte;
 
 	if (!dlopen("libcrypto.so.3", RTLD_NOW))
 		return;
 	hosts_at(1, redis->tls_uri);
-	ck_assert(pipe(say) == 0 && pipe(apply_result) == 0);
+	ck_assert(pipe(ready) == 0 && pipe(go) == 0);
 	pid = fork();
 	if (pid == 0)
-		bridge_whose_openssl_ends(say[1], apply_result[0]);
-	ck_assert_int_eq(read(say[0], &byte, 1), 1);
+		bridge_whose_openssl_ends(ready[1], go[0]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	ck_assert(await(is_bridge, &pid));
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_eq(bridge_of(0).pid, pid);
-	ck_assert_int_eq(write(apply_result[1], "", 1), 1);
-	ck_assert_int_eq(read(say[0], &byte, 1), 1);
+	ck_assert_int_eq(write(go[1], "", 1), 1);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	ck_assert(await(is_bridge, &a->pid));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_assert_int_eq(write(apply_result[1], "", 1), 1);
+	ck_assert_int_eq(write(go[1], "", 1), 1);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
 END_TEST
 
 /* What OpenSSL would have to look at when this thread ends, with its locks: no fork waits for that. */
-static void *count_what_is_left(void *arg)
+static void *count_leftovers(void *arg)
 {
 	struct host *h = arg;
 	uintptr_t n = 1;
@@ -342,7 +342,7 @@ static uintptr_t left_by(struct host *h)
 	pthread_t thread;
 	void *n;
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, count_what_is_left, h), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, count_leftovers, h), 0);
 	pthread_join(thread, &n);
 	return (uintptr_t)n;
 }
@@ -387,7 +387,7 @@ START_TEST(a_fork_of_the_bridge)
 	ck_assert(await(is_over_tls, NULL));
 	pid = a->pid;
 	agent_kill(a);
-	ck_assert(await(somebody_else, &pid));
+	ck_assert(await(is_another_leader, &pid));
 	ck_assert(await(is_over_tls, NULL));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(b, AGENT_CHECK), 0);
@@ -399,7 +399,7 @@ static uint64_t looks;
 static char last_look[300];
 
 /* Connections all the time, and so somebody inside of OpenSSL most of it. */
-static void *look_all_the_time(void *arg)
+static void *inspect_all_the_time(void *arg)
 {
 	char seen[300];
 
@@ -417,14 +417,14 @@ static bool has_looked(void *arg)
 	return __atomic_load_n(&looks, __ATOMIC_SEQ_CST) > *(uint64_t *)arg;
 }
 
-static void looks_once_more(void)
+static void inspects_once_more(void)
 {
 	uint64_t so_far = __atomic_load_n(&looks, __ATOMIC_SEQ_CST) + 1;
 
 	ck_assert(await(has_looked, &so_far));
 }
 
-START_TEST(forks_while_hands_are_shaken)
+START_TEST(forks_during_handshakes)
 {
 	int64_t end = now_ns() + LOCKSHM_SECONDS(15);
 	pthread_t thread;
@@ -433,8 +433,8 @@ START_TEST(forks_while_hands_are_shaken)
 	pid_t pid;
 
 	hosts_at(1, redis->tls_uri);
-	ck_assert_int_eq(pthread_create(&thread, NULL, look_all_the_time, NULL), 0);
-	looks_once_more();
+	ck_assert_int_eq(pthread_create(&thread, NULL, inspect_all_the_time, NULL), 0);
+	inspects_once_more();
 	/* So many take two seconds, or much longer on a machine that is busy. */
 	for (i = 0; i < 200 && (i < 20 || now_ns() < end); i++) {
 		pid = fork();
@@ -456,7 +456,7 @@ static void at_exit(void)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		looks_once_more();
+		inspects_once_more();
 	/* What is left to do is a sanitizer's, which would miss what that thread has. */
 	_exit(strstr(last_look, "cannot be used in this process") ? 0 : 9);
 }
@@ -469,9 +469,9 @@ static void program_that_uses_openssl_too(void)
 
 	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
 	atexit(at_exit);
-	if (!init || init(0, NULL) != 1 || pthread_create(&thread, NULL, look_all_the_time, NULL) != 0)
+	if (!init || init(0, NULL) != 1 || pthread_create(&thread, NULL, inspect_all_the_time, NULL) != 0)
 		_exit(8);
-	looks_once_more();
+	inspects_once_more();
 	exit(0);
 }
 
@@ -496,8 +496,8 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_unchecked_fixture(tc, tls_setup, NULL);
-	tcase_add_test(tc, taken_and_passed_on);
-	tcase_add_test(tc, told_by_the_server);
+	tcase_add_test(tc, acquired_and_handed_over);
+	tcase_add_test(tc, invalidated_by_the_server);
 	tcase_add_test(tc, an_operator);
 	tcase_add_test(tc, cut_again_and_again);
 	tcase_add_test(tc, in_slices);
@@ -510,7 +510,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_fork_of_the_bridge);
 	/* Its allocator has locks of its own, which a child finds locked. */
 	if (!UNDER_ASAN)
-		tcase_add_test(tc, forks_while_hands_are_shaken);
+		tcase_add_test(tc, forks_during_handshakes);
 	tcase_add_test(tc, the_program_ends_openssl);
 }
 

@@ -50,7 +50,7 @@ START_TEST(killed_while_held)
 }
 END_TEST
 
-START_TEST(back_in_time_with_what_it_knew)
+START_TEST(back_in_time_with_its_data)
 {
 	own_server();
 	one_holder();
@@ -64,7 +64,7 @@ START_TEST(back_in_time_with_what_it_knew)
 }
 END_TEST
 
-START_TEST(restarted_without_memory)
+START_TEST(restarted_empty)
 {
 	own_server();
 	one_holder();
@@ -262,7 +262,7 @@ START_TEST(a_replica_is_reached)
 }
 END_TEST
 
-START_TEST(nobody_there)
+START_TEST(no_server)
 {
 	static const char *const uris[] = { "unix:///nonexistent/redis.sock", "redis://127.0.0.1:1" };
 	struct lockshm_create_options options = host_options();
@@ -284,8 +284,8 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, killed_while_held);
-	tcase_add_test(tc, back_in_time_with_what_it_knew);
-	tcase_add_test(tc, restarted_without_memory);
+	tcase_add_test(tc, back_in_time_with_its_data);
+	tcase_add_test(tc, restarted_empty);
 	tcase_add_test(tc, a_release_waits_for_its_server);
 	tcase_add_test(tc, frozen_at_an_acquire);
 	tcase_add_test(tc, paused);
@@ -293,7 +293,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, restarted_with_its_log);
 	tcase_add_test(tc, a_stale_replica_takes_its_place);
 	tcase_add_test(tc, a_replica_is_reached);
-	tcase_add_test(tc, nobody_there);
+	tcase_add_test(tc, no_server);
 }
 
 int main(void)

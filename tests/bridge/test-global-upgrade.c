@@ -114,7 +114,7 @@ START_TEST(another_process_here_reads)
 }
 END_TEST
 
-START_TEST(lost_meanwhile)
+START_TEST(lost_while_waiting)
 {
 	cast("0", &a);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
@@ -139,7 +139,7 @@ static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
 }
 
 /* A renewal of the local lease is due while Redis is asked. */
-START_TEST(renewed_by_the_service_thread_meanwhile)
+START_TEST(renewed_by_the_service_thread)
 {
 	struct agent_command args = global_command(K, LOCKSHM_SHARED);
 
@@ -189,7 +189,7 @@ static bool is_known(void *arg)
 }
 
 /* Done in Redis, but the bridge was killed before it noted that, and who had asked has given up. */
-START_TEST(an_upgrade_nobody_heard_of)
+START_TEST(an_upgrade_with_a_lost_reply)
 {
 	cast("0", &a);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
@@ -203,7 +203,7 @@ START_TEST(an_upgrade_nobody_heard_of)
 END_TEST
 
 /* With numbers that others had meanwhile: those of a shared hold may be below them. */
-START_TEST(an_upgrade_nobody_heard_of_has_new_numbers)
+START_TEST(an_upgrade_with_a_lost_reply_has_new_tokens)
 {
 	uint64_t others;
 
@@ -309,7 +309,7 @@ START_TEST(the_bridge_is_stopped_in_between)
 END_TEST
 
 /* The bit is answered for nobody, and the lease is given back like any other. */
-START_TEST(who_asked_is_killed)
+START_TEST(the_requester_is_killed)
 {
 	struct proxy *p = deaf_bridge();
 
@@ -321,9 +321,9 @@ START_TEST(who_asked_is_killed)
 }
 END_TEST
 
-static bool is_not_asked_for(void *arg)
+static bool is_not_requested(void *arg)
 {
-	return !upgrade_is_asked_for(arg);
+	return !upgrade_is_pending(arg);
 }
 
 static bool reads_in_redis(void *arg)
@@ -334,7 +334,7 @@ static bool reads_in_redis(void *arg)
 
 /* Somebody else reads under the lease by then: it would go on as it is, be asked for again and again, or
  * be a writer's of nobody. */
-START_TEST(the_dead_ask_for_nothing)
+START_TEST(a_dead_request_is_withdrawn)
 {
 	struct agent *reader;
 
@@ -345,11 +345,11 @@ START_TEST(the_dead_ask_for_nothing)
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	redis_freeze(redis);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
-	ck_assert(await(upgrade_is_asked_for, NULL));
+	ck_assert(await(upgrade_is_pending, NULL));
 	reader = on_host(0);
 	ck_code(global_wait(reader, K, LOCKSHM_SHARED), 0);
 	agent_kill(a);
-	ck_assert(await(is_not_asked_for, NULL));
+	ck_assert(await(is_not_requested, NULL));
 	redis_thaw(redis);
 	ck_assert(await(reads_in_redis, NULL));
 	ck_code(agent_call(reader, AGENT_CHECK), 0);
@@ -364,17 +364,17 @@ static void add(TCase *tc)
 	tcase_add_test(tc, another_host_waits_to_write);
 	tcase_add_test(tc, another_program_reads);
 	tcase_add_test(tc, another_process_here_reads);
-	tcase_add_test(tc, lost_meanwhile);
-	tcase_add_test(tc, renewed_by_the_service_thread_meanwhile);
+	tcase_add_test(tc, lost_while_waiting);
+	tcase_add_test(tc, renewed_by_the_service_thread);
 	tcase_add_test(tc, a_server_that_is_frozen);
-	tcase_add_test(tc, an_upgrade_nobody_heard_of);
-	tcase_add_test(tc, an_upgrade_nobody_heard_of_has_new_numbers);
+	tcase_add_test(tc, an_upgrade_with_a_lost_reply);
+	tcase_add_test(tc, an_upgrade_with_a_lost_reply_has_new_tokens);
 	tcase_add_test(tc, numbers_that_went_back);
 	tcase_add_test(tc, an_upgrade_the_server_forgot);
 	tcase_add_test(tc, the_bridge_is_killed_in_between);
 	tcase_add_test(tc, the_bridge_is_stopped_in_between);
-	tcase_add_test(tc, who_asked_is_killed);
-	tcase_add_test(tc, the_dead_ask_for_nothing);
+	tcase_add_test(tc, the_requester_is_killed);
+	tcase_add_test(tc, a_dead_request_is_withdrawn);
 }
 
 int main(void)

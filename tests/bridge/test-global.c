@@ -101,7 +101,7 @@ START_TEST(kept_as_long_as_it_is_held)
 }
 END_TEST
 
-START_TEST(lingers_for_the_next)
+START_TEST(retained_for_the_next)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -208,7 +208,7 @@ END_TEST
 
 /* Beside somebody of its host who waits, and under a lease that others wait for, it is not free:
  * that is no fault of Redis. */
-START_TEST(a_try_beside_those_who_wait)
+START_TEST(a_try_with_waiters)
 {
 	cast("001", &a, &b, &c);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
@@ -293,7 +293,7 @@ START_TEST(hosts_wait_in_order)
 END_TEST
 
 /* What one writes is watched by the other: that must not make them write again and again. */
-static void is_quiet_while_one_waits(int mode)
+static void sends_little_while_one_waits(int mode)
 {
 	struct timespec two = { .tv_sec = 2 };
 	uint64_t before;
@@ -312,18 +312,18 @@ static void is_quiet_while_one_waits(int mode)
 
 START_TEST(a_writer_waits_quietly_for_a_writer)
 {
-	is_quiet_while_one_waits(LOCKSHM_EXCLUSIVE);
+	sends_little_while_one_waits(LOCKSHM_EXCLUSIVE);
 }
 END_TEST
 
 START_TEST(a_writer_waits_quietly_for_readers)
 {
-	is_quiet_while_one_waits(LOCKSHM_SHARED);
+	sends_little_while_one_waits(LOCKSHM_SHARED);
 }
 END_TEST
 
 /* Where another host writes the place in line is the host's, whoever of it gave up. */
-START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
+START_TEST(a_reader_has_the_queue_position_of_a_writer)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct agent *writer, *reader, *third;
@@ -351,7 +351,7 @@ START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
 END_TEST
 
 /* Nobody writes any more, and others read: who waits, or tries, reads beside them, and the mark of the writer goes. */
-START_TEST(a_reader_does_not_go_on_with_a_writers_wish)
+START_TEST(a_reader_replaces_a_writers_request)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -413,7 +413,7 @@ START_TEST(tokens_rise_from_host_to_host)
 END_TEST
 
 /* While another host waits the lease goes on here for a time, and not for ever. */
-START_TEST(a_crowd_here_lets_others_in)
+START_TEST(a_local_crowd_lets_others_in)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -452,7 +452,7 @@ START_TEST(a_crowd_here_lets_others_in)
 }
 END_TEST
 
-START_TEST(who_waits_no_longer_leaves_the_queue)
+START_TEST(a_timed_out_waiter_leaves_the_queue)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
@@ -701,24 +701,24 @@ static void add(TCase *tc)
 	tcase_add_test(tc, shared_is_shared_there);
 	tcase_add_test(tc, the_next_here_needs_no_redis);
 	tcase_add_test(tc, kept_as_long_as_it_is_held);
-	tcase_add_test(tc, lingers_for_the_next);
+	tcase_add_test(tc, retained_for_the_next);
 	tcase_add_test(tc, a_hold_ends_with_its_own_lease);
 	tcase_add_test(tc, renewed_by_its_owner_or_by_the_service_thread);
 	tcase_add_test(tc, downgrade_and_upgrade_stay_here);
 	tcase_add_test(tc, cooldown_keeps_other_hosts_out);
 	tcase_add_test(tc, hosts_exclude_each_other);
-	tcase_add_test(tc, a_try_beside_those_who_wait);
+	tcase_add_test(tc, a_try_with_waiters);
 	tcase_add_test(tc, a_try_where_others_are_first);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, readers_of_all_hosts_together);
 	tcase_add_test(tc, hosts_wait_in_order);
 	tcase_add_test(tc, a_writer_waits_quietly_for_a_writer);
 	tcase_add_test(tc, a_writer_waits_quietly_for_readers);
-	tcase_add_loop_test(tc, a_reader_does_not_go_on_with_a_writers_wish, 0, 2);
-	tcase_add_test(tc, a_reader_has_the_place_of_a_writer_that_gave_up);
+	tcase_add_loop_test(tc, a_reader_replaces_a_writers_request, 0, 2);
+	tcase_add_test(tc, a_reader_has_the_queue_position_of_a_writer);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
-	tcase_add_test(tc, a_crowd_here_lets_others_in);
-	tcase_add_test(tc, who_waits_no_longer_leaves_the_queue);
+	tcase_add_test(tc, a_local_crowd_lets_others_in);
+	tcase_add_test(tc, a_timed_out_waiter_leaves_the_queue);
 	tcase_add_test(tc, a_wait_can_be_cancelled);
 	tcase_add_test(tc, gives_up_where_another_host_is_booked_longer);
 	tcase_add_test(tc, many_at_once);

@@ -359,7 +359,7 @@ void wanted_by(unsigned n)
 	ck_assert_msg(await(so_many_want, &n), "%u, not %u, wait for the lease", wanting(), n);
 }
 
-bool upgrade_is_asked_for(void *arg)
+bool upgrade_is_pending(void *arg)
 {
 	(void)arg;
 	return load_acquire(&hosts[0].s->host_leases[record_of(0, K)].word) & HOST_LEASE_UPGRADE;

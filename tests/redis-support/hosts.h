@@ -89,6 +89,6 @@ void waits_on_host(struct agent *a, unsigned i, const char *key);
 /* Until so many have K on hosts[0], and wait for its lease. */
 void wanted_by(unsigned n);
 /* Of K on hosts[0], and there is no answer yet; for await(). */
-bool upgrade_is_asked_for(void *arg);
+bool upgrade_is_pending(void *arg);
 
 #endif
