@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-starved.c - did those who keep a lease get a processor? The machine is no fault of the bridge
+ * chaos-starved.c - did the processes that keep a lease get a processor?  A starved machine is no fault of the bridge
  *
- * A renewal takes the bridge, the proxy before the server, and the server: a chain, in which each has to run.  The
+ * A renewal takes the leader, the proxy before the server, and the server: a chain, in which each has to run.  The
  * kernel counts how long a thread was ready and did not run.  That is summed up over the chain of each host, and
  * compared with the time that a renewal has at least, from when it is due to the end of the lease.
  */
@@ -50,7 +50,7 @@ static int64_t waited_by(pid_t pid, const char *tid)
 	return ns;
 }
 
-/* @helpers: not its first thread, which is a worker and not the bridge. */
+/* @other_threads: not its first thread, which is a worker and does not lead. */
 static int64_t waited(pid_t pid, bool other_threads)
 {
 	char path[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step-ops.c - what the bridge is at when it is killed or stopped; see bridge-crash/step.h */
+/* step-ops.c - operations during which the leader is killed or stopped; see bridge-crash/step.h */
 #define _GNU_SOURCE
 #include "step.h"
 
@@ -64,7 +64,7 @@ static void first_releases(struct round *s)
 	requests_with(&s->first, (struct agent_command){ .op = AGENT_RELEASE }, 0);
 }
 
-/* ---------------------------------------------------------------- taken */
+/* ---------------------------------------------------------------- acquire */
 
 static void two_request_to_read(struct round *s)
 {
@@ -86,7 +86,7 @@ static void all_read(struct round *s)
 	ck_round(s, holds(&s->second), "the second: %s", outcome_name(s->second.agent->answer.code));
 }
 
-/* Once the host stands in line the rival lets go. */
+/* Once the host is queued the rival releases. */
 static bool granted_after_queueing(struct round *s)
 {
 	if (s->stage == 0 && queue_has(s, 1)) {
@@ -134,8 +134,8 @@ static void first_requests_briefly(struct round *s)
 }
 
 /*
- * What it had asked for is taken back.  A bridge that was stopped may ask for a place in line when nobody wants it any
- * more: that counts for two seconds, and is the host's own.
+ * What it acquired is removed.  A stopped leader may queue its host late, without demand: that position counts for two
+ * seconds, and is the host's own.
  */
 static bool gave_up(struct round *s)
 {
@@ -151,9 +151,9 @@ static void first_is_late(struct round *s)
 	rival_has_it(s);
 }
 
-/* ---------------------------------------------------------------- kept */
+/* ---------------------------------------------------------------- keep */
 
-/* Hints, so that it is renewed at once. */
+/* Invalidations, so that it is renewed at once. */
 static void touched(struct round *s)
 {
 	ck_redis("1", redis, "PEXPIRE lk:%s 1400", s->key);
@@ -164,7 +164,7 @@ static bool is_renewed(struct round *s)
 	return bridge_of(0).renewed > s->renewed + s->stage;
 }
 
-/* By whoever is the bridge now, for longer than a lease. */
+/* By the present leader, for longer than a lease. */
 static void stays_held(struct round *s)
 {
 	int64_t end = now_ns() + LOCKSHM_MS(1600);
@@ -231,7 +231,7 @@ static void second_comes_and_goes(struct round *s)
 	ck_code(agent_release(s->second.agent), 0);
 }
 
-/* Half of them is used up by the next one. */
+/* The next one uses up half of them. */
 static void many_came_and_went(struct round *s)
 {
 	first_reads(s);
@@ -244,7 +244,7 @@ static bool has_more_numbers(struct round *s)
 	return numbers_left(s) > STRIDE_FIRST;
 }
 
-/* ---------------------------------------------------------------- given back */
+/* ---------------------------------------------------------------- release */
 
 static bool is_back_in_none(struct round *s)
 {
@@ -270,7 +270,7 @@ static void rival_got_it(struct round *s)
 	rival_has_it(s);
 }
 
-/* Nobody holds it, and it is kept for some time. */
+/* It has no holder, and is retained for some time. */
 static void first_takes_and_releases(struct round *s)
 {
 	first_takes(s);
@@ -290,7 +290,7 @@ static void first_upgrades(struct round *s)
 	requests_with(&s->first, (struct agent_command){ .op = AGENT_UPGRADE }, X);
 }
 
-/* Of a majority one that was half way through may be refused, and is a reader's again. */
+/* An upgrade of a majority that was half done may be refused, and the hold is a reader's again. */
 static void is_a_writer(struct round *s)
 {
 	first_has_it(s);
@@ -333,7 +333,7 @@ static void both_read(struct round *s)
 	rival_has_it(s);
 }
 
-/* ---------------------------------------------------------------- taken away */
+/* ---------------------------------------------------------------- losses */
 
 static void second_waits_for_first(struct round *s)
 {
@@ -371,7 +371,7 @@ static bool lost_to_the_rival(struct round *s)
 	return one && other;
 }
 
-/* ---------------------------------------------------------------- away */
+/* ---------------------------------------------------------------- outages */
 
 static void requests_local_only(struct round *s)
 {
@@ -382,7 +382,7 @@ static void requests_local_only(struct round *s)
 	requests_with(&s->first, c, X);
 }
 
-/* Redis is back for those who come next. */
+/* Redis is back for the next requests. */
 static void has_it_local_only(struct round *s)
 {
 	ck_round(s, s->first.code == LOCKSHM_LOCAL_ONLY, "%s", outcome_name(s->first.code));
@@ -398,7 +398,7 @@ static void was_away(struct round *s)
 	has_it_local_only(s);
 }
 
-/* It does not put up with an outage. */
+/* It does not wait for an outage to end. */
 static void second_requests(struct round *s)
 {
 	struct agent_command c = global_command(s->key, X);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step-round.c - who is there in a round, and what must be true of it; see bridge-crash/step.h
+ * step-round.c - the subjects of a round, and its properties; see bridge-crash/step.h
  *
- * Of each round, wherever its victim was caught: nobody holds beside another host; tokens rise; a lease is lost only
- * where somebody took it away; in the end everybody is served, here and on the other host, by whoever is the bridge
- * then, both segments are sound, and nothing is left in Redis.
+ * In each round, wherever its victim was caught: no two hosts hold at once; tokens rise; a lease is lost only where the
+ * operation deletes it; in the end all subjects are served, on both hosts, by the then leaders; both segments are
+ * sound; and nothing is left in Redis.
  */
 #define _GNU_SOURCE
 #include "step.h"
@@ -15,7 +15,7 @@
 #include "hostlease/host-lease.h"
 
 #define TTL LOCKSHM_MS(1500)
-#define BOUND LOCKSHM_SECONDS(10) /* for a step, with a bridge that dies in it */
+#define BOUND LOCKSHM_SECONDS(10) /* for a step, with a leader that dies in it */
 
 const char *round_name(const struct round *s)
 {
@@ -41,7 +41,7 @@ void requests(struct round *s, struct subject *p, int mode)
 	requests_with(p, global_command(s->key, mode), mode);
 }
 
-/* Of a hold in @mode; that of a policy has none. */
+/* Of a hold in @mode; a hold by policy has no token. */
 static void token_rises(struct round *s, int mode, uint64_t token)
 {
 	bool rises = token > (mode == LOCKSHM_EXCLUSIVE ? s->last : s->last_exclusive);
@@ -132,7 +132,7 @@ void takes(struct round *s, struct subject *p, int mode)
 
 /* ---------------------------------------------------------------- Redis */
 
-/* A majority keeps none. */
+/* A majority keeps no queue. */
 bool queue_has(const struct round *s, unsigned n)
 {
 	char want[16];
@@ -141,7 +141,7 @@ bool queue_has(const struct round *s, unsigned n)
 	return strcmp(redis_say(redis, "ZCARD {lk:%s}:q", s->key), want) == 0;
 }
 
-/* Else there is no line: where whoever had it has lost it, as on a machine that is too slow for its leases. */
+/* Otherwise there is no queue: the holder has lost the lease, as on a machine that is too slow for its leases. */
 static bool any_waits(struct round *s)
 {
 	bool first = has_result(s, &s->first), second = has_result(s, &s->second), rival = has_result(s, &s->rival);
@@ -162,7 +162,7 @@ static bool lock_is_left(struct redis *server, const char *k)
 	return strcmp(redis_say(server, "EXISTS lk:%s {lk:%s}:rx lk:%s:lock-intent", k, k, k), "0") != 0;
 }
 
-/* The place in line that a stopped bridge asked for when nobody wanted it is left; it does not count for long. */
+/* The queue position that a stopped leader took without demand is left; it does not count for long. */
 static bool nothing_is_left(void *arg)
 {
 	const struct round *s = arg;
@@ -174,9 +174,9 @@ static bool nothing_is_left(void *arg)
 	return !lock_is_left(redis, s->key) && ((s->caught && s->how == HOW_STOP) || queue_has(s, 0));
 }
 
-/* ---------------------------------------------------------------- what must always be so */
+/* ---------------------------------------------------------------- invariants */
 
-/* Both were valid while the one was asked between two answers of the other. */
+/* Both were valid while the one was checked between two checks of the other. */
 static void exclude_each_other(struct round *s, struct subject *here)
 {
 	if (here->mode == LOCKSHM_SHARED && s->rival.mode == LOCKSHM_SHARED)
@@ -191,7 +191,7 @@ static void exclude_each_other(struct round *s, struct subject *here)
 static void check_exclusion(struct round *s)
 {
 	(void)has_result(s, &s->rival);
-	/* Who takes it away by force takes it from a holder who cannot know yet. */
+	/* A forced release takes the key from a holder that cannot know yet. */
 	if (!s->rival.mode || s->op->lost)
 		return;
 	exclude_each_other(s, &s->first);
@@ -246,7 +246,7 @@ static void make_hosts(const struct step *op)
 	options.redis_ttl_ns = TTL;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.redis_retain_ns = op->retains ? LOCKSHM_MS(200) : options.redis_retain_ns;
-	/* So that most rounds have a record that was nobody's; and keys that somebody lost are kept. */
+	/* So that most rounds have a record without a key; and lost keys are kept. */
 	options.redis_leases = 64;
 	options.locks = 2048;
 	host_make(1, &options);
@@ -270,7 +270,7 @@ void round_open(struct round *s, const struct step *op)
 	ck_code(agent_release(s->rival.agent), 0);
 }
 
-/* What was before is done. */
+/* All earlier work is done. */
 static bool is_at_rest(void *arg)
 {
 	(void)arg;
@@ -310,7 +310,7 @@ static void let_it_go_on(struct round *s)
 	s->resumed = true;
 }
 
-/* ... and it has come to the end of what it was at, and stands by. */
+/* ... and it has finished its work, and stands by. */
 static void let_it_come_to_rest(struct round *s)
 {
 	let_it_go_on(s);
@@ -318,7 +318,7 @@ static void let_it_come_to_rest(struct round *s)
 		ck_round(s, await(it_rests, NULL), "the victim does not come to rest");
 }
 
-/* The victim may have been caught since the last look; then another takes over. */
+/* The victim may have been caught since the last look; then another process takes over. */
 static void look_after_the_victim(struct round *s)
 {
 	if (!s->caught && victim_caught()) {
@@ -334,7 +334,7 @@ static void look_after_the_victim(struct round *s)
 		let_it_go_on(s);
 }
 
-/* Somebody is the bridge, and nobody is caught any more. */
+/* There is a leader, and no victim is caught any more. */
 static bool settled(const struct round *s)
 {
 	if (s->caught)
@@ -363,7 +363,7 @@ static void run_step(struct round *s)
 		s->slowest_ns = s->took_ns;
 }
 
-/* The rival takes it once nobody here has it; then somebody here. */
+/* The rival takes it after the local holders; then a local one. */
 static void all_are_served(struct round *s)
 {
 	if (s->rival.mode == LOCKSHM_SHARED)
@@ -397,7 +397,7 @@ static void newcomer_is_served(struct round *s)
 	releases(&s->second);
 }
 
-/* Who was killed between loss and count has not counted it. */
+/* A process killed between loss and count has not counted it. */
 static void check_losses(struct round *s)
 {
 	unsigned long long lost = bridge_of(0).lost - s->lost;
@@ -406,7 +406,7 @@ static void check_losses(struct round *s)
 		 "%llu leases were lost, not %u", lost, s->op->lost);
 }
 
-/* No record is closed: the bridge of each host has given back what nobody there wants. */
+/* No record is open: the leader of each host has released all without demand. */
 static bool all_is_released(void *arg)
 {
 	unsigned h;

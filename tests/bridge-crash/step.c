@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step.c - a bridge is killed, or stopped, at every write to the segment and at everything it sends
+ * step.c - a leader is killed, or stopped, at every write to the segment and at everything it sends
  *
- * The next bridge of the host, in a worker, goes on with what it finds.  What must hold then is in bridge-crash/step-round.c
- * and with each step in bridge-crash/step-ops.c.  A bridge that was stopped goes on while its successor works, or when that
- * is through, or when another host has the key, or this one again: with a write, or a command to Redis, that was
- * decided long ago.
+ * The next leader of the host, in a worker, continues with what it finds.  The properties are in
+ * bridge-crash/step-round.c, and with each step in bridge-crash/step-ops.c.  A leader that was stopped continues while
+ * its successor works, or when that is done, or when another host has the key, or this one again: with a write, or a
+ * command to Redis, that was decided long ago.
  *
- *   bridge-step                  some points of each step
- *   bridge-step all [STEP]       every point of all steps, or of one
- *   bridge-step kills [STEP]     only killed
- *   bridge-step stops [STEP]     only stopped
- *   bridge-step some STEP        some points of that step
- *   bridge-step points STEP N    that point alone
+ *   step                  some points of each step
+ *   step all [STEP]       every point of all steps, or of one
+ *   step kills [STEP]     only killed
+ *   step stops [STEP]     only stopped
+ *   step some STEP        some points of that step
+ *   step points STEP N    that point alone
  *
  * PART=i/n in the environment takes every n-th step only.
  */
@@ -120,7 +120,7 @@ START_TEST(the_next_bridge_goes_on)
 }
 END_TEST
 
-/* Who waits rings again after half a second; the next bridge does not wait for that. */
+/* Waiters ring again after half a second; the next leader does not wait for that. */
 START_TEST(pending_bits_of_the_dead)
 {
 	int64_t least = INT64_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-admin.c - what an operator sees of a key in Redis, and what he takes away there */
+/* test-global-admin.c - lockshm_remote_inspect() and lockshm_remote_end() */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -11,7 +11,7 @@
 
 static struct agent *a, *b, *c;
 
-/* One server's answer, copied. */
+/* A copy of one server's struct lockshm_remote_info. */
 struct report {
 	int code, state;
 	char server[128], reason[300], name[64], type[16];
@@ -84,7 +84,7 @@ static void is_held_by(const struct lockshm_remote_party *p, unsigned host, int 
 	ck_assert_int_le(p->expires_in_ns, LOCKSHM_SECONDS(2)); /* a lease lasts one, a waiter counts for two */
 }
 
-/* ---------------------------------------------------------------- what is seen */
+/* ---------------------------------------------------------------- inspect */
 
 START_TEST(a_free_key)
 {
@@ -117,7 +117,7 @@ START_TEST(holders_and_waiters)
 	global_send(c, K, LOCKSHM_SHARED);
 	redis_has("ZCARD {lk:" K "}:q", "2");
 	snprintf(queue, sizeof(queue), "[X:%s S:%s]", bridge_of(1).host, bridge_of(2).host);
-	ck_redis(queue, redis, "ZRANGE {lk:" K "}:q 0 -1"); /* the names, under which they listen, and nothing else */
+	ck_redis(queue, redis, "ZRANGE {lk:" K "}:q 0 -1"); /* the hosts' names, and nothing else */
 	s = inspect(1, K);
 	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_EXCLUSIVE);
 	ck_assert_uint_eq(s->holders, 1);
@@ -128,10 +128,10 @@ START_TEST(holders_and_waiters)
 	is_held_by(&s->party[2], 2, LOCKSHM_SHARED, false);
 	ck_assert_uint_gt(s->next_token, a->answer.token);
 	ck_assert(!s->has_intent);
-	/* Seen from the host that has it. */
+	/* Inspected from the host that holds it. */
 	ck_assert_int_eq(inspect(0, K)->party[0].this_host, 1);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	/* The same through a handle that may only look. */
+	/* The same through a read-only handle. */
 	ck_code(lockshm_open(&seg, hosts[2].name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
 	n_seen = 0;
 	ck_code(lockshm_remote_inspect(seg, K, strlen(K), MOMENT, keep, NULL, NULL), 0);
@@ -174,7 +174,7 @@ START_TEST(other_programs)
 	const struct report *s;
 
 	hosts_make(1);
-	/* What looks like one of our tokens is no host's, if no host says so. */
+	/* What looks like a host's value is no host's unless the fence remembers it. */
 	ck_redis("OK", redis, "SET lk:" K " 00112233445566778899aabbccddeeff");
 	s = inspect(0, K);
 	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_EXCLUSIVE);
@@ -223,7 +223,7 @@ START_TEST(a_server_that_is_away)
 	redis_kill(redis);
 	begun = now_ns();
 	ck_assert_int_eq(inspect(0, K)->code, LOCKSHM_BRIDGE);
-	ck_assert_int_lt(now_ns() - begun, LOCKSHM_MS(500)); /* refused, so there is nothing to wait for */
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_MS(500)); /* connection refused: no wait */
 	ck_contains(seen->reason, "cannot connect");
 	ck_code(end_remote(0, K, "value", NULL), LOCKSHM_BRIDGE);
 }
@@ -250,7 +250,7 @@ START_TEST(a_server_that_refuses)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- taken away */
+/* ---------------------------------------------------------------- end */
 
 START_TEST(ended_for_a_host)
 {
@@ -261,20 +261,20 @@ START_TEST(ended_for_a_host)
 	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	snprintf(value, sizeof(value), "%.100s", inspect(1, K)->value[0]);
-	/* Not what was seen: it stays. */
+	/* Not the value that was inspected: it stays. */
 	ck_code(end_remote(1, K, "something else", &error), LOCKSHM_NOT_HELD);
 	ck_contains(error.message, value);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	done = now_ns();
 	ck_code(end_remote(1, K, value, &error), 0);
 	ck_redis("0", redis, "EXISTS lk:" K);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
 	ck_code(end_remote(1, K, value, &error), LOCKSHM_NOT_HELD);
 	ck_contains(error.message, "it is free");
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);
-	/* Nor is the next one's what was seen. */
+	/* Nor is the next holder's value. */
 	ck_code(end_remote(1, K, value, &error), LOCKSHM_NOT_HELD);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 }
@@ -288,12 +288,12 @@ START_TEST(the_waiter_is_next)
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_code(end_remote(1, K, inspect(1, K)->value[0], NULL), 0);
 	ck_code(agent_end(b), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);
 }
 END_TEST
 
-/* Where the server does not say by itself what has changed, and long before the next renewal. */
+/* Without client-side tracking, long before the next renewal. */
 START_TEST(the_host_notices_without_tracking)
 {
 	struct lockshm_create_options options = host_options();
@@ -310,7 +310,7 @@ START_TEST(the_host_notices_without_tracking)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	done = now_ns();
 	ck_code(end_remote(0, K, inspect(0, K)->value[0], NULL), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_SECONDS(10)); /* the next renewal would be due after 20 s */
 	ck_redis("1", redis, "ACL DELUSER untracked");
 }
@@ -325,7 +325,7 @@ START_TEST(one_reader_of_several)
 	ck_code(end_remote(0, K, "stranger", NULL), 0);
 	ck_redis("2", redis, "SCARD lk:" K);
 	ck_code(end_remote(0, K, lease_of(1, K).value, NULL), 0);
-	lost_is_told(b);
+	lost_is_reported(b);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_redis("1", redis, "SCARD lk:" K);
 }
@@ -360,7 +360,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- several servers */
 
-/* A majority is enough to hold it; the last one may get it later. */
+/* A majority is enough to hold it; the last server may get it later. */
 static bool all_have_it(void *arg)
 {
 	size_t i, n = 0;
@@ -391,11 +391,11 @@ START_TEST(each_server_of_a_quorum)
 	ck_assert_str_eq(seen[0].value[0], value);
 	ck_assert_str_eq(seen[2].value[0], value);
 	ck_assert_str_eq(seen[2].party[0].host, bridge_of(0).host);
-	/* What a majority does not have any more cannot be renewed. */
+	/* A value that a majority lost cannot be renewed. */
 	ck_code(end_remote(1, K, "something else", &error), LOCKSHM_NOT_HELD);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(end_remote(1, K, value, &error), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 	proxy_set(proxies[0], PROXY_BLACKHOLE);
 	ck_code(end_remote(1, K, value, &error), LOCKSHM_BRIDGE);
 	proxies_set(PROXY_PASS);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-batched-wakeups.c - a key that is passed on quickly: releases do not ring for the bridge, and
- * others get it all the same
+ * test-global-batched-wakeups.c - a key that is handed over quickly: releases do not ring for the leader, and other
+ * hosts get it all the same
  *
- * Who holds is the test itself, in a process that is not the bridge.  All orders of release, look and bell are in
+ * The test itself is the holder, in a process that does not lead.  All orders of release, scan and ring are in
  * model/close.pml.
  */
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@ static void gives(void)
 	ck_code(lockshm_release(&hold, 0), 0);
 }
 
-/* An agent on the host of the test is the bridge, and stays it. */
+/* An agent on the host of the test leads, and keeps leading. */
 static void open_with_another_leader(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
@@ -50,9 +50,9 @@ static void open_with_another_leader(int64_t ttl_ns)
 	lease = &s->host_leases[record_of(0, K)];
 }
 
-/* ---------------------------------------------------------------- bells */
+/* ---------------------------------------------------------------- rings */
 
-/* Does a release ring while the record says that until @until, host time, it need not? */
+/* Does a release ring while suppress_until is @until, host time? */
 static bool rings(int64_t until)
 {
 	uint32_t before = load_acquire32(&s->bridge->doorbell);
@@ -69,7 +69,7 @@ START_TEST(a_release_rings_unless_suppressed)
 
 	open_with_another_leader(LOCKSHM_SECONDS(60));
 	agent_stop(bridge);
-	/* The lease is held: no bridge is needed to come in. */
+	/* The lease is held: entering needs no leader. */
 	ck_assert(rings(0));
 	do {
 		takes();
@@ -80,7 +80,7 @@ START_TEST(a_release_rings_unless_suppressed)
 	/* Over. */
 	takes();
 	ck_assert(rings(1));
-	/* Nobody says so for so long: damage. */
+	/* No leader suppresses for so long: damage. */
 	takes();
 	ck_assert(rings(host_now(s) + LOCKSHM_SECONDS(3600)));
 	agent_cont(bridge);
@@ -89,9 +89,9 @@ START_TEST(a_release_rings_unless_suppressed)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- quickly passed on */
+/* ---------------------------------------------------------------- quick hand-overs */
 
-/* Another thread takes it again and again. */
+/* Another thread acquires and releases in a loop. */
 static bool enough;
 
 static void *hand_over_quickly(void *arg)
@@ -126,7 +126,7 @@ static bool is_suppressed(void *arg)
 	return load_acquire(&lease->suppress_until) > (uint64_t)host_now(s);
 }
 
-/* And given back when it is over, by the bridge's own looks. */
+/* And the lease is released when that is over, by the leader's own scans. */
 START_TEST(the_leader_suppresses)
 {
 	pthread_t thread;
@@ -138,7 +138,7 @@ START_TEST(the_leader_suppresses)
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 	redis_has("EXISTS lk:" K, "0");
-	/* One by one it rings. */
+	/* Single holds ring. */
 	takes();
 	gives();
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
@@ -163,7 +163,7 @@ START_TEST(another_host_gets_it)
 }
 END_TEST
 
-/* It stands in no line, so it depends on the moments in which nobody of the host wants it. */
+/* It is not queued, so it depends on moments without demand on the host. */
 START_TEST(a_program_that_polls_gets_it)
 {
 	const char *answer = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-downgrade.c - who held a key exclusively reads on, and so may others on all hosts */
+/* test-global-downgrade.c - an exclusive holder becomes a reader, and admits readers of all hosts */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -32,7 +32,7 @@ static bool is_reader(void *arg)
 	return lease_of(*(unsigned *)arg, K).mode == LOCKSHM_SHARED;
 }
 
-/* Noted as shared, and known as such in Redis. */
+/* Shared in the word, and in Redis. */
 static void becomes_shared(struct agent *who, unsigned host)
 {
 	redis_has("TYPE lk:" K, "set");
@@ -54,7 +54,7 @@ static void leaves_nothing(struct agent *who)
 	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
 }
 
-/* ---------------------------------------------------------------- who comes in */
+/* ---------------------------------------------------------------- new readers */
 
 START_TEST(waiters_on_another_host)
 {
@@ -67,7 +67,7 @@ START_TEST(waiters_on_another_host)
 	ck_code(agent_end(b), 0);
 	ck_code(agent_end(c), 0);
 	becomes_shared(a, 0);
-	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as what it is */
+	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as shared */
 	becomes_shared(a, 0);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 	ck_code(agent_release(b), 0);
@@ -92,7 +92,7 @@ START_TEST(a_try_on_another_host)
 }
 END_TEST
 
-/* Of the same host those behind go on at once, and nobody waits for Redis. */
+/* Local waiters are granted at once, without Redis. */
 START_TEST(local_readers_while_redis_is_frozen)
 {
 	struct lockshm_create_options options = host_options();
@@ -119,14 +119,14 @@ START_TEST(local_readers_while_redis_is_frozen)
 }
 END_TEST
 
-/* a reads, and leaves; b writes; all before the bridge looks, which is stopped. */
+/* a reads and releases; b writes; all before the stopped leader looks. */
 START_TEST(a_writer_here_was_faster)
 {
 	struct lockshm_create_options options = host_options();
 	const uint64_t wished = HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE;
 	int64_t end;
 
-	options.redis_ttl_ns = LOCKSHM_SECONDS(20); /* a stopped bridge has its role for a quarter of that */
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20); /* a stopped leader keeps leadership for a quarter of that */
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);
@@ -200,7 +200,7 @@ END_TEST
 
 struct room {
 	int writers, readers;
-	int seen; /* somebody who should not be there */
+	int seen; /* holders that should not be inside */
 	int turns, guests;
 };
 
@@ -210,7 +210,7 @@ static void write_in(struct room *room)
 		__atomic_store_n(&room->seen, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Never alone and never nowhere: he is a reader before he is no writer any more. */
+/* Counted without a gap: a reader before it stops being a writer. */
 static void read_in(struct room *room, bool was_writer)
 {
 	__atomic_fetch_add(&room->readers, 1, __ATOMIC_SEQ_CST);
@@ -223,7 +223,7 @@ static void leave_room(struct room *room, bool writer)
 	__atomic_fetch_sub(writer ? &room->writers : &room->readers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Writes, reads, and writes again at once where that is possible. */
+/* Write, read, and write again at once where that is possible. */
 static void come_and_go(lockshm_t *s, struct room *room)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
@@ -243,7 +243,7 @@ static void come_and_go(lockshm_t *s, struct room *room)
 			if (lockshm_downgrade(&hold) != 0)
 				_exit(2);
 		}
-		usleep((unsigned)(i * 37) % 400); /* waits for nothing: so that the others come in at another instant each time */
+		usleep((unsigned)(i * 37) % 400); /* not a wait for an event: varies when the others enter */
 		leave_room(room, false);
 		writes = lockshm_upgrade(&hold) == 0;
 		if (writes)
@@ -269,7 +269,7 @@ static void look_around(lockshm_t *s, struct room *room)
 	if (lockshm_acquire(s, &q, &hold) < 0)
 		_exit(4);
 	read_in(room, false);
-	usleep(200); /* so that who must not be inside has time to come in; nothing depends on it */
+	usleep(200); /* time for a wrong holder to enter; nothing depends on it */
 	leave_room(room, false);
 	__atomic_fetch_add(&room->guests, 1, __ATOMIC_SEQ_CST);
 	if (lockshm_release(&hold, 0) != 0)
@@ -293,7 +293,7 @@ static pid_t child(unsigned host, void (*visit)(lockshm_t *, struct room *), str
 	_exit(0);
 }
 
-/* Modes that change as quickly as they can, on the host of the lease, while others look in. */
+/* Modes that change as quickly as they can on the host of the lease, while others try to enter. */
 START_TEST(no_reader_with_a_writer)
 {
 	struct room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -322,7 +322,7 @@ END_TEST
 
 #define TURNS 127
 
-/* A lease has so many turns; with the last one it stays a writer's until it is given back. */
+/* After the last mode_gen the lease stays exclusive until it is released. */
 START_TEST(until_mode_gens_are_used_up)
 {
 	unsigned host = 0;
@@ -349,14 +349,14 @@ START_TEST(until_mode_gens_are_used_up)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- what Redis makes of it */
+/* ---------------------------------------------------------------- faults of Redis */
 
 static bool is_writer(void *arg)
 {
 	return lease_of(*(unsigned *)arg, K).mode == LOCKSHM_EXCLUSIVE;
 }
 
-/* What a replica that had not heard of it yet knows: a writer.  Who reads elsewhere is told, and may come in again. */
+/* As a replica that had not received it: exclusive.  Readers elsewhere lose their holds, and may return. */
 START_TEST(a_downgrade_the_server_forgot)
 {
 	cast("01", &a, &b);
@@ -366,7 +366,7 @@ START_TEST(a_downgrade_the_server_forgot)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_redis("OK", redis, "SET before %s PX 60000", lease_of(0, K).value);
 	ck_redis("OK", redis, "RENAME before lk:" K);
-	lost_is_told(b);
+	lost_is_reported(b);
 	becomes_shared(a, 0);
 	ck_code(agent_release(b), LOCKSHM_LOST);
 	ck_assert_int_ge(global_wait(b, K, LOCKSHM_SHARED), 0);
@@ -375,7 +375,7 @@ START_TEST(a_downgrade_the_server_forgot)
 }
 END_TEST
 
-/* Without the record that tells late ones apart nothing is downgraded, and nothing is lost. */
+/* Without the record that tells late commands apart nothing is downgraded, and nothing is lost. */
 START_TEST(a_record_that_was_deleted)
 {
 	unsigned host = 0;
@@ -396,7 +396,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- deaths and stops */
 
-/* b is the bridge of a's host; what Redis says from now on is not heard, and it has done what it was asked for. */
+/* b leads a's host; replies of Redis are dropped from now on, after it has done the command. */
 static struct proxy *deaf_bridge(void)
 {
 	struct proxy *p = hosts_by_proxy(LOCKSHM_SECONDS(4));
@@ -421,7 +421,7 @@ START_TEST(the_bridge_is_killed_in_between)
 	agent_kill(b);
 	proxy_set(p, PROXY_RESET);
 	proxy_set(p, PROXY_PASS);
-	/* Not before its successor has had the answer. */
+	/* Not before its successor has had the reply. */
 	ck_code(upgrade(a), LOCKSHM_BUSY);
 	becomes_shared(a, 0);
 	ck_code(agent_release(c), 0);
@@ -432,7 +432,7 @@ START_TEST(the_bridge_is_killed_in_between)
 }
 END_TEST
 
-/* What it does late makes no reader of a writer. */
+/* Its late command makes no reader of a writer. */
 START_TEST(the_bridge_is_stopped_in_between)
 {
 	struct proxy *p = deaf_bridge();
@@ -451,7 +451,7 @@ START_TEST(the_bridge_is_stopped_in_between)
 }
 END_TEST
 
-/* The one it is for is gone: the lease is given back like any other. */
+/* Its requester is gone: the lease is released like any other. */
 START_TEST(the_requester_is_killed)
 {
 	struct proxy *p = deaf_bridge();

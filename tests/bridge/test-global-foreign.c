@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-foreign.c - keys of hosts that other programs lock in Redis, too: plain clients,
- * libraries, readers and writers */
+/* test-global-foreign.c - keys that other programs lock in Redis, too: plain clients, libraries, readers and writers */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -15,7 +14,7 @@ static const struct foreign *kinds[3]; /* NULL = plain commands */
 static int n_kinds;
 static struct agent *a, *b;
 
-/* The name in Redis is the key, as it is. */
+/* The name in Redis is the key itself. */
 static void hosts_without_prefix(void)
 {
 	struct lockshm_create_options options = host_options();
@@ -35,7 +34,7 @@ static void others(int i)
 		foreign_start(kinds[i]);
 }
 
-/* SET NX PX, and whoever gives back looks whether it is his. */
+/* SET NX PX; a release compares the value first. */
 static bool acquire_plain(const char *line)
 {
 	if (strncmp(line, "lock", 4) == 0)
@@ -66,7 +65,7 @@ START_TEST(it_holds)
 	ck_assert(acquire(_i, "unlock"));
 	done = now_ns();
 	ck_code(agent_end(a), 0);
-	ck_assert_int_lt(a->answer.at_ns - done, LOCKSHM_MS(200)); /* told, not asked after some time */
+	ck_assert_int_lt(a->answer.at_ns - done, LOCKSHM_MS(200)); /* notified, without polling */
 }
 END_TEST
 
@@ -110,7 +109,7 @@ START_TEST(we_read)
 }
 END_TEST
 
-/* It overslept, and what it does then is not at our expense. */
+/* It overslept, and its late commands must not harm the new holder. */
 START_TEST(it_is_late)
 {
 	others(_i);
@@ -125,7 +124,7 @@ START_TEST(it_is_late)
 }
 END_TEST
 
-/* Both in turns, with a number that both may write only while they hold. */
+/* Alternating holds, with a number that is written by holders only. */
 START_TEST(alternating)
 {
 	int i, n = 0;
@@ -157,7 +156,7 @@ START_TEST(readers_of_both_kinds)
 
 	hosts_without_prefix();
 	ck_code(global_wait(a, LOCK, LOCKSHM_SHARED), 0);
-	/* Theirs joins, and gives the whole set a shorter time than ours has: we renew in time. */
+	/* Their reader joins, and gives the whole set a shorter time than ours has: it is renewed in time. */
 	for (end = now_ns() + LOCKSHM_MS(1800); now_ns() < end; pass(now_ns() + LOCKSHM_MS(100))) {
 		ck_redis("set", redis, "TYPE " LOCK);
 		redis_say(redis, "SADD " LOCK " r1");
@@ -200,7 +199,7 @@ START_TEST(their_writers_intent_is_honoured)
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
 	redis_has("EXISTS " LOCK, "0");
-	/* Their writer has it, and deletes the mark, whoever wrote it. */
+	/* Their writer acquires, and deletes the intent key, also another's. */
 	ck_redis("OK", redis, "SET " LOCK " w1 NX PX 40000");
 	redis_say(redis, "DEL " LOCK ":lock-intent");
 	ck_code(global_try(a, LOCK, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-lease-stolen.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
+/* test-global-lease-stolen.c - the lease is deleted in Redis: flushed, stolen, evicted; the holder's loss, and how soon
+ * it is noticed */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/hosts.h"
@@ -15,7 +16,7 @@
 #include "hostlease/host-lease.h"
 
 static struct agent *a, *b, *c;
-static uint64_t token; /* of a hold that was taken away */
+static uint64_t token; /* of the lost hold */
 
 static void one_holder(void)
 {
@@ -23,7 +24,7 @@ static void one_holder(void)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 
-/* Told at once, and for good; the next here goes through Redis again. */
+/* Noticed at once, and final; the next local acquire goes through Redis again. */
 static void is_robbed(const char *command)
 {
 	int64_t done;
@@ -32,7 +33,7 @@ static void is_robbed(const char *command)
 	token = a->answer.token;
 	redis_say(redis, "%s", command);
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	ck_code(agent_release(a), LOCKSHM_LOST);
@@ -42,7 +43,7 @@ static void is_robbed(const char *command)
 START_TEST(flushed)
 {
 	is_robbed("FLUSHALL");
-	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0); /* marked, if the bridge was faster than a */
+	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0); /* damaged, if the leader was faster than a */
 	ck_assert_uint_gt(b->answer.token, token);
 }
 END_TEST
@@ -60,7 +61,7 @@ START_TEST(stolen)
 	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_contains(c->answer.report.error.message, "another program");
 	ck_redis("thief", redis, "GET lk:" K);
-	/* What came in its way is not touched, and when it goes the next is told at once. */
+	/* The foreign value is not touched; once it goes the next waiter gets the key at once. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_redis("1", redis, "DEL lk:" K);
@@ -86,8 +87,8 @@ START_TEST(readers_are_robbed_together)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
 	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(0, K).value);
-	lost_is_told(a);
-	lost_is_told(b);
+	lost_is_reported(a);
+	lost_is_reported(b);
 	ck_code(agent_call(c, AGENT_CHECK), 0);
 }
 END_TEST
@@ -97,14 +98,14 @@ START_TEST(exchanged)
 {
 	one_holder();
 	ck_redis(lease_of(0, K).value, redis, "GETSET lk:" K " thief");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_redis("thief", redis, "GET lk:" K);
 }
 END_TEST
 
-/* Data of another kind in its place: not a lock any more, and not touched. */
+/* Data of another type in its place: no lock any more, and not touched. */
 START_TEST(replaced_by_data)
 {
 	one_holder();
@@ -112,7 +113,7 @@ START_TEST(replaced_by_data)
 	redis_say(redis, "DEL lk:" K);
 	redis_say(redis, "HSET lk:" K " user data");
 	redis_say(redis, "EXEC");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(c->answer.report.error.message, "not a lock");
@@ -135,7 +136,7 @@ START_TEST(evicted)
 		;
 	done = now_ns();
 	ck_redis("OK", redis, "CONFIG SET maxmemory 0");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250));
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(c->answer.token, token);
@@ -148,7 +149,7 @@ static int64_t time_until_lost(const char *command)
 
 	redis_say(redis, "%s", command);
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	return now_ns() - done;
 }
 
@@ -174,7 +175,7 @@ START_TEST(noticed_at_once)
 }
 END_TEST
 
-/* Somebody shouts at the host without end: it goes on with its work all the same. */
+/* An endless stream of invalidations for the host does not stop its work. */
 START_TEST(flooded_with_invalidations)
 {
 	struct lockshm_create_options options = host_options();
@@ -213,7 +214,7 @@ START_TEST(flooded_with_invalidations)
 }
 END_TEST
 
-/* Without the rights to hear it, at the next renewal. */
+/* Without the right to subscribe: at the next renewal. */
 START_TEST(without_invalidations)
 {
 	struct lockshm_create_options options = host_options();
@@ -234,7 +235,7 @@ START_TEST(without_invalidations)
 }
 END_TEST
 
-/* ---- the bridge short of memory, at the worst moment */
+/* ---- the leader short of memory, at the worst moment */
 
 #ifndef OTHERS_MALLOC
 static struct bridge_service bridge_service;
@@ -243,7 +244,7 @@ static unsigned refused;
 
 void *__libc_malloc(size_t size);
 
-/* For the thread that is the bridge of hosts[0] there is none while a test says so. */
+/* No memory for the leader's thread of hosts[0] while a test says so. */
 void *malloc(size_t size)
 {
 	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), bridge_service.thread)) {
@@ -259,13 +260,13 @@ static bool was_refused(void *arg)
 	return __atomic_load_n(&refused, __ATOMIC_ACQUIRE) > 2;
 }
 
-/* What cannot be ended now is ended later: the lease is not forgotten before. */
+/* A hold that cannot be ended now is ended later: the lease keeps its state until then. */
 START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 {
 	struct agent_command strict = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct lockshm_create_options options = host_options();
 
-	/* For a moment it cannot ask anything, either. */
+	/* For a moment it cannot send commands, either. */
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);
 	bridge_service_start(&bridge_service, 0);
@@ -275,7 +276,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	ck_code(agent_do(a, strict), 0);
 	agent_send(b, strict);
 	waits_on_host(b, 0, K);
-	/* The lease is over as for any process that looks. */
+	/* The lease is over, as any process finds that looks. */
 	__atomic_store_n(&short_of_memory, true, __ATOMIC_RELEASE);
 	store_release(&hosts[0].s->host_leases[record_of(0, K)].valid_until, 1);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-names.c - servers that are named, and a resolver that takes its time or does not know them */
+/* test-global-names.c - servers given by name, and a resolver that is slow or does not know them */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 
 static struct agent *a, *b;
-static int *blocked; /* of all processes: as long as it is set nobody is told what slow.test is */
-static int *port_now; /* of all processes: where moves.test is, whatever port was asked for */
-static int *known; /* of all processes: as long as it is not set there is no late.test */
-static int *refused; /* how often it was said so */
+static int *blocked; /* of all processes: while set, look-ups of slow.test block */
+static int *port_now; /* of all processes: where moves.test is, whatever port was given */
+static int *known; /* of all processes: while 0, there is no late.test */
+static int *refused; /* refused look-ups */
 
 /* The library's calls come here, also in the agents. */
 int getaddrinfo(const char *node, const char *bridge_service, const struct addrinfo *hints, struct addrinfo **out)
@@ -52,7 +52,7 @@ static void resolver(void)
 	__atomic_store_n(blocked, 1, __ATOMIC_RELEASE);
 }
 
-/* One of the two servers cannot be found yet: keys of the other are taken, and kept. */
+/* One of the two servers cannot be found yet: keys of the other are acquired, and kept. */
 START_TEST(a_slow_name_delays_no_other)
 {
 	struct lockshm_create_options options = host_options();
@@ -127,7 +127,7 @@ START_TEST(an_unknown_name_alone)
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "no address");
-	/* Nobody waits for it at the end. */
+	/* Closing does not wait for it. */
 	ck_code(agent_call(a, AGENT_CLOSE), 0);
 }
 END_TEST
@@ -137,7 +137,7 @@ static bool refused_so_often(void *n)
 	return __atomic_load_n(refused, __ATOMIC_ACQUIRE) >= *(const int *)n;
 }
 
-/* It was looked up when the bridge began, and not found; it is by the time that somebody needs it. */
+/* It was not found when the leader began; it is found by the time of the first request. */
 START_TEST(no_result_of_an_earlier_look_up)
 {
 	struct lockshm_create_options options = host_options();
@@ -160,8 +160,7 @@ START_TEST(no_result_of_an_earlier_look_up)
 }
 END_TEST
 
-/* What a connection ends with for want of an address is as old as the look-up: false = that
- * was too long ago to count. */
+/* A connection error for want of an address is as old as the look-up: false = that was too long ago to count. */
 static bool is_dated_by_the_look_up(void)
 {
 	int64_t begun = redis_now(), opened;
@@ -198,7 +197,7 @@ static bool tracks(void *arg)
 	return strstr(redis_say(arg, "CLIENT LIST"), "name=lockshm-wake") != NULL;
 }
 
-/* A failover behind a name: the old master stays, as a replica, and so do the connections to it. */
+/* A failover behind a name: the old master stays as a replica, and so do the connections to it. */
 START_TEST(a_demoted_master_is_left)
 {
 	struct lockshm_create_options options = host_options();
@@ -217,7 +216,7 @@ START_TEST(a_demoted_master_is_left)
 	b = on_host(0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, new, "GET lk:" K);
-	/* Where hints come from follows. */
+	/* Client-side tracking follows. */
 	ck_assert(await(tracks, new));
 	redis_stop(old);
 	redis_stop(new);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-network-faults.c - the way between hosts and server: replies that get lost or late,
- * connections that break, partitions */
+/* test-global-network-faults.c - network faults: replies lost or late, connections that break, partitions */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -44,7 +43,7 @@ END_TEST
 
 static struct proxy *proxy;
 
-/* Host 0 has its way through a proxy, host 1 has its own. */
+/* Host 0 connects through a proxy, host 1 directly. */
 static void hosts_by_their_paths(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
@@ -70,7 +69,7 @@ static void stays_held(struct agent *who, int64_t ns)
 	}
 }
 
-/* Has the request reached the server?  Not if a renewal of the other key went first: then the connection was ended. */
+/* Has the command reached the server?  Not if a renewal of the other key went first: then the connection was ended. */
 static bool has_come(void)
 {
 	int64_t end = now_ns() + LOCKSHM_MS(300);
@@ -85,7 +84,7 @@ static bool has_come(void)
 	return false;
 }
 
-/* Replies that come after the end of what they answer to: nobody takes them for another's. */
+/* Replies after the end of their command must not be taken for another's. */
 START_TEST(late_replies)
 {
 	int i, tries = 0;
@@ -102,7 +101,7 @@ START_TEST(late_replies)
 			i--;
 			continue;
 		}
-		/* Past the deadline of the command, before the end of the lease that it asked for. */
+		/* Past the deadline of the command, before the end of the lease it acquires. */
 		end = now_ns() + LOCKSHM_MS(400);
 		while (now_ns() < end)
 			ck_code(agent_call(b, AGENT_CHECK), 0);
@@ -119,7 +118,7 @@ START_TEST(late_replies)
 }
 END_TEST
 
-/* A way that swallows both connections without a word, as one does that forgot them. */
+/* A path that drops both connections silently, as a router that forgot them. */
 START_TEST(half_open)
 {
 	int i;
@@ -137,8 +136,8 @@ START_TEST(half_open)
 }
 END_TEST
 
-/* A tenth of a lease is what a new connection may take.  Of a second that is too little where the machine has other
- * work: so leases are longer, and there are as many resets as two renewals take. */
+/* A new connection may take a tenth of a lease.  A tenth of a second is too little on a busy machine: so leases are
+ * longer, and there are as many resets as two renewals take. */
 START_TEST(reset_again_and_again)
 {
 	int64_t renewed;
@@ -174,7 +173,7 @@ START_TEST(in_slices)
 }
 END_TEST
 
-/* This side learns by its own clock that it has lost, before the other side may have it. */
+/* This side finds its loss by its own clock before the other side may acquire. */
 static void parted_by(enum proxy_fault fault)
 {
 	uint64_t token;
@@ -220,7 +219,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- no descriptor left */
 
-/* The process that is the bridge cannot connect again; as soon as it can everything goes on. */
+/* The leader's process cannot connect again; once it can, all continues. */
 START_TEST(no_descriptor_left)
 {
 	struct lockshm_create_options options = host_options();
@@ -240,7 +239,7 @@ START_TEST(no_descriptor_left)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	none = limit;
-	none.rlim_cur = 4; /* those that there are stay */
+	none.rlim_cur = 4; /* open ones stay */
 	ck_assert_int_gt(fd, 4);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	proxy_set(proxy, PROXY_RESET);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-notify.c - who holds a global key is told when its host loses it in Redis
+ * test-global-notify.c - the holder of a global key is notified when its host loses it in Redis
  *
- * Nobody of the host asks: the service thread of the holder's process sleeps until the bridge has noticed.  How long that takes
- * is printed; asserted is that it is sooner than the next renewal, or the service thread's own look, would tell.
+ * Without any call of the holder: the service thread of its process sleeps until the leader has noticed.  The delay is
+ * printed; asserted is that it is shorter than the next renewal, or the service thread's own check.
  */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
@@ -103,7 +103,7 @@ START_TEST(all_readers_of_a_host)
 }
 END_TEST
 
-/* The time of the lease runs out: nobody does anything. */
+/* The lease expires; there is no other event. */
 START_TEST(the_server_is_gone)
 {
 	int64_t killed;
@@ -120,18 +120,18 @@ START_TEST(the_server_is_gone)
 }
 END_TEST
 
-/* No bridge is there to notice, nor to end the hold. */
+/* Without a leader that could notice, or end the hold. */
 START_TEST(the_bridge_is_stopped)
 {
 	int64_t stopped;
 
 	hosts_with_ttl(LOCKSHM_SECONDS(1));
-	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0); /* b is the bridge */
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0); /* b leads */
 	watched(a, LOCKSHM_EXCLUSIVE);
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	agent_stop(b);
 	stopped = now_ns();
-	/* Its role ends after a quarter of the time; a's own helper then goes on, and no lease is lost. */
+	/* Its leadership ends after a quarter of the time; a's own standby then takes over, and no lease is lost. */
 	pass(stopped + LOCKSHM_MS(1500));
 	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 	agent_cont(b);
@@ -154,7 +154,7 @@ START_TEST(its_own_lease_is_overrun)
 }
 END_TEST
 
-/* Counted from when it is held on all hosts, however long that was waited for. */
+/* Counted from the grant on all hosts, however long the wait was. */
 START_TEST(its_max_hold_is_over)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -180,7 +180,7 @@ START_TEST(its_max_hold_is_over)
 }
 END_TEST
 
-/* Also where nobody has to wait for the lease: b holds under it. */
+/* Also without a wait for the lease: b holds under it. */
 START_TEST(its_max_hold_is_over_under_a_held_lease)
 {
 	struct agent_command args = global_command(K, LOCKSHM_SHARED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-quorum.c - one key on several servers of which a majority decides, for hosts with processes that stop */
+/* test-global-quorum.c - one key on several servers of which a majority decides; hosts with stopped processes */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -42,7 +42,7 @@ START_TEST(a_majority_decides)
 	ck_code(agent_end(b), 0);
 	ck_assert_uint_gt(b->answer.token, token);
 	proxy_set(proxies[2], PROXY_REFUSE);
-	lost_is_told(b);
+	lost_is_reported(b);
 }
 END_TEST
 
@@ -53,8 +53,8 @@ static bool is_b(void *arg)
 }
 
 /*
- * a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or
- * had to connect anew and was not answered.
+ * a leads and b stands by; a requests K, and is stopped before it has the replies.  False = it was too fast, or had to
+ * connect again and got no reply.
  */
 static bool stopped_while_sending(void)
 {
@@ -75,7 +75,7 @@ static bool stopped_while_sending(void)
 	return false;
 }
 
-/* What it asked for its successor has got, under the same token.  It comes too late, and must not give that back. */
+/* Its successor got the lease under the same value.  The late leader must not release that. */
 START_TEST(a_late_leader_keeps_the_lease)
 {
 	int64_t stopped, end;
@@ -98,7 +98,7 @@ START_TEST(a_late_leader_keeps_the_lease)
 	ck_assert(await(is_b, NULL));
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_HELD);
 	ck_assert_str_eq(lease_of(0, K).value, value);
-	pass(stopped + LOCKSHM_MS(2500)); /* of four seconds: less than half is left of what it asked for */
+	pass(stopped + LOCKSHM_MS(2500)); /* of four seconds: less than half of its lease is left */
 	agent_cont(a);
 	end = now_ns() + LOCKSHM_MS(1200);
 	while (now_ns() < end)
@@ -108,7 +108,7 @@ START_TEST(a_late_leader_keeps_the_lease)
 }
 END_TEST
 
-/* Servers that have forgotten which numbers were used are told, all of them. */
+/* All servers that forgot the tokens in use are raised. */
 START_TEST(a_fence_that_fell_is_raised)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -129,7 +129,7 @@ START_TEST(a_fence_that_fell_is_raised)
 }
 END_TEST
 
-/* What one server has forgotten may still be in the way on the others. */
+/* What one server has forgotten may still block on the others. */
 START_TEST(a_release_is_for_a_majority)
 {
 	unsigned i, gone = 0;
@@ -152,7 +152,7 @@ START_TEST(a_release_is_for_a_majority)
 }
 END_TEST
 
-/* Two hosts that each get a part of the servers do not keep it from each other. */
+/* Two hosts with a part of the servers each must not lock each other out. */
 START_TEST(no_host_keeps_a_minority)
 {
 	int i;
@@ -189,7 +189,7 @@ static bool all_failed(void *arg)
 	return bridge_of(0).errors >= *(uint64_t *)arg + MANY;
 }
 
-/* Servers that do not answer cost the whole time for an answer once, not once for each lease. */
+/* Unresponsive servers cost one whole time-out, not one for each lease. */
 START_TEST(unresponsive_servers_cost_one_timeout_a_round)
 {
 	static lockshm_hold_t holds[MANY];

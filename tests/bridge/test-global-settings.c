@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-settings.c - what cannot be meant: settings, requests, too many keys; and several servers */
+/* test-global-settings.c - invalid settings and requests, too many keys; several servers */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -186,7 +186,7 @@ START_TEST(two_servers_are_one)
 	snprintf(uris, sizeof(uris), "%s,%s,%s", redis->uri, redis->tcp_uri, other->uri);
 	options.redis = uris;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
-	options.redis_policy = LOCKSHM_REDIS_WAIT; /* which is no excuse for this */
+	options.redis_policy = LOCKSHM_REDIS_WAIT; /* does not apply to this error */
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
@@ -208,7 +208,7 @@ static int no_server_listens(void)
 	return fd;
 }
 
-/* Something else answers there, with bytes that mean nothing. */
+/* Another program answers on that port, with random bytes. */
 START_TEST(not_a_redis_server)
 {
 	struct lockshm_create_options options = host_options();

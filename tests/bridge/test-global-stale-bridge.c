@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-stale-bridge.c - two bridges are at one lease, because one of them was stopped and goes on
+ * test-global-stale-bridge.c - two leaders work on one lease: the stale one was stopped, and continues
  *
- * The test itself is both, one step at a time, with a real server; whoever wants the lease is another process.  It has
- * the role, so that nobody else does anything.
+ * The test plays both leaders step by step against a real server.  It holds leadership, so no other leader interferes;
+ * the requester is another process.
  */
 #define _GNU_SOURCE
 #include "support/asan.h"
@@ -19,7 +19,7 @@
 #include "bridge/lease.h"
 #include "sys/hash.h"
 
-#define RIVAL "SADD lk:" K " rival" /* who reads without us; a writer of ours waits, and leaves its mark */
+#define RIVAL "SADD lk:" K " rival" /* another host's reader; a writer of ours then waits, and sets its intent key */
 #define INTENT "EXISTS lk:" K ":lock-intent"
 #define QUEUE "ZCARD {lk:" K "}:q"
 
@@ -32,7 +32,7 @@ struct bridge_sim {
 
 static struct bridge_sim one, two;
 static struct agent *a, *a_thread, *b;
-static void (*at_next_clock_read)(void); /* happens when the clock is read next */
+static void (*at_next_clock_read)(void); /* called before the next read of the clock */
 
 /* For the library, too. */
 int clock_gettime(clockid_t clock, struct timespec *ts)
@@ -98,7 +98,7 @@ static void sends(struct bridge_sim *h)
 	redis_client_run(h->b.client, h->cmds, h->n, h->b.io_ns);
 }
 
-/* What it has to take back is sent. */
+/* Sends what it has to remove. */
 static void applies(struct bridge_sim *h)
 {
 	struct redis_command late[COMMANDS_PER_LEASE * COMMANDS_PER_LEASE];
@@ -118,7 +118,7 @@ static void applies_error(struct bridge_sim *h, int code)
 	applies(h);
 }
 
-/* It asks and hears until nothing is left to be done. */
+/* Sends the release, and checks that nothing is left. */
 static void releases(struct bridge_sim *h)
 {
 	lease(h)->next_try = 0;
@@ -131,7 +131,7 @@ static void releases(struct bridge_sim *h)
 	ck_redis("0", redis, INTENT);
 }
 
-/* A bridge that knows the lease, which nobody wants yet. */
+/* A leader that knows the lease; there is no demand yet. */
 static void sim_make(struct bridge_sim *h)
 {
 	struct redis_error error = { 0 };
@@ -200,7 +200,7 @@ static void a_leaves(void)
 	ck_code(agent_end(a), LOCKSHM_CANCELLED);
 }
 
-/* And does not run any more. */
+/* And is stopped. */
 static void tries(struct agent *who, int mode)
 {
 	struct agent_command c = global_command(K, mode);
@@ -211,7 +211,7 @@ static void tries(struct agent *who, int mode)
 	agent_stop(who);
 }
 
-/* The lease is @h's to ask for, and it is stopped before it does. */
+/* @h begins the epoch, and is stopped before its first command. */
 static void begins_epoch(struct bridge_sim *h)
 {
 	lease(h)->not_before = INT64_MAX;
@@ -235,10 +235,10 @@ static void one_gives_up(void)
 	bridge_lease_give_up(&one.b, record_of(0, K), word_now());
 }
 
-/* ---------------------------------------------------------------- asked by two */
+/* ---------------------------------------------------------------- commands of two leaders */
 
-/* The second has it, and dies.  The first asks, too late for its own question to get anywhere: it
- * knows that there was another. */
+/* The second leader acquires, and dies.  The first one sends too late to get a lease: it knows that another leader has
+ * sent. */
 START_TEST(another_leader_has_sent)
 {
 	setup();
@@ -255,7 +255,7 @@ START_TEST(another_leader_has_sent)
 }
 END_TEST
 
-/* The same where what the first asks is refused to who only tries. */
+/* The same with a try, which the first leader's reply refuses. */
 START_TEST(another_leader_has_queued)
 {
 	setup();
@@ -277,7 +277,7 @@ START_TEST(another_leader_has_queued)
 }
 END_TEST
 
-/* It was given up between the look at the word and the note: nothing is asked but for the next epoch. */
+/* The epoch ends between the load of the word and QUEUED: commands are for the next epoch only. */
 START_TEST(given_up_in_between)
 {
 	setup();
@@ -291,8 +291,7 @@ START_TEST(given_up_in_between)
 }
 END_TEST
 
-/* A bridge that was stopped does not make that earlier which its successor noted: by that is told
- * how long a token may last. */
+/* A stopped leader must not reduce the time of the last command, which says how long a value may last. */
 START_TEST(the_time_of_commands_only_rises)
 {
 	uint64_t later;
@@ -312,9 +311,9 @@ START_TEST(the_time_of_commands_only_rises)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- whoever asks for it is stopped */
+/* ---------------------------------------------------------------- a stopped requester */
 
-/* Who only tried has its answer, and does not run: it is not asked for again and again.  Whoever comes is. */
+/* A try that has its result, and does not run, is not sent again and again.  A new request is. */
 START_TEST(a_stopped_try_is_not_repeated)
 {
 	setup();
@@ -338,8 +337,7 @@ static void upgrade_is_requested(void)
 	(void)fetch_or(&record()->word, HOST_LEASE_UPGRADE);
 }
 
-/* One upgrade was refused when it had been asked for for two seconds.  The next wish is new: it is
- * not taken back for that. */
+/* One upgrade was refused when it had been requested for two seconds.  The next request is new: it is not withdrawn. */
 START_TEST(each_upgrade_has_its_time)
 {
 	a_has_it(LOCKSHM_SHARED);
@@ -359,14 +357,14 @@ END_TEST
 /* ---------------------------------------------------------------- a queue that never holds still */
 
 #ifndef OTHERS_MALLOC
-/* From now on no look is sure: it has no room. */
+/* From now on no snapshot is whole: it has no room. */
 static void sees_no_queue(struct bridge_sim *h)
 {
 	h->b.snap.cap = 0;
 	h->blind = true;
 }
 
-/* Other hosts wait, and nobody may come in any more here: it is given back, though somebody may always be about to. */
+/* Other hosts wait, and no new hold is possible: the lease is released, although an unseen request may always exist. */
 START_TEST(exhausted_unseen)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
@@ -381,7 +379,7 @@ START_TEST(exhausted_unseen)
 }
 END_TEST
 
-/* Lost: no record says that it holds. */
+/* Lost: no record holds under it. */
 START_TEST(lost_unseen)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
@@ -416,7 +414,7 @@ static int result_now(void)
 	return result_code(load_acquire(&record()->last_result));
 }
 
-/* A server that did not answer once, and once more when all that is long over, is not away. */
+/* A server that missed one reply, and another one much later, is not away. */
 START_TEST(two_short_silences)
 {
 	setup();
@@ -435,10 +433,9 @@ START_TEST(two_short_silences)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- told by the server */
+/* ---------------------------------------------------------------- invalidations */
 
-/* What it told counts until it is looked into: also where no answer came before that, and it has
- * to wait; or none to that. */
+/* An invalidation counts until a renewal is answered: also if a failure delays the renewal, or the renewal fails. */
 START_TEST(invalidated_while_backing_off)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
@@ -461,7 +458,7 @@ START_TEST(invalidated_while_backing_off)
 }
 END_TEST
 
-/* Nor beside an upgrade that is due in the same look, which goes first. */
+/* Also with an upgrade due in the same look, which goes first. */
 START_TEST(invalidated_with_an_upgrade_due)
 {
 	a_has_it(LOCKSHM_SHARED);
@@ -475,7 +472,7 @@ START_TEST(invalidated_with_an_upgrade_due)
 }
 END_TEST
 
-/* Silence of a bridge that was stopped while it asked: it was away, not Redis.  Else those who wait are told. */
+/* A leader that was stopped while sending was away, not Redis.  Otherwise the waiters get the result. */
 START_TEST(no_reply_while_it_was_stopped)
 {
 	bool stopped = _i == 0;
@@ -492,7 +489,7 @@ START_TEST(no_reply_while_it_was_stopped)
 }
 END_TEST
 
-/* What was told to releases under the last lease is not said of this one. */
+/* Doorbell suppression of the last lease does not apply to this one. */
 START_TEST(not_suppressed_at_first)
 {
 	setup();
@@ -507,9 +504,9 @@ START_TEST(not_suppressed_at_first)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- heard too late */
+/* ---------------------------------------------------------------- late replies */
 
-/* @one has decided; then @a leaves, and @two gives back what nobody wants. */
+/* @one has decided; then @a leaves, and @two releases the lease without demand. */
 static void demand_has_gone(int mode)
 {
 	setup();
@@ -520,8 +517,7 @@ static void demand_has_gone(int mode)
 	releases(&two);
 }
 
-/* Its host stands in line, for nobody, and keeps others from reading: it leaves.  Also where it does
- * not know whether it does. */
+/* Its host is queued without demand, and keeps readers out: it leaves the queue.  Also with an unknown outcome. */
 START_TEST(queued_without_demand)
 {
 	demand_has_gone(LOCKSHM_EXCLUSIVE);
@@ -540,7 +536,7 @@ START_TEST(queued_without_demand)
 }
 END_TEST
 
-/* What it obtained for nobody it gives back. */
+/* What it obtained without demand it releases. */
 START_TEST(granted_without_demand)
 {
 	int mode = _i ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
@@ -554,7 +550,7 @@ START_TEST(granted_without_demand)
 }
 END_TEST
 
-/* @one takes a writer's place for nobody, while @b wants the key in that mode, and hears of it. */
+/* @one is queued as a writer without demand, while @b requests the key in that mode, and applies the reply. */
 static void queued_while(void (*demand_of_b)(struct agent *who, int mode), int mode)
 {
 	demand_has_gone(LOCKSHM_EXCLUSIVE);
@@ -566,7 +562,7 @@ static void queued_while(void (*demand_of_b)(struct agent *who, int mode), int m
 	applies(&one);
 }
 
-/* Who only tries gives the place up that was taken late for its epoch. */
+/* A try gives up the queue position that was taken late for its epoch. */
 START_TEST(queued_for_a_try)
 {
 	queued_while(tries, LOCKSHM_EXCLUSIVE);
@@ -579,7 +575,7 @@ START_TEST(queued_for_a_try)
 }
 END_TEST
 
-/* A writer's place is not for readers, whom its mark would keep out. */
+/* A writer's queue position is not for readers, which its intent key would block. */
 START_TEST(queued_before_a_reader)
 {
 	queued_while(waits, LOCKSHM_SHARED);
@@ -589,7 +585,7 @@ START_TEST(queued_before_a_reader)
 }
 END_TEST
 
-/* Its successor stands in line again, at the place that is the host's: that stays. */
+/* Its successor is queued again, at the same position of the host: it stays. */
 START_TEST(queued_for_the_next)
 {
 	demand_has_gone(LOCKSHM_EXCLUSIVE);
@@ -605,7 +601,7 @@ START_TEST(queued_for_the_next)
 }
 END_TEST
 
-/* Behind its own host, which was granted it just before: a place of nobody's, in the way of others. */
+/* After its own host, which was granted just before: a position without demand, which would block others. */
 START_TEST(queued_after_the_grant)
 {
 	demand_has_gone(LOCKSHM_EXCLUSIVE);
@@ -632,7 +628,7 @@ static void queued_is_set(void)
 	(void)fetch_or(&record()->word, HOST_LEASE_QUEUED);
 }
 
-/* The same at the last moment; it does not wait before it asks again. */
+/* The same at the last moment; it repeats the command at once. */
 START_TEST(queued_while_it_is_granted)
 {
 	setup();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-stale-mode-change.c - a lease changes its mode, and somebody goes on who was stopped before that
+ * test-global-stale-mode-change.c - a lease changes its mode, and a process continues that was stopped before
  *
- * The test itself is who was stopped: a bridge that has decided what to ask, and hears the answer now; or
- * somebody who called lockshm_upgrade() while he held.  All orders of the steps are in model/lease.pml; these
- * are the ones that did harm.
+ * The test plays the stopped process: a leader that has decided on a command, and applies the reply now; or a former
+ * holder in lockshm_upgrade().  All orders of the steps are in model/lease.pml; these are the ones that did harm.
  */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
@@ -21,7 +20,7 @@ static struct proxy *proxy;
 static struct bridge late;
 static struct redis_command cmds[COMMANDS_PER_LEASE];
 
-/* a and b are on one host, c on another; b is the bridge of the first, behind the proxy. */
+/* a and b are on one host, c on another; b leads the first, behind the proxy. */
 static void two_hosts(int mode)
 {
 	proxy = hosts_by_proxy(LOCKSHM_SECONDS(4));
@@ -74,7 +73,7 @@ static void is_reader(void)
 	ck_assert_uint_eq(bridge_of(0).lost, 0);
 }
 
-/* What a bridge does that has seen readers only, and was slower than the writer that one of them became. */
+/* As by a leader that saw only readers, and was slower than a reader's upgrade. */
 static void clear_exclusive(void)
 {
 	uint64_t w = word_now();
@@ -84,7 +83,7 @@ static void clear_exclusive(void)
 			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 }
 
-/* A bridge decides now, and is stopped before it asks. */
+/* A leader decides now, and is stopped before it sends. */
 static void decides(enum redis_script script)
 {
 	late.s = hosts[0].s;
@@ -95,7 +94,7 @@ static void decides(enum redis_script script)
 	ck_assert_int_eq(cmds[0].script, script);
 }
 
-/* It goes on, and this is the answer. */
+/* It continues with this reply. */
 static void applies(enum redis_status status, enum redis_kind kind)
 {
 	cmds[0].reply.status = status;
@@ -109,9 +108,9 @@ static void applies(enum redis_status status, enum redis_kind kind)
 	free(late.leases);
 }
 
-/* ---------------------------------------------------------------- whoever holds no more */
+/* ---------------------------------------------------------------- a former holder */
 
-/* His upgrade, and that he gives it up, make no reader of a writer. */
+/* Its upgrade, and its withdrawal, make no reader of a writer. */
 START_TEST(upgrade_while_another_writes)
 {
 	int64_t end;
@@ -129,7 +128,7 @@ START_TEST(upgrade_while_another_writes)
 }
 END_TEST
 
-/* What he obtains nobody uses: those who wait elsewhere do not wait for the end of the lease. */
+/* What it obtains is unused: waiters of other hosts do not wait for the end of the lease. */
 START_TEST(upgrade_without_a_hold)
 {
 	two_hosts(LOCKSHM_SHARED);
@@ -142,7 +141,7 @@ START_TEST(upgrade_without_a_hold)
 }
 END_TEST
 
-/* The same where somebody has come in beside, and nobody waits. */
+/* The same with another local reader, and without waiters. */
 START_TEST(upgrade_with_another_reader)
 {
 	struct agent *beside;
@@ -159,9 +158,9 @@ START_TEST(upgrade_with_another_reader)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- a bridge that was stopped */
+/* ---------------------------------------------------------------- a stopped leader */
 
-/* It asked whether a writer's lease is there, and hears of readers: it was made that since, and is not lost. */
+/* It renewed an exclusive lease, and finds readers: it was downgraded since, and is not lost. */
 START_TEST(renewal_finds_a_downgrade)
 {
 	two_hosts(LOCKSHM_EXCLUSIVE);
@@ -174,7 +173,7 @@ START_TEST(renewal_finds_a_downgrade)
 }
 END_TEST
 
-/* It asked before the downgrade, and hears after it that a writer has it: nobody wants that. */
+/* It renewed before the downgrade, and its reply reports a writer: that needs no action. */
 START_TEST(renewal_finds_the_earlier_writer)
 {
 	uint64_t w;
@@ -191,7 +190,7 @@ START_TEST(renewal_finds_the_earlier_writer)
 }
 END_TEST
 
-/* Its upgrade was granted, as its successor's was; since then it is wished that readers of others come in, too. */
+/* Its upgrade was granted, as its successor's was; since then a downgrade has been requested. */
 START_TEST(late_grant)
 {
 	two_hosts(LOCKSHM_SHARED);
@@ -210,10 +209,10 @@ START_TEST(late_grant)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- places in line */
+/* ---------------------------------------------------------------- queue positions */
 
-/* It gives up what it began and never asked for, and is stopped before it says so.  Its successor
- * has asked, and has a place. */
+/* It ends an epoch that it began and sent nothing in, and is stopped before its CAS.  Its successor has sent, and is
+ * queued. */
 START_TEST(gives_up_its_successors_epoch)
 {
 	uint64_t w;
@@ -253,8 +252,8 @@ static bool is_releasing(void *arg)
 	return host_lease_state(word_now()) == HOST_LEASE_RELEASING;
 }
 
-/* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That
- * is lost, and another one taken as soon as the successor looks. */
+/* Without demand it leaves the queue, late: by then its successor is queued for another request.  That position is
+ * lost, and a new one is taken as soon as the successor looks. */
 START_TEST(leaves_its_successors_queue_position)
 {
 	struct redis_conn_options options = { .scripts = redis_scripts, .n_scripts = REDIS_N_SCRIPTS };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-tls.c - keys across hosts whose way to Redis is TLS: told, cut, sliced, refused; forks and ends */
+/* test-global-tls.c - keys across hosts over TLS: invalidations, cut and sliced connections, refusals; forks and
+ * ends */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/hosts.h"
@@ -51,7 +52,7 @@ START_TEST(acquired_and_handed_over)
 	b = on_host(0);
 	c = on_host(1);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	/* The bridge's two connections. */
+	/* The leader's two connections. */
 	ck_assert(await(is_over_tls, NULL));
 	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
 	token = a->answer.token;
@@ -76,7 +77,7 @@ static bool is_tracked(void *arg)
 	return strstr(redis_say(redis, "CLIENT LIST"), "flags=t") != NULL;
 }
 
-/* What the server says unasked comes over TLS, too. */
+/* Invalidations come over TLS, too. */
 START_TEST(invalidated_by_the_server)
 {
 	int64_t done;
@@ -87,7 +88,7 @@ START_TEST(invalidated_by_the_server)
 	ck_assert(await(is_tracked, NULL));
 	ck_redis("1", redis, "DEL lk:" K);
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
 	ck_code(agent_release(a), LOCKSHM_LOST);
 }
@@ -121,7 +122,7 @@ START_TEST(an_operator)
 	ck_assert_str_eq(seen, want);
 	snprintf(value, sizeof(value), "%s", lease_of(0, K).value);
 	ck_code(lockshm_remote_end(hosts[0].s, K, strlen(K), value, strlen(value), MOMENT, NULL), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 }
 END_TEST
 
@@ -170,7 +171,7 @@ START_TEST(in_slices)
 }
 END_TEST
 
-/* Under any policy: it stays so until somebody changes something, and then needs no restart. */
+/* Under any policy: until an operator changes something, and then without a restart. */
 START_TEST(a_certificate_that_is_not_trusted)
 {
 	struct lockshm_create_options options = host_options();
@@ -193,7 +194,7 @@ START_TEST(a_certificate_that_is_not_trusted)
 }
 END_TEST
 
-/* One that expires while it is in use ends nothing: it is looked at when somebody connects. */
+/* A certificate that expires while in use ends nothing: it is checked when a connection is made. */
 START_TEST(expired_while_held)
 {
 	hosts_at(1, redis->tls_uri);
@@ -218,7 +219,7 @@ START_TEST(other_servers_never_notice)
 	options.redis = uris;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	/* Waiting for the second, twice in each round, and a handshake must not take all of the bridge's own lease. */
+	/* Waiting for the second, twice in each round, and a handshake must not use up the leadership. */
 	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
 	host_make(0, &options);
 	a = on_host(0);
@@ -242,7 +243,7 @@ static bool is_another_leader(void *arg)
 	return pid != 0 && pid != *(int32_t *)arg;
 }
 
-/* One that cannot use OpenSSL is not the bridge, and keeps nobody from being it. */
+/* A process that cannot use OpenSSL does not lead, and keeps no other from leading. */
 START_TEST(a_process_without_openssl)
 {
 	struct lockshm_create_options options = host_options();
@@ -322,7 +323,7 @@ START_TEST(a_bridge_whose_openssl_ends)
 }
 END_TEST
 
-/* What OpenSSL would have to look at when this thread ends, with its locks: no fork waits for that. */
+/* What OpenSSL would have to free when this thread ends, under its locks: no fork waits for that. */
 static void *count_leftovers(void *arg)
 {
 	struct host *h = arg;
@@ -356,7 +357,7 @@ START_TEST(nothing_is_left_in_a_thread)
 	host_make(0, &options);
 	options.redis = redis->tls_uri;
 	host_make(1, &options);
-	/* Those that are made once belong to the first thread. */
+	/* What is made only once belongs to the first thread. */
 	ck_assert_int_eq(lockshm_remote_inspect(hosts[1].s, K, strlen(K), MOMENT, keep_name, seen, NULL), 0);
 	plain = left_by(&hosts[0]);
 	ck_assert_uint_ge(plain, 1);
@@ -364,7 +365,7 @@ START_TEST(nothing_is_left_in_a_thread)
 }
 END_TEST
 
-/* A byte by a child in the stream of its parent would end the connection. */
+/* A byte sent by a child in its parent's stream would end the connection. */
 START_TEST(a_fork_of_the_bridge)
 {
 	struct agent *children[8];
@@ -398,7 +399,7 @@ static int stop_looking;
 static uint64_t looks;
 static char last_look[300];
 
-/* Connections all the time, and so somebody inside of OpenSSL most of it. */
+/* Connections all the time, so a thread is inside OpenSSL most of the time. */
 static void *inspect_all_the_time(void *arg)
 {
 	char seen[300];
@@ -435,7 +436,7 @@ START_TEST(forks_during_handshakes)
 	hosts_at(1, redis->tls_uri);
 	ck_assert_int_eq(pthread_create(&thread, NULL, inspect_all_the_time, NULL), 0);
 	inspects_once_more();
-	/* So many take two seconds, or much longer on a machine that is busy. */
+	/* That many take two seconds, or much longer on a busy machine. */
 	for (i = 0; i < 200 && (i < 20 || now_ns() < end); i++) {
 		pid = fork();
 		if (pid == 0) {
@@ -450,14 +451,14 @@ START_TEST(forks_during_handshakes)
 }
 END_TEST
 
-/* After OpenSSL's own handler: threads of ours go on until the process has really ended. */
+/* After OpenSSL's own handler: the library's threads run until the process has really ended. */
 static void at_exit(void)
 {
 	int i;
 
 	for (i = 0; i < 3; i++)
 		inspects_once_more();
-	/* What is left to do is a sanitizer's, which would miss what that thread has. */
+	/* Only a sanitizer's work is left, which would miss what that thread has. */
 	_exit(strstr(last_look, "cannot be used in this process") ? 0 : 9);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is told that it cannot */
+/* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is refused */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -12,7 +12,7 @@ static int upgrade(struct agent *who)
 	return agent_call(who, AGENT_UPGRADE);
 }
 
-/* Alone on all hosts, and known as such in Redis. */
+/* Alone on all hosts, and exclusive in Redis. */
 static void is_exclusive(struct agent *who, unsigned host)
 {
 	ck_code(agent_call(who, AGENT_CHECK), 0);
@@ -49,7 +49,7 @@ START_TEST(the_only_reader_of_all_hosts)
 	token = a->answer.token;
 	is_exclusive(a, 0);
 	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
-	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as what it is */
+	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as exclusive */
 	is_exclusive(a, 0);
 	ck_code(upgrade(a), 0); /* nothing to do */
 	leaves_nothing(a);
@@ -138,7 +138,7 @@ static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
 	c = on_host(1);
 }
 
-/* A renewal of the local lease is due while Redis is asked. */
+/* A renewal of the local lease is due during the command. */
 START_TEST(renewed_by_the_service_thread)
 {
 	struct agent_command args = global_command(K, LOCKSHM_SHARED);
@@ -150,7 +150,7 @@ START_TEST(renewed_by_the_service_thread)
 	ck_code(agent_do(a, args), 0);
 	redis_freeze(redis);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
-	/* Nobody takes it away who could. */
+	/* No other holder takes it away. */
 	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(agent_end(a), LOCKSHM_BUSY);
 	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
@@ -158,9 +158,9 @@ START_TEST(renewed_by_the_service_thread)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- no answer */
+/* ---------------------------------------------------------------- no reply */
 
-/* It does not answer in time, and may do what it was asked to all the same. */
+/* It does not reply in time, and may execute the command all the same. */
 START_TEST(a_server_that_is_frozen)
 {
 	int64_t begun;
@@ -188,7 +188,7 @@ static bool is_known(void *arg)
 	return lease_of(0, K).mode == LOCKSHM_EXCLUSIVE;
 }
 
-/* Done in Redis, but the bridge was killed before it noted that, and who had asked has given up. */
+/* Done in Redis, but the leader was killed before it stored that, and the requester has given up. */
 START_TEST(an_upgrade_with_a_lost_reply)
 {
 	cast("0", &a);
@@ -202,7 +202,7 @@ START_TEST(an_upgrade_with_a_lost_reply)
 }
 END_TEST
 
-/* With numbers that others had meanwhile: those of a shared hold may be below them. */
+/* With tokens that other holders had meanwhile: those of a shared hold may be below them. */
 START_TEST(an_upgrade_with_a_lost_reply_has_new_tokens)
 {
 	uint64_t others;
@@ -221,7 +221,7 @@ START_TEST(an_upgrade_with_a_lost_reply_has_new_tokens)
 }
 END_TEST
 
-/* The server lost the number, and its clock went back. */
+/* The server lost the fence, and its clock went back. */
 START_TEST(numbers_that_went_back)
 {
 	uint64_t others;
@@ -237,7 +237,7 @@ START_TEST(numbers_that_went_back)
 }
 END_TEST
 
-/* What a replica that had not heard of it yet, or an old file, knows: our token among the readers. */
+/* As a replica that had not received it, or an old file: our value among the readers. */
 START_TEST(an_upgrade_the_server_forgot)
 {
 	cast("01", &a, &b);
@@ -248,12 +248,12 @@ START_TEST(an_upgrade_the_server_forgot)
 	ck_redis("1", redis, "ZADD {lk:" K "}:rx 9999999999999 %s", lease_of(0, K).value);
 	ck_redis("OK", redis, "RENAME before lk:" K);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 }
 END_TEST
 
-/* b is the bridge; what Redis says from now on is not heard. */
+/* b leads; replies of Redis are dropped from now on. */
 static struct proxy *deaf_bridge(void)
 {
 	struct proxy *p = proxy_start(redis, false);
@@ -268,7 +268,7 @@ static struct proxy *deaf_bridge(void)
 	return p;
 }
 
-/* Its successor asks again; if the bridge was faster and gave up, whoever asks again has it. */
+/* Its successor sends it again; if the leader was faster and gave up, the next request succeeds. */
 static void is_had_in_the_end(void)
 {
 	if (agent_end(a) != 0) {
@@ -301,14 +301,14 @@ START_TEST(the_bridge_is_stopped_in_between)
 	proxy_set(p, PROXY_PASS);
 	is_had_in_the_end();
 	agent_cont(b);
-	/* What it does late changes nothing. */
+	/* Its late command changes nothing. */
 	for (end = now_ns() + LOCKSHM_SECONDS(1); now_ns() < end;)
 		is_exclusive(a, 0);
 	leaves_nothing(a);
 }
 END_TEST
 
-/* The bit is answered for nobody, and the lease is given back like any other. */
+/* The bit is answered without a requester, and the lease is released like any other. */
 START_TEST(the_requester_is_killed)
 {
 	struct proxy *p = deaf_bridge();
@@ -332,8 +332,8 @@ static bool reads_in_redis(void *arg)
 	return strcmp(redis_say(redis, "TYPE lk:" K), "set") == 0;
 }
 
-/* Somebody else reads under the lease by then: it would go on as it is, be asked for again and again, or
- * be a writer's of nobody. */
+/* Another local reader keeps the lease: without a withdrawal it would be requested again and again, or stay exclusive
+ * without a writer. */
 START_TEST(a_dead_request_is_withdrawn)
 {
 	struct agent *reader;

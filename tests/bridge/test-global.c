@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global.c - keys that are exclusive across hosts: what a user of the library sees */
+/* test-global.c - keys that are exclusive across hosts, from the view of a user of the library */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 #include "support/trample.h"
@@ -12,7 +12,7 @@ static struct agent *a, *b, *c;
 
 /* ---------------------------------------------------------------- one host */
 
-/* What is published to a host that waits goes to its name, and to nothing longer. */
+/* Messages for a waiting host are published under its name, and nothing longer. */
 START_TEST(a_host_waits_under_its_name)
 {
 	char queue[40];
@@ -58,7 +58,7 @@ START_TEST(shared_is_shared_there)
 }
 END_TEST
 
-/* The second holder comes in under the lease of the first: not a word to Redis. */
+/* The second holder enters under the lease of the first, without a command to Redis. */
 START_TEST(the_next_here_needs_no_redis)
 {
 	uint64_t acquired, last;
@@ -206,8 +206,7 @@ START_TEST(hosts_exclude_each_other)
 }
 END_TEST
 
-/* Beside somebody of its host who waits, and under a lease that others wait for, it is not free:
- * that is no fault of Redis. */
+/* With a local waiter, or under a lease that other hosts wait for, it is busy, and the error does not blame Redis. */
 START_TEST(a_try_with_waiters)
 {
 	cast("001", &a, &b, &c);
@@ -234,7 +233,7 @@ START_TEST(a_try_where_others_are_first)
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	ck_assert(await(is_demanded, NULL));
-	pass(now_ns() + LOCKSHM_MS(201)); /* for so long a lease goes on among those of its host */
+	pass(now_ns() + LOCKSHM_MS(201)); /* how long a lease continues among local holders */
 	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_contains(b->answer.report.error.message, "other hosts");
 	ck_code(agent_release(a), 0);
@@ -268,7 +267,7 @@ START_TEST(readers_of_all_hosts_together)
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
-	/* A reader that comes now is behind the writer. */
+	/* A new reader is queued after the writer. */
 	ck_code(global_try(a, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
 	ck_code(agent_release(b), 0);
@@ -292,7 +291,7 @@ START_TEST(hosts_wait_in_order)
 }
 END_TEST
 
-/* What one writes is watched by the other: that must not make them write again and again. */
+/* Each host watches names that the other writes: that must not lead to an exchange of writes. */
 static void sends_little_while_one_waits(int mode)
 {
 	struct timespec two = { .tv_sec = 2 };
@@ -322,7 +321,7 @@ START_TEST(a_writer_waits_quietly_for_readers)
 }
 END_TEST
 
-/* Where another host writes the place in line is the host's, whoever of it gave up. */
+/* Under a remote writer the queue position belongs to the host, whichever request gave up. */
 START_TEST(a_reader_has_the_queue_position_of_a_writer)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -350,7 +349,8 @@ START_TEST(a_reader_has_the_queue_position_of_a_writer)
 }
 END_TEST
 
-/* Nobody writes any more, and others read: who waits, or tries, reads beside them, and the mark of the writer goes. */
+/* The writers have given up, and other hosts read: a waiting reader, or a try, joins them, and the writer's intent key
+ * is deleted. */
 START_TEST(a_reader_replaces_a_writers_request)
 {
 	struct lockshm_create_options options = host_options();
@@ -401,7 +401,7 @@ START_TEST(tokens_rise_from_host_to_host)
 		if (i == 15)
 			ck_redis("OK", redis, "SCRIPT FLUSH");
 		ck_code(agent_release(who), 0);
-		/* The clock of the server is the floor, also when it has forgotten everything else. */
+		/* The server's clock is the lower bound, also after it has forgotten all else. */
 		if (i % 5 == 4) {
 			lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
 			ck_redis("OK", redis, "FLUSHALL");
@@ -412,7 +412,7 @@ START_TEST(tokens_rise_from_host_to_host)
 }
 END_TEST
 
-/* While another host waits the lease goes on here for a time, and not for ever. */
+/* While another host waits the lease continues here for a time, not for ever. */
 START_TEST(a_local_crowd_lets_others_in)
 {
 	struct lockshm_create_options options = host_options();
@@ -429,7 +429,7 @@ START_TEST(a_local_crowd_lets_others_in)
 	ck_code(agent_do(a, args), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	/* There is always somebody in the queue of this host: without the bound, c would wait for ever. */
+	/* This host's queue is never empty: without the bound, c would wait for ever. */
 	while (agent_poll(c) == AGENT_BLOCKED) {
 		struct agent *next = local_grants % 2 ? a : b, *holder = local_grants % 2 ? b : a;
 
@@ -575,7 +575,7 @@ static void give_second(struct agent *who, unsigned n)
 	ck_code(agent_do(who, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)n }), 0);
 }
 
-/* Whoever cannot have the second key has the first one, on each host, so two of them never have one each. */
+/* A process that waits for the second key has the first one, on each host, so two of them never have one each. */
 START_TEST(hosts_take_many_in_one_order)
 {
 	pid_t pids[2 * PAIRS];
@@ -662,7 +662,7 @@ START_TEST(a_child_may_use_it_at_once)
 }
 END_TEST
 
-/* Of the test's own process, which is the bridge, too.  @_i: alone, kept by the service thread, upgraded. */
+/* Of the test's own process, which leads, too.  @_i: alone, kept by the service thread, upgraded. */
 START_TEST(one_word_of_a_hold_written_over)
 {
 	lockshm_hold_t hold, other, earlier;
