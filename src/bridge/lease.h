@@ -61,7 +61,7 @@ struct bridge_lease {
 	int64_t due; /* host time, as all below */
 	int64_t next_try; /* after a failure, or while queued */
 	int64_t not_before; /* next_try of the next epoch */
-	int64_t notified_until; /* the tries were answered "busy": no new epoch for them before that, unless something happens */
+	int64_t notified_until; /* tries got "busy": no new epoch for them before that, unless something happens */
 	int64_t backoff_ns;
 	int64_t failing_since; /* no reply since, over all epochs; 0 = the last one was good */
 	int64_t failed_at; /* the last failure */

@@ -49,7 +49,7 @@
  *            another's epoch, on giving up, and                                        that began it has sent commands;
  *            for a position that came late                                             Redis may have a queue position
  *
- * Dekker pairs: each side stores, has a full fence, then loads.  UPGRADE, DOWNGRADE and QUEUED need none: a CAS decides.
+ * Dekker pairs: each side stores, has a full fence, then loads.  UPGRADE, DOWNGRADE, QUEUED need none: a CAS decides.
  *
  * CLOSING            holder, enter(): epoch into its request | word HELD?
  *                    leader, look_at_holders(): CLOSING | requests with that epoch?

@@ -113,16 +113,17 @@ static void check_history(void)
 		.ttl_ns = TTL_NS, .wait_ns = WAIT_MAX_NS, .closed_ns = CLOSED_NS, .hosts = CHAOS_HOSTS
 	};
 	struct global_summary sum;
-	unsigned told = 0;
+	unsigned reported = 0;
 	char path[64];
 
-	problems += history_check_global(&history, &terms, report, &told, &sum);
-	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
+	problems += history_check_global(&history, &terms, report, &reported, &sum);
+	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), "
+	       "%llu lost, %llu killed holding, %llu not judged; "
 	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms; "
-	       "who renews waited %.0f ms for a processor\n",
+	       "the chain of a renewal waited %.0f ms for a processor\n",
 	       (unsigned long long)sum.acquires, (unsigned long long)sum.granted, (unsigned long long)sum.shared,
-	       (unsigned long long)sum.changes, (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1], (unsigned long long)sum.lost,
-	       (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
+	       (unsigned long long)sum.changes, (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1],
+	       (unsigned long long)sum.lost, (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
 	       (unsigned long long)sum.faults[FAULT_FORGETS], (unsigned long long)sum.faults[FAULT_AWAY],
 	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6,
 	       (double)starved_worst() / 1e6);

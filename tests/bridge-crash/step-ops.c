@@ -106,8 +106,9 @@ static void reader_and_writer(struct round *s)
 
 static void second_has_it(struct round *s)
 {
-	ck_round(s, holds(&s->second), "the second has not: has_result %s, now %s: %.100s", outcome_name(s->second.code),
-		 outcome_name(s->second.agent->answer.code), s->second.agent->answer.report.error.message);
+	ck_round(s, holds(&s->second), "the second has not: has_result %s, now %s: %.100s",
+		 outcome_name(s->second.code), outcome_name(s->second.agent->answer.code),
+		 s->second.agent->answer.report.error.message);
 }
 
 static void first_tries(struct round *s)

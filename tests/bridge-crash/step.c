@@ -137,7 +137,7 @@ START_TEST(pending_bits_of_the_dead)
 			least = round.took_ns;
 	}
 	ck_assert_uint_gt(n, 0);
-	ck_assert_msg(least < LOCKSHM_MS(400), "whom a dead bridge was told of waits for %lld ms",
+	ck_assert_msg(least < LOCKSHM_MS(400), "a waiter noted by a dead leader waits for %lld ms",
 		      (long long)least / 1000000);
 }
 END_TEST

@@ -20,7 +20,7 @@ static void takes_over(const struct agent *from)
 {
 	int32_t pid = from->pid;
 
-	ck_assert_msg(await(is_another_leader, &pid), "nobody took over from %d", (int)pid);
+	ck_assert_msg(await(is_another_leader, &pid), "no process took over from %d", (int)pid);
 }
 
 /* a leads and holds nothing; b holds K. */
@@ -56,9 +56,9 @@ static bool is_standing_by(void *arg)
 	return w.found;
 }
 
-static void stands_by(const struct agent *who)
+static void stands_by(const struct agent *agent)
 {
-	pid_t pid = who->pid;
+	pid_t pid = agent->pid;
 
 	ck_assert(await(is_standing_by, &pid));
 }
@@ -247,7 +247,9 @@ START_TEST(a_host_that_stops_has_lost)
 	agent_cont(b);
 	ck_code(agent_call(b, AGENT_CHECK), LOCKSHM_LOST);
 	agent_cont(a);
-	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }),
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW,
+						    .ns = LOCKSHM_SECONDS(5),
+						    .how = LOCKSHM_RENEW_RESET }),
 		LOCKSHM_LOST);
 	ck_code(agent_release(b), LOCKSHM_LOST);
 	ck_code(agent_call(c, AGENT_CHECK), 0);

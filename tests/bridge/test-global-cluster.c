@@ -42,7 +42,8 @@ static void cluster_start(int n)
 		nodes[i] = redis_start("cluster-enabled yes\ncluster-node-timeout 5000\nrepl-diskless-sync-delay 0\n"
 				       "cluster-allow-replica-migration no", true);
 	for (i = 0; i < MASTERS; i++) {
-		ck_redis("OK", nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", i * 16384 / MASTERS, (i + 1) * 16384 / MASTERS - 1);
+		ck_redis("OK", nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", i * 16384 / MASTERS,
+			 (i + 1) * 16384 / MASTERS - 1);
 		ck_redis("OK", nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
 	}
 	for (i = 1; i < n; i++)
@@ -69,7 +70,7 @@ static struct redis *owner_of(const char *name)
 	for (i = 0; i < NODES && nodes[i]; i++)
 		if (!strstr(redis_say(nodes[i], "EXISTS %s", name), "MOVED"))
 			return nodes[i];
-	ck_abort_msg("nobody has %s", name);
+	ck_abort_msg("no node has %s", name);
 	return NULL;
 }
 
@@ -126,12 +127,12 @@ static void slot_arrives(int slot, struct redis *from, struct redis *to)
 }
 
 /* For longer than a lease lasts without renewal. */
-static void stays_held(struct agent *who)
+static void stays_held(struct agent *agent)
 {
 	int64_t end = now_ns() + TTL_NS * 9 / 5;
 
 	while (now_ns() < end) {
-		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
 		pass(now_ns() + LOCKSHM_MS(20));
 	}
 }
@@ -205,7 +206,8 @@ START_TEST(names_that_no_cluster_can_have)
 	two_hosts(MASTERS);
 	for (i = 0; i < 20; i++) {
 		snprintf(key, sizeof(key), "%s%c", broken[i % 5], 'a' + i);
-		ck_code(i % 3 ? global_wait(a, key, LOCKSHM_EXCLUSIVE) : global_try(a, key, LOCKSHM_SHARED), LOCKSHM_BRIDGE);
+		ck_code(i % 3 ? global_wait(a, key, LOCKSHM_EXCLUSIVE) : global_try(a, key, LOCKSHM_SHARED),
+			LOCKSHM_BRIDGE);
 		ck_contains(a->answer.report.error.message, key);
 		ck_contains(a->answer.report.error.message, "braces");
 		lease_becomes(0, key, LOCKSHM_HOST_LEASE_NONE);
@@ -260,7 +262,8 @@ START_TEST(a_slot_on_its_way)
 	slot = slot_of("lk:" K);
 	slot_leaves(slot, from, to);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
-	ck_assert_msg(strstr(b->answer.report.error.message, "ASK ") || strstr(b->answer.report.error.message, "TRYAGAIN"),
+	ck_assert_msg(strstr(b->answer.report.error.message, "ASK ") ||
+			      strstr(b->answer.report.error.message, "TRYAGAIN"),
 		      "%s", b->answer.report.error.message);
 	ck_contains(b->answer.report.error.message, from->tcp_uri);
 	slot_arrives(slot, from, to);
@@ -424,7 +427,7 @@ static const char *named(struct redis_nodes *known, const char *text)
 {
 	const struct redis_node *node = redis_nodes_moved(known, &known->node[0], text);
 
-	return node ? redis_conn_label(node->conn) : "nobody";
+	return node ? redis_conn_label(node->conn) : "none";
 }
 
 START_TEST(addresses_of_all_kinds)
@@ -435,15 +438,15 @@ START_TEST(addresses_of_all_kinds)
 		{ "MOVED 16383 node-3.example.com:6381", "redis://node-3.example.com:6381" },
 		{ "MOVED 3999 :6381", "redis://10.0.0.1:6381" },
 		{ "MOVED 3999 10.0.0.1:7000", "redis://10.0.0.1:7000" },
-		{ "MOVED 3999 ?:6381", "nobody" },
-		{ "MOVED 16384 127.0.0.1:6381", "nobody" },
-		{ "MOVED -1 127.0.0.1:6381", "nobody" },
-		{ "MOVED 3999 127.0.0.1", "nobody" },
-		{ "MOVED 3999 127.0.0.1:", "nobody" },
-		{ "MOVED 3999 127.0.0.1:123456", "nobody" },
-		{ "MOVED 3999", "nobody" },
-		{ "MOVED ", "nobody" },
-		{ "ERR unknown", "nobody" },
+		{ "MOVED 3999 ?:6381", "none" },
+		{ "MOVED 16384 127.0.0.1:6381", "none" },
+		{ "MOVED -1 127.0.0.1:6381", "none" },
+		{ "MOVED 3999 127.0.0.1", "none" },
+		{ "MOVED 3999 127.0.0.1:", "none" },
+		{ "MOVED 3999 127.0.0.1:123456", "none" },
+		{ "MOVED 3999", "none" },
+		{ "MOVED ", "none" },
+		{ "ERR unknown", "none" },
 	};
 	struct redis_nodes *known = calloc(1, sizeof(*known));
 	struct redis_server server = server_of("redis://10.0.0.1:7000");
@@ -460,9 +463,9 @@ START_TEST(addresses_of_all_kinds)
 	ck_assert_ptr_eq(twice, redis_nodes_moved(known, &known->node[0], "MOVED 2 127.0.0.1:6381"));
 	for (i = known->n; i < REDIS_CONNS_MAX; i++) {
 		snprintf(text, sizeof(text), "MOVED 3 127.0.0.1:%zu", i);
-		ck_assert_str_ne(named(known, text), "nobody");
+		ck_assert_str_ne(named(known, text), "none");
 	}
-	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:9999"), "nobody");
+	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:9999"), "none");
 	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:6381"), "redis://127.0.0.1:6381");
 	redis_nodes_end(known);
 	free(known);

@@ -12,14 +12,14 @@
 
 static struct agent *a, *b, *c;
 
-static int downgrade(struct agent *who)
+static int downgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_DOWNGRADE);
+	return agent_call(agent, AGENT_DOWNGRADE);
 }
 
-static int upgrade(struct agent *who)
+static int upgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_UPGRADE);
+	return agent_call(agent, AGENT_UPGRADE);
 }
 
 static uint64_t word_now(void)
@@ -33,24 +33,24 @@ static bool is_reader(void *arg)
 }
 
 /* Shared in the word, and in Redis. */
-static void becomes_shared(struct agent *who, unsigned host)
+static void becomes_shared(struct agent *agent, unsigned host)
 {
 	redis_has("TYPE lk:" K, "set");
 	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(host, K).value);
 	ck_assert(await(is_reader, &host));
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 }
 
-static void is_exclusive(struct agent *who, unsigned host)
+static void is_exclusive(struct agent *agent, unsigned host)
 {
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 	ck_redis(lease_of(host, K).value, redis, "GET lk:" K);
 	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_EXCLUSIVE);
 }
 
-static void leaves_nothing(struct agent *who)
+static void leaves_nothing(struct agent *agent)
 {
-	ck_code(agent_release(who), 0);
+	ck_code(agent_release(agent), 0);
 	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
 }
 
@@ -206,7 +206,8 @@ struct room {
 
 static void write_in(struct room *room)
 {
-	if (__atomic_fetch_add(&room->writers, 1, __ATOMIC_SEQ_CST) != 0 || __atomic_load_n(&room->readers, __ATOMIC_SEQ_CST) != 0)
+	if (__atomic_fetch_add(&room->writers, 1, __ATOMIC_SEQ_CST) != 0 ||
+	    __atomic_load_n(&room->readers, __ATOMIC_SEQ_CST) != 0)
 		__atomic_store_n(&room->seen, 1, __ATOMIC_SEQ_CST);
 }
 

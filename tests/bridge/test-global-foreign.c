@@ -41,7 +41,8 @@ static bool acquire_plain(const char *line)
 		return strcmp(redis_say(redis, "SET " LOCK " plain NX PX 30000"), "OK") == 0;
 	if (strcmp(redis_say(redis, "GET " LOCK), "plain") != 0)
 		return false;
-	return strcmp(redis_say(redis, strncmp(line, "unlock", 6) == 0 ? "DEL " LOCK : "PEXPIRE " LOCK " 30000"), "1") == 0;
+	return strcmp(redis_say(redis, strncmp(line, "unlock", 6) == 0 ? "DEL " LOCK : "PEXPIRE " LOCK " 30000"),
+		      "1") == 0;
 }
 
 static bool acquire(int i, const char *line)

@@ -191,7 +191,8 @@ START_TEST(flooded_with_invalidations)
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	while (n + 80 < sizeof(line))
-		n += (size_t)snprintf(line + n, sizeof(line) - n, "PUBLISH lockshm:%.16s lk:" K "\r\n", lease_of(0, K).value);
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "PUBLISH lockshm:%.16s lk:" K "\r\n",
+				      lease_of(0, K).value);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -247,7 +248,8 @@ void *__libc_malloc(size_t size);
 /* No memory for the leader's thread of hosts[0] while a test says so. */
 void *malloc(size_t size)
 {
-	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), bridge_service.thread)) {
+	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) &&
+	    pthread_equal(pthread_self(), bridge_service.thread)) {
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
 		return NULL;
 	}

@@ -23,19 +23,19 @@ START_TEST(lost_replies)
 	a = on_host(0);
 	b = on_host(1);
 	for (i = 0; i < 6; i++) {
-		struct agent *who = i % 2 ? a : b;
+		struct agent *agent = i % 2 ? a : b;
 
 		proxy_set(p, PROXY_DROP_REPLIES);
-		global_send(who, K, LOCKSHM_EXCLUSIVE);
-		lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_ACQUIRING);
+		global_send(agent, K, LOCKSHM_EXCLUSIVE);
+		lease_becomes(agent == b, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 		proxy_set(p, PROXY_RESET);
 		proxy_set(p, PROXY_PASS);
-		ck_code(agent_end(who), 0);
-		ck_redis(lease_of(who == b, K).value, redis, "GET lk:" K);
+		ck_code(agent_end(agent), 0);
+		ck_redis(lease_of(agent == b, K).value, redis, "GET lk:" K);
 		proxy_set(p, PROXY_RESET);
-		ck_code(agent_call(who, AGENT_CHECK), 0);
-		ck_code(agent_release(who), 0);
-		lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
+		ck_code(agent_release(agent), 0);
+		lease_becomes(agent == b, K, LOCKSHM_HOST_LEASE_NONE);
 		ck_redis("0", redis, "EXISTS lk:" K);
 	}
 }
@@ -59,12 +59,12 @@ static void hosts_by_their_paths(int64_t ttl_ns)
 	c = on_host(1);
 }
 
-static void stays_held(struct agent *who, int64_t ns)
+static void stays_held(struct agent *agent, int64_t ns)
 {
 	int64_t end = now_ns() + ns;
 
 	while (now_ns() < end) {
-		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
 		pass(now_ns() + LOCKSHM_MS(10));
 	}
 }

@@ -25,20 +25,20 @@ static void hosts_with_ttl(int64_t ttl_ns)
 	c = on_host(1);
 }
 
-static void watched(struct agent *who, int mode)
+static void watched(struct agent *agent, int mode)
 {
-	ck_code(global_wait(who, K, mode), 0);
-	ck_code(agent_call(who, AGENT_NOTIFY), 0);
-	agent_send(who, (struct agent_command){ .op = AGENT_NOTICE });
+	ck_code(global_wait(agent, K, mode), 0);
+	ck_code(agent_call(agent, AGENT_NOTIFY), 0);
+	agent_send(agent, (struct agent_command){ .op = AGENT_NOTICE });
 }
 
-static void is_notified(struct agent *who, int64_t since, const char *what)
+static void is_notified(struct agent *agent, int64_t since, const char *what)
 {
-	ck_assert_int_eq(agent_end(who), 1);
-	printf("%s: told after %.3f ms\n", what, (double)(who->answer.at_ns - since) / 1e6);
-	ck_assert_int_lt(who->answer.at_ns - since, LOCKSHM_MS(800));
-	ck_code(agent_call(who, AGENT_CHECK), LOCKSHM_LOST);
-	ck_code(agent_release(who), LOCKSHM_LOST);
+	ck_assert_int_eq(agent_end(agent), 1);
+	printf("%s: noticed after %.3f ms\n", what, (double)(agent->answer.at_ns - since) / 1e6);
+	ck_assert_int_lt(agent->answer.at_ns - since, LOCKSHM_MS(800));
+	ck_code(agent_call(agent, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_release(agent), LOCKSHM_LOST);
 }
 
 /* With leases that are renewed after 20 s. */

@@ -92,13 +92,13 @@ START_TEST(policy_local_only)
 }
 END_TEST
 
-static int with_own_policy(struct agent *who, int policy, int64_t timeout_ns)
+static int with_own_policy(struct agent *agent, int policy, int64_t timeout_ns)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	args.policy = policy;
 	args.timeout_ns = timeout_ns;
-	return agent_do(who, args);
+	return agent_do(agent, args);
 }
 
 /* The request's, whatever the segment's is. */
@@ -342,7 +342,8 @@ START_TEST(no_result_of_a_stopped_leader)
 END_TEST
 
 /* What a leader has written that is stopped before its last store: blocker and text, and perhaps their seal. */
-static void store_result_partly(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
+static void store_result_partly(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why,
+				bool sealed)
 {
 	static struct shm_host_lease all;
 	size_t i;
@@ -382,7 +383,8 @@ START_TEST(not_blocked_by_a_stopped_leader)
 	agent_send(a, args);
 	ck_assert(await(is_foreign, NULL));
 	agent_stop(b);
-	store_result_partly(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before", _i);
+	store_result_partly(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before",
+			    _i);
 	/* It looks every 50 ms. */
 	for (end = now_ns() + LOCKSHM_MS(200); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);

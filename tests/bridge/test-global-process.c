@@ -22,7 +22,7 @@ static bool is_another_leader(void *arg)
 
 static void takes_over(pid_t from)
 {
-	ck_assert_msg(await(is_another_leader, &from), "nobody took over from %d", (int)from);
+	ck_assert_msg(await(is_another_leader, &from), "no process took over from %d", (int)from);
 }
 
 /* ---------------------------------------------------------------- services, and the end */

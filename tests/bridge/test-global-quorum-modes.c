@@ -14,19 +14,19 @@
 static struct agent *a, *b;
 static char set[] = "set", string[] = "string";
 
-static int upgrade(struct agent *who)
+static int upgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_UPGRADE);
+	return agent_call(agent, AGENT_UPGRADE);
 }
 
-static bool is_upgraded(void *who)
+static bool is_upgraded(void *agent)
 {
-	return upgrade(who) == 0;
+	return upgrade(agent) == 0;
 }
 
-static int downgrade(struct agent *who)
+static int downgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_DOWNGRADE);
+	return agent_call(agent, AGENT_DOWNGRADE);
 }
 
 static unsigned has(unsigned i, const char *type)
@@ -272,7 +272,9 @@ START_TEST(one_server_is_away_and_one_forgot)
 	/* As by a leader that saw only readers, and was slower than a reader's upgrade. */
 	r = &hosts[0].s->host_leases[record_of(0, K)];
 	w = load_acquire(&r->word);
-	ck_assert(cas_from(&r->word, w, ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
+	ck_assert(cas_from(&r->word, w,
+			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) +
+				   (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 	ck_redis("2", servers[2], "DEL lk:" K " {lk:" K "}:f");
 	ck_assert(await(all_have, string));
 	proxy_set(proxies[1], PROXY_REFUSE);

@@ -142,7 +142,7 @@ static bool torn(const struct shm_host_lease *r)
 	return !host_lease_is(r, &id) && load_acquire(&r->word) == word;
 }
 
-static int claim_again_and_again(unsigned who)
+static int claim_again_and_again(unsigned process)
 {
 	char key[8];
 	struct identity id;
@@ -150,7 +150,7 @@ static int claim_again_and_again(unsigned who)
 	int n, err;
 
 	for (n = 0; n < CLAIMS; n++) {
-		snprintf(key, sizeof(key), "%u-%d", who, n % 7);
+		snprintf(key, sizeof(key), "%u-%d", process, n % 7);
 		id = identity_of(key);
 		err = host_lease_find(hosts[0].s, own_ref(), &id, key, &i, NULL);
 		if ((err && err != LOCKSHM_FULL) || torn(record(0)))
@@ -160,7 +160,7 @@ static int claim_again_and_again(unsigned who)
 }
 
 /* One after the other, so that there is always a dead one. */
-static int claim_and_die(unsigned who)
+static int claim_and_die(unsigned process)
 {
 	int n, status = 0;
 
@@ -168,7 +168,7 @@ static int claim_and_die(unsigned who)
 		pid_t pid = fork();
 
 		if (pid == 0)
-			_exit(claim_again_and_again(who));
+			_exit(claim_again_and_again(process));
 		if (waitpid(pid, &status, 0) != pid)
 			return 3;
 	}

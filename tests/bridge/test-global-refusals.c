@@ -84,9 +84,9 @@ END_TEST
 
 /* All rights that acquiring, keeping and releasing need; doc/bridge.md lists them. */
 static const char *const rights[] = {
-	"auth",	 "del",	 "evalsha", "exists",	 "get",	   "hmget", "hset", "info",	     "ping",  "pexpire", "pttl", "sadd",
-	"scard", "set", "sismember", "srem", "time", "type",  "zadd", "zcard", "zrange", "zrangebyscore", "zrank",
-	"zrem",	 "zscore",
+	"auth",	   "del",   "evalsha", "exists",	"get",	 "hmget",     "hset",	"info", "ping",
+	"pexpire", "pttl",  "sadd",    "scard",		"set",	 "sismember", "srem",	"time", "type",
+	"zadd",	   "zcard", "zrange",  "zrangebyscore", "zrank", "zrem",      "zscore",
 };
 #define N_RIGHTS (sizeof(rights) / sizeof(rights[0]))
 
@@ -411,10 +411,10 @@ START_TEST(forgets_its_scripts)
 			redis_say(redis, "SCRIPT FLUSH");
 	}
 	for (i = 0; i < 40; i++) {
-		struct agent *who = i % 2 ? a : c;
+		struct agent *agent = i % 2 ? a : c;
 
-		ck_code(global_wait(who, K, LOCKSHM_EXCLUSIVE), 0);
-		ck_code(agent_release(who), 0);
+		ck_code(global_wait(agent, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(agent), 0);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

@@ -76,9 +76,11 @@ START_TEST(bad_settings)
 		void (*change)(struct lockshm_create_options *o);
 		const char *says;
 	} cases[] = {
-		{ password, "password" }, { tls, "URI 1" },	     { twice, "same" },		 { two, "quorum" },
-		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_retain, "linger" }, { many_leases, "1..4096" },
-		{ no_policy, "policy" },  { no_server, "no Redis server" },
+		{ password, "password" },  { tls, "URI 1" },
+		{ twice, "same" },	   { two, "quorum" },
+		{ nonsense, "URI" },	   { short_ttl, "one second" },
+		{ long_retain, "linger" }, { many_leases, "1..4096" },
+		{ no_policy, "policy" },   { no_server, "no Redis server" },
 	};
 	struct lockshm_error error;
 	size_t i;

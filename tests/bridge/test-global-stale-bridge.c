@@ -185,12 +185,12 @@ static void setup(void)
 	b = on_host(0);
 }
 
-static void waits(struct agent *who, int mode)
+static void waits(struct agent *agent, int mode)
 {
 	struct agent_command c = global_command(K, mode);
 
 	c.cancellable = true;
-	agent_send(who, c);
+	agent_send(agent, c);
 	wanted_by(1);
 }
 
@@ -201,14 +201,14 @@ static void a_leaves(void)
 }
 
 /* And is stopped. */
-static void tries(struct agent *who, int mode)
+static void tries(struct agent *agent, int mode)
 {
 	struct agent_command c = global_command(K, mode);
 
 	c.timeout_ns = AGENT_TRY;
-	agent_send(who, c);
+	agent_send(agent, c);
 	wanted_by(1);
-	agent_stop(who);
+	agent_stop(agent);
 }
 
 /* @h begins the epoch, and is stopped before its first command. */
@@ -551,7 +551,7 @@ START_TEST(granted_without_demand)
 END_TEST
 
 /* @one is queued as a writer without demand, while @b requests the key in that mode, and applies the reply. */
-static void queued_while(void (*demand_of_b)(struct agent *who, int mode), int mode)
+static void queued_while(void (*demand_of_b)(struct agent *agent, int mode), int mode)
 {
 	demand_has_gone(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);

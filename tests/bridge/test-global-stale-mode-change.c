@@ -80,7 +80,8 @@ static void clear_exclusive(void)
 
 	ck_assert(w & HOST_LEASE_EXCLUSIVE);
 	ck_assert(cas_from(&hosts[0].s->host_leases[record_of(0, K)].word, w,
-			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
+			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) +
+				   (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 }
 
 /* A leader decides now, and is stopped before it sends. */
@@ -281,7 +282,8 @@ START_TEST(leaves_its_successors_queue_position)
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	global_send(d, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), cmds[0].script, cmds[0].keys, &cmds[0].args, soon()), 0);
+	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), cmds[0].script, cmds[0].keys, &cmds[0].args, soon()),
+		0);
 	ck_assert_int_eq(op.reply.queued, 0);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_assert_int_eq(agent_poll(d), AGENT_BLOCKED);

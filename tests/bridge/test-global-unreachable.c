@@ -16,21 +16,21 @@ static void one_holder(void)
 
 /* After a failure a leader pauses, and the server counts as out of reach: 400 ms at most, and an attempt, which may
  * fail on a busy machine.  Each host has its own pause. */
-static void granted_again(struct agent *who, int64_t gone)
+static void granted_again(struct agent *agent, int64_t gone)
 {
-	while (global_wait(who, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+	while (global_wait(agent, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
 		ck_assert_int_lt(now_ns() - gone, LOCKSHM_SECONDS(15));
-	ck_assert_int_ge(who->answer.code, 0);
+	ck_assert_int_ge(agent->answer.code, 0);
 }
 
 /* The first check after the end of the last renewal reports the loss. */
-static void lost_in_time(struct agent *who, int64_t gone)
+static void lost_in_time(struct agent *agent, int64_t gone)
 {
 	int64_t begun = now_ns();
 
-	for (; agent_call(who, AGENT_CHECK) == 0 && begun - gone < LOCKSHM_SECONDS(1); begun = now_ns())
+	for (; agent_call(agent, AGENT_CHECK) == 0 && begun - gone < LOCKSHM_SECONDS(1); begun = now_ns())
 		pass(begun + LOCKSHM_MS(1));
-	ck_code(who->answer.code, LOCKSHM_LOST);
+	ck_code(agent->answer.code, LOCKSHM_LOST);
 }
 
 START_TEST(killed_while_held)
@@ -117,12 +117,12 @@ START_TEST(frozen_at_an_acquire)
 }
 END_TEST
 
-static void is_good_for(struct agent *who, int64_t ns)
+static void is_good_for(struct agent *agent, int64_t ns)
 {
 	int64_t end = now_ns() + ns;
 
 	while (now_ns() < end) {
-		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
 		pass(now_ns() + LOCKSHM_MS(10));
 	}
 }

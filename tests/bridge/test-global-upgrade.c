@@ -7,29 +7,29 @@
 
 static struct agent *a, *b, *c;
 
-static int upgrade(struct agent *who)
+static int upgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_UPGRADE);
+	return agent_call(agent, AGENT_UPGRADE);
 }
 
 /* Alone on all hosts, and exclusive in Redis. */
-static void is_exclusive(struct agent *who, unsigned host)
+static void is_exclusive(struct agent *agent, unsigned host)
 {
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 	ck_redis(lease_of(host, K).value, redis, "GET lk:" K);
 	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_EXCLUSIVE);
 }
 
-static void is_shared(struct agent *who, unsigned host)
+static void is_shared(struct agent *agent, unsigned host)
 {
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(host, K).value);
 	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_SHARED);
 }
 
-static void leaves_nothing(struct agent *who)
+static void leaves_nothing(struct agent *agent)
 {
-	ck_code(agent_release(who), 0);
+	ck_code(agent_release(agent), 0);
 	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
 }
 

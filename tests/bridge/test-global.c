@@ -143,7 +143,10 @@ START_TEST(renewed_by_its_owner_or_by_the_service_thread)
 	ck_code(agent_do(a, args), 0);
 	pass(now_ns() + LOCKSHM_SECONDS(2));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW,
+						    .ns = LOCKSHM_SECONDS(5),
+						    .how = LOCKSHM_RENEW_RESET }),
+		0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1));
 	ck_code(agent_release(a), 0);
@@ -392,18 +395,18 @@ START_TEST(tokens_rise_from_host_to_host)
 
 	cast("01", &a, &b);
 	for (i = 0; i < 30; i++) {
-		struct agent *who = i % 3 ? a : b;
+		struct agent *agent = i % 3 ? a : b;
 
-		ck_code(global_wait(who, K, LOCKSHM_EXCLUSIVE), 0);
-		ck_assert_uint_gt(who->answer.token, last);
-		ck_assert_uint_eq(who->answer.token, who->answer.report.token);
-		last = who->answer.token;
+		ck_code(global_wait(agent, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_assert_uint_gt(agent->answer.token, last);
+		ck_assert_uint_eq(agent->answer.token, agent->answer.report.token);
+		last = agent->answer.token;
 		if (i == 15)
 			ck_redis("OK", redis, "SCRIPT FLUSH");
-		ck_code(agent_release(who), 0);
+		ck_code(agent_release(agent), 0);
 		/* The server's clock is the lower bound, also after it has forgotten all else. */
 		if (i % 5 == 4) {
-			lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
+			lease_becomes(agent == b, K, LOCKSHM_HOST_LEASE_NONE);
 			ck_redis("OK", redis, "FLUSHALL");
 			pass(now_ns() + LOCKSHM_MS(3)); /* it counts milliseconds */
 		}
@@ -559,7 +562,7 @@ static void ends_well(pid_t pid)
 }
 
 /* Keeps b<n> on the host. */
-static void keep_second(struct agent *who, unsigned n, unsigned flags)
+static void keep_second(struct agent *agent, unsigned n, unsigned flags)
 {
 	struct agent_command args = global_command("", LOCKSHM_EXCLUSIVE);
 
@@ -567,12 +570,12 @@ static void keep_second(struct agent *who, unsigned n, unsigned flags)
 	args.flags = flags;
 	args.hold = (int)n;
 	args.ns = 0;
-	ck_code(agent_do(who, args), 0);
+	ck_code(agent_do(agent, args), 0);
 }
 
-static void give_second(struct agent *who, unsigned n)
+static void give_second(struct agent *agent, unsigned n)
 {
-	ck_code(agent_do(who, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)n }), 0);
+	ck_code(agent_do(agent, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)n }), 0);
 }
 
 /* A process that waits for the second key has the first one, on each host, so two of them never have one each. */

@@ -215,7 +215,9 @@ void cast(const char *where, ...)
 
 struct agent_command global_command(const char *key, int mode)
 {
-	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30) };
+	struct agent_command c = {
+		.op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30)
+	};
 
 	snprintf(c.key, sizeof(c.key), "%s", key);
 	return c;
