@@ -208,7 +208,7 @@ int admin_report(struct admin_op *q, const struct node *node, lockshm_remote_fn 
 	if (node->code) {
 		fail_info(&info, node->why);
 	} else if (redis_reply_count(r.reply) != AT_N) {
-		fail_info(&info, "its answer is not understood");
+		fail_info(&info, "its reply is not understood");
 	} else if (!make_room(q, r.reply)) {
 		return LOCKSHM_NO_MEMORY;
 	} else {

@@ -320,7 +320,7 @@ enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, stru
 		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_CLOSING));
 	if (host_lease_state(word) == HOST_LEASE_CLOSING && demand_no_holder(b, i, host_lease_epoch(word), &in))
 		return move(b, i, word, host_lease_with_state(word, HOST_LEASE_RELEASING));
-	/* Until a renewal is answered, whatever is sent before. */
+	/* Until the reply to a renewal, whatever is sent before. */
 	l->reverify = l->reverify || l->invalidated;
 	l->unverified = l->invalidated ? 0 : l->unverified;
 	/* The end of holds cannot be seen any more: the lease expires. */

@@ -217,7 +217,7 @@ static void repeat_upgrade(struct shm_host_lease *r, uint64_t word)
 /*
  * Redis, or part of a quorum, has an exclusive record without EXCLUSIVE in the word, so there is no writer: the reply
  * to an upgrade was lost or not accepted and its requester gave up, or a server forgot a downgrade.  A new mode_gen
- * tells Redis.
+ * removes it from Redis.
  */
 static void withdraw(struct shm_host_lease *r, uint64_t word)
 {
@@ -294,7 +294,7 @@ static void apply_upgrade(struct bridge *b, uint32_t i, uint64_t word, const str
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
-	/* Without a reply the requester clears UPGRADE in time, with a new mode_gen that tells Redis. */
+	/* Without a reply the requester clears UPGRADE in time, with a new mode_gen, which Redis gets. */
 	if (!mode_reply_valid(b, &b->leases[i], cmd))
 		return;
 	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
@@ -342,7 +342,7 @@ static void apply_downgrade(struct bridge *b, uint32_t i, uint64_t word, const s
 	end_downgrade(r, word);
 }
 
-/* Must the record that was exclusive at @sent be exclusive still?  With EXCLUSIVE mode_gen tells; the undrained state
+/* Must the record that was exclusive at @sent be exclusive still?  With EXCLUSIVE mode_gen decides; the undrained state
  * comes only once in a mode_gen. */
 static bool still_writers(uint64_t word, uint64_t sent)
 {

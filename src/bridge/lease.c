@@ -89,7 +89,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 
 /* ---------------------------------------------------------------- states */
 
-/* The tries were answered "busy" and are still queued: their threads do not run.  A newer waiter would have rung. */
+/* The tries have their result and are still queued: their threads do not run.  A newer waiter would have rung. */
 static bool was_notified(const struct bridge *b, const struct bridge_lease *l, const struct demand *in)
 {
 	return !in->blocking && !l->pending && !l->invalidated && host_now(b->s) < l->notified_until;
@@ -105,7 +105,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	if (in.waiting) {
 		uint64_t epoch = host_lease_epoch(word) + 1;
 
-		/* A refusing majority is asked again under a new epoch each time, so there the blocker remains. */
+		/* A refusing majority gets each attempt under a new epoch, so there the blocker remains. */
 		if (!bridge_is_quorum(b))
 			store_relaxed(&b->s->host_leases[i].blocked, 0);
 		if (cas_from(&b->s->host_leases[i].word, word,

@@ -3,8 +3,8 @@
  * lease.h - the leader's work on one host lease: read its word and the local queue, change its state, build commands,
  * apply replies
  *
- * All lasting state is in the segment (hostlease/host-lease.h).  struct bridge_lease may be lost at any time: it says
- * when to look again.
+ * All lasting state is in the segment (hostlease/host-lease.h).  struct bridge_lease may be lost at any time: it
+ * schedules the next look.
  *
  *   state      condition                                step or command       word after the step or the reply
  *   ---------  ---------------------------------------  --------------------  -----------------------------------------
@@ -45,9 +45,9 @@
 #define COMMANDS_PER_LEASE 2
 
 struct bridge_lease {
-	bool pending; /* a process or a server asked for a look */
+	bool pending; /* rung for, by a process or a server */
 	bool invalidated; /* Redis may have changed */
-	bool reverify; /* the same, of a held lease: until a renewal is answered */
+	bool reverify; /* the same, of a held lease: until the reply to a renewal */
 	bool raise; /* the server's next token is lower than one in use */
 	bool named; /* id, keys and value belong to the record */
 	struct identity id;

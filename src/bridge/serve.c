@@ -6,7 +6,7 @@
  *   replies | read invalidations | sleep on the doorbell
  *
  * The loop sleeps on a futex, so that processes wake it directly; bridge/listener.c rings for the servers.  Nothing
- * here must be finished: hostlease/host-lease.h says what a successor finds.
+ * here must be finished: hostlease/host-lease.h has what a successor finds.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static bool is_key(const struct bridge_lease *l, size_t k, const char *key, size
 	return l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0;
 }
 
-static bool names(struct leader *v, uint32_t i, const char *key, size_t len)
+static bool invalidates(struct leader *v, uint32_t i, const char *key, size_t len)
 {
 	struct bridge_lease *l = &v->b.leases[i];
 	uint64_t word;
@@ -125,7 +125,7 @@ static bool take_hints(struct leader *v)
 	while (k++ < HINTS_MAX && (hint = redis_client_hint(v->b.client, &key, &len)) != REDIS_HINT_NONE)
 		for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
 		     i = bridge_lease_next_active(&v->b, i + 1)) {
-			if (hint != REDIS_HINT_ALL && !names(v, i, key, len))
+			if (hint != REDIS_HINT_ALL && !invalidates(v, i, key, len))
 				continue;
 			v->b.leases[i].invalidated = v->b.leases[i].pending = true;
 			any = true;
@@ -177,7 +177,7 @@ static void run(struct leader *v)
 
 /*
  * With the first due renewal renew also those that are due next: one script renews many, and they stay due together.  A
- * majority is asked for one lease after the other in any case.
+ * majority renews one lease after the other in any case.
  */
 static int64_t renew_until(const struct leader *v, int64_t now)
 {
@@ -284,9 +284,8 @@ static int64_t work(struct leader *v)
 /* ---------------------------------------------------------------- leadership */
 
 /*
- * Stopped standbys are queued ahead of running ones, and each would hold leadership for the ttl it asked for.  So ask
- * for a short ttl and extend it right after the grant.  A running standby that was too slow for that asks for more next
- * time.
+ * Stopped standbys are queued ahead of running ones, and each would hold leadership for its first ttl.  So that is
+ * short, and extended right after the grant.  A running standby that was too slow for that gets twice the ttl next time.
  */
 static int64_t first_ttl(const struct leader *v)
 {

@@ -34,11 +34,11 @@
  *
  * bit        set by                               cleared by                           meaning
  * ---------  -----------------------------------  -----------------------------------  --------------------------------
- * EXCLUSIVE  leader: in ACQUIRING for a writer;   leader: begin of a downgrade, with   ACQUIRING: what is asked for
+ * EXCLUSIVE  leader: in ACQUIRING for a writer;   leader: begin of a downgrade, with   ACQUIRING: the mode wanted
  *            in HELD by Redis' reply only         mode_gen + 1; end of the epoch       HELD: writers may hold
- * UPGRADE    holder, or a former one              leader: with the reply; requester    Redis is to be asked for
- *                                                 that waited too long, by             EXCLUSIVE; a dead requester's
- *                                                 host_lease_withdrawn()               bit is answered all the same
+ * UPGRADE    holder, or a former one              leader: with the reply; requester    a command for EXCLUSIVE is
+ *                                                 that waited too long, by             wanted; a dead requester's
+ *                                                 host_lease_withdrawn()               bit gets a reply all the same
  * DOWNGRADE  holder that became a reader;         leader: with the reply, or Redis     Redis is to make it shared, once
  *            leader: for waiters of other hosts,  granted an upgrade; never by a       there is no writer
  *            if only readers hold;                requester, which may be stale: a
@@ -80,7 +80,7 @@
  * leader, giving up an epoch unsent          its CAS is from a word without QUEUED, so no other leader has sent; one
  *                                            that sent before and reads the reply late removes what it obtained, see
  *                                            bridge_lease_apply_reply()
- * requester, after UPGRADE                   the leader asks, for no requester, or withdraws after a time
+ * requester, after UPGRADE                   the leader sends it without a requester, or withdraws it after a time
  *
  * model/lease.pml explores the changes of mode, model/close.pml the end.
  */
