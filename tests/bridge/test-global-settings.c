@@ -74,20 +74,25 @@ START_TEST(bad_settings)
 {
 	static const struct {
 		void (*change)(struct lockshm_create_options *o);
-		const char *says;
+		const char *text;
 	} cases[] = {
-		{ password, "password" },  { tls, "URI 1" },
-		{ twice, "same" },	   { two, "quorum" },
-		{ nonsense, "URI" },	   { short_ttl, "one second" },
-		{ long_retain, "linger" }, { many_leases, "1..4096" },
-		{ no_policy, "policy" },   { no_server, "no Redis server" },
+		{ password, "password" },
+		{ tls, "URI 1" },
+		{ twice, "same" },
+		{ two, "quorum" },
+		{ nonsense, "URI" },
+		{ short_ttl, "one second" },
+		{ long_retain, "redis_retain_ns" },
+		{ many_leases, "1..4096" },
+		{ no_policy, "policy" },
+		{ no_server, "no Redis server" },
 	};
 	struct lockshm_error error;
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ck_code(create_with(cases[i].change, &error), LOCKSHM_INVALID);
-		ck_contains(error.message, cases[i].says);
+		ck_contains(error.message, cases[i].text);
 		ck_assert_ptr_null(strstr(error.message, "secret"));
 	}
 	ck_code(lockshm_open(&seg, "lockshm-hosts-none", 0, NULL), LOCKSHM_NO_SEGMENT);

@@ -312,13 +312,13 @@ static void sends_little_while_one_waits(int mode)
 	ck_code(agent_end(b), 0);
 }
 
-START_TEST(a_writer_waits_quietly_for_a_writer)
+START_TEST(a_writer_waits_for_a_writer)
 {
 	sends_little_while_one_waits(LOCKSHM_EXCLUSIVE);
 }
 END_TEST
 
-START_TEST(a_writer_waits_quietly_for_readers)
+START_TEST(a_writer_waits_for_readers)
 {
 	sends_little_while_one_waits(LOCKSHM_SHARED);
 }
@@ -715,8 +715,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, readers_of_all_hosts_together);
 	tcase_add_test(tc, hosts_wait_in_order);
-	tcase_add_test(tc, a_writer_waits_quietly_for_a_writer);
-	tcase_add_test(tc, a_writer_waits_quietly_for_readers);
+	tcase_add_test(tc, a_writer_waits_for_a_writer);
+	tcase_add_test(tc, a_writer_waits_for_readers);
 	tcase_add_loop_test(tc, a_reader_replaces_a_writers_request, 0, 2);
 	tcase_add_test(tc, a_reader_has_the_queue_position_of_a_writer);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
