@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * close.pml - one host lease from its first hold to the moment at which it is given back, for SPIN 6.5: who holds under
- * it while it is closed, and whether the bridge hears of the last one
+ * close.pml - one host lease from its first hold to its release, for SPIN 6.5: the holds under it while it is closed,
+ * and the leader's notice of the last one
  *
- * NPROC processes of one host take the key NOPS times each, one at a time: the local queue is taken to be right.  A
- * bridge looks when it is rung for, or when releases do not ring and it has said that it comes; it takes a lease, and
- * gives it back when nobody wants it.  With LATE there is a second one: each may stand still between any two steps
- * while the other goes on.  Each load, store and CAS of shared memory is one step, and so is a look at the queue.
- * Switches are in README.md.
+ * NPROC processes of one host acquire the key NOPS times each, one at a time: the local queue is taken to be right.  A
+ * leader looks after a ring, or by itself while it has suppressed the rings of releases; it acquires a lease, and
+ * releases it without demand.  With LATE there is a second one: each may stop between any two steps while the other
+ * continues. Each load, store and CAS of shared memory is one step, and so is a scan of the queue.  Switches are in
+ * README.md.
  */
 #ifndef NPROC
 #define NPROC 2
@@ -32,15 +32,15 @@
 #define EPOCH(w) ((w) >> 2)
 
 byte word;
-byte passes;
-bit quiet;	/* suppress_until is to come */
-bit bell;
+byte grants;
+bit suppressed;	/* suppress_until is in the future */
+bit doorbell;
 byte owner;	/* of the local lock; 0 = free */
-bit wants;	/* the owner waits for the lease */
-byte under;	/* the epoch that the owner holds under; 0 = none */
-byte done;	/* processes that are */
+bit waiting;	/* the owner waits for the lease */
+byte under;	/* the epoch of the owner's hold; 0 = none */
+byte done;	/* processes that have finished */
 
-/* ---------------------------------------------------------------- who holds: global/acquire.c, hold.c */
+/* ---------------------------------------------------------------- holders: global/acquire.c, hold.c */
 
 inline g_inside()
 {
@@ -54,7 +54,7 @@ proctype process(byte me)
 	do
 	:: n == 0 -> break
 	:: n > 0 ->
-TAKE:		d_step { owner == 0; owner = me; wants = 1; n-- };
+TAKE:		d_step { owner == 0; owner = me; waiting = 1; n-- };
 ENTER:		w = word;
 		if
 		:: STATE(w) == HELD ->
@@ -65,40 +65,40 @@ LOOK:			if
 			:: else -> under = 0; goto ENTER
 			fi;
 #endif
-			wants = 0;
-			passes++;
+			waiting = 0;
+			grants++;
 		:: else ->
-RING:			bell = 1;
-			/* host_lease_signal(): asleep until it is another. */
+RING:			doorbell = 1;
+			/* host_lease_signal(): asleep until the word changes. */
 			word != w;
 			goto ENTER
 		fi;
 INSIDE:		g_inside();
 #ifdef MUT_QUIET_TOO_SOON
-QUIET:		w = quiet;
+QUIET:		w = suppressed;
 END:		d_step { under = 0; owner = 0 };
 #else
 END:		d_step { under = 0; owner = 0 };
-QUIET:		w = quiet;
+QUIET:		w = suppressed;
 #endif
 		if
 		:: w -> skip
-		:: else -> bell = 1
+		:: else -> doorbell = 1
 		fi;
 		w = 0
 	od;
 	done++
 }
 
-/* Of itself it rings nobody. */
+/* The end of the suppressed time rings for no process. */
 active proctype time()
 {
 end:	do
-	:: quiet -> quiet = 0
+	:: suppressed -> suppressed = 0
 	od
 }
 
-/* ---------------------------------------------------------------- the bridge: bridge/lease.c */
+/* ---------------------------------------------------------------- the leader: bridge/lease.c */
 
 /* demand_scan() */
 inline look()
@@ -106,24 +106,24 @@ inline look()
 	d_step {
 		live = owner != 0;
 		holds = under != 0 && under == EPOCH(w);
-		wanted = owner != 0 && wants
+		demand = owner != 0 && waiting
 	}
 }
 
 inline forget()
 {
-	live = 0; holds = 0; wanted = 0; w = 0
+	live = 0; holds = 0; demand = 0; w = 0
 }
 
-/* suppress(): its time may have come at any look, or not yet. */
+/* suppress(): suppressed_at may have passed at any look, or not yet. */
 inline suppress()
 {
 	if
-	:: STATE(w) == HELD && passes >= seen + SUPPRESS_GRANTS ->
-		seen = passes; comes = 1;
-		quiet = 1
-	:: STATE(w) == HELD && passes < seen + SUPPRESS_GRANTS && comes && !due -> skip
-	:: else -> comes = 0; end_suppression()
+	:: STATE(w) == HELD && grants >= seen + SUPPRESS_GRANTS ->
+		seen = grants; looks_soon = 1;
+		suppressed = 1
+	:: STATE(w) == HELD && grants < seen + SUPPRESS_GRANTS && looks_soon && !due -> skip
+	:: else -> looks_soon = 0; end_suppression()
 	fi
 }
 
@@ -131,46 +131,46 @@ inline end_suppression()
 {
 #ifdef MUT_QUIET_CLOSED
 	if
-	:: STATE(w) == HELD -> quiet = 0
+	:: STATE(w) == HELD -> suppressed = 0
 	:: else -> skip
 	fi
 #else
-	quiet = 0
+	suppressed = 0
 #endif
 }
 
 proctype bridge()
 {
 	byte w, seen;
-	bit live, holds, wanted, comes, due;
+	bit live, holds, demand, looks_soon, due;
 	bool again = true;
 
 end:	do
-	/* Asleep.  What it looks at by itself, each 100 ms, is not needed. */
-	:: again || bell || comes ->
-		/* Killed in between: whoever comes next begins with everything. */
+	/* Asleep.  The look of its own each 100 ms is not needed. */
+	:: again || doorbell || looks_soon ->
+		/* Killed in between: the next leader begins with all leases. */
 		d_step {
-			due = !again && !bell;
+			due = !again && !doorbell;
 			again = false;
-			bell = 0
+			doorbell = 0
 		};
 WORD:		w = word;
 		if
 		:: STATE(w) == NONE ->
 			look();
 			if
-			:: wanted ->
+			:: demand ->
 				d_step {
 					if
 					:: word == w ->
 						word = ((EPOCH(w) + 1) << 2) | HELD;
-						passes = 0;
+						grants = 0;
 						seen = 0
 					:: else -> skip
 					fi
 				};
 				again = true
-			:: else -> comes = 0
+			:: else -> looks_soon = 0
 			fi
 		:: else ->
 #ifdef MUT_QUIET_AFTER_LOOK
@@ -181,12 +181,12 @@ KEEP:			suppress();
 LOOK:			look();
 #endif
 			if
-			/* must_close(): busy for a while only, which may be over at any look. */
+			/* must_close(): is_busy() for a while only, which may be over at any look. */
 			:: STATE(w) == HELD && !live ->
 				if
 				:: d_step { word == w -> word = (w & ~3) | CLOSING }; again = true
 				:: word != w -> again = true
-				:: comes -> skip
+				:: looks_soon -> skip
 				fi
 			:: STATE(w) == CLOSING && !holds ->
 				d_step {
@@ -218,6 +218,6 @@ init
 		:: else -> break
 		od
 	};
-	/* Whatever else happens: nobody is left waiting, and what nobody wants is given back. */
+	/* In the end no process waits, and the lease without demand is released. */
 	done == NPROC && STATE(word) == NONE
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.pml - changes of mode of a host lease: the word in the segment, the record in Redis, bridges that
- * are stopped; for SPIN 6.5
+ * lease.pml - changes of mode of a host lease: the word in the segment, the record in Redis, stopped leaders; for SPIN
+ * 6.5
  *
- * One lease that goes on all the time.  On this host a holder who reads, and upgrades and downgrades (owner); somebody
- * whose hold is over and who does not know (stale); two bridges, each of which may stand still at any step, with a
- * command that is executed late or an answer that is heard late.  Another host that reads when Redis lets it.  The
- * local queue is taken to be right: of live holds only one writes, and then nobody reads.  Each load, store and CAS of
- * shared memory is one step, so is each script.  Switches are in README.md.
+ * One lease that is held all the time.  On this host a holder that reads, upgrades and downgrades (owner); a former
+ * holder that does not know yet (stale); two leaders, each of which may stop at any step, with a command that is
+ * executed late or a reply that is applied late.  Another host that reads when Redis lets it.  The local queue is taken
+ * to be right: of live holds only one writes, and then none reads.  Each load, store and CAS of shared memory is one
+ * step, so is each script.  Switches are in README.md.
  */
 #ifndef NOPS
 #define NOPS 4
@@ -31,18 +31,18 @@
 #define TMAX 3
 #endif
 
-/* The word: [turn:4 | LOOKED | DOWNGRADE | UPGRADE | EXCLUSIVE] */
+/* The word: [mode_gen:4 | DRAINED | DOWNGRADE | UPGRADE | EXCLUSIVE] */
 #define X 1
 #define U 2
 #define D 4
 #define L 8
-#define TURN(w) ((w) >> 4)
-#define NEXT_TURN 16
+#define MODE_GEN(w) ((w) >> 4)
+#define NEXT_MODE_GEN 16
 #define HAS(w, bits) (((w) & (bits)) == (bits))
 #define NONE_OF(w, bits) (((w) & (bits)) == 0)
 
 /* host_lease_withdrawn() */
-#define TAKEN_BACK(w) (TURN(w) < TMAX -> ((w) & ~U | D | L) + NEXT_TURN : (w) & ~U)
+#define WITHDRAWN(w) (MODE_GEN(w) < TMAX -> ((w) & ~U | D | L) + NEXT_MODE_GEN : (w) & ~U)
 
 #ifdef SHARED
 #define AT_FIRST 0
@@ -51,17 +51,17 @@
 #endif
 
 byte word = AT_FIRST;
-/* Redis: a writer's (string) or readers' (set), ours always among them; the turn in which it was a writer's last. */
+/* Redis: exclusive (string) or shared (set), always with our value; the last mode_gen in which it was exclusive. */
 bit string = AT_FIRST;
 byte since;
 bit other;	/* the other host reads */
-bit demand;	/* or waits for that */
+bit demand;	/* or waits to read */
 bit mode = AT_FIRST;	/* of the owner's request: exclusive */
-bit writes = AT_FIRST;	/* and it was told so */
+bit writes = AT_FIRST;	/* and its upgrade has returned */
 #if N_STALE == 0 && N_FAIL == 0
-bit wished;	/* it has become a reader, and nobody has asked for anything since */
+bit requested;	/* it has become a reader, and no upgrade was requested since */
 #else
-hidden byte wished;
+hidden byte requested;
 #endif
 byte nrenew = N_RENEW, nfail = N_FAIL;
 byte nother = N_OTHER, nstale = N_STALE, nwish = N_WISH;
@@ -71,15 +71,15 @@ mtype = { IDLE, UP1, UP2, UP3, WISH, NO_WISH, ASK1, ASK2, LOOK, CHANGE, SENT, HE
 mtype = { UPGRADE, DOWNGRADE, RENEW };
 mtype = { GRANTED, BUSY, DONE, HOST, READERS };
 
-/* ---------------------------------------------------------------- those who hold, or did */
+/* ---------------------------------------------------------------- holders, and a former one */
 
-/* hold.c: upgrade() says that it is done.  Nobody else may read while somebody writes here. */
+/* hold.c: upgrade() returns.  No other host may read while a local holder writes. */
 inline g_writes()
 {
 	assert(!other);
 	assert(string);
 	writes = 1;
-	wished = 0
+	requested = 0
 }
 
 inline call_over()
@@ -88,14 +88,14 @@ inline call_over()
 	pc = IDLE
 }
 
-/* UPGRADE never stands beside DOWNGRADE: only where nobody writes. */
+/* UPGRADE is never set together with DOWNGRADE: only without a writer. */
 #ifdef MUT_ASK_BESIDE
 #define MAY_ASK(w) (!HAS(w, X | U))
 #else
 #define MAY_ASK(w) (NONE_OF(w, X | U | D))
 #endif
 
-/* global/acquire.c: global_upgrade().  One look at the word; @granted is where it goes on. */
+/* global/acquire.c: global_upgrade().  One load of the word; @granted is the next step after success. */
 inline ask1(granted)
 {
 	w = word;
@@ -103,7 +103,7 @@ inline ask1(granted)
 	:: HAS(w, X) -> w = 0; asked = 0; pc = granted
 	:: !HAS(w, X) && asked && !HAS(w, U) -> call_over()
 #ifdef MAJORITY
-	:: !HAS(w, X) && !(asked && !HAS(w, U)) && TURN(w) == TMAX -> call_over()
+	:: !HAS(w, X) && !(asked && !HAS(w, U)) && MODE_GEN(w) == TMAX -> call_over()
 #endif
 	:: else -> asked = HAS(w, U); pc = ASK2
 	fi
@@ -124,22 +124,22 @@ inline give_up()
 {
 	if
 	:: word == w ->
-		word = (HAS(w, U) -> TAKEN_BACK(w) : w);
+		word = (HAS(w, U) -> WITHDRAWN(w) : w);
 		call_over()
 	:: else -> w = 0; pc = ASK1
 	fi
 }
 
 /* host_lease_request_downgrade() */
-inline wish_shared()
+inline request_downgrade()
 {
 	if
-	:: HAS(word, X) && TURN(word) < TMAX -> word = word | D
+	:: HAS(word, X) && MODE_GEN(word) < TMAX -> word = word | D
 	:: else -> skip
 	fi
 }
 
-inline wish_taken_back()
+inline withdraw_downgrade()
 {
 	word = (HAS(word, X) -> word & ~D : word)
 }
@@ -151,20 +151,20 @@ active proctype owner()
 	bit asked, again;
 
 	do
-	:: d_step { pc == IDLE && ops < NOPS && !mode -> ops++; wished = 0; pc = UP1 }
+	:: d_step { pc == IDLE && ops < NOPS && !mode -> ops++; requested = 0; pc = UP1 }
 	/* hold.c: lockshm_downgrade() */
 	:: d_step { pc == IDLE && ops < NOPS && mode -> ops++; writes = 0; mode = 0; pc = WISH }
-	:: d_step { pc == WISH -> wish_shared(); wished = 1; pc = IDLE }
+	:: d_step { pc == WISH -> request_downgrade(); requested = 1; pc = IDLE }
 	/* hold.c: upgrade() */
 	:: d_step { pc == UP1 ->
 		if
-		:: HAS(word, X) -> w = TURN(word); pc = UP2
+		:: HAS(word, X) -> w = MODE_GEN(word); pc = UP2
 		:: !HAS(word, X) && !again -> pc = ASK1
 		:: else -> call_over()
 		fi
 	}
 	:: d_step { pc == UP2 -> mode = 1; pc = UP3 }
-	/* Somebody has come in who reads, too: it is not the only one. */
+	/* Another local reader has entered: the owner is not alone. */
 	:: d_step { pc == UP2 && !again -> call_over() }
 	:: d_step { pc == UP2 && again -> call_over(); pc = WISH }
 	/* lease_is_exclusive() */
@@ -173,7 +173,7 @@ active proctype owner()
 #ifdef MUT_NO_LOOK_BACK
 		:: true ->
 #else
-		:: TURN(word) == w && HAS(word, X) ->
+		:: MODE_GEN(word) == w && HAS(word, X) ->
 #endif
 			g_writes();
 			call_over();
@@ -190,17 +190,17 @@ active proctype owner()
 		fi
 	}
 #ifdef MUT_WISH_TAKEN_BACK
-	:: d_step { pc == NO_WISH -> wish_taken_back(); pc = IDLE }
+	:: d_step { pc == NO_WISH -> withdraw_downgrade(); pc = IDLE }
 #endif
 	:: d_step { pc == ASK1 -> again = 1; ask1(UP1) }
-	/* Sleeps as long as there is nothing to be done but to wait. */
+	/* Sleeps as long as it can only wait. */
 	:: d_step { pc == ASK2 && (word != w || MAY_ASK(w)) -> ask2() }
 	:: d_step { pc == ASK2 -> give_up() }
 	:: pc == IDLE -> break
 	od
 }
 
-/* Whose hold is over: it was stopped in one of its calls, and goes on at any time. */
+/* A former holder: it was stopped in one of its calls, and continues at any time. */
 active proctype stale()
 {
 	mtype pc = IDLE;
@@ -209,12 +209,12 @@ active proctype stale()
 
 	do
 	:: d_step { pc == IDLE && nstale > 0 -> nstale--; pc = ASK1 }
-	:: d_step { pc == IDLE && nwish > 0 -> nwish--; wish_shared() }
+	:: d_step { pc == IDLE && nwish > 0 -> nwish--; request_downgrade() }
 #ifdef MUT_WISH_TAKEN_BACK
-	:: d_step { pc == IDLE && nwish > 0 -> nwish--; wish_taken_back() }
+	:: d_step { pc == IDLE && nwish > 0 -> nwish--; withdraw_downgrade() }
 #endif
 	:: d_step { pc == ASK1 -> ask1(IDLE) }
-	/* Sleeps as long as there is nothing to be done but to wait. */
+	/* Sleeps as long as it can only wait. */
 	:: d_step { pc == ASK2 && (word != w || MAY_ASK(w)) -> ask2() }
 	:: d_step { pc == ASK2 -> give_up() }
 	:: pc == IDLE && nstale == 0 && nwish == 0 -> break
@@ -223,7 +223,7 @@ active proctype stale()
 
 /* ---------------------------------------------------------------- another host */
 
-active proctype elsewhere()
+active proctype other_host()
 {
 end:	do
 	:: d_step { nother > 0 && !demand && !other -> nother--; demand = 1 }
@@ -233,13 +233,13 @@ end:	do
 	od
 }
 
-/* ---------------------------------------------------------------- what the bridge does */
+/* ---------------------------------------------------------------- the leader's decisions */
 
-/* A wish for a downgrade, or of those who wait elsewhere. */
+/* DOWNGRADE, or waiters of other hosts. */
 #ifdef MUT_WISH_ONLY
-#define WANTED_SHARED(w) HAS(w, D)
+#define SHARED_WANTED(w) HAS(w, D)
 #else
-#define WANTED_SHARED(w) (HAS(w, D) || demand)
+#define SHARED_WANTED(w) (HAS(w, D) || demand)
 #endif
 #ifdef MUT_ASK_BESIDE
 #define UPGRADE_DUE(w) HAS(w, U)
@@ -247,111 +247,112 @@ end:	do
 #define UPGRADE_DUE(w) (HAS(w, U) && !HAS(w, D))
 #endif
 #ifdef MUT_NO_LOOK
-#define NOBODY true
+#define NO_WRITER true
 #else
-#define NOBODY !mode
+#define NO_WRITER !mode
 #endif
-#define UNLOOKED(w) (((w) & (X | D | L)) == D)
-/* EXCLUSIVE is to be taken back, or the wish if there is no turn left. */
-#define TOO_MUCH(w) (HAS(w, X) && (TURN(w) < TMAX -> WANTED_SHARED(w) : HAS(w, D)))
-/* A change of the word that needs no answer. */
+#define UNDRAINED(w) (((w) & (X | D | L)) == D)
+/* EXCLUSIVE is to be cleared, or DOWNGRADE if no mode_gen is left. */
+#define TOO_MUCH(w) (HAS(w, X) && (MODE_GEN(w) < TMAX -> SHARED_WANTED(w) : HAS(w, D)))
+/* A change of the word that needs no reply. */
 #define CHANGES(w) ((UPGRADE_DUE(w) && HAS(w, D)) || (!UPGRADE_DUE(w) && \
-	((TOO_MUCH(w) && !mode) || (UNLOOKED(w) && NOBODY))))
-#define CHANGED(w) (UPGRADE_DUE(w) -> (w) & ~(D | L) : (UNLOOKED(w) -> (w) | L : \
-	(TURN(w) < TMAX -> (((w) & ~X) | D) + NEXT_TURN : (w) & ~D)))
+	((TOO_MUCH(w) && !mode) || (UNDRAINED(w) && NO_WRITER))))
+#define CHANGED(w) (UPGRADE_DUE(w) -> (w) & ~(D | L) : (UNDRAINED(w) -> (w) | L : \
+	(MODE_GEN(w) < TMAX -> (((w) & ~X) | D) + NEXT_MODE_GEN : (w) & ~D)))
 #define DOWNGRADE_DUE(w) (!UPGRADE_DUE(w) && ((w) & (X | D | L)) == (D | L))
-/* Redis has it as a writer's, and nobody has noted that: the next renewal will find out. */
+/* Exclusive in Redis and not in the word: the next renewal finds it. */
 #define UNKNOWN(w) (NONE_OF(w, X | U | D) && string)
 #define DUE(w) (UPGRADE_DUE(w) || CHANGES(w) || DOWNGRADE_DUE(w) || UNKNOWN(w))
 
-/* ---------------------------------------------------------------- and Redis */
+/* ---------------------------------------------------------------- Redis */
 
-/* upgrade.lua, downgrade.lua, renew.lua.  What is executed counts, whoever hears of it. */
+/* upgrade.lua, downgrade.lua, renew.lua.  Executed is executed, whether or not the reply arrives. */
 inline execute()
 {
 	if
 	:: script == UPGRADE ->
 		if
-		:: !string && other -> answer = BUSY
+		:: !string && other -> reply = BUSY
 		:: else ->
 			string = 1;
-			since = (since > TURN(w) -> since : TURN(w));
-			answer = GRANTED
+			since = (since > MODE_GEN(w) -> since : MODE_GEN(w));
+			reply = GRANTED
 		fi
 	:: script == DOWNGRADE ->
 		if
-		:: !string -> answer = DONE
+		:: !string -> reply = DONE
 #ifndef MUT_ANY_DOWNGRADE
-		:: string && since >= TURN(w) -> answer = BUSY
+		:: string && since >= MODE_GEN(w) -> reply = BUSY
 #endif
-		:: else -> string = 0; answer = DONE
+		:: else -> string = 0; reply = DONE
 		fi
-	:: else -> answer = (string -> HOST : READERS)
+	:: else -> reply = (string -> HOST : READERS)
 	fi
 }
 
-/* ---------------------------------------------------------------- and then; @w is the word with which it was asked */
+/* ---------------------------------------------------------------- replies; @w is the word with which the command was
+ * built */
 
-/* Of a writer's lease?  bridge/lease.c: renew() */
-#define EXPECTS_WRITER (HAS(w, X) || UNLOOKED(w))
-/* Must it be that still? */
+/* Is an exclusive record expected?  bridge/lease-held.c: renew() */
+#define EXPECTS_WRITER (HAS(w, X) || UNDRAINED(w))
+/* And still? */
 #ifdef MUT_TURN_ONLY
-#define STILL_WRITER (EXPECTS_WRITER && TURN(w) == TURN(word))
+#define STILL_WRITER (EXPECTS_WRITER && MODE_GEN(w) == MODE_GEN(word))
 #else
-#define STILL_WRITER (TURN(w) == TURN(word) && (HAS(w, X) || (UNLOOKED(w) && UNLOOKED(word))))
+#define STILL_WRITER (MODE_GEN(w) == MODE_GEN(word) && (HAS(w, X) || (UNDRAINED(w) && UNDRAINED(word))))
 #endif
-/* Redis has it as a writer's, and nobody has noted that, so nobody writes. */
-#define NOT_NOTED (TURN(word) == TURN(w) && NONE_OF(word, X | U | D))
+/* Exclusive in Redis and not in the word, so there is no writer. */
+#define NOT_NOTED (MODE_GEN(word) == MODE_GEN(w) && NONE_OF(word, X | U | D))
 
 inline end_downgrade()
 {
-	word = (TURN(word) == TURN(w) && (word & (D | X)) == D -> word & ~(D | L) : word)
+	word = (MODE_GEN(word) == MODE_GEN(w) && (word & (D | X)) == D -> word & ~(D | L) : word)
 }
 
 inline look_again()
 {
-	w = 0; script = 0; answer = 0;
+	w = 0; script = 0; reply = 0;
 	pc = IDLE
 }
 
-/* bridge/lease-reply.c.  That the word is read first, and then changed by a CAS from what was read, is one step here: what
- * fails is tried again, or the answer is none. */
+/* bridge/lease-reply.c.  The load of the word and the CAS from it are one step here: after a failure the CAS is
+ * repeated, or the reply has no effect. */
 inline take()
 {
 	if
-	:: script == RENEW && answer == READERS ->
+	:: script == RENEW && reply == READERS ->
 		/* It would be LOST, though Redis has what it should have. */
 		assert(!STILL_WRITER);
 		look_again()
-	:: script == RENEW && answer == HOST ->
+	:: script == RENEW && reply == HOST ->
 #ifdef MUT_HOST_ASKS
 		word = (NOT_NOTED -> word | U : word);
 #else
-		word = (NOT_NOTED -> TAKEN_BACK(word) : word);
+		word = (NOT_NOTED -> WITHDRAWN(word) : word);
 #endif
 		look_again()
 #ifdef MUT_LATE_GRANT
-	:: script == UPGRADE && answer == GRANTED ->
+	:: script == UPGRADE && reply == GRANTED ->
 #else
-	:: script == UPGRADE && TURN(w) == TURN(word) && answer == GRANTED ->
+	:: script == UPGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == GRANTED ->
 #endif
 #ifdef MUT_GRANT_AGAIN
 		word = (word | X) & ~(U | D | L);
 #else
-		/* Only once: by now it may be wished otherwise. */
+		/* Only once: a downgrade may have been requested since. */
 		word = (HAS(word, X) -> word : (word | X) & ~(U | D | L));
 #endif
 		look_again()
-	:: script == UPGRADE && TURN(w) == TURN(word) && answer == BUSY ->
+	:: script == UPGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == BUSY ->
 #ifdef MAJORITY
 		/* Some servers may have done it. */
-		word = (HAS(word, X) -> word : TAKEN_BACK(word));
+		word = (HAS(word, X) -> word : WITHDRAWN(word));
 #else
 		word = word & ~U;
 #endif
 		look_again()
-	:: script == DOWNGRADE && TURN(w) == TURN(word) && answer == DONE -> end_downgrade(); look_again()
-	:: script == DOWNGRADE && TURN(w) == TURN(word) && answer == BUSY ->
+	:: script == DOWNGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == DONE -> end_downgrade(); look_again()
+	:: script == DOWNGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == BUSY ->
 		end_downgrade();
 #ifdef MAJORITY
 		look_again()
@@ -370,13 +371,13 @@ inline ask(what)
 
 active [2] proctype bridge()
 {
-	mtype pc = IDLE, script, answer;
+	mtype pc = IDLE, script, reply;
 	byte w;
 
 end:	do
-	/* bridge/lease-held.c: lease_at_held().  Not where there is nothing to be done. */
+	/* bridge/lease-held.c: bridge_lease_at_held().  Not if there is nothing to do. */
 	:: d_step { pc == IDLE && (DUE(word) || nrenew > 0) -> w = word; pc = LOOK }
-	/* A look at the queue, and what follows. */
+	/* A scan of the queue, and what follows. */
 	:: d_step { pc == LOOK && CHANGES(w) -> pc = CHANGE }
 	:: d_step { pc == LOOK && UPGRADE_DUE(w) && !CHANGES(w) -> ask(UPGRADE) }
 	:: d_step { pc == LOOK && DOWNGRADE_DUE(w) -> ask(DOWNGRADE) }
@@ -388,23 +389,23 @@ end:	do
 		look_again()
 	}
 	:: d_step { pc == SENT -> execute(); pc = HEARD }
-	/* Lost on the way there, on the way back, or refused. */
+	/* The command is lost, its reply is lost, or it is refused. */
 	:: d_step { pc == SENT && nfail > 0 -> nfail--; look_again() }
 	:: d_step { pc == SENT && nfail > 0 -> nfail--; execute(); look_again() }
-	:: d_step { pc == SENT && nfail > 0 && script != RENEW -> nfail--; answer = BUSY; pc = HEARD }
+	:: d_step { pc == SENT && nfail > 0 && script != RENEW -> nfail--; reply = BUSY; pc = HEARD }
 #ifdef MAJORITY
 	/* Done on some servers, but not by a majority. */
-	:: d_step { pc == SENT && nfail > 0 && script == UPGRADE -> nfail--; execute(); answer = BUSY; pc = HEARD }
+	:: d_step { pc == SENT && nfail > 0 && script == UPGRADE -> nfail--; execute(); reply = BUSY; pc = HEARD }
 #endif
 	:: d_step { pc == HEARD -> take() }
 	:: d_step { pc == REFUSED -> word = (NOT_NOTED -> word | U : word); look_again() }
 	od
 }
 
-/* Nothing can move: whoever waits does so for ever. */
+/* Nothing can move: a process that waits would wait for ever. */
 active proctype monitor()
 {
 	timeout ->
-		assert(!demand || mode || TURN(word) == TMAX);
-		assert(!wished || N_FAIL > 0 || N_STALE > 0 || !string || TURN(word) == TMAX)
+		assert(!demand || mode || MODE_GEN(word) == TMAX);
+		assert(!requested || N_FAIL > 0 || N_STALE > 0 || !string || MODE_GEN(word) == TMAX)
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demand.c - who of this host wants a lease, and who holds under it; see bridge/demand.h
+ * demand.c - demand of this host for one lease; see bridge/demand.h
  *
- * It is not counted but looked up, in the key's queue: a count would be wrong after a death.
+ * Demand is read from the key's queue each time: a stored counter would be wrong after a death.
  */
 #include "bridge/demand.h"
 
@@ -16,17 +16,17 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	uint32_t flags = load_acquire32(&r->flags);
 	uint64_t host_grant = load_acquire(&r->host_grant);
 
-	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
-	 * request_begin_use(). */
+	/* The fields before the second load of the word: they belong to that use of the record.  Pairs with
+	 * fence_release() in request_begin_use(). */
 	fence_acquire();
 	if (word_gen(load_relaxed(&r->word)) != word_gen(seen->word)) {
 		out->unsure = true;
 		return;
 	}
 	out->live = true;
-	/* That it is of all hosts is said when its turn has come here. */
+	/* A request is marked REQUEST_GLOBAL only after its local grant. */
 	out->writer_waits = out->writer_waits || (word_is(seen->word, REQUEST_WAITING) && word_exclusive(seen->word));
-	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
+	/* A bargeable record holds nothing: the thread that resumes it checks the lease again, see enter(). */
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
 	if (!request_needs_lease(flags, i)) {
@@ -47,19 +47,19 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 {
 	struct demand out = { 0 };
-	const struct lease *l = &b->leases[i];
+	const struct bridge_lease *l = &b->leases[i];
 	uint32_t entry = table_lookup(b->s, &l->id), k;
 
 	if (entry == ENTRY_NONE)
 		return out;
-	/* What is dead or overdue goes first. */
+	/* Reap the dead and expire the overdue. */
 	(void)queue_advance_tail(b->s, &b->s->entries[entry]);
 	if (!snapshot_take(b->s, &b->s->entries[entry], &b->snap)) {
 		out.unsure = true;
 		return out;
 	}
 	out.damaged = b->snap.stable && b->snap.broken;
-	/* Who holds may be behind the place where it is torn. */
+	/* A holder may be queued beyond the break. */
 	out.unsure = !b->snap.stable || b->snap.broken;
 	for (k = 0; k < b->snap.n; k++)
 		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
@@ -79,11 +79,11 @@ bool demand_possible(const struct lockshm *s, uint32_t i)
 }
 
 /*
- * Does any record say that it holds, or writes, under the epoch?  Where other requests for the key come and go so
- * quickly that its queue is never seen whole.  A walk could be led past a holder, by a record that is bypassed, freed
- * and used in another queue under its feet.  The records themselves stay where they are: a hold keeps its own, granted
- * or cooling, however its word, generation and ticket change, and since the lease was closed, or lost, nobody comes in.
- * So who is not found here has no hold, and who is found is one until a later look.
+ * Does any record hold, or write, under the epoch?  For a queue in which requests come and go so fast that no walk sees
+ * it whole.  A walk can miss a holder: a record on its path may be bypassed, freed and reused in another queue.
+ * Records do not move: a hold keeps its record, granted or cooling, whatever happens to its word, generation and
+ * ticket.  No new hold starts under a lease that is closed or lost, and no new writer without EXCLUSIVE.  So a record
+ * not found here holds nothing, and a record found here is a holder until a later scan.
  */
 static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch, bool as_writer)
 {

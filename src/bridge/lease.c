@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.c - one host lease, seen by the bridge: what to ask while it is not held; see
- * bridge/lease.h and hostlease/host-lease.h
+ * lease.c - one host lease while it is not held: transitions and commands; table in bridge/lease.h
  *
- * Killed or stopped after any line here: the segment says which state the lease is in, the next bridge goes on from it,
- * and what this one does later either has the token of an epoch that is over, or fails its CAS.
+ * Killed or stopped after any line: the segment has the lease's state, and the next leader continues from it.  What
+ * this leader does later carries the value of an epoch that is over, or fails its CAS.
  */
 #define _GNU_SOURCE
 #include "bridge/lease-internal.h"
@@ -17,13 +16,13 @@
 #include "lock/table.h"
 
 #define WAITER_TTL_MS 2000
-#define COMES_NS LOCKSHM_MS(10)
-#define UNSURE_NS LOCKSHM_MS(50) /* after a look in which the queue did not hold still */
+#define EXPECTED_NS LOCKSHM_MS(10)
+#define UNSURE_NS LOCKSHM_MS(50) /* after a scan of a changing queue */
 #define TRANSITIONS_MAX 16
 
 /* ---------------------------------------------------------------- names */
 
-void lease_forget(struct lease *l)
+void bridge_lease_forget(struct bridge_lease *l)
 {
 	if (l->named)
 		redis_keys_free(&l->keys);
@@ -32,21 +31,21 @@ void lease_forget(struct lease *l)
 
 static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
 	if (l->epoch == epoch)
 		return;
 	l->epoch = epoch;
-	l->asked = 0;
-	l->sent = l->made != epoch;
-	l->in_the_way = 0;
+	l->attempts = 0;
+	l->sent = l->own_epoch != epoch;
+	l->blocker = 0;
 	l->raise = false;
 	l->next_try = l->not_before;
 	l->not_before = 0;
 	l->backoff_ns = 0;
 	l->renew_at = 0;
 	l->unverified = 0;
-	l->told = false;
+	l->reverify = false;
 	l->mode_at = 0;
 	l->idle_since = 0;
 	l->local_grants = 0;
@@ -55,12 +54,13 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 
 enum naming { NAMED, BEING_MADE, NAMELESS };
 
-/* The names are those of the record as it is now, or it is being made, or has a key that cannot be named there. */
+/* Make the names of the record's key.  NAMED: they are current.  BEING_MADE: a claimer writes the record.  NAMELESS:
+ * Redis has no name for this key. */
 static enum naming name(const struct bridge *b, uint32_t i)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
-	int mode = b->net ? redis_client_keys_mode(b->net) : REDIS_KEYS_SINGLE;
+	struct bridge_lease *l = &b->leases[i];
+	int mode = b->client ? redis_client_keys_mode(b->client) : REDIS_KEYS_SINGLE;
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
 	struct redis_error error = { 0 };
 	int64_t asked;
@@ -71,14 +71,14 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	if (l->named)
 		redis_keys_free(&l->keys);
 	l->named = false;
-	/* Before the key is read: stopped here, this says it of a key that was here before
-	 * those who wait for another. */
+	/* Before the key is read: if this leader is stopped here, its result is older than the waiters of a later
+	 * key. */
 	asked = host_now(b->s);
 	len = host_lease_key(r, key);
 	if (len == 0)
 		return BEING_MADE;
 	hash_key(&l->id, b->s->hash_secret, key, len);
-	l->epoch = l->made = 0;
+	l->epoch = l->own_epoch = 0;
 	l->named = redis_keys_make(&l->keys, mode, b->s->redis.prefix, key, len, &error) == 0;
 	if (!l->named) {
 		redis_keys_free(&l->keys);
@@ -89,36 +89,36 @@ static enum naming name(const struct bridge *b, uint32_t i)
 
 /* ---------------------------------------------------------------- states */
 
-/* Those who only try were told, and have not gone: their threads do not run.  Whoever has come since has rung. */
-static bool was_told(const struct bridge *b, const struct lease *l, const struct demand *in)
+/* The tries have their result and are still queued: their threads do not run.  A newer waiter would have rung. */
+static bool was_notified(const struct bridge *b, const struct bridge_lease *l, const struct demand *in)
 {
-	return !in->blocking && !l->rung && !l->invalidated && host_now(b->s) < l->notified_until;
+	return !in->blocking && !l->pending && !l->invalidated && host_now(b->s) < l->notified_until;
 }
 
 static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	struct demand in = demand_scan(b, i, host_lease_epoch(word));
 
-	if (in.waiting && was_told(b, l, &in))
+	if (in.waiting && was_notified(b, l, &in))
 		return wait_until(l, l->notified_until);
 	if (in.waiting) {
 		uint64_t epoch = host_lease_epoch(word) + 1;
 
-		/* A majority that refused is asked again under a new epoch each time: there it is still in the way. */
+		/* A refusing majority gets each attempt under a new epoch, so there the blocker remains. */
 		if (!bridge_is_quorum(b))
 			store_relaxed(&b->s->host_leases[i].blocked, 0);
 		if (cas_from(&b->s->host_leases[i].word, word,
 			     host_lease_make(epoch, in.exclusive ? HOST_LEASE_EXCLUSIVE : 0, HOST_LEASE_ACQUIRING)))
-			l->made = epoch;
+			l->own_epoch = epoch;
 		return NEXT_AGAIN;
 	}
-	lease_set_active(b, i, in.unsure);
+	bridge_lease_set_active(b, i, in.unsure);
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
-void lease_command(const struct bridge *b, const struct lease *l, struct redis_command *cmd, enum redis_script script,
-	       uint64_t word)
+void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, struct redis_command *cmd,
+			  enum redis_script script, uint64_t word)
 {
 	memset(cmd, 0, sizeof(*cmd));
 	cmd->script = script;
@@ -135,139 +135,139 @@ void lease_command(const struct bridge *b, const struct lease *l, struct redis_c
 	cmd->args.flags = "";
 }
 
-size_t lease_command_release(const struct bridge *b, const struct lease *l, struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
-		      const char *places)
+size_t bridge_lease_command_release(const struct bridge *b, const struct bridge_lease *l,
+				    struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word, const char *positions)
 {
 	size_t n = 0;
 
-	if (places) {
-		lease_command(b, l, &cmds[n], REDIS_LEAVE, word);
-		cmds[n++].args.flags = places;
+	if (positions) {
+		bridge_lease_command(b, l, &cmds[n], REDIS_LEAVE, word);
+		cmds[n++].args.flags = positions;
 	}
-	lease_command(b, l, &cmds[n++], REDIS_RELEASE, word);
+	bridge_lease_command(b, l, &cmds[n++], REDIS_RELEASE, word);
 	return n;
 }
 
-void lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
+void bridge_lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
-	if (l->sent || !lease_is_own(l, word)) {
+	if (l->sent || !bridge_lease_is_own(l, word)) {
 		(void)cas_from(&r->word, word, host_lease_with_state(word | HOST_LEASE_QUEUED, HOST_LEASE_RELEASING));
 		return;
 	}
-	/* Who does not answer is not asked sooner in the next one. */
+	/* The next epoch keeps the back-off from an unresponsive server. */
 	l->not_before = l->next_try;
 	(void)cas_from(&r->word, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
 }
 
-/* @seen: when who wants it was looked up.  Who begins to wait after that is told nothing of this question. */
-static void ask_acquire(const struct bridge *b, uint32_t i, struct redis_command *cmd, uint64_t word,
-			const struct demand *in, int64_t seen)
+/* @seen: when demand was scanned.  The result does not apply to waiters that started later. */
+static void command_acquire(const struct bridge *b, uint32_t i, struct redis_command *cmd, uint64_t word,
+			    const struct demand *in, int64_t seen)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
-	lease_command(b, l, cmd, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
+	bridge_lease_command(b, l, cmd, word & HOST_LEASE_EXCLUSIVE ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S, word);
 	cmd->sent_at = seen;
-	/* Who was not seen may write, and may be patient: then a try would give the place in line away. */
-	cmd->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->asked == 0);
+	/* An unseen waiter may be a writer, or may block: a try would then give up the host's queue position. */
+	cmd->for_reader = in->waiting && !in->exclusive && (!in->unsure || l->attempts == 0);
 	cmd->unsure = in->unsure;
 	cmd->args.flags = in->blocking || in->unsure ? "" : "t";
-	/* Before it is sent: from then on the token may be there. */
+	/* Before sending: from then on the value may be in Redis. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
-	l->asked++;
+	l->attempts++;
 }
 
-void lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
+void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds,
+				size_t *n)
 {
-	const struct lease *l = &b->leases[i];
+	const struct bridge_lease *l = &b->leases[i];
 
 	if (!l->raise)
 		return;
-	lease_command(b, l, &cmds[*n], REDIS_FENCE, word);
+	bridge_lease_command(b, l, &cmds[*n], REDIS_FENCE, word);
 	cmds[(*n)++].args.fence = (int64_t)host_lease_fence_next(&b->s->host_leases[i]);
 }
 
 /*
- * Is something else wanted than what is asked for?  For a writer there is another question.  A reader goes on with a
- * writer's that was given up, which keeps the host's place in line, but where only others who read are in its way: it
- * can join them, and the mark of the writer would keep new ones out.
+ * Does local demand need another acquire script?  A writer does.  A reader continues an abandoned writer's request,
+ * which keeps the host's queue position, unless only remote readers block it: it can join them, and the writer's intent
+ * key would keep new readers out.
  */
-static bool wants_another(const struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
+static bool needs_other_command(const struct bridge *b, uint32_t i, uint64_t word, const struct demand *in)
 {
-	const struct lease *l = &b->leases[i];
+	const struct bridge_lease *l = &b->leases[i];
 
 	if (in->exclusive == !!(word & HOST_LEASE_EXCLUSIVE))
 		return false;
-	return in->exclusive || l->in_the_way == REDIS_KIND_READERS || (!l->sent && lease_is_own(l, word));
+	return in->exclusive || l->blocker == REDIS_KIND_READERS || (!l->sent && bridge_lease_is_own(l, word));
 }
 
-/* Nobody wants it, but somebody of this host may be about to: granted here, and not yet awake.  The host's place in
- * line is kept for a moment. */
-static bool somebody_comes(struct lease *l, const struct demand *in, int64_t now)
+/* Without demand, but a local request may be granted and not yet awake: keep the host's queue position for a moment. */
+static bool waiter_expected(struct bridge_lease *l, const struct demand *in, int64_t now)
 {
 	if (!in->live || in->other_lease)
 		return false;
 	if (!l->idle_since)
 		l->idle_since = now;
-	return now - l->idle_since < COMES_NS;
+	return now - l->idle_since < EXPECTED_NS;
 }
 
 static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t seen = redis_now(), now = host_now(b->s);
 	struct demand in = demand_scan(b, i, host_lease_epoch(word));
 
 	if (in.waiting)
 		l->idle_since = 0;
-	/* Of a damaged queue those who are seen are served; nobody holds yet. */
+	/* In a damaged queue serve the requests that are seen; there are no holds yet. */
 	if (!in.unsure || in.damaged) {
-		if (!in.waiting && !b->ending && somebody_comes(l, &in, now)) {
-			/* A hint is for whoever comes. */
+		if (!in.waiting && !b->ending && waiter_expected(l, &in, now)) {
+			/* An invalidation is for the expected waiter. */
 			l->next_try = l->invalidated ? 0 : l->next_try;
-			return wait_until(l, l->idle_since + COMES_NS);
+			return wait_until(l, l->idle_since + EXPECTED_NS);
 		}
-		if (!in.waiting || wants_another(b, i, word, &in)) {
-			lease_give_up(b, i, word);
+		if (!in.waiting || needs_other_command(b, i, word, &in)) {
+			bridge_lease_give_up(b, i, word);
 			return NEXT_AGAIN;
 		}
 	}
 	if (now < l->next_try && !l->invalidated)
 		return wait_until(l, l->next_try);
-	/* An epoch that another bridge began.  It may be about to give up what nobody had asked for when it
-	 * looked: by this its CAS fails, and whoever gives it up from now on leaves the queue, too.  Killed here:
-	 * that is done for nothing. */
-	if (l->made != l->epoch && !(word & HOST_LEASE_QUEUED))
+	/* Another leader began this epoch, and may be about to end it because it sent no command before its last scan.
+	 * QUEUED makes its CAS fail, and makes every later release leave the queue, too.  Crash point: after this CAS,
+	 * QUEUED is set for nothing. */
+	if (l->own_epoch != l->epoch && !(word & HOST_LEASE_QUEUED))
 		return move(b, i, word, word | HOST_LEASE_QUEUED);
-	lease_command_raise(b, i, word, cmds, n);
-	ask_acquire(b, i, &cmds[(*n)++], word, &in, seen);
+	bridge_lease_command_raise(b, i, word, cmds, n);
+	command_acquire(b, i, &cmds[(*n)++], word, &in, seen);
 	return NEXT_COMMAND;
 }
 
 static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s), asked = (int64_t)load_acquire(&r->sent);
 
-	/* Out of reach for longer than the token can be there. */
+	/* Out of reach for longer than the value can last in Redis. */
 	if (l->backoff_ns && now - asked > LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) + LOCKSHM_SECONDS(1))
 		return move(b, i, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE));
-	if (now < l->next_try && !l->rung)
+	if (now < l->next_try && !l->pending)
 		return wait_until(l, l->next_try);
-	*n += lease_command_release(b, l, cmds + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
+	*n += bridge_lease_command_release(b, l, cmds + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
 	return NEXT_COMMAND;
 }
 
 /*
- * Nothing can be asked about it.  Whoever waits was told, and the record is free for other keys.  A lease that was
- * taken under names of another kind, before the server became one of a cluster, ends with its time.
+ * Redis has no name for the key.  The waiters have their result, and the record is free for other keys.  A lease
+ * acquired under names of another kind, before the server joined a cluster, expires.
  */
 static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
 	switch (host_lease_state(word)) {
 	case HOST_LEASE_ACQUIRING:
@@ -277,9 +277,9 @@ static enum next nameless(struct bridge *b, uint32_t i, uint64_t word)
 	case HOST_LEASE_CLOSING:
 		return host_lease_holds(b->s, i, word) ? wait_until(l, host_now(b->s) + LOOK_NS) : NEXT_AGAIN;
 	case HOST_LEASE_LOST:
-		return lease_at_lost(b, i, word);
+		return bridge_lease_at_lost(b, i, word);
 	default:
-		lease_set_active(b, i, false);
+		bridge_lease_set_active(b, i, false);
 		return NEXT_WAIT;
 	}
 }
@@ -290,7 +290,7 @@ static enum next step(struct bridge *b, uint32_t i, struct redis_command *cmds, 
 	enum naming named = host_lease_state(word) == HOST_LEASE_CLAIM ? BEING_MADE : name(b, i);
 
 	if (named == BEING_MADE) {
-		lease_set_active(b, i, false);
+		bridge_lease_set_active(b, i, false);
 		return NEXT_WAIT;
 	}
 	if (named == NAMELESS)
@@ -303,25 +303,25 @@ static enum next step(struct bridge *b, uint32_t i, struct redis_command *cmds, 
 		return at_acquiring(b, i, word, cmds, n);
 	case HOST_LEASE_HELD:
 	case HOST_LEASE_CLOSING:
-		return lease_at_held(b, i, word, cmds, n);
+		return bridge_lease_at_held(b, i, word, cmds, n);
 	case HOST_LEASE_LOST:
-		return lease_at_lost(b, i, word);
+		return bridge_lease_at_lost(b, i, word);
 	case HOST_LEASE_RELEASING:
 		return at_releasing(b, i, word, cmds, n);
 	default:
-		/* Damaged: as if it had never been. */
+		/* Damaged: continue as if it had never been used. */
 		return move(b, i, word, host_lease_make(host_lease_epoch(word) + 1, 0, HOST_LEASE_NONE));
 	}
 }
 
-size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds)
+size_t bridge_lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds)
 {
-	struct lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 	enum next next = NEXT_AGAIN;
 	size_t n = 0;
 	int k;
 
-	/* Its time has come; whatever the lease is by now. */
+	/* The time of the forced look has come, in whatever state the lease is. */
 	if (l->suppressed_at <= host_now(b->s))
 		l->suppressed_at = 0;
 	for (k = 0; next == NEXT_AGAIN && k < TRANSITIONS_MAX; k++)
@@ -329,6 +329,6 @@ size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds)
 	if (next == NEXT_AGAIN)
 		l->due = host_now(b->s);
 	if (next != NEXT_AGAIN)
-		l->rung = l->invalidated = false;
+		l->pending = l->invalidated = false;
 	return n;
 }

@@ -1,10 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.h - what the bridge does about one host lease: look at word and queue, change state,
- * ask Redis, take the answer
+ * lease.h - the leader's work on one host lease: read its word and the local queue, change its state, build commands,
+ * apply replies
  *
- * Everything that lasts is in the segment (hostlease/host-lease.h).  What is here may be lost at any time: it
- * says when to look again.
+ * All lasting state is in the segment (hostlease/host-lease.h).  struct bridge_lease may be lost at any time: it
+ * schedules the next look.
+ *
+ *   state      condition                                step or command       word after the step or the reply
+ *   ---------  ---------------------------------------  --------------------  -----------------------------------------
+ *   NONE       a request granted here needs the lease   CAS                   ACQUIRING, epoch + 1
+ *              no demand                                -                     inactive until the next ring
+ *   ACQUIRING  no demand, or needs_other_command()      CAS                   RELEASING; NONE if Redis can have nothing
+ *              an epoch of another leader               CAS                   + QUEUED, before any command
+ *              next attempt due                         acquire-x, acquire-s  granted: HELD; granted late: RELEASING
+ *                                                                             queued: the same; quorum: RELEASING
+ *                                                                             refused, no reply: as without demand
+ *   HELD       must_close()                             CAS                   CLOSING
+ *              UPGRADE, not DOWNGRADE                   upgrade               granted: + EXCLUSIVE, - other mode bits
+ *                                                                             refused: - UPGRADE; not there: LOST
+ *   HELD or    valid_until has passed                   CAS                   LOST
+ *   CLOSING    UPGRADE alone for UPGRADE_MAX_NS         CAS                   host_lease_withdrawn()
+ *              EXCLUSIVE, only readers, and DOWNGRADE   CAS                   - EXCLUSIVE, + DOWNGRADE, mode_gen + 1
+ *              or unused()                                                    last mode_gen: - DOWNGRADE only
+ *              DOWNGRADE, no writer found               CAS                   + DRAINED
+ *              DOWNGRADE, DRAINED                       downgrade             done, refused: - DOWNGRADE, - DRAINED
+ *                                                                             not there: LOST
+ *              renewal due                              renew                 not there: LOST
+ *                                                                             exclusive there, no mode bit here:
+ *                                                                             host_lease_withdrawn()
+ *   CLOSING    no holder found                          CAS                   RELEASING
+ *   LOST       holds ended, no holder found             CAS                   RELEASING
+ *   RELEASING  next attempt due                         leave if QUEUED,      NONE
+ *                                                       release
+ *              no reply for longer than the ttl         CAS                   NONE
+ *   CLAIM      -                                        -                     the claimer's alone
  */
 #ifndef LOCKSHM_BRIDGE_LEASE_H
 #define LOCKSHM_BRIDGE_LEASE_H
@@ -15,83 +44,83 @@
 
 #define COMMANDS_PER_LEASE 2
 
-struct lease {
-	bool rung;   /* somebody, here or there, said: look */
-	bool invalidated; /* what is in Redis may have changed */
-	bool told;   /* the same, of a lease that is held, since a renewal was answered */
-	bool raise;  /* the server gives out numbers below those that were used already */
-	bool named;  /* keys, id and value are those of the record */
+struct bridge_lease {
+	bool pending; /* rung for, by a process or a server */
+	bool invalidated; /* Redis may have changed */
+	bool reverify; /* the same, of a held lease: until the reply to a renewal */
+	bool raise; /* the server's next token is lower than one in use */
+	bool named; /* id, keys and value belong to the record */
 	struct identity id;
 	struct redis_keys keys;
 	char value[HOST_LEASE_VALUE_BYTES];
-	uint64_t epoch;	    /* value is of */
-	uint64_t made;	    /* the last one that we began ourselves, by our own CAS */
-	unsigned asked;	    /* how often in this epoch, by us */
-	bool sent;	    /* and something of it may be there: not of a try that was refused */
-	enum redis_kind in_the_way; /* by the last answer in this epoch; 0 = none yet */
-	int64_t due;	    /* host time */
-	int64_t next_try;   /* after a failure, or as a waiter */
-	int64_t not_before; /* the same for the next epoch, where a majority was not to be had in the last one */
-	int64_t notified_until; /* somebody who only tried was told: not asked for again before that, unless something happens */
+	uint64_t epoch; /* of value */
+	uint64_t own_epoch; /* the last one begun by this leader's own CAS */
+	unsigned attempts; /* acquire commands sent in this epoch by this leader */
+	bool sent; /* Redis may have something of this epoch: not after a refused try */
+	enum redis_kind blocker; /* by the last reply in this epoch; 0 = none yet */
+	int64_t due; /* host time, as all below */
+	int64_t next_try; /* after a failure, or while queued */
+	int64_t not_before; /* next_try of the next epoch */
+	int64_t notified_until; /* tries got "busy": no new epoch for them before that, unless something happens */
 	int64_t backoff_ns;
-	int64_t failing_since; /* no answer since then, also in earlier epochs; 0 = the last one was good */
-	int64_t failed_at; /* last */
+	int64_t failing_since; /* no reply since, over all epochs; 0 = the last one was good */
+	int64_t failed_at; /* the last failure */
 	int64_t renew_at;
-	unsigned unverified; /* renewals for which its fence is taken to be as it was; 0 = look at it */
-	int64_t mode_at; /* upgrade, downgrade: not before that, after no answer */
-	uint64_t turn; /* epoch and turn that these three are about; 0 = none: */
-	int64_t unused_since; /* exclusive, and only readers hold under it: seen first; 0 = not so */
-	int64_t upgrade_since; /* an upgrade is asked for: seen first; 0 = not so */
-	int64_t take_back_at; /* a downgrade was refused: not before that is it tried again, by a new turn */
-	int64_t idle_since; /* 0 = wanted when last seen */
-	uint64_t local_grants;    /* when it was last found to be passed on quickly */
-	int64_t suppressed_at;   /* looked at then, whatever else is due, because releases do not ring; 0 = they do */
+	unsigned unverified; /* renewals left that assume an unchanged fence; 0 = read it */
+	int64_t mode_at; /* no upgrade or downgrade before that, after no reply */
+	uint64_t mode_gen; /* host_lease_full_mode_gen() that the next three belong to; 0 = none */
+	int64_t unused_since; /* exclusive, and held by readers alone since; 0 = not so */
+	int64_t upgrade_since; /* UPGRADE seen since; 0 = not set */
+	int64_t withdraw_at; /* after a refused downgrade: no host_lease_withdrawn() before that */
+	int64_t idle_since; /* no demand since; 0 = demand at the last scan */
+	uint64_t local_grants; /* at the last decision to suppress the doorbell */
+	int64_t suppressed_at; /* look again then in any case: releases do not ring; 0 = they do */
 };
 
 struct bridge {
 	struct lockshm *s;
-	struct redis_client *net;
-	struct lease *leases; /* n_host_leases */
-	uint64_t active[HOST_LEASES_MAX / 64]; /* of these: in NONE without anybody who wants it there is nothing to do */
+	struct redis_client *client;
+	struct bridge_lease *leases; /* n_host_leases */
+	uint64_t active[HOST_LEASES_MAX / 64]; /* bit set: to be looked at; clear: NONE without demand */
 	struct snapshot snap;
-	bool tracked; /* hints come */
-	bool ending;  /* no linger */
-	bool overtaken; /* when it had its answers it was the bridge no more: it was stopped */
+	bool tracked; /* client-side tracking is on */
+	bool ending; /* retain nothing */
+	bool superseded; /* leadership was lost during the round: this process was stopped */
 	int64_t io_ns;
-	int64_t renew_until; /* in this round: what is due by then is renewed with what is due now */
-	struct redis_error net_error;
-	char host[REDIS_HOST_BYTES + 1]; /* as the segment has it, and terminated */
+	int64_t renew_until; /* in this round: renew all that is due by then */
+	struct redis_error client_error;
+	char host[REDIS_HOST_BYTES + 1]; /* of the segment, terminated */
 };
 
-#define LOOK_EVERY 128 /* renewals: by itself, with a look into its fence, whatever hints say */
+#define LOOK_EVERY 128 /* renewals; the last of them reads the fence, whatever the invalidations */
 #define MODE_AGAIN_NS LOCKSHM_MS(100)
-#define LOOK_NS LOCKSHM_MS(100) /* at holders: they may have died */
+#define LOOK_NS LOCKSHM_MS(100) /* scan for holders that died */
 
-/* A majority renews without new numbers: when they are used up, it takes a new lease. */
+/* A majority renews without reserving tokens: a used-up range ends the lease. */
 static inline bool bridge_is_quorum(const struct bridge *b)
 {
 	return b->s->redis.flags & REDIS_QUORUM;
 }
 
-/* Has nobody but us asked for its epoch, as far as @word says?  We began it, and whoever asks for an epoch of another
- * bridge notes that in the word first: so what is decided by this is done by a CAS from @word. */
-static inline bool lease_is_own(const struct lease *l, uint64_t word)
+/* Only this leader sent commands in its epoch, as far as @word says: this leader began it, and QUEUED would announce
+ * another one.  A decision based on it needs a CAS from @word. */
+static inline bool bridge_lease_is_own(const struct bridge_lease *l, uint64_t word)
 {
-	return l->made == l->epoch && !(word & HOST_LEASE_QUEUED);
+	return l->own_epoch == l->epoch && !(word & HOST_LEASE_QUEUED);
 }
 
-static inline bool lease_active(const struct bridge *b, uint32_t i)
+static inline bool bridge_lease_active(const struct bridge *b, uint32_t i)
 {
 	return b->active[i / 64] >> i % 64 & 1;
 }
 
-static inline void lease_set_active(struct bridge *b, uint32_t i, bool active)
+static inline void bridge_lease_set_active(struct bridge *b, uint32_t i, bool active)
 {
 	b->active[i / 64] = (b->active[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t)active << i % 64;
 }
 
-/* The first active one from @i on, or n_host_leases. */
-static inline uint32_t lease_next_active(const struct bridge *b, uint32_t i)
+/* The first active lease from @i on, or n_host_leases. */
+static inline uint32_t bridge_lease_next_active(const struct bridge *b, uint32_t i)
 {
 	for (; i < b->s->n_host_leases; i = (i / 64 + 1) * 64)
 		if (b->active[i / 64] >> i % 64)
@@ -100,28 +129,29 @@ static inline uint32_t lease_next_active(const struct bridge *b, uint32_t i)
 }
 
 /* When to look at it again. */
-static inline int64_t lease_due(const struct lease *l)
+static inline int64_t bridge_lease_due(const struct bridge_lease *l)
 {
 	return l->suppressed_at && l->suppressed_at < l->due ? l->suppressed_at : l->due;
 }
 
-/* What @script about the lease is asked with; @word says whether that is exclusive. */
-void lease_command(const struct bridge *b, const struct lease *l, struct redis_command *cmd, enum redis_script script,
-	       uint64_t word);
-/* The token back, and before that the places in line: NULL, or as for leave.lua. */
-size_t lease_command_release(const struct bridge *b, const struct lease *l, struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
-		      const char *places);
-/* What to ask about lease @i now, after all transitions that need no answer; 0..COMMANDS_PER_LEASE. */
-size_t lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds);
+/* Build @script for the lease; @word gives the mode. */
+void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, struct redis_command *cmd,
+			  enum redis_script script, uint64_t word);
+/* Build the release of the value; before it leave.lua for @positions ("x", "s", "xs"; NULL = none). */
+size_t bridge_lease_command_release(const struct bridge *b, const struct bridge_lease *l,
+				    struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
+				    const char *positions);
+/* Do all transitions that need no reply, then build the commands due now for lease @i; 0..COMMANDS_PER_LEASE. */
+size_t bridge_lease_decide(struct bridge *b, uint32_t i, struct redis_command *cmds);
 /*
- * What follows from the answer.  Returns how many of @late there are now: @ask was overtaken, by us or by another
- * bridge, and what it may have left in Redis is nobody's; they take that back, to be sent before anything else is
- * decided about the lease.
+ * Apply a reply.  Returns the number of @late commands: @cmd was superseded, by this leader or another one, and what it
+ * may have left in Redis belongs to no epoch.  The @late commands remove it; they must be sent before the next
+ * bridge_lease_decide() of the lease.
  */
-size_t lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd, struct redis_command late[COMMANDS_PER_LEASE]);
-/* In ACQUIRING: it is not asked for any more, or not like this.  Where nothing can be there there
- * is nothing to take back. */
-void lease_give_up(struct bridge *b, uint32_t i, uint64_t word);
-void lease_forget(struct lease *l);
+size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis_command *cmd,
+				struct redis_command late[COMMANDS_PER_LEASE]);
+/* In ACQUIRING: end the epoch.  Skips RELEASING if Redis can have nothing of it. */
+void bridge_lease_give_up(struct bridge *b, uint32_t i, uint64_t word);
+void bridge_lease_forget(struct bridge_lease *l);
 
 #endif

@@ -3,6 +3,8 @@
 liblockshm_internal_la_SOURCES += %D%/standby.h
 if HAVE_BRIDGE
 liblockshm_internal_la_SOURCES += \
+	%D%/admin-internal.h \
+	%D%/admin-report.c \
 	%D%/admin.c \
 	%D%/client-settings.c \
 	%D%/client-settings.h \
@@ -15,6 +17,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/lease-reply.c \
 	%D%/lease.c \
 	%D%/lease.h \
+	%D%/listener.c \
+	%D%/listener.h \
 	%D%/serve.c \
 	%D%/standby.c \
 	$(end)

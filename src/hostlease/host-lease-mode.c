@@ -5,7 +5,7 @@
 #include "sys/futex.h"
 
 #define SLICE_NS LOCKSHM_MS(50)	   /* every sleep here: retirement does not end it */
-#define RING_NS LOCKSHM_MS(500)	   /* ring again, should the bridge have been killed between doorbell and look */
+#define RING_NS LOCKSHM_MS(500)	   /* ring again, in case the bridge was killed between doorbell and scan */
 #define ANSWER_NS LOCKSHM_MS(1500) /* how long the bridge's reply is waited for */
 
 bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
@@ -18,11 +18,12 @@ bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
 }
 
 /*
- * Whoever holds under it asks by a bit in the lease's word; not before a downgrade is over, so that where it stands
- * nobody writes, whoever set it.  My hold may be over by now, and others write, read, and ask as well.  Crash points:
- * (1) bit set: the bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken
- * back because nobody answered: a new turn has begun, so what the bridge or its successor still obtains does not
- * count, and a downgrade follows.
+ * A holder requests the upgrade by a bit in the lease's word, and not while a downgrade is under way: so where the bit
+ * is set no request writes under the lease.  The hold may end meanwhile, and other holds may write, read and request as
+ * well.  Crash points:
+ *   (1) bit set: the bridge sends the command, even for a dead holder, and the lease becomes exclusive or stays shared;
+ *   (2) bit withdrawn for lack of a reply: that begins a new mode generation, so what this bridge or its successor still
+ *   obtains does not count, and a downgrade follows.
  */
 int host_lease_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 {

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host-lease.c - records of host leases: finding and making them, the words that processes and bridge share
+ * host-lease.c - records of host leases: find and claim them, tokens, wake-ups, results
  *
- * Making one: its `claimer` is a lock with an owner, swapped from nobody, or from somebody dead, to me.  Only
- * who has it changes the word of an idle record to CLAIM and writes key and identity, so a claimer that was
- * stopped anywhere is alone when it goes on.  Crash points: (1) claimer is the dead, word NONE: the record of
- * the last key, as good as ever;
- * (2) CLAIM, half written: nobody's, the bridge leaves it alone;  (3) NONE again: a record like any other.  In each the next
- * comer takes the lock over from the dead, and a word in CLAIM with it.
+ * A claim gives a record to a key.  `claimer` is a lock with an owner, taken by CAS from 0 or from a dead owner.  Only
+ * its owner changes the word of an idle record to CLAIM and writes key and identity, so a claimer that was stopped
+ * anywhere is alone when it continues.
  *
- * Two processes may still make one for the same key at once, in two records.  Both are good: each hold names the record
- * it is under, later comers all find the first of the window, and the bridge gives up the lease of one as soon as
- * somebody waits for the other.
+ *   killed or stopped               what follows; in each case the next claimer takes `claimer` over, and CLAIM with it
+ *   ------------------------------  -----------------------------------------------------------------------------------
+ *   (1) claimer set, word NONE      the record of the last key, still good
+ *   (2) CLAIM, half written         no key's record; the leader skips it
+ *   (3) NONE again                  a record like any other
+ *
+ * Two processes may still claim two records for one key at once.  Both are good: each hold names its record, later
+ * requests all find the first of the window, and the leader releases one lease as soon as a request waits for the
+ * other.
  */
 #include "hostlease/host-lease.h"
 
@@ -24,7 +27,7 @@
 #include "lock/participant.h"
 
 #define HOST_LEASE_WINDOW 64u
-#define CLAIM_NAP_NS LOCKSHM_MS(1)
+#define CLAIM_PAUSE_NS LOCKSHM_MS(1)
 #define CLAIM_TRIES 100
 
 _Static_assert(HOST_LEASE_KEY_WORDS * 8 == LOCKSHM_GLOBAL_KEY_MAX, "a record keeps the whole key");
@@ -48,8 +51,8 @@ bool host_lease_is(const struct shm_host_lease *r, const struct identity *id)
 		before = load_acquire(&r->word);
 		same = load_relaxed(&r->id[0]) == id->id[0] && load_relaxed(&r->id[1]) == id->id[1] &&
 		       load_relaxed(&r->key_len) == id->len;
-		/* The identity before the second look: it is written in state CLAIM only, whose epoch is new.  Pairs
-		 * with fence_release() in give_to(). */
+		/* The identity before the second load of the word: it is written in CLAIM only, whose epoch is new.
+		 * Pairs with fence_release() in give_to(). */
 		fence_acquire();
 		after = load_relaxed(&r->word);
 		if (host_lease_state(before) == HOST_LEASE_CLAIM)
@@ -68,7 +71,7 @@ uint32_t host_lease_look(const struct lockshm *s, const struct identity *id)
 	return s->n_host_leases;
 }
 
-/* The lock of those who give records to keys.  A dead owner's stores are all done: it can run no code any more. */
+/* The lock of claimers.  All stores of a dead owner have been done: it runs no more code. */
 static bool claimer_lock(const struct lockshm *s, struct shm_host_lease *r, uint64_t owner)
 {
 	uint64_t c = load_acquire(&r->claimer);
@@ -90,24 +93,25 @@ static void write_identity(struct shm_host_lease *r, const struct identity *id, 
 	store_relaxed(&r->other_hosts_waiting, 0);
 	store_relaxed(&r->local_grants, 0);
 	store_relaxed(&r->blocked, 0);
-	/* What was said of the last key.  Another bridge that was stopped may still say something of it: that was asked
-	 * before anybody waits here, see with_local(). */
+	/* The result was the last key's.  A stopped leader may still store one for that key: its command is older than
+	 * all waiters of the new key, see with_local(). */
 	store_relaxed(&r->last_result, 0);
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_relaxed(&r->reason[i], 0);
 	store_release(&r->fence, 0);
 }
 
-/* The claimer's lock held.  A word in CLAIM is of one who died.  valid_until may be of the last key's lease: it counts
- * in HELD only, and is raised before that. */
+/* With `claimer` held, so a word in CLAIM was left by a dead claimer.  valid_until may be the last key's: it counts in
+ * HELD only, and is raised before that. */
 static bool give_to(struct shm_host_lease *r, const struct identity *id, const void *key)
 {
 	uint64_t w = load_acquire(&r->word), mine = host_lease_make(host_lease_epoch(w) + 1, 0, HOST_LEASE_CLAIM);
 
-	if ((host_lease_state(w) != HOST_LEASE_NONE && host_lease_state(w) != HOST_LEASE_CLAIM) || !cas_from(&r->word, w, mine))
+	if ((host_lease_state(w) != HOST_LEASE_NONE && host_lease_state(w) != HOST_LEASE_CLAIM) ||
+	    !cas_from(&r->word, w, mine))
 		return false;
-	/* CLAIM before the identity: whoever sees any of that sees the word changed, too.  Pairs with fence_acquire()
-	 * in host_lease_is() and host_lease_key(). */
+	/* CLAIM before the identity: a load that sees any of it is followed by one that sees the new word.  Pairs with
+	 * fence_acquire() in host_lease_is() and host_lease_key(). */
 	fence_release();
 	write_identity(r, id, key);
 	return cas_from(&r->word, mine, host_lease_with_state(mine, HOST_LEASE_NONE));
@@ -130,7 +134,7 @@ static enum claim claim(const struct lockshm *s, struct shm_host_lease *r, uint6
 	return given ? CLAIMED : IN_USE;
 }
 
-/* Those that never had a key first, so that keys that come again find their record. */
+/* Records without a key first, so that returning keys find their old record. */
 static enum claim claim_any(const struct lockshm *s, uint64_t owner, const struct identity *id, const void *key)
 {
 	enum claim result = IN_USE, one;
@@ -151,23 +155,23 @@ static enum claim claim_any(const struct lockshm *s, uint64_t owner, const struc
 	return result;
 }
 
-/* Others write what may be the last record for a moment, or for as long as they are stopped. */
-static void nap(void)
+/* Other claimers hold what may be the last free record. */
+static void claim_pause(void)
 {
 	static const uint32_t never;
 	struct futex_watch watch = { &never, 0 };
 
-	futex_wait_any(&watch, 1, clock_precise() + CLAIM_NAP_NS);
+	futex_wait_any(&watch, 1, clock_precise() + CLAIM_PAUSE_NS);
 }
 
 int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
-		struct lockshm_error *error)
+		    struct lockshm_error *error)
 {
 	enum claim result;
 	int tries;
 
 	for (tries = 0; tries < CLAIM_TRIES; tries++) {
-		/* Also after a claim: what another process made for this key meanwhile may come first. */
+		/* Also after a claim: a record that another process claimed for this key meanwhile may come first. */
 		*out = host_lease_look(s, id);
 		if (*out < s->n_host_leases)
 			return 0;
@@ -175,7 +179,7 @@ int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id
 		if (result == IN_USE)
 			break;
 		if (result == BEING_CLAIMED)
-			nap();
+			claim_pause();
 	}
 	return error_full(error, LOCKSHM_TABLE_LEASES);
 }
@@ -189,7 +193,7 @@ size_t host_lease_key(const struct shm_host_lease *r, unsigned char out[LOCKSHM_
 		return 0;
 	for (i = 0; i < HOST_LEASE_KEY_WORDS; i++)
 		words[i] = load_relaxed(&r->key[i]);
-	/* All of the key before the second look; pairs with fence_release() in give_to(). */
+	/* All of the key before the second load of the word; pairs with fence_release() in give_to(). */
 	fence_acquire();
 	if (host_lease_epoch(load_relaxed(&r->word)) != host_lease_epoch(before))
 		return 0;
@@ -227,7 +231,9 @@ int64_t host_lease_left(const struct lockshm *s, uint32_t index, uint64_t word)
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 	int64_t now = host_now(s), until = r ? (int64_t)load_acquire(&r->valid_until) : 0;
 
-	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_good(s, w, (uint64_t)until, now) ? until - now : 0;
+	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_good(s, w, (uint64_t)until, now)
+		       ? until - now
+		       : 0;
 }
 
 bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *r, int64_t now)
@@ -242,12 +248,12 @@ bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *
 	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
 }
 
-/* Killed behind it: nothing was sent, and for a moment longer than need be it counts as if it had been. */
+/* Crash point after it: nothing was sent, and the value counts as possibly in Redis a moment longer than needed. */
 void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r)
 {
 	uint64_t now = (uint64_t)host_now(s), old = load_acquire(&r->sent);
 
-	/* Far ahead it is damage. */
+	/* Far in the future is damage. */
 	while ((old < now || old - now > (uint64_t)LOCKSHM_SECONDS(1)) && !cas(&r->sent, &old, now))
 		;
 }
@@ -277,7 +283,8 @@ uint64_t host_lease_fence_of(const struct shm_host_lease *r, uint64_t key_check)
 		before = load_acquire(&r->word);
 		next = host_lease_fence_next(r);
 		same = host_lease_state(before) != HOST_LEASE_CLAIM && load_acquire(&r->id[0]) == key_check;
-		/* Another key's number was reserved after its CLAIM: who saw the number sees that epoch. */
+		/* Another key's token is reserved after its CLAIM: a load that saw the token is followed by one that
+		 * sees that epoch. */
 	} while (host_lease_epoch(load_relaxed(&r->word)) != host_lease_epoch(before));
 	return same ? next : 0;
 }
@@ -299,30 +306,29 @@ bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t fi
 	uint64_t f = load_acquire(&r->fence);
 
 	do {
-		/* The fence before the epoch: if the record has gone to another key since,
-		 * its fence has changed, too. */
+		/* The fence before the epoch: a record given to another key meanwhile has another fence, too. */
 		if (host_lease_epoch(load_acquire(&r->word)) != epoch || first < f >> FENCE_LEFT_BITS)
 			return false;
 	} while (!cas(&r->fence, &f, first << FENCE_LEFT_BITS | (n & FENCE_LEFT_MASK)));
 	return true;
 }
 
-/* ---------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------- wake-ups */
 
 void host_lease_ring(struct lockshm *s, uint32_t index)
 {
 	if (index >= s->n_host_leases)
 		return;
-	/* The bit before the bell: a bridge that sees the bell sees the bit.  Killed in between: it looks at everything
-	 * from time to time. */
+	/* The bit before the doorbell: a leader that sees the doorbell sees the bit.  Killed in between: the leader
+	 * scans all leases from time to time. */
 	(void)fetch_or(&s->bridge->pending[index / 64], UINT64_C(1) << index % 64);
 	(void)fetch_add32(&s->bridge->doorbell, 1);
-	/* All: helpers that stand by sleep elsewhere, but a bridge that was replaced may still sleep here, and
-	 * would take the one call. */
+	/* All: a superseded leader may still sleep here, and would consume a single wake-up.  Standbys sleep
+	 * elsewhere. */
 	futex_wake(&s->bridge->doorbell, INT_MAX);
 }
 
-/* Whoever passes a key on a million times a second needs no bridge for it, and has no processor for one. */
+/* A key handed over a million times a second needs no look by the leader, which would need a processor. */
 void host_lease_ring_of_end(struct lockshm *s, uint32_t index)
 {
 	const struct shm_host_lease *r = host_lease_at(s, index);
@@ -330,11 +336,11 @@ void host_lease_ring_of_end(struct lockshm *s, uint32_t index)
 
 	if (!r)
 		return;
-	/* The end of the hold before this look: a bridge that wants to hear of the next end says so, and then looks for
-	 * holders.  Pairs with the fence in look_at_holders(). */
+	/* The end of the hold before this load: the leader stores suppress_until before it scans for holders.  Pairs
+	 * with the fence in look_at_holders(). */
 	fence_full();
 	left = load_relaxed(&r->suppress_until) - (uint64_t)host_now(s);
-	/* What is over wraps, what is far ahead is damage. */
+	/* A past time wraps; one far in the future is damage. */
 	if (left > (uint64_t)LOCKSHM_MS(HOST_LEASE_SUPPRESS_MS))
 		host_lease_ring(s, index);
 }
@@ -345,9 +351,9 @@ void host_lease_signal(struct shm_host_lease *r)
 	futex_wake(&r->waiters_seq, INT_MAX);
 }
 
-/* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed
- * behind the bit: the bridge looks at everything from time to time.  Nobody takes it back, who might be late: who
- * writes again comes first. */
+/* Killed before it: the reader is dead, too, and the lease keeps its mode until it is released.  Killed after the bit:
+ * the leader scans all leases from time to time.  Never cleared by the requester, which may be stale; a new writer
+ * takes precedence. */
 void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word)
 {
 	struct shm_host_lease *r = host_lease_at(s, index);
@@ -361,8 +367,9 @@ void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t wo
 	host_lease_ring(s, index);
 }
 
-/* A bridge that was stopped may say now what it heard before others asked.  A time that has not come is damage. */
-static bool is_overtaken(const struct lockshm *s, uint64_t v, int64_t asked)
+/* Is the result @v of a later command?  A stopped leader may store a result that is older than others' commands.  A
+ * time in the future is damage. */
+static bool is_superseded(const struct lockshm *s, uint64_t v, int64_t asked)
 {
 	return result_asked(v) > asked && result_asked(v) <= host_now(s);
 }
@@ -395,23 +402,24 @@ static uint64_t seal(const uint64_t words[HOST_LEASE_REASON_WORDS], int64_t aske
 }
 
 /*
- * Two bridges may do this at once, one of which was stopped here, and no word tells who comes last.  So obstacle and
- * words say themselves of which question they are: what a bridge that was overtaken stores over those of the verdict
- * does not count with it.  Killed anywhere before the last store: the old verdict, with or without its words.
+ * Two leaders may be here at once, one of them stopped before, and no word says which is last.  So blocker and text
+ * carry the time of their command: what a superseded leader stores over those of the last result does not count with
+ * it.  Killed before the last store: the old result, with or without its text.
  */
-void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why)
+void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until,
+			     const char *why)
 {
 	uint64_t words[HOST_LEASE_REASON_WORDS] = { 0 }, v = load_acquire(&r->last_result), i;
 
-	if (is_overtaken(s, v, asked))
+	if (is_superseded(s, v, asked))
 		return;
 	strncpy((char *)words, why, sizeof(words) - 1);
 	store_relaxed(&r->blocked, blocked_make(asked, until));
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		store_relaxed(&r->reason[i], words[i]);
 	store_relaxed(&r->reason_seal, seal(words, asked));
-	/* Release: whoever sees the time sees obstacle and words, or what came over them since. */
-	while (!is_overtaken(s, v, asked))
+	/* Release: a load that sees the time sees blocker and text, or what was stored over them since. */
+	while (!is_superseded(s, v, asked))
 		if (cas(&r->last_result, &v, (uint64_t)asked << 2 | (uint64_t)code))
 			break;
 	host_lease_signal(r);
@@ -425,7 +433,7 @@ bool host_lease_reason(const struct shm_host_lease *r, uint64_t last_result, cha
 
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
 		words[i] = load_relaxed(&r->reason[i]);
-	/* In any order: what is not of one question has another seal. */
+	/* In any order: text of another command has another seal. */
 	whole = load_relaxed(&r->reason_seal) == seal(words, result_asked(last_result));
 	memcpy(out, words, sizeof(words));
 	out[whole ? HOST_LEASE_REASON_BYTES - 1 : 0] = '\0';

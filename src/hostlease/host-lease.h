@@ -1,62 +1,106 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host-lease.h - host leases: what this host has in Redis, kept in the segment so that no process owns it
+ * host-lease.h - host leases: what this host has in Redis, kept in the segment, so that no process owns it
  *
- *   NONE -> ACQUIRING -> HELD -> CLOSING -> RELEASING -> NONE        NONE -> CLAIM -> NONE (another key's record)
- *              |           |-------|-> LOST -----^
- *              |-> RELEASING (nobody wants it any more, or no answer), NONE (refused)
+ * NONE --> ACQUIRING --> HELD --> CLOSING --> RELEASING --> NONE
+ *              |          |          |            ^
+ *              |          +-> LOST <-+            |           ACQUIRING --> NONE        nothing in Redis
+ *              |               |                  |           NONE --> CLAIM --> NONE   record of another key
+ *              +---------------+------------------+
  *
- * Each transition is one CAS on one word, and an epoch, the number of an acquisition, never comes back.  The token in
- * Redis is made of host and epoch, so that whoever is the bridge can renew or release it: a late command of a stopped
- * bridge carries the token of an epoch that nobody holds under any more, or does what its successor did too.
+ * Each transition is one CAS on one word.  An epoch is the number of one acquisition and never comes back.
  *
- * Holding under a lease (global/acquire.c) and closing it (bridge/serve.c) are the two sides of a Dekker pair: a holder writes
- * the epoch into its request and then finds the word HELD; the bridge makes the word CLOSING and then looks for
- * requests with that epoch.  From CLOSING there is no way back, so what the second look finds absent stays absent, also
- * for a bridge that was stopped in between.
+ * state      Redis may have    local holds       transition  actor: condition
+ * ---------  ----------------  ----------------  ----------  -------------------------------------------------------
+ * NONE       nothing           none              ACQUIRING   leader: a local request needs the lease; epoch + 1
+ *                                                CLAIM       claimer: gives the record to another key; epoch + 1
+ * CLAIM      nothing           none              NONE        claimer: key and identity are written
+ * ACQUIRING  value,            none              HELD        leader: granted; valid_until and fence are stored before
+ *            queue position                      RELEASING   leader: no demand, refused, granted late, no majority
+ *                                                NONE        leader: the same, if Redis can have nothing of the epoch
+ * HELD       value, until      yes, also new     CLOSING     leader: no demand, or other hosts' turn
+ *            valid_until                         LOST        any process: valid_until has passed
+ *                                                            leader: Redis does not have the value, or not in its mode
+ * CLOSING    as HELD           yes, none new     RELEASING   leader: no holder found
+ *                                                LOST        as from HELD
+ * LOST       value             void, not ended   RELEASING   leader: holds ended, no holder found
+ * RELEASING  value,            none              NONE        leader: released, or the value must have expired
+ *            queue position
  *
- * Who asks for an epoch that another bridge began notes that in the word first (QUEUED).  So who gives up an epoch, and
- * knows of nothing in Redis that is to be taken back, does that by a CAS from a word without the note, and need not
- * look for others.  Who asked before that CAS and is heard later takes back what it obtains, see lease_apply_reply().
+ * LOST is final for every process: the first that finds valid_until passed stores it.  valid_until and fence only rise.
  *
- * Exclusive is set in HELD only by what Redis said, and stays until a downgrade or the end of the epoch.  UPGRADE asks
- * for it: set by whoever holds under the lease, or did, taken back by the bridge with its answer, or, with a new turn
- * and a wish for a downgrade, by who is tired of waiting.  Left there by the dead it is answered for nobody.
+ * The value in Redis is made of host and epoch, so any leader can renew or release it.  A late command of a stopped
+ * leader carries the value of an epoch without holders, or repeats what its successor has done.
  *
- * DOWNGRADE asks for the opposite, and stays until Redis has done it: set by whoever has become a reader under an
- * exclusive lease, or by the bridge for those elsewhere if only readers use it.  Nobody takes the wish back.  First the
- * bridge takes EXCLUSIVE back, with which a new turn begins; then it looks for those who write under the lease.
- * That is a Dekker pair like the one above, with enter() and with whoever becomes a writer again
- * (lease_is_exclusive() in hold/upgrade.c).  Who writes from then on has come in by an upgrade, with which Redis was
- * told the new turn.  So when nobody is found there is nobody, which is noted as LOOKED before anything is sent, and
- * true for a bridge that was stopped behind the look, too: its downgrade comes late, and is refused by its turn.
- * When the turns are used up the lease stays exclusive.
+ * bit        set by                               cleared by                           meaning
+ * ---------  -----------------------------------  -----------------------------------  --------------------------------
+ * EXCLUSIVE  leader: in ACQUIRING for a writer;   leader: begin of a downgrade, with   ACQUIRING: the mode wanted
+ *            in HELD by Redis' reply only         mode_gen + 1; end of the epoch       HELD: writers may hold
+ * UPGRADE    holder, or a former one              leader: with the reply; requester    a command for EXCLUSIVE is
+ *                                                 that waited too long, by             wanted; a dead requester's
+ *                                                 host_lease_withdrawn()               bit gets a reply all the same
+ * DOWNGRADE  holder that became a reader;         leader: with the reply, or Redis     Redis is to make it shared, once
+ *            leader: for waiters of other hosts,  granted an upgrade; never by a       there is no writer
+ *            if only readers hold;                requester, which may be stale: a
+ *            host_lease_withdrawn()               new writer takes precedence
+ * DRAINED    leader: scan found no writer;        with DOWNGRADE                       no writer in this mode_gen: the
+ *            host_lease_withdrawn()                                                    downgrade may have been sent
+ * QUEUED     leader: before its first command in  leader: granted; end of the epoch    ACQUIRING: not only the leader
+ *            another's epoch, on giving up, and                                        that began it has sent commands;
+ *            for a position that came late                                             Redis may have a queue position
  *
- * From this one rule: where a lease is neither EXCLUSIVE nor between that and LOOKED (host_lease_undrained()), nobody writes
- * under it, and nobody will but by an answer to an upgrade of this turn.  So UPGRADE never stands beside DOWNGRADE; who
- * asks may be late, and need not be one who holds; what Redis has as a writer's and the word does not is taken back.
- * The state between is expected by renewals to be a writer's, comes once in a turn, and nothing leads out of it but the
- * look. model/lease.pml goes through it.
+ * Dekker pairs: each side stores, has a full fence, then loads.  UPGRADE, DOWNGRADE, QUEUED need none: a CAS decides.
  *
- * valid_until and fence only rise.  Whoever finds the time over makes a lease LOST; from then on it is, for everybody.
+ * CLOSING            holder, enter(): epoch into its request | word HELD?
+ *                    leader, look_at_holders(): CLOSING | requests with that epoch?
+ * EXCLUSIVE, DRAINED writer, enter() and lease_is_exclusive(): its request | EXCLUSIVE and mode_gen as before?
+ *                    leader, look_at_holders(): EXCLUSIVE cleared, mode_gen + 1 | writers with that epoch?
+ * bargeable hold     releaser, forget_bargeable(): BARGEABLE | word HELD, and not exhausted?  else it rings
+ *                    leader, look_at_holders(): CLOSING | requests with that epoch?
+ * last hold          releaser, host_lease_ring_of_end(): end of the hold | suppress_until?
+ *                    leader, look_at_holders(): suppress_until | requests?
+ *
+ * There is no way back from CLOSING, so a holder that the scan does not find cannot appear later, also for a leader
+ * that was stopped in between.  There is none from a cleared EXCLUSIVE either, within a mode_gen, but by an upgrade,
+ * which brings the new mode_gen to Redis.  So if the scan finds no writer, none can appear; DRAINED records that before
+ * the downgrade is sent.  Without a free mode_gen the lease stays exclusive.
+ *
+ * rule       A lease that is neither EXCLUSIVE nor undrained (DOWNGRADE without DRAINED, host_lease_undrained()) has no
+ *            writer, and gets none but by the reply to an upgrade of this mode_gen.
+ * therefore  UPGRADE is never set together with DOWNGRADE.
+ *            A requester of UPGRADE may be late, and need not hold any more.
+ *            An exclusive record in Redis that the word does not have is withdrawn.
+ * undrained  Renewals still expect an exclusive record.  It occurs once in a mode_gen; only the scan ends it.
+ *
+ * killed or stopped                          what follows
+ * -----------------------------------------  -----------------------------------------------------------------------
+ * leader, after any CAS                      the next leader continues from the word
+ * leader, after its scan in CLOSING          the scan's result stays true
+ * leader, between DRAINED and its downgrade  Redis refuses the late downgrade by its mode_gen if an upgrade came since
+ * leader, giving up an epoch unsent          its CAS is from a word without QUEUED, so no other leader has sent; one
+ *                                            that sent before and reads the reply late removes what it obtained, see
+ *                                            bridge_lease_apply_reply()
+ * requester, after UPGRADE                   the leader sends it without a requester, or withdraws it after a time
+ *
+ * model/lease.pml explores the changes of mode, model/close.pml the end.
  */
 #ifndef LOCKSHM_HOSTLEASE_HOST_LEASE_H
 #define LOCKSHM_HOSTLEASE_HOST_LEASE_H
 
 #include "segment/segment.h"
 
-/* Everything in a lease that is about time is host time. */
-#define HOST_LEASE_SUPPRESS_MS 2      /* a lease that is passed on quickly is looked at twice in that time, not when a hold ends */
-#define HOST_LEASE_LOCAL_GRANTS 64       /* holds under one lease once another host waits */
-#define HOST_LEASE_COHORT_MS 200   /* and how long they may go on in all */
-#define HOST_LEASE_GRANT_MIN_MS 10 /* nobody is given a hold under a lease that ends sooner */
+/* Times of a host lease are host time (host_now()). */
+#define HOST_LEASE_SUPPRESS_MS 2 /* a lease handed over quickly is looked at twice in that time, not at each end */
+#define HOST_LEASE_LOCAL_GRANTS 64 /* holds under one lease once another host waits */
+#define HOST_LEASE_COHORT_MS 200 /* and how long they may continue in all */
+#define HOST_LEASE_GRANT_MIN_MS 10 /* a lease that ends sooner grants no hold */
 
-/* Why the bridge got no lease: said of a question, which may have been asked before somebody changed that.  So whoever
- * waits heeds only what was asked since it began to. */
+/* Why the leader got no lease.  A result answers one command; a waiter ignores results of commands sent before it began
+ * to wait. */
 enum last_result {
-	RESULT_BUSY = 1, /* others have it, and whoever asked did not want to wait */
-	RESULT_PASSES,	  /* Redis is out of reach, or not able now */
-	RESULT_LASTS	  /* it refuses, until somebody changes that */
+	RESULT_BUSY = 1, /* held elsewhere: ends a try */
+	RESULT_PASSES, /* Redis is out of reach, or not able now */
+	RESULT_LASTS /* Redis refuses, until an operator changes that */
 };
 
 static inline int64_t host_now(const struct lockshm *s)
@@ -72,83 +116,82 @@ static inline struct shm_host_lease *host_lease_at(const struct lockshm *s, uint
 	return likely(index < s->n_host_leases) ? &s->host_leases[index] : NULL;
 }
 
-/* The lease of a key, made if need be.  LOCKSHM_FULL. */
-MUST_CHECK int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key, uint32_t *out,
-			   struct lockshm_error *error);
-/* Its index if there is one, else n_host_leases. */
+/* Index of the key's lease; claims a record if there is none.  LOCKSHM_FULL. */
+MUST_CHECK int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key,
+			       uint32_t *out, struct lockshm_error *error);
+/* Index of the key's lease, or n_host_leases. */
 uint32_t host_lease_look(const struct lockshm *s, const struct identity *id);
-/* Is it that key's?  Good as long as its word does not change. */
+/* Is the record that key's?  True as long as its word does not change. */
 bool host_lease_is(const struct shm_host_lease *r, const struct identity *id);
 
-/* An end later than that of a lease which was asked for just now is damage, and believed no
- * more than one that is over. */
+/* A valid_until beyond a full ttl from now is damage, and counts as expired. */
 static inline bool host_lease_end_is_possible(const struct lockshm *s, uint64_t valid_until, int64_t now)
 {
 	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
 }
 
-/* Somebody may write under it, though it is exclusive no more: nobody has looked yet. */
+/* Neither exclusive nor scanned: a writer may exist. */
 static inline bool host_lease_undrained(uint64_t w)
 {
 	return (w & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)) == HOST_LEASE_DOWNGRADE;
 }
 
-/* The word of a lease that somebody asked to make exclusive and gave up, or that Redis has as a writer's and nobody
- * knows why: in a new turn it is told that nobody writes under it.  That is so where @w is neither exclusive nor
- * unlooked.  The last turn is left as it is. */
+/* The word without an abandoned UPGRADE, or for an exclusive record in Redis that the word does not have: a new
+ * mode_gen and a downgrade.  There is no writer, as @w is neither exclusive nor undrained.  Keeps the last mode_gen. */
 static inline uint64_t host_lease_withdrawn(uint64_t w)
 {
 	uint64_t none = w & ~HOST_LEASE_UPGRADE;
 
-	return host_lease_mode_gen(w) < HOST_LEASE_MODE_GEN_MAX ?
-		       (none | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT) : none;
+	return host_lease_mode_gen(w) < HOST_LEASE_MODE_GEN_MAX
+		       ? (none | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)
+		       : none;
 }
 
-/* May holds under the lease go on as far as @now is concerned?  Word and time; not whose request. */
+/* May holds under the lease continue at @now?  Checks word and time, not the request. */
 static inline bool host_lease_good(const struct lockshm *s, uint64_t word, uint64_t valid_until, int64_t now)
 {
 	return (host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING) &&
 	       now < (int64_t)valid_until && host_lease_end_is_possible(s, valid_until, now);
 }
 
-/* Is the epoch of @word, seen HELD once, still good?  If only its time is over, it is lost from now on. */
+/* Is the epoch of @word, once seen HELD, still good?  Stores LOST if its time is over. */
 bool host_lease_holds(struct lockshm *s, uint32_t index, uint64_t word);
 
-/* How long the hold may go on at most, by the lease; 0 if it is over. */
+/* Time left for a hold under the lease; 0 = over. */
 int64_t host_lease_left(const struct lockshm *s, uint32_t index, uint64_t word);
 
 /* Must the next hold wait because other hosts do? */
 bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *r, int64_t now);
 
 /*
- * Numbers are reserved in Redis by the range: a small one with each lease, so that hosts which take turns quickly do
- * not run ahead of the server's clock, which is what numbers go on from should the server forget them; large ones for
- * those that stay.  A small one is low when half of it is used, a large one when three quarters are.
+ * Tokens are reserved in Redis by the range: a small one with each lease, so that hosts that alternate quickly do not
+ * outrun the server's clock, from which tokens continue if the server forgets them; large ones for leases that last.  A
+ * small range is low at half of it, a large one at three quarters.
  */
 #define STRIDE_FIRST 128
-#define STRIDE_MORE 2047 /* what fits into the fence word */
+#define STRIDE_MORE 2047 /* the most that the fence word can count */
 
 static inline bool fence_low(uint64_t left)
 {
 	return left < STRIDE_FIRST / 2 || (left > STRIDE_FIRST && left < STRIDE_MORE / 4);
 }
 
-/* The next number of the range, and how many are left behind it; 0 = used up. */
+/* The next token of the range, and how many are left after it; 0 = used up. */
 uint64_t host_lease_take_fence(struct shm_host_lease *r, uint64_t *left);
-/* A new range for the lease of that epoch; false = it begins below what was given out, or the lease is over. */
+/* A new range for that epoch; false = it begins below a token in use, or the epoch is over. */
 bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t first, uint64_t n);
 uint64_t host_lease_fence_next(const struct shm_host_lease *r);
 /* The same, if the record is still that of the key whose identity begins with @key_check; else 0. */
 uint64_t host_lease_fence_of(const struct shm_host_lease *r, uint64_t key_check);
 
-/* Before anything is sent that may put the token into Redis, or keep it there: note when.  Only upwards: of two
- * bridges, one of which was stopped, the later counts. */
+/* Before a command that may put the value into Redis, or keep it there: store the time.  Only rises: of two leaders,
+ * one of them stopped, the later counts. */
 void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r);
 
-/* Only upwards, but for an end that cannot be right. */
+/* Only rises, except from an impossible end. */
 void host_lease_extend(const struct lockshm *s, struct shm_host_lease *r, int64_t valid_until);
 
-/* The hold that was seen with @word reads from now on: the lease is to follow. */
+/* The hold seen with @word has become a reader: request a downgrade of the lease. */
 void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word);
 
 /* host-lease-mode.c: does the host lease that was seen as @word go on, so that its streak may? */
@@ -157,17 +200,17 @@ bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
  * LOCKSHM_LOST.  Waits for the bridge's reply. */
 int host_lease_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
 
-/* Tell the bridge to look at this lease. */
+/* Have the leader look at this lease. */
 void host_lease_ring(struct lockshm *s, uint32_t index);
-/* The same where a hold under it has ended, which the bridge need not know at once where it looks soon in any case. */
+/* The same after the end of a hold, without a ring while the leader suppresses it and looks soon in any case. */
 void host_lease_ring_of_end(struct lockshm *s, uint32_t index);
-/* Tell whoever waits for this lease to look again. */
+/* Wake the waiters of this lease. */
 void host_lease_signal(struct shm_host_lease *r);
 
-/* Store why there is no lease, unless the answer to a later question is there, and wake who waits for it.
- * @asked is when the question was put, host time: before its first byte.  @until is how long what is in the way
- * may last; 0 = not known. */
-void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why);
+/* Store why there is no lease, unless the result of a later command is there, and wake the waiters.  @asked: host time
+ * before the command's first byte.  @until: when the blocker may end; 0 = not known. */
+void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, int code, int64_t asked, int64_t until,
+			     const char *why);
 static inline int64_t result_asked(uint64_t v)
 {
 	return (int64_t)(v >> 2);
@@ -178,12 +221,12 @@ static inline int result_code(uint64_t v)
 	return (int)(v & 3);
 }
 #define HOST_LEASE_REASON_BYTES (HOST_LEASE_REASON_WORDS * 8)
-/* The words of @verdict; false, and "" = what is there is of another question. */
+/* The text of @last_result; false, and "" = the stored text is of another command. */
 bool host_lease_reason(const struct shm_host_lease *r, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES]);
-/* Until when what was in the way then may last, host time; 0 = not known, INT64_MAX = it has no end. */
+/* When that blocker may end, host time; 0 = not known, INT64_MAX = never. */
 int64_t host_lease_blocked_until(const struct shm_host_lease *r, uint64_t last_result);
 
-/* The value in Redis: the host's name and a number made of lease and epoch under the segment's secret. */
+/* The value in Redis: the host's name, and a number made of record and epoch with the segment's secret. */
 #define HOST_LEASE_VALUE_BYTES 33
 void host_lease_value(const struct lockshm *s, uint32_t index, uint64_t epoch, char out[HOST_LEASE_VALUE_BYTES]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-faults.c - what happens to Redis in chaos-global, and to the ways there
+ * chaos-faults.c - faults of Redis and of the network paths to it, for chaos
  *
- * Each fault is noted before it begins, again when it is certainly there, before it is lifted, and when it is over.
+ * Each fault is recorded before it begins, once it is certainly there, before it is lifted, and when it is over.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
@@ -58,7 +58,7 @@ static void emptied(void)
 	fault_is_over(r);
 }
 
-/* With or without what it had on disk, which is all it ever said. */
+/* With or without its data on disk, which is all it ever acknowledged. */
 static void server_killed(void)
 {
 	bool loses = dice(2) == 0;
@@ -89,7 +89,7 @@ static void server_stopped(void)
 	fault_is_over(r);
 }
 
-/* ---------------------------------------------------------------- of the way to it */
+/* ---------------------------------------------------------------- of the path to it */
 
 static void cut_off(struct proxy *p, unsigned host, enum proxy_fault fault, unsigned ms)
 {
@@ -112,7 +112,7 @@ static void partition(void)
 	cut_off(chaos_proxies[host], host, faults[dice(4)], dice(3) ? dice(600) : 1000 + dice(3000));
 }
 
-/* Replies come late, but in time; then nothing comes: what was told late is what the host believes in. */
+/* Replies are late, but in time; then there are none: the host relies on what came late. */
 static void late_then_cut_off(void)
 {
 	unsigned host = dice(CHAOS_HOSTS);
@@ -122,7 +122,7 @@ static void late_then_cut_off(void)
 
 	fault_is_there(slow);
 	__atomic_fetch_or(hold_on, 1u << host, __ATOMIC_SEQ_CST);
-	/* For longer than a renewal is away. */
+	/* For longer than until the next renewal. */
 	for (i = 0; i < 7; i++) {
 		proxy_set(p, PROXY_HOLD_REPLIES);
 		nap_ms(110 + dice(60));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-starved.c - did those who keep a lease get a processor? The machine is no fault of the bridge
+ * chaos-starved.c - did the processes that keep a lease get a processor?  A starved machine is no fault of the bridge
  *
- * A renewal takes the bridge, the proxy before the server, and the server: a chain, in which each has to run.  The
+ * A renewal takes the leader, the proxy before the server, and the server: a chain, in which each has to run.  The
  * kernel counts how long a thread was ready and did not run.  That is summed up over the chain of each host, and
  * compared with the time that a renewal has at least, from when it is due to the end of the lease.
  */
@@ -50,8 +50,8 @@ static int64_t waited_by(pid_t pid, const char *tid)
 	return ns;
 }
 
-/* @helpers: not its first thread, which is a worker and not the bridge. */
-static int64_t waited(pid_t pid, bool helpers)
+/* @other_threads: not its first thread, which is a worker and does not lead. */
+static int64_t waited(pid_t pid, bool other_threads)
 {
 	char path[64];
 	struct dirent *d;
@@ -61,7 +61,7 @@ static int64_t waited(pid_t pid, bool helpers)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
 	while (dir && (d = readdir(dir)))
-		if (d->d_name[0] != '.' && !(helpers && atoi(d->d_name) == pid))
+		if (d->d_name[0] != '.' && !(other_threads && atoi(d->d_name) == pid))
 			ns += waited_by(pid, d->d_name);
 	if (dir)
 		closedir(dir);
@@ -69,9 +69,9 @@ static int64_t waited(pid_t pid, bool helpers)
 }
 
 /* Since the last look at it, if it is still the same.  Threads may have ended meanwhile. */
-static int64_t more(struct link *link, pid_t pid, bool helpers)
+static int64_t more(struct link *link, pid_t pid, bool other_threads)
 {
-	int64_t now = pid > 0 ? waited(pid, helpers) : 0, ns = now - link->waited_ns;
+	int64_t now = pid > 0 ? waited(pid, other_threads) : 0, ns = now - link->waited_ns;
 
 	if (pid != link->pid || ns < 0)
 		ns = 0;

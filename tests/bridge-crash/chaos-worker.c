@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos-worker.c - a process that takes global keys, and writes down what it is told; see bridge-crash/chaos.c */
+/* chaos-worker.c - a process that acquires global keys, and records all results; see bridge-crash/chaos.c */
 #define _GNU_SOURCE
 #include "chaos.h"
 
@@ -12,7 +12,7 @@
 
 #define WAIT_NS LOCKSHM_SECONDS(20)
 #define STEP_US 1500 /* between two looks at a hold */
-#define CHANGES 6 /* one of so many looks changes the mode, or asks for what it is */
+#define CHANGES 6 /* one of so many looks changes the mode, or checks the hold */
 #define HURRY 200 /* acquires of the hot key in a row */
 
 const char *const chaos_keys[KEYS] = { "written", "read", "hot" };
@@ -56,7 +56,7 @@ static bool still_good(const lockshm_hold_t *hold, const struct history_record *
 	return code == LOCKSHM_OK || code == LOCKSHM_LATE;
 }
 
-/* Most holds are short.  Long ones see leases end, and are told. */
+/* Most holds are short.  Long ones see leases end, and are lost. */
 static unsigned steps(void)
 {
 	unsigned dice = chance(100);
@@ -73,7 +73,7 @@ static void change_mode(lockshm_hold_t *hold, const struct history_record *acqui
 	history_leave(r, history_now(), code);
 }
 
-/* One of them, or so many in a row that the bridge is always late. */
+/* One of them, or so many in a row that the leader is always late. */
 static void change_modes(lockshm_hold_t *hold, const struct history_record *acquire)
 {
 	unsigned n = chance(2) ? 1 : 2 + chance(20);
@@ -136,7 +136,7 @@ static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
 		nap_us(2000);
 }
 
-static bool may_resume(void)
+static bool running(void)
 {
 	return !__atomic_load_n(&history.header->stop, __ATOMIC_ACQUIRE) && !history_is_full(&history);
 }
@@ -150,10 +150,10 @@ void worker_main(unsigned host, uint32_t process, unsigned seed)
 	history_track_begin(&me, &history, process, 0, HISTORY_NO_TRACK);
 	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)
 		_exit(3);
-	while (may_resume()) {
+	while (running()) {
 		unsigned n = chance(20) ? 0 : HURRY;
 
-		while (n-- > 0 && may_resume())
+		while (n-- > 0 && running())
 			one_acquire(s, host, KEY_HOT);
 		one_acquire(s, host, chance(4) ? KEY_WRITTEN : KEY_READ);
 		nap_us(chance(3) ? chance(3000) : 0);

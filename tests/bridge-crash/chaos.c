@@ -2,14 +2,14 @@
 /*
  * chaos.c - processes of two hosts want global keys, and everything that can fail does, at random
  *
- * Two segments play hosts; one real redis-server is between them, which writes all it says to disk, and each host has
- * a proxy on its way there.  The workers (bridge-crash/chaos-worker.c) take one key exclusively and another one mostly
- * shared, hold them for a while, ask meanwhile whether they still do, change the mode, and now and then take a third
- * one many times in a row; they write all of it into a history.  The driver kills and stops workers, and with them
- * whoever is the bridge; now and then something happens to Redis (bridge-crash/chaos-faults.c).  Afterwards the history is
- * judged: history/global.h says by what.
+ * Two segments play hosts; one real redis-server is between them, which writes all it acknowledges to disk, and each
+ * host has a proxy on its path.  The workers (bridge-crash/chaos-worker.c) take one key exclusively and another one
+ * mostly shared, hold them for a while, check meanwhile whether they still do, change the mode, and now and then take a
+ * third one many times in a row; they record all of it in a history.  The driver kills and stops workers, and with them
+ * the leaders; now and then it causes a fault of Redis (bridge-crash/chaos-faults.c).  Afterwards the history is
+ * checked: history/global.h has the properties.
  *
- * Usage: chaos-global [SECONDS [SEED]]     what it finds wrong is in chaos-global-SEED.history
+ * Usage: chaos [SECONDS [SEED]]     a violation is kept in chaos-global-SEED.history
  */
 #define _GNU_SOURCE
 #include "chaos.h"
@@ -21,9 +21,9 @@
 
 #define BLOCKS 16384 /* a million records */
 #define WAIT_MAX_NS LOCKSHM_SECONDS(12)
-/* A lease of a dead host, its place in the queue, the longest holds of those before. */
+/* A lease of a dead host, its queue position, the longest holds of those before. */
 #define CLOSED_NS LOCKSHM_SECONDS(8)
-#define ROUND_S 30 /* then the history is judged, and another one begun */
+#define ROUND_S 30 /* then the history is checked, and another one begun */
 
 struct history history;
 struct history_writer driver;
@@ -63,7 +63,7 @@ static void kill_worker(unsigned i)
 	start_worker(i);
 }
 
-/* Shorter than a lease has left at least: nobody loses one by that. */
+/* Shorter than a lease has left at least: no lease is lost by that. */
 static void stop_worker(unsigned i)
 {
 	struct history_record *r = history_new(&driver);
@@ -86,7 +86,7 @@ static void end_workers(void)
 	for (i = 0; i < WORKERS; i++) {
 		while (waitpid(workers[i], &status, WNOHANG) == 0 && history_now() < limit)
 			chaos_nap(LOCKSHM_MS(10));
-		/* The history says which call did not come back. */
+		/* The history says which call did not return. */
 		if (history_now() >= limit) {
 			kill(workers[i], SIGKILL);
 			waitpid(workers[i], &status, 0);
@@ -97,9 +97,9 @@ static void end_workers(void)
 	}
 }
 
-/* ---------------------------------------------------------------- judging */
+/* ---------------------------------------------------------------- the checks */
 
-static void tell(const char *property, const char *text, void *arg)
+static void report(const char *property, const char *text, void *arg)
 {
 	unsigned *told = arg;
 
@@ -107,22 +107,23 @@ static void tell(const char *property, const char *text, void *arg)
 		printf("%s: %s\n", property, text);
 }
 
-static void judge(void)
+static void check_history(void)
 {
 	const struct global_terms terms = {
 		.ttl_ns = TTL_NS, .wait_ns = WAIT_MAX_NS, .closed_ns = CLOSED_NS, .hosts = CHAOS_HOSTS
 	};
 	struct global_summary sum;
-	unsigned told = 0;
+	unsigned reported = 0;
 	char path[64];
 
-	problems += history_check_global(&history, &terms, tell, &told, &sum);
-	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), %llu lost, %llu killed holding, %llu not judged; "
+	problems += history_check_global(&history, &terms, report, &reported, &sum);
+	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), "
+	       "%llu lost, %llu killed holding, %llu not judged; "
 	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms; "
-	       "who renews waited %.0f ms for a processor\n",
+	       "the chain of a renewal waited %.0f ms for a processor\n",
 	       (unsigned long long)sum.acquires, (unsigned long long)sum.granted, (unsigned long long)sum.shared,
-	       (unsigned long long)sum.changes, (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1], (unsigned long long)sum.lost,
-	       (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
+	       (unsigned long long)sum.changes, (unsigned long long)sum.by_host[0], (unsigned long long)sum.by_host[1],
+	       (unsigned long long)sum.lost, (unsigned long long)sum.killed, (unsigned long long)sum.unsure,
 	       (unsigned long long)sum.faults[FAULT_FORGETS], (unsigned long long)sum.faults[FAULT_AWAY],
 	       (unsigned long long)sum.faults[FAULT_SLOW], (double)sum.worst_wait_ns / 1e6,
 	       (double)starved_worst() / 1e6);
@@ -180,11 +181,11 @@ static void one_round(double duration)
 	end = history_now() + (int64_t)(duration * 1e9);
 	while (history_now() < end && !history_is_full(&history))
 		torment();
-	/* Nothing is wrong any more: is everybody served again? */
+	/* No fault is left: is every worker served again? */
 	for (i = 0; i < CLOSED_NS / LOCKSHM_MS(100) + 10; i++)
 		chaos_nap(LOCKSHM_MS(100));
 	end_workers();
-	judge();
+	check_history();
 }
 
 START_TEST(chaos)

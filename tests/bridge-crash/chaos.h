@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos.h - what the parts of chaos-global share: settings, workers, faults */
+/* chaos.h - what the parts of chaos share: settings, workers, faults */
 #ifndef LOCKSHM_TEST_CHAOS_GLOBAL_H
 #define LOCKSHM_TEST_CHAOS_GLOBAL_H
 
@@ -19,7 +19,7 @@ extern const char *const chaos_keys[KEYS];
 
 extern struct history history;
 extern struct history_writer driver;
-/* Hosts whose workers are to hold on to what they have, a bit each; shared by all. */
+/* Hosts whose workers must keep their holds, a bit each; shared by all. */
 extern uint32_t *hold_on;
 extern struct redis *chaos_redis;
 extern struct proxy *chaos_proxies[CHAOS_HOSTS];
@@ -27,14 +27,14 @@ extern struct proxy *chaos_proxies[CHAOS_HOSTS];
 /* bridge-crash/chaos-worker.c: takes the keys of host @host until it is killed, or the history says stop. */
 void worker_main(unsigned host, uint32_t process, unsigned seed) __attribute__((noreturn));
 
-/* bridge-crash/chaos-faults.c: one fault at random, from its beginning to its end.  It notes what it does. */
+/* bridge-crash/chaos-faults.c: one fault at random, from its beginning to its end, recorded. */
 void fault_any(unsigned (*random)(unsigned below));
 
-/* bridge-crash/chaos-starved.c: sleeps, and notes if that took much longer, or if those who keep a host's leases did not run:
- * for so long in all, of what a renewal has at least. */
+/* bridge-crash/chaos-starved.c: sleeps, and records if that took much longer, or if the processes that keep a host's
+ * leases did not run: for so long in all, of what a renewal has at least. */
 #define STARVED_NS (TTL_NS / 6)
 void chaos_nap(int64_t ns);
-/* The longest of these times since it was last asked for. */
+/* The longest of these times since the last call. */
 int64_t starved_worst(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step-ops.c - what the bridge is at when it is killed or stopped; see bridge-crash/step.h */
+/* step-ops.c - operations during which the leader is killed or stopped; see bridge-crash/step.h */
 #define _GNU_SOURCE
 #include "step.h"
 
@@ -12,13 +12,13 @@
 
 static void first_has_it(struct round *s)
 {
-	ck_round(s, holds(&s->first), "the first has not: answered %s, now %s", outcome_name(s->first.code),
+	ck_round(s, holds(&s->first), "the first has not: has_result %s, now %s", outcome_name(s->first.code),
 		 outcome_name(s->first.agent->answer.code));
 }
 
 static void rival_has_it(struct round *s)
 {
-	ck_round(s, holds(&s->rival), "the rival has not: answered %s, now %s", outcome_name(s->rival.code),
+	ck_round(s, holds(&s->rival), "the rival has not: has_result %s, now %s", outcome_name(s->rival.code),
 		 outcome_name(s->rival.agent->answer.code));
 }
 
@@ -42,39 +42,39 @@ static void rival_reads(struct round *s)
 	takes(s, &s->rival, S);
 }
 
-static void first_asks(struct round *s)
+static void first_requests(struct round *s)
 {
-	cmds(s, &s->first, X);
+	requests(s, &s->first, X);
 }
 
-static bool first_is_answered(struct round *s)
+static bool first_has_result(struct round *s)
 {
-	return answered(s, &s->first);
+	return has_result(s, &s->first);
 }
 
-static bool both_are_answered(struct round *s)
+static bool both_have_results(struct round *s)
 {
-	bool one = answered(s, &s->first), other = answered(s, &s->rival);
+	bool one = has_result(s, &s->first), other = has_result(s, &s->rival);
 
 	return one && other;
 }
 
 static void first_releases(struct round *s)
 {
-	asks_with(&s->first, (struct agent_command){ .op = AGENT_RELEASE }, 0);
+	requests_with(&s->first, (struct agent_command){ .op = AGENT_RELEASE }, 0);
 }
 
-/* ---------------------------------------------------------------- taken */
+/* ---------------------------------------------------------------- acquire */
 
-static void two_ask_to_read(struct round *s)
+static void two_request_to_read(struct round *s)
 {
-	cmds(s, &s->first, S);
-	cmds(s, &s->second, S);
+	requests(s, &s->first, S);
+	requests(s, &s->second, S);
 }
 
-static bool two_are_answered(struct round *s)
+static bool two_have_results(struct round *s)
 {
-	bool one = answered(s, &s->first), other = answered(s, &s->second);
+	bool one = has_result(s, &s->first), other = has_result(s, &s->second);
 
 	return one && other;
 }
@@ -86,28 +86,29 @@ static void all_read(struct round *s)
 	ck_round(s, holds(&s->second), "the second: %s", outcome_name(s->second.agent->answer.code));
 }
 
-/* Once the host stands in line the rival lets go. */
-static bool granted_in_line(struct round *s)
+/* Once the host is queued the rival releases. */
+static bool granted_after_queueing(struct round *s)
 {
-	if (s->stage == 0 && in_line(s, 1)) {
-		lets_go(&s->rival);
+	if (s->stage == 0 && queue_has(s, 1)) {
+		releases(&s->rival);
 		s->stage = 1;
 	}
-	return answered(s, &s->first) && s->stage == 1;
+	return has_result(s, &s->first) && s->stage == 1;
 }
 
 /* A reader's lease is there, and a writer wants it. */
 static void reader_and_writer(struct round *s)
 {
 	first_reads(s);
-	cmds(s, &s->second, X);
+	requests(s, &s->second, X);
 	waits_on_host(s->second.agent, 0, s->key);
 }
 
 static void second_has_it(struct round *s)
 {
-	ck_round(s, holds(&s->second), "the second has not: answered %s, now %s: %.100s", outcome_name(s->second.code),
-		 outcome_name(s->second.agent->answer.code), s->second.agent->answer.report.error.message);
+	ck_round(s, holds(&s->second), "the second has not: has_result %s, now %s: %.100s",
+		 outcome_name(s->second.code), outcome_name(s->second.agent->answer.code),
+		 s->second.agent->answer.report.error.message);
 }
 
 static void first_tries(struct round *s)
@@ -115,34 +116,34 @@ static void first_tries(struct round *s)
 	struct agent_command c = global_command(s->key, X);
 
 	c.timeout_ns = AGENT_TRY;
-	asks_with(&s->first, c, X);
+	requests_with(&s->first, c, X);
 }
 
 static void first_is_busy(struct round *s)
 {
-	ck_round(s, s->first.code == LOCKSHM_BUSY, "a try is answered %s: %s", outcome_name(s->first.code),
+	ck_round(s, s->first.code == LOCKSHM_BUSY, "a try is has_result %s: %s", outcome_name(s->first.code),
 		 s->first.agent->answer.report.error.message);
 	rival_has_it(s);
 }
 
-static void first_asks_briefly(struct round *s)
+static void first_requests_briefly(struct round *s)
 {
 	struct agent_command c = global_command(s->key, X);
 
 	c.timeout_ns = LOCKSHM_MS(60);
-	asks_with(&s->first, c, X);
+	requests_with(&s->first, c, X);
 }
 
 /*
- * What it had asked for is taken back.  A bridge that was stopped may ask for a place in line when nobody wants it any
- * more: that counts for two seconds, and is the host's own.
+ * What it acquired is removed.  A stopped leader may queue its host late, without demand: that position counts for two
+ * seconds, and is the host's own.
  */
 static bool gave_up(struct round *s)
 {
 	int state = lease_of(0, s->key).state;
 
-	return answered(s, &s->first) && (state == 0 || state == LOCKSHM_HOST_LEASE_NONE) &&
-	       (in_line(s, 0) || (s->caught && s->how == HOW_STOP && s->resumed));
+	return has_result(s, &s->first) && (state == 0 || state == LOCKSHM_HOST_LEASE_NONE) &&
+	       (queue_has(s, 0) || (s->caught && s->how == HOW_STOP && s->resumed));
 }
 
 static void first_is_late(struct round *s)
@@ -151,9 +152,9 @@ static void first_is_late(struct round *s)
 	rival_has_it(s);
 }
 
-/* ---------------------------------------------------------------- kept */
+/* ---------------------------------------------------------------- keep */
 
-/* Hints, so that it is renewed at once. */
+/* Invalidations, so that it is renewed at once. */
 static void touched(struct round *s)
 {
 	ck_redis("1", redis, "PEXPIRE lk:%s 1400", s->key);
@@ -164,13 +165,13 @@ static bool is_renewed(struct round *s)
 	return bridge_of(0).renewed > s->renewed + s->stage;
 }
 
-/* By whoever is the bridge now, for longer than a lease. */
-static void may_resume(struct round *s)
+/* By the present leader, for longer than a lease. */
+static void stays_held(struct round *s)
 {
 	int64_t end = now_ns() + LOCKSHM_MS(1600);
 
 	first_has_it(s);
-	while (s->every && s->resume == RESUME_BESIDE && now_ns() < end) {
+	while (s->every && s->resume == RESUME_CONCURRENT && now_ns() < end) {
 		first_has_it(s);
 		pass(now_ns() + LOCKSHM_MS(10));
 	}
@@ -213,7 +214,7 @@ static void all_are_kept(struct round *s)
 {
 	unsigned i;
 
-	may_resume(s);
+	stays_held(s);
 	for (i = 1; i < MANY; i++) {
 		ck_code(agent_do(s->first.agent, (struct agent_command){ .op = AGENT_CHECK, .hold = (int)i }), 0);
 		ck_code(agent_do(s->first.agent, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)i }), 0);
@@ -231,7 +232,7 @@ static void second_comes_and_goes(struct round *s)
 	ck_code(agent_release(s->second.agent), 0);
 }
 
-/* Half of them is used up by the next one. */
+/* The next one uses up half of them. */
 static void many_came_and_went(struct round *s)
 {
 	first_reads(s);
@@ -244,11 +245,11 @@ static bool has_more_numbers(struct round *s)
 	return numbers_left(s) > STRIDE_FIRST;
 }
 
-/* ---------------------------------------------------------------- given back */
+/* ---------------------------------------------------------------- release */
 
-static bool is_given_back(struct round *s)
+static bool is_back_in_none(struct round *s)
 {
-	return answered(s, &s->first) && lease_of(0, s->key).state == LOCKSHM_HOST_LEASE_NONE &&
+	return has_result(s, &s->first) && lease_of(0, s->key).state == LOCKSHM_HOST_LEASE_NONE &&
 	       strcmp(redis_say(redis, "EXISTS lk:%s", s->key), "0") == 0;
 }
 
@@ -260,8 +261,8 @@ static void is_released(struct round *s)
 static void rival_waits_for_first(struct round *s)
 {
 	first_takes(s);
-	cmds(s, &s->rival, X);
-	until_in_line(s, 1);
+	requests(s, &s->rival, X);
+	await_queue(s, 1);
 }
 
 static void rival_got_it(struct round *s)
@@ -270,11 +271,11 @@ static void rival_got_it(struct round *s)
 	rival_has_it(s);
 }
 
-/* Nobody holds it, and it is kept for some time. */
-static void first_takes_and_lets_go(struct round *s)
+/* It has no holder, and is retained for some time. */
+static void first_takes_and_releases(struct round *s)
 {
 	first_takes(s);
-	lets_go(&s->first);
+	releases(&s->first);
 }
 
 static void retires(struct round *s)
@@ -287,10 +288,10 @@ static void retires(struct round *s)
 
 static void first_upgrades(struct round *s)
 {
-	asks_with(&s->first, (struct agent_command){ .op = AGENT_UPGRADE }, X);
+	requests_with(&s->first, (struct agent_command){ .op = AGENT_UPGRADE }, X);
 }
 
-/* Of a majority one that was half way through may be refused, and is a reader's again. */
+/* An upgrade of a majority that was half done may be refused, and the hold is a reader's again. */
 static void is_a_writer(struct round *s)
 {
 	first_has_it(s);
@@ -317,13 +318,13 @@ static void is_a_reader(struct round *s)
 static void rival_waits_to_read(struct round *s)
 {
 	first_takes(s);
-	cmds(s, &s->rival, S);
-	until_in_line(s, 1);
+	requests(s, &s->rival, S);
+	await_queue(s, 1);
 }
 
 static void first_downgrades(struct round *s)
 {
-	asks_with(&s->first, (struct agent_command){ .op = AGENT_DOWNGRADE }, S);
+	requests_with(&s->first, (struct agent_command){ .op = AGENT_DOWNGRADE }, S);
 }
 
 static void both_read(struct round *s)
@@ -333,12 +334,12 @@ static void both_read(struct round *s)
 	rival_has_it(s);
 }
 
-/* ---------------------------------------------------------------- taken away */
+/* ---------------------------------------------------------------- losses */
 
 static void second_waits_for_first(struct round *s)
 {
 	first_takes(s);
-	cmds(s, &s->second, X);
+	requests(s, &s->second, X);
 	waits_on_host(s->second.agent, 0, s->key);
 }
 
@@ -349,7 +350,7 @@ static void deleted(struct round *s)
 
 static bool lost_and_taken_anew(struct round *s)
 {
-	bool one = was_told_lost(&s->first), other = answered(s, &s->second);
+	bool one = reports_lost(&s->first), other = has_result(s, &s->second);
 
 	return one && other;
 }
@@ -366,104 +367,104 @@ static void ended_by_an_operator(struct round *s)
 
 static bool lost_to_the_rival(struct round *s)
 {
-	bool one = was_told_lost(&s->first), other = answered(s, &s->rival);
+	bool one = reports_lost(&s->first), other = has_result(s, &s->rival);
 
 	return one && other;
 }
 
-/* ---------------------------------------------------------------- away */
+/* ---------------------------------------------------------------- outages */
 
-static void asks_for_this_host(struct round *s)
+static void requests_local_only(struct round *s)
 {
 	struct agent_command c = global_command(s->key, X);
 
 	proxy_set(proxies[0], PROXY_REFUSE);
 	c.policy = LOCKSHM_REDIS_LOCAL_ONLY;
-	asks_with(&s->first, c, X);
+	requests_with(&s->first, c, X);
 }
 
-/* Redis is back for those who come next. */
-static void has_it_here(struct round *s)
+/* Redis is back for the next requests. */
+static void has_it_local_only(struct round *s)
 {
 	ck_round(s, s->first.code == LOCKSHM_LOCAL_ONLY, "%s", outcome_name(s->first.code));
 	first_has_it(s);
 	proxy_set(proxies[0], PROXY_PASS);
-	lets_go(&s->first);
+	releases(&s->first);
 }
 
 static void was_away(struct round *s)
 {
-	asks_for_this_host(s);
-	must_answer(s, &s->first);
-	has_it_here(s);
+	requests_local_only(s);
+	await_result(s, &s->first);
+	has_it_local_only(s);
 }
 
-/* It does not put up with an outage. */
-static void second_asks(struct round *s)
+/* It does not wait for an outage to end. */
+static void second_requests(struct round *s)
 {
 	struct agent_command c = global_command(s->key, X);
 
 	c.policy = LOCKSHM_REDIS_FAIL;
-	asks_with(&s->second, c, X);
+	requests_with(&s->second, c, X);
 }
 
-static bool second_is_answered(struct round *s)
+static bool second_has_result(struct round *s)
 {
-	return answered(s, &s->second);
+	return has_result(s, &s->second);
 }
 
 const struct step bridge_steps[] = {
-	{ .name = "take", .begin = first_asks, .resume_streak = first_is_answered, .judge = first_has_it },
-	{ .name = "read beside another host", .arrange = rival_reads, .begin = two_ask_to_read,
-	  .resume_streak = two_are_answered, .judge = all_read },
-	{ .name = "stand in line", .arrange = rival_takes, .begin = first_asks,
-	  .resume_streak = granted_in_line, .judge = first_has_it },
+	{ .name = "take", .begin = first_requests, .proceed = first_has_result, .check = first_has_it },
+	{ .name = "read with another host", .arrange = rival_reads, .begin = two_request_to_read,
+	  .proceed = two_have_results, .check = all_read },
+	{ .name = "queue", .arrange = rival_takes, .begin = first_requests,
+	  .proceed = granted_after_queueing, .check = first_has_it },
 	{ .name = "a writer behind readers", .arrange = reader_and_writer, .begin = first_releases,
-	  .resume_streak = two_are_answered, .judge = second_has_it },
+	  .proceed = two_have_results, .check = second_has_it },
 	{ .name = "refuse a try", .arrange = rival_takes, .begin = first_tries,
-	  .resume_streak = first_is_answered, .judge = first_is_busy },
-	{ .name = "leave the line", .arrange = rival_takes, .begin = first_asks_briefly,
-	  .resume_streak = gave_up, .judge = first_is_late },
-	{ .name = "renew", .arrange = first_takes, .begin = touched, .resume_streak = is_renewed, .judge = may_resume },
+	  .proceed = first_has_result, .check = first_is_busy },
+	{ .name = "leave the queue", .arrange = rival_takes, .begin = first_requests_briefly,
+	  .proceed = gave_up, .check = first_is_late },
+	{ .name = "renew", .arrange = first_takes, .begin = touched, .proceed = is_renewed, .check = stays_held },
 	{ .name = "renew many", .arrange = first_takes_many, .begin = all_touched,
-	  .resume_streak = is_renewed, .judge = all_are_kept, .in_full = true },
-	{ .name = "get more numbers", .arrange = many_came_and_went, .begin = second_comes_and_goes,
-	  .resume_streak = has_more_numbers, .judge = first_has_it, .in_full = true },
-	{ .name = "give back", .arrange = first_takes, .begin = first_releases,
-	  .resume_streak = is_given_back, .judge = is_released },
-	{ .name = "retire", .arrange = first_takes_and_lets_go, .begin = retires, .resume_streak = is_given_back,
-	  .judge = is_released, .lingers = true, .retires = true, .in_full = true },
+	  .proceed = is_renewed, .check = all_are_kept, .in_full = true },
+	{ .name = "get more tokens", .arrange = many_came_and_went, .begin = second_comes_and_goes,
+	  .proceed = has_more_numbers, .check = first_has_it, .in_full = true },
+	{ .name = "release", .arrange = first_takes, .begin = first_releases,
+	  .proceed = is_back_in_none, .check = is_released },
+	{ .name = "retire", .arrange = first_takes_and_releases, .begin = retires, .proceed = is_back_in_none,
+	  .check = is_released, .retains = true, .retires = true, .in_full = true },
 	{ .name = "hand over", .arrange = rival_waits_for_first, .begin = first_releases,
-	  .resume_streak = both_are_answered, .judge = rival_got_it },
+	  .proceed = both_have_results, .check = rival_got_it },
 	{ .name = "upgrade", .arrange = first_reads, .begin = first_upgrades,
-	  .resume_streak = first_is_answered, .judge = is_a_writer },
+	  .proceed = first_has_result, .check = is_a_writer },
 	{ .name = "refuse an upgrade", .arrange = two_hosts_read, .begin = first_upgrades,
-	  .resume_streak = first_is_answered, .judge = is_a_reader },
+	  .proceed = first_has_result, .check = is_a_reader },
 	{ .name = "downgrade", .arrange = rival_waits_to_read, .begin = first_downgrades,
-	  .resume_streak = both_are_answered, .judge = both_read },
-	{ .name = "deleted by a stranger", .arrange = second_waits_for_first, .begin = deleted,
-	  .resume_streak = lost_and_taken_anew, .judge = second_has_it, .lost = 1 },
+	  .proceed = both_have_results, .check = both_read },
+	{ .name = "deleted by another program", .arrange = second_waits_for_first, .begin = deleted,
+	  .proceed = lost_and_taken_anew, .check = second_has_it, .lost = 1 },
 	{ .name = "ended by an operator", .arrange = rival_waits_for_first, .begin = ended_by_an_operator,
-	  .resume_streak = lost_to_the_rival, .judge = rival_has_it, .lost = 1 },
-	{ .name = "local only", .begin = asks_for_this_host, .resume_streak = first_is_answered,
-	  .judge = has_it_here, .proxy = true },
-	{ .name = "take after an outage", .arrange = was_away, .begin = second_asks,
-	  .resume_streak = second_is_answered, .judge = second_has_it, .proxy = true, .in_full = true },
-	{ .name = "majority: take", .begin = first_asks, .resume_streak = first_is_answered, .judge = first_has_it,
+	  .proceed = lost_to_the_rival, .check = rival_has_it, .lost = 1 },
+	{ .name = "local only", .begin = requests_local_only, .proceed = first_has_result,
+	  .check = has_it_local_only, .proxy = true },
+	{ .name = "take after an outage", .arrange = was_away, .begin = second_requests,
+	  .proceed = second_has_result, .check = second_has_it, .proxy = true, .in_full = true },
+	{ .name = "majority: take", .begin = first_requests, .proceed = first_has_result, .check = first_has_it,
 	  .quorum = true, .in_full = true },
 	{ .name = "majority: refuse a try", .arrange = rival_takes, .begin = first_tries,
-	  .resume_streak = first_is_answered, .judge = first_is_busy, .quorum = true, .in_full = true },
+	  .proceed = first_has_result, .check = first_is_busy, .quorum = true, .in_full = true },
 	{ .name = "majority: hand over", .arrange = rival_waits_for_first, .begin = first_releases,
-	  .resume_streak = both_are_answered, .judge = rival_got_it, .quorum = true, .in_full = true },
-	{ .name = "majority: renew", .arrange = first_takes, .begin = touched, .resume_streak = is_renewed,
-	  .judge = may_resume, .quorum = true, .in_full = true },
-	{ .name = "majority: give back", .arrange = first_takes, .begin = first_releases,
-	  .resume_streak = is_given_back, .judge = is_released, .quorum = true, .in_full = true },
+	  .proceed = both_have_results, .check = rival_got_it, .quorum = true, .in_full = true },
+	{ .name = "majority: renew", .arrange = first_takes, .begin = touched, .proceed = is_renewed,
+	  .check = stays_held, .quorum = true, .in_full = true },
+	{ .name = "majority: release", .arrange = first_takes, .begin = first_releases,
+	  .proceed = is_back_in_none, .check = is_released, .quorum = true, .in_full = true },
 	{ .name = "majority: upgrade", .arrange = first_reads, .begin = first_upgrades,
-	  .resume_streak = first_is_answered, .judge = is_a_writer, .quorum = true },
+	  .proceed = first_has_result, .check = is_a_writer, .quorum = true },
 	{ .name = "majority: refuse an upgrade", .arrange = two_hosts_read, .begin = first_upgrades,
-	  .resume_streak = first_is_answered, .judge = is_a_reader, .quorum = true, .in_full = true },
+	  .proceed = first_has_result, .check = is_a_reader, .quorum = true, .in_full = true },
 	{ .name = "majority: downgrade", .arrange = rival_waits_to_read, .begin = first_downgrades,
-	  .resume_streak = both_are_answered, .judge = both_read, .quorum = true, .in_full = true },
+	  .proceed = both_have_results, .check = both_read, .quorum = true, .in_full = true },
 };
 const unsigned n_bridge_steps = sizeof(bridge_steps) / sizeof(bridge_steps[0]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step-round.c - who is there in a round, and what must be true of it; see bridge-crash/step.h
+ * step-round.c - the subjects of a round, and its properties; see bridge-crash/step.h
  *
- * Of each round, wherever its victim was caught: nobody holds beside another host; tokens rise; a lease is lost only
- * where somebody took it away; in the end everybody is served, here and on the other host, by whoever is the bridge
- * then, both segments are sound, and nothing is left in Redis.
+ * In each round, wherever its victim was caught: no two hosts hold at once; tokens rise; a lease is lost only where the
+ * operation deletes it; in the end all subjects are served, on both hosts, by the then leaders; both segments are
+ * sound; and nothing is left in Redis.
  */
 #define _GNU_SOURCE
 #include "step.h"
@@ -16,11 +16,11 @@
 #include "hostlease/leader.h"
 
 #define TTL LOCKSHM_MS(1500)
-#define BOUND LOCKSHM_SECONDS(10) /* for a step, with a bridge that dies in it */
+#define BOUND LOCKSHM_SECONDS(10) /* for a step, with a leader that dies in it */
 
 const char *round_name(const struct round *s)
 {
-	static const char *const resumes[] = { "beside", "late", "too late", "last" };
+	static const char *const resumes[] = { "concurrent", "late", "too late", "last" };
 	static char text[300];
 
 	snprintf(text, sizeof(text), "%s, round %u, %s %s (point %u) %s", s->op->name, s->number,
@@ -31,18 +31,18 @@ const char *round_name(const struct round *s)
 
 /* ---------------------------------------------------------------- subjects */
 
-void asks_with(struct subject *p, struct agent_command c, int mode)
+void requests_with(struct subject *p, struct agent_command c, int mode)
 {
 	p->wanted = mode;
 	agent_send(p->agent, c);
 }
 
-void cmds(struct round *s, struct subject *p, int mode)
+void requests(struct round *s, struct subject *p, int mode)
 {
-	asks_with(p, global_command(s->key, mode), mode);
+	requests_with(p, global_command(s->key, mode), mode);
 }
 
-/* Of a hold in @mode; that of a policy has none. */
+/* Of a hold in @mode; a hold by policy has no token. */
 static void token_rises(struct round *s, int mode, uint64_t token)
 {
 	bool rises = token > (mode == LOCKSHM_EXCLUSIVE ? s->last : s->last_exclusive);
@@ -64,7 +64,7 @@ static void has_it(struct round *s, struct subject *p)
 	token_rises(s, p->mode, p->token);
 }
 
-bool answered(struct round *s, struct subject *p)
+bool has_result(struct round *s, struct subject *p)
 {
 	int op = p->agent->command.op;
 
@@ -73,7 +73,7 @@ bool answered(struct round *s, struct subject *p)
 	if (agent_poll(p->agent) == AGENT_BLOCKED)
 		return false;
 	p->code = p->agent->answer.code;
-	ck_round(s, p->code != AGENT_DIED, "somebody died");
+	ck_round(s, p->code != AGENT_DIED, "a subject died");
 	if (p->code >= 0 && (op == AGENT_ACQUIRE || op == AGENT_UPGRADE))
 		has_it(s, p);
 	else if (p->code >= 0 && op == AGENT_DOWNGRADE)
@@ -93,12 +93,12 @@ bool holds(struct subject *p)
 	return code == 0 || code == LOCKSHM_LATE;
 }
 
-bool was_told_lost(struct subject *p)
+bool reports_lost(struct subject *p)
 {
 	return !p->agent->busy && agent_call(p->agent, AGENT_CHECK) == LOCKSHM_LOST;
 }
 
-void lets_go(struct subject *p)
+void releases(struct subject *p)
 {
 	if (p->mode)
 		(void)agent_release(p->agent);
@@ -110,31 +110,31 @@ struct expected {
 	struct subject *p;
 };
 
-static bool has_answered(void *arg)
+static bool has_result_now(void *arg)
 {
 	struct expected *e = arg;
 
-	return answered(e->s, e->p);
+	return has_result(e->s, e->p);
 }
 
-void must_answer(struct round *s, struct subject *p)
+void await_result(struct round *s, struct subject *p)
 {
 	struct expected e = { s, p };
 
-	ck_round(s, await(has_answered, &e), "no answer to %d", p->agent->command.op);
+	ck_round(s, await(has_result_now, &e), "no result of %d", p->agent->command.op);
 }
 
 void takes(struct round *s, struct subject *p, int mode)
 {
-	cmds(s, p, mode);
-	must_answer(s, p);
+	requests(s, p, mode);
+	await_result(s, p);
 	ck_round(s, p->code >= 0, "%s", outcome_name(p->code));
 }
 
 /* ---------------------------------------------------------------- Redis */
 
-/* A majority keeps none. */
-bool in_line(const struct round *s, unsigned n)
+/* A majority keeps no queue. */
+bool queue_has(const struct round *s, unsigned n)
 {
 	char want[16];
 
@@ -142,20 +142,20 @@ bool in_line(const struct round *s, unsigned n)
 	return strcmp(redis_say(redis, "ZCARD {lk:%s}:q", s->key), want) == 0;
 }
 
-/* Else there is no line: where whoever had it has lost it, as on a machine that is too slow for its leases. */
-static bool somebody_waits(struct round *s)
+/* Otherwise there is no queue: the holder has lost the lease, as on a machine that is too slow for its leases. */
+static bool any_waits(struct round *s)
 {
-	bool first = answered(s, &s->first), second = answered(s, &s->second), rival = answered(s, &s->rival);
+	bool first = has_result(s, &s->first), second = has_result(s, &s->second), rival = has_result(s, &s->rival);
 
 	return !first || !second || !rival;
 }
 
-void until_in_line(struct round *s, unsigned n)
+void await_queue(struct round *s, unsigned n)
 {
 	int64_t end = now_ns() + PATIENCE;
 
-	while (!s->op->quorum && !in_line(s, n) && somebody_waits(s))
-		ck_round(s, now_ns() < end, "not %u in line", n);
+	while (!s->op->quorum && !queue_has(s, n) && any_waits(s))
+		ck_round(s, now_ns() < end, "not %u queued", n);
 }
 
 static bool lock_is_left(struct redis *server, const char *k)
@@ -163,7 +163,7 @@ static bool lock_is_left(struct redis *server, const char *k)
 	return strcmp(redis_say(server, "EXISTS lk:%s {lk:%s}:rx lk:%s:lock-intent", k, k, k), "0") != 0;
 }
 
-/* The place in line that a stopped bridge asked for when nobody wanted it is left; it does not count for long. */
+/* The queue position that a stopped leader took without demand is left; it does not count for long. */
 static bool nothing_is_left(void *arg)
 {
 	const struct round *s = arg;
@@ -172,12 +172,12 @@ static bool nothing_is_left(void *arg)
 	for (i = 1; s->op->quorum && i < SERVERS; i++)
 		if (lock_is_left(servers[i], s->key))
 			return false;
-	return !lock_is_left(redis, s->key) && ((s->caught && s->how == HOW_STOP) || in_line(s, 0));
+	return !lock_is_left(redis, s->key) && ((s->caught && s->how == HOW_STOP) || queue_has(s, 0));
 }
 
-/* ---------------------------------------------------------------- what must always be so */
+/* ---------------------------------------------------------------- invariants */
 
-/* Both were valid while the one was asked between two answers of the other. */
+/* Both were valid while the one was checked between two checks of the other. */
 static void exclude_each_other(struct round *s, struct subject *here)
 {
 	if (here->mode == LOCKSHM_SHARED && s->rival.mode == LOCKSHM_SHARED)
@@ -191,8 +191,8 @@ static void exclude_each_other(struct round *s, struct subject *here)
 
 static void check_exclusion(struct round *s)
 {
-	(void)answered(s, &s->rival);
-	/* Who takes it away by force takes it from a holder who cannot know yet. */
+	(void)has_result(s, &s->rival);
+	/* A forced release takes the key from a holder that cannot know yet. */
 	if (!s->rival.mode || s->op->lost)
 		return;
 	exclude_each_other(s, &s->first);
@@ -246,8 +246,8 @@ static void make_hosts(const struct step *op)
 
 	options.redis_ttl_ns = TTL;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	options.redis_retain_ns = op->lingers ? LOCKSHM_MS(200) : options.redis_retain_ns;
-	/* So that most rounds have a record that was nobody's; and keys that somebody lost are kept. */
+	options.redis_retain_ns = op->retains ? LOCKSHM_MS(200) : options.redis_retain_ns;
+	/* So that most rounds have a record without a key; and lost keys are kept. */
 	options.redis_leases = 64;
 	options.locks = 2048;
 	host_make(1, &options);
@@ -271,8 +271,8 @@ void round_open(struct round *s, const struct step *op)
 	ck_code(agent_release(s->rival.agent), 0);
 }
 
-/* What was before is done. */
-static bool all_is_quiet(void *arg)
+/* All earlier work is done. */
+static bool is_at_rest(void *arg)
 {
 	(void)arg;
 	return victim_rests() && load_acquire(&hosts[0].s->bridge->pending[0]) == 0 && victim_rests();
@@ -290,11 +290,11 @@ static void begin(struct round *s, enum how how, enum resume resume)
 	victim_start();
 	s->first = worker();
 	s->second = worker();
-	ck_round(s, await(all_stand_by, NULL), "not everybody stands by");
+	ck_round(s, await(all_stand_by, NULL), "not all stand by");
 	s->lost = bridge_of(0).lost;
 	if (s->op->arrange)
 		s->op->arrange(s);
-	ck_round(s, await(all_is_quiet, NULL), "the bridge does not come to rest");
+	ck_round(s, await(is_at_rest, NULL), "the bridge does not come to rest");
 	s->renewed = bridge_of(0).renewed;
 }
 
@@ -311,7 +311,7 @@ static void let_it_go_on(struct round *s)
 	s->resumed = true;
 }
 
-/* ... and it has come to the end of what it was at, and stands by. */
+/* ... and it has finished its work, and stands by. */
 static void let_it_come_to_rest(struct round *s)
 {
 	let_it_go_on(s);
@@ -319,8 +319,8 @@ static void let_it_come_to_rest(struct round *s)
 		ck_round(s, await(it_rests, NULL), "the victim does not come to rest");
 }
 
-/* The victim may have been caught since the last look; then another takes over. */
-static void see_to_the_victim(struct round *s)
+/* The victim may have been caught since the last look; then another process takes over. */
+static void look_after_the_victim(struct round *s)
 {
 	if (!s->caught && victim_caught()) {
 		s->caught = true;
@@ -331,11 +331,11 @@ static void see_to_the_victim(struct round *s)
 	s->took_over = true;
 	/* Half of it was left at least, as renewals are due with two thirds. */
 	s->slow = now_ns() - s->caught_ns > TTL / 2;
-	if (s->resume == RESUME_BESIDE)
+	if (s->resume == RESUME_CONCURRENT)
 		let_it_go_on(s);
 }
 
-/* Somebody is the bridge, and nobody is caught any more. */
+/* There is a leader, and no victim is caught any more. */
 static bool settled(const struct round *s)
 {
 	if (s->caught)
@@ -345,15 +345,15 @@ static bool settled(const struct round *s)
 	return victim_rests() && !victim_disarm();
 }
 
-static void resume_streak(struct round *s)
+static void run_step(struct round *s)
 {
 	bool over = false;
 
 	s->begun_ns = now_ns();
 	while (!over || !settled(s)) {
-		see_to_the_victim(s);
+		look_after_the_victim(s);
 		check_exclusion(s);
-		over = s->op->resume_streak(s);
+		over = s->op->proceed(s);
 		ck_round(s, now_ns() - s->begun_ns < BOUND, "%s after %lld ms, lease is %d: %s",
 			 over ? "over" : "not over", (long long)((now_ns() - s->begun_ns) / 1000000),
 			 lease_of(0, s->key).state, lease_of(0, s->key).why);
@@ -364,19 +364,19 @@ static void resume_streak(struct round *s)
 		s->slowest_ns = s->took_ns;
 }
 
-/* The rival takes it once nobody here has it; then somebody here. */
+/* The rival takes it after the local holders; then a local one. */
 static void all_are_served(struct round *s)
 {
 	if (s->rival.mode == LOCKSHM_SHARED)
-		lets_go(&s->rival);
+		releases(&s->rival);
 	if (!s->rival.mode && !s->rival.agent->busy)
-		cmds(s, &s->rival, LOCKSHM_EXCLUSIVE);
+		requests(s, &s->rival, LOCKSHM_EXCLUSIVE);
 	if (!s->rival.mode && (s->first.mode || s->second.mode) && !s->op->lost)
-		until_in_line(s, 1);
+		await_queue(s, 1);
 	check_exclusion(s);
-	lets_go(&s->first);
-	lets_go(&s->second);
-	must_answer(s, &s->rival);
+	releases(&s->first);
+	releases(&s->second);
+	await_result(s, &s->rival);
 	ck_round(s, s->rival.code >= 0, "the rival: %s", outcome_name(s->rival.code));
 	if (s->resume == RESUME_TOO_LATE)
 		let_it_come_to_rest(s);
@@ -384,21 +384,21 @@ static void all_are_served(struct round *s)
 
 static void newcomer_is_served(struct round *s)
 {
-	cmds(s, &s->second, LOCKSHM_EXCLUSIVE);
-	until_in_line(s, 1);
+	requests(s, &s->second, LOCKSHM_EXCLUSIVE);
+	await_queue(s, 1);
 	ck_round(s, holds(&s->rival), "the rival lost it: %s", outcome_name(s->rival.agent->answer.code));
-	lets_go(&s->rival);
-	must_answer(s, &s->second);
+	releases(&s->rival);
+	await_result(s, &s->second);
 	ck_round(s, s->second.code >= 0, "the newcomer: %s", outcome_name(s->second.code));
 	if (s->resume == RESUME_LAST)
 		let_it_come_to_rest(s);
 	ck_round(s, holds(&s->second), "the newcomer lost it: %s", outcome_name(s->second.agent->answer.code));
 	if (!s->op->quorum)
 		ck_redis(lease_of(0, s->key).value, redis, "GET lk:%s", s->key);
-	lets_go(&s->second);
+	releases(&s->second);
 }
 
-/* Who was killed between loss and count has not counted it. */
+/* A process killed between loss and count has not counted it. */
 static void check_losses(struct round *s)
 {
 	unsigned long long lost = bridge_of(0).lost - s->lost;
@@ -407,8 +407,8 @@ static void check_losses(struct round *s)
 		 "%llu leases were lost, not %u", lost, s->op->lost);
 }
 
-/* No record is closed: the bridge of each host has given back what nobody there wants. */
-static bool all_is_given_back(void *arg)
+/* No record is open: the leader of each host has released all without demand. */
+static bool all_is_released(void *arg)
 {
 	unsigned h;
 	uint32_t i;
@@ -425,7 +425,7 @@ static void end(struct round *s)
 {
 	let_it_come_to_rest(s);
 	ck_round(s, await(nothing_is_left, s), "something is left in Redis");
-	ck_round(s, await(all_is_given_back, NULL), "a lease is in state %d, of the rival's host %d",
+	ck_round(s, await(all_is_released, NULL), "a lease is in state %d, of the rival's host %d",
 		 lease_of(0, s->key).state, lease_of(1, s->key).state);
 	check_losses(s);
 	verify_clean_of(hosts[0].s);
@@ -442,8 +442,8 @@ bool round_play(struct round *s, enum how how, unsigned point, enum resume resum
 	begin(s, how, resume);
 	victim_arm(how, point);
 	s->op->begin(s);
-	resume_streak(s);
-	s->op->judge(s);
+	run_step(s);
+	s->op->check(s);
 	if (s->resume == RESUME_LATE)
 		let_it_come_to_rest(s);
 	all_are_served(s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step-victim.c - a bridge that catches itself; see bridge-crash/step.h
+ * step-victim.c - a leader that catches itself; see bridge-crash/step.h
  *
  * All of this runs in the victim, in handlers of its own faults, so that a point costs microseconds and nothing is
- * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  The thread beside
- * the loop that listens to hints writes to the bell only.  It is let through, and what the loop writes in that moment,
- * too: a point that was missed is one that the next round may find.
+ * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  The listener thread
+ * writes to the doorbell only.  It is let through, and so is what the loop writes in that moment: the next round may
+ * find a point that was missed.
  */
 #define _GNU_SOURCE
 #include "step.h"
@@ -24,7 +24,7 @@
 
 #include "segment/segment.h"
 
-#define TRAP_FLAG 0x100 /* of x86: a trap behind the next instruction */
+#define TRAP_FLAG 0x100 /* of x86: a trap after the next instruction */
 
 enum armed { IDLE = 0, ARMED, CAUGHT };
 
@@ -99,7 +99,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *arg)
 	char *at = info->si_addr;
 
 	if (at < from || at >= to) {
-		signal(signal_number, SIG_DFL); /* that is not ours: it dies of it */
+		signal(signal_number, SIG_DFL); /* not a fault of ours: it dies of it */
 		return;
 	}
 	/* Again, as another thread was here in between. */
@@ -216,7 +216,7 @@ void victim_arm(enum how how, unsigned points)
 	__atomic_store_n(&shared->state, ARMED, __ATOMIC_RELEASE);
 }
 
-/* It has ended: only by its own hand, or as it was told to. */
+/* It has ended: only by its own hand, or by command. */
 static void reap(int status)
 {
 	dead = true;

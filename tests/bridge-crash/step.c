@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step.c - a bridge is killed, or stopped, at every write to the segment and at everything it sends
+ * step.c - a leader is killed, or stopped, at every write to the segment and at everything it sends
  *
- * The next bridge of the host, in a worker, goes on with what it finds.  What must hold then is in bridge-crash/step-round.c
- * and with each step in bridge-crash/step-ops.c.  A bridge that was stopped goes on while its successor works, or when that
- * is through, or when another host has the key, or this one again: with a write, or a command to Redis, that was
- * decided long ago.
+ * The next leader of the host, in a worker, continues with what it finds.  The properties are in
+ * bridge-crash/step-round.c, and with each step in bridge-crash/step-ops.c.  A leader that was stopped continues while
+ * its successor works, or when that is done, or when another host has the key, or this one again: with a write, or a
+ * command to Redis, that was decided long ago.
  *
- *   bridge-step                  some points of each step
- *   bridge-step all [STEP]       every point of all steps, or of one
- *   bridge-step kills [STEP]     only killed
- *   bridge-step stops [STEP]     only stopped
- *   bridge-step some STEP        some points of that step
- *   bridge-step points STEP N    that point alone
+ *   step                  some points of each step
+ *   step all [STEP]       every point of all steps, or of one
+ *   step kills [STEP]     only killed
+ *   step stops [STEP]     only stopped
+ *   step some STEP        some points of that step
+ *   step points STEP N    that point alone
  *
  * PART=i/n in the environment takes every n-th step only.
  */
@@ -68,10 +68,10 @@ static void all_points(struct round *s, struct tally *t)
 	enum resume resume;
 
 	s->every = true;
-	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_BESIDE);
+	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_CONCURRENT);
 	t->points = victim_points();
-	t->kills = kills ? every_point(s, HOW_KILL, RESUME_BESIDE) : 0;
-	for (resume = RESUME_BESIDE; stops && resume < RESUMES; resume++)
+	t->kills = kills ? every_point(s, HOW_KILL, RESUME_CONCURRENT) : 0;
+	for (resume = RESUME_CONCURRENT; stops && resume < RESUMES; resume++)
 		t->stops += every_point(s, HOW_STOP, resume);
 }
 
@@ -80,11 +80,11 @@ static void some_points(struct round *s, unsigned which, struct tally *t)
 {
 	unsigned i, n;
 
-	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_BESIDE);
+	(void)round_play(s, HOW_KILL, UINT_MAX, RESUME_CONCURRENT);
 	t->points = n = victim_points();
 	ck_assert_uint_gt(n, 0);
 	for (i = 0; i < SAMPLE_KILLS; i++)
-		t->kills += round_play(s, HOW_KILL, (2 * i + 1) * n / (2 * SAMPLE_KILLS), RESUME_BESIDE);
+		t->kills += round_play(s, HOW_KILL, (2 * i + 1) * n / (2 * SAMPLE_KILLS), RESUME_CONCURRENT);
 	t->stops += round_play(s, HOW_STOP, (which % 4 * 2 + 1) * n / 8, (enum resume)(which % RESUMES));
 }
 
@@ -92,8 +92,8 @@ static void single_point(struct round *s, struct tally *t)
 {
 	enum resume resume;
 
-	t->kills = round_play(s, HOW_KILL, single, RESUME_BESIDE);
-	for (resume = RESUME_BESIDE; resume < RESUMES; resume++)
+	t->kills = round_play(s, HOW_KILL, single, RESUME_CONCURRENT);
+	for (resume = RESUME_CONCURRENT; resume < RESUMES; resume++)
 		t->stops += round_play(s, HOW_STOP, single, resume);
 }
 
@@ -120,8 +120,8 @@ START_TEST(the_next_bridge_goes_on)
 }
 END_TEST
 
-/* Who waits rings again after half a second; the next bridge does not wait for that. */
-START_TEST(what_the_dead_was_told)
+/* Waiters ring again after half a second; the next leader does not wait for that. */
+START_TEST(pending_bits_of_the_dead)
 {
 	int64_t least = INT64_MAX;
 	struct round round;
@@ -129,7 +129,7 @@ START_TEST(what_the_dead_was_told)
 
 	round_open(&round, &bridge_steps[0]);
 	for (i = 0; i < 30 && n < 5; i++) {
-		(void)round_play(&round, HOW_KILL, i % 3, RESUME_BESIDE);
+		(void)round_play(&round, HOW_KILL, i % 3, RESUME_CONCURRENT);
 		if (!victim_wrote(&hosts[0].s->bridge->pending[0]))
 			continue;
 		n++;
@@ -137,7 +137,7 @@ START_TEST(what_the_dead_was_told)
 			least = round.took_ns;
 	}
 	ck_assert_uint_gt(n, 0);
-	ck_assert_msg(least < LOCKSHM_MS(400), "whom a dead bridge was told of waits for %lld ms",
+	ck_assert_msg(least < LOCKSHM_MS(400), "a waiter noted by a dead leader waits for %lld ms",
 		      (long long)least / 1000000);
 }
 END_TEST
@@ -145,7 +145,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	if (!kills && !stops && single == UINT_MAX)
-		tcase_add_test(tc, what_the_dead_was_told);
+		tcase_add_test(tc, pending_bits_of_the_dead);
 	tcase_set_timeout(tc, kills || stops ? 7200 : 240);
 	tcase_add_loop_test(tc, the_next_bridge_goes_on, 0, (int)n_bridge_steps);
 }

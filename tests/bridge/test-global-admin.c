@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-admin.c - what an operator sees of a key in Redis, and what he takes away there */
+/* test-global-admin.c - lockshm_remote_inspect() and lockshm_remote_end() */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -11,18 +11,18 @@
 
 static struct agent *a, *b, *c;
 
-/* One server's answer, copied. */
-struct told {
+/* A copy of one server's struct lockshm_remote_info. */
+struct report {
 	int code, state;
 	char server[128], reason[300], name[64], type[16];
 	size_t holders, waiters;
-	struct lockshm_remote_party party[PARTIES], mark;
-	char value[PARTIES][128], mark_value[128];
-	bool marked;
+	struct lockshm_remote_party party[PARTIES], intent;
+	char value[PARTIES][128], intent_value[128];
+	bool has_intent;
 	uint64_t next_token;
 };
 
-static struct told seen[SERVERS];
+static struct report seen[SERVERS];
 static size_t n_seen;
 
 static void copy_party(const struct lockshm_remote_party *from, struct lockshm_remote_party *to, char value[128])
@@ -35,7 +35,7 @@ static void copy_party(const struct lockshm_remote_party *from, struct lockshm_r
 
 static int keep(const struct lockshm_remote_info *info, void *arg)
 {
-	struct told *to = &seen[n_seen++];
+	struct report *to = &seen[n_seen++];
 	size_t i;
 
 	(void)arg;
@@ -54,13 +54,13 @@ static int keep(const struct lockshm_remote_info *info, void *arg)
 	ck_assert_uint_le(info->holders + info->waiters, PARTIES);
 	for (i = 0; i < info->holders + info->waiters; i++)
 		copy_party(&info->parties[i], &to->party[i], to->value[i]);
-	to->marked = info->mark != NULL;
+	to->has_intent = info->mark != NULL;
 	if (info->mark)
-		copy_party(info->mark, &to->mark, to->mark_value);
+		copy_party(info->mark, &to->intent, to->intent_value);
 	return 0;
 }
 
-static const struct told *look_at(unsigned i, const char *key)
+static const struct report *inspect(unsigned i, const char *key)
 {
 	struct lockshm_error error;
 
@@ -70,7 +70,7 @@ static const struct told *look_at(unsigned i, const char *key)
 	return seen;
 }
 
-static int take_away(unsigned i, const char *key, const char *value, struct lockshm_error *error)
+static int end_remote(unsigned i, const char *key, const char *value, struct lockshm_error *error)
 {
 	return lockshm_remote_end(hosts[i].s, key, strlen(key), value, strlen(value), MOMENT, error);
 }
@@ -84,14 +84,14 @@ static void is_held_by(const struct lockshm_remote_party *p, unsigned host, int 
 	ck_assert_int_le(p->expires_in_ns, LOCKSHM_SECONDS(2)); /* a lease lasts one, a waiter counts for two */
 }
 
-/* ---------------------------------------------------------------- what is seen */
+/* ---------------------------------------------------------------- inspect */
 
-START_TEST(a_key_nobody_has)
+START_TEST(a_free_key)
 {
-	const struct told *s;
+	const struct report *s;
 
 	hosts_make(1);
-	s = look_at(0, K);
+	s = inspect(0, K);
 	ck_assert_uint_eq(n_seen, 1);
 	ck_assert_int_eq(s->code, 0);
 	ck_assert_str_eq(s->reason, "");
@@ -99,15 +99,15 @@ START_TEST(a_key_nobody_has)
 	ck_assert_str_eq(s->name, "lk:" K);
 	ck_contains(s->server, redis->socket);
 	ck_assert_uint_eq(s->holders + s->waiters, 0);
-	ck_assert(!s->marked);
+	ck_assert(!s->has_intent);
 	ck_assert_uint_eq(s->next_token, 0);
 	ck_redis("0", redis, "DBSIZE");
 }
 END_TEST
 
-START_TEST(who_holds_and_who_waits)
+START_TEST(holders_and_waiters)
 {
-	const struct told *s;
+	const struct report *s;
 	char queue[64];
 
 	cast("012", &a, &b, &c);
@@ -117,8 +117,8 @@ START_TEST(who_holds_and_who_waits)
 	global_send(c, K, LOCKSHM_SHARED);
 	redis_has("ZCARD {lk:" K "}:q", "2");
 	snprintf(queue, sizeof(queue), "[X:%s S:%s]", bridge_of(1).host, bridge_of(2).host);
-	ck_redis(queue, redis, "ZRANGE {lk:" K "}:q 0 -1"); /* the names, under which they listen, and nothing else */
-	s = look_at(1, K);
+	ck_redis(queue, redis, "ZRANGE {lk:" K "}:q 0 -1"); /* the hosts' names, and nothing else */
+	s = inspect(1, K);
 	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_EXCLUSIVE);
 	ck_assert_uint_eq(s->holders, 1);
 	ck_assert_str_eq(s->value[0], lease_of(0, K).value);
@@ -127,11 +127,11 @@ START_TEST(who_holds_and_who_waits)
 	is_held_by(&s->party[1], 1, LOCKSHM_EXCLUSIVE, true);
 	is_held_by(&s->party[2], 2, LOCKSHM_SHARED, false);
 	ck_assert_uint_gt(s->next_token, a->answer.token);
-	ck_assert(!s->marked);
-	/* Seen from the host that has it. */
-	ck_assert_int_eq(look_at(0, K)->party[0].this_host, 1);
+	ck_assert(!s->has_intent);
+	/* Inspected from the host that holds it. */
+	ck_assert_int_eq(inspect(0, K)->party[0].this_host, 1);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	/* The same through a handle that may only look. */
+	/* The same through a read-only handle. */
 	ck_code(lockshm_open(&seg, hosts[2].name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
 	n_seen = 0;
 	ck_code(lockshm_remote_inspect(seg, K, strlen(K), MOMENT, keep, NULL, NULL), 0);
@@ -140,9 +140,9 @@ START_TEST(who_holds_and_who_waits)
 }
 END_TEST
 
-START_TEST(readers_and_the_mark_of_a_writer)
+START_TEST(readers_and_the_intent_of_a_writer)
 {
-	const struct told *s;
+	const struct report *s;
 	size_t i, ours = 0;
 
 	cast("012", &a, &b, &c);
@@ -151,7 +151,7 @@ START_TEST(readers_and_the_mark_of_a_writer)
 	ck_redis("1", redis, "SADD lk:" K " stranger");
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("EXISTS lk:" K ":lock-intent", "1");
-	s = look_at(0, K);
+	s = inspect(0, K);
 	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_SHARED);
 	ck_assert_uint_eq(s->holders, 3);
 	for (i = 0; i < 3; i++)
@@ -163,31 +163,31 @@ START_TEST(readers_and_the_mark_of_a_writer)
 			is_held_by(&s->party[i], s->party[i].this_host ? 0 : 1, LOCKSHM_SHARED, s->party[i].this_host);
 		}
 	ck_assert_uint_eq(ours, 1);
-	ck_assert(s->marked);
-	ck_assert_str_eq(s->mark_value, bridge_of(2).host);
-	is_held_by(&s->mark, 2, LOCKSHM_EXCLUSIVE, false);
+	ck_assert(s->has_intent);
+	ck_assert_str_eq(s->intent_value, bridge_of(2).host);
+	is_held_by(&s->intent, 2, LOCKSHM_EXCLUSIVE, false);
 }
 END_TEST
 
 START_TEST(other_programs)
 {
-	const struct told *s;
+	const struct report *s;
 
 	hosts_make(1);
-	/* What looks like one of our tokens is no host's, if no host says so. */
+	/* What looks like a host's value is no host's unless the fence remembers it. */
 	ck_redis("OK", redis, "SET lk:" K " 00112233445566778899aabbccddeeff");
-	s = look_at(0, K);
+	s = inspect(0, K);
 	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_EXCLUSIVE);
 	ck_assert_str_eq(s->party[0].host, "");
 	ck_assert_int_eq(s->party[0].expires_in_ns, LOCKSHM_FOREVER);
 	ck_assert_str_eq(s->value[0], "00112233445566778899aabbccddeeff");
 	ck_redis("OK", redis, "SET lk:" K " thief PX 5000");
-	s = look_at(0, K);
+	s = inspect(0, K);
 	ck_assert_int_gt(s->party[0].expires_in_ns, LOCKSHM_SECONDS(3));
 	ck_assert_int_le(s->party[0].expires_in_ns, LOCKSHM_SECONDS(5));
 	ck_redis("1", redis, "DEL lk:" K);
 	ck_redis("1", redis, "HSET lk:" K " user data");
-	s = look_at(0, K);
+	s = inspect(0, K);
 	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_OTHER);
 	ck_assert_str_eq(s->type, "hash");
 	ck_assert_uint_eq(s->holders, 0);
@@ -199,7 +199,7 @@ START_TEST(the_delay_of_a_release)
 	hosts_make(1);
 	ck_redis("OK", redis, "SET lk:" K " lockshm:delay:00112233445566778899aabbccddeeff PX 5000");
 	ck_redis("1", redis, "HSET {lk:" K "}:f token lockshm:delay:00112233445566778899aabbccddeeff");
-	ck_assert_int_eq(look_at(0, K)->state, LOCKSHM_REMOTE_DELAY);
+	ck_assert_int_eq(inspect(0, K)->state, LOCKSHM_REMOTE_DELAY);
 	ck_assert_str_eq(seen->party[0].host, "0011223344556677");
 	ck_assert_int_gt(seen->party[0].expires_in_ns, LOCKSHM_SECONDS(3));
 }
@@ -215,17 +215,17 @@ START_TEST(a_server_that_is_away)
 	hosts_make(1);
 	redis_freeze(redis);
 	begun = now_ns();
-	ck_assert_int_eq(look_at(0, K)->code, LOCKSHM_BRIDGE);
+	ck_assert_int_eq(inspect(0, K)->code, LOCKSHM_BRIDGE);
 	ck_assert_int_ge(now_ns() - begun, MOMENT);
 	ck_assert_int_lt(now_ns() - begun, MOMENT + LOCKSHM_MS(500));
 	ck_contains(seen->reason, redis->socket);
 	redis_thaw(redis);
 	redis_kill(redis);
 	begun = now_ns();
-	ck_assert_int_eq(look_at(0, K)->code, LOCKSHM_BRIDGE);
-	ck_assert_int_lt(now_ns() - begun, LOCKSHM_MS(500)); /* refused, so there is nothing to wait for */
+	ck_assert_int_eq(inspect(0, K)->code, LOCKSHM_BRIDGE);
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_MS(500)); /* connection refused: no wait */
 	ck_contains(seen->reason, "cannot connect");
-	ck_code(take_away(0, K, "value", NULL), LOCKSHM_BRIDGE);
+	ck_code(end_remote(0, K, "value", NULL), LOCKSHM_BRIDGE);
 }
 END_TEST
 
@@ -240,19 +240,19 @@ START_TEST(a_server_that_refuses)
 	options.redis = uri;
 	host_make(0, &options);
 	ck_redis("OK", redis, "ACL SETUSER blind reset on >pw ~* &* +@all -eval -evalsha");
-	ck_assert_int_eq(look_at(0, K)->code, LOCKSHM_BRIDGE);
+	ck_assert_int_eq(inspect(0, K)->code, LOCKSHM_BRIDGE);
 	ck_contains(seen->reason, "NOPERM");
-	ck_code(take_away(0, K, "value", &error), LOCKSHM_BRIDGE);
+	ck_code(end_remote(0, K, "value", &error), LOCKSHM_BRIDGE);
 	ck_contains(error.message, "NOPERM");
 	ck_redis("1", redis, "ACL DELUSER blind");
-	ck_assert_int_eq(look_at(0, K)->code, LOCKSHM_BRIDGE);
+	ck_assert_int_eq(inspect(0, K)->code, LOCKSHM_BRIDGE);
 	ck_contains(seen->reason, "WRONGPASS");
 }
 END_TEST
 
-/* ---------------------------------------------------------------- taken away */
+/* ---------------------------------------------------------------- end */
 
-START_TEST(taken_from_a_host)
+START_TEST(ended_for_a_host)
 {
 	struct lockshm_error error;
 	char value[128];
@@ -260,41 +260,41 @@ START_TEST(taken_from_a_host)
 
 	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	snprintf(value, sizeof(value), "%.100s", look_at(1, K)->value[0]);
-	/* Not what was seen: it stays. */
-	ck_code(take_away(1, K, "something else", &error), LOCKSHM_NOT_HELD);
+	snprintf(value, sizeof(value), "%.100s", inspect(1, K)->value[0]);
+	/* Not the value that was inspected: it stays. */
+	ck_code(end_remote(1, K, "something else", &error), LOCKSHM_NOT_HELD);
 	ck_contains(error.message, value);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	done = now_ns();
-	ck_code(take_away(1, K, value, &error), 0);
+	ck_code(end_remote(1, K, value, &error), 0);
 	ck_redis("0", redis, "EXISTS lk:" K);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
-	ck_code(take_away(1, K, value, &error), LOCKSHM_NOT_HELD);
-	ck_contains(error.message, "nobody has it");
+	ck_code(end_remote(1, K, value, &error), LOCKSHM_NOT_HELD);
+	ck_contains(error.message, "it is free");
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);
-	/* Nor is the next one's what was seen. */
-	ck_code(take_away(1, K, value, &error), LOCKSHM_NOT_HELD);
+	/* Nor is the next holder's value. */
+	ck_code(end_remote(1, K, value, &error), LOCKSHM_NOT_HELD);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 }
 END_TEST
 
-START_TEST(whoever_waits_is_next)
+START_TEST(the_waiter_is_next)
 {
 	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	ck_code(take_away(1, K, look_at(1, K)->value[0], NULL), 0);
+	ck_code(end_remote(1, K, inspect(1, K)->value[0], NULL), 0);
 	ck_code(agent_end(b), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);
 }
 END_TEST
 
-/* Where the server does not say by itself what has changed, and long before the next renewal. */
-START_TEST(the_host_is_told_without_tracking)
+/* Without client-side tracking, long before the next renewal. */
+START_TEST(the_host_notices_without_tracking)
 {
 	struct lockshm_create_options options = host_options();
 	char uri[200];
@@ -309,8 +309,8 @@ START_TEST(the_host_is_told_without_tracking)
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	done = now_ns();
-	ck_code(take_away(0, K, look_at(0, K)->value[0], NULL), 0);
-	lost_is_told(a);
+	ck_code(end_remote(0, K, inspect(0, K)->value[0], NULL), 0);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_SECONDS(10)); /* the next renewal would be due after 20 s */
 	ck_redis("1", redis, "ACL DELUSER untracked");
 }
@@ -322,10 +322,10 @@ START_TEST(one_reader_of_several)
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_redis("1", redis, "SADD lk:" K " stranger");
-	ck_code(take_away(0, K, "stranger", NULL), 0);
+	ck_code(end_remote(0, K, "stranger", NULL), 0);
 	ck_redis("2", redis, "SCARD lk:" K);
-	ck_code(take_away(0, K, lease_of(1, K).value, NULL), 0);
-	lost_is_told(b);
+	ck_code(end_remote(0, K, lease_of(1, K).value, NULL), 0);
+	lost_is_reported(b);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_redis("1", redis, "SCARD lk:" K);
 }
@@ -339,9 +339,9 @@ START_TEST(of_another_program)
 	ck_redis("OK", redis, "SET lk:" K " thief");
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	ck_code(take_away(0, K, "thie", &error), LOCKSHM_NOT_HELD);
+	ck_code(end_remote(0, K, "thie", &error), LOCKSHM_NOT_HELD);
 	ck_contains(error.message, "another program has it as thief");
-	ck_code(take_away(0, K, "thief", &error), 0);
+	ck_code(end_remote(0, K, "thief", &error), 0);
 	ck_code(agent_end(a), 0);
 }
 END_TEST
@@ -352,7 +352,7 @@ START_TEST(what_is_no_lock_is_left_alone)
 
 	hosts_make(1);
 	ck_redis("1", redis, "HSET lk:" K " user data");
-	ck_code(take_away(0, K, "data", &error), LOCKSHM_BRIDGE);
+	ck_code(end_remote(0, K, "data", &error), LOCKSHM_BRIDGE);
 	ck_contains(error.message, "not a lock");
 	ck_redis("data", redis, "HGET lk:" K " user");
 }
@@ -360,7 +360,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- several servers */
 
-/* A majority is enough to hold it; the last one may get it later. */
+/* A majority is enough to hold it; the last server may get it later. */
 static bool all_have_it(void *arg)
 {
 	size_t i, n = 0;
@@ -382,7 +382,7 @@ START_TEST(each_server_of_a_quorum)
 	snprintf(value, sizeof(value), "%.100s", lease_of(0, K).value);
 	ck_assert(await(all_have_it, value));
 	proxy_set(proxies[1], PROXY_BLACKHOLE);
-	(void)look_at(1, K);
+	(void)inspect(1, K);
 	ck_assert_uint_eq(n_seen, 3);
 	for (i = 0; i < 3; i++) {
 		ck_assert_int_eq(seen[i].code, i == 1 ? LOCKSHM_BRIDGE : 0);
@@ -391,13 +391,13 @@ START_TEST(each_server_of_a_quorum)
 	ck_assert_str_eq(seen[0].value[0], value);
 	ck_assert_str_eq(seen[2].value[0], value);
 	ck_assert_str_eq(seen[2].party[0].host, bridge_of(0).host);
-	/* What a majority does not have any more cannot be renewed. */
-	ck_code(take_away(1, K, "something else", &error), LOCKSHM_NOT_HELD);
+	/* A value that a majority lost cannot be renewed. */
+	ck_code(end_remote(1, K, "something else", &error), LOCKSHM_NOT_HELD);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_code(take_away(1, K, value, &error), 0);
-	lost_is_told(a);
+	ck_code(end_remote(1, K, value, &error), 0);
+	lost_is_reported(a);
 	proxy_set(proxies[0], PROXY_BLACKHOLE);
-	ck_code(take_away(1, K, value, &error), LOCKSHM_BRIDGE);
+	ck_code(end_remote(1, K, value, &error), LOCKSHM_BRIDGE);
 	proxies_set(PROXY_PASS);
 }
 END_TEST
@@ -420,7 +420,7 @@ START_TEST(of_several_servers_the_one_that_has_it)
 		args = global_command(key, LOCKSHM_EXCLUSIVE);
 		args.hold = i;
 		ck_code(agent_do(a, args), 0);
-		ck_assert_int_eq(look_at(0, key)->state, LOCKSHM_REMOTE_EXCLUSIVE);
+		ck_assert_int_eq(inspect(0, key)->state, LOCKSHM_REMOTE_EXCLUSIVE);
 		ck_assert_uint_eq(n_seen, 1);
 		n += strstr(seen->server, second->socket) != NULL;
 	}
@@ -469,16 +469,16 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, a_key_nobody_has);
-	tcase_add_test(tc, who_holds_and_who_waits);
-	tcase_add_test(tc, readers_and_the_mark_of_a_writer);
+	tcase_add_test(tc, a_free_key);
+	tcase_add_test(tc, holders_and_waiters);
+	tcase_add_test(tc, readers_and_the_intent_of_a_writer);
 	tcase_add_test(tc, other_programs);
 	tcase_add_test(tc, the_delay_of_a_release);
 	tcase_add_test(tc, a_server_that_is_away);
 	tcase_add_test(tc, a_server_that_refuses);
-	tcase_add_test(tc, taken_from_a_host);
-	tcase_add_test(tc, whoever_waits_is_next);
-	tcase_add_test(tc, the_host_is_told_without_tracking);
+	tcase_add_test(tc, ended_for_a_host);
+	tcase_add_test(tc, the_waiter_is_next);
+	tcase_add_test(tc, the_host_notices_without_tracking);
 	tcase_add_test(tc, one_reader_of_several);
 	tcase_add_test(tc, of_another_program);
 	tcase_add_test(tc, what_is_no_lock_is_left_alone);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-barging.c - LOCKSHM_BARGE with LOCKSHM_GLOBAL: a row of holds of one thread
- * under the lease of its host */
+/* test-global-barging.c - LOCKSHM_BARGE with LOCKSHM_GLOBAL: a streak of holds of one thread under its host's lease */
 #include "redis-support/hosts.h"
 
 #include <string.h>
@@ -41,8 +40,8 @@ static int first_state(void)
 	return state;
 }
 
-/* h holds, and w of the same host waits behind it, stopped: it is next in line and does not run.  The bridge is not
- * theirs. */
+/* h holds; w of the same host waits, and is stopped: it is the next to be granted and does not run.  Another process
+ * leads. */
 static void hold_before_a_stopped_one(const char *where)
 {
 	cast(where, &h, &w, &b);
@@ -53,8 +52,8 @@ static void hold_before_a_stopped_one(const char *where)
 	agent_stop(w);
 }
 
-/* Without futex_waitv() nothing lingers before one that sleeps: its sleep is on its own word only. */
-static bool lingers(void)
+/* Without futex_waitv() no hold is bargeable before a sleeping waiter, which sleeps on its own word only. */
+static bool is_bargeable(void)
 {
 	return futex_has_waitv();
 }
@@ -71,7 +70,7 @@ START_TEST(under_the_same_lease_with_the_same_token)
 	uint64_t token;
 	int i;
 
-	if (!lingers())
+	if (!is_bargeable())
 		return;
 	hold_before_a_stopped_one("00");
 	memcpy(value, lease_of(0, K).value, sizeof(value));
@@ -79,7 +78,7 @@ START_TEST(under_the_same_lease_with_the_same_token)
 		token = h->answer.token;
 		ck_code(agent_release(h), 0);
 		if (first_state() != LOCKSHM_BARGEABLE)
-			break; /* half a millisecond was over */
+			break; /* the barge window of half a millisecond was over */
 		if (barge(h, AGENT_TRY) != 0)
 			break;
 		ck_assert_uint_eq(h->answer.token, token);
@@ -100,9 +99,8 @@ START_TEST(under_the_same_lease_with_the_same_token)
 }
 END_TEST
 
-/* What lingers is nobody's: another host need not wait for a thread that does not come back, or
- * for one that is stopped. */
-START_TEST(another_host_waits_meanwhile)
+/* A bargeable lease has no holder: another host need not wait for a thread that does not return, or is stopped. */
+START_TEST(another_host_waits)
 {
 	uint64_t token;
 
@@ -114,7 +112,7 @@ START_TEST(another_host_waits_meanwhile)
 	ck_code(agent_end(b), 0);
 	ck_assert_uint_gt(b->answer.token, token);
 	ck_code(barge(h, AGENT_TRY), LOCKSHM_BUSY);
-	/* The row is over: h stands behind w again. */
+	/* The streak is over: h is queued after w again. */
 	barge_send(h);
 	waits_on_host(h, 0, K);
 	ck_code(agent_release(b), 0);
@@ -129,8 +127,8 @@ START_TEST(another_host_waits_meanwhile)
 }
 END_TEST
 
-/* What lingers under a lease is not taken up for this host alone, nor the other way round. */
-START_TEST(a_row_is_of_one_kind)
+/* A hold that is bargeable under a lease is not resumed for this host alone, nor the other way round. */
+START_TEST(a_streak_is_of_one_kind)
 {
 	struct agent_command local = global_command(K, LOCKSHM_EXCLUSIVE);
 	int i;
@@ -157,7 +155,7 @@ START_TEST(a_row_is_of_one_kind)
 }
 END_TEST
 
-/* A row does not go on for longer than any other holds of a host that others wait for. */
+/* A streak lasts no longer than other local holds for which another host waits. */
 START_TEST(another_host_is_let_in)
 {
 	int n, err = 0;
@@ -178,7 +176,7 @@ START_TEST(another_host_is_let_in)
 }
 END_TEST
 
-START_TEST(the_lease_is_lost_while_it_lingers)
+START_TEST(the_lease_is_lost_while_bargeable)
 {
 	char value[sizeof(lease_of(0, K).value)];
 	uint64_t token;
@@ -199,8 +197,8 @@ START_TEST(the_lease_is_lost_while_it_lingers)
 }
 END_TEST
 
-/* Nobody rings for it: the bridge finds it. */
-START_TEST(who_is_next_is_killed)
+/* Without a ring: the leader's scan finds it. */
+START_TEST(the_next_waiter_is_killed)
 {
 	hold_before_a_stopped_one("00");
 	ck_code(agent_release(h), 0);
@@ -218,13 +216,13 @@ START_TEST(its_thread_is_killed)
 	ck_code(agent_release(h), 0);
 	agent_kill(h);
 	agent_cont(w);
-	ck_code(agent_end(w), 0); /* nobody died holding */
+	ck_code(agent_end(w), 0); /* no holder died */
 	ck_code(agent_release(w), 0);
 	end_of_test();
 }
 END_TEST
 
-/* On this host only, by policy: passed on in order. */
+/* On this host only, by policy: granted in order. */
 START_TEST(without_redis)
 {
 	struct lockshm_create_options options;
@@ -248,8 +246,8 @@ START_TEST(without_redis)
 }
 END_TEST
 
-/* Who was told that there is no lease was not inside, and does not pass whoever waits. */
-START_TEST(who_was_refused_does_not_linger)
+/* A request that got no lease never held, and must not barge. */
+START_TEST(a_refused_request_does_not_barge)
 {
 	own_server();
 	hosts_make(1);
@@ -265,14 +263,14 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, under_the_same_lease_with_the_same_token);
-	tcase_add_test(tc, another_host_waits_meanwhile);
-	tcase_add_test(tc, a_row_is_of_one_kind);
+	tcase_add_test(tc, another_host_waits);
+	tcase_add_test(tc, a_streak_is_of_one_kind);
 	tcase_add_test(tc, another_host_is_let_in);
-	tcase_add_test(tc, the_lease_is_lost_while_it_lingers);
-	tcase_add_test(tc, who_is_next_is_killed);
+	tcase_add_test(tc, the_lease_is_lost_while_bargeable);
+	tcase_add_test(tc, the_next_waiter_is_killed);
 	tcase_add_test(tc, its_thread_is_killed);
 	tcase_add_test(tc, without_redis);
-	tcase_add_test(tc, who_was_refused_does_not_linger);
+	tcase_add_test(tc, a_refused_request_does_not_barge);
 }
 
 int main(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-batched-wakeups.c - a key that is passed on quickly: releases do not ring for the bridge, and
- * others get it all the same
+ * test-global-batched-wakeups.c - a key that is handed over quickly: releases do not ring for the leader, and other
+ * hosts get it all the same
  *
- * Who holds is the test itself, in a process that is not the bridge.  All orders of release, look and bell are in
+ * The test itself is the holder, in a process that does not lead.  All orders of release, scan and ring are in
  * model/close.pml.
  */
 #define _GNU_SOURCE
@@ -33,8 +33,8 @@ static void gives(void)
 	ck_code(lockshm_release(&hold, 0), 0);
 }
 
-/* An agent on the host of the test is the bridge, and stays it. */
-static void open_beside_the_bridge(int64_t ttl_ns)
+/* An agent on the host of the test leads, and keeps leading. */
+static void open_with_another_leader(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
 	struct lockshm_error error;
@@ -50,9 +50,9 @@ static void open_beside_the_bridge(int64_t ttl_ns)
 	lease = &s->host_leases[record_of(0, K)];
 }
 
-/* ---------------------------------------------------------------- bells */
+/* ---------------------------------------------------------------- rings */
 
-/* Does a release ring while the record says that until @until, host time, it need not? */
+/* Does a release ring while suppress_until is @until, host time? */
 static bool rings(int64_t until)
 {
 	uint32_t before = load_acquire32(&s->bridge->doorbell);
@@ -62,14 +62,14 @@ static bool rings(int64_t until)
 	return load_acquire32(&s->bridge->doorbell) != before;
 }
 
-START_TEST(a_release_rings_unless_told_not_to)
+START_TEST(a_release_rings_unless_suppressed)
 {
 	int64_t until;
 	bool rung;
 
-	open_beside_the_bridge(LOCKSHM_SECONDS(60));
+	open_with_another_leader(LOCKSHM_SECONDS(60));
 	agent_stop(bridge);
-	/* The lease is held: no bridge is needed to come in. */
+	/* The lease is held: entering needs no leader. */
 	ck_assert(rings(0));
 	do {
 		takes();
@@ -80,7 +80,7 @@ START_TEST(a_release_rings_unless_told_not_to)
 	/* Over. */
 	takes();
 	ck_assert(rings(1));
-	/* Nobody says so for so long: damage. */
+	/* No leader suppresses for so long: damage. */
 	takes();
 	ck_assert(rings(host_now(s) + LOCKSHM_SECONDS(3600)));
 	agent_cont(bridge);
@@ -89,12 +89,12 @@ START_TEST(a_release_rings_unless_told_not_to)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- quickly passed on */
+/* ---------------------------------------------------------------- quick hand-overs */
 
-/* Another thread takes it again and again. */
+/* Another thread acquires and releases in a loop. */
 static bool enough;
 
-static void *may_resume(void *arg)
+static void *hand_over_quickly(void *arg)
 {
 	(void)arg;
 	while (!__atomic_load_n(&enough, __ATOMIC_ACQUIRE)) {
@@ -104,17 +104,17 @@ static void *may_resume(void *arg)
 	return NULL;
 }
 
-static pthread_t begin_going_on(void)
+static pthread_t begin_hand_overs(void)
 {
 	pthread_t thread;
 
 	gives();
 	__atomic_store_n(&enough, false, __ATOMIC_RELEASE);
-	ck_assert_int_eq(pthread_create(&thread, NULL, may_resume, NULL), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hand_over_quickly, NULL), 0);
 	return thread;
 }
 
-static void end_going_on(pthread_t thread)
+static void end_hand_overs(pthread_t thread)
 {
 	__atomic_store_n(&enough, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
@@ -126,19 +126,19 @@ static bool is_suppressed(void *arg)
 	return load_acquire(&lease->suppress_until) > (uint64_t)host_now(s);
 }
 
-/* And given back when it is over, by the bridge's own looks. */
-START_TEST(the_bridge_says_so)
+/* And the lease is released when that is over, by the leader's own scans. */
+START_TEST(the_leader_suppresses)
 {
 	pthread_t thread;
 
-	open_beside_the_bridge(LOCKSHM_SECONDS(60));
-	thread = begin_going_on();
+	open_with_another_leader(LOCKSHM_SECONDS(60));
+	thread = begin_hand_overs();
 	ck_assert(await(is_suppressed, NULL));
-	end_going_on(thread);
+	end_hand_overs(thread);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 	redis_has("EXISTS lk:" K, "0");
-	/* One by one it rings. */
+	/* Single holds ring. */
 	takes();
 	gives();
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
@@ -151,40 +151,40 @@ START_TEST(another_host_gets_it)
 	pthread_t thread;
 	int turns;
 
-	open_beside_the_bridge(LOCKSHM_SECONDS(60));
+	open_with_another_leader(LOCKSHM_SECONDS(60));
 	other = on_host(1);
-	thread = begin_going_on();
+	thread = begin_hand_overs();
 	ck_assert(await(is_suppressed, NULL));
 	for (turns = 0; turns < 5; turns++) {
 		ck_code(global_wait(other, K, LOCKSHM_EXCLUSIVE), 0);
 		ck_code(agent_release(other), 0);
 	}
-	end_going_on(thread);
+	end_hand_overs(thread);
 }
 END_TEST
 
-/* It stands in no line, so it depends on the moments in which nobody of the host wants it. */
+/* It is not queued, so it depends on moments without demand on the host. */
 START_TEST(a_program_that_polls_gets_it)
 {
 	const char *answer = "";
 	int64_t end = now_ns() + PATIENCE;
 	pthread_t thread;
 
-	open_beside_the_bridge(LOCKSHM_SECONDS(60));
-	thread = begin_going_on();
+	open_with_another_leader(LOCKSHM_SECONDS(60));
+	thread = begin_hand_overs();
 	ck_assert(await(is_suppressed, NULL));
 	while (strcmp(answer, "OK") != 0 && now_ns() < end)
 		answer = redis_say(redis, "SET lk:" K " foreign NX PX 30000");
 	ck_assert_str_eq(answer, "OK");
 	redis_say(redis, "DEL lk:" K);
-	end_going_on(thread);
+	end_hand_overs(thread);
 }
 END_TEST
 
 static void add_cases(TCase *tc)
 {
-	tcase_add_test(tc, a_release_rings_unless_told_not_to);
-	tcase_add_test(tc, the_bridge_says_so);
+	tcase_add_test(tc, a_release_rings_unless_suppressed);
+	tcase_add_test(tc, the_leader_suppresses);
 	tcase_add_test(tc, another_host_gets_it);
 	tcase_add_test(tc, a_program_that_polls_gets_it);
 }

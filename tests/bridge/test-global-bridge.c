@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-bridge.c - who speaks with Redis: election, death and stop of the bridge, of holders, of everybody */
+/* test-global-bridge.c - leader election; death and stop of leaders, holders and whole hosts */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 #include "hostlease/leader.h"
@@ -10,7 +10,7 @@
 
 static struct agent *a, *b, *c;
 
-static bool somebody_else(void *arg)
+static bool is_another_leader(void *arg)
 {
 	int32_t pid = bridge_of(0).pid;
 
@@ -21,10 +21,10 @@ static void takes_over(const struct agent *from)
 {
 	int32_t pid = from->pid;
 
-	ck_assert_msg(await(somebody_else, &pid), "nobody took over from %d", (int)pid);
+	ck_assert_msg(await(is_another_leader, &pid), "no process took over from %d", (int)pid);
 }
 
-/* a is the bridge and holds nothing; b holds K. */
+/* a leads and holds nothing; b holds K. */
 static void bridge_and_holder(void)
 {
 	cast("001", &a, &b, &c);
@@ -57,9 +57,9 @@ static bool is_standing_by(void *arg)
 	return w.found;
 }
 
-static void stands_by(const struct agent *who)
+static void stands_by(const struct agent *agent)
 {
-	pid_t pid = who->pid;
+	pid_t pid = agent->pid;
 
 	ck_assert(await(is_standing_by, &pid));
 }
@@ -101,7 +101,7 @@ START_TEST(stopped_loses_no_lease)
 	agent_stop(a);
 	takes_over(a);
 	stays_held(value);
-	/* It goes on, and finds that it is not the bridge any more. */
+	/* It continues, and finds that it leads no more. */
 	agent_cont(a);
 	stays_held(value);
 	ck_assert_uint_eq(bridge_of(0).lost, 0);
@@ -130,7 +130,7 @@ START_TEST(killed_again_and_again)
 }
 END_TEST
 
-/* While others wait for it in Redis: the next bridge goes on waiting in the same place. */
+/* While other hosts are queued in Redis: the next leader keeps the queue position. */
 START_TEST(killed_while_it_waits)
 {
 	bridge_and_holder();
@@ -139,7 +139,7 @@ START_TEST(killed_while_it_waits)
 	struct agent *second = on_host(1);
 
 	global_send(second, K, LOCKSHM_EXCLUSIVE);
-	/* c's own process is the bridge of its host, and the first in the queue. */
+	/* c's own process leads its host, and is first in the queue. */
 	ck_assert_int_eq(bridge_of(1).pid, c->pid);
 	agent_kill(c);
 	ck_assert_int_eq(agent_poll(second), AGENT_BLOCKED);
@@ -148,12 +148,12 @@ START_TEST(killed_while_it_waits)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- those who stand by */
+/* ---------------------------------------------------------------- standbys */
 
 #define FROZEN 6
 
-/* All that were started together stop together: each of those that stand by comes before the one that runs. */
-START_TEST(stopped_with_those_who_stand_by)
+/* All that were started together stop together: each stopped standby is queued ahead of the one that runs. */
+START_TEST(stopped_with_the_standbys)
 {
 	struct agent *frozen[FROZEN];
 	char value[40];
@@ -176,7 +176,7 @@ START_TEST(stopped_with_those_who_stand_by)
 		agent_stop(frozen[i]);
 	stays_held(value);
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
-	/* They go on, and none of them believes that it is the bridge. */
+	/* They continue, and none of them leads. */
 	for (i = 0; i < FROZEN; i++)
 		agent_cont(frozen[i]);
 	agent_cont(a);
@@ -233,7 +233,7 @@ START_TEST(a_host_that_dies_is_followed)
 }
 END_TEST
 
-/* All of a host stops for longer than its lease: the first thing it learns is that it lost. */
+/* All processes of a host stop for longer than its lease: their first call reports the loss. */
 START_TEST(a_host_that_stops_has_lost)
 {
 	uint64_t token;
@@ -248,39 +248,41 @@ START_TEST(a_host_that_stops_has_lost)
 	agent_cont(b);
 	ck_code(agent_call(b, AGENT_CHECK), LOCKSHM_LOST);
 	agent_cont(a);
-	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }),
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW,
+						    .ns = LOCKSHM_SECONDS(5),
+						    .how = LOCKSHM_RENEW_RESET }),
 		LOCKSHM_LOST);
 	ck_code(agent_release(b), LOCKSHM_LOST);
 	ck_code(agent_call(c, AGENT_CHECK), 0);
-	/* Nothing stays closed here. */
+	/* This host is without cool-down. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	ck_code(agent_release(c), 0);
 	code = agent_end(b);
-	ck_assert_msg(code == 0 || code == LOCKSHM_TOOK_OVER_EXPIRED, "%s", outcome_name(code)); /* its own mark, if there is one */
+	ck_assert_msg(code == 0 || code == LOCKSHM_TOOK_OVER_EXPIRED, "%s", outcome_name(code)); /* its own damage */
 }
 END_TEST
 
-/* A waiter that stops has the others of its host wait for its patience, not for its time-out. */
-START_TEST(a_stopped_waiter_is_passed)
+/* A stopped waiter delays the others of its host for PATIENCE_NS, not for its time-out. */
+START_TEST(a_stopped_waiter_expires)
 {
 	bridge_and_holder();
 	struct agent *stopped = on_host(1), *other = on_host(1);
 
-	/* The bridge of host 1 is another process. */
+	/* Another process leads host 1. */
 	ck_code(global_wait(c, "other", LOCKSHM_EXCLUSIVE), 0);
 	global_send(stopped, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	agent_stop(stopped);
 	global_send(other, K, LOCKSHM_EXCLUSIVE);
 	ck_code(agent_release(b), 0);
-	ck_code(agent_end(other), 0); /* it was never inside */
+	ck_code(agent_end(other), 0); /* it never held */
 	agent_cont(stopped);
 	ck_code(agent_release(other), 0);
 	ck_code(agent_end(stopped), 0);
 }
 END_TEST
 
-/* Whoever holds goes on until it releases, and then nothing stays in Redis. */
+/* Holders keep their holds until they release; then Redis has nothing left. */
 START_TEST(a_removed_segment_serves_its_holders)
 {
 	bridge_and_holder();
@@ -298,12 +300,12 @@ static void add(TCase *tc)
 	tcase_add_test(tc, stopped_loses_no_lease);
 	tcase_add_test(tc, killed_again_and_again);
 	tcase_add_test(tc, killed_while_it_waits);
-	tcase_add_test(tc, stopped_with_those_who_stand_by);
+	tcase_add_test(tc, stopped_with_the_standbys);
 	tcase_add_test(tc, a_dead_holder_is_followed_at_once);
 	tcase_add_test(tc, the_lease_of_a_dead_holder_is_given_back);
 	tcase_add_test(tc, a_host_that_dies_is_followed);
 	tcase_add_test(tc, a_host_that_stops_has_lost);
-	tcase_add_test(tc, a_stopped_waiter_is_passed);
+	tcase_add_test(tc, a_stopped_waiter_expires);
 	tcase_add_test(tc, a_removed_segment_serves_its_holders);
 }
 

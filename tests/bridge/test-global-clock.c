@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-clock.c - the wall clock of the Redis server is stepped, under hosts that have another */
+/* test-global-clock.c - the wall clock of the Redis server is stepped; the hosts' clocks are not */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -27,7 +27,7 @@ static bool is_set(int64_t want_ms)
 	return llabs((long long)(s - ts.tv_sec) * 1000 - (long long)want_ms) < 5000;
 }
 
-/* Redis looks at its clock in the server's own rounds. */
+/* Redis reads its clock in its own event loop. */
 static void step(int64_t ms)
 {
 	redis_step(redis, ms);
@@ -35,8 +35,8 @@ static void step(int64_t ms)
 		;
 }
 
-/* All leases are over for the server, whatever the holders count: they are told, and where nobody told us, at the next
- * renewal. */
+/* All leases are over for the server, whatever the holders count: they are invalidated, or at the latest not
+ * renewed. */
 START_TEST(forward_takes_the_lease)
 {
 	uint64_t token;
@@ -47,7 +47,7 @@ START_TEST(forward_takes_the_lease)
 	token = a->answer.token;
 	stepped = now_ns();
 	step(1 * HOURS);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - stepped, LOCKSHM_MS(333 + 300));
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
@@ -61,14 +61,14 @@ START_TEST(forward_takes_the_lease)
 }
 END_TEST
 
-START_TEST(forward_keeps_the_order_of_who_wait)
+START_TEST(forward_keeps_the_order_of_waiters)
 {
 	server_with_clock();
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	step(1 * HOURS);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_end(c), 0);
 }
 END_TEST
@@ -94,7 +94,7 @@ START_TEST(back_keeps_the_lease)
 }
 END_TEST
 
-/* Numbers go on above what was used, also where the server has forgotten them. */
+/* Tokens rise above those in use, also where the server has forgotten them. */
 START_TEST(back_and_emptied)
 {
 	uint64_t token;
@@ -151,7 +151,7 @@ START_TEST(back_and_a_dead_reader)
 }
 END_TEST
 
-/* Host 2 holds, host 0 waits and dies, host 1 is behind it. */
+/* Host 2 holds, host 0 waits and dies, host 1 is queued after it. */
 static void dies_as_a_waiter(int how_held, int next_wants)
 {
 	struct agent *holder;
@@ -178,8 +178,8 @@ START_TEST(back_and_a_dead_waiter)
 }
 END_TEST
 
-/* It had marked the lock, so that no more readers come. */
-START_TEST(back_and_a_dead_writers_mark)
+/* Its intent key kept new readers out. */
+START_TEST(back_and_a_dead_writers_intent)
 {
 	dies_as_a_waiter(LOCKSHM_SHARED, LOCKSHM_SHARED);
 }
@@ -189,13 +189,13 @@ static void add(TCase *tc)
 {
 #ifdef __GLIBC__ /* the server's C library, too */
 	tcase_add_native(tc, forward_takes_the_lease);
-	tcase_add_native(tc, forward_keeps_the_order_of_who_wait);
+	tcase_add_native(tc, forward_keeps_the_order_of_waiters);
 	tcase_add_native(tc, back_keeps_the_lease);
 	tcase_add_native(tc, back_and_emptied);
 	tcase_add_native(tc, back_and_a_dead_writer);
 	tcase_add_native(tc, back_and_a_dead_reader);
 	tcase_add_native(tc, back_and_a_dead_waiter);
-	tcase_add_native(tc, back_and_a_dead_writers_mark);
+	tcase_add_native(tc, back_and_a_dead_writers_intent);
 #else
 	(void)tc;
 #endif

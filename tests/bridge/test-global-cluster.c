@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-cluster.c - keys in a Redis Cluster: which node has them, slots that move, nodes
- * that change places, names */
+/* test-global-cluster.c - keys in a Redis Cluster: the node of a key, slots that move, nodes that change roles, key
+ * names */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -11,9 +11,9 @@
 
 #define MASTERS 3
 #define NODES 4
-#define TTL_NS LOCKSHM_SECONDS(2) /* nodes change places at the pace of their own timer, ten times a second */
+#define TTL_NS LOCKSHM_SECONDS(2) /* nodes change roles at the pace of their own timer, ten times a second */
 
-static struct redis *nodes[NODES]; /* the last one is a replica, of the first, where a case wants one */
+static struct redis *nodes[NODES]; /* the last one is a replica of the first, in cases that want one */
 static struct agent *a, *b;
 
 /* ---------------------------------------------------------------- a cluster */
@@ -42,7 +42,8 @@ static void cluster_start(int n)
 		nodes[i] = redis_start("cluster-enabled yes\ncluster-node-timeout 5000\nrepl-diskless-sync-delay 0\n"
 				       "cluster-allow-replica-migration no", true);
 	for (i = 0; i < MASTERS; i++) {
-		ck_redis("OK", nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", i * 16384 / MASTERS, (i + 1) * 16384 / MASTERS - 1);
+		ck_redis("OK", nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", i * 16384 / MASTERS,
+			 (i + 1) * 16384 / MASTERS - 1);
 		ck_redis("OK", nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
 	}
 	for (i = 1; i < n; i++)
@@ -69,21 +70,21 @@ static struct redis *owner_of(const char *name)
 	for (i = 0; i < NODES && nodes[i]; i++)
 		if (!strstr(redis_say(nodes[i], "EXISTS %s", name), "MOVED"))
 			return nodes[i];
-	ck_abort_msg("nobody has %s", name);
+	ck_abort_msg("no node has %s", name);
 	return NULL;
 }
 
 /* As redis_has(), of a node. */
-static void node_has(struct redis *node, const char *command, const char *answer)
+static void node_has(struct redis *node, const char *command, const char *reply)
 {
 	struct redis *shared = redis;
 
 	redis = node;
-	redis_has(command, answer);
+	redis_has(command, reply);
 	redis = shared;
 }
 
-/* The host's only way into the cluster is that node. */
+/* The host's only address in the cluster is that node. */
 static void host_at(unsigned i, const struct redis *r)
 {
 	struct lockshm_create_options options = host_options();
@@ -103,7 +104,7 @@ static void two_hosts(int n)
 	b = on_host(1);
 }
 
-/* As `redis-cli --cluster reshard` does it; the names are those that there are in the slot. */
+/* As `redis-cli --cluster reshard` does it; the names are those in the slot. */
 static void slot_leaves(int slot, struct redis *from, struct redis *to)
 {
 	ck_redis("OK", to, "CLUSTER SETSLOT %d IMPORTING %s", slot, id_of(from));
@@ -126,12 +127,12 @@ static void slot_arrives(int slot, struct redis *from, struct redis *to)
 }
 
 /* For longer than a lease lasts without renewal. */
-static void stays_held(struct agent *who)
+static void stays_held(struct agent *agent)
 {
 	int64_t end = now_ns() + TTL_NS * 9 / 5;
 
 	while (now_ns() < end) {
-		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
 		pass(now_ns() + LOCKSHM_MS(20));
 	}
 }
@@ -150,7 +151,7 @@ START_TEST(any_key_at_its_node)
 
 		snprintf(key, sizeof(key), "key%d", i);
 		snprintf(name, sizeof(name), "lk:%s", key);
-		/* The very first one, too: that there is a cluster is not known before. */
+		/* The very first one, too: before it the library does not know of a cluster. */
 		ck_code(global_wait(a, key, LOCKSHM_EXCLUSIVE), 0);
 		owner = owner_of(name);
 		ck_redis(lease_of(0, key).value, owner, "GET %s", name);
@@ -181,7 +182,7 @@ START_TEST(keys_with_a_tag)
 }
 END_TEST
 
-/* Hosts wait for each other as anywhere: the queue is where the lock is. */
+/* Hosts are queued as anywhere: the queue is where the lock is. */
 START_TEST(in_order)
 {
 	two_hosts(MASTERS);
@@ -194,7 +195,7 @@ START_TEST(in_order)
 }
 END_TEST
 
-/* More of them than there is room for: a name that is refused leaves nothing behind. */
+/* More of them than there is room for: a refused name leaves nothing behind. */
 START_TEST(names_that_no_cluster_can_have)
 {
 	static const char *const broken[] = { "{}m", "a}b", "x{}{y}", "}", "{}" };
@@ -205,7 +206,8 @@ START_TEST(names_that_no_cluster_can_have)
 	two_hosts(MASTERS);
 	for (i = 0; i < 20; i++) {
 		snprintf(key, sizeof(key), "%s%c", broken[i % 5], 'a' + i);
-		ck_code(i % 3 ? global_wait(a, key, LOCKSHM_EXCLUSIVE) : global_try(a, key, LOCKSHM_SHARED), LOCKSHM_BRIDGE);
+		ck_code(i % 3 ? global_wait(a, key, LOCKSHM_EXCLUSIVE) : global_try(a, key, LOCKSHM_SHARED),
+			LOCKSHM_BRIDGE);
 		ck_contains(a->answer.report.error.message, key);
 		ck_contains(a->answer.report.error.message, "braces");
 		lease_becomes(0, key, LOCKSHM_HOST_LEASE_NONE);
@@ -217,7 +219,7 @@ START_TEST(names_that_no_cluster_can_have)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- what changes */
+/* ---------------------------------------------------------------- changes */
 
 static int slot_of(const char *name)
 {
@@ -247,7 +249,7 @@ START_TEST(a_slot_that_moved)
 }
 END_TEST
 
-/* On its way it can be had from neither; afterwards from where it is. */
+/* On its way it can be had from neither node; afterwards from the new one. */
 START_TEST(a_slot_on_its_way)
 {
 	struct redis *from, *to;
@@ -260,7 +262,8 @@ START_TEST(a_slot_on_its_way)
 	slot = slot_of("lk:" K);
 	slot_leaves(slot, from, to);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
-	ck_assert_msg(strstr(b->answer.report.error.message, "ASK ") || strstr(b->answer.report.error.message, "TRYAGAIN"),
+	ck_assert_msg(strstr(b->answer.report.error.message, "ASK ") ||
+			      strstr(b->answer.report.error.message, "TRYAGAIN"),
 		      "%s", b->answer.report.error.message);
 	ck_contains(b->answer.report.error.message, from->tcp_uri);
 	slot_arrives(slot, from, to);
@@ -269,7 +272,7 @@ START_TEST(a_slot_on_its_way)
 }
 END_TEST
 
-/* Its master has it in step, and those who are to vote know it for what it is. */
+/* Its master reports it in step, and the voters know it as a replica. */
 static bool is_replica_in_step(void *arg)
 {
 	struct redis *replica = arg;
@@ -287,7 +290,7 @@ static bool is_master(void *arg)
 	return strstr(redis_say(arg, "INFO replication"), "role:master") != NULL;
 }
 
-/* The replica takes the master's place; that one was our only way in. */
+/* The replica takes the master's place; that one was the only address. */
 START_TEST(a_master_that_became_a_replica)
 {
 	char key[16], name[32];
@@ -306,8 +309,7 @@ START_TEST(a_master_that_became_a_replica)
 	stays_held(a);
 	ck_assert_ptr_eq(owner_of(name), nodes[3]);
 	ck_redis(lease_of(0, key).value, nodes[3], "GET %s", name);
-	/* Nobody in the old place: whoever is new here finds the way all the same, as long as
-	 * one is left that it knows. */
+	/* No node in the old place: a new process finds the cluster as long as one node that it knows is left. */
 	redis_kill(nodes[0]);
 	stays_held(a);
 	ck_code(global_try(b, key, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
@@ -317,13 +319,13 @@ START_TEST(a_master_that_became_a_replica)
 }
 END_TEST
 
-/* What a master has not told its replica yet is lost with it. */
+/* What a master has not replicated is lost with it. */
 static bool has_names(void *arg)
 {
 	return strcmp(redis_say(arg, "DBSIZE"), "0") != 0;
 }
 
-/* Killed, and nobody asks anything else meanwhile: another node is asked who has its place. */
+/* Killed, without any other command meanwhile: another node is asked for the replacement. */
 START_TEST(a_master_that_died)
 {
 	char key[16], name[32];
@@ -336,7 +338,7 @@ START_TEST(a_master_that_died)
 		snprintf(name, sizeof(name), "lk:key%d", i++);
 	while (owner_of(name) != nodes[0]);
 	strcpy(key, name + 3);
-	/* From the host whose way in is another one. */
+	/* From the host with another address. */
 	ck_code(global_wait(b, key, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert(await(has_names, nodes[3]));
 	redis_kill(nodes[0]);
@@ -353,7 +355,7 @@ static bool has_another_bridge(void *arg)
 	return bridge_of(0).pid != *(const pid_t *)arg && bridge_of(0).pid != 0;
 }
 
-/* A node that was moved out of the cluster knows no slots, nor who has them. */
+/* A node that was moved out of the cluster knows no slots, nor their nodes. */
 START_TEST(a_node_that_left)
 {
 	struct redis *bucket;
@@ -381,7 +383,7 @@ START_TEST(a_node_that_left)
 }
 END_TEST
 
-/* The next bridge has to find out for itself, with a lease that goes on. */
+/* The next leader has to find out by itself, with a held lease. */
 START_TEST(the_next_bridge)
 {
 	struct agent *next;
@@ -402,7 +404,7 @@ START_TEST(the_next_bridge)
 }
 END_TEST
 
-/* Each of them has a part of the keys: no two of them can agree about one. */
+/* Each node has a part of the keys: no two of them can agree about one. */
 START_TEST(no_majority_of_a_cluster)
 {
 	struct lockshm_create_options options = host_options();
@@ -419,13 +421,13 @@ START_TEST(no_majority_of_a_cluster)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- what the answer names */
+/* ---------------------------------------------------------------- parsing of redirections */
 
 static const char *named(struct redis_nodes *known, const char *text)
 {
 	const struct redis_node *node = redis_nodes_moved(known, &known->node[0], text);
 
-	return node ? redis_conn_label(node->conn) : "nobody";
+	return node ? redis_conn_label(node->conn) : "none";
 }
 
 START_TEST(addresses_of_all_kinds)
@@ -436,15 +438,15 @@ START_TEST(addresses_of_all_kinds)
 		{ "MOVED 16383 node-3.example.com:6381", "redis://node-3.example.com:6381" },
 		{ "MOVED 3999 :6381", "redis://10.0.0.1:6381" },
 		{ "MOVED 3999 10.0.0.1:7000", "redis://10.0.0.1:7000" },
-		{ "MOVED 3999 ?:6381", "nobody" },
-		{ "MOVED 16384 127.0.0.1:6381", "nobody" },
-		{ "MOVED -1 127.0.0.1:6381", "nobody" },
-		{ "MOVED 3999 127.0.0.1", "nobody" },
-		{ "MOVED 3999 127.0.0.1:", "nobody" },
-		{ "MOVED 3999 127.0.0.1:123456", "nobody" },
-		{ "MOVED 3999", "nobody" },
-		{ "MOVED ", "nobody" },
-		{ "ERR unknown", "nobody" },
+		{ "MOVED 3999 ?:6381", "none" },
+		{ "MOVED 16384 127.0.0.1:6381", "none" },
+		{ "MOVED -1 127.0.0.1:6381", "none" },
+		{ "MOVED 3999 127.0.0.1", "none" },
+		{ "MOVED 3999 127.0.0.1:", "none" },
+		{ "MOVED 3999 127.0.0.1:123456", "none" },
+		{ "MOVED 3999", "none" },
+		{ "MOVED ", "none" },
+		{ "ERR unknown", "none" },
 	};
 	struct redis_nodes *known = calloc(1, sizeof(*known));
 	struct redis_server server = server_of("redis://10.0.0.1:7000");
@@ -461,16 +463,16 @@ START_TEST(addresses_of_all_kinds)
 	ck_assert_ptr_eq(twice, redis_nodes_moved(known, &known->node[0], "MOVED 2 127.0.0.1:6381"));
 	for (i = known->n; i < REDIS_CONNS_MAX; i++) {
 		snprintf(text, sizeof(text), "MOVED 3 127.0.0.1:%zu", i);
-		ck_assert_str_ne(named(known, text), "nobody");
+		ck_assert_str_ne(named(known, text), "none");
 	}
-	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:9999"), "nobody");
+	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:9999"), "none");
 	ck_assert_str_eq(named(known, "MOVED 3 127.0.0.1:6381"), "redis://127.0.0.1:6381");
 	redis_nodes_end(known);
 	free(known);
 }
 END_TEST
 
-/* One that knows no cluster any more is not asked again, also if it is the one that the key's name leads to. */
+/* A node that knows no cluster any more is not asked again, even if the key's name maps to it. */
 START_TEST(forgotten_for_the_next)
 {
 	struct redis_nodes *known = calloc(1, sizeof(*known));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-downgrade.c - who held a key exclusively reads on, and so may others on all hosts */
+/* test-global-downgrade.c - an exclusive holder becomes a reader, and admits readers of all hosts */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -12,14 +12,14 @@
 
 static struct agent *a, *b, *c;
 
-static int downgrade(struct agent *who)
+static int downgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_DOWNGRADE);
+	return agent_call(agent, AGENT_DOWNGRADE);
 }
 
-static int upgrade(struct agent *who)
+static int upgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_UPGRADE);
+	return agent_call(agent, AGENT_UPGRADE);
 }
 
 static uint64_t word_now(void)
@@ -32,31 +32,31 @@ static bool is_reader(void *arg)
 	return lease_of(*(unsigned *)arg, K).mode == LOCKSHM_SHARED;
 }
 
-/* Noted as shared, and known as such in Redis. */
-static void becomes_shared(struct agent *who, unsigned host)
+/* Shared in the word, and in Redis. */
+static void becomes_shared(struct agent *agent, unsigned host)
 {
 	redis_has("TYPE lk:" K, "set");
 	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(host, K).value);
 	ck_assert(await(is_reader, &host));
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 }
 
-static void is_exclusive(struct agent *who, unsigned host)
+static void is_exclusive(struct agent *agent, unsigned host)
 {
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 	ck_redis(lease_of(host, K).value, redis, "GET lk:" K);
 	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_EXCLUSIVE);
 }
 
-static void leaves_nothing(struct agent *who)
+static void leaves_nothing(struct agent *agent)
 {
-	ck_code(agent_release(who), 0);
+	ck_code(agent_release(agent), 0);
 	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
 }
 
-/* ---------------------------------------------------------------- who comes in */
+/* ---------------------------------------------------------------- new readers */
 
-START_TEST(those_who_wait_elsewhere)
+START_TEST(waiters_on_another_host)
 {
 	cast("011", &a, &b, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -67,7 +67,7 @@ START_TEST(those_who_wait_elsewhere)
 	ck_code(agent_end(b), 0);
 	ck_code(agent_end(c), 0);
 	becomes_shared(a, 0);
-	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as what it is */
+	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as shared */
 	becomes_shared(a, 0);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 	ck_code(agent_release(b), 0);
@@ -77,7 +77,7 @@ START_TEST(those_who_wait_elsewhere)
 }
 END_TEST
 
-START_TEST(who_only_tries_elsewhere)
+START_TEST(a_try_on_another_host)
 {
 	cast("01", &a, &b);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -92,8 +92,8 @@ START_TEST(who_only_tries_elsewhere)
 }
 END_TEST
 
-/* Of the same host those behind go on at once, and nobody waits for Redis. */
-START_TEST(those_here_while_redis_is_frozen)
+/* Local waiters are granted at once, without Redis. */
+START_TEST(local_readers_while_redis_is_frozen)
 {
 	struct lockshm_create_options options = host_options();
 	int64_t begun;
@@ -119,14 +119,14 @@ START_TEST(those_here_while_redis_is_frozen)
 }
 END_TEST
 
-/* a reads, and leaves; b writes; all before the bridge looks, which is stopped. */
+/* a reads and releases; b writes; all before the stopped leader looks. */
 START_TEST(a_writer_here_was_faster)
 {
 	struct lockshm_create_options options = host_options();
 	const uint64_t wished = HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE;
 	int64_t end;
 
-	options.redis_ttl_ns = LOCKSHM_SECONDS(20); /* a stopped bridge has its role for a quarter of that */
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20); /* a stopped leader keeps leadership for a quarter of that */
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);
@@ -146,7 +146,7 @@ START_TEST(a_writer_here_was_faster)
 }
 END_TEST
 
-START_TEST(a_writer_here_is_behind_all_who_read)
+START_TEST(a_local_writer_is_after_all_readers)
 {
 	uint64_t token;
 
@@ -200,17 +200,18 @@ END_TEST
 
 struct room {
 	int writers, readers;
-	int seen; /* somebody who should not be there */
+	int seen; /* holders that should not be inside */
 	int turns, guests;
 };
 
 static void write_in(struct room *room)
 {
-	if (__atomic_fetch_add(&room->writers, 1, __ATOMIC_SEQ_CST) != 0 || __atomic_load_n(&room->readers, __ATOMIC_SEQ_CST) != 0)
+	if (__atomic_fetch_add(&room->writers, 1, __ATOMIC_SEQ_CST) != 0 ||
+	    __atomic_load_n(&room->readers, __ATOMIC_SEQ_CST) != 0)
 		__atomic_store_n(&room->seen, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Never alone and never nowhere: he is a reader before he is no writer any more. */
+/* Counted without a gap: a reader before it stops being a writer. */
 static void read_in(struct room *room, bool was_writer)
 {
 	__atomic_fetch_add(&room->readers, 1, __ATOMIC_SEQ_CST);
@@ -223,7 +224,7 @@ static void leave_room(struct room *room, bool writer)
 	__atomic_fetch_sub(writer ? &room->writers : &room->readers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Writes, reads, and writes again at once where that is possible. */
+/* Write, read, and write again at once where that is possible. */
 static void come_and_go(lockshm_t *s, struct room *room)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
@@ -243,7 +244,7 @@ static void come_and_go(lockshm_t *s, struct room *room)
 			if (lockshm_downgrade(&hold) != 0)
 				_exit(2);
 		}
-		usleep((unsigned)(i * 37) % 400); /* waits for nothing: so that the others come in at another instant each time */
+		usleep((unsigned)(i * 37) % 400); /* not a wait for an event: varies when the others enter */
 		leave_room(room, false);
 		writes = lockshm_upgrade(&hold) == 0;
 		if (writes)
@@ -257,7 +258,7 @@ static void come_and_go(lockshm_t *s, struct room *room)
 		_exit(3);
 }
 
-static void look_in(lockshm_t *s, struct room *room)
+static void look_around(lockshm_t *s, struct room *room)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -269,7 +270,7 @@ static void look_in(lockshm_t *s, struct room *room)
 	if (lockshm_acquire(s, &q, &hold) < 0)
 		_exit(4);
 	read_in(room, false);
-	usleep(200); /* so that who must not be inside has time to come in; nothing depends on it */
+	usleep(200); /* time for a wrong holder to enter; nothing depends on it */
 	leave_room(room, false);
 	__atomic_fetch_add(&room->guests, 1, __ATOMIC_SEQ_CST);
 	if (lockshm_release(&hold, 0) != 0)
@@ -293,8 +294,8 @@ static pid_t child(unsigned host, void (*visit)(lockshm_t *, struct room *), str
 	_exit(0);
 }
 
-/* Modes that change as quickly as they can, on the host of the lease, while others look in. */
-START_TEST(nobody_reads_beside_who_writes)
+/* Modes that change as quickly as they can on the host of the lease, while others try to enter. */
+START_TEST(no_reader_with_a_writer)
 {
 	struct room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pids[5];
@@ -305,8 +306,8 @@ START_TEST(nobody_reads_beside_who_writes)
 	hosts_make(2);
 	pids[0] = child(0, come_and_go, room);
 	pids[1] = child(0, come_and_go, room);
-	pids[2] = child(0, look_in, room);
-	pids[3] = child(1, look_in, room);
+	pids[2] = child(0, look_around, room);
+	pids[3] = child(1, look_around, room);
 	pids[4] = child(1, come_and_go, room);
 	for (i = 0; i < 5; i++) {
 		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
@@ -322,8 +323,8 @@ END_TEST
 
 #define TURNS 127
 
-/* A lease has so many turns; with the last one it stays a writer's until it is given back. */
-START_TEST(as_often_as_there_are_turns)
+/* After the last mode_gen the lease stays exclusive until it is released. */
+START_TEST(until_mode_gens_are_used_up)
 {
 	unsigned host = 0;
 	int i;
@@ -349,14 +350,14 @@ START_TEST(as_often_as_there_are_turns)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- what Redis makes of it */
+/* ---------------------------------------------------------------- faults of Redis */
 
 static bool is_writer(void *arg)
 {
 	return lease_of(*(unsigned *)arg, K).mode == LOCKSHM_EXCLUSIVE;
 }
 
-/* What a replica that had not heard of it yet knows: a writer.  Who reads elsewhere is told, and may come in again. */
+/* As a replica that had not received it: exclusive.  Readers elsewhere lose their holds, and may return. */
 START_TEST(a_downgrade_the_server_forgot)
 {
 	cast("01", &a, &b);
@@ -366,7 +367,7 @@ START_TEST(a_downgrade_the_server_forgot)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_redis("OK", redis, "SET before %s PX 60000", lease_of(0, K).value);
 	ck_redis("OK", redis, "RENAME before lk:" K);
-	lost_is_told(b);
+	lost_is_reported(b);
 	becomes_shared(a, 0);
 	ck_code(agent_release(b), LOCKSHM_LOST);
 	ck_assert_int_ge(global_wait(b, K, LOCKSHM_SHARED), 0);
@@ -375,7 +376,7 @@ START_TEST(a_downgrade_the_server_forgot)
 }
 END_TEST
 
-/* Without the record that tells late ones apart nothing is downgraded, and nothing is lost. */
+/* Without the record that tells late commands apart nothing is downgraded, and nothing is lost. */
 START_TEST(a_record_that_was_deleted)
 {
 	unsigned host = 0;
@@ -396,7 +397,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- deaths and stops */
 
-/* b is the bridge of a's host; what Redis says from now on is not heard, and it has done what it was asked for. */
+/* b leads a's host; replies of Redis are dropped from now on, after it has done the command. */
 static struct proxy *deaf_bridge(void)
 {
 	struct proxy *p = hosts_by_proxy(LOCKSHM_SECONDS(4));
@@ -421,7 +422,7 @@ START_TEST(the_bridge_is_killed_in_between)
 	agent_kill(b);
 	proxy_set(p, PROXY_RESET);
 	proxy_set(p, PROXY_PASS);
-	/* Not before its successor has had the answer. */
+	/* Not before its successor has had the reply. */
 	ck_code(upgrade(a), LOCKSHM_BUSY);
 	becomes_shared(a, 0);
 	ck_code(agent_release(c), 0);
@@ -432,7 +433,7 @@ START_TEST(the_bridge_is_killed_in_between)
 }
 END_TEST
 
-/* What it does late makes no reader of a writer. */
+/* Its late command makes no reader of a writer. */
 START_TEST(the_bridge_is_stopped_in_between)
 {
 	struct proxy *p = deaf_bridge();
@@ -451,8 +452,8 @@ START_TEST(the_bridge_is_stopped_in_between)
 }
 END_TEST
 
-/* The one it is for is gone: the lease is given back like any other. */
-START_TEST(who_asked_is_killed)
+/* Its requester is gone: the lease is released like any other. */
+START_TEST(the_requester_is_killed)
 {
 	struct proxy *p = deaf_bridge();
 
@@ -466,19 +467,19 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, those_who_wait_elsewhere);
-	tcase_add_test(tc, who_only_tries_elsewhere);
-	tcase_add_test(tc, those_here_while_redis_is_frozen);
+	tcase_add_test(tc, waiters_on_another_host);
+	tcase_add_test(tc, a_try_on_another_host);
+	tcase_add_test(tc, local_readers_while_redis_is_frozen);
 	tcase_add_test(tc, a_writer_here_was_faster);
-	tcase_add_test(tc, a_writer_here_is_behind_all_who_read);
+	tcase_add_test(tc, a_local_writer_is_after_all_readers);
 	tcase_add_test(tc, again_and_again);
-	tcase_add_test(tc, nobody_reads_beside_who_writes);
-	tcase_add_test(tc, as_often_as_there_are_turns);
+	tcase_add_test(tc, no_reader_with_a_writer);
+	tcase_add_test(tc, until_mode_gens_are_used_up);
 	tcase_add_test(tc, a_downgrade_the_server_forgot);
 	tcase_add_test(tc, a_record_that_was_deleted);
 	tcase_add_test(tc, the_bridge_is_killed_in_between);
 	tcase_add_test(tc, the_bridge_is_stopped_in_between);
-	tcase_add_test(tc, who_asked_is_killed);
+	tcase_add_test(tc, the_requester_is_killed);
 }
 
 int main(void)

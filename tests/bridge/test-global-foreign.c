@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-foreign.c - keys of hosts that other programs lock in Redis, too: plain clients,
- * libraries, readers and writers */
+/* test-global-foreign.c - keys that other programs lock in Redis, too: plain clients, libraries, readers and writers */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -15,7 +14,7 @@ static const struct foreign *kinds[3]; /* NULL = plain commands */
 static int n_kinds;
 static struct agent *a, *b;
 
-/* The name in Redis is the key, as it is. */
+/* The name in Redis is the key itself. */
 static void hosts_without_prefix(void)
 {
 	struct lockshm_create_options options = host_options();
@@ -35,19 +34,20 @@ static void others(int i)
 		foreign_start(kinds[i]);
 }
 
-/* SET NX PX, and whoever gives back looks whether it is his. */
-static bool ask_plain(const char *line)
+/* SET NX PX; a release compares the value first. */
+static bool acquire_plain(const char *line)
 {
 	if (strncmp(line, "lock", 4) == 0)
 		return strcmp(redis_say(redis, "SET " LOCK " plain NX PX 30000"), "OK") == 0;
 	if (strcmp(redis_say(redis, "GET " LOCK), "plain") != 0)
 		return false;
-	return strcmp(redis_say(redis, strncmp(line, "unlock", 6) == 0 ? "DEL " LOCK : "PEXPIRE " LOCK " 30000"), "1") == 0;
+	return strcmp(redis_say(redis, strncmp(line, "unlock", 6) == 0 ? "DEL " LOCK : "PEXPIRE " LOCK " 30000"),
+		      "1") == 0;
 }
 
-static bool ask(int i, const char *line)
+static bool acquire(int i, const char *line)
 {
-	return kinds[i] ? foreign_ask(line) : ask_plain(line);
+	return kinds[i] ? foreign_ask(line) : acquire_plain(line);
 }
 
 START_TEST(it_holds)
@@ -55,18 +55,18 @@ START_TEST(it_holds)
 	int64_t done;
 
 	others(_i);
-	ck_assert(ask(_i, "lock 30000"));
+	ck_assert(acquire(_i, "lock 30000"));
 	ck_code(global_try(a, LOCK, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_contains(a->answer.report.error.message, "another program");
 	ck_code(global_try(b, LOCK, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	global_send(a, LOCK, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {" LOCK "}:q", "1");
-	ck_assert(ask(_i, "extend 30000"));
+	ck_assert(acquire(_i, "extend 30000"));
 	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
-	ck_assert(ask(_i, "unlock"));
+	ck_assert(acquire(_i, "unlock"));
 	done = now_ns();
 	ck_code(agent_end(a), 0);
-	ck_assert_int_lt(a->answer.at_ns - done, LOCKSHM_MS(200)); /* told, not asked after some time */
+	ck_assert_int_lt(a->answer.at_ns - done, LOCKSHM_MS(200)); /* notified, without polling */
 }
 END_TEST
 
@@ -77,15 +77,15 @@ START_TEST(we_write)
 	others(_i);
 	ck_code(global_wait(a, LOCK, LOCKSHM_EXCLUSIVE), 0);
 	for (end = now_ns() + LOCKSHM_MS(1500); now_ns() < end; pass(now_ns() + LOCKSHM_MS(50))) {
-		ck_assert(!ask(_i, "lock 30000"));
+		ck_assert(!acquire(_i, "lock 30000"));
 		ck_code(agent_call(a, AGENT_CHECK), 0);
 	}
 	ck_redis(lease_of(0, LOCK).value, redis, "GET " LOCK);
 	ck_code(agent_release(a), 0);
 	redis_has("EXISTS " LOCK, "0");
-	ck_assert(ask(_i, "lock 30000"));
+	ck_assert(acquire(_i, "lock 30000"));
 	ck_code(global_try(a, LOCK, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
-	ck_assert(ask(_i, "unlock"));
+	ck_assert(acquire(_i, "unlock"));
 	ck_redis("0", redis, "EXISTS " LOCK);
 }
 END_TEST
@@ -98,35 +98,35 @@ START_TEST(we_read)
 	ck_code(global_wait(a, LOCK, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(b, LOCK, LOCKSHM_SHARED), 0);
 	for (end = now_ns() + LOCKSHM_MS(1500); now_ns() < end; pass(now_ns() + LOCKSHM_MS(50))) {
-		ck_assert(!ask(_i, "lock 30000"));
+		ck_assert(!acquire(_i, "lock 30000"));
 		ck_code(agent_call(a, AGENT_CHECK), 0);
 		ck_code(agent_call(b, AGENT_CHECK), 0);
 	}
 	ck_code(agent_release(a), 0);
 	ck_code(agent_release(b), 0);
 	redis_has("EXISTS " LOCK, "0");
-	ck_assert(ask(_i, "lock 30000"));
-	ck_assert(ask(_i, "unlock"));
+	ck_assert(acquire(_i, "lock 30000"));
+	ck_assert(acquire(_i, "unlock"));
 }
 END_TEST
 
-/* It overslept, and what it does then is not at our expense. */
+/* It overslept, and its late commands must not harm the new holder. */
 START_TEST(it_is_late)
 {
 	others(_i);
-	ck_assert(ask(_i, "lock 30000"));
+	ck_assert(acquire(_i, "lock 30000"));
 	ck_redis("1", redis, "DEL " LOCK);
 	ck_code(global_wait(a, LOCK, LOCKSHM_EXCLUSIVE), 0);
-	ck_assert(!ask(_i, "extend 30000"));
-	ck_assert(!ask(_i, "unlock"));
+	ck_assert(!acquire(_i, "extend 30000"));
+	ck_assert(!acquire(_i, "unlock"));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_redis(lease_of(0, LOCK).value, redis, "GET " LOCK);
 	ck_code(agent_release(a), 0);
 }
 END_TEST
 
-/* Both in turns, with a number that both may write only while they hold. */
-START_TEST(in_turns)
+/* Alternating holds, with a number that is written by holders only. */
+START_TEST(alternating)
 {
 	int i, n = 0;
 
@@ -134,9 +134,9 @@ START_TEST(in_turns)
 	for (i = 0; i < 20; i++) {
 		if (i % 2) {
 			ck_code(global_wait(i % 4 == 1 ? a : b, LOCK, LOCKSHM_EXCLUSIVE), 0);
-			ck_assert(!ask(_i, "lock 30000"));
+			ck_assert(!acquire(_i, "lock 30000"));
 		} else {
-			while (!ask(_i, "lock 30000"))
+			while (!acquire(_i, "lock 30000"))
 				;
 			ck_code(global_try(a, LOCK, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 		}
@@ -144,7 +144,7 @@ START_TEST(in_turns)
 		if (i % 2)
 			ck_code(agent_release(i % 4 == 1 ? a : b), 0);
 		else
-			ck_assert(ask(_i, "unlock"));
+			ck_assert(acquire(_i, "unlock"));
 	}
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(readers_of_both_kinds)
 
 	hosts_without_prefix();
 	ck_code(global_wait(a, LOCK, LOCKSHM_SHARED), 0);
-	/* Theirs joins, and gives the whole set a shorter time than ours has: we renew in time. */
+	/* Their reader joins, and gives the whole set a shorter time than ours has: it is renewed in time. */
 	for (end = now_ns() + LOCKSHM_MS(1800); now_ns() < end; pass(now_ns() + LOCKSHM_MS(100))) {
 		ck_redis("set", redis, "TYPE " LOCK);
 		redis_say(redis, "SADD " LOCK " r1");
@@ -175,7 +175,7 @@ START_TEST(readers_of_both_kinds)
 }
 END_TEST
 
-START_TEST(our_writer_marks_against_their_readers)
+START_TEST(our_writers_intent_blocks_their_readers)
 {
 	hosts_without_prefix();
 	ck_redis("1", redis, "SADD " LOCK " r1");
@@ -190,7 +190,7 @@ START_TEST(our_writer_marks_against_their_readers)
 }
 END_TEST
 
-START_TEST(their_writers_mark_is_honoured)
+START_TEST(their_writers_intent_is_honoured)
 {
 	hosts_without_prefix();
 	ck_code(global_wait(a, LOCK, LOCKSHM_SHARED), 0);
@@ -200,7 +200,7 @@ START_TEST(their_writers_mark_is_honoured)
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
 	redis_has("EXISTS " LOCK, "0");
-	/* Their writer has it, and deletes the mark, whoever wrote it. */
+	/* Their writer acquires, and deletes the intent key, also another's. */
 	ck_redis("OK", redis, "SET " LOCK " w1 NX PX 40000");
 	redis_say(redis, "DEL " LOCK ":lock-intent");
 	ck_code(global_try(a, LOCK, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
@@ -217,10 +217,10 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, we_write, 0, n_kinds);
 	tcase_add_loop_test(tc, we_read, 0, n_kinds);
 	tcase_add_loop_test(tc, it_is_late, 0, n_kinds);
-	tcase_add_loop_test(tc, in_turns, 0, n_kinds);
+	tcase_add_loop_test(tc, alternating, 0, n_kinds);
 	tcase_add_test(tc, readers_of_both_kinds);
-	tcase_add_test(tc, our_writer_marks_against_their_readers);
-	tcase_add_test(tc, their_writers_mark_is_honoured);
+	tcase_add_test(tc, our_writers_intent_blocks_their_readers);
+	tcase_add_test(tc, their_writers_intent_is_honoured);
 }
 
 static void find(const struct foreign *f)

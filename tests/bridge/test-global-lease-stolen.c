@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-lease-stolen.c - the lease is taken away in Redis: emptied, robbed, evicted; who is told, and how soon */
+/* test-global-lease-stolen.c - the lease is deleted in Redis: flushed, stolen, evicted; the holder's loss, and how soon
+ * it is noticed */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/hosts.h"
@@ -15,7 +16,7 @@
 #include "hostlease/host-lease.h"
 
 static struct agent *a, *b, *c;
-static uint64_t token; /* of a hold that was taken away */
+static uint64_t token; /* of the lost hold */
 
 static void one_holder(void)
 {
@@ -23,7 +24,7 @@ static void one_holder(void)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 
-/* Told at once, and for good; the next here goes through Redis again. */
+/* Noticed at once, and final; the next local acquire goes through Redis again. */
 static void is_robbed(const char *command)
 {
 	int64_t done;
@@ -32,7 +33,7 @@ static void is_robbed(const char *command)
 	token = a->answer.token;
 	redis_say(redis, "%s", command);
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	ck_code(agent_release(a), LOCKSHM_LOST);
@@ -42,7 +43,7 @@ static void is_robbed(const char *command)
 START_TEST(flushed)
 {
 	is_robbed("FLUSHALL");
-	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0); /* marked, if the bridge was faster than a */
+	ck_assert_int_ge(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0); /* damaged, if the leader was faster than a */
 	ck_assert_uint_gt(b->answer.token, token);
 }
 END_TEST
@@ -60,7 +61,7 @@ START_TEST(stolen)
 	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_contains(c->answer.report.error.message, "another program");
 	ck_redis("thief", redis, "GET lk:" K);
-	/* What came in its way is not touched, and when it goes the next is told at once. */
+	/* The foreign value is not touched; once it goes the next waiter gets the key at once. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_redis("1", redis, "DEL lk:" K);
@@ -86,8 +87,8 @@ START_TEST(readers_are_robbed_together)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
 	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(0, K).value);
-	lost_is_told(a);
-	lost_is_told(b);
+	lost_is_reported(a);
+	lost_is_reported(b);
 	ck_code(agent_call(c, AGENT_CHECK), 0);
 }
 END_TEST
@@ -97,14 +98,14 @@ START_TEST(exchanged)
 {
 	one_holder();
 	ck_redis(lease_of(0, K).value, redis, "GETSET lk:" K " thief");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_redis("thief", redis, "GET lk:" K);
 }
 END_TEST
 
-/* Data of another kind in its place: not a lock any more, and not touched. */
+/* Data of another type in its place: no lock any more, and not touched. */
 START_TEST(replaced_by_data)
 {
 	one_holder();
@@ -112,7 +113,7 @@ START_TEST(replaced_by_data)
 	redis_say(redis, "DEL lk:" K);
 	redis_say(redis, "HSET lk:" K " user data");
 	redis_say(redis, "EXEC");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(c->answer.report.error.message, "not a lock");
@@ -135,25 +136,25 @@ START_TEST(evicted)
 		;
 	done = now_ns();
 	ck_redis("OK", redis, "CONFIG SET maxmemory 0");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250));
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(c->answer.token, token);
 }
 END_TEST
 
-static int64_t time_until_told(const char *command)
+static int64_t time_until_lost(const char *command)
 {
 	int64_t done;
 
 	redis_say(redis, "%s", command);
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	return now_ns() - done;
 }
 
 /* The best of a few: this machine may be busy. */
-START_TEST(told_in_no_time)
+START_TEST(noticed_at_once)
 {
 	static const char *const commands[] = { "FLUSHALL", "DEL lk:" K, "SET lk:" K " thief" };
 	int64_t best, ns;
@@ -165,7 +166,7 @@ START_TEST(told_in_no_time)
 		for (best = INT64_MAX, k = 0; best > LOCKSHM_MS(50) && k < 10; k++) {
 			redis_say(redis, "DEL lk:" K);
 			ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-			ns = time_until_told(commands[i]);
+			ns = time_until_lost(commands[i]);
 			best = ns < best ? ns : best;
 			ck_code(agent_release(a), LOCKSHM_LOST);
 		}
@@ -174,8 +175,8 @@ START_TEST(told_in_no_time)
 }
 END_TEST
 
-/* Somebody shouts at the host without end: it goes on with its work all the same. */
-START_TEST(shouted_at)
+/* An endless stream of invalidations for the host does not stop its work. */
+START_TEST(flooded_with_invalidations)
 {
 	struct lockshm_create_options options = host_options();
 	char line[4096] = "";
@@ -190,7 +191,8 @@ START_TEST(shouted_at)
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	while (n + 80 < sizeof(line))
-		n += (size_t)snprintf(line + n, sizeof(line) - n, "PUBLISH lockshm:%.16s lk:" K "\r\n", lease_of(0, K).value);
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "PUBLISH lockshm:%.16s lk:" K "\r\n",
+				      lease_of(0, K).value);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -213,8 +215,8 @@ START_TEST(shouted_at)
 }
 END_TEST
 
-/* Without the rights to hear it, at the next renewal. */
-START_TEST(not_told_by_the_server)
+/* Without the right to subscribe: at the next renewal. */
+START_TEST(without_invalidations)
 {
 	struct lockshm_create_options options = host_options();
 	char uri[200];
@@ -228,13 +230,13 @@ START_TEST(not_told_by_the_server)
 	a = on_host(0);
 	for (k = 0; k < 3; k++) {
 		ck_assert_int_ge(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-		ck_assert_int_lt(time_until_told("DEL lk:" K), LOCKSHM_MS(333 + 300));
+		ck_assert_int_lt(time_until_lost("DEL lk:" K), LOCKSHM_MS(333 + 300));
 		ck_code(agent_release(a), LOCKSHM_LOST);
 	}
 }
 END_TEST
 
-/* ---- the bridge short of memory, at the worst moment */
+/* ---- the leader short of memory, at the worst moment */
 
 #ifndef OTHERS_MALLOC
 static struct bridge_service bridge_service;
@@ -243,10 +245,11 @@ static unsigned refused;
 
 void *__libc_malloc(size_t size);
 
-/* For the thread that is the bridge of hosts[0] there is none while a test says so. */
+/* No memory for the leader's thread of hosts[0] while a test says so. */
 void *malloc(size_t size)
 {
-	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) && pthread_equal(pthread_self(), bridge_service.thread)) {
+	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) &&
+	    pthread_equal(pthread_self(), bridge_service.thread)) {
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
 		return NULL;
 	}
@@ -259,13 +262,13 @@ static bool was_refused(void *arg)
 	return __atomic_load_n(&refused, __ATOMIC_ACQUIRE) > 2;
 }
 
-/* What cannot be ended now is ended later: the lease is not forgotten before. */
+/* A hold that cannot be ended now is ended later: the lease keeps its state until then. */
 START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 {
 	struct agent_command strict = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct lockshm_create_options options = host_options();
 
-	/* For a moment it cannot ask anything, either. */
+	/* For a moment it cannot send commands, either. */
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);
 	bridge_service_start(&bridge_service, 0);
@@ -275,7 +278,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	ck_code(agent_do(a, strict), 0);
 	agent_send(b, strict);
 	waits_on_host(b, 0, K);
-	/* The lease is over as for any process that looks. */
+	/* The lease is over, as any process finds that looks. */
 	__atomic_store_n(&short_of_memory, true, __ATOMIC_RELEASE);
 	store_release(&hosts[0].s->host_leases[record_of(0, K)].valid_until, 1);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
@@ -301,9 +304,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, exchanged);
 	tcase_add_test(tc, replaced_by_data);
 	tcase_add_test(tc, evicted);
-	tcase_add_test(tc, told_in_no_time);
-	tcase_add_test(tc, shouted_at);
-	tcase_add_test(tc, not_told_by_the_server);
+	tcase_add_test(tc, noticed_at_once);
+	tcase_add_test(tc, flooded_with_invalidations);
+	tcase_add_test(tc, without_invalidations);
 	add_without_memory(tc);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-names.c - servers that are named, and a resolver that takes its time or does not know them */
+/* test-global-names.c - servers given by name, and a resolver that is slow or does not know them */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 
 static struct agent *a, *b;
-static int *blocked; /* of all processes: as long as it is set nobody is told what slow.test is */
-static int *port_now; /* of all processes: where moves.test is, whatever port was asked for */
-static int *known; /* of all processes: as long as it is not set there is no late.test */
-static int *refused; /* how often it was said so */
+static int *blocked; /* of all processes: while set, look-ups of slow.test block */
+static int *port_now; /* of all processes: where moves.test is, whatever port was given */
+static int *known; /* of all processes: while 0, there is no late.test */
+static int *refused; /* refused look-ups */
 
 /* The library's calls come here, also in the agents. */
 int getaddrinfo(const char *node, const char *bridge_service, const struct addrinfo *hints, struct addrinfo **out)
@@ -52,8 +52,8 @@ static void resolver(void)
 	__atomic_store_n(blocked, 1, __ATOMIC_RELEASE);
 }
 
-/* One of the two servers cannot be found yet: keys of the other are taken, and kept. */
-START_TEST(a_slow_name_stops_nobody_else)
+/* One of the two servers cannot be found yet: keys of the other are acquired, and kept. */
+START_TEST(a_slow_name_delays_no_other)
 {
 	struct lockshm_create_options options = host_options();
 	struct redis *named = redis_start(NULL, true);
@@ -127,7 +127,7 @@ START_TEST(an_unknown_name_alone)
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "no address");
-	/* Nobody waits for it at the end. */
+	/* Closing does not wait for it. */
 	ck_code(agent_call(a, AGENT_CLOSE), 0);
 }
 END_TEST
@@ -137,8 +137,8 @@ static bool refused_so_often(void *n)
 	return __atomic_load_n(refused, __ATOMIC_ACQUIRE) >= *(const int *)n;
 }
 
-/* It was looked up when the bridge began, and not found; it is by the time that somebody needs it. */
-START_TEST(not_told_what_an_old_look_up_met)
+/* It was not found when the leader began; it is found by the time of the first request. */
+START_TEST(no_result_of_an_earlier_look_up)
 {
 	struct lockshm_create_options options = host_options();
 	struct redis *named = redis_start(NULL, true);
@@ -160,9 +160,8 @@ START_TEST(not_told_what_an_old_look_up_met)
 }
 END_TEST
 
-/* What a connection ends with for want of an address is as old as the look-up: false = that
- * was too long ago to count. */
-static bool is_as_old_as_the_look_up(void)
+/* A connection error for want of an address is as old as the look-up: false = that was too long ago to count. */
+static bool is_dated_by_the_look_up(void)
 {
 	int64_t begun = redis_now(), opened;
 	struct redis_server server = server_of("redis://late.test");
@@ -183,12 +182,12 @@ static bool is_as_old_as_the_look_up(void)
 	return counts;
 }
 
-START_TEST(as_old_as_the_look_up)
+START_TEST(dated_by_the_look_up)
 {
 	int tries = 0;
 
 	resolver();
-	while (!is_as_old_as_the_look_up())
+	while (!is_dated_by_the_look_up())
 		ck_assert_int_lt(tries++, 20);
 }
 END_TEST
@@ -198,7 +197,7 @@ static bool tracks(void *arg)
 	return strstr(redis_say(arg, "CLIENT LIST"), "name=lockshm-wake") != NULL;
 }
 
-/* A failover behind a name: the old master stays, as a replica, and so do the connections to it. */
+/* A failover behind a name: the old master stays as a replica, and so do the connections to it. */
 START_TEST(a_demoted_master_is_left)
 {
 	struct lockshm_create_options options = host_options();
@@ -217,7 +216,7 @@ START_TEST(a_demoted_master_is_left)
 	b = on_host(0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, new, "GET lk:" K);
-	/* Where hints come from follows. */
+	/* Client-side tracking follows. */
 	ck_assert(await(tracks, new));
 	redis_stop(old);
 	redis_stop(new);
@@ -227,9 +226,9 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, a_demoted_master_is_left);
-	tcase_add_test(tc, a_slow_name_stops_nobody_else);
-	tcase_add_test(tc, not_told_what_an_old_look_up_met);
-	tcase_add_test(tc, as_old_as_the_look_up);
+	tcase_add_test(tc, a_slow_name_delays_no_other);
+	tcase_add_test(tc, no_result_of_an_earlier_look_up);
+	tcase_add_test(tc, dated_by_the_look_up);
 	tcase_add_test(tc, an_unknown_name_in_a_majority);
 	tcase_add_test(tc, an_unknown_name_alone);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-network-faults.c - the way between hosts and server: replies that get lost or late,
- * connections that break, partitions */
+/* test-global-network-faults.c - network faults: replies lost or late, connections that break, partitions */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -24,19 +23,19 @@ START_TEST(lost_replies)
 	a = on_host(0);
 	b = on_host(1);
 	for (i = 0; i < 6; i++) {
-		struct agent *who = i % 2 ? a : b;
+		struct agent *agent = i % 2 ? a : b;
 
 		proxy_set(p, PROXY_DROP_REPLIES);
-		global_send(who, K, LOCKSHM_EXCLUSIVE);
-		lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_ACQUIRING);
+		global_send(agent, K, LOCKSHM_EXCLUSIVE);
+		lease_becomes(agent == b, K, LOCKSHM_HOST_LEASE_ACQUIRING);
 		proxy_set(p, PROXY_RESET);
 		proxy_set(p, PROXY_PASS);
-		ck_code(agent_end(who), 0);
-		ck_redis(lease_of(who == b, K).value, redis, "GET lk:" K);
+		ck_code(agent_end(agent), 0);
+		ck_redis(lease_of(agent == b, K).value, redis, "GET lk:" K);
 		proxy_set(p, PROXY_RESET);
-		ck_code(agent_call(who, AGENT_CHECK), 0);
-		ck_code(agent_release(who), 0);
-		lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
+		ck_code(agent_release(agent), 0);
+		lease_becomes(agent == b, K, LOCKSHM_HOST_LEASE_NONE);
 		ck_redis("0", redis, "EXISTS lk:" K);
 	}
 }
@@ -44,8 +43,8 @@ END_TEST
 
 static struct proxy *proxy;
 
-/* Host 0 has its way through a proxy, host 1 has its own. */
-static void hosts_with_a_way(int64_t ttl_ns)
+/* Host 0 connects through a proxy, host 1 directly. */
+static void hosts_by_their_paths(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -60,17 +59,17 @@ static void hosts_with_a_way(int64_t ttl_ns)
 	c = on_host(1);
 }
 
-static void stays_held(struct agent *who, int64_t ns)
+static void stays_held(struct agent *agent, int64_t ns)
 {
 	int64_t end = now_ns() + ns;
 
 	while (now_ns() < end) {
-		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
 		pass(now_ns() + LOCKSHM_MS(10));
 	}
 }
 
-/* Has the request reached the server?  Not if a renewal of the other key went first: then the connection was ended. */
+/* Has the command reached the server?  Not if a renewal of the other key went first: then the connection was ended. */
 static bool has_come(void)
 {
 	int64_t end = now_ns() + LOCKSHM_MS(300);
@@ -85,12 +84,12 @@ static bool has_come(void)
 	return false;
 }
 
-/* Replies that come after the end of what they answer to: nobody takes them for another's. */
+/* Replies after the end of their command must not be taken for another's. */
 START_TEST(late_replies)
 {
 	int i, tries = 0;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	hosts_by_their_paths(LOCKSHM_SECONDS(2));
 	ck_code(global_wait(b, "kept", LOCKSHM_EXCLUSIVE), 0);
 	for (i = 0; i < 4; i++) {
 		int64_t end;
@@ -102,7 +101,7 @@ START_TEST(late_replies)
 			i--;
 			continue;
 		}
-		/* Past the deadline of the command, before the end of the lease that it asked for. */
+		/* Past the deadline of the command, before the end of the lease it acquires. */
 		end = now_ns() + LOCKSHM_MS(400);
 		while (now_ns() < end)
 			ck_code(agent_call(b, AGENT_CHECK), 0);
@@ -119,12 +118,12 @@ START_TEST(late_replies)
 }
 END_TEST
 
-/* A way that swallows both connections without a word, as one does that forgot them. */
+/* A path that drops both connections silently, as a router that forgot them. */
 START_TEST(half_open)
 {
 	int i;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	hosts_by_their_paths(LOCKSHM_SECONDS(2));
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	for (i = 0; i < 3; i++) {
 		proxy_set(proxy, PROXY_HALF_OPEN);
@@ -137,14 +136,14 @@ START_TEST(half_open)
 }
 END_TEST
 
-/* A tenth of a lease is what a new connection may take.  Of a second that is too little where the machine has other
- * work: so leases are longer, and there are as many resets as two renewals take. */
+/* A new connection may take a tenth of a lease.  A tenth of a second is too little on a busy machine: so leases are
+ * longer, and there are as many resets as two renewals take. */
 START_TEST(reset_again_and_again)
 {
 	int64_t renewed;
 	int i;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(3));
+	hosts_by_their_paths(LOCKSHM_SECONDS(3));
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	renewed = (int64_t)bridge_of(0).renewed;
 	for (i = 0; i < 20 || (int64_t)bridge_of(0).renewed - renewed < 2; i++) {
@@ -162,7 +161,7 @@ START_TEST(in_slices)
 {
 	int i;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(2));
+	hosts_by_their_paths(LOCKSHM_SECONDS(2));
 	proxy_set(proxy, PROXY_SLICE);
 	for (i = 0; i < 10; i++) {
 		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
@@ -174,12 +173,12 @@ START_TEST(in_slices)
 }
 END_TEST
 
-/* This side learns by its own clock that it has lost, before the other side may have it. */
+/* This side finds its loss by its own clock before the other side may acquire. */
 static void parted_by(enum proxy_fault fault)
 {
 	uint64_t token;
 
-	hosts_with_a_way(LOCKSHM_SECONDS(1));
+	hosts_by_their_paths(LOCKSHM_SECONDS(1));
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	proxy_set(proxy, fault);
@@ -212,7 +211,7 @@ START_TEST(parted_one_way)
 }
 END_TEST
 
-START_TEST(refused_on_the_way)
+START_TEST(refused_on_the_path)
 {
 	parted_by(PROXY_REFUSE);
 }
@@ -220,7 +219,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- no descriptor left */
 
-/* The process that is the bridge cannot connect again; as soon as it can everything goes on. */
+/* The leader's process cannot connect again; once it can, all continues. */
 START_TEST(no_descriptor_left)
 {
 	struct lockshm_create_options options = host_options();
@@ -240,7 +239,7 @@ START_TEST(no_descriptor_left)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	none = limit;
-	none.rlim_cur = 4; /* those that there are stay */
+	none.rlim_cur = 4; /* open ones stay */
 	ck_assert_int_gt(fd, 4);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	proxy_set(proxy, PROXY_RESET);
@@ -267,7 +266,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, in_slices);
 	tcase_add_test(tc, parted);
 	tcase_add_test(tc, parted_one_way);
-	tcase_add_test(tc, refused_on_the_way);
+	tcase_add_test(tc, refused_on_the_path);
 	tcase_add_test(tc, no_descriptor_left);
 }
 

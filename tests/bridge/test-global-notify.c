@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-notify.c - who holds a global key is told when its host loses it in Redis
+ * test-global-notify.c - the holder of a global key is notified when its host loses it in Redis
  *
- * Nobody of the host asks: the service thread of the holder's process sleeps until the bridge has noticed.  How long that takes
- * is printed; asserted is that it is sooner than the next renewal, or the service thread's own look, would tell.
+ * Without any call of the holder: the service thread of its process sleeps until the leader has noticed.  The delay is
+ * printed; asserted is that it is shorter than the next renewal, or the service thread's own check.
  */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
@@ -25,20 +25,20 @@ static void hosts_with_ttl(int64_t ttl_ns)
 	c = on_host(1);
 }
 
-static void watched(struct agent *who, int mode)
+static void watched(struct agent *agent, int mode)
 {
-	ck_code(global_wait(who, K, mode), 0);
-	ck_code(agent_call(who, AGENT_NOTIFY), 0);
-	agent_send(who, (struct agent_command){ .op = AGENT_NOTICE });
+	ck_code(global_wait(agent, K, mode), 0);
+	ck_code(agent_call(agent, AGENT_NOTIFY), 0);
+	agent_send(agent, (struct agent_command){ .op = AGENT_NOTICE });
 }
 
-static void was_told(struct agent *who, int64_t since, const char *what)
+static void is_notified(struct agent *agent, int64_t since, const char *what)
 {
-	ck_assert_int_eq(agent_end(who), 1);
-	printf("%s: told after %.3f ms\n", what, (double)(who->answer.at_ns - since) / 1e6);
-	ck_assert_int_lt(who->answer.at_ns - since, LOCKSHM_MS(800));
-	ck_code(agent_call(who, AGENT_CHECK), LOCKSHM_LOST);
-	ck_code(agent_release(who), LOCKSHM_LOST);
+	ck_assert_int_eq(agent_end(agent), 1);
+	printf("%s: noticed after %.3f ms\n", what, (double)(agent->answer.at_ns - since) / 1e6);
+	ck_assert_int_lt(agent->answer.at_ns - since, LOCKSHM_MS(800));
+	ck_code(agent_call(agent, AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_release(agent), LOCKSHM_LOST);
 }
 
 /* With leases that are renewed after 20 s. */
@@ -51,7 +51,7 @@ static void robbed_by(const char *command)
 	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 	done = now_ns();
 	redis_say(redis, "%s", command);
-	was_told(a, done, command);
+	is_notified(a, done, command);
 }
 
 START_TEST(flushed)
@@ -72,7 +72,7 @@ START_TEST(stolen)
 }
 END_TEST
 
-START_TEST(taken_away_by_an_operator)
+START_TEST(ended_by_an_operator)
 {
 	int64_t done;
 
@@ -80,7 +80,7 @@ START_TEST(taken_away_by_an_operator)
 	watched(a, LOCKSHM_EXCLUSIVE);
 	done = now_ns();
 	ck_code(lockshm_remote_end(hosts[1].s, K, strlen(K), lease_of(0, K).value, 32, LOCKSHM_SECONDS(1), NULL), 0);
-	was_told(a, done, "lockctl release --remote");
+	is_notified(a, done, "lockctl release --remote");
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 }
 END_TEST
@@ -95,15 +95,15 @@ START_TEST(all_readers_of_a_host)
 	watched(c, LOCKSHM_SHARED);
 	done = now_ns();
 	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(0, K).value);
-	was_told(a, done, "a reader");
-	was_told(b, done, "another reader");
+	is_notified(a, done, "a reader");
+	is_notified(b, done, "another reader");
 	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
 	ck_redis("1", redis, "SREM lk:" K " %s", lease_of(1, K).value);
 	ck_assert_int_eq(agent_end(c), 1);
 }
 END_TEST
 
-/* The time of the lease runs out: nobody does anything. */
+/* The lease expires; there is no other event. */
 START_TEST(the_server_is_gone)
 {
 	int64_t killed;
@@ -120,18 +120,18 @@ START_TEST(the_server_is_gone)
 }
 END_TEST
 
-/* No bridge is there to notice, nor to end the hold. */
+/* Without a leader that could notice, or end the hold. */
 START_TEST(the_bridge_is_stopped)
 {
 	int64_t stopped;
 
 	hosts_with_ttl(LOCKSHM_SECONDS(1));
-	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0); /* b is the bridge */
+	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0); /* b leads */
 	watched(a, LOCKSHM_EXCLUSIVE);
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	agent_stop(b);
 	stopped = now_ns();
-	/* Its role ends after a quarter of the time; a's own helper then goes on, and no lease is lost. */
+	/* Its leadership ends after a quarter of the time; a's own standby then takes over, and no lease is lost. */
 	pass(stopped + LOCKSHM_MS(1500));
 	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 	agent_cont(b);
@@ -150,12 +150,12 @@ START_TEST(its_own_lease_is_overrun)
 	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
 	agent_send(a, (struct agent_command){ .op = AGENT_NOTICE });
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
-	was_told(a, b->answer.at_ns, "overrun");
+	is_notified(a, b->answer.at_ns, "overrun");
 }
 END_TEST
 
-/* Counted from when it is held on all hosts, however long that was waited for. */
-START_TEST(its_longest_time_is_over)
+/* Counted from the grant on all hosts, however long the wait was. */
+START_TEST(its_max_hold_is_over)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	int64_t begun;
@@ -176,12 +176,12 @@ START_TEST(its_longest_time_is_over)
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_ge(c->answer.at_ns - begun, LOCKSHM_MS(890));
 	ck_assert_int_lt(c->answer.at_ns - begun, LOCKSHM_MS(1500));
-	was_told(a, c->answer.at_ns, "renewed no longer");
+	is_notified(a, c->answer.at_ns, "renewed no longer");
 }
 END_TEST
 
-/* Also where nobody has to wait for the lease: b holds under it. */
-START_TEST(its_longest_time_is_over_under_a_lease_that_is_there)
+/* Also without a wait for the lease: b holds under it. */
+START_TEST(its_max_hold_is_over_under_a_held_lease)
 {
 	struct agent_command args = global_command(K, LOCKSHM_SHARED);
 
@@ -216,13 +216,13 @@ static void add(TCase *tc)
 	tcase_add_test(tc, flushed);
 	tcase_add_test(tc, deleted);
 	tcase_add_test(tc, stolen);
-	tcase_add_test(tc, taken_away_by_an_operator);
+	tcase_add_test(tc, ended_by_an_operator);
 	tcase_add_test(tc, all_readers_of_a_host);
 	tcase_add_test(tc, the_server_is_gone);
 	tcase_add_test(tc, the_bridge_is_stopped);
 	tcase_add_test(tc, its_own_lease_is_overrun);
-	tcase_add_test(tc, its_longest_time_is_over);
-	tcase_add_test(tc, its_longest_time_is_over_under_a_lease_that_is_there);
+	tcase_add_test(tc, its_max_hold_is_over);
+	tcase_add_test(tc, its_max_hold_is_over_under_a_held_lease);
 	tcase_add_test(tc, a_release_is_no_loss);
 }
 

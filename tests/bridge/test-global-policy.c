@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-policy.c - what a request gets while Redis is out of reach; of which answers it is told */
+/* test-global-policy.c - results of requests while Redis is out of reach; which results apply to which request */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 #include "support/trample.h"
@@ -53,7 +53,7 @@ START_TEST(policy_fail)
 	ck_code(agent_release(b), 0);
 	redis_restart(redis);
 	ck_code(agent_release(a), 0);
-	/* That it was away before this began is no answer. */
+	/* An outage before the request began is no result for it. */
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 END_TEST
@@ -81,7 +81,7 @@ START_TEST(policy_local_only)
 	redis_kill(redis);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_LOCAL_ONLY);
 	ck_assert_uint_eq(a->answer.token, 0);
-	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY); /* on this host it is held */
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY); /* it is held on this host */
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
 	redis_restart(redis);
@@ -92,16 +92,16 @@ START_TEST(policy_local_only)
 }
 END_TEST
 
-static int with_own_policy(struct agent *who, int policy, int64_t timeout_ns)
+static int with_own_policy(struct agent *agent, int policy, int64_t timeout_ns)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
 	args.policy = policy;
 	args.timeout_ns = timeout_ns;
-	return agent_do(who, args);
+	return agent_do(agent, args);
 }
 
-/* Of the request, whatever the segment's is. */
+/* The request's, whatever the segment's is. */
 START_TEST(a_policy_of_its_own)
 {
 	static const int policies[] = { LOCKSHM_REDIS_FAIL, LOCKSHM_REDIS_WAIT, LOCKSHM_REDIS_LOCAL_ONLY };
@@ -113,7 +113,7 @@ START_TEST(a_policy_of_its_own)
 	ck_code(with_own_policy(a, LOCKSHM_REDIS_FAIL, 0), LOCKSHM_BRIDGE);
 	errors = bridge_of(0).errors;
 	ck_code(with_own_policy(a, LOCKSHM_REDIS_WAIT, LOCKSHM_MS(1200)), LOCKSHM_TIMEOUT);
-	/* Not asked again and again while nobody is there. */
+	/* Not retried without a pause while there is no server. */
 	ck_assert_uint_lt(bridge_of(0).errors - errors, 100);
 	ck_code(with_own_policy(a, LOCKSHM_REDIS_WAIT, AGENT_TRY), LOCKSHM_BRIDGE);
 	ck_code(with_own_policy(a, LOCKSHM_REDIS_LOCAL_ONLY, 0), LOCKSHM_LOCAL_ONLY);
@@ -129,7 +129,7 @@ START_TEST(a_policy_of_its_own)
 }
 END_TEST
 
-static void *asks_for_one(void *key)
+static void *acquires_one(void *key)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -143,18 +143,18 @@ static void *asks_for_one(void *key)
 
 #define MANY 200
 
-/* For each 64 of them replicas are waited for in vain, which takes longer than the bridge has its role for; and
- * somebody stands by. */
-START_TEST(many_are_told)
+/* For each 64 of them the leader waits for replicas in vain, which takes longer than its leadership lasts, and there is
+ * a standby. */
+START_TEST(many_get_the_result)
 {
 	struct lockshm_create_options options = host_options();
 	static char keys[MANY][8];
 	pthread_t threads[MANY];
-	void *told;
+	void *result;
 	int i;
 
 	options.redis_wait = 1;
-	/* More than enough, as a key has not every place, and a thread has some requests of its own. */
+	/* More than enough: a key does not fit in every record, and a thread keeps some requests of its own. */
 	options.redis_leases = options.locks = 4096;
 	options.owners = 512;
 	options.requests = 65536;
@@ -163,17 +163,17 @@ START_TEST(many_are_told)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	for (i = 0; i < MANY; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "k%d", i);
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, asks_for_one, keys[i]), 0);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, acquires_one, keys[i]), 0);
 	}
 	for (i = 0; i < MANY; i++) {
-		ck_assert_int_eq(pthread_join(threads[i], &told), 0);
-		ck_assert_ptr_eq(told, keys[i]);
+		ck_assert_int_eq(pthread_join(threads[i], &result), 0);
+		ck_assert_ptr_eq(result, keys[i]);
 	}
 }
 END_TEST
 
-/* Each round takes longer than it has the role for, which nobody else takes: it is the bridge all the same. */
-START_TEST(a_slow_bridge_says_so)
+/* Each round outlasts the leadership, which no standby takes: it still leads. */
+START_TEST(a_slow_leader_reports_it)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
@@ -188,8 +188,8 @@ START_TEST(a_slow_bridge_says_so)
 }
 END_TEST
 
-/* Of several keys: one under a lease that goes on, with a dead holder behind it, the other of this host alone. */
-START_TEST(local_only_is_worse_than_a_mark)
+/* Of several keys: one under a held lease, after a dead holder, the other on this host only. */
+START_TEST(local_only_outranks_damage)
 {
 	struct lockshm_create_options options;
 	struct lockshm_key keys[] = { { "k1", 2, 0 }, { "k2", 2, 0 } };
@@ -206,7 +206,7 @@ START_TEST(local_only_is_worse_than_a_mark)
 	q.flags = LOCKSHM_GLOBAL;
 	q.timeout_ns = PATIENCE;
 	q.report = &report;
-	/* This process is the bridge. */
+	/* This process leads. */
 	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 1, holds), 0);
 	ck_code(lockshm_release_many(holds, 1), 0);
 	a = on_host(0);
@@ -220,7 +220,7 @@ START_TEST(local_only_is_worse_than_a_mark)
 }
 END_TEST
 
-/* A number of this host alone would look like one of all hosts. */
+/* A token of this host only would look like one of all hosts. */
 START_TEST(local_only_has_no_token)
 {
 	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
@@ -237,7 +237,7 @@ START_TEST(local_only_has_no_token)
 	ck_code(agent_release(b), 0);
 	ck_code(agent_call(a, AGENT_UPGRADE), 0);
 	ck_assert_uint_eq(a->answer.token, 0);
-	/* Its death is told with the ticket it has now. */
+	/* Its loss is recorded with its present ticket. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(b, 0, K);
 	agent_kill(a);
@@ -262,16 +262,16 @@ START_TEST(local_only_that_is_lost)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- answers that were under way */
+/* ---------------------------------------------------------------- replies on their way */
 
 /*
- * What @a asks meets data of somebody else, which goes while the answer is on its way; then @b begins.  False =
- * something else came between: the answer was too late for @a, or what the server said meanwhile was another.
+ * a's command meets foreign data, which is deleted while the reply is on its way; then b begins.  False = something
+ * else came between: the reply was too late for a, or the server's reply was another.
  */
-static bool told_what_is_over(struct proxy *p)
+static bool got_old_result(struct proxy *p)
 {
 	long count;
-	bool told;
+	bool old;
 
 	ck_redis("1", redis, "HSET lk:" K " user data");
 	count = proxy_set(p, PROXY_COUNT);
@@ -283,12 +283,12 @@ static bool told_what_is_over(struct proxy *p)
 	global_send(b, K, LOCKSHM_SHARED);
 	wanted_by(2);
 	proxy_set(p, PROXY_PASS);
-	told = agent_end(a) == LOCKSHM_BRIDGE && strstr(a->answer.report.error.message, "not a lock");
+	old = agent_end(a) == LOCKSHM_BRIDGE && strstr(a->answer.report.error.message, "not a lock");
 	(void)agent_end(b);
-	return told;
+	return old;
 }
 
-START_TEST(not_told_what_was_asked_before)
+START_TEST(no_result_of_an_earlier_command)
 {
 	struct lockshm_create_options options = host_options();
 	struct proxy *p = proxy_start(redis, false);
@@ -302,7 +302,7 @@ START_TEST(not_told_what_was_asked_before)
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0); /* connected by now */
 	ck_code(agent_release(b), 0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
-	while (!told_what_is_over(p)) {
+	while (!got_old_result(p)) {
 		ck_assert_int_lt(tries++, 20);
 		(void)agent_release(a);
 		(void)agent_release(b);
@@ -312,8 +312,8 @@ START_TEST(not_told_what_was_asked_before)
 }
 END_TEST
 
-/* A bridge that was stopped with an answer in its hands, and says it when others have asked since. */
-START_TEST(not_told_what_a_stopped_bridge_heard)
+/* A leader that was stopped with a reply in hand stores its result after later requests began. */
+START_TEST(no_result_of_a_stopped_leader)
 {
 	struct lockshm_create_options options = host_options();
 	struct shm_host_lease *r;
@@ -328,7 +328,7 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	agent_stop(b);
 	r = &hosts[0].s->host_leases[record_of(0, K)];
-	store_release(&r->last_result, UINT64_MAX); /* damage keeps nobody from being told */
+	store_release(&r->last_result, UINT64_MAX); /* damage must not hide results */
 	before = host_now(hosts[0].s);
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
@@ -341,9 +341,9 @@ START_TEST(not_told_what_a_stopped_bridge_heard)
 }
 END_TEST
 
-/* What of a record a bridge has written that is stopped before it says so: obstacle and
- * words, and perhaps their seal. */
-static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why, bool sealed)
+/* What a leader has written that is stopped before its last store: blocker and text, and perhaps their seal. */
+static void store_result_partly(struct shm_host_lease *r, int code, int64_t asked, int64_t until, const char *why,
+				bool sealed)
 {
 	static struct shm_host_lease all;
 	size_t i;
@@ -357,14 +357,14 @@ static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_
 		store_release(&r->reason_seal, all.reason_seal);
 }
 
-static bool is_said_to_be_taken(void *arg)
+static bool is_foreign(void *arg)
 {
 	(void)arg;
 	return strstr(lease_of(0, K).why, "another program") != NULL;
 }
 
-/* A bridge that was stopped in the middle of saying that there is no end writes over what its successor said. */
-START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
+/* A leader that was stopped while storing "blocked for ever" writes over its successor's result. */
+START_TEST(not_blocked_by_a_stopped_leader)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -381,9 +381,10 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 	args.flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
 	args.timeout_ns = LOCKSHM_SECONDS(15);
 	agent_send(a, args);
-	ck_assert(await(is_said_to_be_taken, NULL));
+	ck_assert(await(is_foreign, NULL));
 	agent_stop(b);
-	half_judge(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before", _i);
+	store_result_partly(&hosts[0].s->host_leases[record_of(0, K)], RESULT_BUSY, before, INT64_MAX, "asked before",
+			    _i);
 	/* It looks every 50 ms. */
 	for (end = now_ns() + LOCKSHM_MS(200); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
@@ -392,11 +393,11 @@ START_TEST(not_kept_out_by_what_a_stopped_bridge_writes)
 }
 END_TEST
 
-/* Nor quoted what it writes, be it of another key. */
-START_TEST(no_words_of_a_stopped_bridge)
+/* Nor is its text quoted, even of another key. */
+START_TEST(no_text_of_a_stopped_leader)
 {
 	struct lockshm_create_options options = host_options();
-	struct shm_host_lease *r, told;
+	struct shm_host_lease *r, successor;
 	int64_t before;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
@@ -412,19 +413,19 @@ START_TEST(no_words_of_a_stopped_bridge)
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
 	wanted_by(1);
-	/* Its successor's words, its own, and then the successor says so. */
-	memset(&told, 0, sizeof(told));
-	host_lease_store_result(hosts[0].s, &told, RESULT_LASTS, host_now(hosts[0].s), 0, "asked since");
-	half_judge(r, RESULT_LASTS, result_asked(told.last_result), 0, "asked since", true);
-	half_judge(r, RESULT_LASTS, before, 0, "asked before", _i);
-	store_release(&r->last_result, told.last_result);
+	/* The successor's text, the stopped leader's, and then the successor's last store. */
+	memset(&successor, 0, sizeof(successor));
+	host_lease_store_result(hosts[0].s, &successor, RESULT_LASTS, host_now(hosts[0].s), 0, "asked since");
+	store_result_partly(r, RESULT_LASTS, result_asked(successor.last_result), 0, "asked since", true);
+	store_result_partly(r, RESULT_LASTS, before, 0, "asked before", _i);
+	store_release(&r->last_result, successor.last_result);
 	host_lease_signal(r);
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
 	ck_assert_str_eq(a->answer.report.error.message, "Redis refuses it");
 }
 END_TEST
 
-/* Host 0 with room for one key, and a server that can be made to keep its answers to itself. */
+/* Host 0 with room for one key, and a server whose replies can be held back. */
 static struct proxy *host_of_one_key(void)
 {
 	struct lockshm_create_options options = host_options();
@@ -438,8 +439,8 @@ static struct proxy *host_of_one_key(void)
 	return p;
 }
 
-/* What was in the way of an earlier request. */
-START_TEST(not_kept_out_by_what_is_over)
+/* A blocker of an earlier request. */
+START_TEST(not_blocked_by_what_is_over)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct proxy *p = host_of_one_key();
@@ -455,7 +456,7 @@ START_TEST(not_kept_out_by_what_is_over)
 	proxy_set(p, PROXY_HOLD_REPLIES);
 	agent_send(a, args);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_ACQUIRING);
-	/* It looks every 50 ms; a bridge waits five times as long for an answer. */
+	/* It looks every 50 ms; a leader waits five times as long for a reply. */
 	for (end = now_ns() + LOCKSHM_MS(120); now_ns() < end; pass(now_ns() + LOCKSHM_MS(5)))
 		ck_assert_int_ne(lease_of(0, K).state, LOCKSHM_HOST_LEASE_NONE);
 	proxy_set(p, PROXY_PASS);
@@ -463,8 +464,8 @@ START_TEST(not_kept_out_by_what_is_over)
 }
 END_TEST
 
-/* Nor told of it when time is over. */
-START_TEST(no_reason_of_another)
+/* Nor is it the reason of a time-out. */
+START_TEST(no_reason_of_another_command)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct proxy *p = host_of_one_key();
@@ -513,19 +514,19 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, policy_fail);
 	tcase_add_test(tc, policy_wait);
-	tcase_add_test(tc, many_are_told);
-	tcase_add_test(tc, a_slow_bridge_says_so);
+	tcase_add_test(tc, many_get_the_result);
+	tcase_add_test(tc, a_slow_leader_reports_it);
 	tcase_add_test(tc, policy_local_only);
 	tcase_add_loop_test(tc, a_policy_of_its_own, 0, 3);
-	tcase_add_test(tc, local_only_is_worse_than_a_mark);
+	tcase_add_test(tc, local_only_outranks_damage);
 	tcase_add_test(tc, local_only_has_no_token);
 	tcase_add_test(tc, local_only_that_is_lost);
-	tcase_add_test(tc, not_told_what_was_asked_before);
-	tcase_add_test(tc, not_told_what_a_stopped_bridge_heard);
-	tcase_add_loop_test(tc, not_kept_out_by_what_a_stopped_bridge_writes, 0, 2);
-	tcase_add_loop_test(tc, no_words_of_a_stopped_bridge, 0, 2);
-	tcase_add_test(tc, not_kept_out_by_what_is_over);
-	tcase_add_loop_test(tc, no_reason_of_another, 0, 2);
+	tcase_add_test(tc, no_result_of_an_earlier_command);
+	tcase_add_test(tc, no_result_of_a_stopped_leader);
+	tcase_add_loop_test(tc, not_blocked_by_a_stopped_leader, 0, 2);
+	tcase_add_loop_test(tc, no_text_of_a_stopped_leader, 0, 2);
+	tcase_add_test(tc, not_blocked_by_what_is_over);
+	tcase_add_loop_test(tc, no_reason_of_another_command, 0, 2);
 	tcase_add_test(tc, one_word_of_a_hold_written_over);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-process.c - processes that are the bridge: services, those that close, fork and clone */
+/* test-global-process.c - processes that lead: services; close, fork and clone in them */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -13,7 +13,7 @@
 
 static struct agent *a, *b;
 
-static bool somebody_else(void *arg)
+static bool is_another_leader(void *arg)
 {
 	int32_t pid = bridge_of(0).pid;
 
@@ -22,12 +22,12 @@ static bool somebody_else(void *arg)
 
 static void takes_over(pid_t from)
 {
-	ck_assert_msg(await(somebody_else, &from), "nobody took over from %d", (int)from);
+	ck_assert_msg(await(is_another_leader, &from), "no process took over from %d", (int)from);
 }
 
 /* ---------------------------------------------------------------- services, and the end */
 
-START_TEST(a_service_is_the_bridge_of_all)
+START_TEST(a_service_leads_for_all)
 {
 	struct lockshm_create_options options = host_options();
 	struct bridge_service v;
@@ -42,7 +42,7 @@ START_TEST(a_service_is_the_bridge_of_all)
 	ck_code(global_wait(b, "idle", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(b), 0);
 	ck_assert_int_eq(bridge_of(0).pid, me);
-	/* At its end it gives back what nobody holds, and somebody else goes on with the rest. */
+	/* At its end it releases the leases without holders, and another process takes over the rest. */
 	bridge_service_stop(&v);
 	ck_redis("0", redis, "EXISTS lk:idle");
 	takes_over(me);
@@ -51,7 +51,7 @@ START_TEST(a_service_is_the_bridge_of_all)
 }
 END_TEST
 
-START_TEST(closing_gives_back_what_nobody_holds)
+START_TEST(closing_releases_idle_leases)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -67,7 +67,7 @@ START_TEST(closing_gives_back_what_nobody_holds)
 }
 END_TEST
 
-/* Also what the closing thread itself held, and nobody else is there to give back. */
+/* Also the closing thread's own holds, with no other process left to release them. */
 START_TEST(closing_gives_back_what_it_held)
 {
 	struct lockshm_create_options options = host_options();
@@ -83,7 +83,8 @@ START_TEST(closing_gives_back_what_it_held)
 }
 END_TEST
 
-/* What was moved to the process ends with it, and with nobody left to give it back it would be there for its time. */
+/* A hold that was moved to the process ends with it; no process is left to release its lease, which would stay until it
+ * expires. */
 START_TEST(closing_gives_back_what_its_process_held)
 {
 	struct lockshm_create_options options = host_options();
@@ -101,7 +102,7 @@ START_TEST(closing_gives_back_what_its_process_held)
 }
 END_TEST
 
-/* A thread that holds a key while another one closes; the helper has been started for another key. */
+/* A thread that holds a key while another one closes; the standby was started for another key. */
 struct stayer {
 	lockshm_t *s;
 	pthread_t thread;
@@ -121,7 +122,7 @@ static void *stay(void *arg)
 	t->held = lockshm_acquire(t->s, &q, &hold);
 	if (!t->held)
 		t->held = lockshm_release(&hold, 0);
-	/* Under a global one the helper would stay. */
+	/* Under a global one the standby would stay. */
 	q.flags = LOCKSHM_AUTO_RENEW;
 	q.ttl_ns = LOCKSHM_SECONDS(30);
 	if (!t->held)
@@ -140,8 +141,8 @@ static bool two_take_part(void *arg)
 	return lockshm_stat(arg, &stat) == 0 && stat.owners_used == 2;
 }
 
-/* The helper of a removed segment leaves by itself, and must not be counted as there: the
- * service thread goes on for whoever is. */
+/* The standby of a removed segment leaves by itself, and must not be counted any more: the service thread continues for
+ * the remaining thread. */
 START_TEST(closing_after_the_standby_left)
 {
 	struct stayer t = { 0 };
@@ -176,8 +177,8 @@ static bool two_connections(void *arg)
 
 /* ---------------------------------------------------------------- stopped */
 
-/* Whose turn comes while it cannot run has it for three seconds, however long it asked for. */
-START_TEST(a_waiter_that_is_stopped_keeps_nobody_out)
+/* A stopped waiter that is granted holds for three seconds, whatever its ttl. */
+START_TEST(a_stopped_waiter_blocks_no_other)
 {
 	struct agent *next;
 	int64_t begun;
@@ -192,7 +193,7 @@ START_TEST(a_waiter_that_is_stopped_keeps_nobody_out)
 	begun = now_ns();
 	ck_code(agent_release(a), 0);
 	ck_assert_int_ge(agent_end(next), 0);
-	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(20)); /* asked for: 30 */
+	ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(20)); /* its ttl: 30 */
 	agent_cont(b);
 	ck_code(agent_release(next), 0);
 	ck_assert_int_ge(agent_end(b), 0);
@@ -201,7 +202,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- children */
 
-/* The child of a process that is the bridge leaves its connections alone, and closes its copies. */
+/* The child of a leader's process leaves its connections alone, and closes its copies. */
 START_TEST(a_fork_of_the_bridge_harms_nothing)
 {
 	struct agent *children[8];
@@ -219,7 +220,7 @@ START_TEST(a_fork_of_the_bridge_harms_nothing)
 	ck_assert_int_eq(bridge_of(0).pid, a->pid);
 	agent_kill(a);
 	takes_over(a->pid);
-	/* Two of the new bridge: the dead one's are not kept open by its children. */
+	/* Two of the new leader: no child keeps the dead one's open. */
 	ck_assert(await(two_connections, NULL));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(b, AGENT_CHECK), 0);
@@ -227,9 +228,9 @@ START_TEST(a_fork_of_the_bridge_harms_nothing)
 }
 END_TEST
 
-static int load_slowly; /* 1 = hiredis is to be loaded slowly, 2 = it is being loaded, 3 = fork() is back */
+static int load_slowly; /* 1 = load hiredis slowly, 2 = it is being loaded, 3 = fork() has returned */
 
-/* The library's calls come here.  Nothing is loaded until somebody has forked, or waits for the load to end. */
+/* The library's calls come here.  Loading waits until a thread has forked, or waits for the load to end. */
 void *dlopen(const char *name, int flags)
 {
 	void *(*real)(const char *, int);
@@ -265,7 +266,7 @@ static void *load_it(void *arg)
 	return NULL;
 }
 
-/* The child of a process of which another thread was loading hiredis loads it itself. */
+/* If another thread was loading hiredis at the fork, the child loads it itself. */
 START_TEST(a_fork_while_hiredis_is_loaded)
 {
 	pthread_t thread;
@@ -291,7 +292,7 @@ START_TEST(a_fork_while_hiredis_is_loaded)
 }
 END_TEST
 
-/* How many of ours are no files: those of the ear. */
+/* Our descriptors without a file: those of the listener. */
 static int nameless_descriptors(void)
 {
 	char path[64], to[64];
@@ -307,7 +308,7 @@ static int nameless_descriptors(void)
 	return n;
 }
 
-/* The child keeps none of what its parent had as the bridge, and is one like any other when it needs to. */
+/* The child keeps no descriptor of its parent as a leader, and becomes a standby like any other when needed. */
 START_TEST(a_child_closes_what_it_got)
 {
 	int before, status;
@@ -353,7 +354,7 @@ static bool both_are_there(void *arg)
 	return true;
 }
 
-/* A child that was made past the C library may share the table of descriptors: what it closes is closed here, too. */
+/* A child made past the C library may share the table of descriptors: what it closes is closed here, too. */
 START_TEST(a_raw_clone_of_the_bridge_harms_nothing)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
@@ -383,12 +384,12 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, a_service_is_the_bridge_of_all);
-	tcase_add_test(tc, closing_gives_back_what_nobody_holds);
+	tcase_add_test(tc, a_service_leads_for_all);
+	tcase_add_test(tc, closing_releases_idle_leases);
 	tcase_add_test(tc, closing_gives_back_what_it_held);
 	tcase_add_test(tc, closing_gives_back_what_its_process_held);
 	tcase_add_test(tc, closing_after_the_standby_left);
-	tcase_add_test(tc, a_waiter_that_is_stopped_keeps_nobody_out);
+	tcase_add_test(tc, a_stopped_waiter_blocks_no_other);
 	tcase_add_test(tc, a_fork_of_the_bridge_harms_nothing);
 	tcase_add_test(tc, a_child_closes_what_it_got);
 	tcase_add_test(tc, a_fork_while_hiredis_is_loaded);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-quorum-modes.c - a reader becomes a writer, and a writer a reader, where a majority decides */
+/* test-global-quorum-modes.c - upgrades and downgrades where a majority decides */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -14,19 +14,19 @@
 static struct agent *a, *b;
 static char set[] = "set", string[] = "string";
 
-static int upgrade(struct agent *who)
+static int upgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_UPGRADE);
+	return agent_call(agent, AGENT_UPGRADE);
 }
 
-static bool is_upgraded(void *who)
+static bool is_upgraded(void *agent)
 {
-	return upgrade(who) == 0;
+	return upgrade(agent) == 0;
 }
 
-static int downgrade(struct agent *who)
+static int downgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_DOWNGRADE);
+	return agent_call(agent, AGENT_DOWNGRADE);
 }
 
 static unsigned has(unsigned i, const char *type)
@@ -44,7 +44,7 @@ static bool all_have(void *type)
 	return count(type) == SERVERS;
 }
 
-/* Those that can be asked, when the one between them is away. */
+/* The servers in reach, when the middle one is away. */
 static bool two_have(void *type)
 {
 	return has(0, type) && has(2, type);
@@ -56,7 +56,7 @@ static bool is_reader(void *arg)
 	return lease_of(0, K).mode == LOCKSHM_SHARED;
 }
 
-/* A majority does before that.  Uptimes are whole seconds, rounded down, here as there. */
+/* A majority votes before that.  Uptimes are whole seconds, rounded down, here as in the servers. */
 static bool all_vote(void *arg)
 {
 	unsigned i, n = 0;
@@ -71,7 +71,7 @@ static bool all_vote(void *arg)
 	return n == SERVERS;
 }
 
-/* A majority is enough to begin with: the others hear of it with a renewal, or a moment later. */
+/* A majority is enough to begin with: the others follow with a renewal, or a moment later. */
 static bool all_know(void *arg)
 {
 	unsigned i, n = 0;
@@ -128,7 +128,7 @@ START_TEST(up_and_down)
 }
 END_TEST
 
-/* It hears of it with the next renewal, both times. */
+/* It follows with the next renewal, both times. */
 START_TEST(one_server_was_away)
 {
 	two_hosts();
@@ -147,7 +147,7 @@ START_TEST(one_server_was_away)
 }
 END_TEST
 
-/* One server did it, two refuse: it is a reader everywhere again. */
+/* One server did it, two refuse: shared everywhere again. */
 START_TEST(a_minority_takes_it_back)
 {
 	two_hosts();
@@ -161,14 +161,14 @@ START_TEST(a_minority_takes_it_back)
 	lease_becomes(1, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_redis("1", servers[1], "SREM lk:" K " stranger");
 	ck_assert(await(two_have_one_reader, NULL));
-	/* BUSY is right, too, where one of the two is slower than the bridge waits. */
+	/* BUSY is right, too, if one of the two is slower than the leader waits. */
 	ck_assert(await(is_upgraded, a));
 	ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
 }
 END_TEST
 
-/* Two have done what nobody here knows of: whoever asked was killed, or gave up. */
-START_TEST(an_upgrade_nobody_heard_of)
+/* Two have done it, without a record in the word: the requester was killed, or gave up. */
+START_TEST(an_upgrade_with_a_lost_reply)
 {
 	unsigned i;
 
@@ -201,8 +201,8 @@ START_TEST(no_majority_in_reach)
 }
 END_TEST
 
-/* Whoever asked was killed when it was done, and here one reads on: so may others. */
-START_TEST(asked_for_nobody)
+/* The requester was killed after the grant, and another local holder reads: so may other hosts. */
+START_TEST(requested_by_a_dead_holder)
 {
 	const struct shm_host_lease *r;
 
@@ -217,8 +217,9 @@ START_TEST(asked_for_nobody)
 }
 END_TEST
 
-/* The same, but a writer waits behind him: what a majority would have to be asked for anew is kept for that. */
-START_TEST(asked_for_nobody_and_wanted)
+/* The same with a writer queued after that reader: the lease stays exclusive for it, as a majority might refuse another
+ * upgrade. */
+START_TEST(requested_by_a_dead_holder_and_wanted)
 {
 	const struct shm_host_lease *r;
 	struct agent *writer;
@@ -230,7 +231,7 @@ START_TEST(asked_for_nobody_and_wanted)
 	global_send(writer, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(writer, 0, K);
 	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
-	/* Longer than it is kept for nobody. */
+	/* Longer than it is kept without a writer. */
 	for (end = now_ns() + LOCKSHM_MS(3500); now_ns() < end;)
 		ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
 	ck_assert_int_eq(agent_poll(writer), AGENT_BLOCKED);
@@ -241,7 +242,7 @@ START_TEST(asked_for_nobody_and_wanted)
 }
 END_TEST
 
-/* Old files of a majority: others may read beside us. */
+/* Old files of a majority: other hosts may read. */
 START_TEST(an_upgrade_a_majority_forgot)
 {
 	unsigned i;
@@ -255,11 +256,11 @@ START_TEST(an_upgrade_a_majority_forgot)
 		ck_redis("1", servers[i], "ZADD {lk:" K "}:rx 9999999999999 %s", lease_of(0, K).value);
 		ck_redis("OK", servers[i], "RENAME before lk:" K);
 	}
-	lost_is_told(a);
+	lost_is_reported(a);
 }
 END_TEST
 
-/* A server that lost the writer is told of it again before he becomes a reader, and does not refuse that. */
+/* A server that lost the writer's record gets it again before the downgrade, and does not refuse that. */
 START_TEST(one_server_is_away_and_one_forgot)
 {
 	struct shm_host_lease *r;
@@ -268,10 +269,12 @@ START_TEST(one_server_is_away_and_one_forgot)
 	two_hosts();
 	ck_code(upgrade(a), 0);
 	ck_assert(await(all_have, string));
-	/* What a bridge does that saw readers only, and was slower than the writer that one of them became. */
+	/* As by a leader that saw only readers, and was slower than a reader's upgrade. */
 	r = &hosts[0].s->host_leases[record_of(0, K)];
 	w = load_acquire(&r->word);
-	ck_assert(cas_from(&r->word, w, ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
+	ck_assert(cas_from(&r->word, w,
+			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) +
+				   (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 	ck_redis("2", servers[2], "DEL lk:" K " {lk:" K "}:f");
 	ck_assert(await(all_have, string));
 	proxy_set(proxies[1], PROXY_REFUSE);
@@ -289,10 +292,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, up_and_down);
 	tcase_add_test(tc, one_server_was_away);
 	tcase_add_test(tc, a_minority_takes_it_back);
-	tcase_add_test(tc, an_upgrade_nobody_heard_of);
+	tcase_add_test(tc, an_upgrade_with_a_lost_reply);
 	tcase_add_test(tc, no_majority_in_reach);
-	tcase_add_test(tc, asked_for_nobody);
-	tcase_add_test(tc, asked_for_nobody_and_wanted);
+	tcase_add_test(tc, requested_by_a_dead_holder);
+	tcase_add_test(tc, requested_by_a_dead_holder_and_wanted);
 	tcase_add_test(tc, an_upgrade_a_majority_forgot);
 	tcase_add_test(tc, one_server_is_away_and_one_forgot);
 }

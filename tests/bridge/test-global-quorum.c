@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-quorum.c - one key on several servers of which a majority decides, for hosts with processes that stop */
+/* test-global-quorum.c - one key on several servers of which a majority decides; hosts with stopped processes */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -17,7 +17,7 @@ static bool on_most(const char *value)
 	return n > SERVERS / 2;
 }
 
-static bool was_asked(void *arg)
+static bool was_sent(void *arg)
 {
 	(void)arg;
 	return on_most(lease_of(0, K).value);
@@ -42,7 +42,7 @@ START_TEST(a_majority_decides)
 	ck_code(agent_end(b), 0);
 	ck_assert_uint_gt(b->answer.token, token);
 	proxy_set(proxies[2], PROXY_REFUSE);
-	lost_is_told(b);
+	lost_is_reported(b);
 }
 END_TEST
 
@@ -53,19 +53,19 @@ static bool is_b(void *arg)
 }
 
 /*
- * a is the bridge and b stands by; a asks for K, and is stopped before it has the answers.  False = it was too fast, or
- * had to connect anew and was not answered.
+ * a leads and b stands by; a requests K, and is stopped before it has the replies.  False = it was too fast, or had to
+ * connect again and got no reply.
  */
-static bool stopped_while_asking(void)
+static bool stopped_while_sending(void)
 {
 	int64_t end = now_ns() + LOCKSHM_SECONDS(1);
 
 	proxies_set(PROXY_HOLD_REPLIES);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);
-	while (!was_asked(NULL) && now_ns() < end)
+	while (!was_sent(NULL) && now_ns() < end)
 		;
 	agent_stop(a);
-	if (was_asked(NULL) && lease_of(0, K).state == LOCKSHM_HOST_LEASE_ACQUIRING)
+	if (was_sent(NULL) && lease_of(0, K).state == LOCKSHM_HOST_LEASE_ACQUIRING)
 		return true;
 	agent_cont(a);
 	proxies_set(PROXY_PASS);
@@ -75,8 +75,8 @@ static bool stopped_while_asking(void)
 	return false;
 }
 
-/* What it asked for its successor has got, under the same token.  It comes too late, and must not give that back. */
-START_TEST(a_late_bridge_leaves_the_lease_alone)
+/* Its successor got the lease under the same value.  The late leader must not release that. */
+START_TEST(a_late_leader_keeps_the_lease)
 {
 	int64_t stopped, end;
 	char value[40];
@@ -89,7 +89,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	ck_assert_int_eq(bridge_of(0).pid, a->pid);
 	ck_code(global_wait(b, "second", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(b), 0);
-	while (!stopped_while_asking())
+	while (!stopped_while_sending())
 		;
 	stopped = now_ns();
 	strcpy(value, lease_of(0, K).value);
@@ -98,7 +98,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 	ck_assert(await(is_b, NULL));
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_HELD);
 	ck_assert_str_eq(lease_of(0, K).value, value);
-	pass(stopped + LOCKSHM_MS(2500)); /* of four seconds: less than half is left of what it asked for */
+	pass(stopped + LOCKSHM_MS(2500)); /* of four seconds: less than half of its lease is left */
 	agent_cont(a);
 	end = now_ns() + LOCKSHM_MS(1200);
 	while (now_ns() < end)
@@ -108,7 +108,7 @@ START_TEST(a_late_bridge_leaves_the_lease_alone)
 }
 END_TEST
 
-/* Servers that have forgotten which numbers were used are told, all of them. */
+/* All servers that forgot the tokens in use are raised. */
 START_TEST(a_fence_that_fell_is_raised)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -129,7 +129,7 @@ START_TEST(a_fence_that_fell_is_raised)
 }
 END_TEST
 
-/* What one server has forgotten may still be in the way on the others. */
+/* What one server has forgotten may still block on the others. */
 START_TEST(a_release_is_for_a_majority)
 {
 	unsigned i, gone = 0;
@@ -152,8 +152,8 @@ START_TEST(a_release_is_for_a_majority)
 }
 END_TEST
 
-/* Two hosts that each get a part of the servers do not keep it from each other. */
-START_TEST(nobody_keeps_a_minority)
+/* Two hosts with a part of the servers each must not lock each other out. */
+START_TEST(no_host_keeps_a_minority)
 {
 	int i;
 
@@ -189,8 +189,8 @@ static bool all_failed(void *arg)
 	return bridge_of(0).errors >= *(uint64_t *)arg + MANY;
 }
 
-/* Servers that do not answer cost the whole time for an answer once, not once for each lease. */
-START_TEST(silent_servers_cost_a_round_no_more_than_one_ask)
+/* Unresponsive servers cost one whole time-out, not one for each lease. */
+START_TEST(unresponsive_servers_cost_one_timeout_a_round)
 {
 	static lockshm_hold_t holds[MANY];
 	int64_t io = LOCKSHM_MS(250), began, end;
@@ -222,12 +222,12 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, silent_servers_cost_a_round_no_more_than_one_ask);
+	tcase_add_test(tc, unresponsive_servers_cost_one_timeout_a_round);
 	tcase_add_test(tc, a_majority_decides);
-	tcase_add_test(tc, a_late_bridge_leaves_the_lease_alone);
+	tcase_add_test(tc, a_late_leader_keeps_the_lease);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, a_release_is_for_a_majority);
-	tcase_add_test(tc, nobody_keeps_a_minority);
+	tcase_add_test(tc, no_host_keeps_a_minority);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-record.c - records of host leases: who writes one, what a death while it is written leaves, damage */
+/* test-global-record.c - records of host leases: claims, deaths within them, damage */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -35,7 +35,7 @@ static uint64_t own_ref(void)
 	return self->ref;
 }
 
-/* The owner slot of an agent that has taken a lock on host 0. */
+/* The owner slot of an agent that has acquired a lock on host 0. */
 static uint64_t ref_of(const struct agent *agent)
 {
 	const struct lockshm *s = hosts[0].s;
@@ -71,8 +71,8 @@ static void living_agent(void)
 
 /* ---------------------------------------------------------------- claimers */
 
-/* Between its swap of the claimer and everything that follows it may be stopped for any time. */
-START_TEST(a_claimer_keeps_others_out)
+/* Between its CAS of the claimer and all later steps it may be stopped for any time. */
+START_TEST(a_claimer_excludes_others)
 {
 	uint32_t i;
 
@@ -87,7 +87,7 @@ START_TEST(a_claimer_keeps_others_out)
 }
 END_TEST
 
-/* It has the lock, the word says CLAIM, half is written; and: all is written, the lock is not given back yet. */
+/* It has the lock, the word is CLAIM, and half is written; or all is written, and the lock is still its own. */
 static void dead_claimer(uint64_t word)
 {
 	struct identity id;
@@ -118,7 +118,7 @@ START_TEST(a_death_while_it_writes)
 }
 END_TEST
 
-START_TEST(a_death_behind_it)
+START_TEST(a_death_after_it)
 {
 	dead_claimer(host_lease_make(7, 0, HOST_LEASE_NONE));
 }
@@ -126,9 +126,9 @@ END_TEST
 
 #define CLAIMERS 3
 #define CLAIMS 20
-#define GENERATIONS 150 /* a claimer that has died may be followed at once */
+#define GENERATIONS 150 /* a dead claimer may be followed at once */
 
-/* Key and identity as they were at one instant: do they belong together? */
+/* Key and identity at one instant: do they belong together? */
 static bool torn(const struct shm_host_lease *r)
 {
 	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
@@ -142,7 +142,7 @@ static bool torn(const struct shm_host_lease *r)
 	return !host_lease_is(r, &id) && load_acquire(&r->word) == word;
 }
 
-static int claim_again_and_again(unsigned who)
+static int claim_again_and_again(unsigned process)
 {
 	char key[8];
 	struct identity id;
@@ -150,7 +150,7 @@ static int claim_again_and_again(unsigned who)
 	int n, err;
 
 	for (n = 0; n < CLAIMS; n++) {
-		snprintf(key, sizeof(key), "%u-%d", who, n % 7);
+		snprintf(key, sizeof(key), "%u-%d", process, n % 7);
 		id = identity_of(key);
 		err = host_lease_find(hosts[0].s, own_ref(), &id, key, &i, NULL);
 		if ((err && err != LOCKSHM_FULL) || torn(record(0)))
@@ -159,8 +159,8 @@ static int claim_again_and_again(unsigned who)
 	return 0;
 }
 
-/* One after another, so that there is always a dead one. */
-static int claim_and_die(unsigned who)
+/* One after the other, so that there is always a dead one. */
+static int claim_and_die(unsigned process)
 {
 	int n, status = 0;
 
@@ -168,7 +168,7 @@ static int claim_and_die(unsigned who)
 		pid_t pid = fork();
 
 		if (pid == 0)
-			_exit(claim_again_and_again(who));
+			_exit(claim_again_and_again(process));
 		if (waitpid(pid, &status, 0) != pid)
 			return 3;
 	}
@@ -196,7 +196,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- two records of one key */
 
-/* Whoever waits with the one is not kept out by the other, also where no hint tells that the other is in the way. */
+/* Waiters with the one record are not blocked by the other, even without invalidations. */
 START_TEST(the_second_record_of_a_key)
 {
 	struct lockshm_create_options options = host_options();
@@ -210,7 +210,7 @@ START_TEST(the_second_record_of_a_key)
 	id = identity_of(K);
 	a = on_host(0);
 	b = on_host(0);
-	/* It goes to the second place of its window, because somebody writes the first. */
+	/* It goes to the second record of its window, because the first is being claimed. */
 	first = record((uint32_t)(id.id[0] % hosts[0].s->n_host_leases));
 	store_release(&first->claimer, own_ref());
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
@@ -230,8 +230,8 @@ END_TEST
 
 /* ---------------------------------------------------------------- damage */
 
-/* A lease never has more left than one that was obtained just now. */
-START_TEST(an_end_too_far_away_is_not_believed)
+/* A lease never has more time left than a new one. */
+START_TEST(an_end_too_far_away_is_damage)
 {
 	struct lockshm_host_lease_info lease;
 
@@ -251,7 +251,7 @@ START_TEST(an_end_too_far_away_is_not_believed)
 }
 END_TEST
 
-/* Who cannot be seen is not gone: the lease is neither given back nor renewed. */
+/* A holder that cannot be seen may still hold: the lease is neither released nor renewed. */
 START_TEST(a_torn_queue_keeps_its_lease_to_its_end)
 {
 	struct lockshm_create_options options = host_options();
@@ -275,26 +275,25 @@ START_TEST(a_torn_queue_keeps_its_lease_to_its_end)
 		ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
 		pass(now_ns() + LOCKSHM_MS(20));
 	}
-	lost_is_told(a);
+	lost_is_reported(a);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }
 END_TEST
 
-/* ---------------------------------------------------------------- what is told of a lost hold */
+/* ---------------------------------------------------------------- reports of a lost hold */
 
 static void record_is_over(void)
 {
 	store_release(&record(record_of(0, K))->valid_until, 1);
 }
 
-/* By every call, with whom it went to. */
-START_TEST(each_call_tells_the_loss)
+/* By every call, with the token of the successor. */
+START_TEST(each_call_reports_the_loss)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent *c, *newest;
 
-	/* Its bridge stands still for longer than this takes, or the holds are ended by it:
-	 * the answers are the same. */
+	/* Its leader is stopped for longer than this takes, or ends the holds: the results are the same. */
 	options.redis_ttl_ns = LOCKSHM_SECONDS(40);
 	host_make(0, &options);
 	c = on_host(0);
@@ -309,7 +308,7 @@ START_TEST(each_call_tells_the_loss)
 	agent_stop(c);
 	record_is_over();
 	ck_code(agent_call(newest, AGENT_ACKNOWLEDGE), LOCKSHM_LOST);
-	ck_assert_uint_eq(newest->answer.lost_to, 0); /* nobody has come since */
+	ck_assert_uint_eq(newest->answer.lost_to, 0); /* no successor yet */
 	ck_code(agent_call(a, AGENT_DOWNGRADE), LOCKSHM_LOST);
 	ck_assert_uint_eq(a->answer.lost_to, newest->answer.token);
 	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), LOCKSHM_LOST);
@@ -318,17 +317,17 @@ START_TEST(each_call_tells_the_loss)
 }
 END_TEST
 
-/* The record goes to another key, whose numbers say nothing about this one. */
-START_TEST(no_other_key_is_told)
+/* The record goes to another key, whose tokens say nothing about this one. */
+START_TEST(no_other_key_is_reported)
 {
 	host_with_leases(1);
 	a = on_host(0);
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	record_is_over();
-	lost_is_told(a);
+	lost_is_reported(a);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
-	pass(now_ns() + LOCKSHM_MS(3)); /* numbers are milliseconds */
+	pass(now_ns() + LOCKSHM_MS(3)); /* tokens are milliseconds */
 	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(b->answer.token, a->answer.token);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
@@ -336,9 +335,9 @@ START_TEST(no_other_key_is_told)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- helper */
+/* ---------------------------------------------------------------- standby */
 
-/* The helper needs a place among the owners; where it finds none whoever waits is told so. */
+/* The standby needs an owner slot; without a free one the waiters get that as an error. */
 START_TEST(no_slot_for_the_standby)
 {
 	struct lockshm_create_options options = host_options();
@@ -346,7 +345,7 @@ START_TEST(no_slot_for_the_standby)
 	options.owners = 1;
 	host_make(0, &options);
 	a = on_host(0);
-	/* The one place is that of its thread. */
+	/* The one slot is that of its thread. */
 	ck_code(agent_try(a, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(a), 0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
@@ -357,15 +356,15 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, a_claimer_keeps_others_out);
+	tcase_add_test(tc, a_claimer_excludes_others);
 	tcase_add_test(tc, a_death_while_it_writes);
-	tcase_add_test(tc, a_death_behind_it);
+	tcase_add_test(tc, a_death_after_it);
 	tcase_add_test(tc, claimers_do_not_mix_their_keys);
 	tcase_add_test(tc, the_second_record_of_a_key);
-	tcase_add_test(tc, an_end_too_far_away_is_not_believed);
+	tcase_add_test(tc, an_end_too_far_away_is_damage);
 	tcase_add_test(tc, a_torn_queue_keeps_its_lease_to_its_end);
-	tcase_add_test(tc, each_call_tells_the_loss);
-	tcase_add_test(tc, no_other_key_is_told);
+	tcase_add_test(tc, each_call_reports_the_loss);
+	tcase_add_test(tc, no_other_key_is_reported);
 	tcase_add_test(tc, no_slot_for_the_standby);
 }
 

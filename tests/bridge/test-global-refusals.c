@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-refusals.c - a server that refuses: rights, data of others, memory, disk, scripts */
+/* test-global-refusals.c - a server that refuses: rights, foreign data, memory, disk, scripts */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -34,7 +34,7 @@ START_TEST(no_rights)
 
 	snprintf(uri, sizeof(uri), "unix://nobody@%s?password-env=NO_SUCH_VARIABLE", redis->socket);
 	options.redis = uri;
-	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY; /* which is no excuse for this */
+	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY; /* does not apply to a refusal */
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
@@ -60,8 +60,8 @@ START_TEST(no_such_database)
 }
 END_TEST
 
-/* Each name of the lock may hold something else. */
-START_TEST(data_of_others_beside_it)
+/* Each name of the lock may hold foreign data. */
+START_TEST(data_of_others_in_its_other_keys)
 {
 	static const char *const names[] = { "{lk:" K "}:q", "{lk:" K "}:qx", "{lk:" K "}:rx", "{lk:" K "}:f" };
 	size_t i;
@@ -82,11 +82,11 @@ END_TEST
 
 /* ---------------------------------------------------------------- rights */
 
-/* What taking, keeping and giving back a lock needs; doc/bridge.md says so. */
+/* All rights that acquiring, keeping and releasing need; doc/bridge.md lists them. */
 static const char *const rights[] = {
-	"auth",	 "del",	 "evalsha", "exists",	 "get",	   "hmget", "hset", "info",	     "ping",  "pexpire", "pttl", "sadd",
-	"scard", "set", "sismember", "srem", "time", "type",  "zadd", "zcard", "zrange", "zrangebyscore", "zrank",
-	"zrem",	 "zscore",
+	"auth",	   "del",   "evalsha", "exists",	"get",	 "hmget",     "hset",	"info", "ping",
+	"pexpire", "pttl",  "sadd",    "scard",		"set",	 "sismember", "srem",	"time", "type",
+	"zadd",	   "zcard", "zrange",  "zrangebyscore", "zrank", "zrem",      "zscore",
 };
 #define N_RIGHTS (sizeof(rights) / sizeof(rights[0]))
 
@@ -137,8 +137,8 @@ START_TEST(the_rights_that_are_enough)
 }
 END_TEST
 
-/* Each taken away alone: whoever asks is told what is missing and where, and does not hold; or it
- * was not needed for that. */
+/* Each taken away alone: the requester gets an error that names right and server, and does not hold; or the right was
+ * not needed. */
 START_TEST(one_right_after_another)
 {
 	size_t i;
@@ -178,7 +178,7 @@ START_TEST(no_right_to_the_key)
 }
 END_TEST
 
-/* Taken away while it holds: good until its end, and not longer. */
+/* Taken away during a hold: good until the lease expires, and no longer. */
 START_TEST(rights_that_end)
 {
 	int64_t done;
@@ -188,7 +188,7 @@ START_TEST(rights_that_end)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis("OK", redis, "ACL SETUSER poor -pexpire");
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(1100));
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_redis("OK", redis, "ACL SETUSER poor +pexpire");
@@ -210,7 +210,7 @@ static bool has_readers(void *arg)
 	return strcmp(redis_say(redis, "TYPE lk:" K), "set") == 0;
 }
 
-/* Nothing is lost by it: it stays a writer's in Redis, for readers of this host, and is tried again with renewals. */
+/* Nothing is lost by it: Redis keeps it exclusive, for readers of this host, and each renewal repeats it. */
 START_TEST(a_downgrade_is_refused)
 {
 	host_without(NULL, "");
@@ -239,19 +239,19 @@ START_TEST(a_wrong_password)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "WRONGPASS");
 	ck_contains(a->answer.report.error.message, redis->uri);
-	/* Nothing was sent: nothing is to be taken back, and the record is free. */
+	/* Nothing was sent: nothing is to be removed, and the record is free. */
 	while ((state = lease_of(0, K).state) != LOCKSHM_HOST_LEASE_NONE)
 		ck_assert_int_eq(state, LOCKSHM_HOST_LEASE_ACQUIRING);
-	/* Each time it is left alone for longer. */
+	/* Each pause is longer than the last. */
 	for (i = 0; i < 4; i++)
 		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_redis("OK", redis, "ACL SETUSER poor resetpass >pw");
-	/* What it said before is no answer to this. */
+	/* An earlier error is no result for this request. */
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 END_TEST
 
-/* A majority that refuses us is not out of reach: whoever would wait is told. */
+/* A majority that refuses is not out of reach: blocking requests get the error. */
 START_TEST(refused_by_a_majority)
 {
 	struct lockshm_create_options options = host_options();
@@ -286,7 +286,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- not able now */
 
-/* No memory for anything new; what is held is kept and given back. */
+/* No memory for anything new; held leases are kept and released. */
 START_TEST(out_of_memory)
 {
 	int64_t end;
@@ -319,7 +319,7 @@ static bool save_worked(void *arg)
 	return strstr(redis_say(redis, "INFO persistence"), "rdb_last_bgsave_status:ok") != NULL;
 }
 
-/* It cannot write its disk, and takes no writes until it can. */
+/* It cannot write its disk, and accepts no writes until it can. */
 START_TEST(no_disk)
 {
 	char path[128];
@@ -327,14 +327,14 @@ START_TEST(no_disk)
 	own_server_with("save 3600 1\ndbfilename dump.rdb");
 	cast("01", &a, &c);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	/* A directory where the file is to be: not even root can write that. */
+	/* A directory in place of the file: not even root can write that. */
 	snprintf(path, sizeof(path), "%.60s/dump.rdb", redis->dir);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	redis_say(redis, "BGSAVE");
 	ck_assert(await(save_failed, NULL));
 	ck_code(global_wait(c, "other", LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(c->answer.report.error.message, "MISCONF");
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_assert_int_eq(rmdir(path), 0);
 	redis_say(redis, "BGSAVE");
@@ -365,7 +365,7 @@ START_TEST(is_loading)
 }
 END_TEST
 
-/* An endless script of somebody else, which is killed before the lease ends. */
+/* An endless script of another client, which is killed before the lease ends. */
 START_TEST(is_busy)
 {
 	struct lockshm_create_options options;
@@ -396,7 +396,7 @@ START_TEST(is_busy)
 }
 END_TEST
 
-/* Scripts are forgotten all the time. */
+/* Scripts are flushed all the time. */
 START_TEST(forgets_its_scripts)
 {
 	pid_t pid;
@@ -411,10 +411,10 @@ START_TEST(forgets_its_scripts)
 			redis_say(redis, "SCRIPT FLUSH");
 	}
 	for (i = 0; i < 40; i++) {
-		struct agent *who = i % 2 ? a : c;
+		struct agent *agent = i % 2 ? a : c;
 
-		ck_code(global_wait(who, K, LOCKSHM_EXCLUSIVE), 0);
-		ck_code(agent_release(who), 0);
+		ck_code(global_wait(agent, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_code(agent_release(agent), 0);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -427,7 +427,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, data_of_others);
 	tcase_add_test(tc, no_rights);
 	tcase_add_test(tc, no_such_database);
-	tcase_add_test(tc, data_of_others_beside_it);
+	tcase_add_test(tc, data_of_others_in_its_other_keys);
 	tcase_add_test(tc, the_rights_that_are_enough);
 	tcase_add_test(tc, one_right_after_another);
 	tcase_add_test(tc, no_right_to_the_key);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-renewals.c - many leases of one host that are renewed by few scripts, and what becomes of
- * one that is not as it was */
+/* test-global-renewals.c - many leases of one host renewed by few scripts, and single ones that changed */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -19,7 +18,7 @@ static const char *key_of(unsigned i)
 	return key;
 }
 
-/* This process is the bridge, and holds all of them. */
+/* This process leads, and holds all of them. */
 static void hold_all_at(const char *uri, int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
@@ -45,7 +44,7 @@ static bool was_renewed(void *until)
 	return bridge_of(0).renewed >= *(const uint64_t *)until;
 }
 
-/* Each so often. */
+/* Each that many times. */
 static void are_renewed(unsigned times)
 {
 	uint64_t until = bridge_of(0).renewed + times * MANY;
@@ -78,7 +77,7 @@ static void others_are_good(const unsigned *but)
 
 static const unsigned none[] = { MANY };
 
-/* How often the server was asked to run a script. */
+/* Scripts the server has run. */
 static long scripts(void)
 {
 	const char *info = redis_say(redis, "INFO commandstats"), *at = strstr(info, "cmdstat_evalsha:calls=");
@@ -98,7 +97,7 @@ START_TEST(by_few_scripts)
 	renewed = bridge_of(0).renewed;
 	commands = bridge_of(0).commands;
 	are_renewed(4);
-	/* Now and then one is looked at by itself. */
+	/* Now and then one has a script of its own. */
 	ck_assert_int_lt(scripts() - before, (long)(bridge_of(0).renewed - renewed) / 8);
 	ck_assert_uint_lt(bridge_of(0).commands - commands, (bridge_of(0).renewed - renewed) / 8);
 	others_are_good(none);
@@ -107,11 +106,11 @@ START_TEST(by_few_scripts)
 		ck_assert_int_gt(atoi(redis_say(redis, "PTTL lk:%s", key_of(i))), 0);
 		ck_code(lockshm_release(&holds[i], 0), 0);
 	}
-	redis_has("DBSIZE", "70"); /* numbers */
+	redis_has("DBSIZE", "70"); /* tokens */
 }
 END_TEST
 
-/* What one script has renewed the server watches, as ever. */
+/* Tracking covers what one script has renewed, as always. */
 START_TEST(each_is_watched)
 {
 	static const unsigned gone[] = { 0, 33, 69, MANY };
@@ -142,8 +141,8 @@ static const char *user(const char *rights)
 	return uri;
 }
 
-/* Nobody says so: one is gone, one another's, one other data, one waited for, one has lost its record, and one is for
- * others to read.  None of them is in the way of the others. */
+/* Without invalidations: one is deleted, one another host's, one foreign data, one waited for, one has lost its record,
+ * and one is shared.  None of them affects the others. */
 START_TEST(each_by_itself)
 {
 	static const unsigned lost[] = { 3, 4, 5, MANY };
@@ -173,7 +172,7 @@ START_TEST(each_by_itself)
 }
 END_TEST
 
-/* A script is refused as a whole, for the names of one. */
+/* A script is refused as a whole for the key of one lease. */
 START_TEST(one_right_that_ends)
 {
 	static const unsigned lost[] = { 3, MANY };
@@ -191,7 +190,7 @@ START_TEST(one_right_that_ends)
 }
 END_TEST
 
-/* An outcome nobody knows is asked for again. */
+/* A command with an unknown outcome is repeated. */
 START_TEST(replies_that_are_lost)
 {
 	struct proxy *p = proxy_start(redis, false);
@@ -223,8 +222,8 @@ static bool is_ours_again(void *i)
 	return strcmp(redis_say(redis, "HGET {lk:%s}:f token", key), lease_of(0, key).value) == 0;
 }
 
-/* The script for many does not look at fences: the server says when one changes. */
-START_TEST(a_fence_of_somebody_else)
+/* The script for many does not read fences: a change is invalidated. */
+START_TEST(a_fence_changed_by_another_program)
 {
 	uint64_t renewed;
 	int64_t done;
@@ -237,15 +236,15 @@ START_TEST(a_fence_of_somebody_else)
 		ck_redis("1", redis, i % 2 ? "DEL {lk:%s}:f" : "HDEL {lk:%s}:f token", key_of(i));
 	for (i = 0; i < 20; i++)
 		ck_assert_msg(await(is_ours_again, &i), "%s", key_of(i));
-	/* Not by the next renewal, which is later; and nothing of it goes round and round. */
+	/* Not by the next renewal, which is later; and without an endless exchange. */
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_SECONDS(5));
 	ck_assert_uint_lt(bridge_of(0).renewed - renewed, 2 * 20);
 	others_are_good(none);
 }
 END_TEST
 
-/* Where it does not say so, many are renewed only if each has one, and some are looked into at each renewal. */
-START_TEST(a_fence_that_nobody_tells_of)
+/* Without invalidations many are renewed only if each has a fence, and some fences are read at each renewal. */
+START_TEST(a_fence_changed_without_invalidation)
 {
 	unsigned i;
 
@@ -263,8 +262,8 @@ END_TEST
 
 #define DEAF 13
 
-/* Servers that never say whether they tell: one wait for all of them, once in a while. */
-START_TEST(servers_that_give_no_hints)
+/* Servers that never reply to tracking: one time-out for all of them, once in a while. */
+START_TEST(servers_without_tracking)
 {
 	struct proxy *p[DEAF];
 	char uris[600], *at = uris;
@@ -294,9 +293,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, each_by_itself);
 	tcase_add_test(tc, one_right_that_ends);
 	tcase_add_test(tc, replies_that_are_lost);
-	tcase_add_test(tc, a_fence_of_somebody_else);
-	tcase_add_test(tc, a_fence_that_nobody_tells_of);
-	tcase_add_test(tc, servers_that_give_no_hints);
+	tcase_add_test(tc, a_fence_changed_by_another_program);
+	tcase_add_test(tc, a_fence_changed_without_invalidation);
+	tcase_add_test(tc, servers_without_tracking);
 }
 
 int main(void)

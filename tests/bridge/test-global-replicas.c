@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-replicas.c - a lease that counts only when replicas have it */
+/* test-global-replicas.c - a lease that counts only once replicas have it */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -8,7 +8,7 @@
 static struct agent *a, *b;
 static struct redis *master, *replica;
 
-/* And has said so: a connection that wrote nothing would count it before that. */
+/* And its acknowledgement has arrived: WAIT on a connection without writes would count it too early. */
 static bool is_linked(void *arg)
 {
 	(void)arg;
@@ -77,7 +77,7 @@ START_TEST(the_replica_does_not_answer)
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(b->answer.report.error.message, "only 0 of 1 replicas have it");
 	ck_assert(await(is_clean, NULL));
-	/* What is held goes on: renewals do not wait. */
+	/* Holds continue: renewals do not wait for replicas. */
 	pass(begun + LOCKSHM_SECONDS(6));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	redis_thaw(replica);
@@ -92,7 +92,7 @@ static bool upgrades(void *arg)
 	return agent_call(arg, AGENT_UPGRADE) == 0;
 }
 
-/* The master did it, which counts for nothing until the replica has it.  Whoever is told so is a reader as
+/* The master did it, which does not count before the replica has it.  After the error the requester is a reader as
  * before, and soon in Redis, too. */
 START_TEST(an_upgrade_the_replica_does_not_have)
 {

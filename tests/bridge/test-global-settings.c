@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-settings.c - what cannot be meant: settings, requests, too many keys; and several servers */
+/* test-global-settings.c - invalid settings and requests, too many keys; several servers */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -74,18 +74,25 @@ START_TEST(bad_settings)
 {
 	static const struct {
 		void (*change)(struct lockshm_create_options *o);
-		const char *says;
+		const char *text;
 	} cases[] = {
-		{ password, "password" }, { tls, "URI 1" },	     { twice, "same" },		 { two, "quorum" },
-		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_retain, "retain" }, { many_leases, "1..4096" },
-		{ no_policy, "policy" },  { no_server, "no Redis server" },
+		{ password, "password" },
+		{ tls, "URI 1" },
+		{ twice, "same" },
+		{ two, "quorum" },
+		{ nonsense, "URI" },
+		{ short_ttl, "one second" },
+		{ long_retain, "redis_retain_ns" },
+		{ many_leases, "1..4096" },
+		{ no_policy, "policy" },
+		{ no_server, "no Redis server" },
 	};
 	struct lockshm_error error;
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ck_code(create_with(cases[i].change, &error), LOCKSHM_INVALID);
-		ck_contains(error.message, cases[i].says);
+		ck_contains(error.message, cases[i].text);
 		ck_assert_ptr_null(strstr(error.message, "secret"));
 	}
 	ck_code(lockshm_open(&seg, "lockshm-hosts-none", 0, NULL), LOCKSHM_NO_SEGMENT);
@@ -186,7 +193,7 @@ START_TEST(two_servers_are_one)
 	snprintf(uris, sizeof(uris), "%s,%s,%s", redis->uri, redis->tcp_uri, other->uri);
 	options.redis = uris;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
-	options.redis_policy = LOCKSHM_REDIS_WAIT; /* which is no excuse for this */
+	options.redis_policy = LOCKSHM_REDIS_WAIT; /* does not apply to this error */
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
@@ -208,7 +215,7 @@ static int no_server_listens(void)
 	return fd;
 }
 
-/* Something else answers there, with bytes that mean nothing. */
+/* Another program answers on that port, with random bytes. */
 START_TEST(not_a_redis_server)
 {
 	struct lockshm_create_options options = host_options();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-stale-bridge.c - two bridges are at one lease, because one of them was stopped and goes on
+ * test-global-stale-bridge.c - two leaders work on one lease: the stale one was stopped, and continues
  *
- * The test itself is both, one step at a time, with a real server; whoever wants the lease is another process.  It has
- * the role, so that nobody else does anything.
+ * The test plays both leaders step by step against a real server.  It holds leadership, so no other leader interferes;
+ * the requester is another process.
  */
 #define _GNU_SOURCE
 #include "support/asan.h"
@@ -21,9 +21,9 @@
 #include "bridge/lease.h"
 #include "sys/hash.h"
 
-#define RIVAL "SADD lk:" K " rival" /* who reads without us; a writer of ours waits, and leaves its mark */
-#define MARK "EXISTS lk:" K ":lock-intent"
-#define LINE "ZCARD {lk:" K "}:q"
+#define RIVAL "SADD lk:" K " rival" /* another host's reader; a writer of ours then waits, and sets its intent key */
+#define INTENT "EXISTS lk:" K ":lock-intent"
+#define QUEUE "ZCARD {lk:" K "}:q"
 
 struct bridge_sim {
 	struct bridge b;
@@ -33,15 +33,15 @@ struct bridge_sim {
 };
 
 static struct bridge_sim one, two;
-static struct agent *a, *beside_a, *b;
-static void (*meanwhile)(void); /* happens when the clock is read next */
+static struct agent *a, *a_thread, *b;
+static void (*at_next_clock_read)(void); /* called before the next read of the clock */
 
 /* For the library, too. */
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
-	void (*now)(void) = meanwhile;
+	void (*now)(void) = at_next_clock_read;
 
-	meanwhile = NULL;
+	at_next_clock_read = NULL;
 	if (now)
 		now();
 	return (int)syscall(SYS_clock_gettime, clock, ts);
@@ -69,7 +69,7 @@ static uint64_t word_now(void)
 	return load_acquire(&record()->word);
 }
 
-static struct lease *lease(struct bridge_sim *h)
+static struct bridge_lease *lease(struct bridge_sim *h)
 {
 	return &h->b.leases[record_of(0, K)];
 }
@@ -83,12 +83,12 @@ static size_t decides(struct bridge_sim *h)
 {
 	lease(h)->due = 0;
 	short_of_memory = h->blind;
-	h->n = lease_decide(&h->b, record_of(0, K), h->cmds);
+	h->n = bridge_lease_decide(&h->b, record_of(0, K), h->cmds);
 	short_of_memory = false;
 	return h->n;
 }
 
-static void asks_for(struct bridge_sim *h, enum redis_script script)
+static void decides_on(struct bridge_sim *h, enum redis_script script)
 {
 	ck_assert_uint_ge(decides(h), 1);
 	ck_assert_int_eq(h->cmds[h->n - 1].script, script);
@@ -96,45 +96,45 @@ static void asks_for(struct bridge_sim *h, enum redis_script script)
 
 static void sends(struct bridge_sim *h)
 {
-	redis_client_begin(h->b.net);
-	redis_client_run(h->b.net, h->cmds, h->n, h->b.io_ns);
+	redis_client_begin(h->b.client);
+	redis_client_run(h->b.client, h->cmds, h->n, h->b.io_ns);
 }
 
-/* What it has to take back is sent. */
-static void hears(struct bridge_sim *h)
+/* Sends what it has to remove. */
+static void applies(struct bridge_sim *h)
 {
 	struct redis_command late[COMMANDS_PER_LEASE * COMMANDS_PER_LEASE];
 	size_t k, n = h->n;
 
 	for (h->n = 0, k = 0; k < n; k++)
-		h->n += lease_apply_reply(&h->b, record_of(0, K), &h->cmds[k], late + h->n);
+		h->n += bridge_lease_apply_reply(&h->b, record_of(0, K), &h->cmds[k], late + h->n);
 	memcpy(h->cmds, late, h->n * sizeof(*late));
 	if (h->n)
 		sends(h);
 }
 
-static void hears_an_error(struct bridge_sim *h, int code)
+static void applies_error(struct bridge_sim *h, int code)
 {
 	h->cmds[h->n - 1].code = code;
 	h->cmds[h->n - 1].unsent = code == REDIS_INVALID;
-	hears(h);
+	applies(h);
 }
 
-/* It asks and hears until nothing is left to be done. */
-static void gives_back(struct bridge_sim *h)
+/* Sends the release, and checks that nothing is left. */
+static void releases(struct bridge_sim *h)
 {
 	lease(h)->next_try = 0;
-	asks_for(h, REDIS_RELEASE);
+	decides_on(h, REDIS_RELEASE);
 	sends(h);
-	hears(h);
+	applies(h);
 	is_in_state(HOST_LEASE_NONE);
 	ck_redis("0", redis, "EXISTS lk:" K);
-	ck_redis("0", redis, LINE);
-	ck_redis("0", redis, MARK);
+	ck_redis("0", redis, QUEUE);
+	ck_redis("0", redis, INTENT);
 }
 
-/* A bridge that knows the lease, which nobody wants yet. */
-static void hand_make(struct bridge_sim *h)
+/* A leader that knows the lease; there is no demand yet. */
+static void sim_make(struct bridge_sim *h)
 {
 	struct redis_settings settings;
 	struct redis_error error = { 0 };
@@ -146,29 +146,29 @@ static void hand_make(struct bridge_sim *h)
 	h->b.io_ns = LOCKSHM_SECONDS(5);
 	ck_assert(snapshot_init(&h->b.snap));
 	bridge_client_settings(&settings, &hosts[0].s->redis);
-	ck_assert_int_eq(redis_client_new(&h->b.net, &settings, &error), 0);
+	ck_assert_int_eq(redis_client_new(&h->b.client, &settings, &error), 0);
 	ck_assert_uint_eq(decides(h), 0);
 }
 
-static void hand_free(struct bridge_sim *h)
+static void sim_free(struct bridge_sim *h)
 {
-	lease_forget(lease(h));
+	bridge_lease_forget(lease(h));
 	free(h->b.leases);
 	snapshot_free(&h->b.snap);
-	redis_client_free(h->b.net);
+	redis_client_free(h->b.client);
 	memset(h, 0, sizeof(*h));
 }
 
-static void ends(void)
+static void teardown(void)
 {
 	agents_end();
-	hand_free(&one);
-	hand_free(&two);
+	sim_free(&one);
+	sim_free(&two);
 }
 
-static void begins(void)
+static void setup(void)
 {
-	static lockshm_hold_t role;
+	static lockshm_hold_t leadership;
 	struct lockshm_create_options options = host_options();
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	struct lockshm_error error = { 0 };
@@ -179,44 +179,44 @@ static void begins(void)
 	host_make(0, &options);
 	q.key = LEADER_KEY;
 	q.key_len = LEADER_KEY_LEN;
-	ck_code(lockshm_acquire(hosts[0].s, &q, &role), 0);
+	ck_code(lockshm_acquire(hosts[0].s, &q, &leadership), 0);
 	hash_key(&id, hosts[0].s->hash_secret, K, strlen(K));
 	ck_code(host_lease_find(hosts[0].s, 1, &id, K, &found, &error), 0);
-	hand_make(&one);
-	hand_make(&two);
+	sim_make(&one);
+	sim_make(&two);
 	a = on_host(0);
-	beside_a = agent_thread(a);
+	a_thread = agent_thread(a);
 	b = on_host(0);
 }
 
-static void waits(struct agent *who, int mode)
+static void waits(struct agent *agent, int mode)
 {
 	struct agent_command c = global_command(K, mode);
 
 	c.cancellable = true;
-	agent_send(who, c);
+	agent_send(agent, c);
 	wanted_by(1);
 }
 
 static void a_leaves(void)
 {
-	ck_code(agent_call(beside_a, AGENT_CANCEL), 0);
+	ck_code(agent_call(a_thread, AGENT_CANCEL), 0);
 	ck_code(agent_end(a), LOCKSHM_CANCELLED);
 }
 
-/* And does not run any more. */
-static void tries(struct agent *who, int mode)
+/* And is stopped. */
+static void tries(struct agent *agent, int mode)
 {
 	struct agent_command c = global_command(K, mode);
 
 	c.timeout_ns = AGENT_TRY;
-	agent_send(who, c);
+	agent_send(agent, c);
 	wanted_by(1);
-	agent_stop(who);
+	agent_stop(agent);
 }
 
-/* The lease is @h's to ask for, and it is stopped before it does. */
-static void takes_the_word(struct bridge_sim *h)
+/* @h begins the epoch, and is stopped before its first command. */
+static void begins_epoch(struct bridge_sim *h)
 {
 	lease(h)->not_before = INT64_MAX;
 	ck_assert_uint_eq(decides(h), 0);
@@ -226,166 +226,164 @@ static void takes_the_word(struct bridge_sim *h)
 
 static void a_has_it(int mode)
 {
-	begins();
+	setup();
 	waits(a, mode);
-	asks_for(&one, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
+	decides_on(&one, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	ck_code(agent_end(a), 0);
 }
 
 static void one_gives_up(void)
 {
-	lease_give_up(&one.b, record_of(0, K), word_now());
+	bridge_lease_give_up(&one.b, record_of(0, K), word_now());
 }
 
-/* ---------------------------------------------------------------- asked by two */
+/* ---------------------------------------------------------------- commands of two leaders */
 
-/* The second has it, and dies.  The first asks, too late for its own question to get anywhere: it
- * knows that there was another. */
-START_TEST(another_has_asked_since)
+/* The second leader acquires, and dies.  The first one sends too late to get a lease: it knows that another leader has
+ * sent. */
+START_TEST(another_leader_has_sent)
 {
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	takes_the_word(&one);
-	asks_for(&two, REDIS_ACQUIRE_X);
+	begins_epoch(&one);
+	decides_on(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	ck_redis("1", redis, "EXISTS lk:" K);
-	asks_for(&one, REDIS_ACQUIRE_X);
-	hears_an_error(&one, REDIS_INVALID);
+	decides_on(&one, REDIS_ACQUIRE_X);
+	applies_error(&one, REDIS_INVALID);
 	ck_code(agent_end(a), LOCKSHM_BRIDGE);
-	gives_back(&one);
-	ends();
+	releases(&one);
+	teardown();
 }
 END_TEST
 
-/* The same where what the first asks is refused to who only tries. */
-START_TEST(another_has_queued_since)
+/* The same with a try, which the first leader's reply refuses. */
+START_TEST(another_leader_has_queued)
 {
-	begins();
+	setup();
 	redis_say(redis, RIVAL);
 	waits(a, LOCKSHM_EXCLUSIVE);
-	takes_the_word(&one);
-	asks_for(&two, REDIS_ACQUIRE_X);
+	begins_epoch(&one);
+	decides_on(&two, REDIS_ACQUIRE_X);
 	sends(&two);
-	ck_redis("1", redis, LINE);
+	ck_redis("1", redis, QUEUE);
 	a_leaves();
 	tries(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	is_in_state(HOST_LEASE_RELEASING);
 	redis_say(redis, "DEL lk:" K);
-	gives_back(&one);
-	ends();
+	releases(&one);
+	teardown();
 }
 END_TEST
 
-/* It was given up between the look at the word and the note: nothing is asked but for the next epoch. */
-START_TEST(given_up_meanwhile)
+/* The epoch ends between the load of the word and QUEUED: commands are for the next epoch only. */
+START_TEST(given_up_in_between)
 {
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	takes_the_word(&one);
-	meanwhile = one_gives_up;
-	asks_for(&two, REDIS_ACQUIRE_X);
-	ck_assert_ptr_null(meanwhile);
+	begins_epoch(&one);
+	at_next_clock_read = one_gives_up;
+	decides_on(&two, REDIS_ACQUIRE_X);
+	ck_assert_ptr_null(at_next_clock_read);
 	ck_assert_uint_eq(two.cmds[0].word, word_now());
-	ends();
+	teardown();
 }
 END_TEST
 
-/* A bridge that was stopped does not make that earlier which its successor noted: by that is told
- * how long a token may last. */
-START_TEST(the_time_of_asking_only_rises)
+/* A stopped leader must not reduce the time of the last command, which says how long a value may last. */
+START_TEST(the_time_of_commands_only_rises)
 {
 	uint64_t later;
 
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	takes_the_word(&one);
+	begins_epoch(&one);
 	later = (uint64_t)host_now(hosts[0].s) + LOCKSHM_MS(500);
 	store_release(&record()->sent, later);
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	ck_assert_uint_eq(load_acquire(&record()->sent), later);
 	/* Unless it is damage. */
 	store_release(&record()->sent, UINT64_MAX / 2);
-	asks_for(&two, REDIS_ACQUIRE_X);
+	decides_on(&two, REDIS_ACQUIRE_X);
 	ck_assert_uint_lt(load_acquire(&record()->sent), later + LOCKSHM_SECONDS(100));
-	ends();
+	teardown();
 }
 END_TEST
 
-/* ---------------------------------------------------------------- whoever asks for it is stopped */
+/* ---------------------------------------------------------------- a stopped requester */
 
-/* Who only tried has its answer, and does not run: it is not asked for again and again.  Whoever comes is. */
-START_TEST(told_and_still_there)
+/* A try that has its result, and does not run, is not sent again and again.  A new request is. */
+START_TEST(a_stopped_try_is_not_repeated)
 {
-	begins();
+	setup();
 	ck_redis("OK", redis, "SET lk:" K " thief");
 	tries(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	is_in_state(HOST_LEASE_NONE);
 	ck_assert_uint_eq(decides(&one), 0);
 	is_in_state(HOST_LEASE_NONE);
 	ck_assert_int_ge(lease(&one)->due - host_now(hosts[0].s), LOCKSHM_MS(1));
-	lease(&one)->rung = true;
-	asks_for(&one, REDIS_ACQUIRE_X);
-	ends();
+	lease(&one)->pending = true;
+	decides_on(&one, REDIS_ACQUIRE_X);
+	teardown();
 }
 END_TEST
 
-static void upgrade_is_wished(void)
+static void upgrade_is_requested(void)
 {
 	(void)fetch_or(&record()->word, HOST_LEASE_UPGRADE);
 }
 
-/* One upgrade was refused when it had been asked for for two seconds.  The next wish is new: it is
- * not taken back for that. */
+/* One upgrade was refused when it had been requested for two seconds.  The next request is new: it is not withdrawn. */
 START_TEST(each_upgrade_has_its_time)
 {
 	a_has_it(LOCKSHM_SHARED);
 	redis_say(redis, RIVAL);
-	upgrade_is_wished();
-	asks_for(&one, REDIS_UPGRADE);
+	upgrade_is_requested();
+	decides_on(&one, REDIS_UPGRADE);
 	lease(&one)->upgrade_since = 1;
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	ck_assert_uint_eq(word_now() & HOST_LEASE_UPGRADE, 0);
-	upgrade_is_wished();
-	asks_for(&one, REDIS_UPGRADE);
-	ends();
+	upgrade_is_requested();
+	decides_on(&one, REDIS_UPGRADE);
+	teardown();
 }
 END_TEST
 
 /* ---------------------------------------------------------------- a queue that never holds still */
 
 #ifndef OTHERS_MALLOC
-/* From now on no look is sure: it has no room. */
-static void sees_nothing(struct bridge_sim *h)
+/* From now on no snapshot is whole: it has no room. */
+static void sees_no_queue(struct bridge_sim *h)
 {
 	h->b.snap.cap = 0;
 	h->blind = true;
 }
 
-/* Other hosts wait, and nobody may come in any more here: it is given back, though somebody may always be about to. */
+/* Other hosts wait, and no new hold is possible: the lease is released, although an unseen request may always exist. */
 START_TEST(exhausted_unseen)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
-	sees_nothing(&one);
+	sees_no_queue(&one);
 	store_relaxed(&record()->other_hosts_waiting, 1);
 	store_relaxed(&record()->local_grants, HOST_LEASE_LOCAL_GRANTS);
 	(void)decides(&one);
 	is_in_state(HOST_LEASE_CLOSING);
 	ck_code(agent_release(a), 0);
-	gives_back(&one);
-	ends();
+	releases(&one);
+	teardown();
 }
 END_TEST
 
-/* Lost: no record says that it holds. */
+/* Lost: no record holds under it. */
 START_TEST(lost_unseen)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
@@ -394,13 +392,13 @@ START_TEST(lost_unseen)
 	store_release(&record()->valid_until, 1);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	is_in_state(HOST_LEASE_LOST);
-	sees_nothing(&one);
+	sees_no_queue(&one);
 	ck_assert_uint_eq(decides(&one), 0);
 	is_in_state(HOST_LEASE_LOST);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	wanted_by(1);
-	gives_back(&one);
-	ends();
+	releases(&one);
+	teardown();
 }
 END_TEST
 
@@ -420,30 +418,29 @@ static int result_now(void)
 	return result_code(load_acquire(&record()->last_result));
 }
 
-/* A server that did not answer once, and once more when all that is long over, is not away. */
-START_TEST(two_moments_of_silence)
+/* A server that missed one reply, and another one much later, is not away. */
+START_TEST(two_short_silences)
 {
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, REDIS_ACQUIRE_X);
-	hears_an_error(&one, REDIS_UNKNOWN);
+	decides_on(&one, REDIS_ACQUIRE_X);
+	applies_error(&one, REDIS_UNKNOWN);
 	pass(now_ns() + LOCKSHM_MS(2200));
-	asks_for(&one, REDIS_ACQUIRE_X);
-	hears_an_error(&one, REDIS_UNKNOWN);
+	decides_on(&one, REDIS_ACQUIRE_X);
+	applies_error(&one, REDIS_UNKNOWN);
 	ck_assert_int_eq(result_now(), 0);
 	pass(now_ns() + LOCKSHM_MS(1000));
-	asks_for(&one, REDIS_ACQUIRE_X);
-	hears_an_error(&one, REDIS_UNKNOWN);
+	decides_on(&one, REDIS_ACQUIRE_X);
+	applies_error(&one, REDIS_UNKNOWN);
 	ck_assert_int_eq(result_now(), RESULT_PASSES);
-	ends();
+	teardown();
 }
 END_TEST
 
-/* ---------------------------------------------------------------- told by the server */
+/* ---------------------------------------------------------------- invalidations */
 
-/* What it told counts until it is looked into: also where no answer came before that, and it has
- * to wait; or none to that. */
-START_TEST(told_while_it_cannot_be_asked)
+/* An invalidation counts until a renewal is answered: also if a failure delays the renewal, or the renewal fails. */
+START_TEST(invalidated_while_backing_off)
 {
 	a_has_it(LOCKSHM_EXCLUSIVE);
 	lease(&one)->invalidated = true;
@@ -451,236 +448,235 @@ START_TEST(told_while_it_cannot_be_asked)
 		lease(&one)->next_try = INT64_MAX;
 		ck_assert_uint_eq(decides(&one), 0);
 	} else {
-		asks_for(&one, REDIS_RENEW);
-		hears_an_error(&one, REDIS_RETRY);
+		decides_on(&one, REDIS_RENEW);
+		applies_error(&one, REDIS_RETRY);
 		ck_assert_uint_eq(decides(&one), 0);
 	}
 	lease(&one)->next_try = 0;
-	asks_for(&one, REDIS_RENEW);
+	decides_on(&one, REDIS_RENEW);
 	ck_assert(!one.cmds[one.n - 1].plain);
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	ck_assert_uint_eq(decides(&one), 0);
-	ends();
+	teardown();
 }
 END_TEST
 
-/* Nor beside an upgrade that is due in the same look, which goes first. */
-START_TEST(told_beside_an_upgrade)
+/* Also with an upgrade due in the same look, which goes first. */
+START_TEST(invalidated_with_an_upgrade_due)
 {
 	a_has_it(LOCKSHM_SHARED);
-	upgrade_is_wished();
+	upgrade_is_requested();
 	lease(&one)->invalidated = true;
-	asks_for(&one, REDIS_UPGRADE);
+	decides_on(&one, REDIS_UPGRADE);
 	sends(&one);
-	hears(&one);
-	asks_for(&one, REDIS_RENEW);
-	ends();
+	applies(&one);
+	decides_on(&one, REDIS_RENEW);
+	teardown();
 }
 END_TEST
 
-/* Silence of a bridge that was stopped while it asked: it was away, not Redis.  Else those who wait are told. */
-START_TEST(silent_while_it_was_stopped)
+/* A leader that was stopped while sending was away, not Redis.  Otherwise the waiters get the result. */
+START_TEST(no_reply_while_it_was_stopped)
 {
 	bool stopped = _i == 0;
 
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	lease(&one)->failed_at = host_now(hosts[0].s);
 	lease(&one)->failing_since = lease(&one)->failed_at - LOCKSHM_SECONDS(1);
-	one.b.overtaken = stopped;
-	hears_an_error(&one, REDIS_RETRY);
+	one.b.superseded = stopped;
+	applies_error(&one, REDIS_RETRY);
 	ck_assert_int_eq(result_now(), stopped ? 0 : RESULT_PASSES);
-	ends();
+	teardown();
 }
 END_TEST
 
-/* What was told to releases under the last lease is not said of this one. */
-START_TEST(loud_at_first)
+/* Doorbell suppression of the last lease does not apply to this one. */
+START_TEST(not_suppressed_at_first)
 {
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	store_release(&record()->suppress_until, (uint64_t)host_now(hosts[0].s));
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	is_in_state(HOST_LEASE_HELD);
 	ck_assert_uint_eq(load_acquire(&record()->suppress_until), 0);
-	ends();
+	teardown();
 }
 END_TEST
 
-/* ---------------------------------------------------------------- heard too late */
+/* ---------------------------------------------------------------- late replies */
 
-/* @one has decided; then @a leaves, and @two gives back what nobody wants. */
-static void nobody_wants_it_any_more(int mode)
+/* @one has decided; then @a leaves, and @two releases the lease without demand. */
+static void demand_has_gone(int mode)
 {
-	begins();
+	setup();
 	waits(a, mode);
-	asks_for(&one, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
+	decides_on(&one, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
 	a_leaves();
 	decides(&two);
-	gives_back(&two);
+	releases(&two);
 }
 
-/* Its host stands in line, for nobody, and keeps others from reading: it leaves.  Also where it does
- * not know whether it does. */
-START_TEST(queued_for_nobody)
+/* Its host is queued without demand, and keeps readers out: it leaves the queue.  Also with an unknown outcome. */
+START_TEST(queued_without_demand)
 {
-	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	demand_has_gone(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);
 	sends(&one);
-	ck_redis("1", redis, LINE);
-	ck_redis("1", redis, MARK);
+	ck_redis("1", redis, QUEUE);
+	ck_redis("1", redis, INTENT);
 	if (_i == 0)
-		hears(&one);
+		applies(&one);
 	else
-		hears_an_error(&one, REDIS_UNKNOWN);
-	ck_redis("0", redis, LINE);
-	ck_redis("0", redis, MARK);
+		applies_error(&one, REDIS_UNKNOWN);
+	ck_redis("0", redis, QUEUE);
+	ck_redis("0", redis, INTENT);
 	ck_redis("rival", redis, "SPOP lk:" K);
-	ends();
+	teardown();
 }
 END_TEST
 
-/* What it obtained for nobody it gives back. */
-START_TEST(granted_for_nobody)
+/* What it obtained without demand it releases. */
+START_TEST(granted_without_demand)
 {
 	int mode = _i ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
 
-	nobody_wants_it_any_more(mode);
+	demand_has_gone(mode);
 	sends(&one);
 	ck_redis("1", redis, "EXISTS lk:" K);
-	hears(&one);
+	applies(&one);
 	ck_redis("0", redis, "EXISTS lk:" K);
-	ends();
+	teardown();
 }
 END_TEST
 
-/* @one takes a writer's place for nobody, while @b wants the key in that mode, and hears of it. */
-static void queued_while(void (*b_wants)(struct agent *who, int mode), int mode)
+/* @one is queued as a writer without demand, while @b requests the key in that mode, and applies the reply. */
+static void queued_while(void (*demand_of_b)(struct agent *agent, int mode), int mode)
 {
-	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	demand_has_gone(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);
-	b_wants(b, mode);
-	asks_for(&two, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
+	demand_of_b(b, mode);
+	decides_on(&two, mode == LOCKSHM_SHARED ? REDIS_ACQUIRE_S : REDIS_ACQUIRE_X);
 	sends(&one);
-	ck_redis("1", redis, LINE);
-	hears(&one);
+	ck_redis("1", redis, QUEUE);
+	applies(&one);
 }
 
-/* Who only tries gives the place up that was taken late for its epoch. */
+/* A try gives up the queue position that was taken late for its epoch. */
 START_TEST(queued_for_a_try)
 {
 	queued_while(tries, LOCKSHM_EXCLUSIVE);
 	sends(&two);
-	hears(&two);
+	applies(&two);
 	is_in_state(HOST_LEASE_RELEASING);
 	redis_say(redis, "DEL lk:" K);
-	gives_back(&two);
-	ends();
+	releases(&two);
+	teardown();
 }
 END_TEST
 
-/* A writer's place is not for readers, whom its mark would keep out. */
+/* A writer's queue position is not for readers, which its intent key would block. */
 START_TEST(queued_before_a_reader)
 {
 	queued_while(waits, LOCKSHM_SHARED);
-	ck_redis("0", redis, LINE);
-	ck_redis("0", redis, MARK);
-	ends();
+	ck_redis("0", redis, QUEUE);
+	ck_redis("0", redis, INTENT);
+	teardown();
 }
 END_TEST
 
-/* Its successor stands in line again, at the place that is the host's: that stays. */
+/* Its successor is queued again, at the same position of the host: it stays. */
 START_TEST(queued_for_the_next)
 {
-	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	demand_has_gone(LOCKSHM_EXCLUSIVE);
 	redis_say(redis, RIVAL);
 	waits(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&two, REDIS_ACQUIRE_X);
+	decides_on(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	sends(&one);
-	hears(&one);
-	ck_redis("1", redis, LINE);
-	ck_redis("1", redis, MARK);
-	ends();
+	applies(&one);
+	ck_redis("1", redis, QUEUE);
+	ck_redis("1", redis, INTENT);
+	teardown();
 }
 END_TEST
 
-/* Behind its own host, which was granted it just before: a place of nobody's, in the way of others. */
-START_TEST(queued_behind_the_grant)
+/* After its own host, which was granted just before: a position without demand, which would block others. */
+START_TEST(queued_after_the_grant)
 {
-	nobody_wants_it_any_more(LOCKSHM_EXCLUSIVE);
+	demand_has_gone(LOCKSHM_EXCLUSIVE);
 	waits(b, LOCKSHM_EXCLUSIVE);
-	asks_for(&two, REDIS_ACQUIRE_X);
+	decides_on(&two, REDIS_ACQUIRE_X);
 	sends(&two);
 	sends(&one);
-	ck_redis("1", redis, LINE);
-	hears(&one);
-	hears(&two);
+	ck_redis("1", redis, QUEUE);
+	applies(&one);
+	applies(&two);
 	if (decides(&two) && two.cmds[two.n - 1].script == REDIS_ACQUIRE_X) {
 		sends(&two);
-		hears(&two);
+		applies(&two);
 	}
 	is_in_state(HOST_LEASE_HELD);
-	ck_redis("0", redis, LINE);
+	ck_redis("0", redis, QUEUE);
 	ck_code(agent_end(b), 0);
-	ends();
+	teardown();
 }
 END_TEST
 
-static void place_is_noted(void)
+static void queued_is_set(void)
 {
 	(void)fetch_or(&record()->word, HOST_LEASE_QUEUED);
 }
 
-/* The same at the last moment; it does not wait before it asks again. */
+/* The same at the last moment; it repeats the command at once. */
 START_TEST(queued_while_it_is_granted)
 {
-	begins();
+	setup();
 	waits(a, LOCKSHM_EXCLUSIVE);
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	sends(&one);
-	meanwhile = place_is_noted;
-	hears(&one);
-	ck_assert_ptr_null(meanwhile);
+	at_next_clock_read = queued_is_set;
+	applies(&one);
+	ck_assert_ptr_null(at_next_clock_read);
 	is_in_state(HOST_LEASE_ACQUIRING);
 	ck_assert_int_le(lease(&one)->due, host_now(hosts[0].s));
-	asks_for(&one, REDIS_ACQUIRE_X);
+	decides_on(&one, REDIS_ACQUIRE_X);
 	sends(&one);
-	hears(&one);
+	applies(&one);
 	is_in_state(HOST_LEASE_HELD);
 	ck_code(agent_end(a), 0);
-	ends();
+	teardown();
 }
 END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, another_has_asked_since);
-	tcase_add_test(tc, another_has_queued_since);
-	tcase_add_test(tc, given_up_meanwhile);
-	tcase_add_test(tc, the_time_of_asking_only_rises);
-	tcase_add_test(tc, told_and_still_there);
+	tcase_add_test(tc, another_leader_has_sent);
+	tcase_add_test(tc, another_leader_has_queued);
+	tcase_add_test(tc, given_up_in_between);
+	tcase_add_test(tc, the_time_of_commands_only_rises);
+	tcase_add_test(tc, a_stopped_try_is_not_repeated);
 	tcase_add_test(tc, each_upgrade_has_its_time);
 	add_unseen(tc);
-	tcase_add_test(tc, two_moments_of_silence);
-	tcase_add_loop_test(tc, told_while_it_cannot_be_asked, 0, 2);
-	tcase_add_test(tc, told_beside_an_upgrade);
-	tcase_add_loop_test(tc, silent_while_it_was_stopped, 0, 2);
-	tcase_add_test(tc, loud_at_first);
-	tcase_add_loop_test(tc, queued_for_nobody, 0, 2);
-	tcase_add_loop_test(tc, granted_for_nobody, 0, 2);
+	tcase_add_test(tc, two_short_silences);
+	tcase_add_loop_test(tc, invalidated_while_backing_off, 0, 2);
+	tcase_add_test(tc, invalidated_with_an_upgrade_due);
+	tcase_add_loop_test(tc, no_reply_while_it_was_stopped, 0, 2);
+	tcase_add_test(tc, not_suppressed_at_first);
+	tcase_add_loop_test(tc, queued_without_demand, 0, 2);
+	tcase_add_loop_test(tc, granted_without_demand, 0, 2);
 	tcase_add_test(tc, queued_for_the_next);
 	tcase_add_test(tc, queued_for_a_try);
 	tcase_add_test(tc, queued_before_a_reader);
-	tcase_add_test(tc, queued_behind_the_grant);
+	tcase_add_test(tc, queued_after_the_grant);
 	tcase_add_test(tc, queued_while_it_is_granted);
 }
 
 int main(void)
 {
-	return hosts_main("global-overtaken", add);
+	return hosts_main("global-stale-bridge", add);
 }

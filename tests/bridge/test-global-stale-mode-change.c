@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-global-stale-mode-change.c - a lease changes its mode, and somebody goes on who was stopped before that
+ * test-global-stale-mode-change.c - a lease changes its mode, and a process continues that was stopped before
  *
- * The test itself is who was stopped: a bridge that has decided what to ask, and hears the answer now; or
- * somebody who called lockshm_upgrade() while he held.  All orders of the steps are in model/lease.pml; these
- * are the ones that did harm.
+ * The test plays the stopped process: a leader that has decided on a command, and applies the reply now; or a former
+ * holder in lockshm_upgrade().  All orders of the steps are in model/lease.pml; these are the ones that did harm.
  */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
@@ -21,7 +20,7 @@ static struct proxy *proxy;
 static struct bridge late;
 static struct redis_command cmds[COMMANDS_PER_LEASE];
 
-/* a and b are on one host, c on another; b is the bridge of the first, behind the proxy. */
+/* a and b are on one host, c on another; b leads the first, behind the proxy. */
 static void two_hosts(int mode)
 {
 	proxy = hosts_by_proxy(LOCKSHM_SECONDS(4));
@@ -74,29 +73,30 @@ static void is_reader(void)
 	ck_assert_uint_eq(bridge_of(0).lost, 0);
 }
 
-/* What a bridge does that has seen readers only, and was slower than the writer that one of them became. */
-static void exclusive_is_taken_back(void)
+/* As by a leader that saw only readers, and was slower than a reader's upgrade. */
+static void clear_exclusive(void)
 {
 	uint64_t w = word_now();
 
 	ck_assert(w & HOST_LEASE_EXCLUSIVE);
 	ck_assert(cas_from(&hosts[0].s->host_leases[record_of(0, K)].word, w,
-			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
+			   ((w & ~HOST_LEASE_EXCLUSIVE) | HOST_LEASE_DOWNGRADE) +
+				   (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)));
 }
 
-/* A bridge decides now, and is stopped before it asks. */
+/* A leader decides now, and is stopped before it sends. */
 static void decides(enum redis_script script)
 {
 	late.s = hosts[0].s;
 	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_ne(late.leases, NULL);
 	late.renew_until = INT64_MAX;
-	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), cmds), 1);
+	ck_assert_uint_eq(bridge_lease_decide(&late, record_of(0, K), cmds), 1);
 	ck_assert_int_eq(cmds[0].script, script);
 }
 
-/* It goes on, and this is the answer. */
-static void hears(enum redis_status status, enum redis_kind kind)
+/* It continues with this reply. */
+static void applies(enum redis_status status, enum redis_kind kind)
 {
 	cmds[0].reply.status = status;
 	cmds[0].reply.kind = kind;
@@ -104,21 +104,21 @@ static void hears(enum redis_status status, enum redis_kind kind)
 	cmds[0].valid_until = redis_valid_until(redis_now(), cmds[0].args.ttl_ms);
 	if (cmds[0].script == REDIS_RENEW)
 		cmds[0].reply.fence = 0;
-	ck_assert_uint_eq(lease_apply_reply(&late, record_of(0, K), &cmds[0], NULL), 0);
-	lease_forget(&late.leases[record_of(0, K)]);
+	ck_assert_uint_eq(bridge_lease_apply_reply(&late, record_of(0, K), &cmds[0], NULL), 0);
+	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }
 
-/* ---------------------------------------------------------------- whoever holds no more */
+/* ---------------------------------------------------------------- a former holder */
 
-/* His upgrade, and that he gives it up, make no reader of a writer. */
-START_TEST(asks_while_somebody_else_writes)
+/* Its upgrade, and its withdrawal, make no reader of a writer. */
+START_TEST(upgrade_while_another_writes)
 {
 	int64_t end;
 
 	two_hosts(LOCKSHM_EXCLUSIVE);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
-	exclusive_is_taken_back();
+	clear_exclusive();
 	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), word_now()), LOCKSHM_BUSY);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
@@ -129,8 +129,8 @@ START_TEST(asks_while_somebody_else_writes)
 }
 END_TEST
 
-/* What he obtains nobody uses: those who wait elsewhere do not wait for the end of the lease. */
-START_TEST(asks_for_nobody)
+/* What it obtains is unused: waiters of other hosts do not wait for the end of the lease. */
+START_TEST(upgrade_without_a_hold)
 {
 	two_hosts(LOCKSHM_SHARED);
 	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), word_now()), 0);
@@ -142,8 +142,8 @@ START_TEST(asks_for_nobody)
 }
 END_TEST
 
-/* The same where somebody has come in beside, and nobody waits. */
-START_TEST(is_not_alone_any_more)
+/* The same with another local reader, and without waiters. */
+START_TEST(upgrade_with_another_reader)
 {
 	struct agent *beside;
 
@@ -159,40 +159,40 @@ START_TEST(is_not_alone_any_more)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- a bridge that was stopped */
+/* ---------------------------------------------------------------- a stopped leader */
 
-/* It asked whether a writer's lease is there, and hears of readers: it was made that since, and is not lost. */
-START_TEST(hears_of_a_downgrade)
+/* It renewed an exclusive lease, and finds readers: it was downgraded since, and is not lost. */
+START_TEST(renewal_finds_a_downgrade)
 {
 	two_hosts(LOCKSHM_EXCLUSIVE);
-	exclusive_is_taken_back();
+	clear_exclusive();
 	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	word_loses(HOST_LEASE_DOWNGRADE);
-	hears(REDIS_DONE, REDIS_KIND_READERS);
+	applies(REDIS_DONE, REDIS_KIND_READERS);
 	is_reader();
 }
 END_TEST
 
-/* It asked before the downgrade, and hears after it that a writer has it: nobody wants that. */
-START_TEST(hears_of_the_writer_before)
+/* It renewed before the downgrade, and its reply reports a writer: that needs no action. */
+START_TEST(renewal_finds_the_earlier_writer)
 {
 	uint64_t w;
 
 	two_hosts(LOCKSHM_EXCLUSIVE);
-	exclusive_is_taken_back();
+	clear_exclusive();
 	decides(REDIS_RENEW);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	word_loses(HOST_LEASE_DOWNGRADE);
 	w = word_now();
-	hears(REDIS_DONE, REDIS_KIND_HOST);
+	applies(REDIS_DONE, REDIS_KIND_HOST);
 	ck_assert_uint_eq(word_now(), w);
 	is_reader();
 }
 END_TEST
 
-/* Its upgrade was granted, as its successor's was; since then it is wished that readers of others come in, too. */
-START_TEST(hears_that_it_may_write)
+/* Its upgrade was granted, as its successor's was; since then a downgrade has been requested. */
+START_TEST(late_grant)
 {
 	two_hosts(LOCKSHM_SHARED);
 	proxy_set(proxy, PROXY_HOLD_REPLIES);
@@ -202,7 +202,7 @@ START_TEST(hears_that_it_may_write)
 	proxy_set(proxy, PROXY_PASS);
 	ck_code(agent_end(a), 0);
 	host_lease_request_downgrade(hosts[0].s, record_of(0, K), word_now());
-	hears(REDIS_GRANTED, REDIS_KIND_HOST);
+	applies(REDIS_GRANTED, REDIS_KIND_HOST);
 	ck_assert_uint_ne(word_now() & HOST_LEASE_DOWNGRADE, 0);
 	is_writer();
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
@@ -210,11 +210,11 @@ START_TEST(hears_that_it_may_write)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- places in line */
+/* ---------------------------------------------------------------- queue positions */
 
-/* It gives up what it began and never asked for, and is stopped before it says so.  Its successor
- * has asked, and has a place. */
-START_TEST(gives_up_what_its_successor_asked)
+/* It ends an epoch that it began and sent nothing in, and is stopped before its CAS.  Its successor has sent, and is
+ * queued. */
+START_TEST(gives_up_its_successors_epoch)
 {
 	uint64_t w;
 
@@ -238,10 +238,10 @@ START_TEST(gives_up_what_its_successor_asked)
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	agent_stop(b);
 	agent_kill(a);
-	lease_give_up(&late, record_of(0, K), w);
+	bridge_lease_give_up(&late, record_of(0, K), w);
 	agent_cont(b);
 	redis_has("ZCARD {lk:" K "}:q", "0");
-	lease_forget(&late.leases[record_of(0, K)]);
+	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 	snapshot_free(&late.snap);
 }
@@ -253,9 +253,9 @@ static bool is_releasing(void *arg)
 	return host_lease_state(word_now()) == HOST_LEASE_RELEASING;
 }
 
-/* Nobody wanted it any more, and it leaves the queue, late: by then its successor has a place for somebody else.  That
- * is lost, and another one taken as soon as the successor looks. */
-START_TEST(leaves_the_place_of_its_successor)
+/* Without demand it leaves the queue, late: by then its successor is queued for another request.  That position is
+ * lost, and a new one is taken as soon as the successor looks. */
+START_TEST(leaves_its_successors_queue_position)
 {
 	struct redis_conn_options options = { .scripts = redis_scripts, .n_scripts = REDIS_N_SCRIPTS };
 	struct redis_op op = { 0 };
@@ -275,35 +275,36 @@ START_TEST(leaves_the_place_of_its_successor)
 	memcpy(late.host, late.s->redis.host, REDIS_HOST_BYTES);
 	late.leases = calloc(late.s->n_host_leases, sizeof(*late.leases));
 	ck_assert_ptr_nonnull(late.leases);
-	ck_assert_uint_eq(lease_decide(&late, record_of(0, K), cmds), 2);
+	ck_assert_uint_eq(bridge_lease_decide(&late, record_of(0, K), cmds), 2);
 	ck_assert_int_eq(cmds[0].script, REDIS_LEAVE);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	global_send(d, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), cmds[0].script, cmds[0].keys, &cmds[0].args, soon()), 0);
+	ck_code(redis_op_call(&op, conn_to(redis->uri, &options), cmds[0].script, cmds[0].keys, &cmds[0].args, soon()),
+		0);
 	ck_assert_int_eq(op.reply.queued, 0);
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_assert_int_eq(agent_poll(d), AGENT_BLOCKED);
 	ck_code(agent_release(c), 0);
 	ck_code(agent_end(d), 0);
 	redis_op_end(&op);
-	lease_forget(&late.leases[record_of(0, K)]);
+	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 }
 END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, asks_while_somebody_else_writes);
-	tcase_add_test(tc, asks_for_nobody);
-	tcase_add_test(tc, is_not_alone_any_more);
-	tcase_add_test(tc, hears_of_a_downgrade);
-	tcase_add_test(tc, hears_of_the_writer_before);
-	tcase_add_test(tc, hears_that_it_may_write);
-	tcase_add_test(tc, gives_up_what_its_successor_asked);
-	tcase_add_test(tc, leaves_the_place_of_its_successor);
+	tcase_add_test(tc, upgrade_while_another_writes);
+	tcase_add_test(tc, upgrade_without_a_hold);
+	tcase_add_test(tc, upgrade_with_another_reader);
+	tcase_add_test(tc, renewal_finds_a_downgrade);
+	tcase_add_test(tc, renewal_finds_the_earlier_writer);
+	tcase_add_test(tc, late_grant);
+	tcase_add_test(tc, gives_up_its_successors_epoch);
+	tcase_add_test(tc, leaves_its_successors_queue_position);
 }
 
 int main(void)

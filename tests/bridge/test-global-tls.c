@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-tls.c - keys across hosts whose way to Redis is TLS: told, cut, sliced, refused; forks and ends */
+/* test-global-tls.c - keys across hosts over TLS: invalidations, cut and sliced connections, refusals; forks and
+ * ends */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/hosts.h"
@@ -42,7 +43,7 @@ static bool is_over_tls(void *arg)
 
 /* ---------------------------------------------------------------- what all keys do */
 
-START_TEST(taken_and_passed_on)
+START_TEST(acquired_and_handed_over)
 {
 	uint64_t token;
 
@@ -51,7 +52,7 @@ START_TEST(taken_and_passed_on)
 	b = on_host(0);
 	c = on_host(1);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	/* The bridge's two connections. */
+	/* The leader's two connections. */
 	ck_assert(await(is_over_tls, NULL));
 	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
 	token = a->answer.token;
@@ -76,8 +77,8 @@ static bool is_tracked(void *arg)
 	return strstr(redis_say(redis, "CLIENT LIST"), "flags=t") != NULL;
 }
 
-/* What the server says unasked comes over TLS, too. */
-START_TEST(told_by_the_server)
+/* Invalidations come over TLS, too. */
+START_TEST(invalidated_by_the_server)
 {
 	int64_t done;
 
@@ -87,7 +88,7 @@ START_TEST(told_by_the_server)
 	ck_assert(await(is_tracked, NULL));
 	ck_redis("1", redis, "DEL lk:" K);
 	done = now_ns();
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_assert_int_lt(now_ns() - done, LOCKSHM_MS(250)); /* the next renewal would be due after 333 ms */
 	ck_code(agent_release(a), LOCKSHM_LOST);
 }
@@ -121,7 +122,7 @@ START_TEST(an_operator)
 	ck_assert_str_eq(seen, want);
 	snprintf(value, sizeof(value), "%s", lease_of(0, K).value);
 	ck_code(lockshm_remote_end(hosts[0].s, K, strlen(K), value, strlen(value), MOMENT, NULL), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 }
 END_TEST
 
@@ -170,7 +171,7 @@ START_TEST(in_slices)
 }
 END_TEST
 
-/* Under any policy: it stays so until somebody changes something, and then needs no restart. */
+/* Under any policy: until an operator changes something, and then without a restart. */
 START_TEST(a_certificate_that_is_not_trusted)
 {
 	struct lockshm_create_options options = host_options();
@@ -193,7 +194,7 @@ START_TEST(a_certificate_that_is_not_trusted)
 }
 END_TEST
 
-/* One that expires while it is in use ends nothing: it is looked at when somebody connects. */
+/* A certificate that expires while in use ends nothing: it is checked when a connection is made. */
 START_TEST(expired_while_held)
 {
 	hosts_at(1, redis->tls_uri);
@@ -218,7 +219,7 @@ START_TEST(other_servers_never_notice)
 	options.redis = uris;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	/* Waiting for the second, twice in each round, and a handshake must not take all of the bridge's own lease. */
+	/* Waiting for the second, twice in each round, and a handshake must not use up the leadership. */
 	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
 	host_make(0, &options);
 	a = on_host(0);
@@ -235,14 +236,14 @@ END_TEST
 
 /* ---------------------------------------------------------------- forks, and the end */
 
-static bool somebody_else(void *arg)
+static bool is_another_leader(void *arg)
 {
 	int32_t pid = bridge_of(0).pid;
 
 	return pid != 0 && pid != *(int32_t *)arg;
 }
 
-/* One that cannot use OpenSSL is not the bridge, and keeps nobody from being it. */
+/* A process that cannot use OpenSSL does not lead, and keeps no other from leading. */
 START_TEST(a_process_without_openssl)
 {
 	struct lockshm_create_options options = host_options();
@@ -269,7 +270,7 @@ START_TEST(a_process_without_openssl)
 }
 END_TEST
 
-static void bridge_whose_openssl_ends(int say, int apply_result)
+static void bridge_whose_openssl_ends(int ready, int go)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL);
@@ -281,10 +282,10 @@ static void bridge_whose_openssl_ends(int say, int apply_result)
 	q.key = "its own";
 	q.key_len = 7;
 	q.flags = LOCKSHM_GLOBAL;
-	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(say, "", 1) != 1 || read(apply_result, &byte, 1) != 1)
+	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(ready, "", 1) != 1 || read(go, &byte, 1) != 1)
 		_exit(8);
 	end();
-	(void)(write(say, "", 1) == 1 && read(apply_result, &byte, 1));
+	(void)(write(ready, "", 1) == 1 && read(go, &byte, 1));
 	_exit(0);
 }
 
@@ -296,34 +297,34 @@ static bool is_bridge(void *arg)
 START_TEST(a_bridge_whose_openssl_ends)
 {
 	int32_t pid, status;
-	int say[2], apply_result[2];
+	int ready[2], go[2];
 	char byte;
 
 	if (!dlopen("libcrypto.so.3", RTLD_NOW))
 		return;
 	hosts_at(1, redis->tls_uri);
-	ck_assert(pipe(say) == 0 && pipe(apply_result) == 0);
+	ck_assert(pipe(ready) == 0 && pipe(go) == 0);
 	pid = fork();
 	if (pid == 0)
-		bridge_whose_openssl_ends(say[1], apply_result[0]);
-	ck_assert_int_eq(read(say[0], &byte, 1), 1);
+		bridge_whose_openssl_ends(ready[1], go[0]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	ck_assert(await(is_bridge, &pid));
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_eq(bridge_of(0).pid, pid);
-	ck_assert_int_eq(write(apply_result[1], "", 1), 1);
-	ck_assert_int_eq(read(say[0], &byte, 1), 1);
+	ck_assert_int_eq(write(go[1], "", 1), 1);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	ck_assert(await(is_bridge, &a->pid));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_assert_int_eq(write(apply_result[1], "", 1), 1);
+	ck_assert_int_eq(write(go[1], "", 1), 1);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
 END_TEST
 
-/* What OpenSSL would have to look at when this thread ends, with its locks: no fork waits for that. */
-static void *count_what_is_left(void *arg)
+/* What OpenSSL would have to free when this thread ends, under its locks: no fork waits for that. */
+static void *count_leftovers(void *arg)
 {
 	struct host *h = arg;
 	uintptr_t n = 1;
@@ -342,7 +343,7 @@ static uintptr_t left_by(struct host *h)
 	pthread_t thread;
 	void *n;
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, count_what_is_left, h), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, count_leftovers, h), 0);
 	pthread_join(thread, &n);
 	return (uintptr_t)n;
 }
@@ -356,7 +357,7 @@ START_TEST(nothing_is_left_in_a_thread)
 	host_make(0, &options);
 	options.redis = redis->tls_uri;
 	host_make(1, &options);
-	/* Those that are made once belong to the first thread. */
+	/* What is made only once belongs to the first thread. */
 	ck_assert_int_eq(lockshm_remote_inspect(hosts[1].s, K, strlen(K), MOMENT, keep_name, seen, NULL), 0);
 	plain = left_by(&hosts[0]);
 	ck_assert_uint_ge(plain, 1);
@@ -364,7 +365,7 @@ START_TEST(nothing_is_left_in_a_thread)
 }
 END_TEST
 
-/* A byte by a child in the stream of its parent would end the connection. */
+/* A byte sent by a child in its parent's stream would end the connection. */
 START_TEST(a_fork_of_the_bridge)
 {
 	struct agent *children[8];
@@ -387,7 +388,7 @@ START_TEST(a_fork_of_the_bridge)
 	ck_assert(await(is_over_tls, NULL));
 	pid = a->pid;
 	agent_kill(a);
-	ck_assert(await(somebody_else, &pid));
+	ck_assert(await(is_another_leader, &pid));
 	ck_assert(await(is_over_tls, NULL));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(b, AGENT_CHECK), 0);
@@ -398,8 +399,8 @@ static int stop_looking;
 static uint64_t looks;
 static char last_look[300];
 
-/* Connections all the time, and so somebody inside of OpenSSL most of it. */
-static void *look_all_the_time(void *arg)
+/* Connections all the time, so a thread is inside OpenSSL most of the time. */
+static void *inspect_all_the_time(void *arg)
 {
 	char seen[300];
 
@@ -417,14 +418,14 @@ static bool has_looked(void *arg)
 	return __atomic_load_n(&looks, __ATOMIC_SEQ_CST) > *(uint64_t *)arg;
 }
 
-static void looks_once_more(void)
+static void inspects_once_more(void)
 {
 	uint64_t so_far = __atomic_load_n(&looks, __ATOMIC_SEQ_CST) + 1;
 
 	ck_assert(await(has_looked, &so_far));
 }
 
-START_TEST(forks_while_hands_are_shaken)
+START_TEST(forks_during_handshakes)
 {
 	int64_t end = now_ns() + LOCKSHM_SECONDS(15);
 	pthread_t thread;
@@ -433,9 +434,9 @@ START_TEST(forks_while_hands_are_shaken)
 	pid_t pid;
 
 	hosts_at(1, redis->tls_uri);
-	ck_assert_int_eq(pthread_create(&thread, NULL, look_all_the_time, NULL), 0);
-	looks_once_more();
-	/* So many take two seconds, or much longer on a machine that is busy. */
+	ck_assert_int_eq(pthread_create(&thread, NULL, inspect_all_the_time, NULL), 0);
+	inspects_once_more();
+	/* That many take two seconds, or much longer on a busy machine. */
 	for (i = 0; i < 200 && (i < 20 || now_ns() < end); i++) {
 		pid = fork();
 		if (pid == 0) {
@@ -450,14 +451,14 @@ START_TEST(forks_while_hands_are_shaken)
 }
 END_TEST
 
-/* After OpenSSL's own handler: threads of ours go on until the process has really ended. */
+/* After OpenSSL's own handler: the library's threads run until the process has really ended. */
 static void at_exit(void)
 {
 	int i;
 
 	for (i = 0; i < 3; i++)
-		looks_once_more();
-	/* What is left to do is a sanitizer's, which would miss what that thread has. */
+		inspects_once_more();
+	/* Only a sanitizer's work is left, which would miss what that thread has. */
 	_exit(strstr(last_look, "cannot be used in this process") ? 0 : 9);
 }
 
@@ -469,9 +470,9 @@ static void program_that_uses_openssl_too(void)
 
 	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
 	atexit(at_exit);
-	if (!init || init(0, NULL) != 1 || pthread_create(&thread, NULL, look_all_the_time, NULL) != 0)
+	if (!init || init(0, NULL) != 1 || pthread_create(&thread, NULL, inspect_all_the_time, NULL) != 0)
 		_exit(8);
-	looks_once_more();
+	inspects_once_more();
 	exit(0);
 }
 
@@ -496,8 +497,8 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_unchecked_fixture(tc, tls_setup, NULL);
-	tcase_add_test(tc, taken_and_passed_on);
-	tcase_add_test(tc, told_by_the_server);
+	tcase_add_test(tc, acquired_and_handed_over);
+	tcase_add_test(tc, invalidated_by_the_server);
 	tcase_add_test(tc, an_operator);
 	tcase_add_test(tc, cut_again_and_again);
 	tcase_add_test(tc, in_slices);
@@ -510,7 +511,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_fork_of_the_bridge);
 	/* Its allocator has locks of its own, which a child finds locked. */
 	if (!UNDER_ASAN)
-		tcase_add_test(tc, forks_while_hands_are_shaken);
+		tcase_add_test(tc, forks_during_handshakes);
 	tcase_add_test(tc, the_program_ends_openssl);
 }
 

@@ -14,23 +14,23 @@ static void one_holder(void)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 }
 
-/* A bridge that met a server that is away leaves it alone for some time, in which it counts as out of reach: 400 ms at
- * most, and an attempt, which may fail on a busy machine.  Each host has its own. */
-static void granted_again(struct agent *who, int64_t gone)
+/* After a failure a leader pauses, and the server counts as out of reach: 400 ms at most, and an attempt, which may
+ * fail on a busy machine.  Each host has its own pause. */
+static void granted_again(struct agent *agent, int64_t gone)
 {
-	while (global_wait(who, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
+	while (global_wait(agent, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
 		ck_assert_int_lt(now_ns() - gone, LOCKSHM_SECONDS(15));
-	ck_assert_int_ge(who->answer.code, 0);
+	ck_assert_int_ge(agent->answer.code, 0);
 }
 
-/* Whoever asks after the end of the last renewal is told. */
-static void lost_in_time(struct agent *who, int64_t gone)
+/* The first check after the end of the last renewal reports the loss. */
+static void lost_in_time(struct agent *agent, int64_t gone)
 {
 	int64_t begun = now_ns();
 
-	for (; agent_call(who, AGENT_CHECK) == 0 && begun - gone < LOCKSHM_SECONDS(1); begun = now_ns())
+	for (; agent_call(agent, AGENT_CHECK) == 0 && begun - gone < LOCKSHM_SECONDS(1); begun = now_ns())
 		pass(begun + LOCKSHM_MS(1));
-	ck_code(who->answer.code, LOCKSHM_LOST);
+	ck_code(agent->answer.code, LOCKSHM_LOST);
 }
 
 START_TEST(killed_while_held)
@@ -50,7 +50,7 @@ START_TEST(killed_while_held)
 }
 END_TEST
 
-START_TEST(back_in_time_with_what_it_knew)
+START_TEST(back_in_time_with_its_data)
 {
 	own_server();
 	one_holder();
@@ -64,20 +64,20 @@ START_TEST(back_in_time_with_what_it_knew)
 }
 END_TEST
 
-START_TEST(restarted_without_memory)
+START_TEST(restarted_empty)
 {
 	own_server();
 	one_holder();
 	redis_kill(redis);
 	redis_restart(redis);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(c->answer.token, a->answer.token);
 }
 END_TEST
 
-/* How long the token may be in Redis is counted from the last renewal, too. */
+/* How long the value may be in Redis is counted from the last renewal, too. */
 START_TEST(a_release_waits_for_its_server)
 {
 	struct lockshm_create_options options;
@@ -89,7 +89,7 @@ START_TEST(a_release_waits_for_its_server)
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	pass(now_ns() + LOCKSHM_MS(3500)); /* longer than a token stays that was asked for once */
+	pass(now_ns() + LOCKSHM_MS(3500)); /* longer than a value lasts after one acquire */
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	redis_freeze(redis);
 	ck_code(agent_release(a), 0);
@@ -103,7 +103,7 @@ START_TEST(a_release_waits_for_its_server)
 }
 END_TEST
 
-/* A server that does not answer is as one that is away; nothing of the attempt stays. */
+/* An unresponsive server is like one that is away; nothing of the attempt stays. */
 START_TEST(frozen_at_an_acquire)
 {
 	own_server();
@@ -117,17 +117,17 @@ START_TEST(frozen_at_an_acquire)
 }
 END_TEST
 
-static void is_good_for(struct agent *who, int64_t ns)
+static void is_good_for(struct agent *agent, int64_t ns)
 {
 	int64_t end = now_ns() + ns;
 
 	while (now_ns() < end) {
-		ck_code(agent_call(who, AGENT_CHECK), 0);
+		ck_code(agent_call(agent, AGENT_CHECK), 0);
 		pass(now_ns() + LOCKSHM_MS(10));
 	}
 }
 
-/* Commands wait for longer than any of them may take: all have an unknown outcome, and are asked again. */
+/* Commands wait for longer than any of them may take: all have an unknown outcome, and are repeated. */
 START_TEST(paused)
 {
 	struct lockshm_create_options options;
@@ -147,7 +147,7 @@ START_TEST(paused)
 }
 END_TEST
 
-/* For longer than leases last: told when they end, and afterwards everything goes on, with one holder. */
+/* For longer than leases last: they are lost at their end, and afterwards all continues, with one holder. */
 START_TEST(frozen_for_long)
 {
 	static const int ms[] = { 1500, 4000 };
@@ -177,7 +177,7 @@ START_TEST(frozen_for_long)
 }
 END_TEST
 
-/* What was written is there again, and the lease is found by its token. */
+/* What was written is there again, and the lease is found by its value. */
 START_TEST(restarted_with_its_log)
 {
 	struct lockshm_create_options options;
@@ -207,7 +207,7 @@ static bool is_in_step(void *arg)
 	return strstr(redis_say(arg, "INFO replication"), "master_link_status:up") != NULL;
 }
 
-/* The master dies, and what takes its place had not heard of the lease. */
+/* The master dies, and its replacement had not received the lease. */
 START_TEST(a_stale_replica_takes_its_place)
 {
 	struct lockshm_create_options options = host_options();
@@ -231,7 +231,7 @@ START_TEST(a_stale_replica_takes_its_place)
 	ck_redis("0", replica, "EXISTS lk:" K);
 	proxy_target(proxy, replica);
 	proxy_set(proxy, PROXY_RESET);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(c->answer.token, token);
@@ -240,7 +240,7 @@ START_TEST(a_stale_replica_takes_its_place)
 }
 END_TEST
 
-/* Locks are taken at the master: whoever leads us to a replica is told so, and where the master is. */
+/* Locks are acquired at the master: the error names the replica, and the master. */
 START_TEST(a_replica_is_reached)
 {
 	struct lockshm_create_options options = host_options();
@@ -262,7 +262,7 @@ START_TEST(a_replica_is_reached)
 }
 END_TEST
 
-START_TEST(nobody_there)
+START_TEST(no_server)
 {
 	static const char *const uris[] = { "unix:///nonexistent/redis.sock", "redis://127.0.0.1:1" };
 	struct lockshm_create_options options = host_options();
@@ -276,7 +276,7 @@ START_TEST(nobody_there)
 		ck_contains(a->answer.report.error.message, uris[i]);
 		ck_contains(a->answer.report.error.message, "cannot connect");
 		ck_code(global_try(a, K, LOCKSHM_SHARED), LOCKSHM_BRIDGE);
-		ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0); /* of this host alone it is to be had */
+		ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0); /* on this host only it can be had */
 	}
 }
 END_TEST
@@ -284,8 +284,8 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, killed_while_held);
-	tcase_add_test(tc, back_in_time_with_what_it_knew);
-	tcase_add_test(tc, restarted_without_memory);
+	tcase_add_test(tc, back_in_time_with_its_data);
+	tcase_add_test(tc, restarted_empty);
 	tcase_add_test(tc, a_release_waits_for_its_server);
 	tcase_add_test(tc, frozen_at_an_acquire);
 	tcase_add_test(tc, paused);
@@ -293,7 +293,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, restarted_with_its_log);
 	tcase_add_test(tc, a_stale_replica_takes_its_place);
 	tcase_add_test(tc, a_replica_is_reached);
-	tcase_add_test(tc, nobody_there);
+	tcase_add_test(tc, no_server);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is told that it cannot */
+/* test-global-upgrade.c - a shared hold becomes exclusive on all hosts, or is refused */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 
@@ -7,29 +7,29 @@
 
 static struct agent *a, *b, *c;
 
-static int upgrade(struct agent *who)
+static int upgrade(struct agent *agent)
 {
-	return agent_call(who, AGENT_UPGRADE);
+	return agent_call(agent, AGENT_UPGRADE);
 }
 
-/* Alone on all hosts, and known as such in Redis. */
-static void is_exclusive(struct agent *who, unsigned host)
+/* Alone on all hosts, and exclusive in Redis. */
+static void is_exclusive(struct agent *agent, unsigned host)
 {
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 	ck_redis(lease_of(host, K).value, redis, "GET lk:" K);
 	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_EXCLUSIVE);
 }
 
-static void is_shared(struct agent *who, unsigned host)
+static void is_shared(struct agent *agent, unsigned host)
 {
-	ck_code(agent_call(who, AGENT_CHECK), 0);
+	ck_code(agent_call(agent, AGENT_CHECK), 0);
 	ck_redis("1", redis, "SISMEMBER lk:" K " %s", lease_of(host, K).value);
 	ck_assert_int_eq(lease_of(host, K).mode, LOCKSHM_SHARED);
 }
 
-static void leaves_nothing(struct agent *who)
+static void leaves_nothing(struct agent *agent)
 {
-	ck_code(agent_release(who), 0);
+	ck_code(agent_release(agent), 0);
 	redis_has("EXISTS lk:" K " {lk:" K "}:q {lk:" K "}:rx", "0");
 }
 
@@ -49,7 +49,7 @@ START_TEST(the_only_reader_of_all_hosts)
 	token = a->answer.token;
 	is_exclusive(a, 0);
 	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
-	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as what it is */
+	pass(now_ns() + LOCKSHM_MS(1500)); /* renewed as exclusive */
 	is_exclusive(a, 0);
 	ck_code(upgrade(a), 0); /* nothing to do */
 	leaves_nothing(a);
@@ -114,7 +114,7 @@ START_TEST(another_process_here_reads)
 }
 END_TEST
 
-START_TEST(lost_meanwhile)
+START_TEST(lost_while_waiting)
 {
 	cast("0", &a);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
@@ -138,8 +138,8 @@ static void on_a_server_of_its_own(int64_t ttl_ns, const char *uri)
 	c = on_host(1);
 }
 
-/* A renewal of the local lease is due while Redis is asked. */
-START_TEST(renewed_by_the_service_thread_meanwhile)
+/* A renewal of the local lease is due during the command. */
+START_TEST(renewed_by_the_service_thread)
 {
 	struct agent_command args = global_command(K, LOCKSHM_SHARED);
 
@@ -150,7 +150,7 @@ START_TEST(renewed_by_the_service_thread_meanwhile)
 	ck_code(agent_do(a, args), 0);
 	redis_freeze(redis);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
-	/* Nobody takes it away who could. */
+	/* No other holder takes it away. */
 	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(agent_end(a), LOCKSHM_BUSY);
 	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
@@ -158,9 +158,9 @@ START_TEST(renewed_by_the_service_thread_meanwhile)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- no answer */
+/* ---------------------------------------------------------------- no reply */
 
-/* It does not answer in time, and may do what it was asked to all the same. */
+/* It does not reply in time, and may execute the command all the same. */
 START_TEST(a_server_that_is_frozen)
 {
 	int64_t begun;
@@ -188,8 +188,8 @@ static bool is_known(void *arg)
 	return lease_of(0, K).mode == LOCKSHM_EXCLUSIVE;
 }
 
-/* Done in Redis, but the bridge was killed before it noted that, and who had asked has given up. */
-START_TEST(an_upgrade_nobody_heard_of)
+/* Done in Redis, but the leader was killed before it stored that, and the requester has given up. */
+START_TEST(an_upgrade_with_a_lost_reply)
 {
 	cast("0", &a);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
@@ -202,8 +202,8 @@ START_TEST(an_upgrade_nobody_heard_of)
 }
 END_TEST
 
-/* With numbers that others had meanwhile: those of a shared hold may be below them. */
-START_TEST(an_upgrade_nobody_heard_of_has_new_numbers)
+/* With tokens that other holders had meanwhile: those of a shared hold may be below them. */
+START_TEST(an_upgrade_with_a_lost_reply_has_new_tokens)
 {
 	uint64_t others;
 
@@ -221,7 +221,7 @@ START_TEST(an_upgrade_nobody_heard_of_has_new_numbers)
 }
 END_TEST
 
-/* The server lost the number, and its clock went back. */
+/* The server lost the fence, and its clock went back. */
 START_TEST(numbers_that_went_back)
 {
 	uint64_t others;
@@ -237,7 +237,7 @@ START_TEST(numbers_that_went_back)
 }
 END_TEST
 
-/* What a replica that had not heard of it yet, or an old file, knows: our token among the readers. */
+/* As a replica that had not received it, or an old file: our value among the readers. */
 START_TEST(an_upgrade_the_server_forgot)
 {
 	cast("01", &a, &b);
@@ -248,12 +248,12 @@ START_TEST(an_upgrade_the_server_forgot)
 	ck_redis("1", redis, "ZADD {lk:" K "}:rx 9999999999999 %s", lease_of(0, K).value);
 	ck_redis("OK", redis, "RENAME before lk:" K);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
-	lost_is_told(a);
+	lost_is_reported(a);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 }
 END_TEST
 
-/* b is the bridge; what Redis says from now on is not heard. */
+/* b leads; replies of Redis are dropped from now on. */
 static struct proxy *deaf_bridge(void)
 {
 	struct proxy *p = proxy_start(redis, false);
@@ -268,7 +268,7 @@ static struct proxy *deaf_bridge(void)
 	return p;
 }
 
-/* Its successor asks again; if the bridge was faster and gave up, whoever asks again has it. */
+/* Its successor sends it again; if the leader was faster and gave up, the next request succeeds. */
 static void is_had_in_the_end(void)
 {
 	if (agent_end(a) != 0) {
@@ -301,15 +301,15 @@ START_TEST(the_bridge_is_stopped_in_between)
 	proxy_set(p, PROXY_PASS);
 	is_had_in_the_end();
 	agent_cont(b);
-	/* What it does late changes nothing. */
+	/* Its late command changes nothing. */
 	for (end = now_ns() + LOCKSHM_SECONDS(1); now_ns() < end;)
 		is_exclusive(a, 0);
 	leaves_nothing(a);
 }
 END_TEST
 
-/* The bit is answered for nobody, and the lease is given back like any other. */
-START_TEST(who_asked_is_killed)
+/* The bit is answered without a requester, and the lease is released like any other. */
+START_TEST(the_requester_is_killed)
 {
 	struct proxy *p = deaf_bridge();
 
@@ -321,9 +321,9 @@ START_TEST(who_asked_is_killed)
 }
 END_TEST
 
-static bool is_not_asked_for(void *arg)
+static bool is_not_requested(void *arg)
 {
-	return !upgrade_is_asked_for(arg);
+	return !upgrade_is_pending(arg);
 }
 
 static bool reads_in_redis(void *arg)
@@ -332,9 +332,9 @@ static bool reads_in_redis(void *arg)
 	return strcmp(redis_say(redis, "TYPE lk:" K), "set") == 0;
 }
 
-/* Somebody else reads under the lease by then: it would go on as it is, be asked for again and again, or
- * be a writer's of nobody. */
-START_TEST(the_dead_ask_for_nothing)
+/* Another local reader keeps the lease: without a withdrawal it would be requested again and again, or stay exclusive
+ * without a writer. */
+START_TEST(a_dead_request_is_withdrawn)
 {
 	struct agent *reader;
 
@@ -345,11 +345,11 @@ START_TEST(the_dead_ask_for_nothing)
 	ck_assert_int_eq(bridge_of(0).pid, b->pid);
 	redis_freeze(redis);
 	agent_send(a, (struct agent_command){ .op = AGENT_UPGRADE });
-	ck_assert(await(upgrade_is_asked_for, NULL));
+	ck_assert(await(upgrade_is_pending, NULL));
 	reader = on_host(0);
 	ck_code(global_wait(reader, K, LOCKSHM_SHARED), 0);
 	agent_kill(a);
-	ck_assert(await(is_not_asked_for, NULL));
+	ck_assert(await(is_not_requested, NULL));
 	redis_thaw(redis);
 	ck_assert(await(reads_in_redis, NULL));
 	ck_code(agent_call(reader, AGENT_CHECK), 0);
@@ -364,17 +364,17 @@ static void add(TCase *tc)
 	tcase_add_test(tc, another_host_waits_to_write);
 	tcase_add_test(tc, another_program_reads);
 	tcase_add_test(tc, another_process_here_reads);
-	tcase_add_test(tc, lost_meanwhile);
-	tcase_add_test(tc, renewed_by_the_service_thread_meanwhile);
+	tcase_add_test(tc, lost_while_waiting);
+	tcase_add_test(tc, renewed_by_the_service_thread);
 	tcase_add_test(tc, a_server_that_is_frozen);
-	tcase_add_test(tc, an_upgrade_nobody_heard_of);
-	tcase_add_test(tc, an_upgrade_nobody_heard_of_has_new_numbers);
+	tcase_add_test(tc, an_upgrade_with_a_lost_reply);
+	tcase_add_test(tc, an_upgrade_with_a_lost_reply_has_new_tokens);
 	tcase_add_test(tc, numbers_that_went_back);
 	tcase_add_test(tc, an_upgrade_the_server_forgot);
 	tcase_add_test(tc, the_bridge_is_killed_in_between);
 	tcase_add_test(tc, the_bridge_is_stopped_in_between);
-	tcase_add_test(tc, who_asked_is_killed);
-	tcase_add_test(tc, the_dead_ask_for_nothing);
+	tcase_add_test(tc, the_requester_is_killed);
+	tcase_add_test(tc, a_dead_request_is_withdrawn);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global.c - keys that are exclusive across hosts: what a user of the library sees */
+/* test-global.c - keys that are exclusive across hosts, from the view of a user of the library */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
 #include "support/trample.h"
@@ -12,7 +12,7 @@ static struct agent *a, *b, *c;
 
 /* ---------------------------------------------------------------- one host */
 
-/* What is published to a host that waits goes to its name, and to nothing longer. */
+/* Messages for a waiting host are published under its name, and nothing longer. */
 START_TEST(a_host_waits_under_its_name)
 {
 	char queue[40];
@@ -58,7 +58,7 @@ START_TEST(shared_is_shared_there)
 }
 END_TEST
 
-/* The second holder comes in under the lease of the first: not a word to Redis. */
+/* The second holder enters under the lease of the first, without a command to Redis. */
 START_TEST(the_next_here_needs_no_redis)
 {
 	uint64_t acquired, last;
@@ -101,7 +101,7 @@ START_TEST(kept_as_long_as_it_is_held)
 }
 END_TEST
 
-START_TEST(lingers_for_the_next)
+START_TEST(retained_for_the_next)
 {
 	struct lockshm_create_options options = host_options();
 
@@ -143,7 +143,10 @@ START_TEST(renewed_by_its_owner_or_by_the_service_thread)
 	ck_code(agent_do(a, args), 0);
 	pass(now_ns() + LOCKSHM_SECONDS(2));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(5), .how = LOCKSHM_RENEW_RESET }), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW,
+						    .ns = LOCKSHM_SECONDS(5),
+						    .how = LOCKSHM_RENEW_RESET }),
+		0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1));
 	ck_code(agent_release(a), 0);
@@ -206,9 +209,8 @@ START_TEST(hosts_exclude_each_other)
 }
 END_TEST
 
-/* Beside somebody of its host who waits, and under a lease that others wait for, it is not free:
- * that is no fault of Redis. */
-START_TEST(a_try_beside_those_who_wait)
+/* With a local waiter, or under a lease that other hosts wait for, it is busy, and the error does not blame Redis. */
+START_TEST(a_try_with_waiters)
 {
 	cast("001", &a, &b, &c);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
@@ -234,7 +236,7 @@ START_TEST(a_try_where_others_are_first)
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	ck_assert(await(is_demanded, NULL));
-	pass(now_ns() + LOCKSHM_MS(201)); /* for so long a lease goes on among those of its host */
+	pass(now_ns() + LOCKSHM_MS(201)); /* how long a lease continues among local holders */
 	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_contains(b->answer.report.error.message, "other hosts");
 	ck_code(agent_release(a), 0);
@@ -268,7 +270,7 @@ START_TEST(readers_of_all_hosts_together)
 	redis_has("ZCARD {lk:" K "}:q", "1");
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
-	/* A reader that comes now is behind the writer. */
+	/* A new reader is queued after the writer. */
 	ck_code(global_try(a, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_assert_int_eq(agent_poll(c), AGENT_BLOCKED);
 	ck_code(agent_release(b), 0);
@@ -292,8 +294,8 @@ START_TEST(hosts_wait_in_order)
 }
 END_TEST
 
-/* What one writes is watched by the other: that must not make them write again and again. */
-static void is_quiet_while_one_waits(int mode)
+/* Each host watches names that the other writes: that must not lead to an exchange of writes. */
+static void sends_little_while_one_waits(int mode)
 {
 	struct timespec two = { .tv_sec = 2 };
 	uint64_t before;
@@ -310,20 +312,20 @@ static void is_quiet_while_one_waits(int mode)
 	ck_code(agent_end(b), 0);
 }
 
-START_TEST(a_writer_waits_quietly_for_a_writer)
+START_TEST(a_writer_waits_for_a_writer)
 {
-	is_quiet_while_one_waits(LOCKSHM_EXCLUSIVE);
+	sends_little_while_one_waits(LOCKSHM_EXCLUSIVE);
 }
 END_TEST
 
-START_TEST(a_writer_waits_quietly_for_readers)
+START_TEST(a_writer_waits_for_readers)
 {
-	is_quiet_while_one_waits(LOCKSHM_SHARED);
+	sends_little_while_one_waits(LOCKSHM_SHARED);
 }
 END_TEST
 
-/* Where another host writes the place in line is the host's, whoever of it gave up. */
-START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
+/* Under a remote writer the queue position belongs to the host, whichever request gave up. */
+START_TEST(a_reader_has_the_queue_position_of_a_writer)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 	struct agent *writer, *reader, *third;
@@ -350,8 +352,9 @@ START_TEST(a_reader_has_the_place_of_a_writer_that_gave_up)
 }
 END_TEST
 
-/* Nobody writes any more, and others read: who waits, or tries, reads beside them, and the mark of the writer goes. */
-START_TEST(a_reader_does_not_go_on_with_a_writers_wish)
+/* The writers have given up, and other hosts read: a waiting reader, or a try, joins them, and the writer's intent key
+ * is deleted. */
+START_TEST(a_reader_replaces_a_writers_request)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -392,18 +395,18 @@ START_TEST(tokens_rise_from_host_to_host)
 
 	cast("01", &a, &b);
 	for (i = 0; i < 30; i++) {
-		struct agent *who = i % 3 ? a : b;
+		struct agent *agent = i % 3 ? a : b;
 
-		ck_code(global_wait(who, K, LOCKSHM_EXCLUSIVE), 0);
-		ck_assert_uint_gt(who->answer.token, last);
-		ck_assert_uint_eq(who->answer.token, who->answer.report.token);
-		last = who->answer.token;
+		ck_code(global_wait(agent, K, LOCKSHM_EXCLUSIVE), 0);
+		ck_assert_uint_gt(agent->answer.token, last);
+		ck_assert_uint_eq(agent->answer.token, agent->answer.report.token);
+		last = agent->answer.token;
 		if (i == 15)
 			ck_redis("OK", redis, "SCRIPT FLUSH");
-		ck_code(agent_release(who), 0);
-		/* The clock of the server is the floor, also when it has forgotten everything else. */
+		ck_code(agent_release(agent), 0);
+		/* The server's clock is the lower bound, also after it has forgotten all else. */
 		if (i % 5 == 4) {
-			lease_becomes(who == b, K, LOCKSHM_HOST_LEASE_NONE);
+			lease_becomes(agent == b, K, LOCKSHM_HOST_LEASE_NONE);
 			ck_redis("OK", redis, "FLUSHALL");
 			pass(now_ns() + LOCKSHM_MS(3)); /* it counts milliseconds */
 		}
@@ -412,8 +415,8 @@ START_TEST(tokens_rise_from_host_to_host)
 }
 END_TEST
 
-/* While another host waits the lease goes on here for a time, and not for ever. */
-START_TEST(a_crowd_here_lets_others_in)
+/* While another host waits the lease continues here for a time, not for ever. */
+START_TEST(a_local_crowd_lets_others_in)
 {
 	struct lockshm_create_options options = host_options();
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
@@ -429,7 +432,7 @@ START_TEST(a_crowd_here_lets_others_in)
 	ck_code(agent_do(a, args), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	/* There is always somebody in the queue of this host: without the bound, c would wait for ever. */
+	/* This host's queue is never empty: without the bound, c would wait for ever. */
 	while (agent_poll(c) == AGENT_BLOCKED) {
 		struct agent *next = local_grants % 2 ? a : b, *holder = local_grants % 2 ? b : a;
 
@@ -452,7 +455,7 @@ START_TEST(a_crowd_here_lets_others_in)
 }
 END_TEST
 
-START_TEST(who_waits_no_longer_leaves_the_queue)
+START_TEST(a_timed_out_waiter_leaves_the_queue)
 {
 	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
 
@@ -559,7 +562,7 @@ static void ends_well(pid_t pid)
 }
 
 /* Keeps b<n> on the host. */
-static void keep_second(struct agent *who, unsigned n, unsigned flags)
+static void keep_second(struct agent *agent, unsigned n, unsigned flags)
 {
 	struct agent_command args = global_command("", LOCKSHM_EXCLUSIVE);
 
@@ -567,15 +570,15 @@ static void keep_second(struct agent *who, unsigned n, unsigned flags)
 	args.flags = flags;
 	args.hold = (int)n;
 	args.ns = 0;
-	ck_code(agent_do(who, args), 0);
+	ck_code(agent_do(agent, args), 0);
 }
 
-static void give_second(struct agent *who, unsigned n)
+static void give_second(struct agent *agent, unsigned n)
 {
-	ck_code(agent_do(who, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)n }), 0);
+	ck_code(agent_do(agent, (struct agent_command){ .op = AGENT_RELEASE, .hold = (int)n }), 0);
 }
 
-/* Whoever cannot have the second key has the first one, on each host, so two of them never have one each. */
+/* A process that waits for the second key has the first one, on each host, so two of them never have one each. */
 START_TEST(hosts_take_many_in_one_order)
 {
 	pid_t pids[2 * PAIRS];
@@ -662,7 +665,7 @@ START_TEST(a_child_may_use_it_at_once)
 }
 END_TEST
 
-/* Of the test's own process, which is the bridge, too.  @_i: alone, kept by the service thread, upgraded. */
+/* Of the test's own process, which leads, too.  @_i: alone, kept by the service thread, upgraded. */
 START_TEST(one_word_of_a_hold_written_over)
 {
 	lockshm_hold_t hold, other, earlier;
@@ -701,24 +704,24 @@ static void add(TCase *tc)
 	tcase_add_test(tc, shared_is_shared_there);
 	tcase_add_test(tc, the_next_here_needs_no_redis);
 	tcase_add_test(tc, kept_as_long_as_it_is_held);
-	tcase_add_test(tc, lingers_for_the_next);
+	tcase_add_test(tc, retained_for_the_next);
 	tcase_add_test(tc, a_hold_ends_with_its_own_lease);
 	tcase_add_test(tc, renewed_by_its_owner_or_by_the_service_thread);
 	tcase_add_test(tc, downgrade_and_upgrade_stay_here);
 	tcase_add_test(tc, cooldown_keeps_other_hosts_out);
 	tcase_add_test(tc, hosts_exclude_each_other);
-	tcase_add_test(tc, a_try_beside_those_who_wait);
+	tcase_add_test(tc, a_try_with_waiters);
 	tcase_add_test(tc, a_try_where_others_are_first);
 	tcase_add_test(tc, a_fence_that_fell_is_raised);
 	tcase_add_test(tc, readers_of_all_hosts_together);
 	tcase_add_test(tc, hosts_wait_in_order);
-	tcase_add_test(tc, a_writer_waits_quietly_for_a_writer);
-	tcase_add_test(tc, a_writer_waits_quietly_for_readers);
-	tcase_add_loop_test(tc, a_reader_does_not_go_on_with_a_writers_wish, 0, 2);
-	tcase_add_test(tc, a_reader_has_the_place_of_a_writer_that_gave_up);
+	tcase_add_test(tc, a_writer_waits_for_a_writer);
+	tcase_add_test(tc, a_writer_waits_for_readers);
+	tcase_add_loop_test(tc, a_reader_replaces_a_writers_request, 0, 2);
+	tcase_add_test(tc, a_reader_has_the_queue_position_of_a_writer);
 	tcase_add_test(tc, tokens_rise_from_host_to_host);
-	tcase_add_test(tc, a_crowd_here_lets_others_in);
-	tcase_add_test(tc, who_waits_no_longer_leaves_the_queue);
+	tcase_add_test(tc, a_local_crowd_lets_others_in);
+	tcase_add_test(tc, a_timed_out_waiter_leaves_the_queue);
 	tcase_add_test(tc, a_wait_can_be_cancelled);
 	tcase_add_test(tc, gives_up_where_another_host_is_booked_longer);
 	tcase_add_test(tc, many_at_once);

@@ -215,7 +215,9 @@ void cast(const char *where, ...)
 
 struct agent_command global_command(const char *key, int mode)
 {
-	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30) };
+	struct agent_command c = {
+		.op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30)
+	};
 
 	snprintf(c.key, sizeof(c.key), "%s", key);
 	return c;
@@ -278,7 +280,7 @@ void fence_becomes(unsigned i, const char *key, uint64_t next)
 	store_release(&hosts[i].s->host_leases[record_of(i, key)].fence, next << FENCE_LEFT_BITS);
 }
 
-struct lease_wish {
+struct expected_lease {
 	unsigned host;
 	const char *key;
 	int state;
@@ -286,33 +288,33 @@ struct lease_wish {
 
 static bool lease_is(void *arg)
 {
-	const struct lease_wish *w = arg;
+	const struct expected_lease *w = arg;
 
 	return lease_of(w->host, w->key).state == w->state;
 }
 
 void lease_becomes(unsigned i, const char *key, int state)
 {
-	struct lease_wish w = { i, key, state };
+	struct expected_lease w = { i, key, state };
 
 	ck_assert_msg(await(lease_is, &w), "the lease is in state %d, not %d; %s", lease_of(i, key).state, state,
 		      lease_of(i, key).why);
 }
 
-struct redis_wish {
+struct expected_reply {
 	const char *command, *answer;
 };
 
 static bool redis_says(void *arg)
 {
-	const struct redis_wish *w = arg;
+	const struct expected_reply *w = arg;
 
 	return strcmp(redis_say(redis, "%s", w->command), w->answer) == 0;
 }
 
 void redis_has(const char *command, const char *answer)
 {
-	struct redis_wish w = { command, answer };
+	struct expected_reply w = { command, answer };
 
 	ck_assert_msg(await(redis_says, &w), "%s is %s, not %s", command, redis_say(redis, "%s", command), answer);
 }
@@ -322,7 +324,7 @@ static bool is_lost(void *arg)
 	return agent_call(arg, AGENT_CHECK) == LOCKSHM_LOST;
 }
 
-void lost_is_told(struct agent *a)
+void lost_is_reported(struct agent *a)
 {
 	ck_assert_msg(await(is_lost, a), "check says %s", outcome_name(a->answer.code));
 }
@@ -334,7 +336,7 @@ void waits_on_host(struct agent *a, unsigned i, const char *key)
 		ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 }
 
-/* How many have K on hosts[0] and wait for its lease. */
+/* Requests for K on hosts[0] that wait for its lease. */
 static unsigned wanting(void)
 {
 	const struct lockshm *s = hosts[0].s;
@@ -359,7 +361,7 @@ void wanted_by(unsigned n)
 	ck_assert_msg(await(so_many_want, &n), "%u, not %u, wait for the lease", wanting(), n);
 }
 
-bool upgrade_is_asked_for(void *arg)
+bool upgrade_is_pending(void *arg)
 {
 	(void)arg;
 	return load_acquire(&hosts[0].s->host_leases[record_of(0, K)].word) & HOST_LEASE_UPGRADE;

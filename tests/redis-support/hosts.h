@@ -2,7 +2,7 @@
 /*
  * hosts.h - segments that play hosts, around one real Redis server
  *
- * Each segment is a host of its own: its name in Redis, its bridge, its processes (agents).  Leases last a second
+ * Each segment is a host of its own: its name in Redis, its leader, its processes (agents).  Leases last a second
  * unless a test says otherwise, so that losing one takes no longer.
  */
 #ifndef LOCKSHM_TEST_HOSTS_H
@@ -19,7 +19,7 @@
 #define K "key"
 
 struct host {
-	lockshm_t *s; /* to look at it: the test itself takes no locks there */
+	lockshm_t *s; /* for inspection: the test itself takes no locks there */
 	char name[128];
 };
 
@@ -28,7 +28,7 @@ extern struct host hosts[HOSTS_MAX];
 /* Runs the cases that @add puts into the test case, with a server. */
 int hosts_main(const char *name, void (*add)(TCase *tc));
 
-/* From here on the test's server is one that it may kill. */
+/* From here on the test has a server of its own, which it may kill. */
 void own_server(void);
 /* The same with lines of redis.conf, or with a clock of its own. */
 void own_server_with(const char *config);
@@ -49,10 +49,10 @@ extern struct proxy *proxies[SERVERS];
 void hosts_on_three(unsigned n, int64_t ttl_ns);
 void proxies_set(enum proxy_fault fault);
 
-/* A server of the test's own; hosts[0] speaks with it by the proxy, hosts[1] does not. */
+/* A server of the test's own; hosts[0] connects through the proxy, hosts[1] directly. */
 struct proxy *hosts_by_proxy(int64_t ttl_ns);
 
-/* The test's own process as the bridge of hosts[@i], in a thread; returns when it is. */
+/* The test's own process leads hosts[@i], in a thread; returns once it does. */
 struct bridge_service {
 	lockshm_t *s;
 	pthread_t thread;
@@ -64,10 +64,10 @@ void bridge_service_stop(struct bridge_service *v);
 
 /* A process on host @i. */
 struct agent *on_host(unsigned i);
-/* Hosts as usual, and an agent on the host of each digit: cast("001", &a, &b, &c) puts two on
- * hosts[0] and one on hosts[1]. */
+/* Hosts as usual, and an agent on the host of each digit: cast("001", &a, &b, &c) puts two on hosts[0] and one on
+ * hosts[1]. */
 void cast(const char *where, ...);
-/* Global, with a lease of 30 s, into hold 0.  wait: answers when decided; try: once; send: returns at once. */
+/* Global, with a lease of 30 s, into hold 0.  wait: returns the result; try: once; send: returns at once. */
 struct agent_command global_command(const char *key, int mode);
 int global_wait(struct agent *a, const char *key, int mode);
 int global_try(struct agent *a, const char *key, int mode);
@@ -78,17 +78,17 @@ struct lockshm_host_lease_info lease_of(unsigned i, const char *key);
 struct lockshm_bridge_stat bridge_of(unsigned i);
 /* The number of its record; the key must have one. */
 uint32_t record_of(unsigned i, const char *key);
-/* From now on the record says that numbers below @next were used, and none is left. */
+/* From now on tokens below @next count as used, and the range is empty. */
 void fence_becomes(unsigned i, const char *key, uint64_t next);
 /* Waits for these. */
 void lease_becomes(unsigned i, const char *key, int state);
 void redis_has(const char *command, const char *answer);
-void lost_is_told(struct agent *a);
-/* Until the agent waits in the queue of hosts[@i]; it must not be told anything before. */
+void lost_is_reported(struct agent *a);
+/* Until the agent waits in the queue of hosts[@i]; it must not have a result before. */
 void waits_on_host(struct agent *a, unsigned i, const char *key);
-/* Until so many have K on hosts[0], and wait for its lease. */
+/* Until that many requests for K on hosts[0] wait for its lease. */
 void wanted_by(unsigned n);
-/* Of K on hosts[0], and there is no answer yet; for await(). */
-bool upgrade_is_asked_for(void *arg);
+/* Of K on hosts[0], without a reply yet; for await(). */
+bool upgrade_is_pending(void *arg);
 
 #endif

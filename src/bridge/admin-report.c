@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* admin-report.c - the reply of one server to inspect.lua, as struct lockshm_remote_info */
+#define _GNU_SOURCE
+#include "bridge/admin-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/resp.h"
+
+#define DELAY "lockshm:delay:"
+
+/* Fields of the reply of inspect.lua. */
+enum {
+	AT_MS,
+	AT_TYPE,
+	AT_HELD,
+	AT_LEFT,
+	AT_INTENT,
+	AT_INTENT_LEFT,
+	AT_QUEUE,
+	AT_QUEUE_ENDS,
+	AT_READER_ENDS,
+	AT_FENCE,
+	AT_N
+};
+
+struct report {
+	const struct admin_op *q;
+	const struct redis_reply *reply;
+	int64_t ms;
+	struct lockshm_remote_info *info;
+	struct lockshm_remote_party *to; /* the next one to fill */
+	struct lockshm_remote_party intent;
+};
+
+static const struct redis_reply *at(const struct report *r, size_t i)
+{
+	return redis_reply_at(r->reply, i);
+}
+
+static bool same(const struct redis_reply *reply, const char *text, size_t len)
+{
+	size_t n;
+	const char *other = redis_reply_text(reply, &n);
+
+	return other && n == len && memcmp(other, text, len) == 0;
+}
+
+static bool is_host(const char *text, size_t len)
+{
+	return len >= REDIS_HOST_BYTES && strspn(text, "0123456789abcdef") >= REDIS_HOST_BYTES;
+}
+
+static void name_host(const struct report *r, struct lockshm_remote_party *to, const char *host)
+{
+	memcpy(to->host, host, REDIS_HOST_BYTES);
+	to->host[REDIS_HOST_BYTES] = '\0';
+	to->this_host = memcmp(host, r->q->s->redis.host, REDIS_HOST_BYTES) == 0;
+}
+
+static int64_t left_ns(int64_t ms)
+{
+	return ms < 0 ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
+}
+
+/* Time left for @member in @list (member, score, member, score...); false = not in the list. */
+static bool score_of(const struct report *r, size_t list, const struct redis_reply *member, int64_t *left)
+{
+	const struct redis_reply *all = at(r, list);
+	const char *text, *score;
+	size_t i, len;
+
+	text = redis_reply_text(member, &len);
+	for (i = 0; text && i + 1 < redis_reply_count(all); i += 2)
+		if (same(redis_reply_at(all, i), text, len)) {
+			score = redis_reply_text(redis_reply_at(all, i + 1), &len);
+			*left = score ? LOCKSHM_MS((int64_t)strtod(score, NULL) - r->ms) : 0;
+			return true;
+		}
+	return false;
+}
+
+static struct lockshm_remote_party *add_party(struct report *r, const struct redis_reply *value, int mode)
+{
+	struct lockshm_remote_party *to = r->to++;
+	const char *text;
+
+	memset(to, 0, sizeof(*to));
+	text = redis_reply_text(value, &to->value_len);
+	to->value = text ? text : "";
+	to->mode = mode;
+	return to;
+}
+
+/* A value is a host's if the fence remembers it, as in the scripts: values of other programs may look the same. */
+static void report_writer(struct report *r)
+{
+	struct lockshm_remote_party *to = add_party(r, at(r, AT_HELD), LOCKSHM_EXCLUSIVE);
+	const char *token = to->value;
+	bool known = same(redis_reply_at(at(r, AT_FENCE), 1), to->value, to->value_len);
+
+	r->info->state = LOCKSHM_REMOTE_EXCLUSIVE;
+	if (to->value_len > sizeof(DELAY) - 1 && memcmp(token, DELAY, sizeof(DELAY) - 1) == 0) {
+		r->info->state = LOCKSHM_REMOTE_DELAY;
+		token += sizeof(DELAY) - 1;
+	}
+	to->expires_in_ns = left_ns(redis_reply_integer(at(r, AT_LEFT), -1));
+	if (known && is_host(token, strlen(token)))
+		name_host(r, to, token);
+	r->info->holders = 1;
+}
+
+static void report_readers(struct report *r)
+{
+	const struct redis_reply *readers = at(r, AT_HELD);
+	size_t i;
+
+	r->info->state = LOCKSHM_REMOTE_SHARED;
+	for (i = 0; i < redis_reply_count(readers); i++) {
+		const struct redis_reply *reader = redis_reply_at(readers, i);
+		struct lockshm_remote_party *to = add_party(r, reader, LOCKSHM_SHARED);
+
+		if (!score_of(r, AT_READER_ENDS, reader, &to->expires_in_ns))
+			to->expires_in_ns = left_ns(redis_reply_integer(at(r, AT_LEFT), -1));
+		else if (is_host(to->value, to->value_len))
+			name_host(r, to, to->value);
+		r->info->holders++;
+	}
+}
+
+static void report_held(struct report *r)
+{
+	size_t len;
+	const char *type = redis_reply_text(at(r, AT_TYPE), &len);
+
+	r->info->type = type ? type : "?";
+	if (redis_reply_equals(at(r, AT_TYPE), "none"))
+		r->info->state = LOCKSHM_REMOTE_FREE;
+	else if (redis_reply_equals(at(r, AT_TYPE), "string"))
+		report_writer(r);
+	else if (redis_reply_equals(at(r, AT_TYPE), "set"))
+		report_readers(r);
+	else
+		r->info->state = LOCKSHM_REMOTE_OTHER;
+}
+
+static void report_waiters(struct report *r)
+{
+	const struct redis_reply *queue = at(r, AT_QUEUE);
+	size_t i;
+
+	for (i = 0; i + 1 < redis_reply_count(queue); i += 2) {
+		struct lockshm_remote_party *to = add_party(r, redis_reply_at(queue, i), LOCKSHM_EXCLUSIVE);
+
+		if (to->value_len > 0 && to->value[0] == 'S')
+			to->mode = LOCKSHM_SHARED;
+		if (to->value_len > 2 && is_host(to->value + 2, to->value_len - 2))
+			name_host(r, to, to->value + 2);
+		(void)score_of(r, AT_QUEUE_ENDS, redis_reply_at(queue, i), &to->expires_in_ns);
+		to->value = "";
+		to->value_len = 0;
+		r->info->waiters++;
+	}
+}
+
+static void report_intent(struct report *r)
+{
+	struct lockshm_remote_party *after = r->to;
+
+	r->to = &r->intent;
+	(void)add_party(r, at(r, AT_INTENT), LOCKSHM_EXCLUSIVE);
+	r->to = after;
+	r->intent.expires_in_ns = left_ns(redis_reply_integer(at(r, AT_INTENT_LEFT), -1));
+	if (r->intent.value_len == REDIS_HOST_BYTES && is_host(r->intent.value, r->intent.value_len))
+		name_host(r, &r->intent, r->intent.value);
+	if (r->intent.value_len)
+		r->info->mark = &r->intent;
+}
+
+/* Room for holders and waiters. */
+static bool make_room(struct admin_op *q, const struct redis_reply *reply)
+{
+	size_t n = 1 + redis_reply_count(redis_reply_at(reply, AT_HELD)) +
+		   redis_reply_count(redis_reply_at(reply, AT_QUEUE)) / 2;
+	struct lockshm_remote_party *more = q->room < n ? realloc(q->parties, n * sizeof(*more)) : q->parties;
+
+	if (!more)
+		return false;
+	q->parties = more;
+	q->room = q->room < n ? n : q->room;
+	return true;
+}
+
+static void fail_info(struct lockshm_remote_info *info, const char *why)
+{
+	info->code = LOCKSHM_BRIDGE;
+	info->reason = why;
+}
+
+int admin_report(struct admin_op *q, const struct node *node, lockshm_remote_fn fn, void *arg)
+{
+	struct lockshm_remote_info info = { .server = redis_conn_label(node->conn), .reason = "" };
+	struct report r = { .q = q, .reply = node->op.inspected, .info = &info };
+	const char *end;
+	size_t len;
+
+	if (node->code) {
+		fail_info(&info, node->why);
+	} else if (redis_reply_count(r.reply) != AT_N) {
+		fail_info(&info, "its reply is not understood");
+	} else if (!make_room(q, r.reply)) {
+		return LOCKSHM_NO_MEMORY;
+	} else {
+		info.name = node->keys.key[0];
+		info.name_len = node->keys.len[0];
+		info.parties = r.to = q->parties;
+		r.ms = redis_reply_integer(at(&r, AT_MS), 0);
+		report_held(&r);
+		report_waiters(&r);
+		report_intent(&r);
+		end = redis_reply_text(redis_reply_at(at(&r, AT_FENCE), 0), &len);
+		info.next_token = end ? (uint64_t)strtoull(end, NULL, 10) : 0;
+	}
+	return fn(&info, arg);
+}
