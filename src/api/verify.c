@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify.c - the invariants I1-I7 of doc/design.md, on a segment in use or at rest
+ * verify.c - the invariants I1-I7 of doc/internals/local-locks.md, on a segment in use or at rest
  *
  * Everything is checked on stable snapshots; a check that fails is repeated some times, because others may be between
  * two steps, and believed only when it keeps failing.

@@ -6,7 +6,7 @@
  *
  * Little-endian, 64-bit, fixed-width types, no pointers, no libc types: builds against different C libraries share a
  * segment.  All-zero memory is a valid empty table, so creation writes the header only.  A request index is 1-based
- * and 0 means "nobody"; everything else is 0-based.  doc/shm-format.md is the same in prose.
+ * and 0 means "nobody"; everything else is 0-based.  doc/internals/shm-format.md is the same in prose.
  *
  * Who may write: "owner" = the thread that owns the record, before it is reachable; "cas" = anybody, by a CAS that
  * carries the generation it decided on; "claimer" = the thread whose claim the entry's tail names.

@@ -82,7 +82,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- rights */
 
-/* What taking, keeping and giving back a lock needs; doc/bridge.md says so. */
+/* What taking, keeping and giving back a lock needs; doc/cross-host.md says so. */
 static const char *const rights[] = {
 	"auth",	 "del",	 "evalsha", "exists",	 "get",	   "hmget", "hset", "info",	     "ping",  "pexpire", "pttl", "sadd",
 	"scard", "set", "sismember", "srem", "time", "type",  "zadd", "zcard", "zrange", "zrangebyscore", "zrank",

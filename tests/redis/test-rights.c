@@ -12,7 +12,7 @@ static const char *why(const struct peer *p)
 	return redis_conn_error(p->conn)->text;
 }
 
-/* What every operation needs; doc/bridge.md says so. */
+/* What every operation needs; doc/cross-host.md says so. */
 static const char *const rights[] = {
 	"del",	"eval",	   "evalsha", "exists", "get",		 "hmget",     "hset", "info",
 	"ping", "pexpire", "pttl",    "sadd",	"set",		 "sismember", "srem", "time",
