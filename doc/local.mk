@@ -58,9 +58,11 @@ EXTRA_DIST += \
 	%D%/decisions/15-goals-and-floors.md \
 	%D%/decisions/16-tls.md \
 	%D%/decisions/17-checked-holds.md \
+	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
 	%D%/internals/memory-model.md \
 	%D%/internals/performance-notes.md \
+	%D%/internals/redis-protocol.md \
 	%D%/internals/shm-format.md \
 	%D%/migrating.md \
 	%D%/operations.md \
