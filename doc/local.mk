@@ -53,9 +53,7 @@ EXTRA_DIST += \
 	%D%/decisions/09-sleeping-on-the-request-word.md \
 	%D%/decisions/10-solo-path.md \
 	%D%/decisions/11-bridge-in-the-segment.md \
-	%D%/decisions/12-contended.md \
 	%D%/decisions/13-barging.md \
-	%D%/decisions/15-goals-and-floors.md \
 	%D%/decisions/16-tls.md \
 	%D%/decisions/17-checked-holds.md \
 	%D%/internals/cross-host-crash-points.md \
@@ -71,6 +69,7 @@ EXTRA_DIST += \
 	%D%/performance/handoff.svg \
 	%D%/performance/recovery.svg \
 	%D%/performance/solo.svg \
+	%D%/performance/tables.md \
 	%D%/performance/waits.svg \
 	%D%/reliability.md \
 	$(end)
