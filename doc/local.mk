@@ -49,7 +49,7 @@ EXTRA_DIST += \
 	%D%/decisions/05-life-words.md \
 	%D%/decisions/06-keyed-hash-and-cache.md \
 	%D%/decisions/07-tokens-below-2-53.md \
-	%D%/decisions/08-dirty-locks-stay.md \
+	%D%/decisions/08-damaged-locks-stay.md \
 	%D%/decisions/09-sleeping-on-the-request-word.md \
 	%D%/decisions/10-solo-path.md \
 	%D%/decisions/11-bridge-in-the-segment.md \
