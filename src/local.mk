@@ -42,7 +42,7 @@ liblockshm_la_LDFLAGS = \
 if !SANITIZED
 liblockshm_la_LDFLAGS += -Wl,-z,defs
 endif
-EXTRA_DIST += %D%/liblockshm.sym
+EXTRA_DIST += %D%/README.md %D%/liblockshm.sym
 
 # A version script does not reach into a static library, where hidden functions would clash with a program's own names.
 if WITH_OBJCOPY

@@ -10,7 +10,8 @@
 #include "sys/error.h"
 #include "sys/hash.h"
 #include "lock/damage.h"
-#include "lock/owner.h"
+#include "hostlease/leader.h"
+#include "lock/participant.h"
 #include "lock/queue.h"
 #include "hostlease/host-lease.h"
 #include "lock/request.h"
@@ -359,26 +360,6 @@ LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
 
 /* ---------------------------------------------------------------- bridge */
 
-/* Who holds the lock that elects it. */
-static int find_role(struct lockshm *s, struct lockshm_bridge_stat *stat)
-{
-	struct identity id;
-	struct view v;
-	uint32_t i;
-	int err = view_init(&v, s);
-
-	hash_key(&id, s->hash_secret, ROLE_KEY, ROLE_KEY_LEN);
-	i = table_lookup(s, &id);
-	if (!err && i != ENTRY_NONE)
-		err = fill_lock(&v, &s->entries[i]);
-	if (!err && v.lock.holders && v.lock.requests[0].alive) {
-		stat->pid = v.lock.requests[0].pid;
-		stat->tid = v.lock.requests[0].tid;
-	}
-	view_free(&v);
-	return err;
-}
-
 static void count_leases(const struct lockshm *s, struct lockshm_bridge_stat *stat)
 {
 	int64_t now = host_now(s);
@@ -419,7 +400,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	stat->commands = load_relaxed(&counts[BRIDGE_COUNT_COMMANDS]);
 	stat->errors = load_relaxed(&counts[BRIDGE_COUNT_ERRORS]);
 	stat->grants = events(segment, COUNT_GLOBAL);
-	return find_role(segment, stat);
+	return leader_find(segment, &stat->pid, &stat->tid);
 }
 
 /* ---------------------------------------------------------------- segments */
@@ -485,80 +466,5 @@ LOCKSHM_EXPORT int lockshm_each_segment(lockshm_segment_fn fn, void *arg)
 			err = tell_segment(name, &st, fn, arg);
 	}
 	closedir(dir);
-	return err;
-}
-
-/* ---------------------------------------------------------------- operator */
-
-#define END_TRIES 20
-
-/* End request @index if it is the hold with @ticket in entry @i, however often it is renewed meanwhile. */
-static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t ticket)
-{
-	struct shm_request *r = &s->requests[index];
-
-	for (;;) {
-		uint64_t w = load_acquire(&r->word);
-		/* Granted: its owner is told LOST.  Cooling down or lingering: nobody's, just open it. */
-		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
-
-		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_BARGEABLE))
-			return false;
-		/* The fields after the word: they are of this use of the record or of a later
-		 * one, and then the CAS fails. */
-		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
-			return false;
-		if (!cas_from(&r->word, w, word_with_state(w, end)))
-			continue;
-		if (end == REQUEST_EXPIRED)
-			queue_notify_holder(s, index);
-		return true;
-	}
-}
-
-/* 0, LOCKSHM_NOT_HELD, or LOCKSHM_NO_MEMORY. */
-static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, uint64_t ticket, struct snapshot *snap)
-{
-	uint32_t k, tries;
-
-	for (tries = 0; tries < END_TRIES; tries++) {
-		if (!snapshot_take(s, &s->entries[i], snap))
-			return LOCKSHM_NO_MEMORY;
-		/* A walk of a busy queue may have strayed into another: look at each request again. */
-		for (k = 0; k < snap->n; k++)
-			if (snap->requests[k].ticket == ticket && entry_is(&s->entries[i], id->id, id->len) &&
-			    end_request(s, snap->requests[k].index, i, ticket))
-				return 0;
-		if (snap->stable)
-			break;
-	}
-	return LOCKSHM_NOT_HELD;
-}
-
-LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token)
-{
-	struct snapshot snap;
-	struct identity id;
-	uint32_t i;
-	int err = LOCKSHM_NO_MEMORY;
-
-	if (!segment_valid(segment) || !key || key_len == 0 || token == 0)
-		return LOCKSHM_INVALID;
-	if (key_len > LOCKSHM_KEY_MAX)
-		return LOCKSHM_KEY_TOO_LONG;
-	if (segment->read_only)
-		return LOCKSHM_PERMISSION;
-	(void)process_epoch(); /* in a forked child: its clock may be another one */
-	if (segment->clock_lost)
-		return LOCKSHM_SYSTEM;
-	hash_key(&id, segment->hash_secret, key, key_len);
-	i = table_lookup(segment, &id);
-	if (i == ENTRY_NONE)
-		return LOCKSHM_NOT_HELD;
-	if (snapshot_init(&snap))
-		err = end_hold(segment, i, &id, token - segment->token_base, &snap);
-	if (err == 0)
-		(void)queue_advance_tail(segment, &segment->entries[i]);
-	snapshot_free(&snap);
 	return err;
 }

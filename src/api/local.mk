@@ -2,6 +2,10 @@
 # entry points that dispatch
 liblockshm_internal_la_SOURCES += \
 	%D%/acquire-many.c \
+	%D%/acquire.c \
 	%D%/inspect.c \
+	%D%/lifecycle.c \
+	%D%/move.c \
+	%D%/sweep.c \
 	%D%/verify.c \
 	$(end)

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "lock/damage.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/snapshot.h"
 #include "lock/table.h"
 

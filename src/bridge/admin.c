@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/fork.h"
 #include "redis/nodes.h"
 #include "redis/script.h"
 #include "redis/tls.h"
@@ -39,11 +40,9 @@ struct question {
 
 /* ---------------------------------------------------------------- asking */
 
-static int check(const struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns,
+static int check(struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns,
 		 struct lockshm_error *error)
 {
-	const char *why;
-
 	if (!key || key_len == 0 || timeout_ns <= 0 || timeout_ns > LOCKSHM_TIME_MAX)
 		return error_set(error, LOCKSHM_INVALID, "no key, or a time-out that is none");
 	if (!s->n_host_leases)
@@ -52,8 +51,7 @@ static int check(const struct lockshm *s, const void *key, size_t key_len, int64
 	if (key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, key_len);
-	why = redis_conn_load(s->redis.servers);
-	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
+	return bridge_load(s, error);
 }
 
 static int translate(struct lockshm_error *error, const struct redis_error *why)

@@ -8,7 +8,7 @@
 #include "bridge/lease-internal.h"
 
 #include "bridge/demand.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "bridge/demand.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
 

@@ -19,11 +19,14 @@
 #include <unistd.h>
 
 #include "bridge/demand.h"
+#include "bridge/fork.h"
 #include "bridge/lease.h"
+#include "hold/acquire.h"
+#include "hostlease/leader.h"
 #include "redis/tls.h"
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "sys/thread.h"
 #include "lock/wait.h"
 
@@ -433,20 +436,16 @@ static void finish(struct serve *v)
 static int take_role(struct serve *v, struct lockshm_error *error)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
 	int err;
 
-	q.key = ROLE_KEY;
-	q.key_len = ROLE_KEY_LEN;
+	q.key = LEADER_KEY;
+	q.key_len = LEADER_KEY_LEN;
 	q.flags = LOCKSHM_ACKNOWLEDGE;
 	q.ttl_ns = v->role_first;
 	q.timeout_ns = LOCKSHM_FOREVER;
 	q.tag = "bridge";
 	q.canceller = v->canceller;
-	q.report = &report;
-	err = lockshm_acquire(v->s, &q, &v->role);
-	if (err < 0 && error)
-		*error = report.error;
+	err = acquire_local(v->s, &q, &v->role, error);
 	return err < 0 ? err : 0;
 }
 
@@ -478,18 +477,15 @@ static bool be_bridge(struct serve *v)
 	return ended;
 }
 
-static int check(const struct lockshm *s, struct lockshm_error *error)
+static int check(struct lockshm *s, struct lockshm_error *error)
 {
-	const char *why;
-
 	if (!s->n_host_leases)
 		return error_set(error, LOCKSHM_INVALID, "a segment without Redis: create it with options.redis or --redis");
 	if (s->read_only)
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
-	why = redis_conn_load(s->redis.servers);
-	return why ? error_set(error, LOCKSHM_BRIDGE, "%s", why) : 0;
+	return bridge_load(s, error);
 }
 
 static int serve(struct serve *v, struct lockshm_error *error)

@@ -11,15 +11,18 @@
  * sees that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
  * lease like any other, and its death is what any death of a holder is.
  */
+#include "global/acquire.h"
+
 #include <string.h>
 
 #include "hold/acquire.h"
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "bridge/standby.h"
-#include "service/service.h"
+#include "hold/renewal.h"
 #include "hold/barge.h"
-#include "lock/owner.h"
+#include "hostlease/leader.h"
+#include "lock/participant.h"
 #include "hostlease/host-lease.h"
 #include "lock/wait.h"
 
@@ -30,7 +33,7 @@
 #define ONCE_MORE 1000		   /* beside the public codes: the local request was lost meanwhile */
 #define TRY_NS LOCKSHM_MS(1500)	   /* a try waits no longer for the bridge's answer */
 
-struct global_acquire_op {
+struct lease_wait {
 	struct lockshm *s;
 	const struct lockshm_request *q;
 	lockshm_hold_t *hold;
@@ -54,17 +57,17 @@ struct global_acquire_op {
 	uint64_t rung_for;
 };
 
-static struct shm_host_lease *lease_of(const struct global_acquire_op *g)
+static struct shm_host_lease *lease_of(const struct lease_wait *g)
 {
 	return &g->s->host_leases[g->lease];
 }
 
-static struct shm_request *record_of(const struct global_acquire_op *g)
+static struct shm_request *record_of(const struct lease_wait *g)
 {
 	return &g->s->requests[g->index];
 }
 
-static int policy_of(const struct global_acquire_op *g)
+static int policy_of(const struct lease_wait *g)
 {
 	return g->q->redis_policy ? g->q->redis_policy : (int)g->s->redis.policy;
 }
@@ -93,7 +96,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 	if (q->key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
-	if (q->key_len == ROLE_KEY_LEN && memcmp(q->key, ROLE_KEY, ROLE_KEY_LEN) == 0)
+	if (q->key_len == LEADER_KEY_LEN && memcmp(q->key, LEADER_KEY, LEADER_KEY_LEN) == 0)
 		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
 	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
@@ -106,7 +109,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 /* ---------------------------------------------------------------- holding under the lease */
 
 /* Say in the request what it is, for the bridge. */
-static void store_wanting(const struct global_acquire_op *g)
+static void store_wanting(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
 	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
@@ -116,7 +119,7 @@ static void store_wanting(const struct global_acquire_op *g)
 	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
-static bool usable(const struct global_acquire_op *g, uint64_t word, int64_t now)
+static bool usable(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
@@ -126,7 +129,7 @@ static bool usable(const struct global_acquire_op *g, uint64_t word, int64_t now
 }
 
 /* Hold under the lease if that is possible at @now, host time.  Returns the number of the hold, or 0. */
-static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t now)
+static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	struct shm_host_lease *l = lease_of(g);
 	struct shm_request *r = record_of(g);
@@ -156,17 +159,16 @@ static uint64_t enter(const struct global_acquire_op *g, uint64_t word, int64_t 
 	return fence;
 }
 
-static void fill(const struct global_acquire_op *g)
+static void fill(const struct lease_wait *g)
 {
 	struct hold *h = hold_of(g->hold);
 
 	count_event(g->self, COUNT_GLOBAL);
 	hold_open(h);
-	h->local_token = h->token;
 	h->token = g->fence;
 	h->host_lease_word = g->word;
 	h->host_lease = g->lease + 1;
-	h->deadline = 0;
+	h->grant.end = 0;
 	hold_close(h);
 	if (g->q->report)
 		g->q->report->token = g->fence;
@@ -174,7 +176,7 @@ static void fill(const struct global_acquire_op *g)
 
 /* ---------------------------------------------------------------- waiting for the lease */
 
-static void ring(struct global_acquire_op *g, uint64_t word, int64_t now)
+static void ring(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	if (g->rung_for == word && now - g->rung < RING_NS)
 		return;
@@ -184,7 +186,7 @@ static void ring(struct global_acquire_op *g, uint64_t word, int64_t now)
 }
 
 /* What was said last, if it was asked since this began to wait, and of this key; else 0. */
-static uint64_t last_result_of(const struct global_acquire_op *g)
+static uint64_t last_result_of(const struct lease_wait *g)
 {
 	uint64_t v = load_acquire(&lease_of(g)->last_result);
 
@@ -196,7 +198,7 @@ static uint64_t last_result_of(const struct global_acquire_op *g)
 }
 
 /* Its words, or what goes without saying. */
-static void reason(const struct global_acquire_op *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
+static void reason(const struct lease_wait *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
 		[0] = "",
@@ -210,7 +212,7 @@ static void reason(const struct global_acquire_op *g, uint64_t last_result, char
 }
 
 /* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
-static int apply_result(struct global_acquire_op *g)
+static int apply_result(struct lease_wait *g)
 {
 	uint64_t v = last_result_of(g);
 	char why[HOST_LEASE_REASON_BYTES];
@@ -235,7 +237,7 @@ static int apply_result(struct global_acquire_op *g)
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
-static bool booked(const struct global_acquire_op *g, uint64_t word, int64_t now)
+static bool booked(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint64_t v = last_result_of(g);
 	int64_t until;
@@ -248,7 +250,7 @@ static bool booked(const struct global_acquire_op *g, uint64_t word, int64_t now
 }
 
 /* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
-static bool passed_over(const struct global_acquire_op *g, uint64_t word, int64_t host)
+static bool passed_over(const struct lease_wait *g, uint64_t word, int64_t host)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
@@ -256,7 +258,7 @@ static bool passed_over(const struct global_acquire_op *g, uint64_t word, int64_
 	       host_lease_exhausted(g->s, l, host) && host_lease_is(l, &g->id);
 }
 
-static int out_of_time(const struct global_acquire_op *g)
+static int out_of_time(const struct lease_wait *g)
 {
 	char why[HOST_LEASE_REASON_BYTES] = "";
 	uint64_t v = last_result_of(g);
@@ -269,7 +271,7 @@ static int out_of_time(const struct global_acquire_op *g)
 }
 
 /* No bridge, and none of this process can be: whoever would wait for one is told why. */
-static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
+static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint32_t signal = load_acquire32(&lease_of(g)->signal);
 
@@ -284,7 +286,7 @@ static int no_bridge(struct global_acquire_op *g, uint64_t word, int64_t now)
 }
 
 /* 0 = wait on. */
-static int reason_to_stop(struct global_acquire_op *g, uint64_t word, int64_t now)
+static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	int err = apply_result(g);
 
@@ -307,7 +309,7 @@ static int reason_to_stop(struct global_acquire_op *g, uint64_t word, int64_t no
 }
 
 /* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
-static bool keep_local(struct global_acquire_op *g, int64_t host)
+static bool keep_local(struct lease_wait *g, int64_t host)
 {
 	if (host - g->renewed < PATIENCE_RENEW_NS)
 		return true;
@@ -317,7 +319,7 @@ static bool keep_local(struct global_acquire_op *g, int64_t host)
 
 /* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the
  * record is another key's. */
-static int await_lease(struct global_acquire_op *g)
+static int await_lease(struct lease_wait *g)
 {
 	int64_t host = g->begun; /* just now */
 
@@ -349,7 +351,7 @@ static int await_lease(struct global_acquire_op *g)
 /* ---------------------------------------------------------------- all of it */
 
 /* Policy: this host alone.  The bridge need not go on for us. */
-static int go_local(const struct global_acquire_op *g)
+static int go_local(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
 	struct hold *h = hold_of(g->hold);
@@ -358,7 +360,6 @@ static int go_local(const struct global_acquire_op *g)
 	host_lease_ring(g->s, g->lease);
 	/* A number of this host alone would be taken for one that rises from host to host. */
 	hold_open(h);
-	h->local_token = h->token;
 	h->token = 0;
 	hold_close(h);
 	if (g->q->report)
@@ -366,7 +367,7 @@ static int go_local(const struct global_acquire_op *g)
 	return LOCKSHM_LOCAL_ONLY;
 }
 
-static int give_up(const struct global_acquire_op *g, int err)
+static int give_up(const struct lease_wait *g, int err)
 {
 	struct shm_request *r = record_of(g);
 
@@ -380,7 +381,7 @@ static int give_up(const struct global_acquire_op *g, int err)
 }
 
 /* With the local lock held. */
-static int with_local(struct global_acquire_op *g, int status)
+static int with_local(struct lease_wait *g, int status)
 {
 	int err;
 
@@ -410,7 +411,7 @@ static int with_local(struct global_acquire_op *g, int status)
 }
 
 /* What this thread let linger under a lease that goes on. */
-static int resume_streak(struct global_acquire_op *g, const struct lockshm_request *q)
+static int resume_streak(struct lease_wait *g, const struct lockshm_request *q)
 {
 	struct participant *self = participant_find(g->s);
 	int status = NOT_TAKEN;
@@ -418,11 +419,11 @@ static int resume_streak(struct global_acquire_op *g, const struct lockshm_reque
 	g->streak = 0;
 	if (!self || self->barge.index == 0)
 		return NOT_TAKEN;
-	if (self->barge.host_lease && global_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
+	if (self->barge.host_lease && host_lease_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
 		g->streak = self->barge.fence;
 		g->streak_lease = self->barge.host_lease - 1;
 		g->streak_word = self->barge.host_lease_word;
-		status = acquire_again(self, q, hold_of(g->hold));
+		status = acquire_resume(self, q, hold_of(g->hold), true);
 	}
 	if (status != NOT_TAKEN)
 		return status;
@@ -431,7 +432,7 @@ static int resume_streak(struct global_acquire_op *g, const struct lockshm_reque
 	return NOT_TAKEN;
 }
 
-static int local_acquire(struct global_acquire_op *g)
+static int acquire_once(struct lease_wait *g)
 {
 	struct lockshm_request q = *g->q;
 	int status;
@@ -453,7 +454,7 @@ static int local_acquire(struct global_acquire_op *g)
 
 int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
 {
-	struct global_acquire_op g = { .s = s, .q = q, .hold = hold, .error = error };
+	struct lease_wait g = { .s = s, .q = q, .hold = hold, .error = error };
 	int64_t begun = q->report ? clock_precise() : 0;
 	int err = check(s, q, error);
 
@@ -464,7 +465,7 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	g.deadline = deadline_of(q);
 	hash_key(&g.id, s->hash_secret, q->key, q->key_len);
 	do
-		err = local_acquire(&g);
+		err = acquire_once(&g);
 	while (err == ONCE_MORE && clock_precise() < g.deadline);
 	if (err == ONCE_MORE)
 		err = out_of_time(&g);
@@ -475,58 +476,4 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 		q->report->slept_ns += more;
 	}
 	return err;
-}
-
-bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
-{
-	const struct shm_host_lease *l = host_lease_at(s, lease);
-	uint64_t now = l ? load_acquire(&l->word) : 0;
-
-	return l && host_lease_state(now) == HOST_LEASE_HELD && host_lease_epoch(now) == host_lease_epoch(word) &&
-	       !host_lease_exhausted(s, l, host_now(s));
-}
-
-/* ---------------------------------------------------------------- upgrade */
-
-/*
- * Whoever holds under it asks by a bit in the lease's word; not before a downgrade is over, so that where it stands
- * nobody writes, whoever set it.  My hold may be over by now, and others write, read, and ask as well.  Crash points:
- * (1) bit set: the bridge asks Redis, for nobody if we are dead, and the lease is exclusive or not;  (2) bit taken
- * back because nobody answered: a new turn has begun, so what the bridge or its successor still obtains does not
- * count, and a downgrade follows.
- */
-int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
-{
-	struct shm_host_lease *l = host_lease_at(s, lease);
-	int64_t now = clock_precise(), end = now + TRY_NS, rung = 0;
-	bool asked = false;
-
-	if (!l)
-		return LOCKSHM_BUSY;
-	for (;; now = clock_precise()) {
-		/* The signal before what it is about. */
-		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
-		uint64_t w = load_acquire(&l->word);
-
-		if (!host_lease_holds(s, lease, word))
-			return LOCKSHM_LOST;
-		if (w & HOST_LEASE_EXCLUSIVE)
-			return 0;
-		if (host_lease_state(w) != HOST_LEASE_HELD || (asked && !(w & HOST_LEASE_UPGRADE)))
-			return LOCKSHM_BUSY;
-		/* What is refused half way by a quorum could not be taken back. */
-		if ((s->redis.flags & REDIS_QUORUM) && host_lease_mode_gen(w) == HOST_LEASE_MODE_GEN_MAX)
-			return LOCKSHM_BUSY;
-		/* Redis may have done it, or do it yet. */
-		if (now >= end && cas_from(&l->word, w, w & HOST_LEASE_UPGRADE ? host_lease_withdrawn(w) : w))
-			return LOCKSHM_BUSY;
-		if (!(w & (HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE)) && !cas_from(&l->word, w, w | HOST_LEASE_UPGRADE))
-			continue;
-		asked = !(w & HOST_LEASE_DOWNGRADE);
-		if (now - rung >= RING_NS) {
-			rung = now;
-			host_lease_ring(s, lease);
-		}
-		futex_wait_any(&watch, 1, end - now < SLICE_NS ? end : now + SLICE_NS);
-	}
 }

@@ -2,4 +2,5 @@
 # acquire of a cross-host key
 liblockshm_internal_la_SOURCES += \
 	%D%/acquire.c \
+	%D%/acquire.h \
 	$(end)

@@ -1,112 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * acquire-fast.c - taking a free lock: one function, one CAS, no call but the clock's
- *
- * A plain request of a thread that takes part already, for a key whose entry it can guess and that nobody has.
- * Anything else, and every error, is acquire_careful()'s: so a check here may only be too strict.
- */
-#include "hold/acquire.h"
-#include "lock/deadline.h"
-#include "hold/barge.h"
-#include "lock/damage.h"
-#include "hold/prepare.h"
-#include "lock/request.h"
-#include "lock/table-probe.h"
+/* acquire-fast.c - the fast path for requests that are not plain, and what a barging thread takes again */
+#include "hold/acquire-fast.h"
 
-static inline bool time_is_plain(int64_t ns, int64_t least)
-{
-	return likely((uint64_t)ns - (uint64_t)least <= (uint64_t)LOCKSHM_TIME_MAX - (uint64_t)least) || ns == LOCKSHM_FOREVER;
-}
-
-/* Nothing wrong with it, and nothing special but strictness, time-out and those @flags. */
-static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
-{
-	_Static_assert(offsetof(struct lockshm_request, flags) == offsetof(struct lockshm_request, mode) + 4 &&
-			       (LOCKSHM_SHARED ^ LOCKSHM_EXCLUSIVE) == 1,
-		       "mode and flags are looked at as one word, and the last bit is the mode");
-	uint64_t mode_and_flags;
-
-	memcpy(&mode_and_flags, &q->mode, sizeof(mode_and_flags));
-	return likely(q->size == sizeof(*q)) && likely((mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32)) &&
-	       likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) &&
-	       likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) && likely(time_is_plain(q->timeout_ns, 0));
-}
-
-static inline bool request_is_plain(const struct lockshm_request *q)
-{
-	return request_is_plain_but(q, 0);
-}
-
-/* What is known of the request's key; NULL = nothing. */
-static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, const struct lockshm_request *q)
-{
-	struct prepared *prepared;
-
-	if (q->prepared) {
-		prepared = prepared_for(self->segment, q->prepared);
-		return likely(prepared != NULL) ? &prepared->known : NULL;
-	}
-	if (unlikely(!q->key) || unlikely(q->key_len - 1 >= KEY_CACHE_BYTES))
-		return NULL;
-	return table_known(self, q->key, q->key_len);
-}
-
-/*
- * Everything that may call something comes before the clock, and the clock before everything that needs registers.
- * @plain: there is no tag, and what is not in the straight line may be left to a second try.
- */
-static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q, struct hold *h, bool plain)
-{
-	const struct known_key *key = key_of(self, q);
-	struct shm_request *r;
-	struct shm_entry *e;
-	struct lockshm *s;
-	struct grant grant;
-	struct request_spec spec;
-	uint64_t tail;
-	uint32_t index;
-
-	if (unlikely(!key) || unlikely(!request_take_fast(self)))
-		return NOT_TAKEN;
-	spec.now = deadline_clock(self->segment, q->ttl_ns);
-	s = self->segment;
-	index = self->free_request;
-	spec.entry = load_relaxed32(&key->entry);
-	if (unlikely(spec.entry >= s->n_locks) || unlikely(segment_retired(s)))
-		return NOT_TAKEN;
-	r = &s->requests[index];
-	e = &s->entries[spec.entry];
-	tail = load_acquire(&e->tail);
-	/* The identity after the tail: the CAS on that tail then validates the guess. */
-	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
-	    unlikely(!entry_is(e, key->id.id, key->id.len)))
-		return NOT_TAKEN;
-	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
-		return NOT_TAKEN;
-	spec.owner = self->ref;
-	spec.exclusive = q->mode & 1;
-	spec.ttl_ns = q->ttl_ns;
-	queue_fill_owned(r, &spec);
-	if (!plain)
-		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
-	if (unlikely(!queue_append_owned(s, e, tail, index, &spec, true, &grant))) {
-		request_drop(self, index);
-		return NOT_TAKEN;
-	}
-	self->held++;
-	self->free_request = 0;
-	count_event(self, COUNT_ACQUIRES);
-	hold_fill(h, self, index, spec.entry, &grant, key->id.id[0]);
-	return unlikely(damage_pending(e)) ? acquire_report_damage(s, q, h) : 0;
-}
-
-/* R12: what this thread let linger, if the request, which is in order, is for that.  A row is of this host alone,
- * or under one lease of it. */
-static int resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
+/* R12: take again what this thread left bargeable, if the valid request is for that.  A streak is of this host alone, or
+ * under one host lease. */
+int acquire_resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
 {
 	const struct known_key *key;
 	struct grant grant;
-	struct request_spec spec;
+	struct acquire a;
 	uint32_t index;
 
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
@@ -114,19 +16,19 @@ static int resume(struct participant *self, const struct lockshm_request *q, str
 	key = key_of(self, q);
 	if (!key)
 		return NOT_TAKEN;
-	spec.ttl_ns = q->ttl_ns;
-	spec.now = deadline_clock(self->segment, q->ttl_ns);
+	a.ttl_ns = q->ttl_ns;
+	a.now = deadline_clock(self->segment, q->ttl_ns);
 	index = self->barge.index;
-	if (!barge_resume(self, key, &spec, q->tag, &grant))
+	if (!barge_resume(self, key, &a, q->tag, &grant))
 		return NOT_TAKEN;
 	self->held++;
 	count_event(self, COUNT_ACQUIRES);
-	spec.entry = self->barge.entry;
-	hold_fill(h, self, index, spec.entry, &grant, key->id.id[0]);
+	a.entry = self->barge.entry;
+	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
 	hold_open(h);
 	h->streak = self->barge.streak;
 	hold_close(h);
-	return unlikely(damage_pending(&self->segment->entries[spec.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
+	return unlikely(damage_pending(&self->segment->entries[a.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)
@@ -136,38 +38,10 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, s
 	/* That has been tried, or this is the thread's first: what is busy is looked at no more often than needed. */
 	if (request_is_plain(q))
 		return NOT_TAKEN;
-	status = self->barge.index != 0 ? resume(self, q, h, false) : NOT_TAKEN;
+	status = self->barge.index != 0 ? acquire_resume(self, q, h, false) : NOT_TAKEN;
 	if (status == NOT_TAKEN)
 		status = take_free(self, q, h, false);
 	if (q->report && status != NOT_TAKEN)
 		q->report->token = h->token;
 	return status;
-}
-
-int acquire_again(struct participant *self, const struct lockshm_request *q, struct hold *h)
-{
-	return self->barge.index != 0 ? resume(self, q, h, true) : NOT_TAKEN;
-}
-
-LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
-{
-	struct hold *h = hold_of(hold);
-	struct participant *self = participant_known(segment);
-	int status;
-
-	/* A thread that takes part in it has it mapped, though perhaps closed. */
-	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
-		return acquire_careful(segment, request, hold);
-	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
-		return acquire_careful(segment, request, hold);
-	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
-	    request_is_plain_but(request, LOCKSHM_BARGE)) {
-		status = resume(self, request, h, false);
-		if (status != NOT_TAKEN)
-			return status;
-	}
-	if (unlikely(!request_is_plain(request)))
-		return acquire_careful(segment, request, hold);
-	status = take_free(self, request, h, true);
-	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);
 }

@@ -9,97 +9,19 @@
 
 #include "hold/acquire.h"
 #include "sys/error.h"
-#include "service/service.h"
+#include "hold/renewal.h"
 #include "lock/deadline.h"
 #include "lock/damage.h"
 #include "hold/prepare.h"
 #include "lock/queue.h"
 #include "lock/request.h"
+#include "lock/chunks.h"
+#include "lock/sweep.h"
 #include "lock/table-probe.h"
 #include "lock/wait.h"
 
 #define PROBE_NS 10000000
 #define RETRY_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
-
-struct local_acquire {
-	struct participant *self;
-	struct lockshm *s;
-	const struct lockshm_request *request;
-	struct prepared *prepared; /* the request's, or NULL */
-	struct lockshm_error *error;
-	struct identity id;
-	struct request_spec spec;
-	struct grant grant;
-	struct shm_entry *entry;
-	uint32_t index;
-	int64_t begun;	  /* segment time, slow path only */
-	int64_t deadline; /* segment time */
-	int64_t slept_ns;
-};
-
-/* ---------------------------------------------------------------- arguments */
-
-static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
-{
-	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
-		return error_set(error, LOCKSHM_INVALID, "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER",
-				 (long long)q->ttl_ns);
-	if (q->timeout_ns < 0 || (q->timeout_ns > LOCKSHM_TIME_MAX && q->timeout_ns != LOCKSHM_FOREVER))
-		return error_set(error, LOCKSHM_INVALID, "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
-				 (long long)q->timeout_ns);
-	if (q->deadline_ns < 0)
-		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
-				 (long long)q->deadline_ns);
-	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
-	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
-		return error_set(error, LOCKSHM_INVALID, "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
-				 (long long)q->max_hold_ns);
-	return 0;
-}
-
-static int check_key(const void *key, size_t len, struct lockshm_error *error)
-{
-	if (unlikely(!key))
-		return error_set(error, LOCKSHM_INVALID, "key is NULL");
-	if (unlikely(len == 0))
-		return error_set(error, LOCKSHM_INVALID, "key_len is 0: a key has at least one byte");
-	if (unlikely(len > LOCKSHM_KEY_MAX))
-		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key has %zu bytes, at most %d are allowed", len,
-				 LOCKSHM_KEY_MAX);
-	return 0;
-}
-
-static int check_request(const struct lockshm *s, const struct lockshm_request *q, const lockshm_hold_t *hold,
-			 struct lockshm_error *error)
-{
-	int err;
-
-	if (q->size != sizeof(*q))
-		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
-				 q->size, sizeof(*q));
-	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
-	if (err)
-		return err;
-	if (q->prepared && !prepared_for(s, q->prepared))
-		return error_set(error, LOCKSHM_INVALID,
-				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
-	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
-		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
-	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
-			 LOCKSHM_BARGE))
-		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
-	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
-	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
-		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
-	if (hold_in_use(hold_of(hold)))
-		return error_set(error, LOCKSHM_INVALID, "this hold is in use: release it first, or use another one");
-	if (q->canceller && !canceller_is_idle(q->canceller))
-		return error_set(error, LOCKSHM_INVALID,
-				 "canceller is in use by another wait, or written over: start from LOCKSHM_CANCELLER_INIT");
-	return check_times(q, error);
-}
 
 /* ---------------------------------------------------------------- success */
 
@@ -128,7 +50,7 @@ static int granted(struct lockshm *s, struct participant *self, const struct loc
 
 /* ---------------------------------------------------------------- slow path */
 
-static int find_entry(struct local_acquire *a)
+static int find_entry(struct acquire *a)
 {
 	uint32_t i = table_lookup(a->s, &a->id);
 	int err;
@@ -142,14 +64,19 @@ static int find_entry(struct local_acquire *a)
 		store_relaxed32(&a->prepared->known.entry, i);
 	else
 		table_cache(a->self, a->request->key, &a->id, i);
-	a->spec.entry = i;
-	a->entry = &a->s->entries[i];
+	a->entry = i;
+	a->at = &a->s->entries[i];
 	return 0;
 }
 
-static int take_record(struct local_acquire *a)
+/* A free record: mine, or after a sweep what the dead left. */
+static int take_record(struct acquire *a)
 {
 	a->index = request_take_fast(a->self);
+	if (!a->index) {
+		sweep_probing(a->s);
+		a->index = request_take(a->self);
+	}
 	return a->index ? 0 : error_full(a->error, LOCKSHM_TABLE_REQUESTS);
 }
 
@@ -157,7 +84,7 @@ static int take_record(struct local_acquire *a)
  * The booked end of those who hold, 0 if nobody does.  WALK_AGAIN: the queue has changed.  A walk by R7, and each
  * deadline before another look at the word: so it is that request's.
  */
-static enum walk booked_until(const struct local_acquire *a, struct qpos at, int64_t *latest)
+static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *latest)
 {
 	struct lockshm *s = a->s;
 	uint32_t n;
@@ -174,7 +101,7 @@ static enum walk booked_until(const struct local_acquire *a, struct qpos at, int
 		if ((word_is(at.word, REQUEST_GRANTED) || word_is(at.word, REQUEST_COOLING)) && !(d & DEADLINE_UNSET) &&
 		    deadline_ns(d) > *latest)
 			*latest = deadline_ns(d);
-		walk = queue_predecessor(s, a->entry, &at, &before);
+		walk = queue_predecessor(s, a->at, &at, &before);
 		if (walk != WALK_DONE)
 			return walk;
 		at = before;
@@ -185,12 +112,12 @@ static enum walk booked_until(const struct local_acquire *a, struct qpos at, int
 /* What a look at the tail of the queue says. */
 enum tail_state { TAIL_FREE, TAIL_JOIN, TAIL_WAIT, TAIL_MOVED, TAIL_DAMAGED };
 
-static enum tail_state look(struct local_acquire *a, uint64_t *tail, struct qpos *last)
+static enum tail_state look(struct acquire *a, uint64_t *tail, struct qpos *last)
 {
 	struct shm_request *r;
 
-	*tail = load_acquire(&a->entry->tail);
-	if (!entry_is(a->entry, a->id.id, a->id.len))
+	*tail = load_acquire(&a->at->tail);
+	if (!entry_is(a->at, a->id.id, a->id.len))
 		return TAIL_MOVED;
 	if (tail_index(*tail) == 0)
 		return TAIL_FREE;
@@ -199,26 +126,26 @@ static enum tail_state look(struct local_acquire *a, uint64_t *tail, struct qpos
 		return TAIL_DAMAGED;
 	last->index = tail_index(*tail);
 	last->word = load_acquire(&r->word);
-	if (load_acquire(&a->entry->tail) != *tail || word_is(last->word, REQUEST_CLAIM))
+	if (load_acquire(&a->at->tail) != *tail || word_is(last->word, REQUEST_CLAIM))
 		return TAIL_MOVED;
-	if (!a->spec.exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
+	if (!a->exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
 		return TAIL_JOIN;
 	return TAIL_WAIT;
 }
 
-static bool is_try(const struct local_acquire *a)
+static bool is_try(const struct acquire *a)
 {
 	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
 }
 
 /* Will it give up at once if others have the lock?  Then it must not believe in the dead among them. */
-static bool may_give_up(const struct local_acquire *a)
+static bool may_give_up(const struct acquire *a)
 {
 	return is_try(a) || a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
 }
 
 /* Who would give up looks closer, though not each time: perhaps the newest one's thread is gone unnoticed. */
-static bool holder_gone(const struct local_acquire *a, struct qpos last)
+static bool holder_gone(const struct acquire *a, struct qpos last)
 {
 	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
 	int64_t now = clock_coarse();
@@ -229,19 +156,19 @@ static bool holder_gone(const struct local_acquire *a, struct qpos last)
 	owner_probe(a->s, owner);
 	if (!owner_is_dead(a->s, owner))
 		return false;
-	(void)queue_advance_tail(a->s, a->entry);
+	(void)queue_advance_tail(a->s, a->at);
 	return true;
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
-static int free_in_time(const struct local_acquire *a, struct qpos last)
+static int free_in_time(const struct acquire *a, struct qpos last)
 {
 	int64_t latest;
 
 	switch (booked_until(a, last, &latest)) {
 	case WALK_AGAIN:
 		/* Perhaps the newest has died since it was looked at. */
-		(void)queue_advance_tail(a->s, a->entry);
+		(void)queue_advance_tail(a->s, a->at);
 		return WAIT_AGAIN;
 	case WALK_BROKEN:
 		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
@@ -255,7 +182,7 @@ static int free_in_time(const struct local_acquire *a, struct qpos last)
 }
 
 /* Not free: may we wait at all?  0 = yes, WAIT_AGAIN = look again. */
-static int may_wait(const struct local_acquire *a, struct qpos last)
+static int may_wait(const struct acquire *a, struct qpos last)
 {
 	if (is_try(a) && !holder_gone(a, last))
 		return error_set(a->error, LOCKSHM_BUSY, "not free");
@@ -266,10 +193,10 @@ static int may_wait(const struct local_acquire *a, struct qpos last)
 	return a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME ? free_in_time(a, last) : 0;
 }
 
-static int wait_in_queue(struct local_acquire *a)
+static int wait_in_queue(struct acquire *a)
 {
 	struct wait_terms terms = {
-		.entry = a->entry,
+		.entry = a->at,
 		.index = a->index,
 		.gen = a->grant.gen,
 		.deadline = a->deadline,
@@ -292,17 +219,21 @@ static int wait_in_queue(struct local_acquire *a)
 }
 
 /* One try.  0 = granted, WAIT_AGAIN = look again, negative = over. */
-static int acquire_once(struct local_acquire *a, bool *advanced)
+static int acquire_once(struct acquire *a, bool *advanced)
 {
 	struct qpos last;
 	uint64_t tail;
 	enum tail_state tail_state;
-	int err = find_entry(a);
+	int err = take_record(a);
 
 	if (!err)
-		err = take_record(a);
+		err = find_entry(a);
 	if (err)
 		return err;
+	/* A new entry was made with one, and has given it back. */
+	a->index = request_take_fast(a->self);
+	if (!a->index)
+		return WAIT_AGAIN;
 	tail_state = look(a, &tail, &last);
 	if (tail_state == TAIL_DAMAGED)
 		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
@@ -314,7 +245,7 @@ static int acquire_once(struct local_acquire *a, bool *advanced)
 		/* Once: clear away the dead and the overdue, perhaps it is free then. */
 		*advanced = true;
 		if (may_give_up(a) || word_dead(last.word) || word_prev(last.word) == 0)
-			return queue_advance_tail(a->s, a->entry) == WALK_BROKEN ?
+			return queue_advance_tail(a->s, a->at) == WALK_BROKEN ?
 				       error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged") :
 				       WAIT_AGAIN;
 	}
@@ -325,13 +256,13 @@ static int acquire_once(struct local_acquire *a, bool *advanced)
 	}
 	if (tail_state == TAIL_JOIN && (!queue_expire_or_reap(a->s, last.index, &last.word) || word_dead(last.word))) {
 		/* Joining the dead would hide its death. */
-		(void)queue_advance_tail(a->s, a->entry);
+		(void)queue_advance_tail(a->s, a->at);
 		return WAIT_AGAIN;
 	}
-	a->spec.now = deadline_clock(a->s, a->request->ttl_ns);
-	queue_fill_owned(&a->s->requests[a->index], &a->spec);
+	a->now = deadline_clock(a->s, a->request->ttl_ns);
+	queue_fill_owned(&a->s->requests[a->index], a);
 	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
-	if (!queue_append_owned(a->s, a->entry, tail, a->index, &a->spec, tail_state != TAIL_WAIT, &a->grant)) {
+	if (!queue_append_owned(a->s, a->at, tail, a->index, a, tail_state != TAIL_WAIT, &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;
 	}
@@ -352,7 +283,7 @@ static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm
 }
 
 /* Look, and wait, until it is decided. */
-static int acquire_retry(struct local_acquire *a)
+static int acquire_retry(struct acquire *a)
 {
 	bool advanced = false;
 	uint32_t n;
@@ -368,12 +299,12 @@ static int acquire_retry(struct local_acquire *a)
 static int acquire_slow(struct lockshm *s, struct participant *self,
 						  const struct lockshm_request *q, struct lockshm_error *error, struct hold *h)
 {
-	struct local_acquire a = { .self = self, .s = s, .request = q, .error = error };
+	struct acquire a = { .self = self, .s = s, .request = q, .error = error };
 	int err;
 
-	a.spec.owner = self->ref;
-	a.spec.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
-	a.spec.ttl_ns = q->ttl_ns;
+	a.owner = self->ref;
+	a.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
+	a.ttl_ns = q->ttl_ns;
 	a.begun = segment_now(s);
 	a.deadline = deadline_of(q, s, a.begun);
 	a.prepared = q->prepared ? prepared_for(s, q->prepared) : NULL;
@@ -389,7 +320,7 @@ static int acquire_slow(struct lockshm *s, struct participant *self,
 	if (err == LOCKSHM_TIMEOUT || err == LOCKSHM_BUSY || err == LOCKSHM_CANCELLED)
 		count_event(self, COUNT_TIMEOUTS);
 	if (err == 0)
-		hold_fill(h, self, a.index, a.spec.entry, &a.grant, a.id.id[0]);
+		hold_fill(h, self, a.index, a.entry, &a.grant, a.id.id[0]);
 	return err;
 }
 
@@ -423,14 +354,14 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, l
 	return err ? err : granted(s, self, q, h);
 }
 
-/* The service thread and its note first: once the lock is held nothing may fail. */
+/* Its record first: once the lock is held nothing may fail. */
 static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
 			   struct lockshm_error *error)
 {
 	struct hold *h = hold_of(hold);
 	struct renewal *r = malloc(sizeof(*r));
 	struct lockshm_request first = *q;
-	int err = r ? service_start(s, error) : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
+	int err = r ? 0 : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
 
 	first.ttl_ns = request_first_ttl(q);
 	if (!err)
@@ -440,9 +371,9 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 		return err;
 	}
 	r->index = h->index;
-	r->gen = h->gen;
+	r->gen = h->grant.gen;
 	r->ttl_ns = first.ttl_ns;
-	r->deadline = h->deadline;
+	r->deadline = h->grant.end;
 	r->max_ns = q->max_hold_ns;
 	renewals_add(s, r);
 	hold_open(h);
@@ -454,27 +385,4 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	return q->flags & LOCKSHM_AUTO_RENEW ? acquire_renewed(s, q, hold, error) : acquire_checked(s, q, hold, error);
-}
-
-int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
-{
-	struct lockshm_error *error;
-	int err;
-
-	if (unlikely(!segment_valid(segment)) || unlikely(!request) || unlikely(!hold))
-		return LOCKSHM_INVALID;
-	error = NULL;
-	if (unlikely(request->size == sizeof(*request) && request->report)) {
-		memset(request->report, 0, sizeof(*request->report));
-		error = &request->report->error;
-	}
-	err = check_request(segment, request, hold, error);
-	if (unlikely(err))
-		return err;
-	if (unlikely(segment->read_only))
-		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	if (unlikely(request->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
-		return request->flags & LOCKSHM_GLOBAL ? global_acquire(segment, request, hold, error) :
-							 acquire_renewed(segment, request, hold, error);
-	return acquire_checked(segment, request, hold, error);
 }

@@ -43,7 +43,7 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 		self->barge.index = h->index;
 		self->barge.word = here.word;
 		self->barge.entry = h->entry;
-		self->barge.ticket = hold_ticket(h);
+		self->barge.ticket = h->grant.ticket;
 		self->barge.streak = streak;
 		self->barge.host_lease = h->host_lease;
 		self->barge.host_lease_word = h->host_lease_word;
@@ -56,7 +56,7 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 	return true;
 }
 
-bool barge_resume(struct participant *self, const struct known_key *known, const struct request_spec *spec,
+bool barge_resume(struct participant *self, const struct known_key *known, const struct acquire *a,
 		    const char *tag, struct grant *out)
 {
 	struct lockshm *s = self->segment;
@@ -74,11 +74,11 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 	}
 	out->gen = word_gen(next);
 	out->ticket = self->barge.ticket;
-	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)spec->now);
-	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)spec->ttl_ns);
+	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)a->now);
+	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)a->ttl_ns);
 	request_set_extras(r, tag, true);
 	/* R12: the deadline before the new generation: whoever judges that has this deadline. */
-	store_relaxed(&r->deadline, queue_lease(spec, out->gen, &out->end));
+	store_relaxed(&r->deadline, queue_lease(a, out->gen, &out->end));
 	if (!cas_from(&r->word, word, next)) {
 		self->barge.index = 0;
 		return false;

@@ -17,9 +17,9 @@
  * released, nothing lingers. */
 bool barge(struct participant *self, const struct hold *h, uint64_t word);
 
-/* Take up what @self let linger, if it is the key that @known says and still lingers.  @spec: ttl_ns, now and entry are
+/* Take up what @self let linger, if it is the key that @known says and still lingers.  @a: ttl_ns, now and entry are
  * set.  False = nothing has happened. */
-bool barge_resume(struct participant *self, const struct known_key *known, const struct request_spec *spec,
+bool barge_resume(struct participant *self, const struct known_key *known, const struct acquire *a,
 		    const char *tag, struct grant *out);
 
 /* What @self let linger goes to the next in line, if it still lingers. */

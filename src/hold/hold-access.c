@@ -39,13 +39,14 @@ static bool find_record(struct access *g)
 }
 
 /* Keep the service thread away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
-static bool find_renewal(struct access *g)
+static bool find_renewal(struct access *g, bool of_process)
 {
-	if (likely(!g->referenced) && likely(!g->h->renewal))
+	if (likely(!of_process) && likely(!g->h->renewal))
 		return true;
-	g->locked = service_lock_if_any(g->s);
+	if (!g->locked)
+		g->locked = renewals_lock_if_any(g->s);
 	if (g->locked && g->h->renewal)
-		g->renewal = service_find(g->s, g->h);
+		g->renewal = renewals_find(g->s, g->h);
 	return g->locked && g->renewal == g->h->renewal;
 }
 
@@ -57,7 +58,7 @@ static bool record_agrees(const struct access *g)
 	if (unlikely(!access_granted(g, load_acquire(&g->r->word))))
 		return true;
 	if (likely(load_acquire32(&g->r->entry) == g->h->entry) &&
-	    likely(ticket_of(load_acquire(&g->r->ticket)) == hold_ticket(g->h)) &&
+	    likely(ticket_of(load_acquire(&g->r->ticket)) == g->h->grant.ticket) &&
 	    likely(load_acquire(&g->r->owner) == g->owner))
 		return true;
 	return !access_granted(g, load_acquire(&g->r->word));
@@ -72,9 +73,46 @@ int hold_enter(struct access *g, const lockshm_hold_t *hold)
 		return LOCKSHM_INVALID;
 	if (unlikely(!hold_sealed(g->h)) || unlikely(!find_owner(g)))
 		return LOCKSHM_NOT_HELD;
-	if (likely(find_record(g)) && likely(find_renewal(g)) && likely(record_agrees(g)))
+	if (likely(find_record(g)) && likely(find_renewal(g, g->referenced)) && likely(record_agrees(g)))
 		return 0;
 	return hold_leave(g, LOCKSHM_NOT_HELD);
+}
+
+struct visit {
+	struct hold *h;
+	bool (*use)(struct access *g);
+};
+
+/* As hold_enter() for a hold of the process, with the segment's lock held instead of a reference. */
+static bool visit_of_process(struct lockshm *s, void *arg)
+{
+	const struct visit *v = arg;
+	struct access g = { .h = v->h };
+
+	g.locked = renewals_lock_if_any(s);
+	if (!g.locked)
+		return false;
+	g.owner = s->renewals->ref;
+	if (s->renewals->uid == v->h->owner && find_record(&g) && find_renewal(&g, true) && record_agrees(&g))
+		return v->use(&g);
+	g.s = s;
+	return hold_leave(&g, false);
+}
+
+bool hold_visit(struct hold *h, bool (*use)(struct access *g))
+{
+	struct access g = { .h = h };
+
+	if (!hold_sealed(h))
+		return false;
+	/* Also: the epoch before process_visit(), which must not have to begin one. */
+	g.self = participant_find(h->segment);
+	if (!g.self || g.self->uid != h->owner)
+		return process_visit(h->segment, visit_of_process, &(struct visit){ h, use });
+	g.owner = g.self->ref;
+	if (find_record(&g) && find_renewal(&g, false) && record_agrees(&g))
+		return use(&g);
+	return hold_leave(&g, false);
 }
 
 /* The oldest hold that came after @ticket, else the newest ticket of the key; 0 if none. */
@@ -120,7 +158,7 @@ int access_lost(const struct access *g)
 		g->h->lost_to = 0;
 		return LOCKSHM_LOST;
 	}
-	ticket = successor_ticket(g, hold_ticket(g->h));
+	ticket = successor_ticket(g, g->h->grant.ticket);
 	g->h->lost_to = ticket ? g->s->token_base + ticket : 0;
 	return LOCKSHM_LOST;
 }

@@ -10,7 +10,7 @@
 #define LOCKSHM_HOLD_HOLD_ACCESS_H
 
 #include "hold/hold.h"
-#include "service/service.h"
+#include "hold/renewal.h"
 #include "lock/deadline.h"
 #include "hostlease/host-lease.h"
 
@@ -20,7 +20,7 @@ struct access {
 	struct shm_request *r;
 	struct shm_entry *e;
 	struct participant *self; /* NULL for a hold of the process used by a thread that takes no part */
-	struct renewal *renewal;  /* that of the hold, found in the service thread's list; NULL = it has none */
+	struct renewal *renewal;  /* that of the hold, found in the renewals; NULL = it has none */
 	uint64_t owner;		  /* owner_ref of that life: the thread's, or the process' */
 	bool locked;		  /* renewals' lock is held */
 	bool referenced;	  /* the segment is kept mapped for this call */
@@ -28,7 +28,7 @@ struct access {
 
 static inline uint64_t access_gen(const struct access *g)
 {
-	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->gen;
+	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->grant.gen;
 }
 
 static inline bool access_granted(const struct access *g, uint64_t w)
@@ -39,6 +39,12 @@ static inline bool access_granted(const struct access *g, uint64_t w)
 /* 0: it is a hold of the caller, perhaps lost by now, and hold_leave() is to follow.  Else LOCKSHM_INVALID or
  * LOCKSHM_NOT_HELD.  Safe for any memory. */
 MUST_CHECK int hold_enter(struct access *g, const lockshm_hold_t *hold);
+
+/*
+ * For the check of an argument: is @h a hold of the caller, and what does @use say of it, which ends with hold_leave()?
+ * False if it is none.  No reference is taken, so that the check cannot end a thread of the library.
+ */
+bool hold_visit(struct hold *h, bool (*use)(struct access *g));
 
 static inline int hold_leave(const struct access *g, int result)
 {
@@ -61,7 +67,7 @@ static inline int64_t access_deadline(const struct access *g)
 {
 	if (unlikely(g->h->host_lease != 0))
 		return deadline_ns(load_acquire(&g->r->deadline));
-	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->deadline;
+	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->grant.end;
 }
 
 /* 0 or LATE; with LOCKSHM_GLOBAL also LOST: what nobody took away on this host somebody elsewhere may have. */

@@ -38,17 +38,18 @@ static inline int forget(struct access *g, int result)
 	return hold_leave(g, result);
 }
 
+static bool use_or_forget(struct access *g)
+{
+	if (access_granted(g, load_acquire(&g->r->word)))
+		return hold_leave(g, true);
+	/* Lost, and never released: what belongs to it goes now. */
+	(void)forget(g, LOCKSHM_LOST);
+	return false;
+}
+
 bool hold_in_use(struct hold *h)
 {
-	struct access g;
-
-	if (hold_enter(&g, (const lockshm_hold_t *)h) != 0)
-		return false;
-	if (access_granted(&g, load_acquire(&g.r->word)))
-		return hold_leave(&g, true);
-	/* Lost, and never released: what belongs to it goes now. */
-	(void)forget(&g, LOCKSHM_LOST);
-	return false;
+	return hold_visit(h, use_or_forget);
 }
 
 /* R3: somebody is behind, or before, me.  False = ended by somebody else. */
@@ -106,7 +107,7 @@ static int release_closed(struct access *g, int64_t cooldown_ns, int outcome)
 
 static bool may_resume(const struct access *g)
 {
-	return likely(g->h->host_lease == 0) || global_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
+	return likely(g->h->host_lease == 0) || host_lease_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
 }
 
 /* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this
@@ -131,7 +132,7 @@ static int forget_bargeable(struct access *g, int outcome)
 
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
-	struct held mine;
+	struct grant mine;
 	struct access g;
 	uint64_t w;
 	int err = hold_enter(&g, hold), outcome;
@@ -149,8 +150,8 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		(void)access_lost(&g);
 	else if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
-	mine = (struct held){ access_gen(&g), hold_ticket(g.h), g.owner };
-	if (likely(queue_pop_owned(g.s, g.e, g.h->index, mine, g.h->moved)))
+	mine = (struct grant){ access_gen(&g), g.h->grant.ticket, 0 };
+	if (likely(queue_pop_owned(g.s, g.e, g.h->index, &mine, g.owner, g.h->moved)))
 		return forget(&g, outcome);
 	if (barges(&g) && barge(g.self, g.h, w))
 		return forget_bargeable(&g, outcome);
@@ -166,14 +167,12 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
 	struct lockshm *s;
-	struct held mine;
 
 	/* A strict hold is never late, so it needs no clock. */
-	if (unlikely(h->deadline != INT64_MAX && segment_now_at_most(self->segment) >= h->deadline))
+	if (unlikely(h->grant.end != INT64_MAX && segment_now_at_most(self->segment) >= h->grant.end))
 		return false;
 	s = self->segment;
-	mine = (struct held){ h->gen, h->token - s->token_base, self->ref };
-	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, mine, false)))
+	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, &h->grant, self->ref, false)))
 		return false;
 	h->magic = 0;
 	self->held--;
@@ -209,8 +208,8 @@ static int renew_to(struct access *g, int64_t ttl, int64_t end)
 	if (sooner)
 		queue_wake_successor(g->s, g->h->index);
 	hold_open(g->h);
-	g->h->gen = gen;
-	g->h->deadline = g->h->host_lease ? 0 : end;
+	g->h->grant.gen = gen;
+	g->h->grant.end = g->h->host_lease ? 0 : end;
 	hold_close(g->h);
 	if (g->renewal)
 		renewals_retime(g->s, g->renewal, gen, ttl ? ttl : g->renewal->ttl_ns, end);

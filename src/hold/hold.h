@@ -23,25 +23,23 @@ struct renewal;
 
 /* Where the thread's participant has the same, and what starts as zero, lies together: two words make one store. */
 struct hold {
+	struct grant grant; /* its end is what release compares with the clock */
 	uint64_t magic; /* hold_seal(), or what else is below; a copy is no hold */
-	uint64_t gen;	 /* of the request; with auto-renewal the renewal's is newer */
 	struct lockshm *segment;
 	uint64_t epoch;	 /* process that took it */
 	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the service thread */
-	int64_t deadline; /* segment time at which it is late; what release compares with the clock */
 	struct renewal *renewal; /* service/service.c, or NULL */
 	uint64_t moved;	 /* its record is, or was, another thread's */
 	uint64_t lost_to; /* not sealed: an answer to the caller, which nothing goes by */
 	uint64_t damage;	 /* mark word it was told of */
-	uint64_t token;
+	uint64_t token; /* base + ticket; of a global one its fencing number; 0 = held on this host only, by policy */
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint32_t entry;
 	uint32_t streak;	 /* of holds that it goes on with, see hold/barge.c; 0 = none */
 	uint32_t index;
-	uint32_t host_lease; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then deadline is 0, so that nothing
-			  * takes the short ways, and the record has it. */
+	uint32_t host_lease; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then grant.end is 0, so that
+			      * nothing takes the short ways, and the record has it. */
 	uint64_t host_lease_word; /* of that lease, when it was seen held */
-	uint64_t local_token; /* of a global one: what token would be without; token 0 = held on this host only, by policy */
 };
 _Static_assert(sizeof(struct hold) == sizeof(lockshm_hold_t), "each word of it is one of these, and sealed");
 
@@ -60,12 +58,12 @@ static ALWAYS_INLINE uint64_t hold_seal_with(const struct hold *h, uint64_t rene
 
 	memcpy(&entry_row, &h->entry, sizeof(entry_row));
 	memcpy(&index_remote, &h->index, sizeof(index_remote));
-	x = (x + h->gen) ^ (uint64_t)(uintptr_t)h->segment;
+	x = (x + h->grant.gen) ^ (uint64_t)(uintptr_t)h->segment;
 	x = (x + h->epoch) ^ h->owner;
-	x = (x + (uint64_t)h->deadline) ^ h->token;
+	x = (x + (uint64_t)h->grant.end) ^ h->token;
 	x = (x + h->key_check) ^ entry_row;
 	x = (x + index_remote) ^ h->damage;
-	x = (x + h->host_lease_word) ^ h->local_token;
+	x = (x + h->host_lease_word) ^ h->grant.ticket;
 	return (x + renewal) ^ moved;
 }
 
@@ -114,46 +112,19 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 
 	_Static_assert(offsetof(struct hold, host_lease) - offsetof(struct hold, index) == 4, "stored as one");
 	_Static_assert(offsetof(struct hold, streak) - offsetof(struct hold, entry) == 4, "stored as one");
-	_Static_assert(sizeof(struct hold) - offsetof(struct hold, host_lease_word) == 16, "zeroed as one");
 	uint64_t index_and_no_host_lease = index, entry_and_no_streak = entry;
 
-	h->gen = g->gen;
+	h->grant = *g;
 	memcpy(&h->segment, &self->segment, 16);
 	h->owner = self->uid;
-	h->deadline = g->end;
 	memset(&h->renewal, 0, 32);
 	h->token = self->segment->token_base + g->ticket;
 	h->key_check = key_check;
 	memcpy(&h->entry, &entry_and_no_streak, sizeof(entry_and_no_streak));
 	memcpy(&h->index, &index_and_no_host_lease, sizeof(index_and_no_host_lease));
-	memset(&h->host_lease_word, 0, 16);
+	h->host_lease_word = 0;
 	h->magic = hold_seal_with(h, 0, 0);
 }
-
-/* Of the local request. */
-static inline uint64_t hold_ticket(const struct hold *h)
-{
-	return (unlikely(h->host_lease != 0 || h->token == 0) ? h->local_token : h->token) - h->segment->token_base;
-}
-
-/* global/acquire.c: a request with LOCKSHM_GLOBAL, whose arguments are checked. */
-int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
-/* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
- * LOCKSHM_LOST.  Waits for the bridge's answer. */
-int global_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
-/* May a hold under that lease linger: will its thread be let in again? */
-bool global_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
-
-/* The lease it begins with: never longer than the whole hold may be. */
-static inline int64_t request_first_ttl(const struct lockshm_request *q)
-{
-	bool bounded = (q->flags & LOCKSHM_AUTO_RENEW) && q->max_hold_ns != 0;
-
-	return bounded && q->max_hold_ns < q->ttl_ns ? q->max_hold_ns : q->ttl_ns;
-}
-
-/* hold/acquire-slow.c: a checked request, on this host only. */
-int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
 
 /* Is this memory a hold that is really held now?  Safe for any content.  Clears up behind one that was lost. */
 bool hold_in_use(struct hold *h);

@@ -2,16 +2,21 @@
 # what a caller may do with one lock on this host
 liblockshm_internal_la_SOURCES += \
 	%D%/acquire-fast.c \
+	%D%/acquire-fast.h \
 	%D%/acquire-slow.c \
 	%D%/acquire.h \
 	%D%/barge.c \
 	%D%/barge.h \
+	%D%/end-hold.c \
 	%D%/hold-access.c \
 	%D%/hold-access.h \
 	%D%/hold.c \
 	%D%/hold.h \
 	%D%/move.c \
+	%D%/move.h \
 	%D%/prepare.c \
 	%D%/prepare.h \
+	%D%/renewal.c \
+	%D%/renewal.h \
 	%D%/upgrade.c \
 	$(end)

@@ -108,9 +108,9 @@ static int upgrade(lockshm_hold_t *hold)
 		if (!access_granted(&g, load_acquire(&g.r->word)))
 			return hold_leave(&g, access_lost(&g));
 		hold_open(g.h);
-		g.h->local_token = g.s->token_base + tail_ticket(tail) + 1;
+		g.h->grant.ticket = tail_ticket(tail) + 1;
 		if (g.h->token != 0)
-			g.h->token = token ? token : g.h->local_token;
+			g.h->token = token ? token : g.s->token_base + g.h->grant.ticket;
 		hold_close(g.h);
 		return hold_leave(&g, outcome);
 	}
@@ -131,7 +131,7 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	s = h->segment;
 	if (!process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
-	err = global_upgrade(s, h->host_lease - 1, h->host_lease_word);
+	err = host_lease_upgrade(s, h->host_lease - 1, h->host_lease_word);
 	/* Lost: so that this is noted, and told. */
 	if (err != LOCKSHM_BUSY) {
 		err = upgrade(hold);

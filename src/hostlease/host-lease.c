@@ -21,7 +21,7 @@
 
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 
 #define HOST_LEASE_WINDOW 64u
 #define CLAIM_NAP_NS LOCKSHM_MS(1)

@@ -151,6 +151,12 @@ void host_lease_extend(const struct lockshm *s, struct shm_host_lease *r, int64_
 /* The hold that was seen with @word reads from now on: the lease is to follow. */
 void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word);
 
+/* host-lease-mode.c: does the host lease that was seen as @word go on, so that its streak may? */
+bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
+/* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
+ * LOCKSHM_LOST.  Waits for the bridge's reply. */
+int host_lease_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
+
 /* Tell the bridge to look at this lease. */
 void host_lease_ring(struct lockshm *s, uint32_t index);
 /* The same where a hold under it has ended, which the bridge need not know at once where it looks soon in any case. */
@@ -183,10 +189,6 @@ void host_lease_value(const struct lockshm *s, uint32_t index, uint64_t epoch, c
 
 /* A copy of the key; its length, or 0 if the record changed meanwhile. */
 size_t host_lease_key(const struct shm_host_lease *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX]);
-
-/* The lock that elects the bridge. */
-#define ROLE_KEY "\0lockshm bridge"
-#define ROLE_KEY_LEN (sizeof(ROLE_KEY) - 1)
 
 static inline void bridge_count_add(const struct lockshm *s, enum bridge_count what, uint64_t n)
 {

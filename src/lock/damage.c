@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/request.h"
 
 #define WHO_BITS 20

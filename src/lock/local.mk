@@ -2,14 +2,20 @@
 # the lock manager: table, queue, records, owners, deaths, sleeping, deadlock
 liblockshm_internal_la_SOURCES += \
 	%D%/cancel.c \
+	%D%/chunks.c \
+	%D%/chunks.h \
 	%D%/damage.c \
 	%D%/damage.h \
 	%D%/deadline.c \
 	%D%/deadline.h \
 	%D%/deadlock.c \
 	%D%/deadlock.h \
+	%D%/life.c \
+	%D%/life.h \
 	%D%/owner.c \
 	%D%/owner.h \
+	%D%/participant.c \
+	%D%/participant.h \
 	%D%/queue-advance.c \
 	%D%/queue.c \
 	%D%/queue.h \

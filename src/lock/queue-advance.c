@@ -14,7 +14,7 @@
 #include <limits.h>
 
 #include "lock/damage.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 
 /* Is the anchor as we know it?  If it is still live, take its new word and look again; if not, give up on it.  Another
  * generation may be a renewal, but also another request, in another queue: give up too. */

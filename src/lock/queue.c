@@ -27,7 +27,7 @@
 
 #include "sys/futex.h"
 #include "lock/damage.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/request.h"
 
 static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)

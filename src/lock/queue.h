@@ -24,45 +24,61 @@ struct qpos {
 
 /* ---------------------------------------------------------------- queue.c */
 
-/* What a request to be appended looks like; filled into the record by queue_append_*(). */
-struct request_spec {
+/* A place in the queue as its owner knows it; the first part of a hold. */
+struct grant {
+	uint64_t gen;	 /* of the record; with auto-renewal the renewal's is newer */
+	uint64_t ticket;
+	int64_t end;	 /* of the lease: INT64_MAX = never, or not granted yet; 0 = the record has it (LOCKSHM_GLOBAL) */
+};
+
+struct prepared;
+
+/* An acquire on its way, on the stack of its thread.  The queue uses the first part: what the record is to say. */
+struct acquire {
 	uint64_t owner;
 	uint32_t entry;
 	bool exclusive;
 	int64_t ttl_ns;
 	int64_t now; /* segment time, never behind the true one if it counts for a lease */
+
+	/* The rest is the slow path's, hold/acquire-slow.c. */
+	struct participant *self;
+	struct lockshm *s;
+	const struct lockshm_request *request;
+	struct prepared *prepared; /* the request's, or NULL */
+	struct lockshm_error *error;
+	struct identity id;
+	struct shm_entry *at; /* the entry */
+	uint32_t index;	      /* of the record */
+	struct grant grant;
+	int64_t begun;	  /* segment time */
+	int64_t deadline; /* segment time */
+	int64_t slept_ns;
 };
 
-/* R1: what the record holds before it becomes reachable, but for times and ticket; spec->now is not needed yet. */
-static inline void queue_fill_owned(struct shm_request *r, const struct request_spec *spec)
+/* R1: what the record holds before it becomes reachable, but for times and ticket; a->now is not needed yet. */
+static inline void queue_fill_owned(struct shm_request *r, const struct acquire *a)
 {
-	request_begin_use(r, spec->owner, spec->entry);
+	request_begin_use(r, a->owner, a->entry);
 	store_changed(&r->next, 0);
-	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)spec->ttl_ns);
+	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)a->ttl_ns);
 }
 
-/* A request as its owner knows it once it is in the queue. */
-struct grant {
-	uint64_t gen;
-	uint64_t ticket;
-	int64_t end; /* of its lease, INT64_MAX = never, or not granted yet */
-};
-
 /* The word of a lease that is granted to @gen now; *@end = its end, INT64_MAX = never. */
-static inline uint64_t queue_lease(const struct request_spec *spec, uint64_t gen, int64_t *end)
+static inline uint64_t queue_lease(const struct acquire *a, uint64_t gen, int64_t *end)
 {
 	*end = INT64_MAX;
-	if (unlikely(spec->ttl_ns == INT64_MAX))
+	if (unlikely(a->ttl_ns == INT64_MAX))
 		return deadline_never(gen);
 	/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
-	*end = spec->now + spec->ttl_ns + (int64_t)(gen & 1023);
+	*end = a->now + a->ttl_ns + (int64_t)(gen & 1023);
 	return (uint64_t)*end;
 }
 
-/* R1: append @index, filled from @spec, to @e, whose tail was @tail, as granted or waiting.
+/* R1: append @index, filled from @a, to @e, whose tail was @tail, as granted or waiting.
  * False = the tail has changed. */
 static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index,
-				      const struct request_spec *spec, bool granted, struct grant *out)
+				      const struct acquire *a, bool granted, struct grant *out)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t word = word_next_gen(load_relaxed(&r->word)), deadline;
@@ -70,12 +86,12 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	out->gen = word_gen(word);
 	out->ticket = tail_ticket(tail) + 1;
 	out->end = INT64_MAX;
-	deadline = granted ? queue_lease(spec, out->gen, &out->end) : deadline_unset(out->gen);
-	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)spec->now);
+	deadline = granted ? queue_lease(a, out->gen, &out->end) : deadline_unset(out->gen);
+	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)a->now);
 	store_relaxed(&r->deadline, deadline);
 	store_relaxed(&r->ticket, ticket_make(out->gen, out->ticket));
 	/* R1.  Release: whoever reads this word, or the tail that names it, sees the fields above. */
-	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, spec->exclusive), tail_index(tail)),
+	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, a->exclusive), tail_index(tail)),
 						granted ? REQUEST_GRANTED : REQUEST_WAITING));
 	return cas_from(&e->tail, tail, tail_make(out->ticket, index));
 }
@@ -89,16 +105,10 @@ static inline bool queue_end_barge(struct lockshm *s, struct qpos at)
 /* R2: free the record of a moved hold that was popped while granted (@word). */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
 
-/* A hold as its record must say it. */
-struct held {
-	uint64_t gen;
-	uint64_t ticket;
-	uint64_t owner;
-};
-
-/* R2: release and unlink by one CAS, if nobody is before or behind.  @moved says that the record is of another thread's
- * chunk. */
-static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index, struct held mine, bool moved)
+/* R2: release and unlink by one CAS, if the queue has no other request and the record says what @mine and @owner say.
+ * @moved: the record is of another thread's chunk. */
+static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index,
+				   const struct grant *mine, uint64_t owner, bool moved)
 {
 	struct shm_request *r = &s->requests[index];
 	/* R2: the tail first, then my word: granted with nobody before me at a time when nobody was behind me. */
@@ -107,14 +117,14 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 	if (unlikely(tail_index(tail) != index))
 		return false;
 	word = load_acquire(&r->word);
-	if (unlikely(!word_is_head_hold(word, mine.gen)) || unlikely(load_relaxed(&r->owner) != mine.owner) ||
-	    unlikely(ticket_of(load_relaxed(&r->ticket) ^ mine.ticket) != 0))
+	if (unlikely(!word_is_head_hold(word, mine->gen)) || unlikely(load_relaxed(&r->owner) != owner) ||
+	    unlikely(ticket_of(load_relaxed(&r->ticket) ^ mine->ticket) != 0))
 		return false;
 	if (!cas_from(&e->tail, tail, tail_make(tail_ticket(tail), 0)))
 		return false;
 	/* Unlinked while granted: only I may store FREE plainly, and only because nobody else fills this record. */
 	if (likely(!moved))
-		store_release(&r->word, word_make(mine.gen, false, REQUEST_FREE, 0));
+		store_release(&r->word, word_make(mine->gen, false, REQUEST_FREE, 0));
 	else
 		queue_free_moved(s, index, word);
 	return true;

@@ -1,25 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* request.h - request records: where a thread gets one, and how one is filled */
+/* request.h - request records: how one is filled and given back */
 #ifndef LOCKSHM_LOCK_REQUEST_H
 #define LOCKSHM_LOCK_REQUEST_H
 
-#include "lock/owner.h"
-
-/*
- * A FREE record of the caller's own chunks, 0 if every table is used up.
- * Takes, in this order: the record used last, one of its chunks, a new chunk, what dead threads left.
- */
-uint32_t request_take(struct participant *self);
-
-static inline uint32_t request_take_fast(struct participant *self)
-{
-	const struct shm_request *requests = self->segment->requests;
-	uint32_t i = self->free_request;
-
-	if (likely(i != 0) && likely(word_is(load_acquire(&requests[i].word), REQUEST_FREE)))
-		return i;
-	return request_take(self);
-}
+#include "lock/participant.h"
 
 /* The first step of a new use of a record, before any other field is written. */
 static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint32_t entry)

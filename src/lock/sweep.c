@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
 
@@ -170,22 +170,4 @@ int sweep_probing(struct lockshm *s)
 			owner_probe(s, owner_ref(control_gen(c), slot));
 	}
 	return sweep_all(s);
-}
-
-LOCKSHM_EXPORT int lockshm_sweep(lockshm_t *segment)
-{
-	struct participant *self;
-	int err, freed;
-
-	if (!segment_valid(segment))
-		return LOCKSHM_INVALID;
-	if (segment->read_only)
-		return LOCKSHM_PERMISSION;
-	(void)process_epoch(); /* in a forked child: its clock may be another one */
-	if (segment->clock_lost)
-		return LOCKSHM_SYSTEM;
-	freed = sweep_probing(segment);
-	/* A record of our own is needed to take over half-made entries of the dead. */
-	err = participant_get(segment, &self, NULL);
-	return err ? err : freed + sweep_all(segment);
 }

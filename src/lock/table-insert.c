@@ -23,6 +23,7 @@
  * home, or the sweep, opens it.  Before (f) whoever wants the slot takes the claim over, by CAS of the tail to a claim
  * of its own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of use and no key.
  */
+#include "lock/chunks.h"
 #include "lock/table.h"
 
 #include <string.h>

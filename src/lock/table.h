@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_LOCK_TABLE_H
 #define LOCKSHM_LOCK_TABLE_H
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 
 #define ENTRY_NONE UINT32_MAX
 

@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_LOCK_WAIT_H
 #define LOCKSHM_LOCK_WAIT_H
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "lock/queue.h"
 
 /* The request was granted, and its lease ran out before its owner ran: ask again. */

@@ -25,7 +25,6 @@
 #include "sys/futex.h"
 #include "sys/hash.h"
 #include "segment/process.h"
-#include "redis/settings.h"
 
 #define SHM_DIR "/dev/shm"
 
@@ -165,27 +164,6 @@ void segment_boot_id(unsigned char out[16])
 	store_release(&known, 1);
 }
 
-static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
-{
-	if (o->size != sizeof(*o))
-		return error_set(error, LOCKSHM_INVALID, "options.size is %zu, not %zu: start from LOCKSHM_CREATE_INIT",
-				 o->size, sizeof(*o));
-	if (o->locks < 1 || o->locks > 1u << SLOT_BITS)
-		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, 1u << SLOT_BITS);
-	if (o->requests < 1 || o->requests > INDEX_MAX)
-		return error_set(error, LOCKSHM_INVALID, "requests is %u, must be 1..%u", o->requests,
-				 (unsigned)INDEX_MAX);
-	if (o->owners < 1 || o->owners > 1u << 20)
-		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
-	if (o->mode & ~(mode_t)0666 || (o->mode & 0600) != 0600)
-		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066", (unsigned)o->mode);
-	if (o->flags & ~(LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM))
-		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
-	if (o->token_floor > UINT64_MAX / 2)
-		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
-	return redis_settings_check(o, error);
-}
-
 static void size_tables(struct shm_header *h, const struct lockshm_create_options *o)
 {
 	uint32_t per_owner = o->requests / o->owners;
@@ -202,7 +180,8 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	segment_plan(h);
 }
 
-static int fill_header(struct shm_header *h, const struct lockshm_create_options *o, struct lockshm_error *error)
+static int fill_header(struct shm_header *h, const struct lockshm_create_options *o, const struct shm_redis *redis,
+		       struct lockshm_error *error)
 {
 	struct timespec ts;
 
@@ -218,12 +197,7 @@ static int fill_header(struct shm_header *h, const struct lockshm_create_options
 	h->canary = SHM_CANARY;
 	h->layout = segment_layout();
 	h->state = SEGMENT_READY;
-	if (o->redis) {
-		int err = redis_settings_fill(&h->redis, o, error);
-
-		if (err)
-			return err;
-	}
+	h->redis = *redis;
 	h->check = segment_check(h);
 	return 0;
 }
@@ -303,7 +277,8 @@ static int publish(int fd, const char *name, struct lockshm_error *error)
 }
 
 /* A file without a name, complete but for it. */
-static int create_file(int *out, const struct lockshm_create_options *o, struct lockshm_error *error)
+static int create_file(int *out, const struct lockshm_create_options *o, const struct shm_redis *redis,
+		       struct lockshm_error *error)
 {
 	static const struct shm_header blank;
 	struct shm_header h = blank;
@@ -312,7 +287,7 @@ static int create_file(int *out, const struct lockshm_create_options *o, struct 
 	if (fd < 0)
 		return refused(errno, "cannot make a file in " SHM_DIR, error);
 	size_tables(&h, o);
-	err = fill_header(&h, o, error);
+	err = fill_header(&h, o, redis, error);
 	if (!err)
 		err = reserve(fd, h.total_size, error);
 	if (!err && write_all(fd, &h, sizeof(h)) != 0)
@@ -328,11 +303,11 @@ static int create_file(int *out, const struct lockshm_create_options *o, struct 
 }
 
 /* All that can fail comes before the name; and a name that is taken leaves nothing of the new segment. */
-static int create_new(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
-		      struct lockshm_error *error)
+int segment_create(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
+		   const struct shm_redis *redis, struct lockshm_error *error)
 {
 	struct lockshm *s = NULL;
-	int fd, err = create_file(&fd, o, error);
+	int fd, err = create_file(&fd, o, redis, error);
 
 	if (err)
 		return err;
@@ -342,68 +317,9 @@ static int create_new(struct lockshm **out, const char *name, const struct locks
 	if (!err && !segment_start_tokens(s, fd))
 		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
 	close(fd);
-	if (err)
-		lockshm_close(s);
-	else
+	if (!err)
 		*out = s;
+	else if (s)
+		segment_abandon(s);
 	return err;
-}
-
-/* The rest of a removal that was cut short is in the way, and stays. */
-static int blocked(int e, const char *name, unsigned flags, struct lockshm_error *error)
-{
-	char what[LOCKSHM_NAME_MAX + 64];
-
-	snprintf(what, sizeof(what), "being removed, but its name is still there: %s", name);
-	return error_system(error, flags & LOCKSHM_CREATE_OR_OPEN ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS, e, what);
-}
-
-/* Others were faster, with removing it or, for create-or-open, with making it or filling the memory with their own. */
-static bool is_worth_another_try(int err, unsigned flags, int tries)
-{
-	if (err == LOCKSHM_NO_SEGMENT)
-		return true;
-	return flags & LOCKSHM_CREATE_OR_OPEN && (err == LOCKSHM_EXISTS || (err == LOCKSHM_NO_MEMORY && tries == 0));
-}
-
-LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
-				  struct lockshm_error *error)
-{
-	static const struct lockshm_create_options defaults = LOCKSHM_CREATE_INIT;
-	const struct lockshm_create_options *o = options ? options : &defaults;
-	struct lockshm *s = NULL;
-	char full[LOCKSHM_NAME_MAX + 2];
-	int err, tries, e;
-
-	error_set(error, 0, "%s", "");
-	if (out)
-		*out = NULL;
-	if (!segment_name(full, name))
-		return segment_bad_name(error);
-	err = check_options(o, error);
-	if (err)
-		return err;
-	for (tries = 0; tries < 100; tries++) {
-		/* First, so that a worker that only wants to open reserves nothing. */
-		if (o->flags & LOCKSHM_CREATE_OR_OPEN) {
-			err = lockshm_open(&s, full, 0, error);
-			if (err != LOCKSHM_NO_SEGMENT)
-				goto opened;
-		}
-		e = segment_clear_retired(full);
-		if (e)
-			return blocked(e, full, o->flags, error);
-		error_set(error, 0, "%s", "");
-		err = create_new(&s, full, o, error);
-		if (!is_worth_another_try(err, o->flags, tries))
-			break;
-	}
-opened:
-	if (err)
-		return err;
-	if (out)
-		*out = s;
-	else
-		lockshm_close(s);
-	return 0;
 }

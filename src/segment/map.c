@@ -17,11 +17,8 @@
 #include <unistd.h>
 
 #include "sys/error.h"
-#include "bridge/standby.h"
-#include "lock/owner.h"
 #include "segment/process.h"
 #include "segment/segment.h"
-#include "lock/sweep.h"
 
 static int check_identity(const struct shm_header *h, struct lockshm_error *error)
 {
@@ -257,37 +254,26 @@ static int open_error(int e, const char *name, struct lockshm_error *error)
 	}
 }
 
-LOCKSHM_EXPORT int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error)
+int segment_open(struct lockshm **out, const char *name, unsigned flags, struct lockshm_error *error)
 {
-	char full[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
+	char path[LOCKSHM_NAME_MAX + 16];
 	struct lockshm *s = NULL;
 	int fd, err;
 
-	error_set(error, 0, "%s", "");
-	if (!out)
-		return error_set(error, LOCKSHM_INVALID, "out is NULL");
-	*out = NULL;
-	if (!segment_name(full, name))
-		return segment_bad_name(error);
-	if (flags & ~(LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER))
-		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", flags);
-	segment_path(path, full);
+	segment_path(path, name);
 	/* O_NONBLOCK: a FIFO put there must not stop us; it is refused as no regular file. */
 	fd = open(path, (flags & LOCKSHM_OPEN_READ_ONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
-		return open_error(errno, full, error);
-	err = segment_map(&s, fd, full, flags, error);
+		return open_error(errno, name, error);
+	err = segment_map(&s, fd, name, flags, error);
 	if (!err && !s->read_only && !segment_start_tokens(s, fd)) {
-		lockshm_close(s);
-		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", full);
+		segment_abandon(s);
+		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
 	}
 	close(fd);
-	if (err)
-		return err;
-	if (!s->read_only)
-		sweep_all(s);
-	*out = s;
-	return 0;
+	if (!err)
+		*out = s;
+	return err;
 }
 
 /* The descriptor's file, if the program has not closed it under us (as daemons do) and opened another. */
@@ -305,7 +291,7 @@ static void close_own(const struct lockshm *s)
 }
 
 /* By the number of names, not by looking the name up: after chroot() that would lead elsewhere. */
-static bool has_name(const struct lockshm *s)
+bool segment_has_name(const struct lockshm *s)
 {
 	char path[LOCKSHM_NAME_MAX + 16];
 	struct stat st;
@@ -329,26 +315,8 @@ bool segment_is_gone(struct lockshm *s)
 	return true;
 }
 
-void segment_unref(struct lockshm *s)
+static void unmap(struct lockshm *s)
 {
-	struct service *service = NULL;
-	bool last;
-
-	pthread_mutex_lock(&s->lock);
-	last = --s->refs == 0;
-	/* Closed, and only the service thread takes part: its work is done.  The reference stays mine until it has left. */
-	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->service) {
-		service = s->service;
-		s->service = NULL;
-		s->refs++;
-	}
-	pthread_mutex_unlock(&s->lock);
-	if (service) {
-		service_stop(service);
-		segment_unref(s);
-	}
-	if (!last)
-		return;
 	process_remove_segment(s);
 	munmap(s->header, s->size);
 	close_own(s);
@@ -357,47 +325,30 @@ void segment_unref(struct lockshm *s)
 	free(s);
 }
 
-/* What was moved to the process ends with its last thread that takes part.  If none is left but our own, that is now,
- * while the helper is there to give the leases back. */
-static void end_holds_of_process(struct lockshm *s)
+void segment_unref(struct lockshm *s)
 {
-	struct service *service;
-	uint32_t standbys;
-	struct standby *h = standby_lock(s, &standbys);
+	struct renewals *idle = NULL;
+	bool last;
 
 	pthread_mutex_lock(&s->lock);
-	service = s->service;
-	/* The handle, the service thread, the helper; looked at and taken away under one lock, so that
-	 * nobody comes in between. */
-	if (service && s->refs > 2 + standbys)
-		service = NULL;
-	if (service)
-		s->service = NULL;
+	last = --s->refs == 0;
+	/* Closed, and only the service thread is left: its work is done.  The reference stays mine until it has left. */
+	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->renewals) {
+		idle = s->renewals;
+		s->renewals = NULL;
+		s->refs++;
+	}
 	pthread_mutex_unlock(&s->lock);
-	standby_unlock(h);
-	if (service)
-		service_stop(service);
+	if (idle) {
+		process_end_service(idle);
+		segment_unref(s);
+	}
+	if (last)
+		unmap(s);
 }
 
-LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
+void segment_abandon(struct lockshm *s)
 {
-	if (!segment)
-		return 0;
-	if (!segment_valid(segment))
-		return LOCKSHM_INVALID;
-	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
-	/* The holds end while the bridge is still there, so that it gives their leases back. */
-	participant_leave(segment);
-	end_holds_of_process(segment);
-	standby_stop(segment);
-	segment->magic = 0;
-	segment_unref(segment);
-	return 0;
-}
-
-LOCKSHM_EXPORT int lockshm_current(lockshm_t *segment)
-{
-	if (!segment_valid(segment))
-		return LOCKSHM_INVALID;
-	return segment_retired(segment) || !has_name(segment) ? LOCKSHM_NO_SEGMENT : 0;
+	s->magic = 0;
+	segment_unref(s);
 }

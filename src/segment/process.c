@@ -14,9 +14,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bridge/standby.h"
-#include "service/service.h"
-#include "lock/owner.h"
 
 uint64_t *process_epoch_word;
 
@@ -33,6 +30,54 @@ static struct seen_segment *seen_segments;
 static uint64_t last_epoch; /* in ordinary memory: a child sees its parent's and counts on */
 static uint64_t fallback_word;
 
+#define HOOKS_MAX 4
+static const struct process_hooks *all_hooks[HOOKS_MAX]; /* added with the process-lock held, read without it */
+
+/* For each table that has @hook. */
+#define RUN_HOOKS(hook, ...)                                                                                           \
+	do {                                                                                                           \
+		for (int i_ = 0; i_ < HOOKS_MAX; i_++) {                                                               \
+			const struct process_hooks *h_ = __atomic_load_n(&all_hooks[i_], __ATOMIC_ACQUIRE);            \
+                                                                                                                       \
+			if (h_ && h_->hook)                                                                            \
+				h_->hook(__VA_ARGS__);                                                                 \
+		}                                                                                                      \
+	} while (0)
+
+static bool has_hooks(const struct process_hooks *hooks)
+{
+	int i;
+
+	for (i = 0; i < HOOKS_MAX; i++)
+		if (__atomic_load_n(&all_hooks[i], __ATOMIC_ACQUIRE) == hooks)
+			return true;
+	return false;
+}
+
+void process_add_hooks(const struct process_hooks *hooks)
+{
+	int i;
+
+	if (has_hooks(hooks))
+		return;
+	pthread_mutex_lock(&process_lock);
+	for (i = 0; i < HOOKS_MAX && all_hooks[i] && all_hooks[i] != hooks; i++)
+		;
+	if (i < HOOKS_MAX)
+		__atomic_store_n(&all_hooks[i], hooks, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&process_lock);
+}
+
+void process_close(struct lockshm *s)
+{
+	RUN_HOOKS(close, s);
+}
+
+void process_end_service(struct renewals *renewals)
+{
+	RUN_HOOKS(end_service, renewals);
+}
+
 /* The child of a process that unshared its children's time namespace has another clock than its parent. */
 static void take_own_clock(struct lockshm *s, uint64_t ns)
 {
@@ -46,11 +91,24 @@ static void take_own_clock(struct lockshm *s, uint64_t ns)
 	s->clock_ns = ns;
 }
 
+/* @consistent: this thread has locked both in before_fork(). */
+static void unlock_inherited(struct lockshm *s, bool consistent)
+{
+	if (consistent) {
+		pthread_mutex_unlock(&s->lock);
+		pthread_mutex_unlock(&s->starting);
+	} else {
+		pthread_mutex_init(&s->lock, NULL);
+		pthread_mutex_init(&s->starting, NULL);
+	}
+}
+
 static void forget_parent(struct lockshm *s, uint64_t epoch, bool consistent)
 {
-	standby_forget(s, consistent);
-	service_forget(s, consistent);
+	RUN_HOOKS(forget, s, consistent);
+	unlock_inherited(s, consistent);
 	s->refs = 1;
+	s->own_refs = 0;
 	s->epoch = epoch;
 }
 
@@ -59,18 +117,24 @@ static void before_fork(void)
 	struct lockshm *s;
 
 	pthread_mutex_lock(&process_lock);
-	cds_list_for_each_entry(s, &open_segments, all)
-		service_before_fork(s);
-	standby_before_fork();
+	cds_list_for_each_entry(s, &open_segments, all) {
+		pthread_mutex_lock(&s->starting);
+		pthread_mutex_lock(&s->lock);
+		RUN_HOOKS(fork_lock, s);
+	}
+	RUN_HOOKS(fork_begin);
 }
 
 static void after_fork_parent(void)
 {
 	struct lockshm *s;
 
-	standby_after_fork();
-	cds_list_for_each_entry(s, &open_segments, all)
-		service_after_fork(s);
+	RUN_HOOKS(fork_end);
+	cds_list_for_each_entry(s, &open_segments, all) {
+		RUN_HOOKS(fork_unlock, s);
+		pthread_mutex_unlock(&s->lock);
+		pthread_mutex_unlock(&s->starting);
+	}
 	pthread_mutex_unlock(&process_lock);
 }
 
@@ -93,11 +157,11 @@ static void after_fork_child(void)
 	uint64_t epoch;
 
 	/* Process-lock held, since before_fork(). */
-	standby_after_fork();
+	RUN_HOOKS(fork_end);
 	store_relaxed(process_epoch_word, 0);
 	epoch = begin(true);
 	pthread_mutex_unlock(&process_lock);
-	participant_forget_inherited(epoch);
+	RUN_HOOKS(forget_thread, epoch);
 }
 
 /* Process-lock held. */
@@ -131,7 +195,7 @@ uint64_t process_begin(void)
 	epoch = load_relaxed(process_epoch_word);
 	/* A fork past libc, but not the first call of all. */
 	if (epoch == 0 && last_epoch != 0)
-		standby_forget_loading();
+		RUN_HOOKS(forget_global);
 	if (epoch == 0)
 		epoch = begin(false);
 	pthread_mutex_unlock(&process_lock);
@@ -205,6 +269,26 @@ bool process_knows_segment(const struct lockshm *wanted)
 			found = true;
 	pthread_mutex_unlock(&process_lock);
 	return found;
+}
+
+bool process_visit(struct lockshm *wanted, bool (*visit)(struct lockshm *s, void *arg), void *arg)
+{
+	struct lockshm *s;
+	bool result = false;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&process_lock);
+	cds_list_for_each_entry(s, &open_segments, all) {
+		if (s != wanted)
+			continue;
+		pthread_mutex_lock(&s->lock);
+		result = s->refs > 0 && visit(s, arg);
+		pthread_mutex_unlock(&s->lock);
+	}
+	pthread_mutex_unlock(&process_lock);
+	pthread_setcancelstate(cancel, NULL);
+	return result;
 }
 
 bool process_ref_segment(struct lockshm *wanted)

@@ -31,6 +31,31 @@ static inline uint64_t process_epoch(void)
 /* A place among the segments that process_sees_segment() finds; it stays, and is used again.  NULL = no memory. */
 struct seen_segment *process_reserve(void);
 
+/*
+ * What a folder above has to do around fork() and when a segment is closed.  It adds its table before it starts anything
+ * that needs one (src/README.md lists them); a table stays for the life of the process.  NULL = nothing.
+ */
+struct process_hooks {
+	/* For each open segment, with its `starting` and `lock` held: */
+	void (*fork_lock)(struct lockshm *s);	/* before fork(): no thread is inside while memory is copied */
+	void (*fork_unlock)(struct lockshm *s); /* after it, in the parent */
+	/* In the child: drop what the parent's threads have.  @consistent false: after a fork past the C library the copy may
+	 * be half changed, and descriptors may be the parent's. */
+	void (*forget)(struct lockshm *s, bool consistent);
+	/* Once for all segments, as the innermost: */
+	void (*fork_begin)(void);
+	void (*fork_end)(void);		       /* on both sides */
+	void (*forget_global)(void);	       /* instead of both, in the child of a fork past the C library */
+	void (*forget_thread)(uint64_t epoch); /* in the child's thread, with nothing locked */
+	/* Not around fork(): */
+	void (*close)(struct lockshm *s);		/* the handle is being closed */
+	void (*end_service)(struct renewals *renewals); /* taken out of a segment that only the service thread uses */
+};
+
+void process_add_hooks(const struct process_hooks *hooks);
+void process_close(struct lockshm *s);
+void process_end_service(struct renewals *renewals);
+
 /* The list of open segments, for the child of a fork.  It has its place. */
 void process_add_segment(struct lockshm *s);
 void process_remove_segment(struct lockshm *s);
@@ -43,6 +68,12 @@ bool process_sees_segment(const struct lockshm *wanted);
 
 /* As process_knows_segment(), and keep it mapped until segment_unref(). */
 bool process_ref_segment(struct lockshm *wanted);
+
+/*
+ * If @wanted is mapped: what @visit returns, which runs with the process-lock and the segment's lock held, so that neither
+ * the mapping nor the service thread ends meanwhile; else false.  Safe for any value, and ends no thread.
+ */
+bool process_visit(struct lockshm *wanted, bool (*visit)(struct lockshm *s, void *arg), void *arg);
 
 /* A number that this process and its later children give out once. */
 uint64_t process_unique(void);

@@ -24,7 +24,7 @@
 
 struct redis_client;
 struct standby;
-struct service;
+struct renewals;
 
 struct lockshm {
 	uint64_t magic; /* SEGMENT_MAGIC while open */
@@ -65,10 +65,11 @@ struct lockshm {
 	int fd;			 /* of the file, to see whether it still has a name */
 	uint64_t epoch;		 /* of the process that set up the fields below, see process.h */
 	pthread_mutex_t lock;	 /* guards the fields below */
-	unsigned refs;		 /* the handle, and each participant */
-	pthread_mutex_t starting; /* held while the service thread is started */
-	struct service *service;	 /* started on demand */
-	struct standby *standby;	 /* the thread that stands by to be the bridge, started on demand */
+	unsigned refs;		 /* the handle, each participant, each call that keeps it mapped */
+	unsigned own_refs;	 /* of those, the library's own threads */
+	pthread_mutex_t starting; /* held while a thread of the library is started */
+	struct renewals *renewals; /* of the service thread, which is started on demand */
+	struct standby *standby; /* the thread that stands by to be the leader, started on demand */
 	struct redis_client *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
 	int listener[2];		 /* and its ear's descriptors, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
@@ -142,14 +143,32 @@ static inline bool segment_valid(const struct lockshm *s)
 	return likely(s != NULL) && likely(s->magic == SEGMENT_MAGIC);
 }
 
+/* ---------------------------------------------------------------- map.c */
+
+/* Open the file of @name, with its slash, map and check it, and set the token base if no opener has yet. */
+MUST_CHECK int segment_open(struct lockshm **out, const char *name, unsigned flags, struct lockshm_error *error);
+
+/* Map an open descriptor read/write or read-only and check everything about it. */
+MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
+			   struct lockshm_error *error);
+
+/* Close a handle that no caller has seen yet. */
+void segment_abandon(struct lockshm *s);
+
 /*
- * Has somebody removed the file by other means than lockshm_destroy()?  Then retire the segment, so that everybody who
- * has it open learns of it.  One system call; for slow paths.
+ * Was the file removed by other means than lockshm_destroy()?  Then retire the segment, so that every process that has it
+ * open learns of it.  One system call; for slow paths.
  */
 bool segment_is_gone(struct lockshm *s);
 
-/* Drop one reference; the last one unmaps and frees. */
+/* Does its file have a name? */
+bool segment_has_name(const struct lockshm *s);
+
+/* Drop one reference.  If the handle is closed and only the service thread is left, that is ended (process.h); the last
+ * reference unmaps and frees. */
 void segment_unref(struct lockshm *s);
+
+/* ---------------------------------------------------------------- create.c */
 
 /* "/name" from "name" or "/name"; false if it is no name. */
 bool segment_name(char out[LOCKSHM_NAME_MAX + 2], const char *name);
@@ -172,17 +191,21 @@ uint64_t segment_layout(void);
 /* This kernel run, 16 bytes; zero where /proc does not tell. */
 void segment_boot_id(unsigned char out[16]);
 
+/* Make a segment with the checked options @o, and map it.  @redis: how it reaches Redis, or zero. */
+MUST_CHECK int segment_create(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
+			      const struct shm_redis *redis, struct lockshm_error *error);
+
+/* ---------------------------------------------------------------- remove.c */
+
 /*
  * A name that leads to a retired segment is in the way of a new one, and nothing can open it: remove it.  0 = it is not
  * in the way, or not any more; else the errno of what failed, EWOULDBLOCK while another remover has its turn.
  */
 int segment_clear_retired(const char *name);
 
+/* ---------------------------------------------------------------- map.c, for create.c */
+
 /* Let tokens count from now on, unless they do.  False = the file has lost its name.  For handles that may write. */
 MUST_CHECK bool segment_start_tokens(struct lockshm *s, int fd);
-
-/* Map an open descriptor read/write or read-only and check everything about it. */
-MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
-			   struct lockshm_error *error);
 
 #endif

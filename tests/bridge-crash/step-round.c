@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "hostlease/host-lease.h"
+#include "hostlease/leader.h"
 
 #define TTL LOCKSHM_MS(1500)
 #define BOUND LOCKSHM_SECONDS(10) /* for a step, with a bridge that dies in it */
@@ -225,7 +226,7 @@ static bool all_stand_by(void *arg)
 	size_t n = 0;
 
 	(void)arg;
-	ck_code(lockshm_show_lock(hosts[0].s, ROLE_KEY, ROLE_KEY_LEN, count_requests, &n), 0);
+	ck_code(lockshm_show_lock(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, count_requests, &n), 0);
 	return n == 3;
 }
 

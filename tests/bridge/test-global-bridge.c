@@ -2,6 +2,7 @@
 /* test-global-bridge.c - who speaks with Redis: election, death and stop of the bridge, of holders, of everybody */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
+#include "hostlease/leader.h"
 
 #include <string.h>
 
@@ -52,7 +53,7 @@ static bool is_standing_by(void *arg)
 {
 	struct standing w = { .pid = *(const pid_t *)arg };
 
-	ck_code(lockshm_show_lock(hosts[0].s, ROLE_KEY, ROLE_KEY_LEN, find_waiter, &w), 0);
+	ck_code(lockshm_show_lock(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, find_waiter, &w), 0);
 	return w.found;
 }
 

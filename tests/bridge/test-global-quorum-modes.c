@@ -208,7 +208,7 @@ START_TEST(asked_for_nobody)
 
 	two_hosts();
 	r = &hosts[0].s->host_leases[record_of(0, K)];
-	ck_code(global_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
+	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
 	ck_assert_uint_gt(count(string), SERVERS / 2);
 	ck_code(global_try(b, K, LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
@@ -229,7 +229,7 @@ START_TEST(asked_for_nobody_and_wanted)
 	writer = on_host(0);
 	global_send(writer, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(writer, 0, K);
-	ck_code(global_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
+	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), load_acquire(&r->word)), 0);
 	/* Longer than it is kept for nobody. */
 	for (end = now_ns() + LOCKSHM_MS(3500); now_ns() < end;)
 		ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);

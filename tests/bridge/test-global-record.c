@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "sys/hash.h"
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "hostlease/host-lease.h"
 #include "lock/table.h"
 

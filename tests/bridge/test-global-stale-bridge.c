@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/hosts.h"
+#include "hostlease/leader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,8 +174,8 @@ static void begins(void)
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
 	host_make(0, &options);
-	q.key = ROLE_KEY;
-	q.key_len = ROLE_KEY_LEN;
+	q.key = LEADER_KEY;
+	q.key_len = LEADER_KEY_LEN;
 	ck_code(lockshm_acquire(hosts[0].s, &q, &role), 0);
 	hash_key(&id, hosts[0].s->hash_secret, K, strlen(K));
 	ck_code(host_lease_find(hosts[0].s, 1, &id, K, &found, &error), 0);

@@ -119,7 +119,7 @@ START_TEST(asks_while_somebody_else_writes)
 	two_hosts(LOCKSHM_EXCLUSIVE);
 	proxy_set(proxy, PROXY_DROP_REPLIES);
 	exclusive_is_taken_back();
-	ck_code(global_upgrade(hosts[0].s, record_of(0, K), word_now()), LOCKSHM_BUSY);
+	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), word_now()), LOCKSHM_BUSY);
 	proxy_set(proxy, PROXY_RESET);
 	proxy_set(proxy, PROXY_PASS);
 	for (end = now_ns() + LOCKSHM_SECONDS(1); now_ns() < end;)
@@ -133,7 +133,7 @@ END_TEST
 START_TEST(asks_for_nobody)
 {
 	two_hosts(LOCKSHM_SHARED);
-	ck_code(global_upgrade(hosts[0].s, record_of(0, K), word_now()), 0);
+	ck_code(host_lease_upgrade(hosts[0].s, record_of(0, K), word_now()), 0);
 	is_writer();
 	global_send(c, K, LOCKSHM_SHARED);
 	ck_code(agent_end(c), 0);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 #include "support/fixture.h"
 #include "step.h"
 

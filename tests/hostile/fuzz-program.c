@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/owner.h"
+#include "lock/participant.h"
 
 char fuzz_name[64];
 

@@ -1,102 +1,123 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# layering.sh - the files of src/ depend on each other as section "Modules" of doc/design.md says
+# layering.sh - src/ is the ladder that src/README.md draws
 #
-#   1. every file of the library is in a row of the table, and includes only headers of its own row and those below,
-#      but for the exceptions listed under the table; an exception nobody uses is stale
-#   2. lockctl, examples and benchmarks include nothing of the library but lockshm.h
-#   3. the calls that a file owns are made nowhere else, and some by nobody
+#   1. calls and data: an object uses symbols of its own folder and of those that the ladder puts below it; the exceptions
+#      are the lines of the second table there, and one that nothing uses is stale
+#   2. includes: the same for headers; lockctl, examples and benchmarks include nothing of the library but lockshm.h
+#   3. circles of calls: none spans two folders, and none inside a folder has more than four files
+#   4. src/README.md has a line for each folder and each file, and no other
+#   5. the system calls that a file owns are made nowhere else, and some by no file
 set -u
 LC_ALL=C
 export LC_ALL
 
 top=${srcdir:-.}
+build=${builddir:-.}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-problems=0
 
 problem()
 {
-	problems=$((problems + 1))
-	echo "$*"
+	echo "$*" | tee -a "$work/problems"
 }
 
-# ---------------------------------------------------------------- 1. the table
+# Each line of standard input is a problem.
+report()
+{
+	sort -u | tee -a "$work/problems"
+}
 
-sed -n '/^## [0-9]*\.* *Modules$/,/^## Decisions/p' "$top/doc/design.md" >"$work/section"
-[ -s "$work/section" ] || { echo "doc/design.md has no section Modules"; exit 99; }
+# ---------------------------------------------------------------- the ladder
 
-# "module rank": rank 1 is the uppermost row.  A file and its header are one module.
-awk '/^\| `/ {
-	rank++
-	cell = $0
-	sub(/^\| /, "", cell)
-	sub(/ \|.*/, "", cell)
-	while (match(cell, /`[a-z-]+\*?\.[ch]`/)) {
-		name = substr(cell, RSTART + 1, RLENGTH - 2)
-		sub(/\.[ch]$/, "", name)
-		print name, rank
-		cell = substr(cell, RSTART + RLENGTH)
-	}
-}' "$work/section" >"$work/rows"
-[ "$(wc -l <"$work/rows")" -ge 20 ] || { echo "found only $(wc -l <"$work/rows") modules in doc/design.md"; exit 99; }
+# "folder below": what stands directly on what; a folder with nothing below has an empty second field.
+sed -n '/^## The ladder$/,/^## /p' "$top/src/README.md" >"$work/section"
+awk -F'|' '/^\| `[a-z]+` \|/ {
+	gsub(/[` ]/, " ", $2); gsub(/[`,]/, " ", $3)
+	split($2, name, " ")
+	n = split($3, below, " ")
+	print name[1], ""
+	for (i = 1; i <= n; i++) print name[1], below[i]
+}' "$work/section" >"$work/stands"
+[ "$(awk '{ print $1 }' "$work/stands" | sort -u | wc -l)" -ge 10 ] ||
+	{ echo "src/README.md: no ladder found"; exit 99; }
 
-# The public header lies below everything.
-echo "lockshm 99" >>"$work/rows"
+# "above below" for all that may be used, by any number of steps
+awk '{ all[$1]; if (NF > 1) { all[$2]; may[$1, $2] } }
+END {
+	for (k in all) for (i in all) for (j in all) if ((i, k) in may && (k, j) in may) may[i, j]
+	for (i in all) { print i, i; for (j in all) if ((i, j) in may) { print i, j; if (i == j) print "circle", i } }
+}' "$work/stands" >"$work/may"
 
-# "file.c header.h" for each clause "`file.c` and `other.c` ... (`header.h`)" of the list under the table.
-awk '
-	/^- `/ { if (item != "") print item; item = $0; next }
-	/^  / && item != "" { item = item " " $0; next }
-	{ if (item != "") print item; item = "" }
-	END { if (item != "") print item }
-' "$work/section" | tr ';' '\n' | awk '{
-	clause = $0
-	files = headers = 0
-	while (match(clause, /`[a-z-]+\.[ch]`/)) {
-		name = substr(clause, RSTART + 1, RLENGTH - 2)
-		if (name ~ /c$/) file[++files] = name
-		else header[++headers] = name
-		clause = substr(clause, RSTART + RLENGTH)
-	}
-	for (i = 1; i <= files; i++)
-		for (j = 1; j <= headers; j++)
-			print file[i], header[j]
-}' >"$work/exceptions"
+# "from to symbol": the exceptions
+awk -F'|' '/^\| `[a-z]+` to `[a-z]+` \|/ {
+	gsub(/[`,()]/, " ", $2); gsub(/[`,()]/, " ", $3)
+	split($2, edge, " ")
+	n = split($3, symbol, " ")
+	for (i = 1; i <= n; i++) print edge[1], edge[3], symbol[i]
+}' "$work/section" >"$work/exceptions"
 
-# "file header": what the files really include of ours
-(cd "$top/src" && grep -H '^#include "' ./*.[ch]) | sed -e 's,^\./,,' -e 's/:#include "\(.*\)".*/ \1/' >"$work/includes"
+# ---------------------------------------------------------------- 1. symbols
 
-grep -v '^lockctl' "$work/includes" | awk -v rows="$work/rows" -v exceptions="$work/exceptions" '
+# "D|U symbol folder/file" of each object.  A build has objects of one kind or of both.
+for dir in "$build"/src/*/; do
+	folder=$(basename "$dir")
+	[ -d "$dir/.libs" ] && ls "$dir"/.libs/*.o >/dev/null 2>&1 && dir=$dir/.libs
+	for object in "$dir"/*.o; do
+		[ -f "$object" ] || continue
+		name=$(basename "$object" .o)
+		name=$folder/${name#*_la-}
+		name=${name#lockctl/lockctl-}
+		${NM:-nm} --defined-only "$object" | awk -v f="$name" 'NF == 3 && $2 ~ /[A-Zvw]/ { print "D", $3, f }'
+		${NM:-nm} -u "$object" | awk -v f="$name" '{ print "U", $2, f }'
+	done
+done >"$work/symbols"
+[ "$(grep -c '^D' "$work/symbols")" -ge 200 ] || { echo "found no objects below $build/src: build first"; exit 99; }
+
+# "from/file to/file symbol"
+awk '$1 == "D" { home[$2] = $3 } $1 == "U" { use[++n] = $2; by[n] = $3 }
+END { for (i = 1; i <= n; i++) if (use[i] in home && home[use[i]] != by[i]) print by[i], home[use[i]], use[i] }' \
+	"$work/symbols" | sort -u >"$work/calls"
+
+awk -v may="$work/may" -v exceptions="$work/exceptions" '
 	BEGIN {
-		while ((getline line < rows) > 0) { split(line, f, " "); rank[f[1]] = f[2] }
+		while ((getline line < may) > 0) allowed[line] = 1
 		while ((getline line < exceptions) > 0) exception[line] = 1
 	}
 	{
-		from = $1; to = $2
-		sub(/\.[ch]$/, "", from); sub(/\.h$/, "", to)
-		if (!(from in rank)) { print $1 " is in no row of doc/design.md"; next }
-		if (!(to in rank)) { print $1 " includes " $2 ", which is in no row of doc/design.md"; next }
-		if (rank[to] >= rank[from]) next
-		if (($1 " " $2) in exception) { used[$1 " " $2] = 1; next }
-		print $1 " includes " $2 ", which lies above it"
+		split($1, from, "/"); split($2, to, "/")
+		if (from[1] == "lockctl" && $3 ~ /^lockshm_/) next
+		if ((from[1] " " to[1]) in allowed) next
+		edge = from[1] " " to[1] " " $3
+		if (edge in exception) { used[edge] = 1; next }
+		print "src/" $1 ".c uses " $3 " of src/" $2 ".c, which the ladder does not put below it"
 	}
-	END { for (e in exception) if (!(e in used)) { sub(/ /, " includes ", e); print "stale exception: " e } }
-' >"$work/wrong"
-for file in "$top"/src/*/*.[ch]; do
-	name=$(basename "$file")
-	case $name in
-	lockctl*) continue ;;
-	esac
-	grep -q "^${name%.[ch]} " "$work/rows" || echo "$name is in no row of doc/design.md" >>"$work/wrong"
-done
-sort -u "$work/wrong" >"$work/list"
-while read -r line; do
-	problem "src: $line"
-done <"$work/list"
+	END { for (e in exception) if (!(e in used)) print "stale exception in src/README.md: " e }
+' "$work/calls" | report
 
-# ---------------------------------------------------------------- 2. users of the public header
+# ---------------------------------------------------------------- 2. includes
+
+(cd "$top/src" && grep -H '^#include "' ./*/*.[ch]) | sed -e 's,^\./,,' -e 's/:#include "\(.*\)".*/ \1/' >"$work/includes"
+awk -v may="$work/may" -v exceptions="$work/exceptions" '
+	BEGIN {
+		while ((getline line < may) > 0) allowed[line] = 1
+		while ((getline line < exceptions) > 0) { split(line, e, " "); edge[e[1] " " e[2]] = 1 }
+	}
+	$2 == "lockshm.h" { next }
+	$2 !~ /\// { print "src/" $1 " includes \"" $2 "\" without its folder"; next }
+	{
+		split($1, from, "/"); split($2, to, "/")
+		pair = from[1] " " to[1]
+		if (!(pair in allowed) && !(pair in edge)) print "src/" $1 " includes " $2 ", which the ladder does not put below it"
+	}
+' "$work/includes" | report
+
+# <sys/x.h> must go on meaning the system's.
+for header in "$top"/src/sys/*.h; do
+	name=$(basename "$header")
+	[ ! -e "/usr/include/sys/$name" ] || problem "src/sys/$name hides <sys/$name>"
+done
 
 # only DIRECTORY FILES ALLOWED...: quoted and angle includes of ours in those files are among the allowed
 only()
@@ -112,40 +133,74 @@ only()
 			esac
 			[ ! -e "$top/src/$header" ] && [ ! -e "$top/$dir/$header" ] && continue
 			echo "$dir/$file includes $header"
-		done >"$work/list"
-	while read -r line; do
-		problem "$line"
-	done <"$work/list"
+		done | report
 }
-only src 'lockctl*.c' lockctl.h lockshm.h
-only src lockctl.h lockshm.h
+only src/lockctl '*.[ch]' lockctl/lockctl.h lockshm.h
 only examples '*.[ch]' lockshm.h demo.h prefork.h
 only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h
 
-# ---------------------------------------------------------------- 3. calls
+# ---------------------------------------------------------------- 3. circles
+
+awk -v exceptions="$work/exceptions" '
+	BEGIN { while ((getline line < exceptions) > 0) exception[line] = 1 }
+	{
+		split($1, from, "/"); split($2, to, "/")
+		if (from[1] == "lockctl" || (from[1] " " to[1] " " $3) in exception) next
+		all[$1]; all[$2]; reach[$1, $2]
+	}
+	END {
+		for (k in all) for (i in all) if ((i, k) in reach) for (j in all) if ((k, j) in reach) reach[i, j]
+		for (i in all) {
+			if (i in done) continue
+			n = 0; names = ""; split(i, home, "/"); wide = 0
+			for (j in all) if (i == j || (i, j) in reach && (j, i) in reach) {
+				done[j]; n++; names = names " " j
+				split(j, f, "/"); if (f[1] != home[1]) wide = 1
+			}
+			if (wide) print "a circle of calls spans folders:" names
+			else if (n > 4) print "a circle of " n " files:" names
+		}
+	}
+' "$work/calls" | report
+
+# ---------------------------------------------------------------- 4. the door
+
+# `folder/` of a table line, and the files named in it
+awk '/^\| `[a-z]+\/` \|/ {
+	folder = $0; sub(/^\| `/, "", folder); sub(/\/`.*/, "", folder)
+	line = $0
+	while (match(line, /`[a-z0-9-]+\.(c|h|c,h)`/)) {
+		name = substr(line, RSTART + 1, RLENGTH - 2)
+		line = substr(line, RSTART + RLENGTH)
+		if (sub(/\.c,h$/, "", name)) { print folder "/" name ".c"; print folder "/" name ".h" }
+		else print folder "/" name
+	}
+}' "$top/src/README.md" | sort -u >"$work/listed"
+(cd "$top/src" && ls ./*/*.[ch]) | sed 's,^\./,,' | grep -v '^lockctl/' | grep -vx 'redis/scripts.c' | sort -u >"$work/there"
+comm -13 "$work/listed" "$work/there" | sed 's,.*,src/README.md has no line for src/&,' | report
+comm -23 "$work/listed" "$work/there" | sed 's,.*,src/README.md names src/&\, which is not there,' | report
+
+# ---------------------------------------------------------------- 5. system calls
 
 # owned CALLS-AS-AN-EXPRESSION FILES-AS-AN-EXPRESSION: code lines with such a call, in other files
 owned()
 {
-	(cd "$top/src" && grep -nE "(^|[^a-z_A-Z\"])($1)" ./*.[ch]) | sed 's,^\./,,' |
-		grep -vE "^(lockctl[^:]*|$2):" | grep -vE '^[^:]*:[0-9]*:([^"]*/\*| \*|#)' >"$work/list"
-	while read -r line; do
-		problem "src/$line"
-	done <"$work/list"
+	(cd "$top/src" && grep -nE "(^|[^a-z_A-Z\"])($1)" ./*/*.[ch]) | sed 's,^\./,,' |
+		grep -vE "^(lockctl/[^:]*|$2):" | grep -vE '^[^:]*:[0-9]*:([^"]*/\*| \*|#)' | sed 's,^,src/,' | report
 }
-owned 'SYS_futex|FUTEX_WAKE|FUTEX_WAIT_BITSET' 'futex\.c'
-owned 'crypto_[a-z_0-9]+\(' 'hash\.c'
-owned '(shm_open|posix_fallocate|ftruncate|linkat)\(' 'segment(-open)?\.c'
-owned 'mmap\(.*MAP_SHARED' 'segment(-open|-remove)?\.c'
-owned 'pthread_mutexattr_setrobust\(' 'owner\.c'
-owned 'clock_gettime\(CLOCK_MONOTONIC' 'clock\.[ch]'
-owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'bridge-wire\.c'
-owned '(SSL|BIO|ERR|EVP|PEM|X509|OPENSSL)_[A-Za-z_0-9]*\(' 'bridge-(openssl|tls)\.[ch]'
-owned 'dl(open|sym)\(' 'bridge-library\.c'
-owned 'socket\(' 'bridge-connect\.c'
-owned 'getaddrinfo\(' 'bridge-resolve\.c'
-# The library is a guest in somebody's process.
+owned 'SYS_futex|FUTEX_WAKE|FUTEX_WAIT_BITSET' 'sys/futex\.c'
+owned 'XXH3_[a-zA-Z_0-9]+\(' 'sys/hash\.c'
+owned '(shm_open|posix_fallocate|ftruncate|linkat)\(' 'segment/(create|map|remove)\.c'
+owned 'mmap\(.*MAP_SHARED' 'segment/(create|map|remove)\.c'
+owned 'pthread_mutexattr_setrobust\(' 'lock/life\.c'
+owned 'clock_gettime\(CLOCK_MONOTONIC' 'sys/clock\.[ch]'
+owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'redis/resp\.c'
+owned '(SSL|BIO|ERR|EVP|PEM|X509|OPENSSL)_[A-Za-z_0-9]*\(' 'redis/(openssl|tls)\.[ch]'
+owned 'dl(open|sym)\(' 'redis/dynlib\.c'
+owned 'socket\(' 'redis/conn-open\.c'
+owned 'getaddrinfo\(' 'redis/resolve\.c'
+# The library runs inside a program of its user.
 owned '(printf|fprintf|puts|fputs|perror|exit|_exit|abort|assert|signal|sigaction|fork|system)\(' 'none'
 
-[ $problems = 0 ] || exit 1
-echo "$(wc -l <"$work/includes") includes, $(wc -l <"$work/exceptions") exceptions"
+[ ! -s "$work/problems" ] || exit 1
+echo "$(wc -l <"$work/calls") calls and $(wc -l <"$work/includes") includes, $(wc -l <"$work/exceptions") exceptions"

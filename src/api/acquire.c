@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire.c - lockshm_acquire(): the fast path, then every check, then the right folder for the request */
+#include "hold/acquire-fast.h"
+
+#include <string.h>
+
+#include "global/acquire.h"
+#include "lock/wait.h"
+#include "service/service.h"
+#include "sys/error.h"
+
+/* ---------------------------------------------------------------- arguments */
+
+static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
+{
+	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
+		return error_set(error, LOCKSHM_INVALID, "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER",
+				 (long long)q->ttl_ns);
+	if (q->timeout_ns < 0 || (q->timeout_ns > LOCKSHM_TIME_MAX && q->timeout_ns != LOCKSHM_FOREVER))
+		return error_set(error, LOCKSHM_INVALID, "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
+				 (long long)q->timeout_ns);
+	if (q->deadline_ns < 0)
+		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
+				 (long long)q->deadline_ns);
+	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
+	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
+		return error_set(error, LOCKSHM_INVALID, "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
+				 (long long)q->max_hold_ns);
+	return 0;
+}
+
+static int check_key(const void *key, size_t len, struct lockshm_error *error)
+{
+	if (unlikely(!key))
+		return error_set(error, LOCKSHM_INVALID, "key is NULL");
+	if (unlikely(len == 0))
+		return error_set(error, LOCKSHM_INVALID, "key_len is 0: a key has at least one byte");
+	if (unlikely(len > LOCKSHM_KEY_MAX))
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key has %zu bytes, at most %d are allowed", len,
+				 LOCKSHM_KEY_MAX);
+	return 0;
+}
+
+static int check_request(const struct lockshm *s, const struct lockshm_request *q, const lockshm_hold_t *hold,
+			 struct lockshm_error *error)
+{
+	int err;
+
+	if (q->size != sizeof(*q))
+		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
+				 q->size, sizeof(*q));
+	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
+	if (err)
+		return err;
+	if (q->prepared && !prepared_for(s, q->prepared))
+		return error_set(error, LOCKSHM_INVALID,
+				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
+	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
+		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
+	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
+			 LOCKSHM_BARGE))
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
+	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
+	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
+		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
+	if (hold_in_use(hold_of(hold)))
+		return error_set(error, LOCKSHM_INVALID, "this hold is in use: release it first, or use another one");
+	if (q->canceller && !canceller_is_idle(q->canceller))
+		return error_set(error, LOCKSHM_INVALID,
+				 "canceller is in use by another wait, or written over: start from LOCKSHM_CANCELLER_INIT");
+	return check_times(q, error);
+}
+
+/* ---------------------------------------------------------------- dispatch */
+
+/* @request is checked. */
+static int dispatch(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
+{
+	int err = q->flags & LOCKSHM_AUTO_RENEW ? service_start(s, error) : 0;
+
+	if (err)
+		return err;
+	return q->flags & LOCKSHM_GLOBAL ? global_acquire(s, q, hold, error) : acquire_local(s, q, hold, error);
+}
+
+static int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	struct lockshm_error *error;
+	int err;
+
+	if (unlikely(!segment_valid(segment)) || unlikely(!request) || unlikely(!hold))
+		return LOCKSHM_INVALID;
+	error = NULL;
+	if (unlikely(request->size == sizeof(*request) && request->report)) {
+		memset(request->report, 0, sizeof(*request->report));
+		error = &request->report->error;
+	}
+	err = check_request(segment, request, hold, error);
+	if (unlikely(err))
+		return err;
+	if (unlikely(segment->read_only))
+		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
+	return dispatch(segment, request, hold, error);
+}
+
+LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	struct hold *h = hold_of(hold);
+	struct participant *self = participant_known(segment);
+	int status;
+
+	/* A thread that takes part in it has it mapped, though perhaps closed. */
+	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
+		return acquire_careful(segment, request, hold);
+	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
+		return acquire_careful(segment, request, hold);
+	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
+	    request_is_plain_but(request, LOCKSHM_BARGE)) {
+		status = acquire_resume(self, request, h, false);
+		if (status != NOT_TAKEN)
+			return status;
+	}
+	if (unlikely(!request_is_plain(request)))
+		return acquire_careful(segment, request, hold);
+	status = take_free(self, request, h, true);
+	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);
+}

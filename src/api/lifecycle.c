@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lifecycle.c - create, open, close: what the folders below have to do in which order
+ *
+ * The file itself is made in segment/create.c, mapped in segment/map.c and removed in segment/remove.c.
+ */
+#include "redis/settings.h"
+#include "segment/process.h"
+#include "service/service.h"
+#include "lock/participant.h"
+#include "lock/sweep.h"
+#include "sys/error.h"
+
+#include <stdio.h>
+
+/* ---------------------------------------------------------------- open */
+
+static int open_segment(struct lockshm **out, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	int err = segment_open(out, name, flags, error);
+
+	if (!err && !(*out)->read_only)
+		sweep_all(*out);
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	char full[LOCKSHM_NAME_MAX + 2];
+
+	error_set(error, 0, "%s", "");
+	if (!out)
+		return error_set(error, LOCKSHM_INVALID, "out is NULL");
+	*out = NULL;
+	if (!segment_name(full, name))
+		return segment_bad_name(error);
+	if (flags & ~(LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER))
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", flags);
+	return open_segment(out, full, flags, error);
+}
+
+LOCKSHM_EXPORT int lockshm_current(lockshm_t *segment)
+{
+	if (!segment_valid(segment))
+		return LOCKSHM_INVALID;
+	return segment_retired(segment) || !segment_has_name(segment) ? LOCKSHM_NO_SEGMENT : 0;
+}
+
+/* ---------------------------------------------------------------- close */
+
+LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
+{
+	if (!segment)
+		return 0;
+	if (!segment_valid(segment))
+		return LOCKSHM_INVALID;
+	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
+	/* The holds end while the bridge is still there, so that it gives their host leases back. */
+	participant_leave(segment);
+	service_end_if_alone(segment);
+	process_close(segment);
+	segment->magic = 0;
+	segment_unref(segment);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- create */
+
+static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
+{
+	if (o->size != sizeof(*o))
+		return error_set(error, LOCKSHM_INVALID, "options.size is %zu, not %zu: start from LOCKSHM_CREATE_INIT",
+				 o->size, sizeof(*o));
+	if (o->locks < 1 || o->locks > 1u << SLOT_BITS)
+		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, 1u << SLOT_BITS);
+	if (o->requests < 1 || o->requests > INDEX_MAX)
+		return error_set(error, LOCKSHM_INVALID, "requests is %u, must be 1..%u", o->requests,
+				 (unsigned)INDEX_MAX);
+	if (o->owners < 1 || o->owners > 1u << 20)
+		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
+	if (o->mode & ~(mode_t)0666 || (o->mode & 0600) != 0600)
+		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066", (unsigned)o->mode);
+	if (o->flags & ~(LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM))
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
+	if (o->token_floor > UINT64_MAX / 2)
+		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
+	return redis_settings_check(o, error);
+}
+
+static int make_segment(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
+			struct lockshm_error *error)
+{
+	static const struct shm_redis none;
+	struct shm_redis redis = none;
+	int err = o->redis ? redis_settings_fill(&redis, o, error) : 0;
+
+	return err ? err : segment_create(out, name, o, &redis, error);
+}
+
+/* The rest of a removal that was cut short is in the way, and stays. */
+static int blocked(int e, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	char what[LOCKSHM_NAME_MAX + 64];
+
+	snprintf(what, sizeof(what), "being removed, but its name is still there: %s", name);
+	return error_system(error, flags & LOCKSHM_CREATE_OR_OPEN ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS, e, what);
+}
+
+/* Others were faster, with removing it or, for create-or-open, with making it or filling the memory with their own. */
+static bool is_worth_another_try(int err, unsigned flags, int tries)
+{
+	if (err == LOCKSHM_NO_SEGMENT)
+		return true;
+	return flags & LOCKSHM_CREATE_OR_OPEN && (err == LOCKSHM_EXISTS || (err == LOCKSHM_NO_MEMORY && tries == 0));
+}
+
+LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
+				  struct lockshm_error *error)
+{
+	static const struct lockshm_create_options defaults = LOCKSHM_CREATE_INIT;
+	const struct lockshm_create_options *o = options ? options : &defaults;
+	struct lockshm *s = NULL;
+	char full[LOCKSHM_NAME_MAX + 2];
+	int err, tries, e;
+
+	error_set(error, 0, "%s", "");
+	if (out)
+		*out = NULL;
+	if (!segment_name(full, name))
+		return segment_bad_name(error);
+	err = check_options(o, error);
+	if (err)
+		return err;
+	for (tries = 0; tries < 100; tries++) {
+		/* First, so that a worker that only wants to open reserves nothing. */
+		if (o->flags & LOCKSHM_CREATE_OR_OPEN) {
+			err = open_segment(&s, full, 0, error);
+			if (err != LOCKSHM_NO_SEGMENT)
+				goto opened;
+		}
+		e = segment_clear_retired(full);
+		if (e)
+			return blocked(e, full, o->flags, error);
+		error_set(error, 0, "%s", "");
+		err = make_segment(&s, full, o, error);
+		if (!is_worth_another_try(err, o->flags, tries))
+			break;
+	}
+opened:
+	if (err)
+		return err;
+	if (out)
+		*out = s;
+	else
+		lockshm_close(s);
+	return 0;
+}

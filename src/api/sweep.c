@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* sweep.c - lockshm_sweep(): an operator has everything cleared away that dead threads left */
+#include "lock/participant.h"
+#include "lock/sweep.h"
+
+LOCKSHM_EXPORT int lockshm_sweep(lockshm_t *segment)
+{
+	struct participant *self;
+	int err, freed;
+
+	if (!segment_valid(segment))
+		return LOCKSHM_INVALID;
+	if (segment->read_only)
+		return LOCKSHM_PERMISSION;
+	(void)process_epoch(); /* in a forked child: its clock may be another one */
+	if (segment->clock_lost)
+		return LOCKSHM_SYSTEM;
+	freed = sweep_probing(segment);
+	/* A record of our own is needed to take over half-made entries of the dead. */
+	err = participant_get(segment, &self, NULL);
+	return err ? err : freed + sweep_all(segment);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire.h - acquire of a cross-host key */
+#ifndef LOCKSHM_GLOBAL_ACQUIRE_H
+#define LOCKSHM_GLOBAL_ACQUIRE_H
+
+#include "segment/segment.h"
+
+/* A request with LOCKSHM_GLOBAL, whose arguments are checked; with LOCKSHM_AUTO_RENEW the service thread runs already. */
+int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * acquire-fast.h - taking a free lock: no function but inlines, one CAS, no call but the clock's
+ *
+ * A plain request of a thread that takes part already, for a key whose entry it can guess and that is free.  Anything
+ * else, and every error, is for the slow path: so a check here may only be too strict.
+ */
+#ifndef LOCKSHM_HOLD_ACQUIRE_FAST_H
+#define LOCKSHM_HOLD_ACQUIRE_FAST_H
+
+#include "hold/acquire.h"
+#include "hold/barge.h"
+#include "hold/prepare.h"
+#include "lock/chunks.h"
+#include "lock/damage.h"
+#include "lock/deadline.h"
+#include "lock/request.h"
+#include "lock/table-probe.h"
+
+static inline bool time_is_plain(int64_t ns, int64_t least)
+{
+	return likely((uint64_t)ns - (uint64_t)least <= (uint64_t)LOCKSHM_TIME_MAX - (uint64_t)least) || ns == LOCKSHM_FOREVER;
+}
+
+/* Nothing wrong with it, and nothing special but strictness, time-out and those @flags. */
+static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
+{
+	_Static_assert(offsetof(struct lockshm_request, flags) == offsetof(struct lockshm_request, mode) + 4 &&
+			       (LOCKSHM_SHARED ^ LOCKSHM_EXCLUSIVE) == 1,
+		       "mode and flags are looked at as one word, and the last bit is the mode");
+	uint64_t mode_and_flags;
+
+	memcpy(&mode_and_flags, &q->mode, sizeof(mode_and_flags));
+	return likely(q->size == sizeof(*q)) && likely((mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32)) &&
+	       likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) &&
+	       likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) && likely(time_is_plain(q->timeout_ns, 0));
+}
+
+static inline bool request_is_plain(const struct lockshm_request *q)
+{
+	return request_is_plain_but(q, 0);
+}
+
+/* What is known of the request's key; NULL = nothing. */
+static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, const struct lockshm_request *q)
+{
+	struct prepared *prepared;
+
+	if (q->prepared) {
+		prepared = prepared_for(self->segment, q->prepared);
+		return likely(prepared != NULL) ? &prepared->known : NULL;
+	}
+	if (unlikely(!q->key) || unlikely(q->key_len - 1 >= KEY_CACHE_BYTES))
+		return NULL;
+	return table_known(self, q->key, q->key_len);
+}
+
+/*
+ * Everything that may call something comes before the clock, and the clock before everything that needs registers.
+ * @plain: there is no tag, and what is not in the straight line may be left to a second try.
+ */
+static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q, struct hold *h, bool plain)
+{
+	const struct known_key *key = key_of(self, q);
+	struct shm_request *r;
+	struct shm_entry *e;
+	struct lockshm *s;
+	struct grant grant;
+	struct acquire a;
+	uint64_t tail;
+	uint32_t index;
+
+	if (unlikely(!key) || unlikely(!request_take_fast(self)))
+		return NOT_TAKEN;
+	a.now = deadline_clock(self->segment, q->ttl_ns);
+	s = self->segment;
+	index = self->free_request;
+	a.entry = load_relaxed32(&key->entry);
+	if (unlikely(a.entry >= s->n_locks) || unlikely(segment_retired(s)))
+		return NOT_TAKEN;
+	r = &s->requests[index];
+	e = &s->entries[a.entry];
+	tail = load_acquire(&e->tail);
+	/* The identity after the tail: the CAS on that tail then validates the guess. */
+	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
+	    unlikely(!entry_is(e, key->id.id, key->id.len)))
+		return NOT_TAKEN;
+	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
+		return NOT_TAKEN;
+	a.owner = self->ref;
+	a.exclusive = q->mode & 1;
+	a.ttl_ns = q->ttl_ns;
+	queue_fill_owned(r, &a);
+	if (!plain)
+		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
+	if (unlikely(!queue_append_owned(s, e, tail, index, &a, true, &grant))) {
+		request_drop(self, index);
+		return NOT_TAKEN;
+	}
+	self->held++;
+	self->free_request = 0;
+	count_event(self, COUNT_ACQUIRES);
+	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
+	return unlikely(damage_pending(e)) ? acquire_report_damage(s, q, h) : 0;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* end-hold.c - an operator, or the bridge after the loss of a host lease, ends a hold of another thread */
+#include "hold/hold.h"
+
+#include "lock/queue.h"
+#include "lock/snapshot.h"
+#include "lock/table.h"
+
+#define END_TRIES 20
+
+/* End request @index if it is the hold with @ticket in entry @i, however often it is renewed meanwhile. */
+static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t ticket)
+{
+	struct shm_request *r = &s->requests[index];
+
+	for (;;) {
+		uint64_t w = load_acquire(&r->word);
+		/* Granted: its owner is told LOST.  Cooling down or lingering: nobody's, just open it. */
+		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
+
+		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_BARGEABLE))
+			return false;
+		/* The fields after the word: they are of this use of the record or of a later
+		 * one, and then the CAS fails. */
+		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
+			return false;
+		if (!cas_from(&r->word, w, word_with_state(w, end)))
+			continue;
+		if (end == REQUEST_EXPIRED)
+			queue_notify_holder(s, index);
+		return true;
+	}
+}
+
+/* 0, LOCKSHM_NOT_HELD, or LOCKSHM_NO_MEMORY. */
+static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, uint64_t ticket, struct snapshot *snap)
+{
+	uint32_t k, tries;
+
+	for (tries = 0; tries < END_TRIES; tries++) {
+		if (!snapshot_take(s, &s->entries[i], snap))
+			return LOCKSHM_NO_MEMORY;
+		/* A walk of a busy queue may have strayed into another: look at each request again. */
+		for (k = 0; k < snap->n; k++)
+			if (snap->requests[k].ticket == ticket && entry_is(&s->entries[i], id->id, id->len) &&
+			    end_request(s, snap->requests[k].index, i, ticket))
+				return 0;
+		if (snap->stable)
+			break;
+	}
+	return LOCKSHM_NOT_HELD;
+}
+
+LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token)
+{
+	struct snapshot snap;
+	struct identity id;
+	uint32_t i;
+	int err = LOCKSHM_NO_MEMORY;
+
+	if (!segment_valid(segment) || !key || key_len == 0 || token == 0)
+		return LOCKSHM_INVALID;
+	if (key_len > LOCKSHM_KEY_MAX)
+		return LOCKSHM_KEY_TOO_LONG;
+	if (segment->read_only)
+		return LOCKSHM_PERMISSION;
+	(void)process_epoch(); /* in a forked child: its clock may be another one */
+	if (segment->clock_lost)
+		return LOCKSHM_SYSTEM;
+	hash_key(&id, segment->hash_secret, key, key_len);
+	i = table_lookup(segment, &id);
+	if (i == ENTRY_NONE)
+		return LOCKSHM_NOT_HELD;
+	if (snapshot_init(&snap))
+		err = end_hold(segment, i, &id, token - segment->token_base, &snap);
+	if (err == 0)
+		(void)queue_advance_tail(segment, &segment->entries[i]);
+	snapshot_free(&snap);
+	return err;
+}

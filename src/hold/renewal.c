@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* renewal.c - the list of holds that the service thread renews or watches; see renewal.h */
+#include "hold/renewal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sys/futex.h"
+
+void renewals_init(struct renewals *all)
+{
+	unsigned i;
+
+	pthread_mutex_init(&all->lock, NULL);
+	CDS_INIT_LIST_HEAD(&all->all);
+	for (i = 0; i < RENEWALS_NEAR; i++)
+		CDS_INIT_LIST_HEAD(&all->near[i]);
+}
+
+static void drop(struct renewal *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
+void renewals_drop(struct renewals *all)
+{
+	struct renewal *r, *next;
+
+	cds_list_for_each_entry_safe(r, next, &all->all, node)
+		drop(r);
+}
+
+void renewals_ring(struct renewals *all)
+{
+	(void)fetch_add32(&all->doorbell, 1);
+	futex_wake(&all->doorbell, 1);
+}
+
+bool renewals_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref)
+{
+	struct renewals *all;
+
+	pthread_mutex_lock(&s->lock);
+	all = s->renewals;
+	if (all) {
+		pthread_mutex_lock(&all->lock);
+		*uid = all->uid;
+		*ref = all->ref;
+		pthread_mutex_unlock(&all->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return all && *ref;
+}
+
+void renewals_add_held(struct lockshm *s, struct renewal *r)
+{
+	int64_t now = segment_now(s), begun = r->deadline - r->ttl_ns;
+
+	r->lost = false;
+	r->fd = -1;
+	r->host_lease = 0;
+	r->hold_gen = r->gen;
+	r->due = r->ttl_ns ? (now < begun ? now : begun) + r->ttl_ns / 2 : INT64_MAX;
+	r->until = r->max_ns ? begun + r->max_ns : INT64_MAX;
+	cds_list_add(&r->node, &s->renewals->all);
+	cds_list_add(&r->near, &s->renewals->near[r->index % RENEWALS_NEAR]);
+	renewals_ring(s->renewals);
+}
+
+void renewals_add(struct lockshm *s, struct renewal *r)
+{
+	pthread_mutex_lock(&s->renewals->lock);
+	renewals_add_held(s, r);
+	pthread_mutex_unlock(&s->renewals->lock);
+}
+
+void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = fd;
+	r->host_lease = h->host_lease;
+	r->host_lease_word = h->host_lease_word;
+	renewals_ring(s->renewals);
+}
+
+void renewals_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline)
+{
+	renewals_set_gen(r, gen);
+	r->deadline = deadline;
+	r->lost = false;
+	if (r->ttl_ns)
+		r->ttl_ns = ttl_ns;
+	/* Strict: there is nothing to renew. */
+	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
+	r->until = r->max_ns ? segment_now(s) + r->max_ns : INT64_MAX;
+	renewals_ring(s->renewals);
+}
+
+void renewals_limit(struct lockshm *s, const struct hold *h, int64_t max_ns)
+{
+	struct renewal *r;
+
+	if (!renewals_lock_if_any(s))
+		return;
+	r = renewals_find(s, h);
+	if (r)
+		r->max_ns = max_ns;
+	renewals_unlock(s);
+}
+
+struct renewal *renewals_find(struct lockshm *s, const struct hold *h)
+{
+	struct renewal *r;
+
+	cds_list_for_each_entry(r, &s->renewals->near[h->index % RENEWALS_NEAR], near)
+		if (r == h->renewal && r->index == h->index && r->hold_gen == h->grant.gen)
+			return r;
+	return NULL;
+}
+
+void renewals_remove(struct lockshm *s, struct renewal *r)
+{
+	cds_list_del(&r->node);
+	cds_list_del(&r->near);
+	if (r->fd >= 0)
+		renewals_ring(s->renewals);
+	drop(r);
+}
+
+/* Under it /proc may be read: a thread that is cancelled there would leave it locked. */
+void renewals_lock(struct lockshm *s)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->renewals->lock);
+	s->renewals->cancel = cancel;
+}
+
+bool renewals_lock_if_any(struct lockshm *s)
+{
+	/* One that a hold depends on was started before that, and stays while this thread takes part or has a reference. */
+	if (!__atomic_load_n(&s->renewals, __ATOMIC_ACQUIRE))
+		return false;
+	renewals_lock(s);
+	return true;
+}
+
+void renewals_unlock(struct lockshm *s)
+{
+	int cancel = s->renewals->cancel;
+
+	pthread_mutex_unlock(&s->renewals->lock);
+	pthread_setcancelstate(cancel, NULL);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* leader.c - see leader.h */
+#include "hostlease/leader.h"
+
+#include "lock/owner.h"
+#include "lock/snapshot.h"
+#include "lock/table.h"
+
+static void holder_of(const struct lockshm *s, const struct snapshot *snap, int32_t *pid, int32_t *tid)
+{
+	uint32_t i;
+
+	/* The oldest live request holds, or none does. */
+	for (i = snap->n; i-- > 0;) {
+		const struct snapshot_request *r = &snap->requests[i];
+
+		if (!word_live(r->word))
+			continue;
+		if (!word_is(r->word, REQUEST_WAITING) && !owner_is_dead(s, r->owner))
+			owner_identity(s, r->owner, pid, tid);
+		return;
+	}
+}
+
+int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid)
+{
+	struct snapshot snap;
+	struct identity id;
+	uint32_t i;
+	bool taken;
+
+	*pid = *tid = 0;
+	hash_key(&id, s->hash_secret, LEADER_KEY, LEADER_KEY_LEN);
+	i = table_lookup(s, &id);
+	if (i == ENTRY_NONE)
+		return 0;
+	taken = snapshot_init(&snap) && snapshot_take(s, &s->entries[i], &snap);
+	if (taken)
+		holder_of(s, &snap, pid, tid);
+	snapshot_free(&snap);
+	return taken ? 0 : LOCKSHM_NO_MEMORY;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* leader.h - which process of this host is the bridge: the holder of a local lock that elects it */
+#ifndef LOCKSHM_HOSTLEASE_LEADER_H
+#define LOCKSHM_HOSTLEASE_LEADER_H
+
+#include "segment/segment.h"
+
+/* The key of that lock, which is never global. */
+#define LEADER_KEY "\0lockshm bridge"
+#define LEADER_KEY_LEN (sizeof(LEADER_KEY) - 1)
+
+/* Its live holder, or 0 and 0.  LOCKSHM_NO_MEMORY. */
+MUST_CHECK int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chunks.c - handing out request records
+ *
+ * Records are handed to threads in chunks: the chunk's word names its owner and is taken by one CAS.  Inside a chunk
+ * only its owner takes records, with plain stores; everybody may give one back, by the CAS from its dead word to FREE.
+ * So everything a dead thread left behind is found through its chunks (sweep.c).
+ *
+ * A thread may hold many thousands, so it looks through its chunks in turn and goes on where it last found one.  If a
+ * whole round finds less than one in eight free it takes an eighth more chunks before the next.  So a record costs
+ * about eight looks, however many are held, and a thread has at most a third more of them than it once had in use.
+ *
+ * Crash points: (1) chunk taken, nothing filled: all its records are FREE, the sweep returns it.
+ */
+#include "lock/chunks.h"
+
+#include <stdlib.h>
+
+#include "lock/queue.h"
+
+#define POOR 8		/* one in so many is too few to look for */
+#define NEAR_CHUNKS 16	/* how many are looked at if there is another way */
+
+static uint32_t chunk_first(const struct lockshm *s, uint32_t chunk)
+{
+	return chunk * s->chunk_size + 1;
+}
+
+static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
+{
+	uint32_t i, first = chunk_first(s, chunk);
+
+	for (i = first; i < first + s->chunk_size; i++)
+		if (word_is(load_acquire(&s->requests[i].word), REQUEST_FREE))
+			return i;
+	return 0;
+}
+
+/* R4: whoever unlinked one of our dead records may have been killed before freeing it; nobody may have come by since
+ * one of them has cooled down; and what lingers can be given up. */
+static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
+{
+	uint32_t i, first = chunk_first(s, chunk);
+
+	for (i = first; i < first + s->chunk_size; i++) {
+		uint64_t w = load_acquire(&s->requests[i].word);
+
+		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_BARGEABLE)) && queue_reclaim(s, i))
+			return i;
+	}
+	return 0;
+}
+
+/* From where the last one was found to the end of the round. */
+static uint32_t take_in_round(struct participant *self)
+{
+	struct lockshm *s = self->segment;
+	uint32_t i = 0;
+
+	while (self->at_chunk < self->n_chunks) {
+		i = free_in_chunk(s, self->chunks[self->at_chunk]);
+		if (!i)
+			i = reclaim_in_chunk(s, self->chunks[self->at_chunk]);
+		if (i)
+			break;
+		self->at_chunk++;
+	}
+	/* No more than it takes to be enough. */
+	if (i && self->found < s->n_requests)
+		self->found++;
+	return i;
+}
+
+static void begin_round(struct participant *self)
+{
+	self->at_chunk = 0;
+	self->found = 0;
+	self->growth = 0;
+}
+
+/* It found less than one in eight, or nothing: then the next one would not be worth it either. */
+static bool round_was_poor(const struct participant *self)
+{
+	return self->found * POOR <= self->n_chunks * self->segment->chunk_size;
+}
+
+static uint32_t take_own(struct participant *self)
+{
+	uint32_t i = take_in_round(self);
+
+	if (i || self->growth || round_was_poor(self))
+		return i;
+	begin_round(self);
+	return take_in_round(self);
+}
+
+static bool remember_chunk(struct participant *self, uint32_t chunk)
+{
+	if (self->n_chunks == self->chunk_cap) {
+		uint32_t cap = self->chunk_cap ? self->chunk_cap * 2 : 8;
+		uint32_t *more = realloc(self->chunks, cap * sizeof(*more));
+
+		if (!more)
+			return false;
+		self->chunks = more;
+		self->chunk_cap = cap;
+	}
+	self->chunks[self->n_chunks++] = chunk;
+	return true;
+}
+
+/* A chunk that is nobody's, among the next @most behind the last one looked at. */
+static uint32_t take_chunk(struct participant *self, uint32_t most)
+{
+	struct lockshm *s = self->segment;
+	uint32_t n, free;
+
+	for (n = 0; n < most && n < s->n_chunks; n++) {
+		uint32_t chunk = self->next_chunk++ % s->n_chunks;
+
+		if (load_relaxed(chunk_word(s, chunk)) != 0 || !cas_from(chunk_word(s, chunk), 0, self->ref))
+			continue;
+		if (!remember_chunk(self, chunk)) {
+			(void)cas_from(chunk_word(s, chunk), self->ref, 0);
+			return 0;
+		}
+		/* None may be free, all cooling down since their owner left: then it stays nobody's. */
+		free = free_in_chunk(s, chunk);
+		if (free) {
+			self->at_chunk = self->n_chunks - 1;
+			return free;
+		}
+		self->n_chunks--;
+		(void)cas_from(chunk_word(s, chunk), self->ref, 0);
+	}
+	return 0;
+}
+
+/* After a poor round: an eighth more chunks, one after the other, before the next round. */
+static uint32_t grow(struct participant *self)
+{
+	uint32_t i;
+
+	if (!self->growth)
+		self->growth = self->n_chunks / POOR + 1;
+	i = take_chunk(self, NEAR_CHUNKS);
+	if (!i || --self->growth == 0)
+		begin_round(self);
+	return i;
+}
+
+/* Whatever it costs: everything of our own, then everything that is nobody's. */
+static uint32_t take_anything(struct participant *self)
+{
+	uint32_t i;
+
+	begin_round(self);
+	i = take_in_round(self);
+	return i ? i : take_chunk(self, self->segment->n_chunks);
+}
+
+uint32_t request_take(struct participant *self)
+{
+	uint32_t i = take_own(self);
+
+	if (!i)
+		i = grow(self);
+	if (!i)
+		i = take_anything(self);
+	self->free_request = i;
+	return i;
+}

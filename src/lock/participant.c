@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * participant.c - a thread takes part: its slot, from the first acquire to its end
+ *
+ * SLOT CONTROL: FREE -> CLAIMED -> ACTIVE (-> GONE) -> FREE with the next generation.  Crash points of joining:
+ *   (1) CLAIMED: the control word has the thread id; whoever needs slots proves the death by /proc and frees it
+ *   (2) ACTIVE: the life word tells
+ * An owner_ref names (slot, generation); a reference to an earlier generation is to a dead owner.
+ */
+#define _GNU_SOURCE
+#include "lock/participant.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lock/life.h"
+#include "lock/sweep.h"
+#include "segment/process.h"
+#include "sys/error.h"
+#include "sys/procfs.h"
+
+#define SWEEP_AT_JOIN 4
+
+static pthread_key_t exit_key;
+static int exit_key_error; /* of making it */
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+/* ---------------------------------------------------------------- joining */
+
+/* Who joins, asked once: /proc is slow. */
+struct newcomer {
+	uint32_t pid;
+	uint32_t tid;
+	uint64_t pid_ns;
+};
+
+static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t flags)
+{
+	struct shm_owner *o = p->shared;
+	int i;
+
+	/* My claim before my fields.  Pairs with fence_acquire() in owner_identity(). */
+	fence_release();
+	store_relaxed(&o->start_time, procfs_start_time((int32_t)me->pid, (int32_t)me->tid,
+							clock_is_initial(p->segment->clock_ns)));
+	store_relaxed(&o->pid_ns, me->pid_ns);
+	store_relaxed(&o->waiting, 0);
+	store_relaxed32(&o->tid, me->tid);
+	for (i = 0; i < OWNER_COUNTERS; i++)
+		store_relaxed(&o->counts[i], 0);
+	if (life_begin(p, me->tid))
+		flags |= OWNER_EXACT;
+	store_release32(&o->flags, flags);
+}
+
+/* Claim any free slot, from a place that differs between threads. */
+static bool claim_slot(struct participant *p, const struct newcomer *me)
+{
+	struct lockshm *s = p->segment;
+	uint32_t i, start = me->tid % s->n_owners, ns = owner_namespace_hash(me->pid_ns);
+
+	for (i = 0; i < s->n_owners; i++) {
+		uint32_t slot = (start + i) % s->n_owners;
+		uint64_t c = load_acquire(&s->owners[slot].control);
+		uint64_t claimed = control_make(control_gen(c), me->tid, ns, OWNER_CLAIMED);
+
+		if (control_state(c) != OWNER_FREE || !cas_from(&s->owners[slot].control, c, claimed))
+			continue;
+		p->slot = p->next_chunk = slot;
+		p->shared = &s->owners[slot];
+		p->ref = owner_ref(control_gen(c), slot);
+		return true;
+	}
+	return false;
+}
+
+static void leave_all(void *unused);
+
+static void make_exit_key(void)
+{
+	exit_key_error = pthread_key_create(&exit_key, leave_all);
+}
+
+/* See to it that leave_all() runs when this thread exits.  0 or an errno: a process has a
+ * limited number of such keys. */
+static int expect_exit(void)
+{
+	pthread_once(&exit_once, make_exit_key);
+	return exit_key_error ? exit_key_error : pthread_setspecific(exit_key, &exit_key);
+}
+
+static void link_to_thread(struct participant *p)
+{
+	p->next = participants_of_thread;
+	participants_of_thread = p;
+}
+
+static void free_private(struct participant *p)
+{
+	free(p->search_room);
+	free(p->chunks);
+	free(p);
+}
+
+void participant_forget_inherited(uint64_t epoch)
+{
+	struct participant **at = &participants_of_thread, *p;
+
+	while ((p = *at) != NULL) {
+		if (p->epoch == epoch) {
+			at = &p->next;
+			continue;
+		}
+		life_forget(p);
+		*at = p->next;
+		free_private(p);
+	}
+}
+
+static const struct process_hooks hooks = { .forget_thread = participant_forget_inherited };
+
+int participant_join(struct lockshm *s, struct participant **out, uint32_t flags, struct lockshm_error *error)
+{
+	uint64_t epoch = process_epoch();
+	struct newcomer me;
+	struct participant *p;
+	uint64_t c;
+	int err = expect_exit();
+
+	if (err)
+		return error_system(error, LOCKSHM_SYSTEM, err, "cannot be told of this thread's exit");
+	if (s->clock_lost)
+		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace: open the segment again");
+	process_add_hooks(&hooks);
+	participant_forget_inherited(epoch);
+	p = calloc(1, sizeof(*p));
+	if (p)
+		p->search_room = malloc(SEARCH_ROOM_BYTES(s->n_owners)); /* no page of it is touched before a search */
+	if (!p || !p->search_room) {
+		free(p);
+		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the thread's part in the segment");
+	}
+	p->segment = s;
+	p->epoch = epoch;
+	p->uid = process_unique();
+	p->spin_ns = 20000;
+	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), procfs_pid_namespace() };
+	if (!claim_slot(p, &me) && (sweep_probing(s) == 0 || !claim_slot(p, &me))) {
+		free_private(p);
+		return error_full(error, LOCKSHM_TABLE_OWNERS);
+	}
+	fill_slot(p, &me, flags & ~JOIN_OWN_THREAD);
+	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly my claim: if
+	 * somebody took me for dead it is not my slot any more. */
+	c = control_make(owner_ref_gen(p->ref), me.tid, owner_namespace_hash(me.pid_ns), OWNER_CLAIMED);
+	if (!cas_from(&p->shared->control, c,
+		      control_make(owner_ref_gen(p->ref), me.pid, owner_namespace_hash(me.pid_ns), OWNER_ACTIVE))) {
+		(void)life_end(p);
+		free_private(p);
+		return error_set(error, LOCKSHM_SYSTEM, "this thread's owner slot was taken away while it joined");
+	}
+	p->own_thread = flags & (OWNER_PROCESS | JOIN_OWN_THREAD);
+	pthread_mutex_lock(&s->lock);
+	s->refs++;
+	s->own_refs += p->own_thread;
+	pthread_mutex_unlock(&s->lock);
+	link_to_thread(p);
+	/* The worker that replaces a killed one clears away behind it, and a little more where many were killed. */
+	(void)sweep_some(s, SWEEP_AT_JOIN);
+	*out = p;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- leaving */
+
+/* End the life first: from then on this thread is as dead as any, and one path clears away after both. */
+static void end_part(struct participant *p)
+{
+	struct lockshm *s = p->segment;
+	uint32_t *word = p->life ? life_word(s, p->slot) : NULL;
+
+	/* From the unlock on I am dead to others, but the slot is mine until I say that I am through with the word. */
+	if (life_end(p))
+		store_release32(&p->shared->flags, load_relaxed32(&p->shared->flags) | OWNER_ENDED);
+	if (word)
+		futex_wake(word, INT_MAX);
+	sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
+	pthread_mutex_lock(&s->lock);
+	s->own_refs -= p->own_thread;
+	pthread_mutex_unlock(&s->lock);
+	free_private(p);
+	segment_unref(s);
+}
+
+static void leave_all(void *unused)
+{
+	uint64_t epoch = process_epoch();
+	struct participant *p;
+
+	(void)unused;
+	participant_forget_inherited(epoch);
+	while ((p = participants_of_thread) != NULL) {
+		participants_of_thread = p->next;
+		end_part(p);
+	}
+}
+
+void participant_leave(struct lockshm *s)
+{
+	struct participant **at = &participants_of_thread, *p;
+
+	participant_forget_inherited(process_epoch());
+	while ((p = *at) != NULL && p->segment != s)
+		at = &p->next;
+	if (!p)
+		return;
+	*at = p->next;
+	pthread_setspecific(exit_key, participants_of_thread ? &exit_key : NULL);
+	end_part(p);
+}
+

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * participant.h - a thread's private side of its owner slot
+ *
+ * Made at the thread's first acquire; ends with the thread.
+ */
+#ifndef LOCKSHM_LOCK_PARTICIPANT_H
+#define LOCKSHM_LOCK_PARTICIPANT_H
+
+#include "lock/owner.h"
+#include "segment/process.h"
+#include "sys/hash.h"
+
+#define KEY_CACHE_BITS 4
+#define KEY_CACHE_SLOTS (1 << KEY_CACHE_BITS)
+#define KEY_CACHE_BYTES 96
+
+/* What is known of a key before it is looked for: who it is, and the entry that it had last. */
+struct known_key {
+	struct identity id;
+	uint32_t entry; /* ENTRY_NONE = not known */
+	uint32_t pad;
+};
+
+/*
+ * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes it is its length, its first and
+ * its last bytes, which may overlap; of a longer one the rest is here, too.
+ */
+struct cached_key {
+	struct known_key known; /* id.len 0 = unused */
+	uint64_t first;
+	uint64_t last;
+	unsigned char middle[KEY_CACHE_BYTES - 16];
+};
+
+/* Bytes of a participant's search_room. */
+#define SEARCH_NODES 1024
+#define SEARCH_NODE_BYTES 40
+#define SEARCH_ROOM_BYTES(n_owners) (64 + SEARCH_NODES * SEARCH_NODE_BYTES + ((size_t)(n_owners) + 63) / 64 * 8)
+
+/* A released hold that its thread may take again, and the streak it is part of. */
+struct barge_window {
+	uint32_t index;		  /* of the record; 0 = none */
+	uint32_t entry;
+	uint64_t word;		  /* as it was left */
+	uint64_t ticket;
+	uint64_t kicked;	  /* [sleep | index] of the sleeper that was woken last in this streak */
+	uint32_t streak;	  /* which, see hold/barge.c */
+	uint32_t host_lease;	  /* under which its holds are, index + 1; 0 = none */
+	uint64_t host_lease_word; /* of that lease */
+	uint64_t fence;		  /* the streak's fencing number under it */
+};
+
+struct participant {
+	/* What each acquire and release touches, in one cache line. */
+	struct lockshm *segment;
+	uint64_t epoch;		   /* of the process that made it; a child's differs */
+	uint64_t uid;		   /* never used twice in this process or its children; names it in holds */
+	uint64_t ref;		   /* owner_ref of the slot */
+	struct shm_owner *shared;
+	struct participant *next;  /* of this thread, for other segments */
+	uint32_t free_request;	   /* most likely free record */
+	uint32_t slot;
+
+	uint32_t held;		   /* holds that depend on this thread */
+	uint32_t n_chunks;
+	uint32_t chunk_cap;
+	uint32_t *chunks;
+	uint32_t at_chunk;	   /* of chunks: where request_take() goes on looking */
+	uint32_t found;		   /* records found in this round through them */
+	uint32_t growth;	   /* chunks to take before the next round */
+	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
+	bool own_thread;	   /* of the library: not the program's */
+	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
+	struct barge_window barge; /* hold/barge.c */
+	int64_t probed_ns;	   /* when a failed try last looked closer at an owner */
+	uint32_t sleeps;	   /* each sleep has a number of its own */
+	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
+	void *robust_head;	   /* the C library's robust list, for a forked child */
+	unsigned char *alias;	   /* second view of the life page, with a private page behind it; NULL = in place */
+	pthread_mutex_t *life;	   /* the mutex held for life; NULL = none */
+	struct cached_key keys[KEY_CACHE_SLOTS];
+};
+
+/* One pointer of static TLS where the C library always has room for it; a call per use elsewhere. */
+#ifdef __GLIBC__
+#define FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define FAST_TLS
+#endif
+extern __thread struct participant *participants_of_thread FAST_TLS;
+
+/* The calling thread's participant if it has one already, else NULL. */
+static inline struct participant *participant_find(const struct lockshm *s)
+{
+	struct participant *p = participants_of_thread;
+	uint64_t epoch = process_epoch();
+
+	while (p && (p->segment != s || p->epoch != epoch))
+		p = p->next;
+	return p;
+}
+
+/* The same without the side of process_epoch() that sets up a process after a fork: NULL then, too.  For fast paths. */
+static inline struct participant *participant_known(const struct lockshm *s)
+{
+	struct participant *p = participants_of_thread;
+	uint64_t epoch;
+
+	if (unlikely(!p))
+		return NULL;
+	/* Who made it has set the word up; in a fork's child it is 0 until somebody asks, or another one. */
+	epoch = load_relaxed(process_epoch_word);
+	while (unlikely(p->segment != s) || unlikely(p->epoch != epoch)) {
+		p = p->next;
+		if (!p)
+			return NULL;
+	}
+	return p;
+}
+
+#define JOIN_OWN_THREAD (1u << 31) /* a thread of the library: close() does not wait for it */
+
+/* Take a slot for the calling thread; @flags: OWNER_PROCESS, JOIN_OWN_THREAD.   LOCKSHM_FULL, NO_MEMORY, SYSTEM. */
+MUST_CHECK int participant_join(struct lockshm *s, struct participant **out, uint32_t flags,
+				struct lockshm_error *error);
+
+static inline int participant_get(struct lockshm *s, struct participant **out, struct lockshm_error *error)
+{
+	*out = participant_find(s);
+	return likely(*out != NULL) ? 0 : participant_join(s, out, 0, error);
+}
+
+/* After a fork: the participants in the copied list belong to the parent's thread. */
+void participant_forget_inherited(uint64_t epoch);
+
+/* End the calling thread's part in @s as its exit would; nothing if it has none. */
+void participant_leave(struct lockshm *s);
+
+/* Add one to an event count of the own slot. */
+static inline void count_event(const struct participant *self, enum owner_count event)
+{
+	uint64_t *counter = &self->shared->counts[event];
+
+	store_relaxed(counter, load_relaxed(counter) + 1);
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * notify.c - lockshm_notify(): watching a hold, and writing to its descriptor when it is lost
+ *
+ * The service thread sleeps on the words of the holds it watches: the request's, and for LOCKSHM_GLOBAL the signal of
+ * the host lease.  An expirer, an operator or the bridge that takes a hold away wakes the sleepers of that word.
+ */
+#include "service/service.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hold/hold-access.h"
+
+#define LOOK_NS LOCKSHM_SECONDS(1)   /* self-check: the expirer may have been killed before its wake-up */
+#define LOOK_BLIND_NS LOCKSHM_MS(10) /* where the kernel cannot watch several words */
+
+/* ---------------------------------------------------------------- the service thread's side */
+
+int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now)
+{
+	const uint64_t *word = &s->requests[r->index].word;
+	const struct shm_host_lease *l = r->host_lease ? host_lease_at(s, r->host_lease - 1) : NULL;
+	/* The signal before what it is about. */
+	uint32_t signal = l ? load_acquire32(&l->signal) : 0;
+	uint64_t w = load_acquire(word);
+	int64_t left;
+
+	if (word_gen(w) != r->gen || !word_is(w, REQUEST_GRANTED) ||
+	    (l && !host_lease_holds(s, r->host_lease - 1, r->host_lease_word))) {
+		r->lost = true;
+		return INT64_MAX;
+	}
+	if (*n + 2 > FUTEX_WATCH_MOST || !futex_has_waitv())
+		return now + LOOK_BLIND_NS;
+	watches[(*n)++] = (struct futex_watch){ (const uint32_t *)(const void *)word, (uint32_t)w };
+	if (!l)
+		return now + LOOK_NS;
+	watches[(*n)++] = (struct futex_watch){ &l->signal, signal };
+	left = host_lease_left(s, r->host_lease - 1, r->host_lease_word);
+	return now + (left < LOOK_NS ? left : LOOK_NS);
+}
+
+/* Once.  If the non-blocking descriptor is full, its reader has something to read already. */
+void service_notify(const struct renewal *r)
+{
+	static const uint64_t one = 1;
+
+	if (r->fd >= 0 && write(r->fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* ---------------------------------------------------------------- the caller's side */
+
+static void set_renewal(struct access *g, struct renewal *r, uint64_t gen)
+{
+	hold_open(g->h);
+	g->h->renewal = g->renewal = r;
+	g->h->grant.gen = gen;
+	hold_close(g->h);
+}
+
+/* The renewals' lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
+static void begin_watch(struct access *g, struct renewal **spare, int *fd)
+{
+	struct hold *h = g->h;
+	struct renewal *r = g->renewal;
+
+	if (!r) {
+		r = *spare;
+		*spare = NULL;
+		r->index = h->index;
+		r->gen = h->grant.gen;
+		r->ttl_ns = 0;
+		r->max_ns = 0;
+		r->deadline = access_deadline(g);
+		renewals_add_held(g->s, r);
+		set_renewal(g, r, h->grant.gen);
+	}
+	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
+	 * nothing. */
+	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
+	/* My flag before my look at the word, in access_result() and by the service thread: whoever takes the hold away changes the
+	 * word and then looks for the flag.  Pairs with queue_notify_holder(). */
+	fence_full();
+	renewals_watch(g->s, r, h, *fd);
+	*fd = -1;
+}
+
+/* The renewals' lock held. */
+static void end_watch(struct access *g)
+{
+	struct renewal *r = g->renewal;
+
+	if (!r)
+		return;
+	if (r->ttl_ns) {
+		renewals_watch(g->s, r, g->h, -1);
+		return;
+	}
+	set_renewal(g, NULL, r->gen);
+	renewals_remove(g->s, r);
+}
+
+static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
+{
+	struct access g;
+	int outcome, err = hold_enter(&g, hold);
+
+	if (err)
+		return err;
+	if (!g.locked && *fd >= 0) {
+		renewals_lock(g.s);
+		g.locked = true;
+	}
+	if (*fd >= 0)
+		begin_watch(&g, spare, fd);
+	else
+		end_watch(&g);
+	outcome = access_granted(&g, load_acquire(&g.r->word)) ? access_result(&g) : access_lost(&g);
+	if (outcome == LOCKSHM_LOST)
+		end_watch(&g);
+	return hold_leave(&g, outcome);
+}
+
+/* What cannot be written to at once would stop the service thread. */
+static bool can_be_told(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
+{
+	struct hold *h = hold_of(hold);
+	struct renewal *spare = NULL;
+	struct lockshm *s;
+	int err = 0, copy = -1;
+
+	if (!h || fd < -1 || (fd >= 0 && !can_be_told(fd)))
+		return LOCKSHM_INVALID;
+	s = h->segment;
+	/* As in lockshm_move(). */
+	if (!hold_sealed(h) || h->epoch != process_epoch() || !process_ref_segment(s))
+		return LOCKSHM_NOT_HELD;
+	if (fd >= 0) {
+		/* So that closing it, and opening something else under its number, does no harm. */
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		spare = malloc(sizeof(*spare));
+		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : service_start(s, NULL);
+	}
+	if (!err)
+		err = notify(hold, &spare, &copy);
+	if (copy >= 0)
+		close(copy);
+	free(spare);
+	segment_unref(s);
+	return err;
+}
