@@ -41,6 +41,8 @@ dist_man_MANS = \
 	%D%/man/lockshm_version.3 \
 	$(end)
 EXTRA_DIST += \
+	%D%/README.md \
+	%D%/comparison.md \
 	%D%/cross-host.md \
 	%D%/decisions/01-the-queue-is-the-lock.md \
 	%D%/decisions/02-generation-of-41-bits.md \
@@ -56,6 +58,7 @@ EXTRA_DIST += \
 	%D%/decisions/13-barging.md \
 	%D%/decisions/16-tls.md \
 	%D%/decisions/17-checked-holds.md \
+	%D%/decisions/18-folders-as-floors.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
 	%D%/internals/memory-model.md \
