@@ -48,7 +48,7 @@ rows()
 	marks	full	22	queue	-DNOPS=2 -DMARKS -DN_CRASH=1
 	lease-fail	full	26	lease	-DNOPS=2 -DTMAX=2 -DSHARED -DN_FAIL=1
 	lease-majority	full	26	lease	-DNOPS=2 -DTMAX=2 -DSHARED -DN_FAIL=1 -DMAJORITY
-	close-late	full	24	close	-DNPROC=1 -DNOPS=2 -DQUIET_PASSES=1 -DLATE
+	close-late	full	24	close	-DNPROC=1 -DNOPS=2 -DSUPPRESS_GRANTS=1 -DLATE
 	close-three	full	24	close	-DNPROC=3 -DNOPS=1
 	lease-stale	full	24	lease	-DNOPS=2 -DTMAX=2 -DSHARED
 	lease-wish	full	24	lease	-DNOPS=3 -DTMAX=3 -DN_STALE=0 -DN_WISH=1
