@@ -9,7 +9,7 @@
 #
 #   */5 * * * *  cron-guard.sh -c 60s report /usr/local/bin/make-report || [ $? = 75 ]
 #
-# It does not wait: if the job is still at work, or in its pause, this run is skipped (status 75).  The lease of an
+# It does not wait: if the job is still running, or in its pause, this run is skipped (status 75).  The lease of an
 # hour is renewed while the command runs, so it ends early only if lockctl is stopped for that long.  If cron, lockctl
 # or the whole group is killed, the lock is free at once: there is no lock file to clean up.
 #

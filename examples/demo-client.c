@@ -72,7 +72,7 @@ static int cmd_await(char **args)
 
 /* ---- get ---- */
 
-/* One line: when the lock was granted, and what the answer said. */
+/* One line: the time of the grant, and the reply. */
 static int cmd_get(char **args)
 {
 	struct response r;
@@ -221,7 +221,7 @@ static int64_t handover_once(const struct handover *h, struct response *next)
 	if (heir.rc < 0 || next->status != 200)
 		fail("the next one was not served: status %d", next->status);
 	if (strcmp(next->lock, "OWNER_DIED") != 0 || next->previous_pid != holder)
-		fail("the next one was told %s about pid %d, not OWNER_DIED about pid %d", next->lock,
+		fail("the next one got %s for pid %d, not OWNER_DIED for pid %d", next->lock,
 		     next->previous_pid, (int)holder);
 	if (next->token <= next->previous_token)
 		fail("token %" PRIu64 " after token %" PRIu64, next->token, next->previous_token);
@@ -248,7 +248,7 @@ static int cmd_handover(char **args)
 	for (int i = 0; i < rounds; i++) {
 		ns[i] = handover_once(&h, &next);
 		if (i == 0)
-			printf("   the next holder was told: %s, pid %d, token %" PRIu64 "; its own is %" PRIu64 "\n",
+			printf("   the next holder got: %s, pid %d, token %" PRIu64 "; its own is %" PRIu64 "\n",
 			       next.lock, next.previous_pid, next.previous_token, next.token);
 	}
 	qsort(ns, (size_t)rounds, sizeof(*ns), compare_i64);

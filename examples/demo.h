@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demo.h - what the parts of the demo's client share
+ * demo.h - shared by the parts of the demo's client
  *
  *   demo-client.c  the commands but one
  *   demo-load.c    the command "load": requests under random SIGKILLs, and the proof that nothing was lost
@@ -17,7 +17,7 @@
 struct response {
 	int status;
 	int worker;
-	char lock[24]; /* what lockshm_acquire() said: "OK", "OWNER_DIED" ... */
+	char lock[24]; /* result of lockshm_acquire(): "OK", "OWNER_DIED" ... */
 	char note[24];
 	int previous_pid;
 	uint64_t previous_token;
@@ -31,7 +31,7 @@ struct response {
 /** Return: 0, or -1 if no whole response came. */
 int http_get(int port, const char *path, struct response *response);
 
-/** Ask /stats; return what follows @name (with its closing space) in response->body. */
+/** Get /stats; return the text after @name (with its closing space) in response->body. */
 char *get_stat(int port, const char *name, struct response *response);
 int64_t stat_number(int port, const char *name);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefork-cache.c - a cache that asks its backend once, however many clients want the same cold page
+ * prefork-cache.c - a cache that asks its backend once, however many clients request the same cold page
  *
  * The recipe ("single flight", known from cache locks of web servers):
  *
  *   look in the cache                     many readers at a time, under the shared lock of the slot
  *   lock the page
- *   rule 1: look again                    whoever had the lock before me has filled it, most likely
+ *   rule 1: look again                    the previous holder has probably filled it
  *   fetch the page
- *   rule 2: store it, then unlock         the other way round the next one would fetch it again
+ *   rule 2: store it, then unlock         in the other order the next holder would fetch it again
  *   rule 3: unlock on every way out,      otherwise an error would block the page until the lease ends
- *           and remember "no such page"   otherwise everybody would ask for it one after the other
+ *           and remember "no such page"   otherwise each client would fetch it, one after the other
  *
- * The page's lock is a lease: if the backend hangs for longer than that, the next one may try.  A page fetched
+ * The page's lock is a lease: if the backend hangs for longer than that, the next holder may try.  A page fetched
  * twice is a waste, not an error.
  */
 #include "prefork.h"
@@ -44,7 +44,7 @@ static struct slot *slot_of(struct app *app, const char *key, char *lock_name, s
 
 /*
  * Return: 1 = found, 0 = not there, negative = lockshm code.
- * A worker killed while storing leaves SLOT_STORING behind: not there.  The next store() mends that.
+ * A worker killed while storing leaves SLOT_STORING: not there.  The next store() repairs that.
  */
 static int lookup(struct app *app, const char *key, struct page *page, struct grant *grant)
 {
@@ -99,8 +99,8 @@ static size_t factors(uint32_t n, char *out, size_t size)
 }
 
 /*
- * The backend: far away (50 ms) and not always helpful.  Pages called "no-..." do not exist, and asking for
- * "broken-..." is an error.  All others tell the prime factors of their name's hash.
+ * The backend: slow (50 ms) and not always successful.  Pages named "no-..." do not exist, and "broken-..." is an
+ * error.  All others contain the prime factors of their name's hash.
  */
 static int backend_fetch(const char *key, struct page *page)
 {
@@ -153,7 +153,7 @@ int cache_get(struct app *app, const char *key, struct page *page, struct grant 
 	code = fill(app, key, page);
 	app->shared->waited += code == 0 && page->source == PAGE_WAITED;
 	if (code == 0 && grant->code > 0)
-		lockshm_acknowledge(&hold); /* somebody died or overran while fetching; the page is there now */
+		lockshm_acknowledge(&hold); /* a holder died or overran its lease while fetching; the page is stored now */
 	lockshm_release(&hold, 0); /* rule 3 */
 	return code;
 }

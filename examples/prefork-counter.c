@@ -3,8 +3,8 @@
  * prefork-counter.c - a counter that survives workers killed in the middle of an update
  *
  * The update touches two places, the total and this worker's share of it, so a worker killed between the two
- * leaves them torn.  The lock library cannot mend that, but it tells the next holder: LOCKSHM_OWNER_DIED.  The
- * next holder then looks at the journal:
+ * leaves them torn.  The lock library cannot mend that, but the next holder gets
+ * LOCKSHM_OWNER_DIED.  It then reads the journal:
  *
  *  (1) journal written          killed here: .open is not set, nothing happened
  *  (2) .open set                killed here: apply() does the whole update again; it only stores, never adds
@@ -12,8 +12,8 @@
  *  (4) by_worker stored         killed here: the same
  *  (5) .open cleared            killed here: nothing to do
  *
- * The holds are strict (no lease), since nothing could stop a worker that was stopped in (2) for longer than
- * its lease from storing old values when it goes on.
+ * The holds are strict (no lease), since a worker that was stopped in (2) for longer than its lease could
+ * still store old values after it continues.
  */
 #include "prefork.h"
 
@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pause inside the update, so that a SIGKILL has something to hit. */
-static void linger(void)
+/* A pause inside the update, so that a SIGKILL can hit it. */
+static void pause_inside(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000 }, NULL);
 }
@@ -31,7 +31,7 @@ static void apply(struct counter *counter, int die)
 {
 	counter->total = counter->journal.new_total;
 	crash_step();
-	linger();
+	pause_inside();
 	if (die)
 		kill(getpid(), SIGKILL);
 	counter->by_worker[counter->journal.worker] = counter->journal.new_by_worker;
@@ -39,7 +39,7 @@ static void apply(struct counter *counter, int die)
 	counter->journal.open = 0;
 }
 
-/* The caller holds the lock exclusively and was told that an earlier holder did not leave it properly. */
+/* The caller holds the lock exclusively, with a status that an earlier holder died or overran its lease. */
 static void repair(struct counter *counter, lockshm_hold_t *hold)
 {
 	if (counter->journal.open) {

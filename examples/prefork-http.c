@@ -103,7 +103,7 @@ static void send_all(int fd, const char *data, size_t len)
 	}
 }
 
-/* What the lock had to say, as header lines. */
+/* Status and report of the lock, as header lines. */
 static size_t grant_lines(const struct grant *grant, char *out, size_t size)
 {
 	const struct lockshm_previous *previous = &grant->report.previous;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefork-routes.c - which path does what
+ * prefork-routes.c - the handler of each path
  *
  *   GET /page/KEY           a page from the cache, fetched from the slow backend if it is not there
  *   GET /count              add one to the counter          (?die: the worker kills itself half-way)
  *   GET /read               read the counter
- *   GET /hold/KEY/MS[?TAG]  hold the lock hold/KEY for MS milliseconds, for people to look at
+ *   GET /hold/KEY/MS[?TAG]  hold the lock hold/KEY for MS milliseconds, to be watched
  *   GET /stats              figures, and the pids of the workers
  *
- * Every reply names its worker; those that took a lock also tell what the lock said.
+ * Every reply names its worker; after a lock it has the status and report of the acquire.
  */
 #include "prefork.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefork.c - a small prefork HTTP server whose workers share locks through one segment
+ * prefork.c - a small prefork HTTP server with workers that share locks through one segment
  *
  *   prefork [-n SEGMENT] [-p PORT] [-w WORKERS]      listens on 127.0.0.1, port 0 = any free one
  *
  * The master opens the segment and the listening socket, forks the workers and replaces those that die.  It
- * takes no lock itself.  Nothing here repairs locks after a death: the workers that are left see to it, each
- * at its next acquire.  Read prefork.h next.
+ * takes no lock itself.  No code here repairs locks after a death: each surviving worker does so at its next
+ * acquire.  Read prefork.h next.
  */
 #include "prefork.h"
 
@@ -158,9 +158,9 @@ static int listen_on(int *port)
 }
 
 /*
- * The segment is made if it is not there, and stays when the server ends; `lockctl rm` removes it.  If that is
- * done while the server runs, its workers answer 500 until it is started again: opening a new segment while
- * somebody may still hold locks of the old one would let two workers in at once.
+ * The segment is made if it does not exist, and stays when the server ends; `lockctl rm` removes it.  If it is
+ * removed while the server runs, the workers reply 500 until the server is started again: opening a new segment while
+ * a worker may still hold locks of the old one would give two workers the same lock.
  */
 static lockshm_t *open_segment(const char *name)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefork.h - what the parts of the example server share
+ * prefork.h - shared by the parts of the example server
  *
  *   prefork.c          the master: segment, listening socket, workers and their restart
  *   prefork-http.c     one request in, one reply out
- *   prefork-routes.c   which path does what
- *   prefork-cache.c    pages made once, however many ask for them     <- how to use leases
+ *   prefork-routes.c   the handler of each path
+ *   prefork-cache.c    pages fetched once for any number of requests  <- how to use leases
  *   prefork-counter.c  a counter that survives a killed worker        <- how to use strict holds
  *
  * Which kind of hold for what:
  *  - A *strict* hold ends by release or by the death of its owner, never by time.  It is the right one for
- *    data in shared memory: memory cannot refuse the late write of somebody who was stopped too long.
+ *    data in shared memory: memory cannot refuse the late write of a worker that was stopped too long.
  *  - A *lease* also ends by time.  It is the right one for work that may hang and may be done twice without
  *    harm, such as fetching a page from a slow backend.
  *
- * Lock names:  counter | slot/N | page/KEY | hold/KEY.  Whoever takes two takes page/KEY first, then slot/N.
+ * Lock names:  counter | slot/N | page/KEY | hold/KEY.  A thread that takes two takes page/KEY first, then slot/N.
  */
 #ifndef PREFORK_H
 #define PREFORK_H
@@ -134,7 +134,7 @@ struct reply {
 	char body[4096];
 };
 
-/** Read one request from @fd.  Return: 0, or the HTTP status to refuse it with; -1 = nobody there. */
+/** Read one request from @fd.  Return: 0, or the HTTP status to refuse it with; -1 = no client. */
 int http_read(int fd, struct request *request);
 void http_write(int fd, const struct reply *reply);
 /** Append to the body; what does not fit is cut off. */

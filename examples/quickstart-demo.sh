@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# quickstart-demo.sh - watch real workers share locks, and see them go on when one is killed
+# quickstart-demo.sh - real workers share locks, and continue when one is killed
 #
 #   quickstart-demo.sh [--short] BUILD-DIRECTORY
 #
@@ -105,7 +105,7 @@ sed 's/.*token \([0-9]*\).*/\1/' "$scratch/served" | sort -c -n -u
 title "3. A worker is killed with SIGKILL while it holds a lock with 30 s of lease left, and another one waits for it."
 "$client" handover "$port" "$segment" "$master" "$kills"
 
-title "4. A worker is killed in the middle of an update: the next one is told, repairs it from a journal and counts on."
+title "4. A worker is killed in the middle of an update: the next one repairs it from a journal and continues."
 "$client" get "$port" /count
 "$client" die "$port" "/count?die"
 "$client" get "$port" /count

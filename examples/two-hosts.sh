@@ -3,15 +3,16 @@
 #
 # two-hosts.sh - two segments play hosts, one real redis-server is between them
 #
-# Three workers on each "host" add to one file, each addition under the same global key.  Half way the process that speaks
-# with Redis for host A is killed.  No addition is lost, and Redis was asked far less than once for each.
+# Three workers on each "host" add to one file, each addition under the same global key.  Half way the bridge of
+# host A, the process that communicates with Redis, is killed.  No addition is lost, and Redis got far less than one
+# command for each.
 #
 # Usage: two-hosts.sh [build directory]
 set -u
 
 build=${1:-build}
 lockctl=$build/lockctl
-# What stands in the build directory is libtool's script; the program and the library are beside it.
+# The file in the build directory is libtool's script; the program and the library are in .libs.
 if [ -x "$build/.libs/lockctl" ]; then
 	lockctl=$build/.libs/lockctl
 	LD_LIBRARY_PATH=$(cd "$build/.libs" && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -62,7 +63,7 @@ done
 "$lockctl" bridge "$host_a" &
 service=$!
 until_true has_bridge "$host_a"
-echo "  host A: bridge is process $(counter "$host_a" pid) (lockctl bridge); host B: whoever needs it first"
+echo "  host A: bridge is process $(counter "$host_a" pid) (lockctl bridge); host B: the first process that needs it"
 
 echo 0 >"$dir/count"
 # A lost update would be one that was read before and written after another one.

@@ -3,53 +3,57 @@
  * lockshm.h - keyed, fair, crash-proof read-write locks in one named POSIX shared-memory segment
  *
  * Worker processes of one server open the same segment and take locks named by keys in it.  There is no
- * daemon.  A free lock costs no system call; a busy one is granted in strict arrival order; a holder that
- * is killed is noticed by the kernel and the next request is granted at once; a holder that hangs loses its
- * lock when its lease ends, and is told so.
+ * daemon.  A free lock costs no system call; a busy one is granted in strict arrival order.  The kernel reports the
+ * death of a holder, and the next request is granted at once.  A holder that hangs loses its lock when its lease ends,
+ * and its next call returns LOCKSHM_LOST.
  *
  * GUARANTEES
- *  - One key has one exclusive hold or any number of shared ones among holds that are valid (lease not run
- *    out, owner alive).
- *  - Requests on one key are granted in arrival order; neighbouring shared requests are granted together.
- *  - A thread that is killed, stopped or descheduled at any instruction blocks nobody beyond what it
- *    legitimately holds: its lease or, for a strict hold, its life.
- *  - release, renew and check answer exactly one of: fine, late but still yours, lost, not held.
- *  - Tokens of one key strictly increase, also when the key is forgotten and comes back.  Only holds that one thread takes
- *    in a row with LOCKSHM_BARGE, with nobody's hold between them, have the same one.
+ *  - One key has one exclusive hold or any number of shared ones among holds that are valid (lease not expired, owner
+ *    alive).
+ *  - Requests for one key are granted in arrival order; adjacent shared requests are granted together.
+ *  - A thread that is killed, stopped or descheduled at any instruction delays no other thread beyond what it
+ *    legitimately holds: its lease or, for a strict hold, its lifetime.
+ *  - release, renew and check return exactly one of four results: fine, late but still held, lost, not held.
+ *  - Tokens of one key strictly increase, also when the segment forgets the key and it comes back.  Only the holds of
+ *    one streak (LOCKSHM_BARGE), which one thread takes with no other hold between them, have the same token.
  *  - A failed call leaves no trace.
  *  - Ordering: a successful acquire is an acquire fence, release is a release fence.  What a holder wrote
- *    before release is visible to the next holder, also when that one was killed or its lease ran out.
+ *    before release is visible to the next holder, also when the holder was killed or its lease expired.
  *    A failed acquire orders nothing.
  *
  * CAVEATS
- *  - A lease cannot stop a holder that overran it from writing to something else.  Give the token to
- *    whatever you write to and let that refuse smaller tokens, or ask lockshm_check() just before.
+ *  - A lease cannot stop a holder that overran it from writing to something else.  Send the token with every write and
+ *    let the receiver refuse smaller tokens, or call lockshm_check() just before the write.
  *  - A hold belongs to the thread that took it and ends when that thread ends, by exit, exec or signal.
  *    lockshm_move() gives it to the process or to another thread.
  *  - When a thread other than the first of its process calls exec, the kernel does not report the death of its holds.
- *    The request that is next in line finds out by looking, within 100 ms; from another pid namespace it cannot,
- *    and the lease has to end.  The same with a process that dumps core: the kernel reports its death when the dump
- *    is written.
+ *    The first waiter detects it within 100 ms by checking the owner; from another pid namespace it cannot, and the
+ *    lease has to end.  The same applies to a process that dumps core: the kernel reports its death when the dump is
+ *    written.
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
- *  - The memory of a hold or canceller is the caller's, and is checked, not believed: if it was written over, left over
- *    from an earlier use, or copied, calls on it say LOCKSHM_NOT_HELD or LOCKSHM_INVALID and change nothing, and what was
- *    held goes on until its lease or its thread ends.  That finds accidents; it is no defence against an attacker.
- *  - Anybody who may write to the segment may break it; its mode and group are the boundary.  A damaged
+ *  - The memory of a hold or canceller is the caller's, and every call checks it: if it was overwritten, left over
+ *    from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID and changes nothing, and the
+ *    real hold continues until its lease or its thread ends.  The check finds accidents; it is no defence against an
+ *    attacker.
+ *  - A process with write access to the segment can break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
  *    mapped file.
  *  - All times are CLOCK_MONOTONIC: it does not jump and stands still while the machine is suspended.
  *
  * CONVENTIONS
- *  Every call returns 0, a named positive status (it worked, and there is something to know) or a negative
+ *  Every call returns 0, a named positive status (it worked, with a condition to know) or a negative
  *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
- *  signal handler, sets errno for you to read or starts a thread, except for the one service thread that
- *  auto-renewal, lockshm_notify() and lockshm_move() to the process need, and the standby threads that LOCKSHM_GLOBAL
- *  needs; signals are blocked in them, except those of faults.
+ *  signal handler or sets errno for the caller to read.  It starts threads only for
+ *   - auto-renewal, lockshm_notify() and lockshm_move() to the process: one service thread for a process and segment;
+ *   - LOCKSHM_GLOBAL: one standby thread for a process and segment; in the process that is the bridge, see
+ *     lockshm_bridge_serve(), also a listener thread;
+ *   - host names of Redis servers: a thread for each look-up, also in lockshm_remote_inspect() and _end().
+ *  Signals are blocked in these threads, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
- *  unless it says so.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; what the
- *  thread holds ends with it, as with any other end, and what lockshm_open() was about to return may be leaked.
+ *  unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; the thread's
+ *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may be leaked.
  *  No function blocks on another process except lockshm_acquire() and lockshm_acquire_many().
  *
  * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
@@ -71,7 +75,7 @@ extern "C" {
 
 /** Longest key in bytes; keys are any bytes, at least one. */
 #define LOCKSHM_KEY_MAX 65535
-/** Leading bytes of a key that are kept in the segment for people to read. */
+/** Leading bytes of a key that the segment keeps, to be shown in listings. */
 #define LOCKSHM_KEY_SHOWN_MAX 64
 /** Longest key of a request with LOCKSHM_GLOBAL. */
 #define LOCKSHM_GLOBAL_KEY_MAX 640
@@ -91,51 +95,51 @@ extern "C" {
 /** Longest lease or time-out that is not LOCKSHM_FOREVER: about ten years. */
 #define LOCKSHM_TIME_MAX LOCKSHM_SECONDS(315360000)
 
-/** Everything a call can return.  Closed list; lockshm_strerror() has a sentence for each. */
+/** Everything a call can return.  Closed list; lockshm_strerror() gives a sentence for each. */
 enum lockshm_code {
 	LOCKSHM_OK = 0,
-	/* Positive: done, and there is something to know. */
+	/* Positive: done, with a condition to know. */
 	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn */
-	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be at work */
-	LOCKSHM_LATE = 3, /**< done, but the lease had run out before; nobody else had the lock in between */
+	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be working */
+	LOCKSHM_LATE = 3, /**< done, but the lease had expired before; the lock had no other holder in between */
 	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the segment's policy permits it */
 	/* Negative: not done, nothing changed. */
 	LOCKSHM_TIMEOUT = -1,      /**< not granted in time */
 	LOCKSHM_BUSY = -2,         /**< not free right now (try, only_if_free_in_time, upgrade) */
 	LOCKSHM_CANCELLED = -3,    /**< lockshm_cancel() ended the wait */
 	LOCKSHM_LOST = -4,         /**< the hold was taken away: lease overrun, or ended by an operator */
-	LOCKSHM_NOT_HELD = -5,     /**< this hold is not (or no longer) held by the caller, or was written over */
+	LOCKSHM_NOT_HELD = -5,     /**< this hold is not (or no longer) held by the caller, or was overwritten */
 	LOCKSHM_DEADLOCK = -6,     /**< waiting would have closed a cycle */
 	LOCKSHM_FULL = -7,         /**< a table of the segment is full; the message says which */
 	LOCKSHM_INVALID = -8,      /**< a wrong argument; the message names it */
 	LOCKSHM_KEY_TOO_LONG = -9, /**< key of more than LOCKSHM_KEY_MAX bytes */
 	LOCKSHM_NO_SEGMENT = -10,  /**< no such segment, or it was removed while open: open it again */
 	LOCKSHM_EXISTS = -11,      /**< a segment of that name exists already */
-	LOCKSHM_PERMISSION = -12,  /**< no right to it, or owned by a user you should not trust */
+	LOCKSHM_PERMISSION = -12,  /**< no right to it, or owned by a user that is not trusted */
 	LOCKSHM_BAD_SEGMENT = -13, /**< not a segment, truncated or damaged; the message says what is wrong */
 	LOCKSHM_VERSION = -14,     /**< a segment of another format version or machine layout */
 	LOCKSHM_NO_MEMORY = -15,   /**< no memory, or no room in /dev/shm */
-	LOCKSHM_BRIDGE = -16,      /**< the other hosts cannot be asked: no Redis in reach, or it refuses; see the message */
-	LOCKSHM_SYSTEM = -17       /**< the system refused something; sys_errno says what */
+	LOCKSHM_BRIDGE = -16,      /**< no exclusion across hosts: Redis is out of reach or refuses; see the message */
+	LOCKSHM_SYSTEM = -17       /**< the system refused something; sys_errno has the reason */
 };
 
-/** How a lock is wanted.  Zero and one are not modes, so that a forgotten field is an error. */
+/** The mode of a lock.  Zero and one are not modes, so that a forgotten field is an error. */
 enum lockshm_mode {
-	LOCKSHM_SHARED = 2,   /**< beside other shared holds */
+	LOCKSHM_SHARED = 2,   /**< together with other shared holds */
 	LOCKSHM_EXCLUSIVE = 3 /**< alone */
 };
 
-/** What filled up when a call returns LOCKSHM_FULL. */
+/** The full table when a call returns LOCKSHM_FULL. */
 enum lockshm_table {
 	LOCKSHM_TABLE_NONE = 0,
-	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle lock entry for this key's place: create with more locks */
+	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle lock entry where this key may be stored: create with more locks */
 	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
 	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
 	LOCKSHM_TABLE_TICKETS = 4,  /**< this key has used up its ticket numbers: create the segment anew */
 	LOCKSHM_TABLE_LEASES = 5    /**< no idle host lease for this global key: create with more redis_leases */
 };
 
-/** Why a call failed, in words.  Optional out parameter; message is always NUL-terminated. */
+/** The reason of a failure.  Optional out parameter; message is always NUL-terminated. */
 struct lockshm_error {
 	int code;         /**< the value the call returned */
 	int sys_errno;    /**< errno of the refused system call, or 0 */
@@ -164,15 +168,15 @@ typedef struct lockshm_prepared {
 } lockshm_prepared_t;
 #define LOCKSHM_PREPARED_INIT { { 0 } }
 
-/** Ends waits from elsewhere; see lockshm_cancel().  Caller-owned, one per waiting call; start from the initialiser. */
+/** Lets lockshm_cancel() end a wait.  Caller-owned, one for each waiting call; start from the initialiser. */
 typedef struct lockshm_canceller {
 	uint64_t opaque[4];
 } lockshm_canceller_t;
 #define LOCKSHM_CANCELLER_INIT { { 0 } }
 
-/** Whom an OWNER_DIED or TOOK_OVER_EXPIRED status is about. */
+/** The earlier holder that an OWNER_DIED or TOOK_OVER_EXPIRED status refers to. */
 struct lockshm_previous {
-	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for nobody */
+	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for none */
 	int mode;        /**< enum lockshm_mode of the lost hold */
 	int32_t pid;     /**< as seen in its own pid namespace; 0 = no longer known */
 	int32_t tid;
@@ -180,24 +184,24 @@ struct lockshm_previous {
 	char tag[LOCKSHM_TAG_MAX + 2];
 };
 
-/** What there is to tell about one acquire, also a failed one.  Optional out parameter. */
+/** Details of one acquire, also of a failed one.  Optional out parameter. */
 struct lockshm_report {
 	int64_t waited_ns;  /**< wall time between the call and its end */
-	int64_t slept_ns;   /**< part of it spent asleep; non-zero = somebody else was in the way */
+	int64_t slept_ns;   /**< part of it spent asleep; non-zero = another request was in the way */
 	uint64_t token;     /**< token of the hold; 0 when there is none */
 	struct lockshm_previous previous;
-	struct lockshm_error error; /**< with LOCKSHM_DEADLOCK the message spells out the cycle */
+	struct lockshm_error error; /**< with LOCKSHM_DEADLOCK the message lists the cycle */
 };
 
 /** @name Flags of a request @{ */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
-#define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the mark */
-#define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts that use the same Redis, see lockshm_acquire() */
-#define LOCKSHM_BARGE 0x10u               /**< once released, its thread may take it again until the next in line runs */
+#define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the damage mark */
+#define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire() */
+#define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
 /** @} */
 
-/** One wish for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
+/** One request for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
 struct lockshm_request {
 	size_t size;        /**< sizeof(struct lockshm_request), set by the initialiser */
 	const void *key;    /**< 1..LOCKSHM_KEY_MAX bytes, any values */
@@ -207,12 +211,12 @@ struct lockshm_request {
 	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s */
 	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
 	int64_t deadline_ns; /**< if not 0: absolute CLOCK_MONOTONIC time that replaces timeout_ns */
-	const char *tag;    /**< shown to people and to whoever takes over; up to LOCKSHM_TAG_MAX bytes; may be NULL */
+	const char *tag;    /**< for listings and the next holder's report; up to LOCKSHM_TAG_MAX bytes; may be NULL */
 	lockshm_canceller_t *canceller; /**< may be NULL */
 	struct lockshm_report *report;  /**< may be NULL */
-	lockshm_prepared_t *prepared;   /**< if not NULL: the key, and @key and @key_len are not used */
+	lockshm_prepared_t *prepared;   /**< if not NULL: the key; then @key and @key_len are not used */
 	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
-	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: how long the service thread renews it at most, see lockshm_acquire(); 0 = no bound */
+	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: the service thread stops renewing after this time; 0 = no bound */
 };
 #define LOCKSHM_REQUEST_INIT                                                                                           \
 	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
@@ -225,70 +229,71 @@ struct lockshm_key {
 	int mode; /**< enum lockshm_mode, or 0 for the mode of the common request */
 };
 
-/** What a request with LOCKSHM_GLOBAL gets while Redis is out of reach, once it is the next on its host. */
+/** Result of a request with LOCKSHM_GLOBAL while Redis is out of reach, once it is the next on its host. */
 enum lockshm_redis_policy {
-	LOCKSHM_REDIS_FAIL = 2,      /**< LOCKSHM_BRIDGE at once */
-	LOCKSHM_REDIS_WAIT = 3,      /**< it waits, until its time-out */
-	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< the lock of this host alone, and LOCKSHM_LOCAL_ONLY */
+	LOCKSHM_REDIS_FAIL = 2,      /**< fails at once with LOCKSHM_BRIDGE */
+	LOCKSHM_REDIS_WAIT = 3,      /**< waits, until its time-out */
+	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< gets the lock of this host alone, and LOCKSHM_LOCAL_ONLY */
 };
 
-/** How to make a segment.  Start from LOCKSHM_CREATE_INIT. */
+/** Settings of a new segment.  Start from LOCKSHM_CREATE_INIT. */
 struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
-	uint32_t locks;    /**< keys that can be known at once (16384); rounded up to a multiple of 64 */
+	uint32_t locks;    /**< keys in the segment at once (16384); rounded up to a multiple of 64 */
 	uint32_t requests; /**< holds plus waits at once (16384), 1..262143; every thread reserves a chunk of them */
 	uint32_t owners;   /**< threads that take locks at once (1024), 4 KiB each */
 	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */
 	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
 	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
-	uint64_t token_floor; /**< every token will be larger than this; 0 = from the wall clock */
-	/* The rest is for LOCKSHM_GLOBAL, and must be the same on all hosts but for redis_leases. */
+	uint64_t token_floor; /**< every token is larger than this; 0 = from the wall clock */
+	/* For LOCKSHM_GLOBAL; must be the same on all hosts, except redis_leases. */
 	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys */
-	const char *redis_prefix; /**< the name in Redis is this and the key; NULL = "lk:" */
+	const char *redis_prefix; /**< a key's name in Redis is this prefix and the key; NULL = "lk:" */
 	int redis_policy;         /**< enum lockshm_redis_policy */
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
-	int64_t redis_ttl_ns;     /**< how long this host's lease in Redis lasts without renewal (10 s), 1 s to 1 h */
-	int64_t redis_retain_ns;  /**< how long a lease stays that nobody here wants (0; one passed on quickly: 20 ms), < redis_ttl_ns */
-	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; no quorum */
+	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h */
+	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */
+	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
 	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
-/** The servers know nothing of each other, and a majority decides (Redlock); else each key has its server. */
+/** The servers are independent, and a majority decides (Redlock); otherwise each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
 
 #define LOCKSHM_OPEN_READ_ONLY 0x1u /**< for inspection only; needs no write permission */
-#define LOCKSHM_OPEN_ANY_OWNER 0x2u /**< accept a segment of any user, not only mine or root's */
+#define LOCKSHM_OPEN_ANY_OWNER 0x2u /**< accept a segment of any user, not only the caller's or root's */
 
 /* ------------------------------------------------------------------------------------------------------ *
  * Segments
  * ------------------------------------------------------------------------------------------------------ */
 
 /**
- * lockshm_create - make a segment, with all its memory reserved, and publish it in one step
+ * lockshm_create - make a segment, reserve all its memory, and publish it in one step
  * @out:     [out] handle, to be closed by lockshm_close(); NULL if none is wanted
  * @name:    "/name" or "name": letters, digits, '.', '_', '-', not '.' first, up to LOCKSHM_NAME_MAX bytes
  * @options: NULL for the defaults
- * @error:   [out] the reason in words; may be NULL
+ * @error:   [out] the reason of a failure; may be NULL
  *
- * Nobody ever sees a half-made segment, and a creator that fails or is killed leaves nothing behind.  @error is
- * cleared on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one
- * that cannot be opened is not replaced.  Makes system calls, does not wait for anybody, except that it finishes the
+ * No process ever sees a half-made segment, and a creator that fails or is killed leaves nothing.  @error is cleared
+ * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one that
+ * cannot be opened is not replaced.  Makes system calls.  Waits for no other process, except while it completes the
  * removal of a half-removed segment as lockshm_destroy() does.
  *
  * A Redis URI is redis://[user@]host[:port][/db][?option=value&...], the same with rediss:// for TLS, or
- * unix://[user@]/path[?option=value&...].  A password may not be in it, since everybody who may open the segment can
- * read it there: the options password-env=VARIABLE and password-file=PATH name the place where the bridge finds it.
- * For TLS there are tls-ca=PATH, tls-cert=PATH, tls-key=PATH and tls-name=NAME.  No server is asked here.
+ * unix://[user@]/path[?option=value&...].  It may not contain a password, because every process that can open the
+ * segment can read the URI: the options password-env=VARIABLE and password-file=PATH name the place where the bridge
+ * finds it.  For TLS there are tls-ca=PATH, tls-cert=PATH, tls-key=PATH and tls-name=NAME.  This call contacts no
+ * server.
  *
- * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed one keeps its name, the
- *         message says so; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis
+ * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see the
+ *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis
  *         URI);
  *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);
- *         LOCKSHM_PERMISSION (/dev/shm not writable, or the group not yours to give); LOCKSHM_NO_MEMORY (no
- *         room in /dev/shm or to map the segment); LOCKSHM_SYSTEM; nothing was kept; with LOCKSHM_CREATE_OR_OPEN also every code
- *         of lockshm_open().
+ *         LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to the group);
+ *         LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM; nothing was kept; with
+ *         LOCKSHM_CREATE_OR_OPEN also every code of lockshm_open().
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which close their own
  * copy of it or leave it to their exit.
  * Since: 0.1
@@ -301,17 +306,17 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * @out:   [out] handle, to be closed by lockshm_close()
  * @name:  as for lockshm_create()
  * @flags: LOCKSHM_OPEN_READ_ONLY, LOCKSHM_OPEN_ANY_OWNER
- * @error: [out] the reason in words; may be NULL
+ * @error: [out] the reason of a failure; may be NULL
  *
- * Does not take part in anything yet: a thread gets its owner slot at its first acquire.  Also reclaims what
- * dead processes left behind (not with LOCKSHM_OPEN_READ_ONLY).  Makes system calls, does not wait for anybody.
+ * Takes no owner slot: a thread gets its slot at its first acquire.  Also reclaims what dead processes left (not with
+ * LOCKSHM_OPEN_READ_ONLY).  Makes system calls.  Waits for no other process.
  *
- * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, or an owner who is neither you
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, or an owner that is neither the caller
  *         nor root); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.  The handle may be used by all threads and by children made by fork().  One handle is enough for
- * a process: through a second one its threads are other owners, so that the deadlock of a thread that waits there
- * for what it holds here is not noticed, and only its time-out ends it.
+ * a process: through a second handle its threads are other owners, and the deadlock of a thread that waits through
+ * one handle for what it holds through the other is not detected; only its time-out ends the wait.
  * Since: 0.1
  */
 int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
@@ -320,11 +325,11 @@ int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct locks
  * lockshm_close - give the handle back
  * @segment: handle; NULL is ignored
  *
- * Ends the calling thread's holds as its exit would (the next holders are told OWNER_DIED) and frees its slot.
+ * Ends the calling thread's holds as its exit would (the next holders get OWNER_DIED) and frees its slot.
  * No other thread may be inside a call on @segment or start one.  Holds of other threads of this process
- * stay theirs until those threads end; the mapping goes away with the last of them.  Holds of the process stay
- * usable, by this thread too, as long as another thread takes part, and end with the last.  Does not block, except
- * where this process is the bridge: then what nobody holds is given back to Redis first, which takes 250 ms at most.
+ * remain until those threads end; the mapping goes away with the last of them.  Holds of the process stay
+ * usable, by this thread too, as long as another thread has a slot, and end with the last.  Does not block, except
+ * where this process is the bridge: then it first releases the unused host leases in Redis, which takes 250 ms at most.
  *
  * Return: 0; LOCKSHM_INVALID (@segment is no open handle).
  * In a child made by fork() it closes the child's copy only.
@@ -337,14 +342,15 @@ int lockshm_close(lockshm_t *segment);
  * @name:  as for lockshm_create()
  * @error: [out] may be NULL
  *
- * Processes that have it open keep it: their holds can be renewed and released, but every new acquire and
- * every wait there ends with LOCKSHM_NO_SEGMENT, so that nobody shares a lock with the wrong crowd.  That comes
- * before the name goes; a remover that is killed in between leaves a name that leads to nothing that can be opened, and
- * the next lockshm_destroy() or lockshm_create() removes it.  Waits a second at most, and only for another process that is removing the same segment (they take turns by the file's
- * flock).  If the file is removed by other means, those who wait and threads that join notice and tell all others.
+ * Processes that have it open keep their mapping: their holds can be renewed and released, but every new acquire and
+ * every wait there ends with LOCKSHM_NO_SEGMENT, so that no process shares a lock with users of a newer segment.  The
+ * segment is retired first, its name removed after that.  A remover that is killed in between leaves the name of a
+ * segment that cannot be opened; the next lockshm_destroy() or lockshm_create() removes it.  Waits a second at most,
+ * and only for another process that is removing the same segment (removers take turns by flock() on the file).  If the
+ * file is removed by other means, waiters and joining threads detect it and retire the segment for all others.
  *
- * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (not yours to remove: nothing has changed); LOCKSHM_INVALID
- *         (name); LOCKSHM_BAD_SEGMENT (the file is not and never was a segment: nothing is removed);
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (the caller may not remove it: nothing has changed);
+ *         LOCKSHM_INVALID (name); LOCKSHM_BAD_SEGMENT (the file is not and never was a segment: nothing is removed);
  *         LOCKSHM_SYSTEM (nothing has changed, or, if the message begins with "retired", only the name could not be
  *         removed: call it again).  A damaged segment is removed.
  * Thread-safe.
@@ -356,7 +362,7 @@ int lockshm_destroy(const char *name, struct lockshm_error *error);
  * lockshm_current - is this handle still the segment of that name?
  * @segment: handle
  *
- * Return: 0; LOCKSHM_NO_SEGMENT (its name was removed, or now belongs to a newer segment: close it and open
+ * Return: 0; LOCKSHM_NO_SEGMENT (its name was removed, or now belongs to a newer segment: close the handle and open
  *         again); LOCKSHM_INVALID.
  * One system call.  Thread-safe.
  * Since: 0.1
@@ -374,67 +380,69 @@ int lockshm_current(lockshm_t *segment);
  * @key:      1..LOCKSHM_KEY_MAX bytes, any values; not used after the call
  * @key_len:  bytes
  *
- * Such a key need not be hashed and compared again, which saves some of the time of a free lock's acquire; how a lock
- * is named changes nothing else.  A prepared key holds nothing, needs no end, and is good for every handle of the same
- * segment, also in children made by fork() and after closing and opening it.  For another segment, also a new one of
- * that name, lockshm_acquire() refuses it with LOCKSHM_INVALID.
+ * The library need not hash and compare a prepared key again, which saves some of the time of a free lock's acquire;
+ * the key has no other effect than its bytes would have.  A prepared key holds nothing, needs no end, and is valid for
+ * every handle of the same segment, also in children made by fork() and after the segment was closed and opened.  For
+ * another segment, also a new one of that name, lockshm_acquire() refuses it with LOCKSHM_INVALID.
  *
  * Does not block, write to the segment or make system calls.
  *
  * Return: 0; LOCKSHM_INVALID (@segment is no open handle, @prepared or @key is NULL, @key_len is 0);
  *         LOCKSHM_KEY_TOO_LONG.
- * Thread-safe, as long as nobody else uses @prepared during the call.
+ * Thread-safe, as long as no other thread uses @prepared during the call.
  * Since: 0.1
  */
 int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void *key, size_t key_len);
 
 /*
- * LOCKSHM_BARGE: for a hot key whose rate matters more than strict order.  A lock that others await is not passed on at
- * its release, which would leave it unused until the next in line has woken up, but lingers: the next in line is woken,
- * and until it runs, and for half a millisecond after the first such release, the releasing thread takes the lock again
- * at once, if it asks with LOCKSHM_BARGE.  Nobody else passes anybody, and those who wait keep their order.  Holds in
- * such a row, with nobody's hold between them, have the same token.  A thread that ends or closes the segment lets
- * nothing linger.  With LOCKSHM_GLOBAL a row goes on only under the same lease of this host, and counts once where
- * other hosts wait.  Exclusive holds of one key only, without LOCKSHM_AUTO_RENEW.
+ * LOCKSHM_BARGE: for a hot key whose rate matters more than strict order.  While other requests wait, the release does
+ * not grant the lock to the next waiter, which would leave it unused until that waiter has woken up.  It wakes the
+ * waiter and opens a barge window: until the waiter runs, and for at most half a millisecond after the first such
+ * release, the releasing thread takes the lock again at once if it asks with LOCKSHM_BARGE.  No other thread overtakes
+ * a waiter, and the waiters keep their order.  The holds of such a streak, with no other hold between them, have the
+ * same token.  A thread that ends or closes the segment leaves no barge window open.  With LOCKSHM_GLOBAL a streak
+ * continues only under the same lease of this host, and counts as one hold while other hosts wait.  Exclusive holds of
+ * one key only, without LOCKSHM_AUTO_RENEW.
  */
 
 /**
  * lockshm_acquire - take one lock
  * @segment: handle
- * @request: what is wanted; not used after the call
- * @hold:    [out] any memory; filled on success only; one that is held now is refused
+ * @request: key, mode, times and options; not used after the call
+ * @hold:    [out] any memory; filled on success only; a hold that is held now is refused
  *
- * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some
- * microseconds only when it is next in line, then sleeps in the kernel.  A thread's first acquire takes an owner slot:
- * it allocates, makes system calls, and gives back up to four slots of the dead.
+ * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some microseconds
+ * only while it is the next waiter, then sleeps in the kernel.  A thread's first acquire takes an owner slot: it
+ * allocates, makes system calls, and frees up to four slots of dead owners.
  *
- * With LOCKSHM_AUTO_RENEW and max_hold_ns the service thread renews the lease for that long and no longer, counted from the
- * grant, or from the owner's last lockshm_renew(); then it ends as any lease does.  If that is less than ttl_ns it is
- * the lease.
+ * With LOCKSHM_AUTO_RENEW and max_hold_ns the service thread renews the lease for that long and no longer, counted from
+ * the grant, or from the owner's last lockshm_renew(); then the lease ends like any other.  If max_hold_ns is less than
+ * ttl_ns it is the lease.
  *
- * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without, and then waits for the one
- * lease this host has of it in Redis, shared by all its processes: exclusive if the request is.  The next in the host's
- * queue goes on under the same lease without a word to Redis; once another host waits, for 64 holds and half of
- * redis_ttl_ns or 200 ms, whichever ends first.  The hold ends with its own lease or the host's: when that is lost,
- * every call on the hold says LOCKSHM_LOST, and nothing else from then on.  Its token rises across all hosts.  A key
- * that is used with and without the flag excludes both kinds on this host, and only those with it elsewhere.  It may
- * not be a prepared one.  A try (time-out 0) takes as long as Redis takes to answer.  Deadlocks are found within this
- * host only.  Starts the standby thread, see lockshm_bridge_serve().
+ * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without.  The request then waits for
+ * the host lease: the one lease that this host has of the key in Redis, shared by all its processes, and exclusive if
+ * the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
+ * once another host waits, only for 64 holds or half of redis_ttl_ns (200 ms at most), whichever ends first.  The hold
+ * ends with its own lease or the host's: after the host lease is lost, every call on the hold returns LOCKSHM_LOST and
+ * nothing else.  Its token rises across all hosts.  A key that is used with and without the flag excludes both kinds
+ * on this host, and only those with the flag on other hosts.  The key may not be a prepared one.  A try (time-out 0)
+ * takes as long as the reply of Redis.  Deadlocks are found within this host only.  Starts the standby thread, see
+ * lockshm_bridge_serve().
  *
- * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous says who
- *         left the lock badly: the status comes back on every acquire of this key until someone calls
+ * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous names the holder
+ *         that left the damage mark: every acquire of this key returns the status again until a holder calls
  *         lockshm_acknowledge().
- *         LOCKSHM_LOCAL_ONLY held, without the other hosts being asked: by policy, as Redis is out of reach; a mark may
- *         be in request->report->previous beside that.
+ *         LOCKSHM_LOCAL_ONLY held, on this host only: by policy, because Redis is out of reach; a damage mark may
+ *         be in request->report->previous in addition.
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
- *         LOCKSHM_DEADLOCK (the calling thread holds something this would wait for, in the end; holding this
- *         very key is the shortest case; found at the start of the wait, or at a later look if moved holds closed
- *         the cycle); LOCKSHM_FULL; LOCKSHM_INVALID (also, unless the lock is free, for a canceller that another wait
- *         uses or that was written over); LOCKSHM_KEY_TOO_LONG;
- *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only);
- *         LOCKSHM_FULL also (LOCKSHM_GLOBAL) if no lease is free, or if no process of this host is the bridge and this
- *         one finds no owner slot for its helper thread; LOCKSHM_BRIDGE (LOCKSHM_GLOBAL: Redis is out of reach and
- *         the policy is to fail, or it refuses for good, or the key holds other data there); LOCKSHM_BAD_SEGMENT;
+ *         LOCKSHM_DEADLOCK (the wait would depend, directly or not, on a hold of the calling thread; holding this
+ *         very key is the shortest case; found at the start of the wait, or at a later check if moved holds closed
+ *         the cycle); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free, or if no process of this host
+ *         is the bridge and this one finds no owner slot for its standby thread); LOCKSHM_INVALID (also, unless the
+ *         lock is free, for a canceller that another wait uses or that was overwritten); LOCKSHM_KEY_TOO_LONG;
+ *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only); LOCKSHM_BRIDGE
+ *         (with LOCKSHM_GLOBAL: Redis is out of reach and the policy is to fail, or it refuses permanently, or the key
+ *         holds other data there, or a library that is needed is not installed); LOCKSHM_BAD_SEGMENT;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * The queue is the design of this project: doc/internals/local-locks.md; its ancestors are the queue locks of Mellor-Crummey
@@ -451,14 +459,14 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * @n:       1..LOCKSHM_MANY_MAX
  * @holds:   [out] @n holds; the second and later of equal keys stay empty (LOCKSHM_NOT_HELD)
  *
- * Takes them in an order of its own that is the same for everybody, so that two such calls never deadlock.
- * LOCKSHM_ACKNOWLEDGE clears marks only when all are held; a failed call clears none.
+ * Takes the locks in an internal order that is the same for all callers, so that two such calls never deadlock.
+ * LOCKSHM_ACKNOWLEDGE clears damage marks only when all are held; a failed call clears none.
  *
  * One deadline for the whole call; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
  * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
- *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous tells of the mark.  LOCKSHM_INVALID
+ *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has the damage mark.  LOCKSHM_INVALID
  *         also for a wrong @n or a hold in use.  On failure none is held.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * Since: 0.1
@@ -469,16 +477,16 @@ int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *commo
 /**
  * lockshm_release - end a hold
  * @hold:        a hold of the calling thread (or of the process, see lockshm_move())
- * @cooldown_ns: keep the key closed to everybody this much longer; 0 = not.  Exclusive holds only.
+ * @cooldown_ns: keep the key closed to all requests this much longer; 0 = not.  Exclusive holds only.
  *
  * Does not block.
  *
- * Return: 0; LOCKSHM_LATE (released; the lease had run out, nobody had come in);
+ * Return: 0; LOCKSHM_LATE (released; the lease had expired, but the lock had no other holder);
  *         LOCKSHM_LOST (it was taken away before: see lockshm_lost_to()); LOCKSHM_NOT_HELD (released before,
- *         another thread's, the parent's after fork, or written over); LOCKSHM_INVALID (@hold is NULL; negative or too
+ *         another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL; negative or too
  *         long cooldown, or one for a shared hold: still held).
- *         In all cases but LOCKSHM_INVALID, and LOCKSHM_NOT_HELD for another thread's or what was written over, @hold is
- *         empty then.
+ *         @hold is empty afterwards, except after LOCKSHM_INVALID, and after LOCKSHM_NOT_HELD for another thread's hold
+ *         or overwritten memory.
  * Thread-safe.
  * Since: 0.1
  */
@@ -487,7 +495,7 @@ int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
 /**
  * lockshm_release_many - release all holds of one lockshm_acquire_many(), in reverse order
  * @holds: as filled by lockshm_acquire_many(); all empty afterwards
- * @n:     their number, as given there
+ * @n:     their number, as in lockshm_acquire_many()
  *
  * Empty holds are skipped.  Does not block.
  *
@@ -498,10 +506,10 @@ int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
  */
 int lockshm_release_many(lockshm_hold_t *holds, size_t n);
 
-/** What lockshm_renew() does with the time. */
+/** How lockshm_renew() applies the time. */
 enum lockshm_renew_how {
 	LOCKSHM_RENEW_RESET = 2, /**< the lease ends @ns from now */
-	LOCKSHM_RENEW_ADD = 3    /**< the lease ends @ns later than it would have */
+	LOCKSHM_RENEW_ADD = 3    /**< the lease ends @ns after its present end */
 };
 
 /**
@@ -510,10 +518,10 @@ enum lockshm_renew_how {
  * @ns:   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX; with RESET also LOCKSHM_FOREVER: the hold becomes strict
  * @how:  enum lockshm_renew_how.  ADD to a strict hold is LOCKSHM_INVALID.
  *
- * Does not block.  When it says 0 or LOCKSHM_LATE nobody else has had the lock since it was granted.
+ * Does not block.  0 and LOCKSHM_LATE mean that the lock has had no other holder since the grant.
  *
- * Return: 0; LOCKSHM_LATE (renewed, after the lease had run out); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
- *         released, another thread's, the parent's after fork, or written over); LOCKSHM_INVALID (@hold is NULL, @ns or
+ * Return: 0; LOCKSHM_LATE (renewed, after the lease had expired); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
+ *         released, another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL, @ns or
  *         @how; unchanged).
  * Thread-safe.
  * Since: 0.1
@@ -521,14 +529,14 @@ enum lockshm_renew_how {
 int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
 
 /**
- * lockshm_check - still mine?
+ * lockshm_check - is the hold still valid?
  * @hold:         held
- * @remaining_ns: [out] what is left of the lease, 0 if it has run out, LOCKSHM_FOREVER if strict; may be NULL
+ * @remaining_ns: [out] what is left of the lease, 0 if it has expired, LOCKSHM_FOREVER if strict; may be NULL
  *
- * Does not block or write shared memory.  The answer is about the time of the call and may be old when it
- * arrives.
+ * Does not block or write shared memory.  The result is valid at some instant during the call and may be outdated when
+ * it arrives.
  *
- * Return: 0; LOCKSHM_LATE (run out, but nobody has taken it); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for
+ * Return: 0; LOCKSHM_LATE (expired, but no other request has taken the lock); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for
  *         lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @remaining_ns is 0 with a negative code.
  * Thread-safe.
  * Since: 0.1
@@ -536,27 +544,27 @@ int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
 int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
 
 /**
- * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key, but for
- *                 those of the same thread in the same row (LOCKSHM_BARGE)
+ * lockshm_token - the fencing token of a hold: larger than that of every earlier exclusive hold of this key, except
+ *                 those of the same streak (LOCKSHM_BARGE)
  * @hold: held or lost
  *
- * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as far as the clock
+ * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as long as the clock
  * of the Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the
  * caller's memory only.
  *
- * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold, a copy, and what was written over.
+ * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold, a copy, and overwritten memory.
  * Thread-safe.  Async-signal-safe.
  * Since: 0.1
  */
 uint64_t lockshm_token(const lockshm_hold_t *hold);
 
 /**
- * lockshm_lost_to - after a call on @hold said LOCKSHM_LOST: a token given out after it
+ * lockshm_lost_to - after a call on @hold returned LOCKSHM_LOST: a token that was issued after it
  * @hold: of that call, also if that was lockshm_release()
  *
  * Reads the caller's memory only.
  *
- * Return: token of the holder at that time, else the newest token of the key; 0 if nobody came after, if the
+ * Return: token of the holder at that time, else the newest token of the key; 0 if no later hold was granted, if the
  *         hold itself has none (held on this host only), and for memory that is no such hold.
  * Thread-safe.
  * Since: 0.1
@@ -564,17 +572,17 @@ uint64_t lockshm_token(const lockshm_hold_t *hold);
 uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
 
 /**
- * lockshm_upgrade - make a shared hold exclusive, if it is the only one and nobody is waiting
+ * lockshm_upgrade - make a shared hold exclusive, if it is the only one and no request waits
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits for others to go, since two waiting upgraders would wait for each other.  The hold gets a new, larger
- * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease goes on unchanged.  With LOCKSHM_GLOBAL the host's lease is
- * made exclusive first, which takes as long as Redis takes to answer, 1.5 s at most; LOCKSHM_BUSY also if other hosts
- * or programs read, a writer elsewhere waits, Redis does not answer, or a majority of a quorum does not agree
+ * Never waits for other holders, since two waiting upgraders would wait for each other.  The hold gets a new, larger
+ * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues unchanged.  With LOCKSHM_GLOBAL the host lease is
+ * made exclusive first, which takes as long as the reply of Redis, 1.5 s at most; LOCKSHM_BUSY also if other hosts
+ * or programs read, a writer of another host waits, Redis does not reply, or a majority of a quorum does not agree
  * (LOCKSHM_CREATE_REDIS_QUORUM).
  *
- * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_BUSY (others hold it too,
- *         or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
+ * Return: 0; LOCKSHM_LATE (done; the lease had expired, but the lock had no other holder); LOCKSHM_BUSY (other requests
+ *         hold it too, or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
  *         (tickets; still shared); LOCKSHM_INVALID (@hold is NULL).
  * Thread-safe.
  * Since: 0.1
@@ -582,49 +590,49 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
 int lockshm_upgrade(lockshm_hold_t *hold);
 
 /**
- * lockshm_downgrade - make an exclusive hold shared; shared requests right behind it are granted
+ * lockshm_downgrade - make an exclusive hold shared; shared requests directly after it in the queue are granted
  * @hold: held; a shared one stays as it is
  *
  * Keeps token and lease.  Does not block.  A release fence: what was written before is visible to the shared
- * holders it lets in.  With LOCKSHM_GLOBAL the host's lease becomes shared a moment later, if no quorum decides: then
- * readers of other hosts come in, too.
+ * holders that are granted by it.  With LOCKSHM_GLOBAL the host lease becomes shared a moment later, unless a quorum
+ * decides: then readers of other hosts are granted, too.
  *
- * Return: 0; LOCKSHM_LATE (done; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
- *         for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
+ * Return: 0; LOCKSHM_LATE (done; the lease had expired, but the lock had no other holder); LOCKSHM_LOST;
+ *         LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
  * Thread-safe.
  * Since: 0.1
  */
 int lockshm_downgrade(lockshm_hold_t *hold);
 
 /**
- * lockshm_acknowledge - clear the OWNER_DIED / TOOK_OVER_EXPIRED mark that this hold was told of
+ * lockshm_acknowledge - clear the damage mark (OWNER_DIED or TOOK_OVER_EXPIRED) that the acquire of this hold reported
  * @hold: held
  *
  * Call it when what the lock protects is known to be good again.  Does not block.
  *
- * Return: 0 (also if there is no mark); LOCKSHM_BUSY (a newer mark has come: acquire again to see it);
+ * Return: 0 (also if there is no damage mark); LOCKSHM_BUSY (there is a newer damage mark: acquire again to see it);
  *         LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
  * Thread-safe.
  * Since: 0.1
  */
 int lockshm_acknowledge(lockshm_hold_t *hold);
 
-/** To whom lockshm_move() gives a hold. */
+/** The new owner for lockshm_move(). */
 enum lockshm_move_to {
-	LOCKSHM_TO_PROCESS = 2, /**< it lives as long as the process; every thread may use it */
-	LOCKSHM_TO_CALLER = 3   /**< it lives as long as the calling thread */
+	LOCKSHM_TO_PROCESS = 2, /**< the hold lives as long as the process; every thread may use it */
+	LOCKSHM_TO_CALLER = 3   /**< the hold lives as long as the calling thread */
 };
 
 /**
- * lockshm_move - change which life a hold depends on
+ * lockshm_move - change whose life a hold depends on
  * @hold: of the calling thread, or of the process
  * @to:   enum lockshm_move_to
  *
  * From thread A to thread B: A calls with LOCKSHM_TO_PROCESS, then B with LOCKSHM_TO_CALLER.  The first move to
  * the process starts the service thread, whose life then stands for the process.  Does not wait for other processes.
  *
- * Return: 0; LOCKSHM_LATE (moved; the lease had run out, nobody had come in); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as
- *         for lockshm_renew()); LOCKSHM_FULL (owners: the new one needs a slot);
+ * Return: 0; LOCKSHM_LATE (moved; the lease had expired, but the lock had no other holder); LOCKSHM_LOST;
+ *         LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL (owners: the new one needs a slot);
  *         LOCKSHM_INVALID (@hold is NULL, or @to); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no thread could be started).
  * Thread-safe.
  * Since: 0.1
@@ -632,25 +640,27 @@ enum lockshm_move_to {
 int lockshm_move(lockshm_hold_t *hold, int to);
 
 /**
- * lockshm_notify - have a descriptor written to when a hold is lost
+ * lockshm_notify - write to a descriptor when a hold is lost
  * @hold: of the calling thread, or of the process
- * @fd:   an eventfd, or the writing end of a pipe or socket; with O_NONBLOCK.  -1 = tell nobody any more
+ * @fd:   an eventfd, or the writing end of a pipe or socket; with O_NONBLOCK.  -1 = end the notifications
  *
- * When the hold is taken away (somebody came after its lease had run out, an operator ended it, its host lost the
- * lease in Redis) the service thread writes eight bytes to @fd, the number 1 as uint64_t, once, within microseconds;
- * within a second if whoever took it is killed or delayed in that moment, and 10 ms where the kernel has no futex_waitv
- * (before Linux 5.16), or for the holds beyond the first 30 or so that one process has watched at a time.  So an
- * eventfd becomes readable, and one may serve many holds: ask lockshm_check() which is lost.  A release is no loss, nor
- * is a lease that ran out and nobody took.  Nothing is written after a release, or after another call of this for the
- * same hold.
+ * When the hold is taken away (another request took the lock after the lease had expired, an operator ended the hold,
+ * its host lost the lease in Redis) the service thread writes eight bytes to @fd, the number 1 as uint64_t, once,
+ * within microseconds.  It takes up to a second if the thread that took the hold away is killed or delayed at that
+ * moment, and 10 ms where the kernel has no futex_waitv (before Linux 5.16), or for the holds beyond the first 30 or
+ * so that one process has watched at a time.  So an eventfd becomes readable, and one may serve many holds:
+ * lockshm_check() finds the lost one.  A release is not a loss, nor is an expired lease as long as no request takes
+ * the lock.  Nothing is written after a release, or after another call of this for the same hold.
  *
- * A duplicate of @fd is kept until then: closing @fd does no harm, and does not end it.  In a child made by fork()
- * nothing is held and nobody is told; but its copy of an eventfd is the parent's.  Does not wait for other processes.
+ * The library keeps a duplicate of @fd until then: closing @fd does no harm, and does not end the notifications.  In a
+ * child made by fork() nothing is held and nothing is written; but its copy of an eventfd is the parent's.  Does not
+ * wait for other processes.
  *
- * Return: 0; LOCKSHM_LATE (done; the lease has run out, nobody has come); LOCKSHM_LOST (lost already: nothing more will
- *         be written, though it may have been in this moment); LOCKSHM_NOT_HELD (as for lockshm_renew());
- *         LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL (owners: the service thread
- *         needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
+ * Return: 0; LOCKSHM_LATE (done; the lease has expired, but no request has taken the lock); LOCKSHM_LOST (lost already:
+ *         nothing more is written, though a write may have happened at this moment); LOCKSHM_NOT_HELD (as for
+ *         lockshm_renew()); LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL
+ *         (owners: the service thread needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could
+ *         be made).
  * Thread-safe.
  * Since: 0.1
  */
@@ -658,12 +668,12 @@ int lockshm_notify(lockshm_hold_t *hold, int fd);
 
 /**
  * lockshm_cancel - end the wait that uses this canceller, now or as soon as it starts
- * @canceller: given to a request, or to be; stays cancelled until lockshm_canceller_reset()
+ * @canceller: of a present or future request; stays cancelled until lockshm_canceller_reset()
  *
- * A request that has been granted already stays granted.  Does not block.  Looks at the segment of the wait: that
+ * A request that has been granted already stays granted.  Does not block.  Reads the segment of the wait, which
  * must not be closed before this call has returned.
  *
- * Return: 0; LOCKSHM_INVALID (@canceller is NULL, was written over, or is a copy of one that a wait used then, also in a
+ * Return: 0; LOCKSHM_INVALID (@canceller is NULL, was overwritten, or is a copy of one that a wait used then, also in a
  *         child made by fork(): no wait ends).
  * Thread-safe and async-signal-safe.  Same process only.
  * Since: 0.1
@@ -680,15 +690,15 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
 void lockshm_canceller_reset(lockshm_canceller_t *canceller);
 
 /* ------------------------------------------------------------------------------------------------------ *
- * Looking inside.  Nothing here stops anybody; facts that must hold at one instant are read twice.
+ * Inspection.  It stops no thread; facts that must hold at one instant are read twice.
  * ------------------------------------------------------------------------------------------------------ */
 
-/** What a request in a queue is doing. */
+/** State of a request in a queue. */
 enum lockshm_request_state {
 	LOCKSHM_WAITING = 2,
 	LOCKSHM_HOLDING = 3,
-	LOCKSHM_COOLING = 4, /**< released with a cooldown that has not ended; belongs to nobody */
-	LOCKSHM_BARGEABLE = 5 /**< released with LOCKSHM_BARGE, and not taken yet; belongs to nobody */
+	LOCKSHM_COOLING = 4, /**< released with a cooldown that has not ended; has no owner */
+	LOCKSHM_BARGEABLE = 5 /**< released with LOCKSHM_BARGE, barge window open; has no owner */
 };
 
 /** One live request of a queue. */
@@ -697,21 +707,21 @@ struct lockshm_request_info {
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace */
 	int32_t tid;
-	int alive;             /**< 1 = its owner lives; 0 = it died and will be cleared away by the next comer */
-	uint64_t token;        /**< of a hold; the ticket of a wait: the token it will have */
-	int64_t age_ns;        /**< since it was granted, or has been waiting */
+	int alive;             /**< 1 = its owner lives; 0 = its owner died, and the next request will reap it */
+	uint64_t token;        /**< of a hold; of a wait its ticket: the token it will have */
+	int64_t age_ns;        /**< since the grant, or since the wait began */
 	int64_t expires_in_ns; /**< of a hold; negative = overdue; LOCKSHM_FOREVER = strict, or waiting */
 	char tag[LOCKSHM_TAG_MAX + 2];
 	int global;            /**< LOCKSHM_GLOBAL: 0 = no; 1 = waits for the host's lease; 2 = holds under it */
-	uint64_t global_token; /**< what lockshm_token() says of it; 0 = none yet */
+	uint64_t global_token; /**< result of lockshm_token() for it; 0 = none yet */
 };
 
-/** What this host has in Redis for one key. */
+/** State of this host's lease of one key in Redis. */
 enum lockshm_host_lease_state {
 	LOCKSHM_HOST_LEASE_NONE = 2,
-	LOCKSHM_HOST_LEASE_ACQUIRING = 3, /**< asked for; another host may have it */
+	LOCKSHM_HOST_LEASE_ACQUIRING = 3, /**< requested; another host may have it */
 	LOCKSHM_HOST_LEASE_HELD = 4,
-	LOCKSHM_HOST_LEASE_CLOSING = 5,   /**< held; given back as soon as the last hold under it ends */
+	LOCKSHM_HOST_LEASE_CLOSING = 5,   /**< held; released as soon as the last hold under it ends */
 	LOCKSHM_HOST_LEASE_RELEASING = 6,
 	LOCKSHM_HOST_LEASE_LOST = 7
 };
@@ -720,12 +730,12 @@ enum lockshm_host_lease_state {
 struct lockshm_host_lease_info {
 	int state;             /**< enum lockshm_host_lease_state */
 	int mode;              /**< enum lockshm_mode; 0 = none */
-	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is good without renewal */
-	int64_t blocked_ns;   /**< ACQUIRING: how long at most what is in the way may last; negative = not known */
-	uint64_t next_token;   /**< what the next hold will get, if the range lasts */
-	uint64_t local_grants;       /**< holds under this lease so far */
-	uint64_t other_hosts_waiting;       /**< other hosts that wait, as last heard */
-	char value[40];        /**< the token in Redis, that of the last lease if there is none now */
+	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is valid without renewal */
+	int64_t blocked_ns;    /**< ACQUIRING: longest time until the present obstacle ends; negative = not known */
+	uint64_t next_token;   /**< token of the next hold, if the range lasts */
+	uint64_t local_grants; /**< holds granted under this lease so far */
+	uint64_t other_hosts_waiting; /**< other hosts that wait, as last reported */
+	char value[40];        /**< the value in Redis, that of the last lease if there is none now */
 	char why[256];         /**< why the last try failed, "" if it did not */
 };
 
@@ -734,28 +744,28 @@ struct lockshm_lock_info {
 	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX; valid during the callback */
 	size_t key_shown;         /**< bytes at @key */
 	size_t key_len;           /**< whole length */
-	int mode;                 /**< enum lockshm_mode of the holders; 0 = nobody holds it */
-	int damaged;                /**< an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED mark */
-	struct lockshm_previous previous; /**< whom the mark is about */
-	size_t holders;           /**< requests[0 .. holders-1]: holding or cooling, oldest first */
-	size_t waiters;           /**< the following ones, in the order they will be granted */
+	int mode;                 /**< enum lockshm_mode of the holders; 0 = not held */
+	int damaged;              /**< 1 = it has a damage mark: an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED */
+	struct lockshm_previous previous; /**< the holder that left the damage mark */
+	size_t holders;           /**< requests[0 .. holders-1]: holding, cooling or bargeable, oldest first */
+	size_t waiters;           /**< the following ones, in the order in which they will be granted */
 	const struct lockshm_request_info *requests; /**< valid during the callback */
-	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = never wanted; valid during the callback */
+	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = none yet; valid during the callback */
 };
 
-/** Called for each lock; a value other than 0 ends the iteration and is returned. */
+/** Called for each lock; a value other than 0 ends the iteration and becomes the result. */
 typedef int (*lockshm_lock_fn)(const struct lockshm_lock_info *lock, void *arg);
 
 /**
- * lockshm_each_lock - visit every lock that is held, awaited, cooling or marked
+ * lockshm_each_lock - visit every lock that is held, awaited, cooling, bargeable or damaged
  * @segment: handle, also a read-only one
  * @fn:      called for each; must not close @segment
- * @arg:     given to @fn
+ * @arg:     passed to @fn
  *
- * Idle keys the segment merely remembers are left out.  Allocates.  Does not block.  What @fn gets is valid
+ * Idle keys that the segment merely remembers are left out.  Allocates.  Does not block.  The argument of @fn is valid
  * during the call only.
  *
- * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
+ * Return: 0; the result of @fn if that was not 0; LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
  * Thread-safe.
  * Since: 0.1
  */
@@ -767,7 +777,7 @@ int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
  * @key:     as in a request
  * @key_len: bytes
  * @fn:      called once
- * @arg:     given to @fn
+ * @arg:     passed to @fn
  *
  * Allocates.  Does not block.
  *
@@ -777,14 +787,14 @@ int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
  */
 int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, lockshm_lock_fn fn, void *arg);
 
-/** One thread that takes part. */
+/** One thread that has an owner slot. */
 struct lockshm_owner_info {
 	int32_t pid;
 	int32_t tid;
 	int alive;
-	int exact; /**< 1 = the kernel itself reports its death; 0 = found by looking at /proc */
+	int exact; /**< 1 = the kernel itself reports its death; 0 = its death is found by reading /proc */
 	uint64_t start_time; /**< of the thread, clock ticks since boot */
-	uint64_t waiting_token; /**< ticket it is waiting with, or 0 */
+	uint64_t waiting_token; /**< ticket of its wait, or 0 */
 };
 typedef int (*lockshm_owner_fn)(const struct lockshm_owner_info *owner, void *arg);
 
@@ -792,11 +802,11 @@ typedef int (*lockshm_owner_fn)(const struct lockshm_owner_info *owner, void *ar
  * lockshm_each_owner - visit every owner slot in use
  * @segment: handle, also a read-only one
  * @fn:      called for each
- * @arg:     given to @fn
+ * @arg:     passed to @fn
  *
  * Does not block.
  *
- * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID.
+ * Return: 0; the result of @fn if that was not 0; LOCKSHM_INVALID.
  * Thread-safe.
  * Since: 0.1
  */
@@ -807,24 +817,24 @@ struct lockshm_stat {
 	uint64_t bytes;           /**< size of the segment */
 	uint64_t created_unix_ns; /**< wall clock at creation */
 	uint64_t token_base;      /**< every token is larger */
-	uint32_t locks, locks_known, locks_busy, locks_damaged; /**< capacity; remembered; held or awaited; marked */
+	uint32_t locks, locks_known, locks_busy, locks_damaged; /**< capacity; remembered; held or awaited; damaged */
 	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; holding or waiting */
 	uint32_t owners, owners_used, owners_dead;
 	uint64_t acquires;      /**< granted, of all threads past and present */
-	uint64_t waits;         /**< of those, had to wait; counted at the grant */
+	uint64_t waits;         /**< of those, granted after a wait; counted at the grant */
 	uint64_t timeouts;      /**< ended with TIMEOUT, BUSY or CANCELLED */
 	uint64_t deadlocks;
-	uint64_t lost;          /**< holds whose owner was told LOST */
-	uint64_t recovered;     /**< holds of dead owners that were cleared away */
-	uint64_t expired;       /**< holds that were taken away because their lease had run out */
+	uint64_t lost;          /**< holds whose owner got LOST */
+	uint64_t recovered;     /**< holds of dead owners that were reaped */
+	uint64_t expired;       /**< holds that were taken away because their lease had expired */
 };
 
 /**
- * lockshm_stat - count what is in a segment
+ * lockshm_stat - capacities, use and event counts of a segment
  * @segment: handle, also a read-only one
  * @stat:    [out]
  *
- * Reads every table once; numbers that change meanwhile need not fit each other.  Does not block.
+ * Reads every table once; numbers that change meanwhile need not be consistent.  Does not block.
  *
  * Return: 0; LOCKSHM_INVALID.
  * Thread-safe.
@@ -842,24 +852,24 @@ struct lockshm_bridge_stat {
 	int64_t ttl_ns;
 	int64_t retain_ns;
 	uint32_t wait;          /**< replicas that must have a lease before it counts */
-	int32_t pid;            /**< who is the bridge now; 0 = nobody */
+	int32_t pid;            /**< the process that is the bridge now; 0 = none */
 	int32_t tid;
-	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; good now */
+	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; valid now */
 	uint64_t acquired;      /**< leases obtained since the segment was made */
 	uint64_t renewed;
 	uint64_t released;
 	uint64_t lost;
 	uint64_t commands;      /**< scripts sent to Redis */
-	uint64_t errors;        /**< of those, without an answer to rely on */
-	uint64_t grants;        /**< holds given out under leases */
+	uint64_t errors;        /**< of those, without a reliable reply */
+	uint64_t grants;        /**< holds granted under leases */
 };
 
 /**
- * lockshm_bridge_stat - who speaks with Redis for this segment, and what it has done
+ * lockshm_bridge_stat - the Redis settings of a segment, its bridge, and event counts
  * @segment: handle, also a read-only one
  * @stat:    [out]
  *
- * Numbers that change meanwhile need not fit each other.  Allocates.  Does not block.
+ * Numbers that change meanwhile need not be consistent.  Allocates.  Does not block.
  *
  * Return: 0 (also without Redis); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
  * Thread-safe.
@@ -868,78 +878,78 @@ struct lockshm_bridge_stat {
 int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
 
 /**
- * lockshm_bridge_serve - be the bridge of this host, or stand by for it, until cancelled
+ * lockshm_bridge_serve - be the bridge of this host, or its standby, until cancelled
  * @segment:   handle
  * @canceller: ends the call
- * @error:     [out] the reason in words; may be NULL
+ * @error:     [out] the reason of a failure; may be NULL
  *
- * One thread of all processes of a host speaks with Redis; who that is decides a lock of the segment.  Every process
- * that uses LOCKSHM_GLOBAL has a thread of its own that stands by, so nobody has to call this; a service that does
- * (lockctl bridge) keeps the connections out of the workers.  Whoever is the bridge may be killed or stopped: the next
- * takes over what is in the segment, and no lease is lost if that happens within two thirds of redis_ttl_ns.  Blocks
- * until cancelled; what nobody holds is given back before it returns.
+ * The bridge is the one thread of a host that communicates with Redis, for all its processes; a lock of the segment
+ * elects it.  Every process that uses LOCKSHM_GLOBAL has a standby thread, so this call is optional; a service that
+ * makes it (lockctl bridge) keeps the connections out of the workers.  The bridge may be killed or stopped at any
+ * time: a standby takes over the state in the segment, and no lease is lost if that happens within two thirds of
+ * redis_ttl_ns.  Blocks until cancelled; releases the unused host leases before it returns.
  *
- * Return: LOCKSHM_CANCELLED; LOCKSHM_INVALID (a NULL, or a segment without Redis); LOCKSHM_BRIDGE (built without it, or
- *         a library it needs is not installed); LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL; LOCKSHM_NO_SEGMENT;
- *         LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ * Return: LOCKSHM_CANCELLED; LOCKSHM_INVALID (a NULL, or a segment without Redis); LOCKSHM_BRIDGE (built without it,
+ *         or a library it needs is not installed); LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL;
+ *         LOCKSHM_NO_SEGMENT; LOCKSHM_BAD_SEGMENT; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.
  * Since: 0.1
  */
 int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error);
 
-/** What Redis has under the name of a key. */
+/** State of a key in Redis. */
 enum lockshm_remote_state {
 	LOCKSHM_REMOTE_FREE = 2,
 	LOCKSHM_REMOTE_EXCLUSIVE = 3, /**< one holder */
 	LOCKSHM_REMOTE_SHARED = 4,    /**< readers */
-	LOCKSHM_REMOTE_DELAY = 5,     /**< released, and kept closed for some time */
+	LOCKSHM_REMOTE_DELAY = 5,     /**< released, with a cooldown that has not ended */
 	LOCKSHM_REMOTE_OTHER = 6      /**< data of another kind, not a lock */
 };
 
-/** Who holds a lock in Redis, waits for it, or has marked it. */
+/** A holder of a lock in Redis, a waiter, or the writer that left the intent key. */
 struct lockshm_remote_party {
-	const char *value;     /**< of a holder and a mark: the bytes in Redis; of a waiter "" */
+	const char *value;     /**< of a holder and an intent key: the bytes in Redis; of a waiter "" */
 	size_t value_len;
 	char host[24];         /**< name of the host; "" = another program */
 	int this_host;         /**< 1 = it is this one */
 	int mode;              /**< enum lockshm_mode */
-	int64_t expires_in_ns; /**< negative = over, cleared away by the next comer; LOCKSHM_FOREVER = it has no end */
+	int64_t expires_in_ns; /**< negative = expired, the next command removes it; LOCKSHM_FOREVER = it has no end */
 };
 
 /** What one server has of a key. */
 struct lockshm_remote_info {
 	const char *server; /**< as in messages: scheme, host and port, or path */
-	int code;           /**< 0, or LOCKSHM_BRIDGE: it did not tell, and what is below @reason is not filled */
-	const char *reason; /**< why not; "" = it did */
+	int code;           /**< 0, or LOCKSHM_BRIDGE: no reply, and the fields after @reason are not filled */
+	const char *reason; /**< why there is no reply; "" = there is one */
 	const char *name;   /**< the key's name there */
 	size_t name_len;
 	int state;          /**< enum lockshm_remote_state */
-	const char *type;   /**< what kind of data that is, as Redis calls it */
-	size_t holders;     /**< parties[0 .. holders-1]; also what keeps it closed; at most 1000 */
-	size_t waiters;     /**< the following ones, hosts in the order they come; at most 1000 */
+	const char *type;   /**< Redis' name for the type of the data */
+	size_t holders;     /**< parties[0 .. holders-1]; a cooldown counts as one; at most 1000 */
+	size_t waiters;     /**< the following ones, hosts in the order of their turns; at most 1000 */
 	const struct lockshm_remote_party *parties;
-	const struct lockshm_remote_party *mark; /**< a writer who waits for the readers to go; NULL = none */
-	uint64_t next_token; /**< the next holder's is not below; 0 = not known there */
+	const struct lockshm_remote_party *mark; /**< intent key of a writer that waits for readers to leave; NULL = none */
+	uint64_t next_token; /**< the next holder's token is not smaller; 0 = not known there */
 };
 
-/** Called for each server that has the key; a value other than 0 ends the iteration and is returned. */
+/** Called for each server that has the key; a value other than 0 ends the iteration and becomes the result. */
 typedef int (*lockshm_remote_fn)(const struct lockshm_remote_info *info, void *arg);
 
 /**
- * lockshm_remote_inspect - ask Redis who has a key, and who waits for it
+ * lockshm_remote_inspect - read from Redis the holders and waiters of a key
  * @segment:    handle, also a read-only one
  * @key:        as in a request with LOCKSHM_GLOBAL
  * @key_len:    bytes
  * @timeout_ns: longest time in all, for connecting too; more than 0
- * @fn:         called for the key's server, with LOCKSHM_CREATE_REDIS_QUORUM for each, also for one that did not answer
- * @arg:        given to @fn
- * @error:      [out] the reason in words; may be NULL
+ * @fn:         called for the key's server, with LOCKSHM_CREATE_REDIS_QUORUM for each, also for one that did not reply
+ * @arg:        passed to @fn
+ * @error:      [out] the reason of a failure; may be NULL
  *
- * Changes nothing.  Asks by connections of its own, with the caller's rights to the password, all servers at once;
- * neither needs nor disturbs the bridge.  Blocks on Redis until @timeout_ns at most.  Allocates.  What @fn gets is
- * valid during the call only.  A child that another thread forks meanwhile inherits descriptors that close at exec.
+ * Changes nothing.  Uses its own connections, with the caller's rights to the password, to all servers at once;
+ * neither needs nor disturbs the bridge.  Blocks on Redis until @timeout_ns at most.  Allocates.  The argument of @fn
+ * is valid during the call only.  A child that another thread forks meanwhile inherits descriptors that close at exec.
  *
- * Return: 0, also if no server answered; what @fn returned if that was not 0; LOCKSHM_INVALID (a NULL, an empty key,
+ * Return: 0, also if no server replied; the result of @fn if that was not 0; LOCKSHM_INVALID (a NULL, an empty key,
  *         @timeout_ns, a segment without Redis); LOCKSHM_KEY_TOO_LONG; LOCKSHM_BRIDGE (built without it, or a library
  *         it needs is not installed); LOCKSHM_NO_MEMORY.
  * Thread-safe.
@@ -949,21 +959,21 @@ int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, 
 			   lockshm_remote_fn fn, void *arg, struct lockshm_error *error);
 
 /**
- * lockshm_remote_end - operator: take a key in Redis away from whoever has it as exactly that value
+ * lockshm_remote_end - operator: take a key in Redis away from the holder that has exactly that value
  * @segment:    handle
  * @key:        as in a request with LOCKSHM_GLOBAL
  * @key_len:    bytes
- * @value:      as lockshm_remote_inspect() has just shown it: that of a holder
+ * @value:      of a holder, as just returned by lockshm_remote_inspect()
  * @value_len:  bytes
  * @timeout_ns: longest time in all, for connecting too; more than 0
- * @error:      [out] the reason in words; may be NULL
+ * @error:      [out] the reason of a failure; may be NULL
  *
- * Compares and deletes in one step, and raises the fence, so that whoever comes next has larger tokens.  The host that
- * had it is told, and its processes LOCKSHM_LOST; of several readers the others stay.  Nothing is deleted that has
- * another value, or is no lock.  With LOCKSHM_CREATE_REDIS_QUORUM on all servers; a majority has to answer.  Blocks on
- * Redis as lockshm_remote_inspect() does.  Allocates.
+ * Compares and deletes in one step, and raises the fence, so that later holders have larger tokens.  The host that
+ * had the key is notified, and its processes get LOCKSHM_LOST; of several readers the others stay.  Data with another
+ * value, or that is no lock, is not deleted.  With LOCKSHM_CREATE_REDIS_QUORUM on all servers; a majority has to reply.
+ * Blocks on Redis as lockshm_remote_inspect() does.  Allocates.
  *
- * Return: 0; LOCKSHM_NOT_HELD (nobody has it as that value any more: the message says what is there now);
+ * Return: 0; LOCKSHM_NOT_HELD (no holder has that value any more: the message names the present one);
  *         LOCKSHM_BRIDGE (out of reach: it may have been done or not; it refuses; or the key holds other data);
  *         LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_NO_MEMORY.
  * Thread-safe.
@@ -975,7 +985,7 @@ int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, cons
 /** One segment found by lockshm_each_segment(). */
 struct lockshm_segment_info {
 	const char *name; /**< with the leading slash */
-	int code;         /**< 0, or why it could not be opened */
+	int code;         /**< 0, or the reason why it could not be opened */
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
@@ -987,11 +997,11 @@ typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void 
 /**
  * lockshm_each_segment - visit every segment of this machine that the caller may read
  * @fn:  called for each, also for damaged ones and those of other versions
- * @arg: given to @fn
+ * @arg: passed to @fn
  *
  * Opens each one read-only.  Allocates.  Does not block.
  *
- * Return: 0; what @fn returned if that was not 0; LOCKSHM_INVALID; LOCKSHM_SYSTEM (/dev/shm cannot be read).
+ * Return: 0; the result of @fn if that was not 0; LOCKSHM_INVALID; LOCKSHM_SYSTEM (/dev/shm cannot be read).
  * Thread-safe.
  * Since: 0.1
  */
@@ -1004,9 +1014,9 @@ typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void
  * lockshm_verify - check every invariant of the segment, in use or idle
  * @segment: handle, also a read-only one
  * @fn:      called for each problem; may be NULL
- * @arg:     given to @fn
+ * @arg:     passed to @fn
  *
- * A check that fails while others are at work is repeated before it is believed, with short sleeps in between.
+ * A check that fails while other threads change the segment is repeated before it counts, with short sleeps in between.
  * Allocates.
  *
  * Return: number of problems (0 = sound); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
@@ -1022,8 +1032,8 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg);
  * @key_len: bytes
  * @token:   as shown by lockshm_show_lock(); also that of a cooldown, which ends then
  *
- * Its owner is told LOST at its next call; the next request is granted and told TOOK_OVER_EXPIRED.  That mark is
- * like any other: it stays, also if nobody waits, until somebody acknowledges it.  Ending a cooldown leaves none.
+ * The next call of its owner returns LOST; the next request is granted with TOOK_OVER_EXPIRED.  The damage mark is
+ * an ordinary one: it stays, also if no request waits, until a holder acknowledges it.  Ending a cooldown leaves none.
  * Allocates.  Does not block.
  *
  * Return: 0; LOCKSHM_NOT_HELD (no hold of that key has that token); LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
@@ -1034,11 +1044,11 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg);
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
 
 /**
- * lockshm_sweep - give back what dead processes left: slots, request records, half-made entries
+ * lockshm_sweep - free what dead processes left: slots, request records, half-made entries
  * @segment: handle
  *
- * Never needed for correctness: opening does it, joining threads give back up to four slots, and whoever runs short
- * does it.  Asks /proc about each owner that seems to live.  The calling thread takes an owner slot if it has none.
+ * Never needed for correctness: opening does it, joining threads free up to four slots, and a thread that finds a table
+ * full does it.  Checks each owner that seems to live in /proc.  The calling thread takes an owner slot if it has none.
  * Does not block.
  *
  * Return: number of owner slots freed; LOCKSHM_INVALID; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ack.c - lockctl ack: clear the mark that a dead or overdue holder left on a key
+ * ack.c - lockctl ack: clear the damage mark that a dead or overdue holder left on a key
  *
- * The mark may only be cleared by whoever has the lock to itself and so can know that what it protects is
- * good.  An operator who has repaired it says so with this command.
+ * Only an exclusive holder may clear the damage mark, because only it can know that what the lock protects is good.
+ * An operator confirms a repair with this command.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static void print_previous(const struct lockshm_previous *previous)
 	free(text);
 }
 
-/** We have the lock: clear the mark, if there is one. */
+/** With the lock held: clear the damage mark, if there is one. */
 static int acknowledge(lockshm_hold_t *hold, int acquired, const struct lockshm_report *report)
 {
 	int code = LOCKSHM_OK;
@@ -45,7 +45,7 @@ static int acknowledge(lockshm_hold_t *hold, int acquired, const struct lockshm_
 	if (code < 0)
 		return failed(code, NULL);
 	if (acquired == LOCKSHM_OK)
-		puts("no mark");
+		puts("no damage mark");
 	else
 		print_previous(&report->previous);
 	return EXIT_OK;

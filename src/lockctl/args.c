@@ -2,8 +2,8 @@
 /*
  * args.c - options, operands, numbers, durations, keys
  *
- * Every function either returns a good value or ends the program with EXIT_USAGE and a message that names
- * what was wrong and what is allowed.  Nothing has been opened or changed by then.
+ * Every function either returns a valid value or ends the program with EXIT_USAGE and a message that names
+ * the wrong argument and the allowed values.  Nothing has been opened or changed before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const struct option *find_option(const struct option *longs, int value)
 	return NULL;
 }
 
-/** getopt_long() said '?'.  It leaves optopt 0 for a long option, and gives a known one that got a value. */
+/** After '?' from getopt_long(): optopt is 0 for an unknown long option, else a known one with an unwanted value. */
 static void option_error(char **argv, const struct option *longs)
 {
 	const struct option *known = find_option(longs, optopt);
@@ -72,7 +72,7 @@ const char *args_segment(int argc, char **argv)
 void args_end(int argc, char **argv)
 {
 	if (optind < argc)
-		usage_error("nothing may follow, but here is '%s'", argv[optind]);
+		usage_error("unexpected argument '%s'", argv[optind]);
 }
 
 /* --- Keys -------------------------------------------------------------------------------------------- */
@@ -180,16 +180,16 @@ static void duration_error(const char *option, const char *text, int allow)
 /** The digits after the point, of which the first counts tenths of @unit; what is below 1 ns is rounded up. */
 static uint64_t fraction_ns(const char *digits, const char *end, int64_t unit)
 {
-	uint64_t qpos = (uint64_t)unit;
+	uint64_t digit_ns = (uint64_t)unit;
 	uint64_t ns = 0;
 	bool rest = false;
 
 	for (; digits < end; digits++) {
 		uint64_t digit = (uint64_t)(*digits - '0');
 
-		qpos = qpos % 10 ? 0 : qpos / 10;
-		ns += digit * qpos;
-		rest |= digit && !qpos;
+		digit_ns = digit_ns % 10 ? 0 : digit_ns / 10;
+		ns += digit * digit_ns;
+		rest |= digit && !digit_ns;
 	}
 	return ns + rest;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bridge.c - lockctl bridge: a service that speaks with Redis for all processes of this host
+ * bridge.c - lockctl bridge: a service that communicates with Redis for all processes of this host
  *
- * Nothing depends on it being there: any process that uses a global key stands by to do the same.  It keeps connections
- * and passwords out of the workers, and leases alive while they come and go.
+ * The service is optional, because every process that uses a global key is a standby.  It keeps connections and
+ * passwords out of the workers, and renews leases while workers come and go.
  */
 #include "lockctl/lockctl.h"
 

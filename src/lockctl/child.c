@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * child.c - the command of lockctl run: start it, pass signals on, learn how it ended
+ * child.c - the command of lockctl run: start it, relay signals, collect its exit status
  *
- * All signals that matter are blocked before the fork and taken one at a time by sigtimedwait(), so nothing
- * happens between two instructions and none is missed: a signal that comes before the command exists waits
- * until it does.  A signalfd only says that there is one, so that it can be waited for beside the notice that the
- * lock is lost.
+ * All relayed signals are blocked before the fork and taken one at a time by sigtimedwait(), so that none is handled
+ * between two instructions and none is lost: a signal that arrives before the command exists stays pending until it
+ * does.  The signalfd only makes pending signals pollable, together with the notification that the lock is lost.
  *
- * The command stays in the process group of lockctl, as without lockctl.  So what the terminal sends (control
- * C and the like) has reached it already and is not passed on; what was sent to lockctl alone is.  When the
- * command is stopped by the terminal lockctl stops too, for the sake of the shell that waits for it.
+ * The command stays in the process group of lockctl, as without lockctl.  So a signal of the terminal (control C and
+ * the like) has reached it already and is not relayed; a signal to lockctl alone is.  When the terminal stops the
+ * command, lockctl stops too, because the shell waits for lockctl.
  *
- * The command dies with lockctl: PR_SET_PDEATHSIG.  Its own children do not; lockctl(1) says so.
+ * The command dies with lockctl: PR_SET_PDEATHSIG.  Its own children do not, see lockctl(1).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,10 +26,10 @@
 
 #include "lockctl/lockctl.h"
 
-/** How long the second of two SIGCONT may be on its way. */
+/** Longest delay between the two SIGCONT of one continuation. */
 #define CONTINUED_MS 100
 
-/** What lockctl found when it was started, for the command. */
+/** Signal state at the start of lockctl, restored for the command. */
 struct inherited {
 	sigset_t mask;
 	struct sigaction on_child;
@@ -40,10 +39,10 @@ struct inherited {
 struct child {
 	pid_t pid;
 	sigset_t awaited; /**< relayed signals and SIGCHLD */
-	int signals; /**< readable when one of them is there */
-	int exec_pipe[2]; /**< brings errno if the exec fails, closes by itself if not */
-	bool told_to_stop;
-	bool continued; /**< it was continued, and the SIGCONT may be on its way to us too */
+	int signals; /**< signalfd: readable while one of them is pending */
+	int exec_pipe[2]; /**< carries errno if the exec fails, closed by the exec if not */
+	bool terminated;
+	bool continued; /**< it was continued, and lockctl may get a SIGCONT, too */
 	struct inherited inherited;
 };
 
@@ -58,10 +57,10 @@ static void take_signals(struct child *child)
 	sigprocmask(SIG_BLOCK, &child->awaited, &child->inherited.mask);
 	memset(&plain, 0, sizeof(plain));
 	plain.sa_handler = SIG_DFL;
-	/* If the caller ignores SIGCHLD the kernel would reap the command and keep its status from us. */
+	/* If the caller ignores SIGCHLD the kernel reaps the command, and its status is lost. */
 	sigaction(SIGCHLD, &plain, &child->inherited.on_child);
 	plain.sa_handler = SIG_IGN;
-	/* A message nobody reads must not end lockctl, and the command with it. */
+	/* A message to a closed pipe must not end lockctl, and the command with it. */
 	sigaction(SIGPIPE, &plain, &child->inherited.on_pipe);
 }
 
@@ -71,7 +70,7 @@ static void __attribute__((noreturn)) become_command(const struct child *child, 
 	int code;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Had lockctl died before that call, no signal would come. */
+	/* If lockctl died before that call, no signal comes. */
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	signals_default();
@@ -81,7 +80,7 @@ static void __attribute__((noreturn)) become_command(const struct child *child, 
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(child->exec_pipe[1], &code, sizeof(code)) < 0) {
-		/* Then the exit status alone must tell. */
+		/* The exit status remains. */
 	}
 	_exit(code == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
@@ -107,7 +106,7 @@ static int start(struct child *child, char **argv)
 
 /* --- Signals ----------------------------------------------------------------------------------------- */
 
-/** Has the terminal sent this to the whole foreground group? */
+/** Did the terminal send this to the whole foreground group? */
 static bool from_terminal(int sig, const siginfo_t *info)
 {
 	if (info->si_code != SI_KERNEL)
@@ -137,10 +136,10 @@ static void relay(struct child *child, int sig, const siginfo_t *info)
 		child->continued = false;
 		return;
 	}
-	/* What the command sends to its group, itself included, must not come back to it. */
+	/* A signal from the command to its own group must not come back to the command. */
 	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE) && info->si_pid == child->pid)
 		return;
-	/* The pid cannot have been given to another process: only reap() below ends its use. */
+	/* The pid cannot belong to another process: it stays in use until reap() below. */
 	if (info->si_code == SI_QUEUE)
 		sigqueue(child->pid, sig, info->si_value);
 	else
@@ -154,7 +153,7 @@ static bool command_moved_on(const struct child *child)
 	return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WCONTINUED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-/** The command was stopped: stop as it did, unless that was meant for it alone. */
+/** The command was stopped: stop as well, unless by SIGSTOP, which is for the command alone. */
 static void stop_too(const struct child *child, int sig)
 {
 	const struct timespec now = { 0, 0 };
@@ -164,7 +163,7 @@ static void stop_too(const struct child *child, int sig)
 		return;
 	sigemptyset(&one);
 	sigaddset(&one, sig);
-	/* Blocked, so pending; a SIGCONT that comes from now on takes it away.  One that came before shows. */
+	/* Blocked, so pending; a SIGCONT from now on discards it.  An earlier one shows in command_moved_on(). */
 	raise(sig);
 	if (command_moved_on(child)) {
 		sigtimedwait(&one, NULL, &now);
@@ -176,7 +175,7 @@ static void stop_too(const struct child *child, int sig)
 
 /* --- End --------------------------------------------------------------------------------------------- */
 
-/** Take in what the command did.  Return: it has ended. */
+/** Process all state changes of the command.  Return: it has ended. */
 static bool reap(struct child *child, struct child_end *end)
 {
 	for (;;) {
@@ -210,9 +209,9 @@ static void watch_over(struct child *child, const struct child_watch *watch)
 
 	if (read(watch->fd, &notices, sizeof(notices)) < 0 || !watch->must_stop(watch->arg))
 		return;
-	child->told_to_stop = true;
+	child->terminated = true;
 	kill(child->pid, SIGTERM);
-	/* A stopped command could not act on it. */
+	/* A stopped command cannot handle it. */
 	kill(child->pid, SIGCONT);
 }
 
@@ -222,7 +221,7 @@ static void supervise(struct child *child, const struct child_watch *watch, stru
 
 	for (;;) {
 		struct pollfd fds[] = { { child->signals, POLLIN, 0 },
-					{ child->told_to_stop ? -1 : watch->fd, POLLIN, 0 } };
+					{ child->terminated ? -1 : watch->fd, POLLIN, 0 } };
 		int ready = poll(fds, 2, child->continued ? CONTINUED_MS : -1);
 		siginfo_t info;
 		int sig = sigtimedwait(&child->awaited, &info, &now);

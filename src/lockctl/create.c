@@ -68,88 +68,88 @@ static gid_t parse_group(const char *text)
 		return group->gr_gid;
 	if (!*text || text[strspn(text, "0123456789")])
 		usage_error("--group: there is no group '%s'", text);
-	/* The largest number means "leave it" to the system. */
+	/* (gid_t)-1 would mean "unchanged". */
 	return (gid_t)args_number("--group", text, 0, UINT32_MAX - 1);
 }
 
-/** Options that say something without --redis. */
-static void set_redis(int option, struct lockshm_create_options *wish)
+/** --redis, and the options that need it. */
+static void set_redis(int option, struct lockshm_create_options *settings)
 {
 	switch (option) {
 	case OPTION_REDIS:
-		wish->redis = optarg;
+		settings->redis = optarg;
 		break;
 	case OPTION_REDIS_LEASES:
-		wish->redis_leases = capacity("--redis-leases", optarg);
+		settings->redis_leases = capacity("--redis-leases", optarg);
 		break;
 	case OPTION_REDIS_RETAIN:
-		wish->redis_retain_ns = args_duration("--redis-retain", optarg, DURATION_FINITE);
+		settings->redis_retain_ns = args_duration("--redis-retain", optarg, DURATION_FINITE);
 		break;
 	case OPTION_REDIS_POLICY:
-		wish->redis_policy = args_policy("--redis-policy", optarg);
+		settings->redis_policy = args_policy("--redis-policy", optarg);
 		break;
 	case OPTION_REDIS_PREFIX:
-		wish->redis_prefix = optarg;
+		settings->redis_prefix = optarg;
 		break;
 	case OPTION_REDIS_QUORUM:
-		wish->flags |= LOCKSHM_CREATE_REDIS_QUORUM;
+		settings->flags |= LOCKSHM_CREATE_REDIS_QUORUM;
 		break;
 	case OPTION_REDIS_WAIT:
-		wish->redis_wait = (uint32_t)args_number("--redis-wait", optarg, 0, 15);
+		settings->redis_wait = (uint32_t)args_number("--redis-wait", optarg, 0, 15);
 		break;
 	case OPTION_REDIS_TTL:
-		wish->redis_ttl_ns = args_duration("--redis-ttl", optarg, DURATION_FINITE);
+		settings->redis_ttl_ns = args_duration("--redis-ttl", optarg, DURATION_FINITE);
 		break;
 	}
 }
 
-static void parse(int argc, char **argv, struct lockshm_create_options *wish)
+static void parse(int argc, char **argv, struct lockshm_create_options *settings)
 {
 	bool redis_options = false;
 
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
 		switch (option) {
 		case OPTION_LOCKS:
-			wish->locks = capacity("--locks", optarg);
+			settings->locks = capacity("--locks", optarg);
 			break;
 		case OPTION_REQUESTS:
-			wish->requests = capacity("--requests", optarg);
+			settings->requests = capacity("--requests", optarg);
 			break;
 		case OPTION_OWNERS:
-			wish->owners = capacity("--owners", optarg);
+			settings->owners = capacity("--owners", optarg);
 			break;
 		case OPTION_MODE:
-			wish->mode = parse_mode(optarg);
+			settings->mode = parse_mode(optarg);
 			break;
 		case OPTION_GROUP:
-			wish->group = parse_group(optarg);
+			settings->group = parse_group(optarg);
 			break;
 		case OPTION_TOKEN_FLOOR:
-			wish->token_floor = args_number("--token-floor", optarg, 1, UINT64_MAX);
+			settings->token_floor = args_number("--token-floor", optarg, 1, UINT64_MAX);
 			break;
 		case OPTION_OR_OPEN:
-			wish->flags |= LOCKSHM_CREATE_OR_OPEN;
+			settings->flags |= LOCKSHM_CREATE_OR_OPEN;
 			break;
 		default:
 			redis_options |= option != OPTION_REDIS;
-			set_redis(option, wish);
+			set_redis(option, settings);
 			break;
 		}
 	}
-	if (redis_options && !wish->redis)
-		usage_error("options for Redis, but --redis names no server");
+	if (redis_options && !settings->redis)
+		usage_error("Redis options are given, but --redis names no server");
 }
 
 int lockctl_create(int argc, char **argv)
 {
-	struct lockshm_create_options wish = LOCKSHM_CREATE_INIT;
+	struct lockshm_create_options settings = LOCKSHM_CREATE_INIT;
 	struct lockshm_error error;
 	const char *name;
 	int code;
 
-	parse(argc, argv, &wish);
+	parse(argc, argv, &settings);
 	name = args_segment(argc, argv);
 	args_end(argc, argv);
-	code = lockshm_create(NULL, name, &wish, &error);
+	code = lockshm_create(NULL, name, &settings, &error);
 	return code < 0 ? failed(code, &error) : EXIT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.c - one lock as JSON, as lines for programs, as a row and as a page for people
+ * lock.c - one lock as JSON, as porcelain lines, as a table row and as a human-readable page
  *
  * lockctl(1) documents the JSON fields and the order of the porcelain columns as stable.
  */
@@ -11,9 +11,9 @@
 #include "lockctl/lockctl.h"
 
 const char *const lock_titles[LOCK_COLUMNS] = { "KEY",	    "MODE",	"HOLDERS", "WAITERS",
-						"HELD FOR", "EXPIRES", "HELD BY", "MARK" };
+						"HELD FOR", "EXPIRES", "HELD BY", "DAMAGE" };
 
-/** A tag is bytes of another process: trust its NUL no further than its field. */
+/** A tag is written by another process: its NUL may be missing. */
 static size_t tag_length(const char *tag)
 {
 	return strnlen(tag, LOCKSHM_TAG_MAX);
@@ -63,7 +63,7 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 	if (!waiting) {
 		json_ms(json, "expires_in_ms", request->expires_in_ns);
 		json_bool(json, "cooling", is_cooling(request));
-		json_bool(json, "lingering", is_bargeable(request));
+		json_bool(json, "bargeable", is_bargeable(request));
 	}
 	json_bool(json, "alive", request->alive);
 	if (request->global)
@@ -82,7 +82,7 @@ static const char *lease_state(const struct lockshm_host_lease_info *lease)
 	return names[lease->state];
 }
 
-/** Only of a key that was wanted across hosts. */
+/** Only of a key that was requested with LOCKSHM_GLOBAL. */
 static void lease_json(struct json *json, const struct lockshm_host_lease_info *lease)
 {
 	if (!lease)
@@ -91,10 +91,10 @@ static void lease_json(struct json *json, const struct lockshm_host_lease_info *
 	json_text(json, "state", lease_state(lease));
 	json_text(json, "mode", mode_name(lease->mode));
 	json_ms(json, "remaining_ms", lease->remaining_ns);
-	json_ms(json, "obstacle_ms", lease->blocked_ns < 0 ? LOCKSHM_FOREVER : lease->blocked_ns);
+	json_ms(json, "blocked_ms", lease->blocked_ns < 0 ? LOCKSHM_FOREVER : lease->blocked_ns);
 	json_uint(json, "next_token", lease->next_token);
-	json_uint(json, "passes", lease->local_grants);
-	json_uint(json, "demand", lease->other_hosts_waiting);
+	json_uint(json, "local_grants", lease->local_grants);
+	json_uint(json, "other_hosts_waiting", lease->other_hosts_waiting);
 	json_text(json, "value", lease->value);
 	json_text(json, "why", *lease->why ? lease->why : NULL);
 	json_close(json, '}');
@@ -113,15 +113,15 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock)
 	json_bytes(json, "key", lock->key, lock->key_shown);
 	json_uint(json, "key_len", lock->key_len);
 	json_text(json, "mode", mode_name(lock->mode));
-	json_bool(json, "dirty", lock->damaged);
+	json_bool(json, "damaged", lock->damaged);
 	previous_json(json, lock);
 	requests_json(json, "holders", lock->requests, lock->holders);
-	/* With no request at all there is no array to go forward in. */
+	/* Without requests there is no array to offset into. */
 	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
 	lease_json(json, lock->lease);
 }
 
-/* --- Lines for programs ------------------------------------------------------------------------------ */
+/* --- Porcelain --------------------------------------------------------------------------------------- */
 
 static void put_tag(FILE *out, const char *tag)
 {
@@ -156,7 +156,7 @@ static void request_porcelain(FILE *out, const struct lockshm_lock_info *lock,
 {
 	fputs(request->state == LOCKSHM_WAITING ? "waiter\t" :
 	      is_cooling(request)		? "cooling\t" :
-	      is_bargeable(request)		? "lingering\t" :
+	      is_bargeable(request)		? "bargeable\t" :
 						  "holder\t",
 	      out);
 	put_word(out, lock->key, lock->key_shown);
@@ -184,7 +184,7 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 		request_porcelain(out, lock, &lock->requests[i]);
 }
 
-/* --- For people -------------------------------------------------------------------------------------- */
+/* --- Human-readable ---------------------------------------------------------------------------------- */
 
 static char *format_key(const struct lockshm_lock_info *lock)
 {
@@ -197,7 +197,7 @@ static char *format_key(const struct lockshm_lock_info *lock)
 	return text;
 }
 
-/** "4711 (tag)", with the tid where it is not the pid, and a word when the owner is dead. */
+/** "4711 (tag)", with the tid if it is not the pid, and "dead" if the owner is. */
 static char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
 {
 	char *shown = visible(tag, tag_length(tag)), thread[16] = "", *text;
@@ -215,7 +215,7 @@ static char *format_holder(const struct lockshm_request_info *request)
 	if (is_cooling(request))
 		return format_text("cooling down");
 	if (is_bargeable(request))
-		return format_text("released, lingers");
+		return format_text("released, bargeable");
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }
 
@@ -238,7 +238,7 @@ char *format_previous(const struct lockshm_previous *previous)
 {
 	static const char *const died[] = { "an earlier holder died inside", "what the lock protects may be torn" };
 	static const char *const expired[] = { "an earlier holder overran its lease or was ended by an operator",
-					       "it may still be at work" };
+					       "it may still be working" };
 	const char *const *words = previous->status == LOCKSHM_OWNER_DIED ? died : expired;
 	const char *mode = mode_name(previous->mode);
 	char *owner = previous->pid ? format_owner(previous->pid, previous->tid, previous->tag, true) :
@@ -268,7 +268,7 @@ static void requests_human(FILE *out, const struct lockshm_request_info *request
 	table_end(&table, out, "  ");
 }
 
-/** What this host has of it in Redis. */
+/** The host lease. */
 static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 {
 	const char *mode = mode_name(lease->mode);
@@ -277,8 +277,8 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 
 	fprintf(out, "lease    %s%s%s", lease_state(lease), mode ? ", " : "", mode ? mode : "");
 	if (lease->remaining_ns)
-		fprintf(out, ", good for %s, %" PRIu64 " holds under it, %" PRIu64 " other hosts wait", left, lease->local_grants,
-			lease->other_hosts_waiting);
+		fprintf(out, ", good for %s, %" PRIu64 " holds under it, %" PRIu64 " other hosts wait", left,
+			lease->local_grants, lease->other_hosts_waiting);
 	fprintf(out, "%s%s\n", *why ? "; last: " : "", why);
 	free(left);
 	free(why);
@@ -294,7 +294,7 @@ void lock_human(FILE *out, const struct lockshm_lock_info *lock)
 	if (lock->damaged) {
 		char *previous = format_previous(&lock->previous);
 
-		fprintf(out, "mark     %s (%s); lockctl ack clears it\n", previous,
+		fprintf(out, "damage   %s (%s); lockctl ack clears the mark\n", previous,
 			lockshm_code_name(lock->previous.status));
 		free(previous);
 	}

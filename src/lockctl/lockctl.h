@@ -2,7 +2,7 @@
 /*
  * lockctl.h - what the files of lockctl share
  *
- * lockctl is a table of commands (lockctl/main.c), one file per command, and a few helpers.  It knows the library
+ * lockctl is a table of commands (lockctl/main.c), one file per command, and shared functions.  It knows the library
  * by lockshm.h only.  Data goes to stdout, messages to stderr as "lockctl: COMMAND NAME: reason".
  */
 #ifndef LOCKCTL_H
@@ -61,14 +61,14 @@ void command_help(void) __attribute__((noreturn));
 
 /* --- lockctl/message.c ------------------------------------------------------------------------------- */
 
-/** Say whom the following messages are about: the command, then its segment. */
+/** Set the subject of the following messages: the command, then its segment. */
 void subject_command(const char *command);
 void subject_segment(const char *name);
 /** Print "lockctl: COMMAND NAME: ..." to stderr. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** Print a message, point to the help, exit with EXIT_USAGE. */
 void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/** Print why the library refused; @error may be NULL.  Return: the exit status for @code. */
+/** Print the reason of a failed library call; @error may be NULL.  Return: the exit status for @code. */
 int failed(int code, const struct lockshm_error *error);
 
 /* --- lockctl/args.c ---------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ struct key {
 	size_t len;
 };
 
-/** What a duration may be besides a finite time. */
+/** Durations that an option allows besides finite ones. */
 enum { DURATION_FINITE = 0, DURATION_INF = 1, DURATION_NONE = 2 };
 
 /** getopt_long() that handles --help and ends the program at a wrong option. */
@@ -88,7 +88,7 @@ int args_option(int argc, char **argv, const char *shorts, const struct option *
 char *args_operand(int argc, char **argv, const char *what);
 /** The operand NAME; also makes it the subject of messages. */
 const char *args_segment(int argc, char **argv);
-/** Nothing may follow. */
+/** Refuse further arguments. */
 void args_end(int argc, char **argv);
 /** Check @text as KEY; @escaped = it is percent-escaped and decoded in place. */
 struct key args_key(char *text, bool escaped);
@@ -102,9 +102,9 @@ int64_t args_duration(const char *option, const char *text, int allow);
 
 /* --- lockctl/open.c ---------------------------------------------------------------------------------- */
 
-/** Open read-only, whosever it is.  Return: 0, or the exit status after a message. */
+/** Open read-only, of any owner.  Return: 0, or the exit status after a message. */
 int open_to_look(lockshm_t **segment, const char *name);
-/** Open for taking part.  Return: 0, or the exit status after a message. */
+/** Open for taking and changing locks.  Return: 0, or the exit status after a message. */
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
 
 /* --- lockctl/output.c -------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
 /** A JSON document being written.  A NULL @name in the calls below means: element of an array. */
 struct json {
 	FILE *out;
-	bool first; /**< nothing stands yet in the innermost object or array */
+	bool first; /**< the innermost object or array is still empty */
 };
 
 void json_open(struct json *json, const char *name, char bracket);
@@ -130,10 +130,10 @@ void json_segment(struct json *json, const char *name);
 /** Bytes that are not valid UTF-8 become \u00XX of the byte. */
 void json_bytes(struct json *json, const char *name, const void *bytes, size_t len);
 
-/** For programs: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
+/** For porcelain: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
 void put_word(FILE *out, const void *bytes, size_t len);
 
-/** For people, to be freed: control bytes and broken UTF-8 as \xXX, so that a key cannot drive a terminal. */
+/** Human-readable, to be freed: control bytes and broken UTF-8 as \xXX, so that a key cannot drive a terminal. */
 char *visible(const void *bytes, size_t len);
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** "12.5 ms", to be freed; "-" for LOCKSHM_FOREVER. */
@@ -151,7 +151,7 @@ struct table {
 	size_t columns, cells, room;
 	uint32_t *widest; /* of each column */
 	struct table_cell *cell;
-	struct table_text *text; /* where the cells' texts are, so that those of a row lie together */
+	struct table_text *text; /* where the cells' texts are, so that those of a row are adjacent */
 };
 
 void table_begin(struct table *table, size_t columns, const char *const *titles);
@@ -178,24 +178,24 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock);
 void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
 /** One row of lock_titles. */
 void lock_row(struct table *table, const struct lockshm_lock_info *lock);
-/** Everything about it, for people. */
+/** All its properties, human-readable. */
 void lock_human(FILE *out, const struct lockshm_lock_info *lock);
-/** Whom an OWNER_DIED or TOOK_OVER_EXPIRED mark is about, as a sentence, to be freed. */
+/** The holder that left a damage mark, as a sentence, to be freed. */
 char *format_previous(const struct lockshm_previous *previous);
 
 /* --- lockctl/remote.c: one key in Redis, in three formats --------------------------------------------- */
 
-/** Longest time for Redis to say what it has of a key. */
-#define REMOTE_PATIENCE LOCKSHM_SECONDS(1)
+/** Longest time for one look-up or change in Redis. */
+#define REMOTE_TIMEOUT LOCKSHM_SECONDS(1)
 
-/** The member "redis" of the open JSON object; lines; a page.  Nothing for a segment without Redis. */
+/** The member "redis" of the open JSON object; lines; a page.  Empty for a segment without Redis. */
 void remote_json(struct json *json, lockshm_t *segment, struct key key);
 void remote_porcelain(FILE *out, lockshm_t *segment, struct key key);
 void remote_human(FILE *out, lockshm_t *segment, struct key key);
 
 /* --- lockctl/signals.c ------------------------------------------------------------------------------- */
 
-/** A segment truncated under us ends the program with a message and EXIT_FAILED. */
+/** Truncation of the mapped segment ends the program with a message and EXIT_FAILED. */
 void signals_contain_truncation(void);
 
 /** Let every signal that would end the program cancel the waits that use @canceller instead. */
@@ -204,28 +204,28 @@ void signals_cancel(lockshm_canceller_t *canceller);
 int signals_caught(void);
 /** Undo signals_cancel(); async-signal-safe. */
 void signals_default(void);
-/** Fill @set with the signals that run passes on to its command. */
+/** Fill @set with the signals that run relays to its command. */
 void signals_relayed(sigset_t *set);
 
 /* --- lockctl/child.c: the command of run ------------------------------------------------------------- */
 
-/** Asked when @fd, an eventfd, becomes readable while the command runs; once it says true the command gets SIGTERM. */
+/** must_stop() is called when @fd, an eventfd, becomes readable; once it returns true the command gets SIGTERM. */
 struct child_watch {
 	bool (*must_stop)(void *arg);
 	void *arg;
 	int fd;
 };
 
-/** How it went. */
+/** Result of child_run(). */
 struct child_end {
-	bool started;    /**< false: nothing of the command ran */
+	bool started;    /**< false: the command never ran */
 	int exec_errno;  /**< why it could not be executed, or 0 */
-	int exit_status; /**< its own; EXIT_BY_SIGNAL + N; or what stands for not started */
+	int exit_status; /**< its own; EXIT_BY_SIGNAL + N; or the status for a command that did not start */
 };
 
 /**
- * Run @argv until it ends and pass signals on to it.
- * From its first step on all relayed signals are blocked, and stay so.
+ * Run @argv until it ends and relay signals to it.
+ * Blocks all relayed signals, and leaves them blocked.
  * Return: 0, or -1 with errno when no process could be made.
  */
 int child_run(char **argv, const struct child_watch *watch, struct child_end *end);

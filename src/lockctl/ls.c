@@ -2,7 +2,8 @@
 /*
  * ls.c - lockctl ls: all segments of this machine, or the locks of one
  *
- * A segment that cannot be opened is listed with the reason; that is no failure of ls.
+ * A damaged segment, or one of another version, is listed with the reason, and ls succeeds.  A file that the caller may
+ * not read is left out: it need not be a segment.
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -20,7 +21,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 } /* end */
 };
 
-/** Where the callbacks print; only the member of the chosen format is in use. */
+/** Output of the callbacks; only the member of the chosen format is in use. */
 struct listing {
 	enum format format;
 	struct json json;

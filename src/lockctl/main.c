@@ -2,7 +2,7 @@
 /*
  * main.c - the table of commands, help, and main
  *
- * All help is printed from the table, so that a command cannot lack it.  doc/man/lockctl.1 says more.
+ * All help is printed from the table, so that a command cannot lack it.  Manual: doc/man/lockctl.1.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +17,14 @@
 	"  --json                   one JSON document\n"                                                               \
 	"  --porcelain              tab-separated lines for programs\n"
 #define ESCAPED_LINE "  --escaped                KEY is percent-escaped, as --porcelain prints keys\n"
-#define ANY_OWNER_LINE "  --any-owner              accept a segment of a user other than me or root\n"
+#define ANY_OWNER_LINE "  --any-owner              accept a segment that belongs to neither the caller nor root\n"
 
 static const struct command commands[] = {
 	{ "ack", lockctl_ack, "NAME KEY [-w DUR] [--escaped] [--any-owner]",
-	  "clear the mark that a dead or overdue holder left on a key",
+	  "clear the damage mark that a dead or overdue holder left on a key",
 	  "  -w, --wait DUR           longest wait for the lock (5s)\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
-	{ "bridge", lockctl_bridge, "NAME [--any-owner]", "speak with Redis for all processes of this host",
+	{ "bridge", lockctl_bridge, "NAME [--any-owner]", "communicate with Redis for all processes of this host",
 	  ANY_OWNER_LINE },
 	{ "create", lockctl_create,
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
@@ -38,50 +38,50 @@ static const struct command commands[] = {
 	  "  --owners N               threads that take locks at once (1024)\n"
 	  "  --mode OCTAL             permission bits, whatever the umask (0600)\n"
 	  "  --group G                group of the segment, by name or number\n"
-	  "  --token-floor N          every token will be larger than N\n"
-	  "  --or-open                a good segment of that name is fine too\n"
+	  "  --token-floor N          every token is larger than N\n"
+	  "  --or-open                use an existing valid segment of that name\n"
 	  "  --redis URI[,URI...]     servers for run --global: redis://[USER@]HOST[:PORT][/DB],\n"
 	  "                           rediss://... (TLS) or unix://PATH, each with ?password-file=PATH\n"
 	  "                           or ?password-env=NAME; TLS also with tls-ca=, tls-cert=, tls-key=PATH\n"
 	  "  --redis-prefix P         a key's name in Redis is P and the key (lk:)\n"
 	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (fail)\n"
-	  "  --redis-ttl DUR          how long this host's leases last without renewal (10s)\n"
-	  "  --redis-retain DUR       how long a lease stays that nobody here wants (0)\n"
+	  "  --redis-ttl DUR          time until this host's leases end without renewal (10s)\n"
+	  "  --redis-retain DUR       how long an unused lease stays (0)\n"
 	  "  --redis-leases N         global keys in use at once (1024)\n"
 	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
-	  "  --redis-quorum           a majority of the servers decides; else each key has its server\n" },
+	  "  --redis-quorum           a majority of the servers decides; otherwise each key has its server\n" },
 	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
 	  FORMAT_LINES },
 	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
-	  "end one hold by force; its owner is told LOST",
+	  "end one hold by force; its owner gets LOST",
 	  "  --token T                token of the hold, as ls and show print it\n"
-	  "  --remote VALUE           take the key from whoever has it in Redis as VALUE, as show prints it\n"
+	  "  --remote VALUE           end the hold in Redis that has this value, as show prints it\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--cooldown DUR] [--tag T]\n"
 	  "                   [-E CODE] [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner] -- CMD...",
 	  "run a command while holding a lock",
-	  "  -s, --shared             hold it beside other shared holders\n"
+	  "  -s, --shared             hold it together with other shared holders\n"
 	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
-	  "  --max-hold DUR           renew it no longer than that (as long as the command runs)\n"
-	  "  --cooldown DUR           keep the key closed that much longer when the command has ended\n"
-	  "  --tag T                  shown to people and to whoever takes over (the name of the command)\n"
+	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
+	  "  --cooldown DUR           keep the key closed that much longer after the command has ended\n"
+	  "  --tag T                  shown in listings and to the next holder (the name of the command)\n"
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status when the lock is not obtained in time (3)\n"
 	  "  --global                 exclude other hosts too, through Redis\n"
 	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (the segment's)\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
-	  "show one lock: holders, queue, mark; and what Redis has of it",
+	  "show one lock: holders, queue, damage mark, and its state in Redis",
 	  FORMAT_LINES
-	  "  --local                  do not ask Redis\n"
+	  "  --local                  no query to Redis\n"
 	  ESCAPED_LINE },
 	{ "stat", lockctl_stat, "NAME [--json|--openmetrics]", "show capacities, use and event counts",
 	  "  --json                   one JSON document\n"
 	  "  --openmetrics            OpenMetrics text for a metrics collector\n" },
-	{ "sweep", lockctl_sweep, "NAME [--any-owner]", "give back what dead processes left",
+	{ "sweep", lockctl_sweep, "NAME [--any-owner]", "free what dead processes left",
 	  ANY_OWNER_LINE },
 	{ "verify", lockctl_verify, "NAME", "check every invariant of a segment", "" },
 	{ NULL, NULL, NULL, NULL, NULL } /* end */
@@ -107,7 +107,7 @@ static void help(FILE *out)
 	      "More: lockctl COMMAND --help, lockctl --version, lockctl(1).\n", out);
 }
 
-/** Data that could not be written is a failure: a full disk must not look like an empty list. */
+/** Lost output is a failure: a full disk must not look like an empty list. */
 static int close_stdout(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -124,8 +124,8 @@ void command_help(void)
 }
 
 /**
- * A closed standard stream would be the next file to be opened, the segment for one, and messages would go there.
- * What fills the gap cannot be used either, and a command does not inherit it.
+ * The next opened file, such as the segment, would take the number of a closed standard stream and get the messages.
+ * The filler cannot be read or written as its stream, and a command does not inherit it.
  */
 static void fill_standard_streams(void)
 {
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
 		return version();
 	running = find_command(argv[1]);
 	if (!running) {
-		message("unknown command '%s'; lockctl --help lists them", argv[1]);
+		message("unknown command '%s'; lockctl --help lists the commands", argv[1]);
 		return EXIT_USAGE;
 	}
 	subject_command(running->name);

@@ -76,14 +76,14 @@ void usage_error(const char *format, ...)
 	exit(EXIT_USAGE);
 }
 
-/** What an operator can do with lockctl, where the library cannot know that it is lockctl that asks. */
+/** The lockctl command that helps; the library does not know that lockctl is its caller. */
 static const char *remedy(int code)
 {
 	switch (code) {
 	case LOCKSHM_EXISTS:
 		return "; lockctl rm removes it, create --or-open uses it";
 	case LOCKSHM_BAD_SEGMENT:
-		return strcmp(command_name, "rm") == 0 ? "" : "; lockctl rm removes it if it ever was one";
+		return strcmp(command_name, "rm") == 0 ? "" : "; lockctl rm removes it if it was a segment";
 	default:
 		return "";
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * open.c - opening the segment a command is about
+ * open.c - open the segment of a command
  *
- * Looking needs read permission only and accepts every owner: the worst a stranger's segment can do is to
- * show lies.  Acting on it means trusting whoever owns it, so that must be asked for.
+ * Commands that only read need read permission and accept every owner: the worst effect of a foreign segment is wrong
+ * output.  Commands that take or change locks trust the owner of the segment, so a foreign one needs --any-owner.
  */
 #include "lockctl/lockctl.h"
 

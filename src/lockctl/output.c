@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.c - JSON, words for programs, and text for people
+ * output.c - JSON, porcelain words and human-readable text
  *
- * Keys and tags are bytes of other processes: none of the three lets them leave their field.
+ * Keys and tags come from other processes: no format lets their bytes leave the field.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -192,14 +192,14 @@ void json_segment(struct json *json, const char *name)
 	free(slashed);
 }
 
-/* --- Words for programs ------------------------------------------------------------------------------ */
+/* --- Porcelain words --------------------------------------------------------------------------------- */
 
 void put_word(FILE *out, const void *bytes, size_t len)
 {
 	const unsigned char *p = bytes;
 
 	if (!len) {
-		/* Not an empty field: a shell's read would skip it. */
+		/* Never an empty field: a shell's read would skip it. */
 		fputc('-', out);
 		return;
 	}
@@ -210,7 +210,7 @@ void put_word(FILE *out, const void *bytes, size_t len)
 			fputc(p[i], out);
 }
 
-/* --- Text for people --------------------------------------------------------------------------------- */
+/* --- Human-readable text ----------------------------------------------------------------------------- */
 
 /** C0, DEL and C1 controls, which may drive a terminal. */
 static bool is_control(const unsigned char *p)
@@ -382,7 +382,7 @@ static void put_spaces(FILE *out, size_t n)
 	fwrite(spaces, 1, n, out);
 }
 
-/* A hundred thousand rows are usual: no format is parsed for a cell. */
+/* A listing may have a hundred thousand rows: no format is parsed for a cell. */
 void table_end(struct table *table, FILE *out, const char *indent)
 {
 	for (size_t i = 0; i < table->cells; i++) {

@@ -2,7 +2,7 @@
 /*
  * release.c - lockctl release: an operator ends one hold, here or in Redis
  *
- * The token, or the value in Redis, makes sure that it is the hold the operator saw, and not one granted since.
+ * The token, or the value in Redis, identifies the hold that the operator saw: a later one is not ended.
  */
 #include <stdlib.h>
 
@@ -19,35 +19,35 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 } /* end */
 };
 
-struct wish {
+struct arguments {
 	uint64_t token;
 	char *remote; /**< the value in Redis, or NULL */
 	bool escaped;
 	bool any_owner;
 };
 
-static void parse(int argc, char **argv, struct wish *wish)
+static void parse(int argc, char **argv, struct arguments *args)
 {
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
 		switch (option) {
 		case OPTION_TOKEN:
-			wish->token = args_number("--token", optarg, 1, UINT64_MAX);
+			args->token = args_number("--token", optarg, 1, UINT64_MAX);
 			break;
 		case OPTION_REMOTE:
-			wish->remote = optarg;
+			args->remote = optarg;
 			break;
 		case OPTION_ESCAPED:
-			wish->escaped = true;
+			args->escaped = true;
 			break;
 		case OPTION_ANY_OWNER:
-			wish->any_owner = true;
+			args->any_owner = true;
 			break;
 		}
 	}
-	if (!wish->token && !wish->remote)
-		usage_error("--token is missing, or --remote: they say which hold to end; lockctl show prints both");
-	if (wish->token && wish->remote)
-		usage_error("--token ends a hold on this host, --remote what Redis has: one at a time");
+	if (!args->token && !args->remote)
+		usage_error("--token is missing, or --remote: one of them selects the hold to end; lockctl show prints both");
+	if (args->token && args->remote)
+		usage_error("--token ends a hold on this host, --remote a hold in Redis: give only one of them");
 }
 
 static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
@@ -67,29 +67,29 @@ static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
 static int end_remote(lockshm_t *segment, struct key key, struct key value)
 {
 	struct lockshm_error error = { 0 };
-	int code = lockshm_remote_end(segment, key.bytes, key.len, value.bytes, value.len, REMOTE_PATIENCE, &error);
+	int code = lockshm_remote_end(segment, key.bytes, key.len, value.bytes, value.len, REMOTE_TIMEOUT, &error);
 
 	return code < 0 ? failed(code, &error) : EXIT_OK;
 }
 
 int lockctl_release(int argc, char **argv)
 {
-	struct wish wish = { .token = 0 };
+	struct arguments args = { .token = 0 };
 	struct key key, value = { NULL, 0 };
 	lockshm_t *segment;
 	const char *name;
 	int status;
 
-	parse(argc, argv, &wish);
+	parse(argc, argv, &args);
 	name = args_segment(argc, argv);
-	key = args_key(args_operand(argc, argv, "KEY"), wish.escaped);
+	key = args_key(args_operand(argc, argv, "KEY"), args.escaped);
 	args_end(argc, argv);
-	if (wish.remote)
-		value = args_bytes("--remote", wish.remote, wish.escaped);
-	status = open_to_act(&segment, name, wish.any_owner);
+	if (args.remote)
+		value = args_bytes("--remote", args.remote, args.escaped);
+	status = open_to_act(&segment, name, args.any_owner);
 	if (status)
 		return status;
-	status = wish.remote ? end_remote(segment, key, value) : end_hold(segment, key, wish.token);
+	status = args.remote ? end_remote(segment, key, value) : end_hold(segment, key, args.token);
 	lockshm_close(segment);
 	return status;
 }

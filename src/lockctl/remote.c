@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostlease/host-lease.c - what Redis has of one key, as JSON, as lines for programs and as a page for people
+ * remote.c - one key in Redis, as JSON, as porcelain lines and as a human-readable page
  *
- * A server that does not answer is shown as such: what this host knows is worth showing without it.
+ * A server that does not reply is shown with the reason: the state on this host is useful without it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,12 +26,12 @@ static const char *state_name(int state)
 	}
 }
 
-/** Each server; one that stands for all if none could be asked.  Nothing without Redis, or for a key it cannot have. */
+/** Call @fn for each server, or once with the reason if the look-up fails; never without Redis or for a too long key. */
 static void each_server(lockshm_t *segment, struct key key, lockshm_remote_fn fn, void *arg)
 {
 	struct lockshm_error error = { 0 };
 	struct lockshm_remote_info info = { .server = "-", .code = LOCKSHM_BRIDGE };
-	int code = lockshm_remote_inspect(segment, key.bytes, key.len, REMOTE_PATIENCE, fn, arg, &error);
+	int code = lockshm_remote_inspect(segment, key.bytes, key.len, REMOTE_TIMEOUT, fn, arg, &error);
 
 	if (code >= 0 || code == LOCKSHM_INVALID || code == LOCKSHM_KEY_TOO_LONG)
 		return;
@@ -104,7 +104,7 @@ void remote_json(struct json *json, lockshm_t *segment, struct key key)
 		json_close(json, ']');
 }
 
-/* --- Lines for programs ------------------------------------------------------------------------------ */
+/* --- Porcelain --------------------------------------------------------------------------------------- */
 
 static void put_time(FILE *out, int64_t ns)
 {
@@ -154,9 +154,9 @@ void remote_porcelain(FILE *out, lockshm_t *segment, struct key key)
 	each_server(segment, key, server_porcelain, out);
 }
 
-/* --- For people -------------------------------------------------------------------------------------- */
+/* --- Human-readable ---------------------------------------------------------------------------------- */
 
-static char *format_who(const struct lockshm_remote_party *party)
+static char *format_party(const struct lockshm_remote_party *party)
 {
 	return format_text("%s%s", *party->host ? party->host : "another program", party->this_host ? " (this host)" : "");
 }
@@ -166,16 +166,16 @@ static char *format_end(int64_t ns)
 	return ns == LOCKSHM_FOREVER ? format_text("never") : format_duration(ns);
 }
 
-static void parties_human(FILE *out, const char *who, const struct lockshm_remote_party *parties, size_t n, bool wait)
+static void parties_human(FILE *out, const char *title, const struct lockshm_remote_party *parties, size_t n, bool wait)
 {
-	const char *const titles[] = { who, "MODE", "EXPIRES", "VALUE" };
+	const char *const titles[] = { title, "MODE", "EXPIRES", "VALUE" };
 	struct table table;
 
 	if (!n)
 		return;
 	table_begin(&table, wait ? 3 : 4, titles);
 	for (size_t i = 0; i < n; i++) {
-		table_add_own(&table, format_who(&parties[i]));
+		table_add_own(&table, format_party(&parties[i]));
 		table_add(&table, mode_name(parties[i].mode) ? mode_name(parties[i].mode) : "?");
 		table_add_own(&table, format_end(parties[i].expires_in_ns));
 		if (!wait)
@@ -188,7 +188,7 @@ static char *format_state(const struct lockshm_remote_info *info)
 {
 	switch (info->state) {
 	case LOCKSHM_REMOTE_DELAY:
-		return format_text("released, and stays closed for some time");
+		return format_text("released, cooling down");
 	case LOCKSHM_REMOTE_OTHER:
 		return format_text("data of type %s, not a lock", info->type);
 	default:
@@ -198,21 +198,21 @@ static char *format_state(const struct lockshm_remote_info *info)
 
 static int server_human(const struct lockshm_remote_info *info, void *arg)
 {
-	char *said = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
+	char *text = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
 	char *server = visible(info->server, strlen(info->server));
 	FILE *out = arg;
 
 	/* The library's messages begin with the server. */
-	fprintf(out, "redis    %s%s%s\n", info->code ? "" : server, info->code ? "" : ": ", said);
+	fprintf(out, "redis    %s%s%s\n", info->code ? "" : server, info->code ? "" : ": ", text);
 	if (!info->code) {
 		parties_human(out, "HELD BY", info->parties, info->holders, false);
 		if (info->mark)
-			parties_human(out, "MARKED BY", info->mark, 1, false);
+			parties_human(out, "INTENT OF", info->mark, 1, false);
 		parties_human(out, "WAITING, IN ORDER", info->waiters ? info->parties + info->holders : NULL,
 			       info->waiters, true);
 	}
 	free(server);
-	free(said);
+	free(text);
 	return 0;
 }
 

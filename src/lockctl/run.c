@@ -2,9 +2,9 @@
 /*
  * run.c - lockctl run: hold a lock for exactly as long as a command lives
  *
- * The main thread takes the lock, so it lives as long as lockctl; the library's service thread renews the
- * lease, and tells if the lock is lost all the same: then the command is told to stop.  If lockctl is killed the kernel
- * kills the command and gives the lock on, with a mark that says who died.
+ * The main thread takes the lock, so the hold lives as long as lockctl.  The library's service thread renews the lease,
+ * and writes to an eventfd if the lock is lost: then the command gets SIGTERM.  If lockctl is killed the kernel kills
+ * the command, and the next request is granted with a damage mark that names the dead holder.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,15 @@
 
 #include "lockctl/lockctl.h"
 
-enum { OPTION_COOLDOWN = 256, OPTION_GLOBAL, OPTION_MAX_HOLD, OPTION_REDIS_POLICY, OPTION_TAG, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum {
+	OPTION_COOLDOWN = 256,
+	OPTION_GLOBAL,
+	OPTION_MAX_HOLD,
+	OPTION_REDIS_POLICY,
+	OPTION_TAG,
+	OPTION_ESCAPED,
+	OPTION_ANY_OWNER
+};
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
@@ -117,7 +125,7 @@ static void set_option(struct run *run, int option)
 	}
 }
 
-/** Find NAME, KEY and the command.  The command's own options are behind "--" and none of ours. */
+/** Find NAME, KEY and the command.  The command's own options follow "--" and are not parsed. */
 static void parse(struct run *run, int argc, char **argv)
 {
 	char *operands[2];
@@ -187,26 +195,26 @@ static int not_obtained(const struct run *run, int code)
 		return EXIT_BY_SIGNAL + signals_caught();
 	if (code != LOCKSHM_TIMEOUT && code != LOCKSHM_BUSY)
 		return failed(code, &run->report.error);
-	message("'%s' not obtained: %s; lockctl show tells who holds it, -w waits longer", run->shown,
+	message("'%s' not obtained: %s; lockctl show prints the holders, -w waits longer", run->shown,
 		*text ? text : lockshm_strerror(code));
 	return run->conflict_status;
 }
 
-static void tell_previous(const struct run *run)
+static void warn_previous(const struct run *run)
 {
 	char *text = format_previous(&run->report.previous);
 
-	message("'%s': %s (mark cleared)", run->shown, text);
+	message("'%s': %s (damage mark cleared)", run->shown, text);
 	free(text);
 }
 
-static void tell_lost(const struct run *run, const char *what)
+static void warn_lost(const struct run *run, const char *what)
 {
 	uint64_t next = lockshm_lost_to(&run->hold);
-	char *to = next ? format_text(" and token %" PRIu64 " was given out", next) : format_text("%s", "");
+	char *to = next ? format_text(", and token %" PRIu64 " was issued after it", next) : format_text("%s", "");
 
-	message("'%s' was lost, token %" PRIu64 ": the lease was overrun%s or an operator ended it%s; %s", run->shown,
-		run->report.token, run->request.flags & LOCKSHM_GLOBAL ? ", this host lost it in Redis," : "", to, what);
+	message("'%s' was lost, token %" PRIu64 ": the lease expired%s or an operator ended the hold%s; %s", run->shown,
+		run->report.token, run->request.flags & LOCKSHM_GLOBAL ? ", this host lost the key in Redis," : "", to, what);
 	free(to);
 }
 
@@ -219,7 +227,7 @@ static bool must_stop(void *arg)
 	if (code != LOCKSHM_LOST && code != LOCKSHM_NOT_HELD)
 		return false;
 	run->lost = true;
-	tell_lost(run, "the command gets SIGTERM");
+	warn_lost(run, "the command gets SIGTERM");
 	return true;
 }
 
@@ -230,11 +238,11 @@ static int release(struct run *run, int64_t cooldown_ns, int status)
 	case LOCKSHM_OK:
 		return status;
 	case LOCKSHM_LATE:
-		message("'%s': the lease had run out before the command ended; nobody else had the lock", run->shown);
+		message("'%s': the lease had expired before the command ended, but the lock had no other holder", run->shown);
 		return status;
 	default:
 		if (!run->lost)
-			tell_lost(run, "the command has ended");
+			warn_lost(run, "the command has ended");
 		return EXIT_LOST;
 	}
 }
@@ -269,11 +277,11 @@ static int run_command(struct run *run)
 		status = run_watched(run, notices);
 	} else if (code == LOCKSHM_LOST) {
 		run->lost = true;
-		tell_lost(run, "the command was not started");
+		warn_lost(run, "the command was not started");
 		status = release(run, 0, EXIT_LOST);
 	} else {
 		if (code == LOCKSHM_SYSTEM)
-			message("cannot start a thread that watches over the lock: too many processes?");
+			message("cannot start a thread that watches the lock: check the limits of processes and open files (ulimit -u, -n)");
 		status = release(run, 0, code == LOCKSHM_SYSTEM ? EXIT_FAILED : failed(code, NULL));
 	}
 	close(notices);
@@ -287,9 +295,9 @@ static int acquire_and_run(struct run *run, lockshm_t *segment)
 	if (code < 0)
 		return not_obtained(run, code);
 	if (run->report.previous.status)
-		tell_previous(run);
+		warn_previous(run);
 	if (code == LOCKSHM_LOCAL_ONLY)
-		message("'%s': Redis is out of reach, this holds on this host only", run->shown);
+		message("'%s': Redis is out of reach; the lock is held on this host only", run->shown);
 	return run_command(run);
 }
 

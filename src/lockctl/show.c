@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * show.c - lockctl show: one lock with its holders, its queue and its mark, here and in Redis
+ * show.c - lockctl show: one lock with its holders, its queue and its damage mark, here and in Redis
  *
- * A key that nobody uses is shown as free: that is an answer, not a failure.  So is a Redis that does not answer.
+ * An unused key is shown as free, and a server that does not reply with the reason; show succeeds in both cases.
  */
 #include "lockctl/lockctl.h"
 
@@ -22,7 +22,7 @@ struct view {
 	const char *name;
 	lockshm_t *segment;
 	struct key key;
-	bool local; /**< Redis is not asked */
+	bool local; /**< no query to Redis */
 };
 
 static int show_lock(const struct lockshm_lock_info *lock, void *arg)

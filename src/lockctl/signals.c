@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signals.c - which signals lockctl deals with, and what they do while it waits for a lock
+ * signals.c - the signals of lockctl, and their effect while it waits for a lock
  *
- * A wait that is killed by a signal would leave its request for others to clear away, and might be granted
- * at that very moment, so that the next holder would be told of a death inside.  So a signal cancels the
- * wait, and the program ends in order.  Signals that the caller had ignored stay ignored.
+ * A waiter killed by a signal would leave its request to be reaped, and might be granted at that very moment, so that
+ * the next holder would get OWNER_DIED.  Therefore a signal cancels the wait, and the program exits normally.  Signals
+ * that the caller had ignored stay ignored.
  *
- * A segment that is truncated while it is mapped is SIGBUS at the next look, as for any file.  lockctl looks at
- * segments of strangers too, so it ends with a message and not with a crash.
+ * Truncation of a mapped segment raises SIGBUS at the next access, as for any file.  lockctl reads segments of other
+ * users, too, so it ends with a message instead of a crash.
  */
 #include <string.h>
 #include <unistd.h>
@@ -17,10 +17,10 @@
 static lockshm_canceller_t *wait_canceller;
 static volatile sig_atomic_t caught;
 
-/** Those whose default is to end the program; real-time signals come in addition. */
+/** Signals whose default is to end the program; real-time signals come in addition. */
 static const int ending[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL,
 			      SIGPWR, 0 /* end */ };
-/** Those that stop, continue or tell. */
+/** Signals that stop, continue or inform. */
 static const int others[] = { SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH, SIGURG, 0 /* end */ };
 
 static void on_signal(int sig)
@@ -84,13 +84,13 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 	static const char text[] = "lockctl: a segment was truncated while it was in use; lockctl rm removes it\n";
 
 	(void)context;
-	/* Anything but a missing page is a fault of our own: crash as such. */
+	/* Any cause but a missing page is a bug of lockctl: crash. */
 	if (info->si_code != BUS_ADRERR) {
 		signal(sig, SIG_DFL);
 		return;
 	}
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
-		/* Nowhere left to say so. */
+		/* There is no other output. */
 	}
 	_exit(EXIT_FAILED);
 }

@@ -27,7 +27,7 @@ enum kind {
 
 /** One field of struct lockshm_stat. */
 struct field {
-	const char *name;   /**< in JSON and for people */
+	const char *name;   /**< in JSON and in the human-readable table */
 	const char *metric; /**< in OpenMetrics, without _total; NULL = left out */
 	enum kind kind;
 	size_t offset;
@@ -45,20 +45,20 @@ static const struct field fields[] = {
 	FIELD(locks, "lockshm_locks_capacity", KIND_GAUGE, "Keys the segment has room for."),
 	FIELD(locks_known, "lockshm_locks_known", KIND_GAUGE, "Keys the segment remembers, idle ones too."),
 	FIELD(locks_busy, "lockshm_locks_busy", KIND_GAUGE, "Keys that are held or awaited."),
-	FIELD(locks_damaged, "lockshm_locks_damaged", KIND_GAUGE, "Keys with an unacknowledged mark."),
+	FIELD(locks_damaged, "lockshm_locks_damaged", KIND_GAUGE, "Keys with an unacknowledged damage mark."),
 	FIELD(requests, "lockshm_requests_capacity", KIND_GAUGE, "Request records the segment has."),
 	FIELD(requests_reserved, "lockshm_requests_reserved", KIND_GAUGE, "Request records reserved by threads."),
 	FIELD(requests_used, "lockshm_requests_used", KIND_GAUGE, "Request records that hold or wait."),
 	FIELD(owners, "lockshm_owners_capacity", KIND_GAUGE, "Threads the segment has room for."),
-	FIELD(owners_used, "lockshm_owners_used", KIND_GAUGE, "Threads that take part."),
-	FIELD(owners_dead, "lockshm_owners_dead", KIND_GAUGE, "Slots of dead threads not yet given back."),
+	FIELD(owners_used, "lockshm_owners_used", KIND_GAUGE, "Threads that have a slot."),
+	FIELD(owners_dead, "lockshm_owners_dead", KIND_GAUGE, "Slots of dead threads not yet freed."),
 	FIELD(acquires, "lockshm_acquires", KIND_COUNTER, "Locks granted."),
 	FIELD(waits, "lockshm_waits", KIND_COUNTER, "Locks granted after a wait."),
 	FIELD(timeouts, "lockshm_timeouts", KIND_COUNTER, "Requests that timed out, were busy or were cancelled."),
 	FIELD(deadlocks, "lockshm_deadlocks", KIND_COUNTER, "Requests refused as deadlocks."),
-	FIELD(lost, "lockshm_lost", KIND_COUNTER, "Holds whose owner was told that it lost them."),
-	FIELD(recovered, "lockshm_recovered", KIND_COUNTER, "Holds of dead owners that were cleared away."),
-	FIELD(expired, "lockshm_expired", KIND_COUNTER, "Holds taken away because their lease had run out."),
+	FIELD(lost, "lockshm_lost", KIND_COUNTER, "Holds whose owner got LOST."),
+	FIELD(recovered, "lockshm_recovered", KIND_COUNTER, "Holds of dead owners that were reaped."),
+	FIELD(expired, "lockshm_expired", KIND_COUNTER, "Holds taken away because their lease had expired."),
 	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
 };
 
@@ -67,35 +67,35 @@ static const struct field fields[] = {
 	  sizeof(((struct lockshm_bridge_stat *)0)->name), help }
 
 static const struct field bridge_fields[] = {
-	BRIDGE(pid, "lockshm_bridge_pid", KIND_GAUGE, "Process that speaks with Redis, 0 = none."),
+	BRIDGE(pid, "lockshm_bridge_pid", KIND_GAUGE, "Process that is the bridge, 0 = none."),
 	BRIDGE(leases, "lockshm_bridge_leases_capacity", KIND_GAUGE, "Global keys the segment has room for."),
 	BRIDGE(leases_known, "lockshm_bridge_leases_known", KIND_GAUGE, "Global keys the segment remembers."),
 	BRIDGE(leases_held, "lockshm_bridge_leases_held", KIND_GAUGE, "Leases this host has in Redis."),
 	BRIDGE(acquired, "lockshm_bridge_acquired", KIND_COUNTER, "Leases obtained."),
 	BRIDGE(renewed, "lockshm_bridge_renewed", KIND_COUNTER, "Leases renewed."),
-	BRIDGE(released, "lockshm_bridge_released", KIND_COUNTER, "Leases given back."),
+	BRIDGE(released, "lockshm_bridge_released", KIND_COUNTER, "Leases released."),
 	BRIDGE(lost, "lockshm_bridge_lost", KIND_COUNTER, "Leases lost."),
 	BRIDGE(commands, "lockshm_bridge_commands", KIND_COUNTER, "Scripts sent to Redis."),
-	BRIDGE(errors, "lockshm_bridge_errors", KIND_COUNTER, "Scripts without an answer to rely on."),
-	BRIDGE(grants, "lockshm_bridge_grants", KIND_COUNTER, "Holds given out under leases."),
+	BRIDGE(errors, "lockshm_bridge_errors", KIND_COUNTER, "Scripts without a reliable reply."),
+	BRIDGE(grants, "lockshm_bridge_grants", KIND_COUNTER, "Holds granted under leases."),
 	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
 };
 
-/** What is known of a segment; without Redis @bridge.servers is empty. */
-struct known {
+/** All counts of a segment; without Redis @bridge.servers is empty. */
+struct counts {
 	struct lockshm_stat stat;
 	struct lockshm_bridge_stat bridge;
 };
 
 /** The next table and where its fields are; NULL = no more. */
-static const struct field *next_table(const struct field *table, const struct known *known, const void **base)
+static const struct field *next_table(const struct field *table, const struct counts *counts, const void **base)
 {
 	if (!table) {
-		*base = &known->stat;
+		*base = &counts->stat;
 		return fields;
 	}
-	*base = &known->bridge;
-	return table == fields && *known->bridge.servers ? bridge_fields : NULL;
+	*base = &counts->bridge;
+	return table == fields && *counts->bridge.servers ? bridge_fields : NULL;
 }
 
 static uint64_t value_of(const void *base, const struct field *field)
@@ -106,25 +106,25 @@ static uint64_t value_of(const void *base, const struct field *field)
 						 *(const uint64_t *)(const void *)at;
 }
 
-static void print_json(const char *name, const struct known *known)
+static void print_json(const char *name, const struct counts *counts)
 {
 	struct json json = { stdout, true };
 	const void *base;
 
 	json_open(&json, NULL, '{');
 	json_segment(&json, name);
-	for (const struct field *table = NULL; (table = next_table(table, known, &base));)
+	for (const struct field *table = NULL; (table = next_table(table, counts, &base));)
 		for (const struct field *field = table; field->name; field++)
 			json_uint(&json, field->name, value_of(base, field));
-	if (*known->bridge.servers) {
-		json_text(&json, "bridge_servers", known->bridge.servers);
-		json_text(&json, "bridge_prefix", known->bridge.prefix);
-		json_text(&json, "redis_host", known->bridge.host);
-		json_text(&json, "bridge_policy", policy_name(known->bridge.policy));
-		json_bool(&json, "redis_quorum", known->bridge.quorum);
-		json_ms(&json, "bridge_ttl_ms", known->bridge.ttl_ns);
-		json_ms(&json, "bridge_retain_ms", known->bridge.retain_ns);
-		json_uint(&json, "bridge_wait", known->bridge.wait);
+	if (*counts->bridge.servers) {
+		json_text(&json, "bridge_servers", counts->bridge.servers);
+		json_text(&json, "bridge_prefix", counts->bridge.prefix);
+		json_text(&json, "redis_host", counts->bridge.host);
+		json_text(&json, "bridge_policy", policy_name(counts->bridge.policy));
+		json_bool(&json, "redis_quorum", counts->bridge.quorum);
+		json_ms(&json, "bridge_ttl_ms", counts->bridge.ttl_ns);
+		json_ms(&json, "bridge_retain_ms", counts->bridge.retain_ns);
+		json_uint(&json, "bridge_wait", counts->bridge.wait);
 	}
 	json_close(&json, '}');
 	putchar('\n');
@@ -149,24 +149,24 @@ static void print_metric(const char *name, const struct field *field, uint64_t v
 		printf("%" PRIu64 "\n", value);
 }
 
-static void print_openmetrics(const char *name, const struct known *known)
+static void print_openmetrics(const char *name, const struct counts *counts)
 {
 	const void *base;
 
-	for (const struct field *table = NULL; (table = next_table(table, known, &base));)
+	for (const struct field *table = NULL; (table = next_table(table, counts, &base));)
 		for (const struct field *field = table; field->name; field++)
 			print_metric(name, field, value_of(base, field));
 	puts("# EOF");
 }
 
-static void print_human(const struct known *known)
+static void print_human(const struct counts *counts)
 {
 	static const char *const titles[] = { "NAME", "VALUE", "MEANING" };
 	struct table table;
 	const void *base;
 
 	table_begin(&table, 3, titles);
-	for (const struct field *part = NULL; (part = next_table(part, known, &base));)
+	for (const struct field *part = NULL; (part = next_table(part, counts, &base));)
 		for (const struct field *field = part; field->name; field++) {
 			table_add(&table, field->name);
 			table_add_own(&table, format_text("%" PRIu64, value_of(base, field)));
@@ -177,19 +177,19 @@ static void print_human(const struct known *known)
 
 static int print_stat(lockshm_t *segment, const char *name, enum format format)
 {
-	struct known known;
-	int code = lockshm_stat(segment, &known.stat);
+	struct counts counts;
+	int code = lockshm_stat(segment, &counts.stat);
 
 	if (code >= 0)
-		code = lockshm_bridge_stat(segment, &known.bridge);
+		code = lockshm_bridge_stat(segment, &counts.bridge);
 	if (code < 0)
 		return failed(code, NULL);
 	if (format == FORMAT_JSON)
-		print_json(name, &known);
+		print_json(name, &counts);
 	else if (format == FORMAT_OPENMETRICS)
-		print_openmetrics(name, &known);
+		print_openmetrics(name, &counts);
 	else
-		print_human(&known);
+		print_human(&counts);
 	return EXIT_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep.c - lockctl sweep: give back what dead processes left
+ * sweep.c - lockctl sweep: free what dead processes left
  *
- * Opening a segment to act on it sweeps already, so what there is to do is counted before, by a look.
+ * Opening a segment for writing sweeps already, so the dead slots are counted before, through a read-only handle.
  */
 #include <inttypes.h>
 

@@ -77,7 +77,7 @@ START_TEST(bad_settings)
 		const char *says;
 	} cases[] = {
 		{ password, "password" }, { tls, "URI 1" },	     { twice, "same" },		 { two, "quorum" },
-		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_retain, "linger" }, { many_leases, "1..4096" },
+		{ nonsense, "URI" },	  { short_ttl, "one second" }, { long_retain, "retain" }, { many_leases, "1..4096" },
 		{ no_policy, "policy" },  { no_server, "no Redis server" },
 	};
 	struct lockshm_error error;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh
 #
-# common.sh - what the tests of lockctl share; sourced by each cli-*.sh, never run by itself
+# common.sh - shared by the tests of lockctl; sourced by each of them, never run by itself
 #
-# Gives a private directory (also the current one of no command), a private segment name in $seg, and trap
-# that ends what the test started and removes both.  Waiting is polling for a condition with a bound.
+# Gives a private directory in $dir (no command runs in it), a private segment name in $seg, and a trap
+# that ends the processes of the test and removes both.  Waiting is polling for a condition with a bound.
 
 set -u
 
@@ -17,8 +17,8 @@ case $LOCKCTL in
 /*) ;;
 *) LOCKCTL=$PWD/$LOCKCTL ;;
 esac
-# What stands in the build directory is libtool's script, which costs more than all that lockctl does; the program
-# itself is beside it, and so is the library.
+# The file in the build directory is libtool's script, which takes longer than lockctl itself; the program and the
+# library are in .libs.
 libs=$(dirname "$LOCKCTL")/.libs
 if [ -x "$libs/lockctl" ]; then
 	LOCKCTL=$libs/lockctl
@@ -28,7 +28,7 @@ fi
 # 99 is a hard error for the test driver: a missing tool must not look like a skipped test.
 [ -x "$LOCKCTL" ] || { echo "no lockctl: set LOCKCTL" >&2; exit 99; }
 
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # for the scripts that source this
 top_dir=$(cd "$(dirname "$0")/../.." && pwd)
 test_name=cli-$(basename "$0" .sh)
 seg=$test_name-$$
@@ -130,7 +130,7 @@ field()
 		'$1 == type && $2 == key { print $n; exit }'
 }
 
-# by_signal NAME: the exit status that stands for it.  bash knows all signals, other shells and kill(1) do not.
+# by_signal NAME: the exit status for it.  bash knows all signals, other shells and kill(1) do not.
 by_signal() { echo $((128 + $(bash -c 'kill -l "$1"' bash "$1"))); }
 send() { bash -c 'kill -s "$1" "$2"' bash "$1" "$2"; }
 

@@ -6,7 +6,7 @@
 command -v bash >/dev/null || skip "bash is not installed"
 expect 0 lockctl create "$seg"
 
-# candidates WORD...: what the last word can become, one a line.  With the bare readline words, no library.
+# candidates WORD...: completions of the last word, one a line.  With the bare readline words, no library.
 candidates()
 {
 	PATH=$(dirname "$LOCKCTL"):$PATH bash --norc -c '

@@ -18,14 +18,14 @@ silent stderr
 equal mode "$(segment_column 5)" 0600
 equal status "$(segment_column 2)" OK
 equal uid "$(segment_column 3)" "$(id -u)"
-# The defaults are what help and manual say.
+# The defaults are those of help and manual.
 for name in locks requests owners; do
 	equal "$name" "$(stat_of $name)" "$(lockctl create --help | sed -n "s/^  --$name .*(\([0-9]*\))$/\1/p")"
 	equal "$name" "$(stat_of $name)" "$(sed -n "/^.BI.*-$name /,/^.TP/s/.*default \([0-9]*\)\.$/\1/p" \
 		"$top_dir/doc/man/lockctl.1")"
 done
 
-# An existing one is refused, or taken as it is.
+# An existing segment is refused, or used as it is.
 expect 1 lockctl create "/$seg" --locks 64
 says stderr "lockctl: create /$seg: "
 says stderr "exists"
@@ -63,7 +63,7 @@ start "$LOCKCTL" run "$seg" key -- sleep 100
 eventually held key
 [ "$(field 8 holder key)" -gt $floor ] || fail "token $(field 8 holder key) is not above the floor"
 
-# A removed segment: its holders go on, the name is free at once.
+# A removed segment: its holders continue, the name is free at once.
 expect 0 lockctl rm "$seg"
 kill -0 "$pid" || fail "the holder ended with its segment's name"
 expect 0 lockctl create "$seg"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# damaged.sh - files that are no good segment: every command says so with exit 1, and rm removes what was a segment
+# damaged.sh - files that are no valid segment: every command fails with exit 1, and rm removes damaged segments
 . "$(dirname "$0")/common.sh"
 
 [ -w /dev/shm ] || skip "/dev/shm is not writable"
@@ -47,7 +47,7 @@ head -c "$size" /dev/zero | tr '\0' '\377' >"$file"
 every_command ""
 expect 1 lockctl create "$seg"
 says stderr exists
-# Somebody else's file is not ours to remove; a damaged segment is.
+# rm leaves the file of another program alone, and removes a damaged segment.
 expect 1 lockctl rm "$seg"
 says stderr "no lockshm segment"
 [ -e "$file" ] || fail "rm removed a file that is no segment"
@@ -55,7 +55,7 @@ says stderr "no lockshm segment"
 expect 0 lockctl rm "$seg"
 [ ! -e "$file" ] || fail "rm left the damaged file"
 
-# The good copy is good again, and remains so.
+# The intact copy is valid, and remains so.
 cp "$dir/good" "$file"
 chmod 600 "$file"
 expect 0 lockctl verify "$seg"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# global-refused.sh - what lockctl run --global says of servers and keys it cannot use: the cause, and which server
+# global-refused.sh - messages of lockctl run --global for unusable servers and keys: the cause, and the server
 . "$(dirname "$0")/common.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"
@@ -39,19 +39,19 @@ server="unix://$dir/redis.sock?password-file=$dir/right"
 redis acl setuser worker on '>right' '~*' '&*' +@all -evalsha -eval >/dev/null
 refused "unix://worker@$dir/redis.sock?password-file=$dir/right" key "NOPERM"
 
-# Data of others: as it was.
+# Data of other programs stays unchanged.
 redis rpush own:key a b >/dev/null
 refused "$server" key "not a lock"
 equal "what is left" "$(redis lrange own:key 0 -1 | tr '\n' ' ')" "a b "
 equal "keys in Redis" "$(redis dbsize)" 1
 redis del own:key >/dev/null
 
-# A replica has nothing to say.
+# A replica is refused.
 redis replicaof 127.0.0.1 1 >/dev/null
 refused "$server" key "replica"
 redis replicaof no one >/dev/null
 
-# Names that a cluster would take apart.
+# Names that a cluster would split over several nodes.
 cluster cluster addslotsrange 0 16383 >/dev/null
 cluster_is_up() { cluster cluster info | grep -q cluster_state:ok; }
 eventually cluster_is_up

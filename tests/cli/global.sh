@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# global.sh - create --redis, run --global, bridge, and what show, ls and stat say of it
+# global.sh - create --redis, run --global, bridge, and their output in show, ls and stat
 . "$(dirname "$0")/common.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"
@@ -9,7 +9,7 @@ grep -q "built without" "$dir/stderr" && skip "built without the bridge"
 other=$seg-other
 trap 'lockctl rm "$other" 2>/dev/null; clean_up' EXIT
 
-# Wrong settings: nothing is made, and what is wrong is said, but no password.
+# Wrong settings: nothing is made; the message names the wrong one, without the password.
 refuses()
 {
 	text=$1
@@ -20,7 +20,7 @@ refuses()
 }
 refuses "password" --redis redis://me:secret@localhost
 refuses "must begin with" --redis http://localhost
-# That the path is relative, or without OpenSSL that it needs TLS.
+# The reason is the relative path, or without OpenSSL the lack of TLS.
 refuses "Redis URI 1: " --redis "rediss://localhost?tls-ca=ca.crt"
 refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
 refuses "quorum" --redis redis://a,redis://b --redis-quorum
@@ -66,7 +66,7 @@ expect 0 lockctl run "$other" key -w 0 -- true # without --global it is another 
 
 if command -v jq >/dev/null; then
 	expect 0 lockctl show "$seg" key --json
-	jq -e '.lease.state == "held" and .lease.mode == "exclusive" and .lease.passes == 1 and .lease.remaining_ms > 0 and
+	jq -e '.lease.state == "held" and .lease.mode == "exclusive" and .lease.local_grants == 1 and .lease.remaining_ms > 0 and
 		(.lease.value | length) == 32 and .holders[0].global_token > 0' <"$dir/stdout" >/dev/null || fail "JSON of show"
 	[ "$(redis get test:key)" = "$(jq -r .lease.value <"$dir/stdout")" ] || fail "the value in Redis"
 	expect 0 lockctl ls "$seg" --json
@@ -79,10 +79,10 @@ expect 0 lockctl stat "$seg" --openmetrics
 says stdout 'lockshm_bridge_leases_held{segment="/'
 expect 0 lockctl verify "$seg"
 
-# What Redis has of it, as each host sees it.
+# The state in Redis, as each host sees it.
 expect 0 lockctl show "$other" key
 says stdout "redis    unix://$dir/redis.sock: exclusive"
-grep -Eq "^  [0-9a-f]{16} +exclusive +[0-9.]+ m?s +[0-9a-f]{32}\$" "$dir/stdout" || fail "who holds it in Redis"
+grep -Eq "^  [0-9a-f]{16} +exclusive +[0-9.]+ m?s +[0-9a-f]{32}\$" "$dir/stdout" || fail "the holder in Redis"
 value=$(redis get test:key)
 expect 0 lockctl show "$seg" key
 says stdout "(this host)"
@@ -94,7 +94,7 @@ grep -Eq "^redis-holder${tab}unix://$dir/redis.sock${tab}[0-9a-f]{16}${tab}1${ta
 grep -Eq "^redis${tab}unix://$dir/redis.sock${tab}exclusive${tab}1${tab}0${tab}[0-9]+${tab}-\$" "$dir/stdout" ||
 	fail "porcelain of the server"
 expect 0 lockctl show "$seg" key --local --porcelain
-grep -q '^redis' "$dir/stdout" && fail "--local asks Redis"
+grep -q '^redis' "$dir/stdout" && fail "--local queried Redis"
 expect 0 lockctl show "$seg" "$(printf '%0700d' 1)" # too long to be global
 grep -q '^redis' "$dir/stdout" && fail "a long key is in Redis"
 if command -v jq >/dev/null; then
@@ -107,12 +107,12 @@ if command -v jq >/dev/null; then
 	jq -e 'has("redis") | not' <"$dir/stdout" >/dev/null || fail "JSON with --local"
 fi
 
-# A signal ends the service in order; the holder's own process goes on.
+# A signal ends the service; the process of the holder becomes the bridge.
 kill -TERM "$service"
 ended "$service" 0
 eventually bridge_is "$holder"
 
-# The other host is next as soon as the command has ended.
+# The other host gets the lock as soon as the command has ended.
 start "$LOCKCTL" run "$other" key --global -w 20s -- true
 next=$pid
 eventually lockctl show "$other" key
@@ -120,14 +120,14 @@ kill -TERM "$holder"
 ended "$holder" "$(by_signal TERM)"
 ended "$next" 0
 
-# Taken away in Redis: the command is told to stop, and the status says so.
+# Taken away in Redis: the command gets SIGTERM, and the exit status is 4.
 start "$LOCKCTL" run "$seg" key --global -- sleep 100
 holder=$pid
 eventually lease_held
 redis flushall >/dev/null
 ended "$holder" 4
 
-# An operator takes it away: from exactly that holder.
+# An operator takes it away, from exactly that holder.
 start "$LOCKCTL" run "$seg" key --global -- sleep 100
 holder=$pid
 eventually lease_held
@@ -152,7 +152,7 @@ says stderr "not a lock"
 equal "what is left" "$(redis hget test:key a)" b
 redis del test:key >/dev/null
 
-# Redis away: by policy.
+# Redis out of reach: by policy.
 redis shutdown nosave >/dev/null 2>&1
 expect 1 lockctl run "$seg" key --global -- true
 says stderr "cannot connect"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# help.sh - help, version, unknown commands: 0 on stdout when asked for, 2 on stderr when not
+# help.sh - help, version, unknown commands: exit 0 and stdout on request, 2 and stderr otherwise
 . "$(dirname "$0")/common.sh"
 
 commands="ack bridge create ls release rm run show stat sweep verify"

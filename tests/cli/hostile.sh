@@ -3,7 +3,7 @@
 #
 # hostile.sh [COUNT [SEED]] - every command of lockctl on segments damaged by programs of the fuzzer
 #
-# Each ends by itself with a status of its own, says nothing on standard error but messages, and what is to be JSON is.
+# Each exits by itself, without a signal, prints only messages to standard error, and valid JSON with --json.
 # shellcheck source=tests/cli/common.sh
 . "$(dirname "$0")/common.sh"
 
@@ -24,18 +24,18 @@ survives()
 	got=$?
 	[ $got -lt 124 ] || fail "seed $(basename "$file"): exit status $got: lockctl $*"
 	if grep -v '^lockctl: ' "$dir/stderr" >"$dir/other"; then
-		fail "seed $(basename "$file"): lockctl $* says: $(head -1 "$dir/other")"
+		fail "seed $(basename "$file"): lockctl $* printed: $(head -1 "$dir/other")"
 	fi
 }
 
-# is_json ARGUMENT...: and if it succeeds, what it says is JSON
+# is_json ARGUMENT...: survives, and prints JSON if it succeeds
 is_json()
 {
 	survives "$@" --json
 	[ $got -ne 0 ] || "$json" <"$dir/stdout" || fail "seed $(basename "$file"): not JSON: lockctl $* --json"
 }
 
-# lines ARGUMENT...: and if it succeeds, each line has a type and fields, and nothing that a terminal obeys
+# lines ARGUMENT...: survives, and if it succeeds each line has a type and fields, and no control characters
 lines()
 {
 	survives "$@"
@@ -44,7 +44,7 @@ lines()
 	fi
 }
 
-# What nobody would call a key, and JSON and terminals have a meaning for.
+# Bytes that are unusual in keys, and special in JSON and on terminals.
 nasty=$(printf 'a"b\\c\tnew\033[2J\377')
 
 look()
@@ -76,7 +76,7 @@ use()
 	survives sweep "$seg"
 }
 
-# All segments of the machine at once, this one among them; then it is to go.  A damaged one is not replaced.
+# List all segments of the machine, including this one, then remove it.  create does not replace a damaged one.
 make_and_remove()
 {
 	lines ls --porcelain
@@ -86,7 +86,7 @@ make_and_remove()
 	survives create "$seg"
 	[ $got -eq 1 ] || fail "seed $(basename "$file"): create over a damaged segment ended with $got"
 	survives create "$seg" --or-open
-	# What says that it is a segment can be removed, whatever else it is.
+	# A file with the magic number of a segment can be removed, however damaged.
 	begins=$(head -c 8 "/dev/shm/$seg" | tr -d '\0')
 	survives rm "$seg"
 	[ $got -eq 0 ] || [ "$begins" != LOCKSHM1 ] || fail "seed $(basename "$file"): rm ended with $got"
@@ -101,5 +101,5 @@ for file in "$dir"/files/*; do
 	use
 	make_and_remove
 done
-# Most are good enough to be opened, or nothing was tried.
+# Most must be openable, or the commands were not tested.
 [ $refused -lt $((count - count / 4)) ] || fail "$refused of $count were refused"

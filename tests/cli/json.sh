@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # json.sh - JSON output: always valid, with the names and shapes of lockctl(1)
 #
-# Validity is checked by a program of our own; the shape by jq, without which that part is skipped.
+# json-valid checks the validity; jq checks the shape, which is skipped without it.
 . "$(dirname "$0")/common.sh"
 
 valid=
@@ -11,7 +11,7 @@ for program in ./tests/cli/json-valid ./cli-json-valid "${CLI_JSON_VALID:-}"; do
 done
 [ -n "$valid" ] || { echo "no cli-json-valid: build it first" >&2; exit 99; }
 
-# The checker itself must be able to say no.
+# The checker itself must reject invalid documents.
 for bad in '{"a": NaN}' '[1,]' '{} {}' '"'; do
 	printf '%s' "$bad" | "$valid" 2>/dev/null && fail "the checker accepts $bad"
 done
@@ -24,7 +24,7 @@ json()
 	"$valid" <"$dir/stdout" || fail "not valid JSON: lockctl $* --json"
 }
 
-# shape FILTER: jq finds it true in the kept document
+# shape FILTER: true for the kept document
 shape()
 {
 	[ -n "$jq" ] || return 0
@@ -46,7 +46,7 @@ eventually waiters key 1
 json ls "/$seg"
 shape ".segment == \"/$seg\" and (keys == [\"locks\", \"segment\"])"
 shape '.locks | length == 1'
-shape '.locks[0] | .key == "key" and .key_len == 3 and .mode == "exclusive" and .dirty == false and .previous == null'
+shape '.locks[0] | .key == "key" and .key_len == 3 and .mode == "exclusive" and .damaged == false and .previous == null'
 shape '.locks[0].holders | length == 1'
 shape ".locks[0].holders[0] | .pid == $holder and .tid == $holder and .tag == \"owner\" and .mode == \"exclusive\""
 shape '.locks[0].holders[0] | (.token | type == "number" and . > 0) and .alive == true and .cooling == false'
@@ -61,9 +61,9 @@ kill -TERM "$holder"
 ended "$holder" 143
 ended "$waiter" 0
 json show "$seg" key
-shape '.mode == null and .holders == [] and .waiters == [] and .dirty == false'
+shape '.mode == null and .holders == [] and .waiters == [] and .damaged == false'
 
-# A strict hold never expires; a cooling one belongs to nobody.
+# A strict hold never expires; a cooling one has no owner.
 start "$LOCKCTL" run "$seg" strict -t none -- sleep 100
 strict=$pid
 eventually held strict
@@ -75,19 +75,19 @@ shape '[.locks[] | select(.key == "cool").holders[0].expires_in_ms | . > 3500000
 kill -TERM "$strict"
 ended "$strict" 143
 
-# A mark.
-start "$LOCKCTL" run "$seg" marked --tag died -- sleep 100
-eventually held marked
-token=$(field 8 holder marked)
+# A damage mark.
+start "$LOCKCTL" run "$seg" damaged --tag died -- sleep 100
+eventually held damaged
+token=$(field 8 holder damaged)
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 expect 0 lockctl sweep "$seg"
-json show "$seg" marked
-shape '.dirty == true and .holders == [] and .mode == null'
+json show "$seg" damaged
+shape '.damaged == true and .holders == [] and .mode == null'
 shape ".previous == {status: \"OWNER_DIED\", pid: $pid, tid: $pid, tag: \"died\", mode: \"exclusive\", token: $token}"
-expect 0 lockctl run "$seg" marked -w 0 -- true
-json show "$seg" marked
-shape '.dirty == false and .previous == null'
+expect 0 lockctl run "$seg" damaged -w 0 -- true
+json show "$seg" damaged
+shape '.damaged == false and .previous == null'
 
 # Keys of all kinds of bytes.
 for key in 'a"b\c' "$(printf '\t\033\177')" "$(printf 'caf\303\251')" "$(printf 'caf\351')" "$(printf '\355\240\200')" \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ls.sh - ls and show: the porcelain columns, the view for people, keys that try to break out of both
+# ls.sh - ls and show: the porcelain columns, the human-readable table, keys that try to break out of both
 . "$(dirname "$0")/common.sh"
 
 tab=$(printf '\t')
@@ -83,7 +83,7 @@ matches 'lock a%20b%09c%1B\[31m%25%FF%C3%A9%0Aend 18 exclusive 1 0 .*'
 kill -TERM "$pid"
 ended "$pid" 143
 
-# Only the first 64 bytes of a long key are kept for people; the length is that of all.
+# Only the first 64 bytes of a long key are kept for listings; the length is that of all.
 long=$(printf '%0100d' 5)
 start "$LOCKCTL" run "$seg" "$long" -- sleep 100
 eventually held "$(printf '%064d' 0)"

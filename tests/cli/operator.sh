@@ -29,21 +29,21 @@ kill -0 "$pid" || fail "the holder ended"
 expect 0 lockctl release "$seg" key --token "$token"
 silent stderr
 ended "$pid" 4
-# Its command may be at work still, for all that the next holder knows.
+# Its command may still be running.
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder overran its lease or was ended by an operator: "
 says stdout "pid $pid (sleep), exclusive, token $token"
 
-# ack: no mark, then one, then none again.
+# ack: no damage mark, then one, then none again.
 expect 0 lockctl ack "$seg" key
-equal ack "$(cat "$dir/stdout")" "no mark"
+equal ack "$(cat "$dir/stdout")" "no damage mark"
 start "$LOCKCTL" run "$seg" key --tag victim -- sleep 100
 eventually held key
 token=$(field 8 holder key)
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 
-# sweep gives back the slot of the dead and leaves the mark for the next holder.
+# sweep frees the slot of the dead owner and leaves the damage mark for the next holder.
 expect 0 lockctl sweep "$seg"
 [ "$(cat "$dir/stdout")" -ge 1 ] || fail "sweep freed nothing"
 expect 0 lockctl sweep "$seg"
@@ -51,19 +51,19 @@ equal swept "$(cat "$dir/stdout")" 0
 expect 0 lockctl show "$seg" key --porcelain
 says stdout "$(echo "lock key 3 - 0 0 OWNER_DIED $pid $pid exclusive $token victim" | tr ' ' '\t')"
 expect 0 lockctl show "$seg" key
-says stdout "mark     an earlier holder died inside: pid $pid (victim), exclusive, token $token"
+says stdout "damage   an earlier holder died inside: pid $pid (victim), exclusive, token $token"
 expect 0 lockctl ls "$seg"
 says stdout OWNER_DIED
-equal dirty "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
+equal damaged "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
 
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder died inside: pid $pid (victim), exclusive, token $token"
 expect 0 lockctl ack "$seg" key
-equal ack "$(cat "$dir/stdout")" "no mark"
+equal ack "$(cat "$dir/stdout")" "no damage mark"
 expect 0 lockctl ls "$seg" --porcelain
 silent stdout
 
-# ack waits for the holder, and no longer than told.
+# ack waits for the holder, at most as long as -w allows.
 start "$LOCKCTL" run "$seg" key -s -- sleep 100
 eventually held key
 expect 3 lockctl ack "$seg" key -w 0

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# owner.sh - segments of other users: looking is free, acting must be asked for, modes are kept
+# owner.sh - segments of other users: reading is free, changing needs --any-owner, modes apply
 . "$(dirname "$0")/common.sh"
 
-[ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"
+[ "$(id -u)" -eq 0 ] || skip "only root can change its uid"
 command -v setpriv >/dev/null || skip "setpriv is not installed"
 
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$LOCKCTL" "$@"; }
 as_nobody --version >/dev/null 2>&1 || skip "another user cannot run $LOCKCTL"
 
-# Theirs: root may look, but trusts them only when told to.
+# A segment of another user: root may read it, but trusts it only with --any-owner.
 expect 0 as_nobody create "$seg" --mode 0666
 expect 0 lockctl ls "$seg"
 expect 0 lockctl show "$seg" key
@@ -32,7 +32,7 @@ expect 0 lockctl release "$seg" key --any-owner --token "$(field 8 holder key)"
 ended "$pid" 4
 expect 0 lockctl rm "$seg"
 
-# Ours, closed to others.
+# A segment of the caller, closed to other users.
 expect 0 lockctl create "$seg"
 for command in "run @ key -- true" "show @ key" stat verify rm; do
 	case $command in
@@ -44,7 +44,7 @@ for command in "run @ key -- true" "show @ key" stat verify rm; do
 done
 expect 0 lockctl rm "$seg"
 
-# Ours, open to others: they take part, and share the queue.
+# A segment of the caller, open to other users: they share the queue.
 expect 0 lockctl create "$seg" --mode 0666
 start "$LOCKCTL" run "$seg" key -- sleep 100
 eventually held key
@@ -53,7 +53,7 @@ expect 0 as_nobody run "$seg" other -- true
 kill -TERM "$pid"
 ended "$pid" 143
 
-# No process can be made: the lock is given back.
+# No process can be made: the lock is released.
 expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0 "$LOCKCTL" run "$seg" key -t none -- true
 says stderr "lockctl: run $seg: cannot start a thread"
 expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0 "$LOCKCTL" run "$seg" key -- true

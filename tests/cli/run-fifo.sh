@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-fifo.sh - commands run in the order they came; neighbouring shared ones together
+# run-fifo.sh - commands run in the order they came; adjacent shared ones together
 . "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"

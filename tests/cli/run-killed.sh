@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-killed.sh - a killed lockctl takes its command with it, and the next holder is told at once
+# run-killed.sh - a killed lockctl takes its command with it, and the next request is granted at once
 . "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"
@@ -18,7 +18,7 @@ wait "$victim" 2>/dev/null
 eventually gone "$command"
 ended "$next" 0
 
-# Nobody waits: the next comer is told, once, and the mark is cleared by it.
+# Without waiters: the next request gets the damage mark, once, and clears it.
 start "$LOCKCTL" run "$seg" key -t 1h --tag victim -- sleep 100
 victim=$pid
 eventually held key
@@ -30,7 +30,7 @@ says stderr "lockctl: run $seg: 'key': an earlier holder died inside: pid $victi
 expect 0 lockctl run "$seg" key -w 0 -- true
 silent stderr
 
-# The same for a shared holder, a strict hold, and a waiter in between who is killed too.
+# The same for a shared holder, a strict hold, and a waiter in between that is killed too.
 start "$LOCKCTL" run "$seg" key -s -t none --tag reader -- sleep 100
 reader=$pid
 eventually held key

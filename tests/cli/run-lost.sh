@@ -39,7 +39,7 @@ eventually state_is "$command" T
 expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
 ended "$pid" 4
 
-# The next in the queue goes on while the loser is still being stopped.
+# The next request is granted while the loser is still being stopped.
 start "$LOCKCTL" run "$seg" key -- bash -c 'trap "" TERM
 	echo ready >"$1"
 	until [ -e "$2" ]; do sleep 0.02; done
@@ -54,19 +54,19 @@ kill -0 "$first" || fail "lockctl left its command"
 touch "$dir/go"
 ended "$first" 4
 
-# Stopped for longer than its lease: others go in, and the command is stopped when lockctl is continued.
+# Stopped for longer than its lease: the next request is granted, and the command gets SIGTERM after SIGCONT.
 start "$LOCKCTL" run "$seg" key -t 100ms -- bash "$dir/command" "$dir/third" 2>"$dir/run-stderr"
 eventually line_is "$dir/third" ready
 kill -STOP "$pid"
 eventually state_is "$pid" T
 expect 0 lockctl run "$seg" key -w 20s -- true
 says stderr "an earlier holder overran its lease or was ended"
-line_is "$dir/third" ready || fail "the command was told too early"
+line_is "$dir/third" ready || fail "the command got SIGTERM too early"
 kill -CONT "$pid"
 ended "$pid" 4
 line_is "$dir/third" TERM || fail "the command did not get SIGTERM"
 
-# Stopped for longer than its lease, but nobody came: still fine.
+# Stopped for longer than its lease, without waiters: still held.
 start "$LOCKCTL" run "$seg" key -t 50ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 12' sh "$dir/end"
 eventually held key
 kill -STOP "$pid"
@@ -78,7 +78,7 @@ eventually in_time
 touch "$dir/end"
 ended "$pid" 12
 
-# Renewed for so long and no longer; whoever waits then gets it, and the command is told.
+# Renewed for so long and no longer; then the waiter gets it, and the command gets SIGTERM.
 start "$LOCKCTL" run "$seg" bounded -t 100ms --max-hold 500ms -- bash "$dir/command" "$dir/fourth" 2>"$dir/run-stderr"
 eventually line_is "$dir/fourth" ready
 expect 0 lockctl run "$seg" bounded -w 20s -- true

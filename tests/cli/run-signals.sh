@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-signals.sh - signals sent to lockctl run: passed on once, or ending the wait without a trace
+# run-signals.sh - signals sent to lockctl run: relayed once, or ending the wait without a trace
 . "$(dirname "$0")/common.sh"
 
 expect 0 lockctl create "$seg"
@@ -31,7 +31,7 @@ equal "the signals of the command" "$(tr '\n' ' ' <"$dir/log")" \
 	"ready HUP INT QUIT USR1 USR2 ALRM CONT WINCH URG VTALRM PROF IO PWR RTMIN RTMAX TSTP TERM "
 not_held key || fail "still held"
 
-# A command without handlers dies of the signal, and so does the status say.
+# A command without handlers dies of the signal, and the exit status names it.
 for sig in HUP INT QUIT TERM USR1 ALRM; do
 	start env --default-signal "$LOCKCTL" run "$seg" key -- sleep 100
 	eventually held key
@@ -40,7 +40,7 @@ for sig in HUP INT QUIT TERM USR1 ALRM; do
 	ended "$pid" "$(by_signal "$sig")"
 done
 
-# What the command sends to its own group does not come back to it.
+# A signal from the command to its own group does not come back to it.
 setsid "$LOCKCTL" run "$seg" key -- bash -c '
 	count=0
 	trap "count=\$((count + 1))" USR1
@@ -49,7 +49,7 @@ setsid "$LOCKCTL" run "$seg" key -- bash -c '
 	exit $count' 2>/dev/null
 equal "signals that the command got from itself" $? 1
 
-# While waiting: the signal ends the wait, nothing stays behind, and the holder is not disturbed.
+# While waiting: the signal ends the wait, leaves no trace, and does not affect the holder.
 start "$LOCKCTL" run "$seg" key -- sleep 100
 holder=$pid
 eventually held key
@@ -78,7 +78,7 @@ ended "$holder" 143
 ended "$pid" 0
 [ -e "$dir/ran" ] || fail "the waiter did not run its command"
 
-# A stopped command is no reason to let go; SIGCONT reaches it.
+# A stopped command does not release the lock; SIGCONT reaches it.
 start "$LOCKCTL" run "$seg" key -t 500ms -- sleep 100
 eventually held key
 eventually runs "$pid" sleep

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-terminal.sh - run at a terminal: control C arrives once, job control works, a hang-up is passed on
+# run-terminal.sh - run at a terminal: control C arrives once, job control works, a hang-up is relayed
 #
 # script(1) makes the terminal; what is written to its standard input is typed.
 . "$(dirname "$0")/common.sh"
@@ -32,7 +32,7 @@ echo ready >>"$1"
 while :; do sleep 0.02; done
 END
 
-# Control C and control \ reach the command from the terminal and are not passed on a second time.
+# Control C and control \ reach the command from the terminal and are not relayed a second time.
 at_terminal "exec '$LOCKCTL' run '$seg' key --tag at-terminal -- bash '$dir/command' '$dir/log'"
 eventually line_is ready
 printf '\003' >&9
@@ -42,7 +42,7 @@ eventually line_is QUIT
 printf '\003' >&9
 twice() { [ "$(grep -c INT "$dir/log")" -ge 2 ]; }
 eventually twice
-# lockctl deals with its signals in order, so after this one nothing of the earlier is under way.
+# lockctl processes its signals in order, so after this one all earlier ones are done.
 lockctl_pid=$(field 5 holder key)
 kill -TERM "$lockctl_pid"
 eventually line_is TERM
@@ -50,7 +50,7 @@ exec 9>&-
 ended "$script" 8
 equal "signals" "$(tr '\n' ' ' <"$dir/log")" "ready INT QUIT INT TERM "
 
-# A hang-up reaches lockctl alone when it leads the session; it passes it on.
+# A hang-up reaches lockctl alone when lockctl leads the session; lockctl relays it.
 rm "$dir/log"
 at_terminal "exec '$LOCKCTL' run '$seg' key -- bash '$dir/command' '$dir/log'"
 eventually line_is ready

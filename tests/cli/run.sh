@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh - run: exit statuses, -E, -w, modes, tags, cooldown, what the command inherits
+# run.sh - run: exit statuses, -E, -w, modes, tags, cooldown, the environment of the command
 . "$(dirname "$0")/common.sh"
 
 # The lock is free again whatever the command did.
@@ -78,7 +78,7 @@ kill -TERM "$holder"
 ended "$holder" 143
 free
 
-# Shared beside shared; the tags and modes shown.
+# Two shared holds at once; tags and modes in the listing.
 start "$LOCKCTL" run "$seg" key -s -- sleep 100
 first=$pid
 eventually held key
@@ -104,7 +104,7 @@ equal tag "$(field 11 holder key)" a-name-of-more-than-thirty-byt
 kill -TERM "$pid"
 ended "$pid" 143
 
-# A cooldown keeps the key closed to everybody, but not when nothing was run.
+# A cooldown keeps the key closed to all requests, but not if the command did not run.
 expect 7 lockctl run "$seg" cool --cooldown 1h -- sh -c 'exit 7'
 expect 3 lockctl run "$seg" cool -w 0 -- true
 equal cooling "$(field 1 cooling cool)" cooling

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# stat.sh - stat: figures that follow what was done, and valid OpenMetrics text
+# stat.sh - stat: figures that follow the events, and valid OpenMetrics text
 . "$(dirname "$0")/common.sh"
 
 value() { lockctl stat "$seg" | awk -v name="$1" '$1 == name { print $2 }'; }

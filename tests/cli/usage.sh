@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# usage.sh - every wrong argument: exit 2, a message that names it, nothing done
+# usage.sh - every wrong argument: exit 2, a message that names it, no effect
 . "$(dirname "$0")/common.sh"
 
 # wrong TEXT ARGUMENT...: usage error whose message contains TEXT
@@ -16,7 +16,7 @@ wrong()
 
 # A segment that must stay as it is, and a command that must not run.
 expect 0 lockctl create "$seg"
-mark="touch $dir/ran"
+cmd="touch $dir/ran"
 
 for command in ack create release rm run show stat sweep verify; do
 	case $command in
@@ -28,12 +28,12 @@ for command in ack create release rm run show stat sweep verify; do
 	wrong "'--help' takes no value" "$command" --help=yes
 done
 for command in create ls rm stat sweep verify; do
-	wrong "nothing may follow, but here is 'more'" "$command" "$seg" more
+	wrong "unexpected argument 'more'" "$command" "$seg" more
 done
 for command in ack show; do
 	wrong "KEY is missing" "$command" "$seg"
 	wrong "KEY is empty" "$command" "$seg" ""
-	wrong "nothing may follow" "$command" "$seg" key more
+	wrong "unexpected argument" "$command" "$seg" key more
 done
 wrong "NAME is empty" stat ""
 wrong "segment name" stat "no/such"
@@ -42,36 +42,36 @@ wrong "not a segment name" create "bad name"
 
 # Durations.
 for dur in "" nan inf5 -1s +1s 5 5x "5 s" 1.s .5s 1.5 1e3s 0x5s infs 99999999999999999999s 87601h 5s5 ms none; do
-	wrong "-w: '$dur' is not a duration; allowed are 250ms" run "$seg" key -w "$dur" -- $mark
+	wrong "-w: '$dur' is not a duration; allowed are 250ms" run "$seg" key -w "$dur" -- $cmd
 	wrong "-w: '$dur' is not a duration" ack "$seg" key -w "$dur"
 done
 for dur in nan -1s 5 inf none 87600.1h; do
-	wrong "--cooldown: '$dur' is not a duration" run "$seg" key --cooldown "$dur" -- $mark
+	wrong "--cooldown: '$dur' is not a duration" run "$seg" key --cooldown "$dur" -- $cmd
 done
 for dur in nan -1s 5 x; do
 	wrong "-t: '$dur' is not a duration; allowed are 250ms, 1.5s, 2m, 1h, 0, inf, none" \
-		run "$seg" key -t "$dur" -- $mark
+		run "$seg" key -t "$dur" -- $cmd
 done
-wrong "-t: a lease of '0' is too short" run "$seg" key -t 0 -- $mark
-wrong "-t: a lease of '0.9ms' is too short" run "$seg" key -t 0.9ms -- $mark
+wrong "-t: a lease of '0' is too short" run "$seg" key -t 0 -- $cmd
+wrong "-t: a lease of '0.9ms' is too short" run "$seg" key -t 0.9ms -- $cmd
 
 # The rest of run.
 for code in "" -1 256 1.5 x 99999999999999999999999; do
-	wrong "-E: '$code' is not a whole number from 0 to 255" run "$seg" key -E "$code" -- $mark
+	wrong "-E: '$code' is not a whole number from 0 to 255" run "$seg" key -E "$code" -- $cmd
 done
 wrong "--tag: '1234567890123456789012345678901' has more than 30 bytes" \
-	run "$seg" key --tag 1234567890123456789012345678901 -- $mark
-wrong "--cooldown needs an exclusive lock" run "$seg" key -s --cooldown 1s -- $mark
+	run "$seg" key --tag 1234567890123456789012345678901 -- $cmd
+wrong "--cooldown needs an exclusive lock" run "$seg" key -s --cooldown 1s -- $cmd
 wrong "needs a value" run "$seg" key -w
 wrong "needs a value" run "$seg" key --cooldown
 wrong "KEY is missing" run "$seg"
-wrong "KEY is empty" run "$seg" "" -- $mark
+wrong "KEY is empty" run "$seg" "" -- $cmd
 wrong "CMD is missing" run "$seg" key
 wrong "CMD is missing" run "$seg" key --
 wrong "CMD is missing" run "$seg" key -- ""
-wrong "'--' is missing before the command 'touch'" run "$seg" key $mark
-wrong "'--' is missing before the command 'touch'" run -- "$seg" -key $mark
-wrong "KEY is not percent-escaped" run "$seg" 50% --escaped -- $mark
+wrong "'--' is missing before the command 'touch'" run "$seg" key $cmd
+wrong "'--' is missing before the command 'touch'" run -- "$seg" -key $cmd
+wrong "KEY is not percent-escaped" run "$seg" 50% --escaped -- $cmd
 wrong "KEY is not percent-escaped" show "$seg" %4x --escaped
 [ ! -e "$dir/ran" ] || fail "a wrong run ran its command"
 
