@@ -60,12 +60,12 @@ static int view_room(struct view *v, uint32_t n)
 /* What its owner has noted beside the local hold; may be of a later use of the record, as the tag may. */
 static void fill_global(const struct shm_request *r, struct lockshm_request_info *to)
 {
-	uint64_t under = load_acquire(&r->under);
+	uint64_t host_grant = load_acquire(&r->host_grant);
 
 	if (!(load_acquire32(&r->flags) & REQUEST_GLOBAL))
 		return;
-	to->global = under ? 2 : 1;
-	to->global_token = under_fence(under);
+	to->global = host_grant ? 2 : 1;
+	to->global_token = host_grant_fence(host_grant);
 }
 
 static int lease_state(uint64_t word)

@@ -13,8 +13,8 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 			  struct demand *out)
 {
 	const struct shm_request *r = &b->s->requests[seen->index];
-	uint32_t flags = load_acquire32(&r->flags), bucket = load_relaxed32(&r->bucket);
-	uint64_t under = load_acquire(&r->under);
+	uint32_t flags = load_acquire32(&r->flags);
+	uint64_t host_grant = load_acquire(&r->host_grant);
 
 	/* The fields before the word: they are of that use of the record.  Pairs with fence_release() in
 	 * request_begin_use(). */
@@ -29,15 +29,15 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	/* What lingers is nobody's: whoever takes it up looks at the lease again, see enter(). */
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
-	if (bucket != i + 1) {
-		out->other_lease = out->other_lease || (under == 0 && word_is(seen->word, REQUEST_GRANTED));
+	if (!request_needs_lease(flags, i)) {
+		out->other_lease = out->other_lease || (host_grant == 0 && word_is(seen->word, REQUEST_GRANTED));
 		return;
 	}
-	if (under_is(under, epoch)) {
+	if (host_grant_is(host_grant, epoch)) {
 		out->holders = true;
 		out->writers = out->writers || word_exclusive(seen->word);
 	}
-	if (under != 0 || !word_is(seen->word, REQUEST_GRANTED))
+	if (host_grant != 0 || !word_is(seen->word, REQUEST_GRANTED))
 		return;
 	out->waiting = true;
 	out->exclusive = out->exclusive || word_exclusive(seen->word);
@@ -94,8 +94,8 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch,
 		uint64_t word = load_acquire(&r->word);
 
 		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
-		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->bucket) == i + 1 &&
-		    (!as_writer || word_exclusive(word)) && under_is(load_acquire(&r->under), epoch))
+		    request_needs_lease(load_acquire32(&r->flags), i) &&
+		    (!as_writer || word_exclusive(word)) && host_grant_is(load_acquire(&r->host_grant), epoch))
 			return true;
 	}
 	return false;

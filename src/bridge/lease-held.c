@@ -46,8 +46,8 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 		const struct shm_request *r = &b->s->requests[seen->index];
 
 		if ((word_is(seen->word, REQUEST_GRANTED) || word_is(seen->word, REQUEST_COOLING)) &&
-		    (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_relaxed32(&r->bucket) == i + 1 &&
-		    under_is(load_acquire(&r->under), epoch))
+		    request_needs_lease(load_acquire32(&r->flags), i) &&
+		    host_grant_is(load_acquire(&r->host_grant), epoch))
 			(void)lockshm_end_hold(b->s, key, len, b->s->token_base + seen->ticket);
 	}
 }

@@ -250,7 +250,7 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct lease *l = &b->leases[i];
-	int64_t now = host_now(b->s), asked = (int64_t)load_acquire(&r->asked);
+	int64_t now = host_now(b->s), asked = (int64_t)load_acquire(&r->sent);
 
 	/* Out of reach for longer than the token can be there. */
 	if (l->backoff_ns && now - asked > LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) + LOCKSHM_SECONDS(1))

@@ -52,7 +52,7 @@ struct lease_wait {
 	uint64_t streak_word;
 	uint64_t fence;	  /* number of the hold, once it is under the lease */
 	uint64_t word;	  /* which is that */
-	uint32_t signal;
+	uint32_t waiters_seq;
 	int64_t rung;
 	uint64_t rung_for;
 };
@@ -112,11 +112,10 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 static void store_wanting(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
-	uint32_t flags = load_relaxed32(&r->flags) & ~REQUEST_TRY;
+	uint32_t flags = request_make_global(load_relaxed32(&r->flags) & ~REQUEST_TRY, g->lease);
 
-	store_relaxed(&r->under, 0);
-	store_relaxed32(&r->bucket, g->lease + 1);
-	store_release32(&r->flags, flags | REQUEST_GLOBAL | (is_try(g->q) ? REQUEST_TRY : 0));
+	store_relaxed(&r->host_grant, 0);
+	store_release32(&r->flags, flags | (is_try(g->q) ? REQUEST_TRY : 0));
 }
 
 static bool usable(const struct lease_wait *g, uint64_t word, int64_t now)
@@ -142,11 +141,11 @@ static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 	fence = g->streak ? g->streak : host_lease_take_fence(l, &left);
 	if (!fence)
 		return 0;
-	store_release(&r->under, under_make(host_lease_epoch(word), fence));
+	store_release(&r->host_grant, host_grant_make(host_lease_epoch(word), fence));
 	/* My note before my look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_full();
 	if (load_acquire(&l->word) != word) {
-		store_release(&r->under, 0);
+		store_release(&r->host_grant, 0);
 		return 0;
 	}
 	/* One pass, one number: nobody else was in between. */
@@ -273,10 +272,10 @@ static int out_of_time(const struct lease_wait *g)
 /* No bridge, and none of this process can be: whoever would wait for one is told why. */
 static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
 {
-	uint32_t signal = load_acquire32(&lease_of(g)->signal);
+	uint32_t seq = load_acquire32(&lease_of(g)->waiters_seq);
 
-	if (signal != g->signal || g->heard == 0) {
-		g->signal = signal;
+	if (seq != g->waiters_seq || g->heard == 0) {
+		g->waiters_seq = seq;
 		g->heard = now;
 	}
 	/* Under a lease that lasts there is nothing to be said for any time. */
@@ -325,8 +324,8 @@ static int await_lease(struct lease_wait *g)
 
 	for (;; host = host_now(g->s)) {
 		struct shm_host_lease *l = lease_of(g);
-		/* The signal before everything it may be about. */
-		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		/* The sequence before everything it may be about. */
+		struct futex_watch watch = { &l->waiters_seq, load_acquire32(&l->waiters_seq) };
 		uint64_t word = load_acquire(&l->word);
 		int64_t now;
 		int err;
@@ -356,7 +355,7 @@ static int go_local(const struct lease_wait *g)
 	struct shm_request *r = record_of(g);
 	struct hold *h = hold_of(g->hold);
 
-	store_release32(&r->flags, load_relaxed32(&r->flags) & ~(REQUEST_GLOBAL | REQUEST_TRY));
+	store_release32(&r->flags, request_make_local(load_relaxed32(&r->flags)));
 	host_lease_ring(g->s, g->lease);
 	/* A number of this host alone would be taken for one that rises from host to host. */
 	hold_open(h);

@@ -33,8 +33,8 @@ int host_lease_upgrade(struct lockshm *s, uint32_t lease, uint64_t word)
 	if (!l)
 		return LOCKSHM_BUSY;
 	for (;; now = clock_precise()) {
-		/* The signal before what it is about. */
-		struct futex_watch watch = { &l->signal, load_acquire32(&l->signal) };
+		/* The sequence before what it is about. */
+		struct futex_watch watch = { &l->waiters_seq, load_acquire32(&l->waiters_seq) };
 		uint64_t w = load_acquire(&l->word);
 
 		if (!host_lease_holds(s, lease, word))

@@ -94,7 +94,7 @@ static void write_identity(struct shm_host_lease *r, const struct identity *id, 
 	 * before anybody waits here, see with_local(). */
 	store_relaxed(&r->last_result, 0);
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
-		store_relaxed(&r->why[i], 0);
+		store_relaxed(&r->reason[i], 0);
 	store_release(&r->fence, 0);
 }
 
@@ -245,10 +245,10 @@ bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *
 /* Killed behind it: nothing was sent, and for a moment longer than need be it counts as if it had been. */
 void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r)
 {
-	uint64_t now = (uint64_t)host_now(s), old = load_acquire(&r->asked);
+	uint64_t now = (uint64_t)host_now(s), old = load_acquire(&r->sent);
 
 	/* Far ahead it is damage. */
-	while ((old < now || old - now > (uint64_t)LOCKSHM_SECONDS(1)) && !cas(&r->asked, &old, now))
+	while ((old < now || old - now > (uint64_t)LOCKSHM_SECONDS(1)) && !cas(&r->sent, &old, now))
 		;
 }
 
@@ -341,8 +341,8 @@ void host_lease_ring_of_end(struct lockshm *s, uint32_t index)
 
 void host_lease_signal(struct shm_host_lease *r)
 {
-	(void)fetch_add32(&r->signal, 1);
-	futex_wake(&r->signal, INT_MAX);
+	(void)fetch_add32(&r->waiters_seq, 1);
+	futex_wake(&r->waiters_seq, INT_MAX);
 }
 
 /* Killed before it: whoever reads is dead, too, and the lease stays what it is until it is given back.  Killed
@@ -408,7 +408,7 @@ void host_lease_store_result(const struct lockshm *s, struct shm_host_lease *r, 
 	strncpy((char *)words, why, sizeof(words) - 1);
 	store_relaxed(&r->blocked, blocked_make(asked, until));
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
-		store_relaxed(&r->why[i], words[i]);
+		store_relaxed(&r->reason[i], words[i]);
 	store_relaxed(&r->reason_seal, seal(words, asked));
 	/* Release: whoever sees the time sees obstacle and words, or what came over them since. */
 	while (!is_overtaken(s, v, asked))
@@ -424,7 +424,7 @@ bool host_lease_reason(const struct shm_host_lease *r, uint64_t last_result, cha
 	size_t i;
 
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
-		words[i] = load_relaxed(&r->why[i]);
+		words[i] = load_relaxed(&r->reason[i]);
 	/* In any order: what is not of one question has another seal. */
 	whole = load_relaxed(&r->reason_seal) == seal(words, result_asked(last_result));
 	memcpy(out, words, sizeof(words));

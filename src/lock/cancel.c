@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cancel.c - ending a wait from elsewhere in the process
+ * cancel.c - ending a wait from another thread of the process
  *
- * A canceller is a flag and, while a wait uses it, a reference to that wait's request.  Cancelling sets the flag and
- * then ends the request as a time-out would (R3); the waiter publishes the reference and then looks at the flag.  One
- * of the two always sees the other.
+ * A canceller is a flag and, while a wait uses it, a reference to that wait's request.  The canceller's thread sets the
+ * flag and then ends the request as a time-out would (R3); the waiter publishes the reference and then loads the flag.
+ * At least one of the two sees the other's store.
  *
  *   opaque[0] flag   opaque[1] [gen | index] of the request, 0 = none   opaque[2] its segment   opaque[3] seal
  *
- * It is the caller's memory, so it is checked and not believed.  The flag is 0 or one value, and the seal mixes the rest
- * with the address, the process and the segment's number.  The segment is looked for among the open ones before that.
- * While no wait uses it the last two words carry nothing.
+ * The caller's memory is not trusted.  The flag is 0 or one value, and the seal mixes the rest with the address, the
+ * process and the segment's number.  The segment is searched among the open ones before that.  While no wait uses the
+ * canceller, the last two words are unused.
  */
 #include "sys/futex.h"
 #include "lock/wait.h"
@@ -25,13 +25,13 @@ static uint64_t flag_of(const lockshm_canceller_t *c)
 	return CANCELLER_USED ^ (uint64_t)(uintptr_t)c;
 }
 
-/* Sums and XORs in turn, as in hold_seal(). */
+/* Alternating sums and XORs, as in hold_seal(). */
 static uint64_t seal_of(const lockshm_canceller_t *c, const struct lockshm *s, uint64_t request)
 {
 	const uint64_t *epoch = __atomic_load_n(&process_epoch_word, __ATOMIC_ACQUIRE);
 	uint64_t x = CANCELLER_MAGIC ^ (uint64_t)(uintptr_t)c;
 
-	/* Not process_epoch(), which may lock: a child that was not asked yet has 0. */
+	/* Not process_epoch(), which may lock: in a forked child its epoch is 0 until the first call. */
 	x = (x + (epoch ? load_relaxed(epoch) : 0)) ^ s->number;
 	return (x + request) ^ (uint64_t)(uintptr_t)s;
 }
@@ -57,22 +57,23 @@ void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, 
 {
 	uint64_t request = ref_pack(index, gen);
 
-	/* Release: not before the end of the last wait, for the two looks in wait_of(). */
+	/* Release: after the end of the last wait, for the two loads in wait_of(). */
 	store_release(&c->opaque[CANCELLER_SEGMENT], (uint64_t)(uintptr_t)s);
 	store_release(&c->opaque[CANCELLER_SEAL], seal_of(c, s, request));
 	store_release(&c->opaque[CANCELLER_REQUEST], request);
-	/* My reference before my look at the flag, in reason_to_stop().  Pairs with the fence in lockshm_cancel(). */
+	/* Waiter: store the reference, then load the flag, in reason_to_stop().  Pairs with the fence in
+	 * lockshm_cancel(). */
 	fence_full();
 }
 
 void canceller_end(lockshm_canceller_t *c)
 {
 	store_release(&c->opaque[CANCELLER_REQUEST], 0);
-	/* So that the same reference does not fit again. */
+	/* The same reference must not be valid again. */
 	store_release(&c->opaque[CANCELLER_SEAL], 0);
 }
 
-/* The wait that uses it: its request, and its segment, in *@s.  0 = none; *@good = false: it was written over. */
+/* The wait that uses it: its request, and its segment in *@s.  0 = none; *@good = false: it was overwritten. */
 static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, bool *good)
 {
 	uint64_t request = load_acquire(&c->opaque[CANCELLER_REQUEST]), seal;
@@ -80,7 +81,7 @@ static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, 
 	*good = true;
 	*s = (const struct lockshm *)(uintptr_t)load_acquire(&c->opaque[CANCELLER_SEGMENT]);
 	seal = load_acquire(&c->opaque[CANCELLER_SEAL]);
-	/* All of one wait?  If the waiter has gone on to another one since, it looks at the flag itself. */
+	/* All of one wait?  A waiter that has begun another wait since loads the flag itself. */
 	if (request == 0 || load_relaxed(&c->opaque[CANCELLER_REQUEST]) != request)
 		return 0;
 	*good = process_sees_segment(*s) && seal == seal_of(c, *s, request);
@@ -105,12 +106,12 @@ LOCKSHM_EXPORT int lockshm_cancel(lockshm_canceller_t *canceller)
 
 	if (!canceller || !flag_is_good(canceller))
 		return LOCKSHM_INVALID;
-	/* Before anything is changed. */
+	/* Validate before the first store. */
 	(void)wait_of(canceller, &s, &good);
 	if (!good)
 		return LOCKSHM_INVALID;
 	store_release(&canceller->opaque[CANCELLER_FLAG], flag_of(canceller));
-	/* My flag before my look at the reference.  Pairs with the fence in canceller_begin(). */
+	/* Canceller: store the flag, then load the reference.  Pairs with the fence in canceller_begin(). */
 	fence_full();
 	request = wait_of(canceller, &s, &good);
 	if (request != 0)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * damage.c - who left the lock badly, until somebody acknowledges it
+ * damage.c - the holder that died or overran its lease, until its damage is acknowledged
  *
- * The mark is one word that decides, and details that belong to it: pid and thread id in one word, the label in
- * five.  Each detail word carries low bits of the ticket it is about; a reader takes a detail only if its bits match
- * the mark's.  A helper reads mark and details, makes sure that the dead request is still linked, and then replaces
- * each by one CAS from what it read.  So one that was stopped in the middle can neither mix two deaths nor bring an old
- * one back: by then others have told of this death, or of a later one, and its CAS fails.  No lock is needed.
+ * Damage is one word that decides, and details that belong to it: pid and thread id in one word, the label in five.
+ * Each detail word carries low bits of its ticket; a reader takes a detail only if these bits match the damage word's.
+ * A helper reads word and details, makes sure that the dead request is still linked, and then replaces each by one CAS
+ * from the value it read.  So a helper that was stopped in between can neither mix two deaths nor restore an old one:
+ * by then other helpers have recorded this death, or a later one, and its CAS fails.  No lock is needed.
  *
- * The word (in the entry's first line, since every acquire looks at it) is never cleared.  Acknowledging sets a bit and
- * leaves the ticket, by which a late helper sees that its death has been told: no exclusive request with a larger
+ * The word (in the entry's first cache line, since every acquire reads it) is never cleared.  Acknowledging sets a bit
+ * and leaves the ticket, which shows a late helper that its death was recorded: no exclusive request with a larger
  * ticket could have been granted before that.
  *
- * Crash points of damage_write(): (1) some details: the next helper repeats it; (2) the word: told.  Either way the
- * request is still linked, so somebody will.
+ * Crash points of damage_write(): (1) some details stored: the next helper repeats it; (2) the word stored: recorded.
+ * At either point the request is still linked, so a later walk comes to it.
  */
 #include "lock/damage.h"
 
@@ -22,7 +22,7 @@
 #include "lock/participant.h"
 #include "lock/request.h"
 
-#define WHO_BITS 20
+#define HOLDER_BITS 20
 #define TAG_BITS 16
 #define CHARS_PER_WORD 6
 
@@ -48,23 +48,23 @@ static enum damage_rank rank_of(uint64_t dead)
 	return word_exclusive(dead) ? DAMAGE_EXCLUSIVE_EXPIRED : DAMAGE_SHARED_EXPIRED;
 }
 
-/* Should a mark about (@ticket, @rank) replace @old? */
+/* Does damage of (@ticket, @rank) replace @old? */
 static bool outranks(uint64_t old, uint64_t ticket, enum damage_rank rank)
 {
 	if (old == 0)
 		return true;
 	if (damage_ticket(old) == ticket)
-		return false; /* told already */
+		return false; /* recorded already */
 	if (damage_ticket(old) > ticket && damage_exclusive(old))
-		return false; /* a late helper: that exclusive grant came after ours was cleared away */
+		return false; /* a late helper: that exclusive grant followed the unlinking of its request */
 	if (old & DAMAGE_ACKNOWLEDGED)
 		return true;
 	return rank > damage_rank(old) || (rank == damage_rank(old) && ticket > damage_ticket(old));
 }
 
-static uint64_t who_word(uint64_t ticket, int32_t pid, int32_t tid)
+static uint64_t holder_word(uint64_t ticket, int32_t pid, int32_t tid)
 {
-	return ticket << (64 - WHO_BITS) | ((uint64_t)tid & 0x3fffff) << 22 | ((uint64_t)pid & 0x3fffff);
+	return ticket << (64 - HOLDER_BITS) | ((uint64_t)tid & 0x3fffff) << 22 | ((uint64_t)pid & 0x3fffff);
 }
 
 static uint64_t tag_word(uint64_t ticket, const char *six)
@@ -75,8 +75,7 @@ static uint64_t tag_word(uint64_t ticket, const char *six)
 	return ticket << (64 - TAG_BITS) | chars;
 }
 
-/* What there is to say about a dead request. */
-struct obituary {
+struct dead_holder {
 	uint64_t ticket;
 	int32_t pid, tid;
 	enum damage_rank rank;
@@ -84,7 +83,7 @@ struct obituary {
 	char tag[LOCKSHM_TAG_MAX + 2];
 };
 
-static void read_obituary(const struct lockshm *s, uint32_t index, uint64_t dead, struct obituary *o)
+static void read_dead_holder(const struct lockshm *s, uint32_t index, uint64_t dead, struct dead_holder *o)
 {
 	const struct shm_request *r = &s->requests[index];
 
@@ -95,12 +94,12 @@ static void read_obituary(const struct lockshm *s, uint32_t index, uint64_t dead
 	o->exclusive = word_exclusive(dead);
 }
 
-/* The details as they were before the look at the anchor; each is replaced from that value only. */
-static bool put_details(struct shm_damage *damage, const struct shm_damage *seen, const struct obituary *o)
+/* Replace each detail, but only from @seen, its value before the anchor was checked. */
+static bool put_details(struct shm_damage *damage, const struct shm_damage *seen, const struct dead_holder *o)
 {
 	int i;
 
-	if (!cas_from(&damage->who, seen->who, who_word(o->ticket, o->pid, o->tid)))
+	if (!cas_from(&damage->holder, seen->holder, holder_word(o->ticket, o->pid, o->tid)))
 		return false;
 	for (i = 0; i < DAMAGE_TAG_WORDS; i++)
 		if (!cas_from(&damage->tag[i], seen->tag[i], tag_word(o->ticket, o->tag + i * CHARS_PER_WORD)))
@@ -112,25 +111,25 @@ static void read_details(const struct shm_damage *damage, struct shm_damage *see
 {
 	int i;
 
-	seen->who = load_acquire(&damage->who);
+	seen->holder = load_acquire(&damage->holder);
 	for (i = 0; i < DAMAGE_TAG_WORDS; i++)
 		seen->tag[i] = load_acquire(&damage->tag[i]);
 }
 
 /*
- * The mark is @word, ours.  Another helper, of another death that lost, may have put its details between ours and the
- * CAS on the word: while the word is ours, put right what does not belong to it.  A later mark changes the details
- * first, so the CAS of a late repairer fails.
+ * The damage word is @word, this helper's.  A helper of another death, which lost, may have stored its details between
+ * ours and the CAS on the word: while the word is @word, replace the details that do not belong to it.  Later damage
+ * changes the details first, so the CAS of a late repairer fails.
  */
-static void repair_details(const struct shm_entry *e, struct shm_damage *damage, const struct obituary *o, uint64_t word)
+static void repair_details(const struct shm_entry *e, struct shm_damage *damage, const struct dead_holder *o, uint64_t word)
 {
-	uint64_t who = who_word(o->ticket, o->pid, o->tid), seen, want;
+	uint64_t holder = holder_word(o->ticket, o->pid, o->tid), seen, want;
 	int i;
 
 	for (i = -1; i < DAMAGE_TAG_WORDS; i++) {
-		uint64_t *detail = i < 0 ? &damage->who : &damage->tag[i];
+		uint64_t *detail = i < 0 ? &damage->holder : &damage->tag[i];
 
-		want = i < 0 ? who : tag_word(o->ticket, o->tag + i * CHARS_PER_WORD);
+		want = i < 0 ? holder : tag_word(o->ticket, o->tag + i * CHARS_PER_WORD);
 		do {
 			seen = load_acquire(detail);
 			if (seen == want)
@@ -146,7 +145,7 @@ static void repair_details(const struct shm_entry *e, struct shm_damage *damage,
 void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead, struct anchor anchor)
 {
 	struct shm_damage *damage = &entry_detail(s, e)->damage, seen;
-	struct obituary o;
+	struct dead_holder o;
 	uint64_t old;
 
 	if (!word_is(dead, REQUEST_EXPIRED) && !word_is(dead, REQUEST_DEAD))
@@ -154,9 +153,9 @@ void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64
 	do {
 		old = load_acquire(&e->damage_word);
 		read_details(damage, &seen);
-		read_obituary(s, index, dead, &o);
-		/* Mark, details and fields before the look at the anchor: it is still linked, so the fields are its
-		 * own, and nobody has told of it and been acknowledged since.  Pairs with the CAS that unlinks. */
+		read_dead_holder(s, index, dead, &o);
+		/* Word, details and fields before the anchor: the request is still linked, so the fields are its own,
+		 * and its damage has not been recorded and acknowledged since.  Pairs with the CAS that unlinks. */
 		fence_acquire();
 		if (load_relaxed(anchor.word) != anchor.value || !outranks(old, o.ticket, o.rank))
 			return;
@@ -168,7 +167,7 @@ void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64
 uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
 {
 	const struct shm_damage *damage = &entry_detail(s, e)->damage;
-	uint64_t who, word = load_acquire(&e->damage_word), ticket = damage_ticket(word);
+	uint64_t holder, word = load_acquire(&e->damage_word), ticket = damage_ticket(word);
 	int i;
 
 	memset(out, 0, sizeof(*out));
@@ -177,10 +176,10 @@ uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct 
 	out->status = damage_rank(word) >= DAMAGE_SHARED_DIED ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
 	out->mode = damage_exclusive(word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 	out->token = segment_token(s, ticket);
-	who = load_relaxed(&damage->who);
-	if (who >> (64 - WHO_BITS) == (ticket & ((1u << WHO_BITS) - 1))) {
-		out->pid = (int32_t)(who & 0x3fffff);
-		out->tid = (int32_t)(who >> 22 & 0x3fffff);
+	holder = load_relaxed(&damage->holder);
+	if (holder >> (64 - HOLDER_BITS) == (ticket & ((1u << HOLDER_BITS) - 1))) {
+		out->pid = (int32_t)(holder & 0x3fffff);
+		out->tid = (int32_t)(holder >> 22 & 0x3fffff);
 	}
 	for (i = 0; i < DAMAGE_TAG_WORDS; i++) {
 		uint64_t part = load_relaxed(&damage->tag[i]);

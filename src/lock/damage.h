@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* damage.h - the sticky mark of a lock that was left badly */
+/* damage.h - the sticky damage of a lock whose holder died or overran its lease */
 #ifndef LOCKSHM_LOCK_DAMAGE_H
 #define LOCKSHM_LOCK_DAMAGE_H
 
 #include "segment/segment.h"
 
-/* entry.damage_word: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1], 0 = never marked */
+/* entry.damage_word: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1], 0 = never damaged */
 #define DAMAGE_ACKNOWLEDGED UINT64_C(1)
 
-/* What a mark says; the worse outranks the better. */
+/* The worse outranks the better. */
 enum damage_rank {
 	DAMAGE_NONE = 0,
 	DAMAGE_SHARED_EXPIRED = 1,
@@ -22,7 +22,7 @@ static inline enum damage_rank damage_rank(uint64_t word)
 	return (enum damage_rank)(word >> 1 & 7);
 }
 
-/* Is there a mark that nobody has acknowledged? */
+/* Is there damage that is not acknowledged? */
 static inline bool damage_pending(const struct shm_entry *e)
 {
 	uint64_t word = load_acquire(&e->damage_word);
@@ -30,29 +30,28 @@ static inline bool damage_pending(const struct shm_entry *e)
 	return unlikely(word != 0) && !(word & DAMAGE_ACKNOWLEDGED);
 }
 
-/* What a new key starts with: as if an exclusive mark with that ticket had been acknowledged. */
+/* The word of a new key: as if exclusive damage of that ticket had been acknowledged. */
 static inline uint64_t damage_fresh(uint64_t ticket)
 {
 	return ticket << 18 | UINT64_C(1) << 4 | DAMAGE_ACKNOWLEDGED;
 }
 
-/* What keeps a dead request linked: the word of its successor, or the tail.  While it is
- * unchanged, nobody unlinked it. */
+/* The link to a dead request: the word of its successor, or the tail.  While it is unchanged, the request is linked. */
 struct anchor {
 	const uint64_t *word;
 	uint64_t value;
 };
 
 /*
- * Write down that request @index, whose dead word is @dead, left @e badly (state EXPIRED or DEAD; else nothing).
- * Called before such a request is unlinked, by whoever does it; several may.
+ * Record that request @index, whose dead word is @dead, damaged @e (state EXPIRED or DEAD; else nothing).  Each thread
+ * that unlinks such a request calls it first; several may at once.
  */
 void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead, struct anchor anchor);
 
-/* Tell what the mark says; returns the mark word it belongs to, for damage_acknowledge(). */
+/* The pending damage in *@out; returns the damage word it was read from, for damage_acknowledge(). */
 uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out);
 
-/* Clear the mark that was read as @seen. LOCKSHM_BUSY if a newer one has replaced it. */
+/* Acknowledge the damage that was read as @seen.  LOCKSHM_BUSY if newer damage has replaced it. */
 int damage_acknowledge(struct shm_entry *e, uint64_t seen);
 
 #endif

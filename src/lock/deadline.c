@@ -3,9 +3,9 @@
  * deadline.c - moving the end of a granted request
  *
  * R8.  The new deadline is stored first, then the CAS on the word advances the generation.  An expirer reads word,
- * deadline, clock and then CASes that word: if it worked from the old deadline its CAS and mine are on the same word,
- * and one of us loses.  Crash and stop points: (1) deadline stored: the lease ends at the new time, what was asked for,
- * and I am told LOST if I come back after that;  (2) generation advanced: renewed.
+ * deadline, clock and then CASes that word: if it used the old deadline, its CAS and the renewal's are on the same
+ * word, and one of them fails.  Crash and stop points: (1) deadline stored: the lease ends at the new time, as
+ * requested, and a renewer that continues after that gets LOST;  (2) generation advanced: renewed.
  */
 #include "lock/deadline.h"
 
@@ -14,8 +14,8 @@ bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
 	struct shm_request *r = &s->requests[index];
 	uint64_t d, w;
 
-	/* The deadline before the word: if the word is still mine, so was that deadline, and a CAS from it cannot touch
-	 * what another thread of this process may have filled the record with since. */
+	/* The deadline before the word: if the word is still mine, so was that deadline, and a CAS from it fails on a
+	 * later use of the record by another thread of this process. */
 	do {
 		d = load_acquire(&r->deadline);
 		w = load_acquire(&r->word);
@@ -33,7 +33,7 @@ bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t en
 	if (!deadline_set(s, index, *gen, end))
 		return false;
 	w = load_acquire(&r->word);
-	/* The prev of a granted request may change under me by a bypass: again with the new one. */
+	/* A bypass may change the prev of a granted request: retry with the new word. */
 	while (word_gen(w) == *gen && word_is(w, REQUEST_GRANTED)) {
 		if (!cas(&r->word, &w, word_renewed(w)))
 			continue;

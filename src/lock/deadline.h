@@ -7,18 +7,18 @@
 
 #define PRECISE_BELOW_NS 1000000000 /* a shorter lease is measured with the precise clock */
 
-/* From when a lease of that length counts that is granted now.  Never too early, so it never ends early. */
+/* The time from which a lease of that length counts if it is granted now; never too early, so it never ends early. */
 static inline int64_t deadline_clock(const struct lockshm *s, int64_t ttl_ns)
 {
 	return likely(ttl_ns >= PRECISE_BELOW_NS) ? segment_now_at_most(s) : segment_now(s);
 }
 
-/* Its first half: set the deadline of the granted request (@index, @gen).  False = it is no longer granted. */
+/* First half of a renewal: set the deadline of the granted request (@index, @gen).  False = it is no longer granted. */
 bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end);
 
 /*
  * Renew the granted request (@index, *@gen) so that it ends at @end (INT64_MAX = strict).
- * True: *@gen is the new generation, and nobody else had the lock until now.  False: it is no longer granted.
+ * True: *@gen is the new generation, and the hold was not interrupted.  False: it is no longer granted.
  */
 bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadlock.c - following who waits for whom
+ * deadlock.c - searching the wait-for graph for a cycle
  *
- * A waiting request waits for the live conflicting requests before it, and through a waiting exclusive one for
- * everything before that; their threads, for what they wait with themselves.  All of this is in the segment, so no
- * timer is needed: a thread that holds something looks when it starts to wait, after its request is in the queue and
- * published in its slot.  Of the threads of a cycle the last one to do so finds it; two at the same time may both.
- * Holds that are moved can close a cycle later: so it looks again at each self-check, and believes a cycle that all of
- * them have seen for half a second, which leaves whoever closed it the time to step back.
+ * A waiting request waits for the live conflicting requests before it, and through a waiting exclusive request for
+ * every request before that one; their threads wait for those before the requests they wait with.  All of this is in
+ * the segment, so no timer is needed: a thread that has holds searches when it starts to wait, after its request is in
+ * the queue and published in its slot.  The last thread of a cycle to do so finds it; two at the same time may both
+ * find it.  Moved holds can close a cycle later: so each self-check searches again, and a cycle that all of them have
+ * found for half a second counts, which leaves the thread that closed it the time to step back.
  *
  * The search is breadth-first over threads that wait in another queue than the one they were met in: those of the same
- * queue add nothing, what is before them is walked anyway.  So its depth counts locks, not waiters.  Each thread is
- * visited once.  The room for it is made when the thread joins; a search that met SEARCH_NODES threads ends without a
- * cycle, and the time-out has the last word.  A cycle is looked at a second time before it is believed: its edges
- * cannot come and go, except by the very things that end a deadlock.
+ * queue add no edges, since the walk goes on to the requests before them.  So its depth counts locks, not waiters.
+ * Each thread is visited once.  Its memory is allocated when the thread joins; a search that met SEARCH_NODES threads
+ * ends without a cycle, and only the time-out ends that wait.  A cycle is confirmed by a second pass: its edges cannot
+ * come and go, except by events that end a deadlock.
  */
 #include "lock/deadlock.h"
 
@@ -25,20 +25,20 @@
 #include "sys/error.h"
 #include "lock/queue.h"
 
-/* A thread that waits, and how it was met. */
+/* A waiting thread, and how it was met. */
 struct node {
 	uint32_t slot;
 	uint32_t index; /* the request it waits with */
 	uint64_t gen;
-	uint32_t parent;   /* who waits for it */
-	uint32_t blocker;  /* by this request of its, in the parent's queue */
+	uint32_t parent;   /* the node that waits for it */
+	uint32_t blocker;  /* its request in the parent's queue */
 	uint64_t blocker_word;
 	uint32_t through; /* a waiting exclusive request between the two that do not conflict themselves, or 0 */
 };
 
 struct search {
 	uint32_t n_slots;
-	uint32_t hops; /* left to this search; a damaged queue must not keep it */
+	uint32_t hops; /* left; bounds the search in a damaged queue */
 	uint32_t n; /* nodes used; also the end of the breadth-first queue */
 	struct node nodes[SEARCH_NODES];
 	uint64_t visited[]; /* a bit per slot */
@@ -64,7 +64,7 @@ static bool waits(const struct lockshm *s, uint32_t index, uint64_t gen, uint64_
 	return word_gen(*word) == gen && word_is(*word, REQUEST_WAITING);
 }
 
-/* The thread in @slot is before node @parent, by request @at.  If it waits in another queue, its blockers are next. */
+/* The thread in @slot blocks node @parent by request @at.  If it waits in another queue, its blockers are next. */
 static void add_node(struct search *f, const struct lockshm *s, uint32_t slot, uint32_t parent,
 		     struct qpos at, uint32_t through)
 {
@@ -76,7 +76,7 @@ static void add_node(struct search *f, const struct lockshm *s, uint32_t slot, u
 	f->nodes[f->n++] = (struct node){ slot, ref.index, ref.gen, parent, at.index, at.word, through };
 }
 
-/* The nearest live request before *@at, without helping; false = none, or the queue moved on. */
+/* The nearest live request before *@at, without helping; false = none, or the queue has changed. */
 static bool live_before(struct search *f, const struct lockshm *s, struct qpos *at)
 {
 	uint32_t p = word_prev(at->word);
@@ -85,7 +85,7 @@ static bool live_before(struct search *f, const struct lockshm *s, struct qpos *
 		const struct shm_request *r = request_at(s, p);
 		uint64_t w = r ? load_acquire(&r->word) : 0;
 
-		/* R7: the anchor once more. */
+		/* R7: the anchor again. */
 		if (!r || load_acquire(&s->requests[at->index].word) != at->word)
 			return false;
 		if (word_live(w)) {
@@ -106,7 +106,7 @@ static bool overdue(const struct lockshm *s, struct qpos at)
 	return word_is(at.word, REQUEST_GRANTED) && d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
 }
 
-/* Everything node @i waits for.  True = it waits for @me: *@mine is the request it stands behind. */
+/* Add the threads that node @i waits for.  True = it waits for @me: *@mine is the request that blocks it. */
 static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32_t me, struct qpos *mine,
 		   uint32_t *through)
 {
@@ -120,14 +120,14 @@ static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32
 		return false;
 	exclusive = word_exclusive(at.word);
 	while (live_before(f, s, &at)) {
-		/* Behind a waiting exclusive one I wait for all that it waits for. */
+		/* After a waiting exclusive request, its predecessors block this one as well. */
 		if (!exclusive && !word_exclusive(at.word) && !*through)
 			continue;
 		if (word_is(at.word, REQUEST_COOLING) || word_is(at.word, REQUEST_BARGEABLE))
 			continue;
 		owner = load_acquire(&s->requests[at.index].owner);
 		if (owner_is_dead(s, owner) || overdue(s, at))
-			continue; /* will be cleared away; the slot of the dead may be somebody else's */
+			continue; /* to be reaped or expired; a dead owner's slot may have a new owner */
 		slot = owner_ref_slot(owner);
 		*mine = at;
 		if (slot == me)
@@ -157,7 +157,7 @@ static int find_cycle(struct search *f, const struct lockshm *s, uint32_t me, ui
 	return -1;
 }
 
-/* Is every edge from node @last up to mine still there? */
+/* Does every edge from node @last up to mine still exist? */
 static bool confirm(const struct search *f, const struct lockshm *s, uint32_t last, struct qpos mine)
 {
 	uint64_t w;
@@ -215,7 +215,7 @@ static void append(struct text *t, const char *format, ...)
 	t->room -= (size_t)n;
 }
 
-/* One edge: the thread of @n waits for its key behind request @by, perhaps through a waiting one between them. */
+/* One edge: the thread of @n waits for its key after request @by, perhaps through a waiting one between them. */
 static void describe_edge(struct text *t, const struct lockshm *s, const struct node *n, struct qpos by, uint32_t through)
 {
 	const struct shm_entry *e = entry_at(s, load_relaxed32(&s->requests[n->index].entry));

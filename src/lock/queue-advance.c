@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue-advance.c - bringing a queue forward on everybody's behalf
+ * queue-advance.c - walks that advance a queue for all of its requests
  *
- * R7, the rule of every walk: a request is reached from an anchor, the nearest live request behind it.  While the
- * anchor's word has not changed, nothing before it can have been unlinked, because that takes a CAS on this very word
- * (or, for a walk that starts at the tail, on the tail).  So: read the one before, then look at the anchor again.  A
- * dead request never validates anything: it may be unlinked already, and its record somebody else's.
+ * R7, the rule of every walk: a request is reached from an anchor, the nearest live request after it.  While the
+ * anchor's word has not changed, its predecessor cannot have been unlinked, because that takes a CAS on this very word
+ * (or, for a walk that starts at the tail, on the tail).  So: read the predecessor, then read the anchor again.  A dead
+ * request never validates anything: it may be unlinked already, and its record in another use.
  *
  * All loops are bounded by the number of records, so a damaged segment ends a walk (WALK_BROKEN) and cannot trap it.
  */
@@ -16,8 +16,8 @@
 #include "lock/damage.h"
 #include "lock/participant.h"
 
-/* Is the anchor as we know it?  If it is still live, take its new word and look again; if not, give up on it.  Another
- * generation may be a renewal, but also another request, in another queue: give up too. */
+/* Is the anchor unchanged?  WALK_AGAIN: still live, its new word is taken.  WALK_BROKEN: give the anchor up, also where
+ * only its generation differs: that may be a renewal, or another request in another queue. */
 static enum walk recheck(const struct lockshm *s, struct qpos *at)
 {
 	uint64_t w = load_acquire(&s->requests[at->index].word);
@@ -45,7 +45,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 		if (!r)
 			return WALK_BROKEN;
 		w = load_acquire(&r->word);
-		/* The look back at the anchor, after the load above; the acquire keeps them in this order. */
+		/* R7: the anchor again, after the load above; the acquire keeps this order. */
 		switch (recheck(s, at)) {
 		case WALK_AGAIN:
 			continue;
@@ -60,7 +60,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 		if (word_live(w))
 			return WALK_DONE;
 		if (!word_dead(w)) {
-			/* Freed since: then the anchor has changed.  If it has not, the queue is damaged. */
+			/* If it was freed since, the anchor has changed.  Otherwise the queue is damaged. */
 			if (recheck(s, at) == WALK_DONE && load_acquire(&r->word) == w)
 				return WALK_BROKEN;
 			continue;
@@ -70,7 +70,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 				return WALK_AGAIN;
 			continue;
 		}
-		/* R4: who waits behind a bypassed one sleeps on the wrong life now. */
+		/* R4: a waiter after a bypassed request sleeps on the life word of the wrong owner now. */
 		if (word_is(at->word, REQUEST_WAITING)) {
 			if (word_prev(at->word) != 0 && request_at(s, word_prev(at->word)))
 				queue_hint(s, word_prev(at->word), at->index, word_gen(at->word));
@@ -89,7 +89,7 @@ static bool due(const struct qpos *at, const struct qpos *before)
 	return !word_exclusive(at->word) && !word_exclusive(before->word) && word_is(before->word, REQUEST_GRANTED);
 }
 
-/* The request right behind @index by its hint, if the hint is good (R6). */
+/* The successor of @index by its hint, if the hint is valid (R6). */
 static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpos *out)
 {
 	struct request_ref ref = ref_unpack(load_acquire(&s->requests[index].next));
@@ -103,8 +103,8 @@ static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpo
 }
 
 /*
- * R5: the winner of a shared grant looks after its successor, so that a run of readers never stops.
- * False: the hint to the next one is no good, though there is one: it has to be found by a walk.
+ * R5: the granter of a shared request also grants its successor, so that a run of readers never stops.
+ * False: a successor exists, but its hint is stale: a walk has to find it.
  */
 static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos first)
 {
@@ -112,8 +112,8 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos 
 	uint32_t n;
 
 	for (n = 0; n < s->n_requests && !word_exclusive(at.word); n++) {
-		/* My grant before my look at the hint; it stores the hint before it looks at my word.  Pairs with the
-		 * fence in wait_announce(). */
+		/* Granter: CAS on the word, then load the hint.  Successor: store the hint, then load that word.  Pairs
+		 * with the fence in wait_announce(). */
 		fence_after_rmw();
 		if (!hinted_successor(s, at.index, &behind))
 			return tail_index(load_acquire(&e->tail)) == at.index;
@@ -126,7 +126,7 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos 
 	return true;
 }
 
-/* As queue_grant_if_due(), for one step of a walk that will be repeated if *@unfinished is set. */
+/* As queue_grant_if_due(), for one step of a walk that is repeated if *@unfinished is set. */
 static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos *at, const struct qpos *before,
 		       bool *unfinished)
 {
@@ -166,7 +166,7 @@ static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct qpo
 			return walk;
 		if (steps)
 			*steps = n;
-		/* R12: at a self-check, whoever is right behind it has had the time to end it, and may be stopped. */
+		/* R12: at a self-check: its successor had time enough to end the barge window, and may be stopped. */
 		if (steps && word_is(before.word, REQUEST_BARGEABLE) && queue_end_barge(s, before)) {
 			*unfinished = true;
 			return WALK_DONE;
@@ -185,7 +185,7 @@ enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from
 	uint32_t n = 0;
 	bool unfinished;
 
-	/* Each repetition follows a grant, so there are at most as many as requests. */
+	/* Each repetition follows a grant, so requests bound their number. */
 	do {
 		unfinished = false;
 		walk = advance_once(s, e, from, steps, &unfinished);
@@ -212,7 +212,7 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *o
 		if (word_live(w) && out->index != spare && !queue_expire_or_reap(s, out->index, &w))
 			continue;
 		out->word = w;
-		/* R12: nobody is right behind it, so whoever comes may end it. */
+		/* R12: it has no successor, so any thread may end the barge window. */
 		if (word_is(w, REQUEST_BARGEABLE)) {
 			(void)queue_end_barge(s, *out);
 			continue;
@@ -253,7 +253,7 @@ void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 {
 	struct qpos at, before;
 
-	/* R6: my own change before my look at the hint.  Pairs with the fence in wait_announce(). */
+	/* R6: the change of @index first, then load its hint.  Pairs with the fence in wait_announce(). */
 	fence_after_rmw();
 	if (hinted_successor(s, index, &at) && queue_predecessor(s, e, &at, &before) == WALK_DONE) {
 		(void)queue_grant_if_due(s, e, &at, &before);
@@ -266,7 +266,7 @@ void queue_wake_successor(struct lockshm *s, uint32_t index)
 {
 	struct qpos behind;
 
-	/* My change before my look at the hint.  Pairs with the fence in wait_announce(). */
+	/* The caller's change first, then load the hint.  Pairs with the fence in wait_announce(). */
 	fence_full();
 	if (hinted_successor(s, index, &behind))
 		queue_wake(s, behind.index);
@@ -277,20 +277,20 @@ bool queue_kick_successor(struct lockshm *s, uint32_t index, uint64_t *kicked)
 	struct qpos behind;
 	uint32_t sleep;
 
-	/* R12: my CAS on my word before my looks at the hint and at the flag: it stores each and then looks at my word,
-	 * at the latest in the kernel.  Pairs with the fences in wait_announce() and wait_asleep(). */
+	/* R12: CAS on the word, then load the hint and the sleep flag.  The successor stores each of them and then
+	 * loads the word, at the latest in the kernel.  Pairs with the fences in wait_announce() and wait_asleep(). */
 	fence_after_rmw();
 	if (!hinted_successor(s, index, &behind))
 		return false;
 	sleep = load_relaxed32(&s->requests[behind.index].sleeping);
 	if (sleep & SLEEPS_ON_ONE_WORD)
 		return false;
-	/* Its thread may take a while to run and to take the flag back.  Not in the kernel yet when it was woken, it
-	 * does not fall asleep: my word has changed, and not so often that its low half is the same again. */
+	/* The same sleep number: woken already, but its thread has not run yet to clear the flag.  If it was not yet in
+	 * the kernel, it does not fall asleep: my word has changed, and too few times for its low half to recur. */
 	if (!sleep || *kicked == ((uint64_t)sleep << 32 | behind.index))
 		return true;
 	*kicked = (uint64_t)sleep << 32 | behind.index;
-	/* All: some may have been woken by another word and not have run yet, and would be counted. */
+	/* All, because the kernel's count includes sleepers that another word has woken and that have not run yet. */
 	futex_wake((const uint32_t *)(const void *)&s->requests[index].word, INT_MAX);
 	return true;
 }
@@ -302,16 +302,16 @@ bool queue_reclaim(struct lockshm *s, uint32_t index)
 	struct shm_entry *e = entry_at(s, load_relaxed32(&r->entry));
 
 	if (word_is(w, REQUEST_COOLING) && e) {
-		/* Its time may be over with nobody there to notice. */
+		/* It may be overdue and not yet expired. */
 		(void)queue_advance_tail(s, e);
 		w = load_acquire(&r->word);
 	}
-	/* R12: its thread wants the record for something else. */
+	/* R12: its thread needs the record for another use. */
 	if (word_is(w, REQUEST_BARGEABLE) && queue_end_barge(s, (struct qpos){ index, w }))
 		w = word_with_state(w, REQUEST_RELEASED);
 	if (!word_dead(w))
 		return word_is(w, REQUEST_FREE);
-	/* A whole walk unlinks and frees every dead request it meets; one that it did not meet is in no queue. */
+	/* A complete walk unlinks and frees every dead request it meets; a record it did not meet is in no queue. */
 	if (!e || queue_advance_tail(s, e) != WALK_DONE)
 		return false;
 	(void)cas_from(&r->word, w, word_make(word_gen(w), false, REQUEST_FREE, 0));

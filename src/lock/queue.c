@@ -2,24 +2,24 @@
 /*
  * queue.c - the transitions of one request
  *
- *     FREE -> WAITING -> GRANTED -> RELEASED            live: WAITING GRANTED COOLING LINGERING
+ *     FREE -> WAITING -> GRANTED -> RELEASED            live: WAITING GRANTED COOLING BARGEABLE
  *               |          |-----> EXPIRED              dead: RELEASED ABANDONED EXPIRED DEAD
  *               |          |-----> COOLING -> RELEASED
- *               |          |-----> LINGERING -> RELEASED, or GRANTED again
+ *               |          |-----> BARGEABLE -> RELEASED, or GRANTED again
  *               |--> ABANDONED (timed out, cancelled, or its owner died waiting)
  *                          |-----> DEAD (its owner died holding)
- *     every dead state -> FREE, by whoever unlinked it or found it unlinked
+ *     every dead state -> FREE, by the thread that unlinked it or found it unlinked
  *
- * A request is granted if and only if no live conflicting request stands before it; GRANTED only writes that down.  The
- * queue is linked from the newest (entry tail) to the oldest by prev.  The prev of a dead request is frozen.
+ * A request is granted if and only if no live conflicting request precedes it; GRANTED only records that.  The queue is
+ * linked from the newest (entry tail) to the oldest by prev.  The prev of a dead request is frozen.
  *
  * Crash points, for every multi-step path here:
- *   append   (1) filled: unreachable, its owner's chunk tells the sweep;  (2) CAS on tail: a request like any other
- *   pop      (1) CAS on tail: released and unlinked, the word still says GRANTED: the sweep finds it absent
- *   die+pop  (1) dead, linked: the next visitor pops it;  (2) unlinked, not freed: its owner's sweep finds it absent
- *   bypass   (1) mark written: repeated;  (2) CAS on successor: as (2) above
- *   grant    (1) deadline set: the next helper goes on, the lease counts from here;  (2) GRANTED, not woken: whoever
- *            finds it granted and asleep wakes it, at the latest its own self-check
+ *   append   (1) filled: unreachable, the sweep finds it by its chunk;  (2) CAS on tail: a request like any other
+ *   pop      (1) CAS on tail: released and unlinked, the word is still GRANTED: the sweep finds it absent
+ *   die+pop  (1) dead, linked: the next walk pops it;  (2) unlinked, not freed: its owner's sweep finds it absent
+ *   bypass   (1) damage written: repeated;  (2) CAS on successor: as (2) above
+ *   grant    (1) deadline set: the next helper continues, the lease counts from here;  (2) GRANTED, not woken: the next
+ *            thread that finds it granted and asleep wakes it, at the latest its own self-check
  */
 #include "lock/queue.h"
 
@@ -35,8 +35,8 @@ static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
 	(void)cas_from(&s->requests[index].word, dead, word_make(word_gen(dead), false, REQUEST_FREE, 0));
 }
 
-/* A moved hold's record may be filled anew by the thread whose chunk it is, as soon as somebody
- * has expired and freed it. */
+/* The record of a moved hold belongs to another thread's chunk: once any thread has expired and freed it, the chunk's
+ * thread may fill it again. */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word)
 {
 	uint64_t w = word;
@@ -71,20 +71,20 @@ void queue_wake(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
 
-	/* My CAS on its word before my look at its flag: it stores the flag and then looks at its word.  Pairs with the
+	/* Waker: CAS on its word, then load its flag.  Sleeper: store its flag, then load its word.  Pairs with the
 	 * fence in wait_asleep(). */
 	fence_after_rmw();
 	if (load_relaxed32(&r->sleeping))
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 
-/* Killed before the call: the service thread looks by itself from time to time. */
+/* Crash point: killed before the wake, the service thread still polls the word from time to time. */
 void queue_notify_holder(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
 
-	/* My CAS on its word before my look at its flag: it sets the flag and then looks at its word.  Pairs with the
-	 * fence in begin_watch(). */
+	/* Here: CAS on its word, then load its flag.  Watcher: set the flag, then load the word.  Pairs with the fence
+	 * in begin_watch(). */
 	fence_after_rmw();
 	if (load_relaxed32(&r->flags) & REQUEST_WATCHED)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
@@ -96,7 +96,7 @@ bool queue_grant(struct lockshm *s, struct qpos *at)
 	uint64_t w = at->word, unset = deadline_unset(word_gen(w)), d = load_acquire(&r->deadline);
 	int64_t ttl = (int64_t)load_relaxed((const uint64_t *)&r->ttl_ns);
 
-	/* Set once: from exactly "unset, this generation", so that a late helper cannot touch another incarnation. */
+	/* Set once, from exactly "unset, this generation": a late helper cannot touch another use of the record. */
 	if (d == unset)
 		(void)cas_from(&r->deadline, unset,
 			       ttl == INT64_MAX ? deadline_never(word_gen(w)) :
@@ -127,36 +127,36 @@ static void count_here(const struct lockshm *s, enum owner_count event)
 }
 
 /*
- * Granted here, but still waiting for the lease of this host: whoever goes then was never inside.  If it gets in
- * meanwhile it renews first, and the CAS of whoever judges it fails.
+ * Granted locally, but still waiting for its host lease: it never had the lock.  If it obtains the lease meanwhile, it
+ * renews first, and the CAS that would expire or reap it fails.
  */
 static bool outside(const struct shm_request *r)
 {
-	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->under) == 0;
+	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->host_grant) == 0;
 }
 
 bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word)
 {
 	struct shm_request *r = &s->requests[index];
-	enum request_state state = word_state(*word), verdict = state;
+	enum request_state state = word_state(*word), next = state;
 
-	/* Before anything is taken from the living: are they? */
+	/* A dead owner's hold is reaped, not expired, so probe the owner before expiring. */
 	if (state == REQUEST_GRANTED && overdue(s, r))
 		owner_probe(s, load_acquire(&r->owner));
 	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
-		verdict = state == REQUEST_BARGEABLE		  ? REQUEST_RELEASED :
-			  state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED :
-								    REQUEST_DEAD;
+		next = state == REQUEST_BARGEABLE		 ? REQUEST_RELEASED :
+		       state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED :
+								REQUEST_DEAD;
 	else if (state != REQUEST_WAITING && state != REQUEST_BARGEABLE && overdue(s, r))
-		verdict = state == REQUEST_COOLING ? REQUEST_RELEASED : outside(r) ? REQUEST_ABANDONED : REQUEST_EXPIRED;
-	if (verdict == state)
+		next = state == REQUEST_COOLING ? REQUEST_RELEASED : outside(r) ? REQUEST_ABANDONED : REQUEST_EXPIRED;
+	if (next == state)
 		return true;
-	if (!cas_from(&r->word, *word, word_with_state(*word, verdict)))
+	if (!cas_from(&r->word, *word, word_with_state(*word, next)))
 		return false;
-	*word = word_with_state(*word, verdict);
-	if (verdict == REQUEST_DEAD)
+	*word = word_with_state(*word, next);
+	if (next == REQUEST_DEAD)
 		count_here(s, COUNT_RECOVERED);
-	if (verdict == REQUEST_EXPIRED) {
+	if (next == REQUEST_EXPIRED) {
 		count_here(s, COUNT_EXPIRED);
 		queue_notify_holder(s, index);
 	}

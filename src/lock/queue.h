@@ -2,13 +2,13 @@
 /*
  * queue.h - the queue is the lock: rules R1-R6, R8, R11 and R12 of doc/internals/local-locks.md, one request at a time
  *
- * queue.c has the transitions, lock/queue-advance.c the walks that bring whole queues forward (R7, R9).  All of it is
- * lock-free: each transition is one CAS on one word, and whoever loses looks again.
+ * queue.c has the transitions, lock/queue-advance.c the walks that advance whole queues (R7, R9).  All of it is
+ * lock-free: each transition is one CAS on one word, and the loser of a CAS reads again.
  *
  *             append  pop  die  bypass  grant  expire  renew
  *   any two     -      -    -     -       -      -       -      (no operation excludes another)
  *
- * "owned" functions may be called by the owner of the request only, the others by anybody.
+ * Functions named "owned" are for the owner of the request only, the others for any thread.
  */
 #ifndef LOCKSHM_LOCK_QUEUE_H
 #define LOCKSHM_LOCK_QUEUE_H
@@ -16,7 +16,7 @@
 #include "lock/request.h"
 #include "segment/segment.h"
 
-/* A live request that is linked into a queue, and its word when that was known. */
+/* A queue position: a live, linked request, and its word when it was known to be so. */
 struct qpos {
 	uint32_t index;
 	uint64_t word;
@@ -39,7 +39,7 @@ struct acquire {
 	uint32_t entry;
 	bool exclusive;
 	int64_t ttl_ns;
-	int64_t now; /* segment time, never behind the true one if it counts for a lease */
+	int64_t now; /* segment time, never behind the true one if a lease counts from it */
 
 	/* The rest is the slow path's, hold/acquire-slow.c. */
 	struct participant *self;
@@ -56,7 +56,7 @@ struct acquire {
 	int64_t slept_ns;
 };
 
-/* R1: what the record holds before it becomes reachable, but for times and ticket; a->now is not needed yet. */
+/* R1: fill the record before it becomes reachable, except times and ticket; a->now is not needed yet. */
 static inline void queue_fill_owned(struct shm_request *r, const struct acquire *a)
 {
 	request_begin_use(r, a->owner, a->entry);
@@ -64,13 +64,13 @@ static inline void queue_fill_owned(struct shm_request *r, const struct acquire 
 	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)a->ttl_ns);
 }
 
-/* The word of a lease that is granted to @gen now; *@end = its end, INT64_MAX = never. */
+/* The deadline of a lease granted to @gen now; *@end = its end, INT64_MAX = never. */
 static inline uint64_t queue_lease(const struct acquire *a, uint64_t gen, int64_t *end)
 {
 	*end = INT64_MAX;
 	if (unlikely(a->ttl_ns == INT64_MAX))
 		return deadline_never(gen);
-	/* A little of the generation in the last digits: two uses of a record within a clock tick differ. */
+	/* Low bits of the generation: the deadlines of two uses of a record within one clock tick differ. */
 	*end = a->now + a->ttl_ns + (int64_t)(gen & 1023);
 	return (uint64_t)*end;
 }
@@ -90,13 +90,13 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)a->now);
 	store_relaxed(&r->deadline, deadline);
 	store_relaxed(&r->ticket, ticket_make(out->gen, out->ticket));
-	/* R1.  Release: whoever reads this word, or the tail that names it, sees the fields above. */
+	/* R1.  Release: a reader of this word, or of the tail that names it, sees the fields above. */
 	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, a->exclusive), tail_index(tail)),
 						granted ? REQUEST_GRANTED : REQUEST_WAITING));
 	return cas_from(&e->tail, tail, tail_make(out->ticket, index));
 }
 
-/* R12: nobody's turn is kept for @at, which lingers, any longer.  False = its word has changed. */
+/* R12: end the barge window of @at, which is BARGEABLE.  False = its word has changed. */
 static inline bool queue_end_barge(struct lockshm *s, struct qpos at)
 {
 	return cas_from(&s->requests[at.index].word, at.word, word_with_state(at.word, REQUEST_RELEASED));
@@ -111,7 +111,7 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 				   const struct grant *mine, uint64_t owner, bool moved)
 {
 	struct shm_request *r = &s->requests[index];
-	/* R2: the tail first, then my word: granted with nobody before me at a time when nobody was behind me. */
+	/* R2: the tail first, then my word: granted at the head while I was the tail. */
 	uint64_t word, tail = load_acquire(&e->tail);
 
 	if (unlikely(tail_index(tail) != index))
@@ -122,7 +122,7 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 		return false;
 	if (!cas_from(&e->tail, tail, tail_make(tail_ticket(tail), 0)))
 		return false;
-	/* Unlinked while granted: only I may store FREE plainly, and only because nobody else fills this record. */
+	/* Unlinked while granted.  FREE by a plain store, because only this thread fills the record. */
 	if (likely(!moved))
 		store_release(&r->word, word_make(mine->gen, false, REQUEST_FREE, 0));
 	else
@@ -133,25 +133,24 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 /* R2: unlink the dead request that @tail names. */
 void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead);
 
-/* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = look again. */
+/* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = read again. */
 bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint32_t index, uint64_t dead);
 
-/* R5: grant @at, which waits and whose turn it is.  Updates at->word; false = look again. */
+/* R5: grant @at, which waits and is due.  Updates at->word; false = read again. */
 bool queue_grant(struct lockshm *s, struct qpos *at);
 
 /*
- * R3, R8: is the live request overdue, or its owner dead?  Then end it and update *@word.
- * False: its word is another one by now.  What it is must not be believed: the caller has to
- * come again from its anchor.
+ * R3, R8: if the live request is overdue, or its owner dead, end it and update *@word.
+ * False: its word has changed.  The new word proves nothing: the caller retries from its anchor.
  */
 MUST_CHECK bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word);
 
 /* Wake the owner of @index if it sleeps on its word. */
 void queue_wake(struct lockshm *s, uint32_t index);
-/* The hold of @index was taken away, by a CAS of mine: call its service thread, if it watches. */
+/* The caller's CAS ended the hold of @index: wake the service thread that watches it, if any. */
 void queue_notify_holder(struct lockshm *s, uint32_t index);
 
-/* R6: store the hint "@behind comes after you" in @index. */
+/* R6: store in @index the hint that @behind is its successor. */
 static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind, uint64_t behind_gen)
 {
 	store_relaxed(&s->requests[index].next, ref_pack(behind, behind_gen));
@@ -162,33 +161,33 @@ static inline void queue_hint(struct lockshm *s, uint32_t index, uint32_t behind
 enum walk { WALK_DONE, WALK_AGAIN, WALK_BROKEN };
 
 /*
- * The nearest live request before @at (index 0 = @at is the head), after clearing away what is dead, overdue or owned
- * by the dead between them.  WALK_AGAIN: @at itself is no longer live.  WALK_BROKEN: the segment is damaged.
+ * The nearest live request before @at (index 0 = @at is the head), after unlinking the requests between them that are
+ * dead, overdue or of dead owners.  WALK_AGAIN: @at itself is no longer live.  WALK_BROKEN: the segment is damaged.
  */
 enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos *at, struct qpos *before);
 
-/* Grant @at if it waits and its turn has come, and then the shared ones behind it.  True = @at was granted now. */
+/* Grant @at if it waits and is due, and then its shared successors.  True = @at was granted now. */
 bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct qpos *at, const struct qpos *before);
 
-/* R9: go forward from @from to the head, doing R8, R3, R4 and R5 for everyone on the way.  @steps, if not NULL: how
- * many live requests were met. */
+/* R9: walk from @from to the head, doing R8, R3, R4 and R5 for each request on the way.  @steps, if not NULL: the
+ * number of live requests met. */
 enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps);
 
-/* The same for somebody who is not in the queue. */
+/* The same from the tail, for callers without a request in the queue. */
 enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
 
 /* The live request at the tail, after unlinking dead ones there.  index 0 = the queue is empty (or being re-keyed).
- * @spare is not judged; 0 = nobody. */
+ * @spare is neither expired nor reaped; 0 = none. */
 enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare);
 
-/* @index has died or changed its mode: unlink it if dead, and grant whoever may go now. */
+/* @index has died or changed its mode: unlink it if dead, and grant its successors that are due. */
 void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index);
 
-/* Make the request behind @index look again: what it waits for ends earlier than it knew. */
+/* Wake the successor of @index: what it waits for ends earlier than it knew. */
 void queue_wake_successor(struct lockshm *s, uint32_t index);
 
-/* R12: @index has begun to linger: wake the request right behind, unless *@called says that its sleep has been ended
- * already.  False = its hint is no good, or it cannot be woken so. */
+/* R12: @index has become BARGEABLE: wake its successor, unless *@kicked shows that this sleep was ended already.
+ * False = its hint is stale, or its successor cannot be woken this way. */
 bool queue_kick_successor(struct lockshm *s, uint32_t index, uint64_t *kicked);
 
 /* A record in a dead state: make sure it is in no queue, then free it.  True = it is FREE now. */

@@ -27,8 +27,6 @@ static inline void request_set_extras_if_any(struct shm_request *r, const char *
 {
 	if (unlikely(tag != NULL) || unlikely(barges) || unlikely(load_relaxed32(&r->flags) != 0))
 		request_set_extras(r, tag, barges);
-	if (unlikely(barges))
-		store_relaxed32(&r->bucket, 0);
 }
 
 /* The label as a string. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * snapshot.c - walking a queue without touching it
+ * snapshot.c - walking a queue without writing to it
  *
- * R7: where several facts must hold at one instant, two walks with every word and the tail equal.  A busy queue may
- * never hold still; after some tries the last walk is returned as not stable, and callers say so or look again.
+ * R7: facts that hold at one instant need two walks with every word and the tail equal.  A busy queue may change
+ * between any two walks; after some tries the last walk is returned as not stable, and callers report that or retry.
  */
 #include "lock/snapshot.h"
 

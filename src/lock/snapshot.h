@@ -18,7 +18,7 @@ struct snapshot_request {
 
 struct snapshot {
 	uint64_t tail;
-	bool stable;  /* two walks saw the same: all of this was true at one instant */
+	bool stable;  /* two walks were equal: all of this was true at one instant */
 	bool broken;  /* the walk left the table or did not end */
 	uint32_t n;   /* requests, newest first, dead ones included */
 	uint32_t cap; /* room in @requests */
@@ -30,7 +30,7 @@ struct snapshot {
 MUST_CHECK bool snapshot_init(struct snapshot *snap);
 void snapshot_free(struct snapshot *snap);
 
-/* Walk the queue of @e twice; again some times if it changes.  False = no memory. */
+/* Walk the queue of @e twice, and retry if it changes.  False = no memory. */
 MUST_CHECK bool snapshot_take(const struct lockshm *s, const struct shm_entry *e, struct snapshot *snap);
 
 #endif

@@ -2,26 +2,27 @@
 /*
  * table-insert.c - adding a key without a latch, and one key never in two slots
  *
- * Insertions of keys with the same home are put in order by that home's word, which announces
- * the slot of the newest one:
+ * The bucket word serialises the insertions of keys of one bucket; it announces the slot of the newest one:
  *
- *   (a) read the home word; open the slot it announces if that is still claimed; scan for the key: found = done
- *   (b) pick an empty slot, else an idle one; of an idle one first raise the floor of its old key's home to its last ticket
- *   (c) claim the slot: CAS its tail to name a request of mine in state CLAIM, with the next ticket; nobody can append now
+ *   (a) read the bucket word; open the slot it announces if that is still claimed; scan for the key: found = done
+ *   (b) pick an empty slot, else an idle one; for an idle one first raise the high-water mark of its old key's
+ *       bucket to its last ticket
+ *   (c) claim the slot: CAS its tail to name a request of mine in state CLAIM, with the next ticket; appends fail now
  *   (d) write identity, tag, shown key
- *   (e) read the home word again, open what it announces, scan again: found = give the claim back
- *       only after this: read the floor, and set the slot's first ticket to at least that
- *   (f) CAS the home word to announce my slot: from here the key exists; lost = give back, start over
- *   (g) open the slot: CAS its tail to the first ticket and nobody; anybody may
+ *   (e) read the bucket word again, open what it announces, scan again: found = give the claim back
+ *       only after this: read the high-water mark, and set the slot's first ticket to at least that
+ *   (f) CAS the bucket word to announce my slot: from here the key exists; lost = give back, start over
+ *   (g) open the slot: CAS its tail to the first ticket and index 0; any thread may
  *
- * Why no key is in two slots: (f) succeeds only if no key of this home was announced since (e), and everything
- * announced before was opened before the scan of (e) and so was seen by it.  Why tickets do not go back: (b) raises the
- * floor before the slot can be lost to its old key, and a new slot for that key reads the floor after a snapshot that
- * later proves nobody announced the key in between.
+ * Why no key is in two slots: (f) succeeds only if no key of this bucket was announced since (e), and everything
+ * announced before was opened before the scan of (e), which therefore saw it.  Why tickets do not go back: (b) raises
+ * the high-water mark before the old key loses the slot, and an insertion of that key reads the mark after a read of
+ * the bucket word that (f) proves unchanged, so the key was not announced in between.
  *
- * Crash points: after (c) the dead claimer's slot is neither empty nor open.  After (f) the next insertion with this
- * home, or the sweep, opens it.  Before (f) whoever wants the slot takes the claim over, by CAS of the tail to a claim
- * of its own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of use and no key.
+ * Crash points: after (c) the dead claimer's slot is neither empty nor open.  After (f) the next insertion in this
+ * bucket, or the sweep, opens it.  Before (f) the next thread that needs the slot takes the claim over, by CAS of the
+ * tail to a claim of its own, and so becomes the only writer of the identity.  A stopped claimer keeps one slot out of
+ * use and no key.
  */
 #include "lock/chunks.h"
 #include "lock/table.h"
@@ -39,7 +40,7 @@ struct claim {
 	uint64_t tail; /* [claim ticket | record] */
 };
 
-/* (g), by anybody: @tail of @slot is a claim that @home's word announces. */
+/* (g), by any thread: @tail of @slot is a claim that the word of @bucket announces. */
 static bool open_if_announced(struct lockshm *s, uint32_t slot, uint64_t tail, uint32_t bucket, uint64_t word)
 {
 	struct shm_entry *e = &s->entries[slot];
@@ -51,7 +52,7 @@ static bool open_if_announced(struct lockshm *s, uint32_t slot, uint64_t tail, u
 	if (!r || !table_is_claimed(s, e, tail) || load_relaxed32(&r->bucket) != bucket)
 		return false;
 	first = load_acquire(&e->first_ticket);
-	/* The home once more, after the claim was seen: an old announcement may fit a later claim by its few bits. */
+	/* The bucket word again, after the claim: an old announcement may match the low bits of a later claim. */
 	if (load_acquire(&s->buckets[bucket].word) != word)
 		return false;
 	(void)cas_from(&e->tail, tail, tail_make(first & TICKET_MAX, 0));
@@ -87,7 +88,7 @@ static void fill_claim(struct participant *self, uint32_t record, uint32_t slot,
 	store_release(&r->word, word_make(gen, true, REQUEST_CLAIM, 0));
 }
 
-/* (b) and (c) for a slot whose tail was @tail: nobody's, or a dead owner's claim. */
+/* (b) and (c) for a slot whose tail was @tail: idle, or a dead owner's claim. */
 static bool claim_slot(struct participant *self, struct claim *c, uint32_t slot, uint64_t tail, uint32_t bucket)
 {
 	struct lockshm *s = self->segment;
@@ -95,7 +96,7 @@ static bool claim_slot(struct participant *self, struct claim *c, uint32_t slot,
 	uint64_t ticket = tail_ticket(tail) + 1, announced = load_acquire(&s->buckets[bucket].word);
 	uint64_t old_id[2] = { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) };
 
-	/* An old announcement of this slot must not seem to announce this claim. */
+	/* An old announcement of this slot must not match this claim. */
 	if (announced != 0 && bucket_slot(announced) == slot && bucket_claim(announced) == (ticket & CLAIM_MASK))
 		ticket++;
 	if (ticket >= TICKET_MAX)
@@ -124,7 +125,7 @@ static void write_identity(struct lockshm *s, uint32_t slot, const struct identi
 	int i;
 
 	memcpy(shown, key, id->len < sizeof(shown) ? id->len : sizeof(shown));
-	/* The floor of the old key before the new identity.  Pairs with fence_acquire() in publish(). */
+	/* The high-water mark of the old key before the new identity.  Pairs with fence_acquire() in publish(). */
 	fence_release();
 	store_relaxed(&e->id[0], id->id[0]);
 	store_relaxed(&e->id[1], id->id[1]);
@@ -146,13 +147,13 @@ static void give_back(struct participant *self, const struct claim *c)
 	request_drop(self, c->record);
 }
 
-/* Nobody holds, waits or cools down, and no mark waits to be acknowledged. */
+/* Its queue is empty, and no damage waits to be acknowledged. */
 static bool idle(const struct shm_entry *e, uint64_t tail)
 {
 	return tail_index(tail) == 0 && !damage_pending(e);
 }
 
-/* A claim that an owner left behind when it died, not announced. */
+/* A claim of a dead owner that was not announced. */
 static bool orphaned(struct lockshm *s, uint32_t slot, uint64_t tail)
 {
 	const struct shm_request *r = request_at(s, tail_index(tail));
@@ -161,12 +162,12 @@ static bool orphaned(struct lockshm *s, uint32_t slot, uint64_t tail)
 	if (!r || !table_is_claimed(s, &s->entries[slot], tail) || !owner_is_dead(s, load_relaxed(&r->owner)))
 		return false;
 	bucket = load_relaxed32(&r->bucket);
-	/* Dead first, then the look at the home: it will not be announced later. */
+	/* The owner is dead before the bucket word is read, so the claim cannot be announced later. */
 	return bucket >= s->n_buckets ||
 	       !open_if_announced(s, slot, tail, bucket, load_acquire(&s->buckets[bucket].word));
 }
 
-/* One pass over a window.  @how 0: empty slots; 1: idle ones; 2: those that are idle once they are cleared. */
+/* One pass over a window.  @how 0: empty slots; 1: idle ones; 2: those that are idle after their queue is advanced. */
 static bool claim_in_window(struct participant *self, struct claim *c, uint32_t window, uint32_t bucket, int how,
 			    uint32_t start)
 {
@@ -192,8 +193,8 @@ static bool claim_in_window(struct participant *self, struct claim *c, uint32_t 
 	return false;
 }
 
-/* (b): the first window's empty, idle, clearable slots, then the second's.  An empty one first in the home
- * itself: a look-up starts there. */
+/* (b): the first window's empty, idle, clearable slots, then the second's.  Empty ones are tried from the preferred
+ * slot on, where a look-up starts. */
 static bool claim_any(struct participant *self, struct claim *c, const struct identity *id)
 {
 	struct lockshm *s = self->segment;
@@ -201,7 +202,7 @@ static bool claim_any(struct participant *self, struct claim *c, const struct id
 	uint32_t start = (uint32_t)(id->id[1] >> 32);
 	int tries, w, how;
 
-	/* Again where others were faster: only a full look at unchanged slots means full. */
+	/* Again, because other insertions may have won the slots: only passes over unchanged slots mean full. */
 	for (tries = 0; tries < 3; tries++)
 		for (w = 0; w < 2; w++)
 			for (how = 0; how < 3; how++)
@@ -220,12 +221,12 @@ static int publish(struct participant *self, const struct claim *c, const struct
 	uint64_t word = load_acquire(&s->buckets[bucket].word), first;
 
 	open_announced(s, bucket, word);
-	*out = table_lookup(s, id); /* passes over claimed slots, mine among them */
+	*out = table_lookup(s, id); /* skips claimed slots, mine among them */
 	if (*out != ENTRY_NONE) {
 		give_back(self, c);
 		return 1;
 	}
-	/* My looks at the slots before my look at the floor: who overwrote this key's entry raised the floor first.
+	/* Load the slots before the high-water mark: a claimer that overwrote this key's entry raised the mark first.
 	 * Pairs with fence_release() in write_identity(). */
 	fence_acquire();
 	first = load_acquire(&s->buckets[bucket].high_water);
@@ -236,7 +237,7 @@ static int publish(struct participant *self, const struct claim *c, const struct
 		return error_full(error, LOCKSHM_TABLE_TICKETS);
 	}
 	store_relaxed(&e->first_ticket, first);
-	/* The mark of the old key is told; a late helper of its queue sees a larger ticket and leaves it alone. */
+	/* The old key has no pending damage; a late helper of its queue sees a larger ticket and changes nothing. */
 	store_relaxed(&e->damage_word, damage_fresh(first));
 	if (!cas_from(&s->buckets[bucket].word, word, bucket_make(bucket_version(word) + 1, c->slot, tail_ticket(c->tail)))) {
 		give_back(self, c);

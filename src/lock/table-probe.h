@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table-probe.h - where a key most likely is: the inlined first look of the fast path
+ * table-probe.h - where a key most likely is: the inlined first probe of the fast path
  *
- * Only a guess: the caller compares the identity behind a look at the entry's tail and goes the slow way if it differs.
+ * Its result is a hint: the caller loads the entry's tail, then compares the identity, and takes the slow path if it
+ * differs.
  */
 #ifndef LOCKSHM_LOCK_TABLE_PROBE_H
 #define LOCKSHM_LOCK_TABLE_PROBE_H
@@ -23,7 +24,7 @@ static inline uint64_t equal_lanes(uint64_t word, uint64_t pattern)
 	return (x - LANES) & ~x & (LANES << 15);
 }
 
-/* Which of a home's eight tags fit: bit 16 * i + 15 is slot i, bit 16 * i + 7 is slot 4 + i. */
+/* The tags of a bucket's eight that match: bit 16 * i + 15 is slot i, bit 16 * i + 7 is slot 4 + i. */
 static inline uint64_t match_bucket(const struct lockshm *s, uint32_t bucket, uint64_t pattern)
 {
 	const uint64_t *tags = (const uint64_t *)(const void *)(s->tags + (size_t)bucket * BUCKET_SPAN);
@@ -48,7 +49,7 @@ static inline uint64_t load_bytes(const unsigned char *p, size_t n)
 	return v;
 }
 
-/* A key as the cache knows it: together with its length the two words are the whole key, up to 16 bytes. */
+/* Both ends of a key: with its length they are the whole key, up to 16 bytes. */
 struct key_ends {
 	uint64_t first;
 	uint64_t last;
@@ -63,7 +64,7 @@ static inline struct key_ends key_ends(const unsigned char *key, size_t len)
 	return (struct key_ends){ (uint64_t)key[0] | (uint64_t)key[len / 2] << 8 | (uint64_t)key[len - 1] << 16, 0 };
 }
 
-/* A cheap mix of length, first and last bytes; only chooses a place. */
+/* The cache line for a key: a cheap mix of length, first and last bytes. */
 static inline struct cached_key *cache_place(struct participant *self, struct key_ends ends, size_t len)
 {
 	uint64_t mix = (ends.first ^ ends.last << 7) + len;
@@ -85,11 +86,11 @@ static inline void cache_bytes(struct cached_key *c, const unsigned char *key, s
 		memcpy(c->middle, key + 8, len - 16);
 }
 
-/* table.c: @key takes the place @c in the thread's cache, with a guess. */
+/* table.c: put @key into @c of the thread's cache, with a probed entry. */
 void table_cache_probe(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
 		       size_t len);
 
-/* @key is in @entry: for the next time. */
+/* Remember that @key is in @entry. */
 static inline void table_cache(struct participant *self, const unsigned char *key, const struct identity *id, uint32_t entry)
 {
 	struct key_ends ends;
@@ -104,8 +105,7 @@ static inline void table_cache(struct participant *self, const unsigned char *ke
 	cache_bytes(c, key, ends, id->len);
 }
 
-/* What the thread's cache says of a key of up to KEY_CACHE_BYTES; a key that is not there is
- * put there, with a guess. */
+/* The thread's cached entry for a key of up to KEY_CACHE_BYTES; a key that is missing is added, with a probed entry. */
 static ALWAYS_INLINE const struct known_key *table_known(struct participant *self, const unsigned char *key,
 							 size_t len)
 {

@@ -3,7 +3,7 @@
  * table.c - looking a key up
  *
  * A key lives in one of the 32 slots of its window, or of its second window.  A look-up scans 16-bit tags, eight
- * slots at a time, and compares the 128-bit identity where a tag fits.  Nothing is pinned: the answer is a hint, and
+ * slots at a time, and compares the 128-bit identity where a tag matches.  Nothing is pinned: the result is a hint, and
  * the acquirer's CAS on the entry's tail, read before the identity was compared, validates it.
  */
 #include "lock/table.h"
@@ -21,13 +21,13 @@ bool table_is_claimed(const struct lockshm *s, const struct shm_entry *e, uint64
 	return r && word_is(load_acquire(&r->word), REQUEST_CLAIM) && load_acquire(&e->tail) == tail;
 }
 
-/* The entry carries the identity and is open: one that is still claimed may yet be given up. */
+/* The entry has the identity and is open; a claim may still be given up. */
 static bool found_in(const struct lockshm *s, const struct shm_entry *e, const struct identity *id)
 {
 	return entry_is(e, id->id, id->len) && !table_is_claimed(s, e, load_acquire(&e->tail));
 }
 
-/* In the eight slots of one home. */
+/* In the eight slots of one bucket. */
 static uint32_t scan_bucket(const struct lockshm *s, uint32_t bucket, const struct identity *id)
 {
 	uint64_t mask = match_bucket(s, bucket, table_tag(id->id) * LANES);
@@ -61,11 +61,11 @@ uint32_t table_lookup(const struct lockshm *s, const struct identity *id)
 }
 
 /*
- * The first entry in the key's home whose tag fits, or else the one that a search finds.  No branch depends on which of
- * the home's slots has the key, because that can never be foreseen, and a mispredicted branch keeps the processor from
- * running ahead to the next cache miss.
+ * The first entry in the key's bucket whose tag matches, else the result of a look-up.  No branch depends on the slot
+ * within the bucket: it is unpredictable, and a mispredicted branch keeps the processor from running ahead to the next
+ * cache miss.
  */
-static uint32_t guess(const struct lockshm *s, const struct identity *id)
+static uint32_t probe(const struct lockshm *s, const struct identity *id)
 {
 	uint32_t bucket = table_bucket(s, id->id);
 	uint64_t mask;
@@ -79,6 +79,6 @@ void table_cache_probe(struct participant *self, struct cached_key *c, const uns
 		       size_t len)
 {
 	hash_key(&c->known.id, self->segment->hash_secret, key, len);
-	c->known.entry = guess(self->segment, &c->known.id);
+	c->known.entry = probe(self->segment, &c->known.id);
 	cache_bytes(c, key, ends, len);
 }

@@ -7,13 +7,13 @@
 
 #define ENTRY_NONE UINT32_MAX
 
-/* Does the entry carry that identity?  Only a CAS on a tail read before validates the answer. */
+/* Has the entry that identity?  Only a CAS from a tail that was read before validates the result. */
 static inline bool entry_is(const struct shm_entry *e, const uint64_t id[2], uint64_t len)
 {
 	return load_relaxed(&e->id[0]) == id[0] && load_relaxed(&e->id[1]) == id[1] && load_relaxed(&e->key_len) == len;
 }
 
-/* Where keys of that identity may live: the first window's home decides insertions, the second is for overflow. */
+/* The buckets of a key's two windows: the first serialises its insertion, the second window is for overflow. */
 static inline uint32_t table_bucket(const struct lockshm *s, const uint64_t id[2])
 {
 	return (uint32_t)(((unsigned __int128)id[0] * s->n_buckets) >> 64);
@@ -24,13 +24,13 @@ static inline uint32_t table_second_bucket(const struct lockshm *s, const uint64
 	return (uint32_t)(((unsigned __int128)id[1] * s->n_buckets) >> 64);
 }
 
-/* The slot of its first home where a key is put if it is empty: most keys are where a look-up can prefetch them. */
+/* The slot of its first bucket that a new key takes if it is empty: there a look-up can prefetch its entry. */
 static inline uint32_t table_preferred(const uint64_t id[2])
 {
 	return (uint32_t)(id[1] >> 32) % BUCKET_SPAN;
 }
 
-/* Never 0, which marks an empty slot. */
+/* Never 0, the tag of an empty slot. */
 static inline uint16_t table_tag(const uint64_t id[2])
 {
 	uint16_t tag = (uint16_t)(id[1] ^ id[0] >> 16);
@@ -48,13 +48,13 @@ static inline uint32_t window_slot(const struct lockshm *s, uint32_t bucket, uin
 /* The entry of a key, ENTRY_NONE if it has none. */
 uint32_t table_lookup(const struct lockshm *s, const struct identity *id);
 
-/* The entry of a key, made if need be.  LOCKSHM_FULL, BAD_SEGMENT. */
+/* The entry of a key, inserted if there is none.  LOCKSHM_FULL, BAD_SEGMENT. */
 MUST_CHECK int table_insert(struct participant *self, const struct identity *id, const void *key, uint32_t *out,
 			    struct lockshm_error *error);
 
 /*
  * A request in state CLAIM of a dead owner: open the entry if the claim was announced, else take it over with @self's
- * record and empty the entry.  @self may be NULL: then only the first.  True = no tail names the claim any more.
+ * record and empty the entry.  @self NULL: the former only.  True = no tail names the claim any more.
  */
 bool table_end_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim);
 

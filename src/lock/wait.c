@@ -3,21 +3,21 @@
  * wait.c - from the append to the grant
  *
  * One round of a waiter:
- *   look      my word: granted, ended, or still waiting?
- *   clear     unlink what is dead before me; grant myself if nobody conflicting is left
- *   announce  tell my predecessor where I am (R6 hint), then look at it once more
- *   spin      if I am next in line: for some microseconds, as long as it has lately paid off
+ *   check     my word: granted, ended, or still waiting?
+ *   clear     unlink dead requests before me; grant myself if no conflicting request is left
+ *   announce  store the hint to me in my predecessor (R6), then load its word again
+ *   spin      if my predecessor holds: for some microseconds, as long as spinning has lately succeeded
  *   sleep     on the low half of my own word and on the life word of my predecessor's owner
  *
  * No wake-up is lost: every change that concerns me either changes my own word (grant, bypass, cancel), which the
- * kernel compares under its lock before it sleeps me, or my predecessor's, which I look at after announcing
- * myself; whoever changes that one looks for my announcement afterwards.  A death flags the life word, which the
- * kernel compares as well.
+ * kernel compares under its lock before it sleeps me, or my predecessor's, which I load after my announcement; the
+ * thread that changes that word loads the announcement afterwards.  A death flags the life word, which the kernel
+ * compares as well.
  *
- * Every sleep ends by itself: at my deadline, at my predecessor's, or at the self-check, when I go forward to the head
- * and do for everyone whatever somebody stopped or killed has left undone (R9).  So all futex outcomes are treated
- * alike: look again.  The self-check comes every 100 ms for the first waiters of a queue and less often far behind,
- * where others in front do the same.
+ * Every sleep ends by itself: at my deadline, at my predecessor's, or at the self-check, when I walk to the head and
+ * complete whatever stopped or killed threads have left undone for any request (R9).  So all futex outcomes are treated
+ * alike: check again.  The self-check comes every 100 ms for the first waiters of a queue and less often far from its
+ * head, since the waiters ahead do the same.
  */
 #include "lock/wait.h"
 
@@ -31,7 +31,7 @@
 #define SELF_CHECK_BLIND_NS 10000000 /* where a death does not wake us */
 #define SELF_CHECK_CROWD 16	     /* this many check at the full rate */
 #define SELF_CHECK_MAX_NS 2000000000
-#define DEADLOCK_LASTS_NS 500000000 /* whoever closed the cycle has run by then, and stepped back */
+#define DEADLOCK_LASTS_NS 500000000 /* by then the thread that closed the cycle has run and stepped back */
 #define SPIN_MAX_NS 20000
 #define SPIN_MIN_NS 500
 
@@ -40,7 +40,7 @@ static struct shm_request *mine(const struct participant *self, const struct wai
 	return &self->segment->requests[t->index];
 }
 
-/* R3: leave the queue.  True = left; false = granted (or ended by somebody) in the same moment. */
+/* R3: leave the queue.  True = left; false = granted, or ended by another thread, at the same moment. */
 static bool abandon(struct participant *self, struct wait_terms *t)
 {
 	struct lockshm *s = self->segment;
@@ -56,11 +56,11 @@ static bool abandon(struct participant *self, struct wait_terms *t)
 	return false;
 }
 
-/* R6: store the hint, fence, look at the predecessor again.  False = it has changed. */
+/* R6: store the hint, fence, load the predecessor's word again.  False = it has changed. */
 static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const struct qpos *before)
 {
 	queue_hint(s, before->index, t->index, t->gen);
-	/* My hint before my look at its word: it changes its word and then looks for the hint.  Pairs with
+	/* Waiter: store the hint, then load the word.  Predecessor: change its word, then load the hint.  Pairs with
 	 * queue_grant_next(), grant_run() and queue_kick_successor(). */
 	fence_full();
 	return load_acquire(&s->requests[before->index].word) == before->word;
@@ -71,8 +71,8 @@ static bool may_barge(const struct lockshm *s, const struct qpos *before)
 	return load_relaxed32(&s->requests[before->index].flags) & REQUEST_BARGES;
 }
 
-/* Spin while it pays: the budget follows what spinning lately brought.  True = my word has changed, or the one before
- * me that may linger has changed its own. */
+/* Spin as long as it pays: the budget follows recent success.  True = my word has changed, or that of a predecessor
+ * that may become BARGEABLE. */
 static bool wait_spinning(struct participant *self, const struct wait_terms *t, uint64_t w, const struct qpos *before)
 {
 	const uint64_t *word = &mine(self, t)->word;
@@ -103,7 +103,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* When to look again even if nothing happens. */
+/* The time of the next self-check. */
 static int64_t self_check_at(const struct participant *self, const struct wait_terms *t, bool blind, uint32_t qpos)
 {
 	const struct shm_request *r = mine(self, t);
@@ -113,7 +113,7 @@ static int64_t self_check_at(const struct participant *self, const struct wait_t
 		slice = earlier((int64_t)SELF_CHECK_NS * qpos / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
 	if (blind)
 		slice = SELF_CHECK_BLIND_NS;
-	/* A grant nobody woke me for must not eat much of my lease. */
+	/* A grant without a wake-up must not use up much of my lease. */
 	slice = earlier(slice, ttl / 4 > 1000000 ? ttl / 4 : 1000000);
 	return segment_now(self->segment) + slice;
 }
@@ -125,19 +125,19 @@ static int64_t lease_from_now(const struct lockshm *s, int64_t ttl)
 	return segment_now(s) + (ttl > LOCKSHM_TTL_MIN ? ttl : LOCKSHM_TTL_MIN);
 }
 
-/* When the request before me may be overdue. */
+/* The time from which my predecessor may be overdue. */
 static int64_t holder_deadline(const struct lockshm *s, const struct qpos *before)
 {
 	uint64_t d = load_acquire(&s->requests[before->index].deadline);
 
-	/* Granted in my sleep, of which I am not told, it cannot be overdue before one lease from now. */
+	/* It may be granted while I sleep, without a wake-up; it is not overdue before one lease from now. */
 	if (word_is(before->word, REQUEST_WAITING))
 		return lease_from_now(s, (int64_t)load_relaxed((const uint64_t *)&s->requests[before->index].ttl_ns));
 	return d >= DEADLINE_NEVER ? INT64_MAX : (int64_t)d + 1;
 }
 
-/* Sleep until my word changes, the predecessor's owner dies or the predecessor lingers, or the time comes.  True = it
- * was the self-check's time. */
+/* Sleep until my word changes, the predecessor's owner dies, the predecessor becomes BARGEABLE, or the time comes.
+ * True = the self-check is due. */
 static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t w, const struct qpos *before,
 			uint32_t qpos)
 {
@@ -151,27 +151,27 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	int64_t check, until, start;
 	unsigned n = watched ? 2 : 1;
 
-	/* R12: it begins to linger without a change of mine. */
+	/* R12: it becomes BARGEABLE without a change of my word. */
 	if (may_barge(s, before))
 		watch[n++] = (struct futex_watch){ (const uint32_t *)(const void *)other, (uint32_t)before->word };
-	/* Never put off by waking before it: the ends of short leases may wake me more often than that. */
+	/* An earlier wake-up does not postpone it: the ends of short leases may wake me more often than that. */
 	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), qpos);
 	t->check_at = t->check_at ? earlier(t->check_at, check) : check;
 	until = earlier(t->check_at, earlier(t->deadline, holder_deadline(s, before)));
 	self->sleeps += SLEEP_NUMBER;
 	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
-	/* My flag before my looks at both words, here and in the kernel: whoever changes one of them looks for the
+	/* Sleeper: store the flag, then load both words, here and in the kernel.  Waker: change a word, then load the
 	 * flag.  Pairs with queue_wake() and queue_kick_successor(). */
 	fence_full();
 	start = segment_now(s);
-	/* Not dead when owner_watch() looked, or this round would have cleared it; the kernel
-	 * compares both words again. */
+	/* The owner was alive in owner_watch(), or this round would have reaped it; the kernel compares both words
+	 * again. */
 	if (load_acquire(&r->word) == w && load_acquire(other) == before->word &&
 	    (ownerless || watched || !owner_is_dead(s, owner)))
 		futex_wait_any(watch, n, until - s->clock_offset);
 	store_relaxed32(&r->sleeping, 0);
 	t->slept_ns += segment_now(s) - start;
-	/* The kernel wakes one watcher of a dead thread; there may be more, in other queues. */
+	/* The kernel wakes only one watcher of a dead thread; others may sleep in other queues. */
 	if (watched && load_acquire32(watch[1].word) != watch[1].value)
 		owner_wake_watchers(s, owner);
 	if (segment_now(s) < t->check_at)
@@ -180,7 +180,7 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	return true;
 }
 
-/* Why to stop waiting, 0 = go on. */
+/* The code to stop with, 0 = continue. */
 static int reason_to_stop(struct participant *self, const struct wait_terms *t)
 {
 	struct lockshm *s = self->segment;
@@ -194,7 +194,7 @@ static int reason_to_stop(struct participant *self, const struct wait_terms *t)
 	return 0;
 }
 
-/* My request is no longer waiting: what became of it. */
+/* The outcome of a wait whose request is no longer waiting. */
 static int wait_outcome(const struct wait_terms *t, uint64_t w)
 {
 	if (word_gen(w) == t->gen && word_is(w, REQUEST_GRANTED))
@@ -209,8 +209,8 @@ static bool still_waiting(const struct wait_terms *t, uint64_t w)
 	return word_gen(w) == t->gen && word_is(w, REQUEST_WAITING);
 }
 
-/* At a self-check: a cycle that the self-checks have seen for so long that whoever closed it
- * would have stepped back. */
+/* At a self-check: a cycle that self-checks have found for so long that the thread that closed it would have stepped
+ * back. */
 static int lasting_deadlock(struct participant *self, struct wait_terms *t)
 {
 	int64_t now = segment_now(self->segment);
@@ -225,7 +225,7 @@ static int lasting_deadlock(struct participant *self, struct wait_terms *t)
 	return lasts ? LOCKSHM_DEADLOCK : 0;
 }
 
-/* One round.  @place: how many stood before me at the last self-check. */
+/* One round.  @qpos: my distance from the head at the last self-check. */
 static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w, uint32_t *qpos)
 {
 	struct lockshm *s = self->segment;
@@ -236,7 +236,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		return error_set(t->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
 	if (walk == WALK_AGAIN || queue_grant_if_due(s, t->entry, &me, &before) || !still_waiting(t, me.word) || before.index == 0)
 		return 0;
-	/* R12: it lingers, and I am right behind it. */
+	/* R12: my predecessor is BARGEABLE. */
 	if (word_is(before.word, REQUEST_BARGEABLE)) {
 		(void)queue_end_barge(s, before);
 		return 0;
@@ -252,7 +252,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 	if (wait_asleep(self, t, me.word, &before, *qpos)) {
 		me.word = load_acquire(&mine(self, t)->word);
 		owner_probe(s, load_acquire(&s->requests[before.index].owner));
-		(void)segment_is_gone(s); /* reason_to_stop() looks at what it found */
+		(void)segment_is_gone(s); /* for reason_to_stop() */
 		if (still_waiting(t, me.word))
 			(void)queue_advance(s, t->entry, me, qpos);
 		if (self->held && still_waiting(t, me.word))
@@ -268,7 +268,7 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 	uint64_t w;
 	int stop;
 
-	/* Published before the search: of two that close a cycle at once, at least one sees both.  Pairs with the same
+	/* Publish, then search: of two threads that close a cycle at once, at least one finds it.  Pairs with the same
 	 * fence in the other thread. */
 	fence_full();
 	stop = self->held ? deadlock_check(self, t->index, t->gen, t->error) : 0;
@@ -281,7 +281,7 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 		if (stop && abandon(self, t))
 			return stop;
 		if (stop)
-			continue; /* granted just now: keep it */
+			continue; /* granted at the same moment: keep it */
 		stop = wait_round(self, t, w, &qpos);
 	}
 }
@@ -299,7 +299,7 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 	store_release(&self->shared->waiting, 0);
 	if (result == LOCKSHM_DEADLOCK)
 		count_event(self, COUNT_DEADLOCKS);
-	/* Somebody else ended it: it may still be linked. */
+	/* Another thread ended it: it may still be linked. */
 	if (result == LOCKSHM_CANCELLED || result == WAIT_AGAIN)
 		queue_grant_next(self->segment, t->entry, t->index);
 	return result;

@@ -6,7 +6,7 @@
 #include "lock/participant.h"
 #include "lock/queue.h"
 
-/* The request was granted, and its lease ran out before its owner ran: ask again. */
+/* The request was granted, and its lease ran out before its owner ran: append a new one. */
 #define WAIT_AGAIN 1
 
 struct wait_terms {
@@ -17,8 +17,8 @@ struct wait_terms {
 	lockshm_canceller_t *canceller;
 	struct lockshm_error *error;
 	int64_t slept_ns; /* [out] */
-	int64_t check_at; /* the next self-check, 0 = not yet known; however often I wake before it */
-	int64_t suspected; /* since this time each self-check has seen a deadlock, 0 = the last one saw none */
+	int64_t check_at; /* the next self-check, 0 = not yet set; earlier wake-ups do not move it */
+	int64_t suspected; /* each self-check since this time has found a deadlock, 0 = the last one found none */
 };
 
 /*
@@ -27,7 +27,7 @@ struct wait_terms {
  */
 MUST_CHECK int wait_for_grant(struct participant *self, struct wait_terms *t);
 
-/* cancel.c: is this one, and used by no wait?  Has it been used?  And which request it would end. */
+/* cancel.c: is *@c a canceller without a wait?  Was it cancelled?  Begin and end its use by a wait. */
 bool canceller_is_idle(const lockshm_canceller_t *c);
 bool canceller_used(const lockshm_canceller_t *c);
 void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, uint64_t gen);

@@ -8,4 +8,5 @@ liblockshm_internal_la_SOURCES += \
 	%D%/process.h \
 	%D%/remove.c \
 	%D%/segment.h \
+	%D%/words.h \
 	$(end)

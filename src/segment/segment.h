@@ -17,7 +17,7 @@
 #include "sys/clock.h"
 #include "sys/compiler.h"
 #include "sys/hash.h"
-#include "segment/layout.h"
+#include "segment/words.h"
 #include "lockshm.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)

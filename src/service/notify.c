@@ -2,8 +2,8 @@
 /*
  * notify.c - lockshm_notify(): watching a hold, and writing to its descriptor when it is lost
  *
- * The service thread sleeps on the words of the holds it watches: the request's, and for LOCKSHM_GLOBAL the signal of
- * the host lease.  An expirer, an operator or the bridge that takes a hold away wakes the sleepers of that word.
+ * The service thread sleeps on the words of the holds it watches: the request's, and for LOCKSHM_GLOBAL the
+ * sequence of the host lease.  An expirer, an operator or the bridge that takes a hold away wakes the sleepers of that word.
  */
 #include "service/service.h"
 
@@ -22,8 +22,8 @@ int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *
 {
 	const uint64_t *word = &s->requests[r->index].word;
 	const struct shm_host_lease *l = r->host_lease ? host_lease_at(s, r->host_lease - 1) : NULL;
-	/* The signal before what it is about. */
-	uint32_t signal = l ? load_acquire32(&l->signal) : 0;
+	/* The sequence before what it is about. */
+	uint32_t seq = l ? load_acquire32(&l->waiters_seq) : 0;
 	uint64_t w = load_acquire(word);
 	int64_t left;
 
@@ -37,7 +37,7 @@ int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *
 	watches[(*n)++] = (struct futex_watch){ (const uint32_t *)(const void *)word, (uint32_t)w };
 	if (!l)
 		return now + LOOK_NS;
-	watches[(*n)++] = (struct futex_watch){ &l->signal, signal };
+	watches[(*n)++] = (struct futex_watch){ &l->waiters_seq, seq };
 	left = host_lease_left(s, r->host_lease - 1, r->host_lease_word);
 	return now + (left < LOOK_NS ? left : LOOK_NS);
 }

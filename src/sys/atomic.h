@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atomic.h - the only way to touch a word that somebody else may touch
+ * atomic.h - every access to a word that several threads may access
  *
  * The order is part of every name, also where it is relaxed.  Shared words are plain fixed-width integers in the
  * layout structs, so that the segment's bytes do not depend on what a compiler makes of _Atomic.
  *
- *   load_acquire   what was written before the store I see is visible to me
- *   store_release  what I wrote before is visible to whoever sees the store
- *   cas            sequentially consistent on success; on failure *expected holds what is there, acquired
- *   fence_full     orders my earlier stores before my later loads: one side of a Dekker pair
+ *   load_acquire     all stores before the store it reads from are visible afterwards
+ *   store_release    a thread that reads it with acquire sees all earlier stores of this one
+ *   cas              sequentially consistent on success; on failure *expected is the current value, acquired
+ *   fence_full       earlier stores before later loads: one side of a Dekker pair
  *   fence_after_rmw  the same, directly after a successful cas or add: free on x86, where a locked instruction is a
  *                    full fence; a real fence on arm64, where a later load may pass the store half of a swap that is
  *                    made of LDAXR and STLXR
- *   fence_acquire  orders my earlier loads before whatever comes later
- *   fence_release  orders whatever came earlier before my later stores
+ *   fence_acquire    earlier loads before all later accesses
+ *   fence_release    all earlier accesses before later stores
  */
 #ifndef LOCKSHM_SYS_ATOMIC_H
 #define LOCKSHM_SYS_ATOMIC_H
@@ -66,8 +66,8 @@ static inline void store_relaxed32(uint32_t *p, uint32_t v)
 }
 
 /*
- * Store to a word that most likely has that value already: then a load is all.  A locked instruction waits until the
- * stores before it are done, one a cycle, so a store that is left out is worth more than the load and branch it takes.
+ * Store to a word that most likely has that value already, and then only load.  A locked instruction waits for all
+ * earlier stores, one a cycle, so a store saved is worth more than a load and a branch.
  */
 static inline void store_changed(uint64_t *p, uint64_t v)
 {
@@ -86,7 +86,7 @@ static inline bool cas(uint64_t *p, uint64_t *expected, uint64_t desired)
 	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
 }
 
-/* The same for callers that look again from scratch when they lose. */
+/* For callers that start over when it fails. */
 static inline bool cas_from(uint64_t *p, uint64_t expected, uint64_t desired)
 {
 	return cas(p, &expected, desired);
@@ -107,7 +107,7 @@ static inline uint64_t fetch_or(uint64_t *p, uint64_t bits)
 	return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);
 }
 
-/* Take all bits out. */
+/* Clear all bits; returns them. */
 static inline uint64_t exchange_zero(uint64_t *p)
 {
 	return __atomic_exchange_n(p, 0, __ATOMIC_SEQ_CST);
@@ -127,7 +127,7 @@ static inline void fence_full(void)
 static inline void fence_after_rmw(void)
 {
 #if defined(__x86_64__)
-	/* A locked instruction already was the full fence; keep only the compiler from moving loads up. */
+	/* The locked instruction was the full fence; only the compiler must not move loads up. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 #else
 	/* The store half may still be pending (STLXR; not CASAL): a real fence, see the table above. */
@@ -137,14 +137,13 @@ static inline void fence_after_rmw(void)
 
 static inline void fence_acquire(void)
 {
-	/* Orders earlier loads before later ones: the second half of every "read, then look again". */
+	/* Earlier loads before later ones: the second half of every "read, then check again". */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 static inline void fence_release(void)
 {
-	/* Orders what was before, stores too, before later stores: the end of a record's last
-	 * use before its next one. */
+	/* Earlier accesses, stores too, before later stores: the end of a record's last use before its next one. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 

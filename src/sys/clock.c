@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock.c - what the fast clock reads in clock.h need to know once
+ * clock.c - the set-up of the fast clock reads in clock.h
  *
  * Times in the segment are those of the initial time namespace.  A container with its own time namespace sees a
- * shifted CLOCK_MONOTONIC; the kernel says by how much in /proc/self/timens_offsets.
+ * shifted CLOCK_MONOTONIC; /proc/self/timens_offsets has the offset.
  */
 #include "sys/clock.h"
 
@@ -21,7 +21,7 @@ static bool reads(vdso_clock_fn *fn, clockid_t clock)
 	return fn(clock, &ts) == 0;
 }
 
-/* Is the first read, and finds out who does the others.  Found twice at once it is the same. */
+/* The first read, which chooses the function for all others.  Two threads at once choose the same. */
 static int find_clock(clockid_t clock, struct timespec *out)
 {
 	vdso_clock_fn *found = vdso_clock_gettime();
@@ -40,14 +40,14 @@ int64_t clock_tick(void)
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &res) != 0)
 		return 20000000;
-	/* The kernel adds whole ticks only, so up to one stays behind, and up to one passes until the next interrupt;
-	 * an eighth for one that comes late. */
+	/* The kernel adds whole ticks only: up to one tick is missing, up to one passes until the next interrupt, and
+	 * an eighth allows for a late interrupt. */
 	return ((int64_t)res.tv_sec * 1000000000 + res.tv_nsec) * 17 / 8;
 }
 
 #define INITIAL_TIME_NAMESPACE 0xeffffffau /* fixed by the kernel */
 
-/* timens_offsets is about the namespace of the children.  False = it is not mine, and mine cannot be told. */
+/* timens_offsets has the offsets of the children's namespace.  False = that is not mine, so mine are unknown. */
 static bool offsets_are_mine(bool *initial, uint64_t *ns)
 {
 	struct stat mine, children;
@@ -83,7 +83,7 @@ static bool read_offset(const char *clock, int64_t *out)
 	line = strstr(text, clock);
 	if (!line || sscanf(line, "%*s %lld %lld", &sec, &nsec) != 2)
 		return false;
-	/* The file says what the namespace adds; we want it off again. */
+	/* The file has what the namespace adds. */
 	*out = -((int64_t)sec * 1000000000 + nsec);
 	return true;
 }

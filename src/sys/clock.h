@@ -9,20 +9,20 @@
 
 #include "sys/vdso.h"
 
-/* The kernel's function itself, or the C library's: two calls less deep for a read of a few nanoseconds. */
+/* The kernel's function itself, which saves two nested calls for a read of a few nanoseconds; or the C library's. */
 extern vdso_clock_fn *clock_read;
 
 static inline int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = { 0, 0 };
 
-	/* The kernel's function may leave a clock to the system call; the C library makes it. */
+	/* The kernel's function may support a clock by the system call only; the C library makes that. */
 	if (__builtin_expect(__atomic_load_n(&clock_read, __ATOMIC_RELAXED)(clock, &ts) != 0, 0))
 		(void)clock_gettime(clock, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Read the precise clock (about 23 ns): needed to take something away from somebody. */
+/* Read the precise clock (about 23 ns): needed to expire a hold. */
 static inline int64_t clock_precise(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
@@ -37,17 +37,17 @@ static inline int64_t clock_coarse(void)
 /* How far the coarse clock can lag, with a margin. */
 int64_t clock_tick(void);
 
-/* The time namespace of this process; 0 = cannot be told. */
+/* The time namespace of this process; 0 = unknown. */
 uint64_t clock_namespace(void);
 
-/* Is that the machine's own, whose clocks have no offsets? */
+/* Is @ns the initial namespace, whose clocks have no offsets? */
 bool clock_is_initial(uint64_t ns);
 
-/* What to add to this process' clock to get the clock outside all time namespaces, and, if @ns is not NULL, the
- * namespace as clock_namespace() tells it.  False = cannot be told. */
+/* Clock outside all time namespaces = this process' clock + *@out.  @ns, if not NULL: its namespace, see
+ * clock_namespace().  False = unknown. */
 bool clock_namespace_offset(int64_t *out, uint64_t *ns);
 
-/* The same for CLOCK_BOOTTIME, by which /proc counts start times. */
+/* The same for CLOCK_BOOTTIME, the clock of the start times in /proc. */
 bool clock_boottime_offset(int64_t *out);
 
 static inline struct timespec clock_timespec(int64_t ns)

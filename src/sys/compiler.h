@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* compiler.h - marks the functions of the public interface; everything else stays inside the library. */
+/* compiler.h - function attributes and branch hints; only functions with LOCKSHM_EXPORT are visible outside */
 #ifndef LOCKSHM_SYS_COMPILER_H
 #define LOCKSHM_SYS_COMPILER_H
 

@@ -17,7 +17,7 @@ static const struct {
 	{ LOCKSHM_OWNER_DIED, "OWNER_DIED", "held, but an earlier holder died inside; what the lock protects may be torn" },
 	{ LOCKSHM_TOOK_OVER_EXPIRED, "TOOK_OVER_EXPIRED",
 	  "held, but an earlier holder overran its lease and may still be at work" },
-	{ LOCKSHM_LATE, "LATE", "done, but the lease had run out before; nobody else had the lock in between" },
+	{ LOCKSHM_LATE, "LATE", "done, but the lease had run out before; the lock was not granted in between" },
 	{ LOCKSHM_LOCAL_ONLY, "LOCAL_ONLY", "held on this host only: Redis is out of reach, and the policy permits it" },
 	{ LOCKSHM_TIMEOUT, "TIMEOUT", "not granted in time" },
 	{ LOCKSHM_BUSY, "BUSY", "not free now" },
@@ -34,7 +34,7 @@ static const struct {
 	{ LOCKSHM_BAD_SEGMENT, "BAD_SEGMENT", "not a lockshm segment, truncated or damaged" },
 	{ LOCKSHM_VERSION, "VERSION", "a segment of another format version or machine layout" },
 	{ LOCKSHM_NO_MEMORY, "NO_MEMORY", "out of memory, or no room in /dev/shm" },
-	{ LOCKSHM_BRIDGE, "BRIDGE", "other hosts cannot be asked: Redis is out of reach, or refuses" },
+	{ LOCKSHM_BRIDGE, "BRIDGE", "no command to Redis succeeds: it is out of reach, or refuses" },
 	{ LOCKSHM_SYSTEM, "SYSTEM", "a system call failed" },
 };
 
@@ -89,7 +89,7 @@ int error_set(struct lockshm_error *error, int code, const char *format, ...)
 	error->sys_errno = 0;
 	error->table = LOCKSHM_TABLE_NONE;
 	if (code == 0) {
-		/* The first success of a process is not to load the pages of printf. */
+		/* Without printf: the first success of a process must not load its pages. */
 		error->message[0] = '\0';
 		return 0;
 	}

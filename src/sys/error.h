@@ -11,7 +11,7 @@ int error_set(struct lockshm_error *error, int code, const char *format, ...) __
 /* The same with the errno of a system call; "message: strerror". */
 int error_system(struct lockshm_error *error, int code, int sys_errno, const char *what);
 
-/* LOCKSHM_FULL for one table, with what to do about it. */
+/* LOCKSHM_FULL for one table, with advice. */
 int error_full(struct lockshm_error *error, int table);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* futex.c - the futex system calls, and which of them this kernel has */
+/* futex.c - the futex system calls, and detection of futex_waitv */
 #define _GNU_SOURCE
 #include "sys/futex.h"
 
@@ -26,7 +26,7 @@ struct waitv {
 	uint32_t reserved;
 };
 
-/* 0 = not asked yet, 1 = there, 2 = missing.  A race only asks twice. */
+/* 0 = not probed yet, 1 = available, 2 = missing.  A race only probes twice. */
 static int waitv_state;
 
 bool futex_has_waitv(void)
@@ -34,7 +34,7 @@ bool futex_has_waitv(void)
 	int state = __atomic_load_n(&waitv_state, __ATOMIC_RELAXED);
 
 	if (state == 0) {
-		/* No waiters at all is EINVAL where the call exists; a filter or an old kernel says something else. */
+		/* No words is EINVAL where the call exists; a filter or an old kernel fails with another errno. */
 		long r = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, CLOCK_MONOTONIC);
 
 		state = r < 0 && errno == EINVAL ? 1 : 2;
@@ -65,7 +65,7 @@ void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until)
 		v[i].reserved = 0;
 	}
 	if (syscall(SYS_futex_waitv, v, n, 0, &ts, CLOCK_MONOTONIC) < 0 && (errno == ENOSYS || errno == EPERM)) {
-		/* A filter that came after the first wait. */
+		/* A filter was installed after the probe. */
 		__atomic_store_n(&waitv_state, 2, __ATOMIC_RELAXED);
 		wait_one(watch, &ts);
 	}

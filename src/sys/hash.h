@@ -13,8 +13,8 @@ struct identity {
 	uint64_t len;
 };
 
-/* XXH3 with 128 bits under the segment's random secret: whoever chooses keys knows neither where
- * they fall nor which collide. */
+/* XXH3 of 128 bits under the segment's random secret: a hostile choice of keys can predict neither their buckets nor
+ * collisions. */
 void hash_key(struct identity *out, const unsigned char secret[HASH_SECRET_BYTES], const void *key, size_t len);
 
 /* Unkeyed 64 bits over fixed data, for the header's check word and the layout signature. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * procfs.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators
- * make up for a process itself
+ * procfs.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators invent for a process that
+ * reads its own
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
@@ -19,10 +19,9 @@
 
 #include "sys/clock.h"
 
-/* A thread with one of these never returns to user mode: it ends, or takes part in a core dump,
- * which it does not survive. */
+/* A thread with one of these flags never returns to user mode: it exits, or is in a core dump, which ends it. */
 #define PF_EXITING 0x4u
-#define PF_POSTCOREDUMP 0x8u /* before Linux 5.5: one more of the end; then unused until 5.16 */
+#define PF_POSTCOREDUMP 0x8u /* before Linux 5.5: another flag of an exit; then unused until 5.16 */
 #define PF_DUMPCORE 0x200u
 #define PF_LEAVING (PF_EXITING | PF_POSTCOREDUMP | PF_DUMPCORE)
 
@@ -33,8 +32,8 @@ struct thread_stat {
 };
 
 /*
- * Without stdio: a process that has just begun would touch more pages of the C library for one snprintf() and one
- * sscanf() than for the rest of its first acquire.
+ * Without stdio: one snprintf() and one sscanf() touch more pages of the C library than the rest of a process' first
+ * acquire.
  */
 static char *append(char *to, const char *text)
 {
@@ -66,7 +65,7 @@ static void stat_path(char path[64], int32_t pid, int32_t tid)
 	append(p, "/stat");
 }
 
-/* The field @n further on, behind that many blanks; NULL = there are not so many. */
+/* The field @n blanks further on; NULL = there are fewer. */
 static const char *field(const char *p, int n)
 {
 	for (; p && n > 0; n--) {
@@ -76,7 +75,7 @@ static const char *field(const char *p, int n)
 	return p;
 }
 
-/* What follows the name: proc(5) counts the state as field 3, the flags as 9, the start time as 22. */
+/* The fields after the name: in proc(5) the state is field 3, the flags 9, the start time 22. */
 static bool parse_stat(struct thread_stat *out, const char *state)
 {
 	const char *flags = field(state, 6), *start = field(flags, 13);
@@ -89,7 +88,7 @@ static bool parse_stat(struct thread_stat *out, const char *state)
 	return true;
 }
 
-/* 1 = read, 0 = no such thread, -1 = cannot tell. */
+/* 1 = read, 0 = no such thread, -1 = unknown. */
 static int read_stat(struct thread_stat *out, int32_t pid, int32_t tid)
 {
 	char path[64], text[1024];
@@ -108,12 +107,12 @@ static int read_stat(struct thread_stat *out, int32_t pid, int32_t tid)
 	if (n <= 0)
 		return n < 0 && errno == ESRCH ? 0 : -1;
 	text[n] = '\0';
-	/* The name may hold anything, also blanks and brackets: start behind the last one. */
+	/* The name may contain any byte, also blanks and brackets: start after the last bracket. */
 	p = strrchr(text, ')');
 	return p && p[1] == ' ' && parse_stat(out, p + 2) ? 1 : -1;
 }
 
-/* /proc shifts start times by the boot-time offset of the reader's time namespace: take that off again. */
+/* /proc shifts start times by the boot-time offset of the reader's time namespace: undo that. */
 static uint64_t host_ticks(uint64_t ticks)
 {
 	int64_t hz = sysconf(_SC_CLK_TCK), offset;
@@ -137,7 +136,7 @@ uint64_t procfs_pid_namespace(void)
 	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
 	struct stat st;
 
-	/* The /proc that is mounted may be another namespace's: then its numbers mean nothing here. */
+	/* The mounted /proc may belong to another namespace: then its numbers are not ours. */
 	if (n <= 0)
 		return 0;
 	self[n] = '\0';
@@ -151,7 +150,7 @@ bool procfs_thread_is_gone(int32_t pid, int32_t tid)
 {
 	if (tid <= 0)
 		return false;
-	/* Asked of the kernel, not of /proc, which may hide what is there. */
+	/* By a signal 0, not from /proc, which may hide threads. */
 	if (pid > 0)
 		return syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH;
 	return syscall(SYS_tkill, tid, 0) != 0 && errno == ESRCH;
@@ -172,7 +171,7 @@ bool procfs_thread_is_dead(int32_t pid, int32_t tid, uint64_t start_time)
 	       st.state == 'Z' || st.state == 'X';
 }
 
-/* Of that very thread: the number alone may be another's by now, or another namespace's. */
+/* The stat of exactly that thread: its number may have been reused, or belong to another namespace. */
 static bool same_thread(struct thread_stat *st, int32_t pid, int32_t tid, uint64_t start_time)
 {
 	uint64_t start;
@@ -187,8 +186,8 @@ bool procfs_thread_is_leaving(int32_t pid, int32_t tid, uint64_t start_time)
 {
 	struct thread_stat st;
 
-	/* Twice: the second look takes the siglock, under which the thread set its flag, after it;
-	 * so its stores are visible. */
+	/* Twice: the second read takes the siglock after the thread set its flag under it, so the thread's stores are
+	 * visible. */
 	return same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING) &&
 	       same_thread(&st, pid, tid, start_time) && (st.flags & PF_LEAVING);
 }

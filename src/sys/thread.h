@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread.h - threads of the library's own */
+/* thread.h - starting the library's own threads */
 #ifndef LOCKSHM_SYS_THREAD_H
 #define LOCKSHM_SYS_THREAD_H
 
@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 /*
- * 0 or an errno.  Signals belong to the program's threads, but for those of faults: they must reach the program's own
- * handler, also here, as a truncated segment is SIGBUS.  With the program's own size of stack: some C libraries put its
- * thread-local data there too, however much that is.
+ * 0 or an errno.  Blocks all signals, since they belong to the program's threads, except those of faults: these must
+ * reach the program's handler from any thread, as SIGBUS of a truncated segment.  The stack has the program's default
+ * size: some C libraries put the program's thread-local data, of any size, there as well.
  */
 static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 {

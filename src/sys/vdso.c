@@ -2,9 +2,9 @@
 /*
  * vdso.c - finding clock_gettime() in the shared object that the kernel maps (vdso(7))
  *
- * The kernel tells where it is in the auxiliary vector; it is an ordinary ELF image, of which only the dynamic section
- * is needed.  What is not as expected (another machine, an emulator without one) means NULL, and the C library is
- * called.  The image is the kernel's and not checked against malice.
+ * The auxiliary vector has its address; it is an ordinary ELF image, of which only the dynamic section is needed.
+ * Anything unexpected (another machine, an emulator without the image) gives NULL, and the C library is called.  The
+ * image is the kernel's, so it is trusted.
  */
 #include "sys/vdso.h"
 
@@ -25,7 +25,7 @@
 #ifdef CLOCK_NAME
 
 struct image {
-	uintptr_t bias; /* what is added to its addresses */
+	uintptr_t bias; /* added to its addresses */
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const ElfW(Word) * hash;
@@ -69,7 +69,7 @@ static bool open_image(struct image *v, const ElfW(Ehdr) * header)
 	return v->symbols && v->strings && (v->hash || v->gnu_hash);
 }
 
-/* Neither table tells it directly where there is only the GNU one: the last chain ends with the last symbol. */
+/* The GNU table has no count: its last chain ends with the last symbol. */
 static uint32_t count_symbols(const struct image *v)
 {
 	uint32_t i, n_buckets, first, last = 0;

@@ -352,7 +352,7 @@ static void half_judge(struct shm_host_lease *r, int code, int64_t asked, int64_
 	host_lease_store_result(hosts[0].s, &all, code, asked, until, why);
 	store_release(&r->blocked, all.blocked);
 	for (i = 0; i < HOST_LEASE_REASON_WORDS; i++)
-		store_release(&r->why[i], all.why[i]);
+		store_release(&r->reason[i], all.reason[i]);
 	if (sealed)
 		store_release(&r->reason_seal, all.reason_seal);
 }

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "segment/layout.h"
+#include "segment/words.h"
 #include "lockshm.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "segment/layout.h"
+#include "segment/words.h"
 #include "lockshm.h"
 
 #define PATIENCE LOCKSHM_SECONDS(30) /* how long a broken shape may take to show itself on a busy machine */

@@ -343,8 +343,8 @@ static unsigned wanting(void)
 	for (i = 1; i <= s->n_requests; i++) {
 		const struct shm_request *r = &s->requests[i];
 
-		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) && load_acquire32(&r->flags) & REQUEST_GLOBAL &&
-		     load_relaxed32(&r->bucket) == record_of(0, K) + 1 && load_relaxed(&r->under) == 0;
+		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) &&
+		     request_needs_lease(load_acquire32(&r->flags), record_of(0, K)) && load_relaxed(&r->host_grant) == 0;
 	}
 	return n;
 }

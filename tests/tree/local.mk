@@ -7,6 +7,7 @@ tests_of_tree += \
 	%D%/figures.sh \
 	%D%/header.sh \
 	%D%/layering.sh \
+	%D%/layout.sh \
 	%D%/man-header.sh \
 	%D%/memory-model.sh \
 	%D%/model-rules.sh \
