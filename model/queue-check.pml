@@ -2,18 +2,18 @@
 /*
  * queue-check.pml - the properties
  *
- *   P1 exclusion               g_grant(): whoever stands before the one granted now is granted and shared, and so is he
- *   P2 order                   the same: nobody passes one who waits
+ *   P1 exclusion               g_grant(): every request before the one granted now is granted and shared, and so is it
+ *   P2 order                   the same: no grant passes a waiter
  *   P3 no reuse while linked   assertions before each set_free(); in judge_y(): no sound walk meets a FREE record
- *   P4 marks                   g_unlink(): a bad end is on record before it leaves the queue; M4_: none is told
- *                              falsely or again
- *   P5 truth                   whoever is told "released", "renewed", "upgraded", "downgraded" had not been overtaken
- *                              (over, lost); whoever is told LOST has had it taken away (lost)
+ *   P4 marks                   g_unlink(): a bad end is on record before it leaves the queue; M4_: no report is false
+ *                              or repeated
+ *   P5 truth                   an owner that gets "released", "renewed", "upgraded" or "downgraded" was not overtaken
+ *                              (over, lost); an owner that gets LOST has lost its request (lost)
  *   P6 tokens                  g_grant(): above the token of every exclusive hold before; g_again(): still the last one
- *   P7 leaving                 do_ret(): whoever leaves the queue leaves nothing of his behind in it
- *   P8 no death hidden         A4: nobody joins a holder who was dead when he looked
- *   P9 no lost wake-up         SPIN's "invalid end state": all asleep, nobody to wake them.  g_nobody_forgotten() with
- *                              LONGHOLD: nobody sleeps although his turn has come.  At the end nothing is left over
+ *   P7 leaving                 do_ret(): a thread that leaves the queue leaves no request of its own in it
+ *   P8 no death hidden         A4: no thread joins a holder that was dead when it checked
+ *   P9 no lost wake-up         SPIN's "invalid end state": all asleep, without a waker.  g_nobody_forgotten() with
+ *                              LONGHOLD: no waiter sleeps although its turn has come.  At the end nothing is left over
  */
 
 /* P1, P2, P6: request r becomes granted now. */
@@ -25,7 +25,7 @@ inline g_grant(r)
 	:: else ->
 		if
 		:: i_ != r && HAS(linked, i_) && LIVE(word[i_]) && ticket[i_] < ticket[r] ->
-			/* Order and exclusion in one: whoever stands before r is granted, shared, and so is r. */
+			/* Order and exclusion in one: every request before r is granted and shared, and so is r. */
 			assert(ST(word[i_]) == S_GRANTED);
 			assert(!MX(word[r]) && (!MX(word[i_]) || HAS(flipped, i_)))
 		:: else
@@ -57,7 +57,7 @@ inline g_grant(r)
 	fi
 }
 
-/* P1: the lingering hold r is taken up again: nobody else has been let in. */
+/* P1: the bargeable hold r is resumed: no other request has been granted. */
 inline g_again(r)
 {
 	i_ = 1;
@@ -65,7 +65,7 @@ inline g_again(r)
 	:: i_ > NREC -> break
 	:: else -> assert(i_ == r || !HAS(linked, i_) || ST(word[i_]) != S_GRANTED); i_++
 	od;
-	assert(HAS(linked, r) && ticket[r] == last_x);	/* P6: nor has anybody had it since */
+	assert(HAS(linked, r) && ticket[r] == last_x);	/* P6: nor was there another hold since */
 	i_ = 0;
 	do
 	:: i_ == NPROC -> break
@@ -110,7 +110,7 @@ inline g_ended()
 #endif
 }
 
-/* P9, while others hold for long: nobody sleeps although his turn has come. */
+/* P9, while others hold for long: no waiter sleeps although its turn has come. */
 inline g_nobody_forgotten()
 {
 	i_ = 0;
@@ -135,7 +135,8 @@ inline g_nobody_forgotten()
 	od
 }
 
-/* P9: the hold me begins to cool down: who sleeps behind it must be woken, since it may end earlier than he knew. */
+/* P9: the hold me begins to cool down: a sleeper behind it must be woken, since it may end earlier than the sleeper
+ * knew. */
 inline g_must_be_nudged()
 {
 	i_ = 0;
@@ -150,7 +151,7 @@ inline g_must_be_nudged()
 	od
 }
 
-/* P9: nothing is left over, unless somebody was killed or stopped in the middle. */
+/* P9: nothing is left over, unless a thread was killed or stopped in the middle. */
 inline g_nothing_left()
 {
 	i_ = 1;

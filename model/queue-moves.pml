@@ -79,7 +79,7 @@ inline do_ret()
 	:: ret == R_JOIN || ret == R_ADVANCE -> ret = 0; pc = A1
 	:: ret == R_UPGRADE -> ret = 0; pc = U1
 	:: ret == R_LEAVE ->
-		/* P7: whoever leaves, leaves nothing behind in the queue. */
+		/* P7: a thread that leaves has no request of its own in the queue. */
 		assert(!(HAS(linked, me) && GEN(word[me]) == g));
 #ifdef MUT_PLAIN_FREE
 		set_free(me);
@@ -105,7 +105,7 @@ inline run_end()
 	fi
 }
 
-/* R5: whoever meets a granted request whose sleep flag is set wakes it again. */
+/* R5: a helper that meets a granted request whose sleep flag is set wakes it again. */
 inline wake_granted()
 {
 #ifndef MUT_NO_SECOND_WAKE
@@ -118,7 +118,7 @@ inline wake_granted()
 #endif
 }
 
-/* Anchor a (word wa) is linked and live: look at the one before it. */
+/* Anchor a (word wa) is linked and live: on to the request before it. */
 inline step_on()
 {
 	wy = 0;
@@ -172,13 +172,13 @@ inline anchor_changed()
 	fi
 }
 
-/* My CAS on y's word lost: read it again from the anchor (never believe a word read after the anchor's second look). */
+/* My CAS on y's word lost: read it again from the anchor (never trust a word read after the anchor's second load). */
 inline judged_by_others()
 {
 	wy = 0; pc = P1
 }
 
-/* Look after the successor of y (R5, R6); in a run of grants wy is the word y was granted with. */
+/* Grant or wake the successor of y (R5, R6); in a run of grants wy is the word y was granted with. */
 inline look_after()
 {
 	mine = 0; a = 0; wa = 0; t = 0;
@@ -255,7 +255,7 @@ inline leave()
 	ret = R_LEAVE; y = me; look_after()
 }
 
-/* Told LOST: whoever unlinked my request may have been killed before freeing it. */
+/* LOST: the helper that unlinked my request may have been killed before freeing it. */
 inline reclaim_lost()
 {
 	if
@@ -264,7 +264,7 @@ inline reclaim_lost()
 	fi
 }
 
-/* A look at the mark's word m: does ticket k with this rank still have to be written? */
+/* The word m of the damage, as read: does ticket k with this rank still have to be written? */
 #define MY_RANK (((ST(wy) == S_DEAD) << 1) | MX(wy))
 #define MARK_SKIP (m != 0 && (MTICKET(m) == k || (MTICKET(m) > k && MX_OF_MARK(m)) || \
 	(!MACKED(m) && !(MY_RANK > MRANK(m) || (MY_RANK == MRANK(m) && k > MTICKET(m))))))
@@ -280,8 +280,8 @@ inline after_mark()
 }
 
 /*
- * A generation of record r that nobody remembers, in i_.  Generations are only compared for equality, so any fresh one
- * stands for "+1"; with FOREVER the smallest is taken, and so the number of operations needs no bound.
+ * A generation of record r that no thread remembers, in i_.  Generations are only compared for equality, so any fresh
+ * one stands for "+1"; with FOREVER the smallest is taken, and so the number of operations needs no bound.
  */
 inline fresh(r)
 {
@@ -301,8 +301,8 @@ inline fresh(r)
 #endif
 
 /*
- * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that somebody sleeps on still: a record is
- * filled by the thread of its chunk alone, and that one is asleep.
+ * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that a thread still sleeps on: only the
+ * thread of its chunk fills a record, and that one is asleep.
  */
 inline fill()
 {
@@ -336,7 +336,7 @@ inline fill()
 	fi
 }
 
-/* R1: nobody there = granted at once; shared = look whether I can join. */
+/* R1: empty = granted at once; shared = check whether I can join. */
 inline look_at_tail()
 {
 	k = 0; hid = 0;
@@ -381,7 +381,7 @@ inline release_by_dying()
 	:: word[me] == wme ->
 		word[me] = WITH_ST(wme, S_RELEASED);
 		CHANGED;
-		assert(!HAS(over, _pid) && !HAS(lost, _pid));	/* P5: released ok: nobody was let in before */
+		assert(!HAS(over, _pid) && !HAS(lost, _pid));	/* P5: released ok: no other was granted before */
 		g_forget();
 		leave()
 	:: else -> wme = 0; pc = D1
@@ -433,7 +433,7 @@ inline sleep()
 #endif
 #define WATCHES_ME(o) (slp[(_pid + (o)) % NPROC] != 0 && watch[(_pid + (o)) % NPROC] == _pid + 1)
 
-/* The kernel flags my life word and wakes one who watches it, if there is one (o threads on from me). */
+/* The kernel flags my life word and wakes one watcher, if there is one (o threads on from me). */
 inline die(o)
 {
 	ncrash--;
@@ -467,7 +467,7 @@ inline die(o)
 #define LINGERS_FOR_ME false
 #endif
 
-/* R7: y's word was read; the anchor again, then what is to be done about y? */
+/* R7: y's word was read; the anchor again, then the next step for y. */
 inline judge_y()
 {
 #ifdef MUT_POP_WORD_FIRST

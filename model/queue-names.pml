@@ -2,8 +2,8 @@
 /*
  * queue-names.pml - what makes states equal that differ in names only
  *
- * RENAME (by FOREVER): generations and tickets are names: only equality, or order, is ever asked.  Giving out the
- * smallest unused ones makes the state space finite without a bound on the number of operations.
+ * RENAME (by FOREVER): generations and tickets are names: only their equality or order matters.  The smallest unused
+ * ones make the state space finite without a bound on the number of operations.
  *
  * SYMMETRY: threads with the same mode, number of operations and right to time out are alike.  canonical_store() stands
  * for SPIN's h_store() in the generated verifier (run.sh exchanges the call): the state is stored in the one of its

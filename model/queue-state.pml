@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue-state.pml - shared memory, what the kernel knows, budgets, and what the monitors remember
+ * queue-state.pml - shared memory, state of the kernel, budgets, and state of the monitors
  */
 /* ------------------------------------------------------------------ shared memory */
 byte tail;
 short word[NREC + 1];
 byte dl[NREC + 1];
-byte rowner[NREC + 1] = NOBODY;	/* who filled it: stands for its life word */
+byte rowner[NREC + 1] = NOBODY;	/* the thread that filled it: stands for its life word */
 byte ticket[NREC + 1];
 byte sleeping;		/* the sleep flags, one bit per record */
 #ifdef HINTS
@@ -24,7 +24,7 @@ byte slp[NPROC];	/* record whose word the thread sleeps on, 0 = not in the kerne
 byte watch[NPROC];	/* thread + 1 whose life word it sleeps on too; 9 = none */
 #ifdef LINGER
 byte behind[NPROC];	/* record of the predecessor whose word it sleeps on too */
-byte again[NPROC];	/* lingering record that its thread may still take up: in the thread's own chunk */
+byte again[NPROC];	/* bargeable record that its thread may still resume: in the thread's own chunk */
 #endif
 byte stopped;		/* threads that got SIGSTOP and never run again */
 /* ------------------------------------------------------------------ budgets */
@@ -62,18 +62,18 @@ byte flipped;		/* R10: mode says exclusive, tail not yet taken: still shared */
 byte last_x;		/* largest ticket of an exclusive hold so far */
 byte bel;		/* threads whose grant has not been seen to end by themselves */
 byte belx;		/* of these, the exclusive ones */
-byte over;		/* of these, those whose lock somebody else got since */
+byte over;		/* of these, those whose lock was granted to another since */
 byte lost;		/* of these, those whose request was taken away */
 #ifdef COOL
 byte nudge;		/* threads that slept behind a hold when it began to cool down: they must be woken */
 #endif
 #ifdef RENEW
-byte conf[NREC + 1];	/* lease version the owner was told is in force */
+byte conf[NREC + 1];	/* lease version that the owner was given */
 #endif
 #ifdef MARKS
 int died;		/* tickets of holds that ended as EXPIRED or DEAD */
-int told;		/* tickets that were written into the mark */
-int acked;		/* tickets somebody acknowledged */
+int told;		/* tickets that were written as damage */
+int acked;		/* tickets that were acknowledged */
 #endif
 byte done;
 hidden byte i_, j_;

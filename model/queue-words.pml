@@ -107,7 +107,7 @@
 #define RENEWED(g) (64 | (g))
 #define COOLED(g) (96 | (g))
 
-/* Mark [ticket:5 | died:1 | exclusive:1 | acknowledged:1], 0 = none */
+/* Damage word [ticket:5 | died:1 | exclusive:1 | acknowledged:1], 0 = none */
 #define MARK(n, died, x) (((n) << 3) | ((died) << 2) | ((x) << 1))
 #define MTICKET(v) ((v) >> 3)
 #define MX_OF_MARK(v) (((v) >> 1) & 1)

@@ -186,11 +186,11 @@ one_row()
 	shift 4
 	optimize=$(optimization "$hash")
 	explore "$name" "$hash" "$model" "$@" || return 1
-	verdict="no error"
-	[ "$partial" = 0 ] || verdict="NOT FINISHED"
-	[ "$errors" = 0 ] || verdict="ERROR: $(sed -n 's/^pan:1: //p' pan.log)"
-	printf '%-12s %12s states %8s s   %s   %s\n' "$name" "$states" "$seconds" "$verdict" "$model $*"
-	[ "$verdict" = "no error" ]
+	result="no error"
+	[ "$partial" = 0 ] || result="NOT FINISHED"
+	[ "$errors" = 0 ] || result="ERROR: $(sed -n 's/^pan:1: //p' pan.log)"
+	printf '%-12s %12s states %8s s   %s   %s\n' "$name" "$states" "$seconds" "$result" "$model $*"
+	[ "$result" = "no error" ]
 }
 
 one_mutation()

@@ -5,7 +5,7 @@
 	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_X -> begin(1) }
 	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_S -> begin(0) }
 	:: d_step { pc == A1 -> t = tail; look_at_tail() }
-	/* To join is to look at the tail's request (P1), the tail again (P2), its owner's life (P3), its deadline. */
+	/* A join loads the tail's request (P1), the tail again (P2), its owner's life (P3), its deadline. */
 	:: d_step { pc == A3 -> fill() }
 	:: d_step { pc == A4 -> /* R1: one CAS makes owner, mode, order and ticket visible */
 		if
@@ -43,7 +43,7 @@
 				pc = PM
 #endif
 			fi
-		:: else -> /* Lost: nobody saw it; a fresh generation for the next try. */
+		:: else -> /* Lost: no thread saw it; a fresh generation for the next try. */
 			set_free(me); me = 0; g = 0; k = 0; t = 0; pc = A1
 		fi }
 #ifdef HINTS

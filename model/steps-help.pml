@@ -1,7 +1,7 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-help.pml - R7, R9: forward to the head, and what is done on the way: src/lock/queue-advance.c, src/lock/queue.c,
-	 * src/lock/damage.c
+	 * steps-help.pml - R7, R9: forward to the head, and what is done on the way: src/lock/queue-advance.c,
+	 * src/lock/queue.c, src/lock/damage.c
 	 */
 	:: d_step { pc == T0 -> /* R7: the anchor is the tail */
 		t = tail; a = 0; wa = 0; wy = 0; one = ret == R_UPGRADE;
@@ -67,12 +67,12 @@
 			if
 			:: ST(wy) == S_GRANTED ->
 #ifdef RENEW
-				/* P5: not while a lease the owner was told of is in force. */
+				/* P5: not while a lease that the owner was given is in force. */
 				assert(d == conf[y] || d == dl[y]);
 #endif
 				wy = WITH_ST(wy, S_EXPIRED);
 				g_ended()
-			:: else -> /* R11: a cool-down is nobody's loss */
+			:: else -> /* R11: the end of a cool-down is no loss */
 #ifdef MUT_COOL_EXPIRES
 				wy = WITH_ST(wy, S_EXPIRED)
 #else
@@ -85,7 +85,7 @@
 			dead_y()
 		:: else -> d = 0; judged_by_others()
 		fi }
-	/* R12: it lingers at the tail, or for me who am right behind: its time is over */
+	/* R12: bargeable at the tail, or before me as the next waiter: its time is over */
 #ifdef LINGER
 	:: d_step { pc == LE ->
 		if
@@ -93,7 +93,7 @@
 		:: else -> judged_by_others()
 		fi }
 #endif
-	/* R3: the mark, before unlinking */
+	/* R3: the damage, before unlinking */
 #ifdef MARKS
 	:: d_step { pc == M0_ -> m = mark; pc = M1_ }
 	:: d_step { pc == M1_ -> k = ticket[y]; pc = M3_ }
@@ -111,7 +111,7 @@
 	:: d_step { pc == M4_ ->
 		if
 		:: mark == m ->
-			assert(HAS(died, k));		/* P4: nobody is reported who did not end badly */
+			assert(HAS(died, k));		/* P4: only bad ends are reported */
 			assert(!HAS(acked, k));		/* P4: what was acknowledged does not come back */
 			mark = MARK(k, ST(wy) == S_DEAD, MX(wy));
 			told = told | BIT(k);
@@ -184,7 +184,7 @@
 	:: d_step { pc == G2 ->
 		if
 		:: word[a] == wa ->
-			assert(dl[a] == GEN(wa));	/* no grant without a lease, nor with somebody else's */
+			assert(dl[a] == GEN(wa));	/* no grant without a lease, nor with that of another */
 			wa = WITH_ST(wa, S_GRANTED);
 			word[a] = wa;
 			g_grant(a);
@@ -192,7 +192,7 @@
 			y = 0; wy = 0; after_grant()
 		:: else -> restart()
 		fi }
-	:: d_step { pc == GW -> /* R5: wake it; a shared grant looks after its successor */
+	:: d_step { pc == GW -> /* R5: wake it; after a shared grant, its successor */
 		wake(a);
 #ifndef MUT_NO_LOOK_AFTER
 		if

@@ -26,7 +26,7 @@
 			tail = TAIL(TICKET(t), 0);
 			linked = linked & ~BIT(me);
 			CHANGED;
-			assert(!HAS(over, _pid));	/* P5: released ok (or late): nobody was let in before */
+			assert(!HAS(over, _pid));	/* P5: released ok (or late): no other was granted before */
 			t = 0; wme = 0; pc = F4
 		:: else -> t = 0; wme = 0; pc = D1
 		fi }
@@ -88,9 +88,9 @@
 		:: else -> k = 0; pc = D1
 		fi }
 #endif
-	/* -------------------------------------------------- R12 linger */
+	/* -------------------------------------------------- R12 barge */
 #ifdef LINGER
-	:: d_step { pc == D2 && MX(wme) && PREV(wme) == 0 -> /* R12: free for me and for the one right behind */
+	:: d_step { pc == D2 && MX(wme) && PREV(wme) == 0 -> /* R12: free for me and for the next waiter */
 		if
 		:: word[me] == wme ->
 			word[me] = WITH_ST(wme, S_LINGERING);
@@ -101,7 +101,7 @@
 			wme = 0; act = 0; pc = L2
 		:: else -> wme = 0; pc = D1
 		fi }
-	:: d_step { pc == L2 -> /* who is behind me? */
+	:: d_step { pc == L2 -> /* my successor? */
 		k = hint[me];
 		j_ = k & 7;
 		if
@@ -126,15 +126,15 @@
 		fi;
 #endif
 		k = 0; pc = L1 }
-	:: d_step { pc == L4 -> /* nobody that I can find: a release as any other */
+	:: d_step { pc == L4 -> /* no successor found: an ordinary release */
 		if
 		:: word[me] == W(g, 1, S_LINGERING, 0) -> word[me] = W(g, 1, S_RELEASED, 0); CHANGED
 		:: else
 		fi;
 		leave() }
 	:: d_step { pc == L1 -> end_op() } /* not now */
-	:: d_step { pc == L1 && !to -> fresh(me); k = i_; dl[me] = k; pc = L5 } /* R12: taken up: the new deadline first */
-	:: d_step { pc == L5 -> /* R12: then the generation, if nobody ended it */
+	:: d_step { pc == L1 && !to -> fresh(me); k = i_; dl[me] = k; pc = L5 } /* R12: resume: deadline first */
+	:: d_step { pc == L5 -> /* R12: then the generation, unless it was ended */
 		if
 #ifdef MUT_LINGER_PLAIN
 		:: true ->
@@ -204,7 +204,7 @@
 #endif
 	/* -------------------------------------------------- R10 upgrade, downgrade */
 #ifdef UPGRADE
-	:: d_step { pc == HOLD && !act && !x -> act = 1; ret = R_UPGRADE; pc = T0 } /* R10: clear away the dead */
+	:: d_step { pc == HOLD && !act && !x -> act = 1; ret = R_UPGRADE; pc = T0 } /* R10: reap the dead */
 	:: d_step { pc == U1 -> /* R10: the tail names me? */
 		k = ticket[me]; t = tail;
 		if
@@ -260,7 +260,7 @@
 		ticket[me] = TICKET(t) + 1;
 #endif
 		t = 0; k = 0; pc = HOLD }
-	:: d_step { pc == U6 -> /* R10: somebody arrived: back to shared */
+	:: d_step { pc == U6 -> /* R10: a request arrived: back to shared */
 		if
 		:: word[me] == wme ->
 			word[me] = WITH_MX(wme, 0);
@@ -298,7 +298,7 @@
 			fi
 		fi }
 #endif
-	/* -------------------------------------------------- acknowledge the mark */
+	/* -------------------------------------------------- acknowledge the damage */
 #ifdef MARKS
 	:: d_step { pc == HOLD && !act && mark != 0 && !MACKED(mark) -> act = 1; m = mark; pc = HA2 }
 	:: d_step { pc == HA2 ->

@@ -1,7 +1,7 @@
 	/* SPDX-License-Identifier: MIT */
 	/*
-	 * steps-sweep.pml - operators, cancellers, reclaiming records, SIGKILL and SIGSTOP: src/lock/sweep.c, src/lock/cancel.c,
-	 * queue_reclaim()
+	 * steps-sweep.pml - operators, cancellers, reclaiming records, SIGKILL and SIGSTOP: src/lock/sweep.c,
+	 * src/lock/cancel.c, queue_reclaim()
 	 */
 	/* -------------------------------------------------- an operator ends a hold; a thread cancels a wait */
 #if N_END > 0
@@ -74,7 +74,7 @@
 		fi;
 		wme = 0; rk = 0; ret = 0;
 		if
-		:: me != 0 -> end_op()	/* told LOST */
+		:: me != 0 -> end_op()	/* gets LOST */
 		:: else -> pc = A1
 		fi }
 	/* -------------------------------------------------- SIGKILL, SIGSTOP */

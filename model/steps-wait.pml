@@ -5,7 +5,7 @@
 #if N_CANCEL > 0
 	:: d_step { pc == W0 -> wref[_pid] = (g << 3) | me; pc = PM }
 #endif
-	:: d_step { pc == PM -> /* look: my own word */
+	:: d_step { pc == PM -> /* check: my own word */
 		wa = word[me];
 		if
 		:: GEN(wa) != g || ST(wa) == S_FREE -> end_op()		/* ended, unlinked and freed by others */
@@ -35,7 +35,7 @@
 #ifdef MUT_FLAG_LATE
 	:: d_step { pc == W3 -> sleep() }
 #else
-	:: d_step { pc == W3 -> sleeping = sleeping | BIT(me); pc = W4 } /* the flag before the look at the word */
+	:: d_step { pc == W3 -> sleeping = sleeping | BIT(me); pc = W4 } /* the flag before the load of the word */
 	:: d_step { pc == W4 -> sleep() }
 #endif
 #ifdef MUT_FLAG_LATE

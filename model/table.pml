@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table.pml - keys, slots, buckets and floors: the insertion protocol (a)-(g) of the lock table, for SPIN 6.5
+ * table.pml - keys, slots, buckets and ticket high-water marks: the insertion protocol (a)-(g) of the lock table, for
+ * SPIN 6.5
  *
  * NPROC threads look up, insert, lock and release NKEY keys in NSLOT slots, so that keys have to displace each other.
- * The queue of a slot is reduced to "held by one or nobody" (queue.pml has the rest); every thread has one request
+ * The queue of a slot is reduced to "held or not" (queue.pml has the rest); every thread has one request
  * record, which it uses for claims and for holds in turn.  Each load, store and CAS of shared memory is one d_step, the
  * two halves of an identity among them; a thread may be killed between any two (N_CRASH).
  *
- * Switches: NOPS (operations of each thread), HOMES (1: both keys have the same home; 2: one each), N_CRASH.
- * The window of both buckets is the whole table, as if the second window of each home overlapped the first of the other;
- * what is announced is announced in the key's first home only.
+ * Switches: NOPS (operations of each thread), HOMES (1: both keys have the same bucket; 2: one each), N_CRASH.  The
+ * window of both buckets is the whole table, as if the second window of each bucket overlapped the first of the other;
+ * an announcement is in the key's first bucket only.
  */
 #ifndef NPROC
 #define NPROC 2
@@ -54,7 +55,7 @@
 byte tail[NSLOT];
 byte ida[NSLOT], idb[NSLOT];	/* the two halves of the identity; idb = 0: empty */
 byte first[NSLOT];
-byte hw[HOMES];			/* home word [version:5 | slot:1 | low bits of the claim's ticket:2], 0 = nothing yet */
+byte hw[HOMES];			/* bucket word [version:5 | slot:1 | low bits of the claim's ticket:2], 0 = none yet */
 byte floor[HOMES];
 byte rec[NPROC + 1];		/* record of thread r - 1 */
 byte dead;
@@ -163,7 +164,7 @@ inline next_slot()
 	fi;
 	if
 	:: how > 2 ->
-		/* FULL: only if somebody else may be at work here or holds a lock. */
+		/* FULL: only if another thread may be at work here or holds a lock. */
 		assert(!alone);
 		end_op()
 	:: else -> pc = PK1
@@ -177,17 +178,18 @@ active [NPROC] proctype thread()
 	byte s;			/* the slot at hand */
 	byte o;			/* the slot a scan or an opening is at */
 	byte t, c;		/* a tail as read; my claim */
-	byte v;			/* a home word as read */
-	byte n, f, r;		/* a first ticket, a floor, a record's word, as read */
+	byte v;			/* a bucket word as read */
+	byte n, f, r;		/* a first ticket, a high-water mark, a record's word, as read */
 	byte after, how;
-	bit alone;		/* nobody else was at work when this operation began: it must succeed */
+	bit alone;		/* no other thread was at work when this operation began: it must succeed */
 
 	do
 	:: d_step { pc == IDLE && ops < NOPS -> key = 1; alone = done == NPROC - 1; pc = A1 }
 #if NKEY > 1
 	:: d_step { pc == IDLE && ops < NOPS -> key = 2; alone = done == NPROC - 1; pc = A1 }
 #endif
-	/* ------------------------------------------------------ (a) look, after opening what the home announces */
+	/* ------------------------------------------------------ (a) look up, after opening what the bucket
+	 * announces */
 	:: d_step { pc == A1 ->
 		after = AFTER_OPEN_A; v = hw[HOME(key)];
 #ifndef MUT_NO_OPEN
@@ -216,7 +218,7 @@ active [NPROC] proctype thread()
 		pc = OP5 }
 #else
 		pc = OP6 }
-	:: d_step { pc == OP6 -> /* the home again: an announcement read long ago may seem to be about this claim (low bits) */
+	:: d_step { pc == OP6 -> /* the bucket again: by its low bits an old announcement may fit this claim */
 		if
 		:: hw[HOME(key)] == v -> pc = OP5
 		:: else -> opened()
@@ -288,7 +290,7 @@ active [NPROC] proctype thread()
 		fi }
 	:: d_step { pc == PK3 -> r = rec[IDX(t)];
 		if
-		:: R_STATE(r) == R_CLAIM && tail[s] == t -> /* dead first, then the look at its home: it will not be announced later */
+		:: R_STATE(r) == R_CLAIM && tail[s] == t -> /* dead first, then its bucket: no announcement comes later */
 			pc = OR1
 		:: R_STATE(r) == R_GRANTED && tail[s] == t -> /* a dead holder: R3, R2 */
 			tail[s] = TAIL(TICKET(t), 0);
@@ -311,7 +313,7 @@ active [NPROC] proctype thread()
 		:: else -> v = 0; n = 0; pc = B3
 		fi }
 	:: d_step { pc == B4 -> n = first[s]; pc = G1 }
-	:: d_step { pc == B1 -> /* the old key's home */
+	:: d_step { pc == B1 -> /* the old key's bucket */
 		if
 		:: idb[s] == 0 -> n = 0; pc = B3
 		:: else ->
@@ -321,7 +323,7 @@ active [NPROC] proctype thread()
 			pc = B2
 #endif
 		fi }
-	:: d_step { pc == B2 -> /* (b) raise its floor before the slot can be lost to it (one CAS loop) */
+	:: d_step { pc == B2 -> /* (b) raise its high-water mark before the slot can be lost to it (one CAS loop) */
 		if
 		:: n != 0 && floor[HOME(n)] < TICKET(t) -> floor[HOME(n)] = TICKET(t)
 		:: else
@@ -367,7 +369,8 @@ active [NPROC] proctype thread()
 		pc = E1
 #endif
 		}
-	/* ------------------------------------------------------ (e) the home again, open, rescan; only then the floor */
+	/* ------------------------------------------------------ (e) the bucket again, open, rescan; only then the
+	 * high-water mark */
 	:: d_step { pc == E1 -> after = AFTER_OPEN_E; v = hw[HOME(key)];
 #ifndef MUT_NO_OPEN
 		if
@@ -442,11 +445,11 @@ active [NPROC] proctype thread()
 		:: IDX(t) == 0 -> pc = Q2
 #endif
 		:: IDX(t) != 0 && !HAS(dead, IDX(t) - 1) ->
-			assert(!alone);	/* held or claimed by somebody who lives */
+			assert(!alone);	/* held or claimed by a living thread */
 			end_op()
 		:: else -> r = rec[IDX(t)]; pc = Q5
 		fi }
-	:: d_step { pc == Q5 -> /* somebody dead: a hold ends, a claim is left to (b) */
+	:: d_step { pc == Q5 -> /* by a dead one: a hold ends, a claim is left to (b) */
 		if
 		:: R_STATE(r) == R_GRANTED && tail[s] == t ->
 			tail[s] = TAIL(TICKET(t), 0);

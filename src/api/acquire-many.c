@@ -2,18 +2,17 @@
 /*
  * acquire-many.c - several locks, all or none
  *
- * The keys are taken in an order that is the same for everybody who may want them, so that two such calls never wait
- * for each other in a circle.  For the processes of one host that is the order of their identities.  Those are made
- * with the segment's secret, so hosts that share keys go by the keys themselves, for local calls too: these meet the
- * global ones.  Between two keys the holds taken so far are ordinary holds: a caller that is killed in the middle
- * leaves nothing special behind.
+ * All callers take keys in the same order, so that two such calls never wait for each other in a circle.  In a segment
+ * of one host that is the order of the identities.  These depend on the segment's secret, so with Redis it is the order
+ * of the keys themselves, for local calls too, because local calls meet global ones.  Between two keys the holds taken
+ * so far are ordinary ones: a caller that is killed there leaves nothing special.
  */
 #include <string.h>
 
+#include "hold/hold.h"
 #include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/hash.h"
-#include "hold/hold.h"
 
 struct wanted {
 	struct identity id;
@@ -79,8 +78,8 @@ static int check_key(const struct lockshm_key *k, size_t i, const struct lockshm
 	if (!k->data || k->len == 0)
 		return error_set(error, LOCKSHM_INVALID, "key %zu is empty", i);
 	if (k->len > LOCKSHM_KEY_MAX)
-		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key %zu has %zu bytes, at most %d are allowed", i, k->len,
-				 LOCKSHM_KEY_MAX);
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key %zu has %zu bytes, at most %d are allowed", i,
+				 k->len, LOCKSHM_KEY_MAX);
 	if (mode != LOCKSHM_SHARED && mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode of key %zu is %d", i, mode);
 	return 0;
@@ -105,7 +104,7 @@ static int collect(const struct lockshm *s, struct wanted *w, const struct locks
 	return 0;
 }
 
-/* One deadline for all: the first time-out counts from now. */
+/* One deadline for all keys: the time-out counts from now. */
 static int64_t common_deadline(const struct lockshm_request *common)
 {
 	if (common->deadline_ns || common->timeout_ns <= 0 || common->timeout_ns > LOCKSHM_TIME_MAX)
@@ -113,7 +112,7 @@ static int64_t common_deadline(const struct lockshm_request *common)
 	return clock_precise() + common->timeout_ns;
 }
 
-/* That other hosts are not kept out matters more than any mark, which report.previous tells in any case. */
+/* LOCAL_ONLY, other hosts are not excluded, outranks all damage, which report.previous has in any case. */
 static int worse(int a, int b)
 {
 	if (a == LOCKSHM_LOCAL_ONLY || b == LOCKSHM_LOCAL_ONLY)
@@ -138,7 +137,7 @@ static void add_report(struct report_sum *sum, int status)
 		sum->all.previous = sum->one.previous;
 }
 
-/* Only when all are held has the caller been told, so only then may marks be cleared. */
+/* Damage is reported only when all keys are held, so it may be acknowledged only then. */
 static void acknowledge_all(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 {
 	while (n-- > 0)
@@ -151,8 +150,8 @@ static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 		(void)lockshm_release(&holds[w[n].qpos], 0);
 }
 
-static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys, const struct wanted *w,
-		    size_t n, lockshm_hold_t *holds, struct report_sum *sum)
+static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
+		    const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
 {
 	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
 	int status = 0, err;

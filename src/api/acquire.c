@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* acquire.c - lockshm_acquire(): the fast path, then every check, then the right folder for the request */
-#include "hold/acquire-fast.h"
-
+/* acquire.c - lockshm_acquire(): the fast path, then every check, then dispatch */
 #include <string.h>
 
 #include "global/acquire.h"
+#include "hold/acquire-fast.h"
 #include "lock/wait.h"
 #include "service/service.h"
 #include "sys/error.h"
@@ -14,10 +13,11 @@
 static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
 {
 	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
-		return error_set(error, LOCKSHM_INVALID, "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER",
-				 (long long)q->ttl_ns);
+		return error_set(error, LOCKSHM_INVALID,
+				 "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER", (long long)q->ttl_ns);
 	if (q->timeout_ns < 0 || (q->timeout_ns > LOCKSHM_TIME_MAX && q->timeout_ns != LOCKSHM_FOREVER))
-		return error_set(error, LOCKSHM_INVALID, "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
+		return error_set(error, LOCKSHM_INVALID,
+				 "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
 				 (long long)q->timeout_ns);
 	if (q->deadline_ns < 0)
 		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
@@ -25,7 +25,8 @@ static int check_times(const struct lockshm_request *q, struct lockshm_error *er
 	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
 		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
 	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
-		return error_set(error, LOCKSHM_INVALID, "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
+		return error_set(error, LOCKSHM_INVALID,
+				 "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
 				 (long long)q->max_hold_ns);
 	return 0;
 }
@@ -48,8 +49,8 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 	int err;
 
 	if (q->size != sizeof(*q))
-		return error_set(error, LOCKSHM_INVALID, "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT",
-				 q->size, sizeof(*q));
+		return error_set(error, LOCKSHM_INVALID,
+				 "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT", q->size, sizeof(*q));
 	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
 	if (err)
 		return err;
@@ -57,26 +58,31 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 		return error_set(error, LOCKSHM_INVALID,
 				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
-		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
+		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE",
+				 q->mode);
 	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
 			 LOCKSHM_BARGE))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
 	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
+		return error_set(error, LOCKSHM_INVALID,
+				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
 	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
 		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
 	if (hold_in_use(hold_of(hold)))
-		return error_set(error, LOCKSHM_INVALID, "this hold is in use: release it first, or use another one");
+		return error_set(error, LOCKSHM_INVALID,
+				 "this hold is in use: release it first, or use another one");
 	if (q->canceller && !canceller_is_idle(q->canceller))
 		return error_set(error, LOCKSHM_INVALID,
-				 "canceller is in use by another wait, or written over: start from LOCKSHM_CANCELLER_INIT");
+				 "canceller is in use by another wait, or written over: "
+				 "start from LOCKSHM_CANCELLER_INIT");
 	return check_times(q, error);
 }
 
 /* ---------------------------------------------------------------- dispatch */
 
 /* @request is checked. */
-static int dispatch(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
+static int dispatch(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
+		    struct lockshm_error *error)
 {
 	int err = q->flags & LOCKSHM_AUTO_RENEW ? service_start(s, error) : 0;
 
@@ -111,7 +117,7 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 	struct participant *self = participant_known(segment);
 	int status;
 
-	/* A thread that takes part in it has it mapped, though perhaps closed. */
+	/* A thread that takes part has the segment mapped, though its handle may be closed. */
 	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
 		return acquire_careful(segment, request, hold);
 	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))

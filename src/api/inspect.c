@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect.c - the view for people: locks, their queues, the threads that take part, counts */
+/* inspect.c - what humans see: locks, their queues, the threads that take part, counts, segments */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,18 +7,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "sys/error.h"
-#include "sys/hash.h"
-#include "lock/damage.h"
+#include "hostlease/host-lease.h"
 #include "hostlease/leader.h"
+#include "lock/damage.h"
 #include "lock/participant.h"
 #include "lock/queue.h"
-#include "hostlease/host-lease.h"
 #include "lock/request.h"
 #include "lock/snapshot.h"
 #include "lock/table.h"
+#include "sys/error.h"
+#include "sys/hash.h"
 
-#define EVENTS_TRIES 8 /* then somebody leaves all the time, and some may be missing */
+#define EVENTS_TRIES 8 /* then threads leave all the time, and some events may be missing */
 
 struct view {
 	struct lockshm *s;
@@ -57,7 +57,7 @@ static int view_room(struct view *v, uint32_t n)
 	return 0;
 }
 
-/* What its owner has noted beside the local hold; may be of a later use of the record, as the tag may. */
+/* Stored by the owner in addition to the local hold; like the tag it may be of a later use of the record. */
 static void fill_global(const struct shm_request *r, struct lockshm_request_info *to)
 {
 	uint64_t host_grant = load_acquire(&r->host_grant);
@@ -71,8 +71,10 @@ static void fill_global(const struct shm_request *r, struct lockshm_request_info
 static int lease_state(uint64_t word)
 {
 	static const int states[] = {
-		[HOST_LEASE_ACQUIRING] = LOCKSHM_HOST_LEASE_ACQUIRING, [HOST_LEASE_HELD] = LOCKSHM_HOST_LEASE_HELD,
-		[HOST_LEASE_CLOSING] = LOCKSHM_HOST_LEASE_CLOSING,     [HOST_LEASE_RELEASING] = LOCKSHM_HOST_LEASE_RELEASING,
+		[HOST_LEASE_ACQUIRING] = LOCKSHM_HOST_LEASE_ACQUIRING,
+		[HOST_LEASE_HELD] = LOCKSHM_HOST_LEASE_HELD,
+		[HOST_LEASE_CLOSING] = LOCKSHM_HOST_LEASE_CLOSING,
+		[HOST_LEASE_RELEASING] = LOCKSHM_HOST_LEASE_RELEASING,
 		[HOST_LEASE_LOST] = LOCKSHM_HOST_LEASE_LOST,
 	};
 	size_t state = (size_t)host_lease_state(word);
@@ -107,7 +109,8 @@ static void fill_lease(struct view *v, const struct identity *id)
 	to->local_grants = load_relaxed(&r->local_grants);
 	to->other_hosts_waiting = load_relaxed(&r->other_hosts_waiting);
 	host_lease_value(v->s, i, host_lease_epoch(word), to->value);
-	if (to->state == LOCKSHM_HOST_LEASE_ACQUIRING || to->state == LOCKSHM_HOST_LEASE_RELEASING || to->state == LOCKSHM_HOST_LEASE_NONE)
+	if (to->state == LOCKSHM_HOST_LEASE_ACQUIRING || to->state == LOCKSHM_HOST_LEASE_RELEASING ||
+	    to->state == LOCKSHM_HOST_LEASE_NONE)
 		(void)host_lease_reason(r, last_result, to->why);
 	v->lock.lease = to;
 }
@@ -128,9 +131,10 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	to->alive = !owner_is_dead(s, from->owner);
 	to->token = segment_token(s, from->ticket);
 	begun = waiting || from->granted_ns < from->since_ns ? from->since_ns : from->granted_ns;
-	/* Taken with the coarse clock plus a tick, so it may be ahead a little; or damaged. */
+	/* From the coarse clock plus a tick, so it may be slightly ahead; or damaged. */
 	to->age_ns = begun < 0 || begun > now ? 0 : now - begun;
-	to->expires_in_ns = waiting || from->deadline >= DEADLINE_NEVER ? LOCKSHM_FOREVER : (int64_t)from->deadline - now;
+	to->expires_in_ns = waiting || from->deadline >= DEADLINE_NEVER ? LOCKSHM_FOREVER :
+									  (int64_t)from->deadline - now;
 	request_tag(&s->requests[from->index], to->tag);
 	if (!waiting && s->n_host_leases)
 		fill_global(&s->requests[from->index], to);
@@ -227,7 +231,7 @@ LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t
 			fill_lease(&v, &id);
 	}
 	if (!err) {
-		/* The caller knows the key, also where the entry is not or no longer its. */
+		/* The caller has the key, even if no entry is for it now. */
 		v.lock.key = key;
 		v.lock.key_len = key_len;
 		v.lock.key_shown = key_len < LOCKSHM_KEY_SHOWN_MAX ? key_len : LOCKSHM_KEY_SHOWN_MAX;
@@ -316,8 +320,8 @@ static void count_owners(const struct lockshm *s, struct lockshm_stat *stat)
 	}
 }
 
-/* All that ever happened, by those who left, too.  What is in a slot counts while a thread has it: before that it is the
- * last one's still. */
+/* All events so far, also of threads that have left.  The counts in a slot are valid while a thread has it: before that
+ * they are the previous thread's. */
 static uint64_t events(const struct lockshm *s, enum owner_count event)
 {
 	uint64_t retired, sum;
@@ -329,7 +333,7 @@ static uint64_t events(const struct lockshm *s, enum owner_count event)
 		for (i = 0; i < s->n_owners; i++)
 			if (control_state(load_acquire(&s->owners[i].control)) >= OWNER_ACTIVE)
 				sum += load_acquire(&s->owners[i].counts[event]);
-		/* Whoever has left meanwhile is in neither. */
+		/* A thread that left meanwhile is in neither sum. */
 	} while (load_relaxed(&s->header->retired[event]) != retired && ++k < EVENTS_TRIES);
 	return sum;
 }
@@ -405,8 +409,7 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 
 /* ---------------------------------------------------------------- segments */
 
-/* Does the file begin like a segment, or has it a name only we would give?  Others' files
- * in /dev/shm are no concern. */
+/* Does the file begin like a segment?  One that cannot be read may be one.  Other files in /dev/shm are skipped. */
 static bool looks_like_segment(const char *path)
 {
 	uint64_t magic = 0;
@@ -420,7 +423,7 @@ static bool looks_like_segment(const char *path)
 	return yes;
 }
 
-static int tell_segment(const char *name, const struct stat *st, lockshm_segment_fn fn, void *arg)
+static int report_segment(const char *name, const struct stat *st, lockshm_segment_fn fn, void *arg)
 {
 	struct lockshm_segment_info info;
 	struct lockshm_error error = { 0 };
@@ -438,7 +441,7 @@ static int tell_segment(const char *name, const struct stat *st, lockshm_segment
 		(void)lockshm_stat(s, &info.stat);
 		(void)lockshm_close(s);
 	}
-	/* Without the right to read it nobody can say that it is a segment at all. */
+	/* Without permission to read it, it may be no segment at all. */
 	if (info.code == LOCKSHM_PERMISSION || info.code == LOCKSHM_NO_SEGMENT)
 		return 0;
 	err = fn(&info, arg);
@@ -463,7 +466,7 @@ LOCKSHM_EXPORT int lockshm_each_segment(lockshm_segment_fn fn, void *arg)
 			continue;
 		segment_path(path, name);
 		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && looks_like_segment(path))
-			err = tell_segment(name, &st, fn, arg);
+			err = report_segment(name, &st, fn, arg);
 	}
 	closedir(dir);
 	return err;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lifecycle.c - create, open, close: what the folders below have to do in which order
+ * lifecycle.c - create, open, close: the order of the steps in the folders below
  *
  * The file itself is made in segment/create.c, mapped in segment/map.c and removed in segment/remove.c.
  */
+#include <stdio.h>
+
+#include "lock/participant.h"
+#include "lock/sweep.h"
 #include "redis/settings.h"
 #include "segment/process.h"
 #include "service/service.h"
-#include "lock/participant.h"
-#include "lock/sweep.h"
 #include "sys/error.h"
-
-#include <stdio.h>
 
 /* ---------------------------------------------------------------- open */
 
@@ -55,7 +55,7 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	if (!segment_valid(segment))
 		return LOCKSHM_INVALID;
 	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
-	/* The holds end while the bridge is still there, so that it gives their host leases back. */
+	/* The holds end while the standby is still there, which releases their host leases. */
 	participant_leave(segment);
 	service_end_if_alone(segment);
 	process_close(segment);
@@ -79,7 +79,8 @@ static int check_options(const struct lockshm_create_options *o, struct lockshm_
 	if (o->owners < 1 || o->owners > 1u << 20)
 		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
 	if (o->mode & ~(mode_t)0666 || (o->mode & 0600) != 0600)
-		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066", (unsigned)o->mode);
+		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066",
+				 (unsigned)o->mode);
 	if (o->flags & ~(LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
 	if (o->token_floor > UINT64_MAX / 2)
@@ -97,7 +98,7 @@ static int make_segment(struct lockshm **out, const char *name, const struct loc
 	return err ? err : segment_create(out, name, o, &redis, error);
 }
 
-/* The rest of a removal that was cut short is in the way, and stays. */
+/* A removal was cut short, and its name cannot be removed. */
 static int blocked(int e, const char *name, unsigned flags, struct lockshm_error *error)
 {
 	char what[LOCKSHM_NAME_MAX + 64];
@@ -106,7 +107,7 @@ static int blocked(int e, const char *name, unsigned flags, struct lockshm_error
 	return error_system(error, flags & LOCKSHM_CREATE_OR_OPEN ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS, e, what);
 }
 
-/* Others were faster, with removing it or, for create-or-open, with making it or filling the memory with their own. */
+/* Another process removed it meanwhile, or, for create-or-open, made it or took the memory for its own. */
 static bool is_worth_another_try(int err, unsigned flags, int tries)
 {
 	if (err == LOCKSHM_NO_SEGMENT)
@@ -132,7 +133,7 @@ LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struc
 	if (err)
 		return err;
 	for (tries = 0; tries < 100; tries++) {
-		/* First, so that a worker that only wants to open reserves nothing. */
+		/* First, so that a worker that would only open reserves nothing. */
 		if (o->flags & LOCKSHM_CREATE_OR_OPEN) {
 			err = open_segment(&s, full, 0, error);
 			if (err != LOCKSHM_NO_SEGMENT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* move.c - lockshm_move(): a hold for the whole process depends on the service thread, which is started first */
+/* move.c - lockshm_move(): a hold of the process depends on the service thread, which is started first */
 #include "hold/hold.h"
 #include "hold/move.h"
 #include "service/service.h"
@@ -13,7 +13,7 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 	if (!h || (to != LOCKSHM_TO_PROCESS && to != LOCKSHM_TO_CALLER))
 		return LOCKSHM_INVALID;
 	s = h->segment;
-	/* The epoch before the reference: in a fresh child it makes us forget the parent's. */
+	/* The epoch before the reference: in a fresh child process_epoch() resets the count of references. */
 	if (!hold_sealed(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
 	err = to == LOCKSHM_TO_PROCESS ? service_start(s, NULL) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sweep.c - lockshm_sweep(): an operator has everything cleared away that dead threads left */
+/* sweep.c - lockshm_sweep(): an operator clears away everything that dead threads left */
 #include "lock/participant.h"
 #include "lock/sweep.h"
 
@@ -12,11 +12,11 @@ LOCKSHM_EXPORT int lockshm_sweep(lockshm_t *segment)
 		return LOCKSHM_INVALID;
 	if (segment->read_only)
 		return LOCKSHM_PERMISSION;
-	(void)process_epoch(); /* in a forked child: its clock may be another one */
+	(void)process_epoch(); /* in a forked child the clock may differ */
 	if (segment->clock_lost)
 		return LOCKSHM_SYSTEM;
 	freed = sweep_probing(segment);
-	/* A record of our own is needed to take over half-made entries of the dead. */
+	/* The caller needs a record to take over half-made entries of dead threads. */
 	err = participant_get(segment, &self, NULL);
 	return err ? err : freed + sweep_all(segment);
 }

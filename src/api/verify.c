@@ -2,8 +2,8 @@
 /*
  * verify.c - the invariants I1-I7 of doc/internals/local-locks.md, on a segment in use or at rest
  *
- * Everything is checked on stable snapshots; a check that fails is repeated some times, because others may be between
- * two steps, and believed only when it keeps failing.
+ * Everything is checked on stable snapshots.  A check that fails is repeated some times, because other threads may be
+ * between two steps, and counts only if it keeps failing.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "lock/table.h"
 
 #define REPEATS 50
-#define PAUSE_BUDGET_NS 3000000000 /* for all repeats together: a ruin is told at once */
+#define PAUSE_BUDGET_NS 3000000000 /* for all repeats together: a ruined segment is reported at once */
 
 struct verifier {
 	struct lockshm *s;
@@ -27,12 +27,12 @@ struct verifier {
 	unsigned char *limbo; /* per owner slot: a record between fill and append, or between pop and FREE */
 	int problems;
 	int64_t paused_ns;
-	/* The last thing that was wrong in the check under way. */
+	/* The last problem found by the check under way. */
 	const char *invariant;
 	char text[256];
 };
 
-/* Note what is wrong; whether it is believed is decided by the repeats. */
+/* Store a problem; the repeats decide whether it counts. */
 static bool wrong(struct verifier *v, const char *invariant, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -56,7 +56,7 @@ static void pause_briefly(struct verifier *v, int round)
 }
 
 /* Run a check until it passes or has failed too often. */
-static void believe(struct verifier *v, bool (*check)(struct verifier *v, uint32_t i), uint32_t i)
+static void check_repeatedly(struct verifier *v, bool (*check)(struct verifier *v, uint32_t i), uint32_t i)
 {
 	int round;
 
@@ -84,7 +84,8 @@ static bool check_requests(struct verifier *v, uint32_t i)
 		const struct snapshot_request *r = &snap->requests[k];
 
 		if (r->entry != i)
-			return wrong(v, "I2", "request %u in the queue of entry %u says it is for entry %u", r->index, i, r->entry);
+			return wrong(v, "I2", "request %u in the queue of entry %u says it is for entry %u", r->index,
+				     i, r->entry);
 		if (k == 0 && r->ticket > tail_ticket(snap->tail))
 			return wrong(v, "I6", "entry %u: ticket %llu of request %u is above the tail's", i,
 				     (unsigned long long)r->ticket, r->index);
@@ -112,10 +113,10 @@ static bool check_prefix(struct verifier *v, uint32_t i)
 			continue;
 		}
 		if (waiting)
-			return wrong(v, "I3", "entry %u: request %u is granted behind a waiting one", i,
+			return wrong(v, "I3", "entry %u: request %u is granted after a waiting one", i,
 				     v->snap.requests[k].index);
 		if (held > 0 && (exclusive || word_exclusive(w)))
-			return wrong(v, "I3", "entry %u: an exclusive hold beside another", i);
+			return wrong(v, "I3", "entry %u: an exclusive hold in addition to another", i);
 		exclusive = word_exclusive(w);
 		held++;
 	}
@@ -168,8 +169,9 @@ static bool check_claim(struct verifier *v, uint32_t i)
 	uint64_t tail = load_acquire(&v->s->entries[i].tail);
 	const struct shm_request *r = request_at(v->s, tail_index(tail));
 
-	/* A claim is between two steps, stopped there, or its owner died and the next comer settles it. */
-	return !r || load_relaxed32(&r->entry) == i || wrong(v, "I5", "entry %u is claimed by a request for another", i);
+	/* A claim may be between two steps, stopped there, or left by a dead thread for the next requester to end. */
+	return !r || load_relaxed32(&r->entry) == i ||
+	       wrong(v, "I5", "entry %u is claimed by a request for another", i);
 }
 
 static bool check_entry(struct verifier *v, uint32_t i)
@@ -198,7 +200,7 @@ static bool check_entry(struct verifier *v, uint32_t i)
 /* ---------------------------------------------------------------- one request, one owner */
 
 /* Its owner may be stopped between fill and append, or between pop and FREE: with one record at a time, and not with
- * the one it says it waits with, which was appended before it said so. */
+ * the one that it published as waiting, which was appended before. */
 static bool in_limbo(struct verifier *v, uint32_t i, uint64_t w, uint64_t owner)
 {
 	uint32_t slot = owner_ref_slot(owner);
@@ -230,7 +232,7 @@ static bool check_request(struct verifier *v, uint32_t i)
 		return true;
 	if (!word_is(w, REQUEST_COOLING) && load_acquire(chunk_word(s, (i - 1) / s->chunk_size)) == 0 &&
 	    load_acquire(&r->word) == w)
-		return wrong(v, "I7", "request %u is live in a chunk that is nobody's", i);
+		return wrong(v, "I7", "request %u is live in a chunk without an owner", i);
 	if (!snapshot_take(s, &s->entries[entry], &v->snap) || !v->snap.stable)
 		return true;
 	for (k = 0; k < v->snap.n; k++)
@@ -263,7 +265,7 @@ static bool check_chunk(struct verifier *v, uint32_t i)
 	if (!o)
 		return wrong(v, "I7", "chunk %u: owner slot out of range", i);
 	c = load_acquire(&o->control);
-	/* Freed by the sweep before its slot; never the other way round. */
+	/* The sweep frees a chunk before its owner's slot, never the other way round. */
 	return (control_gen(c) == owner_ref_gen(ref) && control_state(c) != OWNER_FREE) ||
 	       load_acquire(chunk_word(v->s, i)) != ref ||
 	       wrong(v, "I7", "chunk %u belongs to a slot generation that is gone", i);
@@ -283,13 +285,13 @@ LOCKSHM_EXPORT int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, voi
 		return LOCKSHM_NO_MEMORY;
 	}
 	for (i = 0; i < segment->n_owners; i++)
-		believe(&v, check_owner, i);
+		check_repeatedly(&v, check_owner, i);
 	for (i = 0; i < segment->n_chunks; i++)
-		believe(&v, check_chunk, i);
+		check_repeatedly(&v, check_chunk, i);
 	for (i = 0; i < segment->n_locks; i++)
-		believe(&v, check_entry, i);
+		check_repeatedly(&v, check_entry, i);
 	for (i = 1; i <= segment->n_requests; i++)
-		believe(&v, check_request, i);
+		check_repeatedly(&v, check_request, i);
 	snapshot_free(&v.snap);
 	free(v.limbo);
 	return v.problems;

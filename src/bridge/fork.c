@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fork.c - see fork.h */
+/* fork.c - the bridge's libraries, and its part in forks; see fork.h */
 #include "bridge/fork.h"
 
 #include <unistd.h>
@@ -12,14 +12,14 @@
 #include "sys/error.h"
 
 /*
- * The child closes the sockets that came along, so that the server sees the end of the parent's.  Not after a clone past
- * the C library: the table may be the parent's too, or the numbers may be of other files by the time of the first call.
+ * The child closes the sockets it inherited, so that the server sees the end of the parent's.  Not after a clone past
+ * the C library: the descriptor table may be the parent's too, or the numbers may be of other files by the first call.
  */
 static void forget(struct lockshm *s, bool own_descriptors)
 {
 	int i;
 
-	/* What the thread was doing is not known: its memory stays as it is. */
+	/* The thread may have been at any point: its memory stays as it is. */
 	s->standby = NULL;
 	if (s->net && own_descriptors)
 		redis_client_abandon(s->net);
@@ -33,7 +33,7 @@ static void forget(struct lockshm *s, bool own_descriptors)
 
 static const struct process_hooks hooks = {
 	.forget = forget,
-	/* hiredis is not being loaded while memory is copied. */
+	/* No thread loads hiredis while memory is copied. */
 	.fork_begin = dynlib_before_fork,
 	.fork_end = dynlib_after_fork,
 	.forget_global = dynlib_forget,

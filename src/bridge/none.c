@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* none.c - instead of the bridge, in a library that was built without hiredis */
+/* none.c - in place of the bridge, in a library that was built without hiredis */
 #include "bridge/standby.h"
 
 #include "sys/error.h"

@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire.c - a key that is exclusive across hosts: first this host's lock, then this host's lease
+ * acquire.c - acquire of a cross-host key: the local lock first, then the host lease
  *
- * The local request is an ordinary one.  While it waits for the lease it has a short lease of its own that its thread
- * renews, so that a thread that is stopped here does not keep the others of its host from trying.  Once it holds under
- * the lease it gets the time it was asked for.  Everything that ends a local request ends this one too; in addition
- * each look at the hold looks at the host lease (hold/hold-access.h).
+ * The local request is an ordinary one.  While it waits for the host lease it has a short lease of its own, which its
+ * thread renews, so that a stopped thread does not keep the other requesters of its host from trying.  Once it holds
+ * under the host lease it gets the requested ttl.  Everything that ends a local request ends this one too; in addition
+ * each check of the hold checks the host lease (hold/hold-access.h).
  *
- * Crash points: (1) granted here, not marked: a local hold of the dead;  (2) marked, waiting for the lease: the bridge
- * sees that the dead want nothing;  (3) number taken, not yet noted: a number nobody uses;  (4) noted: holds under the
- * lease like any other, and its death is what any death of a holder is.
+ * Crash points:
+ *   (1) granted on this host, not flagged: a local hold of a dead thread
+ *   (2) flagged, waiting for the lease: the bridge finds no demand of the dead
+ *   (3) number taken, not yet stored: a number that is never used
+ *   (4) stored: a hold under the lease like any other, and its death is the death of a holder
  */
 #include "global/acquire.h"
 
 #include <string.h>
 
-#include "hold/acquire.h"
-#include "sys/error.h"
-#include "sys/futex.h"
 #include "bridge/standby.h"
-#include "hold/renewal.h"
+#include "hold/acquire.h"
 #include "hold/barge.h"
+#include "hold/renewal.h"
+#include "hostlease/host-lease.h"
 #include "hostlease/leader.h"
 #include "lock/participant.h"
-#include "hostlease/host-lease.h"
 #include "lock/wait.h"
+#include "sys/error.h"
+#include "sys/futex.h"
 
-#define PATIENCE_NS LOCKSHM_SECONDS(3) /* what the local request has while it waits for the lease */
+#define PATIENCE_NS LOCKSHM_SECONDS(3) /* lease of the local request while it waits for the host lease */
 #define PATIENCE_RENEW_NS LOCKSHM_MS(500)
-#define SLICE_NS LOCKSHM_MS(50)	   /* every sleep here: cancellers and retirement do not wake it */
-#define RING_NS LOCKSHM_MS(500)	   /* ring again, should the bridge have been killed between bell and look */
-#define ONCE_MORE 1000		   /* beside the public codes: the local request was lost meanwhile */
-#define TRY_NS LOCKSHM_MS(1500)	   /* a try waits no longer for the bridge's answer */
+#define SLICE_NS LOCKSHM_MS(50)	   /* bound of each sleep: cancellers and retirement do not end it */
+#define RING_NS LOCKSHM_MS(500)	   /* ring again: the bridge may have been killed between doorbell and look */
+#define ONCE_MORE 1000		   /* not a public code: the local request was lost meanwhile */
+#define TRY_NS LOCKSHM_MS(1500)	   /* longest wait of a try for the bridge's reply */
 
 struct lease_wait {
 	struct lockshm *s;
@@ -40,18 +42,18 @@ struct lease_wait {
 	struct lockshm_error *error;
 	struct identity id;
 	struct participant *self;
-	uint32_t index;	  /* of the request, once it holds on this host */
-	uint32_t lease;	  /* index */
-	int64_t begun;	  /* host time: answers to what was asked before it began to wait are not about this */
-	int64_t since;	  /* and those to what was asked before that are known already */
+	uint32_t index;	  /* of the record, once it is granted on this host */
+	uint32_t lease;	  /* index of the host lease */
+	int64_t begun;	  /* host time: results of commands sent before it do not count */
+	int64_t since;	  /* host time: results of commands sent before it are known already */
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;  /* host time */
-	int64_t heard;	  /* when the bridge last gave a sign of life, or this began */
-	uint64_t streak;	  /* number of the row that this goes on with; 0 = none */
-	uint32_t streak_lease; /* which that is under */
-	uint64_t streak_word;
-	uint64_t fence;	  /* number of the hold, once it is under the lease */
-	uint64_t word;	  /* which is that */
+	int64_t seq_at;	  /* when waiters_seq last changed, or the wait began */
+	uint64_t streak;	  /* fencing number of the streak that this continues; 0 = none */
+	uint32_t streak_lease; /* its host lease */
+	uint64_t streak_word;  /* word of that lease */
+	uint64_t fence;	  /* fencing number of the hold, once it is under the lease */
+	uint64_t word;	  /* of the lease, as last read */
 	uint32_t waiters_seq;
 	int64_t rung;
 	uint64_t rung_for;
@@ -92,7 +94,8 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 		return error_set(error, LOCKSHM_INVALID,
 				 "LOCKSHM_GLOBAL in a segment without Redis: create it with options.redis or --redis");
 	if (q->prepared)
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_GLOBAL needs the whole key, which a prepared one is not");
+		return error_set(error, LOCKSHM_INVALID,
+				 "LOCKSHM_GLOBAL needs the whole key, which a prepared one is not");
 	if (q->key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
@@ -108,7 +111,7 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 
 /* ---------------------------------------------------------------- holding under the lease */
 
-/* Say in the request what it is, for the bridge. */
+/* Flag the request as global, which shows its demand to the bridge. */
 static void store_wanting(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
@@ -122,12 +125,13 @@ static bool usable(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
-	return host_lease_state(word) == HOST_LEASE_HELD && (g->q->mode == LOCKSHM_SHARED || (word & HOST_LEASE_EXCLUSIVE)) &&
+	return host_lease_state(word) == HOST_LEASE_HELD &&
+	       (g->q->mode == LOCKSHM_SHARED || (word & HOST_LEASE_EXCLUSIVE)) &&
 	       host_lease_good(g->s, word, load_acquire(&l->valid_until), now + LOCKSHM_MS(HOST_LEASE_GRANT_MIN_MS)) &&
 	       !host_lease_exhausted(g->s, l, now) && host_lease_is(l, &g->id);
 }
 
-/* Hold under the lease if that is possible at @now, host time.  Returns the number of the hold, or 0. */
+/* Hold under the lease if that is possible at @now, host time.  Returns the fencing number, or 0. */
 static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	struct shm_host_lease *l = lease_of(g);
@@ -136,29 +140,30 @@ static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 
 	if (!usable(g, word, now))
 		return 0;
-	if (g->streak && (g->lease != g->streak_lease || host_lease_full_mode_gen(word) != host_lease_full_mode_gen(g->streak_word)))
+	if (g->streak && (g->lease != g->streak_lease ||
+			  host_lease_full_mode_gen(word) != host_lease_full_mode_gen(g->streak_word)))
 		return 0;
 	fence = g->streak ? g->streak : host_lease_take_fence(l, &left);
 	if (!fence)
 		return 0;
 	store_release(&r->host_grant, host_grant_make(host_lease_epoch(word), fence));
-	/* My note before my look at the word.  Pairs with the fence in look_at_holders(). */
+	/* Store host_grant before the look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_full();
 	if (load_acquire(&l->word) != word) {
 		store_release(&r->host_grant, 0);
 		return 0;
 	}
-	/* One pass, one number: nobody else was in between. */
+	/* A streak has one number: no other hold came in between. */
 	if (g->streak)
 		return fence;
 	(void)fetch_add_relaxed(&l->local_grants, 1);
-	/* Once for each range. */
+	/* Ring once for each range of numbers. */
 	if (fence_low(left) && !fence_low(left + 1))
 		host_lease_ring(g->s, g->lease);
 	return fence;
 }
 
-static void fill(const struct lease_wait *g)
+static void fill_hold(const struct lease_wait *g)
 {
 	struct hold *h = hold_of(g->hold);
 
@@ -184,24 +189,25 @@ static void ring(struct lease_wait *g, uint64_t word, int64_t now)
 	host_lease_ring(g->s, g->lease);
 }
 
-/* What was said last, if it was asked since this began to wait, and of this key; else 0. */
+/* The last result, if its command was sent since this wait began and for this key; else 0. */
 static uint64_t last_result_of(const struct lease_wait *g)
 {
 	uint64_t v = load_acquire(&lease_of(g)->last_result);
 
-	/* The verdict before the record: what was said of another key was said after the record became that one's.
-	 * Pairs with the release in host_lease_store_result(), which also brings obstacle and words. */
+	/* Read the result before the record's key: a result for another key was stored after the record became that
+	 * key's.  Pairs with the release in host_lease_store_result(), which also publishes blocked_until and the
+	 * reason. */
 	if (result_asked(v) < g->begun || result_asked(v) > host_now(g->s) || !host_lease_is(lease_of(g), &g->id))
 		return 0;
 	return v;
 }
 
-/* Its words, or what goes without saying. */
+/* The reason stored with the result, or a general one. */
 static void reason(const struct lease_wait *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
 		[0] = "",
-		[RESULT_BUSY] = "somebody has it",
+		[RESULT_BUSY] = "another host holds it",
 		[RESULT_PASSES] = "Redis is out of reach, or not able now",
 		[RESULT_LASTS] = "Redis refuses it",
 	};
@@ -210,7 +216,7 @@ static void reason(const struct lease_wait *g, uint64_t last_result, char out[HO
 		strcpy(out, plain[result_code(last_result)]);
 }
 
-/* By the answer to what the bridge asked since this began to wait: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
+/* Apply the last result: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
 static int apply_result(struct lease_wait *g)
 {
 	uint64_t v = last_result_of(g);
@@ -235,7 +241,7 @@ static int apply_result(struct lease_wait *g)
 	return error_set(g->error, LOCKSHM_BRIDGE, "%.230s", why);
 }
 
-/* LOCKSHM_ONLY_IF_FREE_IN_TIME, for what another host has. */
+/* LOCKSHM_ONLY_IF_FREE_IN_TIME: is the lease of another host booked beyond the deadline? */
 static bool booked(const struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint64_t v = last_result_of(g);
@@ -248,12 +254,13 @@ static bool booked(const struct lease_wait *g, uint64_t word, int64_t now)
 	return until != 0 && until - host_now(g->s) > g->deadline - now;
 }
 
-/* A lease that goes on, but that other hosts wait for: whoever only tries is not let in before them. */
+/* A try is not granted under a lease that other hosts wait for: those come first. */
 static bool passed_over(const struct lease_wait *g, uint64_t word, int64_t host)
 {
 	const struct shm_host_lease *l = lease_of(g);
 
-	return is_try(g->q) && (host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING) &&
+	return is_try(g->q) &&
+	       (host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING) &&
 	       host_lease_exhausted(g->s, l, host) && host_lease_is(l, &g->id);
 }
 
@@ -265,21 +272,24 @@ static int out_of_time(const struct lease_wait *g)
 	if (v)
 		reason(g, v, why);
 	if (is_try(g->q))
-		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "", why);
-	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "", why);
+		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "",
+				 why);
+	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "",
+			 why);
 }
 
-/* No bridge, and none of this process can be: whoever would wait for one is told why. */
+/* No leader, and this process cannot lead: fail with the reason instead of waiting. */
 static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint32_t seq = load_acquire32(&lease_of(g)->waiters_seq);
 
-	if (seq != g->waiters_seq || g->heard == 0) {
+	if (seq != g->waiters_seq || g->seq_at == 0) {
 		g->waiters_seq = seq;
-		g->heard = now;
+		g->seq_at = now;
 	}
-	/* Under a lease that lasts there is nothing to be said for any time. */
-	if (now - g->heard < TRY_NS || host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING)
+	/* While a lease is held it may stand still for any time. */
+	if (now - g->seq_at < TRY_NS || host_lease_state(word) == HOST_LEASE_HELD ||
+	    host_lease_state(word) == HOST_LEASE_CLOSING)
 		return 0;
 	return standby_trouble(g->s, g->error);
 }
@@ -307,7 +317,7 @@ static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 	return 0;
 }
 
-/* The local request stays ours as long as this thread runs.  False = it was not fast enough. */
+/* Renew the local request, so that it lasts as long as this thread runs.  False = too late. */
 static bool keep_local(struct lease_wait *g, int64_t host)
 {
 	if (host - g->renewed < PATIENCE_RENEW_NS)
@@ -316,15 +326,15 @@ static bool keep_local(struct lease_wait *g, int64_t host)
 	return lockshm_renew(g->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
 }
 
-/* Until the hold is under a lease, or it is over.  ONCE_MORE: the local request was lost, or the
- * record is another key's. */
+/* Wait until the hold is under a lease, or fails.  ONCE_MORE: the local request was lost, or the record is another
+ * key's. */
 static int await_lease(struct lease_wait *g)
 {
 	int64_t host = g->begun; /* just now */
 
 	for (;; host = host_now(g->s)) {
 		struct shm_host_lease *l = lease_of(g);
-		/* The sequence before everything it may be about. */
+		/* Read the sequence before everything it may be about. */
 		struct futex_watch watch = { &l->waiters_seq, load_acquire32(&l->waiters_seq) };
 		uint64_t word = load_acquire(&l->word);
 		int64_t now;
@@ -335,21 +345,22 @@ static int await_lease(struct lease_wait *g)
 		if (g->fence)
 			return 0;
 		now = clock_precise();
-		/* A row passes nobody but while its lease goes on: else in line again, behind those of this host. */
+		/* Barging is allowed only while the host lease is held; otherwise queue again, after the local
+		 * waiters. */
 		if (g->streak || !host_lease_is(l, &g->id) || !keep_local(g, host))
 			return ONCE_MORE;
 		err = reason_to_stop(g, word, now);
 		if (err)
 			return err;
-		(void)host_lease_holds(g->s, g->lease, word); /* notices that its time is over */
+		(void)host_lease_holds(g->s, g->lease, word); /* makes an expired lease LOST */
 		ring(g, word, now);
 		futex_wait_any(&watch, 1, g->deadline - now < SLICE_NS ? g->deadline : now + SLICE_NS);
 	}
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the whole acquire */
 
-/* Policy: this host alone.  The bridge need not go on for us. */
+/* Policy local-only: hold on this host alone, and withdraw the demand. */
 static int go_local(const struct lease_wait *g)
 {
 	struct shm_request *r = record_of(g);
@@ -357,7 +368,7 @@ static int go_local(const struct lease_wait *g)
 
 	store_release32(&r->flags, request_make_local(load_relaxed32(&r->flags)));
 	host_lease_ring(g->s, g->lease);
-	/* A number of this host alone would be taken for one that rises from host to host. */
+	/* No token: a number of this host alone would be mistaken for one that rises from host to host. */
 	hold_open(h);
 	h->token = 0;
 	hold_close(h);
@@ -370,7 +381,7 @@ static int give_up(const struct lease_wait *g, int err)
 {
 	struct shm_request *r = record_of(g);
 
-	/* Who was not inside does not linger. */
+	/* Never granted under the host lease, so its release must not barge. */
 	store_release32(&r->flags, load_relaxed32(&r->flags) & ~REQUEST_BARGES);
 	(void)lockshm_release(g->hold, 0);
 	host_lease_ring(g->s, g->lease);
@@ -379,7 +390,7 @@ static int give_up(const struct lease_wait *g, int err)
 	return err;
 }
 
-/* With the local lock held. */
+/* The local lock is held: go on to the host lease. */
 static int with_local(struct lease_wait *g, int status)
 {
 	int err;
@@ -387,29 +398,29 @@ static int with_local(struct lease_wait *g, int status)
 	err = host_lease_find(g->s, g->self->ref, &g->id, g->q->key, &g->lease, g->error);
 	if (err)
 		return give_up(g, err);
-	/* Before anybody can see that this waits: what is asked for it is asked later. */
+	/* Before the demand becomes visible: commands for it are sent later. */
 	g->begun = g->since = g->renewed = host_now(g->s);
 	g->rung_for = 0;
-	g->heard = 0;
+	g->seq_at = 0;
 	store_wanting(g);
 	err = await_lease(g);
 	if (err < 0 || err == ONCE_MORE)
 		return give_up(g, err);
 	if (err == LOCKSHM_LOCAL_ONLY)
 		status = go_local(g);
-	/* From here on it lasts as long as it was asked to. */
+	/* From here on it has the requested ttl. */
 	if (hold_of(g->hold)->renewal)
 		renewals_limit(g->s, hold_of(g->hold), g->q->max_hold_ns);
 	if (lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
 		return give_up(g, ONCE_MORE);
 	if (g->fence)
-		fill(g);
+		fill_hold(g);
 	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
 		(void)lockshm_acknowledge(g->hold);
 	return status;
 }
 
-/* What this thread let linger under a lease that goes on. */
+/* Resume what this thread left bargeable, if its host lease goes on. */
 static int resume_streak(struct lease_wait *g, const struct lockshm_request *q)
 {
 	struct participant *self = participant_find(g->s);
@@ -418,7 +429,8 @@ static int resume_streak(struct lease_wait *g, const struct lockshm_request *q)
 	g->streak = 0;
 	if (!self || self->barge.index == 0)
 		return NOT_TAKEN;
-	if (self->barge.host_lease && host_lease_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
+	if (self->barge.host_lease &&
+	    host_lease_goes_on(g->s, self->barge.host_lease - 1, self->barge.host_lease_word)) {
 		g->streak = self->barge.fence;
 		g->streak_lease = self->barge.host_lease - 1;
 		g->streak_word = self->barge.host_lease_word;
@@ -451,7 +463,8 @@ static int acquire_once(struct lease_wait *g)
 	return with_local(g, status);
 }
 
-int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
+int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
+		   struct lockshm_error *error)
 {
 	struct lease_wait g = { .s = s, .q = q, .hold = hold, .error = error };
 	int64_t begun = q->report ? clock_precise() : 0;

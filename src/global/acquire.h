@@ -5,7 +5,8 @@
 
 #include "segment/segment.h"
 
-/* A request with LOCKSHM_GLOBAL, whose arguments are checked; with LOCKSHM_AUTO_RENEW the service thread runs already. */
-int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error);
+/* For a checked request with LOCKSHM_GLOBAL.  With LOCKSHM_AUTO_RENEW the service thread must run already. */
+int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
+		   struct lockshm_error *error);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* acquire-fast.c - the fast path for requests that are not plain, and what a barging thread takes again */
+/* acquire-fast.c - the fast path for requests that are not plain, and resuming a streak */
 #include "hold/acquire-fast.h"
 
-/* R12: take again what this thread left bargeable, if the valid request is for that.  A streak is of this host alone, or
- * under one host lease. */
+/* R12: resume the hold that this thread left bargeable, if the checked request is for its key.  A streak is local, or
+ * (@global) under one host lease. */
 int acquire_resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
 {
 	const struct known_key *key;
@@ -28,14 +28,17 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 	hold_open(h);
 	h->streak = self->barge.streak;
 	hold_close(h);
-	return unlikely(damage_pending(&self->segment->entries[a.entry])) ? acquire_report_damage(self->segment, q, h) : 0;
+	return unlikely(damage_pending(&self->segment->entries[a.entry])) ?
+		       acquire_report_damage(self->segment, q, h) :
+		       0;
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)
 {
 	int status;
 
-	/* That has been tried, or this is the thread's first: what is busy is looked at no more often than needed. */
+	/* A plain request was tried by lockshm_acquire() already, or is the first of its thread: another look at a busy
+	 * entry would only cost time. */
 	if (request_is_plain(q))
 		return NOT_TAKEN;
 	status = self->barge.index != 0 ? acquire_resume(self, q, h, false) : NOT_TAKEN;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire-fast.h - taking a free lock: no function but inlines, one CAS, no call but the clock's
+ * acquire-fast.h - taking a free lock: inlines only, one CAS, no call but the clock's
  *
- * A plain request of a thread that takes part already, for a key whose entry it can guess and that is free.  Anything
- * else, and every error, is for the slow path: so a check here may only be too strict.
+ * For a plain request of a thread that takes part already, and a key whose entry is known and free.  Everything else,
+ * and every error, goes to the slow path: so a check here may only be too strict.
  */
 #ifndef LOCKSHM_HOLD_ACQUIRE_FAST_H
 #define LOCKSHM_HOLD_ACQUIRE_FAST_H
@@ -19,19 +19,21 @@
 
 static inline bool time_is_plain(int64_t ns, int64_t least)
 {
-	return likely((uint64_t)ns - (uint64_t)least <= (uint64_t)LOCKSHM_TIME_MAX - (uint64_t)least) || ns == LOCKSHM_FOREVER;
+	return likely((uint64_t)ns - (uint64_t)least <= (uint64_t)LOCKSHM_TIME_MAX - (uint64_t)least) ||
+	       ns == LOCKSHM_FOREVER;
 }
 
-/* Nothing wrong with it, and nothing special but strictness, time-out and those @flags. */
+/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, and without tag, report or deadline_ns. */
 static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
 {
 	_Static_assert(offsetof(struct lockshm_request, flags) == offsetof(struct lockshm_request, mode) + 4 &&
 			       (LOCKSHM_SHARED ^ LOCKSHM_EXCLUSIVE) == 1,
-		       "mode and flags are looked at as one word, and the last bit is the mode");
+		       "mode and flags are compared as one word, whose low bit is the mode");
 	uint64_t mode_and_flags;
 
 	memcpy(&mode_and_flags, &q->mode, sizeof(mode_and_flags));
-	return likely(q->size == sizeof(*q)) && likely((mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32)) &&
+	return likely(q->size == sizeof(*q)) &&
+	       likely((mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32)) &&
 	       likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) &&
 	       likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) && likely(time_is_plain(q->timeout_ns, 0));
 }
@@ -41,7 +43,7 @@ static inline bool request_is_plain(const struct lockshm_request *q)
 	return request_is_plain_but(q, 0);
 }
 
-/* What is known of the request's key; NULL = nothing. */
+/* Identity and last known entry of the request's key; NULL = not cached. */
 static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, const struct lockshm_request *q)
 {
 	struct prepared *prepared;
@@ -56,10 +58,11 @@ static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, co
 }
 
 /*
- * Everything that may call something comes before the clock, and the clock before everything that needs registers.
- * @plain: there is no tag, and what is not in the straight line may be left to a second try.
+ * Order: first what may call a function, then the clock, then what needs registers.
+ * @plain: no tag, and a case off the straight line may be left to the slow path.
  */
-static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q, struct hold *h, bool plain)
+static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q, struct hold *h,
+				   bool plain)
 {
 	const struct known_key *key = key_of(self, q);
 	struct shm_request *r;
@@ -81,7 +84,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	r = &s->requests[index];
 	e = &s->entries[a.entry];
 	tail = load_acquire(&e->tail);
-	/* The identity after the tail: the CAS on that tail then validates the guess. */
+	/* Read the identity after the tail: the CAS on that tail then validates the known entry. */
 	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
 	    unlikely(!entry_is(e, key->id.id, key->id.len)))
 		return NOT_TAKEN;

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire-slow.c - taking a lock: everything but the fast path, which is in acquire-fast.c
+ * acquire-slow.c - acquiring on this host off the fast path
  *
- * Every check of the arguments with its message; joining; making the entry, joining shared holders, waiting.
+ * A thread joins at its first acquire.  Each try takes a record, finds or makes the entry, and appends the request:
+ * granted if the queue is empty or its tail is a shared holder that can be joined, else waiting.
  */
+#include "hold/acquire.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "hold/acquire.h"
-#include "sys/error.h"
-#include "hold/renewal.h"
-#include "lock/deadline.h"
-#include "lock/damage.h"
 #include "hold/prepare.h"
+#include "hold/renewal.h"
+#include "lock/chunks.h"
+#include "lock/damage.h"
+#include "lock/deadline.h"
 #include "lock/queue.h"
 #include "lock/request.h"
-#include "lock/chunks.h"
 #include "lock/sweep.h"
 #include "lock/table-probe.h"
 #include "lock/wait.h"
+#include "sys/error.h"
 
 #define PROBE_NS 10000000
-#define RETRY_MAX 1000000	   /* rounds without progress before the segment is believed damaged */
+#define RETRY_MAX 1000000	   /* tries without progress before the segment counts as damaged */
 
 /* ---------------------------------------------------------------- success */
 
@@ -69,7 +71,7 @@ static int find_entry(struct acquire *a)
 	return 0;
 }
 
-/* A free record: mine, or after a sweep what the dead left. */
+/* A free record of this thread's chunks, or one that a sweep gets back from dead threads. */
 static int take_record(struct acquire *a)
 {
 	a->index = request_take_fast(a->self);
@@ -81,8 +83,8 @@ static int take_record(struct acquire *a)
 }
 
 /*
- * The booked end of those who hold, 0 if nobody does.  WALK_AGAIN: the queue has changed.  A walk by R7, and each
- * deadline before another look at the word: so it is that request's.
+ * @latest: the last deadline of the holders from @at to the head, 0 if there is none.  WALK_AGAIN: the queue has
+ * changed.  A walk by R7; each deadline is read before the second look at the word, so it belongs to that request.
  */
 static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *latest)
 {
@@ -109,7 +111,7 @@ static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *
 	return at.index == 0 ? WALK_DONE : WALK_BROKEN;
 }
 
-/* What a look at the tail of the queue says. */
+/* What look() finds at the tail of the queue. */
 enum tail_state { TAIL_FREE, TAIL_JOIN, TAIL_WAIT, TAIL_MOVED, TAIL_DAMAGED };
 
 static enum tail_state look(struct acquire *a, uint64_t *tail, struct qpos *last)
@@ -138,13 +140,13 @@ static bool is_try(const struct acquire *a)
 	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
 }
 
-/* Will it give up at once if others have the lock?  Then it must not believe in the dead among them. */
+/* May the request fail at once because of other holders?  Then dead ones must be cleared away first. */
 static bool may_give_up(const struct acquire *a)
 {
 	return is_try(a) || a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
 }
 
-/* Who would give up looks closer, though not each time: perhaps the newest one's thread is gone unnoticed. */
+/* Before failing at once, probe the tail's owner (rate-limited): the kernel may not have reported its death. */
 static bool holder_gone(const struct acquire *a, struct qpos last)
 {
 	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
@@ -167,7 +169,7 @@ static int free_in_time(const struct acquire *a, struct qpos last)
 
 	switch (booked_until(a, last, &latest)) {
 	case WALK_AGAIN:
-		/* Perhaps the newest has died since it was looked at. */
+		/* The newest request may have died since look(). */
 		(void)queue_advance_tail(a->s, a->at);
 		return WAIT_AGAIN;
 	case WALK_BROKEN:
@@ -181,7 +183,7 @@ static int free_in_time(const struct acquire *a, struct qpos last)
 				      error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
 }
 
-/* Not free: may we wait at all?  0 = yes, WAIT_AGAIN = look again. */
+/* Not free: may the request wait?  0 = yes, WAIT_AGAIN = look again. */
 static int may_wait(const struct acquire *a, struct qpos last)
 {
 	if (is_try(a) && !holder_gone(a, last))
@@ -210,7 +212,7 @@ static int wait_in_queue(struct acquire *a)
 	if (err == 0) {
 		count_event(a->self, COUNT_WAITS);
 		store_relaxed((uint64_t *)&a->s->requests[a->index].granted_ns, (uint64_t)segment_now(a->s));
-		/* Set by whoever granted it. */
+		/* Stored by the granter. */
 		a->grant.end = deadline_ns(load_relaxed(&a->s->requests[a->index].deadline));
 	}
 	if (err < 0 && err != LOCKSHM_DEADLOCK && err != LOCKSHM_BAD_SEGMENT)
@@ -218,7 +220,7 @@ static int wait_in_queue(struct acquire *a)
 	return err;
 }
 
-/* One try.  0 = granted, WAIT_AGAIN = look again, negative = over. */
+/* One try.  0 = granted, WAIT_AGAIN = look again, negative = failed. */
 static int acquire_once(struct acquire *a, bool *advanced)
 {
 	struct qpos last;
@@ -230,7 +232,7 @@ static int acquire_once(struct acquire *a, bool *advanced)
 		err = find_entry(a);
 	if (err)
 		return err;
-	/* A new entry was made with one, and has given it back. */
+	/* table_insert() may have used and freed the record: take one again. */
 	a->index = request_take_fast(a->self);
 	if (!a->index)
 		return WAIT_AGAIN;
@@ -242,7 +244,7 @@ static int acquire_once(struct acquire *a, bool *advanced)
 	if (tail_ticket(tail) >= TICKET_MAX - 1)
 		return error_full(a->error, LOCKSHM_TABLE_TICKETS);
 	if (tail_state == TAIL_WAIT && !*advanced) {
-		/* Once: clear away the dead and the overdue, perhaps it is free then. */
+		/* Once: clear away dead and overdue requests, which may free the lock. */
 		*advanced = true;
 		if (may_give_up(a) || word_dead(last.word) || word_prev(last.word) == 0)
 			return queue_advance_tail(a->s, a->at) == WALK_BROKEN ?
@@ -255,7 +257,7 @@ static int acquire_once(struct acquire *a, bool *advanced)
 			return err;
 	}
 	if (tail_state == TAIL_JOIN && (!queue_expire_or_reap(a->s, last.index, &last.word) || word_dead(last.word))) {
-		/* Joining the dead would hide its death. */
+		/* Joining a dead holder would hide its death. */
 		(void)queue_advance_tail(a->s, a->at);
 		return WAIT_AGAIN;
 	}
@@ -282,7 +284,7 @@ static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm
 	return q->timeout_ns == LOCKSHM_FOREVER ? INT64_MAX : now + q->timeout_ns;
 }
 
-/* Look, and wait, until it is decided. */
+/* Try until the request is granted or fails. */
 static int acquire_retry(struct acquire *a)
 {
 	bool advanced = false;
@@ -296,8 +298,8 @@ static int acquire_retry(struct acquire *a)
 	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock never settles: damaged?") : err;
 }
 
-static int acquire_slow(struct lockshm *s, struct participant *self,
-						  const struct lockshm_request *q, struct lockshm_error *error, struct hold *h)
+static int acquire_slow(struct lockshm *s, struct participant *self, const struct lockshm_request *q,
+			struct lockshm_error *error, struct hold *h)
 {
 	struct acquire a = { .self = self, .s = s, .request = q, .error = error };
 	int err;
@@ -324,9 +326,9 @@ static int acquire_slow(struct lockshm *s, struct participant *self,
 	return err;
 }
 
-/* ---------------------------------------------------------------- the whole of it */
+/* ---------------------------------------------------------------- entry points */
 
-/* This thread's first acquire: also the time to see whether the file still has a name. */
+/* This thread's first acquire, which also checks that the file still has a name. */
 static int join(struct lockshm *s, struct participant **out, struct lockshm_error *error)
 {
 	if (segment_is_gone(s))
@@ -354,7 +356,7 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, l
 	return err ? err : granted(s, self, q, h);
 }
 
-/* Its record first: once the lock is held nothing may fail. */
+/* Allocate the renewal first: once the lock is held nothing may fail. */
 static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
 			   struct lockshm_error *error)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* barge.c - the side of the thread that lets its hold linger; the other side is in wait.c,
- * the middle in lock/queue-advance.c */
+/* barge.c - the holder's side of barging; the waiter's side is in lock/wait.c, the walk's in lock/queue-advance.c */
 #include "hold/barge.h"
 
-#include "sys/clock.h"
 #include "lock/table-probe.h"
+#include "sys/clock.h"
 
-#define STREAK_NS 500000 /* some wake-ups long, so that few hand-overs cost one; and the longest anybody is passed */
-#define STREAK_GENS 256	 /* a waiter compares the low half of my word: nine bits of its generation */
+#define STREAK_NS 500000 /* several wake-ups: few hand-overs pay for one; also the longest time a waiter is overtaken */
+#define STREAK_GENS 256	 /* waiters compare the low half of the word, with nine bits of its generation */
 
 /*
- * A row of holds ends with a hand-over STREAK_NS after its first release: whoever is next in line may not get a processor
- * as long as this thread has it.  Each hold knows when its row began, [units of 4096 ns:20 | generation:12]; so one
- * that is taken inside another's row does not lengthen it.  Returns the row of @h, released as @word; 0 = it is over.
+ * A streak ends with a hand-over STREAK_NS after its first release: as long as this thread has its processor the
+ * successor may not get one.  Each hold stores when its streak began, [units of 4096 ns:20 | generation:12], so a hold
+ * that is taken inside the streak of another does not lengthen that.  Returns the streak of @h, released as @word; 0 =
+ * it is over.
  */
 static uint32_t streak_of(struct participant *self, const struct hold *h, uint64_t word)
 {
@@ -22,12 +22,14 @@ static uint32_t streak_of(struct participant *self, const struct hold *h, uint64
 		self->barge.kicked = 0;
 		return (now ? now : 1) << 12 | gen;
 	}
-	return ((now - (h->streak >> 12)) & 0xfffff) <= STREAK_NS >> 12 && ((gen - h->streak) & 4095) < STREAK_GENS ? h->streak : 0;
+	return ((now - (h->streak >> 12)) & 0xfffff) <= STREAK_NS >> 12 && ((gen - h->streak) & 4095) < STREAK_GENS ?
+		       h->streak :
+		       0;
 }
 
 /*
- * R12.  Killed right behind the CAS: free, and the one behind is woken by the death.  Stopped there: it finds out at
- * its self-check, as behind any release.
+ * R12.  Crash points: killed right after the CAS, the lock is free and the death wakes the successor; stopped there,
+ * the successor finds the lock at its self-check, as after any release.
  */
 bool barge(struct participant *self, const struct hold *h, uint64_t word)
 {
@@ -50,14 +52,14 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 		self->barge.fence = h->token;
 		return true;
 	}
-	/* Nobody that I can find, or can wake: a walk grants it. */
+	/* No successor was found, or it cannot be woken: a walk grants it. */
 	(void)queue_end_barge(s, here);
 	(void)queue_advance_tail(s, &s->entries[h->entry]);
 	return true;
 }
 
 bool barge_resume(struct participant *self, const struct known_key *known, const struct acquire *a,
-		    const char *tag, struct grant *out)
+		  const char *tag, struct grant *out)
 {
 	struct lockshm *s = self->segment;
 	struct shm_request *r = &s->requests[self->barge.index];
@@ -66,8 +68,8 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 
 	if (load_relaxed32(&known->entry) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))
 		return false;
-	/* Only I fill the records of my chunks: if it lingers now it can be ended and freed before the CAS, but not be
-	 * another request, to which these stores would do harm. */
+	/* Only this thread fills the records of its chunks: a record that is bargeable now can be ended and freed
+	 * before the CAS, but cannot become another request, which these stores would corrupt. */
 	if (load_acquire(&r->word) != word) {
 		self->barge.index = 0;
 		return false;
@@ -77,7 +79,7 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)a->now);
 	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)a->ttl_ns);
 	request_set_extras(r, tag, true);
-	/* R12: the deadline before the new generation: whoever judges that has this deadline. */
+	/* R12: the deadline before the new generation: an expirer that sees the generation sees this deadline. */
 	store_relaxed(&r->deadline, queue_lease(a, out->gen, &out->end));
 	if (!cas_from(&r->word, word, next)) {
 		self->barge.index = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* end-hold.c - an operator, or the bridge after the loss of a host lease, ends a hold of another thread */
 #include "hold/hold.h"
-
 #include "lock/queue.h"
 #include "lock/snapshot.h"
 #include "lock/table.h"
@@ -15,13 +14,13 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 
 	for (;;) {
 		uint64_t w = load_acquire(&r->word);
-		/* Granted: its owner is told LOST.  Cooling down or lingering: nobody's, just open it. */
+		/* GRANTED: its owner gets LOST.  COOLING or BARGEABLE: without a holder, so only open the lock. */
 		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
 
 		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_BARGEABLE))
 			return false;
-		/* The fields after the word: they are of this use of the record or of a later
-		 * one, and then the CAS fails. */
+		/* Read the fields after the word: they are of this use of the record or of a later one, and then the
+		 * CAS fails. */
 		if (ticket_of(load_relaxed(&r->ticket)) != ticket || load_relaxed32(&r->entry) != i)
 			return false;
 		if (!cas_from(&r->word, w, word_with_state(w, end)))
@@ -40,7 +39,7 @@ static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, ui
 	for (tries = 0; tries < END_TRIES; tries++) {
 		if (!snapshot_take(s, &s->entries[i], snap))
 			return LOCKSHM_NO_MEMORY;
-		/* A walk of a busy queue may have strayed into another: look at each request again. */
+		/* The walk of a busy queue may have strayed into another: check each request again. */
 		for (k = 0; k < snap->n; k++)
 			if (snap->requests[k].ticket == ticket && entry_is(&s->entries[i], id->id, id->len) &&
 			    end_request(s, snap->requests[k].index, i, ticket))
@@ -64,7 +63,7 @@ LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t 
 		return LOCKSHM_KEY_TOO_LONG;
 	if (segment->read_only)
 		return LOCKSHM_PERMISSION;
-	(void)process_epoch(); /* in a forked child: its clock may be another one */
+	(void)process_epoch(); /* in a forked child the clock may differ */
 	if (segment->clock_lost)
 		return LOCKSHM_SYSTEM;
 	hash_key(&id, segment->hash_secret, key, key_len);

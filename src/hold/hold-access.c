@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* hold-access.c - holds of the process, and holds that are lost; see hold/hold-access.h */
+/* hold-access.c - the checks at the begin of a call on a hold, and lost holds; see hold/hold-access.h */
 #include "hold/hold-access.h"
 
 #include "lock/queue.h"
 
-/* A hold of the process: the segment pointer is good only if it is known, and its service thread the same.  True = the segment
- * is referenced, so that it stays while the last other thread may be leaving. */
+/* A hold of the process: its segment must be mapped and its service thread the one of the hold.  True = the segment is
+ * referenced, so it stays mapped if the last other thread leaves. */
 static bool is_of_process(const struct hold *h, uint64_t *ref)
 {
 	uint64_t uid;
@@ -18,7 +18,7 @@ static bool is_of_process(const struct hold *h, uint64_t *ref)
 	return false;
 }
 
-/* Whose it is: the calling thread's, or the process'.  Before that the segment is compared, and not looked into. */
+/* Find the owner, the calling thread or the process.  Until then the segment pointer is compared and not followed. */
 static bool find_owner(struct access *g)
 {
 	g->self = participant_find(g->h->segment);
@@ -38,7 +38,7 @@ static bool find_record(struct access *g)
 	return g->r && g->e && g->h->host_lease <= g->s->n_host_leases;
 }
 
-/* Keep the service thread away, if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
+/* Lock the service thread out if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
 static bool find_renewal(struct access *g, bool of_process)
 {
 	if (likely(!of_process) && likely(!g->h->renewal))
@@ -50,9 +50,9 @@ static bool find_renewal(struct access *g, bool of_process)
 	return g->locked && g->renewal == g->h->renewal;
 }
 
-/* While the word says that it is granted to the hold, the rest of the record was written for the hold.  Else it is
- * another request's, and the hold is lost, which is the answer.  The fields before the second look at the word: in
- * between, the record of a moved hold may be filled anew by the thread whose chunk it is of. */
+/* While the word is granted to the hold, the rest of the record was written for the hold.  Otherwise the record is
+ * another request's and the hold is lost: that is the caller's to find.  Read the fields before the second look at the
+ * word: in between, the record of a moved hold may be filled anew by the thread that owns its chunk. */
 static bool record_agrees(const struct access *g)
 {
 	if (unlikely(!access_granted(g, load_acquire(&g->r->word))))
@@ -105,7 +105,7 @@ bool hold_visit(struct hold *h, bool (*use)(struct access *g))
 
 	if (!hold_sealed(h))
 		return false;
-	/* Also: the epoch before process_visit(), which must not have to begin one. */
+	/* participant_find() also begins the epoch, so that process_visit() need not. */
 	g.self = participant_find(h->segment);
 	if (!g.self || g.self->uid != h->owner)
 		return process_visit(h->segment, visit_of_process, &(struct visit){ h, use });
@@ -115,7 +115,7 @@ bool hold_visit(struct hold *h, bool (*use)(struct access *g))
 	return hold_leave(&g, false);
 }
 
-/* The oldest hold that came after @ticket, else the newest ticket of the key; 0 if none. */
+/* Ticket of the oldest hold after @ticket, else the newest ticket of the key; 0 = none. */
 static uint64_t successor_ticket(const struct access *g, uint64_t ticket)
 {
 	uint64_t tail = load_acquire(&g->e->tail), found = tail_ticket(tail);
@@ -136,8 +136,8 @@ static uint64_t successor_ticket(const struct access *g, uint64_t ticket)
 	return found;
 }
 
-/* Of a global hold: the newest number this host has given out, if that is newer and the lease still this key's;
- * what others have is not known here. */
+/* Global hold: the newest fencing number of this host, if it is newer and the lease is still this key's.  Numbers of
+ * other hosts are not known here. */
 static uint64_t lost_globally_to(const struct access *g)
 {
 	uint64_t next = host_lease_fence_of(host_lease_at(g->s, g->h->host_lease - 1), g->h->key_check);
@@ -153,7 +153,7 @@ int access_lost(const struct access *g)
 		g->h->lost_to = lost_globally_to(g);
 		return LOCKSHM_LOST;
 	}
-	/* Policy local-only: it has no token, and the number of whoever followed cannot be compared with anything. */
+	/* Policy local-only: the hold has no token, so the number of a successor cannot be compared with it. */
 	if (unlikely(g->h->token == 0)) {
 		g->h->lost_to = 0;
 		return LOCKSHM_LOST;
@@ -165,7 +165,7 @@ int access_lost(const struct access *g)
 
 void access_grant_next(const struct access *g)
 {
-	/* A moved hold's record may be another request by now, whose hint leads into another queue. */
+	/* A moved hold's record may be another request by now, with a hint that leads into another queue. */
 	if (unlikely(g->h->moved))
 		(void)queue_advance_tail(g->s, g->e);
 	else

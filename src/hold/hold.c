@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.c - what the owner of a granted request can do with it: release, renew, check, acknowledge
+ * hold.c - calls on a granted request: release, renew, check, acknowledge
  *
- * Its mode is changed in hold/upgrade.c, its owner in hold/move.c.
+ * Upgrade and downgrade are in hold/upgrade.c, the change of owner in hold/move.c.
  */
-#include "hold/hold-access.h"
+#include "hold/hold.h"
 
-#include "sys/error.h"
 #include "hold/barge.h"
+#include "hold/hold-access.h"
 #include "lock/damage.h"
 #include "lock/queue.h"
 #include "lock/request.h"
+#include "sys/error.h"
 
 /* ---------------------------------------------------------------- release */
 
-/* The hold is over, however it ended. */
-static inline int forget(struct access *g, int result)
+/* The hold is over: released or lost. */
+static inline int finish(struct access *g, int result)
 {
 	struct hold *h = g->h;
 
 	h->magic = result == LOCKSHM_LOST ? hold_lost_seal(h) : 0;
-	/* Perhaps nobody on this host wants the lease any more, or it has to go on to another one. */
+	/* The host lease may be unused on this host now, or wanted by another host. */
 	if (unlikely(h->host_lease != 0))
 		host_lease_ring_of_end(g->s, h->host_lease - 1);
 	if (g->self && g->self->uid == h->owner) {
@@ -30,7 +31,7 @@ static inline int forget(struct access *g, int result)
 	}
 	if (result == LOCKSHM_LOST && g->self)
 		count_event(g->self, COUNT_LOST);
-	/* Whoever unlinked it may have been killed before freeing it. */
+	/* The thread that unlinked it may have been killed before freeing it. */
 	if (result == LOCKSHM_LOST && !h->moved)
 		(void)queue_reclaim(g->s, h->index);
 	if (unlikely(g->renewal != NULL))
@@ -38,21 +39,21 @@ static inline int forget(struct access *g, int result)
 	return hold_leave(g, result);
 }
 
-static bool use_or_forget(struct access *g)
+static bool use_or_finish(struct access *g)
 {
 	if (access_granted(g, load_acquire(&g->r->word)))
 		return hold_leave(g, true);
-	/* Lost, and never released: what belongs to it goes now. */
-	(void)forget(g, LOCKSHM_LOST);
+	/* Lost and never released: clear up after it. */
+	(void)finish(g, LOCKSHM_LOST);
 	return false;
 }
 
 bool hold_in_use(struct hold *h)
 {
-	return hold_visit(h, use_or_forget);
+	return hold_visit(h, use_or_finish);
 }
 
-/* R3: somebody is behind, or before, me.  False = ended by somebody else. */
+/* R3: release with other requests in the queue.  False = another thread ended the hold. */
 static bool die(const struct access *g)
 {
 	uint64_t w = load_acquire(&g->r->word);
@@ -67,8 +68,8 @@ static bool die(const struct access *g)
 }
 
 /*
- * R11: the end of the cooldown first, then COOLING.  Killed in between: held until then by the dead, that is, free.
- * Delayed in between for longer than the cooldown: expired by it, which is as good as released.
+ * R11: the end of the cooldown first, then COOLING.  Crash point: killed in between, the holder is dead and the lock is
+ * free.  Delayed in between for longer than the cooldown: the request expires, which is equivalent to a release.
  */
 static bool cool_down(const struct access *g, int64_t end)
 {
@@ -86,7 +87,7 @@ static bool cool_down(const struct access *g, int64_t end)
 	return false;
 }
 
-/* Not ours to release.  Another thread of this process may hold it; if not, the hold is over. */
+/* The caller may not release it.  It may be held by another thread of this process; if not, the hold is over. */
 static int drop_foreign(lockshm_hold_t *hold, int err)
 {
 	struct hold *h = hold_of(hold);
@@ -101,8 +102,8 @@ static int release_closed(struct access *g, int64_t cooldown_ns, int outcome)
 	int64_t end = segment_now(g->s) + cooldown_ns;
 
 	if (cool_down(g, end) || (access_passed(g->s, end) && !access_passed(g->s, access_deadline(g))))
-		return forget(g, outcome);
-	return forget(g, access_lost(g));
+		return finish(g, outcome);
+	return finish(g, access_lost(g));
 }
 
 static bool may_resume(const struct access *g)
@@ -110,24 +111,24 @@ static bool may_resume(const struct access *g)
 	return likely(g->h->host_lease == 0) || host_lease_goes_on(g->s, g->h->host_lease - 1, g->h->host_lease_word);
 }
 
-/* Declared to, and still its own thread's: who else has it could not take it up again.  Without a number it is of this
- * host alone by policy, until Redis is back. */
+/* Declared to barge, and not moved: another thread could not resume it.  Without a token it is local by policy, until
+ * Redis is back. */
 static bool barges(const struct access *g)
 {
 	return unlikely(load_relaxed32(&g->r->flags) & REQUEST_BARGES) && !g->h->moved && !g->renewal && !g->locked &&
 	       g->h->token != 0 && may_resume(g);
 }
 
-/* Under a lease that goes on, and that whoever is behind wants, the bridge has nothing to look at; if the one behind
- * does not want it, or gives up, the bridge finds out at its own next look. */
+/* While the host lease goes on and the successor needs it, the bridge has nothing to do; if the successor does not need
+ * it, or gives up, the bridge finds out at its own next look. */
 static int forget_bargeable(struct access *g, int outcome)
 {
-	/* My CAS to LINGERING before my look at the lease: one that is closed meanwhile is looked at for holders, and
-	 * waits for a bell if it found this one.  Pairs with the fence in look_at_holders(). */
+	/* The CAS to BARGEABLE before the look at the lease: a bridge that closes the lease meanwhile looks for
+	 * holders, and waits for a ring if it found this one.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	if (g->self->barge.index == g->h->index && may_resume(g))
 		g->h->host_lease = 0;
-	return forget(g, outcome);
+	return finish(g, outcome);
 }
 
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
@@ -141,7 +142,7 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		return drop_foreign(hold, err);
 	w = load_acquire(&g.r->word);
 	if (unlikely(!access_granted(&g, w)))
-		return forget(&g, access_lost(&g));
+		return finish(&g, access_lost(&g));
 	if (unlikely(cooldown_ns != 0) &&
 	    (cooldown_ns < 0 || cooldown_ns > LOCKSHM_TIME_MAX || !word_exclusive(w)))
 		return hold_leave(&g, LOCKSHM_INVALID);
@@ -152,17 +153,17 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		return release_closed(&g, cooldown_ns, outcome);
 	mine = (struct grant){ access_gen(&g), g.h->grant.ticket, 0 };
 	if (likely(queue_pop_owned(g.s, g.e, g.h->index, &mine, g.owner, g.h->moved)))
-		return forget(&g, outcome);
+		return finish(&g, outcome);
 	if (barges(&g) && barge(g.self, g.h, w))
 		return forget_bargeable(&g, outcome);
-	return forget(&g, die(&g) ? outcome : access_lost(&g));
+	return finish(&g, die(&g) ? outcome : access_lost(&g));
 }
 
 /*
- * An ordinary hold of this thread, in time, with nobody before or behind: R2 and nothing else.  False = anything else.
- * The record is granted to this generation, ticket and owner, and is the last of that entry's queue: so it is this
- * hold's, whatever the hold's memory was used for before.  (The owner: a process forked beside this one may have a
- * participant of the same number.  The ticket: what an upgrade has replaced.)
+ * R2 and nothing else: an ordinary hold of this thread, in time, alone in its queue.  False = any other case.  The
+ * record is granted to this generation, ticket and owner and is the last of that entry's queue: so it is this hold's,
+ * whatever the hold's memory was used for before.  (The owner: a sibling process from a fork may have a participant
+ * with the same uid.  The ticket: an upgrade replaces it.)
  */
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
@@ -196,7 +197,7 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 
 /* ---------------------------------------------------------------- renew, check */
 
-/* @ttl: what auto-renewal gives from now on; 0 = as before. */
+/* @ttl: what auto-renewal sets from now on; 0 = as before. */
 static int renew_to(struct access *g, int64_t ttl, int64_t end)
 {
 	uint64_t gen = access_gen(g);
@@ -233,10 +234,10 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 	base = how == LOCKSHM_RENEW_ADD ? access_deadline(&g) : deadline_clock(g.s, ns);
 	if (ns == LOCKSHM_FOREVER)
 		return hold_leave(&g, renew_to(&g, INT64_MAX, INT64_MAX));
-	/* Added times must not run away: no lease ends later than the longest one would. */
+	/* Bound what additions accumulate: no lease ends later than the longest one that starts now. */
 	if (how == LOCKSHM_RENEW_ADD && base > segment_now(g.s) + LOCKSHM_TIME_MAX)
 		return hold_leave(&g, LOCKSHM_INVALID);
-	/* Added time is a single gift: what the service thread renews by stays. */
+	/* Added time counts once: auto-renewal keeps its ttl. */
 	return hold_leave(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
 }
 
@@ -291,7 +292,7 @@ LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
 
 	if (err)
 		return err;
-	/* Who has lost it cannot know what is behind the mark by now. */
+	/* A lost hold cannot acknowledge: newer damage may be there by now. */
 	if (!access_granted(&g, load_acquire(&g.r->word)) || access_late_or_ok(&g) == LOCKSHM_LOST)
 		return hold_leave(&g, access_lost(&g));
 	return hold_leave(&g, damage_acknowledge(g.e, g.h->damage));

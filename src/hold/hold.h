@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.h - what is behind the caller's opaque lockshm_hold_t
+ * hold.h - the content of the caller's opaque lockshm_hold_t
  *
- * It is the caller's memory, so it is checked and not believed.  The first word is a seal: a mixture of the address and
- * of all other words but one, in which no word can change alone without the result changing.  What does not fit
- * its seal is no hold, and no other word of it is used.  What fits may still be left over from an earlier use: so the
- * segment is compared with those the thread takes part in before it is looked into (hold/hold-access.c), the record's generation,
- * entry, ticket and owner with those of the hold, and a renewal is looked for before it is followed (service/service.c).
+ * It is the caller's memory, so it is checked before use.  One word is a seal: a mixture of the address and of all
+ * other words but one, which differs if any single word changes.  Memory that does not match its seal is no hold, and
+ * no other word of it is used.  Memory that matches may be left over from an earlier use: so the segment is compared
+ * with those the thread takes part in before it is followed (hold/hold-access.c), the record's generation, entry,
+ * ticket and owner are compared with those of the hold, and a renewal is looked up before it is followed
+ * (hold/renewal.c).
  */
 #ifndef LOCKSHM_HOLD_HOLD_H
 #define LOCKSHM_HOLD_HOLD_H
@@ -21,27 +22,27 @@
 
 struct renewal;
 
-/* Where the thread's participant has the same, and what starts as zero, lies together: two words make one store. */
+/* Fields copied from the participant, and fields that start as zero, are adjacent: one store for two words. */
 struct hold {
-	struct grant grant; /* its end is what release compares with the clock */
-	uint64_t magic; /* hold_seal(), or what else is below; a copy is no hold */
+	struct grant grant; /* release compares its end with the clock */
+	uint64_t magic; /* hold_seal(), or another state below; a copy is no hold */
 	struct lockshm *segment;
-	uint64_t epoch;	 /* process that took it */
+	uint64_t epoch;	 /* of the process that took it */
 	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the service thread */
-	struct renewal *renewal; /* service/service.c, or NULL */
+	struct renewal *renewal; /* hold/renewal.h; NULL = none */
 	uint64_t moved;	 /* its record is, or was, another thread's */
-	uint64_t lost_to; /* not sealed: an answer to the caller, which nothing goes by */
-	uint64_t damage;	 /* mark word it was told of */
+	uint64_t lost_to; /* not sealed: reported to the caller and used for nothing else */
+	uint64_t damage;	 /* damage word that was reported */
 	uint64_t token; /* base + ticket; of a global one its fencing number; 0 = held on this host only, by policy */
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint32_t entry;
-	uint32_t streak;	 /* of holds that it goes on with, see hold/barge.c; 0 = none */
+	uint32_t streak;	 /* the streak that it continues, see hold/barge.c; 0 = none */
 	uint32_t index;
-	uint32_t host_lease; /* LOCKSHM_GLOBAL: the host lease it is under, index + 1; 0 = none.  Then grant.end is 0, so that
-			      * nothing takes the short ways, and the record has it. */
-	uint64_t host_lease_word; /* of that lease, when it was seen held */
+	uint32_t host_lease; /* LOCKSHM_GLOBAL: its host lease, index + 1; 0 = none.  With one, grant.end is 0, which
+			      * keeps the hold off the fast paths, and the record has the end. */
+	uint64_t host_lease_word; /* word of that lease, seen HELD */
 };
-_Static_assert(sizeof(struct hold) == sizeof(lockshm_hold_t), "each word of it is one of these, and sealed");
+_Static_assert(sizeof(struct hold) == sizeof(lockshm_hold_t), "every word is one of these fields, and sealed");
 
 static inline struct hold *hold_of(const lockshm_hold_t *h)
 {
@@ -49,20 +50,20 @@ static inline struct hold *hold_of(const lockshm_hold_t *h)
 }
 
 /*
- * The seal of @h as it is, but for two words that have these values.  Sums and XORs in turn: each word still decides
- * the result alone, and equal changes of two words do not cancel out, as they would with XORs only.
+ * The seal of @h, with these values for two of its words.  Sums and XORs alternate: each single word still decides the
+ * result, and equal changes of two words do not cancel out, as they would with XORs only.
  */
 static ALWAYS_INLINE uint64_t hold_seal_with(const struct hold *h, uint64_t renewal, uint64_t moved)
 {
-	uint64_t x = HOLD_MAGIC ^ (uint64_t)(uintptr_t)h, entry_row, index_remote;
+	uint64_t x = HOLD_MAGIC ^ (uint64_t)(uintptr_t)h, entry_and_streak, index_and_host_lease;
 
-	memcpy(&entry_row, &h->entry, sizeof(entry_row));
-	memcpy(&index_remote, &h->index, sizeof(index_remote));
+	memcpy(&entry_and_streak, &h->entry, sizeof(entry_and_streak));
+	memcpy(&index_and_host_lease, &h->index, sizeof(index_and_host_lease));
 	x = (x + h->grant.gen) ^ (uint64_t)(uintptr_t)h->segment;
 	x = (x + h->epoch) ^ h->owner;
 	x = (x + (uint64_t)h->grant.end) ^ h->token;
-	x = (x + h->key_check) ^ entry_row;
-	x = (x + index_remote) ^ h->damage;
+	x = (x + h->key_check) ^ entry_and_streak;
+	x = (x + index_and_host_lease) ^ h->damage;
 	x = (x + h->host_lease_word) ^ h->grant.ticket;
 	return (x + renewal) ^ moved;
 }
@@ -72,13 +73,14 @@ static inline uint64_t hold_seal(const struct hold *h)
 	return hold_seal_with(h, (uint64_t)(uintptr_t)h->renewal, h->moved);
 }
 
-/* Is it a hold, as the library left it? */
+/* Is it a hold, unchanged since the library wrote it? */
 static inline bool hold_sealed(const struct hold *h)
 {
 	return likely(h->magic == hold_seal(h));
 }
 
-/* Between these two its words change.  Only lockshm_token() may look meanwhile, from a signal handler. */
+/* hold_open() and hold_close() enclose each change.  Meanwhile only lockshm_token() may read it, from a signal
+ * handler. */
 static inline void hold_open(struct hold *h)
 {
 	store_relaxed(&h->magic, HOLD_OPEN ^ (uint64_t)(uintptr_t)h);
@@ -96,7 +98,7 @@ static inline void hold_close(struct hold *h)
 	store_relaxed(&h->magic, hold_seal(h));
 }
 
-/* What is left of a hold that was released after it was lost: the number for lockshm_lost_to(). */
+/* The seal of a hold that was released after its loss: only lost_to is valid, for lockshm_lost_to(). */
 static inline uint64_t hold_lost_seal(const struct hold *h)
 {
 	return (HOLD_LOST ^ (uint64_t)(uintptr_t)h) + h->lost_to;
@@ -106,7 +108,8 @@ static inline uint64_t hold_lost_seal(const struct hold *h)
 static inline void hold_fill(struct hold *h, const struct participant *self, uint32_t index, uint32_t entry,
 			     const struct grant *g, uint64_t key_check)
 {
-	_Static_assert(offsetof(struct participant, epoch) == 8 && offsetof(struct hold, epoch) - offsetof(struct hold, segment) == 8,
+	_Static_assert(offsetof(struct participant, epoch) == 8 &&
+			       offsetof(struct hold, epoch) - offsetof(struct hold, segment) == 8,
 		       "segment and epoch are copied as one");
 	_Static_assert(offsetof(struct hold, damage) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
@@ -126,7 +129,7 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	h->magic = hold_seal_with(h, 0, 0);
 }
 
-/* Is this memory a hold that is really held now?  Safe for any content.  Clears up behind one that was lost. */
+/* Is this memory a hold that is really held now?  Safe for any content.  Clears up after a lost one. */
 bool hold_in_use(struct hold *h);
 
 #endif

@@ -15,9 +15,9 @@ static void set_moved(struct hold *h, uint64_t gen, uint64_t uid)
 }
 
 /*
- * Change the owner, then advance the generation: an expirer that decided by the old owner's life loses its CAS.  Killed
- * in between: the hold ends with its lease or with the new owner.  The renewals' lock is held, so that no other move can
- * bring the same owner word back to the record for another request.
+ * Change the owner, then advance the generation: an expirer that decided by the old owner's life loses its CAS.  Crash
+ * point: killed in between, the hold ends with its lease or with the new owner.  The renewals' lock is held, so that no
+ * other move can bring the same owner word back to the record for another request.
  */
 static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 {
@@ -26,7 +26,7 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 
 	if (outcome == LOCKSHM_LOST)
 		return access_lost(g);
-	/* Owner and deadline before the word: if that is still mine, so were they. */
+	/* Owner and deadline were read before the word: if that is still this hold's, so were they. */
 	if (!access_granted(g, load_acquire(&g->r->word)) || !cas_from(&g->r->owner, old, ref))
 		return access_lost(g);
 	set_moved(g->h, g->h->grant.gen, g->h->owner);
@@ -37,11 +37,11 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 	if (g->self && g->self->uid == g->h->owner)
 		g->self->held--;
 	set_moved(g->h, gen, uid);
-	queue_wake_successor(g->s, g->h->index); /* it watches the old owner's life */
+	queue_wake_successor(g->s, g->h->index); /* the successor watches the old owner's life */
 	return outcome;
 }
 
-/* The new owner.  Its slot says from now on that it may own other threads' records, for the sweep. */
+/* Find the new owner.  Its slot gets the flag ADOPTED: the sweep has to look for records in other threads' chunks. */
 static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64_t *ref)
 {
 	struct hold *h = hold_of(hold);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prepare.c - a key that is hashed once, for programs that take the same one again and again */
+/* prepare.c - keys hashed once, for programs that take the same ones again and again */
 #include "hold/prepare.h"
 
 #include <string.h>

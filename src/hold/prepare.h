@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prepare.h - what is behind the caller's opaque lockshm_prepared_t */
+/* prepare.h - the content of the caller's opaque lockshm_prepared_t */
 #ifndef LOCKSHM_HOLD_PREPARE_H
 #define LOCKSHM_HOLD_PREPARE_H
 
@@ -8,17 +8,17 @@
 #define PREPARED_MAGIC UINT64_C(0x646572617065726c)
 
 /*
- * Good for every handle of the segment it was made for, in every process, since the segment's random number is in
- * @check.  Only @known.entry changes later, and it is a hint: whoever uses the key puts there what it has found.
+ * Valid for every handle of the segment it was made for, in every process, since @check has the segment's random
+ * number.  Only @known.entry changes later: a hint, stored by each user of the key.
  */
 struct prepared {
 	uint64_t check; /* PREPARED_MAGIC mixed with that number */
 	struct known_key known;
-	unsigned char shown[KEY_SHOWN_WORDS * 8]; /* what an entry shows of the key */
+	unsigned char shown[KEY_SHOWN_WORDS * 8]; /* the first bytes of the key, as an entry shows them */
 };
 _Static_assert(sizeof(struct prepared) <= sizeof(lockshm_prepared_t), "the opaque key must be large enough");
 
-/* The key as it was prepared; NULL = it was not, or for another segment.  Safe for any content. */
+/* The prepared key; NULL = not prepared, or for another segment.  Safe for any content. */
 static inline struct prepared *prepared_for(const struct lockshm *s, lockshm_prepared_t *opaque)
 {
 	struct prepared *p = (struct prepared *)opaque;

@@ -130,7 +130,7 @@ void renewals_remove(struct lockshm *s, struct renewal *r)
 	drop(r);
 }
 
-/* Under it /proc may be read: a thread that is cancelled there would leave it locked. */
+/* /proc may be read with it locked: a thread cancelled there would leave it locked. */
 void renewals_lock(struct lockshm *s)
 {
 	int cancel;
@@ -142,7 +142,8 @@ void renewals_lock(struct lockshm *s)
 
 bool renewals_lock_if_any(struct lockshm *s)
 {
-	/* One that a hold depends on was started before that, and stays while this thread takes part or has a reference. */
+	/* A service thread that a hold depends on was started before that, and stays while this thread takes part or
+	 * has a reference. */
 	if (!__atomic_load_n(&s->renewals, __ATOMIC_ACQUIRE))
 		return false;
 	renewals_lock(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * renewal.h - holds that the service thread renews or watches: what calls on a hold hand to it
+ * renewal.h - holds that the service thread renews or watches
  *
  * The service thread (service/service.h) makes the list when it starts and works through it.  A call on a hold changes
  * the list under its lock and rings; it never calls the thread.  service_start() has run before the first renewal.
@@ -12,25 +12,25 @@
 
 #define RENEWALS_NEAR 256 /* lists of renewals by the low bits of their index */
 
-/* A hold whose lease the service thread renews, or that it watches, or both.  Its fields belong to the renewals' lock. */
+/* A hold that the service thread renews, watches, or both.  Guarded by the renewals' lock. */
 struct renewal {
 	struct cds_list_head node;
-	struct cds_list_head near; /* those that renewals_find() looks through */
+	struct cds_list_head near; /* the list that renewals_find() searches */
 	uint32_t index;
 	uint32_t host_lease;      /* watched: as in the hold */
 	uint64_t host_lease_word;
 	uint64_t gen;
-	uint64_t hold_gen;    /* what the hold has for it: with the index it names the hold this belongs to */
+	uint64_t hold_gen;    /* the hold's own copy: with the index it identifies the hold */
 	int64_t ttl_ns;	      /* 0 = not renewed, only watched */
 	int64_t due;	      /* segment time of the next renewal; INT64_MAX = there is none */
-	int64_t deadline;     /* of the lease as last set */
-	int64_t max_ns;	      /* how long it is renewed from when the owner took or renewed it itself; 0 = no bound */
-	int64_t until;	      /* when that is over; INT64_MAX = never */
+	int64_t deadline;     /* end of the lease as last set */
+	int64_t max_ns;	      /* bound on renewing, from the owner's own acquire or renewal on; 0 = none */
+	int64_t until;	      /* end of that bound; INT64_MAX = never */
 	int fd;		      /* written to once, when the hold is lost; -1 = none */
 	bool lost;	      /* nothing left to do */
 };
 
-/* All of a process and segment.  The service thread allocates and frees it. */
+/* All renewals of a process and segment.  The service thread allocates and frees it. */
 struct renewals {
 	pthread_mutex_t lock;	  /* guards everything below */
 	struct cds_list_head all;
@@ -44,20 +44,20 @@ struct renewals {
 void renewals_init(struct renewals *all);
 /* Free all renewals, with their descriptors. */
 void renewals_drop(struct renewals *all);
-/* The renewals' lock held.  Have the service thread look again. */
+/* The renewals' lock held.  Make the service thread look again. */
 void renewals_ring(struct renewals *all);
 
 /* Is the service thread there?  Process-wide holds depend on its uid and owner_ref. */
 bool renewals_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref);
 
-/* Renew this hold at half its ttl from now on, from @r->deadline - @r->ttl_ns until @r->max_ns later.
- * Takes over @r (from malloc). */
+/* Renew this hold at half its ttl from now on, from @r->deadline - @r->ttl_ns until @r->max_ns later.  Takes over @r
+ * (from malloc). */
 void renewals_add(struct lockshm *s, struct renewal *r);
 
-/* The same of one that is not renewed, with the renewals' lock held. */
+/* The same with the renewals' lock held; ttl_ns 0 = only watched. */
 void renewals_add_held(struct lockshm *s, struct renewal *r);
 
-/* Write to @fd when the hold is lost, and no more to what was named before; takes @fd over.  The renewals' lock held. */
+/* Write to @fd when the hold is lost, instead of to the descriptor before; takes @fd over.  The renewals' lock held. */
 void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd);
 
 /* The owner itself has renewed to @deadline.  The renewals' lock held. */
@@ -72,14 +72,14 @@ static inline void renewals_set_gen(struct renewal *r, uint64_t gen)
 	r->gen = r->hold_gen = gen;
 }
 
-/* The renewal of @h, if the pointer in it is one, and this hold's; else NULL.  Safe for any pointer.  The renewals' lock
- * held. */
+/* The renewal of @h, if its pointer is in the list and belongs to this hold; else NULL.  Safe for any pointer.  The
+ * renewals' lock held. */
 struct renewal *renewals_find(struct lockshm *s, const struct hold *h);
 
 /* Stop renewing and watching; frees @r.  The renewals' lock held. */
 void renewals_remove(struct lockshm *s, struct renewal *r);
 
-/* Keep the service thread away from a renewal while a call of the hold's owner uses it.  False = there is none. */
+/* Lock the service thread out while a call of the owner uses a renewal.  False = there is no service thread. */
 MUST_CHECK bool renewals_lock_if_any(struct lockshm *s);
 void renewals_lock(struct lockshm *s);
 void renewals_unlock(struct lockshm *s);

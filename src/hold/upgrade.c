@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* upgrade.c - a hold that is shared becomes exclusive, or the other way round */
+/* upgrade.c - change the mode of a hold: shared to exclusive, or back */
 #include "hold/hold-access.h"
-
 #include "lock/queue.h"
 
-/* Change the mode of a granted request, whatever bypass moves its prev. */
+/* Change the mode of a granted request, while a bypass may change its prev. */
 static bool set_mode(const struct access *g, bool exclusive)
 {
 	uint64_t w = load_acquire(&g->r->word);
@@ -15,12 +14,12 @@ static bool set_mode(const struct access *g, bool exclusive)
 	return false;
 }
 
-/* Nobody before me, nobody behind me, after clearing away the dead? */
+/* Is this the only live request of the queue?  Clears away dead ones. */
 static bool sole(const struct access *g, uint64_t *tail)
 {
 	struct qpos last, before;
 
-	/* Without judging myself: overdue is not lost. */
+	/* Without expiring this request: overdue is not lost. */
 	if (queue_live_tail(g->s, g->e, &last, g->h->index) != WALK_DONE || last.index == 0)
 		return false;
 	if (last.index != g->h->index) {
@@ -37,9 +36,9 @@ static bool sole(const struct access *g, uint64_t *tail)
 	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
 }
 
-#define WANTS_LEASE 1000 /* beside the public codes */
+#define WANTS_LEASE 1000 /* in addition to the public codes */
 
-/* Of a shared hold under a lease that is exclusive: a new number.  Else WANTS_LEASE; LOCKSHM_BUSY if none is left. */
+/* A new fencing number, if the host lease is exclusive.  Else WANTS_LEASE; LOCKSHM_BUSY if no number is left. */
 static int upgrade_token(const struct access *g, uint64_t *token, uint64_t *word)
 {
 	struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
@@ -52,14 +51,14 @@ static int upgrade_token(const struct access *g, uint64_t *token, uint64_t *word
 	return *token ? 0 : LOCKSHM_BUSY;
 }
 
-/* Is the lease still what upgrade_token() found?  The bridge may be about to make it shared; and in a later turn others
- * may have had larger numbers. */
+/* Is the lease still as upgrade_token() found it?  The bridge may be about to make it shared; and after the next change
+ * of its mode other holders may have had larger numbers. */
 static bool lease_is_exclusive(const struct access *g, uint64_t found)
 {
 	const struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
 	uint64_t w;
 
-	/* My mode before my look at the word.  Pairs with the fence in look_at_holders(). */
+	/* The new mode before the look at the word.  Pairs with the fence in look_at_holders(). */
 	fence_after_rmw();
 	w = load_acquire(&l->word);
 	return host_lease_full_mode_gen(w) == host_lease_full_mode_gen(found) && (w & HOST_LEASE_EXCLUSIVE);
@@ -76,12 +75,12 @@ static int upgrade(lockshm_hold_t *hold)
 	outcome = access_late_or_ok(&g);
 	if (outcome == LOCKSHM_LOST)
 		return hold_leave(&g, access_lost(&g));
-	/* The ticket first: if my word is granted after that, it is the ticket of this use of the record. */
+	/* Read the ticket first: if the word is granted after that, the ticket is of this use of the record. */
 	ticket = load_acquire(&g.r->ticket);
 	w = load_acquire(&g.r->word);
 	if (access_granted(&g, w) && word_exclusive(w))
 		return hold_leave(&g, outcome);
-	/* Twice: the first look may find out that a thread is gone. */
+	/* Twice: the first look may discover that a thread is dead. */
 	if (access_granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
 		return hold_leave(&g, LOCKSHM_BUSY);
 	err = unlikely(g.h->host_lease != 0) && access_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
@@ -98,13 +97,13 @@ static int upgrade(lockshm_hold_t *hold)
 		err = set_mode(&g, false) ? LOCKSHM_FULL : access_lost(&g);
 		return hold_leave(&g, err);
 	}
-	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for my lease or life, as for any
-	 * holder; (2) tail: upgraded, and if I die before I note my new ticket my death is told with the old one;
-	 * stopped here until the hold is taken away and the record filled anew, I find another generation in the
-	 * ticket and leave it alone. */
+	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for this lease or life, as for any
+	 * holder; (2) tail stored: upgraded.  Killed before the new ticket is stored: the death is reported with the
+	 * old one.  Stopped there until the hold is taken away and the record filled anew: the CAS finds another
+	 * generation in the ticket and fails. */
 	if (cas_from(&g.e->tail, tail, tail_make(tail_ticket(tail) + 1, g.h->index))) {
 		(void)cas_from(&g.r->ticket, ticket, ticket_replace(ticket, tail_ticket(tail) + 1));
-		/* The tail named me, dead or alive: my word says which. */
+		/* The tail named this request, dead or alive: its word decides. */
 		if (!access_granted(&g, load_acquire(&g.r->word)))
 			return hold_leave(&g, access_lost(&g));
 		hold_open(g.h);
@@ -119,7 +118,8 @@ static int upgrade(lockshm_hold_t *hold)
 	return hold_leave(&g, err);
 }
 
-/* Where the lease has to come first, that is with nothing locked: the service thread must be able to renew meanwhile. */
+/* If the host lease must become exclusive first, wait for it with nothing locked: the service thread must be able to
+ * renew meanwhile. */
 LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 {
 	struct hold *h = hold_of(hold);
@@ -132,11 +132,11 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	if (!process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
 	err = host_lease_upgrade(s, h->host_lease - 1, h->host_lease_word);
-	/* Lost: so that this is noted, and told. */
+	/* After LOST too: upgrade() stores and reports the loss. */
 	if (err != LOCKSHM_BUSY) {
 		err = upgrade(hold);
-		/* Somebody has come in meanwhile who reads here: nobody needs it any more.  Killed
-		 * before that: see unused(). */
+		/* A local reader was granted meanwhile, so the exclusive lease is unused.  Crash point: killed before
+		 * this, see unused(). */
 		if (err == LOCKSHM_BUSY)
 			host_lease_request_downgrade(s, h->host_lease - 1, h->host_lease_word);
 	}
@@ -161,7 +161,7 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 	if (!set_mode(&g, false))
 		return hold_leave(&g, access_lost(&g));
 	access_grant_next(&g);
-	/* Who reads on this host is in; now those of others. */
+	/* The readers of this host are granted; now admit those of other hosts. */
 	if (unlikely(g.h->host_lease != 0))
 		host_lease_request_downgrade(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 	return hold_leave(&g, outcome);

@@ -3,12 +3,13 @@
  * chunks.c - handing out request records
  *
  * Records are handed to threads in chunks: the chunk's word names its owner and is taken by one CAS.  Inside a chunk
- * only its owner takes records, with plain stores; everybody may give one back, by the CAS from its dead word to FREE.
- * So everything a dead thread left behind is found through its chunks (sweep.c).
+ * only its owner takes records, with plain stores; any thread may give one back, by the CAS from its dead word to FREE.
+ * So everything a dead thread left is found through its chunks (sweep.c).
  *
- * A thread may hold many thousands, so it looks through its chunks in turn and goes on where it last found one.  If a
- * whole round finds less than one in eight free it takes an eighth more chunks before the next.  So a record costs
- * about eight looks, however many are held, and a thread has at most a third more of them than it once had in use.
+ * A thread may hold many thousands, so it searches its chunks in turn and continues where it last found one.  If a
+ * whole round finds less than one in eight free it takes an eighth more chunks before the next round.  So a record
+ * costs about eight looks, however many are held, and a thread has at most a third more records than it once had in
+ * use.
  *
  * Crash points: (1) chunk taken, nothing filled: all its records are FREE, the sweep returns it.
  */
@@ -18,8 +19,8 @@
 
 #include "lock/queue.h"
 
-#define POOR 8		/* one in so many is too few to look for */
-#define NEAR_CHUNKS 16	/* how many are looked at if there is another way */
+#define POOR 8		/* one in 8: a smaller share of free records is not worth a search */
+#define NEAR_CHUNKS 16	/* how many are tried if there is another source */
 
 static uint32_t chunk_first(const struct lockshm *s, uint32_t chunk)
 {
@@ -36,8 +37,8 @@ static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
 	return 0;
 }
 
-/* R4: whoever unlinked one of our dead records may have been killed before freeing it; nobody may have come by since
- * one of them has cooled down; and what lingers can be given up. */
+/* R4: a dead record may be left by a thread that was killed between unlinking and freeing it; one that has cooled down
+ * may not have been visited since; a bargeable one can be given up. */
 static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 {
 	uint32_t i, first = chunk_first(s, chunk);
@@ -45,13 +46,14 @@ static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 	for (i = first; i < first + s->chunk_size; i++) {
 		uint64_t w = load_acquire(&s->requests[i].word);
 
-		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_BARGEABLE)) && queue_reclaim(s, i))
+		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_BARGEABLE)) &&
+		    queue_reclaim(s, i))
 			return i;
 	}
 	return 0;
 }
 
-/* From where the last one was found to the end of the round. */
+/* From the last find to the end of the round. */
 static uint32_t take_in_round(struct participant *self)
 {
 	struct lockshm *s = self->segment;
@@ -65,7 +67,7 @@ static uint32_t take_in_round(struct participant *self)
 			break;
 		self->at_chunk++;
 	}
-	/* No more than it takes to be enough. */
+	/* No more than needed to rate the round. */
 	if (i && self->found < s->n_requests)
 		self->found++;
 	return i;
@@ -78,7 +80,7 @@ static void begin_round(struct participant *self)
 	self->growth = 0;
 }
 
-/* It found less than one in eight, or nothing: then the next one would not be worth it either. */
+/* Less than one in eight was free, or none: another round would not pay off. */
 static bool round_was_poor(const struct participant *self)
 {
 	return self->found * POOR <= self->n_chunks * self->segment->chunk_size;
@@ -109,7 +111,7 @@ static bool remember_chunk(struct participant *self, uint32_t chunk)
 	return true;
 }
 
-/* A chunk that is nobody's, among the next @most behind the last one looked at. */
+/* A chunk without an owner, among the next @most after the last one looked at. */
 static uint32_t take_chunk(struct participant *self, uint32_t most)
 {
 	struct lockshm *s = self->segment;
@@ -124,7 +126,7 @@ static uint32_t take_chunk(struct participant *self, uint32_t most)
 			(void)cas_from(chunk_word(s, chunk), self->ref, 0);
 			return 0;
 		}
-		/* None may be free, all cooling down since their owner left: then it stays nobody's. */
+		/* All may be cooling down since their owner left: then the chunk stays without an owner. */
 		free = free_in_chunk(s, chunk);
 		if (free) {
 			self->at_chunk = self->n_chunks - 1;
@@ -149,7 +151,7 @@ static uint32_t grow(struct participant *self)
 	return i;
 }
 
-/* Whatever it costs: everything of our own, then everything that is nobody's. */
+/* At any cost: search all own chunks, then all without an owner. */
 static uint32_t take_anything(struct participant *self)
 {
 	uint32_t i;

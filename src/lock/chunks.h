@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h - where a thread gets a request record; see chunks.c */
+/* chunks.h - request records for a thread; see chunks.c */
 #ifndef LOCKSHM_LOCK_CHUNKS_H
 #define LOCKSHM_LOCK_CHUNKS_H
 
@@ -7,7 +7,7 @@
 
 /*
  * A FREE record of the caller's own chunks: the one used last, another of its chunks, one of a new chunk.  0 = there is
- * none; what dead threads left may give some (sweep_probing()).
+ * none; a sweep may free some that dead threads left (sweep_probing()).
  */
 uint32_t request_take(struct participant *self);
 

@@ -3,16 +3,15 @@
  * life.c - life words
  *
  * LIFE WORD.  A thread that takes locks holds, for as long as it takes part, a robust process-shared mutex.  Only this
- * thread ever treats it as a mutex.  Everybody else sees one 32-bit word of it, the futex word, in the slot's life
- * page, at the place the thread published; the word carries FUTEX_WAITERS from the start, so that the kernel flags
+ * thread ever treats it as a mutex.  All other threads see one 32-bit word of it, the futex word, in the slot's life
+ * page, at the offset the thread published; the word carries FUTEX_WAITERS from the start, so that the kernel flags
  * FUTEX_OWNER_DIED and wakes a watcher when this very thread ends: killed, exited, or replaced by exec.  A thread the
  * kernel has flagged cannot run user code any more, which makes death exact.  One word per thread, never one per lock:
  * the word is not re-used while it is registered, which keeps clear of the kernel's race after a robust unlock.
  *
- * Only the futex word may be shared: the rest of the mutex holds pointers of the C library's list, which a
- * damaged segment must not be able to change.  So the thread maps its life page a second time, with a private
- * page behind it, and puts the mutex across the border: the first eight bytes, the futex word among them, are
- * shared, the rest is private.
+ * Only the futex word may be shared: the rest of the mutex holds pointers of the C library's list, which a damaged
+ * segment must not be able to change.  So the thread maps its life page a second time, followed by a private page, and
+ * puts the mutex across the border: the first eight bytes, the futex word among them, are shared, the rest is private.
  *
  *      life page in the segment   ...................[word]
  *      the thread's second view   ...................[mutex.............]......
@@ -22,16 +21,16 @@
  *
  * Two deaths the kernel does not report in time.  exec() by a thread that is not the first of its process: the kernel
  * gives it the first one's number before it walks the list, finds another number in the word, and leaves it.  And a
- * core dump: the list is walked when it is written, seconds later.  So a waiter's self-check, a try that would fail and
- * a sweep also ask whether the thread is still there and not on its way out, and mark the slot GONE if it is.
+ * core dump: the list is walked when the dump is written, seconds later.  So a waiter's self-check, a try that would
+ * fail and a sweep also look in /proc whether the thread is gone or on its way out, and store GONE in the slot if so.
  *
- * When is the slot used again?  The kernel flags the word if it has the number of the thread that ends; and in
- * another pid namespace the next owner may have the same number.  So not before the kernel is through with the
- * word: it has flagged it, or the thread has unlocked it and said so (OWNER_ENDED), or has ended.  Only the
- * holds need not wait for that.
+ * When is the slot used again?  The kernel flags the word if it has the number of the thread that ends; and in another
+ * pid namespace the next owner may have the same number.  So the slot stays until the kernel is done with the word: it
+ * has flagged the word, or the thread has unlocked it and stored OWNER_ENDED, or has ended.  Holds need not wait for
+ * that.
  *
- * Where robust futexes do not exist (user-mode emulators, filters) the slot says so and death is found by looking at
- * /proc at each self-check: slower, as exact.
+ * Where robust futexes do not exist (user-mode emulators, filters) the slot lacks OWNER_EXACT, and each self-check
+ * looks for the death in /proc: slower, as exact.
  */
 #define _GNU_SOURCE
 #include "lock/life.h"
@@ -69,7 +68,7 @@ static struct robust_list_head *robust_list(void)
 	return syscall(SYS_get_robust_list, 0, &head, &len) == 0 ? head : NULL;
 }
 
-/* Map the life page again, with a private page behind it.  NULL = pages are of another size, or no room. */
+/* Map the life page again, followed by a private page.  NULL = pages have another size, or no room. */
 static unsigned char *map_alias(unsigned char *page)
 {
 	unsigned char *room;
@@ -108,7 +107,7 @@ static bool take_mutex(pthread_mutex_t *m)
 	return err == 0 || (err == EOWNERDEAD && pthread_mutex_consistent(m) == 0);
 }
 
-/* Where the kernel will look: the newest node of the list plus the list's offset.  NULL = not in that mutex. */
+/* The word the kernel will flag: the newest node of the list plus the list's offset.  NULL = not in that mutex. */
 static uint32_t *find_life_word(const pthread_mutex_t *m, const struct robust_list_head *head, uint32_t tid)
 {
 	uintptr_t node, word, base = (uintptr_t)m;
@@ -135,7 +134,7 @@ bool life_begin(struct participant *p, uint32_t tid)
 	for (i = 0; i < LIFE_BYTES; i += sizeof(uint64_t))
 		store_relaxed((uint64_t *)(void *)(page + i), 0);
 	p->life = (pthread_mutex_t *)(void *)(p->alias ? view + LIFE_BYTES - SHARED_PART : view);
-	/* Never wait for it: if somebody scribbles on the word in this moment, there would be no end. */
+	/* Never wait for it: if the word is overwritten at this moment, the wait would not end. */
 	if (init_mutex(p->life) != 0 || !take_mutex(p->life)) {
 		p->life = NULL;
 		return false;
@@ -143,21 +142,21 @@ bool life_begin(struct participant *p, uint32_t tid)
 	p->robust_head = robust_list();
 	word = find_life_word(p->life, p->robust_head, tid);
 	if (!word) {
-		/* If it was written over just now the node stays on the list, and so must its
-		 * memory: for the thread's life. */
+		/* If the word was overwritten just now the node stays on the list, and so must its memory: for the
+		 * thread's life. */
 		if (pthread_mutex_unlock(p->life) != 0)
 			p->alias = NULL;
 		p->life = NULL;
 		return false;
 	}
 	store_relaxed32(&p->shared->life_off, (uint32_t)((unsigned char *)word - view));
-	/* From now on the kernel wakes a watcher without being asked by one. */
+	/* Set in advance: the kernel wakes a watcher that did not set it. */
 	(void)fetch_or32(word, FUTEX_WAITERS);
 	return true;
 }
 
-/* The C library takes the mutex off its list only if the word still says that I hold it.  If a damaged segment says
- * otherwise the node stays on the list, and so must its memory: false. */
+/* The C library takes the mutex off its list only if the word still has this thread's number.  If a damaged segment has
+ * another the node stays on the list, and so must its memory: false. */
 bool life_end(struct participant *p)
 {
 	if (p->life && pthread_mutex_unlock(p->life) != 0)
@@ -168,7 +167,7 @@ bool life_end(struct participant *p)
 }
 
 /* Some C libraries (musl) leave the parent's nodes on the robust list of a forked child, and would write to them when
- * the child locks a mutex.  Ours is the newest one then. */
+ * the child locks a mutex.  The node of this library is the newest one then. */
 void life_forget(const struct participant *p)
 {
 	struct robust_list_head *head = p->robust_head;
@@ -182,4 +181,3 @@ void life_forget(const struct participant *p)
 	if (p->alias && head->list.next == &head->list)
 		munmap(p->alias, 2 * LIFE_BYTES);
 }
-

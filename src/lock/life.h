@@ -5,15 +5,15 @@
 
 #include "lock/owner.h"
 
-/* The futex word of the life in @slot; NULL = its place is damaged. */
+/* The futex word of the life in @slot; NULL = its offset is damaged. */
 uint32_t *life_word(const struct lockshm *s, uint32_t slot);
 
-/* For the thread of @p: lock the mutex of its life, and publish the place of its word.  False where robust mutexes do not
- * work. */
+/* For the thread of @p: lock the mutex of its life, and publish the offset of its word.  False where robust mutexes do
+ * not work. */
 MUST_CHECK bool life_begin(struct participant *p, uint32_t tid);
 
-/* Unlock it: from then on the thread is dead to others.  False = a damaged segment says that another thread has it: the
- * mutex stays on the C library's list, and so must its memory. */
+/* Unlock it: from then on the thread is dead to others.  False = a damaged segment has another thread's number in it:
+ * the mutex stays on the C library's list, and so must its memory. */
 bool life_end(struct participant *p);
 
 /* In a forked child: drop the node of the parent's thread @p. */

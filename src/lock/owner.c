@@ -2,7 +2,7 @@
 /*
  * owner.c - is the owner of a request dead?
  *
- * Answered from its slot's control word, its life word (life.c) and, where these cannot tell, from /proc.
+ * Decided by its slot's control word, its life word (life.c) and, where these are not enough, by /proc.
  */
 #define _GNU_SOURCE
 #include "lock/owner.h"
@@ -17,11 +17,11 @@
 #include "lock/participant.h"
 #include "sys/procfs.h"
 
-/* Kept by participant.c; here, so that what reads it does not depend on joining. */
+/* Maintained by participant.c.  Defined here, so that its readers do not depend on joining. */
 __thread struct participant *participants_of_thread FAST_TLS;
 
-/* A service thread stands for its process: its own end proves that every sibling has a kill pending; make each processor that
- * runs one take it before we believe the process dead. */
+/* The end of a service thread proves that a kill is pending for each thread of its process.  Make every processor that
+ * runs one deliver it before the process counts as dead. */
 static void flush_siblings(void)
 {
 #ifdef SYS_membarrier
@@ -29,7 +29,7 @@ static void flush_siblings(void)
 #endif
 }
 
-/* Do its thread numbers mean anything here?  Without /proc nobody can tell. */
+/* Are its thread numbers valid in this pid namespace?  Without /proc that is unknown. */
 static bool same_namespace(const struct shm_owner *o)
 {
 	uint64_t mine = procfs_pid_namespace();
@@ -53,7 +53,6 @@ static bool active_is_dead(const struct lockshm *s, uint32_t slot, int32_t pid)
 
 	if (flags & OWNER_ENDED)
 		return true;
-
 	if (!(flags & OWNER_EXACT))
 		return thread_is_gone(o, pid);
 	if (!word)
@@ -74,8 +73,9 @@ bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control
 	case OWNER_ACTIVE:
 		return active_is_dead(s, slot, control_pid(control));
 	case OWNER_CLAIMED:
-		/* Died while joining: no life word yet, only a pid to look up, in our own namespace. */
-		return control_ns_hash(control) != 0 && control_ns_hash(control) == owner_namespace_hash(procfs_pid_namespace()) &&
+		/* Died while joining: no life word yet, only a thread id to look up, in the same namespace. */
+		return control_ns_hash(control) != 0 &&
+		       control_ns_hash(control) == owner_namespace_hash(procfs_pid_namespace()) &&
 		       procfs_thread_is_gone(0, control_pid(control));
 	default:
 		return false;
@@ -125,14 +125,14 @@ void owner_probe(const struct lockshm *s, uint64_t ref)
 	if (!word || s->read_only || control_gen(c) != owner_ref_gen(ref) || control_state(c) != OWNER_ACTIVE ||
 	    !(load_acquire32(&o->flags) & OWNER_EXACT) || active_is_dead(s, owner_ref_slot(ref), control_pid(c)))
 		return;
-	/* Only this: no such thread, or that very thread on its way out.  What /proc shows may be hidden, shifted or
-	 * another namespace's, and a life that the kernel has not flagged must not be ended on weaker evidence. */
+	/* Proof is one of: no such thread, or that very thread on its way out.  What /proc shows may be hidden, shifted
+	 * or another namespace's, and a life that the kernel has not flagged must not be ended on weaker evidence. */
 	if (!same_namespace(o) || !thread_is_over(o, control_pid(c)))
 		return;
 	/* As for a flagged life. */
 	if (load_acquire32(&o->flags) & OWNER_PROCESS)
 		flush_siblings();
-	/* In the word that has the generation: it cannot hit the slot's next owner. */
+	/* A CAS on the word with the generation: it cannot hit the slot's next owner. */
 	if (cas_from((uint64_t *)(uintptr_t)&o->control, c,
 		     control_make(control_gen(c), (uint32_t)control_pid(c), control_ns_hash(c), OWNER_GONE)))
 		futex_wake(word, INT_MAX);

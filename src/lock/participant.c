@@ -3,8 +3,8 @@
  * participant.c - a thread takes part: its slot, from the first acquire to its end
  *
  * SLOT CONTROL: FREE -> CLAIMED -> ACTIVE (-> GONE) -> FREE with the next generation.  Crash points of joining:
- *   (1) CLAIMED: the control word has the thread id; whoever needs slots proves the death by /proc and frees it
- *   (2) ACTIVE: the life word tells
+ *   (1) CLAIMED: the control word has the thread id; a thread that needs a slot proves the death by /proc and frees it
+ *   (2) ACTIVE: the life word shows the death
  * An owner_ref names (slot, generation); a reference to an earlier generation is to a dead owner.
  */
 #define _GNU_SOURCE
@@ -24,12 +24,12 @@
 #define SWEEP_AT_JOIN 4
 
 static pthread_key_t exit_key;
-static int exit_key_error; /* of making it */
+static int exit_key_error; /* error of its creation */
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 /* ---------------------------------------------------------------- joining */
 
-/* Who joins, asked once: /proc is slow. */
+/* The joining thread, determined once: /proc is slow. */
 struct newcomer {
 	uint32_t pid;
 	uint32_t tid;
@@ -41,7 +41,7 @@ static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t
 	struct shm_owner *o = p->shared;
 	int i;
 
-	/* My claim before my fields.  Pairs with fence_acquire() in owner_identity(). */
+	/* The claim before the fields.  Pairs with fence_acquire() in owner_identity(). */
 	fence_release();
 	store_relaxed(&o->start_time, procfs_start_time((int32_t)me->pid, (int32_t)me->tid,
 							clock_is_initial(p->segment->clock_ns)));
@@ -55,7 +55,7 @@ static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t
 	store_release32(&o->flags, flags);
 }
 
-/* Claim any free slot, from a place that differs between threads. */
+/* Claim any free slot, starting at one that differs between threads. */
 static bool claim_slot(struct participant *p, const struct newcomer *me)
 {
 	struct lockshm *s = p->segment;
@@ -83,8 +83,7 @@ static void make_exit_key(void)
 	exit_key_error = pthread_key_create(&exit_key, leave_all);
 }
 
-/* See to it that leave_all() runs when this thread exits.  0 or an errno: a process has a
- * limited number of such keys. */
+/* Make leave_all() run when this thread exits.  0 or an errno: a process has a limited number of such keys. */
 static int expect_exit(void)
 {
 	pthread_once(&exit_once, make_exit_key);
@@ -130,9 +129,10 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	int err = expect_exit();
 
 	if (err)
-		return error_system(error, LOCKSHM_SYSTEM, err, "cannot be told of this thread's exit");
+		return error_system(error, LOCKSHM_SYSTEM, err, "cannot register for this thread's exit");
 	if (s->clock_lost)
-		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace: open the segment again");
+		return error_set(error, LOCKSHM_SYSTEM,
+				 "cannot tell this process' time namespace: open the segment again");
 	process_add_hooks(&hooks);
 	participant_forget_inherited(epoch);
 	p = calloc(1, sizeof(*p));
@@ -152,8 +152,8 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
 	}
 	fill_slot(p, &me, flags & ~JOIN_OWN_THREAD);
-	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly my claim: if
-	 * somebody took me for dead it is not my slot any more. */
+	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly this claim:
+	 * if another thread took this one for dead the slot is not its own any more. */
 	c = control_make(owner_ref_gen(p->ref), me.tid, owner_namespace_hash(me.pid_ns), OWNER_CLAIMED);
 	if (!cas_from(&p->shared->control, c,
 		      control_make(owner_ref_gen(p->ref), me.pid, owner_namespace_hash(me.pid_ns), OWNER_ACTIVE))) {
@@ -167,7 +167,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	s->own_refs += p->own_thread;
 	pthread_mutex_unlock(&s->lock);
 	link_to_thread(p);
-	/* The worker that replaces a killed one clears away behind it, and a little more where many were killed. */
+	/* A worker that replaces a killed one clears away after it, and a little more where many were killed. */
 	(void)sweep_some(s, SWEEP_AT_JOIN);
 	*out = p;
 	return 0;
@@ -175,13 +175,14 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 
 /* ---------------------------------------------------------------- leaving */
 
-/* End the life first: from then on this thread is as dead as any, and one path clears away after both. */
+/* End the life first: from then on this thread counts as dead, and one path clears away after both. */
 static void end_part(struct participant *p)
 {
 	struct lockshm *s = p->segment;
 	uint32_t *word = p->life ? life_word(s, p->slot) : NULL;
 
-	/* From the unlock on I am dead to others, but the slot is mine until I say that I am through with the word. */
+	/* From the unlock on other threads see this one as dead, but the slot stays its own until OWNER_ENDED is
+	 * stored: it uses the word no more. */
 	if (life_end(p))
 		store_release32(&p->shared->flags, load_relaxed32(&p->shared->flags) | OWNER_ENDED);
 	if (word)
@@ -220,4 +221,3 @@ void participant_leave(struct lockshm *s)
 	pthread_setspecific(exit_key, participants_of_thread ? &exit_key : NULL);
 	end_part(p);
 }
-

@@ -15,7 +15,7 @@
 #define KEY_CACHE_SLOTS (1 << KEY_CACHE_BITS)
 #define KEY_CACHE_BYTES 96
 
-/* What is known of a key before it is looked for: who it is, and the entry that it had last. */
+/* A key before the lookup: its identity, and the entry it had last. */
 struct known_key {
 	struct identity id;
 	uint32_t entry; /* ENTRY_NONE = not known */
@@ -23,8 +23,8 @@ struct known_key {
 };
 
 /*
- * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes it is its length, its first and
- * its last bytes, which may overlap; of a longer one the rest is here, too.
+ * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes are compared by length, first and
+ * last bytes, which may overlap; a longer key also by the rest, here.
  */
 struct cached_key {
 	struct known_key known; /* id.len 0 = unused */
@@ -38,16 +38,16 @@ struct cached_key {
 #define SEARCH_NODE_BYTES 40
 #define SEARCH_ROOM_BYTES(n_owners) (64 + SEARCH_NODES * SEARCH_NODE_BYTES + ((size_t)(n_owners) + 63) / 64 * 8)
 
-/* A released hold that its thread may take again, and the streak it is part of. */
+/* A released hold that its thread may resume, and the streak it is part of. */
 struct barge_window {
 	uint32_t index;		  /* of the record; 0 = none */
 	uint32_t entry;
 	uint64_t word;		  /* as it was left */
 	uint64_t ticket;
 	uint64_t kicked;	  /* [sleep | index] of the sleeper that was woken last in this streak */
-	uint32_t streak;	  /* which, see hold/barge.c */
-	uint32_t host_lease;	  /* under which its holds are, index + 1; 0 = none */
-	uint64_t host_lease_word; /* of that lease */
+	uint32_t streak;	  /* see hold/barge.c */
+	uint32_t host_lease;	  /* host lease of its holds, index + 1; 0 = none */
+	uint64_t host_lease_word; /* word of that lease */
 	uint64_t fence;		  /* the streak's fencing number under it */
 };
 
@@ -66,18 +66,18 @@ struct participant {
 	uint32_t n_chunks;
 	uint32_t chunk_cap;
 	uint32_t *chunks;
-	uint32_t at_chunk;	   /* of chunks: where request_take() goes on looking */
+	uint32_t at_chunk;	   /* of chunks: where request_take() continues */
 	uint32_t found;		   /* records found in this round through them */
 	uint32_t growth;	   /* chunks to take before the next round */
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
-	bool own_thread;	   /* of the library: not the program's */
+	bool own_thread;	   /* started by the library, not by the program */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	struct barge_window barge; /* hold/barge.c */
-	int64_t probed_ns;	   /* when a failed try last looked closer at an owner */
+	int64_t probed_ns;	   /* when a failed try last probed an owner */
 	uint32_t sleeps;	   /* each sleep has a number of its own */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
 	void *robust_head;	   /* the C library's robust list, for a forked child */
-	unsigned char *alias;	   /* second view of the life page, with a private page behind it; NULL = in place */
+	unsigned char *alias;	   /* second view of the life page, followed by a private page; NULL = in place */
 	pthread_mutex_t *life;	   /* the mutex held for life; NULL = none */
 	struct cached_key keys[KEY_CACHE_SLOTS];
 };
@@ -101,7 +101,7 @@ static inline struct participant *participant_find(const struct lockshm *s)
 	return p;
 }
 
-/* The same without the side of process_epoch() that sets up a process after a fork: NULL then, too.  For fast paths. */
+/* The same for fast paths: does not set up the process after a fork, but returns NULL then. */
 static inline struct participant *participant_known(const struct lockshm *s)
 {
 	struct participant *p = participants_of_thread;
@@ -109,7 +109,8 @@ static inline struct participant *participant_known(const struct lockshm *s)
 
 	if (unlikely(!p))
 		return NULL;
-	/* Who made it has set the word up; in a fork's child it is 0 until somebody asks, or another one. */
+	/* The word was set up before the participant; in a forked child it is 0 until the first process_epoch(), and
+	 * another number after that. */
 	epoch = load_relaxed(process_epoch_word);
 	while (unlikely(p->segment != s) || unlikely(p->epoch != epoch)) {
 		p = p->next;
@@ -131,7 +132,7 @@ static inline int participant_get(struct lockshm *s, struct participant **out, s
 	return likely(*out != NULL) ? 0 : participant_join(s, out, 0, error);
 }
 
-/* After a fork: the participants in the copied list belong to the parent's thread. */
+/* After a fork: drop the participants of the parent's thread from the copied list. */
 void participant_forget_inherited(uint64_t epoch);
 
 /* End the calling thread's part in @s as its exit would; nothing if it has none. */

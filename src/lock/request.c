@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* request.c - what a request record carries beside its words: label and flags */
+/* request.c - the label and flags of a request record */
 #include "lock/request.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ void request_drop(struct participant *self, uint32_t index)
 {
 	struct shm_request *r = &self->segment->requests[index];
 
-	/* Nobody can reach it: a plain store by its owner. */
+	/* Unreachable for other threads: a plain store by its owner. */
 	store_release(&r->word, word_make(word_gen(load_relaxed(&r->word)), false, REQUEST_FREE, 0));
 	self->free_request = index;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* request.h - request records: how one is filled and given back */
+/* request.h - request records: filling one and giving it back */
 #ifndef LOCKSHM_LOCK_REQUEST_H
 #define LOCKSHM_LOCK_REQUEST_H
 
@@ -19,10 +19,10 @@ static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint
 /* Give a record back that was filled but never became reachable. */
 void request_drop(struct participant *self, uint32_t index);
 
-/* Set all flags anew: store a label, cut to fit, or none; and whether the hold may linger. */
+/* Set all flags anew: a label, cut to fit, or none; and whether the hold may barge. */
 void request_set_extras(struct shm_request *r, const char *tag, bool barges);
 
-/* The usual case: nothing of that now, and nothing at the last use. */
+/* The usual case: no label and no barging now, and none at the last use. */
 static inline void request_set_extras_if_any(struct shm_request *r, const char *tag, bool barges)
 {
 	if (unlikely(tag != NULL) || unlikely(barges) || unlikely(load_relaxed32(&r->flags) != 0))

@@ -2,9 +2,9 @@
 /*
  * sweep.c - everything a dead thread left: requests, records, chunks, its slot
  *
- * Never needed to let others proceed, whoever waits behind the dead does that; needed to use the records and the slot
+ * Never needed to let others proceed: waiters after the dead request do that.  Needed to use the records and the slot
  * again.  Any number of sweepers may work on one slot, be killed, or be stopped: every step is a CAS that carries the
- * generation it decided on.  Crash points: after each step the next sweeper goes on from there.
+ * generation it decided on.  Crash points: after each step the next sweeper continues from there.
  */
 #include "lock/sweep.h"
 
@@ -14,15 +14,15 @@
 #include "lock/queue.h"
 #include "lock/table.h"
 
-/* May I touch what @w, the record's word, says?  Only what a dead owner left, and what cools down: the chunk may be
- * somebody else's by now, and a live owner's record may be between fill and append.  The owner after the word: the CAS
- * on that word then makes sure that it is the owner's. */
+/* May the sweep touch record @index, with word @w?  Only what a dead owner left, and what cools down: the chunk may be
+ * another thread's by now, and a live owner's record may be between fill and append.  Read the owner after the word:
+ * the CAS on that word then makes sure that it is the owner's. */
 static bool is_leftover(const struct lockshm *s, uint32_t index, uint64_t w)
 {
 	return word_is(w, REQUEST_COOLING) || owner_is_dead(s, load_acquire(&s->requests[index].owner));
 }
 
-/* A live request of a dead owner dies; one that cools down lives on until its time. */
+/* A live request of a dead owner dies; one that cools down stays until its time. */
 static uint64_t end_live(struct lockshm *s, uint32_t index, uint64_t w)
 {
 	struct shm_request *r = &s->requests[index];
@@ -33,8 +33,8 @@ static uint64_t end_live(struct lockshm *s, uint32_t index, uint64_t w)
 	return load_acquire(&r->word);
 }
 
-/* True = the record is FREE, or cools down: then it belongs to nobody, and is freed by
- * whoever takes it off its queue. */
+/* True = the record is FREE, or cools down: then it has no owner, and the thread that takes it off its queue
+ * frees it. */
 static bool reclaim_record(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
@@ -53,7 +53,7 @@ static bool reclaim_record(struct lockshm *s, uint32_t index)
 	return word_is(w, REQUEST_FREE) || word_is(w, REQUEST_COOLING);
 }
 
-/* True = the chunk is nobody's, or another's. */
+/* True = the chunk has no owner, or another. */
 static bool reclaim_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
 {
 	uint32_t i, first = chunk * s->chunk_size + 1;
@@ -69,7 +69,8 @@ static bool reclaim_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
 	return all_free;
 }
 
-/* Requests that were moved to the dead lie in other threads' chunks: end them while the slot still tells who it was. */
+/* Requests that were moved to the dead thread lie in other threads' chunks: end them while the slot still has its
+ * identity. */
 static void reclaim_adopted(struct lockshm *s, uint64_t ref)
 {
 	uint32_t i;
@@ -78,7 +79,7 @@ static void reclaim_adopted(struct lockshm *s, uint64_t ref)
 		uint64_t w = load_acquire(&s->requests[i].word);
 		int tries;
 
-		/* Again where a bypass changed the word meanwhile. */
+		/* Again if a bypass changed the word meanwhile. */
 		for (tries = 0; tries < 100 && word_live(w) && load_acquire(&s->requests[i].owner) == ref; tries++)
 			w = end_live(s, i, w);
 	}
@@ -105,7 +106,7 @@ static bool reclaim_chunks(struct lockshm *s, uint64_t ref, const uint32_t *own,
 	return empty;
 }
 
-/* The slot as its control word @c says, which the last CAS compares: so whoever took it meanwhile keeps it. */
+/* The slot as of its control word @c, which the last CAS compares: so a new owner of the slot keeps it. */
 static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *own, uint32_t n)
 {
 	struct shm_owner *o = &s->owners[slot];
@@ -138,7 +139,7 @@ void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *
 	static const uint32_t none[1];
 	uint64_t c = load_acquire(&s->owners[slot].control);
 
-	/* Swept by somebody else already, it may be a stranger's, whose chunks are not those. */
+	/* Swept by another thread already, the slot may have a new owner, with other chunks. */
 	if (owner_ref(control_gen(c), slot) == ref)
 		(void)sweep(s, slot, c, n ? chunks : none, n);
 }

@@ -8,8 +8,8 @@
 /* Clear away everything of the dead thread in @slot.  True = the slot is free now. */
 bool sweep_slot(struct lockshm *s, uint32_t slot);
 
-/* The same for a thread that has just ended its part as @ref: nobody knows its chunks better, so
- * no others are looked at. */
+/* The same for a thread that has just ended its part as @ref: its list of chunks is complete, so no others are
+ * searched. */
 void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *chunks, uint32_t n);
 
 /* The same for every slot, until @most have been freed.  Returns the number of slots freed. */
@@ -18,7 +18,7 @@ int sweep_some(struct lockshm *s, int most);
 /* The same for every slot.  Returns the number of slots freed. */
 int sweep_all(struct lockshm *s);
 
-/* The same after a closer look at every owner that seems to live, which costs a look at /proc each. */
+/* The same after probing every owner that seems to live, which costs a look at /proc each. */
 int sweep_probing(struct lockshm *s);
 
 #endif

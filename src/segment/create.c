@@ -5,8 +5,9 @@
  * A segment is made without a name (O_TMPFILE), gets all its memory (posix_fallocate: a full /dev/shm is an error now
  * and not SIGBUS later), its header and the creator's mapping, and is then linked into place: nothing after that fails,
  * and a creation that fails leaves nothing.  Crash points:
- *   (1) before the link: the kernel frees the nameless file;  (2) after it: a segment without a token base, which the
- *   next opener fills in (segment/map.c);  (3) after that: a complete segment.
+ *   (1) before the link: the kernel frees the nameless file
+ *   (2) after it: a segment without a token base, which the next opener fills in (segment/map.c)
+ *   (3) after that: a complete segment
  */
 #define _GNU_SOURCE
 #include "segment/segment.h"
@@ -21,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "segment/process.h"
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "sys/hash.h"
-#include "segment/process.h"
 
 #define SHM_DIR "/dev/shm"
 
@@ -71,7 +72,8 @@ void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name)
 uint64_t segment_layout(void)
 {
 	static const uint32_t sizes[] = {
-		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_bucket), sizeof(struct shm_entry),
+		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_bucket),
+		sizeof(struct shm_entry),
 		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
 		WINDOW, BUCKET_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, DAMAGE_TAG_WORDS, KEY_SHOWN_WORDS,
 		sizeof(struct shm_bridge), sizeof(struct shm_host_lease), sizeof(struct shm_redis), FENCE_LEFT_BITS,
@@ -112,7 +114,8 @@ uint64_t segment_plan(struct shm_header *h)
 	at = page_align(at + ((uint64_t)h->n_requests + 1) * sizeof(struct shm_request));
 	h->bridge_off = h->n_host_leases ? at : 0;
 	if (h->n_host_leases)
-		at = page_align(at + sizeof(struct shm_bridge) + (uint64_t)h->n_host_leases * sizeof(struct shm_host_lease));
+		at = page_align(at + sizeof(struct shm_bridge) +
+				(uint64_t)h->n_host_leases * sizeof(struct shm_host_lease));
 	h->total_size = at;
 	return at;
 }
@@ -145,7 +148,8 @@ static void read_boot_id(unsigned char out[16])
 
 void segment_boot_id(unsigned char out[16])
 {
-	/* Of the kernel this process runs on, so it is asked once; whoever asks at the same time finds the same. */
+	/* The same for the whole kernel run, so it is read once; threads that read it at the same time find the
+	 * same. */
 	static uint64_t known, words[2];
 	uint64_t found[2];
 
@@ -158,7 +162,7 @@ void segment_boot_id(unsigned char out[16])
 	read_boot_id(out);
 	memcpy(found, out, 16);
 	if (!found[0] && !found[1])
-		return; /* perhaps /proc is there the next time */
+		return; /* /proc may be there the next time */
 	store_relaxed(&words[0], found[0]);
 	store_relaxed(&words[1], found[1]);
 	store_release(&known, 1);
@@ -224,7 +228,7 @@ static int reserve(int fd, uint64_t size, struct lockshm_error *error)
 	struct rlimit limit;
 	int e;
 
-	/* Asked first: going past the limit would send SIGXFSZ. */
+	/* Checked first: going past the limit would send SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size)
 		return error_set(error, LOCKSHM_NO_MEMORY,
 				 "the file size limit (ulimit -f) is below the segment's %llu bytes",
@@ -241,13 +245,13 @@ static int set_access(int fd, const struct lockshm_create_options *o, struct loc
 {
 	if (o->group != (gid_t)-1 && fchown(fd, (uid_t)-1, o->group) != 0)
 		return error_system(error, LOCKSHM_PERMISSION, errno, "cannot give the segment to that group");
-	/* After fchown, and by fchmod: the umask has no say. */
+	/* After fchown, and by fchmod: not subject to the umask. */
 	if (fchmod(fd, o->mode) != 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "fchmod");
 	return 0;
 }
 
-/* What making or naming the file refuses: no right to, no room for one more, or worse. */
+/* Error of making or naming the file: no permission, no room, or worse. */
 static int refused(int e, const char *what, struct lockshm_error *error)
 {
 	switch (e) {
@@ -276,7 +280,7 @@ static int publish(int fd, const char *name, struct lockshm_error *error)
 	return refused(errno, "cannot name a file in " SHM_DIR, error);
 }
 
-/* A file without a name, complete but for it. */
+/* A file without a name, otherwise complete. */
 static int create_file(int *out, const struct lockshm_create_options *o, const struct shm_redis *redis,
 		       struct lockshm_error *error)
 {
@@ -302,7 +306,7 @@ static int create_file(int *out, const struct lockshm_create_options *o, const s
 	return 0;
 }
 
-/* All that can fail comes before the name; and a name that is taken leaves nothing of the new segment. */
+/* Everything that can fail comes before the name; and if the name is taken nothing of the new segment stays. */
 int segment_create(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
 		   const struct shm_redis *redis, struct lockshm_error *error)
 {

@@ -2,11 +2,13 @@
 /*
  * map.c - mapping an existing segment after checking everything about it
  *
- * The file may be anything: somebody else's, cut short, of a newer library, written at random.  The checks go from the
+ * The file may be anything: another user's, cut short, of a newer library, written at random.  The checks go from the
  * outside in (owner, type, size, identity, version, capacities, offsets), and the capacities that pass are copied, so
- * that a later change of the header misleads nobody.
+ * that a later change of the header misleads no process.
  */
 #define _GNU_SOURCE
+#include "segment/segment.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,9 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/error.h"
 #include "segment/process.h"
-#include "segment/segment.h"
+#include "sys/error.h"
 
 static int check_identity(const struct shm_header *h, struct lockshm_error *error)
 {
@@ -46,8 +47,8 @@ static int check_geometry(const struct shm_header *h, uint64_t file_size, struct
 
 	if (h->n_owners < 1 || h->n_owners > 1u << 20 || h->chunk_size < 1 || h->chunk_size > 8 || h->n_chunks < 1 ||
 	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
-	    h->n_buckets < 8 || h->n_buckets > (1u << SLOT_BITS) / BUCKET_SPAN || h->n_locks != h->n_buckets * BUCKET_SPAN ||
-	    h->n_host_leases > HOST_LEASES_MAX)
+	    h->n_buckets < 8 || h->n_buckets > (1u << SLOT_BITS) / BUCKET_SPAN ||
+	    h->n_locks != h->n_buckets * BUCKET_SPAN || h->n_host_leases > HOST_LEASES_MAX)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header");
 	segment_plan(&plan);
 	if (memcmp(&plan, h, sizeof(plan)) != 0)
@@ -75,7 +76,7 @@ static int check_file(const struct stat *st, unsigned flags, struct lockshm_erro
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a regular file");
 	if (!(flags & LOCKSHM_OPEN_ANY_OWNER) && st->st_uid != 0 && st->st_uid != geteuid())
 		return error_set(error, LOCKSHM_PERMISSION,
-				 "owned by uid %u, who is neither you nor root; open with ANY_OWNER if you trust them",
+				 "owned by uid %u, neither you nor root; open with ANY_OWNER if you trust that user",
 				 (unsigned)st->st_uid);
 	if (st->st_size < (off_t)sizeof(struct shm_header))
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %lld bytes are less than a header",
@@ -110,8 +111,8 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->size = h->total_size;
 }
 
-/* Tokens count from here, in sixteenths of a microsecond: a new segment starts above every token of an older one as
- * long as no key was granted 16 million times a second on average, and tokens stay below 2^53 until 2042. */
+/* Tokens count from this time, in sixteenths of a microsecond: a new segment starts above every token of an older one
+ * as long as no key was granted 16 million times a second on average, and tokens stay below 2^53 until 2042. */
 #define TOKEN_EPOCH_UNIX_S 1735689600 /* 2025-01-01 */
 #define TOKENS_PER_US 16
 
@@ -128,9 +129,9 @@ static uint64_t token_base_now(void)
 }
 
 /*
- * The token base is set by the first opener, the creator as a rule: from a clock that was read while the file had its
- * name.  Older segments of that name had lost it by then, so their tokens are smaller; newer ones read the clock later.
- * Set before the link it would be as old as a creator that was stopped there.
+ * The first opener, as a rule the creator, sets the token base: from a clock that was read while the file had its name.
+ * Older segments of that name had lost it by then, so their tokens are smaller; newer ones read the clock later.  Set
+ * before the link it would be as old as a creator that was stopped there.
  */
 bool segment_start_tokens(struct lockshm *s, int fd)
 {
@@ -139,7 +140,8 @@ bool segment_start_tokens(struct lockshm *s, int fd)
 
 	if (load_relaxed(&s->header->token_base) == 0) {
 		base = token_base_now();
-		/* After the clock: it had the name until then.  A filter that refuses fstat() takes no name away. */
+		/* After the clock: the file had its name until then.  A filter that refuses fstat() takes no name
+		 * away. */
 		if (fstat(fd, &st) == 0 && st.st_nlink == 0)
 			return false;
 		(void)cas_from(&s->header->token_base, 0, base > high_water ? base : high_water);
@@ -180,7 +182,7 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 	return s;
 }
 
-/* The header as it is now, without mapping: a file cut short in this moment is a short read, not a signal. */
+/* Read the header without mapping it: a file cut short at this moment is a short read, not a signal. */
 static int read_header(struct shm_header *h, int fd, struct lockshm_error *error)
 {
 	ssize_t n = pread(fd, h, sizeof(*h), 0);
@@ -222,7 +224,8 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 			       error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
 	if (!clock_namespace_offset(&clock_offset, &clock_ns))
 		return error_set(error, LOCKSHM_SYSTEM,
-				 "cannot tell this process' time namespace (open files exhausted, or unshared by itself)");
+				 "cannot tell this process' time namespace "
+				 "(open files exhausted, or unshared by itself)");
 	base = mmap(NULL, h.total_size, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return error_system(error, errno == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, errno, "mmap");
@@ -240,8 +243,8 @@ static int open_error(int e, const char *name, struct lockshm_error *error)
 {
 	switch (e) {
 	case ENOENT:
-		return error_set(error, LOCKSHM_NO_SEGMENT, "no segment %s: make it with lockshm_create() or lockctl create",
-				 name);
+		return error_set(error, LOCKSHM_NO_SEGMENT,
+				 "no segment %s: make it with lockshm_create() or lockctl create", name);
 	case EACCES:
 	case EPERM:
 		return error_system(error, LOCKSHM_PERMISSION, e, name);
@@ -261,7 +264,7 @@ int segment_open(struct lockshm **out, const char *name, unsigned flags, struct 
 	int fd, err;
 
 	segment_path(path, name);
-	/* O_NONBLOCK: a FIFO put there must not stop us; it is refused as no regular file. */
+	/* O_NONBLOCK: a FIFO of that name must not block the open; it is refused as no regular file. */
 	fd = open(path, (flags & LOCKSHM_OPEN_READ_ONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return open_error(errno, name, error);
@@ -276,7 +279,8 @@ int segment_open(struct lockshm **out, const char *name, unsigned flags, struct 
 	return err;
 }
 
-/* The descriptor's file, if the program has not closed it under us (as daemons do) and opened another. */
+/* The file of the descriptor, unless the program has closed that (as daemons do) and opened another under its
+ * number. */
 static bool own_file(const struct lockshm *s, struct stat *st)
 {
 	return s->fd >= 0 && fstat(s->fd, st) == 0 && st->st_dev == s->dev && st->st_ino == s->ino;
@@ -290,7 +294,7 @@ static void close_own(const struct lockshm *s)
 		close(s->fd);
 }
 
-/* By the number of names, not by looking the name up: after chroot() that would lead elsewhere. */
+/* By the number of names, not by a look-up: after chroot() the name would lead elsewhere. */
 bool segment_has_name(const struct lockshm *s)
 {
 	char path[LOCKSHM_NAME_MAX + 16];
@@ -332,7 +336,8 @@ void segment_unref(struct lockshm *s)
 
 	pthread_mutex_lock(&s->lock);
 	last = --s->refs == 0;
-	/* Closed, and only the service thread is left: its work is done.  The reference stays mine until it has left. */
+	/* Closed, and only the service thread is left, which has nothing to do.  This reference stays until it has
+	 * left. */
 	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->renewals) {
 		idle = s->renewals;
 		s->renewals = NULL;

@@ -2,9 +2,9 @@
 /*
  * process.c - the epoch of this process, and what a forked child must forget
  *
- * The child of fork() starts with a copy of the parent's private memory: the handles are good, the participants and
- * the service thread in it belong to threads that do not exist here.  process_begin() makes the child forget them.  It runs
- * from the atfork handler or, after a fork that bypassed libc, at the first call.
+ * The child of fork() starts with a copy of the parent's private memory: the handles are valid, but the participants
+ * and the service thread in it belong to threads that do not exist here.  process_begin() makes the child forget them.
+ * It runs from the atfork handler or, after a fork that bypassed libc, at the first call.
  */
 #define _GNU_SOURCE
 #include "segment/process.h"
@@ -14,10 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-
 uint64_t *process_epoch_word;
 
-/* Written with the process-lock held, and never freed: so a caller that may not lock can walk along. */
+/* Written with the process-lock held, and never freed: a caller that must not lock can walk the list. */
 struct seen_segment {
 	const struct lockshm *s; /* NULL = of none now */
 	struct seen_segment *next;
@@ -27,7 +26,7 @@ struct seen_segment {
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static CDS_LIST_HEAD(open_segments);
 static struct seen_segment *seen_segments;
-static uint64_t last_epoch; /* in ordinary memory: a child sees its parent's and counts on */
+static uint64_t last_epoch; /* in ordinary memory: a child has its parent's and counts on */
 static uint64_t fallback_word;
 
 #define HOOKS_MAX 4
@@ -187,13 +186,13 @@ uint64_t process_begin(void)
 	uint64_t epoch;
 	int cancel;
 
-	/* Files of /proc may be read: no place to be cancelled at, with the lock locked. */
+	/* /proc may be read: with the lock held this must not be a cancellation point. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&process_lock);
 	if (!process_epoch_word)
 		make_epoch_word();
 	epoch = load_relaxed(process_epoch_word);
-	/* A fork past libc, but not the first call of all. */
+	/* After a fork past libc, but not at the first call of all. */
 	if (epoch == 0 && last_epoch != 0)
 		RUN_HOOKS(forget_global);
 	if (epoch == 0)
@@ -203,8 +202,8 @@ uint64_t process_begin(void)
 	return epoch;
 }
 
-/* Process-lock held. */
-static struct seen_segment *place(void)
+/* A free entry of the list, perhaps a new one.  Process-lock held. */
+static struct seen_segment *free_seen(void)
 {
 	struct seen_segment *p;
 
@@ -224,7 +223,7 @@ struct seen_segment *process_reserve(void)
 	struct seen_segment *p;
 
 	pthread_mutex_lock(&process_lock);
-	p = place();
+	p = free_seen();
 	if (p)
 		p->taken = true;
 	pthread_mutex_unlock(&process_lock);

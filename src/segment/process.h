@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.h - which process is this?
+ * process.h - the identity of this process, its forks, and the segments it has open
  *
- * A forked child shares the mapping but owns nothing.  It is noticed without a system call: the epoch lives in a page
+ * A forked child shares the mapping but owns nothing.  It is detected without a system call: the epoch lives in a page
  * that the kernel wipes in a child (MADV_WIPEONFORK); where that does not exist, an atfork handler clears it.
  */
 #ifndef LOCKSHM_SEGMENT_PROCESS_H
@@ -10,13 +10,13 @@
 
 #include <stdint.h>
 
+#include "segment/segment.h"
 #include "sys/atomic.h"
 #include "sys/compiler.h"
-#include "segment/segment.h"
 
 extern uint64_t *process_epoch_word;
 
-/* Give this process an epoch after a start or a fork, and set the open segments' private fields up anew. */
+/* Give this process an epoch after a start or a fork, and reset the private fields of the open segments. */
 uint64_t process_begin(void);
 
 /* Number of this process in its line of forks; never 0. */
@@ -28,19 +28,20 @@ static inline uint64_t process_epoch(void)
 	return likely(epoch != 0) ? epoch : process_begin();
 }
 
-/* A place among the segments that process_sees_segment() finds; it stays, and is used again.  NULL = no memory. */
+/* Reserve an entry in the list that process_sees_segment() walks; it is never freed, but used again.  NULL = no
+ * memory. */
 struct seen_segment *process_reserve(void);
 
 /*
- * What a folder above has to do around fork() and when a segment is closed.  It adds its table before it starts anything
- * that needs one (src/README.md lists them); a table stays for the life of the process.  NULL = nothing.
+ * What a folder above has to do around fork() and when a segment is closed.  A folder adds its table before it starts
+ * anything that needs one (src/README.md lists them); a table stays for the life of the process.  NULL = nothing.
  */
 struct process_hooks {
 	/* For each open segment, with its `starting` and `lock` held: */
 	void (*fork_lock)(struct lockshm *s);	/* before fork(): no thread is inside while memory is copied */
 	void (*fork_unlock)(struct lockshm *s); /* after it, in the parent */
-	/* In the child: drop what the parent's threads have.  @consistent false: after a fork past the C library the copy may
-	 * be half changed, and descriptors may be the parent's. */
+	/* In the child: drop what belongs to the parent's threads.  @consistent false: after a fork past the C library
+	 * the copy may be half changed, and descriptors may be the parent's. */
 	void (*forget)(struct lockshm *s, bool consistent);
 	/* Once for all segments, as the innermost: */
 	void (*fork_begin)(void);
@@ -56,7 +57,7 @@ void process_add_hooks(const struct process_hooks *hooks);
 void process_close(struct lockshm *s);
 void process_end_service(struct renewals *renewals);
 
-/* The list of open segments, for the child of a fork.  It has its place. */
+/* The list of open segments, for the child of a fork.  Its entry is reserved. */
 void process_add_segment(struct lockshm *s);
 void process_remove_segment(struct lockshm *s);
 
@@ -70,15 +71,15 @@ bool process_sees_segment(const struct lockshm *wanted);
 bool process_ref_segment(struct lockshm *wanted);
 
 /*
- * If @wanted is mapped: what @visit returns, which runs with the process-lock and the segment's lock held, so that neither
- * the mapping nor the service thread ends meanwhile; else false.  Safe for any value, and ends no thread.
+ * If @wanted is mapped: the result of @visit, which runs with the process-lock and the segment's lock held, so that
+ * neither the mapping nor the service thread ends meanwhile; else false.  Safe for any value, and ends no thread.
  */
 bool process_visit(struct lockshm *wanted, bool (*visit)(struct lockshm *s, void *arg), void *arg);
 
 /* A number that this process and its later children give out once. */
 uint64_t process_unique(void);
 
-/* More than one processor to run on? */
+/* Does the machine have more than one processor? */
 bool process_is_parallel(void);
 
 #endif

@@ -4,14 +4,18 @@
  *
  * A segment that is RETIRED grants nothing any more, so from the moment in which its name is free for another one no
  * process shares locks in it.  The state goes from READY to RETIRED and never back, so every remover may set it again.
- * The caller's right to remove the name is asked for first: a caller without it changes nothing.
+ * The caller's permission to remove the name is checked first: a caller without it changes nothing.
  *
  * Crash points:
- *   (1) before RETIRED: nothing has changed;  (2) before the name is gone: a retired segment under its name, which
- *   nothing opens; the next lockshm_destroy() or lockshm_create() of that name removes it;  (3) after that: the end.
- * Stopped at (2) the remover keeps the name, since it holds the file's flock: the others wait a little and say so.
+ *   (1) before RETIRED: nothing has changed
+ *   (2) before the name is gone: a retired segment under its name, which cannot be opened; the next lockshm_destroy()
+ *       or lockshm_create() of that name removes it
+ *   (3) after that: complete
+ * A remover stopped at (2) keeps the name, since it holds the file's flock: other removers wait a little and report it.
  */
 #define _GNU_SOURCE
+#include "segment/segment.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,16 +27,15 @@
 #include <unistd.h>
 
 #include "sys/error.h"
-#include "segment/segment.h"
 
-#define PATIENCE_MS 200 /* for another remover of the same segment */
+#define PATIENCE_MS 200 /* wait for another remover of the same segment */
 
 static int open_for_removal(const char *path)
 {
 	return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/* Or is too short to be anything.  0 or an errno. */
+/* A file that is too short to be anything passes, too.  0 or an errno. */
 static int begins_like_segment(int fd)
 {
 	uint64_t magic;
@@ -43,7 +46,7 @@ static int begins_like_segment(int fd)
 	return n < (ssize_t)sizeof(magic) || magic == SHM_MAGIC ? 0 : EMEDIUMTYPE;
 }
 
-/* Without memory, and without touching a page that the file may lose meanwhile. */
+/* Without memory, and without access to a page that the file may lose meanwhile. */
 static bool write_retired(int fd)
 {
 	const uint64_t retired = SEGMENT_RETIRED;
@@ -57,7 +60,7 @@ static bool write_retired(int fd)
 	do
 		n = pwrite(fd, &retired, sizeof(retired), at);
 	while (n < 0 && errno == EINTR);
-	/* Of the two states only the first byte differs: one byte is as good as all of them. */
+	/* The two states differ in the first byte only: one byte is as good as all of them. */
 	return n > 0;
 }
 
@@ -72,7 +75,7 @@ static bool map_retired(int fd)
 	return true;
 }
 
-/* Tell every process that has the segment open.  0 or an errno. */
+/* Retire the segment for every process that has it open.  0 or an errno. */
 static int retire(int fd)
 {
 	uint64_t state = 0;
@@ -87,12 +90,12 @@ static int retire(int fd)
 
 /*
  * May the caller remove the name @path of a file?  The kernel is asked to remove a directory of that name: it checks
- * the right to, as for a file, and only then finds that there is none.  0 or an errno.
+ * the permission, as for a file, and only then finds that there is none.  0 or an errno.
  */
 static int may_unlink(const char *path)
 {
 	if (unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0)
-		return ENOENT; /* something else has taken the name: an empty directory */
+		return ENOENT; /* the name was of something else by now: an empty directory */
 	return errno == ENOTDIR ? 0 : errno;
 }
 
@@ -112,9 +115,9 @@ static int take_turn(int fd)
 }
 
 /*
- * Retire the segment behind @fd and remove its name @path, if that still leads to it.  A remover holds the file's flock,
- * so a newer segment that took the name in between is never hit.  The lock goes with a killed process.  0 or an errno;
- * @retired: the name is what could not be removed.
+ * Retire the segment of @fd and remove its name @path, if that still leads to it.  A remover holds the file's flock, so
+ * a newer segment that took the name in between is never hit.  The flock ends with a killed process.  0 or an errno;
+ * @retired: only the name could not be removed.
  */
 static int remove_same(int fd, const char *path, bool *retired)
 {
@@ -166,8 +169,8 @@ static int removal_error(int e, const char *name, struct lockshm_error *error)
 	case ELOOP:
 		return error_set(error, LOCKSHM_PERMISSION, "%s is a symbolic link, which is never followed", name);
 	case EMEDIUMTYPE:
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "%s is no lockshm segment: if it is yours, remove the file by hand",
-				 name);
+		return error_set(error, LOCKSHM_BAD_SEGMENT,
+				 "%s is no lockshm segment: if it is yours, remove the file by hand", name);
 	default:
 		return error_system(error, LOCKSHM_SYSTEM, e, name);
 	}
@@ -194,7 +197,7 @@ LOCKSHM_EXPORT int lockshm_destroy(const char *name, struct lockshm_error *error
 	fd = open_for_removal(path);
 	if (fd < 0)
 		return removal_error(errno, full, error);
-	/* A foreign file is not the library's to remove; a damaged segment is, as long as it says what it was. */
+	/* A foreign file is not the library's to remove; a damaged segment is, if it still begins like one. */
 	e = begins_like_segment(fd);
 	if (!e)
 		e = remove_same(fd, path, &retired);

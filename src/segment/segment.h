@@ -2,23 +2,22 @@
 /*
  * segment.h - the process' view of one open segment
  *
- * Capacities and offsets are copied out of the header once they have been checked; nothing trusts the header later.
- * Every index read from shared memory goes through one of the *_at() functions, which answer NULL for a wrong one.
+ * Capacities and offsets are copied out of the header once they have been checked; the header is not trusted later.
+ * Every index read from shared memory goes through one of the *_at() functions, which return NULL for a wrong one.
  */
 #ifndef LOCKSHM_SEGMENT_SEGMENT_H
 #define LOCKSHM_SEGMENT_SEGMENT_H
 
 #include <pthread.h>
 #include <sys/types.h>
-
 #include <urcu/list.h>
 
+#include "lockshm.h"
+#include "segment/words.h"
 #include "sys/atomic.h"
 #include "sys/clock.h"
 #include "sys/compiler.h"
 #include "sys/hash.h"
-#include "segment/words.h"
-#include "lockshm.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
 
@@ -49,12 +48,12 @@ struct lockshm {
 	uint64_t number; /* random, of the segment: the first word of its id */
 	unsigned char hash_secret[HASH_SECRET_BYTES];
 	int64_t clock_offset; /* segment time = this process' clock + offset */
-	int64_t coarse_ahead; /* added to the coarse clock: a segment time that is not yet over, see segment_set_clock() */
-	uint64_t clock_ns;    /* the time namespace that was measured in; 0 = not known */
-	bool clock_lost;      /* a child's is another one, and its offset cannot be told */
+	int64_t coarse_ahead; /* added to the coarse clock: a segment time not yet over, see segment_set_clock() */
+	uint64_t clock_ns;    /* the time namespace of that offset; 0 = not known */
+	bool clock_lost;      /* a child has another clock, and its offset is not known */
 	int64_t tick;	      /* how far the coarse clock may lag */
 	int64_t boot_offset;  /* host time = this process' CLOCK_BOOTTIME + offset */
-	bool boot_lost;	      /* that offset cannot be told */
+	bool boot_lost;	      /* that offset is not known */
 	bool read_only;
 	struct shm_redis redis; /* checked copy */
 
@@ -66,14 +65,14 @@ struct lockshm {
 	uint64_t epoch;		 /* of the process that set up the fields below, see process.h */
 	pthread_mutex_t lock;	 /* guards the fields below */
 	unsigned refs;		 /* the handle, each participant, each call that keeps it mapped */
-	unsigned own_refs;	 /* of those, the library's own threads */
+	unsigned own_refs;	 /* the library's own threads among them */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
-	struct renewals *renewals; /* of the service thread, which is started on demand */
-	struct standby *standby; /* the thread that stands by to be the leader, started on demand */
-	struct redis_client *net;	 /* while a thread of this process is the bridge: its connections, for a fork */
-	int listener[2];		 /* and its ear's descriptors, plus 1; 0 = none */
+	struct renewals *renewals; /* list of the service thread, which is started on demand */
+	struct standby *standby; /* the standby thread, started on demand */
+	struct redis_client *net;	 /* while a thread of this process leads: its connections, for a fork */
+	int listener[2];		 /* and the descriptors of its listener, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see process.c */
-	struct seen_segment *seen; /* and among those that are found without a lock */
+	struct seen_segment *seen; /* and among those found without a lock */
 	char name[LOCKSHM_NAME_MAX + 2];
 };
 
@@ -95,7 +94,7 @@ static inline void segment_set_clock(struct lockshm *s, int64_t offset)
 	s->coarse_ahead = offset + s->tick;
 }
 
-/* What @ticket is to people.  A read-only handle may be older than the first one that may write. */
+/* The token of @ticket.  A read-only handle may be older than the first one that may write. */
 static inline uint64_t segment_token(const struct lockshm *s, uint64_t ticket)
 {
 	return (s->token_base ? s->token_base : load_relaxed(&s->header->token_base)) + ticket;
@@ -106,7 +105,7 @@ static inline struct shm_request *request_at(const struct lockshm *s, uint32_t i
 	return likely(index - 1 < s->n_requests) ? &s->requests[index] : NULL;
 }
 
-/* The word that says whose the @chunk-th chunk of records is. */
+/* The word with the owner of the @chunk-th chunk of records. */
 static inline uint64_t *chunk_word(const struct lockshm *s, uint32_t chunk)
 {
 	return &s->requests[(size_t)chunk * s->chunk_size + 1].chunk;
@@ -156,24 +155,24 @@ MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsig
 void segment_abandon(struct lockshm *s);
 
 /*
- * Was the file removed by other means than lockshm_destroy()?  Then retire the segment, so that every process that has it
- * open learns of it.  One system call; for slow paths.
+ * Was the file removed by other means than lockshm_destroy()?  Then retire the segment, so that every process that has
+ * it open notices.  One system call; for slow paths.
  */
 bool segment_is_gone(struct lockshm *s);
 
 /* Does its file have a name? */
 bool segment_has_name(const struct lockshm *s);
 
-/* Drop one reference.  If the handle is closed and only the service thread is left, that is ended (process.h); the last
- * reference unmaps and frees. */
+/* Drop one reference.  If the handle is closed and only the service thread is left, that thread is ended (process.h);
+ * the last reference unmaps and frees. */
 void segment_unref(struct lockshm *s);
 
 /* ---------------------------------------------------------------- create.c */
 
-/* "/name" from "name" or "/name"; false if it is no name. */
+/* "/name" from "name" or "/name"; false = not a valid name. */
 bool segment_name(char out[LOCKSHM_NAME_MAX + 2], const char *name);
 
-/* LOCKSHM_INVALID, with what a name is. */
+/* LOCKSHM_INVALID, with a message that defines a name. */
 int segment_bad_name(struct lockshm_error *error);
 
 /* The path of a segment's file. */
@@ -188,24 +187,25 @@ uint64_t segment_check(const struct shm_header *h);
 /* Signature of the layout this library was built with. */
 uint64_t segment_layout(void);
 
-/* This kernel run, 16 bytes; zero where /proc does not tell. */
+/* Identity of this kernel run, 16 bytes; zero if /proc does not have it. */
 void segment_boot_id(unsigned char out[16]);
 
-/* Make a segment with the checked options @o, and map it.  @redis: how it reaches Redis, or zero. */
+/* Make a segment with the checked options @o, and map it.  @redis: its Redis settings, or zero. */
 MUST_CHECK int segment_create(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
 			      const struct shm_redis *redis, struct lockshm_error *error);
 
 /* ---------------------------------------------------------------- remove.c */
 
 /*
- * A name that leads to a retired segment is in the way of a new one, and nothing can open it: remove it.  0 = it is not
- * in the way, or not any more; else the errno of what failed, EWOULDBLOCK while another remover has its turn.
+ * Remove a name that leads to a retired segment: it blocks a new one, and cannot be opened.  0 = the name is not, or no
+ * longer, blocked; else the errno of what failed, EWOULDBLOCK while another remover has its turn.
  */
 int segment_clear_retired(const char *name);
 
 /* ---------------------------------------------------------------- map.c, for create.c */
 
-/* Let tokens count from now on, unless they do.  False = the file has lost its name.  For handles that may write. */
+/* Set the token base from the clock, unless it is set.  False = the file has lost its name.  For handles that may
+ * write. */
 MUST_CHECK bool segment_start_tokens(struct lockshm *s, int fd);
 
 #endif

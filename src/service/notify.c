@@ -22,7 +22,7 @@ int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *
 {
 	const uint64_t *word = &s->requests[r->index].word;
 	const struct shm_host_lease *l = r->host_lease ? host_lease_at(s, r->host_lease - 1) : NULL;
-	/* The sequence before what it is about. */
+	/* Read the sequence before what it is about. */
 	uint32_t seq = l ? load_acquire32(&l->waiters_seq) : 0;
 	uint64_t w = load_acquire(word);
 	int64_t left;
@@ -78,10 +78,10 @@ static void begin_watch(struct access *g, struct renewal **spare, int *fd)
 		renewals_add_held(g->s, r);
 		set_renewal(g, r, h->grant.gen);
 	}
-	/* Of a moved hold the record is another thread's, who may have filled it anew: then one call is made for
-	 * nothing. */
+	/* The record of a moved hold belongs to another thread, which may have filled it anew: then one wake-up is
+	 * wasted. */
 	(void)fetch_or32(&g->r->flags, REQUEST_WATCHED);
-	/* My flag before my look at the word, in access_result() and by the service thread: whoever takes the hold away changes the
+	/* The flag before the look at the word, in access_result() and by the service thread: an expirer changes the
 	 * word and then looks for the flag.  Pairs with queue_notify_holder(). */
 	fence_full();
 	renewals_watch(g->s, r, h, *fd);
@@ -124,8 +124,8 @@ static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
 	return hold_leave(&g, outcome);
 }
 
-/* What cannot be written to at once would stop the service thread. */
-static bool can_be_told(int fd)
+/* A descriptor that blocks would stop the service thread. */
+static bool can_notify(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -139,14 +139,14 @@ LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
 	struct lockshm *s;
 	int err = 0, copy = -1;
 
-	if (!h || fd < -1 || (fd >= 0 && !can_be_told(fd)))
+	if (!h || fd < -1 || (fd >= 0 && !can_notify(fd)))
 		return LOCKSHM_INVALID;
 	s = h->segment;
 	/* As in lockshm_move(). */
 	if (!hold_sealed(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
 	if (fd >= 0) {
-		/* So that closing it, and opening something else under its number, does no harm. */
+		/* A duplicate: the caller may close @fd and open something else under its number. */
 		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		spare = malloc(sizeof(*spare));
 		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : service_start(s, NULL);

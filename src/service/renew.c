@@ -2,9 +2,9 @@
 /*
  * renew.c - renewing leases
  *
- * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory, which fails only when the hold is
- * gone; then the service thread leaves it alone.  The last renewal of a bounded hold (max_hold_ns) ends at the bound,
- * and the lease ends there as any does.
+ * A lease is renewed when half of it has passed.  A renewal is a CAS on shared memory, which fails only when the hold
+ * is gone; then the service thread leaves it alone.  The last renewal of a bounded hold (max_hold_ns) ends at the
+ * bound, and the lease expires there as any does.
  */
 #include "service/service.h"
 

@@ -2,9 +2,9 @@
 /*
  * service.c - the service thread: its start, its loop, its end
  *
- * Its owner slot stands for the process: a hold that was moved to the process depends on the service thread's life word.
- * Signals are blocked in it, but for those of faults.  It sleeps on its doorbell, which calls on holds ring, and on the
- * words of the holds it watches (notify.c).
+ * Its owner slot stands for the process: a hold that was moved to the process depends on the service thread's life
+ * word.  All signals are blocked in it, except those of faults.  It sleeps on its doorbell, which calls on holds ring,
+ * and on the words of the holds it watches (notify.c).
  */
 #define _GNU_SOURCE
 #include "service/service.h"
@@ -19,7 +19,7 @@
 #include "sys/thread.h"
 
 struct service {
-	struct renewals renewals; /* the first: what the handle points to */
+	struct renewals renewals; /* first: the handle points to it */
 	struct lockshm *s;
 	pthread_t thread;
 	pthread_cond_t changed; /* started */
@@ -32,94 +32,94 @@ static struct service *service_of(struct renewals *all)
 	return (struct service *)(void *)all;
 }
 
-static void service_loop(struct service *k)
+static void service_loop(struct service *sv)
 {
 	struct futex_watch watches[FUTEX_WATCH_MOST];
 
-	pthread_mutex_lock(&k->renewals.lock);
-	while (!k->stop) {
+	pthread_mutex_lock(&sv->renewals.lock);
+	while (!sv->stop) {
 		unsigned n = 1;
 		int64_t next;
 
-		/* The doorbell before everything it may be about. */
-		watches[0] = (struct futex_watch){ &k->renewals.doorbell, load_acquire32(&k->renewals.doorbell) };
-		next = service_renew(k->s, &k->renewals, watches, &n);
-		pthread_mutex_unlock(&k->renewals.lock);
-		futex_wait_any(watches, n, next - k->s->clock_offset);
-		pthread_mutex_lock(&k->renewals.lock);
+		/* Read the doorbell before everything it may be about. */
+		watches[0] = (struct futex_watch){ &sv->renewals.doorbell, load_acquire32(&sv->renewals.doorbell) };
+		next = service_renew(sv->s, &sv->renewals, watches, &n);
+		pthread_mutex_unlock(&sv->renewals.lock);
+		futex_wait_any(watches, n, next - sv->s->clock_offset);
+		pthread_mutex_lock(&sv->renewals.lock);
 	}
-	pthread_mutex_unlock(&k->renewals.lock);
+	pthread_mutex_unlock(&sv->renewals.lock);
 }
 
 static void *service_main(void *arg)
 {
-	struct service *k = arg;
+	struct service *sv = arg;
 	struct participant *self = NULL;
 	int err;
 
 #ifdef SYS_membarrier
-	/* So that other processes can make sure that no sibling of a dead service thread runs on, see lock/owner.c. */
+	/* Other processes can then make sure that no sibling of a dead service thread runs on, see lock/owner.c. */
 	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
 #endif
-	err = participant_join(k->s, &self, OWNER_PROCESS, NULL);
-	pthread_mutex_lock(&k->renewals.lock);
-	k->renewals.ref = err ? 0 : self->ref;
-	k->renewals.uid = err ? 0 : self->uid;
-	k->started = err ? err : 1;
-	pthread_cond_broadcast(&k->changed);
-	pthread_mutex_unlock(&k->renewals.lock);
+	err = participant_join(sv->s, &self, OWNER_PROCESS, NULL);
+	pthread_mutex_lock(&sv->renewals.lock);
+	sv->renewals.ref = err ? 0 : self->ref;
+	sv->renewals.uid = err ? 0 : self->uid;
+	sv->started = err ? err : 1;
+	pthread_cond_broadcast(&sv->changed);
+	pthread_mutex_unlock(&sv->renewals.lock);
 	if (!err)
-		service_loop(k);
-	participant_leave(k->s);
+		service_loop(sv);
+	participant_leave(sv->s);
 	return NULL;
 }
 
-static void init_sync(struct service *k)
+static void init_sync(struct service *sv)
 {
 	pthread_condattr_t attr;
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&k->changed, &attr);
+	pthread_cond_init(&sv->changed, &attr);
 	pthread_condattr_destroy(&attr);
 }
 
-static void destroy(struct service *k)
+static void destroy(struct service *sv)
 {
-	pthread_cond_destroy(&k->changed);
-	pthread_mutex_destroy(&k->renewals.lock);
-	free(k);
+	pthread_cond_destroy(&sv->changed);
+	pthread_mutex_destroy(&sv->renewals.lock);
+	free(sv);
 }
 
 static int start_new(struct lockshm *s, struct service **out, struct lockshm_error *error)
 {
-	struct service *k = calloc(1, sizeof(*k));
+	struct service *sv = calloc(1, sizeof(*sv));
 	int err;
 
-	if (!k)
+	if (!sv)
 		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the service thread");
-	k->s = s;
-	renewals_init(&k->renewals);
-	init_sync(k);
-	err = thread_start(&k->thread, service_main, k);
+	sv->s = s;
+	renewals_init(&sv->renewals);
+	init_sync(sv);
+	err = thread_start(&sv->thread, service_main, sv);
 	if (err) {
-		destroy(k);
+		destroy(sv);
 		return error_system(error, LOCKSHM_SYSTEM, err, "cannot start the service thread");
 	}
-	*out = k;
+	*out = sv;
 	return 0;
 }
 
-/* Wait until it has its slot, which it takes under no lock of ours. */
-static int await_start(struct service *k)
+/* Wait until the thread has its slot, which it takes without the renewals' lock. */
+static int await_start(struct service *sv)
 {
 	int started;
 
-	pthread_mutex_lock(&k->renewals.lock);
-	while (k->started == 0)
-		pthread_cond_wait(&k->changed, &k->renewals.lock);
-	started = k->started;
-	pthread_mutex_unlock(&k->renewals.lock);
+	pthread_mutex_lock(&sv->renewals.lock);
+	while (sv->started == 0)
+		pthread_cond_wait(&sv->changed, &sv->renewals.lock);
+	started = sv->started;
+	pthread_mutex_unlock(&sv->renewals.lock);
 	return started < 0 ? started : 0;
 }
 
@@ -133,57 +133,57 @@ static bool runs(struct lockshm *s)
 	return it;
 }
 
-static void set_running(struct lockshm *s, struct service *k)
+static void set_running(struct lockshm *s, struct service *sv)
 {
 	pthread_mutex_lock(&s->lock);
-	s->renewals = &k->renewals;
+	s->renewals = &sv->renewals;
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* s->starting held, so that no other thread sees one that failed to start. */
+/* s->starting held, so that no other thread sees a service thread that failed to start. */
 static int start_one(struct lockshm *s, struct lockshm_error *error)
 {
-	struct service *k = NULL;
+	struct service *sv = NULL;
 	int err;
 
 	if (runs(s))
 		return 0;
-	err = start_new(s, &k, error);
+	err = start_new(s, &sv, error);
 	if (err)
 		return err;
-	err = await_start(k);
+	err = await_start(sv);
 	if (!err) {
-		set_running(s, k);
+		set_running(s, sv);
 		return 0;
 	}
-	pthread_join(k->thread, NULL);
-	destroy(k);
+	pthread_join(sv->thread, NULL);
+	destroy(sv);
 	if (err == LOCKSHM_FULL)
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
 	return error_set(error, err, "the service thread could not take part");
 }
 
-/* Taken out of the handle by the caller, so that no other call knows it any more. */
+/* The caller has taken it out of the handle, so no other call finds it. */
 static void end(struct renewals *all)
 {
-	struct service *k = service_of(all);
+	struct service *sv = service_of(all);
 
 	pthread_mutex_lock(&all->lock);
-	k->stop = true;
+	sv->stop = true;
 	renewals_ring(all);
 	pthread_mutex_unlock(&all->lock);
-	pthread_join(k->thread, NULL);
+	pthread_join(sv->thread, NULL);
 	renewals_drop(all);
-	destroy(k);
+	destroy(sv);
 }
 
-/* What was moved to the process ends with its last thread that takes part.  If only the library's own threads are left,
- * that is now, while the standby is there to give the host leases back. */
+/* Holds of the process end with its last thread that takes part.  If only the library's own threads are left that is
+ * now, while the standby can still release the host leases. */
 void service_end_if_alone(struct lockshm *s)
 {
 	struct renewals *all;
 
-	/* Looked at and taken out under one lock, so that no thread joins in between. */
+	/* Checked and taken out under one lock, so that no thread joins in between. */
 	pthread_mutex_lock(&s->lock);
 	all = s->refs - s->own_refs <= 1 ? s->renewals : NULL;
 	if (all)
@@ -207,7 +207,7 @@ static void fork_unlock(struct lockshm *s)
 		pthread_mutex_unlock(&s->renewals->lock);
 }
 
-/* The thread does not exist in a child, and there is nothing to renew. */
+/* The thread does not exist in a child, and the child has nothing to renew. */
 static void forget(struct lockshm *s, bool consistent)
 {
 	struct renewals *all = s->renewals;
@@ -215,7 +215,7 @@ static void forget(struct lockshm *s, bool consistent)
 	s->renewals = NULL;
 	if (!all || !consistent)
 		return;
-	/* The descriptors are the child's copies: they are not written to for what the parent holds. */
+	/* The descriptors are the child's copies: closed and not written to, as the holds are the parent's. */
 	renewals_drop(all);
 	free(service_of(all));
 }
@@ -234,7 +234,7 @@ int service_start(struct lockshm *s, struct lockshm_error *error)
 	int err, cancel;
 
 	process_add_hooks(&hooks);
-	/* Waiting for the new thread is a place where this one could be cancelled, and would leave the lock locked. */
+	/* The wait for the new thread is a cancellation point, and would leave `starting` locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->starting);
 	err = start_one(s, error);

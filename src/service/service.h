@@ -8,8 +8,8 @@
 #ifndef LOCKSHM_SERVICE_SERVICE_H
 #define LOCKSHM_SERVICE_SERVICE_H
 
-#include "sys/futex.h"
 #include "hold/renewal.h"
+#include "sys/futex.h"
 
 /* Start it unless it runs.  NO_MEMORY, FULL, SYSTEM. */
 MUST_CHECK int service_start(struct lockshm *s, struct lockshm_error *error);
@@ -21,11 +21,11 @@ void service_end_if_alone(struct lockshm *s);
  * again, segment time. */
 int64_t service_renew(struct lockshm *s, struct renewals *all, struct futex_watch *watches, unsigned *n);
 
-/* The renewals' lock held.  Is the hold of @r still held?  If so, its words are added to what to sleep on; returns when
- * to look in any case. */
+/* The renewals' lock held.  If the hold of @r is still held, add its words to what to sleep on; else set @r->lost.
+ * Returns when to look in any case. */
 int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now);
 
-/* Write to the descriptor of @r, whose hold is lost. */
+/* Write to the descriptor of @r: its hold is lost. */
 void service_notify(const struct renewal *r);
 
 #endif

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# quick.sh - the benchmark runs, every lock in it excludes, and its output is what it says; no time is judged
+# quick.sh - the benchmark runs, every lock in it excludes, and its output has the right form; times do not count
 #
 #   1. --quick with every lock there is on this machine: status 0, which it is not if an update was lost under a lock
-#   2. the same with a lock that is none is found out
+#   2. the same with "none", which is no lock, fails
 #   3. --json: one object a line with the fields, scenarios, modes and metrics of perf/README.md; min <= median <= max
-#   4. whoever was not skipped has been through the scenario that checks exclusion
-#   5. the table for people, and names that are mistakes
+#   4. every lock that was not skipped has run the scenario that checks exclusion
+#   5. the human-readable table, and wrong names
 set -u
 LC_ALL=C
 export LC_ALL
@@ -23,14 +23,14 @@ problem()
 	echo "$*"
 }
 
-# ---------------------------------------------------------------- 1. everybody excludes
+# ---------------------------------------------------------------- 1. all exclude
 if ! "$bench" --quick --json >"$work/json" 2>"$work/remarks"; then
 	cat "$work/remarks"
 	exit 1
 fi
 cat "$work/remarks"
 
-# ---------------------------------------------------------------- 2. nobody does
+# ---------------------------------------------------------------- 2. "none" does not
 # Two processes meet inside within the first milliseconds; on a busy machine perhaps later.
 tries=0
 until "$bench" --quick --lock none --scenario contended >"$work/none" 2>&1; [ $? = 1 ]; do
@@ -75,7 +75,7 @@ while read -r lock; do
 		problem "$lock was neither skipped nor seen to exclude"
 done <"$work/locks"
 
-# ---------------------------------------------------------------- 5. people
+# ---------------------------------------------------------------- 5. table
 "$bench" --quick --lock lockshm,cas --scenario 'solo*' >"$work/table" || problem "the table fails"
 grep -q '^# lockshm-bench | .* CPUs | Linux .* commit ' "$work/table" || problem "the table has no header"
 grep -q '^lockshm  *[0-9.]* .* 1\.00 ' "$work/table" || problem "the table has no row of lockshm"

@@ -3,7 +3,7 @@
 #
 # build-common.sh - what the scripts share that build the tree anew; sourced by them, never run by itself
 #
-# Each works in a directory of its own below the build directory, says in one line what it found, and ends with a
+# Each works in a directory of its own below the build directory, prints in one line what it found, and ends with a
 # line "N passed, N failed, N skipped" if it ran tests.  Status: 0, 1, or 77 with the reason if it cannot run here.
 
 set -u

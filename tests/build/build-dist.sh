@@ -21,7 +21,7 @@ if [ -n "$git" ]; then
 	[ ! -s check-dist.missing ] || { cat check-dist.missing; die "tracked by git, but not in $archive"; }
 fi
 
-# A build without OpenSSL, which no other check has: it says so.
+# A build without OpenSSL, which no other check has.
 (
 	configure_in "$builddir/check-no-tls" --without-tls --enable-werror --disable-static
 	"$MAKE" -j"$jobs" lockctl || die "make without TLS"

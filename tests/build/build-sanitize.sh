@@ -35,5 +35,5 @@ configure_in "$work" CC=$cc CFLAGS="-O1 -g" --disable-static --enable-werror --e
 CK_TIMEOUT_MULTIPLIER=4
 export CK_TIMEOUT_MULTIPLIER
 # shellcheck disable=SC2016 # make expands it
-# Not those that count system calls or instructions, nor those that a sanitizer cannot make any wiser.
+# Without those that count system calls or instructions, and those that gain nothing from a sanitizer.
 run_tests -j"$jobs" 'TESTS=$(tests_of_units) $(tests_of_environments) $(tests_of_cli) tests/crash/chaos-counter tests/hostile/scribble tests/soak/soak tests/soak/threads-as-processes'

@@ -14,7 +14,7 @@ arch=$(gcc -print-multiarch 2>/dev/null)
 [ -f /usr/include/xxhash.h ] || skip "no xxhash.h (package libxxhash-dev)"
 [ -f "/usr/include/$arch/urcu/arch.h" ] || skip "no urcu headers (package liburcu-dev)"
 
-# musl-gcc looks at musl's headers only.  What the library needs beside them is made visible without letting it see
+# musl-gcc looks at musl's headers only.  What the library needs in addition is made visible without letting it see
 # the C library's: the kernel's headers, those of urcu, and xxHash, which is all in its header.
 mkdir -p "$work/include" && cd "$work" || exit 1
 for header in linux asm-generic xxhash.h; do
@@ -117,7 +117,7 @@ meet()
 	holder=
 	exec 3>&-
 	after_waiter "$1 is killed, $3 waits" OWNER_DIED
-	[ "$pid" = "$victim" ] || die "$3 is told of process $pid, not of $victim"
+	[ "$pid" = "$victim" ] || die "$3 reports process $pid, not $victim"
 	us=$(((at - killed_at) / 1000))
 	echo "$1 killed, $3 has the lock after $us us"
 	# Far below any lease or time-out, far above what a loaded machine needs.

@@ -70,7 +70,7 @@ version=$(sed -n 's/^#define LOCKSHM_VERSION_[A-Z]* //p' "$srcdir/include/locksh
 [ "$(pc --modversion)" = "$version" ] || problem "lockshm.pc says $(pc --modversion), the header $version"
 
 # Libraries are found as those of any program are: by the loader's own list.  Directories that LDFLAGS asked for at
-# configure time are the builder's wish.
+# configure time are the builder's choice.
 case $(sed -n 's/^LDFLAGS = //p' "$builddir/Makefile") in
 *rpath*) wanted=yes ;;
 *) wanted= ;;
@@ -105,7 +105,7 @@ while read -r file; do
 	no_build_path "$file"
 done <"$work/files"
 
-# run PROGRAM: it takes a lock, says its token and waits for a line
+# run PROGRAM: it takes a lock, prints its token and waits for a line
 run()
 {
 	echo | LD_LIBRARY_PATH=$lib "$1" "$segment" >"$work/out" 2>"$work/log" || { problem "$1 failed:"; return; }

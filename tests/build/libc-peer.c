@@ -5,7 +5,7 @@
  *   libc-peer create SEGMENT       make it
  *   libc-peer hold SEGMENT KEY     take KEY, print "held TOKEN", give it back at end of input
  *   libc-peer try SEGMENT KEY      try KEY once, print the outcome's name
- *   libc-peer wait SEGMENT KEY     wait for KEY, print "OUTCOME TOKEN TIME PID": when it was granted, whom it is told of
+ *   libc-peer wait SEGMENT KEY     wait for KEY, print "OUTCOME TOKEN TIME PID": of the grant; pid of its report
  *   libc-peer waiters SEGMENT KEY  print how many wait for KEY
  *   libc-peer kill PID             SIGKILL, print TIME just before
  *   libc-peer verify SEGMENT       status 0 if every invariant holds

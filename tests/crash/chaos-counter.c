@@ -7,17 +7,17 @@
  * Two counters, one for each kind of hold:
  *
  *  strict  A plain load, a pause, a plain store.  Only exclusion keeps updates from being lost.  Three of four barge:
- *          a token may come again, but not after anybody else's.
+ *          a token may come again, but not after another thread's.
  *  lease   A short lease, often overrun by workers that are stopped.  The counter is one word [token | value] that
  *          refuses writers with a smaller token than the last one it has seen: what any resource behind a lease
- *          has to do.  An update refused to somebody whose hold was never lost is a violation.
+ *          has to do.  An update refused although the hold was never lost is a violation.
  *
  * After each update, still inside the hold, the worker marks the new value in a bitmap that survives it.  A value
  * marked twice is a lost update.  At the end the values not marked must be no more than the workers killed: each
  * may have died between its update and its mark.
  *
- * Checked besides: tokens rise; OWNER_DIED names somebody who was really killed; no strict hold is ever lost; no
- * acquire waits for long; lockshm_verify() finds nothing, at any time; at the end nothing is left in use.
+ * Also checked: tokens rise; OWNER_DIED names a killed process; no strict hold is ever lost; no acquire waits for long;
+ * lockshm_verify() finds nothing, at any time; at the end nothing is left in use.
  */
 #include <lockshm.h>
 
@@ -57,13 +57,13 @@ struct marks {
 struct shared {
 	_Atomic int stop;
 	_Atomic uint64_t strict_value, strict_token; /* loaded and stored only: as good as plain */
-	_Atomic int strict_pid;                      /* who had it last */
+	_Atomic int strict_pid;                      /* the last owner */
 	_Atomic uint64_t lease_word;                 /* [token - token_base : 32 | value : 32] */
 	_Atomic uint64_t acquires, again, owner_died, took_over, refused, late, lost;
 	struct marks strict, lease;
 	_Atomic uint64_t killed[PIDS / 64]; /* set before the signal is sent */
 	_Atomic int violated;
-	char violation[256]; /* what the first worker that found one had to say */
+	char violation[256]; /* the message of the first worker that found one */
 };
 
 static lockshm_t *locks;
@@ -94,7 +94,7 @@ static void pause_ns(long ns)
 	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-/* A worker's way to fail: the monitor sees the exit status and prints the text. */
+/* A worker fails: the monitor sees the exit status and prints the text. */
 static _Noreturn void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void violation(const char *format, ...)
 {
@@ -132,7 +132,7 @@ static void mark(struct marks *marks, uint64_t value, const char *name)
 	marks->acknowledged++;
 }
 
-/* Time for others to do something wrong, or for a signal to hit. */
+/* Time for errors of others, or for a signal. */
 static void dawdle(void)
 {
 	uint64_t r = next_random();
@@ -146,7 +146,7 @@ static void dawdle(void)
 			;
 }
 
-/* Return: the status.  A time-out is far longer than anybody can hold. */
+/* Return: the status.  A time-out is far longer than any hold. */
 static int take(const char *key, unsigned flags, int64_t ttl_ns, lockshm_hold_t *hold, struct lockshm_report *report)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
@@ -166,7 +166,7 @@ static int take(const char *key, unsigned flags, int64_t ttl_ns, lockshm_hold_t 
 	return status;
 }
 
-/* What the holder before left behind must be true; acknowledge it. */
+/* The report about the previous holder must be true; acknowledge it. */
 static void look_back(const char *key, int status, const struct lockshm_report *report, lockshm_hold_t *hold)
 {
 	int pid = report->previous.pid;
@@ -179,7 +179,7 @@ static void look_back(const char *key, int status, const struct lockshm_report *
 	if (status == LOCKSHM_OWNER_DIED) {
 		shared->owner_died++;
 		if (pid <= 0 || pid >= PIDS || !test_bit(shared->killed, (uint64_t)pid))
-			violation("%s: OWNER_DIED names pid %d, which nobody has killed", key, pid);
+			violation("%s: OWNER_DIED names pid %d, which was not killed", key, pid);
 	} else {
 		shared->took_over++;
 	}
@@ -216,7 +216,7 @@ static void count_strict(void)
 }
 
 /*
- * The resource behind the lease: accept @token unless a larger one was here, and tell the value.
+ * The resource behind the lease: accept @token unless a larger one was here, and return the value.
  * Return: 0, or -1 = refused.
  */
 static int fence(uint64_t token, uint64_t *word)
@@ -493,8 +493,8 @@ static void report(const struct monitor *m)
 	check_leaks();
 	printf("kills   %" PRIu64 " (%" PRIu64 " of stopped workers), stops %" PRIu64 ", verified %" PRIu64 " times\n",
 	       m->kills, m->kills_stopped, m->stops, m->verifies);
-	printf("told    OWNER_DIED %" PRIu64 ", TOOK_OVER_EXPIRED %" PRIu64 ", LATE %" PRIu64 ", LOST %" PRIu64
-	       "; updates refused %" PRIu64 "; taken up again %" PRIu64 "\n", shared->owner_died, shared->took_over, shared->late, shared->lost,
+	printf("reports OWNER_DIED %" PRIu64 ", TOOK_OVER_EXPIRED %" PRIu64 ", LATE %" PRIu64 ", LOST %" PRIu64
+	       "; updates refused %" PRIu64 "; resumed %" PRIu64 "\n", shared->owner_died, shared->took_over, shared->late, shared->lost,
 	       shared->refused, shared->again);
 	printf("chaos-counter: no update was lost in %" PRIu64 " holds\n", shared->acquires);
 }

@@ -63,7 +63,7 @@ static void answer(int fd, int code)
 		_exit(99);
 }
 
-/* Until there is another order; one without a key ends just this.  What the holder is told does not matter here. */
+/* Until there is another order; one without a key ends just this.  The outcomes of the holder do not matter here. */
 static void indulge(int fd, const struct order *o, lockshm_hold_t *hold)
 {
 	struct order again = *o;

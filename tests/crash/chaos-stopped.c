@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-stopped.c - a holder is stopped with a lease; everybody behind it must go on soon after the lease
+ * chaos-stopped.c - a holder is stopped with a lease; all requests behind it are granted soon after the lease
  *
  *   chaos-stopped [SECONDS [SEED [BOUND_MS]]]       3 seconds, a seed from the clock and 10000 ms if not given
  *
@@ -98,7 +98,7 @@ static int tell_lock(const struct lockshm_lock_info *lock, void *arg)
 	return 0;
 }
 
-/* The queue as it stands, and the segment for whoever looks closer. */
+/* The queue as it stands, and a copy of the segment. */
 static void fail(const char *what, const char *key, int64_t late_ns)
 {
 	char command[256];
@@ -144,7 +144,7 @@ static bool hear(struct actor *a)
 	return true;
 }
 
-/* What the processors were short of in this round: each of them may have kept the others waiting. */
+/* How long actors of this round were kept from running: each delay may have delayed the others. */
 static int64_t excused(void)
 {
 	int64_t sum = 0;
@@ -156,7 +156,7 @@ static int64_t excused(void)
 }
 
 /* How late the last grant of the round was. */
-static void judge(const char *key, int64_t due)
+static void check_round(const char *key, int64_t due)
 {
 	int64_t last = 0, late;
 	unsigned i;
@@ -171,11 +171,11 @@ static void judge(const char *key, int64_t due)
 		mine->worst_ns = late;
 	mine->late += late > LOCKSHM_MS(LATE_MS);
 	if (late > bound)
-		fail("somebody was granted late", key, late);
+		fail("a waiter was granted late", key, late);
 }
 
-/* Everybody who is not stopped must have answered at @due at the latest, and a bit.  Returns for
- * how long nobody listened. */
+/* Every actor that is not stopped must have replied soon after @due.  Returns how long this process was kept from
+ * running. */
 static int64_t hear_all(const char *key, int64_t due)
 {
 	int64_t now, last = chaos_now(), starved = 0;
@@ -192,7 +192,7 @@ static int64_t hear_all(const char *key, int64_t due)
 		if (n == 0)
 			return starved;
 		if (now - due > bound && now - due - starved - excused() > bound)
-			fail("somebody is not granted", key, now - due);
+			fail("a waiter is not granted", key, now - due);
 		poll(fds, n, TICK_MS);
 	}
 }
@@ -202,7 +202,7 @@ static void ask(struct actor *a, const char *key)
 	struct order o = { .mode = any_mode(), .habit = HABITS, .timeout_ns = LOCKSHM_MS(LONG_WAIT_MS) };
 
 	snprintf(o.key, sizeof(o.key), "%s", key);
-	/* Who waits with a short lease checks more often than others. */
+	/* A waiter with a short lease has more frequent self-checks. */
 	o.ttl_ns = below(3) ? LOCKSHM_SECONDS(1000) : any_lease();
 	if (below(4) == 0)
 		o.timeout_ns = LOCKSHM_MS(1 + below(LEASE_MAX_MS * 2));
@@ -212,7 +212,7 @@ static void ask(struct actor *a, const char *key)
 		nap(below(3000000));
 }
 
-/* One of those who wait is stopped, with a lease that ends if it is granted, and one is killed or cancelled. */
+/* One waiter is stopped, with a lease that ends if it is granted, and one is killed or cancelled. */
 static int64_t disturb(unsigned waiters)
 {
 	struct actor *a = &actors[1 + below(waiters)], *b = &actors[1 + below(waiters)];
@@ -255,12 +255,12 @@ static void play_round(int table)
 	for (; i <= waiters; i++)
 		ask(&actors[i], o.key);
 	lease = disturb(waiters);
-	/* Only now: on a loaded machine it takes long to be asked and to be stopped. */
+	/* Only now: on a loaded machine the order and the stop take long. */
 	if (leases < chaos_now())
 		leases = chaos_now();
 	leases += lease;
 	starved = hear_all(o.key, leases);
-	judge(o.key, leases + starved);
+	check_round(o.key, leases + starved);
 	actor_give(&actors[0], &(struct order){ .key = "" });
 	for (i = 0; i < ACTORS; i++)
 		actor_let_run(&actors[i]);

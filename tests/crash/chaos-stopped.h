@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos-stopped.h - processes that hold and wait as chaos-stopped.c tells them to */
+/* chaos-stopped.h - processes that hold and wait on orders of chaos-stopped.c */
 #ifndef LOCKSHM_TEST_CHAOS_STOPPED_H
 #define LOCKSHM_TEST_CHAOS_STOPPED_H
 
@@ -31,7 +31,7 @@ struct actor {
 	bool stopped, hurried, cancelled; /* may end otherwise than by a grant */
 	struct order order;
 	struct answer answer; /* the last one */
-	int schedstat; /* says for how long it was ready and not let run */
+	int schedstat; /* file with the time it was ready and not run */
 	int64_t delay; /* that, when the round began */
 };
 
@@ -39,7 +39,7 @@ struct actor {
 extern lockshm_t *chaos_locks;
 
 int64_t chaos_now(void);
-/* Ends the program: not a verdict about the locks. */
+/* Ends the program with an error that is not one of the locks. */
 _Noreturn void chaos_broken(const char *what);
 
 /* A new process, at the place of none or of one that was dismissed. */

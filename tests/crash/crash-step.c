@@ -9,10 +9,11 @@
  *   crash-step               a sample of the points, the same in every run
  *   crash-step all [OP]      every point of all operations, or of one
  *   crash-step sample OP
- *   crash-step pairs [OP]    two victims: one is stopped at some of the points behind which others see something new, for
- *                            longer than its lease; another one, beside or behind it, is killed at such points of its own
- *   crash-step races [OP]    the same where both put the same key into the table at once: one stopped at each such point,
- *                            the other one killed at every point
+ *   crash-step pairs [OP]    two victims: one is stopped, for longer than its lease, at some of the points after which
+ *                            others see something new; another one, next to it or behind it, is killed at such
+ *                            points of its own
+ *   crash-step races [OP]    the same while both put the same key into the table: one stopped at each such point, the
+ *                            other one killed at every point
  *
  * PART=i/n in the environment: only each n-th operation, from the i-th on (0 to n-1), for several processes at once.
  */
@@ -78,7 +79,7 @@ static unsigned kill_at(const struct step_op *op, struct scene *s, unsigned poin
 	others_go_on(s, c.pid, slowest_ns);
 	scene_check_spans(s, died_ns);
 	if (!c.ran_through)
-		scene_check_told(s, died_ns);
+		scene_check_reports(s, died_ns);
 	if (op->after)
 		op->after(s, false);
 	scene_check_leaks(s);
@@ -140,7 +141,7 @@ static void stopped_one_runs_on(struct pair *p, struct caught *c)
 {
 	const struct victim_result *r = p->results[0];
 
-	/* What it said when it ran through was true then. */
+	/* The result of a run without a stop was true at its time. */
 	if (c->ran_through)
 		return;
 	step_continue(c);
@@ -182,7 +183,7 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	step_kill(&killed);
 	others_go_on(s, killed.pid, &p->slowest_ns);
 	stopped_one_runs_on(p, &stopped);
-	scene_newcomer(s, killed.pid); /* what the stopped one took in the end, it has left by its exit */
+	scene_newcomer(s, killed.pid); /* the exit of the stopped victim releases what it took */
 	check_both_spans(p, died_ns);
 	if (p->op->after)
 		p->op->after(s, false);
@@ -215,7 +216,7 @@ static void kill_at_every_point(struct pair *p, unsigned stop)
 		through = both ? 0 : through + 1;
 		n++;
 	}
-	/* An operation that searches has a way of its own each time, and may not come so far again. */
+	/* The path of an operation that searches differs each time, and may be shorter. */
 	p->missed += p->kills == before;
 }
 
@@ -257,7 +258,7 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 	for (i = 0; i < (races ? n : at_most(n, PAIR_STOPS)); i++)
 		kill_beside_one_stopped_at(&p, races ? at[i] : nth(at, n, PAIR_STOPS, i));
 	scene_end(&scene);
-	ck_assert_msg(p.missed * 4 <= p.stops, "%s: beside %u of %u that are stopped nobody is killed", p.op->name, p.missed,
+	ck_assert_msg(p.missed * 4 <= p.stops, "%s: next to %u of %u that are stopped no victim is killed", p.op->name, p.missed,
 		      p.stops);
 	printf("%-28s %6u stops, %5u kills beside them, slowest hand-over %6.1f ms\n", p.op->name, p.stops, p.kills,
 	       (double)p.slowest_ns / 1e6);

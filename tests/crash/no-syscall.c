@@ -4,7 +4,7 @@
  *
  * Each case runs in a process of its own: it warms up, puts itself under a seccomp filter that traps every system call
  * but write and exit, and takes and releases 100,000 times.  jemalloc's count of what the thread has allocated must not
- * move meanwhile.  Two cases come first that must be caught: one that makes a system call and one that allocates.
+ * change in that time.  Two cases come first that must be caught: one that makes a system call and one that allocates.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -42,7 +42,7 @@ int mallctl(const char *name, void *old, size_t *old_len, void *new_value, size_
 #define WARM 2000u
 #define KEYS 500u
 
-enum verdict { CLEAN = 0, WRONG = 1, SYSTEM_CALL = 2, ALLOCATION = 3, SKIP = 77 };
+enum result { CLEAN = 0, WRONG = 1, SYSTEM_CALL = 2, ALLOCATION = 3, SKIP = 77 };
 
 static lockshm_t *segment;
 
@@ -164,8 +164,8 @@ static uint64_t *allocated_bytes(void)
 	return !mallctl || mallctl("thread.allocatedp", &p, &size, NULL, 0) ? NULL : p;
 }
 
-/* In the child: the verdict is its exit status. */
-static enum verdict watch(int (*step)(uint32_t))
+/* In the child: the result is its exit status. */
+static enum result watch(int (*step)(uint32_t))
 {
 	uint64_t *allocated = allocated_bytes(), before;
 
@@ -181,7 +181,7 @@ static enum verdict watch(int (*step)(uint32_t))
 	return *allocated == before ? CLEAN : ALLOCATION;
 }
 
-static enum verdict run(int (*step)(uint32_t))
+static enum result run(int (*step)(uint32_t))
 {
 	pid_t pid;
 	int status;
@@ -192,13 +192,13 @@ static enum verdict run(int (*step)(uint32_t))
 		_exit(watch(step));
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
 		return WRONG;
-	return (enum verdict)WEXITSTATUS(status);
+	return (enum result)WEXITSTATUS(status);
 }
 
 static const struct {
 	const char *name;
 	int (*step)(uint32_t);
-	enum verdict expected;
+	enum result expected;
 } cases[] = {
 	{ "control_system_call_is_caught", calls_kernel, SYSTEM_CALL },
 	{ "control_allocation_is_caught", allocates, ALLOCATION },
@@ -217,7 +217,7 @@ static int run_all(void)
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		enum verdict v = run(cases[i].step);
+		enum result v = run(cases[i].step);
 
 		if (v == SKIP) {
 			printf("skipped: no seccomp filter, or no jemalloc, on this system\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step-arrange.c - who holds, waits and is dead around a victim; see step-arrange.h */
+/* step-arrange.c - the other holders, waiters and dead processes of a scene; see step-arrange.h */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -27,12 +27,12 @@ static void holder_takes(struct scene *s, int mode, int64_t ttl)
 	s->holder_holds = true;
 }
 
-void somebody_holds(struct scene *s)
+void key_is_held(struct scene *s)
 {
 	holder_takes(s, X, 0);
 }
 
-void somebody_reads(struct scene *s)
+void key_is_read(struct scene *s)
 {
 	holder_takes(s, S, 0);
 }
@@ -76,7 +76,7 @@ void dead_wait_behind_the_holder(struct scene *s)
 {
 	struct agent *r, *w;
 
-	somebody_holds(s);
+	key_is_held(s);
 	r = mortal(s, S);
 	w = mortal(s, X);
 	bury(s, r);
@@ -104,7 +104,7 @@ void all_are_dead(struct scene *s)
 
 void it_has_cooled_down(struct scene *s)
 {
-	somebody_holds(s);
+	key_is_held(s);
 	scene_goes_out(s, s->holder);
 	ck_code(agent_do(s->holder, (struct agent_command){ .op = AGENT_RELEASE, .ns = LOCKSHM_MS(1) }), 0);
 	s->holder_holds = false;
@@ -169,7 +169,7 @@ static struct agent *mortal_with_records(unsigned n)
 	return a;
 }
 
-/* All at once: whoever joins gives back what the dead left. */
+/* All at once: every join reclaims what the dead left. */
 void slots_are_full_of_dead(struct scene *s)
 {
 	struct lockshm_stat now = stat_now();
@@ -183,7 +183,7 @@ void slots_are_full_of_dead(struct scene *s)
 		bury(s, a[i]);
 }
 
-/* What the victim has given up is swept, and goes to others, who die with it, before the victim runs on. */
+/* What the victim has given up is swept and taken by others, which die with it, before the victim runs on. */
 void others_take_its_place(struct scene *s, bool stopped)
 {
 	if (!stopped)
@@ -218,8 +218,8 @@ static void lines_up(struct scene *s, struct agent *a, int mode)
 		return;
 	ck_assert_int_ge(code, 0);
 	ck_assert_int_ne(s->victim_ttl, LOCKSHM_FOREVER);
-	s->told_of_overrun |= code == LOCKSHM_TOOK_OVER_EXPIRED;
-	s->told_of_death |= code == LOCKSHM_OWNER_DIED;
+	s->overrun_reported |= code == LOCKSHM_TOOK_OVER_EXPIRED;
+	s->death_reported |= code == LOCKSHM_OWNER_DIED;
 	if (mode == X)
 		s->last_exclusive = a->answer.token;
 	scene_goes_in(s, a);
@@ -243,7 +243,7 @@ void mortal_reads(struct scene *s)
 	s->mortal = mortal(s, S);
 }
 
-/* After the others have queued up, so that none of them clears the dead one away before the victim can. */
+/* After the others are queued, so that the victim is the first that can reap the dead request. */
 void others_wait_and_mortal_dies(struct scene *s)
 {
 	others_wait(s);
@@ -271,7 +271,7 @@ void another_reads(struct scene *s)
 
 	ck_assert_msg(code == 0 || (code == LOCKSHM_TOOK_OVER_EXPIRED && s->victim_ttl != LOCKSHM_FOREVER), "%s",
 		      outcome_name(code));
-	s->told_of_overrun |= code == LOCKSHM_TOOK_OVER_EXPIRED;
+	s->overrun_reported |= code == LOCKSHM_TOOK_OVER_EXPIRED;
 	s->holder_holds = true;
 }
 
@@ -285,7 +285,7 @@ void holder_lets_go(struct scene *s, pid_t victim)
 	s->holder_holds = false;
 }
 
-/* Those who wait before a second victim, until nobody does. */
+/* Serves all waiters before a second victim. */
 void others_are_served(struct scene *s, pid_t victim)
 {
 	struct agent *const all[] = { s->writer, s->reader };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* step-arrange.h - what the scenes of step-ops.c are made of: the test's part, and that of the segment's own life */
+/* step-arrange.h - the building blocks of the scenes of step-ops.c: queues, and the life of a segment */
 #ifndef LOCKSHM_TEST_STEP_ARRANGE_H
 #define LOCKSHM_TEST_STEP_ARRANGE_H
 
 #include "step.h"
 
-/* Who is there before the victim starts, or behind it once it has prepared itself. */
-void somebody_holds(struct scene *s);
-void somebody_reads(struct scene *s);
+/* The other processes: before the victim starts, or behind it once it is prepared. */
+void key_is_held(struct scene *s);
+void key_is_read(struct scene *s);
 void lease_is_over(struct scene *s);
 void owner_is_dead_already(struct scene *s);
 void reader_is_dead_already(struct scene *s);
@@ -32,7 +32,7 @@ void holder_lets_go(struct scene *s, pid_t victim);
 void others_are_served(struct scene *s, pid_t victim);
 void signal_arrives(struct scene *s, pid_t victim);
 
-/* step-life.c: the victim makes or removes another segment; what others find there afterwards. */
+/* step-life.c: the victim makes or removes another segment; checks of what it leaves. */
 void another_segment(struct scene *s);
 int create(const struct scene *s);
 int create_or_open(const struct scene *s);

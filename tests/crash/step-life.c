@@ -2,9 +2,9 @@
 /*
  * step-life.c - the life of a segment, step by step: made, opened, removed
  *
- * The victim makes or removes another segment than that of the scene.  Wherever it is caught, the next to ask for the
- * name gets a sound segment, with larger tokens than all before it; and a segment that has lost its name says so.  One
- * exception: while a remover is stopped between RETIRED and the end of the name, the others are told NO_SEGMENT.
+ * The victim makes or removes another segment than that of the scene.  Wherever it is caught, the next open of the name
+ * gets a sound segment, with larger tokens than all before it; and a segment that has lost its name returns NO_SEGMENT.
+ * One exception: while a remover is stopped between RETIRED and the end of the name, others get NO_SEGMENT.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "step-arrange.h"
 
 static lockshm_t *earlier;  /* the test's own, made before the victim removed it */
-static uint64_t last_token; /* granted under the name, by whichever segment had it */
+static uint64_t last_token; /* granted under the name, by any segment that had it */
 
 static const char *name(void)
 {
@@ -97,8 +97,8 @@ static bool same_segment(lockshm_t *a, lockshm_t *b)
 	return memcmp(a->header->id, b->header->id, sizeof(a->header->id)) == 0;
 }
 
-/* The segment that was there before the victim either has the name still, or is found to have lost it. */
-static void earlier_one_tells(const struct scene *s, lockshm_t *other)
+/* The earlier segment either still has the name, or is known to have lost it. */
+static void check_earlier_one(const struct scene *s, lockshm_t *other)
 {
 	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
@@ -115,13 +115,13 @@ void others_use_the_name(struct scene *s, bool stopped)
 {
 	lockshm_t *other = make_or_open(s, stopped);
 
-	/* Of two who make it at once one finds that it exists. */
+	/* Of two concurrent creators one finds that it exists. */
 	ck_assert_msg(stopped || !s->result->finished || s->result->code == 0 || s->result->code == LOCKSHM_EXISTS,
 		      "point %u: %s", s->point, outcome_name(s->result->code));
 	if (other)
 		use(s, other);
 	if (earlier)
-		earlier_one_tells(s, other);
+		check_earlier_one(s, other);
 	ck_code(lockshm_close(other), 0);
 	if (stopped)
 		return;

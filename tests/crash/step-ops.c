@@ -2,7 +2,7 @@
 /*
  * step-ops.c - the operations that are stepped through, each with the scene it needs
  *
- * "dead" people are new processes that are killed; the other subjects stay through all rounds.  A victim's hold is 0, on
+ * The dead are new processes that are killed; the other subjects stay through all rounds.  A victim's hold is 0, on
  * the round's key.
  */
 #define _GNU_SOURCE
@@ -34,7 +34,7 @@ void victim_inside(const struct scene *s, int mode, int64_t until)
 	if (last && last->until > now)
 		last->until = now;
 	if (mode)
-		r->spans[r->n_spans++] = (struct span){ .who = getpid(),
+		r->spans[r->n_spans++] = (struct span){ .pid = getpid(),
 							.mode = mode,
 							.token = lockshm_token(&victim_holds[0]),
 							.from = now,
@@ -107,7 +107,7 @@ static int barge(const struct scene *s)
 	return go_in(s, seg, &request);
 }
 
-/* Takes up what lingers, unless the next in line was faster. */
+/* Resumes its bargeable hold, unless the next waiter was faster. */
 static int release_and_barge(const struct scene *s)
 {
 	int code = release(s);
@@ -289,7 +289,7 @@ static int used_up_its_records(const struct scene *s)
 	int code = 0;
 
 	(void)s;
-	/* That the victim before died with them is said each time. */
+	/* Each acquire reports the death of the previous victim. */
 	for (i = 0; code >= 0 && i < seg->chunk_size; i++) {
 		snprintf(key, sizeof(key), "more-%u", i);
 		code = take(&more[i], key, S);
@@ -346,13 +346,13 @@ static int sweep(const struct scene *s)
 	return lockshm_sweep(seg);
 }
 
-/* The dead die after the victim has joined, which would clear them away. */
+/* They die after the victim has joined, since its join would reap them. */
 const struct step_op step_behind = { .name = "acquire-behind", .prepare = joined, .act = acquire_exclusive,
 				     .unblock = others_are_served };
 
 const struct step_op step_ops[] = {
 	{ .name = "acquire-free", .prepare = knows_the_key, .act = try_exclusive },
-	{ .name = "acquire-shared", .arrange = somebody_reads, .prepare = joined, .act = try_shared, .free_handed = true },
+	{ .name = "acquire-shared", .arrange = key_is_read, .prepare = joined, .act = try_shared, .free_handed = true },
 	{ .name = "acquire-new-key", .prepare = joined, .act = try_exclusive, .fresh_key = true },
 	{ .name = "acquire-reclaim-idle-entry", .arrange = table_is_full_of_idle, .prepare = joined, .act = try_exclusive,
 	  .fresh_key = true },
@@ -365,9 +365,9 @@ const struct step_op step_ops[] = {
 	{ .name = "create", .act = create, .after = others_use_the_name, .free_handed = true },
 	{ .name = "create-or-open", .act = create_or_open, .after = others_use_the_name, .free_handed = true },
 	{ .name = "destroy", .arrange = another_segment, .act = destroy, .after = others_use_the_name },
-	{ .name = "acquire-contended", .arrange = somebody_holds, .prepare = joined, .act = acquire_exclusive,
+	{ .name = "acquire-contended", .arrange = key_is_held, .prepare = joined, .act = acquire_exclusive,
 	  .unblock = holder_lets_go, .free_handed = true },
-	{ .name = "acquire-shared-contended", .arrange = somebody_holds, .prepare = joined, .act = acquire_shared,
+	{ .name = "acquire-shared-contended", .arrange = key_is_held, .prepare = joined, .act = acquire_shared,
 	  .unblock = holder_lets_go, .free_handed = true },
 	{ .name = "acquire-behind-expired", .arrange = lease_is_over, .prepare = joined, .act = acquire_exclusive,
 	  .free_handed = true },
@@ -381,14 +381,14 @@ const struct step_op step_ops[] = {
 	  .free_handed = true },
 	{ .name = "acquire-after-cool-down", .arrange = it_has_cooled_down, .prepare = joined, .act = try_exclusive,
 	  .free_handed = true },
-	{ .name = "acquire-many", .arrange = somebody_holds, .prepare = joined, .act = acquire_three,
+	{ .name = "acquire-many", .arrange = key_is_held, .prepare = joined, .act = acquire_three,
 	  .unblock = holder_lets_go },
 	{ .name = "acquire-renewed", .prepare = joined, .act = acquire_renewed, .threads = true },
-	{ .name = "time-out", .arrange = somebody_holds, .prepare = joined, .act = acquire_briefly,
+	{ .name = "time-out", .arrange = key_is_held, .prepare = joined, .act = acquire_briefly,
 	  .outcome = LOCKSHM_TIMEOUT, .free_handed = true },
-	{ .name = "cancel", .arrange = somebody_holds, .prepare = ready_to_cancel, .act = acquire_until_cancelled,
+	{ .name = "cancel", .arrange = key_is_held, .prepare = ready_to_cancel, .act = acquire_until_cancelled,
 	  .unblock = signal_arrives, .outcome = LOCKSHM_CANCELLED },
-	{ .name = "cancel-a-thread", .arrange = somebody_holds, .prepare = thread_waits, .act = cancel_the_thread,
+	{ .name = "cancel-a-thread", .arrange = key_is_held, .prepare = thread_waits, .act = cancel_the_thread,
 	  .threads = true },
 	{ .name = "release", .prepare = holds_exclusive, .act = release, .ends_hold = true },
 	{ .name = "release-with-successors", .prepare = holds_exclusive, .surround = others_wait, .act = release,
@@ -426,7 +426,7 @@ const struct step_op step_ops[] = {
 	  .threads = true, .keeps_hold = true },
 	{ .name = "move-to-caller", .prepare = holds_for_the_process, .surround = others_wait, .act = move_to_caller,
 	  .threads = true, .keeps_hold = true },
-	{ .name = "end-hold", .arrange = somebody_holds, .prepare = joined, .surround = others_wait, .act = end_hold,
+	{ .name = "end-hold", .arrange = key_is_held, .prepare = joined, .surround = others_wait, .act = end_hold,
 	  .ends_anothers = true },
 	{ .name = "detach", .prepare = holds_exclusive, .surround = others_wait, .act = detach },
 	{ .name = "detach-idle", .prepare = joined, .act = detach, .free_handed = true },

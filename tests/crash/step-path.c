@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step-path.c - the way to the n-th point, without stepping through all before it
+ * step-path.c - runs to the n-th point without stepping through all before it
  *
  * Stepping to point n through all before it, for every n, would take time by the square of their number.  So the path
- * is remembered: the instruction at each point of the rounds before.  The victim runs at full speed into a break
- * point on one of the last instructions before the wanted point, as many times as the path came by there, and is
- * stepped from there.  If its path differs, it is noted anew from where it differs; if it misses the break point the
- * round is repeated without.
+ * is remembered: the instruction at each point of the rounds before.  The victim runs at full speed into a break point
+ * on one of the last instructions before the wanted point, as many times as the path came by there, and is stepped from
+ * there.  If its path differs, it is recorded anew from there; if it misses the break point, the round is repeated
+ * without one.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -108,8 +108,8 @@ static struct way choose_way(const struct stepper *t)
 	return best;
 }
 
-/* Runs until it stops at @b or at the end of the call, which is true; false if it sleeps and only somebody else can end
- * that. */
+/* Runs until it stops at @b or at the end of the call, which is true; false if it sleeps and depends on another
+ * process. */
 static bool run_to(struct stepper *t, const struct break_point *b, const struct break_point *end, bool may_sleep)
 {
 	int status;

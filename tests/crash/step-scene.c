@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* step-scene.c - who is there while a victim is stepped through an operation, and what they
- * must be granted; see step.h */
+/* step-scene.c - the other processes while a victim is stepped through an operation, and their grants; see step.h */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,14 +68,14 @@ void scene_begin(struct scene *s, const struct step_op *op)
 	snprintf(s->key, sizeof(s->key), op->fresh_key ? "key-%u" : "key", s->round);
 	s->holder_holds = false;
 	s->n_dead = s->n_spans = 0;
-	s->told_of_overrun = s->told_of_death = s->holder_died = false;
+	s->overrun_reported = s->death_reported = s->holder_died = false;
 	if (op->fresh_key)
 		s->last_exclusive = 0;
 	s->before = stat_now();
 	if (op->arrange)
 		op->arrange(s);
 	if (op->ends_anothers)
-		s->n_spans = 0; /* nobody can tell when */
+		s->n_spans = 0; /* the time of that end is unknown */
 }
 
 static struct agent_command wants(const struct scene *s, int mode)
@@ -103,7 +102,7 @@ void scene_ask(struct scene *s)
 void scene_goes_in(struct scene *s, const struct agent *a)
 {
 	ck_assert_uint_lt(s->n_spans, SPANS_MAX);
-	s->spans[s->n_spans++] = (struct span){ .who = a->pid,
+	s->spans[s->n_spans++] = (struct span){ .pid = a->pid,
 						.mode = a->command.how,
 						.token = a->answer.token,
 						.from = a->answer.at_ns,
@@ -115,7 +114,7 @@ void scene_goes_out(struct scene *s, const struct agent *a)
 	unsigned i;
 
 	for (i = 0; i < s->n_spans; i++)
-		if (s->spans[i].who == a->pid && s->spans[i].until == INT64_MAX)
+		if (s->spans[i].pid == a->pid && s->spans[i].until == INT64_MAX)
 			s->spans[i].until = now_ns();
 }
 
@@ -127,12 +126,12 @@ void scene_let_go(struct scene *s, struct agent *a)
 
 static void check_pair(const struct scene *s, const struct span *a, const struct span *b)
 {
-	if (a->who == b->who || a->from >= a->until || b->from >= b->until ||
+	if (a->pid == b->pid || a->from >= a->until || b->from >= b->until ||
 	    (a->mode == LOCKSHM_SHARED && b->mode == LOCKSHM_SHARED))
 		return;
 	ck_assert_msg(a->until <= b->from || b->until <= a->from,
-		      "point %u: %d and %d were inside at once, tokens %llu and %llu", s->point, (int)a->who,
-		      (int)b->who, (unsigned long long)a->token, (unsigned long long)b->token);
+		      "point %u: %d and %d were inside at once, tokens %llu and %llu", s->point, (int)a->pid,
+		      (int)b->pid, (unsigned long long)a->token, (unsigned long long)b->token);
 	ck_assert_msg((a->token < b->token) == (a->from < b->from), "point %u: token %llu after %llu", s->point,
 		      (unsigned long long)(a->from < b->from ? b : a)->token,
 		      (unsigned long long)(a->from < b->from ? a : b)->token);
@@ -155,13 +154,13 @@ void scene_check_spans(const struct scene *s, int64_t until)
 	}
 }
 
-void scene_check_told(const struct scene *s, int64_t died_ns)
+void scene_check_reports(const struct scene *s, int64_t died_ns)
 {
 	const struct victim_result *r = s->result;
 	bool inside = r->n_spans > 0 && r->spans[r->n_spans - 1].until > died_ns;
 
-	ck_assert_msg(s->told_of_death || !(inside || s->holder_died), "point %u: nobody is told that %s died inside",
-		      s->point, inside ? "the victim" : "somebody");
+	ck_assert_msg(s->death_reported || !(inside || s->holder_died), "point %u: no report says that %s died inside",
+		      s->point, inside ? "the victim" : "a process");
 }
 
 bool scene_has_request(const struct scene *s, pid_t pid)
@@ -193,11 +192,11 @@ static void check_grant(struct scene *s, const struct agent *a, pid_t victim)
 
 	ck_assert_msg(a->answer.code >= 0, "point %u: %s: %s", s->point, outcome_name(a->answer.code),
 		      a->answer.report.error.message);
-	ck_assert_msg(p->status == 0 || is_about(s, p->pid, victim), "point %u: told of pid %d", s->point, p->pid);
+	ck_assert_msg(p->status == 0 || is_about(s, p->pid, victim), "point %u: report about pid %d", s->point, p->pid);
 	if (p->status == LOCKSHM_TOOK_OVER_EXPIRED && p->pid == victim)
-		s->told_of_overrun = true;
+		s->overrun_reported = true;
 	if (p->status == LOCKSHM_OWNER_DIED)
-		s->told_of_death = true;
+		s->death_reported = true;
 	ck_assert_uint_gt(a->answer.token, s->last_exclusive);
 	scene_goes_in(s, a);
 	if (a->command.how == LOCKSHM_SHARED)
@@ -224,8 +223,8 @@ void scene_newcomer(struct scene *s, pid_t victim)
 }
 
 /*
- * Records in use that nobody will give back.  One that a killed helper has unlinked and not freed, of a living owner,
- * is found by that owner when it runs short of records (R4); scene_end() makes them do so.
+ * Records in use that no process will free.  A record of a living owner that a killed helper has unlinked and not freed
+ * does not count: its owner finds it when it runs short of records (R4), which scene_end() brings about.
  */
 static unsigned lost_records(void)
 {

@@ -99,7 +99,7 @@ bool is_private(uintptr_t pc)
 
 /*
  * A break point of the tracer's.  Written through /proc/pid/mem, which works while the victim sleeps in the kernel,
- * too.  Text is a private mapping, so nobody else runs into it.
+ * too.  Text is a private mapping, so no other process runs into it.
  */
 #if defined(__x86_64__)
 #define BREAK_BYTE 0xcc

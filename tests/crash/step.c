@@ -89,7 +89,7 @@ void unblock_once(struct stepper *t)
 	t->unblocked = true;
 }
 
-/* The victim sleeps: that is a point; then somebody lets it go on. */
+/* The victim sleeps: that is a point; then the test unblocks it. */
 static bool asleep(struct stepper *t, int *status)
 {
 	path_note_sleep(t);
@@ -102,7 +102,7 @@ static bool asleep(struct stepper *t, int *status)
 	return false;
 }
 
-/* The points of an undisturbed round behind which others see something new. */
+/* The points of an undisturbed round after which others see something new. */
 static unsigned changes[STEP_CHANGES_MAX], n_changes;
 
 unsigned step_changes(unsigned out[STEP_CHANGES_MAX])

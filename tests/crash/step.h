@@ -18,9 +18,9 @@
 #include "support/agent.h"
 #include "lockshm.h"
 
-/* Somebody's being inside the round's lock, as far as it knows: no conflicting one may overlap. */
+/* A time inside the round's lock, as far as the holder knows: conflicting spans must not overlap. */
 struct span {
-	pid_t who;
+	pid_t pid;
 	int mode;
 	uint64_t token;
 	int64_t from;
@@ -28,7 +28,7 @@ struct span {
 };
 #define SPANS_MAX 24
 
-/* What the victim tells about itself, in memory shared with the test. */
+/* Results of the victim, in memory shared with the test. */
 struct victim_result {
 	struct span spans[4];
 	unsigned n_spans;
@@ -56,21 +56,21 @@ struct scene {
 	struct victim_result *result; /* of the victim that runs */
 	struct lockshm_stat before; /* this round */
 	uint64_t last_exclusive;    /* token of the key */
-	bool told_of_overrun;	    /* somebody was told that the victim overran its lease, */
-	bool told_of_death;	    /* or that somebody died */
-	bool holder_died;	    /* of those the arrangement has killed: then somebody must be told */
-	struct span spans[SPANS_MAX]; /* of everybody but the victim, in this round */
+	bool overrun_reported;	    /* a grant reported an overrun of the victim */
+	bool death_reported;	    /* a grant reported a death */
+	bool holder_died;	    /* a holder was killed by the arrangement: a grant must report it */
+	struct span spans[SPANS_MAX]; /* of all but the victim, in this round */
 	unsigned n_spans;
 	lockshm_t *other; /* a second segment */
 };
 
 struct step_op {
 	const char *name;
-	/* The test, before the victim starts: who holds, who is dead. */
+	/* The test, before the victim starts: holders and dead processes. */
 	void (*arrange)(struct scene *s);
 	/* The victim, at full speed: what it holds beforehand. */
 	int (*prepare)(const struct scene *s);
-	/* The test, after that: who waits behind the victim. */
+	/* The test, after that: waiters behind the victim. */
 	void (*surround)(struct scene *s);
 	/* The victim, step by step. */
 	int (*act)(const struct scene *s);
@@ -83,21 +83,21 @@ struct step_op {
 	uint32_t requests;
 	/* Uses another key in each round. */
 	bool fresh_key;
-	/* The call ends a hold: what it says must agree with what the next holder is told. */
+	/* The call ends a hold: its result must agree with the report of the next holder. */
 	bool ends_hold;
-	/* The call is about a hold that it keeps: whether that is lost must agree, too. */
+	/* The call keeps its hold: LOST must agree with the reports, too. */
 	bool keeps_hold;
-	/* What it returns if nobody disturbs it, other than 0 or more. */
+	/* The result of an undisturbed run, if not 0 or more. */
 	int outcome;
 	/* The victim has other threads, which are not traced. */
 	bool threads;
 	/* The call ends what the holder has. */
 	bool ends_anothers;
-	/* Needs no hold beforehand: a second victim can do the same beside the first. */
+	/* Needs no hold beforehand: a second victim can do the same at the same time. */
 	bool free_handed;
 };
 
-/* What a second victim does beside the first one where it cannot do the same. */
+/* What a second victim does where it cannot do the same as the first one. */
 extern const struct step_op step_behind;
 extern const struct step_op step_ops[];
 extern const unsigned n_step_ops;
@@ -147,31 +147,31 @@ bool step_ended(struct caught *c);
 
 /* ---------------------------------------------------------------- scenes */
 
-/* A small segment with everybody in it. */
+/* A small segment that all subjects have joined. */
 void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl);
 /* The next round: a key, the arrangement. */
 void scene_begin(struct scene *s, const struct step_op *op);
 /* The holder lets go; the writer and then the reader ask for the key, unless they wait already. */
 void scene_ask(struct scene *s);
-/* Has @a been granted?  Then it was right: alone if exclusive, with a larger token, told of nobody but
- * those who died or overran. */
+/* Has @a been granted?  Asserts: alone if exclusive, with a larger token, a report only of processes that died or
+ * overran. */
 bool scene_granted(struct scene *s, struct agent *a, pid_t victim);
 /* It lets go. */
 void scene_let_go(struct scene *s, struct agent *a);
-/* Somebody but the victim is inside from now on, and no longer. */
+/* Another process than the victim is inside from now on, and no longer. */
 void scene_goes_in(struct scene *s, const struct agent *a);
 void scene_goes_out(struct scene *s, const struct agent *a);
-/* No two who were inside at once conflicted, and tokens rose.  The victim was inside until @until at most. */
+/* No two overlapping spans conflicted, and tokens rose.  The victim was inside until @until at most. */
 void scene_check_spans(const struct scene *s, int64_t until);
-/* Who died inside, the victim too, is told of to somebody. */
-void scene_check_told(const struct scene *s, int64_t died_ns);
+/* Each death inside, also of the victim, was reported by a grant. */
+void scene_check_reports(const struct scene *s, int64_t died_ns);
 /* Does the queue of the round's key have a live request of @pid? */
 bool scene_has_request(const struct scene *s, pid_t pid);
 /* The newcomer takes the key and lets go. */
 void scene_newcomer(struct scene *s, pid_t victim);
 /* After a sweep nothing is in use but what was before the round. */
 void scene_check_leaks(const struct scene *s);
-/* When the last round is over: nobody has lost a record for good. */
+/* After the last round: no record is lost for good. */
 void scene_end(struct scene *s);
 
 #endif

@@ -5,9 +5,9 @@
  * While the victim stands still, for longer than its lease if it has a request at all, the others must get on.  Then
  * SIGCONT lets it run on from exactly there: in every other round while the writer holds the key, else when all is
  * over.  It must learn the truth and damage nothing:
- *   - its hold counts as held only if no larger token was granted exclusively, and never beside the writer's
- *   - a call that ends a hold says LOST if and only if somebody was told that this hold overran its lease, or could not be
- *     told because of something worse
+ *   - its hold counts as held only if no larger token was granted exclusively, and never together with the writer's
+ *   - a call that ends a hold returns LOST if and only if a grant reported that this hold overran its
+ *     lease, or reported something worse instead
  *   - the writer's hold is untouched, the segment verifies clean, nothing leaks
  *
  *   stop-step               a sample of the points, the same in every run
@@ -98,7 +98,7 @@ static bool ended_or_waits(void *arg)
 	return step_ended(&a->c) || waits(a);
 }
 
-/* The reader may stand before it. */
+/* The reader may be queued before it. */
 static bool ended(void *arg)
 {
 	struct act *a = arg;
@@ -108,16 +108,16 @@ static bool ended(void *arg)
 	return step_ended(&a->c);
 }
 
-/* It keeps its hold, as far as it knows: it finds it lost if and only if others were told that it overran its lease. */
-static void check_told_alike(const struct act *a)
+/* A call that keeps its hold finds it lost if and only if a grant reported an overrun. */
+static void check_reports_agree(const struct act *a)
 {
 	const struct victim_result *r = a->s->result;
 
-	ck_assert_msg(r->check == LOCKSHM_LOST || !a->s->told_of_overrun, "%s: finds %s, others were told of an overrun",
+	ck_assert_msg(r->check == LOCKSHM_LOST || !a->s->overrun_reported, "%s: finds %s, others got a report of an overrun",
 		      a->op->name, outcome_name(r->check));
-	/* A death outranks an overrun in what others are told. */
-	ck_assert_msg((r->check != LOCKSHM_LOST && r->code != LOCKSHM_LOST) || a->s->told_of_overrun || a->s->told_of_death,
-		      "%s: says %s and finds %s, others were told of nothing", a->op->name, outcome_name(r->code),
+	/* A death outranks an overrun in reports. */
+	ck_assert_msg((r->check != LOCKSHM_LOST && r->code != LOCKSHM_LOST) || a->s->overrun_reported || a->s->death_reported,
+		      "%s: says %s and finds %s, others got no report", a->op->name, outcome_name(r->code),
 		      outcome_name(r->check));
 	/* What is lost is not found again. */
 	ck_assert_msg(r->code != LOCKSHM_LOST || r->check == LOCKSHM_LOST, "%s: says LOST and finds %s", a->op->name,
@@ -136,17 +136,17 @@ static void check_truth(const struct act *a)
 		      "%s: claims token %llu, %llu was granted%s", a->op->name, (unsigned long long)r->token,
 		      (unsigned long long)a->s->last_exclusive, a->writer_holds ? " and is held" : "");
 	if (a->op->keeps_hold)
-		check_told_alike(a);
+		check_reports_agree(a);
 	if (!a->op->ends_hold)
 		return;
-	ck_assert_msg(r->code == LOCKSHM_LOST || !a->s->told_of_overrun, "%s: says %s, others were told of an overrun",
+	ck_assert_msg(r->code == LOCKSHM_LOST || !a->s->overrun_reported, "%s: says %s, others got a report of an overrun",
 		      a->op->name, outcome_name(r->code));
-	/* A death outranks an overrun in what others are told. */
-	ck_assert_msg(r->code != LOCKSHM_LOST || a->s->told_of_overrun || a->s->told_of_death,
-		      "%s: says LOST, others were told of nothing", a->op->name);
+	/* A death outranks an overrun in reports. */
+	ck_assert_msg(r->code != LOCKSHM_LOST || a->s->overrun_reported || a->s->death_reported,
+		      "%s: says LOST, others got no report", a->op->name);
 }
 
-/* While the writer holds: it ends, or waits in line. */
+/* While the writer holds: it ends, or waits. */
 static void wake_beside_the_writer(struct act *a)
 {
 	step_continue(&a->c);
@@ -174,7 +174,7 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 	a.c = step_to(op, s, point);
 	a.stopped = !a.c.ran_through;
 	step_stop(&a.c);
-	/* Whoever has no request yet, or no longer, keeps nobody: then no lease has to end first. */
+	/* Without a request the victim delays no waiter: then no lease has to end first. */
 	if (scene_has_request(s, a.c.pid))
 		pass(now_ns() + LEASE + LOCKSHM_MS(5));
 	let_the_writer_in(&a);

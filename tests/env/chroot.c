@@ -2,8 +2,8 @@
 /*
  * chroot.c - workers that have gone into an empty directory after they opened the segment
  *
- * No /proc, no /dev/shm, and later no rights either: what was opened goes on working, deaths are noticed in both
- * directions, and the removal of the segment is noticed although its name cannot be looked up.
+ * No /proc, no /dev/shm, and later no rights either: an open segment keeps working, deaths are noticed in both
+ * directions, and so is the removal of the segment, although its name cannot be looked up.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -53,7 +53,7 @@ static struct subject *inside(void)
 	return p;
 }
 
-/* The slot and the life word are there before, or come after. */
+/* The thread joins before the chroot, or after it. */
 static void deaths(void)
 {
 	struct subject *a, *b, *c;
@@ -103,7 +103,7 @@ static void removed(void)
 	CHECK_CODE(subject_current(a), 0);
 	subject_begin(b, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);
-	/* By hand: only the number of names tells. */
+	/* By rm: only the link count of the file shows it. */
 	CHECK(unlink(env_path()) == 0);
 	CHECK_CODE(subject_end(b), LOCKSHM_NO_SEGMENT);
 	CHECK_CODE(subject_current(a), LOCKSHM_NO_SEGMENT);
@@ -118,7 +118,7 @@ static void removed(void)
 int main(void)
 {
 	env_need_root();
-	/* Inside, the kernel's word is the only one. */
+	/* Inside, the kernel's report of a death is the only one. */
 	env_need_robust_futexes();
 	if (!mkdtemp(directory) || chmod(directory, 0755) != 0)
 		env_broken("mkdtemp");

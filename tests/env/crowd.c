@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd.c - many processes wait for one key: first come, first served, and everybody is served
+ * crowd.c - many processes wait for one key: first come, first served, and all are served
  *
  *   env-crowd [PROCESSES]       150 if not given, 10 if emulated; make check-env runs 1000
  *
- *  1. One after the other: each comes when the one before it waits, so the order is known.  Every fifth is killed while it
- *     waits.  The others are granted in the order they came in.
- *  2. All at once, again and again: the order is that of the tickets, and nobody is left out.
+ *  1. One after the other: each request starts when the one before it waits, so the order is known.  Every fifth
+ *     process is killed while it waits.  The others are granted in the order of their requests.
+ *  2. All at once, again and again: the order is that of the tickets, and all are granted.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -28,7 +28,7 @@
 
 struct board {
 	_Atomic int ready;
-	/* Written by who holds the key only. */
+	/* Written by the holder of the key only. */
 	unsigned n;
 	uint64_t last_token;
 	unsigned order[CROWD_MAX * TURNS];
@@ -189,7 +189,7 @@ static void print_memory(void)
 static bool all_ready(void *unused)
 {
 	(void)unused;
-	/* Who is in trouble will not come; its status tells. */
+	/* A process that has failed does not get ready; its status shows it. */
 	return board->ready == (int)crowd || board->wrong[0];
 }
 

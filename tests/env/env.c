@@ -36,7 +36,7 @@ static void clean_up(void)
 	unlink(path);
 }
 
-/* Also for who inherits the handler: it ends as it would without. */
+/* Processes that inherit the handler end as without it. */
 static void on_signal(int sig)
 {
 	static const char text[] = "FAIL: the test does not come to an end\n";
@@ -106,7 +106,7 @@ const char *env_path(void)
 	return path;
 }
 
-/* Is it no wonder that there is no room? */
+/* Is a lack of room expected here? */
 static bool shm_is_small(void)
 {
 	struct statvfs fs;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * env.h - the library in other circumstances: users, namespaces, limits, filters, crowds
+ * env.h - the library in other environments: users, namespaces, limits, filters, crowds
  *
- * One test, one segment, and subjects (env/subject.h).  Whatever ends the test, a signal or the alarm that ends a test that
- * hangs included, no subject and no segment is left behind.
+ * One test, one segment, and subjects (env/subject.h).  No subject and no segment is left behind, also if a signal, or
+ * the alarm for a test that hangs, ends the test.
  */
 #ifndef LOCKSHM_TEST_ENV_H
 #define LOCKSHM_TEST_ENV_H

@@ -4,8 +4,8 @@
  *
  *   env-keys [KEYS]       20,000 if not given; make check-env runs 1,000,000
  *
- * All are taken once, then known without being held; taken again with larger tokens; and many of them are held at the
- * same time.  Then as many new keys come, for which the old ones are forgotten, and those come back with larger tokens.
+ * All are taken once, then known without being held; taken again with larger tokens; and many are held at once.  Then
+ * as many new keys evict them, and they come back with larger tokens.
  */
 #include "env.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.c - limits of resources: an error that says so, or everything works; never a signal, never a rest
+ * limits.c - limits of resources: a clear error, or everything works; never a signal, never a leftover
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -27,7 +27,7 @@ static int strict(struct subject *p, int hold, const char *key, unsigned flags)
 			      0, flags | LOCKSHM_ACKNOWLEDGE);
 }
 
-/* A death hands over, a release frees: with whatever there is. */
+/* A death hands over, a release frees: under every limit. */
 static void works(struct subject *p)
 {
 	struct subject *other = subject_start(NULL);
@@ -84,7 +84,7 @@ static void descriptors(void)
 	int more, worked = 0;
 
 	for (more = 0; more < 5; more++) {
-		struct circumstances where = { .prepare = few_descriptors, .arg = &more };
+		struct environment where = { .prepare = few_descriptors, .arg = &more };
 		struct subject *p;
 
 		env_create(NULL);
@@ -110,7 +110,7 @@ static int small_files(void *bytes)
 static void file_size(void)
 {
 	rlim_t bytes = 4096;
-	struct circumstances where = { .prepare = small_files, .arg = &bytes, .dont_open = true };
+	struct environment where = { .prepare = small_files, .arg = &bytes, .dont_open = true };
 	struct subject *p;
 
 	env_create(NULL);
@@ -122,7 +122,7 @@ static void file_size(void)
 	CHECK(strstr(p->answer.report.error.message, "ulimit -f") != NULL);
 	CHECK(access(env_path(), F_OK) != 0);
 	subject_kill(p);
-	/* What exists is used all the same. */
+	/* An existing segment works all the same. */
 	env_create(NULL);
 	p = subject_start(&where);
 	CHECK_CODE(subject_open(p, 0), 0);
@@ -176,7 +176,7 @@ static void address_space(void)
 		return;
 	}
 	for (kib = 0; kib <= 1024; kib += 32) {
-		struct circumstances where = { .prepare = little_memory, .arg = &more };
+		struct environment where = { .prepare = little_memory, .arg = &more };
 		struct subject *p;
 		int code;
 
@@ -206,7 +206,7 @@ static int no_locked_memory(void *unused)
 
 static void locked_memory(void)
 {
-	struct circumstances where = { .prepare = no_locked_memory };
+	struct environment where = { .prepare = no_locked_memory };
 
 	env_create(NULL);
 	works(subject_start(&where));
@@ -225,10 +225,10 @@ static int move_it(void)
 	return lockshm_move(&my_holds[0], LOCKSHM_TO_PROCESS);
 }
 
-/* Auto-renewal and a hold of the process need the service thread.  Without it nothing is held, or it stays as it was. */
+/* Auto-renewal and a hold of the process need the service thread.  Without it the calls fail and change nothing. */
 static void processes(void)
 {
-	struct circumstances where = { .change_user = true, .uid = 54321, .gid = 54321, .prepare = no_threads,
+	struct environment where = { .change_user = true, .uid = 54321, .gid = 54321, .prepare = no_threads,
 				       .open_flags = LOCKSHM_OPEN_ANY_OWNER };
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct subject *p;

@@ -5,8 +5,8 @@
  *   env-mass-kill [ROUNDS]       8 if not given, 3 if emulated
  *
  * Processes take and leave locks as fast as they can, exclusive and shared, with renewal, cooldown, time-outs and
- * moves, until all of them get SIGKILL.  Then nobody waits for the dead: each key is free at once, a sweep leaves
- * nothing in use, verify finds nothing, and the tokens of each key are above those that the dead had.
+ * moves, until all of them get SIGKILL.  Then no request waits for the dead: each key is free at once, a sweep leaves
+ * nothing in use, verify finds nothing, and the tokens of each key are above those of the dead.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -24,13 +24,13 @@
 #define PROCESSES_MAX 48
 #define KEYS 24
 #define CALLS 100 /* of each, on average, until they are killed */
-#define LEASE LOCKSHM_SECONDS(120) /* longer than anybody waits for a lock of the dead */
+#define LEASE LOCKSHM_SECONDS(120) /* longer than any wait for a lock of the dead */
 
 #define TAG "to be killed"
-/* Whoever is not scheduled in the middle of such a release for longer than the cooldown is expired by it. */
+/* A thread that is not scheduled in the middle of such a release for longer than the cooldown is expired by it. */
 #define TAG_COOLED "to be cooled"
 
-/* The largest token anybody was given, of each key; written while the key is held. */
+/* The largest token of each key; written while the key is held. */
 static _Atomic uint64_t *tokens;
 static _Atomic uint64_t *calls;
 static int64_t longest_wait_ns;
@@ -124,7 +124,7 @@ static void let_live_and_kill(unsigned round)
 	for (i = 0; i < processes; i++) {
 		if (waitpid(-1, &status, 0) < 0)
 			env_broken("waitpid");
-		/* Nobody has ended before, by a signal of its own or without a segment. */
+		/* No process has ended before, by another signal or for lack of a segment. */
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 			env_fail(__FILE__, __LINE__, "a worker ended with %#x", (unsigned)status);
 	}
@@ -135,13 +135,13 @@ static bool begins(const char *tag, const char *whole)
 	return strncmp(tag, whole, strlen(tag)) == 0;
 }
 
-/* A helper that was killed while it told of a death may have left a part of the label out, never another one. */
-static bool told(int code, const char *tag)
+/* A helper that was killed while it stored damage may have left out a part of the label, never stored another one. */
+static bool has_sound_report(int code, const char *tag)
 {
 	return code == 0 || begins(tag, TAG_COOLED) || (code == LOCKSHM_OWNER_DIED && begins(tag, TAG));
 }
 
-/* As new workers would: no key waits for the dead, whoever held it or waited for it. */
+/* Like new workers: no key waits for dead holders or waiters. */
 static void take_over(unsigned *died)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
@@ -162,7 +162,7 @@ static void take_over(unsigned *died)
 		code = lockshm_acquire(env_segment, &request, &hold);
 		if (code < 0)
 			env_fail(__FILE__, __LINE__, "%s: %s", name, report.error.message);
-		if (!told(code, report.previous.tag))
+		if (!has_sound_report(code, report.previous.tag))
 			env_fail(__FILE__, __LINE__, "%s: %s by \"%s\"", name, lockshm_code_name(code),
 				 report.previous.tag);
 		CHECK(lockshm_token(&hold) > tokens[key]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pid-namespace.c - processes with equal pids share a segment, and nobody takes one's death for another's
+ * pid-namespace.c - processes with equal pids share a segment, and their deaths are not confused
  *
- * Persons in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds are
- * strict, so only a death can hand a lock over.
+ * Subjects in pid namespaces of their own, as in containers that share /dev/shm: each is process 1, thread 1.  Holds
+ * are strict, so only a death can hand a lock over.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -15,15 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct circumstances contained = { .pid_namespace = true, .mount_proc = true };
-static const struct circumstances outside;
+static const struct environment contained = { .pid_namespace = true, .mount_proc = true };
+static const struct environment outside;
 
 static int strict(struct subject *p, int hold, const char *key)
 {
 	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, 0);
 }
 
-/* A sweep takes the dead, who are told from the living by their namesakes here. */
+/* A sweep reaps the dead, and not their living namesakes. */
 static void sweep(uint32_t living)
 {
 	struct lockshm_stat stat;
@@ -34,8 +34,8 @@ static void sweep(uint32_t living)
 	CHECK(stat.owners_used == living + 1);
 }
 
-/* Who dies in one namespace hands over to a namesake in another, and to nobody else's harm. */
-static void hand_over(const struct circumstances *a, const struct circumstances *b)
+/* A holder that dies in one namespace hands over to a namesake in another one; other holds stay. */
+static void hand_over(const struct environment *a, const struct environment *b)
 {
 	struct subject *holder, *waiter, *namesake;
 
@@ -96,7 +96,7 @@ static void moved_holds(void)
 	env_nothing_left(1);
 }
 
-/* Nobody who cannot see a process may take it for dead. */
+/* A process that is out of sight must not count as dead. */
 static int no_proc(void *arg)
 {
 	(void)arg;
@@ -106,8 +106,8 @@ static int no_proc(void *arg)
 	return access("/proc/self", F_OK) == 0 ? -1 : 0;
 }
 
-/* Nor a thread of its own whose death the kernel would report.  The subject becomes process 2, of which there is none in
- * the other's namespace. */
+/* The same for a subject without a robust list.  It becomes process 2, a number without a process in the other's
+ * namespace. */
 static int no_proc_no_life(void *arg)
 {
 	static const int calls[] = { SYS_get_robust_list };
@@ -125,7 +125,7 @@ static int no_proc_no_life(void *arg)
 
 static void without_proc_and_life(void)
 {
-	struct circumstances blind = contained;
+	struct environment blind = contained;
 	struct subject *a, *b;
 
 	env_create(NULL);
@@ -144,7 +144,7 @@ static void without_proc_and_life(void)
 
 static void without_proc(void)
 {
-	struct circumstances blind = contained;
+	struct environment blind = contained;
 	struct subject *a, *b;
 
 	env_create(NULL);
@@ -161,8 +161,8 @@ static void without_proc(void)
 	env_nothing_left(1);
 }
 
-/* As a thread that leaves is for an instant: its life is unlocked and off its list, and the kernel still has a
- * note to look at the word. */
+/* The state of a thread that leaves, for an instant: its life word is unlocked and off the robust list, and
+ * list_op_pending still makes the kernel check the word. */
 static int unlock_life(void)
 {
 	struct robust_list_head *head;
@@ -178,8 +178,8 @@ static int unlock_life(void)
 	return 0;
 }
 
-/* If it is killed then, the kernel looks for its number in the word.  So nobody else, who in another namespace may have
- * the same number, may have the word by then. */
+/* If it is killed then, the kernel compares the word with its tid.  By then the word must not belong to another thread,
+ * which may have the same tid in another namespace. */
 static void killed_while_leaving(void)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -194,7 +194,7 @@ static void killed_while_leaving(void)
 	b = subject_start(&contained);
 	CHECK_CODE(strict(b, 0, "b"), 0);
 	CHECK(a->answer.tid == b->answer.tid);
-	/* Dead for all others it is. */
+	/* Others take it for dead. */
 	CHECK_CODE(strict(b, 1, "a"), LOCKSHM_OWNER_DIED);
 	subject_kill(a);
 	request.key = "b";

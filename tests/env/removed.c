@@ -2,8 +2,8 @@
 /*
  * removed.c - the name goes while workers use the segment, and another segment takes it
  *
- * By rm, by lockshm_destroy(), and by rm and a new segment at once.  Nobody shares a lock with the wrong crowd: who is
- * told NO_SEGMENT opens again and is among the others there.
+ * By rm, by lockshm_destroy(), and by rm and a new segment at once.  No lock is shared across two segments: a process
+ * that gets NO_SEGMENT opens again and meets the others there.
  */
 #include "env.h"
 
@@ -68,7 +68,7 @@ static void goes(void (*away)(void), bool again)
 	if (!again)
 		make_another();
 
-	/* What is held stays good and can be given back; nothing new is given out. */
+	/* Holds stay good and can be released; nothing new is granted. */
 	CHECK_CODE(subject_end(waiter), LOCKSHM_NO_SEGMENT);
 	CHECK_CODE(subject_check(holder, 0), 0);
 	CHECK_CODE(strict(idle, 0, "other", 0), LOCKSHM_NO_SEGMENT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seccomp.c - what the library needs less of: no futex_waitv(), no robust futexes, none of both
+ * seccomp.c - system calls that may be missing: futex_waitv(), robust lists, both
  *
  * A filter makes the calls fail with ENOSYS, as an old kernel does, or with EPERM, as a container's default profile
  * does.  Holds are strict, so that only the death of the holder hands a lock over.
@@ -44,7 +44,7 @@ static const struct filter filters[] = {
 };
 #define FILTERS (sizeof(filters) / sizeof(filters[0]))
 
-/* In the parent, since a process tells the kernel of its robust list at its start. */
+/* In the parent, since a process registers its robust list at its start. */
 static int apply(void *arg)
 {
 	const struct filter *f = arg;
@@ -63,7 +63,7 @@ static int count_exact(const struct lockshm_owner_info *owner, void *arg)
 	return 0;
 }
 
-static bool exact(const struct circumstances *where)
+static bool exact(const struct environment *where)
 {
 	const struct filter *f = where->arg;
 
@@ -71,7 +71,7 @@ static bool exact(const struct circumstances *where)
 }
 
 /* How long from SIGKILL to the grant. */
-static int64_t hand_over(const struct circumstances *a, const struct circumstances *b)
+static int64_t hand_over(const struct environment *a, const struct environment *b)
 {
 	struct subject *holder = subject_start(a), *waiter = subject_start(b);
 	int64_t killed;
@@ -102,7 +102,7 @@ static int64_t hand_over(const struct circumstances *a, const struct circumstanc
 }
 
 /* A loaded machine may be late, but not for ever. */
-static int64_t best(const struct circumstances *a, const struct circumstances *b, int64_t bound)
+static int64_t best(const struct environment *a, const struct environment *b, int64_t bound)
 {
 	int64_t ns, least = INT64_MAX, until = env_now() + LOCKSHM_SECONDS(ROUNDS_S);
 
@@ -116,7 +116,7 @@ static int64_t best(const struct circumstances *a, const struct circumstances *b
 
 static void with_filter(const struct filter *f)
 {
-	struct circumstances filtered = { .inherit = apply, .arg = (void *)f }, free_of_it = { .inherit = NULL };
+	struct environment filtered = { .inherit = apply, .arg = (void *)f }, free_of_it = { .inherit = NULL };
 	int64_t bound = LOCKSHM_MS(f->polls ? 25 : 5), both = best(&filtered, &filtered, bound);
 	int64_t dies = best(&filtered, &free_of_it, bound), waits = best(&free_of_it, &filtered, bound);
 
@@ -142,7 +142,7 @@ static long sleeps(void)
 	return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
-/* Wait 300 ms for what somebody else holds: asleep. */
+/* Wait 300 ms for a key that another process holds: asleep. */
 static int patient(void)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;

@@ -2,7 +2,7 @@
 /*
  * small-shm.c - /dev/shm that is too small, full, read-only, or missing: an error, and nothing is kept
  *
- * In a mount namespace of its own, so that nobody else's /dev/shm is touched.
+ * In a mount namespace of its own, so that no other /dev/shm is touched.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -106,7 +106,7 @@ static void default_in_a_megabyte(void)
 	mount_shm("size=1m", 0);
 	CHECK_CODE(lockshm_create(&env_segment, NAME, NULL, &error), LOCKSHM_NO_MEMORY);
 	nothing_is_kept();
-	/* What fails leaves room for what does not. */
+	/* A failed creation leaves the room for another one. */
 	CHECK_CODE(create(64), 0);
 	use_and_remove();
 	nothing_is_kept();
@@ -155,7 +155,7 @@ static void read_only(void)
 	unmount_shm();
 }
 
-/* Something else is mounted where the segments are looked for: no such directory there. */
+/* Another file system is mounted at the place of the segments: no such directory there. */
 static void missing(void)
 {
 	if (mount("lockshm-test", "/dev", "tmpfs", 0, "size=64k") != 0)

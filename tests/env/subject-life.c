@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject-life.c - the process of a subject: into its circumstances, then command after command
+ * subject-life.c - the process of a subject: into its environment, then command after command
  */
 #define _GNU_SOURCE
 #include "subject-life.h"
@@ -138,7 +138,7 @@ int subject_forbid(const int *calls, unsigned n, int error)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/* ---------------------------------------------------------------- circumstances */
+/* ---------------------------------------------------------------- environment */
 
 static int set_time_offset(int64_t seconds)
 {
@@ -154,7 +154,7 @@ static int set_time_offset(int64_t seconds)
 	return close(fd);
 }
 
-static int set_user(const struct circumstances *where)
+static int set_user(const struct environment *where)
 {
 	if (setgroups(where->group ? 1 : 0, &where->group) != 0 || setgid(where->gid) != 0)
 		return -1;
@@ -185,7 +185,7 @@ static void refuse(int fd, const char *what)
 	_exit(3);
 }
 
-void subject_live(const struct circumstances *where, int fd)
+void subject_live(const struct environment *where, int fd)
 {
 	static const struct greeting ready = { .ready = true };
 	static const struct rlimit no_core = { 0, 0 };
@@ -205,7 +205,7 @@ void subject_live(const struct circumstances *where, int fd)
 	serve(fd);
 }
 
-void subject_stand_between(const struct circumstances *where, int fd)
+void subject_stand_between(const struct environment *where, int fd)
 {
 	struct greeting greeting = { .error = 0 };
 

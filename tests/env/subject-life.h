@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject-life.h - what env/subject.c and the process of a subject say to each other
+ * subject-life.h - messages between env/subject.c and the process of a subject
  *
  * A message of a socket pair is one greeting, one command or one answer.
  */
@@ -20,17 +20,17 @@ struct command {
 	char key[64];
 };
 
-/* From the process between, if there is one, and then or before from the subject. */
+/* One from the process between, if there is one, and one from the subject, in any order. */
 struct greeting {
-	bool ready; /* from the subject: it is in its circumstances */
+	bool ready; /* from the subject: it is in its environment */
 	pid_t pid;  /* from the process between: the subject's, as seen by the test */
-	int error;  /* errno: they cannot be made */
+	int error;  /* errno: the environment is not possible */
 	char what[32];
 };
 
 /* The rest of the life of a new process. */
-void subject_live(const struct circumstances *where, int fd) __attribute__((noreturn));
+void subject_live(const struct environment *where, int fd) __attribute__((noreturn));
 /* The same for a process whose child is to be the subject: only a child enters a new pid or time namespace. */
-void subject_stand_between(const struct circumstances *where, int fd) __attribute__((noreturn));
+void subject_stand_between(const struct environment *where, int fd) __attribute__((noreturn));
 
 #endif

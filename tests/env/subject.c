@@ -136,7 +136,7 @@ int subject_call(struct subject *p, int (*function)(void))
 	return subject_do(p, (struct command){ .op = CALL, .function = function });
 }
 
-/* ---------------------------------------------------------------- those who wait */
+/* ---------------------------------------------------------------- waiters */
 
 struct waiters {
 	const char *key;
@@ -168,18 +168,18 @@ void env_await_waiters(const char *key, size_t n)
 
 /* ---------------------------------------------------------------- life and death */
 
-static bool needs_between(const struct circumstances *where)
+static bool needs_between(const struct environment *where)
 {
 	return where->pid_namespace || where->time_offset || where->inherit;
 }
 
-/* What comes before the first command.  False = it has ended without a word. */
+/* The messages before the first command.  False = it has ended without one. */
 static bool hear(struct subject *p, struct greeting *greeting)
 {
 	return await_message(p) && recv(p->fd, greeting, sizeof(*greeting), 0) == (ssize_t)sizeof(*greeting);
 }
 
-static void introduce(struct subject *p, const struct circumstances *where)
+static void introduce(struct subject *p, const struct environment *where)
 {
 	struct greeting greeting;
 	unsigned left;
@@ -194,9 +194,9 @@ static void introduce(struct subject *p, const struct circumstances *where)
 	}
 }
 
-struct subject *subject_start(const struct circumstances *where)
+struct subject *subject_start(const struct environment *where)
 {
-	static const struct circumstances like_us;
+	static const struct environment like_us;
 	struct subject *p = calloc(1, sizeof(*p));
 	const struct subject *other;
 	int fds[2];

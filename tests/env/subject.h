@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subject.h - a process that is put into its circumstances and then makes the calls it is told to
+ * subject.h - a child process with a chosen user, namespace or limit that runs library calls on command
  *
- * The test knows it by the pid that it has outside.  Circumstances that cannot be made here end the test with 77 and
- * the reason; a subject that ends in any other way than the test has asked for is a failure.
+ * The test knows it by the pid that it has outside.  An environment that is not possible here ends the test with 77 and
+ * the reason; an unexpected end of a subject is a failure.
  */
 #ifndef LOCKSHM_TEST_SUBJECT_H
 #define LOCKSHM_TEST_SUBJECT_H
@@ -20,7 +20,7 @@
 int subject_forbid(const int *calls, unsigned n, int error);
 
 /* Where a subject lives.  Zeroed = like the test. */
-struct circumstances {
+struct environment {
 	bool change_user;
 	uid_t uid;
 	gid_t gid;
@@ -37,7 +37,7 @@ struct circumstances {
 
 struct answer {
 	int code;
-	int64_t at_ns; /* CLOCK_MONOTONIC of the test's namespace is told by the test */
+	int64_t at_ns; /* CLOCK_MONOTONIC of the test's namespace, set by the test */
 	int64_t remaining_ns;
 	int64_t expires_ns;
 	uint64_t token;
@@ -47,7 +47,7 @@ struct answer {
 
 struct subject {
 	pid_t pid;
-	pid_t between; /* a process between us and it, which waits for it */
+	pid_t between; /* a process between the test and it, which waits for it */
 	int fd;
 	bool alive;
 	struct subject *next;
@@ -58,7 +58,7 @@ struct subject {
 enum { SUBJECT_ENDED = 2000 };
 
 /* NULL is never returned.  @answer.code is that of lockshm_open(). */
-struct subject *subject_start(const struct circumstances *where);
+struct subject *subject_start(const struct environment *where);
 
 /* Calls; each returns the code of the library, or SUBJECT_ENDED. */
 int subject_acquire(struct subject *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns,

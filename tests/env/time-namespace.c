@@ -2,7 +2,7 @@
 /*
  * time-namespace.c - processes whose monotonic clocks differ agree on leases and deadlines
  *
- * Persons in time namespaces, an hour ahead and some minutes behind, share a segment with the test.
+ * Subjects in time namespaces, an hour ahead and some minutes behind, share a segment with the test.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -32,7 +32,7 @@ static int take(struct subject *p, int64_t ttl, int64_t timeout)
 	return subject_acquire(p, 0, KEY, LOCKSHM_EXCLUSIVE, ttl, timeout, LOCKSHM_ACKNOWLEDGE);
 }
 
-/* Each sees the other's lease as long as it is. */
+/* Each sees the lease of the other with its true length. */
 static void same_lease(struct subject *a, struct subject *b)
 {
 	CHECK_CODE(take(a, LEASE, 0), 0);
@@ -101,7 +101,7 @@ static void absolute(struct subject *a, struct subject *b)
 	CHECK_CODE(subject_release(a, 0), 0);
 }
 
-/* One whose children are in another time namespace than itself must not take theirs for its own. */
+/* A process whose children are in another time namespace must not take that for its own. */
 static int shift_children(void *seconds)
 {
 	char text[64];
@@ -119,7 +119,7 @@ static int shift_children(void *seconds)
 static void parent_of_others(struct subject *b)
 {
 	long long seconds = 5000;
-	struct circumstances where = { .prepare = shift_children, .arg = &seconds };
+	struct environment where = { .prepare = shift_children, .arg = &seconds };
 	struct subject *a = subject_start(&where);
 
 	/* Right, or refused. */
@@ -130,7 +130,7 @@ static void parent_of_others(struct subject *b)
 	subject_kill(a);
 }
 
-/* A child there, with the handle it was born with. */
+/* A child there, with an inherited handle. */
 static int let_child_take(void)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
@@ -174,7 +174,7 @@ static void without_descriptors(struct subject *b)
 	int more;
 
 	for (more = 0; more < 3; more++) {
-		struct circumstances where = { .time_offset = 3600, .prepare = few_descriptors, .arg = &more };
+		struct environment where = { .time_offset = 3600, .prepare = few_descriptors, .arg = &more };
 		struct subject *a = subject_start(&where);
 
 		/* Right, or refused. */
@@ -187,7 +187,7 @@ static void without_descriptors(struct subject *b)
 
 int main(void)
 {
-	struct circumstances ahead = { .time_offset = 3600 }, behind = { .time_offset = -(int64_t)env_now() / 2000000000 };
+	struct environment ahead = { .time_offset = 3600 }, behind = { .time_offset = -(int64_t)env_now() / 2000000000 };
 	struct subject *a, *b, *c;
 
 	env_need_root();

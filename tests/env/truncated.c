@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * truncated.c - somebody truncates the file of a segment that is in use
+ * truncated.c - the file of a segment in use is truncated
  *
  * To touch a page that the file has lost is SIGBUS, for this as for any mapped file; the kernel offers no seal against
- * it for a file with a name in /dev/shm.  Shown here: that this, and nothing else, happens to who touches it; that
- * nobody can open what is left; that it can be removed and made anew; that a program which must survive can, by a
- * handler that puts an empty page in the place of the lost one: then the segment looks retired, and every call says so.
+ * it for a file with a name in /dev/shm.  Shown here: an access gives this signal, and no other effect; the rest of the
+ * file cannot be opened; it can be removed and made anew; a program that must survive can, by a handler that maps an
+ * empty page in the place of the lost one: then the segment looks retired, and every call returns NO_SEGMENT.
  */
 #define _GNU_SOURCE
 #include "env.h"
@@ -48,7 +48,7 @@ static int no_handler(void *unused)
 	return signal(SIGBUS, SIG_DFL) == SIG_ERR ? -1 : 0;
 }
 
-static const struct circumstances bare = { .prepare = no_handler };
+static const struct environment bare = { .prepare = no_handler };
 
 static int signal_of(struct subject *p)
 {
@@ -152,7 +152,7 @@ static int look_around(void)
 /* @size: what is left of the file.  Without its header the segment is retired; else it is damaged. */
 static void who_survives(off_t size)
 {
-	struct circumstances where = { .prepare = install_handler };
+	struct environment where = { .prepare = install_handler };
 	struct subject *holder, *waiter;
 	int code;
 
@@ -163,7 +163,7 @@ static void who_survives(off_t size)
 	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_SECONDS(2));
 	env_await_waiters("key", 1);
 	truncate_to(size);
-	/* It sees its own copies of the lost pages, and nobody in them. */
+	/* It sees its own copies of the lost pages, without other owners. */
 	code = subject_end(waiter);
 	CHECK(code == LOCKSHM_NO_SEGMENT || code == LOCKSHM_BAD_SEGMENT || (size > 0 && code != SUBJECT_ENDED));
 	code = subject_release(holder, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * users.c - several users, one segment: who may come in, and that a death is seen across users
+ * users.c - several users, one segment: rights, and deaths across users
  *
  * Users and groups are numbers that need not exist.  Needs root to become them.
  */
@@ -16,16 +16,16 @@
 #define BOB 54322
 #define MALLORY 54323 /* of no group */
 
-static struct circumstances as(uid_t uid, gid_t group)
+static struct environment as(uid_t uid, gid_t group)
 {
-	struct circumstances where = { .change_user = true, .uid = uid, .gid = uid, .group = group, .dont_open = true };
+	struct environment where = { .change_user = true, .uid = uid, .gid = uid, .group = group, .dont_open = true };
 
 	return where;
 }
 
 static struct subject *subject_of(uid_t uid, gid_t group)
 {
-	struct circumstances where = as(uid, group);
+	struct environment where = as(uid, group);
 
 	return subject_start(&where);
 }
@@ -53,7 +53,7 @@ static void of_root_for_a_group(void)
 	CHECK_CODE(subject_open(mallory, 0), LOCKSHM_PERMISSION);
 	CHECK_CODE(subject_open(mallory, LOCKSHM_OPEN_READ_ONLY), LOCKSHM_PERMISSION);
 
-	/* The death of one user's process hands over to another's, who may not even signal it. */
+	/* The death of one user's process hands over to a process of another user without the right to signal it. */
 	CHECK_CODE(strict(alice, 0, "key"), 0);
 	CHECK_CODE(strict(bob, 1, "key"), LOCKSHM_BUSY);
 	subject_begin(bob, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
@@ -67,7 +67,7 @@ static void of_root_for_a_group(void)
 	env_nothing_left(1);
 }
 
-/* /dev/shm is sticky: who may write to the segment may still not remove it, and to try does no harm. */
+/* Write permission does not permit removal: /dev/shm is sticky.  A refused attempt changes nothing. */
 static void removal_by_the_group(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
@@ -122,7 +122,7 @@ static void readable_by_all(void)
 	env_nothing_left(1);
 }
 
-/* A segment of a user who is neither me nor root is not trusted, not even by root, unless that is asked for. */
+/* A segment of another user than the caller or root is not trusted, not even by root, unless a flag asks for that. */
 static void of_another_user(void)
 {
 	struct subject *alice = subject_of(ALICE, 0), *bob, *root = subject_of(0, 0);
@@ -148,7 +148,7 @@ static void of_another_user(void)
 	subject_kill(root);
 }
 
-/* A name that somebody else has taken. */
+/* A name that another user has taken. */
 static void name_is_taken(void)
 {
 	struct subject *alice, *mallory = subject_of(MALLORY, 0);

@@ -95,8 +95,8 @@ void release(const struct history_record *hold, double enter, double leave)
 	on(hold, HISTORY_RELEASE, enter, leave, LOCKSHM_OK);
 }
 
-/* Told of the bad end of @of. */
-struct history_record *told(struct history_record *r, int status, const struct history_record *of)
+/* Reports the bad end of @of. */
+struct history_record *reporting(struct history_record *r, int status, const struct history_record *of)
 {
 	const struct history_track *l = &h.header->tracks[of->track];
 

@@ -34,8 +34,8 @@ struct history_record *try(struct history_record *r, int code);
 struct history_record *on(const struct history_record *hold, enum history_op op, double enter, double leave,
 			  int outcome);
 void release(const struct history_record *hold, double enter, double leave);
-/* The acquire was told of the bad end of @of. */
-struct history_record *told(struct history_record *r, int status, const struct history_record *of);
+/* The acquire reports the bad end of @of. */
+struct history_record *reporting(struct history_record *r, int status, const struct history_record *of);
 /* Between 3 and 4 the driver saw the wait with that token. */
 void seen(uint32_t driver, const struct history_record *w, unsigned ticket);
 void killed(uint32_t driver, uint32_t victim, double when);

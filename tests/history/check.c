@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - running all checks, telling what they find, see history/check.h */
+/* check.c - running all checks and printing the violations, see history/check.h */
 #include "check.h"
 
 #include <stdarg.h>
@@ -95,7 +95,7 @@ int history_check(const struct history *h, history_problem_fn fn, void *arg, str
 	count_all(&c);
 	check_order(&c);
 	check_truth(&c);
-	check_marks(&c);
+	check_damage(&c);
 	check_waits(&c);
 	model_free(&c.m);
 	return c.problems;

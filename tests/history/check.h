@@ -2,32 +2,32 @@
 /*
  * check.h - does a history keep the library's promises?
  *
- * Offline, from the bounds of history/model.h alone.  The properties, by the names under which a violation is told:
+ * Offline, from the bounds of history/model.h alone.  The properties, by the names in messages:
  *
- *   exclusion    no two conflicting holds certainly held at one time: in their leases, or as later calls said
- *   fifo         conflicting holds were held in the order of their tokens; nobody passed a live earlier waiter
- *   arrival      who came after another one had his token has a larger one
- *   tokens       no token twice; new segments start above all old ones
- *   truth-ok     OK or LATE from a hold that had certainly been ended before
- *   truth-late   LATE before the lease was over, or OK after it
- *   truth-lost   LOST though neither lease nor operator can have ended it; lost_to is a later token
- *   held         NOT_HELD exactly where the caller has no hold
- *   operator     lockshm_end_hold() ends what it says
- *   renewal      an auto-renewed lease is lost only by a process that was stopped
- *   code         no call answers what it cannot answer
- *   segment      nothing is granted in a removed segment, NO_SEGMENT only where it was removed
- *   mark-false   a bad end is told that did not happen, or of somebody else
- *   mark-missing a bad end that certainly happened is not told to the next holder
- *   mark-again   a bad end is told again after it was acknowledged
- *   acknowledge  BUSY though no newer mark can have come
- *   early        a time-out before its time
- *   overdue      a call came back long after its time, or not at all
- *   stuck        a waiter was not granted long after nothing stood before it any more
- *   wake         too many waiters in calm times found out by their self-check only
- *   busy         BUSY though nobody was there
- *   cancel       CANCELLED by nobody
- *   deadlock     DEADLOCK without a cycle
- *   full         FULL in a segment with room for everybody
+ *   exclusion       no two conflicting holds certainly held at one time: in their leases, or by results of later calls
+ *   fifo            conflicting holds were held in the order of their tokens; no grant passed a live earlier waiter
+ *   arrival         a request that came after the token of another was given has a larger token
+ *   tokens          no token twice; new segments start above all old ones
+ *   truth-ok        OK or LATE from a hold that had certainly been ended before
+ *   truth-late      LATE before the lease was over, or OK after it
+ *   truth-lost      LOST though neither lease nor operator can have ended it; lost_to is a later token
+ *   held            NOT_HELD exactly where the caller has no hold
+ *   operator        lockshm_end_hold() ends exactly the hold it names
+ *   renewal         an auto-renewed lease is lost only by a process that was stopped
+ *   code            no call returns a code that it cannot return
+ *   segment         nothing is granted in a removed segment, NO_SEGMENT only where it was removed
+ *   damage-false    a report of a bad end that did not happen, or of another holder
+ *   damage-missing  no report to the next holder of a bad end that certainly happened
+ *   damage-again    a report repeated after it was acknowledged
+ *   acknowledge     BUSY though no newer damage can have come
+ *   early           a time-out before its time
+ *   overdue         a call came back long after its time, or not at all
+ *   stuck           a waiter was not granted long after the last conflicting hold before it ended
+ *   wake            too many waiters in calm times depended on their self-check
+ *   busy            BUSY though free
+ *   cancel          CANCELLED without a cancel
+ *   deadlock        DEADLOCK without a cycle
+ *   full            FULL in a segment with room for all
  */
 #ifndef LOCKSHM_TEST_HISTORY_CHECK_H
 #define LOCKSHM_TEST_HISTORY_CHECK_H
@@ -42,12 +42,12 @@ typedef void (*history_problem_fn)(const char *property, const char *text, void 
 struct history_summary {
 	uint64_t records, acquires, granted, waited, failed, in_flight;
 	uint64_t outcomes[HISTORY_OPS][32]; /* by 20 + code */
-	uint64_t deaths_told, expiries_told, deaths_certain, details_unknown;
+	uint64_t deaths_reported, expiries_reported, deaths_certain, details_unknown;
 	uint64_t calm_waits, calm_late; /* waiters in calm times; those that were late */
 	int64_t worst_wait_ns; /* past the time nothing stood before it */
 };
 
-/* Return: number of violations; each is told to @fn. */
+/* Return: number of violations; each is passed to @fn. */
 int history_check(const struct history *h, history_problem_fn fn, void *arg, struct history_summary *summary);
 
 /* ---------------------------------------------------------------- for the files of the checker */
@@ -68,7 +68,7 @@ void problem(struct check *c, const char *property, const struct history_record 
 
 void check_order(struct check *c);
 void check_truth(struct check *c);
-void check_marks(struct check *c);
+void check_damage(struct check *c);
 void check_waits(struct check *c);
 
 /* Could an attempt other than @self have stood in the way of @mode of that key between the two times? */

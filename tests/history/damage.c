@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * damage.c - are bad ends told, all of them, and no others, see history/check.h
+ * damage.c - are all bad ends reported, and no others?  See history/check.h
  *
- * A grant B must be told of the bad end of H if H certainly ended badly, B's token is larger, the two conflict (so H
- * was cleared away before B was granted), and nobody can have acknowledged anything of this key in between.
+ * Grant B must report the bad end of H if H certainly ended badly, B's token is larger, the two conflict (so H was
+ * reaped or expired before B was granted), and no acknowledge of this key can have come between.
  */
 #include "check.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* An acknowledgement, which clears what its holder was told of: @token, 0 = not known. */
+/* An acknowledge, which clears the damage that its holder got a report of: @token, 0 = not known. */
 struct ack {
 	const struct history_record *r;
 	int64_t enter, leave;
@@ -39,17 +39,17 @@ static void add_acks(const struct check *c, struct book *b, const struct attempt
 {
 	const struct history_record *r = a->acquire;
 	const struct hold *hold = a->hold == NO_HOLD ? NULL : &c->m.holds[a->hold];
-	uint64_t told = r->flags & HISTORY_MANY ? 0 : r->previous_token;
+	uint64_t reported = r->flags & HISTORY_MANY ? 0 : r->previous_token;
 	uint32_t i;
 
 	/* Of an acquire that failed, only one for many keys can have cleared anything. */
 	if (r->flags & HISTORY_ACK_AT_ONCE && (!r->leave || hold || r->flags & HISTORY_MANY))
-		add_ack(b, r, told);
+		add_ack(b, r, reported);
 	for (i = 0; hold && i < hold->n_ops; i++) {
 		const struct history_record *op = hold->ops[i];
 
 		if (op->op == HISTORY_ACKNOWLEDGE && (!op->leave || op->outcome == LOCKSHM_OK))
-			add_ack(b, op, told);
+			add_ack(b, op, reported);
 	}
 }
 
@@ -80,9 +80,9 @@ static void close_book(struct book *b)
 	free(b->acks);
 }
 
-/* ---------------------------------------------------------------- told, and true? */
+/* ---------------------------------------------------------------- reported, and true? */
 
-/* Why what @b was told of @hold cannot be; NULL = it can. */
+/* Why the report of @b about @hold is wrong; NULL = it can be right. */
 static const char *wrong_about(const struct check *c, const struct hold *hold, const struct history_record *b)
 {
 	const struct history_track *track = &c->m.h->header->tracks[hold->acquire->track];
@@ -106,7 +106,8 @@ static const char *wrong_about(const struct check *c, const struct hold *hold, c
 	return NULL;
 }
 
-/* A token that no call has returned: of one killed inside acquire or upgrade, overrun before it knew, or undone. */
+/* A token that no call has returned: of a thread killed inside acquire or upgrade, of a hold overrun before the return,
+ * or undone. */
 static bool may_be_unknown(const struct check *c, const struct attempt *a, const struct history_record *b)
 {
 	const struct history_record *r = a->acquire;
@@ -137,7 +138,7 @@ static bool ended_by_operator(const struct check *c, uint32_t key, const struct 
 	return false;
 }
 
-/* Can what @b was told be about @key?  NULL = yes, else why not. */
+/* Can the report of @b be about @key?  NULL = yes, else why not. */
 static const char *wrong_for_key(const struct check *c, const struct key *key, const struct history_record *b)
 {
 	const struct hold *hold = model_find_token(&c->m, key->realm, key->key, b->previous_token);
@@ -150,11 +151,11 @@ static const char *wrong_for_key(const struct check *c, const struct key *key, c
 			return NULL;
 	if (b->previous_status == LOCKSHM_TOOK_OVER_EXPIRED && ended_by_operator(c, key->key, b))
 		return NULL;
-	return "nobody had that token";
+	return "no hold had that token";
 }
 
-/* It held alone when it looked at the mark.  (Beside a shared one, later ones may already have come and died.) */
-static bool nobody_came_behind(const struct check *c, const struct history_record *b)
+/* It held alone when it read the damage.  (Next to a shared hold, later holders may already have come and died.) */
+static bool no_later_acquire(const struct check *c, const struct history_record *b)
 {
 	const struct hold *hold = model_hold(&c->m, history_number(c->m.h, b));
 
@@ -162,21 +163,21 @@ static bool nobody_came_behind(const struct check *c, const struct history_recor
 	       (b->ns == LOCKSHM_FOREVER || b->enter + b->ns > b->leave);
 }
 
-static void check_told(struct check *c, const struct key *key, const struct history_record *b)
+static void check_report(struct check *c, const struct key *key, const struct history_record *b)
 {
 	const struct hold *hold = model_find_token(&c->m, key->realm, key->key, b->previous_token);
 	const char *why = wrong_for_key(c, key, b);
 
 	if (b->previous_status == LOCKSHM_OWNER_DIED)
-		c->summary->deaths_told++;
+		c->summary->deaths_reported++;
 	else
-		c->summary->expiries_told++;
+		c->summary->expiries_reported++;
 	c->summary->details_unknown += b->previous_pid == 0 || b->previous_track == HISTORY_NO_TRACK;
 	if (why)
-		problem(c, "mark-false", hold ? hold->acquire : NULL, b, "key %u: told of token %" PRIu64 ", but %s",
+		problem(c, "damage-false", hold ? hold->acquire : NULL, b, "key %u: report of token %" PRIu64 ", but %s",
 			key->key, b->previous_token, why);
-	else if (b->previous_token >= b->token && nobody_came_behind(c, b))
-		problem(c, "mark-false", b, NULL, "key %u: told of a token above its own", key->key);
+	else if (b->previous_token >= b->token && no_later_acquire(c, b))
+		problem(c, "damage-false", b, NULL, "key %u: report of a token above its own", key->key);
 }
 
 static void check_again(struct check *c, const struct book *book, const struct history_record *b)
@@ -187,14 +188,14 @@ static void check_again(struct check *c, const struct book *book, const struct h
 		const struct ack *a = &book->acks[i];
 
 		if (a->token && a->token == b->previous_token && a->leave != NEVER && a->leave + SKEW < b->enter) {
-			problem(c, "mark-again", a->r, b, "key %u: token %" PRIu64 " was acknowledged before",
+			problem(c, "damage-again", a->r, b, "key %u: token %" PRIu64 " was acknowledged before",
 				book->key->key, a->token);
 			return;
 		}
 	}
 }
 
-/* ---------------------------------------------------------------- happened, and told? */
+/* ---------------------------------------------------------------- happened, and reported? */
 
 /* The status that the bad end of @hold certainly leaves: 0 = none for sure. */
 static int certain_status(const struct hold *hold)
@@ -243,8 +244,8 @@ static void check_not_missing(struct check *c, const struct book *book, const st
 			return;
 		if (b->outcome == LOCKSHM_OWNER_DIED || (b->outcome != LOCKSHM_OK && status != LOCKSHM_OWNER_DIED))
 			continue;
-		problem(c, "mark-missing", hold->acquire, b,
-			"key %u: the bad end of token %" PRIu64 " (%s%s) was not told", book->key->key, hold->token,
+		problem(c, "damage-missing", hold->acquire, b,
+			"key %u: the bad end of token %" PRIu64 " (%s%s) was not reported", book->key->key, hold->token,
 			hold->lost ? "LOST" : "died", status == LOCKSHM_OWNER_DIED ? ", in its lease" : "");
 		return;
 	}
@@ -260,7 +261,7 @@ static void check_book(struct check *c, const struct book *book)
 
 		if (hold->acquire->previous_status) {
 			if (!(hold->acquire->flags & HISTORY_MANY))
-				check_told(c, book->key, hold->acquire);
+				check_report(c, book->key, hold->acquire);
 			check_again(c, book, hold->acquire);
 		}
 		c->summary->deaths_certain += status == LOCKSHM_OWNER_DIED;
@@ -269,7 +270,7 @@ static void check_book(struct check *c, const struct book *book)
 	}
 }
 
-void check_marks(struct check *c)
+void check_damage(struct check *c)
 {
 	struct book book;
 	uint32_t i;

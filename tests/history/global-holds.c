@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* global-holds.c - what the records of a history of global keys say of each hold; see history/global.h */
+/* global-holds.c - the holds of a history of global keys, from its records; see history/global.h */
 #include "global-internal.h"
 
 #include <inttypes.h>
@@ -45,8 +45,7 @@ static void end_at(struct good *g, int64_t when)
 }
 
 /*
- * It writes from when that was granted, and does not from when it gave that up; what it is in between it was
- * before, or will be: a reader.
+ * A writer from the grant of its upgrade until the call of its downgrade, and a reader at all other times.
  */
 static void change_mode(struct global *c, struct good *before, const struct history_record *r)
 {
@@ -71,7 +70,7 @@ static void take_step(struct global *c, struct good *g, const struct history_rec
 	bool good = r->outcome == LOCKSHM_OK || r->outcome == LOCKSHM_LATE;
 	bool refused = r->op == HISTORY_UPGRADE && r->outcome == LOCKSHM_BUSY;
 
-	/* From its beginning on the holder does not count on it. */
+	/* From the start of that call on the holder does not rely on it. */
 	if (r->op == HISTORY_RELEASE && !r->leave)
 		end_at(g, r->enter);
 	if (!r->leave)
@@ -101,7 +100,7 @@ bool global_is_on_hold(const struct history_record *r)
 	       r->op == HISTORY_DOWNGRADE;
 }
 
-/* Acquires first: those of a track stand before the calls on them, but others' do not matter. */
+/* Acquires first: those of a track come before the calls on them; the order between tracks does not matter. */
 void global_read(struct global *c)
 {
 	uint32_t i;

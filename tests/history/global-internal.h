@@ -8,12 +8,12 @@
 /* One hold in one mode, as far as its holder knows: a change of mode begins another. */
 struct good {
 	const struct history_record *acquire;
-	int64_t asked; /* when the call began that gave it */
+	int64_t asked; /* when its acquire was called */
 	uint64_t token;
 	bool exclusive;
 	int64_t start, end; /* end: it was good until here, and may have been longer */
-	int64_t said; /* the last time a call said so */
-	int64_t known; /* the end that was told last; 0 = none yet */
+	int64_t said; /* the last time a call returned so */
+	int64_t known; /* the end that a call returned last; 0 = none yet */
 	const struct history_record *lost;
 	bool over; /* given up, lost, killed */
 	bool unsure;
@@ -39,14 +39,14 @@ struct global {
 void global_found(struct global *c, const char *property, const struct history_record *a,
 		  const struct history_record *b, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* history/global-holds.c: the records, and what each says of a hold. */
+/* history/global-holds.c: the records and the holds they show. */
 const struct history_record *global_record(const struct global *c, uint32_t i); /* NULL = unused */
 uint32_t global_process_of(const struct global *c, const struct history_record *r);
 bool global_is_on_hold(const struct history_record *r);
 void global_read(struct global *c);
 /* By a kill, if there was one. */
 void global_end_killed(struct global *c, struct good *g);
-/* What Redis forgot may be taken, and whoever had it learns that in a while: by his lease's end at the latest. */
+/* A lock that Redis forgot may be granted again; its holder learns of that by the end of its lease at the latest. */
 void global_cut(struct global *c, struct good *g);
 
 #endif

@@ -154,7 +154,7 @@ static void check_away(struct global *c, const struct good *g)
 
 		if (f->mode != FAULT_AWAY || !concerns(f, g->acquire->realm) || to <= from)
 			continue;
-		/* Begun before and given afterwards: the answer is later than what it was about. */
+		/* Called before and granted afterwards: the return is later than the grant. */
 		if ((g->start > from && g->start < to) || (g->said > from && g->said < to))
 			global_found(c, "away", f, g->acquire, "good %.3f ms after the last lease must have ended",
 				     (double)((g->said > g->start ? g->said : g->start) - from) / 1e6);
@@ -219,7 +219,7 @@ static bool disturbed(const struct global *c, int64_t from, int64_t to)
 	return false;
 }
 
-/* Nothing wrong anywhere, nobody stopped. */
+/* No fault, no stopped process. */
 static bool all_well(const struct global *c, int64_t from, int64_t to)
 {
 	uint32_t i;
@@ -230,7 +230,7 @@ static bool all_well(const struct global *c, int64_t from, int64_t to)
 	return !disturbed(c, from, to);
 }
 
-/* What is asked of a hold is answered soon, whatever Redis does. */
+/* A call on a hold returns soon, whatever Redis does. */
 static void check_answered(struct global *c, const struct history_record *r)
 {
 	if (!r->leave && !was_killed(c, r))

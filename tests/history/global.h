@@ -8,18 +8,17 @@
  * can have been there from `enter` on, and was there for certain from `deadline` until `ns`; at `leave` it was over.
  *
  * A hold is good, as far as its holder knows, from the return of its acquire until the end that lockshm_check() last
- * told, or until it gives it up, is told that it is lost, or is killed.  It is a writer's from the return of the
- * call that made it one until the call that is to make it a reader's again.  Properties, by the names that
- * violations are told under:
+ * returned, or until its release, a result LOST, or its death.  It is exclusive from the return of the acquire or
+ * upgrade until the call of the downgrade.  Properties, by the names in messages:
  *
  *   exclusion   two conflicting holds were good at one time, though Redis did not forget
  *   tokens      a hold has a smaller token than a conflicting one that was granted before it asked; or both the same
- *   away        a hold was given, or said to be good, when no lease of a host without Redis can have lasted so long
+ *   away        a hold was granted, or returned as good, when no lease of a host without Redis can have lasted so long
  *   lost        LOST though nothing happened that can end a lease
  *   regained    a hold is good after it was lost
  *   overdue     a call came back long after its time, or never; or waited long though nothing was wrong
  *   closed      a host had no hold for long, though nothing was wrong any more
- *   code        a call answers what it cannot answer
+ *   code        a call returns a code that it cannot return
  */
 #ifndef LOCKSHM_TEST_HISTORY_GLOBAL_H
 #define LOCKSHM_TEST_HISTORY_GLOBAL_H
@@ -27,14 +26,14 @@
 #include "check.h"
 
 enum history_fault {
-	FAULT_FORGETS = 1, /* Redis forgets locks: they may be taken while somebody still believes in his */
+	FAULT_FORGETS = 1, /* Redis forgets locks: they may be granted again while the old holder relies on its lease */
 	FAULT_AWAY, /* nothing comes through, in one direction at least */
 	FAULT_SLOW /* some of it comes through late, or connections end */
 };
 
 struct global_terms {
 	int64_t ttl_ns; /* of a lease */
-	int64_t wait_ns; /* nobody waits longer while all is well */
+	int64_t wait_ns; /* no acquire waits longer while all is well */
 	int64_t closed_ns; /* a host has a hold again so long after all is well again */
 	uint32_t hosts;
 };
@@ -46,7 +45,7 @@ struct global_summary {
 	uint64_t faults[4]; /* by kind */
 };
 
-/* Return: number of violations; each is told to @fn. */
+/* Return: number of violations; each is passed to @fn. */
 int history_check_global(const struct history *h, const struct global_terms *terms, history_problem_fn fn, void *arg,
 			 struct global_summary *summary);
 

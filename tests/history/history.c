@@ -67,7 +67,7 @@ int history_create(struct history *h, uint32_t blocks)
 		return -1;
 	h->header->blocks = blocks;
 	h->header->magic = MAGIC;
-	/* 0 means "nobody" where a process is named. */
+	/* 0 means "none" where a process is named. */
 	h->header->next_process = 1;
 	return 0;
 }
@@ -180,7 +180,7 @@ static void take_block(struct history_writer *w)
 	uint32_t n = __atomic_fetch_add(&h->header->next_block, 1, __ATOMIC_RELAXED);
 
 	if (n >= h->header->blocks)
-		abort(); /* nobody looked at history_is_full() */
+		abort(); /* history_is_full() was ignored */
 	__atomic_store_n(&h->block_track[n], w->track + 1, __ATOMIC_RELEASE);
 	w->at = n * HISTORY_BLOCK;
 	w->end = w->at + HISTORY_BLOCK;

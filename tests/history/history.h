@@ -2,13 +2,13 @@
 /*
  * history.h - a log of what many processes did with locks, which survives those that are killed
  *
- * One file, mapped by everybody: a header, tracks, records.  Each thread writes a track of its own, in records that it
- * takes in blocks.  A record is written before the operation, with all that is intended, and completed after it; so of
- * a thread that was killed its last intention is known, as a record whose `leave` is 0.  Nothing here ever waits.
+ * One file, mapped by all processes: a header, tracks, records.  Each thread writes a track of its own, in records that
+ * it takes in blocks.  A record is written before the operation, with all that is intended, and completed after it; so
+ * the last call of a killed thread is known: a record whose `leave` is 0.  Nothing here ever waits.
  *
- * Times are of one clock, history_clock: CLOCK_MONOTONIC unless the writer says otherwise before the first of them.
- * `enter` is taken before the operation and `leave` after it: whatever the operation did, it did in between.  That is
- * all the checker builds on (history/check.h).
+ * Times are of one clock, history_clock: CLOCK_MONOTONIC unless the writer chooses another one before the first of
+ * them.  `enter` is taken before the operation and `leave` after it: the operation took effect in between.  The checker
+ * (history/check.h) relies on nothing else.
  *
  * A process has a number of its own, since pids come again; an image is what a process runs from one exec to the next.
  * A realm is one segment: when it is removed and made anew under the same name, another realm begins.
@@ -46,11 +46,11 @@ enum history_op {
 	HISTORY_EXEC,
 	HISTORY_EXIT, /* this process ends without releasing */
 	HISTORY_CLOSE, /* this track's part in the realm ends, and the service thread of its process */
-	/* Circumstances. */
+	/* Environment. */
 	HISTORY_DESTROY, /* the realm's name is removed */
-	HISTORY_STARVED, /* nobody ran for a while: [enter, leave] */
+	HISTORY_STARVED, /* no process ran for a while: [enter, leave] */
 	HISTORY_CALM, /* no kill, stop or other death: [enter, leave] */
-	HISTORY_FAULT, /* of Redis, or of the way to it: see history/global.h */
+	HISTORY_FAULT, /* of Redis, or of the network path to it: see history/global.h */
 	HISTORY_OPS
 };
 
@@ -71,7 +71,7 @@ struct history_record {
 	int64_t ns;
 	int64_t deadline; /* of an acquire that may wait; INT64_MAX = none */
 	int64_t slept_ns;
-	int64_t run_delay_ns; /* how long the thread was kept from running meanwhile */
+	int64_t run_delay_ns; /* how long the thread was kept from running in this call */
 	uint64_t previous_token;
 	int32_t previous_pid;
 	int32_t previous_tid;
@@ -119,7 +119,7 @@ struct history_header {
 	uint32_t next_track;
 	uint32_t next_process;
 	uint32_t stop; /* the round is over */
-	uint32_t calm; /* nobody shall die or stop now */
+	uint32_t calm; /* no kills and stops now */
 	uint64_t seed;
 	uint32_t round;
 	uint32_t roomy;
@@ -135,7 +135,7 @@ struct history {
 	int fd;
 };
 
-/* One thread's place to write. */
+/* The writer of one thread. */
 struct history_writer {
 	struct history *history;
 	uint32_t track;
@@ -154,7 +154,7 @@ void history_close(struct history *h);
 void history_clear(struct history *h);
 /* Write what is used of it to a file.  0 = done. */
 int history_save(const struct history *h, const char *path);
-/* Is so much of it used that everybody should come to an end? */
+/* Is so much of it used that all tracks should end? */
 bool history_is_full(const struct history *h);
 
 uint32_t history_new_process(struct history *h);
@@ -164,9 +164,9 @@ uint16_t history_realm(struct history *h, uint64_t token_base);
 /* A track for the calling thread. */
 void history_track_begin(struct history_writer *w, struct history *h, uint32_t process, uint32_t image, uint32_t parent);
 
-/* A new record, which nobody sees yet: fill in what is intended, then history_enter(). */
+/* A new record, not yet visible to others: fill in the arguments, then history_enter(). */
 struct history_record *history_new(struct history_writer *w);
-/* The operation begins / had come back with @outcome at @when; what it told is filled in before. */
+/* The operation begins / had returned @outcome at @when; its results are filled in before. */
 void history_enter(struct history_record *r, enum history_op op);
 void history_leave(struct history_record *r, int64_t when, int outcome);
 /* Both at once, for what is done in no time. */

@@ -94,7 +94,7 @@ static void step_renewed(struct hold *s, const struct history_record *op)
 	s->deadline.hi = after(s->deadline.hi, op->ns);
 }
 
-/* What is left of the lease, told at some moment of the call, says when it ends. */
+/* The remaining time, read at some moment of the call, bounds the end of the lease. */
 static void step_checked(struct hold *s, const struct history_record *op)
 {
 	if (op->ns <= 0 || op->ns == LOCKSHM_FOREVER)
@@ -138,7 +138,7 @@ static void step_done(struct hold *s, const struct history_record *op)
 	}
 }
 
-/* FULL, of a move, is said before the hold is looked at. */
+/* A move returns FULL before it checks the hold. */
 static bool says_held(const struct history_record *op)
 {
 	return op->outcome == LOCKSHM_OK || op->outcome == LOCKSHM_LATE || op->outcome == LOCKSHM_BUSY;
@@ -170,7 +170,7 @@ void hold_step(struct hold *s, const struct history_record *op)
 
 /* ---------------------------------------------------------------- the whole */
 
-/* Closing a handle ends the thread's part; the service thread, which stands for the process, ends with the last thread's. */
+/* Closing a handle ends the thread's part.  The service thread, which stands for the process, ends with the last one. */
 static void consider_closes(const struct model *m, const struct hold *s, struct bounds *death)
 {
 	const struct history_track *tracks = m->h->header->tracks, *mine = &tracks[s->acquire->track];
@@ -201,8 +201,7 @@ static void consider_death(const struct model *m, struct hold *s)
 	consider_closes(m, s, &death);
 	if (!s->released && !s->lost)
 		s->death = death;
-	/* Who was replaced by exec is found out by those who wait, at their self-check, but
-	 * not by each one who tries. */
+	/* An owner replaced by exec is found by the self-check of a waiter, but not by every try. */
 	if (s->cooled.hi == NEVER && !(s->track != HISTORY_NO_TRACK && m->track_execs[s->track]))
 		s->gone = earlier(s->gone, death.hi);
 }
@@ -280,7 +279,7 @@ static bool gave_token(const struct history_record *op)
 	return op->op == HISTORY_UPGRADE && op->leave && (op->outcome == LOCKSHM_OK || op->outcome == LOCKSHM_LATE);
 }
 
-/* An operator's step that worked, or may have. */
+/* A lockshm_end_hold() that worked, or may have. */
 static void note_ended(struct model *m, const struct history_record *r)
 {
 	struct hold *hold = model_find_token(m, r->realm, r->key, r->token);

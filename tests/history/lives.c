@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lives.c - who died when, who was stopped, when nobody ran, see history/model.h */
+/* lives.c - deaths, stops, and times when no process ran; see history/model.h */
 #include "model.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* ---------------------------------------------------------------- circumstances */
+/* ---------------------------------------------------------------- environment */
 
 static void add_record(struct record_list *l, const struct history_record *r)
 {
@@ -115,7 +115,7 @@ static void note_life(struct model *m, const struct history_record *r)
 	}
 }
 
-static void note_circumstance(struct model *m, const struct history_record *r)
+static void note_environment(struct model *m, const struct history_record *r)
 {
 	switch (r->op) {
 	case HISTORY_STOP:
@@ -202,10 +202,10 @@ static void end_images(struct model *m)
 	}
 }
 
-static void reclaim_death(struct bounds *death, const struct bounds *outer)
+static void bound_death(struct bounds *death, const struct bounds *outer)
 {
 	soonest(death, outer->lo, outer->hi);
-	/* Gone for a reason nobody logged. */
+	/* Gone for a reason that was not logged. */
 	if (death->hi != NEVER)
 		death->lo = earlier(death->lo, death->hi);
 }
@@ -221,8 +221,8 @@ static void pass_on_deaths(struct model *m)
 
 		if (track->parent != HISTORY_NO_TRACK)
 			soonest(death, m->track_death[track->parent].lo, NEVER);
-		reclaim_death(&m->image_death[i], death);
-		reclaim_death(&m->track_death[i], &m->image_death[i]);
+		bound_death(&m->image_death[i], death);
+		bound_death(&m->track_death[i], &m->image_death[i]);
 	}
 }
 
@@ -245,7 +245,7 @@ void model_build_lives(struct model *m)
 		if (!r)
 			continue;
 		note_life(m, r);
-		note_circumstance(m, r);
+		note_environment(m, r);
 	}
 	for (i = 0; i < m->reaps.n; i++)
 		find_reaped(m, m->reaps.list[i]);

@@ -184,8 +184,8 @@ static bool was_ended(const struct model *m, const struct attempt *a)
 }
 
 /*
- * A waiter that is granted, and overrun or ended by an operator before it knows, asks again, with another token: then
- * what was seen says nothing about the rest of the wait.
+ * A waiter whose grant is overrun, or ended by an operator, before it wakes requests again with another token: then the
+ * token that was seen proves nothing about the rest of the wait.
  */
 static bool may_have_asked_again(const struct model *m, const struct attempt *a)
 {

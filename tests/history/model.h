@@ -27,16 +27,16 @@ struct hold {
 	const struct history_record *acquire;
 	const struct history_record **ops; /* on it, in order */
 	uint32_t n_ops;
-	uint32_t track; /* whose life it depends on in the end, HISTORY_NO_TRACK = the process */
+	uint32_t track; /* the thread it depends on in the end, HISTORY_NO_TRACK = the process */
 	bool moved;
 	bool unsure_life; /* a move was under way at the end */
 	uint64_t token; /* the last one known */
 	int64_t start; /* held from here on */
-	int64_t kept; /* held at this time, since a later call said so; 0 = no such call */
+	int64_t kept; /* held at this time, by the result of a later call; 0 = no such call */
 	struct bounds deadline;
 	int64_t given_up; /* release was begun */
 	bool released; /* and came back with OK or LATE */
-	const struct history_record *lost; /* first call that said LOST */
+	const struct history_record *lost; /* first call that returned LOST */
 	struct bounds cooled; /* end of the cooldown */
 	struct bounds ended; /* by an operator */
 	struct bounds death; /* of the life it depended on, if that still mattered */
@@ -55,7 +55,7 @@ struct span {
 	bool exclusive;
 };
 
-/* Anybody's wish for a key, from the call until nothing can be left of it. */
+/* A call that requests a key, from its start until no trace of it can be left. */
 struct attempt {
 	const struct history_record *acquire;
 	uint32_t hold; /* NO_HOLD = not granted, or not known */
@@ -131,7 +131,7 @@ void model_free(struct model *m);
 const struct history_record *model_record(const struct model *m, uint32_t number);
 /* The hold a record other than an acquire is about, or NULL. */
 struct hold *model_hold(const struct model *m, uint32_t acquire);
-/* For how long the process was or may have been stopped, and how long nobody ran, between the two times. */
+/* For how long the process was or may have been stopped, and for how long no process ran, between the two times. */
 int64_t model_stopped(const struct model *m, uint32_t process, int64_t from, int64_t to);
 int64_t model_starved(const struct model *m, int64_t from, int64_t to);
 /* Does the whole time lie in one calm phase, @heal after it began? */

@@ -94,7 +94,7 @@ static void check_exclusion(struct check *c, const struct span *spans, uint32_t 
 	}
 }
 
-/* In the order of tokens everyone ends before a conflicting later one begins. */
+/* In the order of tokens each hold ends before a later conflicting one begins. */
 static void check_fifo(struct check *c, const struct span *spans, uint32_t n)
 {
 	struct conflicts earlier = { { { NULL } }, { { NULL } } };
@@ -103,7 +103,7 @@ static void check_fifo(struct check *c, const struct span *spans, uint32_t n)
 	for (i = 0; i < n; i++) {
 		const struct span *s = &spans[i], *other = conflicting(&earlier, s);
 
-		/* Those that overlap are told by check_exclusion(). */
+		/* check_exclusion() finds those that overlap. */
 		if (other && other->token < s->token && other->from >= s->to && other->to - s->from > SKEW)
 			problem(c, "fifo", acquire_of(c, other->hold), acquire_of(c, s->hold),
 				"key %u: token %" PRIu64 " was held before token %" PRIu64, acquire_of(c, s->hold)->key,
@@ -112,7 +112,7 @@ static void check_fifo(struct check *c, const struct span *spans, uint32_t n)
 	}
 }
 
-/* Until when a wait that brought nothing certainly stood in the queue; 0 = not certain. */
+/* Until when a wait without a grant certainly was queued; 0 = not certain. */
 static int64_t waited_until(const struct check *c, const struct attempt *a)
 {
 	const struct history_record *r = a->acquire;
@@ -190,7 +190,7 @@ static void check_spans(struct check *c)
 
 /* ---------------------------------------------------------------- arrival */
 
-/* Somebody got @token between the two times. */
+/* @token was given between the two times. */
 struct arrival {
 	int64_t lo, hi;
 	uint64_t token;

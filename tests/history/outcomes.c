@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* outcomes.c - do the answers fit what happened, see history/check.h */
+/* outcomes.c - do the results fit what happened, see history/check.h */
 #include "check.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static bool is_yes(int outcome)
 	return outcome == LOCKSHM_OK || outcome == LOCKSHM_LATE;
 }
 
-/* ---------------------------------------------------------------- possible answers */
+/* ---------------------------------------------------------------- possible results */
 
 static bool one_of(int code, const int *codes)
 {
@@ -61,8 +61,8 @@ static bool can_answer(const struct history_record *r)
 }
 
 /*
- * While a thread of the process calls exec, the kernel starts no other thread in it (EAGAIN), so that there can be no
- * keeper.  Who is told so has little time left.
+ * While a thread of the process calls exec, the kernel starts no other thread in it (EAGAIN), so no service thread
+ * either.  A caller that gets this error is about to be replaced by the exec.
  */
 static bool exec_forbids_a_service_thread(const struct check *c, const struct history_record *r)
 {
@@ -136,10 +136,10 @@ static void check_busy_upgrade(struct check *c, const struct hold *hold, const s
 	const struct key *key = find_key(c, hold->acquire->realm, hold->acquire->key);
 
 	if (!anybody_there(c, key, op->enter, op->leave, true, hold->acquire))
-		problem(c, "busy", hold->acquire, op, "upgrade: BUSY though nobody else holds it or waits");
+		problem(c, "busy", hold->acquire, op, "upgrade: BUSY though no other holds it or waits");
 }
 
-/* An exclusive holder hears of all marks at its grant, and nobody can leave one while it holds. */
+/* The grant of an exclusive holder reports all damage, and no other thread can add any while it holds. */
 static void check_busy_acknowledge(struct check *c, const struct hold *hold, const struct hold *now,
 				   const struct history_record *op)
 {
@@ -156,7 +156,7 @@ static void check_renewal(struct check *c, const struct hold *hold, const struct
 	if (!(hold->acquire->flags & HISTORY_AUTO_RENEW) || hold->acquire->ns < RENEWED_FOR_SURE || now->lost ||
 	    (op->outcome != LOCKSHM_LOST && op->outcome != LOCKSHM_LATE) || hold->ended.lo <= op->leave)
 		return;
-	/* A shorter one was asked for since. */
+	/* A shorter one was requested since. */
 	for (uint32_t i = 0; i < hold->n_ops; i++)
 		if (hold->ops[i]->op == HISTORY_RENEW)
 			return;
@@ -195,7 +195,7 @@ static void check_hold(struct check *c, const struct hold *hold)
 
 /* ---------------------------------------------------------------- operator, segments */
 
-/* It said that nobody has that token: then nobody may have had it all the time. */
+/* It returned NOT_HELD: then the hold of that token must not have lasted through the call. */
 static void check_operator(struct check *c, const struct history_record *r)
 {
 	const struct hold *hold = model_find_token(&c->m, r->realm, r->key, r->token);
@@ -234,7 +234,7 @@ static void check_segment(struct check *c, const struct history_record *r)
 	const struct history_record *removal = removal_of(c, r->realm);
 
 	if (r->outcome == LOCKSHM_NO_SEGMENT && (!removal || removal->enter > r->leave + SKEW))
-		problem(c, "segment", r, NULL, "NO_SEGMENT, though nobody removed it");
+		problem(c, "segment", r, NULL, "NO_SEGMENT, though it was not removed");
 	if (r->outcome < 0)
 		return;
 	if (removal && removal->leave && removal->leave + SKEW < r->enter)

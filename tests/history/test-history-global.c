@@ -35,7 +35,7 @@ static struct global_summary global_finds(const char *properties)
 	return sum;
 }
 
-/* A hold of a new process of @host, from when it was asked for until when it was granted. */
+/* A hold of a new process of @host, with the times of its request and its grant. */
 static struct history_record *hold(unsigned host, int mode, double enter, double leave, unsigned ticket)
 {
 	struct history_record *r = acquire(track(), 1, mode, STRICT, enter, leave, ticket);
@@ -44,7 +44,7 @@ static struct history_record *hold(unsigned host, int mode, double enter, double
 	return r;
 }
 
-/* It was told that @left ms remain. */
+/* lockshm_check() returned that @left ms remain. */
 static struct history_record *good(const struct history_record *of, double when, double left)
 {
 	struct history_record *r = on(of, HISTORY_CHECK, when, when + 0.1, LOCKSHM_OK);
@@ -79,7 +79,7 @@ START_TEST(hosts_take_turns)
 }
 END_TEST
 
-START_TEST(both_were_told_that_it_is_theirs)
+START_TEST(both_were_granted)
 {
 	struct history_record *a;
 
@@ -118,7 +118,7 @@ START_TEST(its_time_is_over)
 }
 END_TEST
 
-/* What was known of it does not count any more. */
+/* Earlier results do not count any more. */
 START_TEST(killed_holder_is_followed)
 {
 	struct history_record *a;
@@ -359,7 +359,7 @@ START_TEST(reader_beside_one_that_writes_now)
 }
 END_TEST
 
-/* A number of before it wrote is no younger than what others did with theirs. */
+/* A token from before the upgrade does not rank after the grants of others. */
 START_TEST(old_token_of_one_that_writes_now)
 {
 	struct history_record *a;
@@ -409,7 +409,7 @@ static void cases(TCase *tc)
 	tcase_add_test(tc, refused_upgrade_is_no_violation);
 	tcase_add_test(tc, upgrade_that_takes_too_long);
 	tcase_add_test(tc, hosts_take_turns);
-	tcase_add_test(tc, both_were_told_that_it_is_theirs);
+	tcase_add_test(tc, both_were_granted);
 	tcase_add_test(tc, reader_beside_a_writer);
 	tcase_add_test(tc, its_time_is_over);
 	tcase_add_test(tc, killed_holder_is_followed);

@@ -77,7 +77,7 @@ START_TEST(reader_beside_a_downgraded_one)
 }
 END_TEST
 
-/* The lease is over, but a later answer says that nobody else had the lock. */
+/* The lease is over, but a later result proves that there was no other holder. */
 START_TEST(late_answer_after_another_holder)
 {
 	struct history_record *a;
@@ -85,8 +85,8 @@ START_TEST(late_answer_after_another_holder)
 	begin();
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 60, 61, LOCKSHM_LATE);
-	release(told(acquire(track(), 1, X, STRICT, 2, 30, 2), LOCKSHM_TOOK_OVER_EXPIRED, a), 31, 32);
-	finds("exclusion mark-false");
+	release(reporting(acquire(track(), 1, X, STRICT, 2, 30, 2), LOCKSHM_TOOK_OVER_EXPIRED, a), 31, 32);
+	finds("exclusion damage-false");
 }
 END_TEST
 

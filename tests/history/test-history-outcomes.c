@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-history-outcomes.c - the checker of histories: are answers true?  See test-history.c */
+/* test-history-outcomes.c - the checker of histories: are results true?  See test-history.c */
 #include "builder.h"
 
 START_TEST(held_after_an_operator_ended_it)
@@ -44,7 +44,7 @@ START_TEST(in_time_after_its_time)
 }
 END_TEST
 
-/* What a check told of the remaining time bounds the lease more closely than the call that began it. */
+/* The remaining time that a check returned bounds the lease more closely than the call that began it. */
 START_TEST(check_tells_when_the_lease_ends)
 {
 	struct history_record *a;
@@ -181,12 +181,12 @@ START_TEST(status_and_report_differ)
 
 	begin();
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
-	told(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_TOOK_OVER_EXPIRED, a)->outcome = LOCKSHM_OK;
+	reporting(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_TOOK_OVER_EXPIRED, a)->outcome = LOCKSHM_OK;
 	finds("code");
 }
 END_TEST
 
-START_TEST(full_with_room_for_everybody)
+START_TEST(full_with_room_for_all)
 {
 	begin();
 	h.header->realms[0].roomy = 1;
@@ -243,7 +243,7 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, answer_that_cannot_be);
 	tcase_add_test(tc, no_service_thread_before_exec);
 	tcase_add_test(tc, status_and_report_differ);
-	tcase_add_test(tc, full_with_room_for_everybody);
+	tcase_add_test(tc, full_with_room_for_all);
 	tcase_add_test(tc, granted_in_a_removed_segment);
 	tcase_add_test(tc, granted_in_a_replaced_segment);
 	tcase_add_test(tc, no_segment_though_it_is_there);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* test-history-reports.c - the checker of histories: bad ends that are told, waiting, the log; see test-history.c */
+/* test-history-reports.c - the checker of histories: reports of bad ends, waiting, the log; see test-history.c */
 #include "builder.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- marks */
+/* ---------------------------------------------------------------- damage */
 
-/* The next holder is told of @status of a hold that ended as @end says. */
+/* The next holder gets @status of a hold that ended by @end. */
 enum ending { RELEASED, ALIVE, KILLED };
 
 static struct history_record *tell_after(enum ending end, double ttl, int status)
@@ -20,22 +20,22 @@ static struct history_record *tell_after(enum ending end, double ttl, int status
 		release(a, 2, 3);
 	if (end == KILLED)
 		killed(driver, l, 4);
-	return told(acquire(track(), 1, X, STRICT, 50, 51, 2), status, a);
+	return reporting(acquire(track(), 1, X, STRICT, 50, 51, 2), status, a);
 }
 
-START_TEST(death_of_one_who_released)
+START_TEST(death_of_a_releaser)
 {
 	begin();
 	tell_after(RELEASED, STRICT, LOCKSHM_OWNER_DIED);
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
-START_TEST(death_of_one_who_lives)
+START_TEST(death_of_a_living_owner)
 {
 	begin();
 	tell_after(ALIVE, 5, LOCKSHM_OWNER_DIED);
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
@@ -43,7 +43,7 @@ START_TEST(expiry_of_a_lease_that_is_not_over)
 {
 	begin();
 	tell_after(KILLED, 500, LOCKSHM_TOOK_OVER_EXPIRED);
-	finds("mark-missing mark-false");
+	finds("damage-missing damage-false");
 }
 END_TEST
 
@@ -51,7 +51,7 @@ START_TEST(death_with_another_pid)
 {
 	begin();
 	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_pid = 999;
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
@@ -59,7 +59,7 @@ START_TEST(death_with_another_thread)
 {
 	begin();
 	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_tid = 999;
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
@@ -71,7 +71,7 @@ START_TEST(expiry_in_the_midst_of_a_move_names_either_thread)
 	begin();
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_MOVE, 2, 40, LOCKSHM_LOST)->mode = LOCKSHM_TO_PROCESS;
-	b = told(acquire(track(), 1, X, STRICT, 10, 20, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	b = reporting(acquire(track(), 1, X, STRICT, 10, 20, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
 	b->previous_tid = 999;
 	finds("");
 }
@@ -81,7 +81,7 @@ START_TEST(death_with_another_tag)
 {
 	begin();
 	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_track = 1;
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
@@ -89,7 +89,7 @@ START_TEST(death_with_another_mode)
 {
 	begin();
 	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_mode = S;
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
@@ -97,22 +97,22 @@ START_TEST(death_with_another_token)
 {
 	begin();
 	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_token = BASE + 77;
-	finds("mark-false");
+	finds("damage-false");
 }
 END_TEST
 
-START_TEST(death_is_not_told)
+START_TEST(death_is_not_reported)
 {
 	struct history_record *b;
 
 	begin();
 	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
 	b->outcome = b->previous_status = 0;
-	finds("mark-missing");
+	finds("damage-missing");
 }
 END_TEST
 
-START_TEST(death_is_not_told_to_the_second_one)
+START_TEST(death_is_not_reported_to_the_second_one)
 {
 	struct history_record *b;
 
@@ -120,11 +120,11 @@ START_TEST(death_is_not_told_to_the_second_one)
 	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
 	release(b, 52, 53);
 	acquire(track(), 1, S, STRICT, 54, 55, 3);
-	finds("mark-missing");
+	finds("damage-missing");
 }
 END_TEST
 
-START_TEST(expiry_is_not_told)
+START_TEST(expiry_is_not_reported)
 {
 	struct history_record *a;
 
@@ -132,7 +132,7 @@ START_TEST(expiry_is_not_told)
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_RELEASE, 60, 61, LOCKSHM_LOST);
 	acquire(track(), 1, X, STRICT, 20, 50, 2);
-	finds("mark-missing");
+	finds("damage-missing");
 }
 END_TEST
 
@@ -146,7 +146,7 @@ START_TEST(forked_child_dies_with_its_parent)
 	child = track_of(history_new_process(&h), parent);
 	a = acquire(child, 1, X, STRICT, 0, 1, 1);
 	killed(driver, parent, 4);
-	told(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	reporting(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
 	finds("");
 }
 END_TEST
@@ -160,11 +160,11 @@ START_TEST(acknowledged_death_comes_back)
 	l = track(), driver = track();
 	a = acquire(l, 1, X, STRICT, 0, 1, 1);
 	killed(driver, l, 4);
-	b = told(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	b = reporting(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
 	on(b, HISTORY_ACKNOWLEDGE, 52, 53, LOCKSHM_OK);
 	release(b, 54, 55);
-	told(acquire(track(), 1, X, STRICT, 60, 61, 3), LOCKSHM_OWNER_DIED, a);
-	finds("mark-again");
+	reporting(acquire(track(), 1, X, STRICT, 60, 61, 3), LOCKSHM_OWNER_DIED, a);
+	finds("damage-again");
 }
 END_TEST
 
@@ -247,7 +247,7 @@ START_TEST(waiter_behind_a_long_hold_is_not_stuck)
 }
 END_TEST
 
-START_TEST(reader_is_not_let_in_beside_readers)
+START_TEST(reader_is_not_granted_beside_readers)
 {
 	struct history_record *a;
 
@@ -295,7 +295,7 @@ START_TEST(waiters_are_woken_at_once)
 }
 END_TEST
 
-START_TEST(busy_though_nobody_is_there)
+START_TEST(busy_for_a_free_key)
 {
 	begin();
 	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 2, 3);
@@ -321,7 +321,7 @@ START_TEST(busy_upgrade_of_a_lonely_reader)
 }
 END_TEST
 
-START_TEST(cancelled_by_nobody)
+START_TEST(cancelled_without_a_cancel)
 {
 	begin();
 	release(acquire(track(), 1, X, STRICT, 0, 1, 1), 50, 51);
@@ -369,8 +369,8 @@ END_TEST
 
 static void add_cases(TCase *tc)
 {
-	tcase_add_test(tc, death_of_one_who_released);
-	tcase_add_test(tc, death_of_one_who_lives);
+	tcase_add_test(tc, death_of_a_releaser);
+	tcase_add_test(tc, death_of_a_living_owner);
 	tcase_add_test(tc, expiry_of_a_lease_that_is_not_over);
 	tcase_add_test(tc, death_with_another_pid);
 	tcase_add_test(tc, death_with_another_thread);
@@ -378,9 +378,9 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, death_with_another_tag);
 	tcase_add_test(tc, death_with_another_mode);
 	tcase_add_test(tc, death_with_another_token);
-	tcase_add_test(tc, death_is_not_told);
-	tcase_add_test(tc, death_is_not_told_to_the_second_one);
-	tcase_add_test(tc, expiry_is_not_told);
+	tcase_add_test(tc, death_is_not_reported);
+	tcase_add_test(tc, death_is_not_reported_to_the_second_one);
+	tcase_add_test(tc, expiry_is_not_reported);
 	tcase_add_test(tc, forked_child_dies_with_its_parent);
 	tcase_add_test(tc, acknowledged_death_comes_back);
 	tcase_add_test(tc, acknowledge_is_busy_for_an_exclusive_holder);
@@ -391,18 +391,18 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, call_of_a_stopped_process_may_take_long);
 	tcase_add_test(tc, waiter_is_stuck);
 	tcase_add_test(tc, waiter_behind_a_long_hold_is_not_stuck);
-	tcase_add_test(tc, reader_is_not_let_in_beside_readers);
+	tcase_add_test(tc, reader_is_not_granted_beside_readers);
 	tcase_add_test(tc, waiters_are_woken_by_their_self_check);
 	tcase_add_test(tc, waiters_are_woken_at_once);
-	tcase_add_test(tc, busy_though_nobody_is_there);
+	tcase_add_test(tc, busy_for_a_free_key);
 	tcase_add_test(tc, busy_for_a_reader_beside_readers);
 	tcase_add_test(tc, busy_upgrade_of_a_lonely_reader);
-	tcase_add_test(tc, cancelled_by_nobody);
+	tcase_add_test(tc, cancelled_without_a_cancel);
 	tcase_add_test(tc, deadlock_without_a_cycle);
 	tcase_add_test(tc, saved_history_is_the_same);
 }
 
 int main(void)
 {
-	return fixture_main("history-told", add_cases);
+	return fixture_main("history-reports", add_cases);
 }

@@ -2,8 +2,8 @@
 /*
  * test-history.c - the checker of histories: sound ones pass, with everything in them that is uncertain
  *
- * One hand-made history for each property of history/check.h, in test-history-order.c, history/test-history-outcomes.c and
- * history/test-history-reports.c, breaks that property and, as far as this is possible, no other; the checker must
+ * One hand-made history for each property of history/check.h, in test-history-order.c, test-history-outcomes.c and
+ * test-history-reports.c, breaks that property and, as far as this is possible, no other; the checker must
  * name exactly what is broken.
  */
 #include "builder.h"
@@ -24,13 +24,13 @@ START_TEST(sound_history_passes)
 	release(c, 9, 10);
 	on(b, HISTORY_UPGRADE, 11, 12, LOCKSHM_OK)->token = BASE + 4;
 	killed(driver, l2, 13);
-	d = told(acquire(l1, 1, X, STRICT, 20, 21, 5), LOCKSHM_OWNER_DIED, b);
+	d = reporting(acquire(l1, 1, X, STRICT, 20, 21, 5), LOCKSHM_OWNER_DIED, b);
 	d->previous_token = BASE + 4;
 	d->previous_mode = X;
 	on(d, HISTORY_ACKNOWLEDGE, 22, 23, LOCKSHM_OK);
 	release(d, 24, 25);
 	c = try(acquire(l3, 1, X, 10, 30, 31, 6), LOCKSHM_OK);
-	told(acquire(l1, 1, X, 10, 32, 60, 7), LOCKSHM_TOOK_OVER_EXPIRED, c);
+	reporting(acquire(l1, 1, X, 10, 32, 60, 7), LOCKSHM_TOOK_OVER_EXPIRED, c);
 	finds("");
 }
 END_TEST
@@ -48,9 +48,9 @@ START_TEST(what_was_cut_off_proves_nothing)
 	b = acquire(l2, 1, X, STRICT, 3, OPEN, 0);
 	killed(driver, l1, 5);
 	killed(driver, l2, 6);
-	c = acquire(l3, 1, X, STRICT, 10, 11, 3); /* told nothing */
+	c = acquire(l3, 1, X, STRICT, 10, 11, 3); /* no report */
 	release(c, 12, 13);
-	told(acquire(l3, 1, X, STRICT, 14, 15, 4), LOCKSHM_OWNER_DIED, b)->previous_token = BASE + 2;
+	reporting(acquire(l3, 1, X, STRICT, 14, 15, 4), LOCKSHM_OWNER_DIED, b)->previous_token = BASE + 2;
 	finds("");
 }
 END_TEST
@@ -98,7 +98,7 @@ START_TEST(cycle_through_a_moved_hold)
 }
 END_TEST
 
-/* Granted and ended by an operator before it knew: its second request stands behind the others. */
+/* Granted, and ended by an operator before it woke: its second request is queued behind the others. */
 START_TEST(waiter_that_asked_again_was_not_passed)
 {
 	struct history_record *a, *b, *w, *e;
@@ -113,7 +113,7 @@ START_TEST(waiter_that_asked_again_was_not_passed)
 	e = add(driver, HISTORY_END_HOLD, 7, 8, LOCKSHM_OK);
 	e->key = 1;
 	e->token = BASE + 2;
-	b = told(acquire(track(), 1, X, STRICT, 4, 11, 3), LOCKSHM_TOOK_OVER_EXPIRED, w);
+	b = reporting(acquire(track(), 1, X, STRICT, 4, 11, 3), LOCKSHM_TOOK_OVER_EXPIRED, w);
 	b->previous_token = BASE + 2;
 	release(b, 45, 46);
 	finds("");
@@ -139,7 +139,7 @@ START_TEST(cancelled_waiter_was_not_passed)
 }
 END_TEST
 
-/* FULL is said before the hold is looked at, so it does not prove that it was held. */
+/* FULL is returned before the hold is checked, so it does not prove that it was held. */
 START_TEST(refused_move_says_nothing_of_the_hold)
 {
 	struct history_record *a, *b;
@@ -148,7 +148,7 @@ START_TEST(refused_move_says_nothing_of_the_hold)
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	on(a, HISTORY_MOVE, 60, 61, LOCKSHM_FULL);
 	on(a, HISTORY_RELEASE, 62, 63, LOCKSHM_LOST);
-	b = told(acquire(track(), 1, X, STRICT, 30, 31, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	b = reporting(acquire(track(), 1, X, STRICT, 30, 31, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
 	release(b, 70, 71);
 	finds("");
 }
@@ -181,7 +181,7 @@ START_TEST(worst_of_several_releases)
 	b = acquire(l1, 2, X, STRICT, 2, 3, 1);
 	on(a, HISTORY_RELEASE, 50, 51, LOCKSHM_LOST)->flags |= HISTORY_WORST;
 	on(b, HISTORY_RELEASE, 50, 51, LOCKSHM_LOST)->flags |= HISTORY_WORST;
-	told(acquire(l2, 1, X, STRICT, 5, 12, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
+	reporting(acquire(l2, 1, X, STRICT, 5, 12, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
 	acquire(l2, 2, X, STRICT, 60, 61, 2);
 	finds("");
 }

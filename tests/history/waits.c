@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* waits.c - is everybody's waiting bounded and justified, see history/check.h */
+/* waits.c - is every wait bounded and justified?  See history/check.h */
 #include "check.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #define LONG_LEASE LOCKSHM_MS(400) /* or after a quarter of the lease */
 #define LOOK_BACK 4096 /* attempts on one key that are looked through for one waiter */
 
-/* ---------------------------------------------------------------- who was there */
+/* ---------------------------------------------------------------- holders and waiters */
 
 /* Index after the last attempt that began by @t. */
 static uint32_t begun_by(const struct key *key, int64_t t)
@@ -45,7 +45,7 @@ bool anybody_there(const struct check *c, const struct key *key, int64_t from, i
 
 		if (a->acquire == self || !a->leaves_trace || a->hi < from - SKEW)
 			continue;
-		/* A shared one that is just coming may wait behind somebody who has gone meanwhile. */
+		/* A shared request that arrives may wait behind one that has left since. */
 		if (exclusive || a->exclusive || waits_during(a, from))
 			return true;
 	}
@@ -62,7 +62,7 @@ static bool is_before(const struct attempt *a, const struct attempt *w)
 }
 
 /*
- * From when on nothing that conflicts certainly stood before @w; NEVER = cannot be told.  @last: the hold that ended
+ * From when on certainly no conflicting request was queued before @w; NEVER = unknown.  @last: the hold that ended
  * last, NULL if it was not a hold.
  */
 static int64_t ready_from(const struct check *c, const struct key *key, const struct attempt *w,
@@ -95,7 +95,7 @@ static int64_t excused(const struct check *c, const struct history_record *r, in
 	       (starved > r->run_delay_ns ? starved : r->run_delay_ns);
 }
 
-/* Released in good order, and nothing else: then the release has woken whoever is next. */
+/* Released in good order, and nothing else: then the release has woken the next waiter. */
 static bool ended_by_release(const struct hold *last)
 {
 	return last && last->released && last->cooled.hi == NEVER && last->gone == last->ops[last->n_ops - 1]->leave;
@@ -128,7 +128,7 @@ static void check_stuck(struct check *c, const struct key *key, const struct att
 	if (late > c->summary->worst_wait_ns)
 		c->summary->worst_wait_ns = late;
 	if (late > HISTORY_PATIENCE)
-		problem(c, "stuck", last ? last->acquire : NULL, r, "key %u: %.3f ms after nobody was left before it",
+		problem(c, "stuck", last ? last->acquire : NULL, r, "key %u: %.3f ms after the last conflicting hold",
 			key->key, (double)late / 1e6);
 	if (ended_by_release(last))
 		look_at_wake(c, r, ready, late);
@@ -136,7 +136,7 @@ static void check_stuck(struct check *c, const struct key *key, const struct att
 
 /* ---------------------------------------------------------------- in time */
 
-/* The first of those who cancelled it. */
+/* The first cancel of it. */
 static const struct history_record *cancel_of(const struct check *c, const struct history_record *r)
 {
 	const struct history_record *first = NULL;
@@ -161,7 +161,7 @@ static void check_end_of_wait(struct check *c, const struct history_record *r)
 		return;
 	cancel = cancel_of(c, r);
 	if (!cancel || cancel->enter > r->leave + SKEW)
-		problem(c, "cancel", r, cancel, "nobody had cancelled it");
+		problem(c, "cancel", r, cancel, "no cancel was called");
 }
 
 /* When the call should be over: its deadline, or once it was cancelled. */
@@ -199,7 +199,7 @@ static void check_busy(struct check *c, const struct key *key, const struct hist
 {
 	if (r->outcome == LOCKSHM_BUSY && !(r->flags & HISTORY_MANY) &&
 	    !anybody_there(c, key, r->enter, r->leave, r->mode == LOCKSHM_EXCLUSIVE, r))
-		problem(c, "busy", r, NULL, "key %u: BUSY though nobody held it or waited", key->key);
+		problem(c, "busy", r, NULL, "key %u: BUSY though free", key->key);
 }
 
 /* ---------------------------------------------------------------- deadlock */
@@ -278,7 +278,7 @@ static bool track_leads_back(struct cycle *y, uint32_t track)
 	return false;
 }
 
-/* Those who took the hold over, at any time. */
+/* The tracks that took the hold over, at any time. */
 static bool mover_leads_back(struct cycle *y, const struct hold *hold)
 {
 	uint32_t i;
@@ -289,7 +289,7 @@ static bool mover_leads_back(struct cycle *y, const struct hold *hold)
 	return false;
 }
 
-/* Whom a waiter may have waited for, and so on. */
+/* The requests that a waiter may have waited for, and so on. */
 static bool leads_back(struct cycle *y, const struct history_record *r)
 {
 	const struct key *key = find_key(y->c, r->realm, r->key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz-guard.c - what the library under the fuzzer gets in place of calls of the C library
+ * fuzz-guard.c - replacements of C library calls under the fuzzer
  *
- * Linked with --wrap: mmap(), so that segments lie between pages that nobody may touch and an index that leads out of
- * one is a crash; and nanosleep(), so that lockshm_verify() does not wait for others to finish.
+ * Linked with --wrap: mmap(), so that segments lie between inaccessible pages and an index that leads out of one is a
+ * crash; and nanosleep(), so that lockshm_verify() does not wait for others to finish.
  */
 #define _GNU_SOURCE
 #include <stddef.h>

@@ -25,7 +25,7 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(next() % n);
 }
 
-/* A field that has a meaning; op tells what kind of value. */
+/* A field that has a meaning; op is the kind of value. */
 static const struct field {
 	uint8_t area, word, shift, len, op;
 } fields[] = {
@@ -47,7 +47,7 @@ static const struct field {
 	{ AREA_REQUEST, 7, 0, 32, OP_ENTRY },	 /* entry */
 	{ AREA_REQUEST, 7, 32, 32, OP_SET },	 /* sleeping */
 	{ AREA_REQUEST, 12, 0, 64, OP_SET },	 /* granted */
-	{ AREA_REQUEST, 13, 0, 32, OP_SET },	 /* home */
+	{ AREA_REQUEST, 13, 0, 32, OP_SET },	 /* bucket */
 	{ AREA_REQUEST, 13, 32, 32, OP_SET },	 /* flags */
 	{ AREA_REQUEST, 14, 0, 64, OP_COPY },	 /* chunk */
 	{ AREA_REQUEST, 14, 0, 24, OP_OWNER },
@@ -65,14 +65,14 @@ static const struct field {
 	{ AREA_ENTRY, 2, 0, 64, OP_COPY },
 	{ AREA_ENTRY, 3, 0, 64, OP_SET },	 /* length */
 	{ AREA_ENTRY, 4, 0, 64, OP_SET },	 /* first ticket */
-	{ AREA_ENTRY, 5, 0, 64, OP_SET },	 /* mark */
+	{ AREA_ENTRY, 5, 0, 64, OP_SET },	 /* damage */
 	{ AREA_ENTRY, 5, 0, 5, OP_XOR },
 	{ AREA_DETAIL, 0, 0, 64, OP_SET },
 	{ AREA_DETAIL, 8, 0, 64, OP_SET },	 /* shown key */
 	{ AREA_TAG, 0, 0, 16, OP_SET },
-	{ AREA_HOME, 0, 0, 20, OP_ADD },	 /* claim */
-	{ AREA_HOME, 0, 20, 24, OP_ENTRY },
-	{ AREA_HOME, 1, 0, 64, OP_SET },	 /* floor */
+	{ AREA_BUCKET, 0, 0, 20, OP_ADD },	 /* claim */
+	{ AREA_BUCKET, 0, 20, 24, OP_ENTRY },
+	{ AREA_BUCKET, 1, 0, 64, OP_SET },	 /* high-water mark */
 	{ AREA_OWNER, 0, 0, 2, OP_SET },	 /* state */
 	{ AREA_OWNER, 0, 2, 8, OP_SET },
 	{ AREA_OWNER, 0, 10, 22, OP_SET },	 /* pid */
@@ -81,7 +81,7 @@ static const struct field {
 	{ AREA_OWNER, 3, 0, 18, OP_REQUEST },	 /* waiting */
 	{ AREA_OWNER, 3, 0, 64, OP_COPY },
 	{ AREA_OWNER, 4, 0, 32, OP_SET },	 /* tid */
-	{ AREA_OWNER, 4, 32, 32, OP_SET },	 /* place of the life word */
+	{ AREA_OWNER, 4, 32, 32, OP_SET },	 /* offset of the life word */
 	{ AREA_OWNER, 5, 0, 32, OP_SET },	 /* flags */
 	{ AREA_OWN, 0, 0, 64, OP_SET },
 	{ AREA_OWN, 3, 0, 18, OP_REQUEST },

@@ -25,7 +25,7 @@ struct run {
 	int fd;
 	lockshm_t *segment; /* NULL = not open */
 	lockshm_hold_t holds[HOLDS];
-	volatile unsigned sum; /* of all that was told, so that it is read */
+	volatile unsigned sum; /* of all results, so that they are read */
 };
 
 static int64_t now_ns(void)
@@ -79,7 +79,7 @@ static size_t place_of(const struct run *run, const struct fuzz_command *c)
 		__attribute__((fallthrough));
 	case AREA_LIFE: /* counted from the end, where the life word is */
 		return (size_t)(g->lives - scene.image) + (owner + 1) * (size_t)LIFE_BYTES - 8 - c->word * 8u;
-	case AREA_HOME:
+	case AREA_BUCKET:
 		at = &g->buckets[c->index < SCENE_KEYS ? entry / BUCKET_SPAN : c->index % g->n_buckets];
 		record = sizeof(*g->buckets);
 		break;
@@ -389,7 +389,7 @@ static void carry_out(struct run *run, const unsigned char *data, size_t n, bool
 	}
 }
 
-/* Whatever the program left out. */
+/* The end of every program. */
 static void use_everything(struct run *run)
 {
 	struct fuzz_command c = { 0 };

@@ -8,7 +8,7 @@
  *   fuzz-replay --seed SEED           show and run one program of --random
  *   fuzz-replay --print FILE          the text of one of the fuzzer's files
  *   fuzz-replay --encode DIRECTORY    the corpus, and the scene as a raw file, as the fuzzer's files
- *   fuzz-replay --write DIRECTORY SEED COUNT      files as the programs of these seeds leave them before their first call
+ *   fuzz-replay --write DIRECTORY SEED COUNT      files of these seeds, before the first call
  *
  * Every program runs in a child process with a time limit.  A program that ends its child is a failure.
  */
@@ -84,7 +84,7 @@ static void become_victim(void)
 	signal(SIGALRM, SIG_DFL);
 }
 
-static const char *verdict(int status)
+static const char *failure_of(int status)
 {
 	static char text[64];
 
@@ -113,7 +113,7 @@ static bool run_one(const char *what, size_t size)
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		exit(99);
-	bad = verdict(status);
+	bad = failure_of(status);
 	if (bad)
 		printf("FAIL %s: %s\n", what, bad);
 	return !bad;
@@ -181,7 +181,7 @@ static unsigned run_random(int64_t seconds, uint64_t seed)
 			run_seeds(seed, until);
 		if (pid < 0 || waitpid(pid, &status, 0) != pid)
 			exit(99);
-		bad = verdict(status);
+		bad = failure_of(status);
 		if (bad) {
 			printf("FAIL --seed %llu: %s\n", (unsigned long long)*at_seed, bad);
 			failed++;

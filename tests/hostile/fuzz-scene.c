@@ -2,8 +2,8 @@
 /*
  * fuzz-scene.c - the segment that programs of the fuzzer damage
  *
- * Each subject is a process that takes its part and then sits still.  When all are in place the file is copied, and they
- * are killed: in the copy they live on for ever, except for those that were to be dead.
+ * Each subject is a process that plays its part and then stays still.  When all are in place the file is copied, and
+ * they are killed: in the copy they live on for ever, except for those that were to be dead.
  */
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -22,7 +22,7 @@
 struct scene scene;
 
 const char *const scene_keys[SCENE_KEYS] = {
-	"held", "shared", "cooling", "marked", "dead", "expired", "upgraded", "moved", "readers", "new-1", "new-2", "new-3",
+	"held", "shared", "cooling", "damaged", "dead", "expired", "upgraded", "moved", "readers", "new-1", "new-2", "new-3",
 };
 enum key { HELD, SHARED, COOLING, MARKED, DEAD, EXPIRED, UPGRADED, MOVED, READERS };
 
@@ -245,7 +245,7 @@ static void number_entries(void)
 
 /* ---------------------------------------------------------------- the whole */
 
-/* The secret decides where a key lives.  Nobody has looked a key up yet. */
+/* The secret decides where a key lives.  No key has been looked up yet. */
 static void fix_secret(struct shm_header *h)
 {
 	memset(h->hash_secret, 0x5a, sizeof(h->hash_secret));
@@ -302,7 +302,7 @@ void scene_make(void)
 		if (subjects[i].fate == DIES_AT_ONCE)
 			end(pids[i]);
 	}
-	stop_all(pids); /* or the waiters would clear away the one that dies waiting */
+	stop_all(pids); /* or the waiters would reap the one that dies waiting */
 	for (i = 0; i < SUBJECTS; i++)
 		if (subjects[i].fate == DIES_LAST)
 			end(pids[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz-text.c - programs of the fuzzer as text, for people and for the corpus
+ * fuzz-text.c - programs of the fuzzer as readable text, for the corpus
  *
  *   start scene|zero|raw [read-only] [keep-check]
  *   OP AREA INDEX word WORD bits SHIFT LEN arg ARG value VALUE      one for each command

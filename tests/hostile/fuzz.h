@@ -3,13 +3,13 @@
  * fuzz.h - hostile segments: a real one, and small programs that damage it and use it
  *
  * The scene (fuzz-scene.c) is a small segment made by the library, with holders, waiters, readers, a dead owner, a dead
- * waiter, a mark, a cooling key, an overrun lease and a hold of a process.  It is made anew at each start,
+ * waiter, a damaged key, a cooling key, an overrun lease and a hold of a process.  It is made anew at each start,
  * under a fixed secret of the hash, and its parts have numbers that do not depend on pids: so a program
  * means the same in every run.
  *
  * A program (fuzz-program.c) is the fuzzer's input: a byte of flags and commands of 16 bytes.  A command changes a word
  * of the segment or calls the library.  Changes before the first call are made in the file before it is opened, later
- * ones under the feet of the handle.  Programs have a text form, in which those that once found something are kept.
+ * ones in its live mapping.  Programs have a text form, in which those that once found something are kept.
  */
 #ifndef LOCKSHM_TEST_FUZZ_H
 #define LOCKSHM_TEST_FUZZ_H
@@ -89,7 +89,7 @@ enum fuzz_op { FUZZ_OPS(AS_OP) OPS };
 	X(OWN, "own")                                                                                                  \
 	X(LIFE, "life")                                                                                                \
 	X(OWN_LIFE, "own-life")                                                                                        \
-	X(HOME, "home")                                                                                                \
+	X(BUCKET, "bucket")                                                                                            \
 	X(TAG, "tag")                                                                                                  \
 	X(ENTRY, "entry")                                                                                              \
 	X(DETAIL, "detail")                                                                                            \

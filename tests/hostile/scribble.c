@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scribble.c - four workers use a segment while somebody writes nonsense into it
+ * scribble.c - four workers use a segment while another process writes nonsense into it
  *
  *   scribble [SECONDS [SEED]]       3 seconds and a seed from the clock if not given
  *
  * Rounds of a quarter of a second, each with a new segment and new workers.  The scribbler changes a word every few
- * microseconds: to another index, state, or generation, to the word beside it, to anything.  What the workers are told
- * does not matter; they must neither crash nor hang, and neither must lockctl, which is run at the same time if LOCKCTL
- * says where it is.  A round begins with the same numbers if SEED is given, but who comes first is up to the kernel.
+ * microseconds: to another index, state, or generation, to the word next to it, to anything.  Results of the workers do
+ * not matter; they must neither crash nor hang, and neither must lockctl, which runs at the same time if LOCKCTL names
+ * it.  A round begins with the same numbers if SEED is given, but the order between processes is up to the kernel.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -32,7 +32,7 @@ enum {
 	HOLDS = 4,
 	KEYS = 10,
 	ROUND_MS = 250,
-	PATIENCE_MS = 20000, /* until a worker that was told to stop has stopped */
+	PATIENCE_MS = 20000, /* for a worker to stop on request */
 };
 
 static char name[64], path[96];
@@ -163,7 +163,7 @@ static void one_call(void)
 	shared->calls++;
 	shared->held += code >= 0;
 	shared->errors += code < 0;
-	/* As a program would: open it again.  What else is wrong may be right with the next call. */
+	/* Like a program: open it again.  Other errors may be gone with the next call. */
 	if (code == LOCKSHM_NO_SEGMENT || below(500) == 0) {
 		lockshm_close(segment);
 		segment = NULL;
@@ -267,14 +267,14 @@ static void scribble(unsigned char *map, const struct shm_header *good, const st
 			__atomic_store_n(word, nonsense(word), __ATOMIC_RELAXED);
 			scribbles++;
 		}
-		/* Without a header nobody comes in, and the rest is not tried. */
+		/* Without a header every open fails, and the rest is not tested. */
 		if (below(8) == 0)
 			memcpy(h, good, sizeof(*h));
 		nap(below(200));
 	}
 }
 
-/* ---------------------------------------------------------------- lockctl beside it */
+/* ---------------------------------------------------------------- lockctl at the same time */
 
 static pid_t run_command(void)
 {
@@ -326,7 +326,7 @@ static void fail(const char *what, int number)
 }
 
 /* @pid ends by itself; 0 = there is none. */
-static void await(pid_t pid, const char *who)
+static void await(pid_t pid, const char *program)
 {
 	int64_t until = now_ms() + PATIENCE_MS;
 	int status = 0;
@@ -337,18 +337,18 @@ static void await(pid_t pid, const char *who)
 		if (!ended && now_ms() > until) {
 			/* A core file or a debugger shows where. */
 			kill(pid, SIGABRT);
-			fail("hangs: a", who[0]);
+			fail("hangs: a", program[0]);
 		}
 		if (!ended)
 			nap(500);
 	}
 	if (pid && WIFSIGNALED(status)) {
-		fprintf(stderr, "scribble: a %s was ended by %s\n", who, strsignal(WTERMSIG(status)));
+		fprintf(stderr, "scribble: a %s was ended by %s\n", program, strsignal(WTERMSIG(status)));
 		fail("signal", WTERMSIG(status));
 	}
 	/* 99: a sanitizer's report.  98: no lockctl. */
 	if (pid && (WEXITSTATUS(status) == 99 || WEXITSTATUS(status) == 98))
-		fail(who, WEXITSTATUS(status));
+		fail(program, WEXITSTATUS(status));
 }
 
 static unsigned char *make_segment(size_t *size)
@@ -430,6 +430,6 @@ int main(int argc, char **argv)
 	printf("%u rounds: %llu words changed under %llu calls, of which %llu failed; %llu times opened, %llu times lockctl\n",
 	       rounds, (unsigned long long)scribbles, (unsigned long long)shared->calls, (unsigned long long)shared->errors,
 	       (unsigned long long)shared->opened, (unsigned long long)commands);
-	/* A segment that nobody can use would prove nothing. */
+	/* A segment that no worker can use would prove nothing. */
 	return shared->held > 0 ? 0 : 1;
 }

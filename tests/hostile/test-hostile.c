@@ -3,9 +3,9 @@
  * test-hostile.c - any 8-byte word of a segment may hold anything: every call gives a result or
  * an error, in bounded time
  *
- * A real segment with holders, waiters, a dead owner, a mark, a cooling key and a shared row is copied as a file image.
+ * A real segment with holders, waiters, a dead owner, damage, a cooling key and shared holds is copied as a file image.
  * Job = (word, value): the image with that word replaced is opened and used by a worker process.  In the second test
- * the word is replaced in a live mapping, under the feet of a thread that holds locks.  A worker that crashes or is
+ * the word is replaced in the live mapping of a thread that holds locks.  A worker that crashes or is
  * ended by its alarm is a failure; the next worker goes on with the next job.
  *
  *   test-hostile       the words in use, and a sample of the rest
@@ -58,10 +58,10 @@ static void populate(void)
 	acquire_as(b, 1, "shared", LOCKSHM_SHARED, LOCKSHM_SECONDS(60));
 	acquire_as(a, 2, "cooling", LOCKSHM_EXCLUSIVE, 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 2, .ns = LOCKSHM_SECONDS(60) }), 0);
-	acquire_as(dies, 0, "marked", LOCKSHM_EXCLUSIVE, 0);
+	acquire_as(dies, 0, "damaged", LOCKSHM_EXCLUSIVE, 0);
 	acquire_as(dies, 1, "dead", LOCKSHM_EXCLUSIVE, 0);
 	agent_kill(dies);
-	acquire_as(c, 0, "marked", LOCKSHM_EXCLUSIVE, 0);
+	acquire_as(c, 0, "damaged", LOCKSHM_EXCLUSIVE, 0);
 	ck_code(agent_release(c), 0);
 	acquire_as(b, 0, "held", LOCKSHM_SHARED, 0);
 	acquire_as(c, 0, "held", LOCKSHM_EXCLUSIVE, 0);
@@ -84,7 +84,7 @@ static void take_image(void)
 	close(fd);
 }
 
-/* Used words, the words beside them, and some of the rest. */
+/* Used words, the words next to them, and some of the rest. */
 static bool worth_it(size_t word)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)image;
@@ -117,7 +117,7 @@ static uint64_t hostile_value(uint32_t job, uint64_t old)
 	case 1:
 		return UINT64_MAX;
 	case 2:
-		return old | INDEX_MAX; /* the largest index, whatever the rest says */
+		return old | INDEX_MAX; /* the largest index */
 	case 3:
 		return old ^ (UINT64_C(1) << 18 << job % 4); /* another state */
 	case 4:
@@ -129,7 +129,7 @@ static uint64_t hostile_value(uint32_t job, uint64_t old)
 
 /* ---------------------------------------------------------------- what is done with it */
 
-static const char *const keys[] = { "held", "shared", "cooling", "marked", "dead", "new-1", "new-2", "new-3" };
+static const char *const keys[] = { "held", "shared", "cooling", "damaged", "dead", "new-1", "new-2", "new-3" };
 #define N_KEYS 8
 
 static int see_lock(const struct lockshm_lock_info *lock, void *arg)
@@ -137,7 +137,7 @@ static int see_lock(const struct lockshm_lock_info *lock, void *arg)
 	volatile unsigned *sum = arg;
 	size_t i;
 
-	/* Touch all of what is said to be there. */
+	/* Read everything that a result points at. */
 	for (i = 0; i < lock->key_shown; i++)
 		*sum += lock->key[i];
 	for (i = 0; i < lock->holders + lock->waiters; i++)
@@ -200,7 +200,7 @@ static void use_image(uint32_t job, const char *name)
 	int fd = open(path_of(name), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	*word = hostile_value(job, old);
-	/* Half of the headers get a check word that fits, so that what they say is looked at. */
+	/* Half of the headers get a check word that fits, so that their fields are used. */
 	if (job / VALUES < offsetof(struct shm_header, check) / 8 && job % 4 < 2)
 		((struct shm_header *)(void *)image)->check = segment_check((struct shm_header *)(void *)image);
 	if (fd < 0 || write(fd, image, image_size) != (ssize_t)image_size)
@@ -292,7 +292,7 @@ static pid_t start_worker(int worker, uint32_t from, void (*use)(uint32_t job, c
 	return pid;
 }
 
-/* What the job was, for somebody who wants to repeat it. */
+/* The job, in a form that can be repeated. */
 static void tell_failure(uint32_t i, int status)
 {
 	uint32_t job = jobs[i];
@@ -356,7 +356,7 @@ END_TEST
 
 /* All live, so that nothing but a bound ends a walk; the caller holds something, so that it
  * looks for deadlocks, too. */
-START_TEST(queue_that_is_a_ring_traps_nobody)
+START_TEST(queue_that_is_a_ring_traps_no_caller)
 {
 	struct lockshm_request request = request_for("held", LOCKSHM_EXCLUSIVE);
 	struct shm_request *oldest;
@@ -385,7 +385,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_set_timeout(tc, every ? 7200 : 120);
-	tcase_add_test(tc, queue_that_is_a_ring_traps_nobody);
+	tcase_add_test(tc, queue_that_is_a_ring_traps_no_caller);
 	tcase_add_test(tc, any_word_of_a_file_may_be_anything);
 	tcase_add_test(tc, any_word_may_change_under_a_holder);
 }

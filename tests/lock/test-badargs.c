@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-badargs.c - every function with every wrong argument: the code, a message that names the
- * argument, nothing changed
+ * test-badargs.c - every function with every wrong argument: the code, a message that names the argument, no change
  *
  * Names and options of segments are in test-segment.c, cooldowns in test-cooldown.c.
  */
@@ -448,7 +447,7 @@ START_TEST(copy_of_a_hold_is_no_hold)
 END_TEST
 
 /* A copy put back where the original was, after the original was used. */
-START_TEST(stale_copy_in_the_old_place_touches_nobody)
+START_TEST(stale_copy_in_the_old_place_touches_no_hold)
 {
 	lockshm_hold_t hold, saved, other;
 	int code;
@@ -502,7 +501,7 @@ START_TEST(hold_of_a_closed_handle_is_no_hold_of_the_next_one)
 	ck_code(lockshm_acquire(old, &request, &stale), 0);
 	for (i = 0; i < HANDLES; i++)
 		ck_code(lockshm_close(s[i]), 0);
-	for (i = 0; i < HANDLES; i++) { /* as many as there were, so that one of them gets the old one's memory */
+	for (i = 0; i < HANDLES; i++) { /* as many as there were, so that one of them gets the old memory */
 		ck_code(lockshm_open(&s[i], names_of[1], 0, NULL), 0);
 		if (s[i] == old)
 			ck_code(lockshm_acquire(s[i], &request, &fresh[i]), 0);
@@ -524,7 +523,7 @@ START_TEST(hold_of_a_closed_handle_is_not_held)
 	lockshm_t *closed = seg;
 
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0); /* keeps the memory from being handed out again at once */
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0); /* keeps the memory from being reused at once */
 	ck_code(lockshm_close(closed), 0);
 	is_no_hold(&hold);
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
@@ -564,7 +563,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, added_times_do_not_overflow);
 	tcase_add_test(tc, any_memory_is_no_hold);
 	tcase_add_test(tc, copy_of_a_hold_is_no_hold);
-	tcase_add_test(tc, stale_copy_in_the_old_place_touches_nobody);
+	tcase_add_test(tc, stale_copy_in_the_old_place_touches_no_hold);
 	tcase_add_test(tc, hold_in_use_is_not_taken_again);
 	tcase_add_test(tc, hold_of_a_closed_handle_is_no_hold_of_the_next_one);
 	tcase_add_test(tc, hold_of_a_closed_handle_is_not_held);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-barging.c - LOCKSHM_BARGE: a released hold lingers until its thread or the next in line takes it (R12) */
+/* test-barging.c - LOCKSHM_BARGE: a released hold stays bargeable until its thread or the next waiter takes it (R12) */
 #include "support/agent.h"
 #include "support/fixture.h"
 #include "sys/futex.h"
@@ -21,8 +21,8 @@ static int barge_once(struct agent *a, const char *key)
 	return agent_do(a, c);
 }
 
-/* Without futex_waitv() nothing lingers before one that sleeps: its sleep is on its own word only. */
-static bool lingers(void)
+/* A sleeper without futex_waitv() watches only its own word, so no hold before it is bargeable. */
+static bool can_barge(void)
 {
 	return futex_has_waitv();
 }
@@ -35,7 +35,7 @@ static int first_state(const char *key)
 	return seen.requests[0].state;
 }
 
-/* One that holds and one that waits behind it, stopped: so it is next in line and does not run. */
+/* @h holds; @w is the next waiter, and stopped. */
 static void hold_before_a_stopped_one(struct agent *h, struct agent *w)
 {
 	ck_code(barge(h, "k"), 0);
@@ -43,7 +43,7 @@ static void hold_before_a_stopped_one(struct agent *h, struct agent *w)
 	agent_stop(w);
 }
 
-START_TEST(who_is_next_is_woken_and_takes_it)
+START_TEST(next_waiter_is_woken_and_takes_it)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	int i;
@@ -66,7 +66,7 @@ START_TEST(its_thread_takes_it_again_with_the_same_token)
 	struct agent *h = agent_start(), *w = agent_start();
 	uint64_t token;
 
-	if (!lingers())
+	if (!can_barge())
 		return;
 	hold_before_a_stopped_one(h, w);
 	token = h->answer.token;
@@ -87,8 +87,8 @@ START_TEST(its_thread_takes_it_again_with_the_same_token)
 }
 END_TEST
 
-/* A row of holds ends, though the next in line never runs: it gets the lock in its sleep. */
-START_TEST(nobody_is_passed_for_long)
+/* A streak ends although the next waiter never runs: it is granted in its sleep. */
+START_TEST(waiters_are_passed_for_a_bounded_time)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	int n;
@@ -121,8 +121,8 @@ static int release_nested(struct agent *a, int hold)
 	return agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = hold });
 }
 
-/* Each row has its own end. */
-START_TEST(a_row_ends_beside_another_one)
+/* Each streak has its own end. */
+START_TEST(a_streak_ends_beside_another_one)
 {
 	struct agent *h = agent_start(), *outer = agent_start(), *inner = agent_start();
 	int n;
@@ -151,7 +151,7 @@ START_TEST(a_row_ends_beside_another_one)
 }
 END_TEST
 
-/* The next in line is stopped, and the thread that let its hold linger does something else. */
+/* The next waiter is stopped, and the thread of the bargeable hold does not resume it. */
 START_TEST(a_stopped_successor_does_not_keep_it_from_others)
 {
 	struct agent *h = agent_start(), *w = agent_start(), *v = agent_start();
@@ -163,19 +163,19 @@ START_TEST(a_stopped_successor_does_not_keep_it_from_others)
 	agent_stop(w);
 	ck_code(agent_acquire(v, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(agent_release(h), 0);
-	ck_code(agent_end(v), LOCKSHM_TOOK_OVER_EXPIRED); /* it was granted to w, in its sleep */
+	ck_code(agent_end(v), LOCKSHM_TOOK_OVER_EXPIRED); /* granted to w in its sleep */
 	ck_code(agent_release(v), 0);
 	agent_kill(w);
 	verify_clean();
 }
 END_TEST
 
-START_TEST(an_operator_ends_what_lingers)
+START_TEST(an_operator_ends_a_bargeable_hold)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	uint64_t token;
 
-	if (!lingers())
+	if (!can_barge())
 		return;
 	hold_before_a_stopped_one(h, w);
 	token = h->answer.token;
@@ -188,7 +188,7 @@ START_TEST(an_operator_ends_what_lingers)
 }
 END_TEST
 
-START_TEST(nobody_else_takes_what_lingers)
+START_TEST(other_threads_do_not_take_a_bargeable_hold)
 {
 	struct agent *h = agent_start(), *w = agent_start(), *other = agent_start();
 
@@ -204,11 +204,11 @@ START_TEST(nobody_else_takes_what_lingers)
 }
 END_TEST
 
-START_TEST(it_is_free_for_all_once_nobody_waits)
+START_TEST(it_is_free_once_no_waiter_is_left)
 {
 	struct agent *h = agent_start(), *w = agent_start(), *other = agent_start();
 
-	if (!lingers())
+	if (!can_barge())
 		return;
 	hold_before_a_stopped_one(h, w);
 	ck_code(agent_release(h), 0);
@@ -221,7 +221,7 @@ START_TEST(it_is_free_for_all_once_nobody_waits)
 }
 END_TEST
 
-START_TEST(what_lingers_is_released_when_its_thread_is_gone)
+START_TEST(a_bargeable_hold_is_released_when_its_thread_is_gone)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 
@@ -234,7 +234,7 @@ START_TEST(what_lingers_is_released_when_its_thread_is_gone)
 	else
 		ck_code(agent_call(h, AGENT_CLOSE), 0);
 	agent_cont(w);
-	ck_code(agent_end(w), 0); /* and not OWNER_DIED: it was nobody's */
+	ck_code(agent_end(w), 0); /* not OWNER_DIED: no thread was inside */
 	ck_code(agent_release(w), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	verify_clean();
@@ -246,7 +246,7 @@ START_TEST(other_locks_of_its_thread_go_on_meanwhile)
 	struct agent *h = agent_start(), *w = agent_start();
 	int i;
 
-	if (!lingers())
+	if (!can_barge())
 		return;
 	hold_before_a_stopped_one(h, w);
 	ck_code(agent_release(h), 0);
@@ -263,7 +263,7 @@ START_TEST(other_locks_of_its_thread_go_on_meanwhile)
 }
 END_TEST
 
-/* As an ordinary request it queues behind what it let linger, like anybody. */
+/* Without LOCKSHM_BARGE a request queues after its own thread's bargeable hold. */
 START_TEST(another_kind_of_request_waits_its_turn)
 {
 	struct agent *h = agent_start(), *w = agent_start();
@@ -280,7 +280,7 @@ START_TEST(another_kind_of_request_waits_its_turn)
 }
 END_TEST
 
-START_TEST(what_lingers_is_no_deadlock)
+START_TEST(a_bargeable_hold_is_no_deadlock)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 
@@ -299,7 +299,7 @@ START_TEST(what_lingers_is_no_deadlock)
 }
 END_TEST
 
-START_TEST(expired_and_downgraded_holds_do_not_linger)
+START_TEST(expired_and_downgraded_holds_are_not_bargeable)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 
@@ -325,7 +325,7 @@ START_TEST(a_cooldown_is_a_cooldown)
 }
 END_TEST
 
-START_TEST(the_full_table_gets_back_what_lingers)
+START_TEST(the_full_table_reclaims_bargeable_holds)
 {
 	struct agent *h, *w;
 	int i;
@@ -374,21 +374,21 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, who_is_next_is_woken_and_takes_it);
+	tcase_add_test(tc, next_waiter_is_woken_and_takes_it);
 	tcase_add_test(tc, its_thread_takes_it_again_with_the_same_token);
-	tcase_add_test(tc, nobody_is_passed_for_long);
-	tcase_add_test(tc, a_row_ends_beside_another_one);
+	tcase_add_test(tc, waiters_are_passed_for_a_bounded_time);
+	tcase_add_test(tc, a_streak_ends_beside_another_one);
 	tcase_add_test(tc, a_stopped_successor_does_not_keep_it_from_others);
-	tcase_add_test(tc, an_operator_ends_what_lingers);
-	tcase_add_test(tc, nobody_else_takes_what_lingers);
-	tcase_add_test(tc, it_is_free_for_all_once_nobody_waits);
-	tcase_add_loop_test(tc, what_lingers_is_released_when_its_thread_is_gone, 0, 3);
+	tcase_add_test(tc, an_operator_ends_a_bargeable_hold);
+	tcase_add_test(tc, other_threads_do_not_take_a_bargeable_hold);
+	tcase_add_test(tc, it_is_free_once_no_waiter_is_left);
+	tcase_add_loop_test(tc, a_bargeable_hold_is_released_when_its_thread_is_gone, 0, 3);
 	tcase_add_test(tc, other_locks_of_its_thread_go_on_meanwhile);
 	tcase_add_test(tc, another_kind_of_request_waits_its_turn);
-	tcase_add_test(tc, what_lingers_is_no_deadlock);
-	tcase_add_test(tc, expired_and_downgraded_holds_do_not_linger);
+	tcase_add_test(tc, a_bargeable_hold_is_no_deadlock);
+	tcase_add_test(tc, expired_and_downgraded_holds_are_not_bargeable);
 	tcase_add_test(tc, a_cooldown_is_a_cooldown);
-	tcase_add_test(tc, the_full_table_gets_back_what_lingers);
+	tcase_add_test(tc, the_full_table_reclaims_bargeable_holds);
 	tcase_add_test(tc, wrong_company_is_refused);
 }
 

@@ -23,7 +23,7 @@ START_TEST(cooldown_keeps_everybody_out_until_it_ends)
 	ck_code(agent_try(w, "k", LOCKSHM_SHARED), LOCKSHM_BUSY);
 	ck_code(agent_try(h, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY); /* also its last holder */
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
-	ck_code(agent_end(w), 0); /* the end of a cooldown is nobody's fault: no mark */
+	ck_code(agent_end(w), 0); /* a cooldown ends without damage */
 	ck_assert_int_ge(w->answer.at_ns, released + LOCKSHM_MS(100));
 	ck_assert_int_lt(w->answer.at_ns, released + LOCKSHM_SECONDS(3));
 	ck_code(agent_release(w), 0);

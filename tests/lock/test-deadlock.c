@@ -13,7 +13,7 @@
 
 /*
  * The agent takes @key into its hold @hold and is expected to get @outcome.  A request that will be refused is among
- * the waiters for a moment, so only who is to wait is asked whether it waits.
+ * the waiters for a moment, so the queue is checked only if it is to wait.
  */
 static void wants(struct agent *a, int hold, const char *key, int mode, int outcome)
 {
@@ -124,7 +124,7 @@ START_TEST(cycle_of_writers_behind_readers)
 END_TEST
 
 /* A reads k, W waits for k, A's second reading of k would wait for W: A -k-> W -k-> A */
-START_TEST(second_shared_wish_behind_a_waiting_writer)
+START_TEST(second_shared_request_behind_a_waiting_writer)
 {
 	struct agent *a = agent_start(), *w = agent_start();
 
@@ -138,7 +138,7 @@ START_TEST(second_shared_wish_behind_a_waiting_writer)
 END_TEST
 
 /* A holds one; W waits for two behind reader B; C waits behind W.  B -one-> A.  A -two-> W -two-> B -one-> A: found
- * although A's wish is shared and does not conflict with B's hold itself. */
+ * although A's request is shared and does not conflict with B's hold. */
 START_TEST(cycle_through_a_waiter_in_between)
 {
 	struct agent *a = agent_start(), *b = agent_start(), *w = agent_start();
@@ -163,7 +163,7 @@ START_TEST(waiting_beside_a_cycle_is_no_cycle)
 	wants(b, 0, "key-two", X, 0);
 	wants(c, 0, "key-three", X, 0);
 	wants(a, 1, "key-two", X, AGENT_BLOCKED);
-	wants(c, 1, "key-one", X, AGENT_BLOCKED); /* C -one-> A -two-> B, who waits for nobody */
+	wants(c, 1, "key-one", X, AGENT_BLOCKED); /* C -one-> A -two-> B, which does not wait */
 	wants(b, 1, "key-four", X, 0);
 	gives_up(b, 0);
 	ck_code(agent_end(a), 0);
@@ -213,7 +213,7 @@ START_TEST(dead_member_is_no_cycle)
 }
 END_TEST
 
-/* A waits behind an overdue hold of B, which waits for A: what is overdue will be taken over at once. */
+/* A waits behind an overdue hold of B, which waits for A: an overdue hold is taken over at once. */
 START_TEST(overdue_member_is_no_cycle)
 {
 	struct agent *a = agent_start(), *b = agent_start();
@@ -294,7 +294,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, two_cycle_of_writers);
 	tcase_add_test(tc, three_cycle_of_writers);
 	tcase_add_test(tc, cycle_of_writers_behind_readers);
-	tcase_add_test(tc, second_shared_wish_behind_a_waiting_writer);
+	tcase_add_test(tc, second_shared_request_behind_a_waiting_writer);
 	tcase_add_test(tc, cycle_through_a_waiter_in_between);
 	tcase_add_test(tc, waiting_beside_a_cycle_is_no_cycle);
 	tcase_add_test(tc, readers_of_each_others_keys_do_not_wait);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-death.c - a dead owner: who learns of it, how soon, and that nothing of it stays
+ * test-death.c - a dead owner: the reports of its death, their delay, and that it leaves nothing in use
  *
  * Holds are strict here, so only the death itself can hand a lock over.
  */
@@ -13,7 +13,7 @@
 #include "support/agent.h"
 #include "support/fixture.h"
 
-/* A lease would have taken 30 s; the machine may be busy, so this is a bound and no measurement. */
+/* A lease would take 30 s.  A generous bound for a busy machine, not a measurement. */
 #define SOON LOCKSHM_SECONDS(2)
 
 static int tagged(struct agent *a, const char *key, int mode, const char *tag)
@@ -25,27 +25,27 @@ static int tagged(struct agent *a, const char *key, int mode, const char *tag)
 	return agent_begin(a, c);
 }
 
-static void check_previous(const struct lockshm_previous *p, const struct agent *who, int mode, const char *tag)
+static void check_previous(const struct lockshm_previous *p, const struct agent *dead, int mode, const char *tag)
 {
 	ck_code(p->status, LOCKSHM_OWNER_DIED);
 	ck_assert_int_eq(p->mode, mode);
-	ck_assert_int_eq(p->pid, who->pid);
-	ck_assert_int_eq(p->tid, who->tid);
-	ck_assert_uint_eq(p->token, who->answer.token);
+	ck_assert_int_eq(p->pid, dead->pid);
+	ck_assert_int_eq(p->tid, dead->tid);
+	ck_assert_uint_eq(p->token, dead->answer.token);
 	ck_assert_str_eq(p->tag, tag);
 }
 
-/* The slot of a thread that leaves is its own until it is through with it. */
+/* A thread that leaves keeps its slot until it has left. */
 static bool swept(void *owners)
 {
 	ck_assert_int_ge(lockshm_sweep(seg), 0);
 	return stat_now().owners_used == *(uint32_t *)owners;
 }
 
-/* No record and no slot but those of @others live parties is left once everybody has let go and a sweep was made. */
+/* After all releases and a sweep, only the records and slots of @others live parties are in use. */
 static void check_nothing_left(uint32_t others)
 {
-	uint32_t owners = others + 1; /* who sweeps takes part itself */
+	uint32_t owners = others + 1; /* the sweeper takes part itself */
 	struct lockshm_stat stat;
 
 	(void)await(swept, &owners);
@@ -97,7 +97,7 @@ START_TEST(one_of_two_readers_dies_and_the_other_still_counts)
 	ck_code(agent_acquire(stays, "k", LOCKSHM_SHARED), 0);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	agent_kill(dies);
-	pass(now_ns() + LOCKSHM_MS(150)); /* longer than a waiter sleeps without looking */
+	pass(now_ns() + LOCKSHM_MS(150)); /* longer than the time between two self-checks */
 	ck_code(agent_poll(w), AGENT_BLOCKED);
 	ck_code(agent_call(stays, AGENT_CHECK), 0);
 	ck_code(agent_release(stays), 0);
@@ -116,7 +116,7 @@ START_TEST(try_takes_over_from_the_dead_at_once)
 }
 END_TEST
 
-START_TEST(mark_is_sticky_until_acknowledged)
+START_TEST(damage_stays_until_acknowledged)
 {
 	struct agent *h = agent_start(), *n = agent_start();
 	struct seen seen;
@@ -142,7 +142,7 @@ START_TEST(mark_is_sticky_until_acknowledged)
 }
 END_TEST
 
-START_TEST(acknowledge_flag_tells_once)
+START_TEST(acknowledge_flag_reports_once)
 {
 	struct agent *h = agent_start(), *n = agent_start();
 
@@ -156,7 +156,7 @@ START_TEST(acknowledge_flag_tells_once)
 }
 END_TEST
 
-START_TEST(acknowledge_does_not_clear_a_newer_mark)
+START_TEST(acknowledge_does_not_clear_newer_damage)
 {
 	struct agent *first = agent_start(), *second = agent_start(), *n = agent_start(), *m = agent_start();
 
@@ -165,7 +165,7 @@ START_TEST(acknowledge_does_not_clear_a_newer_mark)
 	ck_code(agent_try(n, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
 	ck_code(agent_try(second, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
 	agent_kill(second);
-	ck_assert_int_ge(lockshm_sweep(seg), 0); /* clears the second one away and marks it */
+	ck_assert_int_ge(lockshm_sweep(seg), 0); /* reaps the second one and stores the damage */
 	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), LOCKSHM_BUSY);
 	ck_code(agent_try(m, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
 	check_previous(&m->answer.report.previous, second, LOCKSHM_SHARED, "");
@@ -201,10 +201,10 @@ START_TEST(killed_waiter_lets_the_one_behind_it_through)
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(agent_acquire(next, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	agent_kill(w);
-	/* The one behind it is woken and clears it away. */
+	/* The waiter behind it is woken and reaps it. */
 	ck_assert(await(w_is_gone, w));
 	ck_code(agent_release(h), 0);
-	ck_code(agent_end(next), 0); /* a dead waiter never was inside: no mark */
+	ck_code(agent_end(next), 0); /* a dead waiter was never inside: no damage */
 	ck_code(agent_release(next), 0);
 	check_nothing_left(2);
 }
@@ -298,7 +298,7 @@ START_TEST(holder_of_many_keys_frees_them_all)
 }
 END_TEST
 
-/* The hold of @h ends by @op; a waiter must be told. */
+/* The hold of @h ends by @op; a waiter gets OWNER_DIED. */
 static void ends_like_a_death(struct agent *h, enum agent_op op, int outcome)
 {
 	struct agent *w = agent_start();
@@ -350,8 +350,8 @@ START_TEST(exec_is_the_death_of_its_holds)
 }
 END_TEST
 
-/* The kernel gives such a thread the number of the first one before it looks at what it leaves: nobody is told of that
- * death, it has to be found. */
+/* The kernel gives such a thread the tid of the main thread before it walks its robust list: that death is not
+ * reported, a probe has to find it. */
 START_TEST(exec_by_another_thread_is_the_death_of_its_holds)
 {
 	ends_like_a_death(agent_thread(agent_start()), AGENT_EXEC, AGENT_DIED);
@@ -371,7 +371,7 @@ START_TEST(exec_by_another_thread_is_found_by_a_try)
 }
 END_TEST
 
-/* Also when nobody has looked before the lease was over. */
+/* Also without a probe before the lease has expired. */
 START_TEST(exec_by_another_thread_is_a_death_also_after_the_lease)
 {
 	struct agent *h = agent_thread(agent_start()), *n = agent_start();
@@ -397,8 +397,8 @@ START_TEST(exec_by_another_thread_is_no_reader_in_an_upgraders_way)
 END_TEST
 
 /*
- * The kernel reports a death when the thread has got so far in its exit.  Before that stands the core dump, which takes
- * seconds, and the stop of a tracer; the thread runs no more user code.  Here the tracer: it can wait.
+ * The kernel reports a death late in the exit of the thread: after the core dump, which takes seconds, and after the
+ * stop for a tracer.  The thread runs no user code in that time.  This test uses a tracer, which can wait.
  */
 static bool stop_in_exit(struct agent *a)
 {
@@ -439,7 +439,7 @@ START_TEST(holder_that_takes_long_to_exit_is_dead)
 	}
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
 	check_previous(&w->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
-	/* The kernel will yet write to its life word: its slot is not used again before. */
+	/* The kernel has yet to write to its life word: until then its slot is not reused. */
 	ck_assert_int_eq(lockshm_sweep(seg), 0);
 	ck_assert_uint_eq(stat_now().owners_dead, 1);
 	ck_assert_int_eq(ptrace(PTRACE_CONT, h->tid, NULL, NULL), 0);
@@ -490,7 +490,7 @@ START_TEST(two_hundred_deaths_leak_nothing)
 	stat = stat_now();
 	ck_assert_uint_eq(stat.requests_used, 0);
 	ck_assert_uint_eq(stat.requests_reserved, 0);
-	ck_assert_uint_eq(stat.owners_used, 1); /* who sweeps takes part itself */
+	ck_assert_uint_eq(stat.owners_used, 1); /* the sweeper takes part itself */
 	ck_assert_uint_eq(stat.locks_known, 2);
 	ck_assert_uint_eq(stat.recovered, 200);
 	verify_clean();
@@ -503,9 +503,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, killed_shared_holder_hands_over);
 	tcase_add_test(tc, one_of_two_readers_dies_and_the_other_still_counts);
 	tcase_add_test(tc, try_takes_over_from_the_dead_at_once);
-	tcase_add_test(tc, mark_is_sticky_until_acknowledged);
-	tcase_add_test(tc, acknowledge_flag_tells_once);
-	tcase_add_test(tc, acknowledge_does_not_clear_a_newer_mark);
+	tcase_add_test(tc, damage_stays_until_acknowledged);
+	tcase_add_test(tc, acknowledge_flag_reports_once);
+	tcase_add_test(tc, acknowledge_does_not_clear_newer_damage);
 	tcase_add_test(tc, dead_writer_outranks_a_dead_reader);
 	tcase_add_test(tc, killed_waiter_lets_the_one_behind_it_through);
 	tcase_add_test(tc, killed_writer_between_readers_joins_them);

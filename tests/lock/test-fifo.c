@@ -3,7 +3,7 @@
  * test-fifo.c - requests are granted in arrival order, neighbouring readers together
  *
  * Each row of the first test is a string of arrivals, w or r; every agent is seen waiting in the segment before the
- * next one starts, so the arrival order is exact.  What must happen is computed from the string alone.
+ * next one starts, so the arrival order is exact.  The expected order is computed from the string alone.
  */
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void check_queue(const struct row *row, size_t from, size_t holding)
 	}
 }
 
-/* Releases one run after the other; each release of a whole run grants exactly the next run. */
+/* Releases run after run; the release of a whole run grants exactly the next run. */
 static void play(struct row *row)
 {
 	size_t from = 0, holding, i;

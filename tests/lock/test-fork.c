@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-fork.c - a child owns nothing of its parent's and takes part at once under its own name
+ * test-fork.c - a child owns no hold of its parent and takes part at once as an owner of its own
  *
  * The agents of one process share a table of holds and a forked child has a copy of it, so hold 0 of the child is a
  * bitwise copy of its parent's.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-full.c - a full table refuses, names itself, and takes nothing from anybody */
+/* test-full.c - a full table refuses, names itself, and evicts no lock in use */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ START_TEST(lock_table_full_refuses_and_evicts_nothing)
 }
 END_TEST
 
-START_TEST(marked_locks_are_not_evicted_either)
+START_TEST(damaged_locks_are_not_evicted_either)
 {
 	struct lockshm_report report;
 	struct agent *dies;
@@ -80,14 +80,14 @@ START_TEST(marked_locks_are_not_evicted_either)
 
 	segment_with(64, 2048, 8);
 	dies = agent_inherit();
-	ck_code(agent_acquire(dies, "marked", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(dies, "damaged", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(dies);
 	ck_assert_int_ge(lockshm_sweep(seg), 0);
 	for (i = 0; i < 3 * KEYS_MAX; i++) { /* many more keys than there is room for, one after the other */
 		ck_code(take_number(i, &holds[0], &report), 0);
 		ck_code(lockshm_release(&holds[0], 0), 0);
 	}
-	ck_code(take(&holds[0], "marked", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(take(&holds[0], "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_acknowledge(&holds[0]), 0);
 	ck_code(lockshm_release(&holds[0], 0), 0);
 	verify_clean();
@@ -134,7 +134,7 @@ static void shuffle(unsigned n)
 	}
 }
 
-/* However they were released, each record is found again, also when not one may be missing. */
+/* Each record is found again whatever the order of releases, even if all are needed. */
 START_TEST(every_record_is_found_again)
 {
 	unsigned n, i, round;
@@ -157,7 +157,7 @@ START_TEST(every_record_is_found_again)
 }
 END_TEST
 
-/* How many records are in chunks that somebody has. */
+/* The number of records in chunks that have an owner. */
 static unsigned records_taken(void)
 {
 	unsigned chunk, n = 0;
@@ -167,7 +167,8 @@ static unsigned records_taken(void)
 	return n;
 }
 
-/* Most stay held, the newest come and go: looking for a record each time must not make one thread take them all. */
+/* Most holds stay, the newest come and go: a search for a record in each acquire must not make one thread take all
+ * chunks. */
 START_TEST(thread_takes_few_records_more_than_it_uses)
 {
 	unsigned i, round;
@@ -186,7 +187,7 @@ START_TEST(thread_takes_few_records_more_than_it_uses)
 }
 END_TEST
 
-/* A record that has cooled down is used again, though nobody comes to its lock any more. */
+/* A record that has cooled down is reused although its lock gets no more requests. */
 START_TEST(cooled_records_are_used_before_more_are_taken)
 {
 	unsigned n, i, round;
@@ -204,7 +205,7 @@ START_TEST(cooled_records_are_used_before_more_are_taken)
 }
 END_TEST
 
-/* Full while waiting: the waiter that finds no record must not disturb the queue it wanted to join. */
+/* A waiter that finds no record leaves the queue as it was. */
 START_TEST(request_table_full_for_a_waiter)
 {
 	struct agent *a, *b;
@@ -238,8 +239,8 @@ START_TEST(owner_table_full_refuses_newcomers_only)
 	ck_assert_int_eq(c->answer.report.error.table, LOCKSHM_TABLE_OWNERS);
 	ck_assert_ptr_nonnull(strstr(c->answer.report.error.message, "owner"));
 	ck_code(agent_release(a), 0);
-	ck_code(agent_acquire(a, "other", LOCKSHM_EXCLUSIVE), 0); /* who takes part goes on */
-	agent_kill(b); /* the dead make room at once */
+	ck_code(agent_acquire(a, "other", LOCKSHM_EXCLUSIVE), 0); /* participants continue */
+	agent_kill(b); /* the slots of the dead are free at once */
 	ck_code(agent_try(c, "b", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	verify_clean();
 }
@@ -325,7 +326,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, lock_table_full_refuses_and_evicts_nothing);
-	tcase_add_test(tc, marked_locks_are_not_evicted_either);
+	tcase_add_test(tc, damaged_locks_are_not_evicted_either);
 	tcase_add_test(tc, request_table_full_refuses_and_nothing_is_lost);
 	tcase_add_test(tc, every_record_is_found_again);
 	tcase_add_test(tc, thread_takes_few_records_more_than_it_uses);

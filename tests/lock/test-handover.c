@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-handover.c - who is next is woken, and need not wait for its own next look
+ * test-handover.c - the next waiter is woken, and does not depend on its self-check
  *
- * Every sleeper looks again by itself after at most 100 ms, so a lost wake-up would only be slow, and the other tests
- * would not notice.  Here each way of handing over is done several times and the fastest must be far below that.  The
- * fastest, since on a busy machine any single one may take long.
+ * The self-check of every sleeper, after at most 100 ms, hides lost wake-ups from the other tests.  Here each kind of
+ * hand-over is repeated, and the fastest one must be far below 100 ms: on a busy machine any single one may take long.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -132,7 +131,7 @@ START_TEST(death_wakes_the_next)
 }
 END_TEST
 
-/* The kernel wakes one of those who watch a life; it must pass that on. */
+/* The kernel wakes one watcher of a life word, which must wake the next one. */
 START_TEST(death_of_the_holder_of_many_keys_wakes_every_queue)
 {
 	struct agent *h, *w[READERS];
@@ -181,7 +180,7 @@ START_TEST(end_of_a_lease_wakes_the_next)
 }
 END_TEST
 
-/* A lease made shorter under the eyes of one that sleeps until its old end. */
+/* A lease is made shorter while a waiter sleeps until its old end. */
 START_TEST(shorter_lease_wakes_the_next)
 {
 	struct agent *h = agent_start(), *w = agent_start();
@@ -250,7 +249,7 @@ START_TEST(end_of_a_waiter_wakes_the_one_behind)
 }
 END_TEST
 
-START_TEST(removal_of_the_segment_wakes_who_waits)
+START_TEST(removal_of_the_segment_wakes_the_waiters)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	int64_t start;
@@ -260,7 +259,7 @@ START_TEST(removal_of_the_segment_wakes_who_waits)
 	start = now_ns();
 	ck_code(lockshm_destroy(seg_name, NULL), 0);
 	ck_code(agent_end(w), LOCKSHM_NO_SEGMENT);
-	ck_assert_int_lt(w->answer.at_ns - start, LOCKSHM_SECONDS(2)); /* nobody is woken: its next own look */
+	ck_assert_int_lt(w->answer.at_ns - start, LOCKSHM_SECONDS(2)); /* no wake-up: its self-check */
 }
 END_TEST
 
@@ -275,7 +274,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, shorter_lease_wakes_the_next);
 	tcase_add_test(tc, cooldown_wakes_the_next_at_its_end);
 	tcase_add_loop_test(tc, end_of_a_waiter_wakes_the_one_behind, 0, 2);
-	tcase_add_test(tc, removal_of_the_segment_wakes_who_waits);
+	tcase_add_test(tc, removal_of_the_segment_wakes_the_waiters);
 }
 
 int main(void)

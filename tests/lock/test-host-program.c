@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test-host-program.c - the library is a guest: the program has thread-local data, thread keys and stacks of its own */
+/* test-host-program.c - the library in a program with much thread-local data, all thread keys in use, and small
+ * stacks */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-inspect.c - what can be seen from outside is what is, and looking changes nothing */
+/* test-inspect.c - inspection shows the state as it is and changes nothing */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -63,7 +63,7 @@ START_TEST(ages_and_ends_move)
 	pass(h->answer.at_ns + LOCKSHM_MS(80));
 	look("key", &two);
 	ck_assert_int_ge(two.requests[0].age_ns, one.requests[0].age_ns + LOCKSHM_MS(20));
-	ck_assert_int_lt(two.requests[0].expires_in_ns, 0); /* overdue, and still there: looking took nothing away */
+	ck_assert_int_lt(two.requests[0].expires_in_ns, 0); /* overdue, and still there: inspection expires nothing */
 	ck_code(agent_call(h, AGENT_CHECK), LOCKSHM_LATE);
 }
 END_TEST
@@ -81,7 +81,7 @@ START_TEST(dead_holder_is_shown_dead_and_left_alone)
 		ck_assert_uint_eq(seen.holders, 1);
 		ck_assert_int_eq(seen.requests[0].alive, 0);
 		ck_assert_int_eq(seen.requests[0].pid, h->pid);
-		ck_assert_int_eq(seen.damaged, 0); /* nobody has cleared it away yet */
+		ck_assert_int_eq(seen.damaged, 0); /* not yet reaped */
 	}
 	ck_assert_uint_eq(stat_now().owners_dead, 1);
 	ck_assert_uint_eq(stat_now().recovered, 0);
@@ -97,7 +97,7 @@ START_TEST(unknown_and_idle_locks_are_shown_empty)
 	ck_assert_uint_eq(seen.holders + seen.waiters, 0);
 	ck_assert_int_eq(seen.mode, 0);
 	ck_assert_uint_eq(seen.key_len, 10);
-	ck_assert_uint_eq(stat_now().locks_known, 0); /* and not made by looking */
+	ck_assert_uint_eq(stat_now().locks_known, 0); /* inspection creates no entry */
 	ck_code(take(&hold, "idle", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	look("idle", &seen);
@@ -144,13 +144,13 @@ START_TEST(each_lock_leaves_out_what_is_idle)
 	ck_code(lockshm_release(&idle, 0), 0);
 	ck_code(take(&cooling, "cooling", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_release(&cooling, LOCKSHM_SECONDS(60)), 0);
-	ck_code(agent_acquire(dies, "marked", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(dies, "damaged", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(dies);
-	ck_code(agent_try(a, "marked", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(agent_try(a, "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	ck_code(agent_release(a), 0);
 	ck_code(lockshm_each_lock(seg, visit_lock, &v), 0);
 	ck_assert_uint_eq(v.n, 3);
-	ck_assert(visited(&v, "held") && visited(&v, "cooling") && visited(&v, "marked"));
+	ck_assert(visited(&v, "held") && visited(&v, "cooling") && visited(&v, "damaged"));
 	v = (struct visit){ .stop_at = 2 };
 	ck_code(lockshm_each_lock(seg, visit_lock, &v), 77);
 	ck_assert_uint_eq(v.n, 2);
@@ -203,7 +203,7 @@ START_TEST(each_owner_shows_the_threads_that_take_part)
 						       .hold = 1 }),
 		AGENT_BLOCKED);
 	look("key", &seen);
-	/* It says what it waits with a moment after it has taken its place. */
+	/* The waiting token is stored a moment after the request was appended. */
 	do {
 		o.n = 0;
 		ck_code(lockshm_each_owner(seg, collect_owner, &o), 0);
@@ -254,14 +254,14 @@ START_TEST(stat_counts_what_happened)
 	ck_assert_uint_ge(stat.waits, 1);
 	ck_assert_uint_eq(stat.requests_used, 0);
 	ck_assert_uint_eq(stat.locks_known, 1);
-	ck_code(agent_call(b, AGENT_CLOSE), 0); /* counts outlive those who made them */
+	ck_code(agent_call(b, AGENT_CLOSE), 0); /* counts outlive their processes */
 	ck_assert_uint_eq(stat_now().acquires, 2);
 	ck_assert_uint_eq(stat_now().timeouts, 2);
 	ck_assert_uint_eq(stat_now().owners_used, 1);
 }
 END_TEST
 
-/* Operator's end */
+/* lockshm_end_hold() */
 START_TEST(end_hold_ends_exactly_that_hold)
 {
 	struct agent *a = agent_start(), *b = agent_start(), *w = agent_start();

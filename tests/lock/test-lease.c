@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-lease.c - leases: they end, can be moved, and whoever overran one is told the truth
+ * test-lease.c - leases: they end, can be moved, and an overrun is reported as what it was
  *
- * A lease may be ended by others only after it has run out; whoever took over must be named by lockshm_lost_to().
+ * A lease may be expired by others only after its end; lockshm_lost_to() names the successor.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int renew(struct agent *a, int64_t ns, int how)
 	return agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = how });
 }
 
-/* A holder whose lease has run out, with nobody else about. */
+/* A holder whose lease has run out, without other requests. */
 static struct agent *overdue(int mode)
 {
 	struct agent *h = agent_start();
@@ -37,7 +37,7 @@ static struct agent *overdue(int mode)
 	return h;
 }
 
-START_TEST(lease_ends_while_somebody_waits)
+START_TEST(lease_ends_under_a_waiter)
 {
 	struct agent *h = agent_start(), *w = agent_start();
 	const struct lockshm_previous *p = &w->answer.report.previous;
@@ -81,7 +81,7 @@ START_TEST(lease_never_ends_early)
 }
 END_TEST
 
-START_TEST(late_release_is_told_late)
+START_TEST(late_release_returns_late)
 {
 	struct agent *h = overdue(_i ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE);
 
@@ -93,7 +93,7 @@ START_TEST(late_release_is_told_late)
 }
 END_TEST
 
-START_TEST(late_renewal_is_told_late_and_holds_again)
+START_TEST(late_renewal_returns_late_and_holds_again)
 {
 	struct agent *h = overdue(LOCKSHM_EXCLUSIVE), *w = agent_start();
 
@@ -111,7 +111,7 @@ START_TEST(lost_to_names_the_newer_token)
 
 	ck_code(agent_try(w, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(renew(h, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_LOST);
-	ck_assert_uint_eq(h->answer.token, token); /* still tells which hold it was */
+	ck_assert_uint_eq(h->answer.token, token); /* the token stays readable */
 	ck_assert_uint_eq(h->answer.lost_to, w->answer.token);
 	ck_code(agent_call(w, AGENT_CHECK), 0); /* the late one changed nothing for the new one */
 	ck_code(agent_release(h), LOCKSHM_LOST);
@@ -218,7 +218,7 @@ START_TEST(granted_waiter_that_never_wakes_expires_like_anyone)
 	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_assert_int_eq(w->answer.report.previous.pid, s->pid);
 	agent_cont(s);
-	/* It never had the lock in its hands, so it is not told that it lost it: it asks again. */
+	/* The call has not returned the hold, so it does not return LOST: it requests again. */
 	ck_code(agent_poll(s), AGENT_BLOCKED);
 	ck_code(agent_call(w, AGENT_CHECK), 0);
 	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
@@ -228,8 +228,8 @@ START_TEST(granted_waiter_that_never_wakes_expires_like_anyone)
 }
 END_TEST
 
-/* Who stands behind it is not told of its grant, and must know all the same when its lease has ended: not by the next
- * self-check only.  Several tries, as the machine may be busy. */
+/* The waiter behind it gets no wake-up for that grant, and must notice the end of that lease without waiting for its
+ * self-check.  Several tries, as the machine may be busy. */
 static int64_t overrun_noticed_after(struct agent *h, struct agent *b, struct agent *w)
 {
 	int64_t granted;
@@ -266,7 +266,7 @@ START_TEST(overrun_of_one_that_was_granted_asleep_is_noticed_at_its_end)
 }
 END_TEST
 
-/* The one in between has a lease shorter than the time between two self-checks, and does not run. */
+/* The request between has a lease shorter than the time between two self-checks, and is stopped. */
 START_TEST(stopped_waiter_with_a_short_lease_does_not_hide_an_overrun)
 {
 	struct agent *h = agent_start(), *b = agent_start(), *w = agent_start();
@@ -280,7 +280,7 @@ START_TEST(stopped_waiter_with_a_short_lease_does_not_hide_an_overrun)
 	agent_stop(b);
 	c.ns = 0;
 	ck_code(agent_begin(w, c), AGENT_BLOCKED);
-	/* Takes over from the holder, and then from the one in between, who never learnt of its grant. */
+	/* Takes over from the holder, and then from the request between, which was granted while stopped. */
 	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(agent_release(w), 0);
 	agent_cont(b);
@@ -342,7 +342,8 @@ START_TEST(auto_renew_keeps_a_lease_of_50_ms_for_a_second)
 
 		pass(now_ns() + LOCKSHM_MS(100)); /* twice the lease */
 		said = agent_call(h, AGENT_CHECK);
-		/* On a machine that is busy for half a lease the service thread is late, and that is said; never lost. */
+		/* On a machine that is busy for half a lease the service thread is late: LATE is allowed, LOST is
+		 * not. */
 		ck_assert_msg(said == 0 || said == LOCKSHM_LATE, "%s", lockshm_code_name(said));
 		in_time += said == 0;
 	}
@@ -388,11 +389,11 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, lease_ends_while_somebody_waits);
+	tcase_add_test(tc, lease_ends_under_a_waiter);
 	tcase_add_loop_test(tc, lease_never_ends_early, 1, 4);
 	tcase_add_loop_test(tc, lease_never_ends_early, 33, 35);
-	tcase_add_loop_test(tc, late_release_is_told_late, 0, 2);
-	tcase_add_test(tc, late_renewal_is_told_late_and_holds_again);
+	tcase_add_loop_test(tc, late_release_returns_late, 0, 2);
+	tcase_add_test(tc, late_renewal_returns_late_and_holds_again);
 	tcase_add_test(tc, lost_to_names_the_newer_token);
 	tcase_add_test(tc, lost_stays_lost_when_the_key_is_free_again);
 	tcase_add_test(tc, renew_reset_counts_from_now);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-life-word.c - somebody writes over a life word while its thread joins
+ * test-life-word.c - a life word is overwritten while its thread joins
  *
- * The moment between the lock of the mutex and the look for its word is a few instructions long, so this program has a
+ * The time between the lock of the mutex and the check of its word is a few instructions long, so this program has a
  * pthread_mutex_trylock() of its own that writes over the word before it comes back.
  */
 #define _GNU_SOURCE
@@ -27,8 +27,7 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_trylock");
 	err = real(mutex);
-	/* That of a life, of which the first eight bytes are shared, at the end of a page:
-	 * the futex word comes first. */
+	/* The mutex of a life word: its first eight bytes, with the futex word first, are the shared end of a page. */
 	if (scribble && !err && (uintptr_t)mutex % PAGE == PAGE - 8) {
 		__atomic_store_n((uint32_t *)(void *)mutex, 12345, __ATOMIC_RELAXED);
 		scribbled++;
@@ -57,7 +56,7 @@ START_TEST(life_that_cannot_be_unlocked_keeps_its_memory)
 		scribble = true;
 		use_and_close();
 		scribble = false;
-		/* Whatever was unmapped is somebody else's now, and read-only. */
+		/* Another mapping, read-only, in the place of the unmapped page. */
 		ck_assert_ptr_ne(mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), MAP_FAILED);
 		use_and_close();
 	}

@@ -118,7 +118,7 @@ START_TEST(deadline_is_one_for_all)
 }
 END_TEST
 
-START_TEST(worst_status_of_all_keys_is_told)
+START_TEST(worst_status_of_all_keys_is_returned)
 {
 	struct lockshm_key keys[] = { key_of("clean", 0), key_of("torn", 0), key_of("overrun", 0) };
 	struct lockshm_request request = common();
@@ -140,7 +140,7 @@ START_TEST(worst_status_of_all_keys_is_told)
 }
 END_TEST
 
-START_TEST(worst_outcome_of_the_releases_is_told)
+START_TEST(worst_outcome_of_the_releases_is_returned)
 {
 	struct lockshm_key keys[] = { key_of("a", 0), key_of("b", 0) };
 	struct lockshm_request request = common();
@@ -245,8 +245,8 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, one_refused_key_means_none_is_held, 0, 4);
 	tcase_add_test(tc, duplicates_count_once_with_the_stronger_mode);
 	tcase_add_test(tc, deadline_is_one_for_all);
-	tcase_add_test(tc, worst_status_of_all_keys_is_told);
-	tcase_add_test(tc, worst_outcome_of_the_releases_is_told);
+	tcase_add_test(tc, worst_status_of_all_keys_is_returned);
+	tcase_add_test(tc, worst_outcome_of_the_releases_is_returned);
 	tcase_add_test(tc, largest_number_of_keys);
 	tcase_add_test(tc, key_held_by_the_caller_is_refused_and_nothing_kept);
 	tcase_add_test(tc, crossing_orders_never_deadlock);

@@ -35,7 +35,7 @@ START_TEST(renewed_for_so_long_and_no_longer)
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int64_t begun = now_ns();
-	uint64_t told = 0;
+	uint64_t notices = 0;
 
 	ck_code(hold_at_most(&hold, LOCKSHM_MS(300), LOCKSHM_MS(1000)), 0);
 	ck_code(lockshm_notify(&hold, fd), 0);
@@ -46,7 +46,7 @@ START_TEST(renewed_for_so_long_and_no_longer)
 	comes_after(w, begun, LOCKSHM_SECONDS(1));
 	ck_code(lockshm_check(&hold, NULL), LOCKSHM_LOST);
 	ck_assert_int_eq(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 5000), 1);
-	ck_assert_int_eq(read(fd, &told, sizeof(told)), sizeof(told));
+	ck_assert_int_eq(read(fd, &notices, sizeof(notices)), sizeof(notices));
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_LOST);
 	close(fd);
 }
@@ -80,7 +80,7 @@ START_TEST(renewed_by_the_owner_it_begins_anew)
 	comes_after(w, begun, LOCKSHM_MS(600));
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_LOST);
 	ck_code(agent_release(w), 0);
-	/* Nobody came: late, and then as before. */
+	/* Without a waiter: late, then renewed as before. */
 	ck_code(hold_at_most(&hold, LOCKSHM_MS(100), LOCKSHM_MS(250)), LOCKSHM_TOOK_OVER_EXPIRED);
 	pass(now_ns() + LOCKSHM_MS(400));
 	ck_code(lockshm_check(&hold, NULL), LOCKSHM_LATE);

@@ -2,7 +2,8 @@
 /*
  * test-notify.c - a descriptor that is written to when a hold is lost
  *
- * Told are those who lost, once, and nobody else.  How long that takes is printed; asserted is only that it is no poll.
+ * Each loss is notified once, to its holder only.  The delay is printed; the test only asserts that it is not a poll
+ * interval.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,33 +23,33 @@
 
 static struct agent *a, *b;
 
-static int leased(struct agent *who, int64_t ttl, unsigned flags)
+static int leased(struct agent *agent, int64_t ttl, unsigned flags)
 {
-	return agent_do(who, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE, .ns = ttl,
+	return agent_do(agent, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE, .ns = ttl,
 						      .flags = flags });
 }
 
-static void await_notice(struct agent *who)
+static void await_notice(struct agent *agent)
 {
-	agent_send(who, (struct agent_command){ .op = AGENT_NOTICE });
+	agent_send(agent, (struct agent_command){ .op = AGENT_NOTICE });
 }
 
 /* How many notices are there by now? */
-static int notices(struct agent *who)
+static int notices(struct agent *agent)
 {
-	int n = agent_do(who, (struct agent_command){ .op = AGENT_NOTICE, .timeout_ns = AGENT_TRY });
+	int n = agent_do(agent, (struct agent_command){ .op = AGENT_NOTICE, .timeout_ns = AGENT_TRY });
 
 	return n == LOCKSHM_TIMEOUT ? 0 : n;
 }
 
 /* One notice, which came in time. */
-static void was_told(struct agent *who, int64_t since, const char *what)
+static void was_notified(struct agent *agent, int64_t since, const char *what)
 {
-	ck_assert_int_eq(agent_end(who), 1);
-	printf("%s: told after %.3f ms\n", what, (double)(who->answer.at_ns - since) / 1e6);
-	ck_assert_int_lt(who->answer.at_ns - since, SOON);
-	ck_code(agent_call(who, AGENT_CHECK), LOCKSHM_LOST);
-	ck_assert_int_eq(notices(who), 0);
+	ck_assert_int_eq(agent_end(agent), 1);
+	printf("%s: notified after %.3f ms\n", what, (double)(agent->answer.at_ns - since) / 1e6);
+	ck_assert_int_lt(agent->answer.at_ns - since, SOON);
+	ck_code(agent_call(agent, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert_int_eq(notices(agent), 0);
 }
 
 static void cast(void)
@@ -71,7 +72,7 @@ START_TEST(an_overrun_lease)
 {
 	watched(SHORT, 0);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
-	was_told(a, b->answer.at_ns, "overrun");
+	was_notified(a, b->answer.at_ns, "overrun");
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	verify_clean();
 }
@@ -84,7 +85,7 @@ START_TEST(ended_by_an_operator)
 	watched(0, 0);
 	ended = now_ns();
 	ck_code(lockshm_end_hold(seg, "k", 1, a->answer.token), 0);
-	was_told(a, ended, "operator");
+	was_notified(a, ended, "operator");
 	ck_code(agent_release(a), LOCKSHM_LOST);
 }
 END_TEST
@@ -99,14 +100,14 @@ START_TEST(stopped_beyond_a_renewed_lease)
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
 	woken = now_ns();
 	agent_cont(a);
-	was_told(a, woken, "stopped");
+	was_notified(a, woken, "stopped");
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	verify_clean();
 }
 END_TEST
 
-/* Whoever took it was killed before it could call. */
-START_TEST(nobody_called)
+/* The expirer was killed before it could kick the service thread. */
+START_TEST(killed_before_it_could_kick)
 {
 	uint32_t i;
 
@@ -142,7 +143,7 @@ START_TEST(late_is_not_lost)
 	pass(a->answer.at_ns + 3 * SHORT);
 	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
-	was_told(a, b->answer.at_ns, "late, then lost");
+	was_notified(a, b->answer.at_ns, "late, then lost");
 }
 END_TEST
 
@@ -151,18 +152,18 @@ static int take_again(int64_t ttl)
 	return leased(a, ttl, 0);
 }
 
-START_TEST(a_release_tells_nobody)
+START_TEST(a_release_notifies_no_one)
 {
 	cast();
 	ck_code(take_again(0), 0);
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
 	ck_code(agent_release(a), 0);
-	/* The same record, no longer watched: its loss is nobody's concern. */
+	/* The same record, no longer watched: its loss is not notified. */
 	ck_code(take_again(SHORT), 0);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(agent_release(b), 0);
-	/* What the service thread has to say it says in the order of events. */
+	/* The service thread notifies in the order of events. */
 	ck_assert_int_ge(take_again(SHORT), 0);
 	ck_assert_int_ge(agent_call(a, AGENT_NOTIFY), 0);
 	await_notice(a);
@@ -171,9 +172,9 @@ START_TEST(a_release_tells_nobody)
 }
 END_TEST
 
-static int renew(struct agent *who, int64_t ns, int how)
+static int renew(struct agent *agent, int64_t ns, int how)
 {
-	return agent_do(who, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = how });
+	return agent_do(agent, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = how });
 }
 
 START_TEST(renewed_moved_changed)
@@ -190,12 +191,12 @@ START_TEST(renewed_moved_changed)
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_PROCESS }), 0);
 	t = agent_thread(a);
 	ck_code(agent_do(t, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), 0);
-	/* Still watched, and not renewed by anybody else. */
+	/* Still watched, and not renewed by another thread. */
 	ck_code(renew(t, SHORT, LOCKSHM_RENEW_RESET), 0);
 	ck_assert_int_eq(notices(t), 0);
 	await_notice(t);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
-	was_told(t, b->answer.at_ns, "after a move");
+	was_notified(t, b->answer.at_ns, "after a move");
 	ck_code(agent_release(t), LOCKSHM_LOST);
 	ck_code(agent_release(b), 0);
 	verify_clean();
@@ -295,7 +296,7 @@ START_TEST(many_holds)
 }
 END_TEST
 
-/* The number may be something else's by then. */
+/* The number may name another file by then. */
 START_TEST(a_descriptor_that_was_closed)
 {
 	int fd = new_eventfd(), kept = fcntl(fd, F_DUPFD_CLOEXEC, 0), other;
@@ -349,8 +350,8 @@ START_TEST(nothing_is_leaked)
 }
 END_TEST
 
-/* A pipe whose reader is gone, or that is full: no signal, and nobody is held up. */
-START_TEST(nobody_reads)
+/* A pipe without a reader, or full: no signal and no delay. */
+START_TEST(descriptor_without_a_reader)
 {
 	int fds[2], fd = new_eventfd();
 	char page[4096] = { 0 };
@@ -408,7 +409,7 @@ START_TEST(another_thread_and_a_child)
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
 	child = agent_child(a);
 	ck_code(agent_call(child, AGENT_NOTIFY), LOCKSHM_NOT_HELD);
-	/* The child has holds of its own, and its service thread tells of those. */
+	/* The child has holds of its own, which its own service thread notifies. */
 	ck_code(agent_try(child, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(child, AGENT_NOTIFY), 0);
 	await_notice(child);
@@ -427,16 +428,16 @@ static void add(TCase *tc)
 	tcase_add_test(tc, an_overrun_lease);
 	tcase_add_test(tc, ended_by_an_operator);
 	tcase_add_test(tc, stopped_beyond_a_renewed_lease);
-	tcase_add_test(tc, nobody_called);
+	tcase_add_test(tc, killed_before_it_could_kick);
 	tcase_add_test(tc, lost_before_it_was_asked_for);
 	tcase_add_test(tc, late_is_not_lost);
-	tcase_add_test(tc, a_release_tells_nobody);
+	tcase_add_test(tc, a_release_notifies_no_one);
 	tcase_add_test(tc, renewed_moved_changed);
 	tcase_add_test(tc, not_any_more);
 	tcase_add_test(tc, many_holds);
 	tcase_add_test(tc, a_descriptor_that_was_closed);
 	tcase_add_test(tc, nothing_is_leaked);
-	tcase_add_test(tc, nobody_reads);
+	tcase_add_test(tc, descriptor_without_a_reader);
 	tcase_add_test(tc, wrong_calls);
 	tcase_add_native(tc, another_thread_and_a_child);
 }

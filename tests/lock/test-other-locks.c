@@ -33,7 +33,7 @@ static struct agent *overdue_holder(void)
 	return h;
 }
 
-/* A lock without an owner: a late unlock or prolongation acts on somebody else's hold. */
+/* A lock without an owner: a late unlock or renewal acts on the hold of another. */
 START_TEST(trap_s1_t1)
 {
 	struct agent *late = overdue_holder(), *now = agent_start();
@@ -51,8 +51,8 @@ START_TEST(trap_s1_t1)
 }
 END_TEST
 
-/* The longer one has waited, the less often one looks: newcomers win.  Here the oldest wins although each newcomer asks
- * again and again. */
+/* With back-off the oldest waiter polls least, and newcomers win.  Here the oldest wins although each newcomer keeps
+ * requesting. */
 START_TEST(trap_s1_t2)
 {
 	struct agent *h = agent_start(), *oldest = agent_start(), *eager = agent_start();
@@ -93,14 +93,14 @@ START_TEST(trap_s1_t3)
 }
 END_TEST
 
-/* One time to live for the whole set of readers: a dead one lives as long as others prolong theirs. */
+/* One time to live for the whole set of readers: a dead one stays while others renew. */
 START_TEST(trap_s2_t1)
 {
 	struct agent *dead = agent_start(), *gone = agent_start(), *alive = agent_start(), *w = agent_start();
 	int i;
 
 	ck_code(leased(dead, S, LOCKSHM_SECONDS(600)), 0);
-	ck_code(leased(gone, S, LOCKSHM_MS(300)), 0); /* alive, but has stopped prolonging */
+	ck_code(leased(gone, S, LOCKSHM_MS(300)), 0); /* alive, but has stopped renewing */
 	ck_code(leased(alive, S, LOCKSHM_SECONDS(5)), 0);
 	agent_kill(dead);
 	ck_code(agent_acquire(w, "k", X), AGENT_BLOCKED);
@@ -110,12 +110,12 @@ START_TEST(trap_s2_t1)
 	}
 	ck_assert(agent_waits(w, "k"));
 	ck_code(agent_release(alive), 0);
-	ck_assert_int_gt(agent_end(w), 0); /* told of the dead and of the overdue one */
+	ck_assert_int_gt(agent_end(w), 0); /* reports the dead and the overdue one */
 	ck_code(agent_release(gone), LOCKSHM_LOST);
 }
 END_TEST
 
-/* A reader that joins with a shorter time shortens everybody's. */
+/* A reader that joins with a shorter time shortens the time of all. */
 START_TEST(trap_s2_t2)
 {
 	struct agent *longer = agent_start(), *shorter = agent_start(), *w = agent_start();
@@ -167,7 +167,7 @@ START_TEST(trap_s2_t4)
 }
 END_TEST
 
-/* The holder believes in a later end than everybody else.  Here nobody gets in before the end the holder was told. */
+/* The holder believes in a later end than the others.  Here no grant comes before the end that the holder was given. */
 START_TEST(trap_s2_t5)
 {
 	struct lockshm_request request = request_for("k", X);
@@ -186,7 +186,7 @@ START_TEST(trap_s2_t5)
 }
 END_TEST
 
-/* Unlock cannot tell "was not mine". */
+/* Unlock cannot report "was not held". */
 START_TEST(trap_s2_t7)
 {
 	struct agent *h = agent_start(), *other = agent_start();
@@ -200,7 +200,7 @@ START_TEST(trap_s2_t7)
 }
 END_TEST
 
-/* Sleeps longer than the lease, never renews, blocks on itself, looks at its time-out only between sleeps. */
+/* Sleeps longer than the lease, never renews, blocks on itself, checks its time-out only between sleeps. */
 START_TEST(trap_s3_t1)
 {
 	struct agent *h = agent_start(), *w = agent_start();
@@ -220,7 +220,7 @@ START_TEST(trap_s3_t1)
 }
 END_TEST
 
-/* "Late but still mine" and "lost" are one error, and its message is broken. */
+/* "Late but still held" and "lost" are one error, and its message is broken. */
 START_TEST(trap_s4_t1)
 {
 	struct agent *late = overdue_holder(), *lost;

@@ -9,7 +9,7 @@
 #include "support/agent.h"
 #include "support/fixture.h"
 
-static struct lockshm_request wish_prepared(lockshm_prepared_t *prepared, int mode)
+static struct lockshm_request request_prepared(lockshm_prepared_t *prepared, int mode)
 {
 	struct lockshm_request request = request_for("", mode);
 
@@ -21,7 +21,7 @@ static struct lockshm_request wish_prepared(lockshm_prepared_t *prepared, int mo
 
 static int take_prepared(lockshm_hold_t *hold, lockshm_prepared_t *prepared, int mode)
 {
-	struct lockshm_request request = wish_prepared(prepared, mode);
+	struct lockshm_request request = request_prepared(prepared, mode);
 
 	return lockshm_acquire(seg, &request, hold);
 }
@@ -57,7 +57,7 @@ START_TEST(prepared_key_and_bytes_are_one_lock)
 	ck_code(take_prepared(&other, &prepared, LOCKSHM_SHARED), 0);
 	ck_code(lockshm_release(&other, 0), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
-	/* The second time its place is known. */
+	/* The second acquire knows its entry. */
 	ck_code(take_prepared(&hold, &prepared, LOCKSHM_EXCLUSIVE), 0);
 	ck_code(take(&other, key, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(lockshm_release(&hold, 0), 0);
@@ -84,7 +84,7 @@ END_TEST
 START_TEST(only_the_bytes_count_for_acquire_many)
 {
 	lockshm_prepared_t prepared = prepare("prepared");
-	struct lockshm_request common = wish_prepared(&prepared, LOCKSHM_EXCLUSIVE);
+	struct lockshm_request common = request_prepared(&prepared, LOCKSHM_EXCLUSIVE);
 	struct lockshm_key keys[] = { { "a", 1, 0 }, { "b", 1, 0 } };
 	lockshm_hold_t holds[2], other = LOCKSHM_HOLD_INIT;
 
@@ -96,10 +96,10 @@ START_TEST(only_the_bytes_count_for_acquire_many)
 }
 END_TEST
 
-/* Other keys take its place in the table; it gets another one, with a larger token and its own name. */
+/* Other keys take its entry; it gets another one, with a larger token and its own name. */
 START_TEST(prepared_key_survives_the_loss_of_its_entry)
 {
-	static const char text[] = "the first sixty-four bytes of a key are kept in the segment for people to read";
+	static const char text[] = "the first sixty-four bytes of a key are kept in the segment for humans to read";
 	lockshm_prepared_t prepared;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT, other = LOCKSHM_HOLD_INIT;
 	struct seen seen;
@@ -131,7 +131,7 @@ END_TEST
 
 static void refused(lockshm_t *segment, lockshm_prepared_t *prepared)
 {
-	struct lockshm_request request = wish_prepared(prepared, LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_prepared(prepared, LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct lockshm_report report;
 
@@ -246,7 +246,7 @@ struct crew {
 static void *take_turns(void *arg)
 {
 	struct crew *crew = arg;
-	struct lockshm_request request = wish_prepared(&crew->prepared, LOCKSHM_EXCLUSIVE);
+	struct lockshm_request request = request_prepared(&crew->prepared, LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int i;
 

@@ -2,14 +2,14 @@
 /*
  * test-segment-calls.c - making, opening and removing a segment, where each system call fails or is the last
  *
- * A child process has two threads: the caller makes the call of the library under a seccomp filter, the supervisor is
- * asked by the kernel before each of the caller's system calls.  It lets them run, but for the n-th: that one fails
- * with the error of the round and is not made, or the process is killed before it.  The rounds count n up until the call
- * comes to its end first, so every call is met, and every place between two of them.  The process that runs the test
- * has the segment open meanwhile and tells what is left.
+ * A child process has two threads.  The caller makes the call of the library under a seccomp filter; the kernel reports
+ * each of its system calls to the supervisor, which lets all but the n-th run.  The n-th fails with the error of the
+ * round, or the process is killed before it.  n rises from round to round until the call returns before its n-th system
+ * call, so every system call and every gap between two is covered.  The test process has the segment open all the time
+ * and checks the rest.
  *
- * close() and munmap() never fail: what they would leave is the round's doing.  Nor do futex() and mmap() without a
- * file, which are not the library's: malloc() may end the process when that fails.
+ * close() and munmap() always run: a failure of theirs would itself leave something.  The same goes for futex() and
+ * mmap() without a file, which are not the library's: malloc() may end the process when that fails.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -32,11 +32,11 @@
 #include "support/fixture.h"
 
 #define CALLS_MAX 400 /* no operation makes as many */
-#define THE_END SYS_sched_get_priority_max /* the caller's last call: nothing else makes it */
+#define THE_END SYS_sched_get_priority_max /* the caller's last call: no other code makes it */
 
 enum { KILLED = 0 }; /* in the place of an errno */
 
-/* A round: who does what, and what came of it; shared with the child. */
+/* A round and its results; shared with the child. */
 struct round {
 	int (*act)(struct lockshm_error *error);
 	int fate; /* errno of the n-th call, or KILLED */
@@ -215,7 +215,7 @@ static int use(lockshm_t *s)
 	return code ? code : lockshm_release(&hold, 0);
 }
 
-/* A handle whose thread takes part already: it looks at the file no more. */
+/* A handle whose thread takes part already no longer reads the file. */
 static lockshm_t *used_segment(void)
 {
 	lockshm_t *s;
@@ -226,7 +226,7 @@ static lockshm_t *used_segment(void)
 	return s;
 }
 
-/* After a removal that came to no end, and after one that did: nothing shares a lock with what comes later. */
+/* After an unfinished removal and after a finished one: no lock is shared with a later segment. */
 static void told_before_replaced(lockshm_t *old)
 {
 	bool gone = !is_there();
@@ -274,7 +274,7 @@ START_TEST(destroy_fails_at_each_call)
 			holds(!is_there() && use(old) == LOCKSHM_NO_SEGMENT);
 		else
 			holds(now->code == LOCKSHM_SYSTEM || now->code == LOCKSHM_PERMISSION);
-		/* Removed by half it says so. */
+		/* Half removed, it returns NO_SEGMENT. */
 		if (now->code != 0)
 			holds(is_there() && (use(old) == 0 || (now->code == LOCKSHM_SYSTEM &&
 							       strstr(now->error.message, "retired") && use(old) == LOCKSHM_NO_SEGMENT)));
@@ -283,7 +283,7 @@ START_TEST(destroy_fails_at_each_call)
 }
 END_TEST
 
-/* A handle that is closed keeps a descriptor if it cannot tell that this is its own still. */
+/* lockshm_close() keeps a descriptor unless it is known to be still its own. */
 static bool is_all_given_back(void)
 {
 	return now->leaked <= (now->code == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-segment-open.c - opening a file that is not what it should be: whose it is, how long, what its header says */
+/* test-segment-open.c - opening a file with the wrong owner, length or header */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

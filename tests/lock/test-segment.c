@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-segment.c - making and removing segments, and noticing that one was removed; what may be wrong with a file is in
- * test-segment-open.c */
+/* test-segment.c - making and removing segments, and noticing a removal; wrong files are in test-segment-open.c */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +77,7 @@ static int create_for_group_0(void)
 	return access(path_of(name), F_OK) == 0 ? 2 : 0;
 }
 
-START_TEST(create_for_somebody_elses_group_is_refused)
+START_TEST(create_for_a_foreign_group_is_refused)
 {
 	if (!not_root())
 		ck_assert_int_eq(as_user(65534, create_for_group_0), 0);
@@ -184,7 +183,7 @@ START_TEST(open_missing_is_no_segment)
 }
 END_TEST
 
-START_TEST(retired_handle_is_told)
+START_TEST(retired_handle_gets_no_segment)
 {
 	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
 	struct agent *h = agent_start(), *w = agent_start();
@@ -197,7 +196,7 @@ START_TEST(retired_handle_is_told)
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(lockshm_destroy(seg_name, NULL), 0);
-	ck_code(agent_end(w), LOCKSHM_NO_SEGMENT); /* whoever waits */
+	ck_code(agent_end(w), LOCKSHM_NO_SEGMENT); /* waiters too */
 	ck_code(lockshm_current(seg), LOCKSHM_NO_SEGMENT);
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_NO_SEGMENT);
 	ck_code(report.error.code, LOCKSHM_NO_SEGMENT);
@@ -223,7 +222,7 @@ START_TEST(segment_made_anew_is_another_one)
 	ck_code(lockshm_current(fresh), 0);
 	seg = fresh;
 	ck_code(take(&theirs, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_uint_gt(lockshm_token(&theirs), token); /* so that a store can tell the two apart */
+	ck_assert_uint_gt(lockshm_token(&theirs), token); /* so that a store shows in one of the two */
 	ck_code(lockshm_release(&mine, 0), 0);
 	ck_code(lockshm_check(&theirs, NULL), 0);
 	ck_code(lockshm_close(old), 0);
@@ -253,7 +252,7 @@ START_TEST(create_or_open_replaces_a_half_removed_segment)
 	struct shm_header *h = seg->header;
 	lockshm_t *fresh;
 
-	h->state = SEGMENT_RETIRED; /* what a remover that was killed after its first step leaves */
+	h->state = SEGMENT_RETIRED; /* as left by a remover killed after its first step */
 	ck_code(lockshm_open(&fresh, seg_name, 0, NULL), LOCKSHM_NO_SEGMENT);
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
 	ck_code(lockshm_create(&fresh, seg_name, &options, NULL), 0);
@@ -314,7 +313,7 @@ START_TEST(create_or_open_never_removes_a_fresh_segment)
 }
 END_TEST
 
-/* A small /dev/shm of our own. */
+/* A small private /dev/shm. */
 static int create_without_room(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
@@ -401,7 +400,7 @@ START_TEST(handles_are_checked)
 	ck_code(lockshm_current(NULL), LOCKSHM_INVALID);
 	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0);
 	ck_code(lockshm_close(s), 0);
-	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0); /* again and again, beside the test's own */
+	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0); /* again and again, in addition to the test's own */
 	ck_code(lockshm_current(s), 0);
 	ck_code(lockshm_close(s), 0);
 	ck_code(lockshm_current(seg), 0);
@@ -429,12 +428,12 @@ static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, create_makes_what_was_asked_for_whatever_the_umask, 0, 2);
 	tcase_add_test(tc, create_gives_the_segment_to_a_group);
-	tcase_add_test(tc, create_for_somebody_elses_group_is_refused);
+	tcase_add_test(tc, create_for_a_foreign_group_is_refused);
 	tcase_add_test(tc, create_existing_is_refused_or_opened);
 	tcase_add_test(tc, names_are_checked);
 	tcase_add_loop_test(tc, options_are_checked, 0, 11);
 	tcase_add_test(tc, open_missing_is_no_segment);
-	tcase_add_test(tc, retired_handle_is_told);
+	tcase_add_test(tc, retired_handle_gets_no_segment);
 	tcase_add_test(tc, segment_made_anew_is_another_one);
 	tcase_add_test(tc, name_removed_by_hand_is_noticed);
 	tcase_add_test(tc, create_or_open_replaces_a_half_removed_segment);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-shared.c - shared holds stand beside each other and together in the way of a writer */
+/* test-shared.c - shared holds do not conflict with each other; a writer waits for all of them */
 #include "support/agent.h"
 #include "support/fixture.h"
 
@@ -91,7 +91,7 @@ START_TEST(readers_have_leases_of_their_own)
 	ck_code(agent_begin(shorter, c), 0);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	pass(now_ns() + LOCKSHM_MS(60));
-	ck_code(agent_poll(w), AGENT_BLOCKED); /* the short lease ended nobody else's */
+	ck_code(agent_poll(w), AGENT_BLOCKED); /* the short lease ended no other hold */
 	ck_code(agent_call(longer, AGENT_CHECK), 0);
 	ck_assert_int_eq(longer->answer.remaining_ns, LOCKSHM_FOREVER);
 	ck_code(agent_release(longer), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-threads.c - holds belong to threads, can be moved, and many threads get along */
+/* test-threads.c - holds belong to threads and can be moved; many threads at once */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ START_TEST(threads_exclude_each_other)
 }
 END_TEST
 
-START_TEST(hold_of_the_process_is_everybodys)
+START_TEST(hold_of_the_process_is_for_all_its_threads)
 {
 	struct agent *a = agent_start(), *b = agent_thread(a), *other = agent_start();
 
@@ -149,7 +149,7 @@ START_TEST(moved_hold_keeps_its_lease_and_order)
 }
 END_TEST
 
-START_TEST(moved_overdue_and_lost_holds_are_told)
+START_TEST(moved_overdue_and_lost_holds_are_reported)
 {
 	struct agent *a = agent_start(), *w = agent_start();
 	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE, .ns = LOCKSHM_MS(5) };
@@ -195,7 +195,7 @@ START_TEST(cancelled_thread_leaves_the_service_thread_to_others)
 }
 END_TEST
 
-/* It looks closely at the overdue reader before it, which reads files, while it has the renewals' lock. */
+/* It probes the overdue reader before it, which reads files, while it has the renewals' lock. */
 static void *release_while_cancelled(void *arg)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);
@@ -307,13 +307,13 @@ static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, other_threads_hold_is_not_held, 0, 5);
 	tcase_add_test(tc, threads_exclude_each_other);
-	tcase_add_test(tc, hold_of_the_process_is_everybodys);
+	tcase_add_test(tc, hold_of_the_process_is_for_all_its_threads);
 	tcase_add_test(tc, hold_of_the_process_outlives_its_thread);
 	tcase_add_loop_test(tc, hold_of_the_process_dies_with_it, 0, 2);
 	tcase_add_test(tc, moved_from_thread_to_thread);
 	tcase_add_test(tc, move_to_itself_and_twice_changes_nothing);
 	tcase_add_test(tc, moved_hold_keeps_its_lease_and_order);
-	tcase_add_test(tc, moved_overdue_and_lost_holds_are_told);
+	tcase_add_test(tc, moved_overdue_and_lost_holds_are_reported);
 	/* AddressSanitizer takes a cancelled thread's stack for used after its end. */
 #if !UNDER_ASAN
 	tcase_add_test(tc, cancelled_thread_leaves_the_service_thread_to_others);

@@ -149,7 +149,7 @@ START_TEST(stopped_waiter_that_is_past_its_time_says_so)
 }
 END_TEST
 
-/* S4-09: do not queue behind a booking that outlasts my patience. */
+/* S4-09: no queueing behind a hold that ends after the caller's deadline. */
 static int if_free_in_time(struct agent *a, int mode, int64_t timeout)
 {
 	return agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = mode, .timeout_ns = timeout,
@@ -190,7 +190,7 @@ START_TEST(only_if_free_in_time_refuses_a_strict_holder)
 }
 END_TEST
 
-/* The newest of several is the one that nobody's look has judged yet. */
+/* The newest of several requests is the one that no earlier walk has reaped. */
 START_TEST(only_if_free_in_time_takes_a_dead_holders_booking_for_none)
 {
 	struct agent *first = agent_start(), *second = agent_start(), *w = agent_start();

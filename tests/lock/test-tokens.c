@@ -65,7 +65,7 @@ START_TEST(tokens_rise_when_the_key_is_forgotten_and_comes_back)
 
 	segment_with(64, 64, 4);
 	for (round = 0; round < 20; round++) {
-		for (i = 0; i < 500; i++) { /* far ahead of what any other place in the table has seen */
+		for (i = 0; i < 500; i++) { /* far ahead of all other entries of the table */
 			token = token_of("precious", LOCKSHM_EXCLUSIVE);
 			ck_assert_uint_gt(token, last);
 			last = token;
@@ -186,10 +186,10 @@ START_TEST(tokens_rise_when_the_segment_is_made_anew)
 }
 END_TEST
 
-/* What happens to the name in the moment before it is given to a new segment. */
+/* What happens to the name just before a new segment is linked to it. */
 static void (*before_link)(void);
 
-/* In place of the C library's, also for the library under test. */
+/* Replaces the C library's, also in the library under test. */
 int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
 	void (*hook)(void) = before_link;

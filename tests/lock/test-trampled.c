@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-trampled.c - holds and cancellers that were written over, left over, or copied: nothing in them is believed
+ * test-trampled.c - holds and cancellers that were overwritten, left over, or copied: none of their words is trusted
  *
- * One word of a hold that is held, of each kind, is replaced by everything that could be taken for good: trample.c.
- * Those of LOCKSHM_GLOBAL are in test-global.c and test-global-policy.c.
+ * trample.c replaces one word of a live hold of each kind by every plausible value.  Those of LOCKSHM_GLOBAL are in
+ * test-global.c and test-global-policy.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED
 
-static struct agent *behind; /* stopped, and waits for what lingers */
+static struct agent *behind; /* stopped; next waiter after a bargeable hold */
 
 /* ---------------------------------------------------------------- one word, of each kind of hold */
 
@@ -102,8 +102,8 @@ static void barging(lockshm_hold_t *h)
 	ck_code(take_flags(h, "k", X, LOCKSHM_BARGE), 0);
 }
 
-/* Taken up again while the next in line, which is woken, cannot run. */
-static void taken_up_again(lockshm_hold_t *h)
+/* Resumed while the next waiter, which is woken, cannot run. */
+static void resumed(lockshm_hold_t *h)
 {
 	behind = agent_start();
 	barging(h);
@@ -125,7 +125,7 @@ static void downgraded(lockshm_hold_t *h)
 	ck_code(lockshm_downgrade(h), 0);
 }
 
-static void told_of_a_death(lockshm_hold_t *h)
+static void reporting_a_death(lockshm_hold_t *h)
 {
 	struct agent *dead = agent_start();
 
@@ -157,10 +157,10 @@ static const struct {
 	{ "renewed and moved", renewed_and_moved },
 	{ "watched", watched },
 	{ "barging", barging },
-	{ "taken up again", taken_up_again },
+	{ "resumed", resumed },
 	{ "upgraded", upgraded },
 	{ "downgraded", downgraded },
-	{ "told of a death", told_of_a_death },
+	{ "reporting a death", reporting_a_death },
 	{ "one of many", one_of_many },
 };
 #define N_KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
@@ -187,8 +187,8 @@ END_TEST
 
 /* ---------------------------------------------------------------- what is left over */
 
-/* A hold that was released and put back as it was, with its record in use by another one: the renewal it names is
- * freed, or the other one's. */
+/* The bytes of a released hold are put back, with its record in use by another hold: the renewal it names is freed, or
+ * the other hold's. */
 START_TEST(put_back_after_its_release)
 {
 	lockshm_hold_t room[3], other, saved, *h = &room[1];
@@ -202,7 +202,7 @@ START_TEST(put_back_after_its_release)
 		agent_kill(behind);
 	for (i = 0; i < 2; i++) {
 		trample_says_not_held(memcpy(h, &saved, sizeof(saved)), true);
-		ck_code(take_flags(&other, i ? "k" : "another", X, LOCKSHM_AUTO_RENEW), i && kinds[_i].take == told_of_a_death);
+		ck_code(take_flags(&other, i ? "k" : "another", X, LOCKSHM_AUTO_RENEW), i && kinds[_i].take == reporting_a_death);
 		trample_says_not_held(memcpy(h, &saved, sizeof(saved)), true);
 		ck_code(lockshm_check(&other, NULL), 0);
 		ck_code(take_flags(memcpy(h, &saved, sizeof(saved)), "third", X, LOCKSHM_AUTO_RENEW), 0);
@@ -212,7 +212,7 @@ START_TEST(put_back_after_its_release)
 }
 END_TEST
 
-/* Taken anew in the same memory, and then the bytes of the first time put back. */
+/* Acquired again in the same memory, and then overwritten by the bytes of the first hold. */
 START_TEST(put_back_over_the_next_hold)
 {
 	lockshm_hold_t room[3], saved, now, *h = &room[1];
@@ -255,7 +255,7 @@ START_TEST(copied_to_another_place)
 }
 END_TEST
 
-/* The handle it was taken with is gone, and with @_i odd there is another one, perhaps at its address. */
+/* Its handle is closed; with @_i odd another one is open, perhaps at the same address. */
 START_TEST(left_over_from_a_closed_segment)
 {
 	int kind = _i / 2;
@@ -278,8 +278,8 @@ START_TEST(left_over_from_a_closed_segment)
 }
 END_TEST
 
-/* On the stack of a function that has returned, never released: the next one there is told, or takes it if a word
- * of it is something else by now. */
+/* Never released, on the stack of a function that has returned: the next acquire into this memory returns INVALID, or
+ * succeeds once a word has changed. */
 static void __attribute__((noinline)) leak(lockshm_hold_t *at, int kind)
 {
 	memset(at, 0x5a, sizeof(*at));
@@ -371,7 +371,7 @@ START_TEST(its_entry_is_another_keys)
 }
 END_TEST
 
-/* Two children of one process count alike: what one of them holds, in memory that both see, is not the other's. */
+/* Two children of one process have equal counters: the hold of one, in shared memory, is not held by the other. */
 START_TEST(hold_of_a_sibling_in_shared_memory)
 {
 	struct board {
@@ -427,8 +427,8 @@ START_TEST(put_back_after_an_upgrade)
 }
 END_TEST
 
-/* What a hold was lost to is told until the memory is used for something else, and not out of any memory. */
-START_TEST(lost_to_is_told_by_what_was_lost)
+/* lockshm_lost_to() works until the memory is reused, and only on the lost hold itself. */
+START_TEST(lost_to_needs_the_lost_hold)
 {
 	lockshm_hold_t h, copy, next;
 
@@ -453,7 +453,7 @@ END_TEST
 #define CANCELLER_WORDS 4
 
 static lockshm_canceller_t canceller;
-static int waited; /* what the wait ended with; 1 = it goes on */
+static int waited; /* outcome of the wait; 1 = still waiting */
 
 static void *wait_for_k(void *unused)
 {
@@ -483,7 +483,7 @@ static void start_wait(pthread_t *thread)
 	ck_assert(await(one_waits, NULL));
 }
 
-/* While a wait uses it.  A word of zero looks as if the wait had not begun: then it ends at its own next look. */
+/* While a wait uses it.  Zero looks as if the wait had not begun: then it ends at its self-check. */
 START_TEST(canceller_of_a_wait_written_over)
 {
 	uint64_t values[TRAMPLE_VALUES];
@@ -613,7 +613,7 @@ static void add(TCase *tc)
 	if (!emulated())
 		tcase_add_loop_test(tc, hold_of_a_sibling_in_shared_memory, 0, 3);
 	tcase_add_test(tc, put_back_after_an_upgrade);
-	tcase_add_test(tc, lost_to_is_told_by_what_was_lost);
+	tcase_add_test(tc, lost_to_needs_the_lost_hold);
 	tcase_add_test(tc, canceller_of_a_wait_written_over);
 	tcase_add_test(tc, canceller_whose_wait_is_forgotten_ends_it_a_little_later);
 	tcase_add_loop_test(tc, idle_canceller_written_over, 0, 3);

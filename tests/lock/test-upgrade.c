@@ -146,7 +146,7 @@ START_TEST(newcomers_during_upgrades_lose_nothing)
 	lockshm_hold_t hold;
 	int i, code;
 
-	/* The reader's wishes arrive at any point of the upgrade; both must always get what they are told. */
+	/* The reader's requests arrive at any point of the upgrade; exclusion must hold for both. */
 	for (i = 0; i < 300; i++) {
 		struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_SHARED };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-verify.c - lockshm_verify() finds each kind of damage, names the invariant, and finds nothing where nothing is
+ * test-verify.c - lockshm_verify() finds each kind of damage, names the invariant, and finds nothing in a sound segment
  *
  * A queue of one holder and three waiters stands still, because the agents are stopped.  Each case damages one thing in
  * the mapped file, verifies, and puts everything back.
@@ -226,7 +226,7 @@ static void chunk_of_an_older_owner(void)
 	*word = owner_ref(owner_ref_gen(*word) + 1, owner_ref_slot(*word));
 }
 
-static void chunk_of_nobody(void)
+static void chunk_without_owner(void)
 {
 	*chunk_of(at[1]) = 0;
 }
@@ -270,7 +270,7 @@ static const struct {
 	{ "I7", owner_state_is_impossible },
 	{ "I7", life_word_is_out_of_range },
 	{ "I7", chunk_of_an_older_owner },
-	{ "I7", chunk_of_nobody },
+	{ "I7", chunk_without_owner },
 	{ "I7", chunk_owner_is_out_of_range },
 };
 #define N_DAMAGES (int)(sizeof(damages) / sizeof(damages[0]))
@@ -317,7 +317,7 @@ START_TEST(damage_is_found_and_named)
 }
 END_TEST
 
-/* Every state a segment may rightly be in when somebody stops or dies. */
+/* Every sound state in which a process may stop or die. */
 START_TEST(sound_segments_are_sound)
 {
 	struct agent *a[ROW], *cooling = agent_start(), *overdue = agent_start();

@@ -33,7 +33,7 @@ static struct {
 static void begin_round(void)
 {
 	int64_t now = now_ns();
-	/* On a busy machine it may take a while until somebody sleeps at all. */
+	/* On a busy machine it may take a while until the first sleep. */
 	bool done = bed.enough ? bed.lost >= bed.enough : now >= bed.end_ns && bed.slept >= ENOUGH;
 
 	if (done || now >= bed.end_ns + PATIENCE)
@@ -66,7 +66,8 @@ static void sleep_until_granted(void)
 	}
 }
 
-/* queue_grant() and queue_wake(); broken: the look long enough before the grant for somebody to fall asleep between */
+/* queue_grant() and queue_wake(); broken: the load long enough before the grant for the waiter to fall asleep
+ * between */
 static void grant_and_wake(void)
 {
 	struct shm_request *r = &bed.request;
@@ -123,10 +124,10 @@ void check_futex(int64_t ns)
 	run_bed(false, ns, 0);
 	printf("%-4s %-28s %10" PRIu64 " meetings, %" PRIu64 " slept, %" PRIu64 " wake-ups lost\n", "K1", "as it is",
 	       bed.rounds, bed.slept, bed.lost);
-	judge(bed.lost != 0, "a sleeper was granted and not woken");
-	judge(bed.slept == 0, "nobody has slept");
+	report(bed.lost != 0, "a sleeper was granted and not woken");
+	report(bed.slept == 0, "no thread has slept");
 	run_bed(true, 0, 3);
 	printf("%-4s %-28s %10" PRIu64 " meetings, %" PRIu64 " slept, %" PRIu64 " wake-ups lost\n", "",
 	       "sleep flag, then grant", bed.rounds, bed.slept, bed.lost);
-	judge(bed.lost == 0, "no wake-up is lost even when the shape is broken");
+	report(bed.lost == 0, "no wake-up is lost even when the shape is broken");
 }

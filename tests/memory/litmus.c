@@ -5,7 +5,7 @@
  *   litmus [SECONDS]       3 seconds if not given, shared among the shapes
  *
  * Two threads on two processors meet, and each does its side of a shape once: the library's own loads, stores, swaps
- * and fences, on the library's own structures.  Each side says whether it missed the other.  Both missing each other
+ * and fences, on the library's own structures.  Each side reports whether it missed the other.  Both missing each other
  * is what the fences forbid: no waiter may be left asleep, no cycle overlooked.
  *
  * Each shape runs twice.  As the code is, the outcome must never be seen.  Broken, that is without the waiter's fence
@@ -111,7 +111,7 @@ static bool cancel(struct cell *c)
 	return load_acquire(&c->canceller.opaque[REQUEST]) == 0;
 }
 
-/* queue_pop_owned(): true = released, it thinks, what had been expired */
+/* queue_pop_owned(): true = it released a request that had been expired */
 static inline bool pop(struct cell *c, bool broken)
 {
 	uint64_t tail, word;
@@ -303,7 +303,7 @@ static void run(const struct shape *s, side_fn *first, int64_t ns, uint64_t enou
 	run_pair(play);
 }
 
-/* ---------------------------------------------------------------- verdicts */
+/* ---------------------------------------------------------------- reports */
 
 #if defined(__x86_64__)
 #define MUST_SHOW 1
@@ -312,7 +312,7 @@ static void run(const struct shape *s, side_fn *first, int64_t ns, uint64_t enou
 #endif
 static int failures;
 
-void judge(bool failed, const char *what)
+void report(bool failed, const char *what)
 {
 	if (failed) {
 		failures++;
@@ -326,7 +326,7 @@ static void print_game(const struct shape *s, const char *name, const char *how)
 	uint64_t n = game.seen[0][0] + game.seen[0][1] + game.seen[1][0] + game.seen[1][1];
 
 	printf("%-4s %-28s %10" PRIu64 " meetings", name, how, n);
-	/* Only the first one looks in R2. */
+	/* Only the first one checks in R2. */
 	if (s->second != expire_and_leave)
 		printf(", missed by the first %" PRIu64 ", by the second %" PRIu64, game.seen[1][0], game.seen[0][1]);
 	printf(", seen %" PRIu64 "\n", game.seen[1][1]);
@@ -337,10 +337,10 @@ static void check_shape(const struct shape *s, int64_t ns)
 	printf("     %s\n", s->sides);
 	run(s, s->first, ns, 0);
 	print_game(s, s->name, "as it is");
-	judge(game.seen[1][1] != 0, "what must never be seen");
+	report(game.seen[1][1] != 0, "what must never be seen");
 	run(s, s->broken, PATIENCE, ENOUGH);
 	print_game(s, "", s->broken_how);
-	judge(MUST_SHOW && game.seen[1][1] == 0, "this machine does not show the outcome of a broken shape either");
+	report(MUST_SHOW && game.seen[1][1] == 0, "this machine does not show the outcome of a broken shape either");
 }
 
 /* Two processors we may use. */

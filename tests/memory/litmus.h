@@ -27,8 +27,8 @@ void meet(int me);
 /* Runs @play as thread 0 and as thread 1, each on its own processor, until both have ended. */
 void run_pair(void *(*play)(void *me));
 
-/* Counts and tells a failure. */
-void judge(bool failed, const char *what);
+/* Counts and prints a failure. */
+void report(bool failed, const char *what);
 
 /* The kernel as the partner: K1. */
 void check_futex(int64_t ns);

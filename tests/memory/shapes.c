@@ -4,10 +4,10 @@
  *
  *   shapes [NAME]        all shapes, or one; -v prints the shapes as well
  *
- * doc/internals/memory-model.md argues for each fence; this program checks the arguments.  A shape is an outcome that would be
- * a failure of the protocol, cut down to the loads, stores and swaps that matter.  As the code is, every model must
+ * doc/internals/memory-model.md argues for each fence; this program checks the arguments.  A shape is an outcome that
+ * would be a failure of the protocol, cut down to the loads, stores and swaps that matter.  As the code is, every model must
  * forbid it.  With each fence or order taken away in turn, exactly the models that the list names must show it: so the
- * list also says what each of them is there for, and that this program can see a missing one.
+ * list also shows what each of them is for, and that this program can see a missing one.
  *
  * The steps of a thread, with the functions of src/sys/atomic.h that they stand for:
  *
@@ -42,7 +42,7 @@ struct shape {
 
 /* By their names in doc/internals/memory-model.md. */
 static const struct shape shapes[] = {
-	/* Known answers: these are from the literature and say whether this program is right. */
+	/* Known answers from the literature: they check this program. */
 	{ "SB", "store buffering", { "W x 1; R y=0", "W y 1; R x=0" }, .seen = ALL },
 	{ "SBra", "the same by release and acquire", { "Wrel x 1; Racq y=0", "Wrel y 1; Racq x=0" },
 	  .seen = "x86 rcpc c11" },
@@ -54,14 +54,14 @@ static const struct shape shapes[] = {
 	{ "CoRR", "a place goes back", { "W x 1", "R x=1; R x=0" }, .seen = NONE },
 	{ "P5", "a hold is both released and expired", { "U word 0 1", "U word 0 2" }, .seen = NONE },
 
-	/* Dekker pairs: each side stores, then looks. */
+	/* Dekker pairs: each side stores, then loads. */
 	{ "M1", "the waiter sees no release, the releaser no hint",
 	  { "W hint 1; {F|}; Racq word=0", "U word 0 1; {Frmw|}; Racq hint=0" },
 	  .without = { ALL, "rcpc c11" } },
 	{ "M1b", "the same where the change is not a swap: shorter lease, cooldown, move",
 	  { "W hint 1; {F|}; Racq deadline=0", "U deadline 0 1; {F|}; Racq hint=0" },
 	  .without = { ALL, "rcpc c11" } },
-	{ "M1c", "who was ended by another sees that, but no hint, and the waiter behind sees no end",
+	{ "M1c", "an ended holder sees its end, but no hint, and the waiter behind sees no end",
 	  { "W hint 1; {F|}; Racq word=0", "U word 0 1", "{Racq|R} word=1; {Frmw|}; Racq hint=0" },
 	  .without = { ALL, NONE, "c11" } },
 	{ "M2", "the waiter sees no grant, the granter no sleeper",
@@ -85,7 +85,7 @@ static const struct shape shapes[] = {
 	{ "M4b", "a cancel takes the request of one wait and the segment of the next",
 	  { "Wrel request 1; {Wrel|W} segment 1; Wrel request 2", "Racq request=0; {Racq|R} segment=1; R request=0" },
 	  .without = { WEAK, WEAK } },
-	{ "K1", "the kernel compares the old word, the waker finds nobody asleep",
+	{ "K1", "the kernel compares the old word, the waker finds no sleeper",
 	  { "U sleepers 0 1; {F|}; R word=0", "U word 0 1; {F|}; R sleepers=0" },
 	  .without = { "llsc rcpc c11", "llsc rcpc c11" } },
 
@@ -115,27 +115,27 @@ static const struct shape shapes[] = {
 	{ "M8d", "the same, where the holder was killed: the kernel flags its life word",
 	  { "W data 1; U life 0 1", "{Racq|R} life=1; U dead 0 1; U next 0 1", "{Racq|R} next=1; R data=0" },
 	  .without = { "c11", WEAK } },
-	{ "M8e", "a lock is had, the mark of who left it badly is not seen",
+	{ "M8e", "a lock is had, the damage of the last holder is not seen",
 	  { "U mark 0 1; U tail 0 1", "{Racq|R} tail=1; U tail 1 2; Racq mark=0" },
 	  .without = { NONE } },
 	{ "M9", "an expirer sees the renewed word and the old deadline",
 	  { "U deadline 0 1; U word 0 1", "{Racq|R} word=1; Racq deadline=0" },
 	  .without = { WEAK } },
-	{ "M9b", "a judge sees the moved hold's new generation and its old owner",
+	{ "M9b", "an expirer sees the moved hold's new generation and its old owner",
 	  { "U owner 0 1; U word 0 1", "{Racq|R} word=1; Racq owner=0" },
 	  .without = { WEAK } },
 
-	/* Two looks at one thing. */
+	/* Two loads of one thing. */
 	{ "R7", "a walk believes a request that was unlinked and filled anew",
 	  { "U anchor 0 1; U request 0 1", "{Racq|R} request=1; Racq anchor=0" },
 	  .without = { WEAK } },
 	{ "R2", "a release believes a word that was ended before the tail came back to it",
 	  { "U word 0 1; U tail 0 1", "{Racq|R} tail=1; Racq word=0" },
 	  .without = { WEAK } },
-	{ "M10", "a mark is made of the fields of the record's next use, freed by a helper",
+	{ "M10", "damage is written from the fields of the record's next use, freed by a helper",
 	  { "U anchor 0 1; U word 0 1", "Racq word=1; {Frel|}; W field 1", "R field=1; {Facq|}; R anchor=0" },
 	  .without = { "c11", WEAK } },
-	{ "M10b", "a mark is made of the fields of the record's next use, freed by its owner's pop",
+	{ "M10b", "damage is written from the fields of the record's next use, freed by its owner's pop",
 	  { "U anchor 0 1; Wrel word 1; Racq word=1; {Frel|}; W field 1", "R field=1; {Facq|}; R anchor=0" },
 	  .without = { "rcpc c11", WEAK } },
 	{ "M10c", "a snapshot has the word of one use of a record and the fields of the next",
@@ -382,7 +382,7 @@ static void weakening_text(const struct shape *s, int n, char *out, size_t size)
 	bad("no such weakening", s->name);
 }
 
-/* One line: what each model says, and whether the list agrees. */
+/* One line: the result of each model, and whether the list agrees. */
 static int check_line(const struct shape *s, int weakened, const char *expected)
 {
 	struct parser p;

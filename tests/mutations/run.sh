@@ -5,9 +5,9 @@
 # run.sh                 - only see that each of them still applies; this is in make check
 #
 # A file tests/mutations/NAME.patch is a few lines that say what the bug is, a line "Caught-by: COMMAND", perhaps a line
-# "Needs: TARGET..." with what must be built for it beside the program itself, and a diff.  The command is run in the
-# build directory; $srcdir and $LOCKCTL are set as in make check.  It must pass without the patch and fail with it.
-# shellcheck source=tests/build/build-common.sh
+# "Needs: TARGET..." with what must be built for it in addition to the program itself, and a diff.  The command is run
+# in the build directory; $srcdir and $LOCKCTL are set as in make check.  It must pass without the patch and fail with
+# it.  shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/../build/build-common.sh"
 
 patches=$srcdir/tests/mutations

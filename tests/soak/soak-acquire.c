@@ -78,7 +78,7 @@ static void any_flags(struct soak_thread *t, struct lockshm_request *q, struct h
 		r->flags |= HISTORY_TRY;
 }
 
-/* A wish, and the record that says so. */
+/* A request, and its record. */
 static void any_request(struct soak_thread *t, struct lockshm_request *q, struct history_record *r)
 {
 	static const struct lockshm_request init = LOCKSHM_REQUEST_INIT;
@@ -205,7 +205,7 @@ static bool is_duplicate(const struct bundle *b, size_t i)
 	return false;
 }
 
-/* Equal keys count once, with the stronger mode: the first record tells it. */
+/* Equal keys count once, with the stronger mode, which the first record has. */
 static void merge(struct bundle *b, size_t i)
 {
 	size_t k;
@@ -267,7 +267,7 @@ static void release_one_by_one(struct soak_thread *t, struct bundle *b)
 	}
 }
 
-/* One outcome for all: the worst.  Only "all fine" says something of each. */
+/* One outcome for all: the worst.  Only OK holds for each. */
 static void release_together(struct soak_thread *t, struct bundle *b)
 {
 	struct history_record *records[SOAK_HOLDS];

@@ -79,7 +79,7 @@ size_t soak_key(unsigned char out[SOAK_KEY_MAX], uint32_t n)
 	size_t len = (size_t)snprintf((char *)out, SOAK_KEY_MAX, "key-%u", n);
 
 	if (n % 5 == 4) {
-		/* Longer than what is kept of it, and not text. */
+		/* Longer than the part that is kept, and not text. */
 		memset(out + len, (int)(n % 251), 60 + n % 300);
 		len += 60 + n % 300;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* soak-driver.c - starting, killing, stopping and burying workers, see soak-driver.h */
+/* soak-driver.c - starting, killing, stopping and reaping workers, see soak-driver.h */
 #define _GNU_SOURCE
 #include "soak-driver.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PRINT_MAX 12 /* violations of a round */
-#define END_S 20 /* a worker that is told to end and takes longer is stuck */
+#define END_S 20 /* a worker that takes longer to end is stuck */
 #define HEARTBEAT_NS 1000000
 #define STARVED_NS 8000000
 
@@ -125,7 +125,7 @@ static void bury(struct soak_driver *d, pid_t pid, int status, bool respawn)
 	struct history_record *r = history_new(&d->writer);
 
 	look_at_status(d, pid, status);
-	/* A grandchild whose parent was killed comes to us with its pid only. */
+	/* A grandchild whose parent was killed is reaped here with its pid only. */
 	r->subject = w ? w->process : 0;
 	r->other = (uint64_t)pid;
 	history_enter(r, HISTORY_REAP);
@@ -175,7 +175,7 @@ void driver_finish(struct soak_driver *d)
 	for (; driver_reap(d, false), any_child(); last = now) {
 		nanosleep(&(struct timespec){ .tv_nsec = HEARTBEAT_NS }, NULL);
 		now = history_now();
-		/* Where nobody was let run nobody can come to an end. */
+		/* Time in which no worker could run does not count. */
 		if (now - last > STARVED_NS)
 			end += now - last;
 		if (now < end)
@@ -192,7 +192,7 @@ void driver_finish(struct soak_driver *d)
 
 /* ---------------------------------------------------------------- heartbeat */
 
-/* How long nobody was let run, at the least: what else is late then is no fault of the locks. */
+/* How long no process could run, at the least: lateness in that time is no fault of the locks. */
 static void *heart_main(void *arg)
 {
 	struct soak_driver *d = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* soak-driver.h - the driver's side of the soak: processes it starts and hurts, and its own looks at the segment */
+/* soak-driver.h - the driver's side of the soak: its processes, and its own calls on the segment */
 #ifndef LOCKSHM_TEST_SOAK_DRIVER_H
 #define LOCKSHM_TEST_SOAK_DRIVER_H
 
@@ -14,7 +14,7 @@
 struct soak_worker {
 	pid_t pid; /* 0 = none */
 	uint32_t process;
-	uint32_t lives; /* processes that had this place in this round */
+	uint32_t lives; /* processes that had this seat in this round */
 	int64_t resume_at; /* 0 = runs */
 };
 
@@ -46,9 +46,9 @@ void soak_problem(struct soak_driver *d, const char *property, const char *forma
 void driver_spawn(struct soak_driver *d, struct soak_worker *w);
 void driver_kill(struct soak_driver *d, struct soak_worker *w);
 void driver_stop(struct soak_driver *d, struct soak_worker *w, int64_t ns);
-/* Let those run on whose time has come. */
+/* Continue the stopped workers whose time has come. */
 void driver_resume(struct soak_driver *d, int64_t now);
-/* Bury whoever has ended.  @respawn: and start another worker for each. */
+/* Reap ended workers.  @respawn: and start another worker for each. */
 void driver_reap(struct soak_driver *d, bool respawn);
 /* Wait for the end of all workers and of what they have forked; kills what is left after a while. */
 void driver_finish(struct soak_driver *d);
@@ -63,7 +63,7 @@ void driver_remove(struct soak_driver *d);
 void driver_verify(struct soak_driver *d);
 void driver_sweep(struct soak_driver *d);
 void driver_look(struct soak_driver *d);
-/* Note tokens of those who wait. */
+/* Record the tokens of waiters. */
 void driver_see_waiters(struct soak_driver *d);
 /* As an operator: end some hold of some key. */
 void driver_end_hold(struct soak_driver *d);

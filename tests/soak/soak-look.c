@@ -145,14 +145,14 @@ void driver_look(struct soak_driver *d)
 	d->looks++;
 }
 
-/* ---------------------------------------------------------------- who waits with which token */
+/* ---------------------------------------------------------------- tokens of waiters */
 
 #define SIGHTS 16
 
 struct sight {
 	int32_t pid, tid;
 	uint64_t token;
-	uint32_t track, waits; /* what that track says it waits with, before the look */
+	uint32_t track, waits; /* the wait of that track, read before the snapshot */
 	bool again; /* seen a second time */
 };
 
@@ -196,7 +196,7 @@ static int see_first(const struct lockshm_owner_info *owner, void *arg)
 	return 0;
 }
 
-/* The same token twice, while the track says that it is in one and the same call: it is the token of that call. */
+/* The same token twice, with the track in the same call both times: it is the token of that call. */
 static int see_again(const struct lockshm_owner_info *owner, void *arg)
 {
 	struct sights *s = arg;
@@ -321,7 +321,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 	soak_note_previous(r, &report.previous);
 	history_leave(r, history_now(), code);
 	if (code < 0)
-		soak_problem(d, "leak", "key %u cannot be had though nobody is left: %s", n, lockshm_code_name(code));
+		soak_problem(d, "leak", "key %u cannot be had though no worker is left: %s", n, lockshm_code_name(code));
 	else
 		give_back(d, &hold, r);
 }
@@ -333,7 +333,7 @@ void driver_look_for_leaks(struct soak_driver *d)
 	int code = lockshm_sweep(d->segment);
 
 	expect(d, "sweep", code, code >= 0);
-	/* With more marked keys than places some can only be had once others are acknowledged. */
+	/* With more damaged keys than entries some can only be acquired once others are acknowledged. */
 	for (n = 0; n < d->config.keys; n++)
 		take_key(d, n);
 	code = lockshm_stat(d->segment, &stat);

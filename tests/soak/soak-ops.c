@@ -29,7 +29,7 @@ uint32_t ops_number(const struct soak_thread *t, const struct history_record *r)
 	return history_number(t->writer.history, r);
 }
 
-/* Time for others to do something wrong, or for a signal to hit. */
+/* Time for errors of others, or for a signal. */
 void ops_dawdle(struct soak_thread *t)
 {
 	uint32_t r = soak_below(&t->random, 400);
@@ -50,7 +50,7 @@ void ops_begin(struct soak_thread *t, struct soak_process *p, uint32_t parent)
 {
 	t->process = p;
 	history_track_begin(&t->writer, &p->history, p->number, p->image, parent);
-	/* By nothing that depends on who was faster, as numbers of processes and tracks do. */
+	/* Independent of the order in which threads start, unlike numbers of processes and tracks. */
 	soak_seed(&t->random, p->history.header->seed, p->history.header->round, p->life,
 		  (uint64_t)p->image << 48 | (uint64_t)t->number << 32 | t->lives);
 	snprintf(t->tag, sizeof(t->tag), "track %" PRIu32, t->writer.track);
@@ -204,7 +204,7 @@ void ops_release_all(struct soak_thread *t)
 
 /* ---------------------------------------------------------------- the shelf */
 
-/* Give a hold to the process: any thread may take it up. */
+/* Give a hold to the process: any thread may use it. */
 static void op_shelve(struct soak_thread *t, unsigned i)
 {
 	struct soak_process *p = t->process;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* soak-ops.h - a worker's operations on locks, each with its record; see soak-worker.c for who calls them */
+/* soak-ops.h - a worker's operations on locks, each with its record; soak-worker.c calls them */
 #ifndef LOCKSHM_TEST_SOAK_OPS_H
 #define LOCKSHM_TEST_SOAK_OPS_H
 
@@ -44,14 +44,14 @@ struct soak_thread {
 	struct soak_hold *holds[SOAK_HOLDS];
 	unsigned n_holds;
 	char tag[LOCKSHM_TAG_MAX + 1];
-	int schedstat; /* /proc file that says how long we were kept from running */
+	int schedstat; /* /proc file with the time this thread was kept from running */
 	pthread_mutex_t cancel_lock; /* guards the two below */
 	lockshm_canceller_t canceller;
 	uint32_t cancellable; /* number of the record of the wait that uses it, plus 1 */
 	bool forked; /* the only thread of a forked child */
 	pthread_t id;
 	unsigned number;
-	unsigned lives; /* threads that had this place */
+	unsigned lives; /* threads that had this seat */
 	int state; /* manager's */
 };
 
@@ -89,10 +89,10 @@ void ops_step(struct soak_thread *t);
 void ops_release_all(struct soak_thread *t);
 /* Everything in the process that is held in a segment that is to be closed, is forgotten. */
 void ops_forget_shelf(struct soak_process *p, const struct seat *seat);
-/* @t has ended, @w is the caller's: its holds are nobody's now, which a call on each must say; those of the process are
- * released. */
+/* @t has ended, @w is the caller's: its holds are not held now, which a call on each must return; those of the process
+ * are released. */
 void ops_disown(struct soak_thread *t, struct history_writer *w);
-/* The caller's holds are nobody's: the handle was closed, or they are the parent's. */
+/* The caller holds none of them any more: the handle was closed, or they are the parent's. */
 void ops_forget(struct soak_thread *t);
 
 #endif

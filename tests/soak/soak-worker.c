@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * soak-worker.c - one worker process of the soak: threads that do anything the library offers, and die in all ways
+ * soak-worker.c - one worker process of the soak: threads that call everything the library offers, and die in all ways
  *
  *   soak-worker NAME DESCRIPTOR PROCESS LIFE IMAGE       started by soak.c only
  *
@@ -47,7 +47,7 @@ static _Noreturn void give_up(const char *what, int code, const struct lockshm_e
 
 /* ---------------------------------------------------------------- seats */
 
-/* Process-lock held.  Whoever comes first after a removal makes the segment anew. */
+/* Process-lock held.  The first thread after a removal makes the segment anew. */
 static struct seat *open_seat(void)
 {
 	struct lockshm_create_options options;
@@ -57,7 +57,7 @@ static struct seat *open_seat(void)
 	int code;
 
 	soak_options(&options, &process.config);
-	/* As those do who know that it is there. */
+	/* Like users that know that it exists. */
 	code = lockshm_open(&seat->segment, process.name, 0, &error);
 	if (code == LOCKSHM_NO_SEGMENT)
 		code = lockshm_create(&seat->segment, process.name, &options, &error);

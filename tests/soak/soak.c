@@ -2,19 +2,19 @@
 /*
  * soak.c - many processes do everything at once while they are killed and stopped; then their history is checked
  *
- *   soak [SECONDS [SEED [ROUND]]]       8 seconds and seed 8 if not given; seed 0 = from the clock; begins with that round
+ *   soak [SECONDS [SEED [ROUND]]]       8 seconds and seed 8 if not given; seed 0 = from the clock; ROUND = the first one
  *   soak --check FILE                   check a history that was kept
  *   soak --print FILE                   show it, in the order of time
  *
  * A run is made of rounds.  Each has another mix of processes, threads, keys and capacities (soak-config.c), its own
- * segment and history.  Workers (soak-worker.c) do random operations and die in all ways they know; the driver kills,
+ * segment and history.  Workers (soak-worker.c) do random operations and die in all ways; the driver kills,
  * stops, removes the segment under them, ends holds as an operator, looks, sweeps and verifies.  For a second of each
- * three it leaves them alone, so that late wake-ups can be told from disturbed ones.  At the end of a round everybody
- * ends, nothing may be left in the segment, and the history must keep the promises of history/check.h.
+ * three it leaves them alone, so that late wake-ups can be told apart from disturbed ones.  At the end of a round all
+ * workers end, nothing may be left in the segment, and the history must keep the promises of history/check.h.
  *
  * A seed gives the same rounds, and each thread the same decisions one after the other; how far it gets before it is
- * killed, and who comes first, is up to the kernel.  A history with violations is kept as soak-SEED-ROUND.history in
- * the current directory: the checker finds in it what it found, every time.
+ * killed, and the order between threads, is up to the kernel.  A history with violations is kept as
+ * soak-SEED-ROUND.history in the current directory: the checker finds in it what it found, every time.
  */
 #define _GNU_SOURCE
 #include "soak-driver.h"
@@ -180,10 +180,10 @@ static void print_round(const struct soak_driver *d, const struct history_summar
 	printf("  %" PRIu64 " records, %" PRIu64 " acquires: %" PRIu64 " granted, %" PRIu64 " failed, %" PRIu64
 	       " cut off, %" PRIu64 " slept\n",
 	       s->records, s->acquires, s->granted, s->failed, s->in_flight, s->waited);
-	printf("  told %" PRIu64 " deaths and %" PRIu64 " expiries (%" PRIu64
+	printf("  reported %" PRIu64 " deaths and %" PRIu64 " expiries (%" PRIu64
 	       " deaths certain); longest wait past its turn"
 	       " %.1f ms; calm waits %" PRIu64 ", late %" PRIu64 "; violations %d\n",
-	       s->deaths_told, s->expiries_told, s->deaths_certain, (double)s->worst_wait_ns / 1e6, s->calm_waits,
+	       s->deaths_reported, s->expiries_reported, s->deaths_certain, (double)s->worst_wait_ns / 1e6, s->calm_waits,
 	       s->calm_late, d->problems);
 	fflush(stdout);
 }
@@ -208,8 +208,8 @@ static void add_summary(struct history_summary *to, const struct history_summary
 	to->records += from->records;
 	to->acquires += from->acquires;
 	to->granted += from->granted;
-	to->deaths_told += from->deaths_told;
-	to->expiries_told += from->expiries_told;
+	to->deaths_reported += from->deaths_reported;
+	to->expiries_reported += from->expiries_reported;
 	to->calm_waits += from->calm_waits;
 	to->calm_late += from->calm_late;
 	for (op = 0; op < HISTORY_OPS; op++)
@@ -264,9 +264,9 @@ static int soak(int64_t seconds, uint64_t seed, unsigned first)
 	print_outcomes(&total);
 	printf("soak: %u rounds, %.0f s, seed %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " grants, %" PRIu64
 	       " kills, %" PRIu64 " stops, %" PRIu64 " deaths and %" PRIu64
-	       " expiries told; late in calm times %" PRIu64 " of %" PRIu64 "; no violation\n",
+	       " expiries reported; late in calm times %" PRIu64 " of %" PRIu64 "; no violation\n",
 	       round - first, (double)(history_now() - begun) / 1e9, seed, total.records, total.granted, kills, stops,
-	       total.deaths_told, total.expiries_told, total.calm_late, total.calm_waits);
+	       total.deaths_reported, total.expiries_reported, total.calm_late, total.calm_waits);
 	return EXIT_SUCCESS;
 }
 

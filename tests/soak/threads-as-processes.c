@@ -11,7 +11,7 @@
  * What is guarded is touched by plain loads and stores, so a missing happens-before between two holders is a data race,
  * and a lost update is seen by the sums at the end.  Two things are left out of that on purpose:
  *
- *  - keys of short leases guard nothing: who overran a lease may still be at work, no lock orders what it writes;
+ *  - keys of short leases guard nothing: a thread that overran a lease may still write, without any order by locks;
  *  - keys that threads die with guard atomic words: the order is there, by the life word, but the dying thread's C
  *    library writes that word through another mapping of its page, and a race detector goes by addresses.
  */
@@ -39,7 +39,7 @@ static struct worker workers[WORKERS];
 static char segment_name[64];
 static atomic_int stop;
 
-/* The first one to fail speaks; the others fail because of it. */
+/* Only the first failure is printed; the others follow from it. */
 void fail(const char *format, ...)
 {
 	static atomic_flag failed = ATOMIC_FLAG_INIT;
@@ -181,7 +181,7 @@ static void set_up(uint64_t seed)
 	}
 }
 
-/* A deed that nobody has done yet, NULL if there is none. */
+/* A deed not yet done by any thread, NULL if there is none. */
 static const char *undone(void)
 {
 	for (int i = 0; i < DEEDS; i++)
@@ -213,8 +213,8 @@ static void run(int64_t seconds)
 		pthread_join(threads[i], NULL);
 }
 
-/* Whoever comes next clears it away. */
-static void settle_the_last_cooldown(void)
+/* The next acquire reaps it. */
+static void end_the_last_cooldown(void)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -238,7 +238,7 @@ static void check_books(void)
 		EXPECT("last of the process", lockshm_release(&mailbox.hold, 0), LOCKSHM_OK);
 	if (lockshm_verify(locks, print_problem, NULL) != 0)
 		fail("lockshm_verify() found something at the end");
-	settle_the_last_cooldown();
+	end_the_last_cooldown();
 	lockshm_sweep(locks);
 	if (lockshm_stat(locks, &stat) < 0 || stat.requests_used || stat.locks_busy || stat.owners_used > 2)
 		fail("left in use: %" PRIu32 " requests, %" PRIu32 " locks, %" PRIu32 " owners (2: me and the service thread)",

@@ -62,7 +62,7 @@ static void count_update(unsigned i)
 }
 
 /* Now and then long enough for others to wait, to run out of time and to be cancelled. */
-static void linger(struct worker *w)
+static void hold_on(struct worker *w)
 {
 	if (next_random(w) % 32 == 0)
 		nap(300000);
@@ -79,7 +79,7 @@ static void hold_exclusive(struct worker *w)
 	q = request_for(key, LOCKSHM_EXCLUSIVE);
 	EXPECT("exclusive", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK);
 	count_update(i);
-	linger(w);
+	hold_on(w);
 	if (next_random(w) % 4 == 0) {
 		EXPECT("downgrade", lockshm_downgrade(&hold), LOCKSHM_OK);
 		read_guarded(&guarded[i]);
@@ -135,8 +135,8 @@ static void hold_if_quick(struct worker *w)
 }
 
 /*
- * Who is kept from running in the middle of such a release for longer than the cooldown is expired by it: the release
- * is good, but the next one may be told.
+ * A thread that is kept from running in the middle of such a release for longer than the cooldown is expired by it: the
+ * release is good, but the next grant may report it.
  */
 static void hold_and_cool(struct worker *w)
 {
@@ -207,7 +207,7 @@ static void hold_two(struct worker *w)
 	EXPECT("pair", lockshm_acquire(locks, &q, &a), LOCKSHM_OK);
 	write_guarded(&pair[first]);
 	if (next_random(w) % 4 == 0)
-		nap(20000); /* long enough for somebody to come the other way */
+		nap(20000); /* long enough for a thread with the other order */
 	key_name(key, "pair", !first);
 	status = lockshm_acquire(locks, &q, &b);
 	EXPECT("second of a pair", status, LOCKSHM_OK, LOCKSHM_DEADLOCK);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent.c - both ends of the scripted helpers: first the agent's side, then the test's
+ * agent.c - both ends of the scripted processes: first the agent's side, then the test's
  *
- * One message of a socket pair is one command or one answer.  A new seat's socket travels to the agent beside the
- * command that makes it.  The test's ends are closed in every new process, so that the end of an agent is seen as the
- * end of its socket.
+ * One message of a socket pair is one command or one answer.  A new seat's socket travels to the agent with the command
+ * that makes it.  The test's ends are closed in every new process, so that the end of an agent is seen as the end of
+ * its socket.
  */
 #define _GNU_SOURCE
 #include "agent.h"
@@ -85,7 +85,7 @@ static void close_test_ends(void)
 
 static int notices = -1; /* eventfd of this process */
 
-/* The child answers for itself on its own socket, the parent on @own_fd. */
+/* The child replies on its own socket, the parent on @own_fd. */
 static int make_child(int own_fd, int fd)
 {
 	pid_t pid = fork();
@@ -261,7 +261,7 @@ static struct agent *new_seat(int *agent_end)
 	return a;
 }
 
-/* Has the new seat say who it is. */
+/* Asks the new seat for its pid and tid. */
 static struct agent *introduce(struct agent *a, int agent_end)
 {
 	close(agent_end);
@@ -411,8 +411,8 @@ static int says_it_waits(const struct lockshm_owner_info *owner, void *arg)
 }
 
 /*
- * A request is in the queue a moment before its owner says what it waits for, and that is a moment before it has looked
- * for a cycle itself.  When it has slept once it is through with all of this.
+ * A request is queued a moment before its owner stores what it waits for, and that is a moment before the owner has
+ * searched for a cycle.  After its first sleep all of this is done.
  */
 static bool sleeps(const struct agent *a)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent.h - scripted helper processes
+ * agent.h - scripted processes
  *
- * An agent is a thread of another process that does what the test tells it, one command at a time, and answers with the
- * code the library returned.  Commands are asynchronous: the test sends one with agent_begin() and learns either the
- * outcome or that the agent is blocked.  "Blocked" is a fact, not a guess: the segment shows the agent's request as a
- * waiter of that key.  "Died" is the end of the agent's socket.  Seats:
+ * An agent is a thread of another process that runs commands of the test, one at a time, and replies with the code the
+ * library returned.  Commands are asynchronous: the test sends one with agent_begin() and learns either the outcome or
+ * that the agent is blocked.  "Blocked" is a fact, not a guess: the segment shows the agent's request as a waiter of
+ * that key.  "Died" is the end of the agent's socket.  Seats:
  *
  *   agent_start()    a new process with its own handle        agent_thread(a)  a new thread of a's process
  *   agent_inherit()  a new process using the test's handle    agent_child(a)   a child a makes with fork()
@@ -24,7 +24,7 @@
 
 #define AGENT_HOLDS 24
 
-/* Outcomes beside the codes of the library. */
+/* Outcomes in addition to the codes of the library. */
 enum { AGENT_BLOCKED = 1000, AGENT_DIED = 1001 };
 
 enum agent_op {
@@ -41,14 +41,14 @@ enum agent_op {
 	AGENT_MOVE,	  /* @how=to */
 	AGENT_NOTIFY,	  /* lockshm_notify() with the process' eventfd; @how=-1: with none */
 	AGENT_NOTICE,	  /* waits @timeout_ns for a notice: LOCKSHM_TIMEOUT, or how many came */
-	AGENT_CANCEL,	  /* the canceller beside hold @hold */
+	AGENT_CANCEL,	  /* the canceller of hold @hold */
 	AGENT_UNCANCEL,	  /* lockshm_canceller_reset() */
 	AGENT_THREAD,	  /* used by agent_thread() */
 	AGENT_FORK,	  /* used by agent_child() */
 	AGENT_EXIT_THREAD, /* pthread_exit(); the answer is AGENT_DIED */
 	AGENT_EXIT,	  /* _exit(0) of the process; the answer is AGENT_DIED */
 	AGENT_EXEC,	  /* becomes another program, which waits; the answer is AGENT_DIED */
-	AGENT_PING	  /* only says who it is */
+	AGENT_PING	  /* only replies with pid and tid */
 };
 
 /* Zeroed fields mean: strict, patient, no flags, no tag, hold 0. */
@@ -60,7 +60,7 @@ struct agent_command {
 	int64_t ns;	    /* 0 for a ttl = LOCKSHM_FOREVER */
 	int64_t max_ns;	    /* max_hold_ns */
 	int64_t timeout_ns; /* 0 = the test's whole patience; AGENT_TRY = once */
-	bool cancellable;   /* use the canceller beside the hold */
+	bool cancellable;   /* use the canceller of the hold */
 	int policy;	    /* redis_policy */
 	char key[128];
 	char tag[64];
@@ -115,7 +115,7 @@ int agent_call(struct agent *a, enum agent_op op);              /* any other on 
 void agent_kill(struct agent *a);
 void agent_stop(struct agent *a);
 void agent_cont(struct agent *a);
-/* Waits for the end of an agent that was told to exit. */
+/* Waits for the end of an agent after a command to exit. */
 void agent_gone(struct agent *a);
 /* Frees one that is gone, where a test needs very many. */
 void agent_forget(struct agent *a);

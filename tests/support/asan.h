@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* asan.h - is this a build with AddressSanitizer, or with a malloc() that is not to be replaced?  gcc and clang
- * say it in different ways */
+/* asan.h - is this a build with AddressSanitizer, or with a malloc() that is not to be replaced?  gcc and clang define
+ * different macros */
 #ifndef LOCKSHM_TEST_ASAN_H
 #define LOCKSHM_TEST_ASAN_H
 

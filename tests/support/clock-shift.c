@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock-shift.c - put before the C library of a Redis server: its wall clock is off by what a file says
+ * clock-shift.c - preloaded into a Redis server: its wall clock is off by the number in a file
  *
  * The file, named by LOCKSHM_TEST_CLOCK, holds one number, microseconds; the test has it mapped, too.  It is taken over
  * between two commands: in the middle of a script the server itself compares times of before and after the step.

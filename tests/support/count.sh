@@ -3,7 +3,7 @@
 #
 # count.sh BUILD-DIRECTORY - add up what the last `make check` there ran: "N passed, N failed, N skipped"
 #
-# After it the ends of the logs of what failed, for whoever sees only the tail of a log.
+# After it the ends of the logs of failed tests, for readers of the tail of a log.
 #
 # A test program of libcheck counts as its cases, anything else as one.
 set -eu

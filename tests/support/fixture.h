@@ -56,7 +56,7 @@ void pass(int64_t when_ns);
 
 /* A request for the text key @key: strict, tried once.  Change what the case needs. */
 struct lockshm_request request_for(const char *key, int mode);
-/* The same done at once, in the calling thread. */
+/* The same, in the calling thread. */
 int take(lockshm_hold_t *hold, const char *key, int mode);
 /* With a lease. */
 int take_for(lockshm_hold_t *hold, const char *key, int mode, int64_t ttl_ns);

@@ -12,11 +12,11 @@
 #include "hold/hold.h"
 
 #define WORDS (sizeof(lockshm_hold_t) / sizeof(uint64_t))
-#define ANSWER (offsetof(struct hold, lost_to) / sizeof(uint64_t)) /* what lockshm_lost_to() says; nothing goes by it */
+#define ANSWER (offsetof(struct hold, lost_to) / sizeof(uint64_t)) /* read by lockshm_lost_to() only */
 
 const char *trample_kind = "";
 
-static int told = -1; /* an eventfd */
+static int notice_fd = -1; /* an eventfd */
 
 static int release(lockshm_hold_t *h)
 {
@@ -67,9 +67,9 @@ static int to_caller(lockshm_hold_t *h)
 
 static int notify(lockshm_hold_t *h)
 {
-	if (told < 0)
-		told = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	return lockshm_notify(h, told);
+	if (notice_fd < 0)
+		notice_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return lockshm_notify(h, notice_fd);
 }
 
 static int notify_no_more(lockshm_hold_t *h)
@@ -166,7 +166,7 @@ unsigned trample_values(uint64_t out[TRAMPLE_VALUES], const void *words, unsigne
 	return n;
 }
 
-/* What is written over is free memory or a hold in use: taken, or refused; nothing else is touched. */
+/* The overwritten memory counts as free or as a hold in use: the acquire works or is refused; nothing else changes. */
 static void acquire_over(lockshm_hold_t *hold, const lockshm_hold_t *saved, bool many)
 {
 	struct lockshm_request request = request_for("spare", LOCKSHM_EXCLUSIVE);

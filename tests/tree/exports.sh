@@ -3,7 +3,7 @@
 #
 # exports.sh - the libraries export what src/liblockshm.sym lists, which is what include/lockshm.h declares
 #
-# And they need no more than they must: the shared library has no allocator or urcu library among its dependencies.
+# And they depend on no more than they must: the shared library has no allocator or urcu library among its dependencies.
 set -u
 LC_ALL=C
 export LC_ALL

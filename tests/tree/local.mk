@@ -13,4 +13,7 @@ tests_of_tree += \
 	%D%/model-rules.sh \
 	%D%/model-short.sh \
 	%D%/other-machines.sh \
+	%D%/prose.sh \
+	%D%/words.sh \
 	$(end)
+EXTRA_DIST += %D%/words.txt

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# man-header.sh - the manual pages say what include/lockshm.h says
+# man-header.sh - the manual pages agree with include/lockshm.h
 #
 #   1. every function of the header has a page, or an alias page whose target lists the function under NAME
 #   2. SYNOPSIS of each page has exactly the header's prototypes

@@ -4,7 +4,7 @@
 # memory-model.sh - doc/internals/memory-model.md and the fences in src/ say the same
 #
 #   1. each fence_*() and membarrier call in src/ has its line in the table "Every fence", and each line its call
-#   2. a function that a fence's comment says it pairs with is in that line's list of partners
+#   2. a function that a fence's comment names as its partner is in that line's list of partners
 #   3. of two fences that both have a line each names the other
 #   4. every function the document names is one of src/, every tests/ file is there
 #   5. the shapes of tests/memory/shapes.c and the shapes in the document are the same
@@ -32,7 +32,7 @@ names()
 	grep -o '`[a-z_0-9]*()`' | tr -d '`()' | sort -u
 }
 
-# ---------------------------------------------------------------- what the source says
+# ---------------------------------------------------------------- the source
 
 # "FENCE FUNCTION" for each call, with the comment at it behind a tab.
 awk '
@@ -70,7 +70,7 @@ awk '
 ' functions="$work/functions" "$top"/src/*/*.[ch] >"$work/calls"
 sort -u -o "$work/functions" "$work/functions"
 
-# ---------------------------------------------------------------- what the document says
+# ---------------------------------------------------------------- the document
 
 # "FENCE FUNCTION" for each line of the table, with its partners behind a tab.
 # shellcheck disable=SC2016

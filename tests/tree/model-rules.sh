@@ -3,7 +3,7 @@
 #
 # model-rules.sh - the design, the models, their README and the source speak of the same rules
 #
-#   1. each rule of doc/internals/local-locks.md section 6 stands beside steps of the model, in comments of src/, and in the README's
+#   1. each rule of doc/internals/local-locks.md section 6 is named at steps of the model, in src/, and in the README's
 #      table of rules; no file names a rule that the design does not have
 #   2. that table names labels and inlines that the models have, and functions that src/ defines, in files that name
 #      the rule

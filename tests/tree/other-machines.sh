@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# other-machines.sh - a machine that cannot share a segment's bytes cannot build the library, and is told why
+# other-machines.sh - a machine that cannot share a segment's bytes cannot build the library, and the error names the
+# reason
 #
-# 32 bits, 32-bit pointers on 64 bits, and big-endian: the compiler makes nothing, it only reads src/segment/layout.h, so neither
+# 32 bits, 32-bit pointers on 64 bits, and big-endian: the compiler only parses src/segment/layout.h, so neither
 # libraries nor headers of that machine are needed.  That the header of a foreign segment is refused at run time is in
 # tests/lock/test-segment-open.c.
 set -u
