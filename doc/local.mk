@@ -41,7 +41,9 @@ dist_man_MANS = \
 	%D%/man/lockshm_version.3 \
 	$(end)
 EXTRA_DIST += \
-	%D%/bridge.md \
+	%D%/README.md \
+	%D%/comparison.md \
+	%D%/cross-host.md \
 	%D%/decisions/01-the-queue-is-the-lock.md \
 	%D%/decisions/02-generation-of-41-bits.md \
 	%D%/decisions/03-deadline-is-set-once.md \
@@ -49,26 +51,28 @@ EXTRA_DIST += \
 	%D%/decisions/05-life-words.md \
 	%D%/decisions/06-keyed-hash-and-cache.md \
 	%D%/decisions/07-tokens-below-2-53.md \
-	%D%/decisions/08-dirty-locks-stay.md \
+	%D%/decisions/08-damaged-locks-stay.md \
 	%D%/decisions/09-sleeping-on-the-request-word.md \
 	%D%/decisions/10-solo-path.md \
 	%D%/decisions/11-bridge-in-the-segment.md \
-	%D%/decisions/12-contended.md \
 	%D%/decisions/13-barging.md \
-	%D%/decisions/14-speed-of-the-bridge.md \
-	%D%/decisions/15-goals-and-floors.md \
 	%D%/decisions/16-tls.md \
 	%D%/decisions/17-checked-holds.md \
-	%D%/design.md \
-	%D%/environments.md \
-	%D%/from-other-locks.md \
-	%D%/memory-model.md \
+	%D%/decisions/18-folders-as-floors.md \
+	%D%/internals/cross-host-crash-points.md \
+	%D%/internals/local-locks.md \
+	%D%/internals/memory-model.md \
+	%D%/internals/performance-notes.md \
+	%D%/internals/redis-protocol.md \
+	%D%/internals/shm-format.md \
+	%D%/migrating.md \
+	%D%/operations.md \
 	%D%/performance.md \
 	%D%/performance/contended.svg \
 	%D%/performance/handoff.svg \
 	%D%/performance/recovery.svg \
 	%D%/performance/solo.svg \
+	%D%/performance/tables.md \
 	%D%/performance/waits.svg \
 	%D%/reliability.md \
-	%D%/shm-format.md \
 	$(end)

@@ -445,7 +445,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  *         holds other data there, or a library that is needed is not installed); LOCKSHM_BAD_SEGMENT;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
- * The queue is the design of this project: doc/design.md; its ancestors are the queue locks of Mellor-Crummey
+ * The queue is the design of this project: doc/internals/local-locks.md; its ancestors are the queue locks of Mellor-Crummey
  * and Scott (1991) and Scott's non-blocking time-out (2002).
  * Since: 0.1
  */

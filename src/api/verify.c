@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify.c - the invariants I1-I7 of doc/design.md, on a segment in use or at rest
+ * verify.c - the invariants I1-I7 of doc/internals/local-locks.md, on a segment in use or at rest
  *
  * Everything is checked on stable snapshots.  A check that fails is repeated some times, because other threads may be
  * between two steps, and counts only if it keeps failing.

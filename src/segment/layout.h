@@ -6,7 +6,7 @@
  *
  * Little-endian, 64-bit, fixed-width types, no pointers, no libc types: builds against different C libraries share a
  * segment.  All-zero memory is a valid empty table, so creation writes the header only.  A request index is 1-based,
- * 0 = none; every other index is 0-based.  doc/shm-format.md is the same in prose.
+ * 0 = none; every other index is 0-based.  doc/internals/shm-format.md is the same in prose.
  *
  * The comment of a field begins with its writer:
  *   owner    the thread that owns the record; before others can reach the record, or by release

@@ -33,3 +33,4 @@ tests_of_bridge += \
 endif
 %C%_test_global_lease_stolen_LDADD = $(without_jemalloc)
 %C%_test_global_stale_bridge_LDADD = $(without_jemalloc)
+EXTRA_DIST += %D%/traceability.md

@@ -82,7 +82,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- rights */
 
-/* All rights that acquiring, keeping and releasing need; doc/bridge.md lists them. */
+/* All rights that acquiring, keeping and releasing need; doc/cross-host.md lists them. */
 static const char *const rights[] = {
 	"auth",	   "del",   "evalsha", "exists",	"get",	 "hmget",     "hset",	"info", "ping",
 	"pexpire", "pttl",  "sadd",    "scard",		"set",	 "sismember", "srem",	"time", "type",

@@ -32,3 +32,4 @@ tests_of_units += \
 	%D%/test-upgrade \
 	%D%/test-verify \
 	$(end)
+EXTRA_DIST += %D%/traceability.md

@@ -2,7 +2,7 @@
 /*
  * test-other-locks.c - the known defects of the five systems this library replaces, none of which we have
  *
- * One case per Trap row of doc/from-other-locks.md.  Rows about Redis are tested as the local property they stand for.
+ * One case per Trap row of tests/lock/traceability.md.  Rows about Redis are tested as the local property they stand for.
  * Not here, since there is no local counterpart: S2-T6 (key names and cluster slots), the clocks of several
  * hosts in S4-T2 and S5-T1.
  */

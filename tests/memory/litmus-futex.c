@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * litmus-futex.c - the kernel as the partner of a fence (K1 of doc/memory-model.md)
+ * litmus-futex.c - the kernel as the partner of a fence (K1 of doc/internals/memory-model.md)
  *
  * Of the 64 bits that a granter swaps the kernel compares the lower 32, in its own time.  A wake-up is lost if the
  * kernel lets the sleeper sleep to the end of its time though the granter had done its part long before.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * litmus.c - the pairs of fences of doc/memory-model.md on a real machine
+ * litmus.c - the pairs of fences of doc/internals/memory-model.md on a real machine
  *
  *   litmus [SECONDS]       3 seconds if not given, shared among the shapes
  *

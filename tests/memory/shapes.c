@@ -4,8 +4,8 @@
  *
  *   shapes [NAME]        all shapes, or one; -v prints the shapes as well
  *
- * doc/memory-model.md argues for each fence; this program checks the arguments.  A shape is an outcome that would be a
- * failure of the protocol, cut down to the loads, stores and swaps that matter.  As the code is, every model must
+ * doc/internals/memory-model.md argues for each fence; this program checks the arguments.  A shape is an outcome that
+ * would be a failure of the protocol, cut down to the loads, stores and swaps that matter.  As the code is, every model must
  * forbid it.  With each fence or order taken away in turn, exactly the models that the list names must show it: so the
  * list also shows what each of them is for, and that this program can see a missing one.
  *
@@ -40,7 +40,7 @@ struct shape {
 	const char *seen;		     /* the models that show it as it is: none, but for the first shapes */
 };
 
-/* By their names in doc/memory-model.md. */
+/* By their names in doc/internals/memory-model.md. */
 static const struct shape shapes[] = {
 	/* Known answers from the literature: they check this program. */
 	{ "SB", "store buffering", { "W x 1; R y=0", "W y 1; R x=0" }, .seen = ALL },

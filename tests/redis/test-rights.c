@@ -12,7 +12,7 @@ static const char *why(const struct peer *p)
 	return redis_conn_error(p->conn)->text;
 }
 
-/* Needed by every operation; listed in doc/bridge.md. */
+/* Needed by every operation; listed in doc/cross-host.md. */
 static const char *const rights[] = {
 	"del",	"eval",	   "evalsha", "exists", "get",		 "hmget",     "hset", "info",
 	"ping", "pexpire", "pttl",    "sadd",	"set",		 "sismember", "srem", "time",

@@ -6,10 +6,10 @@
 #   1. every relative link in a *.md file leads to an existing file, and its #anchor to a heading there
 #   2. every path in backquotes that looks like a file of this tree (doc/..., src/..., tests/..., perf/..., examples/...,
 #      include/...) exists
-#   3. every test case that doc/from-other-locks.md names as evidence is in the test file it names
+#   3. every test case that tests/*/traceability.md names as evidence is in the test file it names
 #   4. the program in README.md is examples/minimal.c
 #   5. every function that doc/ names as `name()` exists
-#   6. offsets and sizes in doc/shm-format.md are those of src/segment/layout.h
+#   6. offsets and sizes in doc/internals/shm-format.md are those of src/segment/layout.h
 #
 # Usage: doc-links.sh [source directory]
 set -u
@@ -80,12 +80,12 @@ done <"$work/files"
 
 # file:case pairs, as in tests/lock/test-other-locks.c:trap_s1_t1
 cases=0
-grep -oE 'tests/[a-z-]+/[a-z-]+\.c:[a-z0-9_]+' doc/from-other-locks.md | sort -u >"$work/cases"
+grep -ohE 'tests/[a-z-]+/[a-z0-9-]+\.c:[a-z0-9_]+' tests/*/traceability.md | sort -u >"$work/cases"
 while IFS=: read -r file case; do
 	cases=$((cases + 1))
-	grep -qw -- "$case" "$file" 2>/dev/null || problem "doc/from-other-locks.md: no case $case in $file"
+	grep -qw -- "$case" "$file" 2>/dev/null || problem "traceability.md: no case $case in $file"
 done <"$work/cases"
-[ $cases -ge 14 ] || problem "doc/from-other-locks.md names only $cases test cases"
+[ $cases -ge 100 ] || problem "tests/*/traceability.md name only $cases test cases"
 
 awk '/^```c$/ { on = 1; next } /^```/ { if (on) exit } on' README.md >"$work/readme.c"
 sed '/^\/\* SPDX/d' examples/minimal.c >"$work/minimal.c"
@@ -93,7 +93,7 @@ diff -u "$work/minimal.c" "$work/readme.c" >"$work/diff" ||
 	{ cat "$work/diff" >&2; problem "the program in README.md (+) is not examples/minimal.c (-)"; }
 
 # shellcheck disable=SC2016
-cat doc/design.md doc/shm-format.md doc/decisions/*.md README.md | grep -oE '`[a-z_0-9]+\(\)`' | tr -d '`()' | sort -u >"$work/called"
+cat doc/internals/local-locks.md doc/internals/shm-format.md doc/decisions/*.md README.md | grep -oE '`[a-z_0-9]+\(\)`' | tr -d '`()' | sort -u >"$work/called"
 while read -r name; do
 	# Calls of the system that the pages mention.
 	case $name in
@@ -112,12 +112,12 @@ done <"$work/called"
 		type && /^\| [0-9]+ \| [0-9]+ \| [a-z_0-9]+ \|/ {
 			print "ASSERT_OFFSET(" type ", " $6 ", " $2 ");"
 			print "_Static_assert(BYTES(" type ", " $6 ") == " $4 ", \"" type "." $6 " has not " $4 " bytes\");"
-		}' doc/shm-format.md
+		}' doc/internals/shm-format.md
 } >"$work/format.c"
 facts=$(grep -c '^ASSERT_OFFSET' "$work/format.c")
-[ "$facts" -ge 60 ] || problem "doc/shm-format.md: only $facts fields found"
+[ "$facts" -ge 60 ] || problem "doc/internals/shm-format.md: only $facts fields found"
 ${CC:-cc} -std=gnu11 -Isrc -fsyntax-only "$work/format.c" 2>"$work/cc" ||
-	{ grep error "$work/cc" >&2; problem "doc/shm-format.md differs from src/segment/layout.h"; }
+	{ grep error "$work/cc" >&2; problem "doc/internals/shm-format.md differs from src/segment/layout.h"; }
 
 [ $problems -eq 0 ] || { echo "doc-links: $problems problems" >&2; exit 1; }
 echo "doc-links: $links links and paths, $cases test cases, $facts fields of the format"

@@ -4,7 +4,7 @@
 # layout.sh - the compiler checks the place of every shared byte
 #
 #   1. every struct in src/segment/layout.h has an ASSERT_SIZE, every field of it an ASSERT_OFFSET
-#   2. every field is a row of the struct's table in doc/shm-format.md; doc-links.sh compares the numbers
+#   2. every field is a row of the struct's table in doc/internals/shm-format.md; doc-links.sh compares the numbers
 #   3. structs and fields only: packing and unpacking of words is in src/segment/words.h
 set -u
 LC_ALL=C
@@ -12,7 +12,7 @@ export LC_ALL
 
 top=${1:-${srcdir:-.}}
 layout=$top/src/segment/layout.h
-format=$top/doc/shm-format.md
+format=$top/doc/internals/shm-format.md
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 problems=0
@@ -47,7 +47,7 @@ while read -r type field; do
 done <"$work/bare"
 sort "$work/fields" | comm -23 - "$work/documented" >"$work/unknown"
 while read -r type field; do
-	problem "struct $type${field:+.$field} is not in doc/shm-format.md"
+	problem "struct $type${field:+.$field} is not in doc/internals/shm-format.md"
 done <"$work/unknown"
 grep -n 'static inline' "$layout" >"$work/inlines" && problem "functions: $(cat "$work/inlines")"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# memory-model.sh - doc/memory-model.md and the fences in src/ say the same
+# memory-model.sh - doc/internals/memory-model.md and the fences in src/ say the same
 #
 #   1. each fence_*() and membarrier call in src/ has its line in the table "Every fence", and each line its call
 #   2. a function that a fence's comment names as its partner is in that line's list of partners
@@ -14,7 +14,7 @@ LC_ALL=C
 export LC_ALL
 
 top=${srcdir:-.}
-doc=$top/doc/memory-model.md
+doc=$top/doc/internals/memory-model.md
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 problems=0
@@ -76,7 +76,7 @@ sort -u -o "$work/functions" "$work/functions"
 # shellcheck disable=SC2016
 sed -n '/^## 3\. Every fence/,/^## 4/p' "$doc" |
 	sed -n 's/^| `*\([a-z_]*\)\(()\)*`* | `\([a-z_0-9]*\)()`[^|]* | \(.*\) | [^|]* |$/\1 \3	\4/p' >"$work/lines"
-[ "$(wc -l <"$work/lines")" -ge 15 ] || { echo "doc/memory-model.md: no table of fences"; exit 99; }
+[ "$(wc -l <"$work/lines")" -ge 15 ] || { echo "doc/internals/memory-model.md: no table of fences"; exit 99; }
 
 # ---------------------------------------------------------------- 1. the same calls
 
@@ -86,10 +86,10 @@ cut -f 1 "$work/lines" | sort >"$work/in-document"
 comm -23 "$work/in-source" "$work/in-document" >"$work/missing"
 comm -13 "$work/in-source" "$work/in-document" >"$work/stale"
 while read -r fence function; do
-	problem "$fence in $function(): not in the table of doc/memory-model.md"
+	problem "$fence in $function(): not in the table of doc/internals/memory-model.md"
 done <"$work/missing"
 while read -r fence function; do
-	problem "doc/memory-model.md: $function() has no such $fence"
+	problem "doc/internals/memory-model.md: $function() has no such $fence"
 done <"$work/stale"
 
 # ---------------------------------------------------------------- 2. partners named at the fence
@@ -110,7 +110,7 @@ while IFS='	' read -r call partners; do
 	for partner in $(echo "$partners" | names); do
 		grep "^[a-z_]* $partner	" "$work/lines" >"$work/back" || continue
 		grep -q "\`$function()\`" "$work/back" ||
-			problem "doc/memory-model.md: $function() names $partner(), but not the other way round"
+			problem "doc/internals/memory-model.md: $function() names $partner(), but not the other way round"
 	done
 done <"$work/lines"
 
@@ -119,11 +119,11 @@ done <"$work/lines"
 # fence_*, load_* and store_* are found as definitions of src/sys/atomic.h.
 names <"$doc" | comm -23 - "$work/functions" >"$work/unknown"
 while read -r name; do
-	problem "doc/memory-model.md: there is no $name()"
+	problem "doc/internals/memory-model.md: there is no $name()"
 done <"$work/unknown"
 grep -o '`tests/[a-z.-]*' "$doc" | tr -d '`' | sort -u >"$work/tests"
 while read -r name; do
-	[ -e "$top/$name" ] || [ -e "$top/$name.c" ] || problem "doc/memory-model.md: there is no $name"
+	[ -e "$top/$name" ] || [ -e "$top/$name.c" ] || problem "doc/internals/memory-model.md: there is no $name"
 done <"$work/tests"
 
 # ---------------------------------------------------------------- 5. shapes
@@ -131,11 +131,11 @@ done <"$work/tests"
 sed -n 's/^	{ "\([A-Za-z0-9]*\)", ".*/\1/p' "$top/tests/memory/shapes.c" | sort -u >"$work/shapes"
 [ "$(wc -l <"$work/shapes")" -ge 20 ] || { echo "tests/memory/shapes.c: too few shapes found"; exit 99; }
 while read -r shape; do
-	grep -qw "$shape" "$doc" || problem "tests/memory/shapes.c: $shape is not in doc/memory-model.md"
+	grep -qw "$shape" "$doc" || problem "tests/memory/shapes.c: $shape is not in doc/internals/memory-model.md"
 done <"$work/shapes"
 grep -ow '[MK][0-9][0-9]*[a-z]\{0,1\}' "$doc" | sort -u | comm -23 - "$work/shapes" >"$work/unknown"
 while read -r shape; do
-	problem "doc/memory-model.md: tests/memory/shapes.c has no shape $shape"
+	problem "doc/internals/memory-model.md: tests/memory/shapes.c has no shape $shape"
 done <"$work/unknown"
 
 # ---------------------------------------------------------------- 6. records

@@ -3,7 +3,7 @@
 #
 # model-rules.sh - the design, the models, their README and the source speak of the same rules
 #
-#   1. each rule of doc/design.md section 6 is named at steps of the model, in comments of src/, and in the README's
+#   1. each rule of doc/internals/local-locks.md section 6 is named at steps of the model, in src/, and in the README's
 #      table of rules; no file names a rule that the design does not have
 #   2. that table names labels and inlines that the models have, and functions that src/ defines, in files that name
 #      the rule
@@ -55,7 +55,7 @@ section()
 
 # ---------------------------------------------------------------- 1. rules
 
-sed -n '/^## 6\. /,/^## 7\. /p' "$top/doc/design.md" | sed -n 's/^\*\*\(R[0-9]*\) .*/\1/p' | sort -u >"$work/rules"
+sed -n '/^## 6\. /,/^## 7\. /p' "$top/doc/internals/local-locks.md" | sed -n 's/^\*\*\(R[0-9]*\) .*/\1/p' | sort -u >"$work/rules"
 enough rules 11
 section 'Where the rules are' |
 	sed -n 's/^| \(R[0-9]*\) [^|]* | \([^|]*\) | \([^|]*\) |$/\1	\2	\3/p' >"$work/table"
@@ -69,7 +69,7 @@ done <"$work/rules"
 grep -how 'R[0-9][0-9]*' "$model"/*.pml "$readme" "$top"/src/lock/queue*.[ch] "$top"/src/hold/*.c "$top"/src/lock/wait.c \
 	"$top"/src/lock/deadline.c | sort -u | comm -13 "$work/rules" - >"$work/unknown"
 while read -r rule; do
-	problem "$rule is named in model or src, but is no rule of doc/design.md"
+	problem "$rule is named in model or src, but is no rule of doc/internals/local-locks.md"
 done <"$work/unknown"
 
 # ---------------------------------------------------------------- 2. places
