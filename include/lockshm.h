@@ -731,7 +731,7 @@ struct lockshm_host_lease_info {
 	int state;             /**< enum lockshm_host_lease_state */
 	int mode;              /**< enum lockshm_mode; 0 = none */
 	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is valid without renewal */
-	int64_t blocked_ns;    /**< ACQUIRING: longest time until the present obstacle ends; negative = not known */
+	int64_t blocked_ns;    /**< ACQUIRING: longest time until the lease can be free; negative = not known */
 	uint64_t next_token;   /**< token of the next hold, if the range lasts */
 	uint64_t local_grants; /**< holds granted under this lease so far */
 	uint64_t other_hosts_waiting; /**< other hosts that wait, as last reported */

@@ -95,7 +95,7 @@ inline call_over()
 #define MAY_ASK(w) (NONE_OF(w, X | U | D))
 #endif
 
-/* global/acquire.c: global_upgrade().  One load of the word; @granted is the next step after success. */
+/* global/acquire.c: host_lease_upgrade().  One load of the word; @granted is the next step after success. */
 inline ask1(granted)
 {
 	w = word;

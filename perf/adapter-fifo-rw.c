@@ -28,7 +28,7 @@ struct fifo_rw {
 	uint32_t ended __attribute__((aligned(64)));
 	struct {
 		uint64_t asleep; /* ticket and mode of the sleeper, plus one; 0 = none yet */
-		uint32_t bell; /* changes with each wake */
+		uint32_t doorbell; /* changes with each wake */
 	} slot[SLOTS] __attribute__((aligned(64)));
 	uint32_t life; /* would change with the death of the process before */
 };
@@ -73,14 +73,14 @@ static int64_t now(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static void sleep_on(uint32_t *bell, uint32_t seen)
+static void sleep_on(uint32_t *doorbell, uint32_t seen)
 {
-	struct watch w[2] = { { seen, (uintptr_t)bell, FUTEX_OF_32_BITS, 0 }, { 0, (uintptr_t)&l->life, FUTEX_OF_32_BITS, 0 } };
+	struct watch w[2] = { { seen, (uintptr_t)doorbell, FUTEX_OF_32_BITS, 0 }, { 0, (uintptr_t)&l->life, FUTEX_OF_32_BITS, 0 } };
 	int64_t until;
 	struct timespec ts;
 
 	if (!watches) {
-		syscall(SYS_futex, bell, FUTEX_WAIT, seen, NULL, NULL, 0);
+		syscall(SYS_futex, doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);
 		return;
 	}
 	until = asked + SLEEP_NS;
@@ -89,7 +89,7 @@ static void sleep_on(uint32_t *bell, uint32_t seen)
 	syscall(SYS_futex_waitv, w, 2, 0, &ts, CLOCK_MONOTONIC);
 #else
 	(void)w;
-	syscall(SYS_futex, bell, FUTEX_WAIT_BITSET, seen, &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+	syscall(SYS_futex, doorbell, FUTEX_WAIT_BITSET, seen, &ts, NULL, FUTEX_BITSET_MATCH_ANY);
 #endif
 	asked = now();
 }
@@ -106,14 +106,14 @@ static bool sleeps(uint32_t t, enum bench_mode mode)
 
 static void call(uint32_t t)
 {
-	uint32_t *bell = &l->slot[t % SLOTS].bell;
+	uint32_t *doorbell = &l->slot[t % SLOTS].doorbell;
 
-	__atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
-	syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	__atomic_fetch_add(doorbell, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* Grants ticket @t if it is that of a sleeping reader; the counter moves first, so that it is not granted twice. */
-static bool let_in(uint32_t t)
+static bool grant_reader(uint32_t t)
 {
 	uint32_t seen = t;
 
@@ -127,7 +127,7 @@ static bool let_in(uint32_t t)
 /* Ticket @t is the first that has not begun. */
 static void move_on(uint32_t t)
 {
-	while (let_in(t))
+	while (grant_reader(t))
 		t++;
 }
 
@@ -157,13 +157,13 @@ static void fifo_rw_lock(uint32_t key, enum bench_mode mode)
 	if (my_turn(t, mode))
 		return;
 	for (;;) {
-		uint32_t seen = __atomic_load_n(&l->slot[t % SLOTS].bell, __ATOMIC_SEQ_CST);
+		uint32_t seen = __atomic_load_n(&l->slot[t % SLOTS].doorbell, __ATOMIC_SEQ_CST);
 
 		/* Stored before the load: a process that moves a counter after that load sees it. */
 		__atomic_store_n(&l->slot[t % SLOTS].asleep, sleeper(t, mode), __ATOMIC_SEQ_CST);
 		if (my_turn(t, mode))
 			return;
-		sleep_on(&l->slot[t % SLOTS].bell, seen);
+		sleep_on(&l->slot[t % SLOTS].doorbell, seen);
 	}
 }
 

@@ -69,7 +69,7 @@ const struct lock_entry bench_locks[] = {
 	{ "cas", &adapter_cas, NULL },
 	{ "cas-lease", &adapter_cas_lease, NULL },
 	{ "fifo-park", &adapter_fifo_park, NULL },
-	{ "fifo-linger", &adapter_fifo_linger, NULL },
+	{ "fifo-barge", &adapter_fifo_barge, NULL },
 	{ "fifo-rw-park", &adapter_fifo_rw_park, NULL },
 	{ "fifo-rw-watch", &adapter_fifo_rw_watch, NULL },
 	{ "futex-wake", &adapter_futex_wake, NULL },

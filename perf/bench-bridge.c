@@ -175,7 +175,7 @@ void bridge_await_queue(int fd, int n)
 
 	while (atoi(redis_ask(fd, "ZCARD {" REDIS_PREFIX REDIS_KEY "}:q")) < n) {
 		if (bench_ticks() - from > limit)
-			bench_fail("a host does not stand in line");
+			bench_fail("a host is not queued");
 		usleep(100);
 	}
 }

@@ -144,10 +144,10 @@ static bool value_of(const struct side *side, bool both_modes, double *value)
 	return true;
 }
 
-enum verdict { MET, MISSED, UNKNOWN };
+enum goal_result { MET, MISSED, UNKNOWN };
 
 /* "solo, one hot key    ns    2.31 x pthread-robust    at most 1.7: MISSED" */
-static enum verdict print_goal(const struct goal *g)
+static enum goal_result print_goal(const struct goal *g)
 {
 	const char *than = g->peer.lock ? g->peer.lock : "", *sign = g->at_least ? "at least" : "at most";
 	double value, base = 1;

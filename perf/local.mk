@@ -7,7 +7,7 @@ check_PROGRAMS += %D%/callgrind-pair %D%/lockshm-bench
 %C%_lockshm_bench_LDADD = liblockshm.la $(BENCH_LIBS) $(JEMALLOC_LIBS)
 %C%_lockshm_bench_SOURCES = \
 	%D%/adapter-file.c \
-	%D%/adapter-fifo-linger.c \
+	%D%/adapter-fifo-barge.c \
 	%D%/adapter-fifo-rw.c \
 	%D%/adapter-floor.c \
 	%D%/adapter-lockshm.c \

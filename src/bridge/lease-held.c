@@ -15,7 +15,7 @@
 #include "sys/min.h"
 
 #define END_AGAIN_NS LOCKSHM_MS(10) /* after holds of a lost lease could not be ended */
-#define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than any request for one lasts, see global_upgrade() */
+#define UPGRADE_MAX_NS LOCKSHM_MS(2000) /* longer than any request for one lasts, see host_lease_upgrade() */
 #define SUPPRESS_GRANTS 2 /* since the last look: handed over quickly */
 #define BUSY_NS LOCKSHM_MS(20)
 
@@ -206,7 +206,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 	return NEXT_COMMAND;
 }
 
-/* ---------------------------------------------------------------- bells, and its end */
+/* ---------------------------------------------------------------- doorbells, and its end */
 
 static void end_suppression(struct shm_host_lease *r, struct bridge_lease *l)
 {

@@ -295,7 +295,7 @@ static int acquire_retry(struct acquire *a)
 		err = segment_retired(a->s) ?
 			      error_set(a->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again") :
 			      acquire_once(a, &advanced);
-	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock never settles: damaged?") : err;
+	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock keeps changing: damaged?") : err;
 }
 
 static int acquire_slow(struct lockshm *s, struct participant *self, const struct lockshm_request *q,

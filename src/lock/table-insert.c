@@ -272,7 +272,7 @@ int table_insert(struct participant *self, const struct identity *id, const void
 		if (done != 0)
 			return done < 0 ? done : 0;
 	}
-	return error_set(error, LOCKSHM_BAD_SEGMENT, "the lock table never settles: damaged?");
+	return error_set(error, LOCKSHM_BAD_SEGMENT, "the lock table keeps changing: damaged?");
 }
 
 bool table_end_claim(struct lockshm *s, struct participant *self, uint32_t index, uint64_t claim)

@@ -59,14 +59,14 @@ static int cannot_begin(struct redis_error *error)
 }
 
 /* OpenSSL reads the system's authorities and does not report when it cannot. */
-static bool store_unread(const struct redis_tls *t, long verdict)
+static bool store_unread(const struct redis_tls *t, long result)
 {
 	int fd;
 
-	if (t->has_ca || (verdict != X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY &&
-			  verdict != X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN &&
-			  verdict != X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT &&
-			  verdict != X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE))
+	if (t->has_ca || (result != X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY &&
+			  result != X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN &&
+			  result != X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT &&
+			  result != X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE))
 		return false;
 	fd = open("/", O_PATH | O_CLOEXEC);
 	if (fd < 0)
@@ -96,15 +96,15 @@ static int refused(const struct redis_tls *t, unsigned long code, struct redis_e
 static int failed(const struct redis_tls *t, struct redis_error *error)
 {
 	unsigned long code = redis_ssl.ERR_peek_error();
-	long verdict = redis_ssl.SSL_get_verify_result(t->ssl);
+	long result = redis_ssl.SSL_get_verify_result(t->ssl);
 
-	if (no_memory() || verdict == X509_V_ERR_OUT_OF_MEM)
+	if (no_memory() || result == X509_V_ERR_OUT_OF_MEM)
 		return out_of_memory(error);
-	if (store_unread(t, verdict))
+	if (store_unread(t, result))
 		return redis_fail(error, REDIS_NO_MEMORY, "TLS: no descriptor left to read the system's authorities");
-	if (verdict != X509_V_OK)
+	if (result != X509_V_OK)
 		return redis_fail(error, REDIS_DENIED, "TLS: the server's certificate, which must be for %.80s: %s",
-				   t->name, redis_ssl.X509_verify_cert_error_string(verdict));
+				   t->name, redis_ssl.X509_verify_cert_error_string(result));
 	if (is_alert(code))
 		return refused(t, code, error);
 	return redis_fail(error, REDIS_PROTOCOL, "TLS: %s", redis_openssl_reason(code));

@@ -118,7 +118,7 @@ static void check_history(void)
 
 	problems += history_check_global(&history, &terms, report, &reported, &sum);
 	printf("%llu acquires, %llu granted (%llu shared, %llu changes of mode; host 0 %llu, host 1 %llu), "
-	       "%llu lost, %llu killed holding, %llu not judged; "
+	       "%llu lost, %llu killed holding, %llu undecided; "
 	       "faults: Redis forgot %llu, was away %llu, slow %llu; longest wait while all was well %.0f ms; "
 	       "the chain of a renewal waited %.0f ms for a processor\n",
 	       (unsigned long long)sum.acquires, (unsigned long long)sum.granted, (unsigned long long)sum.shared,

@@ -336,7 +336,7 @@ static void look_after_the_victim(struct round *s)
 }
 
 /* There is a leader, and no victim is caught any more. */
-static bool settled(const struct round *s)
+static bool at_rest(const struct round *s)
 {
 	if (s->caught)
 		return s->took_over;
@@ -350,7 +350,7 @@ static void run_step(struct round *s)
 	bool over = false;
 
 	s->begun_ns = now_ns();
-	while (!over || !settled(s)) {
+	while (!over || !at_rest(s)) {
 		look_after_the_victim(s);
 		check_exclusion(s);
 		over = s->op->proceed(s);

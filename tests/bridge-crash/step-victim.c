@@ -28,14 +28,14 @@
 
 enum armed { IDLE = 0, ARMED, CAUGHT };
 
-enum place { BEFORE_WRITE = 1, BEHIND_WRITE, BEFORE_SEND, BEHIND_SEND };
+enum step_point { BEFORE_WRITE = 1, BEHIND_WRITE, BEFORE_SEND, BEHIND_SEND };
 
 /* Between victim and test. */
 struct shared {
 	int state; /* cas: enum armed */
 	enum how how;
 	unsigned target, passed;
-	enum place place;
+	enum step_point place;
 	uintptr_t pc;
 	long at; /* offset in the segment, or how many bytes are sent */
 };
@@ -53,7 +53,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
 
 /* ---------------------------------------------------------------- in the victim */
 
-static void point(enum place place, uintptr_t pc, long at)
+static void point(enum step_point place, uintptr_t pc, long at)
 {
 	int armed = ARMED;
 

@@ -156,7 +156,7 @@ START_TEST(a_streak_is_of_one_kind)
 END_TEST
 
 /* A streak lasts no longer than other local holds for which another host waits. */
-START_TEST(another_host_is_let_in)
+START_TEST(another_host_gets_its_turn)
 {
 	int n, err = 0;
 
@@ -265,7 +265,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, under_the_same_lease_with_the_same_token);
 	tcase_add_test(tc, another_host_waits);
 	tcase_add_test(tc, a_streak_is_of_one_kind);
-	tcase_add_test(tc, another_host_is_let_in);
+	tcase_add_test(tc, another_host_gets_its_turn);
 	tcase_add_test(tc, the_lease_is_lost_while_bargeable);
 	tcase_add_test(tc, the_next_waiter_is_killed);
 	tcase_add_test(tc, its_thread_is_killed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-fifo-linger.c - fifo-linger, a floor: the least code that is first in first out and yet lets the releaser
+ * adapter-fifo-barge.c - fifo-barge, a floor: the least code that is first in first out and yet lets the releaser
  * barge until the next waiter runs
  *
  * Tickets; a waiter watches the record of the ticket before its own.  A released record is bargeable: its process may
@@ -18,12 +18,12 @@
 #define STREAK_NS 500000 /* as long as a streak with LOCKSHM_BARGE */
 #define SPIN 200u /* loads: longer than the 1 us for which a benchmark holds the lock */
 
-enum { TAKEN = 1, LINGERS = 2, DONE = 3 };
+enum { TAKEN = 1, BARGES = 2, DONE = 3 };
 #define STATE_BITS 2
 #define HOLD 4u /* added at each hold of a streak: a waiter about to sleep must see a release and resume in between */
 #define TICKET_SHIFT 10
 
-struct fifo_linger {
+struct fifo_barge {
 	uint32_t last; /* ticket of the latest arrival */
 	struct {
 		uint32_t word; /* [ticket:22 | number of the hold in its streak:8 | state:2] */
@@ -31,11 +31,11 @@ struct fifo_linger {
 	} slot[SLOTS] __attribute__((aligned(64)));
 };
 
-static struct fifo_linger *l;
+static struct fifo_barge *l;
 static uint32_t ticket, mine, sleeps, called; /* mine: the word at the last release */
 static int64_t row;
 
-static int linger_create(const struct bench_need *need)
+static int barge_create(const struct bench_need *need)
 {
 	(void)need;
 	l = bench_share(sizeof(*l));
@@ -43,16 +43,16 @@ static int linger_create(const struct bench_need *need)
 	return 0;
 }
 
-static void linger_attach(void)
+static void barge_attach(void)
 {
 	ticket = mine = 0;
 }
 
-static void linger_nothing(void)
+static void barge_nothing(void)
 {
 }
 
-static void linger_destroy(void)
+static void barge_destroy(void)
 {
 	bench_unshare(l, sizeof(*l));
 }
@@ -85,7 +85,7 @@ static bool over(uint32_t t)
 {
 	uint32_t word = __atomic_load_n(&l->slot[t % SLOTS].word, __ATOMIC_SEQ_CST);
 
-	return is(word, t, DONE) || (is(word, t, LINGERS) && swap(t, word, with_state(word, DONE)));
+	return is(word, t, DONE) || (is(word, t, BARGES) && swap(t, word, with_state(word, DONE)));
 }
 
 static bool over_soon(uint32_t t)
@@ -98,13 +98,13 @@ static bool over_soon(uint32_t t)
 	return false;
 }
 
-static void linger_lock(uint32_t key, enum bench_mode mode)
+static void barge_lock(uint32_t key, enum bench_mode mode)
 {
 	uint32_t before, again = with_state(mine + HOLD, TAKEN);
 
 	(void)key;
 	(void)mode;
-	if (mine % (1u << STATE_BITS) == LINGERS && swap(ticket, mine, again)) {
+	if (mine % (1u << STATE_BITS) == BARGES && swap(ticket, mine, again)) {
 		mine = again;
 		return;
 	}
@@ -118,14 +118,14 @@ static void linger_lock(uint32_t key, enum bench_mode mode)
 
 		/* Stored before the load, here and in the kernel: a thread that changes the word sees it. */
 		__atomic_store_n(&l->slot[before].asleep, ++sleeps ? sleeps : ++sleeps, __ATOMIC_SEQ_CST);
-		if (!is(seen, ticket - 1, DONE) && !is(seen, ticket - 1, LINGERS))
+		if (!is(seen, ticket - 1, DONE) && !is(seen, ticket - 1, BARGES))
 			syscall(SYS_futex, &l->slot[before].word, FUTEX_WAIT, seen, NULL, NULL, 0);
 		__atomic_store_n(&l->slot[before].asleep, 0, __ATOMIC_SEQ_CST);
 	}
 }
 
 /* A sleep is ended once, not by each release of a streak. */
-static void linger_unlock(uint32_t key, enum bench_mode mode)
+static void barge_unlock(uint32_t key, enum bench_mode mode)
 {
 	uint32_t *word = &l->slot[ticket % SLOTS].word, asleep;
 	int64_t t = now();
@@ -136,7 +136,7 @@ static void linger_unlock(uint32_t key, enum bench_mode mode)
 	if (first)
 		row = t;
 	/* A streak ends at its highest number: the next would change the ticket. */
-	mine = with_state(mine, t - row < STREAK_NS && (mine + HOLD) >> TICKET_SHIFT == mine >> TICKET_SHIFT ? LINGERS : DONE);
+	mine = with_state(mine, t - row < STREAK_NS && (mine + HOLD) >> TICKET_SHIFT == mine >> TICKET_SHIFT ? BARGES : DONE);
 	__atomic_store_n(word, mine, __ATOMIC_SEQ_CST);
 	asleep = __atomic_load_n(&l->slot[ticket % SLOTS].asleep, __ATOMIC_SEQ_CST);
 	if (asleep == 0 || (!first && asleep == called && t - row < STREAK_NS))
@@ -145,13 +145,13 @@ static void linger_unlock(uint32_t key, enum bench_mode mode)
 	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-const struct lock_adapter adapter_fifo_linger = {
-	.name = "fifo-linger",
+const struct lock_adapter adapter_fifo_barge = {
+	.name = "fifo-barge",
 	.can = LOCK_FLOOR,
-	.create = linger_create,
-	.attach = linger_attach,
-	.lock = linger_lock,
-	.unlock = linger_unlock,
-	.detach = linger_nothing,
-	.destroy = linger_destroy,
+	.create = barge_create,
+	.attach = barge_attach,
+	.lock = barge_lock,
+	.unlock = barge_unlock,
+	.detach = barge_nothing,
+	.destroy = barge_destroy,
 };
