@@ -60,8 +60,7 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	participant_leave(segment);
 	service_end_if_alone(segment);
 	process_close(segment);
-	segment->magic = 0;
-	segment_unref(segment);
+	segment_abandon(segment);
 	return 0;
 }
 

@@ -73,8 +73,8 @@ void canceller_end(lockshm_canceller_t *c)
 	store_release(&c->opaque[CANCELLER_SEAL], 0);
 }
 
-/* The wait that uses it: its request, and its segment in *@s.  0 = none; *@good = false: it was overwritten. */
-static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, bool *good)
+/* As wait_of(), once.  A mixture of two waits with equal references looks overwritten, too. */
+static uint64_t read_wait(const lockshm_canceller_t *c, const struct lockshm **s, bool *good)
 {
 	uint64_t request = load_acquire(&c->opaque[CANCELLER_REQUEST]), seal;
 
@@ -86,6 +86,14 @@ static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, 
 		return 0;
 	*good = process_sees_segment(*s) && seal == seal_of(c, *s, request);
 	return *good ? request : 0;
+}
+
+/* The wait that uses it: its request, and its segment in *@s.  0 = none; *@good = false: it was overwritten. */
+static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, bool *good)
+{
+	uint64_t request = read_wait(c, s, good);
+
+	return *good ? request : read_wait(c, s, good);
 }
 
 static void end_wait(const struct lockshm *s, struct request_ref ref)

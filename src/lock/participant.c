@@ -120,6 +120,11 @@ void participant_forget_inherited(uint64_t epoch)
 
 static const struct process_hooks hooks = { .forget_thread = participant_forget_inherited };
 
+void participant_add_hooks(void)
+{
+	process_add_hooks(&hooks);
+}
+
 int participant_join(struct lockshm *s, struct participant **out, uint32_t flags, struct lockshm_error *error)
 {
 	uint64_t epoch = process_epoch();

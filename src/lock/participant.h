@@ -132,6 +132,9 @@ static inline int participant_get(struct lockshm *s, struct participant **out, s
 	return likely(*out != NULL) ? 0 : participant_join(s, out, 0, error);
 }
 
+/* What a join adds first.  For a caller that waits for the join of another thread with a lock that fork() takes, too. */
+void participant_add_hooks(void);
+
 /* After a fork: drop the participants of the parent's thread from the copied list. */
 void participant_forget_inherited(uint64_t epoch);
 

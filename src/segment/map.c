@@ -354,6 +354,9 @@ void segment_unref(struct lockshm *s)
 
 void segment_abandon(struct lockshm *s)
 {
+	/* Under the lock, for segment_unref() of other threads. */
+	pthread_mutex_lock(&s->lock);
 	s->magic = 0;
+	pthread_mutex_unlock(&s->lock);
 	segment_unref(s);
 }

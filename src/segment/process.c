@@ -57,6 +57,7 @@ void process_add_hooks(const struct process_hooks *hooks)
 {
 	int i;
 
+	/* Without the lock, which a fork() may hold that waits for the caller. */
 	if (has_hooks(hooks))
 		return;
 	pthread_mutex_lock(&process_lock);

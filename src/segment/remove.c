@@ -99,6 +99,19 @@ static int may_unlink(const char *path)
 	return errno == ENOTDIR ? 0 : errno;
 }
 
+/* A file that is mounted by itself, as into a container: its name stays, so it must not be retired. */
+static bool is_mount_point(const char *path)
+{
+#ifdef STATX_ATTR_MOUNT_ROOT
+	struct statx st;
+
+	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &st) == 0 && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+#else
+	(void)path;
+	return false;
+#endif
+}
+
 /* 0 or an errno. */
 static int take_turn(int fd)
 {
@@ -114,9 +127,17 @@ static int take_turn(int fd)
 	return 0;
 }
 
+/* The lock by itself, too: a child that was forked meanwhile has the descriptor, and would keep it. */
+static void end_turn(int fd)
+{
+	(void)flock(fd, LOCK_UN);
+	close(fd);
+}
+
 /*
  * Retire the segment of @fd and remove its name @path, if that still leads to it.  A remover holds the file's flock, so
- * a newer segment that took the name in between is never hit.  The flock ends with a killed process.  0 or an errno;
+ * the newer segment of another remover or creator is never hit.  The flock ends with a killed process, unless it had
+ * forked a child meanwhile, which then keeps it.  0 or an errno;
  * @retired: only the name could not be removed.
  */
 static int remove_same(int fd, const char *path, bool *retired)
@@ -131,7 +152,7 @@ static int remove_same(int fd, const char *path, bool *retired)
 		return errno;
 	if (mine.st_dev != named.st_dev || mine.st_ino != named.st_ino)
 		return ENOENT;
-	e = may_unlink(path);
+	e = is_mount_point(path) ? EBUSY : may_unlink(path);
 	if (!e)
 		e = retire(fd);
 	if (e)
@@ -153,7 +174,7 @@ int segment_clear_retired(const char *name)
 		return 0;
 	if (pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) && h.magic == SHM_MAGIC && h.state == SEGMENT_RETIRED)
 		e = remove_same(fd, path, &retired);
-	close(fd);
+	end_turn(fd);
 	return e == ENOENT ? 0 : e;
 }
 
@@ -201,7 +222,7 @@ LOCKSHM_EXPORT int lockshm_destroy(const char *name, struct lockshm_error *error
 	e = begins_like_segment(fd);
 	if (!e)
 		e = remove_same(fd, path, &retired);
-	close(fd);
+	end_turn(fd);
 	if (!e)
 		return 0;
 	return retired ? name_stays(e, full, error) : removal_error(e, full, error);

@@ -151,7 +151,7 @@ MUST_CHECK int segment_open(struct lockshm **out, const char *name, unsigned fla
 MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
 			   struct lockshm_error *error);
 
-/* Close a handle that no caller has seen yet. */
+/* From now on it is no handle; drop its reference. */
 void segment_abandon(struct lockshm *s);
 
 /*

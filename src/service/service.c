@@ -234,6 +234,8 @@ int service_start(struct lockshm *s, struct lockshm_error *error)
 	int err, cancel;
 
 	process_add_hooks(&hooks);
+	/* Before `starting`: a fork() waits for that with the process-lock, which adding a table takes. */
+	participant_add_hooks();
 	/* The wait for the new thread is a cancellation point, and would leave `starting` locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->starting);

@@ -5,6 +5,7 @@
  * The agents of one process share a table of holds and a forked child has a copy of it, so hold 0 of the child is a
  * bitwise copy of its parent's.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,7 +195,7 @@ START_TEST(holder_forks_and_the_child_exits)
 	pid_t pid;
 
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 4; i++) {
 		pid = fork();
 		if (pid == 0)
 			_exit(lockshm_release(&hold, 0) == LOCKSHM_NOT_HELD && lockshm_token(&hold) == 0 ? 0 : 1);
@@ -204,6 +205,59 @@ START_TEST(holder_forks_and_the_child_exits)
 	}
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_assert_uint_eq(stat_now().owners_used, 1);
+}
+END_TEST
+
+static void *start_service(void *unused)
+{
+	struct lockshm_request q = request_for("k", LOCKSHM_EXCLUSIVE);
+	lockshm_hold_t hold;
+	lockshm_t *s;
+
+	(void)unused;
+	q.flags = LOCKSHM_AUTO_RENEW;
+	q.ttl_ns = LOCKSHM_SECONDS(10);
+	q.timeout_ns = LOCKSHM_FOREVER;
+	if (lockshm_open(&s, seg_name, 0, NULL) != 0 || lockshm_acquire(s, &q, &hold) != 0 || lockshm_release(&hold, 0) != 0 ||
+	    lockshm_close(s) != 0)
+		_exit(1);
+	return NULL;
+}
+
+/* A process whose first thread forks while the second one starts the service thread, the first to join a segment. */
+static void fork_beside_the_start(void)
+{
+	pthread_t starter;
+	int i;
+
+	if (pthread_create(&starter, NULL, start_service, NULL) != 0)
+		_exit(1);
+	for (i = 0; i < 4; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(0);
+		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+			_exit(1);
+	}
+	pthread_join(starter, NULL);
+	_exit(0);
+}
+
+/* A deadlock of the two would hang this case. */
+START_TEST(forks_while_the_service_thread_starts)
+{
+	int i, status;
+
+	for (i = 0; i < 400; i++) {
+		pid_t pid = fork();
+
+		ck_assert_int_ge(pid, 0);
+		if (pid == 0)
+			fork_beside_the_start();
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+	}
 }
 END_TEST
 
@@ -219,6 +273,7 @@ static void add(TCase *tc)
 	tcase_add_native(tc, auto_renewal_stays_with_the_parent);
 	tcase_add_test(tc, grandchildren_take_part_too);
 	tcase_add_test(tc, holder_forks_and_the_child_exits);
+	tcase_add_native(tc, forks_while_the_service_thread_starts);
 }
 
 int main(void)
