@@ -40,7 +40,7 @@ struct redis {
 	char tls_uri[160]; /* with the authority that signed its certificate */
 	FILE *say;
 	int64_t *clock_us; /* offset of its wall clock; NULL = the machine's clock */
-	char clock_file[96], shim[256];
+	char clock_file[96], shim[300];
 };
 
 extern struct redis *redis;
