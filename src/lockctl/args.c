@@ -32,6 +32,8 @@ static void option_error(char **argv, const struct option *longs)
 	usage_error("unknown or ambiguous option '%s'", argv[optind - 1]);
 }
 
+void (*args_help)(void) __attribute__((noreturn));
+
 int args_option(int argc, char **argv, const char *shorts, const struct option *longs)
 {
 	int option;
@@ -40,7 +42,7 @@ int args_option(int argc, char **argv, const char *shorts, const struct option *
 	option = getopt_long(argc, argv, shorts, longs, NULL);
 	switch (option) {
 	case 'h':
-		command_help();
+		args_help();
 	case ':':
 		usage_error("option '%s' needs a value", argv[optind - 1]);
 	case '?':

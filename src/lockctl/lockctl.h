@@ -54,11 +54,6 @@ int lockctl_stat(int argc, char **argv);
 int lockctl_sweep(int argc, char **argv);
 int lockctl_verify(int argc, char **argv);
 
-/* --- lockctl/main.c --------------------------------------------------------------------------------------- */
-
-/** Print the help of the running command and exit with 0. */
-void command_help(void) __attribute__((noreturn));
-
 /* --- lockctl/message.c ------------------------------------------------------------------------------- */
 
 /** Set the subject of the following messages: the command, then its segment. */
@@ -72,6 +67,9 @@ void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), n
 int failed(int code, const struct lockshm_error *error);
 
 /* --- lockctl/args.c ---------------------------------------------------------------------------------- */
+
+/** Prints the help of the running command and exits with 0; main() sets it. */
+extern void (*args_help)(void) __attribute__((noreturn));
 
 /** The bytes of a KEY argument. */
 struct key {

@@ -116,7 +116,7 @@ static int close_stdout(int status)
 	return status == EXIT_OK ? EXIT_FAILED : status;
 }
 
-void command_help(void)
+static __attribute__((noreturn)) void command_help(void)
 {
 	printf("usage: lockctl %s%s%s\n\n%s.\n\n%s" HELP_LINE, running->name, *running->synopsis ? " " : "",
 	       running->synopsis, running->summary, running->options);
@@ -154,6 +154,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--version"))
 		return version();
+	args_help = command_help;
 	running = find_command(argv[1]);
 	if (!running) {
 		message("unknown command '%s'; lockctl --help lists the commands", argv[1]);

@@ -145,7 +145,7 @@ awk -v exceptions="$work/exceptions" '
 	BEGIN { while ((getline line < exceptions) > 0) exception[line] = 1 }
 	{
 		split($1, from, "/"); split($2, to, "/")
-		if (from[1] == "lockctl" || (from[1] " " to[1] " " $3) in exception) next
+		if ((from[1] == "lockctl" && to[1] != "lockctl") || (from[1] " " to[1] " " $3) in exception) next
 		all[$1]; all[$2]; reach[$1, $2]
 	}
 	END {
