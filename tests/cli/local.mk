@@ -13,6 +13,7 @@ tests_of_cli += \
 	%D%/man.sh \
 	%D%/operator.sh \
 	%D%/owner.sh \
+	%D%/rm-mounted.sh \
 	%D%/run-fifo.sh \
 	%D%/run-killed.sh \
 	%D%/run-lost.sh \
