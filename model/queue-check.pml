@@ -26,7 +26,7 @@ inline g_grant(r)
 		if
 		:: i_ != r && HAS(linked, i_) && LIVE(word[i_]) && ticket[i_] < ticket[r] ->
 			/* Order and exclusion in one: every request before r is granted and shared, and so is r. */
-			assert(ST(word[i_]) == S_GRANTED);
+			assert(HELD(word[i_]));
 			assert(!MX(word[r]) && (!MX(word[i_]) || HAS(flipped, i_)))
 		:: else
 		fi;
@@ -63,7 +63,7 @@ inline g_again(r)
 	i_ = 1;
 	do
 	:: i_ > NREC -> break
-	:: else -> assert(i_ == r || !HAS(linked, i_) || ST(word[i_]) != S_GRANTED); i_++
+	:: else -> assert(i_ == r || !HAS(linked, i_) || !HELD(word[i_])); i_++
 	od;
 	assert(HAS(linked, r) && ticket[r] == last_x);	/* P6: nor was there another hold since */
 	i_ = 0;
@@ -96,17 +96,16 @@ inline g_unlink(r)
 	linked = linked & ~BIT(r);
 #ifdef MARKS
 	/* P4: a bad end is on record before it leaves the queue. */
-	assert(!(ST(word[r]) == S_EXPIRED || ST(word[r]) == S_DEAD) || HAS(told, ticket[r]) ||
-		(mark != 0 && !MACKED(mark)))
+	assert(!HAS(died, ticket[r]) || HAS(told, ticket[r]) || PENDING(mark))
 #endif
 }
 
-/* The request of y, whose word was wy, ended badly. */
-inline g_ended()
+/* The hold of record r, whose word was w, ended badly. */
+inline g_ended(r, w)
 {
-	lost = lost | (HAS(bel, rowner[y]) << rowner[y]);
+	lost = lost | (HAS(bel, rowner[r]) << rowner[r]);
 #ifdef MARKS
-	died = died | BIT(ticket[y])
+	died = died | ((HAS(linked, r) && ST(w) == S_ENTERED && MX(w) && (mark & ROBUST)) << ticket[r])
 #endif
 }
 
@@ -128,7 +127,7 @@ inline g_nobody_forgotten()
 			od;
 			assert(j_ != 0);
 			assert(ST(word[PREV(word[slp[i_]])]) != S_LINGERING);
-			assert(MX(word[slp[i_]]) || MX(word[j_]) || ST(word[j_]) != S_GRANTED)
+			assert(MX(word[slp[i_]]) || MX(word[j_]) || !HELD(word[j_]))
 		:: else
 		fi;
 		i_++

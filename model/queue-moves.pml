@@ -24,11 +24,11 @@ inline set_free(r)
 }
 
 #define ANCHOR ((a != 0 && word[a] == wa) || (a == 0 && tail == t))
-#define MINE(w) (GEN(w) == g && ST(w) == S_GRANTED)
+#define MINE(w) (GEN(w) == g && HELD(w))
 /* May the time of y have passed?  Must it? */
-#define CANPASS ((ST(wy) == S_COOLING) || (ST(wy) == S_GRANTED && (nexp > 0 || HAS(stopped, rowner[y]) || force)))
-#define MUSTPASS ((ST(wy) == S_GRANTED && (HAS(stopped, rowner[y]) || force)) || (ST(wy) == S_COOLING && late))
-#define TIME_MATTERS (CANPASS || (ST(wy) == S_GRANTED && nstop > 0))
+#define CANPASS ((ST(wy) == S_COOLING) || (HELD(wy) && (nexp > 0 || HAS(stopped, rowner[y]) || force)))
+#define MUSTPASS ((HELD(wy) && (HAS(stopped, rowner[y]) || force)) || (ST(wy) == S_COOLING && late))
+#define TIME_MATTERS (CANPASS || (HELD(wy) && nstop > 0))
 #if N_CRASH > 0
 #define LIFE_MATTERS (ST(wy) != S_COOLING)
 #else
@@ -155,7 +155,7 @@ inline dead_y()
 	d = 0;
 #if defined(MARKS) && !defined(MUT_MARK_AFTER)
 	if
-	:: ST(wy) == S_EXPIRED || ST(wy) == S_DEAD -> pc = M0_
+	:: MX(wy) && (ST(wy) == S_EXPIRED || ST(wy) == S_DEAD) -> pc = M0_
 	:: else -> pc = PC
 	fi
 #else
@@ -264,10 +264,8 @@ inline reclaim_lost()
 	fi
 }
 
-/* The word m of the damage, as read: does ticket k with this rank still have to be written? */
-#define MY_RANK (((ST(wy) == S_DEAD) << 1) | MX(wy))
-#define MARK_SKIP (m != 0 && (MTICKET(m) == k || (MTICKET(m) > k && MX_OF_MARK(m)) || \
-	(!MACKED(m) && !(MY_RANK > MRANK(m) || (MY_RANK == MRANK(m) && k > MTICKET(m))))))
+/* The word m of the damage, as read: is there nothing to write for ticket k? */
+#define MARK_SKIP (!(m & ROBUST) || MTICKET(m) >= k || (PENDING(m) && MDIED(m) && ST(wy) != S_DEAD))
 
 inline after_mark()
 {
@@ -300,6 +298,15 @@ inline fresh(r)
 #define OTHERS_MAY_TAKE_UP(r) false
 #endif
 
+/* Of several keys none is entered before the last is granted. */
+#ifdef MANY
+#define AT_ONCE S_GRANTED
+#define THEN_INSIDE PM
+#else
+#define AT_ONCE S_ENTERED
+#define THEN_INSIDE HOLD
+#endif
+
 /*
  * R1: fill a FREE record; unreachable until the CAS on the tail.  Not one that a thread still sleeps on: only the
  * thread of its chunk fills a record, and that one is asleep.
@@ -321,7 +328,7 @@ inline fill()
 		fresh(me); g = i_;
 #endif
 		assert(g < 31 && TICKET(t) < 30);
-		word[me] = W(g, x, (k -> S_GRANTED : S_WAITING), IDX(t));
+		word[me] = W(g, x, (k -> AT_ONCE : S_WAITING), IDX(t));
 		dl[me] = (k -> g : UNSET(g));
 #ifdef RENEW
 		conf[me] = g;

@@ -13,7 +13,11 @@ byte sleeping;		/* the sleep flags, one bit per record */
 byte hint[NREC + 1];	/* [gen:5 | index:3] */
 #endif
 #ifdef MARKS
+#ifdef LATE_ROBUST
 byte mark;
+#else
+byte mark = ROBUST;
+#endif
 #endif
 #if N_CANCEL > 0
 byte wref[NPROC];	/* published [gen | index] of the thread's wait */
@@ -71,7 +75,7 @@ byte nudge;		/* threads that slept behind a hold when it began to cool down: the
 byte conf[NREC + 1];	/* lease version that the owner was given */
 #endif
 #ifdef MARKS
-int died;		/* tickets of holds that ended as EXPIRED or DEAD */
+int died;		/* tickets of exclusive holds that ended badly, entered, while the lock was robust */
 int told;		/* tickets that were written as damage */
 int acked;		/* tickets that were acknowledged */
 #endif
@@ -80,7 +84,7 @@ hidden byte i_, j_;
 hidden short w_;
 
 mtype = { IDLE, A1, A3, A4, A5, W0, W0L, W0M, PM, P0, P1, P2, P3, PC, PF, PH, PK, PX, PY, G1, G2, GW, LA1, LA2, LA3, T0,
-	W3, W4, ASL0, ASLEEP, TO1, HOLD, F2, F3, F4, D1, D2, RN1, RN2, RN3, RN4, C1, C2, C3, C4, U1, U2, U3, U4, U5,
+	W3, W4, ASL0, ASLEEP, TO1, E1, HOLD, F2, F3, F4, D1, D2, RN1, RN2, RN3, RN4, C1, C2, C3, C4, U1, U2, U3, U4, U5,
 	U6, U7, DG2, LE, L1, L2, L3, L4, L5, HA2, M0_, M1_, M3_, M4_, CN2, CN3, CN4, RC1, RC2, RC3, RC4, GONE };
 
 /* What follows a walk. */

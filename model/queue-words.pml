@@ -73,13 +73,14 @@
 /* Request word [gen | mode:1 | state:4 | prev:3] */
 #define S_FREE 0
 #define S_WAITING 1
-#define S_GRANTED 2
-#define S_COOLING 3
-#define S_LINGERING 4
-#define S_RELEASED 5
-#define S_ABANDONED 6
-#define S_EXPIRED 7
-#define S_DEAD 8
+#define S_GRANTED 2	/* its owner is not inside yet */
+#define S_ENTERED 3
+#define S_COOLING 4
+#define S_LINGERING 5
+#define S_RELEASED 6
+#define S_ABANDONED 7
+#define S_EXPIRED 8
+#define S_DEAD 9
 #define W(g, x, s, p) (((g) << 8) | ((x) << 7) | ((s) << 3) | (p))
 #define PREV(w) ((w) & 7)
 #define ST(w) (((w) >> 3) & 15)
@@ -87,7 +88,8 @@
 #define GEN(w) ((w) >> 8)
 #define LIVE(w) (ST(w) >= S_WAITING && ST(w) <= S_LINGERING)
 #define ENDED(w) (ST(w) >= S_RELEASED)
-#define SHARED_HOLD(w) (ST(w) == S_GRANTED && !MX(w))
+#define HELD(w) (ST(w) == S_GRANTED || ST(w) == S_ENTERED)
+#define SHARED_HOLD(w) (HELD(w) && !MX(w))
 #define WITH_ST(w, s) (((w) & ~120) | ((s) << 3))
 #define WITH_PREV(w, p) (((w) & ~7) | (p))
 #define WITH_MX(w, x) (((w) & ~128) | ((x) << 7))
@@ -107,12 +109,19 @@
 #define RENEWED(g) (64 | (g))
 #define COOLED(g) (96 | (g))
 
-/* Damage word [ticket:5 | died:1 | exclusive:1 | acknowledged:1], 0 = none */
-#define MARK(n, died, x) (((n) << 3) | ((died) << 2) | ((x) << 1))
+/* Damage word [ticket:5 | robust:1 | died:1 | acknowledged:1]; ticket 0 = no damage yet */
+#define ROBUST 4
+#define MARK(n, died) (((n) << 3) | ROBUST | ((died) << 1))
 #define MTICKET(v) ((v) >> 3)
-#define MX_OF_MARK(v) (((v) >> 1) & 1)
-#define MRANK(v) (((v) >> 1) & 3)
+#define MDIED(v) (((v) >> 1) & 1)
 #define MACKED(v) ((v) & 1)
+#define PENDING(v) (MTICKET(v) != 0 && !MACKED(v))
+/* The state that a hold of that state has after a bad end: no damage before its owner is inside. */
+#ifdef MUT_MARK_OUTSIDE
+#define BAD_END(s, end) (end)
+#else
+#define BAD_END(s, end) ((s) == S_ENTERED -> (end) : S_ABANDONED)
+#endif
 
 #define BIT(n) (1 << (n))
 #define HAS(set, n) (((set) >> (n)) & 1)

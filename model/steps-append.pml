@@ -5,6 +5,9 @@
 	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_X -> begin(1) }
 	:: d_step { pc == IDLE && ops < OPS(_pid) && MAY_S -> begin(0) }
 	:: d_step { pc == A1 -> t = tail; look_at_tail() }
+#ifdef LATE_ROBUST
+	:: d_step { pc == IDLE && ops < OPS(_pid) && !(mark & ROBUST) -> mark = mark | ROBUST } /* the first robust request */
+#endif
 	/* A join loads the tail's request (P1), the tail again (P2), its owner's life (P3), its deadline. */
 	:: d_step { pc == A3 -> fill() }
 	:: d_step { pc == A4 -> /* R1: one CAS makes owner, mode, order and ticket visible */
@@ -27,10 +30,10 @@
 #ifdef HINTS
 				if
 				:: IDX(t) != 0 -> wme = word[me]; pc = A5
-				:: else -> pc = HOLD
+				:: else -> pc = THEN_INSIDE
 				fi;
 #else
-				pc = HOLD;
+				pc = THEN_INSIDE;
 #endif
 				t = 0;
 				renumber()
@@ -47,5 +50,5 @@
 			set_free(me); me = 0; g = 0; k = 0; t = 0; pc = A1
 		fi }
 #ifdef HINTS
-	:: d_step { pc == A5 -> hint[PREV(wme)] = (g << 3) | me; wme = 0; pc = HOLD } /* R6: joined shared holders */
+	:: d_step { pc == A5 -> hint[PREV(wme)] = (g << 3) | me; wme = 0; pc = THEN_INSIDE } /* R6: joined shared holders */
 #endif

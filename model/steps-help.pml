@@ -32,7 +32,7 @@
 				if
 				:: ST(wy) == S_WAITING -> wy = WITH_ST(wy, S_ABANDONED)
 				:: ST(wy) == S_LINGERING -> wy = WITH_ST(wy, S_RELEASED)	/* R12 */
-				:: else -> wy = WITH_ST(wy, S_DEAD); g_ended()
+				:: else -> g_ended(y, wy); wy = WITH_ST(wy, BAD_END(ST(wy), S_DEAD))
 				fi;
 				word[y] = wy;
 				CHANGED;
@@ -54,7 +54,7 @@
 		:: else ->
 #if N_EXPIRE > 0
 			if
-			:: ST(wy) == S_GRANTED && !MUSTPASS -> nexp--
+			:: HELD(wy) && !MUSTPASS -> nexp--
 			:: else
 			fi;
 #endif
@@ -65,13 +65,13 @@
 		if
 		:: word[y] == wy ->
 			if
-			:: ST(wy) == S_GRANTED ->
+			:: HELD(wy) ->
 #ifdef RENEW
 				/* P5: not while a lease that the owner was given is in force. */
 				assert(d == conf[y] || d == dl[y]);
 #endif
-				wy = WITH_ST(wy, S_EXPIRED);
-				g_ended()
+				g_ended(y, wy);
+				wy = WITH_ST(wy, BAD_END(ST(wy), S_EXPIRED))
 			:: else -> /* R11: the end of a cool-down is no loss */
 #ifdef MUT_COOL_EXPIRES
 				wy = WITH_ST(wy, S_EXPIRED)
@@ -113,7 +113,7 @@
 		:: mark == m ->
 			assert(HAS(died, k));		/* P4: only bad ends are reported */
 			assert(!HAS(acked, k));		/* P4: what was acknowledged does not come back */
-			mark = MARK(k, ST(wy) == S_DEAD, MX(wy));
+			mark = MARK(k, ST(wy) == S_DEAD);
 			told = told | BIT(k);
 			after_mark()
 		:: else -> k = 0; m = 0; pc = M0_
@@ -227,7 +227,7 @@
 		fi }
 	:: d_step { pc == LA3 -> /* R5: is the one I granted as I left it?  Then the next one is due */
 		if
-		:: word[y] == wy -> inrun = 0; y = 0; wy = 0; pc = G1
+		:: word[y] == wy || word[y] == WITH_ST(wy, S_ENTERED) -> inrun = 0; y = 0; wy = 0; pc = G1
 		:: else -> no_hint()
 		fi }
 #endif

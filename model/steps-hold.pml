@@ -71,7 +71,7 @@
 #else
 		if
 		:: word[me] == wme ->
-			word[me] = W(k, MX(wme), S_GRANTED, PREV(wme));
+			word[me] = W(k, MX(wme), ST(wme), PREV(wme));
 			g = k;
 			conf[me] = RENEWED(k);
 			CHANGED;
@@ -90,7 +90,7 @@
 #endif
 	/* -------------------------------------------------- R12 barge */
 #ifdef LINGER
-	:: d_step { pc == D2 && MX(wme) && PREV(wme) == 0 -> /* R12: free for me and for the next waiter */
+	:: d_step { pc == D2 && ST(wme) == S_ENTERED && MX(wme) && PREV(wme) == 0 -> /* R12: free for me and for the next waiter */
 		if
 		:: word[me] == wme ->
 			word[me] = WITH_ST(wme, S_LINGERING);
@@ -147,7 +147,7 @@
 #ifndef MUT_LINGER_SAME_GEN
 			g = k;
 #endif
-			word[me] = W(g, 1, S_GRANTED, 0);
+			word[me] = W(g, 1, S_ENTERED, 0);
 			k = 0;
 			to = 1;		/* once */
 			CHANGED;
@@ -300,7 +300,7 @@
 #endif
 	/* -------------------------------------------------- acknowledge the damage */
 #ifdef MARKS
-	:: d_step { pc == HOLD && !act && mark != 0 && !MACKED(mark) -> act = 1; m = mark; pc = HA2 }
+	:: d_step { pc == HOLD && !act && PENDING(mark) -> act = 1; m = mark; pc = HA2 }
 	:: d_step { pc == HA2 ->
 		if
 		:: mark == m -> mark = m | 1; acked = acked | told

@@ -8,7 +8,7 @@
 #ifdef MUT_END_BY_INDEX
 	:: d_step { pc == IDLE && ops < OPS(_pid) && nend > 0 -> nend--; ret = R_OP; force = 1; y = 1; wy = word[1];
 		if
-		:: ST(wy) == S_GRANTED -> d = dl[y]; pc = PY
+		:: HELD(wy) -> d = dl[y]; pc = PY
 		:: else -> force = 0; end_op()
 		fi }
 #else
@@ -58,11 +58,12 @@
 	:: d_step { pc == RC3 -> /* R3: each live request of the dead dies by CAS */
 		if
 		:: word[rk] == wme ->
+			if
+			:: HELD(wme) -> g_ended(rk, wme)
+			:: else
+			fi;
 			word[rk] = WITH_ST(wme, (ST(wme) == S_WAITING -> S_ABANDONED :
-				(ST(wme) == S_LINGERING -> S_RELEASED : S_DEAD)));
-#ifdef MARKS
-			died = died | ((HAS(linked, rk) && ST(wme) == S_GRANTED) << ticket[rk]);
-#endif
+				(ST(wme) == S_LINGERING -> S_RELEASED : BAD_END(ST(wme), S_DEAD))));
 			CHANGED
 		:: else
 		fi;

@@ -17,9 +17,25 @@
 			fi
 		:: GEN(wa) == g && ST(wa) == S_GRANTED ->
 			assert(!HAS(over, _pid));
-			wa = 0; wme = 0; to = 0; late = 0; ret = 0; pc = HOLD
+			wme = wa; wa = 0; to = 0; late = 0; ret = 0; pc = E1
 		:: else -> leave()
 		fi }
+	:: d_step { pc == E1 -> /* R13: inside from here; the same CAS that an expirer loses or wins */
+		if
+#ifdef MUT_ENTER_PLAIN
+		:: true ->
+#else
+		:: word[me] == wme ->
+#endif
+			word[me] = WITH_ST(wme, S_ENTERED);
+			CHANGED;
+			assert(!HAS(over, _pid) && !HAS(lost, _pid));	/* P5 */
+			wme = 0; pc = HOLD
+		:: else -> wme = 0; pc = PM
+		fi }
+#ifdef MANY
+	:: d_step { pc == E1 -> wme = 0; pc = D1 } /* another key was not granted: released, never entered */
+#endif
 	/* announce */
 	:: d_step { pc == W0L -> /* R6: the hint */
 #ifdef HINTS
@@ -73,7 +89,7 @@
 #endif
 #if N_EXPIRE > 0
 	/* My predecessor's deadline comes: a sleep ends there too. */
-	:: d_step { pc == ASLEEP && slp[_pid] != 0 && nexp > 0 && ST(word[PREV(word[me])]) == S_GRANTED -> awake() }
+	:: d_step { pc == ASLEEP && slp[_pid] != 0 && nexp > 0 && HELD(word[PREV(word[me])]) -> awake() }
 #endif
 	:: d_step { pc == TO1 -> /* R3: time-out */
 		if
