@@ -99,8 +99,8 @@ extern "C" {
 enum lockshm_code {
 	LOCKSHM_OK = 0,
 	/* Positive: done, with a condition to know. */
-	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn */
-	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be working */
+	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn (LOCKSHM_ROBUST) */
+	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be working (LOCKSHM_ROBUST) */
 	LOCKSHM_LATE = 3, /**< done, but the lease had expired before; the lock had no other holder in between */
 	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the segment's policy permits it */
 	/* Negative: not done, nothing changed. */
@@ -174,14 +174,15 @@ typedef struct lockshm_canceller {
 } lockshm_canceller_t;
 #define LOCKSHM_CANCELLER_INIT { { 0 } }
 
-/** The earlier holder that an OWNER_DIED or TOOK_OVER_EXPIRED status refers to. */
+/** A damage mark: the exclusive holder of a robust key (LOCKSHM_ROBUST) that ended without a release. */
 struct lockshm_previous {
-	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for none */
-	int mode;        /**< enum lockshm_mode of the lost hold */
-	int32_t pid;     /**< as seen in its own pid namespace; 0 = no longer known */
+	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for no mark */
+	int32_t pid;     /**< as seen in its own pid namespace; 0 = not known, also if too many keys have a mark */
 	int32_t tid;
 	uint64_t token;
-	char tag[LOCKSHM_TAG_MAX + 2];
+	int64_t age_ns;  /**< since the mark was left */
+	char tag[LOCKSHM_TAG_MAX + 2]; /**< "" = it had none, or it is not known */
+	uint64_t reserved[4]; /**< 0 */
 };
 
 /** Details of one acquire, also of a failed one.  Optional out parameter. */
@@ -196,9 +197,10 @@ struct lockshm_report {
 /** @name Flags of a request @{ */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
-#define LOCKSHM_ACKNOWLEDGE 0x4u          /**< report OWNER_DIED / TOOK_OVER_EXPIRED once and clear the damage mark */
+#define LOCKSHM_ACKNOWLEDGE 0x4u          /**< with LOCKSHM_ROBUST: report the damage mark once and clear it */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire() */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
+#define LOCKSHM_ROBUST 0x20u              /**< the key guards data that a dead holder may leave torn: tell its next holders */
 /** @} */
 
 /** One request for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
@@ -325,7 +327,7 @@ int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct locks
  * lockshm_close - give the handle back
  * @segment: handle; NULL is ignored
  *
- * Ends the calling thread's holds as its exit would (the next holders get OWNER_DIED) and frees its slot.
+ * Ends the calling thread's holds as its exit would (robust keys get a damage mark) and frees its slot.
  * No other thread may be inside a call on @segment or start one.  Holds of other threads of this process
  * remain until those threads end; the mapping goes away with the last of them.  Holds of the process stay
  * usable, by this thread too, as long as another thread has a slot, and end with the last.  Does not block, except
@@ -429,11 +431,20 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * takes as long as the reply of Redis.  Deadlocks are found within this host only.  Starts the standby thread, see
  * lockshm_bridge_serve().
  *
- * Return: 0 held; LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and request->report->previous names the holder
- *         that left the damage mark: every acquire of this key returns the status again until a holder calls
- *         lockshm_acknowledge().
- *         LOCKSHM_LOCAL_ONLY held, on this host only: by policy, because Redis is out of reach; a damage mark may
- *         be in request->report->previous in addition.
+ * With LOCKSHM_ROBUST the key is robust from then on, for all requests, as long as the segment remembers it.  If an
+ * exclusive holder of a robust key, robust itself or not, dies inside, or overruns its lease and loses the lock, or is
+ * ended by an operator, the key gets a damage mark: what the lock protects may be torn.  Inside begins when the call that
+ * acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release or the
+ * downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until it is
+ * acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_marks().  A plain acquire returns 0,
+ * and its report and lockshm_previous() tell of the mark.  A mark keeps its key in the segment.  Without LOCKSHM_ROBUST, 0
+ * may follow an overrun whose holder still writes: check tokens.  Not with LOCKSHM_GLOBAL.
+ *
+ * Return: 0 held.
+ *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage mark;
+ *         request->report->previous names the holder that left it.
+ *         Only with redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request: LOCKSHM_LOCAL_ONLY held, on this host only,
+ *         because Redis is out of reach.
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
  *         LOCKSHM_DEADLOCK (the wait would depend, directly or not, on a hold of the calling thread; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later check if moved holds closed
@@ -466,8 +477,9 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
- *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has the damage mark.  LOCKSHM_INVALID
- *         also for a wrong @n or a hold in use.  On failure none is held.
+ *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has one damage mark, and
+ *         lockshm_previous() that of each hold.  LOCKSHM_TIMEOUT also if leases keep ending before the last key is granted.
+ *         LOCKSHM_INVALID also for a wrong @n or a hold in use.  On failure none is held.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * Since: 0.1
  */
@@ -605,13 +617,27 @@ int lockshm_upgrade(lockshm_hold_t *hold);
 int lockshm_downgrade(lockshm_hold_t *hold);
 
 /**
- * lockshm_acknowledge - clear the damage mark (OWNER_DIED or TOOK_OVER_EXPIRED) that the acquire of this hold reported
- * @hold: held
+ * lockshm_previous - the damage mark of the key of a hold
+ * @hold:     held, with or without LOCKSHM_ROBUST
+ * @previous: [out] status 0 = no mark
+ *
+ * Does not block.  The mark cannot change while the hold lasts, except that it is acknowledged.
+ *
+ * Return: 0; LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @previous is
+ *         zero with a negative code.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previous);
+
+/**
+ * lockshm_acknowledge - clear the damage mark of the key of a hold
+ * @hold: held, with or without LOCKSHM_ROBUST
  *
  * Call it when what the lock protects is known to be good again.  Does not block.
  *
- * Return: 0 (also if there is no damage mark); LOCKSHM_BUSY (there is a newer damage mark: acquire again to see it);
- *         LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
+ * Return: 0 (also if there is no damage mark); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew());
+ *         LOCKSHM_INVALID (@hold is NULL).
  * Thread-safe.
  * Since: 0.1
  */
@@ -1032,8 +1058,8 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg);
  * @key_len: bytes
  * @token:   as shown by lockshm_show_lock(); also that of a cooldown, which ends then
  *
- * The next call of its owner returns LOST; the next request is granted with TOOK_OVER_EXPIRED.  The damage mark is
- * an ordinary one: it stays, also if no request waits, until a holder acknowledges it.  Ending a cooldown leaves none.
+ * The next call of its owner returns LOST.  If the hold is exclusive and its key robust (LOCKSHM_ROBUST) the key gets a
+ * damage mark, TOOK_OVER_EXPIRED.  Ending a cooldown leaves none.
  * Allocates.  Does not block.
  *
  * Return: 0; LOCKSHM_NOT_HELD (no hold of that key has that token); LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
@@ -1042,6 +1068,34 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg);
  * Since: 0.1
  */
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
+
+/** The damage marks that lockshm_acknowledge_marks() clears.  Start from LOCKSHM_MARKS_INIT: all of the segment. */
+struct lockshm_marks {
+	size_t size;           /**< sizeof(struct lockshm_marks), set by the initialiser */
+	const void *key;       /**< that of this key; NULL = of any */
+	size_t key_len;
+	const void *prefix;    /**< those of keys that begin with these bytes; NULL = of any */
+	size_t prefix_len;     /**< up to LOCKSHM_KEY_SHOWN_MAX */
+	int64_t older_than_ns; /**< those left at least that long ago; 0 = any */
+	uint64_t token;        /**< that of the holder with this token; 0 = of any */
+};
+#define LOCKSHM_MARKS_INIT { sizeof(struct lockshm_marks), NULL, 0, NULL, 0, 0, 0 }
+
+/**
+ * lockshm_acknowledge_marks - operator: clear damage marks, without taking the locks
+ * @segment: handle
+ * @which:   which ones; every condition given must be met; NULL = all
+ * @count:   [out] how many were cleared; may be NULL
+ *
+ * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  Does not
+ * block.
+ *
+ * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not fit
+ *         it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count);
 
 /**
  * lockshm_sweep - free what dead processes left: slots, request records, half-made entries

@@ -9,7 +9,8 @@
  */
 #include <string.h>
 
-#include "hold/hold.h"
+#include "api/acquire.h"
+#include "hold/acquire.h"
 #include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/hash.h"
@@ -137,6 +138,17 @@ static void add_report(struct report_sum *sum, int status)
 		sum->all.previous = sum->one.previous;
 }
 
+/* R13: no key is entered before the last is granted.  False = a lease ended before that. */
+static bool enter_all(const lockshm_hold_t *holds, const struct wanted *w, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (hold_go_inside(&holds[w[i].qpos]) < 0)
+			return false;
+	return true;
+}
+
 /* Damage is reported only when all keys are held, so it may be acknowledged only then. */
 static void acknowledge_all(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 {
@@ -150,20 +162,22 @@ static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 		(void)lockshm_release(&holds[w[n].qpos], 0);
 }
 
-static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
-		    const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
+#define AGAIN 1000 /* not a public code: a lease ended before the last key was granted */
+#define TRIES 1000
+
+/* @q: without LOCKSHM_ACKNOWLEDGE. */
+static int take_once(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
+		     const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
 {
-	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
 	int status = 0, err;
 	size_t i;
 
-	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
 	for (i = 0; i < n; i++) {
 		q->key = keys[w[i].qpos].data;
 		q->key_len = keys[w[i].qpos].len;
 		q->mode = w[i].mode;
 		q->report = &sum->one;
-		err = lockshm_acquire(s, q, &holds[w[i].qpos]);
+		err = acquire_outside(s, q, &holds[w[i].qpos]);
 		add_report(sum, err);
 		if (err < 0) {
 			undo(holds, w, i);
@@ -172,7 +186,27 @@ static int take_all(struct lockshm *s, struct lockshm_request *q, const struct l
 		}
 		status = worse(status, err);
 	}
-	if (acknowledge)
+	if (enter_all(holds, w, n))
+		return status;
+	undo(holds, w, n);
+	return AGAIN;
+}
+
+static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
+		    const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
+{
+	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
+	int tries, status = AGAIN;
+
+	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
+	for (tries = 0; tries < TRIES && status == AGAIN; tries++)
+		status = take_once(s, q, keys, w, n, holds, sum);
+	if (status == AGAIN) {
+		sum->all.token = 0;
+		return error_set(&sum->all.error, LOCKSHM_TIMEOUT,
+				 "the leases end before the last key is granted: ttl_ns is too short");
+	}
+	if (status >= 0 && acknowledge)
 		acknowledge_all(holds, w, n);
 	return status;
 }

@@ -2,6 +2,7 @@
 /* acquire.c - lockshm_acquire(): the fast path, then every check, then dispatch */
 #include <string.h>
 
+#include "api/acquire.h"
 #include "global/acquire.h"
 #include "hold/acquire-fast.h"
 #include "lock/wait.h"
@@ -61,8 +62,12 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE",
 				 q->mode);
 	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
-			 LOCKSHM_BARGE))
+			 LOCKSHM_BARGE | LOCKSHM_ROBUST))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
+	if ((q->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
+	if (q->flags & LOCKSHM_ROBUST && q->flags & LOCKSHM_GLOBAL)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ROBUST is for keys of this host, not LOCKSHM_GLOBAL");
 	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
 		return error_set(error, LOCKSHM_INVALID,
 				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
@@ -91,8 +96,11 @@ static int dispatch(struct lockshm *s, const struct lockshm_request *q, lockshm_
 	return q->flags & LOCKSHM_GLOBAL ? global_acquire(s, q, hold, error) : acquire_local(s, q, hold, error);
 }
 
-static int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+/* @how: 0 or ACQUIRE_OUTSIDE. */
+static int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold,
+			   unsigned how)
 {
+	struct lockshm_request outside;
 	struct lockshm_error *error;
 	int err;
 
@@ -108,7 +116,16 @@ static int acquire_careful(struct lockshm *segment, const struct lockshm_request
 		return err;
 	if (unlikely(segment->read_only))
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	return dispatch(segment, request, hold, error);
+	if (likely(!how))
+		return dispatch(segment, request, hold, error);
+	outside = *request;
+	outside.flags |= how;
+	return dispatch(segment, &outside, hold, error);
+}
+
+int acquire_outside(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold)
+{
+	return acquire_careful(s, q, hold, ACQUIRE_OUTSIDE);
 }
 
 LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
@@ -119,9 +136,9 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 
 	/* A thread that takes part has the segment mapped, though its handle may be closed. */
 	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
-		return acquire_careful(segment, request, hold);
+		return acquire_careful(segment, request, hold, 0);
 	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
-		return acquire_careful(segment, request, hold);
+		return acquire_careful(segment, request, hold, 0);
 	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
 	    request_is_plain_but(request, LOCKSHM_BARGE)) {
 		status = acquire_resume(self, request, h, false);
@@ -129,7 +146,7 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 			return status;
 	}
 	if (unlikely(!request_is_plain(request)))
-		return acquire_careful(segment, request, hold);
+		return acquire_careful(segment, request, hold, 0);
 	status = take_free(self, request, h, true);
-	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);
+	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold, 0);
 }

@@ -3,8 +3,10 @@
 liblockshm_internal_la_SOURCES += \
 	%D%/acquire-many.c \
 	%D%/acquire.c \
+	%D%/acquire.h \
 	%D%/inspect.c \
 	%D%/lifecycle.c \
+	%D%/marks.c \
 	%D%/move.c \
 	%D%/sweep.c \
 	%D%/verify.c \

@@ -30,14 +30,14 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
 	if (!request_needs_lease(flags, i)) {
-		out->other_lease = out->other_lease || (host_grant == 0 && word_is(seen->word, REQUEST_GRANTED));
+		out->other_lease = out->other_lease || (host_grant == 0 && word_holds(seen->word));
 		return;
 	}
 	if (host_grant_is(host_grant, epoch)) {
 		out->holders = true;
 		out->writers = out->writers || word_exclusive(seen->word);
 	}
-	if (host_grant != 0 || !word_is(seen->word, REQUEST_GRANTED))
+	if (host_grant != 0 || !word_holds(seen->word))
 		return;
 	out->waiting = true;
 	out->exclusive = out->exclusive || word_exclusive(seen->word);
@@ -93,7 +93,7 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch,
 		const struct shm_request *r = &b->s->requests[k];
 		uint64_t word = load_acquire(&r->word);
 
-		if ((word_is(word, REQUEST_GRANTED) || word_is(word, REQUEST_COOLING)) &&
+		if ((word_holds(word) || word_is(word, REQUEST_COOLING)) &&
 		    request_needs_lease(load_acquire32(&r->flags), i) &&
 		    (!as_writer || word_exclusive(word)) && host_grant_is(load_acquire(&r->host_grant), epoch))
 			return true;

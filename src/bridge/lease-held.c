@@ -42,7 +42,7 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 		const struct snapshot_request *seen = &b->snap.requests[k];
 		const struct shm_request *r = &b->s->requests[seen->index];
 
-		if ((word_is(seen->word, REQUEST_GRANTED) || word_is(seen->word, REQUEST_COOLING)) &&
+		if ((word_holds(seen->word) || word_is(seen->word, REQUEST_COOLING)) &&
 		    request_needs_lease(load_acquire32(&r->flags), i) &&
 		    host_grant_is(load_acquire(&r->host_grant), epoch))
 			(void)lockshm_end_hold(b->s, key, len, b->s->token_base + seen->ticket);

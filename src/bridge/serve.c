@@ -367,7 +367,6 @@ static int acquire_leadership(struct leader *v, struct lockshm_error *error)
 
 	q.key = LEADER_KEY;
 	q.key_len = LEADER_KEY_LEN;
-	q.flags = LOCKSHM_ACKNOWLEDGE;
 	q.ttl_ns = v->first_ttl;
 	q.timeout_ns = LOCKSHM_FOREVER;
 	q.tag = "bridge";

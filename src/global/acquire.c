@@ -2,16 +2,17 @@
 /*
  * acquire.c - acquire of a cross-host key: the local lock first, then the host lease
  *
- * The local request is an ordinary one.  While it waits for the host lease it has a short lease of its own, which its
- * thread renews, so that a stopped thread does not keep the other requesters of its host from trying.  Once it holds
- * under the host lease it gets the requested ttl.  Everything that ends a local request ends this one too; in addition
+ * The local request is an ordinary one, which is not entered yet.  While it waits for the host lease it has a short
+ * lease of its own, which its thread renews, so that a stopped thread does not keep the other requesters of its host
+ * from trying.  Once it has the host lease it gets the requested ttl, and is entered.  Everything that ends a local request ends this one too; in addition
  * each check of the hold checks the host lease (hold/hold-access.h).
  *
  * Crash points:
- *   (1) granted on this host, not flagged: a local hold of a dead thread
+ *   (1) granted on this host, not flagged: a request that was given up
  *   (2) flagged, waiting for the lease: the bridge finds no demand of the dead
  *   (3) number taken, not yet stored: a number that is never used
- *   (4) stored: a hold under the lease like any other, and its death is the death of a holder
+ *   (4) stored, not entered: a holder for the bridge, and for this host a request that was given up
+ *   (5) entered: a hold like any other, and its death is the death of a holder
  */
 #include "global/acquire.h"
 
@@ -413,10 +414,10 @@ static int with_local(struct lease_wait *g, int status)
 		renewals_limit(g->s, hold_of(g->hold), g->q->max_hold_ns);
 	if (lockshm_renew(g->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
 		return give_up(g, ONCE_MORE);
+	if (!(g->q->flags & ACQUIRE_OUTSIDE) && hold_go_inside(g->hold) < 0)
+		return give_up(g, ONCE_MORE);
 	if (g->fence)
 		fill_hold(g);
-	if (g->q->flags & LOCKSHM_ACKNOWLEDGE)
-		(void)lockshm_acknowledge(g->hold);
 	return status;
 }
 
@@ -448,7 +449,7 @@ static int acquire_once(struct lease_wait *g)
 	struct lockshm_request q = *g->q;
 	int status;
 
-	q.flags &= ~(LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE);
+	q.flags = (q.flags & ~LOCKSHM_GLOBAL) | ACQUIRE_OUTSIDE;
 	q.ttl_ns = PATIENCE_NS;
 	q.max_hold_ns = 0;
 	if (!is_try(g->q) && g->deadline != INT64_MAX)

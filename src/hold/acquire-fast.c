@@ -14,12 +14,12 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
 	key = key_of(self, q);
-	if (!key)
+	if (!key || ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(&self->segment->entries[self->barge.entry])))
 		return NOT_TAKEN;
 	a.ttl_ns = q->ttl_ns;
 	a.now = deadline_clock(self->segment, q->ttl_ns);
 	index = self->barge.index;
-	if (!barge_resume(self, key, &a, q->tag, &grant))
+	if (!barge_resume(self, key, &a, q->tag, acquire_state(q), &grant))
 		return NOT_TAKEN;
 	self->held++;
 	count_event(self, COUNT_ACQUIRES);
@@ -28,9 +28,7 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 	hold_open(h);
 	h->streak = self->barge.streak;
 	hold_close(h);
-	return unlikely(damage_pending(&self->segment->entries[a.entry])) ?
-		       acquire_report_damage(self->segment, q, h) :
-		       0;
+	return acquire_status(self->segment, q, h);
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)

@@ -12,7 +12,6 @@
 #include "hold/barge.h"
 #include "hold/prepare.h"
 #include "lock/chunks.h"
-#include "lock/damage.h"
 #include "lock/deadline.h"
 #include "lock/request.h"
 #include "lock/table-probe.h"
@@ -90,13 +89,15 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 		return NOT_TAKEN;
 	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
 		return NOT_TAKEN;
+	if (!plain && (q->flags & LOCKSHM_ROBUST) && unlikely(!damage_is_robust(e)))
+		return NOT_TAKEN;
 	a.owner = self->ref;
 	a.exclusive = q->mode & 1;
 	a.ttl_ns = q->ttl_ns;
 	queue_fill_owned(r, &a);
 	if (!plain)
 		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
-	if (unlikely(!queue_append_owned(s, e, tail, index, &a, true, &grant))) {
+	if (unlikely(!queue_append_owned(s, e, tail, index, &a, plain ? REQUEST_ENTERED : acquire_state(q), &grant))) {
 		request_drop(self, index);
 		return NOT_TAKEN;
 	}
@@ -104,7 +105,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
 	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
-	return unlikely(damage_pending(e)) ? acquire_report_damage(s, q, h) : 0;
+	return plain ? 0 : acquire_status(s, q, h);
 }
 
 #endif

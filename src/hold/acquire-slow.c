@@ -27,17 +27,15 @@
 
 /* ---------------------------------------------------------------- success */
 
-int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, struct hold *h)
+int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, const struct hold *h)
 {
 	struct shm_entry *e = &s->entries[h->entry];
 	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
+	uint64_t seen = damage_read(s, e, previous);
 
-	hold_open(h);
-	h->damage = damage_read(s, e, previous);
-	hold_close(h);
-	if (q->flags & LOCKSHM_ACKNOWLEDGE)
-		(void)damage_acknowledge(e, h->damage);
-	return previous->status;
+	if (previous->status && (q->flags & LOCKSHM_ACKNOWLEDGE))
+		(void)damage_acknowledge(e, seen);
+	return q->flags & LOCKSHM_ROBUST ? previous->status : 0;
 }
 
 static int granted(struct lockshm *s, struct participant *self, const struct lockshm_request *q, struct hold *h)
@@ -47,7 +45,7 @@ static int granted(struct lockshm *s, struct participant *self, const struct loc
 	count_event(self, COUNT_ACQUIRES);
 	if (unlikely(q->report != NULL))
 		q->report->token = h->token;
-	return unlikely(damage_pending(&s->entries[h->entry])) ? acquire_report_damage(s, q, h) : 0;
+	return acquire_status(s, q, h);
 }
 
 /* ---------------------------------------------------------------- slow path */
@@ -100,7 +98,7 @@ static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *
 
 		if (load_acquire(&r->word) != at.word || !word_live(at.word))
 			return WALK_AGAIN;
-		if ((word_is(at.word, REQUEST_GRANTED) || word_is(at.word, REQUEST_COOLING)) && !(d & DEADLINE_UNSET) &&
+		if ((word_holds(at.word) || word_is(at.word, REQUEST_COOLING)) && !(d & DEADLINE_UNSET) &&
 		    deadline_ns(d) > *latest)
 			*latest = deadline_ns(d);
 		walk = queue_predecessor(s, a->at, &at, &before);
@@ -130,7 +128,7 @@ static enum tail_state look(struct acquire *a, uint64_t *tail, struct qpos *last
 	last->word = load_acquire(&r->word);
 	if (load_acquire(&a->at->tail) != *tail || word_is(last->word, REQUEST_CLAIM))
 		return TAIL_MOVED;
-	if (!a->exclusive && !word_exclusive(last->word) && word_is(last->word, REQUEST_GRANTED))
+	if (!a->exclusive && !word_exclusive(last->word) && word_holds(last->word))
 		return TAIL_JOIN;
 	return TAIL_WAIT;
 }
@@ -202,6 +200,7 @@ static int wait_in_queue(struct acquire *a)
 		.index = a->index,
 		.gen = a->grant.gen,
 		.deadline = a->deadline,
+		.enters = acquire_state(a->request) == REQUEST_ENTERED,
 		.canceller = a->request->canceller,
 		.error = a->error,
 	};
@@ -261,10 +260,13 @@ static int acquire_once(struct acquire *a, bool *advanced)
 		(void)queue_advance_tail(a->s, a->at);
 		return WAIT_AGAIN;
 	}
+	if ((a->request->flags & LOCKSHM_ROBUST) && !damage_make_robust(a->at))
+		return WAIT_AGAIN;
 	a->now = deadline_clock(a->s, a->request->ttl_ns);
 	queue_fill_owned(&a->s->requests[a->index], a);
 	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
-	if (!queue_append_owned(a->s, a->at, tail, a->index, a, tail_state != TAIL_WAIT, &a->grant)) {
+	if (!queue_append_owned(a->s, a->at, tail, a->index, a,
+				tail_state == TAIL_WAIT ? REQUEST_WAITING : acquire_state(a->request), &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;
 	}

@@ -4,8 +4,13 @@
 #define LOCKSHM_HOLD_ACQUIRE_H
 
 #include "hold/hold.h"
+#include "lock/damage.h"
 
 #define NOT_TAKEN (-1000) /* not a public code: nothing has changed */
+
+/* Not a public flag: the request is granted but not entered.  The caller needs more than this lock, and enters it with
+ * hold_go_inside(), or releases it. */
+#define ACQUIRE_OUTSIDE 0x80000000u
 
 /* The whole local acquire: join, make the entry, wait.  With LOCKSHM_AUTO_RENEW the service thread must run already. */
 int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
@@ -14,11 +19,28 @@ int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_ho
 /* The fast path for requests that are not plain: one CAS, if the key is known and free.  Else NOT_TAKEN. */
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h);
 
+/* The state of a request that is granted at once. */
+static inline enum request_state acquire_state(const struct lockshm_request *q)
+{
+	return unlikely(q->flags & ACQUIRE_OUTSIDE) ? REQUEST_GRANTED : REQUEST_ENTERED;
+}
+
+/* R13: @hold, acquired with ACQUIRE_OUTSIDE, becomes a hold.  LOCKSHM_LOST: it has ended, and is still to be released. */
+MUST_CHECK int hold_go_inside(const lockshm_hold_t *hold);
+
 /* Resume the hold that this thread left bargeable, local or @global, if the request is for its key.  Else NOT_TAKEN. */
 int acquire_resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global);
 
-/* @h was granted on a damaged lock: store the damage in the hold and the report.  Returns the status. */
-int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, struct hold *h);
+/* @h was granted on a lock with a damage mark: report it, and acknowledge it if asked to.  Returns the status. */
+int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, const struct hold *h);
+
+/* The status of a request that was granted as @h: a mark is reported to robust requests and in reports. */
+static inline int acquire_status(struct lockshm *s, const struct lockshm_request *q, const struct hold *h)
+{
+	if (likely(!(q->flags & LOCKSHM_ROBUST)) && likely(!q->report))
+		return 0;
+	return unlikely(damage_pending(&s->entries[h->entry])) ? acquire_report_damage(s, q, h) : 0;
+}
 
 /* The first lease of a hold: at most max_hold_ns. */
 static inline int64_t request_first_ttl(const struct lockshm_request *q)

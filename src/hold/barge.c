@@ -59,11 +59,11 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 }
 
 bool barge_resume(struct participant *self, const struct known_key *known, const struct acquire *a,
-		  const char *tag, struct grant *out)
+		  const char *tag, enum request_state state, struct grant *out)
 {
 	struct lockshm *s = self->segment;
 	struct shm_request *r = &s->requests[self->barge.index];
-	uint64_t word = self->barge.word, next = word_with_state(word_renewed(word), REQUEST_GRANTED);
+	uint64_t word = self->barge.word, next = word_with_state(word_renewed(word), state);
 	uint32_t entry = self->barge.entry;
 
 	if (load_relaxed32(&known->entry) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))

@@ -16,10 +16,10 @@
  * bargeable. */
 bool barge(struct participant *self, const struct hold *h, uint64_t word);
 
-/* Resume what @self left bargeable, if it is still and its key is @known.  @a: ttl_ns and now are set.  False = nothing
- * has happened. */
+/* Resume what @self left bargeable as @state, if it is still and its key is @known.  @a: ttl_ns and now are set.  False =
+ * nothing has happened. */
 bool barge_resume(struct participant *self, const struct known_key *known, const struct acquire *a,
-		  const char *tag, struct grant *out);
+		  const char *tag, enum request_state state, struct grant *out);
 
 /* End the barge window of @self: the successor is granted. */
 void barge_end(struct participant *self);

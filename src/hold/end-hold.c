@@ -7,6 +7,22 @@
 
 #define END_TRIES 20
 
+/* The state that the end leaves a request with that word in; FREE = there is nothing to end. */
+static enum request_state ended_as(uint64_t w)
+{
+	switch (word_state(w)) {
+	case REQUEST_ENTERED: /* its owner gets LOST */
+		return REQUEST_EXPIRED;
+	case REQUEST_GRANTED: /* its owner, not inside yet, requests it again */
+		return REQUEST_ABANDONED;
+	case REQUEST_COOLING: /* without a holder: only open the lock */
+	case REQUEST_BARGEABLE:
+		return REQUEST_RELEASED;
+	default:
+		return REQUEST_FREE;
+	}
+}
+
 /* End request @index if it is the hold with @ticket in entry @i, however often it is renewed meanwhile. */
 static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t ticket)
 {
@@ -14,10 +30,9 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 
 	for (;;) {
 		uint64_t w = load_acquire(&r->word);
-		/* GRANTED: its owner gets LOST.  COOLING or BARGEABLE: without a holder, so only open the lock. */
-		enum request_state end = word_is(w, REQUEST_GRANTED) ? REQUEST_EXPIRED : REQUEST_RELEASED;
+		enum request_state end = ended_as(w);
 
-		if (!word_is(w, REQUEST_GRANTED) && !word_is(w, REQUEST_COOLING) && !word_is(w, REQUEST_BARGEABLE))
+		if (end == REQUEST_FREE)
 			return false;
 		/* Read the fields after the word: they are of this use of the record or of a later one, and then the
 		 * CAS fails. */

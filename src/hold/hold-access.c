@@ -129,7 +129,7 @@ static uint64_t successor_ticket(const struct access *g, uint64_t ticket)
 
 		if (!r || load_relaxed32(&r->entry) != g->h->entry || t <= ticket)
 			break;
-		if (word_is(w, REQUEST_GRANTED))
+		if (word_holds(w))
 			found = t;
 		i = word_prev(w);
 	}

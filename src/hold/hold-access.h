@@ -33,7 +33,7 @@ static inline uint64_t access_gen(const struct access *g)
 
 static inline bool access_granted(const struct access *g, uint64_t w)
 {
-	return likely(word_gen(w) == access_gen(g)) && likely(word_is(w, REQUEST_GRANTED));
+	return likely(word_gen(w) == access_gen(g)) && likely(word_holds(w));
 }
 
 /* 0 = a hold of the caller, perhaps lost by now: hold_leave() must follow.  Else LOCKSHM_INVALID or LOCKSHM_NOT_HELD.

@@ -6,6 +6,7 @@
  */
 #include "hold/hold.h"
 
+#include "hold/acquire.h"
 #include "hold/barge.h"
 #include "hold/hold-access.h"
 #include "lock/damage.h"
@@ -195,7 +196,19 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 	return release_careful(hold, cooldown_ns);
 }
 
-/* ---------------------------------------------------------------- renew, check */
+/* ---------------------------------------------------------------- enter, renew, check */
+
+int hold_go_inside(const lockshm_hold_t *hold)
+{
+	struct access g;
+	int err = hold_enter(&g, hold);
+
+	if (err)
+		return err;
+	if (queue_enter_owned(g.s, g.h->index, access_gen(&g)))
+		return hold_leave(&g, 0);
+	return hold_leave(&g, access_lost(&g));
+}
 
 /* @ttl: what auto-renewal sets from now on; 0 = as before. */
 static int renew_to(struct access *g, int64_t ttl, int64_t end)
@@ -283,17 +296,44 @@ LOCKSHM_EXPORT uint64_t lockshm_lost_to(const lockshm_hold_t *hold)
 	return h && (hold_sealed(h) || h->magic == hold_lost_seal(h)) ? h->lost_to : 0;
 }
 
-/* ---------------------------------------------------------------- acknowledge */
+/* ---------------------------------------------------------------- damage */
+
+/* While the hold lasts no other leaves a mark, so one that was read before the hold was seen to last is not newer. */
+static bool lasts(const struct access *g)
+{
+	return access_granted(g, load_acquire(&g->r->word)) && access_late_or_ok(g) != LOCKSHM_LOST;
+}
+
+LOCKSHM_EXPORT int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previous)
+{
+	struct lockshm_previous none;
+	struct access g;
+	int err = hold_enter(&g, hold);
+
+	if (!previous)
+		previous = &none;
+	memset(previous, 0, sizeof(*previous));
+	if (err)
+		return err;
+	(void)damage_read(g.s, g.e, previous);
+	if (lasts(&g))
+		return hold_leave(&g, 0);
+	memset(previous, 0, sizeof(*previous));
+	return hold_leave(&g, access_lost(&g));
+}
 
 LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
 {
 	struct access g;
+	uint64_t seen;
 	int err = hold_enter(&g, hold);
 
 	if (err)
 		return err;
-	/* A lost hold cannot acknowledge: newer damage may be there by now. */
-	if (!access_granted(&g, load_acquire(&g.r->word)) || access_late_or_ok(&g) == LOCKSHM_LOST)
-		return hold_leave(&g, access_lost(&g));
-	return hold_leave(&g, damage_acknowledge(g.e, g.h->damage));
+	do {
+		seen = load_acquire(&g.e->damage_word);
+		if (!lasts(&g))
+			return hold_leave(&g, access_lost(&g));
+	} while (damage_is_mark(seen) && !damage_acknowledge(g.e, seen));
+	return hold_leave(&g, 0);
 }

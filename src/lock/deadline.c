@@ -19,7 +19,7 @@ bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
 	do {
 		d = load_acquire(&r->deadline);
 		w = load_acquire(&r->word);
-		if (word_gen(w) != gen || !word_is(w, REQUEST_GRANTED))
+		if (word_gen(w) != gen || !word_holds(w))
 			return false;
 	} while (!cas_from(&r->deadline, d, deadline_make(end, gen + 1)));
 	return true;
@@ -34,7 +34,7 @@ bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t en
 		return false;
 	w = load_acquire(&r->word);
 	/* A bypass may change the prev of a granted request: retry with the new word. */
-	while (word_gen(w) == *gen && word_is(w, REQUEST_GRANTED)) {
+	while (word_gen(w) == *gen && word_holds(w)) {
 		if (!cas(&r->word, &w, word_renewed(w)))
 			continue;
 		*gen = word_gen(word_renewed(w));

@@ -103,7 +103,7 @@ static bool overdue(const struct lockshm *s, struct qpos at)
 {
 	uint64_t d = load_acquire(&s->requests[at.index].deadline);
 
-	return word_is(at.word, REQUEST_GRANTED) && d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
+	return word_holds(at.word) && d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
 }
 
 /* Add the threads that node @i waits for.  True = it waits for @me: *@mine is the request that blocks it. */

@@ -4,6 +4,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/cancel.c \
 	%D%/chunks.c \
 	%D%/chunks.h \
+	%D%/damage-details.c \
+	%D%/damage-details.h \
 	%D%/damage.c \
 	%D%/damage.h \
 	%D%/deadline.c \

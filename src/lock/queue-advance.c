@@ -86,7 +86,7 @@ static bool due(const struct qpos *at, const struct qpos *before)
 		return false;
 	if (before->index == 0)
 		return true;
-	return !word_exclusive(at->word) && !word_exclusive(before->word) && word_is(before->word, REQUEST_GRANTED);
+	return !word_exclusive(at->word) && !word_exclusive(before->word) && word_holds(before->word);
 }
 
 /* The successor of @index by its hint, if the hint is valid (R6). */
@@ -119,7 +119,7 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos 
 			return tail_index(load_acquire(&e->tail)) == at.index;
 		if (!due(&behind, &at))
 			return true;
-		if (load_acquire(&s->requests[at.index].word) != at.word || !queue_grant(s, &behind))
+		if (!word_is_same_hold(load_acquire(&s->requests[at.index].word), at.word) || !queue_grant(s, &behind))
 			return false;
 		at = behind;
 	}

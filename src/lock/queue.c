@@ -2,16 +2,17 @@
 /*
  * queue.c - the transitions of one request
  *
- *     FREE -> WAITING -> GRANTED -> RELEASED            live: WAITING GRANTED COOLING BARGEABLE
- *               |          |-----> EXPIRED              dead: RELEASED ABANDONED EXPIRED DEAD
- *               |          |-----> COOLING -> RELEASED
- *               |          |-----> BARGEABLE -> RELEASED, or GRANTED again
+ *     FREE -> WAITING -> GRANTED -> ENTERED -> RELEASED       live: WAITING GRANTED ENTERED COOLING BARGEABLE
+ *               |          |           |-----> EXPIRED         dead: RELEASED ABANDONED EXPIRED DEAD
+ *               |          |           |-----> DEAD (its owner died holding)
+ *               |          |           |-----> COOLING -> RELEASED
+ *               |          |           |-----> BARGEABLE -> RELEASED, or ENTERED again
+ *               |          |--> RELEASED, or ABANDONED (its lease ended, or its owner died)
  *               |--> ABANDONED (timed out, cancelled, or its owner died waiting)
- *                          |-----> DEAD (its owner died holding)
  *     every dead state -> FREE, by the thread that unlinked it or found it unlinked
  *
- * A request is granted if and only if no live conflicting request precedes it; GRANTED only records that.  The queue is
- * linked from the newest (entry tail) to the oldest by prev.  The prev of a dead request is frozen.
+ * A request is granted if and only if no live conflicting request precedes it; GRANTED and ENTERED only record that.
+ * A free lock is appended as ENTERED.  The queue is linked from the newest (entry tail) to the oldest by prev.  The prev of a dead request is frozen.
  *
  * Crash points, for every multi-step path here:
  *   append   (1) filled: unreachable, the sweep finds it by its chunk;  (2) CAS on tail: a request like any other
@@ -20,6 +21,7 @@
  *   bypass   (1) damage written: repeated;  (2) CAS on successor: as (2) above
  *   grant    (1) deadline set: the next helper continues, the lease counts from here;  (2) GRANTED, not woken: the next
  *            thread that finds it granted and asleep wakes it, at the latest its own self-check
+ *   enter    one CAS, see queue_enter_owned()
  */
 #include "lock/queue.h"
 
@@ -126,13 +128,19 @@ static void count_here(const struct lockshm *s, enum owner_count event)
 		(void)fetch_add_relaxed(&s->header->retired[event], 1);
 }
 
-/*
- * Granted locally, but still waiting for its host lease: it never had the lock.  If it obtains the lease meanwhile, it
- * renews first, and the CAS that would expire or reap it fails.
- */
-static bool outside(const struct shm_request *r)
+/* The state that a bad end leaves a live request in.  Only a hold is lost or died in: a request that its caller never
+ * had is given up, by time too. */
+static enum request_state ended(enum request_state state, enum request_state bad_end)
 {
-	return (load_acquire32(&r->flags) & REQUEST_GLOBAL) && load_acquire(&r->host_grant) == 0;
+	switch (state) {
+	case REQUEST_ENTERED:
+		return bad_end;
+	case REQUEST_COOLING:
+	case REQUEST_BARGEABLE:
+		return REQUEST_RELEASED;
+	default:
+		return REQUEST_ABANDONED;
+	}
 }
 
 bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word)
@@ -141,14 +149,12 @@ bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t *word)
 	enum request_state state = word_state(*word), next = state;
 
 	/* A dead owner's hold is reaped, not expired, so probe the owner before expiring. */
-	if (state == REQUEST_GRANTED && overdue(s, r))
+	if (word_holds(*word) && overdue(s, r))
 		owner_probe(s, load_acquire(&r->owner));
 	if (state != REQUEST_COOLING && owner_is_dead(s, load_acquire(&r->owner)))
-		next = state == REQUEST_BARGEABLE		 ? REQUEST_RELEASED :
-		       state == REQUEST_WAITING || outside(r) ? REQUEST_ABANDONED :
-								REQUEST_DEAD;
+		next = ended(state, REQUEST_DEAD);
 	else if (state != REQUEST_WAITING && state != REQUEST_BARGEABLE && overdue(s, r))
-		next = state == REQUEST_COOLING ? REQUEST_RELEASED : outside(r) ? REQUEST_ABANDONED : REQUEST_EXPIRED;
+		next = ended(state, REQUEST_EXPIRED);
 	if (next == state)
 		return true;
 	if (!cas_from(&r->word, *word, word_with_state(*word, next)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.h - the queue is the lock: rules R1-R6, R8, R11 and R12 of doc/internals/local-locks.md, one request at a time
+ * queue.h - the queue is the lock: rules R1-R6, R8, R11 to R13 of doc/internals/local-locks.md, one request at a time
  *
  * queue.c has the transitions, lock/queue-advance.c the walks that advance whole queues (R7, R9).  All of it is
  * lock-free: each transition is one CAS on one word, and the loser of a CAS reads again.
@@ -75,10 +75,10 @@ static inline uint64_t queue_lease(const struct acquire *a, uint64_t gen, int64_
 	return (uint64_t)*end;
 }
 
-/* R1: append @index, filled from @a, to @e, whose tail was @tail, as granted or waiting.
+/* R1: append @index, filled from @a, to @e, whose tail was @tail, as WAITING, GRANTED or ENTERED.
  * False = the tail has changed. */
 static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint32_t index,
-				      const struct acquire *a, bool granted, struct grant *out)
+				      const struct acquire *a, enum request_state state, struct grant *out)
 {
 	struct shm_request *r = &s->requests[index];
 	uint64_t word = word_next_gen(load_relaxed(&r->word)), deadline;
@@ -86,14 +86,30 @@ static inline bool queue_append_owned(struct lockshm *s, struct shm_entry *e, ui
 	out->gen = word_gen(word);
 	out->ticket = tail_ticket(tail) + 1;
 	out->end = INT64_MAX;
-	deadline = granted ? queue_lease(a, out->gen, &out->end) : deadline_unset(out->gen);
+	deadline = state == REQUEST_WAITING ? deadline_unset(out->gen) : queue_lease(a, out->gen, &out->end);
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)a->now);
 	store_relaxed(&r->deadline, deadline);
 	store_relaxed(&r->ticket, ticket_make(out->gen, out->ticket));
 	/* R1.  Release: a reader of this word, or of the tail that names it, sees the fields above. */
-	store_release(&r->word, word_with_state(word_with_prev(word_with_mode(word, a->exclusive), tail_index(tail)),
-						granted ? REQUEST_GRANTED : REQUEST_WAITING));
+	store_release(&r->word,
+		      word_with_state(word_with_prev(word_with_mode(word, a->exclusive), tail_index(tail)), state));
 	return cas_from(&e->tail, tail, tail_make(out->ticket, index));
+}
+
+/*
+ * R13: the granted request @index of generation @gen becomes a hold: from here on a bad end of it is a holder's.  An
+ * expirer and a reaper change the same word, so a request that they ended before is none.  Crash point: killed after
+ * the CAS, before the call has returned: the death of a holder.  False = it has ended, or was renewed.
+ */
+static inline bool queue_enter_owned(struct lockshm *s, uint32_t index, uint64_t gen)
+{
+	uint64_t *word = &s->requests[index].word, w = load_acquire(word);
+
+	/* A bypass may change the prev meanwhile. */
+	while (word_gen(w) == gen && word_is(w, REQUEST_GRANTED))
+		if (cas(word, &w, word_with_state(w, REQUEST_ENTERED)))
+			return true;
+	return false;
 }
 
 /* R12: end the barge window of @at, which is BARGEABLE.  False = its word has changed. */

@@ -195,9 +195,11 @@ static int reason_to_stop(struct participant *self, const struct wait_terms *t)
 }
 
 /* The outcome of a wait whose request is no longer waiting. */
-static int wait_outcome(const struct wait_terms *t, uint64_t w)
+static int wait_outcome(struct lockshm *s, const struct wait_terms *t, uint64_t w)
 {
-	if (word_gen(w) == t->gen && word_is(w, REQUEST_GRANTED))
+	/* R13: the last thing before the call returns.  If the lease has ended meanwhile, it never was a hold. */
+	if (word_gen(w) == t->gen && word_is(w, REQUEST_GRANTED) &&
+	    (!t->enters || queue_enter_owned(s, t->index, t->gen)))
 		return 0;
 	if (word_gen(w) == t->gen && word_is(w, REQUEST_ABANDONED) && t->canceller && canceller_used(t->canceller))
 		return LOCKSHM_CANCELLED;
@@ -245,7 +247,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		*qpos = 1;
 	if (!wait_announce(s, t, &before))
 		return 0;
-	if (word_is(before.word, REQUEST_GRANTED) && wait_spinning(self, t, me.word, &before))
+	if (word_holds(before.word) && wait_spinning(self, t, me.word, &before))
 		return 0;
 	if (load_acquire(&s->requests[before.index].word) != before.word)
 		return 0;
@@ -275,7 +277,7 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 	for (;;) {
 		w = load_acquire(&r->word);
 		if (!still_waiting(t, w))
-			return wait_outcome(t, w);
+			return wait_outcome(self->segment, t, w);
 		if (!stop)
 			stop = reason_to_stop(self, t);
 		if (stop && abandon(self, t))

@@ -6,7 +6,7 @@
 #include "lock/participant.h"
 #include "lock/queue.h"
 
-/* The request was granted, and its lease ran out before its owner ran: append a new one. */
+/* The request was granted, and its lease ended before its owner was inside: append a new one. */
 #define WAIT_AGAIN 1
 
 struct wait_terms {
@@ -16,6 +16,7 @@ struct wait_terms {
 	int64_t deadline; /* segment time, INT64_MAX = never */
 	lockshm_canceller_t *canceller;
 	struct lockshm_error *error;
+	bool enters;	  /* R13: a granted request becomes a hold before the call returns */
 	int64_t slept_ns; /* [out] */
 	int64_t check_at; /* the next self-check, 0 = not yet set; earlier wake-ups do not move it */
 	int64_t suspected; /* each self-check since this time has found a deadlock, 0 = the last one found none */

@@ -44,8 +44,8 @@ static void previous_json(struct json *json, const struct lockshm_lock_info *loc
 	json_int(json, "pid", previous->pid);
 	json_int(json, "tid", previous->tid);
 	json_bytes(json, "tag", previous->tag, tag_length(previous->tag));
-	json_text(json, "mode", mode_name(previous->mode));
 	json_uint(json, "token", previous->token);
+	json_int(json, "age_ns", previous->age_ns);
 	json_close(json, '}');
 }
 
@@ -144,9 +144,8 @@ static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 		fputs("\t-\t-\t-\t-\t-\t-\n", out);
 		return;
 	}
-	fprintf(out, "\t%s\t%" PRId32 "\t%" PRId32, lockshm_code_name(previous->status), previous->pid, previous->tid);
-	put_mode(out, previous->mode);
-	fprintf(out, "\t%" PRIu64, previous->token);
+	fprintf(out, "\t%s\t%" PRId32 "\t%" PRId32 "\t%" PRId64 "\t%" PRIu64, lockshm_code_name(previous->status),
+		previous->pid, previous->tid, previous->age_ns, previous->token);
 	put_tag(out, previous->tag);
 	fputc('\n', out);
 }
@@ -240,13 +239,13 @@ char *format_previous(const struct lockshm_previous *previous)
 	static const char *const expired[] = { "an earlier holder overran its lease or was ended by an operator",
 					       "it may still be working" };
 	const char *const *words = previous->status == LOCKSHM_OWNER_DIED ? died : expired;
-	const char *mode = mode_name(previous->mode);
+	char *age = format_duration(previous->age_ns);
 	char *owner = previous->pid ? format_owner(previous->pid, previous->tid, previous->tag, true) :
 				      format_text("no longer known");
-	char *text = format_text("%s: pid %s, %s, token %" PRIu64 "; %s", words[0], owner, mode ? mode : "mode unknown",
-				 previous->token, words[1]);
+	char *text = format_text("%s: pid %s, %s ago, token %" PRIu64 "; %s", words[0], owner, age, previous->token, words[1]);
 
 	free(owner);
+	free(age);
 	return text;
 }
 

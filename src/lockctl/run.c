@@ -176,7 +176,6 @@ static void prepare(struct run *run, int argc, char **argv)
 		usage_error("--max-hold needs a lease: leave out -t none");
 	if (run->request.ttl_ns != LOCKSHM_FOREVER)
 		run->request.flags |= LOCKSHM_AUTO_RENEW;
-	run->request.flags |= LOCKSHM_ACKNOWLEDGE;
 	run->request.key = run->key.bytes;
 	run->request.key_len = run->key.len;
 	run->request.canceller = &run->canceller;

@@ -74,7 +74,7 @@ uint64_t segment_layout(void)
 	static const uint32_t sizes[] = {
 		sizeof(struct shm_header), sizeof(struct shm_owner), sizeof(struct shm_bucket),
 		sizeof(struct shm_entry),
-		sizeof(struct shm_request), sizeof(struct shm_detail), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
+		sizeof(struct shm_request), sizeof(struct shm_detail), sizeof(struct shm_damage), INDEX_BITS, GEN_BITS, CLAIM_BITS, SLOT_BITS,
 		WINDOW, BUCKET_SPAN, OWNER_COUNTERS, LIFE_BYTES, TAG_WORDS, DAMAGE_TAG_WORDS, KEY_SHOWN_WORDS,
 		sizeof(struct shm_bridge), sizeof(struct shm_host_lease), sizeof(struct shm_redis), FENCE_LEFT_BITS,
 	};
@@ -93,10 +93,17 @@ static uint64_t page_align(uint64_t n)
 	return (n + 4095) & ~UINT64_C(4095);
 }
 
+/* A few keys of a segment have a damage mark at a time. */
+#define LOCKS_PER_DAMAGE 16u
+#define DAMAGES_MIN 64u
+
 uint64_t segment_plan(struct shm_header *h)
 {
 	uint64_t at = sizeof(*h);
 
+	h->n_damages = h->n_locks / LOCKS_PER_DAMAGE;
+	if (h->n_damages < DAMAGES_MIN)
+		h->n_damages = DAMAGES_MIN;
 	h->owners_off = at;
 	at = page_align(at + (uint64_t)h->n_owners * sizeof(struct shm_owner));
 	h->lives_off = at;
@@ -110,6 +117,8 @@ uint64_t segment_plan(struct shm_header *h)
 	at = page_align(at + (uint64_t)h->n_locks * sizeof(struct shm_entry));
 	h->details_off = at;
 	at = page_align(at + (uint64_t)h->n_locks * sizeof(struct shm_detail));
+	h->damages_off = at;
+	at = page_align(at + (uint64_t)h->n_damages * sizeof(struct shm_damage));
 	h->requests_off = at;
 	at = page_align(at + ((uint64_t)h->n_requests + 1) * sizeof(struct shm_request));
 	h->bridge_off = h->n_host_leases ? at : 0;

@@ -2,7 +2,7 @@
 /*
  * layout.h - every byte of the segment; segment/words.h has the bits within its words
  *
- *   header | owners | lives | buckets | tags | entries | details | requests [| bridge | host leases]
+ *   header | owners | lives | buckets | tags | entries | details | damages | requests [| bridge | host leases]
  *
  * Little-endian, 64-bit, fixed-width types, no pointers, no libc types: builds against different C libraries share a
  * segment.  All-zero memory is a valid empty table, so creation writes the header only.  A request index is 1-based,
@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 10u
+#define SHM_FORMAT 11u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -43,14 +43,15 @@
 enum request_state {
 	REQUEST_FREE = 0,
 	REQUEST_WAITING = 1,   /* live */
-	REQUEST_GRANTED = 2,   /* live */
-	REQUEST_COOLING = 3,   /* live, without an owner */
-	REQUEST_BARGEABLE = 4, /* live, without an owner: its thread may resume it, its successor may end it */
-	REQUEST_CLAIM = 5,     /* holds a table entry while its identity is written; never in a queue */
+	REQUEST_GRANTED = 2,   /* live: the lock is its owner's, which has not learnt of it yet, or needs more than that */
+	REQUEST_ENTERED = 3,   /* live: the call of its owner has returned, or is about to: a hold */
+	REQUEST_COOLING = 4,   /* live, without an owner */
+	REQUEST_BARGEABLE = 5, /* live, without an owner: its thread may resume it, its successor may end it */
+	REQUEST_CLAIM = 6,     /* holds a table entry while its identity is written; never in a queue */
 	REQUEST_RELEASED = 8,  /* dead, from here on; prev is frozen */
 	REQUEST_ABANDONED = 9,
-	REQUEST_EXPIRED = 10,
-	REQUEST_DEAD = 11
+	REQUEST_EXPIRED = 10, /* a hold, whose lease ended or which an operator ended */
+	REQUEST_DEAD = 11     /* a hold, whose owner died */
 };
 
 #define TAG_WORDS 4
@@ -98,22 +99,7 @@ ASSERT_OFFSET(struct shm_request, chunk, 112);
 ASSERT_OFFSET(struct shm_request, host_grant, 120);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Damage of a lock in detail; the word that decides is the entry's, see lock/damage.c.
- */
-#define DAMAGE_TAG_WORDS 5
-
-struct shm_damage {
-	uint64_t holder;		/*  0 cas: [low ticket bits:20 | tid:22 | pid:22] */
-	uint64_t tag[DAMAGE_TAG_WORDS]; /*  8 cas: [low ticket bits:16 | 6 characters] */
-	uint64_t reserved[2];		/* 48 zero */
-};
-ASSERT_SIZE(struct shm_damage, 64);
-ASSERT_OFFSET(struct shm_damage, holder, 0);
-ASSERT_OFFSET(struct shm_damage, tag, 8);
-ASSERT_OFFSET(struct shm_damage, reserved, 48);
-
-/* ---------------------------------------------------------------------------------------------------------------- *
- * Entry: one lock: 64 bytes that every acquire reads, and 128 bytes of details.
+ * Entry: one lock: 64 bytes that every acquire reads, and 64 bytes of details.
  */
 #define KEY_SHOWN_WORDS 8
 
@@ -122,8 +108,9 @@ struct shm_entry {
 	uint64_t id[2];	       /*  8 claimer: keyed 128-bit hash of the key */
 	uint64_t key_len;      /* 24 claimer; 0 = an empty slot */
 	uint64_t first_ticket; /* 32 claimer: the ticket the slot is opened with */
-	uint64_t damage_word;  /* 40 cas: [ticket:46 | 0:13 | exclusive:1 | rank:3 | acknowledged:1] */
-	uint64_t reserved[2];  /* 48 zero */
+	uint64_t damage_word;  /* 40 cas; claimer: damage_make() */
+	uint64_t damage_time;  /* 48 cas: [low ticket bits:20 | ms of the segment's clock:44] */
+	uint64_t reserved;     /* 56 zero */
 };
 ASSERT_SIZE(struct shm_entry, 64);
 ASSERT_OFFSET(struct shm_entry, tail, 0);
@@ -131,15 +118,31 @@ ASSERT_OFFSET(struct shm_entry, id, 8);
 ASSERT_OFFSET(struct shm_entry, key_len, 24);
 ASSERT_OFFSET(struct shm_entry, first_ticket, 32);
 ASSERT_OFFSET(struct shm_entry, damage_word, 40);
-ASSERT_OFFSET(struct shm_entry, reserved, 48);
+ASSERT_OFFSET(struct shm_entry, damage_time, 48);
+ASSERT_OFFSET(struct shm_entry, reserved, 56);
 
 struct shm_detail {
-	struct shm_damage damage;      /*  0 read only when damage_word is set */
-	uint64_t key[KEY_SHOWN_WORDS]; /* 64 claimer: first bytes of the key, human-readable output only */
+	uint64_t key[KEY_SHOWN_WORDS]; /* 0 claimer: first bytes of the key, human-readable output only */
 };
-ASSERT_SIZE(struct shm_detail, 128);
-ASSERT_OFFSET(struct shm_detail, damage, 0);
-ASSERT_OFFSET(struct shm_detail, key, 64);
+ASSERT_SIZE(struct shm_detail, 64);
+ASSERT_OFFSET(struct shm_detail, key, 0);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * The holder that left a damage mark: a pool for all locks.  The mark itself is in the entry; see lock/damage-details.c.
+ */
+#define DAMAGE_TAG_WORDS 5
+
+struct shm_damage {
+	uint64_t whose;			/*  0 cas: damage_whose(); 0 = free */
+	uint64_t holder;		/*  8 cas: [check:20 | tid:22 | pid:22] */
+	uint64_t tag[DAMAGE_TAG_WORDS]; /* 16 cas: [check:16 | 6 characters] */
+	uint64_t reserved;		/* 56 zero */
+};
+ASSERT_SIZE(struct shm_damage, 64);
+ASSERT_OFFSET(struct shm_damage, whose, 0);
+ASSERT_OFFSET(struct shm_damage, holder, 8);
+ASSERT_OFFSET(struct shm_damage, tag, 16);
+ASSERT_OFFSET(struct shm_damage, reserved, 56);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Bucket: serialises the insertions of keys whose window starts here.
@@ -331,7 +334,7 @@ struct shm_header {
 	unsigned char id[16];		  /*  40 random */
 	uint64_t bridge_off;		  /*  56 struct shm_bridge, then the host leases; 0 = no bridge */
 	uint32_t n_host_leases;		  /*  64 0 = no bridge */
-	uint32_t reserved3;		  /*  68 zero */
+	uint32_t n_damages;		  /*  68 */
 	unsigned char boot_id[16];	  /*  72 the kernel run whose clock and processes are meant */
 	uint64_t created_unix_ns;	  /*  88 */
 	uint64_t token_floor;		  /*  96 the creator's option, or 0 */
@@ -347,10 +350,11 @@ struct shm_header {
 	uint64_t tags_off;		  /* 152 */
 	uint64_t entries_off;		  /* 160 */
 	uint64_t details_off;		  /* 168 */
-	uint64_t requests_off;		  /* 176 of index 0, which is never used */
-	uint64_t check;			  /* 184 hash of bytes 0..183, of the secret and of the Redis settings */
-	uint64_t token_base;		  /* 192 token = token_base + ticket; cas from 0, by the first opener */
-	uint64_t reserved0[7];		  /* 200 zero */
+	uint64_t damages_off;		  /* 176 */
+	uint64_t requests_off;		  /* 184 of index 0, which is never used */
+	uint64_t check;			  /* 192 hash of bytes 0..191, of the secret and of the Redis settings */
+	uint64_t token_base;		  /* 200 token = token_base + ticket; cas from 0, by the first opener */
+	uint64_t reserved0[6];		  /* 208 zero */
 	uint64_t state;			  /* 256 enum segment_state; cas READY to RETIRED */
 	uint64_t reserved1[7];		  /* 264 zero */
 	uint64_t retired[OWNER_COUNTERS]; /* 320 add: counts of owners that left */
@@ -368,7 +372,7 @@ ASSERT_OFFSET(struct shm_header, total_size, 32);
 ASSERT_OFFSET(struct shm_header, id, 40);
 ASSERT_OFFSET(struct shm_header, bridge_off, 56);
 ASSERT_OFFSET(struct shm_header, n_host_leases, 64);
-ASSERT_OFFSET(struct shm_header, reserved3, 68);
+ASSERT_OFFSET(struct shm_header, n_damages, 68);
 ASSERT_OFFSET(struct shm_header, boot_id, 72);
 ASSERT_OFFSET(struct shm_header, created_unix_ns, 88);
 ASSERT_OFFSET(struct shm_header, token_floor, 96);
@@ -384,10 +388,11 @@ ASSERT_OFFSET(struct shm_header, buckets_off, 144);
 ASSERT_OFFSET(struct shm_header, tags_off, 152);
 ASSERT_OFFSET(struct shm_header, entries_off, 160);
 ASSERT_OFFSET(struct shm_header, details_off, 168);
-ASSERT_OFFSET(struct shm_header, requests_off, 176);
-ASSERT_OFFSET(struct shm_header, check, 184);
-ASSERT_OFFSET(struct shm_header, token_base, 192);
-ASSERT_OFFSET(struct shm_header, reserved0, 200);
+ASSERT_OFFSET(struct shm_header, damages_off, 176);
+ASSERT_OFFSET(struct shm_header, requests_off, 184);
+ASSERT_OFFSET(struct shm_header, check, 192);
+ASSERT_OFFSET(struct shm_header, token_base, 200);
+ASSERT_OFFSET(struct shm_header, reserved0, 208);
 ASSERT_OFFSET(struct shm_header, state, 256);
 ASSERT_OFFSET(struct shm_header, reserved1, 264);
 ASSERT_OFFSET(struct shm_header, retired, 320);

@@ -93,6 +93,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->tags = (uint16_t *)(void *)(base + h->tags_off);
 	s->entries = (struct shm_entry *)(void *)(base + h->entries_off);
 	s->details = (struct shm_detail *)(void *)(base + h->details_off);
+	s->damages = (struct shm_damage *)(void *)(base + h->damages_off);
 	s->requests = (struct shm_request *)(void *)(base + h->requests_off);
 	s->n_owners = h->n_owners;
 	s->n_chunks = h->n_chunks;
@@ -100,6 +101,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_requests = h->n_requests;
 	s->n_buckets = h->n_buckets;
 	s->n_locks = h->n_locks;
+	s->n_damages = h->n_damages;
 	s->n_host_leases = h->n_host_leases;
 	if (h->n_host_leases) {
 		s->bridge = (struct shm_bridge *)(void *)(base + h->bridge_off);

@@ -34,6 +34,7 @@ struct lockshm {
 	uint16_t *tags;
 	struct shm_entry *entries;
 	struct shm_detail *details;
+	struct shm_damage *damages;
 	struct shm_request *requests;
 	struct shm_bridge *bridge; /* NULL without Redis */
 	struct shm_host_lease *host_leases;
@@ -43,6 +44,7 @@ struct lockshm {
 	uint32_t n_requests;
 	uint32_t n_buckets;
 	uint32_t n_locks;
+	uint32_t n_damages;
 	uint32_t n_host_leases;
 	uint64_t token_base;
 	uint64_t number; /* random, of the segment: the first word of its id */

@@ -62,10 +62,12 @@ static inline uint64_t word_with_mode(uint64_t w, bool exclusive)
 	return (w & ~(UINT64_C(1) << 22)) | (uint64_t)exclusive << 22;
 }
 
-/* Granted in that generation, in either mode, without a predecessor. */
+/* Granted in that generation, in either mode, entered or not, without a predecessor. */
 static inline bool word_is_head_hold(uint64_t w, uint64_t gen)
 {
-	return word_with_mode(w, false) == word_make(gen, false, REQUEST_GRANTED, 0);
+	const uint64_t either = UINT64_C(1) << 22 | UINT64_C(1) << 18;
+
+	return (w & ~either) == word_make(gen, false, REQUEST_GRANTED, 0);
 }
 
 /* The same word in the next generation: what a renewal installs. */
@@ -89,6 +91,19 @@ static inline bool word_dead(uint64_t w)
 static inline bool word_is(uint64_t w, enum request_state state)
 {
 	return word_state(w) == state;
+}
+
+/* Has the request the lock?  GRANTED or ENTERED. */
+static inline bool word_holds(uint64_t w)
+{
+	return (word_state(w) | 1) == REQUEST_ENTERED;
+}
+_Static_assert((REQUEST_GRANTED | 1) == REQUEST_ENTERED, "one bit apart");
+
+/* Two words of one use of a record, each GRANTED or ENTERED, that differ in nothing else. */
+static inline bool word_is_same_hold(uint64_t a, uint64_t b)
+{
+	return word_holds(a) && ((a ^ b) & ~(UINT64_C(1) << 18)) == 0;
 }
 
 /* The next generation with mode, state and prev 0. */
@@ -218,6 +233,54 @@ static inline int64_t deadline_ns(uint64_t d)
 static inline uint64_t deadline_make(int64_t ns, uint64_t gen)
 {
 	return ns >= (int64_t)DEADLINE_NEVER || ns < 0 ? deadline_never(gen) : (uint64_t)ns;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * Entry damage word: [ticket:46 | 0:15 | robust:1 | died:1 | acknowledged:1].
+ *
+ * The ticket is that of the exclusive hold that ended badly.  Acknowledged, or a new key: no mark, and no hold with that
+ * ticket or a smaller one leaves one any more.
+ */
+#define DAMAGE_ACKNOWLEDGED UINT64_C(1)
+#define DAMAGE_DIED UINT64_C(2)	  /* else overran its lease, or was ended */
+#define DAMAGE_ROBUST UINT64_C(4) /* a request asked for marks of this key */
+#define DAMAGE_TICKET_SHIFT 18
+
+static inline uint64_t damage_make(uint64_t ticket, uint64_t bits)
+{
+	return ticket << DAMAGE_TICKET_SHIFT | bits;
+}
+
+static inline uint64_t damage_ticket(uint64_t word)
+{
+	return word >> DAMAGE_TICKET_SHIFT;
+}
+
+/* A mark that is not acknowledged. */
+static inline bool damage_is_mark(uint64_t word)
+{
+	return damage_ticket(word) != 0 && !(word & DAMAGE_ACKNOWLEDGED);
+}
+
+/* Damage time: [low ticket bits:20 | ms:44]. */
+#define DAMAGE_MS_BITS 44
+
+static inline uint64_t damage_time_make(uint64_t ticket, uint64_t ms)
+{
+	return ticket << DAMAGE_MS_BITS | (ms & ((UINT64_C(1) << DAMAGE_MS_BITS) - 1));
+}
+
+/* The mark that a record of the pool is about: [entry + 1:25 | low ticket bits:39]. */
+#define WHOSE_TICKET_BITS 39
+
+static inline uint64_t damage_whose(uint32_t entry, uint64_t ticket)
+{
+	return ((uint64_t)entry + 1) << WHOSE_TICKET_BITS | (ticket & ((UINT64_C(1) << WHOSE_TICKET_BITS) - 1));
+}
+
+static inline uint32_t whose_entry(uint64_t whose)
+{
+	return (uint32_t)(whose >> WHOSE_TICKET_BITS) - 1;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *

@@ -287,6 +287,7 @@ static void copy_segment(void)
 	MOVE(tags);
 	MOVE(entries);
 	MOVE(details);
+	MOVE(damages);
 	MOVE(requests);
 }
 

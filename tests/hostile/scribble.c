@@ -197,23 +197,24 @@ struct part {
 	unsigned weight;
 };
 
-static void parts_of(const struct shm_header *h, struct part parts[8])
+static void parts_of(const struct shm_header *h, struct part parts[9])
 {
-	const struct part all[8] = {
+	const struct part all[9] = {
 		{ h->requests_off, (h->n_requests + 1) * sizeof(struct shm_request), 40 },
 		{ h->entries_off, h->n_locks * sizeof(struct shm_entry), 20 },
 		{ h->owners_off, h->n_owners * sizeof(struct shm_owner), 12 },
 		{ h->lives_off, h->n_owners * (uint64_t)LIFE_BYTES, 10 },
 		{ h->buckets_off, h->n_buckets * sizeof(struct shm_bucket), 6 },
 		{ h->tags_off, h->n_locks * sizeof(uint16_t), 3 },
-		{ h->details_off, h->n_locks * sizeof(struct shm_detail), 5 },
+		{ h->details_off, h->n_locks * sizeof(struct shm_detail), 3 },
+		{ h->damages_off, h->n_damages * sizeof(struct shm_damage), 2 },
 		{ 0, sizeof(struct shm_header), 4 },
 	};
 
 	memcpy(parts, all, sizeof(all));
 }
 
-static uint64_t qpos(const struct part parts[8])
+static uint64_t qpos(const struct part parts[9])
 {
 	uint32_t w = below(100);
 	unsigned i;
@@ -254,7 +255,7 @@ static uint64_t nonsense(const uint64_t *word)
 	}
 }
 
-static void scribble(unsigned char *map, const struct shm_header *good, const struct part parts[8], int64_t until)
+static void scribble(unsigned char *map, const struct shm_header *good, const struct part parts[9], int64_t until)
 {
 	struct shm_header *h = (void *)map;
 
@@ -379,7 +380,7 @@ static unsigned char *make_segment(size_t *size)
 
 static void play_round(void)
 {
-	struct part parts[8];
+	struct part parts[9];
 	struct shm_header good;
 	pid_t workers[WORKERS], command;
 	size_t size;

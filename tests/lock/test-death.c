@@ -25,10 +25,9 @@ static int tagged(struct agent *a, const char *key, int mode, const char *tag)
 	return agent_begin(a, c);
 }
 
-static void check_previous(const struct lockshm_previous *p, const struct agent *dead, int mode, const char *tag)
+static void check_previous(const struct lockshm_previous *p, const struct agent *dead, const char *tag)
 {
 	ck_code(p->status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(p->mode, mode);
 	ck_assert_int_eq(p->pid, dead->pid);
 	ck_assert_int_eq(p->tid, dead->tid);
 	ck_assert_uint_eq(p->token, dead->answer.token);
@@ -68,7 +67,7 @@ static void kill_holder_of(int mode)
 	kill(h->pid, SIGKILL);
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
 	ck_assert_int_lt(w->answer.at_ns - killed, SOON);
-	check_previous(&w->answer.report.previous, h, mode, "the job");
+	check_previous(&w->answer.report.previous, h, "the job");
 	ck_assert_uint_gt(w->answer.token, h->answer.token);
 	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(w), 0);
@@ -112,7 +111,7 @@ START_TEST(try_takes_over_from_the_dead_at_once)
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(h);
 	ck_code(agent_try(n, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
+	check_previous(&n->answer.report.previous, h, "");
 }
 END_TEST
 
@@ -126,13 +125,13 @@ START_TEST(damage_stays_until_acknowledged)
 	agent_kill(h);
 	for (i = 0; i < 3; i++) {
 		ck_code(agent_try(n, "k", i ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
-		check_previous(&n->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "torn");
+		check_previous(&n->answer.report.previous, h, "torn");
 		if (i < 2)
 			ck_code(agent_release(n), 0);
 	}
 	look("k", &seen);
 	ck_assert_int_eq(seen.damaged, 1);
-	check_previous(&seen.previous, h, LOCKSHM_EXCLUSIVE, "torn");
+	check_previous(&seen.previous, h, "torn");
 	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(n), 0);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), 0);
@@ -168,7 +167,7 @@ START_TEST(acknowledge_does_not_clear_newer_damage)
 	ck_assert_int_ge(lockshm_sweep(seg), 0); /* reaps the second one and stores the damage */
 	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), LOCKSHM_BUSY);
 	ck_code(agent_try(m, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
-	check_previous(&m->answer.report.previous, second, LOCKSHM_SHARED, "");
+	check_previous(&m->answer.report.previous, second, "");
 	ck_code(agent_call(m, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(n), 0);
 	ck_code(agent_try(n, "k", LOCKSHM_SHARED), 0);
@@ -184,7 +183,7 @@ START_TEST(dead_writer_outranks_a_dead_reader)
 	ck_code(tagged(reader, "k", LOCKSHM_SHARED, "reader"), LOCKSHM_OWNER_DIED);
 	agent_kill(reader);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, writer, LOCKSHM_EXCLUSIVE, "writer");
+	check_previous(&n->answer.report.previous, writer, "writer");
 }
 END_TEST
 
@@ -367,7 +366,7 @@ START_TEST(exec_by_another_thread_is_found_by_a_try)
 	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
 	ck_assert(await(taken_over, n));
 	ck_code(n->answer.code, LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
+	check_previous(&n->answer.report.previous, h, "");
 }
 END_TEST
 
@@ -438,7 +437,7 @@ START_TEST(holder_that_takes_long_to_exit_is_dead)
 		return;
 	}
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
-	check_previous(&w->answer.report.previous, h, LOCKSHM_EXCLUSIVE, "");
+	check_previous(&w->answer.report.previous, h, "");
 	/* The kernel has yet to write to its life word: until then its slot is not reused. */
 	ck_assert_int_eq(lockshm_sweep(seg), 0);
 	ck_assert_uint_eq(stat_now().owners_dead, 1);

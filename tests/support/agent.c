@@ -107,7 +107,9 @@ static int do_acquire(const struct agent_command *c, struct agent_answer *answer
 	request.key = c->key;
 	request.key_len = strlen(c->key);
 	request.mode = c->how;
-	request.flags = c->flags;
+	request.flags = c->flags & ~AGENT_PLAIN;
+	if (!(c->flags & (AGENT_PLAIN | LOCKSHM_GLOBAL)))
+		request.flags |= LOCKSHM_ROBUST;
 	request.ttl_ns = c->ns ? c->ns : LOCKSHM_FOREVER;
 	request.timeout_ns = c->timeout_ns == AGENT_TRY ? 0 : c->timeout_ns ? c->timeout_ns : PATIENCE;
 	request.tag = c->tag[0] ? c->tag : NULL;

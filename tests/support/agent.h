@@ -51,7 +51,7 @@ enum agent_op {
 	AGENT_PING	  /* only replies with pid and tid */
 };
 
-/* Zeroed fields mean: strict, patient, no flags, no tag, hold 0. */
+/* Zeroed fields mean: strict, patient, robust unless it is global, no tag, hold 0. */
 struct agent_command {
 	int op;
 	int hold;
@@ -66,6 +66,7 @@ struct agent_command {
 	char tag[64];
 };
 #define AGENT_TRY (-1)
+#define AGENT_PLAIN 0x80000000u /* @flags: not robust */
 
 struct agent_answer {
 	int code;
