@@ -229,6 +229,8 @@ LOCKSHM_EXPORT int lockshm_acquire_many(lockshm_t *segment, const struct lockshm
 		return LOCKSHM_INVALID;
 	if (common->flags & LOCKSHM_BARGE)
 		err = error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_BARGE is for one key");
+	else if ((common->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
+		err = error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
 	else if (n < 1 || n > LOCKSHM_MANY_MAX)
 		err = error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
 	else

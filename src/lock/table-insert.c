@@ -249,6 +249,35 @@ static int publish(struct participant *self, const struct claim *c, const struct
 	return 1;
 }
 
+/* The entries of a window that only a damage mark keeps. */
+static unsigned marks_in_window(const struct lockshm *s, uint32_t window)
+{
+	unsigned n = 0;
+	uint32_t i;
+
+	for (i = 0; i < WINDOW; i++) {
+		const struct shm_entry *e = &s->entries[window_slot(s, window, i)];
+
+		n += tail_index(load_relaxed(&e->tail)) == 0 && damage_pending(e);
+	}
+	return n;
+}
+
+static int full(const struct lockshm *s, const struct identity *id, struct lockshm_error *error)
+{
+	unsigned marks = marks_in_window(s, table_bucket(s, id->id)) + marks_in_window(s, table_second_bucket(s, id->id));
+	int err = error_full(error, LOCKSHM_TABLE_LOCKS);
+
+	if (!marks || !error)
+		return err;
+	error_set(error, err,
+		  "no lock entry for this key: %u of %u are kept by damage marks alone: acknowledge them (lockctl ack %s --all), "
+		  "or create the segment with more locks",
+		  marks, 2 * WINDOW, s->name[0] == '/' ? s->name + 1 : s->name);
+	error->table = LOCKSHM_TABLE_LOCKS;
+	return err;
+}
+
 int table_insert(struct participant *self, const struct identity *id, const void *key, uint32_t *out,
 		 struct lockshm_error *error)
 {
@@ -266,7 +295,7 @@ int table_insert(struct participant *self, const struct identity *id, const void
 		if (!c.record)
 			return error_full(error, LOCKSHM_TABLE_REQUESTS);
 		if (!claim_any(self, &c, id))
-			return error_full(error, LOCKSHM_TABLE_LOCKS);
+			return full(s, id, error);
 		write_identity(s, c.slot, id, key);
 		done = publish(self, &c, id, out, error);
 		if (done != 0)

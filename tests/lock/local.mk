@@ -21,6 +21,7 @@ tests_of_units += \
 	%D%/test-notify \
 	%D%/test-other-locks \
 	%D%/test-prepared \
+	%D%/test-robust \
 	%D%/test-segment-calls \
 	%D%/test-segment-open \
 	%D%/test-segment \

@@ -87,7 +87,7 @@ START_TEST(damaged_locks_are_not_evicted_either)
 		ck_code(take_number(i, &holds[0], &report), 0);
 		ck_code(lockshm_release(&holds[0], 0), 0);
 	}
-	ck_code(take(&holds[0], "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
+	ck_code(take_robust(&holds[0], "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_acknowledge(&holds[0]), 0);
 	ck_code(lockshm_release(&holds[0], 0), 0);
 	verify_clean();
@@ -292,9 +292,9 @@ START_TEST(smallest_segment_works)
 	a = agent_inherit();
 	ck_code(agent_try(a, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(a), 0);
-	ck_code(agent_try(a, "other", LOCKSHM_SHARED), 0);
+	ck_code(agent_try(a, "other", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(a);
-	ck_code(take(&holds[0], "other", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
+	ck_code(take_robust(&holds[0], "other", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_release(&holds[0], 0), 0);
 	verify_clean();
 }

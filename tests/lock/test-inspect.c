@@ -277,7 +277,7 @@ START_TEST(end_hold_ends_exactly_that_hold)
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
 	ck_code(agent_call(b, AGENT_CHECK), 0);
 	ck_code(agent_release(b), 0);
-	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED); /* its user may still be at work */
+	ck_code(agent_end(w), 0);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	verify_clean();
 }
@@ -344,7 +344,7 @@ START_TEST(end_hold_ends_one_that_is_being_renewed)
 			sched_yield();
 		ck_code(lockshm_end_hold(seg, "key", 3, renewed_token), 0);
 		ck_assert_int_eq(pthread_join(thread, NULL), 0);
-		ck_code(take(&hold, "key", LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
+		ck_code(take_robust(&hold, "key", LOCKSHM_EXCLUSIVE), round ? LOCKSHM_TOOK_OVER_EXPIRED : 0);
 		ck_code(lockshm_acknowledge(&hold), 0);
 		ck_code(lockshm_release(&hold, 0), 0);
 	}
@@ -360,8 +360,8 @@ START_TEST(sweep_gives_back_what_the_dead_left)
 
 	for (i = 0; i < 6; i++) {
 		a[i] = agent_start();
-		snprintf(key, sizeof(key), "k%d", i / 2);
-		ck_assert_int_ge(agent_acquire(a[i], key, LOCKSHM_SHARED), 0);
+		snprintf(key, sizeof(key), "k%d", i < 4 ? i / 2 : i);
+		ck_code(agent_acquire(a[i], key, i < 4 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE), 0);
 	}
 	for (i = 0; i < 6; i++)
 		agent_kill(a[i]);
@@ -371,7 +371,7 @@ START_TEST(sweep_gives_back_what_the_dead_left)
 	ck_assert_uint_eq(stat_now().owners_dead, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	ck_assert_uint_eq(stat_now().locks_busy, 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 3);
+	ck_assert_uint_eq(stat_now().locks_damaged, 2);
 	ck_assert_uint_eq(stat_now().recovered, 6);
 	verify_clean();
 }

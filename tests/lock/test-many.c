@@ -132,6 +132,7 @@ START_TEST(worst_status_of_all_keys_is_returned)
 	ck_code(agent_acquire(dies, "torn", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(dies);
 	request.report = &report;
+	request.flags = LOCKSHM_ROBUST;
 	request.timeout_ns = PATIENCE;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 3, holds), LOCKSHM_OWNER_DIED);
 	ck_code(report.previous.status, LOCKSHM_OWNER_DIED);
@@ -148,6 +149,7 @@ START_TEST(worst_outcome_of_the_releases_is_returned)
 	lockshm_hold_t holds[2];
 
 	request.ttl_ns = LOCKSHM_MS(5);
+	request.flags = LOCKSHM_ROBUST;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 2, holds), 0);
 	pass(now_ns() + LOCKSHM_MS(30));
 	ck_code(lockshm_release_many(holds, 2), LOCKSHM_LATE);

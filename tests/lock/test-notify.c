@@ -115,7 +115,7 @@ START_TEST(killed_before_it_could_kick)
 	for (i = 1; i <= seg->n_requests; i++) {
 		uint64_t w = load_acquire(&seg->requests[i].word);
 
-		if (word_is(w, REQUEST_GRANTED))
+		if (word_is(w, REQUEST_ENTERED))
 			ck_assert(cas_from(&seg->requests[i].word, w, word_with_state(w, REQUEST_EXPIRED)));
 	}
 	ck_assert_int_eq(agent_end(a), 1);

@@ -201,6 +201,14 @@ int take_for(lockshm_hold_t *hold, const char *key, int mode, int64_t ttl_ns)
 	return lockshm_acquire(seg, &request, hold);
 }
 
+int take_robust(lockshm_hold_t *hold, const char *key, int mode)
+{
+	struct lockshm_request request = request_for(key, mode);
+
+	request.flags = LOCKSHM_ROBUST;
+	return lockshm_acquire(seg, &request, hold);
+}
+
 static int copy_lock(const struct lockshm_lock_info *lock, void *arg)
 {
 	struct seen *out = arg;

@@ -60,6 +60,7 @@ struct lockshm_request request_for(const char *key, int mode);
 int take(lockshm_hold_t *hold, const char *key, int mode);
 /* With a lease. */
 int take_for(lockshm_hold_t *hold, const char *key, int mode, int64_t ttl_ns);
+int take_robust(lockshm_hold_t *hold, const char *key, int mode); /* strict, once, LOCKSHM_ROBUST */
 
 /* Runs @test in a child as that user; the child's exit status. */
 int as_user(uid_t uid, int (*test)(void));

@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-robust.c - LOCKSHM_ROBUST: which ends leave a damage mark, which acquires are told, and how marks go
+ *
+ * Agents request robust holds unless AGENT_PLAIN is given.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "segment/segment.h"
+#include "support/agent.h"
+#include "support/fixture.h"
+
+#define X LOCKSHM_EXCLUSIVE
+#define S LOCKSHM_SHARED
+
+static int plain(struct agent *a, const char *key, int mode)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .flags = AGENT_PLAIN };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return agent_begin(a, c);
+}
+
+static int leased(struct agent *a, const char *key, int mode, int64_t ttl_ns, unsigned flags)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .flags = flags, .ns = ttl_ns };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return agent_begin(a, c);
+}
+
+/* The status of a robust try; the mark is left as it is. */
+static int robust_status(const char *key, int mode)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int status = take_robust(&hold, key, mode);
+
+	if (status >= 0)
+		ck_code(lockshm_release(&hold, 0), 0);
+	return status;
+}
+
+/* A robust hold of @key in this process, now and before: it makes the key robust. */
+static void make_robust(const char *key)
+{
+	ck_code(robust_status(key, X), 0);
+}
+
+/* ---------------------------------------------------------------- which ends leave a mark */
+
+START_TEST(a_robust_holder_that_dies_leaves_a_mark)
+{
+	struct agent *h = agent_start();
+
+	ck_code(agent_acquire(h, "k", X), 0);
+	agent_kill(h);
+	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED);
+	ck_code(robust_status("k", S), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(a_plain_holder_of_a_robust_key_leaves_a_mark_too)
+{
+	struct agent *h = agent_start();
+
+	make_robust("k");
+	ck_code(plain(h, "k", X), 0);
+	agent_kill(h);
+	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(a_holder_of_a_plain_key_leaves_no_mark)
+{
+	struct agent *h = agent_start();
+
+	ck_code(plain(h, "k", X), 0);
+	agent_kill(h);
+	ck_code(robust_status("k", X), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().recovered, 1);
+}
+END_TEST
+
+/* The key becomes robust by the waiter, while the holder is inside. */
+START_TEST(a_key_is_robust_from_the_first_robust_request_on)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	ck_code(plain(h, "k", X), 0);
+	ck_code(agent_acquire(w, "k", X), AGENT_BLOCKED);
+	agent_kill(h);
+	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+START_TEST(an_overrun_holder_leaves_a_mark_when_it_is_taken_over)
+{
+	struct agent *h = agent_start();
+
+	ck_code(leased(h, "k", X, LOCKSHM_MS(1), 0), 0);
+	pass(now_ns() + LOCKSHM_MS(20));
+	ck_code(robust_status("k", S), LOCKSHM_TOOK_OVER_EXPIRED);
+	ck_code(agent_release(h), LOCKSHM_LOST);
+}
+END_TEST
+
+START_TEST(a_late_release_leaves_none)
+{
+	struct agent *h = agent_start();
+
+	ck_code(leased(h, "k", X, LOCKSHM_MS(1), 0), 0);
+	pass(now_ns() + LOCKSHM_MS(20));
+	ck_code(agent_release(h), LOCKSHM_LATE);
+	ck_code(robust_status("k", X), 0);
+}
+END_TEST
+
+START_TEST(a_hold_that_an_operator_ends_leaves_a_mark)
+{
+	struct agent *h = agent_start();
+
+	ck_code(agent_acquire(h, "k", X), 0);
+	ck_code(lockshm_end_hold(seg, "k", 1, h->answer.token), 0);
+	ck_code(robust_status("k", X), LOCKSHM_TOOK_OVER_EXPIRED);
+}
+END_TEST
+
+START_TEST(shared_holders_leave_none_however_they_end)
+{
+	struct agent *dies = agent_start(), *overruns = agent_start(), *ended = agent_start(), *behind = agent_start();
+
+	make_robust("k");
+	ck_code(agent_acquire(dies, "k", S), 0);
+	ck_code(leased(overruns, "k", S, LOCKSHM_MS(1), 0), 0);
+	ck_code(agent_acquire(ended, "k", S), 0);
+	ck_code(lockshm_end_hold(seg, "k", 1, ended->answer.token), 0);
+	agent_kill(dies);
+	pass(now_ns() + LOCKSHM_MS(20));
+	/* T11: behind a reader that died before another was granted. */
+	ck_code(agent_try(behind, "k", S), 0);
+	ck_code(agent_release(behind), 0);
+	ck_code(robust_status("k", X), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+}
+END_TEST
+
+START_TEST(a_downgraded_holder_leaves_none)
+{
+	struct agent *h = agent_start();
+
+	ck_code(agent_acquire(h, "k", X), 0);
+	ck_code(agent_call(h, AGENT_DOWNGRADE), 0);
+	agent_kill(h);
+	ck_code(robust_status("k", X), 0);
+}
+END_TEST
+
+START_TEST(an_upgraded_holder_leaves_a_mark)
+{
+	struct agent *h = agent_start();
+
+	ck_code(agent_acquire(h, "k", S), 0);
+	ck_code(agent_call(h, AGENT_UPGRADE), 0);
+	agent_kill(h);
+	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED);
+}
+END_TEST
+
+/* T3: a waiter whose call has not returned is not inside: stopped, granted, taken over, then gone on. */
+START_TEST(a_request_that_was_never_inside_leaves_none)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = X, .ns = LOCKSHM_MS(20) };
+
+	ck_code(agent_acquire(h, "k", X), 0);
+	ck_code(agent_begin(w, c), AGENT_BLOCKED);
+	agent_stop(w);
+	ck_code(agent_release(h), 0);
+	pass(now_ns() + LOCKSHM_MS(60));
+	ck_code(agent_try(h, "k", X), 0);
+	ck_code(h->answer.report.previous.status, 0);
+	agent_cont(w);
+	ck_code(agent_poll(w), AGENT_BLOCKED); /* it requests again */
+	ck_code(agent_release(h), 0);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+	ck_code(robust_status("k", X), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(a_granted_waiter_that_dies_before_it_runs_leaves_none)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(h, "k", X), 0);
+	ck_code(agent_acquire(w, "k", X), AGENT_BLOCKED);
+	agent_stop(w);
+	ck_code(agent_release(h), 0);
+	agent_kill(w);
+	ck_code(robust_status("k", X), 0);
+	ck_assert_uint_eq(stat_now().recovered, 0);
+	verify_clean();
+}
+END_TEST
+
+/* ---------------------------------------------------------------- several keys */
+
+static int many(lockshm_hold_t *holds, const char *a, const char *b, struct lockshm_request *q)
+{
+	struct lockshm_key keys[2] = { { a, strlen(a), 0 }, { b, strlen(b), 0 } };
+
+	return lockshm_acquire_many(seg, q, keys, 2, holds);
+}
+
+static bool has_waiter(void *key)
+{
+	struct seen seen;
+
+	look(key, &seen);
+	return seen.waiters == 1;
+}
+
+/* By a child that holds @held of two keys and waits for the other, until it is killed. */
+static void wait_for_one_of_two(const char *held)
+{
+	struct lockshm_request q = request_for("", X);
+	struct agent *h = agent_start();
+	lockshm_hold_t holds[2];
+	pid_t pid;
+
+	q.flags = LOCKSHM_ROBUST;
+	q.timeout_ns = LOCKSHM_FOREVER;
+	ck_code(agent_acquire(h, held, X), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(many(holds, "one", "two", &q) < 0);
+	ck_assert(await(has_waiter, (void *)(uintptr_t)held));
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_code(agent_release(h), 0);
+}
+
+START_TEST(of_several_keys_none_is_entered_before_the_last_is_granted)
+{
+	wait_for_one_of_two("one");
+	wait_for_one_of_two("two");
+	ck_code(robust_status("one", X), 0);
+	ck_code(robust_status("two", X), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	verify_clean();
+}
+END_TEST
+
+static void *take_both(void *arg)
+{
+	lockshm_hold_t *holds = arg;
+	struct lockshm_request q = request_for("", X);
+	int i;
+
+	q.ttl_ns = LOCKSHM_MS(2);
+	q.timeout_ns = LOCKSHM_FOREVER;
+	ck_code(many(holds, "one", "two", &q), 0);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_ge(lockshm_check(&holds[i], NULL), 0);
+	ck_assert_int_ge(lockshm_release_many(holds, 2), 0);
+	return NULL;
+}
+
+/* While the second key is awaited the lease of the first ends, and another request takes it: all or none, so again. */
+START_TEST(of_several_keys_none_is_lost_when_the_call_returns)
+{
+	static const char *const names[] = { "one", "two" };
+	struct agent *h[2], *thief[2];
+	lockshm_hold_t holds[2];
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		h[i] = agent_start();
+		thief[i] = agent_start();
+		ck_code(leased(h[i], names[i], X, LOCKSHM_MS(150 + 100 * i), AGENT_PLAIN), 0);
+	}
+	ck_assert_int_eq(pthread_create(&thread, NULL, take_both, holds), 0);
+	for (i = 0; i < 2; i++) {
+		struct agent_command c = { .op = AGENT_ACQUIRE, .how = X, .flags = AGENT_PLAIN, .ns = LOCKSHM_MS(50) };
+
+		snprintf(c.key, sizeof(c.key), "%s", names[i]);
+		agent_send(thief[i], c);
+	}
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	for (i = 0; i < 2; i++)
+		(void)agent_end(thief[i]);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(each_hold_of_several_tells_its_own_mark)
+{
+	struct lockshm_request q = request_for("", X);
+	struct agent *h = agent_start();
+	struct lockshm_previous previous;
+	struct lockshm_report report;
+	lockshm_hold_t holds[2];
+
+	ck_code(agent_acquire(h, "two", X), 0);
+	agent_kill(h);
+	q.flags = LOCKSHM_ROBUST;
+	q.report = &report;
+	ck_code(many(holds, "one", "two", &q), LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.previous.pid, h->pid);
+	ck_code(lockshm_previous(&holds[0], &previous), 0);
+	ck_code(previous.status, 0);
+	ck_code(lockshm_previous(&holds[1], &previous), 0);
+	ck_code(previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(previous.pid, h->pid);
+	ck_assert_uint_eq(previous.token, h->answer.token);
+	ck_code(lockshm_acknowledge(&holds[1]), 0);
+	ck_code(lockshm_previous(&holds[1], &previous), 0);
+	ck_code(previous.status, 0);
+	ck_code(lockshm_release_many(holds, 2), 0);
+	ck_code(lockshm_previous(&holds[1], &previous), LOCKSHM_NOT_HELD);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- which acquires are told */
+
+static void leave_mark(const char *key)
+{
+	struct agent *h = agent_start();
+
+	ck_code(agent_acquire(h, key, X), 0);
+	agent_kill(h);
+	ck_assert_int_ge(lockshm_sweep(seg), 0);
+}
+
+/* The idiom of C: if (lockshm_acquire(...)) return; */
+START_TEST(a_plain_acquire_gets_0_and_its_report_tells)
+{
+	struct lockshm_request q = request_for("k", X);
+	struct lockshm_previous previous;
+	struct lockshm_report report;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	leave_mark("k");
+	ck_code(take(&hold, "k", X), 0);
+	ck_code(lockshm_previous(&hold, &previous), 0);
+	ck_code(previous.status, LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_release(&hold, 0), 0);
+	q.report = &report;
+	ck_code(lockshm_acquire(seg, &q, &hold), 0);
+	ck_code(report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED); /* not cleared by that */
+}
+END_TEST
+
+START_TEST(a_robust_acquire_is_told_until_it_is_acknowledged)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_request q = request_for("k", S);
+	int i;
+
+	leave_mark("k");
+	for (i = 0; i < 3; i++)
+		ck_code(robust_status("k", i ? X : S), LOCKSHM_OWNER_DIED);
+	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	ck_code(lockshm_acquire(seg, &q, &hold), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(robust_status("k", X), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+}
+END_TEST
+
+/* Also a plain hold may acknowledge: its holder knows best. */
+START_TEST(any_hold_may_acknowledge)
+{
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	leave_mark("k");
+	ck_code(take(&hold, "k", S), 0);
+	ck_code(lockshm_acknowledge(&hold), 0);
+	ck_code(lockshm_acknowledge(&hold), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(lockshm_acknowledge(&hold), LOCKSHM_NOT_HELD);
+	ck_code(robust_status("k", X), 0);
+}
+END_TEST
+
+START_TEST(a_death_outranks_an_overrun_and_a_later_one_an_acknowledged)
+{
+	struct agent *late = agent_start(), *dead = agent_start(), *again = agent_start();
+	struct lockshm_previous previous;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	ck_code(agent_acquire(dead, "k", X), 0);
+	agent_kill(dead);
+	ck_code(leased(late, "k", X, LOCKSHM_MS(1), 0), LOCKSHM_OWNER_DIED);
+	pass(now_ns() + LOCKSHM_MS(20));
+	ck_code(take_robust(&hold, "k", X), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_previous(&hold, &previous), 0);
+	ck_assert_int_eq(previous.pid, dead->pid);
+	ck_code(lockshm_acknowledge(&hold), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(leased(again, "k", X, LOCKSHM_MS(1), 0), 0);
+	pass(now_ns() + LOCKSHM_MS(20));
+	ck_code(robust_status("k", X), LOCKSHM_TOOK_OVER_EXPIRED);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- many marks */
+
+static unsigned leave_marks(unsigned most)
+{
+	unsigned n;
+
+	for (n = 0; n < most; n++) {
+		struct agent *h = agent_inherit();
+		char key[32];
+		int code;
+
+		snprintf(key, sizeof(key), "job/%u", n);
+		code = agent_try(h, key, X);
+		agent_kill(h);
+		if (code == LOCKSHM_FULL)
+			return n;
+		ck_code(code, 0);
+		ck_assert_int_ge(lockshm_sweep(seg), 0);
+	}
+	return n;
+}
+
+START_TEST(killed_workers_on_plain_keys_leave_the_table_empty)
+{
+	unsigned n;
+
+	segment_with(64, 64, 8);
+	for (n = 0; n < 300; n++) {
+		struct agent *h = agent_inherit();
+		char key[32];
+
+		snprintf(key, sizeof(key), "job/%u", n);
+		ck_code(plain(h, key, X), 0);
+		agent_kill(h);
+	}
+	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	verify_clean();
+}
+END_TEST
+
+static int count_marks(const struct lockshm_lock_info *lock, void *arg)
+{
+	unsigned *counts = arg;
+
+	counts[0] += lock->damaged != 0;
+	counts[1] += lock->damaged && lock->previous.pid != 0;
+	return 0;
+}
+
+/* A mark is never lost; what it says about the holder is, where the pool is full. */
+START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
+{
+	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
+	struct lockshm_report report;
+	struct lockshm_request q = request_for("another", X);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	unsigned n, counts[2] = { 0, 0 };
+	size_t cleared = 77;
+
+	segment_with(64, 256, 8);
+	n = leave_marks(200);
+	ck_assert_uint_lt(n, 200);
+	ck_assert_uint_eq(stat_now().locks_damaged, n);
+	ck_code(lockshm_each_lock(seg, count_marks, counts), 0);
+	ck_assert_uint_eq(counts[0], n);
+	ck_assert_uint_gt(counts[1], 32);
+	q.report = &report;
+	while (lockshm_acquire(seg, &q, &hold) == 0) { /* there may be a place left for other keys */
+		static char key[32];
+
+		ck_code(lockshm_release(&hold, 0), 0);
+		snprintf(key, sizeof(key), "another/%u", n++);
+		q.key = key;
+		q.key_len = strlen(key);
+		if (n > 2000)
+			break;
+	}
+	if (n <= 2000) {
+		ck_code(report.error.code, LOCKSHM_FULL);
+		ck_assert_int_eq(report.error.table, LOCKSHM_TABLE_LOCKS);
+		ck_assert_ptr_nonnull(strstr(report.error.message, "lockctl ack"));
+	}
+	which.prefix = "job/1";
+	which.prefix_len = 5;
+	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_assert_uint_eq(cleared, 11); /* job/1, job/10 to job/19 */
+	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
+	which.older_than_ns = LOCKSHM_SECONDS(100000);
+	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_assert_uint_eq(cleared, 0);
+	which.older_than_ns = 0;
+	which.key = "job/2";
+	which.key_len = 5;
+	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_assert_uint_eq(cleared, 1);
+	ck_code(lockshm_acknowledge_marks(seg, NULL, &cleared), 0);
+	ck_assert_uint_eq(cleared, counts[0] - 12);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_code(take(&hold, "another", X), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	verify_clean();
+}
+END_TEST
+
+/* Marks by age: the older is cleared, the younger stays. */
+START_TEST(marks_have_an_age)
+{
+	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
+	struct lockshm_previous previous;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int64_t middle;
+	size_t cleared;
+
+	leave_mark("old");
+	pass(now_ns() + LOCKSHM_MS(20));
+	middle = now_ns();
+	pass(now_ns() + LOCKSHM_MS(20));
+	leave_mark("young");
+	which.older_than_ns = now_ns() - middle;
+	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_assert_uint_eq(cleared, 1);
+	ck_code(robust_status("old", X), 0);
+	ck_code(take_robust(&hold, "young", X), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_previous(&hold, &previous), 0);
+	ck_assert_int_ge(previous.age_ns, 0);
+	ck_assert_int_le(previous.age_ns, now_ns() - middle);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+START_TEST(acknowledge_marks_refuses_wrong_arguments)
+{
+	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
+	char prefix[LOCKSHM_KEY_SHOWN_MAX + 1] = { 0 };
+	lockshm_t *reader;
+	size_t count = 5;
+
+	ck_code(lockshm_acknowledge_marks(NULL, NULL, &count), LOCKSHM_INVALID);
+	ck_assert_uint_eq(count, 0);
+	which.size = 3;
+	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
+	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
+	which.prefix = prefix;
+	which.prefix_len = sizeof(prefix);
+	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
+	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
+	which.key = prefix;
+	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
+	which.key_len = LOCKSHM_KEY_MAX + 1;
+	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_KEY_TOO_LONG);
+	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
+	which.older_than_ns = -1;
+	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_open(&reader, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
+	ck_code(lockshm_acknowledge_marks(reader, NULL, NULL), LOCKSHM_PERMISSION);
+	ck_code(lockshm_close(reader), 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, a_robust_holder_that_dies_leaves_a_mark);
+	tcase_add_test(tc, a_plain_holder_of_a_robust_key_leaves_a_mark_too);
+	tcase_add_test(tc, a_holder_of_a_plain_key_leaves_no_mark);
+	tcase_add_test(tc, a_key_is_robust_from_the_first_robust_request_on);
+	tcase_add_test(tc, an_overrun_holder_leaves_a_mark_when_it_is_taken_over);
+	tcase_add_test(tc, a_late_release_leaves_none);
+	tcase_add_test(tc, a_hold_that_an_operator_ends_leaves_a_mark);
+	tcase_add_test(tc, shared_holders_leave_none_however_they_end);
+	tcase_add_test(tc, a_downgraded_holder_leaves_none);
+	tcase_add_test(tc, an_upgraded_holder_leaves_a_mark);
+	tcase_add_test(tc, a_request_that_was_never_inside_leaves_none);
+	tcase_add_test(tc, a_granted_waiter_that_dies_before_it_runs_leaves_none);
+	tcase_add_test(tc, of_several_keys_none_is_entered_before_the_last_is_granted);
+	tcase_add_test(tc, of_several_keys_none_is_lost_when_the_call_returns);
+	tcase_add_test(tc, each_hold_of_several_tells_its_own_mark);
+	tcase_add_test(tc, a_plain_acquire_gets_0_and_its_report_tells);
+	tcase_add_test(tc, a_robust_acquire_is_told_until_it_is_acknowledged);
+	tcase_add_test(tc, any_hold_may_acknowledge);
+	tcase_add_test(tc, a_death_outranks_an_overrun_and_a_later_one_an_acknowledged);
+	tcase_add_test(tc, killed_workers_on_plain_keys_leave_the_table_empty);
+	tcase_add_test(tc, a_table_full_of_marks_says_so_and_is_emptied);
+	tcase_add_test(tc, marks_have_an_age);
+	tcase_add_test(tc, acknowledge_marks_refuses_wrong_arguments);
+}
+
+int main(void)
+{
+	return fixture_main("robust", add);
+}
