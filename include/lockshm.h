@@ -102,7 +102,7 @@ enum lockshm_code {
 	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn (LOCKSHM_ROBUST) */
 	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be working (LOCKSHM_ROBUST) */
 	LOCKSHM_LATE = 3, /**< done, but the lease had expired before; the lock had no other holder in between */
-	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the segment's policy permits it */
+	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the request's redis_policy permits it */
 	/* Negative: not done, nothing changed. */
 	LOCKSHM_TIMEOUT = -1,      /**< not granted in time */
 	LOCKSHM_BUSY = -2,         /**< not free right now (try, only_if_free_in_time, upgrade) */
@@ -235,7 +235,7 @@ struct lockshm_key {
 enum lockshm_redis_policy {
 	LOCKSHM_REDIS_FAIL = 2,      /**< fails at once with LOCKSHM_BRIDGE */
 	LOCKSHM_REDIS_WAIT = 3,      /**< waits, until its time-out */
-	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< gets the lock of this host alone, and LOCKSHM_LOCAL_ONLY */
+	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< gets the lock of this host alone, and LOCKSHM_LOCAL_ONLY; of a request only */
 };
 
 /** Settings of a new segment.  Start from LOCKSHM_CREATE_INIT. */
@@ -251,7 +251,7 @@ struct lockshm_create_options {
 	/* For LOCKSHM_GLOBAL; must be the same on all hosts, except redis_leases. */
 	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys */
 	const char *redis_prefix; /**< a key's name in Redis is this prefix and the key; NULL = "lk:" */
-	int redis_policy;         /**< enum lockshm_redis_policy */
+	int redis_policy;         /**< LOCKSHM_REDIS_FAIL or LOCKSHM_REDIS_WAIT, for requests without their own */
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h */
 	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */

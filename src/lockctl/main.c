@@ -29,7 +29,7 @@ static const struct command commands[] = {
 	{ "create", lockctl_create,
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
-	  "                      [--redis-prefix P] [--redis-policy fail|wait|local-only]\n"
+	  "                      [--redis-prefix P] [--redis-policy fail|wait]\n"
 	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-leases N]\n"
 	  "                      [--redis-wait N | --redis-quorum]",
 	  "make a segment",
@@ -44,7 +44,7 @@ static const struct command commands[] = {
 	  "                           rediss://... (TLS) or unix://PATH, each with ?password-file=PATH\n"
 	  "                           or ?password-env=NAME; TLS also with tls-ca=, tls-cert=, tls-key=PATH\n"
 	  "  --redis-prefix P         a key's name in Redis is P and the key (lk:)\n"
-	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (fail)\n"
+	  "  --redis-policy POLICY    when Redis is out of reach: fail or wait (fail)\n"
 	  "  --redis-ttl DUR          time until this host's leases end without renewal (10s)\n"
 	  "  --redis-retain DUR       how long an unused lease stays (0)\n"
 	  "  --redis-leases N         global keys in use at once (1024)\n"

@@ -32,7 +32,10 @@ static int check_servers(const struct lockshm_create_options *o, struct lockshm_
 
 int redis_settings_check(const struct lockshm_create_options *o, struct lockshm_error *error)
 {
-	if (o->redis_policy < LOCKSHM_REDIS_FAIL || o->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY)
+	if (o->redis_policy == LOCKSHM_REDIS_LOCAL_ONLY)
+		return error_set(error, LOCKSHM_INVALID,
+				 "redis_policy: a segment's is fail or wait; local-only is for single requests");
+	if (o->redis_policy != LOCKSHM_REDIS_FAIL && o->redis_policy != LOCKSHM_REDIS_WAIT)
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy", o->redis_policy);
 	if (o->redis_prefix && strnlen(o->redis_prefix, REDIS_PREFIX_LEN + 1) > REDIS_PREFIX_LEN)
 		return error_set(error, LOCKSHM_INVALID, "redis_prefix has more than %d bytes", REDIS_PREFIX_LEN);

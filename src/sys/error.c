@@ -18,7 +18,7 @@ static const struct {
 	{ LOCKSHM_TOOK_OVER_EXPIRED, "TOOK_OVER_EXPIRED",
 	  "held, but an earlier holder overran its lease and may still be at work" },
 	{ LOCKSHM_LATE, "LATE", "done, but the lease had run out before; the lock was not granted in between" },
-	{ LOCKSHM_LOCAL_ONLY, "LOCAL_ONLY", "held on this host only: Redis is out of reach, and the policy permits it" },
+	{ LOCKSHM_LOCAL_ONLY, "LOCAL_ONLY", "held on this host only: Redis is out of reach, and the request permits it" },
 	{ LOCKSHM_TIMEOUT, "TIMEOUT", "not granted in time" },
 	{ LOCKSHM_BUSY, "BUSY", "not free now" },
 	{ LOCKSHM_CANCELLED, "CANCELLED", "the wait was cancelled" },

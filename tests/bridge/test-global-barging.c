@@ -229,7 +229,7 @@ START_TEST(without_redis)
 
 	own_server();
 	options = host_options();
-	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY);
 	host_make(0, &options);
 	redis_kill(redis);
 	h = on_host(0);

@@ -34,7 +34,7 @@ START_TEST(no_rights)
 
 	snprintf(uri, sizeof(uri), "unix://nobody@%s?password-env=NO_SUCH_VARIABLE", redis->socket);
 	options.redis = uri;
-	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY; /* does not apply to a refusal */
+	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY); /* does not apply to a refusal */
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);

@@ -32,7 +32,7 @@ static void with_wait(uint32_t n, int policy)
 
 	options.redis = master->uri;
 	options.redis_wait = n;
-	options.redis_policy = policy;
+	options.redis_policy = segment_policy(policy);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(4);
 	host_make(0, &options);
 	host_make(1, &options);

@@ -64,6 +64,11 @@ static void no_policy(struct lockshm_create_options *o)
 	o->redis_policy = 1;
 }
 
+static void local_only(struct lockshm_create_options *o)
+{
+	o->redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+}
+
 static void no_server(struct lockshm_create_options *o)
 {
 	o->redis = NULL;
@@ -85,6 +90,7 @@ START_TEST(bad_settings)
 		{ long_retain, "redis_retain_ns" },
 		{ many_leases, "1..4096" },
 		{ no_policy, "policy" },
+		{ local_only, "single requests" },
 		{ no_server, "no Redis server" },
 	};
 	struct lockshm_error error;

@@ -254,7 +254,7 @@ START_TEST(a_process_without_openssl)
 	f = fopen(path, "w");
 	ck_assert(f && fputs("config_diagnostics = 1\nopenssl_conf = nowhere\n", f) > 0 && fclose(f) == 0);
 	options.redis = redis->tls_uri;
-	options.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY);
 	host_make(0, &options);
 	setenv("OPENSSL_CONF", path, 1);
 	a = on_host(0);

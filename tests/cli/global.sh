@@ -169,7 +169,6 @@ expect 3 lockctl run "$seg" key --global --redis-policy wait -w 300ms -- true
 expect 2 lockctl run "$seg" key --redis-policy wait -- true
 says stderr "--redis-policy needs --global"
 expect 0 lockctl rm "$other"
-expect 0 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only --locks 64 --requests 256 --owners 32
-expect 0 lockctl run "$other" key --global -- true
-says stderr "this host only"
+expect 1 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
+says stderr "local-only is for single requests"
 expect 0 lockctl run "$seg" local -- true

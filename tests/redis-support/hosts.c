@@ -213,10 +213,19 @@ void cast(const char *where, ...)
 	va_end(people);
 }
 
+int global_policy;
+
+int segment_policy(int policy)
+{
+	global_policy = policy == LOCKSHM_REDIS_LOCAL_ONLY ? policy : 0;
+	return global_policy ? LOCKSHM_REDIS_FAIL : policy;
+}
+
 struct agent_command global_command(const char *key, int mode)
 {
 	struct agent_command c = {
-		.op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30)
+		.op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_GLOBAL, .ns = LOCKSHM_SECONDS(30),
+		.policy = global_policy
 	};
 
 	snprintf(c.key, sizeof(c.key), "%s", key);

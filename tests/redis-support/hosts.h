@@ -68,6 +68,9 @@ struct agent *on_host(unsigned i);
  * hosts[1]. */
 void cast(const char *where, ...);
 /* Global, with a lease of 30 s, into hold 0.  wait: returns the result; try: once; send: returns at once. */
+/* The policy of a segment whose requests behave as @policy: local-only is that of the requests, from now on. */
+int segment_policy(int policy);
+extern int global_policy;
 struct agent_command global_command(const char *key, int mode);
 int global_wait(struct agent *a, const char *key, int mode);
 int global_try(struct agent *a, const char *key, int mode);
