@@ -3,6 +3,7 @@ dist_man_MANS = \
 	%D%/man/lockctl.1 \
 	%D%/man/lockshm.7 \
 	%D%/man/lockshm_acknowledge.3 \
+	%D%/man/lockshm_acknowledge_marks.3 \
 	%D%/man/lockshm_acquire.3 \
 	%D%/man/lockshm_acquire_many.3 \
 	%D%/man/lockshm_bridge_serve.3 \
@@ -26,6 +27,7 @@ dist_man_MANS = \
 	%D%/man/lockshm_notify.3 \
 	%D%/man/lockshm_open.3 \
 	%D%/man/lockshm_prepare.3 \
+	%D%/man/lockshm_previous.3 \
 	%D%/man/lockshm_release.3 \
 	%D%/man/lockshm_release_many.3 \
 	%D%/man/lockshm_remote_end.3 \
@@ -59,6 +61,7 @@ EXTRA_DIST += \
 	%D%/decisions/16-tls.md \
 	%D%/decisions/17-checked-holds.md \
 	%D%/decisions/18-folders-as-floors.md \
+	%D%/decisions/19-damage-by-opt-in.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
 	%D%/internals/memory-model.md \
