@@ -2,10 +2,11 @@
 /* inspect.c - what humans see: locks, their queues, the threads that take part, counts, segments */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hostlease/host-lease.h"
 #include "hostlease/leader.h"
@@ -413,14 +414,14 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 static bool looks_like_segment(const char *path)
 {
 	uint64_t magic = 0;
-	FILE *f = fopen(path, "re");
-	bool yes;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n;
 
-	if (!f)
-		return errno == EACCES;
-	yes = fread(&magic, sizeof(magic), 1, f) == 1 && magic == SHM_MAGIC;
-	fclose(f);
-	return yes;
+	if (fd < 0)
+		return errno != ENOENT && errno != ELOOP;
+	n = read(fd, &magic, sizeof(magic));
+	close(fd);
+	return n < 0 || (n == (ssize_t)sizeof(magic) && magic == SHM_MAGIC);
 }
 
 static int report_segment(const char *name, const struct stat *st, lockshm_segment_fn fn, void *arg)
@@ -448,11 +449,23 @@ static int report_segment(const char *name, const struct stat *st, lockshm_segme
 	return err;
 }
 
-LOCKSHM_EXPORT int lockshm_each_segment(lockshm_segment_fn fn, void *arg)
+/* 0 = skipped, or the result of @fn. */
+static int visit_file(const char *file, lockshm_segment_fn fn, void *arg)
 {
 	char name[LOCKSHM_NAME_MAX + 2], path[LOCKSHM_NAME_MAX + 16];
-	struct dirent *entry;
 	struct stat st;
+
+	if (!segment_name(name, file))
+		return 0;
+	segment_path(path, name);
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? 0 : LOCKSHM_SYSTEM;
+	return S_ISREG(st.st_mode) && looks_like_segment(path) ? report_segment(name, &st, fn, arg) : 0;
+}
+
+LOCKSHM_EXPORT int lockshm_each_segment(lockshm_segment_fn fn, void *arg)
+{
+	struct dirent *entry;
 	DIR *dir;
 	int err = 0;
 
@@ -461,13 +474,11 @@ LOCKSHM_EXPORT int lockshm_each_segment(lockshm_segment_fn fn, void *arg)
 	dir = opendir("/dev/shm");
 	if (!dir)
 		return LOCKSHM_SYSTEM;
-	while (!err && (entry = readdir(dir)) != NULL) {
-		if (!segment_name(name, entry->d_name))
-			continue;
-		segment_path(path, name);
-		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && looks_like_segment(path))
-			err = report_segment(name, &st, fn, arg);
-	}
+	for (errno = 0; !err && (entry = readdir(dir)) != NULL; errno = 0)
+		err = visit_file(entry->d_name, fn, arg);
+	/* Not the end, but an error in between: a list that lacks segments must not look complete. */
+	if (!err && errno)
+		err = LOCKSHM_SYSTEM;
 	closedir(dir);
 	return err;
 }

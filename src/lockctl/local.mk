@@ -24,7 +24,8 @@ lockctl_SOURCES = \
 	%D%/sweep.c \
 	%D%/verify.c \
 	$(end)
-lockctl_LDADD = liblockshm.la $(JEMALLOC_LIBS)
+# The C library's malloc: jemalloc 5.3 ends a process that has too little memory by a segmentation fault.
+lockctl_LDADD = liblockshm.la
 lockctl_LDFLAGS = $(link_flags)
 # Root runs it, so it looks for the library where the loader looks and nowhere else: libtool takes $(libdir) for such a
 # place, or it would add an rpath to a private one.  (-no-fast-install would leave one to .libs in what is installed.)

@@ -40,8 +40,10 @@ static void __attribute__((format(printf, 1, 0))) print_message(const char *form
 	size_t size = 0;
 	FILE *out = open_memstream(&line, &size);
 
-	if (!out)
+	if (!out) {
+		dprintf(STDERR_FILENO, "lockctl: out of memory\n");
 		return;
+	}
 	fputs("lockctl: ", out);
 	if (command_name)
 		fputs(command_name, out);

@@ -9,6 +9,7 @@ tests_of_cli += \
 	%D%/help.sh \
 	%D%/hostile.sh \
 	%D%/json.sh \
+	%D%/limits.sh \
 	%D%/ls.sh \
 	%D%/man.sh \
 	%D%/operator.sh \
