@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "lock/participant.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -145,7 +146,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 		p->search_room = malloc(SEARCH_ROOM_BYTES(s->n_owners)); /* no page of it is touched before a search */
 	if (!p || !p->search_room) {
 		free(p);
-		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the thread's part in the segment");
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the thread's part in the segment");
 	}
 	p->segment = s;
 	p->epoch = epoch;

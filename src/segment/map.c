@@ -196,6 +196,13 @@ static int read_header(struct shm_header *h, int fd, struct lockshm_error *error
 	return 0;
 }
 
+static int unknown_clock(int e, struct lockshm_error *error)
+{
+	static const char text[] = "cannot tell this process' time namespace (open files exhausted, or unshared by itself)";
+
+	return e ? error_system(error, LOCKSHM_SYSTEM, e, text) : error_set(error, LOCKSHM_SYSTEM, text);
+}
+
 int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, struct lockshm_error *error)
 {
 	int prot = flags & LOCKSHM_OPEN_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -224,10 +231,9 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 		return h.state == SEGMENT_RETIRED ?
 			       error_set(error, LOCKSHM_NO_SEGMENT, "segment %s is being removed", name) :
 			       error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
+	errno = 0;
 	if (!clock_namespace_offset(&clock_offset, &clock_ns))
-		return error_set(error, LOCKSHM_SYSTEM,
-				 "cannot tell this process' time namespace "
-				 "(open files exhausted, or unshared by itself)");
+		return unknown_clock(errno, error);
 	base = mmap(NULL, h.total_size, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return error_system(error, errno == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, errno, "mmap");
@@ -236,7 +242,7 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 	*out = handle_new(&h, base, &st, name, flags, fd, clock_offset, clock_ns);
 	if (!*out) {
 		munmap(base, h.total_size);
-		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the handle");
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the handle");
 	}
 	return 0;
 }
@@ -305,7 +311,10 @@ bool segment_has_name(const struct lockshm *s)
 	if (own_file(s, &st))
 		return st.st_nlink > 0;
 	segment_path(path, s->name);
-	return lstat(path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino;
+	/* A look that fails for another reason proves nothing. */
+	if (lstat(path, &st) != 0)
+		return errno != ENOENT && errno != ENOTDIR;
+	return st.st_dev == s->dev && st.st_ino == s->ino;
 }
 
 bool segment_is_gone(struct lockshm *s)

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "service/service.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -24,6 +25,7 @@ struct service {
 	pthread_t thread;
 	pthread_cond_t changed; /* started */
 	int started; /* 0 = not yet, 1 = runs, negative = why not */
+	struct lockshm_error error; /* why not, in words */
 	bool stop;
 };
 
@@ -61,7 +63,7 @@ static void *service_main(void *arg)
 	/* Other processes can then make sure that no sibling of a dead service thread runs on, see lock/owner.c. */
 	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
 #endif
-	err = participant_join(sv->s, &self, OWNER_PROCESS, NULL);
+	err = participant_join(sv->s, &self, OWNER_PROCESS, &sv->error);
 	pthread_mutex_lock(&sv->renewals.lock);
 	sv->renewals.ref = err ? 0 : self->ref;
 	sv->renewals.uid = err ? 0 : self->uid;
@@ -97,7 +99,7 @@ static int start_new(struct lockshm *s, struct service **out, struct lockshm_err
 	int err;
 
 	if (!sv)
-		return error_set(error, LOCKSHM_NO_MEMORY, "no memory for the service thread");
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the service thread");
 	sv->s = s;
 	renewals_init(&sv->renewals);
 	init_sync(sv);
@@ -157,10 +159,10 @@ static int start_one(struct lockshm *s, struct lockshm_error *error)
 		return 0;
 	}
 	pthread_join(sv->thread, NULL);
+	if (error)
+		*error = sv->error;
 	destroy(sv);
-	if (err == LOCKSHM_FULL)
-		return error_full(error, LOCKSHM_TABLE_OWNERS);
-	return error_set(error, err, "the service thread could not take part");
+	return err;
 }
 
 /* The caller has taken it out of the handle, so no other call finds it. */

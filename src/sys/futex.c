@@ -43,9 +43,19 @@ bool futex_has_waitv(void)
 	return state == 1;
 }
 
+/* After a wait that was refused, by a filter or for want of memory: the caller looks again, but not at full speed. */
+static void nap_if_refused(long result)
+{
+	static const struct timespec nap = { 0, 1000000 };
+
+	if (result < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
+		nanosleep(&nap, NULL);
+}
+
 static void wait_one(const struct futex_watch *watch, const struct timespec *until)
 {
-	syscall(SYS_futex, watch->word, FUTEX_WAIT_BITSET, watch->value, until, NULL, FUTEX_BITSET_MATCH_ANY);
+	nap_if_refused(syscall(SYS_futex, watch->word, FUTEX_WAIT_BITSET, watch->value, until, NULL,
+			       FUTEX_BITSET_MATCH_ANY));
 }
 
 void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until)
@@ -53,6 +63,7 @@ void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until)
 	struct timespec ts = clock_timespec(until < 0 ? 0 : until);
 	struct waitv v[FUTEX_WATCH_MOST];
 	unsigned i;
+	long result;
 
 	if (n < 2 || !futex_has_waitv()) {
 		wait_one(watch, &ts);
@@ -64,10 +75,13 @@ void futex_wait_any(const struct futex_watch *watch, unsigned n, int64_t until)
 		v[i].flags = FUTEX_32;
 		v[i].reserved = 0;
 	}
-	if (syscall(SYS_futex_waitv, v, n, 0, &ts, CLOCK_MONOTONIC) < 0 && (errno == ENOSYS || errno == EPERM)) {
+	result = syscall(SYS_futex_waitv, v, n, 0, &ts, CLOCK_MONOTONIC);
+	if (result < 0 && (errno == ENOSYS || errno == EPERM)) {
 		/* A filter was installed after the probe. */
 		__atomic_store_n(&waitv_state, 2, __ATOMIC_RELAXED);
 		wait_one(watch, &ts);
+	} else {
+		nap_if_refused(result);
 	}
 }
 

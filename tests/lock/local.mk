@@ -4,6 +4,7 @@ tests_of_units += \
 	%D%/test-acquire \
 	%D%/test-badargs \
 	%D%/test-barging \
+	%D%/test-calls \
 	%D%/test-cancel \
 	%D%/test-cooldown \
 	%D%/test-deadlock \
@@ -33,4 +34,7 @@ tests_of_units += \
 	%D%/test-upgrade \
 	%D%/test-verify \
 	$(end)
+# Where mmap() fails, jemalloc crashes.
+%C%_test_calls_LDADD = $(without_jemalloc)
+%C%_test_segment_calls_LDADD = $(without_jemalloc)
 EXTRA_DIST += %D%/traceability.md

@@ -2,168 +2,29 @@
 /*
  * test-segment-calls.c - making, opening and removing a segment, where each system call fails or is the last
  *
- * A child process has two threads.  The caller makes the call of the library under a seccomp filter; the kernel reports
- * each of its system calls to the supervisor, which lets all but the n-th run.  The n-th fails with the error of the
- * round, or the process is killed before it.  n rises from round to round until the call returns before its n-th system
- * call, so every system call and every gap between two is covered.  The test process has the segment open all the time
- * and checks the rest.
- *
- * close() and munmap() always run: a failure of theirs would itself leave something.  The same goes for futex() and
- * mmap() without a file, which are not the library's: malloc() may end the process when that fails.
+ * The test process has the segment open all the time and checks what a child leaves that makes the call, see
+ * support/calls.h.
  */
-#define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "segment/segment.h"
-#include "support/fixture.h"
+#include "support/calls.h"
 
-#define CALLS_MAX 400 /* no operation makes as many */
-#define THE_END SYS_sched_get_priority_max /* the caller's last call: no other code makes it */
-
-enum { KILLED = 0 }; /* in the place of an errno */
-
-/* A round and its results; shared with the child. */
-struct round {
-	int (*act)(struct lockshm_error *error);
-	int fate; /* errno of the n-th call, or KILLED */
-	unsigned n;
-	int nr; /* which call that was; -1 = there was none */
-	int code;
-	struct lockshm_error error;
-	int leaked; /* descriptors and mappings */
-};
-static struct round *now;
 static const char *name; /* of the segment that comes and goes */
-static int listener;
 
-/* ---------------------------------------------------------------- the child */
-
-/* For all calls of this thread.  The descriptor to be asked on, or -1. */
-static int filter(unsigned action)
-{
-	struct sock_filter all[] = { BPF_STMT(BPF_RET | BPF_K, action) };
-	struct sock_fprog program = { 1, all };
-
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
-}
-
-static void *caller(void *unused)
-{
-	__atomic_store_n(&listener, filter(SECCOMP_RET_USER_NOTIF), __ATOMIC_RELEASE);
-	now->code = now->act(&now->error);
-	syscall(THE_END);
-	return unused;
-}
-
-/* Descriptors, and mappings of files in /dev/shm. */
-static int belongings(void)
-{
-	struct dirent *entry;
-	char line[512];
-	int n = 0;
-	DIR *dir = opendir("/proc/self/fd");
-	FILE *maps = fopen("/proc/self/maps", "re");
-
-	while (dir && (entry = readdir(dir)))
-		n++;
-	while (maps && fgets(line, sizeof(line), maps))
-		n += strstr(line, "/dev/shm/") != NULL;
-	if (maps)
-		fclose(maps);
-	if (dir)
-		closedir(dir);
-	return n;
-}
-
-static bool may_fail(const struct seccomp_data *call)
-{
-	if (call->nr == SYS_mmap && (int)call->args[4] == -1)
-		return false;
-	return call->nr != SYS_close && call->nr != SYS_munmap && call->nr != SYS_futex;
-}
-
-/* The caller is about to make its @i-th system call. */
-static void decide(const struct seccomp_notif *asked, struct seccomp_notif_resp *answer, unsigned i)
-{
-	answer->id = asked->id;
-	answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-	if (i != now->n)
-		return;
-	now->nr = asked->data.nr;
-	if (now->fate == KILLED)
-		kill(getpid(), SIGKILL);
-	if (!may_fail(&asked->data))
-		return;
-	answer->flags = 0;
-	answer->error = -now->fate;
-}
-
-static void supervise(void)
-{
-	struct seccomp_notif asked;
-	struct seccomp_notif_resp answer;
-	pthread_t thread;
-	unsigned i;
-	int fd, before = belongings();
-
-	if (pthread_create(&thread, NULL, caller, NULL) != 0)
-		_exit(99);
-	while ((fd = __atomic_load_n(&listener, __ATOMIC_ACQUIRE)) == 0)
-		sched_yield();
-	for (i = 0; i < CALLS_MAX; i++) {
-		memset(&asked, 0, sizeof(asked));
-		memset(&answer, 0, sizeof(answer));
-		if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
-			_exit(99);
-		if (asked.data.nr == THE_END) {
-			now->leaked = belongings() - before - 1; /* the listener */
-			_exit(0);
-		}
-		decide(&asked, &answer, i);
-		if (ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0)
-			_exit(99);
-	}
-	_exit(99);
-}
-
-/* ---------------------------------------------------------------- the test */
-
-/* A condition, with the round in the message. */
-#define holds(condition)                                                                                               \
-	ck_assert_msg(condition, "call %u (number %d, errno %d): %s; it returned %s: %s", now->n, now->nr, now->fate,  \
-		      #condition, lockshm_code_name(now->code), now->error.message)
+#define holds calls_hold
+#define now calls_now
 
 /* One round.  False = the call was over before its n-th system call. */
 static bool meets(int (*act)(struct lockshm_error *error), int fate, unsigned n)
 {
-	int status;
-	pid_t pid;
+	const struct calls_round round = { .act = act, .fate = fate, .n = n, .choice = n };
 
-	*now = (struct round){ .act = act, .fate = fate, .n = n, .nr = -1 };
-	pid = fork();
-	if (pid == 0)
-		supervise();
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	if (now->nr >= 0 && fate == KILLED)
-		holds(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	else
-		holds(status == 0);
-	return now->nr >= 0;
+	return calls_round(&round);
 }
 
 static int create_it(unsigned flags, struct lockshm_error *error)
@@ -250,14 +111,15 @@ START_TEST(destroy_is_killed_at_each_call)
 	for (n = 0; more; n++) {
 		lockshm_t *old = used_segment();
 
-		more = meets(destroy, KILLED, n);
+		more = meets(destroy, CALL_KILLS, n);
 		told_before_replaced(old);
 	}
 	ck_assert_uint_gt(n, 4);
 }
 END_TEST
 
-static const int errors[] = { EIO, ENOMEM, EPERM };
+/* The first three for any call, also an unlikely one; then those that the kernel may give. */
+static const int errors[] = { EIO, ENOMEM, EPERM, CALL_FAILS, CALLS_FAIL };
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 START_TEST(destroy_fails_at_each_call)
@@ -315,7 +177,7 @@ START_TEST(create_is_killed_at_each_call)
 {
 	unsigned n;
 
-	for (n = 0; meets(create, KILLED, n); n++) {
+	for (n = 0; meets(create, CALL_KILLS, n); n++) {
 		holds(create_or_open(NULL) == 0);
 		ck_code(destroy(NULL), 0);
 	}
@@ -363,7 +225,7 @@ static int in_child_with(rlim_t address_space, rlim_t file_size, int (*act)(stru
 	int status;
 	pid_t pid;
 
-	*now = (struct round){ .nr = -1 };
+	*now = (struct calls_round){ .nr = -1 };
 	pid = fork();
 	if (pid == 0) {
 		setrlimit(RLIMIT_FSIZE, &size);
@@ -411,20 +273,8 @@ END_TEST
 
 static void prepare(void)
 {
-	now = mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert(now != MAP_FAILED);
+	calls_prepare();
 	name = other_name("calls");
-}
-
-/* Not under an emulator, nor under a filter that forbids it. */
-static bool can_listen(void)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(filter(SECCOMP_RET_ALLOW) >= 0 ? 0 : 1);
-	return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 static void add(TCase *tc)
@@ -434,7 +284,7 @@ static void add(TCase *tc)
 		tcase_add_loop_test(tc, destroy_without_room_to_map, 0, 3);
 		tcase_add_test(tc, create_without_room_to_map_leaves_nothing);
 	}
-	if (emulated() || !can_listen()) {
+	if (!calls_can_fail()) {
 		printf("left out: no seccomp listener here\n");
 		return;
 	}

@@ -4,9 +4,16 @@ tests_libtest_la_SOURCES += \
 	%D%/agent.c \
 	%D%/agent.h \
 	%D%/asan.h \
+	%D%/calls.c \
+	%D%/calls.h \
 	%D%/fixture.c \
 	%D%/fixture.h \
 	%D%/inside.h \
+	%D%/operations-internal.h \
+	%D%/operations-look.c \
+	%D%/operations-steps.c \
+	%D%/operations.c \
+	%D%/operations.h \
 	%D%/trample.c \
 	%D%/trample.h \
 	$(end)

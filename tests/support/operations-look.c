@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* operations-look.c - opening and closing, and the calls that read a segment or clear it up */
+#define _GNU_SOURCE
+#include "support/operations-internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- open, close */
+
+int act_open(struct lockshm_error *error)
+{
+	return lockshm_open(&handle, seg_name, 0, error);
+}
+
+int act_open_read_only(struct lockshm_error *error)
+{
+	return lockshm_open(&handle, seg_name, LOCKSHM_OPEN_READ_ONLY, error);
+}
+
+void look_and_close(void)
+{
+	struct lockshm_stat stat;
+	int code = lockshm_stat(handle, &stat);
+
+	CALLS_EXPECT(code == 0, code);
+	code = lockshm_close(handle);
+	CALLS_EXPECT(code == 0, code);
+}
+
+int act_create(struct lockshm_error *error)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	char name[160];
+
+	snprintf(name, sizeof(name), "%s-made", seg_name);
+	options.locks = options.requests = 64;
+	options.owners = 8;
+	return lockshm_create(&handle, name, &options, error);
+}
+
+void close_and_destroy(void)
+{
+	char name[160];
+	int code;
+
+	snprintf(name, sizeof(name), "%s-made", seg_name);
+	use_and_close();
+	code = lockshm_destroy(name, NULL);
+	CALLS_EXPECT(code == 0, code);
+}
+
+int act_current(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_current(handle);
+}
+
+int act_close(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_close(handle);
+}
+
+void nothing(void)
+{
+}
+
+int with_service(void)
+{
+	int code = hold_it();
+
+	return code ? code : lockshm_move(&held[0], LOCKSHM_TO_PROCESS);
+}
+
+int with_idle_service(void)
+{
+	int code = with_service();
+
+	return code ? code : lockshm_release(&held[0], 0);
+}
+
+/* ---------------------------------------------------------------- inspection */
+
+static int count_lock(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(int *)arg += lock->holders == 1;
+	return 0;
+}
+
+int act_each_lock(struct lockshm_error *unused)
+{
+	int n = 0, code = lockshm_each_lock(handle, count_lock, &n);
+
+	(void)unused;
+	CALLS_EXPECT(code != 0 || n == 1, code);
+	return code;
+}
+
+int act_show_lock(struct lockshm_error *unused)
+{
+	int n = 0, code = lockshm_show_lock(handle, "key", 3, count_lock, &n);
+
+	(void)unused;
+	CALLS_EXPECT(code != 0 || n == 1, code);
+	return code;
+}
+
+static int count_owner(const struct lockshm_owner_info *owner, void *arg)
+{
+	*(int *)arg += owner->alive;
+	return 0;
+}
+
+int act_each_owner(struct lockshm_error *unused)
+{
+	int n = 0, code = lockshm_each_owner(handle, count_owner, &n);
+
+	(void)unused;
+	CALLS_EXPECT(code != 0 || n == 1, code);
+	return code;
+}
+
+int act_stat(struct lockshm_error *unused)
+{
+	struct lockshm_bridge_stat bridge;
+	struct lockshm_stat stat;
+	int code = lockshm_stat(handle, &stat);
+
+	(void)unused;
+	CALLS_EXPECT(code != 0 || (stat.requests_used == 1 && stat.owners_used == 1), code);
+	return code ? code : lockshm_bridge_stat(handle, &bridge);
+}
+
+static int find_segment(const struct lockshm_segment_info *info, void *arg)
+{
+	if (strcmp(info->name, seg_name) != 0)
+		return 0;
+	*(bool *)arg = true;
+	CALLS_EXPECT(info->code == 0 || info->reason[0], info->code);
+	return 0;
+}
+
+/* A segment is listed, though perhaps with the reason why it cannot be read, or the list is known to be incomplete. */
+int act_each_segment(struct lockshm_error *unused)
+{
+	bool found = false;
+	int code = lockshm_each_segment(find_segment, &found);
+
+	(void)unused;
+	/* One that must not be read may be no segment. */
+	CALLS_EXPECT(code != 0 || found || calls_now->failed_with == EACCES, code);
+	return code;
+}
+
+int act_verify(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_verify(handle, NULL, NULL);
+}
+
+static int read_token(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(uint64_t *)arg = lock->holders ? lock->requests[0].token : 0;
+	return 0;
+}
+
+static uint64_t token_to_end;
+
+int open_and_find_holder(void)
+{
+	int code = leave_dead();
+
+	if (!code)
+		code = open_it();
+	token_to_end = 0;
+	if (!code)
+		code = take(&held[0], "key", LOCKSHM_EXCLUSIVE);
+	return code ? code : lockshm_show_lock(seg, "key", 3, read_token, &token_to_end);
+}
+
+int act_end_hold(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_end_hold(handle, "key", 3, token_to_end);
+}
+
+/* The hold was taken through the other handle. */
+void end_end_hold(void)
+{
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
+	int code = lockshm_release(&held[0], 0);
+
+	CALLS_EXPECT(code == LOCKSHM_LOST, code);
+	request.flags = LOCKSHM_ACKNOWLEDGE;
+	code = take_with(&held[0], request, NULL);
+	CALLS_EXPECT(code == LOCKSHM_TOOK_OVER_EXPIRED, code);
+	code = lockshm_release(&held[0], 0);
+	CALLS_EXPECT(code == 0, code);
+	use_and_close();
+	CALLS_EXPECT(take(&held[0], "key", LOCKSHM_EXCLUSIVE) == 0 && lockshm_release(&held[0], 0) == 0, 0);
+	/* In this process alone; the name and the mapping of the test stay. */
+	code = lockshm_close(seg);
+	CALLS_EXPECT(code == 0, code);
+	code = lockshm_open(&seg, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL);
+	CALLS_EXPECT(code == 0, code);
+}
+
+int act_sweep(struct lockshm_error *unused)
+{
+	int code = lockshm_sweep(handle);
+
+	(void)unused;
+	return code < 0 ? code : 0;
+}

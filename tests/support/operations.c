@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* operations.c - the locks, and the table; see operations.h */
+#define _GNU_SOURCE
+#include "support/operations-internal.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int64_t operations_time_out = LOCKSHM_MS(2);
+
+static int eventfd_of_holds = -1;
+
+/* ---------------------------------------------------------------- acquire */
+
+static int act_acquire(struct lockshm_error *error)
+{
+	return take_key(&held[0], "key", error);
+}
+
+static int act_acquire_dead(struct lockshm_error *error)
+{
+	return take_key(&held[0], "dead", error);
+}
+
+static int act_auto_renew(struct lockshm_error *error)
+{
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
+
+	request.ttl_ns = LOCKSHM_SECONDS(30);
+	request.flags = LOCKSHM_AUTO_RENEW;
+	return take_with(&held[0], request, error);
+}
+
+static int act_wait(struct lockshm_error *error)
+{
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
+
+	request.timeout_ns = LOCKSHM_FOREVER;
+	return take_with(&held[0], request, error);
+}
+
+static int act_time_out(struct lockshm_error *error)
+{
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
+
+	request.timeout_ns = operations_time_out;
+	return take_with(&held[0], request, error);
+}
+
+static int act_deadlock(struct lockshm_error *error)
+{
+	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
+
+	request.timeout_ns = LOCKSHM_FOREVER;
+	return take_with(&held[1], request, error);
+}
+
+static int act_acquire_many(struct lockshm_error *error)
+{
+	static const struct lockshm_key keys[] = { { "a", 1, 0 }, { "b", 1, LOCKSHM_SHARED }, { "key", 3, 0 } };
+	struct lockshm_request common = request_for("", LOCKSHM_EXCLUSIVE);
+	struct lockshm_report report;
+	int code;
+
+	memset(&report, 0, sizeof(report));
+	common.ttl_ns = LOCKSHM_SECONDS(30);
+	common.flags = LOCKSHM_AUTO_RENEW;
+	common.report = &report;
+	code = lockshm_acquire_many(handle, &common, keys, 3, held);
+	*error = report.error;
+	return code;
+}
+
+static void release_many_and_close(void)
+{
+	int code = lockshm_release_many(held, 3);
+
+	CALLS_EXPECT(code == 0, code);
+	use_and_close();
+}
+
+/* One after the other; a failure releases them. */
+static int act_acquire_crowd(struct lockshm_error *error)
+{
+	char key[16];
+	int i, code = 0;
+
+	for (i = 0; !code && i < MANY; i++) {
+		snprintf(key, sizeof(key), "crowd%d", i);
+		code = take_key(&held[i], key, error);
+	}
+	if (code)
+		while (--i > 0)
+			CALLS_EXPECT(lockshm_release(&held[i - 1], 0) == 0, i);
+	return code;
+}
+
+static void release_crowd_and_close(void)
+{
+	int i, code;
+
+	for (i = 0; i < MANY; i++) {
+		code = lockshm_release(&held[i], 0);
+		CALLS_EXPECT(code == 0, code);
+	}
+	use_and_close();
+}
+
+/* ---------------------------------------------------------------- calls on a hold */
+
+static int act_all_of_a_hold(struct lockshm_error *unused)
+{
+	int code = lockshm_upgrade(&held[0]);
+
+	(void)unused;
+	if (!code)
+		code = lockshm_downgrade(&held[0]);
+	if (!code)
+		code = lockshm_renew(&held[0], LOCKSHM_SECONDS(30), LOCKSHM_RENEW_RESET);
+	if (!code)
+		code = lockshm_acknowledge(&held[0]);
+	return code ? code : lockshm_check(&held[0], NULL);
+}
+
+static int act_release(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_release(&held[0], 0);
+}
+
+static int act_move_to_process(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_move(&held[0], LOCKSHM_TO_PROCESS);
+}
+
+static int act_move_to_caller(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_move(&held[0], LOCKSHM_TO_CALLER);
+}
+
+static int hold_with_eventfd(void)
+{
+	eventfd_of_holds = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return eventfd_of_holds < 0 ? LOCKSHM_SYSTEM : hold_it();
+}
+
+static int act_notify(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_notify(&held[0], eventfd_of_holds);
+}
+
+static void end_notify(void)
+{
+	int code = lockshm_notify(&held[0], -1);
+
+	CALLS_EXPECT(code == 0, code);
+	close(eventfd_of_holds);
+	release_and_close();
+}
+
+static int act_cancel(struct lockshm_error *unused)
+{
+	(void)unused;
+	return lockshm_cancel(&canceller);
+}
+
+static void end_cancel(void)
+{
+	join_partner();
+	CALLS_EXPECT(partner_code == LOCKSHM_CANCELLED, partner_code);
+	release_and_close();
+}
+
+/* ---------------------------------------------------------------- a forked child */
+
+/* It owns nothing of its parent's, and takes what is free. */
+static int be_child(void)
+{
+	int code = lockshm_check(&held[0], NULL);
+
+	CALLS_EXPECT(code == LOCKSHM_NOT_HELD, code);
+	code = take_key(&held[2], "child", &calls_now->error);
+	if (code)
+		return code;
+	code = take_key(&held[1], "key", NULL);
+	CALLS_EXPECT(code == LOCKSHM_BUSY, code);
+	code = lockshm_check(&held[2], NULL);
+	CALLS_EXPECT(code == 0, code);
+	return lockshm_release(&held[2], 0);
+}
+
+static int act_in_child(struct lockshm_error *unused)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)unused;
+	if (pid == 0)
+		_exit(-be_child());
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? -WEXITSTATUS(status) : -99;
+}
+
+static int act_close_in_child(struct lockshm_error *unused)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)unused;
+	if (pid == 0)
+		_exit(-lockshm_close(handle));
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? -WEXITSTATUS(status) : -99;
+}
+
+/* ---------------------------------------------------------------- the table */
+
+#define REFUSED { LOCKSHM_NO_MEMORY, LOCKSHM_SYSTEM, 0 }
+#define OPENING { LOCKSHM_NO_MEMORY, LOCKSHM_SYSTEM, LOCKSHM_PERMISSION, 0 }
+#define READING { LOCKSHM_NO_MEMORY, 0 }
+#define NEVER { 0 }
+
+const struct operation operations[] = {
+	{ "open", NULL, act_open, use_and_close, 0, OPENING, true, false, 0 },
+	{ "open beside a dead owner", leave_dead, act_open, use_and_close, 0, OPENING, true, false, 0 },
+	{ "open read-only", NULL, act_open_read_only, look_and_close, 0, OPENING, true, false, 0 },
+	{ "create", NULL, act_create, close_and_destroy, 0, OPENING, true, false, 0 },
+	{ "current", open_it, act_current, use_and_close, 0, NEVER, false, false, 0 },
+	{ "close", join_it, act_close, nothing, 0, NEVER, false, false, 0 },
+	{ "close with a service thread", with_idle_service, act_close, nothing, 0, NEVER, false, false, 0 },
+	{ "first acquire", open_it, act_acquire, release_and_close, 0, REFUSED, true, false, 0 },
+	{ "first acquire beside a dead owner", open_beside_dead, act_acquire, release_and_close, 0, REFUSED, true, false, 0 },
+	{ "acquire", join_it, act_acquire, release_and_close, 0, REFUSED, true, false, 0 },
+	{ "acquire of the dead", join_beside_dead, act_acquire_dead, release_and_close, LOCKSHM_OWNER_DIED, REFUSED, true,
+	  false, 0 },
+	{ "acquire with renewal", open_it, act_auto_renew, release_and_close, 0, REFUSED, true, false, 0 },
+	{ "try", beside_a_holder, act_acquire, end_partner, LOCKSHM_BUSY, REFUSED, true, false, 0 },
+	{ "wait", beside_a_patient_holder, act_wait, release_and_end_partner, 0, REFUSED, true, false, 0 },
+	{ "time-out", beside_a_holder, act_time_out, end_partner, LOCKSHM_TIMEOUT, REFUSED, true, false, 0 },
+	{ "deadlock", before_a_waiter, act_deadlock, release_to_partner, LOCKSHM_DEADLOCK, REFUSED, true, false, 0 },
+	{ "acquire many", open_it, act_acquire_many, release_many_and_close, 0, REFUSED, true, false, 0 },
+	{ "acquire a crowd", open_it, act_acquire_crowd, release_crowd_and_close, 0, REFUSED, true, false, 0 },
+	{ "calls on a hold", hold_shared, act_all_of_a_hold, release_and_close, 0, NEVER, false, false, 0 },
+	{ "release", hold_it, act_release, use_and_close, 0, NEVER, false, false, 0 },
+	{ "release to a waiter", before_a_waiter, act_release, end_partner, 0, NEVER, false, false, 0 },
+	{ "move to the process", hold_it, act_move_to_process, release_and_close, 0, REFUSED, false, false, 0 },
+	{ "move to the caller", with_service, act_move_to_caller, release_and_close, 0, REFUSED, false, false, 0 },
+	{ "notify", hold_with_eventfd, act_notify, end_notify, 0, REFUSED, false, false, 0 },
+	{ "cancel", before_a_waiter, act_cancel, end_cancel, 0, NEVER, false, false, 0 },
+	{ "each lock", hold_it, act_each_lock, release_and_close, 0, READING, false, false, 0 },
+	{ "show lock", hold_it, act_show_lock, release_and_close, 0, READING, false, false, 0 },
+	{ "each owner", hold_it, act_each_owner, release_and_close, 0, NEVER, false, false, 0 },
+	{ "stat", hold_it, act_stat, release_and_close, 0, READING, false, false, 0 },
+	{ "open and close each segment", NULL, act_each_segment, nothing, 0, { LOCKSHM_SYSTEM, 0 }, false, false, 25 },
+	{ "verify", hold_it, act_verify, release_and_close, 0, READING, false, false, 0 },
+	{ "end hold", open_and_find_holder, act_end_hold, end_end_hold, 0, REFUSED, false, false, 0 },
+	{ "sweep", open_beside_dead, act_sweep, use_and_close, 0, REFUSED, false, false, 0 },
+	{ "fork and acquire", hold_it, act_in_child, release_and_close, 0, REFUSED, true, true, 0 },
+	{ "fork and close", hold_it, act_close_in_child, release_and_close, 0, NEVER, false, true, 0 },
+};
+const unsigned operations_n = sizeof(operations) / sizeof(operations[0]);
+
+/* ---------------------------------------------------------------- after it */
+
+static void put_problem(const char *invariant, const char *text, void *arg)
+{
+	(void)invariant;
+	(void)arg;
+	calls_expect(false, text, 0);
+}
+
+void operation_end(const struct operation *op, int code)
+{
+	struct lockshm_error error;
+	struct lockshm_stat stat;
+
+	if (code != op->good) {
+		code = op->act(&error);
+		CALLS_EXPECT(code == op->good, code);
+		if (code != op->good)
+			return;
+	}
+	op->clean_up();
+	code = lockshm_stat(seg, &stat);
+	CALLS_EXPECT(code == 0, code);
+	CALLS_EXPECT(stat.owners_used == 0, (int)stat.owners_used);
+	CALLS_EXPECT(stat.requests_used == 0, (int)stat.requests_used);
+	CALLS_EXPECT(stat.requests_reserved == 0, (int)stat.requests_reserved);
+	CALLS_EXPECT(stat.locks_busy == 0 && stat.locks_damaged == 0, (int)stat.locks_busy);
+	code = lockshm_verify(seg, put_problem, NULL);
+	CALLS_EXPECT(code == 0, code);
+}
+
+static bool is_listed(const struct operation *op, int code)
+{
+	int i;
+
+	for (i = 0; op->codes[i]; i++)
+		if (op->codes[i] == code)
+			return true;
+	return code == op->good;
+}
+
+void operation_check(const struct operation *op, int code, const struct lockshm_error *error)
+{
+	ck_assert_msg(is_listed(op, code), "%s: %s is not a code for this", op->name, lockshm_code_name(code));
+	if (!op->explains || code == op->good)
+		return;
+	ck_assert_msg(error->code == code && error->message[0], "%s: %s without a message", op->name, lockshm_code_name(code));
+	ck_assert_msg(error->sys_errno != 0, "%s: %s without an errno: %s", op->name, lockshm_code_name(code), error->message);
+}
