@@ -26,6 +26,7 @@ struct verifier {
 	struct snapshot snap;
 	unsigned char *limbo; /* per owner slot: a record between fill and append, or between pop and FREE */
 	int problems;
+	bool no_memory; /* some queue was not checked */
 	int64_t paused_ns;
 	/* The last problem found by the check under way. */
 	const char *invariant;
@@ -188,7 +189,7 @@ static bool check_entry(struct verifier *v, uint32_t i)
 		return tail_index(tail) == 0 || load_acquire(&e->tail) != tail ||
 		       wrong(v, "I5", "entry %u has a queue but no key", i);
 	if (!snapshot_take(v->s, e, &v->snap))
-		return wrong(v, "memory", "no memory for a queue");
+		return v->no_memory = true;
 	if (!v->snap.stable)
 		return true; /* too busy to be seen at one instant; nothing wrong was seen */
 	if (v->snap.broken)
@@ -233,7 +234,9 @@ static bool check_request(struct verifier *v, uint32_t i)
 	if (!word_is(w, REQUEST_COOLING) && load_acquire(chunk_word(s, (i - 1) / s->chunk_size)) == 0 &&
 	    load_acquire(&r->word) == w)
 		return wrong(v, "I7", "request %u is live in a chunk without an owner", i);
-	if (!snapshot_take(s, &s->entries[entry], &v->snap) || !v->snap.stable)
+	if (!snapshot_take(s, &s->entries[entry], &v->snap))
+		return v->no_memory = true;
+	if (!v->snap.stable)
 		return true;
 	for (k = 0; k < v->snap.n; k++)
 		if (v->snap.requests[k].index == i)
@@ -294,5 +297,5 @@ LOCKSHM_EXPORT int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, voi
 		check_repeatedly(&v, check_request, i);
 	snapshot_free(&v.snap);
 	free(v.limbo);
-	return v.problems;
+	return v.no_memory && !v.problems ? LOCKSHM_NO_MEMORY : v.problems;
 }

@@ -7,6 +7,7 @@
  */
 #include "hold/acquire.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,10 @@ static int take_record(struct acquire *a)
 		sweep_probing(a->s);
 		a->index = request_take(a->self);
 	}
-	return a->index ? 0 : error_full(a->error, LOCKSHM_TABLE_REQUESTS);
+	if (a->index)
+		return 0;
+	return a->self->no_memory ? error_system(a->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the list of chunks") :
+				    error_full(a->error, LOCKSHM_TABLE_REQUESTS);
 }
 
 /*
@@ -365,7 +369,7 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 	struct hold *h = hold_of(hold);
 	struct renewal *r = malloc(sizeof(*r));
 	struct lockshm_request first = *q;
-	int err = r ? 0 : error_set(error, LOCKSHM_NO_MEMORY, "no memory for auto-renewal");
+	int err = r ? 0 : error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for auto-renewal");
 
 	first.ttl_ns = request_first_ttl(q);
 	if (!err)

@@ -102,6 +102,7 @@ static bool remember_chunk(struct participant *self, uint32_t chunk)
 		uint32_t cap = self->chunk_cap ? self->chunk_cap * 2 : 8;
 		uint32_t *more = realloc(self->chunks, cap * sizeof(*more));
 
+		self->no_memory = !more;
 		if (!more)
 			return false;
 		self->chunks = more;
@@ -165,6 +166,7 @@ uint32_t request_take(struct participant *self)
 {
 	uint32_t i = take_own(self);
 
+	self->no_memory = false;
 	if (!i)
 		i = grow(self);
 	if (!i)

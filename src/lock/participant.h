@@ -70,6 +70,7 @@ struct participant {
 	uint32_t found;		   /* records found in this round through them */
 	uint32_t growth;	   /* chunks to take before the next round */
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
+	bool no_memory;		   /* the last search for a record failed for want of it */
 	bool own_thread;	   /* started by the library, not by the program */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	struct barge_window barge; /* hold/barge.c */

@@ -19,6 +19,7 @@ tests_of_units += \
 	%D%/test-life-word \
 	%D%/test-many \
 	%D%/test-max-hold \
+	%D%/test-no-memory \
 	%D%/test-notify \
 	%D%/test-other-locks \
 	%D%/test-prepared \
@@ -36,5 +37,6 @@ tests_of_units += \
 	$(end)
 # Where mmap() fails, jemalloc crashes.
 %C%_test_calls_LDADD = $(without_jemalloc)
+%C%_test_no_memory_LDADD = $(without_jemalloc)
 %C%_test_segment_calls_LDADD = $(without_jemalloc)
 EXTRA_DIST += %D%/traceability.md

@@ -84,7 +84,7 @@ int with_idle_service(void)
 
 static int count_lock(const struct lockshm_lock_info *lock, void *arg)
 {
-	*(int *)arg += lock->holders == 1;
+	*(int *)arg += lock->holders > 0;
 	return 0;
 }
 
@@ -202,7 +202,7 @@ void end_end_hold(void)
 	/* In this process alone; the name and the mapping of the test stay. */
 	code = lockshm_close(seg);
 	CALLS_EXPECT(code == 0, code);
-	code = lockshm_open(&seg, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL);
+	code = lockshm_open(&seg, seg_name, 0, NULL);
 	CALLS_EXPECT(code == 0, code);
 }
 

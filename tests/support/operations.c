@@ -108,6 +108,16 @@ static void release_crowd_and_close(void)
 	use_and_close();
 }
 
+/* More readers than a snapshot has room for at first. */
+static int hold_long_queue(void)
+{
+	int i, code = join_it();
+
+	for (i = 0; !code && i < MANY; i++)
+		code = take_with(&held[i], request_for("key", LOCKSHM_SHARED), NULL);
+	return code;
+}
+
 /* ---------------------------------------------------------------- calls on a hold */
 
 static int act_all_of_a_hold(struct lockshm_error *unused)
@@ -179,12 +189,12 @@ static void end_cancel(void)
 /* ---------------------------------------------------------------- a forked child */
 
 /* It owns nothing of its parent's, and takes what is free. */
-static int be_child(void)
+static int be_child(struct lockshm_error *error)
 {
 	int code = lockshm_check(&held[0], NULL);
 
 	CALLS_EXPECT(code == LOCKSHM_NOT_HELD, code);
-	code = take_key(&held[2], "child", &calls_now->error);
+	code = take_key(&held[2], "child", error);
 	if (code)
 		return code;
 	code = take_key(&held[1], "key", NULL);
@@ -194,14 +204,14 @@ static int be_child(void)
 	return lockshm_release(&held[2], 0);
 }
 
-static int act_in_child(struct lockshm_error *unused)
+static int act_in_child(struct lockshm_error *error)
 {
 	int status;
 	pid_t pid = fork();
 
-	(void)unused;
+	/* The error of the first try is in memory that they share. */
 	if (pid == 0)
-		_exit(-be_child());
+		_exit(-be_child(error));
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? -WEXITSTATUS(status) : -99;
 }
 
@@ -252,6 +262,9 @@ const struct operation operations[] = {
 	{ "cancel", before_a_waiter, act_cancel, end_cancel, 0, NEVER, false, false, 0 },
 	{ "each lock", hold_it, act_each_lock, release_and_close, 0, READING, false, false, 0 },
 	{ "show lock", hold_it, act_show_lock, release_and_close, 0, READING, false, false, 0 },
+	{ "each lock with a long queue", hold_long_queue, act_each_lock, release_crowd_and_close, 0, READING, false, false,
+	  0 },
+	{ "verify with a long queue", hold_long_queue, act_verify, release_crowd_and_close, 0, READING, false, false, 0 },
 	{ "each owner", hold_it, act_each_owner, release_and_close, 0, NEVER, false, false, 0 },
 	{ "stat", hold_it, act_stat, release_and_close, 0, READING, false, false, 0 },
 	{ "open and close each segment", NULL, act_each_segment, nothing, 0, { LOCKSHM_SYSTEM, 0 }, false, false, 25 },
