@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Other users, namespaces, limits, filters, and crowds; most need root.
 tests_of_environments += \
+	%D%/any-limit \
 	%D%/chroot \
 	%D%/crowd \
 	%D%/keys \
@@ -25,6 +26,7 @@ tests_libenv_la_SOURCES = \
 	$(end)
 tests_libenv_la_LDFLAGS =
 env_libs = tests/libenv.la liblockshm.la
+%C%_any_limit_LDADD = $(env_libs)
 %C%_chroot_LDADD = $(env_libs)
 %C%_crowd_LDADD = $(env_libs)
 %C%_keys_LDADD = $(env_libs)
