@@ -206,8 +206,8 @@ static bool works(const struct program *p, const struct limit *l, rlim_t value)
 	if (status == 0)
 		return true;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < FAILED)
-		env_fail(__FILE__, __LINE__, "%s with %llu of %s: status 0x%x", p->name, (unsigned long long)value, l->name,
-			 (unsigned)status);
+		env_fail(__FILE__, __LINE__, "%s with %llu of %s: status 0x%x", p->name, (unsigned long long)value,
+			 l->name, (unsigned)status);
 	if (code != LOCKSHM_NO_MEMORY && code != LOCKSHM_SYSTEM)
 		env_fail(__FILE__, __LINE__, "%s with %llu of %s: %s", p->name, (unsigned long long)value, l->name,
 			 env_code_name(code));
@@ -237,7 +237,8 @@ static void all_values(const struct program *p, const struct limit *l, rlim_t fi
 	snprintf(made, sizeof(made), "%s-made", env_path());
 	CHECK(access(made, F_OK) != 0);
 	if (value > l->last)
-		env_fail(__FILE__, __LINE__, "%s does not work with %llu of %s", p->name, (unsigned long long)l->last, l->name);
+		env_fail(__FILE__, __LINE__, "%s does not work with %llu of %s", p->name, (unsigned long long)l->last,
+			 l->name);
 	printf("%-14s %-8s begins with %llu, works with %llu\n", l->name, p->name, (unsigned long long)first,
 	       (unsigned long long)value);
 }

@@ -9,6 +9,7 @@
  * Making and removing segments is in test-segment-calls.c.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -34,7 +35,8 @@ static bool fails_at(unsigned n, int fate, unsigned choice)
 	const struct calls_round round = { .prepare = op->prepare,
 					   .act = op->act,
 					   .clean_up = end,
-					   .of_children = op->of_children,
+					   .of_children = op->flags & OF_CHILDREN,
+					   .fresh = op->flags & FRESH,
 					   .fate = fate,
 					   .n = n,
 					   .choice = choice };
@@ -48,13 +50,14 @@ static bool fails_at(unsigned n, int fate, unsigned choice)
 
 START_TEST(fails_at_each_call)
 {
-	unsigned n, choice;
+	unsigned n, choice, most;
 
 	op = &operations[_i];
-	for (n = 0; (op->most == 0 || n < op->most) && fails_at(n, CALL_FAILS, n); n++) {
+	most = op->flags & FIRST_CALLS ? OPERATION_CALLS : UINT_MAX;
+	for (n = 0; n < most && fails_at(n, CALL_FAILS, n); n++) {
 		for (choice = 1; choice < calls_now->choices; choice++)
 			(void)fails_at(n, CALL_FAILS, n + choice);
-		if (!op->of_children)
+		if (!(op->flags & OF_CHILDREN))
 			(void)fails_at(n, CALLS_FAIL, n);
 	}
 	printf("%s: %u calls\n", op->name, n);
@@ -87,7 +90,21 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, refused_sleep_is_no_spin, 0, 2);
 }
 
-int main(void)
+/* One of the fresh operations has the rest of its round in a new process. */
+static void resume(const char *fd)
 {
+	calls_resume(fd);
+	for (op = operations; !(op->flags & FRESH);)
+		op++;
+	calls_now->prepare = op->prepare;
+	calls_now->act = op->act;
+	calls_now->clean_up = end;
+	calls_supervise();
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3)
+		resume(argv[2]);
 	return fixture_main("calls", add);
 }

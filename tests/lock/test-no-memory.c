@@ -2,11 +2,12 @@
 /*
  * test-no-memory.c - every operation of local locks, where each malloc() returns NULL: once, and from then on
  *
- * As in test-calls.c.  In addition no memory stays allocated: each round is made three times in a process, the third time
- * with as many blocks at the end as the second.
+ * As in test-calls.c.  In addition no memory stays allocated: each round is made three times in a process, the third
+ * time with as many blocks at the end as the second.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,8 @@ static bool fails_at(unsigned n, bool ever)
 	if (pid == 0)
 		three_tries(n);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_msg(status == 0, "%s: allocation %u: the process ended with status 0x%x", op->name, n, (unsigned)status);
+	ck_assert_msg(status == 0, "%s: allocation %u: the process ended with status 0x%x", op->name, n,
+		      (unsigned)status);
 	ck_assert_msg(!calls_now->trouble[0], "%s: allocation %u: it returned %s: %s; %s", op->name, n,
 		      lockshm_code_name(calls_now->code), outcomes[0].error.message, calls_now->trouble);
 	ck_assert_msg(calls_now->leaked <= 0, "%s: allocation %u: %d blocks leaked", op->name, n, calls_now->leaked);
@@ -143,11 +145,12 @@ static bool fails_at(unsigned n, bool ever)
 
 START_TEST(fails_at_each_allocation)
 {
-	unsigned n;
+	unsigned n, most;
 
 	op = &operations[_i];
-	for (n = 0; (op->most == 0 || n < op->most) && fails_at(n, false); n++)
-		if (!op->of_children)
+	most = op->flags & FIRST_CALLS ? OPERATION_CALLS : UINT_MAX;
+	for (n = 0; n < most && fails_at(n, false); n++)
+		if (!(op->flags & OF_CHILDREN))
 			(void)fails_at(n, true);
 	printf("%s: %u allocations\n", op->name, n);
 }

@@ -17,6 +17,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -40,7 +41,7 @@
 #define ALL_ENDS SYS_sched_get_priority_min
 
 struct calls_round *calls_now;
-static int listener;
+static int listener, memory;
 static pid_t caller_tid;
 
 /* ---------------------------------------------------------------- which call may fail, and how */
@@ -296,7 +297,7 @@ static bool supervise_one(int fd, bool *act, unsigned *i)
 	return ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0 || errno == ENOENT;
 }
 
-static void supervise(void)
+void calls_supervise(void)
 {
 	pthread_t thread;
 	bool act = true;
@@ -316,6 +317,35 @@ static void supervise(void)
 
 /* ---------------------------------------------------------------- the test */
 
+static bool map_memory(void)
+{
+	calls_now = mmap(NULL, sizeof(*calls_now), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	return calls_now != MAP_FAILED;
+}
+
+void calls_prepare(void)
+{
+	memory = memfd_create("round", 0);
+	ck_assert(memory >= 0 && ftruncate(memory, sizeof(*calls_now)) == 0 && map_memory());
+}
+
+static void begin_anew(void)
+{
+	char fd[16];
+
+	snprintf(fd, sizeof(fd), "%d", memory);
+	execl("/proc/self/exe", "test", "fresh", fd, (char *)NULL);
+	_exit(99);
+}
+
+void calls_resume(const char *fd)
+{
+	memory = atoi(fd);
+	if (!map_memory())
+		_exit(99);
+	snprintf(seg_name, sizeof(seg_name), "%s", calls_now->segment);
+}
+
 bool calls_round(const struct calls_round *round)
 {
 	int status;
@@ -323,25 +353,22 @@ bool calls_round(const struct calls_round *round)
 
 	*calls_now = *round;
 	calls_now->nr = -1;
+	snprintf(calls_now->segment, sizeof(calls_now->segment), "%s", seg_name);
 	pid = fork();
+	if (pid == 0 && round->fresh)
+		begin_anew();
 	if (pid == 0)
-		supervise();
+		calls_supervise();
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	if (calls_now->nr >= 0 && round->fate == CALL_KILLS)
 		calls_hold(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	else
-		ck_assert_msg(status == 0, "call %u (number %d, errno %d): the process ended with status 0x%x", round->n,
-			      calls_now->nr, calls_now->failed_with, (unsigned)status);
+		ck_assert_msg(status == 0, "call %u (number %d, errno %d): the process ended with status 0x%x",
+			      round->n, calls_now->nr, calls_now->failed_with, (unsigned)status);
 	ck_assert_msg(!calls_now->trouble[0], "call %u (number %d, errno %d): it returned %s: %s; %s", round->n,
 		      calls_now->nr, calls_now->failed_with, lockshm_code_name(calls_now->code),
 		      calls_now->error.message, calls_now->trouble);
 	return calls_now->nr >= 0;
-}
-
-void calls_prepare(void)
-{
-	calls_now = mmap(NULL, sizeof(*calls_now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert(calls_now != MAP_FAILED);
 }
 
 bool calls_can_fail(void)

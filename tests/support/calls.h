@@ -26,10 +26,12 @@ struct calls_round {
 	int (*prepare)(void);  /* not under the filter; 0 = good; may be NULL */
 	int (*act)(struct lockshm_error *error);
 	void (*clean_up)(void); /* may be NULL */
+	bool fresh;       /* in a process that has not used the library: see calls_resume() */
 	bool of_children; /* only calls of processes that @act forks count */
 	int fate;         /* an errno for every call, or one of the above */
 	unsigned n;
 	unsigned choice;  /* which error of those that the call may give; with SLEEPS_FAIL an errno */
+	char segment[128]; /* seg_name, for a fresh process */
 	/* Results, in memory shared with the child. */
 	int nr;           /* the call that was the n-th; -1 = there was none */
 	int failed_with;  /* errno that it got */
@@ -50,6 +52,13 @@ void calls_prepare(void);
 
 /* Make a round.  False = the operation was over before its n-th call. */
 bool calls_round(const struct calls_round *round);
+
+/*
+ * A fresh round starts the program anew, as "fresh FD".  main() calls this then, which fills calls_now and seg_name;
+ * sets prepare, act and clean_up, whose addresses differ; and continues with the other, which does not return.
+ */
+void calls_resume(const char *fd);
+void calls_supervise(void) __attribute__((noreturn));
 
 /* In the child: a condition that the test asserts. */
 void calls_expect(bool condition, const char *what, int code);

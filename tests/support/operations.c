@@ -226,6 +226,30 @@ static int act_close_in_child(struct lockshm_error *unused)
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? -WEXITSTATUS(status) : -99;
 }
 
+/* ---------------------------------------------------------------- the first calls of a process */
+
+static int act_first(struct lockshm_error *error)
+{
+	int code = lockshm_open(&handle, seg_name, 0, error);
+
+	if (code)
+		return code;
+	code = act_auto_renew(error);
+	if (code)
+		(void)lockshm_close(handle);
+	return code;
+}
+
+/* A fork is noticed, whatever was refused before. */
+static void fork_and_close(void)
+{
+	struct lockshm_error error;
+	int code = act_in_child(&error);
+
+	CALLS_EXPECT(code == 0, code);
+	release_and_close();
+}
+
 /* ---------------------------------------------------------------- the table */
 
 #define REFUSED { LOCKSHM_NO_MEMORY, LOCKSHM_SYSTEM, 0 }
@@ -234,45 +258,46 @@ static int act_close_in_child(struct lockshm_error *unused)
 #define NEVER { 0 }
 
 const struct operation operations[] = {
-	{ "open", NULL, act_open, use_and_close, 0, OPENING, true, false, 0 },
-	{ "open beside a dead owner", leave_dead, act_open, use_and_close, 0, OPENING, true, false, 0 },
-	{ "open read-only", NULL, act_open_read_only, look_and_close, 0, OPENING, true, false, 0 },
-	{ "create", NULL, act_create, close_and_destroy, 0, OPENING, true, false, 0 },
-	{ "current", open_it, act_current, use_and_close, 0, NEVER, false, false, 0 },
-	{ "close", join_it, act_close, nothing, 0, NEVER, false, false, 0 },
-	{ "close with a service thread", with_idle_service, act_close, nothing, 0, NEVER, false, false, 0 },
-	{ "first acquire", open_it, act_acquire, release_and_close, 0, REFUSED, true, false, 0 },
-	{ "first acquire beside a dead owner", open_beside_dead, act_acquire, release_and_close, 0, REFUSED, true, false, 0 },
-	{ "acquire", join_it, act_acquire, release_and_close, 0, REFUSED, true, false, 0 },
-	{ "acquire of the dead", join_beside_dead, act_acquire_dead, release_and_close, LOCKSHM_OWNER_DIED, REFUSED, true,
-	  false, 0 },
-	{ "acquire with renewal", open_it, act_auto_renew, release_and_close, 0, REFUSED, true, false, 0 },
-	{ "try", beside_a_holder, act_acquire, end_partner, LOCKSHM_BUSY, REFUSED, true, false, 0 },
-	{ "wait", beside_a_patient_holder, act_wait, release_and_end_partner, 0, REFUSED, true, false, 0 },
-	{ "time-out", beside_a_holder, act_time_out, end_partner, LOCKSHM_TIMEOUT, REFUSED, true, false, 0 },
-	{ "deadlock", before_a_waiter, act_deadlock, release_to_partner, LOCKSHM_DEADLOCK, REFUSED, true, false, 0 },
-	{ "acquire many", open_it, act_acquire_many, release_many_and_close, 0, REFUSED, true, false, 0 },
-	{ "acquire a crowd", open_it, act_acquire_crowd, release_crowd_and_close, 0, REFUSED, true, false, 0 },
-	{ "calls on a hold", hold_shared, act_all_of_a_hold, release_and_close, 0, NEVER, false, false, 0 },
-	{ "release", hold_it, act_release, use_and_close, 0, NEVER, false, false, 0 },
-	{ "release to a waiter", before_a_waiter, act_release, end_partner, 0, NEVER, false, false, 0 },
-	{ "move to the process", hold_it, act_move_to_process, release_and_close, 0, REFUSED, false, false, 0 },
-	{ "move to the caller", with_service, act_move_to_caller, release_and_close, 0, REFUSED, false, false, 0 },
-	{ "notify", hold_with_eventfd, act_notify, end_notify, 0, REFUSED, false, false, 0 },
-	{ "cancel", before_a_waiter, act_cancel, end_cancel, 0, NEVER, false, false, 0 },
-	{ "each lock", hold_it, act_each_lock, release_and_close, 0, READING, false, false, 0 },
-	{ "show lock", hold_it, act_show_lock, release_and_close, 0, READING, false, false, 0 },
-	{ "each lock with a long queue", hold_long_queue, act_each_lock, release_crowd_and_close, 0, READING, false, false,
-	  0 },
-	{ "verify with a long queue", hold_long_queue, act_verify, release_crowd_and_close, 0, READING, false, false, 0 },
-	{ "each owner", hold_it, act_each_owner, release_and_close, 0, NEVER, false, false, 0 },
-	{ "stat", hold_it, act_stat, release_and_close, 0, READING, false, false, 0 },
-	{ "open and close each segment", NULL, act_each_segment, nothing, 0, { LOCKSHM_SYSTEM, 0 }, false, false, 25 },
-	{ "verify", hold_it, act_verify, release_and_close, 0, READING, false, false, 0 },
-	{ "end hold", open_and_find_holder, act_end_hold, end_end_hold, 0, REFUSED, false, false, 0 },
-	{ "sweep", open_beside_dead, act_sweep, use_and_close, 0, REFUSED, false, false, 0 },
-	{ "fork and acquire", hold_it, act_in_child, release_and_close, 0, REFUSED, true, true, 0 },
-	{ "fork and close", hold_it, act_close_in_child, release_and_close, 0, NEVER, false, true, 0 },
+	{ "open, acquire and close, as the first calls", NULL, act_first, fork_and_close, 0,
+	  OPENING, EXPLAINS | FRESH },
+	{ "open", NULL, act_open, use_and_close, 0, OPENING, EXPLAINS },
+	{ "open beside a dead owner", leave_dead, act_open, use_and_close, 0, OPENING, EXPLAINS },
+	{ "open read-only", NULL, act_open_read_only, look_and_close, 0, OPENING, EXPLAINS },
+	{ "create", NULL, act_create, close_and_destroy, 0, OPENING, EXPLAINS },
+	{ "current", open_it, act_current, use_and_close, 0, NEVER, 0 },
+	{ "close", join_it, act_close, nothing, 0, NEVER, 0 },
+	{ "close with a service thread", with_idle_service, act_close, nothing, 0, NEVER, 0 },
+	{ "first acquire", open_it, act_acquire, release_and_close, 0, REFUSED, EXPLAINS },
+	{ "first acquire beside a dead owner", open_beside_dead, act_acquire, release_and_close, 0, REFUSED, EXPLAINS },
+	{ "acquire", join_it, act_acquire, release_and_close, 0, REFUSED, EXPLAINS },
+	{ "acquire of the dead", join_beside_dead, act_acquire_dead, release_and_close, LOCKSHM_OWNER_DIED,
+	  REFUSED, EXPLAINS },
+	{ "acquire with renewal", open_it, act_auto_renew, release_and_close, 0, REFUSED, EXPLAINS },
+	{ "try", beside_a_holder, act_acquire, end_partner, LOCKSHM_BUSY, REFUSED, EXPLAINS },
+	{ "wait", beside_a_patient_holder, act_wait, release_and_end_partner, 0, REFUSED, EXPLAINS },
+	{ "time-out", beside_a_holder, act_time_out, end_partner, LOCKSHM_TIMEOUT, REFUSED, EXPLAINS },
+	{ "deadlock", before_a_waiter, act_deadlock, release_to_partner, LOCKSHM_DEADLOCK, REFUSED, EXPLAINS },
+	{ "acquire many", open_it, act_acquire_many, release_many_and_close, 0, REFUSED, EXPLAINS },
+	{ "acquire a crowd", open_it, act_acquire_crowd, release_crowd_and_close, 0, REFUSED, EXPLAINS },
+	{ "calls on a hold", hold_shared, act_all_of_a_hold, release_and_close, 0, NEVER, 0 },
+	{ "release", hold_it, act_release, use_and_close, 0, NEVER, 0 },
+	{ "release to a waiter", before_a_waiter, act_release, end_partner, 0, NEVER, 0 },
+	{ "move to the process", hold_it, act_move_to_process, release_and_close, 0, REFUSED, 0 },
+	{ "move to the caller", with_service, act_move_to_caller, release_and_close, 0, REFUSED, 0 },
+	{ "notify", hold_with_eventfd, act_notify, end_notify, 0, REFUSED, 0 },
+	{ "cancel", before_a_waiter, act_cancel, end_cancel, 0, NEVER, 0 },
+	{ "each lock", hold_it, act_each_lock, release_and_close, 0, READING, 0 },
+	{ "show lock", hold_it, act_show_lock, release_and_close, 0, READING, 0 },
+	{ "each lock with a long queue", hold_long_queue, act_each_lock, release_crowd_and_close, 0, READING, 0 },
+	{ "verify with a long queue", hold_long_queue, act_verify, release_crowd_and_close, 0, READING, 0 },
+	{ "each owner", hold_it, act_each_owner, release_and_close, 0, NEVER, 0 },
+	{ "stat", hold_it, act_stat, release_and_close, 0, READING, 0 },
+	{ "open and close each segment", NULL, act_each_segment, nothing, 0, { LOCKSHM_SYSTEM, 0 }, FIRST_CALLS },
+	{ "verify", hold_it, act_verify, release_and_close, 0, READING, 0 },
+	{ "end hold", open_and_find_holder, act_end_hold, end_end_hold, 0, REFUSED, 0 },
+	{ "sweep", open_beside_dead, act_sweep, use_and_close, 0, REFUSED, 0 },
+	{ "fork and acquire", hold_it, act_in_child, release_and_close, 0, REFUSED, EXPLAINS | OF_CHILDREN },
+	{ "fork and close", hold_it, act_close_in_child, release_and_close, 0, NEVER, OF_CHILDREN },
 };
 const unsigned operations_n = sizeof(operations) / sizeof(operations[0]);
 
@@ -297,6 +322,8 @@ void operation_end(const struct operation *op, int code)
 			return;
 	}
 	op->clean_up();
+	code = seg ? 0 : lockshm_open(&seg, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL);
+	CALLS_EXPECT(code == 0, code);
 	code = lockshm_stat(seg, &stat);
 	CALLS_EXPECT(code == 0, code);
 	CALLS_EXPECT(stat.owners_used == 0, (int)stat.owners_used);
@@ -305,6 +332,10 @@ void operation_end(const struct operation *op, int code)
 	CALLS_EXPECT(stat.locks_busy == 0 && stat.locks_damaged == 0, (int)stat.locks_busy);
 	code = lockshm_verify(seg, put_problem, NULL);
 	CALLS_EXPECT(code == 0, code);
+	if (op->flags & FRESH) {
+		(void)lockshm_close(seg);
+		seg = NULL;
+	}
 }
 
 static bool is_listed(const struct operation *op, int code)
@@ -320,8 +351,10 @@ static bool is_listed(const struct operation *op, int code)
 void operation_check(const struct operation *op, int code, const struct lockshm_error *error)
 {
 	ck_assert_msg(is_listed(op, code), "%s: %s is not a code for this", op->name, lockshm_code_name(code));
-	if (!op->explains || code == op->good)
+	if (!(op->flags & EXPLAINS) || code == op->good)
 		return;
-	ck_assert_msg(error->code == code && error->message[0], "%s: %s without a message", op->name, lockshm_code_name(code));
-	ck_assert_msg(error->sys_errno != 0, "%s: %s without an errno: %s", op->name, lockshm_code_name(code), error->message);
+	ck_assert_msg(error->code == code && error->message[0], "%s: %s without a message", op->name,
+		      lockshm_code_name(code));
+	ck_assert_msg(error->sys_errno != 0, "%s: %s without an errno: %s", op->name, lockshm_code_name(code),
+		      error->message);
 }

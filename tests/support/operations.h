@@ -9,8 +9,19 @@
 #define LOCKSHM_TEST_OPERATIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lockshm.h"
+
+/* Flags. */
+enum {
+	EXPLAINS = 1,    /* it fills @error */
+	OF_CHILDREN = 2, /* it is made in a child of the process */
+	FRESH = 4,       /* in a process that has not used the library; one operation is */
+	FIRST_CALLS = 8, /* OPERATION_CALLS are enough: there are more with each segment of the machine */
+};
+
+#define OPERATION_CALLS 25
 
 struct operation {
 	const char *name;
@@ -19,9 +30,7 @@ struct operation {
 	void (*clean_up)(void);
 	int good;         /* the code that it returns without a failure */
 	int codes[4];     /* those that the header lists for a failure of the system, up to a 0 */
-	bool explains;    /* it fills @error */
-	bool of_children; /* it is made in a child of the process */
-	unsigned most;    /* that many calls are enough; 0 = all */
+	unsigned flags;
 };
 
 extern const struct operation operations[];
