@@ -16,6 +16,7 @@ extern int partner_code; /* what its last acquire returned */
 /* operations-steps.c: before and after the calls */
 int take_with(lockshm_hold_t *hold, struct lockshm_request request, struct lockshm_error *error);
 int take_key(lockshm_hold_t *hold, const char *key, struct lockshm_error *error);
+int take_guarded(lockshm_hold_t *hold, const char *key, unsigned flags, struct lockshm_error *error);
 int open_it(void);
 int join_it(void);
 int hold_it(void);

@@ -169,13 +169,15 @@ static uint64_t token_to_end;
 
 int open_and_find_holder(void)
 {
+	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	int code = leave_dead();
 
 	if (!code)
 		code = open_it();
 	token_to_end = 0;
+	request.flags = LOCKSHM_ROBUST;
 	if (!code)
-		code = take(&held[0], "key", LOCKSHM_EXCLUSIVE);
+		code = lockshm_acquire(seg, &request, &held[0]);
 	return code ? code : lockshm_show_lock(seg, "key", 3, read_token, &token_to_end);
 }
 
@@ -188,12 +190,10 @@ int act_end_hold(struct lockshm_error *unused)
 /* The hold was taken through the other handle. */
 void end_end_hold(void)
 {
-	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
 	int code = lockshm_release(&held[0], 0);
 
 	CALLS_EXPECT(code == LOCKSHM_LOST, code);
-	request.flags = LOCKSHM_ACKNOWLEDGE;
-	code = take_with(&held[0], request, NULL);
+	code = take_guarded(&held[0], "key", LOCKSHM_ACKNOWLEDGE, NULL);
 	CALLS_EXPECT(code == LOCKSHM_TOOK_OVER_EXPIRED, code);
 	code = lockshm_release(&held[0], 0);
 	CALLS_EXPECT(code == 0, code);

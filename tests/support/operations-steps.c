@@ -37,6 +37,14 @@ int take_key(lockshm_hold_t *hold, const char *key, struct lockshm_error *error)
 	return take_with(hold, request_for(key, LOCKSHM_EXCLUSIVE), error);
 }
 
+int take_guarded(lockshm_hold_t *hold, const char *key, unsigned flags, struct lockshm_error *error)
+{
+	struct lockshm_request request = request_for(key, LOCKSHM_EXCLUSIVE);
+
+	request.flags = LOCKSHM_ROBUST | flags;
+	return take_with(hold, request, error);
+}
+
 int open_it(void)
 {
 	return lockshm_open(&handle, seg_name, 0, NULL);
@@ -69,12 +77,14 @@ int hold_shared(void)
 /* A process that died as a holder. */
 int leave_dead(void)
 {
+	struct lockshm_request request = request_for("dead", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 	int status, code;
 	pid_t pid = fork();
 
+	request.flags = LOCKSHM_ROBUST;
 	if (pid == 0) {
-		code = take(&hold, "dead", LOCKSHM_EXCLUSIVE);
+		code = lockshm_acquire(seg, &request, &hold);
 		_exit(code ? 1 : 0);
 	}
 	return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : LOCKSHM_SYSTEM;
@@ -98,7 +108,6 @@ int join_beside_dead(void)
 void use_and_close(void)
 {
 	lockshm_hold_t hold;
-	struct lockshm_request dead = request_for("dead", LOCKSHM_EXCLUSIVE);
 	int code = take_key(&hold, "use", NULL);
 
 	CALLS_EXPECT(code == 0, code);
@@ -106,8 +115,7 @@ void use_and_close(void)
 	CALLS_EXPECT(code == 0, code);
 	code = lockshm_release(&hold, 0);
 	CALLS_EXPECT(code == 0, code);
-	dead.flags = LOCKSHM_ACKNOWLEDGE;
-	code = take_with(&hold, dead, NULL);
+	code = take_guarded(&hold, "dead", LOCKSHM_ACKNOWLEDGE, NULL);
 	CALLS_EXPECT(code >= 0 && lockshm_release(&hold, 0) == 0, code);
 	code = lockshm_sweep(handle);
 	CALLS_EXPECT(code >= 0, code);

@@ -21,7 +21,7 @@ static int act_acquire(struct lockshm_error *error)
 
 static int act_acquire_dead(struct lockshm_error *error)
 {
-	return take_key(&held[0], "dead", error);
+	return take_guarded(&held[0], "dead", 0, error);
 }
 
 static int act_auto_renew(struct lockshm_error *error)
@@ -122,6 +122,9 @@ static int hold_long_queue(void)
 
 static int act_all_of_a_hold(struct lockshm_error *unused)
 {
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	struct lockshm_previous previous;
+	size_t n;
 	int code = lockshm_upgrade(&held[0]);
 
 	(void)unused;
@@ -131,6 +134,10 @@ static int act_all_of_a_hold(struct lockshm_error *unused)
 		code = lockshm_renew(&held[0], LOCKSHM_SECONDS(30), LOCKSHM_RENEW_RESET);
 	if (!code)
 		code = lockshm_acknowledge(&held[0]);
+	if (!code)
+		code = lockshm_previous(&held[0], &previous);
+	if (!code)
+		code = lockshm_acknowledge_marks(handle, &marks, &n);
 	return code ? code : lockshm_check(&held[0], NULL);
 }
 
