@@ -61,6 +61,13 @@ struct history_record *acquire(uint32_t l, uint32_t key, int mode, double ttl, d
 	r->ns = ttl == STRICT ? LOCKSHM_FOREVER : (int64_t)(ttl * 1e6);
 	r->deadline = INT64_MAX;
 	r->token = ticket ? BASE + ticket : 0;
+	r->flags = HISTORY_ROBUST;
+	return r;
+}
+
+struct history_record *plain(struct history_record *r)
+{
+	r->flags &= ~HISTORY_ROBUST;
 	return r;
 }
 
@@ -100,9 +107,8 @@ struct history_record *reporting(struct history_record *r, int status, const str
 {
 	const struct history_track *l = &h.header->tracks[of->track];
 
-	r->outcome = (int16_t)status;
+	r->outcome = (int16_t)(r->op == HISTORY_ACQUIRE && r->flags & HISTORY_ROBUST ? status : 0);
 	r->previous_status = (uint8_t)status;
-	r->previous_mode = of->mode;
 	r->previous_pid = l->pid;
 	r->previous_tid = l->tid;
 	r->previous_track = of->track;

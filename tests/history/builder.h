@@ -24,17 +24,18 @@ uint32_t track_of(uint32_t process, uint32_t parent);
 uint32_t process_of(uint32_t l);
 /* Times are in milliseconds; OPEN = never came back. */
 struct history_record *add(uint32_t l, enum history_op op, double enter, double leave, int outcome);
-/* An acquire that waits without end and was granted.  The token is BASE + @ticket. */
+/* A robust acquire that waits without end and was granted.  The token is BASE + @ticket. */
 struct history_record *acquire(uint32_t l, uint32_t key, int mode, double ttl, double enter, double leave,
 			       unsigned ticket);
-/* The same, but it failed, or was a try. */
+/* The same, but not robust; or it failed, or was a try. */
+struct history_record *plain(struct history_record *r);
 struct history_record *failed(struct history_record *r, int code, double deadline);
 struct history_record *try(struct history_record *r, int code);
 /* A call on a hold. */
 struct history_record *on(const struct history_record *hold, enum history_op op, double enter, double leave,
 			  int outcome);
 void release(const struct history_record *hold, double enter, double leave);
-/* The acquire reports the bad end of @of. */
+/* The acquire, or lockshm_previous(), reports the bad end of @of. */
 struct history_record *reporting(struct history_record *r, int status, const struct history_record *of);
 /* Between 3 and 4 the driver saw the wait with that token. */
 void seen(uint32_t driver, const struct history_record *w, unsigned ticket);

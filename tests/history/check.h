@@ -14,12 +14,11 @@
  *   held            NOT_HELD exactly where the caller has no hold
  *   operator        lockshm_end_hold() ends exactly the hold it names
  *   renewal         an auto-renewed lease is lost only by a process that was stopped
- *   code            no call returns a code that it cannot return
+ *   code            no call returns a code that it cannot return; a status of damage only for robust requests
  *   segment         nothing is granted in a removed segment, NO_SEGMENT only where it was removed
- *   damage-false    a report of a bad end that did not happen, or of another holder
- *   damage-missing  no report to the next holder of a bad end that certainly happened
+ *   damage-false    a report of a bad end that did not happen, left no mark, or was another holder's
+ *   damage-missing  no report to a later holder of a bad end that certainly left a mark
  *   damage-again    a report repeated after it was acknowledged
- *   acknowledge     BUSY though no newer damage can have come
  *   early           a time-out before its time
  *   overdue         a call came back long after its time, or not at all
  *   stuck           a waiter was not granted long after the last conflicting hold before it ended

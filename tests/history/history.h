@@ -32,9 +32,11 @@ enum history_op {
 	HISTORY_UPGRADE, /* token */
 	HISTORY_DOWNGRADE,
 	HISTORY_ACKNOWLEDGE,
+	HISTORY_PREVIOUS, /* ns = age of the mark, previous_* */
 	HISTORY_MOVE, /* mode = to */
 	HISTORY_CANCEL, /* the acquire of another thread */
 	HISTORY_END_HOLD, /* operator: token */
+	HISTORY_ACK_MARKS, /* operator: key or HISTORY_ANY_KEY, token or 0; other = how many */
 	HISTORY_SEEN, /* the acquire was seen waiting with this token */
 	/* Lives.  `subject` is a process, or a track for JOIN. */
 	HISTORY_KILL,
@@ -62,6 +64,9 @@ enum history_op {
 #define HISTORY_FOREIGN 0x20u /* not the caller's hold: must be NOT_HELD */
 #define HISTORY_DUPLICATE 0x40u /* acquire: the same key again in one call: no hold of its own */
 #define HISTORY_WORST 0x80u /* release: one of several of one call, and the outcome is that of some of them */
+#define HISTORY_ROBUST 0x100u /* acquire: LOCKSHM_ROBUST */
+#define HISTORY_NO_REPORT 0x200u /* acquire: previous_* is not known */
+#define HISTORY_SOME_MARKS 0x400u /* an operator acknowledges: only those that meet a further condition */
 
 struct history_record {
 	int64_t enter;
@@ -86,7 +91,7 @@ struct history_record {
 	uint8_t op; /* stored last, when the record may be read */
 	uint8_t mode;
 	uint8_t previous_status;
-	uint8_t previous_mode;
+	uint8_t reserved1;
 	uint32_t reserved[4];
 };
 _Static_assert(sizeof(struct history_record) == 128, "two cache lines");
@@ -95,6 +100,7 @@ _Static_assert(sizeof(struct history_record) == 128, "two cache lines");
 #define HISTORY_TRACKS 16384u
 #define HISTORY_REALMS 256u
 #define HISTORY_NO_TRACK UINT32_MAX
+#define HISTORY_ANY_KEY UINT32_MAX
 
 struct history_track {
 	int32_t pid, tid;

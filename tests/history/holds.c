@@ -54,6 +54,7 @@ void hold_begin(const struct model *m, struct hold *state, const struct hold *ho
 		.gone = NEVER,
 		.exclusive = r->mode == LOCKSHM_EXCLUSIVE,
 		.ever_exclusive = r->mode == LOCKSHM_EXCLUSIVE,
+		.maybe_exclusive = r->mode == LOCKSHM_EXCLUSIVE,
 		.exclusive_from = r->mode == LOCKSHM_EXCLUSIVE ? r->leave : 0,
 	};
 	set_lease(state, r->enter, r->leave, r->ns);
@@ -71,7 +72,7 @@ static void step_unfinished(struct hold *s, const struct history_record *op)
 		s->deadline.hi = NEVER;
 		break;
 	case HISTORY_UPGRADE:
-		s->ever_exclusive = true;
+		s->ever_exclusive = s->maybe_exclusive = true;
 		break;
 	case HISTORY_DOWNGRADE:
 		s->exclusive = false;
@@ -124,10 +125,10 @@ static void step_done(struct hold *s, const struct history_record *op)
 		s->token = op->token;
 		if (!s->exclusive)
 			s->exclusive_from = op->leave;
-		s->exclusive = s->ever_exclusive = true;
+		s->exclusive = s->ever_exclusive = s->maybe_exclusive = true;
 		break;
 	case HISTORY_DOWNGRADE:
-		s->exclusive = false;
+		s->exclusive = s->maybe_exclusive = false;
 		break;
 	case HISTORY_MOVE:
 		s->moved = true;
@@ -152,6 +153,9 @@ void hold_step(struct hold *s, const struct history_record *op)
 			s->gone = earlier(s->gone, op->leave);
 		return;
 	}
+	/* Ended in the midst of an upgrade, when it may have been exclusive already. */
+	if (op->outcome == LOCKSHM_LOST && op->op == HISTORY_UPGRADE)
+		s->maybe_exclusive = true;
 	/* Ended in the midst of a move: it may have had the new owner already. */
 	if (op->outcome == LOCKSHM_LOST && op->op == HISTORY_MOVE)
 		s->moved = true;

@@ -136,6 +136,9 @@ static void note_environment(struct model *m, const struct history_record *r)
 	case HISTORY_END_HOLD:
 		add_record(&m->end_holds, r);
 		break;
+	case HISTORY_ACK_MARKS:
+		add_record(&m->ack_marks, r);
+		break;
 	case HISTORY_CANCEL:
 		add_record(&m->cancels, r);
 		break;

@@ -318,6 +318,7 @@ void model_free(struct model *m)
 	free(m->calm.list);
 	free(m->closes.list);
 	free(m->end_holds.list);
+	free(m->ack_marks.list);
 	free(m->cancels.list);
 	free(m->seen.list);
 	free(m->reaps.list);

@@ -44,6 +44,7 @@ struct hold {
 	int64_t gone; /* certainly over from here on */
 	bool exclusive; /* last known mode */
 	bool ever_exclusive; /* may have been, at some time */
+	bool maybe_exclusive; /* may be now, or at its end */
 	int64_t exclusive_from; /* of the span that is open; 0 = shared */
 };
 
@@ -109,7 +110,7 @@ struct model {
 	uint32_t n_processes;
 	struct bounds *process_death;
 	struct intervals stops, starved, calm;
-	struct record_list closes, end_holds, cancels, seen, reaps, destroys, execs;
+	struct record_list closes, end_holds, ack_marks, cancels, seen, reaps, destroys, execs;
 	struct hold *holds;
 	uint32_t n_holds;
 	uint32_t *hold_of; /* for each record of an acquire: its hold, or NO_HOLD */

@@ -31,8 +31,11 @@ static bool acquire_can_answer(const struct history_record *r)
 		return !(r->flags & HISTORY_TRY);
 	if (r->outcome == LOCKSHM_BUSY)
 		return r->flags & (HISTORY_TRY | HISTORY_BOOKED);
-	return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, LOCKSHM_CANCELLED,
-					LOCKSHM_DEADLOCK, LOCKSHM_FULL, LOCKSHM_NO_SEGMENT));
+	if (r->outcome > 0)
+		return r->flags & HISTORY_ROBUST &&
+		       one_of(r->outcome, CODES(LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED));
+	return one_of(r->outcome,
+		      CODES(LOCKSHM_OK, LOCKSHM_CANCELLED, LOCKSHM_DEADLOCK, LOCKSHM_FULL, LOCKSHM_NO_SEGMENT));
 }
 
 static bool can_answer(const struct history_record *r)
@@ -49,7 +52,8 @@ static bool can_answer(const struct history_record *r)
 		return one_of(r->outcome,
 			      CODES(LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST, LOCKSHM_NOT_HELD, LOCKSHM_BUSY));
 	case HISTORY_ACKNOWLEDGE:
-		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_LOST, LOCKSHM_NOT_HELD, LOCKSHM_BUSY));
+	case HISTORY_PREVIOUS:
+		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_LOST, LOCKSHM_NOT_HELD));
 	case HISTORY_MOVE:
 		return one_of(r->outcome, CODES(LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST, LOCKSHM_NOT_HELD, LOCKSHM_FULL,
 						LOCKSHM_NO_SEGMENT));
@@ -93,7 +97,7 @@ static void check_code(struct check *c, const struct history_record *r)
 	else if (r->op != HISTORY_END_HOLD && foreign != (r->outcome == LOCKSHM_NOT_HELD))
 		problem(c, "held", r, NULL,
 			foreign ? "a hold that is not the caller's was believed" : "the caller's own hold is NOT_HELD");
-	if (r->op == HISTORY_ACQUIRE && !(r->flags & HISTORY_MANY) &&
+	if (r->op == HISTORY_ACQUIRE && r->flags & HISTORY_ROBUST && !(r->flags & (HISTORY_MANY | HISTORY_NO_REPORT)) &&
 	    (r->outcome > 0 ? r->outcome : 0) != r->previous_status)
 		problem(c, "code", r, NULL, "the report says %s of the holder before",
 			lockshm_code_name(r->previous_status));
@@ -110,7 +114,7 @@ static void check_yes(struct check *c, const struct hold *hold, const struct hol
 	if (hold->ended.hi < op->enter - SKEW)
 		problem(c, "truth-ok", hold->acquire, op, "%s after an operator ended it",
 			lockshm_code_name(op->outcome));
-	if (op->op == HISTORY_ACKNOWLEDGE || !is_yes(op->outcome))
+	if (op->op == HISTORY_ACKNOWLEDGE || op->op == HISTORY_PREVIOUS || !is_yes(op->outcome))
 		return;
 	if (op->outcome == LOCKSHM_LATE && now->deadline.lo > op->leave + SKEW)
 		problem(c, "truth-late", hold->acquire, op, "LATE, %.3f ms before the lease can have ended",
@@ -137,15 +141,6 @@ static void check_busy_upgrade(struct check *c, const struct hold *hold, const s
 
 	if (!anybody_there(c, key, op->enter, op->leave, true, hold->acquire))
 		problem(c, "busy", hold->acquire, op, "upgrade: BUSY though no other holds it or waits");
-}
-
-/* The grant of an exclusive holder reports all damage, and no other thread can add any while it holds. */
-static void check_busy_acknowledge(struct check *c, const struct hold *hold, const struct hold *now,
-				   const struct history_record *op)
-{
-	if (hold->acquire->mode == LOCKSHM_EXCLUSIVE && now->exclusive && now->deadline.lo > op->leave + SKEW &&
-	    hold->ended.lo > op->leave)
-		problem(c, "acknowledge", hold->acquire, op, "BUSY, but an exclusive holder was there all the time");
 }
 
 static void check_renewal(struct check *c, const struct hold *hold, const struct hold *now,
@@ -176,8 +171,6 @@ static void check_op(struct check *c, const struct hold *hold, const struct hold
 		check_lost(c, hold, now, op);
 	if (op->outcome == LOCKSHM_BUSY && op->op == HISTORY_UPGRADE)
 		check_busy_upgrade(c, hold, op);
-	if (op->outcome == LOCKSHM_BUSY && op->op == HISTORY_ACKNOWLEDGE)
-		check_busy_acknowledge(c, hold, now, op);
 	check_renewal(c, hold, now, op);
 }
 
@@ -265,7 +258,7 @@ void check_truth(struct check *c)
 
 		if (!r || !r->leave || (r->flags & HISTORY_DUPLICATE))
 			continue;
-		if (r->op <= HISTORY_END_HOLD)
+		if (r->op <= HISTORY_ACK_MARKS)
 			check_code(c, r);
 		if (r->op == HISTORY_ACQUIRE)
 			check_segment(c, r);

@@ -55,9 +55,9 @@ size_t history_print_record(const struct history *h, const struct history_record
 		r->key, r->mode, r->flags, enter, leave, r->leave ? lockshm_code_name(r->outcome) : "?", r->token,
 		r->ns, r->subject, r->other);
 	if (n > 0 && (size_t)n < size && r->previous_status)
-		n += snprintf(out + n, size - (size_t)n, " previous %s token %" PRIu64 " mode %u %d/%d track %d",
-			      lockshm_code_name(r->previous_status), r->previous_token, r->previous_mode,
-			      r->previous_pid, r->previous_tid, (int)r->previous_track);
+		n += snprintf(out + n, size - (size_t)n, " previous %s token %" PRIu64 " %d/%d track %d",
+			      lockshm_code_name(r->previous_status), r->previous_token, r->previous_pid,
+			      r->previous_tid, (int)r->previous_track);
 	return n > 0 && (size_t)n < size ? (size_t)n : size;
 }
 

@@ -43,7 +43,7 @@ START_TEST(expiry_of_a_lease_that_is_not_over)
 {
 	begin();
 	tell_after(KILLED, 500, LOCKSHM_TOOK_OVER_EXPIRED);
-	finds("damage-missing damage-false");
+	finds("damage-false damage-missing");
 }
 END_TEST
 
@@ -85,10 +85,219 @@ START_TEST(death_with_another_tag)
 }
 END_TEST
 
-START_TEST(death_with_another_mode)
+START_TEST(death_of_a_reader)
+{
+	struct history_record *a;
+	uint32_t l, driver;
+
+	begin();
+	l = track(), driver = track();
+	a = acquire(l, 1, X, STRICT, 0, 1, 1);
+	on(a, HISTORY_DOWNGRADE, 1.5, 2, LOCKSHM_OK);
+	killed(driver, l, 4);
+	reporting(acquire(track(), 1, X, STRICT, 50, 51, 2), LOCKSHM_OWNER_DIED, a);
+	finds("damage-false");
+}
+END_TEST
+
+/* Unlinked by the second one at the latest; robust with the third. */
+START_TEST(death_before_the_key_was_robust)
+{
+	struct history_record *a, *b;
+	uint32_t l, driver;
+
+	begin();
+	l = track(), driver = track();
+	a = plain(acquire(l, 1, X, STRICT, 0, 1, 1));
+	killed(driver, l, 4);
+	b = plain(acquire(track(), 1, X, STRICT, 10, 11, 2));
+	release(b, 12, 13);
+	reporting(acquire(track(), 1, X, STRICT, 50, 51, 3), LOCKSHM_OWNER_DIED, a);
+	finds("damage-false");
+}
+END_TEST
+
+/* It waits behind the plain one when that dies. */
+START_TEST(death_behind_which_a_robust_one_waits)
+{
+	struct history_record *w;
+	uint32_t l, driver;
+
+	begin();
+	l = track(), driver = track();
+	plain(acquire(l, 1, X, STRICT, 0, 1, 1));
+	w = acquire(track(), 1, X, STRICT, 2, 10, 2);
+	seen(driver, w, 2);
+	killed(driver, l, 5);
+	finds("damage-missing");
+}
+END_TEST
+
+START_TEST(plain_report_leaves_the_mark_out)
+{
+	struct history_record *b;
+
+	begin();
+	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
+	release(b, 52, 53);
+	plain(acquire(track(), 1, S, STRICT, 54, 55, 3));
+	finds("damage-missing");
+}
+END_TEST
+
+START_TEST(plain_acquire_without_a_report_is_told_nothing)
+{
+	struct history_record *b;
+
+	begin();
+	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
+	release(b, 52, 53);
+	plain(acquire(track(), 1, S, STRICT, 54, 55, 3))->flags |= HISTORY_NO_REPORT;
+	finds("");
+}
+END_TEST
+
+START_TEST(plain_acquire_returns_a_status)
 {
 	begin();
-	tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED)->previous_mode = S;
+	plain(tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED));
+	finds("code");
+}
+END_TEST
+
+/* Its acquire never returned a hold. */
+static void told_of_a_failed(int code)
+{
+	struct history_record *a, *w;
+
+	begin();
+	a = acquire(track(), 1, X, STRICT, 0, 1, 1);
+	release(a, 5, 6);
+	w = failed(acquire(track(), 1, X, 3, 2, 20, 0), code, 20);
+	if (code == LOCKSHM_CANCELLED)
+		on(w, HISTORY_CANCEL, 19, 19.5, LOCKSHM_OK);
+	reporting(acquire(track(), 1, X, STRICT, 4, 21, 3), LOCKSHM_TOOK_OVER_EXPIRED, w)->previous_token = BASE + 2;
+	finds("damage-false");
+}
+
+START_TEST(expiry_of_a_wait_that_timed_out)
+{
+	told_of_a_failed(LOCKSHM_TIMEOUT);
+}
+END_TEST
+
+START_TEST(expiry_of_a_wait_that_was_cancelled)
+{
+	told_of_a_failed(LOCKSHM_CANCELLED);
+}
+END_TEST
+
+/* A mark, seen by a holder at 51; an operator acknowledges marks, of @key or of all, with @flags. */
+static struct history_record *told_and_acknowledged(uint32_t key, uint32_t flags)
+{
+	struct history_record *b, *e;
+
+	begin();
+	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
+	release(b, 52, 53);
+	e = add(track(), HISTORY_ACK_MARKS, 54, 55, LOCKSHM_OK);
+	e->key = key;
+	e->flags = flags;
+	return b;
+}
+
+static void told_again(struct history_record *b)
+{
+	struct history_record *c = acquire(track(), 1, X, STRICT, 60, 61, 3);
+
+	c->outcome = c->previous_status = b->previous_status;
+	c->previous_token = b->previous_token;
+	c->previous_pid = b->previous_pid, c->previous_tid = b->previous_tid;
+}
+
+START_TEST(mark_comes_back_after_an_operator)
+{
+	told_again(told_and_acknowledged(1, 0));
+	finds("damage-again");
+}
+END_TEST
+
+START_TEST(mark_comes_back_after_an_operator_for_all)
+{
+	told_again(told_and_acknowledged(HISTORY_ANY_KEY, 0));
+	finds("damage-again");
+}
+END_TEST
+
+START_TEST(operator_for_others_leaves_the_mark)
+{
+	told_again(told_and_acknowledged(2, 0));
+	finds("");
+}
+END_TEST
+
+START_TEST(operator_for_some_may_leave_the_mark)
+{
+	told_again(told_and_acknowledged(HISTORY_ANY_KEY, HISTORY_SOME_MARKS));
+	finds("");
+}
+END_TEST
+
+START_TEST(operator_for_others_cleared_the_mark)
+{
+	told_and_acknowledged(2, 0);
+	acquire(track(), 1, X, STRICT, 60, 61, 3);
+	finds("damage-missing");
+}
+END_TEST
+
+/* lockshm_previous() on the hold that was told. */
+static struct history_record *asked(int status)
+{
+	struct history_record *b, *p;
+
+	begin();
+	b = tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED);
+	p = on(b, HISTORY_PREVIOUS, 52, 53, LOCKSHM_OK);
+	p->previous_status = (uint8_t)status;
+	p->previous_token = b->previous_token;
+	p->previous_pid = b->previous_pid, p->previous_tid = b->previous_tid;
+	p->ns = LOCKSHM_MS(2);
+	return p;
+}
+
+START_TEST(previous_shows_the_mark)
+{
+	asked(LOCKSHM_OWNER_DIED);
+	finds("");
+}
+END_TEST
+
+START_TEST(previous_hides_the_mark)
+{
+	asked(0);
+	finds("damage-missing");
+}
+END_TEST
+
+START_TEST(previous_shows_another_mark)
+{
+	struct history_record *p = asked(LOCKSHM_OWNER_DIED), *q;
+	uint32_t l = track();
+
+	/* Killed inside an acquire, so its token may be anything. */
+	q = acquire(l, 1, X, STRICT, 1, OPEN, 0);
+	killed(0, l, 5);
+	p->previous_token = BASE;
+	p->previous_pid = p->previous_tid = 0;
+	p->previous_track = q->track;
+	finds("damage-false");
+}
+END_TEST
+
+START_TEST(previous_shows_a_mark_that_is_too_old)
+{
+	asked(LOCKSHM_OWNER_DIED)->ns = LOCKSHM_MS(60);
 	finds("damage-false");
 }
 END_TEST
@@ -168,11 +377,11 @@ START_TEST(acknowledged_death_comes_back)
 }
 END_TEST
 
-START_TEST(acknowledge_is_busy_for_an_exclusive_holder)
+START_TEST(acknowledge_is_busy)
 {
 	begin();
 	on(tell_after(KILLED, STRICT, LOCKSHM_OWNER_DIED), HISTORY_ACKNOWLEDGE, 52, 53, LOCKSHM_BUSY);
-	finds("acknowledge");
+	finds("code");
 }
 END_TEST
 
@@ -376,14 +585,30 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, death_with_another_thread);
 	tcase_add_test(tc, expiry_in_the_midst_of_a_move_names_either_thread);
 	tcase_add_test(tc, death_with_another_tag);
-	tcase_add_test(tc, death_with_another_mode);
+	tcase_add_test(tc, death_of_a_reader);
+	tcase_add_test(tc, death_before_the_key_was_robust);
+	tcase_add_test(tc, death_behind_which_a_robust_one_waits);
+	tcase_add_test(tc, plain_report_leaves_the_mark_out);
+	tcase_add_test(tc, plain_acquire_without_a_report_is_told_nothing);
+	tcase_add_test(tc, plain_acquire_returns_a_status);
+	tcase_add_test(tc, expiry_of_a_wait_that_timed_out);
+	tcase_add_test(tc, expiry_of_a_wait_that_was_cancelled);
+	tcase_add_test(tc, mark_comes_back_after_an_operator);
+	tcase_add_test(tc, mark_comes_back_after_an_operator_for_all);
+	tcase_add_test(tc, operator_for_others_leaves_the_mark);
+	tcase_add_test(tc, operator_for_some_may_leave_the_mark);
+	tcase_add_test(tc, operator_for_others_cleared_the_mark);
+	tcase_add_test(tc, previous_shows_the_mark);
+	tcase_add_test(tc, previous_hides_the_mark);
+	tcase_add_test(tc, previous_shows_another_mark);
+	tcase_add_test(tc, previous_shows_a_mark_that_is_too_old);
 	tcase_add_test(tc, death_with_another_token);
 	tcase_add_test(tc, death_is_not_reported);
 	tcase_add_test(tc, death_is_not_reported_to_the_second_one);
 	tcase_add_test(tc, expiry_is_not_reported);
 	tcase_add_test(tc, forked_child_dies_with_its_parent);
 	tcase_add_test(tc, acknowledged_death_comes_back);
-	tcase_add_test(tc, acknowledge_is_busy_for_an_exclusive_holder);
+	tcase_add_test(tc, acknowledge_is_busy);
 	tcase_add_test(tc, timeout_before_its_time);
 	tcase_add_test(tc, call_comes_back_too_late);
 	tcase_add_test(tc, release_that_blocks);

@@ -26,7 +26,6 @@ START_TEST(sound_history_passes)
 	killed(driver, l2, 13);
 	d = reporting(acquire(l1, 1, X, STRICT, 20, 21, 5), LOCKSHM_OWNER_DIED, b);
 	d->previous_token = BASE + 4;
-	d->previous_mode = X;
 	on(d, HISTORY_ACKNOWLEDGE, 22, 23, LOCKSHM_OK);
 	release(d, 24, 25);
 	c = try(acquire(l3, 1, X, 10, 30, 31, 6), LOCKSHM_OK);
@@ -113,8 +112,7 @@ START_TEST(waiter_that_asked_again_was_not_passed)
 	e = add(driver, HISTORY_END_HOLD, 7, 8, LOCKSHM_OK);
 	e->key = 1;
 	e->token = BASE + 2;
-	b = reporting(acquire(track(), 1, X, STRICT, 4, 11, 3), LOCKSHM_TOOK_OVER_EXPIRED, w);
-	b->previous_token = BASE + 2;
+	b = acquire(track(), 1, X, STRICT, 4, 11, 3);
 	release(b, 45, 46);
 	finds("");
 }
@@ -150,6 +148,51 @@ START_TEST(refused_move_says_nothing_of_the_hold)
 	on(a, HISTORY_RELEASE, 62, 63, LOCKSHM_LOST);
 	b = reporting(acquire(track(), 1, X, STRICT, 30, 31, 2), LOCKSHM_TOOK_OVER_EXPIRED, a);
 	release(b, 70, 71);
+	finds("");
+}
+END_TEST
+
+/* Bad ends that leave no mark, or none for sure. */
+START_TEST(no_mark_of_plain_keys_and_readers)
+{
+	struct history_record *a, *b;
+	uint32_t l[4], driver;
+
+	begin();
+	driver = track();
+	for (int i = 0; i < 4; i++)
+		l[i] = track();
+	plain(acquire(l[0], 1, X, STRICT, 0, 1, 1));
+	acquire(l[1], 2, S, STRICT, 0, 1, 1);
+	a = acquire(l[2], 3, X, STRICT, 0, 1, 1);
+	on(a, HISTORY_DOWNGRADE, 1.5, 2, LOCKSHM_OK);
+	b = plain(acquire(l[3], 4, X, STRICT, 0, 1, 1));
+	killed(driver, l[0], 4);
+	killed(driver, l[1], 4);
+	killed(driver, l[2], 4);
+	killed(driver, l[3], 4);
+	for (uint32_t key = 1; key <= 3; key++)
+		acquire(track(), key, X, STRICT, 50, 51, 5);
+	/* Nothing shows that it was unlinked before its key became robust. */
+	reporting(acquire(track(), 4, X, STRICT, 50, 51, 5), LOCKSHM_OWNER_DIED, b);
+	finds("");
+}
+END_TEST
+
+/* Any of these may have been the one that the holder was spared by. */
+START_TEST(operator_has_acknowledged)
+{
+	struct history_record *e;
+	uint32_t l, driver;
+
+	begin();
+	l = track(), driver = track();
+	acquire(l, 1, X, STRICT, 0, 1, 1);
+	killed(driver, l, 4);
+	e = add(driver, HISTORY_ACK_MARKS, 20, 21, LOCKSHM_OK);
+	e->key = HISTORY_ANY_KEY;
+	e->flags |= HISTORY_SOME_MARKS;
+	acquire(track(), 1, X, STRICT, 50, 51, 2);
 	finds("");
 }
 END_TEST
@@ -196,6 +239,8 @@ static void add_cases(TCase *tc)
 	tcase_add_test(tc, waiter_that_asked_again_was_not_passed);
 	tcase_add_test(tc, cancelled_waiter_was_not_passed);
 	tcase_add_test(tc, refused_move_says_nothing_of_the_hold);
+	tcase_add_test(tc, no_mark_of_plain_keys_and_readers);
+	tcase_add_test(tc, operator_has_acknowledged);
 	tcase_add_test(tc, no_service_thread_during_exec);
 	tcase_add_test(tc, worst_of_several_releases);
 }

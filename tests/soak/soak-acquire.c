@@ -66,7 +66,11 @@ static void any_flags(struct soak_thread *t, struct lockshm_request *q, struct h
 		q->flags |= LOCKSHM_AUTO_RENEW;
 		r->flags |= HISTORY_AUTO_RENEW;
 	}
-	if (soak_one_in(&t->random, 3)) {
+	if (soak_one_in(&t->random, 2)) {
+		q->flags |= LOCKSHM_ROBUST;
+		r->flags |= HISTORY_ROBUST;
+	}
+	if (q->flags & LOCKSHM_ROBUST && soak_one_in(&t->random, 3)) {
 		q->flags |= LOCKSHM_ACKNOWLEDGE;
 		r->flags |= HISTORY_ACK_AT_ONCE;
 	}
@@ -145,16 +149,23 @@ static int call_acquire(struct soak_thread *t, struct lockshm_request *q, struct
 	int64_t delay = q->timeout_ns ? run_delay(t) : 0, now;
 	int code;
 
-	q->report = &report;
+	/* Without one the library takes a shorter way. */
+	if (soak_one_in(&t->random, 4))
+		r->flags |= HISTORY_NO_REPORT;
+	else
+		q->report = &report;
 	cancellable(t, q, r);
 	say_waiting(t, ops_number(t, r) + 1);
 	history_enter(r, HISTORY_ACQUIRE);
 	code = lockshm_acquire(t->seat->segment, q, hold);
 	now = history_now();
 	say_waiting(t, 0);
-	r->token = report.token;
-	r->slept_ns = report.slept_ns;
-	soak_note_previous(r, &report.previous);
+	r->token = code < 0 ? 0 : lockshm_token(hold);
+	if (q->report) {
+		r->token = report.token;
+		r->slept_ns = report.slept_ns;
+		soak_note_previous(r, &report.previous);
+	}
 	if (q->timeout_ns)
 		r->run_delay_ns = run_delay(t) - delay;
 	history_leave(r, now, code);
@@ -292,6 +303,20 @@ static void release_together(struct soak_thread *t, struct bundle *b)
 	}
 }
 
+/* The mark of each key. */
+static void look_at_bundle(struct soak_thread *t, struct bundle *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		const struct history_record *acquire = b->records[i];
+		struct soak_hold h = { .realm = t->seat->realm, .acquire = ops_number(t, acquire), .key = acquire->key };
+
+		if (!(acquire->flags & HISTORY_DUPLICATE))
+			ops_previous(t, &h, &b->holds[i]);
+	}
+}
+
 /* A hold must stay where it is while it is held: these are used up at once. */
 static void use_up_bundle(struct soak_thread *t, struct bundle *b, int64_t now, int code)
 {
@@ -305,6 +330,8 @@ static void use_up_bundle(struct soak_thread *t, struct bundle *b, int64_t now, 
 	}
 	if (code < 0)
 		return;
+	if (soak_one_in(&t->random, 3))
+		look_at_bundle(t, b);
 	if (soak_one_in(&t->random, 2))
 		release_together(t, b);
 	else

@@ -89,7 +89,6 @@ size_t soak_key(unsigned char out[SOAK_KEY_MAX], uint32_t n)
 void soak_note_previous(struct history_record *r, const struct lockshm_previous *p)
 {
 	r->previous_status = (uint8_t)p->status;
-	r->previous_mode = LOCKSHM_EXCLUSIVE;
 	r->previous_pid = p->pid;
 	r->previous_tid = p->tid;
 	r->previous_token = p->token;

@@ -33,6 +33,7 @@ struct soak_driver {
 	int64_t heart_since;
 	bool heart_stops;
 	unsigned kills, kills_stopped, stops, ends, verifies, sweeps, looks, operated, removals;
+	uint64_t cleared; /* marks */
 	int problems; /* of this round */
 	unsigned printed;
 };
@@ -67,6 +68,8 @@ void driver_look(struct soak_driver *d);
 void driver_see_waiters(struct soak_driver *d);
 /* As an operator: end some hold of some key. */
 void driver_end_hold(struct soak_driver *d);
+/* As an operator: acknowledge some marks. */
+void driver_acknowledge(struct soak_driver *d);
 /* After the end of all workers: nothing may be left, and every key can be had. */
 void driver_look_for_leaks(struct soak_driver *d);
 

@@ -280,6 +280,68 @@ void driver_end_hold(struct soak_driver *d)
 	d->operated++;
 }
 
+static int token_of_mark(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(uint64_t *)arg = lock->previous.token;
+	return 0;
+}
+
+/* Marks of one key or of all; some of them by the token of their holder, by age, or by the key's beginning. */
+void driver_acknowledge(struct soak_driver *d)
+{
+	uint32_t n = soak_below(&d->random, d->config.keys), dice = soak_below(&d->random, 10);
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	struct history_record *r = history_new(&d->writer);
+	unsigned char key[SOAK_KEY_MAX];
+	size_t cleared = 0;
+	int code;
+
+	r->realm = d->realm;
+	r->key = dice < 6 ? n : HISTORY_ANY_KEY;
+	if (dice < 6) {
+		marks.key_len = soak_key(key, n);
+		marks.key = key;
+	}
+	if (dice < 2)
+		(void)lockshm_show_lock(d->segment, key, marks.key_len, token_of_mark, &marks.token);
+	r->token = marks.token;
+	if (dice == 7) {
+		marks.older_than_ns = soak_between(&d->random, 1, LOCKSHM_MS(200));
+		r->flags |= HISTORY_SOME_MARKS;
+	}
+	if (dice == 8) {
+		marks.prefix = "key-1";
+		marks.prefix_len = 5;
+		r->flags |= HISTORY_SOME_MARKS;
+	}
+	history_enter(r, HISTORY_ACK_MARKS);
+	code = lockshm_acknowledge_marks(d->segment, &marks, &cleared);
+	r->other = cleared;
+	history_leave(r, history_now(), code);
+	d->cleared += cleared;
+}
+
+/* All of them: afterwards no key has one, if no more are left. */
+static void acknowledge_all(struct soak_driver *d)
+{
+	struct history_record *r = history_new(&d->writer);
+	struct lockshm_stat stat;
+	size_t cleared;
+	int code;
+
+	r->realm = d->realm;
+	r->key = HISTORY_ANY_KEY;
+	history_enter(r, HISTORY_ACK_MARKS);
+	code = lockshm_acknowledge_marks(d->segment, NULL, &cleared);
+	r->other = cleared;
+	history_leave(r, history_now(), code);
+	d->cleared += cleared;
+	code = lockshm_stat(d->segment, &stat);
+	expect(d, "stat", code, code == 0);
+	if (stat.locks_damaged)
+		soak_problem(d, "leak", "%" PRIu32 " locks have a mark though all were acknowledged", stat.locks_damaged);
+}
+
 /* ---------------------------------------------------------------- leaks */
 
 static void give_back(struct soak_driver *d, lockshm_hold_t *hold, const struct history_record *acquire)
@@ -306,14 +368,14 @@ static void take_key(struct soak_driver *d, uint32_t n)
 
 	q.key = key;
 	q.key_len = soak_key(key, n);
-	q.flags = LOCKSHM_ACKNOWLEDGE;
+	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
 	q.timeout_ns = LOCKSHM_SECONDS(1); /* some may cool down */
 	q.report = &report;
 	r->realm = d->realm;
 	r->key = n;
 	r->mode = LOCKSHM_EXCLUSIVE;
 	r->ns = q.ttl_ns;
-	r->flags = HISTORY_ACK_AT_ONCE;
+	r->flags = HISTORY_ROBUST | HISTORY_ACK_AT_ONCE;
 	r->deadline = history_now() + q.timeout_ns;
 	history_enter(r, HISTORY_ACQUIRE);
 	code = lockshm_acquire(d->segment, &q, &hold);
@@ -334,6 +396,8 @@ void driver_look_for_leaks(struct soak_driver *d)
 
 	expect(d, "sweep", code, code >= 0);
 	/* With more damaged keys than entries some can only be acquired once others are acknowledged. */
+	if (soak_one_in(&d->random, 3))
+		acknowledge_all(d);
 	for (n = 0; n < d->config.keys; n++)
 		take_key(d, n);
 	code = lockshm_stat(d->segment, &stat);

@@ -76,6 +76,21 @@ void ops_acknowledge(struct soak_thread *t, struct soak_hold *h)
 	history_leave(r, history_now(), code);
 }
 
+void ops_previous(struct soak_thread *t, const struct soak_hold *h, const lockshm_hold_t *hold)
+{
+	struct history_record *r = ops_record(t, h);
+	struct lockshm_previous previous;
+	int64_t now;
+	int code;
+
+	history_enter(r, HISTORY_PREVIOUS);
+	code = lockshm_previous(hold, &previous);
+	now = history_now();
+	r->ns = previous.age_ns;
+	soak_note_previous(r, &previous);
+	history_leave(r, now, code);
+}
+
 static void op_release(struct soak_thread *t, struct soak_hold *h)
 {
 	struct history_record *r = ops_record(t, h);
@@ -326,8 +341,10 @@ static void step_on_hold(struct soak_thread *t)
 		op_upgrade(t, h);
 	else if (dice < 79)
 		op_downgrade(t, h);
-	else if (dice < 84)
+	else if (dice < 83)
 		ops_acknowledge(t, h);
+	else if (dice < 86)
+		ops_previous(t, h, &h->hold);
 	else if (dice < 88)
 		op_shelve(t, i);
 	else if (dice < 90)

@@ -83,6 +83,8 @@ int64_t ops_any_ttl(struct soak_thread *t);
 void ops_acquire(struct soak_thread *t);
 void ops_many(struct soak_thread *t);
 void ops_acknowledge(struct soak_thread *t, struct soak_hold *h);
+/* @hold is @h's, which needs to have no more than what the record says. */
+void ops_previous(struct soak_thread *t, const struct soak_hold *h, const lockshm_hold_t *hold);
 
 /* One random operation, by what is held. */
 void ops_step(struct soak_thread *t);

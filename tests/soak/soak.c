@@ -69,7 +69,9 @@ static void hurt(struct soak_driver *d)
 		driver_end_hold(d);
 	else if (dice < 65)
 		driver_sweep(d);
-	else if (dice < 67 && d->config.recreate)
+	else if (dice < 75)
+		driver_acknowledge(d);
+	else if (dice < 77 && d->config.recreate)
 		driver_remove(d);
 }
 
@@ -142,6 +144,7 @@ static void begin_round(struct soak_driver *d, uint64_t seed, unsigned round)
 	memset(d->workers, 0, sizeof(d->workers));
 	d->kills = d->kills_stopped = d->stops = d->ends = d->verifies = d->sweeps = d->looks = d->operated =
 		d->removals = 0;
+	d->cleared = 0;
 	driver_open(d);
 	driver_heart_begin(d);
 	for (i = 0; i < d->config.workers; i++)
@@ -175,8 +178,8 @@ static void print_config(const struct soak_config *c, unsigned round)
 
 static void print_round(const struct soak_driver *d, const struct history_summary *s)
 {
-	printf("  %u kills (%u while stopped), %u stops, %u ends, %u holds ended, %u removals, %u verifies, %u sweeps\n",
-	       d->kills, d->kills_stopped, d->stops, d->ends, d->operated, d->removals, d->verifies, d->sweeps);
+	printf("  %u kills (%u while stopped), %u stops, %u ends, %u holds ended, %" PRIu64 " marks acknowledged, %u removals, %u verifies, %u sweeps\n",
+	       d->kills, d->kills_stopped, d->stops, d->ends, d->operated, d->cleared, d->removals, d->verifies, d->sweeps);
 	printf("  %" PRIu64 " records, %" PRIu64 " acquires: %" PRIu64 " granted, %" PRIu64 " failed, %" PRIu64
 	       " cut off, %" PRIu64 " slept\n",
 	       s->records, s->acquires, s->granted, s->failed, s->in_flight, s->waited);
@@ -192,7 +195,7 @@ static void print_outcomes(const struct history_summary *s)
 {
 	int op, i;
 
-	for (op = 1; op <= HISTORY_END_HOLD; op++) {
+	for (op = 1; op <= HISTORY_ACK_MARKS; op++) {
 		printf("%-12s", history_op_name(op));
 		for (i = 0; i < 32; i++)
 			if (s->outcomes[op][i])
