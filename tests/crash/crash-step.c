@@ -6,6 +6,9 @@
  * alone or together as their modes say, with rising tokens; the segment verifies clean; and after a sweep no record,
  * slot or chunk is missing.  All rounds of an operation use the same segment, so a leak adds up.
  *
+ * A report says that the victim died inside if and only if its exclusive request was entered when it was caught and its
+ * key robust.  Each operation is played three times: all requests robust, all but the victim's, none.
+ *
  *   crash-step               a sample of the points, the same in every run
  *   crash-step all [OP]      every point of all operations, or of one
  *   crash-step sample OP
@@ -28,7 +31,7 @@
 
 /* Others wait for a dead victim this long at most; a lease would have been for ever. */
 #define BOUND LOCKSHM_SECONDS(15)
-#define SAMPLE 6
+#define SAMPLE 3
 
 #define THROUGH (every ? 16 : 1)
 
@@ -64,14 +67,28 @@ static void others_go_on(struct scene *s, pid_t victim, int64_t *slowest_ns)
 		*slowest_ns = took;
 }
 
+static unsigned kills_granted, kills_entered; /* of an operation that another process grants */
+
+static void check_reports(const struct step_op *op, const struct scene *s, pid_t victim,
+			  const struct scene_request *request)
+{
+	kills_granted += request->granted;
+	kills_entered += request->entered;
+	scene_check_reports(s, victim, request->leaves_mark || (op->like_a_death && s->dead_reported == victim));
+	ck_assert_msg(!op->clears_marks || s->death_reported == request->marked, "point %u: %s", s->point,
+		      request->marked ? "the mark was cleared" : "the mark is still there");
+}
+
 /* One round; returns how many points it went through. */
 static unsigned kill_at(const struct step_op *op, struct scene *s, unsigned point, int64_t *slowest_ns)
 {
+	struct scene_request request;
 	struct caught c;
 	int64_t died_ns;
 
 	scene_begin(s, op);
 	c = step_to(op, s, point);
+	request = scene_request_of(s, c.pid);
 	died_ns = now_ns();
 	step_kill(&c);
 	ck_assert_msg(!c.ran_through || s->result->code == op->outcome || (op->outcome == 0 && s->result->code > 0),
@@ -79,41 +96,79 @@ static unsigned kill_at(const struct step_op *op, struct scene *s, unsigned poin
 	others_go_on(s, c.pid, slowest_ns);
 	scene_check_spans(s, died_ns);
 	if (!c.ran_through)
-		scene_check_reports(s, died_ns);
+		check_reports(op, s, c.pid, &request);
 	if (op->after)
 		op->after(s, false);
 	scene_check_leaks(s);
 	return c.points;
 }
 
-START_TEST(others_go_on_wherever_a_victim_is_killed)
+/* Paths differ a little from round to round: go on until several in a row have run through. */
+static unsigned kill_in_turn(const struct step_op *op, struct scene *s, unsigned stride, int64_t *slowest_ns)
 {
-	const struct step_op *op = &step_ops[_i];
-	int64_t slowest_ns = 0;
-	struct scene scene;
-	unsigned points, n, stride, kills = 0, through = 0;
+	unsigned n, kills = 0, through = 0;
 
-	if (!step_op_is_mine(op, (unsigned)_i, only))
-		return;
-	scene_open(&scene, op, LOCKSHM_FOREVER);
-	step_new_path(0);
-	if (every)
-		(void)kill_at(op, &scene, UINT32_MAX, &slowest_ns); /* the keys are known from here on */
-	points = kill_at(op, &scene, UINT32_MAX, &slowest_ns);
-	stride = every || points < SAMPLE ? 1 : points / SAMPLE;
-	/* Paths differ a little from round to round: go on until several in a row have run through. */
 	for (n = 0; through < THROUGH; n += step_missed() ? 0 : stride) {
-		bool reached = kill_at(op, &scene, n, &slowest_ns) > n;
+		bool reached = kill_at(op, s, n, slowest_ns) > n;
 
 		if (step_missed())
 			continue;
 		through = reached ? 0 : through + 1;
 		kills += reached;
 	}
+	return kills;
+}
+
+/* Before and behind each change that others see, of the last undisturbed round. */
+static unsigned kill_at_changes(const struct step_op *op, struct scene *s, int64_t *slowest_ns)
+{
+	unsigned at[STEP_CHANGES_MAX], n = step_changes(at), i, kills = 0;
+
+	for (i = 0; i < 2 * n; i++) {
+		unsigned point = at[i / 2] - (i % 2 == 0 && at[i / 2] > 0), tries = 0;
+
+		do
+			kills += kill_at(op, s, point, slowest_ns) > point;
+		while (step_missed() && tries++ < 4);
+	}
+	return kills;
+}
+
+static void kill_in_scene(const struct step_op *op, enum scene_kind kind)
+{
+	int64_t slowest_ns = 0;
+	struct scene scene;
+	unsigned points, kills = 0;
+
+	kills_granted = kills_entered = 0;
+	scene_open(&scene, op, LOCKSHM_FOREVER, kind);
+	step_new_path(0);
+	if (every || op->enters)
+		(void)kill_at(op, &scene, UINT32_MAX, &slowest_ns); /* the keys are known from here on */
+	points = kill_at(op, &scene, UINT32_MAX, &slowest_ns);
+	if (op->enters && kind == SCENE_ROBUST)
+		kills = kill_at_changes(op, &scene, &slowest_ns);
+	kills += kill_in_turn(op, &scene, every || points < SAMPLE ? 1 : points / SAMPLE, &slowest_ns);
 	scene_end(&scene);
-	printf("%-28s %6u points, %5u kills, slowest hand-over %6.1f ms\n", op->name, points, kills,
-	       (double)slowest_ns / 1e6);
+	printf("%-28s %-7s %6u points, %5u kills, slowest hand-over %6.1f ms\n", op->name, scene_kind_name(kind), points,
+	       kills, (double)slowest_ns / 1e6);
 	fflush(stdout);
+	/* Both sides of the step that makes a granted request a hold. */
+	ck_assert_msg(!op->enters || kind != SCENE_ROBUST || (kills_granted > 0 && kills_entered > 0),
+		      "%s: killed %u times granted, %u times inside", op->name, kills_granted, kills_entered);
+}
+
+START_TEST(others_go_on_wherever_a_victim_is_killed)
+{
+	const struct step_op *op = &step_ops[_i];
+	int kind;
+
+	if (!step_op_is_mine(op, (unsigned)_i, only))
+		return;
+	/* Of a sample, the last two by turns. */
+	for (kind = 0; kind < SCENE_KINDS; kind++)
+		if (every || kind != SCENE_MIXED + _i % 2)
+			kill_in_scene(op, kind);
 }
 END_TEST
 
@@ -248,7 +303,7 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 		return;
 	p.behind = p.op->free_handed ? *p.op : step_behind;
 	p.behind.surround = NULL;
-	scene_open(&scene, p.op, LOCKSHM_FOREVER);
+	scene_open(&scene, p.op, LOCKSHM_FOREVER, SCENE_ROBUST);
 	p.results[0] = scene.result;
 	p.results[1] = scene.result + 1;
 	step_new_path(0);

@@ -10,6 +10,7 @@ void key_is_held(struct scene *s);
 void key_is_read(struct scene *s);
 void lease_is_over(struct scene *s);
 void owner_is_dead_already(struct scene *s);
+void a_mark_is_left(struct scene *s);
 void reader_is_dead_already(struct scene *s);
 void dead_wait_behind_the_holder(struct scene *s);
 void much_to_sweep(struct scene *s);

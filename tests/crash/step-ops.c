@@ -46,13 +46,22 @@ static int64_t lease_end(int64_t begun, int64_t ttl)
 	return ttl == LOCKSHM_FOREVER ? INT64_MAX : begun + ttl;
 }
 
+/* To be added to the flags of every request of the victim. */
+static unsigned victim_flags(const struct scene *s)
+{
+	return s->kind == SCENE_ROBUST ? LOCKSHM_ROBUST : 0;
+}
+
 static int go_in(const struct scene *s, lockshm_t *segment, struct lockshm_request *request)
 {
 	int64_t begun = now_ns();
 	int code;
 
+	request->flags |= victim_flags(s);
 	request->ttl_ns = s->victim_ttl;
 	code = lockshm_acquire(segment, request, &victim_holds[0]);
+	if (code > 0 && !(request->flags & LOCKSHM_ROBUST))
+		return LOCKSHM_SYSTEM; /* not its request */
 	if (code >= 0)
 		victim_inside(s, request->mode, lease_end(begun, s->victim_ttl));
 	return code;
@@ -141,6 +150,17 @@ static int acquire_shared(const struct scene *s)
 	return victim_takes(s, S, PATIENCE);
 }
 
+/* The victim of a plain round asks for no mark. */
+static int acquire_acknowledging(const struct scene *s)
+{
+	struct lockshm_request request = request_for(s->key, X);
+
+	request.timeout_ns = PATIENCE;
+	request.flags = s->kind == SCENE_ROBUST ? LOCKSHM_ACKNOWLEDGE : 0;
+	request.tag = "victim";
+	return go_in(s, seg, &request);
+}
+
 static int acquire_briefly(const struct scene *s)
 {
 	return victim_takes(s, X, LOCKSHM_MS(2));
@@ -176,7 +196,7 @@ static int acquire_three(const struct scene *s)
 
 	request.ttl_ns = s->victim_ttl;
 	request.timeout_ns = PATIENCE;
-	request.flags = LOCKSHM_ACKNOWLEDGE; /* the others' keys, too */
+	request.flags = s->kind == SCENE_ROBUST ? LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE : 0; /* the others' keys, too */
 	code = lockshm_acquire_many(seg, &request, keys, 3, victim_holds);
 	if (code >= 0)
 		victim_inside(s, X, lease_end(begun, s->victim_ttl));
@@ -194,7 +214,7 @@ static int acquire_renewed(const struct scene *s)
 {
 	struct lockshm_request request = request_for(s->key, X);
 
-	request.flags = LOCKSHM_AUTO_RENEW;
+	request.flags = LOCKSHM_AUTO_RENEW | victim_flags(s);
 	request.ttl_ns = s->victim_ttl == LOCKSHM_FOREVER ? LOCKSHM_SECONDS(60) : s->victim_ttl;
 	return lockshm_acquire(seg, &request, &victim_holds[0]);
 }
@@ -245,6 +265,24 @@ static int acknowledge(const struct scene *s)
 	return lockshm_acknowledge(&victim_holds[0]);
 }
 
+static int previous(const struct scene *s)
+{
+	struct lockshm_previous mark;
+
+	(void)s;
+	return lockshm_previous(&victim_holds[0], &mark);
+}
+
+/* An operator's, without the lock. */
+static int acknowledge_marks(const struct scene *s)
+{
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+
+	marks.key = s->key;
+	marks.key_len = strlen(s->key);
+	return lockshm_acknowledge_marks(seg, &marks, NULL);
+}
+
 static int move_to_process(const struct scene *s)
 {
 	(void)s;
@@ -289,7 +327,6 @@ static int used_up_its_records(const struct scene *s)
 	int code = 0;
 
 	(void)s;
-	/* Each acquire reports the death of the previous victim. */
 	for (i = 0; code >= 0 && i < seg->chunk_size; i++) {
 		snprintf(key, sizeof(key), "more-%u", i);
 		code = take(&more[i], key, S);
@@ -312,6 +349,7 @@ static void *wait_for_the_key(void *arg)
 
 	request.ttl_ns = s->victim_ttl;
 	request.timeout_ns = PATIENCE;
+	request.flags = victim_flags(s);
 	request.canceller = &canceller;
 	(void)lockshm_acquire(seg, &request, &hold);
 	return NULL;
@@ -366,7 +404,7 @@ const struct step_op step_ops[] = {
 	{ .name = "create-or-open", .act = create_or_open, .after = others_use_the_name, .free_handed = true },
 	{ .name = "destroy", .arrange = another_segment, .act = destroy, .after = others_use_the_name },
 	{ .name = "acquire-contended", .arrange = key_is_held, .prepare = joined, .act = acquire_exclusive,
-	  .unblock = holder_lets_go, .free_handed = true },
+	  .unblock = holder_lets_go, .free_handed = true, .enters = true },
 	{ .name = "acquire-shared-contended", .arrange = key_is_held, .prepare = joined, .act = acquire_shared,
 	  .unblock = holder_lets_go, .free_handed = true },
 	{ .name = "acquire-behind-expired", .arrange = lease_is_over, .prepare = joined, .act = acquire_exclusive,
@@ -382,7 +420,10 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-after-cool-down", .arrange = it_has_cooled_down, .prepare = joined, .act = try_exclusive,
 	  .free_handed = true },
 	{ .name = "acquire-many", .arrange = key_is_held, .prepare = joined, .act = acquire_three,
-	  .unblock = holder_lets_go },
+	  .unblock = holder_lets_go, .enters = true },
+	{ .name = "acquire-many-free", .prepare = joined, .act = acquire_three, .enters = true },
+	{ .name = "acquire-and-acknowledge", .arrange = owner_is_dead_already, .prepare = joined, .act = acquire_acknowledging,
+	  .free_handed = true },
 	{ .name = "acquire-renewed", .prepare = joined, .act = acquire_renewed, .threads = true },
 	{ .name = "time-out", .arrange = key_is_held, .prepare = joined, .act = acquire_briefly,
 	  .outcome = LOCKSHM_TIMEOUT, .free_handed = true },
@@ -422,13 +463,17 @@ const struct step_op step_ops[] = {
 	{ .name = "downgrade", .prepare = holds_exclusive, .surround = readers_wait, .act = downgrade, .keeps_hold = true },
 	{ .name = "acknowledge", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = acknowledge,
 	  .keeps_hold = true },
+	{ .name = "previous", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = previous,
+	  .keeps_hold = true },
+	{ .name = "acknowledge-marks", .arrange = a_mark_is_left, .prepare = joined, .act = acknowledge_marks,
+	  .clears_marks = true },
 	{ .name = "move-to-process", .prepare = holds_exclusive, .surround = others_wait, .act = move_to_process,
 	  .threads = true, .keeps_hold = true },
 	{ .name = "move-to-caller", .prepare = holds_for_the_process, .surround = others_wait, .act = move_to_caller,
 	  .threads = true, .keeps_hold = true },
 	{ .name = "end-hold", .arrange = key_is_held, .prepare = joined, .surround = others_wait, .act = end_hold,
 	  .ends_anothers = true },
-	{ .name = "detach", .prepare = holds_exclusive, .surround = others_wait, .act = detach },
+	{ .name = "detach", .prepare = holds_exclusive, .surround = others_wait, .act = detach, .like_a_death = true },
 	{ .name = "detach-idle", .prepare = joined, .act = detach, .free_handed = true },
 	{ .name = "detach-and-replaced", .prepare = joined, .act = detach, .after = others_take_its_place },
 	{ .name = "sweep", .prepare = joined, .surround = much_to_sweep, .act = sweep },

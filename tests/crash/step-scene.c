@@ -6,7 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lock/damage.h"
+#include "lock/owner.h"
 #include "lock/participant.h"
+#include "lock/table.h"
 #include "support/fixture.h"
 #include "step.h"
 
@@ -35,9 +38,17 @@ static void join_with_records(unsigned n)
 		ck_code(lockshm_release(&own[i], 0), 0);
 }
 
-void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl)
+const char *scene_kind_name(enum scene_kind kind)
+{
+	static const char *const names[] = { "robust", "mixed", "plain" };
+
+	return names[kind];
+}
+
+void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, enum scene_kind kind)
 {
 	memset(s, 0, sizeof(*s));
+	s->kind = kind;
 	segment_with(LOCKS, op->requests ? op->requests : REQUESTS, OWNERS);
 	s->holder = subject();
 	s->writer = subject();
@@ -69,6 +80,7 @@ void scene_begin(struct scene *s, const struct step_op *op)
 	s->holder_holds = false;
 	s->n_dead = s->n_spans = 0;
 	s->overrun_reported = s->death_reported = s->holder_died = false;
+	s->dead_reported = 0;
 	if (op->fresh_key)
 		s->last_exclusive = 0;
 	s->before = stat_now();
@@ -80,7 +92,8 @@ void scene_begin(struct scene *s, const struct step_op *op)
 
 static struct agent_command wants(const struct scene *s, int mode)
 {
-	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .flags = LOCKSHM_ACKNOWLEDGE };
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode,
+				    .flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : LOCKSHM_ACKNOWLEDGE };
 
 	snprintf(c.key, sizeof(c.key), "%s", s->key);
 	return c;
@@ -154,13 +167,46 @@ void scene_check_spans(const struct scene *s, int64_t until)
 	}
 }
 
-void scene_check_reports(const struct scene *s, int64_t died_ns)
+static void note_request(struct scene_request *out, uint64_t word, bool robust)
 {
-	const struct victim_result *r = s->result;
-	bool inside = r->n_spans > 0 && r->spans[r->n_spans - 1].until > died_ns;
+	if (!word_exclusive(word))
+		return;
+	out->granted |= word_is(word, REQUEST_GRANTED);
+	out->entered |= word_is(word, REQUEST_ENTERED);
+	out->leaves_mark |= robust && word_is(word, REQUEST_ENTERED);
+}
 
-	ck_assert_msg(s->death_reported || !(inside || s->holder_died), "point %u: no report says that %s died inside",
-		      s->point, inside ? "the victim" : "a process");
+struct scene_request scene_request_of(const struct scene *s, pid_t pid)
+{
+	struct scene_request out = { false };
+	struct lockshm_previous mark;
+	const struct shm_entry *e;
+	struct identity id;
+	int32_t owner, tid;
+	uint32_t i;
+
+	hash_key(&id, seg->hash_secret, s->key, strlen(s->key));
+	i = table_lookup(seg, &id);
+	if (i == ENTRY_NONE)
+		return out;
+	e = entry_at(seg, i);
+	for (i = tail_index(load_acquire(&e->tail)); i != 0; i = word_prev(load_acquire(&seg->requests[i].word))) {
+		owner_identity(seg, load_acquire(&seg->requests[i].owner), &owner, &tid);
+		if (owner == pid)
+			note_request(&out, load_acquire(&seg->requests[i].word), damage_is_robust(e));
+	}
+	(void)damage_read(seg, e, &mark);
+	out.marked = mark.status != 0;
+	out.leaves_mark |= mark.status != 0 && mark.pid == pid;
+	return out;
+}
+
+void scene_check_reports(const struct scene *s, pid_t victim, bool leaves_mark)
+{
+	ck_assert_msg((s->dead_reported == victim) == leaves_mark, "point %u: %s", s->point,
+		      leaves_mark ? "no report says that the victim died inside" :
+				    "a report says that the victim died inside");
+	ck_assert_msg(s->death_reported || !s->holder_died, "point %u: no report says that a writer died inside", s->point);
 }
 
 bool scene_has_request(const struct scene *s, pid_t pid)
@@ -193,10 +239,14 @@ static void check_grant(struct scene *s, const struct agent *a, pid_t victim)
 	ck_assert_msg(a->answer.code >= 0, "point %u: %s: %s", s->point, outcome_name(a->answer.code),
 		      a->answer.report.error.message);
 	ck_assert_msg(p->status == 0 || is_about(s, p->pid, victim), "point %u: report about pid %d", s->point, p->pid);
+	ck_assert_msg(s->kind != SCENE_PLAIN || p->status == 0, "point %u: a mark of a plain key", s->point);
+	ck_assert_int_eq(a->answer.code, p->status);
 	if (p->status == LOCKSHM_TOOK_OVER_EXPIRED && p->pid == victim)
 		s->overrun_reported = true;
-	if (p->status == LOCKSHM_OWNER_DIED)
+	if (p->status == LOCKSHM_OWNER_DIED) {
 		s->death_reported = true;
+		s->dead_reported = p->pid;
+	}
 	ck_assert_uint_gt(a->answer.token, s->last_exclusive);
 	scene_goes_in(s, a);
 	if (a->command.how == LOCKSHM_SHARED)
@@ -253,6 +303,7 @@ void scene_check_leaks(const struct scene *s)
 		      now.owners_used, s->before.owners_used);
 	ck_assert_msg(now.owners_dead == 0, "point %u: %u owners are dead", s->point, now.owners_dead);
 	ck_assert_msg(now.locks_busy == 0, "point %u: %u locks are busy", s->point, now.locks_busy);
+	ck_assert_msg(s->kind != SCENE_PLAIN || now.locks_damaged == 0, "point %u: marks of plain keys", s->point);
 	verify_clean();
 }
 

@@ -39,12 +39,22 @@ struct victim_result {
 	int finished;
 };
 
+/* Who asks for damage marks. */
+enum scene_kind {
+	SCENE_ROBUST, /* all */
+	SCENE_MIXED,  /* all but the victim */
+	SCENE_PLAIN,  /* none: then there are no marks */
+	SCENE_KINDS
+};
+const char *scene_kind_name(enum scene_kind kind);
+
 /* The subjects of every scene.  They take part from the start, so that their slots are no leaks. */
 struct scene {
 	struct agent *holder;
 	struct agent *writer;
 	struct agent *reader;
 	struct agent *newcomer;
+	enum scene_kind kind;
 	char key[64];	      /* the key of this round */
 	unsigned round;
 	unsigned point; /* where the victim is to be caught */
@@ -58,7 +68,8 @@ struct scene {
 	uint64_t last_exclusive;    /* token of the key */
 	bool overrun_reported;	    /* a grant reported an overrun of the victim */
 	bool death_reported;	    /* a grant reported a death */
-	bool holder_died;	    /* a holder was killed by the arrangement: a grant must report it */
+	pid_t dead_reported;	    /* of that process, the last one */
+	bool holder_died;	    /* a writer was killed inside by the arrangement: a grant must report it */
 	struct span spans[SPANS_MAX]; /* of all but the victim, in this round */
 	unsigned n_spans;
 	lockshm_t *other; /* a second segment */
@@ -95,6 +106,12 @@ struct step_op {
 	bool ends_anothers;
 	/* Needs no hold beforehand: a second victim can do the same at the same time. */
 	bool free_handed;
+	/* Is granted by another process before it enters. */
+	bool enters;
+	/* May clear the marks of those that died before. */
+	bool clears_marks;
+	/* Ends a hold as a death does, and waiters may have got the report of it already. */
+	bool like_a_death;
 };
 
 /* What a second victim does where it cannot do the same as the first one. */
@@ -148,7 +165,7 @@ bool step_ended(struct caught *c);
 /* ---------------------------------------------------------------- scenes */
 
 /* A small segment that all subjects have joined. */
-void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl);
+void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, enum scene_kind kind);
 /* The next round: a key, the arrangement. */
 void scene_begin(struct scene *s, const struct step_op *op);
 /* The holder lets go; the writer and then the reader ask for the key, unless they wait already. */
@@ -163,8 +180,19 @@ void scene_goes_in(struct scene *s, const struct agent *a);
 void scene_goes_out(struct scene *s, const struct agent *a);
 /* No two overlapping spans conflicted, and tokens rose.  The victim was inside until @until at most. */
 void scene_check_spans(const struct scene *s, int64_t until);
-/* Each death inside, also of the victim, was reported by a grant. */
-void scene_check_reports(const struct scene *s, int64_t died_ns);
+/*
+ * The exclusive request of a caught victim for the key of the round.  If it ends now, it leaves a mark if and only if it
+ * was entered and the key is robust; or it has left one already.
+ */
+struct scene_request {
+	bool granted; /* and not entered */
+	bool entered;
+	bool leaves_mark;
+	bool marked; /* the key has a mark now */
+};
+struct scene_request scene_request_of(const struct scene *s, pid_t pid);
+/* The deaths that leave a mark were reported by a grant, and no others. */
+void scene_check_reports(const struct scene *s, pid_t victim, bool leaves_mark);
 /* Does the queue of the round's key have a live request of @pid? */
 bool scene_has_request(const struct scene *s, pid_t pid);
 /* The newcomer takes the key and lets go. */
