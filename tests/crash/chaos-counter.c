@@ -7,7 +7,8 @@
  * Two counters, one for each kind of hold:
  *
  *  strict  A plain load, a pause, a plain store.  Only exclusion keeps updates from being lost.  Three of four barge:
- *          a token may come again, but not after another thread's.
+ *          a token may come again, but not after another thread's.  A worker notes when it is inside: the next one,
+ *          robust or not, is shown the mark of one that was killed there.
  *  lease   A short lease, often overrun by workers that are stopped.  The counter is one word [token | value] that
  *          refuses writers with a smaller token than the last one it has seen: what any resource behind a lease
  *          has to do.  An update refused although the hold was never lost is a violation.
@@ -58,6 +59,7 @@ struct shared {
 	_Atomic int stop;
 	_Atomic uint64_t strict_value, strict_token; /* loaded and stored only: as good as plain */
 	_Atomic int strict_pid;                      /* the last owner */
+	_Atomic int strict_robust, strict_inside;    /* the key is; the pid of the owner, from then on */
 	_Atomic uint64_t lease_word;                 /* [token - token_base : 32 | value : 32] */
 	_Atomic uint64_t acquires, again, owner_died, took_over, refused, late, lost;
 	struct marks strict, lease;
@@ -166,11 +168,22 @@ static int take(const char *key, unsigned flags, int64_t ttl_ns, lockshm_hold_t 
 	return status;
 }
 
-/* The report about the previous holder must be true; acknowledge it. */
-static void look_back(const char *key, int status, const struct lockshm_report *report, lockshm_hold_t *hold)
+/* Robust three times of four. */
+static unsigned any_flags(void)
+{
+	return next_random() % 4 ? LOCKSHM_ROBUST : 0;
+}
+
+/* The report about the previous holder must be true; acknowledge it.  Only robust requests get it as a status. */
+static void look_back(const char *key, unsigned flags, int status, const struct lockshm_report *report,
+		      lockshm_hold_t *hold)
 {
 	int pid = report->previous.pid;
 
+	if (status != (flags & LOCKSHM_ROBUST ? report->previous.status : 0))
+		violation("%s: %s %s, and %s in the report", key, flags & LOCKSHM_ROBUST ? "robust" : "plain",
+			  lockshm_code_name(status), lockshm_code_name(report->previous.status));
+	status = report->previous.status;
 	if (status == LOCKSHM_OK)
 		return;
 	if (report->previous.token >= report->token)
@@ -184,8 +197,18 @@ static void look_back(const char *key, int status, const struct lockshm_report *
 		shared->took_over++;
 	}
 	status = lockshm_acknowledge(hold);
-	if (status != LOCKSHM_OK && status != LOCKSHM_LOST && status != LOCKSHM_BUSY)
+	if (status != LOCKSHM_OK && status != LOCKSHM_LOST)
 		violation("%s: acknowledge: %s", key, lockshm_code_name(status));
+}
+
+/* The first thing inside, and the last. */
+static void come_in(unsigned flags, const struct lockshm_report *report)
+{
+	if (shared->strict_inside && report->previous.status != LOCKSHM_OWNER_DIED)
+		violation("strict: pid %d was killed inside, and there is no mark", shared->strict_inside);
+	if (flags & LOCKSHM_ROBUST)
+		shared->strict_robust = 1;
+	shared->strict_inside = shared->strict_robust ? getpid() : 0;
 }
 
 static void count_strict(void)
@@ -193,13 +216,14 @@ static void count_strict(void)
 	struct lockshm_report report;
 	lockshm_hold_t hold;
 	uint64_t value;
-	unsigned flags = next_random() % 4 ? LOCKSHM_BARGE : 0;
+	unsigned flags = any_flags() | (next_random() % 4 ? LOCKSHM_BARGE : 0);
 	int status = take("strict", flags, LOCKSHM_FOREVER, &hold, &report);
-	bool again = flags && shared->strict_pid == getpid() && report.token == shared->strict_token;
+	bool again = (flags & LOCKSHM_BARGE) && shared->strict_pid == getpid() && report.token == shared->strict_token;
 
-	if (status == LOCKSHM_TOOK_OVER_EXPIRED)
+	come_in(flags, &report);
+	if (report.previous.status == LOCKSHM_TOOK_OVER_EXPIRED)
 		violation("strict: a hold without a lease has run out");
-	look_back("strict", status, &report, &hold);
+	look_back("strict", flags, status, &report, &hold);
 	if (report.token <= shared->strict_token && !again)
 		violation("strict: token %" PRIu64 " after %" PRIu64, report.token, shared->strict_token);
 	shared->strict_token = report.token;
@@ -210,6 +234,7 @@ static void count_strict(void)
 	atomic_store_explicit(&shared->strict_value, value + 1, memory_order_relaxed);
 	dawdle();
 	mark(&shared->strict, value + 1, "strict");
+	shared->strict_inside = 0;
 	status = lockshm_release(&hold, 0);
 	if (status != LOCKSHM_OK)
 		violation("strict: release: %s", lockshm_code_name(status));
@@ -254,9 +279,10 @@ static void count_lease(void)
 	lockshm_hold_t hold;
 	uint64_t token, lost_to;
 	int refused, overtaken;
-	int status = take("lease", 0, ttl, &hold, &report);
+	unsigned flags = any_flags();
+	int status = take("lease", flags, ttl, &hold, &report);
 
-	look_back("lease", status, &report, &hold);
+	look_back("lease", flags, status, &report, &hold);
 	token = report.token - token_base;
 	if (token >> 32)
 		violation("lease: token too large for this test");

@@ -50,7 +50,7 @@ static int take(const struct order *o, lockshm_hold_t *hold)
 	q.mode = o->mode;
 	q.ttl_ns = o->ttl_ns;
 	q.timeout_ns = o->timeout_ns;
-	q.flags = LOCKSHM_ACKNOWLEDGE | (o->habit == AUTO_RENEWS ? LOCKSHM_AUTO_RENEW : 0);
+	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE | (o->habit == AUTO_RENEWS ? LOCKSHM_AUTO_RENEW : 0);
 	q.canceller = &canceller;
 	return lockshm_acquire(chaos_locks, &q, hold);
 }
