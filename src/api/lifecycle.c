@@ -51,11 +51,13 @@ LOCKSHM_EXPORT int lockshm_current(lockshm_t *segment)
 
 LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 {
+	enum process_close of;
+
 	if (!segment)
 		return 0;
-	if (!segment_valid(segment))
-		return LOCKSHM_INVALID;
-	(void)process_epoch(); /* in a forked child: forget the parent's participants first */
+	of = process_close_segment(segment);
+	if (of != CLOSE_OF_LAST)
+		return of == CLOSE_OF_ONE ? 0 : LOCKSHM_INVALID;
 	/* The holds end while the standby is still there, which releases their host leases. */
 	participant_leave(segment);
 	service_end_if_alone(segment);

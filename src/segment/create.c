@@ -331,7 +331,7 @@ int segment_create(struct lockshm **out, const char *name, const struct lockshm_
 		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
 	close(fd);
 	if (!err)
-		*out = s;
+		*out = segment_register(s);
 	else if (s)
 		segment_abandon(s);
 	return err;

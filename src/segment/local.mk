@@ -6,6 +6,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/map.c \
 	%D%/process.c \
 	%D%/process.h \
+	%D%/registry.c \
+	%D%/registry.h \
 	%D%/remove.c \
 	%D%/segment.h \
 	%D%/words.h \

@@ -179,8 +179,8 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->starting, NULL);
 	strcpy(s->name, name);
+	CDS_INIT_LIST_HEAD(&s->all);
 	s->magic = SEGMENT_MAGIC;
-	process_add_segment(s);
 	return s;
 }
 
@@ -203,48 +203,72 @@ static int unknown_clock(int e, struct lockshm_error *error)
 	return e ? error_system(error, LOCKSHM_SYSTEM, e, text) : error_set(error, LOCKSHM_SYSTEM, text);
 }
 
-int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, struct lockshm_error *error)
-{
-	int prot = flags & LOCKSHM_OPEN_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
-	struct shm_header h;
+/* What an open finds out about a file before it maps it. */
+struct checked {
+	struct shm_header header;
 	struct stat st;
 	int64_t clock_offset;
 	uint64_t clock_ns;
-	void *base;
+};
+
+static int check_state(const struct shm_header *h, const char *name, struct lockshm_error *error)
+{
+	if (h->state == SEGMENT_READY)
+		return 0;
+	if (h->state == SEGMENT_RETIRED)
+		return error_set(error, LOCKSHM_NO_SEGMENT, "segment %s is being removed", name);
+	return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
+}
+
+/* All that makes an open fail, and for each open anew: the caller's rights or the file may have changed since. */
+static int check_all(struct checked *c, int fd, const char *name, unsigned flags, struct lockshm_error *error)
+{
 	int err;
 
-	if (fstat(fd, &st) != 0)
+	if (fstat(fd, &c->st) != 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "fstat");
-	err = check_file(&st, flags, error);
+	err = check_file(&c->st, flags, error);
+	if (!err)
+		err = read_header(&c->header, fd, error);
+	if (!err)
+		err = check_identity(&c->header, error);
+	if (!err)
+		err = check_geometry(&c->header, (uint64_t)c->st.st_size, error);
+	if (!err)
+		err = check_boot(&c->header, error);
+	if (!err)
+		err = check_state(&c->header, name, error);
 	if (err)
 		return err;
-	err = read_header(&h, fd, error);
-	if (!err)
-		err = check_identity(&h, error);
-	if (!err)
-		err = check_geometry(&h, (uint64_t)st.st_size, error);
-	if (!err)
-		err = check_boot(&h, error);
-	if (err)
-		return err;
-	if (h.state != SEGMENT_READY)
-		return h.state == SEGMENT_RETIRED ?
-			       error_set(error, LOCKSHM_NO_SEGMENT, "segment %s is being removed", name) :
-			       error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
 	errno = 0;
-	if (!clock_namespace_offset(&clock_offset, &clock_ns))
-		return unknown_clock(errno, error);
-	base = mmap(NULL, h.total_size, prot, MAP_SHARED, fd, 0);
+	return clock_namespace_offset(&c->clock_offset, &c->clock_ns) ? 0 : unknown_clock(errno, error);
+}
+
+static int map_checked(struct lockshm **out, const struct checked *c, int fd, const char *name, unsigned flags,
+		       struct lockshm_error *error)
+{
+	int prot = flags & LOCKSHM_OPEN_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+	uint64_t size = c->header.total_size;
+	void *base = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+
 	if (base == MAP_FAILED)
 		return error_system(error, errno == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, errno, "mmap");
 	/* Huge pages where the machine grants them to shared memory on advice; else a no-op. */
-	(void)madvise(base, h.total_size, MADV_HUGEPAGE);
-	*out = handle_new(&h, base, &st, name, flags, fd, clock_offset, clock_ns);
+	(void)madvise(base, size, MADV_HUGEPAGE);
+	*out = handle_new(&c->header, base, &c->st, name, flags, fd, c->clock_offset, c->clock_ns);
 	if (!*out) {
-		munmap(base, h.total_size);
+		munmap(base, size);
 		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the handle");
 	}
 	return 0;
+}
+
+int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, struct lockshm_error *error)
+{
+	struct checked c;
+	int err = check_all(&c, fd, name, flags, error);
+
+	return err ? err : map_checked(out, &c, fd, name, flags, error);
 }
 
 static int open_error(int e, const char *name, struct lockshm_error *error)
@@ -265,25 +289,41 @@ static int open_error(int e, const char *name, struct lockshm_error *error)
 	}
 }
 
+static int open_new(struct lockshm **out, const struct checked *c, int fd, const char *name, unsigned flags,
+		    struct lockshm_error *error)
+{
+	struct lockshm *s = NULL;
+	int err = map_checked(&s, c, fd, name, flags, error);
+
+	if (err)
+		return err;
+	if (!s->read_only && !segment_start_tokens(s, fd)) {
+		segment_abandon(s);
+		return error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
+	}
+	*out = segment_register(s);
+	return 0;
+}
+
 int segment_open(struct lockshm **out, const char *name, unsigned flags, struct lockshm_error *error)
 {
+	bool read_only = flags & LOCKSHM_OPEN_READ_ONLY;
 	char path[LOCKSHM_NAME_MAX + 16];
-	struct lockshm *s = NULL;
+	struct checked c;
 	int fd, err;
 
 	segment_path(path, name);
 	/* O_NONBLOCK: a FIFO of that name must not block the open; it is refused as no regular file. */
-	fd = open(path, (flags & LOCKSHM_OPEN_READ_ONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = open(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return open_error(errno, name, error);
-	err = segment_map(&s, fd, name, flags, error);
-	if (!err && !s->read_only && !segment_start_tokens(s, fd)) {
-		segment_abandon(s);
-		err = error_set(error, LOCKSHM_NO_SEGMENT, "segment %s has just been removed", name);
+	err = check_all(&c, fd, name, flags, error);
+	if (!err) {
+		*out = process_open_again(&c.st, read_only, c.clock_ns);
+		if (!*out)
+			err = open_new(out, &c, fd, name, flags, error);
 	}
 	close(fd);
-	if (!err)
-		*out = s;
 	return err;
 }
 
@@ -328,6 +368,15 @@ bool segment_is_gone(struct lockshm *s)
 	if (!s->read_only)
 		(void)cas_from(&s->header->state, SEGMENT_READY, SEGMENT_RETIRED);
 	return true;
+}
+
+struct lockshm *segment_register(struct lockshm *s)
+{
+	struct lockshm *handle = process_add_segment(s);
+
+	if (handle != s)
+		segment_abandon(s);
+	return handle;
 }
 
 static void unmap(struct lockshm *s)

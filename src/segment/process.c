@@ -10,22 +10,11 @@
 #include "segment/process.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 uint64_t *process_epoch_word;
 
-/* Written with the process-lock held, and never freed: a caller that must not lock can walk the list. */
-struct seen_segment {
-	const struct lockshm *s; /* NULL = of none now */
-	struct seen_segment *next;
-	bool taken;
-};
-
-static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
-static CDS_LIST_HEAD(open_segments);
-static struct seen_segment *seen_segments;
 static uint64_t last_epoch; /* in ordinary memory: a child has its parent's and counts on */
 static uint64_t fallback_word;
 
@@ -60,12 +49,12 @@ void process_add_hooks(const struct process_hooks *hooks)
 	/* Without the lock, which a fork() may hold that waits for the caller. */
 	if (has_hooks(hooks))
 		return;
-	pthread_mutex_lock(&process_lock);
+	process_lock();
 	for (i = 0; i < HOOKS_MAX && all_hooks[i] && all_hooks[i] != hooks; i++)
 		;
 	if (i < HOOKS_MAX)
 		__atomic_store_n(&all_hooks[i], hooks, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&process_lock);
+	process_unlock();
 }
 
 void process_close(struct lockshm *s)
@@ -103,21 +92,20 @@ static void unlock_inherited(struct lockshm *s, bool consistent)
 	}
 }
 
-static void forget_parent(struct lockshm *s, uint64_t epoch, bool consistent)
+static void forget_parent(struct lockshm *s, bool consistent)
 {
 	RUN_HOOKS(forget, s, consistent);
 	unlock_inherited(s, consistent);
 	s->refs = 1;
 	s->own_refs = 0;
-	s->epoch = epoch;
 }
 
 static void before_fork(void)
 {
 	struct lockshm *s;
 
-	pthread_mutex_lock(&process_lock);
-	cds_list_for_each_entry(s, &open_segments, all) {
+	process_lock();
+	cds_list_for_each_entry(s, &process_segments, all) {
 		pthread_mutex_lock(&s->starting);
 		pthread_mutex_lock(&s->lock);
 		RUN_HOOKS(fork_lock, s);
@@ -130,22 +118,22 @@ static void after_fork_parent(void)
 	struct lockshm *s;
 
 	RUN_HOOKS(fork_end);
-	cds_list_for_each_entry(s, &open_segments, all) {
+	cds_list_for_each_entry(s, &process_segments, all) {
 		RUN_HOOKS(fork_unlock, s);
 		pthread_mutex_unlock(&s->lock);
 		pthread_mutex_unlock(&s->starting);
 	}
-	pthread_mutex_unlock(&process_lock);
+	process_unlock();
 }
 
 /* Process-lock held, and the epoch word is 0. */
 static uint64_t begin(bool consistent)
 {
 	struct lockshm *s;
-	uint64_t epoch = ++last_epoch, ns = cds_list_empty(&open_segments) ? 0 : clock_namespace();
+	uint64_t epoch = ++last_epoch, ns = cds_list_empty(&process_segments) ? 0 : clock_namespace();
 
-	cds_list_for_each_entry(s, &open_segments, all) {
-		forget_parent(s, epoch, consistent);
+	cds_list_for_each_entry(s, &process_segments, all) {
+		forget_parent(s, consistent);
 		take_own_clock(s, ns);
 	}
 	store_release(process_epoch_word, epoch);
@@ -160,7 +148,7 @@ static void after_fork_child(void)
 	RUN_HOOKS(fork_end);
 	store_relaxed(process_epoch_word, 0);
 	epoch = begin(true);
-	pthread_mutex_unlock(&process_lock);
+	process_unlock();
 	RUN_HOOKS(forget_thread, epoch);
 }
 
@@ -189,7 +177,7 @@ uint64_t process_begin(void)
 
 	/* /proc may be read: with the lock held this must not be a cancellation point. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&process_lock);
+	process_lock();
 	if (!process_epoch_word)
 		make_epoch_word();
 	epoch = load_relaxed(process_epoch_word);
@@ -198,115 +186,9 @@ uint64_t process_begin(void)
 		RUN_HOOKS(forget_global);
 	if (epoch == 0)
 		epoch = begin(false);
-	pthread_mutex_unlock(&process_lock);
+	process_unlock();
 	pthread_setcancelstate(cancel, NULL);
 	return epoch;
-}
-
-/* A free entry of the list, perhaps a new one.  Process-lock held. */
-static struct seen_segment *free_seen(void)
-{
-	struct seen_segment *p;
-
-	for (p = seen_segments; p; p = p->next)
-		if (!p->taken)
-			return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->next = seen_segments;
-	__atomic_store_n(&seen_segments, p, __ATOMIC_RELEASE);
-	return p;
-}
-
-struct seen_segment *process_reserve(void)
-{
-	struct seen_segment *p;
-
-	pthread_mutex_lock(&process_lock);
-	p = free_seen();
-	if (p)
-		p->taken = true;
-	pthread_mutex_unlock(&process_lock);
-	return p;
-}
-
-bool process_sees_segment(const struct lockshm *wanted)
-{
-	const struct seen_segment *p = __atomic_load_n(&seen_segments, __ATOMIC_ACQUIRE);
-
-	while (p && __atomic_load_n(&p->s, __ATOMIC_ACQUIRE) != wanted)
-		p = p->next;
-	return p && wanted;
-}
-
-void process_add_segment(struct lockshm *s)
-{
-	s->epoch = process_epoch();
-	pthread_mutex_lock(&process_lock);
-	cds_list_add(&s->all, &open_segments);
-	__atomic_store_n(&s->seen->s, s, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&process_lock);
-}
-
-void process_remove_segment(struct lockshm *s)
-{
-	pthread_mutex_lock(&process_lock);
-	__atomic_store_n(&s->seen->s, NULL, __ATOMIC_RELEASE);
-	s->seen->taken = false;
-	cds_list_del(&s->all);
-	pthread_mutex_unlock(&process_lock);
-}
-
-bool process_knows_segment(const struct lockshm *wanted)
-{
-	struct lockshm *s;
-	bool found = false;
-
-	pthread_mutex_lock(&process_lock);
-	cds_list_for_each_entry(s, &open_segments, all)
-		if (s == wanted)
-			found = true;
-	pthread_mutex_unlock(&process_lock);
-	return found;
-}
-
-bool process_visit(struct lockshm *wanted, bool (*visit)(struct lockshm *s, void *arg), void *arg)
-{
-	struct lockshm *s;
-	bool result = false;
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&process_lock);
-	cds_list_for_each_entry(s, &open_segments, all) {
-		if (s != wanted)
-			continue;
-		pthread_mutex_lock(&s->lock);
-		result = s->refs > 0 && visit(s, arg);
-		pthread_mutex_unlock(&s->lock);
-	}
-	pthread_mutex_unlock(&process_lock);
-	pthread_setcancelstate(cancel, NULL);
-	return result;
-}
-
-bool process_ref_segment(struct lockshm *wanted)
-{
-	struct lockshm *s;
-	bool found = false;
-
-	pthread_mutex_lock(&process_lock);
-	cds_list_for_each_entry(s, &open_segments, all) {
-		if (s != wanted)
-			continue;
-		pthread_mutex_lock(&s->lock);
-		found = s->refs > 0;
-		s->refs += found;
-		pthread_mutex_unlock(&s->lock);
-	}
-	pthread_mutex_unlock(&process_lock);
-	return found;
 }
 
 uint64_t process_unique(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.h - the identity of this process, its forks, and the segments it has open
+ * process.h - the identity of this process, and its forks
  *
  * A forked child shares the mapping but owns nothing.  It is detected without a system call: the epoch lives in a page
  * that the kernel wipes in a child (MADV_WIPEONFORK); where that does not exist, an atfork handler clears it.
@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "segment/registry.h"
 #include "segment/segment.h"
 #include "sys/atomic.h"
 #include "sys/compiler.h"
@@ -27,10 +28,6 @@ static inline uint64_t process_epoch(void)
 
 	return likely(epoch != 0) ? epoch : process_begin();
 }
-
-/* Reserve an entry in the list that process_sees_segment() walks; it is never freed, but used again.  NULL = no
- * memory. */
-struct seen_segment *process_reserve(void);
 
 /*
  * What a folder above has to do around fork() and when a segment is closed.  A folder adds its table before it starts
@@ -56,25 +53,6 @@ struct process_hooks {
 void process_add_hooks(const struct process_hooks *hooks);
 void process_close(struct lockshm *s);
 void process_end_service(struct renewals *renewals);
-
-/* The list of open segments, for the child of a fork.  Its entry is reserved. */
-void process_add_segment(struct lockshm *s);
-void process_remove_segment(struct lockshm *s);
-
-/* Does this pointer lead to a segment that is mapped, be its handle open or closed?  Safe for any value. */
-bool process_knows_segment(const struct lockshm *wanted);
-
-/* The same without a lock, for signal handlers. */
-bool process_sees_segment(const struct lockshm *wanted);
-
-/* As process_knows_segment(), and keep it mapped until segment_unref(). */
-bool process_ref_segment(struct lockshm *wanted);
-
-/*
- * If @wanted is mapped: the result of @visit, which runs with the process-lock and the segment's lock held, so that
- * neither the mapping nor the service thread ends meanwhile; else false.  Safe for any value, and ends no thread.
- */
-bool process_visit(struct lockshm *wanted, bool (*visit)(struct lockshm *s, void *arg), void *arg);
 
 /* A number that this process and its later children give out once. */
 uint64_t process_unique(void);

@@ -64,16 +64,16 @@ struct lockshm {
 	dev_t dev;
 	ino_t ino;
 	int fd;			 /* of the file, to see whether it still has a name */
-	uint64_t epoch;		 /* of the process that set up the fields below, see process.h */
+	unsigned opens;		 /* not closed yet; 0 = closed for good.  Guarded by the process-lock, see registry.h */
 	pthread_mutex_t lock;	 /* guards the fields below */
-	unsigned refs;		 /* the handle, each participant, each call that keeps it mapped */
+	unsigned refs;		 /* the open handle, each participant, each call that keeps it mapped */
 	unsigned own_refs;	 /* the library's own threads among them */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
 	struct standby *standby; /* the standby thread, started on demand */
 	struct redis_client *net;	 /* while a thread of this process leads: its connections, for a fork */
 	int listener[2];		 /* and the descriptors of its listener, plus 1; 0 = none */
-	struct cds_list_head all; /* in the list of open segments, see process.c */
+	struct cds_list_head all; /* in the list of open segments, see registry.h */
 	struct seen_segment *seen; /* and among those found without a lock */
 	char name[LOCKSHM_NAME_MAX + 2];
 };
@@ -146,14 +146,19 @@ static inline bool segment_valid(const struct lockshm *s)
 
 /* ---------------------------------------------------------------- map.c */
 
-/* Open the file of @name, with its slash, map and check it, and set the token base if no opener has yet. */
+/* Open the file of @name, with its slash, and check it.  If this process has it open: that handle, counted once more;
+ * else map it, and set the token base if no opener has yet. */
 MUST_CHECK int segment_open(struct lockshm **out, const char *name, unsigned flags, struct lockshm_error *error);
 
-/* Map an open descriptor read/write or read-only and check everything about it. */
+/* Map an open descriptor read/write or read-only and check everything about it.  The handle is in no list yet. */
 MUST_CHECK int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags,
 			   struct lockshm_error *error);
 
-/* From now on it is no handle; drop its reference. */
+/* Put a new handle into the list of open segments.  If another thread has opened the segment meanwhile: its handle,
+ * counted, instead of @s. */
+struct lockshm *segment_register(struct lockshm *s);
+
+/* From now on it is no handle: after the last close, or instead of segment_register(); drop its reference. */
 void segment_abandon(struct lockshm *s);
 
 /*

@@ -289,6 +289,13 @@ static int move_to_process(const struct scene *s)
 	return lockshm_move(&victim_holds[0], LOCKSHM_TO_PROCESS);
 }
 
+/* The handle that a victim has inherited, so that it makes one of its own. */
+static int gave_it_back(const struct scene *s)
+{
+	(void)s;
+	return lockshm_close(seg);
+}
+
 static int attach(const struct scene *s)
 {
 	struct lockshm_request request = request_for(s->key, X);
@@ -399,7 +406,8 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-reclaim-slot", .arrange = slots_are_full_of_dead, .act = try_exclusive },
 	{ .name = "acquire-reclaim-records", .prepare = used_up_its_records, .surround = records_are_full_of_dead,
 	  .act = try_exclusive, .requests = 64 },
-	{ .name = "attach", .act = attach, .free_handed = true },
+	{ .name = "attach", .prepare = gave_it_back, .act = attach, .free_handed = true },
+	{ .name = "attach-again", .act = attach, .free_handed = true },
 	{ .name = "create", .act = create, .after = others_use_the_name, .free_handed = true },
 	{ .name = "create-or-open", .act = create_or_open, .after = others_use_the_name, .free_handed = true },
 	{ .name = "destroy", .arrange = another_segment, .act = destroy, .after = others_use_the_name },

@@ -192,6 +192,7 @@ void subject_live(const struct environment *where, int fd)
 
 	/* Some are to die by a signal. */
 	setrlimit(RLIMIT_CORE, &no_core);
+	lockshm_close(env_segment); /* inherited: a subject opens the segment by itself */
 	errno = 0;
 	if (where->mount_proc && mount_own_proc() != 0)
 		refuse(fd, "a /proc of its own");

@@ -21,6 +21,8 @@ tests_of_units += \
 	%D%/test-max-hold \
 	%D%/test-no-memory \
 	%D%/test-notify \
+	%D%/test-one-handle \
+	%D%/test-one-handle-threads \
 	%D%/test-other-locks \
 	%D%/test-prepared \
 	%D%/test-robust \

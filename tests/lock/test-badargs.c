@@ -493,36 +493,28 @@ START_TEST(hold_in_use_is_not_taken_again)
 END_TEST
 
 /* The next handle may lie where the closed one was, and the thread's slot in it has the same number. */
-#define HANDLES 12
-
 START_TEST(hold_of_a_closed_handle_is_no_hold_of_the_next_one)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	const char *names_of[2] = { other_name("one"), other_name("two") };
-	lockshm_hold_t stale, fresh[HANDLES];
-	lockshm_t *s[HANDLES], *old;
+	lockshm_hold_t stale, fresh;
+	lockshm_t *s, *old;
 	int i;
 
 	options.locks = options.requests = options.owners = 64;
 	ck_code(lockshm_create(NULL, names_of[0], &options, NULL), 0);
 	ck_code(lockshm_create(NULL, names_of[1], &options, NULL), 0);
-	for (i = 0; i < HANDLES; i++)
-		ck_code(lockshm_open(&s[i], names_of[0], 0, NULL), 0);
-	old = s[HANDLES - 1];
-	ck_code(lockshm_acquire(old, &request, &stale), 0);
-	for (i = 0; i < HANDLES; i++)
-		ck_code(lockshm_close(s[i]), 0);
-	for (i = 0; i < HANDLES; i++) { /* as many as there were, so that one of them gets the old memory */
-		ck_code(lockshm_open(&s[i], names_of[1], 0, NULL), 0);
-		if (s[i] == old)
-			ck_code(lockshm_acquire(s[i], &request, &fresh[i]), 0);
-	}
-	is_no_hold(&stale);
-	for (i = 0; i < HANDLES; i++) {
-		if (s[i] == old)
-			ck_code(lockshm_release(&fresh[i], 0), 0);
-		ck_code(lockshm_close(s[i]), 0);
+	for (i = 0; i < 12; i++) {
+		ck_code(lockshm_open(&old, names_of[0], 0, NULL), 0);
+		ck_code(lockshm_acquire(old, &request, &stale), 0);
+		ck_code(lockshm_close(old), 0);
+		ck_code(lockshm_open(&s, names_of[1], 0, NULL), 0);
+		ck_code(lockshm_acquire(s, &request, &fresh), 0);
+		is_no_hold(&stale);
+		ck_code(lockshm_check(&fresh, NULL), 0);
+		ck_code(lockshm_release(&fresh, 0), 0);
+		ck_code(lockshm_close(s), 0);
 	}
 	ck_code(lockshm_destroy(names_of[0], NULL), 0);
 	ck_code(lockshm_destroy(names_of[1], NULL), 0);
@@ -532,11 +524,11 @@ END_TEST
 START_TEST(hold_of_a_closed_handle_is_not_held)
 {
 	lockshm_hold_t hold;
-	lockshm_t *closed = seg;
 
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0); /* keeps the memory from being reused at once */
-	ck_code(lockshm_close(closed), 0);
+	ck_code(lockshm_close(seg), 0);
+	is_no_hold(&hold);
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
 	is_no_hold(&hold);
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
 }

@@ -230,6 +230,7 @@ static void fork_beside_the_start(void)
 	pthread_t starter;
 	int i;
 
+	lockshm_close(seg); /* so that the starter's close is the last one */
 	if (pthread_create(&starter, NULL, start_service, NULL) != 0)
 		_exit(1);
 	for (i = 0; i < 4; i++) {

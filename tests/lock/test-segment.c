@@ -407,23 +407,6 @@ START_TEST(handles_are_checked)
 }
 END_TEST
 
-START_TEST(two_handles_of_one_thread_are_two_parties)
-{
-	lockshm_t *second;
-	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	lockshm_hold_t one, two;
-
-	ck_code(lockshm_open(&second, seg_name, 0, NULL), 0);
-	ck_code(take(&one, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_lt(lockshm_acquire(second, &request, &two), 0);
-	ck_code(lockshm_release(&one, 0), 0);
-	ck_code(lockshm_acquire(second, &request, &two), 0);
-	ck_code(lockshm_close(second), 0); /* ends its holds */
-	ck_code(take(&one, "k", LOCKSHM_EXCLUSIVE), 0);
-	verify_clean();
-}
-END_TEST
-
 static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, create_makes_what_was_asked_for_whatever_the_umask, 0, 2);
@@ -442,7 +425,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, file_size_limit_is_no_memory_and_no_signal);
 	tcase_add_test(tc, each_segment_finds_it_and_says_what_is_wrong);
 	tcase_add_test(tc, handles_are_checked);
-	tcase_add_test(tc, two_handles_of_one_thread_are_two_parties);
 }
 
 int main(void)

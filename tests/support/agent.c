@@ -100,6 +100,18 @@ static int make_child(int own_fd, int fd)
 	return pid > 0 ? 0 : LOCKSHM_SYSTEM;
 }
 
+/* A process of its own has not the handle that it inherited from the test, but one that it made. */
+static int open_own(const char *name, struct lockshm_error *error)
+{
+	int code = lockshm_open(&my_segment, name, 0, error);
+
+	if (code || my_segment->opens == 1)
+		return code;
+	while (lockshm_close(my_segment) == 0)
+		;
+	return lockshm_open(&my_segment, name, 0, error);
+}
+
 static int do_acquire(const struct agent_command *c, struct agent_answer *answer)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
@@ -182,7 +194,7 @@ static int do_command(int fd, const struct agent_command *c, int passed_fd, stru
 {
 	switch (c->op) {
 	case AGENT_OPEN:
-		return lockshm_open(&my_segment, c->key, 0, &answer->report.error);
+		return open_own(c->key, &answer->report.error);
 	case AGENT_CLOSE:
 		return lockshm_close(my_segment);
 	case AGENT_CURRENT:

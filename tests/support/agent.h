@@ -28,7 +28,7 @@
 enum { AGENT_BLOCKED = 1000, AGENT_DIED = 1001 };
 
 enum agent_op {
-	AGENT_OPEN = 1,	  /* its own handle on segment @key */
+	AGENT_OPEN = 1,	  /* its own handle on segment @key, and not an inherited one */
 	AGENT_CLOSE,	  /* lockshm_close(): a detach */
 	AGENT_CURRENT,
 	AGENT_ACQUIRE,	  /* @key @how=mode @flags @ns=ttl @timeout_ns @tag */
