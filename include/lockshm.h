@@ -53,7 +53,7 @@
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
  *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
  *  unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; the thread's
- *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may be leaked.
+ *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
  *  No function blocks on another process except lockshm_acquire() and lockshm_acquire_many().
  *
  * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
@@ -279,8 +279,8 @@ struct lockshm_create_options {
  * @error:   [out] the reason of a failure; may be NULL
  *
  * No process ever sees a half-made segment, and a creator that fails or is killed leaves nothing.  @error is cleared
- * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities; one that
- * cannot be opened is not replaced.  Makes system calls.  Waits for no other process, except while it completes the
+ * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities, and as by
+ * lockshm_open() it is the handle that this process has already; one that cannot be opened is not replaced.  Makes system calls.  Waits for no other process, except while it completes the
  * removal of a half-removed segment as lockshm_destroy() does.
  *
  * A Redis URI is redis://[user@]host[:port][/db][?option=value&...], the same with rediss:// for TLS, or
@@ -313,28 +313,37 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * Takes no owner slot: a thread gets its slot at its first acquire.  Also reclaims what dead processes left (not with
  * LOCKSHM_OPEN_READ_ONLY).  Makes system calls.  Waits for no other process.
  *
+ * A process has one handle of a segment, which counts its opens: if the segment is open already, @out is the handle of
+ * the earlier open, to be closed once more.  So parts of a program that open and close for themselves have the same
+ * threads as owners, and a deadlock between them is detected.  Every open makes all checks anew, of the caller's rights
+ * too.  The file decides, and not its name: a segment made anew under the name has another handle.  Handles with
+ * LOCKSHM_OPEN_READ_ONLY are counted apart: one for all read-only opens.
+ *
  * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, or an owner that is neither the caller
  *         nor root); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
- * Thread-safe.  The handle may be used by all threads and by children made by fork().  One handle is enough for
- * a process: through a second handle its threads are other owners, and the deadlock of a thread that waits through
- * one handle for what it holds through the other is not detected; only its time-out ends the wait.
+ * Thread-safe.  The handle may be used by all threads and by children made by fork(), which copies the count; a child
+ * made while another thread is inside this call may find one open more.
  * Since: 0.1
  */
 int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
 
 /**
- * lockshm_close - give the handle back
+ * lockshm_close - take one open of the handle back
  * @segment: handle; NULL is ignored
  *
- * Ends the calling thread's holds as its exit would (robust keys get a damage mark) and frees its slot.
- * No other thread may be inside a call on @segment or start one.  Holds of other threads of this process
+ * While the handle was opened more often than closed that is all: no hold ends, and other threads may be inside calls.
+ *
+ * The last close ends the handle: @segment must not be used any more, and lockshm_open() makes another one.  No other
+ * thread may be inside a call on @segment or start one.  Ends the calling thread's holds as its exit would (robust keys
+ * get a damage mark) and frees its slot.  Holds of other threads of this process
  * remain until those threads end; the mapping goes away with the last of them.  Holds of the process stay
  * usable, by this thread too, as long as another thread has a slot, and end with the last.  Does not block, except
  * where this process is the bridge: then it first releases the unused host leases in Redis, which takes 250 ms at most.
  *
- * Return: 0; LOCKSHM_INVALID (@segment is no open handle).
- * In a child made by fork() it closes the child's copy only.
+ * Return: 0; LOCKSHM_INVALID (@segment is no open handle, whatever it is: closed as often as opened, or never one.  A
+ *         newer handle may have got the address of an ended one, and is then closed).
+ * Thread-safe.  In a child made by fork() it closes the child's copy only, which has a count of its own.
  * Since: 0.1
  */
 int lockshm_close(lockshm_t *segment);

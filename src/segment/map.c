@@ -370,15 +370,6 @@ bool segment_is_gone(struct lockshm *s)
 	return true;
 }
 
-struct lockshm *segment_register(struct lockshm *s)
-{
-	struct lockshm *handle = process_add_segment(s);
-
-	if (handle != s)
-		segment_abandon(s);
-	return handle;
-}
-
 static void unmap(struct lockshm *s)
 {
 	process_remove_segment(s);
@@ -419,4 +410,13 @@ void segment_abandon(struct lockshm *s)
 	s->magic = 0;
 	pthread_mutex_unlock(&s->lock);
 	segment_unref(s);
+}
+
+struct lockshm *segment_register(struct lockshm *s)
+{
+	struct lockshm *handle = process_add_segment(s);
+
+	if (handle != s)
+		segment_abandon(s);
+	return handle;
 }

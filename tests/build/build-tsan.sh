@@ -3,14 +3,16 @@
 #
 # build-tsan.sh [SECONDS] - many threads on one mapping under ThreadSanitizer, built with clang and with gcc
 #
-# test-threads, and threads-as-processes for SECONDS (5); no report is allowed but those tests/support/tsan.supp explains.  Then
-# the library with an acquire turned into a relaxed load: that must be reported, so silence before means something.
+# Suites with many threads, and threads-as-processes for SECONDS (5); no report is allowed but those that
+# tests/support/tsan.supp explains.  Then the library with an acquire turned into a relaxed load: that must be reported,
+# so silence before means something.
 # shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
 seconds=${1:-5}
 work=$builddir/check-thread
-programs="tests/lock/test-threads tests/soak/threads-as-processes"
+suites="tests/lock/test-threads tests/lock/test-one-handle tests/lock/test-one-handle-threads"
+programs="$suites tests/soak/threads-as-processes"
 TSAN_OPTIONS=suppressions=$srcdir/tests/support/tsan.supp
 CK_TIMEOUT_MULTIPLIER=4
 export TSAN_OPTIONS CK_TIMEOUT_MULTIPLIER
@@ -34,12 +36,19 @@ run()
 	return $status
 }
 
+run_suites()
+{
+	for suite in $suites; do
+		run "$suite" || return 1
+	done
+}
+
 build_and_run()
 {
 	configure_in "$work/$1" CC="$1" CFLAGS="-O1 -g" --disable-static --enable-werror --enable-tsan
 	# shellcheck disable=SC2086
 	"$MAKE" -j"$jobs" $programs >make.log 2>&1 || { tail make.log; die "$1 with --enable-tsan"; }
-	if run tests/lock/test-threads && run tests/soak/threads-as-processes "$seconds"; then
+	if run_suites && run tests/soak/threads-as-processes "$seconds"; then
 		passed=$((passed + 1))
 	else
 		grep -A 12 -m 3 'WARNING: ThreadSanitizer' log
