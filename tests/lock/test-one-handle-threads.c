@@ -3,8 +3,9 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,79 @@
 #define MINE_MAX 4
 
 static int rounds;
+
+/* ---------------------------------------------------------------- the faster one */
+
+/* What another thread does between the steps of an open or a creation. */
+static void (*mapped_it)(void), (*named_it)(void);
+static lockshm_t *of_the_faster;
+
+static void run_once(void (**hook)(void))
+{
+	void (*it)(void) = *hook;
+
+	if (!it)
+		return;
+	*hook = NULL;
+	it();
+}
+
+/* These two replace the C library's, also in the library under test. */
+int madvise(void *at, size_t len, int advice)
+{
+	if (advice == MADV_HUGEPAGE)
+		run_once(&mapped_it);
+	return (int)syscall(SYS_madvise, at, len, advice);
+}
+
+int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+	int result = (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
+
+	run_once(&named_it);
+	return result;
+}
+
+static void open_it(void)
+{
+	ck_code(lockshm_open(&of_the_faster, seg_name, 0, NULL), 0);
+}
+
+static void closed_by_both(lockshm_t *s)
+{
+	ck_assert_ptr_nonnull(of_the_faster);
+	ck_assert_ptr_eq(s, of_the_faster);
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_current(s), 0);
+	ck_code(lockshm_close(s), 0);
+	ck_code(lockshm_close(s), LOCKSHM_INVALID);
+}
+
+START_TEST(another_thread_opens_it_faster)
+{
+	lockshm_t *s;
+
+	ck_code(lockshm_close(seg), 0);
+	mapped_it = open_it;
+	ck_code(lockshm_open(&s, seg_name, 0, NULL), 0);
+	closed_by_both(s);
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
+}
+END_TEST
+
+/* Opened as soon as it has its name. */
+START_TEST(another_thread_opens_what_is_being_made)
+{
+	lockshm_t *s;
+
+	ck_code(lockshm_close(seg), 0);
+	ck_code(lockshm_destroy(seg_name, NULL), 0);
+	named_it = open_it;
+	ck_code(lockshm_create(&s, seg_name, NULL, NULL), 0);
+	closed_by_both(s);
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
+}
+END_TEST
 
 /* ---------------------------------------------------------------- all at once */
 
@@ -165,7 +239,7 @@ static void *open_and_close(void *arg)
 }
 
 /* Mappings of the segment. */
-static int mapped(void)
+static int count_mapped(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[512];
@@ -183,10 +257,10 @@ START_TEST(opens_closes_and_forks_at_random)
 	lockshm_t *none = seg;
 
 	ck_code(lockshm_close(seg), 0);
-	ck_assert_int_eq(mapped(), 0);
+	ck_assert_int_eq(count_mapped(), 0);
 	rounds = 600;
 	run(open_and_close);
-	ck_assert_int_eq(mapped(), 0); /* each open was closed, and each handle freed */
+	ck_assert_int_eq(count_mapped(), 0); /* each open was closed, and each handle freed */
 	ck_code(lockshm_close(none), LOCKSHM_INVALID);
 	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
@@ -196,6 +270,8 @@ END_TEST
 
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, another_thread_opens_it_faster);
+	tcase_add_test(tc, another_thread_opens_what_is_being_made);
 	tcase_add_test(tc, threads_that_open_at_once_get_one_handle);
 	tcase_add_native(tc, opens_closes_and_forks_at_random);
 }
