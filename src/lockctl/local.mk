@@ -7,6 +7,7 @@ lockctl_SOURCES = \
 	%D%/bridge.c \
 	%D%/child.c \
 	%D%/create.c \
+	%D%/left-out.c \
 	%D%/lock.c \
 	%D%/lockctl.h \
 	%D%/ls.c \

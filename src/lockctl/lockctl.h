@@ -66,6 +66,20 @@ void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), n
 /** Print the reason of a failed library call; @error may be NULL.  Return: the exit status for @code. */
 int failed(int code, const struct lockshm_error *error);
 
+/** The limit that an errno is about: " (ulimit -n)", " (ulimit -u)" or "". */
+const char *limit_of(int cause);
+
+/** LOCKSHM_SYSTEM of lockshm_notify(): which limit was it? */
+void message_no_watch(void);
+
+/* --- lockctl/left-out.c ------------------------------------------------------------------------------- */
+
+/** How many files ls could not look at, if any. */
+void message_left_out(void);
+
+/** As failed(), of lockshm_each_segment(). */
+int failed_listing(int code);
+
 /* --- lockctl/args.c ---------------------------------------------------------------------------------- */
 
 /** Prints the help of the running command and exits with 0; main() sets it. */

@@ -3,7 +3,7 @@
  * ls.c - lockctl ls: all segments of this machine, or the locks of one
  *
  * A damaged segment, or one of another version, is listed with the reason, and ls succeeds.  A file that the caller may
- * not read is left out: it need not be a segment.
+ * not read is left out, since it need not be a segment; the human-readable list ends with how many there are.
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -141,7 +141,11 @@ static int list_segments(enum format format)
 		table_begin(&listing.table, 6, titles);
 	code = lockshm_each_segment(list_segment, &listing);
 	listing_end(&listing);
-	return code < 0 ? failed(code, NULL) : EXIT_OK;
+	if (code < 0)
+		return failed_listing(code);
+	if (format == FORMAT_HUMAN)
+		message_left_out();
+	return EXIT_OK;
 }
 
 /* --- The locks of one -------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  * A message is one write, so that lines of several lockctl on one terminal do not mix, and shows control
  * characters as text, since keys and tags come from other processes.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,9 @@ static const char *remedy(int code)
 	switch (code) {
 	case LOCKSHM_EXISTS:
 		return "; lockctl rm removes it, create --or-open uses it";
+	case LOCKSHM_NO_MEMORY:
+		return strcmp(command_name, "create") == 0 ?
+			       "; fewer --locks, --requests and --owners make it smaller" : "";
 	case LOCKSHM_BAD_SEGMENT:
 		return strcmp(command_name, "rm") == 0 ? "" : "; lockctl rm removes it if it was a segment";
 	default:
@@ -111,4 +115,19 @@ int failed(int code, const struct lockshm_error *error)
 
 	message("%s%s", text, remedy(code));
 	return exit_status(code);
+}
+
+const char *limit_of(int cause)
+{
+	return cause == EMFILE ? " (ulimit -n)" : cause == EAGAIN ? " (ulimit -u)" : "";
+}
+
+void message_no_watch(void)
+{
+	int fd = dup(STDERR_FILENO), cause = fd < 0 ? errno : EAGAIN;
+
+	if (fd >= 0)
+		close(fd);
+	message("cannot %s the lock: %s%s", fd < 0 ? "watch" : "start a thread that watches", strerror(cause),
+		limit_of(cause));
 }

@@ -7,20 +7,36 @@
  */
 #include "lockctl/lockctl.h"
 
-static int open_segment(lockshm_t **segment, const char *name, unsigned flags)
+int open_to_look(lockshm_t **segment, const char *name)
 {
 	struct lockshm_error error;
-	int code = lockshm_open(segment, name, flags, &error);
+	int code = lockshm_open(segment, name, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER, &error);
 
 	return code < 0 ? failed(code, &error) : EXIT_OK;
 }
 
-int open_to_look(lockshm_t **segment, const char *name)
+/** Is the owner all that is in the way?  The library's message cannot name the option. */
+static bool is_foreign(const char *name, const struct lockshm_error *error)
 {
-	return open_segment(segment, name, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER);
+	lockshm_t *segment;
+
+	/* Where the mode forbids it, a system call has failed. */
+	if (error->code != LOCKSHM_PERMISSION || error->sys_errno != 0 ||
+	    lockshm_open(&segment, name, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER, NULL) < 0)
+		return false;
+	lockshm_close(segment);
+	return true;
 }
 
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner)
 {
-	return open_segment(segment, name, any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0);
+	struct lockshm_error error;
+	int code = lockshm_open(segment, name, any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, &error);
+
+	if (code >= 0)
+		return EXIT_OK;
+	if (any_owner || !is_foreign(name, &error))
+		return failed(code, &error);
+	message("%s; --any-owner takes it, if you trust that user", error.message);
+	return EXIT_FAILED;
 }

@@ -254,7 +254,7 @@ static int run_watched(struct run *run, int notices)
 	struct child_end end;
 
 	if (child_run(run->command, &watch, &end) < 0) {
-		message("cannot start a process: %s", strerror(errno));
+		message("cannot start a process: %s%s", strerror(errno), limit_of(errno));
 		return release(run, 0, EXIT_FAILED);
 	}
 	if (end.exec_errno)
@@ -268,7 +268,7 @@ static int run_command(struct run *run)
 	int code, status;
 
 	if (notices < 0) {
-		message("cannot make an eventfd: %s", strerror(errno));
+		message("cannot make an eventfd: %s%s", strerror(errno), limit_of(errno));
 		return release(run, 0, EXIT_FAILED);
 	}
 	code = lockshm_notify(&run->hold, notices);
@@ -280,7 +280,7 @@ static int run_command(struct run *run)
 		status = release(run, 0, EXIT_LOST);
 	} else {
 		if (code == LOCKSHM_SYSTEM)
-			message("cannot start a thread that watches the lock: check the limits of processes and open files (ulimit -u, -n)");
+			message_no_watch();
 		status = release(run, 0, code == LOCKSHM_SYSTEM ? EXIT_FAILED : failed(code, NULL));
 	}
 	close(notices);

@@ -19,6 +19,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -232,6 +233,21 @@ static int write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
+static int no_room(int e, int fd, uint64_t size, struct lockshm_error *error)
+{
+	char what[128];
+	struct statvfs fs;
+
+	/* ENOMEM is about something else than the file system: the memory of the machine, or of a control group. */
+	if (e == ENOSPC && fstatvfs(fd, &fs) == 0)
+		snprintf(what, sizeof(what), "no room in " SHM_DIR ": the segment needs %llu bytes, and %llu are free",
+			 (unsigned long long)size, (unsigned long long)fs.f_bavail * fs.f_frsize);
+	else
+		snprintf(what, sizeof(what), "no room in " SHM_DIR " for the segment's %llu bytes",
+			 (unsigned long long)size);
+	return error_system(error, LOCKSHM_NO_MEMORY, e, what);
+}
+
 static int reserve(int fd, uint64_t size, struct lockshm_error *error)
 {
 	struct rlimit limit;
@@ -246,7 +262,7 @@ static int reserve(int fd, uint64_t size, struct lockshm_error *error)
 		e = posix_fallocate(fd, 0, (off_t)size);
 	while (e == EINTR);
 	if (e == ENOSPC || e == ENOMEM)
-		return error_system(error, LOCKSHM_NO_MEMORY, e, "no room in " SHM_DIR " for the segment");
+		return no_room(e, fd, size, error);
 	return e ? error_system(error, LOCKSHM_SYSTEM, e, "posix_fallocate") : 0;
 }
 
@@ -297,6 +313,8 @@ static int create_file(int *out, const struct lockshm_create_options *o, const s
 	struct shm_header h = blank;
 	int err, fd = open(SHM_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
+	if (fd < 0 && errno == ENOENT)
+		return error_system(error, LOCKSHM_SYSTEM, errno, "no " SHM_DIR " here, mount a tmpfs there");
 	if (fd < 0)
 		return refused(errno, "cannot make a file in " SHM_DIR, error);
 	size_tables(&h, o);

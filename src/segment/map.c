@@ -76,8 +76,7 @@ static int check_file(const struct stat *st, unsigned flags, struct lockshm_erro
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a regular file");
 	if (!(flags & LOCKSHM_OPEN_ANY_OWNER) && st->st_uid != 0 && st->st_uid != geteuid())
 		return error_set(error, LOCKSHM_PERMISSION,
-				 "owned by uid %u, neither you nor root; open with ANY_OWNER if you trust that user",
-				 (unsigned)st->st_uid);
+				 "owned by uid %u, neither you nor root, so it is not trusted", (unsigned)st->st_uid);
 	if (st->st_size < (off_t)sizeof(struct shm_header))
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %lld bytes are less than a header",
 				 (long long)st->st_size);

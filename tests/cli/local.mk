@@ -12,6 +12,7 @@ tests_of_cli += \
 	%D%/limits.sh \
 	%D%/ls.sh \
 	%D%/man.sh \
+	%D%/messages.sh \
 	%D%/operator.sh \
 	%D%/owner.sh \
 	%D%/rm-mounted.sh \
