@@ -187,7 +187,7 @@ static int run_under(const struct program *p, const struct limit *l, rlim_t valu
 		env_broken("fork");
 	if (pid == 0) {
 		restrict_to(l, value);
-		/* What the loader has to say about it is not of interest. */
+		/* The loader writes why, which does not matter here. */
 		if (!freopen("/dev/null", "w", stderr))
 			_exit(99);
 		execl("/proc/self/exe", "any-limit", p->name, env_name, (char *)NULL);
