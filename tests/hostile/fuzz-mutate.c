@@ -66,9 +66,21 @@ static const struct field {
 	{ AREA_ENTRY, 3, 0, 64, OP_SET },	 /* length */
 	{ AREA_ENTRY, 4, 0, 64, OP_SET },	 /* first ticket */
 	{ AREA_ENTRY, 5, 0, 64, OP_SET },	 /* damage */
-	{ AREA_ENTRY, 5, 0, 5, OP_XOR },
-	{ AREA_DETAIL, 0, 0, 64, OP_SET },
-	{ AREA_DETAIL, 8, 0, 64, OP_SET },	 /* shown key */
+	{ AREA_ENTRY, 5, 0, 3, OP_XOR },	 /* acknowledged, died, robust */
+	{ AREA_ENTRY, 5, 3, 15, OP_SET },
+	{ AREA_ENTRY, 5, 18, 46, OP_ADD },
+	{ AREA_ENTRY, 5, 0, 64, OP_COPY },
+	{ AREA_ENTRY, 6, 0, 44, OP_SET },	 /* its time */
+	{ AREA_ENTRY, 6, 44, 20, OP_ADD },
+	{ AREA_DETAIL, 0, 0, 64, OP_SET },	 /* shown key */
+	{ AREA_DETAIL, 7, 0, 64, OP_SET },
+	{ AREA_DAMAGE, 0, 0, 39, OP_ADD },	 /* whose: ticket, entry */
+	{ AREA_DAMAGE, 0, 39, 25, OP_ENTRY },
+	{ AREA_DAMAGE, 0, 39, 25, OP_SET },
+	{ AREA_DAMAGE, 0, 0, 64, OP_COPY },
+	{ AREA_DAMAGE, 1, 0, 64, OP_SET },	 /* holder */
+	{ AREA_DAMAGE, 2, 0, 64, OP_COPY },	 /* label */
+	{ AREA_DAMAGE, 6, 0, 64, OP_SET },
 	{ AREA_TAG, 0, 0, 16, OP_SET },
 	{ AREA_BUCKET, 0, 0, 20, OP_ADD },	 /* claim */
 	{ AREA_BUCKET, 0, 20, 24, OP_ENTRY },
@@ -94,7 +106,9 @@ static const struct field {
 	{ AREA_HEADER, 32, 0, 64, OP_SET },	 /* state */
 	{ AREA_HEADER, 13, 0, 32, OP_ADD },	 /* capacities */
 	{ AREA_HEADER, 15, 0, 32, OP_SET },
-	{ AREA_HEADER, 12, 0, 64, OP_SET },	 /* token base */
+	{ AREA_HEADER, 8, 32, 32, OP_SET },	 /* pool of marks */
+	{ AREA_HEADER, 22, 0, 64, OP_ADD },
+	{ AREA_HEADER, 25, 0, 64, OP_SET },	 /* token base */
 	{ AREA_HEADER, 9, 0, 64, OP_SET },	 /* boot */
 	{ AREA_HEADER, 0, 0, 64, OP_SET },
 };
@@ -107,8 +121,8 @@ static int64_t interesting(const struct field *f)
 		INT32_MIN, INT64_MAX, INT64_MIN, INT64_MIN + 1, INT64_MAX - 1, -1, -2, LOCKSHM_SECONDS(1), LOCKSHM_MS(1),
 		(int64_t)TICKET_MAX, (int64_t)TICKET_MAX - 1, (int64_t)1 << 62, 0x40000000, 0x80000001,
 	};
-	static const int64_t states[] = { REQUEST_FREE, REQUEST_WAITING, REQUEST_GRANTED, REQUEST_COOLING, REQUEST_CLAIM, 5,
-					  REQUEST_RELEASED, REQUEST_ABANDONED, REQUEST_EXPIRED, REQUEST_DEAD, 12, 15 };
+	static const int64_t states[] = { REQUEST_FREE, REQUEST_WAITING, REQUEST_GRANTED, REQUEST_ENTERED, REQUEST_COOLING,
+					  REQUEST_BARGEABLE, REQUEST_CLAIM, 7, REQUEST_RELEASED, REQUEST_ABANDONED, REQUEST_EXPIRED, REQUEST_DEAD, 12, 15 };
 
 	if (f->len == 4 && f->op == OP_SET)
 		return states[below(sizeof(states) / sizeof(states[0]))];
@@ -146,7 +160,7 @@ static struct fuzz_command new_call(void)
 		c.op = OP_ACQUIRE;
 	c.index = (uint16_t)below(SCENE_KEYS);
 	c.arg = (uint8_t)below(5);
-	c.word = (uint8_t)(below(3) ? below(2) : below(16));
+	c.word = (uint8_t)((below(3) ? below(2) : below(16)) | (below(3) ? 16 : 0));
 	c.len = (uint8_t)below(4);
 	c.value = c.op == OP_END_HOLD ? below(12) : times[below(sizeof(times) / sizeof(times[0]))];
 	return c;
@@ -184,7 +198,7 @@ static void tweak(struct fuzz_command *c)
 		break;
 	case 2:
 		c->arg = (uint8_t)below(5);
-		c->word = (uint8_t)(c->op < OP_TRUNCATE ? c->word : below(16));
+		c->word = (uint8_t)(c->op < OP_TRUNCATE ? c->word : below(32));
 		break;
 	case 3:
 		c->value = (int64_t)(UINT64_C(1) << below(64));

@@ -93,6 +93,10 @@ static size_t place_of(const struct run *run, const struct fuzz_command *c)
 		at = &g->details[entry];
 		record = sizeof(*g->details);
 		break;
+	case AREA_DAMAGE: /* where the mark of that entry has its details first */
+		at = &g->damages[entry % g->n_damages];
+		record = sizeof(*g->damages);
+		break;
 	case AREA_REQUEST:
 		at = &g->requests[scene.requests[c->index % g->n_requests]];
 		record = sizeof(*g->requests);
@@ -216,13 +220,14 @@ static int64_t lease(int64_t value)
 
 static struct lockshm_request request_of(const struct fuzz_command *c)
 {
-	static const unsigned flags[] = { 0, LOCKSHM_ONLY_IF_FREE_IN_TIME, LOCKSHM_ACKNOWLEDGE, LOCKSHM_AUTO_RENEW };
+	static const unsigned flags[] = { 0, LOCKSHM_ONLY_IF_FREE_IN_TIME, LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE,
+					  LOCKSHM_AUTO_RENEW };
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
 	request.key = scene_keys[c->index % SCENE_KEYS];
 	request.key_len = strlen(request.key);
 	request.mode = c->word & 1 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
-	request.flags = flags[c->word / 2 % 4];
+	request.flags = flags[c->word / 2 % 4] | (c->word & 16 ? LOCKSHM_ROBUST : 0);
 	request.tag = c->word & 8 ? "fuzz" : NULL;
 	request.ttl_ns = lease(c->value);
 	if (request.flags & LOCKSHM_AUTO_RENEW && request.ttl_ns == LOCKSHM_FOREVER)
@@ -274,6 +279,7 @@ static void look_at_all(struct run *run)
 static void use_hold(struct run *run, const struct fuzz_command *c)
 {
 	lockshm_hold_t *hold = &run->holds[c->arg % HOLDS];
+	struct lockshm_previous mark;
 	int64_t left;
 
 	switch (c->op) {
@@ -292,6 +298,10 @@ static void use_hold(struct run *run, const struct fuzz_command *c)
 	case OP_DOWNGRADE:
 		lockshm_downgrade(hold);
 		break;
+	case OP_PREVIOUS:
+		lockshm_previous(hold, &mark);
+		run->sum += (unsigned)strlen(mark.tag) + (unsigned)mark.age_ns;
+		break;
 	case OP_ACKNOWLEDGE:
 		lockshm_acknowledge(hold);
 		break;
@@ -299,6 +309,29 @@ static void use_hold(struct run *run, const struct fuzz_command *c)
 		lockshm_move(hold, c->word & 1 ? LOCKSHM_TO_PROCESS : LOCKSHM_TO_CALLER);
 	}
 	run->sum += (unsigned)lockshm_token(hold) + (unsigned)lockshm_lost_to(hold);
+}
+
+/* Of the key, or of those that begin like it, or of all. */
+static void acknowledge_marks(struct run *run, const struct fuzz_command *c)
+{
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	const char *key = scene_keys[c->index % SCENE_KEYS];
+	size_t n;
+
+	if (c->word % 4 == 0) {
+		marks.key = key;
+		marks.key_len = strlen(key);
+	}
+	if (c->word % 4 == 1) {
+		marks.prefix = key;
+		marks.prefix_len = 1 + c->arg % strlen(key);
+	}
+	if (c->word & 4)
+		marks.older_than_ns = c->value < 0 ? 0 : c->value;
+	if (c->word & 8)
+		marks.token = run->segment->token_base + (uint64_t)c->value;
+	lockshm_acknowledge_marks(run->segment, &marks, &n);
+	run->sum += (unsigned)n;
 }
 
 static void call(struct run *run, const struct fuzz_command *c)
@@ -323,6 +356,9 @@ static void call(struct run *run, const struct fuzz_command *c)
 		break;
 	case OP_END_HOLD:
 		lockshm_end_hold(run->segment, key, strlen(key), run->segment->token_base + (uint64_t)c->value);
+		break;
+	case OP_ACK_MARKS:
+		acknowledge_marks(run, c);
 		break;
 	case OP_SWEEP:
 		lockshm_sweep(run->segment);
@@ -397,7 +433,7 @@ static void use_everything(struct run *run)
 
 	look_at_all(run);
 	for (key = 0; key < SCENE_KEYS; key++) {
-		c = (struct fuzz_command){ .op = OP_ACQUIRE, .index = (uint16_t)key, .word = key & 1, .len = key == 0,
+		c = (struct fuzz_command){ .op = OP_ACQUIRE, .index = (uint16_t)key, .word = (key & 1) | 16, .len = key == 0,
 					   .arg = HOLDS - 1, .value = LOCKSHM_SECONDS(1) };
 		call(run, &c);
 		for (c.op = OP_CHECK; c.op <= OP_ACKNOWLEDGE; c.op++)

@@ -3,7 +3,8 @@
  * fuzz-scene.c - the segment that programs of the fuzzer damage
  *
  * Each subject is a process that plays its part and then stays still.  When all are in place the file is copied, and
- * they are killed: in the copy they live on for ever, except for those that were to be dead.
+ * they are killed: in the copy they live on for ever, except for those that were to be dead.  One of them is as if it
+ * were between a grant and the return of its call.
  */
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -22,9 +23,10 @@
 struct scene scene;
 
 const char *const scene_keys[SCENE_KEYS] = {
-	"held", "shared", "cooling", "damaged", "dead", "expired", "upgraded", "moved", "readers", "new-1", "new-2", "new-3",
+	"held", "shared", "cooling", "damaged", "dead", "expired", "upgraded", "moved", "readers", "granted", "new-1",
+	"new-2", "new-3",
 };
-enum key { HELD, SHARED, COOLING, MARKED, DEAD, EXPIRED, UPGRADED, MOVED, READERS };
+enum key { HELD, SHARED, COOLING, MARKED, DEAD, EXPIRED, UPGRADED, MOVED, READERS, GRANTED };
 
 #define LONG LOCKSHM_SECONDS(36000)
 
@@ -49,6 +51,7 @@ static int take(enum key key, int mode, int64_t ttl, lockshm_hold_t *hold)
 	request.mode = mode;
 	request.ttl_ns = ttl;
 	request.timeout_ns = LOCKSHM_FOREVER;
+	request.flags = LOCKSHM_ROBUST;
 	request.tag = "of the scene";
 	return lockshm_acquire(segment, &request, hold);
 }
@@ -92,6 +95,11 @@ static bool finder(lockshm_hold_t *h)
 	return take(MARKED, LOCKSHM_EXCLUSIVE, LONG, &h[0]) == LOCKSHM_OWNER_DIED && lockshm_release(&h[0], 0) == 0;
 }
 
+static bool outsider(lockshm_hold_t *h)
+{
+	return take(GRANTED, LOCKSHM_EXCLUSIVE, LONG, &h[0]) == 0;
+}
+
 /* Those that wait do so until they are killed. */
 static bool writer(lockshm_hold_t *h)
 {
@@ -111,7 +119,7 @@ static const struct subject {
 	{ holder, false, LIVES },	  { reader, false, LIVES },	   { upgrader, false, LIVES },
 	{ mover, false, LIVES },	  { sleeper, false, LIVES },	   { dies, false, DIES_AT_ONCE },
 	{ finder, false, LIVES },	  { writer, true, LIVES },	   { writer, true, DIES_LAST },
-	{ waiting_reader, true, LIVES }, { waiting_reader, true, LIVES },
+	{ waiting_reader, true, LIVES }, { waiting_reader, true, LIVES }, { outsider, false, LIVES },
 };
 #define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
 
@@ -291,6 +299,17 @@ static void copy_segment(void)
 	MOVE(requests);
 }
 
+/* Its request becomes one that has not been entered. */
+static void take_out(void)
+{
+	struct lockshm *g = &scene.geometry;
+	struct shm_request *r = &g->requests[tail_index(g->entries[scene.entries[GRANTED]].tail)];
+
+	if (!word_is(r->word, REQUEST_ENTERED))
+		give_up("nothing was granted");
+	r->word = word_with_state(r->word, REQUEST_GRANTED);
+}
+
 void scene_make(void)
 {
 	pid_t pids[SUBJECTS];
@@ -314,6 +333,7 @@ void scene_make(void)
 	number_owners(pids);
 	number_requests();
 	number_entries();
+	take_out();
 	lockshm_close(segment);
 	lockshm_destroy(name, NULL);
 }

@@ -3,7 +3,7 @@
  * fuzz.h - hostile segments: a real one, and small programs that damage it and use it
  *
  * The scene (fuzz-scene.c) is a small segment made by the library, with holders, waiters, readers, a dead owner, a dead
- * waiter, a damaged key, a cooling key, an overrun lease and a hold of a process.  It is made anew at each start,
+ * waiter, a key with a mark, a cooling key, an overrun lease, a hold of a process and a request that was not entered.  It is made anew at each start,
  * under a fixed secret of the hash, and its parts have numbers that do not depend on pids: so a program
  * means the same in every run.
  *
@@ -23,7 +23,7 @@
 
 /* ---------------------------------------------------------------- fuzz-scene.c */
 
-#define SCENE_KEYS 12
+#define SCENE_KEYS 13
 extern const char *const scene_keys[SCENE_KEYS];
 
 struct scene {
@@ -71,12 +71,14 @@ enum fuzz_start {
 	X(CHECK, "check")                                                                                              \
 	X(UPGRADE, "upgrade")                                                                                          \
 	X(DOWNGRADE, "downgrade")                                                                                      \
+	X(PREVIOUS, "previous")                                                                                        \
 	X(ACKNOWLEDGE, "acknowledge")                                                                                  \
 	X(MOVE, "move")                                                                                                \
 	X(LOOK, "look")                                                                                                \
 	X(SHOW, "show")                                                                                                \
 	X(VERIFY, "verify")                                                                                            \
 	X(END_HOLD, "end-hold")                                                                                        \
+	X(ACK_MARKS, "ack-marks")                                                                                      \
 	X(SWEEP, "sweep")
 #define AS_OP(name, text) OP_##name,
 enum fuzz_op { FUZZ_OPS(AS_OP) OPS };
@@ -93,6 +95,7 @@ enum fuzz_op { FUZZ_OPS(AS_OP) OPS };
 	X(TAG, "tag")                                                                                                  \
 	X(ENTRY, "entry")                                                                                              \
 	X(DETAIL, "detail")                                                                                            \
+	X(DAMAGE, "damage")                                                                                            \
 	X(REQUEST, "request")                                                                                          \
 	X(OWN_REQUEST, "own-request")
 #define AS_AREA(name, text) AREA_##name,

@@ -122,15 +122,18 @@ static int acquire(lockshm_hold_t *hold)
 	request.tag = below(2) ? "worker" : NULL;
 	if (below(16) == 0 && request.ttl_ns != LOCKSHM_FOREVER)
 		request.flags = LOCKSHM_AUTO_RENEW;
+	if (below(2))
+		request.flags |= LOCKSHM_ROBUST;
 	request.report = &report;
 	return lockshm_acquire(segment, &request, hold);
 }
 
 static int use(lockshm_hold_t *hold)
 {
+	struct lockshm_previous mark;
 	int64_t left;
 
-	switch (below(16)) {
+	switch (below(18)) {
 	case 0:
 		return lockshm_check(hold, &left);
 	case 1:
@@ -150,6 +153,10 @@ static int use(lockshm_hold_t *hold)
 	case 8:
 		look();
 		return 0;
+	case 9:
+		return lockshm_previous(hold, &mark);
+	case 10:
+		return lockshm_acknowledge_marks(segment, NULL, NULL);
 	default:
 		return lockshm_release(hold, 0);
 	}

@@ -169,11 +169,13 @@ static void use_locks(lockshm_t *s)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 	struct lockshm_report report;
+	struct lockshm_previous mark;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int64_t left;
 	unsigned i;
 
 	request.report = &report;
+	request.flags = LOCKSHM_ROBUST;
 	for (i = 0; i < N_KEYS; i++) {
 		request.key = keys[i];
 		request.key_len = strlen(keys[i]);
@@ -185,10 +187,12 @@ static void use_locks(lockshm_t *s)
 		lockshm_renew(&hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET);
 		lockshm_upgrade(&hold);
 		lockshm_downgrade(&hold);
+		lockshm_previous(&hold, &mark);
 		lockshm_acknowledge(&hold);
 		lockshm_release(&hold, 0);
 	}
 	lockshm_end_hold(s, "shared", 6, s->token_base + 1);
+	lockshm_acknowledge_marks(s, NULL, NULL);
 }
 
 static void use_image(uint32_t job, const char *name)
@@ -233,6 +237,7 @@ static void use_live(uint32_t job, const char *name)
 {
 	uint64_t *word;
 	lockshm_hold_t one = LOCKSHM_HOLD_INIT, two = LOCKSHM_HOLD_INIT;
+	struct lockshm_previous mark;
 	int64_t left;
 	lockshm_t *s;
 	int fd = open(path_of(name), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -251,6 +256,7 @@ static void use_live(uint32_t job, const char *name)
 	lockshm_renew(&two, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET);
 	lockshm_downgrade(&one);
 	lockshm_upgrade(&two);
+	lockshm_previous(&two, &mark);
 	lockshm_acknowledge(&two);
 	lockshm_current(s);
 	look_around(s);
