@@ -24,18 +24,24 @@ command -v redis-server >/dev/null || { echo "skipped: redis-server is not insta
 dir=$(mktemp -d) || exit 1
 host_a=two-hosts-a-$$ host_b=two-hosts-b-$$
 rounds=20
-redis='' service=''
+redis='' service='' workers=''
 
+# The workers' waits end with the segments, so these go before the wait.
 clean_up()
 {
-	[ -z "$service" ] || kill "$service" 2>/dev/null
-	[ -z "$redis" ] || kill "$redis" 2>/dev/null
-	wait
+	trap '' HUP INT TERM
+	for pid in $workers $service; do
+		kill "$pid" 2>/dev/null
+	done
 	"$lockctl" rm "$host_a" 2>/dev/null
 	"$lockctl" rm "$host_b" 2>/dev/null
+	[ -z "$redis" ] || kill "$redis" 2>/dev/null
+	wait
 	rm -rf "$dir"
 }
+# Not every sh runs the trap of EXIT when a signal ends it.
 trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
 
 # until_true COMMAND...: polls, at most 10 s
 until_true()
@@ -74,7 +80,6 @@ worker()
 		"$lockctl" run "$1" shared-counter --global -w 60s -- sh -c "$add" "$dir/count" || exit 1
 	done
 }
-workers=
 for host in "$host_a" "$host_a" "$host_a" "$host_b" "$host_b" "$host_b"; do
 	worker "$host" &
 	workers="$workers $!"
@@ -90,6 +95,7 @@ service=''
 for pid in $workers; do
 	wait "$pid" || { echo "a worker failed" >&2; exit 1; }
 done
+workers=''
 count=$(cat "$dir/count")
 echo "  $count additions by 6 workers; host A took the lock in Redis $(counter "$host_a" acquired) times for $(counter "$host_a" grants) holds," \
 	"host B $(counter "$host_b" acquired) times for $(counter "$host_b" grants)"

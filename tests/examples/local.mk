@@ -2,5 +2,6 @@
 # The examples from outside.
 tests_of_cli += \
 	%D%/prefork.sh \
+	%D%/two-hosts-stopped.sh \
 	%D%/two-hosts.sh \
 	$(end)
