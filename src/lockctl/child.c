@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * child.c - the command of lockctl run: start it, relay signals, collect its exit status
+ * child.c - the command of lockctl run, seat and once: start it, relay signals, collect its exit status
  *
  * All relayed signals are blocked before the fork and taken one at a time by sigtimedwait(), so that none is handled
  * between two instructions and none is lost: a signal that arrives before the command exists stays pending until it
@@ -11,6 +11,8 @@
  * command, lockctl stops too, because the shell waits for lockctl.
  *
  * The command dies with lockctl: PR_SET_PDEATHSIG.  Its own children do not, see lockctl(1).
+ *
+ * The last descendant has ended when the pipe that all of them inherit has no writer left.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,6 +43,7 @@ struct child {
 	sigset_t awaited; /**< relayed signals and SIGCHLD */
 	int signals; /**< signalfd: readable while one of them is pending */
 	int exec_pipe[2]; /**< carries errno if the exec fails, closed by the exec if not */
+	int keep_pipe[2]; /**< inherited by all descendants; -1 = none */
 	bool terminated;
 	bool continued; /**< it was continued, and lockctl may get a SIGCONT, too */
 	struct inherited inherited;
@@ -65,7 +68,7 @@ static void take_signals(struct child *child)
 }
 
 /** In the new process.  Async-signal-safe calls only, since lockctl may have a second thread. */
-static void __attribute__((noreturn)) become_command(const struct child *child, char **argv, pid_t parent)
+static void __attribute__((noreturn)) become_command(const struct child *child, char **argv, char **envp, pid_t parent)
 {
 	int code;
 
@@ -77,6 +80,7 @@ static void __attribute__((noreturn)) become_command(const struct child *child, 
 	sigaction(SIGCHLD, &child->inherited.on_child, NULL);
 	sigaction(SIGPIPE, &child->inherited.on_pipe, NULL);
 	sigprocmask(SIG_SETMASK, &child->inherited.mask, NULL);
+	environ = envp;
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(child->exec_pipe[1], &code, sizeof(code)) < 0) {
@@ -85,21 +89,41 @@ static void __attribute__((noreturn)) become_command(const struct child *child, 
 	_exit(code == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
-static int start(struct child *child, char **argv)
+static int make_pipes(struct child *child, bool keep)
+{
+	if (pipe2(child->exec_pipe, O_CLOEXEC) < 0)
+		return -1;
+	if (!keep)
+		return 0;
+	if (pipe2(child->keep_pipe, O_CLOEXEC) == 0) {
+		fcntl(child->keep_pipe[1], F_SETFD, 0);
+		return 0;
+	}
+	child->keep_pipe[0] = child->keep_pipe[1] = -1;
+	close(child->exec_pipe[0]);
+	close(child->exec_pipe[1]);
+	return -1;
+}
+
+static int start(struct child *child, char **argv, char **envp, bool keep)
 {
 	pid_t parent = getpid();
 	int cause;
 
-	if (pipe2(child->exec_pipe, O_CLOEXEC) < 0)
+	if (make_pipes(child, keep) < 0)
 		return -1;
 	child->pid = fork();
 	if (child->pid == 0)
-		become_command(child, argv, parent);
+		become_command(child, argv, envp, parent);
 	cause = errno;
 	close(child->exec_pipe[1]);
+	if (keep)
+		close(child->keep_pipe[1]);
 	if (child->pid > 0)
 		return 0;
 	close(child->exec_pipe[0]);
+	if (keep)
+		close(child->keep_pipe[0]);
 	errno = cause;
 	return -1;
 }
@@ -207,7 +231,7 @@ static void watch_over(struct child *child, const struct child_watch *watch)
 {
 	uint64_t notices;
 
-	if (read(watch->fd, &notices, sizeof(notices)) < 0 || !watch->must_stop(watch->arg))
+	if (read(watch->fd, &notices, sizeof(notices)) < 0 || !watch->must_stop(watch->arg, true))
 		return;
 	child->terminated = true;
 	kill(child->pid, SIGTERM);
@@ -237,9 +261,33 @@ static void supervise(struct child *child, const struct child_watch *watch, stru
 	}
 }
 
-int child_run(char **argv, const struct child_watch *watch, struct child_end *end)
+/** The command has ended: wait for its descendants, until the lock is lost or a signal ends the wait. */
+static void await_descendants(const struct child *child, const struct child_watch *watch, struct child_end *end)
 {
-	struct child child = { .pid = 0 };
+	const struct timespec now = { 0, 0 };
+
+	for (;;) {
+		struct pollfd fds[] = { { child->signals, POLLIN, 0 }, { watch->fd, POLLIN, 0 }, { child->keep_pipe[0], 0, 0 } };
+		uint64_t notices;
+		int sig;
+
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		sig = sigtimedwait(&child->awaited, NULL, &now);
+		if (sig > 0 && signals_ends(sig)) {
+			end->signal = sig;
+			return;
+		}
+		if (fds[2].revents)
+			return;
+		if (fds[1].revents && read(watch->fd, &notices, sizeof(notices)) > 0 && watch->must_stop(watch->arg, false))
+			return;
+	}
+}
+
+int child_run(char **argv, char **envp, const struct child_watch *watch, struct child_end *end)
+{
+	struct child child = { .pid = 0, .keep_pipe = { -1, -1 } };
 	int cause;
 
 	memset(end, 0, sizeof(*end));
@@ -251,14 +299,18 @@ int child_run(char **argv, const struct child_watch *watch, struct child_end *en
 	child.signals = signalfd(-1, &child.awaited, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (child.signals < 0)
 		return -1;
-	if (start(&child, argv) < 0) {
+	if (start(&child, argv, envp, watch->keep) < 0) {
 		cause = errno;
 		close(child.signals);
 		errno = cause;
 		return -1;
 	}
 	supervise(&child, watch, end);
+	if (watch->keep && !child.terminated)
+		await_descendants(&child, watch, end);
 	close(child.signals);
+	if (watch->keep)
+		close(child.keep_pipe[0]);
 	if (read(child.exec_pipe[0], &end->exec_errno, sizeof(end->exec_errno)) != sizeof(end->exec_errno))
 		end->exec_errno = 0;
 	end->started = !end->exec_errno;

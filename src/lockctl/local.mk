@@ -4,21 +4,27 @@ bin_PROGRAMS += lockctl
 lockctl_SOURCES = \
 	%D%/ack.c \
 	%D%/args.c \
+	%D%/blocker.c \
 	%D%/bridge.c \
 	%D%/child.c \
 	%D%/create.c \
+	%D%/guard-args.c \
+	%D%/guard.c \
+	%D%/hold.c \
 	%D%/left-out.c \
 	%D%/lock.c \
 	%D%/lockctl.h \
 	%D%/ls.c \
 	%D%/main.c \
 	%D%/message.c \
+	%D%/once.c \
 	%D%/open.c \
 	%D%/output.c \
 	%D%/release.c \
 	%D%/remote.c \
 	%D%/rm.c \
 	%D%/run.c \
+	%D%/seat.c \
 	%D%/show.c \
 	%D%/signals.c \
 	%D%/stat.c \

@@ -29,6 +29,18 @@ static bool is_bargeable(const struct lockshm_request_info *request)
 	return request->state == LOCKSHM_BARGEABLE;
 }
 
+struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock)
+{
+	struct lockshm_lock_info now = *lock;
+
+	if (now.holders == 1 && is_cooling(now.requests) && now.requests->expires_in_ns <= 0) {
+		now.holders = 0;
+		now.mode = 0;
+		now.requests++;
+	}
+	return now;
+}
+
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
 static void previous_json(struct json *json, const struct lockshm_lock_info *lock)
@@ -45,7 +57,7 @@ static void previous_json(struct json *json, const struct lockshm_lock_info *loc
 	json_int(json, "tid", previous->tid);
 	json_bytes(json, "tag", previous->tag, tag_length(previous->tag));
 	json_uint(json, "token", previous->token);
-	json_int(json, "age_ns", previous->age_ns);
+	json_ms(json, "age_ms", previous->age_ns);
 	json_close(json, '}');
 }
 
@@ -196,8 +208,7 @@ static char *format_key(const struct lockshm_lock_info *lock)
 	return text;
 }
 
-/** "4711 (tag)", with the tid if it is not the pid, and "dead" if the owner is. */
-static char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
+char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
 {
 	char *shown = visible(tag, tag_length(tag)), thread[16] = "", *text;
 

@@ -45,10 +45,13 @@ struct command {
 int lockctl_ack(int argc, char **argv);
 int lockctl_bridge(int argc, char **argv);
 int lockctl_create(int argc, char **argv);
+int lockctl_hold(int argc, char **argv);
 int lockctl_ls(int argc, char **argv);
+int lockctl_once(int argc, char **argv);
 int lockctl_release(int argc, char **argv);
 int lockctl_rm(int argc, char **argv);
 int lockctl_run(int argc, char **argv);
+int lockctl_seat(int argc, char **argv);
 int lockctl_show(int argc, char **argv);
 int lockctl_stat(int argc, char **argv);
 int lockctl_sweep(int argc, char **argv);
@@ -192,6 +195,10 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
 void lock_row(struct table *table, const struct lockshm_lock_info *lock);
 /** All its properties, human-readable. */
 void lock_human(FILE *out, const struct lockshm_lock_info *lock);
+/** The lock without a cooldown that is over: the table keeps it until the next request. */
+struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock);
+/** "4711 (tag)", with the tid if it is not the pid, and "dead" if the owner is; to be freed. */
+char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive);
 /** The holder that left a damage mark, as a sentence, to be freed. */
 char *format_previous(const struct lockshm_previous *previous);
 
@@ -219,13 +226,18 @@ void signals_default(void);
 /** Fill @set with the signals that run relays to its command. */
 void signals_relayed(sigset_t *set);
 
-/* --- lockctl/child.c: the command of run ------------------------------------------------------------- */
+/** Does @sig by its default end a process? */
+bool signals_ends(int sig);
 
-/** must_stop() is called when @fd, an eventfd, becomes readable; once it returns true the command gets SIGTERM. */
+/* --- lockctl/child.c: the command of run, seat and once ------------------------------------------------ */
+
+/** How child_run() supervises its command. */
 struct child_watch {
-	bool (*must_stop)(void *arg);
+	/** Called when @fd becomes readable; once it returns true the command, if it still runs, gets SIGTERM. */
+	bool (*must_stop)(void *arg, bool running);
 	void *arg;
-	int fd;
+	int fd;    /**< an eventfd */
+	bool keep; /**< wait for the end of all descendants as well, by a pipe that they inherit */
 };
 
 /** Result of child_run(). */
@@ -233,13 +245,96 @@ struct child_end {
 	bool started;    /**< false: the command never ran */
 	int exec_errno;  /**< why it could not be executed, or 0 */
 	int exit_status; /**< its own; EXIT_BY_SIGNAL + N; or the status for a command that did not start */
+	int signal;      /**< the signal that ended the wait for descendants, or 0 */
 };
 
 /**
- * Run @argv until it ends and relay signals to it.
+ * Run @argv with the environment @envp until it ends and relay signals to it.
  * Blocks all relayed signals, and leaves them blocked.
  * Return: 0, or -1 with errno when no process could be made.
  */
-int child_run(char **argv, const struct child_watch *watch, struct child_end *end);
+int child_run(char **argv, char **envp, const struct child_watch *watch, struct child_end *end);
+
+/* --- lockctl/guard-args.c, guard.c: a command, or a descriptor, and its lock ---------------------------- */
+
+/** What run, seat, once and hold have in common. */
+struct guard {
+	const char *name;
+	struct key key;
+	char *key_text; /**< KEY as given */
+	char *shown;    /**< the key in messages */
+	char **command; /**< NULL: hold has none */
+	char *shell[4]; /**< the command of -c */
+	char tag[LOCKSHM_TAG_MAX + 1];
+	int64_t cooldown_ns;
+	int64_t every_ns; /**< of once: the period, counted from @granted_ns; 0 = @cooldown_ns applies */
+	int64_t granted_ns;
+	int conflict_status;
+	bool escaped;
+	bool any_owner;
+	bool keep;    /**< until the last descendant of the command has ended */
+	bool retry;   /**< no cooldown after a failed command */
+	bool announce; /**< report a wait and its end */
+	struct lockshm_request request;
+	struct lockshm_report report;
+	lockshm_canceller_t canceller;
+	lockshm_hold_t hold;
+	int code; /**< of the acquire */
+	bool lost;
+};
+#define GUARD_INIT                                                                                                     \
+	{ .conflict_status = EXIT_NOT_OBTAINED, .request = LOCKSHM_REQUEST_INIT, .canceller = LOCKSHM_CANCELLER_INIT,  \
+	  .hold = LOCKSHM_HOLD_INIT }
+
+/** Values of the long options; those of one command alone follow GUARD_OPTION_END. */
+enum guard_option {
+	GUARD_ACKNOWLEDGE = 256,
+	GUARD_ANY_OWNER,
+	GUARD_COOLDOWN,
+	GUARD_ESCAPED,
+	GUARD_GLOBAL,
+	GUARD_KEEP,
+	GUARD_MAX_HOLD,
+	GUARD_REDIS_POLICY,
+	GUARD_ROBUST,
+	GUARD_TAG,
+	GUARD_OPTION_END
+};
+
+/** The options that all four commands have. */
+#define GUARD_OPTIONS                                                                                                  \
+	{ "any-owner", no_argument, NULL, GUARD_ANY_OWNER }, { "conflict-exit-code", required_argument, NULL, 'E' },   \
+	{ "escaped", no_argument, NULL, GUARD_ESCAPED }, { "global", no_argument, NULL, GUARD_GLOBAL },                \
+	{ "help", no_argument, NULL, 'h' }, { "max-hold", required_argument, NULL, GUARD_MAX_HOLD },                   \
+	{ "redis-policy", required_argument, NULL, GUARD_REDIS_POLICY }, { "tag", required_argument, NULL, GUARD_TAG }, \
+	{ "ttl", required_argument, NULL, 't' }
+#define GUARD_SHORTS "t:E:h"
+
+/** Set one option.  Return: false = it is the command's own. */
+bool guard_option(struct guard *guard, int option);
+/** The operand that getopt_long() has returned as option 1.  Return: it is the first word of the command. */
+bool guard_operand(struct guard *guard, char **argv);
+/** Operands after "--", KEY, and all that the options of @guard need together. */
+void guard_finish(struct guard *guard, int argc, char **argv);
+/** Refuse a missing command; its name is the default tag. */
+void guard_need_command(struct guard *guard);
+/** The tag, unless --tag gave one: @path without its directory. */
+void guard_default_tag(struct guard *guard, const char *path);
+
+/** Open the segment, take the lock, run the command under it.  Return: the exit status of lockctl. */
+int guard_run(struct guard *guard);
+/** Take the lock.  Return: false = not taken, and @status set after a message. */
+bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status);
+/** Get notices of the loss of the lock.  Return: an eventfd, or -1: the lock is released, and @status set. */
+int guard_notices(struct guard *guard, int *status);
+/** Is the lock lost?  If so, a message ends with @effect. */
+bool guard_lost(struct guard *guard, const char *effect);
+/** Return: the exit status, which is @status unless the lock had been lost. */
+int guard_release(struct guard *guard, int64_t cooldown_ns, int status);
+
+/* --- lockctl/blocker.c: what a request waits for ------------------------------------------------------- */
+
+/** "held by pid 4711 (job), token 7, for 2.0 s; ..." of the lock right now, to be freed. */
+char *format_blocker(lockshm_t *segment, struct key key);
 
 #endif /* LOCKCTL_H */

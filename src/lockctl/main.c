@@ -18,6 +18,22 @@
 	"  --porcelain              tab-separated lines for programs\n"
 #define ESCAPED_LINE "  --escaped                KEY is percent-escaped, as --porcelain prints keys\n"
 #define ANY_OWNER_LINE "  --any-owner              accept a segment that belongs to neither the caller nor root\n"
+/* Of run, seat, once and hold. */
+#define COMMAND_LINE "  -c, --command 'CMD'      run CMD by /bin/sh -c\n"
+#define SHARED_LINE "  -s, --shared             hold it together with other shared holders\n"
+#define WAIT_LINE "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
+#define TAG_LINE "  --tag T                  shown in listings and to the next holder (the name of the command)\n"
+#define CONFLICT_LINES                                                                                                 \
+	"  -E, --conflict-exit-code CODE\n"                                                                            \
+	"                           exit status when the lock is not obtained in time (3)\n"
+#define ROBUST_LINES                                                                                                   \
+	"  --robust                 a holder that dies inside leaves a damage mark, and marks are reported\n"          \
+	"  --acknowledge            clear the damage mark that is found; needs --robust\n"
+#define GLOBAL_LINES                                                                                                   \
+	"  --global                 exclude other hosts too, through Redis\n"                                          \
+	"  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (the segment's)\n"
+
+static int help_of(int argc, char **argv);
 
 static const struct command commands[] = {
 	{ "ack", lockctl_ack, "NAME KEY [-w DUR] [--escaped] [--any-owner]",
@@ -50,8 +66,37 @@ static const struct command commands[] = {
 	  "  --redis-leases N         global keys in use at once (1024)\n"
 	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
 	  "  --redis-quorum           a majority of the servers decides; otherwise each key has its server\n" },
+	{ "help", help_of, "[COMMAND]", "list the commands, or the options of one", "" },
+	{ "hold", lockctl_hold,
+	  "NAME KEY --fd N [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
+	  "                    [--robust [--acknowledge]] [--global [--redis-policy fail|wait|local-only]]\n"
+	  "                    [--escaped] [--any-owner]\n"
+	  "       lockctl hold --fd N -u",
+	  "hold a lock as long as a descriptor of a script is open",
+	  "  --fd N                   descriptor, open for writing: exec 9>/dev/null; lockctl hold ... --fd 9\n"
+	  SHARED_LINE WAIT_LINE
+	  "  -t, --ttl DUR|none       lease, renewed while it is held (30s); none = strict\n"
+	  "  --max-hold DUR           longest time to renew the lease (as long as the descriptor is open)\n"
+	  "  --tag T                  shown in listings and to the next holder (the name of the script)\n"
+	  CONFLICT_LINES ROBUST_LINES
+	  "  -u, --unlock             release what this descriptor holds, also if other processes have it open\n"
+	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
 	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
 	  FORMAT_LINES },
+	{ "once", lockctl_once,
+	  "NAME KEY --every DUR [--retry-on-failure] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
+	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
+	  "                    [--] CMD... | -c 'CMD'",
+	  "run a command at most once in a period, or skip it",
+	  COMMAND_LINE
+	  "  --every DUR              the period, counted from the start of the command\n"
+	  "  --retry-on-failure       a command that failed does not count\n"
+	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
+	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
+	  TAG_LINE
+	  "  -E, --conflict-exit-code CODE\n"
+	  "                           exit status of a run that is skipped (0)\n"
+	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
 	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner gets LOST",
 	  "  --token T                token of the hold, as ls and show print it\n"
@@ -60,19 +105,27 @@ static const struct command commands[] = {
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--cooldown DUR] [--tag T]\n"
-	  "                   [-E CODE] [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner] -- CMD...",
+	  "                   [-E CODE] [--robust [--acknowledge]] [--keep-for-children]\n"
+	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
+	  "                   [--] CMD... | -c 'CMD'",
 	  "run a command while holding a lock",
-	  "  -s, --shared             hold it together with other shared holders\n"
-	  "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
+	  COMMAND_LINE SHARED_LINE WAIT_LINE
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
 	  "  --cooldown DUR           keep the key closed that much longer after the command has ended\n"
-	  "  --tag T                  shown in listings and to the next holder (the name of the command)\n"
-	  "  -E, --conflict-exit-code CODE\n"
-	  "                           exit status when the lock is not obtained in time (3)\n"
-	  "  --global                 exclude other hosts too, through Redis\n"
-	  "  --redis-policy POLICY    when Redis is out of reach: fail, wait or local-only (the segment's)\n"
-	  ESCAPED_LINE ANY_OWNER_LINE },
+	  TAG_LINE CONFLICT_LINES ROBUST_LINES
+	  "  --keep-for-children      hold it until all processes that the command started have ended\n"
+	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
+	{ "seat", lockctl_seat,
+	  "NAME KEY [-w DUR] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
+	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
+	  "                    [--] CMD... | -c 'CMD'",
+	  "run a command in one process of many; when it ends, in the next",
+	  COMMAND_LINE
+	  "  -w, --wait DUR           longest wait for the seat (inf)\n"
+	  "  -t, --ttl DUR|none       lease, renewed while the command runs (none = strict)\n"
+	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
+	  TAG_LINE CONFLICT_LINES GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
 	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
 	  "show one lock: holders, queue, damage mark, and its state in Redis",
 	  FORMAT_LINES
@@ -123,6 +176,32 @@ static __attribute__((noreturn)) void command_help(void)
 	exit(close_stdout(EXIT_OK));
 }
 
+static const struct option no_options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+static int unknown_command(const char *name)
+{
+	message("unknown command '%s'; lockctl --help lists the commands", name);
+	return EXIT_USAGE;
+}
+
+static int help_of(int argc, char **argv)
+{
+	args_option(argc, argv, ":h", no_options);
+	if (optind == argc) {
+		help(stdout);
+		return EXIT_OK;
+	}
+	running = find_command(argv[optind]);
+	if (!running)
+		return unknown_command(argv[optind]);
+	optind++;
+	args_end(argc, argv);
+	command_help();
+}
+
 /**
  * The next opened file, such as the segment, would take the number of a closed standard stream and get the messages.
  * The filler cannot be read or written as its stream, and a command does not inherit it.
@@ -156,10 +235,8 @@ int main(int argc, char **argv)
 		return version();
 	args_help = command_help;
 	running = find_command(argv[1]);
-	if (!running) {
-		message("unknown command '%s'; lockctl --help lists the commands", argv[1]);
-		return EXIT_USAGE;
-	}
+	if (!running)
+		return unknown_command(argv[1]);
 	subject_command(running->name);
 	signals_contain_truncation();
 	return close_stdout(running->run(argc - 1, argv + 1));

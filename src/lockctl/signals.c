@@ -79,6 +79,14 @@ void signals_relayed(sigset_t *set)
 		sigaddset(set, sig);
 }
 
+bool signals_ends(int sig)
+{
+	for (const int *other = others; *other; other++)
+		if (*other == sig)
+			return false;
+	return sig != SIGCHLD;
+}
+
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
 	static const char text[] = "lockctl: a segment was truncated while it was in use; lockctl rm removes it\n";

@@ -7,21 +7,25 @@ tests_of_cli += \
 	%D%/global-refused.sh \
 	%D%/global.sh \
 	%D%/help.sh \
+	%D%/hold.sh \
 	%D%/hostile.sh \
 	%D%/json.sh \
 	%D%/limits.sh \
 	%D%/ls.sh \
 	%D%/man.sh \
 	%D%/messages.sh \
+	%D%/once.sh \
 	%D%/operator.sh \
 	%D%/owner.sh \
 	%D%/rm-mounted.sh \
 	%D%/run-fifo.sh \
 	%D%/run-killed.sh \
 	%D%/run-lost.sh \
+	%D%/run-robust.sh \
 	%D%/run-signals.sh \
 	%D%/run-terminal.sh \
 	%D%/run.sh \
+	%D%/seat.sh \
 	%D%/stat.sh \
 	%D%/usage.sh \
 	$(end)

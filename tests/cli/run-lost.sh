@@ -60,7 +60,7 @@ eventually line_is "$dir/third" ready
 kill -STOP "$pid"
 eventually state_is "$pid" T
 expect 0 lockctl run "$seg" key -w 20s -- true
-says stderr "an earlier holder overran its lease or was ended"
+silent stderr
 line_is "$dir/third" ready || fail "the command got SIGTERM too early"
 kill -CONT "$pid"
 ended "$pid" 4

@@ -18,9 +18,10 @@ wrong()
 expect 0 lockctl create "$seg"
 cmd="touch $dir/ran"
 
-for command in ack create release rm run show stat sweep verify; do
+for command in ack create hold once release rm run seat show stat sweep verify; do
 	case $command in
 	release) wrong "NAME is missing" release --token 1 ;;
+	hold) wrong "NAME is missing" hold --fd 9 9>/dev/null ;;
 	*) wrong "NAME is missing" "$command" ;;
 	esac
 	wrong "unknown option '-Z'" "$command" -Z
@@ -69,11 +70,36 @@ wrong "KEY is empty" run "$seg" "" -- $cmd
 wrong "CMD is missing" run "$seg" key
 wrong "CMD is missing" run "$seg" key --
 wrong "CMD is missing" run "$seg" key -- ""
-wrong "'--' is missing before the command 'touch'" run "$seg" key $cmd
-wrong "'--' is missing before the command 'touch'" run -- "$seg" -key $cmd
+wrong "CMD is missing" run -- "$seg" -key
+wrong "CMD is missing" run -- "$seg" -key --
+wrong "CMD is missing" run "$seg" key -w 0
+wrong "-c: the command is empty" run "$seg" key -c ""
+wrong "unexpected argument 'touch': -c has the command" run "$seg" key -c "$cmd" touch
+wrong "unexpected argument 'touch': -c has the command" run "$seg" key -c "$cmd" -- touch
+wrong "--acknowledge needs --robust" run "$seg" key --acknowledge -- $cmd
 wrong "KEY is not percent-escaped" run "$seg" 50% --escaped -- $cmd
 wrong "KEY is not percent-escaped" show "$seg" %4x --escaped
 [ ! -e "$dir/ran" ] || fail "a wrong run ran its command"
+
+# once, seat, hold.
+for period in nan -1s 5 inf 87601h; do
+	wrong "--every: '$period' is not a duration" once "$seg" key --every "$period" -- $cmd
+done
+wrong "--every is missing, or 0" once "$seg" key --every 0 -- $cmd
+wrong "--every is missing" once "$seg" key -- $cmd
+wrong "unknown option '-s'" once "$seg" key -s --every 1s -- $cmd
+wrong "unknown option '-s'" seat "$seg" key -s -- $cmd
+wrong "CMD is missing" seat "$seg" key
+wrong "--fd is missing" hold "$seg" key
+wrong "unexpected argument 'touch': hold has no command" hold "$seg" key --fd 9 $cmd 9>/dev/null
+wrong "unexpected argument 'touch': hold has no command" hold --fd 9 -- "$seg" key $cmd 9>/dev/null
+wrong "descriptor 9 is not open: 'exec 9>/dev/null' before" hold "$seg" key --fd 9
+wrong "descriptor 9 is not open for writing" hold "$seg" key --fd 9 9</dev/null
+wrong "unexpected argument 'key'" hold --fd 9 -u key 9>/dev/null
+for fd in "" 0 2 -1 x 2147483648; do
+	wrong "--fd: '$fd' is not a whole number from 3" hold "$seg" key --fd "$fd"
+done
+[ ! -e "$dir/ran" ] || fail "a wrong command line ran its command"
 
 # Keys have at most 65535 bytes; one argument may have twice as many.
 long=$(printf '%065535d' 7)
