@@ -1,98 +1,135 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ack.c - lockctl ack: clear the damage mark that a dead or overdue holder left on a key
+ * ack.c - lockctl ack: clear the damage marks that dead or overdue holders of robust keys left
  *
- * Only an exclusive holder may clear the damage mark, because only it can know that what the lock protects is good.
- * An operator confirms a repair with this command.
+ * An operator confirms with it that what the locks protect is good.  No lock is taken.  The mark of one key is cleared
+ * by the token that was read with it, so that a mark left since then stays.
  */
 #include <stdlib.h>
 
 #include "lockctl/lockctl.h"
 
-enum { OPTION_ESCAPED = 256, OPTION_ANY_OWNER };
+enum { OPTION_ALL = 256, OPTION_PREFIX, OPTION_OLDER_THAN, OPTION_ESCAPED, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
+	{ "all", no_argument, NULL, OPTION_ALL },
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "help", no_argument, NULL, 'h' },
-	{ "wait", required_argument, NULL, 'w' },
+	{ "older-than", required_argument, NULL, OPTION_OLDER_THAN },
+	{ "prefix", required_argument, NULL, OPTION_PREFIX },
 	{ NULL, 0, NULL, 0 } /* end */
 };
 
-static lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
+struct arguments {
+	char *prefix;
+	int64_t older_than_ns;
+	bool all;
+	bool older;
+	bool escaped;
+	bool any_owner;
+};
 
-static void print_previous(const struct lockshm_previous *previous)
+static void parse(int argc, char **argv, struct arguments *args)
 {
-	char *text = format_previous(previous);
-
-	printf("cleared: %s\n", text);
-	free(text);
+	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
+		switch (option) {
+		case OPTION_ALL:
+			args->all = true;
+			break;
+		case OPTION_PREFIX:
+			args->prefix = optarg;
+			break;
+		case OPTION_OLDER_THAN:
+			args->older = true;
+			args->older_than_ns = args_duration("--older-than", optarg, DURATION_FINITE);
+			break;
+		case OPTION_ESCAPED:
+			args->escaped = true;
+			break;
+		case OPTION_ANY_OWNER:
+			args->any_owner = true;
+			break;
+		}
+	}
+	if (args->all && (args->prefix || args->older))
+		usage_error("--all goes with no other condition");
 }
 
-/** With the lock held: clear the damage mark, if there is one. */
-static int acknowledge(lockshm_hold_t *hold, int acquired, const struct lockshm_report *report)
+/** The operand KEY, or the conditions. */
+static void select_marks(struct lockshm_marks *marks, struct arguments *args, int argc, char **argv)
 {
-	int code = LOCKSHM_OK;
+	struct key key;
 
-	if (acquired == LOCKSHM_OWNER_DIED || acquired == LOCKSHM_TOOK_OVER_EXPIRED)
-		code = lockshm_acknowledge(hold);
-	if (code < 0) {
-		lockshm_release(hold, 0);
-		failed(code, NULL);
-		return EXIT_FAILED;
+	if (!args->all && !args->prefix && !args->older) {
+		key = args_key(args_operand(argc, argv, "KEY, --all, --prefix or --older-than"), args->escaped);
+		marks->key = key.bytes;
+		marks->key_len = key.len;
+	} else if (args->prefix) {
+		key = args_bytes("--prefix", args->prefix, args->escaped);
+		if (key.len > LOCKSHM_KEY_SHOWN_MAX)
+			usage_error("--prefix has %zu bytes; at most %d", key.len, LOCKSHM_KEY_SHOWN_MAX);
+		marks->prefix = key.bytes;
+		marks->prefix_len = key.len;
 	}
-	code = lockshm_release(hold, 0);
+	args_end(argc, argv);
+	marks->older_than_ns = args->older_than_ns;
+}
+
+static int get_previous(const struct lockshm_lock_info *lock, void *arg)
+{
+	*(struct lockshm_previous *)arg = lock->previous;
+	return 0;
+}
+
+static int clear_one(lockshm_t *segment, struct lockshm_marks *marks)
+{
+	struct lockshm_previous previous = { .status = 0 };
+	int code = lockshm_show_lock(segment, marks->key, marks->key_len, get_previous, &previous);
+	size_t count = 0;
+	char *text;
+
+	marks->token = previous.token;
+	if (code >= 0 && previous.status)
+		code = lockshm_acknowledge_marks(segment, marks, &count);
 	if (code < 0)
 		return failed(code, NULL);
-	if (acquired == LOCKSHM_OK)
-		puts("no damage mark");
-	else
-		print_previous(&report->previous);
+	if (!count) {
+		puts(previous.status ? "the damage mark has changed meanwhile" : "no damage mark");
+		return EXIT_OK;
+	}
+	text = format_previous(&previous);
+	printf("cleared: %s\n", text);
+	free(text);
 	return EXIT_OK;
 }
 
-static int acquire_and_acknowledge(lockshm_t *segment, struct lockshm_request *request)
+static int clear_all(lockshm_t *segment, const struct lockshm_marks *marks)
 {
-	struct lockshm_report report;
-	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	int code;
+	size_t count;
+	int code = lockshm_acknowledge_marks(segment, marks, &count);
 
-	request->tag = "lockctl ack";
-	request->canceller = &canceller;
-	request->report = &report;
-	code = lockshm_acquire(segment, request, &hold);
-	if (code == LOCKSHM_CANCELLED)
-		return EXIT_BY_SIGNAL + signals_caught();
-	return code < 0 ? failed(code, &report.error) : acknowledge(&hold, code, &report);
+	if (code < 0)
+		return failed(code, NULL);
+	printf("cleared: %zu\n", count);
+	return EXIT_OK;
 }
 
 int lockctl_ack(int argc, char **argv)
 {
-	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	bool escaped = false;
-	bool any_owner = false;
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	struct arguments args = { .prefix = NULL };
 	lockshm_t *segment;
 	const char *name;
-	struct key key;
 	int status;
 
-	for (int option; (option = args_option(argc, argv, ":w:h", options)) != -1;)
-		if (option == 'w')
-			request.timeout_ns = args_duration("-w", optarg, DURATION_INF);
-		else if (option == OPTION_ESCAPED)
-			escaped = true;
-		else
-			any_owner = true;
+	parse(argc, argv, &args);
 	name = args_segment(argc, argv);
-	key = args_key(args_operand(argc, argv, "KEY"), escaped);
-	args_end(argc, argv);
-	request.key = key.bytes;
-	request.key_len = key.len;
-	signals_cancel(&canceller);
-	status = open_to_act(&segment, name, any_owner);
+	select_marks(&marks, &args, argc, argv);
+	status = open_to_act(&segment, name, args.any_owner);
 	if (status)
 		return status;
-	status = acquire_and_acknowledge(segment, &request);
+	status = marks.key ? clear_one(segment, &marks) : clear_all(segment, &marks);
 	lockshm_close(segment);
 	return status;
 }

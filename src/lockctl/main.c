@@ -36,9 +36,11 @@
 static int help_of(int argc, char **argv);
 
 static const struct command commands[] = {
-	{ "ack", lockctl_ack, "NAME KEY [-w DUR] [--escaped] [--any-owner]",
-	  "clear the damage mark that a dead or overdue holder left on a key",
-	  "  -w, --wait DUR           longest wait for the lock (5s)\n"
+	{ "ack", lockctl_ack, "NAME KEY | --all | [--prefix P] [--older-than DUR] [--escaped] [--any-owner]",
+	  "clear the damage marks that dead or overdue holders left",
+	  "  --all                    all of the segment\n"
+	  "  --prefix P               those of keys that begin with P\n"
+	  "  --older-than DUR         those that were left at least that long ago\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "bridge", lockctl_bridge, "NAME [--any-owner]", "communicate with Redis for all processes of this host",
 	  ANY_OWNER_LINE },

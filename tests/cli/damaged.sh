@@ -102,7 +102,8 @@ survives ls "$seg" --json
 survives show "$seg" key
 survives run "$seg" key -w 10ms -- true
 survives release "$seg" key --token 1
-survives ack "$seg" key -w 10ms
+survives ack "$seg" key
+survives ack "$seg" --all
 survives sweep "$seg"
 
 # Truncated while in use: an error, not a crash; the command does not outlive its lock.

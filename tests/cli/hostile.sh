@@ -68,7 +68,8 @@ use()
 	survives release "$seg" held --token 1
 	token=$("$LOCKCTL" show "$seg" shared --porcelain 2>/dev/null | awk -F '\t' '$1 == "holder" { print $8; exit }')
 	[ -z "$token" ] || survives release "$seg" shared --token "$token"
-	survives ack "$seg" marked -w 5ms
+	survives ack "$seg" marked
+	survives ack "$seg" --all
 	survives run "$seg" held -w 5ms -- true
 	survives run "$seg" readers -s -w 5ms -t none -- true
 	survives run "$seg" new -w 5ms --cooldown 1ms -- true

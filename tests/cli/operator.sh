@@ -18,7 +18,7 @@ grep -q redis "$dir/stdout" && fail "Redis is shown in a segment without"
 expect 2 lockctl release "$seg" key --remote value
 
 # release: exactly that hold of that key.
-start "$LOCKCTL" run "$seg" key -- sleep 100
+start "$LOCKCTL" run "$seg" key --robust -- sleep 100
 eventually held key
 token=$(field 8 holder key)
 expect 1 lockctl release "$seg" key --token $((token + 1))
@@ -32,12 +32,13 @@ ended "$pid" 4
 # Its command may still be running.
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder overran its lease or was ended by an operator: "
-says stdout "pid $pid (sleep), exclusive, token $token"
+says stdout "pid $pid (sleep), "
+says stdout " ago, token $token"
 
 # ack: no damage mark, then one, then none again.
 expect 0 lockctl ack "$seg" key
 equal ack "$(cat "$dir/stdout")" "no damage mark"
-start "$LOCKCTL" run "$seg" key --tag victim -- sleep 100
+start "$LOCKCTL" run "$seg" key --robust --tag victim -- sleep 100
 eventually held key
 token=$(field 8 holder key)
 kill -KILL "$pid"
@@ -49,28 +50,61 @@ expect 0 lockctl sweep "$seg"
 expect 0 lockctl sweep "$seg"
 equal swept "$(cat "$dir/stdout")" 0
 expect 0 lockctl show "$seg" key --porcelain
-says stdout "$(echo "lock key 3 - 0 0 OWNER_DIED $pid $pid exclusive $token victim" | tr ' ' '\t')"
+grep -Eqx "$(echo "lock key 3 - 0 0 OWNER_DIED $pid $pid [0-9]+ $token victim" | tr ' ' '\t')" "$dir/stdout" || fail "mark"
 expect 0 lockctl show "$seg" key
-says stdout "damage   an earlier holder died inside: pid $pid (victim), exclusive, token $token"
+says stdout "damage   an earlier holder died inside: pid $pid (victim), "
+says stdout "lockctl ack clears the mark"
 expect 0 lockctl ls "$seg"
 says stdout OWNER_DIED
 equal damaged "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
 
 expect 0 lockctl ack "$seg" key
-says stdout "cleared: an earlier holder died inside: pid $pid (victim), exclusive, token $token"
+says stdout "cleared: an earlier holder died inside: pid $pid (victim), "
+says stdout " ago, token $token"
 expect 0 lockctl ack "$seg" key
 equal ack "$(cat "$dir/stdout")" "no damage mark"
 expect 0 lockctl ls "$seg" --porcelain
 silent stdout
 
-# ack waits for the holder, at most as long as -w allows.
-start "$LOCKCTL" run "$seg" key -s -- sleep 100
+# ack takes no lock: the present holder may be the one that repairs.
+damage()
+{
+	start "$LOCKCTL" run "$seg" "$1" --robust -- sleep 100
+	eventually held "$1"
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	expect 0 lockctl sweep "$seg"
+}
+damaged() { lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }'; }
+damage key
+start "$LOCKCTL" run "$seg" key -- sleep 100 2>/dev/null
 eventually held key
-expect 3 lockctl ack "$seg" key -w 0
-silent stdout
-expect 3 lockctl ack "$seg" key --wait 50ms
+expect 0 lockctl ack "$seg" key
+says stdout "cleared: an earlier holder died inside: "
+held key || fail "ack ended the hold"
 kill -TERM "$pid"
 ended "$pid" 143
+
+# Many at once: by prefix, by age, all.
+for key in user:1 user:2 order:1 order:2 'odd 1'; do
+	start "$LOCKCTL" run "$seg" "$key" --robust -- sleep 100
+	eventually held "$(printf '%s' "$key" | sed 's/ /%20/')"
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+done
+expect 0 lockctl sweep "$seg"
+equal damaged "$(damaged)" 5
+expect 0 lockctl ack "$seg" --older-than 1h
+equal ack "$(cat "$dir/stdout")" "cleared: 0"
+expect 0 lockctl ack "$seg" --prefix user: --older-than 0
+equal ack "$(cat "$dir/stdout")" "cleared: 2"
+expect 0 lockctl ack "$seg" --prefix odd%20 --escaped
+equal ack "$(cat "$dir/stdout")" "cleared: 1"
+expect 0 lockctl ls "$seg" --porcelain
+equal "marks left" "$(cut -f 2 "$dir/stdout" | sort | tr '\n' ' ')" "order:1 order:2 "
+expect 0 lockctl ack "$seg" --all
+equal ack "$(cat "$dir/stdout")" "cleared: 2"
+equal damaged "$(damaged)" 0
 
 # Keys given as --porcelain prints them.
 start "$LOCKCTL" run "$seg" "a b" -- sleep 100

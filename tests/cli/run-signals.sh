@@ -60,11 +60,6 @@ for sig in TERM INT HUP QUIT USR1 ALRM; do
 	ended "$pid" "$(by_signal "$sig")"
 	equal waiters "$(field 6 lock key)" 0
 done
-start env --default-signal "$LOCKCTL" ack "$seg" key -w inf
-eventually waiters key 1
-kill -TERM "$pid"
-ended "$pid" 143
-equal waiters "$(field 6 lock key)" 0
 [ ! -e "$dir/ran" ] || fail "a cancelled run ran its command"
 
 # An ignored signal stays ignored: nohup.

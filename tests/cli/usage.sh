@@ -31,8 +31,8 @@ done
 for command in create ls rm stat sweep verify; do
 	wrong "unexpected argument 'more'" "$command" "$seg" more
 done
+wrong "KEY is missing" show "$seg"
 for command in ack show; do
-	wrong "KEY is missing" "$command" "$seg"
 	wrong "KEY is empty" "$command" "$seg" ""
 	wrong "unexpected argument" "$command" "$seg" key more
 done
@@ -44,7 +44,7 @@ wrong "not a segment name" create "bad name"
 # Durations.
 for dur in "" nan inf5 -1s +1s 5 5x "5 s" 1.s .5s 1.5 1e3s 0x5s infs 99999999999999999999s 87601h 5s5 ms none; do
 	wrong "-w: '$dur' is not a duration; allowed are 250ms" run "$seg" key -w "$dur" -- $cmd
-	wrong "-w: '$dur' is not a duration" ack "$seg" key -w "$dur"
+	wrong "-w: '$dur' is not a duration" hold "$seg" key --fd 9 -w "$dur"
 done
 for dur in nan -1s 5 inf none 87600.1h; do
 	wrong "--cooldown: '$dur' is not a duration" run "$seg" key --cooldown "$dur" -- $cmd
@@ -100,6 +100,15 @@ for fd in "" 0 2 -1 x 2147483648; do
 	wrong "--fd: '$fd' is not a whole number from 3" hold "$seg" key --fd "$fd"
 done
 [ ! -e "$dir/ran" ] || fail "a wrong command line ran its command"
+
+# ack.
+wrong "KEY, --all, --prefix or --older-than is missing" ack "$seg"
+wrong "unexpected argument 'key'" ack "$seg" key --all
+wrong "--all goes with no other condition" ack "$seg" --all --prefix p
+wrong "--all goes with no other condition" ack "$seg" --all --older-than 1m
+wrong "--prefix is empty" ack "$seg" --prefix ""
+wrong "--prefix has 65 bytes" ack "$seg" --prefix "$(printf '%065d' 1)"
+wrong "--older-than: 'inf' is not a duration" ack "$seg" --older-than inf
 
 # Keys have at most 65535 bytes; one argument may have twice as many.
 long=$(printf '%065535d' 7)
