@@ -29,6 +29,7 @@ lockctl_SOURCES = \
 	%D%/signals.c \
 	%D%/stat.c \
 	%D%/sweep.c \
+	%D%/table.c \
 	%D%/verify.c \
 	$(end)
 # The C library's malloc: jemalloc 5.3 ends a process that has too little memory by a segmentation fault.

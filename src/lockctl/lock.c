@@ -13,6 +13,8 @@
 const char *const lock_titles[LOCK_COLUMNS] = { "KEY",	    "MODE",	"HOLDERS", "WAITERS",
 						"HELD FOR", "EXPIRES", "HELD BY", "DAMAGE" };
 
+const char *const request_titles[REQUEST_COLUMNS] = { "KEY", "REQUEST", "OF", "MODE", "FOR", "EXPIRES", "BEHIND" };
+
 /** A tag is written by another process: its NUL may be missing. */
 static size_t tag_length(const char *tag)
 {
@@ -229,6 +231,21 @@ static char *format_holder(const struct lockshm_request_info *request)
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }
 
+/** "4711 (job)", and how many more hold it, or wait before this one. */
+static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
+{
+	size_t more = lock->holders ? lock->holders - 1 : 0, before = waiter - lock->holders;
+	char *holder = lock->holders ? format_holder(lock->requests) : format_text("nothing");
+	char *others = more ? format_text(" and %zu more", more) : format_text("%s", "");
+	char *waiters = before ? format_text(", waiters ahead: %zu", before) : format_text("%s", "");
+	char *text = format_text("%s%s%s", holder, others, waiters);
+
+	free(holder);
+	free(others);
+	free(waiters);
+	return text;
+}
+
 void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 {
 	const struct lockshm_request_info *oldest = lock->holders ? lock->requests : NULL;
@@ -242,6 +259,22 @@ void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 	table_add_own(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
 	table_add_own(table, oldest ? format_holder(oldest) : format_text("-"));
 	table_add(table, lock->damaged ? lockshm_code_name(lock->previous.status) : "-");
+}
+
+void request_row(struct table *table, const struct lockshm_lock_info *lock, size_t i)
+{
+	static const char *const states[] = { [LOCKSHM_WAITING] = "waits", [LOCKSHM_HOLDING] = "holds",
+					      [LOCKSHM_COOLING] = "cooling", [LOCKSHM_BARGEABLE] = "bargeable" };
+	const struct lockshm_request_info *request = &lock->requests[i];
+	const char *mode = mode_name(request->mode);
+
+	table_add_own(table, format_key(lock));
+	table_add(table, states[request->state]);
+	table_add_own(table, format_owner(request->pid, request->tid, request->tag, request->alive));
+	table_add(table, mode ? mode : "?");
+	table_add_own(table, format_duration(request->age_ns));
+	table_add_own(table, format_duration(request->expires_in_ns));
+	table_add_own(table, request->state == LOCKSHM_WAITING ? format_ahead(lock, i) : format_text("-"));
 }
 
 char *format_previous(const struct lockshm_previous *previous)
@@ -313,7 +346,14 @@ void lock_human(FILE *out, const struct lockshm_lock_info *lock)
 	fprintf(out, "holders  %zu\n", lock->holders);
 	if (lock->holders)
 		requests_human(out, lock->requests, lock->holders);
-	fprintf(out, "waiters  %zu%s\n", lock->waiters, lock->waiters ? ", in the order they will be granted" : "");
+	fprintf(out, "waiters  %zu", lock->waiters);
+	if (lock->waiters) {
+		char *ahead = format_ahead(lock, lock->holders);
+
+		fprintf(out, ", in the order they will be granted, behind %s", ahead);
+		free(ahead);
+	}
+	fputc('\n', out);
 	if (lock->waiters)
 		requests_human(out, lock->requests + lock->holders, lock->waiters);
 	free(key);

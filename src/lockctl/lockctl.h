@@ -148,6 +148,10 @@ void json_bytes(struct json *json, const char *name, const void *bytes, size_t l
 /** For porcelain: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
 void put_word(FILE *out, const void *bytes, size_t len);
 
+/** Length of the UTF-8 sequence at @p, 0 if there is none. */
+size_t utf8_length(const unsigned char *p, size_t left);
+/** @memory; ends the program if it is NULL. */
+void *checked(void *memory);
 /** Human-readable, to be freed: control bytes and broken UTF-8 as \xXX, so that a key cannot drive a terminal. */
 char *visible(const void *bytes, size_t len);
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -156,10 +160,17 @@ char *format_duration(int64_t ns);
 /** "2.50 MiB", to be freed. */
 char *format_size(uint64_t bytes);
 
-/** Rows of cells, printed in columns that are as wide as their widest cell. */
+const char *mode_name(int mode);
+/** "fail", "wait", "local-only". */
+const char *policy_name(int policy);
+
+/* --- lockctl/table.c --------------------------------------------------------------------------------- */
+
+/** Rows of cells, printed in columns that are as wide as their widest cell, or narrower at a terminal. */
 struct table_cell {
 	const char *text;
 	uint32_t length, width;
+	int64_t order; /* of the row; in its first cell only */
 };
 
 struct table {
@@ -173,14 +184,12 @@ void table_begin(struct table *table, size_t columns, const char *const *titles)
 void table_add(struct table *table, const char *text);
 /** The same, and @text is freed. */
 void table_add_own(struct table *table, char *text);
-/** Sort the rows below the titles by their first cell. */
+/** Rows with a larger @order come first; 0 = by their first cell.  For the row just added. */
+void table_order(struct table *table, int64_t order);
+/** Sort the rows below the titles. */
 void table_sort(struct table *table);
 /** Print with each line indented by @indent, then free everything. */
 void table_end(struct table *table, FILE *out, const char *indent);
-
-const char *mode_name(int mode);
-/** "fail", "wait", "local-only". */
-const char *policy_name(int policy);
 
 /* --- lockctl/lock.c: one lock in three formats ------------------------------------------------------- */
 
@@ -193,6 +202,10 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock);
 void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
 /** One row of lock_titles. */
 void lock_row(struct table *table, const struct lockshm_lock_info *lock);
+extern const char *const request_titles[];
+#define REQUEST_COLUMNS 7
+/** One row of request_titles, for requests[@i]. */
+void request_row(struct table *table, const struct lockshm_lock_info *lock, size_t i);
 /** All its properties, human-readable. */
 void lock_human(FILE *out, const struct lockshm_lock_info *lock);
 /** The lock without a cooldown that is over: the table keeps it until the next request. */

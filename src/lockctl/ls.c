@@ -3,7 +3,8 @@
  * ls.c - lockctl ls: all segments of this machine, or the locks of one
  *
  * A damaged segment, or one of another version, is listed with the reason, and ls succeeds.  A file that the caller may
- * not read is left out, since it need not be a segment; the human-readable list ends with how many there are.
+ * not read, or that does not begin as a segment does, is left out, since it need not be one; the human-readable list
+ * ends with how many could not be read.
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -12,18 +13,34 @@
 
 #include "lockctl/lockctl.h"
 
-enum { OPTION_JSON = 256, OPTION_PORCELAIN };
+enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_PID, OPTION_WAITING, OPTION_MIN_AGE, OPTION_SORT };
 
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "min-age", required_argument, NULL, OPTION_MIN_AGE },
+	{ "pid", required_argument, NULL, OPTION_PID },
 	{ "porcelain", no_argument, NULL, OPTION_PORCELAIN },
+	{ "sort", required_argument, NULL, OPTION_SORT },
+	{ "waiting", no_argument, NULL, OPTION_WAITING },
 	{ NULL, 0, NULL, 0 } /* end */
+};
+
+enum sort { SORT_KEY, SORT_AGE, SORT_WAITERS };
+static const char *const sort_names[] = { "key", "age", "waiters" };
+
+/** The requests that are listed, or whose locks are. */
+struct selection {
+	int32_t pid;        /**< of this process; 0 = of any */
+	bool waiting;       /**< only waits */
+	int64_t min_age_ns; /**< holding or waiting at least that long */
+	enum sort sort;
 };
 
 /** Output of the callbacks; only the member of the chosen format is in use. */
 struct listing {
 	enum format format;
+	struct selection selection;
 	struct json json;
 	struct table table;
 };
@@ -150,55 +167,149 @@ static int list_segments(enum format format)
 
 /* --- The locks of one -------------------------------------------------------------------------------- */
 
-static int list_lock(const struct lockshm_lock_info *lock, void *arg)
+static bool is_selected(const struct selection *selection, const struct lockshm_request_info *request)
+{
+	return (!selection->pid || request->pid == selection->pid) &&
+	       (!selection->waiting || request->state == LOCKSHM_WAITING) && request->age_ns >= selection->min_age_ns;
+}
+
+static bool selects_all(const struct selection *selection)
+{
+	return !selection->pid && !selection->waiting && !selection->min_age_ns;
+}
+
+/** Does the lock have a selected request?  Without a condition a damage mark is enough. */
+static bool has_selected(const struct selection *selection, const struct lockshm_lock_info *lock)
+{
+	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
+		if (is_selected(selection, &lock->requests[i]))
+			return true;
+	return selects_all(selection) && lock->damaged;
+}
+
+static int64_t order_of(const struct selection *selection, const struct lockshm_lock_info *lock, int64_t age_ns)
+{
+	switch (selection->sort) {
+	case SORT_AGE:
+		return age_ns;
+	case SORT_WAITERS:
+		return (int64_t)lock->waiters;
+	default:
+		return 0;
+	}
+}
+
+/** A row for the lock, or with --pid and --waiting for each selected request. */
+static void list_rows(struct listing *listing, const struct lockshm_lock_info *lock)
+{
+	const struct selection *selection = &listing->selection;
+
+	if (!selection->pid && !selection->waiting) {
+		lock_row(&listing->table, lock);
+		table_order(&listing->table,
+			    order_of(selection, lock, lock->holders + lock->waiters ? lock->requests->age_ns : 0));
+		return;
+	}
+	for (size_t i = 0; i < lock->holders + lock->waiters; i++) {
+		if (!is_selected(selection, &lock->requests[i]))
+			continue;
+		request_row(&listing->table, lock, i);
+		table_order(&listing->table, order_of(selection, lock, lock->requests[i].age_ns));
+	}
+}
+
+static int list_lock(const struct lockshm_lock_info *found, void *arg)
 {
 	struct listing *listing = arg;
+	struct lockshm_lock_info lock = lock_now(found);
 
+	if (!has_selected(&listing->selection, &lock))
+		return 0;
 	switch (listing->format) {
 	case FORMAT_JSON:
 		json_open(&listing->json, NULL, '{');
-		lock_json(&listing->json, lock);
+		lock_json(&listing->json, &lock);
 		json_close(&listing->json, '}');
 		break;
 	case FORMAT_PORCELAIN:
-		lock_porcelain(stdout, lock);
+		lock_porcelain(stdout, &lock);
 		break;
 	default:
-		lock_row(&listing->table, lock);
+		list_rows(listing, &lock);
 	}
 	return 0;
 }
 
-static int list_locks(lockshm_t *segment, const char *name, enum format format)
+static int list_locks(lockshm_t *segment, const char *name, struct listing *listing)
 {
-	struct listing listing = { .format = format };
+	bool requests = listing->selection.pid || listing->selection.waiting;
 	int code;
 
-	listing_begin(&listing, name, "locks");
-	if (format == FORMAT_HUMAN)
-		table_begin(&listing.table, LOCK_COLUMNS, lock_titles);
-	code = lockshm_each_lock(segment, list_lock, &listing);
-	listing_end(&listing);
+	listing_begin(listing, name, "locks");
+	if (listing->format == FORMAT_HUMAN)
+		table_begin(&listing->table, requests ? REQUEST_COLUMNS : LOCK_COLUMNS,
+			    requests ? request_titles : lock_titles);
+	code = lockshm_each_lock(segment, list_lock, listing);
+	listing_end(listing);
 	return code < 0 ? failed(code, NULL) : EXIT_OK;
+}
+
+/* --- Arguments --------------------------------------------------------------------------------------- */
+
+static enum sort parse_sort(const char *text)
+{
+	for (int sort = SORT_KEY; sort <= SORT_WAITERS; sort++)
+		if (!strcmp(text, sort_names[sort]))
+			return sort;
+	usage_error("--sort: '%s' is not key, age or waiters", text);
+}
+
+static void set_option(struct listing *listing, int option)
+{
+	switch (option) {
+	case OPTION_JSON:
+		listing->format = FORMAT_JSON;
+		break;
+	case OPTION_PORCELAIN:
+		listing->format = FORMAT_PORCELAIN;
+		break;
+	case OPTION_PID:
+		listing->selection.pid = (int32_t)args_number("--pid", optarg, 1, INT32_MAX);
+		break;
+	case OPTION_WAITING:
+		listing->selection.waiting = true;
+		break;
+	case OPTION_MIN_AGE:
+		listing->selection.min_age_ns = args_duration("--min-age", optarg, DURATION_FINITE);
+		break;
+	case OPTION_SORT:
+		listing->selection.sort = parse_sort(optarg);
+		break;
+	}
 }
 
 int lockctl_ls(int argc, char **argv)
 {
-	enum format format = FORMAT_HUMAN;
+	struct listing listing = { .format = FORMAT_HUMAN };
 	lockshm_t *segment;
 	const char *name;
 	int status;
 
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
-		format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_PORCELAIN;
-	if (optind == argc)
-		return list_segments(format);
+		set_option(&listing, option);
+	if (listing.selection.sort && listing.format != FORMAT_HUMAN)
+		usage_error("--sort is for the table: leave out --json and --porcelain");
+	if (optind == argc) {
+		if (!selects_all(&listing.selection) || listing.selection.sort)
+			usage_error("NAME is missing: --pid, --waiting, --min-age and --sort are for the locks of one segment");
+		return list_segments(listing.format);
+	}
 	name = args_segment(argc, argv);
 	args_end(argc, argv);
 	status = open_to_look(&segment, name);
 	if (status)
 		return status;
-	status = list_locks(segment, name, format);
+	status = list_locks(segment, name, &listing);
 	lockshm_close(segment);
 	return status;
 }

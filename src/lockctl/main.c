@@ -83,8 +83,14 @@ static const struct command commands[] = {
 	  CONFLICT_LINES ROBUST_LINES
 	  "  -u, --unlock             release what this descriptor holds, also if other processes have it open\n"
 	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
-	{ "ls", lockctl_ls, "[NAME] [--json|--porcelain]", "list segments, or the locks of one",
-	  FORMAT_LINES },
+	{ "ls", lockctl_ls,
+	  "[NAME [--pid P] [--waiting] [--min-age DUR] [--sort key|age|waiters]] [--json|--porcelain]",
+	  "list segments, or the locks of one",
+	  FORMAT_LINES
+	  "  --pid P                  what process P holds and waits for\n"
+	  "  --waiting                what is waited for, by which request, behind which holder\n"
+	  "  --min-age DUR            only what is held or waited for at least that long\n"
+	  "  --sort key|age|waiters   order of the table: by key, oldest first, most waiters first\n" },
 	{ "once", lockctl_once,
 	  "NAME KEY --every DUR [--retry-on-failure] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
 	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"

@@ -40,7 +40,7 @@ const char *policy_name(int policy)
 	}
 }
 
-static void *checked(void *memory)
+void *checked(void *memory)
 {
 	if (!memory) {
 		message("out of memory");
@@ -49,11 +49,8 @@ static void *checked(void *memory)
 	return memory;
 }
 
-/**
- * Length of the UTF-8 sequence at @p, 0 if there is none.  Strict: no overlong forms, no surrogates, nothing
- * above U+10FFFF; the second byte decides all three.
- */
-static size_t utf8_length(const unsigned char *p, size_t left)
+/** Strict: no overlong forms, no surrogates, nothing above U+10FFFF; the second byte decides all three. */
+size_t utf8_length(const unsigned char *p, size_t left)
 {
 	unsigned char low = 0x80;
 	unsigned char high = 0xbf;
@@ -285,122 +282,4 @@ char *format_size(uint64_t bytes)
 	for (; size >= 1024; i++)
 		size /= 1024;
 	return format_text("%.*f %s", i && size < 99.95 ? 1 : 0, size, units[i]);
-}
-
-/* --- Tables ------------------------------------------------------------------------------------------ */
-
-struct table_text {
-	struct table_text *next;
-	size_t used, room;
-	char bytes[];
-};
-
-#define TABLE_TEXT_ROOM 65000u
-
-/** Characters of valid UTF-8; wide and combining ones count as one. */
-static uint32_t width(const char *text, size_t len)
-{
-	uint32_t count = 0;
-
-	for (size_t i = 0; i < len; i++)
-		count += (text[i] & 0xc0) != 0x80;
-	return count;
-}
-
-static char *table_keep(struct table *table, const char *text, size_t size)
-{
-	struct table_text *last = table->text;
-
-	if (!last || last->room - last->used < size) {
-		size_t room = size > TABLE_TEXT_ROOM ? size : TABLE_TEXT_ROOM;
-
-		last = checked(malloc(sizeof(*last) + room));
-		*last = (struct table_text){ table->text, 0, room };
-		table->text = last;
-	}
-	last->used += size;
-	return memcpy(last->bytes + last->used - size, text, size);
-}
-
-void table_begin(struct table *table, size_t columns, const char *const *titles)
-{
-	*table = (struct table){ .columns = columns };
-	table->widest = checked(calloc(columns, sizeof(*table->widest)));
-	for (size_t i = 0; i < columns; i++)
-		table_add(table, titles[i]);
-}
-
-void table_add(struct table *table, const char *text)
-{
-	size_t len = strlen(text);
-	struct table_cell cell = { table_keep(table, text, len + 1), (uint32_t)len, width(text, len) };
-	uint32_t *widest = &table->widest[table->cells % table->columns];
-
-	if (table->cells == table->room) {
-		table->room = table->room ? table->room * 2 : 64;
-		table->cell = checked(reallocarray(table->cell, table->room, sizeof(*table->cell)));
-	}
-	table->cell[table->cells++] = cell;
-	if (cell.width > *widest)
-		*widest = cell.width;
-}
-
-void table_add_own(struct table *table, char *text)
-{
-	table_add(table, text);
-	free(text);
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-	return strcmp((*(const struct table_cell *const *)a)->text, (*(const struct table_cell *const *)b)->text);
-}
-
-void table_sort(struct table *table)
-{
-	size_t rows = table->cells / table->columns;
-	struct table_cell **row = checked(calloc(rows, sizeof(*row)));
-	struct table_cell *cell = checked(calloc(table->cells, sizeof(*cell)));
-
-	for (size_t i = 0; i < rows; i++)
-		row[i] = table->cell + i * table->columns;
-	qsort(row + 1, rows - 1, sizeof(*row), compare_rows);
-	for (size_t i = 0; i < rows; i++)
-		memcpy(cell + i * table->columns, row[i], table->columns * sizeof(*cell));
-	free(row);
-	free(table->cell);
-	table->cell = cell;
-	table->room = table->cells;
-}
-
-static void put_spaces(FILE *out, size_t n)
-{
-	static const char spaces[] = "                                                                ";
-
-	for (; n >= sizeof(spaces); n -= sizeof(spaces) - 1)
-		fwrite(spaces, 1, sizeof(spaces) - 1, out);
-	fwrite(spaces, 1, n, out);
-}
-
-/* A listing may have a hundred thousand rows: no format is parsed for a cell. */
-void table_end(struct table *table, FILE *out, const char *indent)
-{
-	for (size_t i = 0; i < table->cells; i++) {
-		const struct table_cell *cell = &table->cell[i];
-		size_t column = i % table->columns;
-
-		if (!column)
-			fputs(indent, out);
-		fwrite(cell->text, 1, cell->length, out);
-		if (column + 1 == table->columns)
-			fputc('\n', out);
-		else
-			put_spaces(out, table->widest[column] - cell->width + 2);
-	}
-	for (struct table_text *text = table->text, *next; text; text = next) {
-		next = text->next;
-		free(text);
-	}
-	free(table->widest);
-	free(table->cell);
 }

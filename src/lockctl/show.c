@@ -25,9 +25,10 @@ struct view {
 	bool local; /**< no query to Redis */
 };
 
-static int show_lock(const struct lockshm_lock_info *lock, void *arg)
+static int show_lock(const struct lockshm_lock_info *found, void *arg)
 {
 	const struct view *view = arg;
+	struct lockshm_lock_info now = lock_now(found), *lock = &now;
 	struct json json = { stdout, true };
 
 	switch (view->format) {

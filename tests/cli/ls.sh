@@ -94,6 +94,108 @@ says stdout "0000..."
 kill -TERM "$pid"
 ended "$pid" 143
 
+# A cooldown that is over is not there, in no format; damage and waiters would be.
+expect 0 lockctl run "$seg" cool --cooldown 50ms -- true
+expect 0 lockctl ls "$seg"
+over() { [ -z "$(lockctl ls "$seg" --porcelain)" ]; }
+eventually over
+expect 0 lockctl ls "$seg"
+equal lines "$(wc -l <"$dir/stdout")" 1
+expect 0 lockctl ls "$seg" --json
+says stdout '"locks": []'
+expect 0 lockctl show "$seg" cool
+says stdout "mode     free"
+says stdout "holders  0"
+expect 0 lockctl show "$seg" cool --porcelain
+matches "lock cool 4 - 0 0 - - - - - -"
+# The next request gets it at once.
+expect 0 lockctl run "$seg" cool -w 0 -- true
+
+# Which requests of which process, behind which holder: --pid, --waiting, --min-age, --sort.
+start "$LOCKCTL" run "$seg" a -s --tag reader -- sleep 100
+reader=$pid
+eventually held a
+start "$LOCKCTL" run "$seg" a -s --tag reader -- sleep 100
+two_hold() { [ "$(field 5 lock a)" = 2 ]; }
+eventually two_hold
+start "$LOCKCTL" run "$seg" a -w inf --tag writer -- true
+writer=$pid
+eventually waiters a 1
+start "$LOCKCTL" run "$seg" a -s -w inf --tag late -- true
+late=$pid
+eventually waiters a 2
+start "$LOCKCTL" run "$seg" b --tag other -- sleep 100
+other=$pid
+eventually held b
+expect 0 lockctl ls "$seg" --waiting
+equal lines "$(wc -l <"$dir/stdout")" 3
+grep -Eq "^a +waits +$writer \(writer\) +exclusive +[0-9.]+ m?s +- +$reader \(reader\) and 1 more$" "$dir/stdout" || fail "row of the writer"
+grep -Eq "^a +waits +$late \(late\) +shared .* $reader \(reader\) and 1 more, waiters ahead: 1$" "$dir/stdout" || fail "row of late"
+expect 0 lockctl show "$seg" a
+says stdout "waiters  2, in the order they will be granted, behind $reader (reader) and 1 more"
+expect 0 lockctl ls "$seg" --pid "$late"
+equal lines "$(wc -l <"$dir/stdout")" 2
+says stdout "$late (late)"
+expect 0 lockctl ls "$seg" --pid "$other"
+grep -Eq "^b +holds +$other \(other\) +exclusive +" "$dir/stdout" || fail "row of a holder"
+equal lines "$(wc -l <"$dir/stdout")" 2
+for option in "--pid $other" --waiting "--min-age 1h" "--min-age 0"; do
+	# shellcheck disable=SC2086 # an option and its value
+	lockctl ls "$seg" $option --porcelain >"$dir/$(echo "$option" | tr ' ' _)" || fail "ls $option"
+done
+equal "locks of a process" "$(awk '$1 == "lock" { print $2 }' "$dir/--pid_$other" | tr '\n' ' ')" "b "
+equal "locks with waiters" "$(awk '$1 == "lock" { print $2 }' "$dir/--waiting" | tr '\n' ' ')" "a "
+equal "old locks" "$(cat "$dir/--min-age_1h")" ""
+equal "all locks" "$(awk '$1 == "lock" { print $2 }' "$dir/--min-age_0" | sort | tr '\n' ' ')" "a b "
+order() { lockctl ls "$seg" --sort "$1" | awk 'NR > 1 { print $1 }' | tr '\n' ' '; }
+start "$LOCKCTL" run "$seg" 0 -- sleep 100
+newest=$pid
+eventually held 0
+equal "by key" "$(order key)" "0 a b "
+equal "by age" "$(order age)" "a b 0 "
+equal "by waiters" "$(order waiters)" "a 0 b "
+expect 2 lockctl ls --waiting
+says stderr "NAME is missing: --pid, --waiting, --min-age and --sort are for the locks of one segment"
+expect 2 lockctl ls "$seg" --sort name
+says stderr "'name' is not key, age or waiters"
+expect 2 lockctl ls "$seg" --sort age --json
+expect 2 lockctl ls "$seg" --pid 0
+
+# CJK and emoji take two columns, combining characters none; the columns stay in line.
+cjk=$(printf '\346\227\245\346\234\254\350\252\236')
+emoji=$(printf '\360\237\230\200\360\237\230\200')
+combining=$(printf 'e\314\201e\314\201')
+for key in "$cjk" "$emoji" "$combining"; do
+	start "$LOCKCTL" run "$seg" "$key" -- sleep 100
+	eventually held "$(printf '%s' "$key" | od -An -tx1 | tr -d ' \n' | tr a-f A-F | sed 's/../%&/g; s/%65/e/g')"
+done
+expect 0 lockctl ls "$seg"
+says stdout "$cjk  exclusive"
+says stdout "$emoji    exclusive"
+says stdout "$combining      exclusive"
+says stdout "KEY     MODE"
+
+# At a terminal no line is wider than it is; a pipe gets all.
+long=$(printf '%060d' 0)
+start "$LOCKCTL" run "$seg" "$long" -- sleep 100
+eventually held "$long"
+if command -v script >/dev/null && SHELL=/bin/sh script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+	SHELL=/bin/sh script -qec "stty cols 90; '$LOCKCTL' ls '$seg'" /dev/null </dev/null >"$dir/stdout"
+	[ "$(tr -d '\r' <"$dir/stdout" | grep -c exclusive)" -ge 4 ] || fail "no listing at a terminal"
+	grep -q "^000000*$(printf '\342\200\246')  exclusive" "$dir/stdout" || fail "the key is not cut"
+	tr -d '\r' <"$dir/stdout" | LC_ALL=C awk '/0000/ { gsub(/[\200-\277]/, ""); if (length($0) > 90) exit 1 }' || fail "too wide"
+fi
+expect 0 lockctl ls "$seg"
+says stdout "$long  exclusive"
+for pid in $started; do
+	kill -TERM "$pid" 2>/dev/null
+done
+for pid in $started; do
+	wait "$pid" 2>/dev/null
+done
+none() { [ -z "$(lockctl ls "$seg" --porcelain)" ]; }
+eventually none
+
 # Keys that begin with a dash.
 start "$LOCKCTL" run -- "$seg" -dash -- sleep 100
 eventually held -dash
