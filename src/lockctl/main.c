@@ -139,9 +139,9 @@ static const struct command commands[] = {
 	  FORMAT_LINES
 	  "  --local                  no query to Redis\n"
 	  ESCAPED_LINE },
-	{ "stat", lockctl_stat, "NAME [--json|--openmetrics]", "show capacities, use and event counts",
+	{ "stat", lockctl_stat, "NAME [--json] | --openmetrics [NAME...]", "show capacities, use and event counts",
 	  "  --json                   one JSON document\n"
-	  "  --openmetrics            OpenMetrics text for a metrics collector\n" },
+	  "  --openmetrics            OpenMetrics text for a metrics collector, of all segments without NAME\n" },
 	{ "sweep", lockctl_sweep, "NAME [--any-owner]", "free what dead processes left",
 	  ANY_OWNER_LINE },
 	{ "verify", lockctl_verify, "NAME", "check every invariant of a segment", "" },

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stat.c - lockctl stat: capacities, use and event counts of a segment
+ * stat.c - lockctl stat: capacities, use and event counts of a segment, for a metrics collector also of all
  *
  * All three formats are printed from one table, in its order.
  */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -83,6 +84,7 @@ static const struct field bridge_fields[] = {
 
 /** All counts of a segment; without Redis @bridge.servers is empty. */
 struct counts {
+	const char *name;
 	struct lockshm_stat stat;
 	struct lockshm_bridge_stat bridge;
 };
@@ -106,13 +108,13 @@ static uint64_t value_of(const void *base, const struct field *field)
 						 *(const uint64_t *)(const void *)at;
 }
 
-static void print_json(const char *name, const struct counts *counts)
+static void print_json(const struct counts *counts)
 {
 	struct json json = { stdout, true };
 	const void *base;
 
 	json_open(&json, NULL, '{');
-	json_segment(&json, name);
+	json_segment(&json, counts->name);
 	for (const struct field *table = NULL; (table = next_table(table, counts, &base));)
 		for (const struct field *field = table; field->name; field++)
 			json_uint(&json, field->name, value_of(base, field));
@@ -130,18 +132,23 @@ static void print_json(const char *name, const struct counts *counts)
 	putchar('\n');
 }
 
-/** @name consists of letters, digits, '.', '_' and '-', or opening it would have failed: no escapes needed. */
-static void print_metric(const char *name, const struct field *field, uint64_t value)
+/* --- OpenMetrics: the samples of one family are adjacent, also those of several segments ---------------- */
+
+static void print_family(const struct field *field)
 {
 	static const char *const units[] = { [KIND_BYTES] = "bytes", [KIND_TIME] = "seconds", [KIND_COUNTER] = NULL };
-	const char *slash = *name == '/' ? "" : "/";
 
-	if (!field->metric)
-		return;
 	printf("# TYPE %s %s\n", field->metric, field->kind == KIND_COUNTER ? "counter" : "gauge");
 	if (units[field->kind])
 		printf("# UNIT %s %s\n", field->metric, units[field->kind]);
 	printf("# HELP %s %s\n", field->metric, field->help);
+}
+
+/** The name consists of letters, digits, '.', '_' and '-', or opening it would have failed: no escapes needed. */
+static void print_sample(const char *name, const struct field *field, uint64_t value)
+{
+	const char *slash = *name == '/' ? "" : "/";
+
 	printf("%s%s{segment=\"%s%s\"} ", field->metric, field->kind == KIND_COUNTER ? "_total" : "", slash, name);
 	if (field->kind == KIND_TIME)
 		printf("%" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);
@@ -149,13 +156,30 @@ static void print_metric(const char *name, const struct field *field, uint64_t v
 		printf("%" PRIu64 "\n", value);
 }
 
-static void print_openmetrics(const char *name, const struct counts *counts)
+/** All segments of @list that have the table of which @table is one. */
+static void print_families(const struct field *table, const struct counts *list, size_t n)
 {
-	const void *base;
+	bool bridge = table == bridge_fields;
 
-	for (const struct field *table = NULL; (table = next_table(table, counts, &base));)
-		for (const struct field *field = table; field->name; field++)
-			print_metric(name, field, value_of(base, field));
+	for (const struct field *field = table; field->name; field++) {
+		bool begun = false;
+
+		for (size_t i = 0; field->metric && i < n; i++) {
+			if (bridge && !*list[i].bridge.servers)
+				continue;
+			if (!begun)
+				print_family(field);
+			begun = true;
+			print_sample(list[i].name, field,
+				     value_of(bridge ? (const void *)&list[i].bridge : &list[i].stat, field));
+		}
+	}
+}
+
+static void print_openmetrics(const struct counts *list, size_t n)
+{
+	print_families(fields, list, n);
+	print_families(bridge_fields, list, n);
 	puts("# EOF");
 }
 
@@ -175,19 +199,82 @@ static void print_human(const struct counts *counts)
 	table_end(&table, stdout, "");
 }
 
-static int print_stat(lockshm_t *segment, const char *name, enum format format)
-{
-	struct counts counts;
-	int code = lockshm_stat(segment, &counts.stat);
+/* --- Segments ---------------------------------------------------------------------------------------- */
 
+/** Return: EXIT_OK, or the exit status after a message. */
+static int get_counts(struct counts *counts, const char *name)
+{
+	lockshm_t *segment;
+	int status = open_to_look(&segment, name), code;
+
+	if (status)
+		return status;
+	counts->name = name;
+	code = lockshm_stat(segment, &counts->stat);
 	if (code >= 0)
-		code = lockshm_bridge_stat(segment, &counts.bridge);
+		code = lockshm_bridge_stat(segment, &counts->bridge);
+	lockshm_close(segment);
+	return code < 0 ? failed(code, NULL) : EXIT_OK;
+}
+
+/** A growing list of names. */
+struct names {
+	char **name;
+	size_t n;
+};
+
+static int add_name(const struct lockshm_segment_info *info, void *arg)
+{
+	struct names *names = arg;
+
+	names->name = checked(reallocarray(names->name, names->n + 1, sizeof(*names->name)));
+	names->name[names->n++] = format_text("%s", info->name);
+	return 0;
+}
+
+/** The samples of those that can be read; each of the others has a message and counts for the exit status. */
+static int print_several(char **names, size_t n)
+{
+	struct counts *list = checked(calloc(n + 1, sizeof(*list)));
+	int status, worst = EXIT_OK;
+	size_t read = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		subject_segment(names[i]);
+		status = get_counts(&list[read], names[i]);
+		if (status)
+			worst = status;
+		else
+			read++;
+	}
+	print_openmetrics(list, read);
+	free(list);
+	return worst;
+}
+
+static int print_all(void)
+{
+	struct names names = { NULL, 0 };
+	int code = lockshm_each_segment(add_name, &names), status;
+
 	if (code < 0)
 		return failed(code, NULL);
+	status = print_several(names.name, names.n);
+	for (size_t i = 0; i < names.n; i++)
+		free(names.name[i]);
+	free(names.name);
+	return status;
+}
+
+static int print_one(const char *name, enum format format)
+{
+	struct counts counts;
+	int status = get_counts(&counts, name);
+
+	if (status)
+		return status;
 	if (format == FORMAT_JSON)
-		print_json(name, &counts);
-	else if (format == FORMAT_OPENMETRICS)
-		print_openmetrics(name, &counts);
+		print_json(&counts);
 	else
 		print_human(&counts);
 	return EXIT_OK;
@@ -196,18 +283,17 @@ static int print_stat(lockshm_t *segment, const char *name, enum format format)
 int lockctl_stat(int argc, char **argv)
 {
 	enum format format = FORMAT_HUMAN;
-	lockshm_t *segment;
 	const char *name;
-	int status;
 
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
 		format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_OPENMETRICS;
-	name = args_segment(argc, argv);
-	args_end(argc, argv);
-	status = open_to_look(&segment, name);
-	if (status)
-		return status;
-	status = print_stat(segment, name, format);
-	lockshm_close(segment);
-	return status;
+	if (format != FORMAT_OPENMETRICS) {
+		name = args_segment(argc, argv);
+		args_end(argc, argv);
+		return print_one(name, format);
+	}
+	for (int i = optind; i < argc; i++)
+		if (!*argv[i])
+			usage_error("NAME is empty");
+	return optind < argc ? print_several(argv + optind, (size_t)(argc - optind)) : print_all();
 }

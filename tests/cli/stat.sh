@@ -21,11 +21,13 @@ now=$(date +%s)
 created=$(value created_unix_ns)
 [ $((now - created / 1000000000)) -ge 0 ] && [ $((now - created / 1000000000)) -lt 600 ] || fail "created $created"
 
-expect 0 lockctl stat "$seg" --openmetrics
+# valid SEGMENTS: stdout is OpenMetrics text with samples of so many
+valid()
+{
 silent stderr
 equal "last line" "$(tail -n 1 "$dir/stdout")" "# EOF"
-# Each family: TYPE, UNIT if any, HELP, then its one sample; counters end in _total; names and values well-formed.
-awk -v label="{segment=\"/$seg\"}" '
+# Each family: TYPE, UNIT if any, HELP, then its samples; counters end in _total; names and values well-formed.
+awk -v segments="$1" '
 	function bad(why) { print "line " NR ": " why ": " $0 > "/dev/stderr"; failed = 1; exit 1 }
 	ended { bad("something after # EOF") }
 	/^# EOF$/ { ended = 1; next }
@@ -38,14 +40,45 @@ awk -v label="{segment=\"/$seg\"}" '
 	/^# HELP / { if ($3 != family || NF < 4) bad("HELP"); next }
 	/^#/ { bad("unknown comment") }
 	{
-		name = family (type == "counter" ? "_total" : "") label
-		if (NF != 2 || $1 != name || $2 !~ /^[0-9]+(\.[0-9]+)?$/) bad("sample, not " name)
+		name = family (type == "counter" ? "_total" : "")
+		if (NF != 2 || $2 !~ /^[0-9]+(\.[0-9]+)?$/ || sample[$1]++) bad("sample")
+		if (substr($1, 1, length(name) + 10) != name "{segment=\"" || $1 !~ /"}$/) bad("sample, not of " name)
+		if (family == "lockshm_acquires") found++
 		samples++
 	}
-	END { if (!failed && (!ended || samples < 15)) { print samples " samples" > "/dev/stderr"; exit 1 } }
+	END {
+		if (!failed && (!ended || samples < 15 * segments || found != segments)) {
+			print samples " samples of " found > "/dev/stderr"
+			exit 1
+		}
+	}
 ' "$dir/stdout" || fail "not OpenMetrics"
+}
+expect 0 lockctl stat "$seg" --openmetrics
+valid 1
 says stdout "lockshm_acquires_total{segment=\"/$seg\"} 3"
 says stdout "lockshm_locks_busy{segment=\"/$seg\"} 1"
 says stdout "lockshm_timeouts_total{segment=\"/$seg\"} 1"
+
+# Several segments: the samples of a family are adjacent.  Without a name it is all of this machine.
+expect 0 lockctl create "$seg.b" --locks 64 --requests 64 --owners 4
+expect 0 lockctl stat --openmetrics "$seg" "/$seg.b"
+valid 2
+says stdout "lockshm_locks_capacity{segment=\"/$seg.b\"} 64"
+lockctl stat --openmetrics >"$dir/stdout" 2>/dev/null
+says stdout "lockshm_acquires_total{segment=\"/$seg\"} 3"
+says stdout "lockshm_acquires_total{segment=\"/$seg.b\"} 0"
+equal "last line" "$(tail -n 1 "$dir/stdout")" "# EOF"
+# One that cannot be read: the others are printed, a message, exit 1.
+expect 0 lockctl rm "$seg.b"
+expect 1 lockctl stat --openmetrics "$seg.b" "$seg"
+says stderr "lockctl: stat $seg.b: "
+equal messages "$(wc -l <"$dir/stderr")" 1
+: >"$dir/stderr"
+valid 1
+expect 2 lockctl stat --json
+says stderr "NAME is missing"
+expect 2 lockctl stat "$seg" "$seg.b"
+expect 2 lockctl stat --openmetrics ""
 kill -TERM "$pid"
 ended "$pid" 143
