@@ -29,7 +29,7 @@ candidates re
 equal "for re" "$(cat "$dir/stdout")" release
 
 # Every option of the help, and no other.
-for command in ack bridge create ls release rm run show stat sweep verify; do
+for command in ack bridge create help hold ls once release rm run seat show stat sweep verify; do
 	candidates "$command" -
 	lockctl "$command" --help | grep -oE '^ +-[^ ]+(, --[a-z-]+)?' | grep -oE -- '--[a-z-]+' | sort >"$dir/help"
 	grep -oE -- '^--[a-z-]+' "$dir/stdout" | sort | diff "$dir/help" - >&2 || fail "options of $command"
@@ -57,8 +57,27 @@ candidates run "$seg" one ""
 offers --
 candidates run "$seg" one -w ""
 offers inf
-candidates run "$seg" one -- lockct
-offers lockctl
+for command in run seat once; do
+	candidates $command "$seg" one -- lockct
+	offers lockctl
+	candidates $command "$seg" one lockct
+	offers lockctl
+	candidates $command "$seg" one --any-owner lockct
+	offers lockctl
+	candidates $command "$seg" one -w lockct
+done
+candidates run "$seg" one lockctl --js
+offers_nothing
+candidates once "$seg" one --every ""
+offers 5m
+candidates ls "$seg" --sort ""
+offers waiters
+candidates ls "$seg" --pid ""
+offers "$(field 5 holder one)"
+candidates help se
+offers seat
+candidates hold "$seg" on
+offers one
 candidates create "$seg" --group roo
 offers root
 candidates create ""

@@ -3,7 +3,7 @@
 # help.sh - help, version, unknown commands: exit 0 and stdout on request, 2 and stderr otherwise
 . "$(dirname "$0")/common.sh"
 
-commands="ack bridge create ls release rm run show stat sweep verify"
+commands="ack bridge create help hold ls once release rm run seat show stat sweep verify"
 
 expect 0 lockctl --help
 silent stderr
@@ -28,6 +28,20 @@ for command in $commands; do
 	expect 0 lockctl "$command" -h
 	expect 0 lockctl "$command" anything --help
 done
+
+# help prints what --help does.
+lockctl --help >"$dir/list"
+expect 0 lockctl help
+cmp -s "$dir/stdout" "$dir/list" || fail "help is not --help"
+for command in $commands; do
+	lockctl "$command" --help >"$dir/list"
+	expect 0 lockctl help "$command"
+	cmp -s "$dir/stdout" "$dir/list" || fail "help $command is not $command --help"
+done
+expect 2 lockctl help frobnicate
+says stderr "unknown command 'frobnicate'; lockctl --help lists the commands"
+expect 2 lockctl help run more
+says stderr "unexpected argument 'more'"
 
 # The page documents every option that the help shows, and the help shows every command of the page.
 page=$top_dir/doc/man/lockctl.1

@@ -130,6 +130,7 @@ if ${CC:-cc} -o "$dir/lock" "$dir/lock.c" 2>/dev/null; then
 	eventually [ -s "$dir/locked" ]
 	expect 1 $sh -c '"$LOCKCTL" hold "$seg" other --fd 9 9>"$dir/file"'
 	says stderr "another process has locked the file of descriptor 9: use a file of your own"
+	expect 0 $sh -c '"$LOCKCTL" hold "$seg" other --fd 9 9>"$dir/own"'
 fi
 expect 1 lockctl hold "$seg-no" key --fd 9 9>/dev/null
 says stderr "lockctl: hold $seg-no: "

@@ -4,6 +4,7 @@ tests_of_cli += \
 	%D%/completion.sh \
 	%D%/create.sh \
 	%D%/damaged.sh \
+	%D%/flock.sh \
 	%D%/global-refused.sh \
 	%D%/global.sh \
 	%D%/help.sh \

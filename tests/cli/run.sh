@@ -29,6 +29,19 @@ equal stderr "$(cat "$dir/stderr")" err
 equal stdin "$(echo text | lockctl run "$seg" key -- cat)" text
 equal "options of the command" "$(lockctl run "$seg" key -- printf '%s ' -w -- -s)" "-w -- -s "
 
+# The command begins with the first operand after KEY, and has all that follows; -- is for one that begins with '-'.
+equal "options of the command" "$(lockctl run "$seg" key -w 1s printf '%s ' -w 0 -- -s)" "-w 0 -- -s "
+equal "options of the command" "$(lockctl run -w 1s -- "$seg" key printf '%s ' -w -- -s)" "-w -- -s "
+expect 127 lockctl run "$seg" key -- -no-such-program
+says stderr "cannot execute '-no-such-program'"
+expect 2 lockctl run "$seg" key -no-such-program
+# -c: a shell.
+expect 7 lockctl run "$seg" key -c 'echo "$LOCKSHM_KEY"; exit 7'
+equal stdout "$(cat "$dir/stdout")" key
+expect 0 lockctl run -c 'exit 0' "$seg" key
+expect 0 lockctl run "$seg" --command 'exit 0' key -w 0
+free
+
 # Not found, not executable.
 expect 127 lockctl run "$seg" key -- no-such-program-anywhere
 says stderr "lockctl: run $seg: cannot execute 'no-such-program-anywhere': No such file or directory"
@@ -65,6 +78,9 @@ holder=$pid
 eventually held key
 expect 3 lockctl run "$seg" key -w 0 -- touch "$dir/ran"
 says stderr "lockctl: run $seg: 'key' not obtained: "
+says stderr ": held by pid $holder (sleep), token $(field 8 holder key), for "
+says stderr "; unless renewed its lease ends in "
+says stderr "; -w waits longer"
 expect 3 lockctl run "$seg" key -w 50ms -- touch "$dir/ran"
 expect 3 lockctl run "$seg" key --shared --wait 0.05s -- touch "$dir/ran"
 expect 0 lockctl run "$seg" key -w 0 -E 0 -- touch "$dir/ran"
@@ -114,6 +130,42 @@ before=$(date +%s%N)
 expect 0 lockctl run "$seg" short --cooldown 300ms -- true
 expect 0 lockctl run "$seg" short -w 30s -- true
 [ $(($(date +%s%N) - before)) -ge 300000000 ] || fail "the cooldown of 300 ms was over too early"
+
+# A process in the background does not keep the lock, unless that is asked for; then lockctl waits for it.
+job='until [ -e "$0" ]; do sleep 0.02; done'
+expect 0 lockctl run "$seg" key -c "{ $job; } >/dev/null 2>&1 &" </dev/null
+free
+rm -f "$dir/go"
+start "$LOCKCTL" run "$seg" key --keep-for-children -- sh -c "{ $job; } >/dev/null 2>&1 & echo started >\"\$0.started\"; exit 6" \
+	"$dir/go"
+keeper=$pid
+eventually [ -s "$dir/go.started" ]
+eventually state_is "$keeper" S
+held key || fail "not kept for the process in the background"
+expect 3 lockctl run "$seg" key -w 0 -- true
+touch "$dir/go"
+ended "$keeper" 6
+free
+# Lost meanwhile, and ended by a signal meanwhile.
+no_child() { [ -z "$(child "$1")" ]; }
+for end in lost TERM; do
+	rm -f "$dir/go"
+	start "$LOCKCTL" run "$seg" key --keep-for-children -- sh -c "{ $job; } >/dev/null 2>&1 & exit 0" "$dir/go" 2>"$dir/kept"
+	keeper=$pid
+	eventually held key
+	eventually no_child "$keeper"
+	if [ $end = lost ]; then
+		expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
+		ended "$keeper" 4
+		grep -q "was lost, token .*; processes that the command started may be running" "$dir/kept" || fail "message"
+	else
+		kill -TERM "$keeper"
+		ended "$keeper" 143
+		grep -q "released while processes that the command started are running" "$dir/kept" || fail "message"
+	fi
+	touch "$dir/go"
+	free
+done
 
 # A lease shorter than the command is renewed; a strict one needs none.
 expect 0 lockctl run "$seg" key -t 500ms -- sleep 1.2
