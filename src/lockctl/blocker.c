@@ -2,7 +2,8 @@
 /*
  * blocker.c - what a request waits for, in one phrase
  *
- * A message that a lock was not obtained is often read when its holder has gone: so the message names it.
+ * A message that a lock was not obtained is often read when its holder has gone: so the message names it.  A key of
+ * other hosts has no holder here; then the message of the library has to do.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static char *describe_holder(const struct lockshm_lock_info *lock)
 static char *describe_blocker(const struct lockshm_lock_info *lock)
 {
 	if (!lock->holders)
-		return format_text(lock->waiters ? "%zu requests wait for it" : "it is free by now", lock->waiters);
+		return NULL;
 	if (lock->requests->state == LOCKSHM_COOLING)
 		return describe_cooldown(lock->requests);
 	if (lock->requests->state == LOCKSHM_BARGEABLE)
@@ -61,5 +62,5 @@ char *format_blocker(lockshm_t *segment, struct key key)
 	char *text = NULL;
 
 	lockshm_show_lock(segment, key.bytes, key.len, blocker_of, &text);
-	return text ? text : format_text("its holder cannot be read");
+	return text;
 }

@@ -30,14 +30,14 @@ static int64_t now_ns(void)
 /** A try or a wait that ended without the lock. */
 static int conflict(const struct guard *guard, lockshm_t *segment, int code)
 {
-	const char *text = guard->report.error.message;
+	const char *text = *guard->report.error.message ? guard->report.error.message : lockshm_strerror(code);
 	char *blocker = format_blocker(segment, guard->key);
 
 	if (guard->every_ns)
-		message("'%s' skipped: %s", guard->shown, blocker);
+		message("'%s' skipped: %s", guard->shown, blocker ? blocker : text);
 	else
-		message("'%s' not obtained: %s: %s; -w waits longer", guard->shown, *text ? text : lockshm_strerror(code),
-			blocker);
+		message("'%s' not obtained: %s%s%s; -w waits longer", guard->shown, text, blocker ? ": " : "",
+			blocker ? blocker : "");
 	free(blocker);
 	return guard->conflict_status;
 }
@@ -75,7 +75,7 @@ static int acquire_announced(struct guard *guard, lockshm_t *segment)
 	if (code != LOCKSHM_BUSY || !timeout_ns)
 		return code;
 	blocker = format_blocker(segment, guard->key);
-	message("'%s': waits: %s", guard->shown, blocker);
+	message("'%s': waits: %s", guard->shown, blocker ? blocker : guard->report.error.message);
 	free(blocker);
 	code = lockshm_acquire(segment, &guard->request, &guard->hold);
 	if (code >= 0)

@@ -107,6 +107,19 @@ if command -v jq >/dev/null; then
 	jq -e 'has("redis") | not' <"$dir/stdout" >/dev/null || fail "JSON with --local"
 fi
 
+# Once in a period, and one seat, of all hosts.
+expect 0 lockctl once "$seg" period --global --every 1h -- true
+expect 9 lockctl once "$other" period --global --every 1h -E 9 -- true
+says stderr "'period' skipped: "
+start "$LOCKCTL" seat "$seg" seat --global -- sleep 100
+seat=$pid
+eventually held seat
+expect 9 lockctl seat "$other" seat --global -w 100ms -E 9 -- true
+says stderr "'seat': waits: "
+kill -TERM "$seat"
+ended "$seat" 143
+expect 0 lockctl seat "$other" seat --global -w 20s -- true
+
 # A signal ends the service; the process of the holder becomes the bridge.
 kill -TERM "$service"
 ended "$service" 0
@@ -169,6 +182,6 @@ expect 3 lockctl run "$seg" key --global --redis-policy wait -w 300ms -- true
 expect 2 lockctl run "$seg" key --redis-policy wait -- true
 says stderr "--redis-policy needs --global"
 expect 0 lockctl rm "$other"
-expect 1 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
+expect 2 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
 says stderr "local-only is for single requests"
 expect 0 lockctl run "$seg" local -- true

@@ -161,7 +161,7 @@ says stderr "'name' is not key, age or waiters"
 expect 2 lockctl ls "$seg" --sort age --json
 expect 2 lockctl ls "$seg" --pid 0
 
-# CJK and emoji take two columns, combining characters none; the columns stay in line.
+# CJK and emoji take two columns, combining characters none; the columns stay aligned.
 cjk=$(printf '\346\227\245\346\234\254\350\252\236')
 emoji=$(printf '\360\237\230\200\360\237\230\200')
 combining=$(printf 'e\314\201e\314\201')

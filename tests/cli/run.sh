@@ -138,29 +138,29 @@ free
 rm -f "$dir/go"
 start "$LOCKCTL" run "$seg" key --keep-for-children -- sh -c "{ $job; } >/dev/null 2>&1 & echo started >\"\$0.started\"; exit 6" \
 	"$dir/go"
-keeper=$pid
+waiting=$pid
 eventually [ -s "$dir/go.started" ]
-eventually state_is "$keeper" S
+eventually state_is "$waiting" S
 held key || fail "not kept for the process in the background"
 expect 3 lockctl run "$seg" key -w 0 -- true
 touch "$dir/go"
-ended "$keeper" 6
+ended "$waiting" 6
 free
 # Lost meanwhile, and ended by a signal meanwhile.
 no_child() { [ -z "$(child "$1")" ]; }
 for end in lost TERM; do
 	rm -f "$dir/go"
 	start "$LOCKCTL" run "$seg" key --keep-for-children -- sh -c "{ $job; } >/dev/null 2>&1 & exit 0" "$dir/go" 2>"$dir/kept"
-	keeper=$pid
+	waiting=$pid
 	eventually held key
-	eventually no_child "$keeper"
+	eventually no_child "$waiting"
 	if [ $end = lost ]; then
 		expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
-		ended "$keeper" 4
+		ended "$waiting" 4
 		grep -q "was lost, token .*; processes that the command started may be running" "$dir/kept" || fail "message"
 	else
-		kill -TERM "$keeper"
-		ended "$keeper" 143
+		kill -TERM "$waiting"
+		ended "$waiting" 143
 		grep -q "released while processes that the command started are running" "$dir/kept" || fail "message"
 	fi
 	touch "$dir/go"
