@@ -44,7 +44,8 @@ static struct slot *slot_of(struct app *app, const char *key, char *lock_name, s
 
 /*
  * Return: 1 = found, 0 = not there, negative = lockshm code.
- * A worker killed while storing leaves SLOT_STORING: not there.  The next store() repairs that.
+ * A worker killed while storing leaves SLOT_STORING: not there.  The next store() repairs that, so no lock here has to be
+ * robust.
  */
 static int lookup(struct app *app, const char *key, struct page *page, struct grant *grant)
 {
@@ -60,8 +61,6 @@ static int lookup(struct app *app, const char *key, struct page *page, struct gr
 		page->len = slot->len;
 		memcpy(page->body, slot->body, slot->len);
 	}
-	if (grant->code > 0 && slot->state != SLOT_STORING)
-		lockshm_acknowledge(&hold); /* it was a reader that died */
 	lockshm_release(&hold, 0);
 	return found;
 }
@@ -82,8 +81,6 @@ static int store(struct app *app, const char *key, const struct page *page)
 	memcpy(slot->body, page->body, page->len);
 	crash_step();
 	slot->state = SLOT_FULL;
-	if (grant.code > 0)
-		lockshm_acknowledge(&hold); /* whatever the dead left there is overwritten */
 	lockshm_release(&hold, 0);
 	return 0;
 }
@@ -152,8 +149,6 @@ int cache_get(struct app *app, const char *key, struct page *page, struct grant 
 		return grant->code;
 	code = fill(app, key, page);
 	app->shared->waited += code == 0 && page->source == PAGE_WAITED;
-	if (code == 0 && grant->code > 0)
-		lockshm_acknowledge(&hold); /* a holder died or overran its lease while fetching; the page is stored now */
 	lockshm_release(&hold, 0); /* rule 3 */
 	return code;
 }

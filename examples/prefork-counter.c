@@ -3,7 +3,7 @@
  * prefork-counter.c - a counter that survives workers killed in the middle of an update
  *
  * The update touches two places, the total and this worker's share of it, so a worker killed between the two
- * leaves them torn.  The lock library cannot mend that, but the next holder gets
+ * leaves them torn.  The lock library cannot mend that, but the key is robust (LOCKSHM_ROBUST), so the next holder gets
  * LOCKSHM_OWNER_DIED.  It then reads the journal:
  *
  *  (1) journal written          killed here: .open is not set, nothing happened
@@ -65,7 +65,7 @@ int counter_add(struct app *app, int die, struct count *count, struct grant *gra
 	struct counter *counter = &app->shared->counter;
 	lockshm_hold_t hold;
 
-	if (app_lock(app, "counter", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, die ? "add and die" : "add", &hold, grant) < 0)
+	if (app_lock_robust(app, "counter", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, die ? "add and die" : "add", &hold, grant) < 0)
 		return grant->code;
 	if (grant->code > 0)
 		repair(counter, &hold);
@@ -90,11 +90,11 @@ int counter_read(struct app *app, struct count *count, struct grant *grant)
 	struct counter *counter = &app->shared->counter;
 	lockshm_hold_t hold;
 
-	if (app_lock(app, "counter", LOCKSHM_SHARED, LOCKSHM_FOREVER, "read", &hold, grant) < 0)
+	if (app_lock_robust(app, "counter", LOCKSHM_SHARED, LOCKSHM_FOREVER, "read", &hold, grant) < 0)
 		return grant->code;
 	if (grant->code > 0) {
 		lockshm_release(&hold, 0);
-		if (app_lock(app, "counter", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, "repair", &hold, grant) < 0)
+		if (app_lock_robust(app, "counter", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, "repair", &hold, grant) < 0)
 			return grant->code;
 		repair(counter, &hold);
 		lockshm_downgrade(&hold);

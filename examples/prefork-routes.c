@@ -26,14 +26,15 @@ static int64_t now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-int app_lock(struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag, lockshm_hold_t *hold,
-	     struct grant *grant)
+static int lock_with(unsigned flags, struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag,
+		     lockshm_hold_t *hold, struct grant *grant)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
 	request.key = key;
 	request.key_len = strlen(key);
 	request.mode = mode;
+	request.flags = flags;
 	request.ttl_ns = ttl_ns;
 	request.timeout_ns = LOCKSHM_SECONDS(20);
 	request.tag = tag;
@@ -41,6 +42,18 @@ int app_lock(struct app *app, const char *key, int mode, int64_t ttl_ns, const c
 	grant->code = lockshm_acquire(app->locks, &request, hold);
 	grant->granted_ns = now_ns();
 	return grant->code;
+}
+
+int app_lock(struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag, lockshm_hold_t *hold,
+	     struct grant *grant)
+{
+	return lock_with(0, app, key, mode, ttl_ns, tag, hold, grant);
+}
+
+int app_lock_robust(struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag, lockshm_hold_t *hold,
+		    struct grant *grant)
+{
+	return lock_with(LOCKSHM_ROBUST, app, key, mode, ttl_ns, tag, hold, grant);
 }
 
 /* Too busy is the client's to retry; anything else is ours to look into. */
@@ -141,7 +154,7 @@ static void get_hold(struct app *app, const char *rest, const char *query, struc
 		return;
 	}
 	snprintf(lock_name, sizeof(lock_name), "hold/%.*s", (int)len, rest);
-	code = app_lock(app, lock_name, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(30), query, &hold, &reply->grant);
+	code = app_lock_robust(app, lock_name, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(30), query, &hold, &reply->grant);
 	if (code < 0) {
 		refuse(reply, code);
 		return;

@@ -83,6 +83,9 @@ struct grant {
 /** Take the lock @key; also returns grant->code.  @tag may be NULL. */
 int app_lock(struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag, lockshm_hold_t *hold,
 	     struct grant *grant);
+/** The same for what a dead holder may leave torn: until it is acknowledged the code is LOCKSHM_OWNER_DIED then. */
+int app_lock_robust(struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag, lockshm_hold_t *hold,
+		    struct grant *grant);
 
 /**
  * crash_step - keep the compiler from moving stores across this point

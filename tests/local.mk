@@ -88,10 +88,11 @@ check-global: all $(check_LTLIBRARIES) tests/bridge-crash/chaos
 check-soak: all $(check_LTLIBRARIES) tests/soak/soak tests/soak/soak-worker
 	tests/soak/soak $(or $(SECONDS),60) $(or $(SEED),0)
 # Also in make check, with smaller numbers.
-check-env: all tests/env/crowd tests/env/keys tests/env/mass-kill tests/hostile/scribble
+check-env: all tests/env/crowd tests/env/keys tests/env/marks tests/env/mass-kill tests/hostile/scribble
 	tests/env/crowd 1000 || [ $$? = 77 ]
 	tests/env/keys 1000000 || [ $$? = 77 ]
 	tests/env/mass-kill 100
+	tests/env/marks 100000
 	LOCKCTL='$(abs_builddir)/lockctl' tests/hostile/scribble $(or $(SECONDS),60)
 fuzz:
 	$(run_script)/tests/hostile/fuzz.sh $(or $(SECONDS),60)

@@ -117,7 +117,7 @@ static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
 	q.key = chaos_keys[key];
 	q.key_len = strlen(q.key);
 	q.mode = r->mode;
-	q.flags = LOCKSHM_GLOBAL | LOCKSHM_ACKNOWLEDGE;
+	q.flags = LOCKSHM_GLOBAL;
 	q.ttl_ns = LOCKSHM_FOREVER;
 	q.timeout_ns = WAIT_NS;
 	if (chance(10) == 0) {

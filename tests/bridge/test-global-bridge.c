@@ -199,8 +199,7 @@ START_TEST(a_dead_holder_is_followed_at_once)
 	global_send(next, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(next, 0, K);
 	agent_kill(b);
-	ck_code(agent_end(next), LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(next->answer.report.previous.pid, b->pid);
+	ck_code(agent_end(next), 0);
 	ck_assert_uint_gt(next->answer.token, token);
 	/* Under the same lease. */
 	ck_assert_uint_eq(lease_of(0, K).local_grants, 2);
@@ -237,7 +236,6 @@ END_TEST
 START_TEST(a_host_that_stops_has_lost)
 {
 	uint64_t token;
-	int code;
 
 	bridge_and_holder();
 	token = b->answer.token;
@@ -257,8 +255,7 @@ START_TEST(a_host_that_stops_has_lost)
 	/* This host is without cool-down. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	ck_code(agent_release(c), 0);
-	code = agent_end(b);
-	ck_assert_msg(code == 0 || code == LOCKSHM_TOOK_OVER_EXPIRED, "%s", outcome_name(code)); /* its own damage */
+	ck_code(agent_end(b), 0);
 }
 END_TEST
 

@@ -188,8 +188,9 @@ START_TEST(a_slow_leader_reports_it)
 }
 END_TEST
 
-/* Of several keys: one under a held lease, the other on this host only. */
-START_TEST(local_only_of_one_key_is_that_of_all)
+/* Of several keys: one under a held lease, after a dead holder, the other on this host only.  The key is robust by requests
+ * of this host alone. */
+START_TEST(local_only_outranks_damage)
 {
 	struct lockshm_create_options options;
 	struct lockshm_key keys[] = { { "k1", 2, 0 }, { "k2", 2, 0 } };
@@ -210,11 +211,15 @@ START_TEST(local_only_of_one_key_is_that_of_all)
 	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 1, holds), 0);
 	ck_code(lockshm_release_many(holds, 1), 0);
 	a = on_host(0);
+	ck_code(agent_try(a, "k1", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
 	ck_code(global_wait(a, "k1", LOCKSHM_EXCLUSIVE), 0);
 	redis_kill(redis);
 	agent_kill(a);
 	q.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
 	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 2, holds), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_eq(report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.previous.pid, a->pid);
 	ck_code(lockshm_release_many(holds, 2), 0);
 }
 END_TEST
@@ -223,6 +228,8 @@ END_TEST
 START_TEST(local_only_has_no_token)
 {
 	with_policy(LOCKSHM_REDIS_LOCAL_ONLY);
+	ck_code(agent_try(b, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(b), 0);
 	redis_kill(redis);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), LOCKSHM_LOCAL_ONLY);
 	ck_code(agent_call(a, AGENT_UPGRADE), 0);
@@ -236,11 +243,13 @@ START_TEST(local_only_has_no_token)
 	ck_code(agent_release(b), 0);
 	ck_code(agent_call(a, AGENT_UPGRADE), 0);
 	ck_assert_uint_eq(a->answer.token, 0);
-	/* Its death ends it, whatever its ticket. */
+	/* Its loss is recorded with its present ticket, as a request of this host made the key robust. */
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(b, 0, K);
 	agent_kill(a);
 	ck_code(agent_end(b), LOCKSHM_LOCAL_ONLY);
+	ck_assert_int_eq(b->answer.report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(b->answer.report.previous.pid, a->pid);
 }
 END_TEST
 
@@ -517,7 +526,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_slow_leader_reports_it);
 	tcase_add_test(tc, policy_local_only);
 	tcase_add_loop_test(tc, a_policy_of_its_own, 0, 2);
-	tcase_add_test(tc, local_only_of_one_key_is_that_of_all);
+	tcase_add_test(tc, local_only_outranks_damage);
 	tcase_add_test(tc, local_only_has_no_token);
 	tcase_add_test(tc, local_only_that_is_lost);
 	tcase_add_test(tc, no_result_of_an_earlier_command);

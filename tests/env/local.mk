@@ -6,6 +6,7 @@ tests_of_environments += \
 	%D%/crowd \
 	%D%/keys \
 	%D%/limits \
+	%D%/marks \
 	%D%/mass-kill \
 	%D%/pid-namespace \
 	%D%/removed \
@@ -31,6 +32,7 @@ env_libs = tests/libenv.la liblockshm.la
 %C%_crowd_LDADD = $(env_libs)
 %C%_keys_LDADD = $(env_libs)
 %C%_limits_LDADD = $(env_libs)
+%C%_marks_LDADD = $(env_libs)
 %C%_mass_kill_LDADD = $(env_libs)
 %C%_pid_namespace_LDADD = $(env_libs)
 %C%_removed_LDADD = $(env_libs)

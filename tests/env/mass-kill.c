@@ -4,7 +4,7 @@
  *
  *   env-mass-kill [ROUNDS]       8 if not given, 3 if emulated
  *
- * Processes take and leave locks as fast as they can, exclusive and shared, with renewal, cooldown, time-outs and
+ * Processes take and leave locks as fast as they can, exclusive and shared, robust and plain, with renewal, cooldown, time-outs and
  * moves, until all of them get SIGKILL.  Then no request waits for the dead: each key is free at once, a sweep leaves
  * nothing in use, verify finds nothing, and the tokens of each key are above those of the dead.
  */
@@ -86,6 +86,7 @@ static _Noreturn void live(unsigned seed)
 		request.ttl_ns = how % 2 ? LEASE : LOCKSHM_FOREVER;
 		request.timeout_ns = how % 2000000;
 		cooled[i] = how / 64 % 64 == 0;
+		request.flags = how / 4096 % 2 ? LOCKSHM_ROBUST : 0;
 		request.tag = cooled[i] ? TAG_COOLED : TAG;
 		if (lockshm_acquire(segment, &request, &holds[i]) >= 0)
 			note(key, lockshm_token(&holds[i]));
@@ -156,7 +157,7 @@ static void take_over(unsigned *died)
 		key_name(name, key);
 		request.key = name;
 		request.key_len = strlen(name);
-		request.flags = LOCKSHM_ACKNOWLEDGE;
+		request.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
 		request.timeout_ns = ENV_PATIENCE_MS * INT64_C(1000000); /* a cooldown may be on */
 		request.report = &report;
 		code = lockshm_acquire(env_segment, &request, &hold);

@@ -43,7 +43,7 @@ static int my_acquire(const struct command *c, struct answer *answer)
 	request.mode = c->mode;
 	request.ttl_ns = c->ttl_ns;
 	request.timeout_ns = c->timeout_ns;
-	request.flags = c->flags;
+	request.flags = c->flags | LOCKSHM_ROBUST;
 	request.tag = "subject";
 	request.report = &answer->report;
 	return lockshm_acquire(my_segment, &request, &my_holds[c->hold]);

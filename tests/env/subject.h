@@ -60,7 +60,7 @@ enum { SUBJECT_ENDED = 2000 };
 /* NULL is never returned.  @answer.code is that of lockshm_open(). */
 struct subject *subject_start(const struct environment *where);
 
-/* Calls; each returns the code of the library, or SUBJECT_ENDED. */
+/* Calls; each returns the code of the library, or SUBJECT_ENDED.  All requests are robust. */
 int subject_acquire(struct subject *p, int hold, const char *key, int mode, int64_t ttl_ns, int64_t timeout_ns,
 		   unsigned flags);
 int subject_release(struct subject *p, int hold);

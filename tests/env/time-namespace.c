@@ -88,6 +88,7 @@ static int endless_deadline(void)
 	request.key = KEY;
 	request.key_len = strlen(KEY);
 	request.deadline_ns = INT64_MAX;
+	request.flags = LOCKSHM_ROBUST;
 	return lockshm_acquire(my_segment, &request, &my_holds[1]);
 }
 
