@@ -149,16 +149,19 @@ int guard_notices(struct guard *guard, int *status)
 	code = lockshm_notify(&guard->hold, notices);
 	if (code >= 0)
 		return notices;
-	close(notices);
 	if (code == LOCKSHM_LOST) {
 		guard->lost = true;
 		warn_lost(guard, guard->command ? "the command was not started" : "nothing holds it");
-		*status = guard_release(guard, 0, EXIT_LOST);
-		return -1;
-	}
-	if (code == LOCKSHM_SYSTEM)
+		*status = EXIT_LOST;
+	} else if (code == LOCKSHM_SYSTEM) {
+		/* Before the close: it tries whether a descriptor is left. */
 		message_no_watch();
-	*status = guard_release(guard, 0, code == LOCKSHM_SYSTEM ? EXIT_FAILED : failed(code, NULL));
+		*status = EXIT_FAILED;
+	} else {
+		*status = failed(code, NULL);
+	}
+	close(notices);
+	*status = guard_release(guard, 0, *status);
 	return -1;
 }
 

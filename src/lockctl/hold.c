@@ -156,6 +156,7 @@ static bool detach(struct hold *hold)
 {
 	pthread_t thread;
 	sigset_t all;
+	int cause;
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
@@ -165,9 +166,10 @@ static bool detach(struct hold *hold)
 	if (chdir("/") < 0)
 		message("cannot leave the working directory: %s", strerror(errno));
 	hold->closed = eventfd(0, EFD_CLOEXEC);
-	if (hold->closed >= 0 && pthread_create(&thread, NULL, await_close, hold) == 0)
+	cause = hold->closed < 0 ? errno : pthread_create(&thread, NULL, await_close, hold);
+	if (!cause)
 		return true;
-	message("cannot watch the descriptor: %s", strerror(errno));
+	message("cannot watch the descriptor: %s%s", strerror(cause), limit_of(cause));
 	return false;
 }
 
@@ -252,7 +254,7 @@ static int start_helper(struct hold *hold)
 
 	signal(SIGCHLD, SIG_DFL);
 	if (pipe2(report, O_CLOEXEC) < 0) {
-		message("cannot make a pipe: %s", strerror(errno));
+		message("cannot make a pipe: %s%s", strerror(errno), limit_of(errno));
 		return EXIT_FAILED;
 	}
 	hold->script = (int)syscall(SYS_pidfd_open, getppid(), 0);
@@ -263,7 +265,7 @@ static int start_helper(struct hold *hold)
 	close(report[1]);
 	if (helper > 0)
 		return await_helper(report[0], helper);
-	message("cannot start a process: %s", strerror(errno));
+	message("cannot start a process: %s%s", strerror(errno), limit_of(errno));
 	return EXIT_FAILED;
 }
 

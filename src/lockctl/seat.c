@@ -5,8 +5,6 @@
  * A strict hold without a bound for the wait.  The seat is free when its command has ended, whichever way, or when its
  * lockctl is dead: there is no success after which the others stop, since a supervisor restarts what ends.
  */
-#include <stdlib.h>
-
 #include "lockctl/lockctl.h"
 
 static const struct option options[] = {
