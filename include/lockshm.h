@@ -43,7 +43,8 @@
  *
  * CONVENTIONS
  *  Every call returns 0, a named positive status (it worked, with a condition to know) or a negative
- *  code of enum lockshm_code.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
+ *  code of enum lockshm_code; a count is an out parameter.  The iterators return 0, a negative code, or the value
+ *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
  *  signal handler or sets errno for the caller to read.  It starts threads only for
  *   - auto-renewal, lockshm_notify() and lockshm_move() to the process: one service thread for a process and segment;
  *   - LOCKSHM_GLOBAL: one standby thread for a process and segment; in the process that is the bridge, see
@@ -788,7 +789,7 @@ struct lockshm_lock_info {
 	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = none yet; valid during the callback */
 };
 
-/** Called for each lock; a value other than 0 ends the iteration and becomes the result. */
+/** Called for each lock; a value other than 0 ends the iteration and becomes the result: a positive one is no code. */
 typedef int (*lockshm_lock_fn)(const struct lockshm_lock_info *lock, void *arg);
 
 /**
@@ -967,7 +968,7 @@ struct lockshm_remote_info {
 	uint64_t next_token; /**< the next holder's token is not smaller; 0 = not known there */
 };
 
-/** Called for each server that has the key; a value other than 0 ends the iteration and becomes the result. */
+/** Called for each server that has the key; a value other than 0 ends the iteration and becomes the result, as above. */
 typedef int (*lockshm_remote_fn)(const struct lockshm_remote_info *info, void *arg);
 
 /**
@@ -1047,18 +1048,19 @@ typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void
 
 /**
  * lockshm_verify - check every invariant of the segment, in use or idle
- * @segment: handle, also a read-only one
- * @fn:      called for each problem; may be NULL
- * @arg:     passed to @fn
+ * @segment:  handle, also a read-only one
+ * @fn:       called for each problem; may be NULL
+ * @arg:      passed to @fn
+ * @problems: [out] their number, 0 with every code but LOCKSHM_BAD_SEGMENT; may be NULL
  *
  * A check that fails while other threads change the segment is repeated before it counts, with short sleeps in between.
  * Allocates.
  *
- * Return: number of problems (0 = sound); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
+ * Return: 0 (sound); LOCKSHM_BAD_SEGMENT (a problem was found); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
  * Thread-safe.
  * Since: 0.1
  */
-int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg);
+int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t *problems);
 
 /**
  * lockshm_end_hold - operator: end exactly the hold of @key that has @token
@@ -1109,17 +1111,18 @@ int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *wh
 /**
  * lockshm_sweep - free what dead processes left: slots, request records, half-made entries
  * @segment: handle
+ * @freed:   [out] owner slots freed, 0 with a code; may be NULL
  *
  * Never needed for correctness: opening does it, joining threads free up to four slots, and a thread that finds a table
  * full does it.  Checks each owner that seems to live in /proc.  The calling thread takes an owner slot if it has none.
  * Does not block.
  *
- * Return: number of owner slots freed; LOCKSHM_INVALID; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL
- *         (owners); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ * Return: 0; LOCKSHM_INVALID; LOCKSHM_PERMISSION (read-only handle); LOCKSHM_FULL (owners); LOCKSHM_NO_MEMORY;
+ *         LOCKSHM_SYSTEM.
  * Thread-safe.
  * Since: 0.1
  */
-int lockshm_sweep(lockshm_t *segment);
+int lockshm_sweep(lockshm_t *segment, size_t *freed);
 
 /** lockshm_strerror - a sentence for a code, constant, never NULL.  Thread- and async-signal-safe.  Since: 0.1 */
 const char *lockshm_strerror(int code);

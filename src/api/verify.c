@@ -25,7 +25,7 @@ struct verifier {
 	void *arg;
 	struct snapshot snap;
 	unsigned char *limbo; /* per owner slot: a record between fill and append, or between pop and FREE */
-	int problems;
+	size_t problems;
 	bool no_memory; /* some queue was not checked */
 	int64_t paused_ns;
 	/* The last problem found by the check under way. */
@@ -274,11 +274,13 @@ static bool check_chunk(struct verifier *v, uint32_t i)
 	       wrong(v, "I7", "chunk %u belongs to a slot generation that is gone", i);
 }
 
-LOCKSHM_EXPORT int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg)
+LOCKSHM_EXPORT int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t *problems)
 {
 	struct verifier v = { .s = segment, .fn = fn, .arg = arg };
 	uint32_t i;
 
+	if (problems)
+		*problems = 0;
 	if (!segment_valid(segment))
 		return LOCKSHM_INVALID;
 	v.limbo = calloc(segment->n_owners, 1);
@@ -297,5 +299,9 @@ LOCKSHM_EXPORT int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, voi
 		check_repeatedly(&v, check_request, i);
 	snapshot_free(&v.snap);
 	free(v.limbo);
-	return v.no_memory && !v.problems ? LOCKSHM_NO_MEMORY : v.problems;
+	if (problems)
+		*problems = v.problems;
+	if (v.problems)
+		return LOCKSHM_BAD_SEGMENT;
+	return v.no_memory ? LOCKSHM_NO_MEMORY : 0;
 }

@@ -37,13 +37,12 @@ static int sweep(const char *name, bool any_owner)
 {
 	lockshm_t *segment;
 	int status = open_to_act(&segment, name, any_owner);
-	int freed;
 
 	if (status)
 		return status;
-	freed = lockshm_sweep(segment);
+	status = lockshm_sweep(segment, NULL);
 	lockshm_close(segment);
-	return freed < 0 ? failed(freed, NULL) : EXIT_OK;
+	return status < 0 ? failed(status, NULL) : EXIT_OK;
 }
 
 int lockctl_sweep(int argc, char **argv)

@@ -21,13 +21,14 @@ static void print_problem(const char *invariant, const char *text, void *arg)
 
 static int verify(lockshm_t *segment)
 {
-	int problems = lockshm_verify(segment, print_problem, NULL);
+	size_t problems;
+	int code = lockshm_verify(segment, print_problem, NULL, &problems);
 
-	if (problems < 0)
-		return failed(problems, NULL);
-	if (problems == 0)
+	if (code == 0)
 		return EXIT_OK;
-	message("%d broken invariants: stop its users, remove it and create it anew", problems);
+	if (problems == 0)
+		return failed(code, NULL);
+	message("%zu broken invariants: stop its users, remove it and create it anew", problems);
 	return EXIT_FAILED;
 }
 

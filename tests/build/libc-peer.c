@@ -135,7 +135,7 @@ static int with_segment(const char *command, const char *name, const char *key)
 	if (code)
 		return complain("open", code, error.message);
 	if (strcmp(command, "verify") == 0)
-		return lockshm_verify(segment, print_problem, NULL) != 0;
+		return lockshm_verify(segment, print_problem, NULL, NULL) != 0;
 	if (strcmp(command, "hold") == 0 && key)
 		return hold_until_eof(segment, key);
 	if (strcmp(command, "try") == 0 && key)

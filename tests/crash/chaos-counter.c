@@ -421,11 +421,11 @@ static void print_problem(const char *invariant, const char *text, void *arg)
 
 static void verify(struct monitor *m)
 {
-	int problems = lockshm_verify(locks, print_problem, NULL);
+	int code = lockshm_verify(locks, print_problem, NULL, NULL);
 
 	m->verifies++;
-	if (problems)
-		fail("lockshm_verify() says %d", problems);
+	if (code)
+		fail("lockshm_verify() returns %s", lockshm_code_name(code));
 }
 
 static void see_progress(struct monitor *m, int64_t now)
@@ -504,7 +504,7 @@ static void check_leaks(void)
 {
 	struct lockshm_stat stat;
 
-	lockshm_sweep(locks);
+	lockshm_sweep(locks, NULL);
 	if (lockshm_stat(locks, &stat) < 0)
 		fail("stat failed");
 	if (stat.locks_busy || stat.requests_used || stat.owners_used > 1)

@@ -300,7 +300,8 @@ static pid_t start_load(void)
 static int report(int64_t seconds, int status)
 {
 	struct totals sum = { 0 };
-	int i, problems = lockshm_verify(chaos_locks, NULL, NULL);
+	size_t problems;
+	int i, code = lockshm_verify(chaos_locks, NULL, NULL, &problems);
 
 	for (i = 0; i < TABLES; i++) {
 		sum.rounds += totals[i].rounds;
@@ -315,14 +316,14 @@ static int report(int64_t seconds, int status)
 	}
 	printf("chaos-stopped: %" PRId64 " s, seed %" PRIu64 ": %" PRIu64 " stopped holders, %" PRIu64
 	       " grants, %" PRIu64 " time-outs, %" PRIu64 " cancelled, %" PRIu64 " waiters killed, %" PRIu64
-	       " stopped; latest %.1f ms past all leases, %" PRIu64 " later than %d ms; verify %d\n",
+	       " stopped; latest %.1f ms past all leases, %" PRIu64 " later than %d ms; verify %zu\n",
 	       seconds, seed, sum.rounds, sum.grants, sum.timeouts, sum.cancels, sum.kills, sum.stopped_waiters,
 	       (double)sum.worst_ns / 1e6, sum.late, LATE_MS, problems);
 	if (problems == 0 && sum.rounds == 0) {
 		puts("FAIL: no round was finished");
 		return EXIT_FAILURE;
 	}
-	return problems ? EXIT_FAILURE : status;
+	return code ? EXIT_FAILURE : status;
 }
 
 static void remove_segment(void)

@@ -388,7 +388,7 @@ static int cancel_the_thread(const struct scene *s)
 static int sweep(const struct scene *s)
 {
 	(void)s;
-	return lockshm_sweep(seg);
+	return lockshm_sweep(seg, NULL);
 }
 
 /* They die after the victim has joined, since its join would reap them. */

@@ -57,7 +57,7 @@ void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, e
 	s->victim_ttl = victim_ttl;
 	s->result = mmap(NULL, 2 * sizeof(*s->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert(s->result != MAP_FAILED);
-	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	ck_code(lockshm_sweep(seg, NULL), 0);
 	join_with_records(op->requests ? 1 : LOCKS);
 }
 
@@ -294,7 +294,7 @@ void scene_check_leaks(const struct scene *s)
 {
 	struct lockshm_stat now;
 
-	ck_assert_int_ge(lockshm_sweep(seg), 0);
+	ck_code(lockshm_sweep(seg, NULL), 0);
 	now = stat_now();
 	ck_assert_msg(lost_records() == 0, "point %u: %u requests are used", s->point, now.requests_used);
 	ck_assert_msg(now.requests_reserved == s->before.requests_reserved, "point %u: %u records are reserved, not %u",

@@ -187,17 +187,17 @@ static void print_problem(const char *invariant, const char *text, void *arg)
 
 void env_verify(void)
 {
-	int n = lockshm_verify(env_segment, print_problem, NULL);
+	size_t n;
 
-	if (n != 0)
-		env_fail(__FILE__, __LINE__, "verify finds %d problems", n);
+	if (lockshm_verify(env_segment, print_problem, NULL, &n) != 0)
+		env_fail(__FILE__, __LINE__, "verify finds %zu problems", n);
 }
 
 void env_nothing_left(uint32_t owners)
 {
 	struct lockshm_stat stat;
 
-	CHECK(lockshm_sweep(env_segment) >= 0);
+	CHECK_CODE(lockshm_sweep(env_segment, NULL), 0);
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);
 	if (stat.locks_busy || stat.requests_used || stat.owners_dead || stat.owners_used > owners)
 		env_fail(__FILE__, __LINE__, "left: %u locks, %u requests, %u owners, %u dead ones", stat.locks_busy,

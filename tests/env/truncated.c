@@ -144,8 +144,8 @@ static int look_around(void)
 
 	lockshm_stat(my_segment, &stat);
 	lockshm_each_lock(my_segment, see_nothing, NULL);
-	lockshm_verify(my_segment, NULL, NULL);
-	lockshm_sweep(my_segment);
+	lockshm_verify(my_segment, NULL, NULL, NULL);
+	lockshm_sweep(my_segment, NULL);
 	return lockshm_current(my_segment);
 }
 

@@ -352,7 +352,7 @@ static void call(struct run *run, const struct fuzz_command *c)
 		lockshm_show_lock(run->segment, key, strlen(key), see_lock, run);
 		break;
 	case OP_VERIFY:
-		lockshm_verify(run->segment, see_problem, run);
+		lockshm_verify(run->segment, see_problem, run, NULL);
 		break;
 	case OP_END_HOLD:
 		lockshm_end_hold(run->segment, key, strlen(key), run->segment->token_base + (uint64_t)c->value);
@@ -361,7 +361,7 @@ static void call(struct run *run, const struct fuzz_command *c)
 		acknowledge_marks(run, c);
 		break;
 	case OP_SWEEP:
-		lockshm_sweep(run->segment);
+		lockshm_sweep(run->segment, NULL);
 		break;
 	case OP_UNLINK:
 		unlink(fuzz_path());
@@ -442,7 +442,7 @@ static void use_everything(struct run *run)
 		c.value = 0;
 		call(run, &c);
 	}
-	lockshm_sweep(run->segment);
+	lockshm_sweep(run->segment, NULL);
 	look_at_all(run);
 }
 

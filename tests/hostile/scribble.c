@@ -149,7 +149,7 @@ static int use(lockshm_hold_t *hold)
 	case 6:
 		return lockshm_release(hold, LOCKSHM_MS(1));
 	case 7:
-		return lockshm_sweep(segment);
+		return lockshm_sweep(segment, NULL);
 	case 8:
 		look();
 		return 0;

@@ -307,9 +307,9 @@ START_TEST(null_arguments)
 	ck_assert_uint_eq(lockshm_lost_to(NULL), 0);
 	ck_code(lockshm_stat(NULL, &stat), LOCKSHM_INVALID);
 	ck_code(lockshm_stat(seg, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_verify(NULL, NULL, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_verify(seg, NULL, NULL), 0); /* no callback is allowed */
-	ck_code(lockshm_sweep(NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_verify(NULL, NULL, NULL, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_verify(seg, NULL, NULL, NULL), 0); /* no callback is allowed */
+	ck_code(lockshm_sweep(NULL, NULL), LOCKSHM_INVALID);
 }
 END_TEST
 

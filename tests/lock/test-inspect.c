@@ -355,6 +355,7 @@ END_TEST
 START_TEST(sweep_gives_back_what_the_dead_left)
 {
 	struct agent *a[6];
+	size_t freed;
 	char key[8];
 	int i;
 
@@ -366,8 +367,10 @@ START_TEST(sweep_gives_back_what_the_dead_left)
 	for (i = 0; i < 6; i++)
 		agent_kill(a[i]);
 	ck_assert_uint_eq(stat_now().owners_dead, 6);
-	ck_assert_int_eq(lockshm_sweep(seg), 6);
-	ck_assert_int_eq(lockshm_sweep(seg), 0);
+	ck_code(lockshm_sweep(seg, &freed), 0);
+	ck_assert_uint_eq(freed, 6);
+	ck_code(lockshm_sweep(seg, &freed), 0);
+	ck_assert_uint_eq(freed, 0);
 	ck_assert_uint_eq(stat_now().owners_dead, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	ck_assert_uint_eq(stat_now().locks_busy, 0);

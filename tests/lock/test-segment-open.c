@@ -301,7 +301,7 @@ START_TEST(read_only_handle_looks_and_touches_nothing)
 	request.report = &report;
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_PERMISSION);
 	ck_assert_msg(strstr(report.error.message, "read-only"), "%s", report.error.message);
-	ck_code(lockshm_sweep(seg), LOCKSHM_PERMISSION);
+	ck_code(lockshm_sweep(seg, NULL), LOCKSHM_PERMISSION);
 	ck_code(lockshm_end_hold(seg, "k", 1, lockshm_token(&mine)), LOCKSHM_PERMISSION);
 	ck_code(lockshm_stat(seg, &stat), 0);
 	ck_assert_uint_eq(stat.owners_used, 1);

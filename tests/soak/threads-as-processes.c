@@ -141,7 +141,7 @@ static void *look_on(void *arg)
 	struct lockshm_stat stat;
 
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-		if (lockshm_verify(locks, print_problem, NULL) != 0)
+		if (lockshm_verify(locks, print_problem, NULL, NULL) != 0)
 			fail("lockshm_verify() found something");
 		EXPECT("each lock", lockshm_each_lock(locks, see_lock, NULL), 0);
 		EXPECT("each owner", lockshm_each_owner(locks, see_owner, NULL), 0);
@@ -156,8 +156,7 @@ static void *look_on(void *arg)
 static void *sweep(void *arg)
 {
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-		if (lockshm_sweep(locks) < 0)
-			fail("lockshm_sweep()");
+		EXPECT("sweep", lockshm_sweep(locks, NULL), 0);
 		nap(2000000);
 	}
 	return arg;
@@ -236,10 +235,10 @@ static void check_books(void)
 			     guarded[i].value);
 	if (mailbox.full)
 		EXPECT("last of the process", lockshm_release(&mailbox.hold, 0), LOCKSHM_OK);
-	if (lockshm_verify(locks, print_problem, NULL) != 0)
+	if (lockshm_verify(locks, print_problem, NULL, NULL) != 0)
 		fail("lockshm_verify() found something at the end");
 	end_the_last_cooldown();
-	lockshm_sweep(locks);
+	lockshm_sweep(locks, NULL);
 	if (lockshm_stat(locks, &stat) < 0 || stat.requests_used || stat.locks_busy || stat.owners_used > 2)
 		fail("left in use: %" PRIu32 " requests, %" PRIu32 " locks, %" PRIu32 " owners (2: me and the service thread)",
 		     stat.requests_used, stat.locks_busy, stat.owners_used);

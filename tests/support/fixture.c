@@ -249,9 +249,10 @@ static void print_problem(const char *invariant, const char *text, void *arg)
 
 void verify_clean_of(lockshm_t *segment)
 {
-	int n = lockshm_verify(segment, print_problem, NULL);
+	size_t n;
+	int code = lockshm_verify(segment, print_problem, NULL, &n);
 
-	ck_assert_msg(n == 0, "verify finds %d problems", n);
+	ck_assert_msg(code == 0 && n == 0, "verify returns %s, %zu problems", lockshm_code_name(code), n);
 }
 
 void verify_clean(void)
