@@ -27,8 +27,8 @@ static int note_queue(const struct lockshm_lock_info *lock, void *arg)
 
 	q->holders = lock->holders;
 	q->waiters = lock->waiters;
-	q->holder = lock->holders ? lock->requests[0].pid : 0;
-	q->last_waiter = lock->waiters ? lock->requests[lock->holders + lock->waiters - 1].pid : 0;
+	q->holder = lock->holders ? lock->requests[0]->pid : 0;
+	q->last_waiter = lock->waiters ? lock->requests[lock->holders + lock->waiters - 1]->pid : 0;
 	return 0;
 }
 

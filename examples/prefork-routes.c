@@ -29,15 +29,14 @@ static int64_t now_ns(void)
 static int lock_with(unsigned flags, struct app *app, const char *key, int mode, int64_t ttl_ns, const char *tag,
 		     lockshm_hold_t *hold, struct grant *grant)
 {
-	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_request request = LOCKSHM_REQUEST(key);
 
-	request.key = key;
-	request.key_len = strlen(key);
 	request.mode = mode;
 	request.flags = flags;
 	request.ttl_ns = ttl_ns;
 	request.timeout_ns = LOCKSHM_SECONDS(20);
 	request.tag = tag;
+	grant->report = (struct lockshm_report)LOCKSHM_REPORT_INIT;
 	request.report = &grant->report;
 	grant->code = lockshm_acquire(app->locks, &request, hold);
 	grant->granted_ns = now_ns();

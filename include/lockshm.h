@@ -57,6 +57,19 @@
  *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
  *  No function blocks on another process except lockshm_acquire() and lockshm_acquire_many().
  *
+ * STRUCTS
+ *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than the
+ *  header it was compiled with.  0 in a field that was added later means the behaviour without it.
+ *   - Input (request, create_options): start from the initialiser, which sets size.  Fields that a smaller struct lacks
+ *     count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise LOCKSHM_INVALID.
+ *   - Output (report, stat, bridge_stat): start from the initialiser, once; the calls keep size, write as much and no
+ *     more, and store 0 into fields unknown to the library.
+ *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
+ *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
+ *   - Frozen: key, error and previous have no size and grow into their reserved words only; those of a key have to be
+ *     0, the others are 0.
+ *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or written.
+ *
  * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
  */
 #ifndef LOCKSHM_H
@@ -64,6 +77,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#ifndef __GNUC__
+#include <string.h>
+#endif
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -86,6 +102,17 @@ extern "C" {
 #define LOCKSHM_MANY_MAX 64
 /** Longest segment name, without the leading slash. */
 #define LOCKSHM_NAME_MAX 200
+
+/**
+ * A key that is a C string, as the two arguments "bytes, length": lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, arg).
+ * Without the closing NUL, which sizeof would count: a different key.  @string is evaluated twice.
+ */
+#define LOCKSHM_KEY(string) (string), LOCKSHM_STRLEN_(string)
+#ifdef __GNUC__
+#define LOCKSHM_STRLEN_(string) __builtin_strlen(string) /* of a literal a constant, also in a static initialiser */
+#else
+#define LOCKSHM_STRLEN_(string) strlen(string)
+#endif
 
 /** A time-out that never ends, or a lease that never ends (a strict hold). */
 #define LOCKSHM_FOREVER INT64_MAX
@@ -140,12 +167,13 @@ enum lockshm_table {
 	LOCKSHM_TABLE_LEASES = 5    /**< no idle host lease for this global key: create with more redis_leases */
 };
 
-/** The reason of a failure.  Optional out parameter; message is always NUL-terminated. */
+/** The reason of a failure.  Optional out parameter; message is always NUL-terminated.  Frozen, see STRUCTS. */
 struct lockshm_error {
 	int code;         /**< the value the call returned */
 	int sys_errno;    /**< errno of the refused system call, or 0 */
 	int table;        /**< enum lockshm_table with LOCKSHM_FULL, else 0 */
-	char message[244]; /**< what is wrong and what to do */
+	uint32_t reserved[5]; /**< 0 */
+	char message[256]; /**< what is wrong and what to do */
 };
 
 /** An open segment.  Opaque; made by lockshm_open() or lockshm_create(). */
@@ -175,7 +203,7 @@ typedef struct lockshm_canceller {
 } lockshm_canceller_t;
 #define LOCKSHM_CANCELLER_INIT { { 0 } }
 
-/** A damage mark: the exclusive holder of a robust key (LOCKSHM_ROBUST) that ended without a release. */
+/** A damage mark: the exclusive holder of a robust key (LOCKSHM_ROBUST) that ended without a release.  Frozen. */
 struct lockshm_previous {
 	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for no mark */
 	int32_t pid;     /**< as seen in its own pid namespace; 0 = not known, also if too many keys have a mark */
@@ -186,14 +214,20 @@ struct lockshm_previous {
 	uint64_t reserved[4]; /**< 0 */
 };
 
-/** Details of one acquire, also of a failed one.  Optional out parameter. */
+/**
+ * Details of one acquire, also of a failed or refused one: each call clears it first.  Optional out parameter.  Start from
+ * LOCKSHM_REPORT_INIT.
+ */
 struct lockshm_report {
+	size_t size;        /**< sizeof(struct lockshm_report), set by the initialiser */
 	int64_t waited_ns;  /**< wall time between the call and its end */
 	int64_t slept_ns;   /**< part of it spent asleep; non-zero = another request was in the way */
 	uint64_t token;     /**< token of the hold; 0 when there is none */
 	struct lockshm_previous previous;
 	struct lockshm_error error; /**< with LOCKSHM_DEADLOCK the message lists the cycle */
 };
+#define LOCKSHM_REPORT_INIT                                                                                            \
+	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" } }
 
 /** @name Flags of a request @{ */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time */
@@ -204,7 +238,7 @@ struct lockshm_report {
 #define LOCKSHM_ROBUST 0x20u              /**< the key guards data that a dead holder may leave torn: tell its next holders */
 /** @} */
 
-/** One request for one lock.  Start from LOCKSHM_REQUEST_INIT so that fields can be added. */
+/** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */
 struct lockshm_request {
 	size_t size;        /**< sizeof(struct lockshm_request), set by the initialiser */
 	const void *key;    /**< 1..LOCKSHM_KEY_MAX bytes, any values */
@@ -221,16 +255,22 @@ struct lockshm_request {
 	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
 	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: the service thread stops renewing after this time; 0 = no bound */
 };
-#define LOCKSHM_REQUEST_INIT                                                                                           \
-	{ sizeof(struct lockshm_request), NULL, 0, LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30), LOCKSHM_SECONDS(5), 0,   \
-	  NULL, NULL, NULL, NULL, 0, 0 }
+#define LOCKSHM_REQUEST_INIT LOCKSHM_REQUEST_OF_(NULL, 0)
+/** The initialiser of a request for a key that is a C string; its bytes are not copied.  @string is evaluated twice. */
+#define LOCKSHM_REQUEST(string) LOCKSHM_REQUEST_OF_(string, LOCKSHM_STRLEN_(string))
+#define LOCKSHM_REQUEST_OF_(key, key_len)                                                                              \
+	{ sizeof(struct lockshm_request), (key), (key_len), LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30),                 \
+	  LOCKSHM_SECONDS(5), 0, NULL, NULL, NULL, NULL, 0, 0 }
 
-/** One key of lockshm_acquire_many(). */
+/** One key of lockshm_acquire_many().  Start from LOCKSHM_MANY_KEY("key", mode) or from zeros.  Frozen, see STRUCTS. */
 struct lockshm_key {
 	const void *data;
 	size_t len;
 	int mode; /**< enum lockshm_mode, or 0 for the mode of the common request */
+	uint32_t reserved[3]; /**< 0 */
 };
+/** The initialiser of one that is a C string; its bytes are not copied.  @string is evaluated twice. */
+#define LOCKSHM_MANY_KEY(string, mode) { (string), LOCKSHM_STRLEN_(string), (mode), { 0, 0, 0 } }
 
 /** Result of a request with LOCKSHM_GLOBAL while Redis is out of reach, once it is the next on its host. */
 enum lockshm_redis_policy {
@@ -257,10 +297,11 @@ struct lockshm_create_options {
 	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h */
 	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */
 	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum */
+	uint32_t reserved;        /**< 0 */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
-	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0 }
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers are independent, and a majority decides (Redlock); otherwise each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
@@ -739,6 +780,7 @@ enum lockshm_request_state {
 
 /** One live request of a queue. */
 struct lockshm_request_info {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	int state;             /**< enum lockshm_request_state */
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace */
@@ -764,6 +806,7 @@ enum lockshm_host_lease_state {
 
 /** The host's lease of one key. */
 struct lockshm_host_lease_info {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	int state;             /**< enum lockshm_host_lease_state */
 	int mode;              /**< enum lockshm_mode; 0 = none */
 	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is valid without renewal */
@@ -777,15 +820,16 @@ struct lockshm_host_lease_info {
 
 /** One lock. */
 struct lockshm_lock_info {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX; valid during the callback */
 	size_t key_shown;         /**< bytes at @key */
 	size_t key_len;           /**< whole length */
 	int mode;                 /**< enum lockshm_mode of the holders; 0 = not held */
 	int damaged;              /**< 1 = it has a damage mark: an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED */
 	struct lockshm_previous previous; /**< the holder that left the damage mark */
-	size_t holders;           /**< requests[0 .. holders-1]: holding, cooling or bargeable, oldest first */
+	size_t holders;           /**< requests[0] .. requests[holders-1]: holding, cooling or bargeable, oldest first */
 	size_t waiters;           /**< the following ones, in the order in which they will be granted */
-	const struct lockshm_request_info *requests; /**< valid during the callback */
+	const struct lockshm_request_info *const *requests; /**< valid during the callback */
 	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = none yet; valid during the callback */
 };
 
@@ -825,6 +869,7 @@ int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, locks
 
 /** One thread that has an owner slot. */
 struct lockshm_owner_info {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	int32_t pid;
 	int32_t tid;
 	int alive;
@@ -848,8 +893,9 @@ typedef int (*lockshm_owner_fn)(const struct lockshm_owner_info *owner, void *ar
  */
 int lockshm_each_owner(lockshm_t *segment, lockshm_owner_fn fn, void *arg);
 
-/** Capacities, use, and events since creation. */
+/** Capacities, use, and events since creation.  Start from LOCKSHM_STAT_INIT. */
 struct lockshm_stat {
+	size_t size;              /**< sizeof(struct lockshm_stat), set by the initialiser */
 	uint64_t bytes;           /**< size of the segment */
 	uint64_t created_unix_ns; /**< wall clock at creation */
 	uint64_t token_base;      /**< every token is larger */
@@ -864,11 +910,12 @@ struct lockshm_stat {
 	uint64_t recovered;     /**< holds of dead owners that were reaped */
 	uint64_t expired;       /**< holds that were taken away because their lease had expired */
 };
+#define LOCKSHM_STAT_INIT { sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * lockshm_stat - capacities, use and event counts of a segment
  * @segment: handle, also a read-only one
- * @stat:    [out]
+ * @stat:    [out] from LOCKSHM_STAT_INIT
  *
  * Reads every table once; numbers that change meanwhile need not be consistent.  Does not block.
  *
@@ -878,8 +925,9 @@ struct lockshm_stat {
  */
 int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
 
-/** The bridge of a segment. */
+/** The bridge of a segment.  Start from LOCKSHM_BRIDGE_STAT_INIT. */
 struct lockshm_bridge_stat {
+	size_t size;            /**< sizeof(struct lockshm_bridge_stat), set by the initialiser */
 	char servers[1112];     /**< URIs as given; "" = this segment has no Redis */
 	char prefix[128];
 	char host[24];          /**< this host's name in Redis */
@@ -899,11 +947,13 @@ struct lockshm_bridge_stat {
 	uint64_t errors;        /**< of those, without a reliable reply */
 	uint64_t grants;        /**< holds granted under leases */
 };
+#define LOCKSHM_BRIDGE_STAT_INIT                                                                                       \
+	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * lockshm_bridge_stat - the Redis settings of a segment, its bridge, and event counts
  * @segment: handle, also a read-only one
- * @stat:    [out]
+ * @stat:    [out] from LOCKSHM_BRIDGE_STAT_INIT
  *
  * Numbers that change meanwhile need not be consistent.  Allocates.  Does not block.
  *
@@ -944,6 +994,7 @@ enum lockshm_remote_state {
 
 /** A holder of a lock in Redis, a waiter, or the writer that left the intent key. */
 struct lockshm_remote_party {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	const char *value;     /**< of a holder and an intent key: the bytes in Redis; of a waiter "" */
 	size_t value_len;
 	char host[24];         /**< name of the host; "" = another program */
@@ -954,6 +1005,7 @@ struct lockshm_remote_party {
 
 /** What one server has of a key. */
 struct lockshm_remote_info {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	const char *server; /**< as in messages: scheme, host and port, or path */
 	int code;           /**< 0, or LOCKSHM_BRIDGE: no reply, and the fields after @reason are not filled */
 	const char *reason; /**< why there is no reply; "" = there is one */
@@ -961,9 +1013,9 @@ struct lockshm_remote_info {
 	size_t name_len;
 	int state;          /**< enum lockshm_remote_state */
 	const char *type;   /**< Redis' name for the type of the data */
-	size_t holders;     /**< parties[0 .. holders-1]; a cooldown counts as one; at most 1000 */
+	size_t holders;     /**< parties[0] .. parties[holders-1]; a cooldown counts as one; at most 1000 */
 	size_t waiters;     /**< the following ones, hosts in the order of their turns; at most 1000 */
-	const struct lockshm_remote_party *parties;
+	const struct lockshm_remote_party *const *parties;
 	const struct lockshm_remote_party *mark; /**< intent key of a writer that waits for readers to leave; NULL = none */
 	uint64_t next_token; /**< the next holder's token is not smaller; 0 = not known there */
 };
@@ -1020,13 +1072,14 @@ int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, cons
 
 /** One segment found by lockshm_each_segment(). */
 struct lockshm_segment_info {
+	size_t size; /**< of the library's struct, see STRUCTS */
 	const char *name; /**< with the leading slash */
 	int code;         /**< 0, or the reason why it could not be opened */
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
 	const char *reason;       /**< the sentence for @code */
-	struct lockshm_stat stat; /**< filled if @code is 0 */
+	const struct lockshm_stat *stat; /**< NULL if @code is not 0; valid during the callback */
 };
 typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void *arg);
 

@@ -153,7 +153,7 @@ static void lockshm_keep(uint32_t key)
 
 static double lockshm_bytes(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	if (lockshm_stat(creator, &stat))
 		return -1;

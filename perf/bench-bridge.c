@@ -137,7 +137,7 @@ lockshm_t *bridge_open(int host)
 void bridge_lock(lockshm_t *s, const char *key, unsigned flags, lockshm_hold_t *hold)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	int rc;
 
 	q.key = key;
@@ -161,7 +161,7 @@ void bridge_unlock(lockshm_hold_t *hold)
 
 struct lockshm_bridge_stat bridge_stat(lockshm_t *s)
 {
-	struct lockshm_bridge_stat stat;
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
 	int rc = lockshm_bridge_stat(s, &stat);
 
 	if (rc)

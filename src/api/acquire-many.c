@@ -14,6 +14,7 @@
 #include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/hash.h"
+#include "sys/sized.h"
 
 struct wanted {
 	struct identity id;
@@ -83,6 +84,8 @@ static int check_key(const struct lockshm_key *k, size_t i, const struct lockshm
 				 k->len, LOCKSHM_KEY_MAX);
 	if (mode != LOCKSHM_SHARED && mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode of key %zu is %d", i, mode);
+	if (k->reserved[0] | k->reserved[1] | k->reserved[2])
+		return error_set(error, LOCKSHM_INVALID, "reserved words of key %zu must be 0", i);
 	return 0;
 }
 
@@ -211,43 +214,64 @@ static int take_all(struct lockshm *s, struct lockshm_request *q, const struct l
 	return status;
 }
 
+/* Check everything that is not one key's. */
+static int check_many(const struct lockshm *s, const struct lockshm_request *common, const struct lockshm_key *keys,
+		      size_t n, const lockshm_hold_t *holds, struct lockshm_error *error)
+{
+	size_t i;
+
+	if (!segment_valid(s))
+		return error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
+	if (!keys || !holds)
+		return error_set(error, LOCKSHM_INVALID, "%s is NULL", keys ? "holds" : "keys");
+	if (common->flags & LOCKSHM_BARGE)
+		return error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_BARGE is for one key");
+	if ((common->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
+		return error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
+	if (n < 1 || n > LOCKSHM_MANY_MAX)
+		return error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
+	for (i = 0; i < n; i++)
+		if (hold_in_use(hold_of(&holds[i])))
+			return error_set(error, LOCKSHM_INVALID, "hold %zu is in use: release it first", i);
+	return 0;
+}
+
+/* @common: a copy, which is used up. */
+static int acquire_many(struct lockshm *segment, struct lockshm_request *common, const struct lockshm_key *keys,
+			size_t n, lockshm_hold_t *holds, struct report_sum *sum)
+{
+	struct wanted wanted[LOCKSHM_MANY_MAX];
+	int err = check_many(segment, common, keys, n, holds, &sum->all.error);
+
+	if (!err)
+		err = collect(segment, wanted, common, keys, n, &sum->all.error);
+	if (err)
+		return err;
+	memset(holds, 0, n * sizeof(*holds));
+	sort(wanted, n);
+	common->prepared = NULL;
+	common->deadline_ns = common_deadline(common);
+	return take_all(segment, common, keys, wanted, merge(wanted, n), holds, sum);
+}
+
 LOCKSHM_EXPORT int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *common,
 					const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds)
 {
-	struct wanted wanted[LOCKSHM_MANY_MAX];
-	struct lockshm_request q;
-	struct report_sum sum;
-	struct lockshm_error *error;
-	size_t i;
+	struct report_sum sum = { LOCKSHM_REPORT_INIT, LOCKSHM_REPORT_INIT };
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report *report;
 	int err;
 
-	if (!segment_valid(segment) || !common || !keys || !holds)
+	if (!common)
 		return LOCKSHM_INVALID;
-	memset(&sum, 0, sizeof(sum));
-	error = &sum.all.error;
-	if (common->size != sizeof(*common))
+	err = sized_in(&q, sizeof(q), common, REQUEST_SIZE_0_1, "request", &sum.all.error);
+	report = q.report;
+	if (report && !sized_good(report, REPORT_SIZE_0_1))
 		return LOCKSHM_INVALID;
-	if (common->flags & LOCKSHM_BARGE)
-		err = error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_BARGE is for one key");
-	else if ((common->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
-		err = error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
-	else if (n < 1 || n > LOCKSHM_MANY_MAX)
-		err = error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
-	else
-		err = collect(segment, wanted, common, keys, n, error);
-	for (i = 0; !err && i < n; i++)
-		if (hold_in_use(hold_of(&holds[i])))
-			err = error_set(error, LOCKSHM_INVALID, "hold %zu is in use: release it first", i);
-	if (!err) {
-		memset(holds, 0, n * sizeof(*holds));
-		sort(wanted, n);
-		q = *common;
-		q.prepared = NULL;
-		q.deadline_ns = common_deadline(common);
-		err = take_all(segment, &q, keys, wanted, merge(wanted, n), holds, &sum);
-	}
-	if (common->report)
-		*common->report = sum.all;
+	if (!err)
+		err = acquire_many(segment, &q, keys, n, holds, &sum);
+	if (report)
+		sized_out(report, &sum.all, sizeof(sum.all));
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "lock/wait.h"
 #include "service/service.h"
 #include "sys/error.h"
+#include "sys/sized.h"
 
 /* ---------------------------------------------------------------- arguments */
 
@@ -49,9 +50,6 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 {
 	int err;
 
-	if (q->size != sizeof(*q))
-		return error_set(error, LOCKSHM_INVALID,
-				 "request.size is %zu, not %zu: start from LOCKSHM_REQUEST_INIT", q->size, sizeof(*q));
 	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
 	if (err)
 		return err;
@@ -96,21 +94,26 @@ static int dispatch(struct lockshm *s, const struct lockshm_request *q, lockshm_
 	return q->flags & LOCKSHM_GLOBAL ? global_acquire(s, q, hold, error) : acquire_local(s, q, hold, error);
 }
 
-/* @how: 0 or ACQUIRE_OUTSIDE. */
-static int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold,
-			   unsigned how)
+/*
+ * @request and its report have the library's own sizes.  The report is cleared before anything is refused.
+ * @how: 0 or ACQUIRE_OUTSIDE.
+ */
+static int acquire_own_sizes(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold,
+			     unsigned how)
 {
+	struct lockshm_error *error = NULL;
 	struct lockshm_request outside;
-	struct lockshm_error *error;
 	int err;
 
-	if (unlikely(!segment_valid(segment)) || unlikely(!request) || unlikely(!hold))
-		return LOCKSHM_INVALID;
-	error = NULL;
-	if (unlikely(request->size == sizeof(*request) && request->report)) {
+	if (unlikely(request->report != NULL)) {
 		memset(request->report, 0, sizeof(*request->report));
+		request->report->size = sizeof(*request->report);
 		error = &request->report->error;
 	}
+	if (unlikely(!segment_valid(segment)))
+		return error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
+	if (unlikely(!hold))
+		return error_set(error, LOCKSHM_INVALID, "hold is NULL");
 	err = check_request(segment, request, hold, error);
 	if (unlikely(err))
 		return err;
@@ -125,7 +128,35 @@ static int acquire_careful(struct lockshm *segment, const struct lockshm_request
 
 int acquire_outside(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold)
 {
-	return acquire_careful(s, q, hold, ACQUIRE_OUTSIDE);
+	return acquire_own_sizes(s, q, hold, ACQUIRE_OUTSIDE);
+}
+
+/* The program was compiled with another header, or its sizes are wrong. */
+static int acquire_other_sizes(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	struct lockshm_report own = LOCKSHM_REPORT_INIT, *report;
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	int err = sized_in(&q, sizeof(q), request, REQUEST_SIZE_0_1, "request", &own.error);
+
+	report = q.report;
+	if (report && !sized_good(report, REPORT_SIZE_0_1))
+		return LOCKSHM_INVALID;
+	q.report = report ? &own : NULL;
+	if (!err)
+		err = acquire_own_sizes(segment, &q, hold, 0);
+	if (report)
+		sized_out(report, &own, sizeof(own));
+	return err;
+}
+
+static int acquire_careful(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	if (unlikely(!request))
+		return LOCKSHM_INVALID;
+	if (likely(request->size == sizeof(*request)) &&
+	    (!request->report || likely(request->report->size == sizeof(*request->report))))
+		return acquire_own_sizes(segment, request, hold, 0);
+	return acquire_other_sizes(segment, request, hold);
 }
 
 LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
@@ -136,9 +167,9 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 
 	/* A thread that takes part has the segment mapped, though its handle may be closed. */
 	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
-		return acquire_careful(segment, request, hold, 0);
+		return acquire_careful(segment, request, hold);
 	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
-		return acquire_careful(segment, request, hold, 0);
+		return acquire_careful(segment, request, hold);
 	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
 	    request_is_plain_but(request, LOCKSHM_BARGE)) {
 		status = acquire_resume(self, request, h, false);
@@ -146,7 +177,7 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 			return status;
 	}
 	if (unlikely(!request_is_plain(request)))
-		return acquire_careful(segment, request, hold, 0);
+		return acquire_careful(segment, request, hold);
 	status = take_free(self, request, h, true);
-	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold, 0);
+	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);
 }

@@ -18,6 +18,7 @@
 #include "lock/table.h"
 #include "sys/error.h"
 #include "sys/hash.h"
+#include "sys/sized.h"
 
 #define EVENTS_TRIES 8 /* then threads leave all the time, and some events may be missing */
 
@@ -25,6 +26,7 @@ struct view {
 	struct lockshm *s;
 	struct snapshot snap;
 	struct lockshm_request_info *infos;
+	const struct lockshm_request_info **list; /* of @infos */
 	uint32_t cap;
 	unsigned char key[KEY_SHOWN_WORDS * 8];
 	struct lockshm_lock_info lock;
@@ -35,6 +37,7 @@ static int view_init(struct view *v, struct lockshm *s)
 {
 	memset(v, 0, sizeof(*v));
 	v->s = s;
+	v->lock.size = sizeof(v->lock);
 	return snapshot_init(&v->snap) ? 0 : LOCKSHM_NO_MEMORY;
 }
 
@@ -42,10 +45,12 @@ static void view_free(struct view *v)
 {
 	snapshot_free(&v->snap);
 	free(v->infos);
+	free(v->list);
 }
 
 static int view_room(struct view *v, uint32_t n)
 {
+	const struct lockshm_request_info **list;
 	struct lockshm_request_info *more;
 
 	if (n <= v->cap)
@@ -54,7 +59,12 @@ static int view_room(struct view *v, uint32_t n)
 	if (!more)
 		return LOCKSHM_NO_MEMORY;
 	v->infos = more;
-	v->cap = n;
+	list = realloc(v->list, n * sizeof(*list));
+	if (!list)
+		return LOCKSHM_NO_MEMORY;
+	v->list = list;
+	for (v->cap = 0; v->cap < n; v->cap++)
+		list[v->cap] = &more[v->cap];
 	return 0;
 }
 
@@ -96,6 +106,7 @@ static void fill_lease(struct view *v, const struct identity *id)
 		return;
 	now = host_now(v->s);
 	memset(to, 0, sizeof(*to));
+	to->size = sizeof(*to);
 	word = load_acquire(&r->word);
 	to->state = lease_state(word);
 	if (to->state != LOCKSHM_HOST_LEASE_NONE)
@@ -123,6 +134,7 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	bool waiting = word_is(from->word, REQUEST_WAITING);
 
 	memset(to, 0, sizeof(*to));
+	to->size = sizeof(*to);
 	to->state = waiting				      ? LOCKSHM_WAITING :
 		    word_is(from->word, REQUEST_COOLING)   ? LOCKSHM_COOLING :
 		    word_is(from->word, REQUEST_BARGEABLE) ? LOCKSHM_BARGEABLE :
@@ -162,6 +174,7 @@ static int fill_lock(struct view *v, const struct shm_entry *e)
 	uint32_t i, n = 0;
 
 	memset(lock, 0, sizeof(*lock));
+	lock->size = sizeof(*lock);
 	if (!snapshot_take(v->s, e, &v->snap) || view_room(v, v->snap.n) != 0)
 		return LOCKSHM_NO_MEMORY;
 	fill_key(v, e);
@@ -179,7 +192,7 @@ static int fill_lock(struct view *v, const struct shm_entry *e)
 		}
 		n++;
 	}
-	lock->requests = v->infos;
+	lock->requests = v->list;
 	id = (struct identity){ { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
 	fill_lease(v, &id);
 	(void)damage_read(v->s, e, &lock->previous);
@@ -254,6 +267,7 @@ static bool fill_owner(const struct lockshm *s, uint32_t slot, struct lockshm_ow
 	if (control_state(c) < OWNER_ACTIVE)
 		return false;
 	memset(out, 0, sizeof(*out));
+	out->size = sizeof(*out);
 	out->pid = control_pid(c);
 	out->tid = (int32_t)load_relaxed32(&o->tid);
 	out->alive = !owner_slot_is_dead(s, slot, c);
@@ -339,11 +353,10 @@ static uint64_t events(const struct lockshm *s, enum owner_count event)
 	return sum;
 }
 
-LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
+/* @stat is zero. */
+static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 {
-	if (!segment_valid(segment) || !stat)
-		return LOCKSHM_INVALID;
-	memset(stat, 0, sizeof(*stat));
+	stat->size = sizeof(*stat);
 	stat->bytes = segment->size;
 	stat->created_unix_ns = segment->header->created_unix_ns;
 	stat->token_base = segment_token(segment, 0);
@@ -360,6 +373,16 @@ LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
 	stat->lost = events(segment, COUNT_LOST);
 	stat->recovered = events(segment, COUNT_RECOVERED);
 	stat->expired = events(segment, COUNT_EXPIRED);
+}
+
+LOCKSHM_EXPORT int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat)
+{
+	struct lockshm_stat own = { 0 };
+
+	if (!segment_valid(segment) || !stat || !sized_good(stat, STAT_SIZE_0_1))
+		return LOCKSHM_INVALID;
+	fill_stat(segment, &own);
+	sized_out(stat, &own, sizeof(own));
 	return 0;
 }
 
@@ -378,13 +401,11 @@ static void count_leases(const struct lockshm *s, struct lockshm_bridge_stat *st
 	}
 }
 
-LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat)
+/* @stat is zero. */
+static int fill_bridge_stat(const struct lockshm *segment, struct lockshm_bridge_stat *stat)
 {
 	const uint64_t *counts;
 
-	if (!segment_valid(segment) || !stat)
-		return LOCKSHM_INVALID;
-	memset(stat, 0, sizeof(*stat));
 	if (!segment->n_host_leases)
 		return 0;
 	memcpy(stat->servers, segment->redis.servers, sizeof(stat->servers) - 1);
@@ -408,6 +429,18 @@ LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge
 	return leader_find(segment, &stat->pid, &stat->tid);
 }
 
+LOCKSHM_EXPORT int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat)
+{
+	struct lockshm_bridge_stat own = { 0 };
+	int err;
+
+	if (!segment_valid(segment) || !stat || !sized_good(stat, BRIDGE_STAT_SIZE_0_1))
+		return LOCKSHM_INVALID;
+	err = fill_bridge_stat(segment, &own);
+	sized_out(stat, &own, sizeof(own));
+	return err;
+}
+
 /* ---------------------------------------------------------------- segments */
 
 /* Does the file begin like a segment?  One that cannot be read may be one.  Other files in /dev/shm are skipped. */
@@ -427,11 +460,13 @@ static bool looks_like_segment(const char *path)
 static int report_segment(const char *name, const struct stat *st, lockshm_segment_fn fn, void *arg)
 {
 	struct lockshm_segment_info info;
+	struct lockshm_stat stat = { 0 };
 	struct lockshm_error error = { 0 };
 	lockshm_t *s;
 	int err;
 
 	memset(&info, 0, sizeof(info));
+	info.size = sizeof(info);
 	info.name = name;
 	info.uid = st->st_uid;
 	info.gid = st->st_gid;
@@ -439,7 +474,8 @@ static int report_segment(const char *name, const struct stat *st, lockshm_segme
 	info.code = lockshm_open(&s, name, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER, &error);
 	info.reason = error.message;
 	if (info.code == 0) {
-		(void)lockshm_stat(s, &info.stat);
+		fill_stat(s, &stat);
+		info.stat = &stat;
 		(void)lockshm_close(s);
 	}
 	/* Without permission to read it, it may be no segment at all. */

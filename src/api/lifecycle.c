@@ -13,6 +13,7 @@
 #include "segment/process.h"
 #include "service/service.h"
 #include "sys/error.h"
+#include "sys/sized.h"
 
 /* ---------------------------------------------------------------- open */
 
@@ -81,9 +82,6 @@ static int check_redis(const struct lockshm_create_options *o, struct lockshm_er
 
 static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
 {
-	if (o->size != sizeof(*o))
-		return error_set(error, LOCKSHM_INVALID, "options.size is %zu, not %zu: start from LOCKSHM_CREATE_INIT",
-				 o->size, sizeof(*o));
 	if (o->locks < 1 || o->locks > 1u << SLOT_BITS)
 		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, 1u << SLOT_BITS);
 	if (o->requests < 1 || o->requests > INDEX_MAX)
@@ -98,7 +96,23 @@ static int check_options(const struct lockshm_create_options *o, struct lockshm_
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
 	if (o->token_floor > UINT64_MAX / 2)
 		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
+	if (o->reserved)
+		return error_set(error, LOCKSHM_INVALID, "reserved is %u, must be 0", o->reserved);
 	return check_redis(o, error);
+}
+
+/* @o: copy of the program's @options, or the defaults. */
+static int read_options(struct lockshm_create_options *o, const struct lockshm_create_options *options,
+			struct lockshm_error *error)
+{
+	static const struct lockshm_create_options defaults = LOCKSHM_CREATE_INIT;
+	int err = 0;
+
+	if (options)
+		err = sized_in(o, sizeof(*o), options, CREATE_OPTIONS_SIZE_0_1, "options", error);
+	else
+		*o = defaults;
+	return err ? err : check_options(o, error);
 }
 
 /* @out is zero. */
@@ -153,8 +167,7 @@ static bool is_worth_another_try(int err, unsigned flags, int tries)
 LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
 				  struct lockshm_error *error)
 {
-	static const struct lockshm_create_options defaults = LOCKSHM_CREATE_INIT;
-	const struct lockshm_create_options *o = options ? options : &defaults;
+	struct lockshm_create_options o;
 	struct lockshm *s = NULL;
 	char full[LOCKSHM_NAME_MAX + 2];
 	int err, tries, e;
@@ -164,22 +177,22 @@ LOCKSHM_EXPORT int lockshm_create(lockshm_t **out, const char *name, const struc
 		*out = NULL;
 	if (!segment_name(full, name))
 		return segment_bad_name(error);
-	err = check_options(o, error);
+	err = read_options(&o, options, error);
 	if (err)
 		return err;
 	for (tries = 0; tries < 100; tries++) {
 		/* First, so that a worker that would only open reserves nothing. */
-		if (o->flags & LOCKSHM_CREATE_OR_OPEN) {
+		if (o.flags & LOCKSHM_CREATE_OR_OPEN) {
 			err = open_segment(&s, full, 0, error);
 			if (err != LOCKSHM_NO_SEGMENT)
 				goto opened;
 		}
 		e = segment_clear_retired(full);
 		if (e)
-			return blocked(e, full, o->flags, error);
+			return blocked(e, full, o.flags, error);
 		error_set(error, 0, "%s", "");
-		err = make_segment(&s, full, o, error);
-		if (!is_worth_another_try(err, o->flags, tries))
+		err = make_segment(&s, full, &o, error);
+		if (!is_worth_another_try(err, o.flags, tries))
 			break;
 	}
 opened:

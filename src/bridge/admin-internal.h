@@ -23,6 +23,7 @@ struct admin_op {
 		const char *why;
 	} nodes[REDIS_SERVERS_MAX];
 	struct lockshm_remote_party *parties;
+	const struct lockshm_remote_party **list; /* of @parties */
 	size_t room;
 };
 

@@ -87,6 +87,7 @@ static struct lockshm_remote_party *add_party(struct report *r, const struct red
 	const char *text;
 
 	memset(to, 0, sizeof(*to));
+	to->size = sizeof(*to);
 	text = redis_reply_text(value, &to->value_len);
 	to->value = text ? text : "";
 	to->mode = mode;
@@ -183,12 +184,21 @@ static bool make_room(struct admin_op *q, const struct redis_reply *reply)
 {
 	size_t n = 1 + redis_reply_count(redis_reply_at(reply, AT_HELD)) +
 		   redis_reply_count(redis_reply_at(reply, AT_QUEUE)) / 2;
-	struct lockshm_remote_party *more = q->room < n ? realloc(q->parties, n * sizeof(*more)) : q->parties;
+	const struct lockshm_remote_party **list;
+	struct lockshm_remote_party *more;
 
+	if (n <= q->room)
+		return true;
+	more = realloc(q->parties, n * sizeof(*more));
 	if (!more)
 		return false;
 	q->parties = more;
-	q->room = q->room < n ? n : q->room;
+	list = realloc(q->list, n * sizeof(*list));
+	if (!list)
+		return false;
+	q->list = list;
+	for (q->room = 0; q->room < n; q->room++)
+		list[q->room] = &more[q->room];
 	return true;
 }
 
@@ -200,7 +210,7 @@ static void fail_info(struct lockshm_remote_info *info, const char *why)
 
 int admin_report(struct admin_op *q, const struct node *node, lockshm_remote_fn fn, void *arg)
 {
-	struct lockshm_remote_info info = { .server = redis_conn_label(node->conn), .reason = "" };
+	struct lockshm_remote_info info = { .size = sizeof(info), .server = redis_conn_label(node->conn), .reason = "" };
 	struct report r = { .q = q, .reply = node->op.inspected, .info = &info };
 	const char *end;
 	size_t len;
@@ -214,7 +224,8 @@ int admin_report(struct admin_op *q, const struct node *node, lockshm_remote_fn 
 	} else {
 		info.name = node->keys.key[0];
 		info.name_len = node->keys.len[0];
-		info.parties = r.to = q->parties;
+		info.parties = q->list;
+		r.to = q->parties;
 		r.ms = redis_reply_integer(at(&r, AT_MS), 0);
 		report_held(&r);
 		report_waiters(&r);

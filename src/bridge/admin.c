@@ -99,6 +99,7 @@ static void end(struct admin_op *q)
 		redis_conn_free(q->nodes[i].conn);
 	}
 	free(q->parties);
+	free(q->list);
 	free(q);
 	/* The thread is the program's, which may end it at any time. */
 	redis_tls_thread_ends();

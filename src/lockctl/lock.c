@@ -114,11 +114,12 @@ static void lease_json(struct json *json, const struct lockshm_host_lease_info *
 	json_close(json, '}');
 }
 
-static void requests_json(struct json *json, const char *name, const struct lockshm_request_info *requests, size_t n)
+static void requests_json(struct json *json, const char *name, const struct lockshm_request_info *const *requests,
+			  size_t n)
 {
 	json_open(json, name, '[');
 	for (size_t i = 0; i < n; i++)
-		request_json(json, &requests[i]);
+		request_json(json, requests[i]);
 	json_close(json, ']');
 }
 
@@ -194,7 +195,7 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 	fprintf(out, "\t%zu\t%zu", lock->holders, lock->waiters);
 	previous_porcelain(out, lock);
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
-		request_porcelain(out, lock, &lock->requests[i]);
+		request_porcelain(out, lock, lock->requests[i]);
 }
 
 /* --- Human-readable ---------------------------------------------------------------------------------- */
@@ -248,7 +249,7 @@ static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
 
 void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 {
-	const struct lockshm_request_info *oldest = lock->holders ? lock->requests : NULL;
+	const struct lockshm_request_info *oldest = lock->holders ? lock->requests[0] : NULL;
 	const char *mode = mode_name(lock->mode);
 
 	table_add_own(table, format_key(lock));
@@ -293,20 +294,20 @@ char *format_previous(const struct lockshm_previous *previous)
 	return text;
 }
 
-static void requests_human(FILE *out, const struct lockshm_request_info *requests, size_t n)
+static void requests_human(FILE *out, const struct lockshm_request_info *const *requests, size_t n)
 {
 	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES" };
 	struct table table;
 
 	table_begin(&table, 5, titles);
 	for (size_t i = 0; i < n; i++) {
-		const char *mode = mode_name(requests[i].mode);
+		const char *mode = mode_name(requests[i]->mode);
 
-		table_add_own(&table, format_holder(&requests[i]));
+		table_add_own(&table, format_holder(requests[i]));
 		table_add(&table, mode ? mode : "?");
-		table_add_own(&table, format_text("%" PRIu64, requests[i].token));
-		table_add_own(&table, format_duration(requests[i].age_ns));
-		table_add_own(&table, format_duration(requests[i].expires_in_ns));
+		table_add_own(&table, format_text("%" PRIu64, requests[i]->token));
+		table_add_own(&table, format_duration(requests[i]->age_ns));
+		table_add_own(&table, format_duration(requests[i]->expires_in_ns));
 	}
 	table_end(&table, out, "  ");
 }

@@ -92,11 +92,11 @@ static void segment_json(struct json *json, const struct lockshm_segment_info *i
 	json_uint(json, "gid", info->gid);
 	json_text(json, "mode", mode);
 	if (!info->code) {
-		json_uint(json, "bytes", info->stat.bytes);
-		json_uint(json, "locks", info->stat.locks);
-		json_uint(json, "locks_known", info->stat.locks_known);
-		json_uint(json, "locks_busy", info->stat.locks_busy);
-		json_uint(json, "locks_damaged", info->stat.locks_damaged);
+		json_uint(json, "bytes", info->stat->bytes);
+		json_uint(json, "locks", info->stat->locks);
+		json_uint(json, "locks_known", info->stat->locks_known);
+		json_uint(json, "locks_busy", info->stat->locks_busy);
+		json_uint(json, "locks_damaged", info->stat->locks_damaged);
 	}
 	json_close(json, '}');
 }
@@ -109,8 +109,8 @@ static void segment_porcelain(const struct lockshm_segment_info *info)
 	if (info->code)
 		printf("\t-\t-\t-\t-\t-\n");
 	else
-		printf("\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", info->stat.bytes,
-		       info->stat.locks, info->stat.locks_known, info->stat.locks_busy, info->stat.locks_damaged);
+		printf("\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", info->stat->bytes,
+		       info->stat->locks, info->stat->locks_known, info->stat->locks_busy, info->stat->locks_damaged);
 }
 
 static void segment_row(struct table *table, const struct lockshm_segment_info *info, char *owner)
@@ -119,11 +119,11 @@ static void segment_row(struct table *table, const struct lockshm_segment_info *
 	if (info->code)
 		table_add(table, "-");
 	else
-		table_add_own(table, format_text("%" PRIu32 "/%" PRIu32 "/%" PRIu32, info->stat.locks_busy,
-					     info->stat.locks_known, info->stat.locks));
+		table_add_own(table, format_text("%" PRIu32 "/%" PRIu32 "/%" PRIu32, info->stat->locks_busy,
+					     info->stat->locks_known, info->stat->locks));
 	table_add_own(table, owner);
 	table_add_own(table, format_text("%04o", (unsigned)info->mode & 07777));
-	table_add_own(table, info->code ? format_text("-") : format_size(info->stat.bytes));
+	table_add_own(table, info->code ? format_text("-") : format_size(info->stat->bytes));
 	table_add_own(table, info->code ? visible(info->reason, strlen(info->reason)) : format_text("ok"));
 }
 

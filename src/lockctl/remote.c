@@ -57,12 +57,12 @@ static void party_json(struct json *json, const char *name, const struct lockshm
 	json_close(json, '}');
 }
 
-static void parties_json(struct json *json, const char *name, const struct lockshm_remote_party *parties, size_t n,
-			 bool wait)
+static void parties_json(struct json *json, const char *name, const struct lockshm_remote_party *const *parties,
+			 size_t n, bool wait)
 {
 	json_open(json, name, '[');
 	for (size_t i = 0; i < n; i++)
-		party_json(json, NULL, &parties[i], wait);
+		party_json(json, NULL, parties[i], wait);
 	json_close(json, ']');
 }
 
@@ -143,7 +143,7 @@ static int server_porcelain(const struct lockshm_remote_info *info, void *arg)
 	put_column(out, info->reason, strlen(info->reason));
 	fputc('\n', out);
 	for (size_t i = 0; i < info->holders + info->waiters; i++)
-		party_porcelain(out, i < info->holders ? "redis-holder" : "redis-waiter", info, &info->parties[i]);
+		party_porcelain(out, i < info->holders ? "redis-holder" : "redis-waiter", info, info->parties[i]);
 	if (info->mark)
 		party_porcelain(out, "redis-mark", info, info->mark);
 	return 0;
@@ -166,7 +166,8 @@ static char *format_end(int64_t ns)
 	return ns == LOCKSHM_FOREVER ? format_text("never") : format_duration(ns);
 }
 
-static void parties_human(FILE *out, const char *title, const struct lockshm_remote_party *parties, size_t n, bool wait)
+static void parties_human(FILE *out, const char *title, const struct lockshm_remote_party *const *parties, size_t n,
+			  bool wait)
 {
 	const char *const titles[] = { title, "MODE", "EXPIRES", "VALUE" };
 	struct table table;
@@ -175,11 +176,11 @@ static void parties_human(FILE *out, const char *title, const struct lockshm_rem
 		return;
 	table_begin(&table, wait ? 3 : 4, titles);
 	for (size_t i = 0; i < n; i++) {
-		table_add_own(&table, format_party(&parties[i]));
-		table_add(&table, mode_name(parties[i].mode) ? mode_name(parties[i].mode) : "?");
-		table_add_own(&table, format_end(parties[i].expires_in_ns));
+		table_add_own(&table, format_party(parties[i]));
+		table_add(&table, mode_name(parties[i]->mode) ? mode_name(parties[i]->mode) : "?");
+		table_add_own(&table, format_end(parties[i]->expires_in_ns));
 		if (!wait)
-			table_add_own(&table, visible(parties[i].value, parties[i].value_len));
+			table_add_own(&table, visible(parties[i]->value, parties[i]->value_len));
 	}
 	table_end(&table, out, "  ");
 }
@@ -207,7 +208,7 @@ static int server_human(const struct lockshm_remote_info *info, void *arg)
 	if (!info->code) {
 		parties_human(out, "HELD BY", info->parties, info->holders, false);
 		if (info->mark)
-			parties_human(out, "INTENT OF", info->mark, 1, false);
+			parties_human(out, "INTENT OF", &info->mark, 1, false);
 		parties_human(out, "WAITING, IN ORDER", info->waiters ? info->parties + info->holders : NULL,
 			       info->waiters, true);
 	}

@@ -210,6 +210,8 @@ static int get_counts(struct counts *counts, const char *name)
 	if (status)
 		return status;
 	counts->name = name;
+	counts->stat = (struct lockshm_stat)LOCKSHM_STAT_INIT;
+	counts->bridge = (struct lockshm_bridge_stat)LOCKSHM_BRIDGE_STAT_INIT;
 	code = lockshm_stat(segment, &counts->stat);
 	if (code >= 0)
 		code = lockshm_bridge_stat(segment, &counts->bridge);

@@ -19,7 +19,7 @@ static const struct option options[] = {
 /** Slots of dead threads right now.  Return: 0, or the exit status after a message. */
 static int count_dead(const char *name, uint32_t *dead)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	lockshm_t *segment;
 	int status = open_to_look(&segment, name);
 

@@ -88,6 +88,7 @@ int error_set(struct lockshm_error *error, int code, const char *format, ...)
 	error->code = code;
 	error->sys_errno = 0;
 	error->table = LOCKSHM_TABLE_NONE;
+	memset(error->reserved, 0, sizeof(error->reserved));
 	if (code == 0) {
 		/* Without printf: the first success of a process must not load its pages. */
 		error->message[0] = '\0';

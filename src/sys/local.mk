@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# the machine: atomics, clocks, futexes, hashing, /proc, threads, error texts
+# the machine: atomics, clocks, futexes, hashing, /proc, threads, error texts, sizes of structs
 liblockshm_internal_la_SOURCES += \
 	%D%/atomic.h \
 	%D%/clock.c \
@@ -14,6 +14,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/min.h \
 	%D%/procfs.c \
 	%D%/procfs.h \
+	%D%/sized.c \
+	%D%/sized.h \
 	%D%/thread.h \
 	%D%/vdso.c \
 	%D%/vdso.h \

@@ -53,7 +53,7 @@ static int keep(const struct lockshm_remote_info *info, void *arg)
 	to->next_token = info->next_token;
 	ck_assert_uint_le(info->holders + info->waiters, PARTIES);
 	for (i = 0; i < info->holders + info->waiters; i++)
-		copy_party(&info->parties[i], &to->party[i], to->value[i]);
+		copy_party(info->parties[i], &to->party[i], to->value[i]);
 	to->has_intent = info->mark != NULL;
 	if (info->mark)
 		copy_party(info->mark, &to->intent, to->intent_value);

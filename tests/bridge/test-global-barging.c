@@ -28,7 +28,7 @@ static void barge_send(struct agent *a)
 
 static int copy_state(const struct lockshm_lock_info *lock, void *arg)
 {
-	*(int *)arg = lock->holders + lock->waiters ? lock->requests[0].state : 0;
+	*(int *)arg = lock->holders + lock->waiters ? lock->requests[0]->state : 0;
 	return 0;
 }
 

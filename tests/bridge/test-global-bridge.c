@@ -45,7 +45,7 @@ static int find_waiter(const struct lockshm_lock_info *lock, void *arg)
 	size_t i;
 
 	for (i = lock->holders; i < lock->holders + lock->waiters; i++)
-		w->found = w->found || lock->requests[i].pid == w->pid;
+		w->found = w->found || lock->requests[i]->pid == w->pid;
 	return 0;
 }
 

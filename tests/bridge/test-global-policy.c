@@ -193,9 +193,9 @@ END_TEST
 START_TEST(local_only_outranks_damage)
 {
 	struct lockshm_create_options options;
-	struct lockshm_key keys[] = { { "k1", 2, 0 }, { "k2", 2, 0 } };
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("k1", 0), LOCKSHM_MANY_KEY("k2", 0) };
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
 
 	own_server();

@@ -136,7 +136,7 @@ static void *stay(void *arg)
 
 static bool two_take_part(void *arg)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	return lockshm_stat(arg, &stat) == 0 && stat.owners_used == 2;
 }

@@ -109,7 +109,7 @@ START_TEST(bad_requests)
 {
 	struct lockshm_create_options plain = LOCKSHM_CREATE_INIT;
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	char key[LOCKSHM_GLOBAL_KEY_MAX + 1];
 	lockshm_prepared_t prepared;

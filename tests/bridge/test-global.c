@@ -515,7 +515,8 @@ END_TEST
 
 START_TEST(many_at_once)
 {
-	struct lockshm_key keys[] = { { "m1", 2, 0 }, { "m2", 2, LOCKSHM_SHARED }, { "m3", 2, 0 } };
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("m1", 0), LOCKSHM_MANY_KEY("m2", LOCKSHM_SHARED),
+				      LOCKSHM_MANY_KEY("m3", 0) };
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t holds[3] = { LOCKSHM_HOLD_INIT };
 
@@ -540,7 +541,7 @@ static pid_t take_pair(unsigned host, unsigned n, unsigned flags)
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
 	char first[8], second[8];
-	struct lockshm_key keys[] = { { first, 0, 0 }, { second, 0, 0 } };
+	struct lockshm_key keys[] = { { .data = first }, { .data = second } };
 	pid_t pid = fork();
 
 	if (pid != 0)

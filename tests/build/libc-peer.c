@@ -76,7 +76,7 @@ static int acquire_once(lockshm_t *segment, const char *key)
 
 static int wait_for(lockshm_t *segment, const char *key)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct lockshm_request request = request_for(key, LOCKSHM_SECONDS(60), &report);
 	lockshm_hold_t hold;
 	int code = lockshm_acquire(segment, &request, &hold);

@@ -213,7 +213,7 @@ static void come_in(unsigned flags, const struct lockshm_report *report)
 
 static void count_strict(void)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 	uint64_t value;
 	unsigned flags = any_flags() | (next_random() % 4 ? LOCKSHM_BARGE : 0);
@@ -275,7 +275,7 @@ static int update_fenced(uint64_t token, lockshm_hold_t *hold)
 static void count_lease(void)
 {
 	int64_t ttl = LOCKSHM_MS(LEASE_MIN_MS + (int64_t)(next_random() % (LEASE_MAX_MS - LEASE_MIN_MS)));
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 	uint64_t token, lost_to;
 	int refused, overtaken;
@@ -502,7 +502,7 @@ static void check_marks(const struct monitor *m, const char *name, const struct 
 /* All workers are gone: after a sweep, in which we take part ourselves, nothing of theirs may be left. */
 static void check_leaks(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	lockshm_sweep(locks, NULL);
 	if (lockshm_stat(locks, &stat) < 0)
@@ -529,7 +529,7 @@ static void set_up(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct lockshm_error error = { 0 };
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	snprintf(segment_name, sizeof(segment_name), "/chaos-counter.%d", (int)getpid());
 	options.locks = 64;

@@ -80,7 +80,7 @@ static struct totals *mine;
 
 static void tell_request(const struct lockshm_lock_info *lock, size_t i)
 {
-	const struct lockshm_request_info *r = &lock->requests[i];
+	const struct lockshm_request_info *r = lock->requests[i];
 
 	printf("    %s %s pid %d %s token %" PRIu64 " since %.1f ms, %.1f ms left\n",
 	       r->state == LOCKSHM_WAITING ? "waits" : "holds", r->mode == LOCKSHM_EXCLUSIVE ? "exclusive" : "shared",

@@ -190,7 +190,8 @@ static int acquire_until_cancelled(const struct scene *s)
 static int acquire_three(const struct scene *s)
 {
 	struct lockshm_request request = request_for(s->key, X);
-	struct lockshm_key keys[3] = { { s->key, strlen(s->key), X }, { "second", 6, S }, { "third", 5, X } };
+	struct lockshm_key keys[3] = { LOCKSHM_MANY_KEY(s->key, X), LOCKSHM_MANY_KEY("second", S),
+				       LOCKSHM_MANY_KEY("third", X) };
 	int64_t begun = now_ns();
 	int code;
 

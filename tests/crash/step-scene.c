@@ -292,7 +292,7 @@ static unsigned lost_records(void)
 
 void scene_check_leaks(const struct scene *s)
 {
-	struct lockshm_stat now;
+	struct lockshm_stat now = LOCKSHM_STAT_INIT;
 
 	ck_code(lockshm_sweep(seg, NULL), 0);
 	now = stat_now();

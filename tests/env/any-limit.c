@@ -123,7 +123,7 @@ static int look_at(lockshm_t *s)
 {
 	int code = lockshm_each_lock(s, pass_lock, NULL);
 
-	return code ? code : lockshm_verify(s, NULL, NULL);
+	return code ? code : lockshm_verify(s, NULL, NULL, NULL);
 }
 
 static int look(const char *name)

@@ -56,7 +56,7 @@ static void take_turn(lockshm_t *segment, unsigned number)
 {
 	/* Until the last one is there it may take minutes; a test that hangs is ended by env.c. */
 	struct lockshm_request request = request_for(LOCKSHM_FOREVER);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int code;
 
@@ -176,7 +176,7 @@ static unsigned long kib_of(pid_t pid)
 static void print_memory(void)
 {
 	unsigned long all = 0;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	unsigned i;
 
 	for (i = 0; i < crowd; i++)

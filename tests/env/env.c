@@ -195,7 +195,7 @@ void env_verify(void)
 
 void env_nothing_left(uint32_t owners)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	CHECK_CODE(lockshm_sweep(env_segment, NULL), 0);
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);

@@ -54,7 +54,7 @@ static void pass(uint64_t first, uint64_t n, const char *what)
 
 static struct lockshm_stat stat_now(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);
 	return stat;
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	uint64_t keys = argc > 1 ? strtoull(argv[1], NULL, 10) : 20000, held = keys / 8 < HELD_MAX ? keys / 8 : HELD_MAX;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	tokens = calloc(2 * keys, sizeof(*tokens));
 	if (!tokens || keys < 1000)

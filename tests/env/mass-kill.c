@@ -146,7 +146,7 @@ static bool has_sound_report(int code, const char *tag)
 static void take_over(unsigned *died)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	char name[16];
 	unsigned key;

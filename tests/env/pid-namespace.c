@@ -26,7 +26,7 @@ static int strict(struct subject *p, int hold, const char *key)
 /* A sweep reaps the dead, and not their living namesakes. */
 static void sweep(uint32_t living)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	CHECK_CODE(lockshm_sweep(env_segment, NULL), 0);
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);

@@ -45,6 +45,7 @@ static int my_acquire(const struct command *c, struct answer *answer)
 	request.timeout_ns = c->timeout_ns;
 	request.flags = c->flags | LOCKSHM_ROBUST;
 	request.tag = "subject";
+	answer->report = (struct lockshm_report)LOCKSHM_REPORT_INIT;
 	request.report = &answer->report;
 	return lockshm_acquire(my_segment, &request, &my_holds[c->hold]);
 }
@@ -65,8 +66,8 @@ static int see_holder(const struct lockshm_lock_info *lock, void *arg)
 	struct answer *answer = arg;
 
 	if (lock->holders) {
-		answer->expires_ns = lock->requests[0].expires_in_ns;
-		answer->token = lock->requests[0].token;
+		answer->expires_ns = lock->requests[0]->expires_in_ns;
+		answer->token = lock->requests[0]->token;
 	}
 	return 0;
 }

@@ -140,7 +140,7 @@ static int see_nothing(const struct lockshm_lock_info *lock, void *arg)
 
 static int look_around(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	lockshm_stat(my_segment, &stat);
 	lockshm_each_lock(my_segment, see_nothing, NULL);

@@ -189,7 +189,7 @@ static int see_lock(const struct lockshm_lock_info *lock, void *arg)
 	for (i = 0; i < lock->key_shown; i++)
 		run->sum += lock->key[i];
 	for (i = 0; i < lock->holders + lock->waiters; i++)
-		run->sum += (unsigned)strlen(lock->requests[i].tag) + (unsigned)lock->requests[i].expires_in_ns;
+		run->sum += (unsigned)strlen(lock->requests[i]->tag) + (unsigned)lock->requests[i]->expires_in_ns;
 	run->sum += (unsigned)strlen(lock->previous.tag);
 	return 0;
 }
@@ -241,7 +241,7 @@ static struct lockshm_request request_of(const struct fuzz_command *c)
 static void acquire(struct run *run, const struct fuzz_command *c)
 {
 	struct lockshm_request request = request_of(c);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 
 	request.report = &report;
 	if (lockshm_acquire(run->segment, &request, &run->holds[c->arg % HOLDS]) == LOCKSHM_DEADLOCK)
@@ -258,14 +258,14 @@ static void acquire_many(struct run *run, const struct fuzz_command *c)
 	for (i = 0; i < 3; i++) {
 		const char *key = scene_keys[(c->index + i * c->arg) % SCENE_KEYS];
 
-		keys[i] = (struct lockshm_key){ key, strlen(key), i == 2 ? LOCKSHM_SHARED : 0 };
+		keys[i] = (struct lockshm_key)LOCKSHM_MANY_KEY(key, i == 2 ? LOCKSHM_SHARED : 0);
 	}
 	lockshm_acquire_many(run->segment, &request, keys, 3, run->holds + HOLDS - 3);
 }
 
 static void look_at_all(struct run *run)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	unsigned i;
 
 	for (i = 0; i < SCENE_KEYS; i++)

@@ -85,7 +85,7 @@ static int see_lock(const struct lockshm_lock_info *lock, void *arg)
 	for (i = 0; i < lock->key_shown; i++)
 		*sum += lock->key[i];
 	for (i = 0; i < lock->holders + lock->waiters; i++)
-		*sum += (unsigned)strlen(lock->requests[i].tag);
+		*sum += (unsigned)strlen(lock->requests[i]->tag);
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static int see_owner(const struct lockshm_owner_info *owner, void *arg)
 
 static void look(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	unsigned sum = 0;
 
 	lockshm_each_lock(segment, see_lock, &sum);
@@ -110,7 +110,7 @@ static void look(void)
 static int acquire(lockshm_hold_t *hold)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	char key[16];
 
 	snprintf(key, sizeof(key), "key-%u", below(KEYS));

@@ -141,7 +141,7 @@ static int see_lock(const struct lockshm_lock_info *lock, void *arg)
 	for (i = 0; i < lock->key_shown; i++)
 		*sum += lock->key[i];
 	for (i = 0; i < lock->holders + lock->waiters; i++)
-		*sum += (unsigned)strlen(lock->requests[i].tag) + (unsigned)lock->requests[i].pid;
+		*sum += (unsigned)strlen(lock->requests[i]->tag) + (unsigned)lock->requests[i]->pid;
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static int see_owner(const struct lockshm_owner_info *owner, void *arg)
 
 static void look_around(lockshm_t *s)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	unsigned sum = 0, i;
 
 	for (i = 0; i < N_KEYS; i++)
@@ -168,7 +168,7 @@ static void look_around(lockshm_t *s)
 static void use_locks(lockshm_t *s)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct lockshm_previous mark;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int64_t left;

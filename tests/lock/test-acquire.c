@@ -15,10 +15,11 @@
 START_TEST(acquire_free_lock_gives_token_and_report)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 
 	memset(&report, 0xff, sizeof(report));
+	report.size = sizeof(report);
 	memset(&hold, 0xff, sizeof(hold)); /* any memory will do */
 	request.report = &report;
 	ck_code(lockshm_acquire(seg, &request, &hold), 0);

@@ -5,11 +5,13 @@
  * Names and options of segments are in test-segment.c, cooldowns in test-cooldown.c.
  */
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/agent.h"
 #include "support/fixture.h"
+#include "sys/sized.h"
 
 static char long_key[LOCKSHM_KEY_MAX + 1];
 static char long_tag[LOCKSHM_TAG_MAX + 2];
@@ -201,11 +203,12 @@ static void names(const struct lockshm_error *error, int code, const char *word)
 START_TEST(acquire_with_a_wrong_field)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 	memset(long_tag, 't', sizeof(long_tag) - 1);
 	memset(&report, 0x55, sizeof(report));
+	report.size = sizeof(report);
 	request.report = &report;
 	requests[_i].spoil(&request);
 	ck_code(lockshm_acquire(seg, &request, &hold), requests[_i].code);
@@ -223,8 +226,8 @@ END_TEST
 START_TEST(acquire_many_with_a_wrong_field)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_key keys[3] = { { "a", 1, 0 }, { "k", 1, 0 }, { "z", 1, 0 } };
-	struct lockshm_report report;
+	struct lockshm_key keys[3] = { LOCKSHM_MANY_KEY("a", 0), LOCKSHM_MANY_KEY("k", 0), LOCKSHM_MANY_KEY("z", 0) };
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t holds[3];
 
 	memset(long_tag, 't', sizeof(long_tag) - 1);
@@ -265,25 +268,148 @@ START_TEST(acquire_at_the_edges_of_the_ranges)
 }
 END_TEST
 
-START_TEST(struct_of_another_size)
-{
-	static const size_t sizes[] = { 0, 1, sizeof(struct lockshm_request) - 8, sizeof(struct lockshm_request) + 8, SIZE_MAX };
-	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_key key = { "k", 1, 0 };
-	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+/* Also in tests/tree/grown.c, with structs that have grown. */
+static const size_t wrong_sizes[] = { 0, 1, 7, 8, SIZED_MAX + 1, SIZE_MAX };
+#define N_SIZES (int)(sizeof(wrong_sizes) / sizeof(wrong_sizes[0]))
 
-	request.size = sizes[_i];
+START_TEST(request_of_a_wrong_size)
+{
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_report report, before;
+
+	memset(&report, 0x55, sizeof(report));
+	before = report;
+	request.report = &report;
+	request.size = _i < N_SIZES ? wrong_sizes[_i] : (size_t)REQUEST_SIZE_0_1 - 1;
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
 	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
+	ck_assert_mem_eq(&report, &before, sizeof(report));
 	ck_assert_uint_eq(stat_now().locks_known, 0);
+}
+END_TEST
+
+START_TEST(output_of_a_wrong_size)
+{
+	size_t size = _i < N_SIZES ? wrong_sizes[_i] : (size_t)REPORT_SIZE_0_1 - 1;
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_report report, report_before;
+	struct lockshm_bridge_stat bridge, bridge_before;
+	struct lockshm_stat stat, stat_before;
+
+	memset(&report, 0x55, sizeof(report));
+	memset(&stat, 0x55, sizeof(stat));
+	memset(&bridge, 0x55, sizeof(bridge));
+	report.size = size;
+	stat.size = _i < N_SIZES ? size : (size_t)STAT_SIZE_0_1 - 1;
+	bridge.size = _i < N_SIZES ? size : (size_t)BRIDGE_STAT_SIZE_0_1 - 1;
+	report_before = report;
+	stat_before = stat;
+	bridge_before = bridge;
+	request.report = &report;
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
+	ck_code(lockshm_stat(seg, &stat), LOCKSHM_INVALID);
+	ck_code(lockshm_bridge_stat(seg, &bridge), LOCKSHM_INVALID);
+	ck_assert_mem_eq(&report, &report_before, sizeof(report));
+	ck_assert_mem_eq(&stat, &stat_before, sizeof(stat));
+	ck_assert_mem_eq(&bridge, &bridge_before, sizeof(bridge));
+	ck_assert_uint_eq(stat_now().locks_known, 0);
+}
+END_TEST
+
+START_TEST(reserved_words_of_a_key)
+{
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	lockshm_hold_t hold;
+
+	key.reserved[_i] = 1;
+	request.report = &report;
+	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "reserved");
+}
+END_TEST
+
+/* A call that is refused outright leaves nothing of an earlier one in the report. */
+static void refused(int code, struct lockshm_report *report, const char *word)
+{
+	static const struct lockshm_previous none;
+
+	ck_code(code, LOCKSHM_INVALID);
+	names(&report->error, LOCKSHM_INVALID, word);
+	ck_assert_uint_eq(report->size, sizeof(*report));
+	ck_assert_uint_eq(report->token, 0);
+	ck_assert_int_eq(report->waited_ns, 0);
+	ck_assert_mem_eq(&report->previous, &none, sizeof(none));
+	memset(report, 0x55, sizeof(*report));
+	report->size = sizeof(*report);
+}
+
+START_TEST(report_of_a_refused_call)
+{
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+
+	memset(&report, 0x55, sizeof(report));
+	report.size = sizeof(report);
+	request.report = &report;
+	refused(lockshm_acquire(NULL, &request, &hold), &report, "segment");
+	refused(lockshm_acquire(seg, &request, NULL), &report, "hold");
+	refused(lockshm_acquire_many(NULL, &request, &key, 1, &hold), &report, "segment");
+	refused(lockshm_acquire_many(seg, &request, NULL, 1, &hold), &report, "keys");
+	refused(lockshm_acquire_many(seg, &request, &key, 1, NULL), &report, "holds");
+}
+END_TEST
+
+static pthread_barrier_t barrier;
+
+static void *hold_until_told(void *arg)
+{
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "other", LOCKSHM_EXCLUSIVE), 0);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return arg;
+}
+
+/* The memory of the closed handle stays as long as a thread holds a lock of it. */
+START_TEST(report_of_a_closed_handle)
+{
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	lockshm_t *closed = seg;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	pthread_t thread;
+
+	memset(&report, 0x55, sizeof(report));
+	report.size = sizeof(report);
+	request.report = &report;
+	pthread_barrier_init(&barrier, NULL, 2);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_until_told, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	ck_code(lockshm_close(closed), 0);
+	refused(lockshm_acquire(closed, &request, &hold), &report, "segment");
+	refused(lockshm_acquire_many(closed, &request, &key, 1, &hold), &report, "segment");
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
 }
 END_TEST
 
 START_TEST(null_arguments)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_key key = { "k", 1, 0 };
-	struct lockshm_stat stat;
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 	ck_code(lockshm_acquire(NULL, &request, &hold), LOCKSHM_INVALID);
@@ -351,11 +477,11 @@ START_TEST(number_of_many_keys)
 	static struct lockshm_key keys[LOCKSHM_MANY_MAX + 1];
 	static lockshm_hold_t holds[LOCKSHM_MANY_MAX + 1];
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	unsigned i;
 
 	for (i = 0; i <= LOCKSHM_MANY_MAX; i++)
-		keys[i] = (struct lockshm_key){ "k", 1, 0 };
+		keys[i] = (struct lockshm_key)LOCKSHM_MANY_KEY("k", 0);
 	request.report = &report;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 0, holds), LOCKSHM_INVALID);
 	names(&report.error, LOCKSHM_INVALID, "n ");
@@ -479,7 +605,7 @@ END_TEST
 START_TEST(hold_in_use_is_not_taken_again)
 {
 	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
@@ -559,7 +685,11 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, acquire_with_a_wrong_field, 0, N_REQUESTS);
 	tcase_add_loop_test(tc, acquire_many_with_a_wrong_field, 0, N_REQUESTS);
 	tcase_add_test(tc, acquire_at_the_edges_of_the_ranges);
-	tcase_add_loop_test(tc, struct_of_another_size, 0, 5);
+	tcase_add_loop_test(tc, request_of_a_wrong_size, 0, N_SIZES + 1);
+	tcase_add_loop_test(tc, output_of_a_wrong_size, 0, N_SIZES + 1);
+	tcase_add_loop_test(tc, reserved_words_of_a_key, 0, 3);
+	tcase_add_test(tc, report_of_a_refused_call);
+	tcase_add_test(tc, report_of_a_closed_handle);
 	tcase_add_test(tc, null_arguments);
 	tcase_add_test(tc, wrong_arguments_of_the_inspectors);
 	tcase_add_test(tc, number_of_many_keys);

@@ -350,8 +350,8 @@ END_TEST
 START_TEST(wrong_company_is_refused)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	struct lockshm_key key = { "k", 1, 0 };
-	struct lockshm_report report;
+	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 	request.key = "k";

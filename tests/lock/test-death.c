@@ -45,7 +45,7 @@ static bool swept(void *owners)
 static void check_nothing_left(uint32_t others)
 {
 	uint32_t owners = others + 1; /* the sweeper takes part itself */
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	(void)await(swept, &owners);
 	stat = stat_now();
@@ -460,7 +460,7 @@ END_TEST
 
 START_TEST(two_hundred_deaths_leak_nothing)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	struct agent *h;
 	int i;
 

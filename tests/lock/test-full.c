@@ -50,7 +50,7 @@ static void check_report(const struct lockshm_report *report, int table, const c
 
 START_TEST(lock_table_full_refuses_and_evicts_nothing)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	unsigned n, i;
 
 	segment_with(64, 2048, 4);
@@ -74,7 +74,7 @@ END_TEST
 
 START_TEST(damaged_locks_are_not_evicted_either)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct agent *dies;
 	unsigned i;
 
@@ -96,7 +96,7 @@ END_TEST
 
 START_TEST(request_table_full_refuses_and_nothing_is_lost)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	unsigned n, i;
 
 	segment_with(256, 16, 2);
@@ -264,14 +264,14 @@ START_TEST(many_keys_are_all_given_back_when_one_finds_no_room)
 {
 	struct lockshm_request request = request_for("", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key keys[40];
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	char names[40][8];
 	unsigned i;
 
 	segment_with(64, 16, 2);
 	for (i = 0; i < 40; i++) {
 		snprintf(names[i], sizeof(names[i]), "m%u", i);
-		keys[i] = (struct lockshm_key){ names[i], strlen(names[i]), 0 };
+		keys[i] = (struct lockshm_key)LOCKSHM_MANY_KEY(names[i], 0);
 	}
 	request.report = &report;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 40, holds), LOCKSHM_FULL);
@@ -311,7 +311,7 @@ static void wear_out_tickets(void)
 
 START_TEST(key_that_is_out_of_tickets_says_so)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	unsigned n = 0;
 
 	/* Only a damaged or very old segment gets there: put the key's ticket near its end. */

@@ -33,7 +33,7 @@ static pthread_key_t keys[4096];
 static unsigned n_keys;
 static int destroyed;
 static lockshm_hold_t hold;
-static struct lockshm_report report;
+static struct lockshm_report report = LOCKSHM_REPORT_INIT;
 
 static void destroy(void *value)
 {

@@ -230,7 +230,7 @@ END_TEST
 START_TEST(stat_counts_what_happened)
 {
 	struct agent *a = agent_start(), *b = agent_start();
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	ck_code(agent_acquire(a, "one", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_try(b, "one", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);

@@ -12,7 +12,7 @@
 
 static struct lockshm_key key_of(const char *text, int mode)
 {
-	struct lockshm_key key = { text, strlen(text), mode };
+	struct lockshm_key key = LOCKSHM_MANY_KEY(text, mode);
 
 	return key;
 }
@@ -98,7 +98,7 @@ START_TEST(deadline_is_one_for_all)
 {
 	struct lockshm_key keys[] = { key_of("a", 0), key_of("b", 0), key_of("c", 0) };
 	struct lockshm_request request = common();
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct agent *other = agent_start();
 	lockshm_hold_t holds[3];
 	int i;
@@ -122,7 +122,7 @@ START_TEST(worst_status_of_all_keys_is_returned)
 {
 	struct lockshm_key keys[] = { key_of("clean", 0), key_of("torn", 0), key_of("overrun", 0) };
 	struct lockshm_request request = common();
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct agent *late = agent_start(), *dies = agent_start();
 	lockshm_hold_t holds[3];
 

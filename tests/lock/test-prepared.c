@@ -85,7 +85,7 @@ START_TEST(only_the_bytes_count_for_acquire_many)
 {
 	lockshm_prepared_t prepared = prepare("prepared");
 	struct lockshm_request common = request_prepared(&prepared, LOCKSHM_EXCLUSIVE);
-	struct lockshm_key keys[] = { { "a", 1, 0 }, { "b", 1, 0 } };
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("a", 0), LOCKSHM_MANY_KEY("b", 0) };
 	lockshm_hold_t holds[2], other = LOCKSHM_HOLD_INIT;
 
 	ck_code(lockshm_acquire_many(seg, &common, keys, 2, holds), 0);
@@ -133,7 +133,7 @@ static void refused(lockshm_t *segment, lockshm_prepared_t *prepared)
 {
 	struct lockshm_request request = request_prepared(prepared, LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 
 	ck_code(lockshm_acquire(segment, &request, &hold), LOCKSHM_INVALID);
 	request.report = &report;

@@ -288,8 +288,8 @@ END_TEST
 START_TEST(read_only_handle_looks_and_touches_nothing)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_SHARED);
-	struct lockshm_report report;
-	struct lockshm_stat stat;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	lockshm_hold_t mine, hold;
 	struct seen seen;
 	lockshm_t *own = seg;

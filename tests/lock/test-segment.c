@@ -20,7 +20,7 @@
 START_TEST(create_makes_what_was_asked_for_whatever_the_umask)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	const char *name = other_name("made");
 	lockshm_t *s;
 	struct stat st;
@@ -88,7 +88,7 @@ START_TEST(create_existing_is_refused_or_opened)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct lockshm_error error;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	lockshm_t *s;
 
 	ck_code(lockshm_create(&s, seg_name, NULL, &error), LOCKSHM_EXISTS);
@@ -187,7 +187,7 @@ START_TEST(retired_handle_gets_no_segment)
 {
 	struct lockshm_request request = request_for("other", LOCKSHM_EXCLUSIVE);
 	struct agent *h = agent_start(), *w = agent_start();
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t mine, hold;
 	lockshm_t *fresh;
 
@@ -269,7 +269,7 @@ END_TEST
 static void create_or_open_and_look(uint64_t old_created, int gate)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	lockshm_t *s;
 	char go;
 
@@ -374,7 +374,7 @@ static int find_mine(const struct lockshm_segment_info *info, void *arg)
 
 	if (strcmp(info->name, seg_name) != 0)
 		return 0;
-	*found = info->code == 0 && info->stat.locks == 256 ? 1 : 2;
+	*found = info->code == 0 && info->stat->locks == 256 ? 1 : 2;
 	return 42;
 }
 

@@ -25,7 +25,7 @@ static void check_only_holder(void)
 START_TEST(timeout_ends_the_wait_in_time)
 {
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 	int64_t start, took;
 

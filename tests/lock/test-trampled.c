@@ -142,7 +142,7 @@ static void reporting_a_death(lockshm_hold_t *h)
 /* @h is the second of three. */
 static void one_of_many(lockshm_hold_t *h)
 {
-	struct lockshm_key keys[] = { { "one", 3, 0 }, { "k", 1, 0 }, { "three", 5, 0 } };
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("one", 0), LOCKSHM_MANY_KEY("k", 0), LOCKSHM_MANY_KEY("three", 0) };
 	struct lockshm_request request = request_for("", X);
 
 	ck_code(lockshm_acquire_many(seg, &request, keys, 3, h - 1), 0);
@@ -356,7 +356,7 @@ END_TEST
 /* Its entry has been given to another key since. */
 START_TEST(its_entry_is_another_keys)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	lockshm_hold_t h, saved, other;
 	char key[24];
 	int i;

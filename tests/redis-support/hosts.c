@@ -267,7 +267,7 @@ struct lockshm_host_lease_info lease_of(unsigned i, const char *key)
 
 struct lockshm_bridge_stat bridge_of(unsigned i)
 {
-	struct lockshm_bridge_stat stat;
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
 
 	ck_code(lockshm_bridge_stat(hosts[i].s, &stat), 0);
 	return stat;

@@ -145,7 +145,7 @@ static void say_waiting(struct soak_thread *t, uint32_t number)
 static int call_acquire(struct soak_thread *t, struct lockshm_request *q, struct history_record *r,
 			lockshm_hold_t *hold)
 {
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	int64_t delay = q->timeout_ns ? run_delay(t) : 0, now;
 	int code;
 
@@ -241,9 +241,8 @@ static void fill_bundle(struct soak_thread *t, struct bundle *b, struct lockshm_
 		r->flags = b->records[0]->flags | HISTORY_MANY;
 		r->key = any_key(t);
 		r->mode = soak_one_in(&t->random, 3) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
-		b->keys[i].data = b->bytes[i];
-		b->keys[i].len = soak_key(b->bytes[i], r->key);
-		b->keys[i].mode = r->mode;
+		b->keys[i] = (struct lockshm_key){ .data = b->bytes[i], .len = soak_key(b->bytes[i], r->key),
+						   .mode = r->mode };
 	}
 	for (i = 0; i < b->n; i++)
 		if (is_duplicate(b, i))

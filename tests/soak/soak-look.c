@@ -17,7 +17,7 @@ void driver_open(struct soak_driver *d)
 {
 	struct lockshm_create_options options;
 	struct lockshm_error error = { 0 };
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	int code;
 
 	soak_options(&options, &d->config);
@@ -86,7 +86,7 @@ static int look_at_lock(const struct lockshm_lock_info *lock, void *arg)
 	if (lock->key_shown > LOCKSHM_KEY_SHOWN_MAX || lock->key_shown > lock->key_len || lock->key_len > SOAK_KEY_MAX)
 		soak_problem(d, "inspect", "key of %zu bytes, %zu shown", lock->key_len, lock->key_shown);
 	for (i = 0; i < lock->holders + lock->waiters; i++) {
-		const struct lockshm_request_info *r = &lock->requests[i];
+		const struct lockshm_request_info *r = lock->requests[i];
 
 		if (r->state < LOCKSHM_WAITING || r->state > LOCKSHM_COOLING || r->age_ns < 0 ||
 		    (r->mode != LOCKSHM_SHARED && r->mode != LOCKSHM_EXCLUSIVE))
@@ -127,7 +127,7 @@ static int find_segment(const struct lockshm_segment_info *info, void *arg)
 
 void driver_look(struct soak_driver *d)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	int code = lockshm_each_lock(d->segment, look_at_lock, d);
 
 	expect(d, "each_lock", code, code == 0);
@@ -254,7 +254,7 @@ static int choose_victim(const struct lockshm_lock_info *lock, void *arg)
 	struct victim *v = arg;
 
 	if (lock->holders)
-		v->token = lock->requests[soak_below(v->random, (uint32_t)lock->holders)].token;
+		v->token = lock->requests[soak_below(v->random, (uint32_t)lock->holders)]->token;
 	return 0;
 }
 
@@ -325,7 +325,7 @@ void driver_acknowledge(struct soak_driver *d)
 static void acknowledge_all(struct soak_driver *d)
 {
 	struct history_record *r = history_new(&d->writer);
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	size_t cleared;
 	int code;
 
@@ -361,7 +361,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	struct history_record *r = history_new(&d->writer);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	unsigned char key[SOAK_KEY_MAX];
 	int code;
@@ -390,7 +390,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 
 void driver_look_for_leaks(struct soak_driver *d)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	uint32_t n;
 	int code = lockshm_sweep(d->segment, NULL);
 

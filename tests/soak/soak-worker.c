@@ -52,7 +52,7 @@ static struct seat *open_seat(void)
 {
 	struct lockshm_create_options options;
 	struct lockshm_error error = { 0 };
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	struct seat *seat = calloc(1, sizeof(*seat));
 	int code;
 

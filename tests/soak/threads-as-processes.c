@@ -138,7 +138,7 @@ static int see_owner(const struct lockshm_owner_info *owner, void *arg)
 
 static void *look_on(void *arg)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		if (lockshm_verify(locks, print_problem, NULL, NULL) != 0)
@@ -226,7 +226,7 @@ static void end_the_last_cooldown(void)
 
 static void check_books(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	int i;
 
 	for (i = 0; i < KEYS; i++)

@@ -182,7 +182,8 @@ static void hold_cancellable(struct worker *w)
 
 static void hold_many(struct worker *w)
 {
-	struct lockshm_key keys[3] = { { "many0", 5, 0 }, { "many1", 5, LOCKSHM_SHARED }, { "many2", 5, 0 } };
+	struct lockshm_key keys[3] = { LOCKSHM_MANY_KEY("many0", 0), LOCKSHM_MANY_KEY("many1", LOCKSHM_SHARED),
+				       LOCKSHM_MANY_KEY("many2", 0) };
 	struct lockshm_request q = request_for("", LOCKSHM_EXCLUSIVE);
 	unsigned n = 1 + (unsigned)(next_random(w) % 3);
 	lockshm_hold_t holds[3];
@@ -306,7 +307,7 @@ static void *die_holding(void *arg)
 static void outlive(struct worker *w)
 {
 	struct lockshm_request q = request_for("mortal", next_random(w) % 2 ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 	pthread_t thread;
 	int status;

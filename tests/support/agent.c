@@ -126,6 +126,7 @@ static int do_acquire(const struct agent_command *c, struct agent_answer *answer
 	request.timeout_ns = c->timeout_ns == AGENT_TRY ? 0 : c->timeout_ns ? c->timeout_ns : PATIENCE;
 	request.tag = c->tag[0] ? c->tag : NULL;
 	request.canceller = c->cancellable ? &cancellers[c->hold] : NULL;
+	answer->report = (struct lockshm_report)LOCKSHM_REPORT_INIT;
 	request.report = &answer->report;
 	request.redis_policy = c->policy;
 	request.max_hold_ns = c->max_ns;

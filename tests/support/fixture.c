@@ -212,7 +212,7 @@ int take_robust(lockshm_hold_t *hold, const char *key, int mode)
 static int copy_lock(const struct lockshm_lock_info *lock, void *arg)
 {
 	struct seen *out = arg;
-	size_t n = lock->holders + lock->waiters;
+	size_t i, n = lock->holders + lock->waiters;
 
 	if (n > SEEN_MAX)
 		return 1;
@@ -222,8 +222,8 @@ static int copy_lock(const struct lockshm_lock_info *lock, void *arg)
 	out->holders = lock->holders;
 	out->waiters = lock->waiters;
 	out->previous = lock->previous;
-	if (n)
-		memcpy(out->requests, lock->requests, n * sizeof(out->requests[0]));
+	for (i = 0; i < n; i++)
+		out->requests[i] = *lock->requests[i];
 	return 0;
 }
 
@@ -235,7 +235,7 @@ void look(const char *key, struct seen *out)
 
 struct lockshm_stat stat_now(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	ck_code(lockshm_stat(seg, &stat), 0);
 	return stat;

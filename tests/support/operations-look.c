@@ -20,7 +20,7 @@ int act_open_read_only(struct lockshm_error *error)
 
 void look_and_close(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	int code = lockshm_stat(handle, &stat);
 
 	CALLS_EXPECT(code == 0, code);
@@ -123,8 +123,8 @@ int act_each_owner(struct lockshm_error *unused)
 
 int act_stat(struct lockshm_error *unused)
 {
-	struct lockshm_bridge_stat bridge;
-	struct lockshm_stat stat;
+	struct lockshm_bridge_stat bridge = LOCKSHM_BRIDGE_STAT_INIT;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	int code = lockshm_stat(handle, &stat);
 
 	(void)unused;
@@ -156,12 +156,12 @@ int act_each_segment(struct lockshm_error *unused)
 int act_verify(struct lockshm_error *unused)
 {
 	(void)unused;
-	return lockshm_verify(handle, NULL, NULL);
+	return lockshm_verify(handle, NULL, NULL, NULL);
 }
 
 static int read_token(const struct lockshm_lock_info *lock, void *arg)
 {
-	*(uint64_t *)arg = lock->holders ? lock->requests[0].token : 0;
+	*(uint64_t *)arg = lock->holders ? lock->requests[0]->token : 0;
 	return 0;
 }
 
@@ -208,8 +208,6 @@ void end_end_hold(void)
 
 int act_sweep(struct lockshm_error *unused)
 {
-	int code = lockshm_sweep(handle);
-
 	(void)unused;
-	return code < 0 ? code : 0;
+	return lockshm_sweep(handle, NULL);
 }

@@ -59,9 +59,9 @@ static int act_deadlock(struct lockshm_error *error)
 
 static int act_acquire_many(struct lockshm_error *error)
 {
-	static const struct lockshm_key keys[] = { { "a", 1, 0 }, { "b", 1, LOCKSHM_SHARED }, { "key", 3, 0 } };
+	static const struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("a", 0), LOCKSHM_MANY_KEY("b", LOCKSHM_SHARED), LOCKSHM_MANY_KEY("key", 0) };
 	struct lockshm_request common = request_for("", LOCKSHM_EXCLUSIVE);
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	int code;
 
 	memset(&report, 0, sizeof(report));
@@ -320,7 +320,7 @@ static void put_problem(const char *invariant, const char *text, void *arg)
 void operation_end(const struct operation *op, int code)
 {
 	struct lockshm_error error;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	if (code != op->good) {
 		code = op->act(&error);
@@ -337,7 +337,7 @@ void operation_end(const struct operation *op, int code)
 	CALLS_EXPECT(stat.requests_used == 0, (int)stat.requests_used);
 	CALLS_EXPECT(stat.requests_reserved == 0, (int)stat.requests_reserved);
 	CALLS_EXPECT(stat.locks_busy == 0 && stat.locks_damaged == 0, (int)stat.locks_busy);
-	code = lockshm_verify(seg, put_problem, NULL);
+	code = lockshm_verify(seg, put_problem, NULL, NULL);
 	CALLS_EXPECT(code == 0, code);
 	if (op->flags & FRESH) {
 		(void)lockshm_close(seg);

@@ -170,7 +170,7 @@ unsigned trample_values(uint64_t out[TRAMPLE_VALUES], const void *words, unsigne
 static void acquire_over(lockshm_hold_t *hold, const lockshm_hold_t *saved, bool many)
 {
 	struct lockshm_request request = request_for("spare", LOCKSHM_EXCLUSIVE);
-	struct lockshm_key key = { "spares", 6, 0 };
+	struct lockshm_key key = LOCKSHM_MANY_KEY("spares", 0);
 	int code = many ? lockshm_acquire_many(seg, &request, &key, 1, hold) : lockshm_acquire(seg, &request, hold);
 
 	ck_assert_msg(code == 0 || code == LOCKSHM_INVALID, "%s: acquire is %s", trample_kind, outcome_name(code));
