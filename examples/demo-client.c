@@ -50,7 +50,7 @@ static struct queue await_queue(lockshm_t *segment, const char *key, size_t hold
 	pid_t parent;
 
 	while (now_ns() < deadline) {
-		if (lockshm_show_lock(segment, key, strlen(key), note_queue, &q) < 0)
+		if (lockshm_show_lock(segment, LOCKSHM_KEY(key), note_queue, &q) < 0)
 			fail("cannot look at %s", key);
 		if (q.holders == holders && q.waiters == waiters &&
 		    (waiters == 0 || process_state(q.last_waiter, &parent) == 'S'))

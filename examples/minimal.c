@@ -6,14 +6,12 @@
 int main(int argc, char **argv)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_request request = LOCKSHM_REQUEST("report");
 	struct lockshm_error error = { 0 };
 	lockshm_t *locks;
 	lockshm_hold_t hold;
 
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
-	request.key = "report";
-	request.key_len = 6;
 	if (lockshm_create(&locks, argc > 1 ? argv[1] : "/minimal", &options, &error) < 0)
 		return fprintf(stderr, "%s\n", error.message), 1;
 	int status = lockshm_acquire(locks, &request, &hold);

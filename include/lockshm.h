@@ -84,6 +84,21 @@
 
 #ifdef __cplusplus
 extern "C" {
+#if defined(__GNUC__) && !defined(__clang__)
+/* lockshm_stat() and struct lockshm_stat have one name, as stat() and struct stat have. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+#define LOCKSHM_CAST_(type, value) static_cast<type>(value)
+#else
+#define LOCKSHM_CAST_(type, value) ((type)(value))
+#endif
+
+/** On calls whose result says what is held or open from now on: compilers warn where it is ignored. */
+#ifdef __GNUC__
+#define LOCKSHM_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define LOCKSHM_MUST_CHECK
 #endif
 
 #define LOCKSHM_VERSION_MAJOR 0
@@ -116,8 +131,8 @@ extern "C" {
 
 /** A time-out that never ends, or a lease that never ends (a strict hold). */
 #define LOCKSHM_FOREVER INT64_MAX
-#define LOCKSHM_MS(n) ((int64_t)(n) * 1000000)
-#define LOCKSHM_SECONDS(n) ((int64_t)(n) * 1000000000)
+#define LOCKSHM_MS(n) (LOCKSHM_CAST_(int64_t, n) * 1000000)
+#define LOCKSHM_SECONDS(n) (LOCKSHM_CAST_(int64_t, n) * 1000000000)
 /** Shortest lease: one millisecond. */
 #define LOCKSHM_TTL_MIN LOCKSHM_MS(1)
 /** Longest lease or time-out that is not LOCKSHM_FOREVER: about ten years. */
@@ -300,7 +315,7 @@ struct lockshm_create_options {
 	uint32_t reserved;        /**< 0 */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
-	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, (gid_t)-1, 0, 0, NULL, NULL,                \
+	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, LOCKSHM_CAST_(gid_t, -1), 0, 0, NULL, NULL, \
 	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers are independent, and a majority decides (Redlock); otherwise each key has its server. */
@@ -343,7 +358,7 @@ struct lockshm_create_options {
  * Since: 0.1
  */
 int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
-		   struct lockshm_error *error);
+		   struct lockshm_error *error) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_open - map an existing segment after checking everything about it
@@ -368,7 +383,7 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * made while another thread is inside this call may find one open more.
  * Since: 0.1
  */
-int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
+int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_close - take one open of the handle back
@@ -511,7 +526,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * and Scott (1991) and Scott's non-blocking time-out (2002).
  * Since: 0.1
  */
-int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
+int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_acquire_many - take several locks, all or none
@@ -535,7 +550,7 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * Since: 0.1
  */
 int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *common, const struct lockshm_key *keys,
-			 size_t n, lockshm_hold_t *holds);
+			 size_t n, lockshm_hold_t *holds) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_release - end a hold
@@ -650,7 +665,7 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * Thread-safe.
  * Since: 0.1
  */
-int lockshm_upgrade(lockshm_hold_t *hold);
+int lockshm_upgrade(lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_downgrade - make an exclusive hold shared; shared requests directly after it in the queue are granted
@@ -1186,6 +1201,9 @@ const char *lockshm_code_name(int code);
 const char *lockshm_version(void);
 
 #ifdef __cplusplus
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 #endif /* LOCKSHM_H */

@@ -82,7 +82,7 @@ static void indulge(int fd, const struct order *o, lockshm_hold_t *hold)
 			break;
 		case CHANGES_MODE:
 			lockshm_downgrade(hold);
-			lockshm_upgrade(hold);
+			(void)!lockshm_upgrade(hold);
 			break;
 		default:
 			lockshm_check(hold, &left);

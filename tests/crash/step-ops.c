@@ -359,7 +359,7 @@ static void *wait_for_the_key(void *arg)
 	request.timeout_ns = PATIENCE;
 	request.flags = victim_flags(s);
 	request.canceller = &canceller;
-	(void)lockshm_acquire(seg, &request, &hold);
+	(void)!lockshm_acquire(seg, &request, &hold);
 	return NULL;
 }
 

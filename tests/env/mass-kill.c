@@ -56,7 +56,7 @@ static void end_somehow(lockshm_hold_t *hold, unsigned how, bool cooled)
 	if (how % 7 == 0)
 		lockshm_move(hold, LOCKSHM_TO_PROCESS);
 	if (how % 3 == 0)
-		lockshm_upgrade(hold);
+		(void)!lockshm_upgrade(hold);
 	/* A shared hold cannot be cooled. */
 	if (lockshm_release(hold, cooled ? LOCKSHM_MS(1) : 0) == LOCKSHM_INVALID)
 		lockshm_release(hold, 0);

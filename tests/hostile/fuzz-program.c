@@ -260,7 +260,7 @@ static void acquire_many(struct run *run, const struct fuzz_command *c)
 
 		keys[i] = (struct lockshm_key)LOCKSHM_MANY_KEY(key, i == 2 ? LOCKSHM_SHARED : 0);
 	}
-	lockshm_acquire_many(run->segment, &request, keys, 3, run->holds + HOLDS - 3);
+	(void)!lockshm_acquire_many(run->segment, &request, keys, 3, run->holds + HOLDS - 3);
 }
 
 static void look_at_all(struct run *run)
@@ -293,7 +293,7 @@ static void use_hold(struct run *run, const struct fuzz_command *c)
 		lockshm_check(hold, &left);
 		break;
 	case OP_UPGRADE:
-		lockshm_upgrade(hold);
+		(void)!lockshm_upgrade(hold);
 		break;
 	case OP_DOWNGRADE:
 		lockshm_downgrade(hold);

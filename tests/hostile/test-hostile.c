@@ -185,7 +185,7 @@ static void use_locks(lockshm_t *s)
 			continue;
 		lockshm_check(&hold, &left);
 		lockshm_renew(&hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET);
-		lockshm_upgrade(&hold);
+		(void)!lockshm_upgrade(&hold);
 		lockshm_downgrade(&hold);
 		lockshm_previous(&hold, &mark);
 		lockshm_acknowledge(&hold);
@@ -255,7 +255,7 @@ static void use_live(uint32_t job, const char *name)
 	lockshm_renew(&one, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_ADD);
 	lockshm_renew(&two, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET);
 	lockshm_downgrade(&one);
-	lockshm_upgrade(&two);
+	(void)!lockshm_upgrade(&two);
 	lockshm_previous(&two, &mark);
 	lockshm_acknowledge(&two);
 	lockshm_current(s);

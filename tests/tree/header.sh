@@ -1,7 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# header.sh - the public header compiles by itself: as strict C11 and as C++, first, twice, and with every initialiser
+# header.sh - the public header compiles by itself, without a warning, as strict C11 and as C++
+#
+#   1. first, twice, and with every macro in use
+#   2. a call whose result has to be checked warns if it is not
 #
 # With CC and CXX of the build, and with the other compilers that are installed.
 set -u
@@ -18,28 +21,75 @@ cat >"$work/alone.c" <<'END'
 struct all {
 	struct lockshm_request request;
 	struct lockshm_create_options options;
+	struct lockshm_report report;
+	struct lockshm_stat stat;
+	struct lockshm_bridge_stat bridge;
+	struct lockshm_key key;
 	lockshm_hold_t hold;
 	lockshm_canceller_t canceller;
 	lockshm_prepared_t prepared;
 };
-int use(struct all *out);
-int use(struct all *out)
+static struct lockshm_request at_file_level = LOCKSHM_REQUEST("job");
+static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
+static const int numbers[] = { LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, LOCKSHM_VERSION_PATCH, LOCKSHM_KEY_MAX,
+			       LOCKSHM_KEY_SHOWN_MAX, LOCKSHM_GLOBAL_KEY_MAX, LOCKSHM_TAG_MAX, LOCKSHM_MANY_MAX,
+			       LOCKSHM_NAME_MAX };
+static const unsigned flags[] = { LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE |
+					  LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ROBUST,
+				  LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM,
+				  LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER };
+int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn fn);
+int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn fn)
 {
-	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_request empty = LOCKSHM_REQUEST_INIT, request = LOCKSHM_REQUEST(name);
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	struct lockshm_bridge_stat bridge = LOCKSHM_BRIDGE_STAT_INIT;
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("job", 0), LOCKSHM_MANY_KEY(name, LOCKSHM_SHARED) };
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
 	lockshm_prepared_t prepared = LOCKSHM_PREPARED_INIT;
 
-	out->request = request;
+	out->request = fn ? request : empty;
 	out->options = options;
+	out->report = report;
+	out->stat = stat;
+	out->bridge = bridge;
+	out->key = keys[1];
 	out->hold = hold;
 	out->canceller = canceller;
 	out->prepared = prepared;
-	return LOCKSHM_MS(1) < LOCKSHM_SECONDS(1) && LOCKSHM_TTL_MIN < LOCKSHM_TIME_MAX;
+	if (lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, out) || lockshm_end_hold(segment, LOCKSHM_KEY(name), 1))
+		return numbers[0];
+	return times[0] < times[1] && flags[0] != flags[1] && at_file_level.key_len == 3;
 }
 END
+# Every macro of the header is in use above; those that end with _ are parts of others.
+sed -n 's/^#define \(LOCKSHM_[A-Z_]*[A-Z]\)\>.*/\1/p' "$srcdir/include/lockshm.h" | sort -u | grep -vx LOCKSHM_H |
+	grep -vx LOCKSHM_MUST_CHECK >"$work/macros"
+[ "$(wc -l <"$work/macros")" -ge 30 ] || { echo "found too few macros in the header"; exit 99; }
+while read -r macro; do
+	grep -qw "$macro" "$work/alone.c" && continue
+	problems=$((problems + 1))
+	echo "not in the program of this test: $macro"
+done <"$work/macros"
+
+# The calls that have to be checked, each ignored.
+{
+	echo '#include <lockshm.h>'
+	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h);'
+	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h)'
+	echo '{'
+	echo 'lockshm_create(&s, "/n", NULL, NULL);'
+	echo 'lockshm_open(&s, "/n", 0, NULL);'
+	echo 'lockshm_acquire(s, q, h);'
+	echo 'lockshm_acquire_many(s, q, NULL, 1, h);'
+	echo 'lockshm_upgrade(h);'
+	echo '}'
+} >"$work/ignored.c"
 cp "$work/alone.c" "$work/alone.cc"
+cp "$work/ignored.c" "$work/ignored.cc"
 
 # try COMPILER FILE FLAGS: silence is success
 try()
@@ -58,17 +108,33 @@ try()
 	cat "$work/messages"
 }
 
+# warns COMPILER FILE: once for each ignored call
+warns()
+{
+	command -v "${1%% *}" >/dev/null 2>&1 || return 0
+	# shellcheck disable=SC2086
+	n=$($1 -I"$srcdir/include" -c -o /dev/null "$work/$2" 2>&1 | grep -c 'warning:.*unused')
+	ignored=$(grep -c '^lockshm_' "$work/ignored.c")
+	declared=$(grep -c ') LOCKSHM_MUST_CHECK;$' "$srcdir/include/lockshm.h")
+	[ "$n" = "$ignored" ] && [ "$declared" = "$ignored" ] && return 0
+	problems=$((problems + 1))
+	echo "$1: $n warnings for $ignored ignored calls; the header marks $declared"
+}
+
 for cc in "${CC:-cc}" gcc clang; do
 	for std in c11 c17; do
-		try "$cc" alone.c -std=$std -pedantic-errors -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+		try "$cc" alone.c -std=$std -pedantic-errors -Wshadow -Wconversion -Wcast-qual -Wstrict-prototypes \
+			-Wmissing-prototypes
 	done
+	warns "$cc" ignored.c
 done
 [ $compiled -ge 2 ] || { echo "no C compiler"; exit 99; }
 c_compiled=$compiled
 for cxx in "${CXX:-g++}" clang++; do
 	for std in c++11 c++17 c++20; do
-		try "$cxx" alone.cc -std=$std -pedantic-errors
+		try "$cxx" alone.cc -std=$std -pedantic-errors -Wshadow -Wconversion -Wold-style-cast -Wcast-qual
 	done
+	warns "$cxx" ignored.cc
 done
 [ $problems = 0 ] || exit 1
 [ $compiled -gt $c_compiled ] || { echo "fine as C; no C++ compiler to try"; exit 77; }

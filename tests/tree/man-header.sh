@@ -51,7 +51,8 @@ plain()
 
 # ---------------------------------------------------------------- the header
 
-strip_comments <"$header" >"$work/bare"
+# A page shows a prototype without its attribute.
+strip_comments <"$header" | sed 's/) LOCKSHM_MUST_CHECK;/);/' >"$work/bare"
 sed -e '/^#ifdef __cplusplus/,/^#endif/d' -e '/^ *#/d' "$work/bare" >"$work/code"
 # Prototypes: declarations at file level that have an open parenthesis and are neither types nor bodies.
 awk '
