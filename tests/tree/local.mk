@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 # What the files of the tree say of each other.
 tests_of_tree += \
+	%D%/abi.sh \
 	%D%/doc-links.sh \
 	%D%/exports.sh \
 	%D%/fences.sh \
 	%D%/figures.sh \
+	%D%/grown.sh \
 	%D%/header.sh \
 	%D%/layering.sh \
 	%D%/layout.sh \
@@ -16,4 +18,4 @@ tests_of_tree += \
 	%D%/prose.sh \
 	%D%/words.sh \
 	$(end)
-EXTRA_DIST += %D%/words.txt
+EXTRA_DIST += %D%/abi.txt %D%/grown.c %D%/words.txt
