@@ -5,10 +5,11 @@
 #include "lock/damage.h"
 #include "lock/table.h"
 #include "sys/hash.h"
+#include "sys/sized.h"
 
 static bool filter_valid(const struct lockshm_marks *which)
 {
-	return which->size == sizeof(*which) && (which->key ? which->key_len > 0 : which->key_len == 0) &&
+	return (which->key ? which->key_len > 0 : which->key_len == 0) &&
 	       (which->prefix ? which->prefix_len <= LOCKSHM_KEY_SHOWN_MAX : which->prefix_len == 0) &&
 	       which->older_than_ns >= 0;
 }
@@ -72,20 +73,20 @@ static size_t acknowledge_any(struct lockshm *s, const struct lockshm_marks *whi
 
 LOCKSHM_EXPORT int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count)
 {
-	static const struct lockshm_marks all = LOCKSHM_MARKS_INIT;
+	struct lockshm_marks own = LOCKSHM_MARKS_INIT;
 	size_t n;
 
 	if (count)
 		*count = 0;
-	if (!which)
-		which = &all;
-	if (!segment_valid(segment) || !filter_valid(which))
+	if (which && sized_in(&own, sizeof(own), which, MARKS_SIZE_0_1, "marks", NULL))
 		return LOCKSHM_INVALID;
-	if (which->key_len > LOCKSHM_KEY_MAX)
+	if (!segment_valid(segment) || !filter_valid(&own))
+		return LOCKSHM_INVALID;
+	if (own.key_len > LOCKSHM_KEY_MAX)
 		return LOCKSHM_KEY_TOO_LONG;
 	if (segment->read_only)
 		return LOCKSHM_PERMISSION;
-	n = which->key ? acknowledge_one(segment, which) : acknowledge_any(segment, which);
+	n = own.key ? acknowledge_one(segment, &own) : acknowledge_any(segment, &own);
 	if (count)
 		*count = n;
 	return 0;

@@ -23,7 +23,7 @@ static char *describe_cooldown(const struct lockshm_request_info *holder)
 
 static char *describe_holder(const struct lockshm_lock_info *lock)
 {
-	const struct lockshm_request_info *holder = lock->requests;
+	const struct lockshm_request_info *holder = lock->requests[0];
 	char *owner = format_owner(holder->pid, holder->tid, holder->tag, holder->alive);
 	char *age = format_duration(holder->age_ns), *left = format_duration(holder->expires_in_ns);
 	char *others = lock->holders > 1 ? format_text(" and %zu others", lock->holders - 1) : format_text("%s", "");
@@ -42,9 +42,9 @@ static char *describe_blocker(const struct lockshm_lock_info *lock)
 {
 	if (!lock->holders)
 		return NULL;
-	if (lock->requests->state == LOCKSHM_COOLING)
-		return describe_cooldown(lock->requests);
-	if (lock->requests->state == LOCKSHM_BARGEABLE)
+	if (lock->requests[0]->state == LOCKSHM_COOLING)
+		return describe_cooldown(lock->requests[0]);
+	if (lock->requests[0]->state == LOCKSHM_BARGEABLE)
 		return format_text("released, bargeable");
 	return describe_holder(lock);
 }

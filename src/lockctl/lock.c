@@ -35,7 +35,7 @@ struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock)
 {
 	struct lockshm_lock_info now = *lock;
 
-	if (now.holders == 1 && is_cooling(now.requests) && now.requests->expires_in_ns <= 0) {
+	if (now.holders == 1 && is_cooling(now.requests[0]) && now.requests[0]->expires_in_ns <= 0) {
 		now.holders = 0;
 		now.mode = 0;
 		now.requests++;
@@ -236,7 +236,7 @@ static char *format_holder(const struct lockshm_request_info *request)
 static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
 {
 	size_t more = lock->holders ? lock->holders - 1 : 0, before = waiter - lock->holders;
-	char *holder = lock->holders ? format_holder(lock->requests) : format_text("nothing");
+	char *holder = lock->holders ? format_holder(lock->requests[0]) : format_text("nothing");
 	char *others = more ? format_text(" and %zu more", more) : format_text("%s", "");
 	char *waiters = before ? format_text(", waiters ahead: %zu", before) : format_text("%s", "");
 	char *text = format_text("%s%s%s", holder, others, waiters);
@@ -266,7 +266,7 @@ void request_row(struct table *table, const struct lockshm_lock_info *lock, size
 {
 	static const char *const states[] = { [LOCKSHM_WAITING] = "waits", [LOCKSHM_HOLDING] = "holds",
 					      [LOCKSHM_COOLING] = "cooling", [LOCKSHM_BARGEABLE] = "bargeable" };
-	const struct lockshm_request_info *request = &lock->requests[i];
+	const struct lockshm_request_info *request = lock->requests[i];
 	const char *mode = mode_name(request->mode);
 
 	table_add_own(table, format_key(lock));

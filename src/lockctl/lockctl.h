@@ -296,8 +296,8 @@ struct guard {
 	bool lost;
 };
 #define GUARD_INIT                                                                                                     \
-	{ .conflict_status = EXIT_NOT_OBTAINED, .request = LOCKSHM_REQUEST_INIT, .canceller = LOCKSHM_CANCELLER_INIT,  \
-	  .hold = LOCKSHM_HOLD_INIT }
+	{ .conflict_status = EXIT_NOT_OBTAINED, .request = LOCKSHM_REQUEST_INIT,                                              \
+	  .report = LOCKSHM_REPORT_INIT, .canceller = LOCKSHM_CANCELLER_INIT, .hold = LOCKSHM_HOLD_INIT }
 
 /** Values of the long options; those of one command alone follow GUARD_OPTION_END. */
 enum guard_option {

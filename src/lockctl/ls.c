@@ -182,7 +182,7 @@ static bool selects_all(const struct selection *selection)
 static bool has_selected(const struct selection *selection, const struct lockshm_lock_info *lock)
 {
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
-		if (is_selected(selection, &lock->requests[i]))
+		if (is_selected(selection, lock->requests[i]))
 			return true;
 	return selects_all(selection) && lock->damaged;
 }
@@ -207,14 +207,14 @@ static void list_rows(struct listing *listing, const struct lockshm_lock_info *l
 	if (!selection->pid && !selection->waiting) {
 		lock_row(&listing->table, lock);
 		table_order(&listing->table,
-			    order_of(selection, lock, lock->holders + lock->waiters ? lock->requests->age_ns : 0));
+			    order_of(selection, lock, lock->holders + lock->waiters ? lock->requests[0]->age_ns : 0));
 		return;
 	}
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++) {
-		if (!is_selected(selection, &lock->requests[i]))
+		if (!is_selected(selection, lock->requests[i]))
 			continue;
 		request_row(&listing->table, lock, i);
-		table_order(&listing->table, order_of(selection, lock, lock->requests[i].age_ns));
+		table_order(&listing->table, order_of(selection, lock, lock->requests[i]->age_ns));
 	}
 }
 

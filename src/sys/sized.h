@@ -31,6 +31,7 @@ SIZED(BRIDGE_STAT, lockshm_bridge_stat, grants, grants);
 SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, reserved);
 SIZED(HOST_LEASE_INFO, lockshm_host_lease_info, why, why);
 SIZED(LOCK_INFO, lockshm_lock_info, lease, lease);
+SIZED(MARKS, lockshm_marks, token, token);
 SIZED(OWNER_INFO, lockshm_owner_info, waiting_token, waiting_token);
 SIZED(REMOTE_INFO, lockshm_remote_info, next_token, next_token);
 SIZED(REMOTE_PARTY, lockshm_remote_party, expires_in_ns, expires_in_ns);

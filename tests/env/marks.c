@@ -62,7 +62,7 @@ static int let_die(const char *kind, unsigned n, unsigned flags, pid_t *died)
 
 static struct lockshm_stat stat_now(void)
 {
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);
 	return stat;
@@ -75,7 +75,7 @@ static void plain_keys_leave_nothing(unsigned workers)
 
 	for (i = 0; i < workers; i++)
 		CHECK_CODE(let_die("plain", i, 0, &pid), 0);
-	CHECK(lockshm_sweep(env_segment) >= 0);
+	CHECK(lockshm_sweep(env_segment, NULL) >= 0);
 	CHECK(stat_now().locks_damaged == 0 && stat_now().locks_busy == 0);
 	env_nothing_left(1);
 }
@@ -100,7 +100,7 @@ static unsigned see_all(const pid_t *pids, unsigned n)
 
 	for (i = 0; i < n; i++) {
 		lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-		struct lockshm_report report;
+		struct lockshm_report report = LOCKSHM_REPORT_INIT;
 		char key[32];
 		struct lockshm_request request = request_of(key, "robust", i);
 		const struct lockshm_previous *previous = &report.previous;
@@ -122,7 +122,7 @@ static unsigned see_all(const pid_t *pids, unsigned n)
 static void table_is_full(void)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	char key[32];
 	struct lockshm_request request = request_of(key, "robust", LOCKS);
 	unsigned i;

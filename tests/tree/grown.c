@@ -120,6 +120,22 @@ static void request_with(lockshm_t *segment,
 	CHECK_ROOM(q);
 }
 
+static void marks_with(lockshm_t *segment)
+{
+	PADDED(lockshm_marks) marks;
+
+	PREPARE(marks, (struct lockshm_marks)LOCKSHM_MARKS_INIT);
+	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == 0);
+	marks.s.size = sizeof(marks); /* the surplus is not 0 */
+	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == LOCKSHM_INVALID);
+	memset(marks.bytes + sizeof(marks.s), 0, ROOM);
+	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == 0);
+	marks.s.size = 8;
+	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == LOCKSHM_INVALID);
+	marks.s.size = 4097;
+	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == LOCKSHM_INVALID);
+}
+
 /* ---------------------------------------------------------------- output */
 
 static void report_with(lockshm_t *segment)
@@ -231,6 +247,7 @@ int main(int argc, char **argv)
 	create_with(&segment);
 	request_with(segment, lockshm_acquire);
 	request_with(segment, many);
+	marks_with(segment);
 	report_with(segment);
 	stat_with(segment);
 	see_all(segment);

@@ -25,6 +25,7 @@ struct all {
 	struct lockshm_stat stat;
 	struct lockshm_bridge_stat bridge;
 	struct lockshm_key key;
+	struct lockshm_marks marks;
 	lockshm_hold_t hold;
 	lockshm_canceller_t canceller;
 	lockshm_prepared_t prepared;
@@ -47,6 +48,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	struct lockshm_bridge_stat bridge = LOCKSHM_BRIDGE_STAT_INIT;
 	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("job", 0), LOCKSHM_MANY_KEY(name, LOCKSHM_SHARED) };
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
 	lockshm_prepared_t prepared = LOCKSHM_PREPARED_INIT;
@@ -57,6 +59,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	out->stat = stat;
 	out->bridge = bridge;
 	out->key = keys[1];
+	out->marks = marks;
 	out->hold = hold;
 	out->canceller = canceller;
 	out->prepared = prepared;
