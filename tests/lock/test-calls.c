@@ -79,9 +79,22 @@ START_TEST(refused_sleep_is_no_spin)
 }
 END_TEST
 
+/* Each process of a round opens the segment itself. */
+static void prepare(void)
+{
+	calls_prepare();
+	ck_code(lockshm_close(seg), 0);
+	seg = NULL;
+}
+
+static void remove_segment(void)
+{
+	ck_code(lockshm_destroy(seg_name, NULL), 0);
+}
+
 static void add(TCase *tc)
 {
-	tcase_add_checked_fixture(tc, calls_prepare, NULL);
+	tcase_add_checked_fixture(tc, prepare, remove_segment);
 	if (!calls_can_fail()) {
 		printf("left out: no seccomp listener here\n");
 		return;

@@ -161,15 +161,23 @@ END_TEST
 static void prepare(void)
 {
 	calls_prepare();
+	/* Each process of a round opens the segment itself. */
+	ck_code(lockshm_close(seg), 0);
+	seg = NULL;
 #ifndef OTHERS_MALLOC
 	outcomes = mmap(NULL, TRIES * sizeof(*outcomes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert(outcomes != MAP_FAILED);
 #endif
 }
 
+static void remove_segment(void)
+{
+	ck_code(lockshm_destroy(seg_name, NULL), 0);
+}
+
 static void add(TCase *tc)
 {
-	tcase_add_checked_fixture(tc, prepare, NULL);
+	tcase_add_checked_fixture(tc, prepare, remove_segment);
 #ifdef OTHERS_MALLOC
 	printf("left out: malloc() is not to be replaced here\n");
 #else

@@ -117,7 +117,8 @@ static const struct failure *failure_of(const struct seccomp_data *call)
 	if (call->nr == SYS_futex && call->args[1] == FUTEX_WAKE && call->args[2] == INT_MAX)
 		return &wake_failure;
 #ifdef OTHERS_MALLOC
-	if (is_for_memory(call) || call->nr == SYS_mprotect || call->nr == SYS_madvise)
+	/* A sanitizer ends the process if one of its own calls fails. */
+	if (is_for_memory(call) || call->nr == SYS_mprotect || call->nr == SYS_madvise || call->nr == SYS_sched_getaffinity)
 		return NULL;
 #endif
 	if (call->nr == SYS_fcntl && call->args[1] != F_DUPFD_CLOEXEC)

@@ -36,6 +36,8 @@ void release_to_partner(void);
 
 /* operations-look.c: calls on a handle */
 int act_open(struct lockshm_error *error);
+int act_open_again(struct lockshm_error *error);
+void close_one_and_use(void);
 int act_open_read_only(struct lockshm_error *error);
 void look_and_close(void);
 int act_create(struct lockshm_error *error);
@@ -51,7 +53,7 @@ int act_each_owner(struct lockshm_error *unused);
 int act_stat(struct lockshm_error *unused);
 int act_each_segment(struct lockshm_error *unused);
 int act_verify(struct lockshm_error *unused);
-int open_and_find_holder(void);
+int hold_and_find_token(void);
 int act_end_hold(struct lockshm_error *unused);
 void end_end_hold(void);
 int act_sweep(struct lockshm_error *unused);

@@ -13,6 +13,24 @@ int act_open(struct lockshm_error *error)
 	return lockshm_open(&handle, seg_name, 0, error);
 }
 
+/* The handle that the process has already, once more. */
+int act_open_again(struct lockshm_error *error)
+{
+	lockshm_t *again;
+	int code = lockshm_open(&again, seg_name, 0, error);
+
+	CALLS_EXPECT(code != 0 || again == handle, code);
+	return code;
+}
+
+void close_one_and_use(void)
+{
+	int code = lockshm_close(handle);
+
+	CALLS_EXPECT(code == 0, code);
+	use_and_close();
+}
+
 int act_open_read_only(struct lockshm_error *error)
 {
 	return lockshm_open(&handle, seg_name, LOCKSHM_OPEN_READ_ONLY, error);
@@ -167,18 +185,14 @@ static int read_token(const struct lockshm_lock_info *lock, void *arg)
 
 static uint64_t token_to_end;
 
-int open_and_find_holder(void)
+int hold_and_find_token(void)
 {
-	struct lockshm_request request = request_for("key", LOCKSHM_EXCLUSIVE);
-	int code = leave_dead();
+	int code = open_it();
 
-	if (!code)
-		code = open_it();
 	token_to_end = 0;
-	request.flags = LOCKSHM_ROBUST;
 	if (!code)
-		code = lockshm_acquire(seg, &request, &held[0]);
-	return code ? code : lockshm_show_lock(seg, "key", 3, read_token, &token_to_end);
+		code = take_guarded(&held[0], "key", 0, NULL);
+	return code ? code : lockshm_show_lock(handle, "key", 3, read_token, &token_to_end);
 }
 
 int act_end_hold(struct lockshm_error *unused)
@@ -187,7 +201,6 @@ int act_end_hold(struct lockshm_error *unused)
 	return lockshm_end_hold(handle, "key", 3, token_to_end);
 }
 
-/* The hold was taken through the other handle. */
 void end_end_hold(void)
 {
 	int code = lockshm_release(&held[0], 0);
@@ -198,12 +211,6 @@ void end_end_hold(void)
 	code = lockshm_release(&held[0], 0);
 	CALLS_EXPECT(code == 0, code);
 	use_and_close();
-	CALLS_EXPECT(take(&held[0], "key", LOCKSHM_EXCLUSIVE) == 0 && lockshm_release(&held[0], 0) == 0, 0);
-	/* In this process alone; the name and the mapping of the test stay. */
-	code = lockshm_close(seg);
-	CALLS_EXPECT(code == 0, code);
-	code = lockshm_open(&seg, seg_name, 0, NULL);
-	CALLS_EXPECT(code == 0, code);
 }
 
 int act_sweep(struct lockshm_error *unused)

@@ -84,7 +84,9 @@ int leave_dead(void)
 
 	request.flags = LOCKSHM_ROBUST;
 	if (pid == 0) {
-		code = lockshm_acquire(seg, &request, &hold);
+		code = open_it();
+		if (!code)
+			code = lockshm_acquire(handle, &request, &hold);
 		_exit(code ? 1 : 0);
 	}
 	return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : LOCKSHM_SYSTEM;

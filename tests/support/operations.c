@@ -84,7 +84,7 @@ static void release_many_and_close(void)
 /* One after the other; a failure releases them. */
 static int act_acquire_crowd(struct lockshm_error *error)
 {
-	char key[16];
+	char key[24];
 	int i, code = 0;
 
 	for (i = 0; !code && i < MANY; i++) {
@@ -269,6 +269,7 @@ const struct operation operations[] = {
 	  OPENING, EXPLAINS | FRESH },
 	{ "open", NULL, act_open, use_and_close, 0, OPENING, EXPLAINS },
 	{ "open beside a dead owner", leave_dead, act_open, use_and_close, 0, OPENING, EXPLAINS },
+	{ "open again", join_it, act_open_again, close_one_and_use, 0, OPENING, EXPLAINS },
 	{ "open read-only", NULL, act_open_read_only, look_and_close, 0, OPENING, EXPLAINS },
 	{ "create", NULL, act_create, close_and_destroy, 0, OPENING, EXPLAINS },
 	{ "current", open_it, act_current, use_and_close, 0, NEVER, 0 },
@@ -301,7 +302,7 @@ const struct operation operations[] = {
 	{ "stat", hold_it, act_stat, release_and_close, 0, READING, 0 },
 	{ "open and close each segment", NULL, act_each_segment, nothing, 0, { LOCKSHM_SYSTEM, 0 }, FIRST_CALLS },
 	{ "verify", hold_it, act_verify, release_and_close, 0, READING, 0 },
-	{ "end hold", open_and_find_holder, act_end_hold, end_end_hold, 0, REFUSED, 0 },
+	{ "end hold", hold_and_find_token, act_end_hold, end_end_hold, 0, REFUSED, 0 },
 	{ "sweep", open_beside_dead, act_sweep, use_and_close, 0, REFUSED, 0 },
 	{ "fork and acquire", hold_it, act_in_child, release_and_close, 0, REFUSED, EXPLAINS | OF_CHILDREN },
 	{ "fork and close", hold_it, act_close_in_child, release_and_close, 0, NEVER, OF_CHILDREN },
@@ -317,10 +318,31 @@ static void put_problem(const char *invariant, const char *text, void *arg)
 	calls_expect(false, text, 0);
 }
 
+/* What another process sees. */
+static void expect_nothing_left(void)
+{
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	lockshm_t *looker;
+	int code = lockshm_open(&looker, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL);
+
+	CALLS_EXPECT(code == 0, code);
+	if (code)
+		return;
+	code = lockshm_stat(looker, &stat);
+	CALLS_EXPECT(code == 0, code);
+	CALLS_EXPECT(stat.owners_used == 0, (int)stat.owners_used);
+	CALLS_EXPECT(stat.requests_used == 0, (int)stat.requests_used);
+	CALLS_EXPECT(stat.requests_reserved == 0, (int)stat.requests_reserved);
+	CALLS_EXPECT(stat.locks_busy == 0 && stat.locks_damaged == 0, (int)stat.locks_busy);
+	code = lockshm_verify(looker, put_problem, NULL, NULL);
+	CALLS_EXPECT(code == 0, code);
+	code = lockshm_close(looker);
+	CALLS_EXPECT(code == 0, code);
+}
+
 void operation_end(const struct operation *op, int code)
 {
 	struct lockshm_error error;
-	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	if (code != op->good) {
 		code = op->act(&error);
@@ -329,20 +351,7 @@ void operation_end(const struct operation *op, int code)
 			return;
 	}
 	op->clean_up();
-	code = seg ? 0 : lockshm_open(&seg, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL);
-	CALLS_EXPECT(code == 0, code);
-	code = lockshm_stat(seg, &stat);
-	CALLS_EXPECT(code == 0, code);
-	CALLS_EXPECT(stat.owners_used == 0, (int)stat.owners_used);
-	CALLS_EXPECT(stat.requests_used == 0, (int)stat.requests_used);
-	CALLS_EXPECT(stat.requests_reserved == 0, (int)stat.requests_reserved);
-	CALLS_EXPECT(stat.locks_busy == 0 && stat.locks_damaged == 0, (int)stat.locks_busy);
-	code = lockshm_verify(seg, put_problem, NULL, NULL);
-	CALLS_EXPECT(code == 0, code);
-	if (op->flags & FRESH) {
-		(void)lockshm_close(seg);
-		seg = NULL;
-	}
+	expect_nothing_left();
 }
 
 static bool is_listed(const struct operation *op, int code)

@@ -3,7 +3,7 @@
  * operations.h - every public operation of local locks, to be made under failures
  *
  * An operation is prepared, made, made once more if it failed, and cleaned up; after that the segment is as before, and
- * so is the process.  Each round has a process of its own, forked by the test, whose handle `seg` it only reads.
+ * so is the process.  Each round has a process of its own, forked by the test, which has the segment not open then.
  */
 #ifndef LOCKSHM_TEST_OPERATIONS_H
 #define LOCKSHM_TEST_OPERATIONS_H
