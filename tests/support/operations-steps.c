@@ -25,7 +25,6 @@ int take_with(lockshm_hold_t *hold, struct lockshm_request request, struct locks
 	int code;
 
 	request.report = &report;
-	memset(&report, 0, sizeof(report));
 	code = lockshm_acquire(handle, &request, hold);
 	if (error)
 		*error = report.error;

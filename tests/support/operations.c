@@ -64,7 +64,6 @@ static int act_acquire_many(struct lockshm_error *error)
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	int code;
 
-	memset(&report, 0, sizeof(report));
 	common.ttl_ns = LOCKSHM_SECONDS(30);
 	common.flags = LOCKSHM_AUTO_RENEW;
 	common.report = &report;
