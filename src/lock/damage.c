@@ -91,6 +91,14 @@ void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64
 	damage_details_put(s, e, mark, &o);
 }
 
+/* A damaged segment may hold a time that is still to come. */
+static int64_t age_of(const struct lockshm *s, uint64_t time)
+{
+	int64_t now = segment_now(s), ms = (int64_t)(time & damage_time_make(0, UINT64_MAX));
+
+	return ms <= now / 1000000 ? now - ms * 1000000 : 0;
+}
+
 uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
 {
 	uint64_t word = load_acquire(&e->damage_word), ticket = damage_ticket(word), time;
@@ -102,7 +110,7 @@ uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct 
 	out->token = segment_token(s, ticket);
 	time = load_acquire(&e->damage_time);
 	if (time >> DAMAGE_MS_BITS == damage_time_make(ticket, 0) >> DAMAGE_MS_BITS)
-		out->age_ns = segment_now(s) - (int64_t)(time & damage_time_make(0, UINT64_MAX)) * 1000000;
+		out->age_ns = age_of(s, time);
 	damage_details_get(s, e, word, out);
 	return word;
 }
