@@ -137,7 +137,8 @@ static void add_report(struct report_sum *sum, int status)
 	sum->all.error = sum->one.error;
 	if (!sum->all.token)
 		sum->all.token = sum->one.token;
-	if (status > 0 && (!sum->all.previous.status || sum->one.previous.status == LOCKSHM_OWNER_DIED))
+	if (status >= 0 && sum->one.previous.status &&
+	    (!sum->all.previous.status || sum->one.previous.status == LOCKSHM_OWNER_DIED))
 		sum->all.previous = sum->one.previous;
 }
 

@@ -331,6 +331,23 @@ START_TEST(each_hold_of_several_tells_its_own_mark)
 }
 END_TEST
 
+START_TEST(several_plain_keys_get_0_and_their_report_tells)
+{
+	struct lockshm_request q = request_for("", X);
+	struct agent *h = agent_start();
+	struct lockshm_report report;
+	lockshm_hold_t holds[2];
+
+	ck_code(agent_acquire(h, "two", X), 0);
+	agent_kill(h);
+	q.report = &report;
+	ck_code(many(holds, "one", "two", &q), 0);
+	ck_code(report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.previous.pid, h->pid);
+	ck_code(lockshm_release_many(holds, 2), 0);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- which acquires are told */
 
 static void leave_mark(const char *key)
@@ -595,6 +612,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, of_several_keys_none_is_entered_before_the_last_is_granted);
 	tcase_add_test(tc, of_several_keys_none_is_lost_when_the_call_returns);
 	tcase_add_test(tc, each_hold_of_several_tells_its_own_mark);
+	tcase_add_test(tc, several_plain_keys_get_0_and_their_report_tells);
 	tcase_add_test(tc, a_plain_acquire_gets_0_and_its_report_tells);
 	tcase_add_test(tc, a_robust_acquire_is_told_until_it_is_acknowledged);
 	tcase_add_test(tc, any_hold_may_acknowledge);
