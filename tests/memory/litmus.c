@@ -57,13 +57,13 @@ static inline bool announce(struct cell *c, bool broken)
 	store_relaxed(&c->request.next, ref_pack(1, GEN));
 	if (!broken)
 		fence_full();
-	return load_acquire(&c->request.word) == GRANTED;
+	return load_acquire(&c->request.word) == ENTERED;
 }
 
 /* die() and queue_grant_next() */
 static bool release_and_look(struct cell *c)
 {
-	(void)cas_from(&c->request.word, GRANTED, RELEASED);
+	(void)cas_from(&c->request.word, ENTERED, RELEASED);
 	fence_after_rmw();
 	return load_acquire(&c->request.next) == 0;
 }
@@ -123,13 +123,13 @@ static inline bool pop(struct cell *c, bool broken)
 		tail = load_acquire(&c->entry.tail);
 		word = load_acquire(&c->request.word);
 	}
-	return tail == tail_make(2, 1) && word == GRANTED;
+	return tail == tail_make(2, 1) && word == ENTERED;
 }
 
 /* A helper expires the request, then the one behind leaves and the tail comes back. */
 static bool expire_and_leave(struct cell *c)
 {
-	(void)cas_from(&c->request.word, GRANTED, EXPIRED);
+	(void)cas_from(&c->request.word, ENTERED, EXPIRED);
 	(void)cas_from(&c->entry.tail, 0, tail_make(2, 1));
 	return true;
 }
@@ -155,7 +155,7 @@ static bool other_search(struct cell *c)
 }
 
 static const struct shape shapes[] = {
-	{ "M1", "hint, predecessor's word | release, hint", "no fence after the hint", REQUEST_GRANTED,
+	{ "M1", "hint, predecessor's word | release, hint", "no fence after the hint", REQUEST_ENTERED,
 	  announce_as_is, announce_broken, release_and_look },
 	{ "M2", "sleep flag, own word | grant, sleep flag", "no fence after the flag", REQUEST_WAITING,
 	  fall_asleep_as_is, fall_asleep_broken, grant_and_look },
@@ -163,7 +163,7 @@ static const struct shape shapes[] = {
 	  search_as_is, search_broken, other_search },
 	{ "M4", "request, cancel flag | cancel flag, request", "no fence after the request", REQUEST_WAITING,
 	  cancellable_as_is, cancellable_broken, cancel },
-	{ "R2", "tail, own word | expiry, tail", "own word, then tail", REQUEST_GRANTED,
+	{ "R2", "tail, own word | expiry, tail", "own word, then tail", REQUEST_ENTERED,
 	  pop_as_is, pop_broken, expire_and_leave },
 };
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))

@@ -17,6 +17,7 @@
 #define GEN 7
 #define WAITING word_make(GEN, true, REQUEST_WAITING, 0)
 #define GRANTED word_make(GEN, true, REQUEST_GRANTED, 0)
+#define ENTERED word_make(GEN, true, REQUEST_ENTERED, 0)
 #define RELEASED word_make(GEN, true, REQUEST_RELEASED, 0)
 #define EXPIRED word_make(GEN, true, REQUEST_EXPIRED, 0)
 
