@@ -146,7 +146,7 @@ static void kill_in_scene(const struct step_op *op, enum scene_kind kind)
 	if (every || op->enters)
 		(void)kill_at(op, &scene, UINT32_MAX, &slowest_ns); /* the keys are known from here on */
 	points = kill_at(op, &scene, UINT32_MAX, &slowest_ns);
-	if (op->enters && kind == SCENE_ROBUST)
+	if (op->enters && kind == SCENE_ROBUST && !every)
 		kills = kill_at_changes(op, &scene, &slowest_ns);
 	kills += kill_in_turn(op, &scene, every || points < SAMPLE ? 1 : points / SAMPLE, &slowest_ns);
 	scene_end(&scene);

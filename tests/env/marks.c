@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "env.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,13 +81,13 @@ static void plain_keys_leave_nothing(unsigned workers)
 	env_nothing_left(1);
 }
 
-/* Until the table is full; their pids. */
-static unsigned fill(pid_t pids[LOCKS])
+/* Until the table is full, or has @most; their pids. */
+static unsigned fill(pid_t pids[LOCKS], unsigned most)
 {
 	unsigned n = 0;
 	pid_t pid;
 
-	while (let_die("robust", n, LOCKSHM_ROBUST, &pid) == 0) {
+	while (n < most && let_die("robust", n, LOCKSHM_ROBUST, &pid) == 0) {
 		CHECK(n < LOCKS);
 		pids[n++] = pid;
 	}
@@ -147,7 +148,7 @@ static void table_is_full(void)
 static void robust_keys_keep_their_marks(void)
 {
 	pid_t pids[LOCKS];
-	unsigned n = fill(pids), known;
+	unsigned n = fill(pids, UINT_MAX), known;
 	size_t cleared = 0;
 
 	known = see_all(pids, n);
@@ -157,6 +158,11 @@ static void robust_keys_keep_their_marks(void)
 	CHECK_CODE(lockshm_acknowledge_marks(env_segment, NULL, &cleared), 0);
 	CHECK(cleared == n);
 	CHECK(stat_now().locks_damaged == 0);
+	/* Other marks of the same keys, most of which are where they were. */
+	CHECK(fill(pids, LOCKS / 2) == LOCKS / 2);
+	(void)see_all(pids, LOCKS / 2);
+	CHECK_CODE(lockshm_acknowledge_marks(env_segment, NULL, &cleared), 0);
+	CHECK(cleared == LOCKS / 2);
 	plain_keys_leave_nothing(LOCKS);
 	printf("the table of %u keys was full with %u marks, %u of them with details\n", LOCKS, n, known);
 }
