@@ -44,6 +44,7 @@ static struct lockshm_request request_for(const char *key, int64_t timeout_ns, s
 	request.key_len = strlen(key);
 	request.ttl_ns = LOCKSHM_FOREVER;
 	request.timeout_ns = timeout_ns;
+	request.flags = LOCKSHM_ROBUST;
 	request.report = report;
 	return request;
 }
