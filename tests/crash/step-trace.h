@@ -61,6 +61,8 @@ struct stepper {
 	unsigned target;
 	int signal; /* to pass on with the next step */
 	bool unblocked;
+	bool granted, entered; /* the watched request has been seen so */
+	unsigned granted_at; /* points */
 };
 
 /* The test lets the victim go on, if it has not yet. */

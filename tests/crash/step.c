@@ -144,6 +144,27 @@ static bool one_step(struct stepper *t)
 	return (ours || call || segment_changed()) && t->c.points++ == t->target;
 }
 
+/* Some points behind the grant: true = caught. */
+static bool caught_by_state(struct stepper *t)
+{
+	struct scene_request request;
+
+	if (!t->scene->watched || t->entered)
+		return false;
+	request = scene_request_of(t->scene, t->c.pid);
+	if (!t->granted && (request.granted || request.entered)) {
+		t->granted = true;
+		t->granted_at = t->c.points;
+	}
+	if (!t->granted)
+		return false;
+	if (request.entered) {
+		t->entered = true;
+		t->scene->enters_after = t->c.points - t->granted_at;
+	}
+	return t->c.points - t->granted_at >= t->scene->catch_after;
+}
+
 static void finish(struct stepper *t)
 {
 	int status;
@@ -188,7 +209,7 @@ struct caught step_to(const struct step_op *op, struct scene *s, unsigned point)
 		if (steps == STEPS_AWAKE)
 			unblock_once(&t); /* so slow that whenever it would sleep, its next self-check is due already */
 		path_note(&t);
-		caught = one_step(&t);
+		caught = one_step(&t) || caught_by_state(&t);
 	}
 	(void)sched_setaffinity(0, sizeof(processors), &processors);
 	(void)sched_setaffinity(t.c.pid, sizeof(processors), &processors);

@@ -28,6 +28,9 @@ struct span {
 };
 #define SPANS_MAX 24
 
+/* The last points before a granted request is entered, and the one behind that. */
+#define STEP_AROUND_ENTER 8
+
 /* Results of the victim, in memory shared with the test. */
 struct victim_result {
 	struct span spans[4];
@@ -73,6 +76,10 @@ struct scene {
 	struct span spans[SPANS_MAX]; /* of all but the victim, in this round */
 	unsigned n_spans;
 	lockshm_t *other; /* a second segment */
+	/* In a round that is not to be caught at a point: so many points behind the grant of the victim's request.  And
+	 * how many there were between the grant and the step that enters. */
+	bool watched;
+	unsigned catch_after, enters_after;
 };
 
 struct step_op {
@@ -148,7 +155,7 @@ void step_use_path(unsigned which);
 /* The points of the last round that was not to be caught, behind each of which others see something new. */
 #define STEP_CHANGES_MAX 256
 unsigned step_changes(unsigned out[STEP_CHANGES_MAX]);
-/* Runs a round of @op up to its @point-th point. */
+/* Runs a round of @op up to its @point-th point.  UINT32_MAX: to its end, or where @s->watched says. */
 struct caught step_to(const struct step_op *op, struct scene *s, unsigned point);
 /* Has the last round missed its point?  Then it is to be repeated. */
 bool step_missed(void);

@@ -218,19 +218,19 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 	return a.c.points;
 }
 
-/* Before and behind each change that others see, of the last undisturbed round. */
-static unsigned stop_at_changes(const struct step_op *op, struct scene *s)
+/* Around the step that makes a granted request a hold. */
+static void stop_around_enter(const struct step_op *op, struct scene *s)
 {
-	unsigned at[STEP_CHANGES_MAX], n = step_changes(at), i, stops = 0;
+	unsigned back;
 
-	for (i = 0; i < 2 * n; i++) {
-		unsigned point = at[i / 2] - (i % 2 == 0 && at[i / 2] > 0), tries = 0;
-
-		do
-			stops += stop_at(op, s, point, i % 4 < 2) > point;
-		while (step_missed() && tries++ < 4);
+	s->watched = true;
+	s->catch_after = UINT32_MAX;
+	(void)stop_at(op, s, UINT32_MAX, false);
+	for (back = 0; back < STEP_AROUND_ENTER && back <= s->enters_after; back++) {
+		s->catch_after = s->enters_after - back;
+		(void)stop_at(op, s, UINT32_MAX, back % 2 == 0);
 	}
-	return stops;
+	s->watched = false;
 }
 
 static void stop_in_scene(const struct step_op *op, enum scene_kind kind)
@@ -240,11 +240,11 @@ static void stop_in_scene(const struct step_op *op, enum scene_kind kind)
 
 	scene_open(&scene, op, LEASE, kind);
 	step_new_path(0);
-	if (every || op->enters)
+	if (every)
 		(void)stop_at(op, &scene, UINT32_MAX, false); /* the keys are known from here on */
 	points = stop_at(op, &scene, UINT32_MAX, false);
-	if (op->enters && kind == SCENE_ROBUST && !every)
-		stops = stop_at_changes(op, &scene);
+	if (op->enters)
+		stop_around_enter(op, &scene);
 	stride = every || points < SAMPLE ? 1 : points / SAMPLE;
 	/* Paths differ a little from round to round: go on until several in a row have run through. */
 	for (n = 0; through < THROUGH; n += step_missed() ? 0 : stride) {
