@@ -130,16 +130,22 @@ struct report_sum {
 	struct lockshm_report one, all;
 };
 
-static void add_report(struct report_sum *sum, int status)
+static void add_report(struct report_sum *sum)
 {
 	sum->all.waited_ns += sum->one.waited_ns;
 	sum->all.slept_ns += sum->one.slept_ns;
 	sum->all.error = sum->one.error;
 	if (!sum->all.token)
 		sum->all.token = sum->one.token;
-	if (status >= 0 && sum->one.previous.status &&
-	    (!sum->all.previous.status || sum->one.previous.status == LOCKSHM_OWNER_DIED))
+	if (!sum->all.previous.status || sum->one.previous.status == LOCKSHM_OWNER_DIED)
 		sum->all.previous = sum->one.previous;
+}
+
+/* None is held: what was said of the keys so far is not about the next try, nor about a failed call. */
+static void forget_holds(struct report_sum *sum)
+{
+	sum->all.token = 0;
+	memset(&sum->all.previous, 0, sizeof(sum->all.previous));
 }
 
 /* R13: no key is entered before the last is granted.  False = a lease ended before that. */
@@ -182,10 +188,10 @@ static int take_once(struct lockshm *s, struct lockshm_request *q, const struct 
 		q->mode = w[i].mode;
 		q->report = &sum->one;
 		err = acquire_outside(s, q, &holds[w[i].qpos]);
-		add_report(sum, err);
+		add_report(sum);
 		if (err < 0) {
 			undo(holds, w, i);
-			sum->all.token = 0;
+			forget_holds(sum);
 			return err;
 		}
 		status = worse(status, err);
@@ -193,6 +199,7 @@ static int take_once(struct lockshm *s, struct lockshm_request *q, const struct 
 	if (enter_all(holds, w, n))
 		return status;
 	undo(holds, w, n);
+	forget_holds(sum);
 	return AGAIN;
 }
 
@@ -205,11 +212,9 @@ static int take_all(struct lockshm *s, struct lockshm_request *q, const struct l
 	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
 	for (tries = 0; tries < TRIES && status == AGAIN; tries++)
 		status = take_once(s, q, keys, w, n, holds, sum);
-	if (status == AGAIN) {
-		sum->all.token = 0;
+	if (status == AGAIN)
 		return error_set(&sum->all.error, LOCKSHM_TIMEOUT,
 				 "the leases end before the last key is granted: ttl_ns is too short");
-	}
 	if (status >= 0 && acknowledge)
 		acknowledge_all(holds, w, n);
 	return status;

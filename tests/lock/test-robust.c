@@ -15,6 +15,7 @@
 #include "segment/segment.h"
 #include "support/agent.h"
 #include "support/fixture.h"
+#include "sys/hash.h"
 
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED
@@ -331,11 +332,71 @@ START_TEST(each_hold_of_several_tells_its_own_mark)
 }
 END_TEST
 
-START_TEST(several_plain_keys_get_0_and_their_report_tells)
+/* Of two keys the one that lockshm_acquire_many() takes first. */
+static int first_of(const char *const names[2])
+{
+	struct identity id[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		hash_key(&id[i], seg->hash_secret, names[i], strlen(names[i]));
+	return memcmp(&id[0], &id[1], sizeof(id[0])) > 0;
+}
+
+struct second_try {
+	lockshm_hold_t holds[2];
+	struct lockshm_report report;
+	int code;
+};
+
+static void *take_robust_twice(void *arg)
+{
+	struct second_try *t = arg;
+	struct lockshm_request q = request_for("", X);
+
+	q.flags = LOCKSHM_ROBUST;
+	q.ttl_ns = LOCKSHM_MS(1);
+	q.timeout_ns = LOCKSHM_FOREVER;
+	q.report = &t->report;
+	t->code = many(t->holds, "one", "two", &q);
+	ck_assert_uint_eq(t->report.token, lockshm_token(&t->holds[first_of((const char *const[]){ "one", "two" })]));
+	ck_assert_int_ge(lockshm_release_many(t->holds, 2), 0);
+	return NULL;
+}
+
+/* The first key is taken away and its mark acknowledged while the second is awaited: all starts anew, the report too. */
+START_TEST(the_report_of_several_is_that_of_the_last_try)
+{
+	static const char *const names[] = { "one", "two" };
+	const char *first = names[first_of(names)], *second = names[!first_of(names)];
+	struct agent *h = agent_start(), *thief = agent_start();
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = X, .flags = LOCKSHM_ACKNOWLEDGE };
+	struct second_try t = { .report = LOCKSHM_REPORT_INIT };
+	struct agent *dead = agent_start();
+	pthread_t thread;
+
+	ck_code(agent_acquire(dead, first, X), 0);
+	agent_kill(dead);
+	ck_code(agent_acquire(h, second, X), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, take_robust_twice, &t), 0);
+	ck_assert(await(has_waiter, (void *)(uintptr_t)second));
+	snprintf(c.key, sizeof(c.key), "%s", first);
+	agent_send(thief, c);
+	ck_code(agent_end(thief), LOCKSHM_OWNER_DIED);
+	ck_code(agent_release(thief), 0);
+	ck_code(agent_release(h), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_code(t.code, 0);
+	ck_code(t.report.previous.status, 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(a_plain_acquire_of_several_has_the_mark_in_its_report)
 {
 	struct lockshm_request q = request_for("", X);
 	struct agent *h = agent_start();
-	struct lockshm_report report;
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t holds[2];
 
 	ck_code(agent_acquire(h, "two", X), 0);
@@ -612,7 +673,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, of_several_keys_none_is_entered_before_the_last_is_granted);
 	tcase_add_test(tc, of_several_keys_none_is_lost_when_the_call_returns);
 	tcase_add_test(tc, each_hold_of_several_tells_its_own_mark);
-	tcase_add_test(tc, several_plain_keys_get_0_and_their_report_tells);
+	tcase_add_test(tc, the_report_of_several_is_that_of_the_last_try);
+	tcase_add_test(tc, a_plain_acquire_of_several_has_the_mark_in_its_report);
 	tcase_add_test(tc, a_plain_acquire_gets_0_and_its_report_tells);
 	tcase_add_test(tc, a_robust_acquire_is_told_until_it_is_acknowledged);
 	tcase_add_test(tc, any_hold_may_acknowledge);
