@@ -35,17 +35,18 @@ static bool is_meant(const struct lockshm *s, const struct shm_entry *e, const s
 }
 
 /*
- * True = acknowledged.  The mark is read first and replaced by CAS: while it is there the entry is not given to another
- * key, and the word of another mark differs.
+ * True = acknowledged.  @id: of which->key, NULL = of any.  The mark is read first and replaced by CAS: while it is there
+ * the entry is not given to another key, and the word of another mark differs.
  */
-static bool acknowledge(struct lockshm *s, struct shm_entry *e, const struct lockshm_marks *which)
+static bool acknowledge(struct lockshm *s, struct shm_entry *e, const struct identity *id,
+			const struct lockshm_marks *which)
 {
 	struct lockshm_previous mark;
 	uint64_t seen;
 
 	do {
 		seen = damage_read(s, e, &mark);
-		if (mark.status == 0 || !is_meant(s, e, which, &mark))
+		if (mark.status == 0 || (id && !entry_is(e, id->id, id->len)) || !is_meant(s, e, which, &mark))
 			return false;
 	} while (!damage_acknowledge(e, seen));
 	return true;
@@ -58,7 +59,7 @@ static size_t acknowledge_one(struct lockshm *s, const struct lockshm_marks *whi
 
 	hash_key(&id, s->hash_secret, which->key, which->key_len);
 	i = table_lookup(s, &id);
-	return i != ENTRY_NONE && acknowledge(s, &s->entries[i], which);
+	return i != ENTRY_NONE && acknowledge(s, &s->entries[i], &id, which);
 }
 
 static size_t acknowledge_any(struct lockshm *s, const struct lockshm_marks *which)
@@ -67,7 +68,7 @@ static size_t acknowledge_any(struct lockshm *s, const struct lockshm_marks *whi
 	uint32_t i;
 
 	for (i = 0; i < s->n_locks; i++)
-		n += acknowledge(s, &s->entries[i], which);
+		n += acknowledge(s, &s->entries[i], NULL, which);
 	return n;
 }
 
