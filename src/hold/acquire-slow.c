@@ -264,7 +264,7 @@ static int acquire_once(struct acquire *a, bool *advanced)
 		(void)queue_advance_tail(a->s, a->at);
 		return WAIT_AGAIN;
 	}
-	if ((a->request->flags & LOCKSHM_ROBUST) && !damage_make_robust(a->at))
+	if ((a->request->flags & LOCKSHM_ROBUST) && !damage_make_robust(a->at, tail))
 		return WAIT_AGAIN;
 	a->now = deadline_clock(a->s, a->request->ttl_ns);
 	queue_fill_owned(&a->s->requests[a->index], a);

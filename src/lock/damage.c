@@ -22,10 +22,13 @@
 #include "lock/owner.h"
 #include "lock/request.h"
 
-bool damage_make_robust(struct shm_entry *e)
+bool damage_make_robust(struct shm_entry *e, uint64_t tail)
 {
 	uint64_t word = load_acquire(&e->damage_word);
 
+	/* The word before the tail: if that is unchanged, so was the key when the word was read. */
+	if (load_relaxed(&e->tail) != tail)
+		return false;
 	return (word & DAMAGE_ROBUST) || cas_from(&e->damage_word, word, word | DAMAGE_ROBUST);
 }
 

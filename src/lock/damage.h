@@ -24,11 +24,11 @@ static inline bool damage_is_robust(const struct shm_entry *e)
 }
 
 /*
- * A request asks for marks of the key of @e.  The caller has read the entry's tail and compared the identity before,
- * and appends from that tail afterwards: then the entry was that key's all the time, or the CAS here fails, since the
+ * A request asks for marks of the key of @e.  The caller has compared the identity after it read @tail, and appends from
+ * that.  The entry may be given to another key at any time: then the tail has changed, or the CAS here fails, since the
  * word of another key has another ticket.  False = look again.
  */
-bool damage_make_robust(struct shm_entry *e);
+bool damage_make_robust(struct shm_entry *e, uint64_t tail);
 
 /* The link to a dead request: the word of its successor, or the tail.  While it is unchanged, the request is linked. */
 struct anchor {

@@ -364,7 +364,7 @@ static void *take_robust_twice(void *arg)
 	return NULL;
 }
 
-/* The first key is taken away and its mark acknowledged while the second is awaited: all starts anew, the report too. */
+/* While the second key is awaited another takes the first and acknowledges: all starts anew, the report too. */
 START_TEST(the_report_of_several_is_that_of_the_last_try)
 {
 	static const char *const names[] = { "one", "two" };
