@@ -4,6 +4,7 @@
 
 #include "lock/damage.h"
 #include "lock/table.h"
+#include "segment/process.h"
 #include "sys/hash.h"
 #include "sys/sized.h"
 
@@ -87,6 +88,7 @@ LOCKSHM_EXPORT int lockshm_acknowledge_marks(lockshm_t *segment, const struct lo
 		return LOCKSHM_KEY_TOO_LONG;
 	if (segment->read_only)
 		return LOCKSHM_PERMISSION;
+	(void)process_epoch(); /* in a forked child the clock may differ */
 	n = own.key ? acknowledge_one(segment, &own) : acknowledge_any(segment, &own);
 	if (count)
 		*count = n;

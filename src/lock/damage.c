@@ -94,26 +94,28 @@ void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64
 	damage_details_put(s, e, mark, &o);
 }
 
-/* A damaged segment may hold a time that is still to come. */
-static int64_t age_of(const struct lockshm *s, uint64_t time)
+/* 0 = not known: a time of another mark, or in a damaged segment, or the clock of this process is not known. */
+static int64_t age_of(const struct lockshm *s, const struct shm_entry *e, uint64_t ticket)
 {
-	int64_t now = segment_now(s), ms = (int64_t)(time & damage_time_make(0, UINT64_MAX));
+	uint64_t time = load_acquire(&e->damage_time), ms = time & damage_time_make(0, UINT64_MAX);
+	int64_t now = segment_now(s);
 
-	return ms <= now / 1000000 ? now - ms * 1000000 : 0;
+	if (time >> DAMAGE_MS_BITS != damage_time_make(ticket, 0) >> DAMAGE_MS_BITS || s->clock_lost || now < 0 ||
+	    ms > (uint64_t)now / 1000000)
+		return 0;
+	return now - (int64_t)ms * 1000000;
 }
 
 uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
 {
-	uint64_t word = load_acquire(&e->damage_word), ticket = damage_ticket(word), time;
+	uint64_t word = load_acquire(&e->damage_word), ticket = damage_ticket(word);
 
 	memset(out, 0, sizeof(*out));
 	if (!damage_is_mark(word))
 		return word;
 	out->status = word & DAMAGE_DIED ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
 	out->token = segment_token(s, ticket);
-	time = load_acquire(&e->damage_time);
-	if (time >> DAMAGE_MS_BITS == damage_time_make(ticket, 0) >> DAMAGE_MS_BITS)
-		out->age_ns = age_of(s, time);
+	out->age_ns = age_of(s, e, ticket);
 	damage_details_get(s, e, word, out);
 	return word;
 }

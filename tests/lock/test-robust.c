@@ -627,6 +627,40 @@ START_TEST(marks_have_an_age)
 }
 END_TEST
 
+static int64_t age_of(const char *key)
+{
+	struct seen seen;
+
+	look(key, &seen);
+	ck_code(seen.previous.status, LOCKSHM_OWNER_DIED);
+	return seen.previous.age_ns;
+}
+
+/* It would clear marks that are younger than asked for. */
+START_TEST(an_age_that_is_not_known_is_0)
+{
+	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
+	struct shm_entry *e = seg->entries;
+	size_t cleared;
+	uint64_t time;
+
+	leave_mark("k");
+	while (!damage_is_mark(e->damage_word))
+		e++;
+	time = e->damage_time;
+	e->damage_time |= damage_time_make(0, UINT64_MAX);
+	ck_assert_int_eq(age_of("k"), 0);
+	e->damage_time = time;
+	pass(now_ns() + LOCKSHM_MS(5));
+	ck_assert_int_gt(age_of("k"), 0);
+	seg->clock_lost = true;
+	ck_assert_int_eq(age_of("k"), 0);
+	which.older_than_ns = 1;
+	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_assert_uint_eq(cleared, 0);
+}
+END_TEST
+
 START_TEST(acknowledge_marks_refuses_wrong_arguments)
 {
 	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
@@ -682,6 +716,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, killed_workers_on_plain_keys_leave_the_table_empty);
 	tcase_add_test(tc, a_table_full_of_marks_says_so_and_is_emptied);
 	tcase_add_test(tc, marks_have_an_age);
+	tcase_add_test(tc, an_age_that_is_not_known_is_0);
 	tcase_add_test(tc, acknowledge_marks_refuses_wrong_arguments);
 }
 
