@@ -166,11 +166,16 @@ static void fill_key(struct view *v, const struct shm_entry *e)
 	v->lock.key_shown = v->lock.key_len < sizeof(v->key) ? v->lock.key_len : sizeof(v->key);
 }
 
-/* Requests oldest first, without the dead ones. */
-static int fill_lock(struct view *v, const struct shm_entry *e)
+static struct identity identity_of(const struct shm_entry *e)
+{
+	return (struct identity){ { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
+}
+
+/* The lock of key @id, which is in @e unless that is given to another meanwhile: then there is nothing to show.  Requests
+ * oldest first, without the dead ones. */
+static int fill_lock(struct view *v, const struct shm_entry *e, const struct identity *id)
 {
 	struct lockshm_lock_info *lock = &v->lock;
-	struct identity id;
 	uint32_t i, n = 0;
 
 	memset(lock, 0, sizeof(*lock));
@@ -193,9 +198,14 @@ static int fill_lock(struct view *v, const struct shm_entry *e)
 		n++;
 	}
 	lock->requests = v->list;
-	id = (struct identity){ { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
-	fill_lease(v, &id);
+	fill_lease(v, id);
 	(void)damage_read(v->s, e, &lock->previous);
+	/* Behind the mark: that keeps the entry. */
+	if (!entry_is(e, id->id, id->len)) {
+		lock->mode = 0;
+		lock->holders = lock->waiters = 0;
+		memset(&lock->previous, 0, sizeof(lock->previous));
+	}
 	lock->damaged = lock->previous.status != 0;
 	return 0;
 }
@@ -212,11 +222,12 @@ LOCKSHM_EXPORT int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, voi
 	for (i = 0; !err && i < segment->n_locks; i++) {
 		const struct shm_entry *e = &segment->entries[i];
 		uint64_t tail = load_acquire(&e->tail);
+		struct identity id = identity_of(e);
 
-		if (load_relaxed(&e->key_len) == 0 || (tail_index(tail) == 0 && !damage_pending(e)) ||
+		if (id.len == 0 || (tail_index(tail) == 0 && !damage_pending(e)) ||
 		    table_is_claimed(segment, e, tail))
 			continue;
-		err = fill_lock(&v, e);
+		err = fill_lock(&v, e, &id);
 		if (!err && (v.lock.holders || v.lock.waiters || v.lock.damaged))
 			err = fn(&v.lock, arg);
 	}
@@ -240,7 +251,7 @@ LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t
 		hash_key(&id, segment->hash_secret, key, key_len);
 		i = table_lookup(segment, &id);
 		if (i != ENTRY_NONE)
-			err = fill_lock(&v, &segment->entries[i]);
+			err = fill_lock(&v, &segment->entries[i], &id);
 		else
 			fill_lease(&v, &id);
 	}

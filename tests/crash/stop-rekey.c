@@ -4,7 +4,7 @@
  *
  * The victim's key is idle and without a mark, so its entry may be taken for another key at any time.  Wherever the
  * victim is stopped, what it does afterwards must not reach that other key: it neither makes it robust nor acknowledges
- * its mark.
+ * its mark, and shows it for no other key's.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -53,6 +53,17 @@ static int acknowledge_mark(const struct scene *s)
 	marks.key = s->key;
 	marks.key_len = strlen(s->key);
 	return lockshm_acknowledge_marks(seg, &marks, NULL);
+}
+
+static int is_damaged(const struct lockshm_lock_info *lock, void *unused)
+{
+	(void)unused;
+	return lock->damaged != 0;
+}
+
+static int show_lock(const struct scene *s)
+{
+	return lockshm_show_lock(seg, s->key, strlen(s->key), is_damaged, NULL);
 }
 
 /* ---------------------------------------------------------------- the others */
@@ -119,6 +130,7 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 	robust = robust_keys();
 	step_continue(&c);
 	ck_assert_msg(await(victim_ended, &c), "%s: point %u: does not end", op->name, point);
+	ck_assert_msg(s->result->code == 0, "%s: point %u: %s", op->name, point, outcome_name(s->result->code));
 	if (marked)
 		ck_assert_msg(stat_now().locks_damaged == marks, "%s: point %u: another key's mark is acknowledged",
 			      op->name, point);
@@ -163,11 +175,20 @@ START_TEST(operator_acknowledges_no_other_keys_mark)
 }
 END_TEST
 
+START_TEST(no_key_is_shown_with_another_keys_mark)
+{
+	static const struct step_op op = { .name = "show-lock", .prepare = takes_part, .act = show_lock };
+
+	stop_everywhere(&op, true);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, robust_request_makes_no_other_key_robust);
 	tcase_add_test(tc, operator_acknowledges_no_other_keys_mark);
+	tcase_add_test(tc, no_key_is_shown_with_another_keys_mark);
 }
 
 int main(void)
