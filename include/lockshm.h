@@ -60,8 +60,8 @@
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than the
  *  header it was compiled with.  0 in a field that was added later means the behaviour without it.
- *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller struct lacks
- *     count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise LOCKSHM_INVALID.
+ *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller struct
+ *     lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise LOCKSHM_INVALID.
  *   - Output (report, stat, bridge_stat): start from the initialiser, once; the calls keep size, write as much and no
  *     more, and store 0 into fields unknown to the library.
  *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
