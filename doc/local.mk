@@ -14,6 +14,7 @@ dist_man_MANS = \
 	%D%/man/lockshm_close.3 \
 	%D%/man/lockshm_code_name.3 \
 	%D%/man/lockshm_create.3 \
+	%D%/man/lockshm_create_or_open.3 \
 	%D%/man/lockshm_current.3 \
 	%D%/man/lockshm_destroy.3 \
 	%D%/man/lockshm_downgrade.3 \

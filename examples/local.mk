@@ -4,6 +4,7 @@ example_programs = \
 	%D%/demo-client \
 	%D%/minimal \
 	%D%/prefork \
+	%D%/uses \
 	$(end)
 noinst_PROGRAMS += $(example_programs)
 
@@ -26,6 +27,8 @@ noinst_PROGRAMS += $(example_programs)
 	%D%/prefork.h \
 	$(end)
 %C%_prefork_LDADD = liblockshm.la
+
+%C%_uses_LDADD = liblockshm.la
 
 EXTRA_DIST += \
 	%D%/cron-guard.sh \

@@ -361,6 +361,27 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
 		   struct lockshm_error *error) LOCKSHM_MUST_CHECK;
 
 /**
+ * lockshm_create_or_open - open a segment, or make it with the defaults if there is none
+ * @out:   [out] handle, to be closed by lockshm_close(); NULL if none is wanted
+ * @name:  as for lockshm_create()
+ * @error: [out] the reason of a failure; may be NULL
+ *
+ * lockshm_create() with LOCKSHM_CREATE_OR_OPEN and nothing else: one call for programs that need no other capacities.  A
+ * function of this header, not of the library.
+ *
+ * Return: as lockshm_create() with that flag.
+ * Thread-safe.
+ * Since: 0.1
+ */
+LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, const char *name, struct lockshm_error *error)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+
+	options.flags = LOCKSHM_CREATE_OR_OPEN;
+	return lockshm_create(out, name, &options, error);
+}
+
+/**
  * lockshm_open - map an existing segment after checking everything about it
  * @out:   [out] handle, to be closed by lockshm_close()
  * @name:  as for lockshm_create()

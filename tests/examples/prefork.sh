@@ -62,6 +62,12 @@ test_minimal()
 	expect 1 "$minimal" 'not/a/name' </dev/null
 }
 
+test_uses()
+{
+	expect 0 "$(find_program uses)" "$segment" </dev/null
+	grep -q '1 rendering' "$scratch/out"
+}
+
 # One holds it until it is killed; the next one goes on.
 test_minimal_killed()
 {
@@ -94,6 +100,7 @@ test_cron_guard()
 }
 
 test_minimal
+test_uses
 test_minimal_killed
 test_cron_guard
 "$srcdir/examples/quickstart-demo.sh" --short "$builddir"

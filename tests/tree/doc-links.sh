@@ -7,7 +7,7 @@
 #   2. every path in backquotes that looks like a file of this tree (doc/..., src/..., tests/..., perf/..., examples/...,
 #      include/...) exists
 #   3. every test case that tests/*/traceability.md names as evidence is in the test file it names
-#   4. the program in README.md is examples/minimal.c
+#   4. the program in README.md is examples/minimal.c, and the uses are those of examples/uses.c, at most six statements each
 #   5. every function that doc/ names as `name()` exists
 #   6. offsets and sizes in doc/internals/shm-format.md are those of src/segment/layout.h
 #
@@ -91,6 +91,17 @@ awk '/^```c$/ { on = 1; next } /^```/ { if (on) exit } on' README.md >"$work/rea
 sed '/^\/\* SPDX/d' examples/minimal.c >"$work/minimal.c"
 diff -u "$work/minimal.c" "$work/readme.c" >"$work/diff" ||
 	{ cat "$work/diff" >&2; problem "the program in README.md (+) is not examples/minimal.c (-)"; }
+
+awk '/^```c$/ { n++; next } /^```/ { if (n == 2) exit; next } n == 2' README.md >"$work/readme-uses.c"
+sed '1,/BEGIN/d; /^\/\* END/,$d' examples/uses.c >"$work/uses.c"
+diff -u "$work/uses.c" "$work/readme-uses.c" >"$work/diff" ||
+	{ cat "$work/diff" >&2; problem "the uses in README.md (+) are not those of examples/uses.c (-)"; }
+[ -s "$work/uses.c" ] || problem "examples/uses.c shows nothing"
+# Statements: lines that end with a semicolon after the declarations, which an empty line ends.
+for shown in "$work/uses.c" "$work/minimal.c"; do
+	awk '/^{/ { n = 0; body = 0 } /^$/ { body = 1 } body && /;$/ { n++ } /^}/ && n > 6 { print "more than six statements: " n; bad = 1 } END { exit bad }' \
+		"$shown" >&2 || problem "$shown has a function of more than six statements"
+done
 
 # shellcheck disable=SC2016
 cat doc/internals/local-locks.md doc/internals/shm-format.md doc/decisions/*.md README.md | grep -oE '`[a-z_0-9]+\(\)`' | tr -d '`()' | sort -u >"$work/called"
