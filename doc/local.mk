@@ -23,11 +23,14 @@ dist_man_MANS = \
 	%D%/man/lockshm_each_segment.3 \
 	%D%/man/lockshm_end_hold.3 \
 	%D%/man/lockshm_inspect.3 \
+	%D%/man/lockshm_lock.3 \
+	%D%/man/lockshm_lock_for.3 \
+	%D%/man/lockshm_lock_hold.3 \
+	%D%/man/lockshm_lock_init.3 \
 	%D%/man/lockshm_lost_to.3 \
 	%D%/man/lockshm_move.3 \
 	%D%/man/lockshm_notify.3 \
 	%D%/man/lockshm_open.3 \
-	%D%/man/lockshm_prepare.3 \
 	%D%/man/lockshm_previous.3 \
 	%D%/man/lockshm_release.3 \
 	%D%/man/lockshm_release_many.3 \
@@ -39,6 +42,8 @@ dist_man_MANS = \
 	%D%/man/lockshm_strerror.3 \
 	%D%/man/lockshm_sweep.3 \
 	%D%/man/lockshm_token.3 \
+	%D%/man/lockshm_trylock.3 \
+	%D%/man/lockshm_unlock.3 \
 	%D%/man/lockshm_upgrade.3 \
 	%D%/man/lockshm_verify.3 \
 	%D%/man/lockshm_version.3 \
@@ -63,6 +68,7 @@ EXTRA_DIST += \
 	%D%/decisions/17-checked-holds.md \
 	%D%/decisions/18-folders-as-floors.md \
 	%D%/decisions/19-damage-by-opt-in.md \
+	%D%/decisions/20-lock-objects.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
 	%D%/internals/memory-model.md \

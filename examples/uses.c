@@ -48,7 +48,7 @@ static const char *render(const char *key)
 
 /* BEGIN: shown in README.md */
 /* Cron guard: one process does the job, the others skip it.  Strict: only its end ends the lock. */
-int nightly(lockshm_t *locks)
+static int nightly(lockshm_t *locks)
 {
 	struct lockshm_request job = LOCKSHM_REQUEST("nightly");
 	lockshm_hold_t hold;
@@ -62,7 +62,7 @@ int nightly(lockshm_t *locks)
 }
 
 /* Single flight: of many requests for one page one renders it, the others wait and find it. */
-const char *page(lockshm_t *locks, const char *key)
+static const char *page(lockshm_t *locks, const char *key)
 {
 	struct lockshm_request flight = LOCKSHM_REQUEST(key);
 	const char *text = cache_get(key);
@@ -77,7 +77,7 @@ const char *page(lockshm_t *locks, const char *key)
 }
 
 /* A configuration that is read by all and seldom written: readers do not exclude each other. */
-int read_config(lockshm_t *locks, struct config *copy)
+static int read_config(lockshm_t *locks, struct config *copy)
 {
 	struct lockshm_request read = LOCKSHM_REQUEST("config");
 	lockshm_hold_t hold;

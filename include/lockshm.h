@@ -32,10 +32,10 @@
  *    written.
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
- *  - The memory of a hold or canceller is the caller's, and every call checks it: if it was overwritten, left over
- *    from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID and changes nothing, and the
- *    real hold continues until its lease or its thread ends.  The check finds accidents; it is no defence against an
- *    attacker.
+ *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,
+ *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID and changes nothing,
+ *    and the real hold continues until its lease or its thread ends.  The check finds accidents; it is no defence
+ *    against an attacker.
  *  - A process with write access to the segment can break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
  *    mapped file.
@@ -51,11 +51,12 @@
  *     lockshm_bridge_serve(), also a listener thread;
  *   - host names of Redis servers: a thread for each look-up, also in lockshm_remote_inspect() and _end().
  *  Signals are blocked in these threads, except those of faults.
- *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, canceller or array
- *  of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is async-signal-safe
- *  unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; the thread's
+ *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
+ *  canceller or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
+ *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; the thread's
  *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
- *  No function blocks on another process except lockshm_acquire() and lockshm_acquire_many().
+ *  No function blocks on another process except lockshm_acquire(), lockshm_acquire_many(), lockshm_lock() and
+ *  lockshm_lock_for().
  *
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than the
@@ -204,13 +205,21 @@ typedef struct lockshm_hold {
 #define LOCKSHM_HOLD_INIT { { 0 } }
 
 /**
- * A key made ready for many acquires, owned by the caller: any memory, zeroed or not, filled by lockshm_prepare().
- * Opaque.  May be copied, and used by several threads at once.
+ * A lock object: one key with mode, lease, time-out, flags and tag, and room for one hold; see lockshm_lock().  Opaque,
+ * owned by the caller.  Start from LOCKSHM_LOCK_KEY() or lockshm_lock_init(), and keep it where it is after that.
  */
-typedef struct lockshm_prepared {
-	uint64_t opaque[16];
-} lockshm_prepared_t;
-#define LOCKSHM_PREPARED_INIT { { 0 } }
+typedef struct lockshm_lock {
+	uint64_t opaque[40];
+	char key[LOCKSHM_KEY_SHOWN_MAX];
+} lockshm_lock_t;
+/** Initialiser of a lock object, also a static one, with the key @literal, a string literal of 1 to 63 bytes; all else
+ *  as in LOCKSHM_REQUEST_INIT. */
+#define LOCKSHM_LOCK_KEY(literal)                                                                                      \
+	{ { LOCKSHM_LOCK_NEW_, LOCKSHM_LOCK_LEN_("" literal "") }, "" literal "" }
+#define LOCKSHM_LOCK_NEW_ UINT64_C(0x79656b206b636f6c)
+/* A key of another length does not compile. */
+#define LOCKSHM_LOCK_LEN_(literal)                                                                                      \
+	(sizeof(literal) - 1 + 0 * sizeof(char[sizeof(literal) > 1 && sizeof(literal) <= LOCKSHM_KEY_SHOWN_MAX ? 1 : -1]))
 
 /** Lets lockshm_cancel() end a wait.  Caller-owned, one for each waiting call; start from the initialiser. */
 typedef struct lockshm_canceller {
@@ -266,7 +275,6 @@ struct lockshm_request {
 	const char *tag;    /**< for listings and the next holder's report; up to LOCKSHM_TAG_MAX bytes; may be NULL */
 	lockshm_canceller_t *canceller; /**< may be NULL */
 	struct lockshm_report *report;  /**< may be NULL */
-	lockshm_prepared_t *prepared;   /**< if not NULL: the key; then @key and @key_len are not used */
 	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
 	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: the service thread stops renewing after this time; 0 = no bound */
 };
@@ -275,7 +283,7 @@ struct lockshm_request {
 #define LOCKSHM_REQUEST(string) LOCKSHM_REQUEST_OF_(string, LOCKSHM_STRLEN_(string))
 #define LOCKSHM_REQUEST_OF_(key, key_len)                                                                              \
 	{ sizeof(struct lockshm_request), (key), (key_len), LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30),                 \
-	  LOCKSHM_SECONDS(5), 0, NULL, NULL, NULL, NULL, 0, 0 }
+	  LOCKSHM_SECONDS(5), 0, NULL, NULL, NULL, 0, 0 }
 
 /** One key of lockshm_acquire_many().  Start from LOCKSHM_MANY_KEY("key", mode) or from zeros.  Frozen, see STRUCTS. */
 struct lockshm_key {
@@ -462,27 +470,6 @@ int lockshm_current(lockshm_t *segment);
  * Locks
  * ------------------------------------------------------------------------------------------------------ */
 
-/**
- * lockshm_prepare - make a key ready for many acquires
- * @segment:  handle
- * @prepared: [out] for struct lockshm_request
- * @key:      1..LOCKSHM_KEY_MAX bytes, any values; not used after the call
- * @key_len:  bytes
- *
- * The library need not hash and compare a prepared key again, which saves some of the time of a free lock's acquire;
- * the key has no other effect than its bytes would have.  A prepared key holds nothing, needs no end, and is valid for
- * every handle of the same segment, also in children made by fork() and after the segment was closed and opened.  For
- * another segment, also a new one of that name, lockshm_acquire() refuses it with LOCKSHM_INVALID.
- *
- * Does not block, write to the segment or make system calls.
- *
- * Return: 0; LOCKSHM_INVALID (@segment is no open handle, @prepared or @key is NULL, @key_len is 0);
- *         LOCKSHM_KEY_TOO_LONG.
- * Thread-safe, as long as no other thread uses @prepared during the call.
- * Since: 0.1
- */
-int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void *key, size_t key_len);
-
 /*
  * LOCKSHM_BARGE: for a hot key whose rate matters more than strict order.  While other requests wait, the release does
  * not grant the lock to the next waiter, which would leave it unused until that waiter has woken up.  It wakes the
@@ -514,7 +501,7 @@ int lockshm_prepare(lockshm_t *segment, lockshm_prepared_t *prepared, const void
  * once another host waits, only for 64 holds or half of redis_ttl_ns (200 ms at most), whichever ends first.  The hold
  * ends with its own lease or the host's: after the host lease is lost, every call on the hold returns LOCKSHM_LOST and
  * nothing else.  Its token rises across all hosts.  A key that is used with and without the flag excludes both kinds
- * on this host, and only those with the flag on other hosts.  The key may not be a prepared one.  A try (time-out 0)
+ * on this host, and only those with the flag on other hosts.  A try (time-out 0)
  * takes as long as the reply of Redis.  Deadlocks are found within this host only.  Starts the standby thread, see
  * lockshm_bridge_serve().
  *
@@ -552,7 +539,7 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
 /**
  * lockshm_acquire_many - take several locks, all or none
  * @segment: handle
- * @common:  ttl, time-out, flags, tag, canceller, report and default mode for all; its key is not used, prepared or not
+ * @common:  ttl, time-out, flags, tag, canceller, report and default mode for all; its key is not used
  * @keys:    the keys; duplicates count once, with the stronger mode
  * @n:       1..LOCKSHM_MANY_MAX
  * @holds:   [out] @n holds; the second and later of equal keys stay empty (LOCKSHM_NOT_HELD)
@@ -801,6 +788,112 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
  * Since: 0.1
  */
 void lockshm_canceller_reset(lockshm_canceller_t *canceller);
+
+/* ------------------------------------------------------------------------------------------------------ *
+ * Lock objects: a request that is checked once, for a key that a thread takes again and again
+ *
+ *	static _Thread_local lockshm_lock_t report = LOCKSHM_LOCK_KEY("report");
+ *
+ *	if (lockshm_lock(&report, segment) == 0) {
+ *		...
+ *		lockshm_unlock(&report);
+ *	}
+ *
+ * Taking and releasing a free key costs less than by lockshm_acquire() and lockshm_release(); what they do is the same.
+ * A lock object that is not held reserves nothing in the segment: it remembers the request record of its last hold and
+ * takes that again, if it is still unused.  One thread at a time: the object of each thread is fastest; another thread
+ * may use it afterwards, as may a child made by fork(), where it is not held.  It must not lie in memory that
+ * processes share.  It needs no end.
+ *
+ * The memory is the caller's, and every call checks what it uses, as for holds: an object that was overwritten or
+ * copied gives LOCKSHM_INVALID or LOCKSHM_NOT_HELD, or works as before if the call does not use what was overwritten.
+ * An object that was not used yet may be copied, and its key is whatever its bytes are.
+ * ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * lockshm_lock_init - make a lock object of a request
+ * @lock:    [out] any memory, zeroed or not; a lock object that is held now is refused
+ * @segment: handle
+ * @request: key, mode, ttl, time-out, flags, tag, redis_policy and max_hold_ns; key and tag are copied
+ *
+ * @lock is for @segment: for every handle of it, also after it was closed and opened.  With a key of up to
+ * LOCKSHM_KEY_SHOWN_MAX bytes it is for any other segment, too; of a longer key only what @segment needs is kept.
+ * Does not block, write to the segment or make system calls.
+ *
+ * Return: 0; LOCKSHM_INVALID (@lock, @segment or @request as for lockshm_acquire(); @lock is held; report, canceller or
+ *         deadline_ns is set, since they would not outlast the call; @request->report has the message nevertheless);
+ *         LOCKSHM_KEY_TOO_LONG (also with LOCKSHM_GLOBAL and more than LOCKSHM_KEY_SHOWN_MAX bytes).  @lock is filled
+ *         on success only.
+ * Thread-safe, as long as no other thread uses @lock during the call.
+ * Since: 0.1
+ */
+int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment, const struct lockshm_request *request) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_lock - take the lock of a lock object
+ * @lock:    made by LOCKSHM_LOCK_KEY() or lockshm_lock_init(); not held
+ * @segment: handle
+ *
+ * As lockshm_acquire() with the object's request, which is not checked again; blocks as that does.
+ *
+ * Return: as lockshm_acquire(), 0 or another status that is not negative: held.  LOCKSHM_INVALID also if @lock is held
+ *         already, is no lock object, was overwritten or copied, or has a key of more than LOCKSHM_KEY_SHOWN_MAX bytes
+ *         and was made for another segment.
+ * Thread-safe for different objects; usable at once in a child after fork().  Restarts after signal handlers.
+ * Since: 0.1
+ */
+int lockshm_lock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_trylock - the same without waiting: as with a time-out of 0
+ * @lock:    as for lockshm_lock()
+ * @segment: handle
+ *
+ * Return: as lockshm_lock(); LOCKSHM_BUSY if it is not free.
+ * Thread-safe for different objects.
+ * Since: 0.1
+ */
+int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_lock_for - the same with a time-out of this call
+ * @lock:       as for lockshm_lock()
+ * @segment:    handle
+ * @timeout_ns: as in a request: replaces the object's
+ *
+ * Return: as lockshm_lock(); LOCKSHM_INVALID also for @timeout_ns.
+ * Thread-safe for different objects.  Restarts after signal handlers.
+ * Since: 0.1
+ */
+int lockshm_lock_for(lockshm_lock_t *lock, lockshm_t *segment, int64_t timeout_ns) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_unlock - release the hold of a lock object
+ * @lock: held
+ *
+ * As lockshm_release() without a cooldown; for one, release the hold inside: lockshm_lock_hold().  Does not block.
+ *
+ * Return: 0; LOCKSHM_LATE; LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_release(), also for a lock object that was
+ *         not used yet); LOCKSHM_INVALID (@lock is NULL).  @lock may be locked again, except after LOCKSHM_NOT_HELD for
+ *         another thread's hold or overwritten memory.
+ * Thread-safe for different objects.
+ * Since: 0.1
+ */
+int lockshm_unlock(lockshm_lock_t *lock);
+
+/**
+ * lockshm_lock_hold - the hold inside a lock object: for lockshm_check(), _renew(), _token(), _upgrade() and the others
+ * @lock: held
+ *
+ * Valid until @lock is unlocked: after the next lockshm_lock() ask for it again.  Releasing it by lockshm_release() is
+ * as good as lockshm_unlock(), but no faster.  Do not acquire into it.  Does not block.
+ *
+ * Return: the hold; if @lock is not held one that is empty, or that was lost, for lockshm_lost_to(); NULL if @lock is
+ *         NULL, no lock object, overwritten or copied.
+ * Thread-safe for different objects.
+ * Since: 0.1
+ */
+lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
 
 /* ------------------------------------------------------------------------------------------------------ *
  * Inspection.  It stops no thread; facts that must hold at one instant are read twice.

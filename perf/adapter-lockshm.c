@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adapter-lockshm.c - lockshm, through the public interface: with a lease of 30 s, strict, with the key prepared once,
- * and barging
+ * adapter-lockshm.c - lockshm, through the public interface: with a lease of 30 s, strict, by a lock object, and barging
  *
  * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
  * are keys, as the manual advises.
@@ -24,6 +23,7 @@ static char name[64];
 static lockshm_t *creator, *segment;
 static struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+static lockshm_lock_t objects[2]; /* by mode */
 static char key_bytes[BENCH_KEY_LEN];
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
@@ -84,7 +84,7 @@ static void lockshm_attach(void)
 		fail("open", rc, &error);
 }
 
-static void lockshm_lock(uint32_t key, enum bench_mode mode)
+static void acquire_lock(uint32_t key, enum bench_mode mode)
 {
 	int rc;
 
@@ -101,32 +101,39 @@ static void barging_attach(void)
 	request.flags = LOCKSHM_BARGE;
 }
 
-static void prepared_attach(void)
+/* An object of each mode, of the one key. */
+static void object_attach(void)
 {
-	static lockshm_prepared_t prepared;
 	int rc;
 
 	lockshm_attach();
 	bench_key(0, key_bytes);
-	rc = lockshm_prepare(segment, &prepared, key_bytes, sizeof(key_bytes));
+	rc = lockshm_lock_init(&objects[BENCH_EXCLUSIVE], segment, &request);
+	request.mode = LOCKSHM_SHARED;
+	rc = rc ? rc : lockshm_lock_init(&objects[BENCH_SHARED], segment, &request);
 	if (rc)
-		fail("prepare", rc, NULL);
-	request.prepared = &prepared;
+		fail("lock_init", rc, NULL);
 }
 
-/* Of the one prepared key. */
-static void prepared_lock(uint32_t key, enum bench_mode mode)
+static void object_lock(uint32_t key, enum bench_mode mode)
 {
-	int rc;
+	int rc = lockshm_lock(&objects[mode], segment);
 
 	(void)key;
-	request.mode = mode == BENCH_SHARED ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
-	rc = lockshm_acquire(segment, &request, &hold);
 	if (rc < 0)
-		fail("acquire", rc, NULL);
+		fail("lock", rc, NULL);
 }
 
-static void lockshm_unlock(uint32_t key, enum bench_mode mode)
+static void object_unlock(uint32_t key, enum bench_mode mode)
+{
+	int rc = lockshm_unlock(&objects[mode]);
+
+	(void)key;
+	if (rc < 0)
+		fail("unlock", rc, NULL);
+}
+
+static void release_unlock(uint32_t key, enum bench_mode mode)
 {
 	int rc = lockshm_release(&hold, 0);
 
@@ -176,8 +183,8 @@ const struct lock_adapter adapter_lockshm = {
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_LEASE,
 	.create = lockshm_leased_create,
 	.attach = lockshm_attach,
-	.lock = lockshm_lock,
-	.unlock = lockshm_unlock,
+	.lock = acquire_lock,
+	.unlock = release_unlock,
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
@@ -189,8 +196,8 @@ const struct lock_adapter adapter_lockshm_strict = {
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_SOLO,
 	.create = lockshm_strict_create,
 	.attach = lockshm_attach,
-	.lock = lockshm_lock,
-	.unlock = lockshm_unlock,
+	.lock = acquire_lock,
+	.unlock = release_unlock,
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
@@ -200,19 +207,19 @@ const struct lock_adapter adapter_lockshm_barging = {
 	.name = "lockshm-barging",
 	.create = lockshm_leased_create,
 	.attach = barging_attach,
-	.lock = lockshm_lock,
-	.unlock = lockshm_unlock,
+	.lock = acquire_lock,
+	.unlock = release_unlock,
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 };
 
-const struct lock_adapter adapter_lockshm_prepared = {
-	.name = "lockshm-prepared",
+const struct lock_adapter adapter_lockshm_object = {
+	.name = "lockshm-object",
 	.can = LOCK_SHARED | LOCK_SOLO,
 	.create = lockshm_leased_create,
-	.attach = prepared_attach,
-	.lock = prepared_lock,
-	.unlock = lockshm_unlock,
+	.attach = object_attach,
+	.lock = object_lock,
+	.unlock = object_unlock,
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 };

@@ -46,7 +46,7 @@
 const struct lock_entry bench_locks[] = {
 	{ "lockshm", &adapter_lockshm, NULL },
 	{ "lockshm-strict", &adapter_lockshm_strict, NULL },
-	{ "lockshm-prepared", &adapter_lockshm_prepared, NULL },
+	{ "lockshm-object", &adapter_lockshm_object, NULL },
 	{ "lockshm-barging", &adapter_lockshm_barging, NULL },
 	{ "pthread-mutex", &adapter_pthread_mutex, NULL },
 	{ "pthread-robust", &adapter_pthread_robust, NULL },

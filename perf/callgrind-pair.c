@@ -2,8 +2,10 @@
 /*
  * callgrind-pair.c - takes and releases N times, after a warm-up: callgrind.sh counts its instructions
  *
- * One hot key, or random ones of many.  callgrind counts only inside the two functions below.
+ * One hot key, or random ones of many; or the hot key by a lock object.  callgrind counts only inside the functions
+ * below.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,8 @@
 /* Not inlined and with something after the call, so that callgrind sees enter and leave. */
 int measured_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
 int measured_release(lockshm_hold_t *hold);
+int measured_lock(lockshm_lock_t *lock, lockshm_t *segment);
+int measured_unlock(lockshm_lock_t *lock);
 
 __attribute__((noinline)) int measured_acquire(lockshm_t *segment, const struct lockshm_request *request,
 					       lockshm_hold_t *hold)
@@ -34,7 +38,25 @@ __attribute__((noinline)) int measured_release(lockshm_hold_t *hold)
 	return rc;
 }
 
+__attribute__((noinline)) int measured_lock(lockshm_lock_t *lock, lockshm_t *segment)
+{
+	int rc = lockshm_lock(lock, segment);
+
+	__asm__ volatile("" : "+r"(rc));
+	return rc;
+}
+
+__attribute__((noinline)) int measured_unlock(lockshm_lock_t *lock)
+{
+	int rc = lockshm_unlock(lock);
+
+	__asm__ volatile("" : "+r"(rc));
+	return rc;
+}
+
 static char key[16];
+static lockshm_lock_t object;
+static bool by_object;
 
 /* Sixteen bytes that contain @n. */
 static void name_key(unsigned n)
@@ -43,19 +65,16 @@ static void name_key(unsigned n)
 	memcpy(key + 4, &n, sizeof(n));
 }
 
-/* By the first argument. */
+/* By the first argument: MODE, or object-MODE. */
 static int shape(lockshm_t *segment, struct lockshm_request *request, const char *how)
 {
-	static lockshm_prepared_t prepared;
-
+	by_object = !strncmp(how, "object-", 7);
+	how += by_object ? 7 : 0;
 	if (!strcmp(how, "sh"))
 		request->mode = LOCKSHM_SHARED;
 	if (!strcmp(how, "strict"))
 		request->ttl_ns = LOCKSHM_FOREVER;
-	if (strcmp(how, "prepared"))
-		return 0;
-	request->prepared = &prepared;
-	return lockshm_prepare(segment, &prepared, key, sizeof(key));
+	return by_object ? lockshm_lock_init(&object, segment, request) : 0;
 }
 
 static int warm_up(lockshm_t *segment, const struct lockshm_request *request, unsigned keys)
@@ -65,9 +84,9 @@ static int warm_up(lockshm_t *segment, const struct lockshm_request *request, un
 
 	for (unsigned i = 0; i < (keys < WARM ? WARM : keys) && !rc; i++) {
 		name_key(i % keys);
-		rc = lockshm_acquire(segment, request, &hold);
+		rc = by_object ? lockshm_lock(&object, segment) : lockshm_acquire(segment, request, &hold);
 		if (!rc)
-			rc = lockshm_release(&hold, 0);
+			rc = by_object ? lockshm_unlock(&object) : lockshm_release(&hold, 0);
 	}
 	return rc;
 }
@@ -81,9 +100,9 @@ static int measure(lockshm_t *segment, const struct lockshm_request *request, un
 	while (n-- && !rc) {
 		random = random * 1664525u + 1013904223u;
 		name_key((unsigned)((unsigned long long)random * keys >> 32));
-		rc = measured_acquire(segment, request, &hold);
+		rc = by_object ? measured_lock(&object, segment) : measured_acquire(segment, request, &hold);
 		if (!rc)
-			rc = measured_release(&hold);
+			rc = by_object ? measured_unlock(&object) : measured_release(&hold);
 	}
 	return rc;
 }
@@ -99,7 +118,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (!keys) {
-		fprintf(stderr, "usage: %s ex|sh|strict|prepared KEYS N\n", argv[0]);
+		fprintf(stderr, "usage: %s [object-]ex|sh|strict KEYS N\n", argv[0]);
 		return 2;
 	}
 	request.key = key;

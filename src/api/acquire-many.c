@@ -255,7 +255,6 @@ static int acquire_many(struct lockshm *segment, struct lockshm_request *common,
 		return err;
 	memset(holds, 0, n * sizeof(*holds));
 	sort(wanted, n);
-	common->prepared = NULL;
 	common->deadline_ns = common_deadline(common);
 	return take_all(segment, common, keys, wanted, merge(wanted, n), holds, sum);
 }

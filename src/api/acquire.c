@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - lockshm_acquire(): the fast path, then every check, then dispatch */
+#include "api/acquire.h"
+
 #include <string.h>
 
-#include "api/acquire.h"
 #include "global/acquire.h"
 #include "hold/acquire-fast.h"
 #include "lock/wait.h"
@@ -45,17 +46,13 @@ static int check_key(const void *key, size_t len, struct lockshm_error *error)
 	return 0;
 }
 
-static int check_request(const struct lockshm *s, const struct lockshm_request *q, const lockshm_hold_t *hold,
-			 struct lockshm_error *error)
+int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	int err;
 
-	err = q->prepared ? 0 : check_key(q->key, q->key_len, error);
+	err = check_key(q->key, q->key_len, error);
 	if (err)
 		return err;
-	if (q->prepared && !prepared_for(s, q->prepared))
-		return error_set(error, LOCKSHM_INVALID,
-				 "the key was not prepared for this segment: give it to lockshm_prepare() again");
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
 		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE",
 				 q->mode);
@@ -83,15 +80,14 @@ static int check_request(const struct lockshm *s, const struct lockshm_request *
 
 /* ---------------------------------------------------------------- dispatch */
 
-/* @request is checked. */
-static int dispatch(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
-		    struct lockshm_error *error)
+int acquire_dispatch(struct lockshm *s, const struct lockshm_request *q, const struct known_key *given,
+		     lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	int err = q->flags & LOCKSHM_AUTO_RENEW ? service_start(s, error) : 0;
 
 	if (err)
 		return err;
-	return q->flags & LOCKSHM_GLOBAL ? global_acquire(s, q, hold, error) : acquire_local(s, q, hold, error);
+	return q->flags & LOCKSHM_GLOBAL ? global_acquire(s, q, hold, error) : acquire_local(s, q, given, hold, error);
 }
 
 /*
@@ -114,16 +110,16 @@ static int acquire_own_sizes(struct lockshm *segment, const struct lockshm_reque
 		return error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
 	if (unlikely(!hold))
 		return error_set(error, LOCKSHM_INVALID, "hold is NULL");
-	err = check_request(segment, request, hold, error);
+	err = acquire_check(request, hold, error);
 	if (unlikely(err))
 		return err;
 	if (unlikely(segment->read_only))
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
 	if (likely(!how))
-		return dispatch(segment, request, hold, error);
+		return acquire_dispatch(segment, request, NULL, hold, error);
 	outside = *request;
 	outside.flags |= how;
-	return dispatch(segment, &outside, hold, error);
+	return acquire_dispatch(segment, &outside, NULL, hold, error);
 }
 
 int acquire_outside(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold)
@@ -172,12 +168,12 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 		return acquire_careful(segment, request, hold);
 	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
 	    request_is_plain_but(request, LOCKSHM_BARGE)) {
-		status = acquire_resume(self, request, h, false);
+		status = acquire_resume(self, request, NULL, h, false);
 		if (status != NOT_TAKEN)
 			return status;
 	}
 	if (unlikely(!request_is_plain(request)))
 		return acquire_careful(segment, request, hold);
-	status = take_free(self, request, h, true);
+	status = take_free(self, request, NULL, h, true);
 	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);
 }

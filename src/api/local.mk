@@ -6,6 +6,7 @@ liblockshm_internal_la_SOURCES += \
 	%D%/acquire.h \
 	%D%/inspect.c \
 	%D%/lifecycle.c \
+	%D%/lock-object.c \
 	%D%/marks.c \
 	%D%/move.c \
 	%D%/sweep.c \

@@ -371,7 +371,7 @@ static int acquire_leadership(struct leader *v, struct lockshm_error *error)
 	q.timeout_ns = LOCKSHM_FOREVER;
 	q.tag = "bridge";
 	q.canceller = v->canceller;
-	err = acquire_local(v->s, &q, &v->leadership, error);
+	err = acquire_local(v->s, &q, NULL, &v->leadership, error);
 	return err < 0 ? err : 0;
 }
 

@@ -94,9 +94,6 @@ static int check(const struct lockshm *s, const struct lockshm_request *q, struc
 	if (!s->n_host_leases)
 		return error_set(error, LOCKSHM_INVALID,
 				 "LOCKSHM_GLOBAL in a segment without Redis: create it with options.redis or --redis");
-	if (q->prepared)
-		return error_set(error, LOCKSHM_INVALID,
-				 "LOCKSHM_GLOBAL needs the whole key, which a prepared one is not");
 	if (q->key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
@@ -435,7 +432,7 @@ static int resume_streak(struct lease_wait *g, const struct lockshm_request *q)
 		g->streak = self->barge.fence;
 		g->streak_lease = self->barge.host_lease - 1;
 		g->streak_word = self->barge.host_lease_word;
-		status = acquire_resume(self, q, hold_of(g->hold), true);
+		status = acquire_resume(self, q, NULL, hold_of(g->hold), true);
 	}
 	if (status != NOT_TAKEN)
 		return status;
@@ -456,7 +453,7 @@ static int acquire_once(struct lease_wait *g)
 		q.deadline_ns = g->deadline;
 	status = resume_streak(g, &q);
 	if (status == NOT_TAKEN)
-		status = acquire_local(g->s, &q, g->hold, g->error);
+		status = acquire_local(g->s, &q, NULL, g->hold, g->error);
 	if (status < 0)
 		return status;
 	g->self = participant_find(g->s);

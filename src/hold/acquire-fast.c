@@ -4,7 +4,8 @@
 
 /* R12: resume the hold that this thread left bargeable, if the checked request is for its key.  A streak is local, or
  * (@global) under one host lease. */
-int acquire_resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global)
+int acquire_resume(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
+		   struct hold *h, bool global)
 {
 	const struct known_key *key;
 	struct grant grant;
@@ -13,7 +14,7 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
-	key = key_of(self, q);
+	key = key_of(self, q, given);
 	if (!key || ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(&self->segment->entries[self->barge.entry])))
 		return NOT_TAKEN;
 	a.ttl_ns = q->ttl_ns;
@@ -31,17 +32,18 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, st
 	return acquire_status(self->segment, q, h);
 }
 
-int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h)
+int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
+		    struct hold *h)
 {
 	int status;
 
 	/* A plain request was tried by lockshm_acquire() already, or is the first of its thread: another look at a busy
 	 * entry would only cost time. */
-	if (request_is_plain(q))
+	if (!given && request_is_plain(q))
 		return NOT_TAKEN;
-	status = self->barge.index != 0 ? acquire_resume(self, q, h, false) : NOT_TAKEN;
+	status = self->barge.index != 0 ? acquire_resume(self, q, given, h, false) : NOT_TAKEN;
 	if (status == NOT_TAKEN)
-		status = take_free(self, q, h, false);
+		status = take_free(self, q, given, h, false);
 	if (q->report && status != NOT_TAKEN)
 		q->report->token = h->token;
 	return status;

@@ -10,7 +10,6 @@
 
 #include "hold/acquire.h"
 #include "hold/barge.h"
-#include "hold/prepare.h"
 #include "lock/chunks.h"
 #include "lock/deadline.h"
 #include "lock/request.h"
@@ -42,15 +41,12 @@ static inline bool request_is_plain(const struct lockshm_request *q)
 	return request_is_plain_but(q, 0);
 }
 
-/* Identity and last known entry of the request's key; NULL = not cached. */
-static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, const struct lockshm_request *q)
+/* Identity and last known entry of the request's key: as @given, if not NULL; NULL = not cached. */
+static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, const struct lockshm_request *q,
+						    const struct known_key *given)
 {
-	struct prepared *prepared;
-
-	if (q->prepared) {
-		prepared = prepared_for(self->segment, q->prepared);
-		return likely(prepared != NULL) ? &prepared->known : NULL;
-	}
+	if (given)
+		return given;
 	if (unlikely(!q->key) || unlikely(q->key_len - 1 >= KEY_CACHE_BYTES))
 		return NULL;
 	return table_known(self, q->key, q->key_len);
@@ -58,12 +54,12 @@ static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, co
 
 /*
  * Order: first what may call a function, then the clock, then what needs registers.
- * @plain: no tag, and a case off the straight line may be left to the slow path.
+ * @given: see key_of().  @plain: no tag, and a case off the straight line may be left to the slow path.
  */
-static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q, struct hold *h,
-				   bool plain)
+static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q,
+				   const struct known_key *given, struct hold *h, bool plain)
 {
-	const struct known_key *key = key_of(self, q);
+	const struct known_key *key = key_of(self, q, given);
 	struct shm_request *r;
 	struct shm_entry *e;
 	struct lockshm *s;

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hold/prepare.h"
 #include "hold/renewal.h"
 #include "lock/chunks.h"
 #include "lock/damage.h"
@@ -57,13 +56,11 @@ static int find_entry(struct acquire *a)
 	int err;
 
 	if (i == ENTRY_NONE) {
-		err = table_insert(a->self, &a->id, a->prepared ? a->prepared->shown : a->request->key, &i, a->error);
+		err = table_insert(a->self, &a->id, a->request->key, &i, a->error);
 		if (err)
 			return err;
 	}
-	if (a->prepared)
-		store_relaxed32(&a->prepared->known.entry, i);
-	else
+	if (!a->given)
 		table_cache(a->self, a->request->key, &a->id, i);
 	a->entry = i;
 	a->at = &a->s->entries[i];
@@ -305,9 +302,9 @@ static int acquire_retry(struct acquire *a)
 }
 
 static int acquire_slow(struct lockshm *s, struct participant *self, const struct lockshm_request *q,
-			struct lockshm_error *error, struct hold *h)
+			const struct known_key *given, struct lockshm_error *error, struct hold *h)
 {
-	struct acquire a = { .self = self, .s = s, .request = q, .error = error };
+	struct acquire a = { .self = self, .s = s, .request = q, .given = given, .error = error };
 	int err;
 
 	a.owner = self->ref;
@@ -315,9 +312,8 @@ static int acquire_slow(struct lockshm *s, struct participant *self, const struc
 	a.ttl_ns = q->ttl_ns;
 	a.begun = segment_now(s);
 	a.deadline = deadline_of(q, s, a.begun);
-	a.prepared = q->prepared ? prepared_for(s, q->prepared) : NULL;
-	if (a.prepared)
-		a.id = a.prepared->known.id;
+	if (given)
+		a.id = given->id;
 	else
 		hash_key(&a.id, s->hash_secret, q->key, q->key_len);
 	err = acquire_retry(&a);
@@ -342,8 +338,8 @@ static int join(struct lockshm *s, struct participant **out, struct lockshm_erro
 	return participant_get(s, out, error);
 }
 
-static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
-			   struct lockshm_error *error)
+static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, const struct known_key *given,
+			   lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	struct hold *h = hold_of(hold);
 	struct participant *self;
@@ -355,16 +351,16 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, l
 		if (err)
 			return err;
 	}
-	err = acquire_if_free(self, q, h);
+	err = acquire_if_free(self, q, given, h);
 	if (err != NOT_TAKEN)
 		return err;
-	err = acquire_slow(s, self, q, error, h);
+	err = acquire_slow(s, self, q, given, error, h);
 	return err ? err : granted(s, self, q, h);
 }
 
 /* Allocate the renewal first: once the lock is held nothing may fail. */
-static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
-			   struct lockshm_error *error)
+static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, const struct known_key *given,
+			   lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	struct hold *h = hold_of(hold);
 	struct renewal *r = malloc(sizeof(*r));
@@ -373,7 +369,7 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 
 	first.ttl_ns = request_first_ttl(q);
 	if (!err)
-		err = acquire_checked(s, &first, hold, error);
+		err = acquire_checked(s, &first, given, hold, error);
 	if (err < 0) {
 		free(r);
 		return err;
@@ -390,7 +386,9 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, l
 	return err;
 }
 
-int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, struct lockshm_error *error)
+int acquire_local(struct lockshm *s, const struct lockshm_request *q, const struct known_key *given,
+		  lockshm_hold_t *hold, struct lockshm_error *error)
 {
-	return q->flags & LOCKSHM_AUTO_RENEW ? acquire_renewed(s, q, hold, error) : acquire_checked(s, q, hold, error);
+	return q->flags & LOCKSHM_AUTO_RENEW ? acquire_renewed(s, q, given, hold, error) :
+					       acquire_checked(s, q, given, hold, error);
 }

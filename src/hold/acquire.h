@@ -12,12 +12,17 @@
  * hold_go_inside(), or releases it. */
 #define ACQUIRE_OUTSIDE 0x80000000u
 
-/* The whole local acquire: join, make the entry, wait.  With LOCKSHM_AUTO_RENEW the service thread must run already. */
-int acquire_local(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold,
-		  struct lockshm_error *error);
+/*
+ * The whole local acquire: join, make the entry, wait.  With LOCKSHM_AUTO_RENEW the service thread must run already.
+ * @given: of a lock object: the key's identity and last known entry; then q->key has the bytes to be shown only.  NULL
+ * of any other request, in the following ones, too.
+ */
+int acquire_local(struct lockshm *s, const struct lockshm_request *q, const struct known_key *given,
+		  lockshm_hold_t *hold, struct lockshm_error *error);
 
 /* The fast path for requests that are not plain: one CAS, if the key is known and free.  Else NOT_TAKEN. */
-int acquire_if_free(struct participant *self, const struct lockshm_request *q, struct hold *h);
+int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
+		    struct hold *h);
 
 /* The state of a request that is granted at once. */
 static inline enum request_state acquire_state(const struct lockshm_request *q)
@@ -29,7 +34,8 @@ static inline enum request_state acquire_state(const struct lockshm_request *q)
 MUST_CHECK int hold_go_inside(const lockshm_hold_t *hold);
 
 /* Resume the hold that this thread left bargeable, local or @global, if the request is for its key.  Else NOT_TAKEN. */
-int acquire_resume(struct participant *self, const struct lockshm_request *q, struct hold *h, bool global);
+int acquire_resume(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
+		   struct hold *h, bool global);
 
 /* @h was granted on a lock with a damage mark: report it, and acknowledge it if asked to.  Returns the status. */
 int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, const struct hold *h);

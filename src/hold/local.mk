@@ -12,10 +12,10 @@ liblockshm_internal_la_SOURCES += \
 	%D%/hold-access.h \
 	%D%/hold.c \
 	%D%/hold.h \
+	%D%/lock-object.c \
+	%D%/lock-object.h \
 	%D%/move.c \
 	%D%/move.h \
-	%D%/prepare.c \
-	%D%/prepare.h \
 	%D%/renewal.c \
 	%D%/renewal.h \
 	%D%/upgrade.c \

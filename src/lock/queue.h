@@ -31,8 +31,6 @@ struct grant {
 	int64_t end;	 /* of the lease: INT64_MAX = never, or not granted yet; 0 = the record has it (LOCKSHM_GLOBAL) */
 };
 
-struct prepared;
-
 /* An acquire on its way, on the stack of its thread.  The queue uses the first part: what the record is to say. */
 struct acquire {
 	uint64_t owner;
@@ -45,7 +43,7 @@ struct acquire {
 	struct participant *self;
 	struct lockshm *s;
 	const struct lockshm_request *request;
-	struct prepared *prepared; /* the request's, or NULL */
+	const struct known_key *given; /* key of a lock object, or NULL */
 	struct lockshm_error *error;
 	struct identity id;
 	struct shm_entry *at; /* the entry */

@@ -16,6 +16,16 @@ static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint
 	store_changed32(&r->sleeping, 0);
 }
 
+/* The same for a record that was not used since it was filled with the same owner, entry, ttl, flags and tag. */
+static inline void request_begin_next_use(struct shm_request *r)
+{
+	/* The end of the record's last use before times and ticket of this one.  Pairs with fence_acquire() in
+	 * damage_write() and snapshot_take(). */
+	fence_release();
+	/* A hint of the last use may come late. */
+	store_changed(&r->next, 0);
+}
+
 /* Give a record back that was filled but never became reachable. */
 void request_drop(struct participant *self, uint32_t index);
 

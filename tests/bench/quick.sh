@@ -67,7 +67,7 @@ done
 # "none" takes part only when it is asked for; resty-lock lives inside a server.
 "$bench" --help >"$work/help" || problem "--help fails"
 sed -n '/^locks:/,$p' "$work/help" | sed -e 1d -e 's/ (not built in)//g' | tr ' ' '\n' |
-	grep -vx -e '' -e none -e resty-lock -e lockshm-strict -e lockshm-prepared >"$work/locks"
+	grep -vx -e '' -e none -e resty-lock -e lockshm-strict -e lockshm-object >"$work/locks"
 [ "$(wc -l <"$work/locks")" -ge 21 ] || problem "only $(wc -l <"$work/locks") locks"
 while read -r lock; do
 	grep -q "^# skipped: $lock: " "$work/remarks" && continue

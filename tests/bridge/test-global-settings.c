@@ -112,7 +112,6 @@ START_TEST(bad_requests)
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	char key[LOCKSHM_GLOBAL_KEY_MAX + 1];
-	lockshm_prepared_t prepared;
 
 	memset(key, 'k', sizeof(key));
 	hosts_make(1);
@@ -124,11 +123,6 @@ START_TEST(bad_requests)
 	q.key_len--;
 	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
-	ck_code(lockshm_prepare(hosts[0].s, &prepared, K, sizeof(K) - 1), 0);
-	q.prepared = &prepared;
-	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), LOCKSHM_INVALID);
-	ck_contains(report.error.message, "prepared");
-	q.prepared = NULL;
 	host_make(1, &plain);
 	ck_code(lockshm_acquire(hosts[1].s, &q, &hold), LOCKSHM_INVALID);
 	ck_contains(report.error.message, "--redis");

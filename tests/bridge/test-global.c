@@ -12,6 +12,31 @@ static struct agent *a, *b, *c;
 
 /* ---------------------------------------------------------------- one host */
 
+/* By a lock object, again and again. */
+START_TEST(lock_object_of_a_global_key)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	lockshm_lock_t lock;
+	uint64_t last = 0;
+	int i;
+
+	hosts_make(1);
+	q.key = K;
+	q.key_len = sizeof(K) - 1;
+	q.flags = LOCKSHM_GLOBAL;
+	ck_code(lockshm_lock_init(&lock, hosts[0].s, &q), 0);
+	for (i = 0; i < 3; i++) {
+		ck_code(lockshm_lock(&lock, hosts[0].s), 0);
+		ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
+		ck_code(lockshm_check(lockshm_lock_hold(&lock), NULL), 0);
+		ck_assert_uint_gt(lockshm_token(lockshm_lock_hold(&lock)), last);
+		last = lockshm_token(lockshm_lock_hold(&lock));
+		ck_code(lockshm_unlock(&lock), 0);
+		redis_has("EXISTS lk:" K, "0");
+	}
+}
+END_TEST
+
 /* Messages for a waiting host are published under its name, and nothing longer. */
 START_TEST(a_host_waits_under_its_name)
 {
@@ -700,6 +725,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, lock_object_of_a_global_key);
 	tcase_add_test(tc, a_host_waits_under_its_name);
 	tcase_add_test(tc, taken_here_is_taken_in_redis);
 	tcase_add_test(tc, shared_is_shared_there);

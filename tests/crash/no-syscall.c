@@ -108,6 +108,13 @@ static int renewed(uint32_t i)
 	       lockshm_check(&hold, &left) || lockshm_release(&hold, 0);
 }
 
+static int lock_object(uint32_t i)
+{
+	static lockshm_lock_t lock = LOCKSHM_LOCK_KEY("object");
+
+	return lockshm_lock(&lock, segment) || (i & 1 && !lockshm_token(lockshm_lock_hold(&lock))) || lockshm_unlock(&lock);
+}
+
 static int calls_kernel(uint32_t i)
 {
 	return i == WARM + PAIRS / 2 ? syscall(SYS_getppid) < 0 : 0;
@@ -209,6 +216,7 @@ static const struct {
 	{ "pairs_of_many_keys", many_keys, CLEAN },
 	{ "pairs_of_new_keys", new_keys, CLEAN },
 	{ "renew_and_check", renewed, CLEAN },
+	{ "pairs_of_a_lock_object", lock_object, CLEAN },
 };
 
 static int run_all(void)

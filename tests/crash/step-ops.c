@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hold/lock-object.h"
 #include "lock/queue.h"
 #include "support/fixture.h"
 #include "step-arrange.h"
@@ -24,6 +25,19 @@
 /* ---------------------------------------------------------------- acting, by the victim */
 
 static lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
+static lockshm_lock_t object;
+static bool by_object;
+
+lockshm_hold_t *victim_hold(void)
+{
+	return by_object ? lockshm_lock_hold(&object) : &victim_holds[0];
+}
+
+/* Without lockshm_lock_hold(), behind which an unlock takes another path. */
+static uint64_t token_now(void)
+{
+	return by_object ? seg->token_base + object_of(&object)->hold.grant.ticket : lockshm_token(&victim_holds[0]);
+}
 
 void victim_inside(const struct scene *s, int mode, int64_t until)
 {
@@ -36,7 +50,7 @@ void victim_inside(const struct scene *s, int mode, int64_t until)
 	if (mode)
 		r->spans[r->n_spans++] = (struct span){ .pid = getpid(),
 							.mode = mode,
-							.token = lockshm_token(&victim_holds[0]),
+							.token = token_now(),
 							.from = now,
 							.until = until };
 }
@@ -347,6 +361,70 @@ static int end_hold(const struct scene *s)
 	return lockshm_end_hold(seg, s->key, strlen(s->key), s->holder->answer.token);
 }
 
+/* ---- lock objects */
+
+static int object_of_the_key(const struct scene *s, int mode)
+{
+	struct lockshm_request request = request_for(s->key, mode);
+
+	request.ttl_ns = s->victim_ttl;
+	request.timeout_ns = PATIENCE;
+	request.tag = "victim";
+	by_object = true;
+	return lockshm_lock_init(&object, seg, &request);
+}
+
+static int lock_in_mode(const struct scene *s, int mode)
+{
+	int64_t begun = now_ns();
+	int code = lockshm_lock(&object, seg);
+
+	if (code >= 0)
+		victim_inside(s, mode, lease_end(begun, s->victim_ttl));
+	return code;
+}
+
+static int lock(const struct scene *s)
+{
+	return lock_in_mode(s, X);
+}
+
+static int unlock(const struct scene *s)
+{
+	victim_inside(s, 0, 0);
+	return lockshm_unlock(&object);
+}
+
+static int has_object(const struct scene *s)
+{
+	int code = object_of_the_key(s, X);
+
+	return code ? code : joined(s);
+}
+
+/* The object remembers its record and the entry. */
+static int has_used_object(const struct scene *s)
+{
+	int code = object_of_the_key(s, X);
+
+	code = code < 0 ? code : lock(s);
+	return code < 0 ? code : unlock(s);
+}
+
+static int holds_by_object(const struct scene *s)
+{
+	int code = has_used_object(s);
+
+	return code < 0 ? code : lock(s);
+}
+
+static int reads_by_object(const struct scene *s)
+{
+	int code = object_of_the_key(s, S);
+
+	return code < 0 ? code : lock_in_mode(s, S);
+}
+
 /* ---- cancel, from another thread of the victim */
 
 static void *wait_for_the_key(void *arg)
@@ -407,6 +485,15 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-reclaim-slot", .arrange = slots_are_full_of_dead, .act = try_exclusive },
 	{ .name = "acquire-reclaim-records", .prepare = used_up_its_records, .surround = records_are_full_of_dead,
 	  .act = try_exclusive, .requests = 64 },
+	{ .name = "lock-free", .prepare = has_used_object, .act = lock },
+	{ .name = "lock-first", .prepare = has_object, .act = lock, .free_handed = true },
+	{ .name = "lock-contended", .arrange = key_is_held, .prepare = has_object, .act = lock,
+	  .unblock = holder_lets_go, .free_handed = true },
+	{ .name = "unlock", .prepare = holds_by_object, .act = unlock, .ends_hold = true },
+	{ .name = "unlock-with-successors", .prepare = holds_by_object, .surround = others_wait, .act = unlock,
+	  .ends_hold = true },
+	{ .name = "unlock-shared-first", .prepare = reads_by_object, .surround = another_reads, .act = unlock,
+	  .ends_hold = true },
 	{ .name = "attach", .prepare = gave_it_back, .act = attach, .free_handed = true },
 	{ .name = "attach-again", .act = attach, .free_handed = true },
 	{ .name = "create", .act = create, .after = others_use_the_name, .free_handed = true },

@@ -52,8 +52,8 @@ static void run_victim(const struct step_op *op, const struct scene *s)
 	code = op->act(s);
 	step_end();
 	r->code = code;
-	r->token = lockshm_token(&victim_holds[0]);
-	r->check = lockshm_check(&victim_holds[0], NULL);
+	r->token = lockshm_token(victim_hold());
+	r->check = lockshm_check(victim_hold(), NULL);
 	r->finished = 1;
 	victim_inside(s, 0, 0);
 	_exit(0);

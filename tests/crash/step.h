@@ -131,6 +131,8 @@ bool step_op_is_mine(const struct step_op *op, unsigned i, const char *only);
 /* The holds of the victim. */
 #define VICTIM_HOLDS 3
 extern lockshm_hold_t victim_holds[VICTIM_HOLDS];
+/* Hold 0, or that of its lock object. */
+lockshm_hold_t *victim_hold(void);
 
 /* The victim is inside the round's lock in @mode until @until at least; with mode 0 it is not any more. */
 void victim_inside(const struct scene *s, int mode, int64_t until);

@@ -17,6 +17,8 @@ tests_of_units += \
 	%D%/test-inspect \
 	%D%/test-lease \
 	%D%/test-life-word \
+	%D%/test-lock-object \
+	%D%/test-lock-object-trampled \
 	%D%/test-many \
 	%D%/test-max-hold \
 	%D%/test-no-memory \
@@ -24,7 +26,6 @@ tests_of_units += \
 	%D%/test-one-handle \
 	%D%/test-one-handle-threads \
 	%D%/test-other-locks \
-	%D%/test-prepared \
 	%D%/test-robust \
 	%D%/test-segment-calls \
 	%D%/test-segment-open \

@@ -104,7 +104,7 @@ done
 invented()
 {
 	awk 'BEGIN {
-		n = split("lockshm lockshm-prepared pthread-robust sysv-sem fcntl bdb redis cas fifo-park", lock, " ")
+		n = split("lockshm lockshm-object pthread-robust sysv-sem fcntl bdb redis cas fifo-park", lock, " ")
 		for (i = 1; i <= n; i++) {
 			print "solo", lock[i], 1, "ns", i % 4 ? 10 ^ (i % 6) : 10, i % 3
 			print "handoff", lock[i], 2, "us_p50", i * 3, 0

@@ -28,8 +28,9 @@ struct all {
 	struct lockshm_marks marks;
 	lockshm_hold_t hold;
 	lockshm_canceller_t canceller;
-	lockshm_prepared_t prepared;
+	lockshm_lock_t lock;
 };
+static lockshm_lock_t object = LOCKSHM_LOCK_KEY("a key");
 static struct lockshm_request at_file_level = LOCKSHM_REQUEST("job");
 static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
 static const int numbers[] = { LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, LOCKSHM_VERSION_PATCH, LOCKSHM_KEY_MAX,
@@ -51,7 +52,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
-	lockshm_prepared_t prepared = LOCKSHM_PREPARED_INIT;
+	lockshm_lock_t lock = LOCKSHM_LOCK_KEY("123456789 123456789 123456789 123456789 123456789 123456789 123");
 
 	out->request = fn ? request : empty;
 	out->options = options;
@@ -62,7 +63,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	out->marks = marks;
 	out->hold = hold;
 	out->canceller = canceller;
-	out->prepared = prepared;
+	out->lock = fn ? lock : object;
 	if (lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, out) || lockshm_end_hold(segment, LOCKSHM_KEY(name), 1))
 		return numbers[0];
 	return times[0] < times[1] && flags[0] != flags[1] && at_file_level.key_len == 3;
@@ -81,14 +82,18 @@ done <"$work/macros"
 # The calls that have to be checked, each ignored.
 {
 	echo '#include <lockshm.h>'
-	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h);'
-	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h)'
+	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l);'
+	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l)'
 	echo '{'
 	echo 'lockshm_create(&s, "/n", NULL, NULL);'
 	echo 'lockshm_open(&s, "/n", 0, NULL);'
 	echo 'lockshm_acquire(s, q, h);'
 	echo 'lockshm_acquire_many(s, q, NULL, 1, h);'
 	echo 'lockshm_upgrade(h);'
+	echo 'lockshm_lock_init(l, s, q);'
+	echo 'lockshm_lock(l, s);'
+	echo 'lockshm_trylock(l, s);'
+	echo 'lockshm_lock_for(l, s, 0);'
 	echo '}'
 } >"$work/ignored.c"
 cp "$work/alone.c" "$work/alone.cc"
