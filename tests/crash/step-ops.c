@@ -370,6 +370,7 @@ static int object_of_the_key(const struct scene *s, int mode)
 	request.ttl_ns = s->victim_ttl;
 	request.timeout_ns = PATIENCE;
 	request.tag = "victim";
+	request.flags = victim_flags(s);
 	by_object = true;
 	return lockshm_lock_init(&object, seg, &request);
 }
@@ -379,6 +380,8 @@ static int lock_in_mode(const struct scene *s, int mode)
 	int64_t begun = now_ns();
 	int code = lockshm_lock(&object, seg);
 
+	if (code > 0 && s->kind != SCENE_ROBUST)
+		return LOCKSHM_SYSTEM;
 	if (code >= 0)
 		victim_inside(s, mode, lease_end(begun, s->victim_ttl));
 	return code;
