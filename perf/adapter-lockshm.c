@@ -14,7 +14,7 @@
 
 #include "lockshm.h"
 
-#define LOCKS_MIN 16384u
+#define LOCKS_MIN 8192u
 #define REQUESTS_MIN 8192u
 #define REQUESTS_MAX 262143u
 #define OWNERS_MIN 1024u
@@ -43,7 +43,7 @@ static int create(const struct bench_need *need, int64_t ttl_ns)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct lockshm_error error;
 
-	options.locks = at_least(2 * (uint64_t)need->keys, LOCKS_MIN);
+	options.locks = at_least(need->keys, LOCKS_MIN);
 	options.requests = at_least(need->keys + 64 * (uint64_t)need->procs, REQUESTS_MIN);
 	if (options.requests > REQUESTS_MAX)
 		options.requests = REQUESTS_MAX; /* a process with more keys does not hold them all */

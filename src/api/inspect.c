@@ -371,7 +371,7 @@ static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 	stat->bytes = segment->size;
 	stat->created_unix_ns = segment->header->created_unix_ns;
 	stat->token_base = segment_token(segment, 0);
-	stat->locks = segment->n_locks;
+	stat->locks = locks_capacity(segment->n_locks);
 	stat->requests = segment->n_requests;
 	stat->owners = segment->n_owners;
 	count_locks(segment, stat);

@@ -82,8 +82,8 @@ static int check_redis(const struct lockshm_create_options *o, struct lockshm_er
 
 static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
 {
-	if (o->locks < 1 || o->locks > 1u << SLOT_BITS)
-		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, 1u << SLOT_BITS);
+	if (o->locks < 1 || o->locks > LOCKS_MAX)
+		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, LOCKS_MAX);
 	if (o->requests < 1 || o->requests > INDEX_MAX)
 		return error_set(error, LOCKSHM_INVALID, "requests is %u, must be 1..%u", o->requests,
 				 (unsigned)INDEX_MAX);

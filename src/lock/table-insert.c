@@ -193,20 +193,43 @@ static bool claim_in_window(struct participant *self, struct claim *c, uint32_t 
 	return false;
 }
 
-/* (b): the first window's empty, idle, clearable slots, then the second's.  Empty ones are tried from the preferred
- * slot on, where a look-up starts. */
+/* How many slots of a window a new key may take without advancing a queue. */
+static uint32_t count_idle(const struct lockshm *s, uint32_t window)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < WINDOW; i++) {
+		const struct shm_entry *e = &s->entries[window_slot(s, window, i)];
+
+		n += idle(e, load_acquire(&e->tail));
+	}
+	return n;
+}
+
+/* A look-up scans the first window first.  Once half of that is in use the second one is taken if it has more room:
+ * without that choice a table must be twice as large to have a place for every key. */
+static bool prefers_second(const struct lockshm *s, const uint32_t windows[2])
+{
+	uint32_t n = count_idle(s, windows[0]);
+
+	return n < WINDOW / 2 && count_idle(s, windows[1]) > n;
+}
+
+/* (b): one window's empty, idle, clearable slots, then the other's.  Empty ones are tried from the preferred slot on,
+ * where a look-up starts. */
 static bool claim_any(struct participant *self, struct claim *c, const struct identity *id)
 {
 	struct lockshm *s = self->segment;
 	uint32_t bucket = table_bucket(s, id->id), windows[2] = { bucket, table_second_bucket(s, id->id) };
-	uint32_t start = (uint32_t)(id->id[1] >> 32);
-	int tries, w, how;
+	uint32_t start = (uint32_t)(id->id[1] >> 32), other = prefers_second(s, windows);
+	int tries, how;
+	uint32_t w;
 
 	/* Again, because other insertions may have won the slots: only passes over unchanged slots mean full. */
 	for (tries = 0; tries < 3; tries++)
 		for (w = 0; w < 2; w++)
 			for (how = 0; how < 3; how++)
-				if (claim_in_window(self, c, windows[w], bucket, how, how == 0 ? table_preferred(id->id) : start))
+				if (claim_in_window(self, c, windows[w ^ other], bucket, how, how == 0 ? table_preferred(id->id) : start))
 					return true;
 	return false;
 }

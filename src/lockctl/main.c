@@ -51,7 +51,7 @@ static const struct command commands[] = {
 	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-leases N]\n"
 	  "                      [--redis-wait N | --redis-quorum]",
 	  "make a segment",
-	  "  --locks N                keys known at once (16384)\n"
+	  "  --locks N                keys that have room at once (16384)\n"
 	  "  --requests N             holds plus waits at once (16384)\n"
 	  "  --owners N               threads that take locks at once (1024)\n"
 	  "  --mode OCTAL             permission bits, whatever the umask (0600)\n"

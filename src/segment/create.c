@@ -188,8 +188,8 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	if ((uint64_t)h->n_chunks * h->chunk_size > INDEX_MAX)
 		h->n_chunks--;
 	h->n_requests = h->n_chunks * h->chunk_size;
-	h->n_buckets = (o->locks + 63) / 64 * (64 / BUCKET_SPAN);
-	h->n_locks = h->n_buckets * BUCKET_SPAN;
+	h->n_locks = locks_slots(o->locks);
+	h->n_buckets = h->n_locks / BUCKET_SPAN;
 	h->n_host_leases = o->redis ? o->redis_leases : 0;
 	segment_plan(h);
 }

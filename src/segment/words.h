@@ -291,6 +291,21 @@ static inline uint32_t whose_entry(uint64_t whose)
 #define SLOT_BITS 24
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
 
+/* A key lives in one of few slots, so a table that has room for @keys has half as many slots again; see
+ * tests/lock/test-capacity.c. */
+#define LOCKS_MAX ((1u << SLOT_BITS) / 3 * 2)
+
+static inline uint32_t locks_slots(uint32_t keys)
+{
+	return (keys + (keys + 1) / 2 + 63) / 64 * 64;
+}
+
+/* How many keys a table of that many slots has room for. */
+static inline uint32_t locks_capacity(uint32_t slots)
+{
+	return slots * 2 / 3;
+}
+
 static inline uint64_t bucket_make(uint64_t version, uint32_t slot, uint64_t claim_ticket)
 {
 	return version << (SLOT_BITS + CLAIM_BITS) | (uint64_t)slot << CLAIM_BITS | (claim_ticket & CLAIM_MASK);

@@ -39,13 +39,14 @@ static const struct {
 };
 
 static const char *const table_advice[] = {
-	[LOCKSHM_TABLE_LOCKS] = "lock table full: no idle entry left for this key; release or acknowledge locks, or create "
-				"the segment with more locks",
-	[LOCKSHM_TABLE_REQUESTS] = "request table full: every record holds or waits; create the segment with more requests",
+	[LOCKSHM_TABLE_LOCKS] = "lock table full: every place for this key is held, awaited or damaged; release or acknowledge "
+				"locks, or create the segment with more locks",
+	[LOCKSHM_TABLE_REQUESTS] = "request table full: every record holds, waits or is reserved by another thread; create the "
+				   "segment with more requests",
 	[LOCKSHM_TABLE_OWNERS] = "owner table full: too many threads take locks; create the segment with more owners",
 	[LOCKSHM_TABLE_TICKETS] = "this key has used up its ticket numbers; create the segment anew",
-	[LOCKSHM_TABLE_LEASES] = "lease table full: no idle one left for this global key; create the segment with more "
-				 "redis_leases",
+	[LOCKSHM_TABLE_LEASES] = "lease table full: every record is in use for another global key; create the segment with "
+				 "more redis_leases",
 };
 
 static int find(int code)

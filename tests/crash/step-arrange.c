@@ -132,7 +132,7 @@ void table_is_full_of_idle(struct scene *s)
 	unsigned i;
 
 	(void)s;
-	for (i = 0; stat_now().locks_known < stat_now().locks; i++) {
+	for (i = 0; stat_now().locks_known < seg->n_locks; i++) {
 		snprintf(key, sizeof(key), "idle-%u", i);
 		ck_code(take(&hold, key, X), 0);
 		ck_code(lockshm_release(&hold, 0), 0);
@@ -146,11 +146,11 @@ void table_is_full_of_cooled_down(struct scene *s)
 	char key[32];
 	unsigned i, n = 0;
 
-	for (i = 0; i < 1000 && stat_now().locks_busy < stat_now().locks; i++) {
+	for (i = 0; i < 1000 && stat_now().locks_busy < seg->n_locks; i++) {
 		snprintf(key, sizeof(key), "cooled-%u-%u", s->round, i);
 		n += take(&holds[n], key, X) == 0;
 	}
-	ck_assert_uint_eq(n, stat_now().locks);
+	ck_assert_uint_eq(n, seg->n_locks);
 	while (n-- > 0)
 		ck_code(lockshm_release(&holds[n], LOCKSHM_MS(1)), 0);
 	pass(now_ns() + LOCKSHM_MS(1));

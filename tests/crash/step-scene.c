@@ -13,7 +13,7 @@
 #include "support/fixture.h"
 #include "step.h"
 
-#define LOCKS 64
+#define LOCKS 64 /* slots of the table */
 #define REQUESTS 256
 #define OWNERS 10
 
@@ -49,7 +49,7 @@ void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, e
 {
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
-	segment_with(LOCKS, op->requests ? op->requests : REQUESTS, OWNERS);
+	segment_with(locks_capacity(LOCKS), op->requests ? op->requests : REQUESTS, OWNERS);
 	s->holder = subject();
 	s->writer = subject();
 	s->reader = subject();

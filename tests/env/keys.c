@@ -96,8 +96,7 @@ int main(int argc, char **argv)
 	tokens = calloc(2 * keys, sizeof(*tokens));
 	if (!tokens || keys < 1000)
 		env_broken("KEYS");
-	/* A quarter more places than keys. */
-	options.locks = (uint32_t)(keys + keys / 4);
+	options.locks = (uint32_t)keys;
 	options.requests = (uint32_t)held + 1000;
 	options.owners = 16;
 	env_create(&options);

@@ -6,6 +6,7 @@ tests_of_units += \
 	%D%/test-barging \
 	%D%/test-calls \
 	%D%/test-cancel \
+	%D%/test-capacity \
 	%D%/test-cooldown \
 	%D%/test-deadlock \
 	%D%/test-death \
