@@ -1028,16 +1028,21 @@ struct lockshm_stat {
 	uint64_t bytes;           /**< size of the segment */
 	uint64_t created_unix_ns; /**< wall clock at creation */
 	uint64_t token_base;      /**< every token is larger */
-	uint32_t locks, locks_known, locks_busy, locks_damaged; /**< capacity; remembered; held or awaited; damaged */
+	uint32_t locks;         /**< keys that have room at once: what lockshm_create() was given, or somewhat more */
+	uint32_t locks_known;   /**< keys it remembers, idle ones too; may be more than @locks */
+	uint32_t locks_busy;    /**< held or awaited by a live thread, or cooling down */
+	uint32_t locks_damaged; /**< with a damage mark */
 	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; holding or waiting */
 	uint32_t owners, owners_used, owners_dead;
 	uint64_t acquires;      /**< granted, of all threads past and present */
 	uint64_t waits;         /**< of those, granted after a wait; counted at the grant */
-	uint64_t timeouts;      /**< ended with TIMEOUT, BUSY or CANCELLED */
+	uint64_t timeouts;      /**< requests that ended with TIMEOUT or CANCELLED */
 	uint64_t deadlocks;
 	uint64_t lost;          /**< holds whose owner got LOST */
 	uint64_t recovered;     /**< holds of dead owners that were reaped */
 	uint64_t expired;       /**< holds that were taken away because their lease had expired */
+	uint64_t tries_failed;  /**< requests that ended with BUSY: tries, and LOCKSHM_ONLY_IF_FREE_IN_TIME */
+	uint64_t locks_left;    /**< not busy, but with requests of dead threads, which the next request or a sweep ends */
 };
 #define LOCKSHM_STAT_INIT { sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 

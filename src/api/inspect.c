@@ -305,9 +305,41 @@ LOCKSHM_EXPORT int lockshm_each_owner(lockshm_t *segment, lockshm_owner_fn fn, v
 
 /* ---------------------------------------------------------------- counts */
 
+/* Is a request over, or of a dead thread, so that the next request for the lock would end it? */
+static bool is_left(const struct lockshm *s, const struct shm_request *r, uint64_t word)
+{
+	uint64_t d = load_acquire(&r->deadline);
+
+	if (word_is(word, REQUEST_COOLING))
+		return d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
+	return word_dead(word) || owner_is_dead(s, load_acquire(&r->owner));
+}
+
+/* Does a live thread hold or await the lock, or does it cool down?  A queue that changes meanwhile counts as used.
+ * @hops bounds the walks through the queues of a damaged segment. */
+static bool is_busy(const struct lockshm *s, const struct shm_entry *e, uint64_t tail, uint32_t *hops)
+{
+	const struct shm_request *r;
+	uint32_t i = tail_index(tail);
+	uint64_t word;
+
+	for (; i != 0; --*hops) {
+		if (*hops == 0)
+			return true;
+		r = request_at(s, i);
+		word = r ? load_acquire(&r->word) : 0;
+		if (!r || word_is(word, REQUEST_FREE))
+			return load_acquire(&e->tail) != tail;
+		if (!is_left(s, r, word))
+			return true;
+		i = word_prev(word);
+	}
+	return false;
+}
+
 static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
 {
-	uint32_t i;
+	uint32_t i, hops = 4 * s->n_requests;
 
 	for (i = 0; i < s->n_locks; i++) {
 		const struct shm_entry *e = &s->entries[i];
@@ -316,7 +348,10 @@ static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
 		if (load_relaxed(&e->key_len) == 0)
 			continue;
 		stat->locks_known++;
-		stat->locks_busy += tail_index(tail) != 0;
+		if (is_busy(s, e, tail, &hops))
+			stat->locks_busy++;
+		else
+			stat->locks_left += tail_index(tail) != 0;
 		stat->locks_damaged += damage_pending(e);
 	}
 }
@@ -380,7 +415,8 @@ static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 	stat->acquires = events(segment, COUNT_ACQUIRES);
 	stat->waits = events(segment, COUNT_WAITS);
 	stat->timeouts = events(segment, COUNT_TIMEOUTS);
-	stat->deadlocks = events(segment, COUNT_DEADLOCKS);
+	stat->tries_failed = events(segment, COUNT_TRIES_FAILED);
+	stat->deadlocks = load_relaxed(&segment->header->deadlocks);
 	stat->lost = events(segment, COUNT_LOST);
 	stat->recovered = events(segment, COUNT_RECOVERED);
 	stat->expired = events(segment, COUNT_EXPIRED);

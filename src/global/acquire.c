@@ -385,6 +385,7 @@ static int give_up(const struct lease_wait *g, int err)
 	host_lease_ring(g->s, g->lease);
 	if (g->q->report)
 		g->q->report->token = 0;
+	acquire_count_failure(g->self, err);
 	return err;
 }
 
@@ -477,8 +478,10 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	do
 		err = acquire_once(&g);
 	while (err == ONCE_MORE && clock_precise() < g.deadline);
-	if (err == ONCE_MORE)
+	if (err == ONCE_MORE) {
 		err = out_of_time(&g);
+		acquire_count_failure(g.self, err);
+	}
 	if (q->report) {
 		int64_t more = clock_precise() - begun - q->report->waited_ns;
 

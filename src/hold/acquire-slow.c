@@ -50,6 +50,14 @@ static int granted(struct lockshm *s, struct participant *self, const struct loc
 
 /* ---------------------------------------------------------------- slow path */
 
+void acquire_count_failure(const struct participant *self, int err)
+{
+	if (err == LOCKSHM_TIMEOUT || err == LOCKSHM_CANCELLED)
+		count_event(self, COUNT_TIMEOUTS);
+	if (err == LOCKSHM_BUSY)
+		count_event(self, COUNT_TRIES_FAILED);
+}
+
 static int find_entry(struct acquire *a)
 {
 	uint32_t i = table_lookup(a->s, &a->id);
@@ -321,8 +329,7 @@ static int acquire_slow(struct lockshm *s, struct participant *self, const struc
 		q->report->waited_ns = segment_now(s) - a.begun;
 		q->report->slept_ns = a.slept_ns;
 	}
-	if (err == LOCKSHM_TIMEOUT || err == LOCKSHM_BUSY || err == LOCKSHM_CANCELLED)
-		count_event(self, COUNT_TIMEOUTS);
+	acquire_count_failure(self, err);
 	if (err == 0)
 		hold_fill(h, self, a.index, a.entry, &a.grant, a.id.id[0]);
 	return err;

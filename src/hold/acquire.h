@@ -48,6 +48,9 @@ static inline int acquire_status(struct lockshm *s, const struct lockshm_request
 	return unlikely(damage_pending(&s->entries[h->entry])) ? acquire_report_damage(s, q, h) : 0;
 }
 
+/* Count a request that ended with @err in the slot of its thread, if it was not granted in time. */
+void acquire_count_failure(const struct participant *self, int err);
+
 /* The first lease of a hold: at most max_hold_ns. */
 static inline int64_t request_first_ttl(const struct lockshm_request *q)
 {

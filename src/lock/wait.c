@@ -300,7 +300,7 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 		canceller_end(t->canceller);
 	store_release(&self->shared->waiting, 0);
 	if (result == LOCKSHM_DEADLOCK)
-		count_event(self, COUNT_DEADLOCKS);
+		(void)fetch_add_relaxed(&self->segment->header->deadlocks, 1);
 	/* Another thread ended it: it may still be linked. */
 	if (result == LOCKSHM_CANCELLED || result == WAIT_AGAIN)
 		queue_grant_next(self->segment, t->entry, t->index);

@@ -163,12 +163,12 @@ ASSERT_OFFSET(struct shm_bucket, high_water, 8);
  */
 enum owner_state { OWNER_FREE = 0, OWNER_CLAIMED = 1, OWNER_ACTIVE = 2, OWNER_GONE = 3 };
 
-/* Events each thread counts in its own slot. */
+/* Events each thread counts in its own slot.  Deadlocks, which are rare, the header counts. */
 enum owner_count {
 	COUNT_ACQUIRES,
 	COUNT_WAITS,
 	COUNT_TIMEOUTS,
-	COUNT_DEADLOCKS,
+	COUNT_TRIES_FAILED,
 	COUNT_LOST,
 	COUNT_RECOVERED,
 	COUNT_EXPIRED,
@@ -320,7 +320,7 @@ ASSERT_OFFSET(struct shm_redis, prefix, 40);
 ASSERT_OFFSET(struct shm_redis, servers, 168);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Header: one page.  Constant after publication, except token_base, state and retired.
+ * Header: one page.  Constant after publication, except token_base, state, retired and deadlocks.
  */
 enum segment_state { SEGMENT_READY = 1, SEGMENT_RETIRED = 2 };
 
@@ -360,7 +360,8 @@ struct shm_header {
 	uint64_t retired[OWNER_COUNTERS]; /* 320 add: counts of owners that left */
 	unsigned char hash_secret[192];	  /* 384 random: of the keyed hash */
 	struct shm_redis redis;		  /* 576 zero without a bridge */
-	uint64_t reserved4[280];	  /* 1856 zero */
+	uint64_t deadlocks;		  /* 1856 add: requests refused as deadlocks */
+	uint64_t reserved4[279];	  /* 1864 zero */
 };
 ASSERT_SIZE(struct shm_header, 4096);
 ASSERT_OFFSET(struct shm_header, magic, 0);
@@ -398,6 +399,7 @@ ASSERT_OFFSET(struct shm_header, reserved1, 264);
 ASSERT_OFFSET(struct shm_header, retired, 320);
 ASSERT_OFFSET(struct shm_header, hash_secret, 384);
 ASSERT_OFFSET(struct shm_header, redis, 576);
-ASSERT_OFFSET(struct shm_header, reserved4, 1856);
+ASSERT_OFFSET(struct shm_header, deadlocks, 1856);
+ASSERT_OFFSET(struct shm_header, reserved4, 1864);
 
 #endif

@@ -17,6 +17,9 @@ eventually held one
 equal locks_busy "$(value locks_busy)" 1
 expect 3 lockctl run "$seg" one -w 20ms -- true
 equal timeouts "$(value timeouts)" 1
+expect 3 lockctl run "$seg" one -w 0 -- true
+equal timeouts "$(value timeouts)" 1
+equal tries_failed "$(value tries_failed)" 1
 now=$(date +%s)
 created=$(value created_unix_ns)
 [ $((now - created / 1000000000)) -ge 0 ] && [ $((now - created / 1000000000)) -lt 600 ] || fail "created $created"
@@ -59,12 +62,14 @@ valid 1
 says stdout "lockshm_acquires_total{segment=\"/$seg\"} 3"
 says stdout "lockshm_locks_busy{segment=\"/$seg\"} 1"
 says stdout "lockshm_timeouts_total{segment=\"/$seg\"} 1"
+says stdout "lockshm_tries_failed_total{segment=\"/$seg\"} 1"
+says stdout "lockshm_locks_left{segment=\"/$seg\"} 0"
 
 # Several segments: the samples of a family are adjacent.  Without a name it is all of this machine.
-expect 0 lockctl create "$seg.b" --locks 64 --requests 64 --owners 4
+expect 0 lockctl create "$seg.b" --locks 128 --requests 64 --owners 4
 expect 0 lockctl stat --openmetrics "$seg" "/$seg.b"
 valid 2
-says stdout "lockshm_locks_capacity{segment=\"/$seg.b\"} 64"
+says stdout "lockshm_locks_capacity{segment=\"/$seg.b\"} 128"
 lockctl stat --openmetrics >"$dir/stdout" 2>/dev/null
 says stdout "lockshm_acquires_total{segment=\"/$seg\"} 3"
 says stdout "lockshm_acquires_total{segment=\"/$seg.b\"} 0"
@@ -80,5 +85,9 @@ expect 2 lockctl stat --json
 says stderr "NAME is missing"
 expect 2 lockctl stat "$seg" "$seg.b"
 expect 2 lockctl stat --openmetrics ""
-kill -TERM "$pid"
-ended "$pid" 143
+kill -KILL "$pid"
+ended "$pid" 137
+equal "locks_busy, the holder is dead" "$(value locks_busy)" 0
+equal locks_left "$(value locks_left)" 1
+expect 0 lockctl sweep "$seg"
+equal "locks_left after sweep" "$(value locks_left)" 0

@@ -507,9 +507,9 @@ static void check_leaks(void)
 	lockshm_sweep(locks, NULL);
 	if (lockshm_stat(locks, &stat) < 0)
 		fail("stat failed");
-	if (stat.locks_busy || stat.requests_used || stat.owners_used > 1)
-		fail("left in use: %" PRIu32 " locks, %" PRIu32 " requests, %" PRIu32 " owners", stat.locks_busy,
-		     stat.requests_used, stat.owners_used);
+	if (stat.locks_busy || stat.locks_left || stat.requests_used || stat.owners_used > 1)
+		fail("left in use: %" PRIu32 " locks, %" PRIu32 " requests, %" PRIu32 " owners",
+		     stat.locks_busy + (uint32_t)stat.locks_left, stat.requests_used, stat.owners_used);
 }
 
 static void report(const struct monitor *m)

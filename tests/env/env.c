@@ -199,8 +199,9 @@ void env_nothing_left(uint32_t owners)
 
 	CHECK_CODE(lockshm_sweep(env_segment, NULL), 0);
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);
-	if (stat.locks_busy || stat.requests_used || stat.owners_dead || stat.owners_used > owners)
-		env_fail(__FILE__, __LINE__, "left: %u locks, %u requests, %u owners, %u dead ones", stat.locks_busy,
+	if (stat.locks_busy || stat.locks_left || stat.requests_used || stat.owners_dead || stat.owners_used > owners)
+		env_fail(__FILE__, __LINE__, "left: %u locks, %u requests, %u owners, %u dead ones",
+			 stat.locks_busy + (unsigned)stat.locks_left,
 			 stat.requests_used, stat.owners_used, stat.owners_dead);
 	env_verify();
 }

@@ -250,14 +250,74 @@ START_TEST(stat_counts_what_happened)
 	ck_code(agent_release(b), 0);
 	stat = stat_now();
 	ck_assert_uint_eq(stat.acquires, 2);
-	ck_assert_uint_eq(stat.timeouts, 2);
+	ck_assert_uint_eq(stat.timeouts, 1);
+	ck_assert_uint_eq(stat.tries_failed, 1);
 	ck_assert_uint_ge(stat.waits, 1);
 	ck_assert_uint_eq(stat.requests_used, 0);
 	ck_assert_uint_eq(stat.locks_known, 1);
 	ck_code(agent_call(b, AGENT_CLOSE), 0); /* counts outlive their processes */
 	ck_assert_uint_eq(stat_now().acquires, 2);
-	ck_assert_uint_eq(stat_now().timeouts, 2);
+	ck_assert_uint_eq(stat_now().timeouts, 1);
+	ck_assert_uint_eq(stat_now().tries_failed, 1);
 	ck_assert_uint_eq(stat_now().owners_used, 1);
+}
+END_TEST
+
+/* Refused at once, but not a try. */
+START_TEST(stat_counts_a_request_that_need_not_wait_as_failed_at_once)
+{
+	struct agent *a = agent_start();
+	struct lockshm_request request = request_for("one", LOCKSHM_EXCLUSIVE);
+	lockshm_hold_t hold;
+
+	ck_code(agent_acquire(a, "one", LOCKSHM_EXCLUSIVE), 0);
+	request.flags = LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	request.timeout_ns = LOCKSHM_SECONDS(1);
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_BUSY);
+	ck_assert_uint_eq(stat_now().tries_failed, 1);
+	ck_assert_uint_eq(stat_now().timeouts, 0);
+}
+END_TEST
+
+START_TEST(stat_counts_deadlocks)
+{
+	struct agent *a = agent_start();
+
+	ck_code(agent_acquire(a, "one", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "one", .how = LOCKSHM_EXCLUSIVE, .hold = 1 }),
+		LOCKSHM_DEADLOCK);
+	ck_assert_uint_eq(stat_now().deadlocks, 1);
+	ck_code(agent_call(a, AGENT_CLOSE), 0);
+	ck_assert_uint_eq(stat_now().deadlocks, 1);
+}
+END_TEST
+
+static void check_busy(unsigned busy, unsigned left)
+{
+	struct lockshm_stat stat = stat_now();
+
+	ck_assert_uint_eq(stat.locks_busy, busy);
+	ck_assert_uint_eq(stat.locks_left, left);
+}
+
+START_TEST(stat_tells_the_locks_of_the_living_from_those_of_the_dead)
+{
+	struct agent *a = agent_start(), *b = agent_start(), *w = agent_start();
+	lockshm_hold_t hold;
+
+	ck_code(agent_acquire(a, "read", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(b, "read", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(w, "read", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	check_busy(1, 0);
+	agent_kill(w);
+	agent_kill(b);
+	check_busy(1, 0);
+	agent_kill(a);
+	check_busy(0, 1);
+	ck_code(take(&hold, "write", LOCKSHM_EXCLUSIVE), 0);
+	check_busy(1, 0); /* a thread that joins sweeps */
+	ck_code(lockshm_release(&hold, LOCKSHM_SECONDS(100)), 0); /* cools down */
+	check_busy(1, 0);
 }
 END_TEST
 
@@ -390,6 +450,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, long_and_binary_keys_are_shown_by_their_beginning);
 	tcase_add_test(tc, each_owner_shows_the_threads_that_take_part);
 	tcase_add_test(tc, stat_counts_what_happened);
+	tcase_add_test(tc, stat_counts_a_request_that_need_not_wait_as_failed_at_once);
+	tcase_add_test(tc, stat_counts_deadlocks);
+	tcase_add_test(tc, stat_tells_the_locks_of_the_living_from_those_of_the_dead);
 	tcase_add_test(tc, end_hold_ends_exactly_that_hold);
 	tcase_add_test(tc, end_hold_of_a_waiter_is_refused);
 	tcase_add_test(tc, end_hold_wakes_the_next_at_once);

@@ -402,10 +402,10 @@ void driver_look_for_leaks(struct soak_driver *d)
 		take_key(d, n);
 	code = lockshm_stat(d->segment, &stat);
 	expect(d, "stat", code, code == 0);
-	if (stat.locks_busy || stat.locks_damaged || stat.requests_used || stat.owners_used > 1 || stat.owners_dead)
+	if (stat.locks_busy || stat.locks_left || stat.locks_damaged || stat.requests_used || stat.owners_used > 1 || stat.owners_dead)
 		soak_problem(d, "leak",
 			     "left: %" PRIu32 " locks in use, %" PRIu32 " marked, %" PRIu32 " requests, %" PRIu32
 			     " owners",
-			     stat.locks_busy, stat.locks_damaged, stat.requests_used, stat.owners_used);
+			     stat.locks_busy + (uint32_t)stat.locks_left, stat.locks_damaged, stat.requests_used, stat.owners_used);
 	driver_verify(d);
 }
