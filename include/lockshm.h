@@ -271,7 +271,8 @@ struct lockshm_request {
 	unsigned flags;     /**< LOCKSHM_AUTO_RENEW ... */
 	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s */
 	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
-	int64_t deadline_ns; /**< if not 0: absolute CLOCK_MONOTONIC time that replaces timeout_ns */
+	int64_t deadline_ns; /**< if not 0: CLOCK_MONOTONIC time, ten years ahead at most, or LOCKSHM_FOREVER; replaces
+			      *   timeout_ns */
 	const char *tag;    /**< for listings and the next holder's report; up to LOCKSHM_TAG_MAX bytes; may be NULL */
 	lockshm_canceller_t *canceller; /**< may be NULL */
 	struct lockshm_report *report;  /**< may be NULL */

@@ -8,10 +8,24 @@
 #include "hold/acquire-fast.h"
 #include "lock/wait.h"
 #include "service/service.h"
+#include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/sized.h"
 
 /* ---------------------------------------------------------------- arguments */
+
+static int check_deadline(int64_t deadline_ns, struct lockshm_error *error)
+{
+	if (deadline_ns < 0)
+		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
+				 (long long)deadline_ns);
+	/* The wall clock is decades ahead of the time since boot. */
+	if (deadline_ns != 0 && deadline_ns != LOCKSHM_FOREVER && deadline_ns - clock_precise() > LOCKSHM_TIME_MAX)
+		return error_set(error, LOCKSHM_INVALID,
+				 "deadline_ns is %lld, more than ten years ahead on CLOCK_MONOTONIC: is it CLOCK_REALTIME?",
+				 (long long)deadline_ns);
+	return 0;
+}
 
 static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
 {
@@ -22,16 +36,13 @@ static int check_times(const struct lockshm_request *q, struct lockshm_error *er
 		return error_set(error, LOCKSHM_INVALID,
 				 "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
 				 (long long)q->timeout_ns);
-	if (q->deadline_ns < 0)
-		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
-				 (long long)q->deadline_ns);
 	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
 		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
 	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
 		return error_set(error, LOCKSHM_INVALID,
 				 "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
 				 (long long)q->max_hold_ns);
-	return 0;
+	return check_deadline(q->deadline_ns, error);
 }
 
 static int check_key(const void *key, size_t len, struct lockshm_error *error)

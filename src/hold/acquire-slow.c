@@ -288,7 +288,7 @@ static int acquire_once(struct acquire *a, bool *advanced)
 
 static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm *s, int64_t now)
 {
-	if (q->deadline_ns > INT64_MAX / 2)
+	if (q->deadline_ns == LOCKSHM_FOREVER)
 		return INT64_MAX;
 	if (q->deadline_ns)
 		return q->deadline_ns + s->clock_offset;
