@@ -136,6 +136,9 @@ extern "C" {
 #define LOCKSHM_SECONDS(n) (LOCKSHM_CAST_(int64_t, n) * 1000000000)
 /** Shortest lease: one millisecond. */
 #define LOCKSHM_TTL_MIN LOCKSHM_MS(1)
+/** Shortest lease with LOCKSHM_AUTO_RENEW.  The service thread must get a processor within half a lease; on a machine
+ *  with 16 runnable threads for each processor that takes more than 100 ms at times.  A second or more is sensible. */
+#define LOCKSHM_AUTO_RENEW_TTL_MIN LOCKSHM_MS(200)
 /** Longest lease or time-out that is not LOCKSHM_FOREVER: about ten years. */
 #define LOCKSHM_TIME_MAX LOCKSHM_SECONDS(315360000)
 
@@ -254,7 +257,7 @@ struct lockshm_report {
 	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" } }
 
 /** @name Flags of a request @{ */
-#define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time */
+#define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time; 200 ms at least */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< with LOCKSHM_ROBUST: report the damage mark once and clear it */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire() */
@@ -269,7 +272,8 @@ struct lockshm_request {
 	size_t key_len;
 	int mode;           /**< enum lockshm_mode; exclusive by default */
 	unsigned flags;     /**< LOCKSHM_AUTO_RENEW ... */
-	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s */
+	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s.  With
+			     *   LOCKSHM_AUTO_RENEW at least LOCKSHM_AUTO_RENEW_TTL_MIN */
 	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
 	int64_t deadline_ns; /**< if not 0: CLOCK_MONOTONIC time, ten years ahead at most, or LOCKSHM_FOREVER; replaces
 			      *   timeout_ns */
@@ -605,7 +609,8 @@ enum lockshm_renew_how {
  * @ns:   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX; with RESET also LOCKSHM_FOREVER: the hold becomes strict
  * @how:  enum lockshm_renew_how.  ADD to a strict hold is LOCKSHM_INVALID.
  *
- * Does not block.  0 and LOCKSHM_LATE mean that the lock has had no other holder since the grant.
+ * Does not block.  0 and LOCKSHM_LATE mean that the lock has had no other holder since the grant.  With
+ * LOCKSHM_AUTO_RENEW a RESET also sets the time of all later renewals, to LOCKSHM_AUTO_RENEW_TTL_MIN at least.
  *
  * Return: 0; LOCKSHM_LATE (renewed, after the lease had expired); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
  *         released, another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL, @ns or

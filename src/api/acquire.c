@@ -38,6 +38,10 @@ static int check_times(const struct lockshm_request *q, struct lockshm_error *er
 				 (long long)q->timeout_ns);
 	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
 		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
+	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns < LOCKSHM_AUTO_RENEW_TTL_MIN)
+		return error_set(error, LOCKSHM_INVALID,
+				 "ttl_ns is %lld, must be at least 200 ms with LOCKSHM_AUTO_RENEW: a busy machine delays the "
+				 "service thread", (long long)q->ttl_ns);
 	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
 		return error_set(error, LOCKSHM_INVALID,
 				 "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",

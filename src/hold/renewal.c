@@ -92,7 +92,7 @@ void renewals_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t
 	r->deadline = deadline;
 	r->lost = false;
 	if (r->ttl_ns)
-		r->ttl_ns = ttl_ns;
+		r->ttl_ns = ttl_ns < LOCKSHM_AUTO_RENEW_TTL_MIN ? LOCKSHM_AUTO_RENEW_TTL_MIN : ttl_ns;
 	/* Strict: there is nothing to renew. */
 	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
 	r->until = r->max_ns ? segment_now(s) + r->max_ns : INT64_MAX;

@@ -14,8 +14,8 @@ static void set_ttl(struct guard *guard, const char *text)
 {
 	int64_t ns = args_duration("-t", text, DURATION_INF | DURATION_NONE);
 
-	if (ns < LOCKSHM_TTL_MIN)
-		usage_error("-t: a lease of '%s' is too short; at least 1ms, or none for a strict hold", text);
+	if (ns < LOCKSHM_AUTO_RENEW_TTL_MIN)
+		usage_error("-t: a lease of '%s' is too short; at least 200ms, or none for a strict hold", text);
 	guard->request.ttl_ns = ns;
 }
 

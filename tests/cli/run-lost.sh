@@ -55,7 +55,7 @@ touch "$dir/go"
 ended "$first" 4
 
 # Stopped for longer than its lease: the next request is granted, and the command gets SIGTERM after SIGCONT.
-start "$LOCKCTL" run "$seg" key -t 100ms -- bash "$dir/command" "$dir/third" 2>"$dir/run-stderr"
+start "$LOCKCTL" run "$seg" key -t 200ms -- bash "$dir/command" "$dir/third" 2>"$dir/run-stderr"
 eventually line_is "$dir/third" ready
 kill -STOP "$pid"
 eventually state_is "$pid" T
@@ -67,7 +67,7 @@ ended "$pid" 4
 line_is "$dir/third" TERM || fail "the command did not get SIGTERM"
 
 # Stopped for longer than its lease, without waiters: still held.
-start "$LOCKCTL" run "$seg" key -t 50ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 12' sh "$dir/end"
+start "$LOCKCTL" run "$seg" key -t 200ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 12' sh "$dir/end"
 eventually held key
 kill -STOP "$pid"
 overdue() { [ "$(field 10 holder key)" -lt 0 ]; }
@@ -79,7 +79,7 @@ touch "$dir/end"
 ended "$pid" 12
 
 # Renewed for so long and no longer; then the waiter gets it, and the command gets SIGTERM.
-start "$LOCKCTL" run "$seg" bounded -t 100ms --max-hold 500ms -- bash "$dir/command" "$dir/fourth" 2>"$dir/run-stderr"
+start "$LOCKCTL" run "$seg" bounded -t 200ms --max-hold 500ms -- bash "$dir/command" "$dir/fourth" 2>"$dir/run-stderr"
 eventually line_is "$dir/fourth" ready
 expect 0 lockctl run "$seg" bounded -w 20s -- true
 ended "$pid" 4
@@ -90,7 +90,7 @@ expect 2 lockctl run "$seg" bounded --max-hold 1s -t none -- true
 says stderr "--max-hold needs a lease"
 
 # Lost at the very end of the command: exit 4 all the same.
-start "$LOCKCTL" run "$seg" key -t 100ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 0' sh "$dir/over" \
+start "$LOCKCTL" run "$seg" key -t 200ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 0' sh "$dir/over" \
 	2>"$dir/run-stderr"
 eventually held key
 kill -STOP "$pid"

@@ -54,7 +54,7 @@ for dur in nan -1s 5 x; do
 		run "$seg" key -t "$dur" -- $cmd
 done
 wrong "-t: a lease of '0' is too short" run "$seg" key -t 0 -- $cmd
-wrong "-t: a lease of '0.9ms' is too short" run "$seg" key -t 0.9ms -- $cmd
+wrong "-t: a lease of '199ms' is too short; at least 200ms" run "$seg" key -t 199ms -- $cmd
 
 # The rest of run.
 for code in "" -1 256 1.5 x 99999999999999999999999; do

@@ -244,6 +244,8 @@ static void play_round(int table)
 		actors[i].delay = actor_run_delay(&actors[i]);
 	snprintf(o.key, sizeof(o.key), "table-%d-%u", table, below(KEYS));
 	o.habit = (int)below(HABITS);
+	if (o.habit == AUTO_RENEWS)
+		o.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	actor_give(&actors[0], &o);
 	hear_all(o.key, chaos_now());
 	for (i = 1; i <= before; i++)

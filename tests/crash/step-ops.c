@@ -523,7 +523,7 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-many-free", .prepare = joined, .act = acquire_three, .enters = true },
 	{ .name = "acquire-and-acknowledge", .arrange = owner_is_dead_already, .prepare = joined, .act = acquire_acknowledging,
 	  .free_handed = true },
-	{ .name = "acquire-renewed", .prepare = joined, .act = acquire_renewed, .threads = true },
+	{ .name = "acquire-renewed", .prepare = joined, .act = acquire_renewed, .threads = true, .renews = true },
 	{ .name = "time-out", .arrange = key_is_held, .prepare = joined, .act = acquire_briefly,
 	  .outcome = LOCKSHM_TIMEOUT, .free_handed = true },
 	{ .name = "cancel", .arrange = key_is_held, .prepare = ready_to_cancel, .act = acquire_until_cancelled,

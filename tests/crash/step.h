@@ -109,6 +109,7 @@ struct step_op {
 	int outcome;
 	/* The victim has other threads, which are not traced. */
 	bool threads;
+	bool renews; /* the victim's lease is the shortest that is renewed, not that of the scene */
 	/* The call ends what the holder has. */
 	bool ends_anothers;
 	/* Needs no hold beforehand: a second victim can do the same at the same time. */

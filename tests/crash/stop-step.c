@@ -198,7 +198,7 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 	look_at_request(&a);
 	/* Without a request the victim delays no waiter: then no lease has to end first. */
 	if (scene_has_request(s, a.c.pid))
-		pass(now_ns() + LEASE + LOCKSHM_MS(5));
+		pass(now_ns() + s->victim_ttl + LOCKSHM_MS(5));
 	let_the_writer_in(&a);
 	check_mark(&a);
 	if (op->after && a.stopped)
@@ -238,7 +238,7 @@ static void stop_in_scene(const struct step_op *op, enum scene_kind kind)
 	struct scene scene;
 	unsigned points, n, stride, stops = 0, through = 0;
 
-	scene_open(&scene, op, LEASE, kind);
+	scene_open(&scene, op, op->renews ? LOCKSHM_AUTO_RENEW_TTL_MIN : LEASE, kind);
 	step_new_path(0);
 	if (every)
 		(void)stop_at(op, &scene, UINT32_MAX, false); /* the keys are known from here on */

@@ -230,8 +230,9 @@ static struct lockshm_request request_of(const struct fuzz_command *c)
 	request.flags = flags[c->word / 2 % 4] | (c->word & 16 ? LOCKSHM_ROBUST : 0);
 	request.tag = c->word & 8 ? "fuzz" : NULL;
 	request.ttl_ns = lease(c->value);
-	if (request.flags & LOCKSHM_AUTO_RENEW && request.ttl_ns == LOCKSHM_FOREVER)
-		request.ttl_ns = LOCKSHM_MS(5);
+	if (request.flags & LOCKSHM_AUTO_RENEW &&
+	    (request.ttl_ns == LOCKSHM_FOREVER || request.ttl_ns < LOCKSHM_AUTO_RENEW_TTL_MIN))
+		request.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	request.timeout_ns = c->len & 1 ? 200000 : 0;
 	if (c->len & 2)
 		request.deadline_ns = now_ns() + 100000;

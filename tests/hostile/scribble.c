@@ -120,8 +120,10 @@ static int acquire(lockshm_hold_t *hold)
 	request.ttl_ns = below(4) ? LOCKSHM_MS(1 + below(8)) : LOCKSHM_FOREVER;
 	request.timeout_ns = below(2) ? 0 : below(2000000);
 	request.tag = below(2) ? "worker" : NULL;
-	if (below(16) == 0 && request.ttl_ns != LOCKSHM_FOREVER)
+	if (below(16) == 0 && request.ttl_ns != LOCKSHM_FOREVER) {
+		request.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 		request.flags = LOCKSHM_AUTO_RENEW;
+	}
 	if (below(2))
 		request.flags |= LOCKSHM_ROBUST;
 	request.report = &report;

@@ -163,6 +163,12 @@ static void renew_what_never_ends(struct lockshm_request *q)
 	q->ttl_ns = LOCKSHM_FOREVER;
 }
 
+static void renew_too_often(struct lockshm_request *q)
+{
+	q->flags = LOCKSHM_AUTO_RENEW;
+	q->ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN - 1;
+}
+
 static void hold_no_time(struct lockshm_request *q)
 {
 	q->flags = LOCKSHM_AUTO_RENEW;
@@ -209,6 +215,7 @@ static const struct {
 	{ deadline_almost_forever, LOCKSHM_INVALID, "deadline_ns" },
 	{ tag_too_long, LOCKSHM_INVALID, "tag" },
 	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW" },
+	{ renew_too_often, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW" },
 	{ hold_no_time, LOCKSHM_INVALID, "max_hold_ns" },
 	{ hold_negative, LOCKSHM_INVALID, "max_hold_ns" },
 	{ global_without_redis, LOCKSHM_INVALID, "LOCKSHM_GLOBAL" },

@@ -145,7 +145,7 @@ END_TEST
 START_TEST(auto_renewal_stays_with_the_parent)
 {
 	struct agent *parent = agent_start(), *child, *w = agent_start();
-	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE, .ns = LOCKSHM_MS(60),
+	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE, .ns = LOCKSHM_MS(200),
 				   .flags = LOCKSHM_AUTO_RENEW };
 
 	ck_code(agent_begin(parent, c), 0);
@@ -153,13 +153,13 @@ START_TEST(auto_renewal_stays_with_the_parent)
 	c.hold = 1;
 	c.key[0] = 'c';
 	ck_code(agent_begin(child, c), 0); /* needs a service thread of its own */
-	pass(now_ns() + LOCKSHM_MS(200));
+	pass(now_ns() + LOCKSHM_MS(500));
 	ck_code(agent_call(parent, AGENT_CHECK), 0);
 	ck_code(agent_do(child, (struct agent_command){ .op = AGENT_CHECK, .hold = 1 }), 0);
 	kill(child->pid, SIGKILL);
 	agent_gone(child);
 	ck_code(agent_try(w, "c", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
-	pass(now_ns() + LOCKSHM_MS(200));
+	pass(now_ns() + LOCKSHM_MS(500));
 	ck_code(agent_call(parent, AGENT_CHECK), 0);
 	ck_code(agent_release(parent), 0);
 }

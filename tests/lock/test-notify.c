@@ -95,7 +95,7 @@ START_TEST(stopped_beyond_a_renewed_lease)
 {
 	int64_t woken;
 
-	watched(LOCKSHM_MS(100), LOCKSHM_AUTO_RENEW);
+	watched(LOCKSHM_AUTO_RENEW_TTL_MIN, LOCKSHM_AUTO_RENEW);
 	agent_stop(a);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);
 	woken = now_ns();

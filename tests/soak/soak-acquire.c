@@ -62,7 +62,7 @@ static int64_t any_timeout(struct soak_thread *t)
 
 static void any_flags(struct soak_thread *t, struct lockshm_request *q, struct history_record *r)
 {
-	if (q->ttl_ns != LOCKSHM_FOREVER && soak_one_in(&t->random, 8)) {
+	if (q->ttl_ns != LOCKSHM_FOREVER && q->ttl_ns >= LOCKSHM_AUTO_RENEW_TTL_MIN && soak_one_in(&t->random, 4)) {
 		q->flags |= LOCKSHM_AUTO_RENEW;
 		r->flags |= HISTORY_AUTO_RENEW;
 	}

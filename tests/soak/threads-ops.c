@@ -275,7 +275,7 @@ static void hold_renewed(struct worker *w)
 	struct lockshm_request q = request_for("renewed", LOCKSHM_SHARED);
 	lockshm_hold_t hold;
 
-	q.ttl_ns = LOCKSHM_MS(2);
+	q.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	/* Readers leave no mark. */
 	q.flags = LOCKSHM_AUTO_RENEW | LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
 	EXPECT("auto-renewed", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK);
