@@ -114,6 +114,8 @@ extern "C" {
 #define LOCKSHM_GLOBAL_KEY_MAX 640
 /** Longest tag in bytes, without the closing NUL. */
 #define LOCKSHM_TAG_MAX 30
+/** Longest name of a thread in bytes, without the closing NUL: the kernel's bound. */
+#define LOCKSHM_THREAD_NAME_MAX 15
 /** Most keys in one lockshm_acquire_many(). */
 #define LOCKSHM_MANY_MAX 64
 /** Longest segment name, without the leading slash. */
@@ -242,6 +244,25 @@ struct lockshm_previous {
 };
 
 /**
+ * What was in the way of a request that ended with LOCKSHM_TIMEOUT or LOCKSHM_BUSY: the oldest request for the key,
+ * which is a holder in most cases; with LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are of
+ * one instant of the call.  Frozen, see STRUCTS.
+ */
+struct lockshm_blocker {
+	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also for a holder that waits for the
+				*   lease of this host.  0 = not known, or on another host: all fields are 0 */
+	int mode;              /**< enum lockshm_mode */
+	int32_t pid;           /**< as seen in its own pid namespace; 0 = no longer known */
+	int32_t tid;
+	uint64_t token;        /**< as lockshm_show_lock() gives it: of a hold; of a wait its ticket */
+	int64_t age_ns;        /**< since the grant, or since the wait began */
+	int64_t expires_in_ns; /**< of a hold; negative = overdue; LOCKSHM_FOREVER = strict, or waiting */
+	char name[LOCKSHM_THREAD_NAME_MAX + 1]; /**< of its thread, when that took its first lock in the segment */
+	char tag[LOCKSHM_TAG_MAX + 2];
+	uint64_t reserved[4];  /**< 0 */
+};
+
+/**
  * Details of one acquire, also of a failed or refused one: each call clears it first.  Optional out parameter.  Start from
  * LOCKSHM_REPORT_INIT.
  */
@@ -252,9 +273,11 @@ struct lockshm_report {
 	uint64_t token;     /**< token of the hold; 0 when there is none */
 	struct lockshm_previous previous;
 	struct lockshm_error error; /**< with LOCKSHM_DEADLOCK the message lists the cycle */
+	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY, else 0 */
 };
 #define LOCKSHM_REPORT_INIT                                                                                            \
-	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" } }
+	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" },           \
+	  { 0, 0, 0, 0, 0, 0, 0, "", "", { 0 } } }
 
 /** @name Flags of a request @{ */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time; 200 ms at least */
@@ -524,7 +547,8 @@ int lockshm_current(lockshm_t *segment);
  *         request->report->previous names the holder that left it.
  *         Only with redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request: LOCKSHM_LOCAL_ONLY held, on this host only,
  *         because Redis is out of reach.
- *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
+ *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME), with what was in the way
+ *         in request->report->blocker; LOCKSHM_CANCELLED;
  *         LOCKSHM_DEADLOCK (the wait would depend, directly or not, on a hold of the calling thread; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later check if moved holds closed
  *         the cycle); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free, or if no process of this host
@@ -927,6 +951,7 @@ struct lockshm_request_info {
 	char tag[LOCKSHM_TAG_MAX + 2];
 	int global;            /**< LOCKSHM_GLOBAL: 0 = no; 1 = waits for the host's lease; 2 = holds under it */
 	uint64_t global_token; /**< result of lockshm_token() for it; 0 = none yet */
+	char name[LOCKSHM_THREAD_NAME_MAX + 1]; /**< of its thread, when that took its first lock in the segment */
 };
 
 /** State of this host's lease of one key in Redis. */
@@ -1011,6 +1036,7 @@ struct lockshm_owner_info {
 	int exact; /**< 1 = the kernel itself reports its death; 0 = its death is found by reading /proc */
 	uint64_t start_time; /**< of the thread, clock ticks since boot */
 	uint64_t waiting_token; /**< ticket of its wait, or 0 */
+	char name[LOCKSHM_THREAD_NAME_MAX + 1]; /**< of the thread, when it took its first lock in the segment */
 };
 typedef int (*lockshm_owner_fn)(const struct lockshm_owner_info *owner, void *arg);
 

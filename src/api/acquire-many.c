@@ -135,6 +135,7 @@ static void add_report(struct report_sum *sum)
 	sum->all.waited_ns += sum->one.waited_ns;
 	sum->all.slept_ns += sum->one.slept_ns;
 	sum->all.error = sum->one.error;
+	sum->all.blocker = sum->one.blocker;
 	if (!sum->all.token)
 		sum->all.token = sum->one.token;
 	if (!sum->all.previous.status || sum->one.previous.status == LOCKSHM_OWNER_DIED)

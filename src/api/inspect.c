@@ -68,15 +68,13 @@ static int view_room(struct view *v, uint32_t n)
 	return 0;
 }
 
-/* Stored by the owner in addition to the local hold; like the tag it may be of a later use of the record. */
-static void fill_global(const struct shm_request *r, struct lockshm_request_info *to)
+/* Stored by the owner in addition to the local hold. */
+static void fill_global(const struct snapshot_request *from, struct lockshm_request_info *to)
 {
-	uint64_t host_grant = load_acquire(&r->host_grant);
-
-	if (!(load_acquire32(&r->flags) & REQUEST_GLOBAL))
+	if (!(from->flags & REQUEST_GLOBAL))
 		return;
-	to->global = host_grant ? 2 : 1;
-	to->global_token = host_grant_fence(host_grant);
+	to->global = from->host_grant ? 2 : 1;
+	to->global_token = host_grant_fence(from->host_grant);
 }
 
 static int lease_state(uint64_t word)
@@ -130,27 +128,22 @@ static void fill_lease(struct view *v, const struct identity *id)
 static void fill_request(const struct view *v, const struct snapshot_request *from, struct lockshm_request_info *to)
 {
 	const struct lockshm *s = v->s;
-	int64_t now = segment_now(s), begun;
-	bool waiting = word_is(from->word, REQUEST_WAITING);
+	struct owner_identity who = owner_identity(s, from->owner);
 
 	memset(to, 0, sizeof(*to));
 	to->size = sizeof(*to);
-	to->state = waiting				      ? LOCKSHM_WAITING :
-		    word_is(from->word, REQUEST_COOLING)   ? LOCKSHM_COOLING :
-		    word_is(from->word, REQUEST_BARGEABLE) ? LOCKSHM_BARGEABLE :
-							     LOCKSHM_HOLDING;
+	to->state = snapshot_state(from);
 	to->mode = word_exclusive(from->word) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
-	owner_identity(s, from->owner, &to->pid, &to->tid);
+	to->pid = who.pid;
+	to->tid = who.tid;
+	memcpy(to->name, who.name, sizeof(to->name));
 	to->alive = !owner_is_dead(s, from->owner);
 	to->token = segment_token(s, from->ticket);
-	begun = waiting || from->granted_ns < from->since_ns ? from->since_ns : from->granted_ns;
-	/* From the coarse clock plus a tick, so it may be slightly ahead; or damaged. */
-	to->age_ns = begun < 0 || begun > now ? 0 : now - begun;
-	to->expires_in_ns = waiting || from->deadline >= DEADLINE_NEVER ? LOCKSHM_FOREVER :
-									  (int64_t)from->deadline - now;
+	to->age_ns = snapshot_age(s, from);
+	to->expires_in_ns = snapshot_expires_in(s, from);
 	request_tag(&s->requests[from->index], to->tag);
-	if (!waiting && s->n_host_leases)
-		fill_global(&s->requests[from->index], to);
+	if (to->state != LOCKSHM_WAITING && s->n_host_leases)
+		fill_global(from, to);
 }
 
 static void fill_key(struct view *v, const struct shm_entry *e)
@@ -274,13 +267,15 @@ static bool fill_owner(const struct lockshm *s, uint32_t slot, struct lockshm_ow
 	uint64_t c = load_acquire(&o->control);
 	struct request_ref ref = ref_unpack(load_relaxed(&o->waiting));
 	const struct shm_request *r = request_at(s, ref.index);
+	struct owner_identity who = owner_identity(s, owner_ref(control_gen(c), slot));
 
-	if (control_state(c) < OWNER_ACTIVE)
+	if (control_state(c) < OWNER_ACTIVE || who.pid == 0)
 		return false;
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
-	out->pid = control_pid(c);
-	out->tid = (int32_t)load_relaxed32(&o->tid);
+	out->pid = who.pid;
+	out->tid = who.tid;
+	memcpy(out->name, who.name, sizeof(out->name));
 	out->alive = !owner_slot_is_dead(s, slot, c);
 	out->exact = (load_relaxed32(&o->flags) & OWNER_EXACT) != 0;
 	out->start_time = load_relaxed(&o->start_time);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "hold/renewal.h"
+#include "lock/blocker.h"
 #include "lock/chunks.h"
 #include "lock/damage.h"
 #include "lock/deadline.h"
@@ -90,15 +91,17 @@ static int take_record(struct acquire *a)
 }
 
 /*
- * @latest: the last deadline of the holders from @at to the head, 0 if there is none.  WALK_AGAIN: the queue has
- * changed.  A walk by R7; each deadline is read before the second look at the word, so it belongs to that request.
+ * @latest: the last deadline of the holders from @at to the head, 0 if there is none; @holder has it.  WALK_AGAIN: the
+ * queue has changed.  A walk by R7; each deadline is read before the second look at the word, so it belongs to that
+ * request.
  */
-static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *latest)
+static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *latest, struct qpos *holder)
 {
 	struct lockshm *s = a->s;
 	uint32_t n;
 
 	*latest = 0;
+	*holder = at;
 	for (n = 0; n < s->n_requests && at.index != 0; n++) {
 		const struct shm_request *r = &s->requests[at.index];
 		uint64_t d = load_acquire(&r->deadline);
@@ -108,8 +111,10 @@ static enum walk booked_until(const struct acquire *a, struct qpos at, int64_t *
 		if (load_acquire(&r->word) != at.word || !word_live(at.word))
 			return WALK_AGAIN;
 		if ((word_holds(at.word) || word_is(at.word, REQUEST_COOLING)) && !(d & DEADLINE_UNSET) &&
-		    deadline_ns(d) > *latest)
+		    deadline_ns(d) > *latest) {
 			*latest = deadline_ns(d);
+			*holder = at;
+		}
 		walk = queue_predecessor(s, a->at, &at, &before);
 		if (walk != WALK_DONE)
 			return walk;
@@ -172,9 +177,10 @@ static bool holder_gone(const struct acquire *a, struct qpos last)
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
 static int free_in_time(const struct acquire *a, struct qpos last)
 {
+	struct qpos holder;
 	int64_t latest;
 
-	switch (booked_until(a, last, &latest)) {
+	switch (booked_until(a, last, &latest, &holder)) {
 	case WALK_AGAIN:
 		/* The newest request may have died since look(). */
 		(void)queue_advance_tail(a->s, a->at);
@@ -186,19 +192,28 @@ static int free_in_time(const struct acquire *a, struct qpos last)
 	}
 	if (latest <= a->deadline)
 		return 0;
-	return holder_gone(a, last) ? WAIT_AGAIN :
-				      error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
+	if (holder_gone(a, last) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
+		return WAIT_AGAIN;
+	return error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
+}
+
+/* Not granted, without a wait. */
+static int in_the_way(const struct acquire *a, struct qpos last, int code, const char *message)
+{
+	if (a->request->report)
+		blocker_find(a->s, last, 0, &a->request->report->blocker);
+	return error_set(a->error, code, "%s", message);
 }
 
 /* Not free: may the request wait?  0 = yes, WAIT_AGAIN = look again. */
 static int may_wait(const struct acquire *a, struct qpos last)
 {
 	if (is_try(a) && !holder_gone(a, last))
-		return error_set(a->error, LOCKSHM_BUSY, "not free");
+		return in_the_way(a, last, LOCKSHM_BUSY, "not free");
 	if (is_try(a))
 		return WAIT_AGAIN;
 	if (segment_now(a->s) >= a->deadline)
-		return error_set(a->error, LOCKSHM_TIMEOUT, "not granted in time");
+		return in_the_way(a, last, LOCKSHM_TIMEOUT, "not granted in time");
 	return a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME ? free_in_time(a, last) : 0;
 }
 
@@ -212,6 +227,7 @@ static int wait_in_queue(struct acquire *a)
 		.enters = acquire_state(a->request) == REQUEST_ENTERED,
 		.canceller = a->request->canceller,
 		.error = a->error,
+		.blocker = a->request->report ? &a->request->report->blocker : NULL,
 	};
 	int err;
 
@@ -328,6 +344,8 @@ static int acquire_slow(struct lockshm *s, struct participant *self, const struc
 	if (q->report) {
 		q->report->waited_ns = segment_now(s) - a.begun;
 		q->report->slept_ns = a.slept_ns;
+		if (err != LOCKSHM_TIMEOUT && err != LOCKSHM_BUSY)
+			memset(&q->report->blocker, 0, sizeof(q->report->blocker)); /* granted after all */
 	}
 	acquire_count_failure(self, err);
 	if (err == 0)

@@ -16,8 +16,12 @@ static void holder_of(const struct lockshm *s, const struct snapshot *snap, int3
 
 		if (!word_live(r->word))
 			continue;
-		if (!word_is(r->word, REQUEST_WAITING) && !owner_is_dead(s, r->owner))
-			owner_identity(s, r->owner, pid, tid);
+		if (!word_is(r->word, REQUEST_WAITING) && !owner_is_dead(s, r->owner)) {
+			struct owner_identity who = owner_identity(s, r->owner);
+
+			*pid = who.pid;
+			*tid = who.tid;
+		}
 		return;
 	}
 }

@@ -46,9 +46,11 @@ static bool outranks(uint64_t old, uint64_t ticket, uint64_t died)
 static void read_dead_holder(const struct lockshm *s, uint32_t index, struct dead_holder *o)
 {
 	const struct shm_request *r = &s->requests[index];
+	struct owner_identity who = owner_identity(s, load_relaxed(&r->owner));
 
 	o->ticket = ticket_of(load_relaxed(&r->ticket));
-	owner_identity(s, load_relaxed(&r->owner), &o->pid, &o->tid);
+	o->pid = who.pid;
+	o->tid = who.tid;
 	request_tag(r, o->tag);
 }
 

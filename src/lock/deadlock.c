@@ -76,29 +76,6 @@ static void add_node(struct search *f, const struct lockshm *s, uint32_t slot, u
 	f->nodes[f->n++] = (struct node){ slot, ref.index, ref.gen, parent, at.index, at.word, through };
 }
 
-/* The nearest live request before *@at, without helping; false = none, or the queue has changed. */
-static bool live_before(struct search *f, const struct lockshm *s, struct qpos *at)
-{
-	uint32_t p = word_prev(at->word);
-
-	for (; p != 0 && f->hops > 0; f->hops--) {
-		const struct shm_request *r = request_at(s, p);
-		uint64_t w = r ? load_acquire(&r->word) : 0;
-
-		/* R7: the anchor again. */
-		if (!r || load_acquire(&s->requests[at->index].word) != at->word)
-			return false;
-		if (word_live(w)) {
-			f->hops--;
-			at->index = p;
-			at->word = w;
-			return true;
-		}
-		p = word_prev(w);
-	}
-	return false;
-}
-
 static bool overdue(const struct lockshm *s, struct qpos at)
 {
 	uint64_t d = load_acquire(&s->requests[at.index].deadline);
@@ -119,7 +96,7 @@ static bool expand(struct search *f, const struct lockshm *s, uint32_t i, uint32
 	if (!waits(s, at.index, f->nodes[i].gen, &at.word))
 		return false;
 	exclusive = word_exclusive(at.word);
-	while (live_before(f, s, &at)) {
+	while (queue_look_before(s, &at, &f->hops)) {
 		/* After a waiting exclusive request, its predecessors block this one as well. */
 		if (!exclusive && !word_exclusive(at.word) && !*through)
 			continue;
@@ -219,36 +196,34 @@ static void append(struct text *t, const char *format, ...)
 static void describe_edge(struct text *t, const struct lockshm *s, const struct node *n, struct qpos by, uint32_t through)
 {
 	const struct shm_entry *e = entry_at(s, load_relaxed32(&s->requests[n->index].entry));
-	int32_t pid, tid;
+	struct owner_identity who = owner_identity(s, load_relaxed(&s->requests[by.index].owner));
 	char key[24] = "?";
 
 	if (e)
 		describe_key(s, e, key, sizeof(key));
-	owner_identity(s, load_relaxed(&s->requests[by.index].owner), &pid, &tid);
 	if (through) {
-		int32_t via_pid, via_tid;
+		struct owner_identity via = owner_identity(s, load_relaxed(&s->requests[through].owner));
 
-		owner_identity(s, load_relaxed(&s->requests[through].owner), &via_pid, &via_tid);
-		append(t, " waits for \"%s\" behind pid %d/%d, which", key, via_pid, via_tid);
+		append(t, " waits for \"%s\" behind pid %d/%d, which", key, via.pid, via.tid);
 	}
-	append(t, " waits for \"%s\" %s pid %d/%d", key, word_is(by.word, REQUEST_WAITING) ? "behind" : "held by", pid, tid);
+	append(t, " waits for \"%s\" %s pid %d/%d", key, word_is(by.word, REQUEST_WAITING) ? "behind" : "held by",
+	       who.pid, who.tid);
 }
 
 /* deadlock: pid 12/12 waits for "a" held by pid 13/13, which waits for "b" held by pid 12/12 */
 static void describe(struct search *f, const struct lockshm *s, uint32_t last, struct qpos mine, uint32_t through,
 		     char *out, size_t size)
 {
+	struct owner_identity me = owner_identity(s, load_relaxed(&s->requests[f->nodes[0].index].owner));
 	struct text t = { out, size };
 	uint32_t i, path[32], n = 0;
-	int32_t pid, tid;
 
 	for (i = last; n < 32; i = f->nodes[i].parent) {
 		path[n++] = i;
 		if (i == 0)
 			break;
 	}
-	owner_identity(s, load_relaxed(&s->requests[f->nodes[0].index].owner), &pid, &tid);
-	append(&t, "deadlock: pid %d/%d", pid, tid);
+	append(&t, "deadlock: pid %d/%d", me.pid, me.tid);
 	while (n-- > 0) {
 		const struct node *next = n > 0 ? &f->nodes[path[n - 1]] : NULL;
 		struct qpos by = next ? (struct qpos){ next->blocker, next->blocker_word } : mine;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # the lock manager: table, queue, records, owners, deaths, sleeping, deadlock
 liblockshm_internal_la_SOURCES += \
+	%D%/blocker.c \
+	%D%/blocker.h \
 	%D%/cancel.c \
 	%D%/chunks.c \
 	%D%/chunks.h \

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -162,17 +163,21 @@ void owner_wake_watchers(const struct lockshm *s, uint64_t ref)
 		futex_wake(word, INT_MAX);
 }
 
-void owner_identity(const struct lockshm *s, uint64_t ref, int32_t *pid, int32_t *tid)
+struct owner_identity owner_identity(const struct lockshm *s, uint64_t ref)
 {
+	static const struct owner_identity none;
 	const struct shm_owner *o = owner_at(s, owner_ref_slot(ref));
-	uint64_t c = o ? load_acquire(&o->control) : 0;
+	uint64_t c = o ? load_acquire(&o->control) : 0, name[2];
+	struct owner_identity id;
 
-	*pid = *tid = 0;
 	if (!o || control_gen(c) != owner_ref_gen(ref) || control_state(c) < OWNER_ACTIVE)
-		return;
-	*pid = control_pid(c);
-	*tid = (int32_t)load_relaxed32(&o->tid);
+		return none;
+	id.pid = control_pid(c);
+	id.tid = (int32_t)load_relaxed32(&o->tid);
+	name[0] = load_relaxed(&o->name[0]);
+	name[1] = load_relaxed(&o->name[1]);
+	memcpy(id.name, name, sizeof(name));
+	id.name[LOCKSHM_THREAD_NAME_MAX] = '\0';
 	fence_acquire(); /* the fields before the second look at the control word; pairs with the CAS in sweep_slot() */
-	if (load_relaxed(&o->control) != c)
-		*pid = *tid = 0;
+	return load_relaxed(&o->control) == c ? id : none;
 }

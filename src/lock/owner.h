@@ -21,8 +21,13 @@ bool owner_watch(const struct lockshm *s, uint64_t ref, struct futex_watch *out)
 /* Repeat the kernel's single wake-up for a death to all other watchers. */
 void owner_wake_watchers(const struct lockshm *s, uint64_t ref);
 
-/* Process and thread for messages; 0 if the slot has another owner by now. */
-void owner_identity(const struct lockshm *s, uint64_t ref, int32_t *pid, int32_t *tid);
+/* Process and thread for messages; all 0 if the slot has another owner by now. */
+struct owner_identity {
+	int32_t pid;
+	int32_t tid;
+	char name[LOCKSHM_THREAD_NAME_MAX + 1];
+};
+struct owner_identity owner_identity(const struct lockshm *s, uint64_t ref);
 
 /* Is the thread of a slot dead, whatever stage the slot is in? */
 bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control);

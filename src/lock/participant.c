@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +39,17 @@ struct newcomer {
 	uint64_t pid_ns;
 };
 
+static void fill_name(struct shm_owner *o)
+{
+	uint64_t words[2] = { 0 };
+	char name[sizeof(words)] = "";
+
+	(void)prctl(PR_GET_NAME, name);
+	memcpy(words, name, strnlen(name, sizeof(name)));
+	store_relaxed(&o->name[0], words[0]);
+	store_relaxed(&o->name[1], words[1]);
+}
+
 static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t flags)
 {
 	struct shm_owner *o = p->shared;
@@ -49,6 +62,7 @@ static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t
 	store_relaxed(&o->pid_ns, me->pid_ns);
 	store_relaxed(&o->waiting, 0);
 	store_relaxed32(&o->tid, me->tid);
+	fill_name(o);
 	for (i = 0; i < OWNER_COUNTERS; i++)
 		store_relaxed(&o->counts[i], 0);
 	if (life_begin(p, me->tid))

@@ -80,6 +80,27 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 	return WALK_BROKEN;
 }
 
+bool queue_look_before(const struct lockshm *s, struct qpos *at, uint32_t *hops)
+{
+	uint32_t p = word_prev(at->word);
+
+	for (; p != 0 && *hops > 0; --*hops) {
+		const struct shm_request *r = request_at(s, p);
+		uint64_t w = r ? load_acquire(&r->word) : 0;
+
+		/* R7: the anchor again. */
+		if (!r || load_acquire(&s->requests[at->index].word) != at->word)
+			return false;
+		if (word_live(w)) {
+			--*hops;
+			*at = (struct qpos){ p, w };
+			return true;
+		}
+		p = word_prev(w);
+	}
+	return false;
+}
+
 static bool due(const struct qpos *at, const struct qpos *before)
 {
 	if (!word_is(at->word, REQUEST_WAITING))

@@ -190,6 +190,10 @@ enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from
 /* The same from the tail, for callers without a request in the queue. */
 enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
 
+/* The same without helping or writing: *@at becomes the nearest live request before it.  False = it is the head, or the
+ * queue has changed.  @hops bounds the steps in a damaged queue. */
+bool queue_look_before(const struct lockshm *s, struct qpos *at, uint32_t *hops);
+
 /* The live request at the tail, after unlinking dead ones there.  index 0 = the queue is empty (or being re-keyed).
  * @spare is neither expired nor reaped; 0 = none. */
 enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare);

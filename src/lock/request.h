@@ -9,7 +9,7 @@
 static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint32_t entry)
 {
 	/* The end of the record's last use before the fields of this one.  Pairs with fence_acquire() in
-	 * damage_write() and snapshot_take(). */
+	 * damage_write(), snapshot_take() and snapshot_one(). */
 	fence_release();
 	store_changed(&r->owner, owner);
 	store_changed32(&r->entry, entry);

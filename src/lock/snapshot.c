@@ -53,6 +53,8 @@ static void read_request(const struct shm_request *r, uint32_t index, struct sna
 	out->since_ns = (int64_t)load_relaxed((const uint64_t *)&r->since_ns);
 	out->granted_ns = (int64_t)load_relaxed((const uint64_t *)&r->granted_ns);
 	out->entry = load_relaxed32(&r->entry);
+	out->flags = load_relaxed32(&r->flags);
+	out->host_grant = load_relaxed(&r->host_grant);
 }
 
 enum walked { WALKED, WALKED_OFF, NO_ROOM };
@@ -111,4 +113,47 @@ bool snapshot_take(const struct lockshm *s, const struct shm_entry *e, struct sn
 		snap->stable = first == second && same(snap, n) && load_relaxed(&e->tail) == snap->tail;
 	}
 	return true;
+}
+
+bool snapshot_one(const struct lockshm *s, struct qpos at, struct snapshot_request *out, char tag[LOCKSHM_TAG_MAX + 2])
+{
+	const struct shm_request *r = request_at(s, at.index);
+
+	if (!r || !word_live(at.word))
+		return false;
+	read_request(r, at.index, out);
+	request_tag(r, tag);
+	/* The fields before the second load of the word.  Pairs with fence_release() in request_begin_use(). */
+	fence_acquire();
+	return out->word == at.word && load_relaxed(&r->word) == at.word;
+}
+
+int snapshot_state(const struct snapshot_request *r)
+{
+	switch (word_state(r->word)) {
+	case REQUEST_WAITING:
+		return LOCKSHM_WAITING;
+	case REQUEST_COOLING:
+		return LOCKSHM_COOLING;
+	case REQUEST_BARGEABLE:
+		return LOCKSHM_BARGEABLE;
+	default:
+		return LOCKSHM_HOLDING;
+	}
+}
+
+int64_t snapshot_age(const struct lockshm *s, const struct snapshot_request *r)
+{
+	bool waited = !word_is(r->word, REQUEST_WAITING) && r->granted_ns >= r->since_ns;
+	int64_t begun = waited ? r->granted_ns : r->since_ns, now = segment_now(s);
+
+	/* From the coarse clock plus a tick, so it may be slightly ahead; or damaged. */
+	return begun < 0 || begun > now ? 0 : now - begun;
+}
+
+int64_t snapshot_expires_in(const struct lockshm *s, const struct snapshot_request *r)
+{
+	if (word_is(r->word, REQUEST_WAITING) || r->deadline >= DEADLINE_NEVER)
+		return LOCKSHM_FOREVER;
+	return (int64_t)r->deadline - segment_now(s);
 }

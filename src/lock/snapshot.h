@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_LOCK_SNAPSHOT_H
 #define LOCKSHM_LOCK_SNAPSHOT_H
 
-#include "segment/segment.h"
+#include "lock/queue.h"
 
 struct snapshot_request {
 	uint32_t index;
@@ -14,6 +14,8 @@ struct snapshot_request {
 	int64_t since_ns;
 	int64_t granted_ns;
 	uint32_t entry;
+	uint32_t flags;
+	uint64_t host_grant;
 };
 
 struct snapshot {
@@ -32,5 +34,14 @@ void snapshot_free(struct snapshot *snap);
 
 /* Walk the queue of @e twice, and retry if it changes.  False = no memory. */
 MUST_CHECK bool snapshot_take(const struct lockshm *s, const struct shm_entry *e, struct snapshot *snap);
+
+/* The live request @at, with its label.  False = it has changed since its word was read. */
+MUST_CHECK bool snapshot_one(const struct lockshm *s, struct qpos at, struct snapshot_request *out,
+			     char tag[LOCKSHM_TAG_MAX + 2]);
+
+/* enum lockshm_request_state, and the times that go with it: since when, and until when from now. */
+int snapshot_state(const struct snapshot_request *r);
+int64_t snapshot_age(const struct lockshm *s, const struct snapshot_request *r);
+int64_t snapshot_expires_in(const struct lockshm *s, const struct snapshot_request *r);
 
 #endif

@@ -21,10 +21,11 @@
  */
 #include "lock/wait.h"
 
+#include "lock/blocker.h"
+#include "lock/damage.h"
 #include "lock/deadlock.h"
 #include "sys/error.h"
 #include "sys/futex.h"
-#include "lock/damage.h"
 #include "segment/process.h"
 
 #define SELF_CHECK_NS 100000000
@@ -280,6 +281,8 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 			return wait_outcome(self->segment, t, w);
 		if (!stop)
 			stop = reason_to_stop(self, t);
+		if (stop == LOCKSHM_TIMEOUT && t->blocker)
+			blocker_find(self->segment, (struct qpos){ t->index, w }, t->index, t->blocker);
 		if (stop && abandon(self, t))
 			return stop;
 		if (stop)

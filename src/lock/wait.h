@@ -17,6 +17,7 @@ struct wait_terms {
 	lockshm_canceller_t *canceller;
 	struct lockshm_error *error;
 	bool enters;	  /* R13: a granted request becomes a hold before the call returns */
+	struct lockshm_blocker *blocker; /* [out] with LOCKSHM_TIMEOUT; NULL = not wanted */
 	int64_t slept_ns; /* [out] */
 	int64_t check_at; /* the next self-check, 0 = not yet set; earlier wake-ups do not move it */
 	int64_t suspected; /* each self-check since this time has found a deadlock, 0 = the last one found none */

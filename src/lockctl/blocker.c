@@ -2,8 +2,9 @@
 /*
  * blocker.c - what a request waits for, in one phrase
  *
- * A message that a lock was not obtained is often read when its holder has gone: so the message names it.  A key of
- * other hosts has no holder here; then the message of the library has to do.
+ * A message that a lock was not obtained is often read when its holder has gone: so the message names it, from the report
+ * of the call.  A wait that begins has no report yet: then the listing has to do.  A key of other hosts has no holder here;
+ * then the message of the library has to do.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,9 +12,9 @@
 
 #include "lockctl/lockctl.h"
 
-static char *describe_cooldown(const struct lockshm_request_info *holder)
+static char *describe_cooldown(const struct lockshm_blocker *blocker)
 {
-	char *age = format_duration(holder->age_ns), *left = format_duration(holder->expires_in_ns);
+	char *age = format_duration(blocker->age_ns), *left = format_duration(blocker->expires_in_ns);
 	char *text = format_text("cooling down: taken %s ago, free in %s", age, left);
 
 	free(age);
@@ -21,43 +22,85 @@ static char *describe_cooldown(const struct lockshm_request_info *holder)
 	return text;
 }
 
-static char *describe_holder(const struct lockshm_lock_info *lock)
+/** "by pid 12 (tag), token 7, thread worker, for 4.2 s". */
+static char *describe_owner(const struct lockshm_blocker *blocker, const char *others)
 {
-	const struct lockshm_request_info *holder = lock->requests[0];
-	char *owner = format_owner(holder->pid, holder->tid, holder->tag, holder->alive);
-	char *age = format_duration(holder->age_ns), *left = format_duration(holder->expires_in_ns);
-	char *others = lock->holders > 1 ? format_text(" and %zu others", lock->holders - 1) : format_text("%s", "");
-	bool strict = holder->expires_in_ns == LOCKSHM_FOREVER;
-	char *text = format_text("held by pid %s%s, token %" PRIu64 ", for %s; %s%s", owner, others, holder->token, age,
-				 strict ? "no lease ends it" : "unless renewed its lease ends in ", strict ? "" : left);
+	char *owner = format_owner(blocker->pid, blocker->tid, blocker->tag, true);
+	char *age = format_duration(blocker->age_ns);
+	char *name = visible(blocker->name, strnlen(blocker->name, sizeof(blocker->name)));
+	char *text = format_text("by pid %s%s, token %" PRIu64 "%s%s, for %s", owner, others, blocker->token,
+				 *name ? ", thread " : "", name, age);
 
 	free(owner);
 	free(age);
-	free(left);
-	free(others);
+	free(name);
 	return text;
 }
 
-static char *describe_blocker(const struct lockshm_lock_info *lock)
+static char *describe_holder(const struct lockshm_blocker *blocker, const char *others)
 {
-	if (!lock->holders)
-		return NULL;
-	if (lock->requests[0]->state == LOCKSHM_COOLING)
-		return describe_cooldown(lock->requests[0]);
-	if (lock->requests[0]->state == LOCKSHM_BARGEABLE)
+	const char *how = blocker->mode == LOCKSHM_EXCLUSIVE ? "exclusively" : "shared";
+	bool strict = blocker->expires_in_ns == LOCKSHM_FOREVER;
+	char *owner = describe_owner(blocker, others), *left = format_duration(blocker->expires_in_ns);
+	char *text = format_text("held %s %s; %s%s", how, owner,
+				 strict ? "no lease ends it" : "unless renewed its lease ends in ", strict ? "" : left);
+
+	free(owner);
+	free(left);
+	return text;
+}
+
+static char *describe_waiter(const struct lockshm_blocker *blocker)
+{
+	char *owner = describe_owner(blocker, "");
+	char *text = format_text("awaited %s", owner);
+
+	free(owner);
+	return text;
+}
+
+static char *describe(const struct lockshm_blocker *blocker, const char *others)
+{
+	switch (blocker->state) {
+	case LOCKSHM_HOLDING:
+		return describe_holder(blocker, others);
+	case LOCKSHM_WAITING:
+		return describe_waiter(blocker);
+	case LOCKSHM_COOLING:
+		return describe_cooldown(blocker);
+	case LOCKSHM_BARGEABLE:
 		return format_text("released, bargeable");
-	return describe_holder(lock);
+	default:
+		return NULL;
+	}
+}
+
+char *format_blocker(const struct lockshm_blocker *blocker)
+{
+	return describe(blocker, "");
 }
 
 static int blocker_of(const struct lockshm_lock_info *shown, void *arg)
 {
 	struct lockshm_lock_info lock = lock_now(shown);
+	const struct lockshm_request_info *holder = lock.holders ? lock.requests[0] : NULL;
+	struct lockshm_blocker blocker;
+	char *others;
 
-	*(char **)arg = describe_blocker(&lock);
+	if (!holder)
+		return 0;
+	blocker = (struct lockshm_blocker){ .state = holder->state, .mode = holder->mode, .pid = holder->pid,
+					    .tid = holder->tid, .token = holder->token, .age_ns = holder->age_ns,
+					    .expires_in_ns = holder->expires_in_ns };
+	memcpy(blocker.name, holder->name, sizeof(blocker.name));
+	memcpy(blocker.tag, holder->tag, sizeof(blocker.tag));
+	others = lock.holders > 1 ? format_text(" and %zu others", lock.holders - 1) : format_text("%s", "");
+	*(char **)arg = describe(&blocker, others);
+	free(others);
 	return 0;
 }
 
-char *format_blocker(lockshm_t *segment, struct key key)
+char *find_blocker(lockshm_t *segment, struct key key)
 {
 	char *text = NULL;
 

@@ -28,10 +28,10 @@ static int64_t now_ns(void)
 /* --- The lock ---------------------------------------------------------------------------------------- */
 
 /** A try or a wait that ended without the lock. */
-static int conflict(const struct guard *guard, lockshm_t *segment, int code)
+static int conflict(const struct guard *guard, int code)
 {
 	const char *text = *guard->report.error.message ? guard->report.error.message : lockshm_strerror(code);
-	char *blocker = format_blocker(segment, guard->key);
+	char *blocker = format_blocker(&guard->report.blocker);
 
 	if (guard->every_ns)
 		message("'%s' skipped: %s", guard->shown, blocker ? blocker : text);
@@ -74,7 +74,7 @@ static int acquire_announced(struct guard *guard, lockshm_t *segment)
 	guard->request.timeout_ns = timeout_ns;
 	if (code != LOCKSHM_BUSY || !timeout_ns)
 		return code;
-	blocker = format_blocker(segment, guard->key);
+	blocker = find_blocker(segment, guard->key);
 	message("'%s': waits: %s", guard->shown, blocker ? blocker : guard->report.error.message);
 	free(blocker);
 	code = lockshm_acquire(segment, &guard->request, &guard->hold);

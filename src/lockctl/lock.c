@@ -70,6 +70,7 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 	json_open(json, NULL, '{');
 	json_int(json, "pid", request->pid);
 	json_int(json, "tid", request->tid);
+	json_bytes(json, "thread", request->name, strnlen(request->name, sizeof(request->name)));
 	json_bytes(json, "tag", request->tag, tag_length(request->tag));
 	json_text(json, "mode", mode_name(request->mode));
 	json_uint(json, waiting ? "ticket" : "token", request->token);
@@ -296,10 +297,10 @@ char *format_previous(const struct lockshm_previous *previous)
 
 static void requests_human(FILE *out, const struct lockshm_request_info *const *requests, size_t n)
 {
-	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES" };
+	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES", "THREAD" };
 	struct table table;
 
-	table_begin(&table, 5, titles);
+	table_begin(&table, 6, titles);
 	for (size_t i = 0; i < n; i++) {
 		const char *mode = mode_name(requests[i]->mode);
 
@@ -308,6 +309,7 @@ static void requests_human(FILE *out, const struct lockshm_request_info *const *
 		table_add_own(&table, format_text("%" PRIu64, requests[i]->token));
 		table_add_own(&table, format_duration(requests[i]->age_ns));
 		table_add_own(&table, format_duration(requests[i]->expires_in_ns));
+		table_add_own(&table, visible(requests[i]->name, strnlen(requests[i]->name, sizeof(requests[i]->name))));
 	}
 	table_end(&table, out, "  ");
 }

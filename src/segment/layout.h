@@ -187,7 +187,7 @@ struct shm_owner {
 	uint32_t life_off;   /* 36 owner: offset of the life word in its page */
 	uint32_t flags;	     /* 40 owner: OWNER_EXACT ... */
 	uint32_t reserved0;  /* 44 zero */
-	uint64_t reserved1[2]; /* 48 zero */
+	uint64_t name[2];    /* 48 owner: the kernel's name of the thread when it joined, NUL-padded */
 	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */
 };
 #define OWNER_EXACT 1u	 /* the kernel flags the life word */
@@ -203,7 +203,7 @@ ASSERT_OFFSET(struct shm_owner, tid, 32);
 ASSERT_OFFSET(struct shm_owner, life_off, 36);
 ASSERT_OFFSET(struct shm_owner, flags, 40);
 ASSERT_OFFSET(struct shm_owner, reserved0, 44);
-ASSERT_OFFSET(struct shm_owner, reserved1, 48);
+ASSERT_OFFSET(struct shm_owner, name, 48);
 ASSERT_OFFSET(struct shm_owner, counts, 64);
 
 /* ---------------------------------------------------------------------------------------------------------------- *

@@ -78,7 +78,7 @@ holder=$pid
 eventually held key
 expect 3 lockctl run "$seg" key -w 0 -- touch "$dir/ran"
 says stderr "lockctl: run $seg: 'key' not obtained: "
-says stderr ": held by pid $holder (sleep), token $(field 8 holder key), for "
+says stderr ": held exclusively by pid $holder (sleep), token $(field 8 holder key), thread lockctl, for "
 says stderr "; unless renewed its lease ends in "
 says stderr "; -w waits longer"
 expect 3 lockctl run "$seg" key -w 50ms -- touch "$dir/ran"

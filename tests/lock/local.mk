@@ -4,6 +4,7 @@ tests_of_units += \
 	%D%/test-acquire \
 	%D%/test-badargs \
 	%D%/test-barging \
+	%D%/test-blocker \
 	%D%/test-calls \
 	%D%/test-cancel \
 	%D%/test-capacity \
