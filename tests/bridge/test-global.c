@@ -83,6 +83,37 @@ START_TEST(shared_is_shared_there)
 }
 END_TEST
 
+/* On its own host; of another host only the message says so. */
+START_TEST(what_is_in_the_way_is_named)
+{
+	const struct lockshm_blocker *on_b, *on_c;
+	struct lockshm_stat stat;
+	struct agent *d;
+
+	cast("0011", &a, &b, &c, &d);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	on_b = &b->answer.report.blocker;
+	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_assert_int_eq(on_b->state, LOCKSHM_HOLDING);
+	ck_assert_int_eq(on_b->pid, a->pid);
+	on_c = &c->answer.report.blocker;
+	ck_code(global_try(c, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_assert_int_eq(on_c->state, 0);
+	ck_assert_int_eq(on_c->pid, 0);
+	ck_assert_ptr_nonnull(strstr(c->answer.report.error.message, "not free: "));
+	ck_code(lockshm_stat(hosts[1].s, &stat), 0);
+	ck_assert_uint_eq(stat.tries_failed, 1);
+	/* The next on its host, but not a holder yet. */
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_code(global_try(d, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_assert_int_eq(d->answer.report.blocker.state, LOCKSHM_WAITING);
+	ck_assert_int_eq(d->answer.report.blocker.pid, c->pid);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(c), 0);
+}
+END_TEST
+
 /* The second holder enters under the lease of the first, without a command to Redis. */
 START_TEST(the_next_here_needs_no_redis)
 {
@@ -729,6 +760,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_host_waits_under_its_name);
 	tcase_add_test(tc, taken_here_is_taken_in_redis);
 	tcase_add_test(tc, shared_is_shared_there);
+	tcase_add_test(tc, what_is_in_the_way_is_named);
 	tcase_add_test(tc, the_next_here_needs_no_redis);
 	tcase_add_test(tc, kept_as_long_as_it_is_held);
 	tcase_add_test(tc, retained_for_the_next);
