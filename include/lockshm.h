@@ -181,11 +181,11 @@ enum lockshm_mode {
 /** The full table when a call returns LOCKSHM_FULL. */
 enum lockshm_table {
 	LOCKSHM_TABLE_NONE = 0,
-	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle lock entry where this key may be stored: create with more locks */
+	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle place where this key may be stored: create with more locks */
 	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
 	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
 	LOCKSHM_TABLE_TICKETS = 4,  /**< this key has used up its ticket numbers: create the segment anew */
-	LOCKSHM_TABLE_LEASES = 5    /**< no idle host lease for this global key: create with more redis_leases */
+	LOCKSHM_TABLE_LEASES = 5    /**< every host lease is in use: create with more redis_leases */
 };
 
 /** The reason of a failure.  Optional out parameter; message is always NUL-terminated.  Frozen, see STRUCTS. */

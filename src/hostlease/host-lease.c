@@ -61,11 +61,17 @@ bool host_lease_is(const struct shm_host_lease *r, const struct identity *id)
 	return same;
 }
 
+/* Once a window was full, a key may have any record. */
+static uint32_t reach(const struct lockshm *s)
+{
+	return load_acquire32(&s->bridge->overflowed) ? s->n_host_leases : window_size(s);
+}
+
 uint32_t host_lease_look(const struct lockshm *s, const struct identity *id)
 {
 	uint32_t i;
 
-	for (i = 0; i < window_size(s); i++)
+	for (i = 0; i < window_size(s) || i < reach(s); i++)
 		if (host_lease_is(&s->host_leases[window_at(s, id, i)], id))
 			return window_at(s, id, i);
 	return s->n_host_leases;
@@ -138,10 +144,10 @@ static enum claim claim(const struct lockshm *s, struct shm_host_lease *r, uint6
 static enum claim claim_any(const struct lockshm *s, uint64_t owner, const struct identity *id, const void *key)
 {
 	enum claim result = IN_USE, one;
-	uint32_t i, pass;
+	uint32_t i, pass, n = reach(s);
 
 	for (pass = 0; pass < 2; pass++)
-		for (i = 0; i < window_size(s); i++) {
+		for (i = 0; i < n; i++) {
 			struct shm_host_lease *r = &s->host_leases[window_at(s, id, i)];
 
 			if (pass == 0 && load_relaxed(&r->key_len) != 0)
@@ -176,8 +182,11 @@ int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id
 		if (*out < s->n_host_leases)
 			return 0;
 		result = claim_any(s, owner, id, key);
-		if (result == IN_USE)
+		if (result == IN_USE && reach(s) == s->n_host_leases)
 			break;
+		/* Before any record outside a window is claimed: all look-ups are to find that. */
+		if (result == IN_USE)
+			store_release32(&s->bridge->overflowed, 1);
 		if (result == BEING_CLAIMED)
 			claim_pause();
 	}

@@ -278,14 +278,14 @@ enum bridge_count {
 
 struct shm_bridge {
 	uint32_t doorbell;			/*   0 add: the leader sleeps on it */
-	uint32_t reserved0;			/*   4 zero */
+	uint32_t overflowed;			/*   4 any thread: 1 = a key may have a record outside its window */
 	uint64_t pending[HOST_LEASES_MAX / 64]; /*   8 or: leases to examine; the leader clears them before it does */
 	uint64_t counts[BRIDGE_COUNTERS];	/* 520 add */
 	uint64_t reserved1[441];		/* 568 zero */
 };
 ASSERT_SIZE(struct shm_bridge, 4096);
 ASSERT_OFFSET(struct shm_bridge, doorbell, 0);
-ASSERT_OFFSET(struct shm_bridge, reserved0, 4);
+ASSERT_OFFSET(struct shm_bridge, overflowed, 4);
 ASSERT_OFFSET(struct shm_bridge, pending, 8);
 ASSERT_OFFSET(struct shm_bridge, counts, 520);
 ASSERT_OFFSET(struct shm_bridge, reserved1, 568);

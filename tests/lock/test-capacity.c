@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hostlease/host-lease.h"
 #include "lock/damage.h"
 #include "support/fixture.h"
 #include "support/inside.h"
@@ -96,8 +97,75 @@ START_TEST(as_many_keys_fit_as_were_asked_for)
 }
 END_TEST
 
+static const uint32_t leases[] = { 1, 64, 65, 100, 1024, HOST_LEASES_MAX };
+#define LEASE_ROUNDS 20
+
+/* False = built without Redis. */
+static bool segment_with_leases(uint32_t n)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	struct lockshm_error error;
+	const char *name = other_name("leases");
+	int code;
+
+	options.redis = "redis://localhost"; /* nothing connects to it */
+	options.redis_leases = n;
+	code = lockshm_create(NULL, name, &options, &error);
+	if (code == LOCKSHM_BRIDGE)
+		return false;
+	ck_assert_msg(code == 0, "%s", error.message);
+	ck_code(lockshm_close(seg), 0);
+	ck_code(lockshm_open(&seg, name, 0, NULL), 0);
+	return true;
+}
+
+/* The record of a key that is in use from now on. */
+static uint32_t add_lease(uint64_t owner, struct identity *id)
+{
+	static const unsigned char key[8];
+	struct lockshm_error error;
+	struct shm_host_lease *r;
+	uint32_t i;
+	int code;
+
+	*id = (struct identity){ { next_random(), next_random() }, sizeof(key) };
+	code = host_lease_find(seg, owner, id, key, &i, &error);
+	ck_assert_msg(code == 0, "%s: %s", lockshm_code_name(code), error.message);
+	r = &seg->host_leases[i];
+	ck_assert_int_eq(host_lease_state(r->word), HOST_LEASE_NONE);
+	r->word = host_lease_with_state(r->word, HOST_LEASE_HELD);
+	return i;
+}
+
+START_TEST(as_many_global_keys_fit_as_were_asked_for)
+{
+	static struct identity ids[HOST_LEASES_MAX];
+	static uint32_t at[HOST_LEASES_MAX];
+	uint32_t n = leases[_i], i, round;
+	struct participant *self;
+
+	state = n;
+	if (!segment_with_leases(n))
+		return;
+	ck_code(participant_get(seg, &self, NULL), 0);
+	for (round = 0; round < LEASE_ROUNDS; round++) {
+		for (i = 0; i < n; i++)
+			at[i] = add_lease(self->ref, &ids[i]);
+		for (i = 0; i < n; i++)
+			ck_assert_uint_eq(host_lease_look(seg, &ids[i]), at[i]);
+		/* One goes, another comes. */
+		i = (uint32_t)(next_random() % n);
+		seg->host_leases[at[i]].word = host_lease_with_state(seg->host_leases[at[i]].word, HOST_LEASE_NONE);
+		(void)add_lease(self->ref, &ids[i]);
+		for (i = 0; i < n; i++)
+			seg->host_leases[i].word = host_lease_with_state(seg->host_leases[i].word, HOST_LEASE_NONE);
+	}
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_loop_test(tc, as_many_global_keys_fit_as_were_asked_for, 0, sizeof(leases) / sizeof(leases[0]));
 	tcase_add_loop_test(tc, as_many_keys_fit_as_were_asked_for, 0, sizeof(sizes) / sizeof(sizes[0]));
 }
 
