@@ -53,10 +53,14 @@
  *  Signals are blocked in these threads, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
  *  canceller or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
- *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked; the thread's
+ *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
+ *  the thread's
  *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
- *  No function blocks on another process except lockshm_acquire(), lockshm_acquire_many(), lockshm_lock() and
- *  lockshm_lock_for().
+ *  Functions that wait for another process or for Redis: lockshm_acquire(), lockshm_acquire_many(), lockshm_lock() and
+ *  lockshm_lock_for(), until their time-out; lockshm_upgrade() of a hold with LOCKSHM_GLOBAL, 1.5 s at most; lockshm_create() and lockshm_destroy(), for
+ *  another one that removes the same segment, a second at most; lockshm_close() where this process is the bridge, 250 ms
+ *  at most; lockshm_bridge_serve(), until it is cancelled; lockshm_remote_inspect() and lockshm_remote_end(), until their
+ *  time-out.  No other function does.
  *
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than the
@@ -67,7 +71,7 @@
  *     more, and store 0 into fields unknown to the library.
  *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
  *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
- *   - Frozen: key, error and previous have no size and grow into their reserved words only; those of a key have to be
+ *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key have to be
  *     0, the others are 0.
  *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or written.
  *
@@ -691,7 +695,8 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * lockshm_upgrade - make a shared hold exclusive, if it is the only one and no request waits
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits for other holders, since two waiting upgraders would wait for each other.  The hold gets a new, larger
+ * Never waits for other holders, since two waiting upgraders would wait for each other.  Does not block, except with
+ * LOCKSHM_GLOBAL.  The hold gets a new, larger
  * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues unchanged.  With LOCKSHM_GLOBAL the host lease is
  * made exclusive first, which takes as long as the reply of Redis, 1.5 s at most; LOCKSHM_BUSY also if other hosts
  * or programs read, a writer of another host waits, Redis does not reply, or a majority of a quorum does not agree

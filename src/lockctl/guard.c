@@ -58,7 +58,7 @@ static int not_acquired(const struct guard *guard, lockshm_t *segment, int code)
 	if (code == LOCKSHM_CANCELLED && signals_caught())
 		return EXIT_BY_SIGNAL + signals_caught();
 	if (code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY)
-		return conflict(guard, segment, code);
+		return conflict(guard, code);
 	return failed(code, &guard->report.error);
 }
 
