@@ -48,7 +48,7 @@ dist_man_MANS = \
 	%D%/man/lockshm_verify.3 \
 	%D%/man/lockshm_version.3 \
 	$(end)
-EXTRA_DIST += \
+nobase_dist_doc_DATA += \
 	%D%/README.md \
 	%D%/comparison.md \
 	%D%/cross-host.md \

@@ -58,13 +58,15 @@ installed()
 }
 installed bin/lockctl
 installed include/lockshm.h
+installed share/doc/lockshm/README.md
+installed share/doc/lockshm/doc/operations.md
 installed completions/lockctl
 installed man1/lockctl.1
 installed man7/lockshm.7
 for name in $(sed -n 's/^\t\(lockshm_[a-z_]*\);/\1/p' "$srcdir/src/liblockshm.sym"); do
 	installed "man3/$name.3"
 done
-[ -z "$(find "$root" -name '*internal*' -o -name '*.o')" ] || problem "internal files were installed"
+[ -z "$(find "$root" ! -path '*/share/doc/*' \( -name '*internal*' -o -name '*.o' \))" ] || problem "internal files were installed"
 
 version=$(sed -n 's/^#define LOCKSHM_VERSION_[A-Z]* //p' "$srcdir/include/lockshm.h" | paste -sd. -)
 [ "$(pc --modversion)" = "$version" ] || problem "lockshm.pc says $(pc --modversion), the header $version"
