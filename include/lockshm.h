@@ -1081,7 +1081,8 @@ struct lockshm_stat {
 	uint64_t tries_failed;  /**< requests that ended with BUSY: tries, and LOCKSHM_ONLY_IF_FREE_IN_TIME */
 	uint64_t locks_left;    /**< not busy, but with requests of dead threads, which the next request or a sweep ends */
 };
-#define LOCKSHM_STAT_INIT { sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define LOCKSHM_STAT_INIT                                                                                              \
+	{ sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * lockshm_stat - capacities, use and event counts of a segment

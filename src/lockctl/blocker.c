@@ -3,8 +3,7 @@
  * blocker.c - what a request waits for, in one phrase
  *
  * A message that a lock was not obtained is often read when its holder has gone: so the message names it, from the report
- * of the call.  A wait that begins has no report yet: then the listing has to do.  A key of other hosts has no holder here;
- * then the message of the library has to do.
+ * of the call.  A key of other hosts has no holder here; then the message of the library has to do.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,12 +22,12 @@ static char *describe_cooldown(const struct lockshm_blocker *blocker)
 }
 
 /** "by pid 12 (tag), token 7, thread worker, for 4.2 s". */
-static char *describe_owner(const struct lockshm_blocker *blocker, const char *others)
+static char *describe_owner(const struct lockshm_blocker *blocker)
 {
 	char *owner = format_owner(blocker->pid, blocker->tid, blocker->tag, true);
 	char *age = format_duration(blocker->age_ns);
 	char *name = visible(blocker->name, strnlen(blocker->name, sizeof(blocker->name)));
-	char *text = format_text("by pid %s%s, token %" PRIu64 "%s%s, for %s", owner, others, blocker->token,
+	char *text = format_text("by pid %s, token %" PRIu64 "%s%s, for %s", owner, blocker->token,
 				 *name ? ", thread " : "", name, age);
 
 	free(owner);
@@ -37,11 +36,11 @@ static char *describe_owner(const struct lockshm_blocker *blocker, const char *o
 	return text;
 }
 
-static char *describe_holder(const struct lockshm_blocker *blocker, const char *others)
+static char *describe_holder(const struct lockshm_blocker *blocker)
 {
 	const char *how = blocker->mode == LOCKSHM_EXCLUSIVE ? "exclusively" : "shared";
 	bool strict = blocker->expires_in_ns == LOCKSHM_FOREVER;
-	char *owner = describe_owner(blocker, others), *left = format_duration(blocker->expires_in_ns);
+	char *owner = describe_owner(blocker), *left = format_duration(blocker->expires_in_ns);
 	char *text = format_text("held %s %s; %s%s", how, owner,
 				 strict ? "no lease ends it" : "unless renewed its lease ends in ", strict ? "" : left);
 
@@ -52,18 +51,18 @@ static char *describe_holder(const struct lockshm_blocker *blocker, const char *
 
 static char *describe_waiter(const struct lockshm_blocker *blocker)
 {
-	char *owner = describe_owner(blocker, "");
+	char *owner = describe_owner(blocker);
 	char *text = format_text("awaited %s", owner);
 
 	free(owner);
 	return text;
 }
 
-static char *describe(const struct lockshm_blocker *blocker, const char *others)
+char *format_blocker(const struct lockshm_blocker *blocker)
 {
 	switch (blocker->state) {
 	case LOCKSHM_HOLDING:
-		return describe_holder(blocker, others);
+		return describe_holder(blocker);
 	case LOCKSHM_WAITING:
 		return describe_waiter(blocker);
 	case LOCKSHM_COOLING:
@@ -73,37 +72,4 @@ static char *describe(const struct lockshm_blocker *blocker, const char *others)
 	default:
 		return NULL;
 	}
-}
-
-char *format_blocker(const struct lockshm_blocker *blocker)
-{
-	return describe(blocker, "");
-}
-
-static int blocker_of(const struct lockshm_lock_info *shown, void *arg)
-{
-	struct lockshm_lock_info lock = lock_now(shown);
-	const struct lockshm_request_info *holder = lock.holders ? lock.requests[0] : NULL;
-	struct lockshm_blocker blocker;
-	char *others;
-
-	if (!holder)
-		return 0;
-	blocker = (struct lockshm_blocker){ .state = holder->state, .mode = holder->mode, .pid = holder->pid,
-					    .tid = holder->tid, .token = holder->token, .age_ns = holder->age_ns,
-					    .expires_in_ns = holder->expires_in_ns };
-	memcpy(blocker.name, holder->name, sizeof(blocker.name));
-	memcpy(blocker.tag, holder->tag, sizeof(blocker.tag));
-	others = lock.holders > 1 ? format_text(" and %zu others", lock.holders - 1) : format_text("%s", "");
-	*(char **)arg = describe(&blocker, others);
-	free(others);
-	return 0;
-}
-
-char *find_blocker(lockshm_t *segment, struct key key)
-{
-	char *text = NULL;
-
-	lockshm_show_lock(segment, key.bytes, key.len, blocker_of, &text);
-	return text;
 }

@@ -53,7 +53,7 @@ static void warn_previous(const struct guard *guard)
 }
 
 /** Return: the exit status. */
-static int not_acquired(const struct guard *guard, lockshm_t *segment, int code)
+static int not_acquired(const struct guard *guard, int code)
 {
 	if (code == LOCKSHM_CANCELLED && signals_caught())
 		return EXIT_BY_SIGNAL + signals_caught();
@@ -74,7 +74,7 @@ static int acquire_announced(struct guard *guard, lockshm_t *segment)
 	guard->request.timeout_ns = timeout_ns;
 	if (code != LOCKSHM_BUSY || !timeout_ns)
 		return code;
-	blocker = find_blocker(segment, guard->key);
+	blocker = format_blocker(&guard->report.blocker);
 	message("'%s': waits: %s", guard->shown, blocker ? blocker : guard->report.error.message);
 	free(blocker);
 	code = lockshm_acquire(segment, &guard->request, &guard->hold);
@@ -88,7 +88,7 @@ bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 	guard->code = guard->announce ? acquire_announced(guard, segment) :
 					lockshm_acquire(segment, &guard->request, &guard->hold);
 	if (guard->code < 0) {
-		*status = not_acquired(guard, segment, guard->code);
+		*status = not_acquired(guard, guard->code);
 		return false;
 	}
 	guard->granted_ns = now_ns();

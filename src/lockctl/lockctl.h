@@ -349,7 +349,5 @@ int guard_release(struct guard *guard, int64_t cooldown_ns, int status);
 
 /** "held exclusively by pid 4711 (job), token 7, thread worker, for 2.0 s; ...", to be freed; NULL = not known here. */
 char *format_blocker(const struct lockshm_blocker *blocker);
-/** The same of the lock right now. */
-char *find_blocker(lockshm_t *segment, struct key key);
 
 #endif /* LOCKCTL_H */

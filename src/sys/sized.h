@@ -32,18 +32,18 @@ SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, reserved);
 SIZED(HOST_LEASE_INFO, lockshm_host_lease_info, why, why);
 SIZED(LOCK_INFO, lockshm_lock_info, lease, lease);
 SIZED(MARKS, lockshm_marks, token, token);
-SIZED(OWNER_INFO, lockshm_owner_info, waiting_token, waiting_token);
+SIZED(OWNER_INFO, lockshm_owner_info, name, name);
 SIZED(REMOTE_INFO, lockshm_remote_info, next_token, next_token);
 SIZED(REMOTE_PARTY, lockshm_remote_party, expires_in_ns, expires_in_ns);
-SIZED(REPORT, lockshm_report, error, error);
+SIZED(REPORT, lockshm_report, blocker, blocker);
 SIZED(REQUEST, lockshm_request, max_hold_ns, max_hold_ns);
-SIZED(REQUEST_INFO, lockshm_request_info, global_token, global_token);
+SIZED(REQUEST_INFO, lockshm_request_info, name, name);
 SIZED(SEGMENT_INFO, lockshm_segment_info, stat, stat);
-SIZED(STAT, lockshm_stat, expired, expired);
+SIZED(STAT, lockshm_stat, locks_left, locks_left);
 
 /* Frozen: nested by value or elements of an array. */
 _Static_assert(sizeof(struct lockshm_error) == 288 && sizeof(struct lockshm_previous) == 96 &&
-		       sizeof(struct lockshm_key) == 32,
+		       sizeof(struct lockshm_blocker) == 120 && sizeof(struct lockshm_key) == 32,
 	       "a frozen struct does not grow");
 
 /* Size of a program's struct, its first field. */

@@ -182,7 +182,6 @@ struct scene_request scene_request_of(const struct scene *s, pid_t pid)
 	struct lockshm_previous mark;
 	const struct shm_entry *e;
 	struct identity id;
-	int32_t owner, tid;
 	uint32_t i;
 
 	hash_key(&id, seg->hash_secret, s->key, strlen(s->key));
@@ -190,11 +189,9 @@ struct scene_request scene_request_of(const struct scene *s, pid_t pid)
 	if (i == ENTRY_NONE)
 		return out;
 	e = entry_at(seg, i);
-	for (i = tail_index(load_acquire(&e->tail)); i != 0; i = word_prev(load_acquire(&seg->requests[i].word))) {
-		owner_identity(seg, load_acquire(&seg->requests[i].owner), &owner, &tid);
-		if (owner == pid)
+	for (i = tail_index(load_acquire(&e->tail)); i != 0; i = word_prev(load_acquire(&seg->requests[i].word)))
+		if (owner_identity(seg, load_acquire(&seg->requests[i].owner)).pid == pid)
 			note_request(&out, load_acquire(&seg->requests[i].word), damage_is_robust(e));
-	}
 	(void)damage_read(seg, e, &mark);
 	out.marked = mark.status != 0;
 	out.leaves_mark |= mark.status != 0 && mark.pid == pid;

@@ -13,7 +13,7 @@
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED
 
-static struct lockshm_report report;
+static struct lockshm_report report = LOCKSHM_REPORT_INIT;
 
 /* A process whose thread has that name. */
 static struct agent *named(const char *name)
@@ -40,7 +40,7 @@ static int ask_for(const char *key, int mode, int64_t timeout_ns, unsigned flags
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int code;
 
-	memset(&report, 0x55, sizeof(report));
+	memset((char *)&report + sizeof(report.size), 0x55, sizeof(report) - sizeof(report.size));
 	request.timeout_ns = timeout_ns;
 	request.flags = flags;
 	request.report = &report;
@@ -166,7 +166,7 @@ START_TEST(many_keys_name_what_was_in_the_way_of_one)
 {
 	struct agent *a = named("import");
 	struct lockshm_request common = request_for("", X);
-	struct lockshm_key keys[] = { { "a", 1, 0 }, { "k", 1, 0 }, { "z", 1, 0 } };
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("a", 0), LOCKSHM_MANY_KEY("k", 0), LOCKSHM_MANY_KEY("z", 0) };
 	lockshm_hold_t holds[3];
 
 	ck_code(takes(a, X, 0, "one of three"), 0);
