@@ -44,8 +44,8 @@
  * CONVENTIONS
  *  Every call returns 0, a named positive status (it worked, with a condition to know) or a negative
  *  code of enum lockshm_code; a count is an out parameter.  The iterators return 0, a negative code, or the value
- *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.  The library never prints, exits, installs a
- *  signal handler or sets errno for the caller to read.  It starts threads only for
+ *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.
+ *  The library never prints, exits, installs a signal handler or sets errno for the caller to read.  It starts threads only for
  *   - auto-renewal, lockshm_notify() and lockshm_move() to the process: one service thread for a process and segment;
  *   - LOCKSHM_GLOBAL: one standby thread for a process and segment; in the process that is the bridge, see
  *     lockshm_bridge_serve(), also a listener thread;
@@ -63,17 +63,18 @@
  *  time-out.  No other function does.
  *
  * STRUCTS
- *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than the
- *  header it was compiled with.  0 in a field that was added later means the behaviour without it.
+ *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than
+ *  the header it was compiled with.  0 in a field that was added later means the behaviour without it.
  *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller struct
  *     lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise LOCKSHM_INVALID.
- *   - Output (report, stat, bridge_stat): start from the initialiser, once; the calls keep size, write as much and no
- *     more, and store 0 into fields unknown to the library.
+ *   - Output (report, stat, bridge_stat): start from the initialiser, once, as size is what the calls write.  They keep
+ *     size, and store 0 into fields unknown to the library.
  *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
  *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
- *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key have to be
- *     0, the others are 0.
- *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or written.
+ *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key
+ *     have to be 0, the others are 0.
+ *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or
+ *  written.
  *
  * Link with: pkg-config --cflags --libs lockshm.  Overview: lockshm(7).
  */
@@ -126,8 +127,9 @@ extern "C" {
 #define LOCKSHM_NAME_MAX 200
 
 /**
- * A key that is a C string, as the two arguments "bytes, length": lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, arg).
- * Without the closing NUL, which sizeof would count: a different key.  @string is evaluated twice.
+ * A key that is a C string, as the two arguments "bytes, length":
+ * lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, arg).  Without the closing NUL, which sizeof would count: a
+ * different key.  @string is evaluated twice.
  */
 #define LOCKSHM_KEY(string) (string), LOCKSHM_STRLEN_(string)
 #ifdef __GNUC__
@@ -267,8 +269,8 @@ struct lockshm_blocker {
 };
 
 /**
- * Details of one acquire, also of a failed or refused one: each call clears it first.  Optional out parameter.  Start from
- * LOCKSHM_REPORT_INIT.
+ * Details of one acquire, also of a failed or refused one: each call clears it first.  Optional out parameter.  Start
+ * from LOCKSHM_REPORT_INIT.
  */
 struct lockshm_report {
 	size_t size;        /**< sizeof(struct lockshm_report), set by the initialiser */
