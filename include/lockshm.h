@@ -415,7 +415,8 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * Thread-safe.
  * Since: 0.1
  */
-LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, const char *name, struct lockshm_error *error)
+LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, const char *name,
+							    struct lockshm_error *error)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 

@@ -32,10 +32,11 @@ struct all {
 };
 static lockshm_lock_t object = LOCKSHM_LOCK_KEY("a key");
 static struct lockshm_request at_file_level = LOCKSHM_REQUEST("job");
-static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER };
+static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER,
+				 LOCKSHM_AUTO_RENEW_TTL_MIN };
 static const int numbers[] = { LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, LOCKSHM_VERSION_PATCH, LOCKSHM_KEY_MAX,
 			       LOCKSHM_KEY_SHOWN_MAX, LOCKSHM_GLOBAL_KEY_MAX, LOCKSHM_TAG_MAX, LOCKSHM_MANY_MAX,
-			       LOCKSHM_NAME_MAX };
+			       LOCKSHM_NAME_MAX, LOCKSHM_THREAD_NAME_MAX };
 static const unsigned flags[] = { LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE |
 					  LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ROBUST,
 				  LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM,
@@ -86,6 +87,7 @@ done <"$work/macros"
 	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l)'
 	echo '{'
 	echo 'lockshm_create(&s, "/n", NULL, NULL);'
+	echo 'lockshm_create_or_open(&s, "/n", NULL);'
 	echo 'lockshm_open(&s, "/n", 0, NULL);'
 	echo 'lockshm_acquire(s, q, h);'
 	echo 'lockshm_acquire_many(s, q, NULL, 1, h);'
@@ -123,7 +125,7 @@ warns()
 	# shellcheck disable=SC2086
 	n=$($1 -I"$srcdir/include" -c -o /dev/null "$work/$2" 2>&1 | grep -c 'warning:.*unused')
 	ignored=$(grep -c '^lockshm_' "$work/ignored.c")
-	declared=$(grep -c ') LOCKSHM_MUST_CHECK;$' "$srcdir/include/lockshm.h")
+	declared=$(grep -c -e ') LOCKSHM_MUST_CHECK;$' -e '^LOCKSHM_MUST_CHECK static inline' "$srcdir/include/lockshm.h")
 	[ "$n" = "$ignored" ] && [ "$declared" = "$ignored" ] && return 0
 	problems=$((problems + 1))
 	echo "$1: $n warnings for $ignored ignored calls; the header marks $declared"

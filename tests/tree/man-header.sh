@@ -51,14 +51,16 @@ plain()
 
 # ---------------------------------------------------------------- the header
 
-# A page shows a prototype without its attribute.
-strip_comments <"$header" | sed 's/) LOCKSHM_MUST_CHECK;/);/' >"$work/bare"
+# A page shows a prototype without its attribute, also that of an inline function.
+strip_comments <"$header" | sed -e 's/) LOCKSHM_MUST_CHECK;/);/' \
+	-e 's/^LOCKSHM_MUST_CHECK static inline //' >"$work/bare"
 sed -e '/^#ifdef __cplusplus/,/^#endif/d' -e '/^ *#/d' "$work/bare" >"$work/code"
 # Prototypes: declarations at file level that have an open parenthesis and are neither types nor bodies.
 awk '
 	/^typedef/ { skip = 1 }
 	{ line = $0 }
 	!skip && depth == 0 && /^[a-z].*lockshm_[a-z_]+\(/ { proto = 1 }
+	proto && /^{/ { print ";"; proto = 0 }
 	proto { print line }
 	{ depth += gsub(/{/, "{", line) - gsub(/}/, "}", line) }
 	/;/ { proto = 0; if (depth == 0) skip = 0 }
