@@ -125,12 +125,16 @@ static unsigned kill_around_enter(const struct step_op *op, struct scene *s, int
 	unsigned back, kills = kills_granted + kills_entered;
 
 	s->watched = true;
-	s->catch_after = UINT32_MAX;
+	s->catch_after = STEP_NEVER;
 	(void)kill_at(op, s, UINT32_MAX, slowest_ns);
-	for (back = 0; back < STEP_AROUND_ENTER && back <= s->enters_after; back++) {
+	for (back = 1; back < STEP_BEFORE_ENTER && back <= s->enters_after; back++) {
 		s->catch_after = s->enters_after - back;
 		(void)kill_at(op, s, UINT32_MAX, slowest_ns);
 	}
+	s->catch_after = STEP_GRANTED;
+	(void)kill_at(op, s, UINT32_MAX, slowest_ns);
+	s->catch_after = STEP_ENTERED;
+	(void)kill_at(op, s, UINT32_MAX, slowest_ns);
 	s->watched = false;
 	return kills_granted + kills_entered - kills;
 }

@@ -161,6 +161,7 @@ static bool caught_by_state(struct stepper *t)
 	if (request.entered) {
 		t->entered = true;
 		t->scene->enters_after = t->c.points - t->granted_at;
+		return t->scene->catch_after == STEP_ENTERED;
 	}
 	return t->c.points - t->granted_at >= t->scene->catch_after;
 }

@@ -28,8 +28,12 @@ struct span {
 };
 #define SPANS_MAX 24
 
-/* The last points before a granted request is entered, and the one behind that. */
-#define STEP_AROUND_ENTER 8
+/* The last points before a granted request is entered: as many as paths that differ a little need.  And values of
+ * catch_after. */
+#define STEP_BEFORE_ENTER 8
+#define STEP_GRANTED 0
+#define STEP_ENTERED (UINT32_MAX - 1)
+#define STEP_NEVER UINT32_MAX
 
 /* Results of the victim, in memory shared with the test. */
 struct victim_result {

@@ -224,12 +224,14 @@ static void stop_around_enter(const struct step_op *op, struct scene *s)
 	unsigned back;
 
 	s->watched = true;
-	s->catch_after = UINT32_MAX;
+	s->catch_after = STEP_NEVER;
 	(void)stop_at(op, s, UINT32_MAX, false);
-	for (back = 0; back < STEP_AROUND_ENTER && back <= s->enters_after; back++) {
+	for (back = 1; back < STEP_BEFORE_ENTER && back <= s->enters_after; back++) {
 		s->catch_after = s->enters_after - back;
 		(void)stop_at(op, s, UINT32_MAX, back % 2 == 0);
 	}
+	s->catch_after = STEP_ENTERED;
+	(void)stop_at(op, s, UINT32_MAX, true);
 	s->watched = false;
 }
 
