@@ -151,7 +151,7 @@ static void kill_in_scene(const struct step_op *op, enum scene_kind kind)
 	if (every)
 		(void)kill_at(op, &scene, UINT32_MAX, &slowest_ns); /* the keys are known from here on */
 	points = kill_at(op, &scene, UINT32_MAX, &slowest_ns);
-	if (op->enters)
+	if (op->enters && kind == SCENE_ROBUST)
 		kills = kill_around_enter(op, &scene, &slowest_ns);
 	kills += kill_in_turn(op, &scene, every || points < SAMPLE ? 1 : points / SAMPLE, &slowest_ns);
 	scene_end(&scene);
@@ -159,7 +159,7 @@ static void kill_in_scene(const struct step_op *op, enum scene_kind kind)
 	       kills, (double)slowest_ns / 1e6);
 	fflush(stdout);
 	/* Both sides of the step that makes a granted request a hold. */
-	ck_assert_msg(!op->enters || (kills_granted > 0 && kills_entered > 0),
+	ck_assert_msg(!op->enters || kind != SCENE_ROBUST || (kills_granted > 0 && kills_entered > 0),
 		      "%s: killed %u times granted, %u times inside", op->name, kills_granted, kills_entered);
 }
 
@@ -328,7 +328,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_set_timeout(tc, every || pairs || races ? 7200 : 60);
+	tcase_set_timeout(tc, every || pairs || races ? 7200 : 600);
 	if (pairs || races)
 		tcase_add_loop_test(tc, others_go_on_beside_one_stopped_and_one_killed, 0, (int)n_step_ops);
 	else
