@@ -57,10 +57,10 @@
  *  the thread's
  *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
  *  Functions that wait for another process or for Redis: lockshm_acquire(), lockshm_acquire_many(), lockshm_lock() and
- *  lockshm_lock_for(), until their time-out; lockshm_upgrade() of a hold with LOCKSHM_GLOBAL, 1.5 s at most; lockshm_create() and lockshm_destroy(), for
- *  another one that removes the same segment, a second at most; lockshm_close() where this process is the bridge, 250 ms
- *  at most; lockshm_bridge_serve(), until it is cancelled; lockshm_remote_inspect() and lockshm_remote_end(), until their
- *  time-out.  No other function does.
+ *  lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, and lockshm_upgrade() of such a hold, 1.5 s at
+ *  most; lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a second at most;
+ *  lockshm_close() where this process is the bridge, 250 ms at most; lockshm_bridge_serve(), until it is cancelled;
+ *  lockshm_remote_inspect() and lockshm_remote_end(), until their time-out.  No other function does.
  *
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than

@@ -20,7 +20,7 @@ static inline void request_begin_use(struct shm_request *r, uint64_t owner, uint
 static inline void request_begin_next_use(struct shm_request *r)
 {
 	/* The end of the record's last use before times and ticket of this one.  Pairs with fence_acquire() in
-	 * damage_write() and snapshot_take(). */
+	 * damage_write(), snapshot_take() and snapshot_one(). */
 	fence_release();
 	/* A hint of the last use may come late. */
 	store_changed(&r->next, 0);
