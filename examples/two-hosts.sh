@@ -37,7 +37,10 @@ clean_up()
 	"$lockctl" rm "$host_b" 2>/dev/null
 	[ -z "$redis" ] || kill "$redis" 2>/dev/null
 	wait
-	rm -rf "$dir"
+	# A command of a killed worker may write for a moment more.
+	until rm -rf "$dir" 2>/dev/null; do
+		sleep 0.05
+	done
 }
 # Not every sh runs the trap of EXIT when a signal ends it.
 trap clean_up EXIT

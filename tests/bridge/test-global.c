@@ -87,7 +87,7 @@ END_TEST
 START_TEST(what_is_in_the_way_is_named)
 {
 	const struct lockshm_blocker *on_b, *on_c;
-	struct lockshm_stat stat;
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	struct agent *d;
 
 	cast("0011", &a, &b, &c, &d);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define LOCKS 256 /* so the pool of details has room for 64 */
+#define PLACES (4 * LOCKS) /* more than the table has */
 
 static struct lockshm_request request_of(char key[32], const char *kind, unsigned n)
 {
@@ -82,13 +83,13 @@ static void plain_keys_leave_nothing(unsigned workers)
 }
 
 /* Until the table is full, or has @most; their pids. */
-static unsigned fill(pid_t pids[LOCKS], unsigned most)
+static unsigned fill(pid_t pids[PLACES], unsigned most)
 {
 	unsigned n = 0;
 	pid_t pid;
 
 	while (n < most && let_die("robust", n, LOCKSHM_ROBUST, &pid) == 0) {
-		CHECK(n < LOCKS);
+		CHECK(n < PLACES);
 		pids[n++] = pid;
 	}
 	return n;
@@ -130,7 +131,7 @@ static void table_is_full(void)
 
 	/* A key has its place in a part of the table: some part has none left. */
 	request.report = &report;
-	for (i = 0; i < LOCKS; i++) {
+	for (i = 0; i < PLACES; i++) {
 		int code;
 
 		request.key_len = (size_t)snprintf(key, sizeof(key), "more-%u", i);
@@ -147,7 +148,7 @@ static void table_is_full(void)
 
 static void robust_keys_keep_their_marks(void)
 {
-	pid_t pids[LOCKS];
+	static pid_t pids[PLACES];
 	unsigned n = fill(pids, UINT_MAX), known;
 	size_t cleared = 0;
 
