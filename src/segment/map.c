@@ -309,6 +309,7 @@ int segment_open(struct lockshm **out, const char *name, unsigned flags, struct 
 	bool read_only = flags & LOCKSHM_OPEN_READ_ONLY;
 	char path[LOCKSHM_NAME_MAX + 16];
 	struct checked c;
+	uint64_t number;
 	int fd, err;
 
 	segment_path(path, name);
@@ -318,7 +319,8 @@ int segment_open(struct lockshm **out, const char *name, unsigned flags, struct 
 		return open_error(errno, name, error);
 	err = check_all(&c, fd, name, flags, error);
 	if (!err) {
-		*out = process_open_again(&c.st, read_only, c.clock_ns);
+		memcpy(&number, c.header.id, sizeof(number));
+		*out = process_open_again(&c.st, number, read_only, c.clock_ns);
 		if (!*out)
 			err = open_new(out, &c, fd, name, flags, error);
 	}

@@ -63,26 +63,26 @@ static bool has_other_clock(const struct lockshm *s, uint64_t ns)
 	return s->clock_lost || (s->clock_ns && ns && s->clock_ns != ns);
 }
 
-/* Process-lock held. */
-static struct lockshm *find_open(dev_t dev, ino_t ino, bool read_only, uint64_t ns)
+/* The segment's own number as well: where inode numbers are short, they come again.  Process-lock held. */
+static struct lockshm *find_open(dev_t dev, ino_t ino, uint64_t number, bool read_only, uint64_t ns)
 {
 	struct lockshm *s;
 
 	cds_list_for_each_entry(s, &process_segments, all)
-		if (s->opens > 0 && s->ino == ino && s->dev == dev && s->read_only == read_only &&
-		    !has_other_clock(s, ns))
+		if (s->opens > 0 && s->ino == ino && s->dev == dev && s->number == number &&
+		    s->read_only == read_only && !has_other_clock(s, ns))
 			return s;
 	return NULL;
 }
 
-struct lockshm *process_open_again(const struct stat *st, bool read_only, uint64_t ns)
+struct lockshm *process_open_again(const struct stat *st, uint64_t number, bool read_only, uint64_t ns)
 {
 	struct lockshm *s;
 
 	/* After a fork past the C library: the handles are set up anew before one of them is returned. */
 	(void)process_epoch();
 	process_lock();
-	s = find_open(st->st_dev, st->st_ino, read_only, ns);
+	s = find_open(st->st_dev, st->st_ino, number, read_only, ns);
 	if (s)
 		s->opens++;
 	process_unlock();
@@ -95,7 +95,7 @@ struct lockshm *process_add_segment(struct lockshm *s)
 
 	(void)process_epoch();
 	process_lock();
-	other = find_open(s->dev, s->ino, s->read_only, s->clock_ns);
+	other = find_open(s->dev, s->ino, s->number, s->read_only, s->clock_ns);
 	if (other) {
 		other->opens++;
 	} else {

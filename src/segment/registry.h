@@ -19,9 +19,9 @@
  * memory. */
 struct seen_segment *process_reserve(void);
 
-/* The handle that has the file of @st open already, counted once more; NULL = none.  A read-only handle stands for
- * read-only opens alone, and one with the clock of another time namespace than @ns for none. */
-struct lockshm *process_open_again(const struct stat *st, bool read_only, uint64_t ns);
+/* The handle that has the file of @st, a segment with @number, open already, counted once more; NULL = none.  A
+ * read-only handle stands for read-only opens alone, and one with the clock of another time namespace than @ns for none. */
+struct lockshm *process_open_again(const struct stat *st, uint64_t number, bool read_only, uint64_t ns);
 
 /* Add @s, whose entry is reserved, with a count of one.  If another thread was faster: returns that one's handle,
  * counted, and @s stays the caller's to abandon. */
