@@ -33,9 +33,9 @@
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
  *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,
- *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID and changes nothing,
- *    and the real hold continues until its lease or its thread ends.  The check finds accidents; it is no defence
- *    against an attacker.
+ *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID and changes
+ *    nothing, and the real hold continues until its lease or its thread ends.  The check finds accidents; it is no
+ *    defence against an attacker.
  *  - A process with write access to the segment can break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
  *    mapped file.
@@ -45,7 +45,8 @@
  *  Every call returns 0, a named positive status (it worked, with a condition to know) or a negative
  *  code of enum lockshm_code; a count is an out parameter.  The iterators return 0, a negative code, or the value
  *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.
- *  The library never prints, exits, installs a signal handler or sets errno for the caller to read.  It starts threads only for
+ *  The library never prints, exits, installs a signal handler or sets errno for the caller to read.  It starts threads
+ *  only for
  *   - auto-renewal, lockshm_notify() and lockshm_move() to the process: one service thread for a process and segment;
  *   - LOCKSHM_GLOBAL: one standby thread for a process and segment; in the process that is the bridge, see
  *     lockshm_bridge_serve(), also a listener thread;
@@ -65,8 +66,9 @@
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than
  *  the header it was compiled with.  0 in a field that was added later means the behaviour without it.
- *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller struct
- *     lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise LOCKSHM_INVALID.
+ *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller
+ *     struct lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise
+ *     LOCKSHM_INVALID.
  *   - Output (report, stat, bridge_stat): start from the initialiser, once, as size is what the calls write.  They keep
  *     size, and store 0 into fields unknown to the library.
  *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
@@ -154,10 +156,10 @@ extern "C" {
 enum lockshm_code {
 	LOCKSHM_OK = 0,
 	/* Positive: done, with a condition to know. */
-	LOCKSHM_OWNER_DIED = 1, /**< held; an earlier holder died inside: what the lock protects may be torn (LOCKSHM_ROBUST) */
-	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< held; an earlier holder overran its lease and may still be working (LOCKSHM_ROBUST) */
+	LOCKSHM_OWNER_DIED = 1, /**< LOCKSHM_ROBUST: held; a holder died inside: what the lock protects may be torn */
+	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< LOCKSHM_ROBUST: held; a holder overran its lease, and may still be working */
 	LOCKSHM_LATE = 3, /**< done, but the lease had expired before; the lock had no other holder in between */
-	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the request's redis_policy permits it */
+	LOCKSHM_LOCAL_ONLY = 4, /**< held on this host only: Redis is out of reach, and the request permits it */
 	/* Negative: not done, nothing changed. */
 	LOCKSHM_TIMEOUT = -1,      /**< not granted in time */
 	LOCKSHM_BUSY = -2,         /**< not free right now (try, only_if_free_in_time, upgrade) */
@@ -229,7 +231,7 @@ typedef struct lockshm_lock {
 	{ { LOCKSHM_LOCK_NEW_, LOCKSHM_LOCK_LEN_("" literal "") }, "" literal "" }
 #define LOCKSHM_LOCK_NEW_ UINT64_C(0x79656b206b636f6c)
 /* A key of another length does not compile. */
-#define LOCKSHM_LOCK_LEN_(literal)                                                                                      \
+#define LOCKSHM_LOCK_LEN_(literal) \
 	(sizeof(literal) - 1 + 0 * sizeof(char[sizeof(literal) > 1 && sizeof(literal) <= LOCKSHM_KEY_SHOWN_MAX ? 1 : -1]))
 
 /** Lets lockshm_cancel() end a wait.  Caller-owned, one for each waiting call; start from the initialiser. */
@@ -251,8 +253,8 @@ struct lockshm_previous {
 
 /**
  * What was in the way of a request that ended with LOCKSHM_TIMEOUT or LOCKSHM_BUSY: the oldest request for the key,
- * which is a holder in most cases; with LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are of
- * one instant of the call.  Frozen, see STRUCTS.
+ * which is a holder in most cases; with LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are
+ * of one instant of the call.  Frozen, see STRUCTS.
  */
 struct lockshm_blocker {
 	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also for a holder that waits for the
@@ -291,7 +293,7 @@ struct lockshm_report {
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< with LOCKSHM_ROBUST: report the damage mark once and clear it */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire() */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
-#define LOCKSHM_ROBUST 0x20u              /**< the key guards data that a dead holder may leave torn: tell its next holders */
+#define LOCKSHM_ROBUST 0x20u              /**< guards data that a dead holder may leave torn: tell its next holders */
 /** @} */
 
 /** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */
@@ -379,8 +381,9 @@ struct lockshm_create_options {
  *
  * No process ever sees a half-made segment, and a creator that fails or is killed leaves nothing.  @error is cleared
  * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities, and as by
- * lockshm_open() it is the handle that this process has already; one that cannot be opened is not replaced.  Makes system calls.  Waits for no other process, except while it completes the
- * removal of a half-removed segment as lockshm_destroy() does.
+ * lockshm_open() it is the handle that this process has already; one that cannot be opened is not replaced.  Makes
+ * system calls.  Waits for no other process, except while it completes the removal of a half-removed segment as
+ * lockshm_destroy() does.
  *
  * A Redis URI is redis://[user@]host[:port][/db][?option=value&...], the same with rediss:// for TLS, or
  * unix://[user@]/path[?option=value&...].  It may not contain a password, because every process that can open the
@@ -408,8 +411,8 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * @name:  as for lockshm_create()
  * @error: [out] the reason of a failure; may be NULL
  *
- * lockshm_create() with LOCKSHM_CREATE_OR_OPEN and nothing else: one call for programs that need no other capacities.  A
- * function of this header, not of the library.
+ * lockshm_create() with LOCKSHM_CREATE_OR_OPEN and nothing else: one call for programs that need no other capacities.
+ * A function of this header, not of the library.
  *
  * Return: as lockshm_create() with that flag.
  * Thread-safe.
@@ -542,16 +545,16 @@ int lockshm_current(lockshm_t *segment);
  *
  * With LOCKSHM_ROBUST the key is robust from then on, for all requests, as long as the segment remembers it.  If an
  * exclusive holder of a robust key, robust itself or not, dies inside, or overruns its lease and loses the lock, or is
- * ended by an operator, the key gets a damage mark: what the lock protects may be torn.  Inside begins when the call that
- * acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release or the
- * downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until it is
- * acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_marks().  A plain acquire returns 0,
- * and its report and lockshm_previous() tell of the mark.  A mark keeps its key in the segment.  Without LOCKSHM_ROBUST, 0
- * may follow an overrun whose holder still writes: check tokens.  Not with LOCKSHM_GLOBAL.
+ * ended by an operator, the key gets a damage mark: what the lock protects may be torn.  Inside begins when the call
+ * that acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release
+ * or the downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until
+ * it is acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_marks().  A plain acquire
+ * returns 0, and its report and lockshm_previous() tell of the mark.  A mark keeps its key in the segment.  Without
+ * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.  Not with LOCKSHM_GLOBAL.
  *
  * Return: 0 held.
- *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage mark;
- *         request->report->previous names the holder that left it.
+ *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage
+ *         mark; request->report->previous names the holder that left it.
  *         Only with redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request: LOCKSHM_LOCAL_ONLY held, on this host only,
  *         because Redis is out of reach.
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME), with what was in the way
@@ -566,8 +569,8 @@ int lockshm_current(lockshm_t *segment);
  *         holds other data there, or a library that is needed is not installed); LOCKSHM_BAD_SEGMENT;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
- * The queue is the design of this project: doc/internals/local-locks.md; its ancestors are the queue locks of Mellor-Crummey
- * and Scott (1991) and Scott's non-blocking time-out (2002).
+ * The queue is the design of this project: doc/internals/local-locks.md; its ancestors are the queue locks of
+ * Mellor-Crummey and Scott (1991) and Scott's non-blocking time-out (2002).
  * Since: 0.1
  */
 int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
@@ -588,8 +591,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
  *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has one damage mark, and
- *         lockshm_previous() that of each hold.  LOCKSHM_TIMEOUT also if leases keep ending before the last key is granted.
- *         LOCKSHM_INVALID also for a wrong @n or a hold in use.  On failure none is held.
+ *         lockshm_previous() that of each hold.  LOCKSHM_TIMEOUT also if leases keep ending before the last key is
+ *         granted.  LOCKSHM_INVALID also for a wrong @n or a hold in use.  On failure none is held.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * Since: 0.1
  */
@@ -865,7 +868,8 @@ void lockshm_canceller_reset(lockshm_canceller_t *canceller);
  * Thread-safe, as long as no other thread uses @lock during the call.
  * Since: 0.1
  */
-int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment, const struct lockshm_request *request) LOCKSHM_MUST_CHECK;
+int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment,
+		      const struct lockshm_request *request) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_lock - take the lock of a lock object
@@ -1195,7 +1199,7 @@ struct lockshm_remote_info {
 	uint64_t next_token; /**< the next holder's token is not smaller; 0 = not known there */
 };
 
-/** Called for each server that has the key; a value other than 0 ends the iteration and becomes the result, as above. */
+/** Called for each server that has the key; a value other than 0 ends the iteration, and becomes the result. */
 typedef int (*lockshm_remote_fn)(const struct lockshm_remote_info *info, void *arg);
 
 /**
@@ -1329,8 +1333,8 @@ struct lockshm_marks {
  * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  Does not
  * block.
  *
- * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not fit
- *         it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).
+ * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not
+ *         fit it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).
  * Thread-safe.
  * Since: 0.1
  */
