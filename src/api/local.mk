@@ -9,6 +9,7 @@ liblockshm_internal_la_SOURCES += \
 	%D%/lock-object.c \
 	%D%/marks.c \
 	%D%/move.c \
+	%D%/stat.c \
 	%D%/sweep.c \
 	%D%/verify.c \
 	$(end)
