@@ -72,6 +72,7 @@ START_TEST(lease_never_ends_early)
 	int code;
 
 	request.ttl_ns = LOCKSHM_MS(_i);
+	request.flags = LOCKSHM_ROBUST;
 	ck_code(lockshm_acquire(seg, &request, &hold), 0);
 	/* On a busy machine the lease may be over before the agent comes. */
 	code = agent_acquire(w, "k", LOCKSHM_SHARED);
