@@ -584,7 +584,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * @holds:   [out] @n holds; the second and later of equal keys stay empty (LOCKSHM_NOT_HELD)
  *
  * Takes the locks in an internal order that is the same for all callers, so that two such calls never deadlock.
- * LOCKSHM_ACKNOWLEDGE clears damage marks only when all are held; a failed call clears none.
+ * LOCKSHM_ACKNOWLEDGE clears damage marks only when all are held; a failed call clears none.  A call that is stopped
+ * while it enters the holds, all granted, and loses one of them may leave a mark of another that it entered before.
  *
  * One deadline for the whole call; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
  * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
@@ -702,8 +703,9 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * @hold: held; an exclusive one stays as it is
  *
  * Never waits for other holders, since two waiting upgraders would wait for each other.  Does not block, except with
- * LOCKSHM_GLOBAL.  The hold gets a new, larger
- * token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues unchanged.  With LOCKSHM_GLOBAL the host lease is
+ * LOCKSHM_GLOBAL.  The hold gets a new, larger token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues
+ * unchanged.  A holder that dies or is overrun within this call may leave a damage mark (LOCKSHM_ROBUST), though the
+ * upgrade was not complete.  With LOCKSHM_GLOBAL the host lease is
  * made exclusive first, which takes as long as the reply of Redis, 1.5 s at most; LOCKSHM_BUSY also if other hosts
  * or programs read, a writer of another host waits, Redis does not reply, or a majority of a quorum does not agree
  * (LOCKSHM_CREATE_REDIS_QUORUM).
