@@ -43,17 +43,19 @@
  *
  * CONVENTIONS
  *  Every call returns 0, a named positive status (it worked, with a condition to know) or a negative
- *  code of enum lockshm_code; a count is an out parameter.  The iterators return 0, a negative code, or the value
+ *  code of enum lockshm_code; a count is an out parameter.  lockshm_loop_next() and lockshm_loop_cancel() return 0 or
+ *  1, and lockshm_loop_fd() a descriptor.  The iterators return 0, a negative code, or the value
  *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.
  *  The library never prints, exits, installs a signal handler or sets errno for the caller to read.  It starts threads
  *  only for
- *   - auto-renewal, lockshm_notify() and lockshm_move() to the process: one service thread for a process and segment;
+ *   - auto-renewal, lockshm_notify(), lockshm_move() to the process, and lockshm_loop_open(): one service thread for a
+ *     process and segment;
  *   - LOCKSHM_GLOBAL: one standby thread for a process and segment; in the process that is the bridge, see
  *     lockshm_bridge_serve(), also a listener thread;
  *   - host names of Redis servers: a thread for each look-up, also in lockshm_remote_inspect() and _end().
  *  Signals are blocked in these threads, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
- *  canceller or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
+ *  canceller, loop or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
  *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
  *  the thread's
  *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
@@ -69,8 +71,8 @@
  *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller
  *     struct lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise
  *     LOCKSHM_INVALID.
- *   - Output (report, stat, bridge_stat): start from the initialiser, once, as size is what the calls write.  They keep
- *     size, and store 0 into fields unknown to the library.
+ *   - Output (report, outcome, stat, bridge_stat): start from the initialiser, once, as size is what the calls write.
+ *     They keep size, and store 0 into fields unknown to the library.
  *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
  *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
  *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key
@@ -177,7 +179,8 @@ enum lockshm_code {
 	LOCKSHM_VERSION = -14,     /**< a segment of another format version or machine layout */
 	LOCKSHM_NO_MEMORY = -15,   /**< no memory, or no room in /dev/shm */
 	LOCKSHM_BRIDGE = -16,      /**< no exclusion across hosts: Redis is out of reach or refuses; see the message */
-	LOCKSHM_SYSTEM = -17       /**< the system refused something; sys_errno has the reason */
+	LOCKSHM_SYSTEM = -17,      /**< the system refused something; sys_errno has the reason */
+	LOCKSHM_PENDING = -18      /**< event loop: in the queue; an outcome follows */
 };
 
 /** The mode of a lock.  Zero and one are not modes, so that a forgotten field is an error. */
@@ -938,6 +941,174 @@ int lockshm_unlock(lockshm_lock_t *lock);
  * Since: 0.1
  */
 lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
+
+/* ------------------------------------------------------------------------------------------------------ *
+ * Waiting without a thread: event loops
+ * ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * A loop is where requests wait that no thread sleeps for.  lockshm_loop_acquire() never waits: the lock is held at
+ * once, or the request takes its place in the queue of the key, among blocked threads and the requests of other loops,
+ * in arrival order.  When it is granted, or the wait has ended otherwise, the loop's descriptor becomes readable, and
+ * lockshm_loop_next() gives the outcome.
+ *
+ *     lockshm_loop_open(segment, &loop, -1, &error);
+ *     ...add lockshm_loop_fd(loop) to epoll, for reading...
+ *     status = lockshm_loop_acquire(loop, &request, &task->hold, task);
+ *     if (status >= 0) run(task, status); else if (status != LOCKSHM_PENDING) fail(task, status);
+ *     ...when the descriptor is readable:
+ *     while (lockshm_loop_next(loop, &outcome) == 1) resume(outcome.user, outcome.status);
+ *
+ * OWNER.  A hold of a loop is a hold of the process: any of its threads may use it, with every call on holds, and it
+ * ends with the process, not with a thread, and not with the loop.  The end of a task inside the process cannot be
+ * known: its lease ends, or the program releases.  Deadlocks between the requests of loops are not found: they end by
+ * their time-outs, so a strict hold (ttl_ns LOCKSHM_FOREVER) with an endless time-out is LOCKSHM_INVALID.
+ *
+ * LEASE.  It counts from lockshm_loop_next(), at its full ttl_ns, and LOCKSHM_AUTO_RENEW begins there; so a loop that
+ * hangs is not renewed.  Until then a grant lasts for ttl_ns or a second, whichever is less.  If another request takes
+ * the lock after that, the wait goes on: lockshm_loop_next() puts the request at the end of the queue again, within its
+ * time-out, and there is no outcome yet.
+ *
+ * THREADS.  All calls on one loop come from one thread at a time, any thread.  A process may have several loops; the
+ * service thread serves them all.  It wakes up ten times a second while requests wait, however many they are, and not
+ * at all without.  Where the kernel has no futex_waitv (before Linux 5.16), and for the holders beyond the first 60
+ * threads and processes that the waits of one process depend on at a time, it looks for their deaths every 10 ms.
+ *
+ * FORK.  A loop belongs to the process that opened it.  In a child every call on it returns LOCKSHM_NOT_HELD, and the
+ * child's copy of the descriptor is the parent's: open a loop after the fork.
+ */
+
+/** Where requests wait for an event loop: one for each loop and process.  Opaque. */
+typedef struct lockshm_loop lockshm_loop_t;
+
+/** The end of one wait.  Out parameter; start from LOCKSHM_OUTCOME_INIT. */
+struct lockshm_outcome {
+	size_t size;          /**< sizeof(struct lockshm_outcome), set by the initialiser */
+	int status;           /**< as lockshm_acquire() returns it: held if not negative */
+	lockshm_hold_t *hold; /**< as given; of lockshm_loop_acquire_many() its array */
+	void *user;           /**< as given */
+	struct lockshm_report *report; /**< the request's own, filled now; or NULL */
+};
+#define LOCKSHM_OUTCOME_INIT { sizeof(struct lockshm_outcome), 0, NULL, NULL, NULL }
+
+/**
+ * lockshm_loop_open - make a place where requests wait for an event loop
+ * @segment: handle, not read-only
+ * @out:     the loop, or NULL on failure
+ * @fd:      -1 = the library makes an eventfd; else an eventfd, or the writing end of a pipe or stream socket, with
+ *           O_NONBLOCK: the library keeps a duplicate
+ * @error:   may be NULL
+ *
+ * The descriptor becomes readable, by eight bytes (the number 1 as uint64_t), when there is an outcome and there was
+ * none before.  The library's own eventfd is emptied by lockshm_loop_next(); the reader of another one reads it and
+ * then calls lockshm_loop_next() until there is none left.  A write that does not fit is left out: its reader has something
+ * to read already.  The loop keeps the segment in use: after lockshm_close() its waits and holds go on until
+ * lockshm_loop_close().  Starts the service thread.
+ *
+ * Return: 0; LOCKSHM_INVALID (@segment is closed, @out is NULL, @fd is not open for writing, or may block);
+ *         LOCKSHM_PERMISSION (@segment is read-only); LOCKSHM_VERSION (the segment was made by a library without
+ *         loops); LOCKSHM_NO_SEGMENT (removed); LOCKSHM_FULL (owners: the service thread needs a slot);
+ *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
+ * Does not wait for other processes.  Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd,
+		      struct lockshm_error *error) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_loop_close - end all waits of a loop, and free it
+ * @loop: not used after the call, unless it failed
+ *
+ * No outcome follows.  What was granted and not collected is released.  Holds that were collected go on, as long as
+ * the segment is open or another loop of it is.
+ *
+ * Return: 0; LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID (@loop is NULL, or no loop).
+ * Does not block.
+ * Since: 0.1
+ */
+int lockshm_loop_close(lockshm_loop_t *loop);
+
+/**
+ * lockshm_loop_fd - the descriptor to poll for reading
+ * @loop: loop
+ *
+ * Return: the library's own eventfd, which lockshm_loop_close() closes; of a loop with a descriptor of the caller its
+ *         duplicate, which is for writing.  LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID
+ *         (@loop is NULL, or no loop).
+ * Since: 0.1
+ */
+int lockshm_loop_fd(const lockshm_loop_t *loop);
+
+/**
+ * lockshm_loop_acquire - take one lock, or a place in its queue
+ * @loop:    loop
+ * @request: as for lockshm_acquire(), and not used after the call; what its canceller and report point to must stay
+ *           where it is until the outcome
+ * @hold:    [out] memory that stays where it is until the outcome; not one that is held, or awaited, now
+ * @user:    for the outcome
+ *
+ * Never waits.  0 or a positive status: held, from now on, and no outcome follows.  LOCKSHM_PENDING: the request is in
+ * the queue, in the order of these calls, and one outcome follows, unless lockshm_loop_cancel() or lockshm_loop_close()
+ * ends the wait.  A canceller ends it with the outcome LOCKSHM_CANCELLED.  A try (time-out 0) is never pending.
+ * A free key costs no system call and no lock of the process.
+ *
+ * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK.  Also LOCKSHM_INVALID for LOCKSHM_GLOBAL
+ *         (not yet possible on a loop), for an endless time-out with a strict hold, and for a @loop that is NULL or no
+ *         loop; LOCKSHM_NOT_HELD (a loop of the parent, before fork()).  A negative code but LOCKSHM_PENDING: nothing
+ *         is held, and no outcome follows.
+ * Since: 0.1
+ */
+int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request, lockshm_hold_t *hold,
+			 void *user) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_loop_acquire_many - take several locks, all or none, or wait for them
+ * @loop:   loop
+ * @common: as for lockshm_acquire_many(); its canceller and report stay until the outcome
+ * @keys:   1 to LOCKSHM_MANY_MAX keys; their bytes are copied
+ * @n:      number of keys
+ * @holds:  [out] @n holds that stay where they are until the outcome
+ * @user:   for the outcome
+ *
+ * As lockshm_acquire_many(), and with one outcome, whose hold is @holds; lockshm_loop_cancel() of @holds cancels all.
+ * The locks are taken one after the other, each next one when lockshm_loop_next() is called.
+ *
+ * Return: as lockshm_loop_acquire() and lockshm_acquire_many().
+ * Since: 0.1
+ */
+int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request *common,
+			      const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds,
+			      void *user) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_loop_next - collect one outcome
+ * @loop:    loop
+ * @outcome: [out] filled if there is one
+ *
+ * Call it until it returns 0, when the descriptor is readable, or at any time.  The hold is filled here, and the lease
+ * begins here.
+ *
+ * Return: 1 (one outcome); 0 (none now); LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID (@loop
+ *         is NULL or no loop, or @outcome).
+ * Does not block.
+ * Since: 0.1
+ */
+int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcome *outcome) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_loop_cancel - end a wait for good
+ * @loop: loop
+ * @hold: as given to lockshm_loop_acquire() or lockshm_loop_acquire_many()
+ *
+ * Final: no outcome follows, and the library does not touch @hold, the report or the canceller again.
+ *
+ * Return: 0 (it was waiting); 1 (it had been granted, and is released again; a lost race with the descriptor is no
+ *         error); LOCKSHM_NOT_HELD (no wait of @loop has this hold: its outcome was collected; or a loop of the parent,
+ *         before fork()); LOCKSHM_INVALID (@loop is NULL or no loop, or @hold is NULL).
+ * Does not block.
+ * Since: 0.1
+ */
+int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hold);
 
 /* ------------------------------------------------------------------------------------------------------ *
  * Inspection.  It stops no thread; facts that must hold at one instant are read twice.

@@ -36,6 +36,7 @@ static const struct {
 	{ LOCKSHM_NO_MEMORY, "NO_MEMORY", "out of memory, or no room in /dev/shm" },
 	{ LOCKSHM_BRIDGE, "BRIDGE", "no command to Redis succeeds: it is out of reach, or refuses" },
 	{ LOCKSHM_SYSTEM, "SYSTEM", "a system call failed" },
+	{ LOCKSHM_PENDING, "PENDING", "waiting in the queue; an outcome follows" },
 };
 
 static const char *const table_advice[] = {
