@@ -8,9 +8,6 @@
 /* As lockshm_acquire(), but the request is not entered: see ACQUIRE_OUTSIDE. */
 int acquire_outside(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold);
 
-/* Is @q a request as the manual wants it, of this library's size, and @hold free?  0, or the code to return. */
-int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error);
-
 /* Acquire for a checked request.  @given: as for acquire_local(). */
 int acquire_dispatch(struct lockshm *s, const struct lockshm_request *q, const struct known_key *given,
 		     lockshm_hold_t *hold, struct lockshm_error *error);

@@ -39,14 +39,14 @@ int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, co
 	return q->flags & LOCKSHM_ROBUST ? previous->status : 0;
 }
 
-static int granted(struct lockshm *s, struct participant *self, const struct lockshm_request *q, struct hold *h)
+int acquire_granted(struct participant *self, const struct lockshm_request *q, struct hold *h)
 {
 	self->held++;
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
 	if (unlikely(q->report != NULL))
 		q->report->token = h->token;
-	return acquire_status(s, q, h);
+	return acquire_status(self->segment, q, h);
 }
 
 /* ---------------------------------------------------------------- slow path */
@@ -244,6 +244,20 @@ static int wait_in_queue(struct acquire *a)
 	return err;
 }
 
+static void fill_record(struct acquire *a, bool waits)
+{
+	struct shm_request *r = &a->s->requests[a->index];
+
+	a->now = deadline_clock(a->s, a->request->ttl_ns);
+	/* R14: until it is collected. */
+	a->ttl_ns = a->later && waits ? acquire_uncollected_ttl(a->request) : a->request->ttl_ns;
+	queue_fill_owned(r, a);
+	request_set_extras_if_any(r, a->request->tag, a->request->flags & LOCKSHM_BARGE);
+	/* Before the append, so every thread that changes the word finds it. */
+	if (a->later && waits)
+		store_relaxed32(&r->sleeping, SLEEPS | SLEEPS_AT_BELL);
+}
+
 /* One try.  0 = granted, WAIT_AGAIN = look again, negative = failed. */
 static int acquire_once(struct acquire *a, bool *advanced)
 {
@@ -287,16 +301,14 @@ static int acquire_once(struct acquire *a, bool *advanced)
 	}
 	if ((a->request->flags & LOCKSHM_ROBUST) && !damage_make_robust(a->at, tail))
 		return WAIT_AGAIN;
-	a->now = deadline_clock(a->s, a->request->ttl_ns);
-	queue_fill_owned(&a->s->requests[a->index], a);
-	request_set_extras_if_any(&a->s->requests[a->index], a->request->tag, a->request->flags & LOCKSHM_BARGE);
+	fill_record(a, tail_state == TAIL_WAIT);
 	if (!queue_append_owned(a->s, a->at, tail, a->index, a,
 				tail_state == TAIL_WAIT ? REQUEST_WAITING : acquire_state(a->request), &a->grant)) {
 		request_drop(a->self, a->index);
 		return WAIT_AGAIN;
 	}
 	if (tail_state == TAIL_WAIT)
-		return wait_in_queue(a);
+		return a->later ? ACQUIRE_PENDING : wait_in_queue(a);
 	if (tail_state == TAIL_JOIN)
 		queue_hint(a->s, tail_index(tail), a->index, a->grant.gen);
 	return 0;
@@ -311,8 +323,7 @@ static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm
 	return q->timeout_ns == LOCKSHM_FOREVER ? INT64_MAX : now + q->timeout_ns;
 }
 
-/* Try until the request is granted or fails. */
-static int acquire_retry(struct acquire *a)
+int acquire_try(struct acquire *a)
 {
 	bool advanced = false;
 	uint32_t n;
@@ -325,22 +336,31 @@ static int acquire_retry(struct acquire *a)
 	return err == WAIT_AGAIN ? error_set(a->error, LOCKSHM_BAD_SEGMENT, "this lock keeps changing: damaged?") : err;
 }
 
+void acquire_begin(struct acquire *a, struct participant *self, const struct lockshm_request *q,
+		   const struct known_key *given, struct lockshm_error *error)
+{
+	struct lockshm *s = self->segment;
+
+	*a = (struct acquire){ .self = self, .s = s, .request = q, .given = given, .error = error };
+	a->owner = self->ref;
+	a->exclusive = q->mode == LOCKSHM_EXCLUSIVE;
+	a->ttl_ns = q->ttl_ns;
+	a->begun = segment_now(s);
+	a->deadline = deadline_of(q, s, a->begun);
+	if (given)
+		a->id = given->id;
+	else
+		hash_key(&a->id, s->hash_secret, q->key, q->key_len);
+}
+
 static int acquire_slow(struct lockshm *s, struct participant *self, const struct lockshm_request *q,
 			const struct known_key *given, struct lockshm_error *error, struct hold *h)
 {
-	struct acquire a = { .self = self, .s = s, .request = q, .given = given, .error = error };
+	struct acquire a;
 	int err;
 
-	a.owner = self->ref;
-	a.exclusive = q->mode == LOCKSHM_EXCLUSIVE;
-	a.ttl_ns = q->ttl_ns;
-	a.begun = segment_now(s);
-	a.deadline = deadline_of(q, s, a.begun);
-	if (given)
-		a.id = given->id;
-	else
-		hash_key(&a.id, s->hash_secret, q->key, q->key_len);
-	err = acquire_retry(&a);
+	acquire_begin(&a, self, q, given, error);
+	err = acquire_try(&a);
 	if (q->report) {
 		q->report->waited_ns = segment_now(s) - a.begun;
 		q->report->slept_ns = a.slept_ns;
@@ -380,7 +400,20 @@ static int acquire_checked(struct lockshm *s, const struct lockshm_request *q, c
 	if (err != NOT_TAKEN)
 		return err;
 	err = acquire_slow(s, self, q, given, error, h);
-	return err ? err : granted(s, self, q, h);
+	return err ? err : acquire_granted(self, q, h);
+}
+
+void acquire_renew(struct lockshm *s, const struct lockshm_request *q, struct hold *h, struct renewal *r)
+{
+	r->index = h->index;
+	r->gen = h->grant.gen;
+	r->ttl_ns = request_first_ttl(q);
+	r->deadline = h->grant.end;
+	r->max_ns = q->max_hold_ns;
+	renewals_add(s, r);
+	hold_open(h);
+	h->renewal = r;
+	hold_close(h);
 }
 
 /* Allocate the renewal first: once the lock is held nothing may fail. */
@@ -399,15 +432,7 @@ static int acquire_renewed(struct lockshm *s, const struct lockshm_request *q, c
 		free(r);
 		return err;
 	}
-	r->index = h->index;
-	r->gen = h->grant.gen;
-	r->ttl_ns = first.ttl_ns;
-	r->deadline = h->grant.end;
-	r->max_ns = q->max_hold_ns;
-	renewals_add(s, r);
-	hold_open(h);
-	h->renewal = r;
-	hold_close(h);
+	acquire_renew(s, q, h, r);
 	return err;
 }
 

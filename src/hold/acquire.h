@@ -12,6 +12,9 @@
  * hold_go_inside(), or releases it. */
 #define ACQUIRE_OUTSIDE 0x80000000u
 
+/* Is @q a request as the manual wants it, of this library's size, and @hold free?  0, or the code to return. */
+int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error);
+
 /*
  * The whole local acquire: join, make the entry, wait.  With LOCKSHM_AUTO_RENEW the service thread must run already.
  * @given: of a lock object: the key's identity and last known entry; then q->key has the bytes to be shown only.  NULL
@@ -47,6 +50,28 @@ static inline int acquire_status(struct lockshm *s, const struct lockshm_request
 		return 0;
 	return unlikely(damage_pending(&s->entries[h->entry])) ? acquire_report_damage(s, q, h) : 0;
 }
+
+/* ---------------------------------------------------------------- the parts of the slow path, for loops too */
+
+#define ACQUIRE_PENDING (-1001) /* not a public code: the request is in the queue; see a->later */
+
+void acquire_begin(struct acquire *a, struct participant *self, const struct lockshm_request *q,
+		   const struct known_key *given, struct lockshm_error *error);
+
+/* Try until the request is granted, or fails, or with a->later waits at the bell.  0, ACQUIRE_PENDING, or a code. */
+MUST_CHECK int acquire_try(struct acquire *a);
+
+/* @h is filled: count it.  Returns the status. */
+int acquire_granted(struct participant *self, const struct lockshm_request *q, struct hold *h);
+
+/* R14: the lease of a request of a loop until its outcome is collected. */
+static inline int64_t acquire_uncollected_ttl(const struct lockshm_request *q)
+{
+	return q->ttl_ns < LOCKSHM_SECONDS(1) ? q->ttl_ns : LOCKSHM_SECONDS(1);
+}
+
+/* Have the service thread renew @h from now on.  @r: from malloc(), taken over. */
+void acquire_renew(struct lockshm *s, const struct lockshm_request *q, struct hold *h, struct renewal *r);
 
 /* Count a request that ended with @err in the slot of its thread, if it was not granted in time. */
 void acquire_count_failure(const struct participant *self, int err);

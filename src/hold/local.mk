@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # what a caller may do with one lock on this host
 liblockshm_internal_la_SOURCES += \
+	%D%/acquire-check.c \
 	%D%/acquire-fast.c \
 	%D%/acquire-fast.h \
 	%D%/acquire-slow.c \

@@ -12,8 +12,9 @@
  * process and the segment's number.  The segment is searched among the open ones before that.  While no wait uses the
  * canceller, the last two words are unused.
  */
-#include "sys/futex.h"
+#include "lock/bell.h"
 #include "lock/wait.h"
+#include "sys/futex.h"
 
 enum { CANCELLER_FLAG, CANCELLER_REQUEST, CANCELLER_SEGMENT, CANCELLER_SEAL };
 
@@ -102,8 +103,12 @@ static void end_wait(const struct lockshm *s, struct request_ref ref)
 	uint64_t w = r ? load_acquire(&r->word) : 0;
 
 	while (word_gen(w) == ref.gen && word_is(w, REQUEST_WAITING))
-		if (cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
-			futex_wake((const uint32_t *)(const void *)&r->word, 1);
+		if (cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED))) {
+			if (load_relaxed32(&r->sleeping) & SLEEPS_AT_BELL)
+				bell_ring_service(s, ref.index);
+			else
+				futex_wake((const uint32_t *)(const void *)&r->word, 1);
+		}
 }
 
 LOCKSHM_EXPORT int lockshm_cancel(lockshm_canceller_t *canceller)

@@ -112,6 +112,31 @@ static bool remember_chunk(struct participant *self, uint32_t chunk)
 	return true;
 }
 
+static bool all_free(const struct lockshm *s, uint32_t chunk)
+{
+	uint32_t i, first = chunk_first(s, chunk);
+
+	for (i = first; i < first + s->chunk_size; i++)
+		if (!word_is(load_acquire(&s->requests[i].word), REQUEST_FREE))
+			return false;
+	return true;
+}
+
+/* Crash point: between two chunks, the sweep of the slot finds the others by their words. */
+void chunks_leave(struct participant *from, struct participant *heir)
+{
+	struct lockshm *s = from->segment;
+
+	while (from->n_chunks > 0) {
+		uint32_t chunk = from->chunks[--from->n_chunks];
+
+		if (all_free(s, chunk) && cas_from(chunk_word(s, chunk), from->ref, 0))
+			continue;
+		/* Without memory its records are not used again before the slot is swept. */
+		(void)remember_chunk(heir, chunk);
+	}
+}
+
 /* A chunk without an owner, among the next @most after the last one looked at. */
 static uint32_t take_chunk(struct participant *self, uint32_t most)
 {

@@ -11,6 +11,9 @@
  */
 uint32_t request_take(struct participant *self);
 
+/* Give back the chunks of @from that are free, and leave the others to @heir. */
+void chunks_leave(struct participant *from, struct participant *heir);
+
 static inline uint32_t request_take_fast(struct participant *self)
 {
 	const struct shm_request *requests = self->segment->requests;

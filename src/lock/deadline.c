@@ -42,3 +42,23 @@ bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t en
 	}
 	return false;
 }
+
+/* Crash and stop points: (1) deadline stored: reaped as a request that was never entered, or its lease ends at the new
+ * time;  (2) generation advanced: a hold. */
+bool deadline_enter(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t w, next;
+
+	if (!deadline_set(s, index, *gen, end))
+		return false;
+	w = load_acquire(&r->word);
+	while (word_gen(w) == *gen && word_is(w, REQUEST_GRANTED)) {
+		next = word_with_state(word_renewed(w), REQUEST_ENTERED);
+		if (!cas(&r->word, &w, next))
+			continue;
+		*gen = word_gen(next);
+		return true;
+	}
+	return false;
+}

@@ -22,4 +22,7 @@ bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end);
  */
 bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end);
 
+/* R14: as deadline_renew(), of a request that is granted and not entered; the same CAS enters it. */
+bool deadline_enter(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end);
+
 #endif

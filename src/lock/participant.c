@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lock/chunks.h"
 #include "lock/life.h"
 #include "lock/sweep.h"
 #include "segment/process.h"
@@ -182,6 +183,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 		return error_set(error, LOCKSHM_SYSTEM, "this thread's owner slot was taken away while it joined");
 	}
 	p->own_thread = flags & (OWNER_PROCESS | JOIN_OWN_THREAD);
+	p->of_process = flags & OWNER_PROCESS;
 	pthread_mutex_lock(&s->lock);
 	s->refs++;
 	s->own_refs += p->own_thread;
@@ -191,6 +193,37 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	(void)sweep_some(s, SWEEP_AT_JOIN);
 	*out = p;
 	return 0;
+}
+
+/* ---------------------------------------------------------------- sharing a slot */
+
+struct participant *participant_begin_share(struct participant *process)
+{
+	struct participant *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->segment = process->segment;
+	p->epoch = process->epoch;
+	p->uid = process->uid;
+	p->ref = process->ref;
+	p->shared = process->shared;
+	p->slot = process->slot;
+	p->of_process = true;
+	p->next_chunk = process->slot;
+	p->chunks = process->chunks;
+	p->n_chunks = process->n_chunks;
+	p->chunk_cap = process->chunk_cap;
+	process->chunks = NULL;
+	process->n_chunks = process->chunk_cap = 0;
+	return p;
+}
+
+void participant_end_share(struct participant *p, struct participant *process)
+{
+	chunks_leave(p, process);
+	free(p->chunks);
+	free(p);
 }
 
 /* ---------------------------------------------------------------- leaving */
@@ -207,7 +240,11 @@ static void end_part(struct participant *p)
 		store_release32(&p->shared->flags, load_relaxed32(&p->shared->flags) | OWNER_ENDED);
 	if (word)
 		futex_wake(word, INT_MAX);
-	sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
+	/* The chunks of loops are in no list of this participant. */
+	if (p->of_process)
+		(void)sweep_slot(s, p->slot);
+	else
+		sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
 	pthread_mutex_lock(&s->lock);
 	s->own_refs -= p->own_thread;
 	pthread_mutex_unlock(&s->lock);

@@ -72,6 +72,7 @@ struct participant {
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
 	bool no_memory;		   /* the last search for a record failed for want of it */
 	bool own_thread;	   /* started by the library, not by the program */
+	bool of_process;	   /* of a slot that several threads of the process use */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	struct barge_window barge; /* hold/barge.c */
 	int64_t probed_ns;	   /* when a failed try last probed an owner */
@@ -147,7 +148,19 @@ static inline void count_event(const struct participant *self, enum owner_count 
 {
 	uint64_t *counter = &self->shared->counts[event];
 
-	store_relaxed(counter, load_relaxed(counter) + 1);
+	if (unlikely(self->of_process))
+		(void)fetch_add_relaxed(counter, 1);
+	else
+		store_relaxed(counter, load_relaxed(counter) + 1);
 }
+
+/*
+ * Another private side of the slot of @process, for one loop, with records and keys of its own.  It takes over the chunks
+ * that an earlier one left to @process, which fills no records itself.  NULL = no memory.
+ */
+struct participant *participant_begin_share(struct participant *process);
+
+/* Give back the chunks of @p that are free, and leave the others to @process. */
+void participant_end_share(struct participant *p, struct participant *process);
 
 #endif

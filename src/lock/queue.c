@@ -27,10 +27,11 @@
 
 #include <limits.h>
 
-#include "sys/futex.h"
+#include "lock/bell.h"
 #include "lock/damage.h"
 #include "lock/participant.h"
 #include "lock/request.h"
+#include "sys/futex.h"
 
 static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
 {
@@ -72,11 +73,15 @@ bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint3
 void queue_wake(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
+	uint32_t sleeping;
 
 	/* Waker: CAS on its word, then load its flag.  Sleeper: store its flag, then load its word.  Pairs with the
 	 * fence in wait_asleep(). */
 	fence_after_rmw();
-	if (load_relaxed32(&r->sleeping))
+	sleeping = load_relaxed32(&r->sleeping);
+	if (sleeping & SLEEPS_AT_BELL)
+		bell_ring(s, index);
+	else if (sleeping)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 

@@ -52,6 +52,7 @@ struct acquire {
 	int64_t begun;	  /* segment time */
 	int64_t deadline; /* segment time */
 	int64_t slept_ns;
+	bool later; /* for a loop: do not wait */
 };
 
 /* R1: fill the record before it becomes reachable, except times and ticket; a->now is not needed yet. */

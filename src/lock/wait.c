@@ -41,11 +41,9 @@ static struct shm_request *mine(const struct participant *self, const struct wai
 	return &self->segment->requests[t->index];
 }
 
-/* R3: leave the queue.  True = left; false = granted, or ended by another thread, at the same moment. */
-static bool abandon(struct participant *self, struct wait_terms *t)
+bool wait_abandon(struct lockshm *s, const struct wait_terms *t)
 {
-	struct lockshm *s = self->segment;
-	struct shm_request *r = mine(self, t);
+	struct shm_request *r = &s->requests[t->index];
 	uint64_t w = load_acquire(&r->word);
 
 	while (word_gen(w) == t->gen && word_is(w, REQUEST_WAITING)) {
@@ -104,14 +102,19 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+int64_t wait_walk_every(uint32_t qpos)
+{
+	if (qpos <= SELF_CHECK_CROWD)
+		return SELF_CHECK_NS;
+	return earlier((int64_t)SELF_CHECK_NS * qpos / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
+}
+
 /* The time of the next self-check. */
 static int64_t self_check_at(const struct participant *self, const struct wait_terms *t, bool blind, uint32_t qpos)
 {
 	const struct shm_request *r = mine(self, t);
-	int64_t slice = SELF_CHECK_NS, ttl = (int64_t)load_relaxed((const uint64_t *)&r->ttl_ns);
+	int64_t slice = wait_walk_every(qpos), ttl = (int64_t)load_relaxed((const uint64_t *)&r->ttl_ns);
 
-	if (qpos > SELF_CHECK_CROWD)
-		slice = earlier((int64_t)SELF_CHECK_NS * qpos / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
 	if (blind)
 		slice = SELF_CHECK_BLIND_NS;
 	/* A grant without a wake-up must not use up much of my lease. */
@@ -228,26 +231,39 @@ static int lasting_deadlock(struct participant *self, struct wait_terms *t)
 	return lasts ? LOCKSHM_DEADLOCK : 0;
 }
 
+/*
+ * What a waiter does before it sleeps: unlink dead requests before it, take the grant if it is due, announce itself to
+ * its predecessor.  WALK_DONE: it waits for @before.  WALK_AGAIN: something has changed.
+ */
+static enum walk wait_look(struct lockshm *s, const struct wait_terms *t, struct qpos *me, struct qpos *before)
+{
+	enum walk walk = queue_predecessor(s, t->entry, me, before);
+
+	if (walk != WALK_DONE)
+		return walk;
+	if (queue_grant_if_due(s, t->entry, me, before) || !still_waiting(t, me->word) || before->index == 0)
+		return WALK_AGAIN;
+	/* R12: my predecessor is BARGEABLE. */
+	if (word_is(before->word, REQUEST_BARGEABLE)) {
+		(void)queue_end_barge(s, *before);
+		return WALK_AGAIN;
+	}
+	return wait_announce(s, t, before) ? WALK_DONE : WALK_AGAIN;
+}
+
 /* One round.  @qpos: my distance from the head at the last self-check. */
 static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w, uint32_t *qpos)
 {
 	struct lockshm *s = self->segment;
 	struct qpos me = { t->index, w }, before;
-	enum walk walk = queue_predecessor(s, t->entry, &me, &before);
+	enum walk walk = wait_look(s, t, &me, &before);
 
 	if (walk == WALK_BROKEN)
 		return error_set(t->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
-	if (walk == WALK_AGAIN || queue_grant_if_due(s, t->entry, &me, &before) || !still_waiting(t, me.word) || before.index == 0)
+	if (walk == WALK_AGAIN)
 		return 0;
-	/* R12: my predecessor is BARGEABLE. */
-	if (word_is(before.word, REQUEST_BARGEABLE)) {
-		(void)queue_end_barge(s, before);
-		return 0;
-	}
 	if (!word_is(before.word, REQUEST_WAITING))
 		*qpos = 1;
-	if (!wait_announce(s, t, &before))
-		return 0;
 	if (word_holds(before.word) && wait_spinning(self, t, me.word, &before))
 		return 0;
 	if (load_acquire(&s->requests[before.index].word) != before.word)
@@ -283,7 +299,7 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 			stop = reason_to_stop(self, t);
 		if (stop == LOCKSHM_TIMEOUT && t->blocker)
 			blocker_find(self->segment, (struct qpos){ t->index, w }, t->index, t->blocker);
-		if (stop && abandon(self, t))
+		if (stop && wait_abandon(self->segment, t))
 			return stop;
 		if (stop)
 			continue; /* granted at the same moment: keep it */
@@ -308,4 +324,67 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 	if (result == LOCKSHM_CANCELLED || result == WAIT_AGAIN)
 		queue_grant_next(self->segment, t->entry, t->index);
 	return result;
+}
+
+/* ---------------------------------------------------------------- waits that no thread sleeps for */
+
+#define LOOKS_MAX 1000
+
+/* A new number: a holder that barges wakes each sleep of its successor once.  A CAS, as the record may be another
+ * request's by now. */
+static void number_sleep(struct shm_request *r)
+{
+	uint32_t old = load_relaxed32(&r->sleeping);
+
+	if (old & SLEEPS_AT_BELL)
+		(void)cas32_from(&r->sleeping, old, old + SLEEP_NUMBER);
+}
+
+/* What the waiter of @t depends on.  False = it has changed. */
+static bool take_view(const struct lockshm *s, const struct qpos *before, struct wait_view *out)
+{
+	out->owner = load_acquire(&s->requests[before->index].owner);
+	out->holds = !word_is(before->word, REQUEST_WAITING);
+	out->until = holder_deadline(s, before);
+	out->watched = false;
+	if (word_is(before->word, REQUEST_COOLING))
+		out->owner = 0;
+	else
+		out->watched = owner_watch(s, out->owner, &out->life);
+	if (out->owner && !out->watched && owner_is_dead(s, out->owner))
+		return false;
+	return load_acquire(&s->requests[before->index].word) == before->word;
+}
+
+int wait_view(struct lockshm *s, const struct wait_terms *t, struct wait_view *out)
+{
+	struct shm_request *r = &s->requests[t->index];
+	struct qpos me, before;
+	enum walk walk;
+	int looks;
+
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		/* R12: the number before the look at the predecessor, in wait_announce(): it changes its word and then
+		 * loads the number. */
+		number_sleep(r);
+		me = (struct qpos){ t->index, load_acquire(&r->word) };
+		if (!still_waiting(t, me.word))
+			return WAIT_OVER;
+		walk = wait_look(s, t, &me, &before);
+		if (walk == WALK_BROKEN)
+			return LOCKSHM_BAD_SEGMENT;
+		if (walk == WALK_DONE && take_view(s, &before, out))
+			return 0;
+	}
+	/* Others change it all the time: the caller looks again soon. */
+	*out = (struct wait_view){ .until = segment_now(s) + LOCKSHM_MS(1) };
+	return 0;
+}
+
+void wait_walk(struct lockshm *s, const struct wait_terms *t, uint32_t *qpos)
+{
+	struct qpos me = { t->index, load_acquire(&s->requests[t->index].word) };
+
+	if (still_waiting(t, me.word))
+		(void)queue_advance(s, t->entry, me, qpos);
 }

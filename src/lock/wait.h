@@ -29,6 +29,29 @@ struct wait_terms {
  */
 MUST_CHECK int wait_for_grant(struct participant *self, struct wait_terms *t);
 
+/* ---------------------------------------------------------------- waits that no thread sleeps for */
+
+#define WAIT_OVER 2 /* the request waits no more: its word says why */
+
+/* What such a wait depends on. */
+struct wait_view {
+	uint64_t owner;		 /* of its predecessor; 0 = none */
+	struct futex_watch life; /* of that owner, if @watched */
+	bool watched;
+	bool holds;		 /* its predecessor does not wait */
+	int64_t until;		 /* look again at this time: the predecessor may be overdue */
+};
+
+/* What a thread does before it sleeps, for the service thread; and what to sleep on.  0, WAIT_OVER, BAD_SEGMENT. */
+MUST_CHECK int wait_view(struct lockshm *s, const struct wait_terms *t, struct wait_view *out);
+
+/* The walk of a self-check (R9).  @qpos: the distance from the head; and the time to the next walk from there. */
+void wait_walk(struct lockshm *s, const struct wait_terms *t, uint32_t *qpos);
+int64_t wait_walk_every(uint32_t qpos);
+
+/* R3: leave the queue.  True = left; false = granted, or ended by another thread, at the same moment. */
+bool wait_abandon(struct lockshm *s, const struct wait_terms *t);
+
 /* cancel.c: is *@c a canceller without a wait?  Was it cancelled?  Begin and end its use by a wait. */
 bool canceller_is_idle(const lockshm_canceller_t *c);
 bool canceller_used(const lockshm_canceller_t *c);

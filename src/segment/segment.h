@@ -24,6 +24,7 @@
 struct redis_client;
 struct standby;
 struct renewals;
+struct waits;
 
 struct lockshm {
 	uint64_t magic; /* SEGMENT_MAGIC while open */
@@ -57,6 +58,7 @@ struct lockshm {
 	int64_t boot_offset;  /* host time = this process' CLOCK_BOOTTIME + offset */
 	bool boot_lost;	      /* that offset is not known */
 	bool read_only;
+	bool has_bells; /* requests may wait for an event loop */
 	struct shm_redis redis; /* checked copy */
 
 	/* Private to this process. */
@@ -70,6 +72,8 @@ struct lockshm {
 	unsigned own_refs;	 /* the library's own threads among them */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
+	struct waits *waits; /* of the loops of this process, made with the first one; see lock/bell.h */
+	void (*look_at_wait)(struct lockshm *s, uint32_t index);
 	struct standby *standby; /* the standby thread, started on demand */
 	struct redis_client *net;	 /* while a thread of this process leads: its connections, for a fork */
 	int listener[2];		 /* and the descriptors of its listener, plus 1; 0 = none */

@@ -92,6 +92,11 @@ static inline bool cas_from(uint64_t *p, uint64_t expected, uint64_t desired)
 	return cas(p, &expected, desired);
 }
 
+static inline bool cas32_from(uint32_t *p, uint32_t expected, uint32_t desired)
+{
+	return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
+}
+
 static inline uint64_t fetch_add_relaxed(uint64_t *p, uint64_t n)
 {
 	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire-check.c - is a request as the manual wants it?  Every check that needs no lock and no segment */
+#include <string.h>
+
+#include "hold/acquire.h"
+#include "lock/wait.h"
+#include "sys/clock.h"
+#include "sys/error.h"
+
+static int check_deadline(int64_t deadline_ns, struct lockshm_error *error)
+{
+	if (deadline_ns < 0)
+		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
+				 (long long)deadline_ns);
+	/* The wall clock is decades ahead of the time since boot. */
+	if (deadline_ns != 0 && deadline_ns != LOCKSHM_FOREVER && deadline_ns - clock_precise() > LOCKSHM_TIME_MAX)
+		return error_set(error, LOCKSHM_INVALID,
+				 "deadline_ns is %lld, more than ten years ahead on CLOCK_MONOTONIC: is it CLOCK_REALTIME?",
+				 (long long)deadline_ns);
+	return 0;
+}
+
+static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
+{
+	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
+		return error_set(error, LOCKSHM_INVALID,
+				 "ttl_ns is %lld, must be 1 ms to ten years, or LOCKSHM_FOREVER", (long long)q->ttl_ns);
+	if (q->timeout_ns < 0 || (q->timeout_ns > LOCKSHM_TIME_MAX && q->timeout_ns != LOCKSHM_FOREVER))
+		return error_set(error, LOCKSHM_INVALID,
+				 "timeout_ns is %lld, must be 0 to ten years, or LOCKSHM_FOREVER",
+				 (long long)q->timeout_ns);
+	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns == LOCKSHM_FOREVER)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW needs a lease, ttl_ns is LOCKSHM_FOREVER");
+	if ((q->flags & LOCKSHM_AUTO_RENEW) && q->ttl_ns < LOCKSHM_AUTO_RENEW_TTL_MIN)
+		return error_set(error, LOCKSHM_INVALID,
+				 "ttl_ns is %lld, must be at least 200 ms with LOCKSHM_AUTO_RENEW: a busy machine delays the "
+				 "service thread", (long long)q->ttl_ns);
+	if (q->max_hold_ns != 0 && (q->max_hold_ns < LOCKSHM_TTL_MIN || q->max_hold_ns > LOCKSHM_TIME_MAX))
+		return error_set(error, LOCKSHM_INVALID,
+				 "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
+				 (long long)q->max_hold_ns);
+	return check_deadline(q->deadline_ns, error);
+}
+
+static int check_key(const void *key, size_t len, struct lockshm_error *error)
+{
+	if (unlikely(!key))
+		return error_set(error, LOCKSHM_INVALID, "key is NULL");
+	if (unlikely(len == 0))
+		return error_set(error, LOCKSHM_INVALID, "key_len is 0: a key has at least one byte");
+	if (unlikely(len > LOCKSHM_KEY_MAX))
+		return error_set(error, LOCKSHM_KEY_TOO_LONG, "key has %zu bytes, at most %d are allowed", len,
+				 LOCKSHM_KEY_MAX);
+	return 0;
+}
+
+int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
+{
+	int err;
+
+	err = check_key(q->key, q->key_len, error);
+	if (err)
+		return err;
+	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
+		return error_set(error, LOCKSHM_INVALID, "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE",
+				 q->mode);
+	if (q->flags & ~(LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE | LOCKSHM_GLOBAL |
+			 LOCKSHM_BARGE | LOCKSHM_ROBUST))
+		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
+	if ((q->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
+	if (q->flags & LOCKSHM_ROBUST && q->flags & LOCKSHM_GLOBAL)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ROBUST is for keys of this host, not LOCKSHM_GLOBAL");
+	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
+		return error_set(error, LOCKSHM_INVALID,
+				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
+	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
+		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
+	if (hold_in_use(hold_of(hold)))
+		return error_set(error, LOCKSHM_INVALID,
+				 "this hold is in use: release it first, or use another one");
+	if (q->canceller && !canceller_is_idle(q->canceller))
+		return error_set(error, LOCKSHM_INVALID,
+				 "canceller is in use by another wait, or written over: "
+				 "start from LOCKSHM_CANCELLER_INIT");
+	return check_times(q, error);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attend.c - what the service thread does for the waits of loops between two sleeps
+ *
+ * It answers the bell, looks whether watched owners have died, ends waits whose time has come, and looks at the first
+ * wait of each line that something has changed for.  Walks and system calls are made with the lock given back; what they
+ * were about is looked for again afterwards.
+ */
+#include "service/waits.h"
+
+#include "lock/blocker.h"
+#include "sys/futex.h"
+
+#define BLIND_NS LOCKSHM_MS(10) /* where a death does not wake this thread */
+#define PROBES 64		/* owners in one look at /proc */
+
+static struct wait_terms terms_of(const struct waits *all, const struct wait *w)
+{
+	return (struct wait_terms){
+		.entry = &all->s->entries[w->entry],
+		.index = w->index,
+		.gen = w->grant.gen,
+		.canceller = w->request.canceller,
+	};
+}
+
+/* ---------------------------------------------------------------- bells and deaths */
+
+static void look_at_class(void *arg, uint32_t class)
+{
+	struct waits *all = arg;
+	struct wait *w, *next;
+
+	cds_list_for_each_entry_safe(w, next, &all->near[class], near)
+		if (!waits_look(all, w) && line_first(w->line) == w)
+			line_to_view(all, w->line);
+}
+
+static bool has_died(const struct waits *all, const struct watched *o)
+{
+	return load_acquire32(o->life.word) != o->life.value ||
+	       load_acquire(&all->s->owners[owner_ref_slot(o->ref)].control) != o->control;
+}
+
+/* Lines behind owners that have died are to be looked at.  Up to @most of these owners go to @dead. */
+static unsigned notice_deaths(struct waits *all, uint64_t *dead, unsigned most)
+{
+	struct watched *o;
+	struct line *line;
+	unsigned n = 0;
+
+	cds_list_for_each_entry(o, &all->watched, node) {
+		if (!has_died(all, o))
+			continue;
+		cds_list_for_each_entry(line, &o->lines, behind)
+			line_to_view(all, line);
+		if (n < most)
+			dead[n++] = o->ref;
+	}
+	return n;
+}
+
+/* ---------------------------------------------------------------- the end of waits */
+
+/* Take @w out of its queue and decide it; it may have been granted, or cancelled, at this moment. */
+static void end_wait(struct waits *all, struct wait *w, int status)
+{
+	struct wait_terms t = terms_of(all, w);
+	struct lockshm_blocker blocker = { 0 };
+	bool left, report = w->request.report && status == LOCKSHM_TIMEOUT;
+
+	timer_end(&all->of_waits, &w->timer);
+	waits_unlock(all);
+	if (report)
+		blocker_find(all->s, (struct qpos){ t.index, load_acquire(&all->s->requests[t.index].word) }, t.index,
+			     &blocker);
+	left = wait_abandon(all->s, &t);
+	waits_lock(all);
+	w = waits_find(all, t.index, t.gen);
+	if (!w)
+		return;
+	w->blocker = blocker;
+	if (left)
+		waits_decide(all, w, status);
+	else
+		(void)waits_look(all, w);
+}
+
+static void end_in_time(struct waits *all, int64_t now)
+{
+	struct timer *t;
+
+	while ((t = all->of_waits.first) != NULL && t->at <= now)
+		end_wait(all, caa_container_of(t, struct wait, timer), LOCKSHM_TIMEOUT);
+}
+
+/* The segment was removed. */
+static void end_all(struct waits *all)
+{
+	struct line *line, *next;
+	struct wait *w;
+	unsigned i;
+
+	for (i = 0; i < LINES_NEAR; i++)
+		while (!cds_list_empty(&all->lines[i])) {
+			line = cds_list_first_entry(&all->lines[i], struct line, near);
+			w = line_first(line);
+			if (w)
+				end_wait(all, w, LOCKSHM_NO_SEGMENT);
+			else
+				line_drop_if_empty(all, line);
+		}
+	cds_list_for_each_entry_safe(line, next, &all->to_view, to_view)
+		cds_list_del_init(&line->to_view);
+}
+
+/* ---------------------------------------------------------------- lines */
+
+static bool is_wait(const struct wait *w, const struct wait_terms *t)
+{
+	return w && w->index == t->index && w->grant.gen == t->gen;
+}
+
+/* Look at the first wait of @line. */
+static void view(struct waits *all, struct line *line)
+{
+	struct wait *w = line_first(line);
+	bool walk = segment_now(all->s) >= line->walk_at;
+	uint32_t qpos = line->qpos;
+	struct wait_view v;
+	struct wait_terms t;
+	int result;
+
+	cds_list_del_init(&line->to_view);
+	if (!w)
+		return;
+	t = terms_of(all, w);
+	line->busy = true;
+	waits_unlock(all);
+	if (walk)
+		wait_walk(all->s, &t, &qpos);
+	result = wait_view(all->s, &t, &v);
+	waits_lock(all);
+	line->busy = false;
+	line->qpos = qpos;
+	if (walk)
+		line_set_walk(all, line);
+	w = line_first(line);
+	if (!w)
+		line_drop_if_empty(all, line);
+	else if (!is_wait(w, &t) || (result == WAIT_OVER && !waits_look(all, w)))
+		line_to_view(all, line);
+	else if (result == 0)
+		line_set_view(all, line, &v);
+	else if (result < 0)
+		waits_decide(all, w, result);
+}
+
+static void view_all(struct waits *all, int64_t now)
+{
+	struct timer *t;
+
+	while ((t = all->of_lines.first) != NULL && t->at <= now) {
+		timer_end(&all->of_lines, t);
+		line_to_view(all, caa_container_of(t, struct line, timer));
+	}
+	while (!cds_list_empty(&all->to_view))
+		view(all, cds_list_first_entry(&all->to_view, struct line, to_view));
+}
+
+/* ---------------------------------------------------------------- self-check */
+
+/* Owners whose death the kernel has not reported, and the file.  As each waiting thread does, for all waits at once. */
+static void self_check(struct waits *all, int64_t now)
+{
+	uint64_t refs[PROBES];
+	struct watched *o;
+	unsigned i, n = 0;
+
+	all->probe_at = waits_tick(now, wait_walk_every(0));
+	cds_list_for_each_entry(o, &all->watched, node)
+		if (n < PROBES)
+			refs[n++] = o->ref;
+	/* The next ones at the next time. */
+	if (n == PROBES) {
+		struct cds_list_head *first = all->watched.next;
+
+		for (i = 0; i < PROBES; i++, first = all->watched.next) {
+			cds_list_del(first);
+			cds_list_add_tail(first, &all->watched);
+		}
+	}
+	waits_unlock(all);
+	for (i = 0; i < n; i++)
+		owner_probe(all->s, refs[i]);
+	(void)segment_is_gone(all->s);
+	waits_lock(all);
+}
+
+/* ---------------------------------------------------------------- between two sleeps */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t next_time(const struct waits *all)
+{
+	int64_t at = all->n_lines ? all->probe_at : INT64_MAX;
+
+	if (all->of_waits.first)
+		at = earlier(at, all->of_waits.first->at);
+	if (all->of_lines.first)
+		at = earlier(at, all->of_lines.first->at);
+	return at;
+}
+
+static int64_t add_watches(struct waits *all, struct futex_watch *watches, unsigned *n)
+{
+	struct watched *o;
+
+	cds_list_for_each_entry(o, &all->watched, node) {
+		if (*n == FUTEX_WATCH_MOST || !futex_has_waitv())
+			return earlier(next_time(all), segment_now(all->s) + BLIND_NS);
+		watches[(*n)++] = o->life;
+	}
+	return next_time(all);
+}
+
+int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n)
+{
+	struct lockshm *s = all->s;
+	uint64_t dead[PROBES];
+	unsigned i, n_dead;
+	int64_t next;
+
+	waits_lock(all);
+	all->until = 0;
+	/* Read the doorbell before everything it may be about. */
+	watches[(*n)++] = bell_watch(s, all->process->slot);
+	bell_answer(s, all->process->slot, look_at_class, all);
+	n_dead = notice_deaths(all, dead, PROBES);
+	if (all->n_lines && segment_now(s) >= all->probe_at) {
+		self_check(all, segment_now(s));
+		n_dead = notice_deaths(all, dead, PROBES);
+	}
+	if (all->n_lines && segment_retired(s))
+		end_all(all);
+	end_in_time(all, segment_now(s));
+	view_all(all, segment_now(s));
+	next = add_watches(all, watches, n);
+	if (cds_list_empty(&all->to_view))
+		all->until = next;
+	else
+		next = 0;
+	waits_unlock(all);
+	/* The kernel wakes only one watcher of a dead thread. */
+	for (i = 0; i < n_dead; i++)
+		owner_wake_watchers(s, dead[i]);
+	waits_write(all, true);
+	return next;
+}

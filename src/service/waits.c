@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* waits.c - the tables of waits and lines, and the end of a wait; see waits.h */
+#include "service/waits.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sys/futex.h"
+
+/* ---------------------------------------------------------------- the tables */
+
+int waits_make(struct lockshm *s)
+{
+	struct waits *all = calloc(1, sizeof(*all) + s->n_owners * sizeof(all->owners[0]));
+	size_t i;
+
+	if (!all)
+		return LOCKSHM_NO_MEMORY;
+	pthread_mutex_init(&all->lock, NULL);
+	all->s = s;
+	CDS_INIT_LIST_HEAD(&all->to_view);
+	CDS_INIT_LIST_HEAD(&all->to_write);
+	CDS_INIT_LIST_HEAD(&all->watched);
+	for (i = 0; i < WAITS_NEAR; i++)
+		CDS_INIT_LIST_HEAD(&all->near[i]);
+	for (i = 0; i < LINES_NEAR; i++)
+		CDS_INIT_LIST_HEAD(&all->lines[i]);
+	/* The owners' lists are made when they are used: most pages of this array stay untouched. */
+	__atomic_store_n(&s->waits, all, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->look_at_wait, waits_look_at, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void waits_lock(struct waits *all)
+{
+	pthread_mutex_lock(&all->lock);
+}
+
+/* The doorbell of the slot: that of the renewals is gone if the service thread ends at this moment. */
+static void wake_service(struct waits *all, uint32_t slot)
+{
+	uint32_t *doorbell = &all->s->owners[slot].doorbell;
+
+	(void)fetch_add32(doorbell, 1);
+	futex_wake(doorbell, 1);
+}
+
+void waits_unlock(struct waits *all)
+{
+	bool ring = all->ring && all->process;
+	uint32_t slot = ring ? all->process->slot : 0;
+
+	all->ring = false;
+	pthread_mutex_unlock(&all->lock);
+	if (ring)
+		wake_service(all, slot);
+}
+
+struct wait *waits_find(struct waits *all, uint32_t index, uint64_t gen)
+{
+	struct wait *w;
+
+	cds_list_for_each_entry(w, &all->near[index % WAITS_NEAR], near)
+		if (w->index == index && w->grant.gen == gen)
+			return w;
+	return NULL;
+}
+
+void waits_ring(struct waits *all)
+{
+	/* Awake: it looks before it sleeps. */
+	if (all->until != 0)
+		all->ring = true;
+	all->until = 0;
+}
+
+/* ---------------------------------------------------------------- lines */
+
+static struct line *find_line(struct waits *all, uint32_t entry)
+{
+	struct line *line;
+
+	cds_list_for_each_entry(line, &all->lines[entry % LINES_NEAR], near)
+		if (line->entry == entry)
+			return line;
+	return NULL;
+}
+
+struct wait *line_first(const struct line *line)
+{
+	return cds_list_empty(&line->waits) ? NULL : cds_list_first_entry(&line->waits, struct wait, of_line);
+}
+
+void line_to_view(struct waits *all, struct line *line)
+{
+	if (cds_list_empty(&line->to_view))
+		cds_list_add_tail(&line->to_view, &all->to_view);
+}
+
+static void watch_no_more(struct waits *all, struct line *line)
+{
+	struct watched *o;
+
+	(void)all;
+	if (cds_list_empty(&line->behind))
+		return;
+	/* The last one takes the owner off the list. */
+	if (line->behind.next == line->behind.prev) {
+		o = cds_list_entry(line->behind.next, struct watched, lines);
+		o->ref = 0;
+		cds_list_del(&o->node);
+	}
+	cds_list_del_init(&line->behind);
+}
+
+static void watch(struct waits *all, struct line *line, const struct wait_view *view)
+{
+	struct watched *o = &all->owners[owner_ref_slot(view->owner)];
+	struct line *other;
+
+	if (o->ref == 0) {
+		CDS_INIT_LIST_HEAD(&o->lines);
+		cds_list_add(&o->node, &all->watched);
+	} else if (o->ref != view->owner) {
+		/* The slot has a new owner, so the one before is dead. */
+		cds_list_for_each_entry(other, &o->lines, behind)
+			line_to_view(all, other);
+	}
+	o->ref = view->owner;
+	o->control = load_relaxed(&all->s->owners[owner_ref_slot(view->owner)].control);
+	o->life = view->life;
+	cds_list_add(&line->behind, &o->lines);
+}
+
+void line_set_view(struct waits *all, struct line *line, const struct wait_view *view)
+{
+	bool blind = view->owner && !view->watched && view->owner != all->s->process_ref;
+	int64_t until = view->until, soon = blind ? segment_now(all->s) + LOCKSHM_MS(10) : INT64_MAX;
+
+	watch_no_more(all, line);
+	/* This process: if it dies, so do its waits. */
+	if (view->watched && view->owner != all->s->process_ref)
+		watch(all, line, view);
+	if (view->holds)
+		line->qpos = 1;
+	until = until < soon ? until : soon;
+	timer_set(&all->of_lines, &line->timer, until < line->walk_at ? until : line->walk_at);
+}
+
+void line_set_walk(struct waits *all, struct line *line)
+{
+	int64_t every = wait_walk_every(line->qpos), shared = wait_walk_every(0) * (all->n_lines / LINES_A_TICK);
+
+	line->walk_at = waits_tick(segment_now(all->s), every > shared ? every : shared);
+}
+
+static struct line *make_line(struct waits *all, struct wait *w)
+{
+	struct line *line = w->spare;
+
+	w->spare = NULL;
+	line->entry = w->entry;
+	CDS_INIT_LIST_HEAD(&line->waits);
+	CDS_INIT_LIST_HEAD(&line->behind);
+	CDS_INIT_LIST_HEAD(&line->to_view);
+	line_set_walk(all, line);
+	cds_list_add(&line->near, &all->lines[w->entry % LINES_NEAR]);
+	all->n_lines++;
+	return line;
+}
+
+void line_drop_if_empty(struct waits *all, struct line *line)
+{
+	if (line->busy || !cds_list_empty(&line->waits))
+		return;
+	watch_no_more(all, line);
+	timer_end(&all->of_lines, &line->timer);
+	cds_list_del(&line->to_view);
+	cds_list_del(&line->near);
+	all->n_lines--;
+	free(line);
+}
+
+/* ---------------------------------------------------------------- waits */
+
+/* By its ticket: loops of several threads append at the same time. */
+static void put_in_line(struct line *line, struct wait *w)
+{
+	struct cds_list_head *at = line->waits.prev;
+
+	while (at != &line->waits && cds_list_entry(at, struct wait, of_line)->grant.ticket > w->grant.ticket)
+		at = at->prev;
+	cds_list_add(&w->of_line, at);
+}
+
+void waits_add(struct waits *all, struct wait *w, const struct wait_view *view)
+{
+	struct line *line = find_line(all, w->entry);
+
+	if (!line)
+		line = make_line(all, w);
+	w->line = line;
+	cds_list_add(&w->near, &all->near[w->index % WAITS_NEAR]);
+	cds_list_add_tail(&w->of_loop, &w->loop->waiting);
+	put_in_line(line, w);
+	timer_set(&all->of_waits, &w->timer, w->deadline);
+	if (line_first(line) == w)
+		line_set_view(all, line, view);
+	/* Also if it is the only one behind that owner: then the service thread does not watch it yet. */
+	if (all->until > line->timer.at || all->until > w->deadline ||
+	    (line_first(line) == w && !cds_list_empty(&line->behind) && line->behind.next == line->behind.prev))
+		waits_ring(all);
+}
+
+static void leave_tables(struct waits *all, struct wait *w)
+{
+	struct line *line = w->line;
+	bool first = line_first(line) == w;
+
+	w->line = NULL;
+	cds_list_del(&w->near);
+	cds_list_del(&w->of_line);
+	timer_end(&all->of_waits, &w->timer);
+	if (cds_list_empty(&line->waits))
+		line_drop_if_empty(all, line);
+	else if (first)
+		line_to_view(all, line);
+}
+
+void waits_remove(struct waits *all, struct wait *w)
+{
+	if (w->line)
+		leave_tables(all, w);
+	cds_list_del(&w->of_loop);
+}
+
+void waits_decide(struct waits *all, struct wait *w, int status)
+{
+	struct lockshm_loop *loop = w->loop;
+
+	leave_tables(all, w);
+	w->status = status;
+	cds_list_del(&w->of_loop);
+	if (cds_list_empty(&loop->decided) && cds_list_empty(&loop->to_write)) {
+		loop->refs++;
+		cds_list_add_tail(&loop->to_write, &all->to_write);
+	}
+	cds_list_add_tail(&w->of_loop, &loop->decided);
+}
+
+bool waits_look(struct waits *all, struct wait *w)
+{
+	uint64_t word = load_acquire(&all->s->requests[w->index].word);
+	int status = WAIT_AGAIN;
+
+	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_WAITING))
+		return false;
+	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_GRANTED))
+		status = 0;
+	else if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_ABANDONED) && w->request.canceller &&
+		 canceller_used(w->request.canceller))
+		status = LOCKSHM_CANCELLED;
+	waits_decide(all, w, status);
+	return true;
+}
+
+/* ---------------------------------------------------------------- descriptors */
+
+static void write_one(struct lockshm_loop *loop)
+{
+	static const uint64_t one = 1;
+	ssize_t n;
+
+	if (loop->kind == DESCRIPTOR_SOCKET)
+		n = send(loop->fd, &one, sizeof(one), MSG_NOSIGNAL | MSG_DONTWAIT);
+	else
+		n = write(loop->fd, &one, sizeof(one));
+	/* Full: its reader has something to read already.  Without a reader there is nothing to do. */
+	(void)n;
+	__atomic_store_n(&loop->written, 1, __ATOMIC_RELEASE);
+}
+
+static struct lockshm_loop *next_to_write(struct waits *all, bool any)
+{
+	struct lockshm_loop *loop;
+
+	cds_list_for_each_entry(loop, &all->to_write, to_write)
+		if (any || loop->kind != DESCRIPTOR_PIPE)
+			return loop;
+	return NULL;
+}
+
+void waits_write(struct waits *all, bool any)
+{
+	struct lockshm_loop *loop;
+
+	waits_lock(all);
+	while ((loop = next_to_write(all, any)) != NULL) {
+		cds_list_del_init(&loop->to_write);
+		waits_unlock(all);
+		write_one(loop);
+		waits_lock(all);
+		if (!loop_put(loop))
+			continue;
+		waits_unlock(all);
+		loop_free(loop);
+		waits_lock(all);
+	}
+	if (!cds_list_empty(&all->to_write))
+		waits_ring(all);
+	waits_unlock(all);
+}
+
+void waits_look_at(struct lockshm *s, uint32_t index)
+{
+	struct waits *all = s->waits;
+	struct wait *w, *next;
+	bool write;
+
+	waits_lock(all);
+	cds_list_for_each_entry_safe(w, next, &all->near[index % WAITS_NEAR], near) {
+		if (w->index != index || waits_look(all, w) || line_first(w->line) != w)
+			continue;
+		/* Its predecessor has changed. */
+		line_to_view(all, w->line);
+		waits_ring(all);
+	}
+	write = !cds_list_empty(&all->to_write);
+	waits_unlock(all);
+	if (write)
+		waits_write(all, false);
+}
+
+bool loop_put(struct lockshm_loop *loop)
+{
+	return --loop->refs == 0;
+}
+
+void loop_free(struct lockshm_loop *loop)
+{
+	close(loop->fd);
+	free(loop);
+}

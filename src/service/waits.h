@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waits.h - the requests of a process that wait for its loops
+ *
+ * Two tables: waits by the index of their record, which is what a bell names; and lines by their entry.  A line has the
+ * waits of this process for one key, in the order of their tickets.  Only its first wait is looked after: it announces
+ * itself, its predecessor's owner and lease are watched, and its self-check walks to the head of the queue (R9).  The
+ * waits behind it are told by bells, by their time-outs, and when it leaves.
+ *
+ * One mutex guards all of it, and every wait that is in a table.  It is never held over a system call or a walk of a
+ * queue: the service thread copies what it needs, gives the lock back, and looks for the wait again.
+ *
+ * A wait is decided once, with the lock held: it leaves both tables for its loop's list of decided waits, and that loop's
+ * descriptor is written to.  Only lockshm_loop_next() writes to the caller's memory.
+ */
+#ifndef LOCKSHM_SERVICE_WAITS_H
+#define LOCKSHM_SERVICE_WAITS_H
+
+#include "hold/acquire.h"
+#include "lock/bell.h"
+#include "lock/wait.h"
+#include "service/timers.h"
+
+#define WAITS_NEAR BELL_CLASSES /* lists of waits by their index */
+#define LINES_NEAR 1024		/* lists of lines by their entry */
+#define LINES_A_TICK 1024	/* with more lines than this each is checked less often */
+
+struct many;
+struct renewal;
+
+struct line {
+	struct cds_list_head near;
+	struct cds_list_head waits;
+	struct cds_list_head behind; /* of the watched owner of the first wait's predecessor */
+	struct cds_list_head to_view; /* of those that the service thread is to look at */
+	struct timer timer;
+	int64_t walk_at;	     /* the next self-check */
+	uint32_t entry;
+	uint32_t qpos;		     /* distance of its first wait from the head, at the last one */
+	bool busy;		     /* the service thread looks at it, with the lock given back */
+};
+
+struct wait {
+	struct cds_list_head of_loop; /* waiting or decided */
+	struct cds_list_head near;
+	struct cds_list_head of_line;
+	struct line *line;	      /* NULL = decided */
+	struct lockshm_loop *loop;
+	struct timer timer;	      /* its time-out */
+	uint32_t index;
+	uint32_t entry;
+	struct grant grant;
+	int status;		      /* decided: 0 granted, WAIT_AGAIN, or why not */
+	int64_t begun;
+	int64_t deadline;	      /* segment time; INT64_MAX = never */
+	struct known_key key;
+	struct lockshm_request request; /* the caller's; key and tag are below */
+	lockshm_hold_t *hold;
+	void *user;
+	struct many *many;	      /* it is for one key of several; NULL = for one key */
+	struct renewal *renewal;      /* for LOCKSHM_AUTO_RENEW, made in advance */
+	struct lockshm_blocker blocker;
+	struct line *spare;	      /* made in advance, for a key without a line */
+	char tag[LOCKSHM_TAG_MAX + 1];
+	unsigned char shown[LOCKSHM_KEY_SHOWN_MAX];
+};
+
+/* The lines behind one owner. */
+struct watched {
+	struct cds_list_head lines;
+	struct cds_list_head node; /* in the list of all that are watched */
+	uint64_t ref;		   /* 0 = not watched */
+	uint64_t control;	   /* of the slot: changes if a look at /proc has found the owner dead */
+	struct futex_watch life;
+};
+
+struct waits {
+	pthread_mutex_t lock;
+	struct lockshm *s;
+	struct participant *process; /* of the service thread, while that runs */
+	unsigned n_lines;
+	int64_t until;		     /* when the service thread wakes up by itself; 0 = it is awake, or will be */
+	bool ring;		     /* wake it when the lock is given back */
+	int64_t probe_at;	     /* the next look at /proc and at the file, for all lines */
+	struct timers of_waits;
+	struct timers of_lines;
+	struct cds_list_head to_view;
+	struct cds_list_head to_write; /* loops, see struct lockshm_loop */
+	struct cds_list_head watched;
+	struct cds_list_head near[WAITS_NEAR];
+	struct cds_list_head lines[LINES_NEAR];
+	struct watched owners[]; /* by slot */
+};
+
+enum descriptor { DESCRIPTOR_EVENTFD, DESCRIPTOR_SOCKET, DESCRIPTOR_PIPE };
+
+struct lockshm_loop {
+	uint64_t magic;
+	uint64_t epoch;
+	struct lockshm *s;
+	struct waits *all;
+	struct participant *self; /* used by its thread only */
+	/* Guarded by the lock: */
+	struct cds_list_head waiting;
+	struct cds_list_head decided;
+	struct cds_list_head to_write; /* its descriptor is to be written to */
+	unsigned refs;		       /* its thread, and each thread that is about to write */
+	int fd;
+	bool own_fd;
+	uint32_t written;	       /* since lockshm_loop_next() last emptied the own descriptor */
+	enum descriptor kind;
+};
+
+/* The next time of a self-check at least @ns from @now: all lines have theirs at the same moments. */
+static inline int64_t waits_tick(int64_t now, int64_t ns)
+{
+	int64_t tick = wait_walk_every(0);
+
+	return (now + ns + tick - 1) / tick * tick;
+}
+
+/* Make the tables of @s with its first loop.  0 or NO_MEMORY. */
+MUST_CHECK int waits_make(struct lockshm *s);
+
+void waits_lock(struct waits *all);
+void waits_unlock(struct waits *all);
+
+/* Everything below: the lock held. */
+
+struct wait *waits_find(struct waits *all, uint32_t index, uint64_t gen);
+
+/* @w is in the queue, and its first look gave @view: into the tables. */
+void waits_add(struct waits *all, struct wait *w, const struct wait_view *view);
+
+/* Out of the tables, or out of its loop's list of decided waits. */
+void waits_remove(struct waits *all, struct wait *w);
+
+/* @w leaves the tables for the list of decided waits. */
+void waits_decide(struct waits *all, struct wait *w, int status);
+
+/* Has the word of @w changed?  Then it is decided. */
+bool waits_look(struct waits *all, struct wait *w);
+
+/* The first wait of a line; NULL = none. */
+struct wait *line_first(const struct line *line);
+
+/* The service thread is to look at the first wait of @line. */
+void line_to_view(struct waits *all, struct line *line);
+
+/* It was checked: the time of its next self-check. */
+void line_set_walk(struct waits *all, struct line *line);
+
+/* What its first wait depends on now. */
+void line_set_view(struct waits *all, struct line *line, const struct wait_view *view);
+
+/* Frees it if it is empty, and not busy. */
+void line_drop_if_empty(struct waits *all, struct line *line);
+
+/* Make the service thread look again, after the lock is given back. */
+void waits_ring(struct waits *all);
+
+/* ---------------------------------------------------------------- the lock not held */
+
+/* Write to the descriptors of the loops that waits were decided for; @any: pipes too, which only the service thread
+ * may. */
+void waits_write(struct waits *all, bool any);
+
+/* The bell of a wait of this process rang in this thread. */
+void waits_look_at(struct lockshm *s, uint32_t index);
+
+/* One reference less to @loop.  True = it was the last, and the caller frees it, with the lock given back. */
+MUST_CHECK bool loop_put(struct lockshm_loop *loop);
+void loop_free(struct lockshm_loop *loop);
+
+/* attend.c: what the service thread does between two sleeps.  Adds what to sleep on, returns when to look again. */
+int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n);
+
+#endif
