@@ -8,11 +8,9 @@
  * referenced, so it stays mapped if the last other thread leaves. */
 static bool is_of_process(const struct hold *h, uint64_t *ref)
 {
-	uint64_t uid;
-
 	if (!process_ref_segment(h->segment))
 		return false;
-	if (renewals_identity(h->segment, &uid, ref) && uid == h->owner)
+	if (segment_is_process(h->segment, h->owner, ref))
 		return true;
 	segment_unref(h->segment);
 	return false;
@@ -92,8 +90,7 @@ static bool visit_of_process(struct lockshm *s, void *arg)
 	g.locked = renewals_lock_if_any(s);
 	if (!g.locked)
 		return false;
-	g.owner = s->renewals->ref;
-	if (s->renewals->uid == v->h->owner && find_record(&g) && find_renewal(&g, true) && record_agrees(&g))
+	if (segment_is_process(s, v->h->owner, &g.owner) && find_record(&g) && find_renewal(&g, true) && record_agrees(&g))
 		return v->use(&g);
 	g.s = s;
 	return hold_leave(&g, false);

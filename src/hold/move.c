@@ -50,8 +50,11 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 
 	if (!hold_sealed(h) || h->epoch != process_epoch())
 		return LOCKSHM_NOT_HELD;
-	if (to == LOCKSHM_TO_PROCESS)
-		return renewals_identity(h->segment, uid, ref) ? 0 : LOCKSHM_SYSTEM;
+	if (to == LOCKSHM_TO_PROCESS) {
+		*uid = load_acquire(&h->segment->process_uid);
+		*ref = load_relaxed(&h->segment->process_ref);
+		return *uid ? 0 : LOCKSHM_SYSTEM;
+	}
 	err = participant_get(h->segment, &self, NULL);
 	if (err)
 		return err;

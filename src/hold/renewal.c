@@ -38,22 +38,6 @@ void renewals_ring(struct renewals *all)
 	futex_wake(&all->doorbell, 1);
 }
 
-bool renewals_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref)
-{
-	struct renewals *all;
-
-	pthread_mutex_lock(&s->lock);
-	all = s->renewals;
-	if (all) {
-		pthread_mutex_lock(&all->lock);
-		*uid = all->uid;
-		*ref = all->ref;
-		pthread_mutex_unlock(&all->lock);
-	}
-	pthread_mutex_unlock(&s->lock);
-	return all && *ref;
-}
-
 void renewals_add_held(struct lockshm *s, struct renewal *r)
 {
 	int64_t now = segment_now(s), begun = r->deadline - r->ttl_ns;

@@ -36,8 +36,6 @@ struct renewals {
 	struct cds_list_head all;
 	struct cds_list_head near[RENEWALS_NEAR];
 	uint32_t doorbell;	  /* futex; changes with everything that the service thread has to look at */
-	uint64_t uid;		  /* of the service thread's participant, which process-wide holds depend on */
-	uint64_t ref;		  /* its owner_ref; 0 = not joined */
 	int cancel;		  /* cancel state of the thread that locked it, to be restored */
 };
 
@@ -46,9 +44,6 @@ void renewals_init(struct renewals *all);
 void renewals_drop(struct renewals *all);
 /* The renewals' lock held.  Make the service thread look again. */
 void renewals_ring(struct renewals *all);
-
-/* Is the service thread there?  Process-wide holds depend on its uid and owner_ref. */
-bool renewals_identity(struct lockshm *s, uint64_t *uid, uint64_t *ref);
 
 /* Renew this hold at half its ttl from now on, from @r->deadline - @r->ttl_ns until @r->max_ns later.  Takes over @r
  * (from malloc). */

@@ -392,8 +392,7 @@ void segment_unref(struct lockshm *s)
 	/* Closed, and only the service thread is left, which has nothing to do.  This reference stays until it has
 	 * left. */
 	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->renewals) {
-		idle = s->renewals;
-		s->renewals = NULL;
+		idle = segment_take_service(s);
 		s->refs++;
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -60,6 +60,8 @@ struct lockshm {
 	bool read_only;
 	bool has_bells; /* requests may wait for an event loop */
 	struct shm_redis redis; /* checked copy */
+	uint64_t process_uid; /* of the service thread's participant, on which holds of the process depend; 0 = none runs */
+	uint64_t process_ref; /* its owner_ref.  Both are written with the lock held, and read without. */
 
 	/* Private to this process. */
 	size_t size;
@@ -146,6 +148,37 @@ static inline bool segment_retired(const struct lockshm *s)
 static inline bool segment_valid(const struct lockshm *s)
 {
 	return likely(s != NULL) && likely(s->magic == SEGMENT_MAGIC);
+}
+
+/*
+ * Its lock held: the service thread has joined as @uid and @ref.  A caller that reads the words while another service
+ * thread starts may get the uid of one and the owner_ref of the other; no record of a hold of the first has the second
+ * for its owner.
+ */
+static inline void segment_set_service(struct lockshm *s, struct renewals *renewals, uint64_t uid, uint64_t ref)
+{
+	__atomic_store_n(&s->renewals, renewals, __ATOMIC_RELEASE);
+	store_relaxed(&s->process_ref, ref);
+	store_release(&s->process_uid, uid);
+}
+
+/* Its lock held: from now on no call finds the service thread, nor a hold of the process.  NULL = it does not run. */
+static inline struct renewals *segment_take_service(struct lockshm *s)
+{
+	struct renewals *renewals = s->renewals;
+
+	store_release(&s->process_uid, 0);
+	__atomic_store_n(&s->renewals, NULL, __ATOMIC_RELEASE);
+	return renewals;
+}
+
+/* Do holds with this @uid as their owner depend on this process?  Its owner_ref. */
+static inline bool segment_is_process(const struct lockshm *s, uint64_t uid, uint64_t *ref)
+{
+	if (unlikely(load_acquire(&s->process_uid) != uid))
+		return false;
+	*ref = load_relaxed(&s->process_ref);
+	return true;
 }
 
 /* ---------------------------------------------------------------- map.c */

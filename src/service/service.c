@@ -26,6 +26,7 @@ struct service {
 	pthread_cond_t changed; /* started */
 	int started; /* 0 = not yet, 1 = runs, negative = why not */
 	struct lockshm_error error; /* why not, in words */
+	uint64_t uid, ref; /* of its participant */
 	bool stop;
 };
 
@@ -65,8 +66,8 @@ static void *service_main(void *arg)
 #endif
 	err = participant_join(sv->s, &self, OWNER_PROCESS, &sv->error);
 	pthread_mutex_lock(&sv->renewals.lock);
-	sv->renewals.ref = err ? 0 : self->ref;
-	sv->renewals.uid = err ? 0 : self->uid;
+	sv->ref = err ? 0 : self->ref;
+	sv->uid = err ? 0 : self->uid;
 	sv->started = err ? err : 1;
 	pthread_cond_broadcast(&sv->changed);
 	pthread_mutex_unlock(&sv->renewals.lock);
@@ -138,7 +139,7 @@ static bool runs(struct lockshm *s)
 static void set_running(struct lockshm *s, struct service *sv)
 {
 	pthread_mutex_lock(&s->lock);
-	s->renewals = &sv->renewals;
+	segment_set_service(s, &sv->renewals, sv->uid, sv->ref);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -187,9 +188,7 @@ void service_end_if_alone(struct lockshm *s)
 
 	/* Checked and taken out under one lock, so that no thread joins in between. */
 	pthread_mutex_lock(&s->lock);
-	all = s->refs - s->own_refs <= 1 ? s->renewals : NULL;
-	if (all)
-		s->renewals = NULL;
+	all = s->refs - s->own_refs <= 1 ? segment_take_service(s) : NULL;
 	pthread_mutex_unlock(&s->lock);
 	if (all)
 		end(all);
@@ -212,9 +211,8 @@ static void fork_unlock(struct lockshm *s)
 /* The thread does not exist in a child, and the child has nothing to renew. */
 static void forget(struct lockshm *s, bool consistent)
 {
-	struct renewals *all = s->renewals;
+	struct renewals *all = segment_take_service(s);
 
-	s->renewals = NULL;
 	if (!all || !consistent)
 		return;
 	/* The descriptors are the child's copies: closed and not written to, as the holds are the parent's. */
