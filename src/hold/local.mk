@@ -15,6 +15,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/hold.h \
 	%D%/lock-object.c \
 	%D%/lock-object.h \
+	%D%/many.c \
+	%D%/many.h \
 	%D%/move.c \
 	%D%/move.h \
 	%D%/renewal.c \

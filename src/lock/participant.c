@@ -197,12 +197,8 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 
 /* ---------------------------------------------------------------- sharing a slot */
 
-struct participant *participant_begin_share(struct participant *process)
+void participant_begin_share(struct participant *process, struct participant *p)
 {
-	struct participant *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
 	p->segment = process->segment;
 	p->epoch = process->epoch;
 	p->uid = process->uid;
@@ -216,7 +212,6 @@ struct participant *participant_begin_share(struct participant *process)
 	p->chunk_cap = process->chunk_cap;
 	process->chunks = NULL;
 	process->n_chunks = process->chunk_cap = 0;
-	return p;
 }
 
 void participant_end_share(struct participant *p, struct participant *process)

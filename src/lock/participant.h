@@ -155,12 +155,12 @@ static inline void count_event(const struct participant *self, enum owner_count 
 }
 
 /*
- * Another private side of the slot of @process, for one loop, with records and keys of its own.  It takes over the chunks
- * that an earlier one left to @process, which fills no records itself.  NULL = no memory.
+ * @p, all zero, is another private side of the slot of @process, for one loop, with records and keys of its own.  It
+ * takes over the chunks that an earlier one left to @process, which fills no records itself.
  */
-struct participant *participant_begin_share(struct participant *process);
+void participant_begin_share(struct participant *process, struct participant *p);
 
-/* Give back the chunks of @p that are free, and leave the others to @process. */
+/* Give back the chunks of @p that are free, and leave the others to @process.  Frees @p. */
 void participant_end_share(struct participant *p, struct participant *process);
 
 #endif

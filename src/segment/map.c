@@ -377,6 +377,7 @@ static void unmap(struct lockshm *s)
 	process_remove_segment(s);
 	munmap(s->header, s->size);
 	close_own(s);
+	free(s->waits);
 	pthread_mutex_destroy(&s->starting);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

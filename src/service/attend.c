@@ -32,7 +32,7 @@ static void look_at_class(void *arg, uint32_t class)
 	struct wait *w, *next;
 
 	cds_list_for_each_entry_safe(w, next, &all->near[class], near)
-		if (!waits_look(all, w) && line_first(w->line) == w)
+		if (w->line && !waits_look(all, w) && line_first(w->line) == w)
 			line_to_view(all, w->line);
 }
 
@@ -77,7 +77,7 @@ static void end_wait(struct waits *all, struct wait *w, int status)
 	left = wait_abandon(all->s, &t);
 	waits_lock(all);
 	w = waits_find(all, t.index, t.gen);
-	if (!w)
+	if (!w || !w->line)
 		return;
 	w->blocker = blocker;
 	if (left)

@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: MIT
 # the thread of the library
 liblockshm_internal_la_SOURCES += \
+	%D%/attend.c \
+	%D%/loop-many.c \
+	%D%/loop-wait.c \
+	%D%/loop.c \
+	%D%/loop.h \
 	%D%/notify.c \
 	%D%/renew.c \
 	%D%/service.c \
 	%D%/service.h \
+	%D%/timers.c \
+	%D%/timers.h \
+	%D%/waits.c \
+	%D%/waits.h \
 	$(end)

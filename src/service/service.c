@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lock/participant.h"
+#include "service/waits.h"
 #include "sys/error.h"
 #include "sys/thread.h"
 
@@ -26,32 +27,70 @@ struct service {
 	pthread_cond_t changed; /* started */
 	int started; /* 0 = not yet, 1 = runs, negative = why not */
 	struct lockshm_error error; /* why not, in words */
+	struct participant *self;
 	uint64_t uid, ref; /* of its participant */
 	bool stop;
 };
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 static struct service *service_of(struct renewals *all)
 {
 	return (struct service *)(void *)all;
 }
 
-static void service_loop(struct service *sv)
+struct participant *service_participant(struct lockshm *s)
+{
+	return service_of(s->renewals)->self;
+}
+
+/* The process has loops: this thread sleeps at its bell, too. */
+static struct waits *waits_of(const struct service *sv)
+{
+	struct waits *all = __atomic_load_n(&sv->s->waits, __ATOMIC_ACQUIRE);
+
+	return all && waits_are_of(all, sv->self) ? all : NULL;
+}
+
+static void sleep_at_bell(struct service *sv, struct futex_watch *watches, unsigned n, int64_t until)
+{
+	/* Only the first word is watched then, and the bell rings more often than the doorbell of the renewals. */
+	if (!futex_has_waitv()) {
+		watches[0] = watches[1];
+		until = earlier(until, segment_now(sv->s) + LOCKSHM_MS(10));
+	}
+	if (bell_fall_asleep(sv->s, sv->self->slot))
+		futex_wait_any(watches, n, until - sv->s->clock_offset);
+	bell_wake_up(sv->s, sv->self->slot);
+}
+
+/* One turn.  False = it is to stop. */
+static bool serve(struct service *sv)
 {
 	struct futex_watch watches[FUTEX_WATCH_MOST];
+	struct waits *all = waits_of(sv);
+	int64_t next = INT64_MAX;
+	unsigned n = 1;
+	bool stop;
 
+	/* Read the doorbell before everything it may be about. */
+	watches[0] = (struct futex_watch){ &sv->renewals.doorbell, load_acquire32(&sv->renewals.doorbell) };
+	if (all)
+		next = waits_attend(all, watches, &n);
 	pthread_mutex_lock(&sv->renewals.lock);
-	while (!sv->stop) {
-		unsigned n = 1;
-		int64_t next;
-
-		/* Read the doorbell before everything it may be about. */
-		watches[0] = (struct futex_watch){ &sv->renewals.doorbell, load_acquire32(&sv->renewals.doorbell) };
-		next = service_renew(sv->s, &sv->renewals, watches, &n);
-		pthread_mutex_unlock(&sv->renewals.lock);
-		futex_wait_any(watches, n, next - sv->s->clock_offset);
-		pthread_mutex_lock(&sv->renewals.lock);
-	}
+	stop = sv->stop;
+	next = earlier(next, service_renew(sv->s, &sv->renewals, watches, &n));
 	pthread_mutex_unlock(&sv->renewals.lock);
+	if (stop)
+		return false;
+	if (all)
+		sleep_at_bell(sv, watches, n, next);
+	else
+		futex_wait_any(watches, n, next - sv->s->clock_offset);
+	return true;
 }
 
 static void *service_main(void *arg)
@@ -66,13 +105,15 @@ static void *service_main(void *arg)
 #endif
 	err = participant_join(sv->s, &self, OWNER_PROCESS, &sv->error);
 	pthread_mutex_lock(&sv->renewals.lock);
+	sv->self = self;
 	sv->ref = err ? 0 : self->ref;
 	sv->uid = err ? 0 : self->uid;
 	sv->started = err ? err : 1;
 	pthread_cond_broadcast(&sv->changed);
 	pthread_mutex_unlock(&sv->renewals.lock);
-	if (!err)
-		service_loop(sv);
+	while (!err && serve(sv))
+		;
+	waits_end(sv->s);
 	participant_leave(sv->s);
 	return NULL;
 }
@@ -213,6 +254,7 @@ static void forget(struct lockshm *s, bool consistent)
 {
 	struct renewals *all = segment_take_service(s);
 
+	waits_forget(s, consistent);
 	if (!all || !consistent)
 		return;
 	/* The descriptors are the child's copies: closed and not written to, as the holds are the parent's. */

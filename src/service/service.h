@@ -17,6 +17,9 @@ MUST_CHECK int service_start(struct lockshm *s, struct lockshm_error *error);
 /* End it, if no other thread of the program takes part: so the holds of the process end now. */
 void service_end_if_alone(struct lockshm *s);
 
+/* Its participant, while it runs. */
+struct participant *service_participant(struct lockshm *s);
+
 /* The renewals' lock held.  Renew what is due, notify of what is lost.  Adds what to sleep on, and returns when to look
  * again, segment time. */
 int64_t service_renew(struct lockshm *s, struct renewals *all, struct futex_watch *watches, unsigned *n);

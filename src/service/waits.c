@@ -32,6 +32,36 @@ int waits_make(struct lockshm *s)
 	return 0;
 }
 
+bool waits_are_of(struct waits *all, const struct participant *process)
+{
+	bool it;
+
+	waits_lock(all);
+	it = all->process == process;
+	waits_unlock(all);
+	return it;
+}
+
+void waits_end(struct lockshm *s)
+{
+	struct waits *all = __atomic_load_n(&s->waits, __ATOMIC_ACQUIRE);
+
+	if (!all)
+		return;
+	waits_lock(all);
+	all->process = NULL;
+	waits_unlock(all);
+}
+
+/* A thread of the parent may have been changing the tables: the waits themselves stay in the memory of their loops. */
+void waits_forget(struct lockshm *s, bool consistent)
+{
+	if (consistent)
+		free(s->waits);
+	s->waits = NULL;
+	s->look_at_wait = NULL;
+}
+
 void waits_lock(struct waits *all)
 {
 	pthread_mutex_lock(&all->lock);
@@ -213,13 +243,12 @@ void waits_add(struct waits *all, struct wait *w, const struct wait_view *view)
 		waits_ring(all);
 }
 
-static void leave_tables(struct waits *all, struct wait *w)
+static void leave_line(struct waits *all, struct wait *w)
 {
 	struct line *line = w->line;
 	bool first = line_first(line) == w;
 
 	w->line = NULL;
-	cds_list_del(&w->near);
 	cds_list_del(&w->of_line);
 	timer_end(&all->of_waits, &w->timer);
 	if (cds_list_empty(&line->waits))
@@ -231,7 +260,8 @@ static void leave_tables(struct waits *all, struct wait *w)
 void waits_remove(struct waits *all, struct wait *w)
 {
 	if (w->line)
-		leave_tables(all, w);
+		leave_line(all, w);
+	cds_list_del(&w->near);
 	cds_list_del(&w->of_loop);
 }
 
@@ -239,7 +269,7 @@ void waits_decide(struct waits *all, struct wait *w, int status)
 {
 	struct lockshm_loop *loop = w->loop;
 
-	leave_tables(all, w);
+	leave_line(all, w);
 	w->status = status;
 	cds_list_del(&w->of_loop);
 	if (cds_list_empty(&loop->decided) && cds_list_empty(&loop->to_write)) {
@@ -320,7 +350,7 @@ void waits_look_at(struct lockshm *s, uint32_t index)
 
 	waits_lock(all);
 	cds_list_for_each_entry_safe(w, next, &all->near[index % WAITS_NEAR], near) {
-		if (w->index != index || waits_look(all, w) || line_first(w->line) != w)
+		if (w->index != index || !w->line || waits_look(all, w) || line_first(w->line) != w)
 			continue;
 		/* Its predecessor has changed. */
 		line_to_view(all, w->line);

@@ -10,7 +10,7 @@
  * One mutex guards all of it, and every wait that is in a table.  It is never held over a system call or a walk of a
  * queue: the service thread copies what it needs, gives the lock back, and looks for the wait again.
  *
- * A wait is decided once, with the lock held: it leaves both tables for its loop's list of decided waits, and that loop's
+ * A wait is decided once, with the lock held: it leaves its line for its loop's list of decided waits, and that loop's
  * descriptor is written to.  Only lockshm_loop_next() writes to the caller's memory.
  */
 #ifndef LOCKSHM_SERVICE_WAITS_H
@@ -44,7 +44,7 @@ struct wait {
 	struct cds_list_head of_loop; /* waiting or decided */
 	struct cds_list_head near;
 	struct cds_list_head of_line;
-	struct line *line;	      /* NULL = decided */
+	struct line *line;	      /* NULL = decided, or in no table */
 	struct lockshm_loop *loop;
 	struct timer timer;	      /* its time-out */
 	uint32_t index;
@@ -122,11 +122,21 @@ static inline int64_t waits_tick(int64_t now, int64_t ns)
 /* Make the tables of @s with its first loop.  0 or NO_MEMORY. */
 MUST_CHECK int waits_make(struct lockshm *s);
 
+/* Does the service thread with that participant serve them? */
+bool waits_are_of(struct waits *all, const struct participant *process);
+
+/* The service thread ends: there is no loop. */
+void waits_end(struct lockshm *s);
+
+/* In a child: the waits are the parent's. */
+void waits_forget(struct lockshm *s, bool consistent);
+
 void waits_lock(struct waits *all);
 void waits_unlock(struct waits *all);
 
 /* Everything below: the lock held. */
 
+/* Waiting, or decided and not collected. */
 struct wait *waits_find(struct waits *all, uint32_t index, uint64_t gen);
 
 /* @w is in the queue, and its first look gave @view: into the tables. */
@@ -135,7 +145,7 @@ void waits_add(struct waits *all, struct wait *w, const struct wait_view *view);
 /* Out of the tables, or out of its loop's list of decided waits. */
 void waits_remove(struct waits *all, struct wait *w);
 
-/* @w leaves the tables for the list of decided waits. */
+/* @w leaves its line for the list of decided waits. */
 void waits_decide(struct waits *all, struct wait *w, int status);
 
 /* Has the word of @w changed?  Then it is decided. */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop-many.c - several locks for one outcome, all or none
+ *
+ * One wait takes the locks one after the other, in the order of hold/many.h.  What it has so far is granted and not
+ * entered, in holds of its own; the caller's are filled when the last lock is granted.  Crash point: the process ends
+ * with all of its requests.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hold/many.h"
+#include "hold/renewal.h"
+#include "service/loop.h"
+#include "sys/error.h"
+#include "sys/sized.h"
+
+struct many {
+	lockshm_hold_t *holds; /* the caller's */
+	size_t n;	       /* different keys */
+	size_t at;	       /* the next one */
+	unsigned tries;
+	unsigned acknowledge;
+	int status;
+	struct lockshm_request common;
+	struct lockshm_report sum;
+	struct wanted wanted[LOCKSHM_MANY_MAX];
+	struct lockshm_key keys[LOCKSHM_MANY_MAX]; /* as given, with the bytes below */
+	lockshm_hold_t own[LOCKSHM_MANY_MAX]; /* in the order they are taken */
+	unsigned char bytes[];
+};
+
+void many_free(struct many *m)
+{
+	free(m);
+}
+
+void many_undo(struct many *m)
+{
+	while (m->at > 0)
+		(void)lockshm_release(&m->own[--m->at], 0);
+	m->status = 0;
+	many_forget_holds(&m->sum);
+}
+
+/* ---------------------------------------------------------------- one lock after the other */
+
+static int submit_next(struct wait *w, struct lockshm_error *error)
+{
+	struct many *m = w->many;
+	const struct wanted *wanted = &m->wanted[m->at];
+	struct lockshm_request q = m->common;
+
+	q.key = m->keys[wanted->qpos].data;
+	q.key_len = m->keys[wanted->qpos].len;
+	q.mode = wanted->mode;
+	w->request.mode = q.mode;
+	wait_copy_key(w, q.key, q.key_len);
+	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
+		w->renewal = malloc(sizeof(*w->renewal));
+	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for auto-renewal");
+	return wait_submit(w, &q, error);
+}
+
+/* R13: no key is entered before the last is granted.  False = a lease ended before that. */
+static bool enter_all(const struct many *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->n; i++)
+		if (hold_go_inside(&m->own[i]) < 0)
+			return false;
+	return true;
+}
+
+/* The holds become the caller's, at another address. */
+static void hand_over(struct many *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->n; i++) {
+		struct hold *h = hold_of(&m->holds[m->wanted[i].qpos]);
+
+		*h = *hold_of(&m->own[i]);
+		hold_close(h);
+		hold_of(&m->own[i])->magic = 0;
+		if (m->acknowledge)
+			(void)lockshm_acknowledge((lockshm_hold_t *)h);
+	}
+}
+
+/* The lock that was waited for is granted.  True = it was the last, and all are held. */
+static bool take(struct wait *w)
+{
+	struct many *m = w->many;
+	struct lockshm_report one = LOCKSHM_REPORT_INIT;
+	int status = wait_fill_hold(w, hold_of(&m->own[m->at]), &one);
+
+	m->status = many_worse(m->status, status);
+	many_add_report(&m->sum, &one);
+	if (++m->at < m->n)
+		return false;
+	if (enter_all(m))
+		return true;
+	many_undo(m);
+	m->tries++;
+	return false;
+}
+
+int many_go_on(struct wait *w, int status, struct lockshm_report *report)
+{
+	struct many *m = w->many;
+
+	while (status == 0 && !take(w)) {
+		if (m->tries < MANY_TRIES)
+			status = submit_next(w, &report->error);
+		else
+			status = error_set(&report->error, LOCKSHM_TIMEOUT,
+					   "the leases end before the last key is granted: ttl_ns is too short");
+	}
+	if (status == LOCKSHM_PENDING)
+		return status;
+	if (status < 0) {
+		many_undo(m);
+		return status;
+	}
+	m->sum.error = report->error;
+	*report = m->sum;
+	hand_over(m);
+	return m->status;
+}
+
+/* ---------------------------------------------------------------- the call */
+
+static struct many *make_many(const struct lockshm *s, const struct lockshm_request *common,
+			      const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds,
+			      struct lockshm_error *error, int *err)
+{
+	size_t i, len = 0;
+	struct many *m;
+
+	for (i = 0; i < n; i++)
+		len += keys[i].data && keys[i].len <= LOCKSHM_KEY_MAX ? keys[i].len : 0;
+	m = calloc(1, sizeof(*m) + len);
+	if (!m) {
+		*err = error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
+		return NULL;
+	}
+	m->holds = holds;
+	m->sum = (struct lockshm_report)LOCKSHM_REPORT_INIT;
+	m->common = *common;
+	m->common.report = NULL;
+	m->acknowledge = common->flags & LOCKSHM_ACKNOWLEDGE;
+	m->common.flags = (common->flags & ~LOCKSHM_ACKNOWLEDGE) | ACQUIRE_OUTSIDE;
+	/* The order refers to the copies. */
+	for (i = 0, len = 0; i < n; i++) {
+		m->keys[i] = keys[i];
+		if (!keys[i].data || keys[i].len > LOCKSHM_KEY_MAX)
+			continue;
+		m->keys[i].data = memcpy(m->bytes + len, keys[i].data, keys[i].len);
+		len += keys[i].len;
+	}
+	*err = many_order(s, m->wanted, common, m->keys, n, &m->n, error);
+	if (!*err)
+		return m;
+	free(m);
+	return NULL;
+}
+
+/* The common request as one for a key, to be checked. */
+static int check(struct lockshm_loop *loop, const struct lockshm_request *common, const struct lockshm_key *keys, size_t n,
+		 lockshm_hold_t *holds, struct lockshm_error *error)
+{
+	struct lockshm_request q = *common;
+	int err = many_check(common, keys, n, holds, error);
+
+	if (err)
+		return err;
+	q.key = "key";
+	q.key_len = 3;
+	if (q.mode == 0)
+		q.mode = LOCKSHM_EXCLUSIVE;
+	return loop_check_request(loop, &q, holds, error);
+}
+
+static int acquire_many(struct lockshm_loop *loop, struct lockshm_request *common, const struct lockshm_key *keys,
+			size_t n, lockshm_hold_t *holds, void *user, struct lockshm_report *own)
+{
+	struct lockshm_report *report = common->report;
+	int status = check(loop, common, keys, n, holds, &own->error);
+	struct many *m = NULL;
+	struct wait *w;
+
+	if (!status) {
+		common->ttl_ns = request_first_ttl(common);
+		m = make_many(loop->s, common, keys, n, holds, &own->error, &status);
+	}
+	if (!m)
+		return status;
+	w = wait_make(loop, &m->common, holds, user, report);
+	if (!w) {
+		many_free(m);
+		return error_system(&own->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
+	}
+	w->many = m;
+	memset(holds, 0, n * sizeof(*holds));
+	status = many_go_on(w, submit_next(w, &own->error), own);
+	if (status != LOCKSHM_PENDING)
+		wait_free(w);
+	return status;
+}
+
+LOCKSHM_EXPORT int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request *common,
+					     const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds, void *user)
+{
+	struct lockshm_report own = LOCKSHM_REPORT_INIT;
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	int err = loop_check(loop);
+
+	if (err)
+		return err;
+	if (!common)
+		return LOCKSHM_INVALID;
+	err = sized_in(&q, sizeof(q), common, REQUEST_SIZE_0_1, "request", &own.error);
+	if (q.report && !sized_good(q.report, REPORT_SIZE_0_1))
+		return LOCKSHM_INVALID;
+	if (!err)
+		err = acquire_many(loop, &q, keys, n, holds, user, &own);
+	if (q.report)
+		sized_out(q.report, &own, sizeof(own));
+	return err;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop-wait.c - one wait of a loop, from its request to its hold
+ *
+ * All of this runs in the loop's thread.  R14: a granted request is collected by its new deadline, and then one CAS that
+ * enters it; if its lease has ended before that, the request is appended again.
+ */
+#include "service/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hold/renewal.h"
+#include "lock/damage.h"
+#include "lock/deadline.h"
+#include "lock/queue.h"
+#include "sys/error.h"
+
+#define HOLD_AWAITED UINT64_C(0x7469617761206c6f)
+#define SUBMITS_MAX 1000 /* grants in a row that end before they are collected: the segment is damaged */
+
+/* ---------------------------------------------------------------- memory */
+
+void wait_copy_key(struct wait *w, const void *key, size_t len)
+{
+	w->request.key = w->shown;
+	w->request.key_len = len;
+	if (key)
+		memcpy(w->shown, key, len < sizeof(w->shown) ? len : sizeof(w->shown));
+}
+
+/* Keeps the request, and what the caller may reuse. */
+static void copy_request(struct wait *w, const struct lockshm_request *q, struct lockshm_report *report)
+{
+	w->request = *q;
+	wait_copy_key(w, q->key, q->key_len);
+	w->request.report = report;
+	if (q->tag) {
+		memcpy(w->tag, q->tag, strnlen(q->tag, LOCKSHM_TAG_MAX));
+		w->request.tag = w->tag;
+	}
+}
+
+struct wait *wait_make(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold, void *user,
+		       struct lockshm_report *report)
+{
+	struct wait *w = calloc(1, sizeof(*w));
+	bool renews = q->flags & LOCKSHM_AUTO_RENEW;
+
+	if (!w)
+		return NULL;
+	w->loop = loop;
+	w->hold = hold;
+	w->user = user;
+	copy_request(w, q, report);
+	w->spare = calloc(1, sizeof(*w->spare));
+	w->renewal = renews ? malloc(sizeof(*w->renewal)) : NULL;
+	if (w->spare && (w->renewal || !renews))
+		return w;
+	wait_free(w);
+	return NULL;
+}
+
+void wait_free(struct wait *w)
+{
+	if (w->many)
+		many_free(w->many);
+	free(w->renewal);
+	free(w->spare);
+	free(w);
+}
+
+void wait_set_awaited(const struct wait *w)
+{
+	struct hold *h = hold_of(w->hold);
+
+	memset(h, 0, sizeof(*h));
+	h->grant.gen = w->grant.gen;
+	h->index = w->index;
+	h->magic = HOLD_AWAITED ^ (uint64_t)(uintptr_t)h;
+}
+
+void wait_end_awaited(const struct wait *w)
+{
+	hold_of(w->hold)->magic = 0;
+}
+
+bool wait_is_awaited(const lockshm_hold_t *hold)
+{
+	return hold_of(hold)->magic == (HOLD_AWAITED ^ (uint64_t)(uintptr_t)hold);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+static struct wait_terms terms_of(const struct wait *w)
+{
+	return (struct wait_terms){ .entry = &w->loop->s->entries[w->entry], .index = w->index, .gen = w->grant.gen };
+}
+
+/* Into the tables; or decided at this moment, then in no table. */
+static int enter_tables(struct wait *w, const struct wait_view *view)
+{
+	struct waits *all = w->loop->all;
+	int status = LOCKSHM_PENDING;
+
+	waits_lock(all);
+	waits_add(all, w, view);
+	/* A bell that rang before found no wait: the granter changed the word before it rang. */
+	if (waits_look(all, w)) {
+		status = w->status;
+		waits_remove(all, w);
+	}
+	waits_unlock(all);
+	return status;
+}
+
+/* Its request is in the queue.  LOCKSHM_PENDING, or as it was decided. */
+static int begin_wait(struct wait *w)
+{
+	struct lockshm *s = w->loop->s;
+	lockshm_canceller_t *canceller = w->request.canceller;
+	struct wait_terms t = terms_of(w);
+	struct wait_view view;
+	int status;
+
+	if (canceller)
+		canceller_begin(canceller, s, w->index, w->grant.gen);
+	if (canceller && canceller_used(canceller) && wait_abandon(s, &t)) {
+		status = LOCKSHM_CANCELLED;
+	} else {
+		status = wait_view(s, &t, &view);
+		/* Over, or damaged: enter_tables() finds out; only a view that is none must not be used. */
+		if (status == WAIT_OVER)
+			view = (struct wait_view){ .until = INT64_MAX };
+		if (status >= 0)
+			status = enter_tables(w, &view);
+	}
+	if (status != LOCKSHM_PENDING && canceller)
+		canceller_end(canceller);
+	return status;
+}
+
+/* R14.  False = its lease has ended before. */
+static bool take_grant(struct wait *w)
+{
+	struct lockshm *s = w->loop->s;
+	int64_t ttl = w->request.ttl_ns;
+	int64_t end = ttl == LOCKSHM_FOREVER ? INT64_MAX : deadline_clock(s, ttl) + ttl;
+	bool outside = w->request.flags & ACQUIRE_OUTSIDE;
+
+	if (!(outside ? deadline_renew(s, w->index, &w->grant.gen, end) :
+			deadline_enter(s, w->index, &w->grant.gen, end)))
+		return false;
+	w->grant.end = end;
+	store_relaxed((uint64_t *)&s->requests[w->index].granted_ns, (uint64_t)segment_now(s));
+	return true;
+}
+
+/* Append it once.  WAIT_AGAIN = granted, but not any more. */
+static int submit_once(struct wait *w, const struct lockshm_request *first, struct lockshm_error *error)
+{
+	struct acquire a;
+	int err;
+
+	acquire_begin(&a, w->loop->self, first ? first : &w->request, first ? NULL : &w->key, error);
+	if (first)
+		w->key.id = a.id;
+	if (!w->spare)
+		w->spare = calloc(1, sizeof(*w->spare));
+	if (!w->spare)
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
+	if (w->deadline == 0) {
+		w->begun = a.begun;
+		w->deadline = a.deadline;
+	}
+	a.begun = w->begun;
+	a.deadline = w->deadline;
+	a.later = true;
+	err = acquire_try(&a);
+	w->index = a.index;
+	w->entry = a.entry;
+	w->grant = a.grant;
+	w->key.entry = a.entry;
+	if (err == 0)
+		return 0;
+	if (err != ACQUIRE_PENDING)
+		return err;
+	w->loop->self->free_request = 0;
+	err = begin_wait(w);
+	return err == 0 && !take_grant(w) ? WAIT_AGAIN : err;
+}
+
+/* Ended by another thread, it may still be linked. */
+static void unlink_ended(struct wait *w)
+{
+	queue_grant_next(w->loop->s, &w->loop->s->entries[w->entry], w->index);
+}
+
+int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_error *error)
+{
+	int err = WAIT_AGAIN, tries;
+
+	for (tries = 0; err == WAIT_AGAIN && tries < SUBMITS_MAX; tries++) {
+		err = submit_once(w, tries ? NULL : first, error);
+		if (err == WAIT_AGAIN || err == LOCKSHM_CANCELLED)
+			unlink_ended(w);
+	}
+	if (err == LOCKSHM_PENDING)
+		wait_set_awaited(w);
+	if (err == WAIT_AGAIN)
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "this lock keeps changing: damaged?");
+	return err;
+}
+
+int wait_collect(struct wait *w, struct lockshm_error *error)
+{
+	int status = w->status;
+
+	if (w->request.canceller)
+		canceller_end(w->request.canceller);
+	if (status == 0)
+		status = take_grant(w) ? 0 : WAIT_AGAIN;
+	if (status == WAIT_AGAIN || status == LOCKSHM_CANCELLED)
+		unlink_ended(w);
+	if (status == 0)
+		count_event(w->loop->self, COUNT_WAITS);
+	if (status == WAIT_AGAIN)
+		return wait_submit(w, NULL, error);
+	return status < 0 ? error_set(error, status, "%s", lockshm_strerror(status)) : status;
+}
+
+/* ---------------------------------------------------------------- its end */
+
+int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report)
+{
+	struct lockshm_request q = w->request;
+
+	hold_fill(h, w->loop->self, w->index, w->entry, &w->grant, w->key.id.id[0]);
+	hold_set_of_process(h);
+	q.report = report;
+	if (w->renewal)
+		acquire_renew(w->loop->s, &q, h, w->renewal);
+	w->renewal = NULL;
+	return acquire_granted(w->loop->self, &q, h);
+}
+
+/* It is granted, and not collected: R3. */
+static bool release_grant(struct wait *w)
+{
+	struct lockshm *s = w->loop->s;
+	uint64_t *word = &s->requests[w->index].word, old = load_acquire(word);
+
+	while (word_gen(old) == w->grant.gen && word_is(old, REQUEST_GRANTED))
+		if (cas(word, &old, word_with_state(old, REQUEST_RELEASED)))
+			return true;
+	return false;
+}
+
+bool wait_give_up(struct wait *w)
+{
+	struct wait_terms t = terms_of(w);
+	bool waited = wait_abandon(w->loop->s, &t), granted = !waited && release_grant(w);
+
+	if (!waited)
+		unlink_ended(w);
+	if (w->request.canceller)
+		canceller_end(w->request.canceller);
+	return granted;
+}

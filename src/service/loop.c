@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop.c - event loops: open, close, acquire, collect, cancel
+ *
+ * A loop is used by one thread at a time, so what only its calls touch needs no lock: its participant, with records and
+ * keys of its own.  A free key is taken as by any thread.
+ */
+#include "service/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hold/acquire-fast.h"
+#include "service/service.h"
+#include "sys/error.h"
+#include "sys/sized.h"
+
+#define LOOP_MAGIC UINT64_C(0x706f6f6c206b636f)
+
+int loop_check(const struct lockshm_loop *loop)
+{
+	if (unlikely(!loop) || unlikely(loop->magic != LOOP_MAGIC))
+		return LOCKSHM_INVALID;
+	return likely(loop->epoch == process_epoch()) ? 0 : LOCKSHM_NOT_HELD;
+}
+
+/* ---------------------------------------------------------------- open */
+
+/* Its own descriptor is to be read as well. */
+static int make_descriptor(struct lockshm_loop *loop, struct lockshm_error *error)
+{
+	loop->own_fd = true;
+	loop->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return loop->fd >= 0 ? 0 : error_system(error, LOCKSHM_SYSTEM, errno, "eventfd");
+}
+
+/* A descriptor that blocks would stop the threads that write to it. */
+static int copy_descriptor(struct lockshm_loop *loop, int fd, struct lockshm_error *error)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+		return error_set(error, LOCKSHM_INVALID, "fd %d is not open for writing", fd);
+	if (!(flags & O_NONBLOCK))
+		return error_set(error, LOCKSHM_INVALID, "fd %d may block: set O_NONBLOCK", fd);
+	loop->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (loop->fd < 0 || fstat(loop->fd, &st) != 0)
+		return error_system(error, LOCKSHM_SYSTEM, errno, "no duplicate of fd");
+	loop->kind = S_ISSOCK(st.st_mode) ? DESCRIPTOR_SOCKET :
+		     S_ISFIFO(st.st_mode) ? DESCRIPTOR_PIPE :
+					    DESCRIPTOR_EVENTFD;
+	return 0;
+}
+
+static int check_open(const struct lockshm *s, struct lockshm_loop **out, int fd, struct lockshm_error *error)
+{
+	if (!segment_valid(s))
+		return error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
+	if (!out)
+		return error_set(error, LOCKSHM_INVALID, "out is NULL");
+	if (fd < -1)
+		return error_set(error, LOCKSHM_INVALID, "fd is %d, must be a descriptor or -1", fd);
+	if (s->read_only)
+		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
+	if (!s->has_bells)
+		return error_set(error, LOCKSHM_VERSION,
+				 "the segment was made by a library without event loops: use another one, or remove it "
+				 "when its users have ended");
+	return 0;
+}
+
+static int make_tables(struct lockshm *s, struct lockshm_error *error)
+{
+	int err;
+
+	pthread_mutex_lock(&s->lock);
+	err = s->waits ? 0 : waits_make(s);
+	pthread_mutex_unlock(&s->lock);
+	return err ? error_system(error, err, ENOMEM, "no memory for the waits of event loops") : 0;
+}
+
+/* The service thread runs. */
+static void begin(struct lockshm_loop *loop)
+{
+	struct lockshm *s = loop->s;
+
+	loop->all = s->waits;
+	waits_lock(loop->all);
+	loop->all->process = service_participant(s);
+	participant_begin_share(loop->all->process, loop->self);
+	waits_unlock(loop->all);
+	/* From now on it sleeps at its bell, too. */
+	renewals_lock(s);
+	renewals_ring(s->renewals);
+	renewals_unlock(s);
+}
+
+/* The reference to the segment is the loop's, until it is closed. */
+static int make(struct lockshm_loop *loop, int fd, struct lockshm_error *error)
+{
+	int err = fd < 0 ? make_descriptor(loop, error) : copy_descriptor(loop, fd, error);
+
+	if (err)
+		return err;
+	if (!process_ref_segment(loop->s))
+		return error_set(error, LOCKSHM_INVALID, "segment is closed");
+	err = service_start(loop->s, error);
+	if (!err)
+		err = make_tables(loop->s, error);
+	if (err)
+		segment_unref(loop->s);
+	else
+		begin(loop);
+	return err;
+}
+
+static struct lockshm_loop *new_loop(struct lockshm *s)
+{
+	struct lockshm_loop *loop = calloc(1, sizeof(*loop));
+
+	if (!loop)
+		return NULL;
+	loop->self = calloc(1, sizeof(*loop->self));
+	if (!loop->self) {
+		free(loop);
+		return NULL;
+	}
+	loop->s = s;
+	loop->fd = -1;
+	loop->refs = 1;
+	loop->epoch = process_epoch();
+	CDS_INIT_LIST_HEAD(&loop->waiting);
+	CDS_INIT_LIST_HEAD(&loop->decided);
+	CDS_INIT_LIST_HEAD(&loop->to_write);
+	return loop;
+}
+
+LOCKSHM_EXPORT int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd, struct lockshm_error *error)
+{
+	struct lockshm_loop *loop;
+	int err;
+
+	error_set(error, 0, "%s", "");
+	if (out)
+		*out = NULL;
+	err = check_open(segment, out, fd, error);
+	if (err)
+		return err;
+	if (segment_is_gone(segment))
+		return error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again");
+	loop = new_loop(segment);
+	if (!loop)
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the loop");
+	err = make(loop, fd, error);
+	if (err) {
+		if (loop->fd >= 0)
+			close(loop->fd);
+		free(loop->self);
+		free(loop);
+		return err;
+	}
+	loop->magic = LOOP_MAGIC;
+	*out = loop;
+	return 0;
+}
+
+LOCKSHM_EXPORT int lockshm_loop_fd(const lockshm_loop_t *loop)
+{
+	int err = loop_check(loop);
+
+	return err ? err : loop->fd;
+}
+
+/* ---------------------------------------------------------------- close */
+
+static struct wait *take_any(struct lockshm_loop *loop)
+{
+	struct cds_list_head *list;
+	struct wait *w = NULL;
+
+	waits_lock(loop->all);
+	list = cds_list_empty(&loop->waiting) ? &loop->decided : &loop->waiting;
+	if (!cds_list_empty(list)) {
+		w = cds_list_first_entry(list, struct wait, of_loop);
+		waits_remove(loop->all, w);
+	}
+	waits_unlock(loop->all);
+	return w;
+}
+
+static void end_one(struct wait *w)
+{
+	(void)wait_give_up(w);
+	if (w->many)
+		many_undo(w->many);
+	wait_end_awaited(w);
+	wait_free(w);
+}
+
+LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
+{
+	int err = loop_check(loop);
+	struct lockshm *s;
+	struct wait *w;
+	bool last;
+
+	if (err)
+		return err;
+	s = loop->s;
+	while ((w = take_any(loop)) != NULL)
+		end_one(w);
+	loop->magic = 0;
+	waits_lock(loop->all);
+	participant_end_share(loop->self, loop->all->process);
+	last = loop_put(loop);
+	waits_unlock(s->waits);
+	if (last)
+		loop_free(loop);
+	segment_unref(s);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- acquire */
+
+int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
+		       struct lockshm_error *error)
+{
+	struct wait *w;
+	bool awaited = false;
+	int err;
+
+	if (!hold)
+		return error_set(error, LOCKSHM_INVALID, "hold is NULL");
+	if (wait_is_awaited(hold)) {
+		waits_lock(loop->all);
+		w = waits_find(loop->all, hold_of(hold)->index, hold_of(hold)->grant.gen);
+		awaited = w && w->hold == hold;
+		waits_unlock(loop->all);
+	}
+	if (awaited)
+		return error_set(error, LOCKSHM_INVALID, "this hold is awaited: cancel it first, or use another one");
+	err = acquire_check(q, hold, error);
+	if (err)
+		return err;
+	if (q->flags & LOCKSHM_GLOBAL)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_GLOBAL is not yet possible on a loop");
+	if (q->ttl_ns == LOCKSHM_FOREVER &&
+	    (q->deadline_ns == LOCKSHM_FOREVER || (q->deadline_ns == 0 && q->timeout_ns == LOCKSHM_FOREVER)))
+		return error_set(error, LOCKSHM_INVALID,
+				 "ttl_ns and time-out are LOCKSHM_FOREVER: on a loop no deadlock is found, one of them must end");
+	return 0;
+}
+
+/* @q: checked.  @report: the caller's, for the outcome. */
+static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold, void *user,
+		   struct lockshm_report *report)
+{
+	struct lockshm_error *error = q->report ? &q->report->error : NULL;
+	struct hold *h = hold_of(hold);
+	struct wait *w;
+	int status = q->flags & LOCKSHM_AUTO_RENEW ? NOT_TAKEN : acquire_if_free(loop->self, q, NULL, h);
+
+	if (status != NOT_TAKEN) {
+		hold_set_of_process(h);
+		return status;
+	}
+	w = wait_make(loop, q, hold, user, report);
+	if (!w)
+		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
+	w->request.ttl_ns = request_first_ttl(q);
+	status = wait_submit(w, q, error);
+	if (status == LOCKSHM_PENDING)
+		return status;
+	if (status == 0)
+		status = wait_fill_hold(w, h, q->report);
+	else
+		acquire_count_failure(loop->self, status);
+	wait_free(w);
+	return status;
+}
+
+/* Every check, and requests of any size. */
+static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, const struct lockshm_request *request,
+						     lockshm_hold_t *hold, void *user)
+{
+	struct lockshm_report own = LOCKSHM_REPORT_INIT, *report;
+	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
+	int err = loop_check(loop);
+
+	if (err)
+		return err;
+	if (!request)
+		return LOCKSHM_INVALID;
+	err = sized_in(&q, sizeof(q), request, REQUEST_SIZE_0_1, "request", &own.error);
+	report = q.report;
+	if (report && !sized_good(report, REPORT_SIZE_0_1))
+		return LOCKSHM_INVALID;
+	q.report = report ? &own : NULL;
+	if (!err)
+		err = loop_check_request(loop, &q, hold, &own.error);
+	if (!err)
+		err = acquire(loop, &q, hold, user, report);
+	if (report)
+		sized_out(report, &own, sizeof(own));
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request,
+					lockshm_hold_t *hold, void *user)
+{
+	struct hold *h = hold_of(hold);
+	int status;
+
+	if (unlikely(loop_check(loop)) || unlikely(!request) || unlikely(!h) || unlikely(h->magic != 0) ||
+	    unlikely(!request_is_plain(request)))
+		return acquire_careful(loop, request, hold, user);
+	status = take_free(loop->self, request, NULL, h, true);
+	if (unlikely(status == NOT_TAKEN))
+		return acquire_careful(loop, request, hold, user);
+	hold_set_of_process(h);
+	return status;
+}
+
+/* ---------------------------------------------------------------- collect */
+
+/* Empties the own descriptor: before the look at the list, which a wait is put on before the descriptor is written. */
+static void empty_descriptor(struct lockshm_loop *loop)
+{
+	uint64_t n;
+
+	if (loop->own_fd && __atomic_exchange_n(&loop->written, 0, __ATOMIC_ACQ_REL) &&
+	    read(loop->fd, &n, sizeof(n)) < 0)
+		return;
+}
+
+static struct wait *take_decided(struct lockshm_loop *loop)
+{
+	struct wait *w = NULL;
+
+	waits_lock(loop->all);
+	if (!cds_list_empty(&loop->decided)) {
+		w = cds_list_first_entry(&loop->decided, struct wait, of_loop);
+		waits_remove(loop->all, w);
+	}
+	waits_unlock(loop->all);
+	return w;
+}
+
+static void fill_report(const struct wait *w, struct lockshm_report *report, int status)
+{
+	report->waited_ns = report->slept_ns = segment_now(w->loop->s) - w->begun;
+	if (status == LOCKSHM_TIMEOUT)
+		report->blocker = w->blocker;
+}
+
+/* The end of @w, which is freed. */
+static void give_outcome(struct wait *w, int status, struct lockshm_report *own, struct lockshm_outcome *out)
+{
+	*out = (struct lockshm_outcome){ sizeof(*out), status, w->hold, w->user, w->request.report };
+	wait_end_awaited(w);
+	if (status == 0 && !w->many)
+		out->status = wait_fill_hold(w, hold_of(w->hold), w->request.report ? own : NULL);
+	if (status < 0)
+		acquire_count_failure(w->loop->self, status);
+	if (w->request.report) {
+		fill_report(w, own, status);
+		sized_out(w->request.report, own, sizeof(*own));
+	}
+	wait_free(w);
+}
+
+/* False = it waits again. */
+static bool collect(struct wait *w, struct lockshm_outcome *out)
+{
+	struct lockshm_report own = LOCKSHM_REPORT_INIT;
+	int status = wait_collect(w, &own.error);
+
+	if (w->many && status != LOCKSHM_PENDING)
+		status = many_go_on(w, status, &own);
+	if (status == LOCKSHM_PENDING)
+		return false;
+	give_outcome(w, status, &own, out);
+	return true;
+}
+
+LOCKSHM_EXPORT int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcome *outcome)
+{
+	struct lockshm_outcome own;
+	struct wait *w;
+	int err = loop_check(loop);
+
+	if (err)
+		return err;
+	if (!outcome || !sized_good(outcome, OUTCOME_SIZE_0_1))
+		return LOCKSHM_INVALID;
+	for (;;) {
+		w = take_decided(loop);
+		if (!w) {
+			empty_descriptor(loop);
+			w = take_decided(loop);
+		}
+		if (!w)
+			return 0;
+		if (!collect(w, &own))
+			continue;
+		sized_out(outcome, &own, sizeof(own));
+		return 1;
+	}
+}
+
+/* ---------------------------------------------------------------- cancel */
+
+static struct wait *find_in(struct cds_list_head *list, const lockshm_hold_t *hold)
+{
+	struct wait *w;
+
+	cds_list_for_each_entry(w, list, of_loop)
+		if (w->hold == hold)
+			return w;
+	return NULL;
+}
+
+/* By what its memory says; if that was written over, among all. */
+static struct wait *find(struct lockshm_loop *loop, const lockshm_hold_t *hold)
+{
+	struct wait *w = NULL;
+
+	if (wait_is_awaited(hold))
+		w = waits_find(loop->all, hold_of(hold)->index, hold_of(hold)->grant.gen);
+	if (w && w->hold == hold && w->loop == loop)
+		return w;
+	w = find_in(&loop->decided, hold);
+	return w ? w : find_in(&loop->waiting, hold);
+}
+
+LOCKSHM_EXPORT int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hold)
+{
+	struct wait *w;
+	bool granted;
+	int err = loop_check(loop);
+
+	if (err)
+		return err;
+	if (!hold)
+		return LOCKSHM_INVALID;
+	waits_lock(loop->all);
+	w = find(loop, hold);
+	if (w)
+		waits_remove(loop->all, w);
+	waits_unlock(loop->all);
+	if (!w)
+		return LOCKSHM_NOT_HELD;
+	granted = wait_give_up(w);
+	if (w->many)
+		many_undo(w->many);
+	wait_end_awaited(w);
+	wait_free(w);
+	return granted;
+}

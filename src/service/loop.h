@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* loop.h - what the calls on a loop have in common; see waits.h */
+#ifndef LOCKSHM_SERVICE_LOOP_H
+#define LOCKSHM_SERVICE_LOOP_H
+
+#include "service/waits.h"
+
+/* 0, or LOCKSHM_INVALID (no loop), or LOCKSHM_NOT_HELD (the parent's). */
+MUST_CHECK int loop_check(const struct lockshm_loop *loop);
+
+/* As acquire_check(), for a loop, and is @hold awaited?  Any thread's promise that a loop cannot keep is refused. */
+MUST_CHECK int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
+				  struct lockshm_error *error);
+
+/* ---------------------------------------------------------------- one wait; loop-wait.c */
+
+/*
+ * A wait in no table yet, for the checked @q; its report is the caller's @report.  It copies what must outlive the call.
+ * NULL = no memory.
+ */
+struct wait *wait_make(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold, void *user,
+		       struct lockshm_report *report);
+void wait_free(struct wait *w);
+
+/* The key it is for: what the segment shows of it. */
+void wait_copy_key(struct wait *w, const void *key, size_t len);
+
+/*
+ * Append its request.  0 = granted; LOCKSHM_PENDING = it waits in the tables; else a code.  With ACQUIRE_OUTSIDE a granted
+ * request is not entered.  @first: the caller's, with the whole key, the first time for that key; then NULL.
+ */
+MUST_CHECK int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_error *error);
+
+/* It was decided, and is in no table: take the grant, or submit it again.  Returns as wait_submit(). */
+MUST_CHECK int wait_collect(struct wait *w, struct lockshm_error *error);
+
+/* It is granted: fill @h.  Returns the status. */
+int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report);
+
+/* It is in no table: out of its queue for good.  True = it had been granted. */
+bool wait_give_up(struct wait *w);
+
+/* The memory of a hold that is awaited; and no longer. */
+void wait_set_awaited(const struct wait *w);
+void wait_end_awaited(const struct wait *w);
+bool wait_is_awaited(const lockshm_hold_t *hold);
+
+/* ---------------------------------------------------------------- several locks; loop-many.c */
+
+/* The lock of w->many that was waited for is decided as @status: go on.  Returns as wait_submit(), for all of them. */
+MUST_CHECK int many_go_on(struct wait *w, int status, struct lockshm_report *report);
+
+/* Release what it has so far. */
+void many_undo(struct many *m);
+void many_free(struct many *m);
+
+#endif
