@@ -2,30 +2,38 @@
 /* hold-access.c - the checks at the begin of a call on a hold, and lost holds; see hold/hold-access.h */
 #include "hold/hold-access.h"
 
+#include "lock/guest.h"
 #include "lock/queue.h"
 
-/* A hold of the process: its segment must be mapped and its service thread the one of the hold.  True = the segment is
- * referenced, so it stays mapped if the last other thread leaves. */
-static bool is_of_process(const struct hold *h, uint64_t *ref)
+/*
+ * A hold of the process: its segment must be mapped and its service thread the one of the hold.  The mapping stays
+ * during the call, since the calling thread takes part or is a guest; one that cannot become a guest has a reference.
+ */
+static bool is_of_process(struct access *g)
 {
-	if (!process_ref_segment(h->segment))
-		return false;
-	if (segment_is_process(h->segment, h->owner, ref))
+	struct lockshm *s = g->h->segment;
+
+	if (unlikely(!g->self) && unlikely(!guest_known(s)) && !guest_join(s, g->h->owner)) {
+		g->referenced = process_ref_segment(s);
+		if (!g->referenced)
+			return false;
+	}
+	if (likely(segment_is_process(s, g->h->owner, &g->owner)))
 		return true;
-	segment_unref(h->segment);
-	return false;
+	if (g->referenced)
+		segment_unref(s);
+	return g->referenced = false;
 }
 
 /* Find the owner, the calling thread or the process.  Until then the segment pointer is compared and not followed. */
 static bool find_owner(struct access *g)
 {
 	g->self = participant_find(g->h->segment);
-	if (likely(g->self != NULL) && likely(g->self->uid == g->h->owner)) {
+	if (likely(access_of_thread(g))) {
 		g->owner = g->self->ref;
 		return true;
 	}
-	g->referenced = is_of_process(g->h, &g->owner);
-	return g->referenced;
+	return is_of_process(g);
 }
 
 static bool find_record(struct access *g)
@@ -36,11 +44,14 @@ static bool find_record(struct access *g)
 	return g->r && g->e && g->h->host_lease <= g->s->n_host_leases;
 }
 
-/* Lock the service thread out if it has to do with this hold.  False = the renewal is not this hold's, or freed. */
-static bool find_renewal(struct access *g, bool of_process)
+/* Lock the service thread out if it has to do with this hold.  It does not stay for a guest, but for a reference.
+ * False = the renewal is not this hold's, or freed. */
+static bool find_renewal(struct access *g, bool lock)
 {
-	if (likely(!of_process) && likely(!g->h->renewal))
+	if (likely(!lock) && likely(!g->h->renewal))
 		return true;
+	if (!g->self && !g->referenced && !g->locked)
+		g->referenced = process_ref_segment(g->s);
 	if (!g->locked)
 		g->locked = renewals_lock_if_any(g->s);
 	if (g->locked && g->h->renewal)
@@ -62,7 +73,7 @@ static bool record_agrees(const struct access *g)
 	return !access_granted(g, load_acquire(&g->r->word));
 }
 
-int hold_enter(struct access *g, const lockshm_hold_t *hold)
+static inline int enter(struct access *g, const lockshm_hold_t *hold, bool lock)
 {
 	g->h = hold_of(hold);
 	g->renewal = NULL;
@@ -71,9 +82,21 @@ int hold_enter(struct access *g, const lockshm_hold_t *hold)
 		return LOCKSHM_INVALID;
 	if (unlikely(!hold_sealed(g->h)) || unlikely(!find_owner(g)))
 		return LOCKSHM_NOT_HELD;
-	if (likely(find_record(g)) && likely(find_renewal(g, g->referenced)) && likely(record_agrees(g)))
+	/* A call with a reference must not be cancelled in between, which the lock ensures. */
+	lock = (lock && !access_of_thread(g)) || g->referenced;
+	if (likely(find_record(g)) && likely(find_renewal(g, lock)) && likely(record_agrees(g)))
 		return 0;
 	return hold_leave(g, LOCKSHM_NOT_HELD);
+}
+
+int hold_enter(struct access *g, const lockshm_hold_t *hold)
+{
+	return enter(g, hold, false);
+}
+
+int hold_enter_alone(struct access *g, const lockshm_hold_t *hold)
+{
+	return enter(g, hold, true);
 }
 
 struct visit {

@@ -19,12 +19,18 @@ struct access {
 	struct lockshm *s;
 	struct shm_request *r;
 	struct shm_entry *e;
-	struct participant *self; /* NULL for a hold of the process used by a thread that takes no part */
+	struct participant *self; /* NULL = the thread takes no part, and the hold is of the process */
 	struct renewal *renewal;  /* that of the hold, found in the renewals; NULL = it has none */
 	uint64_t owner;		  /* owner_ref of the thread, or of the process */
 	bool locked;		  /* renewals' lock is held */
 	bool referenced;	  /* the segment is kept mapped for this call */
 };
+
+/* Is it a hold of the calling thread, and not of the process? */
+static inline bool access_of_thread(const struct access *g)
+{
+	return likely(g->self != NULL) && likely(g->self->uid == g->h->owner);
+}
 
 static inline uint64_t access_gen(const struct access *g)
 {
@@ -39,6 +45,9 @@ static inline bool access_granted(const struct access *g, uint64_t w)
 /* 0 = a hold of the caller, perhaps lost by now: hold_leave() must follow.  Else LOCKSHM_INVALID or LOCKSHM_NOT_HELD.
  * Safe for any memory. */
 MUST_CHECK int hold_enter(struct access *g, const lockshm_hold_t *hold);
+
+/* The same, with the renewals' lock held if it is a hold of the process: no other such access is under way. */
+MUST_CHECK int hold_enter_alone(struct access *g, const lockshm_hold_t *hold);
 
 /*
  * For checks of arguments: if @h is a hold of the caller, the result of @use, which ends with hold_leave(); else false.

@@ -25,7 +25,7 @@ static inline int finish(struct access *g, int result)
 	/* The host lease may be unused on this host now, or wanted by another host. */
 	if (unlikely(h->host_lease != 0))
 		host_lease_ring_of_end(g->s, h->host_lease - 1);
-	if (g->self && g->self->uid == h->owner) {
+	if (access_of_thread(g)) {
 		g->self->held--;
 		if (likely(!h->moved))
 			g->self->free_request = h->index;

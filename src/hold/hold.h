@@ -129,6 +129,17 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	h->magic = hold_seal_with(h, 0, 0);
 }
 
+/*
+ * Make what hold_fill() has filled for a participant of the process a hold of the process, which any thread may release
+ * while the chunk's thread fills other records.  `moved` was 0 and enters the seal as its last XOR, so one more XOR
+ * seals it again.
+ */
+static inline void hold_set_of_process(struct hold *h)
+{
+	h->moved = 1;
+	h->magic ^= 1;
+}
+
 /* Is this memory a hold that is really held now?  Safe for any content.  Clears up after a lost one. */
 bool hold_in_use(struct hold *h);
 

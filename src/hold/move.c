@@ -72,7 +72,7 @@ int hold_move(lockshm_hold_t *hold, int to)
 	int err = move_target(hold, to, &uid, &ref);
 
 	if (!err)
-		err = hold_enter(&g, hold);
+		err = hold_enter_alone(&g, hold);
 	if (err)
 		return err;
 	if (!access_granted(&g, load_acquire(&g.r->word)))

@@ -16,6 +16,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/deadline.h \
 	%D%/deadlock.c \
 	%D%/deadlock.h \
+	%D%/guest.c \
+	%D%/guest.h \
 	%D%/life.c \
 	%D%/life.h \
 	%D%/owner.c \

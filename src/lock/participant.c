@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lock/chunks.h"
+#include "lock/guest.h"
 #include "lock/life.h"
 #include "lock/sweep.h"
 #include "segment/process.h"
@@ -99,8 +100,7 @@ static void make_exit_key(void)
 	exit_key_error = pthread_key_create(&exit_key, leave_all);
 }
 
-/* Make leave_all() run when this thread exits.  0 or an errno: a process has a limited number of such keys. */
-static int expect_exit(void)
+int participant_expect_exit(void)
 {
 	pthread_once(&exit_once, make_exit_key);
 	return exit_key_error ? exit_key_error : pthread_setspecific(exit_key, &exit_key);
@@ -132,6 +132,7 @@ void participant_forget_inherited(uint64_t epoch)
 		*at = p->next;
 		free_private(p);
 	}
+	guest_forget_inherited(epoch);
 }
 
 static const struct process_hooks hooks = { .forget_thread = participant_forget_inherited };
@@ -147,7 +148,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	struct newcomer me;
 	struct participant *p;
 	uint64_t c;
-	int err = expect_exit();
+	int err = participant_expect_exit();
 
 	if (err)
 		return error_system(error, LOCKSHM_SYSTEM, err, "cannot register for this thread's exit");
@@ -228,6 +229,7 @@ static void end_part(struct participant *p)
 {
 	struct lockshm *s = p->segment;
 	uint32_t *word = p->life ? life_word(s, p->slot) : NULL;
+	bool own_thread = p->own_thread;
 
 	/* From the unlock on other threads see this one as dead, but the slot stays its own until OWNER_ENDED is
 	 * stored: it uses the word no more. */
@@ -240,11 +242,11 @@ static void end_part(struct participant *p)
 		(void)sweep_slot(s, p->slot);
 	else
 		sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
-	pthread_mutex_lock(&s->lock);
-	s->own_refs -= p->own_thread;
-	pthread_mutex_unlock(&s->lock);
 	free_private(p);
-	segment_unref(s);
+	if (own_thread)
+		segment_unref_own(s);
+	else
+		segment_unref(s);
 }
 
 static void leave_all(void *unused)
@@ -258,6 +260,7 @@ static void leave_all(void *unused)
 		participants_of_thread = p->next;
 		end_part(p);
 	}
+	guest_leave_all();
 }
 
 void participant_leave(struct lockshm *s)
@@ -265,11 +268,12 @@ void participant_leave(struct lockshm *s)
 	struct participant **at = &participants_of_thread, *p;
 
 	participant_forget_inherited(process_epoch());
+	guest_leave(s);
 	while ((p = *at) != NULL && p->segment != s)
 		at = &p->next;
 	if (!p)
 		return;
 	*at = p->next;
-	pthread_setspecific(exit_key, participants_of_thread ? &exit_key : NULL);
+	pthread_setspecific(exit_key, participants_of_thread || guests_of_thread ? &exit_key : NULL);
 	end_part(p);
 }

@@ -84,7 +84,7 @@ struct participant {
 	struct cached_key keys[KEY_CACHE_SLOTS];
 };
 
-/* One pointer of static TLS where the C library always has room for it; a call per use elsewhere. */
+/* Single pointers of static TLS where the C library always has room for it; a call per use elsewhere. */
 #ifdef __GLIBC__
 #define FAST_TLS __attribute__((tls_model("initial-exec")))
 #else
@@ -134,13 +134,16 @@ static inline int participant_get(struct lockshm *s, struct participant **out, s
 	return likely(*out != NULL) ? 0 : participant_join(s, out, 0, error);
 }
 
+/* Make the calling thread's parts end when it exits.  0 or an errno: a process has a limited number of such keys. */
+MUST_CHECK int participant_expect_exit(void);
+
 /* What a join adds first.  For a caller that waits for the join of another thread with a lock that fork() takes, too. */
 void participant_add_hooks(void);
 
-/* After a fork: drop the participants of the parent's thread from the copied list. */
+/* After a fork: drop the participants and guests of the parent's thread from the copied lists. */
 void participant_forget_inherited(uint64_t epoch);
 
-/* End the calling thread's part in @s as its exit would; nothing if it has none. */
+/* End the calling thread's part in @s as its exit would, also that of a guest; nothing if it has none. */
 void participant_leave(struct lockshm *s);
 
 /* Add one to an event count of the own slot. */

@@ -383,16 +383,17 @@ static void unmap(struct lockshm *s)
 	free(s);
 }
 
-void segment_unref(struct lockshm *s)
+static void unref(struct lockshm *s, bool own)
 {
 	struct renewals *idle = NULL;
 	bool last;
 
 	pthread_mutex_lock(&s->lock);
+	s->own_refs -= own;
 	last = --s->refs == 0;
-	/* Closed, and only the service thread is left, which has nothing to do.  This reference stays until it has
-	 * left. */
-	if (s->refs == 1 && s->magic != SEGMENT_MAGIC && s->renewals) {
+	/* Closed, and no thread takes part but the library's own: the holds of the process end.  This reference stays
+	 * until the service thread has left. */
+	if (s->refs == s->own_refs && s->magic != SEGMENT_MAGIC && s->renewals) {
 		idle = segment_take_service(s);
 		s->refs++;
 	}
@@ -403,6 +404,16 @@ void segment_unref(struct lockshm *s)
 	}
 	if (last)
 		unmap(s);
+}
+
+void segment_unref(struct lockshm *s)
+{
+	unref(s, false);
+}
+
+void segment_unref_own(struct lockshm *s)
+{
+	unref(s, true);
 }
 
 void segment_abandon(struct lockshm *s)

@@ -70,8 +70,9 @@ struct lockshm {
 	int fd;			 /* of the file, to see whether it still has a name */
 	unsigned opens;		 /* not closed yet; 0 = closed for good.  Guarded by the process-lock, see registry.h */
 	pthread_mutex_t lock;	 /* guards the fields below */
-	unsigned refs;		 /* the open handle, each participant, each call that keeps it mapped */
-	unsigned own_refs;	 /* the library's own threads among them */
+	unsigned refs;		 /* the open handle, each participant and guest, each call that keeps it mapped */
+	unsigned own_refs;	 /* those of them for which the service thread does not stay: the library's own threads
+				  * and the guests (lock/guest.h) */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
 	struct waits *waits; /* of the loops of this process, made with the first one; see lock/bell.h */
@@ -207,9 +208,11 @@ bool segment_is_gone(struct lockshm *s);
 /* Does its file have a name? */
 bool segment_has_name(const struct lockshm *s);
 
-/* Drop one reference.  If the handle is closed and only the service thread is left, that thread is ended (process.h);
- * the last reference unmaps and frees. */
+/* Drop one reference.  If the handle is closed and no other is left for which the service thread stays, that thread is
+ * ended (process.h); the last reference unmaps and frees. */
 void segment_unref(struct lockshm *s);
+/* The same for one that is counted among own_refs, too. */
+void segment_unref_own(struct lockshm *s);
 
 /* ---------------------------------------------------------------- create.c */
 

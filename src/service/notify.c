@@ -106,7 +106,7 @@ static void end_watch(struct access *g)
 static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
 {
 	struct access g;
-	int outcome, err = hold_enter(&g, hold);
+	int outcome, err = hold_enter_alone(&g, hold);
 
 	if (err)
 		return err;

@@ -28,6 +28,7 @@ tests_of_units += \
 	%D%/test-one-handle \
 	%D%/test-one-handle-threads \
 	%D%/test-other-locks \
+	%D%/test-process-holds \
 	%D%/test-robust \
 	%D%/test-segment-calls \
 	%D%/test-segment-open \
