@@ -275,6 +275,9 @@ int service_start(struct lockshm *s, struct lockshm_error *error)
 {
 	int err, cancel;
 
+	(void)process_epoch(); /* in a forked child: forget the parent's first */
+	if (likely(load_acquire(&s->process_uid) != 0))
+		return 0;
 	process_add_hooks(&hooks);
 	/* Before `starting`: a fork() waits for that with the process-lock, which adding a table takes. */
 	participant_add_hooks();
