@@ -10,6 +10,7 @@
 #include "hold/barge.h"
 #include "hold/hold-access.h"
 #include "lock/damage.h"
+#include "lock/guest.h"
 #include "lock/queue.h"
 #include "lock/request.h"
 #include "sys/error.h"
@@ -182,6 +183,37 @@ static inline bool release_fast(struct hold *h, struct participant *self)
 	return true;
 }
 
+/*
+ * The same for a hold of the process, by any of its threads.  Its owner_ref names the service thread's present use of a
+ * slot: if that thread ends meanwhile, a sweep or this call ends the hold.  The record may be filled anew as soon as it
+ * is free.
+ */
+static inline bool release_of_process(struct hold *h)
+{
+	struct lockshm *s = h->segment;
+	uint64_t ref;
+
+	if (unlikely(!participant_known(s)) && unlikely(!guest_known(s)))
+		return false;
+	if (unlikely(h->grant.end != INT64_MAX && segment_now_at_most(s) >= h->grant.end))
+		return false;
+	if (unlikely(!segment_is_process(s, h->owner, &ref)) ||
+	    unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, &h->grant, ref, true)))
+		return false;
+	h->magic = 0;
+	return true;
+}
+
+static __attribute__((noinline)) int release_moved(lockshm_hold_t *hold, int64_t cooldown_ns)
+{
+	struct hold *h = hold_of(hold);
+
+	if (likely(h != NULL) && likely(!((uint64_t)cooldown_ns | (uintptr_t)h->renewal | (h->moved ^ 1))) &&
+	    likely(h->magic == hold_seal_with(h, 0, 1)) && likely(release_of_process(h)))
+		return 0;
+	return release_careful(hold, cooldown_ns);
+}
+
 LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
 	struct hold *h = hold_of(hold);
@@ -193,7 +225,7 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 		if (likely(self != NULL) && likely(self->uid == h->owner))
 			return likely(release_fast(h, self)) ? 0 : release_careful((lockshm_hold_t *)h, 0);
 	}
-	return release_careful(hold, cooldown_ns);
+	return release_moved(hold, cooldown_ns);
 }
 
 /* ---------------------------------------------------------------- enter, renew, check */

@@ -22,6 +22,7 @@ static void set_moved(struct hold *h, uint64_t gen, uint64_t uid)
 static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 {
 	uint64_t old = load_acquire(&g->r->owner), gen = access_gen(g), end = load_acquire(&g->r->deadline);
+	bool own_record = access_of_thread(g) && !g->h->moved;
 	int outcome = access_late_or_ok(g);
 
 	if (outcome == LOCKSHM_LOST)
@@ -34,8 +35,11 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 		return access_lost(g);
 	if (g->renewal)
 		renewals_set_gen(g->renewal, gen);
-	if (g->self && g->self->uid == g->h->owner)
+	if (access_of_thread(g))
 		g->self->held--;
+	/* Most likely free when this thread takes one again. */
+	if (own_record && g->self->free_request == 0)
+		g->self->free_request = g->h->index;
 	set_moved(g->h, gen, uid);
 	queue_wake_successor(g->s, g->h->index); /* the successor watches the old owner's life */
 	return outcome;

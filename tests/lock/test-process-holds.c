@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "hold/hold.h"
+#include "hold/renewal.h"
+#include "segment/registry.h"
 #include "support/asan.h"
 #include "support/fixture.h"
 
@@ -287,6 +289,47 @@ START_TEST(cooldown_of_a_hold_of_the_process)
 	ck_code(take_for_process(&hold, "k"), 0);
 	ck_code(lockshm_release(&hold, LOCKSHM_SECONDS(60)), 0);
 	ck_code(take(&hold, "k", X), LOCKSHM_BUSY);
+}
+END_TEST
+
+/* All the locks that there are, held by this thread. */
+static void lock_all(void)
+{
+	process_lock();
+	pthread_mutex_lock(&seg->starting);
+	pthread_mutex_lock(&seg->lock);
+	renewals_lock(seg);
+}
+
+static void unlock_all(void)
+{
+	renewals_unlock(seg);
+	pthread_mutex_unlock(&seg->lock);
+	pthread_mutex_unlock(&seg->starting);
+	process_unlock();
+}
+
+/* But for the first one of its thread, which would wait for ever here. */
+START_TEST(calls_on_a_plain_hold_take_no_lock)
+{
+	lockshm_hold_t one, two;
+	struct other o;
+
+	other_start(&o);
+	ck_code(take_for_process(&one, "one"), 0);
+	ck_code(take_for_process(&two, "two"), 0);
+	ck_code(other_does(&o, check, &one), 0);
+	lock_all();
+	ck_code(other_does(&o, renew, &one), 0);
+	ck_code(other_does(&o, check, &one), 0);
+	ck_code(other_does(&o, release, &one), 0);
+	ck_code(check(&two), 0);
+	ck_code(release(&two), 0);
+	unlock_all();
+	ck_code(take(&one, "one", X), 0);
+	ck_code(take(&two, "two", X), 0);
+	other_ends(&o);
+	verify_clean();
 }
 END_TEST
 
@@ -716,6 +759,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, renewed_and_watched_holds_are_for_every_thread);
 	tcase_add_test(tc, every_way_to_release);
 	tcase_add_test(tc, cooldown_of_a_hold_of_the_process);
+	tcase_add_test(tc, calls_on_a_plain_hold_take_no_lock);
 	tcase_add_test(tc, hold_filled_for_the_process);
 	tcase_add_test(tc, mapping_goes_with_the_last_thread_that_used_a_hold);
 	tcase_add_test(tc, service_thread_stays_for_a_thread_that_takes_part);
