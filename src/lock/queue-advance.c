@@ -284,6 +284,32 @@ void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 	(void)queue_advance_tail(s, e);
 }
 
+struct qpos queue_known_successor(const struct lockshm *s, uint32_t index)
+{
+	struct qpos behind;
+
+	return hinted_successor(s, index, &behind) ? behind : (struct qpos){ 0, 0 };
+}
+
+/* In the same use of its record, the successor is in this queue still, whatever is before it now. */
+void queue_grant_from(struct lockshm *s, struct shm_entry *e, struct qpos successor)
+{
+	struct qpos at = successor, before;
+
+	/* The caller's CAS before the look at the successor: one that announced itself too late to be known has seen the
+	 * change, or is found by the walk.  Pairs with the fence in wait_announce(). */
+	fence_after_rmw();
+	if (at.index != 0) {
+		at.word = load_acquire(&s->requests[at.index].word);
+		if (word_gen(at.word) == word_gen(successor.word) && word_live(at.word) &&
+		    queue_predecessor(s, e, &at, &before) == WALK_DONE) {
+			(void)queue_grant_if_due(s, e, &at, &before);
+			return;
+		}
+	}
+	(void)queue_advance_tail(s, e);
+}
+
 void queue_wake_successor(struct lockshm *s, uint32_t index)
 {
 	struct qpos behind;

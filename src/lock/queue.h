@@ -202,6 +202,13 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *o
 /* @index has died or changed its mode: unlink it if dead, and grant its successors that are due. */
 void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index);
 
+/*
+ * The same for a record that another thread may fill anew as soon as the request is dead: find its successor while the
+ * request lives (index 0 = none is known), make the change by a CAS on its word, then grant from there.
+ */
+struct qpos queue_known_successor(const struct lockshm *s, uint32_t index);
+void queue_grant_from(struct lockshm *s, struct shm_entry *e, struct qpos successor);
+
 /* Wake the successor of @index: what it waits for ends earlier than it knew. */
 void queue_wake_successor(struct lockshm *s, uint32_t index);
 

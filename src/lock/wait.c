@@ -41,9 +41,11 @@ static struct shm_request *mine(const struct participant *self, const struct wai
 	return &self->segment->requests[t->index];
 }
 
-bool wait_abandon(struct lockshm *s, const struct wait_terms *t)
+/* R3: leave the queue.  True = left; false = granted, or ended by another thread, at the same moment. */
+static bool abandon(struct participant *self, const struct wait_terms *t)
 {
-	struct shm_request *r = &s->requests[t->index];
+	struct lockshm *s = self->segment;
+	struct shm_request *r = mine(self, t);
 	uint64_t w = load_acquire(&r->word);
 
 	while (word_gen(w) == t->gen && word_is(w, REQUEST_WAITING)) {
@@ -299,7 +301,7 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 			stop = reason_to_stop(self, t);
 		if (stop == LOCKSHM_TIMEOUT && t->blocker)
 			blocker_find(self->segment, (struct qpos){ t->index, w }, t->index, t->blocker);
-		if (stop && wait_abandon(self->segment, t))
+		if (stop && abandon(self, t))
 			return stop;
 		if (stop)
 			continue; /* granted at the same moment: keep it */
@@ -379,6 +381,22 @@ int wait_view(struct lockshm *s, const struct wait_terms *t, struct wait_view *o
 	/* Others change it all the time: the caller looks again soon. */
 	*out = (struct wait_view){ .until = segment_now(s) + LOCKSHM_MS(1) };
 	return 0;
+}
+
+bool wait_abandon(struct lockshm *s, const struct wait_terms *t)
+{
+	struct shm_request *r = &s->requests[t->index];
+	uint64_t w = load_acquire(&r->word);
+	struct qpos behind;
+
+	while (still_waiting(t, w)) {
+		behind = queue_known_successor(s, t->index);
+		if (!cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
+			continue;
+		queue_grant_from(s, t->entry, behind);
+		return true;
+	}
+	return false;
 }
 
 void wait_walk(struct lockshm *s, const struct wait_terms *t, uint32_t *qpos)

@@ -49,7 +49,8 @@ MUST_CHECK int wait_view(struct lockshm *s, const struct wait_terms *t, struct w
 void wait_walk(struct lockshm *s, const struct wait_terms *t, uint32_t *qpos);
 int64_t wait_walk_every(uint32_t qpos);
 
-/* R3: leave the queue.  True = left; false = granted, or ended by another thread, at the same moment. */
+/* R3: take it out of the queue, in any thread.  True = it is out; false = granted, or ended by another thread, at the
+ * same moment. */
 bool wait_abandon(struct lockshm *s, const struct wait_terms *t);
 
 /* cancel.c: is *@c a canceller without a wait?  Was it cancelled?  Begin and end its use by a wait. */

@@ -204,9 +204,10 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* Once more after the last wait has gone: the next one, which most likely comes soon, need not wake this thread. */
 static int64_t next_time(const struct waits *all)
 {
-	int64_t at = all->n_lines ? all->probe_at : INT64_MAX;
+	int64_t at = all->n_lines || all->probe_at > segment_now(all->s) ? all->probe_at : INT64_MAX;
 
 	if (all->of_waits.first)
 		at = earlier(at, all->of_waits.first->at);

@@ -117,7 +117,7 @@ static struct line *find_line(struct waits *all, uint32_t entry)
 	return NULL;
 }
 
-struct wait *line_first(const struct line *line)
+struct wait *line_first(struct line *line)
 {
 	return cds_list_empty(&line->waits) ? NULL : cds_list_first_entry(&line->waits, struct wait, of_line);
 }
@@ -188,6 +188,7 @@ void line_set_walk(struct waits *all, struct line *line)
 static struct line *make_line(struct waits *all, struct wait *w)
 {
 	struct line *line = w->spare;
+	int64_t now = segment_now(all->s);
 
 	w->spare = NULL;
 	line->entry = w->entry;
@@ -195,6 +196,8 @@ static struct line *make_line(struct waits *all, struct wait *w)
 	CDS_INIT_LIST_HEAD(&line->behind);
 	CDS_INIT_LIST_HEAD(&line->to_view);
 	line_set_walk(all, line);
+	if (all->probe_at <= now)
+		all->probe_at = waits_tick(now, 1);
 	cds_list_add(&line->near, &all->lines[w->entry % LINES_NEAR]);
 	all->n_lines++;
 	return line;

@@ -152,7 +152,7 @@ void waits_decide(struct waits *all, struct wait *w, int status);
 bool waits_look(struct waits *all, struct wait *w);
 
 /* The first wait of a line; NULL = none. */
-struct wait *line_first(const struct line *line);
+struct wait *line_first(struct line *line);
 
 /* The service thread is to look at the first wait of @line. */
 void line_to_view(struct waits *all, struct line *line);
