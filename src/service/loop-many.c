@@ -46,7 +46,7 @@ void many_undo(struct many *m)
 
 /* ---------------------------------------------------------------- one lock after the other */
 
-static int submit_next(struct wait *w, struct lockshm_error *error)
+static int submit_next(struct wait *w, struct lockshm_report *report)
 {
 	struct many *m = w->many;
 	const struct wanted *wanted = &m->wanted[m->at];
@@ -60,8 +60,8 @@ static int submit_next(struct wait *w, struct lockshm_error *error)
 	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
 		w->renewal = malloc(sizeof(*w->renewal));
 	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
-		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for auto-renewal");
-	return wait_submit(w, &q, error);
+		return error_system(&report->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for auto-renewal");
+	return wait_submit(w, &q, report);
 }
 
 /* R13: no key is entered before the last is granted.  False = a lease ended before that. */
@@ -115,7 +115,7 @@ int many_go_on(struct wait *w, int status, struct lockshm_report *report)
 
 	while (status == 0 && !take(w)) {
 		if (m->tries < MANY_TRIES)
-			status = submit_next(w, &report->error);
+			status = submit_next(w, report);
 		else
 			status = error_set(&report->error, LOCKSHM_TIMEOUT,
 					   "the leases end before the last key is granted: ttl_ns is too short");
@@ -205,8 +205,9 @@ static int acquire_many(struct lockshm_loop *loop, struct lockshm_request *commo
 		return error_system(&own->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
 	}
 	w->many = m;
+	w->n_holds = n;
 	memset(holds, 0, n * sizeof(*holds));
-	status = many_go_on(w, submit_next(w, &own->error), own);
+	status = many_go_on(w, submit_next(w, own), own);
 	if (status != LOCKSHM_PENDING)
 		wait_free(w);
 	return status;

@@ -35,7 +35,8 @@ static void copy_request(struct wait *w, const struct lockshm_request *q, struct
 {
 	w->request = *q;
 	wait_copy_key(w, q->key, q->key_len);
-	w->request.report = report;
+	w->request.report = NULL;
+	w->report = report;
 	if (q->tag) {
 		memcpy(w->tag, q->tag, strnlen(q->tag, LOCKSHM_TAG_MAX));
 		w->request.tag = w->tag;
@@ -52,6 +53,7 @@ struct wait *wait_make(struct lockshm_loop *loop, const struct lockshm_request *
 		return NULL;
 	w->loop = loop;
 	w->hold = hold;
+	w->n_holds = 1;
 	w->user = user;
 	copy_request(w, q, report);
 	w->spare = calloc(1, sizeof(*w->spare));
@@ -71,19 +73,27 @@ void wait_free(struct wait *w)
 	free(w);
 }
 
-void wait_set_awaited(const struct wait *w)
+/* The memory of its holds says that they are awaited. */
+static void set_awaited(const struct wait *w)
 {
-	struct hold *h = hold_of(w->hold);
+	size_t i;
 
-	memset(h, 0, sizeof(*h));
-	h->grant.gen = w->grant.gen;
-	h->index = w->index;
-	h->magic = HOLD_AWAITED ^ (uint64_t)(uintptr_t)h;
+	for (i = 0; i < w->n_holds; i++) {
+		struct hold *h = hold_of(&w->hold[i]);
+
+		memset(h, 0, sizeof(*h));
+		h->grant.gen = w->grant.gen;
+		h->index = w->index;
+		h->magic = HOLD_AWAITED ^ (uint64_t)(uintptr_t)h;
+	}
 }
 
 void wait_end_awaited(const struct wait *w)
 {
-	hold_of(w->hold)->magic = 0;
+	size_t i;
+
+	for (i = 0; i < w->n_holds; i++)
+		hold_of(&w->hold[i])->magic = 0;
 }
 
 bool wait_is_awaited(const lockshm_hold_t *hold)
@@ -158,12 +168,15 @@ static bool take_grant(struct wait *w)
 }
 
 /* Append it once.  WAIT_AGAIN = granted, but not any more. */
-static int submit_once(struct wait *w, const struct lockshm_request *first, struct lockshm_error *error)
+static int submit_once(struct wait *w, const struct lockshm_request *first, struct lockshm_report *report)
 {
+	struct lockshm_error *error = report ? &report->error : NULL;
+	struct lockshm_request q = first ? *first : w->request;
 	struct acquire a;
 	int err;
 
-	acquire_begin(&a, w->loop->self, first ? first : &w->request, first ? NULL : &w->key, error);
+	q.report = report;
+	acquire_begin(&a, w->loop->self, &q, first ? NULL : &w->key, error);
 	if (first)
 		w->key.id = a.id;
 	if (!w->spare)
@@ -197,26 +210,28 @@ static void unlink_ended(struct wait *w)
 	queue_grant_next(w->loop->s, &w->loop->s->entries[w->entry], w->index);
 }
 
-int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_error *error)
+int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_report *report)
 {
+	struct lockshm_error *error = report ? &report->error : NULL;
 	int err = WAIT_AGAIN, tries;
 
 	for (tries = 0; err == WAIT_AGAIN && tries < SUBMITS_MAX; tries++) {
-		err = submit_once(w, tries ? NULL : first, error);
+		err = submit_once(w, tries ? NULL : first, report);
 		if (err == WAIT_AGAIN || err == LOCKSHM_CANCELLED)
 			unlink_ended(w);
 	}
 	if (err == LOCKSHM_PENDING)
-		wait_set_awaited(w);
+		set_awaited(w);
 	if (err == WAIT_AGAIN)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "this lock keeps changing: damaged?");
-	return err;
+	return err == LOCKSHM_CANCELLED ? error_set(error, err, "%s", lockshm_strerror(err)) : err;
 }
 
-int wait_collect(struct wait *w, struct lockshm_error *error)
+int wait_collect(struct wait *w, struct lockshm_report *report)
 {
 	int status = w->status;
 
+	wait_end_awaited(w);
 	if (w->request.canceller)
 		canceller_end(w->request.canceller);
 	if (status == 0)
@@ -226,8 +241,10 @@ int wait_collect(struct wait *w, struct lockshm_error *error)
 	if (status == 0)
 		count_event(w->loop->self, COUNT_WAITS);
 	if (status == WAIT_AGAIN)
-		return wait_submit(w, NULL, error);
-	return status < 0 ? error_set(error, status, "%s", lockshm_strerror(status)) : status;
+		return wait_submit(w, NULL, report);
+	if (status == LOCKSHM_TIMEOUT)
+		report->blocker = w->blocker;
+	return status < 0 ? error_set(&report->error, status, "%s", lockshm_strerror(status)) : status;
 }
 
 /* ---------------------------------------------------------------- its end */

@@ -240,7 +240,7 @@ int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *
 	if (wait_is_awaited(hold)) {
 		waits_lock(loop->all);
 		w = waits_find(loop->all, hold_of(hold)->index, hold_of(hold)->grant.gen);
-		awaited = w && w->hold == hold;
+		awaited = w && hold >= w->hold && hold < w->hold + w->n_holds;
 		waits_unlock(loop->all);
 	}
 	if (awaited)
@@ -274,7 +274,7 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 	if (!w)
 		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
 	w->request.ttl_ns = request_first_ttl(q);
-	status = wait_submit(w, q, error);
+	status = wait_submit(w, q, q->report);
 	if (status == LOCKSHM_PENDING)
 		return status;
 	if (status == 0)
@@ -352,26 +352,19 @@ static struct wait *take_decided(struct lockshm_loop *loop)
 	return w;
 }
 
-static void fill_report(const struct wait *w, struct lockshm_report *report, int status)
-{
-	report->waited_ns = report->slept_ns = segment_now(w->loop->s) - w->begun;
-	if (status == LOCKSHM_TIMEOUT)
-		report->blocker = w->blocker;
-}
-
 /* The end of @w, which is freed. */
 static void give_outcome(struct wait *w, int status, struct lockshm_report *own, struct lockshm_outcome *out)
 {
-	*out = (struct lockshm_outcome){ sizeof(*out), status, w->hold, w->user, w->request.report };
-	wait_end_awaited(w);
+	*out = (struct lockshm_outcome){ sizeof(*out), status, w->hold, w->user, w->report };
 	if (status == 0 && !w->many)
-		out->status = wait_fill_hold(w, hold_of(w->hold), w->request.report ? own : NULL);
+		out->status = wait_fill_hold(w, hold_of(w->hold), w->report ? own : NULL);
 	if (status < 0)
 		acquire_count_failure(w->loop->self, status);
-	if (w->request.report) {
-		fill_report(w, own, status);
-		sized_out(w->request.report, own, sizeof(*own));
-	}
+	own->waited_ns = own->slept_ns = segment_now(w->loop->s) - w->begun;
+	if (status != LOCKSHM_TIMEOUT && status != LOCKSHM_BUSY)
+		memset(&own->blocker, 0, sizeof(own->blocker));
+	if (w->report)
+		sized_out(w->report, own, sizeof(*own));
 	wait_free(w);
 }
 
@@ -379,7 +372,7 @@ static void give_outcome(struct wait *w, int status, struct lockshm_report *own,
 static bool collect(struct wait *w, struct lockshm_outcome *out)
 {
 	struct lockshm_report own = LOCKSHM_REPORT_INIT;
-	int status = wait_collect(w, &own.error);
+	int status = wait_collect(w, &own);
 
 	if (w->many && status != LOCKSHM_PENDING)
 		status = many_go_on(w, status, &own);

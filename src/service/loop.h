@@ -27,12 +27,13 @@ void wait_copy_key(struct wait *w, const void *key, size_t len);
 
 /*
  * Append its request.  0 = granted; LOCKSHM_PENDING = it waits in the tables; else a code.  With ACQUIRE_OUTSIDE a granted
- * request is not entered.  @first: the caller's, with the whole key, the first time for that key; then NULL.
+ * request is not entered.  @first: the caller's, with the whole key, the first time for that key; then NULL.  @report:
+ * the library's own, or NULL.
  */
-MUST_CHECK int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_error *error);
+MUST_CHECK int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_report *report);
 
 /* It was decided, and is in no table: take the grant, or submit it again.  Returns as wait_submit(). */
-MUST_CHECK int wait_collect(struct wait *w, struct lockshm_error *error);
+MUST_CHECK int wait_collect(struct wait *w, struct lockshm_report *report);
 
 /* It is granted: fill @h.  Returns the status. */
 int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report);
@@ -40,10 +41,9 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 /* It is in no table: out of its queue for good.  True = it had been granted. */
 bool wait_give_up(struct wait *w);
 
-/* The memory of a hold that is awaited; and no longer. */
-void wait_set_awaited(const struct wait *w);
-void wait_end_awaited(const struct wait *w);
+/* Does the memory of @hold say that it is awaited?  From now on it does not. */
 bool wait_is_awaited(const lockshm_hold_t *hold);
+void wait_end_awaited(const struct wait *w);
 
 /* ---------------------------------------------------------------- several locks; loop-many.c */
 

@@ -355,9 +355,11 @@ void waits_look_at(struct lockshm *s, uint32_t index)
 	cds_list_for_each_entry_safe(w, next, &all->near[index % WAITS_NEAR], near) {
 		if (w->index != index || !w->line || waits_look(all, w) || line_first(w->line) != w)
 			continue;
-		/* Its predecessor has changed. */
+		/* Its predecessor has changed.  If it has none any more, this thread grants it next; a thread that does not
+		 * leaves it to the next self-check. */
 		line_to_view(all, w->line);
-		waits_ring(all);
+		if (word_prev(load_acquire(&s->requests[index].word)) != 0)
+			waits_ring(all);
 	}
 	write = !cds_list_empty(&all->to_write);
 	waits_unlock(all);

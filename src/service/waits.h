@@ -55,7 +55,9 @@ struct wait {
 	int64_t deadline;	      /* segment time; INT64_MAX = never */
 	struct known_key key;
 	struct lockshm_request request; /* the caller's; key and tag are below */
+	struct lockshm_report *report;	/* the caller's, of its size, or NULL */
 	lockshm_hold_t *hold;
+	size_t n_holds;
 	void *user;
 	struct many *many;	      /* it is for one key of several; NULL = for one key */
 	struct renewal *renewal;      /* for LOCKSHM_AUTO_RENEW, made in advance */
