@@ -29,6 +29,7 @@ without_jemalloc = tests/libtest.la liblockshm-internal.la $(CHECK_LIBS)
 include tests/support/local.mk
 include tests/redis-support/local.mk
 include tests/lock/local.mk
+include tests/service/local.mk
 include tests/redis/local.mk
 include tests/bridge/local.mk
 include tests/crash/local.mk

@@ -9,6 +9,8 @@ tests_libtest_la_SOURCES += \
 	%D%/fixture.c \
 	%D%/fixture.h \
 	%D%/inside.h \
+	%D%/loops.c \
+	%D%/loops.h \
 	%D%/operations-internal.h \
 	%D%/operations-look.c \
 	%D%/operations-steps.c \

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+# The library's own thread: event loops.  One line a suite.
+tests_of_units += \
+	%D%/test-loop \
+	%D%/test-loop-cancel \
+	%D%/test-loop-crowd \
+	%D%/test-loop-lease \
+	%D%/test-loop-life \
+	%D%/test-loop-many \
+	$(end)

@@ -1,0 +1,1059 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-loop.c - requests that wait on an event loop: grants, order, refusals, reports
+ *
+ * Tasks wait on the test's loop, agents in threads of other processes.  What ends a wait early is in test-loop-cancel.c,
+ * what a grant and a hold go through in test-loop-lease.c, descriptors and processes are in test-loop-life.c.
+ */
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/agent.h"
+#include "support/asan.h"
+#include "support/fixture.h"
+#include "support/loops.h"
+
+#define X LOCKSHM_EXCLUSIVE
+#define S LOCKSHM_SHARED
+
+static struct agent *a, *b, *c;
+static lockshm_loop_t *loop;
+static struct task t[16];
+
+/* Agents first: the loop starts a thread, and then forks are dearer. */
+static void cast(void)
+{
+	a = agent_start();
+	b = agent_start();
+	c = agent_start();
+	loop = loop_new();
+}
+
+static void held_by(struct agent *agent, const char *key, int mode)
+{
+	ck_code(agent_acquire(agent, key, mode), 0);
+}
+
+static int tagged(struct agent *agent, const char *tag)
+{
+	struct agent_command command = { .op = AGENT_ACQUIRE, .key = "k", .how = X, .flags = AGENT_PLAIN };
+
+	snprintf(command.tag, sizeof(command.tag), "%s", tag);
+	return agent_begin(agent, command);
+}
+
+/* ---------------------------------------------------------------- held at once */
+
+START_TEST(a_free_key_is_held_at_once)
+{
+	cast();
+	ck_code(task_begin(loop, &t[0], "k", X), 0);
+	ck_code(lockshm_check(&t[0].hold, NULL), 0);
+	ck_assert_uint_gt(lockshm_token(&t[0].hold), 0);
+	ck_assert_uint_eq(t[0].report.token, lockshm_token(&t[0].hold));
+	ck_assert_int_eq(t[0].report.slept_ns, 0);
+	ck_code(agent_try(a, "k", S), LOCKSHM_BUSY);
+	loop_idle(loop);
+	ck_code(task_release(&t[0]), 0);
+	ck_code(agent_try(a, "k", X), 0);
+	loop_idle(loop);
+	ck_code(lockshm_loop_close(loop), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(a_shared_key_is_held_at_once_too)
+{
+	cast();
+	held_by(a, "k", S);
+	ck_code(task_begin(loop, &t[0], "k", S), 0);
+	ck_code(task_begin(loop, &t[1], "k", S), 0);
+	ck_queue("k", 3, 0);
+	loop_idle(loop);
+	ck_code(task_release(&t[0]), 0);
+	ck_code(task_release(&t[1]), 0);
+	ck_queue("k", 1, 0);
+}
+END_TEST
+
+static int only_exit(void)
+{
+	static struct sock_filter program[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog filter = { 4, program };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static int pairs_without_a_call(void)
+{
+	lockshm_loop_t *own = loop_new();
+	int i, bad = 0;
+
+	for (i = 0; i < 2000; i++) {
+		if (i == 1000 && only_exit())
+			_exit(77);
+		bad |= task_acquire(own, &t[i % 16]) || task_release(&t[i % 16]);
+	}
+	_exit(bad);
+}
+
+START_TEST(a_free_key_costs_no_system_call)
+{
+	char key[8];
+	int i, status;
+
+	for (i = 0; i < 16; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		task_init(&t[i], key, i % 2 ? S : X);
+	}
+	status = process_end(process_start(pairs_without_a_call));
+	ck_assert_msg(status == 0 || status == 77, "status %d", status);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- pending */
+
+START_TEST(pending_until_another_process_releases)
+{
+	int64_t begin;
+	struct seen seen;
+
+	cast();
+	held_by(a, "k", X);
+	begin = now_ns();
+	task_wait(loop, &t[0], "k", X);
+	loop_idle(loop);
+	ck_queue("k", 1, 1);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	ck_outcome(loop, &t[0], 0);
+	ck_assert_int_gt(t[0].report.waited_ns, 0);
+	ck_assert_int_le(t[0].report.waited_ns, now_ns() - begin);
+	ck_assert_int_gt(t[0].report.slept_ns, 0);
+	ck_assert_int_le(t[0].report.slept_ns, t[0].report.waited_ns);
+	ck_assert_uint_eq(t[0].report.token, lockshm_token(&t[0].hold));
+	ck_assert_int_eq(t[0].report.previous.status, 0);
+	ck_assert_int_eq(t[0].report.error.code, 0);
+	ck_assert_int_eq(t[0].report.blocker.state, 0);
+	look("k", &seen);
+	ck_assert_uint_eq(seen.holders, 1);
+	ck_assert_int_eq(seen.requests[0].pid, getpid());
+	ck_assert_uint_eq(seen.requests[0].token, t[0].report.token);
+	ck_code(lockshm_check(&t[0].hold, NULL), 0);
+	loop_idle(loop);
+	ck_code(agent_try(a, "k", S), LOCKSHM_BUSY);
+	ck_code(task_release(&t[0]), 0);
+	ck_assert_int_eq(t[0].outcomes, 1);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(without_a_report)
+{
+	cast();
+	held_by(a, "k", X);
+	task_init(&t[0], "k", X);
+	t[0].request.report = NULL;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	ck_code(agent_release(a), 0);
+	ck_outcome(loop, &t[0], 0); /* compares the reports, NULL here */
+	ck_code(task_release(&t[0]), 0);
+}
+END_TEST
+
+/* Readable while anything is uncollected, also for a second poll, and not after. */
+START_TEST(readable_while_an_outcome_is_uncollected)
+{
+	cast();
+	held_by(a, "k", X);
+	held_by(b, "m", X);
+	task_wait(loop, &t[0], "k", X);
+	task_wait(loop, &t[1], "m", X);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	ck_assert(loop_readable(loop));
+	ck_code(agent_release(b), 0);
+	ck_outcome(loop, &t[0], 0);
+	ck_outcome(loop, &t[1], 0);
+	loop_idle(loop);
+	/* And again, after it was emptied. */
+	ck_code(agent_acquire(a, "k", X), AGENT_BLOCKED);
+	task_wait(loop, &t[2], "k", X);
+	ck_code(task_release(&t[0]), 0);
+	ck_code(agent_end(a), 0);
+	loop_idle(loop);
+	ck_code(agent_release(a), 0);
+	ck_outcome(loop, &t[2], 0);
+}
+END_TEST
+
+static bool both_granted(void *unused)
+{
+	struct seen seen;
+
+	(void)unused;
+	look("k", &seen);
+	if (seen.waiters > 0)
+		return false;
+	look("m", &seen);
+	return seen.waiters == 0;
+}
+
+START_TEST(one_of_two_outcomes_leaves_it_readable)
+{
+	cast();
+	held_by(a, "k", X);
+	held_by(b, "m", X);
+	task_wait(loop, &t[0], "k", X);
+	task_wait(loop, &t[1], "m", X);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_release(b), 0);
+	ck_assert(await(both_granted, NULL));
+	loop_collect(loop);
+	loop_await(loop);
+	loop_collect(loop);
+	ck_assert_int_eq(t[0].outcomes + t[1].outcomes, 2);
+	loop_idle(loop);
+}
+END_TEST
+
+/* A hold of this thread, and one of the loop: neither is a circle, and the releaser itself makes the loop readable. */
+START_TEST(released_by_the_same_thread)
+{
+	lockshm_hold_t hold;
+	int i;
+
+	cast();
+	ck_code(take(&hold, "k", X), 0);
+	task_wait(loop, &t[0], "k", X);
+	task_wait(loop, &t[1], "k", X);
+	loop_idle(loop);
+	ck_code(lockshm_release(&hold, 0), 0);
+	for (i = 0; i < 200; i++) {
+		struct task *now = &t[i % 2];
+
+		ck_outcome(loop, now, 0);
+		loop_idle(loop);
+		ck_code(task_release(now), 0);
+		ck_code(task_begin(loop, now, "k", X), LOCKSHM_PENDING);
+	}
+}
+END_TEST
+
+/* A cooldown is not a hold, but in the way like one. */
+START_TEST(a_cooldown_is_waited_for)
+{
+	int64_t released;
+
+	cast();
+	ck_code(task_begin(loop, &t[0], "k", X), 0);
+	task_wait(loop, &t[1], "k", X);
+	released = now_ns();
+	ck_code(lockshm_release(&t[0].hold, LOCKSHM_MS(60)), 0);
+	ck_outcome(loop, &t[1], 0);
+	ck_assert_int_ge(now_ns() - released, LOCKSHM_MS(60));
+	ck_assert_int_ge(t[1].report.waited_ns, LOCKSHM_MS(60));
+}
+END_TEST
+
+START_TEST(a_lease_that_ends_is_waited_for)
+{
+	cast();
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = X, .ns = LOCKSHM_MS(40),
+						    .flags = AGENT_PLAIN }),
+		0);
+	task_wait(loop, &t[0], "k", X);
+	ck_outcome(loop, &t[0], 0);
+	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	ck_assert_uint_gt(lockshm_token(&t[0].hold), a->answer.token);
+}
+END_TEST
+
+/* The holder may take it again until the waiter runs; then it is the waiter's. */
+START_TEST(a_barging_holder_does_not_keep_it)
+{
+	struct agent_command barge = { .op = AGENT_ACQUIRE, .key = "k", .how = X, .flags = LOCKSHM_BARGE | AGENT_PLAIN,
+				       .timeout_ns = AGENT_TRY };
+	int code = 0;
+
+	cast();
+	ck_code(agent_do(a, barge), 0);
+	task_wait(loop, &t[0], "k", X);
+	while (code == 0) {
+		ck_code(agent_release(a), 0);
+		code = agent_do(a, barge);
+	}
+	ck_code(code, LOCKSHM_BUSY);
+	ck_outcome(loop, &t[0], 0);
+	ck_code(task_release(&t[0]), 0);
+	/* A task may ask for it, too. */
+	task_init(&t[0], "k", X);
+	t[0].request.flags = LOCKSHM_BARGE;
+	ck_code(task_acquire(loop, &t[0]), 0);
+	ck_code(agent_acquire(b, "k", X), AGENT_BLOCKED);
+	ck_code(task_release(&t[0]), 0);
+	ck_code(agent_end(b), 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- order */
+
+/* Holder; then tasks and threads by turns.  Each release grants exactly the next one. */
+START_TEST(one_order_for_tasks_and_threads)
+{
+	struct agent *threads[4];
+	uint64_t last = 0;
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		threads[i] = agent_start();
+	cast();
+	held_by(a, "k", X);
+	for (i = 0; i < 8; i++) {
+		if (i % 2)
+			ck_code(agent_acquire(threads[i / 2], "k", X), AGENT_BLOCKED);
+		else
+			task_wait(loop, &t[i / 2], "k", X);
+		ck_queue("k", 1, i + 1);
+	}
+	ck_code(agent_release(a), 0);
+	for (i = 0; i < 8; i++) {
+		uint64_t token;
+
+		if (i % 2) {
+			ck_code(agent_end(threads[i / 2]), 0);
+			token = threads[i / 2]->answer.token;
+		} else {
+			ck_outcome(loop, &t[i / 2], 0);
+			token = t[i / 2].report.token;
+		}
+		ck_assert_uint_gt(token, last);
+		last = token;
+		ck_queue("k", 1, 7 - i);
+		loop_idle(loop);
+		ck_code(i % 2 ? agent_release(threads[i / 2]) : task_release(&t[i / 2]), 0);
+	}
+	verify_clean();
+}
+END_TEST
+
+/* Two loops are two more parties of the same queue. */
+START_TEST(one_order_for_several_loops)
+{
+	lockshm_loop_t *loops[3];
+	unsigned i;
+
+	cast();
+	for (i = 0; i < 3; i++)
+		loops[i] = loop_new();
+	held_by(a, "k", X);
+	for (i = 0; i < 12; i++)
+		task_wait(loops[i % 3], &t[i], "k", X);
+	ck_code(agent_release(a), 0);
+	for (i = 0; i < 12; i++) {
+		ck_outcome(loops[i % 3], &t[i], 0);
+		loop_idle(loops[(i + 1) % 3]);
+		ck_code(task_release(&t[i]), 0);
+	}
+	for (i = 0; i < 3; i++)
+		ck_code(lockshm_loop_close(loops[i]), 0);
+	verify_clean();
+}
+END_TEST
+
+/* Holder X; S S(thread) S X S(thread): the first three together, the writer alone, the last one. */
+START_TEST(shared_runs)
+{
+	cast();
+	held_by(a, "k", X);
+	task_wait(loop, &t[0], "k", S);
+	ck_code(agent_acquire(b, "k", S), AGENT_BLOCKED);
+	task_wait(loop, &t[1], "k", S);
+	task_wait(loop, &t[2], "k", X);
+	ck_code(agent_acquire(c, "k", S), AGENT_BLOCKED);
+	ck_code(agent_release(a), 0);
+	loop_collect(loop);
+	loop_collect(loop);
+	ck_assert_int_eq(t[0].outcomes + t[1].outcomes, 2);
+	ck_code(agent_end(b), 0);
+	ck_queue("k", 3, 2);
+	ck_code(task_release(&t[1]), 0);
+	ck_code(agent_release(b), 0);
+	loop_idle(loop);
+	ck_code(task_release(&t[0]), 0);
+	ck_outcome(loop, &t[2], 0);
+	ck_queue("k", 1, 1);
+	ck_code(task_release(&t[2]), 0);
+	ck_code(agent_end(c), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(a_downgrade_grants_readers)
+{
+	cast();
+	ck_code(task_begin(loop, &t[0], "k", X), 0);
+	task_wait(loop, &t[1], "k", S);
+	task_wait(loop, &t[2], "k", S);
+	task_wait(loop, &t[3], "k", X);
+	ck_code(lockshm_downgrade(&t[0].hold), 0);
+	loop_collect(loop);
+	loop_collect(loop);
+	ck_assert_int_eq(t[1].outcomes + t[2].outcomes, 2);
+	ck_queue("k", 3, 1);
+	loop_idle(loop);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- not granted */
+
+START_TEST(a_try_is_never_pending)
+{
+	cast();
+	ck_code(tagged(a, "deploy"), 0);
+	task_init(&t[0], "k", X);
+	t[0].request.timeout_ns = 0;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_BUSY);
+	ck_code(t[0].report.error.code, LOCKSHM_BUSY);
+	ck_assert_int_eq(t[0].report.blocker.state, LOCKSHM_HOLDING);
+	ck_assert_int_eq(t[0].report.blocker.pid, a->pid);
+	ck_assert_str_eq(t[0].report.blocker.tag, "deploy");
+	ck_assert_uint_eq(lockshm_token(&t[0].hold), 0);
+	ck_queue("k", 1, 0);
+	ck_code(agent_release(a), 0);
+	ck_code(task_acquire(loop, &t[0]), 0);
+	ck_code(task_release(&t[0]), 0);
+	loop_idle(loop);
+	ck_assert_uint_eq(stat_now().tries_failed, 1);
+}
+END_TEST
+
+START_TEST(a_time_out_leaves_nothing)
+{
+	int64_t begin;
+
+	cast();
+	ck_code(tagged(a, "deploy"), 0);
+	task_init(&t[0], "k", X);
+	t[0].request.timeout_ns = LOCKSHM_MS(40);
+	begin = now_ns();
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	ck_outcome(loop, &t[0], LOCKSHM_TIMEOUT);
+	ck_assert_int_ge(now_ns() - begin, LOCKSHM_MS(40));
+	ck_assert_int_ge(t[0].report.waited_ns, LOCKSHM_MS(40));
+	ck_assert_uint_eq(t[0].report.token, 0);
+	ck_code(t[0].report.error.code, LOCKSHM_TIMEOUT);
+	ck_assert(t[0].report.error.message[0]);
+	ck_assert_int_eq(t[0].report.blocker.state, LOCKSHM_HOLDING);
+	ck_assert_int_eq(t[0].report.blocker.pid, a->pid);
+	ck_assert_int_eq(t[0].report.blocker.tid, a->tid);
+	ck_assert_uint_eq(t[0].report.blocker.token, a->answer.token);
+	ck_assert_str_eq(t[0].report.blocker.tag, "deploy");
+	ck_code(task_release(&t[0]), LOCKSHM_NOT_HELD);
+	ck_queue("k", 1, 0);
+	ck_assert_uint_eq(stat_now().requests_used, 1);
+	ck_assert_uint_eq(stat_now().timeouts, 1);
+	loop_idle(loop);
+	ck_code(agent_release(a), 0);
+	verify_clean();
+}
+END_TEST
+
+/* Reader a; writer t0; reader b, granted when the writer gives up. */
+START_TEST(a_time_out_lets_the_next_through)
+{
+	cast();
+	held_by(a, "k", S);
+	task_init(&t[0], "k", X);
+	t[0].request.timeout_ns = LOCKSHM_MS(40);
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	task_wait(loop, &t[1], "k", S);
+	ck_code(agent_acquire(b, "k", S), AGENT_BLOCKED);
+	ck_code(agent_end(b), 0);
+	ck_outcome(loop, &t[0], LOCKSHM_TIMEOUT);
+	ck_outcome(loop, &t[1], 0);
+	ck_queue("k", 3, 0);
+}
+END_TEST
+
+/* Neither the first of a key nor the last one, nor in the order of the requests. */
+START_TEST(each_has_its_own_time_out)
+{
+	static const int order[] = { 2, 0, 3, 1 };
+	unsigned i;
+
+	cast();
+	held_by(a, "k", X);
+	for (i = 0; i < 4; i++)
+		task_init(&t[order[i]], "k", i % 2 ? S : X);
+	for (i = 0; i < 4; i++)
+		t[order[i]].request.timeout_ns = LOCKSHM_MS(40) + LOCKSHM_MS(20 * (int64_t)i);
+	for (i = 0; i < 4; i++)
+		ck_code(task_acquire(loop, &t[i]), LOCKSHM_PENDING);
+	task_wait(loop, &t[4], "k", X);
+	for (i = 0; i < 4; i++)
+		ck_code(loop_collect(loop)->status, LOCKSHM_TIMEOUT);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(t[i].outcomes, 1);
+	ck_queue("k", 1, 1);
+	ck_code(agent_release(a), 0);
+	ck_outcome(loop, &t[4], 0);
+}
+END_TEST
+
+START_TEST(only_if_free_in_time)
+{
+	cast();
+	held_by(a, "k", X); /* strict */
+	task_init(&t[0], "k", X);
+	t[0].request.flags = LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_BUSY);
+	ck_assert_int_eq(t[0].report.blocker.pid, a->pid);
+	ck_queue("k", 1, 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(50), .how = LOCKSHM_RENEW_RESET }),
+		0);
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	ck_outcome(loop, &t[0], 0);
+}
+END_TEST
+
+/* Not even where the lock is free, so that the program shows its fault at once. */
+START_TEST(strict_and_endless_is_refused)
+{
+	cast();
+	task_init(&t[0], "k", X);
+	t[0].request.ttl_ns = LOCKSHM_FOREVER;
+	t[0].request.timeout_ns = LOCKSHM_FOREVER;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
+	ck_assert(t[0].report.error.message[0]);
+	t[0].request.timeout_ns = 0;
+	t[0].request.deadline_ns = LOCKSHM_FOREVER;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
+	held_by(a, "k", X);
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
+	ck_queue("k", 1, 0);
+	/* One of the two is no fault. */
+	t[0].request.deadline_ns = now_ns() + PATIENCE;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	task_init(&t[1], "k", X);
+	t[1].request.timeout_ns = LOCKSHM_FOREVER;
+	ck_code(task_acquire(loop, &t[1]), LOCKSHM_PENDING);
+	ck_code(agent_release(a), 0);
+	ck_outcome(loop, &t[0], 0);
+	ck_code(task_release(&t[0]), 0);
+	ck_outcome(loop, &t[1], 0);
+}
+END_TEST
+
+START_TEST(global_is_refused)
+{
+	cast();
+	task_init(&t[0], "k", X);
+	t[0].request.flags = LOCKSHM_GLOBAL;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
+	ck_code(t[0].report.error.code, LOCKSHM_INVALID);
+	ck_assert(t[0].report.error.message[0]);
+	ck_queue("k", 0, 0);
+	loop_idle(loop);
+}
+END_TEST
+
+static const char *const keys_short = "k";
+static char key_long[LOCKSHM_KEY_MAX + 1];
+
+/* The @n-th way to spoil a request. */
+static bool spoil(struct lockshm_request *q, int n)
+{
+	static const char tag[] = "a tag of more than thirty bytes";
+
+	switch (n) {
+	case 0: q->size = 8; return true;
+	case 1: q->size = 5000; return true;
+	case 2: q->key = NULL; return true;
+	case 3: q->key_len = 0; return true;
+	case 4: q->key = key_long; q->key_len = sizeof(key_long); return true;
+	case 5: q->mode = 0; return true;
+	case 6: q->mode = 4; return true;
+	case 7: q->flags = 0x80000000u; return true;
+	case 8: q->flags = LOCKSHM_ACKNOWLEDGE; return true;
+	case 9: q->flags = LOCKSHM_BARGE; q->mode = S; return true;
+	case 10: q->flags = LOCKSHM_AUTO_RENEW; q->ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN - 1; return true;
+	case 11: q->ttl_ns = LOCKSHM_TTL_MIN - 1; return true;
+	case 12: q->ttl_ns = LOCKSHM_TIME_MAX + 1; return true;
+	case 13: q->timeout_ns = -1; return true;
+	case 14: q->timeout_ns = LOCKSHM_TIME_MAX + 1; return true;
+	case 15: q->deadline_ns = -1; return true;
+	case 16: q->deadline_ns = now_ns() + 2 * LOCKSHM_TIME_MAX; return true;
+	case 17: q->tag = tag; return true;
+	case 18: q->max_hold_ns = -1; return true;
+	case 19: q->max_hold_ns = LOCKSHM_SECONDS(1); return true;
+	case 20: q->redis_policy = 9; return true;
+	case 21: q->redis_policy = LOCKSHM_REDIS_WAIT; return true;
+	case 22: q->report = (struct lockshm_report *)(void *)key_long; return true;
+	default: return false;
+	}
+}
+
+/* The codes of lockshm_acquire() for the same request. */
+START_TEST(wrong_requests_are_refused_as_by_a_thread)
+{
+	struct lockshm_request request;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int i, want, got;
+
+	cast();
+	held_by(a, keys_short, X);
+	for (i = 0; task_init(&t[0], keys_short, X), spoil(&t[0].request, i); i++) {
+		request = t[0].request;
+		request.timeout_ns = request.timeout_ns == PATIENCE ? 0 : request.timeout_ns;
+		want = lockshm_acquire(seg, &request, &hold);
+		got = task_acquire(loop, &t[0]);
+		ck_assert_msg(want == LOCKSHM_BUSY ? got == LOCKSHM_PENDING : got == want,
+			      "request %d is %s to a thread and %s to a loop", i, outcome_name(want), outcome_name(got));
+		if (got == LOCKSHM_PENDING)
+			ck_code(lockshm_loop_cancel(loop, &t[0].hold), 0);
+	}
+	ck_code(lockshm_loop_acquire(loop, NULL, &t[0].hold, NULL), LOCKSHM_INVALID);
+	task_init(&t[0], keys_short, X);
+	ck_code(lockshm_loop_acquire(loop, &t[0].request, NULL, NULL), LOCKSHM_INVALID);
+	loop_idle(loop);
+	ck_queue(keys_short, 1, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_loop)
+{
+	static uint64_t memory[512];
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("k", X) };
+	lockshm_loop_t *no = _i ? (lockshm_loop_t *)(void *)memory : NULL;
+
+	task_init(&t[0], "k", X);
+	ck_code(task_acquire(no, &t[0]), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_acquire_many(no, &t[0].request, keys, 1, &t[0].hold, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_next(no, &outcome), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_cancel(no, &t[0].hold), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_fd(no), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_close(no), LOCKSHM_INVALID);
+	ck_queue("k", 0, 0);
+}
+END_TEST
+
+START_TEST(wrong_calls_with_a_loop)
+{
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
+
+	cast();
+	held_by(a, "k", X);
+	task_wait(loop, &t[0], "k", X);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	ck_code(lockshm_loop_next(loop, NULL), LOCKSHM_INVALID);
+	outcome.size = 4;
+	ck_code(lockshm_loop_next(loop, &outcome), LOCKSHM_INVALID);
+	outcome.size = 4097;
+	ck_code(lockshm_loop_next(loop, &outcome), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_cancel(loop, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_cancel(loop, &t[1].hold), LOCKSHM_NOT_HELD);
+	/* None of them has collected anything. */
+	ck_outcome(loop, &t[0], 0);
+}
+END_TEST
+
+/* Of a newer program: fields that the library does not have are 0. */
+START_TEST(a_larger_outcome)
+{
+	struct {
+		struct lockshm_outcome outcome;
+		unsigned char newer[40];
+	} larger;
+	unsigned i;
+
+	cast();
+	held_by(a, "k", X);
+	task_wait(loop, &t[0], "k", X);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	memset(&larger, 0xa5, sizeof(larger));
+	larger.outcome.size = sizeof(larger);
+	ck_assert_int_eq(lockshm_loop_next(loop, &larger.outcome), 1);
+	ck_assert_uint_eq(larger.outcome.size, sizeof(larger));
+	ck_assert_ptr_eq(larger.outcome.user, &t[0]);
+	for (i = 0; i < sizeof(larger.newer); i++)
+		ck_assert_uint_eq(larger.newer[i], 0);
+}
+END_TEST
+
+START_TEST(loops_that_cannot_be_opened)
+{
+	struct lockshm_error error = { 0 };
+	lockshm_loop_t *out = (void *)&error;
+	lockshm_t *reader;
+
+	ck_code(lockshm_loop_open(NULL, &out, -1, &error), LOCKSHM_INVALID);
+	ck_assert_ptr_null(out);
+	ck_assert(error.message[0]);
+	ck_code(lockshm_loop_open(seg, NULL, -1, &error), LOCKSHM_INVALID);
+	ck_code(lockshm_open(&reader, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
+	out = (void *)&error;
+	ck_code(lockshm_loop_open(reader, &out, -1, &error), LOCKSHM_PERMISSION);
+	ck_assert_ptr_null(out);
+	ck_code(lockshm_close(reader), 0);
+	/* No slot for the service thread. */
+	segment_with(16, 64, 1);
+	ck_code(take(&t[0].hold, "k", X), 0);
+	ck_code(lockshm_loop_open(seg, &out, -1, &error), LOCKSHM_FULL);
+	ck_assert_int_eq(error.table, LOCKSHM_TABLE_OWNERS);
+	ck_code(lockshm_release(&t[0].hold, 0), 0);
+	ck_code(lockshm_loop_open(seg, &out, -1, NULL), LOCKSHM_FULL);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- holds and memory of waits */
+
+static void is_no_hold(lockshm_hold_t *hold)
+{
+	struct lockshm_previous previous;
+
+	ck_code(lockshm_release(hold, 0), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_check(hold, NULL), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_renew(hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_upgrade(hold), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_downgrade(hold), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_move(hold, LOCKSHM_TO_CALLER), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_notify(hold, -1), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_previous(hold, &previous), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_acknowledge(hold), LOCKSHM_NOT_HELD);
+	ck_assert_uint_eq(lockshm_token(hold), 0);
+}
+
+/* Neither while it waits nor when it was granted, before it is collected. */
+START_TEST(an_awaited_hold_is_not_held)
+{
+	cast();
+	held_by(a, "k", X);
+	task_wait(loop, &t[0], "k", X);
+	is_no_hold(&t[0].hold);
+	ck_queue("k", 1, 1);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	is_no_hold(&t[0].hold);
+	ck_queue("k", 1, 0);
+	ck_outcome(loop, &t[0], 0);
+	ck_code(task_release(&t[0]), 0);
+}
+END_TEST
+
+START_TEST(an_awaited_hold_is_not_used_twice)
+{
+	lockshm_loop_t *other;
+	struct lockshm_request request;
+
+	cast();
+	other = loop_new();
+	held_by(a, "k", X);
+	task_wait(loop, &t[0], "k", X);
+	request = t[0].request;
+	request.key = "free";
+	request.key_len = 4;
+	ck_code(lockshm_loop_acquire(loop, &request, &t[0].hold, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_acquire(other, &request, &t[0].hold, NULL), LOCKSHM_INVALID);
+	request = t[0].request;
+	ck_code(lockshm_loop_acquire(loop, &request, &t[0].hold, NULL), LOCKSHM_INVALID);
+	ck_queue("free", 0, 0);
+	ck_queue("k", 1, 1);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	ck_code(lockshm_loop_acquire(loop, &request, &t[0].hold, NULL), LOCKSHM_INVALID);
+	ck_outcome(loop, &t[0], 0);
+	/* Nor one that is held. */
+	request.key = "free";
+	request.key_len = 4;
+	ck_code(lockshm_loop_acquire(loop, &request, &t[0].hold, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_acquire(other, &request, &t[0].hold, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_check(&t[0].hold, NULL), 0);
+	ck_code(task_release(&t[0]), 0);
+	ck_code(lockshm_loop_acquire(other, &request, &t[0].hold, NULL), 0);
+	ck_code(task_release(&t[0]), 0);
+}
+END_TEST
+
+/* Garbage in the hold, and a request that is gone after the call. */
+START_TEST(nothing_of_the_request_is_used_after_the_call)
+{
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_request *request = malloc(sizeof(*request));
+	char *key = malloc(LOCKSHM_KEY_MAX), *tag = malloc(8);
+	size_t len = _i == 0 ? 5 : _i == 1 ? LOCKSHM_KEY_SHOWN_MAX + 1 : LOCKSHM_KEY_MAX;
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
+	lockshm_hold_t blocking, hold;
+	struct seen seen;
+
+	cast();
+	memset(key, 'x', LOCKSHM_KEY_MAX);
+	memset(&hold, 0xa5, sizeof(hold));
+	memcpy(tag, "backup", 7);
+	*request = (struct lockshm_request)LOCKSHM_REQUEST_INIT;
+	request->key = key;
+	request->key_len = len;
+	request->timeout_ns = PATIENCE;
+	ck_code(lockshm_acquire(seg, request, &blocking), 0);
+	request->tag = tag;
+	request->report = &report;
+	ck_code(lockshm_loop_acquire(loop, request, &hold, &a), LOCKSHM_PENDING);
+	memset(key, 'y', LOCKSHM_KEY_MAX);
+	memset(tag, 'y', 8);
+	memset(request, 0xa5, sizeof(*request));
+	free(key);
+	free(tag);
+	free(request);
+	ck_code(lockshm_release(&blocking, 0), 0);
+	loop_await(loop);
+	ck_assert_int_eq(lockshm_loop_next(loop, &outcome), 1);
+	ck_code(outcome.status, 0);
+	ck_assert_ptr_eq(outcome.hold, &hold);
+	ck_assert_ptr_eq(outcome.user, &a);
+	ck_assert_ptr_eq(outcome.report, &report);
+	ck_assert_uint_eq(report.token, lockshm_token(&hold));
+	if (_i == 0) {
+		look("xxxxx", &seen);
+		ck_assert_uint_eq(seen.holders, 1);
+		ck_assert_str_eq(seen.requests[0].tag, "backup");
+	}
+	ck_assert_uint_eq(stat_now().locks_busy, 1);
+	ck_code(lockshm_release(&hold, 0), 0);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(shown_with_tag_mode_and_process)
+{
+	struct seen seen;
+
+	cast();
+	held_by(a, "k", X);
+	task_init(&t[0], "k", S);
+	t[0].request.tag = "page 17";
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	task_init(&t[1], "k", X);
+	t[1].request.tag = "page 18";
+	ck_code(task_acquire(loop, &t[1]), LOCKSHM_PENDING);
+	look("k", &seen);
+	ck_assert_uint_eq(seen.waiters, 2);
+	ck_assert_int_eq(seen.requests[1].state, LOCKSHM_WAITING);
+	ck_assert_int_eq(seen.requests[1].mode, S);
+	ck_assert_int_eq(seen.requests[1].pid, getpid());
+	ck_assert_int_eq(seen.requests[1].alive, 1);
+	ck_assert_str_eq(seen.requests[1].tag, "page 17");
+	ck_assert_int_eq(seen.requests[2].mode, X);
+	ck_assert_str_eq(seen.requests[2].tag, "page 18");
+	ck_assert_uint_gt(seen.requests[2].token, seen.requests[1].token);
+	ck_code(agent_release(a), 0);
+	loop_await(loop);
+	look("k", &seen);
+	ck_assert_uint_eq(seen.holders, 1);
+	ck_assert_int_eq(seen.requests[0].state, LOCKSHM_HOLDING);
+	ck_assert_str_eq(seen.requests[0].tag, "page 17");
+	ck_outcome(loop, &t[0], 0);
+	look("k", &seen);
+	ck_assert_uint_eq(seen.holders, 1);
+	ck_assert_uint_eq(seen.requests[0].token, lockshm_token(&t[0].hold));
+	ck_assert_str_eq(seen.requests[0].tag, "page 17");
+	verify_clean();
+}
+END_TEST
+
+START_TEST(counted_like_other_waits)
+{
+	struct lockshm_stat before, after;
+
+	cast();
+	held_by(a, "k", X);
+	before = stat_now();
+	task_wait(loop, &t[0], "k", X);
+	ck_code(agent_release(a), 0);
+	ck_outcome(loop, &t[0], 0);
+	ck_code(task_begin(loop, &t[1], "m", X), 0);
+	after = stat_now();
+	ck_assert_uint_eq(after.acquires, before.acquires + 2);
+	ck_assert_uint_eq(after.waits, before.waits + 1);
+	ck_assert_uint_eq(after.requests_used, 2);
+	ck_code(task_release(&t[0]), 0);
+	ck_code(task_release(&t[1]), 0);
+	ck_code(lockshm_loop_close(loop), 0);
+	ck_assert_uint_eq(stat_now().acquires, after.acquires);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+}
+END_TEST
+
+/* Refused when all records are in use; good again when one is free. */
+START_TEST(no_record_left)
+{
+	struct task *many = calloc(300, sizeof(*many));
+	unsigned n = 0;
+	int code;
+
+	segment_with(256, 128, 16);
+	a = agent_start();
+	loop = loop_new();
+	held_by(a, "k", X);
+	while ((code = task_begin(loop, &many[n], "k", X)) == LOCKSHM_PENDING)
+		ck_assert_uint_lt(++n, 300);
+	ck_code(code, LOCKSHM_FULL);
+	ck_code(many[n].report.error.code, LOCKSHM_FULL);
+	ck_assert_int_eq(many[n].report.error.table, LOCKSHM_TABLE_REQUESTS);
+	ck_assert_uint_ge(n, 32);
+	ck_code(lockshm_loop_cancel(loop, &many[n].hold), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_loop_cancel(loop, &many[n / 2].hold), 0);
+	task_wait(loop, &many[n / 2], "k", X);
+	ck_code(agent_release(a), 0);
+	for (unsigned i = 0; i < n; i++) {
+		struct task *now = loop_collect(loop);
+
+		ck_code(now->status, 0);
+		ck_code(task_release(now), 0);
+	}
+	loop_idle(loop);
+	ck_code(lockshm_loop_close(loop), 0);
+	verify_clean();
+	free(many);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- no deadlock is found */
+
+/* t0 has k and waits for m; t1 has m and waits for k: nothing is found, the time-out ends it. */
+START_TEST(a_circle_of_tasks_ends_by_its_time_out)
+{
+	cast();
+	ck_code(task_begin(loop, &t[0], "k", X), 0);
+	ck_code(task_begin(loop, &t[1], "m", X), 0);
+	task_init(&t[2], "m", X);
+	t[2].request.timeout_ns = LOCKSHM_MS(60);
+	ck_code(task_acquire(loop, &t[2]), LOCKSHM_PENDING);
+	task_wait(loop, &t[3], "k", X);
+	ck_outcome(loop, &t[2], LOCKSHM_TIMEOUT);
+	ck_code(task_release(&t[0]), 0);
+	ck_outcome(loop, &t[3], 0);
+}
+END_TEST
+
+/* The simplest one: the same key twice. */
+START_TEST(a_key_that_is_held_already)
+{
+	cast();
+	ck_code(task_begin(loop, &t[0], "k", X), 0);
+	task_init(&t[1], "k", S);
+	t[1].request.timeout_ns = LOCKSHM_MS(40);
+	ck_code(task_acquire(loop, &t[1]), LOCKSHM_PENDING);
+	ck_outcome(loop, &t[1], LOCKSHM_TIMEOUT);
+	ck_code(lockshm_check(&t[0].hold, NULL), 0);
+}
+END_TEST
+
+static void *hold_and_wait(void *result)
+{
+	struct lockshm_request request = request_for("m", X);
+	lockshm_hold_t k, m;
+
+	if (take(&k, "k", X) != 0)
+		return NULL;
+	board_add(0, 1);
+	board_await(1, 1);
+	request.timeout_ns = PATIENCE;
+	*(int *)result = lockshm_acquire(seg, &request, &m);
+	return NULL; /* and both end */
+}
+
+static bool thread_waits(void *unused)
+{
+	struct seen seen;
+
+	(void)unused;
+	look("m", &seen);
+	return seen.waiters == 1;
+}
+
+/* A thread has k and waits for m, the process has m and a task waits for k.  It looks like a circle and is none: another
+ * task releases m. */
+START_TEST(no_circle_is_reported_to_a_thread)
+{
+	pthread_t thread;
+	int result = LOCKSHM_INVALID;
+
+	board_new();
+	cast();
+	ck_code(task_begin(loop, &t[0], "m", X), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_and_wait, &result), 0);
+	board_await(0, 1);
+	task_wait(loop, &t[1], "k", X);
+	board_add(1, 1);
+	ck_assert(await(thread_waits, NULL));
+	pass(now_ns() + LOCKSHM_MS(120)); /* longer than a waiter sleeps without a search */
+	ck_code(task_release(&t[0]), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_code(result, 0);
+	ck_outcome(loop, &t[1], 0);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, a_free_key_is_held_at_once);
+	tcase_add_test(tc, a_shared_key_is_held_at_once_too);
+#ifndef OTHERS_MALLOC /* a sanitizer makes calls of its own */
+	tcase_add_native(tc, a_free_key_costs_no_system_call);
+#else
+	(void)a_free_key_costs_no_system_call;
+#endif
+	tcase_add_test(tc, pending_until_another_process_releases);
+	tcase_add_test(tc, without_a_report);
+	tcase_add_test(tc, readable_while_an_outcome_is_uncollected);
+	tcase_add_test(tc, one_of_two_outcomes_leaves_it_readable);
+	tcase_add_test(tc, released_by_the_same_thread);
+	tcase_add_test(tc, a_cooldown_is_waited_for);
+	tcase_add_test(tc, a_lease_that_ends_is_waited_for);
+	tcase_add_test(tc, a_barging_holder_does_not_keep_it);
+	tcase_add_test(tc, one_order_for_tasks_and_threads);
+	tcase_add_test(tc, one_order_for_several_loops);
+	tcase_add_test(tc, shared_runs);
+	tcase_add_test(tc, a_downgrade_grants_readers);
+	tcase_add_test(tc, a_try_is_never_pending);
+	tcase_add_test(tc, a_time_out_leaves_nothing);
+	tcase_add_test(tc, a_time_out_lets_the_next_through);
+	tcase_add_test(tc, each_has_its_own_time_out);
+	tcase_add_test(tc, only_if_free_in_time);
+	tcase_add_test(tc, strict_and_endless_is_refused);
+	tcase_add_test(tc, global_is_refused);
+	tcase_add_test(tc, wrong_requests_are_refused_as_by_a_thread);
+	tcase_add_loop_test(tc, what_is_no_loop, 0, 2);
+	tcase_add_test(tc, wrong_calls_with_a_loop);
+	tcase_add_test(tc, a_larger_outcome);
+	tcase_add_test(tc, loops_that_cannot_be_opened);
+	tcase_add_test(tc, an_awaited_hold_is_not_held);
+	tcase_add_test(tc, an_awaited_hold_is_not_used_twice);
+	tcase_add_loop_test(tc, nothing_of_the_request_is_used_after_the_call, 0, 3);
+	tcase_add_test(tc, shown_with_tag_mode_and_process);
+	tcase_add_test(tc, counted_like_other_waits);
+	tcase_add_test(tc, no_record_left);
+	tcase_add_test(tc, a_circle_of_tasks_ends_by_its_time_out);
+	tcase_add_test(tc, a_key_that_is_held_already);
+	tcase_add_test(tc, no_circle_is_reported_to_a_thread);
+}
+
+int main(void)
+{
+	return fixture_main("loop", add);
+}
