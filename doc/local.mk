@@ -27,6 +27,13 @@ dist_man_MANS = \
 	%D%/man/lockshm_lock_for.3 \
 	%D%/man/lockshm_lock_hold.3 \
 	%D%/man/lockshm_lock_init.3 \
+	%D%/man/lockshm_loop_acquire.3 \
+	%D%/man/lockshm_loop_acquire_many.3 \
+	%D%/man/lockshm_loop_cancel.3 \
+	%D%/man/lockshm_loop_close.3 \
+	%D%/man/lockshm_loop_fd.3 \
+	%D%/man/lockshm_loop_next.3 \
+	%D%/man/lockshm_loop_open.3 \
 	%D%/man/lockshm_lost_to.3 \
 	%D%/man/lockshm_move.3 \
 	%D%/man/lockshm_notify.3 \
