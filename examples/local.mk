@@ -2,6 +2,7 @@
 # Programs that are not installed; they use the real library only.
 example_programs = \
 	%D%/demo-client \
+	%D%/event-loop \
 	%D%/minimal \
 	%D%/prefork \
 	%D%/uses \
@@ -15,6 +16,8 @@ noinst_PROGRAMS += $(example_programs)
 	%D%/demo.h \
 	$(end)
 %C%_demo_client_LDADD = liblockshm.la
+
+%C%_event_loop_LDADD = liblockshm.la
 
 %C%_minimal_LDADD = liblockshm.la
 

@@ -5,6 +5,7 @@
  *   uses SEGMENT    runs each once, in several processes at the same time, and checks what they did
  */
 #include <lockshm.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ struct config {
 };
 static struct shared {
 	int reports, renderings;
+	int served[2]; /* clients with the key "a", and "b" */
 	char cached[16];
 	struct config config;
 } *shared;
@@ -44,6 +46,21 @@ static const char *render(const char *key)
 	shared->renderings++;
 	usleep(20000);
 	return key;
+}
+
+/* A client of an event loop, and the code that goes on with it when its lock is held. */
+struct client {
+	const char *key;
+	lockshm_hold_t hold;
+	int served;
+};
+
+static void serve(struct client *client, int status)
+{
+	if (status != 0)
+		return;
+	shared->served[client->key[0] == 'b']++;
+	client->served = lockshm_release(&client->hold, 0) == 0;
 }
 
 /* BEGIN: shown in README.md */
@@ -88,7 +105,45 @@ static int read_config(lockshm_t *locks, struct config *copy)
 	*copy = shared->config;
 	return lockshm_release(&hold, 0);
 }
+
+/* An event loop waits without a thread: the request has its place in the queue, and the program serves other clients. */
+static void on_request(lockshm_loop_t *loop, struct client *client)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST(client->key);
+	int status;
+
+	status = lockshm_loop_acquire(loop, &request, &client->hold, client);
+	if (status != LOCKSHM_PENDING)
+		serve(client, status);
+}
+
+/* lockshm_loop_fd() is readable, says epoll or whatever the loop is made of: go on with the clients whose turn it is. */
+static void on_locks(lockshm_loop_t *loop)
+{
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
+
+	while (lockshm_loop_next(loop, &outcome) == 1)
+		serve(outcome.user, outcome.status);
+}
 /* END */
+
+/* Three clients in one thread; those of other processes ask for the same keys. */
+static int serve_clients(lockshm_t *locks)
+{
+	struct client clients[] = { { .key = "a" }, { .key = "b" }, { .key = "a" } };
+	struct pollfd readable = { .events = POLLIN };
+	lockshm_loop_t *loop;
+	int i;
+
+	if (lockshm_loop_open(locks, &loop, -1, NULL) != 0)
+		return 1;
+	readable.fd = lockshm_loop_fd(loop);
+	for (i = 0; i < 3; i++)
+		on_request(loop, &clients[i]);
+	while (clients[0].served + clients[1].served + clients[2].served < 3 && poll(&readable, 1, 10000) == 1)
+		on_locks(loop);
+	return clients[0].served + clients[1].served + clients[2].served != 3 || lockshm_loop_close(loop) != 0;
+}
 
 static int use_all(lockshm_t *locks, int writes)
 {
@@ -107,7 +162,7 @@ static int use_all(lockshm_t *locks, int writes)
 		if (read_config(locks, &copy) != 0 || copy.version != copy.copy_of_version)
 			return 1;
 	}
-	return nightly(locks) != 0 || !text || strcmp(text, "/index") != 0;
+	return nightly(locks) != 0 || serve_clients(locks) != 0 || !text || strcmp(text, "/index") != 0;
 }
 
 int main(int argc, char **argv)
@@ -128,6 +183,8 @@ int main(int argc, char **argv)
 			_exit(use_all(locks, i == 0));
 	for (i = 0; i < 4; i++)
 		bad |= wait(&status) < 0 || status != 0;
-	printf("%d processes, %d rendering, %d to %d reports\n", i, shared->renderings, 1, 4);
+	bad |= shared->served[0] != 8 || shared->served[1] != 4;
+	printf("%d processes, %d rendering, %d to %d reports, %d clients\n", i, shared->renderings, 1, 4,
+	       shared->served[0] + shared->served[1]);
 	return bad || shared->renderings != 1 || shared->reports < 1 || shared->reports > 4;
 }
