@@ -76,6 +76,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/18-folders-as-floors.md \
 	%D%/decisions/19-damage-by-opt-in.md \
 	%D%/decisions/20-lock-objects.md \
+	%D%/decisions/21-event-loop.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
 	%D%/internals/memory-model.md \
