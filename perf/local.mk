@@ -39,6 +39,7 @@ check_PROGRAMS += %D%/bare-pair %D%/callgrind-pair %D%/lockshm-bench
 	%D%/scenario-contended.c \
 	%D%/scenario-handoff.c \
 	%D%/scenario-lease.c \
+	%D%/scenario-loop.c \
 	%D%/scenario-memory.c \
 	%D%/scenario-recovery.c \
 	%D%/scenario-scale.c \
