@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire-many.c - several locks, all or none, in the order of hold/many.h
+ * acquire-many.c - several locks, all or none, in the order of hold/key-order.h
  *
  * Between two keys the holds taken so far are ordinary ones: a caller that is killed there leaves nothing special.
  */
 #include <string.h>
 
 #include "api/acquire.h"
-#include "hold/many.h"
+#include "hold/key-order.h"
 #include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/sized.h"

@@ -255,7 +255,7 @@ static void fill_record(struct acquire *a, bool waits)
 	request_set_extras_if_any(r, a->request->tag, a->request->flags & LOCKSHM_BARGE);
 	/* Before the append, so every thread that changes the word finds it. */
 	if (a->later && waits)
-		store_relaxed32(&r->sleeping, SLEEPS | SLEEPS_AT_BELL);
+		store_relaxed32(&r->sleeping, SLEEPS | SLEEPS_AT_DOORBELL);
 }
 
 /* One try.  0 = granted, WAIT_AGAIN = look again, negative = failed. */

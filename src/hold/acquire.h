@@ -58,7 +58,7 @@ static inline int acquire_status(struct lockshm *s, const struct lockshm_request
 void acquire_begin(struct acquire *a, struct participant *self, const struct lockshm_request *q,
 		   const struct known_key *given, struct lockshm_error *error);
 
-/* Try until the request is granted, or fails, or with a->later waits at the bell.  0, ACQUIRE_PENDING, or a code. */
+/* Try until the request is granted, or fails, or with a->later waits at the doorbell.  0, ACQUIRE_PENDING, or a code. */
 MUST_CHECK int acquire_try(struct acquire *a);
 
 /* @h is filled: count it.  Returns the status. */

@@ -15,8 +15,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/hold.h \
 	%D%/lock-object.c \
 	%D%/lock-object.h \
-	%D%/many.c \
-	%D%/many.h \
+	%D%/key-order.c \
+	%D%/key-order.h \
 	%D%/move.c \
 	%D%/move.h \
 	%D%/renewal.c \

@@ -12,7 +12,7 @@
  * process and the segment's number.  The segment is searched among the open ones before that.  While no wait uses the
  * canceller, the last two words are unused.
  */
-#include "lock/bell.h"
+#include "lock/doorbell.h"
 #include "lock/wait.h"
 #include "sys/futex.h"
 
@@ -104,8 +104,8 @@ static void end_wait(const struct lockshm *s, struct request_ref ref)
 
 	while (word_gen(w) == ref.gen && word_is(w, REQUEST_WAITING))
 		if (cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED))) {
-			if (load_relaxed32(&r->sleeping) & SLEEPS_AT_BELL)
-				bell_ring_service(s, ref.index);
+			if (load_relaxed32(&r->sleeping) & SLEEPS_AT_DOORBELL)
+				doorbell_ring_service(s, ref.index);
 			else
 				futex_wake((const uint32_t *)(const void *)&r->word, 1);
 		}

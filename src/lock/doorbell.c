@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* bell.c - the two sides of a bell; see bell.h, and model/bell.pml */
-#include "lock/bell.h"
+/* doorbell.c - the two sides of a doorbell; see doorbell.h, and model/doorbell.pml */
+#include "lock/doorbell.h"
 
 #include "sys/atomic.h"
 
-static struct shm_bell *bell_of(const struct lockshm *s, uint32_t slot)
+static struct shm_doorbell *doorbell_of(const struct lockshm *s, uint32_t slot)
 {
-	return (struct shm_bell *)(void *)(s->lives + (size_t)slot * LIFE_BYTES + BELL_OFFSET);
+	return (struct shm_doorbell *)(void *)(s->lives + (size_t)slot * LIFE_BYTES + DOORBELL_OFFSET);
 }
 
 /* ---------------------------------------------------------------- ringers */
 
 static void ring(const struct lockshm *s, uint64_t owner, uint32_t index)
 {
-	uint32_t class = index % BELL_CLASSES, word = class / 64, slot = owner_ref_slot(owner);
+	uint32_t class = index % DOORBELL_CLASSES, word = class / 64, slot = owner_ref_slot(owner);
 	struct shm_owner *o = (struct shm_owner *)(uintptr_t)owner_at(s, slot);
-	struct shm_bell *b;
+	struct shm_doorbell *b;
 
 	if (!o)
 		return;
-	b = bell_of(s, slot);
+	b = doorbell_of(s, slot);
 	/* The slot may have another owner by now: then a bit is set for nothing. */
 	(void)fetch_or(&b->rung[word], UINT64_C(1) << class % 64);
 	(void)fetch_or(&b->rung_words, UINT64_C(1) << word);
 	/* Ringer: set the bits, then load the flag.  Service thread: store the flag, then load the bits.  Pairs with the
-	 * fence in bell_fall_asleep(). */
+	 * fence in doorbell_fall_asleep(). */
 	fence_after_rmw();
 	if (!load_relaxed32(&b->asleep))
 		return;
@@ -33,7 +33,7 @@ static void ring(const struct lockshm *s, uint64_t owner, uint32_t index)
 	futex_wake(&o->doorbell, 1);
 }
 
-void bell_ring(struct lockshm *s, uint32_t index)
+void doorbell_ring(struct lockshm *s, uint32_t index)
 {
 	uint64_t owner = load_acquire(&s->requests[index].owner);
 
@@ -45,19 +45,19 @@ void bell_ring(struct lockshm *s, uint32_t index)
 		ring(s, owner, index);
 }
 
-void bell_ring_service(const struct lockshm *s, uint32_t index)
+void doorbell_ring_service(const struct lockshm *s, uint32_t index)
 {
 	ring(s, load_acquire(&s->requests[index].owner), index);
 }
 
 /* ---------------------------------------------------------------- the service thread */
 
-void bell_answer(const struct lockshm *s, uint32_t slot, void (*look)(void *arg, uint32_t class), void *arg)
+void doorbell_answer(const struct lockshm *s, uint32_t slot, void (*look)(void *arg, uint32_t class), void *arg)
 {
-	struct shm_bell *b = bell_of(s, slot);
+	struct shm_doorbell *b = doorbell_of(s, slot);
 	uint64_t words, bits;
 
-	/* Cleared before they are heeded: a bit that is set from here on is seen by the next call. */
+	/* Cleared before they are looked at: a bit that is set from here on is seen by the next call. */
 	for (words = load_relaxed(&b->rung_words) ? exchange_zero(&b->rung_words) : 0; words; words &= words - 1) {
 		uint32_t word = (uint32_t)__builtin_ctzll(words);
 
@@ -66,16 +66,16 @@ void bell_answer(const struct lockshm *s, uint32_t slot, void (*look)(void *arg,
 	}
 }
 
-struct futex_watch bell_watch(const struct lockshm *s, uint32_t slot)
+struct futex_watch doorbell_watch(const struct lockshm *s, uint32_t slot)
 {
 	const uint32_t *word = &s->owners[slot].doorbell;
 
 	return (struct futex_watch){ word, load_acquire32(word) };
 }
 
-bool bell_fall_asleep(const struct lockshm *s, uint32_t slot)
+bool doorbell_fall_asleep(const struct lockshm *s, uint32_t slot)
 {
-	struct shm_bell *b = bell_of(s, slot);
+	struct shm_doorbell *b = doorbell_of(s, slot);
 
 	store_relaxed32(&b->asleep, 1);
 	/* The flag, then the bits.  Pairs with the fence in ring(). */
@@ -83,7 +83,7 @@ bool bell_fall_asleep(const struct lockshm *s, uint32_t slot)
 	return load_relaxed(&b->rung_words) == 0;
 }
 
-void bell_wake_up(const struct lockshm *s, uint32_t slot)
+void doorbell_wake_up(const struct lockshm *s, uint32_t slot)
 {
-	store_relaxed32(&bell_of(s, slot)->asleep, 0);
+	store_relaxed32(&doorbell_of(s, slot)->asleep, 0);
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # the lock manager: table, queue, records, owners, deaths, sleeping, deadlock
 liblockshm_internal_la_SOURCES += \
-	%D%/bell.c \
-	%D%/bell.h \
+	%D%/doorbell.c \
+	%D%/doorbell.h \
 	%D%/blocker.c \
 	%D%/blocker.h \
 	%D%/cancel.c \

@@ -13,7 +13,7 @@
 
 #include <limits.h>
 
-#include "lock/bell.h"
+#include "lock/doorbell.h"
 #include "lock/damage.h"
 #include "lock/participant.h"
 
@@ -338,8 +338,8 @@ bool queue_kick_successor(struct lockshm *s, uint32_t index, uint64_t *kicked)
 	if (!sleep || *kicked == ((uint64_t)sleep << 32 | behind.index))
 		return true;
 	*kicked = (uint64_t)sleep << 32 | behind.index;
-	if (sleep & SLEEPS_AT_BELL) {
-		bell_ring(s, behind.index);
+	if (sleep & SLEEPS_AT_DOORBELL) {
+		doorbell_ring(s, behind.index);
 		return true;
 	}
 	/* All, because the kernel's count includes sleepers that another word has woken and that have not run yet. */

@@ -27,7 +27,7 @@
 
 #include <limits.h>
 
-#include "lock/bell.h"
+#include "lock/doorbell.h"
 #include "lock/damage.h"
 #include "lock/participant.h"
 #include "lock/request.h"
@@ -79,8 +79,8 @@ void queue_wake(struct lockshm *s, uint32_t index)
 	 * fence in wait_asleep(). */
 	fence_after_rmw();
 	sleeping = load_relaxed32(&r->sleeping);
-	if (sleeping & SLEEPS_AT_BELL)
-		bell_ring(s, index);
+	if (sleeping & SLEEPS_AT_DOORBELL)
+		doorbell_ring(s, index);
 	else if (sleeping)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }

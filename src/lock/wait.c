@@ -338,7 +338,7 @@ static void number_sleep(struct shm_request *r)
 {
 	uint32_t old = load_relaxed32(&r->sleeping);
 
-	if (old & SLEEPS_AT_BELL)
+	if (old & SLEEPS_AT_DOORBELL)
 		(void)cas32_from(&r->sleeping, old, old + SLEEP_NUMBER);
 }
 

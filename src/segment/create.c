@@ -210,7 +210,7 @@ static int fill_header(struct shm_header *h, const struct lockshm_create_options
 	h->format = SHM_FORMAT;
 	h->canary = SHM_CANARY;
 	h->layout = segment_layout();
-	h->feature_incompat = FEATURE_BELLS;
+	h->feature_incompat = FEATURE_DOORBELLS;
 	h->state = SEGMENT_READY;
 	h->redis = *redis;
 	h->check = segment_check(h);

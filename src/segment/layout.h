@@ -65,7 +65,7 @@ struct shm_request {
 	int64_t ttl_ns;		 /*  40 owner; INT64_MAX = strict */
 	int64_t since_ns;	 /*  48 owner: when the request was made */
 	uint32_t entry;		 /*  56 owner: the lock it is for */
-	uint32_t sleeping;	 /*  60 owner: [number of the sleep | SLEEPS_...]; 0 = awake.  cas, of a wait at the bell */
+	uint32_t sleeping;	 /*  60 owner: [number of the sleep | SLEEPS_...]; 0 = awake.  cas, of a wait at the doorbell */
 	uint64_t tag[TAG_WORDS]; /*  64 owner: readable label, NUL-padded */
 	int64_t granted_ns;	 /*  96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
 	uint32_t bucket;	 /* 104 owner, in state CLAIM: bucket of the key that the claim is for */
@@ -75,7 +75,7 @@ struct shm_request {
 };
 #define SLEEPS 1u	      /* its owner may sleep in the kernel */
 #define SLEEPS_ON_ONE_WORD 2u /* on its own word only, not on its predecessor's */
-#define SLEEPS_AT_BELL 4u     /* no thread sleeps for it: ring the bell of its owner's slot, see lock/bell.h */
+#define SLEEPS_AT_DOORBELL 4u     /* no thread sleeps for it: ring the doorbell of its owner's slot, see lock/doorbell.h */
 #define SLEEP_NUMBER 8u
 #define REQUEST_HAS_TAG 1u
 #define REQUEST_GLOBAL 2u   /* granted locally; also needs the host lease in the upper bits of the flags */
@@ -187,7 +187,7 @@ struct shm_owner {
 	uint32_t tid;	     /* 32 owner, in its own namespace */
 	uint32_t life_off;   /* 36 owner: offset of the life word in its page */
 	uint32_t flags;	     /* 40 owner: OWNER_EXACT ... */
-	uint32_t doorbell;   /* 44 add: the service thread sleeps on it while requests of its process wait at the bell */
+	uint32_t doorbell;   /* 44 add: the service thread sleeps on it while requests of its process wait at the doorbell */
 	uint64_t name[2];    /* 48 owner: the kernel's name of the thread when it joined, NUL-padded */
 	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */
 };
@@ -207,21 +207,21 @@ ASSERT_OFFSET(struct shm_owner, doorbell, 44);
 ASSERT_OFFSET(struct shm_owner, name, 48);
 ASSERT_OFFSET(struct shm_owner, counts, 64);
 
-/* The bell of a slot that stands for a process, in its life page: which of its waits to look at, see lock/bell.h. */
-#define BELL_OFFSET 512u
-#define BELL_WORDS 64u
+/* The doorbell of a slot that stands for a process, in its life page: which of its waits to look at, see lock/doorbell.h. */
+#define DOORBELL_OFFSET 512u
+#define DOORBELL_WORDS 64u
 
-struct shm_bell {
-	uint64_t rung[BELL_WORDS]; /*   0 or: bit i of word w = the records whose index is 64 w + i, modulo 4096; owner: 0 */
+struct shm_doorbell {
+	uint64_t rung[DOORBELL_WORDS]; /*   0 or: bit i of word w = the records whose index is 64 w + i, modulo 4096; owner: 0 */
 	uint64_t rung_words;	   /* 512 or: bit w = rung[w] has bits; owner: 0 */
 	uint32_t asleep;	   /* 520 owner: 1 = a ringer has to wake it */
 	uint32_t reserved;	   /* 524 zero */
 };
-ASSERT_SIZE(struct shm_bell, 528);
-ASSERT_OFFSET(struct shm_bell, rung, 0);
-ASSERT_OFFSET(struct shm_bell, rung_words, 512);
-ASSERT_OFFSET(struct shm_bell, asleep, 520);
-ASSERT_OFFSET(struct shm_bell, reserved, 524);
+ASSERT_SIZE(struct shm_doorbell, 528);
+ASSERT_OFFSET(struct shm_doorbell, rung, 0);
+ASSERT_OFFSET(struct shm_doorbell, rung_words, 512);
+ASSERT_OFFSET(struct shm_doorbell, asleep, 520);
+ASSERT_OFFSET(struct shm_doorbell, reserved, 524);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or requests, for all its processes; see
@@ -339,7 +339,7 @@ ASSERT_OFFSET(struct shm_redis, servers, 168);
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Header: one page.  Constant after publication, except token_base, state, retired and deadlocks.
  */
-#define FEATURE_BELLS UINT64_C(1) /* its libraries ring the bells of requests that no thread sleeps for */
+#define FEATURE_DOORBELLS UINT64_C(1) /* its libraries ring the doorbells of requests that no thread sleeps for */
 
 enum segment_state { SEGMENT_READY = 1, SEGMENT_RETIRED = 2 };
 

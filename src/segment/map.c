@@ -33,9 +33,9 @@ static int check_identity(const struct shm_header *h, struct lockshm_error *erro
 				 h->format, SHM_FORMAT);
 	if (h->layout != segment_layout())
 		return error_set(error, LOCKSHM_VERSION, "made by a library built with another record layout");
-	if (h->feature_incompat & ~FEATURE_BELLS)
+	if (h->feature_incompat & ~FEATURE_DOORBELLS)
 		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx)",
-				 (unsigned long long)(h->feature_incompat & ~FEATURE_BELLS));
+				 (unsigned long long)(h->feature_incompat & ~FEATURE_DOORBELLS));
 	if (h->check != segment_check(h))
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "header damaged (check word differs)");
 	return 0;
@@ -102,7 +102,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 	s->n_locks = h->n_locks;
 	s->n_damages = h->n_damages;
 	s->n_host_leases = h->n_host_leases;
-	s->has_bells = h->feature_incompat & FEATURE_BELLS;
+	s->has_doorbells = h->feature_incompat & FEATURE_DOORBELLS;
 	if (h->n_host_leases) {
 		s->bridge = (struct shm_bridge *)(void *)(base + h->bridge_off);
 		s->host_leases = (struct shm_host_lease *)(void *)(base + h->bridge_off + sizeof(struct shm_bridge));

@@ -58,7 +58,7 @@ struct lockshm {
 	int64_t boot_offset;  /* host time = this process' CLOCK_BOOTTIME + offset */
 	bool boot_lost;	      /* that offset is not known */
 	bool read_only;
-	bool has_bells; /* requests may wait for an event loop */
+	bool has_doorbells; /* requests may wait for an event loop */
 	struct shm_redis redis; /* checked copy */
 	uint64_t process_uid; /* of the service thread's participant, on which holds of the process depend; 0 = none runs */
 	uint64_t process_ref; /* its owner_ref.  Both are written with the lock held, and read without. */
@@ -75,7 +75,7 @@ struct lockshm {
 				  * and the guests (lock/guest.h) */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
-	struct waits *waits; /* of the loops of this process, made with the first one; see lock/bell.h */
+	struct waits *waits; /* of the loops of this process, made with the first one; see lock/doorbell.h */
 	void (*look_at_wait)(struct lockshm *s, uint32_t index);
 	struct standby *standby; /* the standby thread, started on demand */
 	struct redis_client *net;	 /* while a thread of this process leads: its connections, for a fork */

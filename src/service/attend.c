@@ -2,7 +2,7 @@
 /*
  * attend.c - what the service thread does for the waits of loops between two sleeps
  *
- * It answers the bell, looks whether watched owners have died, ends waits whose time has come, and looks at the first
+ * It answers the doorbell, looks whether watched owners have died, ends waits whose time has come, and looks at the first
  * wait of each line that something has changed for.  Walks and system calls are made with the lock given back; what they
  * were about is looked for again afterwards.
  */
@@ -24,7 +24,7 @@ static struct wait_terms terms_of(const struct waits *all, const struct wait *w)
 	};
 }
 
-/* ---------------------------------------------------------------- bells and deaths */
+/* ---------------------------------------------------------------- doorbells and deaths */
 
 static void look_at_class(void *arg, uint32_t class)
 {
@@ -238,8 +238,8 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	waits_lock(all);
 	all->until = 0;
 	/* Read the doorbell before everything it may be about. */
-	watches[(*n)++] = bell_watch(s, all->process->slot);
-	bell_answer(s, all->process->slot, look_at_class, all);
+	watches[(*n)++] = doorbell_watch(s, all->process->slot);
+	doorbell_answer(s, all->process->slot, look_at_class, all);
 	n_dead = notice_deaths(all, dead, PROBES);
 	if (all->n_lines && segment_now(s) >= all->probe_at) {
 		self_check(all, segment_now(s));

@@ -2,7 +2,7 @@
 /*
  * loop-many.c - several locks for one outcome, all or none
  *
- * One wait takes the locks one after the other, in the order of hold/many.h.  What it has so far is granted and not
+ * One wait takes the locks one after the other, in the order of hold/key-order.h.  What it has so far is granted and not
  * entered, in holds of its own; the caller's are filled when the last lock is granted.  Crash point: the process ends
  * with all of its requests.
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hold/many.h"
+#include "hold/key-order.h"
 #include "hold/renewal.h"
 #include "service/loop.h"
 #include "sys/error.h"

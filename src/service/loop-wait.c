@@ -116,7 +116,7 @@ static int enter_tables(struct wait *w, const struct wait_view *view)
 
 	waits_lock(all);
 	waits_add(all, w, view);
-	/* A bell that rang before found no wait: the granter changed the word before it rang. */
+	/* A doorbell that rang before found no wait: the granter changed the word before it rang. */
 	if (waits_look(all, w)) {
 		status = w->status;
 		waits_remove(all, w);

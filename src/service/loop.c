@@ -68,7 +68,7 @@ static int check_open(const struct lockshm *s, struct lockshm_loop **out, int fd
 		return error_set(error, LOCKSHM_INVALID, "fd is %d, must be a descriptor or -1", fd);
 	if (s->read_only)
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	if (!s->has_bells)
+	if (!s->has_doorbells)
 		return error_set(error, LOCKSHM_VERSION,
 				 "the segment was made by a library without event loops: use another one, or remove it "
 				 "when its users have ended");
@@ -95,7 +95,7 @@ static void begin(struct lockshm_loop *loop)
 	loop->all->process = service_participant(s);
 	participant_begin_share(loop->all->process, loop->self);
 	waits_unlock(loop->all);
-	/* From now on it sleeps at its bell, too. */
+	/* From now on it sleeps at its doorbell, too. */
 	renewals_lock(s);
 	renewals_ring(s->renewals);
 	renewals_unlock(s);

@@ -47,7 +47,7 @@ struct participant *service_participant(struct lockshm *s)
 	return service_of(s->renewals)->self;
 }
 
-/* The process has loops: this thread sleeps at its bell, too. */
+/* The process has loops: this thread sleeps at its doorbell, too. */
 static struct waits *waits_of(const struct service *sv)
 {
 	struct waits *all = __atomic_load_n(&sv->s->waits, __ATOMIC_ACQUIRE);
@@ -55,16 +55,16 @@ static struct waits *waits_of(const struct service *sv)
 	return all && waits_are_of(all, sv->self) ? all : NULL;
 }
 
-static void sleep_at_bell(struct service *sv, struct futex_watch *watches, unsigned n, int64_t until)
+static void sleep_at_doorbell(struct service *sv, struct futex_watch *watches, unsigned n, int64_t until)
 {
-	/* Only the first word is watched then, and the bell rings more often than the doorbell of the renewals. */
+	/* Only the first word is watched then, and the doorbell rings more often than the doorbell of the renewals. */
 	if (!futex_has_waitv()) {
 		watches[0] = watches[1];
 		until = earlier(until, segment_now(sv->s) + LOCKSHM_MS(10));
 	}
-	if (bell_fall_asleep(sv->s, sv->self->slot))
+	if (doorbell_fall_asleep(sv->s, sv->self->slot))
 		futex_wait_any(watches, n, until - sv->s->clock_offset);
-	bell_wake_up(sv->s, sv->self->slot);
+	doorbell_wake_up(sv->s, sv->self->slot);
 }
 
 /* One turn.  False = it is to stop. */
@@ -87,7 +87,7 @@ static bool serve(struct service *sv)
 	if (stop)
 		return false;
 	if (all)
-		sleep_at_bell(sv, watches, n, next);
+		sleep_at_doorbell(sv, watches, n, next);
 	else
 		futex_wait_any(watches, n, next - sv->s->clock_offset);
 	return true;

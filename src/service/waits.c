@@ -218,7 +218,7 @@ void line_drop_if_empty(struct waits *all, struct line *line)
 /* ---------------------------------------------------------------- waits */
 
 /* By its ticket: loops of several threads append at the same time. */
-static void put_in_line(struct line *line, struct wait *w)
+static void insert_by_ticket(struct line *line, struct wait *w)
 {
 	struct cds_list_head *at = line->waits.prev;
 
@@ -236,7 +236,7 @@ void waits_add(struct waits *all, struct wait *w, const struct wait_view *view)
 	w->line = line;
 	cds_list_add(&w->near, &all->near[w->index % WAITS_NEAR]);
 	cds_list_add_tail(&w->of_loop, &w->loop->waiting);
-	put_in_line(line, w);
+	insert_by_ticket(line, w);
 	timer_set(&all->of_waits, &w->timer, w->deadline);
 	if (line_first(line) == w)
 		line_set_view(all, line, view);

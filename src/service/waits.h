@@ -2,10 +2,10 @@
 /*
  * waits.h - the requests of a process that wait for its loops
  *
- * Two tables: waits by the index of their record, which is what a bell names; and lines by their entry.  A line has the
+ * Two tables: waits by the index of their record, which is what a doorbell names; and lines by their entry.  A line has the
  * waits of this process for one key, in the order of their tickets.  Only its first wait is looked after: it announces
  * itself, its predecessor's owner and lease are watched, and its self-check walks to the head of the queue (R9).  The
- * waits behind it are told by bells, by their time-outs, and when it leaves.
+ * waits behind it are told by doorbells, by their time-outs, and when it leaves.
  *
  * One mutex guards all of it, and every wait that is in a table.  It is never held over a system call or a walk of a
  * queue: the service thread copies what it needs, gives the lock back, and looks for the wait again.
@@ -17,11 +17,11 @@
 #define LOCKSHM_SERVICE_WAITS_H
 
 #include "hold/acquire.h"
-#include "lock/bell.h"
+#include "lock/doorbell.h"
 #include "lock/wait.h"
 #include "service/timers.h"
 
-#define WAITS_NEAR BELL_CLASSES /* lists of waits by their index */
+#define WAITS_NEAR DOORBELL_CLASSES /* lists of waits by their index */
 #define LINES_NEAR 1024		/* lists of lines by their entry */
 #define LINES_A_TICK 1024	/* with more lines than this each is checked less often */
 
@@ -177,7 +177,7 @@ void waits_ring(struct waits *all);
  * may. */
 void waits_write(struct waits *all, bool any);
 
-/* The bell of a wait of this process rang in this thread. */
+/* The doorbell of a wait of this process rang in this thread. */
 void waits_look_at(struct lockshm *s, uint32_t index);
 
 /* One reference less to @loop.  True = it was the last, and the caller frees it, with the lock given back. */

@@ -32,7 +32,7 @@ bool machine_stalled(void)
 {
 	note_time();
 	if (stalled)
-		printf("the test stood still for too long: no verdict\n");
+		printf("the test stood still for too long: no result\n");
 	return stalled;
 }
 

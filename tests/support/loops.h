@@ -51,7 +51,7 @@ int task_end(lockshm_loop_t *loop, struct task *t);
 
 /*
  * A grant that is not collected within a second goes to the next waiter, and then the order is another one.  So a machine
- * that stopped the test for that long between two calls of this file takes the verdict away from a case that expects an
+ * that stopped the test for that long between two calls of this file takes the result away from a case that expects an
  * order: ck_outcome() and ck_queue() end such a case without one.
  */
 #define UNCOLLECTED_NS LOCKSHM_SECONDS(1)

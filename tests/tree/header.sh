@@ -22,6 +22,7 @@ struct all {
 	struct lockshm_request request;
 	struct lockshm_create_options options;
 	struct lockshm_report report;
+	struct lockshm_outcome outcome;
 	struct lockshm_stat stat;
 	struct lockshm_bridge_stat bridge;
 	struct lockshm_key key;
@@ -47,6 +48,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	struct lockshm_request empty = LOCKSHM_REQUEST_INIT, request = LOCKSHM_REQUEST(name);
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	struct lockshm_bridge_stat bridge = LOCKSHM_BRIDGE_STAT_INIT;
 	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("job", 0), LOCKSHM_MANY_KEY(name, LOCKSHM_SHARED) };
@@ -58,6 +60,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	out->request = fn ? request : empty;
 	out->options = options;
 	out->report = report;
+	out->outcome = outcome;
 	out->stat = stat;
 	out->bridge = bridge;
 	out->key = keys[1];
@@ -83,8 +86,8 @@ done <"$work/macros"
 # The calls that have to be checked, each ignored.
 {
 	echo '#include <lockshm.h>'
-	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l);'
-	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l)'
+	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l, lockshm_loop_t *p);'
+	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l, lockshm_loop_t *p)'
 	echo '{'
 	echo 'lockshm_create(&s, "/n", NULL, NULL);'
 	echo 'lockshm_create_or_open(&s, "/n", NULL);'
@@ -96,6 +99,10 @@ done <"$work/macros"
 	echo 'lockshm_lock(l, s);'
 	echo 'lockshm_trylock(l, s);'
 	echo 'lockshm_lock_for(l, s, 0);'
+	echo 'lockshm_loop_open(s, &p, -1, NULL);'
+	echo 'lockshm_loop_acquire(p, q, h, NULL);'
+	echo 'lockshm_loop_acquire_many(p, q, NULL, 1, h, NULL);'
+	echo 'lockshm_loop_next(p, NULL);'
 	echo '}'
 } >"$work/ignored.c"
 cp "$work/alone.c" "$work/alone.cc"

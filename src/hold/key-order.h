@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * many.h - what acquiring several locks at once has in common, for threads and for loops
+ * key-order.h - what acquiring several locks at once has in common, for threads and for loops
  *
  * All callers take keys in the same order, so that two such calls never wait for each other in a circle.  In a segment
  * of one host that is the order of the identities.  These depend on the segment's secret, so with Redis it is the order
  * of the keys themselves, for local calls too, because local calls meet global ones.
  */
-#ifndef LOCKSHM_HOLD_MANY_H
-#define LOCKSHM_HOLD_MANY_H
+#ifndef LOCKSHM_HOLD_KEY_ORDER_H
+#define LOCKSHM_HOLD_KEY_ORDER_H
 
 #include "hold/acquire.h"
 #include "sys/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* many.c - the order in which several locks are taken; see many.h */
-#include "hold/many.h"
+/* key-order.c - the order in which several locks are taken; see key-order.h */
+#include "hold/key-order.h"
 
 #include <string.h>
 
