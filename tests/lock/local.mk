@@ -29,6 +29,7 @@ tests_of_units += \
 	%D%/test-one-handle-threads \
 	%D%/test-other-locks \
 	%D%/test-process-holds \
+	%D%/test-process-holds-close \
 	%D%/test-robust \
 	%D%/test-segment-calls \
 	%D%/test-segment-open \
@@ -45,4 +46,4 @@ tests_of_units += \
 %C%_test_calls_LDADD = $(without_jemalloc)
 %C%_test_no_memory_LDADD = $(without_jemalloc)
 %C%_test_segment_calls_LDADD = $(without_jemalloc)
-EXTRA_DIST += %D%/traceability.md
+EXTRA_DIST += %D%/other-thread.h %D%/traceability.md
