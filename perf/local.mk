@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # One program: a generic body for each scenario, a small adapter for each lock.  Its quick run and the count of
 # instructions are tests; figures come from `make bench` and `make bench-full`.
-check_PROGRAMS += %D%/bare-pair %D%/callgrind-pair %D%/lockshm-bench
+check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/lockshm-bench
 %C%_bare_pair_LDADD = liblockshm.la
+%C%_bare_process_pair_LDADD = liblockshm.la
 %C%_callgrind_pair_LDADD = liblockshm.la
 %C%_lockshm_bench_CPPFLAGS = $(AM_CPPFLAGS) $(BENCH_CPPFLAGS) -DBENCH_SOURCES='"$(abs_srcdir)/perf"'
 %C%_lockshm_bench_LDADD = liblockshm.la $(BENCH_LIBS) $(JEMALLOC_LIBS)
@@ -72,10 +73,11 @@ check_LTLIBRARIES += %D%/libboost-sharable.la
 %C%_lockshm_bench_LDADD += %D%/libboost-sharable.la -lstdc++
 endif
 
-bench bench-full: lockctl %D%/bare-pair %D%/callgrind-pair %D%/lockshm-bench
+bench bench-full: lockctl %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/lockshm-bench
 	@BENCH_COMMIT=`cd $(srcdir) && git rev-parse --short HEAD 2>/dev/null || echo unknown`; export BENCH_COMMIT; \
 	%D%/lockshm-bench $(if $(filter bench-full,$@),--full) $(BENCH_FLAGS) || exit 1; \
 	echo; %D%/bare-pair || exit 1; \
+	echo; %D%/bare-process-pair || exit 1; \
 	echo; $(SHELL) $(srcdir)/perf/callgrind.sh %D%/callgrind-pair || [ $$? = 77 ]
 .PHONY: bench bench-full
 EXTRA_DIST += \
