@@ -323,6 +323,8 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 	status = take_free(loop->self, request, NULL, h, true);
 	if (unlikely(status == NOT_TAKEN))
 		return acquire_careful(loop, request, hold, user);
+	/* Most likely released by the next time, by a thread that does not tell this one. */
+	loop->self->free_request = h->index;
 	hold_set_of_process(h);
 	return status;
 }
