@@ -37,12 +37,12 @@ bool barge(struct participant *self, const struct hold *h, uint64_t word)
 	struct qpos here = { h->index, word_with_state(word, REQUEST_BARGEABLE) };
 	uint32_t streak = streak_of(self, h, word);
 
-	self->barge.index = 0;
+	store_relaxed32(&self->barge.index, 0);
 	if (!word_exclusive(word) || word_prev(word) != 0 || streak == 0 ||
 	    !cas_from(&s->requests[h->index].word, word, here.word))
 		return false;
 	if (queue_kick_successor(s, h->index, &self->barge.kicked)) {
-		self->barge.index = h->index;
+		store_relaxed32(&self->barge.index, h->index);
 		self->barge.word = here.word;
 		self->barge.entry = h->entry;
 		self->barge.ticket = h->grant.ticket;
@@ -87,6 +87,44 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 	}
 	self->barge.index = 0;
 	return true;
+}
+
+static bool enter(struct barge_place *place)
+{
+	return place && __atomic_exchange_n(&place->busy, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static void leave(struct barge_place *place)
+{
+	store_release32(&place->busy, 0);
+}
+
+/* A window that is there is ended by its successor, or by its loop when that needs the record. */
+bool barge_of_loop(struct lockshm *s, const struct hold *h, uint64_t word)
+{
+	struct barge_place *place = __atomic_load_n(&s->barge_place, __ATOMIC_ACQUIRE);
+	bool done;
+
+	if (!enter(place))
+		return false;
+	place->loop = h->loop;
+	done = barge(&place->process, h, word);
+	leave(place);
+	return done;
+}
+
+void barge_take(struct participant *self, uint64_t loop)
+{
+	struct barge_place *place = self->segment->barge_place;
+
+	/* A look without the lock: most requests find nothing. */
+	if (load_relaxed32(&place->process.barge.index) == 0 || !enter(place))
+		return;
+	if (place->loop == loop && place->process.barge.index != 0) {
+		self->barge = place->process.barge;
+		store_relaxed32(&place->process.barge.index, 0);
+	}
+	leave(place);
 }
 
 void barge_end(struct participant *self)

@@ -24,4 +24,23 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 /* End the barge window of @self: the successor is granted. */
 void barge_end(struct participant *self);
 
+/* ---------------------------------------------------------------- holds of loops */
+
+/*
+ * Any thread of the process may release a hold of a loop, and only the loop's own fills its records.  So a release leaves
+ * the barge window in a place of the process, where the next acquire of that loop takes it from: one window for all
+ * loops, and a thread that finds another one there does without.
+ */
+struct barge_place {
+	uint32_t busy; /* a thread is there */
+	uint64_t loop; /* whose record it is: h->loop */
+	struct participant process;
+};
+
+/* As barge(), for the hold @h of a loop. */
+bool barge_of_loop(struct lockshm *s, const struct hold *h, uint64_t word);
+
+/* If the window is of @loop, it is the one of @self from now on. */
+void barge_take(struct participant *self, uint64_t loop);
+
 #endif

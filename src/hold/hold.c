@@ -164,6 +164,8 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		return finish(&g, outcome);
 	if (barges(&g) && barge(g.self, g.h, w))
 		return forget_bargeable(&g, outcome);
+	if (unlikely(g.h->loop != 0) && !g.renewal && barge_of_loop(g.s, g.h, w))
+		return finish(&g, outcome);
 	return finish(&g, die(&g) ? outcome : access_lost(&g));
 }
 

@@ -32,7 +32,7 @@ struct hold {
 	struct renewal *renewal; /* hold/renewal.h; NULL = none */
 	uint64_t moved;	 /* its record is, or was, another thread's */
 	uint64_t lost_to; /* not sealed: reported to the caller and used for nothing else */
-	uint64_t reserved;	 /* 0 */
+	uint64_t loop;	 /* of a LOCKSHM_BARGE hold of a loop: the number of that; else 0 */
 	uint64_t token; /* base + ticket; of a global one its fencing number; 0 = held on this host only, by policy */
 	uint64_t key_check; /* part of the key's identity: is the entry still this key's? */
 	uint32_t entry;
@@ -63,7 +63,7 @@ static ALWAYS_INLINE uint64_t hold_seal_with(const struct hold *h, uint64_t rene
 	x = (x + h->epoch) ^ h->owner;
 	x = (x + (uint64_t)h->grant.end) ^ h->token;
 	x = (x + h->key_check) ^ entry_and_streak;
-	x = (x + index_and_host_lease) ^ h->reserved;
+	x = (x + index_and_host_lease) ^ h->loop;
 	x = (x + h->host_lease_word) ^ h->grant.ticket;
 	return (x + renewal) ^ moved;
 }
@@ -111,7 +111,7 @@ static inline void hold_fill(struct hold *h, const struct participant *self, uin
 	_Static_assert(offsetof(struct participant, epoch) == 8 &&
 			       offsetof(struct hold, epoch) - offsetof(struct hold, segment) == 8,
 		       "segment and epoch are copied as one");
-	_Static_assert(offsetof(struct hold, reserved) - offsetof(struct hold, renewal) == 24, "zeroed as one");
+	_Static_assert(offsetof(struct hold, loop) - offsetof(struct hold, renewal) == 24, "zeroed as one");
 
 	_Static_assert(offsetof(struct hold, host_lease) - offsetof(struct hold, index) == 4, "stored as one");
 	_Static_assert(offsetof(struct hold, streak) - offsetof(struct hold, entry) == 4, "stored as one");

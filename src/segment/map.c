@@ -378,6 +378,7 @@ static void unmap(struct lockshm *s)
 	munmap(s->header, s->size);
 	close_own(s);
 	free(s->waits);
+	free(s->barge_place);
 	pthread_mutex_destroy(&s->starting);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

@@ -25,6 +25,7 @@ struct redis_client;
 struct standby;
 struct renewals;
 struct waits;
+struct barge_place;
 
 struct lockshm {
 	uint64_t magic; /* SEGMENT_MAGIC while open */
@@ -75,6 +76,7 @@ struct lockshm {
 				  * and the guests (lock/guest.h) */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
+	struct barge_place *barge_place; /* of the loops of this process, see hold/barge.h */
 	struct waits *waits; /* of the loops of this process, made with the first one; see lock/doorbell.h */
 	void (*look_at_wait)(struct lockshm *s, uint32_t index);
 	struct standby *standby; /* the standby thread, started on demand */

@@ -26,14 +26,44 @@ static struct wait_terms terms_of(const struct waits *all, const struct wait *w)
 
 /* ---------------------------------------------------------------- doorbells and deaths */
 
+#define ENDED 16
+
+/* Queues with a request that another thread ended: a canceller, or the end of an uncollected lease. */
+struct answer {
+	struct waits *all;
+	unsigned n;
+	uint32_t entries[ENDED];
+};
+
+static void look_at(struct answer *a, struct wait *w)
+{
+	uint32_t entry = w->entry;
+
+	if (!waits_look(a->all, w)) {
+		if (line_first(w->line) == w)
+			line_to_view(a->all, w->line);
+	} else if (w->status != 0 && a->n < ENDED) {
+		a->entries[a->n++] = entry;
+	}
+}
+
 static void look_at_class(void *arg, uint32_t class)
 {
-	struct waits *all = arg;
+	struct answer *a = arg;
 	struct wait *w, *next;
 
-	cds_list_for_each_entry_safe(w, next, &all->near[class], near)
-		if (w->line && !waits_look(all, w) && line_first(w->line) == w)
-			line_to_view(all, w->line);
+	cds_list_for_each_entry_safe(w, next, &a->all->near[class], near)
+		if (w->line)
+			look_at(a, w);
+}
+
+/* The requests behind those may be due.  More than fit are found by the self-checks of the waits behind them. */
+static void grant_behind(struct lockshm *s, const struct answer *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->n; i++)
+		(void)queue_advance_tail(s, &s->entries[a->entries[i]]);
 }
 
 static bool has_died(const struct waits *all, const struct watched *o)
@@ -231,6 +261,7 @@ static int64_t add_watches(struct waits *all, struct futex_watch *watches, unsig
 int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n)
 {
 	struct lockshm *s = all->s;
+	struct answer answer = { .all = all };
 	uint64_t dead[PROBES];
 	unsigned i, n_dead;
 	int64_t next;
@@ -239,7 +270,7 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	all->until = 0;
 	/* Read the doorbell before everything it may be about. */
 	watches[(*n)++] = doorbell_watch(s, all->process->slot);
-	doorbell_answer(s, all->process->slot, look_at_class, all);
+	doorbell_answer(s, all->process->slot, look_at_class, &answer);
 	n_dead = notice_deaths(all, dead, PROBES);
 	if (all->n_lines && segment_now(s) >= all->probe_at) {
 		self_check(all, segment_now(s));
@@ -255,6 +286,7 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	else
 		next = 0;
 	waits_unlock(all);
+	grant_behind(s, &answer);
 	/* The kernel wakes only one watcher of a dead thread. */
 	for (i = 0; i < n_dead; i++)
 		owner_wake_watchers(s, dead[i]);

@@ -254,7 +254,7 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 	struct lockshm_request q = w->request;
 
 	hold_fill(h, w->loop->self, w->index, w->entry, &w->grant, w->key.id.id[0]);
-	hold_set_of_process(h);
+	loop_set_hold(w->loop, &q, h);
 	q.report = report;
 	if (w->renewal)
 		acquire_renew(w->loop->s, &q, h, w->renewal);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "hold/acquire-fast.h"
+#include "hold/barge.h"
 #include "service/service.h"
 #include "sys/error.h"
 #include "sys/sized.h"
@@ -135,6 +136,7 @@ static struct lockshm_loop *new_loop(struct lockshm *s)
 	loop->fd = -1;
 	loop->refs = 1;
 	loop->epoch = process_epoch();
+	loop->number = process_unique();
 	CDS_INIT_LIST_HEAD(&loop->waiting);
 	CDS_INIT_LIST_HEAD(&loop->decided);
 	CDS_INIT_LIST_HEAD(&loop->to_write);
@@ -215,6 +217,8 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 	s = loop->s;
 	while ((w = take_any(loop)) != NULL)
 		end_one(w);
+	barge_take(loop->self, loop->number);
+	barge_end(loop->self);
 	loop->magic = 0;
 	waits_lock(loop->all);
 	participant_end_share(loop->self, loop->all->process);
@@ -257,6 +261,16 @@ int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *
 	return 0;
 }
 
+void loop_set_hold(const struct lockshm_loop *loop, const struct lockshm_request *q, struct hold *h)
+{
+	hold_set_of_process(h);
+	if (!(q->flags & LOCKSHM_BARGE))
+		return;
+	hold_open(h);
+	h->loop = loop->number;
+	hold_close(h);
+}
+
 /* @q: checked.  @report: the caller's, for the outcome. */
 static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold, void *user,
 		   struct lockshm_report *report)
@@ -264,10 +278,14 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 	struct lockshm_error *error = q->report ? &q->report->error : NULL;
 	struct hold *h = hold_of(hold);
 	struct wait *w;
-	int status = q->flags & LOCKSHM_AUTO_RENEW ? NOT_TAKEN : acquire_if_free(loop->self, q, NULL, h);
+	int status = NOT_TAKEN;
 
+	if (q->flags & LOCKSHM_BARGE)
+		barge_take(loop->self, loop->number);
+	if (!(q->flags & LOCKSHM_AUTO_RENEW))
+		status = acquire_if_free(loop->self, q, NULL, h);
 	if (status != NOT_TAKEN) {
-		hold_set_of_process(h);
+		loop_set_hold(loop, q, h);
 		return status;
 	}
 	w = wait_make(loop, q, hold, user, report);

@@ -12,6 +12,9 @@ MUST_CHECK int loop_check(const struct lockshm_loop *loop);
 MUST_CHECK int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
 				  struct lockshm_error *error);
 
+/* @h was filled for @loop: it is the process', and may leave its barge window to the loop. */
+void loop_set_hold(const struct lockshm_loop *loop, const struct lockshm_request *q, struct hold *h);
+
 /* ---------------------------------------------------------------- one wait; loop-wait.c */
 
 /*

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hold/barge.h"
 #include "sys/futex.h"
 
 /* ---------------------------------------------------------------- the tables */
@@ -13,10 +14,14 @@
 int waits_make(struct lockshm *s)
 {
 	struct waits *all = calloc(1, sizeof(*all) + s->n_owners * sizeof(all->owners[0]));
+	struct barge_place *place = calloc(1, sizeof(*place));
 	size_t i;
 
-	if (!all)
+	if (!all || !place) {
+		free(all);
+		free(place);
 		return LOCKSHM_NO_MEMORY;
+	}
 	pthread_mutex_init(&all->lock, NULL);
 	all->s = s;
 	CDS_INIT_LIST_HEAD(&all->to_view);
@@ -27,6 +32,8 @@ int waits_make(struct lockshm *s)
 	for (i = 0; i < LINES_NEAR; i++)
 		CDS_INIT_LIST_HEAD(&all->lines[i]);
 	/* The owners' lists are made when they are used: most pages of this array stay untouched. */
+	place->process.segment = s;
+	__atomic_store_n(&s->barge_place, place, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->waits, all, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->look_at_wait, waits_look_at, __ATOMIC_RELEASE);
 	return 0;
@@ -56,9 +63,12 @@ void waits_end(struct lockshm *s)
 /* A thread of the parent may have been changing the tables: the waits themselves stay in the memory of their loops. */
 void waits_forget(struct lockshm *s, bool consistent)
 {
-	if (consistent)
+	if (consistent) {
 		free(s->waits);
+		free(s->barge_place);
+	}
 	s->waits = NULL;
+	s->barge_place = NULL;
 	s->look_at_wait = NULL;
 }
 

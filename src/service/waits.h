@@ -99,6 +99,7 @@ enum descriptor { DESCRIPTOR_EVENTFD, DESCRIPTOR_SOCKET, DESCRIPTOR_PIPE };
 struct lockshm_loop {
 	uint64_t magic;
 	uint64_t epoch;
+	uint64_t number; /* never used twice in this process */
 	struct lockshm *s;
 	struct waits *all;
 	struct participant *self; /* used by its thread only */
