@@ -5,9 +5,9 @@
  * It is the caller's memory, so it is checked before use.  One word is a seal: a mixture of the address and of all
  * other words but one, which differs if any single word changes.  Memory that does not match its seal is no hold, and
  * no other word of it is used.  Memory that matches may be left over from an earlier use: so the segment is compared
- * with those the thread takes part in before it is followed (hold/hold-access.c), the record's generation, entry,
- * ticket and owner are compared with those of the hold, and a renewal is looked up before it is followed
- * (hold/renewal.c).
+ * with those the thread takes part in, or is a guest of, before it is followed (hold/hold-access.c), the record's
+ * generation, entry, ticket and owner are compared with those of the hold, and a renewal is looked up before it is
+ * followed (hold/renewal.c).
  */
 #ifndef LOCKSHM_HOLD_HOLD_H
 #define LOCKSHM_HOLD_HOLD_H

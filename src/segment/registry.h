@@ -3,7 +3,8 @@
  * registry.h - the segments that this process has mapped, one handle for each
  *
  * A handle counts its opens: lockshm_open() of a segment that is open already returns the same one.  It is in the list
- * from the first open until it is unmapped, which may be long after the last close: threads that take part keep it.
+ * from the first open until it is unmapped, which may be long after the last close: threads that take part, and guests
+ * (lock/guest.h), keep it.
  * Each loaded copy of the library has a registry of its own.
  */
 #ifndef LOCKSHM_SEGMENT_REGISTRY_H

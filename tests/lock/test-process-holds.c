@@ -247,6 +247,44 @@ START_TEST(released_by_two_threads_at_once)
 }
 END_TEST
 
+static bool four_more(void *arg)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&seg->lock);
+	n = seg->refs;
+	pthread_mutex_unlock(&seg->lock);
+	return n >= *(unsigned *)arg + 4;
+}
+
+/* Also an error: one of them gets it.  Each call has a reference and has made its thread take part, and then waits. */
+START_TEST(moved_by_two_threads_at_once)
+{
+	struct other one, two;
+	lockshm_hold_t hold;
+	unsigned refs;
+	int first, second;
+
+	other_start(&one);
+	other_start(&two);
+	ck_code(take_for_process(&hold, "k"), 0);
+	refs = seg->refs;
+	renewals_lock(seg);
+	other_begins(&one, to_caller, &hold);
+	other_begins(&two, to_caller, &hold);
+	ck_assert(await(four_more, &refs));
+	renewals_unlock(seg);
+	first = other_did(&one);
+	second = other_did(&two);
+	ck_assert(first == 0 || second == 0);
+	ck_code(first ? first : second, LOCKSHM_NOT_HELD);
+	ck_code(other_does(first ? &two : &one, release, &hold), 0);
+	other_ends(&one);
+	other_ends(&two);
+	verify_clean();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- many at once */
 
 #define TAKERS 4
@@ -354,8 +392,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, cooldown_of_a_hold_of_the_process);
 	tcase_add_test(tc, calls_on_a_plain_hold_take_no_lock);
 	tcase_add_test(tc, hold_filled_for_the_process);
-	if (!UNDER_TSAN)
+	if (!UNDER_TSAN) {
 		tcase_add_test(tc, released_by_two_threads_at_once);
+		tcase_add_test(tc, moved_by_two_threads_at_once);
+	}
 	tcase_add_native(tc, moves_and_releases_of_many_threads);
 }
 
