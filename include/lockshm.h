@@ -779,7 +779,8 @@ enum lockshm_move_to {
  *
  * Return: 0; LOCKSHM_LATE (moved; the lease had expired, but the lock had no other holder); LOCKSHM_LOST;
  *         LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL (owners: the new one needs a slot);
- *         LOCKSHM_INVALID (@hold is NULL, or @to); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no thread could be started).
+ *         LOCKSHM_INVALID (@hold is NULL, or @to; or @hold is of a loop, and stays of the process); LOCKSHM_NO_MEMORY;
+ *         LOCKSHM_SYSTEM (no thread could be started).
  * Thread-safe.
  * Since: 0.1
  */

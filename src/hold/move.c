@@ -68,6 +68,12 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 	return 0;
 }
 
+/* The records of loops have the process for their owner in each use: change_owner() could not tell two uses apart. */
+static bool is_of_loop(const struct access *g)
+{
+	return load_acquire(chunk_word(g->s, (g->h->index - 1) / g->s->chunk_size)) == load_relaxed(&g->s->process_ref);
+}
+
 int hold_move(lockshm_hold_t *hold, int to)
 {
 	struct participant *self;
@@ -83,6 +89,8 @@ int hold_move(lockshm_hold_t *hold, int to)
 		return hold_leave(&g, access_lost(&g));
 	if (g.h->owner == uid)
 		return hold_leave(&g, access_result(&g));
+	if (is_of_loop(&g))
+		return hold_leave(&g, LOCKSHM_INVALID);
 	if (!g.locked) {
 		renewals_lock(g.s);
 		g.locked = true;

@@ -71,12 +71,12 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 				return WALK_AGAIN;
 			continue;
 		}
-		/* R4: a waiter after a bypassed request sleeps on the life word of the wrong owner now. */
-		if (word_is(at->word, REQUEST_WAITING)) {
-			if (word_prev(at->word) != 0 && request_at(s, word_prev(at->word)))
-				queue_hint(s, word_prev(at->word), at->index, word_gen(at->word));
+		/* R4: the next end of a request finds its successor without a walk; a waiter sleeps on the life word of the
+		 * wrong owner now. */
+		if (word_prev(at->word) != 0 && request_at(s, word_prev(at->word)))
+			queue_hint(s, word_prev(at->word), at->index, word_gen(at->word));
+		if (word_is(at->word, REQUEST_WAITING))
 			queue_wake(s, at->index);
-		}
 	}
 	return WALK_BROKEN;
 }

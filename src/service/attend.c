@@ -97,7 +97,7 @@ static void end_wait(struct waits *all, struct wait *w, int status)
 {
 	struct wait_terms t = terms_of(all, w);
 	struct lockshm_blocker blocker = { 0 };
-	bool left, report = w->request.report && status == LOCKSHM_TIMEOUT;
+	bool left, report = w->report && status == LOCKSHM_TIMEOUT;
 
 	timer_end(&all->of_waits, &w->timer);
 	waits_unlock(all);

@@ -315,13 +315,17 @@ static void write_one(struct lockshm_loop *loop)
 	static const uint64_t one = 1;
 	ssize_t n;
 
+	/* Before the write, as its reader may empty the descriptor before this thread goes on; and after it, if the reader
+	 * came in between. */
+	__atomic_store_n(&loop->written, 1, __ATOMIC_RELEASE);
 	if (loop->kind == DESCRIPTOR_SOCKET)
 		n = send(loop->fd, &one, sizeof(one), MSG_NOSIGNAL | MSG_DONTWAIT);
 	else
 		n = write(loop->fd, &one, sizeof(one));
 	/* Full: its reader has something to read already.  Without a reader there is nothing to do. */
 	(void)n;
-	__atomic_store_n(&loop->written, 1, __ATOMIC_RELEASE);
+	if (!__atomic_load_n(&loop->written, __ATOMIC_RELAXED))
+		__atomic_store_n(&loop->written, 1, __ATOMIC_RELEASE);
 }
 
 static struct lockshm_loop *next_to_write(struct waits *all, bool any)
