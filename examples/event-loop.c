@@ -171,7 +171,7 @@ static void ask(struct worker *w, struct connection *c, int mode)
 	int status;
 
 	request.mode = c->mode = mode;
-	request.timeout_ns = LOCKSHM_SECONDS(30);
+	request.ttl_ns = request.timeout_ns = LOCKSHM_SECONDS(100); /* longer than the backend ever takes */
 	status = lockshm_loop_acquire(w->loop, &request, &c->hold, c);
 	if (status != LOCKSHM_PENDING)
 		on_lock(w, c, status);

@@ -7,8 +7,8 @@
  *   loop-handoff   release in one process until code of another one runs: in epoll, and in a blocked thread ("thread")
  *   loop-pass      release by the thread of a loop until it has collected the next wait of that loop, through epoll;
  *                  "eventfd" is what write(), epoll_wait() and read() take
- *   loop-crowd     10,000 requests for one key wait in some processes: from the release ("lockshm"), or from the SIGKILL
- *                  of the holder ("killed"), until all were served, for each of them
+ *   loop-crowd     10,000 requests for one key wait in some processes, which asked in turn: from the release ("lockshm"), or
+ *                  from the SIGKILL of the holder ("killed"), until all were served, for each of them
  *
  * All through the public interface.  There is one lock with loops, so each scenario has rows of its own, which are
  * measured in turn, slice by slice or turn by turn; the ratio to compare by is that of the rows.
@@ -384,6 +384,8 @@ struct crowd {
 	enum bench_mode mode;
 	uint32_t waits;  /* of each process */
 	uint32_t wanted; /* of all */
+	uint32_t procs, turn;
+	uint32_t started;
 	uint32_t held, go, asking, over;
 	uint32_t served __attribute__((aligned(64)));
 	uint64_t released_at, last_at;
@@ -407,6 +409,20 @@ static void crowd_hold(void *arg)
 	detach(&me);
 }
 
+/* In turn: each hand-over of an exclusive hold is one to another process, and neighbouring readers are of different ones. */
+static void crowd_ask(struct crowd *c, const struct side *me, const struct lockshm_request *q, lockshm_hold_t *holds)
+{
+	uint32_t number = __atomic_fetch_add(&c->started, 1, __ATOMIC_SEQ_CST);
+
+	for (uint32_t i = 0; i < c->waits; i++) {
+		if (!bench_wait(&c->turn, i * c->procs + number, WAIT_MS))
+			bench_fail("another process does not take its turn");
+		if (lockshm_loop_acquire(me->loop, q, &holds[i], NULL) != LOCKSHM_PENDING)
+			bench_fail("a held lock was granted");
+		bench_add(&c->turn);
+	}
+}
+
 /* Each wait releases as soon as it is collected. */
 static void crowd_want(void *arg)
 {
@@ -417,9 +433,7 @@ static void crowd_want(void *arg)
 	struct side me;
 
 	attach(&me);
-	for (uint32_t i = 0; i < c->waits; i++)
-		if (lockshm_loop_acquire(me.loop, &q, &holds[i], NULL) != LOCKSHM_PENDING)
-			bench_fail("a held lock was granted");
+	crowd_ask(c, &me, &q, holds);
 	bench_add(&c->asking);
 	for (uint32_t i = 0; i < c->waits; i++) {
 		collect(&me, &outcome);
@@ -470,6 +484,7 @@ static void run_crowd(const struct point *p, const struct lock_adapter *lock)
 	for (int kill = 0; kill < 2; kill++) {
 		memset(c, 0, sizeof(*c));
 		c->mode = p->mode;
+		c->procs = (uint32_t)p->procs;
 		c->waits = waits[bench_effort] / (uint32_t)p->procs;
 		c->wanted = c->waits * (uint32_t)p->procs;
 		if (bench_create(lock, &need))

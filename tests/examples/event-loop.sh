@@ -72,11 +72,12 @@ says '3 computations of 3 pages, 0 of them beside another one, [1-3] cut off by 
 "$example" -n "$segment" -c 300 -k 1 -r 1 -m 10000 >"$out" 2>&1 &
 server=$!
 tries=0
-until "$LOCKCTL" ls "$segment" 2>/dev/null | grep -q '/page/0.*299'; do
+waiting=$(printf 'exclusive\t1\t299\t')
+until "$LOCKCTL" ls "$segment" --porcelain 2>/dev/null | grep -q "^lock.*/page/0.*$waiting"; do
 	tries=$((tries + 1))
 	[ $tries -lt 400 ] || bad "299 requests never waited: $("$LOCKCTL" ls "$segment")"
 	sleep 0.05
 done
-read -r worker _ <"/proc/$server/task/$server/children"
+worker=$(tr -d ' ' <"/proc/$server/task/$server/children")
 threads=$(sed -n 's/^Threads:[[:space:]]*//p' "/proc/$worker/status")
 [ "$threads" = 2 ] || bad "$threads threads while 299 requests wait"
