@@ -2,8 +2,10 @@
 # The library's own thread: event loops.  One line a suite.
 tests_of_units += \
 	%D%/test-loop \
+	%D%/test-loop-badargs \
 	%D%/test-loop-cancel \
 	%D%/test-loop-crowd \
+	%D%/test-loop-descriptor \
 	%D%/test-loop-lease \
 	%D%/test-loop-life \
 	%D%/test-loop-many \

@@ -2,8 +2,8 @@
 /*
  * test-loop-lease.c - from the grant to the end of a hold that was waited for on an event loop
  *
- * A grant that is not collected lasts for its ttl or a second, whichever is less; then another request may take the lock,
- * and the wait goes on.  The lease begins when the outcome is collected, and from then on the hold is like any hold of
+ * A grant that is not collected lasts for its ttl or a second, whichever is less; then another request may take the
+ * lock, and the wait goes on.  The lease begins when the outcome is collected, and from then on the hold is like any hold of
  * the process.
  */
 #define _GNU_SOURCE
@@ -198,7 +198,7 @@ START_TEST(nothing_happens_where_nothing_waits)
 	ck_assert(loop_readable(loop));
 	begin = now_ns();
 	ck_code(task_end(loop, &t[0]), 0);
-	ck_assert_int_ge(remaining(&t[0]), (_i ? SHORT : LONG) - (now_ns() - begin) - LOCKSHM_MS(1));
+	ck_assert_int_ge(remaining(&t[0]), (_i ? SHORT : LONG) - (now_ns() - begin) - LOCKSHM_MS(50));
 	ck_assert_int_ge(task_release(&t[0]), 0);
 	ck_queue("k", 0, 0);
 	verify_clean();
@@ -263,8 +263,8 @@ START_TEST(it_counts_from_collection)
 	begin = now_ns();
 	ck_code(task_end(loop, &t[0]), 0);
 	left = remaining(&t[0]);
-	ck_assert_int_le(left, LONG);
-	ck_assert_int_ge(left, LONG - (now_ns() - begin) - LOCKSHM_MS(1));
+	ck_assert_int_le(left, LONG + LOCKSHM_MS(50)); /* the coarse clock's step */
+	ck_assert_int_ge(left, LONG - (now_ns() - begin) - LOCKSHM_MS(50));
 	look("k", &seen);
 	ck_assert_int_gt(seen.requests[0].expires_in_ns, LONG / 2);
 }
@@ -296,7 +296,7 @@ START_TEST(a_free_key_has_its_lease_at_once)
 	t[0].request.ttl_ns = LONG;
 	begin = now_ns();
 	ck_code(task_acquire(loop, &t[0]), 0);
-	ck_assert_int_ge(remaining(&t[0]), LONG - (now_ns() - begin) - LOCKSHM_MS(1));
+	ck_assert_int_ge(remaining(&t[0]), LONG - (now_ns() - begin) - LOCKSHM_MS(50));
 	ck_code(task_release(&t[0]), 0);
 }
 END_TEST

@@ -50,13 +50,15 @@ struct task *loop_collect(lockshm_loop_t *loop);
 int task_end(lockshm_loop_t *loop, struct task *t);
 
 /*
- * A grant that is not collected within a second goes to the next waiter, and then the order is another one.  So a machine
- * that stopped the test for that long between two calls of this file takes the result away from a case that expects an
- * order: ck_outcome() and ck_queue() end such a case without one.
+ * A grant that is not collected within a second goes to the next waiter, and then the order is another one.  So where
+ * the machine stopped the test for that long between two calls of this file, a case that expects an order ends without
+ * a result: see ck_outcome() and ck_queue().
  */
 #define UNCOLLECTED_NS LOCKSHM_SECONDS(1)
 #define TASK_STALLED 1002
 bool machine_stalled(void);
+/* The case itself let time pass, with no grant that is not collected. */
+void time_was_passed(void);
 
 /* Asserts that the next outcome is that of @t, with @want. */
 #define ck_outcome(loop, t, want)                                                                                      \
