@@ -9,4 +9,5 @@ tests_of_units += \
 	%D%/test-loop-lease \
 	%D%/test-loop-life \
 	%D%/test-loop-many \
+	%D%/test-loop-race \
 	$(end)
