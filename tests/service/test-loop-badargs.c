@@ -312,6 +312,7 @@ START_TEST(an_awaited_hold_is_not_used_twice)
 	ck_code(task_release(&t[0]), 0);
 	ck_code(lockshm_loop_acquire(other, &request, &t[0].hold, NULL), 0);
 	ck_code(task_release(&t[0]), 0);
+	ck_code(lockshm_loop_close(other), 0);
 }
 END_TEST
 

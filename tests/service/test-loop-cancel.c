@@ -158,6 +158,7 @@ START_TEST(another_loops_wait)
 	loop_await(loop);
 	ck_code(lockshm_loop_cancel(other, &t[0].hold), LOCKSHM_NOT_HELD);
 	ck_outcome(loop, &t[0], 0);
+	ck_code(lockshm_loop_close(other), 0);
 }
 END_TEST
 

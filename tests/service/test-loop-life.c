@@ -391,12 +391,12 @@ START_TEST(a_fork_between_two_loops)
 }
 END_TEST
 
-static volatile bool forking;
+static int forking;
 
 static void *fork_all_the_time(void *unused)
 {
 	(void)unused;
-	while (forking)
+	while (__atomic_load_n(&forking, __ATOMIC_RELAXED))
 		ck_assert_int_eq(process_end(process_start(use_the_parents)), 0);
 	return NULL;
 }
@@ -410,7 +410,7 @@ START_TEST(forks_at_any_moment)
 	cast();
 	loop = loop_new();
 	ck_code(task_begin(loop, &t[2], "held", X), 0);
-	forking = true;
+	__atomic_store_n(&forking, 1, __ATOMIC_RELAXED);
 	ck_assert_int_eq(pthread_create(&thread, NULL, fork_all_the_time, NULL), 0);
 	for (round = 0; round < 150; round++) {
 		held_by(a, "k", X);
@@ -419,7 +419,7 @@ START_TEST(forks_at_any_moment)
 		ck_code(task_end(loop, &t[3]), 0);
 		ck_code(task_release(&t[3]), 0);
 	}
-	forking = false;
+	__atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_code(lockshm_check(&t[2].hold, NULL), 0);
 	verify_clean();

@@ -552,6 +552,7 @@ START_TEST(crosswise_in_one_process)
 		all_held(&m[1 - first]);
 		ck_code(batch_release(&m[1 - first]), 0);
 	}
+	ck_code(lockshm_loop_close(loops[1]), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	verify_clean();
 }

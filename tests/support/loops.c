@@ -15,8 +15,8 @@
 
 /* ---------------------------------------------------------------- stalls */
 
-static bool stalled;
-static int64_t last_noted;
+static _Thread_local bool stalled;
+static _Thread_local int64_t last_noted;
 
 /* Called more often than each UNCOLLECTED_NS, but by a thread that does not run. */
 static void note_time(void)
