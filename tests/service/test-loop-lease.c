@@ -585,19 +585,17 @@ START_TEST(any_thread_uses_it)
 }
 END_TEST
 
-START_TEST(to_a_thread_and_back)
+/* It stays of the process. */
+START_TEST(it_does_not_move_to_a_thread)
 {
 	cast();
-	collected(LONG, LOCKSHM_ROBUST);
-	ck_code(lockshm_move(&t[0].hold, LOCKSHM_TO_CALLER), 0);
-	ck_code(in_thread(check_it), LOCKSHM_NOT_HELD);
-	ck_code(lockshm_check(&t[0].hold, NULL), 0);
+	collected(LONG, 0);
+	ck_code(lockshm_move(&t[0].hold, LOCKSHM_TO_CALLER), LOCKSHM_INVALID);
+	ck_code(in_thread(move_it_here), LOCKSHM_INVALID);
 	ck_code(lockshm_move(&t[0].hold, LOCKSHM_TO_PROCESS), 0);
 	ck_code(in_thread(check_it), 0);
-	/* A thread that has it, and ends. */
-	ck_code(in_thread(move_it_here), 0);
-	ck_code(gets(b), LOCKSHM_OWNER_DIED);
-	ck_code(lockshm_check(&t[0].hold, NULL), LOCKSHM_NOT_HELD);
+	ck_code(task_release(&t[0]), 0);
+	verify_clean();
 }
 END_TEST
 
@@ -657,7 +655,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, renewed_by_the_program);
 	tcase_add_test(tc, changes_its_mode);
 	tcase_add_loop_test(tc, any_thread_uses_it, 0, 2);
-	tcase_add_test(tc, to_a_thread_and_back);
+	tcase_add_test(tc, it_does_not_move_to_a_thread);
 	tcase_add_loop_test(tc, it_outlives_its_thread_and_its_loop, 0, 2);
 }
 
