@@ -353,10 +353,14 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 static void empty_descriptor(struct lockshm_loop *loop)
 {
 	uint64_t n;
+	int cancel;
 
-	if (loop->own_fd && __atomic_exchange_n(&loop->written, 0, __ATOMIC_ACQ_REL) &&
-	    read(loop->fd, &n, sizeof(n)) < 0)
+	if (!loop->own_fd || !__atomic_exchange_n(&loop->written, 0, __ATOMIC_ACQ_REL))
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (read(loop->fd, &n, sizeof(n)) < 0)
+		n = 0;
+	pthread_setcancelstate(cancel, NULL);
 }
 
 static struct wait *take_decided(struct lockshm_loop *loop)

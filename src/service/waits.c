@@ -341,7 +341,10 @@ static struct lockshm_loop *next_to_write(struct waits *all, bool any)
 void waits_write(struct waits *all, bool any)
 {
 	struct lockshm_loop *loop;
+	int cancel;
 
+	/* A thread that is cancelled in write() would leave an outcome without a notice. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	waits_lock(all);
 	while ((loop = next_to_write(all, any)) != NULL) {
 		cds_list_del_init(&loop->to_write);
@@ -357,6 +360,7 @@ void waits_write(struct waits *all, bool any)
 	if (!cds_list_empty(&all->to_write))
 		waits_ring(all);
 	waits_unlock(all);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 void waits_look_at(struct lockshm *s, uint32_t index)
