@@ -3,6 +3,10 @@
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/close.pml \
+	%D%/doorbell-loop.pml \
+	%D%/doorbell-ring.pml \
+	%D%/doorbell-service.pml \
+	%D%/doorbell.pml \
 	%D%/lease.pml \
 	%D%/queue-check.pml \
 	%D%/queue-moves.pml \
