@@ -108,7 +108,7 @@ inline again()
 	fi
 }
 
-/* The deadline first: an expirer that read the short one loses its swap, or the collector does. */
+/* R14.  The deadline first: an expirer that read the short one loses its swap, or the collector does. */
 inline collect()
 {
 	w = word[r];

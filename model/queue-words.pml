@@ -13,6 +13,11 @@
 #ifndef NOPS
 #define NOPS 2
 #endif
+#ifdef HINTS
+#define NO_HINTS false
+#else
+#define NO_HINTS true
+#endif
 #ifndef N_EXPIRE
 #define N_EXPIRE 0
 #endif

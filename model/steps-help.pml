@@ -147,20 +147,21 @@
 		wy = 0;
 		if
 		:: a == 0 -> y = 0; pc = T0
-		:: a != 0 && a != me && ST(wa) == S_WAITING ->
-			y = 0;
 #ifdef HINTS
-			if
-			:: PREV(wa) != 0 -> pc = PH
-			:: else -> pc = PK
-			fi
-#else
-			pc = PK
+		:: a != 0 && a != me && PREV(wa) != 0 -> y = 0; pc = PH
 #endif
+		:: a != 0 && a != me && ST(wa) == S_WAITING && (NO_HINTS || PREV(wa) == 0) ->
+			y = 0;
+			pc = PK
 		:: else -> step_on()
 		fi }
 #ifdef HINTS
-	:: d_step { pc == PH -> hint[PREV(wa)] = (GEN(wa) << 3) | a; pc = PK } /* R4: then look at it again: P1 */
+	:: d_step { pc == PH -> /* R4: a waiter or a holder; then look at it again: P1 */
+		hint[PREV(wa)] = (GEN(wa) << 3) | a;
+		if
+		:: ST(wa) == S_WAITING -> pc = PK
+		:: else -> step_on()
+		fi }
 #endif
 	:: d_step { pc == PK -> /* R4: it sleeps on the wrong life word now */
 #ifndef MUT_BYPASS_NO_WAKE

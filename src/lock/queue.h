@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue.h - the queue is the lock: rules R1-R6, R8, R11 to R13 of doc/internals/local-locks.md, one request at a time
+ * queue.h - the queue is the lock: rules R1-R6, R8, R11 to R14 of doc/internals/local-locks.md, one request at a time
  *
  * queue.c has the transitions, lock/queue-advance.c the walks that advance whole queues (R7, R9).  All of it is
  * lock-free: each transition is one CAS on one word, and the loser of a CAS reads again.

@@ -61,7 +61,7 @@ section 'Where the rules are' |
 	sed -n 's/^| \(R[0-9]*\) [^|]* | \([^|]*\) | \([^|]*\) |$/\1	\2	\3/p' >"$work/table"
 enough table 11
 while read -r rule; do
-	cat "$model"/queue*.pml "$model"/steps-*.pml | grep -qw "$rule" ||
+	cat "$model"/queue*.pml "$model"/steps-*.pml "$model"/doorbell*.pml | grep -qw "$rule" ||
 		problem "model: no step is marked with $rule"
 	cat "$top"/src/*/*.[ch] | grep -qw "$rule" || problem "src: no comment names $rule"
 	cut -f 1 "$work/table" | grep -qx "$rule" || problem "$readme: $rule is not in the table of rules"
