@@ -97,6 +97,7 @@ int history_check(const struct history *h, history_problem_fn fn, void *arg, str
 	check_truth(&c);
 	check_damage(&c);
 	check_waits(&c);
+	check_loops(&c);
 	model_free(&c.m);
 	return c.problems;
 }

@@ -27,6 +27,8 @@
  *   cancel          CANCELLED without a cancel
  *   deadlock        DEADLOCK without a cycle
  *   full            FULL in a segment with room for all
+ *   outcome         of a loop: a wait with two ends, an end of none, or an end that is another one's
+ *   place           of a loop: a wait was put at the end of the queue though no grant of it can have ended
  */
 #ifndef LOCKSHM_TEST_HISTORY_CHECK_H
 #define LOCKSHM_TEST_HISTORY_CHECK_H
@@ -44,6 +46,8 @@ struct history_summary {
 	uint64_t deaths_reported, expiries_reported, deaths_certain, details_unknown;
 	uint64_t calm_waits, calm_late; /* waiters in calm times; those that were late */
 	int64_t worst_wait_ns; /* past the time nothing stood before it */
+	uint64_t loop_waits, loop_outcomes, loop_cancels[2], loop_closed; /* of loops: their ends */
+	uint64_t went_back; /* of those that were seen: grants that ended before they were collected */
 };
 
 /* Return: number of violations; each is passed to @fn. */
@@ -69,6 +73,7 @@ void check_order(struct check *c);
 void check_truth(struct check *c);
 void check_damage(struct check *c);
 void check_waits(struct check *c);
+void check_loops(struct check *c);
 
 /* Could an attempt other than @self have stood in the way of @mode of that key between the two times? */
 bool anybody_there(const struct check *c, const struct key *key, int64_t from, int64_t to, bool exclusive,

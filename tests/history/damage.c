@@ -232,6 +232,24 @@ static bool ended_by_operator(const struct check *c, uint32_t key, const struct 
 	return false;
 }
 
+/* Of a request that has not ended: a call that enters it was under way.  A grant that no loop collects is not entered. */
+static bool may_have_entered(const struct check *c, const struct history_record *r)
+{
+	const struct history_track *tracks = c->m.h->header->tracks, *mine = &tracks[r->track];
+	uint32_t i;
+
+	if (!is_loop_wait(r))
+		return true;
+	for (i = 0; i < c->m.nexts.n; i++) {
+		const struct history_record *next = c->m.nexts.list[i];
+
+		if (!next->leave && tracks[next->track].process == mine->process &&
+		    tracks[next->track].image == mine->image && next->enter >= r->enter)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A token that no call has returned: of a thread killed inside acquire after it had entered, or inside upgrade; of an
  * upgrade that found the hold lost; of one of many keys, entered before the lease of the next one was seen to be over.
@@ -242,7 +260,7 @@ static bool may_be_unknown(const struct check *c, const struct attempt *a, const
 	const struct history_record *r = a->acquire;
 	const struct hold *hold = a->hold == NO_HOLD ? NULL : &c->m.holds[a->hold];
 	const struct history_record *last = hold && hold->n_ops ? hold->ops[hold->n_ops - 1] : NULL;
-	bool cut_off = !r->leave || (last && last->op == HISTORY_UPGRADE && !last->leave);
+	bool cut_off = (!r->leave && may_have_entered(c, r)) || (last && last->op == HISTORY_UPGRADE && !last->leave);
 	bool refused = (hold && hold->lost && hold->lost->op == HISTORY_UPGRADE) || r->flags & HISTORY_MANY;
 
 	if (b->previous_track != HISTORY_NO_TRACK && b->previous_track != r->track)
@@ -252,7 +270,7 @@ static bool may_be_unknown(const struct check *c, const struct attempt *a, const
 	if (!hold && r->mode != LOCKSHM_EXCLUSIVE)
 		return false;
 	if (b->previous_status == LOCKSHM_OWNER_DIED)
-		return cut_off && c->m.track_death[r->track].lo <= b->leave;
+		return cut_off && (r->flags & HISTORY_LOOP ? c->m.image_death : c->m.track_death)[r->track].lo <= b->leave;
 	return (cut_off || refused) && ((r->ns != LOCKSHM_FOREVER && r->enter + r->ns <= b->leave) ||
 					(hold && hold->deadline.lo <= b->leave) || ended_by_operator(c, r->key, b));
 }

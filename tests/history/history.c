@@ -236,7 +236,8 @@ const char *history_op_name(int op)
 		[HISTORY_EXEC] = "exec",	   [HISTORY_EXIT] = "exit",
 		[HISTORY_CLOSE] = "close",	   [HISTORY_DESTROY] = "destroy",
 		[HISTORY_STARVED] = "starved",	   [HISTORY_CALM] = "calm",
-		[HISTORY_FAULT] = "fault",
+		[HISTORY_FAULT] = "fault",	   [HISTORY_NEXT] = "next",
+		[HISTORY_WITHDRAW] = "withdraw",
 	};
 
 	return op >= 0 && op < HISTORY_OPS && names[op] ? names[op] : "?";

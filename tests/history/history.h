@@ -53,6 +53,9 @@ enum history_op {
 	HISTORY_STARVED, /* no process ran for a while: [enter, leave] */
 	HISTORY_CALM, /* no kill, stop or other death: [enter, leave] */
 	HISTORY_FAULT, /* of Redis, or of the network path to it: see history/global.h */
+	/* Of a loop.  `subject` is the number of the acquire's record, HISTORY_NO_WAIT where there is none. */
+	HISTORY_NEXT, /* one outcome, or HISTORY_EMPTY */
+	HISTORY_WITHDRAW, /* lockshm_loop_cancel(): 0, 1 or NOT_HELD; or HISTORY_AT_CLOSE */
 	HISTORY_OPS
 };
 
@@ -67,6 +70,11 @@ enum history_op {
 #define HISTORY_ROBUST 0x100u /* acquire: LOCKSHM_ROBUST */
 #define HISTORY_NO_REPORT 0x200u /* acquire: previous_* is not known */
 #define HISTORY_SOME_MARKS 0x400u /* an operator acknowledges: only those that meet a further condition */
+/* Acquire by a loop.  `leave` is the end of the wait: an outcome was collected, or it was withdrawn (CANCELLED).
+ * `other`: from when on its thread did nothing but poll and collect; 0 = not at all. */
+#define HISTORY_LOOP 0x800u
+#define HISTORY_EMPTY 0x1000u /* next: there was none */
+#define HISTORY_AT_CLOSE 0x2000u /* withdraw: by lockshm_loop_close(), which does not tell whether it was granted */
 
 struct history_record {
 	int64_t enter;
@@ -92,7 +100,8 @@ struct history_record {
 	uint8_t mode;
 	uint8_t previous_status;
 	uint8_t reserved1;
-	uint32_t reserved[4];
+	int64_t pending; /* HISTORY_LOOP: when the call returned PENDING; 0 = it did not, or never came back */
+	int64_t collect; /* HISTORY_LOOP: when the call began that collected the outcome; 0 = none did */
 };
 _Static_assert(sizeof(struct history_record) == 128, "two cache lines");
 
@@ -101,6 +110,7 @@ _Static_assert(sizeof(struct history_record) == 128, "two cache lines");
 #define HISTORY_REALMS 256u
 #define HISTORY_NO_TRACK UINT32_MAX
 #define HISTORY_ANY_KEY UINT32_MAX
+#define HISTORY_NO_WAIT UINT32_MAX
 
 struct history_track {
 	int32_t pid, tid;

@@ -35,6 +35,12 @@ static void set_lease(struct hold *s, int64_t enter, int64_t leave, int64_t ns)
 		s->deadline.hi = NEVER;
 }
 
+/* Of a loop it counts from the call that collected the grant; of several keys not of all. */
+static int64_t lease_from(const struct history_record *r)
+{
+	return r->flags & HISTORY_LOOP && r->collect && !(r->flags & HISTORY_MANY) ? r->collect : r->enter;
+}
+
 void hold_begin(const struct model *m, struct hold *state, const struct hold *hold)
 {
 	const struct history_record *r = hold->acquire;
@@ -57,7 +63,12 @@ void hold_begin(const struct model *m, struct hold *state, const struct hold *ho
 		.maybe_exclusive = r->mode == LOCKSHM_EXCLUSIVE,
 		.exclusive_from = r->mode == LOCKSHM_EXCLUSIVE ? r->leave : 0,
 	};
-	set_lease(state, r->enter, r->leave, r->ns);
+	/* A hold of a loop is one of the process. */
+	if (r->flags & HISTORY_LOOP) {
+		state->moved = true;
+		state->track = HISTORY_NO_TRACK;
+	}
+	set_lease(state, lease_from(r), r->leave, r->ns);
 }
 
 /* It never came back: anything from nothing to all of it may have happened. */

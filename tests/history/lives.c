@@ -142,6 +142,15 @@ static void note_environment(struct model *m, const struct history_record *r)
 	case HISTORY_CANCEL:
 		add_record(&m->cancels, r);
 		break;
+	case HISTORY_NEXT:
+		add_record(&m->nexts, r);
+		break;
+	case HISTORY_WITHDRAW:
+		add_record(&m->withdrawals, r);
+		/* One that never came back may have been a cancel. */
+		if (!r->leave || r->outcome >= 0)
+			add_record(&m->cancels, r);
+		break;
 	case HISTORY_SEEN:
 		add_record(&m->seen, r);
 		break;

@@ -2,6 +2,7 @@
 # The log, its checker, and the tests of the checker.
 tests_of_units += \
 	%D%/test-history-global \
+	%D%/test-history-loops \
 	%D%/test-history-order \
 	%D%/test-history-outcomes \
 	%D%/test-history-reports \
@@ -20,6 +21,7 @@ tests_libhistory_la_SOURCES = \
 	%D%/history.h \
 	%D%/holds.c \
 	%D%/lives.c \
+	%D%/loops.c \
 	%D%/model.c \
 	%D%/model.h \
 	%D%/order.c \
@@ -30,6 +32,8 @@ tests_libhistory_la_SOURCES = \
 tests_libhistory_la_LDFLAGS =
 %C%_test_history_global_SOURCES = %D%/test-history-global.c %D%/builder.c %D%/builder.h
 %C%_test_history_global_LDADD = tests/libhistory.la $(LDADD)
+%C%_test_history_loops_SOURCES = %D%/test-history-loops.c %D%/builder.c %D%/builder.h
+%C%_test_history_loops_LDADD = tests/libhistory.la $(LDADD)
 %C%_test_history_order_SOURCES = %D%/test-history-order.c %D%/builder.c %D%/builder.h
 %C%_test_history_order_LDADD = tests/libhistory.la $(LDADD)
 %C%_test_history_outcomes_SOURCES = %D%/test-history-outcomes.c %D%/builder.c %D%/builder.h

@@ -137,6 +137,33 @@ static int by_key(const void *a, const void *b)
 	return by_enter(&x, &y);
 }
 
+/* Has an operator ended a grant of that key that no call had returned by then? */
+static bool may_have_been_ended(const struct model *m, const struct history_record *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->end_holds.n; i++) {
+		const struct history_record *e = m->end_holds.list[i];
+		const struct hold *hold;
+
+		if (e->key != r->key || e->realm != r->realm || (e->leave && e->outcome == LOCKSHM_NOT_HELD) ||
+		    (e->leave && e->leave < r->enter) || (r->leave && e->enter > r->leave))
+			continue;
+		hold = model_find_token(m, e->realm, e->key, e->token);
+		if (!hold || hold->acquire == r)
+			return true;
+	}
+	return false;
+}
+
+/* Of a loop: it may have been granted and not collected for so long that it is at the end of the queue again. */
+bool model_grant_may_have_ended(const struct model *m, const struct history_record *r)
+{
+	int64_t lease = r->ns < UNCOLLECTED ? r->ns : UNCOLLECTED;
+
+	return r->flags & HISTORY_MANY || !r->leave || r->enter + lease <= r->leave || may_have_been_ended(m, r);
+}
+
 static void fill_attempt(const struct model *m, struct attempt *a, const struct history_record *r)
 {
 	const struct hold *hold = model_hold(m, history_number(m->h, r));
@@ -144,9 +171,13 @@ static void fill_attempt(const struct model *m, struct attempt *a, const struct 
 	a->acquire = r;
 	a->hold = hold ? (uint32_t)(hold - m->holds) : NO_HOLD;
 	a->token = hold ? r->token : 0;
-	a->queued = hold ? r->leave : NEVER;
+	a->may_requeue = is_loop_wait(r) && model_grant_may_have_ended(m, r);
+	a->queued = !hold ? NEVER : is_loop_wait(r) && !a->may_requeue ? r->pending : r->leave;
 	a->lo = r->enter;
-	a->hi = hold ? hold->gone : r->leave ? r->leave : m->track_death[r->track].hi;
+	a->hi = hold			  ? hold->gone
+		: r->leave		  ? r->leave
+		: r->flags & HISTORY_LOOP ? m->image_death[r->track].hi
+					  : m->track_death[r->track].hi;
 	a->exclusive = r->mode == LOCKSHM_EXCLUSIVE || (hold && hold->ever_exclusive);
 	a->leaves_trace = hold || !(r->flags & HISTORY_TRY) || !r->leave || (r->flags & HISTORY_MANY);
 }
@@ -191,6 +222,8 @@ static bool may_have_asked_again(const struct model *m, const struct attempt *a)
 {
 	const struct history_record *r = a->acquire;
 
+	if (is_loop_wait(r))
+		return a->may_requeue;
 	return was_ended(m, a) || (r->ns != LOCKSHM_FOREVER && (!r->leave || r->enter + r->ns <= r->leave));
 }
 
@@ -324,6 +357,8 @@ void model_free(struct model *m)
 	free(m->reaps.list);
 	free(m->destroys.list);
 	free(m->execs.list);
+	free(m->nexts.list);
+	free(m->withdrawals.list);
 	free(m->holds);
 	free(m->ops);
 	free(m->spans);

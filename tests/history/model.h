@@ -18,6 +18,8 @@
 #define SKEW 2000
 /* A lease may end this much after its time: a tick of the coarse clock, with room. */
 #define LEASE_SLACK LOCKSHM_MS(20)
+/* A grant that a loop has not collected lasts for its lease or this, whichever is less. */
+#define UNCOLLECTED LOCKSHM_SECONDS(1)
 
 struct bounds {
 	int64_t lo, hi; /* NEVER, NEVER = it did not happen */
@@ -66,6 +68,7 @@ struct attempt {
 	bool exclusive; /* possibly */
 	bool leaves_trace; /* not a try that failed */
 	bool asked_again; /* it had several tokens */
+	bool may_requeue; /* of a loop: a grant of it may have ended before it was collected */
 };
 
 /* One key of one realm. */
@@ -110,7 +113,7 @@ struct model {
 	uint32_t n_processes;
 	struct bounds *process_death;
 	struct intervals stops, starved, calm;
-	struct record_list closes, end_holds, ack_marks, cancels, seen, reaps, destroys, execs;
+	struct record_list closes, end_holds, ack_marks, cancels, seen, reaps, destroys, execs, nexts, withdrawals;
 	struct hold *holds;
 	uint32_t n_holds;
 	uint32_t *hold_of; /* for each record of an acquire: its hold, or NO_HOLD */
@@ -132,6 +135,13 @@ void model_free(struct model *m);
 const struct history_record *model_record(const struct model *m, uint32_t number);
 /* The hold a record other than an acquire is about, or NULL. */
 struct hold *model_hold(const struct model *m, uint32_t acquire);
+/* It waited for a loop. */
+static inline bool is_loop_wait(const struct history_record *r)
+{
+	return r->flags & HISTORY_LOOP && r->pending;
+}
+/* Of a loop: may a grant of it have ended before it was collected, so that it went to the end of the queue? */
+bool model_grant_may_have_ended(const struct model *m, const struct history_record *r);
 /* For how long the process was or may have been stopped, and for how long no process ran, between the two times. */
 int64_t model_stopped(const struct model *m, uint32_t process, int64_t from, int64_t to);
 int64_t model_starved(const struct model *m, int64_t from, int64_t to);

@@ -112,6 +112,17 @@ static void check_fifo(struct check *c, const struct span *spans, uint32_t n)
 	}
 }
 
+static int64_t until_removed(const struct check *c, const struct history_record *r)
+{
+	int64_t until = r->deadline;
+	uint32_t i;
+
+	for (i = 0; i < c->m.destroys.n; i++)
+		if (c->m.destroys.list[i]->realm == r->realm && c->m.destroys.list[i]->enter < until)
+			until = c->m.destroys.list[i]->enter;
+	return until;
+}
+
 /* Until when a wait without a grant certainly was queued; 0 = not certain. */
 static int64_t waited_until(const struct check *c, const struct attempt *a)
 {
@@ -124,6 +135,9 @@ static int64_t waited_until(const struct check *c, const struct attempt *a)
 	/* One that never came back may have been about to. */
 	if (r->leave && r->outcome == LOCKSHM_TIMEOUT)
 		until = r->deadline;
+	/* What was withdrawn may have been decided before, and not collected. */
+	if (r->leave && r->outcome == LOCKSHM_CANCELLED && is_loop_wait(r))
+		until = until_removed(c, r);
 	for (i = 0; r->leave && r->outcome == LOCKSHM_CANCELLED && i < c->m.cancels.n; i++)
 		if (c->m.cancels.list[i]->subject == history_number(c->m.h, r))
 			until = until && until < c->m.cancels.list[i]->enter ? until : c->m.cancels.list[i]->enter;

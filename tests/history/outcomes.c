@@ -34,8 +34,11 @@ static bool acquire_can_answer(const struct history_record *r)
 	if (r->outcome > 0)
 		return r->flags & HISTORY_ROBUST &&
 		       one_of(r->outcome, CODES(LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED));
+	/* Deadlocks between loops are not found. */
+	if (r->outcome == LOCKSHM_DEADLOCK)
+		return !(r->flags & HISTORY_LOOP);
 	return one_of(r->outcome,
-		      CODES(LOCKSHM_OK, LOCKSHM_CANCELLED, LOCKSHM_DEADLOCK, LOCKSHM_FULL, LOCKSHM_NO_SEGMENT));
+		      CODES(LOCKSHM_OK, LOCKSHM_CANCELLED, LOCKSHM_FULL, LOCKSHM_NO_SEGMENT));
 }
 
 static bool can_answer(const struct history_record *r)

@@ -56,7 +56,8 @@ bool anybody_there(const struct check *c, const struct key *key, int64_t from, i
 
 static bool is_before(const struct attempt *a, const struct attempt *w)
 {
-	if (a->token && w->token)
+	/* A request at the end of the queue again was before @w as long as its first grant lasted. */
+	if (a->token && w->token && !a->may_requeue)
 		return a->token < w->token;
 	return a->lo <= w->queued;
 }
@@ -85,6 +86,16 @@ static int64_t ready_from(const struct check *c, const struct key *key, const st
 		*last = a->hold == NO_HOLD ? NULL : &c->m.holds[a->hold];
 	}
 	return ready;
+}
+
+/* Until @t or later a loop's thread did something else than to wait for outcomes. */
+static int64_t not_before_polled(const struct history_record *r, int64_t t)
+{
+	if (!is_loop_wait(r) || t == NEVER)
+		return t;
+	if (!r->other)
+		return r->leave ? r->leave : NEVER;
+	return (int64_t)r->other > t ? (int64_t)r->other : t;
 }
 
 static int64_t excused(const struct check *c, const struct history_record *r, int64_t from, int64_t to)
@@ -122,6 +133,7 @@ static void check_stuck(struct check *c, const struct key *key, const struct att
 	ready = ready_from(c, key, w, &last);
 	if (ready == NEVER)
 		return;
+	ready = not_before_polled(r, ready);
 	late = r->leave - ready;
 	if (late > LATE / 2)
 		late -= excused(c, r, ready, r->leave);
@@ -184,7 +196,8 @@ static int64_t due(const struct check *c, const struct history_record *r)
 
 static void check_overdue(struct check *c, const struct history_record *r)
 {
-	int64_t from = due(c, r), to = r->leave ? r->leave : c->m.track_death[r->track].lo;
+	int64_t from = r->op == HISTORY_ACQUIRE ? not_before_polled(r, due(c, r)) : due(c, r);
+	int64_t to = r->leave ? r->leave : c->m.track_death[r->track].lo;
 
 	if (from == NEVER || to == NEVER || to - from <= HISTORY_PATIENCE)
 		return;
@@ -356,7 +369,7 @@ void check_waits(struct check *c)
 	for (i = 0; i < c->m.n_records; i++) {
 		const struct history_record *r = model_record(&c->m, i);
 
-		if (r && r->op <= HISTORY_CANCEL)
+		if (r && (r->op <= HISTORY_CANCEL || r->op == HISTORY_NEXT || r->op == HISTORY_WITHDRAW))
 			check_overdue(c, r);
 	}
 	if (s->calm_late > 3 && s->calm_late * 200 > s->calm_waits)
