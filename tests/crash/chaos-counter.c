@@ -4,7 +4,7 @@
  *
  *   chaos-counter [SECONDS [SEED]]       5 seconds and a seed from the clock if not given
  *
- * Two counters, one for each kind of hold:
+ * One request of three is made by the worker's event loop, which it polls.  Two counters, one for each kind of hold:
  *
  *  strict  A plain load, a pause, a plain store.  Only exclusion keeps updates from being lost.  Three of four barge:
  *          a token may come again, but not after another thread's.  A worker notes when it is inside: the next one,
@@ -24,6 +24,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -61,7 +62,7 @@ struct shared {
 	_Atomic int strict_pid;                      /* the last owner */
 	_Atomic int strict_robust, strict_inside;    /* the key is; the pid of the owner, from then on */
 	_Atomic uint64_t lease_word;                 /* [token - token_base : 32 | value : 32] */
-	_Atomic uint64_t acquires, again, owner_died, took_over, refused, late, lost;
+	_Atomic uint64_t acquires, by_loop, again, owner_died, took_over, refused, late, lost;
 	struct marks strict, lease;
 	_Atomic uint64_t killed[PIDS / 64]; /* set before the signal is sent */
 	_Atomic int violated;
@@ -69,6 +70,7 @@ struct shared {
 };
 
 static lockshm_t *locks;
+static lockshm_loop_t *loop; /* of a worker */
 static struct shared *shared;
 static uint64_t token_base;
 static uint64_t random_state;
@@ -148,6 +150,22 @@ static void dawdle(void)
 			;
 }
 
+static int take_by_loop(const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	struct lockshm_outcome out = LOCKSHM_OUTCOME_INIT;
+	struct pollfd p = { lockshm_loop_fd(loop), POLLIN, 0 };
+	int n, code = lockshm_loop_acquire(loop, request, hold, hold);
+
+	if (code != LOCKSHM_PENDING)
+		return code;
+	while ((n = lockshm_loop_next(loop, &out)) == 0)
+		poll(&p, 1, -1);
+	if (n != 1 || out.hold != hold || out.user != hold || out.report != request->report)
+		violation("an outcome that is not the wait's");
+	shared->by_loop++;
+	return out.status;
+}
+
 /* Return: the status.  A time-out is far longer than any hold. */
 static int take(const char *key, unsigned flags, int64_t ttl_ns, lockshm_hold_t *hold, struct lockshm_report *report)
 {
@@ -161,7 +179,7 @@ static int take(const char *key, unsigned flags, int64_t ttl_ns, lockshm_hold_t 
 	request.timeout_ns = LOCKSHM_SECONDS(STUCK_S);
 	request.tag = key;
 	request.report = report;
-	status = lockshm_acquire(locks, &request, hold);
+	status = next_random() % 3 ? lockshm_acquire(locks, &request, hold) : take_by_loop(&request, hold);
 	if (status < 0)
 		violation("%s: acquire: %s (%s)", key, lockshm_code_name(status), report->error.message);
 	shared->acquires++;
@@ -307,6 +325,8 @@ static _Noreturn void worker_main(pid_t monitor)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != monitor)
 		_exit(EXIT_SUCCESS);
+	if (lockshm_loop_open(locks, &loop, -1, NULL) != 0)
+		violation("no loop");
 	while (!shared->stop)
 		if (next_random() % 2)
 			count_strict();
@@ -522,7 +542,8 @@ static void report(const struct monitor *m)
 	printf("reports OWNER_DIED %" PRIu64 ", TOOK_OVER_EXPIRED %" PRIu64 ", LATE %" PRIu64 ", LOST %" PRIu64
 	       "; updates refused %" PRIu64 "; resumed %" PRIu64 "\n", shared->owner_died, shared->took_over, shared->late, shared->lost,
 	       shared->refused, shared->again);
-	printf("chaos-counter: no update was lost in %" PRIu64 " holds\n", shared->acquires);
+	printf("chaos-counter: no update was lost in %" PRIu64 " holds, %" PRIu64 " of them after a wait of a loop\n",
+	       shared->acquires, shared->by_loop);
 }
 
 static void set_up(void)

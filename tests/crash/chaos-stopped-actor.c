@@ -41,6 +41,26 @@ static void cancel(int signal)
 	lockshm_cancel(&canceller);
 }
 
+static lockshm_loop_t *loop;
+
+/* It is in the queue, and this thread sleeps at the loop's descriptor. */
+static int await_outcome(void)
+{
+	struct lockshm_outcome out = LOCKSHM_OUTCOME_INIT;
+	struct pollfd p = { lockshm_loop_fd(loop), POLLIN, 0 };
+
+	while (lockshm_loop_next(loop, &out) == 0)
+		poll(&p, 1, -1);
+	return out.status;
+}
+
+static int take_by_loop(const struct lockshm_request *q, lockshm_hold_t *hold)
+{
+	int code = lockshm_loop_acquire(loop, q, hold, NULL);
+
+	return code == LOCKSHM_PENDING ? await_outcome() : code;
+}
+
 static int take(const struct order *o, lockshm_hold_t *hold)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
@@ -52,7 +72,7 @@ static int take(const struct order *o, lockshm_hold_t *hold)
 	q.timeout_ns = o->timeout_ns;
 	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE | (o->habit == AUTO_RENEWS ? LOCKSHM_AUTO_RENEW : 0);
 	q.canceller = &canceller;
-	return lockshm_acquire(chaos_locks, &q, hold);
+	return o->by_loop ? take_by_loop(&q, hold) : lockshm_acquire(chaos_locks, &q, hold);
 }
 
 static void answer(int fd, int code)
@@ -98,6 +118,8 @@ static _Noreturn void actor_main(int fd)
 	int code;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (lockshm_loop_open(chaos_locks, &loop, -1, NULL) != 0)
+		_exit(99);
 	while (recv(fd, &o, sizeof(o), 0) == sizeof(o)) {
 		/* A signal that was sent before the order has been taken before recv() came back. */
 		lockshm_canceller_reset(&canceller);

@@ -5,7 +5,7 @@
  *   chaos-stopped [SECONDS [SEED [BOUND_MS]]]       3 seconds, a seed from the clock and 10000 ms if not given
  *
  * Some tables at one time, each with a key, a process that holds and others that wait, while other processes keep all
- * processors busy.  In a round the holder takes the key with a short lease and is stopped: while it does nothing, or in
+ * processors busy.  Half of the requests are made by threads, half by event loops.  In a round the holder takes the key with a short lease and is stopped: while it does nothing, or in
  * the middle of renewing, releasing, changing its mode, checking.  One to five others ask for the key, before the stop
  * or after it, shared or exclusive.  Some of them time out or are cancelled, one may be stopped itself and one may be
  * killed.  The others must all be granted by the time at which all leases before them are over, with BOUND_MS to spare:
@@ -47,7 +47,7 @@ static const char *const habit_names[HABITS] = {
 };
 
 struct totals {
-	uint64_t rounds, grants, timeouts, cancels, kills, stopped_waiters, late;
+	uint64_t rounds, grants, loop_grants, timeouts, cancels, kills, stopped_waiters, late;
 	int64_t worst_ns;
 };
 
@@ -137,6 +137,7 @@ static bool hear(struct actor *a)
 		return false;
 	code = a->answer.code;
 	mine->grants += code >= 0;
+	mine->loop_grants += code >= 0 && a->order.by_loop;
 	mine->timeouts += code == LOCKSHM_TIMEOUT;
 	mine->cancels += code == LOCKSHM_CANCELLED;
 	if (code < 0 && !(code == LOCKSHM_TIMEOUT && a->hurried) && !(code == LOCKSHM_CANCELLED && a->cancelled))
@@ -204,6 +205,7 @@ static void ask(struct actor *a, const char *key)
 	snprintf(o.key, sizeof(o.key), "%s", key);
 	/* A waiter with a short lease has more frequent self-checks. */
 	o.ttl_ns = below(3) ? LOCKSHM_SECONDS(1000) : any_lease();
+	o.by_loop = below(2);
 	if (below(4) == 0)
 		o.timeout_ns = LOCKSHM_MS(1 + below(LEASE_MAX_MS * 2));
 	actor_give(a, &o);
@@ -244,6 +246,7 @@ static void play_round(int table)
 		actors[i].delay = actor_run_delay(&actors[i]);
 	snprintf(o.key, sizeof(o.key), "table-%d-%u", table, below(KEYS));
 	o.habit = (int)below(HABITS);
+	o.by_loop = below(2);
 	if (o.habit == AUTO_RENEWS)
 		o.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	actor_give(&actors[0], &o);
@@ -308,6 +311,7 @@ static int report(int64_t seconds, int status)
 	for (i = 0; i < TABLES; i++) {
 		sum.rounds += totals[i].rounds;
 		sum.grants += totals[i].grants;
+		sum.loop_grants += totals[i].loop_grants;
 		sum.timeouts += totals[i].timeouts;
 		sum.cancels += totals[i].cancels;
 		sum.kills += totals[i].kills;
@@ -317,9 +321,9 @@ static int report(int64_t seconds, int status)
 			sum.worst_ns = totals[i].worst_ns;
 	}
 	printf("chaos-stopped: %" PRId64 " s, seed %" PRIu64 ": %" PRIu64 " stopped holders, %" PRIu64
-	       " grants, %" PRIu64 " time-outs, %" PRIu64 " cancelled, %" PRIu64 " waiters killed, %" PRIu64
+	       " grants (%" PRIu64 " of loops), %" PRIu64 " time-outs, %" PRIu64 " cancelled, %" PRIu64 " waiters killed, %" PRIu64
 	       " stopped; latest %.1f ms past all leases, %" PRIu64 " later than %d ms; verify %zu\n",
-	       seconds, seed, sum.rounds, sum.grants, sum.timeouts, sum.cancels, sum.kills, sum.stopped_waiters,
+	       seconds, seed, sum.rounds, sum.grants, sum.loop_grants, sum.timeouts, sum.cancels, sum.kills, sum.stopped_waiters,
 	       (double)sum.worst_ns / 1e6, sum.late, LATE_MS, problems);
 	if (problems == 0 && sum.rounds == 0) {
 		puts("FAIL: no round was finished");

@@ -16,6 +16,7 @@ struct order {
 	char key[32]; /* empty: only end what the last order was */
 	int mode;
 	int habit; /* of the holder; HABITS = a waiter, which releases at once */
+	bool by_loop; /* the request waits for an event loop, which the actor polls */
 	int64_t ttl_ns, timeout_ns;
 };
 

@@ -157,7 +157,10 @@ static const struct history_record *cancel_of(const struct check *c, const struc
 	for (i = 0; i < c->m.cancels.n; i++) {
 		const struct history_record *cancel = c->m.cancels.list[i];
 
-		if (cancel->subject == history_number(c->m.h, r) && (!first || cancel->enter < first->enter))
+		/* Of several keys it names the first. */
+		if ((cancel->subject == history_number(c->m.h, r) ||
+		     (r->flags & HISTORY_MANY && cancel->subject == r->group)) &&
+		    (!first || cancel->enter < first->enter))
 			first = cancel;
 	}
 	return first;

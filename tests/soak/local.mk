@@ -14,6 +14,7 @@ check_PROGRAMS += %D%/soak-worker
 %C%_soak_worker_SOURCES = \
 	%D%/soak-acquire.c \
 	%D%/soak-config.c \
+	%D%/soak-loop.c \
 	%D%/soak-ops.c \
 	%D%/soak-ops.h \
 	%D%/soak-worker.c \

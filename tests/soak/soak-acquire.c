@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int64_t run_delay(const struct soak_thread *t)
+int64_t ops_run_delay(const struct soak_thread *t)
 {
 	char text[96];
 	ssize_t n = t->schedstat < 0 ? -1 : pread(t->schedstat, text, sizeof(text) - 1, 0);
@@ -21,7 +21,7 @@ static int64_t run_delay(const struct soak_thread *t)
 
 /* ---------------------------------------------------------------- one */
 
-static uint32_t any_key(struct soak_thread *t)
+uint32_t ops_any_key(struct soak_thread *t)
 {
 	const struct soak_config *c = &t->process->config;
 
@@ -83,7 +83,7 @@ static void any_flags(struct soak_thread *t, struct lockshm_request *q, struct h
 }
 
 /* A request, and its record. */
-static void any_request(struct soak_thread *t, struct lockshm_request *q, struct history_record *r)
+void ops_any_request(struct soak_thread *t, struct lockshm_request *q, struct history_record *r)
 {
 	static const struct lockshm_request init = LOCKSHM_REQUEST_INIT;
 
@@ -120,7 +120,7 @@ static void not_cancellable(struct soak_thread *t, const struct lockshm_request 
 	pthread_mutex_unlock(&t->cancel_lock);
 }
 
-static void keep(struct soak_thread *t, struct soak_hold *h, uint32_t acquire, uint32_t key, int mode, bool strict)
+void ops_keep(struct soak_thread *t, struct soak_hold *h, uint32_t acquire, uint32_t key, int mode, bool strict)
 {
 	h->seat = t->seat;
 	h->realm = t->seat->realm;
@@ -131,7 +131,7 @@ static void keep(struct soak_thread *t, struct soak_hold *h, uint32_t acquire, u
 	t->holds[t->n_holds++] = h;
 }
 
-static void removed(struct soak_thread *t, int code)
+void ops_removed(struct soak_thread *t, int code)
 {
 	if (code == LOCKSHM_NO_SEGMENT)
 		__atomic_store_n(&t->seat->stale, true, __ATOMIC_RELAXED);
@@ -146,7 +146,7 @@ static int call_acquire(struct soak_thread *t, struct lockshm_request *q, struct
 			lockshm_hold_t *hold)
 {
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
-	int64_t delay = q->timeout_ns ? run_delay(t) : 0, now;
+	int64_t delay = q->timeout_ns ? ops_run_delay(t) : 0, now;
 	int code;
 
 	/* Without one the library takes a shorter way. */
@@ -167,7 +167,7 @@ static int call_acquire(struct soak_thread *t, struct lockshm_request *q, struct
 		soak_note_previous(r, &report.previous);
 	}
 	if (q->timeout_ns)
-		r->run_delay_ns = run_delay(t) - delay;
+		r->run_delay_ns = ops_run_delay(t) - delay;
 	history_leave(r, now, code);
 	not_cancellable(t, q);
 	return code;
@@ -181,30 +181,22 @@ void ops_acquire(struct soak_thread *t)
 	struct lockshm_request q;
 	int code;
 
-	any_request(t, &q, r);
-	r->key = any_key(t);
+	ops_any_request(t, &q, r);
+	r->key = ops_any_key(t);
 	q.key = key;
 	q.key_len = soak_key(key, r->key);
 	code = call_acquire(t, &q, r, &h->hold);
 	if (code < 0) {
 		free(h);
-		removed(t, code);
+		ops_removed(t, code);
 		return;
 	}
-	keep(t, h, ops_number(t, r), r->key, q.mode, q.ttl_ns == LOCKSHM_FOREVER);
+	ops_keep(t, h, ops_number(t, r), r->key, q.mode, q.ttl_ns == LOCKSHM_FOREVER);
 	if (code > 0 && soak_below(&t->random, 10) < 6)
 		ops_acknowledge(t, h);
 }
 
 /* ---------------------------------------------------------------- many */
-
-struct bundle {
-	size_t n;
-	struct history_record *records[SOAK_HOLDS];
-	struct lockshm_key keys[SOAK_HOLDS];
-	unsigned char bytes[SOAK_HOLDS][SOAK_KEY_MAX];
-	lockshm_hold_t holds[SOAK_HOLDS];
-};
 
 static bool is_duplicate(const struct bundle *b, size_t i)
 {
@@ -227,7 +219,7 @@ static void merge(struct bundle *b, size_t i)
 			b->records[k]->mode = LOCKSHM_EXCLUSIVE;
 }
 
-static void fill_bundle(struct soak_thread *t, struct bundle *b, struct lockshm_request *q)
+void ops_fill_bundle(struct soak_thread *t, struct bundle *b, struct lockshm_request *q)
 {
 	size_t i;
 
@@ -239,7 +231,7 @@ static void fill_bundle(struct soak_thread *t, struct bundle *b, struct lockshm_
 		r->ns = q->ttl_ns;
 		r->deadline = b->records[0]->deadline;
 		r->flags = b->records[0]->flags | HISTORY_MANY;
-		r->key = any_key(t);
+		r->key = ops_any_key(t);
 		r->mode = soak_one_in(&t->random, 3) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
 		b->keys[i] = (struct lockshm_key){ .data = b->bytes[i], .len = soak_key(b->bytes[i], r->key),
 						   .mode = r->mode };
@@ -317,7 +309,7 @@ static void look_at_bundle(struct soak_thread *t, struct bundle *b)
 }
 
 /* A hold must stay where it is while it is held: these are used up at once. */
-static void use_up_bundle(struct soak_thread *t, struct bundle *b, int64_t now, int code)
+void ops_use_up(struct soak_thread *t, struct bundle *b, int64_t now, int code)
 {
 	size_t i;
 
@@ -348,12 +340,12 @@ void ops_many(struct soak_thread *t)
 	memset(&b, 0, sizeof(b));
 	b.n = 2 + soak_below(&t->random, SOAK_HOLDS - 1);
 	b.records[0] = ops_record(t, NULL);
-	any_request(t, &q, b.records[0]);
-	fill_bundle(t, &b, &q);
+	ops_any_request(t, &q, b.records[0]);
+	ops_fill_bundle(t, &b, &q);
 	for (i = 0; i < b.n; i++)
 		history_enter(b.records[i], HISTORY_ACQUIRE);
 	code = lockshm_acquire_many(t->seat->segment, &q, b.keys, b.n, b.holds);
 	now = history_now();
-	use_up_bundle(t, &b, now, code);
-	removed(t, code);
+	ops_use_up(t, &b, now, code);
+	ops_removed(t, code);
 }

@@ -357,6 +357,8 @@ void ops_step(struct soak_thread *t)
 {
 	uint32_t dice = soak_below(&t->random, 100);
 
+	if (ops_loop_step(t))
+		return;
 	if (dice < 3)
 		op_unshelve(t);
 	else if (dice < 6)

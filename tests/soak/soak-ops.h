@@ -11,6 +11,7 @@
 #define SOAK_HOLDS 4 /* of one thread */
 #define SOAK_SHELF 6 /* of a process */
 #define SOAK_THREADS 8
+#define SOAK_WAITS 8 /* of one loop */
 
 /* An open segment, used by some threads of the process. */
 struct seat {
@@ -36,6 +37,17 @@ struct soak_hold {
 	bool of_process; /* depends on the life of the process, not of a thread */
 };
 
+struct soak_wait;
+
+/* Several locks of one call. */
+struct bundle {
+	size_t n;
+	struct history_record *records[SOAK_HOLDS];
+	struct lockshm_key keys[SOAK_HOLDS];
+	unsigned char bytes[SOAK_HOLDS][SOAK_KEY_MAX];
+	lockshm_hold_t holds[SOAK_HOLDS];
+};
+
 struct soak_thread {
 	struct soak_process *process;
 	struct history_writer writer;
@@ -43,6 +55,10 @@ struct soak_thread {
 	struct seat *seat;
 	struct soak_hold *holds[SOAK_HOLDS];
 	unsigned n_holds;
+	lockshm_loop_t *loop; /* NULL = none */
+	struct soak_wait *waits[SOAK_WAITS];
+	unsigned n_waits;
+	int64_t polled; /* since then it does nothing but poll; 0 = it does something else */
 	char tag[LOCKSHM_TAG_MAX + 1];
 	int schedstat; /* /proc file with the time this thread was kept from running */
 	pthread_mutex_t cancel_lock; /* guards the two below */
@@ -68,6 +84,7 @@ struct soak_process {
 	unsigned n_shelf;
 	struct soak_thread threads[SOAK_THREADS];
 	unsigned n_threads;
+	unsigned n_loops; /* its first threads have one */
 };
 
 void ops_begin(struct soak_thread *t, struct soak_process *p, uint32_t parent);
@@ -85,6 +102,27 @@ void ops_many(struct soak_thread *t);
 void ops_acknowledge(struct soak_thread *t, struct soak_hold *h);
 /* @hold is @h's, which needs to have no more than what the record says. */
 void ops_previous(struct soak_thread *t, const struct soak_hold *h, const lockshm_hold_t *hold);
+
+uint32_t ops_any_key(struct soak_thread *t);
+void ops_any_request(struct soak_thread *t, struct lockshm_request *q, struct history_record *r);
+/* The keys of a bundle whose first record is filled; and what becomes of them at the end of the call, or of the wait. */
+void ops_fill_bundle(struct soak_thread *t, struct bundle *b, struct lockshm_request *q);
+void ops_use_up(struct soak_thread *t, struct bundle *b, int64_t now, int code);
+void ops_keep(struct soak_thread *t, struct soak_hold *h, uint32_t acquire, uint32_t key, int mode, bool strict);
+/* Was that because the segment has been removed? */
+void ops_removed(struct soak_thread *t, int code);
+int64_t ops_run_delay(const struct soak_thread *t);
+
+/* soak-loop.c */
+
+/* A random operation on the thread's loop; false = it has none, or none was made. */
+bool ops_loop_step(struct soak_thread *t);
+/* Do nothing but poll and collect, until nothing waits or that time is over. */
+void ops_loop_drain(struct soak_thread *t, int64_t ns);
+/* Its waits end; @w is the caller's. */
+void ops_loop_close(struct soak_thread *t, struct history_writer *w);
+/* In a child: it is the parent's. */
+void ops_loop_forget(struct soak_thread *t);
 
 /* One random operation, by what is held. */
 void ops_step(struct soak_thread *t);

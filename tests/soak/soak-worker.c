@@ -110,6 +110,7 @@ static void leave_seat(struct history_writer *w, struct seat *seat)
 
 static void change_seat(struct soak_thread *t)
 {
+	ops_loop_close(t, &t->writer);
 	leave_seat(&t->writer, t->seat);
 	t->seat = NULL;
 	ops_forget(t);
@@ -175,6 +176,7 @@ static _Noreturn void child_main(struct soak_thread *t, uint32_t number, uint64_
 	ops_end(t);
 	t->forked = true;
 	ops_begin(t, &process, parent);
+	ops_loop_forget(t);
 	ops_forget(t);
 	for (i = 0; i < n && !stopping(); i++)
 		ops_step(t);
@@ -232,6 +234,15 @@ static void perhaps_end(struct soak_thread *t)
 		close_holding(t);
 }
 
+/* At the end of a round: each wait ends, or the loop is closed, here or by the manager. */
+static void end_loop(struct soak_thread *t)
+{
+	if (soak_one_in(&t->random, 2))
+		ops_loop_drain(t, LOCKSHM_SECONDS(8));
+	if (soak_one_in(&t->random, 2))
+		ops_loop_close(t, &t->writer);
+}
+
 static void *thread_main(void *arg)
 {
 	struct soak_thread *t = arg;
@@ -244,6 +255,7 @@ static void *thread_main(void *arg)
 		ops_step(t);
 		perhaps_end(t);
 	}
+	end_loop(t);
 	if (!soak_one_in(&t->random, 3))
 		ops_release_all(t);
 	end_thread(t);
@@ -257,6 +269,9 @@ static void start_thread(struct soak_thread *t)
 
 	t->seat = NULL;
 	t->n_holds = 0;
+	t->loop = NULL;
+	t->n_waits = 0;
+	t->polled = 0;
 	t->cancellable = 0;
 	t->number = number;
 	t->lives++;
@@ -276,6 +291,7 @@ static void join_thread(struct soak_thread *t)
 	pthread_join(t->id, NULL);
 	history_note(&manager, HISTORY_JOIN, t->writer.track);
 	ops_end(t);
+	ops_loop_close(t, &manager);
 	ops_disown(t, &manager);
 	leave_seat(&manager, t->seat);
 	t->state = UNUSED;
@@ -340,6 +356,7 @@ static void init(char **argv)
 	header = process.history.header;
 	soak_config(&process.config, header->seed, header->round);
 	process.n_threads = 1 + (unsigned)(process.life + process.image) % process.config.threads;
+	process.n_loops = (unsigned)(process.life + process.image * 3) % 4;
 	pthread_mutex_init(&process.lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

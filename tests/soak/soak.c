@@ -176,6 +176,14 @@ static void print_config(const struct soak_config *c, unsigned round)
 	       c->gentle ? ", gentle" : "");
 }
 
+/* Ends of waits of loops. */
+static void print_loops(const struct history_summary *s)
+{
+	printf("loops: %" PRIu64 " waits, %" PRIu64 " outcomes, %" PRIu64 " cancelled waiting, %" PRIu64 " granted, %" PRIu64
+	       " closed, %" PRIu64 " seen to wait again",
+	       s->loop_waits, s->loop_outcomes, s->loop_cancels[0], s->loop_cancels[1], s->loop_closed, s->went_back);
+}
+
 static void print_round(const struct soak_driver *d, const struct history_summary *s)
 {
 	printf("  %u kills (%u while stopped), %u stops, %u ends, %u holds ended, %" PRIu64 " marks acknowledged, %u removals, %u verifies, %u sweeps\n",
@@ -188,6 +196,9 @@ static void print_round(const struct soak_driver *d, const struct history_summar
 	       " %.1f ms; calm waits %" PRIu64 ", late %" PRIu64 "; violations %d\n",
 	       s->deaths_reported, s->expiries_reported, s->deaths_certain, (double)s->worst_wait_ns / 1e6, s->calm_waits,
 	       s->calm_late, d->problems);
+	printf("  ");
+	print_loops(s);
+	putchar('\n');
 	fflush(stdout);
 }
 
@@ -215,6 +226,12 @@ static void add_summary(struct history_summary *to, const struct history_summary
 	to->expiries_reported += from->expiries_reported;
 	to->calm_waits += from->calm_waits;
 	to->calm_late += from->calm_late;
+	to->loop_waits += from->loop_waits;
+	to->loop_outcomes += from->loop_outcomes;
+	to->loop_cancels[0] += from->loop_cancels[0];
+	to->loop_cancels[1] += from->loop_cancels[1];
+	to->loop_closed += from->loop_closed;
+	to->went_back += from->went_back;
 	for (op = 0; op < HISTORY_OPS; op++)
 		for (i = 0; i < 32; i++)
 			to->outcomes[op][i] += from->outcomes[op][i];
@@ -267,9 +284,11 @@ static int soak(int64_t seconds, uint64_t seed, unsigned first)
 	print_outcomes(&total);
 	printf("soak: %u rounds, %.0f s, seed %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " grants, %" PRIu64
 	       " kills, %" PRIu64 " stops, %" PRIu64 " deaths and %" PRIu64
-	       " expiries reported; late in calm times %" PRIu64 " of %" PRIu64 "; no violation\n",
+	       " expiries reported; late in calm times %" PRIu64 " of %" PRIu64 "; ",
 	       round - first, (double)(history_now() - begun) / 1e9, seed, total.records, total.granted, kills, stops,
 	       total.deaths_reported, total.expiries_reported, total.calm_late, total.calm_waits);
+	print_loops(&total);
+	puts("; no violation");
 	return EXIT_SUCCESS;
 }
 
