@@ -6,6 +6,7 @@ tests_libtest_la_SOURCES += \
 	%D%/step-arrange.c \
 	%D%/step-arrange.h \
 	%D%/step-life.c \
+	%D%/step-loops.c \
 	%D%/step-ops.c \
 	%D%/step-path.c \
 	%D%/step-scene.c \

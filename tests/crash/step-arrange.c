@@ -44,6 +44,11 @@ void lease_is_over(struct scene *s)
 	pass(s->holder->answer.at_ns + LOCKSHM_MS(12)); /* a lease, and a tick of the coarse clock */
 }
 
+void lease_ends_soon(struct scene *s)
+{
+	holder_takes(s, X, LOCKSHM_MS(100));
+}
+
 /* A new process that takes or waits for the key; killed later by bury(). */
 static struct agent *mortal(struct scene *s, int mode)
 {

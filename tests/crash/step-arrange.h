@@ -9,6 +9,7 @@
 void key_is_held(struct scene *s);
 void key_is_read(struct scene *s);
 void lease_is_over(struct scene *s);
+void lease_ends_soon(struct scene *s);
 void owner_is_dead_already(struct scene *s);
 void a_mark_is_left(struct scene *s);
 void reader_is_dead_already(struct scene *s);
@@ -39,5 +40,29 @@ int create(const struct scene *s);
 int create_or_open(const struct scene *s);
 int destroy(const struct scene *s);
 void others_use_the_name(struct scene *s, bool stopped);
+
+/* step-loops.c: the victim's loop, with a wait for the round's key in hold 0. */
+int has_loop(const struct scene *s);
+int holds_by_loop(const struct scene *s);
+int loop_knows_the_key(const struct scene *s);
+int waits_in_loop(const struct scene *s);
+int waits_twice_in_loop(const struct scene *s);
+int holds_before_its_loop(const struct scene *s);
+int waits_for_short_lease(const struct scene *s);
+int waits_briefly_in_loop(const struct scene *s);
+int loop_acquire(const struct scene *s);
+int loop_release(const struct scene *s);
+int loop_next(const struct scene *s);
+int loop_next_of_lost_grant(const struct scene *s);
+int loop_acquire_three(const struct scene *s);
+int loop_cancel(const struct scene *s);
+int loop_close(const struct scene *s);
+int loop_next_when_permitted(const struct scene *s);
+/* Another process with a loop, whose wait is before those of the writer and the reader; and that it had the lock. */
+void a_loop_and_others_wait(struct scene *s);
+void the_loop_is_served(struct scene *s, bool stopped);
+void holder_leaves_it_to_the_loop(struct scene *s);
+void holder_comes_back(struct scene *s);
+void its_time_is_over(struct scene *s);
 
 #endif

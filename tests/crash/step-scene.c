@@ -15,7 +15,7 @@
 
 #define LOCKS 64 /* slots of the table */
 #define REQUESTS 256
-#define OWNERS 10
+#define OWNERS 12
 
 static struct agent *subject(void)
 {

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "step-trace.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -57,6 +58,56 @@ static void set_registers(pid_t pid, struct user_regs_struct *regs)
 	ck_assert_int_eq(ptrace(PTRACE_SETREGSET, pid, (void *)NT_PRSTATUS, &iov), 0);
 }
 #endif
+
+/* It was stopped in its sleep: the SIGTRAP of the step that put it there is pending still, and would kill it later. */
+void take_pending_trap(pid_t tid)
+{
+	struct __ptrace_peeksiginfo_args first = { .nr = 1 };
+	siginfo_t info;
+	int status;
+
+	while (ptrace(PTRACE_PEEKSIGINFO, tid, &first, &info) > 0) {
+		ck_assert_int_eq(info.si_signo, SIGTRAP);
+		ck_assert_int_eq(ptrace(PTRACE_CONT, tid, NULL, NULL), 0);
+		ck_assert_int_eq(waitpid(tid, &status, __WALL), tid);
+		ck_assert(WIFSTOPPED(status));
+	}
+}
+
+/* Asleep or not, it stops. */
+void seize_thread(pid_t tid)
+{
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, tid, NULL, NULL), 0);
+	interrupt_thread(tid);
+}
+
+void interrupt_thread(pid_t tid)
+{
+	int status;
+
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
+	ck_assert_int_eq(waitpid(tid, &status, __WALL), tid);
+	ck_assert(WIFSTOPPED(status));
+	take_pending_trap(tid);
+}
+
+pid_t other_thread_of(pid_t pid)
+{
+	char path[48];
+	struct dirent *entry;
+	pid_t tid = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.' && atoi(entry->d_name) != pid)
+			tid = atoi(entry->d_name);
+	closedir(dir);
+	ck_assert_int_ne(tid, 0);
+	return tid;
+}
 
 uintptr_t pc_of(pid_t pid)
 {
@@ -172,7 +223,7 @@ void run_through_call(pid_t pid)
 	registers_of(pid, &regs);
 	set_break(pid, &back, (uintptr_t)ptrace(PTRACE_PEEKDATA, pid, (void *)(uintptr_t)regs.rsp, NULL));
 	ck_assert_int_eq(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(waitpid(pid, &status, __WALL), pid);
 	ck_assert(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP && is_at_break(pid, &back));
 	clear_break(pid, &back);
 #else
@@ -261,7 +312,7 @@ bool next_stop(pid_t pid, bool may_sleep, int *status)
 	pid_t got;
 
 	for (tries = 0;; tries++) {
-		got = waitpid(pid, status, may_sleep ? WNOHANG : 0);
+		got = waitpid(pid, status, __WALL | (may_sleep ? WNOHANG : 0));
 		ck_assert_int_ge(got, 0);
 		if (got == pid)
 			return true;

@@ -35,6 +35,13 @@ bool is_at_break(pid_t pid, const struct break_point *b);
 /* It has run into its own break point: on to the next instruction. */
 void step_over_break_point(pid_t pid);
 
+/* A thread that is no tracee yet; one that is. */
+void seize_thread(pid_t tid);
+void interrupt_thread(pid_t tid);
+void take_pending_trap(pid_t tid);
+/* The one that is not the main thread. */
+pid_t other_thread_of(pid_t pid);
+
 uintptr_t pc_of(pid_t pid);
 bool is_system_call(pid_t pid, uintptr_t pc);
 /* A function of the C library that never touches the segment and takes very many steps... */
@@ -61,6 +68,7 @@ struct stepper {
 	unsigned target;
 	int signal; /* to pass on with the next step */
 	bool unblocked;
+	bool over; /* the service thread sleeps again */
 	bool granted, entered; /* the watched request has been seen so */
 	unsigned granted_at; /* points */
 };

@@ -69,7 +69,8 @@ static void start_victim(struct stepper *t)
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		run_victim(t->op, t->scene);
-	t->c.pid = pid;
+	t->c.pid = t->c.tid = pid;
+	t->c.may_go = &t->scene->result->may_go;
 	for (;;) {
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_msg(WIFSTOPPED(status), "%s: ends while it prepares: %#x", t->op->name, (unsigned)status);
@@ -82,6 +83,19 @@ static void start_victim(struct stepper *t)
 	step_over_break_point(pid);
 }
 
+/* From here on the service thread is stepped, and the thread that has called the library waits for permission. */
+static void follow_service(struct stepper *t)
+{
+	t->c.tid = other_thread_of(t->c.pid);
+	seize_thread(t->c.tid);
+	ck_assert_int_eq(ptrace(PTRACE_DETACH, t->c.pid, NULL, NULL), 0);
+}
+
+static void permit(const struct caught *c)
+{
+	__atomic_store_n(c->may_go, 1, __ATOMIC_RELEASE);
+}
+
 void unblock_once(struct stepper *t)
 {
 	if (t->op->unblock && !t->unblocked)
@@ -92,13 +106,17 @@ void unblock_once(struct stepper *t)
 /* The victim sleeps: that is a point; then the test unblocks it. */
 static bool asleep(struct stepper *t, int *status)
 {
+	if (t->op->by_service) {
+		t->over = t->c.asleep = true;
+		return true;
+	}
 	path_note_sleep(t);
 	if (t->c.points++ == t->target) {
 		t->c.asleep = true;
 		return true;
 	}
 	unblock_once(t);
-	ck_assert_int_eq(waitpid(t->c.pid, status, 0), t->c.pid);
+	ck_assert_int_eq(waitpid(t->c.tid, status, __WALL), t->c.tid);
 	return false;
 }
 
@@ -122,22 +140,23 @@ static bool one_step(struct stepper *t)
 {
 	uintptr_t before = t->c.pc;
 	bool ours = before >= t->text.from && before < t->text.to;
-	bool call = is_system_call(t->c.pid, before);
+	bool call = is_system_call(t->c.tid, before);
 	int status;
 
 	if (call && t->c.points++ == t->target)
 		return true;
-	ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, t->c.pid, NULL, (void *)(intptr_t)t->signal), 0);
+	ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, t->c.tid, NULL, (void *)(intptr_t)t->signal), 0);
 	t->signal = 0;
-	if (!next_stop(t->c.pid, call, &status) && asleep(t, &status))
+	/* The service thread was stopped in its sleep, and begins anew behind the call. */
+	if (!next_stop(t->c.tid, call || t->op->by_service, &status) && asleep(t, &status))
 		return true;
 	ck_assert_msg(WIFSTOPPED(status), "%s: the victim ended by itself: %#x", t->op->name, (unsigned)status);
 	if (WSTOPSIG(status) != SIGTRAP)
 		t->signal = WSTOPSIG(status);
-	t->c.pc = pc_of(t->c.pid);
+	t->c.pc = pc_of(t->c.tid);
 	if (ours && t->signal == 0 && is_private(t->c.pc)) {
-		run_through_call(t->c.pid);
-		t->c.pc = pc_of(t->c.pid);
+		run_through_call(t->c.tid);
+		t->c.pc = pc_of(t->c.tid);
 	}
 	if (ours || call)
 		note_change(t);
@@ -170,7 +189,10 @@ static void finish(struct stepper *t)
 {
 	int status;
 
-	ck_assert_int_eq(ptrace(PTRACE_DETACH, t->c.pid, NULL, NULL), 0);
+	if (t->c.asleep)
+		interrupt_thread(t->c.tid);
+	ck_assert_int_eq(ptrace(PTRACE_DETACH, t->c.tid, NULL, NULL), 0);
+	permit(&t->c);
 	ck_assert_int_eq(waitpid(t->c.pid, &status, 0), t->c.pid);
 	ck_assert_msg(status == 0, "%s: victim: %#x", t->op->name, (unsigned)status);
 	t->c.ran_through = true;
@@ -197,15 +219,17 @@ struct caught step_to(const struct step_op *op, struct scene *s, unsigned point)
 
 	s->point = point;
 	start_victim(&t);
+	if (op->by_service)
+		follow_service(&t);
 	if (op->surround)
 		op->surround(s);
 	(void)segment_changed();
-	share_processor(t.c.pid, &processors);
-	t.c.pc = pc_of(t.c.pid);
+	share_processor(t.c.tid, &processors);
+	t.c.pc = pc_of(t.c.tid);
 	caught = path_skip(&t);
 	if (point == UINT_MAX)
 		n_changes = 0;
-	for (steps = 0; !caught && t.c.pc != (uintptr_t)step_end; steps++) {
+	for (steps = 0; !caught && !t.over && t.c.pc != (uintptr_t)step_end; steps++) {
 		ck_assert_msg(steps < STEPS_MAX, "%s: no end after %u steps", op->name, steps);
 		if (steps == STEPS_AWAKE)
 			unblock_once(&t); /* so slow that whenever it would sleep, its next self-check is due already */
@@ -213,10 +237,20 @@ struct caught step_to(const struct step_op *op, struct scene *s, unsigned point)
 		caught = one_step(&t) || caught_by_state(&t);
 	}
 	(void)sched_setaffinity(0, sizeof(processors), &processors);
-	(void)sched_setaffinity(t.c.pid, sizeof(processors), &processors);
-	if (!caught)
+	(void)sched_setaffinity(t.c.tid, sizeof(processors), &processors);
+	if (!caught || t.over)
 		finish(&t);
 	return t.c;
+}
+
+static void await_end(pid_t pid)
+{
+	int status = 0;
+
+	do
+		if (waitpid(pid, &status, __WALL) < 0 && errno != EINTR)
+			return;
+	while (!WIFSIGNALED(status));
 }
 
 void step_kill(struct caught *c)
@@ -224,13 +258,40 @@ void step_kill(struct caught *c)
 	if (c->ran_through)
 		return;
 	kill(c->pid, SIGKILL);
-	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* The process ends with the last of its threads, and a tracee is seen to end. */
+	if (c->tid != c->pid)
+		await_end(c->tid);
+	await_end(c->pid);
 }
 
 static bool has_stopped(void *arg)
 {
 	return state_of(*(pid_t *)arg) == 'T';
+}
+
+static bool is_group_stop(int status)
+{
+	return status >> 16 == PTRACE_EVENT_STOP;
+}
+
+/* The main thread takes the signal, and that stops the tracee as well. */
+static void stop_service(struct caught *c)
+{
+	int status = 0, stopped;
+
+	kill(c->pid, SIGSTOP);
+	while (c->asleep && !is_group_stop(status)) {
+		ck_assert_int_eq(waitpid(c->tid, &status, __WALL), c->tid);
+		ck_assert(WIFSTOPPED(status));
+		stopped = WSTOPSIG(status);
+		if (!is_group_stop(status))
+			ck_assert_int_eq(ptrace(PTRACE_CONT, c->tid, NULL,
+						(void *)(intptr_t)(stopped == SIGTRAP ? 0 : stopped)), 0);
+	}
+	take_pending_trap(c->tid);
+	ck_assert(await(has_stopped, &c->pid));
+	ck_assert_int_eq(ptrace(PTRACE_DETACH, c->tid, NULL, NULL), 0);
+	ck_assert(await(has_stopped, &c->tid));
 }
 
 void step_stop(struct caught *c)
@@ -239,6 +300,10 @@ void step_stop(struct caught *c)
 
 	if (c->ran_through)
 		return;
+	if (c->tid != c->pid) {
+		stop_service(c);
+		return;
+	}
 	/* Before the next instruction.  A SIGTRAP of the stepping that is pending still, as behind the entry of a
 	 * signal handler, comes first, and would kill it once it is let go. */
 	kill(c->pid, SIGSTOP);
@@ -255,8 +320,10 @@ void step_stop(struct caught *c)
 
 void step_continue(struct caught *c)
 {
-	if (!c->ran_through)
-		kill(c->pid, SIGCONT);
+	if (c->ran_through)
+		return;
+	permit(c);
+	kill(c->pid, SIGCONT);
 }
 
 bool step_ended(struct caught *c)

@@ -6,7 +6,7 @@
  * killing or stopping it can make a difference to others: after every instruction of the program and the library, and
  * in other code (C library, vdso) before and after each system call and after each instruction that changed the
  * segment.  While it sleeps in the kernel is a point, too.  The n-th point is where the victim is caught; n past the
- * last one means that it ran through.
+ * last one means that it ran through.  Or its service thread is stepped, while the thread of the call waits.
  */
 #ifndef LOCKSHM_TEST_STEP_H
 #define LOCKSHM_TEST_STEP_H
@@ -44,6 +44,7 @@ struct victim_result {
 	int check;    /* lockshm_check() of hold 0 right after it */
 	uint64_t token;
 	int finished;
+	int may_go; /* the service thread is not stepped any more */
 };
 
 /* Who asks for damage marks. */
@@ -113,9 +114,14 @@ struct step_op {
 	int outcome;
 	/* The victim has other threads, which are not traced. */
 	bool threads;
+	/* The service thread is the one that is stepped: it is stopped in its sleep, surrounded, and runs to the next
+	 * sleep. */
+	bool by_service;
 	bool renews; /* the victim's lease is the shortest that is renewed, not that of the scene */
 	/* The call ends what the holder has. */
 	bool ends_anothers;
+	/* A sample has robust rounds only, since it has so many points. */
+	bool of_loop;
 	/* Needs no hold beforehand: a second victim can do the same at the same time. */
 	bool free_handed;
 	/* Is granted by another process before it enters. */
@@ -145,6 +151,8 @@ void victim_inside(const struct scene *s, int mode, int64_t until);
 /* A caught victim. */
 struct caught {
 	pid_t pid;
+	pid_t tid;	  /* of the thread that is stepped */
+	int *may_go;	  /* of its result */
 	bool ran_through; /* there was no such point; it has ended */
 	bool asleep;	  /* caught sleeping in the kernel: it is not in a ptrace stop */
 	bool missed;	  /* ran through by a mistake of the stepper: to be repeated */
