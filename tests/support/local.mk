@@ -13,6 +13,7 @@ tests_libtest_la_SOURCES += \
 	%D%/loops.h \
 	%D%/operations-internal.h \
 	%D%/operations-look.c \
+	%D%/operations-loops.c \
 	%D%/operations-steps.c \
 	%D%/operations.c \
 	%D%/operations.h \

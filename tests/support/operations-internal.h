@@ -58,4 +58,29 @@ int act_end_hold(struct lockshm_error *unused);
 void end_end_hold(void);
 int act_sweep(struct lockshm_error *unused);
 
+/* operations-loops.c: event loops */
+int act_loop_open(struct lockshm_error *error);
+int open_with_pipe(void);
+int act_loop_open_pipe(struct lockshm_error *error);
+int act_loop_close(struct lockshm_error *unused);
+void use_and_close_loop(void);
+int with_loop(void);
+int with_loop_beside_a_holder(void);
+int act_loop_acquire(struct lockshm_error *error);
+int act_loop_wait(struct lockshm_error *error);
+int act_loop_wait_renewed(struct lockshm_error *error);
+int act_loop_many(struct lockshm_error *error);
+void release_and_close_loop(void);
+void release_many_and_close_loop(void);
+void cancel_and_close_loop(void);
+int loop_waits(void);
+int loop_is_granted(void);
+int loop_has_lost_its_grant(void);
+int act_loop_cancel(struct lockshm_error *unused);
+int act_loop_next(struct lockshm_error *unused);
+int act_loop_next_again(struct lockshm_error *error);
+void release_and_end_wait(void);
+void release_granted(void);
+void collect_and_close_loop(void);
+
 #endif

@@ -305,6 +305,23 @@ const struct operation operations[] = {
 	{ "sweep", open_beside_dead, act_sweep, use_and_close, 0, REFUSED, 0 },
 	{ "fork and acquire", hold_it, act_in_child, release_and_close, 0, REFUSED, EXPLAINS | OF_CHILDREN },
 	{ "fork and close", hold_it, act_close_in_child, release_and_close, 0, NEVER, OF_CHILDREN },
+	{ "loop open", open_it, act_loop_open, use_and_close_loop, 0, REFUSED, EXPLAINS },
+	{ "loop open with a pipe", open_with_pipe, act_loop_open_pipe, use_and_close_loop, 0, REFUSED, EXPLAINS },
+	{ "loop acquire", with_loop, act_loop_acquire, release_and_close_loop, 0, REFUSED, EXPLAINS },
+	{ "loop wait", with_loop_beside_a_holder, act_loop_wait, cancel_and_close_loop, LOCKSHM_PENDING, REFUSED,
+	  EXPLAINS },
+	{ "loop wait with renewal", with_loop_beside_a_holder, act_loop_wait_renewed, cancel_and_close_loop,
+	  LOCKSHM_PENDING, REFUSED, EXPLAINS },
+	{ "loop acquire many", with_loop, act_loop_many, release_many_and_close_loop, 0, REFUSED, EXPLAINS },
+	{ "loop wait for many", with_loop_beside_a_holder, act_loop_many, cancel_and_close_loop, LOCKSHM_PENDING, REFUSED,
+	  EXPLAINS },
+	{ "loop next", loop_is_granted, act_loop_next, release_granted, 0, NEVER, 0 },
+	{ "loop next of a lost grant", loop_has_lost_its_grant, act_loop_next_again, release_and_end_wait,
+	  LOCKSHM_PENDING, REFUSED, EXPLAINS },
+	{ "loop cancel", loop_waits, act_loop_cancel, release_and_close_loop, 0, NEVER, 0 },
+	{ "loop cancel of a grant", loop_is_granted, act_loop_cancel, use_and_close_loop, 1, NEVER, 0 },
+	{ "loop close", loop_waits, act_loop_close, release_and_close, 0, NEVER, 0 },
+	{ "release to a loop", loop_waits, act_release, collect_and_close_loop, 0, NEVER, 0 },
 };
 const unsigned operations_n = sizeof(operations) / sizeof(operations[0]);
 
