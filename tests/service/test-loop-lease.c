@@ -3,8 +3,8 @@
  * test-loop-lease.c - from the grant to the end of a hold that was waited for on an event loop
  *
  * A grant that is not collected lasts for its ttl or a second, whichever is less; then another request may take the
- * lock, and the wait goes on.  The lease begins when the outcome is collected, and from then on the hold is like any hold of
- * the process.
+ * lock, and the wait goes on.  The lease begins when the outcome is collected, and from then on the hold is like any
+ * hold of the process.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -86,6 +86,7 @@ START_TEST(what_waits_and_what_was_granted_is_released)
 	loop_await(loop);
 	ck_code(agent_acquire(c, "m", X), AGENT_BLOCKED);
 	ck_code(lockshm_loop_close(loop), 0);
+	ck_queue("m", 1, 0); /* granted to c by then, and not by the end of a lease */
 	ck_code(agent_end(c), 0);
 	ck_queue("k", 1, 1);
 	ck_code(agent_release(a), 0);
@@ -559,6 +560,71 @@ START_TEST(killed_with_a_hold)
 }
 END_TEST
 
+#define VICTIMS 15
+
+static int plain(struct agent *agent, const char *key, int hold)
+{
+	struct agent_command command = { .op = AGENT_ACQUIRE, .how = X, .flags = AGENT_PLAIN, .hold = hold };
+
+	snprintf(command.key, sizeof(command.key), "%s", key);
+	return agent_begin(agent, command);
+}
+
+static int compare(const void *left, const void *right)
+{
+	int64_t l = *(const int64_t *)left, r = *(const int64_t *)right;
+
+	return (l > r) - (l < r);
+}
+
+/* From the death of a holder: the median of the delays of a task, and that of a thread that waits for another key.  The
+ * task is not the first for its key: the one before it is cancelled. */
+static void delays_after_deaths(int64_t *task, int64_t *thread)
+{
+	int64_t tasks[VICTIMS], threads[VICTIMS], killed;
+	int i;
+
+	for (i = 0; i < VICTIMS; i++) {
+		struct agent *victim = agent_start();
+
+		ck_code(plain(victim, "k", 0), 0);
+		ck_code(plain(victim, "m", 1), 0);
+		ck_code(plain(a, "m", 0), AGENT_BLOCKED);
+		task_wait(loop, &t[0], "k", X);
+		task_wait(loop, &t[1], "k", X);
+		ck_code(lockshm_loop_cancel(loop, &t[0].hold), 0);
+		pass(now_ns() + LOCKSHM_MS(2) + LOCKSHM_MS(7 * i));
+		killed = now_ns();
+		agent_kill(victim);
+		ck_assert_int_ge(task_end(loop, &t[1]), 0);
+		tasks[i] = now_ns() - killed;
+		ck_assert_int_ge(agent_end(a), 0);
+		threads[i] = a->answer.at_ns - killed;
+		ck_code(task_release(&t[1]), 0);
+		ck_code(agent_release(a), 0);
+	}
+	qsort(tasks, VICTIMS, sizeof(tasks[0]), compare);
+	qsort(threads, VICTIMS, sizeof(threads[0]), compare);
+	*task = tasks[VICTIMS / 2];
+	*thread = threads[VICTIMS / 2];
+}
+
+/* The kernel reports it; nothing waits for the next self-check, which comes each 100 ms. */
+START_TEST(a_death_is_noticed_at_once)
+{
+	int64_t task, thread;
+	int tries = 0;
+
+	cast();
+	loop = loop_new();
+	do {
+		delays_after_deaths(&task, &thread);
+		printf("after a death: task %.2f ms, thread %.2f ms\n", (double)task / 1e6, (double)thread / 1e6);
+	} while (task > 3 * thread + LOCKSHM_MS(20) && ++tries < 4);
+	ck_assert_int_lt(tries, 4);
+}
+END_TEST
+
 #define PARTS 10 /* threads of each of 8 processes */
 
 /* Each of 80 threads has a lock for which a task waits: more than the kernel can watch at a time.  One thread ends,
@@ -842,6 +908,7 @@ static void add(TCase *tc)
 	}
 	tcase_add_loop_test(tc, killed_with_a_hundred_waits, 0, 2);
 	tcase_add_loop_test(tc, killed_with_a_hold, 0, 2);
+	tcase_add_native(tc, a_death_is_noticed_at_once);
 	tcase_add_native(tc, more_holders_than_can_be_watched);
 	tcase_add_native(tc, where_only_one_word_can_be_watched);
 	tcase_add_test(tc, stopped_with_a_grant);
