@@ -960,15 +960,16 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  *     ...when the descriptor is readable:
  *     while (lockshm_loop_next(loop, &outcome) == 1) resume(outcome.user, outcome.status);
  *
- * OWNER.  A hold of a loop is a hold of the process: any of its threads may use it, with every call on holds, and it
- * ends with the process, not with a thread, and not with the loop.  The end of a task inside the process cannot be
- * known: its lease ends, or the program releases.  Deadlocks between the requests of loops are not found: they end by
- * their time-outs, so a strict hold (ttl_ns LOCKSHM_FOREVER) with an endless time-out is LOCKSHM_INVALID.
+ * OWNER.  A hold of a loop is a hold of the process: any of its threads may use it, with every call on holds but
+ * lockshm_move() to a thread, and it ends with the process, not with a thread, and not with the loop.  The end of a
+ * task inside the process cannot be known: its lease ends, or the program releases.  Deadlocks between the requests of
+ * loops are not found: they end by their time-outs, so a strict hold (ttl_ns LOCKSHM_FOREVER) with an endless time-out
+ * is LOCKSHM_INVALID.
  *
  * LEASE.  It counts from lockshm_loop_next(), at its full ttl_ns, and LOCKSHM_AUTO_RENEW begins there; so a loop that
  * hangs is not renewed.  Until then a grant lasts for ttl_ns or a second, whichever is less.  If another request takes
- * the lock after that, the wait goes on: lockshm_loop_next() puts the request at the end of the queue again, within its
- * time-out, and there is no outcome yet.
+ * the lock after that, or an operator ends the grant, the wait goes on: lockshm_loop_next() puts the request at the end
+ * of the queue again, within its time-out, and there is no outcome yet.
  *
  * THREADS.  All calls on one loop come from one thread at a time, any thread.  A process may have several loops; the
  * service thread serves them all.  It wakes up ten times a second while requests wait, however many they are, and not

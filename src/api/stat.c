@@ -103,7 +103,7 @@ static uint64_t events(const struct lockshm *s, enum owner_count event)
 		retired = sum = load_acquire(&s->header->retired[event]);
 		for (i = 0; i < s->n_owners; i++)
 			if (control_state(load_acquire(&s->owners[i].control)) >= OWNER_ACTIVE)
-				sum += load_acquire(&s->owners[i].counts[event]);
+				sum += owner_count(s, i, event);
 		/* A thread that left meanwhile is in neither sum. */
 	} while (load_relaxed(&s->header->retired[event]) != retired && ++k < EVENTS_TRIES);
 	return sum;

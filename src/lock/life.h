@@ -5,6 +5,12 @@
 
 #include "lock/owner.h"
 
+/* The @i-th count of loops in the life page of a slot. */
+static inline struct shm_loop_count *life_loop_count(const struct lockshm *s, uint32_t slot, uint32_t i)
+{
+	return (struct shm_loop_count *)(void *)(s->lives + (size_t)slot * LIFE_BYTES + LOOP_COUNTS_OFFSET) + i;
+}
+
 /* The futex word of the life in @slot; NULL = its offset is damaged. */
 uint32_t *life_word(const struct lockshm *s, uint32_t slot);
 

@@ -181,3 +181,14 @@ struct owner_identity owner_identity(const struct lockshm *s, uint64_t ref)
 	fence_acquire(); /* the fields before the second look at the control word; pairs with the CAS in sweep_slot() */
 	return load_relaxed(&o->control) == c ? id : none;
 }
+
+uint64_t owner_count(const struct lockshm *s, uint32_t slot, enum owner_count event)
+{
+	uint64_t sum = load_acquire(&s->owners[slot].counts[event]);
+	uint32_t i;
+
+	if (event == COUNT_ACQUIRES && (load_acquire32(&s->owners[slot].flags) & OWNER_PROCESS))
+		for (i = 0; i < LOOP_COUNTS; i++)
+			sum += load_relaxed(&life_loop_count(s, slot, i)->acquires);
+	return sum;
+}

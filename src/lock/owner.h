@@ -29,6 +29,9 @@ struct owner_identity {
 };
 struct owner_identity owner_identity(const struct lockshm *s, uint64_t ref);
 
+/* The events of one kind that a slot has counted. */
+uint64_t owner_count(const struct lockshm *s, uint32_t slot, enum owner_count event);
+
 /* Is the thread of a slot dead, whatever stage the slot is in? */
 bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control);
 

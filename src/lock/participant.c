@@ -185,6 +185,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	}
 	p->own_thread = flags & (OWNER_PROCESS | JOIN_OWN_THREAD);
 	p->of_process = flags & OWNER_PROCESS;
+	p->acquires = &p->shared->counts[COUNT_ACQUIRES];
 	pthread_mutex_lock(&s->lock);
 	s->refs++;
 	s->own_refs += p->own_thread;
@@ -198,7 +199,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 
 /* ---------------------------------------------------------------- sharing a slot */
 
-void participant_begin_share(struct participant *process, struct participant *p)
+void participant_begin_share(struct participant *process, struct participant *p, uint32_t place)
 {
 	p->segment = process->segment;
 	p->epoch = process->epoch;
@@ -207,6 +208,7 @@ void participant_begin_share(struct participant *process, struct participant *p)
 	p->shared = process->shared;
 	p->slot = process->slot;
 	p->of_process = true;
+	p->acquires = place < LOOP_COUNTS ? &life_loop_count(p->segment, p->slot, place)->acquires : &p->uncounted;
 	p->next_chunk = process->slot;
 	p->chunks = process->chunks;
 	p->n_chunks = process->n_chunks;
@@ -217,6 +219,7 @@ void participant_begin_share(struct participant *process, struct participant *p)
 
 void participant_end_share(struct participant *p, struct participant *process)
 {
+	(void)fetch_add_relaxed(&p->shared->counts[COUNT_ACQUIRES], p->uncounted);
 	chunks_leave(p, process);
 	free(p->chunks);
 	free(p);

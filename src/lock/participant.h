@@ -73,6 +73,8 @@ struct participant {
 	bool no_memory;		   /* the last search for a record failed for want of it */
 	bool own_thread;	   /* started by the library, not by the program */
 	bool of_process;	   /* of a slot that several threads of the process use */
+	uint64_t *acquires;	   /* where this thread, or this loop, counts them; no other writes there */
+	uint64_t uncounted;	   /* by a loop without a place in the segment: added when it ends */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	struct barge_window barge; /* hold/barge.c */
 	int64_t probed_ns;	   /* when a failed try last probed an owner */
@@ -149,9 +151,9 @@ void participant_leave(struct lockshm *s);
 /* Add one to an event count of the own slot. */
 static inline void count_event(const struct participant *self, enum owner_count event)
 {
-	uint64_t *counter = &self->shared->counts[event];
+	uint64_t *counter = event == COUNT_ACQUIRES ? self->acquires : &self->shared->counts[event];
 
-	if (unlikely(self->of_process))
+	if (event != COUNT_ACQUIRES && unlikely(self->of_process))
 		(void)fetch_add_relaxed(counter, 1);
 	else
 		store_relaxed(counter, load_relaxed(counter) + 1);
@@ -159,9 +161,10 @@ static inline void count_event(const struct participant *self, enum owner_count 
 
 /*
  * @p, all zero, is another private side of the slot of @process, for one loop, with records and keys of its own.  It
- * takes over the chunks that an earlier one left to @process, which fills no records itself.
+ * takes over the chunks that an earlier one left to @process, which fills no records itself.  @place: where it counts,
+ * below LOOP_COUNTS; no other loop has it meanwhile.
  */
-void participant_begin_share(struct participant *process, struct participant *p);
+void participant_begin_share(struct participant *process, struct participant *p, uint32_t place);
 
 /* Give back the chunks of @p that are free, and leave the others to @process.  Frees @p. */
 void participant_end_share(struct participant *p, struct participant *process);

@@ -122,7 +122,7 @@ static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *
 	if (!empty || !owner_slot_is_retired(s, slot, c))
 		return false;
 	for (i = 0; i < OWNER_COUNTERS; i++)
-		counts[i] = control_state(c) >= OWNER_ACTIVE ? load_relaxed(&o->counts[i]) : 0;
+		counts[i] = control_state(c) >= OWNER_ACTIVE ? owner_count(s, slot, (enum owner_count)i) : 0;
 	if (!cas_from(&o->control, c, control_make((control_gen(c) + 1) & OWNER_GEN_MASK, 0, 0, OWNER_FREE)))
 		return false;
 	keep_counts(s, counts);

@@ -223,6 +223,18 @@ ASSERT_OFFSET(struct shm_doorbell, rung_words, 512);
 ASSERT_OFFSET(struct shm_doorbell, asleep, 520);
 ASSERT_OFFSET(struct shm_doorbell, reserved, 524);
 
+/* The loops of such a slot count their acquires each for itself, in its life page; a cache line each. */
+#define LOOP_COUNTS_OFFSET 2048u
+#define LOOP_COUNTS 16u
+
+struct shm_loop_count {
+	uint64_t acquires;    /* 0 owner, the loop's thread: beside counts[COUNT_ACQUIRES] */
+	uint64_t reserved[7]; /* 8 zero */
+};
+ASSERT_SIZE(struct shm_loop_count, 64);
+ASSERT_OFFSET(struct shm_loop_count, acquires, 0);
+ASSERT_OFFSET(struct shm_loop_count, reserved, 8);
+
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease: the one lock in Redis that this host holds, or requests, for all its processes; see
  * hostlease/host-lease.h.

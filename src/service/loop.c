@@ -86,6 +86,18 @@ static int make_tables(struct lockshm *s, struct lockshm_error *error)
 	return err ? error_system(error, err, ENOMEM, "no memory for the waits of event loops") : 0;
 }
 
+/* LOOP_COUNTS = they are taken.  The lock held. */
+static uint32_t take_place(struct waits *all)
+{
+	uint32_t place = 0;
+
+	while (place < LOOP_COUNTS && (all->places & 1u << place))
+		place++;
+	if (place < LOOP_COUNTS)
+		all->places |= 1u << place;
+	return place;
+}
+
 /* The service thread runs. */
 static void begin(struct lockshm_loop *loop)
 {
@@ -94,7 +106,8 @@ static void begin(struct lockshm_loop *loop)
 	loop->all = s->waits;
 	waits_lock(loop->all);
 	loop->all->process = service_participant(s);
-	participant_begin_share(loop->all->process, loop->self);
+	loop->place = take_place(loop->all);
+	participant_begin_share(loop->all->process, loop->self, loop->place);
 	waits_unlock(loop->all);
 	/* From now on it sleeps at its doorbell, too. */
 	renewals_lock(s);
@@ -222,6 +235,8 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 	loop->magic = 0;
 	waits_lock(loop->all);
 	participant_end_share(loop->self, loop->all->process);
+	if (loop->place < LOOP_COUNTS)
+		loop->all->places &= ~(1u << loop->place);
 	last = loop_put(loop);
 	waits_unlock(s->waits);
 	if (last)

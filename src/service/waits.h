@@ -82,6 +82,7 @@ struct waits {
 	struct participant *process; /* of the service thread, while that runs */
 	unsigned n_lines;
 	int64_t until;		     /* when the service thread wakes up by itself; 0 = it is awake, or will be */
+	uint32_t places;	     /* bits: where loops count, see life_loop_count() */
 	bool ring;		     /* wake it when the lock is given back */
 	int64_t probe_at;	     /* the next look at /proc and at the file, for all lines */
 	struct timers of_waits;
@@ -108,6 +109,7 @@ struct lockshm_loop {
 	struct cds_list_head decided;
 	struct cds_list_head to_write; /* its descriptor is to be written to */
 	unsigned refs;		       /* its thread, and each thread that is about to write */
+	uint32_t place;		       /* where it counts */
 	int fd;
 	bool own_fd;
 	uint32_t written;	       /* since lockshm_loop_next() last emptied the own descriptor */
