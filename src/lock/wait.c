@@ -343,8 +343,10 @@ static void number_sleep(struct shm_request *r)
 }
 
 /* What the waiter of @t depends on.  False = it has changed. */
-static bool take_view(const struct lockshm *s, const struct qpos *before, struct wait_view *out)
+static bool take_view(const struct lockshm *s, const struct qpos *me, const struct qpos *before, struct wait_view *out)
 {
+	out->me = *me;
+	out->before = *before;
 	out->owner = load_acquire(&s->requests[before->index].owner);
 	out->holds = !word_is(before->word, REQUEST_WAITING);
 	out->until = holder_deadline(s, before);
@@ -375,7 +377,7 @@ int wait_view(struct lockshm *s, const struct wait_terms *t, struct wait_view *o
 		walk = wait_look(s, t, &me, &before);
 		if (walk == WALK_BROKEN)
 			return LOCKSHM_BAD_SEGMENT;
-		if (walk == WALK_DONE && take_view(s, &before, out))
+		if (walk == WALK_DONE && take_view(s, &me, &before, out))
 			return 0;
 	}
 	/* Others change it all the time: the caller looks again soon. */

@@ -35,6 +35,8 @@ MUST_CHECK int wait_for_grant(struct participant *self, struct wait_terms *t);
 
 /* What such a wait depends on. */
 struct wait_view {
+	struct qpos me;		 /* its own position, and its predecessor's: unchanged, no ring was missed */
+	struct qpos before;
 	uint64_t owner;		 /* of its predecessor; 0 = none */
 	struct futex_watch life; /* of that owner, if @watched */
 	bool watched;

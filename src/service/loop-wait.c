@@ -204,10 +204,13 @@ static int submit_once(struct wait *w, const struct lockshm_request *first, stru
 	return err == 0 && !take_grant(w) ? WAIT_AGAIN : err;
 }
 
-/* Ended by another thread, it may still be linked. */
+/* Ended by another thread, it may still be linked.  If it was unlinked, this thread may have filled its record anew. */
 static void unlink_ended(struct wait *w)
 {
-	queue_grant_next(w->loop->s, &w->loop->s->entries[w->entry], w->index);
+	struct lockshm *s = w->loop->s;
+
+	if (word_gen(load_acquire(&s->requests[w->index].word)) == w->grant.gen)
+		queue_grant_next(s, &s->entries[w->entry], w->index);
 }
 
 int wait_submit(struct wait *w, const struct lockshm_request *first, struct lockshm_report *report)

@@ -220,13 +220,14 @@ static void end_one(struct wait *w)
 
 LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 {
-	int err = loop_check(loop);
+	int err = loop_check(loop), cancel;
 	struct lockshm *s;
 	struct wait *w;
 	bool last;
 
 	if (err)
 		return err;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	s = loop->s;
 	while ((w = take_any(loop)) != NULL)
 		end_one(w);
@@ -242,6 +243,7 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 	if (last)
 		loop_free(loop);
 	segment_unref(s);
+	pthread_setcancelstate(cancel, NULL);
 	return 0;
 }
 
@@ -291,6 +293,7 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 		   struct lockshm_report *report)
 {
 	struct lockshm_error *error = q->report ? &q->report->error : NULL;
+	struct lockshm_request first = *q;
 	struct hold *h = hold_of(hold);
 	struct wait *w;
 	int status = NOT_TAKEN;
@@ -303,11 +306,11 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 		loop_set_hold(loop, q, h);
 		return status;
 	}
-	w = wait_make(loop, q, hold, user, report);
+	first.ttl_ns = request_first_ttl(q);
+	w = wait_make(loop, &first, hold, user, report);
 	if (!w)
 		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
-	w->request.ttl_ns = request_first_ttl(q);
-	status = wait_submit(w, q, q->report);
+	status = wait_submit(w, &first, q->report);
 	if (status == LOCKSHM_PENDING)
 		return status;
 	if (status == 0)

@@ -71,13 +71,14 @@ static void sleep_at_doorbell(struct service *sv, struct futex_watch *watches, u
 static bool serve(struct service *sv)
 {
 	struct futex_watch watches[FUTEX_WATCH_MOST];
-	struct waits *all = waits_of(sv);
 	int64_t next = INT64_MAX;
+	struct waits *all;
 	unsigned n = 1;
 	bool stop;
 
-	/* Read the doorbell before everything it may be about. */
+	/* Read the doorbell before everything it may be about: the first loop, too. */
 	watches[0] = (struct futex_watch){ &sv->renewals.doorbell, load_acquire32(&sv->renewals.doorbell) };
+	all = waits_of(sv);
 	if (all)
 		next = waits_attend(all, watches, &n);
 	pthread_mutex_lock(&sv->renewals.lock);

@@ -237,6 +237,12 @@ static void insert_by_ticket(struct line *line, struct wait *w)
 	cds_list_add(&w->of_line, at);
 }
 
+static bool has_changed(const struct lockshm *s, const struct wait_view *view)
+{
+	return load_acquire(&s->requests[view->me.index].word) != view->me.word ||
+	       load_acquire(&s->requests[view->before.index].word) != view->before.word;
+}
+
 void waits_add(struct waits *all, struct wait *w, const struct wait_view *view)
 {
 	struct line *line = find_line(all, w->entry);
@@ -250,9 +256,29 @@ void waits_add(struct waits *all, struct wait *w, const struct wait_view *view)
 	timer_set(&all->of_waits, &w->timer, w->deadline);
 	if (line_first(line) == w)
 		line_set_view(all, line, view);
+	/* A ring that came before found no wait. */
+	if (line_first(line) == w && has_changed(all->s, view)) {
+		line_to_view(all, line);
+		waits_ring(all);
+	}
 	/* Also if it is the only one behind that owner: then the service thread does not watch it yet. */
 	if (all->until > line->timer.at || all->until > w->deadline ||
 	    (line_first(line) == w && !cds_list_empty(&line->behind) && line->behind.next == line->behind.prev))
+		waits_ring(all);
+}
+
+/*
+ * The first wait of @line has changed.  Behind a request of this process the service thread may look at its next tick:
+ * neither that request's death nor, for a while, its lease can be missed.
+ */
+static void next_to_view(struct waits *all, struct line *line)
+{
+	const struct lockshm *s = all->s;
+	const struct shm_request *r = request_at(s, word_prev(load_acquire(&s->requests[line_first(line)->index].word)));
+
+	line_to_view(all, line);
+	if (!r || load_acquire(&r->owner) != load_relaxed(&s->process_ref) ||
+	    (int64_t)load_relaxed((const uint64_t *)&r->ttl_ns) < 2 * wait_walk_every(0))
 		waits_ring(all);
 }
 
@@ -267,7 +293,7 @@ static void leave_line(struct waits *all, struct wait *w)
 	if (cds_list_empty(&line->waits))
 		line_drop_if_empty(all, line);
 	else if (first)
-		line_to_view(all, line);
+		next_to_view(all, line);
 }
 
 void waits_remove(struct waits *all, struct wait *w)
