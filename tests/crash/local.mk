@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Killed and stopped at every instruction; counters under random kills.
-tests_of_units += %D%/crash-step %D%/stop-rekey %D%/stop-step
+tests_of_units += %D%/crash-step %D%/stop-loop %D%/stop-rekey %D%/stop-step
 tests_of_programs += %D%/chaos-counter %D%/chaos-stopped %D%/no-syscall
 tests_libtest_la_SOURCES += \
 	%D%/step-arrange.c \

@@ -51,6 +51,7 @@ int holds_before_its_loop(const struct scene *s);
 int waits_for_short_lease(const struct scene *s);
 int waits_briefly_in_loop(const struct scene *s);
 int loop_acquire(const struct scene *s);
+int loop_acquire_to_the_end(const struct scene *s);
 int loop_release(const struct scene *s);
 int loop_next(const struct scene *s);
 int loop_next_of_lost_grant(const struct scene *s);

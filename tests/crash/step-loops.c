@@ -153,6 +153,19 @@ int loop_next(const struct scene *s)
 	return n < 0 ? n : goes_in(s, outcome.status, begun);
 }
 
+/* With an outcome in any case, and without the service thread. */
+int loop_acquire_to_the_end(const struct scene *s)
+{
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
+	int64_t end;
+	int code = loop_acquire(s);
+
+	for (end = now_ns() + PATIENCE / 2; code == LOCKSHM_PENDING && now_ns() < end; usleep(100))
+		if (lockshm_loop_next(loop, &outcome) == 1)
+			code = goes_in(s, outcome.status, now_ns());
+	return code;
+}
+
 /* Puts the wait at the end of the queue again. */
 int loop_next_of_lost_grant(const struct scene *s)
 {
