@@ -20,5 +20,6 @@ EXTRA_PROGRAMS += %D%/fuzz-segment
 %C%_fuzz_segment_SOURCES = %D%/fuzz-segment.c $(fuzz_sources)
 %C%_fuzz_segment_LDADD = liblockshm-internal.la
 %C%_fuzz_segment_LDFLAGS = $(fuzz_link_flags) -fsanitize=fuzzer
+%C%_scribble_SOURCES = %D%/scribble-loop.c %D%/scribble-loop.h %D%/scribble.c
 %C%_scribble_LDADD = liblockshm.la $(JEMALLOC_LIBS)
 EXTRA_DIST += %D%/corpus

@@ -7,7 +7,8 @@
  * Rounds of a quarter of a second, each with a new segment and new workers.  The scribbler changes a word every few
  * microseconds: to another index, state, or generation, to the word next to it, to anything.  Results of the workers do
  * not matter; they must neither crash nor hang, and neither must lockctl, which runs at the same time if LOCKCTL names
- * it.  A round begins with the same numbers if SEED is given, but the order between processes is up to the kernel.
+ * it.  Waits in event loops end in time, each once.  A round begins with the same numbers if SEED is given, but the
+ * order between processes is up to the kernel.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scribble-loop.h"
 #include "segment/words.h"
 #include "lockshm.h"
 
@@ -54,7 +56,7 @@ static uint64_t next(void)
 	return z ^ z >> 31;
 }
 
-static uint32_t below(uint32_t n)
+uint32_t below(uint32_t n)
 {
 	return (uint32_t)(next() % n);
 }
@@ -107,30 +109,36 @@ static void look(void)
 	lockshm_stat(segment, &stat);
 }
 
-static int acquire(lockshm_hold_t *hold)
+void fill_request(struct lockshm_request *request, char key[16])
 {
-	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-	struct lockshm_report report = LOCKSHM_REPORT_INIT;
-	char key[16];
-
-	snprintf(key, sizeof(key), "key-%u", below(KEYS));
-	request.key = key;
-	request.key_len = strlen(key);
-	request.mode = below(3) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
-	request.ttl_ns = below(4) ? LOCKSHM_MS(1 + below(8)) : LOCKSHM_FOREVER;
-	request.timeout_ns = below(2) ? 0 : below(2000000);
-	request.tag = below(2) ? "worker" : NULL;
-	if (below(16) == 0 && request.ttl_ns != LOCKSHM_FOREVER) {
-		request.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
-		request.flags = LOCKSHM_AUTO_RENEW;
+	*request = (struct lockshm_request)LOCKSHM_REQUEST_INIT;
+	snprintf(key, 16, "key-%u", below(KEYS));
+	request->key = key;
+	request->key_len = strlen(key);
+	request->mode = below(3) ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED;
+	request->ttl_ns = below(4) ? LOCKSHM_MS(1 + below(8)) : LOCKSHM_FOREVER;
+	request->timeout_ns = below(2) ? 0 : below(2000000);
+	request->tag = below(2) ? "worker" : NULL;
+	if (below(16) == 0 && request->ttl_ns != LOCKSHM_FOREVER) {
+		request->ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
+		request->flags = LOCKSHM_AUTO_RENEW;
 	}
 	if (below(2))
-		request.flags |= LOCKSHM_ROBUST;
+		request->flags |= LOCKSHM_ROBUST;
+}
+
+static int acquire(lockshm_hold_t *hold)
+{
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_request request;
+	char key[16];
+
+	fill_request(&request, key);
 	request.report = &report;
 	return lockshm_acquire(segment, &request, hold);
 }
 
-static int use(lockshm_hold_t *hold)
+int use(lockshm_hold_t *hold)
 {
 	struct lockshm_previous mark;
 	int64_t left;
@@ -167,13 +175,14 @@ static int use(lockshm_hold_t *hold)
 static void one_call(void)
 {
 	lockshm_hold_t *hold = &holds[below(HOLDS)];
-	int code = lockshm_token(hold) ? use(hold) : acquire(hold);
+	int code = below(2) ? loop_call(segment) : lockshm_token(hold) ? use(hold) : acquire(hold);
 
 	shared->calls++;
 	shared->held += code >= 0;
 	shared->errors += code < 0;
 	/* Like a program: open it again.  Other errors may be gone with the next call. */
 	if (code == LOCKSHM_NO_SEGMENT || below(500) == 0) {
+		loop_end();
 		lockshm_close(segment);
 		segment = NULL;
 	}
@@ -193,9 +202,12 @@ static _Noreturn void work(uint64_t seed)
 			nap(500);
 		}
 	}
+	loop_finish();
 	/* The end of the process ends its part; half of the workers leave in good order. */
-	if (segment && below(2))
+	if (segment && below(2)) {
+		loop_end();
 		lockshm_close(segment);
+	}
 	exit(0);
 }
 
@@ -206,13 +218,15 @@ struct part {
 	unsigned weight;
 };
 
+#define LIVES_WEIGHT 10
+
 static void parts_of(const struct shm_header *h, struct part parts[9])
 {
 	const struct part all[9] = {
 		{ h->requests_off, (h->n_requests + 1) * sizeof(struct shm_request), 40 },
 		{ h->entries_off, h->n_locks * sizeof(struct shm_entry), 20 },
 		{ h->owners_off, h->n_owners * sizeof(struct shm_owner), 12 },
-		{ h->lives_off, h->n_owners * (uint64_t)LIFE_BYTES, 10 },
+		{ h->lives_off, h->n_owners * (uint64_t)LIFE_BYTES, LIVES_WEIGHT },
 		{ h->buckets_off, h->n_buckets * sizeof(struct shm_bucket), 6 },
 		{ h->tags_off, h->n_locks * sizeof(uint16_t), 3 },
 		{ h->details_off, h->n_locks * sizeof(struct shm_detail), 3 },
@@ -226,13 +240,17 @@ static void parts_of(const struct shm_header *h, struct part parts[9])
 static uint64_t qpos(const struct part parts[9])
 {
 	uint32_t w = below(100);
+	uint64_t page;
 	unsigned i;
 
 	for (i = 0; w >= parts[i].weight; i++)
 		w -= parts[i].weight;
-	/* The life words are at the ends of their pages. */
-	if (parts[i].weight == 10 && below(4))
-		return parts[i].at + below((uint32_t)(parts[i].size / LIFE_BYTES)) * (uint64_t)LIFE_BYTES + LIFE_BYTES - 8;
+	/* The life words are at the ends of their pages, the doorbells near the begin. */
+	page = parts[i].at + below((uint32_t)(parts[i].size / LIFE_BYTES)) * (uint64_t)LIFE_BYTES;
+	if (parts[i].weight == LIVES_WEIGHT && below(2))
+		return page + LIFE_BYTES - 8;
+	if (parts[i].weight == LIVES_WEIGHT && below(4))
+		return page + DOORBELL_OFFSET + below(sizeof(struct shm_doorbell) / 8) * 8;
 	return parts[i].at + below((uint32_t)(parts[i].size / 8)) * 8;
 }
 
@@ -356,8 +374,8 @@ static void await(pid_t pid, const char *program)
 		fprintf(stderr, "scribble: a %s was ended by %s\n", program, strsignal(WTERMSIG(status)));
 		fail("signal", WTERMSIG(status));
 	}
-	/* 99: a sanitizer's report.  98: no lockctl. */
-	if (pid && (WEXITSTATUS(status) == 99 || WEXITSTATUS(status) == 98))
+	/* 99: a sanitizer's report.  98: no lockctl.  97: an outcome is wrong. */
+	if (pid && WEXITSTATUS(status) >= SCRIBBLE_LOST && WEXITSTATUS(status) <= 99)
 		fail(program, WEXITSTATUS(status));
 }
 
