@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The fuzzer, its corpus, and scribbling on a living segment.
-tests_of_units += %D%/test-hostile
+tests_of_units += %D%/test-hostile %D%/test-loop-trampled
 tests_of_programs += %D%/fuzz-replay %D%/scribble
 tests_of_builds += %D%/fuzz.sh
 fuzz_sources = \
