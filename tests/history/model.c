@@ -227,6 +227,19 @@ static bool may_have_asked_again(const struct model *m, const struct attempt *a)
 	return was_ended(m, a) || (r->ns != LOCKSHM_FOREVER && (!r->leave || r->enter + r->ns <= r->leave));
 }
 
+/* Of a loop: if it has still that token in the end, it never went back. */
+static void note_first_token(struct attempt *a, const struct history_record *s)
+{
+	const struct history_record *r = a->acquire;
+	int64_t lease = r->ns < UNCOLLECTED ? r->ns : UNCOLLECTED;
+
+	if (!is_loop_wait(r) || r->flags & HISTORY_MANY || s->leave - r->enter >= lease)
+		return;
+	a->first_token = s->token;
+	if (a->hold != NO_HOLD && a->token == s->token)
+		a->may_requeue = false;
+}
+
 /* A waiter that was seen with its token: known even if it never got further. */
 static void use_sightings(struct model *m)
 {
@@ -238,6 +251,7 @@ static void use_sightings(struct model *m)
 
 		if (!a)
 			continue;
+		note_first_token(a, s);
 		if (a->hold == NO_HOLD && a->token && a->token != s->token)
 			a->asked_again = true;
 		if (a->hold == NO_HOLD && !a->token)

@@ -68,6 +68,7 @@ struct attempt {
 	bool exclusive; /* possibly */
 	bool leaves_trace; /* not a try that failed */
 	bool asked_again; /* it had several tokens */
+	uint64_t first_token; /* of a loop: seen before any grant of it can have ended; 0 = it was not */
 	bool may_requeue; /* of a loop: a grant of it may have ended before it was collected */
 };
 

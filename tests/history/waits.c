@@ -56,6 +56,9 @@ bool anybody_there(const struct check *c, const struct key *key, int64_t from, i
 
 static bool is_before(const struct attempt *a, const struct attempt *w)
 {
+	/* All its tokens are larger. */
+	if (a->first_token && w->token && a->first_token > w->token)
+		return false;
 	/* A request at the end of the queue again was before @w as long as its first grant lasted. */
 	if (a->token && w->token && !a->may_requeue)
 		return a->token < w->token;

@@ -10,6 +10,7 @@
  * own thread or by any other one of the process.  Ends are counted; what a cancelled wait pointed to must stay as it is.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -599,9 +600,25 @@ static void init_racer(struct racer *r, uint64_t random)
 		pthread_mutex_init(&r->slots[i].cancel_lock, NULL);
 }
 
+static unsigned descriptors(void)
+{
+	unsigned n = 0;
+	int fd;
+
+	for (fd = 0; fd < 200; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static bool are_closed(void *before)
+{
+	return descriptors() == *(unsigned *)before;
+}
+
 static void race(unsigned process)
 {
 	uint64_t random = seed * 1000 + process, of_blocker;
+	unsigned before = descriptors();
 	pthread_t threads[RACERS + 1];
 	unsigned i;
 
@@ -618,6 +635,9 @@ static void race(unsigned process)
 	for (i = 0; i < MAIL; i++)
 		if (mail[i])
 			die("mail is left");
+	/* A thread that was about to write to one closes it. */
+	if (!await(are_closed, &before))
+		die("%u descriptors, %u before", descriptors(), before);
 }
 
 static void print_counts(void)

@@ -315,8 +315,7 @@ static void request_one(struct soak_thread *t)
 	}
 	w->r->pending = now;
 	t->waits[t->n_waits++] = w;
-	if (soak_one_in(&t->random, 2))
-		see_own(t, w, &q);
+	see_own(t, w, &q);
 }
 
 static void request_many(struct soak_thread *t)
@@ -402,6 +401,12 @@ static void oversleep(struct soak_thread *t)
 	nanosleep(&ts, NULL);
 }
 
+/* Undisturbed waits show whether the doorbell is rung. */
+static bool is_calm(const struct soak_thread *t)
+{
+	return __atomic_load_n(&t->process->history.header->calm, __ATOMIC_RELAXED);
+}
+
 bool ops_loop_step(struct soak_thread *t)
 {
 	uint32_t dice = soak_below(&t->random, 100);
@@ -410,10 +415,12 @@ bool ops_loop_step(struct soak_thread *t)
 		return false;
 	t->polled = 0;
 	if (dice < 40 && t->n_waits < SOAK_WAITS && t->n_holds < SOAK_HOLDS && !seat_is_stale(t->seat)) {
-		if (soak_one_in(&t->random, 6))
+		if (!is_calm(t) && soak_one_in(&t->random, 8))
 			request_many(t);
 		else
 			request_one(t);
+	} else if (is_calm(t) && dice < 90) {
+		ops_loop_drain(t, LOCKSHM_MS(200));
 	} else if (dice < 70) {
 		if (is_readable(t, (int)soak_below(&t->random, 3)) || soak_one_in(&t->random, 20))
 			collect(t);
@@ -423,7 +430,7 @@ bool ops_loop_step(struct soak_thread *t)
 		use_canceller(t, t->waits[soak_below(&t->random, t->n_waits)]);
 	} else if (dice < 80) {
 		ops_loop_drain(t, LOCKSHM_MS(soak_between(&t->random, 1, 300)));
-	} else if (soak_one_in(&t->random, 150)) {
+	} else if (soak_one_in(&t->random, 150) && !is_calm(t)) {
 		oversleep(t);
 	} else if (soak_one_in(&t->random, 400)) {
 		ops_loop_close(t, &t->writer);

@@ -359,6 +359,11 @@ void ops_step(struct soak_thread *t)
 
 	if (ops_loop_step(t))
 		return;
+	/* While it blocks it collects nothing, and all keys would wait for its grants to end. */
+	if (t->loop && t->n_holds == 0 && !soak_one_in(&t->random, 20))
+		return;
+	if (t->loop && t->n_holds)
+		dice = soak_one_in(&t->random, 20) ? 70 : 10;
 	if (dice < 3)
 		op_unshelve(t);
 	else if (dice < 6)
