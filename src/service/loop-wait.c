@@ -239,6 +239,8 @@ int wait_collect(struct wait *w, struct lockshm_report *report)
 		canceller_end(w->request.canceller);
 	if (status == 0)
 		status = take_grant(w) ? 0 : WAIT_AGAIN;
+	if (status == WAIT_AGAIN && w->request.canceller && canceller_used(w->request.canceller))
+		status = LOCKSHM_CANCELLED;
 	if (status == WAIT_AGAIN || status == LOCKSHM_CANCELLED)
 		unlink_ended(w);
 	if (status == 0)

@@ -327,8 +327,8 @@ bool waits_look(struct waits *all, struct wait *w)
 		return false;
 	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_GRANTED))
 		status = 0;
-	else if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_ABANDONED) && w->request.canceller &&
-		 canceller_used(w->request.canceller))
+	/* A granter may have unlinked what the canceller has abandoned: the word is free by now. */
+	else if (w->request.canceller && canceller_used(w->request.canceller))
 		status = LOCKSHM_CANCELLED;
 	waits_decide(all, w, status);
 	return true;

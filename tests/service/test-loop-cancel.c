@@ -12,7 +12,9 @@
 
 #include "support/agent.h"
 #include "support/fixture.h"
+#include "support/inside.h"
 #include "support/loops.h"
+#include "service/waits.h"
 
 #define X LOCKSHM_EXCLUSIVE
 #define S LOCKSHM_SHARED
@@ -544,6 +546,46 @@ START_TEST(a_canceller_races_with_a_grant_and_a_time_out)
 }
 END_TEST
 
+static void *cancel_main(void *arg)
+{
+	ck_code(lockshm_cancel(arg), 0);
+	return NULL;
+}
+
+static uint32_t cancelled_request;
+
+static bool has_state(void *arg)
+{
+	return word_is(load_acquire(&seg->requests[cancelled_request].word), *(unsigned *)arg);
+}
+
+/* The canceller ends the request, a granter frees it, and only then the process looks at its word. */
+START_TEST(cancelled_and_unlinked_before_a_look)
+{
+	unsigned abandoned = REQUEST_ABANDONED, unlinked = REQUEST_FREE;
+	pthread_t thread;
+
+	cast();
+	held_by(a, "k", X);
+	ck_code(cancellable(&t[0], "k", &canceller), LOCKSHM_PENDING);
+	ck_code(agent_acquire(b, "k", X), AGENT_BLOCKED);
+	cancelled_request = nth_from_tail(entry_of("k"), 1);
+	task_wait(loop, &t[1], "k", X);
+	waits_lock(seg->waits);
+	ck_assert_int_eq(pthread_create(&thread, NULL, cancel_main, &canceller), 0);
+	ck_assert(await(has_state, &abandoned));
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(b), 0);
+	ck_assert(await(has_state, &unlinked));
+	waits_unlock(seg->waits);
+	pthread_join(thread, NULL);
+	ck_code(agent_release(b), 0);
+	ck_outcome(loop, &t[0], LOCKSHM_CANCELLED);
+	ck_outcome(loop, &t[1], 0);
+	verify_clean();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, while_it_waits);
@@ -567,6 +609,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, races_with_a_grant);
 	tcase_add_test(tc, races_with_a_grant_in_a_row);
 	tcase_add_test(tc, a_canceller_races_with_a_grant_and_a_time_out);
+	tcase_add_test(tc, cancelled_and_unlinked_before_a_look);
 }
 
 int main(void)
