@@ -95,6 +95,7 @@ static const struct field {
 	{ AREA_OWNER, 4, 0, 32, OP_SET },	 /* tid */
 	{ AREA_OWNER, 4, 32, 32, OP_SET },	 /* offset of the life word */
 	{ AREA_OWNER, 5, 0, 32, OP_SET },	 /* flags */
+	{ AREA_OWNER, 5, 32, 32, OP_ADD },	 /* doorbell */
 	{ AREA_OWN, 0, 0, 64, OP_SET },
 	{ AREA_OWN, 3, 0, 18, OP_REQUEST },
 	{ AREA_OWN, 4, 32, 32, OP_SET },
@@ -103,6 +104,10 @@ static const struct field {
 	{ AREA_LIFE, 0, 30, 2, OP_SET },
 	{ AREA_OWN_LIFE, 0, 0, 64, OP_SET },
 	{ AREA_OWN_LIFE, 0, 30, 2, OP_SET },
+	{ AREA_DOORBELL, 0, 0, 64, OP_SET },	 /* rung */
+	{ AREA_OWN_DOORBELL, 0, 0, 64, OP_SET },
+	{ AREA_OWN_DOORBELL, 64, 0, 64, OP_SET }, /* rung_words */
+	{ AREA_OWN_DOORBELL, 65, 0, 32, OP_SET }, /* asleep */
 	{ AREA_HEADER, 32, 0, 64, OP_SET },	 /* state */
 	{ AREA_HEADER, 13, 0, 32, OP_ADD },	 /* capacities */
 	{ AREA_HEADER, 15, 0, 32, OP_SET },

@@ -25,6 +25,7 @@ struct run {
 	int fd;
 	lockshm_t *segment; /* NULL = not open */
 	lockshm_hold_t holds[HOLDS];
+	struct fuzz_loop loop;
 	volatile unsigned sum; /* of all results, so that they are read */
 };
 
@@ -79,6 +80,12 @@ static size_t place_of(const struct run *run, const struct fuzz_command *c)
 		__attribute__((fallthrough));
 	case AREA_LIFE: /* counted from the end, where the life word is */
 		return (size_t)(g->lives - scene.image) + (owner + 1) * (size_t)LIFE_BYTES - 8 - c->word * 8u;
+	case AREA_OWN_DOORBELL: /* of the service thread, if there is one */
+		owner = run->segment ? owner_ref_slot(run->segment->process_ref) % g->n_owners : owner;
+		__attribute__((fallthrough));
+	case AREA_DOORBELL:
+		return (size_t)(g->lives - scene.image) + owner * (size_t)LIFE_BYTES + DOORBELL_OFFSET +
+		       c->word * 8u % sizeof(struct shm_doorbell);
 	case AREA_BUCKET:
 		at = &g->buckets[c->index < SCENE_KEYS ? entry / BUCKET_SPAN : c->index % g->n_buckets];
 		record = sizeof(*g->buckets);
@@ -250,10 +257,8 @@ static void acquire(struct run *run, const struct fuzz_command *c)
 }
 
 /* Three keys, in the upper holds. */
-static void acquire_many(struct run *run, const struct fuzz_command *c)
+static void three_keys(const struct fuzz_command *c, struct lockshm_key keys[3])
 {
-	struct lockshm_request request = request_of(c);
-	struct lockshm_key keys[3];
 	unsigned i;
 
 	for (i = 0; i < 3; i++) {
@@ -261,7 +266,28 @@ static void acquire_many(struct run *run, const struct fuzz_command *c)
 
 		keys[i] = (struct lockshm_key)LOCKSHM_MANY_KEY(key, i == 2 ? LOCKSHM_SHARED : 0);
 	}
+}
+
+static void acquire_many(struct run *run, const struct fuzz_command *c)
+{
+	struct lockshm_request request = request_of(c);
+	struct lockshm_key keys[3];
+
+	three_keys(c, keys);
 	(void)!lockshm_acquire_many(run->segment, &request, keys, 3, run->holds + HOLDS - 3);
+}
+
+static void use_loop(struct run *run, const struct fuzz_command *c)
+{
+	struct lockshm_request request = request_of(c);
+	struct lockshm_key keys[3];
+
+	three_keys(c, keys);
+	if (c->op == OP_LOOP_MANY) {
+		request.key = NULL;
+		request.key_len = 0;
+	}
+	fuzz_loop_call(&run->loop, run->segment, c, &request, 3, keys);
 }
 
 static void look_at_all(struct run *run)
@@ -367,6 +393,14 @@ static void call(struct run *run, const struct fuzz_command *c)
 	case OP_UNLINK:
 		unlink(fuzz_path());
 		break;
+	case OP_LOOP_ACQUIRE:
+	case OP_LOOP_MANY:
+	case OP_LOOP_NEXT:
+	case OP_LOOP_CANCEL:
+	case OP_LOOP_RELEASE:
+	case OP_LOOP_CLOSE:
+		use_loop(run, c);
+		break;
 	default:
 		use_hold(run, c);
 	}
@@ -451,6 +485,7 @@ static void finish(struct run *run)
 {
 	unsigned i;
 
+	fuzz_loop_finish(&run->loop);
 	for (i = 0; i < HOLDS / 2; i++)
 		lockshm_release(&run->holds[i], 0);
 	lockshm_close(run->segment);

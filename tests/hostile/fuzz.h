@@ -79,7 +79,13 @@ enum fuzz_start {
 	X(VERIFY, "verify")                                                                                            \
 	X(END_HOLD, "end-hold")                                                                                        \
 	X(ACK_MARKS, "ack-marks")                                                                                      \
-	X(SWEEP, "sweep")
+	X(SWEEP, "sweep")                                                                                              \
+	X(LOOP_ACQUIRE, "loop-acquire")                                                                                \
+	X(LOOP_MANY, "loop-many")                                                                                      \
+	X(LOOP_NEXT, "loop-next")                                                                                      \
+	X(LOOP_CANCEL, "loop-cancel")                                                                                  \
+	X(LOOP_RELEASE, "loop-release")                                                                                \
+	X(LOOP_CLOSE, "loop-close")
 #define AS_OP(name, text) OP_##name,
 enum fuzz_op { FUZZ_OPS(AS_OP) OPS };
 
@@ -97,7 +103,9 @@ enum fuzz_op { FUZZ_OPS(AS_OP) OPS };
 	X(DETAIL, "detail")                                                                                            \
 	X(DAMAGE, "damage")                                                                                            \
 	X(REQUEST, "request")                                                                                          \
-	X(OWN_REQUEST, "own-request")
+	X(OWN_REQUEST, "own-request")                                                                                  \
+	X(DOORBELL, "doorbell")                                                                                        \
+	X(OWN_DOORBELL, "own-doorbell")
 #define AS_AREA(name, text) AREA_##name,
 enum fuzz_area { FUZZ_AREAS(AS_AREA) AREAS };
 
@@ -112,6 +120,32 @@ struct fuzz_command {
 	int64_t value;
 };
 ASSERT_SIZE(struct fuzz_command, 16);
+
+/* ---------------------------------------------------------------- fuzz-loop.c */
+
+#define LOOP_WAITS 4
+#define LOOP_HOLDS 3 /* of each */
+
+struct fuzz_wait {
+	lockshm_hold_t holds[LOOP_HOLDS];
+	struct lockshm_report report;
+	bool pending;
+};
+
+/* The event loop of a program; zeroed at its start. */
+struct fuzz_loop {
+	lockshm_loop_t *loop; /* NULL = none */
+	struct fuzz_wait waits[LOOP_WAITS];
+};
+
+/* Carry out a command on it; opens it before. */
+void fuzz_loop_call(struct fuzz_loop *l, lockshm_t *segment, const struct fuzz_command *c,
+		    const struct lockshm_request *request, size_t n_keys, const struct lockshm_key *keys);
+
+/* All waits end; then it is closed. */
+void fuzz_loop_finish(struct fuzz_loop *l);
+
+/* ---------------------------------------------------------------- fuzz-program.c */
 
 /* Where programs work; a name of this process. */
 extern char fuzz_name[64];

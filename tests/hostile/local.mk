@@ -5,6 +5,7 @@ tests_of_programs += %D%/fuzz-replay %D%/scribble
 tests_of_builds += %D%/fuzz.sh
 fuzz_sources = \
 	%D%/fuzz-guard.c \
+	%D%/fuzz-loop.c \
 	%D%/fuzz-mutate.c \
 	%D%/fuzz-program.c \
 	%D%/fuzz-scene.c \
