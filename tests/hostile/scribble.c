@@ -246,11 +246,11 @@ static uint64_t qpos(const struct part parts[9])
 	for (i = 0; w >= parts[i].weight; i++)
 		w -= parts[i].weight;
 	/* The life words are at the ends of their pages, the doorbells near the begin. */
-	page = parts[i].at + below((uint32_t)(parts[i].size / LIFE_BYTES)) * (uint64_t)LIFE_BYTES;
-	if (parts[i].weight == LIVES_WEIGHT && below(2))
-		return page + LIFE_BYTES - 8;
-	if (parts[i].weight == LIVES_WEIGHT && below(4))
-		return page + DOORBELL_OFFSET + below(sizeof(struct shm_doorbell) / 8) * 8;
+	if (parts[i].weight == LIVES_WEIGHT && below(8)) {
+		page = parts[i].at + below((uint32_t)(parts[i].size / LIFE_BYTES)) * (uint64_t)LIFE_BYTES;
+		return below(2) ? page + LIFE_BYTES - 8 :
+				  page + DOORBELL_OFFSET + below(sizeof(struct shm_doorbell) / 8) * 8;
+	}
 	return parts[i].at + below((uint32_t)(parts[i].size / 8)) * 8;
 }
 

@@ -50,16 +50,28 @@ static void close_loop(void)
 	CALLS_EXPECT(code == 0, code);
 }
 
+static unsigned reserved(void)
+{
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	int code = lockshm_stat(handle, &stat);
+
+	CALLS_EXPECT(code == 0, code);
+	return stat.requests_reserved;
+}
+
+/* It gives its records back. */
 void use_and_close_loop(void)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct lockshm_request request = request_for("use", LOCKSHM_EXCLUSIVE);
+	unsigned before = reserved();
 	int code = lockshm_loop_acquire(loop, &request, &hold, NULL);
 
 	CALLS_EXPECT(code == 0, code);
 	code = lockshm_release(&hold, 0);
 	CALLS_EXPECT(code == 0, code);
 	close_loop();
+	CALLS_EXPECT(reserved() <= before, (int)before);
 	if (ends[0] >= 0) {
 		close(ends[0]);
 		close(ends[1]);
