@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Programs that are not installed; they use the real library only.
+# Programs that are not built to be installed; they use the real library only.
 example_programs = \
 	%D%/demo-client \
 	%D%/event-loop \
@@ -37,4 +37,18 @@ EXTRA_DIST += \
 	%D%/cron-guard.sh \
 	%D%/quickstart-demo.sh \
 	%D%/two-hosts.sh \
+	$(end)
+
+# To be read where the library is installed.
+nobase_dist_doc_DATA += \
+	%D%/cron-guard.sh \
+	%D%/event-loop.c \
+	%D%/minimal.c \
+	%D%/prefork-cache.c \
+	%D%/prefork-counter.c \
+	%D%/prefork-http.c \
+	%D%/prefork-routes.c \
+	%D%/prefork.c \
+	%D%/prefork.h \
+	%D%/uses.c \
 	$(end)

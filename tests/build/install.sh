@@ -60,6 +60,7 @@ installed bin/lockctl
 installed include/lockshm.h
 installed share/doc/lockshm/README.md
 installed share/doc/lockshm/doc/operations.md
+installed share/doc/lockshm/examples/event-loop.c
 installed completions/lockctl
 installed man1/lockctl.1
 installed man7/lockshm.7
