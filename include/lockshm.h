@@ -1002,12 +1002,13 @@ struct lockshm_outcome {
  * @error:   may be NULL
  *
  * The descriptor becomes readable, by eight bytes (the number 1 as uint64_t), when there is an outcome and there was
- * none before.  The library's own eventfd is emptied by lockshm_loop_next(); the reader of another one reads it and
- * then calls lockshm_loop_next() until there is none left.  A write that does not fit is left out: its reader has something
+ * none before.  The library's own eventfd is emptied by lockshm_loop_next() with the last outcome; the reader of another
+ * descriptor reads it and then calls lockshm_loop_next() until there is none left.  A write that does not fit is left out: its reader has something
  * to read already.  The loop keeps the segment in use: after lockshm_close() its waits and holds go on until
  * lockshm_loop_close().  Starts the service thread.
  *
- * Return: 0; LOCKSHM_INVALID (@segment is closed, @out is NULL, @fd is not open for writing, or may block);
+ * Return: 0; LOCKSHM_INVALID (@segment is closed, @out is NULL, @fd is not open for writing, may block, or is no
+ *         eventfd, pipe or connected socket);
  *         LOCKSHM_PERMISSION (@segment is read-only); LOCKSHM_VERSION (the segment was made by a library without
  *         loops); LOCKSHM_NO_SEGMENT (removed); LOCKSHM_FULL (owners: the service thread needs a slot);
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
@@ -1052,7 +1053,8 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  * Never waits.  0 or a positive status: held, from now on, and no outcome follows.  LOCKSHM_PENDING: the request is in
  * the queue, in the order of these calls, and one outcome follows, unless lockshm_loop_cancel() or lockshm_loop_close()
  * ends the wait.  A canceller ends it with the outcome LOCKSHM_CANCELLED.  A try (time-out 0) is never pending.
- * A free key costs no system call and no lock of the process.
+ * A free key costs no system call and no lock of the process.  With LOCKSHM_BARGE any thread of the process may release;
+ * the barge window is for the next request of this loop.
  *
  * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK.  Also LOCKSHM_INVALID for LOCKSHM_GLOBAL
  *         (not yet possible on a loop), for an endless time-out with a strict hold, and for a @loop that is NULL or no

@@ -218,15 +218,15 @@ LOCKSHM_EXPORT int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct 
 {
 	struct lockshm_report own = LOCKSHM_REPORT_INIT;
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	int err = loop_check(loop);
+	int err;
 
-	if (err)
-		return err;
 	if (!common)
 		return LOCKSHM_INVALID;
 	err = sized_in(&q, sizeof(q), common, REQUEST_SIZE_0_1, "request", &own.error);
 	if (q.report && !sized_good(q.report, REPORT_SIZE_0_1))
 		return LOCKSHM_INVALID;
+	if (!err)
+		err = loop_check_told(loop, &own.error);
 	if (!err)
 		err = acquire_many(loop, &q, keys, n, holds, user, &own);
 	if (q.report)

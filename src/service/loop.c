@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,15 @@ int loop_check(const struct lockshm_loop *loop)
 	return likely(loop->epoch == process_epoch()) ? 0 : LOCKSHM_NOT_HELD;
 }
 
+int loop_check_told(const struct lockshm_loop *loop, struct lockshm_error *error)
+{
+	int err = loop_check(loop);
+
+	if (err == LOCKSHM_NOT_HELD)
+		return error_set(error, err, "the loop belongs to the parent process: open one after fork()");
+	return err ? error_set(error, err, "loop is NULL or closed") : 0;
+}
+
 /* ---------------------------------------------------------------- open */
 
 /* Its own descriptor is to be read as well. */
@@ -38,6 +48,17 @@ static int make_descriptor(struct lockshm_loop *loop, struct lockshm_error *erro
 	loop->own_fd = true;
 	loop->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	return loop->fd >= 0 ? 0 : error_system(error, LOCKSHM_SYSTEM, errno, "eventfd");
+}
+
+/* What no other end is read of would never wake the loop.  An eventfd has no file type. */
+static bool has_reader(int fd, const struct stat *st)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+
+	if (S_ISSOCK(st->st_mode))
+		return getpeername(fd, (struct sockaddr *)(void *)&peer, &len) == 0;
+	return S_ISFIFO(st->st_mode) || (st->st_mode & S_IFMT) == 0;
 }
 
 /* A descriptor that blocks would stop the threads that write to it. */
@@ -53,6 +74,8 @@ static int copy_descriptor(struct lockshm_loop *loop, int fd, struct lockshm_err
 	loop->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (loop->fd < 0 || fstat(loop->fd, &st) != 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "no duplicate of fd");
+	if (!has_reader(loop->fd, &st))
+		return error_set(error, LOCKSHM_INVALID, "fd %d is no eventfd, pipe or connected socket", fd);
 	loop->kind = S_ISSOCK(st.st_mode) ? DESCRIPTOR_SOCKET :
 		     S_ISFIFO(st.st_mode) ? DESCRIPTOR_PIPE :
 					    DESCRIPTOR_EVENTFD;
@@ -194,6 +217,21 @@ LOCKSHM_EXPORT int lockshm_loop_fd(const lockshm_loop_t *loop)
 
 /* ---------------------------------------------------------------- close */
 
+/* True = it was the own descriptor, and had been written to. */
+static bool empty_descriptor(struct lockshm_loop *loop)
+{
+	uint64_t n;
+	int cancel;
+
+	if (!loop->own_fd || !__atomic_exchange_n(&loop->written, 0, __ATOMIC_ACQ_REL))
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (read(loop->fd, &n, sizeof(n)) < 0)
+		n = 0;
+	pthread_setcancelstate(cancel, NULL);
+	return true;
+}
+
 static struct wait *take_any(struct lockshm_loop *loop)
 {
 	struct cds_list_head *list;
@@ -231,6 +269,8 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 	s = loop->s;
 	while ((w = take_any(loop)) != NULL)
 		end_one(w);
+	/* A child may have a copy of it, which keeps it in an epoll instance. */
+	(void)empty_descriptor(loop);
 	barge_take(loop->self, loop->number);
 	barge_end(loop->self);
 	loop->magic = 0;
@@ -327,10 +367,8 @@ static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, 
 {
 	struct lockshm_report own = LOCKSHM_REPORT_INIT, *report;
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	int err = loop_check(loop);
+	int err;
 
-	if (err)
-		return err;
 	if (!request)
 		return LOCKSHM_INVALID;
 	err = sized_in(&q, sizeof(q), request, REQUEST_SIZE_0_1, "request", &own.error);
@@ -338,6 +376,8 @@ static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, 
 	if (report && !sized_good(report, REPORT_SIZE_0_1))
 		return LOCKSHM_INVALID;
 	q.report = report ? &own : NULL;
+	if (!err)
+		err = loop_check_told(loop, &own.error);
 	if (!err)
 		err = loop_check_request(loop, &q, hold, &own.error);
 	if (!err)
@@ -367,30 +407,31 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 
 /* ---------------------------------------------------------------- collect */
 
-/* Empties the own descriptor: before the look at the list, which a wait is put on before the descriptor is written. */
-static void empty_descriptor(struct lockshm_loop *loop)
+static bool has_decided(struct lockshm_loop *loop)
 {
-	uint64_t n;
-	int cancel;
+	bool any;
 
-	if (!loop->own_fd || !__atomic_exchange_n(&loop->written, 0, __ATOMIC_ACQ_REL))
-		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (read(loop->fd, &n, sizeof(n)) < 0)
-		n = 0;
-	pthread_setcancelstate(cancel, NULL);
+	waits_lock(loop->all);
+	any = !cds_list_empty(&loop->decided);
+	waits_unlock(loop->all);
+	return any;
 }
 
+/* The own descriptor is readable while there is one: it is emptied with the last, and written to if another came. */
 static struct wait *take_decided(struct lockshm_loop *loop)
 {
 	struct wait *w = NULL;
+	bool last;
 
 	waits_lock(loop->all);
 	if (!cds_list_empty(&loop->decided)) {
 		w = cds_list_first_entry(&loop->decided, struct wait, of_loop);
 		waits_remove(loop->all, w);
 	}
+	last = cds_list_empty(&loop->decided);
 	waits_unlock(loop->all);
+	if (last && empty_descriptor(loop) && has_decided(loop))
+		loop_write(loop);
 	return w;
 }
 
@@ -434,19 +475,13 @@ LOCKSHM_EXPORT int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcom
 		return err;
 	if (!outcome || !sized_good(outcome, OUTCOME_SIZE_0_1))
 		return LOCKSHM_INVALID;
-	for (;;) {
-		w = take_decided(loop);
-		if (!w) {
-			empty_descriptor(loop);
-			w = take_decided(loop);
-		}
-		if (!w)
-			return 0;
+	while ((w = take_decided(loop)) != NULL) {
 		if (!collect(w, &own))
 			continue;
 		sized_out(outcome, &own, sizeof(own));
 		return 1;
 	}
+	return 0;
 }
 
 /* ---------------------------------------------------------------- cancel */

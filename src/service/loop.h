@@ -7,6 +7,7 @@
 
 /* 0, or LOCKSHM_INVALID (no loop), or LOCKSHM_NOT_HELD (the parent's). */
 MUST_CHECK int loop_check(const struct lockshm_loop *loop);
+MUST_CHECK int loop_check_told(const struct lockshm_loop *loop, struct lockshm_error *error);
 
 /* As acquire_check(), for a loop, and is @hold awaited?  Any thread's promise that a loop cannot keep is refused. */
 MUST_CHECK int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,

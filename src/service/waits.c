@@ -336,7 +336,7 @@ bool waits_look(struct waits *all, struct wait *w)
 
 /* ---------------------------------------------------------------- descriptors */
 
-static void write_one(struct lockshm_loop *loop)
+void loop_write(struct lockshm_loop *loop)
 {
 	static const uint64_t one = 1;
 	ssize_t n;
@@ -375,7 +375,7 @@ void waits_write(struct waits *all, bool any)
 	while ((loop = next_to_write(all, any)) != NULL) {
 		cds_list_del_init(&loop->to_write);
 		waits_unlock(all);
-		write_one(loop);
+		loop_write(loop);
 		waits_lock(all);
 		if (!loop_put(loop))
 			continue;

@@ -187,6 +187,9 @@ void waits_look_at(struct lockshm *s, uint32_t index);
 MUST_CHECK bool loop_put(struct lockshm_loop *loop);
 void loop_free(struct lockshm_loop *loop);
 
+/* Make its descriptor readable. */
+void loop_write(struct lockshm_loop *loop);
+
 /* attend.c: what the service thread does between two sleeps.  Adds what to sleep on, returns when to look again. */
 int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n);
 
