@@ -11,7 +11,8 @@
 
 seconds=${1:-5}
 work=$builddir/check-thread
-suites="tests/lock/test-threads tests/lock/test-one-handle tests/lock/test-one-handle-threads tests/service/test-loop-race"
+suites="tests/lock/test-threads tests/lock/test-one-handle tests/lock/test-one-handle-threads"
+suites="$suites tests/service/test-loop tests/service/test-loop-cancel tests/service/test-loop-race"
 programs="$suites tests/soak/threads-as-processes"
 TSAN_OPTIONS=suppressions=$srcdir/tests/support/tsan.supp
 CK_TIMEOUT_MULTIPLIER=4
