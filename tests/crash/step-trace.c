@@ -253,7 +253,7 @@ bool is_system_call(pid_t pid, uintptr_t pc)
 #endif
 }
 
-/* What others can see, as it was at the last look: everything but the unused part of the life pages. */
+/* What others can see, as it was at the last look: everything but the unused parts of the life pages. */
 static unsigned char *seen_bytes;
 static size_t seen_size;
 
@@ -282,9 +282,12 @@ bool segment_changed(void)
 	}
 	changed = part_changed(0, lives);
 	changed |= part_changed(behind, seen_size);
-	for (i = 0; i < seg->n_owners; i++)
-		changed |=
-			part_changed(lives + (i + 1) * (size_t)LIFE_BYTES - 64, lives + (i + 1) * (size_t)LIFE_BYTES);
+	for (i = 0; i < seg->n_owners; i++) {
+		size_t page = lives + i * (size_t)LIFE_BYTES, doorbell = page + DOORBELL_OFFSET;
+
+		changed |= part_changed(doorbell, doorbell + sizeof(struct shm_doorbell));
+		changed |= part_changed(page + LIFE_BYTES - 64, page + LIFE_BYTES);
+	}
 	return changed;
 }
 
