@@ -8,6 +8,7 @@ tests_of_units += \
 	%D%/test-loop-descriptor \
 	%D%/test-loop-lease \
 	%D%/test-loop-life \
+	%D%/test-loop-line \
 	%D%/test-loop-many \
 	%D%/test-loop-race \
 	$(end)
