@@ -1089,8 +1089,8 @@ int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request
  * @loop:    loop
  * @outcome: [out] filled if there is one
  *
- * Call it until it returns 0, when the descriptor is readable, or at any time.  The hold is filled here, and the lease
- * begins here.
+ * Call it until it returns 0, when the descriptor is readable, or at any time; 0 at once is possible then: the wait was
+ * cancelled, or goes on.  The hold is filled here, and the lease begins here.
  *
  * Return: 1 (one outcome); 0 (none now); LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID (@loop
  *         is NULL or no loop, or @outcome).

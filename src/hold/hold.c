@@ -59,15 +59,15 @@ bool hold_in_use(struct hold *h)
 static bool die(const struct access *g)
 {
 	uint64_t w = load_acquire(&g->r->word);
-	struct qpos behind = { 0, 0 };
+	struct behind behind = { { 0, 0 }, 0 };
 
 	while (access_granted(g, w)) {
 		if (unlikely(g->h->moved))
-			behind = queue_known_successor(g->s, g->h->index);
+			behind = queue_look_behind(g->s, g->e, g->h->index);
 		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_RELEASED)))
 			continue;
 		if (unlikely(g->h->moved))
-			queue_grant_from(g->s, g->e, behind);
+			queue_grant_behind(g->s, g->e, behind);
 		else
 			access_grant_next(g);
 		return true;

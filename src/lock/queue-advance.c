@@ -284,30 +284,38 @@ void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 	(void)queue_advance_tail(s, e);
 }
 
-struct qpos queue_known_successor(const struct lockshm *s, uint32_t index)
+struct behind queue_look_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index)
 {
-	struct qpos behind;
+	struct behind behind = { .tail = load_acquire(&e->tail) };
 
-	return hinted_successor(s, index, &behind) ? behind : (struct qpos){ 0, 0 };
+	if (tail_index(behind.tail) != index)
+		behind.tail = 0;
+	if (!hinted_successor(s, index, &behind.successor))
+		behind.successor.index = 0;
+	return behind;
 }
 
 /* In the same use of its record, the successor is in this queue still, whatever is before it now. */
-void queue_grant_from(struct lockshm *s, struct shm_entry *e, struct qpos successor)
+void queue_grant_behind(struct lockshm *s, struct shm_entry *e, struct behind behind)
 {
-	struct qpos at = successor, before;
+	struct qpos at = behind.successor, before;
 
 	/* The caller's CAS before the look at the successor: one that announced itself too late to be known has seen the
 	 * change, or is found by the walk.  Pairs with the fence in wait_announce(). */
 	fence_after_rmw();
 	if (at.index != 0) {
 		at.word = load_acquire(&s->requests[at.index].word);
-		if (word_gen(at.word) == word_gen(successor.word) && word_live(at.word) &&
+		if (word_gen(at.word) == word_gen(behind.successor.word) && word_live(at.word) &&
 		    queue_predecessor(s, e, &at, &before) == WALK_DONE) {
 			(void)queue_grant_if_due(s, e, &at, &before);
 			return;
 		}
 	}
-	(void)queue_advance_tail(s, e);
+	/* Still the tail, which never has a value twice: a request that comes behind it from now on sees the change. */
+	if (behind.tail != 0 && load_acquire(&e->tail) == behind.tail)
+		(void)queue_live_tail(s, e, &at, 0);
+	else
+		(void)queue_advance_tail(s, e);
 }
 
 void queue_wake_successor(struct lockshm *s, uint32_t index)

@@ -203,11 +203,15 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *o
 void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index);
 
 /*
- * The same for a record that another thread may fill anew as soon as the request is dead: find its successor while the
- * request lives (index 0 = none is known), make the change by a CAS on its word, then grant from there.
+ * The same for a record that another thread may fill anew as soon as the request is dead: look at what is behind it while
+ * it lives, make the change by a CAS on its word, then grant from there.
  */
-struct qpos queue_known_successor(const struct lockshm *s, uint32_t index);
-void queue_grant_from(struct lockshm *s, struct shm_entry *e, struct qpos successor);
+struct behind {
+	struct qpos successor; /* index 0 = none is known */
+	uint64_t tail;	       /* of the entry, if the request is the last one; else 0 */
+};
+struct behind queue_look_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index);
+void queue_grant_behind(struct lockshm *s, struct shm_entry *e, struct behind behind);
 
 /* Wake the successor of @index: what it waits for ends earlier than it knew. */
 void queue_wake_successor(struct lockshm *s, uint32_t index);

@@ -389,13 +389,13 @@ bool wait_abandon(struct lockshm *s, const struct wait_terms *t)
 {
 	struct shm_request *r = &s->requests[t->index];
 	uint64_t w = load_acquire(&r->word);
-	struct qpos behind;
+	struct behind behind;
 
 	while (still_waiting(t, w)) {
-		behind = queue_known_successor(s, t->index);
+		behind = queue_look_behind(s, t->entry, t->index);
 		if (!cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
 			continue;
-		queue_grant_from(s, t->entry, behind);
+		queue_grant_behind(s, t->entry, behind);
 		return true;
 	}
 	return false;

@@ -183,7 +183,7 @@ static void view(struct waits *all, struct line *line)
 	else if (result == 0)
 		line_set_view(all, line, &v);
 	else if (result < 0)
-		waits_decide(all, w, result);
+		end_wait(all, w, result);
 }
 
 static void view_all(struct waits *all, int64_t now)
@@ -272,6 +272,8 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	watches[(*n)++] = doorbell_watch(s, all->process->slot);
 	doorbell_answer(s, all->process->slot, look_at_class, &answer);
 	n_dead = notice_deaths(all, dead, PROBES);
+	if (segment_now(s) >= all->probe_at)
+		waits_tell_again(all);
 	if (all->n_lines && segment_now(s) >= all->probe_at) {
 		self_check(all, segment_now(s));
 		n_dead = notice_deaths(all, dead, PROBES);

@@ -175,7 +175,10 @@ static int check(struct lockshm_loop *loop, const struct lockshm_request *common
 {
 	struct lockshm_request q = *common;
 	int err = many_check(common, keys, n, holds, error);
+	size_t i;
 
+	for (i = 1; !err && i < n; i++)
+		err = loop_check_hold(loop, &holds[i], error);
 	if (err)
 		return err;
 	q.key = "key";

@@ -112,15 +112,13 @@ static struct wait_terms terms_of(const struct wait *w)
 static int enter_tables(struct wait *w, const struct wait_view *view)
 {
 	struct waits *all = w->loop->all;
-	int status = LOCKSHM_PENDING;
+	int status;
 
 	waits_lock(all);
-	waits_add(all, w, view);
 	/* A doorbell that rang before found no wait: the granter changed the word before it rang. */
-	if (waits_look(all, w)) {
-		status = w->status;
-		waits_remove(all, w);
-	}
+	status = waits_outcome(w->loop->s, w);
+	if (status == LOCKSHM_PENDING)
+		waits_add(all, w, view);
 	waits_unlock(all);
 	return status;
 }
@@ -145,6 +143,8 @@ static int begin_wait(struct wait *w)
 			view = (struct wait_view){ .until = INT64_MAX };
 		if (status >= 0)
 			status = enter_tables(w, &view);
+		else
+			(void)wait_abandon(s, &t);
 	}
 	if (status != LOCKSHM_PENDING && canceller)
 		canceller_end(canceller);

@@ -130,6 +130,7 @@ static void begin(struct lockshm_loop *loop)
 	waits_lock(loop->all);
 	loop->all->process = service_participant(s);
 	loop->place = take_place(loop->all);
+	cds_list_add(&loop->of_all, &loop->all->loops);
 	participant_begin_share(loop->all->process, loop->self, loop->place);
 	waits_unlock(loop->all);
 	/* From now on it sleeps at its doorbell, too. */
@@ -276,6 +277,7 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 	loop->magic = 0;
 	waits_lock(loop->all);
 	participant_end_share(loop->self, loop->all->process);
+	cds_list_del(&loop->of_all);
 	if (loop->place < LOOP_COUNTS)
 		loop->all->places &= ~(1u << loop->place);
 	last = loop_put(loop);
@@ -289,23 +291,30 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 
 /* ---------------------------------------------------------------- acquire */
 
-int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
-		       struct lockshm_error *error)
+int loop_check_hold(struct lockshm_loop *loop, const lockshm_hold_t *hold, struct lockshm_error *error)
 {
 	struct wait *w;
 	bool awaited = false;
-	int err;
 
-	if (!hold)
-		return error_set(error, LOCKSHM_INVALID, "hold is NULL");
 	if (wait_is_awaited(hold)) {
 		waits_lock(loop->all);
 		w = waits_find(loop->all, hold_of(hold)->index, hold_of(hold)->grant.gen);
 		awaited = w && hold >= w->hold && hold < w->hold + w->n_holds;
 		waits_unlock(loop->all);
 	}
-	if (awaited)
-		return error_set(error, LOCKSHM_INVALID, "this hold is awaited: cancel it first, or use another one");
+	return awaited ? error_set(error, LOCKSHM_INVALID, "this hold is awaited: cancel it first, or use another one") : 0;
+}
+
+int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
+		       struct lockshm_error *error)
+{
+	int err;
+
+	if (!hold)
+		return error_set(error, LOCKSHM_INVALID, "hold is NULL");
+	err = loop_check_hold(loop, hold, error);
+	if (err)
+		return err;
 	err = acquire_check(q, hold, error);
 	if (err)
 		return err;
@@ -429,6 +438,8 @@ static struct wait *take_decided(struct lockshm_loop *loop)
 		waits_remove(loop->all, w);
 	}
 	last = cds_list_empty(&loop->decided);
+	if (last)
+		__atomic_store_n(&loop->told, 0, __ATOMIC_RELEASE);
 	waits_unlock(loop->all);
 	if (last && empty_descriptor(loop) && has_decided(loop))
 		loop_write(loop);
@@ -486,29 +497,6 @@ LOCKSHM_EXPORT int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcom
 
 /* ---------------------------------------------------------------- cancel */
 
-static struct wait *find_in(struct cds_list_head *list, const lockshm_hold_t *hold)
-{
-	struct wait *w;
-
-	cds_list_for_each_entry(w, list, of_loop)
-		if (w->hold == hold)
-			return w;
-	return NULL;
-}
-
-/* By what its memory says; if that was written over, among all. */
-static struct wait *find(struct lockshm_loop *loop, const lockshm_hold_t *hold)
-{
-	struct wait *w = NULL;
-
-	if (wait_is_awaited(hold))
-		w = waits_find(loop->all, hold_of(hold)->index, hold_of(hold)->grant.gen);
-	if (w && w->hold == hold && w->loop == loop)
-		return w;
-	w = find_in(&loop->decided, hold);
-	return w ? w : find_in(&loop->waiting, hold);
-}
-
 LOCKSHM_EXPORT int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hold)
 {
 	struct wait *w;
@@ -520,7 +508,9 @@ LOCKSHM_EXPORT int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hol
 	if (!hold)
 		return LOCKSHM_INVALID;
 	waits_lock(loop->all);
-	w = find(loop, hold);
+	w = waits_find_hold(loop->all, hold);
+	if (w && w->loop != loop)
+		w = NULL;
 	if (w)
 		waits_remove(loop->all, w);
 	waits_unlock(loop->all);

@@ -27,8 +27,11 @@ int waits_make(struct lockshm *s)
 	CDS_INIT_LIST_HEAD(&all->to_view);
 	CDS_INIT_LIST_HEAD(&all->to_write);
 	CDS_INIT_LIST_HEAD(&all->watched);
-	for (i = 0; i < WAITS_NEAR; i++)
+	CDS_INIT_LIST_HEAD(&all->loops);
+	for (i = 0; i < WAITS_NEAR; i++) {
 		CDS_INIT_LIST_HEAD(&all->near[i]);
+		CDS_INIT_LIST_HEAD(&all->by_hold[i]);
+	}
 	for (i = 0; i < LINES_NEAR; i++)
 		CDS_INIT_LIST_HEAD(&all->lines[i]);
 	/* The owners' lists are made when they are used: most pages of this array stay untouched. */
@@ -113,6 +116,21 @@ void waits_ring(struct waits *all)
 	if (all->until != 0)
 		all->ring = true;
 	all->until = 0;
+}
+
+static struct cds_list_head *holds_near(struct waits *all, const lockshm_hold_t *hold)
+{
+	return &all->by_hold[(uintptr_t)hold / sizeof(*hold) % WAITS_NEAR];
+}
+
+struct wait *waits_find_hold(struct waits *all, const lockshm_hold_t *hold)
+{
+	struct wait *w;
+
+	cds_list_for_each_entry(w, holds_near(all, hold), by_hold)
+		if (w->hold == hold)
+			return w;
+	return NULL;
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -207,7 +225,7 @@ static struct line *make_line(struct waits *all, struct wait *w)
 	CDS_INIT_LIST_HEAD(&line->to_view);
 	line_set_walk(all, line);
 	if (all->probe_at <= now)
-		all->probe_at = waits_tick(now, 1);
+		all->probe_at = waits_tick(now, wait_walk_every(0));
 	cds_list_add(&line->near, &all->lines[w->entry % LINES_NEAR]);
 	all->n_lines++;
 	return line;
@@ -251,6 +269,7 @@ void waits_add(struct waits *all, struct wait *w, const struct wait_view *view)
 		line = make_line(all, w);
 	w->line = line;
 	cds_list_add(&w->near, &all->near[w->index % WAITS_NEAR]);
+	cds_list_add(&w->by_hold, holds_near(all, w->hold));
 	cds_list_add_tail(&w->of_loop, &w->loop->waiting);
 	insert_by_ticket(line, w);
 	timer_set(&all->of_waits, &w->timer, w->deadline);
@@ -301,7 +320,16 @@ void waits_remove(struct waits *all, struct wait *w)
 	if (w->line)
 		leave_line(all, w);
 	cds_list_del(&w->near);
+	cds_list_del(&w->by_hold);
 	cds_list_del(&w->of_loop);
+}
+
+static void to_be_told(struct waits *all, struct lockshm_loop *loop)
+{
+	if (!cds_list_empty(&loop->to_write))
+		return;
+	loop->refs++;
+	cds_list_add_tail(&loop->to_write, &all->to_write);
 }
 
 void waits_decide(struct waits *all, struct wait *w, int status)
@@ -311,25 +339,40 @@ void waits_decide(struct waits *all, struct wait *w, int status)
 	leave_line(all, w);
 	w->status = status;
 	cds_list_del(&w->of_loop);
-	if (cds_list_empty(&loop->decided) && cds_list_empty(&loop->to_write)) {
-		loop->refs++;
-		cds_list_add_tail(&loop->to_write, &all->to_write);
-	}
+	if (cds_list_empty(&loop->decided))
+		to_be_told(all, loop);
 	cds_list_add_tail(&w->of_loop, &loop->decided);
+}
+
+void waits_tell_again(struct waits *all)
+{
+	struct lockshm_loop *loop;
+
+	cds_list_for_each_entry(loop, &all->loops, of_all)
+		if (!cds_list_empty(&loop->decided) && !__atomic_load_n(&loop->told, __ATOMIC_ACQUIRE))
+			to_be_told(all, loop);
+}
+
+int waits_outcome(const struct lockshm *s, const struct wait *w)
+{
+	uint64_t word = load_acquire(&s->requests[w->index].word);
+
+	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_WAITING))
+		return LOCKSHM_PENDING;
+	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_GRANTED))
+		return 0;
+	/* A granter may have unlinked what the canceller has abandoned: the word is free by now. */
+	if (w->request.canceller && canceller_used(w->request.canceller))
+		return LOCKSHM_CANCELLED;
+	return WAIT_AGAIN;
 }
 
 bool waits_look(struct waits *all, struct wait *w)
 {
-	uint64_t word = load_acquire(&all->s->requests[w->index].word);
-	int status = WAIT_AGAIN;
+	int status = waits_outcome(all->s, w);
 
-	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_WAITING))
+	if (status == LOCKSHM_PENDING)
 		return false;
-	if (word_gen(word) == w->grant.gen && word_is(word, REQUEST_GRANTED))
-		status = 0;
-	/* A granter may have unlinked what the canceller has abandoned: the word is free by now. */
-	else if (w->request.canceller && canceller_used(w->request.canceller))
-		status = LOCKSHM_CANCELLED;
 	waits_decide(all, w, status);
 	return true;
 }
@@ -352,6 +395,7 @@ void loop_write(struct lockshm_loop *loop)
 	(void)n;
 	if (!__atomic_load_n(&loop->written, __ATOMIC_RELAXED))
 		__atomic_store_n(&loop->written, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&loop->told, 1, __ATOMIC_RELEASE);
 }
 
 static struct lockshm_loop *next_to_write(struct waits *all, bool any)

@@ -43,6 +43,7 @@ struct line {
 struct wait {
 	struct cds_list_head of_loop; /* waiting or decided */
 	struct cds_list_head near;
+	struct cds_list_head by_hold;
 	struct cds_list_head of_line;
 	struct line *line;	      /* NULL = decided, or in no table */
 	struct lockshm_loop *loop;
@@ -90,7 +91,9 @@ struct waits {
 	struct cds_list_head to_view;
 	struct cds_list_head to_write; /* loops, see struct lockshm_loop */
 	struct cds_list_head watched;
+	struct cds_list_head loops;
 	struct cds_list_head near[WAITS_NEAR];
+	struct cds_list_head by_hold[WAITS_NEAR]; /* waits, by the address of their hold */
 	struct cds_list_head lines[LINES_NEAR];
 	struct watched owners[]; /* by slot */
 };
@@ -105,6 +108,7 @@ struct lockshm_loop {
 	struct waits *all;
 	struct participant *self; /* used by its thread only */
 	/* Guarded by the lock: */
+	struct cds_list_head of_all;
 	struct cds_list_head waiting;
 	struct cds_list_head decided;
 	struct cds_list_head to_write; /* its descriptor is to be written to */
@@ -113,15 +117,16 @@ struct lockshm_loop {
 	int fd;
 	bool own_fd;
 	uint32_t written;	       /* since lockshm_loop_next() last emptied the own descriptor */
+	uint32_t told;		       /* the descriptor has been written to since the list was empty */
 	enum descriptor kind;
 };
 
-/* The next time of a self-check at least @ns from @now: all lines have theirs at the same moments. */
+/* The last time of a self-check up to @ns from @now, @ns not less than a tick: all lines have theirs at the same moments. */
 static inline int64_t waits_tick(int64_t now, int64_t ns)
 {
 	int64_t tick = wait_walk_every(0);
 
-	return (now + ns + tick - 1) / tick * tick;
+	return (now + ns) / tick * tick;
 }
 
 /* Make the tables of @s with its first loop.  0 or NO_MEMORY. */
@@ -143,6 +148,7 @@ void waits_unlock(struct waits *all);
 
 /* Waiting, or decided and not collected. */
 struct wait *waits_find(struct waits *all, uint32_t index, uint64_t gen);
+struct wait *waits_find_hold(struct waits *all, const lockshm_hold_t *hold);
 
 /* @w is in the queue, and its first look gave @view: into the tables. */
 void waits_add(struct waits *all, struct wait *w, const struct wait_view *view);
@@ -152,6 +158,12 @@ void waits_remove(struct waits *all, struct wait *w);
 
 /* @w leaves its line for the list of decided waits. */
 void waits_decide(struct waits *all, struct wait *w, int status);
+
+/* How its word decides @w; LOCKSHM_PENDING = not yet. */
+int waits_outcome(const struct lockshm *s, const struct wait *w);
+
+/* Decisions that no thread has told a loop of for a tick: the thread that was to may be delayed. */
+void waits_tell_again(struct waits *all);
 
 /* Has the word of @w changed?  Then it is decided. */
 bool waits_look(struct waits *all, struct wait *w);
