@@ -89,12 +89,31 @@ static bool exec_forbids_a_service_thread(const struct check *c, const struct hi
 	return false;
 }
 
+/* A hold of a loop stays one of the process. */
+static bool must_be_refused(const struct check *c, const struct history_record *r)
+{
+	const struct history_record *acquire =
+		r->op == HISTORY_MOVE && r->mode == LOCKSHM_TO_CALLER ? model_record(&c->m, r->subject) : NULL;
+
+	return acquire && acquire->flags & HISTORY_LOOP;
+}
+
+static bool says_moved(int outcome)
+{
+	return outcome == LOCKSHM_OK || outcome == LOCKSHM_LATE;
+}
+
 static void check_code(struct check *c, const struct history_record *r)
 {
 	bool foreign = r->flags & HISTORY_FOREIGN;
 
 	if (exec_forbids_a_service_thread(c, r))
 		return;
+	if (must_be_refused(c, r) && (says_moved(r->outcome) || r->outcome == LOCKSHM_INVALID)) {
+		if (says_moved(r->outcome))
+			problem(c, "code", r, NULL, "a hold of a loop was moved to a thread");
+		return;
+	}
 	if (!can_answer(r))
 		problem(c, "code", r, NULL, "%s answered %s", history_op_name(r->op), lockshm_code_name(r->outcome));
 	else if (r->op != HISTORY_END_HOLD && foreign != (r->outcome == LOCKSHM_NOT_HELD))

@@ -157,6 +157,22 @@ START_TEST(held_after_the_end_of_its_thread)
 }
 END_TEST
 
+/* It stays of the process. */
+START_TEST(moved_to_a_thread)
+{
+	struct history_record *w;
+	int refused;
+
+	for (refused = 0; refused < 2; refused++) {
+		begin();
+		w = granted(waits(track(), 1, X, STRICT, 0, 1), 2, 3, 1);
+		on(w, HISTORY_MOVE, 4, 5, refused ? LOCKSHM_INVALID : LOCKSHM_OK)->mode = LOCKSHM_TO_CALLER;
+		release(w, 6, 7);
+		finds(refused ? "" : "code");
+	}
+}
+END_TEST
+
 /* ---------------------------------------------------------------- ends */
 
 START_TEST(outcome_after_cancel)
@@ -429,6 +445,7 @@ static void add_all(TCase *tc)
 	tcase_add_test(tc, two_loops_hold);
 	tcase_add_test(tc, withdrawn_as_granted_beside_a_holder);
 	tcase_add_test(tc, held_after_the_end_of_its_thread);
+	tcase_add_test(tc, moved_to_a_thread);
 	tcase_add_test(tc, outcome_after_cancel);
 	tcase_add_test(tc, two_outcomes);
 	tcase_add_test(tc, outcome_of_what_was_held_at_once);
