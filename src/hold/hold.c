@@ -63,7 +63,7 @@ static bool die(const struct access *g)
 
 	while (access_granted(g, w)) {
 		if (unlikely(g->h->moved))
-			behind = queue_look_behind(g->s, g->e, g->h->index);
+			behind = queue_note_behind(g->s, g->e, g->h->index);
 		if (!cas(&g->r->word, &w, word_with_state(w, REQUEST_RELEASED)))
 			continue;
 		if (unlikely(g->h->moved))

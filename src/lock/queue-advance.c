@@ -284,7 +284,7 @@ void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 	(void)queue_advance_tail(s, e);
 }
 
-struct behind queue_look_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index)
+struct behind queue_note_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index)
 {
 	struct behind behind = { .tail = load_acquire(&e->tail) };
 

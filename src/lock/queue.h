@@ -210,7 +210,7 @@ struct behind {
 	struct qpos successor; /* index 0 = none is known */
 	uint64_t tail;	       /* of the entry, if the request is the last one; else 0 */
 };
-struct behind queue_look_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index);
+struct behind queue_note_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index);
 void queue_grant_behind(struct lockshm *s, struct shm_entry *e, struct behind behind);
 
 /* Wake the successor of @index: what it waits for ends earlier than it knew. */

@@ -392,7 +392,7 @@ bool wait_abandon(struct lockshm *s, const struct wait_terms *t)
 	struct behind behind;
 
 	while (still_waiting(t, w)) {
-		behind = queue_look_behind(s, t->entry, t->index);
+		behind = queue_note_behind(s, t->entry, t->index);
 		if (!cas(&r->word, &w, word_with_state(w, REQUEST_ABANDONED)))
 			continue;
 		queue_grant_behind(s, t->entry, behind);

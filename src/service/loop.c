@@ -36,7 +36,7 @@ int loop_check_told(const struct lockshm_loop *loop, struct lockshm_error *error
 	int err = loop_check(loop);
 
 	if (err == LOCKSHM_NOT_HELD)
-		return error_set(error, err, "the loop belongs to the parent process: open one after fork()");
+		return error_set(error, err, "the loop belongs to the parent process: open one in this process");
 	return err ? error_set(error, err, "loop is NULL or closed") : 0;
 }
 
