@@ -13,6 +13,13 @@
 
 #define BLIND_NS LOCKSHM_MS(10) /* where a death does not wake this thread */
 #define PROBES 64		/* owners in one look at /proc */
+#define ENDS_A_TURN 500		/* waits whose time has come */
+
+struct seen_blocker {
+	const struct shm_entry *entry;
+	int64_t at;
+	struct lockshm_blocker blocker;
+};
 
 static struct wait_terms terms_of(const struct waits *all, const struct wait *w)
 {
@@ -92,36 +99,54 @@ static unsigned notice_deaths(struct waits *all, uint64_t *dead, unsigned most)
 
 /* ---------------------------------------------------------------- the end of waits */
 
+/* What is in the way of many waits that end at once is looked for once: a walk of the queue each would be quadratic. */
+static void find_blocker(struct lockshm *s, const struct wait_terms *t, struct seen_blocker *seen)
+{
+	int64_t now = segment_now(s);
+
+	if (seen->entry == t->entry && now - seen->at < LOCKSHM_MS(1) && seen->blocker.state != LOCKSHM_WAITING)
+		return;
+	seen->entry = t->entry;
+	seen->at = now;
+	blocker_find(s, (struct qpos){ t->index, load_acquire(&s->requests[t->index].word) }, t->index, &seen->blocker);
+}
+
 /* Take @w out of its queue and decide it; it may have been granted, or cancelled, at this moment. */
-static void end_wait(struct waits *all, struct wait *w, int status)
+static void end_wait(struct waits *all, struct wait *w, int status, struct seen_blocker *seen)
 {
 	struct wait_terms t = terms_of(all, w);
-	struct lockshm_blocker blocker = { 0 };
 	bool left, report = w->report && status == LOCKSHM_TIMEOUT;
 
 	timer_end(&all->of_waits, &w->timer);
 	waits_unlock(all);
 	if (report)
-		blocker_find(all->s, (struct qpos){ t.index, load_acquire(&all->s->requests[t.index].word) }, t.index,
-			     &blocker);
+		find_blocker(all->s, &t, seen);
 	left = wait_abandon(all->s, &t);
 	waits_lock(all);
 	w = waits_find(all, t.index, t.gen);
 	if (!w || !w->line)
 		return;
-	w->blocker = blocker;
+	if (report)
+		w->blocker = seen->blocker;
 	if (left)
 		waits_decide(all, w, status);
 	else
 		(void)waits_look(all, w);
 }
 
-static void end_in_time(struct waits *all, int64_t now)
+/* Some of those whose time has come: renewals are due meanwhile.  False = there are more. */
+static bool end_in_time(struct waits *all, int64_t now)
 {
+	struct seen_blocker seen = { 0 };
 	struct timer *t;
+	int n;
 
-	while ((t = all->of_waits.first) != NULL && t->at <= now)
-		end_wait(all, caa_container_of(t, struct wait, timer), LOCKSHM_TIMEOUT);
+	for (n = 0; (t = all->of_waits.first) != NULL && t->at <= now; n++) {
+		if (n == ENDS_A_TURN)
+			return false;
+		end_wait(all, caa_container_of(t, struct wait, timer), LOCKSHM_TIMEOUT, &seen);
+	}
+	return true;
 }
 
 /* The segment was removed. */
@@ -136,7 +161,7 @@ static void end_all(struct waits *all)
 			line = cds_list_first_entry(&all->lines[i], struct line, near);
 			w = line_first(line);
 			if (w)
-				end_wait(all, w, LOCKSHM_NO_SEGMENT);
+				end_wait(all, w, LOCKSHM_NO_SEGMENT, NULL);
 			else
 				line_drop_if_empty(all, line);
 		}
@@ -183,7 +208,7 @@ static void view(struct waits *all, struct line *line)
 	else if (result == 0)
 		line_set_view(all, line, &v);
 	else if (result < 0)
-		end_wait(all, w, result);
+		end_wait(all, w, result, NULL);
 }
 
 static void view_all(struct waits *all, int64_t now)
@@ -265,6 +290,7 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	uint64_t dead[PROBES];
 	unsigned i, n_dead;
 	int64_t next;
+	bool ended;
 
 	waits_lock(all);
 	all->until = 0;
@@ -280,10 +306,10 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	}
 	if (all->n_lines && segment_retired(s))
 		end_all(all);
-	end_in_time(all, segment_now(s));
+	ended = end_in_time(all, segment_now(s));
 	view_all(all, segment_now(s));
 	next = add_watches(all, watches, n);
-	if (cds_list_empty(&all->to_view))
+	if (ended && cds_list_empty(&all->to_view))
 		all->until = next;
 	else
 		next = 0;
