@@ -584,6 +584,35 @@ START_TEST(cancelled_and_unlinked_before_a_look)
 }
 END_TEST
 
+/* The record of a cancelled wait is another request's before the outcome is collected: its hint leads elsewhere. */
+START_TEST(cancelled_and_its_record_used_again)
+{
+	unsigned unlinked = REQUEST_FREE;
+
+	cast();
+	held_by(a, "k", X);
+	ck_code(cancellable(&t[0], "k", &canceller), LOCKSHM_PENDING);
+	cancelled_request = nth_from_tail(entry_of("k"), 0);
+	ck_code(lockshm_cancel(&canceller), 0);
+	ck_assert(await(has_state, &unlinked));
+	task_init(&t[1], "other", X);
+	t[1].request.ttl_ns = LOCKSHM_SECONDS(300);
+	t[1].request.flags = LOCKSHM_ROBUST;
+	ck_code(task_acquire(loop, &t[1]), 0);
+	ck_assert_uint_eq(nth_from_tail(entry_of("other"), 0), cancelled_request);
+	ck_code(agent_acquire(b, "other", X), AGENT_BLOCKED);
+	agent_stop(b);
+	ck_code(lockshm_renew(&t[1].hold, LOCKSHM_MS(20), LOCKSHM_RENEW_RESET), 0);
+	usleep(60000);
+	ck_outcome(loop, &t[0], LOCKSHM_CANCELLED);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	agent_cont(b);
+	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED);
+	ck_code(task_release(&t[1]), LOCKSHM_LOST);
+	verify_clean();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, while_it_waits);
@@ -608,6 +637,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, races_with_a_grant_in_a_row);
 	tcase_add_test(tc, a_canceller_races_with_a_grant_and_a_time_out);
 	tcase_add_test(tc, cancelled_and_unlinked_before_a_look);
+	tcase_add_test(tc, cancelled_and_its_record_used_again);
 }
 
 int main(void)

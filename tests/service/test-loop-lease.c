@@ -599,6 +599,19 @@ START_TEST(it_does_not_move_to_a_thread)
 }
 END_TEST
 
+START_TEST(a_bounded_hold_is_bounded_from_its_grant)
+{
+	cast();
+	task_init(&t[0], "k", X);
+	t[0].request.flags = LOCKSHM_AUTO_RENEW;
+	t[0].request.ttl_ns = LONG;
+	t[0].request.max_hold_ns = LOCKSHM_SECONDS(100);
+	ck_code(task_acquire(loop, &t[0]), 0);
+	ck_assert_int_le(remaining(&t[0]), LOCKSHM_SECONDS(101)); /* by the coarse clock */
+	ck_code(task_release(&t[0]), 0);
+}
+END_TEST
+
 static void *in_a_loop_of_its_own(void *unused)
 {
 	lockshm_loop_t *own = loop_new();
@@ -656,6 +669,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, changes_its_mode);
 	tcase_add_loop_test(tc, any_thread_uses_it, 0, 2);
 	tcase_add_test(tc, it_does_not_move_to_a_thread);
+	tcase_add_test(tc, a_bounded_hold_is_bounded_from_its_grant);
 	tcase_add_loop_test(tc, it_outlives_its_thread_and_its_loop, 0, 2);
 }
 
