@@ -27,6 +27,7 @@ int waits_make(struct lockshm *s)
 	CDS_INIT_LIST_HEAD(&all->to_view);
 	CDS_INIT_LIST_HEAD(&all->to_write);
 	CDS_INIT_LIST_HEAD(&all->watched);
+	CDS_INIT_LIST_HEAD(&all->dropped);
 	CDS_INIT_LIST_HEAD(&all->loops);
 	for (i = 0; i < WAITS_NEAR; i++) {
 		CDS_INIT_LIST_HEAD(&all->near[i]);
@@ -93,9 +94,15 @@ void waits_unlock(struct waits *all)
 {
 	bool ring = all->ring && all->process;
 	uint32_t slot = ring ? all->process->slot : 0;
+	struct line *line, *next;
+	CDS_LIST_HEAD(dropped);
 
+	cds_list_splice(&all->dropped, &dropped);
+	CDS_INIT_LIST_HEAD(&all->dropped);
 	all->ring = false;
 	pthread_mutex_unlock(&all->lock);
+	cds_list_for_each_entry_safe(line, next, &dropped, near)
+		free(line);
 	if (ring)
 		wake_service(all, slot);
 }
@@ -239,8 +246,8 @@ void line_drop_if_empty(struct waits *all, struct line *line)
 	timer_end(&all->of_lines, &line->timer);
 	cds_list_del(&line->to_view);
 	cds_list_del(&line->near);
+	cds_list_add(&line->near, &all->dropped);
 	all->n_lines--;
-	free(line);
 }
 
 /* ---------------------------------------------------------------- waits */

@@ -2,16 +2,17 @@
 /*
  * waits.h - the requests of a process that wait for its loops
  *
- * Two tables: waits by the index of their record, which is what a doorbell names; and lines by their entry.  A line has the
- * waits of this process for one key, in the order of their tickets.  Only its first wait is looked after: it announces
+ * Waits are found by the index of their record, which is what a doorbell names, and by their hold; lines by their entry.  A
+ * line has the waits of this process for one key, in the order of their tickets.  Only its first wait is looked after: it announces
  * itself, its predecessor's owner and lease are watched, and its self-check walks to the head of the queue (R9).  The
  * waits behind it are told by doorbells, by their time-outs, and when it leaves.
  *
  * One mutex guards all of it, and every wait that is in a table.  It is never held over a system call or a walk of a
- * queue: the service thread copies what it needs, gives the lock back, and looks for the wait again.
+ * queue, but for memory when a loop is closed: the service thread copies what it needs, gives the lock back, and looks
+ * for the wait again.
  *
  * A wait is decided once, with the lock held: it leaves its line for its loop's list of decided waits, and that loop's
- * descriptor is written to.  Only lockshm_loop_next() writes to the caller's memory.
+ * descriptor is written to.  Only calls of the loop's thread write to the caller's memory.
  */
 #ifndef LOCKSHM_SERVICE_WAITS_H
 #define LOCKSHM_SERVICE_WAITS_H
@@ -91,6 +92,7 @@ struct waits {
 	struct cds_list_head to_view;
 	struct cds_list_head to_write; /* loops, see struct lockshm_loop */
 	struct cds_list_head watched;
+	struct cds_list_head dropped; /* lines, to be freed when the lock is given back */
 	struct cds_list_head loops;
 	struct cds_list_head near[WAITS_NEAR];
 	struct cds_list_head by_hold[WAITS_NEAR]; /* waits, by the address of their hold */
@@ -180,7 +182,7 @@ void line_set_walk(struct waits *all, struct line *line);
 /* What its first wait depends on now. */
 void line_set_view(struct waits *all, struct line *line, const struct wait_view *view);
 
-/* Frees it if it is empty, and not busy. */
+/* Ends it if it is empty, and not busy; it is freed when the lock is given back. */
 void line_drop_if_empty(struct waits *all, struct line *line);
 
 /* Make the service thread look again, after the lock is given back. */
