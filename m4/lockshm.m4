@@ -66,3 +66,14 @@ AC_DEFUN([LOCKSHM_SONAME], [
 	AS_IF([test -n "$$1"], [AC_MSG_RESULT([$$1])], [AC_MSG_RESULT([not found]); $4])
 	AC_SUBST([$1])
 ])
+
+dnl LOCKSHM_LANGUAGE(NAME, WHAT, SEARCH, FOUND) - option --without-NAME; SEARCH sets variables, and have_NAME is yes if the
+dnl words FOUND are not empty after it.
+AC_DEFUN([LOCKSHM_LANGUAGE], [
+	AC_ARG_WITH([$1], [AS_HELP_STRING([--without-$1], [no tests of bindings/$1 (they need $2)])])
+	AS_IF([test "x$with_$1" = xno], [have_$1=no], [
+		$3
+		AS_IF([test -n "$4"], [have_$1=yes], [have_$1=no])
+		AS_IF([test "x$with_$1" = xyes && test $have_$1 = no], [AC_MSG_ERROR([--with-$1 needs $2])])
+	])
+])

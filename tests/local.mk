@@ -7,6 +7,15 @@ AM_TESTS_ENVIRONMENT = \
 	LOCKCTL='$(abs_builddir)/lockctl'; export LOCKCTL; \
 	MAKE='$(MAKE)'; export MAKE; \
 	NM='$(NM)'; export NM; \
+	LUAJIT='$(LUAJIT)'; export LUAJIT; \
+	NGINX='$(NGINX)'; export NGINX; \
+	PHP='$(PHP)'; export PHP; \
+	PHPIZE='$(PHPIZE)'; export PHPIZE; \
+	PHP_CONFIG='$(PHP_CONFIG)'; export PHP_CONFIG; \
+	PYTHON='$(PYTHON)'; export PYTHON; \
+	have_lua='$(have_lua)'; export have_lua; \
+	have_php='$(have_php)'; export have_php; \
+	have_python='$(have_python)'; export have_python; \
 	SANITIZE_CFLAGS='$(SANITIZE_CFLAGS)'; export SANITIZE_CFLAGS;
 tests_of_bench =
 tests_of_bridge =
@@ -17,7 +26,7 @@ tests_of_install =
 tests_of_programs =
 tests_of_tree =
 tests_of_units =
-TESTS = $(tests_of_tree) $(tests_of_units) $(tests_of_bridge) $(tests_of_programs) $(tests_of_environments) $(tests_of_cli) $(tests_of_bench) $(tests_of_install)
+TESTS = $(tests_of_tree) $(tests_of_bindings) $(tests_of_units) $(tests_of_bridge) $(tests_of_programs) $(tests_of_environments) $(tests_of_cli) $(tests_of_bench) $(tests_of_install)
 
 # What suites share.  A suite sees the inside of the library, and takes of both what it uses.
 tests_libtest_la_SOURCES =
@@ -46,7 +55,7 @@ include tests/build/local.mk
 include tests/tree/local.mk
 include tests/mutations/local.mk
 
-EXTRA_DIST += $(tests_of_tree) $(tests_of_cli) $(tests_of_bench) $(tests_of_install) $(tests_of_builds)
+EXTRA_DIST += $(tests_of_tree) $(tests_of_bindings) $(tests_of_cli) $(tests_of_bench) $(tests_of_install) $(tests_of_builds)
 check_PROGRAMS += $(tests_of_environments) $(tests_of_programs)
 if HAVE_CHECK
 check_PROGRAMS += $(tests_of_units) $(tests_of_bridge)

@@ -4,8 +4,8 @@
 # doc-links.sh - what the documentation points at is there
 #
 #   1. every relative link in a *.md file leads to an existing file, and its #anchor to a heading there
-#   2. every path in backquotes that looks like a file of this tree (doc/..., src/..., tests/..., perf/..., examples/...,
-#      include/...) exists
+#   2. every path in backquotes that looks like a file of this tree (bindings/..., doc/..., src/..., tests/...,
+#      perf/..., examples/..., include/...) exists
 #   3. every test case that tests/*/traceability.md names as evidence is in the test file it names
 #   4. the program in README.md is examples/minimal.c, and the uses are those of examples/uses.c, at most six statements each
 #   5. every function that doc/ names as `name()` exists
@@ -70,7 +70,7 @@ while read -r file; do
 		check_link "$file" "$link"
 	done <"$work/links"
 	# shellcheck disable=SC2016
-	prose "$file" | grep -oE '`(doc|src|tests|perf|examples|include)/[A-Za-z0-9_./-]+`' | tr -d '`' | sort -u >"$work/paths"
+	prose "$file" | grep -oE '`(bindings|doc|src|tests|perf|examples|include)/[A-Za-z0-9_./-]+`' | tr -d '`' | sort -u >"$work/paths"
 	while read -r path; do
 		links=$((links + 1))
 		# Programs are named without their suffix; logs are made by the tests.

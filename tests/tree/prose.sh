@@ -18,8 +18,8 @@ cd "$srcdir" || exit 99
 
 # No name in this tree has a blank.
 # shellcheck disable=SC2046
-set -- "${1:--q}" $(find src include doc tests perf model examples -type f \( -name '*.[ch137]' -o -name '*.pml' \
-	-o -name '*.sh' -o -name '*.mk' -o -name '*.awk' -o -name '*.py' -o -name '*.lua' -o -name '*.md' \) | sort)
+set -- "${1:--q}" $(find src include doc tests perf model examples bindings -type f \( -name '*.[ch137]' -o -name '*.pml' \
+	-o -name '*.sh' -o -name '*.mk' -o -name '*.awk' -o -name '*.py' -o -name '*.php' -o -name '*.lua' -o -name '*.md' \) | sort)
 verbose=$1
 shift
 
@@ -65,7 +65,7 @@ awk -v verbose="$verbose" '
 	}
 	FNR == 1 {
 		inside = 0
-		language = FILENAME ~ /\.([ch]|pml)$/ ? "c" : FILENAME ~ /\.lua$/ ? "lua" : FILENAME ~ /\.(md|[137])$/ ? "text" : "script"
+		language = FILENAME ~ /\.([ch]|pml|php)$/ ? "c" : FILENAME ~ /\.lua$/ ? "lua" : FILENAME ~ /\.(md|[137])$/ ? "text" : "script"
 		split(FILENAME, part, "/")
 		folder = FILENAME ~ /^(src|tests)\/.*\// ? part[1] "/" part[2] : part[1]
 		folder_of[FILENAME] = folder

@@ -20,9 +20,9 @@ cd "$srcdir" || exit 99
 
 files()
 {
-	find src include tests perf model doc examples -type f \
+	find src include tests perf model doc examples bindings -type f \
 		\( -name '*.[chl1-8]' -o -name '*.cc' -o -name '*.pml' -o -name '*.lua' -o -name '*.sh' -o -name '*.awk' \
-		-o -name '*.py' -o -name '*.js' -o -name '*.md' -o -name '*.mk' -o -name '*.txt' -o -name '*.patch' \
+		-o -name '*.py' -o -name '*.pyi' -o -name '*.php' -o -name '*.js' -o -name '*.md' -o -name '*.mk' -o -name '*.txt' -o -name '*.patch' \
 		-o -name '*.sym' -o -path perf/plot -o -path perf/tables \) ! -path tests/tree/words.txt | sort
 	ls README.md CONTRIBUTING.md quickstart configure.ac Makefile.am completions/* 2>/dev/null
 }

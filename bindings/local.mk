@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+# A language's folder is complete in itself, and its packager installs it.  Here are its files for the archive, and the
+# scripts that make check runs.
+tests_of_bindings =
