@@ -5,6 +5,7 @@ tests_of_units += \
 	%D%/test-loop-badargs \
 	%D%/test-loop-cancel \
 	%D%/test-loop-crowd \
+	%D%/test-loop-death \
 	%D%/test-loop-descriptor \
 	%D%/test-loop-lease \
 	%D%/test-loop-life \
