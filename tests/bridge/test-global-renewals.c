@@ -248,7 +248,7 @@ START_TEST(a_fence_changed_without_invalidation)
 {
 	unsigned i;
 
-	hold_all_at(user("-client|tracking"), LOCKSHM_SECONDS(1));
+	hold_all_at(user("-client|tracking"), LOCKSHM_SECONDS(3));
 	are_renewed(1);
 	for (i = 0; i < 4; i++)
 		ck_redis("1", redis, "HDEL {lk:%s}:f token", key_of(i));
