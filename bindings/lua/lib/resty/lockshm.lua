@@ -1,0 +1,325 @@
+-- SPDX-License-Identifier: MIT
+--- Keyed, fair, crash-proof read-write locks for nginx and LuaJIT.
+-- new(), lock(), unlock() and expire() are those of resty.lock: `package.loaded["resty.lock"] = require "resty.lockshm"`
+-- puts this in its place.  What differs: a killed worker frees its locks at once, waiters do not poll, a late unlock
+-- never ends another request's lock, and a free key and a try (timeout 0) work in every phase.
+-- open() and dict() give locks objects with more: see resty.lockshm.locks.
+
+local native = require "resty.lockshm.native"
+
+local M = { _VERSION = require("resty.lockshm.cdef").version }
+local class = { __index = M }
+
+local min, max = math.min, math.max
+local tonumber, tostring, type = tonumber, tostring, type
+
+local settings = {}
+
+-- Loaded by the first use, so that configure{ library = ... } may come before.
+local acquire, holder, hold, locks, spec, result
+local C
+local EXCLUSIVE, SHARED
+
+local function load()
+    C = native.load(settings.library)
+    acquire = require "resty.lockshm.acquire"
+    holder = require "resty.lockshm.holder"
+    hold = require "resty.lockshm.hold"
+    locks = require "resty.lockshm.locks"
+    spec = require "resty.lockshm.spec"
+    result = hold.result
+    EXCLUSIVE, SHARED = C.LOCKSHM_EXCLUSIVE, C.LOCKSHM_SHARED
+end
+
+local known_settings = {
+    library = "string", instance = "string", segment = "table", user = "string", locks = "number",
+    requests = "number", owners = "number",
+}
+
+--- Settings of this Lua VM, to be made before the first lock: in init_by_lua*, or where a module is loaded.
+-- @param options library (path of liblockshm.so.0), and for the segments of dictionaries: instance (in place of the
+--                computed one), segment (table: dictionary = segment name), user (of the workers; default: as nginx
+--                reads its configuration), locks, requests, owners (capacities)
+function M.configure(options)
+    for name, value in pairs(options) do
+        if type(value) ~= known_settings[name] then
+            error(("configure: %s"):format(known_settings[name] and ("'%s' is a %s, not %s"):format(name,
+                known_settings[name], tostring(value)) or ("unknown setting '%s'"):format(tostring(name))), 2)
+        end
+        settings[name] = value
+    end
+end
+
+--- Opens a segment, or makes it: see resty.lockshm.locks.
+function M.open(name, options)
+    if not acquire then
+        load()
+    end
+    return locks.open(name, options)
+end
+
+--- The name of the segment of a dictionary: for lockctl.
+function M.segment_name(dict)
+    return settings.segment and settings.segment[dict]
+        or require("resty.lockshm.instance").segment_name(dict, settings.instance)
+end
+
+local of_dict = {}
+
+--- The locks object of a dictionary: what lock objects of new() use.
+-- @return locks object; or nil, error string ("dictionary not found", or a sentence)
+function M.dict(name)
+    local found = of_dict[name]
+    if found then
+        return found
+    elseif name == nil or not ngx.shared[name] then
+        return nil, "dictionary not found"
+    end
+    local err
+    found, err = M.open(M.segment_name(name), {
+        user = settings.user, locks = settings.locks, requests = settings.requests, owners = settings.owners,
+    })
+    of_dict[name] = found
+    return found, err
+end
+
+-- Debug builds of nginx count what is in use, as resty.lock does there: memo has an entry for each lock object and each
+-- held key.  A free entry has the number of the next free one.
+local memo, free_entry = {}, nil
+local debug_build = type(ngx) == "table" and ngx.config and ngx.config.debug
+
+local function ref_obj(object)
+    if object == nil then
+        return -1
+    end
+    local entry = free_entry or #memo + 1
+    free_entry, memo[entry] = memo[entry], object
+    return entry
+end
+
+local function unref_obj(entry)
+    if entry and entry >= 0 then
+        memo[entry], free_entry = free_entry, entry
+    end
+end
+
+if debug_build then
+    M.memo, M.ref_obj, M.unref_obj = memo, ref_obj, unref_obj
+end
+
+--- Counts a lock object until the end of its hold's memory, which must not refer to the object.
+local function count_object(self, dict_name)
+    local entries = { object = ref_obj(dict_name) }
+    self.entries = entries
+    acquire.at_end(self.cdata, function()
+        unref_obj(entries.key)
+        unref_obj(entries.object)
+    end)
+end
+
+local function count_key(self, key)
+    if key then
+        self.entries.key = ref_obj(key)
+    else
+        unref_obj(self.entries.key)
+        self.entries.key = nil
+    end
+end
+
+local function number_options(opts)
+    local values = {}
+    for _, name in ipairs { "timeout", "exptime", "step", "ratio", "max_step" } do
+        local value = opts[name]
+        values[name] = tonumber(value)
+        if value and (not values[name] or name ~= "timeout" and values[name] < 0) then
+            return nil, ("bad option '%s': %s"):format(name, tostring(value))
+        end
+    end
+    return values
+end
+
+--- exptime 0 never ends, as in a dictionary; otherwise the shortest lease is a millisecond.
+local function lease(exptime)
+    if exptime == 0 then
+        return native.FOREVER
+    end
+    return native.to_ns(max(exptime, 0.001))
+end
+
+--- Makes a lock object, for one key at a time.  Does not lock.
+-- @param dict_name a lua_shared_dict; only its name is used
+-- @param opts those of resty.lock: exptime (30 s), timeout (5 s, at most exptime; 0 = try once), step (1 ms), ratio (2),
+--             max_step (0.5 s); and shared, robust, renew, fair (order of arrival, also against this worker's next
+--             request), tag, honest (lock() returns the real time waited)
+-- @return lock object; or nil, error string ("dictionary not found", or a sentence)
+function M.new(_, dict_name, opts)
+    local group, err = M.dict(dict_name)
+    if not group then
+        return nil, err
+    end
+    opts = opts or {}
+    local values
+    values, err = number_options(opts)
+    err = err or spec.tag_error(opts.tag)
+    if err then
+        return nil, err
+    end
+    local exptime, timeout, step = values.exptime or 30, values.timeout, values.step
+    if timeout then
+        timeout = min(timeout, exptime)
+        step = step and min(step, timeout)
+    end
+    timeout = max(timeout or 5, 0)
+    local mode = opts.shared and SHARED or EXCLUSIVE
+    local self = setmetatable({
+        locks = group,
+        cdata = acquire.new_hold(),
+        held = false,
+        mode = mode,
+        flags = spec.flags(mode, opts),
+        ttl_ns = lease(exptime),
+        timeout_ns = native.to_ns(timeout),
+        max_hold_ns = 0,
+        tag = opts.tag or nil,
+        timeout = timeout,
+        step = step or 0.001,
+        ratio = values.ratio or 2,
+        max_step = values.max_step or 0.5,
+        honest = opts.honest,
+    }, class)
+    if debug_build then
+        count_object(self, dict_name)
+    end
+    return self
+end
+
+--- What a poller with the object's step, ratio and max_step would have slept for a wait.
+local function polled(self, waited)
+    local step, left, slept = self.step, self.timeout, 0
+    repeat
+        slept = slept + step
+        left = left - step
+        step = min(max(0.001, step * self.ratio), left, self.max_step)
+    until slept >= waited or step <= 0
+    return slept
+end
+
+local function elapsed_of(self, waited_ns)
+    if not waited_ns then
+        return 0
+    end
+    local waited = native.to_seconds(waited_ns)
+    return self.honest and waited or polled(self, waited)
+end
+
+local function not_locked(self, err, report)
+    self.blocker = report and acquire.copy_blocker(report)
+    if err == "busy" then
+        err = "timeout"
+    end
+    return nil, err
+end
+
+--- Takes the lock of a key, or waits for it until the time-out: the light thread sleeps, the worker goes on.
+-- A free key and a try work in every phase; a wait does where nginx can suspend.
+-- @param key 1 to 65535 bytes
+-- @return seconds waited, 0 = it was free (as a poller would have slept, or real with option honest); with option
+--         robust also nil, "owner died" or "took over expired"; or nil and an error string: "timeout", "locked" (this
+--         object holds a lock), "nil key", "empty key", "key too long", "cannot wait in ...", or a sentence
+function M.lock(self, key)
+    if not key then
+        return nil, "nil key"
+    elseif self.held then
+        return nil, "locked"
+    end
+    if type(key) ~= "string" then
+        key = tostring(key)
+    end
+    if key == "" or #key > native.number.KEY_MAX then
+        return nil, key == "" and "empty key" or "key too long"
+    end
+    local status, waited_ns, report = acquire.acquire(self.locks, self, key, self.cdata)
+    if not status then
+        return not_locked(self, waited_ns, report)
+    end
+    self.held, self.key = true, key
+    if debug_build then
+        count_key(self, key)
+    end
+    if status > 0 then
+        return elapsed_of(self, waited_ns), nil, native.status(status)
+    end
+    return waited_ns and elapsed_of(self, waited_ns) or 0
+end
+
+local function not_unlocked(self, code)
+    local reason = native.message(code)
+    ngx.log(ngx.WARN, "lockshm: '", self.key, "' was ", reason, " before unlock(): another request may have worked ",
+        "meanwhile; a longer exptime, expire() or option renew prevents it")
+    return nil, "unlocked", reason
+end
+
+--- Releases the lock.  Works in every phase.
+-- @return 1; or nil, "unlocked".  After a loss (the lease had run out and another request took the key) a third value
+--         says "lost", and a warning is logged; the other request's lock stays.
+function M.unlock(self)
+    if not self.held then
+        return nil, "unlocked"
+    end
+    self.held = false
+    if debug_build then
+        count_key(self, nil)
+    end
+    local code = acquire.release(self.cdata, 0)
+    if code < 0 then
+        return not_unlocked(self, code)
+    end
+    return 1
+end
+
+--- Restarts the lease.  Works in every phase.
+-- @param time seconds; nil = exptime, 0 = for ever
+-- @return true; or nil, "unlocked", "lost" or a sentence
+function M.expire(self, time)
+    if not self.held then
+        return nil, "unlocked"
+    end
+    local seconds = tonumber(time)
+    if time and (not seconds or seconds < 0) then
+        return nil, "bad time: " .. tostring(time)
+    end
+    local ns = time and lease(seconds) or self.ttl_ns
+    local ok, err = result(C.lockshm_renew(self.cdata, ns, C.LOCKSHM_RENEW_RESET))
+    return ok, not ok and err or nil
+end
+
+local function while_held(name)
+    return function(self)
+        if not self.held then
+            return nil, "unlocked"
+        end
+        return hold[name](self)
+    end
+end
+
+--- The fencing token: larger than that of every earlier holder of the key, or, without option fair, the same as that of
+-- the previous one in this worker.
+M.token = while_held "token"
+--- Seconds left of the lease (math.huge = strict); or nil, "lost" or "unlocked".
+M.check = while_held "check"
+--- Shared to exclusive; true, or nil, "busy", "lost" or "unlocked".
+M.upgrade = while_held "upgrade"
+--- Exclusive to shared; true, or nil, "lost" or "unlocked".
+M.downgrade = while_held "downgrade"
+--- The damage mark of the key: table or nil; or nil, "lost" or "unlocked".
+M.previous = while_held "previous"
+--- Clears the damage mark; true, or nil, "lost" or "unlocked".
+M.acknowledge = while_held "acknowledge"
+
+--- What was in the way of the last lock() of this object that failed: state, mode, pid, tid, token, age, expires_in,
+-- name, tag; tostring() of it is a sentence.  nil if nothing was, or it is not known.
+function M.holder(self)
+    return self.blocker and holder.of_blocker(self.blocker)
+end
+
+return M

@@ -1,0 +1,156 @@
+-- SPDX-License-Identifier: MIT
+--- One request for one lock, in every environment.
+-- A free key costs one call of the library, which neither waits nor makes a system call.  A busy one costs a second
+-- call, which tells what is in the way, or waits: in nginx as a light thread (pump.lua), elsewhere as the process.
+
+local ffi = require "ffi"
+local native = require "resty.lockshm.native"
+local C = native.load()
+
+local M = {}
+
+local BUSY = C.LOCKSHM_BUSY
+local NOT_HELD = C.LOCKSHM_NOT_HELD
+local NO_SEGMENT = C.LOCKSHM_NO_SEGMENT
+local INVALID = C.LOCKSHM_INVALID
+
+local in_nginx = type(ngx) == "table" and ngx.get_phase ~= nil
+local waiting = in_nginx and require "resty.lockshm.pump" or require "resty.lockshm.poll"
+
+-- A request is not used after the call, so that these serve all.  The key and the tag are referenced by their caller.
+local try = native.sized("struct lockshm_request")
+local queued = native.sized("struct lockshm_request")
+local try_report = native.sized("struct lockshm_report")
+
+local function fill(request, spec, key)
+    request.key = key
+    request.key_len = #key
+    request.mode = spec.mode
+    request.flags = spec.flags
+    request.ttl_ns = spec.ttl_ns
+    request.tag = spec.tag
+    request.max_hold_ns = spec.max_hold_ns
+end
+
+--- The same try with a report of what is in the way.  It may be granted now.
+local function try_again(segment, hold)
+    try.report = try_report
+    local status = C.lockshm_loop_acquire(segment.loop, try, hold, nil)
+    try.report = nil
+    return status
+end
+
+local function failed(status, report)
+    return nil, native.message(status, report.error.message), report
+end
+
+--- Opens what is missing: the loop of this process, or the segment where an operator removed it.
+local function repair(locks, status)
+    if status == NO_SEGMENT then
+        return locks:reopen()
+    end
+    return locks.segment:open_loop(-1)
+end
+
+local function wait(locks, spec, key, hold)
+    local segment = locks.segment
+    local ready, err = waiting.attach(segment)
+    if not ready then
+        return nil, err, try_report
+    end
+    local report = native.sized("struct lockshm_report")
+    fill(queued, spec, key)
+    queued.timeout_ns = spec.timeout_ns
+    queued.report = report
+    local status, reason = waiting.wait(segment, queued, hold, report)
+    if not status then
+        return nil, reason, report
+    elseif status < 0 then
+        return failed(status, report)
+    end
+    return status, report.waited_ns
+end
+
+--- All that is not a free key.
+local function slow(locks, spec, key, hold, status)
+    local segment = locks.segment
+    if status == NO_SEGMENT or status == NOT_HELD or status == INVALID and not segment.loop then
+        local ok, err = repair(locks, status)
+        if not ok then
+            return nil, err, try_report
+        end
+        status = C.lockshm_loop_acquire(locks.segment.loop, try, hold, nil)
+        if status >= 0 then
+            return status
+        end
+    end
+    local refusal = spec.timeout_ns > 0 and waiting.refusal()
+    if status ~= BUSY or spec.timeout_ns <= 0 or refusal then
+        status = try_again(locks.segment, hold)
+        if status >= 0 then
+            return status
+        end
+        local _, err = failed(status, try_report)
+        return nil, status == BUSY and refusal or err, try_report
+    end
+    return wait(locks, spec, key, hold)
+end
+
+--- Takes a lock, or waits for it until the time-out.
+-- Waits only if timeout_ns is positive: then the light thread or, without nginx, the process sleeps.
+-- @param locks the locks object
+-- @param spec  mode, flags, ttl_ns, max_hold_ns, timeout_ns (0 = try once) and tag of the request
+-- @param key   string of 1 to 65535 bytes
+-- @param hold  lockshm_hold_t, filled if granted
+-- @return status (0, or positive with robust keys), and after a wait its nanoseconds; or nil, error string, report
+--         (valid until the next request)
+function M.acquire(locks, spec, key, hold)
+    fill(try, spec, key)
+    local status = C.lockshm_loop_acquire(locks.segment.loop, try, hold, nil)
+    if status >= 0 then
+        return status
+    end
+    return slow(locks, spec, key, hold, status)
+end
+
+--- Sleeps: the light thread or, without nginx, the process.
+M.sleep = waiting.sleep
+
+--- Lets local waiters run that were granted a lock by this process just now.
+function M.drain()
+    if waiting.count > 0 then
+        waiting.drain()
+    end
+end
+
+--- Ends a hold; local waiters run without a turn of the event loop.
+-- @return the code of lockshm_release()
+function M.release(hold, cooldown_ns)
+    local status = C.lockshm_release(hold, cooldown_ns)
+    M.drain()
+    return status
+end
+
+local function release_unused(hold)
+    C.lockshm_release(hold, 0)
+end
+
+--- Memory of a hold that ends with its object, if not before.
+function M.new_hold()
+    return ffi.gc(ffi.new("lockshm_hold_t"), release_unused)
+end
+
+--- Has a function called, besides the release, when the memory of a hold ends.
+function M.at_end(hold, fn)
+    ffi.gc(hold, function(memory)
+        C.lockshm_release(memory, 0)
+        fn()
+    end)
+end
+
+--- A copy of what was in the way.
+function M.copy_blocker(report)
+    return ffi.new("struct lockshm_blocker", report.blocker)
+end
+
+return M

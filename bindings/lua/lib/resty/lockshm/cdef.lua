@@ -1,0 +1,315 @@
+-- SPDX-License-Identifier: MIT
+-- Made from lockshm.h by generate.sh: do not edit.
+local M = {}
+
+M.declarations = [[
+enum lockshm_code {
+    LOCKSHM_OK = 0,
+    LOCKSHM_OWNER_DIED = 1,
+    LOCKSHM_TOOK_OVER_EXPIRED = 2,
+    LOCKSHM_LATE = 3,
+    LOCKSHM_LOCAL_ONLY = 4,
+    LOCKSHM_TIMEOUT = -1,
+    LOCKSHM_BUSY = -2,
+    LOCKSHM_CANCELLED = -3,
+    LOCKSHM_LOST = -4,
+    LOCKSHM_NOT_HELD = -5,
+    LOCKSHM_DEADLOCK = -6,
+    LOCKSHM_FULL = -7,
+    LOCKSHM_INVALID = -8,
+    LOCKSHM_KEY_TOO_LONG = -9,
+    LOCKSHM_NO_SEGMENT = -10,
+    LOCKSHM_EXISTS = -11,
+    LOCKSHM_PERMISSION = -12,
+    LOCKSHM_BAD_SEGMENT = -13,
+    LOCKSHM_VERSION = -14,
+    LOCKSHM_NO_MEMORY = -15,
+    LOCKSHM_BRIDGE = -16,
+    LOCKSHM_SYSTEM = -17,
+    LOCKSHM_PENDING = -18
+};
+enum lockshm_mode {
+    LOCKSHM_SHARED = 2,
+    LOCKSHM_EXCLUSIVE = 3
+};
+enum lockshm_table {
+    LOCKSHM_TABLE_NONE = 0,
+    LOCKSHM_TABLE_LOCKS = 1,
+    LOCKSHM_TABLE_REQUESTS = 2,
+    LOCKSHM_TABLE_OWNERS = 3,
+    LOCKSHM_TABLE_TICKETS = 4,
+    LOCKSHM_TABLE_LEASES = 5
+};
+struct lockshm_error {
+    int code;
+    int sys_errno;
+    int table;
+    uint32_t reserved[5];
+    char message[256];
+};
+typedef struct lockshm lockshm_t;
+typedef struct lockshm_hold {
+    uint64_t opaque[16];
+} lockshm_hold_t;
+typedef struct lockshm_lock {
+    uint64_t opaque[40];
+    char key[64];
+} lockshm_lock_t;
+typedef struct lockshm_canceller {
+    uint64_t opaque[4];
+} lockshm_canceller_t;
+struct lockshm_previous {
+    int status;
+    int32_t pid;
+    int32_t tid;
+    uint64_t token;
+    int64_t age_ns;
+    char tag[30 + 2];
+    uint64_t reserved[4];
+};
+struct lockshm_blocker {
+    int state;
+    int mode;
+    int32_t pid;
+    int32_t tid;
+    uint64_t token;
+    int64_t age_ns;
+    int64_t expires_in_ns;
+    char name[15 + 1];
+    char tag[30 + 2];
+    uint64_t reserved[4];
+};
+struct lockshm_report {
+    size_t size;
+    int64_t waited_ns;
+    int64_t slept_ns;
+    uint64_t token;
+    struct lockshm_previous previous;
+    struct lockshm_error error;
+    struct lockshm_blocker blocker;
+};
+struct lockshm_request {
+    size_t size;
+    const void *key;
+    size_t key_len;
+    int mode;
+    unsigned flags;
+    int64_t ttl_ns;
+    int64_t timeout_ns;
+    int64_t deadline_ns;
+    const char *tag;
+    lockshm_canceller_t *canceller;
+    struct lockshm_report *report;
+    int redis_policy;
+    int64_t max_hold_ns;
+};
+struct lockshm_key {
+    const void *data;
+    size_t len;
+    int mode;
+    uint32_t reserved[3];
+};
+enum lockshm_redis_policy {
+    LOCKSHM_REDIS_FAIL = 2,
+    LOCKSHM_REDIS_WAIT = 3,
+    LOCKSHM_REDIS_LOCAL_ONLY = 4
+};
+struct lockshm_create_options {
+    size_t size;
+    uint32_t locks;
+    uint32_t requests;
+    uint32_t owners;
+    unsigned int mode;
+    unsigned int group;
+    unsigned flags;
+    uint64_t token_floor;
+    const char *redis;
+    const char *redis_prefix;
+    int redis_policy;
+    uint32_t redis_leases;
+    int64_t redis_ttl_ns;
+    int64_t redis_retain_ns;
+    uint32_t redis_wait;
+    uint32_t reserved;
+};
+int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options, struct lockshm_error *error);
+int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
+int lockshm_close(lockshm_t *segment);
+int lockshm_destroy(const char *name, struct lockshm_error *error);
+int lockshm_current(lockshm_t *segment);
+int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
+int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *common, const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds);
+int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
+int lockshm_release_many(lockshm_hold_t *holds, size_t n);
+enum lockshm_renew_how {
+    LOCKSHM_RENEW_RESET = 2,
+    LOCKSHM_RENEW_ADD = 3
+};
+int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
+int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
+uint64_t lockshm_token(const lockshm_hold_t *hold);
+uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
+int lockshm_upgrade(lockshm_hold_t *hold);
+int lockshm_downgrade(lockshm_hold_t *hold);
+int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previous);
+int lockshm_acknowledge(lockshm_hold_t *hold);
+enum lockshm_move_to {
+    LOCKSHM_TO_PROCESS = 2,
+    LOCKSHM_TO_CALLER = 3
+};
+int lockshm_move(lockshm_hold_t *hold, int to);
+int lockshm_notify(lockshm_hold_t *hold, int fd);
+int lockshm_cancel(lockshm_canceller_t *canceller);
+void lockshm_canceller_reset(lockshm_canceller_t *canceller);
+int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment, const struct lockshm_request *request);
+int lockshm_lock(lockshm_lock_t *lock, lockshm_t *segment);
+int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment);
+int lockshm_lock_for(lockshm_lock_t *lock, lockshm_t *segment, int64_t timeout_ns);
+int lockshm_unlock(lockshm_lock_t *lock);
+lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
+typedef struct lockshm_loop lockshm_loop_t;
+struct lockshm_outcome {
+    size_t size;
+    int status;
+    lockshm_hold_t *hold;
+    void *user;
+    struct lockshm_report *report;
+};
+int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd, struct lockshm_error *error);
+int lockshm_loop_close(lockshm_loop_t *loop);
+int lockshm_loop_fd(const lockshm_loop_t *loop);
+int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request, lockshm_hold_t *hold, void *user);
+int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request *common, const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds, void *user);
+int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcome *outcome);
+int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hold);
+enum lockshm_request_state {
+    LOCKSHM_WAITING = 2,
+    LOCKSHM_HOLDING = 3,
+    LOCKSHM_COOLING = 4,
+    LOCKSHM_BARGEABLE = 5
+};
+enum lockshm_host_lease_state {
+    LOCKSHM_HOST_LEASE_NONE = 2,
+    LOCKSHM_HOST_LEASE_ACQUIRING = 3,
+    LOCKSHM_HOST_LEASE_HELD = 4,
+    LOCKSHM_HOST_LEASE_CLOSING = 5,
+    LOCKSHM_HOST_LEASE_RELEASING = 6,
+    LOCKSHM_HOST_LEASE_LOST = 7
+};
+struct lockshm_stat {
+    size_t size;
+    uint64_t bytes;
+    uint64_t created_unix_ns;
+    uint64_t token_base;
+    uint32_t locks;
+    uint32_t locks_known;
+    uint32_t locks_busy;
+    uint32_t locks_damaged;
+    uint32_t requests, requests_reserved, requests_used;
+    uint32_t owners, owners_used, owners_dead;
+    uint64_t acquires;
+    uint64_t waits;
+    uint64_t timeouts;
+    uint64_t deadlocks;
+    uint64_t lost;
+    uint64_t recovered;
+    uint64_t expired;
+    uint64_t tries_failed;
+    uint64_t locks_left;
+};
+int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
+struct lockshm_bridge_stat {
+    size_t size;
+    char servers[1112];
+    char prefix[128];
+    char host[24];
+    int policy;
+    int quorum;
+    int64_t ttl_ns;
+    int64_t retain_ns;
+    uint32_t wait;
+    int32_t pid;
+    int32_t tid;
+    uint32_t leases, leases_known, leases_held;
+    uint64_t acquired;
+    uint64_t renewed;
+    uint64_t released;
+    uint64_t lost;
+    uint64_t commands;
+    uint64_t errors;
+    uint64_t grants;
+};
+int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
+int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error);
+enum lockshm_remote_state {
+    LOCKSHM_REMOTE_FREE = 2,
+    LOCKSHM_REMOTE_EXCLUSIVE = 3,
+    LOCKSHM_REMOTE_SHARED = 4,
+    LOCKSHM_REMOTE_DELAY = 5,
+    LOCKSHM_REMOTE_OTHER = 6
+};
+int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value, size_t value_len, int64_t timeout_ns, struct lockshm_error *error);
+int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
+struct lockshm_marks {
+    size_t size;
+    const void *key;
+    size_t key_len;
+    const void *prefix;
+    size_t prefix_len;
+    int64_t older_than_ns;
+    uint64_t token;
+};
+int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count);
+int lockshm_sweep(lockshm_t *segment, size_t *freed);
+const char *lockshm_strerror(int code);
+const char *lockshm_code_name(int code);
+const char *lockshm_version(void);
+]]
+
+M.layout = {
+    ["struct lockshm_error"] = { 288, { code = 0, sys_errno = 4, table = 8, reserved = 12, message = 32, } },
+    ["struct lockshm_hold"] = { 128, { opaque = 0, } },
+    ["struct lockshm_lock"] = { 384, { opaque = 0, key = 320, } },
+    ["struct lockshm_canceller"] = { 32, { opaque = 0, } },
+    ["struct lockshm_previous"] = { 96, { status = 0, pid = 4, tid = 8, token = 16, age_ns = 24, tag = 32, reserved = 64, } },
+    ["struct lockshm_blocker"] = { 120, { state = 0, mode = 4, pid = 8, tid = 12, token = 16, age_ns = 24, expires_in_ns = 32, name = 40, tag = 56, reserved = 88, } },
+    ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
+    ["struct lockshm_request"] = { 96, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, deadline_ns = 48, tag = 56, canceller = 64, report = 72, redis_policy = 80, max_hold_ns = 88, } },
+    ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
+    ["struct lockshm_create_options"] = { 88, { size = 0, locks = 8, requests = 12, owners = 16, mode = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_wait = 80, reserved = 84, } },
+    ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
+    ["struct lockshm_stat"] = { 144, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, } },
+    ["struct lockshm_bridge_stat"] = { 1376, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, wait = 1296, pid = 1300, tid = 1304, leases = 1308, leases_known = 1312, leases_held = 1316, acquired = 1320, renewed = 1328, released = 1336, lost = 1344, commands = 1352, errors = 1360, grants = 1368, } },
+    ["struct lockshm_marks"] = { 56, { size = 0, key = 8, key_len = 16, prefix = 24, prefix_len = 32, older_than_ns = 40, token = 48, } },
+}
+
+M.number = {
+    KEY_MAX = 65535,
+    TAG_MAX = 30,
+    NAME_MAX = 200,
+    TTL_MIN = 1000000,
+    AUTO_RENEW_TTL_MIN = 200000000,
+    TIME_MAX = 315360000000000000,
+    AUTO_RENEW = 1,
+    ONLY_IF_FREE_IN_TIME = 2,
+    ACKNOWLEDGE = 4,
+    BARGE = 16,
+    ROBUST = 32,
+    CREATE_OR_OPEN = 1,
+    OPEN_READ_ONLY = 1,
+    OPEN_ANY_OWNER = 2,
+}
+
+M.capacity = {
+    locks = 16384,
+    requests = 16384,
+    owners = 1024,
+    mode = 384,
+    redis_policy = 2,
+    redis_leases = 1024,
+    redis_ttl_ns = 10000000000,
+}
+
+M.version = "0.1.0"
+
+return M

@@ -1,0 +1,103 @@
+-- SPDX-License-Identifier: MIT
+--- A granted request.
+-- It belongs to the process: any light thread may use it.  It ends by release(), with its object (garbage collection),
+-- with the process, or when its lease has run out and another request wants the key.  No call here waits.
+
+local ffi = require "ffi"
+local native = require "resty.lockshm.native"
+local acquire = require "resty.lockshm.acquire"
+local holder = require "resty.lockshm.holder"
+local C = native.load()
+
+local M = {}
+local class = { __index = M }
+
+local remaining = ffi.new("int64_t[1]")
+local previous = ffi.new("struct lockshm_previous")
+
+--- true, or nil and the error string.  "late": done, though the lease had ended; no other request had taken the key.
+local function result(code)
+    if code == 0 then
+        return true
+    elseif code > 0 then
+        return true, native.status(code)
+    end
+    return nil, native.message(code)
+end
+M.result = result
+
+--- A hold object for a filled lockshm_hold_t.
+function M.new(cdata, key, spec, status)
+    return setmetatable({ cdata = cdata, key = key, spec = spec, status = native.status(status) }, class)
+end
+
+--- The fencing token: larger than that of every earlier exclusive hold of the key.  Below 2^53.
+function M:token()
+    local token = tonumber(C.lockshm_token(self.cdata))
+    return token ~= 0 and token or nil
+end
+
+--- Is the hold still valid?
+-- @return seconds left of the lease (math.huge = strict, 0 = run out, but no other request has taken the key);
+--         or nil, "lost" or "not held"
+function M:check()
+    local code = C.lockshm_check(self.cdata, remaining)
+    if code < 0 then
+        return nil, native.message(code)
+    end
+    return native.to_seconds(remaining[0])
+end
+
+--- Restarts the lease.
+-- @param seconds new length; nil = as requested
+-- @return true (and "late" if it had run out); or nil, "lost", "not held" or the reason
+function M:renew(seconds)
+    local ns = seconds == nil and self.spec.ttl_ns or native.to_ns(seconds)
+    if not ns then
+        return nil, "renew: a number of seconds is needed, not " .. tostring(seconds)
+    end
+    return result(C.lockshm_renew(self.cdata, ns, C.LOCKSHM_RENEW_RESET))
+end
+
+--- Ends the hold.
+-- @param cooldown seconds for which the key stays closed to all; exclusive holds only; nil = 0
+-- @return true (and "late"); or nil, "lost", "not held" or the reason
+function M:release(cooldown)
+    local ns = cooldown == nil and 0 or native.to_ns(cooldown)
+    if not ns then
+        return nil, "release: a number of seconds is needed, not " .. tostring(cooldown)
+    end
+    return result(acquire.release(self.cdata, ns))
+end
+
+--- Shared to exclusive, if it is the only hold and no request waits.
+-- @return true; or nil, "busy", "lost" or "not held"
+function M:upgrade()
+    return result(C.lockshm_upgrade(self.cdata))
+end
+
+--- Exclusive to shared; shared requests next in the queue are granted.
+-- @return true; or nil, "lost" or "not held"
+function M:downgrade()
+    local code = C.lockshm_downgrade(self.cdata)
+    acquire.drain()
+    return result(code)
+end
+
+--- The damage mark of the key: what its last exclusive holder left that died inside or overran its lease (robust).
+-- @return table (status, pid, tid, token, age, tag); nil if there is none; or nil, "lost" or "not held"
+function M:previous()
+    local code = C.lockshm_previous(self.cdata, previous)
+    if code < 0 then
+        return nil, native.message(code)
+    end
+    return holder.of_previous(previous)
+end
+
+--- Clears the damage mark: what the lock protects is good again.
+-- @return true; or nil, "lost" or "not held"
+function M:acknowledge()
+    return result(C.lockshm_acknowledge(self.cdata))
+end
+
+return M

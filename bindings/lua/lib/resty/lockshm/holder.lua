@@ -1,0 +1,82 @@
+-- SPDX-License-Identifier: MIT
+--- What was in the way of a request, and what a dead holder left: C structs as Lua tables.
+
+local ffi = require "ffi"
+local native = require "resty.lockshm.native"
+
+local M = {}
+
+local modes = { [2] = "shared", [3] = "exclusive" }
+local states = { [2] = "waiting", [3] = "holding", [4] = "cooling", [5] = "bargeable" }
+
+local function duration(seconds)
+    return ("%.1f s"):format(seconds)
+end
+
+local function owner(holder)
+    local text = "pid " .. (holder.pid or "unknown")
+    if holder.name then
+        text = text .. " (" .. holder.name .. ")"
+    end
+    if holder.tag then
+        text = text .. " '" .. holder.tag .. "'"
+    end
+    return text
+end
+
+local function describe(holder)
+    if holder.state == "cooling" then
+        return ("released %s ago by %s; closed for %s more"):format(duration(holder.age), owner(holder),
+            duration(math.max(holder.expires_in, 0)))
+    elseif holder.state == "waiting" then
+        return ("awaited %s by %s for %s"):format(holder.mode, owner(holder), duration(holder.age))
+    elseif holder.state == "bargeable" then
+        return ("just released by %s, for its next request"):format(owner(holder))
+    end
+    return ("held %s by %s for %s"):format(holder.mode, owner(holder), duration(holder.age))
+end
+
+local class = { __tostring = describe }
+
+local function text_or_nil(bytes)
+    local text = ffi.string(bytes)
+    return text ~= "" and text or nil
+end
+
+--- A table for a struct lockshm_blocker: state, mode, pid, tid, token, age, expires_in, name, tag.
+-- tostring() of it is a sentence.  Its fields pid, tid, name and tag are nil where they are not known.
+-- @return nil if it is not known what was in the way
+function M.of_blocker(blocker)
+    if blocker.state == 0 then
+        return nil
+    end
+    return setmetatable({
+        state = states[blocker.state],
+        mode = modes[blocker.mode],
+        pid = blocker.pid ~= 0 and blocker.pid or nil,
+        tid = blocker.tid ~= 0 and blocker.tid or nil,
+        token = tonumber(blocker.token),
+        age = native.to_seconds(blocker.age_ns),
+        expires_in = native.to_seconds(blocker.expires_in_ns),
+        name = text_or_nil(blocker.name),
+        tag = text_or_nil(blocker.tag),
+    }, class)
+end
+
+--- A table for a struct lockshm_previous: status, pid, tid, token, age, tag.
+-- @return nil if the key has no damage mark
+function M.of_previous(previous)
+    if previous.status == 0 then
+        return nil
+    end
+    return {
+        status = native.status(previous.status),
+        pid = previous.pid ~= 0 and previous.pid or nil,
+        tid = previous.tid ~= 0 and previous.tid or nil,
+        token = tonumber(previous.token),
+        age = native.to_seconds(previous.age_ns),
+        tag = text_or_nil(previous.tag),
+    }
+end
+
+return M

@@ -1,0 +1,115 @@
+-- SPDX-License-Identifier: MIT
+--- Which nginx this is, and which user its workers run as.
+-- The instance is a hash of the prefix, the master's arguments and the pid namespace: the same in the master, in each
+-- worker, after a reload and after a binary upgrade; another one for a second nginx on the host, and for a container
+-- that shares /dev/shm.
+
+local ffi = require "ffi"
+local native = require "resty.lockshm.native"
+
+local M = {}
+
+native.declare([[
+struct lockshm_lua_passwd { char *name; char *password; unsigned int uid; unsigned int gid; };
+struct lockshm_lua_passwd *lockshm_lua_getpwnam(const char *name) __asm__("getpwnam");
+long lockshm_lua_readlink(const char *path, char *buffer, size_t size) __asm__("readlink");
+int lockshm_lua_getppid(void) __asm__("getppid");
+]], "struct lockshm_lua_passwd")
+
+local MASTER_TITLE = "nginx: master process "
+-- Options of `nginx -t`, which reads the same configuration.
+local TEST_OPTIONS = { ["-t"] = true, ["-T"] = true, ["-q"] = true, ["-tq"] = true, ["-qt"] = true }
+
+local function read(path)
+    local file = io.open(path, "rb")
+    if not file then
+        return nil
+    end
+    local text = file:read("*a")
+    file:close()
+    return text
+end
+
+--- The arguments of a process as nginx itself joins them for its title.
+local function command_line(process)
+    local text = read("/proc/" .. process .. "/cmdline")
+    return text and text:gsub("%z+$", ""):gsub("%z", " "):gsub("%s+$", "")
+end
+
+local function master_command_line()
+    local own = command_line("self") or ""
+    local parent = ngx.get_phase() ~= "init" and command_line(ffi.C.lockshm_lua_getppid()) or ""
+    local text = parent:sub(1, #MASTER_TITLE) == MASTER_TITLE and parent or own
+    return text:sub(1, #MASTER_TITLE) == MASTER_TITLE and text:sub(#MASTER_TITLE + 1) or text
+end
+
+--- The arguments without the name of the program.
+local function arguments()
+    local list = {}
+    for word in master_command_line():gmatch("%S+") do
+        if not TEST_OPTIONS[word] then
+            list[#list + 1] = word
+        end
+    end
+    table.remove(list, 1)
+    return table.concat(list, " ")
+end
+
+local function pid_namespace()
+    local buffer = ffi.new("char[64]")
+    local length = ffi.C.lockshm_lua_readlink("/proc/self/ns/pid", buffer, 64)
+    return length > 0 and ffi.string(buffer, length) or ""
+end
+
+local function absolute(path)
+    return path:sub(1, 1) == "/" and path or ngx.config.prefix() .. path
+end
+
+local function configuration_file(args)
+    local named = (" " .. args):match("%s%-c%s*(%S+)") or ngx.config.nginx_configure():match("%-%-conf%-path=([^%s']+)")
+    return named and absolute(named) or ngx.config.prefix() .. "conf/nginx.conf"
+end
+
+--- The user of the `user` directive in a main configuration text; blocks and comments do not count.
+local function user_directive(text)
+    text = ("\n" .. text .. "\n"):gsub("#[^\n]*", ""):gsub("%b{}", ";")
+    return text:match("[;%s]user%s+['\"]?([%w_.%-]+)['\"]?[^;]*;")
+end
+
+--- The name of the workers' user, as the master will read it.
+function M.user()
+    local args = arguments()
+    local global = args:match("%-g%s+(.*)") or ""
+    return user_directive(global) or user_directive(read(configuration_file(args)) or "")
+        or ngx.config.nginx_configure():match("%-%-user=([^%s']+)") or "nobody"
+end
+
+--- User and group number of a user.
+-- @return uid, gid; or nil if there is no such user
+function M.ids_of(name)
+    local entry = ffi.C.lockshm_lua_getpwnam(name)
+    if entry == nil then
+        return nil
+    end
+    return tonumber(entry.uid), tonumber(entry.gid)
+end
+
+local id
+
+--- Twelve hexadecimal digits for this nginx.  Computed once for a VM: the worker inherits what the master computed.
+function M.id()
+    id = id or ngx.md5(table.concat({ ngx.config.prefix(), arguments(), pid_namespace() }, "\n")):sub(1, 12)
+    return id
+end
+
+--- The name of the segment of a dictionary of this instance.
+function M.segment_name(dict, instance)
+    local shown = dict:gsub("[^%w_.-]", "_"):sub(1, 120)
+    if shown ~= dict then
+        shown = shown .. "-" .. ngx.md5(dict):sub(1, 8)
+    end
+    local subsystem = ngx.config.subsystem == "stream" and "resty-lock-stream." or "resty-lock."
+    return subsystem .. shown .. "." .. (instance or M.id())
+end
+
+return M

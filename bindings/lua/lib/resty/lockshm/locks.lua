@@ -1,0 +1,125 @@
+-- SPDX-License-Identifier: MIT
+--- The locks of one segment.
+
+local native = require "resty.lockshm.native"
+local acquire = require "resty.lockshm.acquire"
+local holder = require "resty.lockshm.holder"
+local hold = require "resty.lockshm.hold"
+local recipes = require "resty.lockshm.recipes"
+local segment = require "resty.lockshm.segment"
+local spec = require "resty.lockshm.spec"
+local C = native.load()
+
+local M = {}
+local class = { __index = M }
+
+local opened = {} -- by name
+
+local capacities = { locks = true, requests = true, owners = true, mode = true, user = true }
+
+local function check_options(options)
+    for name, value in pairs(options) do
+        if not capacities[name] then
+            return ("unknown option '%s'"):format(tostring(name))
+        elseif name ~= "user" and (type(value) ~= "number" or value < 0 or value > 0xffffffff or value % 1 ~= 0) then
+            return ("option '%s': a whole number is needed, not %s"):format(name, tostring(value))
+        elseif name == "user" and type(value) ~= "string" then
+            return "option 'user': a string is needed"
+        end
+    end
+end
+
+--- Opens a segment, or makes it.  Makes system calls; waits for no other process.
+-- @param name    letters, digits, '.', '_', '-'
+-- @param options of a new segment: locks, requests, owners (capacities), mode, user (owner of what root makes in nginx)
+-- @return locks object, in one Lua VM the same for the same name; or nil, error string
+function M.open(name, options)
+    if type(name) ~= "string" then
+        return nil, "the name of a segment is a string, not " .. tostring(name)
+    elseif opened[name] then
+        return opened[name]
+    end
+    local err = check_options(options or {})
+    if err then
+        return nil, err
+    end
+    local opened_segment
+    opened_segment, err = segment.open(name, options or {})
+    if not opened_segment then
+        return nil, err
+    end
+    opened[name] = setmetatable({ name = name, segment = opened_segment }, class)
+    return opened[name]
+end
+
+--- Opens the segment anew that an operator removed or replaced.  Holds in the old one go on there.
+function M:reopen()
+    local fresh, err = segment.open(self.name, self.segment.options)
+    if not fresh then
+        return nil, err
+    end
+    self.segment = fresh
+    return fresh:open_loop(-1)
+end
+
+local function check_key(key)
+    if type(key) ~= "string" then
+        return "a key is a string, not " .. tostring(key)
+    elseif key == "" then
+        return "empty key"
+    elseif #key > native.number.KEY_MAX then
+        return "key too long"
+    end
+end
+
+--- Takes a lock by a finished request.
+-- @return hold; or nil, error string, holder
+function M:take(key, request)
+    local err = check_key(key)
+    if err then
+        return nil, err
+    end
+    local cdata = acquire.new_hold()
+    local status, reason, report = acquire.acquire(self, request, key, cdata)
+    if not status then
+        return nil, reason, holder.of_blocker(report.blocker)
+    end
+    return hold.new(cdata, key, request, status)
+end
+
+local exclusive = spec.make(C.LOCKSHM_EXCLUSIVE, spec.defaults)
+local shared = spec.make(C.LOCKSHM_SHARED, spec.defaults)
+
+local function take(self, key, options, mode, default)
+    if not options then
+        return self:take(key, default)
+    end
+    local request, err = spec.make(mode, spec.defaults, options)
+    if not request then
+        return nil, err
+    end
+    return self:take(key, request)
+end
+
+--- Takes a lock alone.
+-- Waits until it is granted, in order of arrival: in nginx the light thread, elsewhere the process.
+-- @param key     string of 1 to 65535 bytes
+-- @param options timeout (5 s; 0 = try once, math.huge = no bound), lease (30 s; math.huge = strict), renew (false: the
+--                library renews the lease as long as the process lives), max_hold (bound for that), robust (false),
+--                fair (true), tag
+-- @return hold; or nil, error string ("timeout", "busy", "cannot wait in ...", or a sentence), holder: what was in the
+--         way, for "timeout" and "busy", if known
+function M:exclusive(key, options)
+    return take(self, key, options, C.LOCKSHM_EXCLUSIVE, exclusive)
+end
+
+--- Takes a lock together with other shared holds; otherwise as exclusive().
+function M:shared(key, options)
+    return take(self, key, options, C.LOCKSHM_SHARED, shared)
+end
+
+M.single_flight = recipes.single_flight
+M.once = recipes.once
+M.seat = recipes.seat
+
+return M

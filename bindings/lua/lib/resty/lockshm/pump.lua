@@ -1,0 +1,241 @@
+-- SPDX-License-Identifier: MIT
+--- Waiting in nginx: a light thread sleeps, the worker goes on.
+-- The pump is a timer that runs while requests of this Lua VM wait, and ends about a second after the last wait.  It
+-- owns a socket whose other end the library writes to (socketpair.lua), collects outcomes and posts a semaphore for
+-- each: semaphores may cross requests, cosockets may not.  One socket serves the loops of all segments.
+
+local ffi = require "ffi"
+local semaphore = require "ngx.semaphore"
+local native = require "resty.lockshm.native"
+local socketpair = require "resty.lockshm.socketpair"
+local C = native.load()
+
+local M = {
+    count = 0, -- requests in queues
+    sleep = ngx.sleep,
+}
+
+local PENDING = C.LOCKSHM_PENDING
+local CANCELLED = C.LOCKSHM_CANCELLED
+local TICK = 0.5         -- seconds between two looks at waits whose light thread has gone
+local IDLE_TICKS = 2     -- ticks without a wait after which the pump ends
+local STARTED_WITHIN = 60
+local SLEEP = 86400      -- a semaphore's longest sleep; an endless wait sleeps again
+
+local exiting = ngx.worker.exiting
+local get_phase = ngx.get_phase
+local isyieldable = coroutine.isyieldable
+
+local yieldable = {
+    rewrite = true, access = true, content = true, timer = true, preread = true, server_rewrite = true,
+    ssl_cert = true, ssl_session_fetch = true, ssl_client_hello = true,
+}
+
+local pump             -- the running one: { pair, segments }
+local starting         -- semaphore of those that wait for its start, or nil
+local start_error
+local waits = {}       -- by number: a hold stays referenced until its outcome
+local last_number = 0
+local delivered = {}   -- granted and posted, not yet seen by the light thread
+local outcome = native.sized("struct lockshm_outcome")
+
+local function log(level, ...)
+    ngx.log(level, "lockshm: ", ...)
+end
+
+--- The reason why this light thread cannot wait, or nil.
+function M.refusal()
+    local phase = get_phase()
+    if not yieldable[phase] then
+        return "cannot wait in the " .. phase .. " phase: nginx cannot suspend it; use timeout 0, or ngx.timer.at()"
+    elseif isyieldable and not isyieldable() then
+        return "cannot wait inside a C call, such as require() or table.sort(): it cannot be suspended"
+    end
+end
+
+local function forget(number)
+    waits[number] = nil
+    M.count = M.count - 1
+end
+
+local function wake(wait, status)
+    wait.status = status
+    wait.semaphore:post(1)
+end
+
+--- Passes an outcome on; a grant for a light thread that has gone is released at once.
+local function finish(number, status)
+    local wait = waits[number]
+    forget(number)
+    if wait.semaphore:count() < 0 then
+        wake(wait, status)
+        if status >= 0 then
+            delivered[#delivered + 1] = wait
+        end
+    elseif status >= 0 then
+        C.lockshm_release(wait.hold, 0)
+    end
+end
+
+--- Collects all outcomes.  Does not yield.
+function M.drain()
+    local segments = pump and pump.segments or {}
+    for i = 1, #segments do
+        local loop = segments[i].loop
+        while C.lockshm_loop_next(loop, outcome) == 1 do
+            finish(tonumber(ffi.cast("intptr_t", outcome.user)), outcome.status)
+        end
+    end
+end
+
+--- Ends waits whose light thread was killed, or all endless ones.  A grant that raced is released by the library.
+local function cancel_waits(all_endless)
+    for number, wait in pairs(waits) do
+        local gone = wait.semaphore:count() >= 0
+        if gone or all_endless and wait.endless then
+            C.lockshm_loop_cancel(wait.loop, wait.hold)
+            forget(number)
+            if not gone then
+                wake(wait, CANCELLED)
+            end
+        end
+    end
+end
+
+--- Releases grants whose light thread was killed between the post and its turn, which comes within one tick.
+local function release_untaken()
+    local kept = {}
+    for _, wait in ipairs(delivered) do
+        wait.ticks = (wait.ticks or 0) + 1
+        if wait.ticks < 2 and not wait.taken then
+            kept[#kept + 1] = wait
+        elseif not wait.taken then
+            C.lockshm_release(wait.hold, 0)
+        end
+    end
+    delivered = kept
+end
+
+local function tick()
+    M.drain()
+    release_untaken()
+    cancel_waits(exiting())
+end
+
+local function read_wakes(self)
+    while true do
+        local data, err = self.pair.socket:receiveany(4096)
+        if self.ended then
+            self.pair.socket:close()
+            return
+        elseif data then
+            M.drain()
+        elseif err ~= "timeout" then
+            log(ngx.ERR, "the socket that wakes waits failed: ", err)
+            return -- ticks drain until the pump ends
+        end
+    end
+end
+
+local function run_until_idle()
+    local idle = 0
+    while idle < IDLE_TICKS and not (exiting() and M.count == 0) do
+        ngx.sleep(TICK)
+        tick()
+        idle = (M.count == 0 and #delivered == 0) and idle + 1 or 0
+    end
+end
+
+local function started(err)
+    local waiters = starting
+    starting, start_error = nil, err
+    if waiters:count() < 0 then
+        waiters:post(-waiters:count())
+    end
+end
+
+local function run()
+    local pair, err = socketpair.open()
+    if not pair then
+        return started(err)
+    end
+    local self = { pair = pair, segments = {} }
+    pump = self
+    started()
+    ngx.thread.spawn(read_wakes, self)
+    run_until_idle()
+    pump, self.ended = nil, true
+    pair:wake()
+    pair:close_written()
+end
+
+local function start()
+    if not starting then
+        local ok, err = ngx.timer.at(0, run)
+        if not ok then
+            return nil, "cannot wait: no timer for it: " .. err
+        end
+        starting, start_error = semaphore.new(), nil
+    end
+    local ok, err = starting:wait(STARTED_WITHIN)
+    if not ok then
+        return nil, "cannot wait: the timer for it did not run: " .. err
+    elseif start_error then
+        return nil, "cannot wait: " .. start_error
+    end
+    return true
+end
+
+--- Makes the pump run and serve this segment.  May yield.
+-- @return true; or nil, error string
+function M.attach(segment)
+    if not pump then
+        local ok, err = start()
+        if not ok then
+            return nil, err
+        end
+    end
+    if segment.pump ~= pump then
+        local ok, err = segment:open_loop(pump.pair.written)
+        if not ok then
+            return nil, err
+        end
+        segment.pump = pump
+        pump.segments[#pump.segments + 1] = segment
+    end
+    return true
+end
+
+local function sleep_until_woken(wait)
+    local ok, err
+    repeat
+        ok, err = wait.semaphore:wait(SLEEP)
+    until ok or err ~= "timeout"
+    wait.taken = true
+    return err
+end
+
+--- Queues a request and suspends the light thread until its outcome.
+-- If the light thread is killed meanwhile the wait ends within a tick, and a grant is released.
+-- @return status; or nil, error string
+function M.wait(segment, request, hold, report)
+    local wait = { hold = hold, report = report, loop = segment.loop, semaphore = semaphore.new() }
+    wait.endless = request.timeout_ns == native.FOREVER
+    last_number = last_number + 1
+    local number = last_number
+    local status = C.lockshm_loop_acquire(segment.loop, request, hold, ffi.cast("void *", number))
+    if status ~= PENDING then
+        return status
+    end
+    waits[number] = wait
+    M.count = M.count + 1
+    local err = sleep_until_woken(wait)
+    if wait.status then
+        return wait.status
+    end
+    C.lockshm_loop_cancel(wait.loop, hold)
+    forget(number)
+    return nil, "cannot wait: " .. err
+end
+
+return M

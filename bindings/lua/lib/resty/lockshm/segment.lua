@@ -1,0 +1,146 @@
+-- SPDX-License-Identifier: MIT
+--- An open segment and the loop of this process in it.
+-- What root makes in nginx is given to the workers' user, and stays closed to others (mode 0600).
+
+local ffi = require "ffi"
+local native = require "resty.lockshm.native"
+local C = native.load()
+
+local M = {}
+local class = { __index = M }
+
+local NO_SEGMENT = C.LOCKSHM_NO_SEGMENT
+local ANY_OWNER = native.number.OPEN_ANY_OWNER
+local in_nginx = type(ngx) == "table" and ngx.get_phase ~= nil
+
+native.declare([[
+struct lockshm_lua_statx {
+    uint32_t mask, blksize; uint64_t attributes; uint32_t nlink, uid, gid; uint16_t mode, spare; uint64_t rest[28];
+};
+int lockshm_lua_open(const char *path, int flags, ...) __asm__("open");
+int lockshm_lua_close_file(int fd) __asm__("close");
+int lockshm_lua_statx(int fd, const char *path, int flags, unsigned mask, struct lockshm_lua_statx *out)
+    __asm__("statx");
+int lockshm_lua_fchown(int fd, unsigned uid, unsigned gid) __asm__("fchown");
+unsigned lockshm_lua_geteuid(void) __asm__("geteuid");
+]], "struct lockshm_lua_statx")
+
+local O_RDONLY, O_NOFOLLOW, O_CLOEXEC = 0, 0x20000, 0x80000
+if ffi.arch == "arm64" then
+    O_NOFOLLOW = 0x8000
+end
+local AT_EMPTY_PATH = 0x1000
+local STATX_NLINK_UID = 0x4 + 0x8
+
+local err = ffi.new("struct lockshm_error")
+local handle_out = ffi.new("lockshm_t *[1]")
+local loop_out = ffi.new("lockshm_loop_t *[1]")
+
+local function refused(code)
+    return nil, native.message(code, err.message), code
+end
+
+local function create_options(options)
+    local create = native.sized("struct lockshm_create_options")
+    for name, value in pairs(require("resty.lockshm.cdef").capacity) do
+        create[name] = value
+    end
+    create.group = 0xffffffff
+    create.flags = native.number.CREATE_OR_OPEN
+    for _, name in ipairs { "locks", "requests", "owners", "mode" } do
+        if options[name] ~= nil then
+            create[name] = options[name]
+        end
+    end
+    return create
+end
+
+--- The owner and the number of names of the file of a segment, and a descriptor for it.
+local function file_of(name)
+    local path = "/dev/shm/" .. name:gsub("^/", "")
+    local fd = ffi.C.lockshm_lua_open(path, O_RDONLY + O_NOFOLLOW + O_CLOEXEC)
+    local facts = ffi.new("struct lockshm_lua_statx")
+    if fd < 0 or ffi.C.lockshm_lua_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK_UID, facts) ~= 0 then
+        return nil
+    end
+    return facts.uid, facts.nlink, fd
+end
+
+--- Root in nginx: the segment is root's, and becomes the workers' user's; or it is that already.
+local function share_with_workers(name, user)
+    local instance = require "resty.lockshm.instance"
+    user = user or instance.user()
+    local uid, gid = instance.ids_of(user)
+    if not uid then
+        return nil, "the workers' user '" .. user .. "' does not exist"
+    end
+    local owner, names, fd = file_of(name)
+    if not owner then
+        return nil, "/dev/shm/" .. name .. " cannot be examined"
+    end
+    local done = owner == uid or owner == 0 and names == 1 and ffi.C.lockshm_lua_fchown(fd, uid, gid) == 0
+    ffi.C.lockshm_lua_close_file(fd)
+    if not done then
+        return nil, ("segment '%s' belongs to user %d, neither root nor the workers' user '%s'"):format(name, owner, user)
+    end
+    return true
+end
+
+local function open_as_root(name, options)
+    local code = C.lockshm_open(handle_out, name, ANY_OWNER, err)
+    if code == NO_SEGMENT then
+        code = C.lockshm_create(handle_out, name, create_options(options), err)
+    end
+    if code < 0 then
+        return refused(code)
+    end
+    local handle = handle_out[0]
+    local ok, reason = share_with_workers(name, options.user)
+    if not ok then
+        C.lockshm_close(handle)
+        return nil, reason
+    end
+    return handle
+end
+
+local function open(name, options)
+    if in_nginx and ffi.C.lockshm_lua_geteuid() == 0 then
+        return open_as_root(name, options)
+    end
+    local code = C.lockshm_create(handle_out, name, create_options(options), err)
+    if code < 0 then
+        return refused(code)
+    end
+    return handle_out[0]
+end
+
+--- Opens a segment, or makes it.  The handle stays open as long as the process: its holds depend on it.
+-- The loop is opened by the first request of each process.
+-- @param name    as for lockshm_create()
+-- @param options capacities and mode of a new one; `user` for what root makes
+-- @return segment; or nil, error string
+function M.open(name, options)
+    local handle, reason = open(name, options)
+    if not handle then
+        return nil, reason
+    end
+    return setmetatable({ name = name, options = options, handle = handle }, class)
+end
+
+--- Gives this process a loop, in place of the one it has, which must have no waits.  Holds go on.
+-- @param fd for its wakes, or -1
+-- @return true; or nil, error string
+function M:open_loop(fd)
+    local code = C.lockshm_loop_open(self.handle, loop_out, fd, err)
+    if code < 0 then
+        return refused(code)
+    end
+    local old = self.loop
+    self.loop = ffi.gc(loop_out[0], C.lockshm_loop_close)
+    if old then
+        C.lockshm_loop_close(ffi.gc(old, nil))
+    end
+    return true
+end
+
+return M
