@@ -168,7 +168,7 @@ local function take_turn(self, locks, key, request, fn)
     elseif not hold then
         log("ERR", "seat '", key, "': ", err)
         return "pause"
-    elseif self.stopped then
+    elseif self.stopped or exiting() then
         hold:release()
         return "done"
     end

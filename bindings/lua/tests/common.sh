@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+# common.sh - what the tests share; to be sourced
+# Environment: srcdir, builddir (else pkg-config lockshm), NGINX, LUAJIT.
+
+here=$(cd "$(dirname "$0")" && pwd)
+lua_dir=$(cd "$here/.." && pwd)
+: "${NGINX:=nginx}" "${LUAJIT:=luajit}"
+passed=0 failed=0 skipped=0
+
+finish() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" -eq 0 ] || exit 1
+	exit 0
+}
+
+skip() {
+	echo "skipped: $*"
+	echo "0 passed, 0 failed, 1 skipped"
+	exit 77
+}
+
+fail() {
+	echo "FAILED: $*"
+	failed=$((failed + 1))
+}
+
+pass() {
+	passed=$((passed + 1))
+}
+
+# equal NAME ACTUAL EXPECTED
+equal() {
+	if [ "$2" = "$3" ]; then
+		pass
+	else
+		fail "$1: got '$2' instead of '$3'"
+	fi
+}
+
+# The library of the build, or the installed one.
+if [ -n "${builddir:-}" ]; then
+	builddir=$(cd "$builddir" && pwd)
+	LOCKSHM_LIBRARY=$builddir/.libs/liblockshm.so.0
+	scratch=$builddir/bindings/lua
+else
+	LOCKSHM_LIBRARY=$(pkg-config --variable=libdir lockshm 2>&1)/liblockshm.so.0
+	scratch=${TMPDIR:-/tmp}
+fi
+[ -e "$LOCKSHM_LIBRARY" ] || skip "no liblockshm: $LOCKSHM_LIBRARY"
+export LOCKSHM_LIBRARY
+mkdir -p "$scratch"
+work=$(mktemp -d "$scratch/lua-test-XXXXXX")
+chmod 755 "$work"
+segments=
+LUA_INIT=
+
+# Ends what the test started: each nginx by its pid file; and removes segments.
+cleanup() {
+	for file in $(find "$work" -name nginx.pid 2>/dev/null); do
+		pid=$(cat "$file")
+		kill -TERM "$pid" 2>/dev/null && wait_gone "$pid"
+	done
+	find "$work" -name segment-names -exec cat {} + 2>/dev/null | sort -u | while read -r name; do
+		rm -f "/dev/shm/$name"
+	done
+	for name in $segments; do
+		rm -f "/dev/shm/$name"
+	done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 1' HUP INT TERM
+
+wait_gone() {
+	tries=0
+	while kill -0 "$1" 2>/dev/null && [ $tries -lt 600 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+
+need_command() {
+	command -v "$1" > /dev/null || skip "$1 is not installed"
+}
+
+modules_dir() {
+	"$NGINX" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p'
+}
+
+need_nginx() {
+	need_command "$NGINX"
+	modules=$(modules_dir)
+	[ -e "$modules/ngx_http_lua_module.so" ] || skip "nginx has no lua module"
+}
+
+# need_dir VARIABLE FILE - a copy of third-party code
+need_dir() {
+	eval "dir=\${$1:-}"
+	[ -n "$dir" ] || skip "$1 is not set"
+	[ -e "$dir/$2" ] || skip "$1 has no $2"
+}
+
+# make_suite_dir SOURCE NAME - a directory with the suite's tests and modules; NAME lockshm: over ours
+make_suite_dir() {
+	mkdir -p "$work/$2/lib/resty"
+	cp -r "$1/t" "$work/$2/t"
+	cp -r "$1/lib/resty/." "$work/$2/lib/resty/"
+	if [ "$2" = lockshm ]; then
+		cp -r "$lua_dir/lib/resty/." "$work/$2/lib/resty/"
+		cat > "$work/$2/lib/resty/lock.lua" <<-END
+			local lockshm = require "resty.lockshm"
+			lockshm.configure { library = "$LOCKSHM_LIBRARY", instance = "suite-$$" }
+			return lockshm
+		END
+		for dict in cache_locks cache_shm cache_shm_miss locks_shm ipc_shm; do
+			segments="$segments resty-lock.$dict.suite-$$"
+		done
+	elif [ -n "${RESTY_LOCK_DIR:-}" ]; then
+		cp "$RESTY_LOCK_DIR/lib/resty/lock.lua" "$work/$2/lib/resty/lock.lua"
+	fi
+}
+
+# run_suite NAME [TEST...] - runs the tests of that directory by prove; output in $work/NAME.tap
+run_suite() {
+	name=$1
+	shift
+	[ $# -gt 0 ] || set -- t/*.t
+	(
+		cd "$work/$name" || exit 1
+		[ "$1" != 't/*.t' ] || set -- t/*.t
+		PATH=$PATH:/usr/sbin
+		export PATH
+		TEST_NGINX_BINARY=$(command -v "$NGINX") TEST_NGINX_LOAD_MODULES="$modules/ndk_http_module.so \
+$modules/ngx_http_echo_module.so $modules/ngx_http_lua_module.so" TEST_NGINX_SERVROOT=$work/$name/servroot \
+			TEST_NGINX_PORT=$(free_port) TEST_NGINX_RANDOMIZE= \
+			prove -v -I"$TEST_NGINX_DIR/lib" -I"$TEST_NGINX_DIR/inc" -I. "$@"
+	) > "$work/$name.tap" 2>&1
+}
+
+# A port that is free now, from the kernel.
+free_port() {
+	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'
+}
+
+# count_checks NAME - counts and shows the checks of a suite
+count_checks() {
+	passed=$((passed + $(grep -c '^ok ' "$work/$1.tap")))
+	failed=$((failed + $(grep -c '^not ok ' "$work/$1.tap")))
+	grep -A15 '^not ok ' "$work/$1.tap"
+	return 0
+}
