@@ -84,9 +84,9 @@ function M.dict(name)
 end
 
 -- Debug builds of nginx count what is in use, as resty.lock does there: memo has an entry for each lock object and each
--- held key.  A free entry has the number of the next free one.
+-- held key.  A free entry has the number of the next free one.  Counting begins when memo is read for the first time.
 local memo, free_entry = {}, nil
-local debug_build = type(ngx) == "table" and ngx.config and ngx.config.debug
+local counting = false
 
 local function ref_obj(object)
     if object == nil then
@@ -103,27 +103,27 @@ local function unref_obj(entry)
     end
 end
 
-if debug_build then
-    M.memo, M.ref_obj, M.unref_obj = memo, ref_obj, unref_obj
+if type(ngx) == "table" and ngx.config and ngx.config.debug then
+    local counters = { memo = memo, ref_obj = ref_obj, unref_obj = unref_obj }
+    setmetatable(M, {
+        __index = function(_, name)
+            counting = counting or counters[name] ~= nil
+            return counters[name]
+        end,
+    })
 end
 
---- Counts a lock object until the end of its hold's memory, which must not refer to the object.
+--- Counts a lock object as long as it exists.  The finaliser must not refer to the object.
 local function count_object(self, dict_name)
-    local entries = { object = ref_obj(dict_name) }
-    self.entries = entries
-    acquire.at_end(self.cdata, function()
-        unref_obj(entries.key)
-        unref_obj(entries.object)
-    end)
+    local entry = ref_obj(dict_name)
+    self.counted = newproxy(true)
+    getmetatable(self.counted).__gc = function()
+        unref_obj(entry)
+    end
 end
 
 local function count_key(self, key)
-    if key then
-        self.entries.key = ref_obj(key)
-    else
-        unref_obj(self.entries.key)
-        self.entries.key = nil
-    end
+    self.entry = key and ref_obj(key) or unref_obj(self.entry)
 end
 
 local function number_options(opts)
@@ -173,21 +173,22 @@ function M.new(_, dict_name, opts)
     local mode = opts.shared and SHARED or EXCLUSIVE
     local self = setmetatable({
         locks = group,
-        cdata = acquire.new_hold(),
-        held = false,
+        memory = false, -- while held
+        key = false,
         mode = mode,
-        flags = spec.flags(mode, opts),
+        flags = spec.flags(mode, opts.renew, opts.robust, opts.fair),
         ttl_ns = lease(exptime),
         timeout_ns = native.to_ns(timeout),
         max_hold_ns = 0,
-        tag = opts.tag or nil,
+        tag = opts.tag or false,
+        blocker = false,
         timeout = timeout,
         step = step or 0.001,
         ratio = values.ratio or 2,
         max_step = values.max_step or 0.5,
-        honest = opts.honest,
+        honest = opts.honest or false,
     }, class)
-    if debug_build then
+    if counting then
         count_object(self, dict_name)
     end
     return self
@@ -213,7 +214,7 @@ local function elapsed_of(self, waited_ns)
 end
 
 local function not_locked(self, err, report)
-    self.blocker = report and acquire.copy_blocker(report)
+    self.blocker = report and acquire.copy_blocker(report) or false
     if err == "busy" then
         err = "timeout"
     end
@@ -229,7 +230,7 @@ end
 function M.lock(self, key)
     if not key then
         return nil, "nil key"
-    elseif self.held then
+    elseif self.memory then
         return nil, "locked"
     end
     if type(key) ~= "string" then
@@ -238,12 +239,14 @@ function M.lock(self, key)
     if key == "" or #key > native.number.KEY_MAX then
         return nil, key == "" and "empty key" or "key too long"
     end
-    local status, waited_ns, report = acquire.acquire(self.locks, self, key, self.cdata)
+    local memory = acquire.take_memory()
+    local status, waited_ns, report = acquire.acquire(self.locks, self, key, memory)
     if not status then
+        acquire.give_back(memory)
         return not_locked(self, waited_ns, report)
     end
-    self.held, self.key = true, key
-    if debug_build then
+    self.memory, self.key = memory, key
+    if counting then
         count_key(self, key)
     end
     if status > 0 then
@@ -263,14 +266,15 @@ end
 -- @return 1; or nil, "unlocked".  After a loss (the lease had run out and another request took the key) a third value
 --         says "lost", and a warning is logged; the other request's lock stays.
 function M.unlock(self)
-    if not self.held then
+    if not self.memory then
         return nil, "unlocked"
     end
-    self.held = false
-    if debug_build then
+    local memory = self.memory
+    self.memory = false
+    if counting then
         count_key(self, nil)
     end
-    local code = acquire.release(self.cdata, 0)
+    local code = acquire.release(memory, 0)
     if code < 0 then
         return not_unlocked(self, code)
     end
@@ -281,7 +285,7 @@ end
 -- @param time seconds; nil = exptime, 0 = for ever
 -- @return true; or nil, "unlocked", "lost" or a sentence
 function M.expire(self, time)
-    if not self.held then
+    if not self.memory then
         return nil, "unlocked"
     end
     local seconds = tonumber(time)
@@ -289,13 +293,13 @@ function M.expire(self, time)
         return nil, "bad time: " .. tostring(time)
     end
     local ns = time and lease(seconds) or self.ttl_ns
-    local ok, err = result(C.lockshm_renew(self.cdata, ns, C.LOCKSHM_RENEW_RESET))
+    local ok, err = result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
     return ok, not ok and err or nil
 end
 
 local function while_held(name)
     return function(self)
-        if not self.held then
+        if not self.memory then
             return nil, "unlocked"
         end
         return hold[name](self)
@@ -319,7 +323,7 @@ M.acknowledge = while_held "acknowledge"
 --- What was in the way of the last lock() of this object that failed: state, mode, pid, tid, token, age, expires_in,
 -- name, tag; tostring() of it is a sentence.  nil if nothing was, or it is not known.
 function M.holder(self)
-    return self.blocker and holder.of_blocker(self.blocker)
+    return self.blocker and holder.of_blocker(self.blocker) or nil
 end
 
 return M

@@ -28,7 +28,7 @@ local function fill(request, spec, key)
     request.mode = spec.mode
     request.flags = spec.flags
     request.ttl_ns = spec.ttl_ns
-    request.tag = spec.tag
+    request.tag = spec.tag or nil
     request.max_hold_ns = spec.max_hold_ns
 end
 
@@ -123,30 +123,46 @@ function M.drain()
     end
 end
 
---- Ends a hold; local waiters run without a turn of the event loop.
--- @return the code of lockshm_release()
-function M.release(hold, cooldown_ns)
-    local status = C.lockshm_release(hold, cooldown_ns)
+local LOST = C.LOCKSHM_LOST
+local POOL_MAX = 1024
+local pool, pooled = {}, 0 -- memory of ended holds: making it anew costs more than a lock
+
+local function release_unused(memory)
+    C.lockshm_release(memory, 0)
+end
+
+--- Memory for a hold.  If it becomes garbage while it is held the hold ends.
+function M.take_memory()
+    if pooled > 0 then
+        local memory = pool[pooled]
+        pool[pooled] = nil
+        pooled = pooled - 1
+        return memory
+    end
+    return ffi.gc(ffi.new("lockshm_hold_t"), release_unused)
+end
+
+--- Gives back memory that is not held and not awaited; the caller keeps no reference to it.
+function M.give_back(memory)
+    if pooled < POOL_MAX then
+        pooled = pooled + 1
+        pool[pooled] = memory
+    end
+end
+
+--- Ends a hold and gives its memory back.  Local waiters run without a turn of the event loop.
+-- @return the code of lockshm_release(); LOCKSHM_INVALID: still held, and the memory is the caller's
+function M.release(memory, cooldown_ns)
+    local status = C.lockshm_release(memory, cooldown_ns)
+    if status >= 0 or status == LOST then
+        M.give_back(memory)
+    end
     M.drain()
     return status
 end
 
-local function release_unused(hold)
-    C.lockshm_release(hold, 0)
-end
-
---- Memory of a hold that ends with its object, if not before.
-function M.new_hold()
-    return ffi.gc(ffi.new("lockshm_hold_t"), release_unused)
-end
-
---- Has a function called, besides the release, when the memory of a hold ends.
-function M.at_end(hold, fn)
-    ffi.gc(hold, function(memory)
-        C.lockshm_release(memory, 0)
-        fn()
-    end)
-end
+--- Memory that is never held.
+M.no_hold = ffi.new("lockshm_hold_t")
 
 --- A copy of what was in the way.
 function M.copy_blocker(report)

@@ -12,6 +12,7 @@ local C = native.load()
 local M = {}
 local class = { __index = M }
 
+local INVALID = C.LOCKSHM_INVALID
 local remaining = ffi.new("int64_t[1]")
 local previous = ffi.new("struct lockshm_previous")
 
@@ -26,14 +27,14 @@ local function result(code)
 end
 M.result = result
 
---- A hold object for a filled lockshm_hold_t.
-function M.new(cdata, key, spec, status)
-    return setmetatable({ cdata = cdata, key = key, spec = spec, status = native.status(status) }, class)
+--- A hold object for the memory of a hold.
+function M.new(memory, key, spec, status)
+    return setmetatable({ memory = memory, key = key, spec = spec, status = native.status(status) }, class)
 end
 
 --- The fencing token: larger than that of every earlier exclusive hold of the key.  Below 2^53.
 function M:token()
-    local token = tonumber(C.lockshm_token(self.cdata))
+    local token = tonumber(C.lockshm_token(self.memory))
     return token ~= 0 and token or nil
 end
 
@@ -41,7 +42,7 @@ end
 -- @return seconds left of the lease (math.huge = strict, 0 = run out, but no other request has taken the key);
 --         or nil, "lost" or "not held"
 function M:check()
-    local code = C.lockshm_check(self.cdata, remaining)
+    local code = C.lockshm_check(self.memory, remaining)
     if code < 0 then
         return nil, native.message(code)
     end
@@ -56,7 +57,7 @@ function M:renew(seconds)
     if not ns then
         return nil, "renew: a number of seconds is needed, not " .. tostring(seconds)
     end
-    return result(C.lockshm_renew(self.cdata, ns, C.LOCKSHM_RENEW_RESET))
+    return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
 end
 
 --- Ends the hold.
@@ -67,19 +68,23 @@ function M:release(cooldown)
     if not ns then
         return nil, "release: a number of seconds is needed, not " .. tostring(cooldown)
     end
-    return result(acquire.release(self.cdata, ns))
+    local code = acquire.release(self.memory, ns)
+    if code ~= INVALID then
+        self.memory = acquire.no_hold
+    end
+    return result(code)
 end
 
 --- Shared to exclusive, if it is the only hold and no request waits.
 -- @return true; or nil, "busy", "lost" or "not held"
 function M:upgrade()
-    return result(C.lockshm_upgrade(self.cdata))
+    return result(C.lockshm_upgrade(self.memory))
 end
 
 --- Exclusive to shared; shared requests next in the queue are granted.
 -- @return true; or nil, "lost" or "not held"
 function M:downgrade()
-    local code = C.lockshm_downgrade(self.cdata)
+    local code = C.lockshm_downgrade(self.memory)
     acquire.drain()
     return result(code)
 end
@@ -87,7 +92,7 @@ end
 --- The damage mark of the key: what its last exclusive holder left that died inside or overran its lease (robust).
 -- @return table (status, pid, tid, token, age, tag); nil if there is none; or nil, "lost" or "not held"
 function M:previous()
-    local code = C.lockshm_previous(self.cdata, previous)
+    local code = C.lockshm_previous(self.memory, previous)
     if code < 0 then
         return nil, native.message(code)
     end
@@ -97,7 +102,7 @@ end
 --- Clears the damage mark: what the lock protects is good again.
 -- @return true; or nil, "lost" or "not held"
 function M:acknowledge()
-    return result(C.lockshm_acknowledge(self.cdata))
+    return result(C.lockshm_acknowledge(self.memory))
 end
 
 return M

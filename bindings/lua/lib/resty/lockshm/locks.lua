@@ -79,12 +79,13 @@ function M:take(key, request)
     if err then
         return nil, err
     end
-    local cdata = acquire.new_hold()
-    local status, reason, report = acquire.acquire(self, request, key, cdata)
+    local memory = acquire.take_memory()
+    local status, reason, report = acquire.acquire(self, request, key, memory)
     if not status then
+        acquire.give_back(memory)
         return nil, reason, holder.of_blocker(report.blocker)
     end
-    return hold.new(cdata, key, request, status)
+    return hold.new(memory, key, request, status)
 end
 
 local exclusive = spec.make(C.LOCKSHM_EXCLUSIVE, spec.defaults)

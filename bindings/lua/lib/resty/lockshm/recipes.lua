@@ -78,8 +78,10 @@ function M:single_flight(key, look, fill, options)
     local hold, reason, holder = self:take(key, request)
     if hold then
         return run_and_release(hold, nil, look_and_fill, look, fill, hold)
-    elseif request.options.stale then
-        return request.options.stale(reason, holder)
+    end
+    local stale = options and options.stale
+    if stale then
+        return stale(reason, holder)
     end
     return nil, reason, holder
 end
@@ -116,7 +118,7 @@ function M:once(key, period, fn, options)
     end
     local granted = native.now()
     return true, run_and_release(hold, function(results)
-        if request.options.retry_on_failure and has_failed(results) then
+        if options and options.retry_on_failure and has_failed(results) then
             return 0
         end
         return math.max(0, period - (native.now() - granted))

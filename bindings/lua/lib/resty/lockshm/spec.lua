@@ -8,36 +8,41 @@ local C = native.load()
 local M = {}
 
 local number = native.number
+local EXCLUSIVE = C.LOCKSHM_EXCLUSIVE
 
 --- Options and defaults of locks:exclusive() and locks:shared(); false stands for "not".
 M.defaults = {
     timeout = 5, lease = 30, max_hold = 0, renew = false, robust = false, fair = true, tag = false,
 }
 
-local function merge(defaults, options)
-    local merged = {}
-    for name, value in pairs(defaults) do
-        merged[name] = value
-    end
-    for name, value in pairs(options or merged) do
+local function unknown_name(defaults, options)
+    for name in pairs(options) do
         if defaults[name] == nil then
-            return nil, ("unknown option '%s'"):format(tostring(name))
+            return ("unknown option '%s'"):format(tostring(name))
         end
-        merged[name] = value
     end
-    return merged
 end
 
+--- The value of an option, or its default.
+local function option(options, defaults, name)
+    local value = options[name]
+    if value == nil then
+        return defaults[name]
+    end
+    return value
+end
+M.option = option
+
 --- The flags of a request.  Without a wish for order an exclusive lock goes to the running worker first (BARGE).
-function M.flags(mode, options)
+function M.flags(mode, renew, robust, fair)
     local flags = 0
-    if options.renew then
+    if renew then
         flags = bor(flags, number.AUTO_RENEW)
     end
-    if options.robust then
+    if robust then
         flags = bor(flags, number.ROBUST)
     end
-    if not options.fair and mode == C.LOCKSHM_EXCLUSIVE and not options.renew then
+    if not fair and mode == EXCLUSIVE and not renew then
         flags = bor(flags, number.BARGE)
     end
     return flags
@@ -51,9 +56,8 @@ function M.tag_error(tag)
     end
 end
 
---- A number of seconds as nanoseconds.
--- @return nanoseconds; or nil, error string
-function M.duration(name, value)
+local function duration(options, defaults, name)
+    local value = option(options, defaults, name)
     local ns = native.to_ns(value)
     if not ns or ns < 0 then
         return nil, ("option '%s': a number of seconds is needed, not %s"):format(name, tostring(value))
@@ -67,22 +71,28 @@ end
 -- @param options  or nil
 -- @return spec; or nil, error string that names the option
 function M.make(mode, defaults, options)
-    local merged, err = merge(defaults, options)
-    if not merged then
-        return nil, err
-    end
-    err = M.tag_error(merged.tag)
+    options = options or defaults
+    local tag = option(options, defaults, "tag")
+    local err = unknown_name(defaults, options) or M.tag_error(tag)
     if err then
         return nil, err
     end
-    local spec = { mode = mode, flags = M.flags(mode, merged), tag = merged.tag or nil, options = merged }
-    for field, name in pairs { ttl_ns = "lease", timeout_ns = "timeout", max_hold_ns = "max_hold" } do
-        spec[field], err = M.duration(name, merged[name])
-        if not spec[field] then
-            return nil, err
-        end
+    local lease, bad_lease = duration(options, defaults, "lease")
+    local timeout, bad_timeout = duration(options, defaults, "timeout")
+    local max_hold, bad_max_hold = duration(options, defaults, "max_hold")
+    err = bad_lease or bad_timeout or bad_max_hold
+    if err then
+        return nil, err
     end
-    return spec
+    local renew, robust = option(options, defaults, "renew"), option(options, defaults, "robust")
+    return {
+        mode = mode,
+        flags = M.flags(mode, renew, robust, option(options, defaults, "fair")),
+        ttl_ns = lease,
+        timeout_ns = timeout,
+        max_hold_ns = max_hold,
+        tag = tag or nil,
+    }
 end
 
 return M
