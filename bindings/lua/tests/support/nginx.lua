@@ -48,6 +48,7 @@ http {
     client_body_buffer_size 64k;
     keepalive_requests 10000000;
     keepalive_timeout 600s;
+    lingering_close off;
     lua_package_path "@srcdir/bindings/lua/lib/?.lua;@srcdir/bindings/lua/tests/?.lua;;";
     lua_check_client_abort on;
     lua_code_cache @cache;
@@ -77,13 +78,13 @@ end
 local function configuration(server, options)
 	local values = {
 		modules = modules, srcdir = nginx.srcdir, dir = server.dir, dict = server.dict,
-		user = server.user and posix.is_root() and not options.as and ("user " .. server.user .. ";") or "",
+		user = options.user or posix.is_root() and not options.as and ("user " .. nginx.USER .. ";") or "",
 		daemon = options.daemon and "on" or "off", workers = options.workers or 1,
 		level = options.level or "info", cache = options.code_cache == false and "off" or "on",
 		main = options.main or "", init = options.init or "", init_worker = options.init_worker or "",
 		http = options.http or "", server = options.server or "",
 	}
-	return (CONF:gsub("@(%l[%l_]*)", values))
+	return (CONF:gsub("@(%l[%l_]*)", values):gsub("@dict", server.dict))
 end
 
 local function read(path)
@@ -147,14 +148,13 @@ local function await_ready(server)
 end
 
 --- Starts a server and waits until its workers run.
--- @param options workers (1); user (www-data, where the driver is root); as: run the master as this user; init,
+-- @param options workers (1); user (the directive; of www-data, where the driver is root); as: run the master as this user; init,
 --   init_worker: Lua text; http, server, main: configuration; code_cache, daemon, level, dict, dir (of an earlier one)
 function nginx.start(options)
 	count = count + 1
 	local server = setmetatable({
 		dict = options.dict or ("lt%d_%d"):format(posix.pid(), count),
 		dir = posix.temporary_directory("lockshm-lua"),
-		user = options.as or options.user or (posix.is_root() and nginx.USER or nil),
 		daemon = options.daemon, workers_wanted = options.workers or 1, connections = {},
 	}, Server)
 	running[server] = true
@@ -180,12 +180,12 @@ function Server:reload()
 	local old, is_old = self:pids(), {}
 	for _, pid in ipairs(old) do is_old[pid] = true end
 	posix.kill(self.pid, posix.SIGHUP)
-	wait.for_condition("new workers", function()
-		local new = 0
-		for _, pid in ipairs(self:pids()) do
-			if not is_old[pid] then new = new + 1 end
+	wait.for_condition("new workers alone accept connections", function()
+		local pids = self:pids()
+		for _, pid in ipairs(pids) do
+			if is_old[pid] then return false end
 		end
-		return new >= self.workers_wanted
+		return #pids >= self.workers_wanted
 	end)
 	return old
 end
@@ -239,9 +239,10 @@ function Worker:ended() return ended(self.pid) end
 --- The workers, each with @n connections of its own (4).  While it connects the others are stopped, so that the
 -- kernel gives the connection to the right one.
 function Server:workers(n, master)
-	local pids, workers = self:pids(master), {}
+	local pids, workers, all = self:pids(master), {}, self:pids()
+	for _, pid in ipairs(self.second and self:pids(self.second) or {}) do all[#all + 1] = pid end
 	for i, pid in ipairs(pids) do
-		for _, other in ipairs(pids) do
+		for _, other in ipairs(all) do
 			if other ~= pid then Worker.stop({ pid = other, kill = Worker.kill }) end
 		end
 		local worker = setmetatable({ pid = pid, idle = {} }, Worker)
@@ -252,7 +253,7 @@ function Server:workers(n, master)
 			assert(served == pid, "served by " .. served .. ", not " .. pid)
 			worker.idle[k] = connection
 		end
-		for _, other in ipairs(pids) do posix.kill(other, posix.SIGCONT) end
+		for _, other in ipairs(all) do posix.kill(other, posix.SIGCONT) end
 		workers[i] = worker
 	end
 	table.sort(workers, function(a, b) return a.pid < b.pid end)

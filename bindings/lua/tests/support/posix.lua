@@ -186,6 +186,14 @@ function posix.collect_all()
 	while C.waitpid(-1, status, WNOHANG) > 0 do end
 end
 
+--- User name of the owner of a file, or its number; nil if there is no file.
+function posix.owner(path)
+	local pipe = io.popen("stat -c '%U %a' '" .. path .. "' 2>/dev/null")
+	local owner, mode = (pipe:read("*l") or ""):match("(%S+) (%d+)")
+	pipe:close()
+	return owner, mode
+end
+
 --- State letter and parent of a process from /proc; nil if there is none.
 function posix.process(pid)
 	local file = io.open("/proc/" .. pid .. "/stat")
@@ -199,13 +207,11 @@ end
 --- Pids of the running children of a process.
 function posix.children(parent)
 	local found = {}
-	for task in io.popen("ls /proc"):lines() do
-		local pid = tonumber(task)
-		if pid then
-			local state, its_parent = posix.process(pid)
-			if its_parent == parent and state ~= "Z" then found[#found + 1] = pid end
-		end
+	local file = io.open(("/proc/%d/task/%d/children"):format(parent, parent))
+	for pid in (file and file:read("*a") or ""):gmatch("%d+") do
+		if posix.process(pid) ~= "Z" then found[#found + 1] = tonumber(pid) end
 	end
+	if file then file:close() end
 	return found
 end
 
