@@ -168,8 +168,9 @@ describe("users", function()
 
 	as_root("a worker started after a reload and after a kill opens it", function()
 		local server = nginx.start { init = MADE_IN_INIT }
-		judge(server, "www-data"):kill()
-		wait.for_condition("another worker", function() return #server:pids() == 1 end)
+		local killed = judge(server, "www-data")
+		killed:kill()
+		wait.for_condition("another worker", function() return killed:ended() and #server:pids() == 1 end)
 		judge(server, "www-data")
 		server:reload()
 		judge(server, "www-data")

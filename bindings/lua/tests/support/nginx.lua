@@ -4,6 +4,7 @@ local posix = require "support.posix"
 local wait = require "support.wait"
 local client = require "support.client"
 local segment = require "support.segment"
+local configuration = require "support.configuration"
 
 local nginx = {}
 local Server, Worker = {}, {}
@@ -25,49 +26,12 @@ nginx.srcdir = assert(os.getenv("srcdir"), "srcdir is not set: run the tests by 
 --- The user of the workers where the driver is root.
 nginx.USER = "www-data"
 
-local CONF = [[
-load_module @modules/ndk_http_module.so;
-load_module @modules/ngx_http_lua_module.so;
-@user
-@main
-daemon @daemon;
-worker_processes @workers;
-worker_rlimit_nofile 16384;
-pid @dir/pid;
-error_log @dir/error.log @level;
-env LD_LIBRARY_PATH;
-env LOCKSHM_LIBRARY;
-events { worker_connections 8192; }
-http {
-    access_log off;
-    client_body_temp_path @dir/body;
-    proxy_temp_path @dir/proxy;
-    fastcgi_temp_path @dir/fastcgi;
-    uwsgi_temp_path @dir/uwsgi;
-    scgi_temp_path @dir/scgi;
-    client_body_buffer_size 64k;
-    keepalive_requests 10000000;
-    keepalive_timeout 600s;
-    lingering_close off;
-    lua_package_path "@srcdir/bindings/lua/lib/?.lua;@srcdir/bindings/lua/tests/?.lua;;";
-    lua_check_client_abort on;
-    lua_code_cache @cache;
-    lua_max_running_timers 4096;
-    lua_max_pending_timers 4096;
-    lua_shared_dict @dict 128k;
-    init_by_lua_block {
-        require("support.worker").dict = "@dict"
-        @init
-    }
-    init_worker_by_lua_block { @init_worker }
-    @http
-    server {
-        listen unix:@dir/socket;
-        location = /run { content_by_lua_block { require("support.worker").run() } }
-        @server
-    }
-}
-]]
+local function read(path)
+	local file = io.open(path)
+	local text = file and file:read("*a") or ""
+	if file then file:close() end
+	return text
+end
 
 local function write(path, text)
 	local file = assert(io.open(path, "w"))
@@ -75,23 +39,19 @@ local function write(path, text)
 	file:close()
 end
 
-local function configuration(server, options)
+local function configure(server, options)
 	local values = {
-		modules = modules, srcdir = nginx.srcdir, dir = server.dir, dict = server.dict,
+		modules = modules, srcdir = nginx.srcdir, dir = server.dir, dict = server.dict, instance = server.tag,
 		user = options.user or posix.is_root() and not options.as and ("user " .. nginx.USER .. ";") or "",
 		daemon = options.daemon and "on" or "off", workers = options.workers or 1,
 		level = options.level or "info", cache = options.code_cache == false and "off" or "on",
 		main = options.main or "", init = options.init or "", init_worker = options.init_worker or "",
 		http = options.http or "", server = options.server or "",
 	}
-	return (CONF:gsub("@(%l[%l_]*)", values):gsub("@dict", server.dict))
-end
-
-local function read(path)
-	local file = io.open(path)
-	local text = file and file:read("*a") or ""
-	if file then file:close() end
-	return text
+	if options.example then
+		return configuration.example(read(nginx.srcdir .. "/bindings/lua/examples/nginx.conf"), values)
+	end
+	return configuration.own(values)
 end
 
 --- What nginx has logged so far.
@@ -149,17 +109,18 @@ end
 
 --- Starts a server and waits until its workers run.
 -- @param options workers (1); user (the directive; of www-data, where the driver is root); as: run the master as this user; init,
---   init_worker: Lua text; http, server, main: configuration; code_cache, daemon, level, dict, dir (of an earlier one)
+--   init_worker: Lua text; http, server, main: configuration; code_cache, daemon, level, dict; example: the example server
 function nginx.start(options)
 	count = count + 1
+	local tag = ("lt%d_%d"):format(posix.pid(), count)
 	local server = setmetatable({
-		dict = options.dict or ("lt%d_%d"):format(posix.pid(), count),
+		dict = options.example and "locks" or options.dict or tag, tag = options.dict or tag,
 		dir = posix.temporary_directory("lockshm-lua"),
 		daemon = options.daemon, workers_wanted = options.workers or 1, connections = {},
 	}, Server)
 	running[server] = true
 	if options.as then posix.give(server.dir, posix.user(options.as)) end
-	write(server.dir .. "/nginx.conf", configuration(server, options))
+	write(server.dir .. "/nginx.conf", configure(server, options))
 	server.argv = { program, "-p", server.dir .. "/", "-c", server.dir .. "/nginx.conf", "-e", server.dir .. "/error.log" }
 	local pid = posix.start(server.argv, { output = server.dir .. "/output", user = options.as, env = options.env })
 	server[options.daemon and "starter" or "pid"] = pid
@@ -262,7 +223,7 @@ end
 
 --- Name of the segment of the server's dictionary; nil if there is none yet.
 function Server:segment()
-	return segment.find(self.dict)[1]
+	return segment.find(self.tag)[1]
 end
 
 --- State of a key of the dictionary's segment: see segment.show().
@@ -299,7 +260,7 @@ function Server:stop()
 	if not ok then each_process(self, function(pid) posix.kill(pid, posix.SIGKILL) end) end
 	local log = self:log()
 	os.execute("rm -rf '" .. self.dir .. "'")
-	segment.remove(self.dict)
+	segment.remove(self.tag)
 	local crash = log:match("[^\n]*exited on signal [674]%D[^\n]*") or log:match("[^\n]*exited on signal 11[^\n]*")
 	if crash then error("a worker crashed: " .. crash .. "\n" .. log, 2) end
 	if not ok then error("nginx did not end in 30 s and was killed; its log:\n" .. log, 2) end
