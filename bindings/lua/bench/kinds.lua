@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: MIT
+--- The locks that are compared: each makes lock objects with lock() and unlock().
+
+local M = { order = {} }
+
+local DICT = os.getenv("LOCKSHM_BENCH_DICT")
+
+local function add(name, module, fair)
+    M[name] = function(options)
+        local merged = {}
+        for option, value in pairs(options or {}) do
+            merged[option] = value
+        end
+        merged.fair = fair
+        return assert(module:new(DICT, merged))
+    end
+    M.order[#M.order + 1] = name
+end
+
+if os.getenv("RESTY_LOCK_DIR") then
+    add("resty", require "resty.lock")
+end
+add("ours", require "resty.lockshm")
+add("fair", require "resty.lockshm", true)
+
+--- Each kind in turn; every round begins with another one.
+function M.each(round, fn)
+    for i = 0, #M.order - 1 do
+        fn(M.order[(i + round) % #M.order + 1])
+    end
+end
+
+return M
