@@ -126,17 +126,19 @@ local function count_key(self, key)
     self.entry = key and ref_obj(key) or unref_obj(self.entry)
 end
 
-local function number_options(opts)
-    local values = {}
-    for _, name in ipairs { "timeout", "exptime", "step", "ratio", "max_step" } do
-        local value = opts[name]
-        values[name] = tonumber(value)
-        if value and (not values[name] or name ~= "timeout" and values[name] < 0) then
-            return nil, ("bad option '%s': %s"):format(name, tostring(value))
+local numbers = { "timeout", "exptime", "step", "ratio", "max_step" }
+
+local function option_error(opts)
+    for i = 1, #numbers do
+        local value = opts[numbers[i]]
+        if value and (not tonumber(value) or tonumber(value) < 0 and numbers[i] ~= "timeout") then
+            return ("bad option '%s': %s"):format(numbers[i], tostring(value))
         end
     end
-    return values
+    return spec.tag_error(opts.tag)
 end
+
+local none = {}
 
 --- exptime 0 never ends, as in a dictionary; otherwise the shortest lease is a millisecond.
 local function lease(exptime)
@@ -157,26 +159,29 @@ function M.new(_, dict_name, opts)
     if not group then
         return nil, err
     end
-    opts = opts or {}
-    local values
-    values, err = number_options(opts)
-    err = err or spec.tag_error(opts.tag)
+    opts = opts or none
+    err = opts ~= none and option_error(opts)
     if err then
         return nil, err
     end
-    local exptime, timeout, step = values.exptime or 30, values.timeout, values.step
+    local exptime = tonumber(opts.exptime or 30)
+    local timeout = tonumber(opts.timeout)
+    local step = tonumber(opts.step)
     if timeout then
-        timeout = min(timeout, exptime)
+        timeout = max(min(timeout, exptime), 0)
         step = step and min(step, timeout)
     end
-    timeout = max(timeout or 5, 0)
+    timeout = timeout or 5
     local mode = opts.shared and SHARED or EXCLUSIVE
+    local fair_flags = spec.flags(mode, opts.renew, opts.robust, true)
     local self = setmetatable({
         locks = group,
         memory = false, -- while held
         key = false,
         mode = mode,
-        flags = spec.flags(mode, opts.renew, opts.robust, opts.fair),
+        flags = fair_flags,
+        fair_flags = fair_flags,
+        hot_flags = spec.flags(mode, opts.renew, opts.robust, opts.fair),
         ttl_ns = lease(exptime),
         timeout_ns = native.to_ns(timeout),
         max_hold_ns = 0,
@@ -184,8 +189,8 @@ function M.new(_, dict_name, opts)
         blocker = false,
         timeout = timeout,
         step = step or 0.001,
-        ratio = values.ratio or 2,
-        max_step = values.max_step or 0.5,
+        ratio = tonumber(opts.ratio or 2),
+        max_step = tonumber(opts.max_step or 0.5),
         honest = opts.honest or false,
     }, class)
     if counting then
@@ -239,8 +244,14 @@ function M.lock(self, key)
     if key == "" or #key > native.number.KEY_MAX then
         return nil, key == "" and "empty key" or "key too long"
     end
-    local memory = acquire.take_memory()
-    local status, waited_ns, report = acquire.acquire(self.locks, self, key, memory)
+    local group, memory = self.locks, acquire.take_memory()
+    if group.hot > 0 then
+        group.hot = group.hot - 1
+        self.flags = self.hot_flags
+    else
+        self.flags = self.fair_flags
+    end
+    local status, waited_ns, report = acquire.acquire(group, self, key, memory)
     if not status then
         acquire.give_back(memory)
         return not_locked(self, waited_ns, report)

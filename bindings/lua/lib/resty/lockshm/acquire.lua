@@ -52,6 +52,15 @@ local function repair(locks, status)
     return locks.segment:open_loop(-1)
 end
 
+local HOT = 16384 -- requests after a busy key that count as hot
+
+--- A lock that was busy is hot: where order was not asked for, its holders take it again before a waiter runs (BARGE),
+-- which costs more on a free key.
+local function heat(locks, spec)
+    locks.hot = HOT
+    spec.flags = spec.hot_flags or spec.flags
+end
+
 local function wait(locks, spec, key, hold)
     local segment = locks.segment
     local ready, err = waiting.attach(segment)
@@ -84,6 +93,7 @@ local function slow(locks, spec, key, hold, status)
             return status
         end
     end
+    heat(locks, spec)
     local refusal = spec.timeout_ns > 0 and waiting.refusal()
     if status ~= BUSY or spec.timeout_ns <= 0 or refusal then
         status = try_again(locks.segment, hold)
@@ -99,7 +109,8 @@ end
 --- Takes a lock, or waits for it until the time-out.
 -- Waits only if timeout_ns is positive: then the light thread or, without nginx, the process sleeps.
 -- @param locks the locks object
--- @param spec  mode, flags, ttl_ns, max_hold_ns, timeout_ns (0 = try once) and tag of the request
+-- @param spec  mode, flags, hot_flags (or nil: flags for a key that was busy), ttl_ns, max_hold_ns,
+--              timeout_ns (0 = try once) and tag of the request
 -- @param key   string of 1 to 65535 bytes
 -- @param hold  lockshm_hold_t, filled if granted
 -- @return status (0, or positive with robust keys), and after a wait its nanoseconds; or nil, error string, report

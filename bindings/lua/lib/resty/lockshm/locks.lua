@@ -48,7 +48,7 @@ function M.open(name, options)
     if not opened_segment then
         return nil, err
     end
-    opened[name] = setmetatable({ name = name, segment = opened_segment }, class)
+    opened[name] = setmetatable({ name = name, segment = opened_segment, hot = 0 }, class)
     return opened[name]
 end
 

@@ -8,8 +8,9 @@ local cdef = require "resty.lockshm.cdef"
 
 local M = {}
 
-local huge = math.huge
+local floor, huge = math.floor, math.huge
 local NANO = 1e9
+local LONGEST = 9e9 -- seconds; beyond, nanoseconds do not fit
 local FOREVER = 0x7fffffffffffffffLL
 
 M.FOREVER = FOREVER
@@ -67,16 +68,15 @@ function M.load(path)
     return library
 end
 
---- Seconds as nanoseconds; nil if it is no number.  math.huge is "for ever".
+--- Seconds as whole nanoseconds: a number or, for ever (math.huge), an int64_t.  nil if it is no number.
 function M.to_ns(seconds)
     seconds = tonumber(seconds)
     if not seconds or seconds ~= seconds then
         return nil
-    end
-    if seconds >= 9e9 then
+    elseif seconds >= LONGEST then
         return FOREVER
     end
-    return ffi.cast("int64_t", seconds * NANO + (seconds < 0 and -0.5 or 0.5))
+    return floor(seconds * NANO + 0.5)
 end
 
 --- Nanoseconds as seconds.
