@@ -60,12 +60,10 @@ cleanup() {
 		pid=$(cat "$file")
 		kill -TERM "$pid" 2>/dev/null && wait_gone "$pid"
 	done
-	find "$work" -name segment-names -exec cat {} + 2>/dev/null | sort -u | while read -r name; do
-		rm -f "/dev/shm/$name"
-	done
 	for name in $segments; do
 		rm -f "/dev/shm/$name"
 	done
+	rm -f /dev/shm/resty-lock.*.suite-$$-*
 	rm -rf "$work"
 }
 trap cleanup EXIT
@@ -109,43 +107,34 @@ make_suite_dir() {
 		cp -r "$lua_dir/lib/resty/." "$work/$2/lib/resty/"
 		cat > "$work/$2/lib/resty/lock.lua" <<-END
 			local lockshm = require "resty.lockshm"
-			lockshm.configure { library = "$LOCKSHM_LIBRARY", instance = "suite-$$" }
+			-- Each nginx has segments of its own, with names that this test can find.
+			lockshm.configure { library = "$LOCKSHM_LIBRARY",
+				instance = "suite-$$-" .. ngx.md5(ngx.config.prefix()):sub(1, 8) }
 			return lockshm
 		END
-		for dict in cache_locks cache_shm cache_shm_miss locks_shm ipc_shm; do
-			segments="$segments resty-lock.$dict.suite-$$"
-		done
 	elif [ -n "${RESTY_LOCK_DIR:-}" ]; then
 		cp "$RESTY_LOCK_DIR/lib/resty/lock.lua" "$work/$2/lib/resty/lock.lua"
 	fi
 }
 
-# run_suite NAME [TEST...] - runs the tests of that directory by prove; output in $work/NAME.tap
+# run_suite NAME TEST... - runs tests of that directory by prove, each file with an nginx of its own; output in NAME.tap
 run_suite() {
 	name=$1
 	shift
-	[ $# -gt 0 ] || set -- t/*.t
 	(
 		cd "$work/$name" || exit 1
-		[ "$1" != 't/*.t' ] || set -- t/*.t
 		PATH=$PATH:/usr/sbin
 		export PATH
-		TEST_NGINX_BINARY=$(command -v "$NGINX") TEST_NGINX_LOAD_MODULES="$modules/ndk_http_module.so \
-$modules/ngx_http_echo_module.so $modules/ngx_http_lua_module.so" TEST_NGINX_SERVROOT=$work/$name/servroot \
-			TEST_NGINX_PORT=$(free_port) TEST_NGINX_RANDOMIZE= \
-			prove -v -I"$TEST_NGINX_DIR/lib" -I"$TEST_NGINX_DIR/inc" -I. "$@"
+		TEST_NGINX_BINARY=$(command -v "$NGINX") TEST_NGINX_RANDOMIZE=1 TEST_NGINX_LOAD_MODULES="\
+$modules/ndk_http_module.so $modules/ngx_http_echo_module.so $modules/ngx_http_lua_module.so" \
+			prove -j "${JOBS:-6}" --timer --merge -v -I"$TEST_NGINX_DIR/lib" -I"$TEST_NGINX_DIR/inc" -I. "$@"
 	) > "$work/$name.tap" 2>&1
-}
-
-# A port that is free now, from the kernel.
-free_port() {
-	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'
 }
 
 # count_checks NAME - counts and shows the checks of a suite
 count_checks() {
-	passed=$((passed + $(grep -c '^ok ' "$work/$1.tap")))
-	failed=$((failed + $(grep -c '^not ok ' "$work/$1.tap")))
-	grep -A15 '^not ok ' "$work/$1.tap"
+	passed=$((passed + $(grep -c '^ok [0-9]' "$work/$1.tap")))
+	failed=$((failed + $(grep -c '^not ok [0-9]' "$work/$1.tap")))
+	grep -A15 '^not ok [0-9]' "$work/$1.tap"
 	return 0
 }

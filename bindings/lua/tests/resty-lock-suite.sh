@@ -11,7 +11,7 @@ need_dir RESTY_LOCK_DIR t/sanity.t
 need_dir TEST_NGINX_DIR lib/Test/Nginx.pm
 
 make_suite_dir "$RESTY_LOCK_DIR" lockshm
-run_suite lockshm
+run_suite lockshm t/sanity.t
 count_checks lockshm
 [ "$passed" -gt 0 ] || fail "no check ran"
 finish

@@ -72,6 +72,8 @@ function M.dict(name)
     local found = of_dict[name]
     if found then
         return found
+    elseif type(ngx) ~= "table" or not ngx.shared then
+        return nil, "dictionaries are nginx's: without it, use open(name)"
     elseif name == nil or not ngx.shared[name] then
         return nil, "dictionary not found"
     end
@@ -131,7 +133,7 @@ local numbers = { "timeout", "exptime", "step", "ratio", "max_step" }
 local function option_error(opts)
     for i = 1, #numbers do
         local value = opts[numbers[i]]
-        if value and (not tonumber(value) or tonumber(value) < 0 and numbers[i] ~= "timeout") then
+        if value and not (native.to_ns(value) or numbers[i] == "timeout" and tonumber(value)) then
             return ("bad option '%s': %s"):format(numbers[i], tostring(value))
         end
     end
@@ -172,6 +174,11 @@ function M.new(_, dict_name, opts)
         step = step and min(step, timeout)
     end
     timeout = timeout or 5
+    local ttl_ns, timeout_ns = lease(exptime), native.to_ns(timeout)
+    err = spec.lease_error("exptime", ttl_ns, timeout_ns, opts.renew)
+    if err then
+        return nil, err
+    end
     local mode = opts.shared and SHARED or EXCLUSIVE
     local fair_flags = spec.flags(mode, opts.renew, opts.robust, true)
     local self = setmetatable({
@@ -182,8 +189,8 @@ function M.new(_, dict_name, opts)
         flags = fair_flags,
         fair_flags = fair_flags,
         hot_flags = spec.flags(mode, opts.renew, opts.robust, opts.fair),
-        ttl_ns = lease(exptime),
-        timeout_ns = native.to_ns(timeout),
+        ttl_ns = ttl_ns,
+        timeout_ns = timeout_ns,
         max_hold_ns = 0,
         tag = opts.tag or false,
         blocker = false,
@@ -299,11 +306,10 @@ function M.expire(self, time)
     if not self.memory then
         return nil, "unlocked"
     end
-    local seconds = tonumber(time)
-    if time and (not seconds or seconds < 0) then
+    if time and not native.to_ns(time) then
         return nil, "bad time: " .. tostring(time)
     end
-    local ns = time and lease(seconds) or self.ttl_ns
+    local ns = time and lease(tonumber(time)) or self.ttl_ns
     local ok, err = result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
     return ok, not ok and err or nil
 end

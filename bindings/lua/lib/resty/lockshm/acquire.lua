@@ -65,7 +65,7 @@ local function wait(locks, spec, key, hold)
     local segment = locks.segment
     local ready, err = waiting.attach(segment)
     if not ready then
-        return nil, err, try_report
+        return nil, err
     end
     local report = native.sized("struct lockshm_report")
     fill(queued, spec, key)
@@ -86,7 +86,7 @@ local function slow(locks, spec, key, hold, status)
     if status == NO_SEGMENT or status == NOT_HELD or status == INVALID and not segment.loop then
         local ok, err = repair(locks, status)
         if not ok then
-            return nil, err, try_report
+            return nil, err
         end
         status = C.lockshm_loop_acquire(locks.segment.loop, try, hold, nil)
         if status >= 0 then
@@ -114,7 +114,7 @@ end
 -- @param key   string of 1 to 65535 bytes
 -- @param hold  lockshm_hold_t, filled if granted
 -- @return status (0, or positive with robust keys), and after a wait its nanoseconds; or nil, error string, report
---         (valid until the next request)
+--         or nil (valid until the next request)
 function M.acquire(locks, spec, key, hold)
     fill(try, spec, key)
     local status = C.lockshm_loop_acquire(locks.segment.loop, try, hold, nil)

@@ -55,7 +55,7 @@ end
 function M:renew(seconds)
     local ns = seconds == nil and self.spec.ttl_ns or native.to_ns(seconds)
     if not ns then
-        return nil, "renew: a number of seconds is needed, not " .. tostring(seconds)
+        return nil, "renew: " .. native.DURATION .. ", not " .. tostring(seconds)
     end
     return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
 end
@@ -66,7 +66,7 @@ end
 function M:release(cooldown)
     local ns = cooldown == nil and 0 or native.to_ns(cooldown)
     if not ns then
-        return nil, "release: a number of seconds is needed, not " .. tostring(cooldown)
+        return nil, "release: " .. native.DURATION .. ", not " .. tostring(cooldown)
     end
     local code = acquire.release(self.memory, ns)
     if code ~= INVALID then

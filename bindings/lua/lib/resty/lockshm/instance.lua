@@ -16,6 +16,7 @@ long lockshm_lua_readlink(const char *path, char *buffer, size_t size) __asm__("
 int lockshm_lua_getppid(void) __asm__("getppid");
 ]], "struct lockshm_lua_passwd")
 
+local TITLE = "nginx: "
 local MASTER_TITLE = "nginx: master process "
 -- Options of `nginx -t`, which reads the same configuration.
 local TEST_OPTIONS = { ["-t"] = true, ["-T"] = true, ["-q"] = true, ["-tq"] = true, ["-qt"] = true }
@@ -36,10 +37,13 @@ local function command_line(process)
     return text and text:gsub("%z+$", ""):gsub("%z", " "):gsub("%s+$", "")
 end
 
+--- The arguments of the master, in the master as in its workers.  Only their titles tell them apart: a worker may run
+-- init_by_lua*, too, and the first master has no title while it reads its configuration.
 local function master_command_line()
-    local own = command_line("self") or ""
-    local parent = ngx.get_phase() ~= "init" and command_line(ffi.C.lockshm_lua_getppid()) or ""
-    local text = parent:sub(1, #MASTER_TITLE) == MASTER_TITLE and parent or own
+    local text = command_line("self") or ""
+    if text:sub(1, #TITLE) == TITLE and text:sub(1, #MASTER_TITLE) ~= MASTER_TITLE then
+        text = command_line(ffi.C.lockshm_lua_getppid()) or ""
+    end
     return text:sub(1, #MASTER_TITLE) == MASTER_TITLE and text:sub(#MASTER_TITLE + 1) or text
 end
 

@@ -83,7 +83,7 @@ function M:take(key, request)
     local status, reason, report = acquire.acquire(self, request, key, memory)
     if not status then
         acquire.give_back(memory)
-        return nil, reason, holder.of_blocker(report.blocker)
+        return nil, reason, report and holder.of_blocker(report.blocker)
     end
     return hold.new(memory, key, request, status)
 end

@@ -10,7 +10,7 @@ local M = {}
 
 local floor, huge = math.floor, math.huge
 local NANO = 1e9
-local LONGEST = 9e9 -- seconds; beyond, nanoseconds do not fit
+local LONGEST = cdef.number.TIME_MAX / NANO
 local FOREVER = 0x7fffffffffffffffLL
 
 M.FOREVER = FOREVER
@@ -68,16 +68,20 @@ function M.load(path)
     return library
 end
 
---- Seconds as whole nanoseconds: a number or, for ever (math.huge), an int64_t.  nil if it is no number.
+--- Seconds as whole nanoseconds: a number or, for ever (math.huge), an int64_t.
+-- @return nanoseconds; nil if it is no number, negative or finite and more than ten years
 function M.to_ns(seconds)
     seconds = tonumber(seconds)
-    if not seconds or seconds ~= seconds then
-        return nil
-    elseif seconds >= LONGEST then
+    if seconds == huge then
         return FOREVER
+    elseif not seconds or not (seconds >= 0 and seconds <= LONGEST) then
+        return nil
     end
     return floor(seconds * NANO + 0.5)
 end
+
+--- What to_ns() takes, for messages.
+M.DURATION = ("a number of seconds up to %d, or math.huge, is needed"):format(LONGEST)
 
 --- Nanoseconds as seconds.
 function M.to_seconds(ns)

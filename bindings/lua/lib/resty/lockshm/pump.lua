@@ -24,7 +24,6 @@ local SLEEP = 86400      -- a semaphore's longest sleep; an endless wait sleeps 
 
 local exiting = ngx.worker.exiting
 local get_phase = ngx.get_phase
-local isyieldable = coroutine.isyieldable
 
 local yieldable = {
     rewrite = true, access = true, content = true, timer = true, preread = true, server_rewrite = true,
@@ -32,12 +31,38 @@ local yieldable = {
 }
 
 local pump             -- the running one: { pair, segments }
-local starting         -- semaphore of those that wait for its start, or nil
+local starters          -- those that wait for its start: semaphores; or nil
 local start_error
 local waits = {}       -- by number: a hold stays referenced until its outcome
 local last_number = 0
 local delivered = {}   -- granted and posted, not yet seen by the light thread
 local outcome = native.sized("struct lockshm_outcome")
+
+local new_semaphore = semaphore.new
+
+-- A light thread inside a C call cannot be suspended, which shows only in the attempt.  nginx then counts it among those
+-- that wait for the semaphore, until its next operation that can wait or its end.
+local stranded = {}
+
+local function keep_stranded(semaphore)
+    for other in pairs(stranded) do
+        if other:count() >= 0 then
+            stranded[other] = nil
+        end
+    end
+    stranded[semaphore] = true
+end
+
+--- Suspends the light thread.
+-- @return nil when posted; else the reason, such as "timeout"
+local function sleep(semaphore, seconds)
+    local done, ok, err = pcall(semaphore.wait, semaphore, seconds)
+    if not done then
+        keep_stranded(semaphore)
+        return "inside a C call, such as require() or table.sort(), nginx cannot suspend"
+    end
+    return not ok and err or nil
+end
 
 local function log(level, ...)
     ngx.log(level, "lockshm: ", ...)
@@ -48,8 +73,6 @@ function M.refusal()
     local phase = get_phase()
     if not yieldable[phase] then
         return "cannot wait in the " .. phase .. " phase: nginx cannot suspend it; use timeout 0, or ngx.timer.at()"
-    elseif isyieldable and not isyieldable() then
-        return "cannot wait inside a C call, such as require() or table.sort(): it cannot be suspended"
     end
 end
 
@@ -147,10 +170,10 @@ local function run_until_idle()
 end
 
 local function started(err)
-    local waiters = starting
-    starting, start_error = nil, err
-    if waiters:count() < 0 then
-        waiters:post(-waiters:count())
+    local woken = starters
+    starters, start_error = nil, err
+    for semaphore in pairs(woken) do
+        semaphore:post(1)
     end
 end
 
@@ -170,20 +193,24 @@ local function run()
 end
 
 local function start()
-    if not starting then
+    if not starters then
         local ok, err = ngx.timer.at(0, run)
         if not ok then
             return nil, "cannot wait: no timer for it: " .. err
         end
-        starting, start_error = semaphore.new(), nil
+        starters, start_error = {}, nil
     end
-    local ok, err = starting:wait(STARTED_WITHIN)
-    if not ok then
-        return nil, "cannot wait: the timer for it did not run: " .. err
-    elseif start_error then
-        return nil, "cannot wait: " .. start_error
+    local own = new_semaphore()
+    starters[own] = true
+    local err = sleep(own, STARTED_WITHIN)
+    if starters then
+        starters[own] = nil
     end
-    return true
+    if err == "timeout" then
+        err = "the timer for it did not run"
+    end
+    err = err or start_error
+    return not err, err and "cannot wait: " .. err
 end
 
 --- Makes the pump run and serve this segment.  May yield.
@@ -207,10 +234,10 @@ function M.attach(segment)
 end
 
 local function sleep_until_woken(wait)
-    local ok, err
+    local err
     repeat
-        ok, err = wait.semaphore:wait(SLEEP)
-    until ok or err ~= "timeout"
+        err = sleep(wait.semaphore, SLEEP)
+    until wait.status or err ~= "timeout"
     wait.taken = true
     return err
 end
@@ -219,7 +246,7 @@ end
 -- If the light thread is killed meanwhile the wait ends within a tick, and a grant is released.
 -- @return status; or nil, error string
 function M.wait(segment, request, hold, report)
-    local wait = { hold = hold, report = report, loop = segment.loop, semaphore = semaphore.new() }
+    local wait = { hold = hold, report = report, loop = segment.loop, semaphore = new_semaphore() }
     wait.endless = request.timeout_ns == native.FOREVER
     last_number = last_number + 1
     local number = last_number

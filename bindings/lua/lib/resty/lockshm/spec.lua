@@ -59,10 +59,21 @@ end
 local function duration(options, defaults, name)
     local value = option(options, defaults, name)
     local ns = native.to_ns(value)
-    if not ns or ns < 0 then
-        return nil, ("option '%s': a number of seconds is needed, not %s"):format(name, tostring(value))
+    if not ns then
+        return nil, ("option '%s': %s, not %s"):format(name, native.DURATION, tostring(value))
     end
     return ns
+end
+
+--- Checks a lease, the option of that name.
+-- @return error string, or nil
+function M.lease_error(name, lease, timeout, renew)
+    local shortest = renew and number.AUTO_RENEW_TTL_MIN or number.TTL_MIN
+    if lease < shortest then
+        return ("option '%s': at least %g s are needed%s"):format(name, shortest / 1e9, renew and " with option 'renew'" or "")
+    elseif lease == native.FOREVER and timeout == native.FOREVER then
+        return ("options '%s' and 'timeout' cannot both be without end: a deadlock would last"):format(name)
+    end
 end
 
 --- The request of some options.
@@ -80,11 +91,11 @@ function M.make(mode, defaults, options)
     local lease, bad_lease = duration(options, defaults, "lease")
     local timeout, bad_timeout = duration(options, defaults, "timeout")
     local max_hold, bad_max_hold = duration(options, defaults, "max_hold")
-    err = bad_lease or bad_timeout or bad_max_hold
+    local renew, robust = option(options, defaults, "renew"), option(options, defaults, "robust")
+    err = bad_lease or bad_timeout or bad_max_hold or M.lease_error("lease", lease, timeout, renew)
     if err then
         return nil, err
     end
-    local renew, robust = option(options, defaults, "renew"), option(options, defaults, "robust")
     return {
         mode = mode,
         flags = M.flags(mode, renew, robust, option(options, defaults, "fair")),
