@@ -40,7 +40,7 @@ local OWN = HEAD .. [[
 events { worker_connections 8192; }
 http {
 ]] .. LIMITS .. [[
-    lua_package_path "@srcdir/bindings/lua/lib/?.lua;@srcdir/bindings/lua/tests/?.lua;;";
+    lua_package_path "@lua/lib/?.lua;@lua/tests/?.lua;;";
     lua_shared_dict @dict 128k;
     init_by_lua_block {
         require("support.worker").dict = "@dict"
@@ -78,8 +78,8 @@ function configuration.example(text, values)
 	change("\nerror_log [^\n]*", "")
 	change("worker_processes[^\n]*\n", HEAD)
 	change(" *access_log off;\n", LIMITS)
-	change("%$prefix%.%./", "@srcdir/bindings/lua/")
-	change('"%$prefix', '"@srcdir/bindings/lua/tests/?.lua;@srcdir/bindings/lua/examples/')
+	change("%$prefix%.%./", "@lua/")
+	change('"%$prefix', '"@lua/tests/?.lua;@lua/examples/')
 	change("init_by_lua_block {", [[init_by_lua_block {
         require("resty.lockshm").configure { instance = "@instance" }
         require("support.worker").dict = "@dict"

@@ -12,6 +12,7 @@ Server.__index, Worker.__index = Server, Worker
 
 posix.adopt_orphans()
 
+local tree = debug.getinfo(1, "S").source:match("^@(.*)/tests/support/") -- with lib, tests, examples
 local running, count = {}, 0
 local function absolute(name)
 	local pipe = io.popen("command -v '" .. name .. "'")
@@ -19,9 +20,8 @@ local function absolute(name)
 	pipe:close()
 	return assert(path, "no " .. name)
 end
-local program = absolute(os.getenv("NGINX") or "nginx") -- absolute: a binary upgrade executes it without PATH
+local program = absolute(os.getenv("NGINX_PROGRAM") or "nginx") -- absolute: a binary upgrade executes it without PATH
 local modules = os.getenv("NGINX_MODULES") or "/usr/lib/nginx/modules"
-nginx.srcdir = assert(os.getenv("srcdir"), "srcdir is not set: run the tests by their scripts")
 
 --- The user of the workers where the driver is root.
 nginx.USER = "www-data"
@@ -41,7 +41,7 @@ end
 
 local function configure(server, options)
 	local values = {
-		modules = modules, srcdir = nginx.srcdir, dir = server.dir, dict = server.dict, instance = server.tag,
+		modules = modules, lua = tree, dir = server.dir, dict = server.dict, instance = server.tag,
 		user = options.user or posix.is_root() and not options.as and ("user " .. nginx.USER .. ";") or "",
 		daemon = options.daemon and "on" or "off", workers = options.workers or 1,
 		level = options.level or "info", cache = options.code_cache == false and "off" or "on",
@@ -49,7 +49,7 @@ local function configure(server, options)
 		http = options.http or "", server = options.server or "",
 	}
 	if options.example then
-		return configuration.example(read(nginx.srcdir .. "/bindings/lua/examples/nginx.conf"), values)
+		return configuration.example(read(tree .. "/examples/nginx.conf"), values)
 	end
 	return configuration.own(values)
 end

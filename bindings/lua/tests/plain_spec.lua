@@ -1,0 +1,331 @@
+-- SPDX-License-Identifier: MIT
+--- LuaJIT without nginx: a wait blocks the process; a child made by fork() owns nothing.
+local lockshm = require "resty.lockshm"
+local posix = require "support.posix"
+local segment = require "support.segment"
+local wait = require "support.wait"
+
+local name = ("lt%d-plain"):format(posix.pid())
+
+--- A child that holds @key until it is killed or the file @go exists; returns its pid when it holds.
+local function holder(key, go, release)
+	local pid = posix.fork(function()
+		local hold = assert(lockshm.open(name):exclusive(key, { lease = 300 }))
+		while not (go and io.open(go)) do posix.sleep(0.005) end
+		if release then assert(hold:release()) end
+		return 0
+	end)
+	wait.for_condition("the child holds", function()
+		local found = segment.show(name, key).holders[1]
+		return found and found.pid == pid
+	end)
+	return pid
+end
+
+local function await_child(pid)
+	return wait.for_condition("child ended", function()
+		local status = posix.collect(pid)
+		return status ~= nil and status
+	end)
+end
+
+local function await_waiters(key, n)
+	wait.for_condition(n .. " waiters of " .. key, function() return #segment.show(name, key).waiters == n end)
+end
+
+describe("without nginx", function()
+	local locks, folder
+	setup(function()
+		folder = posix.temporary_directory("lockshm-lua")
+		locks = assert(lockshm.open(name, { locks = 1000 }))
+	end)
+	teardown(function()
+		segment.remove(name)
+		os.execute("rm -rf '" .. folder .. "'")
+	end)
+
+	it("one name is one locks object, with the capacities asked for", function()
+		assert.equal(locks, lockshm.open(name))
+		assert.is_true(segment.stat(name).locks < 16384)
+	end)
+
+	it("a hold has token, remaining time, renewal and release", function()
+		local hold = assert(locks:exclusive("life", { lease = 100 }))
+		assert.equal("life", hold.key)
+		local token = hold:token()
+		assert.equal(segment.show(name, "life").holders[1].token, token)
+		assert.is_true(hold:check() <= 100.1 and hold:check() > 100 - wait.WATCHDOG)
+		assert.is_true((hold:renew(1000)))
+		assert.is_true(hold:check() > 900)
+		assert.is_true((hold:release()))
+		assert.same({ nil, "not held" }, { hold:release() })
+		assert.same({ nil, "not held" }, { hold:check() })
+		assert.same({ nil, "not held" }, { hold:renew(1) })
+		local next_hold = assert(locks:exclusive("life"))
+		assert.is_true(next_hold:token() > token)
+		assert.is_true((next_hold:release()))
+	end)
+
+	it("a strict hold has no end", function()
+		local hold = assert(locks:exclusive("strict", { lease = math.huge, timeout = 0 }))
+		assert.equal(math.huge, (hold:check()))
+		hold:release()
+	end)
+
+	it("a cooldown keeps the key closed", function()
+		assert.is_true((assert(locks:exclusive("cool")):release(1000)))
+		local hold, err, in_the_way = locks:exclusive("cool", { timeout = 0 })
+		assert.same({ nil, "busy" }, { hold, err })
+		assert.equal("cooling", in_the_way.state)
+	end)
+
+	it("an expired lease: late, or lost after another hold", function()
+		local hold = assert(locks:exclusive("late", { lease = 0.01 }))
+		posix.sleep(0.05)
+		assert.same({ true, "late" }, { hold:release() })
+		hold = assert(locks:exclusive("late", { lease = 0.01 }))
+		posix.sleep(0.05)
+		local other = assert(locks:exclusive("late"))
+		assert.same({ nil, "lost" }, { hold:check() })
+		assert.same({ nil, "lost" }, { hold:renew() })
+		assert.same({ nil, "lost" }, { hold:release() })
+		assert.is_true((other:release()))
+	end)
+
+	it("a renewed lease outlives its time", function()
+		local hold = assert(locks:exclusive("renewed", { lease = 0.25, renew = true }))
+		posix.sleep(0.8)
+		assert.is_number((hold:check()))
+		assert.is_true((hold:release()))
+	end)
+
+	it("a wait blocks until the holder releases, in arrival order", function()
+		local go = folder .. "/go-order"
+		local first = holder("order", go, true)
+		local children = {}
+		for i = 1, 3 do
+			children[i] = posix.fork(function()
+				local hold = assert(locks:exclusive("order", { timeout = 200, lease = 300 }))
+				local file = io.open(folder .. "/order", "a")
+				file:write(i)
+				file:close()
+				return hold:release() and 0 or 1
+			end)
+			await_waiters("order", i)
+		end
+		io.open(go, "w"):close()
+		assert.equal(0, await_child(first))
+		for i = 1, 3 do assert.equal(0, await_child(children[i])) end
+		assert.equal("123", io.open(folder .. "/order"):read("*a"))
+	end)
+
+	it("a killed holder's lock is granted to the wait", function()
+		local child = holder("killed")
+		local killer = posix.fork(function()
+			await_waiters("killed", 1)
+			posix.kill(child, posix.SIGKILL)
+			return 0
+		end)
+		local hold = assert(locks:exclusive("killed", { timeout = 200, robust = true }))
+		assert.equal("owner died", hold.status) -- robust since the wait joined the queue
+		assert.is_true((hold:release()))
+		await_child(child)
+		assert.equal(0, await_child(killer))
+	end)
+
+	it("a robust key's damage mark has the dead holder, until it is acknowledged", function()
+		local first = assert(locks:exclusive("robust", { robust = true }))
+		assert.is_nil(first:previous())
+		first:release()
+		local child = holder("robust")
+		posix.kill(child, posix.SIGKILL)
+		await_child(child)
+		local hold = assert(locks:exclusive("robust", { robust = true, timeout = 200 }))
+		assert.equal("owner died", hold.status)
+		assert.equal(child, hold:previous().pid)
+		assert.is_true((hold:acknowledge()))
+		hold:release()
+		hold = assert(locks:exclusive("robust", { robust = true }))
+		assert.is_nil(hold.status)
+		hold:release()
+	end)
+
+	it("time-out and busy name the holder", function()
+		local child = holder("named")
+		for _, case in ipairs { { 0, "busy" }, { 0.05, "timeout" } } do
+			local hold, err, in_the_way = locks:exclusive("named", { timeout = case[1] })
+			assert.same({ nil, case[2], child, "exclusive", "holding" },
+				{ hold, err, in_the_way.pid, in_the_way.mode, in_the_way.state })
+			assert.matches("^held exclusive by pid " .. child .. " %(luajit%) for [%d.]+ s", tostring(in_the_way))
+		end
+		posix.kill(child, posix.SIGKILL)
+		await_child(child)
+	end)
+
+	it("a child made by fork() owns nothing, and its end releases nothing of the parent's", function()
+		local hold = assert(locks:exclusive("parent", { lease = 300 }))
+		local child = posix.fork(function()
+			assert.same({ nil, "not held" }, { hold:check() })
+			assert.same({ nil, "not held" }, { hold:release() })
+			assert.same({ nil, "busy" }, { (locks:exclusive("parent", { timeout = 0 })), (select(2, locks:exclusive("parent", { timeout = 0 }))) })
+			local own = assert(locks:exclusive("child"))
+			assert.is_true((own:release()))
+			local _, err = locks:exclusive("parent", { timeout = 0.02 })
+			assert.equal("timeout", err)
+			hold = nil
+			collectgarbage()
+			collectgarbage()
+			return 0
+		end)
+		assert.equal(0, await_child(child))
+		assert.is_number((hold:check()))
+		assert.equal(posix.pid(), segment.show(name, "parent").holders[1].pid)
+		assert.is_true((hold:release()))
+	end)
+
+	it("a child's child does too, after the parent has waited", function()
+		local go = folder .. "/go-fork"
+		local first = holder("waited", go, true)
+		io.open(go, "w"):close()
+		assert.is_true((assert(locks:exclusive("waited", { timeout = 200 })):release()))
+		await_child(first)
+		local child = posix.fork(function()
+			local inner = posix.fork(function()
+				local hold = assert(locks:exclusive("inner"))
+				return hold:release() and 0 or 1
+			end)
+			return await_child(inner)
+		end)
+		assert.equal(0, await_child(child))
+	end)
+
+	it("a hold without references is released by the garbage collector", function()
+		assert(locks:exclusive("dropped", { lease = 300 }))
+		collectgarbage()
+		collectgarbage()
+		assert.equal(0, #segment.show(name, "dropped").holders)
+	end)
+
+	it("a released hold's garbage does not end a later hold", function()
+		for i = 1, 2000 do
+			local old = assert(locks:exclusive("reused"))
+			old:release()
+			old = nil -- luacheck: ignore
+			local hold = assert(locks:exclusive("reused"))
+			if i % 100 == 0 then collectgarbage() end
+			assert.is_number((hold:check()))
+			assert.is_true((hold:release()))
+			assert.same({ nil, "not held" }, { hold:release() })
+		end
+	end)
+
+	it("a segment that was removed is made anew", function()
+		local other = name .. "-removed"
+		local group = assert(lockshm.open(other))
+		assert.is_true((assert(group:exclusive("k")):release()))
+		segment.lockctl("rm", other)
+		assert.is_true((assert(group:exclusive("k")):release()))
+		assert.same({ other }, segment.find(other))
+	end)
+
+	it("single_flight, once and seat work", function()
+		local value
+		local function look() return value end
+		assert.equal("text", (locks:single_flight("page", look, function(hold)
+			assert(hold:check())
+			value = "text"
+			return value
+		end)))
+		assert.equal("text", (locks:single_flight("page", look, function() error("rendered again") end)))
+		assert.same({ true, 1, 2 }, { locks:once("once", 1000, function() return 1, 2 end) })
+		local ran, in_the_way = locks:once("once", 1000, function() error("ran again") end)
+		assert.is_false(ran)
+		assert.equal("cooling", in_the_way.state)
+		local sat
+		assert(locks:seat("seat", function(seat)
+			sat = seat:held() and #segment.show(name, "seat").holders
+		end))
+		assert.equal(1, sat)
+		assert.equal(0, #segment.show(name, "seat").holders)
+	end)
+
+	describe("wrong input is an error that names it:", function()
+		local function refused(pattern, ...)
+			local value, err = ...
+			assert.is_nil(value)
+			assert.matches(pattern, err)
+		end
+
+		it("keys", function()
+			refused("empty key", locks:exclusive(""))
+			refused("key too long", locks:exclusive(("x"):rep(65536)))
+			refused("a key is a string, not nil", locks:exclusive(nil))
+			refused("a key is a string, not table", locks:exclusive({}))
+			assert.is_true((assert(locks:exclusive(("x"):rep(65535))):release()))
+			assert.is_true((assert(locks:exclusive("a\0b")):release()))
+		end)
+
+		it("options", function()
+			refused("unknown option 'ttl'", locks:exclusive("k", { ttl = 1 }))
+			refused("'timeout'.*%-1", locks:exclusive("k", { timeout = -1 }))
+			refused("'timeout'.*soon", locks:exclusive("k", { timeout = "soon" }))
+			refused("'lease'.*nan", locks:exclusive("k", { lease = 0 / 0 }))
+			refused("%a", locks:exclusive("k", { lease = 0 }))
+			refused("%a", locks:exclusive("k", { lease = 1e18 }))
+			refused("'tag'", locks:exclusive("k", { tag = ("x"):rep(31) }))
+			refused("'tag'", locks:exclusive("k", { tag = 7 }))
+			refused("%a", locks:exclusive("k", { lease = 0.1, renew = true }))
+			refused("period", locks:once("k", 0, function() end))
+			refused("period", locks:once("k", nil, function() end))
+			assert.equal(0, #segment.show(name, "k").holders)
+		end)
+
+		it("a cooldown of a shared hold, which stays held", function()
+			local hold = assert(locks:shared("shared"))
+			refused("%a", hold:release(5))
+			assert.is_number((hold:check()))
+			assert.is_true((hold:release()))
+		end)
+
+		it("segments", function()
+			refused("name", lockshm.open("a/b"))
+			refused("a string", lockshm.open(nil))
+			refused("unknown option 'lock'", lockshm.open(name .. "-no", { lock = 1 }))
+			refused("'locks'", lockshm.open(name .. "-no", { locks = "many" }))
+			refused("%a", lockshm.open(name .. "-no", { locks = 0 }))
+			local file = assert(io.open("/dev/shm/" .. name .. "-file", "w"))
+			file:write(("no segment"):rep(1000))
+			file:close()
+			refused("segment", lockshm.open(name .. "-file"))
+			os.remove("/dev/shm/" .. name .. "-file")
+		end)
+
+		it("settings", function()
+			local ok, err = pcall(lockshm.configure, { colour = "red" })
+			assert.is_false(ok)
+			assert.matches("unknown setting 'colour'", err)
+			ok, err = pcall(lockshm.configure, { user = 7 })
+			assert.is_false(ok)
+			assert.matches("'user' is a string, not 7", err)
+		end)
+
+		it("a full segment", function()
+			local small = assert(lockshm.open(name .. "-small", { locks = 1, requests = 8 }))
+			local holds, err = {}, nil
+			for i = 1, 1000 do
+				holds[i], err = small:exclusive("k" .. i, { timeout = 0 })
+				if not holds[i] then break end
+			end
+			assert.is_true(#holds < 1000)
+			assert.matches("%a+ %a+", err)
+			for _, hold in ipairs(holds) do assert.is_true((hold:release())) end
+			assert.is_true((assert(small:exclusive("k")):release()))
+		end)
+
+		it("the drop-in without nginx", function()
+			local ok, value, err = pcall(lockshm.new, lockshm, "locks")
+			assert.is_true(not ok or value == nil)
+			assert.matches("nginx", tostring(ok and err or value))
+		end)
+	end)
+end)
