@@ -25,8 +25,20 @@ local function of_kind(kind)
     end
 end
 
+--- As most requests do: a lock object for each lock.
+local function with_new(kind)
+    local new = kinds[kind]
+    return function(n)
+        for _ = 1, n do
+            local lock = new()
+            lock:lock("free")
+            lock:unlock()
+        end
+    end
+end
+
 for _, kind in ipairs(kinds.order) do
-    loops[kind] = of_kind(kind)
+    loops[kind], loops["new-" .. kind] = of_kind(kind), with_new(kind)
 end
 
 --- One hold object for each pair: locks:exclusive().
@@ -98,7 +110,8 @@ function M.run(emit)
         collectgarbage()
         local start = now()
         loop(PAIRS)
-        emit("pair", name, (now() - start) / PAIRS * 1e9)
+        local kind = name:match("^new%-(.*)")
+        emit(kind and "pair-new" or "pair", kind or name, (now() - start) / PAIRS * 1e9)
     end
 end
 

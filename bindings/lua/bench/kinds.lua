@@ -6,13 +6,12 @@ local M = { order = {} }
 local DICT = os.getenv("LOCKSHM_BENCH_DICT")
 
 local function add(name, module, fair)
+    local default = { fair = fair }
     M[name] = function(options)
-        local merged = {}
-        for option, value in pairs(options or {}) do
-            merged[option] = value
+        if options then
+            options.fair = fair
         end
-        merged.fair = fair
-        return assert(module:new(DICT, merged))
+        return assert(module:new(DICT, options or default))
     end
     M.order[#M.order + 1] = name
 end

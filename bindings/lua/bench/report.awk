@@ -61,6 +61,7 @@ function main_table(    floor) {
 	print "| | resty.lock | resty.lockshm | fair = true | gain | gain, fair |"
 	print "|---|---:|---:|---:|---:|---:|"
 	row("free pair lock(), unlock(), ns", "pair", 0.5, 1)
+	row("new() and a free pair, ns", "pair-new", 0.5, 1)
 	pair_row("free pair locks:exclusive(), hold:release()", "object")
 	pair_row("the two C calls by bare FFI", "ffi")
 	pair_row("the two C calls in a loop of C", "c")
