@@ -2,3 +2,4 @@
 # A language's folder is complete in itself, and its packager installs it.  Here are its files for the archive, and the
 # scripts that make check runs.
 tests_of_bindings =
+include bindings/lua/local.mk

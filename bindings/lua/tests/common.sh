@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 # common.sh - what the tests share; to be sourced
-# Environment: srcdir, builddir (else pkg-config lockshm), NGINX, LUAJIT.
+# Environment: srcdir, builddir (else pkg-config lockshm), NGINX_PROGRAM, LUAJIT.
 
 here=$(cd "$(dirname "$0")" && pwd)
 lua_dir=$(cd "$here/.." && pwd)
-: "${NGINX:=nginx}" "${LUAJIT:=luajit}"
+# Not NGINX, which nginx itself takes for inherited sockets.
+nginx=${NGINX_PROGRAM:-nginx}
+: "${LUAJIT:=luajit}"
+unset NGINX
 passed=0 failed=0 skipped=0
 
 finish() {
@@ -37,6 +40,7 @@ equal() {
 	fi
 }
 
+[ "${have_lua-yes}" = yes ] || skip "configured without Lua"
 # The library of the build, or the installed one.
 if [ -n "${builddir:-}" ]; then
 	builddir=$(cd "$builddir" && pwd)
@@ -82,11 +86,11 @@ need_command() {
 }
 
 modules_dir() {
-	"$NGINX" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p'
+	"$nginx" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p'
 }
 
 need_nginx() {
-	need_command "$NGINX"
+	need_command "$nginx"
 	modules=$(modules_dir)
 	[ -e "$modules/ngx_http_lua_module.so" ] || skip "nginx has no lua module"
 }
@@ -125,7 +129,7 @@ run_suite() {
 		cd "$work/$name" || exit 1
 		PATH=$PATH:/usr/sbin
 		export PATH
-		TEST_NGINX_BINARY=$(command -v "$NGINX") TEST_NGINX_RANDOMIZE=1 TEST_NGINX_LOAD_MODULES="\
+		TEST_NGINX_BINARY=$(command -v "$nginx") TEST_NGINX_RANDOMIZE=1 TEST_NGINX_LOAD_MODULES="\
 $modules/ndk_http_module.so $modules/ngx_http_echo_module.so $modules/ngx_http_lua_module.so" \
 			prove -j "${JOBS:-6}" --timer --merge -v -I"$TEST_NGINX_DIR/lib" -I"$TEST_NGINX_DIR/inc" -I. "$@"
 	) > "$work/$name.tap" 2>&1

@@ -46,7 +46,7 @@ require('resty.lockshm').configure { library = '$LOCKSHM_LIBRARY', instance = 'r
 		echo "}"
 	} > "$work/nginx/nginx.conf"
 	segments="$segments resty-lock.locks.readme-$$"
-	"$NGINX" -p "$work/nginx/" -c "$work/nginx/nginx.conf"
+	"$nginx" -p "$work/nginx/" -c "$work/nginx/nginx.conf"
 }
 
 get() {
@@ -67,7 +67,7 @@ output=$(run_lua 2>&1)
 equal "the README without nginx" "$(echo "$output" | sed 's/^token [0-9].*/token N/')" "token N
 true	done"
 
-if command -v "$NGINX" > /dev/null && command -v curl > /dev/null && [ -e "$(modules_dir)/ngx_http_lua_module.so" ]; then
+if command -v "$nginx" > /dev/null && command -v curl > /dev/null && [ -e "$(modules_dir)/ngx_http_lua_module.so" ]; then
 	need_nginx
 	start_nginx || fail "nginx does not start with the README's configuration"
 	equal "single flight" "$(get /page)" "rendered"

@@ -153,7 +153,7 @@ equal "the blocks of the page" "$(ls "$work/blocks" | sed 's/^..\.//' | sort | u
 1 init_worker_by_lua_block
 1 nginx"
 configuration > "$work/nginx/nginx.conf"
-"$NGINX" -p "$work/nginx/" -e "$work/nginx/error.log" -c "$work/nginx/nginx.conf" || fail "nginx does not start"
+"$nginx" -p "$work/nginx/" -e "$work/nginx/error.log" -c "$work/nginx/nginx.conf" || fail "nginx does not start"
 
 equal "code of lua-resty-lock" "$(get /1)" "user 7"
 equal "the same where the key is held" "$(get /busy)" 503
