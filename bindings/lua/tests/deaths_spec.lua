@@ -53,6 +53,21 @@ describe("of two workers", function()
 		assert.is_nil(again)
 	end)
 
+	it("a wait of some seconds writes nothing into the error log", function()
+		hold(first, "quiet")
+		local waiting = second:start(waiter("quiet"))
+		server:await_waiters("quiet", 1)
+		posix.sleep(2.5)
+		unlock(first, "quiet")
+		assert.equal(1, (waiting:result()))
+		posix.sleep(1.5)
+		local lines = {}
+		for line in server:log():gmatch("[^\n]+") do
+			if not line:find("%[notice%]") and not line:find("%[info%]") then lines[#lines + 1] = line end
+		end
+		assert.same({}, lines)
+	end)
+
 	it("a waiter is killed: the one behind it is granted", function()
 		hold(second, "queue")
 		first:start(waiter("queue"))

@@ -110,6 +110,27 @@ describe("phases", function()
 	end)
 end)
 
+describe("the exit_worker phase", function()
+	teardown(nginx.stop_all)
+
+	it("takes free keys, and a wait is refused", function()
+		local server = nginx.start { http = [[
+			exit_worker_by_lua_block {
+				local phases = require "support.phases"
+				phases.visit()
+				local result = phases.results.exit_worker
+				ngx.log(ngx.NOTICE, "result: ", tostring(result.free[1]), " ", tostring(result.unlock[1]), " ", tostring(result.wait[2]))
+			}
+		]] }
+		server:run "return 1"
+		require("support.posix").kill(server.pid, require("support.posix").SIGQUIT)
+		local log = require("support.wait").for_condition("the phase ran", function()
+			return server:log():match("result: [^\n]*")
+		end)
+		assert.matches("^result: 0 1 cannot wait in the exit_worker phase: ", log)
+	end)
+end)
+
 describe("a hold of the init phase", function()
 	local server
 	teardown(nginx.stop_all)

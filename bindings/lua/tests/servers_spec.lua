@@ -138,6 +138,52 @@ describe("a segment name of the configuration", function()
 	end)
 end)
 
+describe("a master", function()
+	after_each(nginx.stop_all)
+
+	it("that goes to the background keeps no lock of the init phase, and its workers have theirs", function()
+		local server = nginx.start { daemon = true, workers = 2, init = [[
+			local worker = require "support.worker"
+			worker.locks.boot = worker.new { exptime = 300 }
+			assert(worker.locks.boot:lock("k"))
+		]] }
+		local one, two = unpack(server:workers())
+		assert.equal(0, (one:run(HOLD)))
+		assert.same({ nil, "timeout", one.pid }, { two:run(TRY) })
+		local waiting = two:start(WAITER)
+		server:await_waiters("k", 1)
+		assert.equal(1, (one:run "return T.locks.k:unlock()"))
+		assert.equal(1, (waiting:result()))
+	end)
+
+	it("has no more descriptors, threads and records after ten reloads", function()
+		local server = nginx.start { init = [[
+			local lock = require("resty.lockshm"):new("@dict")
+			assert(lock:lock("boot"))
+			assert(lock:unlock())
+		]] }
+		local function count(what)
+			local pipe = io.popen(("ls /proc/%d/%s | wc -l"):format(server.pid, what))
+			local n = tonumber(pipe:read("*a"))
+			pipe:close()
+			return n
+		end
+		server:reload()
+		local fds, threads, used = count "fd", count "task", segment.stat(server:segment())
+		local last
+		for _ = 1, 10 do
+			last = server:reload()
+			assert.equal(1, (server:run(WAITER)))
+		end
+		for _, pid in ipairs(last) do await_end("an old worker", pid) end
+		local after = segment.stat(server:segment())
+		assert.is_true(count "fd" <= fds, "descriptors grew")
+		assert.is_true(count "task" <= threads, "threads grew")
+		assert.is_true(after.requests_used <= used.requests_used, "records grew")
+		assert.is_true(after.owners_used - after.owners_dead <= used.owners_used + 1, "owners grew")
+	end)
+end)
+
 local as_root = posix.is_root() and it or function(name) pending(name .. " (needs root)") end
 
 describe("users", function()
@@ -246,6 +292,26 @@ describe("a graceful exit", function()
 		posix.kill(server.pid, posix.SIGQUIT)
 		await_end("nginx", server.pid)
 		server:await_free("seat")
+	end)
+
+	it("lets a request begin a wait, also the worker's first", function()
+		local server = nginx.start { workers = 1 }
+		local old = server:workers()[1]
+		local go = server.dir .. "/go"
+		local waiting = old:start(([[
+			repeat
+				local file = io.open(%q)
+				ngx.sleep(0.005)
+			until file and ngx.worker.exiting()
+		]]):format(go) .. WAITER)
+		server:reload()
+		local new = server:workers()[1]
+		assert.equal(0, (new:run(HOLD)))
+		touch(go)
+		server:await_waiters("k", 1)
+		assert.equal(1, (new:run "return T.locks.k:unlock()"))
+		assert.equal(1, (waiting:result()))
+		await_end("the old worker", old.pid)
 	end)
 
 	it("lets a request that waits finish", function()
