@@ -9,25 +9,33 @@ local system = require "bench.system"
 
 local M = {}
 
-local PAIRS = 40000
+local PAIRS = 20000
+local SLICES = 5
 local now = system.now
 
-local loops = {}
+local loops, names = {}, {}
 
-local function of_kind(kind)
+local function add(name, loop)
+    loops[name] = loop
+    names[#names + 1] = name
+end
+
+-- Each loop is compiled for itself: one function for all kinds would share its compiled code among them.
+local ONE_OBJECT = [[
+    local new = ...
     local lock
     return function(n)
-        lock = lock or kinds[kind]()
+        lock = lock or new()
         for _ = 1, n do
             lock:lock("free")
             lock:unlock()
         end
     end
-end
+]]
 
---- As most requests do: a lock object for each lock.
-local function with_new(kind)
-    local new = kinds[kind]
+-- As most requests do: a lock object for each lock.
+local NEW_OBJECTS = [[
+    local new = ...
     return function(n)
         for _ = 1, n do
             local lock = new()
@@ -35,10 +43,11 @@ local function with_new(kind)
             lock:unlock()
         end
     end
-end
+]]
 
 for _, kind in ipairs(kinds.order) do
-    loops[kind], loops["new-" .. kind] = of_kind(kind), with_new(kind)
+    add(kind, loadstring(ONE_OBJECT, "=" .. kind)(kinds[kind]))
+    add("new-" .. kind, loadstring(NEW_OBJECTS, "=new-" .. kind)(kinds[kind]))
 end
 
 --- One hold object for each pair: locks:exclusive().
@@ -57,14 +66,14 @@ local function bare_calls(C, segment)
     local key = "free"
     request.key, request.key_len, request.mode, request.ttl_ns = key, #key, C.LOCKSHM_EXCLUSIVE, 30000000000LL
     local hold = ffi.new("lockshm_hold_t")
-    loops.ffi = function(n)
+    add("ffi", function(n)
         local loop = segment.loop
         for _ = 1, n do
             C.lockshm_loop_acquire(loop, request, hold, nil)
             C.lockshm_release(hold, 0)
         end
         return key
-    end
+    end)
     return request, hold
 end
 
@@ -78,16 +87,16 @@ local function loops_of_c(C, segment, request, hold)
     int bench_nothing_release(lockshm_hold_t *, int64_t);
     ]]
     local pair = ffi.load(os.getenv("LOCKSHM_BENCH_PAIR"))
-    loops.nothing = function(n)
+    add("nothing", function(n)
         local loop = segment.loop
         for _ = 1, n do
             pair.bench_nothing_acquire(loop, request, hold, nil)
             pair.bench_nothing_release(hold, 0)
         end
-    end
-    loops.c = function(n)
+    end)
+    add("c", function(n)
         assert(pair.bench_pairs(C.lockshm_loop_acquire, C.lockshm_release, segment.loop, request, hold, n) == 0)
-    end
+    end)
 end
 
 --- Opens what the loops need.
@@ -95,7 +104,7 @@ function M.prepare()
     local locks = assert(lockshm.dict(os.getenv("LOCKSHM_BENCH_DICT")))
     local hold = assert(locks:exclusive("free"))
     hold:release()
-    loops.object = hold_objects()
+    add("object", hold_objects())
     local C = native.load()
     local request, cdata = bare_calls(C, locks.segment)
     if os.getenv("LOCKSHM_BENCH_PAIR") then
@@ -103,15 +112,18 @@ function M.prepare()
     end
 end
 
---- One slice of each loop, in nanoseconds a pair.
+--- Slices of each loop, in nanoseconds a pair.
 function M.run(emit)
-    for name, loop in pairs(loops) do
-        loop(PAIRS / 20)
-        collectgarbage()
-        local start = now()
-        loop(PAIRS)
-        local kind = name:match("^new%-(.*)")
-        emit(kind and "pair-new" or "pair", kind or name, (now() - start) / PAIRS * 1e9)
+    for slice = 1, SLICES do
+        for i = 1, #names do
+            local name = names[(i + slice) % #names + 1]
+            loops[name](PAIRS / 20)
+            collectgarbage()
+            local start = now()
+            loops[name](PAIRS)
+            local kind = name:match("^new%-(.*)")
+            emit(kind and "pair-new" or "pair", kind or name, (now() - start) / PAIRS * 1e9)
+        end
     end
 end
 

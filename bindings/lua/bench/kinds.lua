@@ -5,14 +5,20 @@ local M = { order = {} }
 
 local DICT = os.getenv("LOCKSHM_BENCH_DICT")
 
-local function add(name, module, fair)
+-- Compiled for each kind, as in free-pair.lua.
+local MAKE = [[
+    local module, dict, fair = ...
     local default = { fair = fair }
-    M[name] = function(options)
+    return function(options)
         if options then
             options.fair = fair
         end
-        return assert(module:new(DICT, options or default))
+        return assert(module:new(dict, options or default))
     end
+]]
+
+local function add(name, module, fair)
+    M[name] = loadstring(MAKE, "=" .. name)(module, DICT, fair)
     M.order[#M.order + 1] = name
 end
 
