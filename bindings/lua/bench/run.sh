@@ -40,13 +40,13 @@ work=$(mktemp -d)
 chmod 755 "$work"
 LOCKSHM_BENCH_DICT=bench$$
 export LOCKSHM_LIBRARY LOCKSHM_BENCH_DICT
+master=
 end_nginx()
 {
-	[ -s "$work/nginx.pid" ] || return 0
-	pid=$(cat "$work/nginx.pid")
-	kill -TERM "$pid" 2>/dev/null || return 0
-	while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
-	rm -f "$work/nginx.pid"
+	[ -n "$master" ] || return 0
+	kill -TERM "$master" 2>/dev/null || :
+	wait "$master" || :
+	master=
 }
 cleanup()
 {
@@ -99,7 +99,7 @@ start()
 	"$NGINX" -p "$work/" -e "$work/error.log" -c "$work/nginx.conf" >"$work/out-$1" 2>&1 &
 	master=$!
 	while ! grep -q '^end$' "$work/out-$1"; do
-		if grep '^failed' "$work/out-$1" >&2 || ! kill -0 $master 2>/dev/null; then
+		if grep '^failed' "$work/out-$1" >&2 || ! kill -0 "$master" 2>/dev/null; then
 			tail -n 20 "$work/error.log" >&2
 			exit 1
 		fi
