@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * args.c - arguments: seconds, names of keywords, keys
+ */
+#include <math.h>
+
+#include "lockshm_py.h"
+
+/** @ns: [out] nanoseconds; None and inf are LOCKSHM_FOREVER.  Return: 0, or -1 with an exception. */
+int time_of(PyObject *value, const char *name, int64_t *ns)
+{
+	double seconds;
+
+	if (value == Py_None) {
+		*ns = LOCKSHM_FOREVER;
+		return 0;
+	}
+	seconds = PyFloat_AsDouble(value);
+	if (seconds == -1.0 && PyErr_Occurred())
+		return -1;
+	if (isinf(seconds) && seconds > 0) {
+		*ns = LOCKSHM_FOREVER;
+		return 0;
+	}
+	if (!(seconds >= 0) || seconds > (double)LOCKSHM_TIME_MAX / 1e9) {
+		PyErr_Format(PyExc_ValueError, "%s is %S, must be seconds from 0 to 315360000 (ten years), or None for no end",
+			     name, value);
+		return -1;
+	}
+	*ns = (int64_t)(seconds * 1e9 + 0.5);
+	return 0;
+}
+
+PyObject *seconds_of(int64_t ns)
+{
+	return PyFloat_FromDouble(ns == LOCKSHM_FOREVER ? (double)INFINITY : (double)ns / 1e9);
+}
+
+bool word_is(const struct state *state, PyObject *name, enum word word)
+{
+	return name == state->words[word] || PyUnicode_Compare(name, state->words[word]) == 0;
+}
+
+int unknown_word(const char *function, PyObject *name)
+{
+	PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function, name);
+	return -1;
+}
+
+/** @bytes: [out] owned by @key.  Return: 0, or -1 with an exception. */
+int key_bytes(PyObject *key, const char **bytes, Py_ssize_t *len)
+{
+	if (PyUnicode_Check(key)) {
+		*bytes = PyUnicode_AsUTF8AndSize(key, len);
+	} else if (PyBytes_Check(key)) {
+		char *data;
+
+		*bytes = PyBytes_AsStringAndSize(key, &data, len) ? NULL : data;
+	} else {
+		PyErr_Format(PyExc_TypeError, "a key is str or bytes, not %R", (PyObject *)Py_TYPE(key));
+		return -1;
+	}
+	if (!*bytes)
+		return -1;
+	if (*len >= 1 && *len <= LOCKSHM_KEY_MAX)
+		return 0;
+	PyErr_Format(PyExc_ValueError, "a key has 1 to %d bytes, this one %zd", LOCKSHM_KEY_MAX, *len);
+	return -1;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * errors.c - codes of the library as exceptions, which lockshm._report makes
+ */
+#include "lockshm_py.h"
+
+/* What lockshm._report.failure() gets. */
+struct failure {
+	int code;
+	const struct lockshm_error *error;
+	PyObject *key;
+	int64_t timeout_ns, waited_ns;
+	const struct lockshm_blocker *blocker;
+	uint64_t token, lost_to;
+};
+
+PyObject *holder_of(const struct state *state, const struct lockshm_blocker *b)
+{
+	if (!b || !b->state || !state->report)
+		Py_RETURN_NONE;
+	return PyObject_CallMethod(state->report, "holder", "iiiissKdd", b->state, b->mode, (int)b->pid, (int)b->tid, b->name,
+				   b->tag, (unsigned long long)b->token, (double)b->age_ns / 1e9,
+				   b->expires_in_ns == LOCKSHM_FOREVER ? -1e300 : (double)b->expires_in_ns / 1e9);
+}
+
+static PyObject *raise_failure(const struct state *state, const struct failure *f)
+{
+	const char *message = f->error && *f->error->message ? f->error->message : lockshm_strerror(f->code);
+	PyObject *holder, *exception;
+
+	if (!state->report) { /* the interpreter is ending */
+		PyErr_SetString(PyExc_RuntimeError, message);
+		return NULL;
+	}
+	holder = holder_of(state, f->blocker);
+	if (!holder)
+		return NULL;
+	exception = PyObject_CallMethod(state->report, "failure", "ssiiOLLNKK", lockshm_code_name(f->code), message,
+					f->error ? f->error->sys_errno : 0, f->error ? f->error->table : 0,
+					f->key ? f->key : Py_None, (long long)f->timeout_ns, (long long)f->waited_ns, holder,
+					(unsigned long long)f->token, (unsigned long long)f->lost_to);
+	if (exception) {
+		PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+		Py_DECREF(exception);
+	}
+	return NULL;
+}
+
+PyObject *fail_code(const struct state *state, int code, const struct lockshm_error *error, PyObject *key)
+{
+	struct failure f = { .code = code, .error = error, .key = key };
+
+	return raise_failure(state, &f);
+}
+
+/** @hold: after a call on it returned @code */
+PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold)
+{
+	struct failure f = { .code = code, .key = lock->key };
+
+	if (code == LOCKSHM_LOST) {
+		f.token = lockshm_token(hold);
+		f.lost_to = lockshm_lost_to(hold);
+	}
+	return raise_failure(lock->state, &f);
+}
+
+PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const struct lockshm_report *report)
+{
+	struct failure f = { .code = code,
+			     .error = &report->error,
+			     .key = lock->key,
+			     .timeout_ns = timeout_ns,
+			     .waited_ns = report->waited_ns,
+			     .blocker = &report->blocker };
+
+	return raise_failure(lock->state, &f);
+}
+
+PyObject *fail_not_held(const Lock *lock)
+{
+	struct failure f = { .code = LOCKSHM_NOT_HELD, .key = lock->key };
+
+	return raise_failure(lock->state, &f);
+}
+
+/** Write a line to the log where an exception is not possible, or would hide another one. */
+void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold)
+{
+	PyObject *type, *value, *traceback, *result = NULL;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	if (lock->state->report)
+		result = PyObject_CallMethod(lock->state->report, "log_hold", "sOKK", event, lock->key,
+					     (unsigned long long)lockshm_token(hold), (unsigned long long)lockshm_lost_to(hold));
+	if (!result && PyErr_Occurred())
+		PyErr_WriteUnraisable(lock->key);
+	Py_XDECREF(result);
+	PyErr_Restore(type, value, traceback);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hold.c - calls on the hold of a lock object
+ */
+#include "lockshm_py.h"
+
+static PyObject *done(const Lock *lock, const struct node *node, int code)
+{
+	if (code < 0)
+		return fail_hold(lock, code, &node->hold);
+	Py_RETURN_NONE;
+}
+
+PyObject *hold_check(Lock *lock, PyObject *Py_UNUSED(unused))
+{
+	struct node *node = lock_node(lock);
+	int64_t remaining;
+	int code;
+
+	if (!node)
+		return NULL;
+	code = lockshm_check(&node->hold, &remaining);
+	return code < 0 ? fail_hold(lock, code, &node->hold) : seconds_of(remaining);
+}
+
+static PyObject *renew(Lock *lock, int64_t ns, int how)
+{
+	struct node *node = lock_node(lock);
+	int code;
+
+	if (!node)
+		return NULL;
+	code = lockshm_renew(&node->hold, ns, how);
+	if (code != LOCKSHM_INVALID)
+		return done(lock, node, code);
+	PyErr_SetString(PyExc_ValueError, how == LOCKSHM_RENEW_ADD ?
+						  "a hold without a lease cannot be extended; a lease is extended by 0.001 s at least" :
+						  "a lease is renewed to 0.001 s at least");
+	return NULL;
+}
+
+PyObject *hold_renew(Lock *lock, PyObject *const *args, Py_ssize_t n)
+{
+	int64_t ns = lock->request.ttl_ns;
+
+	if (n > 1)
+		return PyErr_Format(PyExc_TypeError, "renew() takes one argument, seconds, %zd given", n);
+	if (n && args[0] != Py_None && time_of(args[0], "seconds", &ns))
+		return NULL;
+	return renew(lock, ns, LOCKSHM_RENEW_RESET);
+}
+
+PyObject *hold_extend(Lock *lock, PyObject *seconds)
+{
+	int64_t ns;
+
+	return time_of(seconds, "seconds", &ns) ? NULL : renew(lock, ns, LOCKSHM_RENEW_ADD);
+}
+
+PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
+{
+	struct node *node = lock_node(lock);
+
+	return node ? done(lock, node, lockshm_upgrade(&node->hold)) : NULL;
+}
+
+PyObject *hold_downgrade(Lock *lock, PyObject *Py_UNUSED(unused))
+{
+	struct node *node = lock_node(lock);
+
+	return node ? done(lock, node, lockshm_downgrade(&node->hold)) : NULL;
+}
+
+PyObject *hold_acknowledge(Lock *lock, PyObject *Py_UNUSED(unused))
+{
+	struct node *node = lock_node(lock);
+
+	return node ? done(lock, node, lockshm_acknowledge(&node->hold)) : NULL;
+}
+
+/** Write to a descriptor when the hold is lost: for lockshm._watch, right after the grant. */
+PyObject *hold_notify(Lock *lock, PyObject *fd)
+{
+	struct node *node = lock_node(lock);
+	long number = PyLong_AsLong(fd);
+
+	if (!node || (number == -1 && PyErr_Occurred()))
+		return NULL;
+	return done(lock, node, lockshm_notify(&node->hold, (int)number));
+}
+
+PyObject *hold_is_lost(Lock *lock, PyObject *Py_UNUSED(unused))
+{
+	bool lost = false;
+
+	for (const struct node *node = &lock->first; node; node = node->next)
+		lost |= node->use == NODE_HELD && lockshm_check(&node->hold, NULL) == LOCKSHM_LOST;
+	return PyBool_FromLong(lost);
+}
+
+/** The node, or NULL without an exception if nothing is held. */
+static struct node *node_if_held(Lock *lock)
+{
+	for (const struct node *node = &lock->first; node; node = node->next)
+		if (node->use == NODE_HELD)
+			return lock_node(lock);
+	return NULL;
+}
+
+PyObject *hold_get_held(Lock *lock, void *Py_UNUSED(unused))
+{
+	struct node *node = node_if_held(lock);
+
+	if (!node && PyErr_Occurred())
+		return NULL;
+	return PyBool_FromLong(node && lockshm_check(&node->hold, NULL) >= 0);
+}
+
+PyObject *hold_get_token(Lock *lock, void *Py_UNUSED(unused))
+{
+	struct node *node = lock_node(lock);
+
+	if (!node)
+		return NULL;
+	if (lockshm_check(&node->hold, NULL) == LOCKSHM_NOT_HELD)
+		return fail_not_held(lock);
+	return PyLong_FromUnsignedLongLong(lockshm_token(&node->hold));
+}
+
+PyObject *hold_get_remaining(Lock *lock, void *Py_UNUSED(unused))
+{
+	struct node *node = node_if_held(lock);
+	int64_t remaining = 0;
+
+	if (node)
+		(void)lockshm_check(&node->hold, &remaining);
+	else if (PyErr_Occurred())
+		return NULL;
+	return seconds_of(remaining);
+}
+
+PyObject *hold_get_previous(Lock *lock, void *Py_UNUSED(unused))
+{
+	struct node *node = lock_node(lock);
+	struct lockshm_previous p;
+	int code;
+
+	if (!node)
+		return NULL;
+	code = lockshm_previous(&node->hold, &p);
+	if (code < 0)
+		return fail_hold(lock, code, &node->hold);
+	if (!p.status)
+		Py_RETURN_NONE;
+	return PyObject_CallMethod(lock->state->report, "previous", "siiKds", lockshm_code_name(p.status), (int)p.pid, (int)p.tid,
+				   (unsigned long long)p.token, (double)p.age_ns / 1e9, p.tag);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.c - an open segment, the loops that its threads wait on, and what others hold in it
+ */
+#include "lockshm_py.h"
+
+/* Loops that stay open while no thread waits on them; each has a descriptor. */
+enum { IDLE_LOOPS_MAX = 16 };
+
+/** Return: 0, or -1 with an exception. */
+int segment_check(const Segment *segment)
+{
+	struct lockshm_error error = { .message = "the segment was closed: open it again" };
+
+	if (segment->handle && !segment->closed)
+		return 0;
+	fail_code(segment->state, LOCKSHM_INVALID, &error, segment->name);
+	return -1;
+}
+
+/* --- Loops ------------------------------------------------------------------------------------------- */
+
+/** A loop that is not in the pool: the caller gives it back.  Return: NULL with an exception. */
+lockshm_loop_t *segment_take_loop(Segment *segment)
+{
+	struct lockshm_error error;
+	lockshm_loop_t *loop;
+	int code;
+
+	if (segment->n_idle)
+		return segment->idle[--segment->n_idle];
+	if (segment_check(segment))
+		return NULL;
+	code = lockshm_loop_open(segment->handle, &loop, -1, &error);
+	if (code >= 0)
+		return loop;
+	fail_code(segment->state, code, &error, segment->name);
+	return NULL;
+}
+
+void segment_give_loop(Segment *segment, lockshm_loop_t *loop)
+{
+	if (segment->n_idle == segment->room) {
+		lockshm_loop_close(loop);
+		return;
+	}
+	segment->idle[segment->n_idle++] = loop;
+}
+
+/** The loop for requests that need no wait; it stays in the pool.  Return: NULL with an exception. */
+lockshm_loop_t *segment_loop(Segment *segment)
+{
+	lockshm_loop_t *loop;
+
+	if (segment->n_idle)
+		return segment->idle[segment->n_idle - 1];
+	loop = segment_take_loop(segment);
+	if (loop)
+		segment_give_loop(segment, loop);
+	return loop;
+}
+
+/** After fork(): the pool has the parent's loops, which a child cannot close. */
+void segment_forget_loops(Segment *segment)
+{
+	segment->n_idle = 0;
+}
+
+/* --- Open and close ---------------------------------------------------------------------------------- */
+
+static int open_handle(Segment *self, const char *name, const struct lockshm_create_options *options, bool create,
+		       bool any_owner, struct lockshm_error *error)
+{
+	int code = LOCKSHM_NO_SEGMENT;
+
+	if (any_owner || !create)
+		code = lockshm_open(&self->handle, name, any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, error);
+	if (code == LOCKSHM_NO_SEGMENT && create)
+		code = lockshm_create(&self->handle, name, options, error);
+	return code;
+}
+
+static int segment_open(Segment *self, const struct lockshm_create_options *options, bool create, bool any_owner)
+{
+	const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
+	struct lockshm_error error;
+	int code;
+
+	if (!name)
+		return -1;
+	Py_BEGIN_ALLOW_THREADS
+	code = open_handle(self, name, options, create, any_owner, &error);
+	Py_END_ALLOW_THREADS
+	if (code >= 0)
+		return 0;
+	fail_code(self->state, code, &error, self->name);
+	return -1;
+}
+
+static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "name", "create", "any_owner", "locks", "requests", "owners", "mode", NULL };
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	int create = 1, any_owner = 0;
+	unsigned mode = options.mode;
+	PyTypeObject *base = type;
+	PyObject *name;
+	Segment *self;
+
+	options.flags = LOCKSHM_CREATE_OR_OPEN;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppIIII:Locks", names, &name, &create, &any_owner, &options.locks,
+					 &options.requests, &options.owners, &mode))
+		return NULL;
+	options.mode = mode;
+	while (PyType_GetSlot(base, Py_tp_base) && PyType_GetSlot(base, Py_tp_base) != &PyBaseObject_Type)
+		base = PyType_GetSlot(base, Py_tp_base);
+	self = (Segment *)alloc(type, 0);
+	if (!self)
+		return NULL;
+	self->state = PyType_GetModuleState(base);
+	Py_INCREF(name);
+	self->name = name;
+	self->idle = PyMem_Calloc(IDLE_LOOPS_MAX, sizeof(*self->idle));
+	self->room = IDLE_LOOPS_MAX;
+	if (!self->idle) {
+		Py_DECREF(self);
+		return PyErr_NoMemory();
+	}
+	if (segment_open(self, &options, create, any_owner)) {
+		Py_DECREF(self);
+		return NULL;
+	}
+	return (PyObject *)self;
+}
+
+static void close_loops(Segment *self)
+{
+	while (self->n_idle)
+		lockshm_loop_close(self->idle[--self->n_idle]);
+}
+
+static int segment_traverse(Segment *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	return 0;
+}
+
+static void segment_dealloc(Segment *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	PyObject_GC_UnTrack(self);
+	close_loops(self);
+	PyMem_Free(self->idle);
+	lockshm_close(self->handle);
+	Py_XDECREF(self->name);
+	release(self);
+	Py_DECREF(type);
+}
+
+static PyObject *segment_close(Segment *self, PyObject *Py_UNUSED(unused))
+{
+	self->closed = true;
+	Py_RETURN_NONE;
+}
+
+/* --- What the processes hold ------------------------------------------------------------------------- */
+
+/* A request that would keep another one waiting now: its owner lives, and its lease has not ended. */
+static bool in_the_way(const struct lockshm_request_info *r)
+{
+	if (r->state == LOCKSHM_COOLING)
+		return r->expires_in_ns > 0;
+	return r->state == LOCKSHM_HOLDING && r->alive && r->expires_in_ns > 0;
+}
+
+static int find_holder(const struct lockshm_lock_info *info, void *arg)
+{
+	bool *held = arg;
+
+	for (size_t i = 0; i < info->holders; i++)
+		*held |= in_the_way(info->requests[i]);
+	return 0;
+}
+
+/** @error: [out] 0, or -1 with an exception */
+bool key_is_held(Segment *segment, const void *key, size_t len, int *error)
+{
+	bool held = false;
+	int code = segment_check(segment);
+
+	*error = -1;
+	if (code)
+		return false;
+	code = lockshm_show_lock(segment->handle, key, len, find_holder, &held);
+	if (code < 0)
+		fail_code(segment->state, code, NULL, NULL);
+	else
+		*error = 0;
+	return held;
+}
+
+struct listing {
+	const struct state *state;
+	PyObject *list;
+};
+
+static int append_request(struct listing *listing, const struct lockshm_request_info *r)
+{
+	double expires_in = r->expires_in_ns == LOCKSHM_FOREVER ? -1e300 : (double)r->expires_in_ns / 1e9;
+	PyObject *holder = PyObject_CallMethod(listing->state->report, "holder", "iiiissKddO", r->state, r->mode, (int)r->pid,
+					       (int)r->tid, r->name, r->tag, (unsigned long long)r->token,
+					       (double)r->age_ns / 1e9, expires_in, r->alive ? Py_True : Py_False);
+	int result = holder ? PyList_Append(listing->list, holder) : -1;
+
+	Py_XDECREF(holder);
+	return result;
+}
+
+static int list_requests(const struct lockshm_lock_info *info, void *arg)
+{
+	for (size_t i = 0; i < info->holders + info->waiters; i++)
+		if (append_request(arg, info->requests[i]))
+			return 1;
+	return 0;
+}
+
+static PyObject *segment_requests(Segment *self, PyObject *key)
+{
+	struct listing listing = { .state = self->state };
+	const char *bytes;
+	Py_ssize_t len;
+	int code;
+
+	if (key_bytes(key, &bytes, &len) || segment_check(self))
+		return NULL;
+	listing.list = PyList_New(0);
+	if (!listing.list)
+		return NULL;
+	code = lockshm_show_lock(self->handle, bytes, (size_t)len, list_requests, &listing);
+	if (!code)
+		return listing.list;
+	Py_DECREF(listing.list);
+	return code < 0 ? fail_code(self->state, code, NULL, key) : NULL;
+}
+
+static PyObject *segment_locked(Segment *self, PyObject *key)
+{
+	const char *bytes;
+	Py_ssize_t len;
+	int error;
+	bool held;
+
+	if (key_bytes(key, &bytes, &len))
+		return NULL;
+	held = key_is_held(self, bytes, (size_t)len, &error);
+	return error ? NULL : PyBool_FromLong(held);
+}
+
+static PyObject *segment_stat(Segment *self, PyObject *Py_UNUSED(unused))
+{
+	struct lockshm_stat s = LOCKSHM_STAT_INIT;
+	int code;
+
+	if (segment_check(self))
+		return NULL;
+	code = lockshm_stat(self->handle, &s);
+	if (code < 0)
+		return fail_code(self->state, code, NULL, self->name);
+	return Py_BuildValue("{sIsIsIsIsIsIsIsIsKsKsKsKsKsKsKsK}", "locks", s.locks, "locks_busy", s.locks_busy,
+			     "locks_damaged", s.locks_damaged, "requests", s.requests, "requests_used", s.requests_used,
+			     "owners", s.owners, "owners_used", s.owners_used, "owners_dead", s.owners_dead, "acquires",
+			     (unsigned long long)s.acquires, "waits", (unsigned long long)s.waits, "timeouts",
+			     (unsigned long long)s.timeouts, "tries_failed", (unsigned long long)s.tries_failed, "lost",
+			     (unsigned long long)s.lost, "recovered", (unsigned long long)s.recovered, "expired",
+			     (unsigned long long)s.expired, "bytes", (unsigned long long)s.bytes);
+}
+
+/* --- Lock objects ------------------------------------------------------------------------------------ */
+
+static PyObject *segment_exclusive(Segment *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	return lock_new(self, LOCKSHM_EXCLUSIVE, args, n, names);
+}
+
+static PyObject *segment_shared(Segment *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	return lock_new(self, LOCKSHM_SHARED, args, n, names);
+}
+
+static PyObject *segment_get_name(Segment *self, void *Py_UNUSED(unused))
+{
+	Py_INCREF(self->name);
+	return self->name;
+}
+
+#define WITH_KEYWORDS (METH_FASTCALL | METH_KEYWORDS)
+
+static PyMethodDef segment_methods[] = {
+	{ "exclusive", (PyCFunction)(void (*)(void))segment_exclusive, WITH_KEYWORDS,
+	  "exclusive(key, *, timeout=5.0, lease=30.0, renew=None, max_hold=None, tag=None, robust=False, on_lost=None)\n\n"
+	  "A lock object that holds the key alone.  Nothing is requested before acquire() or with." },
+	{ "shared", (PyCFunction)(void (*)(void))segment_shared, WITH_KEYWORDS,
+	  "shared(key, *, ...)\n\nA lock object that holds the key together with other shared ones." },
+	{ "locked", (PyCFunction)segment_locked, METH_O,
+	  "locked(key)\n\nTrue if a live process holds the key, or it cools down.  Does not block." },
+	{ "requests", (PyCFunction)segment_requests, METH_O,
+	  "requests(key)\n\nA list of Holder: holders, oldest first, then waiters in their order.  Does not block." },
+	{ "stat", (PyCFunction)segment_stat, METH_NOARGS, "stat()\n\nCapacities, use and event counts of the segment." },
+	{ "close", (PyCFunction)segment_close, METH_NOARGS,
+	  "close()\n\nRefuse new requests.  Holds and waits go on; the segment is unmapped with the last lock object." },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef segment_getset[] = {
+	{ "name", (getter)segment_get_name, NULL, "Name of the segment.", NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot segment_slots[] = {
+	{ Py_tp_new, segment_new },
+	{ Py_tp_dealloc, segment_dealloc },
+	{ Py_tp_traverse, segment_traverse },
+	{ Py_tp_methods, segment_methods },
+	{ Py_tp_getset, segment_getset },
+	{ Py_tp_doc, "An open segment." },
+	{ 0, NULL },
+};
+
+PyType_Spec segment_spec = {
+	.name = "lockshm._lockshm.Segment",
+	.basicsize = sizeof(Segment),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+	.slots = segment_slots,
+};
