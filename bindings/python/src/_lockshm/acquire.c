@@ -81,7 +81,7 @@ int node_enter(Lock *lock, struct node *node, PyObject *task)
 }
 
 /** After fork() the holds are the parent's. */
-static void forget_foreign(Lock *lock)
+void forget_foreign(Lock *lock)
 {
 	for (struct node *node = &lock->first, *next; node; node = next) {
 		next = node->next;
@@ -176,7 +176,7 @@ int lock_reenter(Lock *lock, PyObject *task)
 		return -1;
 	code = lockshm_check(&node->hold, NULL);
 	if (code < 0) {
-		fail_hold(lock, code, &node->hold);
+		fail_hold(lock, code, &node->hold, lockshm_token(&node->hold));
 		return -1;
 	}
 	node->count++;
@@ -241,6 +241,8 @@ static int wait_for_grant(Lock *lock, struct node *node, int64_t timeout_ns, str
 		return INTERRUPTED;
 	}
 	*wait = start;
+	if (lock->cancelled)
+		(void)lockshm_cancel(&wait->canceller);
 	code = request_with(lock, loop, node, timeout_ns, wait);
 	segment_give_loop(lock->segment, loop);
 	*report = wait->report;
@@ -378,14 +380,14 @@ static void unwatch(const Lock *lock)
 	Py_XDECREF(result);
 }
 
-static int release_failed(Lock *lock, struct node *node, int code, bool quiet)
+static int release_failed(Lock *lock, struct node *node, int code, uint64_t token, bool quiet)
 {
 	if (code == LOCKSHM_LATE)
-		log_hold(lock, "late", &node->hold);
+		log_hold(lock, "late", &node->hold, token);
 	else if (quiet)
-		log_hold(lock, code == LOCKSHM_LOST ? "lost" : "not held", &node->hold);
+		log_hold(lock, code == LOCKSHM_LOST ? "lost" : "not held", &node->hold, token);
 	else
-		fail_hold(lock, code, &node->hold);
+		fail_hold(lock, code, &node->hold, token);
 	node_free(lock, node);
 	return code == LOCKSHM_LATE || quiet ? 0 : -1;
 }
@@ -393,12 +395,14 @@ static int release_failed(Lock *lock, struct node *node, int code, bool quiet)
 /** @quiet: an exception is on its way, which a loss must not replace.  Return: 0, or -1 with an exception. */
 int lock_release_node(Lock *lock, struct node *node, int64_t cooldown_ns, bool quiet)
 {
+	uint64_t token;
 	int code;
 
 	if (node->count > 1 && !cooldown_ns) {
 		node->count--;
 		return 0;
 	}
+	token = lockshm_token(&node->hold);
 	code = node->count > 1 ? LOCKSHM_INVALID : lockshm_release(&node->hold, cooldown_ns);
 	if (code == LOCKSHM_INVALID) {
 		PyErr_SetString(PyExc_ValueError, "a cooldown is for the last release of an exclusive hold, up to ten years");
@@ -407,7 +411,7 @@ int lock_release_node(Lock *lock, struct node *node, int64_t cooldown_ns, bool q
 	if (lock->on_lost)
 		unwatch(lock);
 	if (code)
-		return release_failed(lock, node, code, quiet);
+		return release_failed(lock, node, code, token, quiet);
 	node_free(lock, node);
 	return 0;
 }
@@ -419,8 +423,10 @@ PyObject *lock_release(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject
 	struct node *node;
 
 	if (names && PyTuple_Size(names) == 1 && !n) {
-		if (!word_is(lock->state, PyTuple_GetItem(names, 0), WORD_COOLDOWN))
-			return unknown_word("release", PyTuple_GetItem(names, 0)) ? NULL : NULL;
+		if (!word_is(lock->state, PyTuple_GetItem(names, 0), WORD_COOLDOWN)) {
+			unknown_word("release", PyTuple_GetItem(names, 0));
+			return NULL;
+		}
 		cooldown = args[0];
 	} else if (n > 1 || names) {
 		PyErr_SetString(PyExc_TypeError, "release() takes one argument, cooldown");

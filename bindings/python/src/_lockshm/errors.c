@@ -53,13 +53,13 @@ PyObject *fail_code(const struct state *state, int code, const struct lockshm_er
 	return raise_failure(state, &f);
 }
 
-/** @hold: after a call on it returned @code */
-PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold)
+/** @hold: after a call on it returned @code.  @token: its own; a release clears it */
+PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold, uint64_t token)
 {
 	struct failure f = { .code = code, .key = lock->key };
 
 	if (code == LOCKSHM_LOST) {
-		f.token = lockshm_token(hold);
+		f.token = token;
 		f.lost_to = lockshm_lost_to(hold);
 	}
 	return raise_failure(lock->state, &f);
@@ -85,14 +85,14 @@ PyObject *fail_not_held(const Lock *lock)
 }
 
 /** Write a line to the log where an exception is not possible, or would hide another one. */
-void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold)
+void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold, uint64_t token)
 {
 	PyObject *type, *value, *traceback, *result = NULL;
 
 	PyErr_Fetch(&type, &value, &traceback);
 	if (lock->state->report)
 		result = PyObject_CallMethod(lock->state->report, "log_hold", "sOKK", event, lock->key,
-					     (unsigned long long)lockshm_token(hold), (unsigned long long)lockshm_lost_to(hold));
+					     (unsigned long long)token, (unsigned long long)lockshm_lost_to(hold));
 	if (!result && PyErr_Occurred())
 		PyErr_WriteUnraisable(lock->key);
 	Py_XDECREF(result);

@@ -7,7 +7,7 @@
 static PyObject *done(const Lock *lock, const struct node *node, int code)
 {
 	if (code < 0)
-		return fail_hold(lock, code, &node->hold);
+		return fail_hold(lock, code, &node->hold, lockshm_token(&node->hold));
 	Py_RETURN_NONE;
 }
 
@@ -20,7 +20,7 @@ PyObject *hold_check(Lock *lock, PyObject *Py_UNUSED(unused))
 	if (!node)
 		return NULL;
 	code = lockshm_check(&node->hold, &remaining);
-	return code < 0 ? fail_hold(lock, code, &node->hold) : seconds_of(remaining);
+	return code < 0 ? fail_hold(lock, code, &node->hold, lockshm_token(&node->hold)) : seconds_of(remaining);
 }
 
 static PyObject *renew(Lock *lock, int64_t ns, int how)
@@ -149,7 +149,7 @@ PyObject *hold_get_previous(Lock *lock, void *Py_UNUSED(unused))
 		return NULL;
 	code = lockshm_previous(&node->hold, &p);
 	if (code < 0)
-		return fail_hold(lock, code, &node->hold);
+		return fail_hold(lock, code, &node->hold, lockshm_token(&node->hold));
 	if (!p.status)
 		Py_RETURN_NONE;
 	return PyObject_CallMethod(lock->state->report, "previous", "siiKds", lockshm_code_name(p.status), (int)p.pid, (int)p.tid,

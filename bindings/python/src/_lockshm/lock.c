@@ -125,6 +125,7 @@ static Lock *lock_alloc(Segment *segment, PyObject *key, const struct options *o
 	lock->first.task = NULL;
 	lock->first.next = NULL;
 	lock->waits = NULL;
+	lock->cancelled = false;
 	lock->blocker.state = 0;
 	return lock;
 }
@@ -262,6 +263,7 @@ static PyObject *lock_aexit(Lock *lock, PyObject *const *args, Py_ssize_t n)
 
 static PyObject *lock_cancel(Lock *lock, PyObject *Py_UNUSED(unused))
 {
+	lock->cancelled = true;
 	for (struct thread_wait *wait = lock->waits; wait; wait = wait->next)
 		(void)lockshm_cancel(&wait->canceller);
 	Py_RETURN_NONE;
@@ -314,6 +316,7 @@ static PyObject *get_count(Lock *lock, void *Py_UNUSED(unused))
 {
 	Py_ssize_t count = 0;
 
+	forget_foreign(lock);
 	for (struct node *node = &lock->first; node; node = node->next)
 		count += node->count;
 	return PyLong_FromSsize_t(count);
@@ -332,7 +335,8 @@ static PyMethodDef lock_methods[] = {
 	  "release(cooldown=0.0)\n\nEnd the hold; any thread or task of the process may.  With a cooldown the key stays closed\n"
 	  "for so many seconds.  Raises Lost if it was taken away before, NotOwned if it is not held." },
 	{ "cancel", (PyCFunction)lock_cancel, METH_NOARGS,
-	  "cancel()\n\nEnd the waits of threads on this object, with Cancelled.  Any thread may call it." },
+	  "cancel()\n\nEnd the waits of threads on this object, present and future ones, with Cancelled.  Any thread may call\n"
+	  "it.  A free key can still be acquired." },
 	{ "locked", (PyCFunction)lock_locked, METH_NOARGS,
 	  "locked()\n\nTrue if a live process holds the key, this one or another, or it cools down." },
 	{ "check", (PyCFunction)hold_check, METH_NOARGS,

@@ -78,6 +78,7 @@ typedef struct {
 	int64_t timeout_ns;
 	struct node first; /* the only one, unless several threads or tasks use the object */
 	struct thread_wait *waits;
+	bool cancelled; /* no thread waits on this object any more */
 	struct lockshm_blocker blocker; /* of the last refused request */
 } Lock;
 
@@ -118,11 +119,11 @@ int key_bytes(PyObject *key, const char **bytes, Py_ssize_t *len);
 
 /* errors.c: each sets the exception and returns NULL */
 PyObject *fail_code(const struct state *state, int code, const struct lockshm_error *error, PyObject *key);
-PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold);
+PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold, uint64_t token);
 PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const struct lockshm_report *report);
 PyObject *fail_not_held(const Lock *lock);
 PyObject *holder_of(const struct state *state, const struct lockshm_blocker *blocker);
-void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold);
+void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold, uint64_t token);
 
 /* segment.c */
 lockshm_loop_t *segment_loop(Segment *segment);
@@ -139,6 +140,7 @@ extern PyType_Spec lock_spec;
 
 /* acquire.c */
 int acquire_args(const Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names, struct acquire_args *out);
+void forget_foreign(Lock *lock);
 int lock_reenter(Lock *lock, PyObject *task);
 struct node *node_take(Lock *lock);
 void node_free(Lock *lock, struct node *node);

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ._lockshm import Lock, destroy, library_version
-from ._recipes import Locks, Once, Seat, SeatTask
+from ._recipes import Locks, Once
+from ._seat import Seat, SeatTask
 from ._report import (
     BadSegment,
     Busy,

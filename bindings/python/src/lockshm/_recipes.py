@@ -3,13 +3,236 @@
 
 from __future__ import annotations
 
-from ._lockshm import Segment
+import inspect
+import time
+from types import TracebackType
+from typing import Any, Awaitable, Callable, NamedTuple, Optional, TypeVar, Union, cast
+
+from ._lockshm import Lock, Segment
+from ._report import Holder, Key, Timeout, skipped
+from ._seat import Seat, SeatTask
+
+T = TypeVar("T")
+_Maybe = Union[T, Awaitable[T]]
+
+
+class Once(NamedTuple):
+    """What once() did; true if it ran."""
+
+    ran: bool
+    value: Any = None
+    """Of the function."""
+    holder: Optional[Holder] = None
+    """Of a skipped run: the process that runs it now, or the cooldown of the last run."""
+
+    def __bool__(self) -> bool:
+        return self.ran
+
+
+class _Granted:
+    """Releases a lock that is held already."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self._lock.__exit__(kind, value, traceback)
+
+
+async def _value(value: _Maybe[T]) -> T:
+    return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast(T, value)
 
 
 class Locks(Segment):
     """An open segment; see open()."""
 
+    def __reduce__(self) -> Any:
+        from . import open
 
-class Once: ...
-class Seat: ...
-class SeatTask: ...
+        return open, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"<lockshm.Locks {self.name!r}>"
+
+    def single_flight(
+        self,
+        key: Key,
+        look: Callable[[], T],
+        fill: Callable[[], T],
+        *,
+        absent: Any = None,
+        timeout: Optional[float] = 5.0,
+        lease: Optional[float] = 30.0,
+        tag: Optional[str] = None,
+        stale: Optional[Callable[[], T]] = None,
+    ) -> T:
+        """look(); if that is ``absent`` take the lock, look again, and fill() if it is still absent.
+
+        fill() computes the value, stores it where look() finds it, and returns it.  One process of the host fills, the
+        others find the value; if the filler dies half way exactly the next one fills.  The lease is renewed meanwhile.
+        Waits up to ``timeout`` seconds, then returns stale(), or raises Timeout without it.
+        """
+        value = look()
+        if value is not absent:
+            return value
+        lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag)
+        try:
+            lock.acquire()
+        except Timeout:
+            if stale is None:
+                raise
+            return stale()
+        with _Granted(lock):
+            value = look()
+            return fill() if value is absent else value
+
+    async def single_flight_async(
+        self,
+        key: Key,
+        look: Callable[[], _Maybe[T]],
+        fill: Callable[[], _Maybe[T]],
+        *,
+        absent: Any = None,
+        timeout: Optional[float] = 5.0,
+        lease: Optional[float] = 30.0,
+        tag: Optional[str] = None,
+        stale: Optional[Callable[[], _Maybe[T]]] = None,
+    ) -> T:
+        """single_flight() for asyncio; the functions may be plain or async ones."""
+        value = await _value(look())
+        if value is not absent:
+            return value
+        lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag)
+        try:
+            await lock.acquire_async()
+        except Timeout:
+            if stale is None:
+                raise
+            return await _value(stale())
+        with _Granted(lock):
+            value = await _value(look())
+            return await _value(fill()) if value is absent else value
+
+    def once(
+        self,
+        key: Key,
+        period: float,
+        fn: Callable[[], Any],
+        *,
+        lease: Optional[float] = 30.0,
+        tag: Optional[str] = None,
+        retry_on_failure: bool = False,
+    ) -> Once:
+        """Run fn() unless a process of this host runs it, or ran it within the last ``period`` seconds.
+
+        The period counts from the start of the run.  A run that is killed, or ends by a BaseException that is no
+        Exception, leaves no cooldown: the next call runs.  If fn() raises an Exception it does leave one, unless
+        retry_on_failure.  A skipped run is logged.  Never waits.
+        """
+        run = _Run(self, key, period, lease, tag, retry_on_failure)
+        if not run.lock.acquire(blocking=False):
+            return run.skip()
+        run.begin()
+        try:
+            value = fn()
+        except BaseException as error:
+            run.fail(error)
+            raise
+        return run.finish(value)
+
+    async def once_async(
+        self,
+        key: Key,
+        period: float,
+        fn: Callable[[], Any],
+        *,
+        lease: Optional[float] = 30.0,
+        tag: Optional[str] = None,
+        retry_on_failure: bool = False,
+    ) -> Once:
+        """once() for asyncio; fn may be a plain or an async function.  A run that is cancelled leaves no cooldown."""
+        run = _Run(self, key, period, lease, tag, retry_on_failure)
+        if not await run.lock.acquire_async(blocking=False):
+            return run.skip()
+        run.begin()
+        try:
+            value = await _value(fn())
+        except BaseException as error:
+            run.fail(error)
+            raise
+        return run.finish(value)
+
+    def seat(
+        self,
+        key: Key,
+        fn: Callable[[], Any],
+        *,
+        lease: float = 30.0,
+        tag: Optional[str] = None,
+        on_lost: Optional[Callable[[Seat], Any]] = None,
+    ) -> Seat:
+        """Run fn() in exactly one process of the host; another one takes over when that process dies.
+
+        Returns at once.  A daemon thread waits for the seat, without an end, and then runs fn(), which should not
+        return: when it does the seat is given up, and the next process runs its fn().  If fn() raises, that is logged,
+        and this process queues again after a second.  A process that is stopped for longer than the lease loses the
+        seat: on_lost(seat) is called in another thread.  The thread does not survive fork(): call it in the worker.
+        """
+        return Seat(self, key, fn, lease, tag, on_lost)
+
+    def seat_async(
+        self,
+        key: Key,
+        fn: Callable[[], Awaitable[Any]],
+        *,
+        lease: float = 30.0,
+        tag: Optional[str] = None,
+    ) -> SeatTask:
+        """seat() for asyncio: a task of the running event loop waits for the seat and runs fn().
+
+        If the seat is lost the task of fn() is cancelled, and this process queues again.
+        """
+        return SeatTask(self, key, fn, lease, tag)
+
+
+class _Run:
+    """One call of once()."""
+
+    def __init__(
+        self, locks: Locks, key: Key, period: float, lease: Optional[float], tag: Optional[str], retry: bool
+    ) -> None:
+        if not period > 0:
+            raise ValueError(f"the period is {period!r}, must be seconds, more than 0")
+        self.lock: Lock = locks.exclusive(key, timeout=0, lease=lease, tag=tag)
+        self.period = period
+        self.retry = retry
+        self.start = 0.0
+
+    def skip(self) -> Once:
+        in_the_way = self.lock.holder
+        skipped(self.lock.key, "once", in_the_way)
+        return Once(False, None, in_the_way)
+
+    def begin(self) -> None:
+        self.start = time.monotonic()
+
+    def _rest(self) -> float:
+        return max(0.0, self.period - (time.monotonic() - self.start))
+
+    def fail(self, error: BaseException) -> None:
+        if isinstance(error, Exception) and not self.retry and self.lock.held:
+            self.lock.release(cooldown=self._rest())
+        else:
+            self.lock.__exit__(type(error), error, None)
+
+    def finish(self, value: Any) -> Once:
+        self.lock.release(cooldown=self._rest())
+        return Once(True, value)

@@ -151,6 +151,10 @@ _CLASSES: dict[str, type[Error]] = {
 }
 
 
+for _class in (Holder, Previous, Error, _RequestError, *_CLASSES.values()):
+    _class.__module__ = "lockshm"  # as users know them, in tracebacks and pickles
+
+
 def _seconds(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
 
@@ -211,7 +215,7 @@ def failure(
             message = _refusal(code, key, timeout_ns, waited, in_the_way)
         else:
             message = f"{key!r}: {message}"
-        return _CLASSES[code](message, key, in_the_way, waited)  # type: ignore[call-arg]
+        return _CLASSES[code](message, key, in_the_way, waited)
     message = message if key is None else f"{key!r}: {message}"
     if code == "LOST":
         after = f"; token {lost_to} was issued after it" if lost_to else ""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""on_lost: an eventfd that the library writes to, read by an event loop, or by a thread of this module."""
+"""on_lost: a pipe that the library writes to, read by an event loop, or by a thread of this module."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
+import select
 import threading
 from typing import Any, Optional
 from weakref import WeakKeyDictionary, WeakSet
@@ -18,20 +20,23 @@ class _Watcher:
     """The locks whose loss one reader reports."""
 
     def __init__(self) -> None:
-        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.locks: WeakSet[Lock] = WeakSet()
         self.guard = threading.Lock()
 
     def add(self, lock: Lock) -> None:
         with self.guard:
             self.locks.add(lock)
-        lock._notify(self.fd)
+        lock._notify(self.writer)
 
     def discard(self, lock: Lock) -> None:
         with self.guard:
             self.locks.discard(lock)
 
     def lost(self) -> list[Lock]:
+        """Empty the pipe, and find out which they are."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.reader, 65536)
         with self.guard:
             lost = [lock for lock in self.locks if lock._is_lost()]
             for lock in lost:
@@ -39,7 +44,8 @@ class _Watcher:
         return lost
 
     def __del__(self) -> None:
-        os.close(self.fd)
+        os.close(self.reader)
+        os.close(self.writer)
 
 
 class _ThreadWatcher(_Watcher):
@@ -47,12 +53,12 @@ class _ThreadWatcher(_Watcher):
 
     def __init__(self) -> None:
         super().__init__()
-        os.set_blocking(self.fd, True)
         threading.Thread(target=self._run, name="lockshm-on-lost", daemon=True).start()
 
     def _run(self) -> None:
-        while True:
-            os.eventfd_read(self.fd)
+        poll = select.poll()
+        poll.register(self.reader, select.POLLIN)
+        while poll.poll():
             for lock in self.lost():
                 _call(lock)
 
@@ -60,13 +66,9 @@ class _ThreadWatcher(_Watcher):
 class _LoopWatcher(_Watcher):
     def __init__(self, events: asyncio.AbstractEventLoop) -> None:
         super().__init__()
-        events.add_reader(self.fd, self._ready)
+        events.add_reader(self.reader, self._ready)
 
     def _ready(self) -> None:
-        try:
-            os.eventfd_read(self.fd)
-        except BlockingIOError:
-            return
         for lock in self.lost():
             task = _call(lock)
             if inspect.iscoroutine(task):
