@@ -101,12 +101,12 @@ def _call(lock: Lock) -> Any:
 
 def _watcher(in_task: bool) -> _Watcher:
     global _thread
-    if in_task:
-        events = asyncio.get_running_loop()
-        if events not in _loops:
-            _loops[events] = _LoopWatcher(events)
-        return _loops[events]
     with _guard:
+        if in_task:
+            events = asyncio.get_running_loop()
+            if events not in _loops:
+                _loops[events] = _LoopWatcher(events)
+            return _loops[events]
         if _thread is None:
             _thread = _ThreadWatcher()
         return _thread
@@ -119,6 +119,8 @@ def watch(lock: Lock, in_task: bool) -> None:
 
 def unwatch(lock: Lock) -> None:
     """Called before a release."""
-    for watcher in [_thread, *_loops.values()]:
+    with _guard:
+        watchers: list[Optional[_Watcher]] = [_thread, *_loops.values()]
+    for watcher in watchers:
         if watcher is not None:
             watcher.discard(lock)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Messages: what is wrong, in terms of this interface."""
+
+import re
+
+import pytest
+
+import lockshm
+
+BAD_OPTIONS = [
+    ({"timeout": -1}, ValueError, "timeout is -1, must be seconds"),
+    ({"timeout": float("nan")}, ValueError, "timeout is nan"),
+    ({"timeout": 1e12}, ValueError, "ten years"),
+    ({"timeout": "5"}, TypeError, "real number|float"),
+    ({"lease": -3}, ValueError, "lease is -3"),
+    ({"lease": 0}, ValueError, "0.2 s at least"),
+    ({"lease": 0.1}, ValueError, "renew=False"),
+    ({"lease": 0.0001, "renew": False}, ValueError, "0.001 s at least"),
+    ({"lease": None, "renew": True}, ValueError, "renew=True needs a lease"),
+    ({"lease": 1, "renew": False, "max_hold": 5}, ValueError, "max_hold"),
+    ({"tag": "x" * 31}, ValueError, "up to 30 bytes"),
+    ({"tag": 5}, TypeError, "a tag is str"),
+    ({"on_lost": 5}, TypeError, "on_lost is not callable"),
+    ({"ttl": 5}, TypeError, "unexpected keyword argument 'ttl'"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "words"), BAD_OPTIONS)
+def test_options(locks, options, kind, words):
+    for make in (locks.exclusive, locks.shared):
+        with pytest.raises(kind, match=words):
+            make("report", **options)
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "words"),
+    [
+        ("", ValueError, "1 to 65535 bytes, this one 0"),
+        (b"k" * 65536, ValueError, "this one 65536"),
+        (5, TypeError, "str or bytes, not <class 'int'>"),
+        ("\ud800", UnicodeEncodeError, "surrogates"),
+    ],
+)
+def test_keys(locks, key, kind, words):
+    for call in (locks.exclusive, locks.shared, locks.locked, locks.requests):
+        with pytest.raises(kind, match=words):
+            call(key)
+
+
+def test_number_of_arguments(locks):
+    lock = locks.exclusive("report")
+    for call in (
+        locks.exclusive,
+        lambda: locks.exclusive("a", "b"),
+        lambda: lock.acquire(True, 1, 2),
+        lambda: lock.acquire(patience=1),
+        lambda: lock.release(1, 2),
+        lambda: lock.release(pause=1),
+        lambda: lock.renew(1, 2),
+        lambda: type(lock)(),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_arguments_of_acquire(locks):
+    lock = locks.exclusive("report")
+    with pytest.raises(ValueError, match="blocking=False"):
+        lock.acquire(False, 5)
+    with pytest.raises(ValueError, match="timeout is -2"):
+        lock.acquire(timeout=-2)
+    with pytest.raises(ValueError, match="cooldown is -1"):
+        lock.release(cooldown=-1)
+    with lock, pytest.raises(ValueError, match="0.001 s"):
+        lock.renew(0)
+    assert not lock.held
+
+
+def test_endless_wait_for_an_endless_hold(locks):
+    with locks.exclusive("report"), pytest.raises(lockshm.Invalid, match="'report'.*time-out"):
+        locks.exclusive("report", timeout=None, lease=None).acquire()
+
+
+def test_a_refusal_names_the_holder(locks, holder):
+    one = holder("report", "tag='nightly'")
+    with pytest.raises(lockshm.Timeout) as refused:
+        locks.exclusive("report", timeout=0.05).acquire()
+    expected = rf"'report': not granted in 0.05 s: held exclusive by pid {one.pid} \(python3[.\d]*\) 'nightly' for [\d.e-]+ s"
+    assert re.fullmatch(expected, str(refused.value))
+    assert refused.value.holder.pid == one.pid and refused.value.holder.token == one.token
+    with pytest.raises(lockshm.Busy, match="'report': not granted at once: held exclusive by pid"):
+        locks.exclusive("report", timeout=0).acquire()
+
+
+def test_a_shared_holder(locks):
+    with locks.shared("config"), pytest.raises(lockshm.Busy, match="held shared by pid"):
+        locks.exclusive("config", timeout=0).acquire()
+
+
+def test_classes_say_where_they_belong():
+    assert lockshm.Timeout.__module__ == "lockshm" and issubclass(lockshm.Busy, lockshm.Timeout)
+    for kind in (lockshm.Timeout, lockshm.NotOwned, lockshm.Lost, lockshm.Full, lockshm.NoSegment, lockshm.Denied):
+        assert issubclass(kind, lockshm.Error)
+    assert not issubclass(lockshm.Lost, lockshm.NotOwned) and not issubclass(lockshm.NoSegment, lockshm.Timeout)

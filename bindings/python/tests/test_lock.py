@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""Lock objects in one thread: forms of acquire, modes, leases, cooldowns, damage marks."""
+
+import copy
+import math
+import pickle
+
+import pytest
+
+import lockshm
+from conftest import until
+
+
+def test_with_gives_the_object_and_holds_while_inside(locks):
+    lock = locks.exclusive("report")
+    with lock as hold:
+        assert hold is lock and lock.held and lock.locked() and locks.locked("report")
+        assert lock.count == 1 and lock.token > 0 and 0 < lock.remaining <= 31
+        (request,) = locks.requests("report")
+        assert (request.state, request.mode, request.token) == ("holding", "exclusive", lock.token)
+    assert not lock.held and not locks.locked("report") and lock.count == 0 and lock.remaining == 0.0
+
+
+def test_tokens_rise(locks):
+    lock, tokens = locks.exclusive("report"), []
+    for _ in range(5):
+        with lock:
+            tokens.append(lock.token)
+    assert tokens == sorted(set(tokens))
+
+
+def test_reentry_is_counted(locks):
+    lock = locks.exclusive("report")
+    with lock:
+        token = lock.token
+        with lock:
+            assert lock.acquire() and lock.count == 3 and lock.token == token
+            lock.release()
+        assert lock.held and lock.count == 1
+    assert not locks.locked("report")
+
+
+def test_another_object_of_the_key_is_another_request(locks):
+    with locks.exclusive("report", tag="nightly"), pytest.raises(lockshm.Busy) as refused:
+        locks.exclusive("report", timeout=0).acquire()
+    assert refused.value.holder.tag == "nightly" and refused.value.key == "report"
+
+
+@pytest.mark.parametrize("arguments", [(False,), (True, 0), (True, 0.01)])
+def test_a_named_bound_gives_false(locks, arguments):
+    lock = locks.exclusive("report")
+    with locks.exclusive("report", tag="nightly"):
+        assert lock.acquire(*arguments) is False
+        assert lock.holder.tag == "nightly"
+    assert lock.acquire(*arguments) is True
+    lock.release()
+
+
+def test_keywords_of_acquire(locks):
+    lock = locks.exclusive("report")
+    assert lock.acquire(blocking=True, timeout=-1, poll_interval=0.5)
+    lock.release()
+    assert lock.acquire(timeout=None)
+    lock.release()
+    assert lock.acquire(blocking=False)
+    lock.release()
+
+
+def test_without_a_named_bound_a_refusal_raises(locks):
+    lock = locks.exclusive("report", timeout=0.01)
+    with locks.exclusive("report"):
+        with pytest.raises(lockshm.Timeout) as refused:
+            lock.acquire()
+        with pytest.raises(lockshm.Timeout), lock:
+            pass
+    assert not isinstance(refused.value, lockshm.Busy) and isinstance(refused.value, TimeoutError)
+    assert refused.value.waited >= 0.01
+
+
+def test_shared_holds_exist_together(locks):
+    one, two = locks.shared("report"), locks.shared("report")
+    with one, two:
+        assert len(locks.requests("report")) == 2
+        assert locks.exclusive("report").acquire(blocking=False) is False
+
+
+def test_upgrade_and_downgrade(locks):
+    reader, other = locks.shared("report"), locks.shared("report")
+    with reader:
+        with other, pytest.raises(lockshm.Busy):
+            reader.upgrade()
+        token = reader.token
+        reader.upgrade()
+        assert reader.token > token and other.acquire(blocking=False) is False
+        reader.downgrade()
+        with other:
+            pass
+
+
+def test_strict_hold_has_no_end(locks):
+    with locks.exclusive("report", lease=None) as hold:
+        assert hold.remaining == hold.check() == hold.lease == math.inf
+        assert locks.requests("report")[0].expires_in is None
+
+
+def test_renew_and_extend(locks):
+    with locks.exclusive("report", lease=30, renew=False) as hold:
+        hold.extend(100)
+        assert hold.remaining > 100
+        hold.renew(10)
+        assert hold.remaining < 11
+        hold.renew()
+        assert hold.remaining > 20
+        hold.renew(None)
+
+
+def test_a_renewed_lease_outlives_its_time(locks):
+    other = locks.exclusive("report")
+    with locks.exclusive("report", lease=1.0) as hold:
+        until(lambda: locks.requests("report")[0].age > 1.6)
+        assert other.acquire(blocking=False) is False
+        assert hold.held
+
+
+def test_max_hold_ends_the_renewal(locks):
+    hold, other = locks.exclusive("report", lease=0.2, max_hold=0.3), locks.exclusive("report", timeout=None)
+    hold.acquire()
+    with other:
+        assert not hold.held
+    with pytest.raises(lockshm.Lost):
+        hold.release()
+
+
+def test_cooldown_keeps_the_key_closed(locks):
+    lock, other = locks.exclusive("report"), locks.exclusive("report", timeout=0)
+    lock.acquire()
+    lock.release(cooldown=3600)
+    assert locks.locked("report") and not lock.held
+    with pytest.raises(lockshm.Busy, match=r"released, closed for another 3[56]\d\d s") as refused:
+        other.acquire()
+    assert refused.value.holder.state == "cooling"
+
+
+def test_cooldown_is_for_the_last_release_of_an_exclusive_hold(locks):
+    lock, reader = locks.exclusive("report"), locks.shared("config")
+    with lock, reader:
+        with lock, pytest.raises(ValueError, match="last release"):
+            lock.release(cooldown=1)
+        with pytest.raises(ValueError, match="exclusive"):
+            reader.release(cooldown=1)
+        assert lock.held and reader.held
+
+
+def test_release_of_what_is_not_held(locks):
+    lock = locks.exclusive("report")
+    with pytest.raises(lockshm.NotOwned, match="'report'"):
+        lock.release()
+    lock.acquire()
+    lock.release()
+    for call in (lock.release, lock.check, lock.renew, lock.upgrade, lock.downgrade, lock.acknowledge):
+        with pytest.raises(lockshm.NotOwned):
+            call()
+    with pytest.raises(RuntimeError):
+        lock.token  # noqa: B018
+    with pytest.raises(lockshm.NotOwned), lock:
+        lock.release()
+
+
+def test_an_exception_in_the_body_is_not_replaced(locks):
+    lock = locks.exclusive("report")
+    with pytest.raises(KeyError), lock:
+        lock.release()
+        raise KeyError
+    with pytest.raises(KeyError), lock:
+        raise KeyError
+    assert not locks.locked("report")
+
+
+def test_str_and_bytes_keys(locks):
+    with locks.exclusive("réport"):
+        assert locks.locked("réport".encode()) and not locks.locked("report")
+    with locks.exclusive(b"\x00\xff") as hold:
+        assert hold.key == b"\x00\xff"
+
+
+def test_longest_key(locks):
+    with locks.exclusive(b"k" * 65535):
+        assert locks.locked(b"k" * 65535)
+
+
+def test_damage_mark(locks, holder):
+    holder("ledger", "robust=True, tag='nightly'").kill_and_wait()
+    lock = locks.exclusive("ledger", robust=True)
+    with lock:
+        previous = lock.previous
+        assert (previous.status, previous.tag) == ("OWNER_DIED", "nightly") and previous.token < lock.token
+        lock.acknowledge()
+        assert lock.previous is None
+    with lock:
+        assert lock.previous is None
+
+
+def test_requests_in_order(locks, holder):
+    one = holder("report", "tag='first'")
+    assert [request.tag for request in locks.requests("report")] == ["first"]
+    assert locks.requests("report")[0].pid == one.pid and locks.requests("nothing") == []
+
+
+def test_locks_is_picklable_and_a_lock_is_not(locks):
+    again = pickle.loads(pickle.dumps(locks))
+    with again.exclusive("report"):
+        assert locks.locked("report")
+    for refuse in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="Lock"):
+            refuse(locks.exclusive("report"))
+
+
+def test_exceptions_are_picklable(locks):
+    with locks.exclusive("report", tag="nightly"), pytest.raises(lockshm.Busy) as refused:
+        locks.exclusive("report", timeout=0).acquire()
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert str(again) == str(refused.value) and again.holder == refused.value.holder
+    lost = pickle.loads(pickle.dumps(lockshm.Lost("gone", 1, 2)))
+    assert (str(lost), lost.token, lost.lost_to) == ("gone", 1, 2)
+
+
+def test_attributes_and_repr(locks):
+    lock = locks.shared("report", timeout=None, lease=10)
+    assert (lock.key, lock.mode, lock.timeout, lock.lease) == ("report", "shared", math.inf, 10.0)
+    assert "shared 'report'" in repr(lock) and locks.name in repr(lock) and locks.name in repr(locks)
+    with pytest.raises(AttributeError):
+        lock.anything = 1
+
+
+def test_close_refuses_new_requests_and_keeps_holds(locks):
+    lock = locks.exclusive("report")
+    with lock:
+        locks.close()
+        assert lock.held
+    for call in (lock.acquire, lock.locked, locks.stat, lambda: locks.exclusive("report").acquire()):
+        with pytest.raises(lockshm.Invalid, match="closed"):
+            call()
+
+
+def test_opening(locks):
+    with pytest.raises(lockshm.NoSegment) as missing:
+        lockshm.open("no-such-segment." + locks.name, create=False)
+    assert isinstance(missing.value, FileNotFoundError) and "no-such-segment" in str(missing.value)
+    with pytest.raises(lockshm.Invalid, match="name"):
+        lockshm.open("a/b")
+    with pytest.raises(lockshm.Invalid):
+        lockshm.open("capacity." + locks.name, locks=2**31)
+
+
+def test_a_removed_segment(locks):
+    lock = locks.exclusive("report")
+    with lock:
+        lockshm.destroy(locks.name)
+    with pytest.raises(lockshm.NoSegment):
+        lock.acquire()
+    with pytest.raises(lockshm.NoSegment):
+        lockshm.destroy(locks.name)
+
+
+def test_full_table():
+    with lockshm.testing.private(locks=8, requests=4096) as small:
+        held = [small.exclusive(str(number)) for number in range(4096)]
+        with pytest.raises(lockshm.Full, match="locks") as full:
+            for lock in held:
+                lock.acquire()
+        assert full.value.table == "locks"
+        for lock in held:
+            if lock.held:
+                lock.release()
