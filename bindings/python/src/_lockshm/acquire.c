@@ -7,8 +7,9 @@
  * of the pool and polls its descriptor without the GIL: a signal ends the poll, its Python handler runs, and if that
  * raises, the request is cancelled.  lockshm_acquire() would go on sleeping after a signal.
  */
-#include <errno.h>
+#define _GNU_SOURCE
 #include <poll.h>
+#include <signal.h>
 
 #include "lockshm_py.h"
 
@@ -185,18 +186,35 @@ int lock_reenter(Lock *lock, PyObject *task)
 
 /* --- Acquire ----------------------------------------------------------------------------------------- */
 
-/** Poll until the request of @node is decided.  Return: a status, or INTERRUPTED. */
+/**
+ * Poll without the GIL.  Signals are blocked from before the check to the poll, which takes them: one that arrived in
+ * between would otherwise be handled after the wait.  Return: 0; -1 with the exception of a signal's handler.
+ */
+static int poll_descriptor(int fd)
+{
+	struct pollfd poll_for = { .fd = fd, .events = POLLIN };
+	sigset_t all, before;
+	int raised;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	raised = PyErr_CheckSignals();
+	if (!raised) {
+		Py_BEGIN_ALLOW_THREADS
+		(void)ppoll(&poll_for, 1, NULL, &before);
+		Py_END_ALLOW_THREADS
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return raised ? -1 : PyErr_CheckSignals();
+}
+
+/** Return: a status, or INTERRUPTED. */
 static int wait_for_outcome(lockshm_loop_t *loop, struct node *node)
 {
-	struct pollfd poll_for = { .fd = lockshm_loop_fd(loop), .events = POLLIN };
 	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
-	int ready;
 
 	for (;;) {
-		Py_BEGIN_ALLOW_THREADS
-		ready = poll(&poll_for, 1, -1);
-		Py_END_ALLOW_THREADS
-		if (ready < 0 && PyErr_CheckSignals()) {
+		if (poll_descriptor(lockshm_loop_fd(loop))) {
 			lockshm_loop_cancel(loop, &node->hold);
 			return INTERRUPTED;
 		}
