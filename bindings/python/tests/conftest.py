@@ -13,7 +13,8 @@ import pytest
 
 import lockshm.testing
 
-WATCHDOG = 150
+LONG = os.environ.get("LONG") == "1"
+WATCHDOG = 1500 if LONG else 150
 
 PRELUDE = """
 import ctypes, os, signal, sys
