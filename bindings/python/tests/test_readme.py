@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""The README's example runs, and its types are right; so are those of the package."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import lockshm
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+MYPY = os.environ.get("MYPY", shutil.which("mypy"))
+
+
+def example():
+    (text,) = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
+    return text
+
+
+def test_the_example_runs(locks, tmp_path):
+    program = tmp_path / "example.py"
+    program.write_text(example().replace('"shop"', f'"{locks.name}"'))
+    out = subprocess.run([sys.executable, "-Werror", program], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    lines = out.stdout.splitlines()
+    assert re.fullmatch(r"token \d+ lease 30", lines[0])
+    assert re.fullmatch(r"'nightly': not granted at once: held exclusive by pid \d+ \(python.*\) 'nightly job' for .* s", lines[1])
+    assert lines[2] == "42" and lines[3].startswith("Once(ran=True, value='sent'")
+
+
+def test_it_fits_on_a_screen():
+    assert len((HERE / "README.md").read_text().splitlines()) <= 60
+
+
+@pytest.mark.skipif(not MYPY, reason="mypy is not installed")
+def test_types(tmp_path):
+    program = tmp_path / "example.py"
+    program.write_text(example())
+    package = pathlib.Path(lockshm.__file__).parent
+    for arguments, where in [([str(package)], HERE), ([str(program)], tmp_path)]:
+        out = subprocess.run(
+            [MYPY, "--strict", "--cache-dir", str(tmp_path / "cache"), *arguments],
+            cwd=where,
+            env={**os.environ, "MYPYPATH": str(package.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert out.returncode == 0, out.stdout
+
+
+@pytest.mark.skipif(not MYPY or not shutil.which("stubtest"), reason="mypy's stubtest is not installed")
+def test_the_stubs_are_those_of_the_extension(tmp_path):
+    out = subprocess.run(
+        ["stubtest", "--concise", "lockshm._lockshm"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(pathlib.Path(lockshm.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert out.returncode == 0, out.stdout
