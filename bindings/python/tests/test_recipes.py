@@ -298,7 +298,7 @@ def test_a_seat_after_the_segment_was_removed(locks, caplog):
         seat = locks.seat("scheduler", lambda: None)
         until(lambda: waiters(locks, "scheduler"))
         lockshm.destroy(locks.name)
-    assert seat.join(60) and "no seat any more" in caplog.text
+        assert seat.join(60) and "no seat any more" in caplog.text
 
 
 def test_seat_async(locks):

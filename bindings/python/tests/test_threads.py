@@ -58,9 +58,14 @@ def test_waits_are_granted_in_arrival_order(locks):
 
 
 def test_a_wait_leaves_the_interpreter_to_others(locks):
-    lock, steps = locks.exclusive("report"), []
-    with lock:
-        (thread,) = run_all([lambda: locks.exclusive("report", timeout=None).acquire() and steps.append("granted")])
+    steps = []
+
+    def work():
+        with locks.exclusive("report", timeout=None):
+            steps.append("granted")
+
+    with locks.exclusive("report"):
+        (thread,) = run_all([work])
         until(lambda: waiters(locks, "report"))
         steps += ["one", "two"]
     thread.join()
