@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""huey's lock_task() with a lock that ends with the worker that has it.
+
+    class Huey(LockshmLocks, SqliteHuey): ...
+    huey = Huey(filename=..., locks=lockshm.open("shop"))
+
+huey's own lock is a row in its storage: it stays when the consumer is killed, until flush_locks().  This one is free
+at once, and there is nothing to flush.  All consumers have to run on one host.
+"""
+
+import functools
+
+import lockshm
+from huey.exceptions import TaskLockedException
+
+
+class TaskLock:
+    """As huey's: a context manager and a decorator, which raises TaskLockedException instead of waiting.
+
+    A hold has an object of its own: one that tasks of one thread shared would count their entries.
+    """
+
+    def __init__(self, locks, key):
+        self._request = lambda: locks.exclusive(key, timeout=0, lease=None, tag="huey")
+        self._held = None
+
+    def __call__(self, fn):
+        @functools.wraps(fn)
+        def inner(*args, **kwargs):
+            with self:
+                return fn(*args, **kwargs)
+
+        return inner
+
+    def __enter__(self):
+        self.acquire()
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.release()
+
+    def acquire(self):
+        lock = self._request()
+        try:
+            lock.acquire()
+        except lockshm.Busy as error:  # the message names the process that has it
+            raise TaskLockedException(str(error)) from error
+        self._held = lock
+        return True
+
+    def release(self):
+        lock, self._held = self._held, None
+        lock.release()
+
+    def is_locked(self):
+        return self._request().locked()
+
+
+class LockshmLocks:
+    """Mixed in before a Huey class."""
+
+    def __init__(self, *args, locks, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.locks = locks
+
+    def lock_task(self, lock_name):
+        return TaskLock(self.locks, f"huey:{self.name}:{lock_name}")
+
+    def is_locked(self, lock_name):
+        return self.lock_task(lock_name).is_locked()
