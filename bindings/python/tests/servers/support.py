@@ -35,7 +35,7 @@ def await_true(condition, what):
 
 
 def await_death(pid):
-    await_true(lambda: not os.path.exists(f"/proc/{pid}"), f"the end of process {pid}")
+    await_true(lambda: not is_alive(pid), f"the end of process {pid}")
 
 
 def await_stopped(pid):
@@ -49,6 +49,10 @@ def await_stopped(pid):
         return pathlib.Path(f"/proc/{pid}/task").iterdir()
 
     await_true(stopped, f"process {pid} stopped")
+
+
+def is_alive(pid):
+    return os.path.exists(f"/proc/{pid}")
 
 
 def need(program):
@@ -127,15 +131,13 @@ class Server:
         """What follows the prefix in the lines that begin with it."""
         return [line[len(prefix) :] for line in self.output().splitlines() if line.startswith(prefix)]
 
-    def stop(self):
-        """Ends it in its own way, then by force."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)
-        self.kill()
+    def terminate(self):
+        """Ends it as its user does; returns its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(WATCHDOG)
 
     def kill(self):
+        """Ends it and its children by force: gunicorn loses a SIGTERM that arrives while a worker starts."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -174,4 +176,4 @@ def _serve(directory, command, serving, environ):
         print(server.output())
         raise
     finally:
-        server.stop()
+        server.kill()
