@@ -3,7 +3,7 @@
 
     uwsgi --plugin python3 --http-socket :8000 --master --processes 4 --enable-threads --wsgi-file uwsgi_scheduler.py
 
---enable-threads is needed: the seat is a thread.  With --lazy-apps nothing changes.
+--enable-threads is needed: the seat is a thread.  With --lazy-apps and without.
 """
 
 import os
@@ -32,7 +32,10 @@ def take_seat():
     locks.seat("scheduler", run_jobs, tag="jobs", on_lost=lambda seat: lost.set())
 
 
-uwsgi.post_fork_hook = take_seat  # in the worker: a thread that the master starts stays there
+if uwsgi.worker_id():  # --lazy-apps: this is a worker, and the hook has run already
+    take_seat()
+else:  # the master, whose threads stay behind in a fork
+    uwsgi.post_fork_hook = take_seat
 
 
 def application(environ, start_response):

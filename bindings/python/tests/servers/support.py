@@ -154,10 +154,10 @@ def gunicorn(directory, app, *options, serving=True, **environ):
 
 
 @contextlib.contextmanager
-def uwsgi(directory, app, *options, serving=True, **environ):
+def uwsgi(directory, app, *options, threads=True, serving=True, **environ):
     # --die-on-term: SIGTERM ends it instead of a restart.
     command = [need("uwsgi"), "--plugin", "python3", "--http-socket", f"{directory}/http", "--master", "--die-on-term",
-               "--processes", "2", "--enable-threads", "--module", app, *options]  # fmt: skip
+               "--processes", "2", "--module", app, *(["--enable-threads"] if threads else []), *options]  # fmt: skip
     yield from _serve(directory, command, serving, environ)
 
 
