@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Build the extension from a copy of its sources, with warnings as errors (parameters are those of PHP's interface); print the path of lockshm.so.
+#
+# Against the headers and the library of this tree ($srcdir, $builddir), else those that pkg-config finds.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+top=${builddir:-${TMPDIR:-/tmp}/lockshm-php-$(id -u)}
+target=$top/bindings/php/build
+phpize=${PHPIZE:-phpize}
+mkdir -p "$target"
+target=$(cd "$target" && pwd)
+
+sources() {
+	cd "$here" && ls ./*.c ./*.h ./config.m4
+}
+
+changed() {
+	[ ! -e "$target/modules/lockshm.so" ] && return 0
+	for file in $(sources); do
+		cmp -s "$here/$file" "$target/$file" || return 0
+	done
+	return 1
+}
+
+build() {
+	for file in $(sources); do
+		cp -p "$here/$file" "$target/$file"
+	done
+	cd "$target"
+	if [ ! -e Makefile ] || [ config.m4 -nt Makefile ] || [ "$here/tests/build.sh" -nt Makefile ]; then
+		"$phpize" --clean
+		"$phpize"
+		if [ -n "${builddir:-}" ] && [ -e "$builddir/.libs/liblockshm.so" ]; then
+			LOCKSHM_CFLAGS="-I$(cd "${srcdir:?}" && pwd)/include" LOCKSHM_LIBS="-L$(cd "$builddir" && pwd)/.libs -llockshm"
+			export LOCKSHM_CFLAGS LOCKSHM_LIBS
+		fi
+		./configure --with-lockshm CFLAGS="-O2 -g -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror"
+	fi
+	make
+}
+
+if changed; then
+	build >"$target/build.log" 2>&1 || {
+		tail -60 "$target/build.log" >&2
+		exit 1
+	}
+fi
+echo "$target/modules/lockshm.so"

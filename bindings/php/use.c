@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* use.c - the commonest uses in one call: singleFlight, once, seat */
+#include "php_lockshm.h"
+#include "SAPI.h"
+
+/** Take @key for a call; renewed, since the length of the work is not known.  Return: NULL: not held, see @code. */
+static struct lk_hold *take_for_call(zval *object, struct lk_segment *segment, struct lockshm_request *request,
+				     zend_string *key, struct lockshm_report *report, int *code)
+{
+	struct lk_hold *hold = lk_hold_new(object, segment, key, request->mode);
+
+	hold->lease_ns = request->ttl_ns;
+	*code = lk_acquire(segment, request, &hold->hold, report);
+	if (*code >= 0) {
+		lk_hold_begin(hold);
+		return hold;
+	}
+	zval_ptr_dtor(object);
+	ZVAL_UNDEF(object);
+	return NULL;
+}
+
+/** Return: false: it threw. */
+static bool call(zval *result, zend_fcall_info *info, zend_fcall_info_cache *cache, uint32_t n, zval *arguments)
+{
+	ZVAL_UNDEF(result);
+	info->retval = result;
+	info->param_count = n;
+	info->params = arguments;
+	return zend_call_function(info, cache) == SUCCESS && !EG(exception) && Z_TYPE_P(result) != IS_UNDEF;
+}
+
+/* --- singleFlight ------------------------------------------------------------------------------------- */
+
+struct flight {
+	zend_fcall_info look, fill, stale;
+	zend_fcall_info_cache look_cache, fill_cache, stale_cache;
+};
+
+/** A value is there, or an exception. */
+static bool look(zval *value, struct flight *flight)
+{
+	return !call(value, &flight->look, &flight->look_cache, 0, NULL) || Z_TYPE_P(value) != IS_NULL;
+}
+
+/** The time-out goes to @stale instead of the caller. */
+static void call_stale(zval *value, struct flight *flight)
+{
+	zend_object *exception = EG(exception);
+	zval argument;
+
+	GC_ADDREF(exception);
+	zend_clear_exception();
+	ZVAL_OBJ(&argument, exception);
+	call(value, &flight->stale, &flight->stale_cache, 1, &argument);
+	zval_ptr_dtor(&argument);
+}
+
+ZEND_METHOD(Lockshm_Locks, singleFlight)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct flight flight = { .stale = empty_fcall_info };
+	struct lockshm_report report;
+	double timeout = 5, lease = 30;
+	bool endless = false, strict = false;
+	zend_string *key;
+	zval object;
+	int code;
+
+	ZEND_PARSE_PARAMETERS_START(3, 6)
+		Z_PARAM_STR(key)
+		Z_PARAM_FUNC(flight.look, flight.look_cache)
+		Z_PARAM_FUNC(flight.fill, flight.fill_cache)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_DOUBLE_OR_NULL(timeout, endless)
+		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
+		Z_PARAM_FUNC_OR_NULL(flight.stale, flight.stale_cache)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!lk_request_key(&request, key, 1) || !lk_request_timeout(&request, timeout, endless, 4) ||
+	    !lk_request_lease(&request, lease, strict, true, 5))
+		RETURN_THROWS();
+	if (look(return_value, &flight))
+		return;
+	if (!take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code)) {
+		lk_throw_acquire(code, &request, &report);
+		if ((code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY) && ZEND_FCI_INITIALIZED(flight.stale))
+			call_stale(return_value, &flight);
+		return;
+	}
+	if (!look(return_value, &flight))
+		call(return_value, &flight.fill, &flight.fill_cache, 0, NULL);
+	zval_ptr_dtor(&object);
+}
+
+/* --- once --------------------------------------------------------------------------------------------- */
+
+/** Run it; its period is kept also if the request ends inside, and by a process that is killed it is not. */
+static bool run_once(struct lk_hold *hold, int64_t period_ns, bool retry, zend_fcall_info *info,
+		     zend_fcall_info_cache *cache, zval *result)
+{
+	bool returned;
+
+	hold->closed_until_ns = lk_now_ns() + period_ns;
+	hold->end = retry ? LK_END_RELEASE : LK_END_COOLDOWN;
+	returned = call(result, info, cache, 0, NULL);
+	if (returned)
+		hold->end = LK_END_COOLDOWN;
+	lk_hold_end(hold);
+	return returned;
+}
+
+ZEND_METHOD(Lockshm_Locks, once)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	zend_fcall_info info;
+	zend_fcall_info_cache cache;
+	zval *result = NULL, value, object;
+	struct lk_hold *hold;
+	bool retry = false;
+	int64_t period_ns;
+	zend_string *key;
+	double period;
+	int code;
+
+	ZEND_PARSE_PARAMETERS_START(3, 5)
+		Z_PARAM_STR(key)
+		Z_PARAM_DOUBLE(period)
+		Z_PARAM_FUNC(info, cache)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_BOOL(retry)
+		Z_PARAM_ZVAL(result)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!lk_request_key(&request, key, 1) || !lk_seconds(period, 2, LOCKSHM_TTL_MIN, &period_ns))
+		RETURN_THROWS();
+	request.timeout_ns = 0;
+	request.flags |= LOCKSHM_AUTO_RENEW;
+	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
+	if (!hold) {
+		if (code != LOCKSHM_BUSY)
+			lk_throw_acquire(code, &request, &report);
+		RETURN_FALSE;
+	}
+	if (run_once(hold, period_ns, retry, &info, &cache, &value)) {
+		if (result)
+			ZEND_TRY_ASSIGN_REF_TMP(result, &value);
+		else
+			zval_ptr_dtor(&value);
+	}
+	zval_ptr_dtor(&object);
+	RETURN_TRUE;
+}
+
+/* --- seat --------------------------------------------------------------------------------------------- */
+
+ZEND_METHOD(Lockshm_Locks, seat)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	struct lockshm_report report;
+	zend_fcall_info info;
+	zend_fcall_info_cache cache;
+	double lease = 30;
+	bool strict = false;
+	struct lk_hold *hold;
+	zend_string *key;
+	zval object;
+	int code;
+
+	ZEND_PARSE_PARAMETERS_START(2, 3)
+		Z_PARAM_STR(key)
+		Z_PARAM_FUNC(info, cache)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
+	ZEND_PARSE_PARAMETERS_END();
+	if (strcmp(sapi_module.name, "cli") != 0 && strcmp(sapi_module.name, "phpdbg") != 0) {
+		zend_throw_exception(lk_ce_exception, "seat() waits without a bound, so it is for the command line only",
+				     LOCKSHM_INVALID);
+		RETURN_THROWS();
+	}
+	request.timeout_ns = LOCKSHM_FOREVER;
+	if (!lk_request_key(&request, key, 1) || !lk_request_lease(&request, lease, strict, true, 3))
+		RETURN_THROWS();
+	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
+	if (!hold) {
+		lk_throw_acquire(code, &request, &report);
+		RETURN_THROWS();
+	}
+	call(return_value, &info, &cache, 1, &object);
+	lk_hold_end(hold);
+	zval_ptr_dtor(&object);
+}
