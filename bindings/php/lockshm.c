@@ -17,9 +17,10 @@ ZEND_TSRMLS_CACHE_DEFINE()
 
 static PHP_INI_MH(on_update_wait)
 {
-	double seconds = zend_strtod(ZSTR_VAL(new_value), NULL);
+	const char *end;
+	double seconds = zend_strtod(ZSTR_VAL(new_value), &end);
 
-	if (!(seconds >= 0 && seconds <= 86400)) {
+	if (end == ZSTR_VAL(new_value) || *end || !(seconds >= 0 && seconds <= 86400)) {
 		zend_error(E_WARNING, "lockshm.session_wait must be between 0 and 86400 seconds, \"%s\" given",
 			   ZSTR_VAL(new_value));
 		return FAILURE;

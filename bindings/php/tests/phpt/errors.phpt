@@ -1,0 +1,76 @@
+--TEST--
+each failure has its exception, with what was in the way
+--EXTENSIONS--
+lockshm
+posix
+pcntl
+--FILE--
+<?php
+require __DIR__ . '/support.inc';
+$locks = segment();
+$other = holder($locks, 'report', tag: 'nightly');
+attempt(fn() => $locks->exclusive('report', 0));
+attempt(fn() => $locks->shared('report', 0.01));
+try {
+    $locks->exclusive('report', 0);
+} catch (Lockshm\TimeoutException $error) {
+    var_dump($error->holder->pid === $other->pid, $error->holder->tag, $error->getCode());
+}
+$hold = $locks->exclusive('mine');
+attempt(fn() => $locks->exclusive('mine'));
+attempt(fn() => $locks->exclusive('mine', 0));
+$hold->release();
+attempt($hold->release(...));
+attempt($hold->check(...));
+attempt($hold->renew(...));
+attempt(fn() => $hold->extend(1));
+attempt($hold->upgrade(...));
+attempt($hold->downgrade(...));
+attempt($hold->remaining(...));
+attempt($hold->previous(...));
+attempt($hold->acknowledge(...));
+
+$short = $locks->exclusive('short', lease: 0.001, renew: false);
+until(fn() => $short->remaining() === 0.0);
+var_dump($short->check(), $short->renew(30), $short->check());
+$short->renew(0.001);
+until(fn() => $short->remaining() === 0.0);
+$next = $locks->exclusive('short');
+var_dump($short->isHeld());
+attempt($short->check(...));
+attempt($short->release(...));
+attempt($short->release(...));
+$late = $locks->exclusive('late', lease: 0.001, renew: false);
+until(fn() => $late->remaining() === 0.0);
+var_dump($late->release());
+attempt(fn() => Lockshm\Locks::destroy('phpt-none-' . getmypid()));
+attempt(function () { throw new Lockshm\LostException('by hand'); });
+$other->kill();
+?>
+--EXPECTF--
+Lockshm\BusyException: 'report': not free: held exclusive by pid N (php) 'nightly' for N s
+Lockshm\TimeoutException: 'report': not granted in 0.01 s: held exclusive by pid N (php) 'nightly' for N s
+bool(true)
+string(7) "nightly"
+int(-2)
+Lockshm\DeadlockException: 'mine': deadlock: pid N waits for "mine" held by pid N
+Lockshm\BusyException: 'mine': not free: held exclusive by pid N (php) for N s
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+bool(false)
+bool(false)
+bool(true)
+bool(false)
+Lockshm\LostException: 'short' was lost: the lease expired and another request took the key (token N was issued after it), or an operator ended the hold
+Lockshm\LostException: 'short' was lost: the lease expired and another request took the key (token N was issued after it), or an operator ended the hold
+Lockshm\NotHeldException: 'short' is not held: it was released before, or is a hold of the parent process
+bool(false)
+Lockshm\SegmentException: no segment /phpt-none-%d
+Lockshm\LostException: by hand

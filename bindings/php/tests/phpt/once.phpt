@@ -1,0 +1,56 @@
+--TEST--
+once: at most once in a period, over processes; killed half way the next call runs
+--EXTENSIONS--
+lockshm
+posix
+pcntl
+--FILE--
+<?php
+require __DIR__ . '/support.inc';
+$locks = segment();
+$dying = new Child(fn() => $locks->once('job', 600, fn() => posix_kill(getmypid(), SIGKILL)));
+var_dump($dying->wait());
+var_dump($locks->once('job', 600, fn() => 'value', result: $result), $result);
+var_dump($locks->once('job', 600, fn() => 'again', result: $result), $result, $locks->skipped(), $locks->lastHolder()->state);
+var_dump($locks->lastHolder()->expiresIn > 500);
+
+attempt(fn() => $locks->once('fails', 600, fn() => throw new DomainException('work')));
+var_dump($locks->once('fails', 600, fn() => 1));
+attempt(fn() => $locks->once('retries', 600, fn() => throw new DomainException('work'), retryOnFailure: true));
+var_dump($locks->once('retries', 600, fn() => 1), $locks->once('retries', 600, fn() => 1));
+
+foreach (['exit' => fn() => exit(0), 'memory' => fn() => str_repeat('x', 1 << 40)] as $how => $work) {
+    $child = new Child(function () use ($locks, $how, $work) {
+        ini_set('display_errors', '0');
+        $locks->once($how, 600, $work);
+    });
+    $child->wait();
+    echo "$how: ", $locks->isLocked($how) ? $locks->holders($how)[0]->state : 'free', "\n";
+}
+
+$running = holder($locks, 'runs', tag: 'slow');
+var_dump($locks->once('runs', 1, fn() => 1), $locks->lastHolder()->tag);
+$running->kill();
+$running->wait();
+var_dump($locks->once('short', 0.05, fn() => usleep(60000)), $locks->once('short', 0.05, fn() => 1));
+?>
+--EXPECT--
+int(-9)
+bool(true)
+string(5) "value"
+bool(false)
+string(5) "value"
+int(1)
+string(7) "cooling"
+bool(true)
+DomainException: work
+bool(false)
+DomainException: work
+bool(true)
+bool(false)
+exit: cooling
+memory: cooling
+bool(false)
+string(4) "slow"
+bool(true)
+bool(true)
