@@ -20,3 +20,4 @@ fi
 extension=$("$here/build.sh")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
