@@ -2,6 +2,8 @@
 /* hold.c - Lockshm\Hold, and the holds of a request */
 #include "php_lockshm.h"
 
+#include <math.h>
+
 zend_class_entry *lk_ce_hold;
 
 static zend_object_handlers hold_handlers;
@@ -167,7 +169,9 @@ ZEND_METHOD(Lockshm_Hold, renew)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_DOUBLE_OR_NULL(seconds, as_taken)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!as_taken && !lk_seconds(seconds, 1, LOCKSHM_TTL_MIN, &ns))
+	if (!as_taken && seconds == INFINITY)
+		ns = LOCKSHM_FOREVER;
+	else if (!as_taken && !lk_seconds(seconds, 1, LOCKSHM_TTL_MIN, &ns))
 		RETURN_THROWS();
 	renew(return_value, hold, ns, LOCKSHM_RENEW_RESET);
 }

@@ -244,6 +244,27 @@ ZEND_METHOD(Lockshm_Locks, holders)
 	efree(holders);
 }
 
+ZEND_METHOD(Lockshm_Locks, end)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	zend_string *key;
+	zend_long token;
+	int code;
+
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_STR(key)
+		Z_PARAM_LONG(token)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!lk_request_key(&request, key, 1))
+		RETURN_THROWS();
+	code = lockshm_end_hold(lk_segment_of(ZEND_THIS)->handle, request.key, request.key_len, (uint64_t)token);
+	if (code < 0 && code != LOCKSHM_NOT_HELD) {
+		lk_throw_segment(code, NULL);
+		RETURN_THROWS();
+	}
+	RETURN_BOOL(code == 0);
+}
+
 ZEND_METHOD(Lockshm_Locks, lastHolder)
 {
 	const struct lockshm_blocker *holder = &lk_segment_of(ZEND_THIS)->refused_by;

@@ -119,6 +119,15 @@ namespace Lockshm {
         public function holders(string $key): array;
 
         /**
+         * Operator: end exactly the hold or cooldown of $key that has $token, of any process.  Its owner's next call
+         * throws LostException.
+         *
+         * @return bool false = no hold of the key has that token
+         * @throws SegmentException
+         */
+        public function end(string $key, int $token): bool;
+
+        /**
          * What was in the way of the last refused try of this process in this segment.
          */
         public function lastHolder(): ?Holder;
@@ -193,7 +202,7 @@ namespace Lockshm {
         public function release(float $cooldown = 0.0): bool;
 
         /**
-         * The lease ends $seconds from now; null = the time it was taken with.
+         * The lease ends $seconds from now; null = the time it was taken with, INF = no lease any more.
          *
          * @return bool false = late
          * @throws LostException

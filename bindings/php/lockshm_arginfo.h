@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 45d58bb2ccde1ed401f4c930c87f9e6f5be15ae6 */
+ * Stub hash: e93adf3d6b31e25cd3e8fb50f3efaf0cd67f9674 */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()
@@ -45,6 +45,11 @@ ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_holders, 0, 1, IS_ARRAY, 0)
 	ZEND_ARG_TYPE_INFO(0, key, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_end, 0, 2, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, key, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO(0, token, IS_LONG, 0)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Lockshm_Locks_lastHolder, 0, 0, Lockshm\\Holder, 1)
@@ -127,6 +132,7 @@ ZEND_METHOD(Lockshm_Locks, tryExclusive);
 ZEND_METHOD(Lockshm_Locks, tryShared);
 ZEND_METHOD(Lockshm_Locks, isLocked);
 ZEND_METHOD(Lockshm_Locks, holders);
+ZEND_METHOD(Lockshm_Locks, end);
 ZEND_METHOD(Lockshm_Locks, lastHolder);
 ZEND_METHOD(Lockshm_Locks, skipped);
 ZEND_METHOD(Lockshm_Locks, name);
@@ -159,6 +165,7 @@ static const zend_function_entry class_Lockshm_Locks_methods[] = {
 	ZEND_ME(Lockshm_Locks, tryShared, arginfo_class_Lockshm_Locks_tryShared, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Locks, isLocked, arginfo_class_Lockshm_Locks_isLocked, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Locks, holders, arginfo_class_Lockshm_Locks_holders, ZEND_ACC_PUBLIC)
+	ZEND_ME(Lockshm_Locks, end, arginfo_class_Lockshm_Locks_end, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Locks, lastHolder, arginfo_class_Lockshm_Locks_lastHolder, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Locks, skipped, arginfo_class_Lockshm_Locks_skipped, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Locks, name, arginfo_class_Lockshm_Locks_name, ZEND_ACC_PUBLIC)

@@ -43,6 +43,12 @@ attempt($short->release(...));
 $late = $locks->exclusive('late', lease: 0.001, renew: false);
 until(fn() => $late->remaining() === 0.0);
 var_dump($late->release());
+$ended = $locks->exclusive('ended');
+var_dump($locks->end('ended', $ended->token() + 1), $ended->isHeld(), $locks->end('ended', $ended->token()), $locks->isLocked('ended'));
+attempt($ended->check(...));
+$locks->exclusive('ended', tag: 'was here')->release(60);
+var_dump($locks->holders('ended')[0]->tag, $locks->end('ended', $locks->holders('ended')[0]->token), $locks->isLocked('ended'));
+attempt(fn() => $locks->end('', 1));
 attempt(fn() => Lockshm\Locks::destroy('phpt-none-' . getmypid()));
 attempt(function () { throw new Lockshm\LostException('by hand'); });
 $other->kill();
@@ -72,5 +78,14 @@ Lockshm\LostException: 'short' was lost: the lease expired and another request t
 Lockshm\LostException: 'short' was lost: the lease expired and another request took the key (token N was issued after it), or an operator ended the hold
 Lockshm\NotHeldException: 'short' is not held: it was released before, or is a hold of the parent process
 bool(false)
+bool(false)
+bool(true)
+bool(true)
+bool(false)
+Lockshm\LostException: 'ended' was lost: the lease expired and another request took the key, or an operator ended the hold
+string(8) "was here"
+bool(true)
+bool(false)
+ValueError: Lockshm\Locks::end(): Argument #1 ($key) must be 1 to 65535 bytes long, 0 given
 Lockshm\SegmentException: no segment /phpt-none-%d
 Lockshm\LostException: by hand

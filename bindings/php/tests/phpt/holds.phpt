@@ -24,7 +24,7 @@ var_dump($one->token() > $first, $two->remaining(), count($locks->holders('repor
 attempt($one->upgrade(...));
 $two->release();
 var_dump($one->upgrade(), $one->isExclusive(), $one->downgrade(), $one->isExclusive());
-var_dump($one->renew(40), $one->remaining() > 35, $one->extend(40), $one->remaining() > 75, $one->renew(), $one->remaining() < 31);
+var_dump($one->renew(40), $one->remaining() > 35, $one->extend(40), $one->remaining() > 75, $one->renew(), $one->remaining() < 31, $one->renew(INF), $one->remaining());
 $one->release(cooldown: 0);
 var_dump(count($locks->holders('report')));
 var_dump($locks->name() === 'phpt-' . getmypid(), Locks()->name() === $locks->name());
@@ -73,6 +73,8 @@ bool(true)
 bool(true)
 bool(true)
 bool(true)
+bool(true)
+NULL
 int(0)
 bool(true)
 bool(true)
