@@ -24,7 +24,7 @@ final class Fpm
         file_put_contents("$folder/fpm.conf", $this->config($workers, $pool));
         $command = [getenv('PHP_FPM'), '-n', '-F', '-O', '-y', "$folder/fpm.conf", '-d', 'extension=' . getenv('EXTENSION'), '-d', 'extension=posix'];
         foreach ($ini + self::ini($folder) as $name => $value) {
-            array_push($command, '-d', "$name=$value");
+            array_push($command, '-d', trim($name) . "=$value"); // "extension" may be there twice
         }
         if (posix_geteuid() === 0) {
             $command[] = '-R';
