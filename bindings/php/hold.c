@@ -45,13 +45,22 @@ static int64_t end_cooldown_ns(const struct lk_hold *hold)
 	return ns > 0 && ns <= LOCKSHM_TIME_MAX && hold->mode == LOCKSHM_EXCLUSIVE ? ns : 0;
 }
 
-/** End a hold in the way it was taken for.  One that is lost, or of the parent process, only leaves the list. */
-void lk_hold_end(struct lk_hold *hold)
+/**
+ * lk_hold_end - end a hold in the way it was taken for
+ *
+ * One that is lost, or of the parent process, only leaves the list.
+ *
+ * Return: as lockshm_release(); 0 for one that has ended.
+ */
+int lk_hold_end(struct lk_hold *hold)
 {
+	int code;
+
 	if (!hold->listed)
-		return;
-	lockshm_release(&hold->hold, end_cooldown_ns(hold));
+		return 0;
+	code = lockshm_release(&hold->hold, end_cooldown_ns(hold));
 	unlist(hold);
+	return code;
 }
 
 /** The memory of the objects outlasts this call; their own ends find nothing left to do. */

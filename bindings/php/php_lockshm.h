@@ -100,7 +100,7 @@ extern zend_class_entry *lk_ce_locks, *lk_ce_hold, *lk_ce_holder, *lk_ce_previou
 extern zend_class_entry *lk_ce_exception, *lk_ce_timeout, *lk_ce_busy, *lk_ce_lost, *lk_ce_not_held, *lk_ce_deadlock,
 	*lk_ce_full, *lk_ce_segment;
 
-/* segment.c */
+/* segments.c */
 struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create_options *options,
 				   struct lockshm_error *error);
 bool lk_segment_default(char name[static LOCKSHM_NAME_MAX + 1]);
@@ -121,7 +121,7 @@ int64_t lk_now_ns(void);
 void lk_hold_startup(void);
 struct lk_hold *lk_hold_new(zval *to, struct lk_segment *segment, zend_string *key, int mode);
 void lk_hold_begin(struct lk_hold *hold);
-void lk_hold_end(struct lk_hold *hold);
+int lk_hold_end(struct lk_hold *hold);
 void lk_holds_end_request(void);
 bool lk_holds_have(const struct lk_segment *segment, const void *key, size_t key_len);
 

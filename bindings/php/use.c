@@ -20,6 +20,17 @@ static struct lk_hold *take_for_call(zval *object, struct lk_segment *segment, s
 	return NULL;
 }
 
+/** The hold of a call that has ended: if it was lost, the script could not have noticed. */
+static void end_after_call(struct lk_hold *hold)
+{
+	char shown[LOCKSHM_KEY_SHOWN_MAX + 1];
+
+	if (lk_hold_end(hold) != LOCKSHM_LOST || EG(exception))
+		return;
+	lk_shown_key(shown, ZSTR_VAL(hold->key), ZSTR_LEN(hold->key));
+	php_error_docref(NULL, E_WARNING, "'%s' was lost while the callable ran: another process has or had the key", shown);
+}
+
 /** Return: false: it threw. */
 static bool call(zval *result, zend_fcall_info *info, zend_fcall_info_cache *cache, uint32_t n, zval *arguments)
 {
@@ -63,6 +74,7 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 	struct lockshm_report report;
 	double timeout = 5, lease = 30;
 	bool endless = false, strict = false;
+	struct lk_hold *hold;
 	zend_string *key;
 	zval object;
 	int code;
@@ -81,7 +93,8 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 		RETURN_THROWS();
 	if (look(return_value, &flight))
 		return;
-	if (!take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code)) {
+	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
+	if (!hold) {
 		lk_throw_acquire(code, &request, &report);
 		if ((code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY) && ZEND_FCI_INITIALIZED(flight.stale))
 			call_stale(return_value, &flight);
@@ -89,6 +102,7 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 	}
 	if (!look(return_value, &flight))
 		call(return_value, &flight.fill, &flight.fill_cache, 0, NULL);
+	end_after_call(hold);
 	zval_ptr_dtor(&object);
 }
 
@@ -105,7 +119,7 @@ static bool run_once(struct lk_hold *hold, int64_t period_ns, bool retry, zend_f
 	returned = call(result, info, cache, 0, NULL);
 	if (returned)
 		hold->end = LK_END_COOLDOWN;
-	lk_hold_end(hold);
+	end_after_call(hold);
 	return returned;
 }
 
@@ -186,6 +200,6 @@ ZEND_METHOD(Lockshm_Locks, seat)
 		RETURN_THROWS();
 	}
 	call(return_value, &info, &cache, 1, &object);
-	lk_hold_end(hold);
+	end_after_call(hold);
 	zval_ptr_dtor(&object);
 }

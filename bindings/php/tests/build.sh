@@ -18,10 +18,23 @@ sources() {
 
 changed() {
 	[ ! -e "$target/modules/lockshm.so" ] && return 0
+	cmp -s "$here/tests/build.sh" "$target/configured-by" || return 0
 	for file in $(sources); do
 		cmp -s "$here/$file" "$target/$file" || return 0
 	done
 	return 1
+}
+
+configure() {
+	"$phpize" --clean
+	"$phpize"
+	if [ -n "${builddir:-}" ] && [ -e "$builddir/.libs/liblockshm.so" ]; then
+		LOCKSHM_CFLAGS="-I$(cd "${srcdir:?}" && pwd)/include" LOCKSHM_LIBS="-L$(cd "$builddir" && pwd)/.libs -llockshm"
+		export LOCKSHM_CFLAGS LOCKSHM_LIBS
+	fi
+	./configure --with-lockshm CFLAGS="-O2 -g -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror"
+	cp "$here/tests/build.sh" configured-by
+	cp config.m4 configured-for
 }
 
 build() {
@@ -29,14 +42,8 @@ build() {
 		cp -p "$here/$file" "$target/$file"
 	done
 	cd "$target"
-	if [ ! -e Makefile ] || [ config.m4 -nt Makefile ] || [ "$here/tests/build.sh" -nt Makefile ]; then
-		"$phpize" --clean
-		"$phpize"
-		if [ -n "${builddir:-}" ] && [ -e "$builddir/.libs/liblockshm.so" ]; then
-			LOCKSHM_CFLAGS="-I$(cd "${srcdir:?}" && pwd)/include" LOCKSHM_LIBS="-L$(cd "$builddir" && pwd)/.libs -llockshm"
-			export LOCKSHM_CFLAGS LOCKSHM_LIBS
-		fi
-		./configure --with-lockshm CFLAGS="-O2 -g -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror"
+	if ! cmp -s config.m4 configured-for || ! cmp -s "$here/tests/build.sh" configured-by; then
+		configure
 	fi
 	make
 }

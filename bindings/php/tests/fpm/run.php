@@ -92,6 +92,15 @@ run($ends + [
         until(fn() => !posix_kill($worker, 0), 'the end of the old workers');
         equal('granted', $fpm->get('wait', ['key' => 'reload']), 'a request of after');
     },
+    'request_terminate_timeout kills the worker: its hold ends' => function () use ($locks, $folder) {
+        mkdir("$folder/killed-pool");
+        $fpm = new Fpm("$folder/killed-pool", 1, ['request_terminate_timeout' => '1s']);
+        $request = $fpm->send('hold', ['key' => 'terminated', 'end' => 'wait', 'go' => "$folder/terminated", 'lease' => 3600]);
+        until(fn() => file_exists("$folder/terminated.inside"));
+        $locks->exclusive('terminated', 60)->release();
+        equal('', $request->answer(), 'the request');
+        $fpm->stop();
+    },
     'workers that end after some requests leave no owners' => function () use ($locks, $folder) {
         mkdir("$folder/short");
         $fpm = new Fpm("$folder/short", 2, ['pm.max_requests' => '5']);

@@ -32,6 +32,10 @@ $running = holder($locks, 'runs', tag: 'slow');
 var_dump($locks->once('runs', 1, fn() => 1), $locks->lastHolder()->tag);
 $running->kill();
 $running->wait();
+set_error_handler(fn($level, $text) => print("$text\n"));
+$end = fn($key) => fn() => $locks->end($key, $locks->holders($key)[0]->token);
+var_dump($locks->once('lost', 600, $end('lost')), $locks->singleFlight('lost', fn() => null, $end('lost')));
+var_dump($locks->seat('lost', fn($hold) => $end('lost')()));
 var_dump($locks->once('short', 0.05, fn() => usleep(60000)), $locks->once('short', 0.05, fn() => 1));
 ?>
 --EXPECT--
@@ -52,5 +56,11 @@ exit: cooling
 memory: cooling
 bool(false)
 string(4) "slow"
+Lockshm\Locks::once(): 'lost' was lost while the callable ran: another process has or had the key
+Lockshm\Locks::singleFlight(): 'lost' was lost while the callable ran: another process has or had the key
+bool(true)
+bool(true)
+Lockshm\Locks::seat(): 'lost' was lost while the callable ran: another process has or had the key
+bool(true)
 bool(true)
 bool(true)

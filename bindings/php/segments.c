@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* segment.c - the segments that a process has open */
+/* segments.c - the segments that a process has open */
 #include "php_lockshm.h"
 
 #include <unistd.h>
