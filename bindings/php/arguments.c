@@ -23,7 +23,8 @@ bool lk_seconds(double seconds, uint32_t argument, int64_t least_ns, int64_t *ns
 bool lk_request_key(struct lockshm_request *request, zend_string *key, uint32_t argument)
 {
 	if (ZSTR_LEN(key) < 1 || ZSTR_LEN(key) > LOCKSHM_KEY_MAX) {
-		zend_argument_value_error(argument, "must be 1 to %d bytes long, %zu given", LOCKSHM_KEY_MAX, ZSTR_LEN(key));
+		zend_argument_value_error(argument, "must be 1 to %d bytes long, %zu given", LOCKSHM_KEY_MAX,
+					  ZSTR_LEN(key));
 		return false;
 	}
 	request->key = ZSTR_VAL(key);
@@ -47,7 +48,8 @@ bool lk_request_lease(struct lockshm_request *request, double seconds, bool stri
 		return true;
 	}
 	if (renew && seconds > 0 && seconds < LOCKSHM_AUTO_RENEW_TTL_MIN / 1e9) {
-		zend_argument_value_error(argument, "must be at least %g seconds to be renewed, or \"renew\" false; %g given",
+		zend_argument_value_error(argument,
+					  "must be at least %g seconds to be renewed, or \"renew\" false; %g given",
 					  LOCKSHM_AUTO_RENEW_TTL_MIN / 1e9, seconds);
 		return false;
 	}
@@ -63,7 +65,8 @@ static bool option_number(const char *name, const zval *value, zend_long least, 
 			  zend_long *number)
 {
 	if (Z_TYPE_P(value) != IS_LONG || Z_LVAL_P(value) < least || Z_LVAL_P(value) > most) {
-		zend_argument_value_error(argument, "must have as \"%s\" an int between " ZEND_LONG_FMT " and " ZEND_LONG_FMT,
+		zend_argument_value_error(argument,
+					  "must have as \"%s\" an int between " ZEND_LONG_FMT " and " ZEND_LONG_FMT,
 					  name, least, most);
 		return false;
 	}
@@ -91,12 +94,18 @@ static bool option_group(struct lockshm_create_options *options, const zval *val
 	return true;
 }
 
+static uint32_t *capacity_named(struct lockshm_create_options *options, const char *name)
+{
+	if (strcmp(name, "locks") == 0)
+		return &options->locks;
+	if (strcmp(name, "requests") == 0)
+		return &options->requests;
+	return strcmp(name, "owners") == 0 ? &options->owners : NULL;
+}
+
 static bool option(struct lockshm_create_options *options, const char *name, const zval *value, uint32_t argument)
 {
-	uint32_t *capacity = strcmp(name, "locks") == 0    ? &options->locks :
-			     strcmp(name, "requests") == 0 ? &options->requests :
-			     strcmp(name, "owners") == 0   ? &options->owners :
-							     NULL;
+	uint32_t *capacity = capacity_named(options, name);
 	zend_long number;
 
 	if (strcmp(name, "group") == 0)

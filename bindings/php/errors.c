@@ -133,7 +133,8 @@ static void throw_lost(struct lk_hold *hold, const char *shown)
 	if (next)
 		snprintf(to, sizeof(to), " (token %" PRIu64 " was issued after it)", next);
 	zend_throw_exception_ex(lk_ce_lost, LOCKSHM_LOST,
-				"'%s' was lost: the lease expired and another request took the key%s, or an operator ended the hold",
+				"'%s' was lost: the lease expired and another request took the key%s, "
+				"or an operator ended the hold",
 				shown, to);
 }
 
@@ -142,6 +143,7 @@ static void throw_not_alone(struct lk_hold *hold, const char *shown)
 {
 	uint64_t token = lockshm_token(&hold->hold);
 	struct lockshm_blocker *holders = NULL, other = { 0 };
+	zend_object *exception;
 	zend_string *way;
 	size_t n;
 
@@ -152,9 +154,9 @@ static void throw_not_alone(struct lk_hold *hold, const char *shown)
 	if (holders)
 		efree(holders);
 	way = in_the_way(&other);
-	set_holder(zend_throw_exception_ex(lk_ce_busy, LOCKSHM_BUSY, "'%s': still shared, other requests hold it or wait: %s",
-					   shown, ZSTR_VAL(way)),
-		   &other);
+	exception = zend_throw_exception_ex(lk_ce_busy, LOCKSHM_BUSY,
+					    "'%s': still shared, other requests hold it or wait: %s", shown, ZSTR_VAL(way));
+	set_holder(exception, &other);
 	zend_string_release(way);
 }
 
@@ -171,7 +173,8 @@ void lk_throw_hold(int code, struct lk_hold *hold)
 		throw_not_alone(hold, shown);
 	else if (code == LOCKSHM_NOT_HELD)
 		zend_throw_exception_ex(lk_ce_not_held, code,
-					"'%s' is not held: it was released before, or is a hold of the parent process", shown);
+					"'%s' is not held: it was released before, or is a hold of the parent process",
+					shown);
 	else
 		zend_throw_exception_ex(class_of(code), code, "'%s': %s", shown, lockshm_strerror(code));
 }

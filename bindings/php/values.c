@@ -4,16 +4,23 @@
 
 zend_class_entry *lk_ce_holder, *lk_ce_previous;
 
-#define SET_LONG(object, name, value) zend_update_property_long((object)->ce, object, ZEND_STRL(name), (zend_long)(value))
+#define SET_LONG(object, name, value)                                                                                  \
+	zend_update_property_long((object)->ce, object, ZEND_STRL(name), (zend_long)(value))
 #define SET_STRING(object, name, value) zend_update_property_string((object)->ce, object, ZEND_STRL(name), value)
 #define SET_SECONDS(object, name, ns) zend_update_property_double((object)->ce, object, ZEND_STRL(name), (ns) / 1e9)
 
 static const char *state_name(int state)
 {
-	return state == LOCKSHM_WAITING	   ? "waiting" :
-	       state == LOCKSHM_COOLING	   ? "cooling" :
-	       state == LOCKSHM_BARGEABLE ? "bargeable" :
-					     "holding";
+	switch (state) {
+	case LOCKSHM_WAITING:
+		return "waiting";
+	case LOCKSHM_COOLING:
+		return "cooling";
+	case LOCKSHM_BARGEABLE:
+		return "bargeable";
+	default:
+		return "holding";
+	}
 }
 
 void lk_holder_value(zval *to, const struct lockshm_blocker *holder)

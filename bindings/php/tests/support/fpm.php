@@ -181,7 +181,7 @@ function until(callable $condition, string $what = 'a condition'): void
     throw new \RuntimeException("$what did not come true in a minute");
 }
 
-/** Holders and waiters of a key, as lockctl shows them. */
+/** The output of a command of lockctl. */
 function lockctl(string ...$arguments): string
 {
     exec(implode(' ', array_map(escapeshellarg(...), [getenv('LOCKCTL') ?: 'lockctl', ...$arguments])) . ' 2>&1', $lines);
@@ -209,12 +209,13 @@ function equal(mixed $expected, mixed $value, string $what = ''): void
 /** @param array<string, callable> $tests; prints the failures and the sum; exits. */
 function run(array $tests): never
 {
-    $failed = 0;
+    $ran = $failed = 0;
     $only = getenv('ONLY');
     foreach ($tests as $name => $test) {
         if ($only && !str_contains($name, $only)) {
             continue;
         }
+        $ran++;
         try {
             $test();
         } catch (\Throwable $error) {
@@ -222,6 +223,6 @@ function run(array $tests): never
             echo "failed: $name: ", $error->getMessage(), ' (', basename($error->getFile()), ':', $error->getLine(), ")\n";
         }
     }
-    echo count($tests) - $failed, " passed, $failed failed, 0 skipped\n";
+    echo $ran - $failed, " passed, $failed failed, 0 skipped\n";
     exit($failed ? 1 : 0);
 }
