@@ -1,0 +1,333 @@
+<?php
+// SPDX-License-Identifier: MIT
+
+declare(strict_types=1);
+
+namespace Lockshm\Symfony\Tests;
+
+use Lockshm\DeadlockException;
+use Lockshm\Symfony\LockshmStore;
+use Lockshm\Testing\Child;
+use Lockshm\Testing\Script;
+use Lockshm\Testing\Segment;
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\Lock\Exception\LockAcquiringException;
+use Symfony\Component\Lock\Exception\LockConflictedException;
+use Symfony\Component\Lock\Exception\UnserializableKeyException;
+use Symfony\Component\Lock\Key;
+use Symfony\Component\Lock\LockFactory;
+use Symfony\Component\Lock\LockInterface;
+use Symfony\Component\Lock\Store\CombinedStore;
+use Symfony\Component\Lock\Strategy\UnanimousStrategy;
+
+/** What a user of LockFactory sees. */
+final class LockTest extends TestCase
+{
+    private string $resource;
+
+    protected function setUp(): void
+    {
+        $this->resource = uniqid($this->getName().'-', true);
+    }
+
+    public function testOneOfTwoLocksIsAcquired(): void
+    {
+        $one = $this->lock();
+        $two = $this->lock();
+        $this->assertTrue($one->acquire());
+        $this->assertFalse($two->acquire());
+        $this->assertTrue($one->isAcquired());
+        $this->assertFalse($two->isAcquired());
+        $one->release();
+        $this->assertFalse($one->isAcquired());
+        $this->assertTrue($two->acquire());
+    }
+
+    public function testTheEndOfALockObjectReleases(): void
+    {
+        $this->lock()->acquire();
+        $this->assertTrue($this->lock()->acquire());
+    }
+
+    public function testReadersShareAndExcludeAWriter(): void
+    {
+        $one = $this->lock();
+        $two = $this->lock();
+        $writer = $this->lock();
+        $this->assertTrue($one->acquireRead());
+        $this->assertTrue($two->acquireRead(true));
+        $this->assertFalse($writer->acquire());
+        $one->release();
+        $two->release();
+        $this->assertTrue($writer->acquire());
+        $this->assertFalse($one->acquireRead());
+    }
+
+    public function testTheOnlyReaderBecomesWriter(): void
+    {
+        $lock = $this->lock();
+        $other = $this->lock();
+        $lock->acquireRead();
+        $this->assertTrue($lock->acquire());
+        $this->assertFalse($other->acquireRead());
+    }
+
+    public function testOneOfTwoReadersStaysReader(): void
+    {
+        $lock = $this->lock();
+        $other = $this->lock();
+        $lock->acquireRead();
+        $other->acquireRead();
+        $this->assertFalse($lock->acquire());
+        $this->assertTrue($lock->isAcquired());
+    }
+
+    public function testAReaderWaitsUntilItIsTheWriter(): void
+    {
+        $reader = Child::run(function (Child $test): void {
+            $lock = $this->lock();
+            $lock->acquireRead();
+            $test->send('reads');
+            $test->receive('end');
+            $lock->release();
+        });
+        $reader->receive('reads');
+        $writer = Child::run(function (Child $test): void {
+            $lock = $this->lock();
+            $lock->acquireRead();
+            $test->send($lock->acquire(true) ? 'writes' : 'refused');
+            $test->receive('end');
+        });
+        $writer->awaitWaiting(Segment::name(), $this->resource);
+        $reader->send('end');
+        $writer->receive('writes');
+        $this->assertFalse($this->lock()->acquireRead());
+        $writer->send('end');
+        $writer->end();
+        $reader->end();
+    }
+
+    public function testAWriterBecomesReader(): void
+    {
+        $lock = $this->lock();
+        $other = $this->lock();
+        $lock->acquire();
+        $this->assertTrue($lock->acquireRead());
+        $this->assertTrue($other->acquireRead());
+        $this->assertTrue($lock->isAcquired());
+    }
+
+    public function testALockEndsAfterItsTtlIfAnotherRequestWantsIt(): void
+    {
+        $lock = $this->lock(0.2);
+        $this->assertTrue($lock->acquire());
+        $this->assertLessThanOrEqual(0.2, $lock->getRemainingLifetime());
+        $other = Child::run(function (Child $test): void {
+            $test->send($this->lock(30)->acquire(true) ? 'acquired' : 'refused');
+            $test->receive('end');
+        });
+        $other->receive('acquired');
+        $this->assertFalse($lock->isAcquired());
+        $this->assertTrue($lock->isExpired());
+        try {
+            $lock->refresh();
+            $this->fail('A lost lock was refreshed.');
+        } catch (LockConflictedException $lost) {
+            $this->assertStringContainsString($this->resource, $lost->getMessage());
+        }
+        $lock->release();
+        $this->assertFalse($this->lock()->acquire(), 'release() of the lost lock ended the hold of the other process');
+        $other->send('end');
+        $other->end();
+    }
+
+    public function testARefreshAfterTheTtlKeepsALockThatIsNotWanted(): void
+    {
+        $lock = $this->lock(0.05);
+        $lock->acquire();
+        while (!$lock->isExpired()) {
+            usleep(10000);
+        }
+        $this->assertFalse($lock->isAcquired());
+        $lock->refresh(60);
+        $this->assertTrue($lock->isAcquired());
+        $this->assertFalse($this->lock()->acquire());
+    }
+
+    public function testALockWithoutTtlHasNoEnd(): void
+    {
+        $lock = $this->lock(null);
+        $lock->acquire();
+        $this->assertNull($lock->getRemainingLifetime());
+        [$holder] = Segment::open()->holders($this->resource);
+        $this->assertNull($holder->expiresIn);
+    }
+
+    public function testATtlIsNotKeptByTheNextAcquireOfTheKey(): void
+    {
+        $key = new Key($this->resource);
+        $store = $this->store();
+        (new LockFactory($store))->createLockFromKey($key, 60, false)->acquire();
+        (new LockFactory($store))->createLockFromKey($key, null, false)->acquire();
+        [$holder] = Segment::open()->holders($this->resource);
+        $this->assertNull($holder->expiresIn);
+    }
+
+    public function testTheMaximumWaitEndsWithTheHolderInTheMessage(): void
+    {
+        $holder = $this->holder();
+        try {
+            $this->lock(wait: 0.05)->acquire(true);
+            $this->fail('Two locks of one resource are held.');
+        } catch (LockConflictedException $timeout) {
+            $this->assertStringContainsString((string) $holder->pid, $timeout->getMessage());
+        }
+        $holder->kill();
+    }
+
+    public function testAWaiterIsGrantedWhenTheHolderIsKilled(): void
+    {
+        $holder = $this->holder();
+        $waiter = $this->waiter();
+        $waiter->awaitWaiting(Segment::name(), $this->resource);
+        $holder->kill();
+        $waiter->receive('acquired');
+        $waiter->end();
+    }
+
+    public function testWaitersAreGrantedInTheOrderOfTheirCalls(): void
+    {
+        $holder = $this->holder();
+        $waiters = [];
+        for ($i = 0; $i < 5; ++$i) {
+            $waiters[$i] = $this->waiter();
+            $waiters[$i]->awaitWaiting(Segment::name(), $this->resource);
+        }
+        $holder->send('end');
+        $tokens = [];
+        foreach ($waiters as $waiter) {
+            $waiter->receive('acquired');
+            $tokens[] = (int) $waiter->receive();
+            $waiter->end();
+        }
+        $sorted = $tokens;
+        sort($sorted);
+        $this->assertSame($sorted, $tokens);
+        $holder->end();
+    }
+
+    public function testAWaitForALockOfTheSameProcessIsADeadlock(): void
+    {
+        $lock = $this->lock();
+        $lock->acquire();
+        try {
+            $this->lock()->acquire(true);
+            $this->fail('A lock was acquired twice.');
+        } catch (LockAcquiringException $deadlock) {
+            $this->assertInstanceOf(DeadlockException::class, $deadlock->getPrevious());
+        }
+        $this->assertTrue($lock->isAcquired());
+    }
+
+    public function testTheKeyOfAHeldLockIsNotSerialised(): void
+    {
+        $key = new Key($this->resource);
+        (new LockFactory($this->store()))->createLockFromKey($key)->acquire();
+        $this->expectException(UnserializableKeyException::class);
+        serialize($key);
+    }
+
+    public function testAForkedChildHoldsNothing(): void
+    {
+        $lock = $this->lock();
+        $lock->acquire();
+        $child = Child::run(function (Child $test) use ($lock): void {
+            $test->send($lock->isAcquired() ? 'held' : 'not held');
+            $lock->release();
+            $test->send($lock->acquire() ? 'held' : 'refused');
+        });
+        $child->receive('not held');
+        $child->receive('refused');
+        $child->end();
+        $this->assertTrue($lock->isAcquired());
+    }
+
+    public function testALockThatIsNotReleasedEndsWithItsProgram(): void
+    {
+        $held = Script::run(__DIR__.'/bootstrap.php', sprintf(
+            '$lock = (new Symfony\Component\Lock\LockFactory(new Lockshm\Symfony\LockshmStore(%s)))->createLock(%s, 300, false);'
+                .'echo $lock->acquire() ? "held" : "refused"; $lock->itself = $lock;',
+            var_export(Segment::name(), true),
+            var_export($this->resource, true)
+        ));
+        $this->assertSame('held', $held);
+        $this->assertTrue($this->lock()->acquire());
+    }
+
+    public function testStoresOfTwoSegmentsAreCombined(): void
+    {
+        $store = new CombinedStore([$this->store(), new LockshmStore(Segment::name('second'))], new UnanimousStrategy());
+        $lock = (new LockFactory($store))->createLock($this->resource);
+        $this->assertTrue($lock->acquire());
+        $this->assertFalse($this->lock()->acquire());
+        $lock->release();
+        $this->assertTrue($this->lock()->acquire());
+    }
+
+    public function testOneResourceIsAnotherInAnotherSegment(): void
+    {
+        $lock = $this->lock();
+        $lock->acquire();
+        $other = (new LockFactory(new LockshmStore(Segment::open('second'))))->createLock($this->resource);
+        $this->assertTrue($other->acquire());
+    }
+
+    /** @dataProvider wrongWaits */
+    public function testAWrongWaitIsRefused(float $wait): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('wait');
+        new LockshmStore(Segment::name(), $wait);
+    }
+
+    public static function wrongWaits(): array
+    {
+        return [[-1.0], [\NAN]];
+    }
+
+    private function store(?float $wait = null): LockshmStore
+    {
+        return new LockshmStore(Segment::name(), $wait);
+    }
+
+    private function lock(?float $ttl = 300.0, ?float $wait = null): LockInterface
+    {
+        return (new LockFactory($this->store($wait)))->createLock($this->resource, $ttl);
+    }
+
+    /** A process that holds the lock until "end". */
+    private function holder(): Child
+    {
+        $holder = Child::run(function (Child $test): void {
+            $lock = $this->lock();
+            $lock->acquire();
+            $test->send('held');
+            $test->receive('end');
+            $lock->release();
+        });
+        $holder->receive('held');
+
+        return $holder;
+    }
+
+    /** A process that waits for the lock, and sends "acquired" and its token. */
+    private function waiter(): Child
+    {
+        return Child::run(function (Child $test): void {
+            $lock = $this->lock();
+            $test->send($lock->acquire(true) ? 'acquired' : 'refused');
+            $test->send((string) Segment::open()->holders($this->resource)[0]->token);
+            $lock->release();
+        });
+    }
+}
