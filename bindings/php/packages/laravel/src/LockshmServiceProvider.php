@@ -1,0 +1,48 @@
+<?php
+// SPDX-License-Identifier: MIT
+
+declare(strict_types=1);
+
+namespace Lockshm\Laravel;
+
+use Illuminate\Support\ServiceProvider;
+use InvalidArgumentException;
+use Lockshm\Locks;
+
+/**
+ * Registers the cache driver "lockshm":
+ *
+ *     // config/cache.php
+ *     'stores' => [
+ *         'lockshm' => ['driver' => 'lockshm', 'data' => 'redis', 'segment' => 'shop'],
+ *
+ * data: the name of the cache store with the data.  segment: that of the setting lockshm.segment if left out.  prefix: before the
+ * names of locks; cache.prefix if left out.
+ */
+final class LockshmServiceProvider extends ServiceProvider
+{
+    public function register(): void
+    {
+        $store = self::store(...);
+        $this->callAfterResolving('cache', static function ($cache) use ($store): void {
+            // Not static, and without self: the manager binds it to itself.
+            $cache->extend('lockshm', function ($app, array $config) use ($cache, $store) {
+                return $cache->repository($store($app, $config), $config);
+            });
+        });
+    }
+
+    private static function store($app, array $config): LockshmStore
+    {
+        $data = $config['data'] ?? null;
+        if (!\is_string($data) || 'lockshm' === $app['config']["cache.stores.$data.driver"]) {
+            throw new InvalidArgumentException("A cache store with the driver [lockshm] needs 'data', the name of another cache store.");
+        }
+
+        return LockshmStore::over(
+            $app['cache']->store($data)->getStore(),
+            Locks::open($config['segment'] ?? null),
+            $config['prefix'] ?? $app['config']['cache.prefix'] ?? ''
+        );
+    }
+}
