@@ -1,0 +1,256 @@
+<?php
+// SPDX-License-Identifier: MIT
+
+declare(strict_types=1);
+
+namespace Lockshm\Nextcloud\Tests;
+
+use InvalidArgumentException;
+use Lockshm\Nextcloud\LockingProvider;
+use Lockshm\Testing\Child;
+use Lockshm\Testing\Script;
+use Lockshm\Testing\Segment;
+use OCP\Lock\ILockingProvider;
+use OCP\Lock\LockedException;
+use PHPUnit\Framework\TestCase;
+
+final class LockingProviderTest extends TestCase
+{
+    private const SHARED = ILockingProvider::LOCK_SHARED;
+    private const EXCLUSIVE = ILockingProvider::LOCK_EXCLUSIVE;
+
+    private LockingProvider $provider;
+    private string $path;
+
+    protected function setUp(): void
+    {
+        $this->provider = new LockingProvider(Segment::name());
+        $this->path = uniqid('files/', true);
+    }
+
+    public function testAnExclusiveLockIsShownAsThat(): void
+    {
+        $this->assertModes(false, false);
+        $this->provider->acquireLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(false, true);
+        $this->provider->releaseLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(false, false);
+    }
+
+    public function testASharedLockIsReleasedAsOftenAsAcquired(): void
+    {
+        $this->provider->acquireLock($this->path, self::SHARED);
+        $this->provider->acquireLock($this->path, self::SHARED);
+        $this->provider->releaseLock($this->path, self::SHARED);
+        $this->assertModes(true, false);
+        $this->provider->releaseLock($this->path, self::SHARED);
+        $this->assertModes(false, false);
+        $this->provider->releaseLock($this->path, self::SHARED);
+        $this->provider->acquireLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(false, true);
+    }
+
+    /** @dataProvider conflicts */
+    public function testModesThatExcludeEachOther(int $first, int $second): void
+    {
+        $this->provider->acquireLock($this->path, $first);
+        foreach ([$this->provider, new LockingProvider(Segment::name())] as $provider) {
+            try {
+                $provider->acquireLock($this->path, $second, 'Readable/path');
+                $this->fail('Both locks are held.');
+            } catch (LockedException $locked) {
+                $this->assertSame($this->path, $locked->getPath());
+                $this->assertStringContainsString('Readable/path', $locked->getMessage());
+            }
+        }
+        $this->assertModes(self::SHARED === $first, self::EXCLUSIVE === $first);
+    }
+
+    public static function conflicts(): array
+    {
+        return [[self::SHARED, self::EXCLUSIVE], [self::EXCLUSIVE, self::SHARED], [self::EXCLUSIVE, self::EXCLUSIVE]];
+    }
+
+    public function testALockIsChanged(): void
+    {
+        $this->provider->acquireLock($this->path, self::SHARED);
+        $this->provider->changeLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(false, true);
+        $this->provider->changeLock($this->path, self::SHARED);
+        $this->assertModes(true, false);
+        $this->provider->releaseLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(true, false);
+        $this->provider->releaseLock($this->path, self::SHARED);
+        $this->assertModes(false, false);
+    }
+
+    /** @dataProvider refusedChanges */
+    public function testAChangeIsRefused(array $held, int $target): void
+    {
+        foreach ($held as $type) {
+            $this->provider->acquireLock($this->path, $type);
+        }
+        $this->expectException(LockedException::class);
+        $this->provider->changeLock($this->path, $target);
+    }
+
+    public static function refusedChanges(): array
+    {
+        return [
+            'none' => [[], self::EXCLUSIVE],
+            'none to share' => [[], self::SHARED],
+            'shared already' => [[self::SHARED], self::SHARED],
+            'exclusive already' => [[self::EXCLUSIVE], self::EXCLUSIVE],
+            'shared twice' => [[self::SHARED, self::SHARED], self::EXCLUSIVE],
+        ];
+    }
+
+    public function testAReaderElsewhereRefusesTheChange(): void
+    {
+        $reader = $this->holder(self::SHARED);
+        $this->provider->acquireLock($this->path, self::SHARED);
+        try {
+            $this->provider->changeLock($this->path, self::EXCLUSIVE);
+            $this->fail('A writer beside a reader.');
+        } catch (LockedException) {
+            $this->assertModes(true, false);
+        }
+        $reader->send('end');
+        $reader->end();
+        $this->provider->changeLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(false, true);
+    }
+
+    public function testReleaseAll(): void
+    {
+        $this->provider->acquireLock($this->path, self::SHARED);
+        $this->provider->acquireLock($this->path, self::SHARED);
+        $this->provider->acquireLock("$this->path-2", self::EXCLUSIVE);
+        $this->provider->acquireLock("$this->path-3", self::SHARED);
+        $this->provider->changeLock("$this->path-3", self::EXCLUSIVE);
+        $this->provider->acquireLock('123', self::EXCLUSIVE);
+        $this->provider->releaseAll();
+        foreach ([$this->path, "$this->path-2", "$this->path-3", '123'] as $path) {
+            $this->assertFalse(Segment::open()->isLocked($path));
+        }
+        $this->provider->releaseLock($this->path, self::SHARED);
+        $this->provider->releaseAll();
+    }
+
+    public function testTheLockOfAKilledProcessIsFree(): void
+    {
+        $holder = $this->holder(self::EXCLUSIVE);
+        $this->assertModes(false, true);
+        $holder->kill();
+        $this->provider->acquireLock($this->path, self::EXCLUSIVE);
+        $this->assertModes(false, true);
+    }
+
+    public function testTheHolderIsInTheException(): void
+    {
+        $holder = $this->holder(self::EXCLUSIVE);
+        try {
+            $this->provider->acquireLock($this->path, self::SHARED);
+            $this->fail('A reader beside a writer.');
+        } catch (LockedException $locked) {
+            $this->assertStringContainsString((string) $holder->pid, $locked->getMessage());
+        }
+        $holder->kill();
+    }
+
+    public function testWithAWaitALockIsGrantedWhenItIsReleased(): void
+    {
+        $holder = $this->holder(self::EXCLUSIVE);
+        $waiter = Child::run(function (Child $test): void {
+            $provider = new LockingProvider(Segment::name(), 3600.0, 3600.0);
+            $provider->acquireLock($this->path, self::EXCLUSIVE);
+            $test->send('acquired');
+        });
+        $waiter->awaitWaiting(Segment::name(), $this->path);
+        $holder->send('end');
+        $waiter->receive('acquired');
+        $waiter->end();
+        $holder->end();
+    }
+
+    public function testTheLocksOfARequestEndWithIt(): void
+    {
+        Script::run(__DIR__.'/bootstrap.php', sprintf(
+            '$provider = new Lockshm\Nextcloud\LockingProvider(%s); $provider->acquireLock(%s, 2); $provider->itself = $provider;',
+            var_export(Segment::name(), true),
+            var_export($this->path, true)
+        ), 255);
+        $this->assertModes(false, false);
+    }
+
+    public function testALostLockIsReportedAtItsRelease(): void
+    {
+        $provider = new LockingProvider(Segment::name(), 0.05);
+        $provider->acquireLock($this->path, self::EXCLUSIVE);
+        $other = Child::run(function (Child $test): void {
+            (new LockingProvider(Segment::name(), 3600.0, 3600.0))->acquireLock($this->path, self::EXCLUSIVE);
+            $test->send('acquired');
+            $test->receive('end');
+        });
+        $other->receive('acquired');
+        $this->expectWarning();
+        $this->expectWarningMessage($this->path);
+        try {
+            $provider->releaseLock($this->path, self::EXCLUSIVE);
+        } finally {
+            $other->kill();
+        }
+    }
+
+    /** @dataProvider callsWithAType */
+    public function testAWrongTypeIsRefused(\Closure $call): void
+    {
+        $this->expectException(InvalidArgumentException::class);
+        $call($this->provider);
+    }
+
+    public static function callsWithAType(): array
+    {
+        return [
+            [static fn ($provider) => $provider->isLocked('path', 0)],
+            [static fn ($provider) => $provider->acquireLock('path', 0)],
+            [static fn ($provider) => $provider->releaseLock('path', 3)],
+            [static fn ($provider) => $provider->changeLock('path', 0)],
+        ];
+    }
+
+    /** @dataProvider wrongTimes */
+    public function testWrongTimesAreRefused(float $lease, float $wait): void
+    {
+        $this->expectException(InvalidArgumentException::class);
+        new LockingProvider(Segment::name(), $lease, $wait);
+    }
+
+    public static function wrongTimes(): array
+    {
+        return [[0.0, 0.0], [-1.0, 0.0], [\NAN, 0.0], [\INF, 0.0], [1.0, -1.0], [1.0, \NAN], [1.0, \INF]];
+    }
+
+    private function assertModes(bool $shared, bool $exclusive): void
+    {
+        foreach ([$this->provider, new LockingProvider(Segment::name())] as $provider) {
+            $this->assertSame($shared, $provider->isLocked($this->path, self::SHARED));
+            $this->assertSame($exclusive, $provider->isLocked($this->path, self::EXCLUSIVE));
+        }
+    }
+
+    /** A process that holds the lock until "end". */
+    private function holder(int $type): Child
+    {
+        $holder = Child::run(function (Child $test) use ($type): void {
+            $provider = new LockingProvider(Segment::name());
+            $provider->acquireLock($this->path, $type);
+            $test->send('held');
+            $test->receive('end');
+            $provider->releaseAll();
+        });
+        $holder->receive('held');
+
+        return $holder;
+    }
+}
