@@ -142,15 +142,6 @@ final class StoreTest extends TestCase
 
     public function testAJobDoesNotOverlapItself(): void
     {
-        $holder = Child::run(static function (Child $test): void {
-            (new WithoutOverlapping('job'))->handle(new class {
-                public function release($delay) {}
-            }, static function () use ($test): void {
-                $test->send('runs');
-                $test->receive('end');
-            });
-        });
-        $holder->receive('runs');
         $job = new class {
             public ?int $released = null;
 
@@ -159,22 +150,23 @@ final class StoreTest extends TestCase
                 $this->released = $delay;
             }
         };
-        // The middleware has the class of the job in its key.
-        $key = (new WithoutOverlapping('job'))->getLockKey($job);
-        $this->assertFalse($this->app->store()->lock($key)->isLocked());
-        $this->app->store()->lock($key, 10)->get();
+        $worker = Child::run(static function (Child $test) use ($job): void {
+            (new WithoutOverlapping('job'))->handle($job, static function () use ($test): void {
+                $test->send('runs');
+                $test->receive('end');
+            });
+        });
+        $worker->receive('runs');
         (new WithoutOverlapping('job'))->releaseAfter(7)->handle($job, function (): void {
             $this->fail('Two jobs overlap.');
         });
         $this->assertSame(7, $job->released);
-        $this->app->store()->lock($key)->forceRelease();
+        $worker->kill();
         $ran = false;
         (new WithoutOverlapping('job'))->handle($job, static function () use (&$ran): void {
             $ran = true;
         });
         $this->assertTrue($ran);
-        $holder->send('end');
-        $holder->end();
     }
 
     public function testAUniqueJobIsDispatchedOnce(): void

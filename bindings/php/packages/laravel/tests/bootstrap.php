@@ -23,6 +23,7 @@ if (is_string($copy) && '' !== $copy) {
                 require_once "$copy/src/Illuminate/$file.php";
             }
         }
+        require_once __DIR__.'/polyfill.php';
         require_once 'Carbon/autoload.php';
         require_once 'Psr/Container/autoload.php';
         require_once 'Psr/SimpleCache/autoload.php';

@@ -171,15 +171,16 @@ final class LockingProviderTest extends TestCase
         $waiter->receive('acquired');
         $waiter->end();
         $holder->end();
+        $this->assertModes(false, false);
     }
 
     public function testTheLocksOfARequestEndWithIt(): void
     {
         Script::run(__DIR__.'/bootstrap.php', sprintf(
-            '$provider = new Lockshm\Nextcloud\LockingProvider(%s); $provider->acquireLock(%s, 2); $provider->itself = $provider;',
+            '$provider = new Lockshm\Nextcloud\LockingProvider(%s); $provider->acquireLock(%s, 2); $cycle = (object) ["provider" => $provider]; $cycle->itself = $cycle;',
             var_export(Segment::name(), true),
             var_export($this->path, true)
-        ), 255);
+        ));
         $this->assertModes(false, false);
     }
 
@@ -188,18 +189,28 @@ final class LockingProviderTest extends TestCase
         $provider = new LockingProvider(Segment::name(), 0.05);
         $provider->acquireLock($this->path, self::EXCLUSIVE);
         $other = Child::run(function (Child $test): void {
-            (new LockingProvider(Segment::name(), 3600.0, 3600.0))->acquireLock($this->path, self::EXCLUSIVE);
+            $provider = new LockingProvider(Segment::name(), 3600.0, 3600.0);
+            $provider->acquireLock($this->path, self::EXCLUSIVE);
             $test->send('acquired');
             $test->receive('end');
         });
         $other->receive('acquired');
-        $this->expectWarning();
-        $this->expectWarningMessage($this->path);
+        $warnings = [];
+        set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = [$level, $message];
+
+            return true;
+        });
         try {
             $provider->releaseLock($this->path, self::EXCLUSIVE);
         } finally {
-            $other->kill();
+            restore_error_handler();
         }
+        $this->assertCount(1, $warnings);
+        $this->assertSame(\E_USER_WARNING, $warnings[0][0]);
+        $this->assertStringContainsString($this->path, $warnings[0][1]);
+        $this->assertModes(false, true);
+        $other->kill();
     }
 
     /** @dataProvider callsWithAType */

@@ -123,7 +123,8 @@ final class LockTest extends TestCase
         $this->assertTrue($lock->acquire());
         $this->assertLessThanOrEqual(0.2, $lock->getRemainingLifetime());
         $other = Child::run(function (Child $test): void {
-            $test->send($this->lock(30)->acquire(true) ? 'acquired' : 'refused');
+            $lock = $this->lock(30);
+            $test->send($lock->acquire(true) ? 'acquired' : 'refused');
             $test->receive('end');
         });
         $other->receive('acquired');
@@ -192,7 +193,9 @@ final class LockTest extends TestCase
         $waiter->awaitWaiting(Segment::name(), $this->resource);
         $holder->kill();
         $waiter->receive('acquired');
+        $waiter->receive();
         $waiter->end();
+        $this->assertTrue($this->lock()->acquire());
     }
 
     public function testWaitersAreGrantedInTheOrderOfTheirCalls(): void
@@ -256,7 +259,7 @@ final class LockTest extends TestCase
     {
         $held = Script::run(__DIR__.'/bootstrap.php', sprintf(
             '$lock = (new Symfony\Component\Lock\LockFactory(new Lockshm\Symfony\LockshmStore(%s)))->createLock(%s, 300, false);'
-                .'echo $lock->acquire() ? "held" : "refused"; $lock->itself = $lock;',
+                .'echo $lock->acquire() ? "held" : "refused"; $cycle = (object) ["lock" => $lock]; $cycle->itself = $cycle;',
             var_export(Segment::name(), true),
             var_export($this->resource, true)
         ));
