@@ -24,7 +24,7 @@ final class Segment
         self::name();
     }
 
-    /** The name of a segment of this test process; $part tells several apart. */
+    /** The name of a segment of this test process, for $part. */
     public static function name(string $part = 'test'): string
     {
         $name = 'phpunit-'.self::$pid.'-'.$part;

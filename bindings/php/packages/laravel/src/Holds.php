@@ -86,7 +86,7 @@ final class Holds
         unset($this->held[$key]);
     }
 
-    /** What holders() shows of an owner: the owner, or what tells it apart if it is longer than a tag may be. */
+    /** What holders() shows of an owner: the owner, or a digest of it if it is longer than a tag may be. */
     public static function tag(string $owner): string
     {
         return \strlen($owner) <= 30 ? $owner : substr(hash('sha256', $owner), 0, 30);
