@@ -158,12 +158,13 @@ final class LockingProviderTest extends TestCase
         $holder->kill();
     }
 
-    public function testWithAWaitALockIsGrantedWhenItIsReleased(): void
+    /** @dataProvider types */
+    public function testWithAWaitALockIsGrantedWhenItIsReleased(int $type): void
     {
         $holder = $this->holder(self::EXCLUSIVE);
-        $waiter = Child::run(function (Child $test): void {
+        $waiter = Child::run(function (Child $test) use ($type): void {
             $provider = new LockingProvider(Segment::name(), 3600.0, 3600.0);
-            $provider->acquireLock($this->path, self::EXCLUSIVE);
+            $provider->acquireLock($this->path, $type);
             $test->send('acquired');
         });
         $waiter->awaitWaiting(Segment::name(), $this->path);
@@ -172,6 +173,11 @@ final class LockingProviderTest extends TestCase
         $waiter->end();
         $holder->end();
         $this->assertModes(false, false);
+    }
+
+    public static function types(): array
+    {
+        return ['shared' => [self::SHARED], 'exclusive' => [self::EXCLUSIVE]];
     }
 
     public function testTheLocksOfARequestEndWithIt(): void
@@ -184,7 +190,8 @@ final class LockingProviderTest extends TestCase
         $this->assertModes(false, false);
     }
 
-    public function testALostLockIsReportedAtItsRelease(): void
+    /** @dataProvider releases */
+    public function testALostLockIsReportedAtItsRelease(\Closure $release): void
     {
         $provider = new LockingProvider(Segment::name(), 0.05);
         $provider->acquireLock($this->path, self::EXCLUSIVE);
@@ -202,7 +209,7 @@ final class LockingProviderTest extends TestCase
             return true;
         });
         try {
-            $provider->releaseLock($this->path, self::EXCLUSIVE);
+            $release($provider, $this->path);
         } finally {
             restore_error_handler();
         }
@@ -211,6 +218,14 @@ final class LockingProviderTest extends TestCase
         $this->assertStringContainsString($this->path, $warnings[0][1]);
         $this->assertModes(false, true);
         $other->kill();
+    }
+
+    public static function releases(): array
+    {
+        return [
+            'one' => [static fn ($provider, $path) => $provider->releaseLock($path, self::EXCLUSIVE)],
+            'all' => [static fn ($provider, $path) => $provider->releaseAll()],
+        ];
     }
 
     /** @dataProvider callsWithAType */
