@@ -134,7 +134,8 @@ foreach ($stores as $name => $store) {
     }, (float) $seconds);
     $passed = handover($store, false, $rounds);
     $killed = handover($store, true, 5);
-    printf("%-28s %14s %18s %18s %18s\n", $name, show($pair), show($passed[intdiv($rounds, 2)]), show(end($passed)), show($killed[2]));
+    printf("%-28s %14s %18s %18s %18s\n", $name, show($pair), show($passed[intdiv($rounds, 2)]), show(end($passed)),
+        show($killed[2]));
 }
 $locks = Locks::open($segment);
 $free = seconds_of(static function () use ($locks): void {
@@ -147,4 +148,11 @@ $call = seconds_of(static function () use ($locks): void {
     $locks->name();
     $locks->skipped();
 }, (float) $seconds);
-printf("%-28s %14s\n%-28s %14s\n%-28s %14s\n", 'Locks::exclusive(), release()', show($free), 'Locks::tryExclusive()', show($try), 'two calls that do nothing', show($call));
+$costs = [
+    'Locks::exclusive(), release()' => $free,
+    'Locks::tryExclusive(), release()' => $try,
+    'two calls that do nothing' => $call,
+];
+foreach ($costs as $what => $cost) {
+    printf("%-34s %8s\n", $what, show($cost));
+}

@@ -68,7 +68,8 @@ final class Child
         stream_set_timeout($this->channel, self::WATCHDOG);
         $line = fgets($this->channel);
         if (false === $line) {
-            throw new \RuntimeException('The other process ended, or is silent for a minute, where '.($expected ?? 'a line').' was expected.');
+            $expected ??= 'a line';
+            throw new \RuntimeException("The other process ended, or is silent for a minute, where $expected was expected.");
         }
         $line = rtrim($line, "\n");
         if (null !== $expected && $expected !== $line) {
@@ -110,7 +111,8 @@ final class Child
     /** @return list<int> pids */
     private static function waiters(string $segment, string $key): array
     {
-        exec((getenv('LOCKCTL') ?: 'lockctl').' show --porcelain '.escapeshellarg($segment).' '.escapeshellarg($key).' 2>&1', $lines, $status);
+        $command = getenv('LOCKCTL') ?: 'lockctl';
+        exec("$command show --porcelain ".escapeshellarg($segment).' '.escapeshellarg($key).' 2>&1', $lines, $status);
         if (0 !== $status) {
             throw new \RuntimeException('lockctl show: '.implode(' ', $lines));
         }

@@ -50,7 +50,7 @@ run()
 	shift
 	status=0
 	rm -f "$work/junit.xml"
-	"$PHP" -d extension="$LOCKSHM_EXTENSION" -d memory_limit=512M "$PHPUNIT" --log-junit "$work/junit.xml" "$@" || status=$?
+	"$PHP" -d extension="$LOCKSHM_EXTENSION" -d memory_limit=512M "$PHPUNIT" --do-not-cache-result --log-junit "$work/junit.xml" "$@" || status=$?
 	count "$status"
 }
 

@@ -52,7 +52,8 @@ final class Holds
     public function take(string $key, string $owner, float $wait, ?float $seconds): void
     {
         $this->dropIfEnded($key);
-        $hold = $this->locks->exclusive($key, timeout: $wait, lease: $seconds, renew: false, outlive: null !== $seconds, tag: self::tag($owner));
+        $outlive = null !== $seconds;
+        $hold = $this->locks->exclusive($key, $wait, $seconds, renew: false, outlive: $outlive, tag: self::tag($owner));
         if (\count($this->held) >= $this->sweepAt) {
             $this->sweep();
         }

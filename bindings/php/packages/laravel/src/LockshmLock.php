@@ -28,9 +28,7 @@ class LockshmLock extends Lock
      */
     public function __construct(private readonly Holds $holds, $name, $seconds, $owner = null)
     {
-        if (!is_numeric($seconds) || !($seconds >= 0) || $seconds == INF) {
-            throw new InvalidArgumentException(sprintf("Lock '%s': %s is no number of seconds: 0, or how long it may be held.", $name, var_export($seconds, true)));
-        }
+        self::checkSeconds((string) $name, $seconds);
         parent::__construct((string) $name, $seconds, $owner);
     }
 
@@ -95,7 +93,7 @@ class LockshmLock extends Lock
     /**
      * Lets the lock end $seconds from now, or the seconds it was made with.
      *
-     * @param int|float|null $seconds
+     * @param int|float|null $seconds 0 = no end but release, request and process
      *
      * @return bool false if this owner does not hold it here; true also after its seconds, if none has taken it
      */
@@ -106,14 +104,9 @@ class LockshmLock extends Lock
             return false;
         }
         $seconds ??= $this->seconds;
-        if (!is_numeric($seconds) || !($seconds >= 0) || (0 == $seconds && null !== $hold->remaining())) {
-            throw new InvalidArgumentException(sprintf("Lock '%s': %s is no number of seconds it can be held from now on.", $this->name, var_export($seconds, true)));
-        }
-        if (0 == $seconds) {
-            return true;
-        }
+        self::checkSeconds($this->name, $seconds);
         try {
-            $hold->renew((float) $seconds);
+            $hold->renew($seconds > 0 ? (float) $seconds : INF);
 
             return true;
         } catch (LostException|NotHeldException) {
@@ -162,6 +155,14 @@ class LockshmLock extends Lock
         }
 
         return '' === $tag ? "process $pid" : $tag;
+    }
+
+    private static function checkSeconds(string $name, mixed $seconds): void
+    {
+        if (!is_numeric($seconds) || !($seconds >= 0) || INF === (float) $seconds) {
+            $shown = var_export($seconds, true);
+            throw new InvalidArgumentException("Lock '$name': $shown is no number of seconds: 0, or how long it may be held.");
+        }
     }
 
     private function take(float $wait): void

@@ -36,7 +36,9 @@ final class LockshmServiceProvider extends ServiceProvider
     {
         $data = $config['data'] ?? null;
         if (!\is_string($data) || 'lockshm' === $app['config']["cache.stores.$data.driver"]) {
-            throw new InvalidArgumentException("A cache store with the driver [lockshm] needs 'data', the name of another cache store.");
+            throw new InvalidArgumentException(
+                "A cache store with the driver [lockshm] needs 'data', the name of another cache store."
+            );
         }
 
         return LockshmStore::over(

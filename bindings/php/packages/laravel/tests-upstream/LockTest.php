@@ -12,6 +12,6 @@ final class LockTest extends FileCacheLockTest
 {
     public function testConcurrentLocksAreReleasedSafely(): void
     {
-        $this->markTestSkipped('its seconds pass on a clock of the test; ours is the kernel\'s. See testALockEndsAfterItsSeconds');
+        $this->markTestSkipped('its seconds pass on a clock of its own; testALockEndsAfterItsSeconds is for the real one');
     }
 }

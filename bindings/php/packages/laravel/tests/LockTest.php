@@ -27,71 +27,71 @@ final class LockTest extends TestCase
 
     public function testOneOfTwoLocksIsTaken(): void
     {
-        $one = $this->lock(10);
+        $one = $this->lock(3600);
         $this->assertTrue($one->get());
-        $this->assertFalse($this->lock(10)->get());
+        $this->assertFalse($this->lock(3600)->get());
         $this->assertTrue($one->release());
-        $this->assertTrue($this->lock(10)->get());
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testTheValueOfTheCallbackIsReturnedAndTheLockReleased(): void
     {
-        $this->assertSame('value', $this->lock(10)->get(static fn () => 'value'));
-        $this->assertSame('value', $this->lock(10)->block(1, static fn () => 'value'));
-        $this->assertTrue($this->lock(10)->block(1));
+        $this->assertSame('value', $this->lock(3600)->get(static fn () => 'value'));
+        $this->assertSame('value', $this->lock(3600)->block(1, static fn () => 'value'));
+        $this->assertTrue($this->lock(3600)->block(1));
     }
 
     public function testACallbackThatThrowsReleases(): void
     {
         try {
-            $this->lock(10)->block(1, static function (): void {
+            $this->lock(3600)->block(1, static function (): void {
                 throw new \DomainException('of the callback');
             });
             $this->fail('The exception of the callback is lost.');
         } catch (\DomainException) {
-            $this->assertTrue($this->lock(10)->get());
+            $this->assertTrue($this->lock(3600)->get());
         }
     }
 
     public function testALockOutlivesItsObject(): void
     {
-        $this->lock(10)->get();
+        $this->lock(3600)->get();
         gc_collect_cycles();
-        $this->assertFalse($this->lock(10)->get());
+        $this->assertFalse($this->lock(3600)->get());
     }
 
     public function testOnlyItsOwnerReleases(): void
     {
-        $lock = $this->lock(10);
+        $lock = $this->lock(3600);
         $lock->get();
-        $this->assertFalse($this->lock(10)->release());
-        $this->assertFalse($this->lock(10)->get());
-        $this->assertTrue($this->lock(10, $lock->owner())->release());
+        $this->assertFalse($this->lock(3600)->release());
+        $this->assertFalse($this->lock(3600)->get());
+        $this->assertTrue($this->lock(3600, $lock->owner())->release());
         $this->assertFalse($lock->release());
-        $this->assertTrue($this->lock(10)->get());
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testOwners(): void
     {
-        $lock = $this->lock(10);
+        $lock = $this->lock(3600);
         $this->assertFalse($lock->isLocked());
         $this->assertFalse($lock->isOwnedByCurrentProcess());
         $lock->get();
         $this->assertTrue($lock->isLocked());
         $this->assertTrue($lock->isOwnedByCurrentProcess());
-        $this->assertFalse($this->lock(10)->isOwnedByCurrentProcess());
-        $this->assertTrue($this->lock(10)->isLocked());
+        $this->assertFalse($this->lock(3600)->isOwnedByCurrentProcess());
+        $this->assertTrue($this->lock(3600)->isLocked());
         $this->assertSame(16, \strlen($lock->owner()));
-        $this->assertSame('me', $this->lock(10, 'me')->owner());
+        $this->assertSame('me', $this->lock(3600, 'me')->owner());
     }
 
     public function testALongOwnerIsTheOwner(): void
     {
         $owner = str_repeat('long ', 20);
-        $lock = $this->lock(10, $owner);
+        $lock = $this->lock(3600, $owner);
         $lock->get();
         $this->assertTrue($lock->isOwnedByCurrentProcess());
-        $this->assertTrue($this->lock(10, $owner)->release());
+        $this->assertTrue($this->lock(3600, $owner)->release());
     }
 
     public function testALockEndsAfterItsSeconds(): void
@@ -100,7 +100,7 @@ final class LockTest extends TestCase
         $this->assertTrue($lock->get());
         $this->await(static fn () => !$lock->isLocked());
         $this->assertFalse($lock->isOwnedByCurrentProcess());
-        $other = $this->lock(10);
+        $other = $this->lock(3600);
         $this->assertTrue($other->get());
         $this->assertFalse($lock->release(), 'a lock that was lost');
         $this->assertTrue($other->isOwnedByCurrentProcess());
@@ -115,21 +115,24 @@ final class LockTest extends TestCase
 
     public function testRefreshMovesTheEnd(): void
     {
-        $lock = $this->lock(10);
+        $lock = $this->lock(3600);
         $this->assertFalse($lock->refresh());
         $lock->get();
-        $this->assertTrue($lock->refresh(1000));
-        $this->assertGreaterThan(100, $this->holders()[0]->expiresIn);
+        $this->assertTrue($lock->refresh(100000));
+        $this->assertGreaterThan(50000, $this->holders()[0]->expiresIn);
         $this->assertTrue($lock->refresh());
-        $this->assertLessThan(11, $this->holders()[0]->expiresIn);
-        $this->assertFalse($this->lock(10)->refresh());
+        $this->assertLessThan(3601, $this->holders()[0]->expiresIn);
+        $this->assertTrue($lock->refresh(0));
+        $this->assertNull($this->holders()[0]->expiresIn);
+        $this->assertTrue($this->lock(0, $lock->owner())->refresh());
+        $this->assertFalse($this->lock(3600)->refresh());
         $this->expectException(InvalidArgumentException::class);
         $lock->refresh(-1);
     }
 
     public function testAWaiterIsGrantedByTheRelease(): void
     {
-        $holder = $this->holder(30);
+        $holder = $this->holder(3600);
         $waiter = $this->waiter();
         $waiter->awaitWaiting(Segment::name(), $this->key());
         $holder->send('release');
@@ -138,7 +141,7 @@ final class LockTest extends TestCase
         $waiter->end();
         $holder->send('end');
         $holder->end();
-        $this->assertFalse($this->lock(10)->isLocked());
+        $this->assertFalse($this->lock(3600)->isLocked());
     }
 
     public function testAWaiterIsGrantedWhenTheHolderIsKilled(): void
@@ -149,14 +152,14 @@ final class LockTest extends TestCase
         $holder->kill();
         $waiter->receive('true');
         $waiter->end();
-        $this->assertFalse($this->lock(10)->isLocked());
+        $this->assertFalse($this->lock(3600)->isLocked());
     }
 
     public function testATimeOutNamesTheHolder(): void
     {
-        $holder = $this->holder(30);
+        $holder = $this->holder(3600);
         try {
-            $this->lock(10)->block(0.05);
+            $this->lock(3600)->block(0.05);
             $this->fail('Two locks of one name are held.');
         } catch (LockTimeoutException $timeout) {
             $this->assertStringContainsString((string) $holder->pid, $timeout->getMessage());
@@ -166,9 +169,9 @@ final class LockTest extends TestCase
 
     public function testABlockOfZeroSecondsTriesOnce(): void
     {
-        $this->assertTrue($this->lock(10)->block(0));
+        $this->assertTrue($this->lock(3600)->block(0));
         $this->expectException(LockTimeoutException::class);
-        $this->lock(10)->block(0);
+        $this->lock(3600)->block(0);
     }
 
     public function testAWaitForALockOfTheSameProcessEndsAtOnce(): void
@@ -180,7 +183,7 @@ final class LockTest extends TestCase
 
     public function testTheSleepBetweenAttemptsIsAccepted(): void
     {
-        $lock = $this->lock(10);
+        $lock = $this->lock(3600);
         $this->assertSame($lock, $lock->betweenBlockedAttemptsSleepFor(50));
         $this->assertTrue($lock->block(1));
     }
@@ -188,40 +191,46 @@ final class LockTest extends TestCase
     public function testALockWithSecondsOutlivesItsRequest(): void
     {
         $owner = $this->request('$lock = $app->store()->lock(%s, 3600); $lock->get(); echo $lock->owner();');
-        $this->assertFalse($this->lock(10)->get());
-        $this->assertTrue($this->lock(10)->isLocked());
+        $this->assertFalse($this->lock(3600)->get());
+        $this->assertTrue($this->lock(3600)->isLocked());
         $this->assertSame('cooling', $this->holders()[0]->state);
         $this->assertSame($owner, $this->holders()[0]->tag);
-        $this->lock(10)->forceRelease();
-        $this->assertTrue($this->lock(10)->get());
+        $this->lock(3600)->forceRelease();
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testALockWithoutSecondsEndsWithItsRequest(): void
     {
         $this->assertSame('1', $this->request('echo $app->store()->lock(%s)->get();'));
-        $this->assertTrue($this->lock(10)->get());
+        $this->assertTrue($this->lock(3600)->get());
+    }
+
+    public function testALockThatLostItsSecondsEndsWithItsRequest(): void
+    {
+        $this->assertSame('11', $this->request('$lock = $app->store()->lock(%s, 3600); echo $lock->get(), $lock->refresh(0);'));
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testAReleasedLockLeavesNothing(): void
     {
         $this->assertSame('11', $this->request('$lock = $app->store()->lock(%s, 3600); echo $lock->get(), $lock->release();'));
-        $this->assertTrue($this->lock(10)->get());
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testARequestThatEndsByAFatalErrorLeavesItsSeconds(): void
     {
         $this->request('ini_set("display_errors", "0"); $app->store()->lock(%s, 3600)->get(); no_such_function();', 255);
-        $this->assertFalse($this->lock(10)->get());
+        $this->assertFalse($this->lock(3600)->get());
     }
 
     public function testForceReleaseEndsTheHoldOfAnotherProcess(): void
     {
         $holder = $this->holder(3600);
         $this->lock(0)->forceRelease();
-        $this->assertTrue($this->lock(10)->get());
+        $this->assertTrue($this->lock(3600)->get());
         $holder->send('release');
         $holder->receive('false');
-        $this->assertTrue($this->lock(10)->isLocked());
+        $this->assertTrue($this->lock(3600)->isLocked());
         $holder->send('end');
         $holder->end();
     }
@@ -237,18 +246,18 @@ final class LockTest extends TestCase
 
     public function testRestoreInTheSameProcess(): void
     {
-        $lock = $this->lock(10);
+        $lock = $this->lock(3600);
         $lock->get();
         $restored = $this->app()->store()->restoreLock($this->name, $lock->owner());
         $this->assertTrue($restored->isOwnedByCurrentProcess());
         $this->assertFalse($this->app()->store()->restoreLock($this->name, 'another')->isOwnedByCurrentProcess());
         $this->assertTrue($restored->release());
-        $this->assertTrue($this->lock(10)->get());
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testRestoreInAnotherProcessThrowsAndSaysWhy(): void
     {
-        $holder = $this->holder(30);
+        $holder = $this->holder(3600);
         $owner = $this->holders()[0]->tag;
         $this->assertRestoreThrows($owner, "Process {$holder->pid} holds it");
         $holder->kill();
@@ -259,7 +268,7 @@ final class LockTest extends TestCase
 
     public function testAForkedChildHoldsNothing(): void
     {
-        $lock = $this->lock(30);
+        $lock = $this->lock(3600);
         $lock->get();
         $child = Child::run(static function (Child $test) use ($lock): void {
             $test->send(json_encode([$lock->isOwnedByCurrentProcess(), $lock->release(), $lock->get()]));
@@ -273,7 +282,7 @@ final class LockTest extends TestCase
     {
         $last = 0;
         for ($i = 0; $i < 3; ++$i) {
-            $lock = $this->lock(10);
+            $lock = $this->lock(3600);
             $lock->get();
             $this->assertGreaterThan($last, $last = $lock->token());
             $lock->release();
@@ -367,7 +376,7 @@ final class LockTest extends TestCase
     private function waiter(): Child
     {
         return Child::run(function (Child $test): void {
-            $lock = $this->lock(10);
+            $lock = $this->lock(3600);
             $test->send(json_encode($lock->block(3600)));
             $lock->release();
         });

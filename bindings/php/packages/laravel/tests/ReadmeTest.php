@@ -17,7 +17,8 @@ final class ReadmeTest extends TestCase
         [$config] = Readme::example(__DIR__.'/../README.md');
         [$code, $text] = Readme::example(__DIR__.'/../README.md', 1);
         $config = '$cache = ['.strtr($config, ["'redis'" => "'array'"]).']];';
-        $start = sprintf('$app = %s::start($cache["stores"]); \Illuminate\Support\Facades\Facade::setFacadeApplication($app);', '\\'.Application::class);
+        $start = '$app = \\'.Application::class.'::start($cache["stores"]);'
+            .'\Illuminate\Support\Facades\Facade::setFacadeApplication($app);';
         $this->assertSame($text, Script::run(__DIR__.'/bootstrap.php', $config.$start.$code));
         $this->assertFalse(Segment::open('readme')->isLocked('app_nightly'));
     }

@@ -13,6 +13,7 @@ use Illuminate\Cache\Repository;
 use Illuminate\Console\Scheduling\CacheEventMutex;
 use Illuminate\Console\Scheduling\Event;
 use Illuminate\Contracts\Cache\Store;
+use Illuminate\Filesystem\Filesystem;
 use Illuminate\Queue\Middleware\WithoutOverlapping;
 use InvalidArgumentException;
 use Lockshm\Laravel\LockshmStore;
@@ -101,21 +102,22 @@ final class StoreTest extends TestCase
 
     public function testOtherMethodsAreThoseOfTheOtherStore(): void
     {
-        $this->assertInstanceOf(\Illuminate\Filesystem\Filesystem::class, LockshmStore::over($this->fileStore(), Segment::open())->getFilesystem());
+        $store = LockshmStore::over($this->fileStore(), Segment::open());
+        $this->assertInstanceOf(Filesystem::class, $store->getFilesystem());
     }
 
     public function testEmptyingTheCacheFreesNoLock(): void
     {
         $cache = $this->app->store();
-        $cache->lock('kept', 10)->get();
+        $cache->lock('kept', 3600)->get();
         $cache->flush();
-        $this->assertFalse($cache->lock('kept', 10)->get());
+        $this->assertFalse($cache->lock('kept', 3600)->get());
         $cache->lock('kept')->forceRelease();
     }
 
     public function testNamesHaveThePrefixOfTheApplication(): void
     {
-        $this->app->store()->lock('name', 10)->get();
+        $this->app->store()->lock('name', 3600)->get();
         $this->assertTrue(Segment::open()->isLocked('app_name'));
         $this->app->store()->lock('name')->forceRelease();
     }
@@ -202,13 +204,15 @@ final class StoreTest extends TestCase
         }
         $this->assertSame(7, $cache->withoutOverlapping('once', static fn () => 7));
         $this->assertSame('run', $this->funnel($cache));
-        $this->assertSame('full', $cache->funnel('few')->limit(1)->releaseAfter(60)->block(0)->then(fn () => $this->funnel($cache)));
+        $inside = $cache->funnel('few')->limit(1)->releaseAfter(3600)->block(0)->then(fn () => $this->funnel($cache));
+        $this->assertSame('full', $inside);
         $this->assertSame('run', $this->funnel($cache));
     }
 
     private function funnel(Repository $cache): string
     {
-        return $cache->funnel('few')->limit(1)->releaseAfter(60)->block(0)->then(static fn () => 'run', static fn () => 'full');
+        return $cache->funnel('few')->limit(1)->releaseAfter(3600)->block(0)
+            ->then(static fn () => 'run', static fn () => 'full');
     }
 
     private function fileStore(): FileStore

@@ -18,9 +18,11 @@ if (is_string($copy) && '' !== $copy) {
             load('Illuminate\\Support\\', "$copy/src/Illuminate/$part");
         }
         load('Illuminate\\', "$copy/src/Illuminate");
-        foreach (['Collections/functions', 'Collections/helpers', 'Reflection/helpers', 'Support/functions', 'Support/helpers'] as $file) {
-            if (is_file("$copy/src/Illuminate/$file.php")) {
-                require_once "$copy/src/Illuminate/$file.php";
+        foreach (['Collections', 'Reflection', 'Support'] as $part) {
+            foreach (['functions', 'helpers'] as $file) {
+                if (is_file("$copy/src/Illuminate/$part/$file.php")) {
+                    require_once "$copy/src/Illuminate/$part/$file.php";
+                }
             }
         }
         require_once __DIR__.'/polyfill.php';

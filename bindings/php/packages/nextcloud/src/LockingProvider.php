@@ -40,8 +40,11 @@ final class LockingProvider implements ILockingProvider
      * @throws \Lockshm\SegmentException the segment cannot be opened or made
      * @throws InvalidArgumentException  $lease or $wait is no time
      */
-    public function __construct(Locks|string|null $segment, private readonly float $lease = 3600.0, private readonly float $wait = 0.0)
-    {
+    public function __construct(
+        Locks|string|null $segment,
+        private readonly float $lease = 3600.0,
+        private readonly float $wait = 0.0
+    ) {
         if (!($lease > 0) || !($wait >= 0) || \INF === $lease || \INF === $wait) {
             throw new InvalidArgumentException("lease $lease, wait $wait: numbers of seconds, the lease more than 0.");
         }

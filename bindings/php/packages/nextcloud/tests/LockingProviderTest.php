@@ -183,7 +183,8 @@ final class LockingProviderTest extends TestCase
     public function testTheLocksOfARequestEndWithIt(): void
     {
         Script::run(__DIR__.'/bootstrap.php', sprintf(
-            '$provider = new Lockshm\Nextcloud\LockingProvider(%s); $provider->acquireLock(%s, 2); $cycle = (object) ["provider" => $provider]; $cycle->itself = $cycle;',
+            '$provider = new Lockshm\Nextcloud\LockingProvider(%s); $provider->acquireLock(%s, 2);'
+                .'$cycle = (object) ["provider" => $provider]; $cycle->itself = $cycle;',
             var_export(Segment::name(), true),
             var_export($this->path, true)
         ));

@@ -87,7 +87,7 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
     {
         $key->reduceLifetime($ttl);
         if (null === $this->renewed($key, max($ttl, self::TTL_MIN))) {
-            throw new LockConflictedException(sprintf('"%s" was taken by another request after its TTL, or released.', $key));
+            throw new LockConflictedException("\"$key\" was taken by another request after its TTL, or released.");
         }
         $this->refuseExpired($key);
     }
@@ -131,7 +131,8 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
     {
         $hold = $this->renewed($key, null);
         try {
-            $key->setState($this->state, $hold ? $this->changed($hold, $key, $wait, $shared) : $this->taken($key, $wait, $shared));
+            $hold = $hold ? $this->changed($hold, $key, $wait, $shared) : $this->taken($key, $wait, $shared);
+            $key->setState($this->state, $hold);
         } catch (TimeoutException $busy) {
             throw new LockConflictedException($busy->getMessage(), $busy->getCode(), $busy);
         }

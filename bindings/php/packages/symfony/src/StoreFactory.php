@@ -31,16 +31,17 @@ final class StoreFactory
             return SymfonyStoreFactory::createStore($connection);
         }
         if (!preg_match('~^lockshm:(?://)?([^/?]*)/?(?:\?(.*))?$~', $connection, $dsn)) {
-            throw new InvalidArgumentException(sprintf('"%s" is no DSN of a lockshm store: lockshm://SEGMENT?wait=SECONDS.', $connection));
+            throw new InvalidArgumentException("\"$connection\" is no DSN of a lockshm store: lockshm://SEGMENT?wait=SECONDS.");
         }
         parse_str($dsn[2] ?? '', $options);
         $wait = $options['wait'] ?? null;
         unset($options['wait']);
         if ($options) {
-            throw new InvalidArgumentException(sprintf('"%s" has an option that does not exist: %s. There is wait, in seconds.', $connection, implode(', ', array_keys($options))));
+            $names = implode(', ', array_keys($options));
+            throw new InvalidArgumentException("\"$connection\" has an option that does not exist: $names. There is wait, in seconds.");
         }
         if (null !== $wait && (!is_numeric($wait) || $wait < 0)) {
-            throw new InvalidArgumentException(sprintf('"%s": wait is a number of seconds, 0 or more.', $connection));
+            throw new InvalidArgumentException("\"$connection\": wait is a number of seconds, 0 or more.");
         }
 
         return new LockshmStore('' === $dsn[1] ? null : $dsn[1], null === $wait ? null : (float) $wait);

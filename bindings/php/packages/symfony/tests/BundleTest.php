@@ -18,8 +18,9 @@ final class BundleTest extends TestCase
 {
     protected function setUp(): void
     {
-        if (!class_exists(FrameworkExtension::class) && stream_resolve_include_path('Symfony/Bundle/FrameworkBundle/autoload.php')) {
-            require_once 'Symfony/Bundle/FrameworkBundle/autoload.php';
+        $debian = 'Symfony/Bundle/FrameworkBundle/autoload.php';
+        if (!class_exists(FrameworkExtension::class) && stream_resolve_include_path($debian)) {
+            require_once $debian;
         }
         if (!class_exists(FrameworkExtension::class)) {
             $this->markTestSkipped('symfony/framework-bundle is not installed (Debian: php-symfony-framework-bundle)');

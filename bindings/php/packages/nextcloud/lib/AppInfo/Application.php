@@ -30,7 +30,10 @@ final class Application extends App implements IBootstrap
         // In the constructor, before files are locked: there is no other door for a provider.
         $config = \OC::$server->get(IConfig::class);
         if ($config->getSystemValueBool('filelocking.enabled', true)) {
-            \OC::$server->registerService(ILockingProvider::class, static fn (ContainerInterface $server) => self::provider($server->get(IConfig::class)));
+            \OC::$server->registerService(
+                ILockingProvider::class,
+                static fn (ContainerInterface $server): LockingProvider => self::provider($server->get(IConfig::class))
+            );
         }
     }
 
@@ -45,7 +48,9 @@ final class Application extends App implements IBootstrap
     private static function provider(IConfig $config): LockingProvider
     {
         if (!\extension_loaded('lockshm')) {
-            throw new \RuntimeException('The app lockshm needs the PHP extension lockshm: load it, or disable the app (occ app:disable lockshm).');
+            throw new \RuntimeException(
+                'The app lockshm needs the PHP extension lockshm: load it, or disable the app (occ app:disable lockshm).'
+            );
         }
 
         return new LockingProvider(

@@ -8,8 +8,12 @@ namespace OCP\Lock;
 
 class LockedException extends \Exception
 {
-    public function __construct(private string $path, ?\Exception $previous = null, private ?string $existingLock = null, ?string $readablePath = null)
-    {
+    public function __construct(
+        private string $path,
+        ?\Exception $previous = null,
+        private ?string $existingLock = null,
+        ?string $readablePath = null
+    ) {
         parent::__construct(($readablePath ?? $path).': '.$existingLock, 0, $previous);
     }
 
