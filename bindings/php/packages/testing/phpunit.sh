@@ -7,6 +7,7 @@ packages=$(cd "$(dirname "$0")/../packages" && pwd)
 work=$(mktemp -d)
 passed=0 failed=0 skipped=0
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
 
 PHP=${PHP:-php}
 PHPUNIT=$(command -v "${PHPUNIT:-phpunit}" || true)
