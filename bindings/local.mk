@@ -3,3 +3,5 @@
 # scripts that make check runs.
 tests_of_bindings =
 include bindings/lua/local.mk
+include bindings/php/local.mk
+include bindings/python/local.mk

@@ -77,6 +77,8 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/19-damage-by-opt-in.md \
 	%D%/decisions/20-lock-objects.md \
 	%D%/decisions/21-event-loop.md \
+	%D%/decisions/22-bindings.md \
+	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
 	%D%/internals/memory-model.md \
@@ -92,5 +94,6 @@ nobase_dist_doc_DATA += \
 	%D%/performance/solo.svg \
 	%D%/performance/tables.md \
 	%D%/performance/waits.svg \
+	%D%/picture.svg \
 	%D%/reliability.md \
 	$(end)

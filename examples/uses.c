@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uses.c - the commonest uses of a lock between processes, each in a few lines; README.md shows them
+ * uses.c - the commonest uses of a lock between processes, each in a few lines
  *
  *   uses SEGMENT    runs each once, in several processes at the same time, and checks what they did
  */
@@ -63,7 +63,7 @@ static void serve(struct client *client, int status)
 	client->served = lockshm_release(&client->hold, 0) == 0;
 }
 
-/* BEGIN: shown in README.md */
+/* BEGIN */
 /* Cron guard: one process does the job, the others skip it.  Strict: only its end ends the lock. */
 static int nightly(lockshm_t *locks)
 {

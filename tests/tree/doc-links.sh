@@ -7,7 +7,9 @@
 #   2. every path in backquotes that looks like a file of this tree (bindings/..., doc/..., src/..., tests/...,
 #      perf/..., examples/..., include/...) exists
 #   3. every test case that tests/*/traceability.md names as evidence is in the test file it names
-#   4. the program in README.md is examples/minimal.c, and the uses are those of examples/uses.c, at most six statements each
+#   4. the program in README.md is examples/minimal.c; it and the uses in examples/uses.c have at most six statements each;
+#      the lines of those in Lua, Python and PHP are, in this order, in bindings/*/README.md, whose tests run them; at
+#      most 90 lines
 #   5. every function that doc/ names as `name()` exists
 #   6. offsets and sizes in doc/internals/shm-format.md are those of src/segment/layout.h
 #
@@ -92,11 +94,21 @@ sed '/^\/\* SPDX/d' examples/minimal.c >"$work/minimal.c"
 diff -u "$work/minimal.c" "$work/readme.c" >"$work/diff" ||
 	{ cat "$work/diff" >&2; problem "the program in README.md (+) is not examples/minimal.c (-)"; }
 
-awk '/^```c$/ { n++; next } /^```/ { if (n == 2) exit; next } n == 2' README.md >"$work/readme-uses.c"
 sed '1,/BEGIN/d; /^\/\* END/,$d' examples/uses.c >"$work/uses.c"
-diff -u "$work/uses.c" "$work/readme-uses.c" >"$work/diff" ||
-	{ cat "$work/diff" >&2; problem "the uses in README.md (+) are not those of examples/uses.c (-)"; }
 [ -s "$work/uses.c" ] || problem "examples/uses.c shows nothing"
+# block LANGUAGE FILE: the first example there
+block()
+{
+	awk -v begin="\`\`\`$1" '$0 == begin { on = 1; next } /^```/ { if (on) exit } on' "$2"
+}
+for example in lua:lua python:python php:php; do
+	block "${example#*:}" README.md >"$work/here"
+	block "${example#*:}" "bindings/${example%:*}/README.md" >"$work/there"
+	awk 'NR == FNR { wanted[++n] = $0; next } i < n && $0 == wanted[i + 1] { i++ } END { exit !n || i < n }' \
+		"$work/here" "$work/there" ||
+		problem "the example in ${example#*:} of README.md is not from the first in bindings/${example%:*}/README.md"
+done
+[ "$(wc -l <README.md)" -le 90 ] || problem "README.md has more than 90 lines"
 # Statements: lines that end with a semicolon after the declarations, which an empty line ends.
 for shown in "$work/uses.c" "$work/minimal.c"; do
 	awk '/^{/ { n = 0; body = 0 } /^$/ { body = 1 } body && /;$/ { n++ } /^}/ && n > 6 { print "more than six statements: " n; bad = 1 } END { exit bad }' \

@@ -191,7 +191,7 @@ describe("users", function()
 
 	local MADE_IN_INIT = [[assert(require("resty.lockshm"):new("@dict"):lock("boot"))]]
 
-	local function judge(server, owner)
+	local function holds_after_init(server, owner)
 		local worker = server:workers()[1]
 		assert.equal(0, (worker:run(HOLD)))
 		assert.equal(1, (worker:run "return T.locks.k:unlock()"))
@@ -201,25 +201,25 @@ describe("users", function()
 	end
 
 	as_root("root makes the segment in the init phase, the workers of the user directive use it", function()
-		judge(nginx.start { init = MADE_IN_INIT }, "www-data")
+		holds_after_init(nginx.start { init = MADE_IN_INIT }, "www-data")
 	end)
 
 	as_root("so do workers of a user with a group", function()
-		judge(nginx.start { init = MADE_IN_INIT, user = "user nobody nogroup;" }, "nobody")
+		holds_after_init(nginx.start { init = MADE_IN_INIT, user = "user nobody nogroup;" }, "nobody")
 	end)
 
 	as_root("so do those of nginx's own default user", function()
-		judge(nginx.start { init = MADE_IN_INIT, user = "# user www-data;" }, "nobody")
+		holds_after_init(nginx.start { init = MADE_IN_INIT, user = "# user www-data;" }, "nobody")
 	end)
 
 	as_root("a worker started after a reload and after a kill opens it", function()
 		local server = nginx.start { init = MADE_IN_INIT }
-		local killed = judge(server, "www-data")
+		local killed = holds_after_init(server, "www-data")
 		killed:kill()
 		wait.for_condition("another worker", function() return killed:ended() and #server:pids() == 1 end)
-		judge(server, "www-data")
+		holds_after_init(server, "www-data")
 		server:reload()
-		judge(server, "www-data")
+		holds_after_init(server, "www-data")
 		assert.equal(1, #segment.find(server.dict))
 	end)
 
@@ -231,7 +231,7 @@ describe("users", function()
 	end)
 
 	as_root("an unprivileged master and its workers", function()
-		judge(nginx.start { as = "nobody", init = MADE_IN_INIT }, "nobody")
+		holds_after_init(nginx.start { as = "nobody", init = MADE_IN_INIT }, "nobody")
 	end)
 
 	as_root("without a code cache each request opens it anew", function()

@@ -22,6 +22,8 @@ changed() {
 	for file in $(sources); do
 		cmp -s "$here/$file" "$target/$file" || return 0
 	done
+	# The header decides, too.
+	[ -z "${srcdir:-}" ] || [ ! "$srcdir/include/lockshm.h" -nt "$target/modules/lockshm.so" ]  || return 0
 	return 1
 }
 
@@ -48,6 +50,9 @@ build() {
 	make
 }
 
+# One build at a time: tests run at the same time.
+exec 9>"$target.lock"
+flock 9
 if changed; then
 	build >"$target/build.log" 2>&1 || {
 		tail -60 "$target/build.log" >&2

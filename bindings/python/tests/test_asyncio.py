@@ -137,7 +137,7 @@ def test_a_task_releases_what_another_acquired(locks):
 
 
 def test_with_in_a_task_is_no_reentry_for_other_tasks(locks):
-    """A plain with cannot say which task entered it, so the second one is refused, and not let in."""
+    """A plain with cannot say which task entered it, so the second one is refused."""
     lock, refused = locks.exclusive("report"), []
 
     async def work():

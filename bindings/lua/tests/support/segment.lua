@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
---- What lockctl says of segments: a judge that does not use the binding.
+--- What lockctl says of segments: a witness that does not use the binding.
 local json = require "dkjson"
 
 local segment = {}

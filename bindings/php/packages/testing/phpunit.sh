@@ -26,6 +26,7 @@ cannot_run()
 # need_php [FILE]: php, phpunit, what the tests need of them, lockctl, and FILE in PHP's include path
 need_php()
 {
+	[ "${have_php-yes}" = yes ] || cannot_run "configured without PHP"
 	command -v "$PHP" >"$work/found" || cannot_run "there is no php"
 	command -v "${PHPIZE:-phpize}" >"$work/found" || cannot_run "there is no phpize (Debian: php-dev)"
 	[ -n "$PHPUNIT" ] || cannot_run "there is no phpunit"

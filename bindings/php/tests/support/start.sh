@@ -7,6 +7,7 @@ skip() {
 	exit 77
 }
 
+[ "${have_php-yes}" = yes ] || skip "configured without PHP"
 for tool in php phpize php-config; do
 	command -v "$tool" >/dev/null || skip "no $tool (php-dev, php-cli)"
 done

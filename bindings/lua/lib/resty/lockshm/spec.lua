@@ -33,7 +33,7 @@ local function option(options, defaults, name)
 end
 M.option = option
 
---- The flags of a request.  Without a wish for order an exclusive lock goes to the running worker first (BARGE).
+--- The flags of a request.  Where order is not asked for an exclusive lock goes to the running worker first (BARGE).
 function M.flags(mode, renew, robust, fair)
     local flags = 0
     if renew then

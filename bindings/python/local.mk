@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# Python: the package lockshm.
+tests_of_bindings += \
+	%D%/tests/install.sh \
+	%D%/tests/unit.sh \
+	$(end)
+
+nobase_dist_doc_DATA += \
+	%D%/MIGRATING.md \
+	%D%/README.md \
+	$(end)
+
+EXTRA_DIST += \
+	%D%/MANIFEST.in \
+	%D%/build.sh \
+	%D%/examples/aio_server.py \
+	%D%/examples/dogpile_mutex.py \
+	%D%/examples/gunicorn_once.py \
+	%D%/examples/gunicorn_scheduler.py \
+	%D%/examples/huey_lock.py \
+	%D%/examples/single_flight.py \
+	%D%/examples/uwsgi_scheduler.py \
+	%D%/pyproject.toml \
+	%D%/setup.py \
+	%D%/src/_lockshm/acquire.c \
+	%D%/src/_lockshm/args.c \
+	%D%/src/_lockshm/errors.c \
+	%D%/src/_lockshm/hold.c \
+	%D%/src/_lockshm/lock.c \
+	%D%/src/_lockshm/lockshm_py.h \
+	%D%/src/_lockshm/loop.c \
+	%D%/src/_lockshm/module.c \
+	%D%/src/_lockshm/segment.c \
+	%D%/src/lockshm/__init__.py \
+	%D%/src/lockshm/_aio.py \
+	%D%/src/lockshm/_lockshm.pyi \
+	%D%/src/lockshm/_recipes.py \
+	%D%/src/lockshm/_report.py \
+	%D%/src/lockshm/_seat.py \
+	%D%/src/lockshm/_watch.py \
+	%D%/src/lockshm/compat/__init__.py \
+	%D%/src/lockshm/compat/filelock.py \
+	%D%/src/lockshm/compat/redis.py \
+	%D%/src/lockshm/py.typed \
+	%D%/src/lockshm/testing.py \
+	%D%/tests/conftest.py \
+	%D%/tests/servers/app.py \
+	%D%/tests/servers/conftest.py \
+	%D%/tests/servers/gate.py \
+	%D%/tests/servers/support.py \
+	%D%/tests/servers/test_gunicorn.py \
+	%D%/tests/servers/test_uwsgi.py \
+	%D%/tests/test_asyncio.py \
+	%D%/tests/test_compat_filelock.py \
+	%D%/tests/test_compat_redis.py \
+	%D%/tests/test_errors.py \
+	%D%/tests/test_fork.py \
+	%D%/tests/test_gc.py \
+	%D%/tests/test_leaks.py \
+	%D%/tests/test_lock.py \
+	%D%/tests/test_lost.py \
+	%D%/tests/test_readme.py \
+	%D%/tests/test_recipes.py \
+	%D%/tests/test_testing.py \
+	%D%/tests/test_threads.py \
+	$(end)
