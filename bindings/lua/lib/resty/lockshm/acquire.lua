@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --- One request for one lock, in every environment.
 -- A free key costs one call of the library, which neither waits nor makes a system call.  A busy one costs a second
--- call, which tells what is in the way, or waits: in nginx as a light thread (pump.lua), elsewhere as the process.
+-- call, which reports what is in the way, or waits: in nginx as a light thread (pump.lua), elsewhere as the process.
 
 local ffi = require "ffi"
 local native = require "resty.lockshm.native"

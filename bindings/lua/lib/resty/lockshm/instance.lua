@@ -37,7 +37,7 @@ local function command_line(process)
     return text and text:gsub("%z+$", ""):gsub("%z", " "):gsub("%s+$", "")
 end
 
---- The arguments of the master, in the master as in its workers.  Only their titles tell them apart: a worker may run
+--- The arguments of the master, in the master as in its workers.  Only their titles differ: a worker may run
 -- init_by_lua*, too, and the first master has no title while it reads its configuration.
 local function master_command_line()
     local text = command_line("self") or ""

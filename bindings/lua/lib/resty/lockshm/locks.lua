@@ -107,7 +107,7 @@ end
 -- @param key     string of 1 to 65535 bytes
 -- @param options timeout (5 s; 0 = try once, math.huge = no bound), lease (30 s; math.huge = strict), renew (false: the
 --                library renews the lease as long as the process lives), max_hold (bound for that), robust (false),
---                fair (true), tag
+--                fair (true), tag.  A wait without bound ends with "cancelled" when its nginx worker is to exit
 -- @return hold; or nil, error string ("timeout", "busy", "cannot wait in ...", or a sentence), holder: what was in the
 --         way, for "timeout" and "busy", if known
 function M:exclusive(key, options)

@@ -27,7 +27,8 @@ local function check_layout()
     for name, layout in pairs(cdef.layout) do
         local size = ffi.sizeof(name)
         if size ~= layout[1] then
-            error(("resty.lockshm: %s has %d bytes here and %d in the header it was made from"):format(name, size, layout[1]))
+            error(("resty.lockshm: %s has %d bytes here and %d in the header it was made from"):format(
+                name, size, layout[1]))
         end
         for field, offset in pairs(layout[2]) do
             local here = ffi.offsetof(name, field)

@@ -21,8 +21,7 @@ local TICK = 0.5         -- seconds between two looks at waits whose light threa
 local IDLE_TICKS = 2     -- ticks without a wait after which the pump ends
 local STARTED_WITHIN = 60
 local SLEEP = 86400      -- a semaphore's longest sleep; an endless wait sleeps again
-
-local DIRECT_MAX = 64    -- collections in one turn of the event loop
+local DIRECT_MAX = 64    -- collections between two reads of the socket
 
 local exiting = ngx.worker.exiting
 local get_phase = ngx.get_phase
@@ -47,24 +46,26 @@ local new_semaphore = semaphore.new
 -- that wait for the semaphore, until its next operation that can wait or its end.
 local stranded = {}
 
-local function keep_stranded(semaphore)
+local function keep_stranded(one)
     for other in pairs(stranded) do
         if other:count() >= 0 then
             stranded[other] = nil
         end
     end
-    stranded[semaphore] = true
+    stranded[one] = true
 end
 
 --- Suspends the light thread.
 -- @return nil when posted; else the reason, such as "timeout"
-local function sleep(semaphore, seconds)
-    local done, ok, err = pcall(semaphore.wait, semaphore, seconds)
-    if not done then
-        keep_stranded(semaphore)
+local function sleep(on, seconds)
+    local done, ok, err = pcall(on.wait, on, seconds)
+    if done then
+        return not ok and err or nil
+    elseif tostring(ok):find("C-call boundary", 1, true) then
+        keep_stranded(on)
         return "inside a C call, such as require() or table.sort(), nginx cannot suspend"
     end
-    return not ok and err or nil
+    return tostring(ok)
 end
 
 local function log(level, ...)
@@ -151,6 +152,7 @@ local function release_untaken()
 end
 
 local function tick()
+    direct = 0
     collect()
     release_untaken()
     cancel_waits(exiting())
@@ -172,20 +174,21 @@ local function read_wakes(self)
     end
 end
 
+--- At least one tick: the requests that the pump was started for are yet to come.
 local function run_until_idle()
     local idle = 0
-    while idle < IDLE_TICKS and not (exiting() and M.count == 0) do
+    repeat
         ngx.sleep(TICK)
         tick()
         idle = (M.count == 0 and #delivered == 0) and idle + 1 or 0
-    end
+    until idle >= IDLE_TICKS or exiting() and M.count == 0
 end
 
 local function started(err)
     local woken = starters
     starters, start_error = nil, err
-    for semaphore in pairs(woken) do
-        semaphore:post(1)
+    for one in pairs(woken) do
+        one:post(1)
     end
 end
 

@@ -107,7 +107,7 @@ function M:once(key, period, fn, options)
     local request, err = request_of(once_defaults, options)
     local period_ns = request and native.to_ns(period)
     if not request or not period_ns or period_ns == 0 or period_ns == native.FOREVER then
-        return nil, err or "once: the period: more than 0 and up to 315360000 seconds are needed" .. ", not " .. tostring(period)
+        return nil, err or "once: a period of more than 0 seconds, up to 315360000, is needed, not " .. tostring(period)
     end
     local hold, reason, holder = self:take(key, request)
     if not hold and reason == "busy" then

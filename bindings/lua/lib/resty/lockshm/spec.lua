@@ -70,7 +70,8 @@ end
 function M.lease_error(name, lease, timeout, renew)
     local shortest = renew and number.AUTO_RENEW_TTL_MIN or number.TTL_MIN
     if lease < shortest then
-        return ("option '%s': at least %g s are needed%s"):format(name, shortest / 1e9, renew and " with option 'renew'" or "")
+        local condition = renew and " with option 'renew'" or ""
+        return ("option '%s': at least %g s are needed%s"):format(name, shortest / 1e9, condition)
     elseif lease == native.FOREVER and timeout == native.FOREVER then
         return ("options '%s' and 'timeout' cannot both be without end: a deadlock would last"):format(name)
     end
