@@ -155,7 +155,8 @@ static void throw_not_alone(struct lk_hold *hold, const char *shown)
 		efree(holders);
 	way = in_the_way(&other);
 	exception = zend_throw_exception_ex(lk_ce_busy, LOCKSHM_BUSY,
-					    "'%s': still shared, other requests hold it or wait: %s", shown, ZSTR_VAL(way));
+					    "'%s': still shared, other requests hold it or wait: %s", shown,
+					    ZSTR_VAL(way));
 	set_holder(exception, &other);
 	zend_string_release(way);
 }

@@ -28,7 +28,8 @@ static void end_after_call(struct lk_hold *hold)
 	if (lk_hold_end(hold) != LOCKSHM_LOST || EG(exception))
 		return;
 	lk_shown_key(shown, ZSTR_VAL(hold->key), ZSTR_LEN(hold->key));
-	php_error_docref(NULL, E_WARNING, "'%s' was lost while the callable ran: another process has or had the key", shown);
+	php_error_docref(NULL, E_WARNING, "'%s' was lost while the callable ran: another process has or had the key",
+			 shown);
 }
 
 /** Return: false: it threw. */
@@ -187,7 +188,8 @@ ZEND_METHOD(Lockshm_Locks, seat)
 		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
 	ZEND_PARSE_PARAMETERS_END();
 	if (strcmp(sapi_module.name, "cli") != 0 && strcmp(sapi_module.name, "phpdbg") != 0) {
-		zend_throw_exception(lk_ce_exception, "seat() waits without a bound, so it is for the command line only",
+		zend_throw_exception(lk_ce_exception,
+				     "seat() waits without a bound, so it is for the command line only",
 				     LOCKSHM_INVALID);
 		RETURN_THROWS();
 	}

@@ -2,9 +2,9 @@
 /*
  * wait.c - wait for a key, and end at the time limit of the request
  *
- * The thread itself waits: the library finds deadlocks, and the hand-over costs one wake-up.  But a thread that waits so
- * runs no handlers of signals.  Where the script asked for them (pcntl_async_signals) the request waits on a loop, and
- * poll() is interrupted: the place in the queue is kept while handlers run.
+ * The thread itself waits: the library finds deadlocks, and the hand-over costs one wake-up.  But a thread that waits
+ * so runs no handlers of signals.  Where the script asked for them (pcntl_async_signals) the request waits on a loop,
+ * and poll() is interrupted: the place in the queue is kept while handlers run.
  */
 #include "php_lockshm.h"
 

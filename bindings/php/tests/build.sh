@@ -6,11 +6,11 @@
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-top=${builddir:-${TMPDIR:-/tmp}/lockshm-php-$(id -u)}
-target=$top/bindings/php/build
+[ -z "${builddir:-}" ] || builddir=$(cd "$builddir" && pwd)
+[ -z "${srcdir:-}" ] || srcdir=$(cd "$srcdir" && pwd)
+target=${builddir:-${TMPDIR:-/tmp}/lockshm-php-$(id -u)}/bindings/php/build
 phpize=${PHPIZE:-phpize}
 mkdir -p "$target"
-target=$(cd "$target" && pwd)
 
 sources() {
 	cd "$here" && ls ./*.c ./*.h ./config.m4
@@ -31,7 +31,7 @@ configure() {
 	"$phpize" --clean
 	"$phpize"
 	if [ -n "${builddir:-}" ] && [ -e "$builddir/.libs/liblockshm.so" ]; then
-		LOCKSHM_CFLAGS="-I$(cd "${srcdir:?}" && pwd)/include" LOCKSHM_LIBS="-L$(cd "$builddir" && pwd)/.libs -llockshm"
+		LOCKSHM_CFLAGS="-I${srcdir:?}/include" LOCKSHM_LIBS="-L$builddir/.libs -llockshm"
 		export LOCKSHM_CFLAGS LOCKSHM_LIBS
 	fi
 	./configure --with-lockshm CFLAGS="-O2 -g -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror"

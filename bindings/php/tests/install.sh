@@ -38,7 +38,7 @@ done
 pass
 
 if [ -n "${builddir:-}" ] && [ -e "$builddir/.libs/liblockshm.so" ]; then
-	LOCKSHM_CFLAGS="-I$(cd "${srcdir:?}" && pwd)/include" LOCKSHM_LIBS="-L$(cd "$builddir" && pwd)/.libs -llockshm"
+	LOCKSHM_CFLAGS="-I${srcdir:?}/include" LOCKSHM_LIBS="-L$builddir/.libs -llockshm"
 	export LOCKSHM_CFLAGS LOCKSHM_LIBS
 fi
 cd "$source"
