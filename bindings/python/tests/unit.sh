@@ -31,7 +31,7 @@ export LD_LIBRARY_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE LOCKSHM_COUNTS
 trap 'rm -f "$LOCKSHM_COUNTS"' EXIT
 
 cd "$here" || exit 1
-"$python" -m pytest -q -rs --rootdir="$here" -p no:cacheprovider -W error::pytest.PytestUnraisableExceptionWarning "$@"
+"$python" -m pytest -q -rs --rootdir="$here" --ignore="$here/servers" -p no:cacheprovider -W error::pytest.PytestUnraisableExceptionWarning "$@"
 status=$?
 cat "$LOCKSHM_COUNTS"
 exit $status
