@@ -140,6 +140,23 @@ def test_fork_while_tasks_wait(locks):
     asyncio.run(main())
 
 
+def test_an_event_loop_that_was_made_before_the_fork(locks):
+    loop = asyncio.new_event_loop()
+
+    async def main():
+        async with locks.exclusive("own"):
+            lock = locks.exclusive("own", timeout=None)
+            task = loop.create_task(lock.acquire_async())
+            while not waiters(locks, "own"):
+                await asyncio.sleep(0)
+        assert await task
+        lock.release()
+
+    loop.run_until_complete(main())
+    assert fork(lambda: loop.run_until_complete(main())) == 0
+    loop.close()
+
+
 def test_a_child_of_a_thread(locks):
     lock, status = locks.exclusive("parent"), []
     with lock:

@@ -47,8 +47,10 @@ def use(locks, n, on_lost):
 
 
 async def use_async(locks, n):
+    one = locks.exclusive("tasks", timeout=None)
+
     async def work(number):
-        async with locks.exclusive("tasks", timeout=None):
+        async with one if number % 2 else locks.exclusive("tasks", timeout=None):
             await asyncio.sleep(0)
 
     for _ in range(n // 100):
@@ -60,9 +62,11 @@ async def use_async(locks, n):
 
 
 def use_threads(locks, n):
+    one = locks.exclusive("threads", timeout=None)
+
     def work():
-        for _ in range(n // 400):
-            with locks.exclusive("threads", timeout=None):
+        for number in range(n // 400):
+            with one if number % 2 else locks.exclusive("threads", timeout=None):
                 pass
 
     threads = [threading.Thread(target=work) for _ in range(4)]
