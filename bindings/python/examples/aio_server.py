@@ -30,6 +30,8 @@ async def deposit(account):
 
 
 async def answer(account):
+    if not account.isidentifier():
+        return "error: not the name of an account"
     try:
         async with locks.exclusive(f"account:{account}", timeout=60):
             return str(await deposit(account))

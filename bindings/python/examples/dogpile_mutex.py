@@ -35,7 +35,7 @@ class Mutex:
 class LockshmMutexes(ProxyBackend):
     """Takes the mutex of a key from ``locks``; everything else goes to the backend.
 
-    timeout: longest wait for another creator, in seconds, then get_or_create() raises lockshm.Timeout; None = no bound.
+    timeout: longest wait for another creator, in seconds, then get_or_create() raises lockshm.Timeout.
     """
 
     def __init__(self, locks, timeout=30.0):

@@ -32,4 +32,5 @@ def stop_scheduler(seat):
 
 def post_fork(server, worker):
     locks = lockshm.open(os.environ.get("LOCKS", "shop"))
-    worker.seat = locks.seat("scheduler", run_scheduler, tag="apscheduler", on_lost=stop_scheduler)
+    lease = float(os.environ.get("LEASE", "30"))
+    worker.seat = locks.seat("scheduler", run_scheduler, lease=lease, tag="apscheduler", on_lost=stop_scheduler)

@@ -27,12 +27,18 @@ def gate(directory):
 
 
 @pytest.fixture
-def locks(monkeypatch):
-    """At the end nothing is held or awaited by a live process, and the segment is sound."""
+def unchecked_locks(monkeypatch):
+    """In a private segment, which $LOCKS names for the processes of the test."""
     with lockshm.testing.private() as locks:
         monkeypatch.setenv("LOCKS", locks.name)
         yield locks
-        await_true(lambda: locks.stat()["locks_busy"] == 0, "no lock is held or awaited")
-        lockctl = os.environ.get("LOCKCTL")
-        if lockctl:
-            subprocess.run([lockctl, "verify", locks.name], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def locks(unchecked_locks):
+    """At the end no lock is held, awaited or cooling, and the segment is sound."""
+    yield unchecked_locks
+    await_true(lambda: unchecked_locks.stat()["locks_busy"] == 0, "no lock is held or awaited")
+    lockctl = os.environ.get("LOCKCTL")
+    if lockctl:
+        subprocess.run([lockctl, "verify", unchecked_locks.name], check=True, stdout=subprocess.DEVNULL)

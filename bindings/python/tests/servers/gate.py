@@ -6,9 +6,10 @@ The test listens on a unix socket; the process connects, says where it is, and w
 
 import json
 import os
+import select
 import socket
 
-WATCHDOG = 120
+WATCHDOG = float(os.environ.get("WATCHDOG", "100"))
 """Seconds after which a test that waits for something fails."""
 
 
@@ -80,6 +81,10 @@ class Gate:
         connection.settimeout(WATCHDOG)
         self._visits.append(Visit(connection))
         return self._visits[-1]
+
+    def is_quiet(self):
+        """No process has connected since the last visit()."""
+        return not select.select([self._listener], [], [], 0)[0]
 
     def close(self):
         """Ends all connections: what waits at the other end fails."""

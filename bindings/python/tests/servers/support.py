@@ -117,10 +117,10 @@ class Server:
         """Starts a request: a Reply."""
         return Reply(self.socket, url)
 
-    def await_serving(self):
+    def await_serving(self, url="/pid"):
         def serves():
             assert self._process.poll() is None, f"the server has ended: {self.output()}"
-            return os.path.exists(self.socket) and self.get("/pid").result()[0] == 200
+            return os.path.exists(self.socket) and self.get(url).result()[0]
 
         await_true(serves, "the server replies")
 
@@ -148,13 +148,14 @@ def _die_with_parent():
 
 
 @contextlib.contextmanager
-def gunicorn(directory, app, *options, serving=True, **environ):
+def gunicorn(directory, app, *options, serving="/pid", **environ):
+    """``serving``: a URL that is tried until the server replies; None = it is not awaited."""
     command = [sys.executable, "-m", "gunicorn", "--bind", f"unix:{directory}/http", "--workers", "2", *options, app]
     yield from _serve(directory, command, serving, environ)
 
 
 @contextlib.contextmanager
-def uwsgi(directory, app, *options, threads=True, serving=True, **environ):
+def uwsgi(directory, app, *options, threads=True, serving="/pid", **environ):
     # --die-on-term: SIGTERM ends it instead of a restart.
     command = [need("uwsgi"), "--plugin", "python3", "--http-socket", f"{directory}/http", "--master", "--die-on-term",
                "--processes", "2", "--module", app, *(["--enable-threads"] if threads else []), *options]  # fmt: skip
@@ -163,14 +164,14 @@ def uwsgi(directory, app, *options, threads=True, serving=True, **environ):
 
 @contextlib.contextmanager
 def python(directory, *arguments, **environ):
-    yield from _serve(directory, [sys.executable, *arguments], False, environ)
+    yield from _serve(directory, [sys.executable, *arguments], None, environ)
 
 
 def _serve(directory, command, serving, environ):
     server = Server(directory, command, **environ)
     try:
         if serving:
-            server.await_serving()
+            server.await_serving(serving)
         yield server
     except BaseException:
         print(server.output())
