@@ -38,6 +38,14 @@ void renewals_ring(struct renewals *all)
 	futex_wake(&all->doorbell, 1);
 }
 
+/* The service thread looks at the list in any case before it sleeps again, and not later than it meant to wake up.  A
+ * system call for each hold that is released long before its first renewal would be most of what the hold costs. */
+static void ring_if_early(struct renewals *all, const struct renewal *r)
+{
+	if (r->fd >= 0 || r->due < all->sleeps_until)
+		renewals_ring(all);
+}
+
 void renewals_add_held(struct lockshm *s, struct renewal *r)
 {
 	int64_t now = segment_now(s), begun = r->deadline - r->ttl_ns;
@@ -50,7 +58,7 @@ void renewals_add_held(struct lockshm *s, struct renewal *r)
 	r->until = r->max_ns ? begun + r->max_ns : INT64_MAX;
 	cds_list_add(&r->node, &s->renewals->all);
 	cds_list_add(&r->near, &s->renewals->near[r->index % RENEWALS_NEAR]);
-	renewals_ring(s->renewals);
+	ring_if_early(s->renewals, r);
 }
 
 void renewals_add(struct lockshm *s, struct renewal *r)
@@ -80,7 +88,7 @@ void renewals_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t
 	/* Strict: there is nothing to renew. */
 	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
 	r->until = r->max_ns ? segment_now(s) + r->max_ns : INT64_MAX;
-	renewals_ring(s->renewals);
+	ring_if_early(s->renewals, r);
 }
 
 void renewals_limit(struct lockshm *s, const struct hold *h, int64_t max_ns)

@@ -35,6 +35,7 @@ struct renewals {
 	pthread_mutex_t lock;	  /* guards everything below */
 	struct cds_list_head all;
 	struct cds_list_head near[RENEWALS_NEAR];
+	int64_t sleeps_until;	  /* of the service thread's last look, segment time: later renewals need no ring */
 	uint32_t doorbell;	  /* futex; changes with everything that the service thread has to look at */
 	int cancel;		  /* cancel state of the thread that locked it, to be restored */
 };

@@ -84,6 +84,7 @@ static bool serve(struct service *sv)
 	pthread_mutex_lock(&sv->renewals.lock);
 	stop = sv->stop;
 	next = earlier(next, service_renew(sv->s, &sv->renewals, watches, &n));
+	sv->renewals.sleeps_until = next;
 	pthread_mutex_unlock(&sv->renewals.lock);
 	if (stop)
 		return false;

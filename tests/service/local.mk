@@ -12,4 +12,5 @@ tests_of_units += \
 	%D%/test-loop-line \
 	%D%/test-loop-many \
 	%D%/test-loop-race \
+	%D%/test-renewal \
 	$(end)
