@@ -217,11 +217,10 @@ local function polled(self, waited)
     return slept
 end
 
-local function elapsed_of(self, waited_ns)
-    if not waited_ns then
+local function elapsed_of(self, waited)
+    if not waited then
         return 0
     end
-    local waited = native.to_seconds(waited_ns)
     return self.honest and waited or polled(self, waited)
 end
 
@@ -258,19 +257,19 @@ function M.lock(self, key)
     else
         self.flags = self.fair_flags
     end
-    local status, waited_ns, report = acquire.acquire(group, self, key, memory)
+    local status, waited, report = acquire.acquire(group, self, key, memory)
     if not status then
         acquire.give_back(memory)
-        return not_locked(self, waited_ns, report)
+        return not_locked(self, waited, report)
     end
     self.memory, self.key = memory, key
     if counting then
         count_key(self, key)
     end
     if status > 0 then
-        return elapsed_of(self, waited_ns), nil, native.status(status)
+        return elapsed_of(self, waited), nil, native.status(status)
     end
-    return waited_ns and elapsed_of(self, waited_ns) or 0
+    return waited and elapsed_of(self, waited) or 0
 end
 
 local function not_unlocked(self, code)

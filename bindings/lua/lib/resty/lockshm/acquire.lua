@@ -62,6 +62,7 @@ local function heat(locks, spec)
 end
 
 local function wait(locks, spec, key, hold)
+    local started = native.now()
     local segment = locks.segment
     local ready, err = waiting.attach(segment)
     if not ready then
@@ -77,7 +78,7 @@ local function wait(locks, spec, key, hold)
     elseif status < 0 then
         return failed(status, report)
     end
-    return status, report.waited_ns
+    return status, native.now() - started
 end
 
 --- All that is not a free key.
@@ -113,7 +114,7 @@ end
 --              timeout_ns (0 = try once) and tag of the request
 -- @param key   string of 1 to 65535 bytes
 -- @param hold  lockshm_hold_t, filled if granted
--- @return status (0, or positive with robust keys), and after a wait its nanoseconds; or nil, error string, report
+-- @return status (0, or positive with robust keys), and after a wait its seconds; or nil, error string, report
 --         or nil (valid until the next request)
 function M.acquire(locks, spec, key, hold)
     fill(try, spec, key)
