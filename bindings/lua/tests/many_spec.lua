@@ -100,14 +100,17 @@ describe(LOCKS .. " locks", function()
 		local server = nginx.start { level = "warn" }
 		local worker = server:workers()[1]
 		worker:run(LOCKING:format(LOCKS)) -- so that tables and traces have their size
-		local before = worker:run(MEASURE)
 		local used = segment.stat(server:segment()).requests_used
-		worker:run(LOCKING:format(LOCKS))
-		local after = worker:run(MEASURE)
-		print(("# after %d locks: Lua %+.0f KiB, resident %+d KiB, descriptors %+d"):format(LOCKS, after.lua - before.lua,
-			after.resident - before.resident, after.descriptors - before.descriptors))
-		assert.is_true(after.lua - before.lua < 256, "Lua memory grew")
-		assert.is_true(after.resident - before.resident < 4096, "memory grew")
+		local before, after = worker:run(MEASURE), nil
+		for _ = 1, 3 do -- what leaks grows each time, the collector's own tables do not
+			worker:run(LOCKING:format(LOCKS))
+			before, after = after or before, worker:run(MEASURE)
+			print(("# after %d locks: Lua %+.0f KiB, resident %+d KiB, descriptors %+d"):format(LOCKS, after.lua - before.lua,
+				after.resident - before.resident, after.descriptors - before.descriptors))
+			if after.lua - before.lua < 128 and after.resident - before.resident < 1024 then break end
+		end
+		assert.is_true(after.lua - before.lua < 128, "Lua memory grew")
+		assert.is_true(after.resident - before.resident < 1024, "memory grew")
 		assert.is_true(after.descriptors <= before.descriptors, "descriptors grew")
 		worker:run "collectgarbage() collectgarbage()"
 		assert.is_true(segment.stat(server:segment()).requests_used <= used, "records grew")

@@ -294,6 +294,21 @@ describe("a graceful exit", function()
 		server:await_free("seat")
 	end)
 
+	it("ends a seat's wait for a holder that goes on, outside of nginx", function()
+		local server = nginx.start {}
+		local worker = server:workers()[1]
+		worker:run "return lockshm.dict(dict) ~= nil"
+		local outside = posix.start({ segment.program, "run", server:segment(), "seat", "--any-owner", "--", "sleep", "1000" }, {})
+		wait.for_condition("the key is held", function() return #server:show("seat").holders == 1 end)
+		worker:run 'lockshm.dict(dict):seat("seat", function() end)'
+		server:await_waiters("seat", 1)
+		posix.kill(server.pid, posix.SIGQUIT)
+		await_end("nginx", server.pid)
+		assert.equal(0, #server:show("seat").waiters)
+		posix.kill(outside, posix.SIGTERM)
+		await_end("lockctl", outside)
+	end)
+
 	it("lets a request begin a wait, also the worker's first", function()
 		local server = nginx.start { workers = 1 }
 		local old = server:workers()[1]

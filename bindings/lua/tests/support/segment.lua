@@ -2,14 +2,13 @@
 --- What lockctl says of segments: a witness that does not use the binding.
 local json = require "dkjson"
 
-local segment = {}
-local lockctl = os.getenv("LOCKCTL") or "lockctl"
+local segment = { program = os.getenv("LOCKCTL") or "lockctl" }
 
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 --- Runs lockctl.  Returns its output, and whether it succeeded.
 function segment.lockctl(...)
-	local words = { lockctl }
+	local words = { segment.program }
 	for _, word in ipairs({ ... }) do words[#words + 1] = quote(tostring(word)) end
 	local pipe = assert(io.popen(table.concat(words, " ") .. " 2>&1; echo $?"))
 	local text, status = pipe:read("*a"):match("^(.-)(%d+)\n$")
