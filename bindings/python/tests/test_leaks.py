@@ -114,7 +114,7 @@ def test_segments_are_unmapped():
         with lockshm.testing.private(locks=64) as locks, locks.exclusive("report"):
             pass
         with open("/proc/self/maps", encoding="ascii") as file:
-            return sum("private." in line for line in file), len(os.listdir("/proc/self/fd"))
+            return sum("private." in row for row in file), len(os.listdir("/proc/self/fd"))
 
     one()
     gc.collect()

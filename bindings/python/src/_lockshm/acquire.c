@@ -325,7 +325,7 @@ static int acquire_values(const Lock *lock, PyObject *blocking, PyObject *timeou
 
 	if (blocks < 0)
 		return -1;
-	out->tells = timeout || !blocks;
+	out->returns_false = timeout || !blocks;
 	out->timeout_ns = blocks ? lock->timeout_ns : 0;
 	if (!timeout)
 		return 0;
@@ -371,7 +371,7 @@ static int acquire_as(Lock *lock, const struct acquire_args *how)
 	if (code == INTERRUPTED)
 		return -1;
 	lock->blocker = report.blocker;
-	if (how->tells && (code == LOCKSHM_BUSY || code == LOCKSHM_TIMEOUT))
+	if (how->returns_false && (code == LOCKSHM_BUSY || code == LOCKSHM_TIMEOUT))
 		return 0;
 	fail_request(lock, code, how->timeout_ns, &report);
 	return -1;

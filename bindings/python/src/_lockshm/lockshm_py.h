@@ -85,7 +85,7 @@ typedef struct {
 /* Arguments of acquire(). */
 struct acquire_args {
 	int64_t timeout_ns;
-	bool tells; /* the caller named a bound: False instead of an exception */
+	bool returns_false; /* the caller named a bound: False instead of an exception */
 };
 
 /* A wait of an event loop.  While it is pending the loop has a reference to it. */
@@ -125,7 +125,7 @@ PyObject *fail_not_held(const Lock *lock);
 PyObject *holder_of(const struct state *state, const struct lockshm_blocker *blocker);
 void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold, uint64_t token);
 
-/* segment.c */
+/* segment_type.c */
 lockshm_loop_t *segment_loop(Segment *segment);
 lockshm_loop_t *segment_take_loop(Segment *segment);
 void segment_give_loop(Segment *segment, lockshm_loop_t *loop);

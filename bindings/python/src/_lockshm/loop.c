@@ -98,7 +98,7 @@ static PyObject *task_of(PyObject *task)
 static PyObject *refused(Lock *lock, const struct acquire_args *how, int code, const struct lockshm_report *report)
 {
 	lock->blocker = report->blocker;
-	if (how->tells && (code == LOCKSHM_BUSY || code == LOCKSHM_TIMEOUT))
+	if (how->returns_false && (code == LOCKSHM_BUSY || code == LOCKSHM_TIMEOUT))
 		Py_RETURN_FALSE;
 	return fail_request(lock, code, how->timeout_ns, report);
 }

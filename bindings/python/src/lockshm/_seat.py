@@ -30,7 +30,7 @@ class Seat:
         self._fn = fn
         self._on_lost = on_lost
         self.stopping = threading.Event()
-        """Set by stop(): a function that looks at it can return."""
+        """Set by stop(): a function that checks it can return."""
         self._thread = threading.Thread(target=self._run, name="lockshm-seat", daemon=True)
         self._thread.start()
 

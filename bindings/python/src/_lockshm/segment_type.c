@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - an open segment, the loops that its threads wait on, and what others hold in it
+ * segment_type.c - an open segment, the loops that its threads wait on, and what others hold in it
  */
 #include "lockshm_py.h"
 
@@ -301,7 +301,12 @@ static PyObject *segment_get_name(Segment *self, void *Py_UNUSED(unused))
 static PyMethodDef segment_methods[] = {
 	{ "exclusive", (PyCFunction)(void (*)(void))segment_exclusive, WITH_KEYWORDS,
 	  "exclusive(key, *, timeout=5.0, lease=30.0, renew=None, max_hold=None, tag=None, robust=False, on_lost=None)\n\n"
-	  "A lock object that holds the key alone.  Nothing is requested before acquire() or with." },
+	  "A lock object that holds the key alone.  Nothing is requested before acquire() or with.\n\n"
+	  "timeout: longest wait in seconds; 0 = try once, None = no bound.  lease: seconds until another request may take\n"
+	  "the lock; None = it lives as long as the process.  renew: a thread of the C library renews the lease while the\n"
+	  "process lives; by default with every lease.  max_hold: not for longer than that.  tag: up to 30 bytes, shown in\n"
+	  "refusals and by lockctl.  robust: a holder that dies inside leaves a damage mark, see previous.\n"
+	  "on_lost: called with the lock object when the hold was taken away." },
 	{ "shared", (PyCFunction)(void (*)(void))segment_shared, WITH_KEYWORDS,
 	  "shared(key, *, ...)\n\nA lock object that holds the key together with other shared ones." },
 	{ "locked", (PyCFunction)segment_locked, METH_O,
