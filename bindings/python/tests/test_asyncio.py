@@ -87,6 +87,18 @@ def test_a_wait_does_not_block_the_loop(locks):
     asyncio.run(main())
 
 
+def test_an_endless_wait_for_a_strict_hold(locks):
+    async def main():
+        lock = locks.exclusive("report", timeout=None, lease=None)
+        async with locks.exclusive("report"):
+            task = asyncio.create_task(lock.acquire_async())
+            await until_async(lambda: waiters(locks, "report"))
+        assert await task and lock.remaining == float("inf")
+        lock.release()
+
+    asyncio.run(main())
+
+
 def test_timeout_and_busy(locks):
     async def main():
         async with locks.exclusive("report", tag="nightly"):

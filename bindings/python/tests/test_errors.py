@@ -76,11 +76,6 @@ def test_arguments_of_acquire(locks):
     assert not lock.held
 
 
-def test_endless_wait_for_an_endless_hold(locks):
-    with locks.exclusive("report"), pytest.raises(lockshm.Invalid, match="'report'.*time-out"):
-        locks.exclusive("report", timeout=None, lease=None).acquire()
-
-
 def test_a_refusal_names_the_holder(locks, holder):
     one = holder("report", "tag='nightly'")
     with pytest.raises(lockshm.Timeout) as refused:

@@ -2,9 +2,11 @@
 """Holders that are killed, stopped or too slow, and what reports a loss."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
+import weakref
 
 import pytest
 
@@ -167,6 +169,29 @@ def test_on_lost_in_an_event_loop(locks, form):
                 await lost.wait()
             with pytest.raises(lockshm.Lost):
                 lock.release()
+
+    asyncio.run(main())
+
+
+def test_an_async_on_lost_is_not_collected_half_way(locks):
+    async def main():
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def on_lost(lock):
+            begun.set()
+            future = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_later(0.05, lambda one=weakref.ref(future): one() and one().set_result(None))
+            await future
+            ended.set()
+
+        lock = locks.exclusive("report", lease=0.01, renew=False, on_lost=on_lost)
+        await lock.acquire_async()
+        async with locks.exclusive("report", timeout=None):
+            await begun.wait()
+            gc.collect()
+            await asyncio.wait_for(ended.wait(), 60)
+        with pytest.raises(lockshm.Lost):
+            lock.release()
 
     asyncio.run(main())
 

@@ -3,6 +3,7 @@
 
 import asyncio
 import logging
+import signal
 import threading
 import time
 
@@ -287,10 +288,30 @@ def test_a_lost_seat(locks, child):
         """
     )
     assert one.line() == "seated"
-    one.send_signal(19)
+    one.send_signal(signal.SIGSTOP)
     with locks.exclusive("scheduler", timeout=None):
-        one.send_signal(18)
+        one.send_signal(signal.SIGCONT)
         assert one.line() == "lost False"
+
+
+def test_a_process_that_lost_the_seat_queues_again(locks, child):
+    one = child(
+        """
+        lost = threading.Event()
+        def work():
+            say("seated")
+            lost.wait()
+            lost.clear()
+        seat = locks.seat("scheduler", work, lease=0.3, on_lost=lambda seat: lost.set())
+        seat.join()
+        """
+    )
+    for _ in range(3):
+        assert one.line() == "seated"
+        one.send_signal(signal.SIGSTOP)
+        with locks.exclusive("scheduler", timeout=None):
+            one.send_signal(signal.SIGCONT)
+            until(lambda: waiters(locks, "scheduler"))
 
 
 def test_a_seat_after_the_segment_was_removed(locks, caplog):
@@ -330,6 +351,26 @@ def test_seat_async(locks):
     asyncio.run(main())
 
 
+def test_cancelling_the_awaiter_of_a_seat(locks):
+    async def main():
+        started = asyncio.Event()
+
+        async def work():
+            started.set()
+            await asyncio.Event().wait()
+
+        async def wait():
+            await locks.seat_async("scheduler", work)
+
+        task = asyncio.create_task(wait())
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and not locks.locked("scheduler")
+
+    asyncio.run(main())
+
+
 def test_a_lost_async_seat_queues_again(locks, child):
     one = child(
         """
@@ -346,9 +387,9 @@ def test_a_lost_async_seat_queues_again(locks, child):
         """
     )
     assert one.line() == "seated"
-    one.send_signal(19)
+    one.send_signal(signal.SIGSTOP)
     with locks.exclusive("scheduler", timeout=None):
-        one.send_signal(18)
+        one.send_signal(signal.SIGCONT)
         assert one.line() == "cancelled"
     assert one.line() == "seated"
 

@@ -72,6 +72,20 @@ def test_a_wait_leaves_the_interpreter_to_others(locks):
     assert steps == ["one", "two", "granted"]
 
 
+def test_an_endless_wait_for_a_strict_hold(locks):
+    granted = []
+
+    def work():
+        with locks.exclusive("report", timeout=None, lease=None) as hold:
+            granted.append(hold.remaining)
+
+    with locks.exclusive("report", timeout=None, lease=None):
+        (thread,) = run_all([work])
+        until(lambda: waiters(locks, "report"))
+    thread.join()
+    assert granted == [float("inf")]
+
+
 def test_any_thread_releases(locks):
     lock = locks.exclusive("report")
     join_all(run_all([lock.acquire]))

@@ -140,6 +140,7 @@ extern PyType_Spec lock_spec;
 
 /* acquire.c */
 int acquire_args(const Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names, struct acquire_args *out);
+int64_t wait_bound(const Lock *lock, int64_t timeout_ns);
 void forget_foreign(Lock *lock);
 int lock_reenter(Lock *lock, PyObject *task);
 struct node *node_take(Lock *lock);

@@ -184,8 +184,8 @@ PyType_Spec wait_spec = {
 
 /* --- Loops ------------------------------------------------------------------------------------------- */
 
-/** With a report, so that a refusal says what was in the way. */
-static PyObject *request_queued(Loop *loop, Lock *lock, struct node *node, PyObject *task, const struct acquire_args *how)
+/** Ask once, with the real time-out: a try of a busy key costs what its queue is long. */
+static PyObject *request(Loop *loop, Lock *lock, PyObject *task, const struct acquire_args *how, struct node *node)
 {
 	struct lockshm_request request = lock->request;
 	Wait *wait = wait_new(loop, lock, task, how);
@@ -196,7 +196,7 @@ static PyObject *request_queued(Loop *loop, Lock *lock, struct node *node, PyObj
 		node_free(lock, node);
 		return NULL;
 	}
-	request.timeout_ns = how->timeout_ns;
+	request.timeout_ns = wait_bound(lock, how->timeout_ns);
 	request.report = &wait->report;
 	code = lockshm_loop_acquire(loop->loop, &request, &node->hold, wait);
 	if (code == LOCKSHM_PENDING) {
@@ -211,7 +211,7 @@ static PyObject *request_queued(Loop *loop, Lock *lock, struct node *node, PyObj
 	return result;
 }
 
-static PyObject *request(Loop *loop, Lock *lock, PyObject *task, const struct acquire_args *how)
+static PyObject *enter_or_request(Loop *loop, Lock *lock, PyObject *task, const struct acquire_args *how)
 {
 	int code = lock_reenter(lock, task_of(task));
 	struct node *node;
@@ -219,10 +219,7 @@ static PyObject *request(Loop *loop, Lock *lock, PyObject *task, const struct ac
 	if (code)
 		return code < 0 ? NULL : PyBool_FromLong(1);
 	node = node_take(lock);
-	if (!node)
-		return NULL;
-	code = lockshm_loop_acquire(loop->loop, &lock->request, &node->hold, NULL);
-	return code < 0 ? request_queued(loop, lock, node, task, how) : entered(lock, node, task);
+	return node ? request(loop, lock, task, how, node) : NULL;
 }
 
 /* request(lock, task, *args of acquire(), **keywords) */
@@ -242,7 +239,7 @@ static PyObject *loop_request(Loop *loop, PyObject *const *args, Py_ssize_t n, P
 	}
 	if (segment_check(loop->segment) || acquire_args(lock, args + 2, n - 2, names, &how))
 		return NULL;
-	return request(loop, lock, args[1], &how);
+	return enter_or_request(loop, lock, args[1], &how);
 }
 
 static PyObject *loop_drain(Loop *loop, PyObject *Py_UNUSED(unused))

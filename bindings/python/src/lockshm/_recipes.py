@@ -182,9 +182,9 @@ class Locks(Segment):
         """Run fn() in exactly one process of the host; another one takes over when that process dies.
 
         Returns at once.  A daemon thread waits for the seat, without an end, and then runs fn(), which should not
-        return: when it does the seat is given up, and the next process runs its fn().  If fn() raises, that is logged,
-        and this process queues again after a second.  A process that is stopped for longer than the lease loses the
-        seat: on_lost(seat) is called in another thread.  The thread does not survive fork(): call it in the worker.
+        return: when it does the seat is given up, and the next process runs its fn().  A process that is stopped for longer than
+        the lease loses the seat: on_lost(seat) is called in another thread, and should let fn() return.  After that, or
+        if fn() raises, this process queues again, after a second and a line in the log.  The thread does not survive fork(): call it in the worker.
         """
         return Seat(self, key, fn, lease, tag, on_lost)
 

@@ -66,11 +66,12 @@ class Seat:
                 return
             except Cancelled:
                 return
-            except Lost:
-                return  # the function has returned; the loss is in the log
             except NoSegment:
                 log.exception("%r: no seat any more", self._lock.key)
                 return
+            except Lost as error:
+                log.error("%s; queued again for the seat", error)
+                self.stopping.wait(_PAUSE)
             except Exception:
                 log.exception("%r: the function of the seat failed; queued again", self._lock.key)
                 self.stopping.wait(_PAUSE)
@@ -85,6 +86,7 @@ class SeatTask:
         self._lock: Lock = locks.exclusive(key, timeout=None, lease=lease, tag=tag, on_lost=self._lost)
         self._fn = fn
         self._work: Optional[asyncio.Future[Any]] = None
+        self._stopped = False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -94,13 +96,14 @@ class SeatTask:
 
     def stop(self) -> None:
         """Cancel the wait, or the function, and give up the seat."""
+        self._stopped = True
         self._task.cancel()
 
     def __await__(self) -> Generator[Any, None, None]:
         try:
             yield from self._task
         except asyncio.CancelledError:
-            if not self._task.cancelled():
+            if not (self._stopped and self._task.cancelled()):
                 raise
 
     def _lost(self, lock: Lock) -> None:
@@ -127,12 +130,12 @@ class SeatTask:
             try:
                 await self._serve()
                 return
-            except Lost:
-                if self._work is None or not self._work.cancelled():
-                    return  # the function has returned; the loss is in the log
             except NoSegment:
                 log.exception("%r: no seat any more", self._lock.key)
                 return
+            except Lost as error:
+                log.error("%s; queued again for the seat", error)
+                await asyncio.sleep(_PAUSE)
             except Exception:
                 log.exception("%r: the function of the seat failed; queued again", self._lock.key)
                 await asyncio.sleep(_PAUSE)

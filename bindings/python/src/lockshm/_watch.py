@@ -66,19 +66,24 @@ class _ThreadWatcher(_Watcher):
 class _LoopWatcher(_Watcher):
     def __init__(self, events: asyncio.AbstractEventLoop) -> None:
         super().__init__()
+        self.tasks: set[asyncio.Future[Any]] = set()
         events.add_reader(self.reader, self._ready)
+
+    def _keep(self, task: asyncio.Future[Any]) -> None:
+        """An event loop has weak references to its tasks."""
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _ready(self) -> None:
         for lock in self.lost():
             task = _call(lock)
             if inspect.iscoroutine(task):
-                _tasks.add(asyncio.ensure_future(task))
+                self._keep(asyncio.ensure_future(task))
 
 
 _guard = threading.Lock()
 _thread: Optional[_ThreadWatcher] = None
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopWatcher] = WeakKeyDictionary()
-_tasks: WeakSet[Any] = WeakSet()
 
 
 def _forget() -> None:
