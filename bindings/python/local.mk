@@ -2,6 +2,7 @@
 # Python: the package lockshm.
 tests_of_bindings += \
 	%D%/tests/install.sh \
+	%D%/tests/servers.sh \
 	%D%/tests/unit.sh \
 	$(end)
 
@@ -30,7 +31,7 @@ EXTRA_DIST += \
 	%D%/src/_lockshm/lockshm_py.h \
 	%D%/src/_lockshm/loop.c \
 	%D%/src/_lockshm/module.c \
-	%D%/src/_lockshm/segment.c \
+	%D%/src/_lockshm/segment_type.c \
 	%D%/src/lockshm/__init__.py \
 	%D%/src/lockshm/_aio.py \
 	%D%/src/lockshm/_lockshm.pyi \
@@ -44,11 +45,21 @@ EXTRA_DIST += \
 	%D%/src/lockshm/py.typed \
 	%D%/src/lockshm/testing.py \
 	%D%/tests/conftest.py \
+	%D%/tests/servers/aio_load.py \
 	%D%/tests/servers/app.py \
 	%D%/tests/servers/conftest.py \
+	%D%/tests/servers/dogpile_app.py \
+	%D%/tests/servers/flight_app.py \
 	%D%/tests/servers/gate.py \
+	%D%/tests/servers/huey_app.py \
+	%D%/tests/servers/once_conf.py \
 	%D%/tests/servers/support.py \
+	%D%/tests/servers/test_aio_server.py \
+	%D%/tests/servers/test_dogpile.py \
 	%D%/tests/servers/test_gunicorn.py \
+	%D%/tests/servers/test_gunicorn_recipes.py \
+	%D%/tests/servers/test_huey.py \
+	%D%/tests/servers/test_migrating.py \
 	%D%/tests/servers/test_uwsgi.py \
 	%D%/tests/test_asyncio.py \
 	%D%/tests/test_compat_filelock.py \
