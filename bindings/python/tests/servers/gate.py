@@ -82,7 +82,7 @@ class Gate:
         self._visits.append(Visit(connection))
         return self._visits[-1]
 
-    def is_quiet(self):
+    def has_no_client(self):
         """No process has connected since the last visit()."""
         return not select.select([self._listener], [], [], 0)[0]
 

@@ -45,7 +45,7 @@ def test_one_process_creates_and_the_next_one_if_it_is_killed(locks, gate, start
     following.await_event("creates")
     following.go()
     assert [value(process) for process in processes[1:]] == [following.pid] * 3
-    assert gate.is_quiet()
+    assert gate.has_no_client()
 
 
 def test_the_old_value_is_served_while_a_process_creates_a_new_one(locks, gate, start):

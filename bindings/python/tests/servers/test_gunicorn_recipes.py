@@ -34,7 +34,7 @@ def test_exactly_the_next_worker_fills_when_the_filler_is_killed(locks, director
         results = [reply.result() for reply in replies]
     assert results[0][0] == 0
     assert results[1:] == [(200, f"page by {following.pid}")] * 3
-    assert gate.is_quiet()
+    assert gate.has_no_client()
 
 
 def test_once_runs_in_one_worker_and_again_only_if_it_was_killed(unchecked_locks, directory, gate):
@@ -55,7 +55,7 @@ def test_once_runs_in_one_worker_and_again_only_if_it_was_killed(unchecked_locks
         await_true(lambda: [request.state for request in unchecked_locks.requests("warm-up")] == ["cooling"], "the period runs")
         kill(second.pid)
         await_true(lambda: skips() == 2, "the worker in its place skips it")
-        assert gate.is_quiet()
+        assert gate.has_no_client()
 
 
 def schedulers(server):
