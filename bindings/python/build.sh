@@ -35,7 +35,7 @@ skip()
 mkdir -p "$out"
 exec 9>"$out/lock"
 flock 9
-stamp=$(cd "$here" && { "$python" -V; cat ../../include/lockshm.h 2>/dev/null; find src setup.py pyproject.toml -type f ! -name '*.pyc' |
+stamp=$(cd "$here" && { "$python" -V; cat ../../include/lockshm.h 2>/dev/null || :; find src setup.py pyproject.toml -type f ! -name '*.pyc' |
 	LC_ALL=C sort | xargs cat; } | cksum)
 if [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
 	echo "$out/lib"
