@@ -25,6 +25,7 @@ build = {
    modules = {
       ["resty.lockshm"] = "lib/resty/lockshm.lua",
       ["resty.lockshm.acquire"] = "lib/resty/lockshm/acquire.lua",
+      ["resty.lockshm.anchor"] = "lib/resty/lockshm/anchor.lua",
       ["resty.lockshm.cdef"] = "lib/resty/lockshm/cdef.lua",
       ["resty.lockshm.hold"] = "lib/resty/lockshm/hold.lua",
       ["resty.lockshm.holder"] = "lib/resty/lockshm/holder.lua",

@@ -14,6 +14,7 @@ local min, max = math.min, math.max
 local tonumber, tostring, type = tonumber, tostring, type
 
 local settings = {}
+local NO_NGINX = "dictionaries are nginx's: without it, use open(name)"
 
 -- Loaded by the first use, so that configure{ library = ... } may come before.
 local acquire, holder, hold, locks, spec, result
@@ -36,16 +37,48 @@ local known_settings = {
     requests = "number", owners = "number",
 }
 
+local function segment_table_error(names)
+    for dict, name in pairs(names) do
+        if type(dict) ~= "string" or type(name) ~= "string" then
+            return "'segment' is a table of dictionary = segment name"
+        elseif type(ngx) == "table" and ngx.shared and not ngx.shared[dict] then
+            return ("'segment': there is no dictionary '%s'"):format(dict)
+        end
+    end
+end
+
+local function setting_error(name, value)
+    local wanted = known_settings[name]
+    if not wanted then
+        return ("unknown setting '%s'"):format(tostring(name))
+    elseif type(value) ~= wanted then
+        local shown = type(value) == "string" and "'" .. value .. "'" or tostring(value)
+        return ("'%s' is a %s, not %s"):format(name, wanted, shown)
+    elseif wanted == "number" and (value < 1 or value % 1 ~= 0 or value > 0xffffffff) then
+        return ("'%s' is a whole number of at least 1, not %s"):format(name, tostring(value))
+    elseif name == "instance" and not value:find("^[%w_.-]+$") then
+        return ("'instance' has letters, digits, '_', '.' and '-' only, not '%s'"):format(value)
+    end
+    return name == "segment" and segment_table_error(value) or nil
+end
+
 --- Settings of this Lua VM, to be made before the first lock: in init_by_lua*, or where a module is loaded.
+-- Raises an error that names a wrong setting, and after the first use, when they would have no effect.
 -- @param options library (path of liblockshm.so.0), and for the segments of dictionaries: instance (in place of the
 --                computed one), segment (table: dictionary = segment name), user (of the workers; default: as nginx
 --                reads its configuration), locks, requests, owners (capacities)
 function M.configure(options)
+    local err = type(options) ~= "table" and "a table of settings is needed, not " .. tostring(options) or nil
+    for name, value in pairs(err and {} or options) do
+        err = err or setting_error(name, value)
+    end
+    if acquire and not err then
+        err = "too late: the library is in use; call it before the first open(), dict() or new()"
+    end
+    if err then
+        error("configure: " .. err, 2)
+    end
     for name, value in pairs(options) do
-        if type(value) ~= known_settings[name] then
-            error(("configure: %s"):format(known_settings[name] and ("'%s' is a %s, not %s"):format(name,
-                known_settings[name], tostring(value)) or ("unknown setting '%s'"):format(tostring(name))), 2)
-        end
         settings[name] = value
     end
 end
@@ -59,7 +92,13 @@ function M.open(name, options)
 end
 
 --- The name of the segment of a dictionary: for lockctl.
+-- @return string; or nil, error string
 function M.segment_name(dict)
+    if type(dict) ~= "string" then
+        return nil, "the name of a dictionary is a string, not " .. tostring(dict)
+    elseif type(ngx) ~= "table" or not ngx.shared then
+        return nil, NO_NGINX
+    end
     return settings.segment and settings.segment[dict]
         or require("resty.lockshm.instance").segment_name(dict, settings.instance)
 end
@@ -73,7 +112,7 @@ function M.dict(name)
     if found then
         return found
     elseif type(ngx) ~= "table" or not ngx.shared then
-        return nil, "dictionaries are nginx's: without it, use open(name)"
+        return nil, NO_NGINX
     elseif name == nil or not ngx.shared[name] then
         return nil, "dictionary not found"
     end
@@ -131,10 +170,13 @@ end
 local numbers = { "timeout", "exptime", "step", "ratio", "max_step" }
 
 local function option_error(opts)
+    if type(opts) ~= "table" then
+        return "the options are a table, not " .. tostring(opts)
+    end
     for i = 1, #numbers do
         local value = opts[numbers[i]]
         if value and not (native.to_ns(value) or numbers[i] == "timeout" and tonumber(value)) then
-            return ("bad option '%s': %s"):format(numbers[i], tostring(value))
+            return ("bad option '%s': %s, not %s"):format(numbers[i], native.DURATION, tostring(value))
         end
     end
     return spec.tag_error(opts.tag)
@@ -183,7 +225,8 @@ function M.new(_, dict_name, opts)
     local fair_flags = spec.flags(mode, opts.renew, opts.robust, true)
     local self = setmetatable({
         locks = group,
-        memory = false, -- while held
+        memory = false,  -- while held
+        pending = false, -- while lock() runs
         key = false,
         mode = mode,
         flags = fair_flags,
@@ -237,11 +280,12 @@ end
 -- @param key 1 to 65535 bytes
 -- @return seconds waited, 0 = it was free (as a poller would have slept, or real with option honest); with option
 --         robust also nil, "owner died" or "took over expired"; or nil and an error string: "timeout", "locked" (this
---         object holds a lock), "nil key", "empty key", "key too long", "cannot wait in ...", or a sentence
+--         object holds a lock, or waits for one), "nil key", "empty key", "key too long", "cannot wait in ...", or a
+--         sentence
 function M.lock(self, key)
     if not key then
         return nil, "nil key"
-    elseif self.memory then
+    elseif self.memory or self.pending and acquire.awaits(self.pending) then
         return nil, "locked"
     end
     if type(key) ~= "string" then
@@ -257,7 +301,9 @@ function M.lock(self, key)
     else
         self.flags = self.fair_flags
     end
+    self.pending = memory
     local status, waited, report = acquire.acquire(group, self, key, memory)
+    self.pending = false
     if not status then
         acquire.give_back(memory)
         return not_locked(self, waited, report)
@@ -322,10 +368,11 @@ local function while_held(name)
     end
 end
 
---- The fencing token: larger than that of every earlier holder of the key, or, without option fair, the same as that of
--- the previous one in this worker.
+--- The fencing token, a string of digits: larger than that of every earlier holder of the key, or, without option fair,
+-- the same as that of the previous one in this worker.
 M.token = while_held "token"
---- Seconds left of the lease (math.huge = strict); or nil, "lost" or "unlocked".
+--- Seconds left of the lease (math.huge = strict); or nil, "late" (it has run out, but no other request has taken the
+-- key), "lost" or "unlocked".
 M.check = while_held "check"
 --- Shared to exclusive; true, or nil, "busy", "lost" or "unlocked".
 M.upgrade = while_held "upgrade"

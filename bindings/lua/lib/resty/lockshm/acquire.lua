@@ -13,6 +13,7 @@ local BUSY = C.LOCKSHM_BUSY
 local NOT_HELD = C.LOCKSHM_NOT_HELD
 local NO_SEGMENT = C.LOCKSHM_NO_SEGMENT
 local INVALID = C.LOCKSHM_INVALID
+local FULL = C.LOCKSHM_FULL
 
 local in_nginx = type(ngx) == "table" and ngx.get_phase ~= nil
 local waiting = in_nginx and require "resty.lockshm.pump" or require "resty.lockshm.poll"
@@ -40,8 +41,13 @@ local function try_again(segment, hold)
     return status
 end
 
-local function failed(status, report)
-    return nil, native.message(status, report.error.message), report
+local function failed(segment, status, report)
+    local err = native.message(status, report.error.message)
+    if status == FULL then
+        err = ("%s (segment '%s': more capacity is for a new one: stop its users, lockctl rm, %s)"):format(err,
+            segment.name, in_nginx and "configure{} with locks, requests or owners" or "open() with larger options")
+    end
+    return nil, err, report
 end
 
 --- Opens what is missing: the loop of this process, or the segment where an operator removed it.
@@ -70,13 +76,16 @@ local function wait(locks, spec, key, hold)
     end
     local report = native.sized("struct lockshm_report")
     fill(queued, spec, key)
+    if waiting.count > 0 and spec.fair_flags then
+        queued.flags = spec.fair_flags -- the next holder may be in this worker: it runs without a wake-up
+    end
     queued.timeout_ns = spec.timeout_ns
     queued.report = report
     local status, reason = waiting.wait(segment, queued, hold, report)
     if not status then
         return nil, reason, report
     elseif status < 0 then
-        return failed(status, report)
+        return failed(segment, status, report)
     end
     return status, native.now() - started
 end
@@ -101,7 +110,7 @@ local function slow(locks, spec, key, hold, status)
         if status >= 0 then
             return status
         end
-        local _, err = failed(status, try_report)
+        local _, err = failed(locks.segment, status, try_report)
         return nil, status == BUSY and refusal or err, try_report
     end
     return wait(locks, spec, key, hold)
@@ -124,6 +133,8 @@ function M.acquire(locks, spec, key, hold)
     end
     return slow(locks, spec, key, hold, status)
 end
+
+M.awaits = waiting.awaits
 
 --- Sleeps: the light thread or, without nginx, the process.
 M.sleep = waiting.sleep
@@ -159,6 +170,18 @@ function M.give_back(memory)
     if pooled < POOL_MAX then
         pooled = pooled + 1
         pool[pooled] = memory
+    end
+end
+
+--- Checks a key.
+-- @return error string, or nil
+function M.key_error(key)
+    if type(key) ~= "string" then
+        return "a key is a string, not " .. tostring(key)
+    elseif key == "" then
+        return "empty key"
+    elseif #key > native.number.KEY_MAX then
+        return "key too long"
     end
 end
 

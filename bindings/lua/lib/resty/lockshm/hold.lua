@@ -32,19 +32,21 @@ function M.new(memory, key, spec, status)
     return setmetatable({ memory = memory, key = key, spec = spec, status = native.status(status) }, class)
 end
 
---- The fencing token: larger than that of every earlier exclusive hold of the key.  Below 2^53.
+--- The fencing token: larger than that of every earlier exclusive hold of the key.
+-- A string of digits, since Lua prints numbers of this size inexactly; tonumber() of it is exact, for comparisons.
 function M:token()
-    local token = tonumber(C.lockshm_token(self.memory))
-    return token ~= 0 and token or nil
+    return native.token(C.lockshm_token(self.memory))
 end
 
 --- Is the hold still valid?
--- @return seconds left of the lease (math.huge = strict, 0 = run out, but no other request has taken the key);
---         or nil, "lost" or "not held"
+-- @return seconds left of the lease (math.huge = strict); or nil, "late" (it has run out, but no other request has taken
+--         the key: renew() is possible), "lost" or "not held"
 function M:check()
     local code = C.lockshm_check(self.memory, remaining)
     if code < 0 then
         return nil, native.message(code)
+    elseif code > 0 then
+        return nil, native.status(code)
     end
     return native.to_seconds(remaining[0])
 end

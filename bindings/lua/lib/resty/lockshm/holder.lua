@@ -55,7 +55,7 @@ function M.of_blocker(blocker)
         mode = modes[blocker.mode],
         pid = blocker.pid ~= 0 and blocker.pid or nil,
         tid = blocker.tid ~= 0 and blocker.tid or nil,
-        token = tonumber(blocker.token),
+        token = native.token(blocker.token),
         age = native.to_seconds(blocker.age_ns),
         expires_in = native.to_seconds(blocker.expires_in_ns),
         name = text_or_nil(blocker.name),
@@ -73,7 +73,7 @@ function M.of_previous(previous)
         status = native.status(previous.status),
         pid = previous.pid ~= 0 and previous.pid or nil,
         tid = previous.tid ~= 0 and previous.tid or nil,
-        token = tonumber(previous.token),
+        token = native.token(previous.token),
         age = native.to_seconds(previous.age_ns),
         tag = text_or_nil(previous.tag),
     }

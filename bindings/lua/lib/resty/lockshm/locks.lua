@@ -58,24 +58,18 @@ function M:reopen()
     if not fresh then
         return nil, err
     end
+    if type(ngx) == "table" then
+        ngx.log(ngx.WARN, "lockshm: segment '", self.name, "' was removed while in use, and is opened anew; a request that ",
+            "still holds a key in the old one does not exclude those in the new one")
+    end
     self.segment = fresh
     return fresh:open_loop(-1)
-end
-
-local function check_key(key)
-    if type(key) ~= "string" then
-        return "a key is a string, not " .. tostring(key)
-    elseif key == "" then
-        return "empty key"
-    elseif #key > native.number.KEY_MAX then
-        return "key too long"
-    end
 end
 
 --- Takes a lock by a finished request.
 -- @return hold; or nil, error string, holder
 function M:take(key, request)
-    local err = check_key(key)
+    local err = acquire.key_error(key)
     if err then
         return nil, err
     end

@@ -3,6 +3,8 @@
 -- The library is found as "liblockshm.so.0", or at the path given to `load`, or in the variable LOCKSHM_LIBRARY.
 -- No call of it takes a callback.  Every symbol is resolved at load, so that a finaliser never has to.
 
+assert(type(jit) == "table", "resty.lockshm needs LuaJIT")
+
 local ffi = require "ffi"
 local cdef = require "resty.lockshm.cdef"
 
@@ -53,6 +55,20 @@ local function resolve(library)
     end
 end
 
+local function find(path)
+    local found, library = pcall(ffi.load, path)
+    if not found then
+        error(("resty.lockshm: %s: install liblockshm and run ldconfig, or name the file by configure{ library = ... }")
+            :format(library))
+    end
+    if not pcall(function() return library.lockshm_version end) then
+        error(("resty.lockshm: %s is not liblockshm"):format(path))
+    end
+    check_version(library)
+    resolve(library)
+    return library
+end
+
 --- Loads the library; later calls return the same one.
 -- @param path of the file, or nil
 -- @return the library's name space; raises an error that names what is missing or does not fit
@@ -62,9 +78,7 @@ function M.load(path)
     end
     declare(cdef.declarations, "struct lockshm_request")
     check_layout()
-    local library = ffi.load(path or os.getenv("LOCKSHM_LIBRARY") or "liblockshm.so.0")
-    check_version(library)
-    resolve(library)
+    local library = find(path or os.getenv("LOCKSHM_LIBRARY") or "liblockshm.so.0")
     M.C = library
     return library
 end
@@ -83,6 +97,12 @@ end
 
 --- What to_ns() takes, for messages.
 M.DURATION = ("a number of seconds up to %d, or math.huge, is needed"):format(LONGEST)
+
+--- A token as decimal digits: as a number, Lua would print 14 of its 15 or 16.
+-- @return string, or nil for 0
+function M.token(token)
+    return token ~= 0 and ("%d"):format(tonumber(token)) or nil
+end
 
 --- Nanoseconds as seconds.
 function M.to_seconds(ns)

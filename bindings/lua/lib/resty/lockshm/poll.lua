@@ -40,6 +40,10 @@ end
 function M.drain()
 end
 
+function M.awaits()
+    return false
+end
+
 --- Sleeps some seconds, or until a signal.
 function M.sleep(seconds)
     ffi.C.lockshm_lua_poll(nil, 0, math.ceil(seconds * 1000))

@@ -23,6 +23,8 @@ local STARTED_WITHIN = 60
 local SLEEP = 86400      -- a semaphore's longest sleep; an endless wait sleeps again
 local DIRECT_MAX = 64    -- collections between two reads of the socket
 
+local C_CALL = "inside a C call, such as require() or table.sort(), nginx cannot suspend"
+
 local exiting = ngx.worker.exiting
 local get_phase = ngx.get_phase
 
@@ -32,8 +34,9 @@ local yieldable = {
 }
 
 local pump             -- the running one: { pair, segments }
-local starters          -- those that wait for its start: semaphores; or nil
+local starters          -- semaphores of those that wait for its start, in order; or nil
 local start_error
+local waking = 0       -- starters that were woken and have not run yet
 local waits = {}       -- by number: a hold stays referenced until its outcome
 local last_number = 0
 local delivered = {}   -- granted and posted, not yet seen by the light thread
@@ -63,7 +66,7 @@ local function sleep(on, seconds)
         return not ok and err or nil
     elseif tostring(ok):find("C-call boundary", 1, true) then
         keep_stranded(on)
-        return "inside a C call, such as require() or table.sort(), nginx cannot suspend"
+        return C_CALL
     end
     return tostring(ok)
 end
@@ -152,7 +155,7 @@ local function release_untaken()
 end
 
 local function tick()
-    direct = 0
+    direct, waking = 0, 0
     collect()
     release_untaken()
     cancel_waits(exiting())
@@ -187,8 +190,11 @@ end
 local function started(err)
     local woken = starters
     starters, start_error = nil, err
-    for one in pairs(woken) do
-        one:post(1)
+    for i = 1, #woken do
+        if woken[i]:count() < 0 then
+            waking = waking + 1
+            woken[i]:post(1)
+        end
     end
 end
 
@@ -207,6 +213,18 @@ local function run()
     pair:close_written()
 end
 
+local function awake()
+    waking = math.max(waking - 1, 0)
+end
+
+--- Lets those run first that were woken earlier: requests are queued in the order of their calls.
+local function queue_behind_woken()
+    waking = waking + 1
+    local ok = pcall(ngx.sleep, 0)
+    awake()
+    return ok, not ok and "cannot wait: " .. C_CALL or nil
+end
+
 local function start()
     if not starters then
         local ok, err = ngx.timer.at(0, run)
@@ -216,10 +234,10 @@ local function start()
         starters, start_error = {}, nil
     end
     local own = new_semaphore()
-    starters[own] = true
+    starters[#starters + 1] = own
     local err = sleep(own, STARTED_WITHIN)
-    if starters then
-        starters[own] = nil
+    if own:count() == 0 then -- this use keeps it from the garbage collector
+        awake()
     end
     if err == "timeout" then
         err = "the timer for it did not run"
@@ -231,14 +249,17 @@ end
 --- Makes the pump run and serve this segment.  May yield.
 -- @return true; or nil, error string
 function M.attach(segment)
+    local ok, err = true, nil
     if not pump then
-        local ok, err = start()
-        if not ok then
-            return nil, err
-        end
+        ok, err = start()
+    elseif waking > 0 then
+        ok, err = queue_behind_woken()
+    end
+    if not ok or not pump then
+        return nil, err or "cannot wait: the timer for it has ended"
     end
     if segment.pump ~= pump then
-        local ok, err = segment:open_loop(pump.pair.written)
+        ok, err = segment:open_loop(pump.pair.written)
         if not ok then
             return nil, err
         end
@@ -255,6 +276,16 @@ local function sleep_until_woken(wait)
     until wait.status or err ~= "timeout"
     wait.taken, wait.hold = true, nil -- the memory may have another use now
     return err
+end
+
+--- Is there a wait for this memory, whose light thread lives?
+function M.awaits(hold)
+    for _, wait in pairs(waits) do
+        if wait.hold == hold and wait.semaphore:count() < 0 then
+            return true
+        end
+    end
+    return false
 end
 
 --- Queues a request and suspends the light thread until its outcome.

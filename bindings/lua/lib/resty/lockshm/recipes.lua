@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --- Single flight, once and seat: one call each, for locks objects.
--- Their leases are renewed while the process lives.  Whatever the function given does, the lock is released.
+-- Their leases are renewed while the process lives.  Whatever the function given does, the lock is released: behind it,
+-- also if it raises an error, and, if nginx ends its request meanwhile, within a second.
 
 local acquire = require "resty.lockshm.acquire"
 local native = require "resty.lockshm.native"
@@ -10,6 +11,7 @@ local C = native.load()
 local M = {}
 
 local in_nginx = type(ngx) == "table" and ngx.get_phase ~= nil
+local anchor = in_nginx and require "resty.lockshm.anchor" or { tie = function() end, free = function() end }
 local RETRY_SEAT = 1 -- seconds between the error of a seat's function and the next request for the seat
 local SLICE = 0.5    -- longest sleep of a seat that does not see the worker's exit
 
@@ -23,8 +25,23 @@ local function log_lost(hold, err)
     log("WARN", "'", hold.key, "' was not released: ", err, "; the work may have overlapped with another holder's")
 end
 
---- The request of a recipe; errors name the option.
-local function request_of(defaults, options)
+local function is_callable(value)
+    local class = type(value) ~= "function" and getmetatable(value)
+    return type(value) == "function" or class and type(class.__call) == "function"
+end
+
+local function function_error(name, value)
+    if not is_callable(value) then
+        return ("'%s' is a function, not %s"):format(name, tostring(value))
+    end
+end
+
+--- The request of a recipe; errors name the argument or the option.
+local function request_of(recipe, key, name, fn, defaults, options)
+    local err = acquire.key_error(key) or function_error(name, fn)
+    if err then
+        return nil, recipe .. ": " .. err
+    end
     return spec.make(C.LOCKSHM_EXCLUSIVE, defaults, options)
 end
 
@@ -35,7 +52,9 @@ end
 --- Runs a function under a hold and releases.  An error of the function goes on after the release.
 -- @param cooldown function of the packed results: seconds; or nil
 local function run_and_release(hold, cooldown, fn, ...)
+    local tie = anchor.tie(hold)
     local results = pack(pcall(fn, ...))
+    anchor.free(tie)
     local released, err = hold:release(cooldown and cooldown(results) or 0)
     if not released then
         log_lost(hold, err)
@@ -48,6 +67,7 @@ end
 
 local flight_defaults = {
     timeout = 5, lease = 30, max_hold = 300, renew = true, robust = false, fair = true, tag = false, stale = false,
+    fixed = { renew = true, fair = true },
 }
 
 local function look_and_fill(look, fill, hold)
@@ -67,19 +87,24 @@ end
 --                stale: function(err, holder) whose result is returned when the lock was not obtained
 -- @return value, or what fill() returned; or nil, error string, holder
 function M:single_flight(key, look, fill, options)
+    local wrong = function_error("look", look)
+    if wrong then
+        return nil, "single_flight: " .. wrong
+    end
     local value = look()
     if value ~= nil then
         return value
     end
-    local request, err = request_of(flight_defaults, options)
-    if not request then
+    local request, err = request_of("single_flight", key, "fill", fill, flight_defaults, options)
+    local stale = request and options and options.stale
+    err = err or stale and function_error("stale", stale)
+    if err then
         return nil, err
     end
     local hold, reason, holder = self:take(key, request)
     if hold then
         return run_and_release(hold, nil, look_and_fill, look, fill, hold)
     end
-    local stale = options and options.stale
     if stale then
         return stale(reason, holder)
     end
@@ -88,7 +113,7 @@ end
 
 local once_defaults = {
     timeout = 0, lease = 30, max_hold = 0, renew = true, robust = false, fair = true, tag = false,
-    retry_on_failure = false,
+    retry_on_failure = false, fixed = { timeout = true, renew = true, fair = true },
 }
 
 local function has_failed(results)
@@ -97,14 +122,15 @@ end
 
 --- Runs a function at most once in a period, on all processes of the host together.
 -- The period counts from the grant.  If the process is killed half way the next call runs.  A function that takes longer
--- than the period excludes others until it ends.
+-- than the period excludes others until it ends.  The rest of the period closes the key to all requests: use keys of
+-- their own for jobs.
 -- @param key     string
 -- @param period  seconds
 -- @param fn      function(hold); it fails by an error, or by returning nil or false and a reason
 -- @param options lease (30 s, renewed), tag, retry_on_failure (false): a failed run leaves no rest of the period
 -- @return true and the results of fn; false, holder where it was skipped; or nil, error string
 function M:once(key, period, fn, options)
-    local request, err = request_of(once_defaults, options)
+    local request, err = request_of("once", key, "fn", fn, once_defaults, options)
     local period_ns = request and native.to_ns(period)
     if not request or not period_ns or period_ns == 0 or period_ns == native.FOREVER then
         return nil, err or "once: a period of more than 0 seconds, up to 315360000, is needed, not " .. tostring(period)
@@ -127,6 +153,7 @@ end
 
 local seat_defaults = {
     timeout = math.huge, lease = 30, max_hold = 0, renew = true, robust = false, fair = true, tag = false,
+    fixed = { timeout = true, renew = true, fair = true },
 }
 
 local Seat = {}
@@ -138,7 +165,11 @@ end
 
 --- Does this worker have the seat?  Also false after stop(), and as soon as the worker is to exit.
 function Seat:held()
-    return self.hold ~= nil and not self.stopped and not exiting() and self.hold:check() ~= nil
+    if not self.hold or self.stopped or exiting() then
+        return false
+    end
+    local left, reason = self.hold:check()
+    return left ~= nil or reason == "late"
 end
 
 --- Sleeps in slices, so that a graceful exit is not delayed.
@@ -175,7 +206,9 @@ local function take_turn(self, locks, key, request, fn)
         return "done"
     end
     self.hold = hold
+    local tie = anchor.tie(hold)
     local ok, reason = xpcall(fn, debug.traceback, self)
+    anchor.free(tie)
     self.hold = nil
     local released, lost = hold:release()
     if not released then
@@ -219,7 +252,7 @@ end
 -- @param options lease (30 s, renewed), tag
 -- @return seat; or nil, error string
 function M:seat(key, fn, options)
-    local request, err = request_of(seat_defaults, options)
+    local request, err = request_of("seat", key, "fn", fn, seat_defaults, options)
     if not request then
         return nil, err
     end

@@ -36,8 +36,16 @@ local err = ffi.new("struct lockshm_error")
 local handle_out = ffi.new("lockshm_t *[1]")
 local loop_out = ffi.new("lockshm_loop_t *[1]")
 
-local function refused(code)
-    return nil, native.message(code, err.message), code
+local function refused(name, code)
+    local reason = native.message(code, err.message)
+    if not reason:find(name, 1, true) then
+        reason = ("segment '%s': %s"):format(name, reason)
+    end
+    if code == C.LOCKSHM_PERMISSION then
+        reason = ("%s (this process is user %d%s)"):format(reason, ffi.C.lockshm_lua_geteuid(),
+            in_nginx and "; in nginx let the master open it: assert(lockshm.dict(...)) in init_by_lua*" or "")
+    end
+    return nil, reason
 end
 
 local function create_options(options)
@@ -67,13 +75,7 @@ local function file_of(name)
 end
 
 --- Root in nginx: the segment is root's, and becomes the workers' user's; or it is that already.
-local function share_with_workers(name, user)
-    local instance = require "resty.lockshm.instance"
-    user = user or instance.user()
-    local uid, gid = instance.ids_of(user)
-    if not uid then
-        return nil, "the workers' user '" .. user .. "' does not exist"
-    end
+local function share_with_workers(name, user, uid, gid)
     local owner, names, fd = file_of(name)
     if not owner then
         return nil, "/dev/shm/" .. name .. " cannot be examined"
@@ -87,17 +89,27 @@ local function share_with_workers(name, user)
 end
 
 local function open_as_root(name, options)
+    local instance = require "resty.lockshm.instance"
+    local user = options.user or instance.user()
+    local uid, gid = instance.ids_of(user)
+    if not uid then
+        return nil, "the workers' user '" .. user .. "' does not exist"
+    end
     local code = C.lockshm_open(handle_out, name, ANY_OWNER, err)
-    if code == NO_SEGMENT then
+    local made = code == NO_SEGMENT
+    if made then
         code = C.lockshm_create(handle_out, name, create_options(options), err)
     end
     if code < 0 then
-        return refused(code)
+        return refused(name, code)
     end
     local handle = handle_out[0]
-    local ok, reason = share_with_workers(name, options.user)
+    local ok, reason = share_with_workers(name, user, uid, gid)
     if not ok then
         C.lockshm_close(handle)
+        if made then
+            C.lockshm_destroy(name, nil)
+        end
         return nil, reason
     end
     return handle
@@ -109,7 +121,7 @@ local function open(name, options)
     end
     local code = C.lockshm_create(handle_out, name, create_options(options), err)
     if code < 0 then
-        return refused(code)
+        return refused(name, code)
     end
     return handle_out[0]
 end
@@ -133,7 +145,7 @@ end
 function M:open_loop(fd)
     local code = C.lockshm_loop_open(self.handle, loop_out, fd, err)
     if code < 0 then
-        return refused(code)
+        return refused(self.name, code)
     end
     local old = self.loop
     self.loop = ffi.gc(loop_out[0], C.lockshm_loop_close)

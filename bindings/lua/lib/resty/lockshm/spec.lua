@@ -15,10 +15,28 @@ M.defaults = {
     timeout = 5, lease = 30, max_hold = 0, renew = false, robust = false, fair = true, tag = false,
 }
 
+local function is_known(defaults, name)
+    return defaults[name] ~= nil and name ~= "fixed" and not (defaults.fixed and defaults.fixed[name])
+end
+
+local function known_names(defaults)
+    local names = {}
+    for name in pairs(defaults) do
+        if is_known(defaults, name) then
+            names[#names + 1] = name
+        end
+    end
+    table.sort(names)
+    return table.concat(names, ", ")
+end
+
 local function unknown_name(defaults, options)
+    if options == defaults then
+        return nil
+    end
     for name in pairs(options) do
-        if defaults[name] == nil then
-            return ("unknown option '%s'"):format(tostring(name))
+        if not is_known(defaults, name) then
+            return ("unknown option '%s'; there are %s"):format(tostring(name), known_names(defaults))
         end
     end
 end
@@ -33,7 +51,7 @@ local function option(options, defaults, name)
 end
 M.option = option
 
---- The flags of a request.  Where order is not asked for an exclusive lock goes to the running worker first (BARGE).
+--- The flags of a request.  Where order is not asked for, an exclusive lock goes to the running worker first (BARGE).
 function M.flags(mode, renew, robust, fair)
     local flags = 0
     if renew then
@@ -79,11 +97,14 @@ end
 
 --- The request of some options.
 -- @param mode     enum lockshm_mode
--- @param defaults the options that exist, with their defaults
+-- @param defaults the options that exist, with their defaults; fixed = those that a caller cannot set
 -- @param options  or nil
 -- @return spec; or nil, error string that names the option
 function M.make(mode, defaults, options)
     options = options or defaults
+    if type(options) ~= "table" then
+        return nil, "the options are a table, not " .. tostring(options)
+    end
     local tag = option(options, defaults, "tag")
     local err = unknown_name(defaults, options) or M.tag_error(tag)
     if err then
