@@ -39,7 +39,7 @@ local start_error
 local waking = 0       -- starters that were woken and have not run yet
 local waits = {}       -- by number: a hold stays referenced until its outcome
 local last_number = 0
-local delivered = {}   -- granted and posted, not yet seen by the light thread
+local delivered = {}   -- waits that were granted and posted, not yet seen by their light thread; with their ticks
 local direct = 0       -- collections since the socket was read
 local outcome = native.sized("struct lockshm_outcome")
 
@@ -100,7 +100,7 @@ local function finish(number, status)
     if wait.semaphore:count() < 0 then
         wake(wait, status)
         if status >= 0 then
-            delivered[#delivered + 1] = wait
+            delivered[wait] = 0
         end
     elseif status >= 0 then
         C.lockshm_release(wait.hold, 0)
@@ -142,16 +142,14 @@ end
 
 --- Releases grants whose light thread was killed between the post and its turn, which comes within one tick.
 local function release_untaken()
-    local kept = {}
-    for _, wait in ipairs(delivered) do
-        wait.ticks = (wait.ticks or 0) + 1
-        if wait.ticks < 2 and not wait.taken then
-            kept[#kept + 1] = wait
-        elseif not wait.taken then
+    for wait, ticks in pairs(delivered) do
+        if ticks == 0 then
+            delivered[wait] = 1
+        else
+            delivered[wait] = nil
             C.lockshm_release(wait.hold, 0)
         end
     end
-    delivered = kept
 end
 
 local function tick()
@@ -183,7 +181,7 @@ local function run_until_idle()
     repeat
         ngx.sleep(TICK)
         tick()
-        idle = (M.count == 0 and #delivered == 0) and idle + 1 or 0
+        idle = (M.count == 0 and not next(delivered)) and idle + 1 or 0
     until idle >= IDLE_TICKS or exiting() and M.count == 0
 end
 
@@ -274,7 +272,7 @@ local function sleep_until_woken(wait)
     repeat
         err = sleep(wait.semaphore, SLEEP)
     until wait.status or err ~= "timeout"
-    wait.taken, wait.hold = true, nil -- the memory may have another use now
+    delivered[wait] = nil -- the memory may have another use from now on
     return err
 end
 
