@@ -4,6 +4,7 @@ tests_of_bindings += \
 	%D%/tests/chaos.sh \
 	%D%/tests/deaths.sh \
 	%D%/tests/dropin.sh \
+	%D%/tests/ends.sh \
 	%D%/tests/exclusion.sh \
 	%D%/tests/flight.sh \
 	%D%/tests/generated.sh \
@@ -45,6 +46,7 @@ EXTRA_DIST += \
 	%D%/examples/scheduler.lua \
 	%D%/generate.sh \
 	%D%/lib/resty/lockshm/acquire.lua \
+	%D%/lib/resty/lockshm/anchor.lua \
 	%D%/lib/resty/lockshm/cdef.lua \
 	%D%/lib/resty/lockshm/holder.lua \
 	%D%/lib/resty/lockshm/instance.lua \
@@ -59,6 +61,7 @@ EXTRA_DIST += \
 	%D%/tests/common.sh \
 	%D%/tests/deaths_spec.lua \
 	%D%/tests/dropin_spec.lua \
+	%D%/tests/ends_spec.lua \
 	%D%/tests/exclusion_spec.lua \
 	%D%/tests/flight_spec.lua \
 	%D%/tests/many_spec.lua \
