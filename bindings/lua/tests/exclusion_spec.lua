@@ -134,7 +134,7 @@ for _, n in ipairs { 1, 2, 4 } do
 				two:release()
 				local before = one:token()
 				local later, later_err = one:upgrade()
-				local raised = one:token() > before
+				local raised = tonumber(one:token()) > tonumber(before)
 				local refused, why = locks:shared("up", { timeout = 0 })
 				local down = one:downgrade()
 				local third = locks:shared("up", { timeout = 0 })
