@@ -7,26 +7,24 @@ local wait = require "support.wait"
 
 local ROUNDS = os.getenv("LONG") and 60 or 6
 
---- Turns under the lock, 25 at least, until the test has done what it does in a round.  A worker that is inside has its
--- pid in the dictionary; another one that is there must have been killed.
+--- Turns under the lock until the round is over.  A worker that is inside has its pid in the dictionary; another one that is there must have been
+-- killed.
 local TURNS = [[
 	local data, me, violations, turns = ngx.shared[dict], ngx.worker.pid(), 0, 0
 	local lock = new { timeout = 400, exptime = 500 }
-	local i = 0
-	while i < 25 or not data:get("enough") do
-		i = i + 1
+	repeat
 		local elapsed, err = lock:lock("chaos")
 		if not elapsed then error(err) end
 		local other = data:get("inside")
 		if other and not data:get("killed" .. other) then violations = violations + 1 end
 		data:set("inside", me)
-		ngx.sleep(i % 2 == 0 and 0.001 or 0)
+		ngx.sleep(turns % 2 == 0 and 0.001 or 0)
 		if data:get("inside") ~= me then violations = violations + 1 end
 		data:delete("inside")
 		local ok, why = lock:unlock()
 		if not ok then error(why) end
 		turns = turns + 1
-	end
+	until turns >= 5 and data:get("round") > @round
 	return violations, turns
 ]]
 
@@ -52,35 +50,36 @@ describe(ROUNDS .. " rounds of four workers", function()
 	it("with the holder killed, or stopped for a while, exclude each other, and all others are served", function()
 		local server = nginx.start { workers = 4, level = "notice" }
 		local deaths = 0
+		server:run 'ngx.shared[dict]:set("round", 1)'
 		for round = 1, ROUNDS do
-			local workers, started = server:workers(3), {}
-			workers[1]:run('ngx.shared[dict]:delete("enough")')
+			local workers, started, turns_text = server:workers(3), {}, TURNS:gsub("@round", round)
+			local function over(survivor, killed)
+				survivor:run(('ngx.shared[dict]:set("killed%d", true) ngx.shared[dict]:set("round", %d)'):format(killed, round + 1))
+			end
 			for _, worker in ipairs(workers) do
-				for _ = 1, 2 do started[#started + 1] = worker:start(TURNS) end
+				for _ = 1, 2 do started[#started + 1] = worker:start(turns_text) end
 			end
 			local victim = wait.for_condition("a holder with waiters", function()
 				local lock = server:segment() and server:show("chaos")
 				return lock and #lock.waiters > 0 and lock.holders[1]
 			end).pid
+			local survivor = workers[1].pid ~= victim and workers[1] or workers[2]
 			if round % 3 == 0 then
 				posix.kill(victim, posix.SIGSTOP)
 				posix.sleep(0.02)
 				posix.kill(victim, posix.SIGCONT)
-				workers[1]:run('ngx.shared[dict]:set("enough", true)')
+				over(survivor, 0)
 				assert.equal(0, (finish_all(started)))
 			else
-				local survivor
-				for _, worker in ipairs(workers) do
-					if worker.pid ~= victim then
-						worker:run(('ngx.shared[dict]:set("killed%d", true)'):format(victim))
-						survivor = worker
-						break
-					end
-				end
+				survivor:run(('ngx.shared[dict]:set("killed%d", true)'):format(victim))
 				posix.kill(victim, posix.SIGKILL)
-				survivor:run('ngx.shared[dict]:set("enough", true)')
+				wait.for_condition("another holder", function()
+					local holder = server:show("chaos").holders[1]
+					return holder and holder.pid ~= victim
+				end)
+				over(survivor, victim)
 				local closed, turns = finish_all(started)
-				assert.is_true(closed <= 2 and turns >= 6 * 25)
+				assert.is_true(closed <= 2 and turns >= 6 * 5)
 				deaths = deaths + 1
 				wait.for_condition("four workers", function()
 					posix.collect_all()

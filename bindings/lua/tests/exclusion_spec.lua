@@ -199,6 +199,34 @@ for _, n in ipairs { 1, 2, 4 } do
 	end)
 end
 
+describe("a worker's first waits, which begin in one turn,", function()
+	teardown(nginx.stop_all)
+
+	it("are granted in the order of their calls", function()
+		local server = nginx.start {}
+		local worker = server:workers()[1]
+		hold(worker, "burst")
+		local waiting = worker:start [[
+			local threads, order = {}, {}
+			for i = 1, 50 do
+				threads[i] = ngx.thread.spawn(function()
+					local lock = new { timeout = 200, exptime = 300 }
+					assert(lock:lock("burst"))
+					order[#order + 1] = i
+					assert(lock:unlock())
+				end)
+			end
+			for i = 1, #threads do assert(ngx.thread.wait(threads[i])) end
+			return order
+		]]
+		server:await_waiters("burst", 50)
+		unlock(worker, "burst")
+		local expected = {}
+		for i = 1, 50 do expected[i] = i end
+		assert.same(expected, (waiting:result()))
+	end)
+end)
+
 describe("what lock() returns after a wait", function()
 	local server, worker
 	setup(function()
