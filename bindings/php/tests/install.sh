@@ -51,11 +51,18 @@ mkdir "$work/example"
 cd "$work/example"
 segment=php-readme-$$
 awk '/^```php$/ { on = 1; next } /^```$/ { on = 0 } on' "$source/README.md" | sed "s/'shop'/'$segment'/" >example.php
-echo "Locks::destroy('$segment');" >>example.php
-php -n -d extension="$installed" -d display_errors=stderr example.php >out 2>&1 || fail "the example of README.md" out
-[ "$(cat out)" = "<h1>Hello</h1>
-mails sent" ] || fail "the example printed something else" out
+destroy() {
+	php -n -d extension="$installed" -r "Lockshm\\Locks::destroy('$segment');" || true
+}
+trap 'destroy >"$work/destroyed" 2>&1; rm -rf "$work"' EXIT
+run_example() {
+	php -n -d extension="$installed" -d display_errors=stderr example.php >out 2>&1 || fail "the example of README.md, $1 run" out
+	[ "$(cat out)" = "$2" ] || fail "the example printed something else, $1 run" out
+}
+run_example first "<h1>Hello</h1>
+mails sent"
 grep -q '^made under token [1-9]' report.txt || fail "the example made no report" out
+run_example second "<h1>Hello</h1>"
 pass
 
 php -n -d extension="$installed" -d session.save_handler=lockshm --ri lockshm >out 2>&1 || fail "php --ri lockshm" out

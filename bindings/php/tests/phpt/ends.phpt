@@ -14,6 +14,13 @@ unset($hold);
 var_dump($locks->isLocked('a'));
 unset($copy);
 var_dump($locks->isLocked('a'));
+if ($locks->tryExclusive('a')) {
+    var_dump($locks->isLocked('a'));
+}
+if ($hold = $locks->tryExclusive('a')) {
+    var_dump($locks->isLocked('a'));
+}
+unset($hold);
 $cycle = new stdClass;
 $cycle->self = $cycle;
 $cycle->hold = $locks->exclusive('a');
@@ -52,6 +59,8 @@ foreach (['leak', 'exit', 'fatal', 'memory', 'exception', 'outlive'] as $how) {
 --EXPECT--
 bool(true)
 bool(false)
+bool(false)
+bool(true)
 bool(true)
 bool(true)
 bool(false)
