@@ -21,8 +21,10 @@ final class CannotRestoreLockException extends RuntimeException
                 : "Process {$holders[0]->pid} holds it.";
         }
 
+        $call = 'Cache::lock('.var_export($name, true).')->forceRelease()';
+
         return new self("Lock '$name' cannot be restored here: it is held by the process that takes it, and this one does not"
-            ." hold it. $state Release it where it was taken, end it from here by forceRelease(), or keep locks that change"
+            ." hold it. $state Release it where it was taken, end it from here by $call, or keep locks that change"
             .' process (unique jobs: uniqueVia()) in another cache store.');
     }
 }

@@ -46,14 +46,14 @@ class LockshmLock extends Lock
 
     /**
      * Waits $seconds at most in the queue of the lock, in arrival order, without polling; the sleep that
-     * betweenBlockedAttemptsSleepFor() sets is accepted and has no effect.
+     * betweenBlockedAttemptsSleepFor() sets is accepted and has no effect.  0 or less: tries once.
      *
      * @throws LockTimeoutException not granted in time, with the holder in its message; or this process holds it itself
      */
     public function block($seconds, $callback = null)
     {
         try {
-            $this->take((float) $seconds);
+            $this->take(max(0.0, (float) $seconds));
         } catch (TimeoutException|DeadlockException $refused) {
             throw new LockTimeoutException($refused->getMessage(), $refused->getCode(), $refused);
         }

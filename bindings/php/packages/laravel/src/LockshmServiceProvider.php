@@ -21,6 +21,9 @@ use Lockshm\Locks;
  */
 final class LockshmServiceProvider extends ServiceProvider
 {
+    /** Those of this driver, and of Laravel for every store. */
+    private const KEYS = ['driver', 'data', 'segment', 'prefix', 'store', 'name', 'events', 'serializable_classes'];
+
     public function register(): void
     {
         $store = self::store(...);
@@ -34,6 +37,12 @@ final class LockshmServiceProvider extends ServiceProvider
 
     private static function store($app, array $config): LockshmStore
     {
+        $unknown = array_diff(array_keys($config), self::KEYS);
+        if ($unknown) {
+            throw new InvalidArgumentException(
+                'A cache store with the driver [lockshm] has no ['.implode('], [', $unknown)."]: its keys are 'data', 'segment' and 'prefix'."
+            );
+        }
         $data = $config['data'] ?? null;
         if (!\is_string($data) || 'lockshm' === $app['config']["cache.stores.$data.driver"]) {
             throw new InvalidArgumentException(

@@ -174,6 +174,14 @@ final class LockTest extends TestCase
         $this->lock(3600)->block(0);
     }
 
+    public function testABlockOfANegativeTimeTriesOnce(): void
+    {
+        $this->assertSame('value', $this->lock(3600)->block(-1, static fn () => 'value'));
+        $this->holder(3600);
+        $this->expectException(LockTimeoutException::class);
+        $this->lock(3600)->block(-1);
+    }
+
     public function testAWaitForALockOfTheSameProcessEndsAtOnce(): void
     {
         $this->lock(3600)->get();
@@ -264,6 +272,8 @@ final class LockTest extends TestCase
         $this->assertRestoreThrows($owner, 'No process holds it');
         $owner = $this->request('$lock = $app->store()->lock(%s, 3600); $lock->get(); echo $lock->owner();');
         $this->assertRestoreThrows($owner, 'left of its seconds');
+        $this->lock(0)->forceRelease();
+        $this->assertTrue($this->lock(3600)->get());
     }
 
     public function testAForkedChildHoldsNothing(): void
@@ -320,7 +330,7 @@ final class LockTest extends TestCase
             $this->fail('The lock of another process was restored.');
         } catch (CannotRestoreLockException $refused) {
             $this->assertStringContainsString($reason, $refused->getMessage());
-            $this->assertStringContainsString('forceRelease', $refused->getMessage());
+            $this->assertStringContainsString("by Cache::lock('{$this->name}')->forceRelease(),", $refused->getMessage());
         }
     }
 

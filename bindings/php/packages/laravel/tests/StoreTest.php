@@ -135,6 +135,19 @@ final class StoreTest extends TestCase
         return [[[]], [['data' => 'lockshm']], [['data' => 'wrong']], [['data' => 7]]];
     }
 
+    public function testAnUnknownKeyOfTheConfigurationIsNamed(): void
+    {
+        $this->expectException(InvalidArgumentException::class);
+        $this->expectExceptionMessage('[segmnt]');
+        Application::start(['wrong' => ['driver' => 'lockshm', 'data' => 'array', 'segmnt' => 'shop']])->store('wrong');
+    }
+
+    public function testKeysOfEveryStoreAreAccepted(): void
+    {
+        $config = ['driver' => 'lockshm', 'data' => 'array', 'segment' => Segment::name(), 'prefix' => '', 'events' => false];
+        $this->assertTrue(Application::start(['right' => $config])->store('right')->lock('right', 3600)->get());
+    }
+
     public function testRateLimiter(): void
     {
         $limiter = new RateLimiter($this->app->store());
