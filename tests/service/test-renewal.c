@@ -20,13 +20,14 @@ static int renewed(lockshm_hold_t *h, const char *key, int64_t ttl)
 
 static bool sleeps_long(void *unused)
 {
-	bool it;
+	int64_t left;
 
 	(void)unused;
 	renewals_lock(seg);
-	it = seg->renewals->sleeps_until > segment_now(seg) + LONG / 4;
+	left = seg->renewals->sleeps_until - segment_now(seg);
 	renewals_unlock(seg);
-	return it;
+	/* Before it has seen the first renewal it means to sleep for an hour. */
+	return left > LONG / 4 && left < LONG;
 }
 
 /* The service thread is to wake up in half a minute. */
