@@ -104,8 +104,10 @@ static const char *sentence(int code, const struct lockshm_error *error)
 }
 
 /** The failure of lk_acquire(). */
-void lk_throw_acquire(int code, const struct lockshm_request *request, const struct lockshm_report *report)
+void lk_throw_acquire(int code, const struct lk_segment *segment, const struct lockshm_request *request,
+		      const struct lockshm_report *report)
 {
+	bool own = code == LOCKSHM_DEADLOCK && lk_holds_have(segment, request->key, request->key_len);
 	char shown[LOCKSHM_KEY_SHOWN_MAX + 1];
 
 	if (EG(exception))
@@ -116,8 +118,8 @@ void lk_throw_acquire(int code, const struct lockshm_request *request, const str
 	}
 	lk_shown_key(shown, request->key, request->key_len);
 	zend_throw_exception_ex(class_of(code), code, "'%s': %s", shown,
-				code == LOCKSHM_DEADLOCK && !*report->error.message ? "this process holds it already" :
-										      sentence(code, &report->error));
+				own ? "this process holds it already: use that hold, or release it first" :
+				      sentence(code, &report->error));
 }
 
 void lk_throw_segment(int code, const struct lockshm_error *error)
@@ -174,7 +176,8 @@ void lk_throw_hold(int code, struct lk_hold *hold)
 		throw_not_alone(hold, shown);
 	else if (code == LOCKSHM_NOT_HELD)
 		zend_throw_exception_ex(lk_ce_not_held, code,
-					"'%s' is not held: it was released before, or is a hold of the parent process",
+					hold->listed ? "'%s' is not held by this process: it is a hold of the parent process" :
+						       "'%s' is not held: it was released before",
 					shown);
 	else
 		zend_throw_exception_ex(class_of(code), code, "'%s': %s", shown, lockshm_strerror(code));

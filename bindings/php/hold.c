@@ -158,7 +158,9 @@ ZEND_METHOD(Lockshm_Hold, release)
 		RETURN_THROWS();
 	}
 	code = lockshm_release(&hold->hold, ns);
-	unlist(hold);
+	/* A hold of the parent process stays listed: its errors say so. */
+	if (code != LOCKSHM_NOT_HELD)
+		unlist(hold);
 	return_timely(return_value, hold, code);
 }
 

@@ -127,7 +127,7 @@ static void take(zval *to, struct lk_segment *segment, struct lockshm_request *r
 	zval_ptr_dtor(to);
 	ZVAL_NULL(to);
 	if (code != LOCKSHM_BUSY || !quiet)
-		lk_throw_acquire(code, request, &report);
+		lk_throw_acquire(code, segment, request, &report);
 }
 
 static void acquire_method(INTERNAL_FUNCTION_PARAMETERS, int mode)

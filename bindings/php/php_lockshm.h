@@ -146,7 +146,8 @@ bool lk_request_lease(struct lockshm_request *request, double seconds, bool stri
 bool lk_create_options(struct lockshm_create_options *options, HashTable *given, uint32_t argument);
 
 /* errors.c */
-void lk_throw_acquire(int code, const struct lockshm_request *request, const struct lockshm_report *report);
+void lk_throw_acquire(int code, const struct lk_segment *segment, const struct lockshm_request *request,
+		      const struct lockshm_report *report);
 void lk_throw_segment(int code, const struct lockshm_error *error);
 void lk_throw_hold(int code, struct lk_hold *hold);
 zend_string *lk_not_granted(const struct lockshm_request *request, const struct lockshm_report *report);

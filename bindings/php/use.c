@@ -96,7 +96,7 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 		return;
 	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
 	if (!hold) {
-		lk_throw_acquire(code, &request, &report);
+		lk_throw_acquire(code, lk_segment_of(ZEND_THIS), &request, &report);
 		if ((code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY) && ZEND_FCI_INITIALIZED(flight.stale))
 			call_stale(return_value, &flight);
 		return;
@@ -153,7 +153,7 @@ ZEND_METHOD(Lockshm_Locks, once)
 	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
 	if (!hold) {
 		if (code != LOCKSHM_BUSY)
-			lk_throw_acquire(code, &request, &report);
+			lk_throw_acquire(code, lk_segment_of(ZEND_THIS), &request, &report);
 		RETURN_FALSE;
 	}
 	if (run_once(hold, period_ns, retry, &info, &cache, &value)) {
@@ -198,7 +198,7 @@ ZEND_METHOD(Lockshm_Locks, seat)
 		RETURN_THROWS();
 	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
 	if (!hold) {
-		lk_throw_acquire(code, &request, &report);
+		lk_throw_acquire(code, lk_segment_of(ZEND_THIS), &request, &report);
 		RETURN_THROWS();
 	}
 	call(return_value, &info, &cache, 1, &object);

@@ -19,6 +19,13 @@ try {
 $hold = $locks->exclusive('mine');
 attempt(fn() => $locks->exclusive('mine'));
 attempt(fn() => $locks->exclusive('mine', 0));
+pcntl_async_signals(true);
+attempt(fn() => $locks->exclusive('mine'));
+pcntl_async_signals(false);
+attempt(fn() => $locks->singleFlight('mine', fn() => null, fn() => 1));
+$hold->release();
+$hold = $locks->shared('mine');
+attempt(fn() => $locks->exclusive('mine'));
 $hold->release();
 attempt($hold->release(...));
 attempt($hold->check(...));
@@ -59,24 +66,27 @@ Lockshm\TimeoutException: 'report': not granted in 0.01 s: held exclusive by pid
 bool(true)
 string(7) "nightly"
 int(-2)
-Lockshm\DeadlockException: 'mine': deadlock: pid N waits for "mine" held by pid N
+Lockshm\DeadlockException: 'mine': this process holds it already: use that hold, or release it first
 Lockshm\BusyException: 'mine': not free: held exclusive by pid N (php) for N s
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
-Lockshm\NotHeldException: 'mine' is not held: it was released before, or is a hold of the parent process
+Lockshm\DeadlockException: 'mine': this process holds it already: use that hold, or release it first
+Lockshm\DeadlockException: 'mine': this process holds it already: use that hold, or release it first
+Lockshm\DeadlockException: 'mine': this process holds it already: use that hold, or release it first
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
+Lockshm\NotHeldException: 'mine' is not held: it was released before
 bool(false)
 bool(false)
 bool(true)
 bool(false)
 Lockshm\LostException: 'short' was lost: the lease expired and another request took the key (token N was issued after it), or an operator ended the hold
 Lockshm\LostException: 'short' was lost: the lease expired and another request took the key (token N was issued after it), or an operator ended the hold
-Lockshm\NotHeldException: 'short' is not held: it was released before, or is a hold of the parent process
+Lockshm\NotHeldException: 'short' is not held: it was released before
 bool(false)
 bool(false)
 bool(true)

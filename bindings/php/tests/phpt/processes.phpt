@@ -15,13 +15,15 @@ var_dump($hold->isHeld(), $child->wait() === -SIGKILL);
 
 $child = new Child(function ($socket) use ($locks, $hold) {
     fwrite($socket, json_encode([$hold->isHeld(), $locks->tryExclusive('report') === null, $locks->exclusive('own')->isHeld()]) . "\n");
-    try {
-        $hold->release();
-    } catch (Lockshm\NotHeldException $error) {
-        fwrite($socket, $error->getMessage() . "\n");
+    foreach ([$hold->check(...), $hold->release(...), $hold->release(...)] as $call) {
+        try {
+            $call();
+        } catch (Lockshm\NotHeldException $error) {
+            fwrite($socket, $error->getMessage() . "\n");
+        }
     }
 });
-var_dump($child->line(), $child->line(), $child->wait(), $hold->check(), $locks->isLocked('own'));
+var_dump($child->line(), $child->line(), $child->line(), $child->line(), $child->wait(), $hold->check(), $locks->isLocked('own'));
 
 $child = new Child(function ($socket) use ($locks) {
     $two = $locks->exclusive('two');
@@ -47,7 +49,9 @@ var_dump($hold->previous());
 bool(true)
 bool(true)
 string(17) "[false,true,true]"
-string(80) "'report' is not held: it was released before, or is a hold of the parent process"
+string(72) "'report' is not held by this process: it is a hold of the parent process"
+string(72) "'report' is not held by this process: it is a hold of the parent process"
+string(72) "'report' is not held by this process: it is a hold of the parent process"
 int(0)
 bool(true)
 bool(false)

@@ -83,7 +83,7 @@ int(1)
 exit: handler  7
 int(1)
 kill: handler  -9
-Lockshm\DeadlockException: 'report': this process holds it already
+Lockshm\DeadlockException: 'report': this process holds it already: use that hold, or release it first
 Lockshm\BusyException: 'report': not free: held exclusive by pid N (php) for N s
 bool(true)
 Lockshm\TimeoutException: 'busy': not granted in 0.01 s: held exclusive by pid N (php) for N s
