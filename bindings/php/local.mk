@@ -114,6 +114,7 @@ EXTRA_DIST += \
 	%D%/tests/phpt/single-flight.phpt \
 	%D%/tests/phpt/support.inc \
 	%D%/tests/phpt/time-limit.phpt \
+	%D%/tests/phpt/wrong-wait.phpt \
 	%D%/tests/support/fpm.php \
 	%D%/tests/support/start-fpm.sh \
 	%D%/tests/support/start.sh \

@@ -15,14 +15,17 @@ ZEND_DECLARE_MODULE_GLOBALS(lockshm)
 ZEND_TSRMLS_CACHE_DEFINE()
 #endif
 
+#define DEFAULT_WAIT "20"
+
 static PHP_INI_MH(on_update_wait)
 {
+	double kept = stage == ZEND_INI_STAGE_STARTUP ? zend_strtod(DEFAULT_WAIT, NULL) : LK_G(session_wait);
 	const char *end;
 	double seconds = zend_strtod(ZSTR_VAL(new_value), &end);
 
 	if (end == ZSTR_VAL(new_value) || *end || !(seconds >= 0 && seconds <= 86400)) {
-		zend_error(E_WARNING, "lockshm.session_wait must be between 0 and 86400 seconds, \"%s\" given",
-			   ZSTR_VAL(new_value));
+		zend_error(E_WARNING, "lockshm.session_wait must be between 0 and 86400 seconds, \"%s\" given; it stays %g",
+			   ZSTR_VAL(new_value), kept);
 		return FAILURE;
 	}
 	return OnUpdateReal(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
@@ -33,7 +36,7 @@ PHP_INI_BEGIN()
 			  zend_lockshm_globals, lockshm_globals)
 	STD_PHP_INI_ENTRY("lockshm.session_handler", "files", PHP_INI_ALL, OnUpdateString, session_handler,
 			  zend_lockshm_globals, lockshm_globals)
-	STD_PHP_INI_ENTRY("lockshm.session_wait", "20", PHP_INI_ALL, on_update_wait, session_wait,
+	STD_PHP_INI_ENTRY("lockshm.session_wait", DEFAULT_WAIT, PHP_INI_ALL, on_update_wait, session_wait,
 			  zend_lockshm_globals, lockshm_globals)
 PHP_INI_END()
 

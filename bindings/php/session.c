@@ -152,6 +152,15 @@ static const ps_module *find_delegate(void)
 	return NULL;
 }
 
+/** PHP names this handler in its own warning, not the one that failed. */
+static zend_result by_delegate(zend_result result, const char *action)
+{
+	if (result != SUCCESS && !EG(exception))
+		php_error_docref(NULL, E_WARNING, "The save handler \"%s\" (lockshm.session_handler) failed to %s the session",
+				 SESSION->delegate->s_name, action);
+	return result;
+}
+
 static struct lk_segment *open_segment(void)
 {
 	struct lockshm_create_options options;
@@ -183,7 +192,7 @@ static PS_OPEN_FUNC(lockshm)
 	if (!is_open(session))
 		return FAILURE;
 	PS_SET_MOD_DATA(session);
-	return session->delegate->s_open(&session->delegate_data, save_path, session_name);
+	return by_delegate(session->delegate->s_open(&session->delegate_data, save_path, session_name), "open");
 }
 
 static PS_CLOSE_FUNC(lockshm)
@@ -205,7 +214,7 @@ static PS_READ_FUNC(lockshm)
 
 	if (!is_open(session) || !hold_to_read(session, key))
 		return FAILURE;
-	return session->delegate->s_read(&session->delegate_data, key, val, maxlifetime);
+	return by_delegate(session->delegate->s_read(&session->delegate_data, key, val, maxlifetime), "read");
 }
 
 static PS_WRITE_FUNC(lockshm)
@@ -214,7 +223,7 @@ static PS_WRITE_FUNC(lockshm)
 
 	if (!is_open(session) || !may_write(session, key))
 		return FAILURE;
-	return session->delegate->s_write(&session->delegate_data, key, val, maxlifetime);
+	return by_delegate(session->delegate->s_write(&session->delegate_data, key, val, maxlifetime), "write");
 }
 
 static PS_UPDATE_TIMESTAMP_FUNC(lockshm)
@@ -223,7 +232,8 @@ static PS_UPDATE_TIMESTAMP_FUNC(lockshm)
 
 	if (!is_open(session) || !may_write(session, key))
 		return FAILURE;
-	return session->delegate->s_update_timestamp(&session->delegate_data, key, val, maxlifetime);
+	return by_delegate(session->delegate->s_update_timestamp(&session->delegate_data, key, val, maxlifetime),
+			   "write");
 }
 
 static PS_DESTROY_FUNC(lockshm)
@@ -232,7 +242,7 @@ static PS_DESTROY_FUNC(lockshm)
 
 	if (!is_open(session) || !may_write(session, key))
 		return FAILURE;
-	return session->delegate->s_destroy(&session->delegate_data, key);
+	return by_delegate(session->delegate->s_destroy(&session->delegate_data, key), "destroy");
 }
 
 static PS_GC_FUNC(lockshm)

@@ -99,6 +99,11 @@ var_dump(file_get_contents("$folder/sess_one"), $held('one'));
 session_write_close();
 var_dump(file_get_contents("$folder/sess_one"));
 
+echo "-- the other handler fails\n";
+session_save_path("$folder/none");
+var_dump($start('one'), $held('one'));
+session_save_path($folder);
+
 echo "-- wrong settings\n";
 foreach (['user', 'lockshm', 'none', ''] as $handler) {
     ini_set('lockshm.session_handler', $handler);
@@ -209,6 +214,15 @@ int(-9)
 string(6) "n|i:1;"
 string(9) "exclusive"
 string(6) "n|i:4;"
+-- the other handler fails
+
+Warning: session_start(): open(FOLDER/none/sess_one, O_RDWR) failed: No such file or directory (2)
+
+Warning: session_start(): The save handler "files" (lockshm.session_handler) failed to read the session
+
+Warning: session_start(): Failed to read session data: lockshm (path: FOLDER/none)
+bool(false)
+string(4) "free"
 -- wrong settings
 
 Warning: session_start(): lockshm.session_handler: "user" is no save handler that stores sessions
@@ -231,8 +245,8 @@ Warning: session_start(): lockshm.session_handler: "" is no save handler that st
 Warning: session_start(): Failed to initialize storage module: lockshm (path: FOLDER)
 bool(false)
 
-Warning: lockshm.session_wait must be between 0 and 86400 seconds, "-1" given
+Warning: lockshm.session_wait must be between 0 and 86400 seconds, "-1" given; it stays 0
 
-Warning: lockshm.session_wait must be between 0 and 86400 seconds, "x" given
+Warning: lockshm.session_wait must be between 0 and 86400 seconds, "x" given; it stays 0
 bool(false)
 bool(false)
