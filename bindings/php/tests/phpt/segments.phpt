@@ -36,6 +36,18 @@ var_dump(count($holds));
 $holds = [];
 Locks::destroy($name);
 
+$lockctl = getenv('LOCKCTL');
+exec("$lockctl create $name-made --requests 64", $output, $status);
+$size = filesize("/dev/shm/$name-made");
+$kept = Locks::open("$name-made", ['requests' => 100_000]);
+clearstatcache();
+var_dump($status, filesize("/dev/shm/$name-made") === $size);
+exec("$lockctl rm $name-made", $output, $status);
+$kept->exclusive('key');
+clearstatcache();
+var_dump($status, filesize("/dev/shm/$name-made") > 2 * $size);
+Locks::destroy("$name-made");
+
 ini_set('lockshm.segment', 'other');
 var_dump(Locks::open()->name() === ini_get("lockshm.segment"));
 Locks::destroy(Locks::open()->name());
@@ -55,5 +67,9 @@ string(3) "640"
 bool(true)
 Lockshm\FullException: 'key 64': request table full: %s
 int(64)
+int(0)
+bool(true)
+int(0)
+bool(true)
 bool(true)
 Lockshm\SegmentException: not a lockshm segment (wrong magic)

@@ -29,6 +29,8 @@ $start = function (string $id, array $options = []) {
 };
 
 var_dump($start('one'), $held('one'));
+exec(strtr('$LOCKCTL show SEGMENT "session:$(printf %s ID | sha1sum | cut -c1-40)"', ['SEGMENT' => $locks->name(), 'ID' => 'one']), $shown);
+var_dump(str_contains(implode("\n", $shown), '  ' . getmypid() . '  exclusive'));
 $_SESSION['n'] = 1;
 var_dump(session_write_close(), $held('one'), file_get_contents("$folder/sess_one"));
 
@@ -117,6 +119,7 @@ echo preg_replace(['/ in \/.*/', '/pid \d+/', '/\d+\.\d s/', '/\/\S*sess-\d+/', 
 --EXPECT--
 bool(true)
 string(9) "exclusive"
+bool(true)
 bool(true)
 string(4) "free"
 string(6) "n|i:1;"
