@@ -2,6 +2,7 @@
 """single_flight, once and seat, in one process and with processes that are killed half way."""
 
 import asyncio
+import functools
 import logging
 import signal
 import threading
@@ -407,3 +408,67 @@ def test_an_async_seat_that_fails_queues_again(locks, caplog):
 
     asyncio.run(main())
     assert len(calls) == 2 and "the function of the seat failed" in caplog.text
+
+
+# --- wrong arguments ---------------------------------------------------------------------------------------
+
+
+async def coroutine():
+    raise AssertionError("it ran")
+
+
+class AsyncCall:
+    async def __call__(self):
+        raise AssertionError("it ran")
+
+
+def must_not_run():
+    raise AssertionError("it ran")
+
+
+def none():
+    return None
+
+
+@pytest.mark.parametrize("function", [coroutine, functools.partial(coroutine), AsyncCall()])
+def test_the_blocking_forms_refuse_async_functions(locks, function):
+    for name, call in {
+        "look": lambda: locks.single_flight("key", function, none),
+        "fill": lambda: locks.single_flight("key", none, function),
+        "stale": lambda: locks.single_flight("key", none, none, stale=function),
+        "fn": lambda: locks.once("key", 60, function),
+    }.items():
+        with pytest.raises(TypeError, match=rf"^{name} is .*, an async function: use \w+_async\(\)$"):
+            call()
+    with pytest.raises(TypeError, match=r"use seat_async\(\)"):
+        locks.seat("key", function)
+    assert locks.requests("key") == []
+
+
+def test_what_is_no_function_is_named(locks):
+    for name, call in {
+        "look": lambda form: form("key", 5, none),
+        "fill": lambda form: form("key", none, 5),
+        "stale": lambda form: form("key", none, none, stale=5),
+    }.items():
+        with pytest.raises(TypeError, match=f"^{name} is 5, must be a function"):
+            call(locks.single_flight)
+        with pytest.raises(TypeError, match=f"^{name} is 5, must be a function"):
+            asyncio.run(call(locks.single_flight_async))
+    for call in (lambda: locks.once("key", 60, 5), lambda: asyncio.run(locks.once_async("key", 60, 5)), lambda: locks.seat("key", 5)):
+        with pytest.raises(TypeError, match="^fn is 5, must be a function"):
+            call()
+    with pytest.raises(TypeError, match="^on_lost is 5"):
+        locks.seat("key", none, on_lost=5)
+    assert locks.requests("key") == []
+
+
+@pytest.mark.parametrize(
+    ("period", "kind"),
+    [("1h", TypeError), (None, TypeError), (0, ValueError), (-1, ValueError), (float("nan"), ValueError), (float("inf"), ValueError)],
+)
+def test_a_wrong_period_is_named(locks, period, kind):
+    for call in (lambda: locks.once("key", period, must_not_run), lambda: asyncio.run(locks.once_async("key", period, must_not_run))):
+        with pytest.raises(kind, match=f"^period is {period!r}, must be"):
+            call()
+    assert locks.requests("key") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from numbers import Real
 from types import TracebackType
 from typing import Any, Awaitable, Callable, NamedTuple, Optional, TypeVar, Union, cast
 
@@ -14,6 +15,9 @@ from ._seat import Seat, SeatTask
 
 T = TypeVar("T")
 _Maybe = Union[T, Awaitable[T]]
+
+_TEN_YEARS = 315_360_000
+"""Longest cooldown of a key, in seconds."""
 
 
 class Once(NamedTuple):
@@ -51,6 +55,25 @@ async def _value(value: _Maybe[T]) -> T:
     return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast(T, value)
 
 
+def _check_callable(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{name} is {function!r}, must be a function")
+
+
+def _check_plain(name: str, function: Any, async_form: str) -> None:
+    """An async function would return a coroutine that never runs."""
+    _check_callable(name, function)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        raise TypeError(f"{name} is {function!r}, an async function: use {async_form}()")
+
+
+def _check_period(period: Any) -> None:
+    if not isinstance(period, Real):
+        raise TypeError(f"period is {period!r}, must be a number of seconds")
+    if not 0 < float(period) <= _TEN_YEARS:
+        raise ValueError(f"period is {period!r}, must be seconds, more than 0, up to {_TEN_YEARS} (ten years)")
+
+
 class Locks(Segment):
     """An open segment; see open()."""
 
@@ -80,9 +103,13 @@ class Locks(Segment):
         others find the value; if the filler dies half way exactly the next one fills.  The lease is renewed meanwhile.
         Waits up to ``timeout`` seconds, then returns stale(), or raises Timeout without it.
         """
+        _check_plain("look", look, "single_flight_async")
         value = look()
         if value is not absent:
             return value
+        _check_plain("fill", fill, "single_flight_async")
+        if stale is not None:
+            _check_plain("stale", stale, "single_flight_async")
         lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag)
         try:
             lock.acquire()
@@ -107,9 +134,13 @@ class Locks(Segment):
         stale: Optional[Callable[[], _Maybe[T]]] = None,
     ) -> T:
         """single_flight() for asyncio; the functions may be plain or async ones."""
+        _check_callable("look", look)
         value = await _value(look())
         if value is not absent:
             return value
+        _check_callable("fill", fill)
+        if stale is not None:
+            _check_callable("stale", stale)
         lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag)
         try:
             await lock.acquire_async()
@@ -137,6 +168,7 @@ class Locks(Segment):
         Exception, leaves no cooldown: the next call runs.  If fn() raises an Exception it does leave one, unless
         retry_on_failure.  A skipped run is logged.  Never waits.
         """
+        _check_plain("fn", fn, "once_async")
         run = _Run(self, key, period, lease, tag, retry_on_failure)
         if not run.lock.acquire(blocking=False):
             return run.skip()
@@ -159,6 +191,7 @@ class Locks(Segment):
         retry_on_failure: bool = False,
     ) -> Once:
         """once() for asyncio; fn may be a plain or an async function.  A run that is cancelled leaves no cooldown."""
+        _check_callable("fn", fn)
         run = _Run(self, key, period, lease, tag, retry_on_failure)
         if not await run.lock.acquire_async(blocking=False):
             return run.skip()
@@ -186,6 +219,9 @@ class Locks(Segment):
         the lease loses the seat: on_lost(seat) is called in another thread, and should let fn() return.  After that, or
         if fn() raises, this process queues again, after a second and a line in the log.  The thread does not survive fork(): call it in the worker.
         """
+        _check_plain("fn", fn, "seat_async")
+        if on_lost is not None:
+            _check_callable("on_lost", on_lost)
         return Seat(self, key, fn, lease, tag, on_lost)
 
     def seat_async(
@@ -200,6 +236,7 @@ class Locks(Segment):
 
         If the seat is lost the task of fn() is cancelled, and this process queues again.
         """
+        _check_callable("fn", fn)
         return SeatTask(self, key, fn, lease, tag)
 
 
@@ -209,8 +246,7 @@ class _Run:
     def __init__(
         self, locks: Locks, key: Key, period: float, lease: Optional[float], tag: Optional[str], retry: bool
     ) -> None:
-        if not period > 0:
-            raise ValueError(f"the period is {period!r}, must be seconds, more than 0")
+        _check_period(period)
         self.lock: Lock = locks.exclusive(key, timeout=0, lease=lease, tag=tag)
         self.period = period
         self.retry = retry
