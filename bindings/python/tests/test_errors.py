@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Messages: what is wrong, in terms of this interface."""
 
+import os
 import re
 
 import pytest
@@ -11,7 +12,10 @@ BAD_OPTIONS = [
     ({"timeout": -1}, ValueError, "timeout is -1, must be seconds"),
     ({"timeout": float("nan")}, ValueError, "timeout is nan"),
     ({"timeout": 1e12}, ValueError, "ten years"),
-    ({"timeout": "5"}, TypeError, "real number|float"),
+    ({"timeout": 10**400}, ValueError, "timeout must be seconds"),
+    ({"timeout": "5"}, TypeError, "timeout must be a real number of seconds, or None, not <class 'str'>"),
+    ({"lease": "5"}, TypeError, "lease must be a real number"),
+    ({"max_hold": "5"}, TypeError, "max_hold must be a real number"),
     ({"lease": -3}, ValueError, "lease is -3"),
     ({"lease": 0}, ValueError, "0.2 s at least"),
     ({"lease": 0.1}, ValueError, "renew=False"),
@@ -71,9 +75,30 @@ def test_arguments_of_acquire(locks):
         lock.acquire(timeout=-2)
     with pytest.raises(ValueError, match="cooldown is -1"):
         lock.release(cooldown=-1)
+    with pytest.raises(TypeError, match="timeout must be a real number"):
+        lock.acquire(timeout="5")
+    with pytest.raises(TypeError, match="cooldown must be a real number"):
+        lock.release(cooldown="5")
     with lock, pytest.raises(ValueError, match="0.001 s"):
         lock.renew(0)
     assert not lock.held
+
+
+@pytest.mark.parametrize("word", ["locks", "requests", "owners", "mode"])
+def test_capacities(locks, word):
+    name = f"{locks.name}-new"
+    for value, kind, words in [
+        (-1, ValueError, "must not be negative"),
+        (-(2**70), ValueError, "must not be negative"),
+        (2**40, ValueError, "must not be greater"),
+        (2**70, ValueError, "must not be greater"),
+        ("64", TypeError, "must be int, not <class 'str'>"),
+    ]:
+        given = f"is {value}, " if kind is ValueError else ""
+        with pytest.raises(kind, match=f"^{word} {given}{words}"):
+            lockshm.open(name, **{word: value})
+    with pytest.raises(lockshm.NoSegment):
+        lockshm.open(name, create=False)
 
 
 def test_a_refusal_names_the_holder(locks, holder):
@@ -84,6 +109,11 @@ def test_a_refusal_names_the_holder(locks, holder):
     assert re.fullmatch(expected, str(refused.value))
     assert refused.value.holder.pid == one.pid and refused.value.holder.token == one.token
     with pytest.raises(lockshm.Busy, match="'report': not granted at once: held exclusive by pid"):
+        locks.exclusive("report", timeout=0).acquire()
+
+
+def test_a_refusal_by_this_process(locks):
+    with locks.exclusive("report"), pytest.raises(lockshm.Busy, match=rf"by pid {os.getpid()} \([^)]*, this process\) for"):
         locks.exclusive("report", timeout=0).acquire()
 
 

@@ -3,12 +3,13 @@
 
 import copy
 import math
+import os
 import pickle
 
 import pytest
 
 import lockshm
-from conftest import until
+from conftest import until, waiters
 
 
 def test_with_gives_the_object_and_holds_while_inside(locks):
@@ -87,14 +88,31 @@ def test_shared_holds_exist_together(locks):
 def test_upgrade_and_downgrade(locks):
     reader, other = locks.shared("report"), locks.shared("report")
     with reader:
-        with other, pytest.raises(lockshm.Busy):
+        with other, pytest.raises(lockshm.Busy, match=r"'report': no upgrade.*: held shared by pid \d+ ") as refused:
             reader.upgrade()
+        assert refused.value.holder.pid == os.getpid() and refused.value.key == "report"
         token = reader.token
         reader.upgrade()
         assert reader.token > token and other.acquire(blocking=False) is False
         reader.downgrade()
         with other:
             pass
+
+
+def test_an_upgrade_that_a_waiter_refuses(locks, child):
+    with locks.shared("report") as reader:
+        waiter = child("locks.exclusive('report', timeout=None).acquire()\nsay('granted')")
+        until(lambda: waiters(locks, "report"))
+        with pytest.raises(lockshm.Busy, match=rf"awaited exclusive by pid {waiter.pid} "):
+            reader.upgrade()
+    assert waiter.line() == "granted"
+
+
+def test_a_refused_upgrade_after_close(locks):
+    with locks.shared("report") as reader, locks.shared("report"):
+        locks.close()
+        with pytest.raises(lockshm.Busy, match="'report'"):
+            reader.upgrade()
 
 
 def test_strict_hold_has_no_end(locks):
@@ -153,10 +171,12 @@ def test_cooldown_is_for_the_last_release_of_an_exclusive_hold(locks):
 
 def test_release_of_what_is_not_held(locks):
     lock = locks.exclusive("report")
-    with pytest.raises(lockshm.NotOwned, match="'report'"):
+    with pytest.raises(lockshm.NotOwned, match="'report': not held: never acquired through this lock object"):
         lock.release()
     lock.acquire()
     lock.release()
+    with pytest.raises(lockshm.NotOwned, match="'report': not held: released already"):
+        lock.release()
     for call in (lock.release, lock.check, lock.renew, lock.upgrade, lock.downgrade, lock.acknowledge):
         with pytest.raises(lockshm.NotOwned):
             call()

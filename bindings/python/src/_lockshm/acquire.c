@@ -86,8 +86,10 @@ void forget_foreign(Lock *lock)
 {
 	for (struct node *node = &lock->first, *next; node; node = next) {
 		next = node->next;
-		if (node->use == NODE_HELD && lockshm_check(&node->hold, NULL) == LOCKSHM_NOT_HELD)
+		if (node->use == NODE_HELD && lockshm_check(&node->hold, NULL) == LOCKSHM_NOT_HELD) {
 			node_free(lock, node);
+			lock->past = PAST_PARENT;
+		}
 	}
 }
 
@@ -315,7 +317,7 @@ int lock_take(Lock *lock, int64_t timeout_ns, struct lockshm_report *report)
 
 static int bound_of(PyObject *value, int64_t *ns)
 {
-	double seconds = value == Py_None ? -1.0 : PyFloat_AsDouble(value);
+	double seconds = value == Py_None ? -1.0 : number_of(value, "timeout");
 
 	if (seconds != -1.0)
 		return time_of(value, "timeout", ns);
@@ -413,6 +415,7 @@ static int release_failed(Lock *lock, struct node *node, int code, uint64_t toke
 	else
 		fail_hold(lock, code, &node->hold, token);
 	node_free(lock, node);
+	lock->past = code == LOCKSHM_NOT_HELD ? PAST_PARENT : PAST_RELEASED;
 	return code == LOCKSHM_LATE || quiet ? 0 : -1;
 }
 
@@ -437,6 +440,7 @@ int lock_release_node(Lock *lock, struct node *node, int64_t cooldown_ns, bool q
 	if (code)
 		return release_failed(lock, node, code, token, quiet);
 	node_free(lock, node);
+	lock->past = PAST_RELEASED;
 	return 0;
 }
 

@@ -6,6 +6,21 @@
 
 #include "lockshm_py.h"
 
+/** Return: @value as seconds; -1 with an exception that names the argument, or without one. */
+double number_of(PyObject *value, const char *name)
+{
+	double seconds = PyFloat_AsDouble(value);
+
+	if (seconds != -1.0 || !PyErr_Occurred())
+		return seconds;
+	if (PyErr_ExceptionMatches(PyExc_TypeError))
+		PyErr_Format(PyExc_TypeError, "%s must be a real number of seconds, or None, not %R", name,
+			     (PyObject *)Py_TYPE(value));
+	else if (PyErr_ExceptionMatches(PyExc_OverflowError))
+		PyErr_Format(PyExc_ValueError, "%s must be seconds from 0 to 315360000 (ten years)", name);
+	return -1;
+}
+
 /** @ns: [out] nanoseconds; None and inf are LOCKSHM_FOREVER.  Return: 0, or -1 with an exception. */
 int time_of(PyObject *value, const char *name, int64_t *ns)
 {
@@ -15,7 +30,7 @@ int time_of(PyObject *value, const char *name, int64_t *ns)
 		*ns = LOCKSHM_FOREVER;
 		return 0;
 	}
-	seconds = PyFloat_AsDouble(value);
+	seconds = number_of(value, name);
 	if (seconds == -1.0 && PyErr_Occurred())
 		return -1;
 	if (isinf(seconds) && seconds > 0) {

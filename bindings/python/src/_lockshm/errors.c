@@ -53,11 +53,28 @@ PyObject *fail_code(const struct state *state, int code, const struct lockshm_er
 	return raise_failure(state, &f);
 }
 
+static const char *const not_held[] = {
+	[PAST_NONE] = "not held: never acquired through this lock object",
+	[PAST_RELEASED] = "not held: released already",
+	[PAST_PARENT] = "not held by this process: the hold is that of its parent, from before fork()",
+};
+
+static PyObject *fail_past(const Lock *lock, enum past past)
+{
+	struct lockshm_error error = { .code = LOCKSHM_NOT_HELD };
+	struct failure f = { .code = LOCKSHM_NOT_HELD, .error = &error, .key = lock->key };
+
+	(void)PyOS_snprintf(error.message, sizeof(error.message), "%s", not_held[past]);
+	return raise_failure(lock->state, &f);
+}
+
 /** @hold: after a call on it returned @code.  @token: its own; a release clears it */
 PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold, uint64_t token)
 {
 	struct failure f = { .code = code, .key = lock->key };
 
+	if (code == LOCKSHM_NOT_HELD) /* the lock object has a hold, but not this process */
+		return fail_past(lock, PAST_PARENT);
 	if (code == LOCKSHM_LOST) {
 		f.token = token;
 		f.lost_to = lockshm_lost_to(hold);
@@ -79,9 +96,7 @@ PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const str
 
 PyObject *fail_not_held(const Lock *lock)
 {
-	struct failure f = { .code = LOCKSHM_NOT_HELD, .key = lock->key };
-
-	return raise_failure(lock->state, &f);
+	return fail_past(lock, lock->past);
 }
 
 /** Write a line to the log where an exception is not possible, or would hide another one. */

@@ -57,11 +57,35 @@ PyObject *hold_extend(Lock *lock, PyObject *seconds)
 	return time_of(seconds, "seconds", &ns) ? NULL : renew(lock, ns, LOCKSHM_RENEW_ADD);
 }
 
+/** Busy with the holder or waiter in the way.  A closed segment has no list: then without one. */
+static PyObject *upgrade_refused(const Lock *lock, const struct node *node)
+{
+	PyObject *requests = PyObject_CallMethod((PyObject *)lock->segment, "requests", "O", lock->key);
+	PyObject *exception = NULL;
+
+	if (requests)
+		exception = PyObject_CallMethod(lock->state->report, "upgrade_refused", "OOK", lock->key, requests,
+						(unsigned long long)lockshm_token(&node->hold));
+	Py_XDECREF(requests);
+	if (exception) {
+		PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+		Py_DECREF(exception);
+		return NULL;
+	}
+	if (!PyErr_ExceptionMatches(PyExc_Exception))
+		return NULL;
+	PyErr_Clear();
+	return done(lock, node, LOCKSHM_BUSY);
+}
+
 PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 {
 	struct node *node = lock_node(lock);
+	int code = node ? lockshm_upgrade(&node->hold) : 0;
 
-	return node ? done(lock, node, lockshm_upgrade(&node->hold)) : NULL;
+	if (!node)
+		return NULL;
+	return code == LOCKSHM_BUSY ? upgrade_refused(lock, node) : done(lock, node, code);
 }
 
 PyObject *hold_downgrade(Lock *lock, PyObject *Py_UNUSED(unused))
@@ -119,11 +143,13 @@ PyObject *hold_get_held(Lock *lock, void *Py_UNUSED(unused))
 PyObject *hold_get_token(Lock *lock, void *Py_UNUSED(unused))
 {
 	struct node *node = lock_node(lock);
+	int code;
 
 	if (!node)
 		return NULL;
-	if (lockshm_check(&node->hold, NULL) == LOCKSHM_NOT_HELD)
-		return fail_not_held(lock);
+	code = lockshm_check(&node->hold, NULL);
+	if (code == LOCKSHM_NOT_HELD)
+		return fail_hold(lock, code, &node->hold, 0);
 	return PyLong_FromUnsignedLongLong(lockshm_token(&node->hold));
 }
 

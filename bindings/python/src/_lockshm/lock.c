@@ -125,6 +125,7 @@ static Lock *lock_alloc(Segment *segment, PyObject *key, const struct options *o
 	lock->first.task = NULL;
 	lock->first.next = NULL;
 	lock->waits = NULL;
+	lock->past = PAST_NONE;
 	lock->cancelled = false;
 	lock->blocker.state = 0;
 	return lock;

@@ -40,6 +40,9 @@ struct state {
 
 enum node_use { NODE_FREE, NODE_AWAITED, NODE_HELD };
 
+/* Why a lock object that holds nothing does not. */
+enum past { PAST_NONE, PAST_RELEASED, PAST_PARENT };
+
 /* One hold of a lock object, with the thread or task that took it.  The library has its address while it is awaited. */
 struct node {
 	lockshm_hold_t hold;
@@ -78,6 +81,7 @@ typedef struct {
 	int64_t timeout_ns;
 	struct node first; /* the only one, unless several threads or tasks use the object */
 	struct thread_wait *waits;
+	enum past past;
 	bool cancelled; /* no thread waits on this object any more */
 	struct lockshm_blocker blocker; /* of the last refused request */
 } Lock;
@@ -111,6 +115,7 @@ typedef struct loop_object {
 } Loop;
 
 /* args.c */
+double number_of(PyObject *value, const char *name);
 int time_of(PyObject *value, const char *name, int64_t *ns);
 PyObject *seconds_of(int64_t ns);
 bool word_is(const struct state *state, PyObject *name, enum word word);

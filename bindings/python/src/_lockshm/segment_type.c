@@ -97,6 +97,28 @@ static int segment_open(Segment *self, const struct lockshm_create_options *opti
 	return -1;
 }
 
+/** @number: unchanged by NULL and None.  Return: 0, or -1 with an exception. */
+static int capacity_of(PyObject *value, const char *name, unsigned *number)
+{
+	long long n;
+	int overflow;
+
+	if (!value || value == Py_None)
+		return 0;
+	if (!PyLong_Check(value)) {
+		PyErr_Format(PyExc_TypeError, "%s must be int, not %R", name, (PyObject *)Py_TYPE(value));
+		return -1;
+	}
+	n = PyLong_AsLongLongAndOverflow(value, &overflow);
+	if (n < 0 || n > UINT32_MAX || overflow) {
+		PyErr_Format(PyExc_ValueError, "%s is %S, must not be %s", name, value,
+			     n < 0 && overflow <= 0 ? "negative" : "greater than 4294967295");
+		return -1;
+	}
+	*number = (unsigned)n;
+	return 0;
+}
+
 static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "name", "create", "any_owner", "locks", "requests", "owners", "mode", NULL };
@@ -105,12 +127,14 @@ static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	int create = 1, any_owner = 0;
 	unsigned mode = options.mode;
 	PyTypeObject *base = type;
-	PyObject *name;
+	PyObject *name, *locks = NULL, *requests = NULL, *owners = NULL, *bits = NULL;
 	Segment *self;
 
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppIIII:Locks", names, &name, &create, &any_owner, &options.locks,
-					 &options.requests, &options.owners, &mode))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOO:Locks", names, &name, &create, &any_owner, &locks, &requests,
+					 &owners, &bits) ||
+	    capacity_of(locks, "locks", &options.locks) || capacity_of(requests, "requests", &options.requests) ||
+	    capacity_of(owners, "owners", &options.owners) || capacity_of(bits, "mode", &mode))
 		return NULL;
 	options.mode = mode;
 	while (PyType_GetSlot(base, Py_tp_base) && PyType_GetSlot(base, Py_tp_base) != &PyBaseObject_Type)

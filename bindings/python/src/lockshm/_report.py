@@ -42,7 +42,7 @@ class Holder(NamedTuple):
         if self.state == "cooling":
             return f"released, closed for another {_seconds(max(self.expires_in or 0.0, 0.0))}"
         verb = "held" if self.state == "holding" else "awaited"
-        process = f"pid {self.pid}{_command(self.pid)}" if self.pid else "an unknown process"
+        process = f"pid {self.pid}{_command(self.pid, self.tid)}" if self.pid else "an unknown process"
         tag = f" '{self.tag}'" if self.tag else ""
         return f"{verb} {self.mode} by {process}{tag} for {_seconds(self.age)}"
 
@@ -106,7 +106,10 @@ class Lost(Error):
 
 
 class Full(Error):
-    """A table of the segment is full; ``table`` is "locks", "requests" or "owners": open() a new one with more."""
+    """A table of the segment is full; ``table`` is "locks", "requests" or "owners".
+
+    open() with greater capacities counts for a new segment only: see open() for how to remove this one.
+    """
 
     def __init__(self, message: str, table: str = "") -> None:
         super().__init__(message)
@@ -159,11 +162,12 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
-def _command(pid: int) -> str:
+def _command(pid: int, tid: int) -> str:
     """Name of a process, " (gunicorn)"; "" if it is gone or in another pid namespace."""
+    own = ", this process" if pid == os.getpid() and os.path.exists(f"/proc/self/task/{tid}") else ""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return f" ({file.read().strip()})"
+            return f" ({file.read().strip()}{own})"
     except OSError:
         return ""
 
@@ -217,6 +221,10 @@ def failure(
             message = f"{key!r}: {message}"
         return _CLASSES[code](message, key, in_the_way, waited)
     message = message if key is None else f"{key!r}: {message}"
+    if code == "PERMISSION":
+        message += (
+            ".  Run as the user that made the segment, or make it with mode=0o660 and a common group and pass any_owner=True"
+        )
     if code == "LOST":
         after = f"; token {lost_to} was issued after it" if lost_to else ""
         return Lost(f"{message} (token {token}{after})", token, lost_to)
@@ -228,6 +236,12 @@ def failure(
     if sys_errno and isinstance(error, OSError):
         error.errno = sys_errno
     return error
+
+
+def upgrade_refused(key: Key, requests: list[Holder], token: int) -> Busy:
+    other = next((one for one in requests if one.token != token and one.alive), None)
+    why = f": {other}" if other else ""
+    return Busy(f"{key!r}: no upgrade, as other requests hold it or wait{why}", key, other)
 
 
 def log_hold(event: str, key: Any, token: int, lost_to: int) -> None:
