@@ -118,6 +118,15 @@ def test_raise_on_release_error(client, caplog):
     other.release()
 
 
+@pytest.mark.parametrize("thread_local", [True, False])
+def test_local_token(client, thread_local):
+    lock = client.lock("report", thread_local=thread_local)
+    assert lock.local.token is None
+    with lock:
+        assert lock.local.token == str(lock.token).encode()
+    assert lock.local.token is None
+
+
 def test_arguments(client, locks):
     with pytest.raises(TypeError, match="first argument"):
         ours.Lock(object(), "report")

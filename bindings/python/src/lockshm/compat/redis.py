@@ -72,6 +72,7 @@ class Lock:
         self.raise_on_release_error = raise_on_release_error
         self.local: Any = threading.local() if thread_local else SimpleNamespace()
         self.local.hold = None
+        self.local.token = None
         self._request()
 
     def _request(self) -> lockshm.Lock:
@@ -102,6 +103,7 @@ class Lock:
         if not hold.acquire(timeout=bound if blocking else 0):
             return False
         self.local.hold = hold
+        self.local.token = str(hold.token).encode()
         return True
 
     def __enter__(self) -> Lock:
@@ -125,6 +127,7 @@ class Lock:
     def release(self) -> None:
         hold = self._hold("release")
         self.local.hold = None
+        self.local.token = None
         try:
             hold.release()
         except (lockshm.Lost, lockshm.NotOwned) as error:
