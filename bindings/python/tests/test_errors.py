@@ -2,11 +2,13 @@
 """Messages: what is wrong, in terms of this interface."""
 
 import os
+import pathlib
 import re
 
 import pytest
 
 import lockshm
+from conftest import fork
 
 BAD_OPTIONS = [
     ({"timeout": -1}, ValueError, "timeout is -1, must be seconds"),
@@ -101,6 +103,18 @@ def test_capacities(locks, word):
         lockshm.open(name, create=False)
 
 
+def test_capacities_count_for_a_new_segment_only(locks):
+    name = f"{locks.name}-new"
+    try:
+        made = lockshm.open(name).stat()
+        assert (made["locks"], made["requests"], made["owners"]) == (16384, 16384, 1024)
+        assert lockshm.open(name, locks=99, requests=99, owners=99).stat()["requests"] == 16384
+        lockshm.destroy(name)
+        assert lockshm.open(name, requests=99).stat()["requests"] == 99
+    finally:
+        lockshm.destroy(name)
+
+
 def test_a_refusal_names_the_holder(locks, holder):
     one = holder("report", "tag='nightly'")
     with pytest.raises(lockshm.Timeout) as refused:
@@ -120,6 +134,18 @@ def test_a_refusal_by_this_process(locks):
 def test_a_shared_holder(locks):
     with locks.shared("config"), pytest.raises(lockshm.Busy, match="held shared by pid"):
         locks.exclusive("config", timeout=0).acquire()
+
+
+def test_a_segment_of_another_user(locks):
+    pathlib.Path("/dev/shm", locks.name.lstrip("/")).chmod(0)
+
+    def run():
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        with pytest.raises(lockshm.Denied, match=r"Permission denied\.  Run as the user.*mode=0o660.*any_owner=True"):
+            lockshm.open(locks.name, create=False)
+
+    assert fork(run) == 0
 
 
 def test_classes_say_where_they_belong():
