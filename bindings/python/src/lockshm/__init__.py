@@ -72,11 +72,12 @@ def open(
 ) -> Locks:
     """Open the segment of that name, made if there is none (create=False: NoSegment instead).
 
-    Name it by application: every program of the host that opens the name shares its locks.  Capacities and mode
-    count for a segment that this call makes, and are ignored for one that exists; to change them, let all programs that
-    use it end, remove it (lockctl rm NAME, or destroy()), and open it again: locks = keys in use at once (16384), requests = holds plus waits at once (16384), owners = threads
-    and processes (1024), rounded up; mode = permission bits (0o600).  any_owner accepts a segment that another user than this one
-    or root made.  Usable in all threads, and in children made by fork().
+    Name it by application: every program of the host that opens the name shares its locks.  Capacities: locks = keys in
+    use at once (16384), requests = holds plus waits at once (16384), owners = threads and processes (1024), rounded up.
+    They and mode = permission bits (0o600) count for a segment that this call makes, and are ignored for one that
+    exists: to change them let all programs that use it end, remove it (lockctl rm NAME, or destroy()), and open it again.
+    any_owner accepts a segment that another user than this one or root made.  Usable in all threads, and in children
+    made by fork().
     """
     given: dict[str, Any] = {"locks": locks, "requests": requests, "owners": owners, "mode": mode}
     sizes = {word: value for word, value in given.items() if value is not None}
