@@ -222,6 +222,16 @@ describe("without nginx", function()
 		end
 	end)
 
+	it("a released hold is not held, also while a later hold is", function()
+		local old = assert(locks:exclusive("old"))
+		assert.is_true((old:release()))
+		local hold = assert(locks:exclusive("new", { lease = 300 }))
+		assert.same({ nil, "not held" }, { old:check() })
+		assert.same({ nil, "not held" }, { old:release() })
+		assert.is_number((hold:check()))
+		assert.is_true((hold:release()))
+	end)
+
 	it("a segment that was removed is made anew", function()
 		local other = name .. "-removed"
 		local group = assert(lockshm.open(other))

@@ -146,12 +146,14 @@ function posix.start(argv, spec)
 end
 
 --- Runs @fn in a child made by fork().
--- @return pid; the child's status is fn's result, or 99 if it raised an error, which goes to standard error.
+-- @return pid; the child's status is fn's result, or 99 if it raised an error, which goes to standard error.  It is
+-- killed when this process ends.
 function posix.fork(fn)
 	io.flush()
 	local pid = C.fork()
 	if pid < 0 then refused("fork") end
 	if pid == 0 then
+		C.prctl(PR_SET_PDEATHSIG, posix.SIGKILL, 0, 0, 0)
 		local ok, result = pcall(fn)
 		if not ok then
 			io.stderr:write(tostring(result), "\n")
