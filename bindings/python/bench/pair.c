@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pair.c - what a free pair costs in C: as the Python binding asks for it, with a lease that is renewed and without, and of a thread.  Prints nanoseconds. */
+/*
+ * pair.c - nanoseconds of a free pair in C: as the Python binding asks for it, with a lease that is renewed and one
+ * that is not, and of a thread
+ */
 #include <lockshm.h>
 #include <stdio.h>
 #include <time.h>

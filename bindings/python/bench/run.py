@@ -29,6 +29,14 @@ from kinds import KINDS, LEASE
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+NOTES = f"""\
+(n x): times as long as lockshm. redis-py's lease is {LEASE:g} s here; its asyncio figures are redis.asyncio's. filelock and
+multiprocessing.Lock wait in a thread of an event loop, and cannot be handed over between its tasks; in that row the last
+column is asyncio.Lock. lockshm serves contending processes in strict order, so that each hold costs a context switch; with
+the others the process that has just released takes the lock again. multiprocessing.Lock and threading.Lock are one lock
+without a key, which its processes or threads have from their common start."""
+
+
 class Missing(Exception):
     pass
 
@@ -63,7 +71,8 @@ def flags(variable, option):
     """As setup.py: the environment, or pkg-config."""
     if variable in os.environ:
         return shlex.split(os.environ[variable])
-    return shlex.split(subprocess.run(["pkg-config", option, "lockshm"], check=True, capture_output=True, text=True).stdout)
+    command = ["pkg-config", option, "lockshm"]
+    return shlex.split(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def c_pairs(bench):
@@ -184,11 +193,11 @@ def rows(table, kinds):
         yield f"{label}, longest", [table.longest(scenario, name) for name in names], seconds
     n = scenarios.PROCESSES
     for label, figure, choose, write in (
-        (f"{n} processes contend: holds a second", "rate", statistics.median, lambda value: f"{value:,.0f}"),
-        (f"{n} processes contend: longest wait", "longest", max, seconds),
-        (f"{n} processes contend: least served, of its share", "least", statistics.median, lambda value: f"{value:.0%}"),
+        ("holds a second", "rate", statistics.median, "{:,.0f}".format),
+        ("longest wait", "longest", max, seconds),
+        ("least served, of its share", "least", statistics.median, "{:.0%}".format),
     ):
-        yield label, [table.figure("contended", name, figure, choose) for name in names], write
+        yield f"{n} processes contend: {label}", [table.figure("contended", name, figure, choose) for name in names], write
 
 
 def cell(value, ours, write, is_ours):
@@ -219,20 +228,15 @@ def report(table, kinds):
         cells = [cell(value, values[0], write, number == 0) for number, value in enumerate(values)]
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     lines += ["", *free_pair_lines(table, kinds[0].name)]
-    lines.append(
-        f"redis-py's lease is {LEASE:g} s here; its asyncio figures are redis.asyncio's.  filelock and multiprocessing.Lock"
-        " wait in a thread there, and have no tasks of one loop; asyncio.Lock is in the last column there.  (n x): times as long as lockshm."
-        "  lockshm serves in strict order, so that each contended hold costs a context switch; the others let the process go on"
-        " that has just released."
-    )
+    lines += ["", NOTES]
     return "\n".join(lines)
 
 
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine())
+        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
     return (
-        f"{model}, {os.cpu_count()} processors, Linux {platform.release()}, Python {platform.python_version()},"
+        f"{(models or [platform.machine()])[0]}, {os.cpu_count()} processors, Linux {platform.release()}, Python {platform.python_version()},"
         f" load {os.getloadavg()[0]:.2f} at the start"
     )
 

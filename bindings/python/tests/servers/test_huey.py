@@ -4,7 +4,6 @@
 import contextlib
 import importlib
 import os
-import signal
 import sys
 
 import pytest

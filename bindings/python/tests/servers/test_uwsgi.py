@@ -71,13 +71,13 @@ def test_a_restart_ends_requests_and_leaves_nothing(locks, gate, start):
     assert reply.result() == (200, "released")
 
 
-def test_harakiri_frees_what_a_worker_holds(locks, gate, start):
+def test_harakiri_frees_what_a_worker_holds(locks, gate, directory):
     """uWSGI's time-out of a request is a SIGKILL."""
-    server = start("--harakiri", "1")
-    _, holder, token = held(server, gate, "/hold?key=k&lease=none")
-    with locks.exclusive("k", timeout=None) as mine:
-        assert mine.token > token
-    await_death(holder.pid)
+    with uwsgi(directory, "app", "--harakiri", "1", GATE=gate.path) as server:
+        _, holder, token = held(server, gate, "/hold?key=k&lease=none")
+        with locks.exclusive("k", timeout=None) as mine:
+            assert mine.token > token
+        await_death(holder.pid)
 
 
 def test_a_lock_that_the_master_holds_is_not_the_workers(locks, directory):
