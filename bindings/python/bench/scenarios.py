@@ -170,10 +170,10 @@ def holder_killed(kind, n=2):
 
 
 def _contender(connection, kind, seconds):
-    connection.recv()
-    end = time.monotonic() + seconds
+    start = connection.recv()
+    time.sleep(max(0.0, start - time.monotonic()))  # all at the same time
     pairs, longest, now = 0, 0.0, time.monotonic()
-    while now < end:
+    while now < start + seconds:
         kind.acquire()
         granted = time.monotonic()
         kind.release()
@@ -187,8 +187,9 @@ def contended(kind, seconds=0.5):
     """Processes that take the lock again and again: holds a second, longest wait, share of the least served process."""
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(_child(_contender, kind, seconds))[0] for _ in range(PROCESSES)]
+        start = time.monotonic() + 0.1
         for connection in connections:
-            connection.send(True)
+            connection.send(start)
         results = [connection.recv() for connection in connections]
     pairs = [result[0] for result in results]
     return {"rate": sum(pairs) / seconds, "longest": max(result[1] for result in results),
