@@ -13,6 +13,7 @@ tests_of_bindings += \
 nobase_dist_doc_DATA += \
 	%D%/MIGRATING.md \
 	%D%/README.md \
+	%D%/bench/results.md \
 	$(end)
 
 EXTRA_DIST += \

@@ -9,10 +9,15 @@ tests_of_bindings += \
 nobase_dist_doc_DATA += \
 	%D%/MIGRATING.md \
 	%D%/README.md \
+	%D%/bench/results.md \
 	$(end)
 
 EXTRA_DIST += \
 	%D%/MANIFEST.in \
+	%D%/bench/kinds.py \
+	%D%/bench/pair.c \
+	%D%/bench/run.py \
+	%D%/bench/scenarios.py \
 	%D%/build.sh \
 	%D%/examples/aio_server.py \
 	%D%/examples/dogpile_mutex.py \
