@@ -49,6 +49,7 @@ EXTRA_DIST += \
 	%D%/src/lockshm/compat/redis.py \
 	%D%/src/lockshm/py.typed \
 	%D%/src/lockshm/testing.py \
+	%D%/tests/common.sh \
 	%D%/tests/conftest.py \
 	%D%/tests/servers/aio_load.py \
 	%D%/tests/servers/app.py \
