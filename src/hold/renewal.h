@@ -3,7 +3,8 @@
  * renewal.h - holds that the service thread renews or watches
  *
  * The service thread (service/service.h) makes the list when it starts and works through it.  A call on a hold changes
- * the list under its lock and rings; it never calls the thread.  service_start() has run before the first renewal.
+ * the list under its lock, and rings if the thread would wake up too late; it never calls the thread.  service_start()
+ * has run before the first renewal.
  */
 #ifndef LOCKSHM_HOLD_RENEWAL_H
 #define LOCKSHM_HOLD_RENEWAL_H
