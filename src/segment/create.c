@@ -95,7 +95,7 @@ static uint64_t page_align(uint64_t n)
 }
 
 /* A few keys of a segment have a damage mark at a time. */
-#define LOCKS_PER_DAMAGE 16u
+#define LOCKS_PER_DAMAGE 32u
 #define DAMAGES_MIN 64u
 
 uint64_t segment_plan(struct shm_header *h)
