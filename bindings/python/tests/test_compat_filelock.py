@@ -160,6 +160,14 @@ def test_async(path, locks):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("make", [ours.FileLock, ours.AsyncFileLock])
+def test_an_unknown_option_is_refused(path, make):
+    with pytest.raises(TypeError, match="lifetime"):
+        make(path, lifetime=3)
+    with pytest.raises(TypeError, match="intervall"):
+        make(path).acquire(intervall=3)
+
+
 def test_default_segment(monkeypatch):
     monkeypatch.setattr(ours, "_segment_name", None)
     opened = []

@@ -103,7 +103,6 @@ class _PathLock:
         blocking: bool = True,
         is_singleton: bool = False,
         poll_interval: float = 0.05,
-        **_ignored: Any,
     ) -> None:
         self._path = os.fspath(lock_file)
         self._locks = _locks()
@@ -163,7 +162,6 @@ class BaseFileLock(_PathLock):
         *,
         poll_intervall: Optional[float] = None,
         blocking: Optional[bool] = None,
-        **_ignored: Any,
     ) -> AcquireReturnProxy:
         """Wait for the lock, without polling.  Raises Timeout."""
         lock = self._lock
@@ -200,12 +198,34 @@ FileLock = UnixFileLock
 
 
 class AsyncFileLock(_PathLock):
-    """For asyncio: acquire() and release() are coroutines; re-entry is counted for each task."""
+    """For asyncio: acquire() and release() are coroutines; re-entry is counted for each task.  No executor is used."""
 
-    def __init__(self, lock_file: _Path, timeout: float = -1, mode: int = 0o644, thread_local: bool = False, **rest: Any):
-        super().__init__(lock_file, timeout, mode, False, **rest)
+    def __init__(
+        self,
+        lock_file: _Path,
+        timeout: float = -1,
+        mode: int = 0o644,
+        thread_local: bool = False,
+        *,
+        blocking: bool = True,
+        is_singleton: bool = False,
+        poll_interval: float = 0.05,
+        loop: Any = None,
+        run_in_executor: bool = True,
+        executor: Any = None,
+    ) -> None:
+        super().__init__(
+            lock_file, timeout, mode, False, blocking=blocking, is_singleton=is_singleton, poll_interval=poll_interval
+        )
 
-    async def acquire(self, timeout: Optional[float] = None, *_: Any, blocking: Optional[bool] = None, **__: Any) -> Any:
+    async def acquire(
+        self,
+        timeout: Optional[float] = None,
+        poll_interval: Optional[float] = None,
+        *,
+        blocking: Optional[bool] = None,
+    ) -> AcquireReturnProxy:
+        """Wait for the lock, without polling.  Raises Timeout."""
         lock = self._lock
         if not await lock.acquire_async(timeout=self._bound(timeout, blocking)):
             raise Timeout(self.lock_file, lock.holder)
