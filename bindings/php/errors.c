@@ -50,7 +50,10 @@ static const char *action_of(const struct lockshm_blocker *holder)
 static zend_string *in_the_way(const struct lockshm_blocker *holder)
 {
 	const char *mode = holder->mode == LOCKSHM_SHARED ? "shared" : "exclusive";
+	char name[LOCKSHM_KEY_SHOWN_MAX + 1], tag[LOCKSHM_KEY_SHOWN_MAX + 1];
 
+	lk_shown_key(name, holder->name, strlen(holder->name));
+	lk_shown_key(tag, holder->tag, strlen(holder->tag));
 	if (!holder->state)
 		return zend_string_init(ZEND_STRL("what was in the way is not known"), 0);
 	if (holder->state == LOCKSHM_COOLING)
@@ -58,8 +61,8 @@ static zend_string *in_the_way(const struct lockshm_blocker *holder)
 	if (holder->state == LOCKSHM_BARGEABLE)
 		return zend_string_init(ZEND_STRL("between two holds of one thread"), 0);
 	return strpprintf(0, "%s %s by pid %d%s%s%s%s%s%s for %.1f s", action_of(holder), mode, (int)holder->pid,
-			  *holder->name ? " (" : "", holder->name, *holder->name ? ")" : "", *holder->tag ? " '" : "",
-			  holder->tag, *holder->tag ? "'" : "", holder->age_ns / 1e9);
+			  *name ? " (" : "", name, *name ? ")" : "", *tag ? " '" : "", tag, *tag ? "'" : "",
+			  holder->age_ns / 1e9);
 }
 
 /** "not granted in 5 s: held exclusive by ..." */

@@ -110,6 +110,7 @@ EXTRA_DIST += \
 	%D%/tests/phpt/processes.phpt \
 	%D%/tests/phpt/seat.phpt \
 	%D%/tests/phpt/segments.phpt \
+	%D%/tests/phpt/session-full.phpt \
 	%D%/tests/phpt/sessions.phpt \
 	%D%/tests/phpt/signals.phpt \
 	%D%/tests/phpt/single-flight.phpt \

@@ -50,10 +50,12 @@ static void warn_refused(int code, const struct lockshm_request *request, const 
 
 	if (EG(exception))
 		return;
-	if (code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY)
-		text = lk_not_granted(request, report);
-	else
-		text = strpprintf(0, "%s", *report->error.message ? report->error.message : lockshm_strerror(code));
+	if (code != LOCKSHM_TIMEOUT && code != LOCKSHM_BUSY) {
+		php_error_docref(NULL, E_WARNING, "The session cannot be locked: %s",
+				 *report->error.message ? report->error.message : lockshm_strerror(code));
+		return;
+	}
+	text = lk_not_granted(request, report);
 	php_error_docref(NULL, E_WARNING, "The session is in use: %s", ZSTR_VAL(text));
 	zend_string_release(text);
 }

@@ -16,6 +16,9 @@ try {
 } catch (Lockshm\TimeoutException $error) {
     var_dump($error->holder->pid === $other->pid, $error->holder->tag, $error->getCode());
 }
+$tagged = $locks->exclusive('tagged', tag: "a\x1b[2J\n\xffb");
+attempt(fn() => $locks->exclusive('tagged', 0));
+$tagged->release();
 $hold = $locks->exclusive('mine');
 attempt(fn() => $locks->exclusive('mine'));
 attempt(fn() => $locks->exclusive('mine', 0));
@@ -66,6 +69,7 @@ Lockshm\TimeoutException: 'report': not granted in 0.01 s: held exclusive by pid
 bool(true)
 string(7) "nightly"
 int(-2)
+Lockshm\BusyException: 'tagged': not free: held exclusive by pid N (php) 'a?[2J??b' for N s
 Lockshm\DeadlockException: 'mine': this process holds it already: use that hold, or release it first
 Lockshm\BusyException: 'mine': not free: held exclusive by pid N (php) for N s
 Lockshm\DeadlockException: 'mine': this process holds it already: use that hold, or release it first
