@@ -79,9 +79,11 @@ void usage_error(const char *format, ...)
 	exit(EXIT_USAGE);
 }
 
-/** The lockctl command that helps; the library does not know that lockctl is its caller. */
-static const char *remedy(int code)
+/** The lockctl command that helps, if the library's message @text does not name one. */
+static const char *remedy(int code, const char *text)
 {
+	if (strstr(text, "remove"))
+		return "";
 	switch (code) {
 	case LOCKSHM_EXISTS:
 		return "; lockctl rm removes it, create --or-open uses it";
@@ -113,7 +115,7 @@ int failed(int code, const struct lockshm_error *error)
 {
 	const char *text = error && error->code == code && error->message[0] ? error->message : lockshm_strerror(code);
 
-	message("%s%s", text, remedy(code));
+	message("%s%s", text, remedy(code, text));
 	return exit_status(code);
 }
 

@@ -21,23 +21,27 @@
 #include "segment/process.h"
 #include "sys/error.h"
 
+/* What to do about a segment that no library can use. */
+#define REMOVE "; end its processes, and lockctl rm removes it"
+#define FOREIGN "; choose another segment name, or remove the file if it is yours"
+
 static int check_identity(const struct shm_header *h, struct lockshm_error *error)
 {
 	if (h->magic != SHM_MAGIC)
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a lockshm segment (wrong magic)");
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a lockshm segment (wrong magic)" FOREIGN);
 	if (h->canary != SHM_CANARY)
-		return error_set(error, LOCKSHM_VERSION, "made on a machine of another byte order");
+		return error_set(error, LOCKSHM_VERSION, "made on a machine of another byte order" REMOVE);
 	if (h->format != SHM_FORMAT)
 		return error_set(error, LOCKSHM_VERSION,
 				 "segment format %u, this library knows %u: remove the segment or use the same version",
 				 h->format, SHM_FORMAT);
 	if (h->layout != segment_layout())
-		return error_set(error, LOCKSHM_VERSION, "made by a library built with another record layout");
+		return error_set(error, LOCKSHM_VERSION, "made by a library built with another record layout" REMOVE);
 	if (h->feature_incompat & ~FEATURE_DOORBELLS)
 		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx)",
 				 (unsigned long long)(h->feature_incompat & ~FEATURE_DOORBELLS));
 	if (h->check != segment_check(h))
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "header damaged (check word differs)");
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "header damaged (check word differs)" REMOVE);
 	return 0;
 }
 
@@ -49,12 +53,12 @@ static int check_geometry(const struct shm_header *h, uint64_t file_size, struct
 	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
 	    h->n_buckets < 8 || h->n_buckets > (1u << SLOT_BITS) / BUCKET_SPAN ||
 	    h->n_locks != h->n_buckets * BUCKET_SPAN || h->n_host_leases > HOST_LEASES_MAX)
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header");
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header" REMOVE);
 	segment_plan(&plan);
 	if (memcmp(&plan, h, sizeof(plan)) != 0)
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible offsets in the header");
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible offsets in the header" REMOVE);
 	if (file_size < h->total_size)
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %llu of %llu bytes",
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %llu of %llu bytes" REMOVE,
 				 (unsigned long long)file_size, (unsigned long long)h->total_size);
 	return 0;
 }
@@ -67,18 +71,18 @@ static int check_boot(const struct shm_header *h, struct lockshm_error *error)
 	segment_boot_id(boot);
 	if (memcmp(h->boot_id, unknown, 16) == 0 || memcmp(boot, unknown, 16) == 0 || memcmp(h->boot_id, boot, 16) == 0)
 		return 0;
-	return error_set(error, LOCKSHM_BAD_SEGMENT, "left over from another boot of the machine: remove it");
+	return error_set(error, LOCKSHM_BAD_SEGMENT, "left over from another boot of the machine" REMOVE);
 }
 
 static int check_file(const struct stat *st, unsigned flags, struct lockshm_error *error)
 {
 	if (!S_ISREG(st->st_mode))
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a regular file");
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a regular file" FOREIGN);
 	if (!(flags & LOCKSHM_OPEN_ANY_OWNER) && st->st_uid != 0 && st->st_uid != geteuid())
 		return error_set(error, LOCKSHM_PERMISSION,
 				 "owned by uid %u, neither you nor root, so it is not trusted", (unsigned)st->st_uid);
 	if (st->st_size < (off_t)sizeof(struct shm_header))
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %lld bytes are less than a header",
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %lld bytes are less than a header" REMOVE,
 				 (long long)st->st_size);
 	return 0;
 }
@@ -192,7 +196,7 @@ static int read_header(struct shm_header *h, int fd, struct lockshm_error *error
 	if (n < 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "pread");
 	if (n != (ssize_t)sizeof(*h))
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: the header cannot be read");
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: the header cannot be read" REMOVE);
 	return 0;
 }
 
@@ -217,7 +221,7 @@ static int check_state(const struct shm_header *h, const char *name, struct lock
 		return 0;
 	if (h->state == SEGMENT_RETIRED)
 		return error_set(error, LOCKSHM_NO_SEGMENT, "segment %s is being removed", name);
-	return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header");
+	return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible state in the header" REMOVE);
 }
 
 /* All that makes an open fail, and for each open anew: the caller's rights or the file may have changed since. */

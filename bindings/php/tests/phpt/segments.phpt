@@ -72,4 +72,4 @@ bool(true)
 int(0)
 bool(true)
 bool(true)
-Lockshm\SegmentException: not a lockshm segment (wrong magic)
+Lockshm\SegmentException: not a lockshm segment (wrong magic); choose another segment name, or remove the file if it is yours
