@@ -93,7 +93,7 @@ end
 --- All that is not a free key.
 local function slow(locks, spec, key, hold, status)
     local segment = locks.segment
-    if status == NO_SEGMENT or status == NOT_HELD or status == INVALID and not segment.loop then
+    if status == NO_SEGMENT or status == NOT_HELD or status == INVALID and segment.loop == nil then
         local ok, err = repair(locks, status)
         if not ok then
             return nil, err

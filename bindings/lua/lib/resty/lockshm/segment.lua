@@ -35,6 +35,7 @@ local STATX_NLINK_UID = 0x4 + 0x8
 local err = ffi.new("struct lockshm_error")
 local handle_out = ffi.new("lockshm_t *[1]")
 local loop_out = ffi.new("lockshm_loop_t *[1]")
+local no_loop = ffi.cast("lockshm_loop_t *", nil)
 
 local function refused(name, code)
     local reason = native.message(code, err.message)
@@ -136,7 +137,8 @@ function M.open(name, options)
     if not handle then
         return nil, reason
     end
-    return setmetatable({ name = name, options = options, handle = handle }, class)
+    -- With all fields from the beginning: compiled code is left where a table has grown since.
+    return setmetatable({ name = name, options = options, handle = handle, loop = no_loop, pump = false }, class)
 end
 
 --- Gives this process a loop, in place of the one it has, which must have no waits.  Holds go on.
@@ -149,7 +151,7 @@ function M:open_loop(fd)
     end
     local old = self.loop
     self.loop = ffi.gc(loop_out[0], C.lockshm_loop_close)
-    if old then
+    if old ~= nil then
         C.lockshm_loop_close(ffi.gc(old, nil))
     end
     return true
