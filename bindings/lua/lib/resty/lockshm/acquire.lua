@@ -148,7 +148,11 @@ end
 
 local LOST = C.LOCKSHM_LOST
 local POOL_MAX = 1024
-local pool, pooled = {}, 0 -- memory of ended holds: making it anew costs more than a lock
+
+-- Memory of ended holds: making it anew costs more than a lock.  The newest is kept outside of the table, where compiled
+-- code of a pair has it in a register.
+local spare = false
+local pool, pooled = {}, 0
 
 local function release_unused(memory)
     C.lockshm_release(memory, 0)
@@ -156,8 +160,12 @@ end
 
 --- Memory for a hold.  If it becomes garbage while it is held the hold ends.
 function M.take_memory()
-    if pooled > 0 then
-        local memory = pool[pooled]
+    local memory = spare
+    if memory then
+        spare = false
+        return memory
+    elseif pooled > 0 then
+        memory = pool[pooled]
         pool[pooled] = nil
         pooled = pooled - 1
         return memory
@@ -167,7 +175,9 @@ end
 
 --- Gives back memory that is not held and not awaited; the caller keeps no reference to it.
 function M.give_back(memory)
-    if pooled < POOL_MAX then
+    if not spare then
+        spare = memory
+    elseif pooled < POOL_MAX then
         pooled = pooled + 1
         pool[pooled] = memory
     end
