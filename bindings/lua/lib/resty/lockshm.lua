@@ -167,19 +167,20 @@ local function count_key(self, key)
     self.entry = key and ref_obj(key) or unref_obj(self.entry)
 end
 
-local numbers = { "timeout", "exptime", "step", "ratio", "max_step" }
+local function number_error(name, value)
+    if value and not (native.to_ns(value) or name == "timeout" and tonumber(value)) then
+        return ("bad option '%s': %s, not %s"):format(name, native.DURATION, tostring(value))
+    end
+end
 
+--- Without a loop, at which compiled code of new() would end.
 local function option_error(opts)
     if type(opts) ~= "table" then
         return "the options are a table, not " .. tostring(opts)
     end
-    for i = 1, #numbers do
-        local value = opts[numbers[i]]
-        if value and not (native.to_ns(value) or numbers[i] == "timeout" and tonumber(value)) then
-            return ("bad option '%s': %s, not %s"):format(numbers[i], native.DURATION, tostring(value))
-        end
-    end
-    return spec.tag_error(opts.tag)
+    return number_error("timeout", opts.timeout) or number_error("exptime", opts.exptime)
+        or number_error("step", opts.step) or number_error("ratio", opts.ratio)
+        or number_error("max_step", opts.max_step) or spec.tag_error(opts.tag)
 end
 
 local none = {}
