@@ -207,3 +207,49 @@ describe("a lock object", function()
 		assert.same({ name }, require("support.segment").find(server.dict))
 	end)
 end)
+
+-- Figures are the benchmark's.  Here: what LuaJIT compiled once goes on to serve, where leaving it would cost as much as
+-- the lock itself.
+describe("compiled code of a free pair", function()
+	local worker
+	setup(function() worker = nginx.start({ workers = 1 }):workers(4)[1] end)
+	teardown(nginx.stop_all)
+
+	it("serves after the first wait of the worker, too", function()
+		local first, later, later_object = worker:run [[
+			local compiled = 0
+			local function count(what) compiled = compiled + (what == "start" and 1 or 0) end
+			local function traces_of(fn)
+				compiled = 0
+				jit.attach(count, "trace")
+				fn(2000)
+				jit.attach(count)
+				return compiled
+			end
+			local lock, locks = new(), lockshm.dict(dict)
+			local function pairs_of(n)
+				for _ = 1, n do
+					lock:lock("pair")
+					lock:unlock()
+				end
+			end
+			local function pairs_of_holds(n)
+				for _ = 1, n do
+					locks:exclusive("pair"):release()
+				end
+			end
+			local first = traces_of(pairs_of) + traces_of(pairs_of_holds)
+			local held, waiter = new(), new { timeout = 0.01 }
+			assert(held:lock("held"))
+			assert(not waiter:lock("held"))
+			assert(held:unlock())
+			for _ = 1, 20000 do -- until the wait is forgotten
+				held:lock("held")
+				held:unlock()
+			end
+			return first, traces_of(pairs_of), traces_of(pairs_of_holds)
+		]]
+		assert.is_true(first > 0)
+		assert.same({ 0, 0 }, { later, later_object })
+	end)
+end)
