@@ -34,6 +34,17 @@ describe("a lock object", function()
 		lock, err = worker:run [[return lockshm:new(dict, { tag = ("x"):rep(31) })]]
 		assert.is_nil(lock)
 		assert.matches("tag", err)
+		lock, err = worker:run [[return lockshm:new(dict, 5)]]
+		assert.is_nil(lock)
+		assert.matches("options are a table, not 5", err)
+	end)
+
+	it("names a call without a colon", function()
+		for _, code in ipairs { "lockshm.new(dict)", "lockshm.new(dict, { timeout = 0 })", "new().lock('key')" } do
+			local value, err = worker:run("return " .. code)
+			assert.is_nil(value)
+			assert.matches("^call it with a colon: lock", err)
+		end
 	end)
 
 	it("refuses a second lock, a missing key and keys without place", function()

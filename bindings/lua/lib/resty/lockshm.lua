@@ -199,10 +199,11 @@ end
 --             max_step (0.5 s); and shared, robust, renew, fair (order of arrival, also against this worker's next
 --             request), tag, honest (lock() returns the real time waited)
 -- @return lock object; or nil, error string ("dictionary not found", or a sentence)
-function M.new(_, dict_name, opts)
+function M.new(module, dict_name, opts)
     local group, err = M.dict(dict_name)
     if not group then
-        return nil, err
+        local no_colon = type(module) == "string" and type(dict_name) ~= "string"
+        return nil, no_colon and "call it with a colon: lockshm:new(dictionary, options)" or err
     end
     opts = opts or none
     err = opts ~= none and option_error(opts)
@@ -285,7 +286,7 @@ end
 --         sentence
 function M.lock(self, key)
     if not key then
-        return nil, "nil key"
+        return nil, type(self) == "table" and "nil key" or "call it with a colon: lock:lock(key)"
     elseif self.memory or self.pending and acquire.awaits(self.pending) then
         return nil, "locked"
     end

@@ -183,6 +183,14 @@ function M.give_back(memory)
     end
 end
 
+--- Checks that a method was called as one.
+-- @return error string, or nil
+function M.self_error(self, name)
+    if type(self) ~= "table" then
+        return ("call it with a colon: locks:%s(...)"):format(name)
+    end
+end
+
 --- Checks a key.
 -- @return error string, or nil
 function M.key_error(key)

@@ -85,11 +85,15 @@ end
 local exclusive = spec.make(C.LOCKSHM_EXCLUSIVE, spec.defaults)
 local shared = spec.make(C.LOCKSHM_SHARED, spec.defaults)
 
-local function take(self, key, options, mode, default)
-    if not options then
+local function take(self, name, key, options, mode, default)
+    local err = acquire.self_error(self, name)
+    if err then
+        return nil, err
+    elseif not options then
         return self:take(key, default)
     end
-    local request, err = spec.make(mode, spec.defaults, options)
+    local request
+    request, err = spec.make(mode, spec.defaults, options)
     if not request then
         return nil, err
     end
@@ -105,12 +109,12 @@ end
 -- @return hold; or nil, error string ("timeout", "busy", "cannot wait in ...", or a sentence), holder: what was in the
 --         way, for "timeout" and "busy", if known
 function M:exclusive(key, options)
-    return take(self, key, options, C.LOCKSHM_EXCLUSIVE, exclusive)
+    return take(self, "exclusive", key, options, C.LOCKSHM_EXCLUSIVE, exclusive)
 end
 
 --- Takes a lock together with other shared holds; otherwise as exclusive().
 function M:shared(key, options)
-    return take(self, key, options, C.LOCKSHM_SHARED, shared)
+    return take(self, "shared", key, options, C.LOCKSHM_SHARED, shared)
 end
 
 M.single_flight = recipes.single_flight

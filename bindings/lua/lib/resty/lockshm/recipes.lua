@@ -37,8 +37,8 @@ local function function_error(name, value)
 end
 
 --- The request of a recipe; errors name the argument or the option.
-local function request_of(recipe, key, name, fn, defaults, options)
-    local err = acquire.key_error(key) or function_error(name, fn)
+local function request_of(self, recipe, key, name, fn, defaults, options)
+    local err = acquire.self_error(self, recipe) or acquire.key_error(key) or function_error(name, fn)
     if err then
         return nil, recipe .. ": " .. err
     end
@@ -87,7 +87,7 @@ end
 --                stale: function(err, holder) whose result is returned when the lock was not obtained
 -- @return value, or what fill() returned; or nil, error string, holder
 function M:single_flight(key, look, fill, options)
-    local wrong = function_error("look", look)
+    local wrong = acquire.self_error(self, "single_flight") or function_error("look", look)
     if wrong then
         return nil, "single_flight: " .. wrong
     end
@@ -95,7 +95,7 @@ function M:single_flight(key, look, fill, options)
     if value ~= nil then
         return value
     end
-    local request, err = request_of("single_flight", key, "fill", fill, flight_defaults, options)
+    local request, err = request_of(self, "single_flight", key, "fill", fill, flight_defaults, options)
     local stale = request and options and options.stale
     err = err or stale and function_error("stale", stale)
     if err then
@@ -130,7 +130,7 @@ end
 -- @param options lease (30 s, renewed), tag, retry_on_failure (false): a failed run leaves no rest of the period
 -- @return true and the results of fn; false, holder where it was skipped; or nil, error string
 function M:once(key, period, fn, options)
-    local request, err = request_of("once", key, "fn", fn, once_defaults, options)
+    local request, err = request_of(self, "once", key, "fn", fn, once_defaults, options)
     local period_ns = request and native.to_ns(period)
     if not request or not period_ns or period_ns == 0 or period_ns == native.FOREVER then
         return nil, err or "once: a period of more than 0 seconds, up to 315360000, is needed, not " .. tostring(period)
@@ -252,7 +252,7 @@ end
 -- @param options lease (30 s, renewed), tag
 -- @return seat; or nil, error string
 function M:seat(key, fn, options)
-    local request, err = request_of("seat", key, "fn", fn, seat_defaults, options)
+    local request, err = request_of(self, "seat", key, "fn", fn, seat_defaults, options)
     if not request then
         return nil, err
     end
