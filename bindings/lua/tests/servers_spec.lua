@@ -156,6 +156,40 @@ describe("a master", function()
 		assert.equal(1, (waiting:result()))
 	end)
 
+	--- Kills the master; its workers go on serving, and are killed in their turn.
+	local function without_master(server, workers, fn)
+		posix.kill(server.pid, posix.SIGKILL)
+		await_end("the master", server.pid)
+		local ok, err = pcall(fn, unpack(workers))
+		for _, worker in ipairs(workers) do
+			worker:kill()
+			await_end("a worker", worker.pid)
+		end
+		assert(ok, err)
+	end
+
+	it("that was killed leaves workers that share locks, also where the first use comes later", function()
+		local server = nginx.start { workers = 2, init = 'require "resty.lockshm"' }
+		local workers = server:workers()
+		assert.equal(0, (workers[1]:run(HOLD)))
+		without_master(server, workers, function(one, two)
+			assert.same({ nil, "timeout", one.pid }, { two:run(TRY) })
+			assert.equal(1, #segment.find(server.dict))
+		end)
+	end)
+
+	it("that was killed before a worker loads the module: it refuses locks that its siblings may not see", function()
+		local server = nginx.start { workers = 2 }
+		local workers = server:workers()
+		assert.equal(0, (workers[1]:run(HOLD)))
+		without_master(server, workers, function(one, two)
+			local locks, err = two:run "return lockshm.dict(dict)"
+			assert.is_nil(locks)
+			assert.matches("master process, which has ended", err)
+			assert.equal(1, (one:run "return T.locks.k:unlock()"))
+		end)
+	end)
+
 	it("has no more descriptors, threads and records after ten reloads", function()
 		local server = nginx.start { init = [[
 			local lock = require("resty.lockshm"):new("@dict")

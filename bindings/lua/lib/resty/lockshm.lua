@@ -13,6 +13,9 @@ local class = { __index = M }
 local min, max = math.min, math.max
 local tonumber, tostring, type = tonumber, tostring, type
 
+local in_nginx = type(ngx) == "table" and ngx.shared ~= nil
+local instance = in_nginx and require "resty.lockshm.instance"
+
 local settings = {}
 local NO_NGINX = "dictionaries are nginx's: without it, use open(name)"
 
@@ -41,7 +44,7 @@ local function segment_table_error(names)
     for dict, name in pairs(names) do
         if type(dict) ~= "string" or type(name) ~= "string" then
             return "'segment' is a table of dictionary = segment name"
-        elseif type(ngx) == "table" and ngx.shared and not ngx.shared[dict] then
+        elseif in_nginx and not ngx.shared[dict] then
             return ("'segment': there is no dictionary '%s'"):format(dict)
         end
     end
@@ -96,11 +99,14 @@ end
 function M.segment_name(dict)
     if type(dict) ~= "string" then
         return nil, "the name of a dictionary is a string, not " .. tostring(dict)
-    elseif type(ngx) ~= "table" or not ngx.shared then
+    elseif not in_nginx then
         return nil, NO_NGINX
     end
-    return settings.segment and settings.segment[dict]
-        or require("resty.lockshm.instance").segment_name(dict, settings.instance)
+    local chosen = settings.segment and settings.segment[dict]
+    if chosen then
+        return chosen
+    end
+    return instance.segment_name(dict, settings.instance)
 end
 
 local of_dict = {}
@@ -111,13 +117,16 @@ function M.dict(name)
     local found = of_dict[name]
     if found then
         return found
-    elseif type(ngx) ~= "table" or not ngx.shared then
+    elseif not in_nginx then
         return nil, NO_NGINX
     elseif name == nil or not ngx.shared[name] then
         return nil, "dictionary not found"
     end
-    local err
-    found, err = M.open(M.segment_name(name), {
+    local segment_name, err = M.segment_name(name)
+    if not segment_name then
+        return nil, err
+    end
+    found, err = M.open(segment_name, {
         user = settings.user, locks = settings.locks, requests = settings.requests, owners = settings.owners,
     })
     of_dict[name] = found

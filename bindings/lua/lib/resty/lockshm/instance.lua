@@ -37,20 +37,32 @@ local function command_line(process)
     return text and text:gsub("%z+$", ""):gsub("%z", " "):gsub("%s+$", "")
 end
 
---- The arguments of the master, in the master as in its workers.  Only their titles differ: a worker may run
--- init_by_lua*, too, and the first master has no title while it reads its configuration.
-local function master_command_line()
-    local text = command_line("self") or ""
-    if text:sub(1, #TITLE) == TITLE and text:sub(1, #MASTER_TITLE) ~= MASTER_TITLE then
-        text = command_line(ffi.C.lockshm_lua_getppid()) or ""
-    end
-    return text:sub(1, #MASTER_TITLE) == MASTER_TITLE and text:sub(#MASTER_TITLE + 1) or text
+local function begins_with(text, head)
+    return text:sub(1, #head) == head
 end
 
---- The arguments without the name of the program.
-local function arguments()
+--- The arguments of the master, in the master as in its workers.  Only their titles differ: a worker may run
+-- init_by_lua*, too, and the first master has no title while it reads its configuration.
+-- @return string; nil in a worker whose master has ended
+local function master_command_line()
+    local text = command_line("self") or ""
+    if begins_with(text, TITLE) and not begins_with(text, MASTER_TITLE) then
+        text = command_line(ffi.C.lockshm_lua_getppid()) or ""
+        if not begins_with(text, MASTER_TITLE) then
+            return nil
+        end
+    end
+    return begins_with(text, MASTER_TITLE) and text:sub(#MASTER_TITLE + 1) or text
+end
+
+--- The arguments without the name of the program; or nil.
+local function read_arguments()
+    local text = master_command_line()
+    if not text then
+        return nil
+    end
     local list = {}
-    for word in master_command_line():gmatch("%S+") do
+    for word in text:gmatch("%S+") do
         if not TEST_OPTIONS[word] then
             list[#list + 1] = word
         end
@@ -58,6 +70,11 @@ local function arguments()
     table.remove(list, 1)
     return table.concat(list, " ")
 end
+
+-- At load, which is in the init phase for most: a master that is killed later leaves workers that go on.
+local arguments = read_arguments()
+local NO_MASTER = "the name of the segment depends on the arguments of nginx's master process, which has ended: start nginx"
+    .. ' anew; require "resty.lockshm" in init_by_lua* prevents it'
 
 local function pid_namespace()
     local buffer = ffi.new("char[64]")
@@ -81,10 +98,13 @@ local function user_directive(text)
 end
 
 --- The name of the workers' user, as the master will read it.
+-- @return string; or nil, error string
 function M.user()
-    local args = arguments()
-    local global = args:match("%-g%s+(.*)") or ""
-    return user_directive(global) or user_directive(read(configuration_file(args)) or "")
+    if not arguments then
+        return nil, NO_MASTER
+    end
+    local global = arguments:match("%-g%s+(.*)") or ""
+    return user_directive(global) or user_directive(read(configuration_file(arguments)) or "")
         or ngx.config.nginx_configure():match("%-%-user=([^%s']+)") or "nobody"
 end
 
@@ -100,20 +120,32 @@ end
 
 local id
 
---- Twelve hexadecimal digits for this nginx.  Computed once for a VM: the worker inherits what the master computed.
+--- Twelve hexadecimal digits for this nginx.
+-- @return string; or nil, error string
 function M.id()
-    id = id or ngx.md5(table.concat({ ngx.config.prefix(), arguments(), pid_namespace() }, "\n")):sub(1, 12)
+    if not arguments then
+        return nil, NO_MASTER
+    end
+    id = id or ngx.md5(table.concat({ ngx.config.prefix(), arguments, pid_namespace() }, "\n")):sub(1, 12)
     return id
 end
 
 --- The name of the segment of a dictionary of this instance.
+-- @return string; or nil, error string
 function M.segment_name(dict, instance)
+    local err
+    if not instance then
+        instance, err = M.id()
+        if not instance then
+            return nil, err
+        end
+    end
     local shown = dict:gsub("[^%w_.-]", "_"):sub(1, 120)
     if shown ~= dict then
         shown = shown .. "-" .. ngx.md5(dict):sub(1, 8)
     end
     local subsystem = ngx.config.subsystem == "stream" and "resty-lock-stream." or "resty-lock."
-    return subsystem .. shown .. "." .. (instance or M.id())
+    return subsystem .. shown .. "." .. instance
 end
 
 return M

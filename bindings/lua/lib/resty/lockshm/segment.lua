@@ -91,7 +91,13 @@ end
 
 local function open_as_root(name, options)
     local instance = require "resty.lockshm.instance"
-    local user = options.user or instance.user()
+    local user, reason = options.user, nil
+    if not user then
+        user, reason = instance.user()
+    end
+    if not user then
+        return nil, reason
+    end
     local uid, gid = instance.ids_of(user)
     if not uid then
         return nil, "the workers' user '" .. user .. "' does not exist"
@@ -105,7 +111,8 @@ local function open_as_root(name, options)
         return refused(name, code)
     end
     local handle = handle_out[0]
-    local ok, reason = share_with_workers(name, user, uid, gid)
+    local ok
+    ok, reason = share_with_workers(name, user, uid, gid)
     if not ok then
         C.lockshm_close(handle)
         if made then
