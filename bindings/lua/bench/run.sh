@@ -6,13 +6,15 @@
 # Usage: run.sh [ROUNDS]          7 rounds take less than a minute and a half
 #        run.sh --ticker          how late a timer of 1 ms is while requests wait
 # Environment: RESTY_LOCK_DIR (a checkout of lua-resty-lock; without it its column is left out), LOCKSHM_LIBRARY
-# (else that of pkg-config lockshm), NGINX, CC.
+# (else that of pkg-config lockshm), NGINX_PROGRAM, CC.
 # Starts nginx in a directory of its own, with 2 and then 4 workers.  As root the workers run as nobody.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 lua_dir=$(cd "$here/.." && pwd)
-: "${NGINX:=nginx}" "${CC:=cc}"
+nginx=${NGINX_PROGRAM:-nginx} # not NGINX: nginx itself takes that for inherited sockets
+: "${CC:=cc}"
+unset NGINX
 PATH=$PATH:/usr/sbin
 mode=conductor
 rounds=7
@@ -34,7 +36,7 @@ if [ -n "${RESTY_LOCK_DIR:-}" ] && [ ! -e "$RESTY_LOCK_DIR/lib/resty/lock.lua" ]
 	echo "run.sh: RESTY_LOCK_DIR has no lib/resty/lock.lua" >&2
 	exit 1
 fi
-modules=$("$NGINX" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+modules=$("$nginx" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
 
 work=$(mktemp -d)
 chmod 755 "$work"
@@ -96,7 +98,7 @@ start()
 		}
 	END
 	: >"$work/out-$1"
-	"$NGINX" -p "$work/" -e "$work/error.log" -c "$work/nginx.conf" >"$work/out-$1" 2>&1 &
+	"$nginx" -p "$work/" -e "$work/error.log" -c "$work/nginx.conf" >"$work/out-$1" 2>&1 &
 	master=$!
 	while ! grep -q '^end$' "$work/out-$1"; do
 		if grep '^failed' "$work/out-$1" >&2 || ! kill -0 "$master" 2>/dev/null; then
