@@ -22,7 +22,7 @@ static int open_segment(struct lockshm **out, const char *name, unsigned flags, 
 	int err = segment_open(out, name, flags, error);
 
 	if (!err && !(*out)->read_only)
-		sweep_all(*out);
+		(void)sweep_some(*out, (uint32_t)segment_now(*out), UINT32_MAX); /* from another slot each time */
 	return err;
 }
 

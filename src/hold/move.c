@@ -45,7 +45,19 @@ static int change_owner(struct access *g, uint64_t uid, uint64_t ref)
 	return outcome;
 }
 
-/* Find the new owner.  Its slot gets the flag ADOPTED: the sweep has to look for records in other threads' chunks. */
+/*
+ * The slot gets the flag ADOPTED, before it owns the hold: the sweep has to look for records in other threads' chunks.  A
+ * process' slot may have another owner by now: then the sweep looks for nothing once.  Crash point: the same.
+ */
+static void flag_adopter(const struct lockshm *s, uint64_t ref)
+{
+	uint32_t *flags = &s->owners[owner_ref_slot(ref)].flags;
+
+	if (!(load_relaxed32(flags) & OWNER_ADOPTED))
+		(void)fetch_or32(flags, OWNER_ADOPTED);
+}
+
+/* Find the new owner. */
 static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64_t *ref)
 {
 	struct hold *h = hold_of(hold);
@@ -57,6 +69,8 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 	if (to == LOCKSHM_TO_PROCESS) {
 		*uid = load_acquire(&h->segment->process_uid);
 		*ref = load_relaxed(&h->segment->process_ref);
+		if (*uid)
+			flag_adopter(h->segment, *ref);
 		return *uid ? 0 : LOCKSHM_SYSTEM;
 	}
 	err = participant_get(h->segment, &self, NULL);
@@ -64,7 +78,7 @@ static int move_target(const lockshm_hold_t *hold, int to, uint64_t *uid, uint64
 		return err;
 	*uid = self->uid;
 	*ref = self->ref;
-	store_release32(&self->shared->flags, load_relaxed32(&self->shared->flags) | OWNER_ADOPTED);
+	flag_adopter(h->segment, *ref);
 	return 0;
 }
 

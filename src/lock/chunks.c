@@ -4,14 +4,15 @@
  *
  * Records are handed to threads in chunks: the chunk's word names its owner and is taken by one CAS.  Inside a chunk
  * only its owner takes records, with plain stores; any thread may give one back, by the CAS from its dead word to FREE.
- * So everything a dead thread left is found through its chunks (sweep.c).
+ * So everything a dead thread left is found through its chunks (sweep.c), and they within its slot's reach.
  *
  * A thread may hold many thousands, so it searches its chunks in turn and continues where it last found one.  If a
  * whole round finds less than one in eight free it takes an eighth more chunks before the next round.  So a record
  * costs about eight looks, however many are held, and a thread has at most a third more records than it once had in
  * use.
  *
- * Crash points: (1) chunk taken, nothing filled: all its records are FREE, the sweep returns it.
+ * Crash points: (1) reach extended, no chunk taken: the sweep looks at one more;  (2) chunk taken, nothing filled: all its
+ * records are FREE, the sweep returns it.
  */
 #include "lock/chunks.h"
 
@@ -137,6 +138,20 @@ void chunks_leave(struct participant *from, struct participant *heir)
 	}
 }
 
+/* The chunk that was looked at last lies within the reach that the slot shows.  Several loops may have one slot, so by a swap.
+ * Only a sweep after the death reads it, so the order of this and the taking does not matter; killed in between: a reach
+ * that is one too large. */
+static void extend_reach(const struct participant *self)
+{
+	uint32_t n_chunks = self->segment->n_chunks, reach = self->next_chunk - self->slot;
+	uint32_t *flags = &self->shared->flags, old = load_relaxed32(flags);
+
+	if (reach > n_chunks)
+		reach = n_chunks;
+	while (owner_reach(old, n_chunks) < reach && !cas32_from(flags, old, owner_with_reach(old, reach)))
+		old = load_relaxed32(flags);
+}
+
 /* A chunk without an owner, among the next @most after the last one looked at. */
 static uint32_t take_chunk(struct participant *self, uint32_t most)
 {
@@ -146,7 +161,10 @@ static uint32_t take_chunk(struct participant *self, uint32_t most)
 	for (n = 0; n < most && n < s->n_chunks; n++) {
 		uint32_t chunk = self->next_chunk++ % s->n_chunks;
 
-		if (load_relaxed(chunk_word(s, chunk)) != 0 || !cas_from(chunk_word(s, chunk), 0, self->ref))
+		if (load_relaxed(chunk_word(s, chunk)) != 0)
+			continue;
+		extend_reach(self);
+		if (!cas_from(chunk_word(s, chunk), 0, self->ref))
 			continue;
 		if (!remember_chunk(self, chunk)) {
 			(void)cas_from(chunk_word(s, chunk), self->ref, 0);

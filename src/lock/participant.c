@@ -69,7 +69,7 @@ static void fill_slot(struct participant *p, const struct newcomer *me, uint32_t
 		store_relaxed(&o->counts[i], 0);
 	if (life_begin(p, me->tid))
 		flags |= OWNER_EXACT;
-	store_release32(&o->flags, flags);
+	store_release32(&o->flags, owner_with_reach(flags, 0));
 }
 
 /* Claim any free slot, starting at one that differs between threads. */
@@ -192,7 +192,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	pthread_mutex_unlock(&s->lock);
 	link_to_thread(p);
 	/* A worker that replaces a killed one clears away after it, and a little more where many were killed. */
-	(void)sweep_some(s, SWEEP_AT_JOIN);
+	(void)sweep_some(s, p->slot, SWEEP_AT_JOIN);
 	*out = p;
 	return 0;
 }
@@ -237,7 +237,7 @@ static void end_part(struct participant *p)
 	/* From the unlock on other threads see this one as dead, but the slot stays its own until OWNER_ENDED is
 	 * stored: it uses the word no more. */
 	if (life_end(p))
-		store_release32(&p->shared->flags, load_relaxed32(&p->shared->flags) | OWNER_ENDED);
+		(void)fetch_or32(&p->shared->flags, OWNER_ENDED);
 	if (word)
 		futex_wake(word, INT_MAX);
 	/* The chunks of loops are in no list of this participant. */

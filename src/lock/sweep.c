@@ -8,8 +8,6 @@
  */
 #include "lock/sweep.h"
 
-#include <limits.h>
-
 #include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
@@ -69,9 +67,55 @@ static bool reclaim_chunk(struct lockshm *s, uint32_t chunk, uint64_t ref)
 	return all_free;
 }
 
-/* Requests that were moved to the dead thread lie in other threads' chunks: end them while the slot still has its
+/* ---------------------------------------------------------------- several owners at once */
+
+/* A dead owner, and what the sweep has found out about it. */
+struct leaver {
+	uint64_t control; /* as it was when the owner was found dead; the last CAS compares it */
+	uint32_t slot;
+	uint32_t reach; /* so many chunks, from the slot's number on, may be its own */
+	bool empty;	/* none of them is its own any more */
+};
+
+/* Dead owners that one look at each chunk serves, in the order of their slots from @from on and round.  On the stack, as
+ * nothing is allocated while locks of others are recovered. */
+#define CROWD 128
+
+struct crowd {
+	struct leaver left[CROWD];
+	uint32_t n;
+	uint32_t from;
+};
+
+static uint64_t ref_of(const struct leaver *l)
+{
+	return owner_ref(control_gen(l->control), l->slot);
+}
+
+static uint32_t nth(const struct lockshm *s, const struct crowd *c, uint32_t slot)
+{
+	return (slot + s->n_owners - c->from) % s->n_owners;
+}
+
+/* The one with that reference, or NULL. */
+static struct leaver *find(const struct lockshm *s, struct crowd *c, uint64_t ref)
+{
+	uint32_t low = 0, high = c->n, wanted = nth(s, c, owner_ref_slot(ref));
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (nth(s, c, c->left[middle].slot) < wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < c->n && ref_of(&c->left[low]) == ref ? &c->left[low] : NULL;
+}
+
+/* Requests that were moved to a dead owner lie in other threads' chunks: end them while the slot still has its
  * identity. */
-static void reclaim_adopted(struct lockshm *s, uint64_t ref)
+static void reclaim_adopted(struct lockshm *s, struct crowd *c)
 {
 	uint32_t i;
 
@@ -80,9 +124,37 @@ static void reclaim_adopted(struct lockshm *s, uint64_t ref)
 		int tries;
 
 		/* Again if a bypass changed the word meanwhile. */
-		for (tries = 0; tries < 100 && word_live(w) && load_acquire(&s->requests[i].owner) == ref; tries++)
+		for (tries = 0; tries < 100 && word_live(w) && find(s, c, load_acquire(&s->requests[i].owner)); tries++)
 			w = end_live(s, i, w);
 	}
+}
+
+/* @chunk, if it is of an owner in @c.  A dead owner takes no more chunks, so one look at each finds all. */
+static void reclaim_of(struct lockshm *s, struct crowd *c, uint32_t chunk)
+{
+	uint64_t ref = load_acquire(chunk_word(s, chunk));
+	struct leaver *l = ref ? find(s, c, ref) : NULL;
+
+	if (l && !reclaim_chunk(s, chunk, ref))
+		l->empty = false;
+}
+
+/* Each owner's reach, or every chunk once where that is less. */
+static void reclaim_chunks(struct lockshm *s, struct crowd *c)
+{
+	uint64_t looks = 0;
+	uint32_t i, k;
+
+	for (k = 0; k < c->n; k++)
+		looks += c->left[k].reach;
+	if (looks > s->n_chunks) {
+		for (i = 0; i < s->n_chunks; i++)
+			reclaim_of(s, c, i);
+		return;
+	}
+	for (k = 0; k < c->n; k++)
+		for (i = 0; i < c->left[k].reach; i++)
+			reclaim_of(s, c, (c->left[k].slot + i) % s->n_chunks);
 }
 
 static void keep_counts(struct lockshm *s, const uint64_t counts[OWNER_COUNTERS])
@@ -94,70 +166,151 @@ static void keep_counts(struct lockshm *s, const uint64_t counts[OWNER_COUNTERS]
 			(void)fetch_add_relaxed(&s->header->retired[i], counts[i]);
 }
 
-/* All chunks, or the @n that @own lists.  True = none of them is the owner's any more. */
-static bool reclaim_chunks(struct lockshm *s, uint64_t ref, const uint32_t *own, uint32_t n)
+/* Dead: the slot as of its control word @c, which the last CAS compares, so a new owner of the slot keeps it. */
+static bool is_left(const struct lockshm *s, uint32_t slot, uint64_t c)
 {
-	bool empty = true;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		if (!reclaim_chunk(s, own ? own[i] : i, ref))
-			empty = false;
-	return empty;
+	return control_state(c) != OWNER_FREE && owner_slot_is_dead(s, slot, c);
 }
 
-/* The slot as of its control word @c, which the last CAS compares: so a new owner of the slot keeps it. */
-static bool sweep(struct lockshm *s, uint32_t slot, uint64_t c, const uint32_t *own, uint32_t n)
+static struct leaver leaver_of(const struct lockshm *s, uint32_t slot, uint64_t c)
 {
-	struct shm_owner *o = &s->owners[slot];
-	uint64_t counts[OWNER_COUNTERS], ref = owner_ref(control_gen(c), slot);
-	bool empty;
+	/* The last word of a dead thread: it was seen dead before this load. */
+	return (struct leaver){ c, slot, owner_reach(load_acquire32(&s->owners[slot].flags), s->n_chunks), true };
+}
+
+/* Its chunks are given back: the slot, too. */
+static bool free_slot(struct lockshm *s, const struct leaver *l)
+{
+	uint64_t counts[OWNER_COUNTERS], c = l->control;
 	int i;
 
-	if (control_state(c) == OWNER_FREE || !owner_slot_is_dead(s, slot, c))
-		return false;
-	empty = reclaim_chunks(s, ref, own, n);
-	if (load_relaxed32(&o->flags) & (OWNER_PROCESS | OWNER_ADOPTED))
-		reclaim_adopted(s, ref);
-	if (!empty || !owner_slot_is_retired(s, slot, c))
+	if (!l->empty || !owner_slot_is_retired(s, l->slot, c))
 		return false;
 	for (i = 0; i < OWNER_COUNTERS; i++)
-		counts[i] = control_state(c) >= OWNER_ACTIVE ? owner_count(s, slot, (enum owner_count)i) : 0;
-	if (!cas_from(&o->control, c, control_make((control_gen(c) + 1) & OWNER_GEN_MASK, 0, 0, OWNER_FREE)))
+		counts[i] = control_state(c) >= OWNER_ACTIVE ? owner_count(s, l->slot, (enum owner_count)i) : 0;
+	if (!cas_from(&s->owners[l->slot].control, c,
+		      control_make((control_gen(c) + 1) & OWNER_GEN_MASK, 0, 0, OWNER_FREE)))
 		return false;
 	keep_counts(s, counts);
 	return true;
 }
 
+/* What was moved to them, and their slots.  Returns the number of slots freed. */
+static int finish(struct lockshm *s, struct crowd *c)
+{
+	bool adopted = false;
+	uint32_t k;
+	int freed = 0;
+
+	for (k = 0; k < c->n; k++)
+		adopted |= (load_relaxed32(&s->owners[c->left[k].slot].flags) & OWNER_ADOPTED) != 0;
+	if (adopted)
+		reclaim_adopted(s, c);
+	for (k = 0; k < c->n; k++)
+		freed += free_slot(s, &c->left[k]);
+	return freed;
+}
+
+static void begin(struct crowd *c, uint32_t from)
+{
+	c->n = 0;
+	c->from = from;
+}
+
+static void add(struct lockshm *s, struct crowd *c, uint32_t slot, uint64_t control)
+{
+	c->left[c->n++] = leaver_of(s, slot, control);
+}
+
 bool sweep_slot(struct lockshm *s, uint32_t slot)
 {
-	return sweep(s, slot, load_acquire(&s->owners[slot].control), NULL, s->n_chunks);
+	uint64_t control = load_acquire(&s->owners[slot].control);
+	struct crowd c;
+
+	begin(&c, slot);
+	if (!is_left(s, slot, control))
+		return false;
+	add(s, &c, slot, control);
+	reclaim_chunks(s, &c);
+	return finish(s, &c) > 0;
 }
 
 void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *chunks, uint32_t n)
 {
-	static const uint32_t none[1];
-	uint64_t c = load_acquire(&s->owners[slot].control);
+	uint64_t control = load_acquire(&s->owners[slot].control);
+	struct crowd c;
+	uint32_t i;
 
+	begin(&c, slot);
 	/* Swept by another thread already, the slot may have a new owner, with other chunks. */
-	if (owner_ref(control_gen(c), slot) == ref)
-		(void)sweep(s, slot, c, n ? chunks : none, n);
+	if (owner_ref(control_gen(control), slot) != ref || !is_left(s, slot, control))
+		return;
+	add(s, &c, slot, control);
+	for (i = 0; i < n; i++)
+		reclaim_of(s, &c, chunks[i]);
+	(void)finish(s, &c);
 }
 
-int sweep_some(struct lockshm *s, int most)
-{
-	uint32_t slot;
-	int freed = 0;
+/*
+ * A walk over the slots.  A look at an owner that lives is a look at a page of its own, so where only some slots have to be
+ * cleared no more than @patience of such looks are made in a row; each dead owner found is a reason for as many again.
+ */
+struct round {
+	uint32_t patience; /* UINT32_MAX = all slots */
+	uint32_t living;   /* owners seen alive since the last dead one */
+	uint32_t most;	   /* slots to free */
+	uint32_t freed;
+};
 
-	for (slot = 0; slot < s->n_owners && freed < most; slot++)
-		if (control_state(load_acquire(&s->owners[slot].control)) != OWNER_FREE && sweep_slot(s, slot))
-			freed++;
-	return freed;
+static bool has_more(const struct round *r)
+{
+	return r->freed < r->most && r->living < r->patience;
+}
+
+/* As many dead owners as are wanted, from the @at-th slot on. */
+static void gather(struct lockshm *s, struct round *r, struct crowd *c, uint32_t *at)
+{
+	uint32_t wanted = r->most - r->freed < CROWD ? r->most - r->freed : CROWD;
+
+	for (c->n = 0; *at < s->n_owners && c->n < wanted && has_more(r); ++*at) {
+		uint32_t slot = (c->from + *at) % s->n_owners;
+		uint64_t control = load_acquire(&s->owners[slot].control);
+
+		if (control_state(control) == OWNER_FREE)
+			continue;
+		if (is_left(s, slot, control)) {
+			add(s, c, slot, control);
+			r->living = 0;
+		} else if (r->patience != UINT32_MAX) {
+			r->living++;
+		}
+	}
+}
+
+static int sweep_round(struct lockshm *s, uint32_t from, struct round r)
+{
+	struct crowd c;
+	uint32_t at = 0;
+
+	begin(&c, from % s->n_owners);
+	while (at < s->n_owners && has_more(&r)) {
+		gather(s, &r, &c, &at);
+		reclaim_chunks(s, &c);
+		r.freed += (uint32_t)finish(s, &c);
+	}
+	return (int)r.freed;
+}
+
+#define PATIENCE 32
+
+int sweep_some(struct lockshm *s, uint32_t from, uint32_t most)
+{
+	return sweep_round(s, from, (struct round){ .patience = PATIENCE, .most = most });
 }
 
 int sweep_all(struct lockshm *s)
 {
-	return sweep_some(s, INT_MAX);
+	return sweep_round(s, 0, (struct round){ .patience = UINT32_MAX, .most = UINT32_MAX });
 }
 
 int sweep_probing(struct lockshm *s)

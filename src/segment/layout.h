@@ -186,7 +186,7 @@ struct shm_owner {
 	uint64_t waiting;    /* 24 owner: [gen | index] of the request it waits with, or 0 */
 	uint32_t tid;	     /* 32 owner, in its own namespace */
 	uint32_t life_off;   /* 36 owner: offset of the life word in its page */
-	uint32_t flags;	     /* 40 owner: OWNER_EXACT ... */
+	uint32_t flags;	     /* 40 owner, its process: [reach + 1:24 | 0:4 | OWNER_...:4], see owner_reach() */
 	uint32_t doorbell;   /* 44 add: the service thread sleeps on it while requests of its process wait at the doorbell */
 	uint64_t name[2];    /* 48 owner: the kernel's name of the thread when it joined, NUL-padded */
 	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */

@@ -377,6 +377,25 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 	return ref >> 24 & OWNER_GEN_MASK;
 }
 
+/*
+ * Reach in the flags of an owner slot: the chunks of the owner are among so many, counted from the slot's number on and
+ * round.  It only grows.  0 in its bits = not known: all.
+ */
+#define OWNER_REACH_SHIFT 8
+
+static inline uint32_t owner_with_reach(uint32_t flags, uint32_t reach)
+{
+	return (flags & ((1u << OWNER_REACH_SHIFT) - 1)) | (reach + 1) << OWNER_REACH_SHIFT;
+}
+
+/* Of @n_chunks at most. */
+static inline uint32_t owner_reach(uint32_t flags, uint32_t n_chunks)
+{
+	uint32_t reach = (flags >> OWNER_REACH_SHIFT) - 1;
+
+	return reach < n_chunks ? reach : n_chunks;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Host lease word: [epoch:48 | mode_gen:7 | drained:1 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4].
  *

@@ -14,6 +14,7 @@ tests_of_units += \
 	%D%/test-fifo \
 	%D%/test-fork \
 	%D%/test-full \
+	%D%/test-growth \
 	%D%/test-handover \
 	%D%/test-host-program \
 	%D%/test-inspect \
@@ -46,4 +47,20 @@ tests_of_units += \
 %C%_test_calls_LDADD = $(without_jemalloc)
 %C%_test_no_memory_LDADD = $(without_jemalloc)
 %C%_test_segment_calls_LDADD = $(without_jemalloc)
+# Its own copies of the files that walk.  They define _GNU_SOURCE themselves, too late.
+%C%_test_growth_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE= -include support/looks.h
+%C%_test_growth_SOURCES = \
+	%D%/test-growth.c \
+	src/hold/acquire-slow.c \
+	src/lock/blocker.c \
+	src/lock/chunks.c \
+	src/lock/owner.c \
+	src/lock/participant.c \
+	src/lock/queue-advance.c \
+	src/lock/queue.c \
+	src/lock/snapshot.c \
+	src/lock/sweep.c \
+	src/lock/wait.c \
+	tests/support/looks.h \
+	$(end)
 EXTRA_DIST += %D%/other-thread.h %D%/traceability.md

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-growth.c - what a call costs does not grow faster than is stated, with the owners, holders, waiters and dead
+ *
+ * Looks at shared words are counted, not time: this suite has copies of the files of the library that walk, compiled with
+ * support/looks.h.  A call that looks at each of n requests, chunks or owners where it should not has a larger exponent.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "other-thread.h"
+#include "segment/segment.h"
+#include "support/fixture.h"
+
+#define S LOCKSHM_SHARED
+#define OWNERS 1100
+#define SIZES 3
+
+static const unsigned sizes[SIZES] = { 10, 100, 1000 };
+
+/* ---------------------------------------------------------------- counting */
+
+unsigned long shared_looks;
+
+/* The looks at shared words of @act, in the files of the library that this suite has its own copy of. */
+static double looks_of(void (*act)(void))
+{
+	unsigned long before = shared_looks;
+
+	act();
+	return (double)(shared_looks - before);
+}
+
+/* @counts, of the sizes, beyond those of @base, which do not depend on them. */
+static void grows_by(const char *what, const double counts[SIZES], double base, double exponent)
+{
+	double least = counts[0] - base > 1 ? counts[0] - base : 1, most = counts[SIZES - 1] - base;
+	double found = log10(most > 1 ? most / least : 1) / log10(sizes[SIZES - 1] / sizes[0]);
+
+	printf("%s: %.0f, %.0f, %.0f beyond %.0f: exponent %.2f\n", what, counts[0], counts[1], counts[2], base, found);
+	ck_assert_msg(found <= exponent + 0.1, "%s: %.0f, %.0f, %.0f looks beyond %.0f: exponent %.2f, not %.0f", what,
+		      counts[0], counts[1], counts[2], base, found, exponent);
+}
+
+/* ---------------------------------------------------------------- crowds */
+
+/* A process with a thread for each owner. */
+struct crowd {
+	pid_t pid;
+	unsigned *there; /* threads that hold, or are about to wait */
+};
+
+static struct {
+	unsigned *there;
+	const char *key; /* NULL = each its own */
+	int mode;
+	bool waits;
+} plan;
+
+static void *member(void *number)
+{
+	char own[32];
+	struct lockshm_request request;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	snprintf(own, sizeof(own), "own %lu", (unsigned long)(uintptr_t)number);
+	request = request_for(plan.key ? plan.key : own, plan.mode);
+	request.timeout_ns = LOCKSHM_FOREVER;
+	if (plan.waits)
+		__atomic_fetch_add(plan.there, 1, __ATOMIC_SEQ_CST);
+	if (lockshm_acquire(seg, &request, &hold) == 0)
+		__atomic_fetch_add(plan.there, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void run_members(unsigned n)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	uintptr_t i;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 << 10);
+	for (i = 0; i < n; i++)
+		if (pthread_create(&thread, &attr, member, (void *)i) != 0)
+			_exit(1);
+	for (;;)
+		pause();
+}
+
+static bool all_there(void *n)
+{
+	return __atomic_load_n(plan.there, __ATOMIC_SEQ_CST) == *(unsigned *)n;
+}
+
+/* Beside one that holds. */
+static bool all_wait(void *n)
+{
+	return stat_now().requests_used == *(unsigned *)n + 1;
+}
+
+/* @n threads that hold @key, or a key each, or wait for it. */
+static struct crowd crowd_of(unsigned n, const char *key, int mode, bool waits)
+{
+	struct crowd c = { .there = mmap(NULL, sizeof(*c.there), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) };
+
+	ck_assert_ptr_ne(c.there, MAP_FAILED);
+	plan.there = c.there;
+	plan.key = key;
+	plan.mode = mode;
+	plan.waits = waits;
+	c.pid = fork();
+	ck_assert_int_ge(c.pid, 0);
+	if (c.pid == 0)
+		run_members(n);
+	ck_assert_msg(await(all_there, &n), "%u of %u threads", *c.there, n);
+	ck_assert(!waits || await(all_wait, &n));
+	return c;
+}
+
+/* All at once: none of them clears away after another. */
+static void die(struct crowd c)
+{
+	int status;
+
+	kill(c.pid, SIGSTOP);
+	ck_assert_int_eq(waitpid(c.pid, &status, WUNTRACED), c.pid);
+	kill(c.pid, SIGKILL);
+	ck_assert_int_eq(waitpid(c.pid, &status, 0), c.pid);
+	munmap(c.there, sizeof(*c.there));
+}
+
+/* ---------------------------------------------------------------- the calls */
+
+/* This thread has a slot and a record. */
+static void take_part(void)
+{
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "a key of its own", X), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+
+static void act_open(void)
+{
+	lockshm_t *again;
+
+	ck_code(lockshm_open(&again, seg_name, 0, NULL), 0);
+	ck_code(lockshm_close(again), 0);
+}
+
+static void act_acquire(void)
+{
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "k", X), 0);
+}
+
+static void *newcomer(void *unused)
+{
+	take_part();
+	return unused;
+}
+
+/* A thread's first acquire, and its end. */
+static void act_join(void)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, newcomer, NULL), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+/* As an owner leaves its slot that has looked for chunks everywhere. */
+static void forget_reaches(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < seg->n_owners; i++)
+		seg->owners[i].flags &= 0xff;
+}
+
+static double open_after(unsigned deaths, uint32_t requests, bool reaches)
+{
+	double n;
+
+	segment_with(2048, requests, OWNERS);
+	if (deaths)
+		die(crowd_of(deaths, NULL, X, false));
+	if (!reaches)
+		forget_reaches();
+	n = looks_of(act_open);
+	ck_assert_uint_eq(stat_now().requests_used, 0);
+	verify_clean();
+	return n;
+}
+
+/* One look at what each of the dead had. */
+START_TEST(open_after_deaths_looks_once_at_each)
+{
+	double counts[SIZES], base = open_after(0, 16384, true);
+	unsigned i;
+
+	for (i = 0; i < SIZES; i++)
+		counts[i] = open_after(sizes[i], 16384, true);
+	grows_by("open after deaths", counts, base, 1);
+}
+END_TEST
+
+START_TEST(open_after_deaths_does_not_look_at_every_chunk)
+{
+	double counts[SIZES];
+	unsigned i;
+
+	for (i = 0; i < SIZES; i++)
+		counts[i] = open_after(100, 200 * sizes[i], true);
+	grows_by("open after 100 deaths, by chunks", counts, 0, 0);
+}
+END_TEST
+
+/* Many owners that may have any chunk: each chunk is looked at once for all of them. */
+START_TEST(open_after_deaths_looks_at_every_chunk_once)
+{
+	double more = open_after(100, 160000, false) - open_after(100, 160000, true), chunks = seg->n_chunks;
+
+	ck_assert_msg(more <= chunks, "%.0f more looks for %.0f chunks", more, chunks);
+}
+END_TEST
+
+static void beside_the_living(const char *what, void (*act)(void))
+{
+	double counts[SIZES];
+	struct crowd c;
+	unsigned i;
+
+	for (i = 0; i < SIZES; i++) {
+		segment_with(2048, 16384, OWNERS);
+		c = crowd_of(sizes[i], NULL, X, false);
+		counts[i] = looks_of(act);
+		die(c);
+	}
+	grows_by(what, counts, 0, 0);
+}
+
+START_TEST(open_does_not_look_at_every_owner_that_lives)
+{
+	beside_the_living("open beside owners", act_open);
+}
+END_TEST
+
+START_TEST(join_and_leave_do_not_look_at_every_owner_that_lives)
+{
+	beside_the_living("join and leave beside owners", act_join);
+}
+END_TEST
+
+/* The holder dies last. */
+static double first_after(unsigned deaths)
+{
+	struct crowd holder;
+
+	segment_with(2048, 16384, OWNERS);
+	take_part(); /* or the sweep of a join would clear the queue */
+	holder = crowd_of(1, "k", X, false);
+	if (deaths)
+		die(crowd_of(deaths, "k", X, true));
+	die(holder);
+	return looks_of(act_acquire);
+}
+
+START_TEST(acquire_after_dead_waiters_looks_once_at_each)
+{
+	double counts[SIZES], base = first_after(0);
+	unsigned i;
+
+	for (i = 0; i < SIZES; i++)
+		counts[i] = first_after(sizes[i]);
+	grows_by("acquire after dead waiters", counts, base, 1);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_native(tc, open_after_deaths_looks_once_at_each);
+	tcase_add_native(tc, open_after_deaths_does_not_look_at_every_chunk);
+	tcase_add_native(tc, open_after_deaths_looks_at_every_chunk_once);
+	tcase_add_native(tc, open_does_not_look_at_every_owner_that_lives);
+	tcase_add_native(tc, join_and_leave_do_not_look_at_every_owner_that_lives);
+	tcase_add_native(tc, acquire_after_dead_waiters_looks_once_at_each);
+}
+
+int main(void)
+{
+	return fixture_main("growth", add);
+}
