@@ -255,9 +255,9 @@ struct lockshm_previous {
 };
 
 /**
- * What was in the way of a request that ended with LOCKSHM_TIMEOUT or LOCKSHM_BUSY: the oldest request for the key,
- * which is a holder in most cases; with LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are
- * of one instant of the call.  Frozen, see STRUCTS.
+ * What was in the way of a request that ended with LOCKSHM_TIMEOUT or LOCKSHM_BUSY: the holder of the key, of several
+ * readers the newest; the oldest request for the key if none holds it; with LOCKSHM_ONLY_IF_FREE_IN_TIME and
+ * LOCKSHM_BUSY the holder whose lease ends last.  All facts are of one instant of the call.  Frozen, see STRUCTS.
  */
 struct lockshm_blocker {
 	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also for a holder that waits for the
@@ -292,7 +292,8 @@ struct lockshm_report {
 
 /** @name Flags of a request @{ */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time; 200 ms at least */
-#define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out */
+#define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out; looks
+					   *   at each holder, where a try looks at one */
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< with LOCKSHM_ROBUST: report the damage mark once and clear it */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire() */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */

@@ -152,19 +152,20 @@ static bool is_try(const struct acquire *a)
 	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
 }
 
-/* May the request fail at once because of other holders?  Then dead ones must be cleared away first. */
-static bool may_give_up(const struct acquire *a)
+/* Does it need to know of all holders?  Then dead ones must be cleared away first. */
+static bool looks_at_all(const struct acquire *a)
 {
-	return is_try(a) || a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
+	return !is_try(a) && a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
 }
 
-/* Before failing at once, probe the tail's owner (rate-limited): the kernel may not have reported its death. */
-static bool holder_gone(const struct acquire *a, struct qpos last)
+/* Before failing at once because of @holder, probe its owner (rate-limited): the kernel may not have reported its
+ * death. */
+static bool holder_gone(const struct acquire *a, struct qpos holder)
 {
-	uint64_t owner = load_acquire(&a->s->requests[last.index].owner);
+	uint64_t owner = load_acquire(&a->s->requests[holder.index].owner);
 	int64_t now = clock_coarse();
 
-	if (word_is(last.word, REQUEST_COOLING) || now - a->self->probed_ns < PROBE_NS)
+	if (word_is(holder.word, REQUEST_COOLING) || now - a->self->probed_ns < PROBE_NS)
 		return false;
 	a->self->probed_ns = now;
 	owner_probe(a->s, owner);
@@ -197,23 +198,40 @@ static int free_in_time(const struct acquire *a, struct qpos last)
 	return error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
 }
 
-/* Not granted, without a wait. */
-static int in_the_way(const struct acquire *a, struct qpos last, int code, const char *message)
+/* A try of a lock whose newest request is @last, which conflicts with it: that alone shows that it is not free, if it is
+ * live, and no walk to the head is needed.  WAIT_AGAIN = look again. */
+static int try_fails(const struct acquire *a, struct qpos last)
+{
+	struct qpos holder;
+
+	switch (queue_newest_holder(a->s, a->at, &last, &holder)) {
+	case WALK_AGAIN:
+		return WAIT_AGAIN;
+	case WALK_BROKEN:
+		return error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged");
+	case WALK_DONE:
+		break;
+	}
+	if (holder_gone(a, holder) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
+		return WAIT_AGAIN;
+	return error_set(a->error, LOCKSHM_BUSY, "not free");
+}
+
+/* Its deadline was over before it could wait. */
+static int too_late(const struct acquire *a, struct qpos last)
 {
 	if (a->request->report)
 		blocker_find(a->s, last, 0, &a->request->report->blocker);
-	return error_set(a->error, code, "%s", message);
+	return error_set(a->error, LOCKSHM_TIMEOUT, "not granted in time");
 }
 
 /* Not free: may the request wait?  0 = yes, WAIT_AGAIN = look again. */
 static int may_wait(const struct acquire *a, struct qpos last)
 {
-	if (is_try(a) && !holder_gone(a, last))
-		return in_the_way(a, last, LOCKSHM_BUSY, "not free");
 	if (is_try(a))
-		return WAIT_AGAIN;
+		return try_fails(a, last);
 	if (segment_now(a->s) >= a->deadline)
-		return in_the_way(a, last, LOCKSHM_TIMEOUT, "not granted in time");
+		return too_late(a, last);
 	return a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME ? free_in_time(a, last) : 0;
 }
 
@@ -281,10 +299,10 @@ static int acquire_once(struct acquire *a, bool *advanced)
 		return WAIT_AGAIN;
 	if (tail_ticket(tail) >= TICKET_MAX - 1)
 		return error_full(a->error, LOCKSHM_TABLE_TICKETS);
-	if (tail_state == TAIL_WAIT && !*advanced) {
+	if (tail_state == TAIL_WAIT && !is_try(a) && !*advanced) {
 		/* Once: clear away dead and overdue requests, which may free the lock. */
 		*advanced = true;
-		if (may_give_up(a) || word_dead(last.word) || word_prev(last.word) == 0)
+		if (looks_at_all(a) || word_dead(last.word) || word_prev(last.word) == 0)
 			return queue_advance_tail(a->s, a->at) == WALK_BROKEN ?
 				       error_set(a->error, LOCKSHM_BAD_SEGMENT, "the queue of this lock is damaged") :
 				       WAIT_AGAIN;

@@ -2,9 +2,10 @@
 /*
  * blocker.c - what is in the way of a request
  *
- * The oldest live request of a queue holds the lock, cools down, or is about to be granted: all others wait for it.  The
- * walk helps no other request and writes nothing.  The word of the request that it ends at is read again after its
- * fields: unchanged, it had no live predecessor, and the fields are its own.
+ * The newest request that does not wait: a holder, or what cools down.  Holders stand before all that wait, so those behind
+ * it wait for it.  If none holds, the oldest request, which is about to be granted.  The walk helps no other request and
+ * writes nothing.  The word of the request that it ends at is read again after its fields: unchanged, the fields are its
+ * own, and if it waits it had no live predecessor.
  */
 #include "lock/blocker.h"
 
@@ -45,7 +46,7 @@ void blocker_find(const struct lockshm *s, struct qpos from, uint32_t own, struc
 	for (tries = 0; tries < TRIES && hops > 0; tries++) {
 		struct qpos at = from;
 
-		while (queue_look_before(s, &at, &hops))
+		while (word_is(at.word, REQUEST_WAITING) && queue_look_before(s, &at, &hops))
 			;
 		memset(out, 0, sizeof(*out));
 		if (at.index != own && blocker_take(s, at, out))

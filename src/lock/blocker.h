@@ -8,8 +8,8 @@
 /* Fill *@out with the live request @at.  False, and *@out zero = it has changed since its word was read. */
 bool blocker_take(const struct lockshm *s, struct qpos at, struct lockshm_blocker *out);
 
-/* The same with the oldest live request of the queue, from @from on back; @own is not one.  *@out is zero if there is none,
- * or the queue keeps changing. */
+/* The same with the newest holder of the queue, from @from on back, or with its oldest request if none holds; @own is not
+ * one.  *@out is zero if there is none, or the queue keeps changing. */
 void blocker_find(const struct lockshm *s, struct qpos from, uint32_t own, struct lockshm_blocker *out);
 
 #endif

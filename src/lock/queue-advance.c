@@ -271,6 +271,28 @@ enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
 	return WALK_AGAIN;
 }
 
+enum walk queue_newest_holder(struct lockshm *s, struct shm_entry *e, const struct qpos *tail, struct qpos *out)
+{
+	struct qpos before;
+	enum walk walk = queue_live_tail(s, e, out, 0);
+	uint32_t n;
+
+	if (walk == WALK_DONE && (out->index != tail->index || out->word != tail->word))
+		return WALK_AGAIN;
+	for (n = 0; walk == WALK_DONE && word_is(out->word, REQUEST_WAITING); n++) {
+		if (n > s->n_requests)
+			return WALK_BROKEN;
+		walk = queue_predecessor(s, e, out, &before);
+		if (walk != WALK_DONE)
+			return walk;
+		/* R5: granted now, or by another thread. */
+		if (queue_grant_if_due(s, e, out, &before) || before.index == 0)
+			return WALK_AGAIN;
+		*out = before;
+	}
+	return walk;
+}
+
 void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 {
 	struct qpos at, before;

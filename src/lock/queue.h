@@ -191,7 +191,14 @@ enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from
 /* The same from the tail, for callers without a request in the queue. */
 enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
 
-/* The same without helping or writing: *@at becomes the nearest live request before it.  False = it is the head, or the
+/*
+ * The newest request that does not wait: a hold, a cooldown or a barge window.  It and all live requests behind it, to the
+ * tail, which was @tail, are not overdue, and their owners live.  The walk passes waiting requests only.  WALK_AGAIN: the
+ * tail has changed, or a request was granted.
+ */
+enum walk queue_newest_holder(struct lockshm *s, struct shm_entry *e, const struct qpos *tail, struct qpos *out);
+
+/* A step to the head without helping or writing: *@at becomes the nearest live request before it.  False = it is the head, or the
  * queue has changed.  @hops bounds the steps in a damaged queue. */
 bool queue_look_before(const struct lockshm *s, struct qpos *at, uint32_t *hops);
 

@@ -108,6 +108,34 @@ START_TEST(timeout_names_the_holder)
 }
 END_TEST
 
+START_TEST(newest_living_reader_is_named)
+{
+	struct agent *a = named("oldest"), *b = named("middle"), *c = named("newest"), *w = named("a waiter");
+
+	ck_code(takes(a, S, 0, ""), 0);
+	ck_code(takes(b, S, 0, ""), 0);
+	ck_code(takes(c, S, LOCKSHM_SECONDS(30), ""), 0);
+	ck_code(ask(X, 0), LOCKSHM_BUSY);
+	names(c, LOCKSHM_HOLDING, S, "newest", "");
+	agent_kill(c);
+	ck_code(ask(X, 0), LOCKSHM_BUSY);
+	names(b, LOCKSHM_HOLDING, S, "middle", "");
+	ck_code(ask(X, LOCKSHM_MS(20)), LOCKSHM_TIMEOUT);
+	names(b, LOCKSHM_HOLDING, S, "middle", "");
+	/* A waiter that conflicts keeps readers out, too. */
+	ck_code(takes(w, X, 0, ""), AGENT_BLOCKED);
+	ck_code(ask(S, 0), LOCKSHM_BUSY);
+	names(b, LOCKSHM_HOLDING, S, "middle", "");
+	/* Without it they join. */
+	agent_kill(w);
+	ck_code(ask(S, 0), 0);
+	agent_kill(b);
+	agent_kill(a);
+	ck_code(ask(X, 0), 0);
+	verify_clean();
+}
+END_TEST
+
 START_TEST(deadline_in_the_past_names_the_holder)
 {
 	struct agent *a = named("import");
@@ -230,6 +258,7 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, try_names_the_holder);
 	tcase_add_test(tc, timeout_names_the_holder);
+	tcase_add_test(tc, newest_living_reader_is_named);
 	tcase_add_test(tc, deadline_in_the_past_names_the_holder);
 	tcase_add_test(tc, booked_beyond_its_time_names_that_holder);
 	tcase_add_test(tc, cooldown_is_named);

@@ -285,6 +285,47 @@ START_TEST(acquire_after_dead_waiters_looks_once_at_each)
 }
 END_TEST
 
+static void act_try(void)
+{
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "k", X), LOCKSHM_BUSY);
+}
+
+static void act_try_with_report(void)
+{
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_request request = request_for("k", X);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+
+	request.report = &report;
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_BUSY);
+	ck_assert_int_eq(report.blocker.state, LOCKSHM_HOLDING);
+}
+
+static void against_readers(const char *what, void (*act)(void))
+{
+	double counts[SIZES];
+	struct crowd c;
+	unsigned i;
+
+	for (i = 0; i < SIZES; i++) {
+		segment_with(2048, 16384, OWNERS);
+		take_part();
+		c = crowd_of(sizes[i], "k", S, false);
+		counts[i] = looks_of(act);
+		die(c);
+	}
+	grows_by(what, counts, 0, 0);
+}
+
+START_TEST(try_looks_at_one_reader)
+{
+	against_readers("try among readers", act_try);
+	against_readers("try with a report among readers", act_try_with_report);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_native(tc, open_after_deaths_looks_once_at_each);
@@ -292,6 +333,7 @@ static void add(TCase *tc)
 	tcase_add_native(tc, open_after_deaths_looks_at_every_chunk_once);
 	tcase_add_native(tc, open_does_not_look_at_every_owner_that_lives);
 	tcase_add_native(tc, join_and_leave_do_not_look_at_every_owner_that_lives);
+	tcase_add_native(tc, try_looks_at_one_reader);
 	tcase_add_native(tc, acquire_after_dead_waiters_looks_once_at_each);
 }
 
