@@ -256,8 +256,9 @@ struct lockshm_previous {
 
 /**
  * What was in the way of a request that ended with LOCKSHM_TIMEOUT or LOCKSHM_BUSY: the holder of the key, of several
- * readers the newest; the oldest request for the key if none holds it; with LOCKSHM_ONLY_IF_FREE_IN_TIME and
- * LOCKSHM_BUSY the holder whose lease ends last.  All facts are of one instant of the call.  Frozen, see STRUCTS.
+ * readers the newest; the oldest request for the key if none holds it; with LOCKSHM_BUSY, a time-out and
+ * LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are of one instant of the call.  Frozen,
+ * see STRUCTS.
  */
 struct lockshm_blocker {
 	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also for a holder that waits for the
