@@ -273,7 +273,7 @@ static void gather(struct lockshm *s, struct round *r, struct crowd *c, uint32_t
 	uint32_t wanted = r->most - r->freed < CROWD ? r->most - r->freed : CROWD;
 
 	for (c->n = 0; *at < s->n_owners && c->n < wanted && has_more(r); ++*at) {
-		uint32_t slot = (c->from + *at) % s->n_owners;
+		uint32_t slot = c->from + *at < s->n_owners ? c->from + *at : c->from + *at - s->n_owners;
 		uint64_t control = load_acquire(&s->owners[slot].control);
 
 		if (control_state(control) == OWNER_FREE)
