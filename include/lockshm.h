@@ -440,8 +440,9 @@ LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, con
  * @error: [out] the reason of a failure; may be NULL
  *
  * Takes no owner slot: a thread gets its slot at its first acquire.  Also reclaims what dead processes left (not with
- * LOCKSHM_OPEN_READ_ONLY), but for a part of it that another open or acquire finds where more than 32 owners live; the
- * cost does not grow with their number.  Makes system calls.  Waits for no other process.
+ * LOCKSHM_OPEN_READ_ONLY).  Where more than 32 owners live a part of it may stay: each open, and each first acquire of a
+ * thread, goes on where the last one ended, so the cost does not grow with the number of owners.  Makes system calls.
+ * Waits for no other process.
  *
  * A process has one handle of a segment, which counts its opens: if the segment is open already, @out is the handle of
  * the earlier open, to be closed once more.  So parts of a program that open and close for themselves have the same

@@ -6,7 +6,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lock/participant.h"
 #include "lock/sweep.h"
@@ -23,7 +22,7 @@ static int open_segment(struct lockshm **out, const char *name, unsigned flags, 
 	int err = segment_open(out, name, flags, error);
 
 	if (!err && !(*out)->read_only)
-		(void)sweep_some(*out, (uint32_t)getpid(), UINT32_MAX); /* each process from another slot */
+		(void)sweep_some(*out, UINT32_MAX);
 	return err;
 }
 

@@ -93,6 +93,17 @@ static bool claim_slot(struct participant *p, const struct newcomer *me)
 	return false;
 }
 
+/* What the sweep freed does not matter: another thread's sweep may have freed the slots meanwhile.  Two of them at one dead
+ * owner may both leave it: so once more, without the looks at /proc. */
+static bool claim_after_sweep(struct participant *p, const struct newcomer *me)
+{
+	(void)sweep_probing(p->segment);
+	if (claim_slot(p, me))
+		return true;
+	(void)sweep_all(p->segment);
+	return claim_slot(p, me);
+}
+
 static void leave_all(void *unused);
 
 static void make_exit_key(void)
@@ -169,7 +180,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	p->uid = process_unique();
 	p->spin_ns = 20000;
 	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), procfs_pid_namespace() };
-	if (!claim_slot(p, &me) && (sweep_probing(s) == 0 || !claim_slot(p, &me))) {
+	if (!claim_slot(p, &me) && !claim_after_sweep(p, &me)) {
 		free_private(p);
 		return error_full(error, LOCKSHM_TABLE_OWNERS);
 	}
@@ -192,7 +203,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	pthread_mutex_unlock(&s->lock);
 	link_to_thread(p);
 	/* A worker that replaces a killed one clears away after it, and a little more where many were killed. */
-	(void)sweep_some(s, p->slot, SWEEP_AT_JOIN);
+	(void)sweep_some(s, SWEEP_AT_JOIN);
 	*out = p;
 	return 0;
 }

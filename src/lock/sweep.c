@@ -260,20 +260,21 @@ struct round {
 	uint32_t living;   /* owners seen alive since the last dead one */
 	uint32_t most;	   /* slots to free */
 	uint32_t freed;
+	uint32_t at; /* slots looked at */
 };
 
-static bool has_more(const struct round *r)
+static bool has_more(const struct lockshm *s, const struct round *r)
 {
-	return r->freed < r->most && r->living < r->patience;
+	return r->at < s->n_owners && r->freed < r->most && r->living < r->patience;
 }
 
-/* As many dead owners as are wanted, from the @at-th slot on. */
-static void gather(struct lockshm *s, struct round *r, struct crowd *c, uint32_t *at)
+/* As many dead owners as are wanted, from the next slot on. */
+static void gather(struct lockshm *s, struct round *r, struct crowd *c)
 {
 	uint32_t wanted = r->most - r->freed < CROWD ? r->most - r->freed : CROWD;
 
-	for (c->n = 0; *at < s->n_owners && c->n < wanted && has_more(r); ++*at) {
-		uint32_t slot = c->from + *at < s->n_owners ? c->from + *at : c->from + *at - s->n_owners;
+	for (c->n = 0; c->n < wanted && has_more(s, r); r->at++) {
+		uint32_t slot = c->from + r->at < s->n_owners ? c->from + r->at : c->from + r->at - s->n_owners;
 		uint64_t control = load_acquire(&s->owners[slot].control);
 
 		if (control_state(control) == OWNER_FREE)
@@ -287,30 +288,37 @@ static void gather(struct lockshm *s, struct round *r, struct crowd *c, uint32_t
 	}
 }
 
-static int sweep_round(struct lockshm *s, uint32_t from, struct round r)
+static int sweep_round(struct lockshm *s, uint32_t from, struct round *r)
 {
 	struct crowd c;
-	uint32_t at = 0;
 
-	begin(&c, from % s->n_owners);
-	while (at < s->n_owners && has_more(&r)) {
-		gather(s, &r, &c, &at);
+	begin(&c, from);
+	while (has_more(s, r)) {
+		gather(s, r, &c);
 		reclaim_chunks(s, &c);
-		r.freed += (uint32_t)finish(s, &c);
+		r->freed += (uint32_t)finish(s, &c);
 	}
-	return (int)r.freed;
+	return (int)r->freed;
 }
 
 #define PATIENCE 32
 
-int sweep_some(struct lockshm *s, uint32_t from, uint32_t most)
+/* Crash point: before the store, the next one begins at the same slot. */
+int sweep_some(struct lockshm *s, uint32_t most)
 {
-	return sweep_round(s, from, (struct round){ .patience = PATIENCE, .most = most });
+	struct round r = { .patience = PATIENCE, .most = most };
+	uint32_t *next = &s->header->sweep_next, from = load_relaxed32(next) % s->n_owners;
+	int freed = sweep_round(s, from, &r);
+
+	store_relaxed32(next, (from + r.at) % s->n_owners);
+	return freed;
 }
 
 int sweep_all(struct lockshm *s)
 {
-	return sweep_round(s, 0, (struct round){ .patience = UINT32_MAX, .most = UINT32_MAX });
+	struct round r = { .patience = UINT32_MAX, .most = UINT32_MAX };
+
+	return sweep_round(s, 0, &r);
 }
 
 int sweep_probing(struct lockshm *s)

@@ -12,9 +12,10 @@ bool sweep_slot(struct lockshm *s, uint32_t slot);
  * searched. */
 void sweep_left(struct lockshm *s, uint32_t slot, uint64_t ref, const uint32_t *chunks, uint32_t n);
 
-/* The same for the slots from @from on and round, until @most have been freed.  It ends early after so many owners in a row
- * that live that the rest is left to others: the cost does not grow with the living.  Returns the number freed. */
-int sweep_some(struct lockshm *s, uint32_t from, uint32_t most);
+/* The same for the slots from where the last of these calls ended, in any process, on and round, until @most have been
+ * freed.  It ends early after so many owners in a row that live that the rest is left to the next call: the cost does not
+ * grow with the living.  Returns the number freed. */
+int sweep_some(struct lockshm *s, uint32_t most);
 
 /* The same for every slot.  Returns the number of slots freed. */
 int sweep_all(struct lockshm *s);

@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 11u
+#define SHM_FORMAT 12u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -349,7 +349,7 @@ ASSERT_OFFSET(struct shm_redis, prefix, 40);
 ASSERT_OFFSET(struct shm_redis, servers, 168);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Header: one page.  Constant after publication, except token_base, state, retired and deadlocks.
+ * Header: one page.  Constant after publication, except token_base, state, retired, deadlocks and sweep_next.
  */
 #define FEATURE_DOORBELLS UINT64_C(1) /* its libraries ring the doorbells of requests that no thread sleeps for */
 
@@ -392,7 +392,9 @@ struct shm_header {
 	unsigned char hash_secret[192];	  /* 384 random: of the keyed hash */
 	struct shm_redis redis;		  /* 576 zero without a bridge */
 	uint64_t deadlocks;		  /* 1856 add: requests refused as deadlocks */
-	uint64_t reserved4[279];	  /* 1864 zero */
+	uint32_t sweep_next;		  /* 1864 hint: the slot at which the next partial sweep begins */
+	uint32_t reserved4;		  /* 1868 zero */
+	uint64_t reserved5[278];	  /* 1872 zero */
 };
 ASSERT_SIZE(struct shm_header, 4096);
 ASSERT_OFFSET(struct shm_header, magic, 0);
@@ -431,6 +433,8 @@ ASSERT_OFFSET(struct shm_header, retired, 320);
 ASSERT_OFFSET(struct shm_header, hash_secret, 384);
 ASSERT_OFFSET(struct shm_header, redis, 576);
 ASSERT_OFFSET(struct shm_header, deadlocks, 1856);
-ASSERT_OFFSET(struct shm_header, reserved4, 1864);
+ASSERT_OFFSET(struct shm_header, sweep_next, 1864);
+ASSERT_OFFSET(struct shm_header, reserved4, 1868);
+ASSERT_OFFSET(struct shm_header, reserved5, 1872);
 
 #endif

@@ -379,7 +379,7 @@ static inline uint64_t owner_ref_gen(uint64_t ref)
 
 /*
  * Reach in the flags of an owner slot: the chunks of the owner are among so many, counted from the slot's number on and
- * round.  It only grows.  0 in its bits = not known: all.
+ * round.  It only grows while the slot has that owner.  0 in its bits = not known: all.
  */
 #define OWNER_REACH_SHIFT 8
 

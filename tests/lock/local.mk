@@ -36,6 +36,7 @@ tests_of_units += \
 	%D%/test-segment-open \
 	%D%/test-segment \
 	%D%/test-shared \
+	%D%/test-sweep \
 	%D%/test-threads \
 	%D%/test-timeout \
 	%D%/test-tokens \
@@ -63,4 +64,4 @@ tests_of_units += \
 	src/lock/wait.c \
 	tests/support/looks.h \
 	$(end)
-EXTRA_DIST += %D%/other-thread.h %D%/traceability.md
+EXTRA_DIST += %D%/crowd.h %D%/other-thread.h %D%/traceability.md
