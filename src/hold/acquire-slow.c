@@ -158,21 +158,33 @@ static bool looks_at_all(const struct acquire *a)
 	return !is_try(a) && a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
 }
 
-/* Before failing at once because of @holder, probe its owner (rate-limited): the kernel may not have reported its
- * death. */
-static bool holder_gone(const struct acquire *a, struct qpos holder)
+/* Dead, though the kernel has not reported it? */
+static bool found_dead(const struct acquire *a, struct qpos at)
 {
-	uint64_t owner = load_acquire(&a->s->requests[holder.index].owner);
-	int64_t now = clock_coarse();
+	uint64_t owner = load_acquire(&a->s->requests[at.index].owner);
 
-	if (word_is(holder.word, REQUEST_COOLING) || now - a->self->probed_ns < PROBE_NS)
+	if (word_is(at.word, REQUEST_COOLING))
+		return false;
+	owner_probe(a->s, owner);
+	return owner_is_dead(a->s, owner);
+}
+
+/* Before failing at once because of @holder, probe its owner (rate-limited).  Readers would join a shared one, so for them
+ * it is @last that is in the way: a waiter then, that no successor probes. */
+static bool holder_gone(const struct acquire *a, struct qpos holder, struct qpos last)
+{
+	int64_t now = clock_coarse();
+	bool gone;
+
+	if (now - a->self->probed_ns < PROBE_NS)
 		return false;
 	a->self->probed_ns = now;
-	owner_probe(a->s, owner);
-	if (!owner_is_dead(a->s, owner))
-		return false;
-	(void)queue_advance_tail(a->s, a->at);
-	return true;
+	gone = found_dead(a, holder);
+	if (!a->exclusive && last.index != holder.index && found_dead(a, last))
+		gone = true;
+	if (gone)
+		(void)queue_advance_tail(a->s, a->at);
+	return gone;
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
@@ -193,14 +205,14 @@ static int free_in_time(const struct acquire *a, struct qpos last)
 	}
 	if (latest <= a->deadline)
 		return 0;
-	if (holder_gone(a, last) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
+	if (holder_gone(a, last, last) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
 		return WAIT_AGAIN;
 	return error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
 }
 
-/* A try of a lock whose newest request is @last, which conflicts with it: that alone shows that it is not free, if it is
+/* May not wait for a lock whose newest request is @last, which conflicts: that alone shows that it is not free, if it is
  * live, and no walk to the head is needed.  WAIT_AGAIN = look again. */
-static int try_fails(const struct acquire *a, struct qpos last)
+static int refused(const struct acquire *a, struct qpos last, int code, const char *message)
 {
 	struct qpos holder;
 
@@ -212,26 +224,19 @@ static int try_fails(const struct acquire *a, struct qpos last)
 	case WALK_DONE:
 		break;
 	}
-	if (holder_gone(a, holder) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
+	if (holder_gone(a, holder, last) ||
+	    (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
 		return WAIT_AGAIN;
-	return error_set(a->error, LOCKSHM_BUSY, "not free");
-}
-
-/* Its deadline was over before it could wait. */
-static int too_late(const struct acquire *a, struct qpos last)
-{
-	if (a->request->report)
-		blocker_find(a->s, last, 0, &a->request->report->blocker);
-	return error_set(a->error, LOCKSHM_TIMEOUT, "not granted in time");
+	return error_set(a->error, code, "%s", message);
 }
 
 /* Not free: may the request wait?  0 = yes, WAIT_AGAIN = look again. */
 static int may_wait(const struct acquire *a, struct qpos last)
 {
 	if (is_try(a))
-		return try_fails(a, last);
+		return refused(a, last, LOCKSHM_BUSY, "not free");
 	if (segment_now(a->s) >= a->deadline)
-		return too_late(a, last);
+		return refused(a, last, LOCKSHM_TIMEOUT, "not granted in time");
 	return a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME ? free_in_time(a, last) : 0;
 }
 

@@ -290,6 +290,9 @@ enum walk queue_newest_holder(struct lockshm *s, struct shm_entry *e, const stru
 			return WALK_AGAIN;
 		*out = before;
 	}
+	/* R5: its granter may have been killed before the wake. */
+	if (walk == WALK_DONE && word_is(out->word, REQUEST_GRANTED))
+		queue_wake(s, out->index);
 	return walk;
 }
 

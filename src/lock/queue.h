@@ -193,8 +193,8 @@ enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e);
 
 /*
  * The newest request that does not wait: a hold, a cooldown or a barge window.  It and all live requests behind it, to the
- * tail, which was @tail, are not overdue, and their owners live.  The walk passes waiting requests only.  WALK_AGAIN: the
- * tail has changed, or a request was granted.
+ * tail, which was @tail, are not overdue, and their owners live.  The walk passes waiting requests only, and wakes the one
+ * it ends at if that was granted and sleeps.  WALK_AGAIN: the tail has changed, or a request was granted.
  */
 enum walk queue_newest_holder(struct lockshm *s, struct shm_entry *e, const struct qpos *tail, struct qpos *out);
 

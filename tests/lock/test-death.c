@@ -12,6 +12,7 @@
 
 #include "support/agent.h"
 #include "support/fixture.h"
+#include "support/inside.h"
 
 /* A lease would take 30 s.  A generous bound for a busy machine, not a measurement. */
 #define SOON LOCKSHM_SECONDS(2)
@@ -382,13 +383,20 @@ END_TEST
  * The kernel reports a death late in the exit of the thread: after the core dump, which takes seconds, and after the
  * stop for a tracer.  The thread runs no user code in that time.  This test uses a tracer, which can wait.
  */
-static bool stop_in_exit(struct agent *a)
+static bool stop_in_exit(struct agent *a, bool waits)
 {
 	int status;
 
 	if (ptrace(PTRACE_SEIZE, a->tid, NULL, (void *)PTRACE_O_TRACEEXIT) != 0)
 		return false;
-	agent_send(a, (struct agent_command){ .op = AGENT_EXIT });
+	if (waits) {
+		ck_assert_int_eq(kill(a->pid, SIGUSR2), 0);
+		ck_assert_int_eq(waitpid(a->tid, &status, __WALL), a->tid);
+		ck_assert_int_eq(WSTOPSIG(status), SIGUSR2);
+		ck_assert_int_eq(ptrace(PTRACE_CONT, a->tid, NULL, (void *)SIGUSR2), 0);
+	} else {
+		agent_send(a, (struct agent_command){ .op = AGENT_EXIT });
+	}
 	ck_assert_int_eq(waitpid(a->tid, &status, __WALL), a->tid);
 	ck_assert_int_eq(status >> 8, SIGTRAP | PTRACE_EVENT_EXIT << 8);
 	return true;
@@ -416,7 +424,7 @@ START_TEST(holder_that_takes_long_to_exit_is_dead)
 
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
-	if (!stop_in_exit(h) || !shown_leaving(h)) {
+	if (!stop_in_exit(h, false) || !shown_leaving(h)) {
 		printf("left out: no right to trace, or an old kernel\n");
 		return;
 	}
@@ -434,6 +442,57 @@ START_TEST(holder_that_takes_long_to_exit_is_dead)
 	ck_code(agent_release(w), 0);
 	ck_code(agent_acquire(n, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(n, AGENT_CHECK), 0);
+}
+END_TEST
+
+/* A granter that is killed between the grant and the wake-up leaves a granted sleeper.  This one is at the doorbell, where a
+ * wake-up stays to be seen. */
+START_TEST(try_wakes_a_granted_sleeper_again)
+{
+	struct agent *n = agent_start();
+	lockshm_hold_t hold;
+	struct shm_request *r;
+	const struct shm_doorbell *bell;
+
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	r = &seg->requests[nth_from_tail(entry_of("k"), 0)];
+	bell = (const void *)(seg->lives + (size_t)owner_ref_slot(r->owner) * LIFE_BYTES + DOORBELL_OFFSET);
+	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_assert_uint_eq(bell->rung_words, 0);
+	r->word = word_with_state(r->word, REQUEST_GRANTED);
+	r->sleeping = SLEEPS | SLEEPS_AT_DOORBELL;
+	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	ck_assert_uint_ne(bell->rung_words, 0);
+	r->sleeping = 0;
+	r->word = word_with_state(r->word, REQUEST_ENTERED);
+	ck_code(lockshm_release(&hold, 0), 0);
+	verify_clean();
+}
+END_TEST
+
+static bool reads(void *unused)
+{
+	lockshm_hold_t hold;
+
+	(void)unused;
+	return take(&hold, "k", LOCKSHM_SHARED) == 0;
+}
+
+/* The holder lives and would let readers in; no request is behind the waiter, and finds its death. */
+START_TEST(try_finds_a_waiter_that_takes_long_to_exit)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_SHARED), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_assert(!reads(NULL));
+	if (!stop_in_exit(w, true) || !shown_leaving(w)) {
+		printf("left out: no right to trace, or an old kernel\n");
+		return;
+	}
+	ck_assert(await(reads, NULL));
+	ck_assert_int_eq(ptrace(PTRACE_CONT, w->tid, NULL, NULL), 0);
+	verify_clean();
 }
 END_TEST
 
@@ -500,6 +559,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, thread_exit_is_the_death_of_its_holds);
 	tcase_add_native(tc, exec_is_the_death_of_its_holds);
 	tcase_add_native(tc, holder_that_takes_long_to_exit_is_dead);
+	tcase_add_test(tc, try_wakes_a_granted_sleeper_again);
+	tcase_add_native(tc, try_finds_a_waiter_that_takes_long_to_exit);
 	tcase_add_native(tc, exec_by_another_thread_is_the_death_of_its_holds);
 	tcase_add_native(tc, exec_by_another_thread_is_found_by_a_try);
 	tcase_add_native(tc, exec_by_another_thread_is_a_death_also_after_the_lease);
