@@ -257,6 +257,14 @@ static bool check_owner(struct verifier *v, uint32_t i)
 	return true;
 }
 
+/* Beyond it no sweep would find the chunk. */
+static bool in_reach(const struct lockshm *s, uint32_t slot, uint32_t chunk)
+{
+	uint32_t way = (chunk + s->n_chunks - slot % s->n_chunks) % s->n_chunks;
+
+	return way < owner_reach(load_acquire32(&s->owners[slot].flags), s->n_chunks);
+}
+
 static bool check_chunk(struct verifier *v, uint32_t i)
 {
 	uint64_t ref = load_acquire(chunk_word(v->s, i)), c;
@@ -269,9 +277,11 @@ static bool check_chunk(struct verifier *v, uint32_t i)
 		return wrong(v, "I7", "chunk %u: owner slot out of range", i);
 	c = load_acquire(&o->control);
 	/* The sweep frees a chunk before its owner's slot, never the other way round. */
-	return (control_gen(c) == owner_ref_gen(ref) && control_state(c) != OWNER_FREE) ||
-	       load_acquire(chunk_word(v->s, i)) != ref ||
-	       wrong(v, "I7", "chunk %u belongs to a slot generation that is gone", i);
+	if (control_gen(c) != owner_ref_gen(ref) || control_state(c) == OWNER_FREE)
+		return load_acquire(chunk_word(v->s, i)) != ref ||
+		       wrong(v, "I7", "chunk %u belongs to a slot generation that is gone", i);
+	return in_reach(v->s, owner_ref_slot(ref), i) || load_acquire(chunk_word(v->s, i)) != ref ||
+	       wrong(v, "I7", "chunk %u is beyond the reach of its owner, slot %u", i, owner_ref_slot(ref));
 }
 
 LOCKSHM_EXPORT int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t *problems)

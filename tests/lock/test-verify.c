@@ -236,6 +236,13 @@ static void chunk_owner_is_out_of_range(void)
 	*chunk_of(at[1]) = owner_ref(0, seg->n_owners + 5);
 }
 
+static void chunk_beyond_its_owners_reach(void)
+{
+	uint32_t *flags = &seg->owners[owner_ref_slot(*chunk_of(at[1]))].flags;
+
+	*flags = owner_with_reach(*flags, 0);
+}
+
 static const struct {
 	const char *invariant;
 	void (*damage)(void);
@@ -272,6 +279,7 @@ static const struct {
 	{ "I7", chunk_of_an_older_owner },
 	{ "I7", chunk_without_owner },
 	{ "I7", chunk_owner_is_out_of_range },
+	{ "I7", chunk_beyond_its_owners_reach },
 };
 #define N_DAMAGES (int)(sizeof(damages) / sizeof(damages[0]))
 
