@@ -2,10 +2,10 @@
 /*
  * blocker.c - what is in the way of a request
  *
- * The newest request that does not wait: a holder, or what cools down.  Holders stand before all that wait, so those behind
- * it wait for it.  If none holds, the oldest request, which is about to be granted.  The walk helps no other request and
- * writes nothing.  The word of the request that it ends at is read again after its fields: unchanged, the fields are its
- * own, and if it waits it had no live predecessor.
+ * The newest request that does not wait: a holder, or what cools down.  Holders stand before all that wait, so those
+ * behind it wait for it.  If none holds, the oldest request, which is about to be granted.  The walk helps no other request
+ * and writes nothing.  The word of the request that it ends at is read again after its fields: unchanged, the fields are
+ * its own, and if it waits it had no live predecessor.
  */
 #include "lock/blocker.h"
 

@@ -11,8 +11,8 @@
  * costs about eight looks, however many are held, and a thread has at most a third more records than it once had in
  * use.
  *
- * Crash points: (1) reach extended, no chunk taken: the sweep looks at one more;  (2) chunk taken, nothing filled: all its
- * records are FREE, the sweep returns it.
+ * Crash points: (1) reach extended, no chunk taken: the sweep looks at one more;  (2) chunk taken, nothing filled: all
+ * its records are FREE, the sweep returns it.
  */
 #include "lock/chunks.h"
 
@@ -138,9 +138,9 @@ void chunks_leave(struct participant *from, struct participant *heir)
 	}
 }
 
-/* The chunk that was looked at last lies within the reach that the slot shows.  Several loops may have one slot, so by a swap.
- * Only a sweep after the death reads it, so the order of this and the taking does not matter; killed in between: a reach
- * that is one too large. */
+/* The chunk that was looked at last lies within the reach that the slot shows.  Several loops may have one slot, so by a
+ * swap.  Only a sweep after the death reads it, and verify: the chunk's word first.  Killed before the taking: a reach that
+ * is one too large. */
 static void extend_reach(const struct participant *self)
 {
 	uint32_t n_chunks = self->segment->n_chunks, reach = self->next_chunk - self->slot;

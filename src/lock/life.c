@@ -22,8 +22,8 @@
  * Two deaths the kernel does not report in time.  exec() by a thread that is not the first of its process: the kernel
  * gives it the first one's number before it walks the list, finds another number in the word, and leaves it.  And a
  * core dump: the list is walked when the dump is written, seconds later.  So a waiter's self-check, a try that would
- * fail and a sweep for want of room also look in /proc whether the thread is gone or on its way out, and store GONE in the
- * slot if so.
+ * fail and a sweep for want of room also look in /proc whether the thread is gone or on its way out, and store GONE in
+ * the slot if so.
  *
  * When is the slot used again?  The kernel flags the word if it has the number of the thread that ends; and in another
  * pid namespace the next owner may have the same number.  So the slot stays until the kernel is done with the word: it

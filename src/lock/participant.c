@@ -93,8 +93,8 @@ static bool claim_slot(struct participant *p, const struct newcomer *me)
 	return false;
 }
 
-/* What the sweep freed does not matter: another thread's sweep may have freed the slots meanwhile.  Two of them at one dead
- * owner may both leave it: so once more, without the looks at /proc. */
+/* What the sweep freed does not matter: another thread's sweep may have freed the slots meanwhile.  Two sweeps of one dead
+ * owner may each leave its slot to the other: so once more, without the looks at /proc. */
 static bool claim_after_sweep(struct participant *p, const struct newcomer *me)
 {
 	(void)sweep_probing(p->segment);

@@ -148,7 +148,7 @@ describe("a lock object", function()
 
 	it("shared=true holds together, and holder() says what was in the way", function()
 		local one, two, err, mode, tag, text, gone = worker:run [[
-			local one, two = new { shared = true, tag = "reader" }, new { shared = true }
+			local one, two = new { shared = true }, new { shared = true, tag = "reader" }
 			local writer = new { timeout = 0 }
 			local first, second = one:lock("shared"), two:lock("shared")
 			local _, err = writer:lock("shared")

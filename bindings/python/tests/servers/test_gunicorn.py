@@ -77,7 +77,7 @@ def test_readers_of_two_workers_share_and_a_writer_waits(locks, gate, start, kin
     second, other, _ = held(server, gate, "/hold?key=k&shared=1")
     writer = locks.exclusive("k", timeout=0)
     assert not writer.acquire(blocking=False)
-    assert writer.holder.pid == reader.pid
+    assert writer.holder.pid == other.pid  # the newest reader
     reader.go()
     other.go()
     assert first.result() == second.result() == (200, "released")
