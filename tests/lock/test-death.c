@@ -452,17 +452,17 @@ START_TEST(try_wakes_a_granted_sleeper_again)
 	struct agent *n = agent_start();
 	lockshm_hold_t hold;
 	struct shm_request *r;
-	const struct shm_doorbell *bell;
+	const struct shm_doorbell *doorbell;
 
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
 	r = &seg->requests[nth_from_tail(entry_of("k"), 0)];
-	bell = (const void *)(seg->lives + (size_t)owner_ref_slot(r->owner) * LIFE_BYTES + DOORBELL_OFFSET);
+	doorbell = (const void *)(seg->lives + (size_t)owner_ref_slot(r->owner) * LIFE_BYTES + DOORBELL_OFFSET);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
-	ck_assert_uint_eq(bell->rung_words, 0);
+	ck_assert_uint_eq(doorbell->rung_words, 0);
 	r->word = word_with_state(r->word, REQUEST_GRANTED);
 	r->sleeping = SLEEPS | SLEEPS_AT_DOORBELL;
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
-	ck_assert_uint_ne(bell->rung_words, 0);
+	ck_assert_uint_ne(doorbell->rung_words, 0);
 	r->sleeping = 0;
 	r->word = word_with_state(r->word, REQUEST_ENTERED);
 	ck_code(lockshm_release(&hold, 0), 0);
