@@ -105,8 +105,8 @@ static size_t most_dead(void (*how)(unsigned), unsigned deaths)
 }
 
 /*
- * While all slots are looked at once, one owner dies for each 32 of the living, and a join clears away four at most: so at
- * any time no more are left than one for each 24 of the living, and the last few.
+ * A round over all slots takes one join for each 32 of the living and one for each four of the dead, at most.  So no more
+ * are left than one for each 24 of the living, and the last few.
  */
 static size_t may_be_left(unsigned living)
 {
