@@ -50,23 +50,43 @@ static bool acquire(int i, const char *line)
 	return kinds[i] ? foreign_ask(line) : acquire_plain(line);
 }
 
+/* From the release of the other program until the waiter has the key. */
+static int64_t pass_on(int kind)
+{
+	int64_t released;
+
+	global_send(a, LOCK, LOCKSHM_EXCLUSIVE);
+	redis_has("ZCARD {" LOCK "}:q", "1");
+	ck_assert(acquire(kind, "extend 30000"));
+	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
+	ck_assert(acquire(kind, "unlock"));
+	released = now_ns();
+	ck_code(agent_end(a), 0);
+	return a->answer.at_ns - released;
+}
+
+#define PASSES 5
+#define POLLED LOCKSHM_MS(300) /* between two looks at a key that is watched, which do not depend on the release */
+
 START_TEST(it_holds)
 {
-	int64_t done;
+	int64_t fastest = INT64_MAX, took;
+	int i;
 
 	others(_i);
 	ck_assert(acquire(_i, "lock 30000"));
 	ck_code(global_try(a, LOCK, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_contains(a->answer.report.error.message, "another program");
 	ck_code(global_try(b, LOCK, LOCKSHM_SHARED), LOCKSHM_BUSY);
-	global_send(a, LOCK, LOCKSHM_EXCLUSIVE);
-	redis_has("ZCARD {" LOCK "}:q", "1");
-	ck_assert(acquire(_i, "extend 30000"));
-	ck_assert_int_eq(agent_poll(a), AGENT_BLOCKED);
-	ck_assert(acquire(_i, "unlock"));
-	done = now_ns();
-	ck_code(agent_end(a), 0);
-	ck_assert_int_lt(a->answer.at_ns - done, LOCKSHM_MS(200)); /* notified, without polling */
+	/* Notified: a stalled machine may delay some, not all. */
+	for (i = 0; i < PASSES && fastest >= POLLED / 15; i++) {
+		ck_assert(i == 0 || acquire(_i, "lock 30000"));
+		took = pass_on(_i);
+		fastest = took < fastest ? took : fastest;
+		ck_code(agent_release(a), 0);
+		redis_has("EXISTS " LOCK, "0");
+	}
+	ck_assert_int_lt(fastest, POLLED / 15);
 }
 END_TEST
 
