@@ -2,7 +2,7 @@
 /*
  * adapter-apr-global.c - the global mutex of the Apache Portable Runtime, with its default mechanism
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,6 +69,8 @@ static void apr_destroy(void)
 	apr_pool_clear(pool);
 }
 
+BENCH_PAIRS(apr_pairs, bench_nothing_to_make, apr_lock, apr_unlock)
+
 const struct lock_adapter adapter_apr_global = {
 	.name = "apr-global",
 	.create = apr_create,
@@ -77,4 +79,5 @@ const struct lock_adapter adapter_apr_global = {
 	.unlock = apr_unlock,
 	.detach = apr_nothing,
 	.destroy = apr_destroy,
+	.pairs = apr_pairs,
 };

@@ -4,7 +4,7 @@
  *
  * The nearest relative of lockshm.  Its environment is in /dev/shm; every process joins it.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +18,8 @@ static char home[64];
 static DB_ENV *parent, *env;
 static u_int32_t locker;
 static DB_LOCK held;
+static char name[BENCH_KEY_LEN];
+static DBT object = { .data = name, .size = BENCH_KEY_LEN };
 
 static void __attribute__((noreturn)) fail(const char *what, int rc)
 {
@@ -63,28 +65,38 @@ static void bdb_attach(void)
 		fail("DB_ENV->lock_id", rc);
 }
 
-static void get(uint32_t key, enum bench_mode mode, DB_LOCK *lock)
+static void get(u_int32_t who, u_int32_t flags, db_lockmode_t mode, DB_LOCK *lock)
 {
-	char name[BENCH_KEY_LEN];
-	DBT object = { .data = name, .size = BENCH_KEY_LEN };
-	int rc;
+	int rc = env->lock_get(env, who, flags, &object, mode, lock);
 
-	bench_key(key, name);
-	rc = env->lock_get(env, locker, 0, &object, mode == BENCH_SHARED ? DB_LOCK_READ : DB_LOCK_WRITE, lock);
 	if (rc)
 		fail("DB_ENV->lock_get", rc);
 }
 
+static void bdb_make_ready(uint32_t key, enum bench_mode mode)
+{
+	(void)mode;
+	bench_key(key, name);
+}
+
+static void bdb_take(uint32_t key, enum bench_mode mode)
+{
+	(void)key;
+	get(locker, 0, mode == BENCH_SHARED ? DB_LOCK_READ : DB_LOCK_WRITE, &held);
+}
+
 static void bdb_lock(uint32_t key, enum bench_mode mode)
 {
-	get(key, mode, &held);
+	bdb_make_ready(key, mode);
+	bdb_take(key, mode);
 }
 
 static void bdb_keep(uint32_t key)
 {
 	DB_LOCK kept; /* the library has a list of the locker's locks */
 
-	get(key, BENCH_EXCLUSIVE, &kept);
+	bench_key(key, name);
+	get(locker, 0, DB_LOCK_WRITE, &kept);
 }
 
 static void bdb_unlock(uint32_t key, enum bench_mode mode)
@@ -125,6 +137,8 @@ static void bdb_destroy(void)
 	rmdir(home);
 }
 
+BENCH_PAIRS(bdb_pairs, bdb_make_ready, bdb_take, bdb_unlock)
+
 const struct lock_adapter adapter_bdb = {
 	.name = "bdb",
 	.can = LOCK_MANY | LOCK_SHARED,
@@ -136,4 +150,5 @@ const struct lock_adapter adapter_bdb = {
 	.destroy = bdb_destroy,
 	.keep = bdb_keep,
 	.bytes = bdb_bytes,
+	.pairs = bdb_pairs,
 };

@@ -4,7 +4,7 @@
  *
  * An array stands in place of keys.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <boost/interprocess/sync/interprocess_sharable_mutex.hpp>
 #include <new>
@@ -57,10 +57,13 @@ void destroy()
 	bench_unshare(locks, size);
 }
 
+BENCH_PAIRS(pairs, bench_nothing_to_make, lock, unlock)
+
 } // namespace
 
 extern "C" {
 extern const struct lock_adapter adapter_boost_sharable = {
 	"boost-sharable", LOCK_MANY | LOCK_SHARED, create, nothing, lock, unlock, nothing, destroy, nullptr, bytes, nullptr,
+	pairs, nullptr, nullptr, nullptr,
 };
 }

@@ -4,7 +4,7 @@
  *
  * They never sleep, so they are shown only while processes hardly outnumber processors.  An array replaces keys.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <ck_pflock.h>
 #include <ck_tflock.h>
@@ -82,6 +82,9 @@ static double ck_bytes(void)
 	return (double)size;
 }
 
+BENCH_PAIRS(tflock_pairs, bench_nothing_to_make, tflock_lock, tflock_unlock)
+BENCH_PAIRS(pflock_pairs, bench_nothing_to_make, pflock_lock, pflock_unlock)
+
 const struct lock_adapter adapter_ck_tflock = {
 	.name = "ck-tflock",
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_SPINS,
@@ -92,6 +95,7 @@ const struct lock_adapter adapter_ck_tflock = {
 	.detach = ck_nothing,
 	.destroy = tflock_destroy,
 	.bytes = ck_bytes,
+	.pairs = tflock_pairs,
 };
 
 const struct lock_adapter adapter_ck_pflock = {
@@ -104,4 +108,5 @@ const struct lock_adapter adapter_ck_pflock = {
 	.detach = ck_nothing,
 	.destroy = pflock_destroy,
 	.bytes = ck_bytes,
+	.pairs = pflock_pairs,
 };

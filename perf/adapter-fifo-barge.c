@@ -8,7 +8,7 @@
  * of a streak it is not bargeable any more.  The same rule as LOCKSHM_BARGE, without keys, owners and leases; stuck
  * when a process dies.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -145,6 +145,8 @@ static void barge_unlock(uint32_t key, enum bench_mode mode)
 	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+BENCH_PAIRS(barge_pairs, bench_nothing_to_make, barge_lock, barge_unlock)
+
 const struct lock_adapter adapter_fifo_barge = {
 	.name = "fifo-barge",
 	.can = LOCK_FLOOR,
@@ -154,4 +156,5 @@ const struct lock_adapter adapter_fifo_barge = {
 	.unlock = barge_unlock,
 	.detach = barge_nothing,
 	.destroy = barge_destroy,
+	.pairs = barge_pairs,
 };

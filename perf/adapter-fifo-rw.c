@@ -11,7 +11,7 @@
  * fifo-rw-watch does nothing with a death or a lease, but pays for it: it sleeps on two words and until a time, and
  * reads the clock at the request, after a sleep, and at the release.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -184,6 +184,8 @@ static void fifo_rw_unlock(uint32_t key, enum bench_mode mode)
 		move_on(ticket + 1);
 }
 
+BENCH_PAIRS(fifo_rw_pairs, bench_nothing_to_make, fifo_rw_lock, fifo_rw_unlock)
+
 const struct lock_adapter adapter_fifo_rw_park = {
 	.name = "fifo-rw-park",
 	.can = LOCK_FLOOR | LOCK_SHARED,
@@ -193,6 +195,7 @@ const struct lock_adapter adapter_fifo_rw_park = {
 	.unlock = fifo_rw_unlock,
 	.detach = fifo_rw_nothing,
 	.destroy = fifo_rw_destroy,
+	.pairs = fifo_rw_pairs,
 };
 
 const struct lock_adapter adapter_fifo_rw_watch = {
@@ -204,4 +207,5 @@ const struct lock_adapter adapter_fifo_rw_watch = {
 	.unlock = fifo_rw_unlock,
 	.detach = fifo_rw_nothing,
 	.destroy = fifo_rw_destroy,
+	.pairs = fifo_rw_pairs,
 };

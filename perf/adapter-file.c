@@ -9,7 +9,7 @@
 #define _GNU_SOURCE /* F_OFD_SETLKW */
 #endif
 
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,6 +106,10 @@ static void flock_unlock(uint32_t key, enum bench_mode mode)
 	flock_do(LOCK_UN);
 }
 
+BENCH_PAIRS(fcntl_pairs, bench_nothing_to_make, fcntl_lock, fcntl_unlock)
+BENCH_PAIRS(ofd_pairs, bench_nothing_to_make, ofd_lock, ofd_unlock)
+BENCH_PAIRS(flock_pairs, bench_nothing_to_make, flock_lock, flock_unlock)
+
 const struct lock_adapter adapter_fcntl = {
 	.name = "fcntl",
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_FEW,
@@ -115,6 +119,7 @@ const struct lock_adapter adapter_fcntl = {
 	.unlock = fcntl_unlock,
 	.detach = file_detach,
 	.destroy = file_destroy,
+	.pairs = fcntl_pairs,
 };
 
 const struct lock_adapter adapter_ofd = {
@@ -126,6 +131,7 @@ const struct lock_adapter adapter_ofd = {
 	.unlock = ofd_unlock,
 	.detach = file_detach,
 	.destroy = file_destroy,
+	.pairs = ofd_pairs,
 };
 
 const struct lock_adapter adapter_flock = {
@@ -137,4 +143,5 @@ const struct lock_adapter adapter_flock = {
 	.unlock = flock_unlock,
 	.detach = file_detach,
 	.destroy = file_destroy,
+	.pairs = flock_pairs,
 };

@@ -6,7 +6,7 @@
  * Each is stuck when its holder dies.  "none" does not exclude: it shows the cost of a benchmark's body by itself, and
  * that a violation of exclusion would be found.  The fair one with readers is in adapter-fifo-rw.c.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <linux/futex.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static struct floor *l;
 static uint32_t ticket;
 static struct keyed *table, *latest; /* of cas-lease */
 static uint32_t places;
-static char known[BENCH_KEY_LEN];
+static char asked[BENCH_KEY_LEN], known[BENCH_KEY_LEN];
 
 static int floor_create(const struct bench_need *need)
 {
@@ -123,17 +123,22 @@ static void lease_destroy(void)
 	bench_unshare(table, places * sizeof(*table));
 }
 
-static void lease_lock(uint32_t key, enum bench_mode mode)
+static void lease_make_ready(uint32_t key, enum bench_mode mode)
 {
-	char name[BENCH_KEY_LEN];
+	(void)mode;
+	bench_key(key, asked);
+}
+
+static void lease_take(uint32_t key, enum bench_mode mode)
+{
 	uint32_t seen = 0;
 	int64_t now;
 
+	(void)key;
 	(void)mode;
-	bench_key(key, name);
-	if (!latest || memcmp(name, known, sizeof(known)) != 0) {
-		latest = keyed_find(name);
-		memcpy(known, name, sizeof(known));
+	if (!latest || memcmp(asked, known, sizeof(known)) != 0) {
+		latest = keyed_find(asked);
+		memcpy(known, asked, sizeof(known));
 	}
 	now = clock_of(CLOCK_MONOTONIC);
 	while (!__atomic_compare_exchange_n(&latest->word, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -142,6 +147,12 @@ static void lease_lock(uint32_t key, enum bench_mode mode)
 	}
 	__atomic_store_n(&latest->owner, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&latest->deadline, now + INT64_C(30000000000), __ATOMIC_RELAXED);
+}
+
+static void lease_lock(uint32_t key, enum bench_mode mode)
+{
+	lease_make_ready(key, mode);
+	lease_take(key, mode);
 }
 
 /* By a swap, not a store: only a swap shows the holder that its lease was ended meanwhile. */
@@ -218,6 +229,12 @@ static void none_unlock(uint32_t key, enum bench_mode mode)
 	(void)mode;
 }
 
+BENCH_PAIRS(cas_pairs, bench_nothing_to_make, cas_lock, cas_unlock)
+BENCH_PAIRS(lease_pairs, lease_make_ready, lease_take, lease_unlock)
+BENCH_PAIRS(fifo_pairs, bench_nothing_to_make, fifo_lock, fifo_unlock)
+BENCH_PAIRS(futex_pairs, bench_nothing_to_make, futex_lock, futex_unlock)
+BENCH_PAIRS(none_pairs, bench_nothing_to_make, none_lock, none_unlock)
+
 const struct lock_adapter adapter_cas = {
 	.name = "cas",
 	.can = LOCK_FLOOR | LOCK_SPINS,
@@ -227,6 +244,7 @@ const struct lock_adapter adapter_cas = {
 	.unlock = cas_unlock,
 	.detach = floor_nothing,
 	.destroy = floor_destroy,
+	.pairs = cas_pairs,
 };
 
 const struct lock_adapter adapter_cas_lease = {
@@ -238,6 +256,7 @@ const struct lock_adapter adapter_cas_lease = {
 	.unlock = lease_unlock,
 	.detach = floor_nothing,
 	.destroy = lease_destroy,
+	.pairs = lease_pairs,
 };
 
 const struct lock_adapter adapter_fifo_park = {
@@ -249,6 +268,7 @@ const struct lock_adapter adapter_fifo_park = {
 	.unlock = fifo_unlock,
 	.detach = floor_nothing,
 	.destroy = floor_destroy,
+	.pairs = fifo_pairs,
 };
 
 const struct lock_adapter adapter_futex_wake = {
@@ -260,6 +280,7 @@ const struct lock_adapter adapter_futex_wake = {
 	.unlock = futex_unlock,
 	.detach = floor_nothing,
 	.destroy = floor_destroy,
+	.pairs = futex_pairs,
 };
 
 const struct lock_adapter adapter_none = {
@@ -271,4 +292,5 @@ const struct lock_adapter adapter_none = {
 	.unlock = none_unlock,
 	.detach = floor_nothing,
 	.destroy = floor_destroy,
+	.pairs = none_pairs,
 };

@@ -5,7 +5,7 @@
  * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
  * are keys, as the manual advises.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,10 @@ static char name[64];
 static lockshm_t *creator, *segment;
 static struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-static lockshm_lock_t objects[2]; /* by mode */
+static struct keyed_object {
+	lockshm_lock_t lock;
+	bool made;
+} *objects[BENCH_MODES], *object; /* by mode and key; the one in use */
 static char key_bytes[BENCH_KEY_LEN];
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
@@ -84,15 +87,26 @@ static void lockshm_attach(void)
 		fail("open", rc, &error);
 }
 
-static void acquire_lock(uint32_t key, enum bench_mode mode)
+static void make_ready(uint32_t key, enum bench_mode mode)
 {
-	int rc;
-
 	bench_key(key, key_bytes);
 	request.mode = mode == BENCH_SHARED ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
-	rc = lockshm_acquire(segment, &request, &hold);
+}
+
+static void acquire_take(uint32_t key, enum bench_mode mode)
+{
+	int rc = lockshm_acquire(segment, &request, &hold);
+
+	(void)key;
+	(void)mode;
 	if (rc < 0)
 		fail("acquire", rc, NULL);
+}
+
+static void acquire_lock(uint32_t key, enum bench_mode mode)
+{
+	make_ready(key, mode);
+	acquire_take(key, mode);
 }
 
 static void barging_attach(void)
@@ -101,34 +115,54 @@ static void barging_attach(void)
 	request.flags = LOCKSHM_BARGE;
 }
 
-/* An object of each mode, of the one key. */
-static void object_attach(void)
+static int object_create(const struct bench_need *need)
+{
+	for (int mode = 0; mode < BENCH_MODES; mode++) {
+		free(objects[mode]);
+		objects[mode] = calloc(need->keys, sizeof(*objects[mode]));
+		if (!objects[mode])
+			bench_fail("calloc");
+	}
+	return lockshm_leased_create(need);
+}
+
+/* A program makes the object of a key when it first uses the key, and has it from then on. */
+static void object_make_ready(uint32_t key, enum bench_mode mode)
 {
 	int rc;
 
-	lockshm_attach();
-	bench_key(0, key_bytes);
-	rc = lockshm_lock_init(&objects[BENCH_EXCLUSIVE], segment, &request);
-	request.mode = LOCKSHM_SHARED;
-	rc = rc ? rc : lockshm_lock_init(&objects[BENCH_SHARED], segment, &request);
+	object = &objects[mode][key];
+	if (object->made)
+		return;
+	make_ready(key, mode);
+	rc = lockshm_lock_init(&object->lock, segment, &request);
 	if (rc)
 		fail("lock_init", rc, NULL);
+	object->made = true;
 }
 
-static void object_lock(uint32_t key, enum bench_mode mode)
+static void object_take(uint32_t key, enum bench_mode mode)
 {
-	int rc = lockshm_lock(&objects[mode], segment);
+	int rc = lockshm_lock(&object->lock, segment);
 
 	(void)key;
+	(void)mode;
 	if (rc < 0)
 		fail("lock", rc, NULL);
 }
 
+static void object_lock(uint32_t key, enum bench_mode mode)
+{
+	object_make_ready(key, mode);
+	object_take(key, mode);
+}
+
 static void object_unlock(uint32_t key, enum bench_mode mode)
 {
-	int rc = lockshm_unlock(&objects[mode]);
+	int rc = lockshm_unlock(&object->lock);
 
 	(void)key;
+	(void)mode;
 	if (rc < 0)
 		fail("unlock", rc, NULL);
 }
@@ -178,6 +212,9 @@ static void lockshm_adapter_destroy(void)
 	lockshm_destroy(name, NULL);
 }
 
+BENCH_PAIRS(acquire_pairs, make_ready, acquire_take, release_unlock)
+BENCH_PAIRS(object_pairs, object_make_ready, object_take, object_unlock)
+
 const struct lock_adapter adapter_lockshm = {
 	.name = "lockshm",
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_LEASE,
@@ -189,6 +226,7 @@ const struct lock_adapter adapter_lockshm = {
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
 	.bytes = lockshm_bytes,
+	.pairs = acquire_pairs,
 };
 
 const struct lock_adapter adapter_lockshm_strict = {
@@ -201,6 +239,7 @@ const struct lock_adapter adapter_lockshm_strict = {
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
+	.pairs = acquire_pairs,
 };
 
 const struct lock_adapter adapter_lockshm_barging = {
@@ -211,15 +250,18 @@ const struct lock_adapter adapter_lockshm_barging = {
 	.unlock = release_unlock,
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
+	.pairs = acquire_pairs,
 };
 
 const struct lock_adapter adapter_lockshm_object = {
 	.name = "lockshm-object",
-	.can = LOCK_SHARED | LOCK_SOLO,
-	.create = lockshm_leased_create,
-	.attach = object_attach,
+	.can = LOCK_MANY | LOCK_SHARED | LOCK_LEASE,
+	.create = object_create,
+	.attach = lockshm_attach,
 	.lock = object_lock,
 	.unlock = object_unlock,
 	.detach = lockshm_detach,
 	.destroy = lockshm_adapter_destroy,
+	.keep = lockshm_keep,
+	.pairs = object_pairs,
 };

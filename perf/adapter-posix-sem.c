@@ -2,7 +2,7 @@
 /*
  * adapter-posix-sem.c - process-shared POSIX semaphores: no owner, stuck when a holder dies; an array replaces keys
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -48,6 +48,8 @@ static void sem_delete(void)
 	bench_unshare(locks, size);
 }
 
+BENCH_PAIRS(sem_pairs, bench_nothing_to_make, sem_lock, sem_unlock)
+
 const struct lock_adapter adapter_posix_sem = {
 	.name = "posix-sem",
 	.can = LOCK_MANY,
@@ -58,4 +60,5 @@ const struct lock_adapter adapter_posix_sem = {
 	.detach = sem_none,
 	.destroy = sem_delete,
 	.bytes = sem_bytes,
+	.pairs = sem_pairs,
 };

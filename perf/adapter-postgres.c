@@ -4,7 +4,7 @@
  *
  * A cluster is made for the run, with one socket and without durability.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -157,6 +157,8 @@ static void postgres_destroy(void)
 {
 }
 
+BENCH_PAIRS(postgres_pairs, bench_nothing_to_make, postgres_lock, postgres_unlock)
+
 const struct lock_adapter adapter_postgres_advisory = {
 	.name = "postgres-advisory",
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_SERVER,
@@ -166,4 +168,5 @@ const struct lock_adapter adapter_postgres_advisory = {
 	.unlock = postgres_unlock,
 	.detach = postgres_detach,
 	.destroy = postgres_destroy,
+	.pairs = postgres_pairs,
 };

@@ -4,7 +4,7 @@
  *
  * The speed of lockshm is measured against the robust one.  An array replaces keys.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -70,6 +70,8 @@ static void mutex_destroy(void)
 	bench_unshare(locks, size);
 }
 
+BENCH_PAIRS(mutex_pairs, bench_nothing_to_make, mutex_lock, mutex_unlock)
+
 const struct lock_adapter adapter_pthread_mutex = {
 	.name = "pthread-mutex",
 	.can = LOCK_MANY,
@@ -80,6 +82,7 @@ const struct lock_adapter adapter_pthread_mutex = {
 	.detach = mutex_none,
 	.destroy = mutex_destroy,
 	.bytes = mutex_bytes,
+	.pairs = mutex_pairs,
 };
 
 const struct lock_adapter adapter_pthread_robust = {
@@ -92,4 +95,5 @@ const struct lock_adapter adapter_pthread_robust = {
 	.detach = mutex_none,
 	.destroy = mutex_destroy,
 	.bytes = mutex_bytes,
+	.pairs = mutex_pairs,
 };

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #endif
 
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -88,6 +88,8 @@ static void rwlock_destroy(void)
 	bench_unshare(locks, size);
 }
 
+BENCH_PAIRS(rwlock_pairs, bench_nothing_to_make, rwlock_lock, rwlock_unlock)
+
 const struct lock_adapter adapter_pthread_rwlock = {
 	.name = "pthread-rwlock",
 	.can = LOCK_MANY | LOCK_SHARED,
@@ -98,6 +100,7 @@ const struct lock_adapter adapter_pthread_rwlock = {
 	.detach = rwlock_none,
 	.destroy = rwlock_destroy,
 	.bytes = rwlock_bytes,
+	.pairs = rwlock_pairs,
 };
 
 const struct lock_adapter adapter_pthread_rwlock_writer = {
@@ -110,4 +113,5 @@ const struct lock_adapter adapter_pthread_rwlock_writer = {
 	.detach = rwlock_none,
 	.destroy = rwlock_destroy,
 	.bytes = rwlock_bytes,
+	.pairs = rwlock_pairs,
 };

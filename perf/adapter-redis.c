@@ -5,6 +5,7 @@
  * Over a unix socket.  A process that finds the key taken sleeps 1 ms and tries again.
  */
 #include "bench-bridge.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -115,6 +116,8 @@ static void redis_destroy(void)
 {
 }
 
+BENCH_PAIRS(redis_pairs, bench_nothing_to_make, redis_lock, redis_unlock)
+
 const struct lock_adapter adapter_redis = {
 	.name = "redis",
 	.can = LOCK_MANY | LOCK_SERVER | LOCK_TRIES | LOCK_LEASE,
@@ -125,4 +128,5 @@ const struct lock_adapter adapter_redis = {
 	.detach = redis_detach,
 	.destroy = redis_destroy,
 	.bytes = redis_bytes,
+	.pairs = redis_pairs,
 };

@@ -3,7 +3,7 @@
  * adapter-sysv-sem.c - a System V semaphore with SEM_UNDO: first in, first out, freed by the
  * kernel when its holder dies
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <sys/ipc.h>
@@ -60,6 +60,8 @@ static void sysv_destroy(void)
 	semctl(id, 0, IPC_RMID);
 }
 
+BENCH_PAIRS(sysv_pairs, bench_nothing_to_make, sysv_lock, sysv_unlock)
+
 const struct lock_adapter adapter_sysv_sem = {
 	.name = "sysv-sem",
 	.create = sysv_create,
@@ -68,4 +70,5 @@ const struct lock_adapter adapter_sysv_sem = {
 	.unlock = sysv_unlock,
 	.detach = sysv_none,
 	.destroy = sysv_destroy,
+	.pairs = sysv_pairs,
 };

@@ -5,7 +5,7 @@
  * Keys of one hash chain share a lock; "shared" excludes too.  Every process opens the file anew; the parent keeps it
  * open.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,8 @@
 static char path[64];
 static struct tdb_context *db;
 static uint32_t chains;
+static char asked_name[BENCH_KEY_LEN];
+static TDB_DATA asked;
 
 static int tdb_adapter_create(const struct bench_need *need)
 {
@@ -47,23 +49,39 @@ static TDB_DATA tdb_key(uint32_t key, char name[BENCH_KEY_LEN])
 	return data;
 }
 
-static void tdb_lock(uint32_t key, enum bench_mode mode)
+static void tdb_make_ready(uint32_t key, enum bench_mode mode)
 {
-	char name[BENCH_KEY_LEN];
-
 	(void)mode;
-	if (tdb_chainlock(db, tdb_key(key, name))) {
+	asked = tdb_key(key, asked_name);
+}
+
+static void tdb_take(uint32_t key, enum bench_mode mode)
+{
+	(void)key;
+	(void)mode;
+	if (tdb_chainlock(db, asked)) {
 		errno = 0;
 		bench_fail(tdb_errorstr(db));
 	}
 }
 
+static void tdb_give(uint32_t key, enum bench_mode mode)
+{
+	(void)key;
+	(void)mode;
+	tdb_chainunlock(db, asked);
+}
+
+static void tdb_lock(uint32_t key, enum bench_mode mode)
+{
+	tdb_make_ready(key, mode);
+	tdb_take(key, mode);
+}
+
 static void tdb_unlock(uint32_t key, enum bench_mode mode)
 {
-	char name[BENCH_KEY_LEN];
-
-	(void)mode;
-	tdb_chainunlock(db, tdb_key(key, name));
+	tdb_make_ready(key, mode);
+	tdb_give(key, mode);
 }
 
 static uint32_t chain_of(uint32_t key)
@@ -99,6 +117,8 @@ static void tdb_destroy(void)
 	unlink(path);
 }
 
+BENCH_PAIRS(tdb_pairs, tdb_make_ready, tdb_take, tdb_give)
+
 const struct lock_adapter adapter_tdb_mutex = {
 	.name = "tdb-mutex",
 	.can = LOCK_MANY | LOCK_FEW,
@@ -110,4 +130,5 @@ const struct lock_adapter adapter_tdb_mutex = {
 	.destroy = tdb_destroy,
 	.keep = tdb_keep,
 	.bytes = tdb_bytes,
+	.pairs = tdb_pairs,
 };

@@ -62,7 +62,15 @@ struct lock_adapter {
 		uint32_t key); /* exclusively, in addition to the others, until the process ends; NULL = lock() does */
 	double (*bytes)(void); /* the lock's memory now, in all; NULL = unknown */
 	double (*remote_ns)(enum bench_mode mode, int ms); /* LOCK_REMOTE: ns a pair */
+	/* The rest is bare loops, made by bench-loop.h, and what they are made of; all but LOCK_REMOTE have pairs. */
+	void (*pairs)(uint64_t *random, uint32_t keys, enum bench_mode mode, uint32_t n);
+	/* One of several shared holds of key 0 that a process has at a time; NULL = it can have one only, by lock() */
+	void (*hold)(uint32_t slot);
+	void (*swaps)(const uint32_t *slots, uint32_t n);
+	uint32_t (*tries)(uint32_t n); /* NULL = it cannot be tried */
 };
+
+#define BENCH_SLOTS_MAX 1024u
 
 /* The locks of a run, in the order of its rows; adapters.c. */
 struct lock_entry {

@@ -22,6 +22,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/bench-bridge.c \
 	%D%/bench-bridge.h \
 	%D%/bench-goals.c \
+	%D%/bench-loop.h \
 	%D%/bench-machine.c \
 	%D%/bench-other.c \
 	%D%/bench-process.c \

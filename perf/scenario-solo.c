@@ -11,7 +11,7 @@
  * process ran does not count; nor does one in which the processor was slow, see bench_is_slow().  The percentiles come
  * from pairs stamped one by one, in a second pass: they include the cost of two stamps.
  */
-#include "bench.h"
+#include "bench-loop.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,39 +45,11 @@ struct figure {
 	struct hist hist;
 };
 
-static inline uint32_t next_key(uint64_t *random, uint32_t keys)
-{
-	return keys == 1 ? 0 : (uint32_t)((uint64_t)bench_random(random) * keys >> 32);
-}
-
-/* One body for all, inlined for one key and for many, so that the hot key has no branch. */
-static inline __attribute__((always_inline)) void pairs(const struct lock_adapter *a, uint64_t *random, uint32_t keys,
-							enum bench_mode mode, uint32_t n)
-{
-	void (*lock)(uint32_t, enum bench_mode) = a->lock;
-	void (*unlock)(uint32_t, enum bench_mode) = a->unlock;
-
-	while (n--) {
-		uint32_t key = next_key(random, keys);
-
-		lock(key, mode);
-		unlock(key, mode);
-	}
-}
-
-static void run_pairs(const struct figure *f, uint64_t *random, uint32_t n)
-{
-	if (f->keys == 1)
-		pairs(f->lock, random, 1, f->point->mode, n);
-	else
-		pairs(f->lock, random, f->keys, f->point->mode, n);
-}
-
 static double slice_ns(const struct figure *f, uint64_t *random, uint32_t n)
 {
 	uint64_t from = bench_ticks();
 
-	run_pairs(f, random, n);
+	f->lock->pairs(random, f->keys, f->point->mode, n);
 	return (double)(bench_ticks() - from) * bench_ns_per_tick / n;
 }
 
@@ -107,7 +79,7 @@ static void stamped(struct figure *f, uint64_t *random)
 	const uint32_t *n = f->lock->can & LOCK_SERVER ? stamped_server_pairs : stamped_pairs;
 
 	for (uint32_t i = 0; i < n[bench_effort]; i++) {
-		uint32_t key = next_key(random, f->keys);
+		uint32_t key = f->keys == 1 ? 0 : bench_next_key(random, f->keys);
 		uint64_t from = bench_ticks();
 
 		f->lock->lock(key, f->point->mode);
