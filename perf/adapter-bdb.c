@@ -16,8 +16,8 @@
 
 static char home[64];
 static DB_ENV *parent, *env;
-static u_int32_t locker;
-static DB_LOCK held;
+static u_int32_t locker, lockers[BENCH_SLOTS_MAX];
+static DB_LOCK held, holds[BENCH_SLOTS_MAX];
 static char name[BENCH_KEY_LEN];
 static DBT object = { .data = name, .size = BENCH_KEY_LEN };
 
@@ -139,6 +139,36 @@ static void bdb_destroy(void)
 
 BENCH_PAIRS(bdb_pairs, bdb_make_ready, bdb_take, bdb_unlock)
 
+/* Each is one of a locker of its own: those of one locker are one lock with a count. */
+static void bdb_hold(uint32_t slot)
+{
+	int rc = lockers[slot] ? 0 : env->lock_id(env, &lockers[slot]);
+
+	if (rc)
+		fail("DB_ENV->lock_id", rc);
+	get(lockers[slot], 0, DB_LOCK_READ, &holds[slot]);
+}
+
+static void bdb_drop(uint32_t slot)
+{
+	int rc = env->lock_put(env, &holds[slot]);
+
+	if (rc)
+		fail("DB_ENV->lock_put", rc);
+}
+
+static bool bdb_try(void)
+{
+	int rc = env->lock_get(env, locker, DB_LOCK_NOWAIT, &object, DB_LOCK_WRITE, &held);
+
+	if (rc && rc != DB_LOCK_NOTGRANTED)
+		fail("DB_ENV->lock_get", rc);
+	return rc == 0;
+}
+
+BENCH_SWAPS(bdb_swaps, bdb_make_ready, bdb_hold, bdb_drop)
+BENCH_TRIES(bdb_tries, bdb_make_ready, bdb_try)
+
 const struct lock_adapter adapter_bdb = {
 	.name = "bdb",
 	.can = LOCK_MANY | LOCK_SHARED,
@@ -151,4 +181,7 @@ const struct lock_adapter adapter_bdb = {
 	.keep = bdb_keep,
 	.bytes = bdb_bytes,
 	.pairs = bdb_pairs,
+	.hold = bdb_swaps_hold,
+	.swaps = bdb_swaps,
+	.tries = bdb_tries,
 };

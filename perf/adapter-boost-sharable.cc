@@ -57,13 +57,30 @@ void destroy()
 	bench_unshare(locks, size);
 }
 
+void hold(uint32_t)
+{
+	locks[0].lock_sharable();
+}
+
+void drop(uint32_t)
+{
+	locks[0].unlock_sharable();
+}
+
+bool try_lock()
+{
+	return locks[0].try_lock();
+}
+
 BENCH_PAIRS(pairs, bench_nothing_to_make, lock, unlock)
+BENCH_SWAPS(swaps, bench_nothing_to_make, hold, drop)
+BENCH_TRIES(tries, bench_nothing_to_make, try_lock)
 
 } // namespace
 
 extern "C" {
 extern const struct lock_adapter adapter_boost_sharable = {
 	"boost-sharable", LOCK_MANY | LOCK_SHARED, create, nothing, lock, unlock, nothing, destroy, nullptr, bytes, nullptr,
-	pairs, nullptr, nullptr, nullptr,
+	pairs, swaps_hold, swaps, tries,
 };
 }

@@ -85,6 +85,33 @@ static double ck_bytes(void)
 BENCH_PAIRS(tflock_pairs, bench_nothing_to_make, tflock_lock, tflock_unlock)
 BENCH_PAIRS(pflock_pairs, bench_nothing_to_make, pflock_lock, pflock_unlock)
 
+static void tflock_hold(uint32_t slot)
+{
+	(void)slot;
+	tflock_lock(0, BENCH_SHARED);
+}
+
+static void tflock_drop(uint32_t slot)
+{
+	(void)slot;
+	tflock_unlock(0, BENCH_SHARED);
+}
+
+static void pflock_hold(uint32_t slot)
+{
+	(void)slot;
+	pflock_lock(0, BENCH_SHARED);
+}
+
+static void pflock_drop(uint32_t slot)
+{
+	(void)slot;
+	pflock_unlock(0, BENCH_SHARED);
+}
+
+BENCH_SWAPS(tflock_swaps, bench_nothing_to_make, tflock_hold, tflock_drop)
+BENCH_SWAPS(pflock_swaps, bench_nothing_to_make, pflock_hold, pflock_drop)
+
 const struct lock_adapter adapter_ck_tflock = {
 	.name = "ck-tflock",
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_SPINS,
@@ -96,6 +123,8 @@ const struct lock_adapter adapter_ck_tflock = {
 	.destroy = tflock_destroy,
 	.bytes = ck_bytes,
 	.pairs = tflock_pairs,
+	.hold = tflock_swaps_hold,
+	.swaps = tflock_swaps,
 };
 
 const struct lock_adapter adapter_ck_pflock = {
@@ -109,4 +138,6 @@ const struct lock_adapter adapter_ck_pflock = {
 	.destroy = pflock_destroy,
 	.bytes = ck_bytes,
 	.pairs = pflock_pairs,
+	.hold = pflock_swaps_hold,
+	.swaps = pflock_swaps,
 };

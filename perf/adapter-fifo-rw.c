@@ -186,6 +186,20 @@ static void fifo_rw_unlock(uint32_t key, enum bench_mode mode)
 
 BENCH_PAIRS(fifo_rw_pairs, bench_nothing_to_make, fifo_rw_lock, fifo_rw_unlock)
 
+static void fifo_rw_hold(uint32_t slot)
+{
+	(void)slot;
+	fifo_rw_lock(0, BENCH_SHARED);
+}
+
+static void fifo_rw_drop(uint32_t slot)
+{
+	(void)slot;
+	fifo_rw_unlock(0, BENCH_SHARED);
+}
+
+BENCH_SWAPS(fifo_rw_swaps, bench_nothing_to_make, fifo_rw_hold, fifo_rw_drop)
+
 const struct lock_adapter adapter_fifo_rw_park = {
 	.name = "fifo-rw-park",
 	.can = LOCK_FLOOR | LOCK_SHARED,
@@ -196,6 +210,8 @@ const struct lock_adapter adapter_fifo_rw_park = {
 	.detach = fifo_rw_nothing,
 	.destroy = fifo_rw_destroy,
 	.pairs = fifo_rw_pairs,
+	.hold = fifo_rw_swaps_hold,
+	.swaps = fifo_rw_swaps,
 };
 
 const struct lock_adapter adapter_fifo_rw_watch = {
@@ -208,4 +224,6 @@ const struct lock_adapter adapter_fifo_rw_watch = {
 	.detach = fifo_rw_nothing,
 	.destroy = fifo_rw_destroy,
 	.pairs = fifo_rw_pairs,
+	.hold = fifo_rw_swaps_hold,
+	.swaps = fifo_rw_swaps,
 };

@@ -110,6 +110,32 @@ BENCH_PAIRS(fcntl_pairs, bench_nothing_to_make, fcntl_lock, fcntl_unlock)
 BENCH_PAIRS(ofd_pairs, bench_nothing_to_make, ofd_lock, ofd_unlock)
 BENCH_PAIRS(flock_pairs, bench_nothing_to_make, flock_lock, flock_unlock)
 
+static bool record_try(int command)
+{
+	struct flock f = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+
+	return fcntl(fd, command, &f) == 0;
+}
+
+static bool fcntl_try(void)
+{
+	return record_try(F_SETLK);
+}
+
+static bool ofd_try(void)
+{
+	return record_try(F_OFD_SETLK);
+}
+
+static bool flock_try(void)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+BENCH_TRIES(fcntl_tries, bench_nothing_to_make, fcntl_try)
+BENCH_TRIES(ofd_tries, bench_nothing_to_make, ofd_try)
+BENCH_TRIES(flock_tries, bench_nothing_to_make, flock_try)
+
 const struct lock_adapter adapter_fcntl = {
 	.name = "fcntl",
 	.can = LOCK_MANY | LOCK_SHARED | LOCK_FEW,
@@ -120,6 +146,7 @@ const struct lock_adapter adapter_fcntl = {
 	.detach = file_detach,
 	.destroy = file_destroy,
 	.pairs = fcntl_pairs,
+	.tries = fcntl_tries,
 };
 
 const struct lock_adapter adapter_ofd = {
@@ -132,6 +159,7 @@ const struct lock_adapter adapter_ofd = {
 	.detach = file_detach,
 	.destroy = file_destroy,
 	.pairs = ofd_pairs,
+	.tries = ofd_tries,
 };
 
 const struct lock_adapter adapter_flock = {
@@ -144,4 +172,5 @@ const struct lock_adapter adapter_flock = {
 	.detach = file_detach,
 	.destroy = file_destroy,
 	.pairs = flock_pairs,
+	.tries = flock_tries,
 };

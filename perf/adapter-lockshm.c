@@ -2,8 +2,8 @@
 /*
  * adapter-lockshm.c - lockshm, through the public interface: with a lease of 30 s, strict, by a lock object, and barging
  *
- * Every process opens the segment by its name, as unrelated ones would.  The segment has twice as many entries as there
- * are keys, as the manual advises.
+ * Every process opens the segment by its name, as unrelated ones would: the creator keeps no handle, which its children
+ * would have, too.
  */
 #include "bench-loop.h"
 
@@ -20,13 +20,13 @@
 #define OWNERS_MIN 1024u
 
 static char name[64];
-static lockshm_t *creator, *segment;
+static lockshm_t *segment;
 static struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+static lockshm_hold_t hold = LOCKSHM_HOLD_INIT, holds[BENCH_SLOTS_MAX];
 static struct keyed_object {
 	lockshm_lock_t lock;
 	bool made;
-} *objects[BENCH_MODES], *object; /* by mode and key; the one in use */
+} *objects[BENCH_MODES], *object, slot_objects[BENCH_SLOTS_MAX]; /* by mode and key; the one in use; shared ones of key 0 */
 static char key_bytes[BENCH_KEY_LEN];
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
@@ -52,7 +52,7 @@ static int create(const struct bench_need *need, int64_t ttl_ns)
 		options.requests = REQUESTS_MAX; /* a process with more keys does not hold them all */
 	options.owners = at_least(need->procs + 32, OWNERS_MIN);
 	snprintf(name, sizeof(name), "/bench-lockshm-%d", (int)getpid());
-	if (lockshm_create(&creator, name, &options, &error)) {
+	if (lockshm_create(NULL, name, &options, &error)) {
 		bench_why("%s", error.message);
 		return -1;
 	}
@@ -126,19 +126,24 @@ static int object_create(const struct bench_need *need)
 	return lockshm_leased_create(need);
 }
 
-/* A program makes the object of a key when it first uses the key, and has it from then on. */
-static void object_make_ready(uint32_t key, enum bench_mode mode)
+/* Made once, at the first use of the key, and kept. */
+static void object_make_at(struct keyed_object *at, uint32_t key, enum bench_mode mode)
 {
 	int rc;
 
-	object = &objects[mode][key];
-	if (object->made)
+	if (at->made)
 		return;
 	make_ready(key, mode);
-	rc = lockshm_lock_init(&object->lock, segment, &request);
+	rc = lockshm_lock_init(&at->lock, segment, &request);
 	if (rc)
 		fail("lock_init", rc, NULL);
-	object->made = true;
+	at->made = true;
+}
+
+static void object_make_ready(uint32_t key, enum bench_mode mode)
+{
+	object = &objects[mode][key];
+	object_make_at(object, key, mode);
 }
 
 static void object_take(uint32_t key, enum bench_mode mode)
@@ -195,10 +200,14 @@ static void lockshm_keep(uint32_t key)
 static double lockshm_bytes(void)
 {
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	lockshm_t *reader;
+	int rc = lockshm_open(&reader, name, LOCKSHM_OPEN_READ_ONLY, NULL);
 
-	if (lockshm_stat(creator, &stat))
+	if (rc)
 		return -1;
-	return (double)stat.bytes;
+	rc = lockshm_stat(reader, &stat);
+	lockshm_close(reader);
+	return rc ? -1 : (double)stat.bytes;
 }
 
 static void lockshm_detach(void)
@@ -208,12 +217,78 @@ static void lockshm_detach(void)
 
 static void lockshm_adapter_destroy(void)
 {
-	lockshm_close(creator);
 	lockshm_destroy(name, NULL);
 }
 
 BENCH_PAIRS(acquire_pairs, make_ready, acquire_take, release_unlock)
 BENCH_PAIRS(object_pairs, object_make_ready, object_take, object_unlock)
+
+static void acquire_hold(uint32_t slot)
+{
+	int rc = lockshm_acquire(segment, &request, &holds[slot]);
+
+	if (rc < 0)
+		fail("acquire", rc, NULL);
+}
+
+static void acquire_drop(uint32_t slot)
+{
+	int rc = lockshm_release(&holds[slot], 0);
+
+	if (rc < 0)
+		fail("release", rc, NULL);
+}
+
+static void object_hold(uint32_t slot)
+{
+	int rc = lockshm_lock(&slot_objects[slot].lock, segment);
+
+	if (rc < 0)
+		fail("lock", rc, NULL);
+}
+
+static void object_drop(uint32_t slot)
+{
+	int rc = lockshm_unlock(&slot_objects[slot].lock);
+
+	if (rc < 0)
+		fail("unlock", rc, NULL);
+}
+
+/* An object has one hold: as many as the process has holds. */
+static void objects_make_ready(uint32_t key, enum bench_mode mode)
+{
+	for (uint32_t i = 0; i < BENCH_SLOTS_MAX && !slot_objects[i].made; i++)
+		object_make_at(&slot_objects[i], key, mode);
+}
+
+static void try_make_ready(uint32_t key, enum bench_mode mode)
+{
+	request.timeout_ns = 0;
+	make_ready(key, mode);
+}
+
+static bool tried(int rc)
+{
+	if (rc < 0 && rc != LOCKSHM_BUSY)
+		fail("try", rc, NULL);
+	return rc >= 0;
+}
+
+static bool acquire_try(void)
+{
+	return tried(lockshm_acquire(segment, &request, &hold));
+}
+
+static bool object_try(void)
+{
+	return tried(lockshm_trylock(&object->lock, segment));
+}
+
+BENCH_SWAPS(acquire_swaps, make_ready, acquire_hold, acquire_drop)
+BENCH_TRIES(acquire_tries, try_make_ready, acquire_try)
+BENCH_SWAPS(object_swaps, objects_make_ready, object_hold, object_drop)
+BENCH_TRIES(object_tries, object_make_ready, object_try)
 
 const struct lock_adapter adapter_lockshm = {
 	.name = "lockshm",
@@ -227,6 +302,9 @@ const struct lock_adapter adapter_lockshm = {
 	.keep = lockshm_keep,
 	.bytes = lockshm_bytes,
 	.pairs = acquire_pairs,
+	.hold = acquire_swaps_hold,
+	.swaps = acquire_swaps,
+	.tries = acquire_tries,
 };
 
 const struct lock_adapter adapter_lockshm_strict = {
@@ -264,4 +342,7 @@ const struct lock_adapter adapter_lockshm_object = {
 	.destroy = lockshm_adapter_destroy,
 	.keep = lockshm_keep,
 	.pairs = object_pairs,
+	.hold = object_swaps_hold,
+	.swaps = object_swaps,
+	.tries = object_tries,
 };

@@ -90,6 +90,26 @@ static void rwlock_destroy(void)
 
 BENCH_PAIRS(rwlock_pairs, bench_nothing_to_make, rwlock_lock, rwlock_unlock)
 
+static void rwlock_hold(uint32_t slot)
+{
+	(void)slot;
+	rwlock_lock(0, BENCH_SHARED);
+}
+
+static void rwlock_drop(uint32_t slot)
+{
+	(void)slot;
+	rwlock_unlock(0, BENCH_SHARED);
+}
+
+static bool rwlock_try(void)
+{
+	return pthread_rwlock_trywrlock(&locks[0]) == 0;
+}
+
+BENCH_SWAPS(rwlock_swaps, bench_nothing_to_make, rwlock_hold, rwlock_drop)
+BENCH_TRIES(rwlock_tries, bench_nothing_to_make, rwlock_try)
+
 const struct lock_adapter adapter_pthread_rwlock = {
 	.name = "pthread-rwlock",
 	.can = LOCK_MANY | LOCK_SHARED,
@@ -101,6 +121,9 @@ const struct lock_adapter adapter_pthread_rwlock = {
 	.destroy = rwlock_destroy,
 	.bytes = rwlock_bytes,
 	.pairs = rwlock_pairs,
+	.hold = rwlock_swaps_hold,
+	.swaps = rwlock_swaps,
+	.tries = rwlock_tries,
 };
 
 const struct lock_adapter adapter_pthread_rwlock_writer = {
@@ -114,4 +137,7 @@ const struct lock_adapter adapter_pthread_rwlock_writer = {
 	.destroy = rwlock_destroy,
 	.bytes = rwlock_bytes,
 	.pairs = rwlock_pairs,
+	.hold = rwlock_swaps_hold,
+	.swaps = rwlock_swaps,
+	.tries = rwlock_tries,
 };

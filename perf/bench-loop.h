@@ -62,22 +62,30 @@ static inline __attribute__((unused)) void bench_nothing_to_make(uint32_t key, e
 		}                                                                                                      \
 	}
 
-/* Releases each of these shared holds of key 0, and takes it again before the next one. */
-#define BENCH_SWAPS(name, hold, drop)                                                                                  \
+/* name_hold() takes a shared hold of key 0; name() releases each of these, and takes it again before the next one. */
+#define BENCH_SWAPS(name, make_ready, hold, drop)                                                                      \
+	static void name##_hold(uint32_t slot)                                                                         \
+	{                                                                                                              \
+		make_ready(0, BENCH_SHARED);                                                                           \
+		hold(slot);                                                                                            \
+	}                                                                                                              \
+                                                                                                                       \
 	BENCH_FLAT void name(const uint32_t *slots, uint32_t n)                                                        \
 	{                                                                                                              \
+		make_ready(0, BENCH_SHARED);                                                                           \
 		for (uint32_t i = 0; i < n; i++) {                                                                     \
 			drop(slots[i]);                                                                                \
 			hold(slots[i]);                                                                                \
 		}                                                                                                      \
 	}
 
-/* Tries to take key 0 exclusively; returns how often that worked, which it must not. */
-#define BENCH_TRIES(name, try_take)                                                                                    \
+/* Tries to take key 0 exclusively; returns how often that worked. */
+#define BENCH_TRIES(name, make_ready, try_take)                                                                        \
 	BENCH_FLAT uint32_t name(uint32_t n)                                                                           \
 	{                                                                                                              \
 		uint32_t granted = 0;                                                                                  \
                                                                                                                        \
+		make_ready(0, BENCH_EXCLUSIVE);                                                                        \
 		while (n--)                                                                                            \
 			granted += try_take();                                                                         \
 		return granted;                                                                                        \

@@ -21,7 +21,7 @@ static const struct {
 	[NS] = { "ns", "ns" },	       [OPS_PER_S] = { "ops_per_s", "1/s" }, [JAIN] = { "jain", "1" },
 	[US_P50] = { "us_p50", "us" }, [US_P99] = { "us_p99", "us" },	     [US_P999] = { "us_p999", "us" },
 	[US_MAX] = { "us_max", "us" }, [BYTES] = { "bytes", "bytes" },	     [COMMANDS] = { "commands", "1" },
-	[SHARE] = { "share", "1" },
+	[SHARE] = { "share", "1" },    [US_CALL] = { "us_call", "us" },
 };
 
 const char *result_metric_name(enum metric metric)
@@ -262,6 +262,8 @@ static void print_row(FILE *out, const struct result *r)
 		fprintf(out, "  %.3g commands each", series_summary(&r->series[COMMANDS]).median);
 	if (r->series[SHARE].n)
 		fprintf(out, ", hosts 1 : %.2f", series_summary(&r->series[SHARE]).median);
+	if (r->series[US_CALL].n)
+		fprintf(out, "  the call %.1f us", series_summary(&r->series[US_CALL]).median);
 	fprintf(out, "\n");
 }
 
@@ -271,8 +273,9 @@ static void print_human(const struct result *r, FILE *out)
 
 	if (last.scenario != r->point.scenario || last.mode != r->point.mode || last.procs != r->point.procs) {
 		last = r->point;
-		fprintf(out, "\n== %s, %s, %d process%s: %s\n", last.scenario->name, mode_name(last.mode), last.procs,
-			last.procs == 1 ? "" : "es", last.scenario->what);
+		fprintf(out, "\n== %s, %s, %d %s: %s\n", last.scenario->name, mode_name(last.mode), last.procs,
+			last.scenario->many ? last.scenario->many : last.procs == 1 ? "process" : "processes",
+			last.scenario->what);
 		print_columns(out, last.scenario->first);
 	}
 	print_row(out, r);

@@ -237,14 +237,17 @@ double neighbours_end(const struct neighbours *n); /* part of one processor; all
 double median_of(double *v, size_t n); /* sorts in place */
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Scenarios and their results; scenario-*.c, bench-result.c, bench-goals.c
+ * Scenarios and their results; scenario-*.c, bench-result.c, bench-goals.c, bench-growth.c
  */
 enum bench_effort { BENCH_QUICK = 0, BENCH_NORMAL = 1, BENCH_FULL = 2, BENCH_EFFORTS = 3 };
 extern enum bench_effort bench_effort;
 
-enum metric { NS, OPS_PER_S, JAIN, US_P50, US_P99, US_P999, US_MAX, BYTES, COMMANDS, SHARE, METRICS };
+enum metric { NS, OPS_PER_S, JAIN, US_P50, US_P99, US_P999, US_MAX, BYTES, COMMANDS, SHARE, US_CALL, METRICS };
 
-/* One thing to measure: a scenario with a number of processes, in one mode (of the mixed ones: the writers' share). */
+/*
+ * One thing to measure: a scenario in one mode (of the mixed ones: the writers' share), with a number of processes, or of
+ * what it has many of: readers, keys, deaths.
+ */
 struct point {
 	const struct scenario *scenario;
 	enum bench_mode mode;
@@ -260,15 +263,19 @@ struct scenario {
 	int arg; /* the scenario's own */
 	int procs[BENCH_EFFORTS][8]; /* ends with 0 */
 	bool shared; /* has points of shared mode too */
+	const char *many; /* what procs counts, if not processes */
 };
 extern const struct scenario *const bench_scenarios[]; /* ends with NULL */
 extern const struct scenario scenario_attach, scenario_bridge_foreign, scenario_bridge_handover, scenario_bridge_pass,
 	scenario_bridge_peers, scenario_bridge_renew, scenario_bridge_rival, scenario_bridge_solo,
-	scenario_bridge_solo_far, scenario_bridge_solo_tcp, scenario_contended, scenario_handoff, scenario_handoff_spin,
-	scenario_held_20k, scenario_lease_expiry, scenario_loop_crowd, scenario_loop_handoff, scenario_loop_pass,
-	scenario_loop_solo, scenario_memory, scenario_mixed_50_50, scenario_mixed_95_5,
-	scenario_recovery, scenario_recovery_1g, scenario_recovery_waiter, scenario_scale_procs, scenario_solo,
-	scenario_solo_100k, scenario_solo_1m;
+	scenario_bridge_solo_far, scenario_bridge_solo_tcp, scenario_contended, scenario_dead_open,
+	scenario_dead_open_large, scenario_dead_waiters, scenario_fresh_open, scenario_fresh_open_large, scenario_handoff, scenario_handoff_spin,
+	scenario_held_many, scenario_held_20k, scenario_lease_expiry, scenario_loop_crowd, scenario_loop_handoff, scenario_loop_pass,
+	scenario_loop_solo, scenario_live_open, scenario_memory, scenario_mixed_50_50, scenario_mixed_95_5, scenario_readers_churn,
+	scenario_readers_newest, scenario_readers_oldest, scenario_reading, scenario_recovery, scenario_recovery_1g,
+	scenario_recovery_waiter, scenario_scale_procs, scenario_solo, scenario_solo_100k, scenario_solo_1m,
+	scenario_spread_churn, scenario_spread_newest, scenario_spread_oldest, scenario_try_readers,
+	scenario_wake_readers;
 
 void result_add(const struct point *point, const char *lock, enum metric metric, double value, double others);
 /* p50, p99, p99.9 and the largest */
@@ -284,6 +291,8 @@ const char *result_metric_name(enum metric metric);
 void result_print_table(void);
 void result_print_json(FILE *out);
 void goals_print(void);
+bool growth_has(const struct scenario *scenario); /* does --growth run it? */
+void growth_print(void);
 
 #ifdef __cplusplus
 }

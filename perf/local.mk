@@ -6,7 +6,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 %C%_bare_process_pair_LDADD = liblockshm.la
 %C%_callgrind_pair_LDADD = liblockshm.la
 %C%_lockshm_bench_CPPFLAGS = $(AM_CPPFLAGS) $(BENCH_CPPFLAGS) -DBENCH_SOURCES='"$(abs_srcdir)/perf"'
-%C%_lockshm_bench_LDADD = liblockshm.la $(BENCH_LIBS) $(JEMALLOC_LIBS)
+%C%_lockshm_bench_LDADD = liblockshm.la $(BENCH_LIBS) $(JEMALLOC_LIBS) -lm
 %C%_lockshm_bench_SOURCES = \
 	%D%/adapter-file.c \
 	%D%/adapter-fifo-barge.c \
@@ -22,6 +22,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/bench-bridge.c \
 	%D%/bench-bridge.h \
 	%D%/bench-goals.c \
+	%D%/bench-growth.c \
 	%D%/bench-loop.h \
 	%D%/bench-machine.c \
 	%D%/bench-other.c \
@@ -39,10 +40,12 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/scenario-bridge-renew.c \
 	%D%/scenario-bridge-solo.c \
 	%D%/scenario-contended.c \
+	%D%/scenario-dead.c \
 	%D%/scenario-handoff.c \
 	%D%/scenario-lease.c \
 	%D%/scenario-loop.c \
 	%D%/scenario-memory.c \
+	%D%/scenario-readers.c \
 	%D%/scenario-recovery.c \
 	%D%/scenario-scale.c \
 	%D%/scenario-solo.c \

@@ -19,9 +19,18 @@ const struct scenario *const bench_scenarios[] = {
 	&scenario_solo_100k,
 	&scenario_solo_1m,
 	&scenario_held_20k,
+	&scenario_held_many,
 	&scenario_contended,
 	&scenario_mixed_95_5,
 	&scenario_mixed_50_50,
+	&scenario_readers_newest,
+	&scenario_readers_oldest,
+	&scenario_readers_churn,
+	&scenario_spread_newest,
+	&scenario_spread_oldest,
+	&scenario_spread_churn,
+	&scenario_try_readers,
+	&scenario_reading,
 	&scenario_handoff,
 	&scenario_handoff_spin,
 	&scenario_recovery,
@@ -30,7 +39,14 @@ const struct scenario *const bench_scenarios[] = {
 	&scenario_lease_expiry,
 	&scenario_memory,
 	&scenario_attach,
+	&scenario_live_open,
+	&scenario_fresh_open,
+	&scenario_dead_open,
+	&scenario_fresh_open_large,
+	&scenario_dead_open_large,
+	&scenario_dead_waiters,
 	&scenario_scale_procs,
+	&scenario_wake_readers,
 	&scenario_loop_solo,
 	&scenario_loop_handoff,
 	&scenario_loop_pass,
@@ -51,16 +67,17 @@ enum bench_effort bench_effort = BENCH_NORMAL;
 static const int default_rounds[BENCH_EFFORTS] = { [BENCH_QUICK] = 1, [BENCH_NORMAL] = 5, [BENCH_FULL] = 11 };
 static const char *const effort_names[BENCH_EFFORTS] = { "quick", "normal", "full" };
 static const char *only_scenarios, *only_locks;
-static bool json;
+static bool json, growth;
 static FILE *save;
 static int rounds;
 
 static void usage(FILE *out)
 {
 	fprintf(out,
-		"usage: %s [--quick | --full] [--rounds N] [--scenario S[,S...]] [--lock L[,L...]] [--json] "
+		"usage: %s [--quick | --full] [--rounds N] [--scenario S[,S...]] [--lock L[,L...]] [--growth] [--json] "
 		"[--save FILE]\n"
-		"S and L may be patterns like 'solo*'.\nscenarios:\n",
+		"S and L may be patterns like 'solo*'.  --growth runs what has a cost over n, and prints exponents; without\n"
+		"--lock of lockshm and lockshm-object.\nscenarios:\n",
 		bench_program);
 	for (size_t i = 0; bench_scenarios[i]; i++)
 		fprintf(out, "  %-18s %s\n", bench_scenarios[i]->name, bench_scenarios[i]->what);
@@ -96,10 +113,16 @@ static bool chosen(const char *list, const char *name)
 	return false;
 }
 
+static bool is_run(const struct scenario *s)
+{
+	return chosen(only_scenarios, s->name) && (!growth || growth_has(s));
+}
+
 static void parse(int argc, char **argv)
 {
 	static const struct option table[] = {
 		{ "full", no_argument, NULL, 'f' },
+		{ "growth", no_argument, NULL, 'g' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "lock", required_argument, NULL, 'l' },
@@ -116,6 +139,9 @@ static void parse(int argc, char **argv)
 		switch (c) {
 		case 'f':
 			bench_effort = BENCH_FULL;
+			break;
+		case 'g':
+			growth = true;
 			break;
 		case 'j':
 			json = true;
@@ -147,6 +173,8 @@ static void parse(int argc, char **argv)
 		exit(2);
 	}
 	rounds = rounds ? rounds : default_rounds[bench_effort];
+	if (growth && !only_locks)
+		only_locks = "lockshm,lockshm-object";
 }
 
 /* A name without a meaning is a mistake, not an empty run. */
@@ -155,7 +183,7 @@ static void check_names(void)
 	bool scenario = false, lock = false;
 
 	for (size_t i = 0; bench_scenarios[i]; i++)
-		scenario |= chosen(only_scenarios, bench_scenarios[i]->name);
+		scenario |= is_run(bench_scenarios[i]);
 	for (size_t i = 0; bench_locks[i].name; i++)
 		lock |= chosen(only_locks, bench_locks[i].name);
 	if (scenario && lock)
@@ -251,7 +279,7 @@ int main(int argc, char **argv)
 	find_locks(have);
 	for (int r = 0; r < rounds; r++) {
 		for (size_t i = 0; bench_scenarios[i]; i++) {
-			if (!chosen(only_scenarios, bench_scenarios[i]->name))
+			if (!is_run(bench_scenarios[i]))
 				continue;
 			run_scenario(bench_scenarios[i], have);
 			save_results();
@@ -261,7 +289,10 @@ int main(int argc, char **argv)
 		result_print_json(stdout);
 	} else {
 		result_print_table();
-		goals_print();
+		if (growth)
+			growth_print();
+		else
+			goals_print();
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
  *   solo-100k   random ones of 100,000 keys
  *   solo-1m     random ones of 1,000,000 keys
  *   held-20k    one hot key, while another process holds 20,000 others
+ *   held-many   the same with as many others as the point says
  *
  * One pinned process takes and releases.  ns is the median over slices of about 100 us, so a slice in which another
  * process ran does not count; nor does one in which the processor was slow, see bench_is_slow().  The percentiles come
@@ -23,7 +24,6 @@
 #define SLICE_NS 100e3
 #define SLICE_PAIRS_MAX 4096
 #define TAKE_MS 600000
-#define HELD 20000
 #define SLOW_NS 100e3
 
 /* ms of a figure, and of a server's; pairs stamped, and those of a server */
@@ -37,6 +37,7 @@ struct figure {
 	const struct lock_adapter *lock;
 	const struct point *point;
 	uint32_t keys;
+	uint32_t held; /* by the other process */
 	uint32_t slice; /* pairs */
 	uint32_t kept; /* the other process holds its keys */
 	double ns;
@@ -141,7 +142,7 @@ static void keep_others(void *arg)
 	struct figure *f = arg;
 
 	f->lock->attach();
-	for (uint32_t i = 0; i < HELD; i++) {
+	for (uint32_t i = 0; i < f->held; i++) {
 		if (f->lock->keep)
 			f->lock->keep(2 + 2 * i);
 		else
@@ -165,8 +166,8 @@ static void measure_beside(struct figure *f)
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
 	static struct figure *f;
-	bool held = p->scenario == &scenario_held_20k;
-	struct bench_need need = { .keys = held ? 2 * HELD + 2 : (uint32_t)p->scenario->arg, .procs = 2 };
+	uint32_t held = p->scenario == &scenario_held_20k ? 20000 : p->scenario == &scenario_held_many ? (uint32_t)p->procs : 0;
+	struct bench_need need = { .keys = held ? 2 * held + 2 : (uint32_t)p->scenario->arg, .procs = 2 };
 
 	if (!f)
 		f = bench_share(sizeof(*f));
@@ -181,6 +182,7 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	f->lock = lock;
 	f->point = p;
 	f->keys = (uint32_t)p->scenario->arg;
+	f->held = held;
 	if (held)
 		measure_beside(f);
 	else
@@ -210,6 +212,12 @@ static bool fits_held(const struct point *p, const struct lock_adapter *lock)
 	if (lock->can & (LOCK_SERVER | LOCK_FEW) && bench_effort != BENCH_FULL)
 		return false;
 	return fits_keys(p, lock) && !(lock->can & (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO));
+}
+
+/* Those that find a key among many at once. */
+static bool fits_held_many(const struct point *p, const struct lock_adapter *lock)
+{
+	return fits_held(p, lock) && !(lock->can & (LOCK_FEW | LOCK_SERVER));
 }
 
 const struct scenario scenario_solo = {
@@ -252,4 +260,15 @@ const struct scenario scenario_held_20k = {
 	.run = run,
 	.arg = 1,
 	.procs = { { 0 }, { 1 }, { 1 } },
+};
+
+const struct scenario scenario_held_many = {
+	.name = "held-many",
+	.what = "acquire + release of one hot key while another process holds so many others",
+	.first = NS,
+	.fits = fits_held_many,
+	.run = run,
+	.arg = 1,
+	.procs = { { 100 }, { 100, 1000, 10000, 100000 }, { 100, 1000, 10000, 100000 } },
+	.many = "keys held",
 };
