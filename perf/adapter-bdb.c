@@ -171,7 +171,7 @@ BENCH_TRIES(bdb_tries, bdb_make_ready, bdb_try)
 
 const struct lock_adapter adapter_bdb = {
 	.name = "bdb",
-	.can = LOCK_MANY | LOCK_SHARED,
+	.can = LOCK_MANY | LOCK_SHARED | LOCK_STALLS,
 	.create = bdb_create,
 	.attach = bdb_attach,
 	.lock = bdb_lock,

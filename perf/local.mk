@@ -31,6 +31,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/bench-relay.c \
 	%D%/bench-result.c \
 	%D%/bench-server.c \
+	%D%/bench-side.h \
 	%D%/bench-stat.c \
 	%D%/bench.h \
 	%D%/lockshm-bench.c \
@@ -43,6 +44,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/scenario-dead.c \
 	%D%/scenario-handoff.c \
 	%D%/scenario-lease.c \
+	%D%/scenario-loop-crowd.c \
 	%D%/scenario-loop.c \
 	%D%/scenario-memory.c \
 	%D%/scenario-readers.c \
@@ -87,6 +89,7 @@ bench bench-full: lockctl %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/callgrind.sh \
+	%D%/compare-bare \
 	%D%/other-redis-py.py \
 	%D%/other-redlock.js \
 	%D%/plot \

@@ -212,6 +212,8 @@ static bool fits(const struct point *p, const struct lock_adapter *lock)
 		return false;
 	if (lock->can & LOCK_SPINS && p->procs > 2 * bench_cpus)
 		return false;
+	if (p->procs > 256 && lock->can & LOCK_STALLS)
+		return false;
 	if (p->procs > 64 && (lock->can & LOCK_FEW || (bench_effort != BENCH_FULL && result_tried(p, lock->name))))
 		return false; /* hundreds of processes take long to make: once */
 	return p->procs <= 16 || !(lock->can & LOCK_SERVER);

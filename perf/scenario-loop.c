@@ -7,115 +7,15 @@
  *   loop-handoff   release in one process until code of another one runs: in epoll, and in a blocked thread ("thread")
  *   loop-pass      release by the thread of a loop until it has collected the next wait of that loop, through epoll;
  *                  "eventfd" is what write(), epoll_wait() and read() take
- *   loop-crowd     10,000 requests for one key wait in some processes, which asked in turn: from the release ("lockshm"), or
- *                  from the SIGKILL of the holder ("killed"), until all were served, for each of them
  *
  * All through the public interface.  There is one lock with loops, so each scenario has rows of its own, which are
  * measured in turn, slice by slice or turn by turn; the ratio to compare by is that of the rows.
  */
-#include "bench.h"
+#include "bench-side.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
-
-#include "lockshm.h"
-
-#define KEY "loop"
-#define WAIT_MS 120000
-#define WAITS_MAX 10000
-
-/* ---------------------------------------------------------------- a process with a loop */
-
-struct side {
-	lockshm_t *segment;
-	lockshm_loop_t *loop;
-	int epoll;
-};
-
-static void must(int code, const char *what)
-{
-	if (code >= 0)
-		return;
-	errno = 0;
-	fprintf(stderr, "lockshm-bench: lockshm: %s\n", lockshm_strerror(code));
-	bench_fail(what);
-}
-
-static void watch(struct side *me, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	if (epoll_ctl(me->epoll, EPOLL_CTL_ADD, fd, &event))
-		bench_fail("epoll_ctl");
-}
-
-static void attach(struct side *me)
-{
-	struct lockshm_error error;
-
-	if (lockshm_open(&me->segment, lockshm_bench_segment(), 0, &error) ||
-	    lockshm_loop_open(me->segment, &me->loop, -1, &error)) {
-		fprintf(stderr, "lockshm-bench: lockshm: %s\n", error.message);
-		bench_fail("a loop");
-	}
-	me->epoll = epoll_create1(EPOLL_CLOEXEC);
-	watch(me, lockshm_loop_fd(me->loop));
-}
-
-static void detach(struct side *me)
-{
-	must(lockshm_loop_close(me->loop), "lockshm_loop_close");
-	close(me->epoll);
-	must(lockshm_close(me->segment), "lockshm_close");
-}
-
-static struct lockshm_request request_for(enum bench_mode mode)
-{
-	struct lockshm_request q = LOCKSHM_REQUEST(KEY);
-
-	q.mode = mode == BENCH_SHARED ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
-	q.timeout_ns = LOCKSHM_MS(WAIT_MS);
-	return q;
-}
-
-static void epoll_once(const struct side *me)
-{
-	struct epoll_event event;
-
-	if (epoll_wait(me->epoll, &event, 1, WAIT_MS) != 1)
-		bench_fail("epoll_wait: no event");
-}
-
-/* Sleeps in epoll until there is an outcome, which is held. */
-static void collect(const struct side *me, struct lockshm_outcome *outcome)
-{
-	int n;
-
-	while ((n = lockshm_loop_next(me->loop, outcome)) == 0)
-		epoll_once(me);
-	must(n, "lockshm_loop_next");
-	must(outcome->status, "the outcome of a wait");
-}
-
-/* No other one, and the descriptor is not readable any more. */
-static void collect_none(const struct side *me)
-{
-	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
-
-	if (lockshm_loop_next(me->loop, &outcome) != 0)
-		bench_fail("an outcome too many");
-}
-
-static bool fits(const struct point *p, const struct lock_adapter *lock)
-{
-	(void)p;
-	return lock == &adapter_lockshm && bench_cpus > 1;
-}
 
 /* ---------------------------------------------------------------- loop-solo */
 
@@ -376,131 +276,13 @@ static void run_pass(const struct point *p, const struct lock_adapter *lock)
 	result_add_hist(p, "eventfd", &s->floor, 0);
 }
 
-/* ---------------------------------------------------------------- loop-crowd */
-
-static const uint32_t waits[BENCH_EFFORTS] = { 200, WAITS_MAX, WAITS_MAX };
-
-struct crowd {
-	enum bench_mode mode;
-	uint32_t waits;  /* of each process */
-	uint32_t wanted; /* of all */
-	uint32_t procs, turn;
-	uint32_t started;
-	uint32_t held, go, asking, over;
-	uint32_t served __attribute__((aligned(64)));
-	uint64_t released_at, last_at;
-};
-
-static void crowd_hold(void *arg)
-{
-	struct crowd *c = arg;
-	struct lockshm_request q = request_for(BENCH_EXCLUSIVE);
-	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct side me;
-
-	attach(&me);
-	must(lockshm_acquire(me.segment, &q, &hold), "lockshm_acquire");
-	bench_set(&c->held, 1);
-	if (!bench_wait(&c->go, 1, WAIT_MS))
-		bench_fail("the others do not come to wait");
-	c->released_at = bench_ticks();
-	must(lockshm_release(&hold, 0), "lockshm_release");
-	(void)bench_wait(&c->over, 1, WAIT_MS); /* ending now would disturb the others */
-	detach(&me);
-}
-
-/* In turn: each hand-over of an exclusive hold is one to another process, and neighbouring readers are of different ones. */
-static void crowd_ask(struct crowd *c, const struct side *me, const struct lockshm_request *q, lockshm_hold_t *holds)
-{
-	uint32_t number = __atomic_fetch_add(&c->started, 1, __ATOMIC_SEQ_CST);
-
-	for (uint32_t i = 0; i < c->waits; i++) {
-		if (!bench_wait(&c->turn, i * c->procs + number, WAIT_MS))
-			bench_fail("another process does not take its turn");
-		if (lockshm_loop_acquire(me->loop, q, &holds[i], NULL) != LOCKSHM_PENDING)
-			bench_fail("a held lock was granted");
-		bench_add(&c->turn);
-	}
-}
-
-/* Each wait releases as soon as it is collected. */
-static void crowd_want(void *arg)
-{
-	static lockshm_hold_t holds[WAITS_MAX];
-	struct crowd *c = arg;
-	struct lockshm_request q = request_for(c->mode);
-	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
-	struct side me;
-
-	attach(&me);
-	crowd_ask(c, &me, &q, holds);
-	bench_add(&c->asking);
-	for (uint32_t i = 0; i < c->waits; i++) {
-		collect(&me, &outcome);
-		if (__atomic_add_fetch(&c->served, 1, __ATOMIC_SEQ_CST) == c->wanted)
-			c->last_at = bench_ticks();
-		must(lockshm_release(outcome.hold, 0), "lockshm_release");
-	}
-	if (__atomic_load_n(&c->served, __ATOMIC_SEQ_CST) == c->wanted)
-		bench_set(&c->over, 1);
-	(void)bench_wait(&c->over, 1, WAIT_MS); /* ending now would disturb the others */
-	detach(&me);
-}
-
-static void crowd_measure(struct crowd *c, const struct point *p, bool kill)
-{
-	pid_t holder = bench_spawn(bench_cpu(0), crowd_hold, c), pid[64];
-
-	if (!bench_wait(&c->held, 1, WAIT_MS))
-		bench_fail("the holder does not get the lock");
-	for (int i = 0; i < p->procs; i++)
-		pid[i] = bench_spawn(bench_cpu(i), crowd_want, c);
-	if (!bench_wait(&c->asking, (uint32_t)p->procs, WAIT_MS))
-		bench_fail("a process does not come to wait");
-	usleep(20000); /* until their threads sleep */
-	if (kill) {
-		c->released_at = bench_ticks();
-		bench_kill(holder);
-	} else {
-		bench_set(&c->go, 1);
-	}
-	if (!bench_wait(&c->over, 1, WAIT_MS))
-		bench_fail("not all waits were served");
-	if (!kill)
-		bench_reap(holder, "loop-crowd");
-	for (int i = 0; i < p->procs; i++)
-		bench_reap(pid[i], "loop-crowd");
-	result_add(p, kill ? "killed" : "lockshm", NS,
-		   (double)(c->last_at - c->released_at) * bench_ns_per_tick / c->wanted, 0);
-}
-
-static void run_crowd(const struct point *p, const struct lock_adapter *lock)
-{
-	const struct bench_need need = { .keys = 2 * WAITS_MAX, .procs = (uint32_t)p->procs + 1 };
-	static struct crowd *c;
-
-	if (!c)
-		c = bench_share(sizeof(*c));
-	for (int kill = 0; kill < 2; kill++) {
-		memset(c, 0, sizeof(*c));
-		c->mode = p->mode;
-		c->procs = (uint32_t)p->procs;
-		c->waits = waits[bench_effort] / (uint32_t)p->procs;
-		c->wanted = c->waits * (uint32_t)p->procs;
-		if (bench_create(lock, &need))
-			return;
-		crowd_measure(c, p, kill);
-		bench_destroy(lock);
-	}
-}
-
 /* ---------------------------------------------------------------- */
 
 const struct scenario scenario_loop_solo = {
 	.name = "loop-solo",
 	.what = "acquire + release of a free key on an event loop, and by a thread",
 	.first = NS,
-	.fits = fits,
+	.fits = fits_loops,
 	.run = run_solo,
 	.procs = { { 1 }, { 1 }, { 1 } },
 	.shared = true,
@@ -510,7 +292,7 @@ const struct scenario scenario_loop_handoff = {
 	.name = "loop-handoff",
 	.what = "from the release until a waiter of another process runs: in epoll, and in a blocked thread",
 	.first = US_P50,
-	.fits = fits,
+	.fits = fits_loops,
 	.run = run_handoff,
 	.procs = { { 2 }, { 2 }, { 2 } },
 };
@@ -519,17 +301,7 @@ const struct scenario scenario_loop_pass = {
 	.name = "loop-pass",
 	.what = "from the release until the same loop has collected its next wait, through epoll",
 	.first = US_P50,
-	.fits = fits,
+	.fits = fits_loops,
 	.run = run_pass,
 	.procs = { { 1 }, { 1 }, { 1 } },
-};
-
-const struct scenario scenario_loop_crowd = {
-	.name = "loop-crowd",
-	.what = "10,000 waits for one key on event loops: from release or kill until all are served, for each",
-	.first = NS,
-	.fits = fits,
-	.run = run_crowd,
-	.procs = { { 2 }, { 1, 8 }, { 1, 8 } },
-	.shared = true,
 };
