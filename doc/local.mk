@@ -90,6 +90,7 @@ nobase_dist_doc_DATA += \
 	%D%/performance.md \
 	%D%/performance/contended.svg \
 	%D%/performance/handoff.svg \
+	%D%/performance/readers.svg \
 	%D%/performance/recovery.svg \
 	%D%/performance/solo.svg \
 	%D%/performance/tables.md \

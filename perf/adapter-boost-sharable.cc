@@ -80,7 +80,7 @@ BENCH_TRIES(tries, bench_nothing_to_make, try_lock)
 
 extern "C" {
 extern const struct lock_adapter adapter_boost_sharable = {
-	"boost-sharable", LOCK_MANY | LOCK_SHARED, create, nothing, lock, unlock, nothing, destroy, nullptr, bytes, nullptr,
+	"boost-sharable", LOCK_MANY | LOCK_SHARED | LOCK_STALLS, create, nothing, lock, unlock, nothing, destroy, nullptr, bytes, nullptr,
 	pairs, swaps_hold, swaps, tries,
 };
 }

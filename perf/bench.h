@@ -39,7 +39,7 @@ enum bench_mode { BENCH_EXCLUSIVE = 0, BENCH_SHARED = 1, BENCH_MODES = 2 };
 #define LOCK_REMOTE 256u /* inside a server, which runs the solo body itself: see remote_ns() */
 #define LOCK_TRIES 512u /* a waiter retries with sleeps in between: thousands of them choke */
 #define LOCK_FEW 1024u /* slow with very many at once */
-#define LOCK_STALLS 2048u /* seen to stop for ever with a thousand processes that want it all the time */
+#define LOCK_STALLS 2048u /* waits of minutes, or for ever, with a thousand processes that want it all the time */
 
 /* What a figure needs of a lock. */
 struct bench_need {

@@ -137,7 +137,7 @@ only()
 }
 only src/lockctl '*.[ch]' lockctl/lockctl.h lockshm.h
 only examples '*.[ch]' lockshm.h demo.h prefork.h
-only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h
+only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h bench-loop.h bench-side.h
 
 # ---------------------------------------------------------------- 3. circles
 
