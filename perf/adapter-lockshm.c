@@ -26,7 +26,8 @@ static lockshm_hold_t hold = LOCKSHM_HOLD_INIT, holds[BENCH_SLOTS_MAX];
 static struct keyed_object {
 	lockshm_lock_t lock;
 	bool made;
-} *objects[BENCH_MODES], *object, slot_objects[BENCH_SLOTS_MAX]; /* by mode and key; the one in use; shared ones of key 0 */
+} *objects[BENCH_MODES], *object; /* by mode and key; the one in use */
+static struct keyed_object slot_objects[BENCH_SLOTS_MAX]; /* shared ones of key 0 */
 static char key_bytes[BENCH_KEY_LEN];
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)

@@ -2,10 +2,9 @@
 /*
  * bench-growth.c - how costs grow: what --growth runs, and the exponents of its figures
  *
- * The cost of a scenario at n of something, over points from few to many, is taken as a power of n.  The exponent printed
- * is that of the straight line through the logarithms, and the largest one between two neighbouring points: 0 is flat,
+ * The cost of a scenario at n of something, over points from few to many, is taken as a power of n.  Printed are the
+ * exponent of the straight line through the logarithms, and the largest one between two neighbouring points: 0 is flat,
  * 1 in proportion to n.  Points within the first factor of ten show constant parts, so the largest one says more.
- * tests/ has the same as counts of steps, which do not depend on the machine.
  */
 #include "bench.h"
 

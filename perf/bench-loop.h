@@ -2,8 +2,8 @@
 /*
  * bench-loop.h - the bare loops that every lock is measured by, in its own adapter
  *
- * A call through a table of functions costs some three nanoseconds, and added to each lock that shrinks the ratios between
- * them.  So an adapter has its loops made here, of its own functions, which are inlined into them: what remains is
+ * A call through a table of functions costs some three nanoseconds, and added to each lock that shrinks the ratios
+ * between them.  So an adapter has its loops made here, of its own functions, which are inlined into them: what remains is
  * what a program of that lock would have.  One hot key is made ready once, a random one each time.
  *
  *   make_ready(key, mode)   what an acquire needs besides the lock: the bytes of a key, an array's element

@@ -267,12 +267,13 @@ struct scenario {
 	const char *many; /* what procs counts, if not processes */
 };
 extern const struct scenario *const bench_scenarios[]; /* ends with NULL */
-extern const struct scenario scenario_attach, scenario_bridge_foreign, scenario_bridge_handover, scenario_bridge_pass,
-	scenario_bridge_peers, scenario_bridge_renew, scenario_bridge_rival, scenario_bridge_solo,
-	scenario_bridge_solo_far, scenario_bridge_solo_tcp, scenario_contended, scenario_dead_open,
-	scenario_dead_open_large, scenario_dead_waiters, scenario_fresh_open, scenario_fresh_open_large, scenario_handoff, scenario_handoff_spin,
-	scenario_held_many, scenario_held_20k, scenario_lease_expiry, scenario_loop_crowd, scenario_loop_handoff, scenario_loop_pass,
-	scenario_loop_solo, scenario_live_open, scenario_memory, scenario_mixed_50_50, scenario_mixed_95_5, scenario_readers_churn,
+extern const struct scenario scenario_attach, scenario_bridge_foreign, scenario_bridge_handover,
+	scenario_bridge_pass, scenario_bridge_peers, scenario_bridge_renew, scenario_bridge_rival,
+	scenario_bridge_solo, scenario_bridge_solo_far, scenario_bridge_solo_tcp, scenario_contended,
+	scenario_dead_open, scenario_dead_open_large, scenario_dead_waiters, scenario_fresh_open,
+	scenario_fresh_open_large, scenario_handoff, scenario_handoff_spin, scenario_held_20k, scenario_held_many,
+	scenario_lease_expiry, scenario_live_open, scenario_loop_crowd, scenario_loop_handoff, scenario_loop_pass,
+	scenario_loop_solo, scenario_memory, scenario_mixed_50_50, scenario_mixed_95_5, scenario_readers_churn,
 	scenario_readers_newest, scenario_readers_oldest, scenario_reading, scenario_recovery, scenario_recovery_1g,
 	scenario_recovery_waiter, scenario_scale_procs, scenario_solo, scenario_solo_100k, scenario_solo_1m,
 	scenario_spread_churn, scenario_spread_newest, scenario_spread_oldest, scenario_try_readers,

@@ -83,6 +83,7 @@ bench bench-full: lockctl %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair
 	@BENCH_COMMIT=`cd $(srcdir) && git rev-parse --short HEAD 2>/dev/null || echo unknown`; export BENCH_COMMIT; \
 	%D%/lockshm-bench $(if $(filter bench-full,$@),--full) $(BENCH_FLAGS) || exit 1; \
 	echo; %D%/bare-pair || exit 1; \
+	echo; $(SHELL) $(srcdir)/perf/compare-bare %D% || exit 1; \
 	echo; %D%/bare-process-pair || exit 1; \
 	echo; $(SHELL) $(srcdir)/perf/callgrind.sh %D%/callgrind-pair || [ $$? = 77 ]
 .PHONY: bench bench-full

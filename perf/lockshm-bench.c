@@ -76,8 +76,8 @@ static void usage(FILE *out)
 	fprintf(out,
 		"usage: %s [--quick | --full] [--rounds N] [--scenario S[,S...]] [--lock L[,L...]] [--growth] [--json] "
 		"[--save FILE]\n"
-		"S and L may be patterns like 'solo*'.  --growth runs what has a cost over n, and prints exponents; without\n"
-		"--lock of lockshm and lockshm-object.\nscenarios:\n",
+		"S and L may be patterns like 'solo*'.  --growth runs what has a cost over n, and prints exponents;\n"
+		"without --lock, of lockshm and lockshm-object.\nscenarios:\n",
 		bench_program);
 	for (size_t i = 0; bench_scenarios[i]; i++)
 		fprintf(out, "  %-18s %s\n", bench_scenarios[i]->name, bench_scenarios[i]->what);

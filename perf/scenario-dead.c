@@ -149,7 +149,8 @@ static void measure_acquire(struct scene *s, const struct point *p)
 
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	struct bench_need need = { .keys = (uint32_t)p->procs + 2, .procs = (uint32_t)p->procs + 3, .lease_ns = 60000000000 };
+	uint32_t n = (uint32_t)p->procs;
+	struct bench_need need = { .keys = n + 2, .procs = n + 3, .lease_ns = 60000000000 };
 	static struct scene *s;
 
 	if (p->scenario->arg & LARGE)
@@ -173,8 +174,8 @@ static bool once(const struct point *p, const struct lock_adapter *lock)
 }
 
 /*
- * A lock that children inherit has nothing to attach to, and a lock without keys nothing that each could hold; chains of
- * a hash table (LOCK_FEW) would make the holders wait for each other.
+ * A lock that children inherit has nothing to attach to, a lock without keys nothing that each could hold; chains of a
+ * hash table (LOCK_FEW) would make the holders wait for each other.
  */
 static bool fits_open(const struct point *p, const struct lock_adapter *lock)
 {
@@ -188,7 +189,8 @@ static bool fits_waiters(const struct point *p, const struct lock_adapter *lock)
 {
 	if (once(p, lock) || (result_tried(p, lock->name) && !result_has(p, lock->name, US_P50)))
 		return false;
-	return !(lock->can & (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO | LOCK_SERVER | LOCK_SPINS | LOCK_TRIES | LOCK_FLOOR));
+	return !(lock->can &
+		 (LOCK_NONE | LOCK_REMOTE | LOCK_SOLO | LOCK_SERVER | LOCK_SPINS | LOCK_TRIES | LOCK_FLOOR));
 }
 
 /* clang-format off */

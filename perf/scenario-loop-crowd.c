@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * scenario-loop-crowd.c - many waits on event loops: 10,000 requests for one key wait in some processes, which asked in
- * turn; from the release ("lockshm"), or from the SIGKILL of the holder ("killed"), until all were served, for each of them
+ * turn; from the release ("lockshm"), or from the SIGKILL of the holder ("killed"), until all were served, for each
  */
 #include "bench-side.h"
 

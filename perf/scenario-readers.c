@@ -2,14 +2,14 @@
 /*
  * scenario-readers.c - readers beside readers: what a shared hold costs among n others of the same key
  *
- *   readers-newest, readers-oldest, readers-churn   one process has all holds; it releases the newest one, the oldest one,
- *                                                   or any one, and takes it again
+ *   readers-newest, readers-oldest, readers-churn   one process has all holds; it releases the newest one, the oldest
+ *                                                   one, or any one, and takes it again
  *   spread-newest, spread-oldest, spread-churn      the holds are those of up to 101 processes, which take turns
  *   try-readers                                     an exclusive try, which n readers of up to 100 processes refuse
  *   reading                                         processes that only read, nothing inside: their rate together
  *
- * The number of a point is that of the other readers, of "reading" that of the processes.  A lock that a process can have
- * once takes part where a process has one hold.  ns is the median over bursts; where processes take turns a burst is as
+ * The number of a point is that of the other readers, of "reading" that of the processes.  A lock that a process can
+ * have once takes part where a process has one hold.  ns is the median over bursts; where processes take turns a burst is as
  * many pairs as a process has holds, and begins after a sleep: the key's own lines are far then.
  */
 #include "bench-loop.h"
@@ -151,7 +151,9 @@ static void measure(struct party *t)
 	uint64_t random = 7;
 
 	for (t->next = 0; t->next < members; t->next++) {
-		pid[t->next] = bench_spawn(bench_cpu(t->next == members - 1 ? bench_cpus - 1 : (int)t->next), member, t);
+		int cpu = t->next == members - 1 ? bench_cpus - 1 : (int)t->next;
+
+		pid[t->next] = bench_spawn(bench_cpu(cpu), member, t);
 		if (!bench_wait(&t->holding, t->next + 1, START_MS))
 			bench_fail("a reader does not get its holds");
 	}
@@ -278,7 +280,7 @@ static bool fits_reading(const struct point *p, const struct lock_adapter *lock)
 READERS(readers_newest, "readers-newest", NEWEST, "release the newest shared hold beside n others, and take it again");
 READERS(readers_oldest, "readers-oldest", OLDEST, "the same of the oldest one");
 READERS(readers_churn, "readers-churn", CHURN, "the same of any one");
-READERS(spread_newest, "spread-newest", NEWEST | SPREAD, "the same of the newest one; the others are of up to 100 processes");
+READERS(spread_newest, "spread-newest", NEWEST | SPREAD, "the same beside others of up to 100 processes");
 READERS(spread_oldest, "spread-oldest", OLDEST | SPREAD, "the same of the oldest one, by the process that has it");
 READERS(spread_churn, "spread-churn", CHURN | SPREAD, "the same of any one");
 READERS(try_readers, "try-readers", TRY | SPREAD, "an exclusive try while n readers of up to 100 processes hold");

@@ -163,10 +163,17 @@ static void measure_beside(struct figure *f)
 	bench_kill(service);
 }
 
+static uint32_t held_at(const struct point *p)
+{
+	if (p->scenario == &scenario_held_many)
+		return (uint32_t)p->procs;
+	return p->scenario == &scenario_held_20k ? 20000 : 0;
+}
+
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
 	static struct figure *f;
-	uint32_t held = p->scenario == &scenario_held_20k ? 20000 : p->scenario == &scenario_held_many ? (uint32_t)p->procs : 0;
+	uint32_t held = held_at(p);
 	struct bench_need need = { .keys = held ? 2 * held + 2 : (uint32_t)p->scenario->arg, .procs = 2 };
 
 	if (!f)
