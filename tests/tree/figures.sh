@@ -104,7 +104,7 @@ done
 invented()
 {
 	awk 'BEGIN {
-		n = split("lockshm lockshm-object pthread-robust sysv-sem fcntl bdb redis cas fifo-park", lock, " ")
+		n = split("lockshm lockshm-object lockshm-barging pthread-robust sysv-sem fcntl bdb redis cas fifo-park", lock, " ")
 		for (i = 1; i <= n; i++) {
 			print "solo", lock[i], 1, "ns", i % 4 ? 10 ^ (i % 6) : 10, i % 3
 			print "handoff", lock[i], 2, "us_p50", i * 3, 0
@@ -114,6 +114,7 @@ invented()
 				print "contended", lock[i], procs, "ops_per_s", 10000 * (1 + i % 3), 100
 				print "contended", lock[i], procs, "us_max", 100 * procs, 50
 			}
+			for (others = 1; others <= 1000; others *= 10) print "spread-newest", lock[i], others, "ns", 10 + others * i, 20
 		}
 	}' | awk '{
 		printf "{\"scenario\":\"%s\",\"lock\":\"%s\",\"mode\":\"exclusive\",\"procs\":%s,\"metric\":\"%s\",\"unit\":\"-\",", $1, $2, $3, $4
@@ -123,7 +124,7 @@ invented()
 if command -v gnuplot >/dev/null; then
 	invented >"$work/invented.json"
 	if sh "$srcdir/perf/plot" "$work/invented.json" "$work/drawn" >"$work/log" 2>&1 && [ ! -s "$work/log" ]; then
-		for name in contended handoff recovery solo waits; do
+		for name in contended handoff readers recovery solo waits; do
 			look "$work/drawn/$name.svg" "$name.svg by perf/plot"
 		done
 	else
