@@ -65,7 +65,7 @@ static int64_t pass_on(int kind)
 	return a->answer.at_ns - released;
 }
 
-#define PASSES 5
+#define PASSES 10
 #define POLLED LOCKSHM_MS(300) /* between two looks at a key that is watched, which do not depend on the release */
 
 START_TEST(it_holds)
