@@ -81,7 +81,11 @@ static int take_record(struct acquire *a)
 {
 	a->index = request_take_fast(a->self);
 	if (!a->index) {
-		sweep_probing(a->s);
+		(void)sweep_all(a->s);
+		a->index = request_take(a->self);
+	}
+	if (!a->index) {
+		(void)sweep_probing(a->s);
 		a->index = request_take(a->self);
 	}
 	if (a->index)

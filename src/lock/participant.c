@@ -94,13 +94,13 @@ static bool claim_slot(struct participant *p, const struct newcomer *me)
 }
 
 /* What the sweep freed does not matter: another thread's sweep may have freed the slots meanwhile.  Two sweeps of one dead
- * owner may each leave its slot to the other: so once more, without the looks at /proc. */
+ * owner may each leave its slot to the other: so two of them, the second with a look at /proc for each living owner. */
 static bool claim_after_sweep(struct participant *p, const struct newcomer *me)
 {
-	(void)sweep_probing(p->segment);
+	(void)sweep_all(p->segment);
 	if (claim_slot(p, me))
 		return true;
-	(void)sweep_all(p->segment);
+	(void)sweep_probing(p->segment);
 	return claim_slot(p, me);
 }
 

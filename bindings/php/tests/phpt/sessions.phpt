@@ -30,7 +30,7 @@ $start = function (string $id, array $options = []) {
 
 var_dump($start('one'), $held('one'));
 exec(strtr('$LOCKCTL show SEGMENT "session:$(printf %s ID | sha1sum | cut -c1-40)"', ['SEGMENT' => $locks->name(), 'ID' => 'one']), $shown);
-var_dump(str_contains(implode("\n", $shown), '  ' . getmypid() . '  exclusive'));
+var_dump(preg_match('/^ *' . getmypid() . ' +exclusive/m', implode("\n", $shown)) === 1);
 $_SESSION['n'] = 1;
 var_dump(session_write_close(), $held('one'), file_get_contents("$folder/sess_one"));
 
