@@ -78,7 +78,7 @@ inline do_ret()
 	:: ret == R_RECLAIM -> pc = RC4
 	:: ret == R_JOIN || ret == R_ADVANCE -> ret = 0; pc = A1
 	:: ret == R_UPGRADE -> ret = 0; pc = U1
-	:: ret == R_LEAVE ->
+	:: ret == R_LEAVE || ret == R_POP || ret == R_PASS ->
 		/* P7: a thread that leaves has no request of its own in the queue. */
 		assert(!(HAS(linked, me) && GEN(word[me]) == g));
 #ifdef MUT_PLAIN_FREE
@@ -91,10 +91,15 @@ inline do_ret()
 inline restart()
 {
 	if
+#ifdef HINTS
+	:: one && ret == R_LEAVE -> clear_walk(); pc = N5
+#endif
 	:: mine -> clear_walk(); pc = PM
 	:: else -> clear_walk(); pc = T0
 	fi
 }
+
+#define MY_DEAD (GEN(word[me]) == g && ENDED(word[me]))
 
 /* A run of grants is over; a walk that must see the whole queue begins again. */
 inline run_end()
@@ -134,6 +139,40 @@ inline step_on()
 	fi
 }
 
+/* y was unlinked and freed. */
+inline go_on()
+{
+	wy = 0;
+	if
+	:: a == 0 -> y = 0; pc = T0
+	:: else -> step_on()
+	fi
+}
+
+#ifdef MUT_FREE_FIRST
+#define wake_done() step_on()
+#else
+#define wake_done() pc = PF
+#endif
+
+/* R4: y was unlinked through a: hint and wake first, then free, so that FREE says that both are done. */
+inline unlinked()
+{
+#ifdef MUT_FREE_FIRST
+	wy = 0; y = 0;
+#endif
+	if
+#ifdef MUT_FREE_FIRST
+	:: a == 0 -> pc = T0
+#endif
+#ifdef HINTS
+	:: a != 0 && a != me && PREV(wa) != 0 -> pc = PH
+#endif
+	:: a != 0 && a != me && ST(wa) == S_WAITING && (NO_HINTS || PREV(wa) == 0) -> pc = PK
+	:: else -> wake_done()
+	fi
+}
+
 /* y is live and stays so for now. */
 inline live_y()
 {
@@ -146,6 +185,10 @@ inline live_y()
 	:: a == me && mine && !late && !(ST(wa) == S_WAITING && !MX(wa) && SHARED_HOLD(wy)) -> pc = W0L
 #endif
 	:: one && !(ST(wa) == S_WAITING && !MX(wa) && SHARED_HOLD(wy)) -> wake_granted(); do_ret()
+#ifdef HINTS
+	:: ret == R_PASS && a != 0 && !(ST(wa) == S_WAITING && !MX(wa) && SHARED_HOLD(wy)) ->
+		wake_granted(); a = y; wa = wy; d = 0; t = 0; pc = N6
+#endif
 	:: else -> wake_granted(); a = y; wa = wy; d = 0; t = 0; step_on()
 	fi
 }
@@ -210,7 +253,15 @@ inline after_grant()
 /* The hint is no good: find the successor by a walk (R6). */
 inline no_hint()
 {
+#ifdef HINTS
+	if
+	:: ret == R_LEAVE && !inrun -> clear_walk(); pc = N1
+	:: ret == R_PASS && inrun -> clear_walk(); ret = R_LEAVE; pc = T0
+	:: else -> clear_walk(); pc = T0
+	fi
+#else
 	clear_walk(); pc = T0
+#endif
 }
 
 inline futex_wake(r)
@@ -343,6 +394,17 @@ inline fill()
 	fi
 }
 
+/* The tail was read before y's word, so the CAS on it shows that y is still the newest, whatever its word is by then. */
+inline join_fast()
+{
+	k = 1; y = 0; wy = 0; pc = A3
+}
+
+inline join_slowly()
+{
+	wy = 0; ret = R_JOIN; pc = P1
+}
+
 /* R1: empty = granted at once; shared = check whether I can join. */
 inline look_at_tail()
 {
@@ -356,7 +418,7 @@ inline look_at_tail()
 		if
 		:: x -> pc = A3
 		:: else ->
-			y = IDX(t); ret = R_JOIN; pc = P1;
+			y = IDX(t); pc = J1;
 #if N_CRASH > 0
 			hid = HAS(dead, rowner[y])
 #endif
@@ -376,7 +438,11 @@ inline look_at_mine()
 {
 	wme = word[me];
 	if
+#ifdef MUT_POP_ALIVE
+	:: MINE(wme) -> pc = F3
+#else
 	:: MINE(wme) && PREV(wme) == 0 -> pc = F3
+#endif
 	:: else -> wme = 0; t = 0; pc = D1
 	fi
 }

@@ -83,7 +83,7 @@ byte done;
 hidden byte i_, j_;
 hidden short w_;
 
-mtype = { IDLE, A1, A3, A4, A5, W0, W0L, W0M, PM, P0, P1, P2, P3, PC, PF, PH, PK, PX, PY, G1, G2, GW, LA1, LA2, LA3, T0,
+mtype = { IDLE, A1, A3, A4, A5, J1, J2, J3, N1, N2, N3, N4, N5, N6, N7, W0, W0L, W0M, PM, P0, P1, P2, P3, PC, PF, PH, PK, PX, PY, G1, G2, GW, LA1, LA2, LA3, T0,
 	W3, W4, ASL0, ASLEEP, TO1, E1, HOLD, F2, F3, F4, D1, D2, RN1, RN2, RN3, RN4, C1, C2, C3, C4, U1, U2, U3, U4, U5,
 	U6, U7, DG2, LE, L1, L2, L3, L4, L5, HA2, M0_, M1_, M3_, M4_, CN2, CN3, CN4, RC1, RC2, RC3, RC4, GONE };
 
@@ -96,3 +96,5 @@ mtype = { IDLE, A1, A3, A4, A5, W0, W0L, W0M, PM, P0, P1, P2, P3, PC, PF, PH, PK
 #define R_JOIN 5	/* append; the walk looks at the one I join */
 #define R_ADVANCE 6	/* append, after helping forward once */
 #define R_UPGRADE 7	/* the upgrade proper */
+#define R_POP 8		/* as R_LEAVE; the walk ends at the newest live request */
+#define R_PASS 9	/* as R_LEAVE; the walk ends when my request is unlinked */

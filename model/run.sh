@@ -65,6 +65,11 @@ rows()
 	lease-stale	full	24	lease	-DNOPS=2 -DTMAX=2 -DSHARED
 	lease-wish	full	24	lease	-DNOPS=3 -DTMAX=3 -DN_STALE=0 -DN_WISH=1
 	table-buckets	full	22	table	-DNOPS=1 -DHOMES=2 -DN_CRASH=1
+	readers	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS
+	readers-only	full	24	queue	-DNPROC=3 -DO0=2 -DO1=1 -DO2=1 -DM0=0 -DM1=0 -DM2=0 -DHINTS
+	readers-expiry	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DN_EXPIRE=1
+	readers-crash	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DN_CRASH=1 -DSELFCHECK
+	readers-timeout	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOMASK=4
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	doorbell	short	22	doorbell	-DNOPS=2

@@ -8,7 +8,35 @@
 #ifdef LATE_ROBUST
 	:: d_step { pc == IDLE && ops < OPS(_pid) && !(mark & ROBUST) -> mark = mark | ROBUST } /* the first robust request */
 #endif
-	/* A join loads the tail's request (P1), the tail again (P2), its owner's life (P3), its deadline. */
+	/* A join loads the tail's request (P1), the tail again (P2), its owner's life (P3), its deadline.  The fast one: its
+	 * word, its owner's life, its deadline; what is not as it wants it, it leaves to the slow one. */
+	:: d_step { pc == J1 -> wy = word[y];
+		if
+#ifdef MUT_JOIN_ANY_MODE
+		:: HELD(wy) ->
+#else
+		:: SHARED_HOLD(wy) ->
+#endif
+			if
+#ifndef MUT_JOIN_FAST_UNJUDGED
+			:: LIFE_MATTERS -> pc = J2
+			:: !LIFE_MATTERS && TIME_MATTERS -> pc = J3
+			:: !LIFE_MATTERS && !TIME_MATTERS -> join_fast()
+#else
+			:: true -> join_fast()
+#endif
+			fi
+		:: else -> join_slowly()
+		fi }
+	:: d_step { pc == J1 -> wy = word[y]; ret = R_JOIN; pc = P2 } /* not by the fast path */
+	:: d_step { pc == J2 ->
+		if
+		:: HAS(dead, rowner[y]) -> join_slowly()
+		:: !HAS(dead, rowner[y]) && TIME_MATTERS -> pc = J3
+		:: else -> join_fast()
+		fi }
+	:: d_step { pc == J3 && CANPASS -> join_slowly() }
+	:: d_step { pc == J3 && !MUSTPASS -> join_fast() }
 	:: d_step { pc == A3 -> fill() }
 	:: d_step { pc == A4 -> /* R1: one CAS makes owner, mode, order and ticket visible */
 		if

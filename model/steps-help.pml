@@ -4,7 +4,7 @@
 	 * src/lock/queue.c, src/lock/damage.c
 	 */
 	:: d_step { pc == T0 -> /* R7: the anchor is the tail */
-		t = tail; a = 0; wa = 0; wy = 0; one = ret == R_UPGRADE;
+		t = tail; a = 0; wa = 0; wy = 0; one = ret == R_UPGRADE || ret == R_POP;
 		if
 		:: IDX(t) == 0 -> do_ret()
 		:: else ->
@@ -20,6 +20,10 @@
 	:: d_step { pc == P1 -> wy = word[y]; pc = P2 } /* R7: the one before the anchor */
 #endif
 	:: d_step { pc == P2 -> judge_y() } /* R7: the anchor again, after y */
+#ifdef HINTS
+	/* R2, R4: bypassed through a holder, which waits for none before it. */
+	:: d_step { pc == P2 && one && ret == R_LEAVE && a != 0 && ST(wa) == S_ENTERED && LIVE(wy) -> do_ret() }
+#endif
 	/*
 	 * R3: the life word of y's owner; if dead, y dies.  A flagged life stays flagged and a word that has not
 	 * changed has the owner it had, so the load of a flagged life word and the CAS after it are one step.
@@ -132,42 +136,42 @@
 			word[a] = wa;
 			g_unlink(y);
 			CHANGED;
+#ifdef MUT_FREE_FIRST
 			pc = PF
+#else
+			unlinked()
+#endif
 		:: else -> anchor_changed()
 		fi }
-	:: d_step { pc == PF -> /* R4: the winner frees, from the exact dead word */
+	:: d_step { pc == PF -> /* R4: the winner frees, from the exact dead word, when it has done the rest */
 #ifdef MUT_FREE_ANY
 		set_free(y);
 #else
+		assert(y != me || ret != R_LEAVE || GEN(wy) != g || word[y] == wy);	/* P3: no other thread frees what I unlinked of my own */
 		if
 		:: word[y] == wy -> assert(!HAS(linked, y)); set_free(y); CHANGED
 		:: else
 		fi;
 #endif
-		wy = 0;
-		if
-		:: a == 0 -> y = 0; pc = T0
-#ifdef HINTS
-		:: a != 0 && a != me && PREV(wa) != 0 -> y = 0; pc = PH
+#ifdef MUT_FREE_FIRST
+		unlinked()
+#else
+		go_on()
 #endif
-		:: a != 0 && a != me && ST(wa) == S_WAITING && (NO_HINTS || PREV(wa) == 0) ->
-			y = 0;
-			pc = PK
-		:: else -> step_on()
-		fi }
+		}
 #ifdef HINTS
-	:: d_step { pc == PH -> /* R4: a waiter or a holder; then look at it again: P1 */
+	:: d_step { pc == PH -> /* R4: the hint of a waiter or a holder */
 		hint[PREV(wa)] = (GEN(wa) << 3) | a;
 		if
 		:: ST(wa) == S_WAITING -> pc = PK
-		:: else -> step_on()
+		:: else -> wake_done()
 		fi }
 #endif
 	:: d_step { pc == PK -> /* R4: it sleeps on the wrong life word now */
 #ifndef MUT_BYPASS_NO_WAKE
 		wake(a);
 #endif
-		step_on() }
+		wake_done() }
 	/* R5 grant */
 	:: d_step { pc == G1 -> /* the deadline, once: from exactly "unset, this generation" */
 #ifndef MUT_GRANT_NO_DEADLINE
@@ -230,5 +234,56 @@
 		if
 		:: word[y] == wy || word[y] == WITH_ST(wy, S_ENTERED) -> inrun = 0; y = 0; wy = 0; pc = G1
 		:: else -> no_hint()
+		fi }
+	/* R2, R4: my dead request, without a good hint: the newest? */
+	:: d_step { pc == N1 -> t = tail;
+		if
+		:: IDX(t) == me -> pc = N2
+		:: else -> t = 0; pc = N5
+		fi }
+	:: d_step { pc == N2 -> /* R2: the tail first, then my word */
+		if
+		:: MY_DEAD -> pc = N7
+		:: else -> do_ret()
+		fi }
+	:: d_step { pc == N7 -> /* R2: no request is behind me, so none waits for me */
+		if
+		:: tail == t ->
+			assert(MY_DEAD);
+			tail = TAIL(TICKET(t), PREV(word[me]));
+			g_unlink(me);
+			CHANGED;
+			t = 0;
+			pc = N3
+		:: else -> t = 0; pc = N5
+		fi }
+	:: d_step { pc == N3 -> /* R2: only I may store FREE plainly */
+		assert(!HAS(linked, me) && MY_DEAD);
+		y = PREV(word[me]);
+		set_free(me);
+		CHANGED;
+		if
+		:: y == 0 -> do_ret()
+		:: else -> pc = N4
+		fi }
+	:: d_step { pc == N4 -> /* the newest now: dead, or granted by a thread that was killed before the wake? */
+		if
+		:: ENDED(word[y]) || ST(word[y]) == S_LINGERING -> clear_walk(); ret = R_POP; pc = T0
+		:: ST(word[y]) == S_GRANTED -> wake(y); do_ret()
+		:: else -> do_ret()
+		fi }
+	:: d_step { pc == N5 -> /* unlinked by another thread, which has woken whichever waited for me: done */
+		if
+#ifdef MUT_LEAVE_NO_WALK
+		:: true -> do_ret()
+#endif
+		:: MY_DEAD -> clear_walk(); ret = R_PASS; pc = T0
+		:: else -> do_ret()
+		fi }
+	:: d_step { pc == N5 -> clear_walk(); y = me; pc = LA1 } /* or again */
+	:: d_step { pc == N6 -> /* R7: the walk is past me? */
+		if
+		:: MY_DEAD -> step_on()
+		:: else -> do_ret()
 		fi }
 #endif

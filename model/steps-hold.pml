@@ -23,7 +23,7 @@
 	:: d_step { pc == F3 -> /* R2: released and unlinked by one CAS */
 		if
 		:: tail == t ->
-			tail = TAIL(TICKET(t), 0);
+			tail = TAIL(TICKET(t), PREV(wme));
 			linked = linked & ~BIT(me);
 			CHANGED;
 			assert(!HAS(over, _pid));	/* P5: released ok (or late): no other was granted before */

@@ -32,6 +32,65 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 	return acquire_status(self->segment, q, h);
 }
 
+/* Is the newest request of a queue, as its tail named it, a reader in time whose owner lives?  Only too strict: the
+ * clock was read before, and a CAS on that tail shows that the record was the newest all the time. */
+static bool can_be_joined(const struct participant *self, uint32_t newest, int64_t now)
+{
+	const struct lockshm *s = self->segment;
+	const struct shm_request *r = request_at(s, newest);
+	uint64_t w = r ? load_acquire(&r->word) : 0, d, owner;
+
+	if (word_exclusive(w) || !word_holds(w))
+		return false;
+	d = load_acquire(&r->deadline);
+	if (d < DEADLINE_NEVER && now >= (int64_t)d)
+		return false;
+	/* R3: to join the dead would hide the death. */
+	owner = load_acquire(&r->owner);
+	return owner == self->ref || !owner_is_dead(s, owner);
+}
+
+#define JOIN_TRIES 4 /* readers that come and go at the same time */
+
+int acquire_join(struct participant *self, const struct lockshm_request *q, const struct known_key *key,
+		 struct hold *h, int64_t now)
+{
+	struct lockshm *s = self->segment;
+	struct acquire a = { .owner = self->ref, .entry = load_relaxed32(&key->entry), .ttl_ns = q->ttl_ns, .now = now };
+	struct shm_entry *e = &s->entries[a.entry];
+	uint32_t index = self->free_request, newest, tries;
+	struct shm_request *r = &s->requests[index];
+	struct grant grant;
+	uint64_t tail;
+
+	if (q->mode != LOCKSHM_SHARED)
+		return NOT_TAKEN;
+	for (tries = 0; tries < JOIN_TRIES; tries++) {
+		/* As in take_free(): the identity after the tail. */
+		tail = load_acquire(&e->tail);
+		newest = tail_index(tail);
+		if (tail >= tail_make(TICKET_MAX - 1, 0) || !entry_is(e, key->id.id, key->id.len) ||
+		    (newest != 0 && !can_be_joined(self, newest, now)) ||
+		    ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(e)))
+			return NOT_TAKEN;
+		queue_fill_owned(r, &a);
+		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
+		if (queue_append_owned(s, e, tail, index, &a, acquire_state(q), &grant))
+			break;
+		request_drop(self, index);
+	}
+	if (tries == JOIN_TRIES)
+		return NOT_TAKEN;
+	/* R6: its release finds me. */
+	if (newest != 0)
+		queue_hint(s, newest, index, grant.gen);
+	self->held++;
+	self->free_request = 0;
+	count_event(self, COUNT_ACQUIRES);
+	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
+	return acquire_status(s, q, h);
+}
+
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
 		    struct hold *h)
 {

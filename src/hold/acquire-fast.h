@@ -2,8 +2,9 @@
 /*
  * acquire-fast.h - taking a free lock: inlines only, one CAS, no call but the clock's
  *
- * For a plain request of a thread that takes part already, and a key whose entry is known and free.  Everything else,
- * and every error, goes to the slow path: so a check here may only be too strict.
+ * For a plain request of a thread that takes part already, and a key whose entry is known and free.  A reader beside a
+ * reader goes to acquire_join().  Everything else, and every error, goes to the slow path: so a check here may only be
+ * too strict.
  */
 #ifndef LOCKSHM_HOLD_ACQUIRE_FAST_H
 #define LOCKSHM_HOLD_ACQUIRE_FAST_H
@@ -80,8 +81,9 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	e = &s->entries[a.entry];
 	tail = load_acquire(&e->tail);
 	/* Read the identity after the tail: the CAS on that tail then validates the known entry. */
-	if (unlikely(tail_index(tail) != 0) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
-	    unlikely(!entry_is(e, key->id.id, key->id.len)))
+	if (unlikely(tail_index(tail) != 0))
+		return acquire_join(self, q, key, h, a.now);
+	if (unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) || unlikely(!entry_is(e, key->id.id, key->id.len)))
 		return NOT_TAKEN;
 	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
 		return NOT_TAKEN;
@@ -95,7 +97,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
 	if (unlikely(!queue_append_owned(s, e, tail, index, &a, plain ? REQUEST_ENTERED : acquire_state(q), &grant))) {
 		request_drop(self, index);
-		return NOT_TAKEN;
+		return acquire_join(self, q, key, h, a.now);
 	}
 	self->held++;
 	self->free_request = 0;

@@ -27,6 +27,13 @@ int acquire_local(struct lockshm *s, const struct lockshm_request *q, const stru
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
 		    struct hold *h);
 
+/*
+ * R1 for a shared request whose key is held by a reader in time, or free: one CAS.  @key is as in take_free(), with an
+ * entry of the table; @now from deadline_clock(), for its ttl_ns.  Else NOT_TAKEN.
+ */
+int acquire_join(struct participant *self, const struct lockshm_request *q, const struct known_key *key,
+		 struct hold *h, int64_t now);
+
 /* The state of a request that is granted at once. */
 static inline enum request_state acquire_state(const struct lockshm_request *q)
 {

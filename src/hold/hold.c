@@ -170,9 +170,9 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 }
 
 /*
- * R2 and nothing else: an ordinary hold of this thread, in time, alone in its queue.  False = any other case.  The
- * record is granted to this generation, ticket and owner and is the last of that entry's queue: so it is this hold's,
- * whatever the hold's memory was used for before.  (The owner: a sibling process from a fork may have a participant
+ * R2 and nothing else: an ordinary hold of this thread, in time, alone in its queue or a reader.  False = any other case.
+ * The record is granted to this generation, ticket and owner and is the last of that entry's queue, or for that entry:
+ * so it is this hold's, whatever the hold's memory was used for before.  (The owner: a sibling process from a fork may have a participant
  * with the same uid.  The ticket: an upgrade replaces it.)
  */
 static inline bool release_fast(struct hold *h, struct participant *self)
@@ -183,7 +183,8 @@ static inline bool release_fast(struct hold *h, struct participant *self)
 	if (unlikely(h->grant.end != INT64_MAX && segment_now_at_most(self->segment) >= h->grant.end))
 		return false;
 	s = self->segment;
-	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, &h->grant, self->ref, false)))
+	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, &h->grant, self->ref, false)) &&
+	    !queue_release_reader_owned(s, h->entry, h->index, &h->grant, self->ref))
 		return false;
 	h->magic = 0;
 	self->held--;

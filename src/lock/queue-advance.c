@@ -77,6 +77,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 			queue_hint(s, word_prev(at->word), at->index, word_gen(at->word));
 		if (word_is(at->word, REQUEST_WAITING))
 			queue_wake(s, at->index);
+		queue_free_dead(s, p, w);
 	}
 	return WALK_BROKEN;
 }
@@ -174,9 +175,15 @@ bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct qpos *at,
 	return won;
 }
 
-/* R9: one walk from @from to the head. */
+/* Has the dead request @dead been unlinked, by a thread that has woken its successor since?  NULL = false. */
+static bool is_freed(const struct lockshm *s, const struct qpos *dead)
+{
+	return dead && load_acquire(&s->requests[dead->index].word) != dead->word;
+}
+
+/* R9: one walk from @from to the head, or until @past, if not NULL, is unlinked. */
 static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps,
-			      bool *unfinished)
+			      const struct qpos *past, bool *unfinished)
 {
 	struct qpos at = from, before;
 	uint32_t n;
@@ -194,14 +201,15 @@ static enum walk advance_once(struct lockshm *s, struct shm_entry *e, struct qpo
 			return WALK_DONE;
 		}
 		(void)grant_step(s, e, &at, &before, unfinished);
-		if (before.index == 0)
+		if (before.index == 0 || (!*unfinished && is_freed(s, past)))
 			return WALK_DONE;
 		at = before;
 	}
 	return WALK_BROKEN;
 }
 
-enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps)
+static enum walk advance(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps,
+			 const struct qpos *past)
 {
 	enum walk walk;
 	uint32_t n = 0;
@@ -210,9 +218,15 @@ enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from
 	/* Each repetition follows a grant, so requests bound their number. */
 	do {
 		unfinished = false;
-		walk = advance_once(s, e, from, steps, &unfinished);
+		walk = advance_once(s, e, from, steps, past, &unfinished);
+		past = NULL;
 	} while (walk == WALK_DONE && unfinished && ++n < s->n_requests);
 	return walk;
+}
+
+enum walk queue_advance(struct lockshm *s, struct shm_entry *e, struct qpos from, uint32_t *steps)
+{
+	return advance(s, e, from, steps, NULL);
 }
 
 enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare)
@@ -247,14 +261,15 @@ enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *o
 			return WALK_DONE;
 		}
 		if (word_dead(w))
-			queue_pop_dead(s, e, tail, w);
+			(void)queue_pop_dead(s, e, tail, w);
 		else if (load_acquire(&e->tail) == tail && load_acquire(&r->word) == w)
 			return WALK_BROKEN;
 	}
 	return WALK_BROKEN;
 }
 
-enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
+/* From the tail to the head, or until @past, if not NULL, is unlinked. */
+static enum walk advance_tail(struct lockshm *s, struct shm_entry *e, const struct qpos *past)
 {
 	struct qpos at;
 	uint32_t tries;
@@ -262,9 +277,9 @@ enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
 
 	for (tries = 0; tries < 1000; tries++) {
 		walk = queue_live_tail(s, e, &at, 0);
-		if (walk != WALK_DONE || at.index == 0)
+		if (walk != WALK_DONE || at.index == 0 || is_freed(s, past))
 			return walk;
-		walk = queue_advance(s, e, at, NULL);
+		walk = advance(s, e, at, NULL, past);
 		if (walk != WALK_AGAIN)
 			return walk;
 	}
@@ -296,17 +311,111 @@ enum walk queue_newest_holder(struct lockshm *s, struct shm_entry *e, const stru
 	return walk;
 }
 
+enum walk queue_advance_tail(struct lockshm *s, struct shm_entry *e)
+{
+	return advance_tail(s, e, NULL);
+}
+
+/* @index is the newest after a pop.  What is dead there is unlinked, too; a granted one is woken: its granter may have
+ * been killed before that (R5). */
+static void look_at_newest(struct lockshm *s, struct shm_entry *e, uint32_t index)
+{
+	const struct shm_request *r = request_at(s, index);
+	uint64_t w = r ? load_acquire(&r->word) : 0;
+	struct qpos newest;
+
+	if (word_is(w, REQUEST_GRANTED))
+		queue_wake(s, index);
+	else if (word_dead(w) || word_is(w, REQUEST_BARGEABLE))
+		(void)queue_live_tail(s, e, &newest, 0);
+}
+
+/* R2: unlink the dead request @here if it is the newest: then no request waits for it. */
+static bool pop_newest(struct lockshm *s, struct shm_entry *e, struct qpos here)
+{
+	uint64_t tail = load_acquire(&e->tail);
+
+	/* R2: the tail first, then the word. */
+	if (tail_index(tail) != here.index || is_freed(s, &here) || !queue_pop_dead(s, e, tail, here.word))
+		return false;
+	look_at_newest(s, e, word_prev(here.word));
+	return true;
+}
+
+#define LEAVE_TRIES 8 /* to meet a neighbour that leaves at the same time, which takes it a fraction of a microsecond */
+
 void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index)
 {
+	struct qpos here = { index, 0 }, at, before;
+	uint32_t tries;
+
+	/* R6: the change of @index first, then load its hint, and the tail.  Pairs with the fence in wait_announce(). */
+	fence_after_rmw();
+	here.word = load_acquire(&s->requests[index].word);
+	for (tries = 0; tries < LEAVE_TRIES; tries++) {
+		if (hinted_successor(s, index, &at) && queue_predecessor(s, e, &at, &before) == WALK_DONE) {
+			(void)queue_grant_if_due(s, e, &at, &before);
+			return;
+		}
+		if (word_live(here.word))
+			break;
+		if (!word_dead(here.word) || pop_newest(s, e, here) || is_freed(s, &here))
+			return;
+	}
+	/* Its successor is not known yet, or it or its helper was stopped on the way. */
+	(void)advance_tail(s, e, word_live(here.word) ? NULL : &here);
+}
+
+/*
+ * R2, R4: unlink the reader @index of the calling thread, dead as @dead, without a walk.  Only this thread fills the
+ * record, and only the thread that unlinks it frees it: so FREE by a plain store, after the hint.  False = its
+ * successor is not known to hold the lock, or has changed.
+ */
+static bool unlink_reader(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead)
+{
+	uint64_t tail, freed = word_make(word_gen(dead), false, REQUEST_FREE, 0);
+	struct shm_request *r = &s->requests[index], *ahead = request_at(s, word_prev(dead));
 	struct qpos at, before;
 
-	/* R6: the change of @index first, then load its hint.  Pairs with the fence in wait_announce(). */
+	/* R6: as in queue_grant_next(). */
 	fence_after_rmw();
-	if (hinted_successor(s, index, &at) && queue_predecessor(s, e, &at, &before) == WALK_DONE) {
-		(void)queue_grant_if_due(s, e, &at, &before);
-		return;
+	if (!hinted_successor(s, index, &at)) {
+		tail = load_acquire(&e->tail);
+		if (tail_index(tail) != index ||
+		    !cas_from(&e->tail, tail, tail_make(tail_ticket(tail), word_prev(dead))))
+			return false;
+		store_release(&r->word, freed);
+		look_at_newest(s, e, word_prev(dead));
+		return true;
 	}
-	(void)queue_advance_tail(s, e);
+	before.word = word_with_prev(at.word, word_prev(dead));
+	if (!word_is(at.word, REQUEST_ENTERED) || !cas_from(&s->requests[at.index].word, at.word, before.word))
+		return false;
+	at.word = before.word;
+	if (ahead)
+		queue_hint(s, word_prev(dead), at.index, word_gen(at.word));
+	store_release(&r->word, freed);
+	if (ahead && unlikely(word_dead(load_acquire(&ahead->word))))
+		(void)queue_predecessor(s, e, &at, &before);
+	return true;
+}
+
+bool queue_release_reader_owned(struct lockshm *s, uint32_t entry, uint32_t index, const struct grant *mine,
+				uint64_t owner)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t w = load_acquire(&r->word);
+
+	if (word_exclusive(w) || load_relaxed32(&r->entry) != entry || load_relaxed(&r->owner) != owner ||
+	    ticket_of(load_relaxed(&r->ticket) ^ mine->ticket) != 0)
+		return false;
+	do {
+		if (word_gen(w) != mine->gen || !word_holds(w))
+			return false;
+	} while (!cas(&r->word, &w, word_with_state(w, REQUEST_RELEASED)));
+	if (!unlink_reader(s, &s->entries[entry], index, word_with_state(w, REQUEST_RELEASED)))
+		queue_grant_next(s, &s->entries[entry], index);
+	return true;
 }
 
 struct behind queue_note_behind(const struct lockshm *s, const struct shm_entry *e, uint32_t index)

@@ -18,7 +18,7 @@
  *   append   (1) filled: unreachable, the sweep finds it by its chunk;  (2) CAS on tail: a request like any other
  *   pop      (1) CAS on tail: released and unlinked, the word is still GRANTED: the sweep finds it absent
  *   die+pop  (1) dead, linked: the next walk pops it;  (2) unlinked, not freed: its owner's sweep finds it absent
- *   bypass   (1) damage written: repeated;  (2) CAS on successor: as (2) above
+ *   bypass   (1) damage written: repeated;  (2) CAS on successor, not woken or not freed: its self-check; as (2) above
  *   grant    (1) deadline set: the next helper continues, the lease counts from here;  (2) GRANTED, not woken: the next
  *            thread that finds it granted and asleep wakes it, at the latest its own self-check
  *   enter    one CAS, see queue_enter_owned()
@@ -33,7 +33,7 @@
 #include "lock/request.h"
 #include "sys/futex.h"
 
-static void free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
+void queue_free_dead(struct lockshm *s, uint32_t index, uint64_t dead)
 {
 	(void)cas_from(&s->requests[index].word, dead, word_make(word_gen(dead), false, REQUEST_FREE, 0));
 }
@@ -46,16 +46,18 @@ void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word)
 
 	if (!cas(&s->requests[index].word, &w, word_make(word_gen(word), false, REQUEST_FREE, 0)) &&
 	    word_gen(w) == word_gen(word) && word_dead(w))
-		free_dead(s, index, w);
+		queue_free_dead(s, index, w);
 }
 
-void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead)
+bool queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead)
 {
 	uint32_t index = tail_index(tail);
 
 	damage_write(s, e, index, dead, (struct anchor){ &e->tail, tail });
-	if (cas_from(&e->tail, tail, tail_make(tail_ticket(tail), word_prev(dead))))
-		free_dead(s, index, dead);
+	if (!cas_from(&e->tail, tail, tail_make(tail_ticket(tail), word_prev(dead))))
+		return false;
+	queue_free_dead(s, index, dead);
+	return true;
 }
 
 bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint32_t index, uint64_t dead)
@@ -65,7 +67,6 @@ bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint3
 	damage_write(s, e, index, dead, (struct anchor){ &s->requests[at->index].word, w });
 	if (!cas(&s->requests[at->index].word, &w, next))
 		return false;
-	free_dead(s, index, dead);
 	at->word = next;
 	return true;
 }
@@ -120,7 +121,8 @@ static bool overdue(const struct lockshm *s, const struct shm_request *r)
 {
 	uint64_t d = load_acquire(&r->deadline);
 
-	return d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
+	/* Far from the end the coarse clock is enough: it is never behind. */
+	return d < DEADLINE_NEVER && segment_now_at_most(s) > (int64_t)d && segment_now(s) > (int64_t)d;
 }
 
 static void count_here(const struct lockshm *s, enum owner_count event)

@@ -145,11 +145,14 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 	return true;
 }
 
-/* R2: unlink the dead request that @tail names. */
-void queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead);
+/* R2: unlink and free the dead request that @tail names.  False = the tail has changed. */
+bool queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead);
 
-/* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = read again. */
+/* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = read again.  It is
+ * freed when the successor has been woken: so FREE says that no other thread need look for that. */
 bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint32_t index, uint64_t dead);
+
+void queue_free_dead(struct lockshm *s, uint32_t index, uint64_t dead);
 
 /* R5: grant @at, which waits and is due.  Updates at->word; false = read again. */
 bool queue_grant(struct lockshm *s, struct qpos *at);
@@ -205,6 +208,11 @@ bool queue_look_before(const struct lockshm *s, struct qpos *at, uint32_t *hops)
 /* The live request at the tail, after unlinking dead ones there.  index 0 = the queue is empty (or being re-keyed).
  * @spare is neither expired nor reaped; 0 = none. */
 enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare);
+
+/* R3: release the shared hold of the calling thread, in its own chunk, with other requests in the queue.  False = the
+ * record does not say what @entry, @mine and @owner say, or is exclusive: nothing has happened. */
+MUST_CHECK bool queue_release_reader_owned(struct lockshm *s, uint32_t entry, uint32_t index, const struct grant *mine,
+					   uint64_t owner);
 
 /* @index has died or changed its mode: unlink it if dead, and grant its successors that are due. */
 void queue_grant_next(struct lockshm *s, struct shm_entry *e, uint32_t index);
