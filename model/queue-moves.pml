@@ -526,6 +526,7 @@ inline die(o)
 	fi;
 	end_op();
 	ops = OPS(_pid);
+	JOINED;
 	CHANGED;
 	pc = GONE
 }

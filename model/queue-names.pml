@@ -93,6 +93,9 @@ c_code {
 
 	static int alike(int i, int j)
 	{
+#ifdef TOGETHER
+		return i == j;
+#endif
 #ifndef ANYMODE
 		if (class_mode[i] != class_mode[j])
 			return 0;

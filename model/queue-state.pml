@@ -79,6 +79,12 @@ int died;		/* tickets of exclusive holds that ended badly, entered, while the lo
 int told;		/* tickets that were written as damage */
 int acked;		/* tickets that were acknowledged */
 #endif
+#ifdef TOGETHER
+byte joined;		/* threads that have appended a request, or are dead */
+#define JOINED joined = joined | BIT(_pid)
+#else
+#define JOINED skip
+#endif
 byte done;
 hidden byte i_, j_;
 hidden short w_;

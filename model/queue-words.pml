@@ -49,13 +49,18 @@
 #ifndef M2
 #define M2 1
 #endif
+#ifdef TOGETHER
+#define MY_TURN (_pid == 0 || HAS(joined, _pid - 1))
+#else
+#define MY_TURN true
+#endif
 #define MODE(p) ((p) == 0 -> M0 : ((p) == 1 -> M1 : M2))
 #ifdef ANYMODE
 #define MAY_X true
 #define MAY_S true
 #else
-#define MAY_X (MODE(_pid) == 1)
-#define MAY_S (MODE(_pid) == 0)
+#define MAY_X (MODE(_pid) == 1 && MY_TURN)
+#define MAY_S (MODE(_pid) == 0 && MY_TURN)
 #endif
 /* operations of each thread */
 #ifndef O0

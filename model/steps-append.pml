@@ -47,6 +47,7 @@
 #endif
 			tail = TAIL(TICKET(t) + 1, me);
 			linked = linked | BIT(me);
+			JOINED;
 			CHANGED;
 			assert(!(k && hid));			/* P8 */
 			act = 0;

@@ -6,6 +6,8 @@
 	/* -------------------------------------------------- holding: release (R2, R3) */
 #ifdef LONGHOLD
 #define MAY_RELEASE timeout
+#elif defined(TOGETHER)
+#define MAY_RELEASE (joined == BIT(NPROC) - 1)
 #else
 #define MAY_RELEASE true
 #endif
