@@ -291,6 +291,13 @@ void another_reads(struct scene *s)
 	s->holder_holds = true;
 }
 
+/* The victim between the two. */
+void another_reads_and_mortal_dies(struct scene *s)
+{
+	another_reads(s);
+	bury(s, s->mortal);
+}
+
 void holder_lets_go(struct scene *s, pid_t victim)
 {
 	(void)victim;

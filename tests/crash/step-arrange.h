@@ -30,6 +30,7 @@ void others_wait_and_mortal_dies(struct scene *s);
 void dead_and_living_wait(struct scene *s);
 void mortal_dies(struct scene *s);
 void another_reads(struct scene *s);
+void another_reads_and_mortal_dies(struct scene *s);
 void holder_lets_go(struct scene *s, pid_t victim);
 void others_are_served(struct scene *s, pid_t victim);
 void signal_arrives(struct scene *s, pid_t victim);

@@ -144,6 +144,13 @@ static int holds_shared(const struct scene *s)
 	return victim_takes(s, S, 0);
 }
 
+static int knows_the_key_as_a_reader(const struct scene *s)
+{
+	int code = victim_takes(s, S, 0);
+
+	return code < 0 ? code : release(s);
+}
+
 static int try_exclusive(const struct scene *s)
 {
 	return victim_takes(s, X, 0);
@@ -480,6 +487,7 @@ const struct step_op step_behind = { .name = "acquire-behind", .prepare = joined
 const struct step_op step_ops[] = {
 	{ .name = "acquire-free", .prepare = knows_the_key, .act = try_exclusive },
 	{ .name = "acquire-shared", .arrange = key_is_read, .prepare = joined, .act = try_shared, .free_handed = true },
+	{ .name = "acquire-shared-known", .arrange = key_is_read, .prepare = knows_the_key_as_a_reader, .act = try_shared },
 	{ .name = "acquire-new-key", .prepare = joined, .act = try_exclusive, .fresh_key = true },
 	{ .name = "acquire-reclaim-idle-entry", .arrange = table_is_full_of_idle, .prepare = joined, .act = try_exclusive,
 	  .fresh_key = true },
@@ -549,6 +557,12 @@ const struct step_op step_ops[] = {
 	  .act = release, .ends_hold = true },
 	{ .name = "release-shared-first", .prepare = holds_shared, .surround = another_reads, .act = release,
 	  .ends_hold = true },
+	{ .name = "release-shared-last", .arrange = key_is_read, .prepare = holds_shared, .act = release,
+	  .ends_hold = true },
+	{ .name = "release-shared-between", .arrange = mortal_reads, .prepare = holds_shared,
+	  .surround = another_reads_and_mortal_dies, .act = release, .ends_hold = true },
+	{ .name = "release-shared-before-waiters", .arrange = key_is_read, .prepare = holds_shared, .surround = others_wait,
+	  .act = release, .ends_hold = true },
 	{ .name = "release-many", .prepare = acquire_three, .surround = others_wait, .act = release_three },
 	{ .name = "cool-down", .prepare = holds_exclusive, .act = release_to_cool, .ends_hold = true },
 	{ .name = "cool-down-with-successors", .prepare = holds_exclusive, .surround = others_wait, .act = release_to_cool,
