@@ -118,8 +118,106 @@ START_TEST(own_second_shared_hold_is_a_deadlock_only_behind_a_writer)
 }
 END_TEST
 
+#define MANY 48 /* twice as many as an agent has holds */
+
+enum order { OLDEST_FIRST, NEWEST_FIRST, SHUFFLED, ORDERS };
+
+/* The @i-th of @n to leave. */
+static unsigned leaves(enum order order, unsigned i, unsigned n)
+{
+	return order == OLDEST_FIRST ? i : order == NEWEST_FIRST ? n - 1 - i : (i * 37 + 11) % n;
+}
+
+/* Half of them of this process, which joins by the fast path, the others of another one. */
+START_TEST(readers_leave_in_any_order_and_leave_nothing)
+{
+	struct agent_command c = { .key = "k", .how = LOCKSHM_SHARED };
+	struct agent *other = agent_start();
+	lockshm_hold_t holds[MANY];
+	unsigned i, at;
+
+	ck_code(take(&holds[0], "k", LOCKSHM_SHARED), 0);
+	ck_code(lockshm_release(&holds[0], 0), 0);
+	for (i = 0; i < MANY; i++) {
+		c.op = AGENT_ACQUIRE;
+		c.hold = (int)i / 2;
+		ck_code(i % 2 ? agent_begin(other, c) : take(&holds[i], "k", LOCKSHM_SHARED), 0);
+	}
+	for (i = 0; i < MANY; i++) {
+		at = leaves(_i, i, MANY);
+		c.op = AGENT_RELEASE;
+		c.hold = (int)at / 2;
+		ck_code(at % 2 ? agent_do(other, c) : lockshm_release(&holds[at], 0), 0);
+		ck_assert_uint_eq(stat_now().requests_used, MANY - 1 - i);
+	}
+	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	verify_clean();
+}
+END_TEST
+
+static void key_was_used(void)
+{
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "k", LOCKSHM_SHARED), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+
+START_TEST(reader_of_a_known_key_does_not_hide_a_death)
+{
+	struct agent *dies = agent_start();
+	lockshm_hold_t hold;
+
+	key_was_used();
+	ck_code(agent_try(dies, "k", LOCKSHM_SHARED), 0);
+	agent_kill(dies);
+	ck_code(take(&hold, "k", LOCKSHM_SHARED), 0);
+	ck_assert_uint_eq(stat_now().recovered, 1);
+	ck_code(lockshm_release(&hold, 0), 0);
+	agent_forget(dies);
+}
+END_TEST
+
+START_TEST(reader_of_a_known_key_does_not_prolong_an_overrun)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_SHARED, .ns = LOCKSHM_MS(1) };
+	struct agent *overruns = agent_start();
+	lockshm_hold_t hold;
+
+	key_was_used();
+	ck_code(agent_begin(overruns, c), 0);
+	pass(overruns->answer.at_ns + LOCKSHM_MS(12));
+	ck_code(take(&hold, "k", LOCKSHM_SHARED), 0);
+	ck_assert_uint_eq(stat_now().expired, 1);
+	ck_code(agent_release(overruns), LOCKSHM_LOST);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+/* Its hint is of the reader that has left. */
+START_TEST(writer_behind_readers_that_came_and_went_is_granted)
+{
+	struct agent *first = agent_start(), *w = agent_start();
+	lockshm_hold_t mine, later;
+
+	ck_code(agent_try(first, "k", LOCKSHM_SHARED), 0);
+	ck_code(take(&mine, "k", LOCKSHM_SHARED), 0);
+	ck_code(take(&later, "k", LOCKSHM_SHARED), 0);
+	ck_code(lockshm_release(&mine, 0), 0);
+	ck_code(lockshm_release(&later, 0), 0);
+	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(agent_release(first), 0);
+	ck_code(agent_end(w), 0);
+	verify_clean();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_loop_test(tc, readers_leave_in_any_order_and_leave_nothing, 0, ORDERS);
+	tcase_add_test(tc, reader_of_a_known_key_does_not_hide_a_death);
+	tcase_add_test(tc, reader_of_a_known_key_does_not_prolong_an_overrun);
+	tcase_add_test(tc, writer_behind_readers_that_came_and_went_is_granted);
 	tcase_add_test(tc, readers_share);
 	tcase_add_loop_test(tc, writer_waits_for_every_reader_whatever_their_order, 0, 6);
 	tcase_add_test(tc, writer_shuts_everybody_out);
