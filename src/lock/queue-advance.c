@@ -377,7 +377,7 @@ static bool unlink_reader(struct lockshm *s, struct shm_entry *e, uint32_t index
 	struct shm_request *r = &s->requests[index], *ahead = request_at(s, word_prev(dead));
 	struct qpos at, before;
 
-	/* R6: as in queue_grant_next(). */
+	/* R6: the swap to RELEASED first, then the hint and the tail.  Pairs with the fence in wait_announce(). */
 	fence_after_rmw();
 	if (!hinted_successor(s, index, &at)) {
 		tail = load_acquire(&e->tail);
