@@ -32,9 +32,7 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 	return acquire_status(self->segment, q, h);
 }
 
-/* Is the newest request of a queue, as its tail named it, a reader in time whose owner lives?  Only too strict: the
- * clock was read before, and a CAS on that tail shows that the record was the newest all the time. */
-static bool can_be_joined(const struct participant *self, uint32_t newest, int64_t now)
+bool acquire_can_join(const struct participant *self, uint32_t newest, int64_t now)
 {
 	const struct lockshm *s = self->segment;
 	const struct shm_request *r = request_at(s, newest);
@@ -73,7 +71,7 @@ int acquire_join(struct participant *self, const struct lockshm_request *q, cons
 		tail = load_acquire(&e->tail);
 		newest = tail_index(tail);
 		if (tail >= tail_make(TICKET_MAX - 1, 0) || !entry_is(e, key->id.id, key->id.len) ||
-		    (newest != 0 && !can_be_joined(self, newest, now)) ||
+		    (newest != 0 && !acquire_can_join(self, newest, now)) ||
 		    ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(e)))
 			return NOT_TAKEN;
 		queue_fill_owned(r, &a);

@@ -27,6 +27,10 @@ int acquire_local(struct lockshm *s, const struct lockshm_request *q, const stru
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
 		    struct hold *h);
 
+/* Is @newest, which a tail named, a reader in time at @now, whose owner lives?  Only too strict: the clock was read
+ * before, and a CAS on that tail shows that the record was the newest all the time. */
+MUST_CHECK bool acquire_can_join(const struct participant *self, uint32_t newest, int64_t now);
+
 /*
  * R1 for a shared request whose key is held by a reader in time, or free: one CAS.  @key is as in take_free(), with an
  * entry of the table; @now from deadline_clock(), for its ttl_ns.  Else NOT_TAKEN.

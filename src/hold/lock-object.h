@@ -114,13 +114,16 @@ void object_remember(struct lock_object *l, bool held);
 /* @l was granted a lock with a damage mark by the fast path of @self, and is robust.  Returns the status. */
 int object_report_damage(struct participant *self, struct lock_object *l);
 
+/* object_take_free() for a key that a reader may hold. */
+int object_join(struct participant *self, struct lock_object *l);
+
 /* ---------------------------------------------------------------- the fast path */
 
 /*
- * R1 with the record of the last hold, for an object of @self.  NOT_TAKEN = any case off the straight line; nothing has
- * changed.
+ * R1 with the record of the last hold, for an object of @self: of a free key, with @join also beside a reader.
+ * NOT_TAKEN = any other case; nothing has changed.
  */
-static ALWAYS_INLINE int object_take_free(struct participant *self, struct lock_object *l)
+static ALWAYS_INLINE int object_take(struct participant *self, struct lock_object *l, bool join)
 {
 	struct lockshm *s;
 	struct shm_request *r;
@@ -140,8 +143,13 @@ static ALWAYS_INLINE int object_take_free(struct participant *self, struct lock_
 	e = &s->entries[l->entry];
 	tail = load_acquire(&e->tail);
 	/* As in take_free(): the identity after the tail. */
-	if (unlikely(segment_retired(s)) || unlikely(tail_index(tail) != 0) ||
-	    unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) || unlikely(!entry_is(e, l->id, l->key_len)))
+	if (unlikely(segment_retired(s)) || unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) ||
+	    unlikely(!entry_is(e, l->id, l->key_len)))
+		return NOT_TAKEN;
+	if (!join && unlikely(tail_index(tail) != 0))
+		return object_join(self, l);
+	if (join && tail_index(tail) != 0 &&
+	    (l->mode != LOCKSHM_SHARED || !acquire_can_join(self, tail_index(tail), a.now)))
 		return NOT_TAKEN;
 	/* FREE, and not used since.  The owner: a sibling process from a fork may have a participant with the same uid,
 	 * and the object be in memory of both. */
@@ -157,11 +165,19 @@ static ALWAYS_INLINE int object_take_free(struct participant *self, struct lock_
 		request_drop(self, l->index);
 		return NOT_TAKEN;
 	}
+	/* R6: the release of the reader before me finds me. */
+	if (join && tail_index(tail) != 0)
+		queue_hint(s, tail_index(tail), l->index, grant.gen);
 	l->hold.grant = grant;
 	l->seal = object_seal_grant(place, &grant);
 	self->held++;
 	count_event(self, COUNT_ACQUIRES);
 	return unlikely(l->flags & LOCKSHM_ROBUST) && unlikely(damage_pending(e)) ? object_report_damage(self, l) : 0;
+}
+
+static ALWAYS_INLINE int object_take_free(struct participant *self, struct lock_object *l)
+{
+	return object_take(self, l, false);
 }
 
 /* The calling thread's participant that has the record of @l; NULL = it has none. */
@@ -181,7 +197,7 @@ static ALWAYS_INLINE struct participant *object_owner(const struct lock_object *
 	return p;
 }
 
-/* R2 for what the fast path has granted to @self, in time and alone in its queue.  False = any other case. */
+/* R2 for what the fast path has granted to @self, in time and alone in its queue, or a reader.  False = any other case. */
 static ALWAYS_INLINE bool object_release_free(struct participant *self, struct lock_object *l)
 {
 	struct lockshm *s = self->segment;
@@ -191,8 +207,9 @@ static ALWAYS_INLINE bool object_release_free(struct participant *self, struct l
 		return false;
 	seal = object_seal(l);
 	if (unlikely(l->seal != seal) ||
-	    unlikely(!queue_pop_owned(self->segment, &self->segment->entries[l->entry], l->index, &l->hold.grant,
-				      self->ref, false)))
+	    (unlikely(!queue_pop_owned(self->segment, &self->segment->entries[l->entry], l->index, &l->hold.grant,
+				       self->ref, false)) &&
+	     !queue_release_reader_owned(s, l->entry, l->index, &l->hold.grant, self->ref)))
 		return false;
 	l->seal = seal ^ OBJECT_IDLE;
 	self->held--;

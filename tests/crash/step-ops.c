@@ -428,11 +428,23 @@ static int holds_by_object(const struct scene *s)
 	return code < 0 ? code : lock(s);
 }
 
+static int lock_shared(const struct scene *s)
+{
+	return lock_in_mode(s, S);
+}
+
 static int reads_by_object(const struct scene *s)
 {
 	int code = object_of_the_key(s, S);
 
-	return code < 0 ? code : lock_in_mode(s, S);
+	return code < 0 ? code : lock_shared(s);
+}
+
+static int has_read_by_object(const struct scene *s)
+{
+	int code = reads_by_object(s);
+
+	return code < 0 ? code : unlock(s);
 }
 
 /* ---- cancel, from another thread of the victim */
@@ -500,6 +512,9 @@ const struct step_op step_ops[] = {
 	{ .name = "lock-first", .prepare = has_object, .act = lock, .free_handed = true },
 	{ .name = "lock-contended", .arrange = key_is_held, .prepare = has_object, .act = lock,
 	  .unblock = holder_lets_go, .free_handed = true },
+	{ .name = "lock-shared-beside", .arrange = key_is_read, .prepare = has_read_by_object, .act = lock_shared },
+	{ .name = "unlock-shared-last", .arrange = key_is_read, .prepare = reads_by_object, .act = unlock,
+	  .ends_hold = true },
 	{ .name = "unlock", .prepare = holds_by_object, .act = unlock, .ends_hold = true },
 	{ .name = "unlock-with-successors", .prepare = holds_by_object, .surround = others_wait, .act = unlock,
 	  .ends_hold = true },
