@@ -166,9 +166,9 @@ inline unlinked()
 	:: a == 0 -> pc = T0
 #endif
 #ifdef HINTS
-	:: a != 0 && a != me && PREV(wa) != 0 -> pc = PH
+	:: a != 0 && !(a == me && GEN(wa) == g) && PREV(wa) != 0 -> pc = PH
 #endif
-	:: a != 0 && a != me && ST(wa) == S_WAITING && (NO_HINTS || PREV(wa) == 0) -> pc = PK
+	:: a != 0 && !(a == me && GEN(wa) == g) && ST(wa) == S_WAITING && (NO_HINTS || PREV(wa) == 0) -> pc = PK
 	:: else -> wake_done()
 	fi
 }

@@ -71,6 +71,11 @@ rows()
 	readers-expiry	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DN_EXPIRE=1
 	readers-crash	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DN_CRASH=1
 	readers-timeout	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DTOMASK=4
+	readers-two	full	22	queue	-DNOPS=2 -DHINTS -DM0=0 -DM1=0 -DN_CRASH=1
+	readers-writer	full	22	queue	-DNOPS=2 -DHINTS -DM0=0 -DM1=1 -DN_CRASH=1
+	readers-again-crash	full	24	queue	-DNPROC=3 -DO0=2 -DO1=1 -DO2=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DN_CRASH=1
+	readers-upgrade	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DUPGRADE
+	readers-renew	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DRENEW -DN_EXPIRE=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	doorbell	short	22	doorbell	-DNOPS=2

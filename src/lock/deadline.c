@@ -9,6 +9,8 @@
  */
 #include "lock/deadline.h"
 
+#include "lock/queue.h"
+
 bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
 {
 	struct shm_request *r = &s->requests[index];
@@ -25,6 +27,16 @@ bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end)
 	return true;
 }
 
+/*
+ * R6: the hint of the predecessor names the generation that has ended; without a new one a release of that reader walks
+ * the queue.  @word is the new one.  Crash and stop points: a hint that is missing or late costs a walk.
+ */
+static void renew_hint(struct lockshm *s, uint32_t index, uint64_t word)
+{
+	if (word_prev(word) != 0 && request_at(s, word_prev(word)))
+		queue_hint(s, word_prev(word), index, word_gen(word));
+}
+
 bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t end)
 {
 	struct shm_request *r = &s->requests[index];
@@ -38,6 +50,7 @@ bool deadline_renew(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t en
 		if (!cas(&r->word, &w, word_renewed(w)))
 			continue;
 		*gen = word_gen(word_renewed(w));
+		renew_hint(s, index, word_renewed(w));
 		return true;
 	}
 	return false;
@@ -58,6 +71,7 @@ bool deadline_enter(struct lockshm *s, uint32_t index, uint64_t *gen, int64_t en
 		if (!cas(&r->word, &w, next))
 			continue;
 		*gen = word_gen(next);
+		renew_hint(s, index, next);
 		return true;
 	}
 	return false;

@@ -52,9 +52,12 @@ tests_of_units += \
 %C%_test_growth_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE= -include support/looks.h
 %C%_test_growth_SOURCES = \
 	%D%/test-growth.c \
+	src/hold/acquire-fast.c \
 	src/hold/acquire-slow.c \
+	src/hold/hold.c \
 	src/lock/blocker.c \
 	src/lock/chunks.c \
+	src/lock/deadline.c \
 	src/lock/owner.c \
 	src/lock/participant.c \
 	src/lock/queue-advance.c \

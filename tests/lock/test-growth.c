@@ -233,8 +233,91 @@ START_TEST(try_looks_at_one_reader)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- readers of this thread */
+
+static lockshm_hold_t readers[1001], *leaving;
+
+static void act_release(void)
+{
+	ck_code(lockshm_release(leaving, 0), 0);
+}
+
+static void act_join_readers(void)
+{
+	ck_code(take_for(&readers[1000], "k", S, LOCKSHM_SECONDS(1000)), 0);
+}
+
+static void act_move(void)
+{
+	ck_code(lockshm_move(leaving, LOCKSHM_TO_PROCESS), 0);
+}
+
+static void crowd_of_readers(unsigned n)
+{
+	unsigned i;
+
+	segment_with(64, 16384, 4);
+	take_part();
+	for (i = 0; i < n; i++)
+		ck_code(take_for(&readers[i], "k", S, LOCKSHM_SECONDS(1000)), 0);
+}
+
+static void renew_all(unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		ck_code(lockshm_renew(&readers[i], LOCKSHM_SECONDS(2000), LOCKSHM_RENEW_RESET), 0);
+}
+
+static void among_readers(const char *what, bool renewed, void (*act)(void))
+{
+	static const char *const where[] = { "oldest", "middle", "newest" };
+	double counts[SIZES];
+	char text[80];
+	unsigned at, i;
+
+	for (at = 0; at < 3; at++) {
+		for (i = 0; i < SIZES; i++) {
+			crowd_of_readers(sizes[i]);
+			if (renewed)
+				renew_all(sizes[i]);
+			leaving = &readers[at * (sizes[i] - 1) / 2];
+			counts[i] = looks_of(act);
+		}
+		snprintf(text, sizeof(text), "%s, the %s", what, where[at]);
+		grows_by(text, counts, 0, 0);
+	}
+}
+
+START_TEST(a_reader_leaves_without_a_walk)
+{
+	among_readers("release among readers", false, act_release);
+	among_readers("release among readers that renewed", true, act_release);
+	among_readers("move among readers", false, act_move);
+}
+END_TEST
+
+START_TEST(a_reader_joins_without_a_walk)
+{
+	double counts[SIZES];
+	unsigned i;
+
+	for (i = 0; i < SIZES; i++) {
+		crowd_of_readers(sizes[i]);
+		/* A free record is at hand, and the key known, from a first time. */
+		act_join_readers();
+		ck_code(lockshm_release(&readers[1000], 0), 0);
+		counts[i] = looks_of(act_join_readers);
+	}
+	grows_by("join readers", counts, 0, 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_native(tc, a_reader_leaves_without_a_walk);
+	tcase_add_native(tc, a_reader_joins_without_a_walk);
 	tcase_add_native(tc, open_after_deaths_looks_once_at_each);
 	tcase_add_native(tc, open_after_deaths_does_not_look_at_every_chunk);
 	tcase_add_native(tc, open_after_deaths_looks_at_every_chunk_once);
