@@ -12,6 +12,7 @@
 #include "sys/futex.h"
 
 #define BLIND_NS LOCKSHM_MS(10) /* where a death does not wake this thread */
+#define IDLE_NS LOCKSHM_SECONDS(5) /* without waits */
 #define PROBES 64		/* owners in one look at /proc */
 #define ENDS_A_TURN 500		/* waits whose time has come */
 
@@ -259,10 +260,14 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Once more after the last wait has gone: the next one, which most likely comes soon, need not wake this thread. */
+/*
+ * Once more after the last wait has gone: the next one, which most likely comes soon, need not wake this thread.  Then
+ * seldom: in a damaged segment the doorbell may get back the value that this thread sleeps on, and the ring of the next
+ * wait is lost.
+ */
 static int64_t next_time(const struct waits *all)
 {
-	int64_t at = all->n_lines || all->probe_at > segment_now(all->s) ? all->probe_at : INT64_MAX;
+	int64_t now = segment_now(all->s), at = all->n_lines || all->probe_at > now ? all->probe_at : now + IDLE_NS;
 
 	if (all->of_waits.first)
 		at = earlier(at, all->of_waits.first->at);
