@@ -3,8 +3,10 @@
  * test-loop-line.c - several waits of a process for one key: only the first is looked after, so the next one must be
  * when the first has left
  *
- * In each case the second wait depends on something that rings for nothing: the end of a lease, or a death.
+ * In each case the second wait depends on something that rings for nothing: the end of a lease, or a death.  And a wait
+ * whose own ring is lost.
  */
+#include "service/waits.h"
 #include "support/agent.h"
 #include "support/loops.h"
 
@@ -70,8 +72,42 @@ START_TEST(first_times_out_and_the_holder_dies)
 }
 END_TEST
 
+/* The service thread sleeps, and no wait is about to wake it. */
+static bool is_idle(void *unused)
+{
+	bool idle;
+
+	(void)unused;
+	waits_lock(seg->waits);
+	idle = seg->waits->until > segment_now(seg) + LOCKSHM_SECONDS(1);
+	waits_unlock(seg->waits);
+	return idle;
+}
+
+/* As after writes to the segment that undo it: the thread counts as awake, and sleeps. */
+START_TEST(ring_is_lost)
+{
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "k", X), 0);
+	loop = loop_new();
+	ck_assert(await(is_idle, NULL));
+	waits_lock(seg->waits);
+	seg->waits->until = 0;
+	waits_unlock(seg->waits);
+	task_init(&first, "k", X);
+	first.request.timeout_ns = LOCKSHM_MS(5);
+	ck_code(task_acquire(loop, &first), LOCKSHM_PENDING);
+	ck_outcome(loop, &first, LOCKSHM_TIMEOUT);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(lockshm_loop_close(loop), 0);
+	verify_clean();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, ring_is_lost);
 	tcase_add_test(tc, lease_of_the_first_ends);
 	tcase_add_test(tc, first_is_cancelled_and_the_holder_dies);
 	tcase_add_test(tc, first_times_out_and_the_holder_dies);
