@@ -79,10 +79,11 @@ void usage_error(const char *format, ...)
 	exit(EXIT_USAGE);
 }
 
-/** The lockctl command that helps, if the library's message @text does not name one. */
+/** The lockctl command that helps, if the library's message @text does not say what to do. */
 static const char *remedy(int code, const char *text)
 {
-	if (strstr(text, "remove"))
+	/* With the blank: no segment's name, which @text may quote, has one. */
+	if (strstr(text, "lockctl rm ") || strstr(text, "remove the "))
 		return "";
 	switch (code) {
 	case LOCKSHM_EXISTS:
