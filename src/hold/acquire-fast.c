@@ -52,7 +52,6 @@ bool acquire_can_join(const struct participant *self, uint32_t newest, int64_t n
 
 /* R1 beside a reader.  Crash points: (1) the tail: a hold whose call has not returned;  (2) the hint: the same; without it
  * the predecessor's release looks for its successor from the tail. */
-
 int acquire_join(struct participant *self, const struct lockshm_request *q, const struct known_key *key,
 		 struct hold *h, int64_t now)
 {

@@ -170,10 +170,10 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 }
 
 /*
- * R2 and nothing else: an ordinary hold of this thread, in time, alone in its queue or a reader.  False = any other case.
- * The record is granted to this generation, ticket and owner and is the last of that entry's queue, or for that entry:
- * so it is this hold's, whatever the hold's memory was used for before.  (The owner: a sibling process from a fork may have a participant
- * with the same uid.  The ticket: an upgrade replaces it.)
+ * R2 and nothing else: an ordinary hold of this thread, in time, alone in its queue or a reader.  False = any other
+ * case.  The record is granted to this generation, ticket and owner, and is the last of that entry's queue, or for that
+ * entry: so it is this hold's, whatever the hold's memory was used for before.  (The owner: a sibling process from a
+ * fork may have a participant with the same uid.  The ticket: an upgrade replaces it.)
  */
 static inline bool release_fast(struct hold *h, struct participant *self)
 {
