@@ -19,8 +19,6 @@ include src/hold/local.mk
 include src/global/local.mk
 include src/service/local.mk
 include src/api/local.mk
-include src/redis/local.mk
-include src/bridge/local.mk
 
 liblockshm_la_SOURCES =
 liblockshm_la_LIBADD = liblockshm-internal.la
@@ -53,4 +51,8 @@ static-library.stamp: liblockshm.la
 CLEANFILES += static-library.stamp .libs/lockshm-static.o
 endif
 
+include src/cli/local.mk
 include src/lockctl/local.mk
+include src/redis/local.mk
+include src/bridge/local.mk
+include src/daemon/local.mk

@@ -5,6 +5,7 @@ AM_TESTS_ENVIRONMENT = \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
 	LOCKCTL='$(abs_builddir)/lockctl'; export LOCKCTL; \
+	LOCKSHM_BRIDGE='$(abs_builddir)/lockshm-bridge'; export LOCKSHM_BRIDGE; \
 	MAKE='$(MAKE)'; export MAKE; \
 	NM='$(NM)'; export NM; \
 	LUAJIT='$(LUAJIT)'; export LUAJIT; \
@@ -31,9 +32,12 @@ TESTS = $(tests_of_tree) $(tests_of_bindings) $(tests_of_units) $(tests_of_bridg
 # What suites share.  A suite sees the inside of the library, and takes of both what it uses.
 tests_libtest_la_SOURCES =
 tests_libtest_la_LDFLAGS =
-LDADD = tests/libtest.la liblockshm-internal.la $(CHECK_LIBS) $(JEMALLOC_LIBS)
+if HAVE_BRIDGE
+bridge_libraries = libbridge.la libredis.la
+endif
+LDADD = tests/libtest.la $(bridge_libraries) liblockshm-internal.la $(CHECK_LIBS) $(JEMALLOC_LIBS)
 # For suites that stand in for malloc() themselves.
-without_jemalloc = tests/libtest.la liblockshm-internal.la $(CHECK_LIBS)
+without_jemalloc = tests/libtest.la $(bridge_libraries) liblockshm-internal.la $(CHECK_LIBS)
 
 include tests/support/local.mk
 include tests/redis-support/local.mk

@@ -59,10 +59,8 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 	of = process_close_segment(segment);
 	if (of != CLOSE_OF_LAST)
 		return of == CLOSE_OF_ONE ? 0 : LOCKSHM_INVALID;
-	/* The holds end while the standby is still there, which releases their host leases. */
 	participant_leave(segment);
 	service_end_if_alone(segment);
-	process_close(segment);
 	segment_abandon(segment);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef LOCKSHM_BRIDGE_ADMIN_INTERNAL_H
 #define LOCKSHM_BRIDGE_ADMIN_INTERNAL_H
 
+#include "bridge/admin.h"
 #include "redis/nodes.h"
 #include "redis/script.h"
 #include "segment/segment.h"
@@ -22,13 +23,13 @@ struct admin_op {
 		int code;
 		const char *why;
 	} nodes[REDIS_SERVERS_MAX];
-	struct lockshm_remote_party *parties;
-	const struct lockshm_remote_party **list; /* of @parties */
+	struct remote_party *parties;
+	const struct remote_party **list; /* of @parties */
 	size_t room;
 };
 
 /* Call @fn with the reply of @node to inspect.lua, or with the reason why there is none.  Returns what @fn returns, or
  * LOCKSHM_NO_MEMORY. */
-int admin_report(struct admin_op *q, const struct node *node, lockshm_remote_fn fn, void *arg);
+int admin_report(struct admin_op *q, const struct node *node, remote_fn fn, void *arg);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* admin-report.c - the reply of one server to inspect.lua, as struct lockshm_remote_info */
+/* admin-report.c - the reply of one server to inspect.lua, as struct remote_info */
 #define _GNU_SOURCE
 #include "bridge/admin-internal.h"
 
@@ -29,9 +29,9 @@ struct report {
 	const struct admin_op *q;
 	const struct redis_reply *reply;
 	int64_t ms;
-	struct lockshm_remote_info *info;
-	struct lockshm_remote_party *to; /* the next one to fill */
-	struct lockshm_remote_party intent;
+	struct remote_info *info;
+	struct remote_party *to; /* the next one to fill */
+	struct remote_party intent;
 };
 
 static const struct redis_reply *at(const struct report *r, size_t i)
@@ -52,7 +52,7 @@ static bool is_host(const char *text, size_t len)
 	return len >= REDIS_HOST_BYTES && strspn(text, "0123456789abcdef") >= REDIS_HOST_BYTES;
 }
 
-static void name_host(const struct report *r, struct lockshm_remote_party *to, const char *host)
+static void name_host(const struct report *r, struct remote_party *to, const char *host)
 {
 	memcpy(to->host, host, REDIS_HOST_BYTES);
 	to->host[REDIS_HOST_BYTES] = '\0';
@@ -81,13 +81,12 @@ static bool score_of(const struct report *r, size_t list, const struct redis_rep
 	return false;
 }
 
-static struct lockshm_remote_party *add_party(struct report *r, const struct redis_reply *value, int mode)
+static struct remote_party *add_party(struct report *r, const struct redis_reply *value, int mode)
 {
-	struct lockshm_remote_party *to = r->to++;
+	struct remote_party *to = r->to++;
 	const char *text;
 
 	memset(to, 0, sizeof(*to));
-	to->size = sizeof(*to);
 	text = redis_reply_text(value, &to->value_len);
 	to->value = text ? text : "";
 	to->mode = mode;
@@ -97,13 +96,13 @@ static struct lockshm_remote_party *add_party(struct report *r, const struct red
 /* A value is a host's if the fence remembers it, as in the scripts: values of other programs may look the same. */
 static void report_writer(struct report *r)
 {
-	struct lockshm_remote_party *to = add_party(r, at(r, AT_HELD), LOCKSHM_EXCLUSIVE);
+	struct remote_party *to = add_party(r, at(r, AT_HELD), LOCKSHM_EXCLUSIVE);
 	const char *token = to->value;
 	bool known = same(redis_reply_at(at(r, AT_FENCE), 1), to->value, to->value_len);
 
-	r->info->state = LOCKSHM_REMOTE_EXCLUSIVE;
+	r->info->state = REMOTE_EXCLUSIVE;
 	if (to->value_len > sizeof(DELAY) - 1 && memcmp(token, DELAY, sizeof(DELAY) - 1) == 0) {
-		r->info->state = LOCKSHM_REMOTE_DELAY;
+		r->info->state = REMOTE_DELAY;
 		token += sizeof(DELAY) - 1;
 	}
 	to->expires_in_ns = left_ns(redis_reply_integer(at(r, AT_LEFT), -1));
@@ -117,10 +116,10 @@ static void report_readers(struct report *r)
 	const struct redis_reply *readers = at(r, AT_HELD);
 	size_t i;
 
-	r->info->state = LOCKSHM_REMOTE_SHARED;
+	r->info->state = REMOTE_SHARED;
 	for (i = 0; i < redis_reply_count(readers); i++) {
 		const struct redis_reply *reader = redis_reply_at(readers, i);
-		struct lockshm_remote_party *to = add_party(r, reader, LOCKSHM_SHARED);
+		struct remote_party *to = add_party(r, reader, LOCKSHM_SHARED);
 
 		if (!score_of(r, AT_READER_ENDS, reader, &to->expires_in_ns))
 			to->expires_in_ns = left_ns(redis_reply_integer(at(r, AT_LEFT), -1));
@@ -137,13 +136,13 @@ static void report_held(struct report *r)
 
 	r->info->type = type ? type : "?";
 	if (redis_reply_equals(at(r, AT_TYPE), "none"))
-		r->info->state = LOCKSHM_REMOTE_FREE;
+		r->info->state = REMOTE_FREE;
 	else if (redis_reply_equals(at(r, AT_TYPE), "string"))
 		report_writer(r);
 	else if (redis_reply_equals(at(r, AT_TYPE), "set"))
 		report_readers(r);
 	else
-		r->info->state = LOCKSHM_REMOTE_OTHER;
+		r->info->state = REMOTE_OTHER;
 }
 
 static void report_waiters(struct report *r)
@@ -152,7 +151,7 @@ static void report_waiters(struct report *r)
 	size_t i;
 
 	for (i = 0; i + 1 < redis_reply_count(queue); i += 2) {
-		struct lockshm_remote_party *to = add_party(r, redis_reply_at(queue, i), LOCKSHM_EXCLUSIVE);
+		struct remote_party *to = add_party(r, redis_reply_at(queue, i), LOCKSHM_EXCLUSIVE);
 
 		if (to->value_len > 0 && to->value[0] == 'S')
 			to->mode = LOCKSHM_SHARED;
@@ -167,7 +166,7 @@ static void report_waiters(struct report *r)
 
 static void report_intent(struct report *r)
 {
-	struct lockshm_remote_party *after = r->to;
+	struct remote_party *after = r->to;
 
 	r->to = &r->intent;
 	(void)add_party(r, at(r, AT_INTENT), LOCKSHM_EXCLUSIVE);
@@ -184,8 +183,8 @@ static bool make_room(struct admin_op *q, const struct redis_reply *reply)
 {
 	size_t n = 1 + redis_reply_count(redis_reply_at(reply, AT_HELD)) +
 		   redis_reply_count(redis_reply_at(reply, AT_QUEUE)) / 2;
-	const struct lockshm_remote_party **list;
-	struct lockshm_remote_party *more;
+	const struct remote_party **list;
+	struct remote_party *more;
 
 	if (n <= q->room)
 		return true;
@@ -202,15 +201,15 @@ static bool make_room(struct admin_op *q, const struct redis_reply *reply)
 	return true;
 }
 
-static void fail_info(struct lockshm_remote_info *info, const char *why)
+static void fail_info(struct remote_info *info, const char *why)
 {
 	info->code = LOCKSHM_BRIDGE;
 	info->reason = why;
 }
 
-int admin_report(struct admin_op *q, const struct node *node, lockshm_remote_fn fn, void *arg)
+int admin_report(struct admin_op *q, const struct node *node, remote_fn fn, void *arg)
 {
-	struct lockshm_remote_info info = { .size = sizeof(info), .server = redis_conn_label(node->conn), .reason = "" };
+	struct remote_info info = { .server = redis_conn_label(node->conn), .reason = "" };
 	struct report r = { .q = q, .reply = node->op.inspected, .info = &info };
 	const char *end;
 	size_t len;

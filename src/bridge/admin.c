@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridge/fork.h"
-#include "redis/tls.h"
 #include "sys/error.h"
 
 /* ---------------------------------------------------------------- sending */
@@ -28,7 +26,7 @@ static int check(struct lockshm *s, const void *key, size_t key_len, int64_t tim
 	if (key_len > LOCKSHM_GLOBAL_KEY_MAX)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
 				 LOCKSHM_GLOBAL_KEY_MAX, key_len);
-	return bridge_load(s, error);
+	return 0;
 }
 
 static int translate(struct lockshm_error *error, const struct redis_error *why)
@@ -101,8 +99,6 @@ static void end(struct admin_op *q)
 	free(q->parties);
 	free(q->list);
 	free(q);
-	/* The thread is the program's, which may end it at any time. */
-	redis_tls_thread_ends();
 }
 
 /* Only after connecting is it known whether the server is a cluster's, where the keys of a lock have other names. */
@@ -180,18 +176,15 @@ static int admin_op_new(struct admin_op **out, struct lockshm *s, const void *ke
 	return err;
 }
 
-LOCKSHM_EXPORT int lockshm_remote_inspect(lockshm_t *segment, const void *key, size_t key_len, int64_t timeout_ns,
-					  lockshm_remote_fn fn, void *arg, struct lockshm_error *error)
+int remote_inspect(struct lockshm *s, const void *key, size_t key_len, int64_t timeout_ns, remote_fn fn, void *arg,
+		   struct lockshm_error *error)
 {
 	struct script_args args = { .host = "operator" };
 	struct admin_op *q;
 	size_t i;
 	int err;
 
-	if (!segment_valid(segment) || !fn)
-		return error_set(error, LOCKSHM_INVALID, "no segment or no function");
-	error_set(error, 0, "%s", "");
-	err = admin_op_new(&q, segment, key, key_len, timeout_ns, error);
+	err = admin_op_new(&q, s, key, key_len, timeout_ns, error);
 	if (err)
 		return err;
 	run_script(q, REDIS_INSPECT, &args);
@@ -250,19 +243,14 @@ static int outcome(struct admin_op *q)
 	return done || !other ? 0 : changed(q, other);
 }
 
-LOCKSHM_EXPORT int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value,
-				      size_t value_len, int64_t timeout_ns, struct lockshm_error *error)
+int remote_end(struct lockshm *s, const void *key, size_t key_len, const void *value, size_t value_len,
+	       int64_t timeout_ns, struct lockshm_error *error)
 {
 	struct script_args args = { .host = "operator", .value = value, .value_len = value_len };
 	struct admin_op *q;
 	int err;
 
-	if (!segment_valid(segment) || !value || value_len == 0)
-		return error_set(error, LOCKSHM_INVALID, "no segment or no value");
-	error_set(error, 0, "%s", "");
-	if (segment->read_only)
-		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
-	err = admin_op_new(&q, segment, key, key_len, timeout_ns, error);
+	err = admin_op_new(&q, s, key, key_len, timeout_ns, error);
 	if (err)
 		return err;
 	run_script(q, REDIS_FORCE_RELEASE, &args);

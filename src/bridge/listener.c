@@ -32,17 +32,8 @@ static void *listener_main(void *arg)
 	}
 }
 
-/* The child of a fork closes these descriptors.  They are withdrawn before they are closed here, so that a child never
- * closes a reused number. */
-static void listener_publish(const struct listener *listener, int epoll, int stop)
-{
-	__atomic_store_n(&listener->s->listener[0], epoll + 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&listener->s->listener[1], stop + 1, __ATOMIC_SEQ_CST);
-}
-
 static void listener_close(struct listener *listener)
 {
-	listener_publish(listener, -1, -1);
 	if (listener->epoll >= 0)
 		close(listener->epoll);
 	if (listener->stop >= 0)
@@ -56,7 +47,6 @@ void listener_start(struct listener *listener, struct lockshm *s)
 	listener->s = s;
 	listener->epoll = epoll_create1(EPOLL_CLOEXEC);
 	listener->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	listener_publish(listener, listener->epoll, listener->stop);
 	event.data.fd = listener->stop;
 	listener->runs = listener->epoll >= 0 && listener->stop >= 0 &&
 			 epoll_ctl(listener->epoll, EPOLL_CTL_ADD, listener->stop, &event) == 0 &&

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-# The bridge: election, loop, state machine of a host lease; or what says that there is none.
-liblockshm_internal_la_SOURCES += %D%/standby.h
+# The bridge of a segment: election, loop, state machine of a host lease.  The program and tests take it.
 if HAVE_BRIDGE
-liblockshm_internal_la_SOURCES += \
+noinst_LTLIBRARIES += libbridge.la
+endif
+libbridge_la_SOURCES = \
 	%D%/admin-internal.h \
 	%D%/admin-report.c \
 	%D%/admin.c \
+	%D%/admin.h \
 	%D%/client-settings.c \
 	%D%/client-settings.h \
 	%D%/demand.c \
 	%D%/demand.h \
-	%D%/fork.c \
-	%D%/fork.h \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
 	%D%/lease-reply.c \
@@ -20,8 +20,7 @@ liblockshm_internal_la_SOURCES += \
 	%D%/listener.c \
 	%D%/listener.h \
 	%D%/serve.c \
-	%D%/standby.c \
+	%D%/serve.h \
 	$(end)
-else
-liblockshm_internal_la_SOURCES += %D%/none.c
-endif
+libbridge_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libbridge_la_LDFLAGS =

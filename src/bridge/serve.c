@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serve.c - the leader: the local lock that elects it, and its loop
+ * serve.c - the leader of a segment: the local lock that elects it, and its loop; see bridge/serve.h
  *
  *   empty the doorbell | renew leadership | collect due leases: rung, invalidated, by time | decide, send, apply
  *   replies | read invalidations | sleep on the doorbell
@@ -9,18 +9,19 @@
  * here must be finished: hostlease/host-lease.h has what a successor finds.
  */
 #define _GNU_SOURCE
+#include "bridge/serve.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "bridge/client-settings.h"
 #include "bridge/demand.h"
-#include "bridge/fork.h"
 #include "bridge/lease.h"
 #include "bridge/listener.h"
 #include "hold/acquire.h"
 #include "hostlease/leader.h"
+#include "lock/owner.h"
 #include "lock/wait.h"
-#include "redis/tls.h"
 #include "sys/error.h"
 #include "sys/futex.h"
 #include "sys/min.h"
@@ -253,7 +254,6 @@ static void make_client(struct leader *v, int64_t now)
 	if (redis_client_new(&v->b.client, &settings, &v->b.client_error) != 0)
 		return;
 	redis_client_between(v->b.client, keep_leadership_in_round, v);
-	__atomic_store_n(&v->s->net, v->b.client, __ATOMIC_RELEASE);
 }
 
 /* Do all that can be done now.  Returns when to continue, host time. */
@@ -321,13 +321,30 @@ static bool all_done(const struct leader *v)
 	return true;
 }
 
-/*
- * True = cancelled, or all done in a removed segment.  False = another process leads, or should, because OpenSSL has
- * ended in this one.
- */
+bool bridge_is_unused(struct lockshm *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_host_leases; i++) {
+		enum host_lease_state state = host_lease_state(load_acquire(&s->host_leases[i].word));
+
+		if (state != HOST_LEASE_NONE && state != HOST_LEASE_CLAIM)
+			return false;
+	}
+	for (i = 1; i <= s->n_requests; i++) {
+		const struct shm_request *r = &s->requests[i];
+
+		if (word_live(load_acquire(&r->word)) && load_acquire32(&r->flags) & REQUEST_GLOBAL &&
+		    !owner_is_dead(s, load_relaxed(&r->owner)))
+			return false;
+	}
+	return true;
+}
+
+/* True = cancelled, or all done in a removed segment.  False = another process leads. */
 static bool lead_loop(struct leader *v)
 {
-	while (keep_leadership(v) && !redis_conn_load(v->s->redis.servers)) {
+	while (keep_leadership(v)) {
 		struct futex_watch watch = { &v->s->bridge->doorbell, load_acquire32(&v->s->bridge->doorbell) };
 		int64_t left = work(v) - host_now(v->s);
 
@@ -383,7 +400,6 @@ static void forget_all(struct leader *v)
 		bridge_lease_forget(&v->b.leases[i]);
 	memset(v->b.active, 0, sizeof(v->b.active));
 	v->scan_at = 0;
-	__atomic_store_n(&v->s->net, NULL, __ATOMIC_RELEASE);
 	redis_client_free(v->b.client);
 	v->b.client = NULL;
 	v->client_at = 0;
@@ -412,7 +428,7 @@ static int check(struct lockshm *s, struct lockshm_error *error)
 		return error_set(error, LOCKSHM_PERMISSION, "the segment is open read-only");
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
-	return bridge_load(s, error);
+	return 0;
 }
 
 static int serve(struct leader *v, struct lockshm_error *error)
@@ -436,16 +452,11 @@ static int serve(struct leader *v, struct lockshm_error *error)
 					    : error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed");
 }
 
-LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
+int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
 {
 	struct leader *v;
 	int err;
 
-	if (!segment_valid(segment) || !canceller)
-		return error_set(error, LOCKSHM_INVALID, "no segment or no canceller");
-	if (!canceller_is_idle(canceller))
-		return error_set(error, LOCKSHM_INVALID,
-				 "canceller is in use by a wait, or written over: start from LOCKSHM_CANCELLER_INIT");
 	error_set(error, 0, "%s", "");
 	err = check(segment, error);
 	if (err)
@@ -467,6 +478,5 @@ LOCKSHM_EXPORT int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t 
 	snapshot_free(&v->b.snap);
 	free(v->b.leases);
 	free(v);
-	redis_tls_thread_ends();
 	return err;
 }

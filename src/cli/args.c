@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
 /* --- Options and operands ---------------------------------------------------------------------------- */
 

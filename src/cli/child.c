@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * child.c - the command of lockctl run, seat and once: start it, relay signals, collect its exit status
+ * child.c - a command to run: start it, relay signals, collect its exit status
  *
  * All relayed signals are blocked before the fork and taken one at a time by sigtimedwait(), so that none is handled
  * between two instructions and none is lost: a signal that arrives before the command exists stays pending until it
  * does.  The signalfd only makes pending signals pollable, together with the notification that the lock is lost.
  *
- * The command stays in the process group of lockctl, as without lockctl.  So a signal of the terminal (control C and
- * the like) has reached it already and is not relayed; a signal to lockctl alone is.  When the terminal stops the
- * command, lockctl stops too, because the shell waits for lockctl.
+ * The command stays in the process group of its parent, as without that.  So a signal of the terminal (control C and
+ * the like) has reached it already and is not relayed; a signal to the parent alone is.  When the terminal stops the
+ * command, the parent stops too, because the shell waits for the parent.
  *
- * The command dies with lockctl: PR_SET_PDEATHSIG.  Its own children do not, see lockctl(1).
+ * The command dies with its parent: PR_SET_PDEATHSIG.  Its own children do not, see lockctl(1).
  *
  * The last descendant has ended when the pipe that all of them inherit has no writer left.
  */
@@ -26,12 +26,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
 /** Longest delay between the two SIGCONT of one continuation. */
 #define CONTINUED_MS 100
 
-/** Signal state at the start of lockctl, restored for the command. */
+/** Signal state at the start of the program, restored for the command. */
 struct inherited {
 	sigset_t mask;
 	struct sigaction on_child;
@@ -45,7 +45,7 @@ struct child {
 	int exec_pipe[2]; /**< carries errno if the exec fails, closed by the exec if not */
 	int keep_pipe[2]; /**< inherited by all descendants; -1 = none */
 	bool terminated;
-	bool continued; /**< it was continued, and lockctl may get a SIGCONT, too */
+	bool continued; /**< it was continued, and the parent may get a SIGCONT, too */
 	struct inherited inherited;
 };
 
@@ -63,17 +63,17 @@ static void take_signals(struct child *child)
 	/* If the caller ignores SIGCHLD the kernel reaps the command, and its status is lost. */
 	sigaction(SIGCHLD, &plain, &child->inherited.on_child);
 	plain.sa_handler = SIG_IGN;
-	/* A message to a closed pipe must not end lockctl, and the command with it. */
+	/* A message to a closed pipe must not end the program, and the command with it. */
 	sigaction(SIGPIPE, &plain, &child->inherited.on_pipe);
 }
 
-/** In the new process.  Async-signal-safe calls only, since lockctl may have a second thread. */
+/** In the new process.  Async-signal-safe calls only, since the program may have a second thread. */
 static void __attribute__((noreturn)) become_command(const struct child *child, char **argv, char **envp, pid_t parent)
 {
 	int code;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* If lockctl died before that call, no signal comes. */
+	/* If the parent died before that call, no signal comes. */
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	signals_default();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.c - messages: "lockctl: COMMAND NAME: reason" on stderr
+ * message.c - messages: "PROGRAM: COMMAND NAME: reason" on stderr
  *
- * A message is one write, so that lines of several lockctl on one terminal do not mix, and shows control
+ * A message is one write, so that lines of several programs on one terminal do not mix, and shows control
  * characters as text, since keys and tags come from other processes.
  */
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
-static const char *command_name;
+static const char *command_name = "";
 static const char *segment_name;
 
 void subject_command(const char *command)
@@ -42,15 +42,15 @@ static void __attribute__((format(printf, 1, 0))) print_message(const char *form
 	FILE *out = open_memstream(&line, &size);
 
 	if (!out) {
-		dprintf(STDERR_FILENO, "lockctl: out of memory\n");
+		dprintf(STDERR_FILENO, "%s: out of memory\n", program_name);
 		return;
 	}
-	fputs("lockctl: ", out);
-	if (command_name)
+	fprintf(out, "%s: ", program_name);
+	if (*command_name)
 		fputs(command_name, out);
 	if (segment_name)
-		fprintf(out, " %s", segment_name);
-	if (command_name)
+		fprintf(out, "%s%s", *command_name ? " " : "", segment_name);
+	if (*command_name || segment_name)
 		fputs(": ", out);
 	vfprintf(out, format, args);
 	fputs(tail, out);
@@ -72,7 +72,7 @@ void usage_error(const char *format, ...)
 	va_list args;
 	char tail[64];
 
-	snprintf(tail, sizeof(tail), " (see lockctl %s --help)", command_name);
+	snprintf(tail, sizeof(tail), " (see %s %s%s--help)", program_name, command_name, *command_name ? " " : "");
 	va_start(args, format);
 	print_message(format, args, tail);
 	va_end(args);

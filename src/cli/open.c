@@ -5,7 +5,7 @@
  * Commands that only read need read permission and accept every owner: the worst effect of a foreign segment is wrong
  * output.  Commands that take or change locks trust the owner of the segment, so a foreign one needs --any-owner.
  */
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
 int open_to_look(lockshm_t **segment, const char *name)
 {

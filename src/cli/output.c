@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
 const char *mode_name(int mode)
 {
@@ -145,6 +145,12 @@ void json_null(struct json *json, const char *name)
 {
 	json_next(json, name);
 	fputs("null", json->out);
+}
+
+void json_raw(struct json *json, const char *name, const char *value)
+{
+	json_next(json, name);
+	fwrite(value, 1, strcspn(value, "\n"), json->out);
 }
 
 void json_ms(struct json *json, const char *name, int64_t ns)

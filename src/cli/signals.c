@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signals.c - the signals of lockctl, and their effect while it waits for a lock
+ * signals.c - the signals of a tool, and their effect while it waits for a lock
  *
  * A waiter killed by a signal would leave its request to be reaped, and might be granted at that very moment, so that
  * the next holder would get OWNER_DIED.  Therefore a signal cancels the wait, and the program exits normally.  Signals
  * that the caller had ignored stay ignored.
  *
- * Truncation of a mapped segment raises SIGBUS at the next access, as for any file.  lockctl reads segments of other
- * users, too, so it ends with a message instead of a crash.
+ * Truncation of a mapped segment raises SIGBUS at the next access, as for any file.  The tools read segments of other
+ * users, too, so they end with a message instead of a crash.
  */
 #include <string.h>
 #include <unistd.h>
 
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
 static lockshm_canceller_t *wait_canceller;
 static volatile sig_atomic_t caught;
@@ -89,15 +89,16 @@ bool signals_ends(int sig)
 
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
-	static const char text[] = "lockctl: a segment was truncated while it was in use; lockctl rm removes it\n";
+	static const char text[] = ": a segment was truncated while it was in use; lockctl rm removes it\n";
 
 	(void)context;
-	/* Any cause but a missing page is a bug of lockctl: crash. */
+	/* Any cause but a missing page is a bug of the tool: crash. */
 	if (info->si_code != BUS_ADRERR) {
 		signal(sig, SIG_DFL);
 		return;
 	}
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
+	if (write(STDERR_FILENO, program_name, strlen(program_name)) < 0 ||
+	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
 		/* There is no other output. */
 	}
 	_exit(EXIT_FAILED);

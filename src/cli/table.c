@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "lockctl/lockctl.h"
+#include "cli/cli.h"
 
 /** No column is cut to less. */
 #define NARROWEST 8u

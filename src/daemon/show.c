@@ -1,47 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote.c - one key in Redis, as JSON, as porcelain lines and as a human-readable page
+ * show.c - lockshm-bridge show: one key in Redis, as a JSON array, as porcelain lines and as a human-readable page
  *
- * A server that does not reply is shown with the reason: the state on this host is useful without it.
+ * A server that does not reply is shown with the reason: the state on this host, which lockctl show prints above it, is
+ * useful without.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockctl/lockctl.h"
+#include "daemon/daemon.h"
 
 static const char *state_name(int state)
 {
 	switch (state) {
-	case LOCKSHM_REMOTE_FREE:
+	case REMOTE_FREE:
 		return "free";
-	case LOCKSHM_REMOTE_EXCLUSIVE:
+	case REMOTE_EXCLUSIVE:
 		return "exclusive";
-	case LOCKSHM_REMOTE_SHARED:
+	case REMOTE_SHARED:
 		return "shared";
-	case LOCKSHM_REMOTE_DELAY:
+	case REMOTE_DELAY:
 		return "delay";
 	default:
 		return "other";
 	}
 }
 
-/** Call @fn for each server, or once with the reason if the look-up fails; never without Redis or for a too long key. */
-static void each_server(lockshm_t *segment, struct key key, lockshm_remote_fn fn, void *arg)
-{
-	struct lockshm_error error = { 0 };
-	struct lockshm_remote_info info = { .server = "-", .code = LOCKSHM_BRIDGE };
-	int code = lockshm_remote_inspect(segment, key.bytes, key.len, REMOTE_TIMEOUT, fn, arg, &error);
-
-	if (code >= 0 || code == LOCKSHM_INVALID || code == LOCKSHM_KEY_TOO_LONG)
-		return;
-	info.reason = *error.message ? error.message : lockshm_strerror(code);
-	fn(&info, arg);
-}
-
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
-static void party_json(struct json *json, const char *name, const struct lockshm_remote_party *party, bool waits)
+static void party_json(struct json *json, const char *name, const struct remote_party *party, bool waits)
 {
 	if (!party) {
 		json_null(json, name);
@@ -57,7 +45,7 @@ static void party_json(struct json *json, const char *name, const struct lockshm
 	json_close(json, '}');
 }
 
-static void parties_json(struct json *json, const char *name, const struct lockshm_remote_party *const *parties,
+static void parties_json(struct json *json, const char *name, const struct remote_party *const *parties,
 			 size_t n, bool wait)
 {
 	json_open(json, name, '[');
@@ -66,19 +54,10 @@ static void parties_json(struct json *json, const char *name, const struct locks
 	json_close(json, ']');
 }
 
-struct json_view {
-	struct json *json;
-	bool any;
-};
-
-static int server_json(const struct lockshm_remote_info *info, void *arg)
+static int server_json(const struct remote_info *info, void *arg)
 {
-	struct json_view *view = arg;
-	struct json *json = view->json;
+	struct json *json = arg;
 
-	if (!view->any)
-		json_open(json, "redis", '[');
-	view->any = true;
 	json_open(json, NULL, '{');
 	json_text(json, "server", info->server);
 	json_text(json, "error", info->code ? info->reason : NULL);
@@ -93,15 +72,6 @@ static int server_json(const struct lockshm_remote_info *info, void *arg)
 	}
 	json_close(json, '}');
 	return 0;
-}
-
-void remote_json(struct json *json, lockshm_t *segment, struct key key)
-{
-	struct json_view view = { json, false };
-
-	each_server(segment, key, server_json, &view);
-	if (view.any)
-		json_close(json, ']');
 }
 
 /* --- Porcelain --------------------------------------------------------------------------------------- */
@@ -120,8 +90,8 @@ static void put_column(FILE *out, const char *bytes, size_t len)
 	put_word(out, bytes, len);
 }
 
-static void party_porcelain(FILE *out, const char *what, const struct lockshm_remote_info *info,
-			    const struct lockshm_remote_party *party)
+static void party_porcelain(FILE *out, const char *what, const struct remote_info *info,
+			    const struct remote_party *party)
 {
 	fputs(what, out);
 	put_column(out, info->server, strlen(info->server));
@@ -132,7 +102,7 @@ static void party_porcelain(FILE *out, const char *what, const struct lockshm_re
 	fputc('\n', out);
 }
 
-static int server_porcelain(const struct lockshm_remote_info *info, void *arg)
+static int server_porcelain(const struct remote_info *info, void *arg)
 {
 	FILE *out = arg;
 
@@ -149,14 +119,9 @@ static int server_porcelain(const struct lockshm_remote_info *info, void *arg)
 	return 0;
 }
 
-void remote_porcelain(FILE *out, lockshm_t *segment, struct key key)
-{
-	each_server(segment, key, server_porcelain, out);
-}
-
 /* --- Human-readable ---------------------------------------------------------------------------------- */
 
-static char *format_party(const struct lockshm_remote_party *party)
+static char *format_party(const struct remote_party *party)
 {
 	return format_text("%s%s", *party->host ? party->host : "another program", party->this_host ? " (this host)" : "");
 }
@@ -166,7 +131,7 @@ static char *format_end(int64_t ns)
 	return ns == LOCKSHM_FOREVER ? format_text("never") : format_duration(ns);
 }
 
-static void parties_human(FILE *out, const char *title, const struct lockshm_remote_party *const *parties, size_t n,
+static void parties_human(FILE *out, const char *title, const struct remote_party *const *parties, size_t n,
 			  bool wait)
 {
 	const char *const titles[] = { title, "MODE", "EXPIRES", "VALUE" };
@@ -185,19 +150,19 @@ static void parties_human(FILE *out, const char *title, const struct lockshm_rem
 	table_end(&table, out, "  ");
 }
 
-static char *format_state(const struct lockshm_remote_info *info)
+static char *format_state(const struct remote_info *info)
 {
 	switch (info->state) {
-	case LOCKSHM_REMOTE_DELAY:
+	case REMOTE_DELAY:
 		return format_text("released, cooling down");
-	case LOCKSHM_REMOTE_OTHER:
+	case REMOTE_OTHER:
 		return format_text("data of type %s, not a lock", info->type);
 	default:
 		return format_text("%s", state_name(info->state));
 	}
 }
 
-static int server_human(const struct lockshm_remote_info *info, void *arg)
+static int server_human(const struct remote_info *info, void *arg)
 {
 	char *text = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
 	char *server = visible(info->server, strlen(info->server));
@@ -217,7 +182,74 @@ static int server_human(const struct lockshm_remote_info *info, void *arg)
 	return 0;
 }
 
-void remote_human(FILE *out, lockshm_t *segment, struct key key)
+/* --- The command ------------------------------------------------------------------------------------- */
+
+enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED };
+
+static const struct option options[] = {
+	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
+	{ "help", no_argument, NULL, 'h' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "porcelain", no_argument, NULL, OPTION_PORCELAIN },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+/** Call @fn for each server, or once with the reason if the look-up fails. */
+static int each_server(lockshm_t *segment, struct key key, remote_fn fn, void *arg)
 {
-	each_server(segment, key, server_human, out);
+	struct lockshm_error error = { 0 };
+	struct remote_info info = { .server = "-", .code = LOCKSHM_BRIDGE };
+	int code = remote_inspect(segment, key.bytes, key.len, REMOTE_TIMEOUT, fn, arg, &error);
+
+	if (code == LOCKSHM_INVALID || code == LOCKSHM_KEY_TOO_LONG)
+		return failed(code, &error);
+	if (code < 0) {
+		info.reason = *error.message ? error.message : lockshm_strerror(code);
+		fn(&info, arg);
+	}
+	return EXIT_OK;
+}
+
+static int print_key(lockshm_t *segment, struct key key, enum format format)
+{
+	struct json json = { stdout, true };
+	int status;
+
+	switch (format) {
+	case FORMAT_JSON:
+		json_open(&json, NULL, '[');
+		status = each_server(segment, key, server_json, &json);
+		json_close(&json, ']');
+		putchar('\n');
+		return status;
+	case FORMAT_PORCELAIN:
+		return each_server(segment, key, server_porcelain, stdout);
+	default:
+		return each_server(segment, key, server_human, stdout);
+	}
+}
+
+int daemon_show(int argc, char **argv)
+{
+	enum format format = FORMAT_HUMAN;
+	bool escaped = false;
+	lockshm_t *segment;
+	const char *name;
+	struct key key;
+	int status;
+
+	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
+		if (option == OPTION_ESCAPED)
+			escaped = true;
+		else
+			format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_PORCELAIN;
+	name = args_segment(argc, argv);
+	key = args_key(args_operand(argc, argv, "KEY"), escaped);
+	args_end(argc, argv);
+	status = open_to_look(&segment, name);
+	if (status)
+		return status;
+	status = print_key(segment, key, format);
+	lockshm_close(segment);
+	return status;
 }

@@ -18,7 +18,6 @@
 
 #include <string.h>
 
-#include "bridge/standby.h"
 #include "hold/acquire.h"
 #include "hold/barge.h"
 #include "hold/renewal.h"
@@ -35,6 +34,8 @@
 #define RING_NS LOCKSHM_MS(500)	   /* ring again: the bridge may have been killed between doorbell and look */
 #define ONCE_MORE 1000		   /* not a public code: the local request was lost meanwhile */
 #define TRY_NS LOCKSHM_MS(1500)	   /* longest wait of a try for the bridge's reply */
+#define BRIDGELESS_NS LOCKSHM_SECONDS(2) /* without a bridge, which may be starting again */
+#define BRIDGELESS_TRY_NS LOCKSHM_SECONDS(1)
 
 struct lease_wait {
 	struct lockshm *s;
@@ -214,29 +215,28 @@ static void reason(const struct lease_wait *g, uint64_t last_result, char out[HO
 		strcpy(out, plain[result_code(last_result)]);
 }
 
+/* Redis is out of reach: 0 = wait on, LOCKSHM_LOCAL_ONLY, or LOCKSHM_BRIDGE for the caller to explain. */
+static int by_policy(const struct lease_wait *g)
+{
+	if (policy_of(g) == LOCKSHM_REDIS_LOCAL_ONLY)
+		return LOCKSHM_LOCAL_ONLY;
+	return policy_of(g) == LOCKSHM_REDIS_WAIT && !is_try(g->q) ? 0 : LOCKSHM_BRIDGE;
+}
+
 /* Apply the last result: 0 = wait on, LOCKSHM_LOCAL_ONLY, or an error. */
 static int apply_result(struct lease_wait *g)
 {
 	uint64_t v = last_result_of(g);
 	char why[HOST_LEASE_REASON_BYTES];
+	int code = result_code(v) == RESULT_PASSES ? by_policy(g) : LOCKSHM_BRIDGE;
 
 	if (result_asked(v) < g->since)
 		return 0;
 	g->since = result_asked(v) + 1;
 	reason(g, v, why);
-	switch (result_code(v)) {
-	case RESULT_BUSY:
+	if (result_code(v) == RESULT_BUSY)
 		return is_try(g->q) ? error_set(g->error, LOCKSHM_BUSY, "not free: %.200s", why) : 0;
-	case RESULT_PASSES:
-		if (policy_of(g) == LOCKSHM_REDIS_LOCAL_ONLY)
-			return LOCKSHM_LOCAL_ONLY;
-		if (policy_of(g) == LOCKSHM_REDIS_WAIT && !is_try(g->q))
-			return 0;
-		break;
-	default:
-		break;
-	}
-	return error_set(g->error, LOCKSHM_BRIDGE, "%.230s", why);
+	return code == LOCKSHM_BRIDGE ? error_set(g->error, code, "%.230s", why) : code;
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME: is the lease of another host booked beyond the deadline? */
@@ -276,20 +276,32 @@ static int out_of_time(const struct lease_wait *g)
 			 why);
 }
 
-/* No leader, and this process cannot lead: fail with the reason instead of waiting. */
+static bool is_served(const struct lease_wait *g)
+{
+	int32_t pid, tid;
+
+	/* Short of memory: it may be. */
+	return leader_find(g->s, &pid, &tid) != 0 || pid != 0;
+}
+
+/* No bridge for so long that none is starting: as if Redis were out of reach. */
 static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
 {
 	uint32_t seq = load_acquire32(&lease_of(g)->waiters_seq);
+	int code;
 
 	if (seq != g->waiters_seq || g->seq_at == 0) {
 		g->waiters_seq = seq;
 		g->seq_at = now;
 	}
 	/* While a lease is held it may stand still for any time. */
-	if (now - g->seq_at < TRY_NS || host_lease_state(word) == HOST_LEASE_HELD ||
-	    host_lease_state(word) == HOST_LEASE_CLOSING)
+	if (now - g->seq_at < (is_try(g->q) ? BRIDGELESS_TRY_NS : BRIDGELESS_NS) ||
+	    host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING || is_served(g))
 		return 0;
-	return standby_trouble(g->s, g->error);
+	code = by_policy(g);
+	if (code != LOCKSHM_BRIDGE)
+		return code;
+	return error_set(g->error, code, "no bridge to Redis runs: start one with \"lockshm-bridge %.130s\"", g->s->name);
 }
 
 /* 0 = wait on. */
@@ -469,8 +481,6 @@ int global_acquire(struct lockshm *s, const struct lockshm_request *q, lockshm_h
 	int64_t begun = q->report ? clock_precise() : 0;
 	int err = check(s, q, error);
 
-	if (!err)
-		err = standby_start(s, error);
 	if (err)
 		return err;
 	g.deadline = deadline_of(q);

@@ -16,7 +16,8 @@ static void holder_of(const struct lockshm *s, const struct snapshot *snap, int3
 
 		if (!word_live(r->word))
 			continue;
-		if (!word_is(r->word, REQUEST_WAITING) && !owner_is_dead(s, r->owner)) {
+		/* Stopped, it leads no more once its time is over, whether or not another one waits to lead. */
+		if (!word_is(r->word, REQUEST_WAITING) && !owner_is_dead(s, r->owner) && snapshot_expires_in(s, r) > 0) {
 			struct owner_identity who = owner_identity(s, r->owner);
 
 			*pid = who.pid;

@@ -9,7 +9,7 @@
 #define LEADER_KEY "\0lockshm bridge"
 #define LEADER_KEY_LEN (sizeof(LEADER_KEY) - 1)
 
-/* Its live holder, or 0 and 0.  LOCKSHM_NO_MEMORY. */
+/* Its live holder, whose time is not over, or 0 and 0.  LOCKSHM_NO_MEMORY. */
 MUST_CHECK int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid);
 
 #endif

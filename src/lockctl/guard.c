@@ -83,10 +83,27 @@ static int acquire_announced(struct guard *guard, lockshm_t *segment)
 	return code;
 }
 
+static int acquire(struct guard *guard, lockshm_t *segment)
+{
+	return guard->announce ? acquire_announced(guard, segment) :
+				 lockshm_acquire(segment, &guard->request, &guard->hold);
+}
+
+/** A bridge that was started for others, and ends as this request begins, is followed by one of our own. */
+static int acquire_global(struct guard *guard, lockshm_t *segment)
+{
+	int code = LOCKSHM_BRIDGE;
+
+	for (int tries = 0; code == LOCKSHM_BRIDGE && tries < 2; tries++) {
+		bridge_start_if_none(segment, guard->name, guard->any_owner);
+		code = acquire(guard, segment);
+	}
+	return code;
+}
+
 bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 {
-	guard->code = guard->announce ? acquire_announced(guard, segment) :
-					lockshm_acquire(segment, &guard->request, &guard->hold);
+	guard->code = guard->request.flags & LOCKSHM_GLOBAL ? acquire_global(guard, segment) : acquire(guard, segment);
 	if (guard->code < 0) {
 		*status = not_acquired(guard, guard->code);
 		return false;

@@ -3,10 +3,8 @@
 bin_PROGRAMS += lockctl
 lockctl_SOURCES = \
 	%D%/ack.c \
-	%D%/args.c \
 	%D%/blocker.c \
 	%D%/bridge.c \
-	%D%/child.c \
 	%D%/create.c \
 	%D%/guard-args.c \
 	%D%/guard.c \
@@ -16,24 +14,18 @@ lockctl_SOURCES = \
 	%D%/lockctl.h \
 	%D%/ls.c \
 	%D%/main.c \
-	%D%/message.c \
 	%D%/once.c \
-	%D%/open.c \
-	%D%/output.c \
 	%D%/release.c \
-	%D%/remote.c \
 	%D%/rm.c \
 	%D%/run.c \
 	%D%/seat.c \
 	%D%/show.c \
-	%D%/signals.c \
 	%D%/stat.c \
 	%D%/sweep.c \
-	%D%/table.c \
 	%D%/verify.c \
 	$(end)
 # The C library's malloc: jemalloc 5.3 ends a process that has too little memory by a segmentation fault.
-lockctl_LDADD = liblockshm.la
+lockctl_LDADD = libcli.la liblockshm.la
 lockctl_LDFLAGS = $(link_flags)
 # Root runs it, so it looks for the library where the loader looks and nowhere else: libtool takes $(libdir) for such a
 # place, or it would add an rpath to a private one.  (-no-fast-install would leave one to .libs in what is installed.)

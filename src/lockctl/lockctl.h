@@ -2,36 +2,13 @@
 /*
  * lockctl.h - what the files of lockctl share
  *
- * lockctl is a table of commands (lockctl/main.c), one file per command, and shared functions.  It knows the library
- * by lockshm.h only.  Data goes to stdout, messages to stderr as "lockctl: COMMAND NAME: reason".
+ * lockctl is a table of commands (lockctl/main.c), one file per command, and shared functions; cli/cli.h has what it
+ * shares with lockshm-bridge.
  */
 #ifndef LOCKCTL_H
 #define LOCKCTL_H
 
-#include <getopt.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/types.h>
-
-#include "lockshm.h"
-
-/** Exit statuses that scripts may rely on; lockctl(1) lists them. */
-enum exit_status {
-	EXIT_OK = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_NOT_OBTAINED = 3,
-	EXIT_LOST = 4,
-	EXIT_NOT_EXECUTABLE = 126,
-	EXIT_NOT_FOUND = 127,
-	EXIT_BY_SIGNAL = 128 /**< plus the number of the signal */
-};
-
-/** How a command prints its data. */
-enum format { FORMAT_HUMAN, FORMAT_JSON, FORMAT_PORCELAIN, FORMAT_OPENMETRICS };
+#include "cli/cli.h"
 
 /** One command.  run() gets its own name as argv[0] and returns the exit status. */
 struct command {
@@ -43,7 +20,6 @@ struct command {
 };
 
 int lockctl_ack(int argc, char **argv);
-int lockctl_bridge(int argc, char **argv);
 int lockctl_create(int argc, char **argv);
 int lockctl_hold(int argc, char **argv);
 int lockctl_ls(int argc, char **argv);
@@ -57,24 +33,6 @@ int lockctl_stat(int argc, char **argv);
 int lockctl_sweep(int argc, char **argv);
 int lockctl_verify(int argc, char **argv);
 
-/* --- lockctl/message.c ------------------------------------------------------------------------------- */
-
-/** Set the subject of the following messages: the command, then its segment. */
-void subject_command(const char *command);
-void subject_segment(const char *name);
-/** Print "lockctl: COMMAND NAME: ..." to stderr. */
-void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/** Print a message, point to the help, exit with EXIT_USAGE. */
-void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/** Print the reason of a failed library call; @error may be NULL.  Return: the exit status for @code. */
-int failed(int code, const struct lockshm_error *error);
-
-/** The limit that an errno is about: " (ulimit -n)", " (ulimit -u)" or "". */
-const char *limit_of(int cause);
-
-/** LOCKSHM_SYSTEM of lockshm_notify(): which limit was it? */
-void message_no_watch(void);
-
 /* --- lockctl/left-out.c ------------------------------------------------------------------------------- */
 
 /** How many files ls could not look at, if any. */
@@ -82,114 +40,6 @@ void message_left_out(void);
 
 /** As failed(), of lockshm_each_segment(). */
 int failed_listing(int code);
-
-/* --- lockctl/args.c ---------------------------------------------------------------------------------- */
-
-/** Prints the help of the running command and exits with 0; main() sets it. */
-extern void (*args_help)(void) __attribute__((noreturn));
-
-/** The bytes of a KEY argument. */
-struct key {
-	const unsigned char *bytes;
-	size_t len;
-};
-
-/** Durations that an option allows besides finite ones. */
-enum { DURATION_FINITE = 0, DURATION_INF = 1, DURATION_NONE = 2 };
-
-/** getopt_long() that handles --help and ends the program at a wrong option. */
-int args_option(int argc, char **argv, const char *shorts, const struct option *longs);
-/** The next operand; @what names it when it is missing. */
-char *args_operand(int argc, char **argv, const char *what);
-/** The operand NAME; also makes it the subject of messages. */
-const char *args_segment(int argc, char **argv);
-/** Refuse further arguments. */
-void args_end(int argc, char **argv);
-/** Check @text as KEY; @escaped = it is percent-escaped and decoded in place. */
-struct key args_key(char *text, bool escaped);
-/** The same for any other argument that consists of bytes; @what names it. */
-struct key args_bytes(const char *what, char *text, bool escaped);
-/** enum lockshm_redis_policy. */
-int args_policy(const char *option, const char *text);
-uint64_t args_number(const char *option, const char *text, uint64_t min, uint64_t max);
-/** Nanoseconds; LOCKSHM_FOREVER for "inf" and "none" where @allow has them. */
-int64_t args_duration(const char *option, const char *text, int allow);
-
-/* --- lockctl/open.c ---------------------------------------------------------------------------------- */
-
-/** Open read-only, of any owner.  Return: 0, or the exit status after a message. */
-int open_to_look(lockshm_t **segment, const char *name);
-/** Open for taking and changing locks.  Return: 0, or the exit status after a message. */
-int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
-
-/* --- lockctl/output.c -------------------------------------------------------------------------------- */
-
-/** A JSON document being written.  A NULL @name in the calls below means: element of an array. */
-struct json {
-	FILE *out;
-	bool first; /**< the innermost object or array is still empty */
-};
-
-void json_open(struct json *json, const char *name, char bracket);
-void json_close(struct json *json, char bracket);
-void json_bool(struct json *json, const char *name, bool value);
-void json_int(struct json *json, const char *name, int64_t value);
-void json_uint(struct json *json, const char *name, uint64_t value);
-void json_null(struct json *json, const char *name);
-/** Nanoseconds as exact milliseconds; LOCKSHM_FOREVER as null. */
-void json_ms(struct json *json, const char *name, int64_t ns);
-/** NULL @text as null. */
-void json_text(struct json *json, const char *name, const char *text);
-/** The member "segment": @name with its slash. */
-void json_segment(struct json *json, const char *name);
-/** Bytes that are not valid UTF-8 become \u00XX of the byte. */
-void json_bytes(struct json *json, const char *name, const void *bytes, size_t len);
-
-/** For porcelain: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
-void put_word(FILE *out, const void *bytes, size_t len);
-
-/** Length of the UTF-8 sequence at @p, 0 if there is none. */
-size_t utf8_length(const unsigned char *p, size_t left);
-/** @memory; ends the program if it is NULL. */
-void *checked(void *memory);
-/** Human-readable, to be freed: control bytes and broken UTF-8 as \xXX, so that a key cannot drive a terminal. */
-char *visible(const void *bytes, size_t len);
-char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/** "12.5 ms", to be freed; "-" for LOCKSHM_FOREVER. */
-char *format_duration(int64_t ns);
-/** "2.50 MiB", to be freed. */
-char *format_size(uint64_t bytes);
-
-const char *mode_name(int mode);
-/** "fail", "wait", "local-only". */
-const char *policy_name(int policy);
-
-/* --- lockctl/table.c --------------------------------------------------------------------------------- */
-
-/** Rows of cells, printed in columns that are as wide as their widest cell, or narrower at a terminal. */
-struct table_cell {
-	const char *text;
-	uint32_t length, width;
-	int64_t order; /* of the row; in its first cell only */
-};
-
-struct table {
-	size_t columns, cells, room;
-	uint32_t *widest; /* of each column */
-	struct table_cell *cell;
-	struct table_text *text; /* where the cells' texts are, so that those of a row are adjacent */
-};
-
-void table_begin(struct table *table, size_t columns, const char *const *titles);
-void table_add(struct table *table, const char *text);
-/** The same, and @text is freed. */
-void table_add_own(struct table *table, char *text);
-/** Rows with a larger @order come first; 0 = by their first cell.  For the row just added. */
-void table_order(struct table *table, int64_t order);
-/** Sort the rows below the titles. */
-void table_sort(struct table *table);
-/** Print with each line indented by @indent, then free everything. */
-void table_end(struct table *table, FILE *out, const char *indent);
 
 /* --- lockctl/lock.c: one lock in three formats ------------------------------------------------------- */
 
@@ -215,58 +65,17 @@ char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive);
 /** The holder that left a damage mark, as a sentence, to be freed. */
 char *format_previous(const struct lockshm_previous *previous);
 
-/* --- lockctl/remote.c: one key in Redis, in three formats --------------------------------------------- */
+/* --- lockctl/bridge.c: what the program lockshm-bridge does ------------------------------------------- */
 
-/** Longest time for one look-up or change in Redis. */
-#define REMOTE_TIMEOUT LOCKSHM_SECONDS(1)
-
-/** The member "redis" of the open JSON object; lines; a page.  Empty for a segment without Redis. */
-void remote_json(struct json *json, lockshm_t *segment, struct key key);
-void remote_porcelain(FILE *out, lockshm_t *segment, struct key key);
-void remote_human(FILE *out, lockshm_t *segment, struct key key);
-
-/* --- lockctl/signals.c ------------------------------------------------------------------------------- */
-
-/** Truncation of the mapped segment ends the program with a message and EXIT_FAILED. */
-void signals_contain_truncation(void);
-
-/** Let every signal that would end the program cancel the waits that use @canceller instead. */
-void signals_cancel(lockshm_canceller_t *canceller);
-/** The first signal that did, or 0. */
-int signals_caught(void);
-/** Undo signals_cancel(); async-signal-safe. */
-void signals_default(void);
-/** Fill @set with the signals that run relays to its command. */
-void signals_relayed(sigset_t *set);
-
-/** Does @sig by its default end a process? */
-bool signals_ends(int sig);
-
-/* --- lockctl/child.c: the command of run, seat and once ------------------------------------------------ */
-
-/** How child_run() supervises its command. */
-struct child_watch {
-	/** Called when @fd becomes readable; once it returns true the command, if it still runs, gets SIGTERM. */
-	bool (*must_stop)(void *arg, bool running);
-	void *arg;
-	int fd;    /**< an eventfd */
-	bool keep; /**< wait for the end of all descendants as well, by a pipe that they inherit */
-};
-
-/** Result of child_run(). */
-struct child_end {
-	bool started;    /**< false: the command never ran */
-	int exec_errno;  /**< why it could not be executed, or 0 */
-	int exit_status; /**< its own; EXIT_BY_SIGNAL + N; or the status for a command that did not start */
-	int signal;      /**< the signal that ended the wait for descendants, or 0 */
-};
-
-/**
- * Run @argv with the environment @envp until it ends and relay signals to it.
- * Blocks all relayed signals, and leaves them blocked.
- * Return: 0, or -1 with errno when no process could be made.
- */
-int child_run(char **argv, char **envp, const struct child_watch *watch, struct child_end *end);
+/** Become "lockshm-bridge ...".  Returns after a message: the exit status. */
+int bridge_execute(const char *const *arguments);
+/** If no process serves the segment: start one that ends when no global key is in use any more. */
+void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner);
+/** What "lockshm-bridge show" prints of the key: the member "redis" of the open JSON object; lines; a page.  Nothing for
+ *  a segment without Redis. */
+void remote_json(struct json *json, lockshm_t *segment, const char *name, struct key key);
+void remote_porcelain(FILE *out, lockshm_t *segment, const char *name, struct key key);
+void remote_human(FILE *out, lockshm_t *segment, const char *name, struct key key);
 
 /* --- lockctl/guard-args.c, guard.c: a command, or a descriptor, and its lock ---------------------------- */
 

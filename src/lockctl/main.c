@@ -4,29 +4,12 @@
  *
  * All help is printed from the table, so that a command cannot lack it.  Manual: doc/man/lockctl.1.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lockctl/lockctl.h"
 
-/* What a command allocates for as long as it runs is left to its exit: no leak, in a build that looks for leaks. */
-#if defined(__SANITIZE_ADDRESS__)
-#define LOOKS_FOR_LEAKS
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LOOKS_FOR_LEAKS
-#endif
-#endif
-#ifdef LOOKS_FOR_LEAKS
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-#endif
+const char program_name[] = "lockctl";
 
 #define HELP_LINE "  -h, --help               this help\n"
 #define FORMAT_LINES                                                                                                   \
@@ -58,8 +41,6 @@ static const struct command commands[] = {
 	  "  --prefix P               those of keys that begin with P\n"
 	  "  --older-than DUR         those that were left at least that long ago\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
-	{ "bridge", lockctl_bridge, "NAME [--any-owner]", "communicate with Redis for all processes of this host",
-	  ANY_OWNER_LINE },
 	{ "create", lockctl_create,
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
@@ -184,20 +165,11 @@ static void help(FILE *out)
 	      "More: lockctl COMMAND --help, lockctl --version, lockctl(1).\n", out);
 }
 
-/** Lost output is a failure: a full disk must not look like an empty list. */
-static int close_stdout(int status)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	message("cannot write the output: %s", strerror(errno));
-	return status == EXIT_OK ? EXIT_FAILED : status;
-}
-
 static __attribute__((noreturn)) void command_help(void)
 {
 	printf("usage: lockctl %s%s%s\n\n%s.\n\n%s" HELP_LINE, running->name, *running->synopsis ? " " : "",
 	       running->synopsis, running->summary, running->options);
-	exit(close_stdout(EXIT_OK));
+	exit(program_end(EXIT_OK));
 }
 
 static const struct option no_options[] = {
@@ -226,42 +198,24 @@ static int help_of(int argc, char **argv)
 	command_help();
 }
 
-/**
- * The next opened file, such as the segment, would take the number of a closed standard stream and get the messages.
- * The filler cannot be read or written as its stream, and a command does not inherit it.
- */
-static void fill_standard_streams(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-			open("/dev/null", O_CLOEXEC | (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
-}
-
-static int version(void)
-{
-	printf("lockctl %d.%d.%d (liblockshm %s)\n", LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR,
-	       LOCKSHM_VERSION_PATCH, lockshm_version());
-	return close_stdout(EXIT_OK);
-}
-
 int main(int argc, char **argv)
 {
-	fill_standard_streams();
+	program_begin();
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		help(stdout);
-		return close_stdout(EXIT_OK);
+		return program_end(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version"))
-		return version();
+		return program_version();
 	args_help = command_help;
 	running = find_command(argv[1]);
 	if (!running)
 		return unknown_command(argv[1]);
 	subject_command(running->name);
 	signals_contain_truncation();
-	return close_stdout(running->run(argc - 1, argv + 1));
+	return program_end(running->run(argc - 1, argv + 1));
 }

@@ -64,32 +64,42 @@ static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
 	return EXIT_FAILED;
 }
 
-static int end_remote(lockshm_t *segment, struct key key, struct key value)
+static int end_remote(const struct arguments *args, const char *name, const char *key)
 {
-	struct lockshm_error error = { 0 };
-	int code = lockshm_remote_end(segment, key.bytes, key.len, value.bytes, value.len, REMOTE_TIMEOUT, &error);
+	const char *arguments[9] = { "lockshm-bridge", "release" };
+	size_t n = 2;
 
-	return code < 0 ? failed(code, &error) : EXIT_OK;
+	if (args->any_owner)
+		arguments[n++] = "--any-owner";
+	if (args->escaped)
+		arguments[n++] = "--escaped";
+	arguments[n++] = "--";
+	arguments[n++] = name;
+	arguments[n++] = key;
+	arguments[n] = args->remote;
+	return bridge_execute(arguments);
 }
 
 int lockctl_release(int argc, char **argv)
 {
 	struct arguments args = { .token = 0 };
-	struct key key, value = { NULL, 0 };
 	lockshm_t *segment;
 	const char *name;
+	struct key key;
+	char *text;
 	int status;
 
 	parse(argc, argv, &args);
 	name = args_segment(argc, argv);
-	key = args_key(args_operand(argc, argv, "KEY"), args.escaped);
+	text = args_operand(argc, argv, "KEY");
 	args_end(argc, argv);
 	if (args.remote)
-		value = args_bytes("--remote", args.remote, args.escaped);
+		return end_remote(&args, name, text);
+	key = args_key(text, args.escaped);
 	status = open_to_act(&segment, name, args.any_owner);
 	if (status)
 		return status;
-	status = args.remote ? end_remote(segment, key, value) : end_hold(segment, key, args.token);
+	status = end_hold(segment, key, args.token);
 	lockshm_close(segment);
 	return status;
 }

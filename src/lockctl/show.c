@@ -37,19 +37,19 @@ static int show_lock(const struct lockshm_lock_info *found, void *arg)
 		json_segment(&json, view->name);
 		lock_json(&json, lock);
 		if (!view->local)
-			remote_json(&json, view->segment, view->key);
+			remote_json(&json, view->segment, view->name, view->key);
 		json_close(&json, '}');
 		putchar('\n');
 		break;
 	case FORMAT_PORCELAIN:
 		lock_porcelain(stdout, lock);
 		if (!view->local)
-			remote_porcelain(stdout, view->segment, view->key);
+			remote_porcelain(stdout, view->segment, view->name, view->key);
 		break;
 	default:
 		lock_human(stdout, lock);
 		if (!view->local)
-			remote_human(stdout, view->segment, view->key);
+			remote_human(stdout, view->segment, view->name, view->key);
 	}
 	return 0;
 }

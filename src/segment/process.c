@@ -57,11 +57,6 @@ void process_add_hooks(const struct process_hooks *hooks)
 	process_unlock();
 }
 
-void process_close(struct lockshm *s)
-{
-	RUN_HOOKS(close, s);
-}
-
 void process_end_service(struct renewals *renewals)
 {
 	RUN_HOOKS(end_service, renewals);
@@ -110,14 +105,12 @@ static void before_fork(void)
 		pthread_mutex_lock(&s->lock);
 		RUN_HOOKS(fork_lock, s);
 	}
-	RUN_HOOKS(fork_begin);
 }
 
 static void after_fork_parent(void)
 {
 	struct lockshm *s;
 
-	RUN_HOOKS(fork_end);
 	cds_list_for_each_entry(s, &process_segments, all) {
 		RUN_HOOKS(fork_unlock, s);
 		pthread_mutex_unlock(&s->lock);
@@ -145,7 +138,6 @@ static void after_fork_child(void)
 	uint64_t epoch;
 
 	/* Process-lock held, since before_fork(). */
-	RUN_HOOKS(fork_end);
 	store_relaxed(process_epoch_word, 0);
 	epoch = begin(true);
 	process_unlock();
@@ -181,9 +173,6 @@ uint64_t process_begin(void)
 	if (!process_epoch_word)
 		make_epoch_word();
 	epoch = load_relaxed(process_epoch_word);
-	/* After a fork past libc, but not at the first call of all. */
-	if (epoch == 0 && last_epoch != 0)
-		RUN_HOOKS(forget_global);
 	if (epoch == 0)
 		epoch = begin(false);
 	process_unlock();

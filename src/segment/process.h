@@ -40,18 +40,12 @@ struct process_hooks {
 	/* In the child: drop what belongs to the parent's threads.  @consistent false: after a fork past the C library
 	 * the copy may be half changed, and descriptors may be the parent's. */
 	void (*forget)(struct lockshm *s, bool consistent);
-	/* Once for all segments, as the innermost: */
-	void (*fork_begin)(void);
-	void (*fork_end)(void);		       /* on both sides */
-	void (*forget_global)(void);	       /* instead of both, in the child of a fork past the C library */
 	void (*forget_thread)(uint64_t epoch); /* in the child's thread, with nothing locked */
 	/* Not around fork(): */
-	void (*close)(struct lockshm *s);		/* the handle is being closed */
 	void (*end_service)(struct renewals *renewals); /* taken out of a segment that only the service thread uses */
 };
 
 void process_add_hooks(const struct process_hooks *hooks);
-void process_close(struct lockshm *s);
 void process_end_service(struct renewals *renewals);
 
 /* A number that this process and its later children give out once. */

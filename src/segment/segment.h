@@ -21,8 +21,6 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
 
-struct redis_client;
-struct standby;
 struct renewals;
 struct waits;
 struct barge_place;
@@ -79,9 +77,6 @@ struct lockshm {
 	struct barge_place *barge_place; /* of the loops of this process, see hold/barge.h */
 	struct waits *waits; /* of the loops of this process, made with the first one; see lock/doorbell.h */
 	void (*look_at_wait)(struct lockshm *s, uint32_t index);
-	struct standby *standby; /* the standby thread, started on demand */
-	struct redis_client *net;	 /* while a thread of this process leads: its connections, for a fork */
-	int listener[2];		 /* and the descriptors of its listener, plus 1; 0 = none */
 	struct cds_list_head all; /* in the list of open segments, see registry.h */
 	struct seen_segment *seen; /* and among those found without a lock */
 	char name[LOCKSHM_NAME_MAX + 2];

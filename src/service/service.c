@@ -223,8 +223,8 @@ static void end(struct renewals *all)
 	destroy(sv);
 }
 
-/* Holds of the process end with its last thread that takes part.  If only the library's own threads are left that is
- * now, while the standby can still release the host leases. */
+/* Holds of the process end with its last thread that takes part; if only the library's own threads are left that is
+ * now. */
 void service_end_if_alone(struct lockshm *s)
 {
 	struct renewals *all;

@@ -34,8 +34,6 @@ SIZED(LOCK_INFO, lockshm_lock_info, lease, lease);
 SIZED(MARKS, lockshm_marks, token, token);
 SIZED(OWNER_INFO, lockshm_owner_info, name, name);
 SIZED(OUTCOME, lockshm_outcome, report, report);
-SIZED(REMOTE_INFO, lockshm_remote_info, next_token, next_token);
-SIZED(REMOTE_PARTY, lockshm_remote_party, expires_in_ns, expires_in_ns);
 SIZED(REPORT, lockshm_report, blocker, blocker);
 SIZED(REQUEST, lockshm_request, max_hold_ns, max_hold_ns);
 SIZED(REQUEST_INFO, lockshm_request_info, name, name);

@@ -4,13 +4,17 @@
 #include "hosts.h"
 
 #include <glob.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/hash.h"
+#include "bridge/serve.h"
 #include "hostlease/host-lease.h"
+#include "sys/hash.h"
 
 struct host hosts[HOSTS_MAX];
 
@@ -28,6 +32,8 @@ static void teardown(void)
 
 	agents_end();
 	for (i = 0; i < HOSTS_MAX; i++) {
+		if (hosts[i].bridge)
+			bridge_kill(i);
 		if (!hosts[i].s)
 			continue;
 		lockshm_close(hosts[i].s);
@@ -106,7 +112,7 @@ struct lockshm_create_options host_options(void)
 	return options;
 }
 
-void host_make(unsigned i, const struct lockshm_create_options *options)
+void host_make_bare(unsigned i, const struct lockshm_create_options *options)
 {
 	static unsigned n;
 	struct lockshm_error error = { 0 };
@@ -117,6 +123,12 @@ void host_make(unsigned i, const struct lockshm_create_options *options)
 	snprintf(hosts[i].name, sizeof(hosts[i].name), "%s%d-%u", prefix, (int)getpid(), n++);
 	code = lockshm_create(&hosts[i].s, hosts[i].name, options, &error);
 	ck_assert_msg(code == 0, "create: %s: %s", lockshm_code_name(code), error.message);
+}
+
+void host_make(unsigned i, const struct lockshm_create_options *options)
+{
+	host_make_bare(i, options);
+	bridge_start(i);
 }
 
 void hosts_make(unsigned n)
@@ -159,24 +171,92 @@ void proxies_set(enum proxy_fault fault)
 		proxy_set(proxies[i], fault);
 }
 
+/* ---------------------------------------------------------------- bridges */
+
+pid_t bridge_spawn(unsigned i)
+{
+	const char *program = getenv("LOCKSHM_BRIDGE");
+	pid_t parent = getpid(), pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid > 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == parent)
+		execl(program ? program : "./lockshm-bridge", "lockshm-bridge", hosts[i].name, (char *)NULL);
+	_exit(127);
+}
+
+struct expected_leader {
+	unsigned host;
+	pid_t pid;
+};
+
+static bool is_leader(void *arg)
+{
+	const struct expected_leader *w = arg;
+	int32_t pid = bridge_of(w->host).pid;
+
+	return w->pid ? pid == w->pid : pid != 0;
+}
+
+void leads(unsigned i, pid_t pid)
+{
+	struct expected_leader w = { i, pid };
+
+	ck_assert_msg(await(is_leader, &w), "%d leads, not %d", (int)bridge_of(i).pid, (int)pid);
+}
+
+void bridge_start(unsigned i)
+{
+	hosts[i].bridge = bridge_spawn(i);
+	leads(i, hosts[i].bridge);
+}
+
+static void reap(unsigned i)
+{
+	ck_assert_int_eq(waitpid(hosts[i].bridge, NULL, 0), hosts[i].bridge);
+	hosts[i].bridge = 0;
+}
+
+void bridge_kill(unsigned i)
+{
+	kill(hosts[i].bridge, SIGKILL);
+	reap(i);
+}
+
+void bridge_end(unsigned i)
+{
+	kill(hosts[i].bridge, SIGTERM);
+	reap(i);
+}
+
+void bridge_freeze(unsigned i)
+{
+	kill(hosts[i].bridge, SIGSTOP);
+	ck_assert_int_eq(waitpid(hosts[i].bridge, NULL, WUNTRACED), hosts[i].bridge);
+}
+
+void bridge_thaw(unsigned i)
+{
+	kill(hosts[i].bridge, SIGCONT);
+}
+
 static void *bridge_service_main(void *arg)
 {
 	struct bridge_service *v = arg;
 
-	v->code = lockshm_bridge_serve(v->s, &v->canceller, NULL);
+	v->code = bridge_serve(v->s, &v->canceller, NULL);
 	return NULL;
-}
-
-static bool is_this_process(void *arg)
-{
-	return bridge_of(*(const unsigned *)arg).pid == getpid();
 }
 
 void bridge_service_start(struct bridge_service *v, unsigned i)
 {
+	if (hosts[i].bridge)
+		bridge_end(i);
 	*v = (struct bridge_service){ .s = hosts[i].s, .canceller = LOCKSHM_CANCELLER_INIT };
 	ck_assert_int_eq(pthread_create(&v->thread, NULL, bridge_service_main, v), 0);
-	ck_assert(await(is_this_process, &i));
+	leads(i, getpid());
 }
 
 void bridge_service_stop(struct bridge_service *v)
@@ -185,6 +265,8 @@ void bridge_service_stop(struct bridge_service *v)
 	pthread_join(v->thread, NULL);
 	ck_code(v->code, LOCKSHM_CANCELLED);
 }
+
+/* ---------------------------------------------------------------- processes */
 
 struct agent *on_host(unsigned i)
 {

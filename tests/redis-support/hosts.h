@@ -2,8 +2,8 @@
 /*
  * hosts.h - segments that play hosts, around one real Redis server
  *
- * Each segment is a host of its own: its name in Redis, its leader, its processes (agents).  Leases last a second
- * unless a test says otherwise, so that losing one takes no longer.
+ * Each segment is a host of its own: its name in Redis, its bridge (the program lockshm-bridge), its processes (agents).
+ * Leases last a second unless a test says otherwise, so that losing one takes no longer.
  */
 #ifndef LOCKSHM_TEST_HOSTS_H
 #define LOCKSHM_TEST_HOSTS_H
@@ -21,6 +21,7 @@
 struct host {
 	lockshm_t *s; /* for inspection: the test itself takes no locks there */
 	char name[128];
+	pid_t bridge; /* 0 = none */
 };
 
 extern struct host hosts[HOSTS_MAX];
@@ -35,8 +36,10 @@ void own_server_with(const char *config);
 void own_server_with_clock(void);
 /* What host_make() takes; change what the case needs. */
 struct lockshm_create_options host_options(void);
-/* Makes hosts[@i]; asserts that it works. */
+/* Makes hosts[@i] and starts its bridge, which leads when this returns; asserts that it works. */
 void host_make(unsigned i, const struct lockshm_create_options *options);
+/* The same without a bridge. */
+void host_make_bare(unsigned i, const struct lockshm_create_options *options);
 /* hosts[0] .. hosts[n-1] as usual. */
 void hosts_make(unsigned n);
 
@@ -52,12 +55,24 @@ void proxies_set(enum proxy_fault fault);
 /* A server of the test's own; hosts[0] connects through the proxy, hosts[1] directly. */
 struct proxy *hosts_by_proxy(int64_t ttl_ns);
 
-/* The test's own process leads hosts[@i], in a thread; returns once it does. */
+/* Another process of lockshm-bridge for the segment: it stands by, or leads soon if there is none. */
+pid_t bridge_spawn(unsigned i);
+/* The bridge of hosts[@i], hosts[@i].bridge.  Each returns when it has happened; a started one leads then. */
+void bridge_start(unsigned i);
+void bridge_kill(unsigned i);
+void bridge_freeze(unsigned i);
+void bridge_thaw(unsigned i);
+/* By SIGTERM: what is free is given back first. */
+void bridge_end(unsigned i);
+/* Waits until @pid leads hosts[@i]; 0 = any. */
+void leads(unsigned i, pid_t pid);
+
+/* Instead of its bridge the test's own process leads hosts[@i], in a thread; returns once it does. */
 struct bridge_service {
 	lockshm_t *s;
 	pthread_t thread;
 	lockshm_canceller_t canceller;
-	int code; /* that of lockshm_bridge_serve() */
+	int code; /* that of bridge_serve() */
 };
 void bridge_service_start(struct bridge_service *v, unsigned i);
 void bridge_service_stop(struct bridge_service *v);

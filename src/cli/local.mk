@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# What the tools share.
+noinst_LTLIBRARIES += libcli.la
+libcli_la_SOURCES = \
+	%D%/args.c \
+	%D%/child.c \
+	%D%/cli.h \
+	%D%/message.c \
+	%D%/open.c \
+	%D%/output.c \
+	%D%/program.c \
+	%D%/signals.c \
+	%D%/table.c \
+	$(end)
+libcli_la_LDFLAGS =

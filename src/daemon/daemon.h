@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* daemon.h - what the files of the program lockshm-bridge share */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include "bridge/admin.h"
+#include "bridge/serve.h"
+#include "cli/cli.h"
+
+/** Longest time for one look-up or change in Redis. */
+#define REMOTE_TIMEOUT LOCKSHM_SECONDS(1)
+
+int daemon_release(int argc, char **argv);
+int daemon_serve(int argc, char **argv);
+int daemon_show(int argc, char **argv);
+
+/* --- daemon/keeper.c: the segments of one name ------------------------------------------------------- */
+
+/** The segment that has the name is served by a thread, and a replaced one by another until its last hold ends. */
+struct keeper;
+
+/** Start.  @while_used: end when no global key has been in use for some seconds.  NULL after a message. */
+struct keeper *keeper_start(const char *name, bool any_owner, bool while_used);
+/** A descriptor that becomes readable when it has ended by itself. */
+int keeper_fd(const struct keeper *keeper);
+/** End: what is free is given back first, for 250 ms at most.  Return: the exit status. */
+int keeper_stop(struct keeper *keeper);
+
+/* --- daemon/supervisor.c: the service manager -------------------------------------------------------- */
+
+/** Report to the manager that started the program, if it listens (NOTIFY_SOCKET): "READY=1", "STATUS=...". */
+void supervisor_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** How often the manager wants a sign of life, half of WATCHDOG_USEC; 0 = never. */
+int64_t supervisor_interval(void);
+
+#endif

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# The program lockshm-bridge.  It sees the inside of the library, so it has a copy of its own: a library of another format
+# on the same machine refuses the segment, and so does this program.
+if HAVE_BRIDGE
+bin_PROGRAMS += lockshm-bridge
+endif
+lockshm_bridge_SOURCES = \
+	%D%/daemon.h \
+	%D%/keeper.c \
+	%D%/main.c \
+	%D%/release.c \
+	%D%/serve.c \
+	%D%/show.c \
+	%D%/supervisor.c \
+	$(end)
+lockshm_bridge_LDADD = libcli.la libbridge.la libredis.la liblockshm-internal.la
+lockshm_bridge_LDFLAGS = $(link_flags)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* main.c - lockshm-bridge: commands, help, and main; manual: doc/man/lockshm-bridge.8 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/daemon.h"
+
+const char program_name[] = "lockshm-bridge";
+
+static const char help_text[] =
+	"usage: lockshm-bridge [--any-owner] [--while-used] NAME [-- CMD...]\n"
+	"       lockshm-bridge show [--json|--porcelain] [--escaped] NAME KEY\n"
+	"       lockshm-bridge release [--escaped] [--any-owner] NAME KEY VALUE\n"
+	"\n"
+	"Obtains the global keys of a segment from Redis, for all processes of this host.\n"
+	"\n"
+	"  show                     print what Redis has of a key\n"
+	"  release                  end the hold in Redis that has VALUE, as show prints it\n"
+	"\n"
+	"  --any-owner              accept a segment that belongs to neither the caller nor root\n"
+	"  --while-used             end when no global key has been in use for 3 seconds\n"
+	"  --escaped                KEY and VALUE are percent-escaped, as --porcelain prints them\n"
+	"  --json                   one JSON array, an element for each server\n"
+	"  --porcelain              tab-separated lines for programs\n"
+	"  -h, --help               this help\n"
+	"      --version            version\n"
+	"\n"
+	"NAME is a segment: /name or name; it may be made later.  With CMD it runs that command beside, and ends with\n"
+	"it.  Segments called show or release are written with the slash.  More: lockshm-bridge(8).\n";
+
+static void __attribute__((noreturn)) help(void)
+{
+	fputs(help_text, stdout);
+	exit(program_end(EXIT_OK));
+}
+
+int main(int argc, char **argv)
+{
+	program_begin();
+	args_help = help;
+	if (argc < 2) {
+		fputs(help_text, stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--version"))
+		return program_version();
+	signals_contain_truncation();
+	if (!strcmp(argv[1], "show")) {
+		subject_command("show");
+		return program_end(daemon_show(argc - 1, argv + 1));
+	}
+	if (!strcmp(argv[1], "release")) {
+		subject_command("release");
+		return program_end(daemon_release(argc - 1, argv + 1));
+	}
+	return program_end(daemon_serve(argc, argv));
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serve.c - lockshm-bridge NAME: serve until a signal, or as long as a command runs
+ *
+ * Beside a command, its exit status is that of the program, and signals go to it; see cli/child.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+enum { OPTION_ANY_OWNER = 256, OPTION_CHECK, OPTION_VERSION, OPTION_WHILE_USED };
+
+static const struct option options[] = {
+	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
+	{ "help", no_argument, NULL, 'h' },
+	{ "while-used", no_argument, NULL, OPTION_WHILE_USED },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+struct arguments {
+	const char *name;
+	bool any_owner;
+	bool while_used;
+	char **command; /**< NULL = none */
+};
+
+static void parse(int argc, char **argv, struct arguments *args)
+{
+	for (int option; (option = args_option(argc, argv, "+:h", options)) != -1;)
+		if (option == OPTION_ANY_OWNER)
+			args->any_owner = true;
+		else
+			args->while_used = true;
+	args->name = args_segment(argc, argv);
+	if (optind < argc && !strcmp(argv[optind], "--")) {
+		optind++;
+		args->command = argv + optind;
+		if (optind == argc)
+			usage_error("no command after --");
+		return;
+	}
+	args_end(argc, argv);
+}
+
+static sigset_t ending_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+/** Until one of the ending signals, which are blocked, or until the keeper has ended. */
+static int await_end(const struct keeper *keeper)
+{
+	sigset_t set = ending_signals();
+	struct pollfd fds[] = { { signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0 }, { keeper_fd(keeper), POLLIN, 0 } };
+
+	if (fds[0].fd < 0) {
+		message("cannot wait for signals: %s%s", strerror(errno), limit_of(errno));
+		return EXIT_FAILED;
+	}
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	close(fds[0].fd);
+	return EXIT_OK;
+}
+
+static bool goes_on(void *arg, bool running)
+{
+	(void)arg;
+	(void)running;
+	return false;
+}
+
+static int run_command(const struct keeper *keeper, char **command)
+{
+	const struct child_watch watch = { goes_on, NULL, keeper_fd(keeper), false };
+	struct child_end end;
+
+	if (child_run(command, environ, &watch, &end) < 0) {
+		message("cannot start a process: %s%s", strerror(errno), limit_of(errno));
+		return EXIT_FAILED;
+	}
+	if (!end.started && end.exec_errno)
+		message("cannot execute %s: %s", command[0], strerror(end.exec_errno));
+	return end.exit_status;
+}
+
+int daemon_serve(int argc, char **argv)
+{
+	struct arguments args = { .name = NULL };
+	struct keeper *keeper;
+	sigset_t set, before;
+	int status, failed_status;
+
+	parse(argc, argv, &args);
+	/* No thread of the keeper takes a signal. */
+	sigfillset(&set);
+	sigdelset(&set, SIGBUS);
+	sigdelset(&set, SIGSEGV);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	keeper = keeper_start(args.name, args.any_owner, args.while_used);
+	if (!keeper)
+		return EXIT_FAILED;
+	supervisor_tell("READY=1");
+	if (args.command) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		status = run_command(keeper, args.command);
+	} else {
+		status = await_end(keeper);
+	}
+	supervisor_tell("STOPPING=1");
+	failed_status = keeper_stop(keeper);
+	return status ? status : failed_status;
+}

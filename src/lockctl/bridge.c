@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bridge.c - what lockctl has done by the program lockshm-bridge, so that it needs no Redis client itself
+ *
+ * The program is the one beside lockctl, or else the first in PATH.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lockctl/lockctl.h"
+
+#define PROGRAM "lockshm-bridge"
+
+/* --- Processes --------------------------------------------------------------------------------------- */
+
+/** The path to execute; without a slash it is looked for in PATH. */
+static const char *find_program(char path[PATH_MAX + sizeof(PROGRAM)])
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	char *slash;
+
+	path[n > 0 ? n : 0] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return PROGRAM;
+	strcpy(slash + 1, PROGRAM);
+	return access(path, X_OK) == 0 ? path : PROGRAM;
+}
+
+static void __attribute__((noreturn)) become_program(const char *path, const char *const *arguments)
+{
+	int cause;
+
+	execvp(path, (char *const *)(uintptr_t)arguments);
+	cause = errno;
+	_exit(cause == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+static char *read_all(int fd)
+{
+	char *text = NULL, part[4096];
+	size_t size = 0;
+	FILE *out = checked(open_memstream(&text, &size));
+	ssize_t n;
+
+	while ((n = read(fd, part, sizeof(part))) > 0 || (n < 0 && errno == EINTR))
+		if (n > 0)
+			fwrite(part, 1, (size_t)n, out);
+	fclose(out);
+	return checked(text);
+}
+
+static int exit_status_of(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_OK; /* the caller ignores SIGCHLD: not known */
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_BY_SIGNAL + WTERMSIG(status);
+}
+
+/** Run it; to be freed: its output, or NULL and why there is none. */
+static char *output_of(const char *const *arguments, char **why)
+{
+	char path[PATH_MAX + sizeof(PROGRAM)];
+	const char *program = find_program(path);
+	int ends[2], status;
+	char *text;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		*why = format_text("cannot make a pipe: %s%s", strerror(errno), limit_of(errno));
+		return NULL;
+	}
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		become_program(program, arguments);
+	}
+	close(ends[1]);
+	text = pid > 0 ? read_all(ends[0]) : NULL;
+	close(ends[0]);
+	if (pid < 0) {
+		*why = format_text("cannot start a process: %s%s", strerror(errno), limit_of(errno));
+		return NULL;
+	}
+	status = exit_status_of(pid);
+	if (status == EXIT_OK)
+		return text;
+	free(text);
+	*why = status == EXIT_NOT_FOUND || status == EXIT_NOT_EXECUTABLE ?
+		       format_text("not asked: the program " PROGRAM " is not installed") :
+		       format_text("not asked: " PROGRAM " ended with status %d", status);
+	return NULL;
+}
+
+int bridge_execute(const char *const *arguments)
+{
+	char path[PATH_MAX + sizeof(PROGRAM)];
+	int cause;
+
+	execvp(find_program(path), (char *const *)(uintptr_t)arguments);
+	cause = errno;
+	message("cannot execute " PROGRAM ", which speaks to Redis: %s", strerror(cause));
+	return cause == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+/** Nothing of the caller's stays open in a process that outlives it. */
+static void leave_descriptors(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0)
+		return;
+#endif
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		close(fd);
+}
+
+void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner)
+{
+	const char *arguments[] = { PROGRAM, "--while-used", any_owner ? "--any-owner" : "--", any_owner ? "--" : name,
+				    any_owner ? name : NULL, NULL };
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
+	char path[PATH_MAX + sizeof(PROGRAM)];
+	const char *program = find_program(path);
+	pid_t pid;
+
+	if (lockshm_bridge_stat(segment, &stat) < 0 || !*stat.servers || stat.pid)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		setsid();
+		signals_default();
+		leave_descriptors();
+		if (fork() == 0)
+			become_program(program, arguments);
+		_exit(EXIT_OK);
+	}
+	/* If there is no process to be had, the request says that there is no bridge. */
+	if (pid > 0)
+		(void)exit_status_of(pid);
+}
+
+/* --- One key in Redis -------------------------------------------------------------------------------- */
+
+/** Output of "show" in @format; to be freed; NULL and no reason = a segment without Redis. */
+static char *show_remote(lockshm_t *segment, const char *format, const char *name, struct key key, char **why)
+{
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
+	const char *arguments[8] = { PROGRAM, "show", "--escaped" };
+	char *escaped = NULL, *text;
+	size_t size = 0, n = 3;
+	FILE *out;
+
+	*why = NULL;
+	if (key.len > LOCKSHM_GLOBAL_KEY_MAX || lockshm_bridge_stat(segment, &stat) < 0 || !*stat.servers)
+		return NULL;
+	out = checked(open_memstream(&escaped, &size));
+	put_word(out, key.bytes, key.len);
+	fclose(out);
+	if (format)
+		arguments[n++] = format;
+	arguments[n++] = "--";
+	arguments[n++] = name;
+	arguments[n] = checked(escaped);
+	text = output_of(arguments, why);
+	free(escaped);
+	return text;
+}
+
+void remote_json(struct json *json, lockshm_t *segment, const char *name, struct key key)
+{
+	char *why, *text = show_remote(segment, "--json", name, key, &why);
+
+	if (text)
+		json_raw(json, "redis", text);
+	if (why) {
+		json_open(json, "redis", '[');
+		json_open(json, NULL, '{');
+		json_text(json, "server", "-");
+		json_text(json, "error", why);
+		json_close(json, '}');
+		json_close(json, ']');
+	}
+	free(text);
+	free(why);
+}
+
+void remote_porcelain(FILE *out, lockshm_t *segment, const char *name, struct key key)
+{
+	char *why, *text = show_remote(segment, "--porcelain", name, key, &why);
+
+	if (text)
+		fputs(text, out);
+	if (why) {
+		fputs("redis\t%2D\t-\t0\t0\t0\t", out);
+		put_word(out, why, strlen(why));
+		fputc('\n', out);
+	}
+	free(text);
+	free(why);
+}
+
+void remote_human(FILE *out, lockshm_t *segment, const char *name, struct key key)
+{
+	char *why, *text = show_remote(segment, NULL, name, key, &why);
+
+	if (text)
+		fputs(text, out);
+	if (why)
+		fprintf(out, "redis    %s\n", why);
+	free(text);
+	free(why);
+}
