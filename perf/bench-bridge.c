@@ -9,18 +9,23 @@
 #include "bench-bridge.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
-#include <stdlib.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #define HOLD_NS LOCKSHM_SECONDS(600) /* longer than any run: no timeout, no end of a lease */
 #define QUEUE_MS 20000
+#define START_MS 20000
+#define PROGRAM "lockshm-bridge"
 
 static char names[BRIDGE_HOSTS][64];
 static lockshm_t *creators[BRIDGE_HOSTS];
+static pid_t bridges[BRIDGE_HOSTS];
 static const struct bridge_options *wished;
 
 static void __attribute__((noreturn)) fail(const char *what, int code, const struct lockshm_error *error)
@@ -29,6 +34,46 @@ static void __attribute__((noreturn)) fail(const char *what, int code, const str
 		error && error->message[0] ? error->message : lockshm_strerror(code));
 	errno = 0;
 	bench_fail("bridge");
+}
+
+/* The program of this build: in the directory above the benchmark's. */
+static void __attribute__((noreturn)) become_bridge(const char *name, pid_t parent)
+{
+	char path[PATH_MAX + sizeof("/../" PROGRAM)];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	char *slash;
+
+	bridge_unpin();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	path[n > 0 ? n : 0] = 0;
+	slash = strrchr(path, '/');
+	if (slash && getppid() == parent) {
+		strcpy(slash, "/../" PROGRAM);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(126);
+		execl(path, PROGRAM, name, (char *)NULL);
+	}
+	_exit(127);
+}
+
+static int start_bridge(int host)
+{
+	uint64_t from = bench_ticks(), limit = bench_ticks_of_ns(START_MS * 1e6);
+	pid_t parent = getpid();
+
+	bridges[host] = fork();
+	if (bridges[host] < 0)
+		bench_fail("fork");
+	if (!bridges[host])
+		become_bridge(names[host], parent);
+	while (bridge_stat(creators[host]).pid != bridges[host]) {
+		if (bench_ticks() - from > limit) {
+			bench_why("no " PROGRAM " beside the benchmark, or it does not start");
+			return -1;
+		}
+		usleep(1000);
+	}
+	return 0;
 }
 
 static int make_one(int host, const char *uri)
@@ -49,7 +94,7 @@ static int make_one(int host, const char *uri)
 		o.redis_ttl_ns = wished->ttl_ns;
 	snprintf(names[host], sizeof(names[host]), "/bench-host-%d-%d", (int)getpid(), host);
 	if (!lockshm_create(&creators[host], names[host], &o, &error))
-		return 0;
+		return start_bridge(host);
 	names[host][0] = 0;
 	bench_why("%s", error.message);
 	return -1;
@@ -60,6 +105,9 @@ static void destroy(void)
 	for (int i = 0; i < BRIDGE_HOSTS; i++) {
 		if (!names[i][0])
 			continue;
+		if (bridges[i] > 0)
+			bench_kill(bridges[i]);
+		bridges[i] = 0;
 		lockshm_close(creators[i]);
 		lockshm_destroy(names[i], NULL);
 		names[i][0] = 0;

@@ -3,8 +3,8 @@
  * bench-bridge.h - common parts of the scenarios of the bridge: one real Redis server, and segments as hosts
  *
  * The server is the run's own (bench-server.c), used over plain blocking sockets here, the least cost of a round trip.
- * Processes of these scenarios are not pinned: the bridge is a thread of one of them, and the kernel places it and the
- * server, as it does for users.
+ * Each host has a process of lockshm-bridge.  Processes of these scenarios are not pinned: the kernel places them, the
+ * bridges and the server, as it does for users.
  */
 #ifndef BENCH_BRIDGE_H
 #define BENCH_BRIDGE_H

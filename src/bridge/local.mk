@@ -19,6 +19,8 @@ libbridge_la_SOURCES = \
 	%D%/lease.h \
 	%D%/listener.c \
 	%D%/listener.h \
+	%D%/log.c \
+	%D%/log.h \
 	%D%/serve.c \
 	%D%/serve.h \
 	$(end)

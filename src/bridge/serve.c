@@ -18,6 +18,7 @@
 #include "bridge/demand.h"
 #include "bridge/lease.h"
 #include "bridge/listener.h"
+#include "bridge/log.h"
 #include "hold/acquire.h"
 #include "hostlease/leader.h"
 #include "lock/owner.h"
@@ -50,6 +51,7 @@ struct leader {
 	struct redis_command cmds[COMMANDS_MAX], late[COMMANDS_MAX * COMMANDS_PER_LEASE];
 	uint32_t lease_of_cmd[COMMANDS_MAX];
 	size_t n;
+	struct server_logs logs;
 };
 
 /* ---------------------------------------------------------------- what is due */
@@ -141,6 +143,7 @@ static void flush(struct leader *v)
 	size_t k, late = 0;
 
 	redis_client_run(v->b.client, v->cmds, v->n, v->b.io_ns);
+	bridge_log_servers(&v->logs, v->b.client);
 	/* LATE still means leader: the time is over, but no standby took the lock, and a round may take that long. */
 	v->b.superseded = lockshm_check(&v->leadership, NULL) < 0;
 	for (k = 0; k < v->n; k++)
@@ -251,8 +254,10 @@ static void make_client(struct leader *v, int64_t now)
 	v->client_at = now + CLIENT_AGAIN_NS;
 	v->client_tried = redis_now();
 	bridge_client_settings(&settings, &v->s->redis);
-	if (redis_client_new(&v->b.client, &settings, &v->b.client_error) != 0)
+	if (redis_client_new(&v->b.client, &settings, &v->b.client_error) != 0) {
+		bridge_log("%s", v->b.client_error.text);
 		return;
+	}
 	redis_client_between(v->b.client, keep_leadership_in_round, v);
 }
 
@@ -410,8 +415,11 @@ static bool lead(struct leader *v)
 {
 	bool ended;
 
+	bridge_log("leads: obtains the leases of this host");
 	listener_start(&v->listener, v->s);
 	ended = lead_loop(v);
+	if (!ended)
+		bridge_log("leads no more: it was stopped for too long, or another process took over; stands by");
 	if (ended && canceller_used(v->canceller))
 		finish(v);
 	listener_stop(&v->listener);

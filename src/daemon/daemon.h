@@ -4,6 +4,7 @@
 #define DAEMON_DAEMON_H
 
 #include "bridge/admin.h"
+#include "bridge/log.h"
 #include "bridge/serve.h"
 #include "cli/cli.h"
 

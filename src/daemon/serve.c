@@ -96,6 +96,11 @@ static int run_command(const struct keeper *keeper, char **command)
 	return end.exit_status;
 }
 
+static void log_line(const char *line)
+{
+	message("%s", line);
+}
+
 int daemon_serve(int argc, char **argv)
 {
 	struct arguments args = { .name = NULL };
@@ -104,6 +109,7 @@ int daemon_serve(int argc, char **argv)
 	int status, failed_status;
 
 	parse(argc, argv, &args);
+	bridge_log_to = log_line;
 	/* No thread of the keeper takes a signal. */
 	sigfillset(&set);
 	sigdelset(&set, SIGBUS);

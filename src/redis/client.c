@@ -465,3 +465,21 @@ void redis_client_watch(struct redis_client *client, int epoll)
 			(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 	}
 }
+
+/* ---------------------------------------------------------------- for the log */
+
+static void report_server(const struct redis_conn *conn, void (*fn)(const char *, bool, const char *, void *), void *arg)
+{
+	fn(redis_conn_label(conn), redis_conn_ready(conn), redis_conn_error(conn)->text, arg);
+}
+
+void redis_client_each_server(const struct redis_client *client,
+			      void (*fn)(const char *label, bool ready, const char *why, void *arg), void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < client->nodes.n; i++)
+		report_server(client->nodes.node[i].conn, fn, arg);
+	for (i = 0; i < client->n_quorum; i++)
+		report_server(redis_quorum_conn(client->quorum, i), fn, arg);
+}

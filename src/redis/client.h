@@ -65,6 +65,10 @@ void redis_client_watch(struct redis_client *client, int epoll);
 /* The latest time for the next redis_client_arm(). */
 int64_t redis_client_due(const struct redis_client *client);
 
+/* Calls @fn for each server: can it be used now, and if not, why, "" = it was not needed yet. */
+void redis_client_each_server(const struct redis_client *client,
+			      void (*fn)(const char *label, bool ready, const char *why, void *arg), void *arg);
+
 /* In a forked child: closes the inherited descriptors. */
 void redis_client_abandon(struct redis_client *client);
 

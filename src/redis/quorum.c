@@ -438,3 +438,8 @@ const struct redis_error *redis_quorum_error(const struct redis_quorum *q)
 {
 	return &q->error;
 }
+
+const struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i)
+{
+	return q->nodes[i].conn;
+}

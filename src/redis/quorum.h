@@ -85,4 +85,7 @@ const struct redis_error *redis_quorum_error(const struct redis_quorum *q);
 /* A warning about this number of servers; NULL = none. */
 const char *redis_quorum_warning(size_t n);
 
+/* The connection to the server that was given as number @i, from 0. */
+const struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i);
+
 #endif

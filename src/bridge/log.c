@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* log.c - see bridge/log.h */
+#include "bridge/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sys/clock.h"
+
+#define LINES 20
+#define PERIOD_NS LOCKSHM_SECONDS(10)
+
+void (*bridge_log_to)(const char *line);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards these */
+static int64_t period; /* its begin */
+static unsigned lines, left_out; /* in it */
+
+/* Returns how many lines were left out before this one, or -1 if this one is. */
+static int admit(void)
+{
+	int64_t now = clock_precise();
+	int before = 0;
+
+	if (now - period >= PERIOD_NS) {
+		before = (int)left_out;
+		period = now;
+		lines = left_out = 0;
+	}
+	if (lines < LINES) {
+		lines++;
+		return before;
+	}
+	left_out++;
+	return -1;
+}
+
+void bridge_log(const char *format, ...)
+{
+	char line[640];
+	va_list args;
+	int before;
+
+	if (!bridge_log_to)
+		return;
+	pthread_mutex_lock(&lock);
+	before = admit();
+	if (before > 0) {
+		snprintf(line, sizeof(line), "%d lines were left out", before);
+		bridge_log_to(line);
+	}
+	if (before >= 0) {
+		va_start(args, format);
+		vsnprintf(line, sizeof(line), format, args);
+		va_end(args);
+		bridge_log_to(line);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static struct server_log *find(struct server_logs *logs, const char *label)
+{
+	size_t i;
+
+	for (i = 0; i < logs->n; i++)
+		if (strcmp(logs->server[i].label, label) == 0)
+			return &logs->server[i];
+	if (logs->n == REDIS_SERVERS_MAX)
+		return NULL;
+	snprintf(logs->server[logs->n].label, sizeof(logs->server[0].label), "%s", label);
+	return &logs->server[logs->n++];
+}
+
+static void log_server(const char *label, bool ready, const char *why, void *arg)
+{
+	struct server_log *server = find(arg, label);
+
+	if (!server || (ready ? !server->lost : server->lost || !*why))
+		return;
+	server->lost = !ready;
+	if (ready)
+		bridge_log("%s is back", label);
+	else
+		bridge_log("%s", why); /* begins with the server */
+}
+
+void bridge_log_servers(struct server_logs *logs, const struct redis_client *client)
+{
+	redis_client_each_server(client, log_server, logs);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* log.h - what an operator is told: leadership, servers that are lost or back, lost leases */
+#ifndef LOCKSHM_BRIDGE_LOG_H
+#define LOCKSHM_BRIDGE_LOG_H
+
+#include "redis/client.h"
+#include "sys/compiler.h"
+
+/* Gets each line, from any thread that serves.  NULL = nothing is logged. */
+extern void (*bridge_log_to)(const char *line);
+
+/* At most some lines in ten seconds; the next line says how many were left out. */
+void bridge_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The state of each server as it was logged last. */
+struct server_log {
+	char label[384];
+	bool lost;
+};
+struct server_logs {
+	struct server_log server[REDIS_SERVERS_MAX];
+	size_t n;
+};
+
+/* Log what has changed since the last call. */
+void bridge_log_servers(struct server_logs *logs, const struct redis_client *client);
+
+#endif
