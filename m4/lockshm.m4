@@ -57,16 +57,6 @@ AC_DEFUN([LOCKSHM_PEER], [
 	m4_popdef([lower])
 ])
 
-dnl LOCKSHM_SONAME(VARIABLE, LIBRARY, LIBS, IF-NOT) - the name under which the loader knows LIBRARY, as libfoo.so.1, into
-dnl VARIABLE, and substitute it.
-AC_DEFUN([LOCKSHM_SONAME], [
-	AC_MSG_CHECKING([for the name of the shared library $2])
-	lockshm_file=`$CC $CFLAGS $LDFLAGS $3 -print-file-name=$2.so`
-	$1=`$READELF -d "$lockshm_file" 2>/dev/null | sed -n '/(SONAME)/s/.* .\($2.*\).$/\1/p'`
-	AS_IF([test -n "$$1"], [AC_MSG_RESULT([$$1])], [AC_MSG_RESULT([not found]); $4])
-	AC_SUBST([$1])
-])
-
 dnl LOCKSHM_LANGUAGE(NAME, WHAT, SEARCH, FOUND) - option --without-NAME; SEARCH sets variables, and have_NAME is yes if the
 dnl words FOUND are not empty after it.
 AC_DEFUN([LOCKSHM_LANGUAGE], [

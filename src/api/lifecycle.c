@@ -5,12 +5,11 @@
  * The file itself is made in segment/create.c, mapped in segment/map.c and removed in segment/remove.c.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "lock/participant.h"
 #include "lock/sweep.h"
-#include "redis/settings.h"
 #include "segment/process.h"
+#include "segment/redis-options.h"
 #include "service/service.h"
 #include "sys/error.h"
 #include "sys/sized.h"
@@ -67,17 +66,6 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 
 /* ---------------------------------------------------------------- create */
 
-static int check_redis(const struct lockshm_create_options *o, struct lockshm_error *error)
-{
-	if (!o->redis && (o->redis_prefix || (o->flags & LOCKSHM_CREATE_REDIS_QUORUM)))
-		return error_set(error, LOCKSHM_INVALID, "settings for Redis, but no Redis server is named");
-	if (!o->redis)
-		return 0;
-	if (o->redis_leases < 1 || o->redis_leases > HOST_LEASES_MAX)
-		return error_set(error, LOCKSHM_INVALID, "redis_leases is %u, must be 1..%u", o->redis_leases, HOST_LEASES_MAX);
-	return redis_settings_check(o, error);
-}
-
 static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
 {
 	if (o->locks < 1 || o->locks > LOCKS_MAX)
@@ -96,7 +84,7 @@ static int check_options(const struct lockshm_create_options *o, struct lockshm_
 		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
 	if (o->reserved)
 		return error_set(error, LOCKSHM_INVALID, "reserved is %u, must be 0", o->reserved);
-	return check_redis(o, error);
+	return redis_options_check(o, error);
 }
 
 /* @o: copy of the program's @options, or the defaults. */
@@ -113,36 +101,13 @@ static int read_options(struct lockshm_create_options *o, const struct lockshm_c
 	return err ? err : check_options(o, error);
 }
 
-/* @out is zero. */
-static void put_redis(struct shm_redis *out, const struct redis_settings *settings)
-{
-	_Static_assert(sizeof(out->servers) == REDIS_URIS_LEN + 1 && sizeof(out->prefix) == REDIS_PREFIX_LEN + 1 &&
-			       sizeof(out->host) == REDIS_HOST_LEN && REDIS_WAIT_MAX == REDIS_REPLICAS_MAX,
-		       "checked settings fit into a segment");
-	out->policy = (uint32_t)settings->policy;
-	out->flags = (settings->quorum ? REDIS_QUORUM : 0) | settings->replicas << REDIS_WAIT_SHIFT;
-	out->ttl_ms = settings->ttl_ms;
-	out->retain_ms = settings->retain_ms;
-	memcpy(out->host, settings->host, sizeof(out->host));
-	memcpy(out->prefix, settings->prefix, strlen(settings->prefix));
-	memcpy(out->servers, settings->servers, strlen(settings->servers));
-}
-
 static int make_segment(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
 			struct lockshm_error *error)
 {
-	static const struct shm_redis none;
-	struct shm_redis redis = none;
-	struct redis_settings settings;
-	int err;
+	struct shm_redis redis;
+	int err = redis_options_store(&redis, o, error);
 
-	if (o->redis) {
-		err = redis_settings_make(&settings, o, error);
-		if (err)
-			return err;
-		put_redis(&redis, &settings);
-	}
-	return segment_create(out, name, o, &redis, error);
+	return err ? err : segment_create(out, name, o, &redis, error);
 }
 
 /* A removal was cut short, and its name cannot be removed. */

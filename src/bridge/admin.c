@@ -73,15 +73,14 @@ static int choose(struct admin_op *q, const struct redis_server *servers, size_t
 static int begin(struct admin_op *q)
 {
 	struct redis_server *servers = calloc(REDIS_SERVERS_MAX, sizeof(*servers));
-	struct redis_error why = { 0 };
 	size_t n;
 	int err;
 
 	if (!servers)
 		return error_set(q->error, LOCKSHM_NO_MEMORY, "out of memory");
-	err = redis_uri_parse(q->s->redis.servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, &why)
-		      ? translate(q->error, &why)
-		      : choose(q, servers, n);
+	err = redis_uri_parse(q->s->redis.servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, q->error);
+	if (!err)
+		err = choose(q, servers, n);
 	explicit_bzero(servers, REDIS_SERVERS_MAX * sizeof(*servers));
 	free(servers);
 	return err;

@@ -6,12 +6,10 @@
 
 void bridge_client_settings(struct redis_settings *out, const struct shm_redis *from)
 {
+	_Static_assert(sizeof(from->host) == REDIS_HOST_LEN, "a host's id is what the segment has of it");
 	*out = (struct redis_settings){
 		.servers = from->servers,
-		.prefix = from->prefix,
-		.policy = (int)from->policy,
 		.ttl_ms = from->ttl_ms,
-		.retain_ms = from->retain_ms,
 		.quorum = (from->flags & REDIS_QUORUM) != 0,
 		.replicas = REDIS_WAIT(from->flags),
 	};

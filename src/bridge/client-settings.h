@@ -3,7 +3,7 @@
 #ifndef LOCKSHM_BRIDGE_CLIENT_SETTINGS_H
 #define LOCKSHM_BRIDGE_CLIENT_SETTINGS_H
 
-#include "redis/settings.h"
+#include "redis/client.h"
 #include "segment/layout.h"
 
 /* Of the checked copy of a segment, which must stay as long as they are used. */

@@ -48,10 +48,13 @@ static int add_servers(struct redis_client *client, const struct redis_settings 
 	struct redis_quorum_options options = { .quarantine_ms = (int64_t)settings->ttl_ms,
 						  .value_is_shared = true };
 	struct redis_server servers[REDIS_SERVERS_MAX];
+	struct lockshm_error why;
 	size_t n, i;
-	int code = redis_uri_parse(settings->servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, error);
+	int code = 0;
 
-	if (!code && settings->quorum) {
+	if (redis_uri_parse(settings->servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, &why) != 0)
+		return redis_fail(error, REDIS_INVALID, "%s", why.message);
+	if (settings->quorum) {
 		client->n_quorum = n;
 		return redis_quorum_new(&client->quorum, servers, n, &options, error);
 	}
@@ -86,13 +89,6 @@ void redis_client_free(struct redis_client *client)
 	redis_nodes_end(&client->nodes);
 	redis_quorum_free(client->quorum);
 	free(client);
-}
-
-void redis_client_abandon(struct redis_client *client)
-{
-	redis_nodes_abandon(&client->nodes);
-	if (client->quorum)
-		redis_quorum_abandon(client->quorum);
 }
 
 int redis_client_keys_mode(const struct redis_client *client)

@@ -9,10 +9,18 @@
 #define LOCKSHM_REDIS_CLIENT_H
 
 #include "redis/script.h"
-#include "redis/settings.h"
 #include "redis/tracking.h"
 
 struct redis_client;
+
+/* The texts belong to the caller and must stay as long as the client. */
+struct redis_settings {
+	const char *servers; /* URIs, separated by commas, without passwords */
+	char host[REDIS_HOST_LEN + 1]; /* this host's name in Redis */
+	uint64_t ttl_ms; /* of a lease, at most */
+	bool quorum; /* a majority of the servers decides; else each key has one server */
+	unsigned replicas; /* that must have a lease before it counts */
+};
 
 /* One operation on one key.  The caller fills the first part; keys and value must stay until the reply. */
 struct redis_command {
@@ -37,6 +45,7 @@ struct redis_command {
 	struct script_reply reply;
 };
 
+/* Waits for no server.  REDIS_INVALID: bad URIs, or rediss:// in a build without TLS. */
 int redis_client_new(struct redis_client **out, const struct redis_settings *settings, struct redis_error *error);
 void redis_client_free(struct redis_client *client);
 
@@ -68,8 +77,5 @@ int64_t redis_client_due(const struct redis_client *client);
 /* Calls @fn for each server: can it be used now, and if not, why, "" = it was not needed yet. */
 void redis_client_each_server(const struct redis_client *client,
 			      void (*fn)(const char *label, bool ready, const char *why, void *arg), void *arg);
-
-/* In a forked child: closes the inherited descriptors. */
-void redis_client_abandon(struct redis_client *client);
 
 #endif

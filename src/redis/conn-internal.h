@@ -7,8 +7,6 @@
 #ifndef LOCKSHM_REDIS_CONN_INTERNAL_H
 #define LOCKSHM_REDIS_CONN_INTERNAL_H
 
-#include <sys/types.h>
-
 #include "redis/conn.h"
 #include "redis/handshake.h"
 #include "redis/resolve.h"
@@ -28,7 +26,6 @@ struct redis_conn {
 
 	enum state state;
 	int fd;
-	pid_t pid; /* that opened the socket */
 	struct redis_tls *tls; /* NULL = no TLS */
 	bool received; /* at least one byte from the server */
 	bool eof; /* closed by the server; earlier replies may still be taken */
@@ -67,8 +64,6 @@ int conn_malformed(struct redis_conn *c, const char *what);
 void conn_close_fd(struct redis_conn *c);
 void conn_shut(struct redis_conn *c);
 int conn_drop(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Opened by a parent process?  Then it is closed. */
-bool conn_inherited(struct redis_conn *c);
 /* Closes a broken connection; REDIS_UNKNOWN if a reply was awaited. */
 int conn_lost(struct redis_conn *c, const char *why);
 

@@ -34,10 +34,6 @@ static void take_unix(struct redis_conn *c)
 
 void conn_look_up(struct redis_conn *c)
 {
-	if (c->lookup && redis_lookup_is_inherited(c->lookup)) {
-		c->lookup = NULL;
-		c->lookup_began = 0;
-	}
 	if (!c->is_name || c->lookup || (c->lookup_began && redis_now() < c->lookup_began + LOOKUP_AGAIN_NS))
 		return;
 	c->lookup_began = redis_now();
@@ -53,7 +49,7 @@ static void take_lookup(struct redis_conn *c)
 	const char *why;
 	size_t n;
 
-	if (!c->lookup || redis_lookup_is_inherited(c->lookup) || !redis_lookup_done(c->lookup))
+	if (!c->lookup || !redis_lookup_done(c->lookup))
 		return;
 	n = redis_lookup_take(c->lookup, found, &why);
 	snprintf(c->no_address, sizeof(c->no_address), "%s", why);
@@ -172,28 +168,16 @@ int conn_connected(struct redis_conn *c)
 	return try_addresses(c, sys_errno);
 }
 
-const char *redis_conn_load(const char *servers)
-{
-	const char *why = resp_load();
-
-	return why || !redis_uri_wants_tls(servers) ? why : redis_tls_load();
-}
-
 int redis_conn_open(struct redis_conn *c, int64_t deadline)
 {
-	const char *why;
-
-	(void)conn_inherited(c);
 	if (c->state != CLOSED)
 		return 0;
 	c->error.code = 0;
 	c->error.text[0] = '\0';
 	c->tried = redis_now();
-	why = resp_load();
-	c->resp = why ? NULL : resp_new();
+	c->resp = resp_new();
 	if (!c->resp)
-		return conn_drop(c, REDIS_NO_MEMORY, "%s", why ? why : "out of memory");
-	c->pid = getpid();
+		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
 	c->sent = c->taken = 0;
 	c->generation++;
 	c->open_deadline = deadline;

@@ -2,8 +2,8 @@
 /*
  * conn.c - sockets, deadlines, and the order of replies; see redis/conn.h
  *
- * The connection layer of hiredis is not used: its time-outs count per system call and start anew after a signal, it
- * does not handle fork, and its descriptors survive exec.
+ * The connection layer of hiredis is not used: its time-outs count per system call and start anew after a signal, and its
+ * descriptors survive exec.
  */
 #define _GNU_SOURCE
 #include "redis/conn.h"
@@ -22,19 +22,11 @@
 
 /* ---------------------------------------------------------------- closing */
 
-/* The number is cleared first: another thread may fork at any time, see redis_conn_abandon(). */
 void conn_close_fd(struct redis_conn *c)
 {
-	int fd = c->fd;
-
-	__atomic_store_n(&c->fd, -1, __ATOMIC_SEQ_CST);
-	if (fd >= 0)
-		close(fd);
-}
-
-void redis_conn_abandon(struct redis_conn *c)
-{
-	conn_close_fd(c);
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
 }
 
 void conn_shut(struct redis_conn *c)
@@ -59,15 +51,6 @@ int conn_drop(struct redis_conn *c, int code, const char *format, ...)
 	va_end(args);
 	conn_shut(c);
 	return redis_fail(&c->error, code, "%.60s: %s", c->server.label, why);
-}
-
-/* A socket inherited by a fork belongs to the parent. */
-bool conn_inherited(struct redis_conn *c)
-{
-	if (c->state == CLOSED || c->pid == getpid())
-		return false;
-	conn_drop(c, REDIS_FORKED, "the connection was opened before a fork");
-	return true;
 }
 
 void redis_conn_move(struct redis_conn *c)
@@ -158,7 +141,7 @@ int redis_conn_pump(struct redis_conn *c)
 {
 	int code = 0;
 
-	if (conn_inherited(c) || c->state == CLOSED)
+	if (c->state == CLOSED)
 		return c->error.code;
 	if (c->state == RESOLVING)
 		code = conn_resolved(c);
@@ -203,8 +186,6 @@ static bool due_room(struct redis_conn *c)
 
 int redis_conn_send(struct redis_conn *c, int64_t deadline, int argc, const char *const *argv, const size_t *lens)
 {
-	if (conn_inherited(c))
-		return c->error.code;
 	if (c->state != READY || c->eof)
 		return redis_fail(&c->error, REDIS_UNREACHABLE, "%s: not connected", c->server.label);
 	if (!due_room(c))
@@ -222,7 +203,7 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 {
 	struct redis_reply *reply;
 
-	if (conn_inherited(c) || c->state != READY)
+	if (c->state != READY)
 		return NULL;
 	if (!resp_get(c->resp, &reply)) {
 		conn_malformed(c, "the reply is not the Redis protocol");
@@ -367,7 +348,7 @@ void redis_conns_poll(struct redis_conn *const *conns, size_t n, int64_t until)
 	for (i = 0; i < n; i++) {
 		struct redis_conn *c = conns[i];
 
-		fds[i].fd = c && !conn_inherited(c) && !c->eof ? redis_conn_fd(c) : -1;
+		fds[i].fd = c && !c->eof ? redis_conn_fd(c) : -1;
 		fds[i].events = c ? redis_conn_events(c) : 0;
 		if (c && c->state != CLOSED && redis_conn_due(c) < until)
 			until = redis_conn_due(c);
@@ -383,9 +364,12 @@ void redis_conns_poll(struct redis_conn *const *conns, size_t n, int64_t until)
 int redis_conn_new(struct redis_conn **out, const struct redis_server *server,
 		    const struct redis_conn_options *options, struct redis_error *error)
 {
-	struct redis_conn *c = calloc(1, sizeof(*c));
+	struct redis_conn *c;
 
 	*out = NULL;
+	if (server->tls && redis_tls_missing())
+		return redis_fail(error, REDIS_INVALID, "%.60s: %s", server->label, redis_tls_missing());
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
 	c->fd = -1;
@@ -415,7 +399,7 @@ void redis_conn_free(struct redis_conn *c)
 
 bool redis_conn_ready(const struct redis_conn *c)
 {
-	return c->state == READY && c->pid == getpid();
+	return c->state == READY;
 }
 
 bool redis_conn_closed(const struct redis_conn *c)

@@ -6,10 +6,9 @@
  * its first byte to the last of its reply.  After it the connection is dropped, because a late reply could be taken for
  * that of the next command; whether the command was executed is then unknown.
  *
- *   closed --open--> resolving --> connecting --> handshake --replies--> ready --error, deadline, fork--> closed
+ *   closed --open--> resolving --> connecting --> handshake --replies--> ready --error, deadline--> closed
  *
- * A connection belongs to one thread of one process.  In a forked child it closes itself at the first use, without a
- * byte to the server, and can then be opened again.
+ * A connection belongs to one thread of one process: a forked child may only execute another program.
  */
 #ifndef LOCKSHM_REDIS_CONN_H
 #define LOCKSHM_REDIS_CONN_H
@@ -19,8 +18,8 @@
 #include <stdint.h>
 
 #include "redis/redis-error.h"
-#include "redis/uri.h"
 #include "redis/resp.h"
+#include "segment/redis-uri.h"
 
 #define REDIS_SCRIPTS_MAX 16
 #define REDIS_CONNS_MAX 64 /* most connections in one poll */
@@ -46,12 +45,10 @@ struct redis_server_info {
 	int64_t round_trip_ns; /* of the handshake */
 };
 
-/* Loads the libraries that these servers need.  NULL, or why this process cannot connect. */
-const char *redis_conn_load(const char *servers);
-
 /*
  * Begins to look the name up, in a thread of its own.  The addresses are kept for all later connects; the name is
- * looked up again when no address accepts a connection, or a replica is found there.
+ * looked up again when no address accepts a connection, or a replica is found there.  REDIS_INVALID: rediss:// in a build
+ * without TLS.
  */
 int redis_conn_new(struct redis_conn **out, const struct redis_server *server,
 		    const struct redis_conn_options *options, struct redis_error *error);
@@ -62,11 +59,6 @@ int redis_conn_open(struct redis_conn *c, int64_t deadline);
 void redis_conn_close(struct redis_conn *c);
 /* Closes a connection to a server that lost its role, and looks the name up again for a later open. */
 void redis_conn_move(struct redis_conn *c);
-/*
- * In a forked child, for a connection that a thread of the parent may be using: only closes the child's copy of the
- * socket, so that the server sees the end of the parent's.  No other call is permitted then.
- */
-void redis_conn_abandon(struct redis_conn *c);
 
 /* Queues a command; the next pump or poll writes it.  Replies come in the order of the commands. */
 int redis_conn_send(struct redis_conn *c, int64_t deadline, int argc, const char *const *argv, const size_t *lens);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redis/secrets.h"
+
 enum step { AUTH, SELECT_DB, PING, INFO_SERVER, INFO_REPLICATION, SET_NAME, CLIENT_ID, LOAD };
 
 static const char *const step_names[] = {
@@ -57,7 +59,7 @@ static int put_login(struct handshake *g, struct resp *resp, const struct redis_
 	char password[REDIS_PASSWORD_MAX];
 	struct command cmd = { .argc = 0 };
 	size_t len;
-	int code = redis_uri_password(server, password, &len, error);
+	int code = redis_password(server, password, &len, error);
 
 	if (!code && len) {
 		add_word(&cmd, "AUTH", 4);

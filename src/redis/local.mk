@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: MIT
-# A Redis client for locks, independent of segments.  hiredis and OpenSSL are loaded at their first use, not linked.
-liblockshm_internal_la_SOURCES += %D%/settings.h
+# A Redis client for locks, for the bridge and its tests.
 if HAVE_BRIDGE
 noinst_LTLIBRARIES += libredis.la
-liblockshm_internal_la_LIBADD += libredis.la
-else
-liblockshm_internal_la_SOURCES += %D%/settings-none.c
 endif
 libredis_la_SOURCES = \
 	%D%/backoff.h \
@@ -17,8 +13,6 @@ libredis_la_SOURCES = \
 	%D%/conn-open.c \
 	%D%/conn.c \
 	%D%/conn.h \
-	%D%/dynlib.c \
-	%D%/dynlib.h \
 	%D%/handshake.c \
 	%D%/handshake.h \
 	%D%/names.c \
@@ -42,24 +36,21 @@ libredis_la_SOURCES = \
 	%D%/script.c \
 	%D%/script.h \
 	%D%/scripts.h \
-	%D%/settings.c \
+	%D%/secrets.c \
+	%D%/secrets.h \
 	%D%/tls.h \
 	%D%/tracking.c \
 	%D%/tracking.h \
-	%D%/uri.c \
-	%D%/uri.h \
 	$(end)
 nodist_libredis_la_SOURCES = %D%/scripts.c
-libredis_la_CPPFLAGS = $(AM_CPPFLAGS) -DREDIS_HIREDIS='"$(HIREDIS_SONAME)"'
-libredis_la_CFLAGS = $(AM_CFLAGS) $(BRIDGE_CFLAGS) $(TLS_CFLAGS) -fvisibility=hidden
+libredis_la_CFLAGS = $(AM_CFLAGS) $(BRIDGE_CFLAGS) $(TLS_CFLAGS)
 if HAVE_TLS
-libredis_la_CPPFLAGS += -DREDIS_LIBSSL='"$(LIBSSL_SONAME)"'
-libredis_la_SOURCES += %D%/openssl.c %D%/openssl.h %D%/tls.c
+libredis_la_SOURCES += %D%/tls.c
 else
 libredis_la_SOURCES += %D%/tls-none.c
 endif
 libredis_la_LDFLAGS =
-libredis_la_LIBADD = $(BRIDGE_DL_LIBS)
+libredis_la_LIBADD = $(BRIDGE_LIBS) $(TLS_LIBS)
 
 # Each script gets common.lua before it becomes a string; common.lua comes first.
 redis_scripts = \

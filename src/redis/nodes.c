@@ -37,8 +37,7 @@ int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, st
 	node->tracking = tracking;
 	if (s->n == 0)
 		s->like = *server;
-	/* Another thread may fork at any time: what the child must close is complete before it is counted. */
-	__atomic_store_n(&s->n, s->n + 1, __ATOMIC_RELEASE);
+	s->n++;
 	return 0;
 }
 
@@ -53,16 +52,6 @@ void redis_nodes_end(struct redis_nodes *s)
 	explicit_bzero(&s->like, sizeof(s->like));
 	free(s->slots);
 	s->slots = NULL;
-}
-
-void redis_nodes_abandon(struct redis_nodes *s)
-{
-	size_t i;
-
-	for (i = 0; i < s->n; i++) {
-		redis_conn_abandon(s->node[i].conn);
-		redis_conn_abandon(tracking_conn(s->node[i].tracking));
-	}
 }
 
 /* ---------------------------------------------------------------- which node */

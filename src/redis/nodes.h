@@ -39,8 +39,6 @@ struct redis_nodes {
 
 int redis_nodes_add(struct redis_nodes *s, const struct redis_server *server, struct redis_error *error);
 void redis_nodes_end(struct redis_nodes *s);
-/* redis_conn_abandon() for all. */
-void redis_nodes_abandon(struct redis_nodes *s);
 
 /* Which of @n independent servers has the lock. */
 size_t redis_server_of(const struct redis_keys *keys, size_t n);

@@ -7,17 +7,6 @@
 
 #include "redis/quorum-round.h"
 
-const char *redis_quorum_warning(size_t n)
-{
-	if (n == 1)
-		return "one server is no quorum: when it fails, all fails";
-	if (n == 2)
-		return "of two servers both are needed: less available than one";
-	if (n % 2 == 0)
-		return "an even number of servers bears no more failures than one less";
-	return NULL;
-}
-
 /* ---------------------------------------------------------------- operations */
 
 /* Time for the release after a failed acquire. */
@@ -378,14 +367,6 @@ void redis_quorum_free(struct redis_quorum *q)
 	for (i = 0; i < q->n; i++)
 		redis_conn_free(q->nodes[i].conn);
 	free(q);
-}
-
-void redis_quorum_abandon(struct redis_quorum *q)
-{
-	size_t i;
-
-	for (i = 0; i < q->n; i++)
-		redis_conn_abandon(q->nodes[i].conn);
 }
 
 int redis_quorum_open(struct redis_quorum *q, int64_t deadline)

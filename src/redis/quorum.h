@@ -42,8 +42,6 @@ struct redis_lock {
 int redis_quorum_new(struct redis_quorum **out, const struct redis_server *servers, size_t n,
 		      const struct redis_quorum_options *options, struct redis_error *error);
 void redis_quorum_free(struct redis_quorum *q);
-/* redis_conn_abandon() for all. */
-void redis_quorum_abandon(struct redis_quorum *q);
 
 /*
  * Connects to all and waits until each is ready or failed.  0 = a majority is ready; REDIS_INVALID = two addresses are
@@ -82,8 +80,6 @@ int64_t redis_quorum_tried(const struct redis_quorum *q, int64_t now);
 /* How many servers vote now; the error of the last failure. */
 unsigned redis_quorum_voters(const struct redis_quorum *q);
 const struct redis_error *redis_quorum_error(const struct redis_quorum *q);
-/* A warning about this number of servers; NULL = none. */
-const char *redis_quorum_warning(size_t n);
 
 /* The connection to the server that was given as number @i, from 0. */
 const struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i);

@@ -55,7 +55,6 @@ static const char *const names[] = {
 	[-REDIS_NO_SCRIPT] = "script not loaded",
 	[-REDIS_REFUSED] = "refused",
 	[-REDIS_PROTOCOL] = "not the Redis protocol",
-	[-REDIS_FORKED] = "forked",
 	[-REDIS_NO_MEMORY] = "out of memory",
 };
 

@@ -23,8 +23,7 @@ enum redis_code {
 	REDIS_NO_SCRIPT = -8, /* the server forgot the script: send its text */
 	REDIS_REFUSED = -9, /* any other error reply */
 	REDIS_PROTOCOL = -10, /* not the reply to this command: not a Redis server? */
-	REDIS_FORKED = -11, /* the connection belongs to the parent process */
-	REDIS_NO_MEMORY = -12, /* or no descriptor left */
+	REDIS_NO_MEMORY = -11, /* or no descriptor left */
 };
 
 struct redis_error {

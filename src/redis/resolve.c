@@ -21,7 +21,6 @@ struct redis_lookup {
 	int event;
 	int done; /* stored by the thread after all other stores, loaded before them */
 	int users;   /* the thread and the requester: the last one frees it */
-	pid_t pid;
 };
 
 static size_t keep(const struct addrinfo *list, struct redis_address *out)
@@ -96,7 +95,6 @@ struct redis_lookup *redis_lookup_begin(const char *host, const char *port)
 		return NULL;
 	snprintf(l->host, sizeof(l->host), "%s", host);
 	snprintf(l->port, sizeof(l->port), "%s", port);
-	l->pid = getpid();
 	l->users = 2;
 	l->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->event >= 0 && start(l) == 0)
@@ -126,11 +124,6 @@ size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out
 
 void redis_lookup_drop(struct redis_lookup *l)
 {
-	if (l && l->pid == getpid())
+	if (l)
 		unref(l);
-}
-
-bool redis_lookup_is_inherited(const struct redis_lookup *l)
-{
-	return l->pid != getpid();
 }

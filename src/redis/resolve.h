@@ -33,7 +33,5 @@ bool redis_lookup_done(const struct redis_lookup *l);
 size_t redis_lookup_take(const struct redis_lookup *l, struct redis_address *out, const char **why);
 /* NULL-safe. */
 void redis_lookup_drop(struct redis_lookup *l);
-/* Begun before a fork: the thread is in the parent, the look-up never ends. */
-bool redis_lookup_is_inherited(const struct redis_lookup *l);
 
 #endif

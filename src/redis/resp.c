@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * resp.c - the formatter and the parser of hiredis; see redis/resp.h
- *
- * hiredis is loaded at its first use (redis/dynlib.h): exactly the version of the header used for the build, because
- * its replies are structs that differ between versions.
- */
+/* resp.c - the formatter and the parser of hiredis; see redis/resp.h */
 #define _GNU_SOURCE
 #include "redis/resp.h"
 
@@ -13,41 +8,6 @@
 #include <string.h>
 
 #include <hiredis/hiredis.h>
-
-#include "redis/dynlib.h"
-
-/* The functions used, with the types of the header. */
-static struct {
-	__typeof__(&redisReaderCreate) reader_create;
-	__typeof__(&redisReaderFree) reader_free;
-	__typeof__(&redisReaderFeed) reader_feed;
-	__typeof__(&redisReaderGetReply) reader_get_reply;
-	__typeof__(&redisFormatCommandArgv) format_command_argv;
-	__typeof__(&redisFreeCommand) free_command;
-	__typeof__(&freeReplyObject) free_reply;
-} hiredis;
-
-static const struct redis_symbol symbols[] = {
-	{ "redisReaderCreate", &hiredis.reader_create },
-	{ "redisReaderFree", &hiredis.reader_free },
-	{ "redisReaderFeed", &hiredis.reader_feed },
-	{ "redisReaderGetReply", &hiredis.reader_get_reply },
-	{ "redisFormatCommandArgv", &hiredis.format_command_argv },
-	{ "redisFreeCommand", &hiredis.free_command },
-	{ "freeReplyObject", &hiredis.free_reply },
-};
-
-static struct dynlib hiredis_lib = {
-	.file = REDIS_HIREDIS,
-	.needs_it = "the bridge",
-	.symbols = symbols,
-	.n_symbols = sizeof(symbols) / sizeof(symbols[0]),
-};
-
-const char *resp_load(void)
-{
-	return dynlib_load(&hiredis_lib);
-}
 
 struct resp {
 	redisReader *reader;
@@ -58,11 +18,11 @@ struct resp {
 
 struct resp *resp_new(void)
 {
-	struct resp *w = resp_load() ? NULL : calloc(1, sizeof(*w));
+	struct resp *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
-	w->reader = hiredis.reader_create();
+	w->reader = redisReaderCreate();
 	if (!w->reader) {
 		free(w);
 		return NULL;
@@ -81,7 +41,7 @@ void resp_free(struct resp *w)
 {
 	if (!w)
 		return;
-	hiredis.reader_free(w->reader);
+	redisReaderFree(w->reader);
 	wipe(w);
 	free(w->out);
 	free(w);
@@ -120,7 +80,7 @@ static bool make_room(struct resp *w, size_t more)
 bool resp_put(struct resp *w, int argc, const char *const *argv, const size_t *lens)
 {
 	char *bytes = NULL;
-	int len = (int)hiredis.format_command_argv(&bytes, argc, (const char **)argv, lens);
+	int len = (int)redisFormatCommandArgv(&bytes, argc, (const char **)argv, lens);
 	bool ok = len > 0 && make_room(w, (size_t)len);
 
 	if (ok) {
@@ -129,7 +89,7 @@ bool resp_put(struct resp *w, int argc, const char *const *argv, const size_t *l
 	}
 	if (len > 0) {
 		explicit_bzero(bytes, (size_t)len);
-		hiredis.free_command(bytes);
+		redisFreeCommand(bytes);
 	}
 	return ok;
 }
@@ -152,7 +112,7 @@ void resp_sent(struct resp *w, size_t len)
 bool resp_feed(struct resp *w, const char *bytes, size_t len)
 {
 	w->fed += len;
-	return w->fed <= REDIS_REPLY_MAX && hiredis.reader_feed(w->reader, bytes, len) == REDIS_OK;
+	return w->fed <= REDIS_REPLY_MAX && redisReaderFeed(w->reader, bytes, len) == REDIS_OK;
 }
 
 bool resp_get(struct resp *w, struct redis_reply **reply)
@@ -160,7 +120,7 @@ bool resp_get(struct resp *w, struct redis_reply **reply)
 	void *got = NULL;
 
 	*reply = NULL;
-	if (hiredis.reader_get_reply(w->reader, &got) != REDIS_OK)
+	if (redisReaderGetReply(w->reader, &got) != REDIS_OK)
 		return false;
 	if (got)
 		w->fed = 0;
@@ -176,7 +136,7 @@ bool resp_short(const struct resp *w)
 void redis_reply_free(struct redis_reply *reply)
 {
 	if (reply)
-		hiredis.free_reply(reply);
+		freeReplyObject(reply);
 }
 
 /* ---------------------------------------------------------------- the content of a reply */

@@ -18,10 +18,7 @@
 struct resp;
 struct redis_reply;
 
-/* Loads hiredis at the first call; NULL, or why it cannot be loaded. */
-const char *resp_load(void);
-
-/* NULL without memory or hiredis. */
+/* NULL without memory. */
 struct resp *resp_new(void);
 void resp_free(struct resp *w);
 

@@ -42,11 +42,6 @@ static bool random_digits(char out[17])
 	return true;
 }
 
-bool redis_host_make(struct redis_host *out)
-{
-	return random_digits(out->id);
-}
-
 bool redis_value(char out[REDIS_VALUE_LEN + 1], const struct redis_host *host)
 {
 	memcpy(out, host->id, REDIS_HOST_LEN);
@@ -328,7 +323,7 @@ static bool step(struct redis_op *op)
 	if (reply)
 		take_reply(op, reply);
 	else if (redis_conn_closed(op->conn))
-		finish(op, redis_conn_error(op->conn)->code == REDIS_FORKED ? REDIS_FORKED : REDIS_UNKNOWN);
+		finish(op, REDIS_UNKNOWN);
 	return reply || op->done;
 }
 

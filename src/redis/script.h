@@ -17,7 +17,6 @@
 #include "redis/boot-clock.h"
 #include "redis/conn.h"
 #include "redis/names.h"
-#include "redis/settings.h"
 
 enum redis_script {
 	REDIS_ACQUIRE_S,
@@ -44,14 +43,14 @@ extern const char *const redis_scripts[REDIS_N_SCRIPTS];
 
 #define REDIS_VALUE_LEN 32
 
-/* This host's name: 16 hexadecimal digits, made once for each segment. */
+/* This host's name: 16 hexadecimal digits, made with the segment. */
+#define REDIS_HOST_LEN 16
 struct redis_host {
 	char id[REDIS_HOST_LEN + 1];
 };
 
 /* A new value for one acquisition: the host's id and 16 random digits.  False without random numbers. */
 bool redis_value(char out[REDIS_VALUE_LEN + 1], const struct redis_host *host);
-bool redis_host_make(struct redis_host *out);
 
 /* The arguments in addition to the keys; the head of each script lists its own. */
 struct script_args {

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* tls-none.c - in place of redis/tls.c in a build without OpenSSL: redis/uri.c refuses rediss:// */
+/* tls-none.c - in place of redis/tls.c in a build without OpenSSL: redis/conn.c refuses rediss:// */
 #include "redis/tls.h"
 
-const char *redis_tls_load(void)
+const char *redis_tls_missing(void)
 {
-	return "this build has no TLS";
-}
-
-void redis_tls_thread_ends(void)
-{
+	return "rediss:// needs TLS, which this build does not have (built without OpenSSL): "
+	       "use a tunnel (stunnel) or a unix socket";
 }
 
 struct redis_tls *redis_tls_new(const struct redis_server *server, struct redis_error *error)
 {
 	(void)server;
-	redis_fail(error, REDIS_INVALID, "this build has no TLS");
+	redis_fail(error, REDIS_INVALID, "%s", redis_tls_missing());
 	return NULL;
 }
 
@@ -38,7 +35,7 @@ bool redis_tls_received(const struct redis_tls *t)
 int redis_tls_feed(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
 	(void)t, (void)bytes, (void)len;
-	return redis_fail(error, REDIS_INVALID, "this build has no TLS");
+	return redis_fail(error, REDIS_INVALID, "%s", redis_tls_missing());
 }
 
 int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, struct redis_error *error)

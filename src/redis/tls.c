@@ -2,20 +2,27 @@
 /*
  * tls.c - OpenSSL between two buffers; see redis/tls.h
  *
- * OpenSSL gets memory buffers instead of a descriptor: no call of it waits, the handshake included.
+ * OpenSSL gets memory buffers instead of a descriptor: no call of it waits, the handshake included.  Its list of errors is
+ * emptied before each call that may add to it.
  */
 #define _GNU_SOURCE
 #include "redis/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "redis/openssl.h"
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "redis/secrets.h"
 
 #define FILE_MAX (4 << 20) /* all authorities of a system take less than one */
 
@@ -29,20 +36,19 @@ struct redis_tls {
 	char name[256]; /* that the certificate must be for */
 };
 
-/* Lasts as long as the process; a bridge resigns for it (bridge/serve.c). */
-static int unusable(struct redis_error *error)
-{
-	const char *why = redis_openssl_load();
-
-	return redis_fail(error, REDIS_DENIED, "TLS: %s", why ? why : "OpenSSL could not be used");
-}
-
 /* ---------------------------------------------------------------- errors */
 
 static bool no_memory(void)
 {
-	return ERR_GET_REASON(redis_ssl.ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
-	       ERR_GET_REASON(redis_ssl.ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+	return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
+	       ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+}
+
+static const char *reason(unsigned long code)
+{
+	const char *text = ERR_reason_error_string(code);
+
+	return text ? text : "an error without a name";
 }
 
 static int out_of_memory(struct redis_error *error)
@@ -55,7 +61,7 @@ static int cannot_begin(struct redis_error *error)
 {
 	return no_memory() ? out_of_memory(error) :
 			     redis_fail(error, REDIS_DENIED, "TLS: cannot begin: %s",
-					 redis_openssl_reason(redis_ssl.ERR_peek_error()));
+					 reason(ERR_peek_error()));
 }
 
 /* OpenSSL reads the system's authorities and does not report when it cannot. */
@@ -89,14 +95,14 @@ static int refused(const struct redis_tls *t, unsigned long code, struct redis_e
 	bool no_cert = !t->has_cert && (alert == SSL_AD_CERTIFICATE_REQUIRED || alert == SSL_AD_HANDSHAKE_FAILURE);
 
 	return redis_fail(error, alert == SSL_AD_INTERNAL_ERROR ? REDIS_UNREACHABLE : REDIS_DENIED,
-			   "TLS: refused by the server: %s%s", redis_openssl_reason(code),
+			   "TLS: refused by the server: %s%s", reason(code),
 			   no_cert ? " (if it wants a client certificate: tls-cert, tls-key)" : "");
 }
 
 static int failed(const struct redis_tls *t, struct redis_error *error)
 {
-	unsigned long code = redis_ssl.ERR_peek_error();
-	long result = redis_ssl.SSL_get_verify_result(t->ssl);
+	unsigned long code = ERR_peek_error();
+	long result = SSL_get_verify_result(t->ssl);
 
 	if (no_memory() || result == X509_V_ERR_OUT_OF_MEM)
 		return out_of_memory(error);
@@ -104,10 +110,10 @@ static int failed(const struct redis_tls *t, struct redis_error *error)
 		return redis_fail(error, REDIS_NO_MEMORY, "TLS: no descriptor left to read the system's authorities");
 	if (result != X509_V_OK)
 		return redis_fail(error, REDIS_DENIED, "TLS: the server's certificate, which must be for %.80s: %s",
-				   t->name, redis_ssl.X509_verify_cert_error_string(result));
+				   t->name, X509_verify_cert_error_string(result));
 	if (is_alert(code))
 		return refused(t, code, error);
-	return redis_fail(error, REDIS_PROTOCOL, "TLS: %s", redis_openssl_reason(code));
+	return redis_fail(error, REDIS_PROTOCOL, "TLS: %s", reason(code));
 }
 
 /* ---------------------------------------------------------------- files */
@@ -130,14 +136,14 @@ static int bad_file(const struct bytes *b, const char *why, struct redis_error *
 /* With the reason that OpenSSL gives ("key too small").  NO_START_LINE only means the end of the file. */
 static int bad_content(const struct bytes *b, const char *why, struct redis_error *error)
 {
-	unsigned long code = redis_ssl.ERR_peek_last_error();
+	unsigned long code = ERR_peek_last_error();
 
 	if (no_memory())
 		return out_of_memory(error);
 	if (!code || ERR_GET_REASON(code) == PEM_R_NO_START_LINE)
 		return bad_file(b, why, error);
 	return redis_fail(error, REDIS_DENIED, "%s file %.120s: %s: %s", b->what, b->path, why,
-			   redis_openssl_reason(code));
+			   reason(code));
 }
 
 static void wipe(struct bytes *b)
@@ -148,11 +154,11 @@ static void wipe(struct bytes *b)
 	b->at = NULL;
 }
 
-/* Not by OpenSSL, which would block if it is a pipe; and outside, because every fork() waits for a thread inside. */
+/* Not by OpenSSL, which would block if it is a pipe. */
 static int read_file(struct bytes *b, bool secret, struct redis_error *error)
 {
 	const char *why;
-	int code, fd = redis_uri_open(b->path, secret, &code, &why);
+	int code, fd = redis_open_file(b->path, secret, &code, &why);
 	struct stat st;
 	ssize_t n = 0;
 
@@ -204,38 +210,38 @@ static int no_pass_phrase(char *out, int size, int writing, void *arg)
 /* Calls @take for each certificate; returns how many, or -1 if there is anything else. */
 static int each_certificate(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx)
 {
-	BIO *bio = redis_ssl.BIO_new_mem_buf(b->at, (int)b->len);
+	BIO *bio = BIO_new_mem_buf(b->at, (int)b->len);
 	bool ok = bio != NULL;
 	X509 *cert;
 	int n = 0;
 
-	while (ok && (cert = redis_ssl.PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL))) {
+	while (ok && (cert = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL))) {
 		ok = take(ctx, cert, n++);
-		redis_ssl.X509_free(cert);
+		X509_free(cert);
 	}
 	/* The end of the file. */
-	ok = ok && ERR_GET_REASON(redis_ssl.ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-	redis_ssl.BIO_free(bio);
+	ok = ok && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+	BIO_free(bio);
 	return ok ? n : -1;
 }
 
 static bool trust(SSL_CTX *ctx, X509 *cert, int number)
 {
 	(void)number;
-	return redis_ssl.X509_STORE_add_cert(redis_ssl.SSL_CTX_get_cert_store(ctx), cert) == 1;
+	return X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), cert) == 1;
 }
 
 /* The first is the client's own, the others its chain. */
 static bool present(SSL_CTX *ctx, X509 *cert, int number)
 {
-	return number == 0 ? redis_ssl.SSL_CTX_use_certificate(ctx, cert) == 1 :
-			     redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_CHAIN_CERT, 1, cert) == 1;
+	return number == 0 ? SSL_CTX_use_certificate(ctx, cert) == 1 :
+			     SSL_CTX_add1_chain_cert(ctx, cert) == 1;
 }
 
 static int use_certificates(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X509 *cert, int number), SSL_CTX *ctx,
 			    struct redis_error *error)
 {
-	redis_ssl.ERR_clear_error();
+	ERR_clear_error();
 	if (each_certificate(b, take, ctx) > 0)
 		return 0;
 	return bad_content(b, "must have certificates (PEM), and nothing broken", error);
@@ -243,36 +249,37 @@ static int use_certificates(const struct bytes *b, bool (*take)(SSL_CTX *ctx, X5
 
 static int use_key(const struct bytes *b, SSL_CTX *ctx, struct redis_error *error)
 {
-	BIO *bio = redis_ssl.BIO_new_mem_buf(b->at, (int)b->len);
-	EVP_PKEY *key = bio ? redis_ssl.PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL) : NULL;
+	BIO *bio = BIO_new_mem_buf(b->at, (int)b->len);
+	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL) : NULL;
 	int code = 0;
 
 	if (!key)
 		code = bad_content(b, "must have a key (PEM) without a pass phrase", error);
-	else if (redis_ssl.SSL_CTX_use_PrivateKey(ctx, key) != 1 || redis_ssl.SSL_CTX_check_private_key(ctx) != 1)
+	else if (SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
 		code = bad_content(b, "is not the key of the certificate in tls-cert", error);
-	redis_ssl.EVP_PKEY_free(key);
-	redis_ssl.BIO_free(bio);
+	EVP_PKEY_free(key);
+	BIO_free(bio);
 	return code;
 }
 
 /*
- * Inside.  The authorities used last and the content of their file: while it is the same they are not parsed again,
- * which takes long for all authorities of a system.
+ * The authorities used last and the content of their file: while it is the same they are not parsed again, which takes
+ * long for all authorities of a system.
  */
 static struct {
+	pthread_mutex_t lock; /* guards the rest: each segment's leader is a thread */
 	char *file;
 	size_t len;
 	X509_STORE *store; /* NULL = none */
-} last;
+} last = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void keep(const struct bytes *b, X509_STORE *store)
 {
-	redis_ssl.X509_STORE_free(last.store);
+	X509_STORE_free(last.store);
 	free(last.file);
 	last.store = NULL;
 	last.file = malloc(b->len);
-	if (!last.file || redis_ssl.X509_STORE_up_ref(store) != 1)
+	if (!last.file || X509_STORE_up_ref(store) != 1)
 		return;
 	memcpy(last.file, b->at, b->len);
 	last.len = b->len;
@@ -281,16 +288,18 @@ static void keep(const struct bytes *b, X509_STORE *store)
 
 static int use_authorities(const struct bytes *b, SSL_CTX *ctx, struct redis_error *error)
 {
-	int code;
+	int code = 0;
 
+	pthread_mutex_lock(&last.lock);
 	if (last.store && last.len == b->len && memcmp(last.file, b->at, b->len) == 0 &&
-	    redis_ssl.X509_STORE_up_ref(last.store) == 1) {
-		redis_ssl.SSL_CTX_set_cert_store(ctx, last.store);
-		return 0;
+	    X509_STORE_up_ref(last.store) == 1) {
+		SSL_CTX_set_cert_store(ctx, last.store);
+	} else {
+		code = use_certificates(b, trust, ctx, error);
+		if (!code)
+			keep(b, SSL_CTX_get_cert_store(ctx));
 	}
-	code = use_certificates(b, trust, ctx, error);
-	if (!code)
-		keep(b, redis_ssl.SSL_CTX_get_cert_store(ctx));
+	pthread_mutex_unlock(&last.lock);
 	return code;
 }
 
@@ -300,7 +309,7 @@ static int use_files(const struct files *f, SSL_CTX *ctx, struct redis_error *er
 
 	if (f->ca.at)
 		code = use_authorities(&f->ca, ctx, error);
-	else if (redis_ssl.SSL_CTX_set_default_verify_paths(ctx) != 1)
+	else if (SSL_CTX_set_default_verify_paths(ctx) != 1)
 		code = cannot_begin(error);
 	if (!code && f->cert.at)
 		code = use_certificates(&f->cert, present, ctx, error);
@@ -314,42 +323,41 @@ static int use_files(const struct files *f, SSL_CTX *ctx, struct redis_error *er
 static void set_policy(SSL_CTX *ctx)
 {
 	/* The system's settings may require a later version. */
-	if (redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) < TLS1_2_VERSION)
-		(void)redis_ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	if (SSL_CTX_get_min_proto_version(ctx) < TLS1_2_VERSION)
+		(void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	/* So that a write never needs a reply first. */
-	(void)redis_ssl.SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
-	redis_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	(void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 }
 
 /* For an address no server name is sent, but the certificate is checked.  A wildcard is a whole label (RFC 9525). */
 static bool set_name(struct redis_tls *t)
 {
-	X509_VERIFY_PARAM *param = redis_ssl.SSL_get0_param(t->ssl);
+	X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);
 
-	redis_ssl.X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (redis_ssl.X509_VERIFY_PARAM_set1_ip_asc(param, t->name) == 1)
+	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (X509_VERIFY_PARAM_set1_ip_asc(param, t->name) == 1)
 		return true;
-	return redis_ssl.SSL_set1_host(t->ssl, t->name) == 1 &&
-	       redis_ssl.SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, t->name) == 1;
+	return SSL_set1_host(t->ssl, t->name) == 1 && SSL_set_tlsext_host_name(t->ssl, t->name) == 1;
 }
 
 static bool make_buffers(struct redis_tls *t)
 {
-	t->in = redis_ssl.BIO_new(redis_ssl.BIO_s_mem());
-	t->out = redis_ssl.BIO_new(redis_ssl.BIO_s_mem());
+	t->in = BIO_new(BIO_s_mem());
+	t->out = BIO_new(BIO_s_mem());
 	if (t->in && t->out) {
-		redis_ssl.SSL_set_bio(t->ssl, t->in, t->out);
+		SSL_set_bio(t->ssl, t->in, t->out);
 		return true;
 	}
-	redis_ssl.BIO_free(t->in);
-	redis_ssl.BIO_free(t->out);
+	BIO_free(t->in);
+	BIO_free(t->out);
 	return false;
 }
 
 static void update_out(struct redis_tls *t)
 {
 	char *at = NULL;
-	long n = redis_ssl.BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &at);
+	long n = BIO_get_mem_data(t->out, &at);
 
 	t->out_bytes = at;
 	t->out_len = n > 0 ? (size_t)n : 0;
@@ -357,79 +365,80 @@ static void update_out(struct redis_tls *t)
 
 static int do_handshake(struct redis_tls *t, struct redis_error *error)
 {
-	int got = redis_ssl.SSL_do_handshake(t->ssl);
+	int got = SSL_do_handshake(t->ssl);
 
 	t->up = got == 1;
-	return got == 1 || redis_ssl.SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : failed(t, error);
+	return got == 1 || SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : failed(t, error);
 }
 
 static int begin(struct redis_tls *t, const struct files *files, struct redis_error *error)
 {
-	SSL_CTX *ctx = redis_ssl.SSL_CTX_new(redis_ssl.TLS_client_method());
+	SSL_CTX *ctx;
 	int code;
 
+	ERR_clear_error();
+	ctx = SSL_CTX_new(TLS_client_method());
 	if (!ctx)
 		return cannot_begin(error);
 	set_policy(ctx);
 	code = use_files(files, ctx, error);
 	/* Errors of the files must not be taken for those of later calls. */
-	redis_ssl.ERR_clear_error();
+	ERR_clear_error();
 	if (!code) {
-		t->ssl = redis_ssl.SSL_new(ctx);
+		t->ssl = SSL_new(ctx);
 		if (!t->ssl || !make_buffers(t) || !set_name(t))
 			code = cannot_begin(error);
 	}
-	redis_ssl.SSL_CTX_free(ctx);
+	SSL_CTX_free(ctx);
 	if (code)
 		return code;
-	redis_ssl.ERR_clear_error();
-	redis_ssl.SSL_set_connect_state(t->ssl);
+	ERR_clear_error();
+	SSL_set_connect_state(t->ssl);
 	code = do_handshake(t, error);
 	update_out(t);
 	return code;
 }
 
-const char *redis_tls_load(void)
-{
-	return redis_openssl_load();
-}
-
-void redis_tls_thread_ends(void)
-{
-	redis_openssl_thread_ends();
-}
-
 static int make(struct redis_tls *t, const struct redis_server *server, struct redis_error *error)
 {
 	struct files files;
-	int cancel, code = read_files(&files, server, error);
+	int code = read_files(&files, server, error);
 
 	/* The name may come from another node of a cluster, not only from the settings. */
 	if (!code && !redis_name_is_sound(t->name))
 		code = redis_fail(error, REDIS_DENIED, "TLS: no certificate is for %.80s", t->name);
-	if (!code && redis_openssl_enter(&cancel)) {
+	if (!code)
 		code = begin(t, &files, error);
-		redis_openssl_leave(cancel);
-	} else if (!code) {
-		code = unusable(error);
-	}
 	wipe_files(&files);
 	return code;
 }
 
+static char unusable[150]; /* why OpenSSL cannot be used; "" = it can */
+
+/* After a failure another try may succeed, but without the system's settings: never made. */
+static void init_once(void)
+{
+	ERR_clear_error();
+	if (OPENSSL_init_ssl(0, NULL) != 1)
+		snprintf(unusable, sizeof(unusable), "%s", reason(ERR_peek_error()));
+}
+
 struct redis_tls *redis_tls_new(const struct redis_server *server, struct redis_error *error)
 {
-	const char *why = redis_openssl_load();
-	struct redis_tls *t = why ? NULL : calloc(1, sizeof(*t));
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct redis_tls *t = calloc(1, sizeof(*t));
 
 	if (!t) {
-		(void)(why ? redis_fail(error, REDIS_DENIED, "TLS: %s", why) : out_of_memory(error));
+		(void)out_of_memory(error);
 		return NULL;
 	}
 	t->has_ca = server->tls_ca[0];
 	t->has_cert = server->tls_cert[0];
 	snprintf(t->name, sizeof(t->name), "%s", server->tls_name[0] ? server->tls_name : server->host);
-	if (make(t, server, error) == 0)
+	pthread_once(&once, init_once);
+	if (unusable[0])
+		(void)redis_fail(error, REDIS_DENIED, "TLS: OpenSSL cannot be used in this process: %s", unusable);
+	else if (make(t, server, error) == 0)
 		return t;
 	redis_tls_free(t);
 	return NULL;
@@ -437,15 +446,15 @@ struct redis_tls *redis_tls_new(const struct redis_server *server, struct redis_
 
 void redis_tls_free(struct redis_tls *t)
 {
-	int cancel;
-
 	if (!t)
 		return;
-	if (t->ssl && redis_openssl_enter(&cancel)) {
-		redis_ssl.SSL_free(t->ssl);
-		redis_openssl_leave(cancel);
-	}
+	SSL_free(t->ssl);
 	free(t);
+}
+
+const char *redis_tls_missing(void)
+{
+	return NULL;
 }
 
 /* ---------------------------------------------------------------- bytes */
@@ -470,33 +479,30 @@ static int check_first(struct redis_tls *t, const char *bytes, struct redis_erro
 
 int redis_tls_feed(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
-	int cancel, code = check_first(t, bytes, error);
+	int code = check_first(t, bytes, error);
 
 	if (code)
 		return code;
 	t->received = true;
-	if (!redis_openssl_enter(&cancel))
-		return unusable(error);
-	if (redis_ssl.BIO_write(t->in, bytes, (int)len) != (int)len)
+	ERR_clear_error();
+	if (BIO_write(t->in, bytes, (int)len) != (int)len)
 		code = out_of_memory(error);
 	else if (!t->up)
 		code = do_handshake(t, error);
 	update_out(t);
-	redis_openssl_leave(cancel);
 	return code;
 }
 
 int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, struct redis_error *error)
 {
-	int cancel, code = 0;
+	int code = 0;
 
 	*len = 0;
 	if (!t->up)
 		return 0;
-	if (!redis_openssl_enter(&cancel))
-		return unusable(error);
-	if (redis_ssl.SSL_read_ex(t->ssl, out, size, len) != 1) {
-		int why = redis_ssl.SSL_get_error(t->ssl, 0);
+	ERR_clear_error();
+	if (SSL_read_ex(t->ssl, out, size, len) != 1) {
+		int why = SSL_get_error(t->ssl, 0);
 
 		*len = 0;
 		/* close_notify: the end of the connection follows. */
@@ -504,21 +510,18 @@ int redis_tls_get(struct redis_tls *t, char *out, size_t size, size_t *len, stru
 			code = failed(t, error);
 	}
 	update_out(t);
-	redis_openssl_leave(cancel);
 	return code;
 }
 
 int redis_tls_put(struct redis_tls *t, const char *bytes, size_t len, struct redis_error *error)
 {
-	int cancel, code = 0;
+	int code = 0;
 	size_t n = 0;
 
-	if (!redis_openssl_enter(&cancel))
-		return unusable(error);
-	if (redis_ssl.SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
+	ERR_clear_error();
+	if (SSL_write_ex(t->ssl, bytes, len, &n) != 1 || n != len)
 		code = failed(t, error);
 	update_out(t);
-	redis_openssl_leave(cancel);
 	return code;
 }
 
@@ -531,16 +534,11 @@ const char *redis_tls_out(const struct redis_tls *t, size_t *len)
 void redis_tls_sent(struct redis_tls *t, size_t len)
 {
 	char taken[4096];
-	int cancel, n = 1;
+	int n = 1;
 
-	/* The bytes are never returned again. */
-	t->out_len = 0;
-	if (!redis_openssl_enter(&cancel))
-		return;
 	while (len && n > 0) {
-		n = redis_ssl.BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
+		n = BIO_read(t->out, taken, (int)(len < sizeof(taken) ? len : sizeof(taken)));
 		len -= n > 0 ? (size_t)n : 0;
 	}
 	update_out(t);
-	redis_openssl_leave(cancel);
 }

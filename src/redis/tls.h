@@ -2,7 +2,7 @@
 /*
  * tls.h - TLS between a connection and its bytes
  *
- * Bytes in, bytes out: this has no socket and never waits, so deadlines and forks are the connection's (redis/conn.h).
+ * Bytes in, bytes out: this has no socket and never waits, so deadlines are the connection's (redis/conn.h).
  * The server's certificate is always verified.
  */
 #ifndef LOCKSHM_REDIS_TLS_H
@@ -12,19 +12,14 @@
 #include <stddef.h>
 
 #include "redis/redis-error.h"
-#include "redis/uri.h"
+#include "segment/redis-uri.h"
 
 struct redis_tls;
 
-/* Loads OpenSSL at the first call; NULL, or why TLS cannot be used in this process (any more). */
-const char *redis_tls_load(void);
-/* Called by a thread after its last connection: nothing of OpenSSL is left for its end. */
-void redis_tls_thread_ends(void);
+/* NULL, or what to do instead in a build without TLS, where no other function here is called. */
+const char *redis_tls_missing(void);
 
-/*
- * Loads OpenSSL at the first call, reads the files of the server's options, and begins the handshake.  NULL with an
- * error: no OpenSSL, a bad file, no memory.
- */
+/* Reads the files of the server's options and begins the handshake.  NULL with an error: a bad file, no memory. */
 struct redis_tls *redis_tls_new(const struct redis_server *server, struct redis_error *error);
 /* Sends nothing to the server.  NULL-safe. */
 void redis_tls_free(struct redis_tls *t);

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
-# the file: byte layout, making, mapping and checking it, the list of open ones, forks
+# the file: byte layout, making, mapping and checking it, its settings for Redis, the list of open ones, forks
 liblockshm_internal_la_SOURCES += \
 	%D%/create.c \
 	%D%/layout.h \
 	%D%/map.c \
 	%D%/process.c \
 	%D%/process.h \
+	%D%/redis-options.c \
+	%D%/redis-options.h \
+	%D%/redis-uri.c \
+	%D%/redis-uri.h \
 	%D%/registry.c \
 	%D%/registry.h \
 	%D%/remove.c \

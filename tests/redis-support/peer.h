@@ -23,6 +23,9 @@ struct peer {
 	struct redis_op op;
 };
 
+/* With a new id, as a new segment has. */
+void host_make(struct redis_host *out);
+
 /* At most 8 in a test; they need not be freed. */
 struct peer *peer_at(const char *uri);
 struct peer *peer_new(void);

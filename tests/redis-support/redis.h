@@ -19,7 +19,7 @@
 #include "redis/boot-clock.h"
 #include "redis/conn.h"
 #include "redis/redis-error.h"
-#include "redis/uri.h"
+#include "segment/redis-uri.h"
 
 /*
  * No wait in a test takes longer on a slow, loaded machine.  Suites with segments include fixture.h first, which

@@ -325,10 +325,10 @@ void redis_thaw(struct redis *r)
 struct redis_server server_of(const char *uri)
 {
 	struct redis_server server[1];
-	struct redis_error error;
+	struct lockshm_error error;
 	size_t n;
 
-	ck_assert_msg(redis_uri_parse(uri, REDIS_PRIVATE, server, 1, &n, &error) == 0, "%s: %s", uri, error.text);
+	ck_assert_msg(redis_uri_parse(uri, REDIS_PRIVATE, server, 1, &n, &error) == 0, "%s: %s", uri, error.message);
 	return server[0];
 }
 

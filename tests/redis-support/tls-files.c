@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redis/tls.h"
+
 static char dir[64];
 
 static const char make_all[] =
@@ -38,11 +40,7 @@ static const char make_all[] =
 
 const char *tls_missing(void)
 {
-	struct redis_server server;
-	struct redis_error error;
-	size_t n;
-
-	if (redis_uri_parse("rediss://h", REDIS_PUBLIC, &server, 1, &n, &error) != 0)
+	if (redis_tls_missing())
 		return "this build has no TLS";
 	if (system("openssl version >/dev/null 2>&1") != 0)
 		return "there is no openssl command";

@@ -9,6 +9,7 @@
 
 #include "redis/client.h"
 #include "redis/nodes.h"
+#include "segment/layout.h"
 
 #define N_SERVERS 2
 #define COMMANDS 90
@@ -25,7 +26,7 @@ static size_t n;
 /* Two servers, each through a proxy. */
 static void servers(void)
 {
-	char uris[REDIS_URIS_LEN + 1] = "";
+	char uris[REDIS_SERVERS_BYTES] = "";
 	struct redis_settings settings = { .servers = uris, .host = "0123456789abcdef", .ttl_ms = TTL_MS };
 	unsigned i;
 

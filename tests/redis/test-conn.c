@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-conn.c - commands to real servers: deadlines, network faults, forks */
+/* test-conn.c - commands to real servers: deadlines, network faults */
 #define _GNU_SOURCE
 #include "support/asan.h"
 #include "redis-support/redis.h"
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* A deadline that passes without a reply. */
@@ -395,69 +394,6 @@ START_TEST(busy_with_an_endless_script)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- forks */
-
-START_TEST(a_child_does_not_use_the_connection)
-{
-	struct redis_conn *c = conn_to(redis->uri, NULL);
-	int status;
-	pid_t pid;
-
-	call(c, "PING");
-	/* A command is queued at the fork: only the parent may write it. */
-	send_line(c, "INCR n");
-	pid = fork();
-	if (pid == 0) {
-		const char *argv[] = { "INCR", "n" };
-		int code = redis_conn_send(c, soon(), 2, argv, NULL);
-
-		if (code != REDIS_FORKED || redis_conn_fd(c) != -1)
-			_exit(1);
-		/* Opened again, it is the child's own. */
-		if (strcmp(call(c, "INCR n"), "1") != 0)
-			_exit(2);
-		redis_conn_free(c);
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
-	ck_assert_int_eq(status, 0);
-	reply = wait_reply(c);
-	ck_assert_int_eq(redis_reply_integer(reply, 0), 2);
-	redis_reply_free(reply);
-	ck_assert_uint_eq(redis_conn_generation(c), 1);
-	redis_conn_free(c);
-}
-END_TEST
-
-START_TEST(children_that_only_end)
-{
-	struct redis_conn *c = conn_to(redis->uri, NULL);
-	char want[16];
-	int i;
-
-	call(c, "PING");
-	for (i = 1; i <= 20; i++) {
-		pid_t pid;
-
-		send_line(c, "PING");
-		pid = fork();
-		if (pid == 0) {
-			redis_conns_poll(&c, 1, redis_now());
-			redis_conn_free(c);
-			_exit(0);
-		}
-		waitpid(pid, NULL, 0);
-		snprintf(want, sizeof(want), "%d", i);
-		reply = wait_reply(c);
-		ck_assert(redis_reply_equals(reply, "PONG"));
-		redis_reply_free(reply);
-		ck_assert_str_eq(call(c, "INCR n"), want);
-	}
-	ck_assert_uint_eq(redis_conn_generation(c), 1);
-	redis_conn_free(c);
-}
-END_TEST
-
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, binary_and_large);
@@ -478,8 +414,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, signals_do_not_prolong_a_deadline);
 	tcase_add_test(tc, killed_and_started_again);
 	tcase_add_test(tc, busy_with_an_endless_script);
-	tcase_add_test(tc, a_child_does_not_use_the_connection);
-	tcase_add_test(tc, children_that_only_end);
 }
 
 int main(void)

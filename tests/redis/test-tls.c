@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* test-tls.c - connections over TLS to a real server: verification, network faults, forks */
+/* test-tls.c - connections over TLS to a real server: verification, network faults */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 
 #include <dlfcn.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include "redis/dynlib.h"
-#if __has_include(<openssl/ssl.h>)
-#include "redis/openssl.h"
-/* NULL in a build without TLS, which skips the suite. */
-#pragma weak redis_ssl
-#pragma weak redis_openssl_load
-#endif
 
 #define SHORT REDIS_MS(200)
 
@@ -261,14 +249,20 @@ START_TEST(files_may_change)
 }
 END_TEST
 
-#if __has_include(<openssl/ssl.h>)
 static unsigned trusted; /* certificates that were added to a store */
-static int (*really_trust)(X509_STORE *store, X509 *cert);
 
-static int trust(X509_STORE *store, X509 *cert)
+struct x509_store_st;
+struct x509_st;
+
+/* In the place of OpenSSL's, for the connection under test. */
+int X509_STORE_add_cert(struct x509_store_st *store, struct x509_st *cert);
+int X509_STORE_add_cert(struct x509_store_st *store, struct x509_st *cert)
 {
+	int (*really)(struct x509_store_st *, struct x509_st *);
+
+	*(void **)&really = dlsym(RTLD_NEXT, "X509_STORE_add_cert");
 	trusted++;
-	return really_trust(store, cert);
+	return really(store, cert);
 }
 
 /* Authorities are parsed once, until their file changes. */
@@ -280,9 +274,6 @@ START_TEST(authorities_are_understood_once)
 	snprintf(copy, sizeof(copy), "%s", tls_file("copy.crt"));
 	snprintf(command, sizeof(command), "cp %s %s", tls_file("ca.crt"), copy);
 	ck_assert_int_eq(system(command), 0);
-	ck_assert_ptr_null(redis_openssl_load());
-	really_trust = redis_ssl.X509_STORE_add_cert;
-	redis_ssl.X509_STORE_add_cert = trust;
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
 	is_taken();
 	ck_assert_uint_eq(trusted, 1);
@@ -295,10 +286,8 @@ START_TEST(authorities_are_understood_once)
 	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s", copy), NULL);
 	is_refused(REDIS_DENIED, "certificate");
 	ck_assert_uint_gt(trusted, before);
-	redis_ssl.X509_STORE_add_cert = really_trust;
 }
 END_TEST
-#endif
 
 START_TEST(old_versions)
 {
@@ -603,107 +592,6 @@ START_TEST(a_hole_in_the_stream)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- forks */
-
-/* One byte by the child would break the parent's stream. */
-START_TEST(a_child_sends_nothing)
-{
-	const char *argv[] = { "INCR", "n" };
-	int i, status;
-	pid_t pid;
-
-	c = conn_to(redis->tls_uri, NULL);
-	call(c, "PING");
-	for (i = 1; i <= 10; i++) {
-		ck_code(redis_conn_send(c, soon(), 2, argv, NULL), 0);
-		pid = fork();
-		if (pid == 0) {
-			if (i % 2 && redis_conn_send(c, soon(), 2, argv, NULL) != REDIS_FORKED)
-				_exit(1);
-			if (i % 2 && strcmp(call(c, "ECHO mine"), "mine") != 0)
-				_exit(2);
-			redis_conn_free(c);
-			_exit(0);
-		}
-		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_int_eq(status, 0);
-		while (!(reply = redis_conn_take(c))) {
-			ck_assert_msg(!redis_conn_closed(c), "%s", why());
-			redis_conns_poll(&c, 1, soon());
-		}
-		ck_assert_int_eq(redis_reply_integer(reply, 0), i);
-		redis_reply_free(reply);
-	}
-	ck_assert_uint_eq(redis_conn_generation(c), 1);
-	redis_conn_free(c);
-}
-END_TEST
-
-/* ---------------------------------------------------------------- the end of a process */
-
-static void leave_at_once(void)
-{
-	_exit(0);
-}
-
-static void *stay_inside(void *arg)
-{
-	int cancel;
-
-	if (!dynlib_enter(&cancel) || write(*(int *)arg, "", 1) != 1)
-		_exit(7);
-	for (;;)
-		pause();
-}
-
-static void end_while_inside(char inside)
-{
-	void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_GLOBAL);
-	int (*init)(uint64_t, const void *);
-	int cancel, pipe_fds[2], status;
-	pthread_t thread;
-	pid_t pid = 0;
-	char byte;
-
-	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
-	/* A sanitizer's handlers, which take locks, would follow. */
-	atexit(leave_at_once);
-	if (!init || init(0, NULL) != 1 || pipe(pipe_fds) != 0)
-		_exit(8);
-	c = conn_to(redis->tls_uri, NULL);
-	is_taken();
-	if (inside == 't' && (pthread_create(&thread, NULL, stay_inside, &pipe_fds[1]) != 0 || read(pipe_fds[0], &byte, 1) != 1))
-		_exit(9);
-	if (inside != 't')
-		(void)dynlib_enter(&cancel);
-	/* Without fork()'s handlers. */
-	if (inside == 'p')
-		pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	alarm(PATIENCE / REDIS_MS(1000));
-	if (pid)
-		_exit(waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 6);
-	exit(5);
-}
-
-/* The caller itself, a thread that stays, and one of another process. */
-START_TEST(an_end_while_somebody_is_inside)
-{
-	const char *inside = "itp";
-	int status;
-	pid_t pid;
-
-	if (!dlopen("libssl.so.3", RTLD_NOW))
-		return;
-	for (; *inside; inside++) {
-		pid = fork();
-		if (pid == 0)
-			end_while_inside(*inside);
-		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_msg(status == 0, "%c: status %x", *inside, (unsigned)status);
-	}
-}
-END_TEST
-
 static void add(TCase *tc)
 {
 	tcase_add_unchecked_fixture(tc, tls_setup, NULL);
@@ -721,9 +609,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_name_that_is_a_domain);
 	tcase_add_test(tc, the_systems_store);
 	tcase_add_test(tc, files_may_change);
-#if __has_include(<openssl/ssl.h>)
 	tcase_add_test(tc, authorities_are_understood_once);
-#endif
 	tcase_add_test(tc, old_versions);
 	tcase_add_test(tc, client_certificates);
 	tcase_add_test(tc, client_certificates_of_tls_1_2);
@@ -741,8 +627,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, lost_and_late_replies);
 	tcase_add_test(tc, a_reset_with_a_command_sent);
 	tcase_add_test(tc, a_hole_in_the_stream);
-	tcase_add_test(tc, a_child_sends_nothing);
-	tcase_add_test(tc, an_end_while_somebody_is_inside);
 }
 
 int main(void)

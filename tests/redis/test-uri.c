@@ -8,8 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "redis/secrets.h"
+#include "redis/tls.h"
+
 static struct redis_server servers[REDIS_SERVERS_MAX];
-static struct redis_error error;
+static struct lockshm_error error;
+static struct redis_error trouble;
 static size_t n;
 
 static int parse(const char *text)
@@ -18,11 +22,11 @@ static int parse(const char *text)
 	return redis_uri_parse(text, REDIS_PRIVATE, servers, REDIS_SERVERS_MAX, &n, &error);
 }
 
-#define ck_parses(uri) ck_assert_msg(parse(uri) == 0, "%s: %s", uri, error.text)
+#define ck_parses(uri) ck_assert_msg(parse(uri) == 0, "%s: %s", uri, error.message)
 #define ck_refused(uri, why)                                                                                           \
 	do {                                                                                                           \
-		ck_code(parse(uri), REDIS_INVALID);                                                                   \
-		ck_contains(error.text, why);                                                                          \
+		ck_assert_int_eq(parse(uri), LOCKSHM_INVALID);                                                         \
+		ck_contains(error.message, why);                                                                       \
 	} while (0)
 
 START_TEST(tcp_in_full)
@@ -137,12 +141,7 @@ START_TEST(tls)
 {
 	struct redis_server node;
 
-	/* The error of a build without TLS advises what to do. */
-	if (parse("rediss://h:6379") != 0) {
-		ck_contains(error.text, "TLS");
-		ck_contains(error.text, "stunnel");
-		return;
-	}
+	ck_parses("rediss://h:6379");
 	ck_assert(servers[0].tls);
 	ck_assert_str_eq(servers[0].label, "rediss://h:6379");
 	ck_parses("rediss://u@H/2?tls-ca=/a&tls-cert=/b%20c&tls-key=/d&tls-name=Name&password-env=P");
@@ -172,13 +171,25 @@ START_TEST(tls)
 	ck_refused("rediss://h?tls-name=a%0a", "tls-name");
 	ck_refused("rediss://h?tls-name=a%7f", "tls-name");
 	ck_refused("redis://h?tls-ca=/a", "for rediss:// only");
-	ck_assert(redis_uri_wants_tls("rediss://h"));
-	ck_assert(redis_uri_wants_tls("redis://h,unix:///s,rediss://h"));
-	ck_assert(!redis_uri_wants_tls("redis://h,unix:///rediss://h"));
 	ck_refused("unix:///s?tls-name=a", "for rediss:// only");
 	ck_refused("redis://a,rediss://A", "same server");
-	ck_code(redis_uri_parse("rediss://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), REDIS_INVALID);
-	ck_contains(error.text, "password-file");
+	ck_assert_int_eq(redis_uri_parse("rediss://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), LOCKSHM_INVALID);
+	ck_contains(error.message, "password-file");
+}
+END_TEST
+
+/* Its parser takes what another build, of the bridge, may connect to. */
+START_TEST(tls_in_a_build_without)
+{
+	struct redis_conn *c;
+
+	if (!redis_tls_missing())
+		return;
+	ck_parses("rediss://h:6379");
+	ck_code(redis_conn_new(&c, &servers[0], NULL, &trouble), REDIS_INVALID);
+	ck_assert_ptr_null(c);
+	ck_contains(trouble.text, "rediss://h:6379");
+	ck_contains(trouble.text, "stunnel");
 }
 END_TEST
 
@@ -230,17 +241,17 @@ START_TEST(no_message_quotes_a_password)
 	size_t i;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		ck_code(parse(texts[i]), REDIS_INVALID);
-		ck_assert_msg(!strstr(error.text, "hunter2"), "%s", error.text);
+		ck_assert_int_eq(parse(texts[i]), LOCKSHM_INVALID);
+		ck_assert_msg(!strstr(error.message, "hunter2"), "%s", error.message);
 	}
 }
 END_TEST
 
 START_TEST(a_public_uri_holds_no_password)
 {
-	ck_code(redis_uri_parse("redis://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), REDIS_INVALID);
-	ck_contains(error.text, "password-file");
-	ck_code(redis_uri_parse("redis://u@h?password-env=PW", REDIS_PUBLIC, servers, 1, &n, &error), 0);
+	ck_assert_int_eq(redis_uri_parse("redis://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), LOCKSHM_INVALID);
+	ck_contains(error.message, "password-file");
+	ck_assert_int_eq(redis_uri_parse("redis://u@h?password-env=PW", REDIS_PUBLIC, servers, 1, &n, &error), 0);
 	ck_assert_str_eq(servers[0].user, "u");
 	ck_assert_str_eq(servers[0].password_env, "PW");
 }
@@ -262,7 +273,7 @@ static size_t len;
 static int ask_password(void)
 {
 	memset(password, 0, sizeof(password));
-	return redis_uri_password(&servers[0], password, &len, &error);
+	return redis_password(&servers[0], password, &len, &trouble);
 }
 
 START_TEST(password_from_the_environment)
@@ -270,7 +281,7 @@ START_TEST(password_from_the_environment)
 	ck_parses("redis://h?password-env=LOCKSHM_TEST_PW");
 	unsetenv("LOCKSHM_TEST_PW");
 	ck_code(ask_password(), REDIS_DENIED);
-	ck_contains(error.text, "LOCKSHM_TEST_PW");
+	ck_contains(trouble.text, "LOCKSHM_TEST_PW");
 	setenv("LOCKSHM_TEST_PW", "one two", 1);
 	ck_code(ask_password(), 0);
 	ck_assert_uint_eq(len, 7);
@@ -303,13 +314,13 @@ START_TEST(password_from_a_file)
 	ck_assert_uint_eq(len, 7);
 	write_file(path, "open", 0644);
 	ck_code(ask_password(), REDIS_DENIED);
-	ck_contains(error.text, "rights for others");
+	ck_contains(trouble.text, "rights for others");
 	write_file(path, "\n", 0600);
 	ck_code(ask_password(), REDIS_DENIED);
-	ck_contains(error.text, "first line");
+	ck_contains(trouble.text, "first line");
 	unlink(path);
 	ck_code(ask_password(), REDIS_DENIED);
-	ck_contains(error.text, path);
+	ck_contains(trouble.text, path);
 }
 END_TEST
 
@@ -383,6 +394,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, too_many);
 	tcase_add_test(tc, the_same_server_twice);
 	tcase_add_test(tc, tls);
+	tcase_add_test(tc, tls_in_a_build_without);
 	tcase_add_test(tc, bad_ones_with_the_reason);
 	tcase_add_test(tc, no_message_quotes_a_password);
 	tcase_add_test(tc, a_public_uri_holds_no_password);

@@ -113,6 +113,9 @@ awk -v may="$work/may" -v exceptions="$work/exceptions" '
 	}
 ' "$work/includes" | report
 
+# The client knows no segment.
+(cd "$top" && grep -n '^#include "segment/' src/redis/*.[ch]) | grep -v '"segment/redis-uri\.h"' | report
+
 # <sys/x.h> must go on meaning the system's.
 for header in "$top"/src/sys/*.h; do
 	name=$(basename "$header")
@@ -195,8 +198,8 @@ owned 'mmap\(.*MAP_SHARED' 'segment/(create|map|remove)\.c'
 owned 'pthread_mutexattr_setrobust\(' 'lock/life\.c'
 owned 'clock_gettime\(CLOCK_MONOTONIC' 'sys/clock\.[ch]'
 owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'redis/resp\.c'
-owned '(SSL|BIO|ERR|EVP|PEM|X509|OPENSSL)_[A-Za-z_0-9]*\(' 'redis/(openssl|tls)\.[ch]'
-owned 'dl(open|sym)\(' 'redis/dynlib\.c'
+owned '(SSL|BIO|ERR|EVP|PEM|X509|OPENSSL)_[A-Za-z_0-9]*\(' 'redis/tls\.c'
+owned 'dl(m?open|sym)\(' 'none'
 owned 'socket\(' 'redis/conn-open\.c'
 owned 'getaddrinfo\(' 'redis/resolve\.c'
 # The library runs inside a program of its user.

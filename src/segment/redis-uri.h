@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uri.h - addresses and logins of the Redis servers
+ * redis-uri.h - addresses and logins of the Redis servers
  *
  *   redis://[user[:password]@]host[:port][/db][?option=value&...]
  *   rediss://...	the same, over TLS
@@ -13,19 +13,19 @@
  *
  * Where a password may be: every user of the machine sees a command line, and every user with access to a segment sees
  * what it stores.  A URI of such an origin names where the password is; only one from the environment or a file may
- * contain the password itself.  Parsing does not read that source: each connect does, so a password can be changed in
- * the file.
+ * contain the password itself.  Parsing reads neither that source nor any file: each connect of the bridge does, so a
+ * password can be changed in the file (redis/secrets.h).
  */
-#ifndef LOCKSHM_REDIS_URI_H
-#define LOCKSHM_REDIS_URI_H
+#ifndef LOCKSHM_SEGMENT_REDIS_URI_H
+#define LOCKSHM_SEGMENT_REDIS_URI_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "redis/redis-error.h"
+#include "lockshm.h"
+#include "sys/compiler.h"
 
 #define REDIS_SERVERS_MAX 15
-#define REDIS_PASSWORD_MAX 1024
 
 enum redis_origin {
 	REDIS_PUBLIC = 2, /* command line, segment: no password inside */
@@ -50,31 +50,16 @@ struct redis_server {
 };
 
 /*
- * Parses 1 to @max URIs; the error names the wrong one by its number and never quotes a password.  The same server
- * twice is an error, too, whatever the database: it would fail once and count twice.
+ * Parses 1 to @max URIs: 0 or LOCKSHM_INVALID.  The message names the wrong one by its number and never quotes a
+ * password.  The same server twice is an error, too, whatever the database: it would fail once and count twice.
  */
-int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
-		     struct redis_error *error);
+MUST_CHECK int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
+			       struct lockshm_error *error);
 
 /* Can a certificate be for that name?  For OpenSSL a name that begins with a dot matches any name of that domain. */
 bool redis_name_is_sound(const char *name);
 
 /* Another server, with the same login and options as @like. */
 void redis_server_at(struct redis_server *out, const struct redis_server *like, const char *host, const char *port);
-
-/*
- * Reads the password for a connect into @out of REDIS_PASSWORD_MAX bytes; *@len 0 = none is configured.  The caller
- * wipes it.  A file must be inaccessible to others than owner and group; its first line counts.
- */
-int redis_uri_password(const struct redis_server *server, char *out, size_t *len, struct redis_error *error);
-
-/*
- * Opens a file named by an option, without blocking; -1 = failed, with the class in *@code and the reason in *@why.  A
- * secret file must be inaccessible to others than owner and group.
- */
-int redis_uri_open(const char *path, bool secret, int *code, const char **why);
-
-/* Does a server in this text, which was parsed before, use TLS? */
-bool redis_uri_wants_tls(const char *text);
 
 #endif

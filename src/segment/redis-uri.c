@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uri.c - parsing URIs of Redis servers; see redis/uri.h
+ * redis-uri.c - parsing URIs of Redis servers; see segment/redis-uri.h
  *
  * Messages name the wrong part and never quote it: after a forgotten @ any part may be the password.
  */
-#define _GNU_SOURCE
-#include "redis/uri.h"
+#include "segment/redis-uri.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "sys/error.h"
 
 #define DEFAULT_PORT "6379"
 #define DB_MAX 65535
@@ -31,7 +27,7 @@ struct parse {
 	size_t number; /* from 1, for messages */
 	int origin;
 	struct redis_server *out;
-	struct redis_error *error;
+	struct lockshm_error *error;
 };
 
 static int bad(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -43,7 +39,7 @@ static int bad(struct parse *p, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	return redis_fail(p->error, REDIS_INVALID, "Redis URI %zu: %s", p->number, why);
+	return error_set(p->error, LOCKSHM_INVALID, "Redis URI %zu: %s", p->number, why);
 }
 
 static int hex_digit(char c)
@@ -365,11 +361,6 @@ static int parse_uri(struct parse *p)
 	if (scheme == SCHEME_NONE)
 		return bad(p, "must begin with redis://, rediss:// or unix:///");
 	p->out->tls = scheme == SCHEME_TLS;
-#ifndef REDIS_LIBSSL
-	if (p->out->tls)
-		return bad(p, "rediss:// needs TLS, which this build does not have (built without OpenSSL): "
-			      "use a tunnel (stunnel) or a unix socket");
-#endif
 	address = cut(&options, '?', &has_options);
 	login = address;
 	cut(&address, '@', &has_login);
@@ -394,7 +385,7 @@ static bool same_server(const struct redis_server *a, const struct redis_server 
 }
 
 int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
-		     struct redis_error *error)
+		    struct lockshm_error *error)
 {
 	struct slice all = { text, strlen(text) };
 	struct parse p = { .origin = origin, .error = error };
@@ -407,7 +398,7 @@ int redis_uri_parse(const char *text, int origin, struct redis_server *out, size
 		p.rest = cut(&all, ',', &more);
 		p.number++;
 		if (p.number > max)
-			return redis_fail(error, REDIS_INVALID, "more than %zu Redis servers", max);
+			return error_set(error, LOCKSHM_INVALID, "more than %zu Redis servers", max);
 		p.out = &out[p.number - 1];
 		code = parse_uri(&p);
 		if (code)
@@ -417,83 +408,5 @@ int redis_uri_parse(const char *text, int origin, struct redis_server *out, size
 				return bad(&p, "is the same server as number %zu (%s)", i + 1, p.out->label);
 	}
 	*n = p.number;
-	return 0;
-}
-
-bool redis_uri_wants_tls(const char *text)
-{
-	/* A comma inside a URI is written %2C. */
-	for (; text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL) {
-		struct slice rest = { text, strlen(text) };
-
-		if (parse_scheme(&rest) == SCHEME_TLS)
-			return true;
-	}
-	return false;
-}
-
-/* ---------------------------------------------------------------- passwords */
-
-int redis_uri_open(const char *path, bool secret, int *code, const char **why)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat st;
-
-	*code = fd < 0 ? redis_error_open(errno) : REDIS_DENIED;
-	*why = fd < 0 ? strerror(errno) : NULL;
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		*why = "must be a plain file";
-	else if (secret && (st.st_mode & 07))
-		*why = "must be a plain file without rights for others";
-	if (!*why)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static int read_password(const struct redis_server *s, char *out, size_t *len, struct redis_error *error)
-{
-	const char *why;
-	int code, fd = redis_uri_open(s->password_file, true, &code, &why);
-	ssize_t n;
-	char *end;
-
-	if (fd < 0)
-		return redis_fail(error, code, "%s: password file %s: %s", s->label, s->password_file, why);
-	n = read(fd, out, REDIS_PASSWORD_MAX);
-	close(fd);
-	end = n > 0 ? memchr(out, '\n', (size_t)n) : NULL;
-	if (end)
-		n = end - out;
-	if (n <= 0 || n == REDIS_PASSWORD_MAX)
-		return redis_fail(error, REDIS_DENIED, "%s: password file %s: its first line must have 1 to %d bytes",
-				   s->label, s->password_file, REDIS_PASSWORD_MAX - 1);
-	*len = (size_t)n;
-	return 0;
-}
-
-int redis_uri_password(const struct redis_server *s, char *out, size_t *len, struct redis_error *error)
-{
-	const char *value = s->password;
-
-	*len = 0;
-	if (s->password_file[0])
-		return read_password(s, out, len, error);
-	if (s->password_env[0]) {
-		value = getenv(s->password_env);
-		if (!value || !*value)
-			return redis_fail(error, REDIS_DENIED,
-					   "%s: the variable %s, which should hold the password, is not set", s->label,
-					   s->password_env);
-	}
-	*len = strlen(value);
-	if (*len >= REDIS_PASSWORD_MAX) {
-		*len = 0;
-		return redis_fail(error, REDIS_DENIED, "%s: the password has more than %d bytes", s->label,
-				   REDIS_PASSWORD_MAX - 1);
-	}
-	memcpy(out, value, *len);
 	return 0;
 }
