@@ -14,6 +14,7 @@
 
 #include "bridge/serve.h"
 #include "hostlease/host-lease.h"
+#include "hostlease/leader.h"
 #include "sys/hash.h"
 
 struct host hosts[HOSTS_MAX];
@@ -240,6 +241,47 @@ void bridge_freeze(unsigned i)
 void bridge_thaw(unsigned i)
 {
 	kill(hosts[i].bridge, SIGCONT);
+}
+
+struct standby {
+	unsigned host;
+	pid_t pid;
+	bool found;
+};
+
+static int find_waiter(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct standby *w = arg;
+	size_t i;
+
+	for (i = lock->holders; i < lock->holders + lock->waiters; i++)
+		w->found = w->found || lock->requests[i]->pid == w->pid;
+	return 0;
+}
+
+static bool is_standing_by(void *arg)
+{
+	struct standby *w = arg;
+
+	ck_code(lockshm_show_lock(hosts[w->host].s, LEADER_KEY, LEADER_KEY_LEN, find_waiter, w), 0);
+	return w->found;
+}
+
+pid_t bridge_standby(unsigned i)
+{
+	struct standby w = { i, bridge_spawn(i), false };
+
+	ck_assert_msg(await(is_standing_by, &w), "%d does not stand by", (int)w.pid);
+	return w.pid;
+}
+
+pid_t bridge_succeeds(unsigned i, pid_t standby)
+{
+	pid_t before = hosts[i].bridge;
+
+	leads(i, standby);
+	hosts[i].bridge = standby;
+	return before;
 }
 
 static void *bridge_service_main(void *arg)
