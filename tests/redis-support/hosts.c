@@ -267,12 +267,19 @@ static bool is_standing_by(void *arg)
 	return w->found;
 }
 
+void stands_by(unsigned i, pid_t pid)
+{
+	struct standby w = { i, pid, false };
+
+	ck_assert_msg(await(is_standing_by, &w), "%d does not stand by", (int)pid);
+}
+
 pid_t bridge_standby(unsigned i)
 {
-	struct standby w = { i, bridge_spawn(i), false };
+	pid_t pid = bridge_spawn(i);
 
-	ck_assert_msg(await(is_standing_by, &w), "%d does not stand by", (int)w.pid);
-	return w.pid;
+	stands_by(i, pid);
+	return pid;
 }
 
 pid_t bridge_succeeds(unsigned i, pid_t standby)

@@ -60,6 +60,8 @@ struct proxy *hosts_by_proxy(int64_t ttl_ns);
 pid_t bridge_spawn(unsigned i);
 /* The same, and it stands by when this returns. */
 pid_t bridge_standby(unsigned i);
+/* Waits until @pid stands by. */
+void stands_by(unsigned i, pid_t pid);
 /* Waits until @standby leads: from then on it is hosts[@i].bridge.  Returns the one before. */
 pid_t bridge_succeeds(unsigned i, pid_t standby);
 /* The bridge of hosts[@i], hosts[@i].bridge.  Each returns when it has happened; a started one leads then. */
