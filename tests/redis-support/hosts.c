@@ -404,13 +404,18 @@ struct lockshm_bridge_stat bridge_of(unsigned i)
 	return stat;
 }
 
-uint32_t record_of(unsigned i, const char *key)
+static uint32_t find_record(unsigned i, const char *key)
 {
 	struct identity id;
-	uint32_t found;
 
 	hash_key(&id, hosts[i].s->hash_secret, key, strlen(key));
-	found = host_lease_look(hosts[i].s, &id);
+	return host_lease_look(hosts[i].s, &id);
+}
+
+uint32_t record_of(unsigned i, const char *key)
+{
+	uint32_t found = find_record(i, key);
+
 	ck_assert_uint_lt(found, hosts[i].s->n_host_leases);
 	return found;
 }
@@ -480,13 +485,15 @@ void waits_on_host(struct agent *a, unsigned i, const char *key)
 static unsigned wanting(void)
 {
 	const struct lockshm *s = hosts[0].s;
+	uint32_t record = find_record(0, K);
 	unsigned i, n = 0;
 
-	for (i = 1; i <= s->n_requests; i++) {
+	/* The first request makes the record. */
+	for (i = 1; record < s->n_host_leases && i <= s->n_requests; i++) {
 		const struct shm_request *r = &s->requests[i];
 
 		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) &&
-		     request_needs_lease(load_acquire32(&r->flags), record_of(0, K)) && load_relaxed(&r->host_grant) == 0;
+		     request_needs_lease(load_acquire32(&r->flags), record) && load_relaxed(&r->host_grant) == 0;
 	}
 	return n;
 }
