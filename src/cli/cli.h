@@ -32,13 +32,13 @@ enum exit_status {
 /** How a command prints its data. */
 enum format { FORMAT_HUMAN, FORMAT_JSON, FORMAT_PORCELAIN, FORMAT_OPENMETRICS };
 
-/* --- cli/p: rogram.c ------------------------------------------------------------------------------------- */
+/* --- cli/program.c ------------------------------------------------------------------------------------- */
 
-/** "lockctl" or "lockshm-bridge": the program's main.c defines it. */
-extern const char program_name[];
+/** "lockctl" or "lockshm-bridge", for messages. */
+extern const char *program_name;
 
-/** First of all: no file that is opened later gets the number of a closed standard stream. */
-void program_begin(void);
+/** First of all, with the program's name: no file that is opened later gets the number of a closed standard stream. */
+void program_begin(const char *name);
 /** Lost output is a failure: the status to exit with instead of @status. */
 int program_end(int status);
 /** Print "PROGRAM 0.1.0 (liblockshm 0.1.0)".  Return: the status to exit with. */

@@ -5,7 +5,7 @@
 #
 #   1. calls and data: an object uses symbols of its own folder and of those that the ladder puts below it; the exceptions
 #      are the lines of the second table there, and one that nothing uses is stale
-#   2. includes: the same for headers; lockctl, examples and benchmarks include nothing of the library but lockshm.h
+#   2. includes: the same for headers; lockctl, cli, examples and benchmarks include nothing of the library but lockshm.h
 #   3. circles of calls: none spans two folders, and none inside a folder has more than four files
 #   4. src/README.md has a line for each folder and each file, and no other
 #   5. the system calls that a file owns are made nowhere else, and some by no file
@@ -87,7 +87,7 @@ awk -v may="$work/may" -v exceptions="$work/exceptions" '
 	}
 	{
 		split($1, from, "/"); split($2, to, "/")
-		if (from[1] == "lockctl" && $3 ~ /^lockshm_/) next
+		if (from[1] ~ /^(cli|lockctl)$/ && $3 ~ /^lockshm_/) next
 		if ((from[1] " " to[1]) in allowed) next
 		edge = from[1] " " to[1] " " $3
 		if (edge in exception) { used[edge] = 1; next }
@@ -138,7 +138,8 @@ only()
 			echo "$dir/$file includes $header"
 		done | report
 }
-only src/lockctl '*.[ch]' lockctl/lockctl.h lockshm.h
+only src/cli '*.[ch]' cli/cli.h lockshm.h
+only src/lockctl '*.[ch]' cli/cli.h lockctl/lockctl.h lockshm.h
 only examples '*.[ch]' lockshm.h demo.h prefork.h
 only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h bench-loop.h bench-side.h
 
@@ -189,7 +190,7 @@ comm -23 "$work/listed" "$work/there" | sed 's,.*,src/README.md names src/&\, wh
 owned()
 {
 	(cd "$top/src" && grep -nE "(^|[^a-z_A-Z\"])($1)" ./*/*.[ch]) | sed 's,^\./,,' |
-		grep -vE "^(lockctl/[^:]*|$2):" | grep -vE '^[^:]*:[0-9]*:([^"]*/\*| \*|#)' | sed 's,^,src/,' | report
+		grep -vE "^((cli|daemon|lockctl)/[^:]*|$2):" | grep -vE '^[^:]*:[0-9]*:([^"]*/\*| \*|#)' | sed 's,^,src/,' | report
 }
 owned 'SYS_futex|FUTEX_WAKE|FUTEX_WAIT_BITSET' 'sys/futex\.c'
 owned 'XXH3_[a-zA-Z_0-9]+\(' 'sys/hash\.c'
