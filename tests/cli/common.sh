@@ -17,6 +17,8 @@ case $LOCKCTL in
 /*) ;;
 *) LOCKCTL=$PWD/$LOCKCTL ;;
 esac
+# shellcheck disable=SC2034 # for the scripts that source this
+bridge=$(dirname "$LOCKCTL")/lockshm-bridge
 # The file in the build directory is libtool's script, which takes longer than lockctl itself; the program and the
 # library are in .libs.
 libs=$(dirname "$LOCKCTL")/.libs
