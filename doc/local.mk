@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 dist_man_MANS = \
 	%D%/man/lockctl.1 \
+	%D%/man/lockshm-bridge.8 \
 	%D%/man/lockshm.7 \
 	%D%/man/lockshm_acknowledge.3 \
 	%D%/man/lockshm_acknowledge_marks.3 \
 	%D%/man/lockshm_acquire.3 \
 	%D%/man/lockshm_acquire_many.3 \
-	%D%/man/lockshm_bridge_serve.3 \
 	%D%/man/lockshm_bridge_stat.3 \
 	%D%/man/lockshm_cancel.3 \
 	%D%/man/lockshm_canceller_reset.3 \
@@ -41,8 +41,6 @@ dist_man_MANS = \
 	%D%/man/lockshm_previous.3 \
 	%D%/man/lockshm_release.3 \
 	%D%/man/lockshm_release_many.3 \
-	%D%/man/lockshm_remote_end.3 \
-	%D%/man/lockshm_remote_inspect.3 \
 	%D%/man/lockshm_renew.3 \
 	%D%/man/lockshm_show_lock.3 \
 	%D%/man/lockshm_stat.3 \
