@@ -76,6 +76,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/20-lock-objects.md \
 	%D%/decisions/21-event-loop.md \
 	%D%/decisions/22-bindings.md \
+	%D%/decisions/23-bridge-is-a-program.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
@@ -95,4 +96,5 @@ nobase_dist_doc_DATA += \
 	%D%/performance/waits.svg \
 	%D%/picture.svg \
 	%D%/reliability.md \
+	%D%/systemd/lockshm-bridge@.service \
 	$(end)
