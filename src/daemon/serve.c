@@ -2,7 +2,8 @@
 /*
  * serve.c - lockshm-bridge NAME: serve until a signal, or as long as a command runs
  *
- * Beside a command, its exit status is that of the program, and signals go to it; see cli/child.c.
+ * Beside a command, its exit status is that of the program, also when the segment could not be served, and signals go
+ * to it; see cli/child.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 #include "daemon/daemon.h"
 
-enum { OPTION_ANY_OWNER = 256, OPTION_CHECK, OPTION_VERSION, OPTION_WHILE_USED };
+enum { OPTION_ANY_OWNER = 256, OPTION_WHILE_USED };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
@@ -127,5 +128,5 @@ int daemon_serve(int argc, char **argv)
 	}
 	supervisor_tell("STOPPING=1");
 	failed_status = keeper_stop(keeper);
-	return status ? status : failed_status;
+	return args.command ? status : status ? status : failed_status;
 }
