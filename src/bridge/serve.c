@@ -52,6 +52,7 @@ struct leader {
 	uint32_t lease_of_cmd[COMMANDS_MAX];
 	size_t n;
 	struct server_logs logs;
+	struct bridge_pulse *pulse;
 };
 
 /* ---------------------------------------------------------------- what is due */
@@ -226,10 +227,30 @@ static int64_t round_once(struct leader *v, bool *sent)
 	return next;
 }
 
+static void beat(const struct leader *v, int64_t at)
+{
+	if (v->pulse)
+		__atomic_store_n(&v->pulse->at, at, __ATOMIC_RELAXED);
+}
+
+/* Short: when this leader is stopped, its successor has most of the leases' time left. */
+static int64_t lead_ttl(const struct lockshm *s)
+{
+	return min64(LOCKSHM_MS((int64_t)s->redis.ttl_ms) / 4, LEAD_TTL_MAX_NS);
+}
+
+bool bridge_pulse_is_good(const struct bridge_pulse *pulse, const struct lockshm *segment)
+{
+	int64_t at = __atomic_load_n(&pulse->at, __ATOMIC_RELAXED);
+
+	return at == 0 || clock_precise() - at < lead_ttl(segment);
+}
+
 static bool keep_leadership(struct leader *v)
 {
 	int64_t now = clock_precise();
 
+	beat(v, now);
 	if (now - v->lead_renewed < v->lead_ttl / 4)
 		return true;
 	if (lockshm_renew(&v->leadership, v->lead_ttl, LOCKSHM_RENEW_RESET) < 0)
@@ -418,6 +439,7 @@ static bool lead(struct leader *v)
 	bridge_log("leads: obtains the leases of this host");
 	listener_start(&v->listener, v->s);
 	ended = lead_loop(v);
+	beat(v, 0);
 	if (!ended)
 		bridge_log("leads no more: it was stopped for too long, or another process took over; stands by");
 	if (ended && canceller_used(v->canceller))
@@ -460,7 +482,8 @@ static int serve(struct leader *v, struct lockshm_error *error)
 					    : error_set(error, LOCKSHM_NO_SEGMENT, "the segment was removed");
 }
 
-int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct lockshm_error *error)
+int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct bridge_pulse *pulse,
+		 struct lockshm_error *error)
 {
 	struct leader *v;
 	int err;
@@ -475,8 +498,8 @@ int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct
 	v->s = v->b.s = segment;
 	v->canceller = canceller;
 	memcpy(v->b.host, segment->redis.host, REDIS_HOST_BYTES);
-	/* Short: when this leader is stopped, its successor has most of the leases' time left. */
-	v->lead_ttl = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 4, LEAD_TTL_MAX_NS);
+	v->pulse = pulse;
+	v->lead_ttl = lead_ttl(segment);
 	v->first_ttl = first_ttl(v);
 	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
 	v->b.leases = calloc(segment->n_host_leases, sizeof(*v->b.leases));

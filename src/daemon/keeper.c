@@ -28,6 +28,7 @@ struct served {
 	lockshm_t *segment;
 	lockshm_canceller_t canceller;
 	pthread_t thread;
+	struct bridge_pulse pulse;
 	struct lockshm_error why; /* the last failure that was reported */
 	bool ended; /* atomic */
 	bool refused; /* it cannot be served at all; final once ended */
@@ -88,7 +89,7 @@ static void *serve(void *arg)
 	int code;
 
 	for (;;) {
-		code = bridge_serve(one->segment, &one->canceller, &why);
+		code = bridge_serve(one->segment, &one->canceller, &one->pulse, &why);
 		if (code == LOCKSHM_CANCELLED || code == LOCKSHM_NO_SEGMENT)
 			break;
 		report(&one->why, &why);
@@ -195,6 +196,15 @@ static bool is_unused(struct keeper *keeper)
 	return keeper->unused >= UNUSED_LOOKS;
 }
 
+/** A thread that hangs while it leads is ended with the program, by the manager's watchdog. */
+static void tell_alive(const struct keeper *keeper)
+{
+	for (const struct served *one = keeper->served; one; one = one->next)
+		if (!bridge_pulse_is_good(&one->pulse, one->segment))
+			return;
+	supervisor_tell("WATCHDOG=1");
+}
+
 static void *keep(void *arg)
 {
 	struct keeper *keeper = arg;
@@ -202,7 +212,7 @@ static void *keep(void *arg)
 	int ms = interval && interval < LOCKSHM_MS(LOOK_MS) ? (int)(interval / LOCKSHM_MS(1)) : LOOK_MS;
 
 	do {
-		supervisor_tell("WATCHDOG=1");
+		tell_alive(keeper);
 		if (!look_for_segment(keeper) || !collect_ended(keeper)) {
 			keeper->status = EXIT_FAILED;
 			break;

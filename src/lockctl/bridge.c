@@ -127,44 +127,83 @@ int bridge_execute(const char *const *arguments)
 	return cause == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-/** Nothing of the caller's stays open in a process that outlives it. */
-static void leave_descriptors(void)
+/** Of the caller's nothing stays open in a process that outlives it; @keep becomes the only other descriptor. */
+static int leave_descriptors(int keep)
 {
 	int null = open("/dev/null", O_RDWR);
 
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
+	if (keep != STDERR_FILENO + 1)
+		keep = dup3(keep, STDERR_FILENO + 1, O_CLOEXEC);
 #ifdef SYS_close_range
-	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0)
-		return;
+	if (syscall(SYS_close_range, keep + 1, ~0U, 0) == 0)
+		return keep;
 #endif
-	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+	for (int fd = keep + 1; fd < 1024; fd++)
 		close(fd);
+	return keep;
+}
+
+/** In a process of its own, which leaves at once: the program belongs to no session and has no parent here. */
+static void __attribute__((noreturn)) detach(const char *path, const char *const *arguments, int failure)
+{
+	int cause;
+
+	setsid();
+	signals_default();
+	failure = leave_descriptors(failure);
+	if (fork() != 0)
+		_exit(EXIT_OK);
+	execvp(path, (char *const *)(uintptr_t)arguments);
+	cause = errno;
+	if (write(failure, &cause, sizeof(cause)) < 0) {
+		/* Then the request says that there is no bridge. */
+	}
+	_exit(EXIT_NOT_FOUND);
+}
+
+/** Return: 0 = it runs, or an errno. */
+static int start_detached(const char *const *arguments)
+{
+	char path[PATH_MAX + sizeof(PROGRAM)];
+	const char *program = find_program(path);
+	int ends[2], cause = 0;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return errno;
+	pid = fork();
+	if (pid == 0)
+		detach(program, arguments, ends[1]);
+	cause = pid < 0 ? errno : 0;
+	close(ends[1]);
+	if (pid > 0) {
+		(void)exit_status_of(pid);
+		/* Its end is the exec. */
+		if (read(ends[0], &cause, sizeof(cause)) != sizeof(cause))
+			cause = 0;
+	}
+	close(ends[0]);
+	return cause;
 }
 
 void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner)
 {
-	const char *arguments[] = { PROGRAM, "--while-used", any_owner ? "--any-owner" : "--", any_owner ? "--" : name,
-				    any_owner ? name : NULL, NULL };
+	const char *arguments[6] = { PROGRAM, "--while-used" };
 	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
-	char path[PATH_MAX + sizeof(PROGRAM)];
-	const char *program = find_program(path);
-	pid_t pid;
+	size_t n = 2;
+	int cause;
 
 	if (lockshm_bridge_stat(segment, &stat) < 0 || !*stat.servers || stat.pid)
 		return;
-	pid = fork();
-	if (pid == 0) {
-		setsid();
-		signals_default();
-		leave_descriptors();
-		if (fork() == 0)
-			become_program(program, arguments);
-		_exit(EXIT_OK);
-	}
-	/* If there is no process to be had, the request says that there is no bridge. */
-	if (pid > 0)
-		(void)exit_status_of(pid);
+	if (any_owner)
+		arguments[n++] = "--any-owner";
+	arguments[n++] = "--";
+	arguments[n] = name;
+	cause = start_detached(arguments);
+	if (cause)
+		message("cannot start " PROGRAM ", which speaks to Redis: %s%s", strerror(cause), limit_of(cause));
 }
 
 /* --- One key in Redis -------------------------------------------------------------------------------- */

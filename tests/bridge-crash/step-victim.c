@@ -166,7 +166,7 @@ static void __attribute__((noreturn)) be_victim(pid_t parent)
 		_exit(100);
 	signal(SIGTERM, on_term);
 	catch_writes(s);
-	_exit(bridge_serve(s, &retirement, NULL) == LOCKSHM_CANCELLED ? 0 : 102);
+	_exit(bridge_serve(s, &retirement, NULL, NULL) == LOCKSHM_CANCELLED ? 0 : 102);
 }
 
 /* ---------------------------------------------------------------- in the test */

@@ -246,7 +246,7 @@ static void *bridge_service_main(void *arg)
 {
 	struct bridge_service *v = arg;
 
-	v->code = bridge_serve(v->s, &v->canceller, NULL);
+	v->code = bridge_serve(v->s, &v->canceller, NULL, NULL);
 	return NULL;
 }
 
