@@ -61,7 +61,7 @@ eventually test -S "$dir/redis.sock"
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 
 # A segment that is made later.
-bridge "$seg" 2>"$dir/bridge.log" &
+"$bridge_program" "$seg" 2>"$dir/bridge.log" &
 service=$!
 started="$started $service"
 eventually logged bridge.log "$seg: waits for the segment to be made"
@@ -85,7 +85,7 @@ ended "$holder" 143
 expect 0 lockctl run "$seg" old --global -w 20s -- true
 
 # A second one stands by, and goes on when the first is killed.
-bridge "$seg" 2>"$dir/standby.log" &
+"$bridge_program" "$seg" 2>"$dir/standby.log" &
 standby=$!
 started="$started $standby"
 eventually logged standby.log "serves the segment"
