@@ -3,8 +3,7 @@
 # global-refused.sh - messages of lockctl run --global for unusable servers and keys: the cause, and the server
 . "$(dirname "$0")/common.sh"
 
-command -v redis-server >/dev/null || skip "redis-server is not installed"
-[ -x "$bridge" ] || skip "built without the bridge"
+needs_bridge
 
 printf 'right\n' >"$dir/right"
 printf 'wrong\n' >"$dir/wrong"
