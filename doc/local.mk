@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 dist_man_MANS = \
 	%D%/man/lockctl.1 \
+	%D%/man/lockshm-bridge.8 \
 	%D%/man/lockshm.7 \
 	%D%/man/lockshm_acknowledge.3 \
 	%D%/man/lockshm_acknowledge_marks.3 \
 	%D%/man/lockshm_acquire.3 \
 	%D%/man/lockshm_acquire_many.3 \
-	%D%/man/lockshm_bridge_serve.3 \
 	%D%/man/lockshm_bridge_stat.3 \
 	%D%/man/lockshm_cancel.3 \
 	%D%/man/lockshm_canceller_reset.3 \
@@ -41,8 +41,6 @@ dist_man_MANS = \
 	%D%/man/lockshm_previous.3 \
 	%D%/man/lockshm_release.3 \
 	%D%/man/lockshm_release_many.3 \
-	%D%/man/lockshm_remote_end.3 \
-	%D%/man/lockshm_remote_inspect.3 \
 	%D%/man/lockshm_renew.3 \
 	%D%/man/lockshm_show_lock.3 \
 	%D%/man/lockshm_stat.3 \
@@ -78,6 +76,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/20-lock-objects.md \
 	%D%/decisions/21-event-loop.md \
 	%D%/decisions/22-bindings.md \
+	%D%/decisions/23-bridge-is-a-program.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
@@ -97,4 +96,5 @@ nobase_dist_doc_DATA += \
 	%D%/performance/waits.svg \
 	%D%/picture.svg \
 	%D%/reliability.md \
+	%D%/systemd/lockshm-bridge@.service \
 	$(end)

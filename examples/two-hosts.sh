@@ -3,9 +3,9 @@
 #
 # two-hosts.sh - two segments play hosts, one real redis-server is between them
 #
-# Three workers on each "host" add to one file, each addition under the same global key.  Half way the bridge of
-# host A, the process that communicates with Redis, is killed.  No addition is lost, and Redis got far less than one
-# command for each.
+# Each "host" has a bridge, the one process of it that communicates with Redis, and three workers that add to one file,
+# each addition under the same global key.  Half way the bridge of host A is killed, and started again, as a service
+# manager does.  No addition is lost, and Redis got far less than one command for each.
 #
 # Usage: two-hosts.sh [build directory]
 set -u
@@ -18,19 +18,22 @@ if [ -x "$build/.libs/lockctl" ]; then
 	LD_LIBRARY_PATH=$(cd "$build/.libs" && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 	export LD_LIBRARY_PATH
 fi
+bridge=$build/lockshm-bridge
 command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
-[ -x "$lockctl" ] || { echo "no $lockctl: build first" >&2; exit 1; }
+for program in "$lockctl" "$bridge"; do
+	[ -x "$program" ] || { echo "no $program: build first" >&2; exit 1; }
+done
 
 dir=$(mktemp -d) || exit 1
 host_a=two-hosts-a-$$ host_b=two-hosts-b-$$
 rounds=20
-redis='' service='' workers=''
+redis='' bridge_a='' bridge_b='' workers=''
 
 # The workers' waits end with the segments, so these go before the wait.
 clean_up()
 {
 	trap '' HUP INT TERM
-	for pid in $workers $service; do
+	for pid in $workers $bridge_a $bridge_b; do
 		kill "$pid" 2>/dev/null
 	done
 	"$lockctl" rm "$host_a" 2>/dev/null
@@ -58,8 +61,7 @@ until_true()
 }
 
 counter() { "$lockctl" stat "$1" | awk -v name="bridge_$2" '$1 == name { print $2 }'; }
-has_bridge() { [ "$(counter "$1" pid)" != 0 ]; }
-bridge_is_not() { [ "$(counter "$1" pid)" != "$2" ]; }
+bridge_is() { [ "$(counter "$1" pid)" = "$2" ]; }
 
 redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log" &
 redis=$!
@@ -69,10 +71,13 @@ echo "Two hosts, one redis-server:"
 for host in "$host_a" "$host_b"; do
 	"$lockctl" create "$host" --redis "unix://$dir/redis.sock" --locks 64 --requests 512 --owners 64 --redis-ttl 2s || exit 1
 done
-"$lockctl" bridge "$host_a" &
-service=$!
-until_true has_bridge "$host_a"
-echo "  host A: bridge is process $(counter "$host_a" pid) (lockctl bridge); host B: the first process that needs it"
+"$bridge" "$host_a" 2>>"$dir/bridges" &
+bridge_a=$!
+"$bridge" "$host_b" 2>>"$dir/bridges" &
+bridge_b=$!
+until_true bridge_is "$host_a" $bridge_a
+until_true bridge_is "$host_b" $bridge_b
+echo "  host A: its bridge is process $bridge_a; host B: process $bridge_b"
 
 echo 0 >"$dir/count"
 # A lost update would be one that was read before and written after another one.
@@ -90,10 +95,11 @@ done
 
 half_way() { [ "$(cat "$dir/count")" -ge $((3 * rounds)) ]; }
 until_true half_way
-kill -KILL "$service"
-echo "  half way: the bridge of host A was killed; the next process takes over"
-until_true bridge_is_not "$host_a" "$service"
-service=''
+kill -KILL $bridge_a
+"$bridge" "$host_a" 2>>"$dir/bridges" &
+bridge_a=$!
+echo "  half way: the bridge of host A was killed; process $bridge_a goes on with its leases"
+until_true bridge_is "$host_a" $bridge_a
 
 for pid in $workers; do
 	wait "$pid" || { echo "a worker failed" >&2; exit 1; }

@@ -2,10 +2,10 @@
 /**
  * lockshm.h - keyed, fair, crash-proof read-write locks in one named POSIX shared-memory segment
  *
- * Worker processes of one server open the same segment and take locks named by keys in it.  There is no
- * daemon.  A free lock costs no system call; a busy one is granted in strict arrival order.  The kernel reports the
- * death of a holder, and the next request is granted at once.  A holder that hangs loses its lock when its lease ends,
- * and its next call returns LOCKSHM_LOST.
+ * Worker processes of one server open the same segment and take locks named by keys in it.  There is no daemon; only
+ * keys that exclude other hosts as well (LOCKSHM_GLOBAL) need one, lockshm-bridge(8).  A free lock costs no system call;
+ * a busy one is granted in strict arrival order.  The kernel reports the death of a holder, and the next request is
+ * granted at once.  A holder that hangs loses its lock when its lease ends, and its next call returns LOCKSHM_LOST.
  *
  * GUARANTEES
  *  - One key has one exclusive hold or any number of shared ones among holds that are valid (lease not expired, owner
@@ -46,24 +46,18 @@
  *  code of enum lockshm_code; a count is an out parameter.  lockshm_loop_next() and lockshm_loop_cancel() return 0 or
  *  1, and lockshm_loop_fd() a descriptor.  The iterators return 0, a negative code, or the value
  *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.
- *  The library never prints, exits, installs a signal handler or sets errno for the caller to read.  It starts threads
- *  only for
- *   - auto-renewal, lockshm_notify(), lockshm_move() to the process, and lockshm_loop_open(): one service thread for a
- *     process and segment;
- *   - LOCKSHM_GLOBAL: one standby thread for a process and segment; in the process that is the bridge, see
- *     lockshm_bridge_serve(), also a listener thread;
- *   - host names of Redis servers: a thread for each look-up, also in lockshm_remote_inspect() and _end().
- *  Signals are blocked in these threads, except those of faults.
+ *  The library never prints, exits, installs a signal handler, opens a connection or sets errno for the caller to read.
+ *  It starts one thread for a process and segment, the service thread, and only for auto-renewal, lockshm_notify(),
+ *  lockshm_move() to the process, and lockshm_loop_open().  Signals are blocked in it, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
  *  canceller, loop or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
  *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
  *  the thread's
  *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
- *  Functions that wait for another process or for Redis: lockshm_acquire(), lockshm_acquire_many(), lockshm_lock() and
- *  lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, and lockshm_upgrade() of such a hold, 1.5 s at
- *  most; lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a second at most;
- *  lockshm_close() where this process is the bridge, 250 ms at most; lockshm_bridge_serve(), until it is cancelled;
- *  lockshm_remote_inspect() and lockshm_remote_end(), until their time-out.  No other function does.
+ *  Functions that wait for another process, the bridge included: lockshm_acquire(), lockshm_acquire_many(),
+ *  lockshm_lock() and lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, and lockshm_upgrade() of such
+ *  a hold, 1.5 s at most; lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a
+ *  second at most.  No other function does.
  *
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than
@@ -73,7 +67,7 @@
  *     LOCKSHM_INVALID.
  *   - Output (report, outcome, stat, bridge_stat): start from the initialiser, once, as size is what the calls write.
  *     They keep size, and store 0 into fields unknown to the library.
- *   - Arguments of callbacks (..._info, remote_party): the library sets size, to that of its own struct.  A field that
+ *   - Arguments of callbacks (..._info): the library sets size, to that of its own struct.  A field that
  *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
  *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key
  *     have to be 0, the others are 0.
@@ -178,7 +172,7 @@ enum lockshm_code {
 	LOCKSHM_BAD_SEGMENT = -13, /**< not a segment, truncated or damaged; the message says what is wrong */
 	LOCKSHM_VERSION = -14,     /**< a segment of another format version or machine layout */
 	LOCKSHM_NO_MEMORY = -15,   /**< no memory, or no room in /dev/shm */
-	LOCKSHM_BRIDGE = -16,      /**< no exclusion across hosts: Redis is out of reach or refuses; see the message */
+	LOCKSHM_BRIDGE = -16,      /**< no exclusion across hosts: no bridge, or Redis is out of reach, or it refuses */
 	LOCKSHM_SYSTEM = -17,      /**< the system refused something; sys_errno has the reason */
 	LOCKSHM_PENDING = -18      /**< event loop: in the queue; an outcome follows */
 };
@@ -336,9 +330,10 @@ struct lockshm_key {
 /** The initialiser of one that is a C string; its bytes are not copied.  @string is evaluated twice. */
 #define LOCKSHM_MANY_KEY(string, mode) { (string), LOCKSHM_STRLEN_(string), (mode), { 0, 0, 0 } }
 
-/** Result of a request with LOCKSHM_GLOBAL while Redis is out of reach, once it is the next on its host. */
+/** Result of a request with LOCKSHM_GLOBAL while Redis is out of reach, or no bridge runs on this host, once it is the
+ *  next on its host. */
 enum lockshm_redis_policy {
-	LOCKSHM_REDIS_FAIL = 2,      /**< fails at once with LOCKSHM_BRIDGE */
+	LOCKSHM_REDIS_FAIL = 2,      /**< fails with LOCKSHM_BRIDGE */
 	LOCKSHM_REDIS_WAIT = 3,      /**< waits, until its time-out */
 	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< gets the lock of this host alone, and LOCKSHM_LOCAL_ONLY; of a request only */
 };
@@ -399,7 +394,6 @@ struct lockshm_create_options {
  * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see the
  *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis
  *         URI);
- *         LOCKSHM_BRIDGE (@options->redis, and this library was built without it);
  *         LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to the group);
  *         LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM; nothing was kept; with
  *         LOCKSHM_CREATE_OR_OPEN also every code of lockshm_open().
@@ -469,8 +463,7 @@ int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct locks
  * thread may be inside a call on @segment or start one.  Ends the calling thread's holds as its exit would (robust keys
  * get a damage mark) and frees its slot.  Holds of other threads of this process
  * remain until those threads end; the mapping goes away with the last of them.  Holds of the process stay
- * usable, by this thread too, as long as another thread has a slot, and end with the last.  Does not block, except
- * where this process is the bridge: then it first releases the unused host leases in Redis, which takes 250 ms at most.
+ * usable, by this thread too, as long as another thread has a slot, and end with the last.  Does not block.
  *
  * Return: 0; LOCKSHM_INVALID (@segment is no open handle, whatever it is: closed as often as opened, or never one.  A
  *         newer handle may have got the address of an ended one, and is then closed).
@@ -547,8 +540,11 @@ int lockshm_current(lockshm_t *segment);
  * ends with its own lease or the host's: after the host lease is lost, every call on the hold returns LOCKSHM_LOST and
  * nothing else.  Its token rises across all hosts.  A key that is used with and without the flag excludes both kinds
  * on this host, and only those with the flag on other hosts.  A try (time-out 0)
- * takes as long as the reply of Redis.  Deadlocks are found within this host only.  Starts the standby thread, see
- * lockshm_bridge_serve().
+ * takes as long as the reply of Redis.  Deadlocks are found within this host only.
+ *
+ * The program lockshm-bridge obtains the host leases, for all processes of the host; this call only stores that the key
+ * is wanted, and waits.  Without a bridge Redis counts as out of reach: for a try after one second, else after two, so
+ * that a restart of the bridge fails no request.
  *
  * With LOCKSHM_ROBUST the key is robust from then on, for all requests, as long as the segment remembers it.  If an
  * exclusive holder of a robust key, robust itself or not, dies inside, or overruns its lease and loses the lock, or is
@@ -563,17 +559,17 @@ int lockshm_current(lockshm_t *segment);
  *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage
  *         mark; request->report->previous names the holder that left it.
  *         Only with redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request: LOCKSHM_LOCAL_ONLY held, on this host only,
- *         because Redis is out of reach.
+ *         because no bridge runs or Redis is out of reach.
  *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME), with what was in the way
  *         in request->report->blocker; LOCKSHM_CANCELLED;
  *         LOCKSHM_DEADLOCK (the wait would depend, directly or not, on a hold of the calling thread; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later check if moved holds closed
- *         the cycle); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free, or if no process of this host
- *         is the bridge and this one finds no owner slot for its standby thread); LOCKSHM_INVALID (also, unless the
- *         lock is free, for a canceller that another wait uses or that was overwritten); LOCKSHM_KEY_TOO_LONG;
+ *         the cycle); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free); LOCKSHM_INVALID (also,
+ *         unless the lock is free, for a canceller that another wait uses or that was overwritten; also LOCKSHM_GLOBAL
+ *         in a segment without Redis); LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only); LOCKSHM_BRIDGE
- *         (with LOCKSHM_GLOBAL: Redis is out of reach and the policy is to fail, or it refuses permanently, or the key
- *         holds other data there, or a library that is needed is not installed); LOCKSHM_BAD_SEGMENT;
+ *         (with LOCKSHM_GLOBAL: no bridge runs or Redis is out of reach, and the policy is to fail; or Redis refuses
+ *         permanently; or the key holds other data there); LOCKSHM_BAD_SEGMENT;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * The queue is the design of this project: doc/internals/local-locks.md; its ancestors are the queue locks of

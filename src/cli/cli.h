@@ -32,19 +32,19 @@ enum exit_status {
 /** How a command prints its data. */
 enum format { FORMAT_HUMAN, FORMAT_JSON, FORMAT_PORCELAIN, FORMAT_OPENMETRICS };
 
-/* --- cli/p: rogram.c ------------------------------------------------------------------------------------- */
+/* --- cli/program.c ----------------------------------------------------------------------------------- */
 
-/** "lockctl" or "lockshm-bridge": the program's main.c defines it. */
-extern const char program_name[];
+/** "lockctl" or "lockshm-bridge". */
+extern const char *program_name;
 
-/** First of all: no file that is opened later gets the number of a closed standard stream. */
-void program_begin(void);
+/** First of all: sets program_name, and no file that is opened later gets the number of a closed standard stream. */
+void program_begin(const char *name);
 /** Lost output is a failure: the status to exit with instead of @status. */
 int program_end(int status);
 /** Print "PROGRAM 0.1.0 (liblockshm 0.1.0)".  Return: the status to exit with. */
 int program_version(void);
 
-/* --- cli/m: essage.c ------------------------------------------------------------------------------------- */
+/* --- cli/message.c ----------------------------------------------------------------------------------- */
 
 /** Set the subject of the following messages: the command, then its segment. */
 void subject_command(const char *command);
@@ -62,7 +62,7 @@ const char *limit_of(int cause);
 /** LOCKSHM_SYSTEM of lockshm_notify(): which limit was it? */
 void message_no_watch(void);
 
-/* --- cli/a: rgs.c ---------------------------------------------------------------------------------------- */
+/* --- cli/args.c -------------------------------------------------------------------------------------- */
 
 /** Prints the help of the running command and exits with 0; main() sets it. */
 extern void (*args_help)(void) __attribute__((noreturn));
@@ -94,14 +94,14 @@ uint64_t args_number(const char *option, const char *text, uint64_t min, uint64_
 /** Nanoseconds; LOCKSHM_FOREVER for "inf" and "none" where @allow has them. */
 int64_t args_duration(const char *option, const char *text, int allow);
 
-/* --- cli/o: pen.c ---------------------------------------------------------------------------------------- */
+/* --- cli/open.c -------------------------------------------------------------------------------------- */
 
 /** Open read-only, of any owner.  Return: 0, or the exit status after a message. */
 int open_to_look(lockshm_t **segment, const char *name);
 /** Open for taking and changing locks.  Return: 0, or the exit status after a message. */
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
 
-/* --- cli/o: utput.c -------------------------------------------------------------------------------------- */
+/* --- cli/output.c ------------------------------------------------------------------------------------ */
 
 /** A JSON document being written.  A NULL @name in the calls below means: element of an array. */
 struct json {
@@ -145,7 +145,7 @@ const char *mode_name(int mode);
 /** "fail", "wait", "local-only". */
 const char *policy_name(int policy);
 
-/* --- cli/t: able.c --------------------------------------------------------------------------------------- */
+/* --- cli/table.c ------------------------------------------------------------------------------------- */
 
 /** Rows of cells, printed in columns that are as wide as their widest cell, or narrower at a terminal. */
 struct table_cell {
@@ -172,7 +172,7 @@ void table_sort(struct table *table);
 /** Print with each line indented by @indent, then free everything. */
 void table_end(struct table *table, FILE *out, const char *indent);
 
-/* --- cli/s: ignals.c ------------------------------------------------------------------------------------- */
+/* --- cli/signals.c ----------------------------------------------------------------------------------- */
 
 /** Truncation of the mapped segment ends the program with a message and EXIT_FAILED. */
 void signals_contain_truncation(void);
@@ -189,7 +189,7 @@ void signals_relayed(sigset_t *set);
 /** Does @sig by its default end a process? */
 bool signals_ends(int sig);
 
-/* --- cli/c: hild.c: the command of run, seat and once ---------------------------------------------------- */
+/* --- cli/child.c: a command to run ------------------------------------------------------------------ */
 
 /** How child_run() supervises its command. */
 struct child_watch {

@@ -23,10 +23,13 @@ const char *__asan_default_options(void)
 }
 #endif
 
+const char *program_name = "";
+
 /* The next opened file, such as the segment, would take the number of a closed standard stream and get the messages.
  * The filler cannot be read or written as its stream, and a command does not inherit it. */
-void program_begin(void)
+void program_begin(const char *name)
 {
+	program_name = name;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
 			open("/dev/null", O_CLOEXEC | (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));

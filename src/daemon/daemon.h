@@ -15,17 +15,17 @@ int daemon_release(int argc, char **argv);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);
 
-/* --- daemon/keeper.c: the segments of one name ------------------------------------------------------- */
+/* --- daemon/segments.c: the segments of one name ------------------------------------------------------- */
 
 /** The segment that has the name is served by a thread, and a replaced one by another until its last hold ends. */
-struct keeper;
+struct segments;
 
 /** Start.  @while_used: end when no global key has been in use for some seconds.  NULL after a message. */
-struct keeper *keeper_start(const char *name, bool any_owner, bool while_used);
+struct segments *segments_start(const char *name, bool any_owner, bool while_used);
 /** A descriptor that becomes readable when it has ended by itself. */
-int keeper_fd(const struct keeper *keeper);
+int segments_fd(const struct segments *all);
 /** End: what is free is given back first, for 250 ms at most.  Return: the exit status. */
-int keeper_stop(struct keeper *keeper);
+int segments_stop(struct segments *all);
 
 /* --- daemon/supervisor.c: the service manager -------------------------------------------------------- */
 

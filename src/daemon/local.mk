@@ -6,9 +6,9 @@ bin_PROGRAMS += lockshm-bridge
 endif
 lockshm_bridge_SOURCES = \
 	%D%/daemon.h \
-	%D%/keeper.c \
 	%D%/main.c \
 	%D%/release.c \
+	%D%/segments.c \
 	%D%/serve.c \
 	%D%/show.c \
 	%D%/supervisor.c \

@@ -5,8 +5,6 @@
 
 #include "daemon/daemon.h"
 
-const char program_name[] = "lockshm-bridge";
-
 static const char help_text[] =
 	"usage: lockshm-bridge [--any-owner] [--while-used] NAME [-- CMD...]\n"
 	"       lockshm-bridge show [--json|--porcelain] [--escaped] NAME KEY\n"
@@ -36,7 +34,7 @@ static void __attribute__((noreturn)) help(void)
 
 int main(int argc, char **argv)
 {
-	program_begin();
+	program_begin("lockshm-bridge");
 	args_help = help;
 	if (argc < 2) {
 		fputs(help_text, stderr);

@@ -2,7 +2,8 @@
 /*
  * serve.c - lockshm-bridge NAME: serve until a signal, or as long as a command runs
  *
- * Beside a command, its exit status is that of the program, and signals go to it; see cli/child.c.
+ * Beside a command, its exit status is that of the program, also when the segment could not be served, and signals go
+ * to it; see cli/child.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 #include "daemon/daemon.h"
 
-enum { OPTION_ANY_OWNER = 256, OPTION_CHECK, OPTION_VERSION, OPTION_WHILE_USED };
+enum { OPTION_ANY_OWNER = 256, OPTION_WHILE_USED };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
@@ -59,11 +60,11 @@ static sigset_t ending_signals(void)
 	return set;
 }
 
-/** Until one of the ending signals, which are blocked, or until the keeper has ended. */
-static int await_end(const struct keeper *keeper)
+/** Until one of the ending signals, which are blocked, or until no segment is served any more. */
+static int await_end(const struct segments *all)
 {
 	sigset_t set = ending_signals();
-	struct pollfd fds[] = { { signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0 }, { keeper_fd(keeper), POLLIN, 0 } };
+	struct pollfd fds[] = { { signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0 }, { segments_fd(all), POLLIN, 0 } };
 
 	if (fds[0].fd < 0) {
 		message("cannot wait for signals: %s%s", strerror(errno), limit_of(errno));
@@ -75,16 +76,16 @@ static int await_end(const struct keeper *keeper)
 	return EXIT_OK;
 }
 
-static bool goes_on(void *arg, bool running)
+static bool stays(void *arg, bool running)
 {
 	(void)arg;
 	(void)running;
 	return false;
 }
 
-static int run_command(const struct keeper *keeper, char **command)
+static int run_command(const struct segments *all, char **command)
 {
-	const struct child_watch watch = { goes_on, NULL, keeper_fd(keeper), false };
+	const struct child_watch watch = { stays, NULL, segments_fd(all), false };
 	struct child_end end;
 
 	if (child_run(command, environ, &watch, &end) < 0) {
@@ -104,28 +105,28 @@ static void log_line(const char *line)
 int daemon_serve(int argc, char **argv)
 {
 	struct arguments args = { .name = NULL };
-	struct keeper *keeper;
+	struct segments *all;
 	sigset_t set, before;
 	int status, failed_status;
 
 	parse(argc, argv, &args);
 	bridge_log_to = log_line;
-	/* No thread of the keeper takes a signal. */
+	/* No thread that serves takes a signal. */
 	sigfillset(&set);
 	sigdelset(&set, SIGBUS);
 	sigdelset(&set, SIGSEGV);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	keeper = keeper_start(args.name, args.any_owner, args.while_used);
-	if (!keeper)
+	all = segments_start(args.name, args.any_owner, args.while_used);
+	if (!all)
 		return EXIT_FAILED;
 	supervisor_tell("READY=1");
 	if (args.command) {
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		status = run_command(keeper, args.command);
+		status = run_command(all, args.command);
 	} else {
-		status = await_end(keeper);
+		status = await_end(all);
 	}
 	supervisor_tell("STOPPING=1");
-	failed_status = keeper_stop(keeper);
-	return status ? status : failed_status;
+	failed_status = segments_stop(all);
+	return args.command ? status : status ? status : failed_status;
 }

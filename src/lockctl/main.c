@@ -9,8 +9,6 @@
 
 #include "lockctl/lockctl.h"
 
-const char program_name[] = "lockctl";
-
 #define HELP_LINE "  -h, --help               this help\n"
 #define FORMAT_LINES                                                                                                   \
 	"  --json                   one JSON document\n"                                                               \
@@ -200,7 +198,7 @@ static int help_of(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	program_begin();
+	program_begin("lockctl");
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;

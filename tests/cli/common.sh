@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh
 #
-# common.sh - shared by the tests of lockctl; sourced by each of them, never run by itself
+# common.sh - shared by the tests of lockctl and lockshm-bridge; sourced by each of them, never run by itself
 #
 # Gives a private directory in $dir (no command runs in it), a private segment name in $seg, and a trap
 # that ends the processes of the test and removes both.  Waiting is polling for a condition with a bound.
@@ -17,6 +17,8 @@ case $LOCKCTL in
 /*) ;;
 *) LOCKCTL=$PWD/$LOCKCTL ;;
 esac
+# shellcheck disable=SC2034 # for the scripts that source this
+bridge=$(dirname "$LOCKCTL")/lockshm-bridge
 # The file in the build directory is libtool's script, which takes longer than lockctl itself; the program and the
 # library are in .libs.
 libs=$(dirname "$LOCKCTL")/.libs
@@ -66,6 +68,20 @@ skip()
 {
 	echo "SKIP: $*" >&2
 	exit 77
+}
+
+# For tests with lockshm-bridge, which is beside lockctl, or above libtool's directory.
+needs_bridge()
+{
+	bridge_program=$(dirname "$LOCKCTL")/lockshm-bridge
+	[ -x "$bridge_program" ] || bridge_program=$(dirname "$LOCKCTL")/../lockshm-bridge
+	[ -x "$bridge_program" ] || skip "built without the bridge"
+	command -v redis-server >/dev/null || skip "redis-server is not installed"
+}
+
+bridge()
+{
+	"$bridge_program" "$@"
 }
 
 # expect STATUS COMMAND...: run it, keep its output in $dir/stdout and $dir/stderr, compare the exit status.

@@ -29,7 +29,7 @@ candidates re
 equal "for re" "$(cat "$dir/stdout")" release
 
 # Every option of the help, and no other.
-for command in ack bridge create help hold ls once release rm run seat show stat sweep verify; do
+for command in ack create help hold ls once release rm run seat show stat sweep verify; do
 	candidates "$command" -
 	lockctl "$command" --help | grep -oE '^ +-[^ ]+(, --[a-z-]+)?' | grep -oE -- '--[a-z-]+' | sort >"$dir/help"
 	grep -oE -- '^--[a-z-]+' "$dir/stdout" | sort | diff "$dir/help" - >&2 || fail "options of $command"

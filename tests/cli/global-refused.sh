@@ -3,9 +3,7 @@
 # global-refused.sh - messages of lockctl run --global for unusable servers and keys: the cause, and the server
 . "$(dirname "$0")/common.sh"
 
-command -v redis-server >/dev/null || skip "redis-server is not installed"
-lockctl create "$seg" --redis "" >/dev/null 2>"$dir/stderr"
-grep -q "built without" "$dir/stderr" && skip "built without the bridge"
+needs_bridge
 
 printf 'right\n' >"$dir/right"
 printf 'wrong\n' >"$dir/wrong"

@@ -1,11 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# global.sh - create --redis, run --global, bridge, and their output in show, ls and stat
+# global.sh - create --redis, run --global with a bridge, and their output in show, ls and stat
 . "$(dirname "$0")/common.sh"
 
-command -v redis-server >/dev/null || skip "redis-server is not installed"
-lockctl create "$seg-none" --redis "" >/dev/null 2>"$dir/stderr"
-grep -q "built without" "$dir/stderr" && skip "built without the bridge"
+needs_bridge
 other=$seg-other
 trap 'lockctl rm "$other" 2>/dev/null; clean_up' EXIT
 
@@ -20,8 +18,7 @@ refuses()
 }
 refuses "password" --redis redis://me:secret@localhost
 refuses "must begin with" --redis http://localhost
-# The reason is the relative path, or without OpenSSL the lack of TLS.
-refuses "Redis URI 1: " --redis "rediss://localhost?tls-ca=ca.crt"
+refuses "Redis URI 1: tls-ca, tls-cert and tls-key must be absolute paths" --redis "rediss://localhost?tls-ca=ca.crt"
 refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
 refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
@@ -34,7 +31,8 @@ expect 1 lockctl stat "$seg"
 expect 0 lockctl create "$seg"
 expect 2 lockctl run "$seg" key --global -- true
 says stderr "--redis"
-expect 2 lockctl bridge "$seg"
+expect 1 bridge "$seg"
+says stderr "a segment without Redis"
 expect 0 lockctl rm "$seg"
 
 start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log"
@@ -46,8 +44,8 @@ done
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 stat_of() { lockctl stat "$1" | awk -v name="$2" '$1 == name { print $2 }'; }
 
-# A service is the bridge; another one stands by.
-start "$LOCKCTL" bridge "$seg"
+# A service is the bridge of the one host, a bridge that lockctl run starts that of the other one.
+start "$bridge_program" "$seg"
 service=$pid
 bridge_is() { [ "$(stat_of "$seg" bridge_pid)" = "$1" ]; }
 eventually bridge_is "$service"
@@ -120,10 +118,12 @@ kill -TERM "$seat"
 ended "$seat" 143
 expect 0 lockctl seat "$other" seat --global -w 20s -- true
 
-# A signal ends the service; the process of the holder becomes the bridge.
+# A signal ends the service; the next one goes on with the lease.
 kill -TERM "$service"
 ended "$service" 0
-eventually bridge_is "$holder"
+equal "the bridge" "$(stat_of "$seg" bridge_pid)" 0
+start "$bridge_program" "$seg"
+eventually bridge_is "$pid"
 
 # The other host gets the lock as soon as the command has ended.
 start "$LOCKCTL" run "$other" key --global -w 20s -- true

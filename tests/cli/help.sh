@@ -3,7 +3,7 @@
 # help.sh - help, version, unknown commands: exit 0 and stdout on request, 2 and stderr otherwise
 . "$(dirname "$0")/common.sh"
 
-commands="ack bridge create help hold ls once release rm run seat show stat sweep verify"
+commands="ack create help hold ls once release rm run seat show stat sweep verify"
 
 expect 0 lockctl --help
 silent stderr

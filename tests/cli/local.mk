@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-# lockctl from outside.
+# lockctl and lockshm-bridge from outside.
 tests_of_cli += \
+	%D%/bridge-systemd.sh \
+	%D%/bridge.sh \
 	%D%/completion.sh \
 	%D%/create.sh \
 	%D%/damaged.sh \

@@ -10,7 +10,7 @@ static struct peer peers[8];
 static size_t n_peers;
 static struct redis_keys keys;
 
-void host_make(struct redis_host *out)
+void random_host(struct redis_host *out)
 {
 	static const struct redis_host zero = { "0000000000000000" };
 	char value[REDIS_VALUE_LEN + 1];
@@ -28,7 +28,7 @@ struct peer *peer_at(const char *uri)
 	if (!keys.bytes)
 		ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "", "lock", 4, NULL), 0);
 	memset(p, 0, sizeof(*p));
-	host_make(&p->host);
+	random_host(&p->host);
 	ck_assert(redis_value(p->value, &p->host));
 	p->conn = conn_to(uri, &options);
 	p->keys = &keys;

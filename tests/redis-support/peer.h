@@ -24,7 +24,7 @@ struct peer {
 };
 
 /* With a new id, as a new segment has. */
-void host_make(struct redis_host *out);
+void random_host(struct redis_host *out);
 
 /* At most 8 in a test; they need not be freed. */
 struct peer *peer_at(const char *uri);

@@ -45,6 +45,8 @@ static void end(void)
 {
 	redis_client_free(net);
 	redis_stop(at[1]);
+	while (n)
+		redis_keys_free(&keys[--n]);
 }
 
 /* About a key of that server. */
@@ -59,6 +61,7 @@ static struct redis_command *add_command(enum redis_script script, size_t server
 	ck_assert_uint_lt(n, COMMANDS);
 	do {
 		snprintf(name, sizeof(name), "key%u", number++);
+		redis_keys_free(&keys[n]);
 		ck_code(redis_keys_make(&keys[n], REDIS_KEYS_SINGLE, "lk:", name, strlen(name), NULL), 0);
 	} while (redis_server_of(&keys[n], N_SERVERS) != server);
 	memset(cmd, 0, sizeof(*cmd));

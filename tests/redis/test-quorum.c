@@ -39,7 +39,7 @@ static void join(struct party *p, const struct redis_quorum_options *options)
 	const char *uris[N] = { proxies[0]->uri, proxies[1]->uri, proxies[2]->uri };
 
 	redis_quorum_free(p->q);
-	host_make(&p->host);
+	random_host(&p->host);
 	ck_assert(redis_value(p->value, &p->host));
 	ck_code(new_quorum(&p->q, uris, N, options), 0);
 	p->args = (struct script_args){

@@ -5,7 +5,7 @@
 #
 #   1. calls and data: an object uses symbols of its own folder and of those that the ladder puts below it; the exceptions
 #      are the lines of the second table there, and one that nothing uses is stale
-#   2. includes: the same for headers; lockctl, examples and benchmarks include nothing of the library but lockshm.h
+#   2. includes: the same for headers; tools, examples and benchmarks include nothing of the library but lockshm.h
 #   3. circles of calls: none spans two folders, and none inside a folder has more than four files
 #   4. src/README.md has a line for each folder and each file, and no other
 #   5. the system calls that a file owns are made nowhere else, and some by no file
@@ -68,7 +68,9 @@ for dir in "$build"/src/*/; do
 		[ -f "$object" ] || continue
 		name=$(basename "$object" .o)
 		name=$folder/${name#*_la-}
-		name=${name#lockctl/lockctl-}
+		name=$folder/${name##*/lockctl-}
+		name=$folder/${name##*/lockshm_bridge-}
+		name=$folder/${name##*/}
 		${NM:-nm} --defined-only "$object" | awk -v f="$name" 'NF == 3 && $2 ~ /[A-Zvw]/ { print "D", $3, f }'
 		${NM:-nm} -u "$object" | awk -v f="$name" '{ print "U", $2, f }'
 	done
@@ -87,7 +89,7 @@ awk -v may="$work/may" -v exceptions="$work/exceptions" '
 	}
 	{
 		split($1, from, "/"); split($2, to, "/")
-		if (from[1] == "lockctl" && $3 ~ /^lockshm_/) next
+		if (from[1] ~ /^(lockctl|cli|daemon)$/ && $3 ~ /^lockshm_/) next
 		if ((from[1] " " to[1]) in allowed) next
 		edge = from[1] " " to[1] " " $3
 		if (edge in exception) { used[edge] = 1; next }
@@ -138,7 +140,9 @@ only()
 			echo "$dir/$file includes $header"
 		done | report
 }
-only src/lockctl '*.[ch]' lockctl/lockctl.h lockshm.h
+only src/cli '*.[ch]' cli/cli.h lockshm.h
+only src/lockctl '*.[ch]' lockctl/lockctl.h cli/cli.h lockshm.h
+only src/daemon '*.[ch]' daemon/daemon.h bridge/admin.h bridge/log.h bridge/serve.h cli/cli.h
 only examples '*.[ch]' lockshm.h demo.h prefork.h
 only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h bench-loop.h bench-side.h
 
@@ -148,7 +152,7 @@ awk -v exceptions="$work/exceptions" '
 	BEGIN { while ((getline line < exceptions) > 0) exception[line] = 1 }
 	{
 		split($1, from, "/"); split($2, to, "/")
-		if ((from[1] == "lockctl" && to[1] != "lockctl") || (from[1] " " to[1] " " $3) in exception) next
+		if ((from[1] ~ /^(lockctl|cli|daemon)$/ && $3 ~ /^lockshm_/) || (from[1] " " to[1] " " $3) in exception) next
 		all[$1]; all[$2]; reach[$1, $2]
 	}
 	END {
@@ -189,7 +193,7 @@ comm -23 "$work/listed" "$work/there" | sed 's,.*,src/README.md names src/&\, wh
 owned()
 {
 	(cd "$top/src" && grep -nE "(^|[^a-z_A-Z\"])($1)" ./*/*.[ch]) | sed 's,^\./,,' |
-		grep -vE "^(lockctl/[^:]*|$2):" | grep -vE '^[^:]*:[0-9]*:([^"]*/\*| \*|#)' | sed 's,^,src/,' | report
+		grep -vE "^((cli|daemon|lockctl)/[^:]*|$2):" | grep -vE '^[^:]*:[0-9]*:([^"]*/\*| \*|#)' | sed 's,^,src/,' | report
 }
 owned 'SYS_futex|FUTEX_WAKE|FUTEX_WAIT_BITSET' 'sys/futex\.c'
 owned 'XXH3_[a-zA-Z_0-9]+\(' 'sys/hash\.c'
@@ -200,10 +204,10 @@ owned 'clock_gettime\(CLOCK_MONOTONIC' 'sys/clock\.[ch]'
 owned '(redis[A-Z][A-Za-z]*|freeReplyObject)\(' 'redis/resp\.c'
 owned '(SSL|BIO|ERR|EVP|PEM|X509|OPENSSL)_[A-Za-z_0-9]*\(' 'redis/tls\.c'
 owned 'dl(m?open|sym)\(' 'none'
-owned 'socket\(' 'redis/conn-open\.c'
+owned 'socket\(' '(redis/conn-open|daemon/supervisor)\.c'
 owned 'getaddrinfo\(' 'redis/resolve\.c'
 # The library runs inside a program of its user.
-owned '(printf|fprintf|puts|fputs|perror|exit|_exit|abort|assert|signal|sigaction|fork|system)\(' 'none'
+owned '(printf|fprintf|puts|fputs|perror|exit|_exit|abort|assert|signal|sigaction|fork|system)\(' 'daemon/[^:]*'
 
 [ ! -s "$work/problems" ] || exit 1
 echo "$(wc -l <"$work/calls") calls and $(wc -l <"$work/includes") includes, $(wc -l <"$work/exceptions") exceptions"

@@ -240,15 +240,6 @@ struct lockshm_bridge_stat {
     uint64_t grants;
 };
 int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
-int lockshm_bridge_serve(lockshm_t *segment, lockshm_canceller_t *canceller, struct lockshm_error *error);
-enum lockshm_remote_state {
-    LOCKSHM_REMOTE_FREE = 2,
-    LOCKSHM_REMOTE_EXCLUSIVE = 3,
-    LOCKSHM_REMOTE_SHARED = 4,
-    LOCKSHM_REMOTE_DELAY = 5,
-    LOCKSHM_REMOTE_OTHER = 6
-};
-int lockshm_remote_end(lockshm_t *segment, const void *key, size_t key_len, const void *value, size_t value_len, int64_t timeout_ns, struct lockshm_error *error);
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
 struct lockshm_marks {
     size_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.c - the segments of one name: each is served by a thread of its own
+ * segments.c - the segments of one name: each is served by a thread of its own
  *
  * The name may have no segment yet, and a removed one is served until its last hold ends, beside the one that has the
  * name now.
@@ -24,7 +24,7 @@
 
 struct served {
 	struct served *next;
-	struct keeper *keeper;
+	struct segments *all;
 	lockshm_t *segment;
 	lockshm_canceller_t canceller;
 	pthread_t thread;
@@ -34,7 +34,7 @@ struct served {
 	bool refused; /* it cannot be served at all; final once ended */
 };
 
-struct keeper {
+struct segments {
 	const char *name;
 	bool any_owner;
 	bool while_used;
@@ -58,9 +58,9 @@ static void signal_event(int fd)
 }
 
 /** Return: true = to be stopped. */
-static bool pause_ms(const struct keeper *keeper, int ms)
+static bool pause_ms(const struct segments *all, int ms)
 {
-	struct pollfd fd = { keeper->stop, POLLIN, 0 };
+	struct pollfd fd = { all->stop, POLLIN, 0 };
 
 	return poll(&fd, 1, ms) > 0;
 }
@@ -94,19 +94,19 @@ static void *serve(void *arg)
 			break;
 		report(&one->why, &why);
 		one->refused = is_final(code);
-		if (one->refused || pause_ms(one->keeper, AGAIN_MS))
+		if (one->refused || pause_ms(one->all, AGAIN_MS))
 			break;
 	}
 	__atomic_store_n(&one->ended, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-static void add(struct keeper *keeper, lockshm_t *segment)
+static void add(struct segments *all, lockshm_t *segment)
 {
 	struct served *one = checked(calloc(1, sizeof(*one)));
 	int cause;
 
-	one->keeper = keeper;
+	one->all = all;
 	one->segment = segment;
 	cause = pthread_create(&one->thread, NULL, serve, one);
 	if (cause) {
@@ -115,10 +115,10 @@ static void add(struct keeper *keeper, lockshm_t *segment)
 		free(one);
 		return;
 	}
-	one->next = keeper->served;
-	keeper->served = one;
+	one->next = all->served;
+	all->served = one;
 	message("serves the segment");
-	supervisor_tell("STATUS=serves segment %s", keeper->name);
+	supervisor_tell("STATUS=serves segment %s", all->name);
 }
 
 static bool end(struct served *one)
@@ -134,43 +134,43 @@ static bool end(struct served *one)
 
 /* --- The name ---------------------------------------------------------------------------------------- */
 
-static void wait_for_segment(struct keeper *keeper)
+static void wait_for_segment(struct segments *all)
 {
-	if (keeper->waits)
+	if (all->waits)
 		return;
-	keeper->waits = true;
+	all->waits = true;
 	message("waits for the segment to be made");
-	supervisor_tell("STATUS=waits for segment %s to be made", keeper->name);
+	supervisor_tell("STATUS=waits for segment %s to be made", all->name);
 }
 
 /** Return: false = there is none that this process may serve, ever. */
-static bool look_for_segment(struct keeper *keeper)
+static bool look_for_segment(struct segments *all)
 {
 	struct lockshm_error why = { 0 };
 	lockshm_t *segment;
 	int code;
 
-	if (keeper->served && lockshm_current(keeper->served->segment) == 0)
+	if (all->served && lockshm_current(all->served->segment) == 0)
 		return true;
-	code = lockshm_open(&segment, keeper->name, keeper->any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, &why);
+	code = lockshm_open(&segment, all->name, all->any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, &why);
 	if (code == 0) {
-		keeper->waits = false;
-		add(keeper, segment);
+		all->waits = false;
+		add(all, segment);
 		return true;
 	}
 	if (code == LOCKSHM_NO_SEGMENT) {
-		wait_for_segment(keeper);
+		wait_for_segment(all);
 		return true;
 	}
-	report(&keeper->why, &why);
+	report(&all->why, &why);
 	/* While another one is served that one counts. */
-	return keeper->served || !is_final(code);
+	return all->served || !is_final(code);
 }
 
 /** Return: false = the segment cannot be served. */
-static bool collect_ended(struct keeper *keeper)
+static bool collect_ended(struct segments *all)
 {
-	struct served **at = &keeper->served;
+	struct served **at = &all->served;
 	bool fine = true;
 
 	while (*at) {
@@ -186,20 +186,20 @@ static bool collect_ended(struct keeper *keeper)
 	return fine;
 }
 
-static bool is_unused(struct keeper *keeper)
+static bool is_unused(struct segments *all)
 {
 	bool used = false;
 
-	for (const struct served *one = keeper->served; one; one = one->next)
+	for (const struct served *one = all->served; one; one = one->next)
 		used = used || !bridge_is_unused(one->segment);
-	keeper->unused = used ? 0 : keeper->unused + 1;
-	return keeper->unused >= UNUSED_LOOKS;
+	all->unused = used ? 0 : all->unused + 1;
+	return all->unused >= UNUSED_LOOKS;
 }
 
 /** A thread that hangs while it leads is ended with the program, by the manager's watchdog. */
-static void tell_alive(const struct keeper *keeper)
+static void tell_alive(const struct segments *all)
 {
-	for (const struct served *one = keeper->served; one; one = one->next)
+	for (const struct served *one = all->served; one; one = one->next)
 		if (!bridge_pulse_is_good(&one->pulse, one->segment))
 			return;
 	supervisor_tell("WATCHDOG=1");
@@ -207,64 +207,64 @@ static void tell_alive(const struct keeper *keeper)
 
 static void *keep(void *arg)
 {
-	struct keeper *keeper = arg;
+	struct segments *all = arg;
 	int64_t interval = supervisor_interval();
 	int ms = interval && interval < LOCKSHM_MS(LOOK_MS) ? (int)(interval / LOCKSHM_MS(1)) : LOOK_MS;
 
 	do {
-		tell_alive(keeper);
-		if (!look_for_segment(keeper) || !collect_ended(keeper)) {
-			keeper->status = EXIT_FAILED;
+		tell_alive(all);
+		if (!look_for_segment(all) || !collect_ended(all)) {
+			all->status = EXIT_FAILED;
 			break;
 		}
-		if (keeper->while_used && is_unused(keeper))
+		if (all->while_used && is_unused(all))
 			break;
-	} while (!pause_ms(keeper, ms));
-	signal_event(keeper->done);
+	} while (!pause_ms(all, ms));
+	signal_event(all->done);
 	return NULL;
 }
 
 /* --- Begin and end ----------------------------------------------------------------------------------- */
 
-struct keeper *keeper_start(const char *name, bool any_owner, bool while_used)
+struct segments *segments_start(const char *name, bool any_owner, bool while_used)
 {
-	struct keeper *keeper = checked(calloc(1, sizeof(*keeper)));
+	struct segments *all = checked(calloc(1, sizeof(*all)));
 	int cause;
 
-	keeper->name = name;
-	keeper->any_owner = any_owner;
-	keeper->while_used = while_used;
-	keeper->stop = eventfd(0, EFD_CLOEXEC);
-	keeper->done = eventfd(0, EFD_CLOEXEC);
-	cause = keeper->stop < 0 || keeper->done < 0 ? errno : pthread_create(&keeper->thread, NULL, keep, keeper);
+	all->name = name;
+	all->any_owner = any_owner;
+	all->while_used = while_used;
+	all->stop = eventfd(0, EFD_CLOEXEC);
+	all->done = eventfd(0, EFD_CLOEXEC);
+	cause = all->stop < 0 || all->done < 0 ? errno : pthread_create(&all->thread, NULL, keep, all);
 	if (!cause)
-		return keeper;
+		return all;
 	message("cannot start: %s%s", strerror(cause), limit_of(cause));
 	return NULL;
 }
 
-int keeper_fd(const struct keeper *keeper)
+int segments_fd(const struct segments *all)
 {
-	return keeper->done;
+	return all->done;
 }
 
-int keeper_stop(struct keeper *keeper)
+int segments_stop(struct segments *all)
 {
 	int status;
 
-	signal_event(keeper->stop);
-	pthread_join(keeper->thread, NULL);
-	for (struct served *one = keeper->served; one; one = one->next)
+	signal_event(all->stop);
+	pthread_join(all->thread, NULL);
+	for (struct served *one = all->served; one; one = one->next)
 		lockshm_cancel(&one->canceller);
-	while (keeper->served) {
-		struct served *one = keeper->served;
+	while (all->served) {
+		struct served *one = all->served;
 
-		keeper->served = one->next;
+		all->served = one->next;
 		(void)end(one);
 	}
-	status = keeper->status;
-	close(keeper->stop);
-	close(keeper->done);
-	free(keeper);
+	status = all->status;
+	close(all->stop);
+	close(all->done);
+	free(all);
 	return status;
 }
