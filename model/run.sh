@@ -77,6 +77,8 @@ rows()
 	readers-upgrade	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DUPGRADE
 	readers-renew	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DRENEW -DN_EXPIRE=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
+	wakeups-stop	full	26	wakeups	-DN=4 -DN_STOP=1
+	wakeups-death	full	26	wakeups	-DN=4 -DN_DEATH=1
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	doorbell	short	22	doorbell	-DNOPS=2
 	doorbell-death	short	20	doorbell	-DNWAIT=1 -DNREC=1 -DNOPS=2 -DN_CRASH=1
@@ -85,6 +87,7 @@ rows()
 	lease	short	20	lease	-DNOPS=2 -DTMAX=2 -DN_STALE=0
 	expiry	short	22	queue	-DNOPS=2 -DN_EXPIRE=1
 	table	short	22	table	-DNOPS=1 -DN_CRASH=1
+	wakeups	short	22	wakeups	-DN=3 -DN_STOP=1
 	endless	short	20	queue	-DFOREVER -DHINTS
 	timeout	short	20	queue	-DNOPS=1 -DN_CRASH=1 -DTOMASK=3
 	three-upgrade	deep	26	queue	-DNPROC=3 -DNOPS=1 -DUPGRADE -DM0=0 -DM1=0 -DM2=1
@@ -169,6 +172,9 @@ mutations()
 	MUT_TICKET_PLAIN	24	queue	-DNOPS=2 -DUPGRADE -DM0=0 -DN_EXPIRE=1
 	MUT_TURN_ONLY	20	lease	-DNOPS=1 -DTMAX=1 -DN_STALE=0
 	MUT_UPGRADE_NO_TAIL	20	queue	-DNOPS=1 -DUPGRADE -DM0=0 -DM1=0
+	MUT_WAKE_EARLY	20	wakeups	-DN=4
+	MUT_WAKE_LAST	20	wakeups	-DN=3 -DN_STOP=1
+	MUT_WAKE_ONE	20	wakeups	-DN=3 -DN_STOP=1
 	MUT_WISH_ONLY	20	lease	-DNOPS=0 -DTMAX=2 -DSHARED -DN_RENEW=0
 	MUT_WISH_TAKEN_BACK	20	lease	-DNOPS=1 -DTMAX=1 -DN_STALE=0 -DN_WISH=1 -DN_RENEW=0 -DN_OTHER=0
 	MUT_WRITE_FIRST	20	doorbell	-DNWAIT=1 -DNREC=1 -DNOPS=1
