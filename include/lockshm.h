@@ -52,11 +52,12 @@
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
  *  canceller, loop or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
  *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
- *  the thread's
- *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
+ *  the thread's holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay
+ *  open.
  *  Functions that wait for another process, the bridge included: lockshm_acquire(), lockshm_acquire_many(),
- *  lockshm_lock() and lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, 1.5 s at most; lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a
- *  second at most.  No other function does.
+ *  lockshm_lock() and lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, 1.5 s at most;
+ *  lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a second at most.  No other
+ *  function does.
  *
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than

@@ -36,6 +36,7 @@
 #define TRY_NS LOCKSHM_MS(1500)	   /* longest wait of a try for the bridge's reply */
 #define BRIDGELESS_NS LOCKSHM_SECONDS(2) /* without a bridge, which may be starting again */
 #define BRIDGELESS_TRY_NS LOCKSHM_SECONDS(1)
+#define NO_BRIDGE "no bridge to Redis runs: start one with \"lockshm-bridge %.130s\""
 
 struct lease_wait {
 	struct lockshm *s;
@@ -262,6 +263,14 @@ static bool passed_over(const struct lease_wait *g, uint64_t word, int64_t host)
 	       host_lease_exhausted(g->s, l, host) && host_lease_is(l, &g->id);
 }
 
+static bool is_served(const struct lease_wait *g)
+{
+	int32_t pid, tid;
+
+	/* Short of memory: it may be. */
+	return leader_find(g->s, &pid, &tid) != 0 || pid != 0;
+}
+
 static int out_of_time(const struct lease_wait *g)
 {
 	char why[HOST_LEASE_REASON_BYTES] = "";
@@ -269,19 +278,13 @@ static int out_of_time(const struct lease_wait *g)
 
 	if (v)
 		reason(g, v, why);
+	else if (!is_served(g))
+		return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time: " NO_BRIDGE, g->s->name);
 	if (is_try(g->q))
 		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "",
 				 why);
 	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "",
 			 why);
-}
-
-static bool is_served(const struct lease_wait *g)
-{
-	int32_t pid, tid;
-
-	/* Short of memory: it may be. */
-	return leader_find(g->s, &pid, &tid) != 0 || pid != 0;
 }
 
 /* No bridge for so long that none is starting: as if Redis were out of reach. */
@@ -301,7 +304,7 @@ static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
 	code = by_policy(g);
 	if (code != LOCKSHM_BRIDGE)
 		return code;
-	return error_set(g->error, code, "no bridge to Redis runs: start one with \"lockshm-bridge %.130s\"", g->s->name);
+	return error_set(g->error, code, NO_BRIDGE, g->s->name);
 }
 
 /* 0 = wait on. */

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos-faults.c - faults of Redis and of the network paths to it, for chaos
+ * chaos-faults.c - faults of Redis, of the network paths to it, and of the bridges, for chaos
  *
- * Each fault is recorded before it begins, once it is certainly there, before it is lifted, and when it is over.
+ * Each fault is recorded before it begins, once it is certainly there, before it is lifted, and when it is over.  A
+ * bridge that is back in time is no fault: no lease is lost by that.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 uint32_t *hold_on;
 struct redis *chaos_redis;
 struct proxy *chaos_proxies[CHAOS_HOSTS];
+pid_t chaos_standbys[CHAOS_HOSTS];
 
 static unsigned (*dice)(unsigned below);
 
@@ -147,11 +152,88 @@ static void connections_end(void)
 	fault_is_over(r);
 }
 
+/* ---------------------------------------------------------------- of the bridge */
+
+static void wait_until_it_leads(unsigned host, pid_t pid)
+{
+	while (bridge_of(host).pid != pid)
+		nap_ms(5);
+}
+
+static void started_again(unsigned host)
+{
+	hosts[host].bridge = bridge_spawn(host);
+	wait_until_it_leads(host, hosts[host].bridge);
+}
+
+/* For longer than leases last, or nearly. */
+static void bridge_gone(void)
+{
+	unsigned host = dice(CHAOS_HOSTS);
+	struct history_record *r = fault_begins(FAULT_AWAY, 1u << host);
+	bool stopped = dice(2);
+
+	if (stopped)
+		bridge_freeze(host);
+	else
+		bridge_kill(host);
+	fault_is_there(r);
+	nap_ms(1000 + dice(3000));
+	fault_ends(r);
+	if (stopped)
+		bridge_thaw(host);
+	else
+		started_again(host);
+	fault_is_over(r);
+}
+
+static void bridge_killed(unsigned host)
+{
+	bridge_kill(host);
+	nap_ms(dice(2) ? 0 : dice(300));
+	started_again(host);
+}
+
+static void bridge_stopped(unsigned host)
+{
+	bridge_freeze(host);
+	nap_ms(20 + dice(200));
+	bridge_thaw(host);
+}
+
+/* Another one takes over while it is stopped; it continues later, with what it had decided. */
+static void bridge_replaced(unsigned host)
+{
+	pid_t late = hosts[host].bridge;
+
+	chaos_standbys[host] = bridge_standby(host);
+	bridge_freeze(host);
+	wait_until_it_leads(host, chaos_standbys[host]);
+	hosts[host].bridge = chaos_standbys[host];
+	chaos_standbys[host] = 0;
+	nap_ms(dice(500));
+	kill(late, SIGCONT);
+	nap_ms(dice(200));
+	kill(late, SIGKILL);
+	waitpid(late, NULL, 0);
+}
+
+void bridge_any(unsigned (*random)(unsigned below))
+{
+	static void (*const acts[])(unsigned host) = { bridge_killed, bridge_stopped, bridge_replaced };
+	struct history_record *r = history_new(&driver);
+
+	dice = random;
+	history_enter(r, HISTORY_STOP);
+	acts[dice(sizeof(acts) / sizeof(acts[0]))](dice(CHAOS_HOSTS));
+	history_leave(r, history_now(), 0);
+}
+
 void fault_any(unsigned (*random)(unsigned below))
 {
 	/* The last is the one that takes most luck to show something. */
-	static void (*const faults[])(void) = { emptied,	 server_killed,	    server_stopped,   partition,
-						connections_end, late_then_cut_off, late_then_cut_off };
+	static void (*const faults[])(void) = { emptied,	 server_killed, server_stopped,	   partition,
+						connections_end, bridge_gone,	late_then_cut_off, late_then_cut_off };
 
 	dice = random;
 	faults[dice(sizeof(faults) / sizeof(faults[0]))]();

@@ -2,7 +2,7 @@
 /*
  * chaos-starved.c - did the processes that keep a lease get a processor?  A starved machine is no fault of the bridge
  *
- * A renewal takes the leader, the proxy before the server, and the server: a chain, in which each has to run.  The
+ * A renewal takes the bridge, the proxy before the server, and the server: a chain, in which each has to run.  The
  * kernel counts how long a thread was ready and did not run.  That is summed up over the chain of each host, and
  * compared with the time that a renewal has at least, from when it is due to the end of the lease.
  */
@@ -10,7 +10,6 @@
 #include "chaos.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 
 #define LATE_NS LOCKSHM_MS(100) /* the driver itself */
 #define LOOK_EVERY_NS LOCKSHM_MS(50)
@@ -24,7 +23,7 @@ struct link {
 };
 
 struct chain {
-	struct link bridge, proxy, server;
+	struct link bridge, standby, proxy, server;
 	struct {
 		int64_t at, waited_ns;
 	} looks[LOOKS];
@@ -50,8 +49,7 @@ static int64_t waited_by(pid_t pid, const char *tid)
 	return ns;
 }
 
-/* @other_threads: not its first thread, which is a worker and does not lead. */
-static int64_t waited(pid_t pid, bool other_threads)
+static int64_t waited(pid_t pid)
 {
 	char path[64];
 	struct dirent *d;
@@ -61,7 +59,7 @@ static int64_t waited(pid_t pid, bool other_threads)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
 	while (dir && (d = readdir(dir)))
-		if (d->d_name[0] != '.' && !(other_threads && atoi(d->d_name) == pid))
+		if (d->d_name[0] != '.')
 			ns += waited_by(pid, d->d_name);
 	if (dir)
 		closedir(dir);
@@ -69,9 +67,9 @@ static int64_t waited(pid_t pid, bool other_threads)
 }
 
 /* Since the last look at it, if it is still the same.  Threads may have ended meanwhile. */
-static int64_t more(struct link *link, pid_t pid, bool other_threads)
+static int64_t more(struct link *link, pid_t pid)
 {
-	int64_t now = pid > 0 ? waited(pid, other_threads) : 0, ns = now - link->waited_ns;
+	int64_t now = pid > 0 ? waited(pid) : 0, ns = now - link->waited_ns;
 
 	if (pid != link->pid || ns < 0)
 		ns = 0;
@@ -95,9 +93,10 @@ static void look_at(unsigned host)
 	int64_t now = history_now(), sum = 0;
 	unsigned i;
 
-	c->looks[c->n % LOOKS].waited_ns = more(&c->bridge, bridge_of(host).pid, true) +
-					   more(&c->proxy, chaos_proxies[host]->pid, false) +
-					   more(&c->server, chaos_redis->pid, false);
+	c->looks[c->n % LOOKS].waited_ns = more(&c->bridge, hosts[host].bridge) +
+					   more(&c->standby, chaos_standbys[host]) +
+					   more(&c->proxy, chaos_proxies[host]->pid) +
+					   more(&c->server, chaos_redis->pid);
 	c->looks[c->n++ % LOOKS].at = now;
 	for (i = 0; i < LOOKS; i++)
 		if (c->looks[i].at > now - WINDOW_NS)

@@ -5,8 +5,8 @@
  * Two segments play hosts; one real redis-server is between them, which writes all it acknowledges to disk, and each
  * host has a proxy on its path.  The workers (bridge-crash/chaos-worker.c) take one key exclusively and another one
  * mostly shared, hold them for a while, check meanwhile whether they still do, change the mode, and now and then take a
- * third one many times in a row; they record all of it in a history.  The driver kills and stops workers, and with them
- * the leaders; now and then it causes a fault of Redis (bridge-crash/chaos-faults.c).  Afterwards the history is
+ * third one many times in a row; they record all of it in a history.  The driver kills and stops workers, and the
+ * bridge of each host; now and then it causes a fault of Redis (bridge-crash/chaos-faults.c).  Afterwards the history is
  * checked: history/global.h has the properties.
  *
  * Usage: chaos [SECONDS [SEED]]     a violation is kept in chaos-global-SEED.history
@@ -159,13 +159,15 @@ static void make_hosts(void)
 
 static void torment(void)
 {
-	unsigned i = chance(WORKERS), what = chance(7);
+	unsigned i = chance(WORKERS), what = chance(9);
 
 	chaos_nap(LOCKSHM_MS(5 + (int64_t)chance(60)));
 	if (what < 3)
 		kill_worker(i);
 	else if (what < 6)
 		stop_worker(i);
+	else if (what < 8)
+		bridge_any(chance);
 	else
 		fault_any(chance);
 }

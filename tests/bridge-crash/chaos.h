@@ -23,12 +23,15 @@ extern struct history_writer driver;
 extern uint32_t *hold_on;
 extern struct redis *chaos_redis;
 extern struct proxy *chaos_proxies[CHAOS_HOSTS];
+extern pid_t chaos_standbys[CHAOS_HOSTS]; /* that wait to take over; 0 = none */
 
 /* bridge-crash/chaos-worker.c: takes the keys of host @host until it is killed, or the history says stop. */
 void worker_main(unsigned host, uint32_t process, unsigned seed) __attribute__((noreturn));
 
 /* bridge-crash/chaos-faults.c: one fault at random, from its beginning to its end, recorded. */
 void fault_any(unsigned (*random)(unsigned below));
+/* The same file: a bridge is killed, stopped or replaced, and none of its leases is lost by that. */
+void bridge_any(unsigned (*random)(unsigned below));
 
 /* bridge-crash/chaos-starved.c: sleeps, and records if that took much longer, or if the processes that keep a host's
  * leases did not run: for so long in all, of what a renewal has at least. */

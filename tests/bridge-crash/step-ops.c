@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "bridge/admin.h"
 #include "hostlease/host-lease.h"
 
 #define X LOCKSHM_EXCLUSIVE
@@ -320,7 +321,7 @@ static void ended_by_an_operator(struct round *s)
 	struct lockshm_error error = { 0 };
 	int code;
 
-	code = lockshm_remote_end(hosts[1].s, s->key, strlen(s->key), value, strlen(value), LOCKSHM_SECONDS(5), &error);
+	code = remote_end(hosts[1].s, s->key, strlen(s->key), value, strlen(value), LOCKSHM_SECONDS(5), &error);
 	ck_round(s, code == 0, "operator: %s", error.message);
 }
 

@@ -13,7 +13,6 @@
 #include <time.h>
 
 #include "hostlease/host-lease.h"
-#include "hostlease/leader.h"
 
 #define TTL LOCKSHM_MS(1500)
 #define BOUND LOCKSHM_SECONDS(10) /* for a step, with a leader that dies in it */
@@ -213,22 +212,7 @@ static void nap(void)
 
 /* ---------------------------------------------------------------- round */
 
-static int count_requests(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(size_t *)arg = lock->holders + lock->waiters;
-	return 0;
-}
-
-static bool all_stand_by(void *arg)
-{
-	size_t n = 0;
-
-	(void)arg;
-	ck_code(lockshm_show_lock(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, count_requests, &n), 0);
-	return n == 3;
-}
-
-/* A worker that has used a global key before, so that it stands by. */
+/* A worker that has used a global key before. */
 static struct subject worker(void)
 {
 	struct subject p = { .agent = on_host(0) };
@@ -253,17 +237,19 @@ static void make_hosts(const struct step *op)
 		proxies[0] = proxy_start(redis, false);
 		options.redis = proxies[0]->uri;
 	}
-	host_make(0, &options);
+	host_make_bare(0, &options);
 }
 
 void round_open(struct round *s, const struct step *op)
 {
 	memset(s, 0, sizeof(*s));
 	s->op = op;
-	if (op->quorum)
-		hosts_on_three(2, TTL);
-	else
+	if (!op->quorum) {
 		make_hosts(op);
+	} else {
+		hosts_on_three(2, TTL);
+		bridge_kill(0);
+	}
 	s->rival.agent = on_host(1);
 	ck_code(global_wait(s->rival.agent, "warm", LOCKSHM_SHARED), 0);
 	ck_code(agent_release(s->rival.agent), 0);
@@ -288,7 +274,7 @@ static void begin(struct round *s, enum how how, enum resume resume)
 	victim_start();
 	s->first = worker();
 	s->second = worker();
-	ck_round(s, await(all_stand_by, NULL), "not all stand by");
+	hosts[0].bridge = bridge_standby(0);
 	s->lost = bridge_of(0).lost;
 	if (s->op->arrange)
 		s->op->arrange(s);
@@ -429,6 +415,7 @@ static void end(struct round *s)
 	verify_clean_of(hosts[0].s);
 	verify_clean_of(hosts[1].s);
 	(void)victim_end();
+	bridge_kill(0);
 	agent_kill(s->first.agent);
 	agent_kill(s->second.agent);
 	agent_forget(s->first.agent);

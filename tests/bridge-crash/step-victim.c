@@ -22,6 +22,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "bridge/serve.h"
 #include "segment/segment.h"
 
 #define TRAP_FLAG 0x100 /* of x86: a trap after the next instruction */

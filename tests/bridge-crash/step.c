@@ -2,7 +2,7 @@
 /*
  * step.c - a leader is killed, or stopped, at every write to the segment and at everything it sends
  *
- * The next leader of the host, in a worker, continues with what it finds.  The properties are in
+ * The next leader of the host, a bridge that stood by, continues with what it finds.  The properties are in
  * bridge-crash/step-round.c, and with each step in bridge-crash/step-ops.c.  A leader that was stopped continues while
  * its successor works, or when that is done, or when another host has the key, or this one again: with a write, or a
  * command to Redis, that was decided long ago.

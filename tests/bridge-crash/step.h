@@ -2,7 +2,7 @@
 /*
  * step.h - a leader that is killed or stopped at a write to the segment, or at something it sends
  *
- * The victim is a process of hosts[0] that only runs lockshm_bridge_serve().  Its mapping of the segment is read-only,
+ * The victim is a process of hosts[0] that only runs bridge_serve().  Its mapping of the segment is read-only,
  * so each write of its loop is a fault: the handler makes the segment writable for that one instruction.  A point is
  * where killing or stopping it can make a difference to others: before or after such a write, and before and after each
  * send(). Between two points it only reads, and wakes others, which a kill after a write prevents.
@@ -64,7 +64,8 @@ struct subject {
 	uint64_t token;
 };
 
-/* One round: a key, the victim, two workers, and a rival on hosts[1] that stays through all rounds. */
+/* One round: a key, the victim and a bridge that stands by, two workers, and a rival on hosts[1] that stays through all
+ * rounds. */
 struct round {
 	const struct step *op;
 	char key[64];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-admin.c - lockshm_remote_inspect() and lockshm_remote_end() */
+/* test-global-admin.c - what an operator sees and ends of a key in Redis: remote_inspect() and remote_end() */
 #define _GNU_SOURCE
+#include "bridge/admin.h"
 #include "redis-support/hosts.h"
 
 #include <stdlib.h>
@@ -11,12 +12,12 @@
 
 static struct agent *a, *b, *c;
 
-/* A copy of one server's struct lockshm_remote_info. */
+/* A copy of one server's struct remote_info. */
 struct report {
 	int code, state;
 	char server[128], reason[300], name[64], type[16];
 	size_t holders, waiters;
-	struct lockshm_remote_party party[PARTIES], intent;
+	struct remote_party party[PARTIES], intent;
 	char value[PARTIES][128], intent_value[128];
 	bool has_intent;
 	uint64_t next_token;
@@ -25,7 +26,7 @@ struct report {
 static struct report seen[SERVERS];
 static size_t n_seen;
 
-static void copy_party(const struct lockshm_remote_party *from, struct lockshm_remote_party *to, char value[128])
+static void copy_party(const struct remote_party *from, struct remote_party *to, char value[128])
 {
 	*to = *from;
 	ck_assert_uint_lt(from->value_len, 128);
@@ -33,7 +34,7 @@ static void copy_party(const struct lockshm_remote_party *from, struct lockshm_r
 	value[from->value_len] = '\0';
 }
 
-static int keep(const struct lockshm_remote_info *info, void *arg)
+static int keep(const struct remote_info *info, void *arg)
 {
 	struct report *to = &seen[n_seen++];
 	size_t i;
@@ -62,20 +63,20 @@ static int keep(const struct lockshm_remote_info *info, void *arg)
 
 static const struct report *inspect(unsigned i, const char *key)
 {
-	struct lockshm_error error;
+	struct lockshm_error error = { 0 };
 
 	n_seen = 0;
-	ck_code(lockshm_remote_inspect(hosts[i].s, key, strlen(key), MOMENT, keep, NULL, &error), 0);
+	ck_code(remote_inspect(hosts[i].s, key, strlen(key), MOMENT, keep, NULL, &error), 0);
 	ck_assert_str_eq(error.message, "");
 	return seen;
 }
 
 static int end_remote(unsigned i, const char *key, const char *value, struct lockshm_error *error)
 {
-	return lockshm_remote_end(hosts[i].s, key, strlen(key), value, strlen(value), MOMENT, error);
+	return remote_end(hosts[i].s, key, strlen(key), value, strlen(value), MOMENT, error);
 }
 
-static void is_held_by(const struct lockshm_remote_party *p, unsigned host, int mode, bool here)
+static void is_held_by(const struct remote_party *p, unsigned host, int mode, bool here)
 {
 	ck_assert_str_eq(p->host, bridge_of(host).host);
 	ck_assert_int_eq(p->this_host, here);
@@ -95,7 +96,7 @@ START_TEST(a_free_key)
 	ck_assert_uint_eq(n_seen, 1);
 	ck_assert_int_eq(s->code, 0);
 	ck_assert_str_eq(s->reason, "");
-	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_FREE);
+	ck_assert_int_eq(s->state, REMOTE_FREE);
 	ck_assert_str_eq(s->name, "lk:" K);
 	ck_contains(s->server, redis->socket);
 	ck_assert_uint_eq(s->holders + s->waiters, 0);
@@ -119,7 +120,7 @@ START_TEST(holders_and_waiters)
 	snprintf(queue, sizeof(queue), "[X:%s S:%s]", bridge_of(1).host, bridge_of(2).host);
 	ck_redis(queue, redis, "ZRANGE {lk:" K "}:q 0 -1"); /* the hosts' names, and nothing else */
 	s = inspect(1, K);
-	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_EXCLUSIVE);
+	ck_assert_int_eq(s->state, REMOTE_EXCLUSIVE);
 	ck_assert_uint_eq(s->holders, 1);
 	ck_assert_str_eq(s->value[0], lease_of(0, K).value);
 	is_held_by(&s->party[0], 0, LOCKSHM_EXCLUSIVE, false);
@@ -134,7 +135,7 @@ START_TEST(holders_and_waiters)
 	/* The same through a read-only handle. */
 	ck_code(lockshm_open(&seg, hosts[2].name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
 	n_seen = 0;
-	ck_code(lockshm_remote_inspect(seg, K, strlen(K), MOMENT, keep, NULL, NULL), 0);
+	ck_code(remote_inspect(seg, K, strlen(K), MOMENT, keep, NULL, NULL), 0);
 	ck_assert_int_eq(seen[0].party[2].this_host, 1);
 	lockshm_close(seg);
 }
@@ -152,7 +153,7 @@ START_TEST(readers_and_the_intent_of_a_writer)
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("EXISTS lk:" K ":lock-intent", "1");
 	s = inspect(0, K);
-	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_SHARED);
+	ck_assert_int_eq(s->state, REMOTE_SHARED);
 	ck_assert_uint_eq(s->holders, 3);
 	for (i = 0; i < 3; i++)
 		if (strcmp(s->value[i], "stranger") == 0) {
@@ -177,7 +178,7 @@ START_TEST(other_programs)
 	/* What looks like a host's value is no host's unless the fence remembers it. */
 	ck_redis("OK", redis, "SET lk:" K " 00112233445566778899aabbccddeeff");
 	s = inspect(0, K);
-	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_EXCLUSIVE);
+	ck_assert_int_eq(s->state, REMOTE_EXCLUSIVE);
 	ck_assert_str_eq(s->party[0].host, "");
 	ck_assert_int_eq(s->party[0].expires_in_ns, LOCKSHM_FOREVER);
 	ck_assert_str_eq(s->value[0], "00112233445566778899aabbccddeeff");
@@ -188,7 +189,7 @@ START_TEST(other_programs)
 	ck_redis("1", redis, "DEL lk:" K);
 	ck_redis("1", redis, "HSET lk:" K " user data");
 	s = inspect(0, K);
-	ck_assert_int_eq(s->state, LOCKSHM_REMOTE_OTHER);
+	ck_assert_int_eq(s->state, REMOTE_OTHER);
 	ck_assert_str_eq(s->type, "hash");
 	ck_assert_uint_eq(s->holders, 0);
 }
@@ -199,7 +200,7 @@ START_TEST(the_delay_of_a_release)
 	hosts_make(1);
 	ck_redis("OK", redis, "SET lk:" K " lockshm:delay:00112233445566778899aabbccddeeff PX 5000");
 	ck_redis("1", redis, "HSET {lk:" K "}:f token lockshm:delay:00112233445566778899aabbccddeeff");
-	ck_assert_int_eq(inspect(0, K)->state, LOCKSHM_REMOTE_DELAY);
+	ck_assert_int_eq(inspect(0, K)->state, REMOTE_DELAY);
 	ck_assert_str_eq(seen->party[0].host, "0011223344556677");
 	ck_assert_int_gt(seen->party[0].expires_in_ns, LOCKSHM_SECONDS(3));
 }
@@ -420,7 +421,7 @@ START_TEST(of_several_servers_the_one_that_has_it)
 		args = global_command(key, LOCKSHM_EXCLUSIVE);
 		args.hold = i;
 		ck_code(agent_do(a, args), 0);
-		ck_assert_int_eq(inspect(0, key)->state, LOCKSHM_REMOTE_EXCLUSIVE);
+		ck_assert_int_eq(inspect(0, key)->state, REMOTE_EXCLUSIVE);
 		ck_assert_uint_eq(n_seen, 1);
 		n += strstr(seen->server, second->socket) != NULL;
 	}
@@ -432,7 +433,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- wrong calls */
 
-static int end_at_once(const struct lockshm_remote_info *info, void *arg)
+static int end_at_once(const struct remote_info *info, void *arg)
 {
 	(void)info;
 	(void)arg;
@@ -447,23 +448,16 @@ START_TEST(wrong_calls)
 
 	memset(key, 'k', sizeof(key));
 	hosts_make(1);
-	host_make(1, &plain);
-	ck_code(lockshm_remote_inspect(NULL, K, 1, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_inspect(hosts[0].s, NULL, 1, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_inspect(hosts[0].s, K, 0, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_inspect(hosts[0].s, K, 1, 0, keep, NULL, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_inspect(hosts[0].s, K, 1, LOCKSHM_FOREVER, keep, NULL, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_inspect(hosts[0].s, K, 1, MOMENT, NULL, NULL, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_inspect(hosts[1].s, K, 1, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
+	host_make_bare(1, &plain);
+	ck_code(remote_inspect(hosts[0].s, NULL, 1, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
+	ck_code(remote_inspect(hosts[0].s, K, 0, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
+	ck_code(remote_inspect(hosts[0].s, K, 1, 0, keep, NULL, &error), LOCKSHM_INVALID);
+	ck_code(remote_inspect(hosts[0].s, K, 1, LOCKSHM_FOREVER, keep, NULL, &error), LOCKSHM_INVALID);
+	ck_code(remote_inspect(hosts[1].s, K, 1, MOMENT, keep, NULL, &error), LOCKSHM_INVALID);
 	ck_contains(error.message, "--redis");
-	ck_code(lockshm_remote_inspect(hosts[0].s, key, sizeof(key), MOMENT, keep, NULL, &error), LOCKSHM_KEY_TOO_LONG);
-	ck_code(lockshm_remote_end(hosts[0].s, key, sizeof(key), "v", 1, MOMENT, &error), LOCKSHM_KEY_TOO_LONG);
-	ck_code(lockshm_remote_end(hosts[0].s, K, 1, NULL, 1, MOMENT, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_remote_end(hosts[0].s, K, 1, "v", 0, MOMENT, &error), LOCKSHM_INVALID);
-	ck_code(lockshm_open(&seg, hosts[0].name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
-	ck_code(lockshm_remote_end(seg, K, 1, "v", 1, MOMENT, &error), LOCKSHM_PERMISSION);
-	lockshm_close(seg);
-	ck_code(lockshm_remote_inspect(hosts[0].s, K, 1, MOMENT, end_at_once, NULL, NULL), 7);
+	ck_code(remote_inspect(hosts[0].s, key, sizeof(key), MOMENT, keep, NULL, &error), LOCKSHM_KEY_TOO_LONG);
+	ck_code(remote_end(hosts[0].s, key, sizeof(key), "v", 1, MOMENT, &error), LOCKSHM_KEY_TOO_LONG);
+	ck_code(remote_inspect(hosts[0].s, K, 1, MOMENT, end_at_once, NULL, NULL), 7);
 }
 END_TEST
 

@@ -7,7 +7,6 @@
 #include "sys/futex.h"
 
 static struct agent *h, *w, *b;
-static struct bridge_service bridge;
 
 static int barge(struct agent *a, int64_t timeout_ns)
 {
@@ -40,12 +39,10 @@ static int first_state(void)
 	return state;
 }
 
-/* h holds; w of the same host waits, and is stopped: it is the next to be granted and does not run.  Another process
- * leads. */
+/* h holds; w of the same host waits, and is stopped: it is the next to be granted and does not run. */
 static void hold_before_a_stopped_one(const char *where)
 {
 	cast(where, &h, &w, &b);
-	bridge_service_start(&bridge, 0);
 	ck_code(barge(h, 0), 0);
 	global_send(w, K, LOCKSHM_EXCLUSIVE);
 	waits_on_host(w, 0, K);
@@ -60,7 +57,6 @@ static bool is_bargeable(void)
 
 static void end_of_test(void)
 {
-	bridge_service_stop(&bridge);
 	redis_has("EXISTS lk:" K " {lk:" K "}:q", "0");
 }
 
@@ -137,7 +133,6 @@ START_TEST(a_streak_is_of_one_kind)
 		bool global_first = i == 0;
 
 		cast("00", &h, &w);
-		bridge_service_start(&bridge, 0);
 		local.flags = LOCKSHM_BARGE;
 		local.timeout_ns = 0;
 		ck_code(global_first ? barge(h, 0) : agent_do(h, local), 0);
@@ -161,7 +156,6 @@ START_TEST(another_host_gets_its_turn)
 	int n, err = 0;
 
 	cast("001", &h, &w, &b);
-	bridge_service_start(&bridge, 0);
 	ck_code(barge(h, 0), 0);
 	global_send(b, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");

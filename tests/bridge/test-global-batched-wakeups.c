@@ -3,7 +3,7 @@
  * test-global-batched-wakeups.c - a key that is handed over quickly: releases do not ring for the leader, and other
  * hosts get it all the same
  *
- * The test itself is the holder, in a process that does not lead.  All orders of release, scan and ring are in
+ * The test itself is the holder.  All orders of release, scan and ring are in
  * model/close.pml.
  */
 #define _GNU_SOURCE
@@ -13,7 +13,6 @@
 
 #include "hostlease/host-lease.h"
 
-static struct agent *bridge;
 static lockshm_t *s;
 static struct shm_host_lease *lease;
 static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -33,8 +32,7 @@ static void gives(void)
 	ck_code(lockshm_release(&hold, 0), 0);
 }
 
-/* An agent on the host of the test leads, and keeps leading. */
-static void open_with_another_leader(int64_t ttl_ns)
+static void two_hosts(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
 	struct lockshm_error error;
@@ -42,11 +40,8 @@ static void open_with_another_leader(int64_t ttl_ns)
 	options.redis_ttl_ns = ttl_ns;
 	host_make(0, &options);
 	host_make(1, &options);
-	bridge = on_host(0);
-	ck_code(global_wait(bridge, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_open(&s, hosts[0].name, 0, &error), 0);
 	takes();
-	ck_assert_int_eq(bridge_of(0).pid, bridge->pid);
 	lease = &s->host_leases[record_of(0, K)];
 }
 
@@ -67,8 +62,8 @@ START_TEST(a_release_rings_unless_suppressed)
 	int64_t until;
 	bool rung;
 
-	open_with_another_leader(LOCKSHM_SECONDS(60));
-	agent_stop(bridge);
+	two_hosts(LOCKSHM_SECONDS(60));
+	bridge_freeze(0);
 	/* The lease is held: entering needs no leader. */
 	ck_assert(rings(0));
 	do {
@@ -83,7 +78,7 @@ START_TEST(a_release_rings_unless_suppressed)
 	/* No leader suppresses for so long: damage. */
 	takes();
 	ck_assert(rings(host_now(s) + LOCKSHM_SECONDS(3600)));
-	agent_cont(bridge);
+	bridge_thaw(0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_assert_uint_eq(load_acquire(&lease->suppress_until), 0);
 }
@@ -131,7 +126,7 @@ START_TEST(the_leader_suppresses)
 {
 	pthread_t thread;
 
-	open_with_another_leader(LOCKSHM_SECONDS(60));
+	two_hosts(LOCKSHM_SECONDS(60));
 	thread = begin_hand_overs();
 	ck_assert(await(is_suppressed, NULL));
 	end_hand_overs(thread);
@@ -151,7 +146,7 @@ START_TEST(another_host_gets_it)
 	pthread_t thread;
 	int turns;
 
-	open_with_another_leader(LOCKSHM_SECONDS(60));
+	two_hosts(LOCKSHM_SECONDS(60));
 	other = on_host(1);
 	thread = begin_hand_overs();
 	ck_assert(await(is_suppressed, NULL));
@@ -170,7 +165,7 @@ START_TEST(a_program_that_polls_gets_it)
 	int64_t end = now_ns() + PATIENCE;
 	pthread_t thread;
 
-	open_with_another_leader(LOCKSHM_SECONDS(60));
+	two_hosts(LOCKSHM_SECONDS(60));
 	thread = begin_hand_overs();
 	ck_assert(await(is_suppressed, NULL));
 	while (strcmp(answer, "OK") != 0 && now_ns() < end)

@@ -239,7 +239,7 @@ END_TEST
 /* ---- the leader short of memory, at the worst moment */
 
 #ifndef OTHERS_MALLOC
-static struct bridge_service bridge_service;
+static struct bridge_service bridge;
 static bool short_of_memory;
 static unsigned refused;
 
@@ -249,7 +249,7 @@ void *__libc_malloc(size_t size);
 void *malloc(size_t size)
 {
 	if (__atomic_load_n(&short_of_memory, __ATOMIC_ACQUIRE) &&
-	    pthread_equal(pthread_self(), bridge_service.thread)) {
+	    pthread_equal(pthread_self(), bridge.thread)) {
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELEASE);
 		return NULL;
 	}
@@ -270,10 +270,10 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 
 	/* For a moment it cannot send commands, either. */
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	host_make(0, &options);
-	bridge_service_start(&bridge_service, 0);
+	host_make_bare(0, &options);
 	a = on_host(0);
 	b = on_host(0);
+	bridge_service_start(&bridge, 0);
 	strict.ns = 0;
 	ck_code(agent_do(a, strict), 0);
 	agent_send(b, strict);
@@ -286,7 +286,7 @@ START_TEST(a_hold_that_could_not_be_ended_is_ended_later)
 	__atomic_store_n(&short_of_memory, false, __ATOMIC_RELEASE);
 	ck_code(agent_end(b), 0);
 	ck_code(agent_release(a), LOCKSHM_LOST);
-	bridge_service_stop(&bridge_service);
+	bridge_service_stop(&bridge);
 }
 END_TEST
 #define add_without_memory(tc) tcase_add_test(tc, a_hold_that_could_not_be_ended_is_ended_later)

@@ -9,13 +9,14 @@
 #include <sys/mman.h>
 
 static struct agent *a, *b;
+static struct bridge_service bridge; /* a thread of the test, as its look-ups come here */
 static int *blocked; /* of all processes: while set, look-ups of slow.test block */
 static int *port_now; /* of all processes: where moves.test is, whatever port was given */
 static int *known; /* of all processes: while 0, there is no late.test */
 static int *refused; /* refused look-ups */
 
-/* The library's calls come here, also in the agents. */
-int getaddrinfo(const char *node, const char *bridge_service, const struct addrinfo *hints, struct addrinfo **out)
+/* The leader's calls come here. */
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
 {
 	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 	char port[16];
@@ -24,7 +25,7 @@ int getaddrinfo(const char *node, const char *bridge_service, const struct addri
 	if (strcmp(node, "unknown.test") == 0)
 		return EAI_NONAME;
 	if (!strstr(node, ".test"))
-		return real(node, bridge_service, hints, out);
+		return real(node, service, hints, out);
 	if (hints->ai_flags & AI_NUMERICHOST)
 		return EAI_NONAME;
 	if (strcmp(node, "late.test") == 0 && !__atomic_load_n(known, __ATOMIC_ACQUIRE)) {
@@ -32,14 +33,14 @@ int getaddrinfo(const char *node, const char *bridge_service, const struct addri
 		return EAI_NONAME;
 	}
 	if (strcmp(node, "late.test") == 0)
-		return real("127.0.0.1", bridge_service, hints, out);
+		return real("127.0.0.1", service, hints, out);
 	if (strcmp(node, "moves.test") == 0) {
 		snprintf(port, sizeof(port), "%d", __atomic_load_n(port_now, __ATOMIC_ACQUIRE));
 		return real("127.0.0.1", port, hints, out);
 	}
 	while (__atomic_load_n(blocked, __ATOMIC_ACQUIRE))
 		pass(now_ns() + LOCKSHM_MS(1));
-	return real("127.0.0.1", bridge_service, hints, out);
+	return real("127.0.0.1", service, hints, out);
 }
 
 static void resolver(void)
@@ -50,6 +51,15 @@ static void resolver(void)
 	known = blocked + 2;
 	refused = blocked + 3;
 	__atomic_store_n(blocked, 1, __ATOMIC_RELEASE);
+}
+
+/* With its processes, which are made before there is a leader's connection that they could share. */
+static void host_led_here(const struct lockshm_create_options *options)
+{
+	host_make_bare(0, options);
+	a = on_host(0);
+	b = on_host(0);
+	bridge_service_start(&bridge, 0);
 }
 
 /* One of the two servers cannot be found yet: keys of the other are acquired, and kept. */
@@ -65,9 +75,7 @@ START_TEST(a_slow_name_delays_no_other)
 	snprintf(uris, sizeof(uris), "%s,redis://slow.test:%d", redis->uri, named->port);
 	options.redis = uris;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
-	host_make(0, &options);
-	a = on_host(0);
-	b = on_host(0);
+	host_led_here(&options);
 	for (i = 0, good[0] = bad[0] = '\0'; !good[0] || !bad[0]; i++) {
 		char key[16];
 		int code;
@@ -95,6 +103,7 @@ START_TEST(a_slow_name_delays_no_other)
 		ck_assert_int_lt(now_ns(), end);
 	ck_code(b->answer.code, 0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
+	bridge_service_stop(&bridge);
 	redis_stop(named);
 }
 END_TEST
@@ -110,10 +119,10 @@ START_TEST(an_unknown_name_in_a_majority)
 	options.redis = uris;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	host_make(0, &options);
-	a = on_host(0);
+	host_led_here(&options);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, second, "GET lk:" K);
+	bridge_service_stop(&bridge);
 	redis_stop(second);
 }
 END_TEST
@@ -123,12 +132,11 @@ START_TEST(an_unknown_name_alone)
 	struct lockshm_create_options options = host_options();
 
 	options.redis = "redis://unknown.test";
-	host_make(0, &options);
-	a = on_host(0);
+	host_led_here(&options);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "no address");
-	/* Closing does not wait for it. */
-	ck_code(agent_call(a, AGENT_CLOSE), 0);
+	/* Its end does not wait for it. */
+	bridge_service_stop(&bridge);
 }
 END_TEST
 
@@ -142,20 +150,17 @@ START_TEST(no_result_of_an_earlier_look_up)
 {
 	struct lockshm_create_options options = host_options();
 	struct redis *named = redis_start(NULL, true);
-	struct bridge_service bridge_service;
 	char uri[64];
 	int connections = 2;
 
 	resolver();
 	snprintf(uri, sizeof(uri), "redis://late.test:%d", named->port);
 	options.redis = uri;
-	host_make(0, &options);
-	bridge_service_start(&bridge_service, 0);
+	host_led_here(&options);
 	ck_assert(await(refused_so_often, &connections));
 	__atomic_store_n(known, 1, __ATOMIC_RELEASE);
-	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	bridge_service_stop(&bridge_service);
+	bridge_service_stop(&bridge);
 	redis_stop(named);
 }
 END_TEST
@@ -207,17 +212,16 @@ START_TEST(a_demoted_master_is_left)
 	__atomic_store_n(port_now, old->port, __ATOMIC_RELEASE);
 	options.redis = "redis://moves.test:1";
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	host_make(0, &options);
-	a = on_host(0);
+	host_led_here(&options);
 	ck_code(global_wait(a, "before", LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, "before").value, old, "GET lk:before");
 	ck_redis("OK", old, "REPLICAOF 127.0.0.1 %d", new->port);
 	__atomic_store_n(port_now, new->port, __ATOMIC_RELEASE);
-	b = on_host(0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, new, "GET lk:" K);
 	/* Client-side tracking follows. */
 	ck_assert(await(tracks, new));
+	bridge_service_stop(&bridge);
 	redis_stop(old);
 	redis_stop(new);
 }

@@ -223,17 +223,17 @@ END_TEST
 START_TEST(no_descriptor_left)
 {
 	struct lockshm_create_options options = host_options();
-	struct bridge_service bridge_service;
+	struct bridge_service bridge;
 	struct rlimit limit, none;
 	int fd;
 
 	proxy = proxy_start(redis, false);
 	options.redis = proxy->uri;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(6);
-	host_make(0, &options);
-	bridge_service_start(&bridge_service, 0);
+	host_make_bare(0, &options);
 	a = on_host(0);
 	b = on_host(0);
+	bridge_service_start(&bridge, 0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis("PONG", redis, "PING");
 	getrlimit(RLIMIT_NOFILE, &limit);
@@ -253,7 +253,7 @@ START_TEST(no_descriptor_left)
 	stays_held(a, LOCKSHM_MS(500));
 	ck_assert_uint_eq(bridge_of(0).acquired, 2);
 	close(fd);
-	bridge_service_stop(&bridge_service);
+	bridge_service_stop(&bridge);
 }
 END_TEST
 

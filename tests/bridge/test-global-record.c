@@ -291,21 +291,18 @@ static void record_is_over(void)
 START_TEST(each_call_reports_the_loss)
 {
 	struct lockshm_create_options options = host_options();
-	struct agent *c, *newest;
+	struct agent *newest;
 
 	/* Its leader is stopped for longer than this takes, or ends the holds: the results are the same. */
 	options.redis_ttl_ns = LOCKSHM_SECONDS(40);
 	host_make(0, &options);
-	c = on_host(0);
-	ck_code(global_wait(c, K, LOCKSHM_SHARED), 0);
-	ck_assert_int_eq(bridge_of(0).pid, c->pid);
 	a = on_host(0);
 	b = on_host(0);
 	newest = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_code(global_wait(newest, K, LOCKSHM_SHARED), 0);
-	agent_stop(c);
+	bridge_freeze(0);
 	record_is_over();
 	ck_code(agent_call(newest, AGENT_ACKNOWLEDGE), LOCKSHM_LOST);
 	ck_assert_uint_eq(newest->answer.lost_to, 0); /* no successor yet */
@@ -313,7 +310,7 @@ START_TEST(each_call_reports_the_loss)
 	ck_assert_uint_eq(a->answer.lost_to, newest->answer.token);
 	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), LOCKSHM_LOST);
 	ck_assert_uint_eq(b->answer.lost_to, newest->answer.token);
-	agent_cont(c);
+	bridge_thaw(0);
 }
 END_TEST
 
@@ -335,22 +332,25 @@ START_TEST(no_other_key_is_reported)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- standby */
+/* ---------------------------------------------------------------- owner slots */
 
-/* The standby needs an owner slot; without a free one the waiters get that as an error. */
-START_TEST(no_slot_for_the_standby)
+/* The bridge needs one to lead.  As long as it finds none there is no bridge; it leads once there is one. */
+START_TEST(no_slot_for_the_bridge)
 {
 	struct lockshm_create_options options = host_options();
+	pid_t pid;
 
 	options.owners = 1;
-	host_make(0, &options);
+	host_make_bare(0, &options);
 	a = on_host(0);
-	/* The one slot is that of its thread. */
 	ck_code(agent_try(a, "other", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_release(a), 0);
-	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
-	ck_contains(a->answer.report.error.message, "bridge");
-	ck_code(agent_try(a, K, LOCKSHM_EXCLUSIVE), 0);
+	pid = bridge_spawn(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
+	ck_contains(a->answer.report.error.message, "no bridge");
+	ck_assert_int_eq(bridge_of(0).pid, 0);
+	ck_code(agent_call(a, AGENT_CLOSE), 0);
+	leads(0, pid);
 }
 END_TEST
 
@@ -365,7 +365,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_torn_queue_keeps_its_lease_to_its_end);
 	tcase_add_test(tc, each_call_reports_the_loss);
 	tcase_add_test(tc, no_other_key_is_reported);
-	tcase_add_test(tc, no_slot_for_the_standby);
+	tcase_add_test(tc, no_slot_for_the_bridge);
 }
 
 int main(void)

@@ -111,6 +111,7 @@ static void host_without(const char *right, const char *more)
 static void next_host(void)
 {
 	agents_end();
+	bridge_kill(0);
 	lockshm_close(hosts[0].s);
 	lockshm_destroy(hosts[0].name, NULL);
 	hosts[0].s = NULL;

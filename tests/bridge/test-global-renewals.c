@@ -18,7 +18,7 @@ static const char *key_of(unsigned i)
 	return key;
 }
 
-/* This process leads, and holds all of them. */
+/* This process holds all of them. */
 static void hold_all_at(const char *uri, int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();

@@ -123,7 +123,7 @@ START_TEST(bad_requests)
 	q.key_len--;
 	ck_code(lockshm_acquire(hosts[0].s, &q, &hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
-	host_make(1, &plain);
+	host_make_bare(1, &plain);
 	ck_code(lockshm_acquire(hosts[1].s, &q, &hold), LOCKSHM_INVALID);
 	ck_contains(report.error.message, "--redis");
 	q.key = "\0lockshm bridge";

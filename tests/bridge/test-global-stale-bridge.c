@@ -176,7 +176,7 @@ static void setup(void)
 	uint32_t found;
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
-	host_make(0, &options);
+	host_make_bare(0, &options);
 	q.key = LEADER_KEY;
 	q.key_len = LEADER_KEY_LEN;
 	ck_code(lockshm_acquire(hosts[0].s, &q, &leadership), 0);

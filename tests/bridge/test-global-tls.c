@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-tls.c - keys across hosts over TLS: invalidations, cut and sliced connections, refusals; forks and
- * ends */
+/* test-global-tls.c - keys across hosts over TLS: invalidations, cut and sliced connections, refusals */
 #define _GNU_SOURCE
-#include "support/asan.h"
+#include "bridge/admin.h"
 #include "redis-support/hosts.h"
 
-#include <dlfcn.h>
-#include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MOMENT LOCKSHM_SECONDS(5)
 
@@ -94,7 +88,7 @@ START_TEST(invalidated_by_the_server)
 }
 END_TEST
 
-static int keep_name(const struct lockshm_remote_info *info, void *arg)
+static int keep_name(const struct remote_info *info, void *arg)
 {
 	snprintf(arg, 300, "%s %zu %s", info->server, info->holders, info->reason);
 	return info->code;
@@ -103,7 +97,7 @@ static int keep_name(const struct lockshm_remote_info *info, void *arg)
 static int inspect(char out[300])
 {
 	struct lockshm_error error = { 0 };
-	int err = lockshm_remote_inspect(hosts[0].s, K, strlen(K), MOMENT, keep_name, out, &error);
+	int err = remote_inspect(hosts[0].s, K, strlen(K), MOMENT, keep_name, out, &error);
 
 	if (err && error.message[0])
 		snprintf(out, 300, "%s", error.message);
@@ -121,7 +115,7 @@ START_TEST(an_operator)
 	snprintf(want, sizeof(want), "rediss://127.0.0.1:%d 1 ", redis->tls_port);
 	ck_assert_str_eq(seen, want);
 	snprintf(value, sizeof(value), "%s", lease_of(0, K).value);
-	ck_code(lockshm_remote_end(hosts[0].s, K, strlen(K), value, strlen(value), MOMENT, NULL), 0);
+	ck_code(remote_end(hosts[0].s, K, strlen(K), value, strlen(value), MOMENT, NULL), 0);
 	lost_is_reported(a);
 }
 END_TEST
@@ -234,17 +228,10 @@ START_TEST(other_servers_never_notice)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- forks, and the end */
+/* ---------------------------------------------------------------- an OpenSSL that cannot be used */
 
-static bool is_another_leader(void *arg)
-{
-	int32_t pid = bridge_of(0).pid;
-
-	return pid != 0 && pid != *(int32_t *)arg;
-}
-
-/* A process that cannot use OpenSSL does not lead, and keeps no other from leading. */
-START_TEST(a_process_without_openssl)
+/* A bridge that cannot use OpenSSL leads and refuses: the message has the reason, and the policy does not apply. */
+START_TEST(a_bridge_without_openssl)
 {
 	struct lockshm_create_options options = host_options();
 	char path[128];
@@ -255,242 +242,34 @@ START_TEST(a_process_without_openssl)
 	ck_assert(f && fputs("config_diagnostics = 1\nopenssl_conf = nowhere\n", f) > 0 && fclose(f) == 0);
 	options.redis = redis->tls_uri;
 	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY);
-	host_make(0, &options);
 	setenv("OPENSSL_CONF", path, 1);
-	a = on_host(0);
+	host_make(0, &options);
 	unsetenv("OPENSSL_CONF");
-	b = on_host(0);
-	/* Not for local use either: Redis is well. */
+	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
-	ck_contains(a->answer.report.error.message, "OpenSSL cannot be used in this process");
-	ck_assert_int_eq(bridge_of(0).pid, 0);
-	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_eq(bridge_of(0).pid, b->pid);
+	ck_contains(a->answer.report.error.message, "OpenSSL");
+	ck_redis("0", redis, "EXISTS lk:" K);
+	/* Another bridge, with its environment in order. */
+	bridge_kill(0);
+	bridge_start(0);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
 }
 END_TEST
 
-static void bridge_whose_openssl_ends(int ready, int go)
+/* The connections of the dead are closed, those of its successor are made anew, and the lease goes on. */
+START_TEST(the_bridge_is_killed)
 {
-	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL);
-	lockshm_hold_t hold;
-	void (*end)(void);
-	char byte;
-
-	*(void **)&end = dlsym(library, "OPENSSL_cleanup");
-	q.key = "its own";
-	q.key_len = 7;
-	q.flags = LOCKSHM_GLOBAL;
-	if (!end || lockshm_acquire(hosts[0].s, &q, &hold) < 0 || write(ready, "", 1) != 1 || read(go, &byte, 1) != 1)
-		_exit(8);
-	end();
-	(void)(write(ready, "", 1) == 1 && read(go, &byte, 1));
-	_exit(0);
-}
-
-static bool is_bridge(void *arg)
-{
-	return bridge_of(0).pid == *(int32_t *)arg;
-}
-
-START_TEST(a_bridge_whose_openssl_ends)
-{
-	int32_t pid, status;
-	int ready[2], go[2];
-	char byte;
-
-	if (!dlopen("libcrypto.so.3", RTLD_NOW))
-		return;
 	hosts_at(1, redis->tls_uri);
-	ck_assert(pipe(ready) == 0 && pipe(go) == 0);
-	pid = fork();
-	if (pid == 0)
-		bridge_whose_openssl_ends(ready[1], go[0]);
-	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-	ck_assert(await(is_bridge, &pid));
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_eq(bridge_of(0).pid, pid);
-	ck_assert_int_eq(write(go[1], "", 1), 1);
-	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-	ck_assert(await(is_bridge, &a->pid));
+	ck_assert(await(is_over_tls, NULL));
+	bridge_kill(0);
+	bridge_start(0);
+	ck_assert(await(is_over_tls, NULL));
 	pass(now_ns() + LOCKSHM_MS(1500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_assert_int_eq(write(go[1], "", 1), 1);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(status, 0);
-}
-END_TEST
-
-/* What OpenSSL would have to free when this thread ends, under its locks: no fork waits for that. */
-static void *count_leftovers(void *arg)
-{
-	struct host *h = arg;
-	uintptr_t n = 1;
-	char seen[300];
-	unsigned key;
-
-	if (lockshm_remote_inspect(h->s, K, strlen(K), MOMENT, keep_name, seen, NULL) != 0)
-		return NULL;
-	for (key = 0; key < PTHREAD_KEYS_MAX; key++)
-		n += pthread_getspecific((pthread_key_t)key) != NULL;
-	return (void *)n;
-}
-
-static uintptr_t left_by(struct host *h)
-{
-	pthread_t thread;
-	void *n;
-
-	ck_assert_int_eq(pthread_create(&thread, NULL, count_leftovers, h), 0);
-	pthread_join(thread, &n);
-	return (uintptr_t)n;
-}
-
-START_TEST(nothing_is_left_in_a_thread)
-{
-	struct lockshm_create_options options = host_options();
-	uintptr_t plain;
-	char seen[300];
-
-	host_make(0, &options);
-	options.redis = redis->tls_uri;
-	host_make(1, &options);
-	/* What is made only once belongs to the first thread. */
-	ck_assert_int_eq(lockshm_remote_inspect(hosts[1].s, K, strlen(K), MOMENT, keep_name, seen, NULL), 0);
-	plain = left_by(&hosts[0]);
-	ck_assert_uint_ge(plain, 1);
-	ck_assert_uint_eq(left_by(&hosts[1]), plain);
-}
-END_TEST
-
-/* A byte sent by a child in its parent's stream would end the connection. */
-START_TEST(a_fork_of_the_bridge)
-{
-	struct agent *children[8];
-	int32_t pid;
-	int i;
-
-	hosts_at(1, redis->tls_uri);
-	a = on_host(0);
-	b = on_host(0);
-	ck_code(global_wait(a, "first", LOCKSHM_EXCLUSIVE), 0);
-	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_eq(bridge_of(0).pid, a->pid);
-	for (i = 0; i < 8; i++) {
-		children[i] = agent_child(a);
-		ck_code(global_wait(children[i], "child", LOCKSHM_EXCLUSIVE), 0);
-		ck_code(agent_release(children[i]), 0);
-	}
-	ck_code(agent_call(b, AGENT_CHECK), 0);
-	ck_assert_int_eq(bridge_of(0).pid, a->pid);
-	ck_assert(await(is_over_tls, NULL));
-	pid = a->pid;
-	agent_kill(a);
-	ck_assert(await(is_another_leader, &pid));
-	ck_assert(await(is_over_tls, NULL));
-	pass(now_ns() + LOCKSHM_MS(1500));
-	ck_code(agent_call(b, AGENT_CHECK), 0);
-}
-END_TEST
-
-static int stop_looking;
-static uint64_t looks;
-static char last_look[300];
-
-/* Connections all the time, so a thread is inside OpenSSL most of the time. */
-static void *inspect_all_the_time(void *arg)
-{
-	char seen[300];
-
-	(void)arg;
-	while (!__atomic_load_n(&stop_looking, __ATOMIC_SEQ_CST)) {
-		(void)inspect(seen);
-		memcpy(last_look, seen, sizeof(seen));
-		__atomic_add_fetch(&looks, 1, __ATOMIC_SEQ_CST);
-	}
-	return NULL;
-}
-
-static bool has_looked(void *arg)
-{
-	return __atomic_load_n(&looks, __ATOMIC_SEQ_CST) > *(uint64_t *)arg;
-}
-
-static void inspects_once_more(void)
-{
-	uint64_t so_far = __atomic_load_n(&looks, __ATOMIC_SEQ_CST) + 1;
-
-	ck_assert(await(has_looked, &so_far));
-}
-
-START_TEST(forks_during_handshakes)
-{
-	int64_t end = now_ns() + LOCKSHM_SECONDS(15);
-	pthread_t thread;
-	int i, status;
-	char seen[300];
-	pid_t pid;
-
-	hosts_at(1, redis->tls_uri);
-	ck_assert_int_eq(pthread_create(&thread, NULL, inspect_all_the_time, NULL), 0);
-	inspects_once_more();
-	/* That many take two seconds, or much longer on a busy machine. */
-	for (i = 0; i < 200 && (i < 20 || now_ns() < end); i++) {
-		pid = fork();
-		if (pid == 0) {
-			alarm(PATIENCE / LOCKSHM_SECONDS(1));
-			_exit(inspect(seen) == 0 ? 0 : 1);
-		}
-		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_msg(status == 0, "child %d: status %x", i, (unsigned)status);
-	}
-	__atomic_store_n(&stop_looking, 1, __ATOMIC_SEQ_CST);
-	pthread_join(thread, NULL);
-}
-END_TEST
-
-/* After OpenSSL's own handler: the library's threads run until the process has really ended. */
-static void at_exit(void)
-{
-	int i;
-
-	for (i = 0; i < 3; i++)
-		inspects_once_more();
-	/* Only a sanitizer's work is left, which would miss what that thread has. */
-	_exit(strstr(last_look, "cannot be used in this process") ? 0 : 9);
-}
-
-static void program_that_uses_openssl_too(void)
-{
-	void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_GLOBAL);
-	int (*init)(uint64_t, const void *);
-	pthread_t thread;
-
-	*(void **)&init = dlsym(library, "OPENSSL_init_ssl");
-	atexit(at_exit);
-	if (!init || init(0, NULL) != 1 || pthread_create(&thread, NULL, inspect_all_the_time, NULL) != 0)
-		_exit(8);
-	inspects_once_more();
-	exit(0);
-}
-
-START_TEST(the_program_ends_openssl)
-{
-	int i, status;
-	pid_t pid;
-
-	if (!dlopen("libssl.so.3", RTLD_NOW))
-		return;
-	hosts_at(1, redis->tls_uri);
-	for (i = 0; i < 20; i++) {
-		pid = fork();
-		if (pid == 0)
-			program_that_uses_openssl_too();
-		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_msg(status == 0, "program %d: status %x", i, (unsigned)status);
-	}
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
 }
 END_TEST
 
@@ -505,14 +284,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_certificate_that_is_not_trusted);
 	tcase_add_test(tc, expired_while_held);
 	tcase_add_test(tc, other_servers_never_notice);
-	tcase_add_test(tc, a_process_without_openssl);
-	tcase_add_test(tc, a_bridge_whose_openssl_ends);
-	tcase_add_test(tc, nothing_is_left_in_a_thread);
-	tcase_add_test(tc, a_fork_of_the_bridge);
-	/* Its allocator has locks of its own, which a child finds locked. */
-	if (!UNDER_ASAN)
-		tcase_add_test(tc, forks_during_handshakes);
-	tcase_add_test(tc, the_program_ends_openssl);
+	tcase_add_test(tc, a_bridge_without_openssl);
+	tcase_add_test(tc, the_bridge_is_killed);
 }
 
 int main(void)

@@ -14,6 +14,7 @@
 
 #include "bridge/serve.h"
 #include "hostlease/host-lease.h"
+#include "hostlease/leader.h"
 #include "sys/hash.h"
 
 struct host hosts[HOSTS_MAX];
@@ -242,6 +243,54 @@ void bridge_thaw(unsigned i)
 	kill(hosts[i].bridge, SIGCONT);
 }
 
+struct standby {
+	unsigned host;
+	pid_t pid;
+	bool found;
+};
+
+static int find_waiter(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct standby *w = arg;
+	size_t i;
+
+	for (i = lock->holders; i < lock->holders + lock->waiters; i++)
+		w->found = w->found || lock->requests[i]->pid == w->pid;
+	return 0;
+}
+
+static bool is_standing_by(void *arg)
+{
+	struct standby *w = arg;
+
+	ck_code(lockshm_show_lock(hosts[w->host].s, LEADER_KEY, LEADER_KEY_LEN, find_waiter, w), 0);
+	return w->found;
+}
+
+void stands_by(unsigned i, pid_t pid)
+{
+	struct standby w = { i, pid, false };
+
+	ck_assert_msg(await(is_standing_by, &w), "%d does not stand by", (int)pid);
+}
+
+pid_t bridge_standby(unsigned i)
+{
+	pid_t pid = bridge_spawn(i);
+
+	stands_by(i, pid);
+	return pid;
+}
+
+pid_t bridge_succeeds(unsigned i, pid_t standby)
+{
+	pid_t before = hosts[i].bridge;
+
+	leads(i, standby);
+	hosts[i].bridge = standby;
+	return before;
+}
+
 static void *bridge_service_main(void *arg)
 {
 	struct bridge_service *v = arg;
@@ -355,13 +404,18 @@ struct lockshm_bridge_stat bridge_of(unsigned i)
 	return stat;
 }
 
-uint32_t record_of(unsigned i, const char *key)
+static uint32_t find_record(unsigned i, const char *key)
 {
 	struct identity id;
-	uint32_t found;
 
 	hash_key(&id, hosts[i].s->hash_secret, key, strlen(key));
-	found = host_lease_look(hosts[i].s, &id);
+	return host_lease_look(hosts[i].s, &id);
+}
+
+uint32_t record_of(unsigned i, const char *key)
+{
+	uint32_t found = find_record(i, key);
+
 	ck_assert_uint_lt(found, hosts[i].s->n_host_leases);
 	return found;
 }
@@ -431,13 +485,15 @@ void waits_on_host(struct agent *a, unsigned i, const char *key)
 static unsigned wanting(void)
 {
 	const struct lockshm *s = hosts[0].s;
+	uint32_t record = find_record(0, K);
 	unsigned i, n = 0;
 
-	for (i = 1; i <= s->n_requests; i++) {
+	/* The first request makes the record. */
+	for (i = 1; record < s->n_host_leases && i <= s->n_requests; i++) {
 		const struct shm_request *r = &s->requests[i];
 
 		n += word_is(load_acquire(&r->word), REQUEST_GRANTED) &&
-		     request_needs_lease(load_acquire32(&r->flags), record_of(0, K)) && load_relaxed(&r->host_grant) == 0;
+		     request_needs_lease(load_acquire32(&r->flags), record) && load_relaxed(&r->host_grant) == 0;
 	}
 	return n;
 }

@@ -55,8 +55,15 @@ void proxies_set(enum proxy_fault fault);
 /* A server of the test's own; hosts[0] connects through the proxy, hosts[1] directly. */
 struct proxy *hosts_by_proxy(int64_t ttl_ns);
 
-/* Another process of lockshm-bridge for the segment: it stands by, or leads soon if there is none. */
+/* Another process of lockshm-bridge for the segment: it stands by, or leads soon if there is none.  It ends with the
+ * test. */
 pid_t bridge_spawn(unsigned i);
+/* The same, and it stands by when this returns. */
+pid_t bridge_standby(unsigned i);
+/* Waits until @pid stands by. */
+void stands_by(unsigned i, pid_t pid);
+/* Waits until @standby leads: from then on it is hosts[@i].bridge.  Returns the one before. */
+pid_t bridge_succeeds(unsigned i, pid_t standby);
 /* The bridge of hosts[@i], hosts[@i].bridge.  Each returns when it has happened; a started one leads then. */
 void bridge_start(unsigned i);
 void bridge_kill(unsigned i);
