@@ -77,7 +77,6 @@ rows()
 	readers-renew	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DRENEW -DN_EXPIRE=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	wakeups-stop	full	26	wakeups	-DN=4 -DN_STOP=1
-	wakeups-death	full	26	wakeups	-DN=4 -DN_DEATH=1
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	doorbell	short	22	doorbell	-DNOPS=2
 	doorbell-death	short	20	doorbell	-DNWAIT=1 -DNREC=1 -DNOPS=2 -DN_CRASH=1
@@ -87,6 +86,7 @@ rows()
 	expiry	short	22	queue	-DNOPS=2 -DN_EXPIRE=1
 	table	short	22	table	-DNOPS=1 -DN_CRASH=1
 	wakeups	short	22	wakeups	-DN=3 -DN_STOP=1
+	wakeups-death	short	22	wakeups	-DN=3 -DN_DEATH=1
 	endless	short	20	queue	-DFOREVER -DHINTS
 	timeout	short	20	queue	-DNOPS=1 -DN_CRASH=1 -DTOMASK=3
 	three-upgrade	deep	26	queue	-DNPROC=3 -DNOPS=1 -DUPGRADE -DM0=0 -DM1=0 -DM2=1
