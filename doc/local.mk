@@ -77,6 +77,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/21-event-loop.md \
 	%D%/decisions/22-bindings.md \
 	%D%/decisions/23-bridge-is-a-program.md \
+	%D%/decisions/24-one-mode-for-each-lease.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \

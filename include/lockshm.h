@@ -52,12 +52,12 @@
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
  *  canceller, loop or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
  *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
- *  the thread's
- *  holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay open.
+ *  the thread's holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay
+ *  open.
  *  Functions that wait for another process, the bridge included: lockshm_acquire(), lockshm_acquire_many(),
- *  lockshm_lock() and lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, and lockshm_upgrade() of such
- *  a hold, 1.5 s at most; lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a
- *  second at most.  No other function does.
+ *  lockshm_lock() and lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, 1.5 s at most;
+ *  lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a second at most.  No other
+ *  function does.
  *
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than
@@ -705,17 +705,18 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * lockshm_upgrade - make a shared hold exclusive, if it is the only one and no request waits
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits for other holders, since two waiting upgraders would wait for each other.  Does not block, except with
- * LOCKSHM_GLOBAL.  The hold gets a new, larger token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues
- * unchanged.  A holder that dies or is overrun within this call may leave a damage mark (LOCKSHM_ROBUST), though the
- * upgrade was not complete.  With LOCKSHM_GLOBAL the host lease is
- * made exclusive first, which takes as long as the reply of Redis, 1.5 s at most; LOCKSHM_BUSY also if other hosts
- * or programs read, a writer of another host waits, Redis does not reply, or a majority of a quorum does not agree
- * (LOCKSHM_CREATE_REDIS_QUORUM).
+ * Never waits for other holders, since two waiting upgraders would wait for each other.  Does not block.  The hold gets
+ * a new, larger token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues unchanged.  A holder that dies or is
+ * overrun within this call may leave a damage mark (LOCKSHM_ROBUST), though the upgrade was not complete.
+ *
+ * With LOCKSHM_GLOBAL only under an exclusive host lease, so always after lockshm_downgrade(); LOCKSHM_BUSY also if the
+ * bridge has not reserved further tokens yet.  Under a shared host lease, the usual one of readers, LOCKSHM_INVALID:
+ * release, then acquire exclusive.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had expired, but the lock had no other holder); LOCKSHM_BUSY (other requests
  *         hold it too, or wait; still shared); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_FULL
- *         (tickets; still shared); LOCKSHM_INVALID (@hold is NULL).
+ *         (tickets; still shared); LOCKSHM_INVALID (@hold is NULL; its host lease is shared: release, then acquire
+ *         exclusive; still shared).
  * Thread-safe.
  * Since: 0.1
  */
@@ -726,8 +727,9 @@ int lockshm_upgrade(lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
  * @hold: held; a shared one stays as it is
  *
  * Keeps token and lease.  Does not block.  A release fence: what was written before is visible to the shared
- * holders that are granted by it.  With LOCKSHM_GLOBAL the host lease becomes shared a moment later, unless a quorum
- * decides: then readers of other hosts are granted, too.
+ * holders that are granted by it.  With LOCKSHM_GLOBAL they are those of this host.  The host lease stays exclusive
+ * until it is given back, so a long hold keeps out the readers of other hosts; to admit them release, then acquire
+ * shared.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had expired, but the lock had no other holder); LOCKSHM_LOST;
  *         LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).

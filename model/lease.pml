@@ -1,411 +1,288 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.pml - changes of mode of a host lease: the word in the segment, the record in Redis, stopped leaders; for SPIN
- * 6.5
+ * lease.pml - the mode of a host lease: readers and writers of this host and of another one, for SPIN 6.5
  *
- * One lease that is held all the time.  On this host a holder that reads, upgrades and downgrades (owner); a former
- * holder that does not know yet (stale); two leaders, each of which may stop at any step, with a command that is
- * executed late or a reply that is applied late.  Another host that reads when Redis lets it.  The local queue is taken
- * to be right: of live holds only one writes, and then none reads.  Each load, store and CAS of shared memory is one
- * step, so is each script.  Switches are in README.md.
+ * NPROC processes of one host take the key NOPS times each, in either mode, in any order that the local lock permits.
+ * A hold under an exclusive lease may become shared, and exclusive again.  A leader acquires leases, each in one mode,
+ * and gives them back; with LATE there is a second one: each may stop between any two steps while the other continues.
+ * Another host takes the key N_OTHER times, in either mode.  Redis has a queue of hosts.  Each load, store and CAS of
+ * shared memory is one step, so is a scan of the local queue, and each script.  Switches are in README.md.
  */
+#ifndef NPROC
+#define NPROC 2
+#endif
 #ifndef NOPS
-#define NOPS 4
-#endif
-#ifndef N_RENEW
-#define N_RENEW 1
-#endif
-#ifndef N_FAIL
-#define N_FAIL 0
-#endif
-#ifndef N_STALE
-#define N_STALE 1
-#endif
-#ifndef N_WISH
-#define N_WISH 0
+#define NOPS 1
 #endif
 #ifndef N_OTHER
 #define N_OTHER 1
 #endif
-#ifndef TMAX
-#define TMAX 3
-#endif
-
-/* The word: [mode_gen:4 | DRAINED | DOWNGRADE | UPGRADE | EXCLUSIVE] */
-#define X 1
-#define U 2
-#define D 4
-#define L 8
-#define MODE_GEN(w) ((w) >> 4)
-#define NEXT_MODE_GEN 16
-#define HAS(w, bits) (((w) & (bits)) == (bits))
-#define NONE_OF(w, bits) (((w) & (bits)) == 0)
-
-/* host_lease_withdrawn() */
-#define WITHDRAWN(w) (MODE_GEN(w) < TMAX -> ((w) & ~U | D | L) + NEXT_MODE_GEN : (w) & ~U)
-
-#ifdef SHARED
-#define AT_FIRST 0
+#ifdef LATE
+#define NBRIDGE 2
 #else
-#define AT_FIRST 1
+#define NBRIDGE 1
 #endif
 
-byte word = AT_FIRST;
-/* Redis: exclusive (string) or shared (set), always with our value; the last mode_gen in which it was exclusive. */
-bit string = AT_FIRST;
-byte since;
-bit other;	/* the other host reads */
-bit demand;	/* or waits to read */
-bit mode = AT_FIRST;	/* of the owner's request: exclusive */
-bit writes = AT_FIRST;	/* and its upgrade has returned */
-#if N_STALE == 0 && N_FAIL == 0
-bit requested;	/* it has become a reader, and no upgrade was requested since */
+/* The word: [epoch | EXCLUSIVE | state:3] */
+#define NONE 0
+#define ACQUIRING 1
+#define HELD 2
+#define CLOSING 3
+#define RELEASING 4
+#define STATE(w) ((w) & 7)
+#define X 8
+#define EPOCH(w) ((w) >> 4)
+#define WITH_STATE(w, state) (((w) & ~7) | (state))
+
+byte word;
+bit exhausted;	/* host_lease_exhausted(): other hosts' turn */
+bit doorbell;
+
+/* The local queue. */
+#define OUT 0
+#define WANTS 1	/* granted on this host, waits for the lease */
+#define HOLDS 2
+byte phase[NPROC];
+bit writes[NPROC];
+byte under[NPROC];	/* host_grant: the epoch; 0 = none */
+byte readers, writers;	/* granted on this host */
+
+/* Redis: our value, made of the epoch, and the other host; 1 = as a reader, 2 = as a writer. */
+byte ours;
+bit ours_x;
+byte other, other_waits;
+bit queued;	/* this host waits in Redis */
+bit behind;	/* and the other host came first */
+
+byte done;
+
+/* ---------------------------------------------------------------- Redis: acquire-x.lua, acquire-s.lua */
+
+#define FREE_FOR_WRITER (ours == 0 && other == 0)
+#define MAY_ACQUIRE(w) (((w) & X) -> FREE_FOR_WRITER && !(queued && behind) && !(!queued && other_waits > 0) : \
+	other != 2 && !(other_waits == 2 && (!queued || behind)))
+#define OTHER_MAY (other_waits == 2 -> FREE_FOR_WRITER && !(queued && !behind) : \
+	!(ours != 0 && ours_x) && !(queued && !behind && (word & X)))
+#define OTHER_IS_KEPT (other_waits > 0 && !OTHER_MAY)
+
+/* ---------------------------------------------------------------- holders: global/acquire.c, hold/upgrade.c */
+
+/* No host is inside beside a writer, and Redis has the lease as the holder takes it. */
+inline g_inside()
+{
+	assert(ours == under[me]);
+	assert(!writes[me] || (ours_x && other == 0));
+	assert(other != 2)
+}
+
+#ifdef MUT_ENTER_ANY_MODE
+#define MODE_FITS(w) true
 #else
-hidden byte requested;
+#define MODE_FITS(w) (!writes[me] || ((w) & X))
 #endif
-byte nrenew = N_RENEW, nfail = N_FAIL;
-byte nother = N_OTHER, nstale = N_STALE, nwish = N_WISH;
+#define USABLE(w) (STATE(w) == HELD && MODE_FITS(w) && !exhausted)
 
-
-mtype = { IDLE, UP1, UP2, UP3, WISH, NO_WISH, ASK1, ASK2, LOOK, CHANGE, SENT, HEARD, REFUSED };
-mtype = { UPGRADE, DOWNGRADE, RENEW };
-mtype = { GRANTED, BUSY, DONE, HOST, READERS };
-
-/* ---------------------------------------------------------------- holders, and a former one */
-
-/* hold.c: upgrade() returns.  No other host may read while a local holder writes. */
-inline g_writes()
-{
-	assert(!other);
-	assert(string);
-	writes = 1;
-	requested = 0
-}
-
-inline call_over()
-{
-	w = 0; asked = 0; again = 0;
-	pc = IDLE
-}
-
-/* UPGRADE is never set together with DOWNGRADE: only without a writer. */
-#ifdef MUT_ASK_BESIDE
-#define MAY_ASK(w) (!HAS(w, X | U))
+#ifdef MUT_UPGRADE_SHARED
+#define MAY_UPGRADE true
 #else
-#define MAY_ASK(w) (NONE_OF(w, X | U | D))
+#define MAY_UPGRADE (w & X)
 #endif
 
-/* global/acquire.c: host_lease_upgrade().  One load of the word; @granted is the next step after success. */
-inline ask1(granted)
+proctype process(byte me)
 {
-	w = word;
-	if
-	:: HAS(w, X) -> w = 0; asked = 0; pc = granted
-	:: !HAS(w, X) && asked && !HAS(w, U) -> call_over()
-#ifdef MAJORITY
-	:: !HAS(w, X) && !(asked && !HAS(w, U)) && MODE_GEN(w) == TMAX -> call_over()
-#endif
-	:: else -> asked = HAS(w, U); pc = ASK2
-	fi
-}
-
-inline ask2()
-{
-	if
-	:: word == w && MAY_ASK(w) -> word = w | U; asked = 1
-	:: else -> skip
-	fi;
-	w = 0;
-	pc = ASK1
-}
-
-/* Its time is over, which may be at any step. */
-inline give_up()
-{
-	if
-	:: word == w ->
-		word = (HAS(w, U) -> WITHDRAWN(w) : w);
-		call_over()
-	:: else -> w = 0; pc = ASK1
-	fi
-}
-
-/* host_lease_request_downgrade() */
-inline request_downgrade()
-{
-	if
-	:: HAS(word, X) && MODE_GEN(word) < TMAX -> word = word | D
-	:: else -> skip
-	fi
-}
-
-inline withdraw_downgrade()
-{
-	word = (HAS(word, X) -> word & ~D : word)
-}
-
-active proctype owner()
-{
-	mtype pc = IDLE;
-	byte w, ops;
-	bit asked, again;
+	byte w, n = NOPS;
 
 	do
-	:: d_step { pc == IDLE && ops < NOPS && !mode -> ops++; requested = 0; pc = UP1 }
-	/* hold.c: lockshm_downgrade() */
-	:: d_step { pc == IDLE && ops < NOPS && mode -> ops++; writes = 0; mode = 0; pc = WISH }
-	:: d_step { pc == WISH -> request_downgrade(); requested = 1; pc = IDLE }
-	/* hold.c: upgrade() */
-	:: d_step { pc == UP1 ->
+	:: n == 0 -> break
+	:: n > 0 ->
 		if
-		:: HAS(word, X) -> w = MODE_GEN(word); pc = UP2
-		:: !HAS(word, X) && !again -> pc = ASK1
-		:: else -> call_over()
-		fi
-	}
-	:: d_step { pc == UP2 -> mode = 1; pc = UP3 }
-	/* Another local reader has entered: the owner is not alone. */
-	:: d_step { pc == UP2 && !again -> call_over() }
-	:: d_step { pc == UP2 && again -> call_over(); pc = WISH }
-	/* lease_is_exclusive() */
-	:: d_step { pc == UP3 ->
+		:: atomic { writers == 0; readers++; writes[me] = 0; phase[me] = WANTS; n-- }
+		:: atomic { writers == 0 && readers == 0; writers++; writes[me] = 1; phase[me] = WANTS; n-- }
+		fi;
+ENTER:		w = word;
 		if
-#ifdef MUT_NO_LOOK_BACK
-		:: true ->
-#else
-		:: MODE_GEN(word) == w && HAS(word, X) ->
-#endif
-			g_writes();
-			call_over();
-#ifdef MUT_WISH_TAKEN_BACK
-			pc = NO_WISH
-#endif
-		:: else ->
-			mode = 0;
-			w = 0;
-			if
-			:: again -> call_over()
-			:: else -> pc = ASK1
+		:: atomic { USABLE(w) -> under[me] = EPOCH(w) };
+LOOK:			if
+			:: atomic { word == w -> phase[me] = HOLDS; g_inside() }
+			:: atomic { word != w -> under[me] = 0 };
+				goto ENTER
 			fi
-		fi
-	}
-#ifdef MUT_WISH_TAKEN_BACK
-	:: d_step { pc == NO_WISH -> withdraw_downgrade(); pc = IDLE }
+		:: atomic { !USABLE(w) -> doorbell = 1 };
+			/* host_lease_signal(): asleep until the word changes. */
+			word != w || USABLE(w);
+			goto ENTER
+		fi;
+		/* lockshm_downgrade(), lockshm_upgrade(): the record alone. */
+		do
+		:: atomic { writes[me] -> writes[me] = 0; writers--; readers++; g_inside()
+#ifdef MUT_DOWNGRADE_IN_REDIS
+			; ours_x = 0
 #endif
-	:: d_step { pc == ASK1 -> again = 1; ask1(UP1) }
-	/* Sleeps as long as it can only wait. */
-	:: d_step { pc == ASK2 && (word != w || MAY_ASK(w)) -> ask2() }
-	:: d_step { pc == ASK2 -> give_up() }
-	:: pc == IDLE -> break
-	od
-}
-
-/* A former holder: it was stopped in one of its calls, and continues at any time. */
-active proctype stale()
-{
-	mtype pc = IDLE;
-	byte w;
-	bit asked, again;
-
-	do
-	:: d_step { pc == IDLE && nstale > 0 -> nstale--; pc = ASK1 }
-	:: d_step { pc == IDLE && nwish > 0 -> nwish--; request_downgrade() }
-#ifdef MUT_WISH_TAKEN_BACK
-	:: d_step { pc == IDLE && nwish > 0 -> nwish--; withdraw_downgrade() }
-#endif
-	:: d_step { pc == ASK1 -> ask1(IDLE) }
-	/* Sleeps as long as it can only wait. */
-	:: d_step { pc == ASK2 && (word != w || MAY_ASK(w)) -> ask2() }
-	:: d_step { pc == ASK2 -> give_up() }
-	:: pc == IDLE && nstale == 0 && nwish == 0 -> break
-	od
+		   }
+		:: atomic { !writes[me] && readers == 1 && MAY_UPGRADE ->
+			writes[me] = 1; writers++; readers--; g_inside() };
+			break
+		:: break
+		od;
+		atomic {
+			g_inside();
+			if
+			:: writes[me] -> writers--
+			:: else -> readers--
+			fi;
+			under[me] = 0; phase[me] = OUT; writes[me] = 0
+		};
+		atomic { doorbell = 1; w = 0 }
+	od;
+	done++
 }
 
 /* ---------------------------------------------------------------- another host */
 
 active proctype other_host()
 {
-end:	do
-	:: d_step { nother > 0 && !demand && !other -> nother--; demand = 1 }
-	:: d_step { demand && !string -> demand = 0; assert(!writes); other = 1 }
-	:: d_step { other -> other = 0 }
-	:: nother == 0 && !demand && !other -> break
-	od
-}
+	byte n = N_OTHER;
 
-/* ---------------------------------------------------------------- the leader's decisions */
-
-/* DOWNGRADE, or waiters of other hosts. */
-#ifdef MUT_WISH_ONLY
-#define SHARED_WANTED(w) HAS(w, D)
-#else
-#define SHARED_WANTED(w) (HAS(w, D) || demand)
-#endif
-#ifdef MUT_ASK_BESIDE
-#define UPGRADE_DUE(w) HAS(w, U)
-#else
-#define UPGRADE_DUE(w) (HAS(w, U) && !HAS(w, D))
-#endif
-#ifdef MUT_NO_LOOK
-#define NO_WRITER true
-#else
-#define NO_WRITER !mode
-#endif
-#define UNDRAINED(w) (((w) & (X | D | L)) == D)
-/* EXCLUSIVE is to be cleared, or DOWNGRADE if no mode_gen is left. */
-#define TOO_MUCH(w) (HAS(w, X) && (MODE_GEN(w) < TMAX -> SHARED_WANTED(w) : HAS(w, D)))
-/* A change of the word that needs no reply. */
-#define CHANGES(w) ((UPGRADE_DUE(w) && HAS(w, D)) || (!UPGRADE_DUE(w) && \
-	((TOO_MUCH(w) && !mode) || (UNDRAINED(w) && NO_WRITER))))
-#define CHANGED(w) (UPGRADE_DUE(w) -> (w) & ~(D | L) : (UNDRAINED(w) -> (w) | L : \
-	(MODE_GEN(w) < TMAX -> (((w) & ~X) | D) + NEXT_MODE_GEN : (w) & ~D)))
-#define DOWNGRADE_DUE(w) (!UPGRADE_DUE(w) && ((w) & (X | D | L)) == (D | L))
-/* Exclusive in Redis and not in the word: the next renewal finds it. */
-#define UNKNOWN(w) (NONE_OF(w, X | U | D) && string)
-#define DUE(w) (UPGRADE_DUE(w) || CHANGES(w) || DOWNGRADE_DUE(w) || UNKNOWN(w))
-
-/* ---------------------------------------------------------------- Redis */
-
-/* upgrade.lua, downgrade.lua, renew.lua.  Executed is executed, whether or not the reply arrives. */
-inline execute()
-{
-	if
-	:: script == UPGRADE ->
+	do
+	:: n == 0 -> break
+	:: n > 0 ->
 		if
-		:: !string && other -> reply = BUSY
-		:: else ->
-			string = 1;
-			since = (since > MODE_GEN(w) -> since : MODE_GEN(w));
-			reply = GRANTED
-		fi
-	:: script == DOWNGRADE ->
-		if
-		:: !string -> reply = DONE
-#ifndef MUT_ANY_DOWNGRADE
-		:: string && since >= MODE_GEN(w) -> reply = BUSY
-#endif
-		:: else -> string = 0; reply = DONE
-		fi
-	:: else -> reply = (string -> HOST : READERS)
-	fi
+		:: atomic { n--; other_waits = 1; behind = 0 }
+		:: atomic { n--; other_waits = 2; behind = 0 }
+		fi;
+		atomic { OTHER_MAY -> other = other_waits; other_waits = 0; behind = 0 };
+		other = 0
+	od;
+	done++
 }
 
-/* ---------------------------------------------------------------- replies; @w is the word with which the command was
- * built */
+/* ---------------------------------------------------------------- the leader: bridge/lease.c, bridge/lease-held.c */
 
-/* Is an exclusive record expected?  bridge/lease-held.c: renew() */
-#define EXPECTS_WRITER (HAS(w, X) || UNDRAINED(w))
-/* And still? */
-#ifdef MUT_TURN_ONLY
-#define STILL_WRITER (EXPECTS_WRITER && MODE_GEN(w) == MODE_GEN(word))
-#else
-#define STILL_WRITER (MODE_GEN(w) == MODE_GEN(word) && (HAS(w, X) || (UNDRAINED(w) && UNDRAINED(word))))
-#endif
-/* Exclusive in Redis and not in the word, so there is no writer. */
-#define NOT_NOTED (MODE_GEN(word) == MODE_GEN(w) && NONE_OF(word, X | U | D))
-
-inline end_downgrade()
+/* demand_scan() */
+inline look()
 {
-	word = (MODE_GEN(word) == MODE_GEN(w) && (word & (D | X)) == D -> word & ~(D | L) : word)
-}
-
-inline look_again()
-{
-	w = 0; script = 0; reply = 0;
-	pc = IDLE
-}
-
-/* bridge/lease-reply.c.  The load of the word and the CAS from it are one step here: after a failure the CAS is
- * repeated, or the reply has no effect. */
-inline take()
-{
-	if
-	:: script == RENEW && reply == READERS ->
-		/* It would be LOST, though Redis has what it should have. */
-		assert(!STILL_WRITER);
-		look_again()
-	:: script == RENEW && reply == HOST ->
-#ifdef MUT_HOST_ASKS
-		word = (NOT_NOTED -> word | U : word);
+	d_step {
+		live = 0; holds = 0; demand = 0; demand_x = 0;
+		k = 0;
+		do
+		:: k < NPROC ->
+			live = live || phase[k] != OUT;
+#ifdef MUT_READERS_OVERLOOKED
+			holds = holds || (under[k] == EPOCH(w) && under[k] != 0 && writes[k]);
 #else
-		word = (NOT_NOTED -> WITHDRAWN(word) : word);
+			holds = holds || (under[k] == EPOCH(w) && under[k] != 0);
 #endif
-		look_again()
-#ifdef MUT_LATE_GRANT
-	:: script == UPGRADE && reply == GRANTED ->
-#else
-	:: script == UPGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == GRANTED ->
-#endif
-#ifdef MUT_GRANT_AGAIN
-		word = (word | X) & ~(U | D | L);
-#else
-		/* Only once: a downgrade may have been requested since. */
-		word = (HAS(word, X) -> word : (word | X) & ~(U | D | L));
-#endif
-		look_again()
-	:: script == UPGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == BUSY ->
-#ifdef MAJORITY
-		/* Some servers may have done it. */
-		word = (HAS(word, X) -> word : WITHDRAWN(word));
-#else
-		word = word & ~U;
-#endif
-		look_again()
-	:: script == DOWNGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == DONE -> end_downgrade(); look_again()
-	:: script == DOWNGRADE && MODE_GEN(w) == MODE_GEN(word) && reply == BUSY ->
-		end_downgrade();
-#ifdef MAJORITY
-		look_again()
-#else
-		pc = REFUSED
-#endif
-	:: else -> look_again()
-	fi
-}
-
-inline ask(what)
-{
-	script = what;
-	pc = SENT
-}
-
-active [2] proctype bridge()
-{
-	mtype pc = IDLE, script, reply;
-	byte w;
-
-end:	do
-	/* bridge/lease-held.c: bridge_lease_at_held().  Not if there is nothing to do. */
-	:: d_step { pc == IDLE && (DUE(word) || nrenew > 0) -> w = word; pc = LOOK }
-	/* A scan of the queue, and what follows. */
-	:: d_step { pc == LOOK && CHANGES(w) -> pc = CHANGE }
-	:: d_step { pc == LOOK && UPGRADE_DUE(w) && !CHANGES(w) -> ask(UPGRADE) }
-	:: d_step { pc == LOOK && DOWNGRADE_DUE(w) -> ask(DOWNGRADE) }
-	:: d_step { pc == LOOK && UNKNOWN(w) -> ask(RENEW) }
-	:: d_step { pc == LOOK && nrenew > 0 -> nrenew--; ask(RENEW) }
-	:: d_step { pc == LOOK && !DUE(w) -> look_again() }
-	:: d_step { pc == CHANGE ->
-		word = (word == w -> CHANGED(w) : word);
-		look_again()
+			demand = demand || (phase[k] == WANTS && under[k] == 0);
+			demand_x = demand_x || (phase[k] == WANTS && under[k] == 0 && writes[k]);
+			k++
+		:: else -> break
+		od;
+		k = 0
 	}
-	:: d_step { pc == SENT -> execute(); pc = HEARD }
-	/* The command is lost, its reply is lost, or it is refused. */
-	:: d_step { pc == SENT && nfail > 0 -> nfail--; look_again() }
-	:: d_step { pc == SENT && nfail > 0 -> nfail--; execute(); look_again() }
-	:: d_step { pc == SENT && nfail > 0 && script != RENEW -> nfail--; reply = BUSY; pc = HEARD }
-#ifdef MAJORITY
-	/* Done on some servers, but not by a majority. */
-	:: d_step { pc == SENT && nfail > 0 && script == UPGRADE -> nfail--; execute(); reply = BUSY; pc = HEARD }
+}
+
+#ifdef MUT_SHARED_STAYS
+#define WRITER_WAITS false
+#else
+#define WRITER_WAITS (demand_x && !(w & X))
 #endif
-	:: d_step { pc == HEARD -> take() }
-	:: d_step { pc == REFUSED -> word = (NOT_NOTED -> word | U : word); look_again() }
+/* must_close() */
+#define MUST_CLOSE (!live || (!holds && (WRITER_WAITS || exhausted)))
+
+inline move(to)
+{
+	d_step {
+		if
+		:: word == w -> word = to
+		:: else -> skip
+		fi;
+		again = true
+	}
+}
+
+proctype bridge()
+{
+	byte w, k;
+	bit live, holds, demand, demand_x;
+	bool again = true;
+
+end:	do
+	/* Asleep.  It looks at what blocks in Redis from time to time, and hints tell it to. */
+	:: d_step { again || doorbell || (STATE(word) == ACQUIRING && MAY_ACQUIRE(word)) ||
+			(STATE(word) == HELD && OTHER_IS_KEPT && !exhausted) ->
+		again = false;
+		doorbell = 0;
+		w = word
+	   };
+		if
+		:: STATE(w) == NONE ->
+			look();
+			if
+			:: demand ->
+				assert(EPOCH(w) < 15);
+				move(((EPOCH(w) + 1) << 4) | (demand_x -> X : 0) | ACQUIRING)
+			:: else -> skip
+			fi
+		/* The script, and its reply. */
+		:: STATE(w) == ACQUIRING ->
+			d_step {
+				if
+				:: word == w && MAY_ACQUIRE(w) ->
+					ours = EPOCH(w);
+					ours_x = (w & X) > 0;
+					queued = 0; behind = 0;
+					exhausted = 0;
+					word = WITH_STATE(w, HELD);
+					again = true
+				:: word == w && !MAY_ACQUIRE(w) && !queued -> queued = 1; behind = other_waits > 0
+				:: else -> skip
+				fi
+			}
+		:: STATE(w) == HELD ->
+			if
+			:: d_step { OTHER_IS_KEPT && word == w -> exhausted = 1 }
+			:: skip
+			fi;
+			look();
+			if
+			:: MUST_CLOSE -> move(WITH_STATE(w, CLOSING))
+			:: else -> skip
+			fi
+		:: STATE(w) == CLOSING ->
+			look();
+			if
+			:: !holds -> move(WITH_STATE(w, RELEASING))
+			:: else -> skip
+			fi
+		:: STATE(w) == RELEASING ->
+			/* release.lua, by value; then its reply. */
+			d_step {
+				if
+				:: ours == EPOCH(w) -> ours = 0; ours_x = 0
+				:: else -> skip
+				fi
+			};
+			move(EPOCH(w) << 4)
+		fi;
+		d_step { w = 0; live = 0; holds = 0; demand = 0; demand_x = 0 }
 	od
 }
 
-/* Nothing can move: a process that waits would wait for ever. */
-active proctype monitor()
+init
 {
-	timeout ->
-		assert(!demand || mode || MODE_GEN(word) == TMAX);
-		assert(!requested || N_FAIL > 0 || N_STALE > 0 || !string || MODE_GEN(word) == TMAX)
+	byte k = NPROC;
+
+	atomic {
+		do
+		:: k > 0 -> k--; run process(k)
+		:: else -> break
+		od;
+		k = NBRIDGE;
+		do
+		:: k > 0 -> run bridge(); k--
+		:: else -> break
+		od
+	};
+	/* In the end no host waits, and the lease without demand is released. */
+	done == NPROC + 1 && STATE(word) == NONE && ours == 0
 }

@@ -21,4 +21,5 @@ EXTRA_DIST += \
 	%D%/steps-sweep.pml \
 	%D%/steps-wait.pml \
 	%D%/table.pml \
+	%D%/wakeups.pml \
 	$(end)

@@ -24,8 +24,6 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 		return;
 	}
 	out->live = true;
-	/* A request is marked REQUEST_GLOBAL only after its local grant. */
-	out->writer_waits = out->writer_waits || (word_is(seen->word, REQUEST_WAITING) && word_exclusive(seen->word));
 	/* A bargeable record holds nothing: the thread that resumes it checks the lease again, see enter(). */
 	if (!(flags & REQUEST_GLOBAL) || word_is(seen->word, REQUEST_WAITING) || word_is(seen->word, REQUEST_BARGEABLE))
 		return;
@@ -33,10 +31,7 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 		out->other_lease = out->other_lease || (host_grant == 0 && word_holds(seen->word));
 		return;
 	}
-	if (host_grant_is(host_grant, epoch)) {
-		out->holders = true;
-		out->writers = out->writers || word_exclusive(seen->word);
-	}
+	out->holders = out->holders || host_grant_is(host_grant, epoch);
 	if (host_grant != 0 || !word_holds(seen->word))
 		return;
 	out->waiting = true;
@@ -79,13 +74,13 @@ bool demand_possible(const struct lockshm *s, uint32_t i)
 }
 
 /*
- * Does any record hold, or write, under the epoch?  For a queue in which requests come and go so fast that no walk sees
+ * Does any record hold under the epoch?  For a queue in which requests come and go so fast that no walk sees
  * it whole.  A walk can miss a holder: a record on its path may be bypassed, freed and reused in another queue.
  * Records do not move: a hold keeps its record, granted or cooling, whatever happens to its word, generation and
- * ticket.  No new hold starts under a lease that is closed or lost, and no new writer without EXCLUSIVE.  So a record
- * not found here holds nothing, and a record found here is a holder until a later scan.
+ * ticket.  No new hold starts under a lease that is closed or lost.  So a record not found here holds nothing, and a
+ * record found here is a holder until a later scan.
  */
-static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch, bool as_writer)
+static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch)
 {
 	uint32_t k;
 
@@ -95,7 +90,7 @@ static bool any_record_holds(const struct bridge *b, uint32_t i, uint64_t epoch,
 
 		if ((word_holds(word) || word_is(word, REQUEST_COOLING)) &&
 		    request_needs_lease(load_acquire32(&r->flags), i) &&
-		    (!as_writer || word_exclusive(word)) && host_grant_is(load_acquire(&r->host_grant), epoch))
+		    host_grant_is(load_acquire(&r->host_grant), epoch))
 			return true;
 	}
 	return false;
@@ -105,12 +100,5 @@ bool demand_no_holder(const struct bridge *b, uint32_t i, uint64_t epoch, const 
 {
 	if (in->holders || in->damaged)
 		return false;
-	return !in->unsure || !any_record_holds(b, i, epoch, false);
-}
-
-bool demand_no_writer(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in)
-{
-	if (in->writers || in->damaged)
-		return false;
-	return !in->unsure || !any_record_holds(b, i, epoch, true);
+	return !in->unsure || !any_record_holds(b, i, epoch);
 }

@@ -8,11 +8,9 @@
 struct demand {
 	bool live; /* requests of this host hold or wait for the key */
 	bool holders; /* holds under this epoch */
-	bool writers; /* exclusive ones among them, also of a moment ago */
 	bool waiting; /* a request granted on this host needs this lease */
 	bool exclusive; /* an exclusive one */
 	bool blocking; /* and would wait for it */
-	bool writer_waits; /* an exclusive request still waits on this host */
 	bool other_lease; /* a request needs another lease of this key, see hostlease/host-lease.c */
 	bool unsure; /* the queue changed during the scan, or is damaged */
 	bool damaged; /* it did not change, and is broken */
@@ -25,7 +23,5 @@ struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch);
 bool demand_possible(const struct lockshm *s, uint32_t i);
 /* In CLOSING.  Damage in a queue hides holds as well as their ends: such a lease is kept until it expires. */
 bool demand_no_holder(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in);
-/* The same for writers, after EXCLUSIVE was cleared. */
-bool demand_no_writer(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in);
 
 #endif

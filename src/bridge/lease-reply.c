@@ -192,174 +192,12 @@ static void set_lost(struct bridge *b, uint32_t i, uint64_t word)
 	host_lease_signal(r);
 }
 
-/* Same epoch and mode_gen, still held? */
-static bool same_mode_gen(uint64_t w, uint64_t word)
+/* Does a renewal report the record lost?  Missing, or of the other mode: an epoch has one. */
+static bool reports_lost(const struct redis_command *cmd)
 {
-	return host_lease_epoch(w) == host_lease_epoch(word) && host_lease_mode_gen(w) == host_lease_mode_gen(word) &&
-	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING);
-}
+	enum redis_kind other = cmd->exclusive ? REDIS_KIND_READERS : REDIS_KIND_HOST;
 
-/* The downgrade was refused because the server lost the writer's record: an upgrade, which recognizes its own value,
- * makes it again. */
-static void repeat_upgrade(struct shm_host_lease *r, uint64_t word)
-{
-	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
-
-	while (same_mode_gen(w, word) && host_lease_state(w) == HOST_LEASE_HELD && !(w & known))
-		if (cas(&r->word, &w, w | HOST_LEASE_UPGRADE))
-			break;
-}
-
-/*
- * Redis, or part of a quorum, has an exclusive record without EXCLUSIVE in the word, so there is no writer: the reply
- * to an upgrade was lost or not accepted and its requester gave up, or a server forgot a downgrade.  A new mode_gen
- * removes it from Redis.
- */
-static void withdraw(struct shm_host_lease *r, uint64_t word)
-{
-	uint64_t w = load_acquire(&r->word), known = HOST_LEASE_EXCLUSIVE | HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE;
-
-	while (same_mode_gen(w, word) && !(w & known))
-		if (cas(&r->word, &w, host_lease_withdrawn(w)))
-			break;
-}
-
-/* Redis has it exclusively, in this epoch and mode_gen.  Only once: a second, late reply must not clear a DOWNGRADE set
- * since. */
-static void set_exclusive(struct bridge *b, uint32_t i, uint64_t word)
-{
-	struct shm_host_lease *r = &b->s->host_leases[i];
-	uint64_t w = load_acquire(&r->word);
-
-	while (same_mode_gen(w, word) && !(w & HOST_LEASE_EXCLUSIVE))
-		if (cas(&r->word, &w,
-			(w | HOST_LEASE_EXCLUSIVE) & ~(HOST_LEASE_UPGRADE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
-			break;
-	host_lease_signal(r);
-}
-
-/* Done, or impossible.  Keeps a DOWNGRADE that was set after the lease became exclusive again. */
-static void end_downgrade(struct shm_host_lease *r, uint64_t word)
-{
-	uint64_t w = load_acquire(&r->word);
-
-	while (same_mode_gen(w, word) && (w & (HOST_LEASE_DOWNGRADE | HOST_LEASE_EXCLUSIVE)) == HOST_LEASE_DOWNGRADE)
-		if (cas(&r->word, &w, w & ~(HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)))
-			break;
-	/* Requesters of an upgrade wait for that. */
-	host_lease_signal(r);
-}
-
-/* Token range and time before the word that makes it exclusive; false = not yet. */
-static bool accept_upgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
-{
-	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct bridge_lease *l = &b->leases[i];
-	int64_t now = host_now(b->s), until = cmd->valid_until + b->s->boot_offset;
-	int64_t ttl = LOCKSHM_MS((int64_t)b->s->redis.ttl_ms);
-
-	/* Too old: another leader may have continued since, and the value may have expired. */
-	if (until - now < ttl / 2) {
-		l->mode_at = now + MODE_AGAIN_NS;
-		return false;
-	}
-	if (!host_lease_give_fence(r, host_lease_epoch(word), (uint64_t)cmd->reply.fence, STRIDE_FIRST)) {
-		/* Raise the server's fence at once; raised already: later. */
-		l->mode_at = l->raise ? now + MODE_AGAIN_NS : 0;
-		l->raise = true;
-		return false;
-	}
-	l->raise = false;
-	host_lease_extend(b->s, r, until);
-	l->renew_at = until - ttl * 2 / 3;
-	return true;
-}
-
-/* Is there a reply about the mode?  If not, repeat it after a pause that starts now: a wait for replicas takes that
- * long, and renewals are due. */
-static bool mode_reply_valid(struct bridge *b, struct bridge_lease *l, const struct redis_command *cmd)
-{
-	now_due(b, l);
-	if (cmd->code)
-		bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, 1);
-	l->mode_at = cmd->code && redis_error_passes(cmd->code) ? host_now(b->s) + MODE_AGAIN_NS : 0;
-	return l->mode_at == 0;
-}
-
-static void apply_upgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
-{
-	struct shm_host_lease *r = &b->s->host_leases[i];
-
-	/* Without a reply the requester clears UPGRADE in time, with a new mode_gen, which Redis gets. */
-	if (!mode_reply_valid(b, &b->leases[i], cmd))
-		return;
-	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
-		uint64_t none = word & ~HOST_LEASE_UPGRADE;
-
-		/* CAS fails: the requester gave up first, and the next renewal finds what to withdraw.  Else the next
-		 * requester has the full time. */
-		if (cas_from(&r->word, word,
-			     cmd->doubt && !(word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE))
-				     ? host_lease_withdrawn(none)
-				     : none))
-			b->leases[i].upgrade_since = 0;
-		host_lease_signal(r);
-	} else if (cmd->reply.status == REDIS_GRANTED) {
-		if (accept_upgrade(b, i, word, cmd))
-			set_exclusive(b, i, word);
-	} else {
-		set_lost(b, i, word);
-	}
-}
-
-/* Shared in Redis.  There has been no writer since before the command was sent, and none can enter. */
-static void apply_downgrade(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
-{
-	struct shm_host_lease *r = &b->s->host_leases[i];
-	struct bridge_lease *l = &b->leases[i];
-
-	if (!mode_reply_valid(b, l, cmd))
-		return;
-	/* Refused: Redis keeps it exclusive; a later renewal finds that, and the downgrade is repeated. */
-	if (cmd->code || cmd->reply.status == REDIS_BUSY) {
-		l->withdraw_at = host_now(b->s) + LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) / 3;
-		end_downgrade(r, word);
-		if (!cmd->code && !bridge_is_quorum(b))
-			repeat_upgrade(r, word);
-		return;
-	}
-	if (cmd->reply.status != REDIS_DONE) {
-		set_lost(b, i, word);
-		return;
-	}
-	host_lease_extend(b->s, r, cmd->valid_until + b->s->boot_offset);
-	l->renew_at = cmd->valid_until + b->s->boot_offset - LOCKSHM_MS((int64_t)b->s->redis.ttl_ms) * 2 / 3;
-	store_relaxed(&r->other_hosts_waiting, (uint64_t)cmd->reply.queued);
-	end_downgrade(r, word);
-}
-
-/* Must the record that was exclusive at @sent be exclusive still?  With EXCLUSIVE mode_gen decides; the undrained state
- * comes only once in a mode_gen. */
-static bool still_writers(uint64_t word, uint64_t sent)
-{
-	return host_lease_mode_gen(word) == host_lease_mode_gen(sent) &&
-	       ((sent & HOST_LEASE_EXCLUSIVE) || (host_lease_undrained(sent) && host_lease_undrained(word)));
-}
-
-/*
- * Does a renewal report the record lost?  Missing, or shared where exclusive was expected: the server forgot an
- * upgrade, and other hosts may read.  Not if it was sent before a downgrade and its reply came after it.  A quorum
- * reports "lost" for both: it counts only the servers with the expected record.
- */
-static bool reports_lost(const struct bridge *b, uint64_t word, const struct redis_command *cmd)
-{
-	bool there = cmd->reply.status == REDIS_DONE;
-
-	if (there && !(cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS))
-		return false;
-	if (!cmd->exclusive || (!there && !bridge_is_quorum(b)))
-		return true;
-	return still_writers(word, cmd->word);
+	return cmd->reply.status != REDIS_DONE || cmd->reply.kind == other;
 }
 
 static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
@@ -370,17 +208,10 @@ static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const str
 
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
-	if (reports_lost(b, word, cmd)) {
+	if (reports_lost(cmd)) {
 		set_lost(b, i, word);
 		return;
 	}
-	/* As without a reply. */
-	if (cmd->reply.status != REDIS_DONE)
-		return;
-	/* Not if it was known to be exclusive when the command was built. */
-	if (cmd->reply.kind == REDIS_KIND_HOST && !(cmd->word & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE)) &&
-	    host_lease_mode_gen(word) == host_lease_mode_gen(cmd->word) && host_now(b->s) >= l->withdraw_at)
-		withdraw(r, word);
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
 	l->reverify = false;
 	l->unverified = cmd->batched ? l->unverified - 1 : LOOK_EVERY - 1;
@@ -449,12 +280,6 @@ static void apply_by_state(struct bridge *b, uint32_t i, uint64_t word, const st
 	case HOST_LEASE_CLOSING:
 		if (cmd->script == REDIS_RENEW)
 			apply_renewal(b, i, word, cmd);
-		else if (host_lease_mode_gen(word) != host_lease_mode_gen(cmd->word))
-			now_due(b, &b->leases[i]); /* superseded */
-		else if (cmd->script == REDIS_UPGRADE)
-			apply_upgrade(b, i, word, cmd);
-		else if (cmd->script == REDIS_DOWNGRADE)
-			apply_downgrade(b, i, word, cmd);
 		break;
 	case HOST_LEASE_RELEASING:
 		if (cmd->script == REDIS_RELEASE)
@@ -485,12 +310,11 @@ size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis
 	/* Another leader continued with it.  A queue position that was not left expires sooner than a value. */
 	if (host_lease_epoch(word) != l->epoch || cmd->script == REDIS_LEAVE || cmd->script == REDIS_FENCE)
 		return 0;
-	if (cmd->code && cmd->script != REDIS_UPGRADE && cmd->script != REDIS_DOWNGRADE) {
+	if (cmd->code) {
 		apply_failure(b, i, word, cmd);
 		return 0;
 	}
-	if (!cmd->code)
-		l->failing_since = 0;
+	l->failing_since = 0;
 	apply_by_state(b, i, word, cmd);
 	return 0;
 }

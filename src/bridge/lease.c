@@ -46,7 +46,6 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->renew_at = 0;
 	l->unverified = 0;
 	l->reverify = false;
-	l->mode_at = 0;
 	l->idle_since = 0;
 	l->local_grants = 0;
 	host_lease_value(b->s, i, epoch, l->value);
@@ -131,7 +130,6 @@ void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, 
 	cmd->args.ttl_ms = (int64_t)b->s->redis.ttl_ms;
 	cmd->args.stride = STRIDE_FIRST;
 	cmd->args.waiter_ttl_ms = WAITER_TTL_MS;
-	cmd->args.mode_gen = host_lease_mode_gen(word);
 	cmd->args.flags = "";
 }
 

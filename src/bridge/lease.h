@@ -16,18 +16,8 @@
  *                                                                             queued: the same; quorum: RELEASING
  *                                                                             refused, no reply: as without demand
  *   HELD       must_close()                             CAS                   CLOSING
- *              UPGRADE, not DOWNGRADE                   upgrade               granted: + EXCLUSIVE, - other mode bits
- *                                                                             refused: - UPGRADE; not there: LOST
  *   HELD or    valid_until has passed                   CAS                   LOST
- *   CLOSING    UPGRADE alone for UPGRADE_MAX_NS         CAS                   host_lease_withdrawn()
- *              EXCLUSIVE, only readers, and DOWNGRADE   CAS                   - EXCLUSIVE, + DOWNGRADE, mode_gen + 1
- *              or unused()                                                    last mode_gen: - DOWNGRADE only
- *              DOWNGRADE, no writer found               CAS                   + DRAINED
- *              DOWNGRADE, DRAINED                       downgrade             done, refused: - DOWNGRADE, - DRAINED
- *                                                                             not there: LOST
- *              renewal due                              renew                 not there: LOST
- *                                                                             exclusive there, no mode bit here:
- *                                                                             host_lease_withdrawn()
+ *   CLOSING    renewal due                              renew                 not there, or in another mode: LOST
  *   CLOSING    no holder found                          CAS                   RELEASING
  *   LOST       holds ended, no holder found             CAS                   RELEASING
  *   RELEASING  next attempt due                         leave if QUEUED,      NONE
@@ -67,11 +57,6 @@ struct bridge_lease {
 	int64_t failed_at; /* the last failure */
 	int64_t renew_at;
 	unsigned unverified; /* renewals left that assume an unchanged fence; 0 = read it */
-	int64_t mode_at; /* no upgrade or downgrade before that, after no reply */
-	uint64_t mode_gen; /* host_lease_full_mode_gen() that the next three belong to; 0 = none */
-	int64_t unused_since; /* exclusive, and held by readers alone since; 0 = not so */
-	int64_t upgrade_since; /* UPGRADE seen since; 0 = not set */
-	int64_t withdraw_at; /* after a refused downgrade: no host_lease_withdrawn() before that */
 	int64_t idle_since; /* no demand since; 0 = demand at the last scan */
 	uint64_t local_grants; /* at the last decision to suppress the doorbell */
 	int64_t suppressed_at; /* look again then in any case: releases do not ring; 0 = they do */
@@ -93,7 +78,6 @@ struct bridge {
 };
 
 #define LOOK_EVERY 128 /* renewals; the last of them reads the fence, whatever the invalidations */
-#define MODE_AGAIN_NS LOCKSHM_MS(100)
 #define LOOK_NS LOCKSHM_MS(100) /* scan for holders that died */
 
 /* A majority renews without reserving tokens: a used-up range ends the lease. */

@@ -140,8 +140,8 @@ static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 
 	if (!usable(g, word, now))
 		return 0;
-	if (g->streak && (g->lease != g->streak_lease ||
-			  host_lease_full_mode_gen(word) != host_lease_full_mode_gen(g->streak_word)))
+	if (g->streak &&
+	    (g->lease != g->streak_lease || host_lease_epoch(word) != host_lease_epoch(g->streak_word)))
 		return 0;
 	fence = g->streak ? g->streak : host_lease_take_fence(l, &left);
 	if (!fence)

@@ -36,38 +36,32 @@ static bool sole(const struct access *g, uint64_t *tail)
 	return tail_index(*tail) == g->h->index && word_prev(load_acquire(&g->r->word)) == 0;
 }
 
-#define WANTS_LEASE 1000 /* in addition to the public codes */
-
-/* A new fencing number, if the host lease is exclusive.  Else WANTS_LEASE; LOCKSHM_BUSY if no number is left. */
-static int upgrade_token(const struct access *g, uint64_t *token, uint64_t *word)
+/* A new fencing number from the host lease, which is exclusive as long as it lasts, or never.  LOCKSHM_BUSY: none is
+ * left until the bridge has reserved more. */
+static int upgrade_token(const struct access *g, uint64_t *token)
 {
 	struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
-	uint64_t left;
+	uint64_t left = 0;
 
-	*word = l ? load_acquire(&l->word) : 0;
-	if (!(*word & HOST_LEASE_EXCLUSIVE))
-		return l ? WANTS_LEASE : LOCKSHM_BUSY;
-	*token = host_lease_take_fence(l, &left);
+	*token = l ? host_lease_take_fence(l, &left) : 0;
+	if (fence_low(left))
+		host_lease_ring(g->s, g->h->host_lease - 1);
+	/* If the lease is over the number may be another key's. */
+	if (!host_lease_holds(g->s, g->h->host_lease - 1, g->h->host_lease_word))
+		return access_lost(g);
 	return *token ? 0 : LOCKSHM_BUSY;
 }
 
-/* Is the lease still as upgrade_token() found it?  The bridge may be about to make it shared; and after the next change
- * of its mode other holders may have had larger numbers. */
-static bool lease_is_exclusive(const struct access *g, uint64_t found)
+/* Readers of other hosts may hold the key, too. */
+static bool lease_is_shared(const struct access *g)
 {
-	const struct shm_host_lease *l = host_lease_at(g->s, g->h->host_lease - 1);
-	uint64_t w;
-
-	/* The new mode before the look at the word.  Pairs with the fence in look_at_holders(). */
-	fence_after_rmw();
-	w = load_acquire(&l->word);
-	return host_lease_full_mode_gen(w) == host_lease_full_mode_gen(found) && (w & HOST_LEASE_EXCLUSIVE);
+	return unlikely(g->h->host_lease != 0) && !(g->h->host_lease_word & HOST_LEASE_EXCLUSIVE);
 }
 
-static int upgrade(lockshm_hold_t *hold)
+LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 {
 	struct access g;
-	uint64_t tail = 0, ticket, w, token = 0, lease = 0;
+	uint64_t tail = 0, ticket, w, token = 0;
 	int outcome, err = hold_enter(&g, hold);
 
 	if (err)
@@ -80,19 +74,16 @@ static int upgrade(lockshm_hold_t *hold)
 	w = load_acquire(&g.r->word);
 	if (access_granted(&g, w) && word_exclusive(w))
 		return hold_leave(&g, outcome);
+	if (access_granted(&g, w) && lease_is_shared(&g))
+		return hold_leave(&g, LOCKSHM_INVALID);
 	/* Twice: the first look may discover that a thread is dead. */
 	if (access_granted(&g, w) && !sole(&g, &tail) && !sole(&g, &tail))
 		return hold_leave(&g, LOCKSHM_BUSY);
-	err = unlikely(g.h->host_lease != 0) && access_granted(&g, w) ? upgrade_token(&g, &token, &lease) : 0;
+	err = unlikely(g.h->host_lease != 0) && access_granted(&g, w) ? upgrade_token(&g, &token) : 0;
 	if (unlikely(err))
 		return hold_leave(&g, err);
 	if (!access_granted(&g, w) || !set_mode(&g, true))
 		return hold_leave(&g, access_lost(&g));
-	if (unlikely(g.h->host_lease != 0) && !lease_is_exclusive(&g, lease)) {
-		err = set_mode(&g, false) ? WANTS_LEASE : access_lost(&g);
-		access_grant_next(&g);
-		return hold_leave(&g, err);
-	}
 	if (tail_ticket(tail) >= TICKET_MAX - 1) {
 		err = set_mode(&g, false) ? LOCKSHM_FULL : access_lost(&g);
 		return hold_leave(&g, err);
@@ -118,32 +109,6 @@ static int upgrade(lockshm_hold_t *hold)
 	return hold_leave(&g, err);
 }
 
-/* If the host lease must become exclusive first, wait for it with nothing locked: the service thread must be able to
- * renew meanwhile. */
-LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
-{
-	struct hold *h = hold_of(hold);
-	struct lockshm *s;
-	int err = upgrade(hold);
-
-	if (likely(err != WANTS_LEASE))
-		return err;
-	s = h->segment;
-	if (!process_ref_segment(s))
-		return LOCKSHM_NOT_HELD;
-	err = host_lease_upgrade(s, h->host_lease - 1, h->host_lease_word);
-	/* After LOST too: upgrade() stores and reports the loss. */
-	if (err != LOCKSHM_BUSY) {
-		err = upgrade(hold);
-		/* A local reader was granted meanwhile, so the exclusive lease is unused.  Crash point: killed before
-		 * this, see unused(). */
-		if (err == LOCKSHM_BUSY)
-			host_lease_request_downgrade(s, h->host_lease - 1, h->host_lease_word);
-	}
-	segment_unref(s);
-	return err == WANTS_LEASE ? LOCKSHM_BUSY : err;
-}
-
 LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 {
 	struct access g;
@@ -161,8 +126,5 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 	if (!set_mode(&g, false))
 		return hold_leave(&g, access_lost(&g));
 	access_grant_next(&g);
-	/* The readers of this host are granted; now admit those of other hosts. */
-	if (unlikely(g.h->host_lease != 0))
-		host_lease_request_downgrade(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 	return hold_leave(&g, outcome);
 }

@@ -257,6 +257,15 @@ bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *
 	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
 }
 
+bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)
+{
+	const struct shm_host_lease *l = host_lease_at(s, lease);
+	uint64_t now = l ? load_acquire(&l->word) : 0;
+
+	return l && host_lease_state(now) == HOST_LEASE_HELD && host_lease_epoch(now) == host_lease_epoch(word) &&
+	       !host_lease_exhausted(s, l, host_now(s));
+}
+
 /* Crash point after it: nothing was sent, and the value counts as possibly in Redis a moment longer than needed. */
 void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r)
 {
@@ -358,22 +367,6 @@ void host_lease_signal(struct shm_host_lease *r)
 {
 	(void)fetch_add32(&r->waiters_seq, 1);
 	futex_wake(&r->waiters_seq, INT_MAX);
-}
-
-/* Killed before it: the reader is dead, too, and the lease keeps its mode until it is released.  Killed after the bit:
- * the leader scans all leases from time to time.  Never cleared by the requester, which may be stale; a new writer
- * takes precedence. */
-void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word)
-{
-	struct shm_host_lease *r = host_lease_at(s, index);
-	uint64_t w = r ? load_acquire(&r->word) : 0;
-
-	while (r && host_lease_epoch(w) == host_lease_epoch(word) && (w & HOST_LEASE_EXCLUSIVE) &&
-	       (host_lease_state(w) == HOST_LEASE_HELD || host_lease_state(w) == HOST_LEASE_CLOSING) &&
-	       !(w & HOST_LEASE_DOWNGRADE) && host_lease_mode_gen(w) < HOST_LEASE_MODE_GEN_MAX)
-		if (cas(&r->word, &w, w | HOST_LEASE_DOWNGRADE))
-			break;
-	host_lease_ring(s, index);
 }
 
 /* Is the result @v of a later command?  A stopped leader may store a result that is older than others' commands.  A

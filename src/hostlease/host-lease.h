@@ -34,55 +34,36 @@
  *
  * bit        set by                               cleared by                           meaning
  * ---------  -----------------------------------  -----------------------------------  --------------------------------
- * EXCLUSIVE  leader: in ACQUIRING for a writer;   leader: begin of a downgrade, with   ACQUIRING: the mode wanted
- *            in HELD by Redis' reply only         mode_gen + 1; end of the epoch       HELD: writers may hold
- * UPGRADE    holder, or a former one              leader: with the reply; requester    a command for EXCLUSIVE is
- *                                                 that waited too long, by             wanted; a dead requester's
- *                                                 host_lease_withdrawn()               bit gets a reply all the same
- * DOWNGRADE  holder that became a reader;         leader: with the reply, or Redis     Redis is to make it shared, once
- *            leader: for waiters of other hosts,  granted an upgrade; never by a       there is no writer
- *            if only readers hold;                requester, which may be stale: a
- *            host_lease_withdrawn()               new writer takes precedence
- * DRAINED    leader: scan found no writer;        with DOWNGRADE                       no writer in this mode_gen: the
- *            host_lease_withdrawn()                                                    downgrade may have been sent
+ * EXCLUSIVE  leader: with ACQUIRING, for a writer leader: with NONE                    the mode of the epoch; writers
+ *                                                                                      may hold
  * QUEUED     leader: before its first command in  leader: granted; end of the epoch    ACQUIRING: not only the leader
  *            another's epoch, on giving up, and                                        that began it has sent commands;
  *            for a position that came late                                             Redis may have a queue position
  *
- * Dekker pairs: each side stores, has a full fence, then loads.  UPGRADE, DOWNGRADE, QUEUED need none: a CAS decides.
+ * An epoch has one mode, here and in Redis.  A writer that finds a shared lease waits for the next one.  A hold under
+ * an exclusive lease changes its mode on this host alone, and the lease stays as it is.
+ *
+ * Dekker pairs: each side stores, has a full fence, then loads.  QUEUED needs none: a CAS decides.
  *
  * CLOSING            holder, enter(): epoch into its request | word HELD?
  *                    leader, look_at_holders(): CLOSING | requests with that epoch?
- * EXCLUSIVE, DRAINED writer, enter() and lease_is_exclusive(): its request | EXCLUSIVE and mode_gen as before?
- *                    leader, look_at_holders(): EXCLUSIVE cleared, mode_gen + 1 | writers with that epoch?
  * bargeable hold     releaser, forget_bargeable(): BARGEABLE | word HELD, and not exhausted?  else it rings
  *                    leader, look_at_holders(): CLOSING | requests with that epoch?
  * last hold          releaser, host_lease_ring_of_end(): end of the hold | suppress_until?
  *                    leader, look_at_holders(): suppress_until | requests?
  *
  * There is no way back from CLOSING, so a holder that the scan does not find cannot appear later, also for a leader
- * that was stopped in between.  There is none from a cleared EXCLUSIVE either, within a mode_gen, but by an upgrade,
- * which brings the new mode_gen to Redis.  So if the scan finds no writer, none can appear; DRAINED records that before
- * the downgrade is sent.  Without a free mode_gen the lease stays exclusive.
- *
- * rule       A lease that is neither EXCLUSIVE nor undrained (DOWNGRADE without DRAINED, host_lease_undrained()) has no
- *            writer, and gets none but by the reply to an upgrade of this mode_gen.
- * therefore  UPGRADE is never set together with DOWNGRADE.
- *            A requester of UPGRADE may be late, and need not hold any more.
- *            An exclusive record in Redis that the word does not have is withdrawn.
- * undrained  Renewals still expect an exclusive record.  It occurs once in a mode_gen; only the scan ends it.
+ * that was stopped in between.
  *
  * killed or stopped                          what follows
  * -----------------------------------------  -----------------------------------------------------------------------
  * leader, after any CAS                      the next leader continues from the word
  * leader, after its scan in CLOSING          the scan's result stays true
- * leader, between DRAINED and its downgrade  Redis refuses the late downgrade by its mode_gen if an upgrade came since
  * leader, giving up an epoch unsent          its CAS is from a word without QUEUED, so no other leader has sent; one
  *                                            that sent before and reads the reply late removes what it obtained, see
  *                                            bridge_lease_apply_reply()
- * requester, after UPGRADE                   the leader sends it without a requester, or withdraws it after a time
  *
- * model/lease.pml explores the changes of mode, model/close.pml the end.
+ * model/lease.pml explores modes, model/close.pml the end.
  */
 #ifndef LOCKSHM_HOSTLEASE_HOST_LEASE_H
 #define LOCKSHM_HOSTLEASE_HOST_LEASE_H
@@ -130,23 +111,6 @@ static inline bool host_lease_end_is_possible(const struct lockshm *s, uint64_t 
 	return valid_until <= (uint64_t)now + s->redis.ttl_ms * 1000000;
 }
 
-/* Neither exclusive nor scanned: a writer may exist. */
-static inline bool host_lease_undrained(uint64_t w)
-{
-	return (w & (HOST_LEASE_EXCLUSIVE | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED)) == HOST_LEASE_DOWNGRADE;
-}
-
-/* The word without an abandoned UPGRADE, or for an exclusive record in Redis that the word does not have: a new
- * mode_gen and a downgrade.  There is no writer, as @w is neither exclusive nor undrained.  Keeps the last mode_gen. */
-static inline uint64_t host_lease_withdrawn(uint64_t w)
-{
-	uint64_t none = w & ~HOST_LEASE_UPGRADE;
-
-	return host_lease_mode_gen(w) < HOST_LEASE_MODE_GEN_MAX
-		       ? (none | HOST_LEASE_DOWNGRADE | HOST_LEASE_DRAINED) + (UINT64_C(1) << HOST_LEASE_MODE_GEN_SHIFT)
-		       : none;
-}
-
 /* May holds under the lease continue at @now?  Checks word and time, not the request. */
 static inline bool host_lease_good(const struct lockshm *s, uint64_t word, uint64_t valid_until, int64_t now)
 {
@@ -191,14 +155,8 @@ void host_lease_store_asked(const struct lockshm *s, struct shm_host_lease *r);
 /* Only rises, except from an impossible end. */
 void host_lease_extend(const struct lockshm *s, struct shm_host_lease *r, int64_t valid_until);
 
-/* The hold seen with @word has become a reader: request a downgrade of the lease. */
-void host_lease_request_downgrade(struct lockshm *s, uint32_t index, uint64_t word);
-
-/* host-lease-mode.c: does the host lease that was seen as @word go on, so that its streak may? */
+/* Does the host lease that was seen as @word go on, so that its streak may? */
 bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
-/* The lease of the hold that was seen with @word, made exclusive if this host has it alone: 0, LOCKSHM_BUSY,
- * LOCKSHM_LOST.  Waits for the bridge's reply. */
-int host_lease_upgrade(struct lockshm *s, uint32_t lease, uint64_t word);
 
 /* Have the leader look at this lease. */
 void host_lease_ring(struct lockshm *s, uint32_t index);

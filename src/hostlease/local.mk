@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # one word for each cross-host key: what this host has in Redis
 liblockshm_internal_la_SOURCES += \
-	%D%/host-lease-mode.c \
 	%D%/host-lease.c \
 	%D%/host-lease.h \
 	%D%/leader.c \

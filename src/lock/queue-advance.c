@@ -125,11 +125,88 @@ static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpo
 	return word_gen(out->word) == ref.gen && word_live(out->word) && word_prev(out->word) == index;
 }
 
+#define RUN_FIRST 5   /* readers that a granter wakes behind the first of a run */
+#define RUN_PASSES 2  /* that each reader wakes when it has learned of its grant */
+#define RUN_HOPS 64   /* that it looks at for that */
+#define RUN_STARTS 16 /* places of a run from which its granter begins to wake */
+
+/* Where a granter begins to wake once it has granted all. */
+struct run {
+	struct qpos start[RUN_STARTS];
+	unsigned n;
+};
+
+/* Wake @passes readers behind @at that were granted and sleep. */
+static void wake_behind(struct lockshm *s, struct qpos at, unsigned passes)
+{
+	struct qpos behind;
+	unsigned hops, woken = 0;
+
+	for (hops = 0; hops < RUN_HOPS && woken < passes; hops++) {
+		if (!hinted_successor(s, at.index, &behind) || word_exclusive(behind.word) || !word_holds(behind.word))
+			return;
+		/* Here: load its word, which another thread has swapped, then its flag.  Sleeper: store its flag, then load
+		 * its word.  Pairs with the fence in wait_asleep(). */
+		fence_after_rmw();
+		if (word_is(behind.word, REQUEST_GRANTED))
+			woken += queue_wake_granted(s, &behind);
+		at = behind;
+	}
+}
+
+/*
+ * Each wakes two that no other thread has woken yet.  So one that is stopped or killed before it gets here delays none:
+ * the one that was woken with it goes on.  Where several were, death notices and self-checks remain.
+ */
+void queue_wake_run(struct lockshm *s, uint32_t index, uint64_t gen)
+{
+	struct qpos at = { index, load_acquire(&s->requests[index].word) };
+
+	if (word_gen(at.word) == gen && !word_exclusive(at.word) && word_holds(at.word))
+		wake_behind(s, at, RUN_PASSES);
+}
+
+/* A start of its own has each power of four, and what comes behind a wait of a loop, which wakes none: ten of ten thousand
+ * readers. */
+static void run_add(const struct lockshm *s, struct run *run, const struct qpos *at, uint32_t number)
+{
+	bool power_of_four = (number & (number - 1)) == 0 && (number & 0x55555555) != 0;
+	bool rings = load_relaxed32(&s->requests[at->index].sleeping) & SLEEPS_AT_DOORBELL;
+
+	if (run->n < RUN_STARTS && (rings || (power_of_four && number > RUN_FIRST)))
+		run->start[run->n++] = *at;
+}
+
+/* Only when all are granted: a reader that runs before finds none to wake.  Killed here, others do it as in R5. */
+static void wake_run(struct lockshm *s, struct qpos first, const struct run *run)
+{
+	unsigned i;
+
+	wake_behind(s, first, RUN_FIRST);
+	for (i = 0; i < run->n; i++)
+		wake_behind(s, run->start[i], 1);
+}
+
+/* Grant @behind, which is due, for grant_run(): awake at once if it waits for a loop, or if there is no start left. */
+static bool grant_in_run(struct lockshm *s, struct run *run, struct qpos *behind, uint32_t number)
+{
+	uint32_t sleeping;
+
+	if (!queue_grant_asleep(s, behind))
+		return false;
+	/* The flag of a loop's wait was stored before its append. */
+	sleeping = load_relaxed32(&s->requests[behind->index].sleeping);
+	if ((sleeping & SLEEPS_AT_DOORBELL) || run->n == RUN_STARTS)
+		queue_wake(s, behind->index);
+	run_add(s, run, behind, number);
+	return true;
+}
+
 /*
  * R5: the granter of a shared request also grants its successor, so that a run of readers never stops.
  * False: a successor exists, but its hint is stale: a walk has to find it.
  */
-static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos first)
+static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos first, struct run *run)
 {
 	struct qpos at = first, behind;
 	uint32_t n;
@@ -142,7 +219,8 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos 
 			return tail_index(load_acquire(&e->tail)) == at.index;
 		if (!due(&behind, &at))
 			return true;
-		if (!word_is_same_hold(load_acquire(&s->requests[at.index].word), at.word) || !queue_grant(s, &behind))
+		if (!word_is_same_hold(load_acquire(&s->requests[at.index].word), at.word) ||
+		    !grant_in_run(s, run, &behind, n + 1))
 			return false;
 		at = behind;
 	}
@@ -153,6 +231,8 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos 
 static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos *at, const struct qpos *before,
 		       bool *unfinished)
 {
+	struct run run = { .n = 0 };
+
 	if (!due(at, before)) {
 		/* R5: its granter may have been killed before the wake. */
 		if (word_is(at->word, REQUEST_GRANTED))
@@ -161,8 +241,9 @@ static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos
 	}
 	if (!queue_grant(s, at))
 		return false;
-	if (!grant_run(s, e, *at))
+	if (!grant_run(s, e, *at, &run))
 		*unfinished = true;
+	wake_run(s, *at, &run);
 	return true;
 }
 

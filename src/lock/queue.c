@@ -86,6 +86,21 @@ void queue_wake(struct lockshm *s, uint32_t index)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 
+bool queue_wake_granted(struct lockshm *s, const struct qpos *at)
+{
+	struct shm_request *r = &s->requests[at->index];
+	uint32_t sleeping = load_relaxed32(&r->sleeping);
+
+	if (!sleeping || (sleeping & SLEEPS_AT_DOORBELL))
+		return false;
+	futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
+	/* It has been woken: other threads go past it.  The number tells its sleeps apart; one of another use of the record
+	 * with the same number would last until its self-check. */
+	if (load_acquire(&r->word) == at->word)
+		(void)cas32_from(&r->sleeping, sleeping, 0);
+	return true;
+}
+
 /* Crash point: killed before the wake, the service thread still polls the word from time to time. */
 void queue_notify_holder(struct lockshm *s, uint32_t index)
 {
@@ -98,7 +113,7 @@ void queue_notify_holder(struct lockshm *s, uint32_t index)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
 }
 
-bool queue_grant(struct lockshm *s, struct qpos *at)
+bool queue_grant_asleep(struct lockshm *s, struct qpos *at)
 {
 	struct shm_request *r = &s->requests[at->index];
 	uint64_t w = at->word, unset = deadline_unset(word_gen(w)), d = load_acquire(&r->deadline);
@@ -112,6 +127,13 @@ bool queue_grant(struct lockshm *s, struct qpos *at)
 	if (!cas(&r->word, &w, word_with_state(w, REQUEST_GRANTED)))
 		return false;
 	at->word = word_with_state(at->word, REQUEST_GRANTED);
+	return true;
+}
+
+bool queue_grant(struct lockshm *s, struct qpos *at)
+{
+	if (!queue_grant_asleep(s, at))
+		return false;
 	queue_wake(s, at->index);
 	return true;
 }

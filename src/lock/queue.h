@@ -154,8 +154,10 @@ bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint3
 
 void queue_free_dead(struct lockshm *s, uint32_t index, uint64_t dead);
 
-/* R5: grant @at, which waits and is due.  Updates at->word; false = read again. */
+/* R5: grant @at, which waits and is due, and wake it.  Updates at->word; false = read again. */
 bool queue_grant(struct lockshm *s, struct qpos *at);
+/* The same without the wake-up. */
+bool queue_grant_asleep(struct lockshm *s, struct qpos *at);
 
 /*
  * R3, R8: if the live request is overdue, or its owner dead, end it and update *@word.
@@ -165,6 +167,8 @@ MUST_CHECK bool queue_expire_or_reap(struct lockshm *s, uint32_t index, uint64_t
 
 /* Wake the owner of @index if it sleeps on its word. */
 void queue_wake(struct lockshm *s, uint32_t index);
+/* The same for @at, which was granted, unless another thread has done it, or it waits for a loop.  True = woken now. */
+bool queue_wake_granted(struct lockshm *s, const struct qpos *at);
 /* The caller's CAS ended the hold of @index: wake the service thread that watches it, if any. */
 void queue_notify_holder(struct lockshm *s, uint32_t index);
 
@@ -186,6 +190,9 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 
 /* Grant @at if it waits and is due, and then its shared successors.  True = @at was granted now. */
 bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct qpos *at, const struct qpos *before);
+
+/* R5: a reader has learned of its grant: wake readers behind it that were granted with it, and sleep. */
+void queue_wake_run(struct lockshm *s, uint32_t index, uint64_t gen);
 
 /* R9: walk from @from to the head, doing R8, R3, R4 and R5 for each request on the way.  @steps, if not NULL: the
  * number of live requests met. */

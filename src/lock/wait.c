@@ -167,7 +167,7 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	self->sleeps += SLEEP_NUMBER;
 	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
 	/* Sleeper: store the flag, then load both words, here and in the kernel.  Waker: change a word, then load the
-	 * flag.  Pairs with queue_wake() and queue_kick_successor(). */
+	 * flag.  Pairs with queue_wake(), wake_behind() and queue_kick_successor(). */
 	fence_full();
 	start = segment_now(s);
 	/* The owner was alive in owner_watch(), or this round would have reaped it; the kernel compares both words
@@ -295,8 +295,11 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 	stop = self->held ? deadlock_check(self, t->index, t->gen, t->error) : 0;
 	for (;;) {
 		w = load_acquire(&r->word);
-		if (!still_waiting(t, w))
-			return wait_outcome(self->segment, t, w);
+		if (!still_waiting(t, w)) {
+			/* R5, before R13: the last step of the acquire is to enter. */
+			queue_wake_run(self->segment, t->index, t->gen);
+			return wait_outcome(self->segment, t, load_acquire(&r->word));
+		}
 		if (!stop)
 			stop = reason_to_stop(self, t);
 		if (stop == LOCKSHM_TIMEOUT && t->blocker)

@@ -222,18 +222,6 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 	case REDIS_ACQUIRE_X:
 		cmd->code = redis_quorum_acquire(client->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
 		break;
-	case REDIS_UPGRADE:
-		cmd->code = redis_quorum_acquire(client->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
-		cmd->doubt = lease.doubt;
-		/* Unknown counts as refused: the caller takes back what was done. */
-		if (cmd->code && lease.sent) {
-			cmd->code = 0;
-			lease.status = REDIS_BUSY;
-		}
-		break;
-	case REDIS_DOWNGRADE:
-		cmd->code = redis_quorum_downgrade(client->quorum, cmd->keys, &cmd->args, deadline, &lease);
-		break;
 	case REDIS_RENEW:
 		cmd->code = redis_quorum_renew(client->quorum, cmd->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S,
 						cmd->keys, &cmd->args, deadline, &lease);
@@ -260,7 +248,7 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 	cmd->unsent = cmd->code && redis_is_acquire(cmd->script) && !lease.sent;
 	waits = redis_is_acquire(cmd->script) && !strchr(cmd->args.flags ? cmd->args.flags : "t", 't');
 	cmd->reply.status = lease.status == REDIS_BUSY && waits ? REDIS_QUEUED : lease.status;
-	cmd->reply.kind = lease.kind ? lease.kind : REDIS_KIND_NONE;
+	cmd->reply.kind = REDIS_KIND_NONE;
 	cmd->reply.left_ms = lease.left_ms;
 	cmd->reply.fence = lease.fence;
 	cmd->valid_until = lease.valid_until;

@@ -37,7 +37,6 @@ struct redis_command {
 	bool batched; /* renewed by renew_batch_run(); the fields below are set */
 	bool shared; /* by the same script as an earlier command, which counts for both */
 	bool put_off; /* not sent in this round: no time left, or the names have another form by now */
-	bool doubt; /* upgrade refused by a majority: some servers may have done it */
 	bool unsent; /* an error, and no server can have received any of it */
 	int code; /* 0 = there is a reply */
 	char why[256]; /* message of the error */

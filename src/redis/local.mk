@@ -57,7 +57,6 @@ redis_scripts = \
 	$(srcdir)/%D%/scripts/common.lua \
 	$(srcdir)/%D%/scripts/acquire-s.lua \
 	$(srcdir)/%D%/scripts/acquire-x.lua \
-	$(srcdir)/%D%/scripts/downgrade.lua \
 	$(srcdir)/%D%/scripts/fence.lua \
 	$(srcdir)/%D%/scripts/force-release.lua \
 	$(srcdir)/%D%/scripts/inspect.lua \
@@ -65,7 +64,6 @@ redis_scripts = \
 	$(srcdir)/%D%/scripts/release.lua \
 	$(srcdir)/%D%/scripts/renew-many.lua \
 	$(srcdir)/%D%/scripts/renew.lua \
-	$(srcdir)/%D%/scripts/upgrade.lua \
 	$(end)
 %D%/scripts.c: $(redis_scripts) $(srcdir)/%D%/scripts/to-c.awk
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(AWK) -f $(srcdir)/%D%/scripts/to-c.awk $(redis_scripts) >$@.new && mv $@.new $@

@@ -131,7 +131,6 @@ static int try_acquire(struct redis_quorum *q, enum redis_script script, const s
 	lease->servers = t.yes;
 	lease->left_ms = longest_block(q, r);
 	lease->sent = t.yes || t.no || t.open || t.code;
-	lease->doubt = t.yes || t.open || t.code;
 	if (t.yes < q->majority) {
 		lease->status = REDIS_BUSY;
 		/* A server that agreed must be taken back, whatever the others replied. */
@@ -171,40 +170,6 @@ static int no_majority(struct redis_quorum *q)
 					    REDIS_UNREACHABLE;
 }
 
-/* Twice: replies received before the end of a connection, and replies still awaited, hide it. */
-static void pump_all(struct redis_quorum *q)
-{
-	size_t i;
-	int k;
-
-	for (k = 0; k < 2; k++) {
-		for (i = 0; i < q->n; i++)
-			(void)redis_conn_pump(q->nodes[i].conn);
-		round_reap(q, NULL);
-	}
-}
-
-/*
- * An acquire is repeated, and may then use other servers.  An upgrade is tried once: if one server refuses, all the
- * others are needed, also one whose connection has just ended.
- */
-static void gather_all(struct redis_quorum *q, int64_t deadline)
-{
-	int64_t now = redis_now(), half = now + (deadline - now) / 2;
-	size_t i;
-
-	pump_all(q);
-	/*
-	 * Ends the back-off of a server whose ready connection broke; not after a failed reconnect, for which each
-	 * upgrade would wait.
-	 */
-	for (i = 0; i < q->n; i++)
-		if (q->nodes[i].failed == q->nodes[i].known)
-			q->nodes[i].backoff.until = now;
-	quorum_connect(q, deadline);
-	(void)quorum_gather(q, (unsigned)q->n, half);
-}
-
 int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
 			  const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
@@ -212,8 +177,6 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	int code;
 
 	memset(lease, 0, sizeof(*lease));
-	if (script == REDIS_UPGRADE)
-		gather_all(q, deadline);
 	quorum_connect(q, deadline);
 	if (quorum_gather(q, q->majority, deadline) < q->majority || redis_quorum_voters(q) < q->majority)
 		return no_majority(q);
@@ -227,10 +190,7 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	return code;
 }
 
-/*
- * Servers that lost the lease get it again unless another host has it there; servers that missed an upgrade get that,
- * too, unless another host reads there.
- */
+/* Servers that lost the lease get it again unless another host has it there. */
 static void refill(struct redis_quorum *q, const struct round *renewed, enum redis_script script,
 		   const struct redis_keys *keys, const struct script_args *args, int64_t deadline)
 {
@@ -242,85 +202,45 @@ static void refill(struct redis_quorum *q, const struct round *renewed, enum red
 	for (i = 0; i < q->n; i++) {
 		const struct redis_op *op = &renewed->ops[i];
 
-		bool reads = op->reply.status == REDIS_DONE && op->reply.kind == REDIS_KIND_READERS;
-
-		if (!renewed->sent[i] || !op->done || op->code)
-			continue;
-		if (op->reply.status == REDIS_DONE && !(reads && script == REDIS_ACQUIRE_X))
+		if (!renewed->sent[i] || !op->done || op->code || op->reply.status == REDIS_DONE)
 			continue;
 		if (!r)
 			r = round_new(q, keys, args);
 		if (!r)
 			return;
-		round_send(q, r, i, reads ? REDIS_UPGRADE : script, &again, deadline);
+		round_send(q, r, i, script, &again, deadline);
 	}
-}
-
-static bool writes_somewhere(const struct redis_quorum *q, const struct round *r)
-{
-	size_t i;
-
-	for (i = 0; i < q->n; i++)
-		if (r->sent[i] && r->ops[i].done && !r->ops[i].code && r->ops[i].reply.status == REDIS_DONE &&
-		    r->ops[i].reply.kind == REDIS_KIND_HOST)
-			return true;
-	return false;
-}
-
-/* Renew or downgrade.  A reply agrees only with @kind, 0 = any; @refused is the status if a majority is impossible. */
-static int keep(struct redis_quorum *q, enum redis_script script, enum redis_kind kind, enum redis_status refused,
-		const struct redis_keys *keys, const struct script_args *args, int64_t deadline,
-		struct redis_lock *lease, struct round **out)
-{
-	int64_t began;
-	struct tally t;
-
-	quorum_connect(q, deadline);
-	(void)quorum_gather(q, q->majority, deadline);
-	began = redis_now();
-	*out = round_begin(q, script, false, keys, args, deadline);
-	if (!*out)
-		return REDIS_NO_MEMORY;
-	(*out)->kind = kind;
-	t = round_decide(q, *out, REDIS_DONE, deadline);
-	lease->status = refused;
-	if (t.no > q->n - q->majority)
-		return 0;
-	if (t.yes < q->majority)
-		return t.code ? t.code : t.open ? REDIS_UNKNOWN : REDIS_UNREACHABLE;
-	lease->status = REDIS_DONE;
-	lease->began = began;
-	lease->decided = redis_now();
-	lease->valid_until = redis_valid_until(began, args->ttl_ms);
-	lease->servers = t.yes;
-	return 0;
 }
 
 int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *keys,
 			const struct script_args *args, int64_t deadline, struct redis_lock *lease)
 {
-	bool writer = acquired_by == REDIS_ACQUIRE_X;
 	struct script_args same = *args;
 	struct round *r;
-	int code;
+	struct tally t;
 
 	/* Tokens of one server are not those of a majority. */
 	same.stride = 0;
+	quorum_connect(q, deadline);
+	(void)quorum_gather(q, q->majority, deadline);
+	lease->began = redis_now();
+	r = round_begin(q, REDIS_RENEW, false, keys, &same, deadline);
+	if (!r)
+		return REDIS_NO_MEMORY;
 	/* A server that has the writer as a reader lets others read, too. */
-	code = keep(q, REDIS_RENEW, writer ? REDIS_KIND_HOST : 0, REDIS_LOST, keys, &same, deadline, lease, &r);
-	if (code || lease->status != REDIS_DONE)
-		return code;
-	lease->kind = !writer && writes_somewhere(q, r) ? REDIS_KIND_HOST : 0;
+	r->kind = acquired_by == REDIS_ACQUIRE_X ? REDIS_KIND_HOST : REDIS_KIND_READERS;
+	t = round_decide(q, r, REDIS_DONE, deadline);
+	lease->status = REDIS_LOST;
+	if (t.no > q->n - q->majority)
+		return 0;
+	if (t.yes < q->majority)
+		return t.code ? t.code : t.open ? REDIS_UNKNOWN : REDIS_UNREACHABLE;
+	lease->status = REDIS_DONE;
+	lease->decided = redis_now();
+	lease->valid_until = redis_valid_until(lease->began, args->ttl_ms);
+	lease->servers = t.yes;
 	refill(q, r, acquired_by, keys, args, deadline);
 	return 0;
-}
-
-int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
-			    int64_t deadline, struct redis_lock *lease)
-{
-	struct round *r;
-
-	return keep(q, REDIS_DOWNGRADE, 0, REDIS_BUSY, keys, args, deadline, lease, &r);
 }
 
 /* ---------------------------------------------------------------- life cycle, getters */

@@ -34,8 +34,6 @@ struct redis_lock {
 	int64_t fence; /* first of args.stride tokens */
 	unsigned servers; /* that agreed by then */
 	bool sent; /* acquire: a server may have received it */
-	bool doubt; /* upgrade that failed: some servers may have done it */
-	enum redis_kind kind; /* renew, of a reader: HOST = some server has it as a writer's; else 0 */
 	int64_t left_ms; /* busy: longest time that a blocking lease may last, as far as known */
 };
 
@@ -51,8 +49,7 @@ void redis_quorum_free(struct redis_quorum *q);
 int redis_quorum_open(struct redis_quorum *q, int64_t deadline);
 
 /*
- * @script is REDIS_ACQUIRE_X, REDIS_ACQUIRE_S, or REDIS_UPGRADE.  0 = see lease->status; else nothing is held as far as
- * is known: REDIS_UNKNOWN = some servers may have granted it.  If so many servers refuse the connection that a majority
+ * @script is REDIS_ACQUIRE_X or REDIS_ACQUIRE_S.  0 = see lease->status; else nothing is held as far as is known: REDIS_UNKNOWN = some servers may have granted it.  If so many servers refuse the connection that a majority
  * is impossible until an operator acts, the result is the error of one of them, REDIS_DENIED for instance.
  */
 int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
@@ -63,9 +60,6 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
  */
 int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *keys,
 			const struct script_args *args, int64_t deadline, struct redis_lock *lease);
-/* Like renew; servers that have a writer's lease make it a reader's.  0 and REDIS_DONE, or REDIS_BUSY. */
-int redis_quorum_downgrade(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
-			    int64_t deadline, struct redis_lock *lease);
 /* No majority gives out tokens below args->fence from now on.  0, or an error if that is not certain. */
 int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
 			int64_t deadline);

@@ -17,7 +17,6 @@
 const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 	[REDIS_ACQUIRE_S] = redis_lua_acquire_s,
 	[REDIS_ACQUIRE_X] = redis_lua_acquire_x,
-	[REDIS_DOWNGRADE] = redis_lua_downgrade,
 	[REDIS_FENCE] = redis_lua_fence,
 	[REDIS_FORCE_RELEASE] = redis_lua_force_release,
 	[REDIS_INSPECT] = redis_lua_inspect,
@@ -25,7 +24,6 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 	[REDIS_RELEASE] = redis_lua_release,
 	[REDIS_RENEW] = redis_lua_renew,
 	[REDIS_RENEW_MANY] = redis_lua_renew_many,
-	[REDIS_UPGRADE] = redis_lua_upgrade,
 };
 
 /* ---------------------------------------------------------------- host and value */
@@ -80,18 +78,10 @@ static void collect(struct redis_op *op, const struct script_args *w)
 		add_number(op, w->stride);
 		add_number(op, w->waiter_ttl_ms);
 		add_flags(op, w->flags);
-		add_number(op, w->mode_gen);
-		break;
-	case REDIS_DOWNGRADE:
-		add_number(op, w->ttl_ms);
-		add_number(op, w->mode_gen);
 		break;
 	case REDIS_RENEW:
-	case REDIS_UPGRADE:
 		add_number(op, w->ttl_ms);
 		add_number(op, w->stride);
-		if (op->script == REDIS_UPGRADE)
-			add_number(op, w->mode_gen);
 		break;
 	case REDIS_RELEASE:
 		add_number(op, w->after_ms);

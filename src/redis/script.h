@@ -21,7 +21,6 @@
 enum redis_script {
 	REDIS_ACQUIRE_S,
 	REDIS_ACQUIRE_X,
-	REDIS_DOWNGRADE,
 	REDIS_FENCE,
 	REDIS_FORCE_RELEASE,
 	REDIS_INSPECT,
@@ -29,7 +28,6 @@ enum redis_script {
 	REDIS_RELEASE,
 	REDIS_RENEW,
 	REDIS_RENEW_MANY,
-	REDIS_UPGRADE,
 	REDIS_N_SCRIPTS
 };
 
@@ -64,14 +62,12 @@ struct script_args {
 	const char *flags; /* acquire: "t" = try, "b" = barge; leave: "x", "s", "xs" */
 	int64_t after_ms; /* release: how long the lock stays closed */
 	int64_t fence; /* fence: raise it to this number */
-	/* acquire, upgrade, downgrade: how many times the lease has become a reader's, this time included */
-	int64_t mode_gen;
 };
 
 enum redis_status {
-	REDIS_GRANTED = 2, /* acquire, upgrade */
+	REDIS_GRANTED = 2, /* acquire */
 	REDIS_QUEUED, /* acquire: has a ticket */
-	REDIS_BUSY, /* acquire with try, upgrade: refused; downgrade: of an earlier mode_gen */
+	REDIS_BUSY, /* acquire with try: refused */
 	REDIS_DONE, /* all others */
 	REDIS_LATE, /* release: was this host's, but the reader's deadline had passed */
 	REDIS_LOST, /* another holder's, or a reader whose deadline has passed */

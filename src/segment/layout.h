@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 12u
+#define SHM_FORMAT 13u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -266,7 +266,7 @@ struct shm_host_lease {
 	uint64_t claimer;	      /*  88 cas: owner_ref() of the thread that gives the record a key; 0 = none */
 	uint32_t waiters_seq;	      /*  96 add: the futex of waiters; grows with every change they wait for */
 	uint32_t reserved0;	      /* 100 zero */
-	uint64_t sent;		      /* 104 cas, only upwards: host time of the last acquire, renew or upgrade */
+	uint64_t sent;		      /* 104 cas, only upwards: host time of the last acquire or renew */
 	uint64_t reason_seal;	      /* 112 bridge: hash of `reason` and of its command's time */
 	uint64_t suppress_until;      /* 120 bridge: host time until which releases need not ring; 0 = they must */
 	uint64_t key[HOST_LEASE_KEY_WORDS];	  /* 128 claimer: the whole key */

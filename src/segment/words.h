@@ -397,21 +397,16 @@ static inline uint32_t owner_reach(uint32_t flags, uint32_t n_chunks)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Host lease word: [epoch:48 | mode_gen:7 | drained:1 | downgrade:1 | upgrade:1 | queued:1 | exclusive:1 | state:4].
+ * Host lease word: [epoch:58 | queued:1 | exclusive:1 | state:4].
  *
- * An epoch is one acquisition and makes one value in Redis.  mode_gen counts how often the epoch was made shared.
+ * An epoch is one acquisition: it makes one value in Redis, and has one mode.
  */
 #define HOST_LEASE_STATE_BITS 4
 #define HOST_LEASE_EXCLUSIVE (UINT64_C(1) << 4)
 /* Redis may have a queue position of the epoch, so its release leaves the queue, too.  In ACQUIRING a leader sets it
  * before its first command for an epoch that another leader began. */
 #define HOST_LEASE_QUEUED (UINT64_C(1) << 5)
-#define HOST_LEASE_UPGRADE (UINT64_C(1) << 6)	/* a holder, present or past, requests exclusive mode */
-#define HOST_LEASE_DOWNGRADE (UINT64_C(1) << 7) /* Redis is to make it shared as soon as no writer holds under it */
-#define HOST_LEASE_DRAINED (UINT64_C(1) << 8)	/* with DOWNGRADE: no writer in this mode_gen, so it may be sent */
-#define HOST_LEASE_MODE_GEN_SHIFT 9
-#define HOST_LEASE_MODE_GEN_MAX 127u
-#define HOST_LEASE_EPOCH_SHIFT 16
+#define HOST_LEASE_EPOCH_SHIFT 6
 
 static inline uint64_t host_lease_make(uint64_t epoch, uint64_t bits, enum host_lease_state state)
 {
@@ -426,17 +421,6 @@ static inline enum host_lease_state host_lease_state(uint64_t w)
 static inline uint64_t host_lease_epoch(uint64_t w)
 {
 	return w >> HOST_LEASE_EPOCH_SHIFT;
-}
-
-static inline unsigned host_lease_mode_gen(uint64_t w)
-{
-	return (unsigned)(w >> HOST_LEASE_MODE_GEN_SHIFT) & HOST_LEASE_MODE_GEN_MAX;
-}
-
-/* Epoch and mode_gen: the same mode_gen of two epochs differs. */
-static inline uint64_t host_lease_full_mode_gen(uint64_t w)
-{
-	return w >> HOST_LEASE_MODE_GEN_SHIFT;
 }
 
 static inline uint64_t host_lease_with_state(uint64_t w, enum host_lease_state state)

@@ -266,6 +266,15 @@ static void rival_waits_for_first(struct round *s)
 	await_queue(s, 1);
 }
 
+/* It has become a reader, which readers of other hosts do not join. */
+static void rival_waits_for_a_downgraded(struct round *s)
+{
+	first_takes(s);
+	ck_code(agent_call(s->first.agent, AGENT_DOWNGRADE), 0);
+	requests(s, &s->rival, S);
+	await_queue(s, 1);
+}
+
 static void rival_got_it(struct round *s)
 {
 	is_released(s);
@@ -283,56 +292,6 @@ static void retires(struct round *s)
 {
 	(void)s;
 	victim_retire();
-}
-
-/* ---------------------------------------------------------------- modes */
-
-static void first_upgrades(struct round *s)
-{
-	requests_with(&s->first, (struct agent_command){ .op = AGENT_UPGRADE }, X);
-}
-
-/* An upgrade of a majority that was half done may be refused, and the hold is a reader's again. */
-static void is_a_writer(struct round *s)
-{
-	first_has_it(s);
-	if (s->op->quorum && s->caught && s->first.code == LOCKSHM_BUSY)
-		return;
-	ck_round(s, s->first.code == 0, "upgrade says %s", outcome_name(s->first.code));
-	ck_round(s, s->op->quorum || strcmp(redis_say(redis, "TYPE lk:%s", s->key), "string") == 0,
-		 "no writer's in Redis");
-}
-
-static void two_hosts_read(struct round *s)
-{
-	first_reads(s);
-	rival_reads(s);
-}
-
-static void is_a_reader(struct round *s)
-{
-	first_has_it(s);
-	rival_has_it(s);
-	ck_round(s, s->first.code == LOCKSHM_BUSY, "upgrade says %s", outcome_name(s->first.code));
-}
-
-static void rival_waits_to_read(struct round *s)
-{
-	first_takes(s);
-	requests(s, &s->rival, S);
-	await_queue(s, 1);
-}
-
-static void first_downgrades(struct round *s)
-{
-	requests_with(&s->first, (struct agent_command){ .op = AGENT_DOWNGRADE }, S);
-}
-
-static void both_read(struct round *s)
-{
-	ck_round(s, s->first.code == 0, "downgrade says %s", outcome_name(s->first.code));
-	first_has_it(s);
-	rival_has_it(s);
 }
 
 /* ---------------------------------------------------------------- losses */
@@ -437,12 +396,8 @@ const struct step bridge_steps[] = {
 	  .check = is_released, .retains = true, .retires = true, .in_full = true },
 	{ .name = "hand over", .arrange = rival_waits_for_first, .begin = first_releases,
 	  .proceed = both_have_results, .check = rival_got_it },
-	{ .name = "upgrade", .arrange = first_reads, .begin = first_upgrades,
-	  .proceed = first_has_result, .check = is_a_writer },
-	{ .name = "refuse an upgrade", .arrange = two_hosts_read, .begin = first_upgrades,
-	  .proceed = first_has_result, .check = is_a_reader },
-	{ .name = "downgrade", .arrange = rival_waits_to_read, .begin = first_downgrades,
-	  .proceed = both_have_results, .check = both_read },
+	{ .name = "hand over after a downgrade", .arrange = rival_waits_for_a_downgraded, .begin = first_releases,
+	  .proceed = both_have_results, .check = rival_got_it, .in_full = true },
 	{ .name = "deleted by another program", .arrange = second_waits_for_first, .begin = deleted,
 	  .proceed = lost_and_taken_anew, .check = second_has_it, .lost = 1 },
 	{ .name = "ended by an operator", .arrange = rival_waits_for_first, .begin = ended_by_an_operator,
@@ -461,11 +416,5 @@ const struct step bridge_steps[] = {
 	  .check = stays_held, .quorum = true, .in_full = true },
 	{ .name = "majority: release", .arrange = first_takes, .begin = first_releases,
 	  .proceed = is_back_in_none, .check = is_released, .quorum = true, .in_full = true },
-	{ .name = "majority: upgrade", .arrange = first_reads, .begin = first_upgrades,
-	  .proceed = first_has_result, .check = is_a_writer, .quorum = true },
-	{ .name = "majority: refuse an upgrade", .arrange = two_hosts_read, .begin = first_upgrades,
-	  .proceed = first_has_result, .check = is_a_reader, .quorum = true, .in_full = true },
-	{ .name = "majority: downgrade", .arrange = rival_waits_to_read, .begin = first_downgrades,
-	  .proceed = both_have_results, .check = both_read, .quorum = true, .in_full = true },
 };
 const unsigned n_bridge_steps = sizeof(bridge_steps) / sizeof(bridge_steps[0]);

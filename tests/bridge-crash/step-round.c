@@ -73,10 +73,8 @@ bool has_result(struct round *s, struct subject *p)
 		return false;
 	p->code = p->agent->answer.code;
 	ck_round(s, p->code != AGENT_DIED, "a subject died");
-	if (p->code >= 0 && (op == AGENT_ACQUIRE || op == AGENT_UPGRADE))
+	if (p->code >= 0 && op == AGENT_ACQUIRE)
 		has_it(s, p);
-	else if (p->code >= 0 && op == AGENT_DOWNGRADE)
-		p->mode = p->wanted;
 	else if (op == AGENT_RELEASE)
 		p->mode = 0;
 	return true;

@@ -8,15 +8,14 @@ tests_of_bridge += \
 	%D%/test-global-bridge \
 	%D%/test-global-clock \
 	%D%/test-global-cluster \
-	%D%/test-global-downgrade \
 	%D%/test-global-foreign \
 	%D%/test-global-lease-stolen \
+	%D%/test-global-modes \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \
 	%D%/test-global-notify \
 	%D%/test-global-policy \
 	%D%/test-global-process \
-	%D%/test-global-quorum-modes \
 	%D%/test-global-quorum \
 	%D%/test-global-record \
 	%D%/test-global-refusals \
@@ -24,10 +23,9 @@ tests_of_bridge += \
 	%D%/test-global-replicas \
 	%D%/test-global-settings \
 	%D%/test-global-stale-bridge \
-	%D%/test-global-stale-mode-change \
+	%D%/test-global-stale-position \
 	%D%/test-global-tls \
 	%D%/test-global-unreachable \
-	%D%/test-global-upgrade \
 	%D%/test-global \
 	$(end)
 endif

@@ -199,37 +199,6 @@ START_TEST(rights_that_end)
 }
 END_TEST
 
-static bool has_errors(void *arg)
-{
-	(void)arg;
-	return bridge_of(0).errors > 0;
-}
-
-static bool has_readers(void *arg)
-{
-	(void)arg;
-	return strcmp(redis_say(redis, "TYPE lk:" K), "set") == 0;
-}
-
-/* Nothing is lost by it: Redis keeps it exclusive, for readers of this host, and each renewal repeats it. */
-START_TEST(a_downgrade_is_refused)
-{
-	host_without(NULL, "");
-	a = on_host(0);
-	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	ck_redis("OK", redis, "ACL SETUSER poor -sadd");
-	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
-	ck_assert(await(has_errors, NULL));
-	pass(now_ns() + LOCKSHM_MS(1500));
-	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
-	ck_redis("OK", redis, "ACL SETUSER poor +sadd");
-	ck_assert(await(has_readers, NULL));
-	ck_code(agent_call(a, AGENT_CHECK), 0);
-	ck_assert_uint_eq(bridge_of(0).lost, 0);
-}
-END_TEST
-
 START_TEST(a_wrong_password)
 {
 	int state, i;
@@ -433,7 +402,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, one_right_after_another);
 	tcase_add_test(tc, no_right_to_the_key);
 	tcase_add_test(tc, rights_that_end);
-	tcase_add_test(tc, a_downgrade_is_refused);
 	tcase_add_test(tc, a_wrong_password);
 	tcase_add_test(tc, refused_by_a_majority);
 	tcase_add_test(tc, out_of_memory);

@@ -56,8 +56,7 @@ START_TEST(the_replica_has_it)
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(agent_release(a), 0);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
-	ck_code(agent_call(b, AGENT_UPGRADE), 0);
-	ck_redis(lease_of(1, K).value, replica, "GET lk:" K);
+	ck_redis("1", replica, "SISMEMBER lk:" K " %s", lease_of(1, K).value);
 }
 END_TEST
 
@@ -68,12 +67,8 @@ START_TEST(the_replica_does_not_answer)
 	start_pair();
 	with_wait(1, LOCKSHM_REDIS_FAIL);
 	ck_code(global_wait(a, "held", LOCKSHM_EXCLUSIVE), 0);
-	ck_code(global_wait(b, "read", LOCKSHM_SHARED), 0);
 	redis_freeze(replica);
 	begun = now_ns();
-	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_INVALID); /* hold 0 is in use */
-	ck_code(agent_call(b, AGENT_UPGRADE), LOCKSHM_BUSY);
-	ck_code(agent_release(b), 0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(b->answer.report.error.message, "only 0 of 1 replicas have it");
 	ck_assert(await(is_clean, NULL));
@@ -84,35 +79,6 @@ START_TEST(the_replica_does_not_answer)
 	while (global_wait(b, K, LOCKSHM_EXCLUSIVE) == LOCKSHM_BRIDGE)
 		ck_assert_int_lt(now_ns() - begun, LOCKSHM_SECONDS(20));
 	ck_code(b->answer.code, 0);
-}
-END_TEST
-
-static bool upgrades(void *arg)
-{
-	return agent_call(arg, AGENT_UPGRADE) == 0;
-}
-
-/* The master did it, which does not count before the replica has it.  After the error the requester is a reader as
- * before, and soon in Redis, too. */
-START_TEST(an_upgrade_the_replica_does_not_have)
-{
-	int64_t begun;
-
-	start_pair();
-	with_wait(1, LOCKSHM_REDIS_FAIL);
-	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
-	redis_freeze(replica);
-	begun = now_ns();
-	ck_code(agent_call(a, AGENT_UPGRADE), LOCKSHM_BUSY);
-	while (now_ns() - begun < LOCKSHM_SECONDS(6)) {
-		ck_code(agent_call(a, AGENT_CHECK), 0);
-		ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_SHARED);
-	}
-	ck_redis("1", master, "SISMEMBER lk:" K " %s", lease_of(0, K).value);
-	redis_thaw(replica);
-	ck_assert(await(upgrades, a));
-	ck_assert_int_eq(lease_of(0, K).mode, LOCKSHM_EXCLUSIVE);
-	ck_redis(lease_of(0, K).value, replica, "GET lk:" K);
 }
 END_TEST
 
@@ -146,7 +112,6 @@ static void add(TCase *tc)
 {
 	tcase_add_test(tc, the_replica_has_it);
 	tcase_add_test(tc, the_replica_does_not_answer);
-	tcase_add_test(tc, an_upgrade_the_replica_does_not_have);
 	tcase_add_test(tc, there_are_too_few);
 	tcase_add_test(tc, wrong_settings);
 }

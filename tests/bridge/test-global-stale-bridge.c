@@ -336,28 +336,6 @@ START_TEST(a_stopped_try_is_not_repeated)
 }
 END_TEST
 
-static void upgrade_is_requested(void)
-{
-	(void)fetch_or(&record()->word, HOST_LEASE_UPGRADE);
-}
-
-/* One upgrade was refused when it had been requested for two seconds.  The next request is new: it is not withdrawn. */
-START_TEST(each_upgrade_has_its_time)
-{
-	a_has_it(LOCKSHM_SHARED);
-	redis_say(redis, RIVAL);
-	upgrade_is_requested();
-	decides_on(&one, REDIS_UPGRADE);
-	lease(&one)->upgrade_since = 1;
-	sends(&one);
-	applies(&one);
-	ck_assert_uint_eq(word_now() & HOST_LEASE_UPGRADE, 0);
-	upgrade_is_requested();
-	decides_on(&one, REDIS_UPGRADE);
-	teardown();
-}
-END_TEST
-
 /* ---------------------------------------------------------------- a queue that never holds still */
 
 #ifndef OTHERS_MALLOC
@@ -458,20 +436,6 @@ START_TEST(invalidated_while_backing_off)
 	sends(&one);
 	applies(&one);
 	ck_assert_uint_eq(decides(&one), 0);
-	teardown();
-}
-END_TEST
-
-/* Also with an upgrade due in the same look, which goes first. */
-START_TEST(invalidated_with_an_upgrade_due)
-{
-	a_has_it(LOCKSHM_SHARED);
-	upgrade_is_requested();
-	lease(&one)->invalidated = true;
-	decides_on(&one, REDIS_UPGRADE);
-	sends(&one);
-	applies(&one);
-	decides_on(&one, REDIS_RENEW);
 	teardown();
 }
 END_TEST
@@ -660,11 +624,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, given_up_in_between);
 	tcase_add_test(tc, the_time_of_commands_only_rises);
 	tcase_add_test(tc, a_stopped_try_is_not_repeated);
-	tcase_add_test(tc, each_upgrade_has_its_time);
 	add_unseen(tc);
 	tcase_add_test(tc, two_short_silences);
 	tcase_add_loop_test(tc, invalidated_while_backing_off, 0, 2);
-	tcase_add_test(tc, invalidated_with_an_upgrade_due);
 	tcase_add_loop_test(tc, no_reply_while_it_was_stopped, 0, 2);
 	tcase_add_test(tc, not_suppressed_at_first);
 	tcase_add_loop_test(tc, queued_without_demand, 0, 2);

@@ -68,7 +68,8 @@ static void change_mode(struct global *c, struct good *before, const struct hist
 static void take_step(struct global *c, struct good *g, const struct history_record *r)
 {
 	bool good = r->outcome == LOCKSHM_OK || r->outcome == LOCKSHM_LATE;
-	bool refused = r->op == HISTORY_UPGRADE && r->outcome == LOCKSHM_BUSY;
+	/* Under a shared lease it is invalid. */
+	bool refused = r->op == HISTORY_UPGRADE && (r->outcome == LOCKSHM_BUSY || r->outcome == LOCKSHM_INVALID);
 
 	/* From the start of that call on the holder does not rely on it. */
 	if (r->op == HISTORY_RELEASE && !r->leave)

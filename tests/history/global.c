@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_NS LOCKSHM_MS(1500) /* lockshm_upgrade() waits as long as that */
-
 void global_found(struct global *c, const char *property, const struct history_record *a,
 		  const struct history_record *b, const char *format, ...)
 {
@@ -235,7 +233,7 @@ static void check_answered(struct global *c, const struct history_record *r)
 {
 	if (!r->leave && !was_killed(c, r))
 		global_found(c, "overdue", r, NULL, "never came back");
-	else if (r->leave && r->leave - r->enter > ANSWER_NS + HISTORY_PATIENCE && !disturbed(c, r->enter, r->leave))
+	else if (r->leave && r->leave - r->enter > HISTORY_PATIENCE && !disturbed(c, r->enter, r->leave))
 		global_found(c, "overdue", r, NULL, "took %.0f ms", (double)(r->leave - r->enter) / 1e6);
 }
 

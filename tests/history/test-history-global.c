@@ -381,6 +381,7 @@ START_TEST(refused_upgrade_is_no_violation)
 	begin();
 	a = hold(0, S, 0, 1, 1);
 	on(a, HISTORY_UPGRADE, 2, 3, LOCKSHM_BUSY);
+	on(a, HISTORY_UPGRADE, 4, 5, LOCKSHM_INVALID);
 	release(hold(1, S, 1, 10, 2), 20, 21);
 	release(a, 30, 31);
 	ck_assert_uint_eq(global_finds("").changes, 0);

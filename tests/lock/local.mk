@@ -32,6 +32,7 @@ tests_of_units += \
 	%D%/test-process-holds \
 	%D%/test-process-holds-close \
 	%D%/test-robust \
+	%D%/test-run \
 	%D%/test-segment-calls \
 	%D%/test-segment-open \
 	%D%/test-segment \

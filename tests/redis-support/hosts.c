@@ -508,12 +508,6 @@ void wanted_by(unsigned n)
 	ck_assert_msg(await(so_many_want, &n), "%u, not %u, wait for the lease", wanting(), n);
 }
 
-bool upgrade_is_pending(void *arg)
-{
-	(void)arg;
-	return load_acquire(&hosts[0].s->host_leases[record_of(0, K)].word) & HOST_LEASE_UPGRADE;
-}
-
 struct proxy *hosts_by_proxy(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();

@@ -113,7 +113,5 @@ void lost_is_reported(struct agent *a);
 void waits_on_host(struct agent *a, unsigned i, const char *key);
 /* Until that many requests for K on hosts[0] wait for its lease. */
 void wanted_by(unsigned n);
-/* Of K on hosts[0], without a reply yet; for await(). */
-bool upgrade_is_pending(void *arg);
 
 #endif

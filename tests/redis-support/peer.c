@@ -37,7 +37,6 @@ struct peer *peer_at(const char *uri)
 	p->args.ttl_ms = LONG_MS;
 	p->args.stride = 1024;
 	p->args.waiter_ttl_ms = LONG_MS;
-	p->args.mode_gen = 1;
 	p->args.flags = "";
 	return p;
 }
@@ -59,14 +58,10 @@ void peers_end(void)
 
 int peer_do(struct peer *p, enum redis_script script)
 {
-	struct script_args args = p->args;
 	int code;
 
-	/* A new lease begins with mode_gen 0. */
-	if (redis_is_acquire(script))
-		args.mode_gen = 0;
 	redis_op_end(&p->op);
-	code = redis_op_call(&p->op, p->conn, script, p->keys, &args, soon());
+	code = redis_op_call(&p->op, p->conn, script, p->keys, &p->args, soon());
 	return code ? code : script == REDIS_INSPECT ? REDIS_DONE : (int)p->op.reply.status;
 }
 

@@ -6,7 +6,6 @@ tests_of_bridge += \
 	%D%/test-conn-open \
 	%D%/test-conn \
 	%D%/test-lock \
-	%D%/test-modes \
 	%D%/test-names \
 	%D%/test-queue \
 	%D%/test-quorum \

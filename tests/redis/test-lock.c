@@ -89,29 +89,6 @@ START_TEST(the_short_path_and_the_long)
 }
 END_TEST
 
-/* A late acquire does not lower its value's mode_gen. */
-START_TEST(a_mode_gen_on_record_stays)
-{
-	char record_wanted[60];
-
-	/* The first takes the long path. */
-	ck_status(acquire_x(a), REDIS_GRANTED);
-	ck_status(release(a), REDIS_DONE);
-	/* By the short path, and by the long one. */
-	if (_i == 1)
-		ck_redis("1", redis, "ZADD {lock}:qx 1 X:dead");
-	ck_redis("0", redis, "HSET {lock}:f turn 3:%s", a->value);
-	ck_status(acquire_x(a), REDIS_GRANTED);
-	snprintf(record_wanted, sizeof(record_wanted), "3:%s", a->value);
-	ck_redis(record_wanted, redis, "HGET {lock}:f turn");
-	ck_status(release(a), REDIS_DONE);
-	new_value(a);
-	ck_status(acquire_x(a), REDIS_GRANTED);
-	snprintf(record_wanted, sizeof(record_wanted), "0:%s", a->value);
-	ck_redis(record_wanted, redis, "HGET {lock}:f turn");
-}
-END_TEST
-
 START_TEST(tokens_are_host_and_chance)
 {
 	char first[33];
@@ -525,7 +502,6 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, peers, peers_end);
 	tcase_add_test(tc, a_free_lock);
 	tcase_add_test(tc, the_short_path_and_the_long);
-	tcase_add_loop_test(tc, a_mode_gen_on_record_stays, 0, 2);
 	tcase_add_test(tc, tokens_are_host_and_chance);
 	tcase_add_test(tc, a_held_lock);
 	tcase_add_test(tc, expiry_frees);

@@ -471,18 +471,6 @@ START_TEST(readers_notify_each_other)
 }
 END_TEST
 
-START_TEST(a_downgrade_lets_readers_in)
-{
-	listen_for(b);
-	ck_status(acquire_x(a), REDIS_GRANTED);
-	ck_status(acquire_s(b), REDIS_QUEUED);
-	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
-	ck_assert_int_eq(notified(), 1);
-	ck_status(acquire_s(b), REDIS_GRANTED);
-	redis_conn_free(listener);
-}
-END_TEST
-
 static void peers(void)
 {
 	a = peer_new();
@@ -519,7 +507,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_next_is_notified_of_a_release);
 	tcase_add_test(tc, the_next_is_notified_of_a_leave);
 	tcase_add_test(tc, readers_notify_each_other);
-	tcase_add_test(tc, a_downgrade_lets_readers_in);
 }
 
 int main(void)

@@ -376,28 +376,6 @@ START_TEST(readers_together)
 }
 END_TEST
 
-static bool all_read(void *p)
-{
-	int i, n = 0;
-
-	for (i = 0; i < N; i++)
-		n += strcmp(redis_say(servers[i], "SISMEMBER lock %s", ((struct party *)p)->value), "1") == 0;
-	return n == N;
-}
-
-/* One server refuses, so the others are needed, and the connection to one of those has just ended. */
-START_TEST(an_upgrade_tries_all_servers)
-{
-	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
-	ck_assert(await(all_read, &a));
-	ck_redis("1", servers[2], "SADD lock stranger");
-	proxy_set(proxies[1], PROXY_RESET);
-	ck_code(redis_quorum_acquire(a.q, REDIS_UPGRADE, &keys, &a.args, soon(), &a.lease), 0);
-	ck_status(a.lease.status, REDIS_GRANTED);
-	ck_assert(is_on(0, &a) && is_on(1, &a));
-}
-END_TEST
-
 static void start(void)
 {
 	int i;
@@ -459,7 +437,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, restarted_ones_do_not_vote_at_once);
 	tcase_add_test(tc, no_servers);
 	tcase_add_test(tc, readers_together);
-	tcase_add_test(tc, an_upgrade_tries_all_servers);
 }
 
 int main(void)

@@ -37,9 +37,8 @@ static void fill(const char *key, const char *type)
 START_TEST(user_data_under_the_name_of_the_lock)
 {
 	static const char *const types[] = { "hash", "list", "zset", "stream" };
-	static const enum redis_script scripts[] = { REDIS_ACQUIRE_S, REDIS_ACQUIRE_X,     REDIS_DOWNGRADE,
-						      REDIS_UPGRADE,	REDIS_FORCE_RELEASE, REDIS_RELEASE,
-						      REDIS_RENEW };
+	static const enum redis_script scripts[] = { REDIS_ACQUIRE_S, REDIS_ACQUIRE_X, REDIS_FORCE_RELEASE,
+						      REDIS_RELEASE,   REDIS_RENEW };
 	char before[256];
 	size_t i, j;
 
@@ -136,7 +135,6 @@ START_TEST(strings_of_others)
 	ck_status(acquire_s(a), REDIS_QUEUED);
 	ck_status(renew(a), REDIS_LOST);
 	ck_status(release(a), REDIS_LOST);
-	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_LOST);
 	ck_redis("v", redis, "GET lock");
 	ck_redis("-1", redis, "PTTL lock");
 }

@@ -38,8 +38,8 @@ static void grant(const char *except)
 static int everything(struct peer *p)
 {
 	static const enum redis_script scripts[] = {
-		REDIS_ACQUIRE_X,     REDIS_RENEW,	REDIS_DOWNGRADE, REDIS_RENEW, REDIS_UPGRADE, REDIS_FENCE,
-		REDIS_FORCE_RELEASE, REDIS_ACQUIRE_S, REDIS_RELEASE,	  REDIS_LEAVE, REDIS_INSPECT,
+		REDIS_ACQUIRE_X, REDIS_RENEW, REDIS_FENCE, REDIS_FORCE_RELEASE, REDIS_ACQUIRE_S,
+		REDIS_RENEW,	 REDIS_RELEASE, REDIS_LEAVE, REDIS_INSPECT,
 	};
 	size_t i;
 	int code;
@@ -221,35 +221,6 @@ START_TEST(a_refusal_is_remembered)
 }
 END_TEST
 
-/* A refusal half way leaves the reader as it was. */
-START_TEST(an_upgrade_that_is_refused)
-{
-	struct peer *p;
-
-	grant("set");
-	p = peer_at(poor_uri);
-	ck_status(acquire_s(p), REDIS_GRANTED);
-	ck_status(peer_do(p, REDIS_UPGRADE), REDIS_DENIED);
-	ck_redis("1", redis, "SISMEMBER lock %s", p->value);
-	ck_status(renew(p), REDIS_DONE);
-}
-END_TEST
-
-/* The writer stays: between writer and reader another host could take the lock. */
-START_TEST(a_downgrade_that_is_refused)
-{
-	struct peer *p;
-
-	grant("sadd");
-	p = peer_at(poor_uri);
-	ck_status(acquire_x(p), REDIS_GRANTED);
-	ck_status(peer_do(p, REDIS_DOWNGRADE), REDIS_DENIED);
-	ck_redis(p->value, redis, "GET lock");
-	ck_redis("0", redis, "EXISTS {lock}:rx");
-	ck_status(renew(p), REDIS_DONE);
-}
-END_TEST
-
 START_TEST(no_right_to_the_key)
 {
 	struct peer *p;
@@ -275,8 +246,6 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, a_holder_can_release, 0, 2);
 	tcase_add_test(tc, the_short_path);
 	tcase_add_test(tc, a_refusal_is_remembered);
-	tcase_add_test(tc, an_upgrade_that_is_refused);
-	tcase_add_test(tc, a_downgrade_that_is_refused);
 	tcase_add_test(tc, no_right_to_the_key);
 }
 

@@ -132,17 +132,6 @@ START_TEST(our_waiting_writer_stops_their_readers)
 }
 END_TEST
 
-START_TEST(our_downgrade_lets_their_readers_in)
-{
-	ck_status(acquire_x(a), REDIS_GRANTED);
-	ck_assert(!their_rlock("r1"));
-	ck_status(peer_do(a, REDIS_DOWNGRADE), REDIS_DONE);
-	ck_assert(their_rlock("r1"));
-	ck_status(peer_do(a, REDIS_UPGRADE), REDIS_BUSY);
-	ck_kind(a, REDIS_KIND_READERS);
-}
-END_TEST
-
 static void peers(void)
 {
 	a = peer_new();
@@ -157,7 +146,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, readers_of_both_kinds);
 	tcase_add_test(tc, their_reader_shortens_and_we_renew);
 	tcase_add_test(tc, our_waiting_writer_stops_their_readers);
-	tcase_add_test(tc, our_downgrade_lets_their_readers_in);
 }
 
 int main(void)

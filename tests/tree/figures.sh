@@ -6,7 +6,7 @@
 # That is for the published ones, doc/performance/*.svg, and, where gnuplot is installed, for what perf/plot draws from a
 # few invented results.  Looks at the shapes in the SVG files in the form in which gnuplot writes them:
 #
-#   1. boxes do not overlap, are inside the frame, and are at least 2 px wide
+#   1. boxes do not overlap, are inside the frame, and are at least 2 px wide and high
 #   2. vertical strokes, from the smallest to the largest round, are at least 1 px apart
 #   3. names below bars are at least 10 px apart
 set -u
@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 problems=0
 figures=0
 
-# shapes FILE: "frame LEFT RIGHT", "box LEFT RIGHT", "stroke X X", "name X X"; frame first
+# shapes FILE: "frame LEFT RIGHT", "box LEFT RIGHT HEIGHT", "stroke X X", "name X X"; frame first
 shapes()
 {
 	awk -v RS='<' -v q="'" '
@@ -47,9 +47,12 @@ shapes()
 		}
 		inside && /^polygon / {
 			points(attribute("points"))
-			low = high = x[1]
-			for (i = 2; i <= count; i++) { if (x[i] < low) low = x[i]; if (x[i] > high) high = x[i] }
-			print "box", low, high
+			low = high = x[1]; top = foot = y[1]
+			for (i = 2; i <= count; i++) {
+				if (x[i] < low) low = x[i]; if (x[i] > high) high = x[i]
+				if (y[i] < top) top = y[i]; if (y[i] > foot) foot = y[i]
+			}
+			print "box", low, high, foot - top
 		}
 		inside && /^path / {
 			n = split(attribute("d"), part, "M")
@@ -73,7 +76,7 @@ readable()
 		$1 != kind { kind = $1; last = -1000 }
 		$1 == "box" && $2 < last - 0.02 { overlaps++ }
 		$1 == "box" && ($2 < left || $3 > right) { outside++ }
-		$1 == "box" && $3 - $2 < 2 { thin++ }
+		$1 == "box" && ($3 - $2 < 2 || $4 < 2) { thin++ }
 		$1 == "stroke" && $2 - last < 1 { strokes++ }
 		$1 == "name" && $2 - last < 10 { names++ }
 		{ last = $3 > last ? $3 : last }
@@ -100,14 +103,14 @@ for file in "$srcdir"/doc/performance/*.svg; do
 	look "$file" "${file#"$srcdir"/}"
 done
 
-# Values of all sizes, also two that are equal and rounds that do not differ.
+# Values of all sizes, also two that are equal, one just above a power of ten, and rounds that do not differ.
 invented()
 {
 	awk 'BEGIN {
 		n = split("lockshm lockshm-object lockshm-barging pthread-robust sysv-sem fcntl bdb redis cas fifo-park", lock, " ")
 		for (i = 1; i <= n; i++) {
 			print "solo", lock[i], 1, "ns", i % 4 ? 10 ^ (i % 6) : 10, i % 3
-			print "handoff", lock[i], 2, "us_p50", i * 3, 0
+			print "handoff", lock[i], 2, "us_p50", i == 1 ? 1.002 : i * 3, 0
 			print "handoff", lock[i], 2, "us_p99", i * 7, 1
 			print "recovery", lock[i], 2, "us_p50", 10 ^ (i % 7) / 3, 0.1
 			for (procs = 2; procs <= 64; procs *= procs == 4 || procs == 16 ? 4 : 2) {

@@ -1,17 +1,16 @@
 -- SPDX-License-Identifier: MIT
 -- acquire-x.lua - ARGV: host, value, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = barge, l = the long
--- path, with all rights needed later; mode_gen (not 0 if a lease that changed its mode comes to a server that lost it)
+-- path, with all rights needed later
 
 -- The short path, for a free lock without waiters: half of the commands.  All reads come before the first write, the
--- lock is written last, and a read of the tracked keys ends it.  If this value has a mode_gen on record, the long path
--- compares it.  A connection that may lack a right takes the long path, which is refused before the lock is held.
-local short = not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0
-local free = short and redis.call('HMGET', KEYS[6], 'end', 'turn')
-if free and not string.find(free[2] or '', ARGV[2], 1, true) then
+-- lock is written last, and a read of the tracked keys ends it.  A connection that may lack a right takes the long path,
+-- which is refused before the lock is held.
+if not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0 then
+	local fence = redis.call('HMGET', KEYS[6], 'end')
 	local time = redis.call('TIME')
 	local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-	local base = math.max(tonumber(free[1] or 0) or 0, ms * 1024)
-	redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3], 'turn', ARGV[7] .. ':' .. ARGV[2])
+	local base = math.max(tonumber(fence[1] or 0) or 0, ms * 1024)
+	redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3])
 	redis.call('PEXPIRE', KEYS[6], 86400000)
 	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 	redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
@@ -32,7 +31,7 @@ if first == MEMBER or string.find(FLAGS, 'b') then
 end
 -- If the reply to an earlier attempt was lost, the lock has this value already.
 if held == VALUE or (type == 'none' and not first) then
-	local base = reserve(STRIDE, VALUE, TTL, tonumber(ARGV[7]))
+	local base = reserve(STRIDE, VALUE, TTL)
 	if string.find(FLAGS, 'l') then
 		prove()
 	end

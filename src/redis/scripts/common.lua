@@ -26,7 +26,7 @@ local held = type == 'string' and redis.call('GET', LOCK)
 local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
 local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
 local waiting = redis.call('ZCARD', QUEUE)
-local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark', 'turn')
+local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark')
 -- Other data under the intent key is an intent, too.
 local intent = redis.pcall('GET', INTENT)
 if intent and intent.err and not string.find(intent.err, 'WRONGTYPE') then
@@ -141,14 +141,6 @@ local function keep_set(ttl)
 	end
 end
 
--- A lease may be a writer's, a reader's, a writer's again.  Its mode_gen counts how many times it has become a
--- reader's.  The record has the one in which it became a writer's last, so that a late downgrade of an earlier one is
--- refused.  nil = unknown.
-local function writes_since()
-	local mode_gen, value = string.match(fence[6] or '', '^(%d+):(.*)$')
-	return value == VALUE and tonumber(mode_gen) or nil
-end
-
 -- Uses, without effect, the commands that renewal and release need in addition to this file and to the acquire in this
 -- mode.  Called after the first write, which a read-only server refuses, and before the lock is written.  A string
 -- there is this lease's own value, and its acquire has called this already.
@@ -168,12 +160,11 @@ local function prove()
 end
 
 -- Takes @stride tokens: above all earlier ones, and not below the clock, which survives the loss of the hash.  With
--- @value, @ttl and @mode_gen also records the writer, as record() does.
-local function reserve(stride, value, ttl, mode_gen)
+-- @value and @ttl also records the writer, as record() does.
+local function reserve(stride, value, ttl)
 	local base = math.max(tonumber(fence[1] or 0) or 0, MS * 1024)
 	if value then
-		redis.call('HSET', FENCE, 'end', base + stride, 'token', value, 'ttl', ttl, 'turn',
-			math.max(mode_gen, writes_since() or 0) .. ':' .. value)
+		redis.call('HSET', FENCE, 'end', base + stride, 'token', value, 'ttl', ttl)
 	else
 		redis.call('HSET', FENCE, 'end', base + stride)
 	end
