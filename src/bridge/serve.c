@@ -256,6 +256,7 @@ static bool keep_leadership(struct leader *v)
 	if (lockshm_renew(&v->leadership, v->lead_ttl, LOCKSHM_RENEW_RESET) < 0)
 		return false;
 	v->lead_renewed = now;
+	leader_is_here(v->s);
 	return true;
 }
 
@@ -330,6 +331,7 @@ static bool extend_leadership(struct leader *v)
 		return false;
 	}
 	v->first_ttl = first_ttl(v);
+	leader_is_here(v->s);
 	return true;
 }
 

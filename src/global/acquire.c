@@ -35,6 +35,7 @@
 #define ONCE_MORE 1000		   /* not a public code: the local request was lost meanwhile */
 #define TRY_NS LOCKSHM_MS(1500)	   /* longest wait of a try for the bridge's reply */
 #define BRIDGELESS_NS LOCKSHM_SECONDS(2) /* without a bridge, which may be starting again */
+#define LOOK_NS LOCKSHM_MS(100)	   /* from then on it looks whether there is a bridge */
 #define BRIDGELESS_TRY_NS LOCKSHM_SECONDS(1)
 #define NO_BRIDGE "no bridge to Redis runs: start one with \"lockshm-bridge %.130s\""
 
@@ -51,13 +52,11 @@ struct lease_wait {
 	int64_t since;	  /* host time: results of commands sent before it are known already */
 	int64_t deadline; /* this process' clock */
 	int64_t renewed;  /* host time */
-	int64_t seq_at;	  /* when waiters_seq last changed, or the wait began */
 	uint64_t streak;	  /* fencing number of the streak that this continues; 0 = none */
 	uint32_t streak_lease; /* its host lease */
 	uint64_t streak_word;  /* word of that lease */
 	uint64_t fence;	  /* fencing number of the hold, once it is under the lease */
 	uint64_t word;	  /* of the lease, as last read */
-	uint32_t waiters_seq;
 	int64_t rung;
 	uint64_t rung_for;
 };
@@ -287,19 +286,16 @@ static int out_of_time(const struct lease_wait *g)
 			 why);
 }
 
-/* No bridge for so long that none is starting: as if Redis were out of reach. */
-static int no_bridge(struct lease_wait *g, uint64_t word, int64_t now)
+/* No bridge for so long that none is starting: as if Redis were out of reach.  All requests share the time, so those that
+ * wait behind this one on its host do not wait as long again. */
+static int no_bridge(struct lease_wait *g, uint64_t word, int64_t host)
 {
-	uint32_t seq = load_acquire32(&lease_of(g)->waiters_seq);
 	int code;
 
-	if (seq != g->waiters_seq || g->seq_at == 0) {
-		g->waiters_seq = seq;
-		g->seq_at = now;
-	}
 	/* While a lease is held it may stand still for any time. */
-	if (now - g->seq_at < (is_try(g->q) ? BRIDGELESS_TRY_NS : BRIDGELESS_NS) ||
-	    host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING || is_served(g))
+	if (host - g->begun < LOOK_NS || host_lease_state(word) == HOST_LEASE_HELD ||
+	    host_lease_state(word) == HOST_LEASE_CLOSING || is_served(g) ||
+	    host - leader_missing_since(g->s, host) < (is_try(g->q) ? BRIDGELESS_TRY_NS : BRIDGELESS_NS))
 		return 0;
 	code = by_policy(g);
 	if (code != LOCKSHM_BRIDGE)
@@ -320,7 +316,7 @@ static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 		return error_set(g->error, LOCKSHM_NO_SEGMENT, "the segment was removed: open it again");
 	if (passed_over(g, word, host_now(g->s)))
 		return error_set(g->error, LOCKSHM_BUSY, "not free: other hosts wait for it");
-	err = no_bridge(g, word, now);
+	err = no_bridge(g, word, host_now(g->s));
 	if (err)
 		return err;
 	if (now >= g->deadline)
@@ -415,7 +411,6 @@ static int with_local(struct lease_wait *g, int status)
 	/* Before the demand becomes visible: commands for it are sent later. */
 	g->begun = g->since = g->renewed = host_now(g->s);
 	g->rung_for = 0;
-	g->seq_at = 0;
 	store_wanting(g);
 	err = await_lease(g);
 	if (err < 0 || err == ONCE_MORE)

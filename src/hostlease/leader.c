@@ -45,3 +45,19 @@ int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid)
 	snapshot_free(&snap);
 	return taken ? 0 : LOCKSHM_NO_MEMORY;
 }
+
+int64_t leader_missing_since(struct lockshm *s, int64_t now)
+{
+	uint64_t since = load_relaxed(&s->bridge->missing_since);
+
+	/* A time in the future is damage. */
+	while ((since == 0 || (int64_t)since > now) && !cas(&s->bridge->missing_since, &since, (uint64_t)now))
+		;
+	return since == 0 || (int64_t)since > now ? now : (int64_t)since;
+}
+
+void leader_is_here(struct lockshm *s)
+{
+	if (load_relaxed(&s->bridge->missing_since) != 0)
+		store_relaxed(&s->bridge->missing_since, 0);
+}

@@ -12,4 +12,9 @@
 /* Its live holder, whose time is not over, or 0 and 0.  LOCKSHM_NO_MEMORY. */
 MUST_CHECK int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid);
 
+/* For a request that found no leader at @now, host time: since when requests find none. */
+int64_t leader_missing_since(struct lockshm *s, int64_t now);
+/* The leader, from time to time: a request that was stopped may store a time that was over long ago. */
+void leader_is_here(struct lockshm *s);
+
 #endif

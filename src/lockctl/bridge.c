@@ -19,6 +19,8 @@
 #include "lockctl/lockctl.h"
 
 #define PROGRAM "lockshm-bridge"
+#define START_MS 5000 /* longest time that it is given to lead */
+#define START_LOOK_MS 5
 
 /* --- Processes --------------------------------------------------------------------------------------- */
 
@@ -188,6 +190,18 @@ static int start_detached(const char *const *arguments)
 	return cause;
 }
 
+/** A request that comes before it may find that there was none for long. */
+static void await_bridge(lockshm_t *segment)
+{
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
+
+	for (int waited_ms = 0; waited_ms < START_MS; waited_ms += START_LOOK_MS) {
+		if (lockshm_bridge_stat(segment, &stat) < 0 || stat.pid || signals_caught())
+			return;
+		usleep(START_LOOK_MS * 1000);
+	}
+}
+
 void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner)
 {
 	const char *arguments[6] = { PROGRAM, "--while-used" };
@@ -204,6 +218,8 @@ void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner)
 	cause = start_detached(arguments);
 	if (cause)
 		message("cannot start " PROGRAM ", which speaks to Redis: %s%s", strerror(cause), limit_of(cause));
+	else
+		await_bridge(segment);
 }
 
 /* --- One key in Redis -------------------------------------------------------------------------------- */

@@ -310,14 +310,16 @@ struct shm_bridge {
 	uint32_t overflowed;			/*   4 any thread: 1 = a key may have a record outside its window */
 	uint64_t pending[HOST_LEASES_MAX / 64]; /*   8 or: leases to examine; the leader clears them before it does */
 	uint64_t counts[BRIDGE_COUNTERS];	/* 520 add */
-	uint64_t reserved1[441];		/* 568 zero */
+	uint64_t missing_since;			/* 568 cas by a request that finds no leader: host time; leader: 0 */
+	uint64_t reserved1[440];		/* 576 zero */
 };
 ASSERT_SIZE(struct shm_bridge, 4096);
 ASSERT_OFFSET(struct shm_bridge, doorbell, 0);
 ASSERT_OFFSET(struct shm_bridge, overflowed, 4);
 ASSERT_OFFSET(struct shm_bridge, pending, 8);
 ASSERT_OFFSET(struct shm_bridge, counts, 520);
-ASSERT_OFFSET(struct shm_bridge, reserved1, 568);
+ASSERT_OFFSET(struct shm_bridge, missing_since, 568);
+ASSERT_OFFSET(struct shm_bridge, reserved1, 576);
 
 /* How this segment reaches Redis: constant, covered by the header's check. */
 #define REDIS_SERVERS_BYTES 1112

@@ -41,8 +41,7 @@ pc="pkg-config --cflags liburcu libxxhash"
 # shellcheck disable=SC2046,SC2086
 (
 	cd "$work/grown/src" || exit 99
-	for file in sys/*.c segment/*.c lock/*.c hostlease/*.c hold/*.c global/*.c service/*.c api/*.c bridge/none.c \
-		redis/settings-none.c; do
+	for file in sys/*.c segment/*.c lock/*.c hostlease/*.c hold/*.c global/*.c service/*.c api/*.c; do
 		echo "$file"
 	done | xargs ${CC:-cc} $cflags -w $($pc 2>/dev/null) -I../include -iquote . -fvisibility=hidden -shared \
 		-Wl,--version-script=liblockshm.sym -Wl,-soname,liblockshm.so.0 -o ../lib/liblockshm.so.0
