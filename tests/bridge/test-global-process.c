@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "segment/segment.h"
+
 static struct agent *a, *b;
 
 /* ---------------------------------------------------------------- no bridge */
