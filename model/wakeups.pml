@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wakeups.pml - a run of readers is granted by one thread and woken by its readers (R5, M2e)
+ * wakeups.pml - a segment of a run of readers is granted by one thread and woken by its readers (R5, M2b)
  *
  * One granter grants N sleepers, or ones about to sleep, in order; it wakes the first at once, and two more that sleep when
  * all have their grant.  Each reader that has learned of its own wakes two behind it that sleep.  N_STOP of all threads stop for ever at any step, N_DEATH die there: a death

@@ -4,8 +4,8 @@
  *
  * The local request is an ordinary one, which is not entered yet.  While it waits for the host lease it has a short
  * lease of its own, which its thread renews, so that a stopped thread does not keep the other requesters of its host
- * from trying.  Once it has the host lease it gets the requested ttl, and is entered.  Everything that ends a local request ends this one too; in addition
- * each check of the hold checks the host lease (hold/hold-access.h).
+ * from trying.  Once it has the host lease it gets the requested ttl, and is entered.  Everything that ends a local
+ * request ends this one too; in addition each check of the hold checks the host lease (hold/hold-access.h).
  *
  * Crash points:
  *   (1) granted on this host, not flagged: a request that was given up

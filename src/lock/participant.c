@@ -88,6 +88,8 @@ static bool claim_slot(struct participant *p, const struct newcomer *me)
 		p->slot = p->next_chunk = slot;
 		p->shared = &s->owners[slot];
 		p->ref = owner_ref(control_gen(c), slot);
+		/* Where a record is used again by another thread, their sleeps should differ. */
+		p->sleeps = (uint32_t)hash_plain(&p->ref, sizeof(p->ref)) * SLEEP_NUMBER;
 		return true;
 	}
 	return false;

@@ -125,25 +125,78 @@ static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpo
 	return word_gen(out->word) == ref.gen && word_live(out->word) && word_prev(out->word) == index;
 }
 
-#define RUN_FIRST 5   /* readers that a granter wakes behind the first of a run */
-#define RUN_PASSES 2  /* that each reader wakes when it has learned of its grant */
-#define RUN_HOPS 64   /* that it looks at for that */
-#define RUN_STARTS 16 /* places of a run from which its granter begins to wake */
+#define RUN_DIRECT 32  /* readers that a granter wakes one by one behind the first of a run */
+#define RUN_SEGMENT 64 /* of those behind, it wakes two of so many, which wake the others */
+#define RUN_PASSES 2   /* that it wakes of a segment, and each reader that has learned of its grant */
+#define RUN_LOOKS 8    /* for a successor while a neighbour leaves */
 
-/* Where a granter begins to wake once it has granted all. */
+/* The readers granted last that were left asleep: their positions, since a hint may not be valid when they are woken. */
 struct run {
-	struct qpos start[RUN_STARTS];
+	struct qpos asleep[RUN_SEGMENT];
 	unsigned n;
 };
 
-/* Wake @passes readers behind @at that were granted and sleep. */
-static void wake_behind(struct lockshm *s, struct qpos at, unsigned passes)
+/* Only when the whole segment is granted: a reader that runs before finds none to wake.  Killed here, others do it as in
+ * R5. */
+static void wake_segment(struct lockshm *s, struct run *run)
 {
-	struct qpos behind;
+	unsigned i, woken = 0;
+
+	/* Granter: CAS on their words, then load their flags.  Sleeper: store its flag, then load its word.  Pairs with the
+	 * fence in wait_asleep(). */
+	fence_after_rmw();
+	for (i = 0; i < run->n && woken < RUN_PASSES; i++)
+		woken += queue_wake_granted(s, &run->asleep[i]);
+	run->n = 0;
+}
+
+/* The successor by its hint; false = none, or a neighbour that leaves has been stopped. */
+static bool successor(const struct lockshm *s, uint32_t index, struct qpos *behind)
+{
+	unsigned looks;
+
+	for (looks = 0; looks < RUN_LOOKS; looks++)
+		if (hinted_successor(s, index, behind))
+			return true;
+	return false;
+}
+
+/* The request before @me, if it sleeps: the readers before it that were to wake it are stopped. */
+static void wake_before(struct lockshm *s, const struct qpos *me)
+{
+	struct qpos before = { .index = word_prev(me->word) };
+	const struct shm_request *r = request_at(s, before.index);
+
+	if (!r)
+		return;
+	before.word = load_acquire(&r->word);
+	/* Here: load its word, which another thread has swapped, then its flag.  Sleeper: store its flag, then load its
+	 * word.  Pairs with the fence in wait_asleep(). */
+	fence_after_rmw();
+	if (word_is(before.word, REQUEST_GRANTED))
+		(void)queue_wake_granted(s, &before);
+}
+
+/*
+ * Each wakes two behind it that were granted, sleep, and that no other thread has woken yet, and the one before it.  So one
+ * that is stopped or killed before it gets here delays none: the one that was woken with it goes on, and what lies behind
+ * several of them is reached from the next segment.  At the end of a run death notices and self-checks remain.
+ */
+void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen)
+{
+	struct qpos at = { index, load_acquire(&s->requests[index].word) }, behind;
 	unsigned hops, woken = 0;
 
-	for (hops = 0; hops < RUN_HOPS && woken < passes; hops++) {
-		if (!hinted_successor(s, at.index, &behind) || word_exclusive(behind.word) || !word_holds(behind.word))
+	if (word_gen(at.word) != gen || word_exclusive(at.word) || !word_holds(at.word))
+		return;
+	wake_before(s, &at);
+	for (hops = 0; hops < RUN_SEGMENT && woken < RUN_PASSES; hops++) {
+		if (!successor(s, at.index, &behind)) {
+			if (tail_index(load_acquire(&e->tail)) != at.index)
+				(void)queue_advance_tail(s, e);
+			return;
+		}
+		if (word_exclusive(behind.word) || !word_holds(behind.word))
 			return;
 		/* Here: load its word, which another thread has swapped, then its flag.  Sleeper: store its flag, then load
 		 * its word.  Pairs with the fence in wait_asleep(). */
@@ -154,51 +207,22 @@ static void wake_behind(struct lockshm *s, struct qpos at, unsigned passes)
 	}
 }
 
-/*
- * Each wakes two that no other thread has woken yet.  So one that is stopped or killed before it gets here delays none:
- * the one that was woken with it goes on.  Where several were, death notices and self-checks remain.
- */
-void queue_wake_run(struct lockshm *s, uint32_t index, uint64_t gen)
-{
-	struct qpos at = { index, load_acquire(&s->requests[index].word) };
-
-	if (word_gen(at.word) == gen && !word_exclusive(at.word) && word_holds(at.word))
-		wake_behind(s, at, RUN_PASSES);
-}
-
-/* A start of its own has each power of four, and what comes behind a wait of a loop, which wakes none: ten of ten thousand
- * readers. */
-static void run_add(const struct lockshm *s, struct run *run, const struct qpos *at, uint32_t number)
-{
-	bool power_of_four = (number & (number - 1)) == 0 && (number & 0x55555555) != 0;
-	bool rings = load_relaxed32(&s->requests[at->index].sleeping) & SLEEPS_AT_DOORBELL;
-
-	if (run->n < RUN_STARTS && (rings || (power_of_four && number > RUN_FIRST)))
-		run->start[run->n++] = *at;
-}
-
-/* Only when all are granted: a reader that runs before finds none to wake.  Killed here, others do it as in R5. */
-static void wake_run(struct lockshm *s, struct qpos first, const struct run *run)
-{
-	unsigned i;
-
-	wake_behind(s, first, RUN_FIRST);
-	for (i = 0; i < run->n; i++)
-		wake_behind(s, run->start[i], 1);
-}
-
-/* Grant @behind, which is due, for grant_run(): awake at once if it waits for a loop, or if there is no start left. */
+/* Grant @behind, which is due, as number @number behind the first of a run; wake it, or leave that to its segment.  The
+ * wait of a loop, whose flag was stored before its append, is rung here, and wakes none: a segment ends before it. */
 static bool grant_in_run(struct lockshm *s, struct run *run, struct qpos *behind, uint32_t number)
 {
-	uint32_t sleeping;
+	bool rings = load_relaxed32(&s->requests[behind->index].sleeping) & SLEEPS_AT_DOORBELL;
 
 	if (!queue_grant_asleep(s, behind))
 		return false;
-	/* The flag of a loop's wait was stored before its append. */
-	sleeping = load_relaxed32(&s->requests[behind->index].sleeping);
-	if ((sleeping & SLEEPS_AT_DOORBELL) || run->n == RUN_STARTS)
+	if (rings || run->n == RUN_SEGMENT)
+		wake_segment(s, run);
+	if (rings)
 		queue_wake(s, behind->index);
-	run_add(s, run, behind, number);
+	else
+		run->asleep[run->n++] = *behind;
+	if (number <= RUN_DIRECT)
+		wake_segment(s, run);
 	return true;
 }
 
@@ -231,8 +255,9 @@ static bool grant_run(struct lockshm *s, const struct shm_entry *e, struct qpos 
 static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos *at, const struct qpos *before,
 		       bool *unfinished)
 {
-	struct run run = { .n = 0 };
+	struct run run;
 
+	run.n = 0;
 	if (!due(at, before)) {
 		/* R5: its granter may have been killed before the wake. */
 		if (word_is(at->word, REQUEST_GRANTED))
@@ -243,7 +268,7 @@ static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos
 		return false;
 	if (!grant_run(s, e, *at, &run))
 		*unfinished = true;
-	wake_run(s, *at, &run);
+	wake_segment(s, &run);
 	return true;
 }
 

@@ -94,8 +94,8 @@ bool queue_wake_granted(struct lockshm *s, const struct qpos *at)
 	if (!sleeping || (sleeping & SLEEPS_AT_DOORBELL))
 		return false;
 	futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
-	/* It has been woken: other threads go past it.  The number tells its sleeps apart; one of another use of the record
-	 * with the same number would last until its self-check. */
+	/* It has been woken: other threads go past it.  The number tells sleeps apart, also of different threads, as far as
+	 * 29 bits do; one of a later use of the record with the same number would last until its self-check. */
 	if (load_acquire(&r->word) == at->word)
 		(void)cas32_from(&r->sleeping, sleeping, 0);
 	return true;

@@ -192,7 +192,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 bool queue_grant_if_due(struct lockshm *s, struct shm_entry *e, struct qpos *at, const struct qpos *before);
 
 /* R5: a reader has learned of its grant: wake readers behind it that were granted with it, and sleep. */
-void queue_wake_run(struct lockshm *s, uint32_t index, uint64_t gen);
+void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen);
 
 /* R9: walk from @from to the head, doing R8, R3, R4 and R5 for each request on the way.  @steps, if not NULL: the
  * number of live requests met. */

@@ -167,7 +167,7 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	self->sleeps += SLEEP_NUMBER;
 	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
 	/* Sleeper: store the flag, then load both words, here and in the kernel.  Waker: change a word, then load the
-	 * flag.  Pairs with queue_wake(), wake_behind() and queue_kick_successor(). */
+	 * flag.  Pairs with queue_wake(), wake_segment(), wake_before(), queue_wake_run() and queue_kick_successor(). */
 	fence_full();
 	start = segment_now(s);
 	/* The owner was alive in owner_watch(), or this round would have reaped it; the kernel compares both words
@@ -274,7 +274,8 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		me.word = load_acquire(&mine(self, t)->word);
 		owner_probe(s, load_acquire(&s->requests[before.index].owner));
 		(void)segment_is_gone(s); /* for reason_to_stop() */
-		if (still_waiting(t, me.word))
+		/* Granted without a wake-up: so may be those before me. */
+		if (word_gen(me.word) == t->gen && word_live(me.word))
 			(void)queue_advance(s, t->entry, me, qpos);
 		if (self->held && still_waiting(t, me.word))
 			return lasting_deadlock(self, t);
@@ -297,7 +298,7 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 		w = load_acquire(&r->word);
 		if (!still_waiting(t, w)) {
 			/* R5, before R13: the last step of the acquire is to enter. */
-			queue_wake_run(self->segment, t->index, t->gen);
+			queue_wake_run(self->segment, t->entry, t->index, t->gen);
 			return wait_outcome(self->segment, t, load_acquire(&r->word));
 		}
 		if (!stop)

@@ -94,13 +94,15 @@ static void begin(lockshm_hold_t *hold, unsigned n, unsigned writer)
 	ck_code(lockshm_release(hold, 0), 0);
 }
 
+#define DIRECT 33 /* the first, and those that the granter wakes one by one */
+
 START_TEST(releaser_grants_all_and_wakes_few)
 {
 	lockshm_hold_t hold;
 
 	begin(&hold, MOST, MOST);
 	ck_assert_uint_eq(in_state(REQUEST_GRANTED), MOST);
-	ck_assert_uint_le(awake(MOST), 10);
+	ck_assert_uint_le(awake(MOST), DIRECT + 2 * (MOST / 64 + 1));
 	clear(&hold, MOST);
 }
 END_TEST
@@ -109,9 +111,9 @@ START_TEST(releaser_wakes_a_short_run)
 {
 	lockshm_hold_t hold;
 
-	begin(&hold, 6, 6);
-	ck_assert_uint_eq(awake(6), 6);
-	clear(&hold, 6);
+	begin(&hold, DIRECT, DIRECT);
+	ck_assert_uint_eq(awake(DIRECT), DIRECT);
+	clear(&hold, DIRECT);
 }
 END_TEST
 
@@ -124,31 +126,58 @@ START_TEST(wakes_end_at_a_writer)
 	begin(&hold, 100, 50);
 	ck_assert_uint_eq(in_state(REQUEST_GRANTED), 50);
 	for (i = 0; i < 50; i++)
-		queue_wake_run(seg, queue[i].index, queue[i].word);
+		queue_wake_run(seg, entry_of(&hold), queue[i].index, queue[i].word);
 	ck_assert_uint_eq(awake(100), 50);
 	clear(&hold, 100);
 }
 END_TEST
 
-/* One that runs before the others are granted: the granter wakes behind it. */
-START_TEST(early_reader_loses_none)
+static void run_all(const lockshm_hold_t *hold, unsigned from, unsigned n)
+{
+	unsigned i;
+
+	for (i = from; i < n; i++)
+		if (is_awake(i))
+			queue_wake_run(seg, entry_of(hold), queue[i].index, queue[i].word);
+}
+
+/* Many run before the others are granted, and some of them leave: the granter wakes in each segment what sleeps there. */
+START_TEST(early_readers_lose_none)
 {
 	lockshm_hold_t hold;
-	unsigned i, n = 40;
+	unsigned i, n = 400, early = 200;
 
 	segment_with(64, 8192, 8);
 	ck_code(take(&hold, "k", X), 0);
 	line_up(&hold, n, n);
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < early; i++)
 		store_relaxed32(&seg->requests[queue[i].index].sleeping, 0);
-		queue_wake_run(seg, queue[i].index, queue[i].word);
-	}
-	ck_assert_uint_eq(awake(n), 6);
+	run_all(&hold, 0, early);
+	ck_assert_uint_eq(awake(n), early);
 	ck_code(lockshm_release(&hold, 0), 0);
-	ck_assert_uint_ge(awake(n), 6 + 5);
-	for (i = 6; i < n; i++)
-		if (is_awake(i))
-			queue_wake_run(seg, queue[i].index, queue[i].word);
+	/* They have run already, and do not again. */
+	run_all(&hold, early, n);
+	ck_assert_uint_eq(awake(n), n);
+	clear(&hold, n);
+}
+END_TEST
+
+/* Nothing but the granter's wakes is left for the last segment, and one of those stops. */
+START_TEST(early_readers_and_one_that_stops)
+{
+	lockshm_hold_t hold;
+	unsigned i, n = DIRECT + 64 + 20, early = n - 15;
+
+	segment_with(64, 8192, 8);
+	ck_code(take(&hold, "k", X), 0);
+	line_up(&hold, n, n);
+	for (i = 0; i < early; i++)
+		store_relaxed32(&seg->requests[queue[i].index].sleeping, 0);
+	run_all(&hold, 0, early);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_assert_uint_eq(awake(n), early + 2);
+	run_all(&hold, early + _i, early + _i + 1);
+	run_all(&hold, early + 2, n);
 	ck_assert_uint_eq(awake(n), n);
 	clear(&hold, n);
 }
@@ -180,7 +209,7 @@ START_TEST(one_that_stops_delays_no_other)
 		ran[stopped] = true;
 		while ((i = next_of(ran, n, _i)) < n) {
 			ran[i] = true;
-			queue_wake_run(seg, queue[i].index, queue[i].word);
+			queue_wake_run(seg, entry_of(&hold), queue[i].index, queue[i].word);
 		}
 		ck_assert_msg(awake(n) == n, "without %u: %u of %u woken", stopped, awake(n), n);
 		clear(&hold, n);
@@ -189,6 +218,29 @@ START_TEST(one_that_stops_delays_no_other)
 		seg = NULL;
 	}
 	segment_with(64, 64, 8);
+}
+END_TEST
+
+/* A segment's first readers, all that were woken in it, are stopped: it is reached from behind. */
+START_TEST(several_that_stop)
+{
+	unsigned n = 300, from = DIRECT, to = DIRECT + 40, i;
+	bool ran[MOST] = { false };
+	lockshm_hold_t hold;
+
+	begin(&hold, n, n);
+	for (i = from; i < to; i++)
+		ran[i] = true;
+	/* Those before pass on the little that they can. */
+	for (i = 0; i < from; i++)
+		ran[i] = true;
+	while ((i = next_of(ran, n, _i)) < n) {
+		ran[i] = true;
+		queue_wake_run(seg, entry_of(&hold), queue[i].index, queue[i].word);
+	}
+	for (i = to; i < n; i++)
+		ck_assert_msg(is_awake(i), "%u of %u sleeps", i, n);
+	clear(&hold, n);
 }
 END_TEST
 
@@ -255,8 +307,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, releaser_grants_all_and_wakes_few);
 	tcase_add_test(tc, releaser_wakes_a_short_run);
 	tcase_add_test(tc, wakes_end_at_a_writer);
-	tcase_add_test(tc, early_reader_loses_none);
+	tcase_add_test(tc, early_readers_lose_none);
+	tcase_add_loop_test(tc, early_readers_and_one_that_stops, 0, 2);
 	tcase_add_loop_test(tc, one_that_stops_delays_no_other, 0, 3);
+	tcase_add_loop_test(tc, several_that_stop, 0, 3);
 	tcase_add_loop_test(tc, processes_run_on, 0, 2);
 }
 

@@ -6,7 +6,7 @@
 #
 # A file tests/mutations/NAME.patch is a few lines that say what the bug is, a line "Caught-by: COMMAND", perhaps a line
 # "Needs: TARGET..." with what must be built for it in addition to the program itself, and a diff.  The command is run
-# in the build directory; $srcdir, $LOCKCTL and $LOCKSHM_BRIDGE are set as in make check.  It must pass without the patch and fail with
+# in the build directory; $srcdir, $LOCKCTL and $BRIDGE_PROGRAM are set as in make check.  It must pass without the patch and fail with
 # it.  shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/../build/build-common.sh"
 
@@ -48,8 +48,8 @@ build()
 run()
 {
 	(
-		srcdir=$tree builddir=$tree/build LOCKCTL=$tree/build/lockctl LOCKSHM_BRIDGE=$tree/build/lockshm-bridge
-		export srcdir builddir LOCKCTL LOCKSHM_BRIDGE
+		srcdir=$tree builddir=$tree/build LOCKCTL=$tree/build/lockctl BRIDGE_PROGRAM=$tree/build/lockshm-bridge
+		export srcdir builddir LOCKCTL BRIDGE_PROGRAM
 		timeout -k 5 "$limit" sh -c "$1" >"$2" 2>&1 </dev/null
 	)
 }

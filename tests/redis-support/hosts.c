@@ -176,7 +176,7 @@ void proxies_set(enum proxy_fault fault)
 
 pid_t bridge_spawn(unsigned i)
 {
-	const char *program = getenv("LOCKSHM_BRIDGE");
+	const char *program = getenv("BRIDGE_PROGRAM");
 	pid_t parent = getpid(), pid = fork();
 
 	ck_assert_int_ge(pid, 0);
