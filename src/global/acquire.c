@@ -286,8 +286,8 @@ static int out_of_time(const struct lease_wait *g)
 			 why);
 }
 
-/* No bridge for so long that none is starting: as if Redis were out of reach.  All requests share the time, so those that
- * wait behind this one on its host do not wait as long again. */
+/* No bridge for so long that none is starting: as if Redis were out of reach.  All requests share the time, so those
+ * that wait behind this one on its host do not wait as long again. */
 static int no_bridge(struct lease_wait *g, uint64_t word, int64_t host)
 {
 	int code;

@@ -51,9 +51,9 @@ int64_t leader_missing_since(struct lockshm *s, int64_t now)
 	uint64_t since = load_relaxed(&s->bridge->missing_since);
 
 	/* A time in the future is damage. */
-	while ((since == 0 || (int64_t)since > now) && !cas(&s->bridge->missing_since, &since, (uint64_t)now))
+	while ((since == 0 || since > (uint64_t)now) && !cas(&s->bridge->missing_since, &since, (uint64_t)now))
 		;
-	return since == 0 || (int64_t)since > now ? now : (int64_t)since;
+	return since == 0 || since > (uint64_t)now ? now : (int64_t)since;
 }
 
 void leader_is_here(struct lockshm *s)

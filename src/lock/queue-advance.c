@@ -130,20 +130,21 @@ static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpo
 #define RUN_PASSES 2   /* that it wakes of a segment, and each reader that has learned of its grant */
 #define RUN_LOOKS 8    /* for a successor while a neighbour leaves */
 
-/* The readers granted last that were left asleep: their positions, since a hint may not be valid when they are woken. */
+/* The readers granted last that were left asleep: their positions, since a hint may not be valid when they are
+ * woken. */
 struct run {
 	struct qpos asleep[RUN_SEGMENT];
 	unsigned n;
 };
 
-/* Only when the whole segment is granted: a reader that runs before finds none to wake.  Killed here, others do it as in
- * R5. */
+/* Only when the whole segment is granted: a reader that runs before finds none to wake.  Killed here, others do it as
+ * in R5. */
 static void wake_segment(struct lockshm *s, struct run *run)
 {
 	unsigned i, woken = 0;
 
-	/* Granter: CAS on their words, then load their flags.  Sleeper: store its flag, then load its word.  Pairs with the
-	 * fence in wait_asleep(). */
+	/* Granter: CAS on their words, then load their flags.  Sleeper: store its flag, then load its word.  Pairs with
+	 * the fence in wait_asleep(). */
 	fence_after_rmw();
 	for (i = 0; i < run->n && woken < RUN_PASSES; i++)
 		woken += queue_wake_granted(s, &run->asleep[i]);
@@ -178,9 +179,9 @@ static void wake_before(struct lockshm *s, const struct qpos *me)
 }
 
 /*
- * Each wakes two behind it that were granted, sleep, and that no other thread has woken yet, and the one before it.  So one
- * that is stopped or killed before it gets here delays none: the one that was woken with it goes on, and what lies behind
- * several of them is reached from the next segment.  At the end of a run death notices and self-checks remain.
+ * Each wakes two behind it that were granted, sleep, and that no other thread has woken yet, and the one before it.  So
+ * one that is stopped or killed before it gets here delays none: the one that was woken with it goes on, and what lies
+ * behind several of them is reached from the next segment.  At the end of a run death notices and self-checks remain.
  */
 void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen)
 {

@@ -30,7 +30,7 @@ static inline uint64_t process_epoch(void)
 }
 
 /*
- * What a folder above has to do around fork() and when a segment is closed.  A folder adds its table before it starts
+ * What a folder above has to do around fork() and when its service thread ends.  A folder adds its table before it starts
  * anything that needs one (src/README.md lists them); a table stays for the life of the process.  NULL = nothing.
  */
 struct process_hooks {

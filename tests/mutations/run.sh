@@ -6,8 +6,8 @@
 #
 # A file tests/mutations/NAME.patch is a few lines that say what the bug is, a line "Caught-by: COMMAND", perhaps a line
 # "Needs: TARGET..." with what must be built for it in addition to the program itself, and a diff.  The command is run
-# in the build directory; $srcdir, $LOCKCTL and $BRIDGE_PROGRAM are set as in make check.  It must pass without the patch and fail with
-# it.  shellcheck source=tests/build/build-common.sh
+# in the build directory; $srcdir, $LOCKCTL and $BRIDGE_PROGRAM are set as in make check.  It must pass without the patch
+# and fail with it.  shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/../build/build-common.sh"
 
 patches=$srcdir/tests/mutations
