@@ -355,12 +355,13 @@ struct lockshm_create_options {
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h */
 	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */
+	int64_t redis_gap_ns;     /**< how long a busy key stays free after a lease, for programs that poll it (0), <= 10 s */
 	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum */
 	uint32_t reserved;        /**< 0 */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, LOCKSHM_CAST_(gid_t, -1), 0, 0, NULL, NULL, \
-	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0 }
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0, 0 }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers are independent, and a majority decides (Redlock); otherwise each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
@@ -536,9 +537,9 @@ int lockshm_current(lockshm_t *segment);
  * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without.  The request then waits for
  * the host lease: the one lease that this host has of the key in Redis, shared by all its processes, and exclusive if
  * the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
- * once another host waits, only for 64 holds or half of redis_ttl_ns (200 ms at most), whichever ends first.  The hold
- * ends with its own lease or the host's: after the host lease is lost, every call on the hold returns LOCKSHM_LOST and
- * nothing else.  Its token rises across all hosts.  A key that is used with and without the flag excludes both kinds
+ * once another host waits, only for 64 holds, or for as many of up to 1,024 as begin within 5 ms, and in no case for
+ * longer than half of redis_ttl_ns or 200 ms.  The hold ends with its own lease or the host's: after the host lease is
+ * lost, every call on the hold returns LOCKSHM_LOST and nothing else.  Its token rises across all hosts.  A key that is used with and without the flag excludes both kinds
  * on this host, and only those with the flag on other hosts.  A try (time-out 0)
  * takes as long as the reply of Redis.  Deadlocks are found within this host only.
  *
@@ -1293,6 +1294,7 @@ struct lockshm_bridge_stat {
 	int quorum;             /**< 1 = a majority of the servers decides */
 	int64_t ttl_ns;
 	int64_t retain_ns;
+	int64_t gap_ns;
 	uint32_t wait;          /**< replicas that must have a lease before it counts */
 	int32_t pid;            /**< the process that is the bridge now; 0 = none */
 	int32_t tid;
@@ -1306,7 +1308,7 @@ struct lockshm_bridge_stat {
 	uint64_t grants;        /**< holds granted under leases */
 };
 #define LOCKSHM_BRIDGE_STAT_INIT                                                                                       \
-	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * lockshm_bridge_stat - the Redis settings of a segment, its bridge, and event counts

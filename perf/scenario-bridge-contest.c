@@ -311,7 +311,7 @@ static void contest(const struct point *p, const struct way *way)
 	memset(a, 0, sizeof(*a));
 	a->way = way;
 	a->procs = p->procs;
-	a->hosts = p->scenario->arg == PASS ? 1 : 2;
+	a->hosts = p->scenario->arg == PASS || way == &way_local ? 1 : 2;
 	a->ms = figure_ms[p->scenario->arg][bench_effort];
 	a->inside_us = a->outside_us = p->scenario->arg == PEERS ? 1000 : 0;
 	measure(p, a);
@@ -344,8 +344,10 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	(void)lock;
 	contest(p, &way_global);
 	contest(p, p->scenario->arg == PASS ? &way_local : &way_redis);
-	if (p->scenario->arg == RIVAL)
+	if (p->scenario->arg == RIVAL) {
+		contest(p, &way_local);
 		contest(p, &way_barging);
+	}
 	for (int i = 0; p->scenario->arg == PEERS && bridge_others[i].name; i++)
 		contest_of_others(p, &bridge_others[i]);
 }

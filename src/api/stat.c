@@ -172,6 +172,7 @@ static int fill_bridge_stat(const struct lockshm *segment, struct lockshm_bridge
 	stat->quorum = (segment->redis.flags & REDIS_QUORUM) != 0;
 	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);
 	stat->retain_ns = LOCKSHM_MS((int64_t)segment->redis.retain_ms);
+	stat->gap_ns = LOCKSHM_MS((int64_t)segment->redis.gap_ms);
 	stat->wait = REDIS_WAIT(segment->redis.flags);
 	stat->leases = segment->n_host_leases;
 	count_leases(segment, stat);

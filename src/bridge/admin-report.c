@@ -8,7 +8,6 @@
 
 #include "redis/resp.h"
 
-#define DELAY "lockshm:delay:"
 
 /* Fields of the reply of inspect.lua. */
 enum {
@@ -97,17 +96,12 @@ static struct remote_party *add_party(struct report *r, const struct redis_reply
 static void report_writer(struct report *r)
 {
 	struct remote_party *to = add_party(r, at(r, AT_HELD), LOCKSHM_EXCLUSIVE);
-	const char *token = to->value;
 	bool known = same(redis_reply_at(at(r, AT_FENCE), 1), to->value, to->value_len);
 
 	r->info->state = REMOTE_EXCLUSIVE;
-	if (to->value_len > sizeof(DELAY) - 1 && memcmp(token, DELAY, sizeof(DELAY) - 1) == 0) {
-		r->info->state = REMOTE_DELAY;
-		token += sizeof(DELAY) - 1;
-	}
 	to->expires_in_ns = left_ns(redis_reply_integer(at(r, AT_LEFT), -1));
-	if (known && is_host(token, strlen(token)))
-		name_host(r, to, token);
+	if (known && is_host(to->value, strlen(to->value)))
+		name_host(r, to, to->value);
 	r->info->holders = 1;
 }
 

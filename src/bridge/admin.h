@@ -13,7 +13,6 @@ enum remote_state {
 	REMOTE_FREE = 2,
 	REMOTE_EXCLUSIVE, /* one holder */
 	REMOTE_SHARED, /* readers */
-	REMOTE_DELAY, /* released, with a cooldown that has not ended */
 	REMOTE_OTHER /* data of another kind, not a lock */
 };
 

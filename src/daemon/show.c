@@ -20,8 +20,6 @@ static const char *state_name(int state)
 		return "exclusive";
 	case REMOTE_SHARED:
 		return "shared";
-	case REMOTE_DELAY:
-		return "delay";
 	default:
 		return "other";
 	}
@@ -153,8 +151,6 @@ static void parties_human(FILE *out, const char *title, const struct remote_part
 static char *format_state(const struct remote_info *info)
 {
 	switch (info->state) {
-	case REMOTE_DELAY:
-		return format_text("released, cooling down");
 	case REMOTE_OTHER:
 		return format_text("data of type %s, not a lock", info->type);
 	default:

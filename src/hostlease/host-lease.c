@@ -24,6 +24,7 @@
 
 #include "sys/error.h"
 #include "sys/futex.h"
+#include "sys/min.h"
 #include "lock/participant.h"
 
 #define HOST_LEASE_WINDOW 64u
@@ -247,14 +248,16 @@ int64_t host_lease_left(const struct lockshm *s, uint32_t index, uint64_t word)
 
 bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *r, int64_t now)
 {
-	int64_t cohort_ms = (int64_t)s->redis.ttl_ms / 2;
+	int64_t held = now - (int64_t)load_relaxed(&r->acquired), gap = LOCKSHM_MS((int64_t)s->redis.gap_ms);
+	int64_t most = min64(LOCKSHM_MS((int64_t)s->redis.ttl_ms) / 2, max64(LOCKSHM_MS(HOST_LEASE_COHORT_MAX_MS), gap));
+	uint64_t grants = load_relaxed(&r->local_grants);
 
-	if (load_relaxed(&r->other_hosts_waiting) == 0)
+	/* Programs that poll may wait at any time, and nothing shows it. */
+	if (load_relaxed(&r->other_hosts_waiting) == 0 && !gap)
 		return false;
-	if (cohort_ms > HOST_LEASE_COHORT_MS)
-		cohort_ms = HOST_LEASE_COHORT_MS;
-	return load_relaxed(&r->local_grants) >= HOST_LEASE_LOCAL_GRANTS ||
-	       now - (int64_t)load_relaxed(&r->acquired) >= LOCKSHM_MS(cohort_ms);
+	if (held >= most || (grants >= HOST_LEASE_GRANTS_MAX && held >= gap))
+		return true;
+	return grants >= HOST_LEASE_GRANTS_MIN && held >= max64(LOCKSHM_MS(HOST_LEASE_COHORT_MIN_MS), gap);
 }
 
 bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word)

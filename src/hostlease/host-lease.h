@@ -72,8 +72,13 @@
 
 /* Times of a host lease are host time (host_now()). */
 #define HOST_LEASE_SUPPRESS_MS 2 /* a lease handed over quickly is looked at twice in that time, not at each end */
-#define HOST_LEASE_LOCAL_GRANTS 64 /* holds under one lease once another host waits */
-#define HOST_LEASE_COHORT_MS 200 /* and how long they may continue in all */
+/* Once another host waits: a cohort, the holds under one lease, ends after the least number and the least time, and at
+ * one of the upper bounds.  Short holds thus use the lease long enough to be worth the round trips between two hosts.
+ * With a gap between leases each cohort ends so, and lasts as long as the gap at least. */
+#define HOST_LEASE_GRANTS_MIN 64
+#define HOST_LEASE_GRANTS_MAX 1024
+#define HOST_LEASE_COHORT_MIN_MS 5
+#define HOST_LEASE_COHORT_MAX_MS 200
 #define HOST_LEASE_GRANT_MIN_MS 10 /* a lease that ends sooner grants no hold */
 
 /* Why the leader got no lease.  A result answers one command; a waiter ignores results of commands sent before it began

@@ -14,6 +14,7 @@ enum {
 	OPTION_TOKEN_FLOOR,
 	OPTION_OR_OPEN,
 	OPTION_REDIS,
+	OPTION_REDIS_GAP,
 	OPTION_REDIS_LEASES,
 	OPTION_REDIS_RETAIN,
 	OPTION_REDIS_POLICY,
@@ -31,6 +32,7 @@ static const struct option options[] = {
 	{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
 	{ "owners", required_argument, NULL, OPTION_OWNERS },
 	{ "redis", required_argument, NULL, OPTION_REDIS },
+	{ "redis-gap", required_argument, NULL, OPTION_REDIS_GAP },
 	{ "redis-leases", required_argument, NULL, OPTION_REDIS_LEASES },
 	{ "redis-retain", required_argument, NULL, OPTION_REDIS_RETAIN },
 	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
@@ -84,6 +86,9 @@ static void set_redis(int option, struct lockshm_create_options *settings)
 		break;
 	case OPTION_REDIS_RETAIN:
 		settings->redis_retain_ns = args_duration("--redis-retain", optarg, DURATION_FINITE);
+		break;
+	case OPTION_REDIS_GAP:
+		settings->redis_gap_ns = args_duration("--redis-gap", optarg, DURATION_FINITE);
 		break;
 	case OPTION_REDIS_POLICY:
 		settings->redis_policy = args_policy("--redis-policy", optarg);

@@ -43,8 +43,8 @@ static const struct command commands[] = {
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
 	  "                      [--redis-prefix P] [--redis-policy fail|wait]\n"
-	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-leases N]\n"
-	  "                      [--redis-wait N | --redis-quorum]",
+	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-gap DUR]\n"
+	  "                      [--redis-leases N] [--redis-wait N | --redis-quorum]",
 	  "make a segment",
 	  "  --locks N                keys that have room at once (16384)\n"
 	  "  --requests N             holds plus waits at once (16384)\n"
@@ -60,6 +60,7 @@ static const struct command commands[] = {
 	  "  --redis-policy POLICY    when Redis is out of reach: fail or wait (fail)\n"
 	  "  --redis-ttl DUR          time until this host's leases end without renewal (10s)\n"
 	  "  --redis-retain DUR       how long an unused lease stays (0)\n"
+	  "  --redis-gap DUR          between two leases a busy key stays free for programs that poll it (0)\n"
 	  "  --redis-leases N         global keys in use at once (1024)\n"
 	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
 	  "  --redis-quorum           a majority of the servers decides; otherwise each key has its server\n" },

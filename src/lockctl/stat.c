@@ -128,6 +128,7 @@ static void print_json(const struct counts *counts)
 		json_bool(&json, "redis_quorum", counts->bridge.quorum);
 		json_ms(&json, "bridge_ttl_ms", counts->bridge.ttl_ns);
 		json_ms(&json, "bridge_retain_ms", counts->bridge.retain_ns);
+		json_ms(&json, "bridge_gap_ms", counts->bridge.gap_ns);
 		json_uint(&json, "bridge_wait", counts->bridge.wait);
 	}
 	json_close(&json, '}');

@@ -184,7 +184,7 @@ int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const
 	if (code || lease->status != REDIS_GRANTED)
 		lease->servers = 0;
 	if ((code || lease->status != REDIS_GRANTED) && !q->options.value_is_shared) {
-		back.after_ms = 0;
+		back.gap_ms = 0;
 		(void)redis_quorum_release(q, keys, &back, redis_now() + ROLLBACK_NS);
 	}
 	return code;

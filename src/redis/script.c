@@ -84,7 +84,7 @@ static void collect(struct redis_op *op, const struct script_args *w)
 		add_number(op, w->stride);
 		break;
 	case REDIS_RELEASE:
-		add_number(op, w->after_ms);
+		add_number(op, w->gap_ms);
 		break;
 	case REDIS_LEAVE:
 		add_text(op, w->flags);
@@ -232,7 +232,7 @@ static const struct word statuses[] = {
 
 static const struct word kinds[] = {
 	{ "none", REDIS_KIND_NONE },	    { "host", REDIS_KIND_HOST },
-	{ "foreign", REDIS_KIND_FOREIGN }, { "delay", REDIS_KIND_DELAY },
+	{ "foreign", REDIS_KIND_FOREIGN }, { "gap", REDIS_KIND_GAP },
 	{ "readers", REDIS_KIND_READERS }, { "intent", REDIS_KIND_INTENT },
 	{ "turn", REDIS_KIND_QUEUE },	    { NULL, 0 },
 };

@@ -60,7 +60,7 @@ struct script_args {
 	int64_t stride; /* how many fencing tokens to reserve; renew: 0 = none */
 	int64_t waiter_ttl_ms; /* a waiter expires after this time without another call */
 	const char *flags; /* acquire: "t" = try, "b" = barge; leave: "x", "s", "xs" */
-	int64_t after_ms; /* release: how long the lock stays closed */
+	int64_t gap_ms; /* release: how long the lock is then left to other programs */
 	int64_t fence; /* fence: raise it to this number */
 };
 
@@ -80,7 +80,7 @@ enum redis_kind {
 	REDIS_KIND_NONE = 2,
 	REDIS_KIND_HOST, /* writer that follows this protocol */
 	REDIS_KIND_FOREIGN, /* any other string */
-	REDIS_KIND_DELAY, /* closed after a release */
+	REDIS_KIND_GAP, /* free, and left to other programs */
 	REDIS_KIND_READERS,
 	REDIS_KIND_INTENT, /* intent key of a waiting writer */
 	REDIS_KIND_QUEUE, /* free, but others are ahead in the queue */

@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 13u
+#define SHM_FORMAT 14u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -336,7 +336,8 @@ struct shm_redis {
 	uint32_t policy;		   /*   0 enum lockshm_redis_policy */
 	uint32_t flags;			   /*   4 [0:20 | wait:4 | 0:7 | REDIS_QUORUM] */
 	uint64_t ttl_ms;		   /*   8 of a host lease */
-	uint64_t retain_ms;		   /*  16 how long an unused host lease is kept */
+	uint32_t retain_ms;		   /*  16 how long an unused host lease is kept */
+	uint32_t gap_ms;		   /*  20 how long a busy key is then left to programs that poll it */
 	char host[REDIS_HOST_BYTES];	   /*  24 16 random hexadecimal digits: this host's name in Redis */
 	char prefix[REDIS_PREFIX_BYTES];   /*  40 NUL-terminated */
 	char servers[REDIS_SERVERS_BYTES]; /* 168 NUL-terminated URIs, without passwords */
@@ -346,6 +347,7 @@ ASSERT_OFFSET(struct shm_redis, policy, 0);
 ASSERT_OFFSET(struct shm_redis, flags, 4);
 ASSERT_OFFSET(struct shm_redis, ttl_ms, 8);
 ASSERT_OFFSET(struct shm_redis, retain_ms, 16);
+ASSERT_OFFSET(struct shm_redis, gap_ms, 20);
 ASSERT_OFFSET(struct shm_redis, host, 24);
 ASSERT_OFFSET(struct shm_redis, prefix, 40);
 ASSERT_OFFSET(struct shm_redis, servers, 168);

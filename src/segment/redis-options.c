@@ -48,6 +48,10 @@ static int check_ways(const struct lockshm_create_options *o, struct lockshm_err
 	if (o->redis_retain_ns < 0 || o->redis_retain_ns >= o->redis_ttl_ns)
 		return error_set(error, LOCKSHM_INVALID, "redis_retain_ns is %lld, must be 0 to less than redis_ttl_ns",
 				 (long long)o->redis_retain_ns);
+	if (o->redis_gap_ns < 0 || o->redis_gap_ns > LOCKSHM_SECONDS(10) || o->redis_gap_ns > o->redis_ttl_ns / 2)
+		return error_set(error, LOCKSHM_INVALID,
+				 "redis_gap_ns is %lld, must be 0 to half of redis_ttl_ns, at most 10 s",
+				 (long long)o->redis_gap_ns);
 	if (o->redis_wait > REDIS_WAIT_MAX)
 		return error_set(error, LOCKSHM_INVALID, "redis_wait is %u, must be 0..%u", o->redis_wait, REDIS_WAIT_MAX);
 	if (o->redis_wait && (o->flags & LOCKSHM_CREATE_REDIS_QUORUM))
@@ -98,7 +102,8 @@ int redis_options_store(struct shm_redis *out, const struct lockshm_create_optio
 	out->policy = (uint32_t)o->redis_policy;
 	out->flags = (o->flags & LOCKSHM_CREATE_REDIS_QUORUM ? REDIS_QUORUM : 0) | o->redis_wait << REDIS_WAIT_SHIFT;
 	out->ttl_ms = (uint64_t)(o->redis_ttl_ns / LOCKSHM_MS(1));
-	out->retain_ms = (uint64_t)(o->redis_retain_ns / LOCKSHM_MS(1));
+	out->retain_ms = (uint32_t)(o->redis_retain_ns / LOCKSHM_MS(1));
+	out->gap_ms = (uint32_t)(o->redis_gap_ns / LOCKSHM_MS(1));
 	memcpy(out->prefix, prefix, strlen(prefix));
 	memcpy(out->servers, o->redis, strlen(o->redis));
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* min.h - the smaller of two times */
+/* min.h - the smaller and the larger of two times */
 #ifndef LOCKSHM_SYS_MIN_H
 #define LOCKSHM_SYS_MIN_H
 
@@ -8,6 +8,11 @@
 static inline int64_t min64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+static inline int64_t max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
 }
 
 #endif

@@ -7,6 +7,7 @@ tests_of_bridge += \
 	%D%/test-global-batched-wakeups \
 	%D%/test-global-bridge \
 	%D%/test-global-clock \
+	%D%/test-global-cohort \
 	%D%/test-global-cluster \
 	%D%/test-global-foreign \
 	%D%/test-global-lease-stolen \

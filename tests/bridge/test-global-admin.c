@@ -195,17 +195,6 @@ START_TEST(other_programs)
 }
 END_TEST
 
-START_TEST(the_delay_of_a_release)
-{
-	hosts_make(1);
-	ck_redis("OK", redis, "SET lk:" K " lockshm:delay:00112233445566778899aabbccddeeff PX 5000");
-	ck_redis("1", redis, "HSET {lk:" K "}:f token lockshm:delay:00112233445566778899aabbccddeeff");
-	ck_assert_int_eq(inspect(0, K)->state, REMOTE_DELAY);
-	ck_assert_str_eq(seen->party[0].host, "0011223344556677");
-	ck_assert_int_gt(seen->party[0].expires_in_ns, LOCKSHM_SECONDS(3));
-}
-END_TEST
-
 /* ---------------------------------------------------------------- Redis is away, slow, refuses */
 
 START_TEST(a_server_that_is_away)
@@ -467,7 +456,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, holders_and_waiters);
 	tcase_add_test(tc, readers_and_the_intent_of_a_writer);
 	tcase_add_test(tc, other_programs);
-	tcase_add_test(tc, the_delay_of_a_release);
 	tcase_add_test(tc, a_server_that_is_away);
 	tcase_add_test(tc, a_server_that_refuses);
 	tcase_add_test(tc, ended_for_a_host);

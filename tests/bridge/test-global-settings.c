@@ -54,6 +54,16 @@ static void long_retain(struct lockshm_create_options *o)
 	o->redis_retain_ns = o->redis_ttl_ns;
 }
 
+static void long_gap(struct lockshm_create_options *o)
+{
+	o->redis_gap_ns = LOCKSHM_SECONDS(10) + LOCKSHM_MS(1);
+}
+
+static void gap_beyond_half(struct lockshm_create_options *o)
+{
+	o->redis_gap_ns = o->redis_ttl_ns / 2 + 1;
+}
+
 static void many_leases(struct lockshm_create_options *o)
 {
 	o->redis_leases = 4097;
@@ -88,6 +98,8 @@ START_TEST(bad_settings)
 		{ nonsense, "URI" },
 		{ short_ttl, "one second" },
 		{ long_retain, "redis_retain_ns" },
+		{ long_gap, "redis_gap_ns" },
+		{ gap_beyond_half, "redis_gap_ns" },
 		{ many_leases, "1..4096" },
 		{ no_policy, "policy" },
 		{ local_only, "single requests" },

@@ -352,7 +352,7 @@ START_TEST(exhausted_unseen)
 	a_has_it(LOCKSHM_EXCLUSIVE);
 	sees_no_queue(&one);
 	store_relaxed(&record()->other_hosts_waiting, 1);
-	store_relaxed(&record()->local_grants, HOST_LEASE_LOCAL_GRANTS);
+	store_relaxed(&record()->local_grants, HOST_LEASE_GRANTS_MAX);
 	(void)decides(&one);
 	is_in_state(HOST_LEASE_CLOSING);
 	ck_code(agent_release(a), 0);

@@ -20,9 +20,11 @@ if not_a_lock() then
 end
 limit(WAITER_TTL)
 prune()
-local ahead = not string.find(FLAGS, 'b') and writer_ahead()
+local barges = string.find(FLAGS, 'b')
+local ahead = not barges and writer_ahead()
+local closed = not barges and (ahead or gap_left())
 local again = type == 'set' and redis.call('SISMEMBER', LOCK, VALUE) == 1
-if again or (type ~= 'string' and not other_intent() and not ahead) then
+if again or (type ~= 'string' and not other_intent() and not closed) then
 	local base = reserve(STRIDE)
 	if string.find(FLAGS, 'l') then
 		prove()

@@ -6,15 +6,17 @@
 -- lock is written last, and a read of the tracked keys ends it.  A connection that may lack a right takes the long path,
 -- which is refused before the lock is held.
 if not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0 then
-	local fence = redis.call('HMGET', KEYS[6], 'end')
+	local fence = redis.call('HMGET', KEYS[6], 'end', 'gap')
 	local time = redis.call('TIME')
 	local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-	local base = math.max(tonumber(fence[1] or 0) or 0, ms * 1024)
-	redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3])
-	redis.call('PEXPIRE', KEYS[6], 86400000)
-	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-	redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
-	return { 'granted', ms, 0, 0, tonumber(ARGV[3]), 'host', ARGV[2], base, 0 }
+	if (tonumber(fence[2] or '') or 0) <= ms then
+		local base = math.max(tonumber(fence[1] or 0) or 0, ms * 1024)
+		redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3])
+		redis.call('PEXPIRE', KEYS[6], 86400000)
+		redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+		redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
+		return { 'granted', ms, 0, 0, tonumber(ARGV[3]), 'host', ARGV[2], base, 0 }
+	end
 end
 -- common
 
@@ -26,11 +28,12 @@ if not_a_lock() then
 end
 limit(WAITER_TTL)
 local first = prune()
-if first == MEMBER or string.find(FLAGS, 'b') then
+local barges = string.find(FLAGS, 'b')
+if first == MEMBER or barges then
 	first = nil
 end
 -- If the reply to an earlier attempt was lost, the lock has this value already.
-if held == VALUE or (type == 'none' and not first) then
+if held == VALUE or (type == 'none' and not first and (barges or not gap_left())) then
 	local base = reserve(STRIDE, VALUE, TTL)
 	if string.find(FLAGS, 'l') then
 		prove()

@@ -14,7 +14,7 @@
 local LOCK, INTENT, QUEUE, ALIVE, READERS, FENCE = unpack(KEYS)
 local HOST, VALUE = ARGV[1], ARGV[2]
 local DAY, MINUTE = 86400000, 60000
-local DELAY = 'lockshm:delay:'
+local GAP_MAX = 10000
 
 local time = redis.call('TIME')
 local MS = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,7 +26,7 @@ local held = type == 'string' and redis.call('GET', LOCK)
 local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
 local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
 local waiting = redis.call('ZCARD', QUEUE)
-local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark')
+local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark', 'gap')
 -- Other data under the intent key is an intent, too.
 local intent = redis.pcall('GET', INTENT)
 if intent and intent.err and not string.find(intent.err, 'WRONGTYPE') then
@@ -236,16 +236,23 @@ local function string_holder()
 		redis.call('PEXPIRE', LOCK, ttl)
 		left = ttl
 	end
-	if string.sub(held, 1, #DELAY) == DELAY then
-		return 'delay', held, left
-	end
 	return fence[2] == held and 'host' or 'foreign', held, left
+end
+
+-- How long a free lock still is for other programs.  An end further away than any gap was stored before the server's
+-- clock was set back.
+local function gap_left()
+	local left = type == 'none' and (tonumber(fence[6] or '') or 0) - MS
+	return left and left > 0 and left <= GAP_MAX and left
 end
 
 -- What blocks the caller: kind, holder, ms until that may change.  @first is the waiter ahead, if that is the reason.
 local function blocked_by(first)
 	if type == 'string' then
 		return string_holder()
+	end
+	if gap_left() then
+		return 'gap', '', gap_left()
 	end
 	if first then
 		return 'turn', string.sub(first, 3), math.max(0, (tonumber(redis.call('ZSCORE', ALIVE, first)) or MS) - MS)

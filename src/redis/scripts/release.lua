@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- release.lua - ARGV: host, value, ms for which the lock stays closed after a writer (0 = not at all)
+-- release.lua - ARGV: host, value, ms for which the lock is then left to programs outside this protocol (0 = none)
 
 -- The short path, for a writer's lock without waiters: a quarter of the commands.
 if ARGV[3] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
@@ -9,25 +9,25 @@ if ARGV[3] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('EXI
 end
 -- common
 
-local AFTER = tonumber(ARGV[3])
+local GAP = tonumber(ARGV[3])
+
+local function leave_gap()
+	if GAP > 0 then
+		redis.call('HSET', FENCE, 'gap', MS + GAP)
+		redis.call('PEXPIRE', FENCE, DAY)
+	end
+end
 
 local function release()
 	if held == VALUE then
-		if AFTER > 0 then
-			record(DELAY .. VALUE, AFTER)
-			redis.call('SET', LOCK, DELAY .. VALUE, 'PX', AFTER)
-		else
-			redis.call('DEL', LOCK)
-			type = 'none'
-		end
-		return 'ok'
-	end
-	-- The reply to an earlier release was lost.
-	if held == DELAY .. VALUE then
+		leave_gap()
+		redis.call('DEL', LOCK)
+		type = 'none'
 		return 'ok'
 	end
 	if type == 'set' and redis.call('SREM', LOCK, VALUE) == 1 then
 		local deadline = redis.call('ZSCORE', READERS, VALUE)
+		leave_gap()
 		redis.call('ZREM', READERS, VALUE)
 		return deadline and tonumber(deadline) < MS and 'late' or 'ok'
 	end
