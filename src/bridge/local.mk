@@ -10,6 +10,7 @@ libbridge_la_SOURCES = \
 	%D%/admin.h \
 	%D%/client-settings.c \
 	%D%/client-settings.h \
+	%D%/credentials.h \
 	%D%/demand.c \
 	%D%/demand.h \
 	%D%/lease-held.c \

@@ -22,6 +22,7 @@ struct host {
 	lockshm_t *s; /* for inspection: the test itself takes no locks there */
 	char name[128];
 	pid_t bridge; /* 0 = none */
+	const char *credentials; /* directory of its bridge; NULL = none */
 };
 
 extern struct host hosts[HOSTS_MAX];

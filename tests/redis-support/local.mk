@@ -7,6 +7,7 @@ tests_libtest_la_SOURCES += \
 	%D%/foreign.h \
 	%D%/hosts.c \
 	%D%/hosts.h \
+	%D%/logins.c \
 	%D%/peer.c \
 	%D%/peer.h \
 	%D%/program.c \

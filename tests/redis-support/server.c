@@ -326,9 +326,11 @@ struct redis_server server_of(const char *uri)
 {
 	struct redis_server server[1];
 	struct lockshm_error error;
+	char rest[600];
+	const char *dir = login_split(uri, rest, sizeof(rest));
 	size_t n;
 
-	ck_assert_msg(redis_uri_parse(uri, REDIS_PRIVATE, server, 1, &n, &error) == 0, "%s: %s", uri, error.message);
+	ck_assert_msg(redis_uri_parse(rest, dir, server, 1, &n, &error) == 0, "%s: %s", uri, error.message);
 	return server[0];
 }
 
