@@ -15,6 +15,7 @@ libbridge_la_SOURCES = \
 	%D%/demand.h \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
+	%D%/lease-log.c \
 	%D%/lease-reply.c \
 	%D%/lease.c \
 	%D%/lease.h \
