@@ -124,8 +124,9 @@ void host_make_bare(unsigned i, const struct lockshm_create_options *options)
 
 	hosts[i].credentials = own.redis ? login_split(own.redis, uris, sizeof(uris)) : NULL;
 	own.redis = own.redis ? uris : NULL;
-	if (hosts[i].credentials)
-		bridge_credentials = hosts[i].credentials;
+	if (!hosts[i].credentials && own.redis && !own.redis_prefix)
+		hosts[i].credentials = smallest_login();
+	bridge_credentials = hosts[i].credentials;
 	prefix_of(prefix, sizeof(prefix));
 	snprintf(hosts[i].name, sizeof(hosts[i].name), "%s%d-%u", prefix, (int)getpid(), n++);
 	code = lockshm_create(&hosts[i].s, hosts[i].name, &own, &error);
@@ -311,6 +312,7 @@ void bridge_service_start(struct bridge_service *v, unsigned i)
 {
 	if (hosts[i].bridge)
 		bridge_end(i);
+	bridge_credentials = hosts[i].credentials;
 	*v = (struct bridge_service){ .s = hosts[i].s, .canceller = LOCKSHM_CANCELLER_INIT };
 	ck_assert_int_eq(pthread_create(&v->thread, NULL, bridge_service_main, v), 0);
 	leads(i, getpid());

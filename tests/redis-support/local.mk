@@ -13,6 +13,7 @@ tests_libtest_la_SOURCES += \
 	%D%/program.c \
 	%D%/proxy.c \
 	%D%/redis.h \
+	%D%/rights.c \
 	%D%/server.c \
 	%D%/tls-files.c \
 	$(end)

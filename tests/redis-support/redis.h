@@ -125,6 +125,10 @@ const char *tls_with(const char *uri, const char *format, ...) __attribute__((fo
 
 /* ---------------------------------------------------------------- shortcuts */
 
+/* What the smallest ACL of the documents allows; each server of a test has the user web with these rights. */
+const char *smallest_rights(void);
+/* A directory with the credentials of that user. */
+const char *smallest_login(void);
 /* A new directory, removed by the runner. */
 void redis_dir(char out[64]);
 /*
