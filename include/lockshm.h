@@ -386,11 +386,9 @@ struct lockshm_create_options {
  * system calls.  Waits for no other process, except while it completes the removal of a half-removed segment as
  * lockshm_destroy() does.
  *
- * A Redis URI is redis://[user@]host[:port][/db][?option=value&...], the same with rediss:// for TLS, or
- * unix://[user@]/path[?option=value&...].  It may not contain a password, because every process that can open the
- * segment can read the URI: the options password-env=VARIABLE and password-file=PATH name the place where the bridge
- * finds it.  For TLS there are tls-ca=PATH, tls-cert=PATH, tls-key=PATH and tls-name=NAME.  This call contacts no
- * server.
+ * A Redis URI is redis://host[:port][/db], the same with rediss:// for TLS, or unix:///path[?db=N].  Every process that
+ * can open the segment can read it, so it takes neither a login nor names of files: these are files of fixed names in the
+ * bridge's credentials directory, see lockshm-bridge(8).  This call contacts no server.
  *
  * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see the
  *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis

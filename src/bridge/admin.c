@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/credentials.h"
 #include "sys/error.h"
 
 /* ---------------------------------------------------------------- sending */
@@ -78,7 +79,7 @@ static int begin(struct admin_op *q)
 
 	if (!servers)
 		return error_set(q->error, LOCKSHM_NO_MEMORY, "out of memory");
-	err = redis_uri_parse(q->s->redis.servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, q->error);
+	err = redis_uri_parse(q->s->redis.servers, bridge_credentials, servers, REDIS_SERVERS_MAX, &n, q->error);
 	if (!err)
 		err = choose(q, servers, n);
 	explicit_bzero(servers, REDIS_SERVERS_MAX * sizeof(*servers));

@@ -54,6 +54,7 @@ enum next bridge_lease_at_lost(struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct demand in;
 
+	bridge_lease_log_expiry(b, i);
 	end_holds(b, i, host_lease_epoch(word));
 	in = look_at_holders(b, i, word);
 	if (in.damaged ? in.holders : !demand_no_holder(b, i, host_lease_epoch(word), &in))

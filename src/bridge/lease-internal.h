@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lease-internal.h - for the files that decide about one host lease: bridge/lease-held.c (HELD, CLOSING, LOST) and
- * bridge/lease.c (the other states) */
+/* lease-internal.h - for the files that decide about one host lease: bridge/lease-held.c (HELD, CLOSING, LOST),
+ * bridge/lease.c (the other states), bridge/lease-log.c (what the operator reads) */
 #ifndef LOCKSHM_BRIDGE_LEASE_INTERNAL_H
 #define LOCKSHM_BRIDGE_LEASE_INTERNAL_H
 
@@ -24,6 +24,10 @@ static inline enum next wait_until(struct bridge_lease *l, int64_t when)
 /* The server lost the fence and its clock went back: raise it to the tokens in use. */
 void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds,
 				size_t *n);
+
+/* One line for each lost lease, with the cause: what a reply to a renewal reports, or that its time was over. */
+void bridge_lease_log_loss(struct bridge *b, uint32_t i, const struct redis_command *cmd);
+void bridge_lease_log_expiry(struct bridge *b, uint32_t i);
 
 /* HELD and CLOSING. */
 enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);

@@ -6,10 +6,11 @@
  * from the word that was read, and no command is sent whose effect another epoch, or a holder of this one, could miss.
  */
 #define _GNU_SOURCE
-#include "bridge/lease.h"
+#include "bridge/lease-internal.h"
 
 #include <unistd.h>
 
+#include "bridge/log.h"
 #include "redis/redis-error.h"
 #include "sys/min.h"
 
@@ -54,6 +55,9 @@ static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const str
 	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
 	l->failed_at = now;
+	l->failed_code = cmd->code;
+	if (!transient)
+		bridge_log_refusal(cmd->why);
 	/* A short silence is not yet an outage. */
 	if (transient && now - l->failing_since < GRACE_NS)
 		return;
@@ -182,7 +186,7 @@ static void apply_busy(struct bridge *b, uint32_t i, uint64_t word, const struct
 }
 
 /* The record is gone from Redis. */
-static void set_lost(struct bridge *b, uint32_t i, uint64_t word)
+static void set_lost(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
@@ -190,6 +194,7 @@ static void set_lost(struct bridge *b, uint32_t i, uint64_t word)
 		return;
 	bridge_count_add(b->s, BRIDGE_COUNT_LOST, 1);
 	host_lease_signal(r);
+	bridge_lease_log_loss(b, i, cmd);
 }
 
 /* Does a renewal report the record lost?  Missing, or of the other mode: an epoch has one. */
@@ -209,7 +214,7 @@ static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const str
 	now_due(b, l);
 	l->due += LOCKSHM_MS(1);
 	if (reports_lost(cmd)) {
-		set_lost(b, i, word);
+		set_lost(b, i, word, cmd);
 		return;
 	}
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);

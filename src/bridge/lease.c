@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bridge/demand.h"
+#include "bridge/log.h"
 #include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
@@ -48,6 +49,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->reverify = false;
 	l->idle_since = 0;
 	l->local_grants = 0;
+	l->loss_logged = false;
 	host_lease_value(b->s, i, epoch, l->value);
 }
 
@@ -82,6 +84,7 @@ static enum naming name(const struct bridge *b, uint32_t i)
 	if (!l->named) {
 		redis_keys_free(&l->keys);
 		host_lease_store_result(b->s, r, RESULT_LASTS, asked, 0, error.text);
+		bridge_log_refusal(error.text);
 	}
 	return l->named ? NAMED : NAMELESS;
 }

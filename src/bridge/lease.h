@@ -55,6 +55,8 @@ struct bridge_lease {
 	int64_t backoff_ns;
 	int64_t failing_since; /* no reply since, over all epochs; 0 = the last one was good */
 	int64_t failed_at; /* the last failure */
+	int failed_code; /* its class */
+	bool loss_logged; /* of this epoch */
 	int64_t renew_at;
 	unsigned unverified; /* renewals left that assume an unchanged fence; 0 = read it */
 	int64_t idle_since; /* no demand since; 0 = demand at the last scan */

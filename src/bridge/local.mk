@@ -10,10 +10,12 @@ libbridge_la_SOURCES = \
 	%D%/admin.h \
 	%D%/client-settings.c \
 	%D%/client-settings.h \
+	%D%/credentials.h \
 	%D%/demand.c \
 	%D%/demand.h \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
+	%D%/lease-log.c \
 	%D%/lease-reply.c \
 	%D%/lease.c \
 	%D%/lease.h \

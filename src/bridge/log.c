@@ -11,6 +11,8 @@
 
 #define LINES 20
 #define PERIOD_NS LOCKSHM_SECONDS(10)
+#define REFUSALS 32 /* different ones that are remembered */
+#define AGAIN_NS LOCKSHM_SECONDS(300)
 
 void (*bridge_log_to)(const char *line);
 
@@ -60,6 +62,46 @@ void bridge_log(const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
+static uint64_t hash(const char *text)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
+	return h;
+}
+
+static struct {
+	uint64_t text; /* hash */
+	int64_t until;
+} refusals[REFUSALS];
+static size_t next_refusal;
+
+/* Was it logged lately?  From now on it was. */
+static bool refusal_is_old(uint64_t text)
+{
+	int64_t now = clock_precise();
+	bool old = false;
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < REFUSALS; i++)
+		old = old || (refusals[i].text == text && now < refusals[i].until);
+	if (!old) {
+		refusals[next_refusal].text = text;
+		refusals[next_refusal].until = now + AGAIN_NS;
+		next_refusal = (next_refusal + 1) % REFUSALS;
+	}
+	pthread_mutex_unlock(&lock);
+	return old;
+}
+
+void bridge_log_refusal(const char *why)
+{
+	if (!refusal_is_old(hash(why)))
+		bridge_log("%s", why);
+}
+
 static struct server_log *find(struct server_logs *logs, const char *label)
 {
 	size_t i;
@@ -77,13 +119,17 @@ static void log_server(const char *label, bool ready, const char *why, void *arg
 {
 	struct server_log *server = find(arg, label);
 
-	if (!server || (ready ? !server->lost : server->lost || !*why))
+	bool was_lost = server && server->lost;
+
+	if (!server || (ready ? !was_lost : !*why || (was_lost && server->why == hash(why))))
 		return;
 	server->lost = !ready;
+	server->why = hash(why);
+	/* The reason begins with the server. */
 	if (ready)
 		bridge_log("%s is back", label);
-	else
-		bridge_log("%s", why); /* begins with the server */
+	else if (!refusal_is_old(server->why) || !was_lost)
+		bridge_log("%s", why);
 }
 
 void bridge_log_servers(struct server_logs *logs, const struct redis_client *client)

@@ -277,7 +277,7 @@ static void make_client(struct leader *v, int64_t now)
 	v->client_tried = redis_now();
 	bridge_client_settings(&settings, &v->s->redis);
 	if (redis_client_new(&v->b.client, &settings, &v->b.client_error) != 0) {
-		bridge_log("%s", v->b.client_error.text);
+		bridge_log_refusal(v->b.client_error.text);
 		return;
 	}
 	redis_client_between(v->b.client, keep_leadership_in_round, v);

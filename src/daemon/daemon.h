@@ -4,6 +4,7 @@
 #define DAEMON_DAEMON_H
 
 #include "bridge/admin.h"
+#include "bridge/credentials.h"
 #include "bridge/log.h"
 #include "bridge/serve.h"
 #include "cli/cli.h"
@@ -14,6 +15,12 @@
 int daemon_release(int argc, char **argv);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);
+
+/* --- daemon/credentials.c: login and TLS files --------------------------------------------------------- */
+
+/** The directory for segment @name: @option, or $LOCKSHM_CREDENTIALS, or /etc/lockshm/NAME.  One that was named has to
+ * be there: else it does not return. */
+void credentials_use(const char *option, const char *name);
 
 /* --- daemon/segments.c: the segments of one name ------------------------------------------------------- */
 

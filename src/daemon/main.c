@@ -6,9 +6,9 @@
 #include "daemon/daemon.h"
 
 static const char help_text[] =
-	"usage: lockshm-bridge [--any-owner] [--while-used] NAME [-- CMD...]\n"
-	"       lockshm-bridge show [--json|--porcelain] [--escaped] NAME KEY\n"
-	"       lockshm-bridge release [--escaped] [--any-owner] NAME KEY VALUE\n"
+	"usage: lockshm-bridge [--any-owner] [--while-used] [--credentials DIR] NAME [-- CMD...]\n"
+	"       lockshm-bridge show [--json|--porcelain] [--escaped] [--credentials DIR] NAME KEY\n"
+	"       lockshm-bridge release [--escaped] [--any-owner] [--credentials DIR] NAME KEY VALUE\n"
 	"\n"
 	"Obtains the global keys of a segment from Redis, for all processes of this host.\n"
 	"\n"
@@ -16,6 +16,8 @@ static const char help_text[] =
 	"  release                  end the hold in Redis that has VALUE, as show prints it\n"
 	"\n"
 	"  --any-owner              accept a segment that belongs to neither the caller nor root\n"
+	"  --credentials DIR        directory with the files user, password, ca.pem, cert.pem, key.pem; default:\n"
+	"                           $LOCKSHM_CREDENTIALS, or /etc/lockshm/NAME\n"
 	"  --while-used             end when no global key has been in use for 3 seconds\n"
 	"  --escaped                KEY and VALUE are percent-escaped, as --porcelain prints them\n"
 	"  --json                   one JSON array, an element for each server\n"

@@ -164,7 +164,11 @@ static bool look_for_segment(struct segments *all)
 	}
 	report(&all->why, &why);
 	/* While another one is served that one counts. */
-	return all->served || !is_final(code);
+	if (all->served || !is_final(code))
+		return true;
+	/* Of an open it is the name. */
+	all->status = code == LOCKSHM_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	return false;
 }
 
 /** Return: false = the segment cannot be served. */
@@ -214,7 +218,7 @@ static void *keep(void *arg)
 	do {
 		tell_alive(all);
 		if (!look_for_segment(all) || !collect_ended(all)) {
-			all->status = EXIT_FAILED;
+			all->status = all->status ? all->status : EXIT_FAILED;
 			break;
 		}
 		if (all->while_used && is_unused(all))

@@ -15,10 +15,11 @@
 
 #include "daemon/daemon.h"
 
-enum { OPTION_ANY_OWNER = 256, OPTION_WHILE_USED };
+enum { OPTION_ANY_OWNER = 256, OPTION_CREDENTIALS, OPTION_WHILE_USED };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
+	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
 	{ "help", no_argument, NULL, 'h' },
 	{ "while-used", no_argument, NULL, OPTION_WHILE_USED },
 	{ NULL, 0, NULL, 0 } /* end */
@@ -28,6 +29,7 @@ struct arguments {
 	const char *name;
 	bool any_owner;
 	bool while_used;
+	const char *credentials;
 	char **command; /**< NULL = none */
 };
 
@@ -36,6 +38,8 @@ static void parse(int argc, char **argv, struct arguments *args)
 	for (int option; (option = args_option(argc, argv, "+:h", options)) != -1;)
 		if (option == OPTION_ANY_OWNER)
 			args->any_owner = true;
+		else if (option == OPTION_CREDENTIALS)
+			args->credentials = optarg;
 		else
 			args->while_used = true;
 	args->name = args_segment(argc, argv);
@@ -110,6 +114,7 @@ int daemon_serve(int argc, char **argv)
 	int status, failed_status;
 
 	parse(argc, argv, &args);
+	credentials_use(args.credentials, args.name);
 	bridge_log_to = log_line;
 	/* No thread that serves takes a signal. */
 	sigfillset(&set);

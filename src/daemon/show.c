@@ -180,9 +180,10 @@ static int server_human(const struct remote_info *info, void *arg)
 
 /* --- The command ------------------------------------------------------------------------------------- */
 
-enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED };
+enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED, OPTION_CREDENTIALS };
 
 static const struct option options[] = {
+	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "help", no_argument, NULL, 'h' },
 	{ "json", no_argument, NULL, OPTION_JSON },
@@ -230,18 +231,21 @@ int daemon_show(int argc, char **argv)
 	enum format format = FORMAT_HUMAN;
 	bool escaped = false;
 	lockshm_t *segment;
-	const char *name;
+	const char *name, *credentials = NULL;
 	struct key key;
 	int status;
 
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
 		if (option == OPTION_ESCAPED)
 			escaped = true;
+		else if (option == OPTION_CREDENTIALS)
+			credentials = optarg;
 		else
 			format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_PORCELAIN;
 	name = args_segment(argc, argv);
 	key = args_key(args_operand(argc, argv, "KEY"), escaped);
 	args_end(argc, argv);
+	credentials_use(credentials, name);
 	status = open_to_look(&segment, name);
 	if (status)
 		return status;

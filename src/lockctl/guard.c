@@ -201,7 +201,7 @@ static bool is_ours(const char *entry)
 
 /**
  * A copy of the environment with the variables of this lock, and of no outer one.  setenv() would race with the
- * library's threads, which may read a password from the environment.  Freed by the end of lockctl.
+ * library's threads, which may read it.  Freed by the end of lockctl.
  */
 static char **make_environment(const struct guard *guard)
 {

@@ -52,7 +52,7 @@ static int add_servers(struct redis_client *client, const struct redis_settings 
 	size_t n, i;
 	int code = 0;
 
-	if (redis_uri_parse(settings->servers, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, &why) != 0)
+	if (redis_uri_parse(settings->servers, settings->credentials, servers, REDIS_SERVERS_MAX, &n, &why) != 0)
 		return redis_fail(error, REDIS_INVALID, "%s", why.message);
 	if (settings->quorum) {
 		client->n_quorum = n;

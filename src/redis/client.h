@@ -15,7 +15,8 @@ struct redis_client;
 
 /* The texts belong to the caller and must stay as long as the client. */
 struct redis_settings {
-	const char *servers; /* URIs, separated by commas, without passwords */
+	const char *servers; /* URIs, separated by commas */
+	const char *credentials; /* directory; NULL = none */
 	char host[REDIS_HOST_LEN + 1]; /* this host's name in Redis */
 	uint64_t ttl_ms; /* of a lease, at most */
 	bool quorum; /* a majority of the servers decides; else each key has one server */

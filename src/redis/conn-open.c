@@ -13,6 +13,7 @@
 
 #include "redis/backoff.h"
 #include "redis/conn-internal.h"
+#include "redis/secrets.h"
 
 /* How long sent bytes may stay unacknowledged before the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 30000
@@ -89,8 +90,12 @@ static void set_options(int fd, int family)
 static int begin_handshake(struct redis_conn *c)
 {
 	struct redis_error why;
-	int code;
+	int code = redis_credentials_find(&c->server, &c->error);
 
+	if (code) {
+		conn_shut(c);
+		return code;
+	}
 	if (c->server.tls) {
 		c->tls = redis_tls_new(&c->server, &why);
 		if (!c->tls)

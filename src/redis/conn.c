@@ -73,7 +73,7 @@ static const char *likely_cause(const struct redis_conn *c)
 		return " (does it speak TLS, rediss://?)";
 	if (!redis_tls_up(c->tls))
 		return redis_tls_received(c->tls) ? "" : " (does it speak no TLS, redis://?)";
-	return c->server.tls_cert[0] ? "" : " (does it want a client certificate, tls-cert?)";
+	return c->server.tls_cert[0] ? "" : " (does it want a client certificate, cert.pem?)";
 }
 
 int conn_lost(struct redis_conn *c, const char *why)

@@ -85,6 +85,7 @@ int handshake_begin(struct handshake *g, struct resp *resp, const struct redis_s
 	code = put_login(g, resp, server, error);
 	if (code)
 		return code;
+	g->no_password_in = server->password_file[0] ? NULL : server->credentials;
 	if (server->db) {
 		snprintf(db, sizeof(db), "%d", server->db);
 		ok = put_words(g, resp, SELECT_DB, "SELECT", db, NULL);
@@ -202,6 +203,9 @@ int handshake_reply(struct handshake *g, const struct redis_reply *reply,
 		 */
 		if (code == REDIS_REFUSED)
 			code = step == AUTH ? REDIS_DENIED : step == SELECT_DB ? REDIS_INVALID : code;
+		if (g->no_password_in && len > 6 && memcmp(text, "NOAUTH", 6) == 0)
+			return redis_fail(error, code, "%s: NOAUTH: there is no file password in %.120s", step_names[step],
+					  g->no_password_in);
 		return redis_fail(error, code, "%s: %.*s", step_names[step], (int)(len < 160 ? len : 160), text);
 	}
 	code = take_step(g, step, reply, options, error);

@@ -17,6 +17,7 @@ struct handshake {
 	size_t n_steps, step, n_loaded;
 	char sha[REDIS_SCRIPTS_MAX][41];
 	struct redis_server_info info;
+	const char *no_password_in; /* directory that has none; NULL = there is one, or no directory */
 };
 
 int handshake_begin(struct handshake *g, struct resp *resp, const struct redis_server *server,

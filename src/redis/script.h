@@ -86,6 +86,13 @@ enum redis_kind {
 	REDIS_KIND_QUEUE, /* free, but others are ahead in the queue */
 };
 
+/* What the server has of a lock that is not there. */
+enum redis_absent {
+	REDIS_ABSENT_ALL, /* nothing: its data was lost */
+	REDIS_ABSENT_SELF, /* no other writer had it since */
+	REDIS_ABSENT_TAKEN, /* another writer had it */
+};
+
 struct script_reply {
 	enum redis_status status;
 	enum redis_kind kind;
@@ -93,7 +100,7 @@ struct script_reply {
 	int64_t queued; /* number of waiting hosts */
 	int64_t position; /* of this host among them, from 1; 0 = not waiting */
 	int64_t left_ms; /* until the block may end; -1 = it has no end, -2 = nothing is there */
-	int64_t fence; /* granted, renewed: first of the tokens reserved, 0 = none */
+	int64_t fence; /* granted, renewed: first of the tokens reserved, 0 = none; ABSENT: enum redis_absent */
 	bool intent; /* the intent key of another writer exists */
 	char holder[96]; /* value; for KIND_QUEUE a host id.  Cut if longer */
 	size_t holder_len;

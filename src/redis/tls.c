@@ -96,7 +96,7 @@ static int refused(const struct redis_tls *t, unsigned long code, struct redis_e
 
 	return redis_fail(error, alert == SSL_AD_INTERNAL_ERROR ? REDIS_UNREACHABLE : REDIS_DENIED,
 			   "TLS: refused by the server: %s%s", reason(code),
-			   no_cert ? " (if it wants a client certificate: tls-cert, tls-key)" : "");
+			   no_cert ? " (if it wants a client certificate: cert.pem, key.pem)" : "");
 }
 
 static int failed(const struct redis_tls *t, struct redis_error *error)
@@ -181,9 +181,9 @@ static int read_files(struct files *f, const struct redis_server *s, struct redi
 {
 	int code = 0;
 
-	*f = (struct files){ .ca = { "tls-ca", s->tls_ca, NULL, 0 },
-			     .cert = { "tls-cert", s->tls_cert, NULL, 0 },
-			     .key = { "tls-key", s->tls_key, NULL, 0 } };
+	*f = (struct files){ .ca = { "authorities", s->tls_ca, NULL, 0 },
+			     .cert = { "certificate", s->tls_cert, NULL, 0 },
+			     .key = { "key", s->tls_key, NULL, 0 } };
 	if (s->tls_ca[0])
 		code = read_file(&f->ca, false, error);
 	if (!code && s->tls_cert[0])
@@ -256,7 +256,7 @@ static int use_key(const struct bytes *b, SSL_CTX *ctx, struct redis_error *erro
 	if (!key)
 		code = bad_content(b, "must have a key (PEM) without a pass phrase", error);
 	else if (SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
-		code = bad_content(b, "is not the key of the certificate in tls-cert", error);
+		code = bad_content(b, "is not the key of the certificate in cert.pem", error);
 	EVP_PKEY_free(key);
 	BIO_free(bio);
 	return code;

@@ -340,7 +340,7 @@ struct shm_redis {
 	uint32_t gap_ms;		   /*  20 how long a busy key is then left to programs that poll it */
 	char host[REDIS_HOST_BYTES];	   /*  24 16 random hexadecimal digits: this host's name in Redis */
 	char prefix[REDIS_PREFIX_BYTES];   /*  40 NUL-terminated */
-	char servers[REDIS_SERVERS_BYTES]; /* 168 NUL-terminated URIs, without passwords */
+	char servers[REDIS_SERVERS_BYTES]; /* 168 NUL-terminated URIs */
 };
 ASSERT_SIZE(struct shm_redis, 1280);
 ASSERT_OFFSET(struct shm_redis, policy, 0);

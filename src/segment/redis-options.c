@@ -2,7 +2,7 @@
 /*
  * redis-options.c - options of create that concern Redis; see segment/redis-options.h
  *
- * URIs are stored as given; each new bridge parses them again.  They contain no password (segment/redis-uri.h).
+ * URIs are stored as given; each new bridge parses them again.  They contain no secret (segment/redis-uri.h).
  */
 #include "segment/redis-options.h"
 
@@ -26,7 +26,7 @@ static int check_servers(const struct lockshm_create_options *o, struct lockshm_
 
 	if (strnlen(o->redis, REDIS_SERVERS_BYTES) == REDIS_SERVERS_BYTES)
 		return error_set(error, LOCKSHM_INVALID, "the Redis URIs have more than %d bytes", REDIS_SERVERS_BYTES - 1);
-	err = redis_uri_parse(o->redis, REDIS_PUBLIC, servers, REDIS_SERVERS_MAX, &n, error);
+	err = redis_uri_parse(o->redis, NULL, servers, REDIS_SERVERS_MAX, &n, error);
 	if (!err && n == 2 && (o->flags & LOCKSHM_CREATE_REDIS_QUORUM))
 		return error_set(error, LOCKSHM_INVALID,
 				 "a quorum of 2 servers: both are needed, which is less available than one");

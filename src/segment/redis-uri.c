@@ -14,6 +14,7 @@
 
 #define DEFAULT_PORT "6379"
 #define DB_MAX 65535
+#define ELSEWHERE "go into files of the bridge's credentials directory, see lockshm-bridge(8)"
 
 /* A part of the text; not terminated. */
 struct slice {
@@ -25,7 +26,7 @@ struct slice {
 struct parse {
 	struct slice rest;
 	size_t number; /* from 1, for messages */
-	int origin;
+	const char *credentials;
 	struct redis_server *out;
 	struct lockshm_error *error;
 };
@@ -42,38 +43,15 @@ static int bad(struct parse *p, const char *format, ...)
 	return error_set(p->error, LOCKSHM_INVALID, "Redis URI %zu: %s", p->number, why);
 }
 
-static int hex_digit(char c)
+/* The text of a part, terminated. */
+static int copy(struct parse *p, struct slice in, const char *what, char *out, size_t size)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Decodes %XX into @out and terminates it. */
-static int decode(struct parse *p, struct slice in, const char *what, char *out, size_t size)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < in.len; i++) {
-		int c = (unsigned char)in.at[i];
-
-		if (c == '%') {
-			int high = i + 2 < in.len ? hex_digit(in.at[i + 1]) : -1;
-			int low = i + 2 < in.len ? hex_digit(in.at[i + 2]) : -1;
-
-			if (high < 0 || low < 0)
-				return bad(p, "%s: %% needs two hexadecimal digits after it (%%25 is a %%)", what);
-			c = high << 4 | low;
-			i += 2;
-		}
-		if (c == 0)
-			return bad(p, "%s: contains a zero byte", what);
-		if (n + 1 >= size)
-			return bad(p, "%s: longer than %zu bytes", what, size - 1);
-		out[n++] = (char)c;
-	}
-	out[n] = '\0';
+	if (in.len >= size)
+		return bad(p, "%s: longer than %zu bytes", what, size - 1);
+	if (memchr(in.at, '%', in.len))
+		return bad(p, "%s: contains a %%, and there are no escapes", what);
+	memcpy(out, in.at, in.len);
+	out[in.len] = '\0';
 	return 0;
 }
 
@@ -89,11 +67,6 @@ static struct slice cut(struct slice *s, char c, bool *found)
 	s->at += before.len + (at ? 1 : 0);
 	s->len -= before.len + (at ? 1 : 0);
 	return before;
-}
-
-static bool equals(struct slice s, const char *word)
-{
-	return s.len == strlen(word) && memcmp(s.at, word, s.len) == 0;
 }
 
 /* A decimal number of at most @max; -1 if it is none. */
@@ -113,25 +86,6 @@ static long number(struct slice s, long max)
 }
 
 /* ---------------------------------------------------------------- parts */
-
-static int parse_login(struct parse *p, struct slice login)
-{
-	bool has_password;
-	struct slice user = cut(&login, ':', &has_password);
-	int code;
-
-	if (user.len == 0 && !has_password)
-		return bad(p, "nothing before the @");
-	if (has_password && login.len == 0)
-		return bad(p, "the password is empty");
-	if (has_password && p->origin == REDIS_PUBLIC)
-		return bad(p,
-			   "holds a password that others can read here: use ?password-env=NAME or ?password-file=PATH");
-	code = decode(p, user, "user", p->out->user, sizeof(p->out->user));
-	if (code)
-		return code;
-	return decode(p, login, "password", p->out->password, sizeof(p->out->password));
-}
 
 static int parse_port(struct parse *p, struct slice port)
 {
@@ -179,7 +133,7 @@ static int parse_host(struct parse *p, struct slice text)
 	}
 	if (host.len == 0)
 		return bad(p, "no host");
-	code = decode(p, host, "host", p->out->host, sizeof(p->out->host));
+	code = copy(p, host, "host", p->out->host, sizeof(p->out->host));
 	if (code)
 		return code;
 	for (c = p->out->host; *c; c++) {
@@ -187,53 +141,11 @@ static int parse_host(struct parse *p, struct slice text)
 			*c |= 0x20;
 		if (*c <= ' ' || *c == 0x7f)
 			return bad(p, "the host contains a blank or a control character");
-		if (*c == '@')
-			return bad(p, "more than one @ (in a password it is written %%40)");
 	}
 	if (found)
 		return parse_port(p, text);
 	strcpy(p->out->port, DEFAULT_PORT);
 	return 0;
-}
-
-static int parse_option(struct parse *p, struct slice option)
-{
-	struct redis_server *s = p->out;
-	const struct {
-		const char *name;
-		char *out;
-		size_t size;
-		bool tls;
-	} texts[] = {
-		{ "password-env", s->password_env, sizeof(s->password_env), false },
-		{ "password-file", s->password_file, sizeof(s->password_file), false },
-		{ "tls-ca", s->tls_ca, sizeof(s->tls_ca), true },
-		{ "tls-cert", s->tls_cert, sizeof(s->tls_cert), true },
-		{ "tls-key", s->tls_key, sizeof(s->tls_key), true },
-		{ "tls-name", s->tls_name, sizeof(s->tls_name), true },
-	};
-	bool has_value;
-	struct slice name = cut(&option, '=', &has_value);
-	size_t i;
-
-	if (!has_value || option.len == 0)
-		return bad(p, "an option has no value");
-	if (equals(name, "db"))
-		return parse_db(p, option);
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (!equals(name, texts[i].name))
-			continue;
-		if (texts[i].tls && !s->tls)
-			return bad(p, "%s is for rediss:// only", texts[i].name);
-		return decode(p, option, texts[i].name, texts[i].out, texts[i].size);
-	}
-	return bad(p, "an unknown option (there are db, password-env, password-file, tls-ca, tls-cert, tls-key, "
-		      "tls-name)");
-}
-
-static bool relative(const char *path)
-{
-	return path[0] && path[0] != '/';
 }
 
 bool redis_name_is_sound(const char *name)
@@ -244,38 +156,6 @@ bool redis_name_is_sound(const char *name)
 		if (*c <= ' ' || *c == 0x7f)
 			return false;
 	return *name != '.';
-}
-
-/* Are the options consistent? */
-static int check_options(struct parse *p)
-{
-	const struct redis_server *s = p->out;
-
-	if (!!s->password[0] + !!s->password_env[0] + !!s->password_file[0] > 1)
-		return bad(p, "more than one password");
-	if (relative(s->password_file))
-		return bad(p, "password-file must be an absolute path");
-	if (relative(s->tls_ca) || relative(s->tls_cert) || relative(s->tls_key))
-		return bad(p, "tls-ca, tls-cert and tls-key must be absolute paths");
-	if (!redis_name_is_sound(s->tls_name))
-		return bad(p, "tls-name begins with a dot, or contains a blank or a control character");
-	if (!s->tls_cert[0] != !s->tls_key[0])
-		return bad(p, "tls-cert and tls-key need each other");
-	return 0;
-}
-
-static int parse_options(struct parse *p, struct slice options)
-{
-	bool more = true;
-
-	while (more) {
-		struct slice option = cut(&options, '&', &more);
-		int code = parse_option(p, option);
-
-		if (code)
-			return code;
-	}
-	return check_options(p);
 }
 
 static void label_tcp(struct redis_server *s)
@@ -312,7 +192,7 @@ static int parse_tcp(struct parse *p, struct slice address)
 
 static int parse_unix(struct parse *p, struct slice address)
 {
-	int code = decode(p, address, "path", p->out->path, sizeof(p->out->path));
+	int code = copy(p, address, "path", p->out->path, sizeof(p->out->path));
 
 	if (code)
 		return code;
@@ -347,36 +227,39 @@ static enum scheme parse_scheme(struct slice *text)
 	return SCHEME_NONE;
 }
 
+/* What follows the ?: the database behind a unix socket, whose path has no end of its own. */
+static int parse_query(struct parse *p, enum scheme scheme, struct slice query)
+{
+	if (scheme != SCHEME_UNIX || query.len < 3 || memcmp(query.at, "db=", 3) != 0 ||
+	    memchr(query.at, '&', query.len))
+		return bad(p, "takes no options%s: password and TLS files " ELSEWHERE,
+			   scheme == SCHEME_UNIX ? " but db=NUMBER" : "");
+	query.at += 3;
+	query.len -= 3;
+	return parse_db(p, query);
+}
+
 static int parse_uri(struct parse *p)
 {
-	struct slice address, options = p->rest, login;
+	struct slice address, text = p->rest;
 	enum scheme scheme;
-	bool has_options, has_login;
-	int code = 0;
+	bool has_query;
+	int code;
 
 	memset(p->out, 0, sizeof(*p->out));
-	if (options.len == 0)
+	p->out->credentials = p->credentials;
+	if (text.len == 0)
 		return bad(p, "is empty");
-	scheme = parse_scheme(&options);
+	scheme = parse_scheme(&text);
 	if (scheme == SCHEME_NONE)
 		return bad(p, "must begin with redis://, rediss:// or unix:///");
 	p->out->tls = scheme == SCHEME_TLS;
-	address = cut(&options, '?', &has_options);
-	login = address;
-	cut(&address, '@', &has_login);
-	if (has_login) {
-		login.len -= address.len + 1;
-		code = parse_login(p, login);
-	} else {
-		address = login;
-	}
-	if (!code)
-		code = scheme == SCHEME_UNIX ? parse_unix(p, address) : parse_tcp(p, address);
-	if (!code && has_options)
-		code = parse_options(p, options);
-	if (!code && p->out->user[0] && !p->out->password[0] && !p->out->password_env[0] && !p->out->password_file[0])
-		return bad(p, "names a user but no password");
-	return code;
+	/* Before anything else: it may be a password. */
+	if (memchr(text.at, '@', text.len))
+		return bad(p, "takes no user and no password (before the @): they " ELSEWHERE);
+	address = cut(&text, '?', &has_query);
+	code = scheme == SCHEME_UNIX ? parse_unix(p, address) : parse_tcp(p, address);
+	return code || !has_query ? code : parse_query(p, scheme, text);
 }
 
 static bool same_server(const struct redis_server *a, const struct redis_server *b)
@@ -384,11 +267,11 @@ static bool same_server(const struct redis_server *a, const struct redis_server 
 	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0 && strcmp(a->path, b->path) == 0;
 }
 
-int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
+int redis_uri_parse(const char *text, const char *credentials, struct redis_server *out, size_t max, size_t *n,
 		    struct lockshm_error *error)
 {
 	struct slice all = { text, strlen(text) };
-	struct parse p = { .origin = origin, .error = error };
+	struct parse p = { .credentials = credentials, .error = error };
 	bool more = true;
 	size_t i;
 	int code;

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * redis-uri.h - addresses and logins of the Redis servers
+ * redis-uri.h - addresses of the Redis servers
  *
- *   redis://[user[:password]@]host[:port][/db][?option=value&...]
- *   rediss://...	the same, over TLS
- *   unix://[user[:password]@]/path[?db=0&option=value...]
+ *   redis://host[:port][/db]
+ *   rediss://host[:port][/db]	the same, over TLS
+ *   unix:///path[?db=number]
  *
- * Several are separated by commas.  Any byte may be written as %XX; bytes with a meaning must be.  Options: db=NUMBER,
- * password-env=NAME, password-file=PATH; for rediss:// also tls-ca=PATH (the trusted authorities, default: the
- * system's), tls-cert=PATH and tls-key=PATH (the client's own), tls-name=NAME (that the server's certificate must be
- * for, default: the host).  Verification cannot be turned off.
- *
- * Where a password may be: every user of the machine sees a command line, and every user with access to a segment sees
- * what it stores.  A URI of such an origin names where the password is; only one from the environment or a file may
- * contain the password itself.  Parsing reads neither that source nor any file: each connect of the bridge does, so a
- * password can be changed in the file (redis/secrets.h).
+ * Several are separated by commas.  Every user of the machine sees a command line, and every user with access to a
+ * segment sees what it stores: so a URI has no login and names no file.  These are the bridge's (redis/secrets.h).
  */
 #ifndef LOCKSHM_SEGMENT_REDIS_URI_H
 #define LOCKSHM_SEGMENT_REDIS_URI_H
@@ -26,40 +19,38 @@
 #include "sys/compiler.h"
 
 #define REDIS_SERVERS_MAX 15
-
-enum redis_origin {
-	REDIS_PUBLIC = 2, /* command line, segment: no password inside */
-	REDIS_PRIVATE = 3, /* environment, file */
-};
+#define REDIS_FILE_MAX 640 /* bytes of a path, for directory and name */
 
 struct redis_server {
 	char host[256]; /* name or address, lower case; "" for a unix socket */
 	char port[6];
 	char path[108]; /* of a unix socket, "" for TCP */
 	int db;
-	char user[128];
-	char password[256]; /* from the URI */
-	char password_env[128]; /* name of a variable */
-	char password_file[256];
 	bool tls;
-	char tls_ca[256]; /* files; "" = none */
-	char tls_cert[256];
-	char tls_key[256];
+	char label[384]; /* for messages: the URI without the database */
+	const char *credentials; /* directory; NULL = none */
+
+	/* Found there at each connect, by redis_credentials_find(); "" = no such file. */
+	char user[128];
+	char password_file[REDIS_FILE_MAX];
+	char tls_ca[REDIS_FILE_MAX];
+	char tls_cert[REDIS_FILE_MAX];
+	char tls_key[REDIS_FILE_MAX];
 	char tls_name[256];
-	char label[384]; /* for messages: the URI without login, database and options */
 };
 
 /*
- * Parses 1 to @max URIs: 0 or LOCKSHM_INVALID.  The message names the wrong one by its number and never quotes a
- * password.  The same server twice is an error, too, whatever the database: it would fail once and count twice.
+ * Parses 1 to @max URIs: 0 or LOCKSHM_INVALID.  The message names the wrong one by its number and never quotes it: after
+ * a forgotten @ any part may be a password.  The same server twice is an error, too, whatever the database: it would
+ * fail once and count twice.  Each server gets the directory @credentials, which must stay.
  */
-MUST_CHECK int redis_uri_parse(const char *text, int origin, struct redis_server *out, size_t max, size_t *n,
-			       struct lockshm_error *error);
+MUST_CHECK int redis_uri_parse(const char *text, const char *credentials, struct redis_server *out, size_t max,
+			       size_t *n, struct lockshm_error *error);
 
 /* Can a certificate be for that name?  For OpenSSL a name that begins with a dot matches any name of that domain. */
 bool redis_name_is_sound(const char *name);
 
-/* Another server, with the same login and options as @like. */
+/* Another server, of the same kind as @like. */
 void redis_server_at(struct redis_server *out, const struct redis_server *like, const char *host, const char *port);
 
 #endif

@@ -11,6 +11,7 @@ tests_of_bridge += \
 	%D%/test-global-cluster \
 	%D%/test-global-foreign \
 	%D%/test-global-lease-stolen \
+	%D%/test-global-log \
 	%D%/test-global-modes \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \

@@ -225,8 +225,7 @@ START_TEST(a_server_that_refuses)
 	struct lockshm_error error;
 	char uri[200];
 
-	snprintf(uri, sizeof(uri), "unix://blind@%s?password-env=LOCKSHM_TEST_PW", redis->socket);
-	setenv("LOCKSHM_TEST_PW", "pw", 1);
+	snprintf(uri, sizeof(uri), "unix://blind:pw@%s", redis->socket);
 	options.redis = uri;
 	host_make(0, &options);
 	ck_redis("OK", redis, "ACL SETUSER blind reset on >pw ~* &* +@all -eval -evalsha");
@@ -290,8 +289,7 @@ START_TEST(the_host_notices_without_tracking)
 	char uri[200];
 	int64_t done;
 
-	snprintf(uri, sizeof(uri), "unix://untracked@%s?password-env=LOCKSHM_TEST_PW", redis->socket);
-	setenv("LOCKSHM_TEST_PW", "pw", 1);
+	snprintf(uri, sizeof(uri), "unix://untracked:pw@%s", redis->socket);
 	ck_redis("OK", redis, "ACL SETUSER untracked reset on >pw ~* &* +@all -client|tracking");
 	options.redis = uri;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(60);

@@ -223,8 +223,7 @@ START_TEST(without_invalidations)
 	int k;
 
 	ck_redis("OK", redis, "ACL SETUSER deaf on >pw ~* +@all -subscribe -client|tracking");
-	setenv("LOCKSHM_TEST_PASSWORD", "pw", 1);
-	snprintf(uri, sizeof(uri), "unix://deaf@%s?password-env=LOCKSHM_TEST_PASSWORD", redis->socket);
+	snprintf(uri, sizeof(uri), "unix://deaf:pw@%s", redis->socket);
 	options.redis = uri;
 	host_make(0, &options);
 	a = on_host(0);

@@ -32,13 +32,13 @@ START_TEST(no_rights)
 	struct lockshm_create_options options = host_options();
 	char uri[200];
 
-	snprintf(uri, sizeof(uri), "unix://nobody@%s?password-env=NO_SUCH_VARIABLE", redis->socket);
+	snprintf(uri, sizeof(uri), "unix://nobody@%s", redis->socket);
 	options.redis = uri;
 	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY); /* does not apply to a refusal */
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
-	ck_contains(a->answer.report.error.message, "NO_SUCH_VARIABLE");
+	ck_contains(a->answer.report.error.message, "has a user but no password");
 	ck_contains(a->answer.report.error.message, redis->uri);
 	ck_redis("0", redis, "DBSIZE");
 }
@@ -102,8 +102,7 @@ static void host_without(const char *right, const char *more)
 		if (!right || strcmp(rights[i], right) != 0)
 			n += (size_t)snprintf(line + n, sizeof(line) - n, " +%s", rights[i]);
 	ck_redis("OK", redis, "%s +eval", line);
-	setenv("LOCKSHM_TEST_PASSWORD", "pw", 1);
-	snprintf(uri, sizeof(uri), "unix://poor@%s?password-env=LOCKSHM_TEST_PASSWORD", redis->socket);
+	snprintf(uri, sizeof(uri), "unix://poor:pw@%s", redis->socket);
 	options.redis = uri;
 	host_make(0, &options);
 }
@@ -231,9 +230,8 @@ START_TEST(refused_by_a_majority)
 
 	for (i = 0; i < 2; i++)
 		others[i] = redis_start("requirepass secret", false);
-	setenv("LOCKSHM_TEST_PASSWORD", "wrong", 1);
-	snprintf(uris, sizeof(uris), "%s,%s?password-env=LOCKSHM_TEST_PASSWORD,%s?password-env=LOCKSHM_TEST_PASSWORD",
-		 redis->uri, others[0]->uri, others[1]->uri);
+	snprintf(uris, sizeof(uris), "%s,unix://:wrong@%s,unix://:wrong@%s", redis->uri, others[0]->socket,
+		 others[1]->socket);
 	options.redis = uris;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;

@@ -136,8 +136,7 @@ static const char *user(const char *rights)
 	static char uri[200];
 
 	ck_redis("OK", redis, "ACL SETUSER deaf reset on >pw ~* +@all %s", rights);
-	setenv("LOCKSHM_TEST_PASSWORD", "pw", 1);
-	snprintf(uri, sizeof(uri), "unix://deaf@%s?password-env=LOCKSHM_TEST_PASSWORD", redis->socket);
+	snprintf(uri, sizeof(uri), "unix://deaf:pw@%s", redis->socket);
 	return uri;
 }
 

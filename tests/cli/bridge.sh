@@ -36,6 +36,8 @@ expect 2 bridge show "$seg"
 says stderr "KEY"
 expect 2 bridge release "$seg" key
 says stderr "VALUE"
+expect 2 bridge "a b"
+says stderr "not a segment name"
 expect 1 bridge show "$seg" key
 page=$top_dir/doc/man/lockshm-bridge.8
 grep -oE '^ +(-[a-z], +| +)?--[a-z-]+' "$dir/help" | grep -oE '\-\-[a-z-]+' >"$dir/options"

@@ -18,7 +18,8 @@ refuses()
 }
 refuses "password" --redis redis://me:secret@localhost
 refuses "must begin with" --redis http://localhost
-refuses "Redis URI 1: tls-ca, tls-cert and tls-key must be absolute paths" --redis "rediss://localhost?tls-ca=ca.crt"
+refuses "Redis URI 1: takes no options: password and TLS files go into files of the bridge's credentials directory" \
+	--redis "rediss://localhost?tls-ca=ca.crt"
 refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
 refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bridge/credentials.h"
 #include "bridge/serve.h"
 #include "hostlease/host-lease.h"
 #include "hostlease/leader.h"
@@ -116,13 +117,19 @@ struct lockshm_create_options host_options(void)
 void host_make_bare(unsigned i, const struct lockshm_create_options *options)
 {
 	static unsigned n;
+	struct lockshm_create_options own = *options;
 	struct lockshm_error error = { 0 };
-	char prefix[64];
+	char prefix[64], uris[1200];
 	int code;
 
+	hosts[i].credentials = own.redis ? login_split(own.redis, uris, sizeof(uris)) : NULL;
+	own.redis = own.redis ? uris : NULL;
+	if (!hosts[i].credentials && own.redis && !own.redis_prefix)
+		hosts[i].credentials = smallest_login();
+	bridge_credentials = hosts[i].credentials;
 	prefix_of(prefix, sizeof(prefix));
 	snprintf(hosts[i].name, sizeof(hosts[i].name), "%s%d-%u", prefix, (int)getpid(), n++);
-	code = lockshm_create(&hosts[i].s, hosts[i].name, options, &error);
+	code = lockshm_create(&hosts[i].s, hosts[i].name, &own, &error);
 	ck_assert_msg(code == 0, "create: %s: %s", lockshm_code_name(code), error.message);
 }
 
@@ -177,6 +184,7 @@ void proxies_set(enum proxy_fault fault)
 pid_t bridge_spawn(unsigned i)
 {
 	const char *program = getenv("BRIDGE_PROGRAM");
+	const char *credentials = hosts[i].credentials ? hosts[i].credentials : "/";
 	pid_t parent = getpid(), pid = fork();
 
 	ck_assert_int_ge(pid, 0);
@@ -184,7 +192,8 @@ pid_t bridge_spawn(unsigned i)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() == parent)
-		execl(program ? program : "./lockshm-bridge", "lockshm-bridge", hosts[i].name, (char *)NULL);
+		execl(program ? program : "./lockshm-bridge", "lockshm-bridge", "--credentials", credentials,
+		      hosts[i].name, (char *)NULL);
 	_exit(127);
 }
 
@@ -303,6 +312,7 @@ void bridge_service_start(struct bridge_service *v, unsigned i)
 {
 	if (hosts[i].bridge)
 		bridge_end(i);
+	bridge_credentials = hosts[i].credentials;
 	*v = (struct bridge_service){ .s = hosts[i].s, .canceller = LOCKSHM_CANCELLER_INIT };
 	ck_assert_int_eq(pthread_create(&v->thread, NULL, bridge_service_main, v), 0);
 	leads(i, getpid());

@@ -3,6 +3,7 @@
  * hosts.h - segments that play hosts, around one real Redis server
  *
  * Each segment is a host of its own: its name in Redis, its bridge (the program lockshm-bridge), its processes (agents).
+ * Bridges log in with the smallest ACL of the documents, where a test has no login of its own and the default prefix.
  * Leases last a second unless a test says otherwise, so that losing one takes no longer.
  */
 #ifndef LOCKSHM_TEST_HOSTS_H
@@ -22,6 +23,7 @@ struct host {
 	lockshm_t *s; /* for inspection: the test itself takes no locks there */
 	char name[128];
 	pid_t bridge; /* 0 = none */
+	const char *credentials; /* directory of its bridge; NULL = none */
 };
 
 extern struct host hosts[HOSTS_MAX];

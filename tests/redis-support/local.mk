@@ -7,11 +7,13 @@ tests_libtest_la_SOURCES += \
 	%D%/foreign.h \
 	%D%/hosts.c \
 	%D%/hosts.h \
+	%D%/logins.c \
 	%D%/peer.c \
 	%D%/peer.h \
 	%D%/program.c \
 	%D%/proxy.c \
 	%D%/redis.h \
+	%D%/rights.c \
 	%D%/server.c \
 	%D%/tls-files.c \
 	$(end)

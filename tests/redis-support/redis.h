@@ -125,8 +125,20 @@ const char *tls_with(const char *uri, const char *format, ...) __attribute__((fo
 
 /* ---------------------------------------------------------------- shortcuts */
 
+/* What the smallest ACL of the documents allows; each server of a test has the user web with these rights. */
+const char *smallest_rights(void);
+/* A directory with the credentials of that user. */
+const char *smallest_login(void);
 /* A new directory, removed by the runner. */
 void redis_dir(char out[64]);
+/*
+ * Tests write a server with its login and TLS files as scheme://[user[:password]@]address[?tls-ca=PATH&...].  Returns the
+ * directory with these credentials, NULL = there are none, and in @out the URIs that are left.
+ */
+const char *login_split(const char *uris, char *out, size_t size);
+/* One of the files there, of the server with that URI. */
+void credential_write(const char *dir, const char *name, const char *uri, const char *text);
+/* As above. */
 struct redis_server server_of(const char *uri);
 struct redis_conn *conn_to(const char *uri, const struct redis_conn_options *options);
 int64_t soon(void); /* a deadline that no test reaches */

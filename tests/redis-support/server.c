@@ -182,6 +182,7 @@ static void configure(struct redis *r, const char *config, bool tls)
 	fprintf(f, "port %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\nsave \"\"\nlogfile %s/log\n", r->port, r->socket,
 		r->dir, r->dir);
 	fprintf(f, "databases 16\nenable-debug-command yes\n%s\n", config ? config : "");
+	fprintf(f, "user web on >web %s\n", smallest_rights());
 	if (tls) {
 		fprintf(f, "tls-port %d\ntls-auth-clients no\n", r->tls_port);
 		fprintf(f, "tls-ca-cert-file %s\n", tls_file("ca.crt"));
@@ -326,9 +327,11 @@ struct redis_server server_of(const char *uri)
 {
 	struct redis_server server[1];
 	struct lockshm_error error;
+	char rest[600];
+	const char *dir = login_split(uri, rest, sizeof(rest));
 	size_t n;
 
-	ck_assert_msg(redis_uri_parse(uri, REDIS_PRIVATE, server, 1, &n, &error) == 0, "%s: %s", uri, error.message);
+	ck_assert_msg(redis_uri_parse(rest, dir, server, 1, &n, &error) == 0, "%s: %s", uri, error.message);
 	return server[0];
 }
 

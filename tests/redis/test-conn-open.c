@@ -184,12 +184,20 @@ END_TEST
 START_TEST(passwords_and_users)
 {
 	struct redis *r = redis_start("requirepass sesame\nuser bob on >builder ~* &* +@all", false);
+	struct redis_server server = server_of(r->uri);
+	struct redis_error error;
 	char uri[200];
 	struct redis_conn *c;
 
 	c = conn_to(r->uri, NULL);
 	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(c), "NOAUTH");
+	redis_conn_free(c);
+	server.credentials = r->dir;
+	ck_code(redis_conn_new(&c, &server, NULL, &error), 0);
+	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
+	ck_contains(why(c), "no file password in ");
+	ck_contains(why(c), r->dir);
 	redis_conn_free(c);
 
 	snprintf(uri, sizeof(uri), "unix://:wrong@%s", r->socket);
@@ -204,12 +212,12 @@ START_TEST(passwords_and_users)
 	ck_assert_str_eq(call(c, "ACL WHOAMI"), "default");
 	redis_conn_free(c);
 
-	snprintf(uri, sizeof(uri), "unix://bob@%s?password-env=LOCKSHM_TEST_PW", r->socket);
-	setenv("LOCKSHM_TEST_PW", "builder", 1);
-	c = conn_to(uri, NULL);
+	snprintf(uri, sizeof(uri), "unix://bob:builder@%s", r->socket);
+	server = server_of(uri);
+	ck_code(redis_conn_new(&c, &server, NULL, &error), 0);
 	ck_assert_str_eq(call(c, "ACL WHOAMI"), "bob");
 	/* Read again at each connect. */
-	setenv("LOCKSHM_TEST_PW", "other", 1);
+	credential_write(server.credentials, "password", r->uri, "other\n");
 	redis_conn_close(c);
 	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	redis_conn_free(c);

@@ -75,18 +75,18 @@ END_TEST
 
 START_TEST(login_and_database)
 {
+	struct redis_server server;
+
 	ck_redis("OK", redis, "ACL SETUSER me on >secret allkeys allchannels allcommands");
 	c = conn_to(tls_with(redis->tls_uri, "/3?tls-ca=%s", tls_file("ca.crt")), NULL);
 	ck_assert_str_eq(call(c, "SET a 1"), "OK");
 	ck_redis("(nil)", redis, "GET a");
 	redis_conn_free(c);
-	setenv("TLS_TEST_PASSWORD", "wrong", 1);
-	c = conn_to(tls_with("rediss://me@127.0.0.1", ":%d?password-env=TLS_TEST_PASSWORD&tls-ca=%s", redis->tls_port,
-			     tls_file("ca.crt")),
-		    NULL);
+	server = server_of(tls_with("rediss://me:wrong@127.0.0.1", ":%d?tls-ca=%s", redis->tls_port, tls_file("ca.crt")));
+	ck_code(redis_conn_new(&c, &server, NULL, NULL), 0);
 	ck_code(try_call(c, PATIENCE, "PING"), REDIS_DENIED);
 	ck_contains(why(), "WRONGPASS");
-	setenv("TLS_TEST_PASSWORD", "secret", 1);
+	credential_write(server.credentials, "password", server.label, "secret");
 	ck_assert_str_eq(call(c, "ACL WHOAMI"), "me");
 	redis_conn_free(c);
 	ck_redis("1", redis, "ACL DELUSER me");
@@ -211,11 +211,12 @@ START_TEST(names_of_many)
 }
 END_TEST
 
-/* Another node of a cluster might name it; the settings refuse it. */
+/* Another node of a cluster might name it; a file with it is refused. */
 START_TEST(a_name_that_is_a_domain)
 {
 	struct redis_server server = server_of(redis->tls_uri);
 
+	server.credentials = NULL;
 	strcpy(server.tls_name, ".test");
 	ck_code(redis_conn_new(&c, &server, NULL, NULL), 0);
 	is_refused(REDIS_DENIED, "no certificate is for .test");
@@ -308,7 +309,7 @@ static void wants_a_client_certificate(const char *versions, const char *none, c
 	c = conn_to(redis->tls_uri, NULL);
 	is_refused(REDIS_DENIED, none);
 	c = conn_to(redis->tls_uri, NULL);
-	is_refused(REDIS_DENIED, "tls-cert");
+	is_refused(REDIS_DENIED, "cert.pem");
 	c = with_cert("strange-client.crt", "strange-client.key");
 	is_refused(REDIS_DENIED, strange);
 	c = with_cert("client.crt", "client.key");

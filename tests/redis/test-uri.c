@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test-uri.c - URIs of Redis servers, sources of passwords, and classes of error replies */
+/* test-uri.c - URIs of Redis servers, credentials, and classes of error replies */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
 
@@ -19,7 +19,7 @@ static size_t n;
 static int parse(const char *text)
 {
 	memset(&error, 0, sizeof(error));
-	return redis_uri_parse(text, REDIS_PRIVATE, servers, REDIS_SERVERS_MAX, &n, &error);
+	return redis_uri_parse(text, NULL, servers, REDIS_SERVERS_MAX, &n, &error);
 }
 
 #define ck_parses(uri) ck_assert_msg(parse(uri) == 0, "%s: %s", uri, error.message)
@@ -31,12 +31,10 @@ static int parse(const char *text)
 
 START_TEST(tcp_in_full)
 {
-	ck_parses("redis://alice:s%40crt@Redis.Example:6380/3");
+	ck_parses("redis://Redis.Example:6380/3");
 	ck_assert_uint_eq(n, 1);
 	ck_assert_str_eq(servers[0].host, "redis.example");
 	ck_assert_str_eq(servers[0].port, "6380");
-	ck_assert_str_eq(servers[0].user, "alice");
-	ck_assert_str_eq(servers[0].password, "s@crt");
 	ck_assert_int_eq(servers[0].db, 3);
 	ck_assert_str_eq(servers[0].path, "");
 	ck_assert_str_eq(servers[0].label, "redis://redis.example:6380");
@@ -48,14 +46,8 @@ START_TEST(tcp_in_short)
 	ck_parses("redis://h");
 	ck_assert_str_eq(servers[0].port, "6379");
 	ck_assert_int_eq(servers[0].db, 0);
-	ck_assert_str_eq(servers[0].user, "");
-	ck_assert_str_eq(servers[0].password, "");
 	ck_parses("redis://h/");
-	ck_parses("redis://:word@h");
-	ck_assert_str_eq(servers[0].user, "");
-	ck_assert_str_eq(servers[0].password, "word");
-	ck_parses("redis://h?db=7");
-	ck_assert_int_eq(servers[0].db, 7);
+	ck_assert_int_eq(servers[0].db, 0);
 }
 END_TEST
 
@@ -79,11 +71,6 @@ START_TEST(unix_sockets)
 	ck_assert_str_eq(servers[0].path, "/run/redis/r.sock");
 	ck_assert_str_eq(servers[0].host, "");
 	ck_assert_int_eq(servers[0].db, 2);
-	ck_parses("unix://bob:pw@/run/r.sock");
-	ck_assert_str_eq(servers[0].user, "bob");
-	ck_assert_str_eq(servers[0].path, "/run/r.sock");
-	ck_parses("unix:///a%2Cb%3F");
-	ck_assert_str_eq(servers[0].path, "/a,b?");
 	ck_refused("unix://run/r.sock", "absolute");
 	ck_refused("unix://", "absolute");
 }
@@ -131,7 +118,6 @@ START_TEST(the_same_server_twice)
 {
 	ck_refused("redis://a,redis://b,redis://A:6379", "URI 3: is the same server as number 1");
 	ck_refused("redis://a/1,redis://a/2", "same server");
-	ck_refused("redis://x:y@a,redis://a", "same server");
 	ck_refused("unix:///s,unix:///s?db=1", "same server");
 	ck_parses("redis://a:1,redis://a:2");
 }
@@ -144,37 +130,18 @@ START_TEST(tls)
 	ck_parses("rediss://h:6379");
 	ck_assert(servers[0].tls);
 	ck_assert_str_eq(servers[0].label, "rediss://h:6379");
-	ck_parses("rediss://u@H/2?tls-ca=/a&tls-cert=/b%20c&tls-key=/d&tls-name=Name&password-env=P");
+	ck_parses("rediss://H/2");
 	ck_assert_str_eq(servers[0].host, "h");
 	ck_assert_str_eq(servers[0].port, "6379");
 	ck_assert_int_eq(servers[0].db, 2);
-	ck_assert_str_eq(servers[0].tls_ca, "/a");
-	ck_assert_str_eq(servers[0].tls_cert, "/b c");
-	ck_assert_str_eq(servers[0].tls_key, "/d");
-	ck_assert_str_eq(servers[0].tls_name, "Name");
 	/* Another node of its cluster. */
 	redis_server_at(&node, &servers[0], "::1", "7");
 	ck_assert(node.tls);
 	ck_assert_str_eq(node.label, "rediss://[::1]:7");
-	ck_assert_str_eq(node.tls_ca, "/a");
 	ck_parses("redis://h");
 	ck_assert(!servers[0].tls);
-	ck_refused("rediss://h?tls-ca=a", "absolute");
-	ck_refused("rediss://h?tls-cert=/a&tls-key=b", "absolute");
-	ck_refused("rediss://h?tls-cert=/a", "need each other");
-	ck_refused("rediss://h?tls-key=/a", "need each other");
-	ck_refused("rediss://h?tls-verify=no", "unknown option");
-	ck_refused("rediss://h?tls-name=", "no value");
-	ck_refused("rediss://h?tls-name=.example", "tls-name");
 	ck_refused("rediss://.example", "begins with a dot");
-	ck_refused("rediss://h?tls-name=a%20b", "tls-name");
-	ck_refused("rediss://h?tls-name=a%0a", "tls-name");
-	ck_refused("rediss://h?tls-name=a%7f", "tls-name");
-	ck_refused("redis://h?tls-ca=/a", "for rediss:// only");
-	ck_refused("unix:///s?tls-name=a", "for rediss:// only");
 	ck_refused("redis://a,rediss://A", "same server");
-	ck_assert_int_eq(redis_uri_parse("rediss://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), LOCKSHM_INVALID);
-	ck_contains(error.message, "password-file");
 }
 END_TEST
 
@@ -208,17 +175,11 @@ START_TEST(bad_ones_with_the_reason)
 	ck_refused("redis://h/x", "database");
 	ck_refused("redis://h/-1", "database");
 	ck_refused("redis://h/1/2", "database");
-	ck_refused("redis://h?db=", "no value");
-	ck_refused("redis://h?", "no value");
-	ck_refused("redis://h?timeout=1", "unknown option");
-	ck_refused("redis://@h", "nothing before the @");
-	ck_refused("redis://u:@h", "password is empty");
-	ck_refused("redis://u@h", "names a user but no password");
-	ck_refused("redis://a@b@h", "more than one @");
+	ck_refused("unix:///s?db=", "database");
+	ck_refused("unix:///s?db=x", "database");
 	ck_refused("redis://h h", "blank");
-	ck_refused("redis://h%zz", "hexadecimal");
-	ck_refused("redis://h%4", "hexadecimal");
-	ck_refused("redis://h%00", "zero byte");
+	ck_refused("redis://h%41", "no escapes");
+	ck_refused("unix:///s%2C", "no escapes");
 }
 END_TEST
 
@@ -247,88 +208,157 @@ START_TEST(no_message_quotes_a_password)
 }
 END_TEST
 
-START_TEST(a_public_uri_holds_no_password)
+/* What had a place in URIs has another one, which the message names. */
+START_TEST(neither_login_nor_files)
 {
-	ck_assert_int_eq(redis_uri_parse("redis://u:hunter2@h", REDIS_PUBLIC, servers, 1, &n, &error), LOCKSHM_INVALID);
-	ck_contains(error.message, "password-file");
-	ck_assert_int_eq(redis_uri_parse("redis://u@h?password-env=PW", REDIS_PUBLIC, servers, 1, &n, &error), 0);
-	ck_assert_str_eq(servers[0].user, "u");
-	ck_assert_str_eq(servers[0].password_env, "PW");
+	static const char *const texts[] = {
+		"redis://u:hunter2@h",	"redis://:p@h",		   "redis://u@h",	     "redis://@h",
+		"unix://u:p@/s",	"redis://h?password-file=/f", "redis://h?password-env=X", "rediss://h?tls-ca=/a",
+		"rediss://h?tls-name=n", "redis://h?db=1",	   "redis://h?",	     "unix:///s?db=1&password-file=/f",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		ck_refused(texts[i], "credentials directory, see lockshm-bridge(8)");
+		ck_contains(error.message, "Redis URI 1");
+		ck_assert_msg(!strstr(error.message, "hunter2"), "%s", error.message);
+	}
+	ck_refused("unix:///s?x=1", "no options but db=NUMBER");
 }
 END_TEST
 
-START_TEST(one_source_of_a_password)
-{
-	ck_refused("redis://u:p@h?password-env=X", "more than one password");
-	ck_refused("redis://h?password-env=X&password-file=/y", "more than one password");
-	ck_refused("redis://h?password-file=y", "absolute");
-}
-END_TEST
+/* ---------------------------------------------------------------- credentials */
 
-/* ---------------------------------------------------------------- passwords */
-
-static char password[REDIS_PASSWORD_MAX];
+static char password[REDIS_PASSWORD_MAX], dir[] = "/tmp/lockshm-test-credentialsXXXXXX";
 static size_t len;
 
-static int ask_password(void)
+static void put(const char *name, const char *text, mode_t mode)
 {
-	memset(password, 0, sizeof(password));
-	return redis_password(&servers[0], password, &len, &trouble);
-}
+	char path[200];
+	FILE *f;
 
-START_TEST(password_from_the_environment)
-{
-	ck_parses("redis://h?password-env=LOCKSHM_TEST_PW");
-	unsetenv("LOCKSHM_TEST_PW");
-	ck_code(ask_password(), REDIS_DENIED);
-	ck_contains(trouble.text, "LOCKSHM_TEST_PW");
-	setenv("LOCKSHM_TEST_PW", "one two", 1);
-	ck_code(ask_password(), 0);
-	ck_assert_uint_eq(len, 7);
-	ck_assert_mem_eq(password, "one two", 7);
-}
-END_TEST
-
-static void write_file(const char *path, const char *text, mode_t mode)
-{
-	FILE *f = fopen(path, "w");
-
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
 	fputs(text, f);
 	fclose(f);
 	chmod(path, mode);
 }
 
-START_TEST(password_from_a_file)
+static void make_dir(void)
 {
-	char path[] = "/tmp/lockshm-test-pwXXXXXX", uri[100];
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+}
 
-	close(mkstemp(path));
-	snprintf(uri, sizeof(uri), "redis://h?password-file=%s", path);
+static void remove_dir(void)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static int ask(const char *uri)
+{
+	int code;
+
+	memset(password, 0, sizeof(password));
+	len = 0;
 	ck_parses(uri);
-	write_file(path, "first\nsecond\n", 0600);
-	ck_code(ask_password(), 0);
+	servers[0].credentials = dir;
+	code = redis_credentials_find(&servers[0], &trouble);
+	return code ? code : redis_password(&servers[0], password, &len, &trouble);
+}
+
+#define ck_password(uri, want)                                                                                         \
+	do {                                                                                                           \
+		ck_code(ask(uri), 0);                                                                                  \
+		ck_assert_str_eq(password, want);                                                                      \
+	} while (0)
+
+START_TEST(a_password)
+{
+	ck_password("redis://h", "");
+	put("password", "first\nsecond\n", 0600);
+	ck_code(ask("redis://h"), 0);
 	ck_assert_uint_eq(len, 5);
 	ck_assert_mem_eq(password, "first", 5);
-	write_file(path, "changed", 0640);
-	ck_code(ask_password(), 0);
-	ck_assert_uint_eq(len, 7);
-	write_file(path, "open", 0644);
-	ck_code(ask_password(), REDIS_DENIED);
+	put("password", "one two", 0640);
+	ck_password("redis://h", "one two");
+	put("password", "open", 0644);
+	ck_code(ask("redis://h"), REDIS_DENIED);
 	ck_contains(trouble.text, "rights for others");
-	write_file(path, "\n", 0600);
-	ck_code(ask_password(), REDIS_DENIED);
+	put("password", "\n", 0600);
+	ck_code(ask("redis://h"), REDIS_DENIED);
 	ck_contains(trouble.text, "first line");
-	unlink(path);
-	ck_code(ask_password(), REDIS_DENIED);
-	ck_contains(trouble.text, path);
+	ck_contains(trouble.text, dir);
 }
 END_TEST
 
-START_TEST(no_password)
+START_TEST(a_user)
 {
+	put("user", "alice\n", 0644);
+	ck_code(ask("redis://h"), REDIS_DENIED);
+	ck_contains(trouble.text, "user but no password");
+	put("password", "pw", 0600);
+	ck_code(ask("redis://h"), 0);
+	ck_assert_str_eq(servers[0].user, "alice");
+}
+END_TEST
+
+/* Each server may have its own files. */
+START_TEST(files_of_one_server)
+{
+	put("password", "all", 0600);
+	put("password.h:6379", "h", 0600);
+	put("password.[::1]:7", "six", 0600);
+	put("password.run-redis-r.sock", "socket", 0600);
+	ck_password("redis://H", "h");
+	ck_password("rediss://h", "h");
+	ck_password("redis://h:1", "all");
+	ck_password("redis://[::1]:7/3", "six");
+	ck_password("unix:///run/redis/r.sock?db=3", "socket");
+	ck_password("unix:///run/redis", "all");
+}
+END_TEST
+
+START_TEST(tls_files)
+{
+	put("ca.pem", "a", 0644);
+	ck_code(ask("rediss://h"), 0);
+	ck_contains(servers[0].tls_ca, "/ca.pem");
+	ck_assert_str_eq(servers[0].tls_cert, "");
+	put("cert.pem.h:6379", "c", 0644);
+	ck_code(ask("rediss://h"), REDIS_DENIED);
+	ck_contains(trouble.text, "need each other");
+	/* Without TLS they are not looked at. */
+	ck_code(ask("redis://h"), 0);
+	ck_assert_str_eq(servers[0].tls_ca, "");
+	put("key.pem", "k", 0600);
+	ck_code(ask("rediss://h"), 0);
+	ck_contains(servers[0].tls_cert, "/cert.pem.h:6379");
+	put("tls-name", "other.example\n", 0644);
+	ck_code(ask("rediss://h"), 0);
+	ck_assert_str_eq(servers[0].tls_name, "other.example");
+	put("tls-name", ".example\n", 0644);
+	ck_code(ask("rediss://h"), REDIS_DENIED);
+	ck_contains(trouble.text, "tls-name");
+	put("tls-name", "a b", 0644);
+	ck_code(ask("rediss://h"), REDIS_DENIED);
+}
+END_TEST
+
+/* No directory is as an empty one; a path that cannot be looked into is an error. */
+START_TEST(no_directory)
+{
+	ck_code(rmdir(dir), 0);
+	ck_password("redis://h", "");
 	ck_parses("redis://h");
-	ck_code(ask_password(), 0);
-	ck_assert_uint_eq(len, 0);
+	ck_code(redis_credentials_find(&servers[0], &trouble), 0);
+	ck_assert_int_eq(symlink(dir, dir), 0);
+	ck_code(ask("redis://h"), REDIS_DENIED);
+	ck_contains(trouble.text, dir);
+	ck_assert_int_eq(unlink(dir), 0);
 }
 END_TEST
 
@@ -385,6 +415,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
+	tcase_add_checked_fixture(tc, make_dir, remove_dir);
 	tcase_add_test(tc, tcp_in_full);
 	tcase_add_test(tc, tcp_in_short);
 	tcase_add_test(tc, ipv6_in_brackets);
@@ -397,11 +428,12 @@ static void add(TCase *tc)
 	tcase_add_test(tc, tls_in_a_build_without);
 	tcase_add_test(tc, bad_ones_with_the_reason);
 	tcase_add_test(tc, no_message_quotes_a_password);
-	tcase_add_test(tc, a_public_uri_holds_no_password);
-	tcase_add_test(tc, one_source_of_a_password);
-	tcase_add_test(tc, password_from_the_environment);
-	tcase_add_test(tc, password_from_a_file);
-	tcase_add_test(tc, no_password);
+	tcase_add_test(tc, neither_login_nor_files);
+	tcase_add_test(tc, a_password);
+	tcase_add_test(tc, a_user);
+	tcase_add_test(tc, files_of_one_server);
+	tcase_add_test(tc, tls_files);
+	tcase_add_test(tc, no_directory);
 	tcase_add_test(tc, classes_of_error_replies);
 	tcase_add_test(tc, classes_of_wrapped_replies);
 	tcase_add_test(tc, what_passes);

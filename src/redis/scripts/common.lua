@@ -296,10 +296,12 @@ local function reply(status, member, kind, holder, left, base)
 		base or 0, other_intent() and 1 or 0 }
 end
 
--- The state found instead of this value.
+-- The state found instead of this value.  Of an absent lock, instead of tokens: 0 = without a fence, as after a loss of
+-- all data, 1 = the fence has this value, so no other writer came, 2 = another one.
 local function mismatch(status)
 	if type == 'none' then
-		return reply(status == 'lost' and 'absent' or status, nil, 'none')
+		local left = fence[1] and (fence[2] == VALUE and 1 or 2) or 0
+		return reply(status == 'lost' and 'absent' or status, nil, 'none', nil, nil, left)
 	elseif type == 'string' then
 		return reply(status, nil, fence[2] == held and 'host' or 'foreign', held)
 	elseif type == 'set' then
