@@ -10,6 +10,7 @@ tests_of_bridge += \
 	%D%/test-global-cluster \
 	%D%/test-global-foreign \
 	%D%/test-global-lease-stolen \
+	%D%/test-global-loop \
 	%D%/test-global-modes \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \
