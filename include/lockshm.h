@@ -972,10 +972,16 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * the lock after that, or an operator ends the grant, the wait goes on: lockshm_loop_next() puts the request at the end
  * of the queue again, within its time-out, and there is no outcome yet.
  *
+ * GLOBAL.  A request with LOCKSHM_GLOBAL is always pending first, also if this host has the key, and waits twice: in the
+ * queue of its host, then for the host's lease.  lockshm_loop_next() takes it from the one to the other, so a loop that
+ * hangs does not ask for the lease.  The service thread keeps its place on the host while it waits for the lease, and
+ * ends it there by its time-out, canceller (within 100 ms) or redis_policy.  Nothing else differs from a blocked thread,
+ * but that LOCKSHM_BARGE has no effect.
+ *
  * THREADS.  All calls on one loop come from one thread at a time, any thread.  A process may have several loops; the
  * service thread serves them all.  It wakes up ten times a second while requests wait, however many they are, and not
- * at all without.  Where the kernel has no futex_waitv (before Linux 5.16), and for the holders beyond the first 60
- * threads and processes that the waits of one process depend on at a time, it looks for their deaths every 10 ms.
+ * at all without.  Where the kernel has no futex_waitv (before Linux 5.16), and for the holders and host
+ * leases beyond the first 60 that the waits of one process depend on at a time, it looks at them every 10 ms.
  *
  * FORK.  A loop belongs to the process that opened it.  In a child every call on it returns LOCKSHM_NOT_HELD, and the
  * child's copy of the descriptor is the parent's: open a loop after the fork.
@@ -1053,13 +1059,13 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  *
  * Never waits.  0 or a positive status: held, from now on, and no outcome follows.  LOCKSHM_PENDING: the request is in
  * the queue, in the order of these calls, and one outcome follows, unless lockshm_loop_cancel() or lockshm_loop_close()
- * ends the wait.  A canceller ends it with the outcome LOCKSHM_CANCELLED.  A try (time-out 0) is never pending.
+ * ends the wait.  A canceller ends it with the outcome LOCKSHM_CANCELLED.  A try (time-out 0) is never pending,
+ * except with LOCKSHM_GLOBAL for the reply of Redis, 1.5 s at most.
  * A free key costs no system call and no lock of the process.  With LOCKSHM_BARGE any thread of the process may release;
  * the barge window is for the next request of this loop.
  *
- * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK.  Also LOCKSHM_INVALID for LOCKSHM_GLOBAL
- *         (not yet possible on a loop), for an endless time-out with a strict hold, and for a @loop that is NULL or no
- *         loop; LOCKSHM_NOT_HELD (a loop of the parent, before fork()).  A negative code but LOCKSHM_PENDING: nothing
+ * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK.  Also LOCKSHM_INVALID for an endless
+ *         time-out with a strict hold, and for a @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent, before fork()).  A negative code but LOCKSHM_PENDING: nothing
  *         is held, and no outcome follows.
  * Since: 0.1
  */

@@ -3,4 +3,6 @@
 liblockshm_internal_la_SOURCES += \
 	%D%/acquire.c \
 	%D%/acquire.h \
+	%D%/lease-wait.c \
+	%D%/lease-wait.h \
 	$(end)

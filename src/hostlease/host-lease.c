@@ -322,6 +322,11 @@ uint64_t host_lease_take_fence(struct shm_host_lease *r, uint64_t *left)
 	return 0;
 }
 
+bool host_lease_has_fence(const struct shm_host_lease *r)
+{
+	return (load_acquire(&r->fence) & FENCE_LEFT_MASK) != 0;
+}
+
 bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t first, uint64_t n)
 {
 	uint64_t f = load_acquire(&r->fence);

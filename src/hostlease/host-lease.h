@@ -147,6 +147,7 @@ static inline bool fence_low(uint64_t left)
 
 /* The next token of the range, and how many are left after it; 0 = used up. */
 uint64_t host_lease_take_fence(struct shm_host_lease *r, uint64_t *left);
+bool host_lease_has_fence(const struct shm_host_lease *r);
 /* A new range for that epoch; false = it begins below a token in use, or the epoch is over. */
 bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t first, uint64_t n);
 uint64_t host_lease_fence_next(const struct shm_host_lease *r);

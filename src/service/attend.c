@@ -143,11 +143,30 @@ static bool end_in_time(struct waits *all, int64_t now)
 	int n;
 
 	for (n = 0; (t = all->of_waits.first) != NULL && t->at <= now; n++) {
+		struct wait *w = caa_container_of(t, struct wait, timer);
+
 		if (n == ENDS_A_TURN)
 			return false;
-		end_wait(all, caa_container_of(t, struct wait, timer), LOCKSHM_TIMEOUT, &seen);
+		if (w->line)
+			end_wait(all, w, LOCKSHM_TIMEOUT, &seen);
+		else
+			waits_look_for_lease(all, w);
 	}
 	return true;
+}
+
+/* Those whose lease has woken its waiters; @each: all of them, for what wakes none. */
+static void look_for_leases(struct waits *all, bool each)
+{
+	struct wait_lease *l, *next;
+	struct futex_watch watch;
+
+	all->round.looked = false;
+	cds_list_for_each_entry_safe(l, next, &all->for_lease, of_all) {
+		watch = lease_wait_watch(&l->g);
+		if (each || load_acquire32(watch.word) != watch.value)
+			waits_look_for_lease(all, l->of);
+	}
 }
 
 /* The segment was removed. */
@@ -267,13 +286,39 @@ static int64_t earlier(int64_t a, int64_t b)
  */
 static int64_t next_time(const struct waits *all)
 {
-	int64_t now = segment_now(all->s), at = all->n_lines || all->probe_at > now ? all->probe_at : now + IDLE_NS;
+	int64_t now = segment_now(all->s), at = waits_any(all) || all->probe_at > now ? all->probe_at : now + IDLE_NS;
 
 	if (all->of_waits.first)
 		at = earlier(at, all->of_waits.first->at);
 	if (all->of_lines.first)
 		at = earlier(at, all->of_lines.first->at);
 	return at;
+}
+
+static bool is_watched(const struct futex_watch *watches, unsigned n, const uint32_t *word)
+{
+	while (n-- > 0)
+		if (watches[n].word == word)
+			return true;
+	return false;
+}
+
+/* False = there is no room for all. */
+static bool watch_leases(const struct waits *all, struct futex_watch *watches, unsigned *n)
+{
+	const struct wait_lease *l;
+	unsigned first = *n;
+
+	cds_list_for_each_entry(l, &all->for_lease, of_all) {
+		struct futex_watch watch = lease_wait_watch(&l->g);
+
+		if (is_watched(watches + first, *n - first, watch.word))
+			continue;
+		if (*n == FUTEX_WATCH_MOST || !futex_has_waitv())
+			return false;
+		watches[(*n)++] = watch;
+	}
+	return true;
 }
 
 static int64_t add_watches(struct waits *all, struct futex_watch *watches, unsigned *n)
@@ -285,7 +330,7 @@ static int64_t add_watches(struct waits *all, struct futex_watch *watches, unsig
 			return earlier(next_time(all), segment_now(all->s) + BLIND_NS);
 		watches[(*n)++] = o->life;
 	}
-	return next_time(all);
+	return watch_leases(all, watches, n) ? next_time(all) : earlier(next_time(all), segment_now(all->s) + BLIND_NS);
 }
 
 int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n)
@@ -295,7 +340,7 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	uint64_t dead[PROBES];
 	unsigned i, n_dead;
 	int64_t next;
-	bool ended;
+	bool ended, check;
 
 	waits_lock(all);
 	all->until = 0;
@@ -305,12 +350,16 @@ int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n
 	n_dead = notice_deaths(all, dead, PROBES);
 	if (segment_now(s) >= all->probe_at)
 		waits_tell_again(all);
-	if (all->n_lines && segment_now(s) >= all->probe_at) {
+	check = waits_any(all) && segment_now(s) >= all->probe_at;
+	if (check) {
 		self_check(all, segment_now(s));
 		n_dead = notice_deaths(all, dead, PROBES);
 	}
-	if (all->n_lines && segment_retired(s))
+	if (waits_any(all) && segment_retired(s)) {
 		end_all(all);
+		check = true;
+	}
+	look_for_leases(all, check);
 	ended = end_in_time(all, segment_now(s));
 	view_all(all, segment_now(s));
 	next = add_watches(all, watches, n);

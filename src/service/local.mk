@@ -2,6 +2,7 @@
 # the thread of the library
 liblockshm_internal_la_SOURCES += \
 	%D%/attend.c \
+	%D%/loop-lease.c \
 	%D%/loop-many.c \
 	%D%/loop-wait.c \
 	%D%/loop.c \

@@ -57,6 +57,12 @@ static int submit_next(struct wait *w, struct lockshm_report *report)
 	q.mode = wanted->mode;
 	w->request.mode = q.mode;
 	wait_copy_key(w, q.key, q.key_len);
+	if (q.flags & LOCKSHM_GLOBAL) {
+		int err = lease_wait_check(w->loop->s, &q, &report->error);
+
+		if (err)
+			return err;
+	}
 	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
 		w->renewal = malloc(sizeof(*w->renewal));
 	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))

@@ -58,7 +58,8 @@ struct wait *wait_make(struct lockshm_loop *loop, const struct lockshm_request *
 	copy_request(w, q, report);
 	w->spare = calloc(1, sizeof(*w->spare));
 	w->renewal = renews ? malloc(sizeof(*w->renewal)) : NULL;
-	if (w->spare && (w->renewal || !renews))
+	w->lease = q->flags & LOCKSHM_GLOBAL ? wait_make_lease(w) : NULL;
+	if (w->spare && (w->renewal || !renews) && (w->lease || !(q->flags & LOCKSHM_GLOBAL)))
 		return w;
 	wait_free(w);
 	return NULL;
@@ -68,13 +69,13 @@ void wait_free(struct wait *w)
 {
 	if (w->many)
 		many_free(w->many);
+	free(w->lease);
 	free(w->renewal);
 	free(w->spare);
 	free(w);
 }
 
-/* The memory of its holds says that they are awaited. */
-static void set_awaited(const struct wait *w)
+void wait_set_awaited(const struct wait *w)
 {
 	size_t i;
 
@@ -151,8 +152,7 @@ static int begin_wait(struct wait *w)
 	return status;
 }
 
-/* R14.  False = its lease has ended before. */
-static bool take_grant(struct wait *w)
+bool wait_take_grant(struct wait *w)
 {
 	struct lockshm *s = w->loop->s;
 	int64_t ttl = w->request.ttl_ns;
@@ -167,6 +167,12 @@ static bool take_grant(struct wait *w)
 	return true;
 }
 
+/* A request for a global key is not held yet. */
+static bool take_first(struct wait *w)
+{
+	return w->lease ? wait_take_local(w) : wait_take_grant(w);
+}
+
 /* Append it once.  WAIT_AGAIN = granted, but not any more. */
 static int submit_once(struct wait *w, const struct lockshm_request *first, struct lockshm_report *report)
 {
@@ -176,6 +182,8 @@ static int submit_once(struct wait *w, const struct lockshm_request *first, stru
 	int err;
 
 	q.report = report;
+	if (w->lease)
+		wait_make_local(&q);
 	acquire_begin(&a, w->loop->self, &q, first ? NULL : &w->key, error);
 	if (first)
 		w->key.id = a.id;
@@ -201,7 +209,7 @@ static int submit_once(struct wait *w, const struct lockshm_request *first, stru
 		return err;
 	w->loop->self->free_request = 0;
 	err = begin_wait(w);
-	return err == 0 && !take_grant(w) ? WAIT_AGAIN : err;
+	return err == 0 && !take_first(w) ? WAIT_AGAIN : err;
 }
 
 /* Ended by another thread, it may still be linked.  If it was unlinked, this thread may have filled its record anew. */
@@ -218,13 +226,20 @@ int wait_submit(struct wait *w, const struct lockshm_request *first, struct lock
 	struct lockshm_error *error = report ? &report->error : NULL;
 	int err = WAIT_AGAIN, tries;
 
+	if (w->lease && first)
+		memcpy(w->lease->key, first->key, w->lease->g.key_len = first->key_len);
 	for (tries = 0; err == WAIT_AGAIN && tries < SUBMITS_MAX; tries++) {
 		err = submit_once(w, tries ? NULL : first, report);
+		if (err == 0 && w->lease) {
+			err = wait_begin_lease(w, report);
+			if (err != WAIT_AGAIN)
+				return err;
+		}
 		if (err == WAIT_AGAIN || err == LOCKSHM_CANCELLED)
 			unlink_ended(w);
 	}
 	if (err == LOCKSHM_PENDING)
-		set_awaited(w);
+		wait_set_awaited(w);
 	if (err == WAIT_AGAIN)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "this lock keeps changing: damaged?");
 	return err == LOCKSHM_CANCELLED ? error_set(error, err, "%s", lockshm_strerror(err)) : err;
@@ -235,16 +250,23 @@ int wait_collect(struct wait *w, struct lockshm_report *report)
 	int status = w->status;
 
 	wait_end_awaited(w);
+	w->collected = true;
+	if (w->lease && w->lease->second)
+		return wait_collect_lease(w, report);
 	if (w->request.canceller)
 		canceller_end(w->request.canceller);
 	if (status == 0)
-		status = take_grant(w) ? 0 : WAIT_AGAIN;
+		status = take_first(w) ? 0 : WAIT_AGAIN;
 	if (status == WAIT_AGAIN && w->request.canceller && canceller_used(w->request.canceller))
 		status = LOCKSHM_CANCELLED;
 	if (status == WAIT_AGAIN || status == LOCKSHM_CANCELLED)
 		unlink_ended(w);
 	if (status == 0)
 		count_event(w->loop->self, COUNT_WAITS);
+	if (status == 0 && w->lease) {
+		status = wait_begin_lease(w, report);
+		return status == WAIT_AGAIN ? wait_submit(w, NULL, report) : status;
+	}
 	if (status == WAIT_AGAIN)
 		return wait_submit(w, NULL, report);
 	if (status == LOCKSHM_TIMEOUT)
@@ -257,14 +279,20 @@ int wait_collect(struct wait *w, struct lockshm_report *report)
 int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report)
 {
 	struct lockshm_request q = w->request;
+	int status;
 
+	if (w->lease)
+		q.flags &= ~LOCKSHM_BARGE;
 	hold_fill(h, w->loop->self, w->index, w->entry, &w->grant, w->key.id.id[0]);
 	loop_set_hold(w->loop, &q, h);
 	q.report = report;
 	if (w->renewal)
 		acquire_renew(w->loop->s, &q, h, w->renewal);
 	w->renewal = NULL;
-	return acquire_granted(w->loop->self, &q, h);
+	if (w->lease && lease_wait_fill(&w->lease->g, h) != 0)
+		count_event(w->loop->self, COUNT_GLOBAL);
+	status = acquire_granted(w->loop->self, &q, h);
+	return w->lease && w->lease->local_only ? LOCKSHM_LOCAL_ONLY : status;
 }
 
 /* It is granted, and not collected: R3. */
@@ -286,6 +314,8 @@ bool wait_give_up(struct wait *w)
 
 	if (!waited)
 		unlink_ended(w);
+	if (w->lease && w->lease->second)
+		lease_wait_withdraw(&w->lease->g);
 	if (w->request.canceller)
 		canceller_end(w->request.canceller);
 	return granted;

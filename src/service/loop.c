@@ -293,13 +293,11 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 
 int loop_check_hold(struct lockshm_loop *loop, const lockshm_hold_t *hold, struct lockshm_error *error)
 {
-	struct wait *w;
 	bool awaited = false;
 
 	if (wait_is_awaited(hold)) {
 		waits_lock(loop->all);
-		w = waits_find(loop->all, hold_of(hold)->index, hold_of(hold)->grant.gen);
-		awaited = w && hold >= w->hold && hold < w->hold + w->n_holds;
+		awaited = waits_find_awaited(loop->all, hold_of(hold)->index, hold) != NULL;
 		waits_unlock(loop->all);
 	}
 	return awaited ? error_set(error, LOCKSHM_INVALID, "this hold is awaited: cancel it first, or use another one") : 0;
@@ -318,8 +316,9 @@ int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *
 	err = acquire_check(q, hold, error);
 	if (err)
 		return err;
-	if (q->flags & LOCKSHM_GLOBAL)
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_GLOBAL is not yet possible on a loop");
+	err = q->flags & LOCKSHM_GLOBAL ? lease_wait_check(loop->s, q, error) : 0;
+	if (err)
+		return err;
 	if (q->ttl_ns == LOCKSHM_FOREVER &&
 	    (q->deadline_ns == LOCKSHM_FOREVER || (q->deadline_ns == 0 && q->timeout_ns == LOCKSHM_FOREVER)))
 		return error_set(error, LOCKSHM_INVALID,
@@ -349,7 +348,7 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 
 	if (q->flags & LOCKSHM_BARGE)
 		barge_take(loop->self, loop->number);
-	if (!(q->flags & LOCKSHM_AUTO_RENEW))
+	if (!(q->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
 		status = acquire_if_free(loop->self, q, NULL, h);
 	if (status != NOT_TAKEN) {
 		loop_set_hold(loop, q, h);
@@ -516,7 +515,7 @@ LOCKSHM_EXPORT int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hol
 	waits_unlock(loop->all);
 	if (!w)
 		return LOCKSHM_NOT_HELD;
-	granted = wait_give_up(w);
+	granted = wait_give_up(w) && !w->lease;
 	if (w->many)
 		many_undo(w->many);
 	wait_end_awaited(w);

@@ -42,15 +42,37 @@ MUST_CHECK int wait_submit(struct wait *w, const struct lockshm_request *first, 
 /* It was decided, and is in no table: take the grant, or submit it again.  Returns as wait_submit(). */
 MUST_CHECK int wait_collect(struct wait *w, struct lockshm_report *report);
 
+/* R14.  False = its lease has ended before. */
+MUST_CHECK bool wait_take_grant(struct wait *w);
+
 /* It is granted: fill @h.  Returns the status. */
 int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report);
 
 /* It is in no table: out of its queue for good.  True = it had been granted. */
 bool wait_give_up(struct wait *w);
 
+/* The memory of its holds says that they are awaited. */
+void wait_set_awaited(const struct wait *w);
 /* Does the memory of @hold say that it is awaited?  From now on it does not. */
 bool wait_is_awaited(const lockshm_hold_t *hold);
 void wait_end_awaited(const struct wait *w);
+
+/* ---------------------------------------------------------------- global keys; loop-lease.c */
+
+/* NULL = no memory. */
+struct wait_lease *wait_make_lease(struct wait *w);
+
+/* Its local request: not entered, for the time that the local way of the wait needs. */
+void wait_make_local(struct lockshm_request *q);
+
+/* The same as wait_take_grant() for the local request. */
+MUST_CHECK bool wait_take_local(struct wait *w);
+
+/* It is granted on this host: wait for the lease.  0 = held, and taken; LOCKSHM_PENDING; WAIT_AGAIN; or a code. */
+MUST_CHECK int wait_begin_lease(struct wait *w, struct lockshm_report *report);
+
+/* It was decided in its second phase.  Returns as wait_submit(). */
+MUST_CHECK int wait_collect_lease(struct wait *w, struct lockshm_report *report);
 
 /* ---------------------------------------------------------------- several locks; loop-many.c */
 

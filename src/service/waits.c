@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hold/barge.h"
+#include "lock/deadline.h"
 #include "sys/futex.h"
 
 /* ---------------------------------------------------------------- the tables */
@@ -27,6 +28,7 @@ int waits_make(struct lockshm *s)
 	CDS_INIT_LIST_HEAD(&all->to_view);
 	CDS_INIT_LIST_HEAD(&all->to_write);
 	CDS_INIT_LIST_HEAD(&all->watched);
+	CDS_INIT_LIST_HEAD(&all->for_lease);
 	CDS_INIT_LIST_HEAD(&all->dropped);
 	CDS_INIT_LIST_HEAD(&all->loops);
 	for (i = 0; i < WAITS_NEAR; i++) {
@@ -113,6 +115,16 @@ struct wait *waits_find(struct waits *all, uint32_t index, uint64_t gen)
 
 	cds_list_for_each_entry(w, &all->near[index % WAITS_NEAR], near)
 		if (w->index == index && w->grant.gen == gen)
+			return w;
+	return NULL;
+}
+
+struct wait *waits_find_awaited(struct waits *all, uint32_t index, const lockshm_hold_t *hold)
+{
+	struct wait *w;
+
+	cds_list_for_each_entry(w, &all->near[index % WAITS_NEAR], near)
+		if (w->index == index && hold >= w->hold && hold < w->hold + w->n_holds)
 			return w;
 	return NULL;
 }
@@ -322,10 +334,58 @@ static void leave_line(struct waits *all, struct wait *w)
 		next_to_view(all, line);
 }
 
-void waits_remove(struct waits *all, struct wait *w)
+/* ---------------------------------------------------------------- the second phase */
+
+void waits_add_for_lease(struct waits *all, struct wait *w)
+{
+	cds_list_add(&w->near, &all->near[w->index % WAITS_NEAR]);
+	cds_list_add(&w->by_hold, holds_near(all, w->hold));
+	cds_list_add_tail(&w->of_loop, &w->loop->waiting);
+	cds_list_add_tail(&w->lease->of_all, &all->for_lease);
+	w->lease->waiting = true;
+	timer_set(&all->of_waits, &w->timer, w->deadline);
+	waits_ring(all);
+}
+
+static void leave_for_lease(struct waits *all, struct wait *w)
+{
+	w->lease->waiting = false;
+	cds_list_del(&w->lease->of_all);
+	timer_end(&all->of_waits, &w->timer);
+}
+
+/* R14: the local request lasts until it is collected, for a while. */
+static void renew_until_collected(struct waits *all, struct wait *w)
+{
+	int64_t ns = acquire_uncollected_ttl(&w->request);
+
+	(void)deadline_renew(all->s, w->index, &w->grant.gen, segment_now(all->s) + ns);
+}
+
+void waits_look_for_lease(struct waits *all, struct wait *w)
+{
+	int status = lease_wait_look(&w->lease->g);
+
+	if (status == 0)
+		return;
+	if (status == LEASE_READY || status == LOCKSHM_LOCAL_ONLY)
+		renew_until_collected(all, w);
+	waits_decide(all, w, status == LEASE_READY ? 0 : status == LEASE_AGAIN ? WAIT_AGAIN : status);
+}
+
+/* ---------------------------------------------------------------- its end */
+
+static void leave(struct waits *all, struct wait *w)
 {
 	if (w->line)
 		leave_line(all, w);
+	else if (w->lease && w->lease->waiting)
+		leave_for_lease(all, w);
+}
+
+void waits_remove(struct waits *all, struct wait *w)
+{
+	leave(all, w);
 	cds_list_del(&w->near);
 	cds_list_del(&w->by_hold);
 	cds_list_del(&w->of_loop);
@@ -343,7 +403,7 @@ void waits_decide(struct waits *all, struct wait *w, int status)
 {
 	struct lockshm_loop *loop = w->loop;
 
-	leave_line(all, w);
+	leave(all, w);
 	w->status = status;
 	cds_list_del(&w->of_loop);
 	if (cds_list_empty(&loop->decided))

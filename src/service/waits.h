@@ -7,9 +7,20 @@
  * itself, its predecessor's owner and lease are watched, and its self-check walks to the head of the queue (R9).  The
  * waits behind it are told by doorbells, by their time-outs, and when it leaves.
  *
+ * A wait for a global key has two phases.  In the second it is granted on this host, is in no line, and waits for the
+ * host lease (global/lease-wait.h).  The service thread sleeps on the word by which a lease wakes its waiters, one for
+ * each lease, and looks at all of these waits at each self-check.  It only looks, and renews their local leases: what it
+ * finds is decided, and the loop's thread, which fills the loop's records, enters the hold when it collects.
+ *
+ * killed or stopped                   what follows
+ * ----------------------------------  ----------------------------------------------------------------------------------
+ * the bridge, before it wakes         the next self-check finds the word, 100 ms later
+ * this process                        its local requests end with it, or 3 s after their last renewal
+ * the loop, told and not collecting   the local lease ends a second later (R14), the next request of the host goes on
+ *
  * One mutex guards all of it, and every wait that is in a table.  It is never held over a system call or a walk of a
- * queue, but for memory when a loop is closed: the service thread copies what it needs, gives the lock back, and looks
- * for the wait again.
+ * queue, but for memory when a loop is closed, and where a wait for a host lease rings the bridge, or looks for one, which
+ * never blocks: the service thread copies what it needs, gives the lock back, and looks for the wait again.
  *
  * A wait is decided once, with the lock held: it leaves its line for its loop's list of decided waits, and that loop's
  * descriptor is written to.  Only calls of the loop's thread write to the caller's memory.
@@ -17,6 +28,7 @@
 #ifndef LOCKSHM_SERVICE_WAITS_H
 #define LOCKSHM_SERVICE_WAITS_H
 
+#include "global/lease-wait.h"
 #include "hold/acquire.h"
 #include "lock/doorbell.h"
 #include "lock/wait.h"
@@ -41,12 +53,24 @@ struct line {
 	bool busy;		     /* the service thread looks at it, with the lock given back */
 };
 
+/* What a wait for a global key has in addition. */
+struct wait_lease {
+	struct lease_wait g;
+	struct wait *of;
+	struct cds_list_head of_all; /* second phase: in the list of all that wait for a lease */
+	bool waiting;		     /* it is in that list */
+	bool second;		     /* granted on this host, and its demand is shown */
+	bool local_only;	     /* held by policy, without a lease */
+	struct lockshm_error error;
+	unsigned char key[LOCKSHM_GLOBAL_KEY_MAX];
+};
+
 struct wait {
 	struct cds_list_head of_loop; /* waiting or decided */
 	struct cds_list_head near;
 	struct cds_list_head by_hold;
 	struct cds_list_head of_line;
-	struct line *line;	      /* NULL = decided, or in no table */
+	struct line *line;	      /* NULL = decided, in the second phase, or in no table */
 	struct lockshm_loop *loop;
 	struct timer timer;	      /* its time-out */
 	uint32_t index;
@@ -62,8 +86,10 @@ struct wait {
 	size_t n_holds;
 	void *user;
 	struct many *many;	      /* it is for one key of several; NULL = for one key */
+	struct wait_lease *lease;     /* NULL = its key is of this host only */
 	struct renewal *renewal;      /* for LOCKSHM_AUTO_RENEW, made in advance */
 	struct lockshm_blocker blocker;
+	bool collected;		      /* a call of lockshm_loop_next() has taken it, once at least */
 	struct line *spare;	      /* made in advance, for a key without a line */
 	char tag[LOCKSHM_TAG_MAX + 1];
 	unsigned char shown[LOCKSHM_KEY_SHOWN_MAX];
@@ -92,6 +118,8 @@ struct waits {
 	struct cds_list_head to_view;
 	struct cds_list_head to_write; /* loops, see struct lockshm_loop */
 	struct cds_list_head watched;
+	struct cds_list_head for_lease; /* waits in their second phase */
+	struct lease_round round;	 /* of the present look at those */
 	struct cds_list_head dropped; /* lines, to be freed when the lock is given back */
 	struct cds_list_head loops;
 	struct cds_list_head near[WAITS_NEAR];
@@ -150,15 +178,29 @@ void waits_unlock(struct waits *all);
 
 /* Waiting, or decided and not collected. */
 struct wait *waits_find(struct waits *all, uint32_t index, uint64_t gen);
+/* The one by record @index that @hold is one of the holds of; its generation may have changed. */
+struct wait *waits_find_awaited(struct waits *all, uint32_t index, const lockshm_hold_t *hold);
 struct wait *waits_find_hold(struct waits *all, const lockshm_hold_t *hold);
 
 /* @w is in the queue, and its first look gave @view: into the tables. */
 void waits_add(struct waits *all, struct wait *w, const struct wait_view *view);
 
+/* The same for @w in its second phase, in no table yet. */
+void waits_add_for_lease(struct waits *all, struct wait *w);
+
+/* Does any wait? */
+static inline bool waits_any(const struct waits *all)
+{
+	return all->n_lines || all->for_lease.next != &all->for_lease;
+}
+
+/* Look whether @w, in its second phase, is decided. */
+void waits_look_for_lease(struct waits *all, struct wait *w);
+
 /* Out of the tables, or out of its loop's list of decided waits. */
 void waits_remove(struct waits *all, struct wait *w);
 
-/* @w leaves its line for the list of decided waits. */
+/* @w leaves its line, or those that wait for a lease, for the list of decided waits. */
 void waits_decide(struct waits *all, struct wait *w, int status);
 
 /* How its word decides @w; LOCKSHM_PENDING = not yet. */

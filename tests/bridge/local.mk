@@ -12,6 +12,7 @@ tests_of_bridge += \
 	%D%/test-global-foreign \
 	%D%/test-global-lease-stolen \
 	%D%/test-global-log \
+	%D%/test-global-loop \
 	%D%/test-global-modes \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \
