@@ -129,6 +129,7 @@ struct lockshm_create_options {
     uint32_t redis_leases;
     int64_t redis_ttl_ns;
     int64_t redis_retain_ns;
+    int64_t redis_gap_ns;
     uint32_t redis_wait;
     uint32_t reserved;
 };
@@ -227,6 +228,7 @@ struct lockshm_bridge_stat {
     int quorum;
     int64_t ttl_ns;
     int64_t retain_ns;
+    int64_t gap_ns;
     uint32_t wait;
     int32_t pid;
     int32_t tid;
@@ -267,10 +269,10 @@ M.layout = {
     ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
     ["struct lockshm_request"] = { 96, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, deadline_ns = 48, tag = 56, canceller = 64, report = 72, redis_policy = 80, max_hold_ns = 88, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
-    ["struct lockshm_create_options"] = { 88, { size = 0, locks = 8, requests = 12, owners = 16, mode = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_wait = 80, reserved = 84, } },
+    ["struct lockshm_create_options"] = { 96, { size = 0, locks = 8, requests = 12, owners = 16, mode = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
     ["struct lockshm_stat"] = { 144, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, } },
-    ["struct lockshm_bridge_stat"] = { 1376, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, wait = 1296, pid = 1300, tid = 1304, leases = 1308, leases_known = 1312, leases_held = 1316, acquired = 1320, renewed = 1328, released = 1336, lost = 1344, commands = 1352, errors = 1360, grants = 1368, } },
+    ["struct lockshm_bridge_stat"] = { 1384, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, leases = 1316, leases_known = 1320, leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, } },
     ["struct lockshm_marks"] = { 56, { size = 0, key = 8, key_len = 16, prefix = 24, prefix_len = 32, older_than_ns = 40, token = 48, } },
 }
 
