@@ -101,14 +101,26 @@ START_TEST(no_gap_after_a_lease_that_no_other_wanted)
 }
 END_TEST
 
+static bool host_0_has_noticed(void *none)
+{
+	(void)none;
+	return lease_of(0, K).other_hosts_waiting != 0;
+}
+
+/* Host 0 has the key, host 1 waits for it, and host 0 has noticed. */
+static void two_hosts_want_it(void)
+{
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	global_send(c, K, LOCKSHM_EXCLUSIVE);
+	ck_assert(await(host_0_has_noticed, NULL));
+}
+
 /* True = it got the key in the gap.  A machine that stalls for longer than the gap tries again. */
 static bool gets_it_in_the_gap(void)
 {
 	int64_t begun = now_ns();
 
-	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	global_send(c, K, LOCKSHM_EXCLUSIVE);
-	redis_has("ZCARD {lk:" K "}:q", "1");
+	two_hosts_want_it();
 	ck_code(agent_release(a), 0);
 	redis_has("HEXISTS {lk:" K "}:f gap", "1");
 	if (strcmp(redis_say(redis, "SET lk:" K " other NX PX 60000"), "OK") == 0)
@@ -143,9 +155,7 @@ START_TEST(a_host_waits_for_the_end_of_the_gap)
 	long long s, us, gap = 0;
 
 	hosts_with_a_gap();
-	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
-	global_send(c, K, LOCKSHM_EXCLUSIVE);
-	redis_has("ZCARD {lk:" K "}:q", "1");
+	two_hosts_want_it();
 	ck_code(agent_release(a), 0);
 	redis_has("HEXISTS {lk:" K "}:f gap", "1");
 	sscanf(redis_say(redis, "HGET {lk:" K "}:f gap"), "%lld", &gap);
