@@ -130,7 +130,7 @@ END_TEST
 
 START_TEST(taken_by_another)
 {
-	const char *argv[] = { "SET", "lk:" KEY, "a thief" };
+	const char *argv[] = { "SET", ("lk:" KEY), "a thief" };
 	struct redis_conn *c = conn_to(redis->uri, NULL);
 	struct redis_reply *reply = NULL;
 
