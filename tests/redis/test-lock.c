@@ -222,6 +222,34 @@ START_TEST(the_gap_ends)
 }
 END_TEST
 
+/* A dead waiter prevents the short path. */
+static int64_t token_of(struct peer *p, bool is_short)
+{
+	if (!is_short)
+		redis_say(redis, "ZADD {lock}:q 1 X:dead");
+	if (!is_short)
+		redis_say(redis, "ZADD {lock}:qx 1 X:dead");
+	new_value(p);
+	ck_status(acquire_x(p), REDIS_GRANTED);
+	redis_say(redis, "DEL lock {lock}:f");
+	return p->op.reply.fence;
+}
+
+/* By the clock, however soon the next writer comes. */
+START_TEST(tokens_rise_after_a_loss_of_all_data)
+{
+	int64_t last = 0, token;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		token = token_of(i % 2 ? a : b, _i);
+		ck_assert_int_gt(token, last);
+		ck_assert_int_ge(token, (i % 2 ? a : b)->op.reply.server_ms * 1024);
+		last = token;
+	}
+}
+END_TEST
+
 /* ---------------------------------------------------------------- renewal */
 
 START_TEST(renewing_counts_from_now)
@@ -543,6 +571,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_gap_is_left_to_other_programs);
 	tcase_add_test(tc, readers_leave_a_gap);
 	tcase_add_test(tc, the_gap_ends);
+	tcase_add_loop_test(tc, tokens_rise_after_a_loss_of_all_data, 0, 2);
 	tcase_add_test(tc, renewing_counts_from_now);
 	tcase_add_test(tc, renewing_many);
 	tcase_add_test(tc, renewing_never_creates);

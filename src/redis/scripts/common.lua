@@ -162,7 +162,7 @@ end
 -- Takes @stride tokens: above all earlier ones, and not below the clock, which survives the loss of the hash.  With
 -- @value and @ttl also records the writer, as record() does.
 local function reserve(stride, value, ttl)
-	local base = math.max(tonumber(fence[1] or 0) or 0, MS * 1024)
+	local base = math.max(tonumber(fence[1] or 0) or 0, math.floor(US * 1.024))
 	if value then
 		redis.call('HSET', FENCE, 'end', base + stride, 'token', value, 'ttl', ttl)
 	else
