@@ -183,6 +183,7 @@ enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, stru
 	struct bridge_lease *l = &b->leases[i];
 	struct demand in;
 
+	l->held = true;
 	if (!host_lease_holds(b->s, i, word))
 		return NEXT_AGAIN;
 	suppress(b, i, word);

@@ -50,6 +50,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->idle_since = 0;
 	l->local_grants = 0;
 	l->loss_logged = false;
+	l->held = false;
 	host_lease_value(b->s, i, epoch, l->value);
 }
 
@@ -248,13 +249,16 @@ static enum next at_acquiring(struct bridge *b, uint32_t i, uint64_t word, struc
 }
 
 /* A lease that was passed on, or that others wait for, followed another at once and is followed by another: without a
- * gap, a program that polls the key has no chance. */
-static int64_t gap_after(const struct bridge *b, const struct shm_host_lease *r, int64_t now)
+ * gap, a program that polls the key has no chance.  The record's counts are of the last epoch that was held: of one that
+ * was not, what some servers of a majority granted is given back without a gap, which would keep the next attempt out.
+ * After a takeover there may be no gap. */
+static int64_t gap_after(const struct bridge *b, uint32_t i, int64_t now)
 {
+	const struct shm_host_lease *r = &b->s->host_leases[i];
 	bool busy = load_relaxed(&r->local_grants) > 1 || load_relaxed(&r->other_hosts_waiting) != 0 ||
 		    host_lease_exhausted(b->s, r, now);
 
-	return busy ? (int64_t)b->s->redis.gap_ms : 0;
+	return b->leases[i].held && busy ? (int64_t)b->s->redis.gap_ms : 0;
 }
 
 static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
@@ -269,7 +273,7 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 	if (now < l->next_try && !l->pending)
 		return wait_until(l, l->next_try);
 	*n += bridge_lease_command_release(b, l, cmds + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
-	cmds[*n - 1].args.gap_ms = gap_after(b, r, now);
+	cmds[*n - 1].args.gap_ms = gap_after(b, i, now);
 	return NEXT_COMMAND;
 }
 

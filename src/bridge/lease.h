@@ -57,6 +57,7 @@ struct bridge_lease {
 	int64_t failed_at; /* the last failure */
 	int failed_code; /* its class */
 	bool loss_logged; /* of this epoch */
+	bool held; /* this leader has seen the epoch HELD or CLOSING */
 	int64_t renew_at;
 	unsigned unverified; /* renewals left that assume an unchanged fence; 0 = read it */
 	int64_t idle_since; /* no demand since; 0 = demand at the last scan */

@@ -617,6 +617,42 @@ START_TEST(queued_while_it_is_granted)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- the gap after a lease */
+
+#define GAP_MS 500
+#define GAP "HEXISTS {lk:" K "}:f gap"
+
+/* A part of a majority has granted, and is given back: no other program had to wait for a lease. */
+START_TEST(no_gap_after_an_epoch_that_was_not_held)
+{
+	setup();
+	hosts[0].s->redis.gap_ms = GAP_MS;
+	waits(a, LOCKSHM_EXCLUSIVE);
+	decides_on(&one, REDIS_ACQUIRE_X);
+	sends(&one);
+	/* Of the lease before. */
+	store_relaxed(&record()->local_grants, 5);
+	store_relaxed(&record()->other_hosts_waiting, 1);
+	store_release(&record()->word, host_lease_with_state(word_now(), HOST_LEASE_RELEASING));
+	a_leaves();
+	releases(&one);
+	ck_redis("0", redis, GAP);
+	teardown();
+}
+END_TEST
+
+START_TEST(a_gap_after_a_lease_that_was_passed_on)
+{
+	a_has_it(LOCKSHM_EXCLUSIVE);
+	hosts[0].s->redis.gap_ms = GAP_MS;
+	store_relaxed(&record()->local_grants, lease(&one)->local_grants = 2);
+	ck_code(agent_release(a), 0);
+	releases(&one);
+	ck_redis("1", redis, GAP);
+	teardown();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, another_leader_has_sent);
@@ -636,6 +672,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, queued_before_a_reader);
 	tcase_add_test(tc, queued_after_the_grant);
 	tcase_add_test(tc, queued_while_it_is_granted);
+	tcase_add_test(tc, no_gap_after_an_epoch_that_was_not_held);
+	tcase_add_test(tc, a_gap_after_a_lease_that_was_passed_on);
 }
 
 int main(void)
