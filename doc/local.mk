@@ -78,6 +78,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/22-bindings.md \
 	%D%/decisions/23-bridge-is-a-program.md \
 	%D%/decisions/24-one-mode-for-each-lease.md \
+	%D%/decisions/25-cohorts-and-gaps.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \

@@ -4,8 +4,9 @@
  *
  *   bridge-pass    of one host: the cost of a local grant under one host lease.  "lockshm-local" is that key of the
  *                  same segment without LOCKSHM_GLOBAL.  No work inside or outside
- *   bridge-rival   half of them on another host; "lockshm-barging" uses LOCKSHM_BARGE; "redis" is each for itself,
- *                  SET NX PX tried again each millisecond.  No work inside or outside
+ *   bridge-rival   half of them on another host; "lockshm-local" is all of them on one host without LOCKSHM_GLOBAL;
+ *                  "lockshm-barging" uses LOCKSHM_BARGE; "redis" is each for itself, SET NX PX tried again each
+ *                  millisecond.  No work inside or outside
  *   bridge-peers   the same, 1 ms asleep inside and 1 ms outside, also with programs that use other libraries:
  *                  1,000 a second would be a lock that is never free
  *
@@ -270,7 +271,7 @@ static double watch(struct arena *a, int fd)
 	double before;
 
 	if (!bench_wait(&a->begun, 1, START_MS))
-		bench_fail("somebody never had the key");
+		bench_fail("a process never had the key");
 	before = redis_counted(fd, a->way->commands).calls;
 	usleep((unsigned)a->ms * 1000);
 	return redis_counted(fd, a->way->commands).calls - before;

@@ -8,7 +8,6 @@
 
 #include "redis/resp.h"
 
-
 /* Fields of the reply of inspect.lua. */
 enum {
 	AT_MS,

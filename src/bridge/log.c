@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sys/clock.h"
+#include "sys/hash.h"
 
 #define LINES 20
 #define PERIOD_NS LOCKSHM_SECONDS(10)
@@ -64,11 +65,7 @@ void bridge_log(const char *format, ...)
 
 static uint64_t hash(const char *text)
 {
-	uint64_t h = UINT64_C(14695981039346656037);
-
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
-	return h;
+	return hash_plain(text, strlen(text));
 }
 
 static struct {
