@@ -22,6 +22,7 @@ tests_of_units += \
 	%D%/test-life-word \
 	%D%/test-lock-object \
 	%D%/test-lock-object-trampled \
+	%D%/test-lock-object-users \
 	%D%/test-many \
 	%D%/test-max-hold \
 	%D%/test-no-memory \

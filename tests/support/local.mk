@@ -11,6 +11,7 @@ tests_libtest_la_SOURCES += \
 	%D%/inside.h \
 	%D%/loops.c \
 	%D%/loops.h \
+	%D%/objects.h \
 	%D%/operations-internal.h \
 	%D%/operations-look.c \
 	%D%/operations-loops.c \
