@@ -29,11 +29,11 @@ enum redis_way {
 };
 int redis_port(enum redis_way way); /* on 127.0.0.1 */
 int redis_dial(enum redis_way way); /* a connection; failure is fatal */
-#define RELAY_NS 100000 /* in each direction */
-/* Runs until bench_kill(); stores the port on which it accepts connections to the server. */
-pid_t relay_start(int *port);
+#define RELAY_NS 100000
+/* Runs until bench_kill(); stores the port on which it accepts connections to the server.  @ns: in each direction. */
+pid_t relay_start(int *port, int64_t ns);
 /* Starts, or ends, the network of REDIS_FAR. */
-void redis_far_begin(void);
+void redis_far_begin(int64_t ns);
 void redis_far_end(void);
 /* One command, words separated by blanks; returns the text of its reply, "" for nil.  Valid until the next call. */
 const char *redis_ask(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));

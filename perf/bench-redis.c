@@ -67,9 +67,9 @@ int redis_port(enum redis_way way)
 	return ports[way];
 }
 
-void redis_far_begin(void)
+void redis_far_begin(int64_t ns)
 {
-	network = relay_start(&ports[REDIS_FAR]);
+	network = relay_start(&ports[REDIS_FAR], ns);
 }
 
 void redis_far_end(void)

@@ -22,9 +22,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WAYS_MAX 32 /* two for each connection */
-#define CHUNKS 32
-#define CHUNK_BYTES 16384
+#define WAYS_MAX 80 /* two for each connection */
+#define CHUNKS 256 /* pipelined commands: many under way at once */
+#define CHUNK_BYTES 4096
 
 struct chunk {
 	uint64_t due; /* ticks */
@@ -40,6 +40,7 @@ struct way {
 };
 
 static struct way ways[WAYS_MAX];
+static uint64_t delay; /* ticks, in each direction */
 
 static void hang_up(size_t i)
 {
@@ -78,7 +79,7 @@ static void take_in(size_t i)
 		return;
 	}
 	c->len = (size_t)n;
-	c->due = bench_ticks() + bench_ticks_of_ns(RELAY_NS);
+	c->due = bench_ticks() + delay;
 	w->n++;
 }
 
@@ -140,17 +141,18 @@ static void relay(void *arg)
 	}
 }
 
-pid_t relay_start(int *port)
+pid_t relay_start(int *port, int64_t ns)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(in);
 	pid_t pid;
 
-	if (listener < 0 || bind(listener, (struct sockaddr *)&in, sizeof(in)) || listen(listener, 16) ||
+	if (listener < 0 || bind(listener, (struct sockaddr *)&in, sizeof(in)) || listen(listener, WAYS_MAX) ||
 	    getsockname(listener, (struct sockaddr *)&in, &len))
 		bench_fail("a port for the network");
 	*port = ntohs(in.sin_port);
+	delay = bench_ticks_of_ns((double)ns);
 	pid = bench_spawn(bench_cpu(0), relay, &listener);
 	close(listener);
 	return pid;

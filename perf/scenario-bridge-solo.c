@@ -222,7 +222,7 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	memset(scene, 0, sizeof(*scene));
 	scene->way = wish.way;
 	if (wish.way == REDIS_FAR && redis_socket())
-		redis_far_begin();
+		redis_far_begin(RELAY_NS);
 	if (bridge_make(&wish)) {
 		measure(scene);
 		bridge_unmake();

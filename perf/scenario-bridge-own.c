@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario-bridge-own.c - processes of one host that take free global keys of their own, at the same time
+ *
+ *   bridge-own-200us   over a network with a delay of 0.2 ms in each direction
+ *   bridge-own-1ms     with a delay of 1 ms
+ *
+ * Each process has OWN_KEYS keys in turn: acquire and release, nothing inside or outside.  The waits are those for
+ * acquire; the release of "lockshm" is sent after the call has returned.  "redis" is each process for itself over a
+ * connection of its own: SET NX PX, and a script that compares and deletes.
+ */
+#include "bench-bridge.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROCS_MAX 32
+#define OWN_KEYS 8
+#define START_MS 60000
+#define WARM 16 /* pairs, before the time counts */
+
+static const int figure_ms[BENCH_EFFORTS] = { 100, 1000, 3000 };
+
+struct own {
+	uint64_t ops;
+	struct hist wait;
+};
+
+struct street {
+	int procs, ms;
+	bool plain;
+	uint32_t next; /* number of the process made next */
+	uint32_t ready __attribute__((aligned(64)));
+	uint32_t go, ended;
+	struct own own[PROCS_MAX];
+};
+
+static lockshm_t *segment;
+static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+static int link_fd;
+static char sha[48];
+
+static void attach(const struct street *st)
+{
+	bridge_unpin();
+	if (!st->plain) {
+		segment = bridge_open(0);
+		return;
+	}
+	link_fd = redis_dial(REDIS_FAR);
+	snprintf(sha, sizeof(sha), "%s",
+		 redis_ask(link_fd, "SCRIPT LOAD \"if redis.call('get',KEYS[1])==ARGV[1] then return "
+				    "redis.call('del',KEYS[1]) else return 0 end\""));
+}
+
+static void detach(const struct street *st)
+{
+	if (st->plain)
+		close(link_fd);
+	else
+		lockshm_close(segment);
+}
+
+static void lock_one(const struct street *st, const char *key)
+{
+	if (!st->plain)
+		bridge_lock(segment, key, LOCKSHM_GLOBAL, &hold);
+	else if (strcmp(redis_ask(link_fd, "SET plain:%s %d NX PX 30000", key, (int)getpid()), "OK") != 0)
+		bench_fail("a free key is not free");
+}
+
+static void unlock_one(const struct street *st, const char *key)
+{
+	if (!st->plain)
+		bridge_unlock(&hold);
+	else if (redis_ask(link_fd, "EVALSHA %s 1 plain:%s %d", sha, key, (int)getpid())[0] != '1')
+		bench_fail("the lock in Redis was lost");
+}
+
+static void turns(const struct street *st, struct own *own, uint32_t me)
+{
+	uint64_t begin = UINT64_MAX, end = UINT64_MAX, asked, got = 0;
+
+	for (uint32_t turn = 0; got < end; turn++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), "own-%u-%u", me, turn % OWN_KEYS);
+		asked = bench_ticks();
+		lock_one(st, key);
+		got = bench_ticks();
+		unlock_one(st, key);
+		if (turn == WARM) {
+			begin = got;
+			end = begin + bench_ticks_of_ns(st->ms * 1e6);
+		} else if (asked >= begin && got < end) {
+			own->ops++;
+			hist_add(&own->wait, got - asked);
+		}
+	}
+}
+
+static void work(void *arg)
+{
+	struct street *st = arg;
+	uint32_t me = st->next;
+
+	attach(st);
+	bench_add(&st->ready);
+	if (!bench_wait(&st->go, 1, START_MS))
+		bench_fail("the others did not come");
+	turns(st, &st->own[me - 1], me);
+	bench_add(&st->ended);
+	if (!bench_wait(&st->ended, (uint32_t)st->procs, START_MS))
+		bench_fail("the others do not end");
+	detach(st);
+}
+
+static void collect(const struct point *p, const struct street *st)
+{
+	static struct hist all;
+	double ops = 0;
+
+	memset(&all, 0, sizeof(all));
+	for (int i = 0; i < st->procs; i++) {
+		ops += (double)st->own[i].ops;
+		hist_merge(&all, &st->own[i].wait);
+	}
+	if (ops <= 0)
+		return;
+	result_add_hist(p, st->plain ? "redis" : "lockshm", &all, 0);
+	result_add(p, st->plain ? "redis" : "lockshm", OPS_PER_S, ops * 1e3 / st->ms, 0);
+}
+
+static void measure(const struct point *p, bool plain)
+{
+	static struct street *st;
+	pid_t pid[PROCS_MAX];
+
+	if (!st)
+		st = bench_share(sizeof(*st));
+	memset(st, 0, sizeof(*st));
+	st->plain = plain;
+	st->procs = p->procs;
+	st->ms = figure_ms[bench_effort];
+	for (int i = 0; i < st->procs; i++) {
+		st->next = (uint32_t)i + 1; /* the child reads it before it reports ready */
+		pid[i] = bench_spawn(bench_cpu(i), work, st);
+		if (!bench_wait(&st->ready, (uint32_t)i + 1, START_MS))
+			bench_fail("a process did not come");
+	}
+	bench_set(&st->go, 1);
+	for (int i = 0; i < st->procs; i++)
+		bench_reap(pid[i], plain ? "redis" : "lockshm");
+	collect(p, st);
+}
+
+static void run(const struct point *p, const struct lock_adapter *lock)
+{
+	const struct bridge_options wish = { .hosts = 1, .way = REDIS_FAR, .leases = PROCS_MAX * OWN_KEYS };
+
+	(void)lock;
+	if (redis_socket())
+		redis_far_begin(p->scenario->arg);
+	if (bridge_make(&wish)) {
+		measure(p, true);
+		measure(p, false);
+		bridge_unmake();
+	}
+	redis_far_end();
+}
+
+const struct scenario scenario_bridge_own_200us = {
+	.name = "bridge-own-200us",
+	.what = "free global keys, of each process its own, by a network of 0.2 ms each way",
+	.first = US_P50,
+	.fits = bridge_fits,
+	.run = run,
+	.arg = 200000,
+	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
+};
+
+const struct scenario scenario_bridge_own_1ms = {
+	.name = "bridge-own-1ms",
+	.what = "the same by a network of 1 ms each way",
+	.first = US_P50,
+	.fits = bridge_fits,
+	.run = run,
+	.arg = 1000000,
+	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
+};
