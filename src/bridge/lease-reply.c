@@ -49,9 +49,6 @@ static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const str
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !cmd->shared);
 	back_off(b, l);
-	/* This process was stopped, Redis may be fine: the next leader sends new commands. */
-	if (transient && b->superseded)
-		return;
 	if (!l->failing_since || now - l->failed_at > FORGET_NS)
 		l->failing_since = now;
 	l->failed_at = now;
@@ -312,6 +309,9 @@ size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis
 		l->sent = true;
 	if (orphan)
 		return undo_late(b, i, word, cmd, late);
+	/* This process was stopped, and Redis may be fine: the next leader continues from the word, and sends again. */
+	if (b->superseded)
+		return 0;
 	/* Another leader continued with it.  A queue position that was not left expires sooner than a value. */
 	if (host_lease_epoch(word) != l->epoch || cmd->script == REDIS_LEAVE || cmd->script == REDIS_FENCE)
 		return 0;

@@ -35,6 +35,7 @@
 #define COMMANDS_PER_LEASE 2
 
 struct bridge_lease {
+	bool under_way; /* commands of its last decision are: no other decision */
 	bool pending; /* rung for, by a process or a server */
 	bool invalidated; /* Redis may have changed */
 	bool reverify; /* the same, of a held lease: until the reply to a renewal */
@@ -73,10 +74,11 @@ struct bridge {
 	struct snapshot snap;
 	bool tracked; /* client-side tracking is on */
 	bool ending; /* retain nothing */
-	bool superseded; /* leadership was lost during the round: this process was stopped */
+	bool superseded; /* leadership was lost: this process was stopped */
 	int64_t io_ns;
-	int64_t renew_until; /* in this round: renew all that is due by then */
-	struct redis_error client_error;
+	int64_t renew_until; /* in this pass: renew all that is due by then */
+	struct redis_error client_error; /* why there is no client, found at this process' time: */
+	int64_t client_tried;
 	char host[REDIS_HOST_BYTES + 1]; /* of the segment, terminated */
 };
 

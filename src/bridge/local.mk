@@ -13,6 +13,8 @@ libbridge_la_SOURCES = \
 	%D%/credentials.h \
 	%D%/demand.c \
 	%D%/demand.h \
+	%D%/flight.c \
+	%D%/flight.h \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
 	%D%/lease-log.c \

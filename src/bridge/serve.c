@@ -2,9 +2,10 @@
 /*
  * serve.c - the leader of a segment: the local lock that elects it, and its loop; see bridge/serve.h
  *
- *   empty the doorbell | renew leadership | collect due leases: rung, invalidated, by time | decide, send, apply
- *   replies | read invalidations | sleep on the doorbell
+ *   renew leadership | take replies and apply them | empty the doorbell | decide about leases that are due: rung,
+ *   invalidated, by time; send | read invalidations | sleep on the doorbell
  *
+ * No pass waits for a reply: a lease whose commands are under way is left out until they are over (bridge/flight.h).
  * The loop sleeps on a futex, so that processes wake it directly; bridge/listener.c rings for the servers.  Nothing
  * here must be finished: hostlease/host-lease.h has what a successor finds.
  */
@@ -16,7 +17,7 @@
 
 #include "bridge/client-settings.h"
 #include "bridge/demand.h"
-#include "bridge/lease.h"
+#include "bridge/flight.h"
 #include "bridge/listener.h"
 #include "bridge/log.h"
 #include "hold/acquire.h"
@@ -30,11 +31,10 @@
 #define SCAN_NS LOCKSHM_MS(500) /* for leases whose ring was lost with a killed process */
 #define CLIENT_AGAIN_NS LOCKSHM_MS(200)
 #define END_NS LOCKSHM_MS(250)
+#define DRAIN_NS LOCKSHM_MS(500) /* a connect and a reply, see IO_MAX_NS */
 #define IO_MAX_NS LOCKSHM_MS(250)
 #define LEAD_TTL_MAX_NS LOCKSHM_SECONDS(5)
 #define FIRST_TTL_MIN_NS LOCKSHM_MS(20)
-#define ROUNDS_MAX 8 /* before the doorbell is read again */
-#define COMMANDS_MAX 256
 #define RENEW_WITH 24 /* an eighth of the renewal interval */
 #define HINTS_MAX 1000 /* in one pass */
 
@@ -46,11 +46,9 @@ struct leader {
 	int64_t lead_ttl, lead_renewed;
 	int64_t first_ttl; /* what leadership is acquired with */
 	int64_t scan_at, client_at;
-	int64_t client_tried; /* when the settings were last read, this process' time */
 	struct listener listener;
-	struct redis_command cmds[COMMANDS_MAX], late[COMMANDS_MAX * COMMANDS_PER_LEASE];
-	uint32_t lease_of_cmd[COMMANDS_MAX];
-	size_t n;
+	struct flights flights;
+	uint32_t first; /* lease that the next pass begins with: the last one ended before it, with all flights in use */
 	struct server_logs logs;
 	struct bridge_pulse *pulse;
 };
@@ -137,51 +135,11 @@ static bool take_hints(struct leader *v)
 	return any || k > HINTS_MAX;
 }
 
-/* ---------------------------------------------------------------- rounds */
-
-static void flush(struct leader *v)
-{
-	size_t k, late = 0;
-
-	redis_client_run(v->b.client, v->cmds, v->n, v->b.io_ns);
-	bridge_log_servers(&v->logs, v->b.client);
-	/* LATE still means leader: the time is over, but no standby took the lock, and a round may take that long. */
-	v->b.superseded = lockshm_check(&v->leadership, NULL) < 0;
-	for (k = 0; k < v->n; k++)
-		late += bridge_lease_apply_reply(&v->b, v->lease_of_cmd[k], &v->cmds[k], v->late + late);
-	/* Names and values are still those of the commands.  The outcome does not matter: what remains expires. */
-	if (late)
-		redis_client_run(v->b.client, v->late, late, v->b.io_ns);
-	v->n = 0;
-}
-
-/* The settings cannot be read, or memory is short: store that as the result. */
-static void fail_without_client(struct leader *v)
-{
-	size_t k;
-
-	v->b.superseded = false;
-	for (k = 0; k < v->n; k++) {
-		v->cmds[k].code = v->b.client_error.code;
-		v->cmds[k].unsent = true;
-		v->cmds[k].sent_at = v->client_tried;
-		memcpy(v->cmds[k].why, v->b.client_error.text, sizeof(v->cmds[k].why) - 1);
-		(void)bridge_lease_apply_reply(&v->b, v->lease_of_cmd[k], &v->cmds[k], v->late);
-	}
-	v->n = 0;
-}
-
-static void run(struct leader *v)
-{
-	if (v->n && v->b.client)
-		flush(v);
-	else if (v->n)
-		fail_without_client(v);
-}
+/* ---------------------------------------------------------------- decisions */
 
 /*
  * With the first due renewal renew also those that are due next: one script renews many, and they stay due together.  A
- * majority renews one lease after the other in any case.
+ * majority renews each by itself.
  */
 static int64_t renew_until(const struct leader *v, int64_t now)
 {
@@ -191,39 +149,63 @@ static int64_t renew_until(const struct leader *v, int64_t now)
 		return now;
 	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
 	     i = bridge_lease_next_active(&v->b, i + 1))
-		if (v->b.leases[i].renew_at && v->b.leases[i].renew_at <= now)
+		if (!v->b.leases[i].under_way && v->b.leases[i].renew_at && v->b.leases[i].renew_at <= now)
 			return now + LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / RENEW_WITH;
 	return now;
 }
 
-/* Do all that is due.  Returns when something is due next. */
-static int64_t round_once(struct leader *v, bool *sent)
+static bool is_due(const struct leader *v, const struct bridge_lease *l, int64_t now)
 {
-	int64_t now = host_now(v->s), next = INT64_MAX;
-	uint32_t i;
+	return l->pending || l->invalidated || now >= bridge_lease_due(l) ||
+	       (l->renew_at > now && l->renew_at <= v->b.renew_until);
+}
+
+/* Returns when it is due next; -1 = it is due now, and no flight is free. */
+static int64_t decide(struct leader *v, uint32_t i, int64_t now, bool *sent)
+{
+	const struct bridge_lease *l = &v->b.leases[i];
+
+	if (l->under_way)
+		return INT64_MAX;
+	if (is_due(v, l, now)) {
+		if (flights_full(&v->flights))
+			return -1;
+		*sent = flight_begin(&v->flights, &v->b, i) || *sent;
+	}
+	return bridge_lease_active(&v->b, i) && !l->under_way ? bridge_lease_due(l) : INT64_MAX;
+}
+
+/* Of leases from @i up to @end.  @next: lowered to when one is due next.  False = no flight is free. */
+static bool decide_some(struct leader *v, uint32_t i, uint32_t end, int64_t *next, bool *sent)
+{
+	int64_t now = host_now(v->s);
+
+	for (i = bridge_lease_next_active(&v->b, i); i < end; i = bridge_lease_next_active(&v->b, i + 1)) {
+		int64_t due = decide(v, i, now, sent);
+
+		if (due < 0) {
+			v->first = i;
+			return false;
+		}
+		*next = min64(*next, due);
+	}
+	return true;
+}
+
+/*
+ * Decides about all that is due.  Returns when something is due next.  With all flights in use the rest waits for a
+ * landing, and comes first then.
+ */
+static int64_t decide_all(struct leader *v, bool *sent)
+{
+	int64_t next = INT64_MAX;
+	uint32_t first = v->first;
 
 	*sent = false;
-	if (v->b.client)
-		redis_client_begin(v->b.client);
-	v->b.renew_until = renew_until(v, now);
-	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
-	     i = bridge_lease_next_active(&v->b, i + 1)) {
-		struct bridge_lease *l = &v->b.leases[i];
-		size_t got, k;
-
-		if (l->pending || l->invalidated || now >= bridge_lease_due(l) ||
-		    (l->renew_at > now && l->renew_at <= v->b.renew_until)) {
-			got = bridge_lease_decide(&v->b, i, v->cmds + v->n);
-			for (k = 0; k < got; k++)
-				v->lease_of_cmd[v->n++] = i;
-			*sent = *sent || got > 0;
-		}
-		if (v->n + COMMANDS_PER_LEASE > COMMANDS_MAX)
-			run(v);
-		if (bridge_lease_active(&v->b, i))
-			next = min64(next, bridge_lease_due(l));
-	}
-	run(v);
+	v->first = 0;
+	v->b.renew_until = renew_until(v, host_now(v->s));
+	if (decide_some(v, first, v->s->n_host_leases, &next, sent))
+		(void)decide_some(v, 0, first, &next, sent);
 	return next;
 }
 
@@ -260,13 +242,6 @@ static bool keep_leadership(struct leader *v)
 	return true;
 }
 
-/* A round may outlast the leadership's time without being superseded for it: a successor would be no faster.  If
- * leadership is lost even so, the round ends as after a stop. */
-static void keep_leadership_in_round(void *v)
-{
-	(void)keep_leadership(v);
-}
-
 static void make_client(struct leader *v, int64_t now)
 {
 	struct redis_settings settings;
@@ -274,33 +249,41 @@ static void make_client(struct leader *v, int64_t now)
 	if (v->b.client || now < v->client_at)
 		return;
 	v->client_at = now + CLIENT_AGAIN_NS;
-	v->client_tried = redis_now();
+	v->b.client_tried = redis_now();
 	bridge_client_settings(&settings, &v->s->redis);
-	if (redis_client_new(&v->b.client, &settings, &v->b.client_error) != 0) {
+	if (redis_client_new(&v->b.client, &settings, &v->b.client_error) != 0)
 		bridge_log_refusal(v->b.client_error.text);
-		return;
-	}
-	redis_client_between(v->b.client, keep_leadership_in_round, v);
+}
+
+/* Takes replies and applies them, and sends what was decided.  True = there may be more to do. */
+static bool exchange(struct leader *v)
+{
+	if (!v->b.client)
+		return false;
+	/* A majority is waited for.  If leadership is lost even so, the rest is done as after a stop. */
+	(void)keep_leadership(v);
+	redis_client_step(v->b.client, v->b.io_ns);
+	bridge_log_servers(&v->logs, v->b.client);
+	/* LATE still means leader: the time is over, but no standby took the lock. */
+	v->b.superseded = lockshm_check(&v->leadership, NULL) < 0;
+	return flights_land(&v->flights, &v->b);
 }
 
 /* Do all that can be done now.  Returns when to continue, host time. */
 static int64_t work(struct leader *v)
 {
-	int64_t next = 0, end = host_now(v->s) + v->lead_ttl / 4;
-	bool sent = true;
-	int k;
+	bool awaited = v->flights.n > 0, landed = awaited && exchange(v), sent;
+	int64_t next;
 
 	make_client(v, host_now(v->s));
 	scan(v, host_now(v->s));
-	/* Unresponsive servers may make one round so long that leadership is to be renewed. */
-	for (k = 0; k < ROUNDS_MAX && sent && (k == 0 || host_now(v->s) < end); k++) {
-		take_pending(v);
-		next = round_once(v, &sent);
-	}
+	take_pending(v);
+	next = decide_all(v, &sent);
 	if (v->b.client) {
-		keep_leadership_in_round(v);
-		v->b.tracked = redis_client_arm(v->b.client, v->b.io_ns);
-		if (take_hints(v) || sent)
+		/* Only what is new is left to do. */
+		landed = (sent || landed || !awaited) && exchange(v);
+		v->b.tracked = redis_client_tracks(v->b.client);
+		if (take_hints(v) || landed)
 			return 0;
 		if (v->listener.runs)
 			redis_client_watch(v->b.client, v->listener.epoll);
@@ -308,6 +291,33 @@ static int64_t work(struct leader *v)
 			next = min64(next, redis_client_due(v->b.client) + v->s->boot_offset);
 	}
 	return min64(next, v->scan_at);
+}
+
+/* Sleeps until a ring, a reply, or @until, host time. */
+static void rest(struct leader *v, const struct futex_watch *watch, int64_t until)
+{
+	int64_t left = min64(until - host_now(v->s), v->lead_ttl / 4);
+
+	if (left <= 0)
+		return;
+	/* Without the listener, a ring waits for a reply. */
+	if (!v->listener.runs && v->flights.n > 0)
+		redis_client_wait(v->b.client, redis_now() + left);
+	else
+		futex_wait_any(watch, 1, clock_precise() + left);
+}
+
+/*
+ * The end of leadership: what was sent gets its replies.  A process that leads no more applies none of them, but removes
+ * what it obtained for an epoch that is over.  Without a reply, or killed here: as at any other time.
+ */
+static void drain(struct leader *v)
+{
+	int64_t end = redis_now() + DRAIN_NS;
+
+	while (v->flights.n > 0 && redis_now() < end)
+		if (!exchange(v) && v->flights.n > 0)
+			redis_client_wait(v->b.client, end);
 }
 
 /* ---------------------------------------------------------------- leadership */
@@ -374,7 +384,7 @@ static bool lead_loop(struct leader *v)
 {
 	while (keep_leadership(v)) {
 		struct futex_watch watch = { &v->s->bridge->doorbell, load_acquire32(&v->s->bridge->doorbell) };
-		int64_t left = work(v) - host_now(v->s);
+		int64_t until = work(v);
 
 		if (canceller_used(v->canceller))
 			return true;
@@ -382,27 +392,29 @@ static bool lead_loop(struct leader *v)
 		v->b.ending = segment_is_gone(v->s);
 		if (v->b.ending && all_done(v))
 			return true;
-		left = min64(left, v->lead_ttl / 4);
-		if (left > 0)
-			futex_wait_any(&watch, 1, clock_precise() + left);
+		rest(v, &watch, until);
 	}
 	return false;
 }
 
-/* Release what this host does not need, so that other hosts need not wait for it to expire. */
+/* Release what this host does not need, so that other hosts need not wait for it to expire.  After an exchange that
+ * landed, leases may be due again. */
 static void finish(struct leader *v)
 {
 	int64_t end = clock_precise() + END_NS;
 	uint32_t i;
-	bool sent = true;
+	bool sent;
 
 	v->b.ending = true;
 	v->scan_at = 0;
 	scan(v, host_now(v->s));
 	for (i = 0; i < v->s->n_host_leases; i++)
 		v->b.leases[i].pending = bridge_lease_active(&v->b, i);
-	while (sent && clock_precise() < end)
-		(void)round_once(v, &sent);
+	do {
+		(void)decide_all(v, &sent);
+		if (!exchange(v) && v->flights.n > 0)
+			redis_client_wait(v->b.client, redis_now() + end - clock_precise());
+	} while ((sent || v->flights.n > 0) && clock_precise() < end);
 }
 
 static int acquire_leadership(struct leader *v, struct lockshm_error *error)
@@ -424,13 +436,16 @@ static void forget_all(struct leader *v)
 {
 	uint32_t i;
 
+	/* First: it uses names and values of the leases. */
+	redis_client_free(v->b.client);
+	v->b.client = NULL;
+	v->client_at = 0;
+	flights_reset(&v->flights);
 	for (i = 0; i < v->s->n_host_leases; i++)
 		bridge_lease_forget(&v->b.leases[i]);
 	memset(v->b.active, 0, sizeof(v->b.active));
 	v->scan_at = 0;
-	redis_client_free(v->b.client);
-	v->b.client = NULL;
-	v->client_at = 0;
+	v->first = 0;
 }
 
 /* As lead_loop(). */
@@ -446,6 +461,7 @@ static bool lead(struct leader *v)
 		bridge_log("leads no more: it was stopped for too long, or another process took over; stands by");
 	if (ended && canceller_used(v->canceller))
 		finish(v);
+	drain(v);
 	listener_stop(&v->listener);
 	forget_all(v);
 	return ended;
@@ -505,6 +521,7 @@ int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct
 	v->first_ttl = first_ttl(v);
 	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
 	v->b.leases = calloc(segment->n_host_leases, sizeof(*v->b.leases));
+	flights_reset(&v->flights);
 	err = v->b.leases && snapshot_init(&v->b.snap)
 		      ? serve(v, error)
 		      : error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");

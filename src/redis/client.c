@@ -4,41 +4,27 @@
 #include "redis/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "redis/nodes.h"
+#include "redis/pipeline.h"
 #include "redis/quorum.h"
-#include "redis/renew-batch.h"
-#include "redis/replicas.h"
 
-#define TRACKING_AGAIN_NS REDIS_MS(1000)
 #define SILENCE_NS REDIS_MS(5000) /* silence on a tracking connection before a PING is sent */
 
-#define BATCH 64
-
-struct batch {
-	struct redis_command *cmd[BATCH];
-	struct redis_node *node[BATCH]; /* that has the key */
-	struct redis_op op[BATCH];
-	size_t n;
-};
+_Static_assert((int)EPOLLIN == POLLIN && (int)EPOLLOUT == POLLOUT, "events of a connection are those of epoll");
 
 struct redis_client {
-	struct redis_nodes nodes;
-	struct batch batch; /* being sent */
-	struct renew_batch renewals; /* sent before it */
-	struct redis_quorum *quorum; /* instead of nodes */
+	struct redis_pipeline pipeline;
+	struct redis_quorum *quorum; /* instead of it */
 	size_t n_quorum;
-	size_t next_command; /* of those that can be put off: the first of the next round */
+	struct redis_command *queue, **queue_end; /* for the majority */
+	struct redis_command *over, **over_end;
 	size_t next_hint; /* node to take hints from next */
 	int64_t check_at;
-	int64_t untracked_until; /* nodes without tracking are armed again then */
-	unsigned replicas; /* that must have a lease before it counts */
-	void (*between)(void *arg);
-	void *between_arg;
 };
 
 /* ---------------------------------------------------------------- life cycle */
@@ -59,8 +45,8 @@ static int add_servers(struct redis_client *client, const struct redis_settings 
 		return redis_quorum_new(&client->quorum, servers, n, &options, error);
 	}
 	for (i = 0; !code && i < n; i++)
-		code = redis_nodes_add(&client->nodes, &servers[i], error);
-	client->nodes.n_given = client->nodes.n;
+		code = redis_nodes_add(&client->pipeline.nodes, &servers[i], error);
+	client->pipeline.nodes.n_given = client->pipeline.nodes.n;
 	return code;
 }
 
@@ -72,8 +58,12 @@ int redis_client_new(struct redis_client **out, const struct redis_settings *set
 	*out = NULL;
 	if (!client)
 		return redis_fail(error, REDIS_NO_MEMORY, "out of memory");
-	memcpy(client->nodes.host.id, settings->host, sizeof(settings->host));
-	client->replicas = settings->replicas;
+	redis_pipeline_init(&client->pipeline);
+	memcpy(client->pipeline.nodes.host.id, settings->host, sizeof(settings->host));
+	client->pipeline.replicas = settings->replicas;
+	client->queue_end = &client->queue;
+	client->over_end = &client->over;
+	client->check_at = INT64_MAX;
 	code = add_servers(client, settings, error);
 	if (code)
 		redis_client_free(client);
@@ -86,129 +76,20 @@ void redis_client_free(struct redis_client *client)
 {
 	if (!client)
 		return;
-	redis_nodes_end(&client->nodes);
+	redis_nodes_end(&client->pipeline.nodes);
 	redis_quorum_free(client->quorum);
 	free(client);
 }
 
 int redis_client_keys_mode(const struct redis_client *client)
 {
-	return client->nodes.cluster ? REDIS_KEYS_CLUSTER : REDIS_KEYS_SINGLE;
+	return redis_pipeline_keys_mode(&client->pipeline);
 }
 
-/* ---------------------------------------------------------------- commands */
-
-static void fail_command(struct redis_command *cmd, int code, const char *why)
-{
-	cmd->code = code;
-	snprintf(cmd->why, sizeof(cmd->why), "%.250s", *why ? why : redis_code_name(code));
-}
-
-static void between(struct redis_client *client)
-{
-	if (client->between)
-		client->between(client->between_arg);
-}
-
-/* A node that backs off keeps its earlier error: @tried is the time of that. */
-static void not_sent(struct redis_command *cmd, int code, const char *why, int64_t tried)
-{
-	fail_command(cmd, code, why);
-	cmd->unsent = true;
-	cmd->sent_at = tried;
-}
-
-/* Commands whose node cannot be reached fail here; the others stay in the batch. */
-static void send_batch(struct redis_client *client, int64_t io_ns)
-{
-	struct batch *b = &client->batch;
-	size_t i, k = 0;
-
-	between(client);
-	redis_nodes_connect(&client->nodes, b->node, b->n, io_ns);
-	for (i = 0; i < b->n; i++) {
-		struct redis_command *cmd = b->cmd[i];
-		struct redis_node *node = b->node[i];
-		int code = redis_node_code(node);
-
-		/* A connection may find that it is a cluster, where names have another form. */
-		cmd->put_off = !code && cmd->keys->mode != redis_client_keys_mode(client);
-		if (code)
-			not_sent(cmd, code, redis_conn_error(node->conn)->text, redis_conn_tried(node->conn));
-		if (code || cmd->put_off)
-			continue;
-		b->cmd[k] = cmd;
-		b->node[k] = node;
-		(void)redis_op_begin(&b->op[k++], node->conn, cmd->script, cmd->keys, &cmd->args, redis_now() + io_ns);
-	}
-	b->n = k;
-	for (i = 0; i < k; i++)
-		(void)redis_conn_pump(b->op[i].conn);
-	redis_ops_wait(b->op, k);
-}
-
-static void take_reply(struct redis_command *cmd, struct redis_node *node, const struct redis_op *op)
-{
-	if (op->code) {
-		/* The slot moved to a node that cannot be reached now, or not at all: retry later. */
-		fail_command(cmd, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
-		cmd->unsent = op->code == REDIS_UNREACHABLE;
-		node->failed = redis_conn_closed(op->conn);
-		return;
-	}
-	cmd->code = 0;
-	cmd->reply = op->reply;
-	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
-}
-
-/* Keeps those commands of the batch that go to another node of a cluster. */
-static void take_replies(struct redis_client *client, bool follow, int64_t io_ns)
-{
-	struct batch *b = &client->batch;
-	size_t i, k = 0;
-
-	for (i = 0; i < b->n; i++)
-		take_reply(b->cmd[i], b->node[i], &b->op[i]);
-	if (client->replicas) {
-		between(client);
-		redis_replicas_await(b->cmd, b->node, b->n, client->replicas, io_ns);
-	}
-	for (i = 0; i < b->n; i++) {
-		struct redis_node *to = NULL;
-
-		if (b->op[i].code && strstr(b->op[i].why, "CLUSTERDOWN"))
-			redis_nodes_forget(&client->nodes, b->cmd[i]->keys, b->node[i]);
-		if (b->op[i].code == REDIS_MOVED)
-			to = redis_nodes_moved(&client->nodes, b->node[i], b->op[i].why);
-		if (!to || !follow)
-			continue;
-		b->cmd[k] = b->cmd[i];
-		b->node[k++] = to;
-	}
-	b->n = k;
-	for (i = 0; i < client->nodes.n; i++)
-		if (client->nodes.node[i].failed)
-			redis_node_back_off(&client->nodes.node[i]);
-}
-
-static void run_batch(struct redis_client *client, int64_t io_ns)
-{
-	struct batch *b = &client->batch;
-	size_t i;
-
-	for (i = 0; i < b->n; i++)
-		b->node[i] = redis_nodes_of(&client->nodes, b->cmd[i]->keys);
-	send_batch(client, io_ns);
-	take_replies(client, true, io_ns);
-	if (b->n) {
-		send_batch(client, io_ns);
-		take_replies(client, false, io_ns);
-	}
-	b->n = 0;
-}
+/* ---------------------------------------------------------------- a majority */
 
 /* A quorum has no queue: a refused acquire is sent again. */
-static void command_quorum(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
+static void ask_majority(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
 {
 	int64_t deadline = redis_now() + io_ns;
 	struct redis_lock lease = { 0 };
@@ -242,7 +123,7 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 		break;
 	}
 	if (cmd->code)
-		fail_command(cmd, cmd->code, error->code ? error->text : "");
+		snprintf(cmd->why, sizeof(cmd->why), "%.250s", error->code ? error->text : redis_code_name(cmd->code));
 	if (cmd->code && !lease.sent)
 		cmd->sent_at = redis_quorum_tried(client->quorum, cmd->sent_at);
 	cmd->unsent = cmd->code && redis_is_acquire(cmd->script) && !lease.sent;
@@ -255,179 +136,201 @@ static void command_quorum(struct redis_client *client, struct redis_command *cm
 }
 
 /* Renewals, and fences that they need, go first. */
-static bool urgent(const struct redis_command *cmd)
+static struct redis_command *take_queued(struct redis_client *client)
 {
-	return cmd->script == REDIS_RENEW || cmd->script == REDIS_FENCE;
+	struct redis_command **at = &client->queue, *cmd;
+
+	while ((cmd = *at) && cmd->script != REDIS_RENEW && cmd->script != REDIS_FENCE)
+		at = &cmd->next;
+	if (!cmd)
+		at = &client->queue;
+	cmd = *at;
+	*at = cmd->next;
+	if (!*at)
+		client->queue_end = at;
+	cmd->next = NULL;
+	return cmd;
 }
 
-/* With several servers, pumps all, so that connections that ended are found at once. */
-static bool all_ready(const struct redis_nodes *nodes)
+static void is_over(struct redis_client *client, struct redis_command *cmd)
 {
-	bool all = true;
-	size_t i;
-
-	for (i = 0; i < nodes->n; i++) {
-		if (nodes->n > 1)
-			(void)redis_conn_pump(nodes->node[i].conn);
-		all = all && redis_conn_ready(nodes->node[i].conn);
-	}
-	return all;
+	*client->over_end = cmd;
+	client->over_end = &cmd->next;
 }
 
-/* Connects to all nodes needed: unreachable ones cost one wait in all, not one for each batch. */
-static void connect_all(struct redis_nodes *nodes, const struct redis_command *cmds, size_t n, int64_t io_ns)
+/* Without a majority all that is queued gets that error. */
+static void step_quorum(struct redis_client *client, int64_t io_ns)
 {
-	struct redis_node *wanted[REDIS_CONNS_MAX];
-	bool is_wanted[REDIS_CONNS_MAX] = { false };
-	size_t i, k = 0;
+	struct redis_command *cmd;
 
-	if (all_ready(nodes))
+	if (!client->queue)
 		return;
-	for (i = 0; i < n; i++)
-		is_wanted[redis_nodes_likely(nodes, cmds[i].keys) - nodes->node] = true;
-	for (i = 0; i < nodes->n; i++)
-		if (is_wanted[i])
-			wanted[k++] = &nodes->node[i];
-	redis_nodes_connect(nodes, wanted, k, io_ns);
-}
-
-static void run_all(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
-{
-	struct batch *b = &client->batch;
-	size_t i;
-	int pass;
-
-	between(client);
-	connect_all(&client->nodes, cmds, n, io_ns);
-	between(client);
-	renew_batch_run(&client->renewals, &client->nodes, cmds, n, io_ns);
-	for (pass = 0; pass < 2; pass++)
-		for (i = 0; i < n; i++) {
-			if (cmds[i].batched || urgent(&cmds[i]) != (pass == 0))
-				continue;
-			b->cmd[b->n++] = &cmds[i];
-			if (b->n == BATCH)
-				run_batch(client, io_ns);
-		}
-	if (b->n)
-		run_batch(client, io_ns);
-}
-
-/* False = no majority, and none for the rest of this round. */
-static bool command_one(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
-{
-	between(client);
-	command_quorum(client, cmd, io_ns);
-	return !cmd->code || redis_quorum_reachable(client->quorum);
-}
-
-/* One lease after the other.  What would delay the next renewals is put off to the next round, which begins with it. */
-static void run_quorum(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
-{
-	int64_t end = redis_now() + 2 * io_ns;
-	size_t i, k, first = n ? client->next_command % n : 0;
-	bool there = true;
-	int pass;
-
-	for (pass = 0; pass < 2; pass++)
-		for (k = 0; k < n; k++) {
-			i = (first + k) % n;
-			if (urgent(&cmds[i]) != (pass == 0))
-				continue;
-			cmds[i].put_off = pass && there && redis_now() >= end;
-			if (cmds[i].put_off)
-				continue;
-			client->next_command = pass ? i + 1 : client->next_command;
-			if (there)
-				there = command_one(client, &cmds[i], io_ns);
-			else
-				not_sent(&cmds[i], REDIS_UNREACHABLE, redis_quorum_error(client->quorum)->text,
-					  redis_quorum_tried(client->quorum, cmds[i].sent_at));
-		}
-}
-
-void redis_client_begin(struct redis_client *client)
-{
-	client->nodes.began = redis_now();
-}
-
-void redis_client_between(struct redis_client *client, void (*call)(void *arg), void *arg)
-{
-	client->between = call;
-	client->between_arg = arg;
-}
-
-void redis_client_run(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns)
-{
-	if (client->quorum)
-		run_quorum(client, cmds, n, io_ns);
-	else
-		run_all(client, cmds, n, io_ns);
-}
-
-/* ---------------------------------------------------------------- hints */
-
-/*
- * Nodes without tracking are armed again together: with a time for each the bridge would neglect its leases more often.
- */
-static void arm(struct redis_client *client, int64_t io_ns)
-{
-	struct redis_arming arming[REDIS_CONNS_MAX];
-	struct redis_node *node[REDIS_CONNS_MAX];
-	bool again = redis_now() >= client->untracked_until, untracked = false;
-	size_t i, n = 0;
-
-	for (i = 0; i < client->nodes.n; i++) {
-		struct redis_node *s = &client->nodes.node[i];
-
-		if (!redis_conn_ready(s->conn) || (s->untracked && !again))
-			continue;
-		arming[n].tracking = s->tracking;
-		arming[n].commands = s->conn;
-		node[n++] = s;
+	cmd = take_queued(client);
+	ask_majority(client, cmd, io_ns);
+	is_over(client, cmd);
+	if (!cmd->code || redis_quorum_reachable(client->quorum))
+		return;
+	while (client->queue) {
+		cmd = take_queued(client);
+		cmd->code = REDIS_UNREACHABLE;
+		snprintf(cmd->why, sizeof(cmd->why), "%.250s", redis_quorum_error(client->quorum)->text);
+		cmd->unsent = true;
+		cmd->sent_at = redis_quorum_tried(client->quorum, cmd->sent_at);
+		is_over(client, cmd);
 	}
-	trackings_arm(arming, n, redis_now() + io_ns);
-	for (i = 0; i < n; i++) {
-		node[i]->untracked = arming[i].code != 0;
-		untracked = untracked || node[i]->untracked;
-	}
-	if (untracked)
-		client->untracked_until = redis_now() + TRACKING_AGAIN_NS;
 }
 
-bool redis_client_arm(struct redis_client *client, int64_t io_ns)
+/* ---------------------------------------------------------------- commands */
+
+void redis_client_add(struct redis_client *client, struct redis_command *cmd)
 {
-	int64_t next;
-	bool all = !client->quorum;
+	cmd->batched = cmd->shared = cmd->put_off = cmd->unsent = false;
+	cmd->code = 0;
+	cmd->next = NULL;
+	if (!client->quorum) {
+		redis_pipeline_add(&client->pipeline, cmd);
+		return;
+	}
+	*client->queue_end = cmd;
+	client->queue_end = &cmd->next;
+}
+
+/* Of connections for hints. */
+static void check_silence(struct redis_client *client)
+{
 	size_t i;
 
-	arm(client, io_ns);
 	client->check_at = INT64_MAX;
-	for (i = 0; i < client->nodes.n; i++) {
-		struct redis_node *s = &client->nodes.node[i];
+	for (i = 0; i < client->pipeline.nodes.n; i++) {
+		struct redis_node *node = &client->pipeline.nodes.node[i];
+		int64_t next;
 
-		if (!redis_conn_ready(s->conn))
+		if (!redis_conn_ready(node->conn) || node->arms)
 			continue;
-		all = all && !s->untracked;
-		next = tracking_check(s->tracking, redis_now(), SILENCE_NS);
-		(void)redis_conn_pump(tracking_conn(s->tracking));
+		next = tracking_check(node->tracking, redis_now(), SILENCE_NS);
+		(void)redis_conn_pump(tracking_conn(node->tracking));
 		if (next < client->check_at)
 			client->check_at = next;
 	}
-	return all;
+}
+
+void redis_client_step(struct redis_client *client, int64_t io_ns)
+{
+	if (client->quorum)
+		step_quorum(client, io_ns);
+	else
+		client->over_end = redis_pipeline_step(&client->pipeline, io_ns, client->over_end);
+	check_silence(client);
+}
+
+struct redis_command *redis_client_next(struct redis_client *client)
+{
+	struct redis_command *cmd = client->over;
+
+	if (!cmd)
+		return NULL;
+	client->over = cmd->next;
+	if (!client->over)
+		client->over_end = &client->over;
+	cmd->next = NULL;
+	return cmd;
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+/* Connections to wait for. */
+static size_t awaited(const struct redis_client *client, struct redis_conn *out[2 * REDIS_CONNS_MAX])
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < client->pipeline.nodes.n; i++) {
+		const struct redis_node *node = &client->pipeline.nodes.node[i];
+
+		if (redis_node_is_awaited(node))
+			out[n++] = node->conn;
+		if (node->arms)
+			out[n++] = tracking_conn(node->tracking);
+	}
+	return n;
+}
+
+bool redis_client_busy(const struct redis_client *client)
+{
+	struct redis_conn *conns[2 * REDIS_CONNS_MAX];
+
+	return client->queue || awaited(client, conns) > 0;
+}
+
+void redis_client_wait(struct redis_client *client, int64_t until)
+{
+	struct redis_conn *conns[2 * REDIS_CONNS_MAX];
+	size_t n = awaited(client, conns);
+
+	if (!client->queue && !client->over)
+		redis_conns_poll(conns, n < REDIS_CONNS_MAX ? n : REDIS_CONNS_MAX, until);
+}
+
+static void watch(int epoll, const struct redis_conn *conn, short events)
+{
+	struct epoll_event event = { .events = (unsigned short)events | EPOLLONESHOT };
+	int fd = redis_conn_fd(conn);
+
+	if (fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
+		(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+void redis_client_watch(struct redis_client *client, int epoll)
+{
+	size_t i;
+
+	for (i = 0; i < client->pipeline.nodes.n; i++) {
+		struct redis_node *node = &client->pipeline.nodes.node[i];
+		struct redis_conn *hints = tracking_conn(node->tracking);
+
+		watch(epoll, hints, (short)(POLLIN | redis_conn_events(hints)));
+		if (redis_node_is_awaited(node))
+			watch(epoll, node->conn, redis_conn_events(node->conn));
+	}
 }
 
 int64_t redis_client_due(const struct redis_client *client)
 {
-	return client->check_at;
+	struct redis_conn *conns[2 * REDIS_CONNS_MAX];
+	size_t i, n = awaited(client, conns);
+	int64_t due = client->queue || client->over ? 0 : client->check_at;
+
+	for (i = 0; i < n; i++)
+		due = min64(due, redis_conn_due(conns[i]));
+	for (i = 0; i < client->pipeline.nodes.n; i++)
+		if (client->pipeline.nodes.node[i].arms)
+			due = min64(due, client->pipeline.nodes.node[i].arming.deadline);
+	return due;
+}
+
+/* ---------------------------------------------------------------- hints */
+
+bool redis_client_tracks(const struct redis_client *client)
+{
+	size_t i;
+	bool all = !client->quorum;
+
+	for (i = 0; i < client->pipeline.nodes.n; i++) {
+		const struct redis_node *node = &client->pipeline.nodes.node[i];
+
+		all = all && (!redis_conn_ready(node->conn) || (!node->arms && !node->untracked));
+	}
+	return all;
 }
 
 enum redis_hint redis_client_hint(struct redis_client *client, const char **key, size_t *len)
 {
-	for (; client->next_hint < client->nodes.n; client->next_hint++) {
-		struct redis_node *s = &client->nodes.node[client->next_hint];
+	for (; client->next_hint < client->pipeline.nodes.n; client->next_hint++) {
+		struct redis_node *s = &client->pipeline.nodes.node[client->next_hint];
 		enum redis_hint hint;
 
+		/* Replies to the subscriptions are taken by tracking_step(). */
+		if (s->arms)
+			continue;
 		(void)redis_conn_pump(tracking_conn(s->tracking));
 		hint = tracking_next(s->tracking, key, len);
 		if (hint != REDIS_HINT_NONE)
@@ -435,19 +338,6 @@ enum redis_hint redis_client_hint(struct redis_client *client, const char **key,
 	}
 	client->next_hint = 0;
 	return REDIS_HINT_NONE;
-}
-
-void redis_client_watch(struct redis_client *client, int epoll)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
-	size_t i;
-
-	for (i = 0; i < client->nodes.n; i++) {
-		int fd = redis_conn_fd(tracking_conn(client->nodes.node[i].tracking));
-
-		if (fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
-			(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
-	}
 }
 
 /* ---------------------------------------------------------------- for the log */
@@ -462,8 +352,8 @@ void redis_client_each_server(const struct redis_client *client,
 {
 	size_t i;
 
-	for (i = 0; i < client->nodes.n; i++)
-		report_server(client->nodes.node[i].conn, fn, arg);
+	for (i = 0; i < client->pipeline.nodes.n; i++)
+		report_server(client->pipeline.nodes.node[i].conn, fn, arg);
 	for (i = 0; i < client->n_quorum; i++)
 		report_server(redis_quorum_conn(client->quorum, i), fn, arg);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * client.h - commands about many keys to all servers of a segment, in one round trip where possible
+ * client.h - commands about many keys to all servers of a segment, many of them under way at a time
  *
  * Each key has one server, chosen by a hash of its name in Redis, which is the same on every host; in a quorum every
  * server has every key and a majority decides.  A client belongs to one thread.
@@ -31,18 +31,28 @@ struct redis_command {
 	bool unsure; /* the scan may have missed some */
 	const struct redis_keys *keys;
 	struct script_args args;
+	void *owner; /* the caller's */
 	int64_t sent_at; /* this process' time, before the first byte; unsent: of the last connect that failed */
 	uint64_t word; /* of the host lease, when the command was decided */
 	bool plain; /* renewal of a writer's lease with nothing else to do, as far as is known */
 
-	bool batched; /* renewed by renew_batch_run(); the fields below are set */
+	/* The client's, once it has the command: */
+	bool batched; /* renewed by one script with others */
 	bool shared; /* by the same script as an earlier command, which counts for both */
-	bool put_off; /* not sent in this round: no time left, or the names have another form by now */
+	bool put_off; /* not sent: the names have another form by now */
 	bool unsent; /* an error, and no server can have received any of it */
 	int code; /* 0 = there is a reply */
 	char why[256]; /* message of the error */
 	int64_t valid_until; /* granted, renewed: this process' time */
 	struct script_reply reply;
+
+	/* Internal, see redis/pipeline.h: */
+	struct redis_command *next;
+	struct redis_node *node; /* that has the key */
+	int stage;
+	bool followed; /* a redirection */
+	bool alone; /* its renewal with others failed */
+	struct redis_op op;
 };
 
 /* Waits for no server.  REDIS_INVALID: bad URIs, or rediss:// in a build without TLS. */
@@ -52,26 +62,30 @@ void redis_client_free(struct redis_client *client);
 /* Form of a lock's names, as far as is known: the first connection may change it. */
 int redis_client_keys_mode(const struct redis_client *client);
 
-/* Begins a round: a server that fails is not tried again before the next round. */
-void redis_client_begin(struct redis_client *client);
-/* @call is called during each run before each wait. */
-void redis_client_between(struct redis_client *client, void (*call)(void *arg), void *arg);
-
 /*
- * Runs all commands: first those that keep leases, the others in their order for each server.  Takes a few times @io_ns
- * at most, however many servers do not reply.
+ * Takes charge of @cmd, which with its keys and value must stay until redis_client_next() returns it.  Nothing is sent
+ * before the next step.
  */
-void redis_client_run(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns);
-
+void redis_client_add(struct redis_client *client, struct redis_command *cmd);
 /*
- * Before a sleep: makes sure that changes of the keys read cause hints.  False = a server gives none: poll more often.
+ * Does all that is possible without a wait: connects, sends, takes replies.  Commands for one server are sent in their
+ * order, whatever is under way there.  @io_ns: how long a connect and a reply that begin now may take.  A majority gets
+ * one command in each step, renewals first, and is waited for.
  */
-bool redis_client_arm(struct redis_client *client, int64_t io_ns);
+void redis_client_step(struct redis_client *client, int64_t io_ns);
+/* A command that is over, in any order; NULL = none. */
+struct redis_command *redis_client_next(struct redis_client *client);
+/* Is anything under way that a server's reply, or a time, brings forward? */
+bool redis_client_busy(const struct redis_client *client);
+/* Waits for the servers, not past @until; then a step is due. */
+void redis_client_wait(struct redis_client *client, int64_t until);
+/* Do changes of the keys read cause hints?  False = a server gives none, or not yet: poll more often. */
+bool redis_client_tracks(const struct redis_client *client);
 /* The next hint received; REDIS_HINT_KEY and REDIS_HINT_NOTIFIED come with a name in Redis. */
 enum redis_hint redis_client_hint(struct redis_client *client, const char **key, size_t *len);
-/* Makes this epoll descriptor report once when hints arrive. */
+/* Makes this epoll descriptor report once when something can be done: replies or hints have come, a connect goes on. */
 void redis_client_watch(struct redis_client *client, int epoll);
-/* The latest time for the next redis_client_arm(). */
+/* The latest time for the next step. */
 int64_t redis_client_due(const struct redis_client *client);
 
 /* Calls @fn for each server: can it be used now, and if not, why, "" = it was not needed yet. */

@@ -19,6 +19,8 @@ libredis_la_SOURCES = \
 	%D%/names.h \
 	%D%/nodes.c \
 	%D%/nodes.h \
+	%D%/pipeline.c \
+	%D%/pipeline.h \
 	%D%/quorum-round.c \
 	%D%/quorum-round.h \
 	%D%/quorum.c \

@@ -56,25 +56,23 @@ void redis_nodes_end(struct redis_nodes *s)
 
 /* ---------------------------------------------------------------- which node */
 
-void redis_node_back_off(struct redis_node *node)
+static void back_off(struct redis_node *node)
 {
-	node->failed_at = redis_now();
-	redis_backoff_begin(&node->backoff, node->failed_at);
+	redis_backoff_begin(&node->backoff, redis_now());
+	node->failed = redis_conn_generation(node->conn);
 	node->try_other = true;
-	node->failed = false;
+}
+
+void redis_node_failed(struct redis_node *node)
+{
+	if (redis_conn_closed(node->conn) && node->failed != redis_conn_generation(node->conn))
+		back_off(node);
 }
 
 /* During the back-off its error stays the earlier one. */
 static bool backs_off(const struct redis_node *node)
 {
 	return redis_conn_closed(node->conn) && redis_conn_error(node->conn)->code && redis_now() < node->backoff.until;
-}
-
-int redis_node_code(const struct redis_node *node)
-{
-	int code = redis_conn_error(node->conn)->code;
-
-	return redis_conn_ready(node->conn) ? 0 : code ? code : REDIS_UNREACHABLE;
 }
 
 /* Every node of a cluster knows all owners, also after a failover. */
@@ -109,13 +107,6 @@ static struct redis_node *node_of(struct redis_nodes *s, const struct redis_keys
 	return &s->node[known ? known - 1 : redis_server_of(keys, s->n_given)];
 }
 
-struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_keys *keys)
-{
-	struct redis_node *node = node_of(s, keys);
-
-	return uses_other(s, node) ? any_other(s, node) : node;
-}
-
 struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys)
 {
 	struct redis_node *node = node_of(s, keys);
@@ -126,63 +117,50 @@ struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys
 	return any_other(s, node);
 }
 
-static void open_wanted(struct redis_node *const *wanted, size_t n, int64_t began, int64_t deadline)
+bool redis_nodes_advance(struct redis_nodes *s)
 {
+	bool any = false;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		struct redis_node *node = wanted[i];
-
-		/* A connection that ended is noticed now, not with the next command. */
-		if (!node->opening && redis_conn_ready(node->conn))
-			(void)redis_conn_pump(node->conn);
-		/*
-		 * Once in a round: where the back-off is shorter than the round, later commands would wait for it
-		 * again.
-		 */
-		if (node->opening || redis_conn_ready(node->conn) || backs_off(node) || node->failed_at > began)
-			continue;
-		node->opening = true;
-		(void)redis_conn_open(node->conn, deadline);
-	}
-}
-
-void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted, size_t n, int64_t io_ns)
-{
-	struct redis_conn *waiting[REDIS_CONNS_MAX];
-	int64_t deadline = redis_now() + io_ns;
-	size_t i, k;
-
 	for (i = 0; i < s->n; i++) {
 		struct redis_node *node = &s->node[i];
 
-		node->opening = node->failed = false;
-		/* Once for each failure: if the other nodes are unreachable, too, it must be tried again. */
-		if (node->other_tried)
-			node->other_tried = node->try_other = false;
-	}
-	open_wanted(wanted, n, s->began, deadline);
-	do {
-		for (i = k = 0; i < s->n; i++)
-			if (s->node[i].opening && !redis_conn_ready(s->node[i].conn) &&
-			    !redis_conn_closed(s->node[i].conn))
-				waiting[k++] = s->node[i].conn;
-		if (k)
-			redis_conns_poll(waiting, k, deadline);
-	} while (k);
-	for (i = 0; i < s->n; i++) {
-		struct redis_node *node = &s->node[i];
-
-		if (!node->opening)
+		if (!node->opening || !(redis_conn_ready(node->conn) || redis_conn_closed(node->conn)))
 			continue;
-		if (!redis_conn_ready(node->conn)) {
-			redis_node_back_off(node);
+		any = true;
+		node->opening = false;
+		if (redis_conn_closed(node->conn)) {
+			back_off(node);
 			continue;
 		}
 		node->backoff.ns = 0;
 		node->try_other = false;
 		s->cluster = redis_conn_info(node->conn)->cluster;
 	}
+	return any;
+}
+
+int redis_node_connect(struct redis_node *node, int64_t deadline)
+{
+	int code = redis_conn_error(node->conn)->code;
+
+	if (redis_conn_ready(node->conn))
+		return 0;
+	if (backs_off(node))
+		return code ? code : REDIS_UNREACHABLE;
+	/* The connection for hints is opened by others, too; a failure is found by redis_nodes_advance(). */
+	node->opening = true;
+	(void)redis_conn_open(node->conn, deadline);
+	return REDIS_AGAIN;
+}
+
+void redis_nodes_try_again(struct redis_nodes *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->node[i].other_tried)
+			s->node[i].other_tried = s->node[i].try_other = false;
 }
 
 /* ---------------------------------------------------------------- a cluster */

@@ -17,14 +17,18 @@ struct redis_node {
 	struct redis_conn *conn;
 	struct tracking *tracking;
 	struct redis_backoff backoff;
-	int64_t failed_at; /* latest */
+	uint64_t failed; /* generation of the connection that failed last */
+	bool used; /* by a command that is under way */
 	bool opening;
-	bool failed; /* in this batch; its back-off has not begun */
 	bool try_other; /* for its keys: it failed since it was connected last */
-	bool other_tried; /* in this batch */
-	bool waits; /* for the reply to WAIT */
+	bool other_tried; /* since the last step */
+	bool waits; /* for the reply to WAIT, which has this number */
+	uint64_t wait_generation, wait_number;
 	int64_t copies; /* replicas that have its writes; -1 = unknown */
+	bool arms; /* for tracking: */
+	struct redis_arming arming;
 	bool untracked; /* no tracking, when it was armed last */
+	int64_t arm_again; /* if so */
 };
 
 struct redis_nodes {
@@ -32,7 +36,6 @@ struct redis_nodes {
 	size_t n, n_given; /* configured ones come first */
 	struct redis_server like;
 	struct redis_host host;
-	int64_t began; /* of this round, which tries a node that failed only once */
 	bool cluster; /* as the node connected last reported */
 	unsigned char *slots; /* for each slot its node, from 1; 0 = unknown.  NULL = all unknown */
 };
@@ -44,14 +47,17 @@ void redis_nodes_end(struct redis_nodes *s);
 size_t redis_server_of(const struct redis_keys *keys, size_t n);
 /* The node to send a command about the lock to. */
 struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys *keys);
-/* The node redis_nodes_of() would return, before any connection is made. */
-struct redis_node *redis_nodes_likely(struct redis_nodes *s, const struct redis_keys *keys);
-/* Connects to all wanted nodes at once: ten that are unreachable delay the others as long as one. */
-void redis_nodes_connect(struct redis_nodes *s, struct redis_node *const *wanted, size_t n, int64_t io_ns);
-/* 0 = connected. */
-int redis_node_code(const struct redis_node *node);
-/* It failed: not tried again for a while, longer each time. */
-void redis_node_back_off(struct redis_node *node);
+/*
+ * What became of connections that were opened, or failed: true if anything did.  A node that failed is not tried again
+ * for a while, longer each time.
+ */
+bool redis_nodes_advance(struct redis_nodes *s);
+/* 0 = connected; REDIS_AGAIN = connects, from now on if it did not; else why it cannot, also while it backs off. */
+int redis_node_connect(struct redis_node *node, int64_t deadline);
+/* A command failed with its connection: once for each connection its back-off begins. */
+void redis_node_failed(struct redis_node *node);
+/* After all commands of a step have their node: a failed one is tried again, unless it backs off. */
+void redis_nodes_try_again(struct redis_nodes *s);
 
 /*
  * The node that @text, an error reply MOVED, names; it gets the commands for that slot from now on.  NULL = none named,

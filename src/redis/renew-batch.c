@@ -10,25 +10,37 @@
 #include <stdio.h>
 #include <string.h>
 
+bool renew_batch_fits(const struct redis_command *cmd, const struct redis_nodes *nodes)
+{
+	return cmd->plain && !cmd->alone && !nodes->cluster;
+}
+
 /* A group of this node that is not full; NULL = all groups are in use. */
 static struct redis_group *group_of(struct renew_batch *r, struct redis_node *node)
 {
+	struct redis_group *free = NULL;
 	size_t i;
 
-	for (i = 0; i < r->n; i++)
-		if (r->node[i] == node && r->group[i].many.n < REDIS_MANY)
-			return &r->group[i];
-	if (r->n == REDIS_GROUPS)
+	for (i = 0; i < REDIS_GROUPS; i++) {
+		struct redis_group *g = &r->group[i];
+
+		if (g->node == node && !g->sent && g->many.n < REDIS_MANY)
+			return g;
+		if (!g->node)
+			free = g;
+	}
+	if (!free)
 		return NULL;
-	r->node[r->n] = node;
-	r->group[r->n].many.n = 0;
-	r->group[r->n].many.fences = node->untracked;
-	return &r->group[r->n++];
+	free->node = node;
+	free->sent = false;
+	free->many.n = 0;
+	free->many.fences = node->untracked;
+	return free;
 }
 
-static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmd)
+bool renew_batch_add(struct renew_batch *r, struct redis_node *node, struct redis_command *cmd)
 {
-	struct redis_group *g = group_of(r, redis_nodes_of(nodes, cmd->keys));
+	struct redis_group *g = group_of(r, node);
 
 	if (!g)
 		return false;
@@ -36,26 +48,6 @@ static bool add(struct renew_batch *r, struct redis_nodes *nodes, struct redis_c
 	g->many.keys[g->many.n] = cmd->keys;
 	g->many.value[g->many.n++] = cmd->args.value;
 	return true;
-}
-
-/* A single lease is renewed by its own command; so are those of an unreachable server, and each gets the error. */
-static void drop_unfit(struct renew_batch *r)
-{
-	size_t i, k = 0;
-
-	for (i = 0; i < r->n; i++) {
-		/* A connection that ended is noticed now, not with the script. */
-		if (r->group[i].many.n >= 2)
-			(void)redis_conn_pump(r->node[i]->conn);
-		if (r->group[i].many.n < 2 || redis_node_code(r->node[i]))
-			continue;
-		if (k < i) {
-			r->group[k] = r->group[i];
-			r->node[k] = r->node[i];
-		}
-		k++;
-	}
-	r->n = k;
 }
 
 static void apply_reply(struct redis_command *cmd, const struct redis_op *op)
@@ -90,38 +82,9 @@ static void apply(const struct redis_group *g, const struct redis_op *op)
 	}
 }
 
-static void run(struct renew_batch *r, struct redis_nodes *nodes, int64_t io_ns)
+void redis_group_end(struct redis_group *g)
 {
-	size_t i;
-
-	drop_unfit(r);
-	for (i = 0; i < r->n; i++)
-		(void)redis_op_begin_many(&r->op[i], r->node[i]->conn, &r->group[i].many,
-					   r->group[i].cmd[0]->args.ttl_ms, redis_now() + io_ns);
-	for (i = 0; i < r->n; i++)
-		(void)redis_conn_pump(r->op[i].conn);
-	redis_ops_wait(r->op, r->n);
-	for (i = 0; i < r->n; i++) {
-		apply(&r->group[i], &r->op[i]);
-		redis_op_end(&r->op[i]);
-		r->node[i]->failed = redis_conn_closed(r->op[i].conn);
-	}
-	for (i = 0; i < nodes->n; i++)
-		if (nodes->node[i].failed)
-			redis_node_back_off(&nodes->node[i]);
-	r->n = 0;
-}
-
-void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmds, size_t n,
-			 int64_t io_ns)
-{
-	size_t i;
-
-	for (i = 0; i < n && !nodes->cluster; i++) {
-		if (!cmds[i].plain || add(r, nodes, &cmds[i]))
-			continue;
-		run(r, nodes, io_ns);
-		(void)add(r, nodes, &cmds[i]);
-	}
-	run(r, nodes, io_ns);
+	apply(g, &g->op);
+	redis_op_end(&g->op);
+	g->node = NULL;
 }

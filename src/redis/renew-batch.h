@@ -10,23 +10,25 @@
 #define REDIS_GROUPS (REDIS_SERVERS_MAX + 4)
 
 struct redis_group {
+	struct redis_node *node; /* NULL = not in use */
+	bool sent;
 	struct redis_command *cmd[REDIS_MANY];
 	struct redis_many many;
+	struct redis_op op;
 };
 
 struct renew_batch {
 	struct redis_group group[REDIS_GROUPS];
-	struct redis_node *node[REDIS_GROUPS];
-	struct redis_op op[REDIS_GROUPS];
-	size_t n;
 };
 
+/* May the lease be renewed with others?  Not in a cluster, where the leases are in many slots. */
+bool renew_batch_fits(const struct redis_command *cmd, const struct redis_nodes *nodes);
+/* Adds it to those that the node gets next; false = no room. */
+bool renew_batch_add(struct renew_batch *r, struct redis_node *node, struct redis_command *cmd);
 /*
- * Renews those of the @n commands that are plain, and turn out to be, at connected servers.  All others, and all of a
- * script that got an error reply, are left to be sent one by one.  Not used in a cluster, where the leases are in many
- * slots.
+ * After its last step: sets the result of the leases that are renewed, and of all if the outcome is unknown: these are
+ * `batched`.  All others are to be sent one by one.  The group is free again.
  */
-void renew_batch_run(struct renew_batch *r, struct redis_nodes *nodes, struct redis_command *cmds, size_t n,
-			 int64_t io_ns);
+void redis_group_end(struct redis_group *g);
 
 #endif

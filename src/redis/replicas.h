@@ -6,11 +6,13 @@
 #include "redis/client.h"
 #include "redis/nodes.h"
 
-/*
- * A lease granted to one of the @n commands by its node counts when @replicas of that server have it.  If not, the
- * outcome is unknown: the caller sends the command again or takes the lease back.  Takes @io_ns at most.
- */
-void redis_replicas_await(struct redis_command *const *cmds, struct redis_node *const *nodes, size_t n,
-			  unsigned replicas, int64_t io_ns);
+/* WAIT for all that was written over this connection so far; node->waits until the reply is taken.  The server replies
+ * to nothing else on it meanwhile, so no command may be sent before that. */
+void redis_replicas_request(struct redis_node *node, unsigned replicas, int64_t io_ns);
+/* True = the reply has come, or can come no more; node->copies is set. */
+bool redis_replicas_take(struct redis_node *node);
+/* A granted lease that too few replicas have: the outcome is unknown, so the caller sends the command again or takes
+ * the lease back. */
+void redis_replicas_check(struct redis_command *cmd, const struct redis_node *node, unsigned replicas);
 
 #endif

@@ -297,8 +297,7 @@ bool redis_op_renewed(const struct redis_op *op, size_t i)
 	return redis_reply_integer(redis_reply_at(op->inspected, i), 0) == 1;
 }
 
-/* True if anything happened. */
-static bool step(struct redis_op *op)
+bool redis_op_step(struct redis_op *op)
 {
 	struct redis_reply *reply;
 
@@ -326,7 +325,7 @@ bool redis_ops_step(struct redis_op *ops, size_t n)
 		moved = false;
 		all = true;
 		for (i = 0; i < n; i++) {
-			moved = step(&ops[i]) || moved;
+			moved = redis_op_step(&ops[i]) || moved;
 			all = all && ops[i].done;
 		}
 	}

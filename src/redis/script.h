@@ -145,6 +145,8 @@ int redis_op_begin_many(struct redis_op *op, struct redis_conn *conn, const stru
 			 int64_t deadline);
 /* Of one with a reply: was lease @i renewed? */
 bool redis_op_renewed(const struct redis_op *op, size_t i);
+/* Advances one without waiting; true if anything happened. */
+bool redis_op_step(struct redis_op *op);
 /* Advances all without waiting; true when all are done. */
 bool redis_ops_step(struct redis_op *ops, size_t n);
 /* Waits until all are done, at the latest at their deadlines. */

@@ -98,15 +98,18 @@ static int is_ready(const struct redis_conn *c)
 	return !redis_conn_closed(c) ? REDIS_AGAIN : code ? code : REDIS_UNREACHABLE;
 }
 
-static int is_subscribed(struct tracking *w, int64_t deadline)
+static int is_subscribed(struct redis_arming *a)
 {
+	struct tracking *w = a->tracking;
 	int code = is_ready(w->conn);
 	struct redis_reply *reply;
 
 	if (code)
 		return code;
-	if (w->subscribed != redis_conn_generation(w->conn))
-		subscribe(w, deadline);
+	if (w->subscribed != redis_conn_generation(w->conn)) {
+		subscribe(w, a->deadline);
+		a->moved = true;
+	}
 	while (w->replies < 2) {
 		reply = redis_conn_take(w->conn);
 		if (!reply)
@@ -118,26 +121,39 @@ static int is_subscribed(struct tracking *w, int64_t deadline)
 	return 0;
 }
 
-/* The reply is the next one: no other command is under way there. */
-static int is_tracking(struct redis_arming *a, int64_t deadline)
+static int send_tracking(struct redis_arming *a)
 {
-	struct tracking *w = a->tracking;
 	char id[24];
 	const char *argv[] = { "CLIENT", "TRACKING", "ON", "REDIRECT", id, "NOLOOP" };
-	struct redis_reply *reply;
-	int code = 0;
 
-	snprintf(id, sizeof(id), "%lld", (long long)redis_conn_info(w->conn)->client_id);
-	if (!a->sent)
-		code = redis_conn_send(a->commands, deadline, 6, argv, NULL);
-	if (!code && !a->sent)
-		code = redis_conn_pump(a->commands);
-	a->sent = true;
+	snprintf(id, sizeof(id), "%lld", (long long)redis_conn_info(a->tracking->conn)->client_id);
+	a->number = redis_conn_sent(a->commands);
+	a->generation = redis_conn_generation(a->commands);
+	a->sent = a->moved = true;
+	/* A time of its own: when it is over, the connection is dropped with all that is under way there. */
+	a->deadline = redis_now() + a->io_ns;
+	return redis_conn_send(a->commands, a->deadline, 6, argv, NULL);
+}
+
+/* Other commands may be under way there: only its own reply is taken. */
+static int is_tracking(struct redis_arming *a)
+{
+	struct tracking *w = a->tracking;
+	struct redis_reply *reply;
+	int code = a->sent ? 0 : send_tracking(a);
+
+	if (!code && redis_conn_generation(a->commands) != a->generation)
+		code = REDIS_UNKNOWN;
+	if (!code)
+		code = is_ready(a->commands);
 	if (code)
 		return code;
+	if (redis_conn_taken(a->commands) != a->number)
+		return REDIS_AGAIN;
 	reply = redis_conn_take(a->commands);
 	if (!reply)
 		return is_ready(a->commands) ? is_ready(a->commands) : REDIS_AGAIN;
+	a->moved = true;
 	code = redis_conn_reply_error(a->commands, reply);
 	redis_reply_free(reply);
 	if (code)
@@ -150,17 +166,15 @@ static int is_tracking(struct redis_arming *a, int64_t deadline)
 	return 0;
 }
 
-/* Advances without waiting: 0, an error, or REDIS_AGAIN. */
-static int step(struct redis_arming *a, int64_t deadline)
+static int step(struct redis_arming *a)
 {
 	struct tracking *w = a->tracking;
 	int code;
 
-	/* Its reply is taken before any other command is sent there. */
 	if (a->sent)
-		return is_tracking(a, deadline);
+		return is_tracking(a);
 	a->waits_for = w->conn;
-	code = is_subscribed(w, deadline);
+	code = is_subscribed(a);
 	if (code)
 		return code;
 	if (!w->tracks || !redis_conn_info(w->conn)->client_id)
@@ -177,7 +191,7 @@ static int step(struct redis_arming *a, int64_t deadline)
 	if (w->armed == a->commands && w->armed_generation == redis_conn_generation(a->commands) &&
 	    w->armed_from == w->subscribed)
 		return 0;
-	return is_tracking(a, deadline);
+	return is_tracking(a);
 }
 
 /* Commands of a subscriber have no deadline. */
@@ -190,39 +204,25 @@ static int out_of_time(const struct redis_arming *a)
 	return redis_conn_set_error(a->waits_for, REDIS_UNKNOWN, "no reply in time");
 }
 
-void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline)
+void tracking_arm(struct redis_arming *a, struct tracking *w, struct redis_conn *commands, int64_t io_ns)
 {
-	struct redis_conn *waiting[REDIS_CONNS_MAX];
-	size_t i, k;
+	int64_t deadline = redis_now() + io_ns;
 
-	for (i = 0; i < n; i++) {
-		a[i].sent = false;
-		a[i].code = REDIS_AGAIN;
-		/* step() reports a failure. */
-		(void)redis_conn_open(a[i].tracking->conn, deadline);
-		(void)redis_conn_open(a[i].commands, deadline);
-	}
-	do {
-		for (i = k = 0; i < n; i++) {
-			if (a[i].code != REDIS_AGAIN)
-				continue;
-			a[i].code = step(&a[i], deadline);
-			if (a[i].code == REDIS_AGAIN && redis_now() >= deadline)
-				a[i].code = out_of_time(&a[i]);
-			if (a[i].code == REDIS_AGAIN)
-				waiting[k++] = a[i].waits_for;
-		}
-		if (k)
-			redis_conns_poll(waiting, k, deadline);
-	} while (k);
+	*a = (struct redis_arming){ .tracking = w, .commands = commands, .io_ns = io_ns, .deadline = deadline };
+	/* tracking_step() reports a failure. */
+	(void)redis_conn_open(w->conn, deadline);
+	(void)redis_conn_open(commands, deadline);
 }
 
-int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline)
+int tracking_step(struct redis_arming *a)
 {
-	struct redis_arming a = { .tracking = w, .commands = commands };
+	int code;
 
-	trackings_arm(&a, 1, deadline);
-	return a.code;
+	a->moved = false;
+	code = step(a);
+	if (code == REDIS_AGAIN && redis_now() >= a->deadline)
+		code = out_of_time(a);
+	return code;
 }
 
 /* ---------------------------------------------------------------- hints */

@@ -29,23 +29,26 @@ int tracking_new(struct tracking **out, const struct redis_server *server, const
 		    struct redis_error *error);
 void tracking_free(struct tracking *w);
 
-/*
- * Connects if needed, and makes the server track the keys that @commands reads from now on.  Called before every wait:
- * costs nothing while both connections live.  REDIS_REFUSED or REDIS_DENIED: no tracking by this server, or for this
- * user; messages of other hosts may still come.
- */
-int tracking_arm(struct tracking *w, struct redis_conn *commands, int64_t deadline);
-
+/* The server is to track the keys that @commands reads from now on: under way until tracking_step() returns a code. */
 struct redis_arming {
 	struct tracking *tracking;
 	struct redis_conn *commands;
-	int code; /* result, as of tracking_arm() */
-	struct redis_conn *waits_for; /* one of the two */
+	int64_t io_ns; /* for each step of it */
+	int64_t deadline; /* of this one */
+	struct redis_conn *waits_for; /* one of the two connections */
+	bool moved; /* by the last step: something was sent or has come */
 	bool sent; /* the command CLIENT TRACKING */
+	uint64_t generation, number; /* of that */
 };
 
-/* For many at once: all that do not reply cost one wait.  At most REDIS_CONNS_MAX. */
-void trackings_arm(struct redis_arming *a, size_t n, int64_t deadline);
+/* Begins, and connects if needed. */
+void tracking_arm(struct redis_arming *a, struct tracking *w, struct redis_conn *commands, int64_t io_ns);
+/*
+ * Advances without waiting: 0 = the server tracks; REDIS_AGAIN = pump both connections and call again, by the deadline at
+ * the latest.  Repeated while both connections live it costs nothing.  REDIS_REFUSED or REDIS_DENIED: no tracking by
+ * this server, or for this user; messages of other hosts may still come.
+ */
+int tracking_step(struct redis_arming *a);
 
 /* For a poll loop, in addition to the command connection; closed until the first arm. */
 struct redis_conn *tracking_conn(struct tracking *w);

@@ -17,6 +17,7 @@ tests_of_bridge += \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \
 	%D%/test-global-notify \
+	%D%/test-global-pipeline \
 	%D%/test-global-policy \
 	%D%/test-global-process \
 	%D%/test-global-quorum \

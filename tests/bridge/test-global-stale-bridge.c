@@ -96,8 +96,7 @@ static void decides_on(struct bridge_sim *h, enum redis_script script)
 
 static void sends(struct bridge_sim *h)
 {
-	redis_client_begin(h->b.client);
-	redis_client_run(h->b.client, h->cmds, h->n, h->b.io_ns);
+	client_run(h->b.client, h->cmds, h->n, h->b.io_ns);
 }
 
 /* Sends what it has to remove. */

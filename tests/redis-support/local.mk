@@ -3,6 +3,7 @@
 if HAVE_BRIDGE
 tests_libtest_la_SOURCES += \
 	%D%/await.c \
+	%D%/client.c \
 	%D%/foreign.c \
 	%D%/foreign.h \
 	%D%/hosts.c \

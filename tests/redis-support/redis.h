@@ -146,6 +146,10 @@ int64_t soon(void); /* a deadline that no test reaches */
 const char *call(struct redis_conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One word, with @ns for the reply, which is dropped; returns the code. */
 int try_call(struct redis_conn *c, int64_t ns, const char *word);
+/* All commands of one step, until they are over; returns how long that took. */
+struct redis_client;
+struct redis_command;
+int64_t client_run(struct redis_client *client, struct redis_command *cmds, size_t n, int64_t io_ns);
 #ifndef LOCKSHM_TEST_FIXTURE_H
 bool await(bool (*done)(void *arg), void *arg);
 #endif

@@ -106,28 +106,31 @@ static void pass_ns(int64_t ns)
 /* Longer than the first back-off. */
 #define REST REDIS_MS(60)
 
-/* As many runs as a round has. */
-START_TEST(tried_once_in_a_round)
+/* While it backs off its commands fail at once, with the error and the time of the attempt before. */
+START_TEST(not_tried_while_it_backs_off)
 {
+	char why[sizeof(cmds[0].why)];
+	int64_t tried;
 	int before;
 
 	servers();
 	add_command(REDIS_ACQUIRE_X, 1);
 	proxy_set(proxies[1], PROXY_BLACKHOLE);
 	before = connections(1);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(100));
+	client_run(net, cmds, n, REDIS_MS(100));
 	ck_code(cmds[0].code, REDIS_UNREACHABLE);
 	ck_assert_int_eq(connections(1), before + 1);
-	pass_ns(REST);
-	redis_client_run(net, cmds, n, REDIS_MS(100));
-	ck_code(cmds[0].code, REDIS_UNREACHABLE);
-	ck_assert_int_eq(connections(1), before + 1);
+	memcpy(why, cmds[0].why, sizeof(why));
+	tried = cmds[0].sent_at;
+	if (client_run(net, cmds, n, REDIS_MS(100)) < REST / 2)
+		ck_assert_int_eq(connections(1), before + 1);
+	ck_assert_str_eq(cmds[0].why, why);
+	ck_assert(cmds[0].unsent);
+	ck_assert_int_ge(cmds[0].sent_at, tried);
 	proxy_set(proxies[1], PROXY_PASS);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(2000));
+	pass_ns(REST);
+	client_run(net, cmds, n, REDIS_MS(2000));
 	ck_code(cmds[0].code, 0);
-	ck_assert_int_eq(connections(1), before + 2);
 	end();
 }
 END_TEST
@@ -146,8 +149,7 @@ START_TEST(a_silent_server_is_not_tried_again)
 	servers();
 	for (i = 0; i < held; i++)
 		add_command(REDIS_ACQUIRE_X, i >= 2);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(2000));
+	client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < held; i++) {
 		ck_code(cmds[i].code, 0);
 		ck_assert_int_eq(cmds[i].reply.status, REDIS_GRANTED);
@@ -157,19 +159,17 @@ START_TEST(a_silent_server_is_not_tried_again)
 	proxy_set(proxies[0], PROXY_BLACKHOLE);
 	proxy_set(proxies[1], PROXY_BLACKHOLE);
 	before = connections(0);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(200));
+	client_run(net, cmds, n, REDIS_MS(200));
 	for (i = 0; i < held; i++)
 		ck_code(cmds[i].code, REDIS_UNKNOWN);
-	ck_assert(last->code && last->unsent);
+	ck_code(last->code, REDIS_UNKNOWN);
 	ck_assert_int_eq(connections(0), before);
 	proxy_set(proxies[0], PROXY_PASS);
 	proxy_set(proxies[1], PROXY_PASS);
 	pass_ns(REST);
 	for (i = 0; i < held; i++)
 		renew(i, i < 2);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(2000));
+	client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < n; i++)
 		ck_code(cmds[i].code, 0);
 	end();
@@ -189,8 +189,7 @@ START_TEST(all_are_connected_to_at_once)
 	proxy_set(proxies[0], PROXY_BLACKHOLE);
 	proxy_set(proxies[1], PROXY_BLACKHOLE);
 	begun = redis_now();
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, io);
+	client_run(net, cmds, n, io);
 	ck_assert_int_lt(redis_now() - begun, 2 * io);
 	for (i = 0; i < COMMANDS; i++)
 		ck_code(cmds[i].code, REDIS_UNREACHABLE);
@@ -207,14 +206,12 @@ START_TEST(a_restarted_server_is_used)
 	add_command(REDIS_ACQUIRE_X, 1);
 	add_command(REDIS_ACQUIRE_X, 1);
 	add_command(REDIS_ACQUIRE_X, 0);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(2000));
+	client_run(net, cmds, n, REDIS_MS(2000));
 	redis_kill(at[1]);
 	redis_restart(at[1]);
 	for (i = 0; i < n; i++)
 		renew(i, true);
-	redis_client_begin(net);
-	redis_client_run(net, cmds, n, REDIS_MS(2000));
+	client_run(net, cmds, n, REDIS_MS(2000));
 	for (i = 0; i < n; i++)
 		ck_code(cmds[i].code, 0);
 	ck_assert_int_eq(cmds[0].reply.status, REDIS_ABSENT);
@@ -225,7 +222,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, tried_once_in_a_round);
+	tcase_add_test(tc, not_tried_while_it_backs_off);
 	tcase_add_test(tc, a_silent_server_is_not_tried_again);
 	tcase_add_test(tc, all_are_connected_to_at_once);
 	tcase_add_test(tc, a_restarted_server_is_used);

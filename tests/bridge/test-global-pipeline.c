@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test-global-pipeline.c - commands of several keys are under way at once: replies that are lost or late, servers that
+ * stop, leaders that end meanwhile, and how many there are at most
+ */
+#define _GNU_SOURCE
+#include "redis-support/hosts.h"
+#include "support/loops.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "bridge/flight.h"
+
+#define X LOCKSHM_EXCLUSIVE
+#define KEYS 3
+#define TRIES 40 /* until the machine is quick enough for what a case has to see */
+#define MANY (FLIGHTS_MAX + 50)
+
+static const char *const keys[KEYS] = { "one", "two", "three" };
+static struct agent *own[KEYS], *rival;
+static struct proxy *proxy;
+static struct task t[MANY];
+
+/* Host 0 connects through the proxy, host 1 directly; an agent for each key. */
+static void hosts_make_here(int64_t ttl_ns)
+{
+	struct lockshm_create_options options = host_options();
+	unsigned i;
+
+	proxy = proxy_start(redis, false);
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_ttl_ns = ttl_ns;
+	host_make(1, &options);
+	options.redis = proxy->uri;
+	host_make(0, &options);
+	for (i = 0; i < KEYS; i++)
+		own[i] = on_host(0);
+	rival = on_host(1);
+}
+
+static void request(unsigned i)
+{
+	global_send(own[i], keys[i], X);
+	lease_becomes(0, keys[i], LOCKSHM_HOST_LEASE_ACQUIRING);
+}
+
+static bool in_redis(unsigned i)
+{
+	return strcmp(redis_say(redis, "EXISTS lk:%s", keys[i]), "1") == 0;
+}
+
+/* Waits for the command about a key; false = its connection was lost before. */
+static bool comes(unsigned i)
+{
+	int64_t end = now_ns() + LOCKSHM_MS(300);
+
+	while (!in_redis(i) && now_ns() < end)
+		pass(now_ns() + LOCKSHM_MS(1));
+	return in_redis(i);
+}
+
+static void has(unsigned i)
+{
+	ck_code(agent_end(own[i]), 0);
+	ck_redis(lease_of(0, keys[i]).value, redis, "GET lk:%s", keys[i]);
+	ck_code(global_try(rival, keys[i], X), LOCKSHM_BUSY);
+}
+
+static void gives_back(unsigned i)
+{
+	char command[64];
+
+	ck_code(agent_call(own[i], AGENT_CHECK), 0);
+	ck_code(agent_release(own[i]), 0);
+	lease_becomes(0, keys[i], LOCKSHM_HOST_LEASE_NONE);
+	snprintf(command, sizeof(command), "EXISTS lk:%s", keys[i]);
+	redis_has(command, "0");
+}
+
+static void all_have_and_give_back(void)
+{
+	unsigned i;
+
+	for (i = 0; i < KEYS; i++)
+		has(i);
+	for (i = 0; i < KEYS; i++)
+		gives_back(i);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+}
+
+/* Connected, and tracking is on. */
+static void warm_up(void)
+{
+	ck_code(global_wait(own[0], keys[0], X), 0);
+	gives_back(0);
+}
+
+/* A command is sent while another key's has no reply. */
+START_TEST(not_one_after_the_other)
+{
+	bool both = false;
+	int tries;
+
+	hosts_make_here(LOCKSHM_SECONDS(5));
+	for (tries = 0; !both && tries < TRIES; tries++) {
+		unsigned i;
+
+		warm_up();
+		proxy_set(proxy, PROXY_HOLD_REPLIES);
+		request(0);
+		if (comes(0)) {
+			global_send(own[1], keys[1], X);
+			both = comes(1) && agent_poll(own[0]) == AGENT_BLOCKED;
+		} else {
+			global_send(own[1], keys[1], X);
+		}
+		proxy_set(proxy, PROXY_PASS);
+		for (i = 0; i < 2; i++) {
+			has(i);
+			gives_back(i);
+		}
+	}
+	ck_assert_msg(both, "the second command waits for the reply to the first");
+}
+END_TEST
+
+/* The connection ends between the commands and their replies. */
+START_TEST(lost_replies)
+{
+	unsigned i, k;
+
+	hosts_make_here(LOCKSHM_SECONDS(2));
+	for (k = 0; k < 4; k++) {
+		warm_up();
+		proxy_set(proxy, PROXY_DROP_REPLIES);
+		for (i = 0; i < KEYS; i++)
+			request(i);
+		(void)comes(KEYS - 1);
+		proxy_set(proxy, k % 2 ? PROXY_RESET : PROXY_HALF_OPEN);
+		proxy_set(proxy, PROXY_PASS);
+		all_have_and_give_back();
+	}
+}
+END_TEST
+
+/* Replies that come after the time of their commands belong to no others. */
+START_TEST(late_replies)
+{
+	unsigned i, k;
+
+	hosts_make_here(LOCKSHM_SECONDS(2));
+	for (k = 0; k < 3; k++) {
+		int64_t end;
+
+		warm_up();
+		proxy_set(proxy, PROXY_HOLD_REPLIES);
+		for (i = 0; i < KEYS; i++)
+			request(i);
+		(void)comes(KEYS - 1);
+		end = now_ns() + LOCKSHM_MS(400);
+		while (now_ns() < end)
+			for (i = 0; i < KEYS; i++)
+				ck_assert_int_eq(agent_poll(own[i]), AGENT_BLOCKED);
+		proxy_set(proxy, PROXY_PASS);
+		all_have_and_give_back();
+	}
+}
+END_TEST
+
+/* The server stops while one command after the other is sent, for longer than their time. */
+START_TEST(a_stopped_server)
+{
+	unsigned i;
+
+	own_server();
+	hosts_make_here(LOCKSHM_SECONDS(2));
+	warm_up();
+	redis_freeze(redis);
+	for (i = 0; i < KEYS; i++)
+		request(i);
+	pass(now_ns() + LOCKSHM_MS(600));
+	redis_thaw(redis);
+	all_have_and_give_back();
+}
+END_TEST
+
+/* Stopped with replies on the way; another one leads meanwhile, and the first continues: while its host has the keys, or
+ * when another one has. */
+START_TEST(a_leader_that_is_succeeded)
+{
+	bool too_late = _i == 1;
+	pid_t standby, before;
+	unsigned i;
+
+	hosts_make_here(LOCKSHM_SECONDS(2));
+	warm_up();
+	standby = bridge_standby(0);
+	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	for (i = 0; i < KEYS; i++)
+		request(i);
+	(void)comes(KEYS - 1);
+	bridge_freeze(0);
+	before = bridge_succeeds(0, standby);
+	proxy_set(proxy, PROXY_PASS);
+	for (i = 0; i < KEYS; i++)
+		has(i);
+	if (too_late) {
+		gives_back(0);
+		ck_code(global_wait(rival, keys[0], X), 0);
+	}
+	kill(before, SIGCONT);
+	stands_by(0, before);
+	if (too_late) {
+		ck_code(agent_call(rival, AGENT_CHECK), 0);
+		ck_redis(lease_of(1, keys[0]).value, redis, "GET lk:%s", keys[0]);
+		ck_code(agent_release(rival), 0);
+	}
+	for (i = too_late; i < KEYS; i++)
+		gives_back(i);
+	ck_assert_uint_eq(bridge_of(0).lost + bridge_of(1).lost, 0);
+	kill(before, SIGKILL);
+	ck_assert_int_eq(waitpid(before, NULL, 0), before);
+}
+END_TEST
+
+/* Ended by a signal with commands under way: the next one continues with what they have done. */
+START_TEST(a_leader_that_ends)
+{
+	unsigned i;
+
+	hosts_make_here(LOCKSHM_SECONDS(5));
+	warm_up();
+	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	for (i = 0; i < KEYS; i++)
+		request(i);
+	(void)comes(KEYS - 1);
+	kill(hosts[0].bridge, SIGTERM);
+	if (_i == 0)
+		proxy_set(proxy, PROXY_PASS);
+	ck_assert_int_eq(waitpid(hosts[0].bridge, NULL, 0), hosts[0].bridge);
+	hosts[0].bridge = 0;
+	proxy_set(proxy, PROXY_PASS);
+	bridge_start(0);
+	all_have_and_give_back();
+}
+END_TEST
+
+static long acquires(void)
+{
+	const char *at = strstr(redis_say(redis, "INFO commandstats"), "cmdstat_evalsha:calls=");
+
+	return at ? atol(strchr(at, '=') + 1) : 0;
+}
+
+/* More keys are due than may be under way.  Without replies nothing is sent but that: a new connection gets none, either. */
+START_TEST(so_many_at_a_time)
+{
+	struct lockshm_create_options options = host_options();
+	lockshm_loop_t *loop;
+	long most = 0;
+	int64_t end;
+	unsigned i;
+
+	proxy = proxy_start(redis, false);
+	options.redis = proxy->uri;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_leases = options.requests = options.locks = 2 * MANY;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
+	host_make(0, &options);
+	own[0] = on_host(0);
+	warm_up();
+	seg = hosts[0].s;
+	loop = loop_new();
+	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	ck_redis("OK", redis, "CONFIG RESETSTAT");
+	for (i = 0; i < MANY; i++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), "key %u", i);
+		task_init(&t[i], key, X);
+		t[i].request.flags = LOCKSHM_GLOBAL;
+		ck_code(task_acquire(loop, &t[i]), LOCKSHM_PENDING);
+	}
+	for (end = now_ns() + LOCKSHM_MS(600); now_ns() < end; pass(now_ns() + LOCKSHM_MS(10)))
+		most = acquires() > most ? acquires() : most;
+	ck_assert_int_gt(most, 0);
+	ck_assert_int_le(most, FLIGHTS_MAX);
+	proxy_set(proxy, PROXY_PASS);
+	for (i = 0; i < MANY; i++)
+		ck_assert_ptr_nonnull(loop_collect(loop));
+	for (i = 0; i < MANY; i++) {
+		ck_code(t[i].status, 0);
+		ck_code(task_release(&t[i]), 0);
+	}
+	redis_has("KEYS lk:key*", "[]");
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, not_one_after_the_other);
+	tcase_add_test(tc, lost_replies);
+	tcase_add_test(tc, late_replies);
+	tcase_add_test(tc, a_stopped_server);
+	tcase_add_loop_test(tc, a_leader_that_is_succeeded, 0, 2);
+	tcase_add_loop_test(tc, a_leader_that_ends, 0, 2);
+	tcase_add_test(tc, so_many_at_a_time);
+}
+
+int main(void)
+{
+	return hosts_main("global-pipeline", add);
+}
