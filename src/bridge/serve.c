@@ -260,8 +260,6 @@ static bool exchange(struct leader *v)
 {
 	if (!v->b.client)
 		return false;
-	/* A majority is waited for.  If leadership is lost even so, the rest is done as after a stop. */
-	(void)keep_leadership(v);
 	redis_client_step(v->b.client, v->b.io_ns);
 	bridge_log_servers(&v->logs, v->b.client);
 	/* LATE still means leader: the time is over, but no standby took the lock. */

@@ -15,13 +15,15 @@
 
 #define SILENCE_NS REDIS_MS(5000) /* silence on a tracking connection before a PING is sent */
 
+#define VOTING 1 /* stage of a command */
+
 _Static_assert((int)EPOLLIN == POLLIN && (int)EPOLLOUT == POLLOUT, "events of a connection are those of epoll");
 
 struct redis_client {
 	struct redis_pipeline pipeline;
 	struct redis_quorum *quorum; /* instead of it */
 	size_t n_quorum;
-	struct redis_command *queue, **queue_end; /* for the majority */
+	struct redis_command *votes, **votes_end; /* under way there */
 	struct redis_command *over, **over_end;
 	size_t next_hint; /* node to take hints from next */
 	int64_t check_at;
@@ -61,7 +63,7 @@ int redis_client_new(struct redis_client **out, const struct redis_settings *set
 	redis_pipeline_init(&client->pipeline);
 	memcpy(client->pipeline.nodes.host.id, settings->host, sizeof(settings->host));
 	client->pipeline.replicas = settings->replicas;
-	client->queue_end = &client->queue;
+	client->votes_end = &client->votes;
 	client->over_end = &client->over;
 	client->check_at = INT64_MAX;
 	code = add_servers(client, settings, error);
@@ -88,96 +90,74 @@ int redis_client_keys_mode(const struct redis_client *client)
 
 /* ---------------------------------------------------------------- a majority */
 
-/* A quorum has no queue: a refused acquire is sent again. */
-static void ask_majority(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
-{
-	int64_t deadline = redis_now() + io_ns;
-	struct redis_lock lease = { 0 };
-	const struct redis_error *error = redis_quorum_error(client->quorum);
-	bool waits;
-
-	memset(&cmd->reply, 0, sizeof(cmd->reply));
-	cmd->code = 0;
-	switch (cmd->script) {
-	case REDIS_ACQUIRE_S:
-	case REDIS_ACQUIRE_X:
-		cmd->code = redis_quorum_acquire(client->quorum, cmd->script, cmd->keys, &cmd->args, deadline, &lease);
-		break;
-	case REDIS_RENEW:
-		cmd->code = redis_quorum_renew(client->quorum, cmd->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S,
-						cmd->keys, &cmd->args, deadline, &lease);
-		break;
-	case REDIS_RELEASE:
-		lease.status = REDIS_DONE;
-		/* A lock that a majority has forgotten blocks no other host. */
-		if (redis_quorum_release(client->quorum, cmd->keys, &cmd->args, deadline) <= client->n_quorum / 2)
-			cmd->code = REDIS_UNKNOWN;
-		break;
-	case REDIS_FENCE:
-		lease.status = REDIS_DONE;
-		cmd->code = redis_quorum_fence(client->quorum, cmd->keys, &cmd->args, deadline);
-		break;
-	default:
-		/* REDIS_LEAVE: there is no queue. */
-		lease.status = REDIS_DONE;
-		break;
-	}
-	if (cmd->code)
-		snprintf(cmd->why, sizeof(cmd->why), "%.250s", error->code ? error->text : redis_code_name(cmd->code));
-	if (cmd->code && !lease.sent)
-		cmd->sent_at = redis_quorum_tried(client->quorum, cmd->sent_at);
-	cmd->unsent = cmd->code && redis_is_acquire(cmd->script) && !lease.sent;
-	waits = redis_is_acquire(cmd->script) && !strchr(cmd->args.flags ? cmd->args.flags : "t", 't');
-	cmd->reply.status = lease.status == REDIS_BUSY && waits ? REDIS_QUEUED : lease.status;
-	cmd->reply.kind = REDIS_KIND_NONE;
-	cmd->reply.left_ms = lease.left_ms;
-	cmd->reply.fence = lease.fence;
-	cmd->valid_until = lease.valid_until;
-}
-
-/* Renewals, and fences that they need, go first. */
-static struct redis_command *take_queued(struct redis_client *client)
-{
-	struct redis_command **at = &client->queue, *cmd;
-
-	while ((cmd = *at) && cmd->script != REDIS_RENEW && cmd->script != REDIS_FENCE)
-		at = &cmd->next;
-	if (!cmd)
-		at = &client->queue;
-	cmd = *at;
-	*at = cmd->next;
-	if (!*at)
-		client->queue_end = at;
-	cmd->next = NULL;
-	return cmd;
-}
-
 static void is_over(struct redis_client *client, struct redis_command *cmd)
 {
 	*client->over_end = cmd;
 	client->over_end = &cmd->next;
 }
 
-/* Without a majority all that is queued gets that error. */
+static void begin_vote(struct redis_client *client, struct redis_command *cmd, int64_t io_ns)
+{
+	struct redis_vote *v = &cmd->vote;
+
+	memset(v, 0, sizeof(*v));
+	v->script = cmd->script;
+	v->acquired_by = cmd->exclusive ? REDIS_ACQUIRE_X : REDIS_ACQUIRE_S;
+	v->keys = cmd->keys;
+	v->args = cmd->args;
+	v->deadline = redis_now() + io_ns;
+	cmd->stage = VOTING;
+	/* There is no queue to leave. */
+	v->over = cmd->script == REDIS_LEAVE;
+	if (!v->over)
+		redis_quorum_begin(client->quorum, v);
+}
+
+/* A quorum has no queue: a refused acquire is sent again. */
+static void take_result(struct redis_client *client, struct redis_command *cmd)
+{
+	const struct redis_vote *v = &cmd->vote;
+	bool acquire = redis_is_acquire(cmd->script);
+	bool waits = acquire && !strchr(cmd->args.flags ? cmd->args.flags : "t", 't');
+
+	cmd->code = v->code;
+	/* A lock that a majority has forgotten blocks no other host. */
+	if (cmd->script == REDIS_RELEASE && v->lease.servers <= client->n_quorum / 2)
+		cmd->code = REDIS_UNKNOWN;
+	if (cmd->code)
+		snprintf(cmd->why, sizeof(cmd->why), "%.250s", *v->why ? v->why : redis_code_name(cmd->code));
+	if (cmd->code && !v->lease.sent)
+		cmd->sent_at = redis_quorum_tried(client->quorum, cmd->sent_at);
+	cmd->unsent = cmd->code && acquire && !v->lease.sent;
+	memset(&cmd->reply, 0, sizeof(cmd->reply));
+	cmd->reply.status = acquire || cmd->script == REDIS_RENEW ? v->lease.status : REDIS_DONE;
+	if (cmd->reply.status == REDIS_BUSY && waits)
+		cmd->reply.status = REDIS_QUEUED;
+	cmd->reply.kind = REDIS_KIND_NONE;
+	cmd->reply.left_ms = v->lease.left_ms;
+	cmd->reply.fence = v->lease.fence;
+	cmd->valid_until = v->lease.valid_until;
+}
+
 static void step_quorum(struct redis_client *client, int64_t io_ns)
 {
-	struct redis_command *cmd;
+	struct redis_command **at, *cmd;
 
-	if (!client->queue)
-		return;
-	cmd = take_queued(client);
-	ask_majority(client, cmd, io_ns);
-	is_over(client, cmd);
-	if (!cmd->code || redis_quorum_reachable(client->quorum))
-		return;
-	while (client->queue) {
-		cmd = take_queued(client);
-		cmd->code = REDIS_UNREACHABLE;
-		snprintf(cmd->why, sizeof(cmd->why), "%.250s", redis_quorum_error(client->quorum)->text);
-		cmd->unsent = true;
-		cmd->sent_at = redis_quorum_tried(client->quorum, cmd->sent_at);
+	for (cmd = client->votes; cmd; cmd = cmd->next)
+		if (cmd->stage != VOTING)
+			begin_vote(client, cmd, io_ns);
+	redis_quorum_step(client->quorum);
+	for (at = &client->votes; (cmd = *at);) {
+		if (!cmd->vote.over) {
+			at = &cmd->next;
+			continue;
+		}
+		*at = cmd->next;
+		cmd->next = NULL;
+		take_result(client, cmd);
 		is_over(client, cmd);
 	}
+	client->votes_end = at;
 }
 
 /* ---------------------------------------------------------------- commands */
@@ -191,8 +171,9 @@ void redis_client_add(struct redis_client *client, struct redis_command *cmd)
 		redis_pipeline_add(&client->pipeline, cmd);
 		return;
 	}
-	*client->queue_end = cmd;
-	client->queue_end = &cmd->next;
+	cmd->stage = 0;
+	*client->votes_end = cmd;
+	client->votes_end = &cmd->next;
 }
 
 /* Of connections for hints. */
@@ -251,14 +232,10 @@ static size_t awaited(const struct redis_client *client, struct redis_conn *out[
 		if (node->arms)
 			out[n++] = tracking_conn(node->tracking);
 	}
+	for (i = 0; i < client->n_quorum; i++)
+		if (redis_quorum_awaits(client->quorum, i))
+			out[n++] = redis_quorum_conn(client->quorum, i);
 	return n;
-}
-
-bool redis_client_busy(const struct redis_client *client)
-{
-	struct redis_conn *conns[2 * REDIS_CONNS_MAX];
-
-	return client->queue || awaited(client, conns) > 0;
 }
 
 void redis_client_wait(struct redis_client *client, int64_t until)
@@ -266,7 +243,7 @@ void redis_client_wait(struct redis_client *client, int64_t until)
 	struct redis_conn *conns[2 * REDIS_CONNS_MAX];
 	size_t n = awaited(client, conns);
 
-	if (!client->queue && !client->over)
+	if (!client->over)
 		redis_conns_poll(conns, n < REDIS_CONNS_MAX ? n : REDIS_CONNS_MAX, until);
 }
 
@@ -291,20 +268,24 @@ void redis_client_watch(struct redis_client *client, int epoll)
 		if (redis_node_is_awaited(node))
 			watch(epoll, node->conn, redis_conn_events(node->conn));
 	}
+	for (i = 0; i < client->n_quorum; i++)
+		if (redis_quorum_awaits(client->quorum, i))
+			watch(epoll, redis_quorum_conn(client->quorum, i),
+			      redis_conn_events(redis_quorum_conn(client->quorum, i)));
 }
 
 int64_t redis_client_due(const struct redis_client *client)
 {
 	struct redis_conn *conns[2 * REDIS_CONNS_MAX];
 	size_t i, n = awaited(client, conns);
-	int64_t due = client->queue || client->over ? 0 : client->check_at;
+	int64_t due = client->over ? 0 : client->check_at;
 
 	for (i = 0; i < n; i++)
 		due = min64(due, redis_conn_due(conns[i]));
 	for (i = 0; i < client->pipeline.nodes.n; i++)
 		if (client->pipeline.nodes.node[i].arms)
 			due = min64(due, client->pipeline.nodes.node[i].arming.deadline);
-	return due;
+	return client->quorum ? min64(due, redis_quorum_due(client->quorum)) : due;
 }
 
 /* ---------------------------------------------------------------- hints */

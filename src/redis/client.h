@@ -8,6 +8,7 @@
 #ifndef LOCKSHM_REDIS_CLIENT_H
 #define LOCKSHM_REDIS_CLIENT_H
 
+#include "redis/quorum.h"
 #include "redis/script.h"
 #include "redis/tracking.h"
 
@@ -46,13 +47,16 @@ struct redis_command {
 	int64_t valid_until; /* granted, renewed: this process' time */
 	struct script_reply reply;
 
-	/* Internal, see redis/pipeline.h: */
+	/* Internal, see redis/pipeline.h and redis/quorum.h: */
 	struct redis_command *next;
 	struct redis_node *node; /* that has the key */
 	int stage;
 	bool followed; /* a redirection */
 	bool alone; /* its renewal with others failed */
-	struct redis_op op;
+	union {
+		struct redis_op op;
+		struct redis_vote vote;
+	};
 };
 
 /* Waits for no server.  REDIS_INVALID: bad URIs, or rediss:// in a build without TLS. */
@@ -69,14 +73,12 @@ int redis_client_keys_mode(const struct redis_client *client);
 void redis_client_add(struct redis_client *client, struct redis_command *cmd);
 /*
  * Does all that is possible without a wait: connects, sends, takes replies.  Commands for one server are sent in their
- * order, whatever is under way there.  @io_ns: how long a connect and a reply that begin now may take.  A majority gets
- * one command in each step, renewals first, and is waited for.
+ * order, whatever is under way there.  @io_ns: how long a connect and a reply that begin now may take, and all of what a
+ * majority does for a command.
  */
 void redis_client_step(struct redis_client *client, int64_t io_ns);
 /* A command that is over, in any order; NULL = none. */
 struct redis_command *redis_client_next(struct redis_client *client);
-/* Is anything under way that a server's reply, or a time, brings forward? */
-bool redis_client_busy(const struct redis_client *client);
 /* Waits for the servers, not past @until; then a step is due. */
 void redis_client_wait(struct redis_client *client, int64_t until);
 /* Do changes of the keys read cause hints?  False = a server gives none, or not yet: poll more often. */

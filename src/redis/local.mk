@@ -23,6 +23,7 @@ libredis_la_SOURCES = \
 	%D%/pipeline.h \
 	%D%/quorum-round.c \
 	%D%/quorum-round.h \
+	%D%/quorum-vote.c \
 	%D%/quorum.c \
 	%D%/quorum.h \
 	%D%/redis-error.c \

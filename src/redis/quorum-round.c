@@ -61,7 +61,7 @@ static bool quorum_votes(struct redis_quorum *q, struct node *node)
 	return quorum_ready(q, node) && redis_now() >= node->votes_from;
 }
 
-void quorum_poll(struct redis_quorum *q, int64_t until)
+void redis_quorum_wait(struct redis_quorum *q, int64_t until)
 {
 	struct redis_conn *conns[REDIS_SERVERS_MAX];
 	size_t i;
@@ -99,7 +99,8 @@ void quorum_connect(struct redis_quorum *q, int64_t deadline)
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
-		/* A connection that ended is noticed now, not with the next command. */
+		/* A connection that ended is noticed now, not with the next command; one that was idle does not back
+		 * off. */
 		(void)redis_conn_pump(q->nodes[i].conn);
 		if (backs_off(&q->nodes[i])) {
 			q->error = *redis_conn_error(q->nodes[i].conn);
@@ -110,27 +111,24 @@ void quorum_connect(struct redis_quorum *q, int64_t deadline)
 	}
 }
 
-unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline)
+bool quorum_gathered(struct redis_quorum *q, unsigned enough, int64_t deadline, unsigned *n)
 {
-	for (;;) {
-		unsigned n = 0, under_way = 0;
-		size_t i;
+	unsigned under_way = 0;
+	size_t i;
 
-		begin_backoffs(q);
-		for (i = 0; i < q->n; i++) {
-			struct redis_conn *c = q->nodes[i].conn;
+	*n = 0;
+	begin_backoffs(q);
+	for (i = 0; i < q->n; i++) {
+		struct redis_conn *c = q->nodes[i].conn;
 
-			if (quorum_ready(q, &q->nodes[i]))
-				n++;
-			else if (!redis_conn_closed(c))
-				under_way++;
-			else if (redis_conn_error(c)->code)
-				q->error = *redis_conn_error(c);
-		}
-		if (n >= enough || !under_way || q->unfit || redis_now() >= deadline)
-			return n;
-		quorum_poll(q, deadline);
+		if (quorum_ready(q, &q->nodes[i]))
+			++*n;
+		else if (!redis_conn_closed(c))
+			under_way++;
+		else if (redis_conn_error(c)->code)
+			q->error = *redis_conn_error(c);
 	}
+	return *n >= enough || !under_way || q->unfit || redis_now() >= deadline;
 }
 
 /* ---------------------------------------------------------------- rounds */
@@ -175,8 +173,9 @@ struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, c
 	strncpy(r->value, args->value, REDIS_VALUE_LEN);
 	for (i = 0; i < q->n; i++)
 		r->ops[i].done = true;
-	r->next = q->rounds;
-	q->rounds = r;
+	r->kept = true;
+	*q->rounds_end = r;
+	q->rounds_end = &r->next;
 	return r;
 }
 
@@ -190,7 +189,6 @@ void round_send(struct redis_quorum *q, struct round *r, size_t i, enum redis_sc
 	r->sent[i] = true;
 	q->nodes[i].may_hold = true;
 	(void)redis_op_begin(&r->ops[i], q->nodes[i].conn, script, &r->keys, &own, deadline);
-	(void)redis_conn_pump(q->nodes[i].conn);
 }
 
 static size_t n_done(const struct redis_quorum *q)
@@ -204,25 +202,29 @@ static size_t n_done(const struct redis_quorum *q)
 	return n;
 }
 
-void round_reap(struct redis_quorum *q, const struct round *keep)
+bool round_reap(struct redis_quorum *q)
 {
 	struct round **at = &q->rounds, *r;
-	size_t before;
+	size_t before, first = n_done(q);
+	bool any;
 
 	do {
 		before = n_done(q);
 		for (r = q->rounds; r; r = r->next)
 			(void)redis_ops_step(r->ops, q->n);
 	} while (n_done(q) != before);
+	any = before != first;
 	begin_backoffs(q);
 	while ((r = *at)) {
-		if (r == keep || !redis_ops_step(r->ops, q->n)) {
+		if (r->kept || !redis_ops_step(r->ops, q->n)) {
 			at = &r->next;
 			continue;
 		}
 		*at = r->next;
 		round_free(r, q->n);
 	}
+	q->rounds_end = at;
+	return any;
 }
 
 static struct tally count(struct redis_quorum *q, const struct round *r, enum redis_status yes)
@@ -249,17 +251,11 @@ static struct tally count(struct redis_quorum *q, const struct round *r, enum re
 	return t;
 }
 
-struct tally round_decide(struct redis_quorum *q, const struct round *r, enum redis_status yes, int64_t deadline)
+bool round_decided(struct redis_quorum *q, const struct round *r, enum redis_status yes, int64_t deadline,
+		   struct tally *out)
 {
-	struct tally t;
-
-	for (;;) {
-		round_reap(q, r);
-		t = count(q, r, yes);
-		if (t.yes >= q->majority || t.yes + t.open < q->majority || redis_now() >= deadline)
-			return t;
-		quorum_poll(q, deadline);
-	}
+	*out = count(q, r, yes);
+	return out->yes >= q->majority || out->yes + out->open < q->majority || redis_now() >= deadline;
 }
 
 struct round *round_begin(struct redis_quorum *q, enum redis_script script, bool voters_only,

@@ -23,6 +23,7 @@ struct node {
 
 struct round {
 	struct round *next;
+	bool kept; /* until its operation is over */
 	struct redis_keys keys;
 	char value[REDIS_VALUE_LEN + 1];
 	enum redis_kind kind; /* counts as yes; 0 = any */
@@ -36,7 +37,8 @@ struct redis_quorum {
 	size_t n;
 	unsigned majority;
 	struct redis_quorum_options options;
-	struct round *rounds; /* newest first */
+	struct round *rounds, **rounds_end; /* oldest first: in that order replies come */
+	struct redis_vote *votes, **votes_end; /* under way */
 	struct redis_error error;
 	bool unfit; /* two addresses are one server, or one belongs to a cluster */
 };
@@ -48,27 +50,27 @@ struct tally {
 
 /* Connected, identified, and fit for a quorum with the others? */
 bool quorum_ready(struct redis_quorum *q, struct node *node);
-void quorum_poll(struct redis_quorum *q, int64_t until);
 /* Begins to connect to all that are not connected and do not back off. */
 void quorum_connect(struct redis_quorum *q, int64_t deadline);
-/* Waits until @enough servers are ready, or no more can be; returns how many are. */
-unsigned quorum_gather(struct redis_quorum *q, unsigned enough, int64_t deadline);
+/* Are @enough servers ready, or no more can be by the deadline?  @n: how many are. */
+bool quorum_gathered(struct redis_quorum *q, unsigned enough, int64_t deadline, unsigned *n);
 
-/* NULL = no memory; q->error is set. */
+/* Kept.  NULL = no memory; q->error is set. */
 struct round *round_new(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args);
 void round_free(struct round *r, size_t n);
-/* To server @i. */
+/* To server @i, with the next pump. */
 void round_send(struct redis_quorum *q, struct round *r, size_t i, enum redis_script script,
 		const struct script_args *args, int64_t deadline);
 /* A new round to all that are ready; NULL = no memory. */
 struct round *round_begin(struct redis_quorum *q, enum redis_script script, bool voters_only,
 			    const struct redis_keys *keys, const struct script_args *args, int64_t deadline);
 /*
- * Takes the replies of all rounds and frees finished ones, except @keep.  Rounds share connections: taking one reply
- * may uncover that of another round.
+ * Takes the replies of all rounds and frees finished ones that are not kept; true if there was a reply.  Rounds share
+ * connections: taking one reply may uncover that of another round.
  */
-void round_reap(struct redis_quorum *q, const struct round *keep);
-/* Waits until a majority agrees, or cannot any more. */
-struct tally round_decide(struct redis_quorum *q, const struct round *r, enum redis_status yes, int64_t deadline);
+bool round_reap(struct redis_quorum *q);
+/* Does a majority agree, or can it not any more?  Also after the deadline. */
+bool round_decided(struct redis_quorum *q, const struct round *r, enum redis_status yes, int64_t deadline,
+		   struct tally *out);
 
 #endif

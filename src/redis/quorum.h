@@ -42,30 +42,52 @@ int redis_quorum_new(struct redis_quorum **out, const struct redis_server *serve
 void redis_quorum_free(struct redis_quorum *q);
 
 /*
- * Connects to all and waits until each is ready or failed.  0 = a majority is ready; REDIS_INVALID = two addresses are
- * one server.  Later calls reconnect by themselves; a server that failed is not tried again during its back-off
- * (redis/backoff.h), in which it counts as unreachable.
+ * Connects to all and waits until each is ready or failed; the only call here that waits for more than one event.  0 = a
+ * majority is ready; REDIS_INVALID = two addresses are one server.  Later calls reconnect by themselves; a server that
+ * failed is not tried again during its back-off (redis/backoff.h), in which it counts as unreachable.
  */
 int redis_quorum_open(struct redis_quorum *q, int64_t deadline);
 
 /*
- * @script is REDIS_ACQUIRE_X or REDIS_ACQUIRE_S.  0 = see lease->status; else nothing is held as far as is known: REDIS_UNKNOWN = some servers may have granted it.  If so many servers refuse the connection that a majority
- * is impossible until an operator acts, the result is the error of one of them, REDIS_DENIED for instance.
+ * One operation; many may be under way, each about another lock.  @script:
+ *
+ * REDIS_ACQUIRE_X, _S  0 = see lease.status; else nothing is held as far as is known: REDIS_UNKNOWN = some servers may
+ *                      have granted it.  If so many servers refuse the connection that a majority is impossible until
+ *                      an operator acts, the code is the error of one of them, REDIS_DENIED for instance
+ * REDIS_RENEW          0 and REDIS_DONE: lease.valid_until is later now, and servers that had forgotten the lease get it
+ *                      again.  0 and REDIS_LOST: a majority is impossible.  Else unknown: try again while it is valid
+ * REDIS_FENCE          0 = no majority gives out tokens below args.fence from now on
+ * REDIS_RELEASE        on all servers; lease.servers is how many have replied by the deadline
  */
-int redis_quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *keys,
-			  const struct script_args *args, int64_t deadline, struct redis_lock *lease);
-/*
- * 0 and REDIS_DONE: lease->valid_until is later now, and servers that had forgotten the lease have it again.  0 and
- * REDIS_LOST: a majority is impossible.  Else unknown: try again while the lease is valid.
- */
-int redis_quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *keys,
-			const struct script_args *args, int64_t deadline, struct redis_lock *lease);
-/* No majority gives out tokens below args->fence from now on.  0, or an error if that is not certain. */
-int redis_quorum_fence(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
-			int64_t deadline);
-/* On all servers; returns how many have replied by the deadline. */
-unsigned redis_quorum_release(struct redis_quorum *q, const struct redis_keys *keys, const struct script_args *args,
-			       int64_t deadline);
+struct redis_vote {
+	enum redis_script script;
+	enum redis_script acquired_by; /* renew */
+	const struct redis_keys *keys; /* with the texts of the arguments they must stay until it is over */
+	struct script_args args;
+	int64_t deadline;
+
+	bool over; /* the results are set: */
+	int code;
+	char why[256]; /* message of the error, or of an earlier one */
+	struct redis_lock lease;
+
+	/* internal: */
+	int phase;
+	int found; /* code of an acquire that is taken back */
+	struct round *round;
+	struct redis_vote *next;
+};
+
+/* Connects if needed, and begins with the next step; the first part of @v is filled. */
+void redis_quorum_begin(struct redis_quorum *q, struct redis_vote *v);
+/* Does all that is possible without a wait. */
+void redis_quorum_step(struct redis_quorum *q);
+/* Waits for the servers, not past @until; then a step is due. */
+void redis_quorum_wait(struct redis_quorum *q, int64_t until);
+/* When a step is due at the latest; INT64_MAX = nothing is under way. */
+int64_t redis_quorum_due(const struct redis_quorum *q);
+/* Is a reply awaited from that server, or the next step of a connect to it? */
+bool redis_quorum_awaits(const struct redis_quorum *q, size_t i);
 
 /* Is a majority connected? */
 bool redis_quorum_reachable(const struct redis_quorum *q);
@@ -76,6 +98,6 @@ unsigned redis_quorum_voters(const struct redis_quorum *q);
 const struct redis_error *redis_quorum_error(const struct redis_quorum *q);
 
 /* The connection to the server that was given as number @i, from 0. */
-const struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i);
+struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i);
 
 #endif

@@ -24,11 +24,18 @@ static struct agent *own[KEYS], *rival;
 static struct proxy *proxy;
 static struct task t[MANY];
 
-/* Host 0 connects through the proxy, host 1 directly; an agent for each key. */
-static void hosts_make_here(int64_t ttl_ns)
+/* Loops run each case with one server, and with a majority of three. */
+static void spoil(enum proxy_fault fault)
+{
+	if (proxy)
+		proxy_set(proxy, fault);
+	else
+		proxies_set(fault);
+}
+
+static void one_server(int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
-	unsigned i;
 
 	proxy = proxy_start(redis, false);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
@@ -36,6 +43,17 @@ static void hosts_make_here(int64_t ttl_ns)
 	host_make(1, &options);
 	options.redis = proxy->uri;
 	host_make(0, &options);
+}
+
+/* Host 0 connects through proxies; an agent for each key. */
+static void hosts_make_here(bool majority, int64_t ttl_ns)
+{
+	unsigned i;
+
+	if (majority)
+		hosts_on_three(2, ttl_ns);
+	else
+		one_server(ttl_ns);
 	for (i = 0; i < KEYS; i++)
 		own[i] = on_host(0);
 	rival = on_host(1);
@@ -64,8 +82,11 @@ static bool comes(unsigned i)
 
 static void has(unsigned i)
 {
+	char command[64];
+
 	ck_code(agent_end(own[i]), 0);
-	ck_redis(lease_of(0, keys[i]).value, redis, "GET lk:%s", keys[i]);
+	snprintf(command, sizeof(command), "GET lk:%s", keys[i]);
+	redis_has(command, lease_of(0, keys[i]).value);
 	ck_code(global_try(rival, keys[i], X), LOCKSHM_BUSY);
 }
 
@@ -104,12 +125,12 @@ START_TEST(not_one_after_the_other)
 	bool both = false;
 	int tries;
 
-	hosts_make_here(LOCKSHM_SECONDS(5));
+	hosts_make_here(_i == 1, LOCKSHM_SECONDS(5));
 	for (tries = 0; !both && tries < TRIES; tries++) {
 		unsigned i;
 
 		warm_up();
-		proxy_set(proxy, PROXY_HOLD_REPLIES);
+		spoil(PROXY_HOLD_REPLIES);
 		request(0);
 		if (comes(0)) {
 			global_send(own[1], keys[1], X);
@@ -117,7 +138,7 @@ START_TEST(not_one_after_the_other)
 		} else {
 			global_send(own[1], keys[1], X);
 		}
-		proxy_set(proxy, PROXY_PASS);
+		spoil(PROXY_PASS);
 		for (i = 0; i < 2; i++) {
 			has(i);
 			gives_back(i);
@@ -132,15 +153,15 @@ START_TEST(lost_replies)
 {
 	unsigned i, k;
 
-	hosts_make_here(LOCKSHM_SECONDS(2));
+	hosts_make_here(_i == 1, LOCKSHM_SECONDS(2));
 	for (k = 0; k < 4; k++) {
 		warm_up();
-		proxy_set(proxy, PROXY_DROP_REPLIES);
+		spoil(PROXY_DROP_REPLIES);
 		for (i = 0; i < KEYS; i++)
 			request(i);
 		(void)comes(KEYS - 1);
-		proxy_set(proxy, k % 2 ? PROXY_RESET : PROXY_HALF_OPEN);
-		proxy_set(proxy, PROXY_PASS);
+		spoil(k % 2 ? PROXY_RESET : PROXY_HALF_OPEN);
+		spoil(PROXY_PASS);
 		all_have_and_give_back();
 	}
 }
@@ -151,12 +172,12 @@ START_TEST(late_replies)
 {
 	unsigned i, k;
 
-	hosts_make_here(LOCKSHM_SECONDS(2));
+	hosts_make_here(_i == 1, LOCKSHM_SECONDS(2));
 	for (k = 0; k < 3; k++) {
 		int64_t end;
 
 		warm_up();
-		proxy_set(proxy, PROXY_HOLD_REPLIES);
+		spoil(PROXY_HOLD_REPLIES);
 		for (i = 0; i < KEYS; i++)
 			request(i);
 		(void)comes(KEYS - 1);
@@ -164,7 +185,7 @@ START_TEST(late_replies)
 		while (now_ns() < end)
 			for (i = 0; i < KEYS; i++)
 				ck_assert_int_eq(agent_poll(own[i]), AGENT_BLOCKED);
-		proxy_set(proxy, PROXY_PASS);
+		spoil(PROXY_PASS);
 		all_have_and_give_back();
 	}
 }
@@ -176,7 +197,7 @@ START_TEST(a_stopped_server)
 	unsigned i;
 
 	own_server();
-	hosts_make_here(LOCKSHM_SECONDS(2));
+	hosts_make_here(false, LOCKSHM_SECONDS(2));
 	warm_up();
 	redis_freeze(redis);
 	for (i = 0; i < KEYS; i++)
@@ -195,16 +216,16 @@ START_TEST(a_leader_that_is_succeeded)
 	pid_t standby, before;
 	unsigned i;
 
-	hosts_make_here(LOCKSHM_SECONDS(2));
+	hosts_make_here(false, LOCKSHM_SECONDS(2));
 	warm_up();
 	standby = bridge_standby(0);
-	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	spoil(PROXY_HOLD_REPLIES);
 	for (i = 0; i < KEYS; i++)
 		request(i);
 	(void)comes(KEYS - 1);
 	bridge_freeze(0);
 	before = bridge_succeeds(0, standby);
-	proxy_set(proxy, PROXY_PASS);
+	spoil(PROXY_PASS);
 	for (i = 0; i < KEYS; i++)
 		has(i);
 	if (too_late) {
@@ -231,18 +252,18 @@ START_TEST(a_leader_that_ends)
 {
 	unsigned i;
 
-	hosts_make_here(LOCKSHM_SECONDS(5));
+	hosts_make_here(false, LOCKSHM_SECONDS(5));
 	warm_up();
-	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	spoil(PROXY_HOLD_REPLIES);
 	for (i = 0; i < KEYS; i++)
 		request(i);
 	(void)comes(KEYS - 1);
 	kill(hosts[0].bridge, SIGTERM);
 	if (_i == 0)
-		proxy_set(proxy, PROXY_PASS);
+		spoil(PROXY_PASS);
 	ck_assert_int_eq(waitpid(hosts[0].bridge, NULL, 0), hosts[0].bridge);
 	hosts[0].bridge = 0;
-	proxy_set(proxy, PROXY_PASS);
+	spoil(PROXY_PASS);
 	bridge_start(0);
 	all_have_and_give_back();
 }
@@ -274,7 +295,7 @@ START_TEST(so_many_at_a_time)
 	warm_up();
 	seg = hosts[0].s;
 	loop = loop_new();
-	proxy_set(proxy, PROXY_HOLD_REPLIES);
+	spoil(PROXY_HOLD_REPLIES);
 	ck_redis("OK", redis, "CONFIG RESETSTAT");
 	for (i = 0; i < MANY; i++) {
 		char key[32];
@@ -288,7 +309,7 @@ START_TEST(so_many_at_a_time)
 		most = acquires() > most ? acquires() : most;
 	ck_assert_int_gt(most, 0);
 	ck_assert_int_le(most, FLIGHTS_MAX);
-	proxy_set(proxy, PROXY_PASS);
+	spoil(PROXY_PASS);
 	for (i = 0; i < MANY; i++)
 		ck_assert_ptr_nonnull(loop_collect(loop));
 	for (i = 0; i < MANY; i++) {
@@ -301,9 +322,9 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, not_one_after_the_other);
-	tcase_add_test(tc, lost_replies);
-	tcase_add_test(tc, late_replies);
+	tcase_add_loop_test(tc, not_one_after_the_other, 0, 2);
+	tcase_add_loop_test(tc, lost_replies, 0, 2);
+	tcase_add_loop_test(tc, late_replies, 0, 2);
 	tcase_add_test(tc, a_stopped_server);
 	tcase_add_loop_test(tc, a_leader_that_is_succeeded, 0, 2);
 	tcase_add_loop_test(tc, a_leader_that_ends, 0, 2);

@@ -47,23 +47,65 @@ static void join(struct party *p, const struct redis_quorum_options *options)
 	};
 }
 
+/* Waits for the end. */
+static int vote(struct redis_quorum *q, struct redis_vote *v, struct redis_lock *lease)
+{
+	redis_quorum_begin(q, v);
+	for (;;) {
+		redis_quorum_step(q);
+		if (v->over)
+			break;
+		redis_quorum_wait(q, v->deadline);
+	}
+	/* Without a result the lease is as it was. */
+	if (lease && (!v->code || v->script != REDIS_RENEW))
+		*lease = v->lease;
+	return v->code;
+}
+
+static int quorum_acquire(struct redis_quorum *q, enum redis_script script, const struct redis_keys *lock,
+			  const struct script_args *args, int64_t deadline, struct redis_lock *lease)
+{
+	struct redis_vote v = { .script = script, .keys = lock, .args = *args, .deadline = deadline };
+
+	return vote(q, &v, lease);
+}
+
+static int quorum_renew(struct redis_quorum *q, enum redis_script acquired_by, const struct redis_keys *lock,
+			const struct script_args *args, int64_t deadline, struct redis_lock *lease)
+{
+	struct redis_vote v = { .script = REDIS_RENEW, .acquired_by = acquired_by, .keys = lock, .args = *args,
+				.deadline = deadline };
+
+	return vote(q, &v, lease);
+}
+
+static unsigned quorum_release(struct redis_quorum *q, const struct redis_keys *lock, const struct script_args *args,
+			       int64_t deadline)
+{
+	struct redis_vote v = { .script = REDIS_RELEASE, .keys = lock, .args = *args, .deadline = deadline };
+
+	ck_code(vote(q, &v, NULL), 0);
+	return v.lease.servers;
+}
+
 static int acquire(struct party *p)
 {
-	int code = redis_quorum_acquire(p->q, REDIS_ACQUIRE_X, &keys, &p->args, soon(), &p->lease);
+	int code = quorum_acquire(p->q, REDIS_ACQUIRE_X, &keys, &p->args, soon(), &p->lease);
 
 	return code ? code : (int)p->lease.status;
 }
 
 static int renew_it(struct party *p)
 {
-	int code = redis_quorum_renew(p->q, REDIS_ACQUIRE_X, &keys, &p->args, soon(), &p->lease);
+	int code = quorum_renew(p->q, REDIS_ACQUIRE_X, &keys, &p->args, soon(), &p->lease);
 
 	return code ? code : (int)p->lease.status;
 }
 
 static unsigned release_it(struct party *p)
 {
-	return redis_quorum_release(p->q, &keys, &p->args, soon());
+	return quorum_release(p->q, &keys, &p->args, soon());
 }
 
 /* Has this party the lock on server @i? */
@@ -152,7 +194,7 @@ START_TEST(one_server_under_two_addresses)
 	ck_code(new_quorum(&q, uris, N, &options), 0);
 	ck_code(redis_quorum_open(q, soon()), REDIS_INVALID);
 	ck_contains(redis_quorum_error(q)->text, "are the same server");
-	ck_code(redis_quorum_acquire(q, REDIS_ACQUIRE_X, &keys, &a.args, soon(), &a.lease), REDIS_INVALID);
+	ck_code(quorum_acquire(q, REDIS_ACQUIRE_X, &keys, &a.args, soon(), &a.lease), REDIS_INVALID);
 	ck_nowhere();
 	redis_quorum_free(q);
 }
@@ -364,12 +406,12 @@ END_TEST
 /* Readers: each server has the set of both. */
 START_TEST(readers_together)
 {
-	ck_code(redis_quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
+	ck_code(quorum_acquire(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
 	ck_status((int)a.lease.status, REDIS_GRANTED);
-	ck_code(redis_quorum_acquire(b.q, REDIS_ACQUIRE_S, &keys, &b.args, soon(), &b.lease), 0);
+	ck_code(quorum_acquire(b.q, REDIS_ACQUIRE_S, &keys, &b.args, soon(), &b.lease), 0);
 	ck_status((int)b.lease.status, REDIS_GRANTED);
 	ck_assert_int_gt(b.lease.fence, a.lease.fence);
-	ck_status(redis_quorum_renew(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
+	ck_status(quorum_renew(a.q, REDIS_ACQUIRE_S, &keys, &a.args, soon(), &a.lease), 0);
 	ck_assert_uint_eq(release_it(&a), 3);
 	ck_assert_uint_eq(release_it(&b), 3);
 	ck_nowhere();
