@@ -92,6 +92,8 @@ static int make_one(int host, const char *uri)
 		o.redis_leases = wished->leases;
 	if (wished->ttl_ns)
 		o.redis_ttl_ns = wished->ttl_ns;
+	if (wished->majority)
+		o.flags |= LOCKSHM_CREATE_REDIS_QUORUM;
 	snprintf(names[host], sizeof(names[host]), "/bench-host-%d-%d", (int)getpid(), host);
 	if (!lockshm_create(&creators[host], names[host], &o, &error))
 		return start_bridge(host);
@@ -126,7 +128,9 @@ static int create(const struct bench_need *need)
 	fd = redis_dial(REDIS_UNIX);
 	redis_ask(fd, "FLUSHALL");
 	close(fd);
-	if (wished->way != REDIS_UNIX)
+	if (wished->majority)
+		snprintf(uri, sizeof(uri), "%s", wished->majority);
+	else if (wished->way != REDIS_UNIX)
 		snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", redis_port(wished->way));
 	else
 		snprintf(uri, sizeof(uri), "unix://%s", socket);

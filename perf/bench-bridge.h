@@ -30,10 +30,14 @@ enum redis_way {
 int redis_port(enum redis_way way); /* on 127.0.0.1 */
 int redis_dial(enum redis_way way); /* a connection; failure is fatal */
 #define RELAY_NS 100000
-/* Runs until bench_kill(); stores the port on which it accepts connections to the server.  @ns: in each direction. */
-pid_t relay_start(int *port, int64_t ns);
+/* Runs until bench_kill(); stores the port on which it accepts connections to port @to.  @ns: in each direction. */
+pid_t relay_start(int *port, int64_t ns, int to);
 /* Starts, or ends, the network of REDIS_FAR. */
 void redis_far_begin(int64_t ns);
+#define MAJORITY 3 /* servers */
+/* The same with further servers, emptied; their addresses, "" = they cannot be started. */
+const char *redis_majority_begin(int64_t ns);
+int redis_dial_port(int port);
 void redis_far_end(void);
 /* One command, words separated by blanks; returns the text of its reply, "" for nil.  Valid until the next call. */
 const char *redis_ask(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -54,6 +58,7 @@ struct bridge_options {
 	int hosts;
 	enum redis_way way;
 	int64_t ttl_ns; /* 0 = as usual */
+	const char *majority; /* addresses of its servers; NULL = one server */
 	uint32_t leases; /* 0 = few */
 };
 

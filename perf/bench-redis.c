@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,7 +27,8 @@
 
 static char path[128];
 static int ports[REDIS_FAR + 1];
-static pid_t network;
+static pid_t network, networks[MAJORITY];
+static int more[MAJORITY]; /* ports of further servers, from 1 */
 
 static int free_port(void)
 {
@@ -69,7 +71,44 @@ int redis_port(enum redis_way way)
 
 void redis_far_begin(int64_t ns)
 {
-	network = relay_start(&ports[REDIS_FAR], ns);
+	network = relay_start(&ports[REDIS_FAR], ns, ports[REDIS_TCP]);
+}
+
+static bool start_more(int i)
+{
+	char directory[80], socket[128], number[16];
+	const char *argv[] = { server_find("redis-server", NULL),
+			       "--port", number, "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "",
+			       "--appendonly", "no", "--dir", directory, NULL };
+
+	if (more[i])
+		return true;
+	more[i] = free_port();
+	snprintf(number, sizeof(number), "%d", more[i]);
+	snprintf(directory, sizeof(directory), "%s", server_dir());
+	snprintf(socket, sizeof(socket), "%s/redis-%d.sock", directory, i);
+	if (server_start(argv, socket))
+		more[i] = 0;
+	return more[i];
+}
+
+const char *redis_majority_begin(int64_t ns)
+{
+	static char uris[MAJORITY * 40];
+	int port, fd;
+
+	redis_far_begin(ns);
+	snprintf(uris, sizeof(uris), "redis://127.0.0.1:%d", ports[REDIS_FAR]);
+	for (int i = 1; i < MAJORITY; i++) {
+		if (!start_more(i))
+			return "";
+		fd = redis_dial_port(more[i]);
+		redis_ask(fd, "FLUSHALL");
+		close(fd);
+		networks[i] = relay_start(&port, ns, more[i]);
+		snprintf(uris + strlen(uris), sizeof(uris) - strlen(uris), ",redis://127.0.0.1:%d", port);
+	}
+	return uris;
 }
 
 void redis_far_end(void)
@@ -77,9 +116,14 @@ void redis_far_end(void)
 	if (network)
 		bench_kill(network);
 	network = 0;
+	for (int i = 1; i < MAJORITY; i++) {
+		if (networks[i])
+			bench_kill(networks[i]);
+		networks[i] = 0;
+	}
 }
 
-static int dial_tcp(int port)
+int redis_dial_port(int port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
@@ -97,7 +141,7 @@ int redis_dial(enum redis_way way)
 	int fd;
 
 	if (way != REDIS_UNIX)
-		return dial_tcp(ports[way]);
+		return redis_dial_port(ports[way]);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	snprintf(un.sun_path, sizeof(un.sun_path), "%.100s", path);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&un, sizeof(un)))

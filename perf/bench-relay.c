@@ -41,6 +41,7 @@ struct way {
 
 static struct way ways[WAYS_MAX];
 static uint64_t delay; /* ticks, in each direction */
+static int server; /* port */
 
 static void hang_up(size_t i)
 {
@@ -63,7 +64,7 @@ static void resume(int listener)
 		bench_fail("a connection by way of the network");
 	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	ways[i].from = ways[i + 1].to = client;
-	ways[i].to = ways[i + 1].from = redis_dial(REDIS_TCP);
+	ways[i].to = ways[i + 1].from = redis_dial_port(server);
 }
 
 static void take_in(size_t i)
@@ -141,7 +142,7 @@ static void relay(void *arg)
 	}
 }
 
-pid_t relay_start(int *port, int64_t ns)
+pid_t relay_start(int *port, int64_t ns, int to)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -153,6 +154,7 @@ pid_t relay_start(int *port, int64_t ns)
 		bench_fail("a port for the network");
 	*port = ntohs(in.sin_port);
 	delay = bench_ticks_of_ns((double)ns);
+	server = to;
 	pid = bench_spawn(bench_cpu(0), relay, &listener);
 	close(listener);
 	return pid;

@@ -56,6 +56,7 @@ const struct scenario *const bench_scenarios[] = {
 	&scenario_bridge_solo_far,
 	&scenario_bridge_own_200us,
 	&scenario_bridge_own_1ms,
+	&scenario_bridge_own_three,
 	&scenario_bridge_pass,
 	&scenario_bridge_rival,
 	&scenario_bridge_peers,

@@ -4,6 +4,8 @@
  *
  *   bridge-own-200us   over a network with a delay of 0.2 ms in each direction
  *   bridge-own-1ms     with a delay of 1 ms
+ *   bridge-own-three   the same; "lockshm-three" is a segment for which a majority of three servers decides, with "lockshm"
+ *                      beside it
  *
  * Each process has OWN_KEYS keys in turn: acquire and release, nothing inside or outside.  The waits are those for
  * acquire; the release of "lockshm" is sent after the call has returned.  "redis" is each process for itself over a
@@ -30,6 +32,7 @@ struct own {
 struct street {
 	int procs, ms;
 	bool plain;
+	const char *row;
 	uint32_t next; /* number of the process made next */
 	uint32_t ready __attribute__((aligned(64)));
 	uint32_t go, ended;
@@ -128,11 +131,11 @@ static void collect(const struct point *p, const struct street *st)
 	}
 	if (ops <= 0)
 		return;
-	result_add_hist(p, st->plain ? "redis" : "lockshm", &all, 0);
-	result_add(p, st->plain ? "redis" : "lockshm", OPS_PER_S, ops * 1e3 / st->ms, 0);
+	result_add_hist(p, st->row, &all, 0);
+	result_add(p, st->row, OPS_PER_S, ops * 1e3 / st->ms, 0);
 }
 
-static void measure(const struct point *p, bool plain)
+static void measure(const struct point *p, const char *row)
 {
 	static struct street *st;
 	pid_t pid[PROCS_MAX];
@@ -140,7 +143,8 @@ static void measure(const struct point *p, bool plain)
 	if (!st)
 		st = bench_share(sizeof(*st));
 	memset(st, 0, sizeof(*st));
-	st->plain = plain;
+	st->row = row;
+	st->plain = strcmp(row, "redis") == 0;
 	st->procs = p->procs;
 	st->ms = figure_ms[bench_effort];
 	for (int i = 0; i < st->procs; i++) {
@@ -151,7 +155,7 @@ static void measure(const struct point *p, bool plain)
 	}
 	bench_set(&st->go, 1);
 	for (int i = 0; i < st->procs; i++)
-		bench_reap(pid[i], plain ? "redis" : "lockshm");
+		bench_reap(pid[i], row);
 	collect(p, st);
 }
 
@@ -163,8 +167,28 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	if (redis_socket())
 		redis_far_begin(p->scenario->arg);
 	if (bridge_make(&wish)) {
-		measure(p, true);
-		measure(p, false);
+		measure(p, "redis");
+		measure(p, "lockshm");
+		bridge_unmake();
+	}
+	redis_far_end();
+}
+
+/* A young server does not vote for the time of a lease. */
+static void run_three(const struct point *p, const struct lock_adapter *lock)
+{
+	struct bridge_options wish = { .hosts = 1, .way = REDIS_FAR, .leases = PROCS_MAX * OWN_KEYS,
+				       .ttl_ns = LOCKSHM_SECONDS(2) };
+
+	(void)lock;
+	wish.majority = redis_socket() ? redis_majority_begin(p->scenario->arg) : "";
+	if (wish.majority[0] && bridge_make(&wish)) {
+		measure(p, "lockshm-three");
+		bridge_unmake();
+	}
+	wish.majority = NULL;
+	if (redis_socket() && bridge_make(&wish)) {
+		measure(p, "lockshm");
 		bridge_unmake();
 	}
 	redis_far_end();
@@ -186,6 +210,16 @@ const struct scenario scenario_bridge_own_1ms = {
 	.first = US_P50,
 	.fits = bridge_fits,
 	.run = run,
+	.arg = 1000000,
+	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
+};
+
+const struct scenario scenario_bridge_own_three = {
+	.name = "bridge-own-three",
+	.what = "the same, where a majority of three servers decides",
+	.first = US_P50,
+	.fits = bridge_fits,
+	.run = run_three,
 	.arg = 1000000,
 	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
 };
