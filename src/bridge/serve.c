@@ -2,8 +2,8 @@
 /*
  * serve.c - the leader of a segment: the local lock that elects it, and its loop; see bridge/serve.h
  *
- *   renew leadership | take replies and apply them | empty the doorbell | decide about leases that are due: rung,
- *   invalidated, by time; send | read invalidations | sleep on the doorbell
+ *   renew leadership | empty the doorbell | decide about leases that are due: rung, invalidated, by time | send, take
+ *   replies and apply them | read invalidations | sleep on the doorbell
  *
  * No pass waits for a reply: a lease whose commands are under way is left out until they are over (bridge/flight.h).
  * The loop sleeps on a futex, so that processes wake it directly; bridge/listener.c rings for the servers.  Nothing
@@ -270,7 +270,7 @@ static bool exchange(struct leader *v)
 /* Do all that can be done now.  Returns when to continue, host time. */
 static int64_t work(struct leader *v)
 {
-	bool awaited = v->flights.n > 0, landed = awaited && exchange(v), sent;
+	bool landed, sent;
 	int64_t next;
 
 	make_client(v, host_now(v->s));
@@ -278,8 +278,7 @@ static int64_t work(struct leader *v)
 	take_pending(v);
 	next = decide_all(v, &sent);
 	if (v->b.client) {
-		/* Only what is new is left to do. */
-		landed = (sent || landed || !awaited) && exchange(v);
+		landed = exchange(v);
 		v->b.tracked = redis_client_tracks(v->b.client);
 		if (take_hints(v) || landed)
 			return 0;
