@@ -394,13 +394,13 @@ static bool lead_loop(struct leader *v)
 	return false;
 }
 
-/* Release what this host does not need, so that other hosts need not wait for it to expire.  After an exchange that
- * landed, leases may be due again. */
+/* Release what this host does not need, so that other hosts need not wait for it to expire: also what a reply grants
+ * meanwhile. */
 static void finish(struct leader *v)
 {
 	int64_t end = clock_precise() + END_NS;
 	uint32_t i;
-	bool sent;
+	bool sent, landed;
 
 	v->b.ending = true;
 	v->scan_at = 0;
@@ -409,9 +409,10 @@ static void finish(struct leader *v)
 		v->b.leases[i].pending = bridge_lease_active(&v->b, i);
 	do {
 		(void)decide_all(v, &sent);
-		if (!exchange(v) && v->flights.n > 0)
+		landed = exchange(v);
+		if (!landed && v->flights.n > 0)
 			redis_client_wait(v->b.client, redis_now() + end - clock_precise());
-	} while ((sent || v->flights.n > 0) && clock_precise() < end);
+	} while ((sent || landed || v->flights.n > 0) && clock_precise() < end);
 }
 
 static int acquire_leadership(struct leader *v, struct lockshm_error *error)
@@ -441,6 +442,7 @@ static void forget_all(struct leader *v)
 	for (i = 0; i < v->s->n_host_leases; i++)
 		bridge_lease_forget(&v->b.leases[i]);
 	memset(v->b.active, 0, sizeof(v->b.active));
+	v->b.superseded = false;
 	v->scan_at = 0;
 	v->first = 0;
 }
