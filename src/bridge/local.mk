@@ -8,6 +8,8 @@ libbridge_la_SOURCES = \
 	%D%/admin-report.c \
 	%D%/admin.c \
 	%D%/admin.h \
+	%D%/check.c \
+	%D%/check.h \
 	%D%/client-settings.c \
 	%D%/client-settings.h \
 	%D%/credentials.h \

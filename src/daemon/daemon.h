@@ -4,6 +4,7 @@
 #define DAEMON_DAEMON_H
 
 #include "bridge/admin.h"
+#include "bridge/check.h"
 #include "bridge/credentials.h"
 #include "bridge/log.h"
 #include "bridge/serve.h"
@@ -12,6 +13,8 @@
 /** Longest time for one look-up or change in Redis. */
 #define REMOTE_TIMEOUT LOCKSHM_SECONDS(1)
 
+/** Print what keeps a bridge with these options from serving the segment.  Return: the exit status. */
+int daemon_check(const char *name, bool any_owner);
 int daemon_release(int argc, char **argv);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);

@@ -15,10 +15,11 @@
 
 #include "daemon/daemon.h"
 
-enum { OPTION_ANY_OWNER = 256, OPTION_CREDENTIALS, OPTION_WHILE_USED };
+enum { OPTION_ANY_OWNER = 256, OPTION_CHECK, OPTION_CREDENTIALS, OPTION_WHILE_USED };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
+	{ "check", no_argument, NULL, OPTION_CHECK },
 	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
 	{ "help", no_argument, NULL, 'h' },
 	{ "while-used", no_argument, NULL, OPTION_WHILE_USED },
@@ -28,6 +29,7 @@ static const struct option options[] = {
 struct arguments {
 	const char *name;
 	bool any_owner;
+	bool check;
 	bool while_used;
 	const char *credentials;
 	char **command; /**< NULL = none */
@@ -38,6 +40,8 @@ static void parse(int argc, char **argv, struct arguments *args)
 	for (int option; (option = args_option(argc, argv, "+:h", options)) != -1;)
 		if (option == OPTION_ANY_OWNER)
 			args->any_owner = true;
+		else if (option == OPTION_CHECK)
+			args->check = true;
 		else if (option == OPTION_CREDENTIALS)
 			args->credentials = optarg;
 		else
@@ -48,9 +52,11 @@ static void parse(int argc, char **argv, struct arguments *args)
 		args->command = argv + optind;
 		if (optind == argc)
 			usage_error("no command after --");
-		return;
+	} else {
+		args_end(argc, argv);
 	}
-	args_end(argc, argv);
+	if (args->check && (args->command || args->while_used))
+		usage_error("--check serves nothing: leave out %s", args->command ? "the command" : "--while-used");
 }
 
 static sigset_t ending_signals(void)
@@ -115,6 +121,8 @@ int daemon_serve(int argc, char **argv)
 
 	parse(argc, argv, &args);
 	credentials_use(args.credentials, args.name);
+	if (args.check)
+		return daemon_check(args.name, args.any_owner);
 	bridge_log_to = log_line;
 	/* No thread that serves takes a signal. */
 	sigfillset(&set);

@@ -12,5 +12,6 @@ extern const char redis_lua_leave[];
 extern const char redis_lua_release[];
 extern const char redis_lua_renew[];
 extern const char redis_lua_renew_many[];
+extern const char redis_lua_rights[];
 
 #endif

@@ -3,6 +3,7 @@
 tests_of_cli += \
 	%D%/bridge-systemd.sh \
 	%D%/bridge.sh \
+	%D%/check.sh \
 	%D%/completion.sh \
 	%D%/create.sh \
 	%D%/damaged.sh \
