@@ -256,7 +256,8 @@ static void info_field(const char *info, const char *name, char *out, size_t siz
 	snprintf(out, size, "%.*s", at ? (int)strcspn(at + len + 1, "\r\n") : 0, at ? at + len + 1 : "");
 }
 
-static void info(struct check *c, struct redis_conn *conn, const char *section, const char *name, char *out, size_t size)
+static void info(struct check *c, struct redis_conn *conn, const char *section, const char *name, char *out,
+		 size_t size)
 {
 	const char *argv[2] = { "INFO", section }, *text = NULL;
 	struct redis_reply *reply = NULL;

@@ -15,6 +15,9 @@ libbridge_la_SOURCES = \
 	%D%/credentials.h \
 	%D%/demand.c \
 	%D%/demand.h \
+	%D%/hosts-redis.c \
+	%D%/hosts.c \
+	%D%/hosts.h \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
 	%D%/lease-log.c \

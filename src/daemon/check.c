@@ -72,7 +72,51 @@ static lockshm_t *check_segment(const char *name, bool any_owner, bool *failed)
 	return NULL;
 }
 
-static void check_redis(lockshm_t *segment, const char *name, bool *failed)
+/* --- Other hosts ------------------------------------------------------------------------------------- */
+
+#define OTHERS_MAX 1000
+
+struct others {
+	struct host_self self;
+	bool *failed;
+	size_t n;
+	char id[OTHERS_MAX][REDIS_HOST_BYTES + 1];
+};
+
+/** Other servers may have it, too. */
+static void take_host(const struct host_entry *entry, void *arg)
+{
+	struct others *others = arg;
+	char text[600], *subject;
+
+	for (size_t i = 0; i < others->n; i++)
+		if (!strcmp(others->id[i], entry->id))
+			return;
+	if (others->n == OTHERS_MAX || !host_differs(&others->self, entry, text, sizeof(text)))
+		return;
+	strcpy(others->id[others->n++], entry->id);
+	subject = format_text("host %s", entry->name);
+	print_line(CHECK_FAIL, subject, text, others->failed);
+	free(subject);
+}
+
+static void check_hosts(lockshm_t *segment, const char *host_name, bool *failed)
+{
+	struct others *others = checked(calloc(1, sizeof(*others)));
+	bool refused = false;
+
+	others->failed = failed;
+	host_self_make(&others->self, segment, host_name);
+	if (hosts_visit(&others->self, false, CHECK_TIMEOUT, take_host, others, &refused) == 0)
+		print_line(CHECK_NOTE, "hosts", "their settings cannot be read, so they were not compared", failed);
+	else if (others->n == 0)
+		print_line(CHECK_OK, "hosts", "none with other settings", failed);
+	if (refused)
+		print_line(CHECK_NOTE, "hosts", "one with another prefix is not seen: ACL SETUSER ... ~lockshm:hosts", failed);
+	free(others);
+}
+
+static void check_redis(lockshm_t *segment, const char *name, const char *host_name, bool *failed)
 {
 	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
 	char *ttl;
@@ -91,15 +135,16 @@ static void check_redis(lockshm_t *segment, const char *name, bool *failed)
 	check_directory(failed);
 	bridge_check_credentials(segment, print_line, failed);
 	bridge_check_servers(segment, CHECK_TIMEOUT, print_line, failed);
+	check_hosts(segment, host_name, failed);
 }
 
-int daemon_check(const char *name, bool any_owner)
+int daemon_check(const char *name, bool any_owner, const char *host_name)
 {
 	bool failed = false;
 	lockshm_t *segment = check_segment(name, any_owner, &failed);
 
 	if (segment) {
-		check_redis(segment, name, &failed);
+		check_redis(segment, name, host_name, &failed);
 		lockshm_close(segment);
 	}
 	return failed ? EXIT_FAILED : EXIT_OK;

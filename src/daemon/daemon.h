@@ -6,6 +6,7 @@
 #include "bridge/admin.h"
 #include "bridge/check.h"
 #include "bridge/credentials.h"
+#include "bridge/hosts.h"
 #include "bridge/log.h"
 #include "bridge/serve.h"
 #include "cli/cli.h"
@@ -14,7 +15,7 @@
 #define REMOTE_TIMEOUT LOCKSHM_SECONDS(1)
 
 /** Print what keeps a bridge with these options from serving the segment.  Return: the exit status. */
-int daemon_check(const char *name, bool any_owner);
+int daemon_check(const char *name, bool any_owner, const char *host_name);
 int daemon_release(int argc, char **argv);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);
@@ -30,8 +31,9 @@ void credentials_use(const char *option, const char *name);
 /** The segment that has the name is served by a thread, and a replaced one by another until its last hold ends. */
 struct segments;
 
-/** Start.  @while_used: end when no global key has been in use for some seconds.  NULL after a message. */
-struct segments *segments_start(const char *name, bool any_owner, bool while_used);
+/** Start.  @while_used: end when no global key has been in use for some seconds.  @host_name: as other hosts show this
+ * one; NULL = the machine's, "" = it takes no part in their list.  NULL after a message. */
+struct segments *segments_start(const char *name, bool any_owner, bool while_used, const char *host_name);
 /** A descriptor that becomes readable when it has ended by itself. */
 int segments_fd(const struct segments *all);
 /** End: what is free is given back first, for 250 ms at most.  Return: the exit status. */

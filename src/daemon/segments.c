@@ -29,6 +29,7 @@ struct served {
 	lockshm_canceller_t canceller;
 	pthread_t thread;
 	struct bridge_pulse pulse;
+	struct hosts *hosts; /* names and settings of other hosts; NULL = none */
 	struct lockshm_error why; /* the last failure that was reported */
 	bool ended; /* atomic */
 	bool refused; /* it cannot be served at all; final once ended */
@@ -38,6 +39,7 @@ struct segments {
 	const char *name;
 	bool any_owner;
 	bool while_used;
+	const char *host_name; /* of this host; NULL = that of the machine */
 	pthread_t thread;
 	int stop; /* eventfd, readable from then on */
 	int done; /* eventfd, readable once it has ended by itself */
@@ -115,6 +117,7 @@ static void add(struct segments *all, lockshm_t *segment)
 		free(one);
 		return;
 	}
+	one->hosts = hosts_start(segment, all->host_name);
 	one->next = all->served;
 	all->served = one;
 	message("serves the segment");
@@ -127,6 +130,7 @@ static bool end(struct served *one)
 
 	pthread_join(one->thread, NULL);
 	refused = one->refused;
+	hosts_stop(one->hosts);
 	lockshm_close(one->segment);
 	free(one);
 	return refused;
@@ -230,7 +234,7 @@ static void *keep(void *arg)
 
 /* --- Begin and end ----------------------------------------------------------------------------------- */
 
-struct segments *segments_start(const char *name, bool any_owner, bool while_used)
+struct segments *segments_start(const char *name, bool any_owner, bool while_used, const char *host_name)
 {
 	struct segments *all = checked(calloc(1, sizeof(*all)));
 	int cause;
@@ -238,6 +242,7 @@ struct segments *segments_start(const char *name, bool any_owner, bool while_use
 	all->name = name;
 	all->any_owner = any_owner;
 	all->while_used = while_used;
+	all->host_name = host_name;
 	all->stop = eventfd(0, EFD_CLOEXEC);
 	all->done = eventfd(0, EFD_CLOEXEC);
 	cause = all->stop < 0 || all->done < 0 ? errno : pthread_create(&all->thread, NULL, keep, all);
@@ -258,8 +263,10 @@ int segments_stop(struct segments *all)
 
 	signal_event(all->stop);
 	pthread_join(all->thread, NULL);
-	for (struct served *one = all->served; one; one = one->next)
+	for (struct served *one = all->served; one; one = one->next) {
 		lockshm_cancel(&one->canceller);
+		hosts_cancel(one->hosts);
+	}
 	while (all->served) {
 		struct served *one = all->served;
 

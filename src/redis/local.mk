@@ -59,6 +59,7 @@ redis_scripts = \
 	$(srcdir)/%D%/scripts/acquire-x.lua \
 	$(srcdir)/%D%/scripts/fence.lua \
 	$(srcdir)/%D%/scripts/force-release.lua \
+	$(srcdir)/%D%/scripts/hosts.lua \
 	$(srcdir)/%D%/scripts/inspect.lua \
 	$(srcdir)/%D%/scripts/leave.lua \
 	$(srcdir)/%D%/scripts/release.lua \

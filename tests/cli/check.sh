@@ -111,8 +111,11 @@ line FAIL "$server: the login may not use the names of locks: ACL SETUSER \.\.\.
 grant resetchannels '&__redis__:invalidate'
 checks 0
 line note "$server: .*\+subscribe &lockshm:\*"
+grant resetkeys '~test:*' '~{test:*'
+checks 0
+line note "hosts: one with another prefix is not seen: ACL SETUSER \.\.\. ~lockshm:hosts"
 grant
-equal "keys in Redis" "$(redis dbsize)" 0
+equal "locks in Redis" "$(redis keys '*' | grep . | grep -v 'lockshm:hosts$')" ""
 
 chmod 644 "$dir/secrets/password"
 checks 1

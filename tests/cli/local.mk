@@ -13,6 +13,7 @@ tests_of_cli += \
 	%D%/help.sh \
 	%D%/hold.sh \
 	%D%/hostile.sh \
+	%D%/hosts.sh \
 	%D%/json.sh \
 	%D%/limits.sh \
 	%D%/ls.sh \
