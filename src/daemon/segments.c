@@ -147,6 +147,19 @@ static void wait_for_segment(struct segments *all)
 	supervisor_tell("STATUS=waits for segment %s to be made", all->name);
 }
 
+/** Report why it cannot be opened, with the option that would help. */
+static void report_open(struct segments *all, const struct lockshm_error *why)
+{
+	char *text;
+
+	if (all->why.code == why->code && strcmp(all->why.message, why->message) == 0)
+		return;
+	all->why = *why;
+	text = open_reason(all->name, all->any_owner, why);
+	message("%s", text);
+	free(text);
+}
+
 /** Return: false = there is none that this process may serve, ever. */
 static bool look_for_segment(struct segments *all)
 {
@@ -166,7 +179,7 @@ static bool look_for_segment(struct segments *all)
 		wait_for_segment(all);
 		return true;
 	}
-	report(&all->why, &why);
+	report_open(all, &why);
 	/* While another one is served that one counts. */
 	if (all->served || !is_final(code))
 		return true;
