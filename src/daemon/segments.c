@@ -19,6 +19,7 @@
 #include "daemon/daemon.h"
 
 #define LOOK_MS 200 /* for a segment that is new under the name */
+#define LOOK_MIN_MS 10 /* however often the manager wants a sign of life */
 #define AGAIN_MS 1000 /* after a failure that may pass */
 #define UNUSED_LOOKS 15 /* in a row without a global key in use: the end of --while-used */
 
@@ -231,6 +232,8 @@ static void *keep(void *arg)
 	struct segments *all = arg;
 	int64_t interval = supervisor_interval();
 	int ms = interval && interval < LOCKSHM_MS(LOOK_MS) ? (int)(interval / LOCKSHM_MS(1)) : LOOK_MS;
+
+	ms = ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms;
 
 	do {
 		tell_alive(all);

@@ -175,6 +175,26 @@ service.terminate()
 while manager.recv(1000).decode() != "STOPPING=1":
     pass
 sys.exit(service.wait())' "$dir/notify" "$bridge_program" "$seg" || fail "what the service manager gets"
+	# An interval of less than two milliseconds, or none at all: it does not spin, and reports at its own pace.
+	for usec in 1 1000 -5 99999999999999999999; do
+		python3 -c '
+import os, socket, subprocess, sys, time
+path, usec = sys.argv[1:3]
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind(path)
+manager.settimeout(60)
+env = dict(os.environ, NOTIFY_SOCKET=path, WATCHDOG_USEC=usec)
+env.pop("WATCHDOG_PID", None)
+service = subprocess.Popen(sys.argv[3:], env=env)
+signs = 0
+begun = time.monotonic()
+while signs < 11:
+    signs += manager.recv(1000) == b"WATCHDOG=1"
+passed = time.monotonic() - begun
+service.terminate()
+service.wait()
+sys.exit(passed < 0.09)' "$dir/notify-$usec" "$usec" "$bridge_program" "$seg" || fail "it spins with WATCHDOG_USEC=$usec"
+	done
 fi
 
 # None, and none can be started: Redis counts as out of reach.
