@@ -72,6 +72,17 @@ eventually bridge_is $service
 logged bridge.log "$seg: serves the segment" || fail "log"
 eventually logged bridge.log "leads"
 
+# The election of the leader is a lock of the library's own: not listed, not counted, but with --internal.
+expect 0 lockctl ls "$seg" --porcelain
+silent stdout
+expect 0 lockctl ls "$seg" --porcelain --internal
+grep -q "^holder$(printf '\t')%00lockshm%20bridge$(printf '\t')" "$dir/stdout" || fail "the election is not listed"
+expect 0 lockctl ls "$seg" --json
+grep -q lockshm "$dir/stdout" && fail "the election is in the JSON"
+equal "locks" "$(stat_of locks_known) $(stat_of locks_busy)" "0 0"
+expect 0 lockctl ls --porcelain
+grep -q "^/$seg$(printf '\t').*$(printf '\t0\t0\t0')\$" "$dir/stdout" || fail "locks of the segment"
+
 # A replaced one: its hold stays, under its lease, and the new one is served at once.
 start "$LOCKCTL" run "$seg" old --global -t none -- sleep 100
 holder=$pid
