@@ -158,7 +158,7 @@ static bool visit_list(struct visit *v, struct redis_node *node, const char *key
 	return *code == 0;
 }
 
-static struct visit *connect_all(const struct host_self *self, bool store, int64_t io_ns)
+static struct visit *connect_all(struct host_self *self, bool store, int64_t io_ns)
 {
 	struct redis_server *servers = calloc(REDIS_SERVERS_MAX, sizeof(*servers));
 	struct redis_node *wanted[REDIS_SERVERS_MAX];
@@ -171,8 +171,6 @@ static struct visit *connect_all(const struct host_self *self, bool store, int64
 		v->io_ns = io_ns;
 		memcpy(v->id, self->redis.host, REDIS_HOST_BYTES);
 		memcpy(v->nodes.host.id, v->id, sizeof(v->id));
-		if (store)
-			put_text(self, v->text);
 		for (i = 0; i < n; i++)
 			if (redis_nodes_add(&v->nodes, &servers[i], NULL) != 0)
 				break;
@@ -180,6 +178,11 @@ static struct visit *connect_all(const struct host_self *self, bool store, int64
 		for (i = 0; i < n; i++)
 			wanted[i] = &v->nodes.node[i];
 		redis_nodes_connect(&v->nodes, wanted, n, io_ns);
+		/* Its nodes know each other: any of them is enough in a list of servers. */
+		if (v->nodes.cluster)
+			strcpy(self->servers, "cluster");
+		if (store)
+			put_text(self, v->text);
 	}
 	if (servers)
 		explicit_bzero(servers, REDIS_SERVERS_MAX * sizeof(*servers));
@@ -187,7 +190,7 @@ static struct visit *connect_all(const struct host_self *self, bool store, int64
 	return v;
 }
 
-size_t hosts_visit(const struct host_self *self, bool store, int64_t io_ns, hosts_fn fn, void *arg, bool *refused)
+size_t hosts_visit(struct host_self *self, bool store, int64_t io_ns, hosts_fn fn, void *arg, bool *refused)
 {
 	struct visit *v = connect_all(self, store, io_ns);
 	char own[REDIS_PREFIX_BYTES + sizeof(LIST)];

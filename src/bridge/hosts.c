@@ -100,6 +100,12 @@ void host_shown(const char *id, char out[HOST_SHOWN_BYTES])
 
 /* ---------------------------------------------------------------- settings */
 
+/* Each is found at a server of the other: of two single servers these are one, whatever their names. */
+static bool is_other_list(const char *here, const char *there)
+{
+	return strcmp(here, there) != 0 && (strchr(here, ',') || strchr(there, ','));
+}
+
 bool host_differs(const struct host_self *self, const struct host_entry *entry, char *out, size_t size)
 {
 	const char *here = self->servers, *there = entry->servers;
@@ -111,7 +117,7 @@ bool host_differs(const struct host_self *self, const struct host_entry *entry, 
 	if (strcmp(entry->prefix, self->prefix) != 0)
 		snprintf(out, size, "has the prefix \"%s\", this one \"%s\": no key excludes both; make both segments with the "
 				    "same --redis-prefix", entry->prefix, self->prefix);
-	else if (strcmp(there, here) != 0)
+	else if (is_other_list(here, there))
 		snprintf(out, size, "has the servers %.200s, this one %.200s: unless these are the same, in the same order, "
 				    "no key excludes both", there, here);
 	else if (entry->ttl_ms != self->redis.ttl_ms)

@@ -41,9 +41,10 @@ void host_self_make(struct host_self *self, struct lockshm *s, const char *name)
 
 /*
  * Reads the list of each server, and stores this host in it first if @store.  Waits @io_ns at most for connecting and
- * for each reply.  Returns how many lists were read; *@refused = the login may not use lockshm:hosts.
+ * for each reply.  In a cluster self->servers becomes that word.  Returns how many lists were read; *@refused = the
+ * login may not use lockshm:hosts.
  */
-size_t hosts_visit(const struct host_self *self, bool store, int64_t io_ns, hosts_fn fn, void *arg, bool *refused);
+size_t hosts_visit(struct host_self *self, bool store, int64_t io_ns, hosts_fn fn, void *arg, bool *refused);
 
 /* Has a host with a segment of the same name other settings now?  What, and what to do, in @out. */
 bool host_differs(const struct host_self *self, const struct host_entry *entry, char *out, size_t size);

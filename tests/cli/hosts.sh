@@ -86,6 +86,7 @@ entry test:lockshm:hosts "00000000000000f0 name=same segment=$here prefix=test: 
 entry test:lockshm:hosts "00000000000000f1 name=web-1 segment=$here prefix=test: ttl=3000 servers=$server"
 entry test:lockshm:hosts "00000000000000f2 name=old segment=$here prefix=test: ttl=3000 servers=$server" 300000
 entry test:lockshm:hosts "00000000000000f3 name=elsewhere segment=$here-x prefix=test: ttl=3000 servers=$server"
+entry test:lockshm:hosts "00000000000000f7 name=spelled segment=$here prefix=test: ttl=2000 servers=redis://this-one"
 entry test:lockshm:hosts "short name=$here segment=$here ttl=3"
 entry test:lockshm:hosts "no entry at all"
 expect 0 bridge --check --host-name web-1 "$here"
@@ -93,11 +94,11 @@ says stdout "hosts: none with other settings"
 entry test:lockshm:hosts "00000000000000f4 name=slow segment=$here prefix=test: ttl=3000 servers=$server"
 expect 1 bridge --check --host-name web-1 "$here"
 says stdout "FAIL  host slow: has a lease time of 3000 ms, this one 2000 ms"
-entry test:lockshm:hosts "00000000000000f5 name=far segment=$here prefix=test: ttl=2000 servers=redis://far"
+entry test:lockshm:hosts "00000000000000f5 name=far segment=$here prefix=test: ttl=2000 servers=redis://far,$server"
 entry lockshm:hosts "00000000000000f6 name=apart segment=$here prefix=lk: ttl=2000 servers=$server"
 before=$(redis zcard test:lockshm:hosts)
 expect 1 bridge --check --host-name web-1 "$here"
-says stdout "FAIL  host far: has the servers redis://far, this one $server"
+says stdout "FAIL  host far: has the servers redis://far,$server, this one $server"
 says stdout 'FAIL  host apart: has the prefix "lk:", this one "test:"'
 equal "entries after --check" "$(redis zcard test:lockshm:hosts)" "$before"
 kill -TERM "$one"
@@ -105,9 +106,9 @@ ended "$one" 0
 start "$bridge_program" --host-name web-1 "$here" 2>"$dir/here.log"
 one=$pid
 eventually logged here.log "host slow (00000000000000f4) has a lease time of 3000 ms, this one 2000 ms"
-eventually logged here.log "host far (00000000000000f5) has the servers redis://far"
+eventually logged here.log "host far (00000000000000f5) has the servers redis://far,$server"
 eventually logged here.log 'host apart (00000000000000f6) has the prefix "lk:", this one "test:"'
-for name in same web-1 old elsewhere; do
+for name in same web-1 old elsewhere spelled; do
 	logged here.log "host $name (" && fail "host $name is logged"
 done
 kill -TERM "$one"
