@@ -1257,7 +1257,7 @@ struct lockshm_stat {
 	uint64_t created_unix_ns; /**< wall clock at creation */
 	uint64_t token_base;      /**< every token is larger */
 	uint32_t locks;         /**< keys that have room at once: what lockshm_create() was given, or somewhat more */
-	uint32_t locks_known;   /**< keys it remembers, idle ones too; may be more than @locks */
+	uint32_t locks_known;   /**< keys it remembers, idle ones too, but not the bridge's; may be more than @locks */
 	uint32_t locks_busy;    /**< held or awaited by a live thread, or cooling down */
 	uint32_t locks_damaged; /**< with a damage mark */
 	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; holding or waiting */

@@ -47,15 +47,16 @@ static bool is_busy(const struct lockshm *s, const struct shm_entry *e, uint64_t
 	return false;
 }
 
+/* But for the lock that elects the leader: no user has taken it. */
 static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
 {
-	uint32_t i, hops = 4 * s->n_requests;
+	uint32_t i, hops = 4 * s->n_requests, internal = s->n_host_leases ? leader_entry(s) : ENTRY_NONE;
 
 	for (i = 0; i < s->n_locks; i++) {
 		const struct shm_entry *e = &s->entries[i];
 		uint64_t tail = load_acquire(&e->tail);
 
-		if (load_relaxed(&e->key_len) == 0)
+		if (load_relaxed(&e->key_len) == 0 || i == internal)
 			continue;
 		stat->locks_known++;
 		if (is_busy(s, e, tail, &hops))

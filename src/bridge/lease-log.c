@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bridge/hosts.h"
 #include "bridge/lease-internal.h"
 #include "bridge/log.h"
 #include "redis/redis-error.h"
@@ -49,16 +50,18 @@ static const char *cause_of_absence(const struct redis_command *cmd)
 void bridge_lease_log_loss(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
 	const struct script_reply *a = &cmd->reply;
-	char cause[3 * SHOWN + 100], value[3 * SHOWN + 4];
+	char cause[3 * SHOWN + 100 + HOST_NAME_LONGEST], value[3 * SHOWN + 4], host[HOST_NAME_LONGEST + 1] = "";
 
 	if (a->status == REDIS_ABSENT) {
 		log_lost(b, i, cause_of_absence(cmd));
 		return;
 	}
 	show(value, (const unsigned char *)a->holder, a->holder_len);
-	snprintf(cause, sizeof(cause), "another holder has it in Redis%s%s",
+	if (a->kind == REDIS_KIND_HOST && a->holder_len >= REDIS_HOST_BYTES)
+		(void)host_name(a->holder, host);
+	snprintf(cause, sizeof(cause), "another holder has it in Redis%s%s%s%s",
 		 a->kind == REDIS_KIND_READERS ? ": readers" : *value ? ", with the value " : "",
-		 a->kind == REDIS_KIND_READERS ? "" : value);
+		 a->kind == REDIS_KIND_READERS ? "" : value, *host ? ", host " : "", host);
 	log_lost(b, i, cause);
 }
 

@@ -6,8 +6,11 @@
  * from the word that was read, and no command is sent whose effect another epoch, or a holder of this one, could miss.
  */
 #define _GNU_SOURCE
+#include "bridge/hosts.h"
 #include "bridge/lease-internal.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bridge/log.h"
@@ -120,17 +123,33 @@ static const char *const blocker_text[] = {
 	[REDIS_KIND_QUEUE] = "other hosts are queued first",
 };
 
+/* The host in the way, if the reply has its id: ": NAME (ID)". */
+static void append_host(char *out, size_t size, const struct script_reply *a)
+{
+	char host[HOST_SHOWN_BYTES];
+	size_t len = strlen(out);
+
+	if ((a->kind != REDIS_KIND_HOST && a->kind != REDIS_KIND_QUEUE && a->kind != REDIS_KIND_INTENT) ||
+	    a->holder_len < REDIS_HOST_BYTES || strspn(a->holder, "0123456789abcdef") < REDIS_HOST_BYTES)
+		return;
+	host_shown(a->holder, host);
+	snprintf(out + len, size - len, ": %s", host);
+}
+
 /* Another host or program has the lease; until when, if known.  False = readers block a reader, for which this leader
  * tried an exclusive acquire: try a shared one before any result is stored. */
 static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
 	int64_t left = cmd->reply.left_ms;
 	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
+	char text[160];
 
 	b->leases[i].blocker = cmd->reply.kind;
 	if (cmd->for_reader && cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS)
 		return false;
-	report_result(b, i, RESULT_BUSY, cmd, until, blocker_text[cmd->reply.kind]);
+	snprintf(text, sizeof(text), "%s", blocker_text[cmd->reply.kind]);
+	append_host(text, sizeof(text), &cmd->reply);
+	report_result(b, i, RESULT_BUSY, cmd, until, text);
 	return true;
 }
 

@@ -8,6 +8,8 @@ libbridge_la_SOURCES = \
 	%D%/admin-report.c \
 	%D%/admin.c \
 	%D%/admin.h \
+	%D%/check.c \
+	%D%/check.h \
 	%D%/client-settings.c \
 	%D%/client-settings.h \
 	%D%/credentials.h \
@@ -15,6 +17,9 @@ libbridge_la_SOURCES = \
 	%D%/demand.h \
 	%D%/flight.c \
 	%D%/flight.h \
+	%D%/hosts-redis.c \
+	%D%/hosts.c \
+	%D%/hosts.h \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
 	%D%/lease-log.c \

@@ -100,6 +100,8 @@ int64_t args_duration(const char *option, const char *text, int allow);
 int open_to_look(lockshm_t **segment, const char *name);
 /** Open for taking and changing locks.  Return: 0, or the exit status after a message. */
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
+/** The reason of lockshm_open(), with the option that would help; to be freed. */
+char *open_reason(const char *name, bool any_owner, const struct lockshm_error *error);
 
 /* --- cli/output.c ------------------------------------------------------------------------------------ */
 

@@ -7,6 +7,8 @@
  */
 #include "cli/cli.h"
 
+#define ANY_OWNER "; --any-owner takes it, if you trust that user"
+
 int open_to_look(lockshm_t **segment, const char *name)
 {
 	struct lockshm_error error;
@@ -28,6 +30,12 @@ static bool is_foreign(const char *name, const struct lockshm_error *error)
 	return true;
 }
 
+char *open_reason(const char *name, bool any_owner, const struct lockshm_error *error)
+{
+	return format_text("%s%s", error->message, any_owner || !is_foreign(name, error) ?
+			   "" : ANY_OWNER);
+}
+
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner)
 {
 	struct lockshm_error error;
@@ -37,6 +45,6 @@ int open_to_act(lockshm_t **segment, const char *name, bool any_owner)
 		return EXIT_OK;
 	if (any_owner || !is_foreign(name, &error))
 		return failed(code, &error);
-	message("%s; --any-owner takes it, if you trust that user", error.message);
+	message("%s" ANY_OWNER, error.message);
 	return EXIT_FAILED;
 }

@@ -4,7 +4,9 @@
 #define DAEMON_DAEMON_H
 
 #include "bridge/admin.h"
+#include "bridge/check.h"
 #include "bridge/credentials.h"
+#include "bridge/hosts.h"
 #include "bridge/log.h"
 #include "bridge/serve.h"
 #include "cli/cli.h"
@@ -12,6 +14,8 @@
 /** Longest time for one look-up or change in Redis. */
 #define REMOTE_TIMEOUT LOCKSHM_SECONDS(1)
 
+/** Print what keeps a bridge with these options from serving the segment.  Return: the exit status. */
+int daemon_check(const char *name, bool any_owner, const char *host_name);
 int daemon_release(int argc, char **argv);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);
@@ -27,8 +31,9 @@ void credentials_use(const char *option, const char *name);
 /** The segment that has the name is served by a thread, and a replaced one by another until its last hold ends. */
 struct segments;
 
-/** Start.  @while_used: end when no global key has been in use for some seconds.  NULL after a message. */
-struct segments *segments_start(const char *name, bool any_owner, bool while_used);
+/** Start.  @while_used: end when no global key has been in use for some seconds.  @host_name: as other hosts show this
+ * one; NULL = the machine's, "" = it takes no part in their list.  NULL after a message. */
+struct segments *segments_start(const char *name, bool any_owner, bool while_used, const char *host_name);
 /** A descriptor that becomes readable when it has ended by itself. */
 int segments_fd(const struct segments *all);
 /** End: what is free is given back first, for 250 ms at most.  Return: the exit status. */

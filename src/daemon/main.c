@@ -6,7 +6,8 @@
 #include "daemon/daemon.h"
 
 static const char help_text[] =
-	"usage: lockshm-bridge [--any-owner] [--while-used] [--credentials DIR] NAME [-- CMD...]\n"
+	"usage: lockshm-bridge [--any-owner] [--while-used] [--credentials DIR] [--host-name TEXT] NAME [-- CMD...]\n"
+	"       lockshm-bridge --check [--any-owner] [--credentials DIR] [--host-name TEXT] NAME\n"
 	"       lockshm-bridge show [--json|--porcelain] [--escaped] [--credentials DIR] NAME KEY\n"
 	"       lockshm-bridge release [--escaped] [--any-owner] [--credentials DIR] NAME KEY VALUE\n"
 	"\n"
@@ -16,8 +17,10 @@ static const char help_text[] =
 	"  release                  end the hold in Redis that has VALUE, as show prints it\n"
 	"\n"
 	"  --any-owner              accept a segment that belongs to neither the caller nor root\n"
+	"  --check                  print whether a bridge can serve the segment, and what to mend; change nothing\n"
 	"  --credentials DIR        directory with the files user, password, ca.pem, cert.pem, key.pem; default:\n"
 	"                           $LOCKSHM_CREDENTIALS, or /etc/lockshm/NAME\n"
+	"  --host-name TEXT         this host in messages of other hosts; default: $LOCKSHM_HOST_NAME, or the machine's name\n"
 	"  --while-used             end when no global key has been in use for 3 seconds\n"
 	"  --escaped                KEY and VALUE are percent-escaped, as --porcelain prints them\n"
 	"  --json                   one JSON array, an element for each server\n"

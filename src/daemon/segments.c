@@ -19,6 +19,7 @@
 #include "daemon/daemon.h"
 
 #define LOOK_MS 200 /* for a segment that is new under the name */
+#define LOOK_MIN_MS 10 /* however often the manager wants a sign of life */
 #define AGAIN_MS 1000 /* after a failure that may pass */
 #define UNUSED_LOOKS 15 /* in a row without a global key in use: the end of --while-used */
 
@@ -29,6 +30,7 @@ struct served {
 	lockshm_canceller_t canceller;
 	pthread_t thread;
 	struct bridge_pulse pulse;
+	struct hosts *hosts; /* names and settings of other hosts; NULL = none */
 	struct lockshm_error why; /* the last failure that was reported */
 	bool ended; /* atomic */
 	bool refused; /* it cannot be served at all; final once ended */
@@ -38,6 +40,7 @@ struct segments {
 	const char *name;
 	bool any_owner;
 	bool while_used;
+	const char *host_name; /* of this host; NULL = that of the machine */
 	pthread_t thread;
 	int stop; /* eventfd, readable from then on */
 	int done; /* eventfd, readable once it has ended by itself */
@@ -115,6 +118,7 @@ static void add(struct segments *all, lockshm_t *segment)
 		free(one);
 		return;
 	}
+	one->hosts = hosts_start(segment, all->host_name);
 	one->next = all->served;
 	all->served = one;
 	message("serves the segment");
@@ -127,6 +131,7 @@ static bool end(struct served *one)
 
 	pthread_join(one->thread, NULL);
 	refused = one->refused;
+	hosts_stop(one->hosts);
 	lockshm_close(one->segment);
 	free(one);
 	return refused;
@@ -141,6 +146,19 @@ static void wait_for_segment(struct segments *all)
 	all->waits = true;
 	message("waits for the segment to be made");
 	supervisor_tell("STATUS=waits for segment %s to be made", all->name);
+}
+
+/** Report why it cannot be opened, with the option that would help. */
+static void report_open(struct segments *all, const struct lockshm_error *why)
+{
+	char *text;
+
+	if (all->why.code == why->code && strcmp(all->why.message, why->message) == 0)
+		return;
+	all->why = *why;
+	text = open_reason(all->name, all->any_owner, why);
+	message("%s", text);
+	free(text);
 }
 
 /** Return: false = there is none that this process may serve, ever. */
@@ -162,7 +180,7 @@ static bool look_for_segment(struct segments *all)
 		wait_for_segment(all);
 		return true;
 	}
-	report(&all->why, &why);
+	report_open(all, &why);
 	/* While another one is served that one counts. */
 	if (all->served || !is_final(code))
 		return true;
@@ -215,6 +233,8 @@ static void *keep(void *arg)
 	int64_t interval = supervisor_interval();
 	int ms = interval && interval < LOCKSHM_MS(LOOK_MS) ? (int)(interval / LOCKSHM_MS(1)) : LOOK_MS;
 
+	ms = ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms;
+
 	do {
 		tell_alive(all);
 		if (!look_for_segment(all) || !collect_ended(all)) {
@@ -230,7 +250,7 @@ static void *keep(void *arg)
 
 /* --- Begin and end ----------------------------------------------------------------------------------- */
 
-struct segments *segments_start(const char *name, bool any_owner, bool while_used)
+struct segments *segments_start(const char *name, bool any_owner, bool while_used, const char *host_name)
 {
 	struct segments *all = checked(calloc(1, sizeof(*all)));
 	int cause;
@@ -238,6 +258,7 @@ struct segments *segments_start(const char *name, bool any_owner, bool while_use
 	all->name = name;
 	all->any_owner = any_owner;
 	all->while_used = while_used;
+	all->host_name = host_name;
 	all->stop = eventfd(0, EFD_CLOEXEC);
 	all->done = eventfd(0, EFD_CLOEXEC);
 	cause = all->stop < 0 || all->done < 0 ? errno : pthread_create(&all->thread, NULL, keep, all);
@@ -258,8 +279,10 @@ int segments_stop(struct segments *all)
 
 	signal_event(all->stop);
 	pthread_join(all->thread, NULL);
-	for (struct served *one = all->served; one; one = one->next)
+	for (struct served *one = all->served; one; one = one->next) {
 		lockshm_cancel(&one->canceller);
+		hosts_cancel(one->hosts);
+	}
 	while (all->served) {
 		struct served *one = all->served;
 

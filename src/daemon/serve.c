@@ -9,18 +9,21 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "daemon/daemon.h"
 
-enum { OPTION_ANY_OWNER = 256, OPTION_CREDENTIALS, OPTION_WHILE_USED };
+enum { OPTION_ANY_OWNER = 256, OPTION_CHECK, OPTION_CREDENTIALS, OPTION_HOST_NAME, OPTION_WHILE_USED };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
+	{ "check", no_argument, NULL, OPTION_CHECK },
 	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
 	{ "help", no_argument, NULL, 'h' },
+	{ "host-name", required_argument, NULL, OPTION_HOST_NAME },
 	{ "while-used", no_argument, NULL, OPTION_WHILE_USED },
 	{ NULL, 0, NULL, 0 } /* end */
 };
@@ -28,8 +31,10 @@ static const struct option options[] = {
 struct arguments {
 	const char *name;
 	bool any_owner;
+	bool check;
 	bool while_used;
 	const char *credentials;
+	const char *host_name;
 	char **command; /**< NULL = none */
 };
 
@@ -38,19 +43,29 @@ static void parse(int argc, char **argv, struct arguments *args)
 	for (int option; (option = args_option(argc, argv, "+:h", options)) != -1;)
 		if (option == OPTION_ANY_OWNER)
 			args->any_owner = true;
+		else if (option == OPTION_CHECK)
+			args->check = true;
 		else if (option == OPTION_CREDENTIALS)
 			args->credentials = optarg;
+		else if (option == OPTION_HOST_NAME)
+			args->host_name = optarg;
 		else
 			args->while_used = true;
 	args->name = args_segment(argc, argv);
+	if (!args->host_name)
+		args->host_name = getenv("LOCKSHM_HOST_NAME");
+	if (args->host_name && strlen(args->host_name) > HOST_NAME_LONGEST)
+		usage_error("the host's name must have at most %d bytes", HOST_NAME_LONGEST);
 	if (optind < argc && !strcmp(argv[optind], "--")) {
 		optind++;
 		args->command = argv + optind;
 		if (optind == argc)
 			usage_error("no command after --");
-		return;
+	} else {
+		args_end(argc, argv);
 	}
-	args_end(argc, argv);
+	if (args->check && (args->command || args->while_used))
+		usage_error("--check serves nothing: leave out %s", args->command ? "the command" : "--while-used");
 }
 
 static sigset_t ending_signals(void)
@@ -115,13 +130,15 @@ int daemon_serve(int argc, char **argv)
 
 	parse(argc, argv, &args);
 	credentials_use(args.credentials, args.name);
+	if (args.check)
+		return daemon_check(args.name, args.any_owner, args.host_name);
 	bridge_log_to = log_line;
 	/* No thread that serves takes a signal. */
 	sigfillset(&set);
 	sigdelset(&set, SIGBUS);
 	sigdelset(&set, SIGSEGV);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	all = segments_start(args.name, args.any_owner, args.while_used);
+	all = segments_start(args.name, args.any_owner, args.while_used, args.host_name);
 	if (!all)
 		return EXIT_FAILED;
 	supervisor_tell("READY=1");

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/daemon.h"
 
@@ -25,16 +26,54 @@ static const char *state_name(int state)
 	}
 }
 
+/* --- Names of hosts ---------------------------------------------------------------------------------- */
+
+static struct {
+	lockshm_t *segment;
+	int64_t deadline;
+	bool read;
+} hosts;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * LOCKSHM_SECONDS(1) + now.tv_nsec;
+}
+
+/** Of the party's host; "" = not known.  The list is read only if a host is to be named, in the time that is left. */
+static void name_of(const struct remote_party *party, char out[HOST_NAME_LONGEST + 1])
+{
+	int64_t left = hosts.deadline - now_ns();
+	struct host_self self;
+	bool refused = false;
+
+	*out = '\0';
+	if (!*party->host)
+		return;
+	if (!hosts.read && left > LOCKSHM_MS(20)) {
+		host_self_make(&self, hosts.segment, NULL);
+		(void)hosts_visit(&self, false, left / 2, hosts_remember, NULL, &refused);
+	}
+	hosts.read = true;
+	(void)host_name(party->host, out);
+}
+
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
 static void party_json(struct json *json, const char *name, const struct remote_party *party, bool waits)
 {
+	char host_name[HOST_NAME_LONGEST + 1];
+
 	if (!party) {
 		json_null(json, name);
 		return;
 	}
 	json_open(json, name, '{');
+	name_of(party, host_name);
 	json_text(json, "host", *party->host ? party->host : NULL);
+	json_text(json, "host_name", *host_name ? host_name : NULL);
 	json_bool(json, "this_host", party->this_host);
 	json_text(json, "mode", mode_name(party->mode));
 	json_ms(json, "expires_in_ms", party->expires_in_ns);
@@ -91,12 +130,16 @@ static void put_column(FILE *out, const char *bytes, size_t len)
 static void party_porcelain(FILE *out, const char *what, const struct remote_info *info,
 			    const struct remote_party *party)
 {
+	char host_name[HOST_NAME_LONGEST + 1];
+
+	name_of(party, host_name);
 	fputs(what, out);
 	put_column(out, info->server, strlen(info->server));
 	put_column(out, party->host, strlen(party->host));
 	fprintf(out, "\t%d\t%s", !!party->this_host, mode_name(party->mode));
 	put_time(out, party->expires_in_ns);
 	put_column(out, party->value, party->value_len);
+	fprintf(out, "\t%s", *host_name ? host_name : "-");
 	fputc('\n', out);
 }
 
@@ -121,7 +164,11 @@ static int server_porcelain(const struct remote_info *info, void *arg)
 
 static char *format_party(const struct remote_party *party)
 {
-	return format_text("%s%s", *party->host ? party->host : "another program", party->this_host ? " (this host)" : "");
+	char host_name[HOST_NAME_LONGEST + 1];
+
+	name_of(party, host_name);
+	return format_text("%s%s%s%s", host_name, *host_name ? " " : "", *party->host ? party->host : "another program",
+			   party->this_host ? " (this host)" : "");
 }
 
 static char *format_end(int64_t ns)
@@ -249,6 +296,8 @@ int daemon_show(int argc, char **argv)
 	status = open_to_look(&segment, name);
 	if (status)
 		return status;
+	hosts.segment = segment;
+	hosts.deadline = now_ns() + REMOTE_TIMEOUT;
 	status = print_key(segment, key, format);
 	lockshm_close(segment);
 	return status;

@@ -15,6 +15,8 @@
 
 #include "daemon/daemon.h"
 
+#define LONGEST_US (86400LL * 1000000)
+
 void supervisor_tell(const char *format, ...)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -45,7 +47,11 @@ int64_t supervisor_interval(void)
 {
 	const char *us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
 
+	long long value;
+
 	if (!us || (pid && atol(pid) != (long)getpid()))
 		return 0;
-	return strtoll(us, NULL, 10) * 1000 / 2;
+	value = strtoll(us, NULL, 10);
+	/* A longer one than a day makes no difference. */
+	return value <= 0 ? 0 : (value < LONGEST_US ? value : LONGEST_US) * 1000 / 2;
 }

@@ -27,16 +27,21 @@ static void holder_of(const struct lockshm *s, const struct snapshot *snap, int3
 	}
 }
 
+uint32_t leader_entry(const struct lockshm *s)
+{
+	struct identity id;
+
+	hash_key(&id, s->hash_secret, LEADER_KEY, LEADER_KEY_LEN);
+	return table_lookup(s, &id);
+}
+
 int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid)
 {
 	struct snapshot snap;
-	struct identity id;
-	uint32_t i;
+	uint32_t i = leader_entry(s);
 	bool taken;
 
 	*pid = *tid = 0;
-	hash_key(&id, s->hash_secret, LEADER_KEY, LEADER_KEY_LEN);
-	i = table_lookup(s, &id);
 	if (i == ENTRY_NONE)
 		return 0;
 	taken = snapshot_init(&snap) && snapshot_take(s, &s->entries[i], &snap);

@@ -9,6 +9,9 @@
 #define LEADER_KEY "\0lockshm bridge"
 #define LEADER_KEY_LEN (sizeof(LEADER_KEY) - 1)
 
+/* The entry of that lock, or ENTRY_NONE. */
+uint32_t leader_entry(const struct lockshm *s);
+
 /* Its live holder, whose time is not over, or 0 and 0.  LOCKSHM_NO_MEMORY. */
 MUST_CHECK int leader_find(const struct lockshm *s, int32_t *pid, int32_t *tid);
 

@@ -13,10 +13,14 @@
 
 #include "lockctl/lockctl.h"
 
-enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_PID, OPTION_WAITING, OPTION_MIN_AGE, OPTION_SORT };
+enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_PID, OPTION_WAITING, OPTION_MIN_AGE, OPTION_SORT, OPTION_INTERNAL };
+
+/** Keys of the library begin so: the election of the bridge. */
+#define INTERNAL "\0lockshm "
 
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
+	{ "internal", no_argument, NULL, OPTION_INTERNAL },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "min-age", required_argument, NULL, OPTION_MIN_AGE },
 	{ "pid", required_argument, NULL, OPTION_PID },
@@ -34,6 +38,7 @@ struct selection {
 	int32_t pid;        /**< of this process; 0 = of any */
 	bool waiting;       /**< only waits */
 	int64_t min_age_ns; /**< holding or waiting at least that long */
+	bool internal;      /**< also locks of the library's own */
 	enum sort sort;
 };
 
@@ -178,9 +183,18 @@ static bool selects_all(const struct selection *selection)
 	return !selection->pid && !selection->waiting && !selection->min_age_ns;
 }
 
+static bool is_internal(const struct lockshm_lock_info *lock)
+{
+	size_t len = sizeof(INTERNAL) - 1;
+
+	return lock->key_shown >= len && memcmp(lock->key, INTERNAL, len) == 0;
+}
+
 /** Does the lock have a selected request?  Without a condition a damage mark is enough. */
 static bool has_selected(const struct selection *selection, const struct lockshm_lock_info *lock)
 {
+	if (is_internal(lock) && !selection->internal)
+		return false;
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
 		if (is_selected(selection, lock->requests[i]))
 			return true;
@@ -282,6 +296,9 @@ static void set_option(struct listing *listing, int option)
 	case OPTION_MIN_AGE:
 		listing->selection.min_age_ns = args_duration("--min-age", optarg, DURATION_FINITE);
 		break;
+	case OPTION_INTERNAL:
+		listing->selection.internal = true;
+		break;
 	case OPTION_SORT:
 		listing->selection.sort = parse_sort(optarg);
 		break;
@@ -300,8 +317,9 @@ int lockctl_ls(int argc, char **argv)
 	if (listing.selection.sort && listing.format != FORMAT_HUMAN)
 		usage_error("--sort is for the table: leave out --json and --porcelain");
 	if (optind == argc) {
-		if (!selects_all(&listing.selection) || listing.selection.sort)
-			usage_error("NAME is missing: --pid, --waiting, --min-age and --sort are for the locks of one segment");
+		if (!selects_all(&listing.selection) || listing.selection.sort || listing.selection.internal)
+			usage_error("NAME is missing: --pid, --waiting, --min-age, --sort and --internal are for the locks of "
+				    "one segment");
 		return list_segments(listing.format);
 	}
 	name = args_segment(argc, argv);

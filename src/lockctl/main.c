@@ -79,13 +79,15 @@ static const struct command commands[] = {
 	  "  -u, --unlock             release what this descriptor holds, also if other processes have it open\n"
 	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
 	{ "ls", lockctl_ls,
-	  "[NAME [--pid P] [--waiting] [--min-age DUR] [--sort key|age|waiters]] [--json|--porcelain]",
+	  "[NAME [--pid P] [--waiting] [--min-age DUR] [--sort key|age|waiters] [--internal]]\n"
+	  "                  [--json|--porcelain]",
 	  "list segments, or the locks of one",
 	  FORMAT_LINES
 	  "  --pid P                  what process P holds and waits for\n"
 	  "  --waiting                what is waited for, by which request, behind which holder\n"
 	  "  --min-age DUR            only what is held or waited for at least that long\n"
-	  "  --sort key|age|waiters   order of the table: by key, oldest first, most waiters first\n" },
+	  "  --sort key|age|waiters   order of the table: by key, oldest first, most waiters first\n"
+	  "  --internal               also the library's own locks, as the election of the bridge\n" },
 	{ "once", lockctl_once,
 	  "NAME KEY --every DUR [--retry-on-failure] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
 	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"

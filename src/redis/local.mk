@@ -62,11 +62,13 @@ redis_scripts = \
 	$(srcdir)/%D%/scripts/acquire-x.lua \
 	$(srcdir)/%D%/scripts/fence.lua \
 	$(srcdir)/%D%/scripts/force-release.lua \
+	$(srcdir)/%D%/scripts/hosts.lua \
 	$(srcdir)/%D%/scripts/inspect.lua \
 	$(srcdir)/%D%/scripts/leave.lua \
 	$(srcdir)/%D%/scripts/release.lua \
 	$(srcdir)/%D%/scripts/renew-many.lua \
 	$(srcdir)/%D%/scripts/renew.lua \
+	$(srcdir)/%D%/scripts/rights.lua \
 	$(end)
 %D%/scripts.c: $(redis_scripts) $(srcdir)/%D%/scripts/to-c.awk
 	$(AM_V_GEN)$(MKDIR_P) %D% && $(AWK) -f $(srcdir)/%D%/scripts/to-c.awk $(redis_scripts) >$@.new && mv $@.new $@

@@ -7,10 +7,12 @@ extern const char redis_lua_acquire_s[];
 extern const char redis_lua_acquire_x[];
 extern const char redis_lua_fence[];
 extern const char redis_lua_force_release[];
+extern const char redis_lua_hosts[];
 extern const char redis_lua_inspect[];
 extern const char redis_lua_leave[];
 extern const char redis_lua_release[];
 extern const char redis_lua_renew[];
 extern const char redis_lua_renew_many[];
+extern const char redis_lua_rights[];
 
 #endif

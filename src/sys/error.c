@@ -26,7 +26,8 @@ static const struct {
 	{ LOCKSHM_NOT_HELD, "NOT_HELD", "not held by the caller" },
 	{ LOCKSHM_DEADLOCK, "DEADLOCK", "waiting would have closed a cycle" },
 	{ LOCKSHM_FULL, "FULL", "a table of the segment is full" },
-	{ LOCKSHM_INVALID, "INVALID", "invalid argument" },
+	{ LOCKSHM_INVALID, "INVALID", "invalid argument, or an upgrade under a shared lease of the host: release, then acquire "
+			      "exclusive" },
 	{ LOCKSHM_KEY_TOO_LONG, "KEY_TOO_LONG", "the key has more than 65535 bytes" },
 	{ LOCKSHM_NO_SEGMENT, "NO_SEGMENT", "no such segment, or it was removed: open it again" },
 	{ LOCKSHM_EXISTS, "EXISTS", "a segment of that name exists already" },

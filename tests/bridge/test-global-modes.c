@@ -221,6 +221,7 @@ START_TEST(no_upgrade_under_a_shared_lease)
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	token = a->answer.token;
 	ck_code(upgrade(a), LOCKSHM_INVALID);
+	ck_contains(lockshm_strerror(LOCKSHM_INVALID), "release, then acquire exclusive");
 	ck_assert_uint_eq(a->answer.token, token);
 	ck_code(global_wait(b, K, LOCKSHM_SHARED), 0);
 	ck_code(upgrade(a), LOCKSHM_INVALID);

@@ -62,6 +62,7 @@ installed share/doc/lockshm/README.md
 installed share/doc/lockshm/doc/operations.md
 installed share/doc/lockshm/examples/event-loop.c
 installed completions/lockctl
+[ -z "$(find "$root" -path "*/bin/lockshm-bridge")" ] || installed completions/lockshm-bridge
 installed man1/lockctl.1
 installed man7/lockshm.7
 for name in $(sed -n 's/^\t\(lockshm_[a-z_]*\);/\1/p' "$srcdir/src/liblockshm.sym"); do

@@ -72,6 +72,17 @@ eventually bridge_is $service
 logged bridge.log "$seg: serves the segment" || fail "log"
 eventually logged bridge.log "leads"
 
+# The election of the leader is a lock of the library's own: not listed, not counted, but with --internal.
+expect 0 lockctl ls "$seg" --porcelain
+silent stdout
+expect 0 lockctl ls "$seg" --porcelain --internal
+grep -q "^holder$(printf '\t')%00lockshm%20bridge$(printf '\t')" "$dir/stdout" || fail "the election is not listed"
+expect 0 lockctl ls "$seg" --json
+grep -q lockshm "$dir/stdout" && fail "the election is in the JSON"
+equal "locks" "$(stat_of locks_known) $(stat_of locks_busy)" "0 0"
+expect 0 lockctl ls --porcelain
+grep -q "^/$seg$(printf '\t').*$(printf '\t0\t0\t0')\$" "$dir/stdout" || fail "locks of the segment"
+
 # A replaced one: its hold stays, under its lease, and the new one is served at once.
 start "$LOCKCTL" run "$seg" old --global -t none -- sleep 100
 holder=$pid
@@ -175,6 +186,26 @@ service.terminate()
 while manager.recv(1000).decode() != "STOPPING=1":
     pass
 sys.exit(service.wait())' "$dir/notify" "$bridge_program" "$seg" || fail "what the service manager gets"
+	# An interval of less than two milliseconds, or none at all: it does not spin, and reports at its own pace.
+	for usec in 1 1000 -5 99999999999999999999; do
+		python3 -c '
+import os, socket, subprocess, sys, time
+path, usec = sys.argv[1:3]
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind(path)
+manager.settimeout(60)
+env = dict(os.environ, NOTIFY_SOCKET=path, WATCHDOG_USEC=usec)
+env.pop("WATCHDOG_PID", None)
+service = subprocess.Popen(sys.argv[3:], env=env)
+signs = 0
+begun = time.monotonic()
+while signs < 11:
+    signs += manager.recv(1000) == b"WATCHDOG=1"
+passed = time.monotonic() - begun
+service.terminate()
+service.wait()
+sys.exit(passed < 0.09)' "$dir/notify-$usec" "$usec" "$bridge_program" "$seg" || fail "it spins with WATCHDOG_USEC=$usec"
+	done
 fi
 
 # None, and none can be started: Redis counts as out of reach.

@@ -82,3 +82,55 @@ candidates create "$seg" --group roo
 offers root
 candidates create ""
 offers_nothing
+
+# lockshm-bridge: the same, from its own file.
+bridge_program=$(dirname "$LOCKCTL")/lockshm-bridge
+[ -x "$bridge_program" ] || bridge_program=$(dirname "$LOCKCTL")/../lockshm-bridge
+[ -x "$bridge_program" ] || exit 0
+candidates()
+{
+	PATH=$(dirname "$bridge_program"):$(dirname "$LOCKCTL"):$PATH bash --norc -c '
+		. "$1"
+		shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+		_lockshm_bridge
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$top_dir/completions/lockshm-bridge" lockshm-bridge "$@" \
+		>"$dir/stdout" 2>"$dir/stderr" || fail "completion of $*"
+	silent stderr
+}
+options_of() { grep -oE -- '--[a-z][a-z-]*' | sort -u; }
+
+candidates ""
+for word in show release "$seg"; do
+	offers "$word"
+done
+# Every option of the help, in the usage line of its command, and no other; NAME alone has --version, too.
+for command in show release; do
+	candidates "$command" -
+	{ "$bridge_program" --help | grep "lockshm-bridge $command "; echo --help; } | options_of >"$dir/help"
+	options_of <"$dir/stdout" | diff "$dir/help" - >&2 || fail "options of $command"
+done
+candidates -
+{ "$bridge_program" --help | grep -E "lockshm-bridge (\[--any|--check)"; echo --help --version; } | options_of >"$dir/help"
+options_of <"$dir/stdout" | diff "$dir/help" - >&2 || fail "options without a command"
+candidates show "${seg%?}"
+offers "$seg"
+candidates --while-used "${seg%?}"
+offers "$seg"
+candidates show "$seg" o
+equal "keys with o" "$(cat "$dir/stdout")" one
+candidates release "$seg" ""
+offers one
+candidates show --escaped "$seg" ""
+offers a%20b
+candidates --credentials "$dir/" "$seg" ""
+offers --
+candidates "$seg" -- lockct
+offers lockctl
+candidates --credentials /et
+offers /etc
+candidates --host-name ""
+offers "$(uname -n)"
+candidates release "$seg" one ""
+offers_nothing # a segment without Redis
+[ ! -e "$dir/executed" ] || fail "completion executed a key"

@@ -81,14 +81,14 @@ expect 0 lockctl verify "$seg"
 # The state in Redis, as each host sees it.
 expect 0 lockctl show "$other" key
 says stdout "redis    unix://$dir/redis.sock: exclusive"
-grep -Eq "^  [0-9a-f]{16} +exclusive +[0-9.]+ m?s +[0-9a-f]{32}\$" "$dir/stdout" || fail "the holder in Redis"
+grep -Eq "^  [!-~]+ [0-9a-f]{16} +exclusive +[0-9.]+ m?s +[0-9a-f]{32}\$" "$dir/stdout" || fail "the holder in Redis"
 value=$(redis get test:key)
 expect 0 lockctl show "$seg" key
 says stdout "(this host)"
 says stdout "$value"
 expect 0 lockctl show "$seg" key --porcelain
 tab=$(printf '\t')
-grep -Eq "^redis-holder${tab}unix://$dir/redis.sock${tab}[0-9a-f]{16}${tab}1${tab}exclusive${tab}[0-9]+${tab}$value\$" \
+grep -Eq "^redis-holder${tab}unix://$dir/redis.sock${tab}[0-9a-f]{16}${tab}1${tab}exclusive${tab}[0-9]+${tab}$value${tab}[!-~]+\$" \
 	"$dir/stdout" || fail "porcelain of Redis"
 grep -Eq "^redis${tab}unix://$dir/redis.sock${tab}exclusive${tab}1${tab}0${tab}[0-9]+${tab}-\$" "$dir/stdout" ||
 	fail "porcelain of the server"

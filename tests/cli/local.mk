@@ -3,6 +3,7 @@
 tests_of_cli += \
 	%D%/bridge-systemd.sh \
 	%D%/bridge.sh \
+	%D%/check.sh \
 	%D%/completion.sh \
 	%D%/create.sh \
 	%D%/damaged.sh \
@@ -12,6 +13,7 @@ tests_of_cli += \
 	%D%/help.sh \
 	%D%/hold.sh \
 	%D%/hostile.sh \
+	%D%/hosts.sh \
 	%D%/json.sh \
 	%D%/limits.sh \
 	%D%/ls.sh \

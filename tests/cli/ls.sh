@@ -155,7 +155,7 @@ equal "by key" "$(order key)" "0 a b "
 equal "by age" "$(order age)" "a b 0 "
 equal "by waiters" "$(order waiters)" "a 0 b "
 expect 2 lockctl ls --waiting
-says stderr "NAME is missing: --pid, --waiting, --min-age and --sort are for the locks of one segment"
+says stderr "NAME is missing: --pid, --waiting, --min-age, --sort and --internal are for the locks of one segment"
 expect 2 lockctl ls "$seg" --sort name
 says stderr "'name' is not key, age or waiters"
 expect 2 lockctl ls "$seg" --sort age --json

@@ -142,7 +142,7 @@ only()
 }
 only src/cli '*.[ch]' cli/cli.h lockshm.h
 only src/lockctl '*.[ch]' lockctl/lockctl.h cli/cli.h lockshm.h
-only src/daemon '*.[ch]' daemon/daemon.h bridge/admin.h bridge/credentials.h bridge/log.h bridge/serve.h cli/cli.h
+only src/daemon '*.[ch]' daemon/daemon.h bridge/admin.h bridge/check.h bridge/credentials.h bridge/hosts.h bridge/log.h bridge/serve.h cli/cli.h
 only examples '*.[ch]' lockshm.h demo.h prefork.h
 only perf '*.[ch] *.cc' lockshm.h bench.h bench-bridge.h bench-loop.h bench-side.h
 

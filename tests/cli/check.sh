@@ -1,0 +1,160 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check.sh - lockshm-bridge --check: one line for each thing, what to do, exit statuses; nothing changes
+. "$(dirname "$0")/common.sh"
+
+needs_bridge
+line() { grep -qE -- "^$1 +$2" "$dir/stdout" || fail "no line '$1 $2'"; }
+no_line() { ! grep -qE -- "^$1 " "$dir/stdout" || fail "a line of $1"; }
+make_segment()
+{
+	lockctl rm "$seg" >/dev/null 2>&1
+	expect 0 lockctl create "$seg" --redis-prefix test: --redis-ttl 2s --redis-leases 8 --locks 64 --requests 256 \
+		--owners 32 "$@"
+}
+mkdir "$dir/secrets" "$dir/empty"
+chmod 755 "$dir"
+server=unix://$dir/redis.sock
+
+# Wrong usage.
+expect 2 bridge --check
+expect 2 bridge --check "$seg" -- true
+says stderr "--check serves nothing"
+expect 2 bridge --check --while-used "$seg"
+expect 2 bridge --check "a b"
+expect 2 bridge --check --credentials "$dir/nothing" "$seg"
+silent stdout
+
+# The segment.
+expect 1 bridge --check "$seg"
+line FAIL "segment: there is none of this name: lockctl create $seg --redis URI makes it"
+silent stderr
+expect 0 lockctl create "$seg"
+expect 1 bridge --check "$seg"
+line FAIL "segment: is without Redis: lockctl rm $seg, then lockctl create $seg --redis URI"
+
+# A server out of reach.
+make_segment --redis "$server"
+expect 1 bridge --check "$seg"
+line ok 'segment: prefix "test:", ttl 2.0* s'
+line note "bridge: none runs now"
+line ok "credentials: none: there is no /etc/lockshm/$seg"
+line FAIL "$server: .*No such file.*; does it run"
+
+# All is well.  Neither the segment nor the server changes.
+start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log"
+eventually test -S "$dir/redis.sock"
+redis() { redis-cli -s "$dir/redis.sock" "$@"; }
+sum() { md5sum <"/dev/shm/$seg"; }
+before=$(sum)
+expect 0 bridge --check "$seg"
+no_line FAIL
+line ok "$server: Redis [0-9.]+, connected in"
+line ok "$server: the login has all rights"
+equal "the segment" "$(sum)" "$before"
+equal "keys in Redis" "$(redis dbsize)" 0
+start "$bridge_program" "$seg" 2>"$dir/bridge.log"
+eventually grep -q leads "$dir/bridge.log"
+expect 0 bridge --check "$seg"
+line ok "bridge: pid $pid leads"
+
+# The server may evict locks.
+redis config set maxmemory-policy allkeys-lru >/dev/null
+expect 1 bridge --check "$seg"
+line FAIL "$server: evicts keys, so locks, when it is full \(maxmemory-policy allkeys-lru, .*CONFIG SET maxmemory-policy noeviction"
+redis config set maxmemory-policy noeviction >/dev/null
+
+# A lease that replicas must have.
+make_segment --redis "$server" --redis-wait 1
+expect 1 bridge --check "$seg"
+line FAIL "$server: has 0 replicas, and the segment wants 1"
+make_segment --redis "$server"
+
+# Login and rights: the smallest ACL of operations.md has all of them, and each that is missing is named.
+acl=$(sed -n '/^    ACL SETUSER web/,/^$/p' "$top_dir/doc/operations.md" | tr -d '\n' |
+	sed 's/.*ACL SETUSER web//; s/~lk:/~test:/; s/~{lk:/~{test:/; s/>PASSWORD/>pw/')
+case $acl in *"+client|tracking"*) ;; *) fail "the ACL of operations.md: $acl" ;; esac
+equal "users" "$(redis acl setuser admin on '>admin' '~*' '&*' +@all)" OK
+redis() { redis-cli -s "$dir/redis.sock" --user admin --pass admin "$@" 2>/dev/null; }
+redis acl setuser default off >/dev/null
+set -f
+# shellcheck disable=SC2086 # words
+grant() { equal "acl setuser" "$(redis acl setuser web reset $acl "$@")" OK; }
+grant
+echo web >"$dir/secrets/user"
+echo pw >"$dir/secrets/password"
+chmod 640 "$dir/secrets/password"
+checks() { expect "$1" bridge --check --credentials "$dir/secrets" "$seg"; }
+expect 1 bridge --check --credentials "$dir/empty" "$seg"
+line ok "credentials: $server: no password"
+line FAIL "$server: .*NOAUTH.*mend the credentials"
+checks 0
+line ok "credentials: $server: user web, password in $dir/secrets/password"
+line ok "$server: the login has all rights"
+no_line FAIL
+for right in $(echo "$acl" | tr ' ' '\n' | sed -n 's/^+//p'); do
+	case $right in
+	auth | select | wait) continue ;; # AUTH cannot be forbidden; the others are for options
+	client* | mget | publish | script* | subscribe) status=0 word=note ;;
+	*) status=1 word=FAIL ;;
+	esac
+	grant "-$right"
+	checks $status
+	line $word "$server: .*(\+$right( |$)|$(echo "$right" | tr a-z A-Z)|'$right')"
+done
+grant resetkeys '~{test:*'
+checks 1
+line FAIL "$server: the login may not use the names of locks: ACL SETUSER \.\.\. ~test:\*$"
+grant resetkeys '~test:*'
+checks 1
+line FAIL "$server: the login may not use the names of locks: ACL SETUSER \.\.\. ~{test:\*$"
+grant resetchannels '&__redis__:invalidate'
+checks 0
+line note "$server: .*\+subscribe &lockshm:\*"
+grant resetkeys '~test:*' '~{test:*'
+checks 0
+line note "hosts: one with another prefix is not seen: ACL SETUSER \.\.\. ~lockshm:hosts"
+grant
+equal "locks in Redis" "$(redis keys '*' | grep . | grep -v 'lockshm:hosts$')" ""
+
+chmod 644 "$dir/secrets/password"
+checks 1
+line FAIL "credentials: .*without rights for others"
+chmod 640 "$dir/secrets/password"
+echo wrong >"$dir/secrets/password"
+checks 1
+line FAIL "$server: .*WRONGPASS"
+
+# One server of several.
+kill -TERM "$pid"
+make_segment --redis "$server,unix://$dir/other.sock"
+echo pw >"$dir/secrets/password"
+checks 1
+line ok "$server: Redis"
+line FAIL "unix://$dir/other.sock: "
+
+# TLS: the certificate is verified as by the bridge.
+command -v openssl >/dev/null && "$bridge_program" --version >/dev/null || exit 0
+certificate()
+{
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$1" \
+		-addext "subjectAltName=DNS:$1,IP:127.0.0.1" -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null
+}
+certificate other || exit 0
+port=$(shuf -i 20000-30000 -n 1)
+start redis-server --port 0 --tls-port "$port" --tls-cert-file "$dir/cert.pem" --tls-key-file "$dir/key.pem" \
+	--tls-auth-clients no --bind 127.0.0.1 --save '' --dir "$dir" --logfile "$dir/log-tls"
+eventually grep -qE 'Ready to accept|Failed|BUG|FATAL' "$dir/log-tls"
+grep -q 'Ready to accept' "$dir/log-tls" || exit 0 # built without TLS, or the port is in use
+server=rediss://127.0.0.1:$port
+rm "$dir/secrets/user" "$dir/secrets/password"
+make_segment --redis "$server"
+checks 1
+grep -q "without TLS" "$dir/stdout" && exit 0
+line FAIL "$server: .*certificate"
+cp "$dir/cert.pem" "$dir/secrets/ca.pem"
+checks 0
+line ok "$server: Redis [0-9.]+, connected and verified in"
+echo wrong.example >"$dir/secrets/tls-name"
+checks 1
+line FAIL "$server: .*(name|match)"
