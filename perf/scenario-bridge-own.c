@@ -201,7 +201,7 @@ const struct scenario scenario_bridge_own_200us = {
 	.fits = bridge_fits,
 	.run = run,
 	.arg = 200000,
-	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
+	.procs = { { 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
 };
 
 const struct scenario scenario_bridge_own_1ms = {
@@ -211,7 +211,7 @@ const struct scenario scenario_bridge_own_1ms = {
 	.fits = bridge_fits,
 	.run = run,
 	.arg = 1000000,
-	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
+	.procs = { { 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
 };
 
 const struct scenario scenario_bridge_own_three = {
@@ -221,5 +221,5 @@ const struct scenario scenario_bridge_own_three = {
 	.fits = bridge_fits,
 	.run = run_three,
 	.arg = 1000000,
-	.procs = { { 1, 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
+	.procs = { { 8 }, { 1, 8, 32 }, { 1, 8, 32 } },
 };
