@@ -143,8 +143,8 @@ static int run_there(struct visit *v, struct redis_node *node, const char *key, 
 	to = redis_nodes_moved(&v->nodes, node, redis_conn_error(node->conn)->text);
 	if (!to)
 		return code;
-	redis_nodes_connect(&v->nodes, &to, 1, v->io_ns);
-	return redis_node_code(to) ? redis_node_code(to) : run(v, to, key, reply);
+	/* It connects first if it has to. */
+	return run(v, to, key, reply);
 }
 
 static bool visit_list(struct visit *v, struct redis_node *node, const char *key, hosts_fn fn, void *arg, int *code)
@@ -158,10 +158,29 @@ static bool visit_list(struct visit *v, struct redis_node *node, const char *key
 	return *code == 0;
 }
 
+/* All at once: an unresponsive server takes no time from the others. */
+static void connect_nodes(struct redis_nodes *nodes, int64_t deadline)
+{
+	struct redis_conn *waiting[REDIS_CONNS_MAX];
+	size_t i, k;
+
+	for (i = 0; i < nodes->n; i++)
+		(void)redis_conn_open(nodes->node[i].conn, deadline);
+	do {
+		for (i = k = 0; i < nodes->n; i++)
+			if (!redis_conn_ready(nodes->node[i].conn) && !redis_conn_closed(nodes->node[i].conn))
+				waiting[k++] = nodes->node[i].conn;
+		if (k)
+			redis_conns_poll(waiting, k, deadline);
+	} while (k);
+	for (i = 0; i < nodes->n; i++)
+		if (redis_conn_ready(nodes->node[i].conn) && redis_conn_info(nodes->node[i].conn)->cluster)
+			nodes->cluster = true;
+}
+
 static struct visit *connect_all(struct host_self *self, bool store, int64_t io_ns)
 {
 	struct redis_server *servers = calloc(REDIS_SERVERS_MAX, sizeof(*servers));
-	struct redis_node *wanted[REDIS_SERVERS_MAX];
 	struct visit *v = calloc(1, sizeof(*v));
 	struct lockshm_error error;
 	size_t i, n = 0;
@@ -174,11 +193,9 @@ static struct visit *connect_all(struct host_self *self, bool store, int64_t io_
 		for (i = 0; i < n; i++)
 			if (redis_nodes_add(&v->nodes, &servers[i], NULL) != 0)
 				break;
-		v->nodes.n_given = n = v->nodes.n;
-		for (i = 0; i < n; i++)
-			wanted[i] = &v->nodes.node[i];
-		redis_nodes_connect(&v->nodes, wanted, n, io_ns);
-		/* Its nodes know each other: any of them is enough in a list of servers. */
+		v->nodes.n_given = v->nodes.n;
+		connect_nodes(&v->nodes, redis_now() + io_ns);
+		/* Any node is enough in a list of servers. */
 		if (v->nodes.cluster)
 			strcpy(self->servers, "cluster");
 		if (store)
@@ -201,7 +218,7 @@ size_t hosts_visit(struct host_self *self, bool store, int64_t io_ns, hosts_fn f
 	for (i = 0; v && i < v->nodes.n_given; i++) {
 		struct redis_node *node = &v->nodes.node[i];
 
-		if (redis_node_code(node))
+		if (!redis_conn_ready(node->conn))
 			continue;
 		read += visit_list(v, node, own, fn, arg, &code);
 		/* Once refused, not again: each refusal is a line in the server's ACL LOG. */

@@ -248,6 +248,7 @@ static int no_bridge(struct lease_wait *g, uint64_t word, int64_t host)
 /* 0 = wait on. */
 static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 {
+	char why[HOST_LEASE_REASON_BYTES];
 	int err = apply_result(g);
 
 	if (err)
@@ -263,9 +264,10 @@ static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 		return err;
 	if (now >= g->deadline)
 		return lease_wait_out_of_time(g);
-	if (booked(g, word, now))
-		return error_set(g->error, LOCKSHM_BUSY, "held by another host beyond the time this call may wait");
-	return 0;
+	if (!booked(g, word, now))
+		return 0;
+	reason(g, last_result_of(g), why);
+	return error_set(g->error, LOCKSHM_BUSY, "not free in the time this call may wait: %.180s", why);
 }
 
 /* ---------------------------------------------------------------- one look */

@@ -453,7 +453,7 @@ START_TEST(not_blocked_by_what_is_over)
 	args.timeout_ns = LOCKSHM_SECONDS(5);
 	ck_redis("OK", redis, "SET lk:" K " thief");
 	ck_code(agent_do(a, args), LOCKSHM_BUSY);
-	ck_contains(a->answer.report.error.message, "another host");
+	ck_contains(a->answer.report.error.message, "another program holds it in Redis");
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	ck_redis("1", redis, "DEL lk:" K);
 	proxy_set(p, PROXY_HOLD_REPLIES);
