@@ -119,6 +119,8 @@ static int find_tls(struct redis_server *s, struct redis_error *error)
 	if (!code)
 		code = find(s, "cert.pem", s->tls_cert, error);
 	if (!code)
+		code = find(s, "crl.pem", s->tls_crl, error);
+	if (!code)
 		code = find(s, "key.pem", s->tls_key, error);
 	if (!code)
 		code = find_line(s, "tls-name", s->tls_name, sizeof(s->tls_name), error);

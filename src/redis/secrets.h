@@ -7,6 +7,7 @@
  *   ca.pem     accepted authorities; without it those of the system
  *   cert.pem   the client's own certificate, with key.pem
  *   key.pem
+ *   crl.pem    revoked certificates of servers; with it a server needs a list of its authority there
  *   tls-name   the name that the server's certificate must be for; without it the host
  *
  * "NAME.SERVER" goes before "NAME": SERVER is host:port as in messages, or the path of a unix socket without its first

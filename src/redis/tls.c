@@ -33,6 +33,7 @@ struct redis_tls {
 	size_t out_len;
 	bool up, received;
 	bool has_ca, has_cert;
+	STACK_OF(X509_CRL) *crls; /* NULL = none */
 	char name[256]; /* that the certificate must be for */
 };
 
@@ -125,7 +126,7 @@ struct bytes {
 };
 
 struct files {
-	struct bytes ca, cert, key;
+	struct bytes ca, cert, key, crl;
 };
 
 static int bad_file(const struct bytes *b, const char *why, struct redis_error *error)
@@ -183,13 +184,16 @@ static int read_files(struct files *f, const struct redis_server *s, struct redi
 
 	*f = (struct files){ .ca = { "authorities", s->tls_ca, NULL, 0 },
 			     .cert = { "certificate", s->tls_cert, NULL, 0 },
-			     .key = { "key", s->tls_key, NULL, 0 } };
+			     .key = { "key", s->tls_key, NULL, 0 },
+			     .crl = { "revocation", s->tls_crl, NULL, 0 } };
 	if (s->tls_ca[0])
 		code = read_file(&f->ca, false, error);
 	if (!code && s->tls_cert[0])
 		code = read_file(&f->cert, false, error);
 	if (!code && s->tls_cert[0])
 		code = read_file(&f->key, true, error);
+	if (!code && s->tls_crl[0])
+		code = read_file(&f->crl, false, error);
 	return code;
 }
 
@@ -198,6 +202,7 @@ static void wipe_files(struct files *f)
 	wipe(&f->ca);
 	wipe(&f->cert);
 	wipe(&f->key);
+	wipe(&f->crl);
 }
 
 /* A pass phrase is never asked for. */
@@ -303,7 +308,39 @@ static int use_authorities(const struct bytes *b, SSL_CTX *ctx, struct redis_err
 	return code;
 }
 
-static int use_files(const struct files *f, SSL_CTX *ctx, struct redis_error *error)
+/* The store of authorities is shared and outlives this file: the lists are given to each verification. */
+static int verify(X509_STORE_CTX *store, void *crls)
+{
+	X509_STORE_CTX_set0_crls(store, crls);
+	return X509_verify_cert(store);
+}
+
+static int use_revocations(const struct bytes *b, STACK_OF(X509_CRL) **crls, SSL_CTX *ctx, struct redis_error *error)
+{
+	BIO *bio;
+	X509_CRL *crl;
+	bool ok;
+
+	ERR_clear_error();
+	bio = BIO_new_mem_buf(b->at, (int)b->len);
+	*crls = sk_X509_CRL_new_null();
+	ok = bio && *crls;
+	while (ok && (crl = PEM_read_bio_X509_CRL(bio, NULL, no_pass_phrase, NULL))) {
+		ok = sk_X509_CRL_push(*crls, crl) > 0;
+		if (!ok)
+			X509_CRL_free(crl);
+	}
+	BIO_free(bio);
+	if (!ok)
+		return out_of_memory(error);
+	if (!sk_X509_CRL_num(*crls) || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+		return bad_content(b, "must have revocation lists (PEM), and nothing broken", error);
+	(void)X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_CRL_CHECK);
+	SSL_CTX_set_cert_verify_callback(ctx, verify, *crls);
+	return 0;
+}
+
+static int use_files(const struct files *f, STACK_OF(X509_CRL) **crls, SSL_CTX *ctx, struct redis_error *error)
 {
 	int code = 0;
 
@@ -315,6 +352,8 @@ static int use_files(const struct files *f, SSL_CTX *ctx, struct redis_error *er
 		code = use_certificates(&f->cert, present, ctx, error);
 	if (!code && f->cert.at)
 		code = use_key(&f->key, ctx, error);
+	if (!code && f->crl.at)
+		code = use_revocations(&f->crl, crls, ctx, error);
 	return code;
 }
 
@@ -381,7 +420,7 @@ static int begin(struct redis_tls *t, const struct files *files, struct redis_er
 	if (!ctx)
 		return cannot_begin(error);
 	set_policy(ctx);
-	code = use_files(files, ctx, error);
+	code = use_files(files, &t->crls, ctx, error);
 	/* Errors of the files must not be taken for those of later calls. */
 	ERR_clear_error();
 	if (!code) {
@@ -449,6 +488,7 @@ void redis_tls_free(struct redis_tls *t)
 	if (!t)
 		return;
 	SSL_free(t->ssl);
+	sk_X509_CRL_pop_free(t->crls, X509_CRL_free);
 	free(t);
 }
 

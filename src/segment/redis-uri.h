@@ -35,6 +35,7 @@ struct redis_server {
 	char password_file[REDIS_FILE_MAX];
 	char tls_ca[REDIS_FILE_MAX];
 	char tls_cert[REDIS_FILE_MAX];
+	char tls_crl[REDIS_FILE_MAX];
 	char tls_key[REDIS_FILE_MAX];
 	char tls_name[256];
 };

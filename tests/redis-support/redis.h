@@ -114,7 +114,7 @@ void tls_setup(void);
 /*
  * Path of a file, in a static buffer.  Authorities: ca.crt, which signed all but the strange- ones; strange-ca.crt.
  * Certificates with their keys: server (127.0.0.1, redis.test), client, strange-server, strange-client; expired.crt,
- * elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, client's
+ * revoked.crt, which ca.crl lists (strange-ca.crl is empty), elsewhere.crt (other.test) and many.crt (re*.part.test, *.whole.test) with the key of server; locked.key, client's
  * key with a pass phrase.
  */
 const char *tls_file(const char *name);

@@ -36,6 +36,15 @@ static const char make_all[] =
 	"sign server.csr ca 9 30 many many\n"
 	"sign weak.csr ca 8 30 there weak\n"
 	"openssl pkey -in client.key -aes128 -passout pass:x -out locked.key\n"
+	"sign server.csr ca 10 30 here revoked\n"
+	"for ca in ca strange-ca; do\n"
+	"	printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=%s.index\\ndefault_md=sha256\\n' $ca >$ca.cnf\n"
+	"	: >$ca.index\n"
+	"	list() { openssl ca -config $ca.cnf -cert $ca.crt -keyfile $ca.key \"$@\"; }\n"
+	"	[ $ca = strange-ca ] || list -revoke revoked.crt\n"
+	"	list -gencrl -crldays 30 -out $ca.crl\n"
+	"	list -gencrl -crl_lastupdate 20200101000000Z -crl_nextupdate 20200201000000Z -out $ca-old.crl\n"
+	"done\n"
 	"chmod 600 *.key\n";
 
 const char *tls_missing(void)

@@ -96,7 +96,7 @@ END_TEST
 /* More than a socket takes at once, and more than a TLS record holds. */
 START_TEST(large)
 {
-	static char big[8 << 20];
+	static char big[1000000];
 	const char *set[] = { "SET", "k", big }, *get[] = { "GET", "k" };
 	size_t lens[] = { 3, 1, sizeof(big) }, len, i;
 	const char *got;
@@ -169,6 +169,47 @@ START_TEST(expired)
 	tls_presents("expired.crt", "server.key");
 	c = conn_to(redis->tls_uri, NULL);
 	is_refused(REDIS_DENIED, "expired");
+}
+END_TEST
+
+START_TEST(revoked)
+{
+	const char *ca = tls_file("ca.crt"), *crl = tls_file("ca.crl");
+
+	tls_presents("revoked.crt", "server.key");
+	c = conn_to(redis->tls_uri, NULL);
+	is_taken();
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-crl=%s", ca, crl), NULL);
+	is_refused(REDIS_DENIED, "must be for 127.0.0.1: certificate revoked");
+	/* The list concerns this connection only. */
+	c = conn_to(redis->tls_uri, NULL);
+	is_taken();
+	tls_presents("server.crt", "server.key");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-crl=%s", ca, crl), NULL);
+	is_taken();
+}
+END_TEST
+
+/* Nothing is known about the certificate then. */
+START_TEST(revocations_that_do_not_count)
+{
+	const char *ca = tls_file("ca.crt");
+
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-crl=%s", ca, tls_file("strange-ca.crl")), NULL);
+	is_refused(REDIS_DENIED, "unable to get certificate CRL");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-crl=%s", ca, tls_file("ca-old.crl")), NULL);
+	is_refused(REDIS_DENIED, "CRL has expired");
+	c = conn_to(tls_with(redis->tls_uri, "?tls-ca=%s&tls-crl=%s", ca, ca), NULL);
+	is_refused(REDIS_DENIED, "must have revocation lists");
+}
+END_TEST
+
+/* Its own authority, which is not among those that are trusted. */
+START_TEST(self_signed)
+{
+	tls_presents("strange-ca.crt", "strange-ca.key");
+	c = conn_to(redis->tls_uri, NULL);
+	is_refused(REDIS_DENIED, "self");
 }
 END_TEST
 
@@ -604,6 +645,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, nothing_to_do_while_nothing_comes);
 	tcase_add_test(tc, not_trusted);
 	tcase_add_test(tc, expired);
+	tcase_add_test(tc, revoked);
+	tcase_add_test(tc, revocations_that_do_not_count);
+	tcase_add_test(tc, self_signed);
 	tcase_add_test(tc, another_name);
 	tcase_add_test(tc, the_name_is_the_hosts);
 	tcase_add_test(tc, names_of_many);
