@@ -9,6 +9,7 @@
 #include "redis/conn-internal.h"
 
 #define READ_BYTES 16384
+#define READ_MAX (16 * READ_BYTES) /* in one call: a server that never ends must not keep the caller from others */
 
 /* Bytes to send.  With TLS, wrap() encrypts queued commands into them. */
 static const char *to_send(const struct redis_conn *c, size_t *len)
@@ -85,6 +86,8 @@ int conn_malformed(struct redis_conn *c, const char *what)
 {
 	if (resp_short(c->resp))
 		return conn_drop(c, REDIS_NO_MEMORY, "out of memory");
+	if (resp_refusal(c->resp)[0])
+		return conn_drop(c, REDIS_PROTOCOL, "%s: %s", what, resp_refusal(c->resp));
 	return conn_drop(c, REDIS_PROTOCOL, "%s", what);
 }
 
@@ -95,7 +98,7 @@ static int take_in(struct redis_conn *c, const char *bytes, size_t n)
 		return conn_drop(c, REDIS_PROTOCOL, "this server speaks TLS: rediss://");
 	c->received = true;
 	if (!resp_feed(c->resp, bytes, n))
-		return conn_malformed(c, "no Redis server, or a reply of more than 16 MiB");
+		return conn_malformed(c, "the reply is not that of a Redis server");
 	return 0;
 }
 
@@ -123,10 +126,11 @@ static int unwrap(struct redis_conn *c, const char *bytes, size_t n)
 static int read_in(struct redis_conn *c)
 {
 	char bytes[READ_BYTES];
+	size_t all = 0;
 	ssize_t n;
 	int code;
 
-	for (;;) {
+	while (all < READ_MAX && !resp_is_full(c->resp)) {
 		n = recv(c->fd, bytes, sizeof(bytes), 0);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -141,7 +145,9 @@ static int read_in(struct redis_conn *c)
 		code = c->tls ? unwrap(c, bytes, (size_t)n) : take_in(c, bytes, (size_t)n);
 		if (code || (size_t)n < sizeof(bytes))
 			return code;
+		all += (size_t)n;
 	}
+	return 0;
 }
 
 /* The end of the TLS handshake in read_in() releases the queued commands: sent now, not with the next call. */

@@ -111,6 +111,14 @@ static int take_handshake(struct redis_conn *c)
 	return 0;
 }
 
+/* The next command would take them for its reply. */
+static int refuse_unasked(struct redis_conn *c)
+{
+	if (c->state != READY || c->options.subscriber || awaited(c) || !resp_received(c->resp))
+		return 0;
+	return conn_drop(c, REDIS_PROTOCOL, "a reply without a command");
+}
+
 static const char *timeout_reason(const struct redis_conn *c)
 {
 	if (c->state == CONNECTING)
@@ -151,6 +159,8 @@ int redis_conn_pump(struct redis_conn *c)
 		code = conn_exchange(c);
 	if (!code)
 		code = take_handshake(c);
+	if (!code)
+		code = refuse_unasked(c);
 	if (!code && c->eof && (c->state < READY || !awaited(c)))
 		code = conn_lost(c, "closed by the server");
 	return code ? code : expire(c, redis_now());
@@ -206,7 +216,7 @@ struct redis_reply *redis_conn_take(struct redis_conn *c)
 	if (c->state != READY)
 		return NULL;
 	if (!resp_get(c->resp, &reply)) {
-		conn_malformed(c, "the reply is not the Redis protocol");
+		conn_malformed(c, "the reply is not that of a Redis server");
 		return NULL;
 	}
 	if (!reply) {
@@ -307,7 +317,7 @@ short redis_conn_events(const struct redis_conn *c)
 		return POLLIN;
 	if (c->state == CONNECTING)
 		return POLLOUT;
-	return (short)(POLLIN | (conn_has_more(c) ? POLLOUT : 0));
+	return (short)((resp_is_full(c->resp) ? 0 : POLLIN) | (conn_has_more(c) ? POLLOUT : 0));
 }
 
 int64_t redis_conn_due(const struct redis_conn *c)

@@ -22,6 +22,8 @@ static const char *const step_names[] = {
 	[LOAD] = "SCRIPT LOAD",
 };
 
+#define UPTIME_DIGITS 11 /* three thousand years */
+
 struct command {
 	const char *argv[3];
 	size_t lens[3];
@@ -130,6 +132,8 @@ static int read_server(struct handshake *g, const char *text, size_t len, struct
 	if (!info_value(text, len, "run_id", g->info.run_id, sizeof(g->info.run_id)) ||
 	    !info_value(text, len, "uptime_in_seconds", value, sizeof(value)))
 		return redis_fail(error, REDIS_PROTOCOL, "INFO server: no run_id or uptime_in_seconds in it");
+	if (strspn(value, "0123456789") != strlen(value) || strlen(value) > UPTIME_DIGITS)
+		return redis_fail(error, REDIS_PROTOCOL, "INFO server: uptime_in_seconds is %.24s", value);
 	g->info.uptime_s = atoll(value);
 	info_value(text, len, "redis_version", g->info.version, sizeof(g->info.version));
 	if (info_value(text, len, "redis_mode", value, sizeof(value)))

@@ -32,6 +32,8 @@ libredis_la_SOURCES = \
 	%D%/renew-batch.h \
 	%D%/replicas.c \
 	%D%/replicas.h \
+	%D%/reply-bounds.c \
+	%D%/reply-bounds.h \
 	%D%/resolve.c \
 	%D%/resolve.h \
 	%D%/resp.c \

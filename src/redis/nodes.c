@@ -224,7 +224,8 @@ struct redis_node *redis_nodes_moved(struct redis_nodes *s, struct redis_node *f
 	struct redis_node *node;
 	struct moved to;
 
-	if (!parse_moved(text, redis_conn_host(from->conn), &to))
+	/* Others have no nodes to name: commands, and a password, would go wherever the server likes. */
+	if (!s->cluster || !parse_moved(text, redis_conn_host(from->conn), &to))
 		return NULL;
 	node = node_at(s, to.host, to.port);
 	if (node)

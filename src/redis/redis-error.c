@@ -58,6 +58,14 @@ static const char *const names[] = {
 	[-REDIS_NO_MEMORY] = "out of memory",
 };
 
+/* Texts of servers are in it, and one line of a log is the whole of it. */
+static void replace_controls(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 int redis_fail(struct redis_error *error, int code, const char *format, ...)
 {
 	va_list args;
@@ -68,6 +76,7 @@ int redis_fail(struct redis_error *error, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(error->text, sizeof(error->text), format, args);
 	va_end(args);
+	replace_controls(error->text);
 	return code;
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* resp.c - the formatter and the parser of hiredis; see redis/resp.h */
+/*
+ * resp.c - the formatter and the parser of hiredis; see redis/resp.h
+ *
+ * The parser gets one whole reply at a time, which is within bounds.
+ */
 #define _GNU_SOURCE
 #include "redis/resp.h"
 
@@ -9,11 +13,20 @@
 
 #include <hiredis/hiredis.h>
 
+#include "redis/reply-bounds.h"
+
+#define KEPT_BYTES 65536 /* of an empty buffer; a larger one is given back */
+
 struct resp {
 	redisReader *reader;
-	size_t fed; /* bytes since the last complete reply */
 	char *out;
 	size_t out_at, out_end, out_size;
+	/* Received: the first reply begins at in_at and was read up to in_read. */
+	char *in;
+	size_t in_at, in_read, in_end, in_size;
+	bool whole; /* the first reply ends at in_read */
+	bool no_memory;
+	struct reply_bounds bounds;
 };
 
 struct resp *resp_new(void)
@@ -44,6 +57,7 @@ void resp_free(struct resp *w)
 	redisReaderFree(w->reader);
 	wipe(w);
 	free(w->out);
+	free(w->in);
 	free(w);
 }
 
@@ -109,10 +123,61 @@ void resp_sent(struct resp *w, size_t len)
 	}
 }
 
+/* Makes room for @more bytes after in_end. */
+static bool make_room_in(struct resp *w, size_t more)
+{
+	size_t size = w->in_size ? w->in_size : 1024;
+	char *in;
+
+	if (w->in_at) {
+		memmove(w->in, w->in + w->in_at, w->in_end - w->in_at);
+		w->in_read -= w->in_at;
+		w->in_end -= w->in_at;
+		w->in_at = 0;
+	}
+	while (size < w->in_end + more)
+		size *= 2;
+	if (size == w->in_size)
+		return true;
+	in = realloc(w->in, size);
+	if (!in)
+		return false;
+	w->in = in;
+	w->in_size = size;
+	return true;
+}
+
+/* Reads on to the end of the first reply. */
+static bool read_on(struct resp *w)
+{
+	if (!w->whole)
+		w->in_read += reply_bounds_read(&w->bounds, w->in + w->in_read, w->in_end - w->in_read, &w->whole);
+	return !w->bounds.why[0];
+}
+
 bool resp_feed(struct resp *w, const char *bytes, size_t len)
 {
-	w->fed += len;
-	return w->fed <= REDIS_REPLY_MAX && redisReaderFeed(w->reader, bytes, len) == REDIS_OK;
+	if (w->in_end + len > w->in_size && !make_room_in(w, len)) {
+		w->no_memory = true;
+		return false;
+	}
+	memcpy(w->in + w->in_end, bytes, len);
+	w->in_end += len;
+	return read_on(w);
+}
+
+static void drop_first(struct resp *w)
+{
+	w->in_at = w->in_read;
+	w->whole = false;
+	if (w->in_at < w->in_end)
+		return;
+	w->in_at = w->in_read = w->in_end = 0;
+	if (w->in_size > KEPT_BYTES) {
+		free(w->in);
+		w->in = NULL;
+		w->in_size = 0;
+	}
 }
 
 bool resp_get(struct resp *w, struct redis_reply **reply)
@@ -120,17 +185,36 @@ bool resp_get(struct resp *w, struct redis_reply **reply)
 	void *got = NULL;
 
 	*reply = NULL;
-	if (redisReaderGetReply(w->reader, &got) != REDIS_OK)
+	if (!w->whole)
+		return !w->bounds.why[0];
+	if (redisReaderFeed(w->reader, w->in + w->in_at, w->in_read - w->in_at) != REDIS_OK ||
+	    redisReaderGetReply(w->reader, &got) != REDIS_OK || !got)
 		return false;
-	if (got)
-		w->fed = 0;
+	drop_first(w);
 	*reply = got;
+	/* What is wrong with the next one is found when it is taken. */
+	(void)read_on(w);
 	return true;
+}
+
+size_t resp_received(const struct resp *w)
+{
+	return w->in_end - w->in_at;
+}
+
+bool resp_is_full(const struct resp *w)
+{
+	return resp_received(w) >= REPLY_MAX;
+}
+
+const char *resp_refusal(const struct resp *w)
+{
+	return w->bounds.why;
 }
 
 bool resp_short(const struct resp *w)
 {
-	return ((const redisReader *)w->reader)->err == REDIS_ERR_OOM;
+	return w->no_memory || ((const redisReader *)w->reader)->err == REDIS_ERR_OOM;
 }
 
 void redis_reply_free(struct redis_reply *reply)

@@ -12,9 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A longer reply is a protocol error. */
-#define REDIS_REPLY_MAX (16u << 20)
-
 struct resp;
 struct redis_reply;
 
@@ -28,10 +25,15 @@ bool resp_put(struct resp *w, int argc, const char *const *argv, const size_t *l
 const char *resp_out(const struct resp *w, size_t *len);
 void resp_sent(struct resp *w, size_t len);
 
-/* Received bytes in, replies out.  False = the bytes are not the protocol. */
+/* Received bytes in, replies out.  False = the bytes are not the protocol, or a reply is beyond its bounds. */
 bool resp_feed(struct resp *w, const char *bytes, size_t len);
 /* *@reply NULL = none is complete. */
 bool resp_get(struct resp *w, struct redis_reply **reply);
+/* Bytes that were not taken yet; are there so many that no more may be fed? */
+size_t resp_received(const struct resp *w);
+bool resp_is_full(const struct resp *w);
+/* What is wrong with a reply, see redis/reply-bounds.h; "" = nothing, or nothing is known. */
+const char *resp_refusal(const struct resp *w);
 /* Did one of these fail for lack of memory? */
 bool resp_short(const struct resp *w);
 void redis_reply_free(struct redis_reply *reply);

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include "redis/scripts.h"
+#include "sys/min.h"
 
 const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 	[REDIS_ACQUIRE_S] = redis_lua_acquire_s,
@@ -244,6 +245,34 @@ static int lookup(const struct word *w, const struct redis_reply *reply)
 	return w->value;
 }
 
+#define LEFT_MAX_MS 1000000000000 /* thirty years: a time in ns can be added to it */
+#define TOKEN_MAX (INT64_C(1) << 53) /* of the scripts, which count in doubles */
+
+/* No later reply on the connection can be relied on, either. */
+static int not_understood(struct redis_op *op)
+{
+	redis_conn_close(op->conn);
+	return redis_conn_set_error(op->conn, REDIS_PROTOCOL, "the reply of a script is not understood");
+}
+
+static bool is_integer(const struct redis_reply *r, size_t i)
+{
+	const struct redis_reply *at = redis_reply_at(r, i);
+
+	return redis_reply_integer(at, 0) == redis_reply_integer(at, 1);
+}
+
+static bool are_numbers(const struct redis_reply *r)
+{
+	return is_integer(r, 1) && is_integer(r, 2) && is_integer(r, 3) && is_integer(r, 4) && is_integer(r, 7) &&
+	       is_integer(r, 8);
+}
+
+static bool in_bounds(const struct script_reply *a)
+{
+	return a->queued >= 0 && a->position >= 0 && a->left_ms >= -2 && a->fence >= 0 && a->fence < TOKEN_MAX;
+}
+
 /* { status, ms, queue length, position, ms left, kind, holder, fence, intent } */
 static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 {
@@ -257,14 +286,17 @@ static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 					holder ? holder : "?");
 	a->status = (enum redis_status)lookup(statuses, redis_reply_at(r, 0));
 	a->kind = (enum redis_kind)lookup(kinds, redis_reply_at(r, 5));
-	if (redis_reply_count(r) != 9 || !a->status || !a->kind || !holder)
-		return redis_conn_set_error(op->conn, REDIS_PROTOCOL, "the reply of a script is not understood");
+	if (redis_reply_count(r) != 9 || !a->status || !a->kind || !holder || !are_numbers(r))
+		return not_understood(op);
 	a->server_ms = redis_reply_integer(redis_reply_at(r, 1), 0);
 	a->queued = redis_reply_integer(redis_reply_at(r, 2), 0);
 	a->position = redis_reply_integer(redis_reply_at(r, 3), 0);
 	a->left_ms = redis_reply_integer(redis_reply_at(r, 4), -2);
 	a->fence = redis_reply_integer(redis_reply_at(r, 7), 0);
 	a->intent = redis_reply_integer(redis_reply_at(r, 8), 0) != 0;
+	if (!in_bounds(a))
+		return not_understood(op);
+	a->left_ms = min64(a->left_ms, LEFT_MAX_MS);
 	if (a->holder_len >= sizeof(a->holder))
 		a->holder_len = sizeof(a->holder) - 1;
 	memcpy(a->holder, holder, a->holder_len);

@@ -11,6 +11,7 @@ tests_of_bridge += \
 	%D%/test-global-cluster \
 	%D%/test-global-foreign \
 	%D%/test-global-lease-stolen \
+	%D%/test-global-liar \
 	%D%/test-global-log \
 	%D%/test-global-loop \
 	%D%/test-global-modes \

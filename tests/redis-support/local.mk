@@ -8,6 +8,8 @@ tests_libtest_la_SOURCES += \
 	%D%/foreign.h \
 	%D%/hosts.c \
 	%D%/hosts.h \
+	%D%/liar.c \
+	%D%/liar.h \
 	%D%/logins.c \
 	%D%/peer.c \
 	%D%/peer.h \

@@ -49,7 +49,7 @@ static struct redis_reply *wait_reply(struct redis_conn *c)
 
 START_TEST(binary_and_large)
 {
-	static char big[1 << 20];
+	static char big[1000000];
 	struct redis_conn *c = conn_to(redis->uri, NULL);
 	const char *set[] = { "SET", "k\0k", big }, *get[] = { "GET", "k\0k" };
 	size_t lens[] = { 3, 3, sizeof(big) }, len;
