@@ -8,6 +8,8 @@
 #define _GNU_SOURCE
 #include "bridge/lease-internal.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bridge/log.h"
@@ -123,17 +125,32 @@ static const char *const blocker_text[] = {
 	[REDIS_KIND_QUEUE] = "other hosts are queued first",
 };
 
+/* The blocker in words, with the name of the other host, if one host is known to be in the way. */
+static void describe_blocker(const struct bridge *b, const struct script_reply *a, char out[HOST_LEASE_REASON_BYTES])
+{
+	const char *host = b->s->redis.host;
+	bool named = a->kind == REDIS_KIND_HOST || a->kind == REDIS_KIND_INTENT || a->kind == REDIS_KIND_QUEUE;
+
+	/* A host's values begin with its name.  Its own: another mode of it, or a value of a former epoch. */
+	named = named && a->holder_len >= REDIS_HOST_BYTES && memcmp(a->holder, host, REDIS_HOST_BYTES) != 0 &&
+		strspn(a->holder, "0123456789abcdef") >= REDIS_HOST_BYTES;
+	snprintf(out, HOST_LEASE_REASON_BYTES, "%s%s%.*s", blocker_text[a->kind], named ? ": " : "",
+		 named ? REDIS_HOST_BYTES : 0, a->holder);
+}
+
 /* Another host or program has the lease; until when, if known.  False = readers block a reader, for which this leader
  * tried an exclusive acquire: try a shared one before any result is stored. */
 static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
 	int64_t left = cmd->reply.left_ms;
 	int64_t until = left == -1 ? INT64_MAX : left > 0 ? host_now(b->s) + LOCKSHM_MS(left) : 0;
+	char why[HOST_LEASE_REASON_BYTES];
 
 	b->leases[i].blocker = cmd->reply.kind;
 	if (cmd->for_reader && cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS)
 		return false;
-	report_result(b, i, RESULT_BUSY, cmd, until, blocker_text[cmd->reply.kind]);
+	describe_blocker(b, &cmd->reply, why);
+	report_result(b, i, RESULT_BUSY, cmd, until, why);
 	return true;
 }
 
