@@ -1136,7 +1136,7 @@ enum lockshm_request_state {
 /** One live request of a queue. */
 struct lockshm_request_info {
 	size_t size; /**< of the library's struct, see STRUCTS */
-	int state;             /**< enum lockshm_request_state */
+	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also while it waits for the host's lease */
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace */
 	int32_t tid;
@@ -1171,7 +1171,8 @@ struct lockshm_host_lease_info {
 	uint64_t local_grants; /**< holds granted under this lease so far */
 	uint64_t other_hosts_waiting; /**< other hosts that wait, as last reported */
 	char value[40];        /**< the value in Redis, that of the last lease if there is none now */
-	char why[256];         /**< why the last try failed, "" if it did not */
+	char why[256];         /**< why the last try failed, "" if it did not; ends with the name of the host in the way,
+				*   if one is known, as in "another host holds it: 9b1b6a9d2f0c4e57" */
 };
 
 /** One lock. */

@@ -24,7 +24,7 @@ struct view {
 	struct lockshm *s;
 	struct snapshot snap;
 	struct lockshm_request_info *infos;
-	const struct lockshm_request_info **list; /* of @infos */
+	const struct lockshm_request_info **list; /* of @infos, in the order shown */
 	uint32_t cap;
 	unsigned char key[KEY_SHOWN_WORDS * 8];
 	struct lockshm_lock_info lock;
@@ -61,18 +61,24 @@ static int view_room(struct view *v, uint32_t n)
 	if (!list)
 		return LOCKSHM_NO_MEMORY;
 	v->list = list;
-	for (v->cap = 0; v->cap < n; v->cap++)
-		list[v->cap] = &more[v->cap];
+	v->cap = n;
 	return 0;
 }
 
-/* Stored by the owner in addition to the local hold. */
-static void fill_global(const struct snapshot_request *from, struct lockshm_request_info *to)
+/* Stored by the owner in addition to the local grant, which is no hold until the host has its lease. */
+static void fill_global(const struct lockshm *s, const struct snapshot_request *from, struct lockshm_request_info *to)
 {
+	int64_t now = segment_now(s);
+
 	if (!(from->flags & REQUEST_GLOBAL))
 		return;
 	to->global = from->host_grant ? 2 : 1;
 	to->global_token = host_grant_fence(from->host_grant);
+	if (to->global != 1 || to->state != LOCKSHM_HOLDING)
+		return;
+	to->state = LOCKSHM_WAITING;
+	to->age_ns = from->since_ns < 0 || from->since_ns > now ? 0 : now - from->since_ns;
+	to->expires_in_ns = LOCKSHM_FOREVER;
 }
 
 static int lease_state(uint64_t word)
@@ -141,7 +147,24 @@ static void fill_request(const struct view *v, const struct snapshot_request *fr
 	to->expires_in_ns = snapshot_expires_in(s, from);
 	request_tag(&s->requests[from->index], to->tag);
 	if (to->state != LOCKSHM_WAITING && s->n_host_leases)
-		fill_global(from, to);
+		fill_global(s, from, to);
+}
+
+/* Holders first: of several readers one may hold under the host lease while an older one has not seen it yet. */
+static void list_requests(struct view *v, uint32_t n)
+{
+	struct lockshm_lock_info *lock = &v->lock;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (v->infos[i].state != LOCKSHM_WAITING) {
+			lock->mode = v->infos[i].mode;
+			v->list[lock->holders++] = &v->infos[i];
+		}
+	for (i = 0; i < n; i++)
+		if (v->infos[i].state == LOCKSHM_WAITING)
+			v->list[lock->holders + lock->waiters++] = &v->infos[i];
+	lock->requests = v->list;
 }
 
 static void fill_key(struct view *v, const struct shm_entry *e)
@@ -179,16 +202,9 @@ static int fill_lock(struct view *v, const struct shm_entry *e, const struct ide
 
 		if (!word_live(from->word))
 			continue;
-		fill_request(v, from, &v->infos[n]);
-		if (v->infos[n].state != LOCKSHM_WAITING) {
-			lock->holders++;
-			lock->mode = v->infos[n].mode;
-		} else {
-			lock->waiters++;
-		}
-		n++;
+		fill_request(v, from, &v->infos[n++]);
 	}
-	lock->requests = v->list;
+	list_requests(v, n);
 	fill_lease(v, id);
 	(void)damage_read(v->s, e, &lock->previous);
 	/* Behind the mark: that keeps the entry. */

@@ -123,14 +123,15 @@ static const char *const blocker_text[] = {
 	[REDIS_KIND_QUEUE] = "other hosts are queued first",
 };
 
-/* The host in the way, if the reply has its id: ": NAME (ID)". */
-static void append_host(char *out, size_t size, const struct script_reply *a)
+/* The host in the way, if the reply has its id: ": NAME (ID)".  Not this one: another mode of it, or a former epoch's. */
+static void append_host(const struct bridge *b, char *out, size_t size, const struct script_reply *a)
 {
 	char host[HOST_SHOWN_BYTES];
 	size_t len = strlen(out);
 
 	if ((a->kind != REDIS_KIND_HOST && a->kind != REDIS_KIND_QUEUE && a->kind != REDIS_KIND_INTENT) ||
-	    a->holder_len < REDIS_HOST_BYTES || strspn(a->holder, "0123456789abcdef") < REDIS_HOST_BYTES)
+	    a->holder_len < REDIS_HOST_BYTES || strspn(a->holder, "0123456789abcdef") < REDIS_HOST_BYTES ||
+	    memcmp(a->holder, b->s->redis.host, REDIS_HOST_BYTES) == 0)
 		return;
 	host_shown(a->holder, host);
 	snprintf(out + len, size - len, ": %s", host);
@@ -148,7 +149,7 @@ static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_comm
 	if (cmd->for_reader && cmd->exclusive && cmd->reply.kind == REDIS_KIND_READERS)
 		return false;
 	snprintf(text, sizeof(text), "%s", blocker_text[cmd->reply.kind]);
-	append_host(text, sizeof(text), &cmd->reply);
+	append_host(b, text, sizeof(text), &cmd->reply);
 	report_result(b, i, RESULT_BUSY, cmd, until, text);
 	return true;
 }

@@ -31,6 +31,12 @@ static bool is_bargeable(const struct lockshm_request_info *request)
 	return request->state == LOCKSHM_BARGEABLE;
 }
 
+/** It is first on this host, and waits for the host lease. */
+static bool awaits_host(const struct lockshm_request_info *request)
+{
+	return request->state == LOCKSHM_WAITING && request->global == 1;
+}
+
 struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock)
 {
 	struct lockshm_lock_info now = *lock;
@@ -79,6 +85,8 @@ static void request_json(struct json *json, const struct lockshm_request_info *r
 		json_ms(json, "expires_in_ms", request->expires_in_ns);
 		json_bool(json, "cooling", is_cooling(request));
 		json_bool(json, "bargeable", is_bargeable(request));
+	} else {
+		json_bool(json, "waits_for_host", awaits_host(request));
 	}
 	json_bool(json, "alive", request->alive);
 	if (request->global)
@@ -233,8 +241,16 @@ static char *format_holder(const struct lockshm_request_info *request)
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }
 
+/** What this host's lease waits for: "another host holds it: 9b1b6a9d2f0c4e57"; of a lease just requested not known. */
+static char *format_host_ahead(const struct lockshm_lock_info *lock)
+{
+	const struct lockshm_host_lease_info *lease = lock->lease;
+
+	return lease && *lease->why ? visible(lease->why, strlen(lease->why)) : format_text("the lease of this host");
+}
+
 /** "4711 (job)", and how many more hold it, or wait before this one. */
-static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
+static char *format_local_ahead(const struct lockshm_lock_info *lock, size_t waiter)
 {
 	size_t more = lock->holders ? lock->holders - 1 : 0, before = waiter - lock->holders;
 	char *holder = lock->holders ? format_holder(lock->requests[0]) : format_text("nothing");
@@ -246,6 +262,11 @@ static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
 	free(others);
 	free(waiters);
 	return text;
+}
+
+static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
+{
+	return awaits_host(lock->requests[waiter]) ? format_host_ahead(lock) : format_local_ahead(lock, waiter);
 }
 
 void lock_row(struct table *table, const struct lockshm_lock_info *lock)
@@ -297,10 +318,11 @@ char *format_previous(const struct lockshm_previous *previous)
 
 static void requests_human(FILE *out, const struct lockshm_request_info *const *requests, size_t n)
 {
-	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES", "THREAD" };
+	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES", "THREAD", "WAITS FOR" };
 	struct table table;
+	bool host = n && awaits_host(requests[0]); /* the oldest first */
 
-	table_begin(&table, 6, titles);
+	table_begin(&table, host ? 7 : 6, titles);
 	for (size_t i = 0; i < n; i++) {
 		const char *mode = mode_name(requests[i]->mode);
 
@@ -310,6 +332,8 @@ static void requests_human(FILE *out, const struct lockshm_request_info *const *
 		table_add_own(&table, format_duration(requests[i]->age_ns));
 		table_add_own(&table, format_duration(requests[i]->expires_in_ns));
 		table_add_own(&table, visible(requests[i]->name, strnlen(requests[i]->name, sizeof(requests[i]->name))));
+		if (host)
+			table_add(&table, awaits_host(requests[i]) ? "another host" : "requests ahead");
 	}
 	table_end(&table, out, "  ");
 }

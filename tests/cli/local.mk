@@ -9,6 +9,7 @@ tests_of_cli += \
 	%D%/damaged.sh \
 	%D%/flock.sh \
 	%D%/global-refused.sh \
+	%D%/global-waits.sh \
 	%D%/global.sh \
 	%D%/help.sh \
 	%D%/hold.sh \
