@@ -444,6 +444,9 @@ START_TEST(addresses_of_all_kinds)
 
 	ck_assert_int_eq(redis_nodes_add(known, &server, NULL), 0);
 	known->n_given = 1;
+	/* Others have no nodes to name. */
+	ck_assert_str_eq(named(known, cases[0][0]), "none");
+	known->cluster = true;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_str_eq(named(known, cases[i][0]), cases[i][1]);
 	/* Each of them once, and no more than there is room for. */

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 needs_bridge
+export LOCKSHM_HOST_NAME= # the id alone; names are in hosts.sh
 other=$seg-other
 trap 'lockctl rm "$other" 2>/dev/null; clean_up' EXIT
 
