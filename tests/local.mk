@@ -110,7 +110,10 @@ check-env: all tests/env/crowd tests/env/keys tests/env/marks tests/env/mass-kil
 	LOCKCTL='$(abs_builddir)/lockctl' tests/hostile/scribble $(or $(SECONDS),60)
 fuzz:
 	$(run_script)/tests/hostile/fuzz.sh $(or $(SECONDS),60)
-.PHONY: check-all check-arm64 check-bridge-step check-crash check-dist check-env check-global check-litmus check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz
+# Random and damaged replies of Redis: a million in a minute.
+fuzz-replies: tests/redis/test-replies
+	ROUNDS=$(or $(ROUNDS),1000000) FIRST=$(or $(SEED),0) tests/redis/test-replies
+.PHONY: check-all check-arm64 check-bridge-step check-crash check-dist check-env check-global check-litmus check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz fuzz-replies
 
 clean-local:
 	rm -rf check-address check-arm64 check-fuzz check-musl check-mutations check-no-tls check-thread soak-*.history chaos-global-*.history chaos-stopped-*.segment

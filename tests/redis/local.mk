@@ -12,6 +12,7 @@ tests_of_bridge += \
 	%D%/test-redis-py \
 	%D%/test-redlock \
 	%D%/test-refusals \
+	%D%/test-replies \
 	%D%/test-rights \
 	%D%/test-rwmutex \
 	%D%/test-tls \
@@ -20,3 +21,5 @@ tests_of_bridge += \
 	$(end)
 endif
 %C%_test_conn_LDADD = $(without_jemalloc)
+%C%_test_replies_CFLAGS = $(AM_CFLAGS) $(BRIDGE_CFLAGS)
+%C%_test_replies_LDADD = $(LDADD) $(BRIDGE_LIBS)
