@@ -38,7 +38,7 @@ struct redis_conn_options {
 struct redis_server_info {
 	char run_id[41]; /* new at each start of the server */
 	char version[24];
-	int64_t uptime_s; /* whole seconds, rounded down */
+	int64_t uptime_s; /* whole seconds, rounded down; 0 after its wall clock was set back beyond its start */
 	bool replica;
 	bool cluster;
 	int64_t client_id; /* of a subscriber, if the server has CLIENT ID; else 0 */

@@ -128,13 +128,15 @@ static bool info_value(const char *text, size_t len, const char *name, char *out
 static int read_server(struct handshake *g, const char *text, size_t len, struct redis_error *error)
 {
 	char value[24];
+	const char *digits;
 
 	if (!info_value(text, len, "run_id", g->info.run_id, sizeof(g->info.run_id)) ||
 	    !info_value(text, len, "uptime_in_seconds", value, sizeof(value)))
 		return redis_fail(error, REDIS_PROTOCOL, "INFO server: no run_id or uptime_in_seconds in it");
-	if (strspn(value, "0123456789") != strlen(value) || strlen(value) > UPTIME_DIGITS)
+	digits = value + (value[0] == '-');
+	if (strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > UPTIME_DIGITS)
 		return redis_fail(error, REDIS_PROTOCOL, "INFO server: uptime_in_seconds is %.24s", value);
-	g->info.uptime_s = atoll(value);
+	g->info.uptime_s = digits == value ? atoll(value) : 0;
 	info_value(text, len, "redis_version", g->info.version, sizeof(g->info.version));
 	if (info_value(text, len, "redis_mode", value, sizeof(value)))
 		g->info.cluster = strcmp(value, "cluster") == 0;
