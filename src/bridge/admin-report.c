@@ -57,9 +57,21 @@ static void name_host(const struct report *r, struct remote_party *to, const cha
 	to->this_host = memcmp(host, r->q->s->redis.host, REDIS_HOST_BYTES) == 0;
 }
 
+#define LEFT_MS_MAX (INT64_MAX / LOCKSHM_MS(1))
+
 static int64_t left_ns(int64_t ms)
 {
-	return ms < 0 ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
+	return ms < 0 || ms > LEFT_MS_MAX ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
+}
+
+/* @score: the end, by the server's clock.  Not a number, or beyond all times = 0 or for ever. */
+static int64_t left_of_score(const struct report *r, const char *score)
+{
+	double ms = strtod(score, NULL) - (double)r->ms;
+
+	if (ms >= (double)LEFT_MS_MAX)
+		return LOCKSHM_FOREVER;
+	return ms > -(double)LEFT_MS_MAX ? LOCKSHM_MS((int64_t)ms) : 0;
 }
 
 /* Time left for @member in @list (member, score, member, score...); false = not in the list. */
@@ -73,7 +85,7 @@ static bool score_of(const struct report *r, size_t list, const struct redis_rep
 	for (i = 0; text && i + 1 < redis_reply_count(all); i += 2)
 		if (same(redis_reply_at(all, i), text, len)) {
 			score = redis_reply_text(redis_reply_at(all, i + 1), &len);
-			*left = score ? LOCKSHM_MS((int64_t)strtod(score, NULL) - r->ms) : 0;
+			*left = score ? left_of_score(r, score) : 0;
 			return true;
 		}
 	return false;
