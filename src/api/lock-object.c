@@ -25,14 +25,15 @@ static int init(struct lock_object *l, const struct lockshm *s, const struct loc
 		struct lockshm_error *error)
 {
 	lockshm_hold_t none = LOCKSHM_HOLD_INIT;
+	char text[HOLD_USE_BYTES];
 	int err = segment_valid(s) ? 0 : error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
 
 	if (!err)
 		err = acquire_check(q, &none, error);
+	if (!err && object_in_use(l, text))
+		err = error_set(error, LOCKSHM_INVALID, "this lock object is %s: unlock it first", text);
 	if (!err)
 		err = check_object(q, error);
-	if (!err && object_in_use(l))
-		err = error_set(error, LOCKSHM_INVALID, "this lock object is held: unlock it first");
 	if (!err)
 		object_fill(l, s, q);
 	return err;

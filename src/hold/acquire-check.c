@@ -56,6 +56,7 @@ static int check_key(const void *key, size_t len, struct lockshm_error *error)
 
 int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error)
 {
+	char text[HOLD_USE_BYTES];
 	int err;
 
 	err = check_key(q->key, q->key_len, error);
@@ -76,9 +77,8 @@ int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, s
 				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");
 	if (q->tag && strnlen(q->tag, LOCKSHM_TAG_MAX + 1) > LOCKSHM_TAG_MAX)
 		return error_set(error, LOCKSHM_INVALID, "tag is longer than %d bytes", LOCKSHM_TAG_MAX);
-	if (hold_in_use(hold_of(hold)))
-		return error_set(error, LOCKSHM_INVALID,
-				 "this hold is in use: release it first, or use another one");
+	if (hold_in_use(hold_of(hold), text))
+		return error_set(error, LOCKSHM_INVALID, "this hold is %s: release it first, or use another one", text);
 	if (q->canceller && !canceller_is_idle(q->canceller))
 		return error_set(error, LOCKSHM_INVALID,
 				 "canceller is in use by another wait, or written over: "

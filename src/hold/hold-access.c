@@ -101,7 +101,8 @@ int hold_enter_alone(struct access *g, const lockshm_hold_t *hold)
 
 struct visit {
 	struct hold *h;
-	bool (*use)(struct access *g);
+	bool (*use)(struct access *g, void *arg);
+	void *arg;
 };
 
 /* As hold_enter() for a hold of the process, with the segment's lock held instead of a reference. */
@@ -114,12 +115,12 @@ static bool visit_of_process(struct lockshm *s, void *arg)
 	if (!g.locked)
 		return false;
 	if (segment_is_process(s, v->h->owner, &g.owner) && find_record(&g) && find_renewal(&g, true) && record_agrees(&g))
-		return v->use(&g);
+		return v->use(&g, v->arg);
 	g.s = s;
 	return hold_leave(&g, false);
 }
 
-bool hold_visit(struct hold *h, bool (*use)(struct access *g))
+bool hold_visit(struct hold *h, bool (*use)(struct access *g, void *arg), void *arg)
 {
 	struct access g = { .h = h };
 
@@ -128,10 +129,10 @@ bool hold_visit(struct hold *h, bool (*use)(struct access *g))
 	/* participant_find() also begins the epoch, so that process_visit() need not. */
 	g.self = participant_find(h->segment);
 	if (!g.self || g.self->uid != h->owner)
-		return process_visit(h->segment, visit_of_process, &(struct visit){ h, use });
+		return process_visit(h->segment, visit_of_process, &(struct visit){ h, use, arg });
 	g.owner = g.self->ref;
 	if (find_record(&g) && find_renewal(&g, false) && record_agrees(&g))
-		return use(&g);
+		return use(&g, arg);
 	return hold_leave(&g, false);
 }
 

@@ -53,7 +53,7 @@ MUST_CHECK int hold_enter_alone(struct access *g, const lockshm_hold_t *hold);
  * For checks of arguments: if @h is a hold of the caller, the result of @use, which ends with hold_leave(); else false.
  * No reference is taken, so the check cannot end a thread of the library.
  */
-bool hold_visit(struct hold *h, bool (*use)(struct access *g));
+bool hold_visit(struct hold *h, bool (*use)(struct access *g, void *arg), void *arg);
 
 static inline int hold_leave(const struct access *g, int result)
 {

@@ -6,6 +6,8 @@
  */
 #include "hold/hold.h"
 
+#include <stdio.h>
+
 #include "hold/acquire.h"
 #include "hold/barge.h"
 #include "hold/hold-access.h"
@@ -13,6 +15,7 @@
 #include "lock/guest.h"
 #include "lock/queue.h"
 #include "lock/request.h"
+#include "lock/table.h"
 #include "sys/error.h"
 
 /* ---------------------------------------------------------------- release */
@@ -41,18 +44,27 @@ static inline int finish(struct access *g, int result)
 	return hold_leave(g, result);
 }
 
-static bool use_or_finish(struct access *g)
+/* @text: what it is in use for; NULL = that does not matter. */
+static bool use_or_finish(struct access *g, void *text)
 {
-	if (access_granted(g, load_acquire(&g->r->word)))
+	char key[HOLD_USE_BYTES / 2];
+
+	if (access_granted(g, load_acquire(&g->r->word))) {
+		if (text) {
+			table_key_text(g->s, g->e, key, sizeof(key));
+			snprintf(text, HOLD_USE_BYTES, "in use for \"%s\", by %s", key,
+				 access_of_thread(g) ? "this thread" : "this process");
+		}
 		return hold_leave(g, true);
+	}
 	/* Lost and never released: clear up after it. */
 	(void)finish(g, LOCKSHM_LOST);
 	return false;
 }
 
-bool hold_in_use(struct hold *h)
+bool hold_in_use(struct hold *h, char text[HOLD_USE_BYTES])
 {
-	return hold_visit(h, use_or_finish);
+	return hold_visit(h, use_or_finish, text);
 }
 
 /* R3: release with other requests in the queue.  False = another thread ended the hold. */

@@ -140,7 +140,10 @@ static inline void hold_set_of_process(struct hold *h)
 	h->magic ^= 1;
 }
 
-/* Is this memory a hold that is really held now?  Safe for any content.  Clears up after a lost one. */
-bool hold_in_use(struct hold *h);
+#define HOLD_USE_BYTES 96
+
+/* Is this memory a hold that is really held now?  Safe for any content.  Clears up after a lost one.  @text gets 'in use
+ * for "KEY", by this thread'; or NULL. */
+bool hold_in_use(struct hold *h, char text[HOLD_USE_BYTES]);
 
 #endif

@@ -106,6 +106,7 @@ int many_order(const struct lockshm *s, struct wanted *w, const struct lockshm_r
 int many_check(const struct lockshm_request *common, const struct lockshm_key *keys, size_t n,
 	       const lockshm_hold_t *holds, struct lockshm_error *error)
 {
+	char text[HOLD_USE_BYTES];
 	size_t i;
 
 	if (!keys || !holds)
@@ -117,8 +118,8 @@ int many_check(const struct lockshm_request *common, const struct lockshm_key *k
 	if (n < 1 || n > LOCKSHM_MANY_MAX)
 		return error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
 	for (i = 0; i < n; i++)
-		if (hold_in_use(hold_of(&holds[i])))
-			return error_set(error, LOCKSHM_INVALID, "hold %zu is in use: release it first", i);
+		if (hold_in_use(hold_of(&holds[i]), text))
+			return error_set(error, LOCKSHM_INVALID, "hold %zu is %s: release it first", i, text);
 	return 0;
 }
 

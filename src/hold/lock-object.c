@@ -56,9 +56,9 @@ struct hold *object_hold(struct lock_object *l)
 	return &l->hold;
 }
 
-bool object_in_use(struct lock_object *l)
+bool object_in_use(struct lock_object *l, char *text)
 {
-	return hold_in_use(object_hold(l));
+	return hold_in_use(object_hold(l), text);
 }
 
 /* Flags and tag of a request record, as this object fills it. */
@@ -152,7 +152,7 @@ int object_bind(struct lock_object *l, const struct lockshm *s)
 		object_fill(l, s, &q);
 		return 0;
 	}
-	if (!object_sound(l) || object_in_use(l))
+	if (!object_sound(l) || object_in_use(l, NULL))
 		return LOCKSHM_INVALID;
 	if (likely(l->number == s->number))
 		return 0;

@@ -95,7 +95,7 @@ bool object_sound(const struct lock_object *l);
 struct hold *object_hold(struct lock_object *l);
 
 /* Is it held now, as far as this thread can tell?  Safe for any content.  Clears up after a lost hold. */
-bool object_in_use(struct lock_object *l);
+bool object_in_use(struct lock_object *l, char *text);
 
 /* Make any memory a lock object with the checked request @q and its key's identity in @s. */
 void object_fill(struct lock_object *l, const struct lockshm *s, const struct lockshm_request *q);

@@ -24,6 +24,7 @@
 
 #include "sys/error.h"
 #include "lock/queue.h"
+#include "lock/table.h"
 
 /* A waiting thread, and how it was met. */
 struct node {
@@ -154,23 +155,6 @@ static bool confirm(const struct search *f, const struct lockshm *s, uint32_t la
 	}
 }
 
-static void describe_key(const struct lockshm *s, const struct shm_entry *e, char *out, size_t size)
-{
-	uint64_t words[KEY_SHOWN_WORDS];
-	size_t i, len = (size_t)load_relaxed(&e->key_len);
-	const unsigned char *bytes = (const unsigned char *)words;
-
-	for (i = 0; i < KEY_SHOWN_WORDS; i++)
-		words[i] = load_relaxed(&entry_detail(s, e)->key[i]);
-	if (len > sizeof(words))
-		len = sizeof(words);
-	if (len > size - 1)
-		len = size - 1;
-	for (i = 0; i < len; i++)
-		out[i] = bytes[i] >= 0x20 && bytes[i] < 0x7f ? (char)bytes[i] : '?';
-	out[len] = '\0';
-}
-
 struct text {
 	char *at;
 	size_t room;
@@ -200,7 +184,7 @@ static void describe_edge(struct text *t, const struct lockshm *s, const struct 
 	char key[24] = "?";
 
 	if (e)
-		describe_key(s, e, key, sizeof(key));
+		table_key_text(s, e, key, sizeof(key));
 	if (through) {
 		struct owner_identity via = owner_identity(s, load_relaxed(&s->requests[through].owner));
 

@@ -82,3 +82,20 @@ void table_cache_probe(struct participant *self, struct cached_key *c, const uns
 	c->known.entry = probe(self->segment, &c->known.id);
 	cache_bytes(c, key, ends, len);
 }
+
+void table_key_text(const struct lockshm *s, const struct shm_entry *e, char *out, size_t size)
+{
+	uint64_t words[KEY_SHOWN_WORDS];
+	size_t i, len = (size_t)load_relaxed(&e->key_len);
+	const unsigned char *bytes = (const unsigned char *)words;
+
+	for (i = 0; i < KEY_SHOWN_WORDS; i++)
+		words[i] = load_relaxed(&entry_detail(s, e)->key[i]);
+	if (len > sizeof(words))
+		len = sizeof(words);
+	if (len > size - 1)
+		len = size - 1;
+	for (i = 0; i < len; i++)
+		out[i] = bytes[i] >= 0x20 && bytes[i] < 0x7f ? (char)bytes[i] : '?';
+	out[len] = '\0';
+}

@@ -61,4 +61,7 @@ bool table_end_claim(struct lockshm *s, struct participant *self, uint32_t index
 /* Is @tail, read from @e, a claim? */
 bool table_is_claimed(const struct lockshm *s, const struct shm_entry *e, uint64_t tail);
 
+/* The beginning of the key for a message: printable, terminated. */
+void table_key_text(const struct lockshm *s, const struct shm_entry *e, char *out, size_t size);
+
 #endif

@@ -643,10 +643,37 @@ START_TEST(hold_in_use_is_not_taken_again)
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
 	request.report = &report;
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
-	names(&report.error, LOCKSHM_INVALID, "hold");
+	names(&report.error, LOCKSHM_INVALID, "hold is in use for \"k\", by this thread");
+	ck_code(lockshm_move(&hold, LOCKSHM_TO_PROCESS), 0);
+	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "hold is in use for \"k\", by this process");
 	ck_code(lockshm_check(&hold, NULL), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(lockshm_acquire(seg, &request, &hold), 0);
+}
+END_TEST
+
+START_TEST(what_is_in_use_for_which_key)
+{
+	struct lockshm_request request = request_for("o\nther", LOCKSHM_EXCLUSIVE);
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_key keys[2] = { { .data = "a", .len = 1 }, { .data = "b", .len = 1 } };
+	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
+	lockshm_lock_t lock = { 0 };
+
+	ck_code(take(&holds[1], "k", LOCKSHM_SHARED), 0);
+	request.report = &report;
+	ck_code(lockshm_acquire_many(seg, &request, keys, 2, holds), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "hold 1 is in use for \"k\", by this thread");
+	ck_code(lockshm_release(&holds[1], 0), 0);
+
+	request.report = NULL;
+	ck_code(lockshm_lock_init(&lock, seg, &request), 0);
+	ck_code(lockshm_lock(&lock, seg), 0);
+	request.report = &report;
+	ck_code(lockshm_lock_init(&lock, seg, &request), LOCKSHM_INVALID);
+	names(&report.error, LOCKSHM_INVALID, "lock object is in use for \"o?ther\", by this thread: unlock it first");
+	ck_code(lockshm_unlock(&lock), 0);
 }
 END_TEST
 
@@ -731,6 +758,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, copy_of_a_hold_is_no_hold);
 	tcase_add_test(tc, stale_copy_in_the_old_place_touches_no_hold);
 	tcase_add_test(tc, hold_in_use_is_not_taken_again);
+	tcase_add_test(tc, what_is_in_use_for_which_key);
 	tcase_add_test(tc, hold_of_a_closed_handle_is_no_hold_of_the_next_one);
 	tcase_add_test(tc, hold_of_a_closed_handle_is_not_held);
 	tcase_add_test(tc, every_code_has_a_name_and_a_sentence);
