@@ -57,35 +57,28 @@ static void name_host(const struct report *r, struct remote_party *to, const cha
 	to->this_host = memcmp(host, r->q->s->redis.host, REDIS_HOST_BYTES) == 0;
 }
 
-#define LEFT_MS_MAX (INT64_MAX / LOCKSHM_MS(1))
-
 static int64_t left_ns(int64_t ms)
 {
-	return ms < 0 || ms > LEFT_MS_MAX ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
+	return ms < 0 || ms >= REDIS_REPLY_MS_MAX ? LOCKSHM_FOREVER : LOCKSHM_MS(ms);
 }
 
-/* @score: the end, by the server's clock.  Not a number, or beyond all times = 0 or for ever. */
-static int64_t left_of_score(const struct report *r, const char *score)
+/* @end: by the server's clock. */
+static int64_t left_until(const struct report *r, int64_t end)
 {
-	double ms = strtod(score, NULL) - (double)r->ms;
-
-	if (ms >= (double)LEFT_MS_MAX)
-		return LOCKSHM_FOREVER;
-	return ms > -(double)LEFT_MS_MAX ? LOCKSHM_MS((int64_t)ms) : 0;
+	return end == REDIS_REPLY_MS_MAX ? LOCKSHM_FOREVER : LOCKSHM_MS(end - r->ms);
 }
 
 /* Time left for @member in @list (member, score, member, score...); false = not in the list. */
 static bool score_of(const struct report *r, size_t list, const struct redis_reply *member, int64_t *left)
 {
 	const struct redis_reply *all = at(r, list);
-	const char *text, *score;
+	const char *text;
 	size_t i, len;
 
 	text = redis_reply_text(member, &len);
 	for (i = 0; text && i + 1 < redis_reply_count(all); i += 2)
 		if (same(redis_reply_at(all, i), text, len)) {
-			score = redis_reply_text(redis_reply_at(all, i + 1), &len);
-			*left = score ? left_of_score(r, score) : 0;
+			*left = left_until(r, redis_reply_ms(redis_reply_at(all, i + 1)));
 			return true;
 		}
 	return false;
@@ -230,7 +223,7 @@ int admin_report(struct admin_op *q, const struct node *node, remote_fn fn, void
 		info.name_len = node->keys.len[0];
 		info.parties = q->list;
 		r.to = q->parties;
-		r.ms = redis_reply_integer(at(&r, AT_MS), 0);
+		r.ms = redis_reply_ms(at(&r, AT_MS));
 		report_held(&r);
 		report_waiters(&r);
 		report_intent(&r);

@@ -100,16 +100,15 @@ static void take_member(const char *member, size_t len, int64_t age_ms, hosts_fn
 
 static void take_list(const struct redis_reply *reply, hosts_fn fn, void *arg)
 {
-	int64_t ms = redis_reply_integer(redis_reply_at(reply, 0), 0);
+	int64_t ms = redis_reply_ms(redis_reply_at(reply, 0));
 	const struct redis_reply *list = redis_reply_at(reply, 1);
 	size_t i, len;
 
 	for (i = 0; i + 1 < redis_reply_count(list); i += 2) {
-		const char *score = redis_reply_text(redis_reply_at(list, i + 1), &len);
 		const char *member = redis_reply_text(redis_reply_at(list, i), &len);
 
-		if (score && member)
-			take_member(member, len, ms - (int64_t)strtod(score, NULL), fn, arg);
+		if (member)
+			take_member(member, len, ms - redis_reply_ms(redis_reply_at(list, i + 1)), fn, arg);
 	}
 }
 

@@ -261,6 +261,19 @@ int64_t redis_reply_integer(const struct redis_reply *r, int64_t otherwise)
 	return is(r, REDIS_REPLY_INTEGER) ? inside(r)->integer : otherwise;
 }
 
+int64_t redis_reply_ms(const struct redis_reply *r)
+{
+	size_t len;
+	const char *text = redis_reply_text(r, &len);
+	double ms = text ? strtod(text, NULL) : (double)redis_reply_integer(r, 0);
+
+	if (ms >= (double)REDIS_REPLY_MS_MAX)
+		return REDIS_REPLY_MS_MAX;
+	if (ms <= -(double)REDIS_REPLY_MS_MAX)
+		return -REDIS_REPLY_MS_MAX;
+	return ms == ms ? (int64_t)ms : 0;
+}
+
 bool redis_reply_is_array(const struct redis_reply *r)
 {
 	return is(r, REDIS_REPLY_ARRAY);

@@ -43,6 +43,10 @@ bool redis_reply_is_nil(const struct redis_reply *r);
 const char *redis_reply_error(const struct redis_reply *r, size_t *len);
 const char *redis_reply_text(const struct redis_reply *r, size_t *len);
 int64_t redis_reply_integer(const struct redis_reply *r, int64_t otherwise);
+/* A time or duration in ms: an integer, or a text as scores have it.  Within +-REDIS_REPLY_MS_MAX, whatever the server
+ * says, so that two of them can be subtracted and are a number of nanoseconds; 0 if it is none. */
+#define REDIS_REPLY_MS_MAX (INT64_C(1) << 42) /* 139 years */
+int64_t redis_reply_ms(const struct redis_reply *r);
 bool redis_reply_is_array(const struct redis_reply *r);
 size_t redis_reply_count(const struct redis_reply *r);
 const struct redis_reply *redis_reply_at(const struct redis_reply *r, size_t i);

@@ -170,6 +170,25 @@ START_TEST(readers_and_the_intent_of_a_writer)
 }
 END_TEST
 
+START_TEST(ends_beyond_all_times)
+{
+	const struct report *s;
+	size_t i;
+
+	hosts_make(1);
+	ck_redis("4", redis, "SADD lk:" K " late endless early none");
+	ck_redis("3", redis, "ZADD {lk:" K "}:rx 1e300 late inf endless -1e300 early");
+	s = inspect(0, K);
+	ck_assert_uint_eq(s->holders, 4);
+	for (i = 0; i < 4; i++)
+		if (strcmp(s->value[i], "early") == 0)
+			ck_assert_int_lt(s->party[i].expires_in_ns, 0);
+		else
+			ck_assert_msg(s->party[i].expires_in_ns == LOCKSHM_FOREVER, "%s: %lld", s->value[i],
+				      (long long)s->party[i].expires_in_ns);
+}
+END_TEST
+
 START_TEST(other_programs)
 {
 	const struct report *s;
@@ -453,6 +472,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_free_key);
 	tcase_add_test(tc, holders_and_waiters);
 	tcase_add_test(tc, readers_and_the_intent_of_a_writer);
+	tcase_add_test(tc, ends_beyond_all_times);
 	tcase_add_test(tc, other_programs);
 	tcase_add_test(tc, a_server_that_is_away);
 	tcase_add_test(tc, a_server_that_refuses);
