@@ -2,6 +2,7 @@
 /* liar.c - see redis-support/liar.h */
 #define _GNU_SOURCE
 #include "liar.h"
+#include "sockets.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -35,46 +36,26 @@ struct pair {
 static struct pair pairs[PAIRS_MAX];
 static const struct lie *lie;
 static struct liar_state *state;
-static char target[96];
-
-static void shut(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
+static char target[TARGET_BYTES];
 
 static void end_pair(struct pair *p)
 {
-	shut(&p->client);
-	shut(&p->server);
+	socket_shut(&p->client);
+	socket_shut(&p->server);
 	*p = (struct pair){ .client = -1, .server = -1 };
-}
-
-static int dial_target(void)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	memcpy(un.sun_path, target, sizeof(target));
-	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
-		return fd;
-	close(fd);
-	return -1;
 }
 
 static void take_client(int listener)
 {
-	int i, one = 1, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int i, fd = socket_accept(listener);
 
 	for (i = 0; i < PAIRS_MAX && pairs[i].client >= 0; i++)
 		;
 	if (fd < 0 || i == PAIRS_MAX) {
-		shut(&fd);
+		socket_shut(&fd);
 		return;
 	}
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	pairs[i] = (struct pair){ .client = fd, .server = dial_target() };
+	pairs[i] = (struct pair){ .client = fd, .server = socket_dial(target) };
 	if (pairs[i].server < 0)
 		end_pair(&pairs[i]);
 }

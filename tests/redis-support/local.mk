@@ -18,6 +18,8 @@ tests_libtest_la_SOURCES += \
 	%D%/redis.h \
 	%D%/rights.c \
 	%D%/server.c \
+	%D%/sockets.c \
+	%D%/sockets.h \
 	%D%/tls-files.c \
 	$(end)
 endif

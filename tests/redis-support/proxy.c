@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "redis.h"
+#include "sockets.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -36,20 +37,13 @@ struct pair {
 
 static struct pair pairs[PAIRS_MAX];
 static enum proxy_fault fault = PROXY_PASS;
-static char target[96];
+static char target[TARGET_BYTES];
 static long n_replied;
-
-static void shut(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 static void end_pair(struct pair *p)
 {
-	shut(&p->client);
-	shut(&p->server);
+	socket_shut(&p->client);
+	socket_shut(&p->server);
 	free(p->held);
 	p->held = NULL;
 	p->n_held = 0;
@@ -61,45 +55,15 @@ static void reset(int *fd)
 
 	if (*fd >= 0)
 		setsockopt(*fd, SOL_SOCKET, SO_LINGER, &rst, sizeof(rst));
-	shut(fd);
-}
-
-static int dial_port(int port)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	in.sin_port = htons((uint16_t)port);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (connect(fd, (struct sockaddr *)&in, sizeof(in)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* A path, or a port number. */
-static int dial_target(void)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd;
-
-	if (target[0] != '/')
-		return dial_port(atoi(target));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	memcpy(un.sun_path, target, sizeof(target));
-	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
-		return fd;
-	close(fd);
-	return -1;
+	socket_shut(fd);
 }
 
 static void take_client(int listener)
 {
-	int i, one = 1, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int i, fd = socket_accept(listener);
 
 	if (fd < 0)
 		return;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	for (i = 0; i < PAIRS_MAX && pairs[i].client >= 0; i++)
 		;
 	if (fault == PROXY_REFUSE || i == PAIRS_MAX) {
@@ -108,7 +72,7 @@ static void take_client(int listener)
 	}
 	end_pair(&pairs[i]);
 	pairs[i].client = fd;
-	pairs[i].server = dial_target();
+	pairs[i].server = socket_dial(target);
 	if (pairs[i].server < 0)
 		reset(&pairs[i].client);
 }
@@ -189,7 +153,7 @@ static void obey(int control)
 			reset(&pairs[i].client);
 			end_pair(&pairs[i]);
 		} else if (cmd.fault == PROXY_HALF_OPEN) {
-			shut(&pairs[i].server);
+			socket_shut(&pairs[i].server);
 		} else if (cmd.fault == PROXY_PASS) {
 			let_go(&pairs[i]);
 		}
