@@ -1171,8 +1171,8 @@ struct lockshm_host_lease_info {
 	uint64_t local_grants; /**< holds granted under this lease so far */
 	uint64_t other_hosts_waiting; /**< other hosts that wait, as last reported */
 	char value[40];        /**< the value in Redis, that of the last lease if there is none now */
-	char why[256];         /**< why the last try failed, "" if it did not; ends with the name of the host in the way,
-				*   if one is known, as in "another host holds it: 9b1b6a9d2f0c4e57" */
+	char why[256];         /**< why the last try failed, "" if it did not; ends with the host in the way,
+				*   if one is known: "another host holds it: web-2 (9b1b6a9d2f0c4e57)" */
 };
 
 /** One lock. */

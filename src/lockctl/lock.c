@@ -241,7 +241,7 @@ static char *format_holder(const struct lockshm_request_info *request)
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }
 
-/** What this host's lease waits for: "another host holds it: 9b1b6a9d2f0c4e57"; of a lease just requested not known. */
+/** What this host's lease waits for, "another host holds it: web-2 (9b1b6a9d2f0c4e57)", if that is known yet. */
 static char *format_host_ahead(const struct lockshm_lock_info *lock)
 {
 	const struct lockshm_host_lease_info *lease = lock->lease;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- alone
--- rights.lua - KEYS: names of a lock that nobody uses.  For an operator: the commands of the other scripts that this
+-- rights.lua - KEYS: names of an unused lock.  For an operator: the commands of the other scripts that this
 -- login may not execute: { writes looked at?, needed, useful }.  Changes nothing: it runs with the flag no-writes, under
 -- which a server refuses each write once it has looked at the rights.  Without that flag (before 7.0) no write is tried.
 
