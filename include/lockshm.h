@@ -537,9 +537,9 @@ int lockshm_current(lockshm_t *segment);
  * the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
  * once another host waits, only for 64 holds, or for as many of up to 1,024 as begin within 5 ms, and in no case for
  * longer than half of redis_ttl_ns or 200 ms.  The hold ends with its own lease or the host's: after the host lease is
- * lost, every call on the hold returns LOCKSHM_LOST and nothing else.  Its token rises across all hosts.  A key that is used with and without the flag excludes both kinds
- * on this host, and only those with the flag on other hosts.  A try (time-out 0)
- * takes as long as the reply of Redis.  Deadlocks are found within this host only.
+ * lost, every call on the hold returns LOCKSHM_LOST and nothing else.  Its token rises across all hosts.  A key that is
+ * used with and without the flag excludes both kinds on this host, and only those with the flag on other hosts.  A try
+ * (time-out 0) takes as long as the reply of Redis, 1.5 s at most.  Deadlocks are found within this host only.
  *
  * The program lockshm-bridge obtains the host leases, for all processes of the host; this call only stores that the key
  * is wanted, and waits.  Without a bridge Redis counts as out of reach: for a try after one second, else after two, so
@@ -589,7 +589,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * LOCKSHM_ACKNOWLEDGE clears damage marks only when all are held; a failed call clears none.  A call that is stopped
  * while it enters the holds, all granted, and loses one of them may leave a mark of another that it entered before.
  *
- * One deadline for the whole call; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
+ * One deadline for the whole call, and for a try with LOCKSHM_GLOBAL one wait of 1.5 s at most for the replies of Redis;
+ * each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
  * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
@@ -1009,9 +1010,9 @@ struct lockshm_outcome {
  * @error:   may be NULL
  *
  * The descriptor becomes readable, by eight bytes (the number 1 as uint64_t), when there is an outcome and there was
- * none before.  The library's own eventfd is emptied by lockshm_loop_next() with the last outcome; the reader of another
- * descriptor reads it and then calls lockshm_loop_next() until there is none left.  A write that does not fit is left out: its reader has something
- * to read already.  The loop keeps the segment in use: after lockshm_close() its waits and holds go on until
+ * none before.  The library's own eventfd is emptied by lockshm_loop_next() with the last outcome; the reader of
+ * another descriptor reads it and then calls lockshm_loop_next() until there is none left.  A write that does not fit
+ * is left out: its reader has something to read already.  The loop keeps the segment in use: after lockshm_close() its waits and holds go on until
  * lockshm_loop_close().  Starts the service thread.
  *
  * Return: 0; LOCKSHM_INVALID (@segment is closed, @out is NULL, @fd is not open for writing, may block, or is no
@@ -1065,8 +1066,8 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  * the barge window is for the next request of this loop.
  *
  * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK.  Also LOCKSHM_INVALID for an endless
- *         time-out with a strict hold, and for a @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent, before fork()).  A negative code but LOCKSHM_PENDING: nothing
- *         is held, and no outcome follows.
+ *         time-out with a strict hold, and for a @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent,
+ *         before fork()).  A negative code but LOCKSHM_PENDING: nothing is held, and no outcome follows.
  * Since: 0.1
  */
 int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request, lockshm_hold_t *hold,

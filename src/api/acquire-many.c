@@ -7,17 +7,26 @@
 #include <string.h>
 
 #include "api/acquire.h"
+#include "global/lease-wait.h"
 #include "hold/key-order.h"
 #include "sys/clock.h"
 #include "sys/error.h"
 #include "sys/sized.h"
 
-/* One deadline for all keys: the time-out counts from now. */
-static int64_t common_deadline(const struct lockshm_request *common)
+/* One deadline for all keys: the time-out counts from now, and so does what a try may wait for Redis.  Returns how to
+ * acquire. */
+static unsigned set_deadline(struct lockshm_request *common)
 {
-	if (common->deadline_ns || common->timeout_ns <= 0 || common->timeout_ns > LOCKSHM_TIME_MAX)
-		return common->deadline_ns;
-	return clock_precise() + common->timeout_ns;
+	bool waits = common->timeout_ns > 0 && common->timeout_ns <= LOCKSHM_TIME_MAX;
+
+	if (common->deadline_ns)
+		return ACQUIRE_OUTSIDE;
+	if (waits)
+		common->deadline_ns = clock_precise() + common->timeout_ns;
+	if (common->timeout_ns != 0 || !(common->flags & LOCKSHM_GLOBAL))
+		return ACQUIRE_OUTSIDE;
+	common->deadline_ns = lease_wait_deadline(common);
+	return ACQUIRE_OUTSIDE | ACQUIRE_TRY;
 }
 
 struct report_sum {
@@ -51,7 +60,7 @@ static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 #define AGAIN 1000 /* not a public code: a lease ended before the last key was granted */
 
 /* @q: without LOCKSHM_ACKNOWLEDGE. */
-static int take_once(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
+static int take_once(struct lockshm *s, struct lockshm_request *q, unsigned how, const struct lockshm_key *keys,
 		     const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
 {
 	int status = 0, err;
@@ -62,7 +71,7 @@ static int take_once(struct lockshm *s, struct lockshm_request *q, const struct 
 		q->key_len = keys[w[i].qpos].len;
 		q->mode = w[i].mode;
 		q->report = &sum->one;
-		err = acquire_outside(s, q, &holds[w[i].qpos]);
+		err = acquire_outside(s, q, &holds[w[i].qpos], how);
 		many_add_report(&sum->all, &sum->one);
 		if (err < 0) {
 			undo(holds, w, i);
@@ -81,12 +90,12 @@ static int take_once(struct lockshm *s, struct lockshm_request *q, const struct 
 static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
 		    const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
 {
-	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
+	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE, how = set_deadline(q);
 	int tries, status = AGAIN;
 
 	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
 	for (tries = 0; tries < MANY_TRIES && status == AGAIN; tries++)
-		status = take_once(s, q, keys, w, n, holds, sum);
+		status = take_once(s, q, how, keys, w, n, holds, sum);
 	if (status == AGAIN)
 		return error_set(&sum->all.error, LOCKSHM_TIMEOUT,
 				 "the leases end before the last key is granted: ttl_ns is too short");
@@ -111,7 +120,6 @@ static int acquire_many(struct lockshm *segment, struct lockshm_request *common,
 	if (err)
 		return err;
 	memset(holds, 0, n * sizeof(*holds));
-	common->deadline_ns = common_deadline(common);
 	return take_all(segment, common, keys, wanted, n_wanted, holds, sum);
 }
 

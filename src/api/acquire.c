@@ -22,7 +22,7 @@ int acquire_dispatch(struct lockshm *s, const struct lockshm_request *q, const s
 
 /*
  * @request and its report have the library's own sizes.  The report is cleared before anything is refused.
- * @how: 0 or ACQUIRE_OUTSIDE.
+ * @how: 0, or as for acquire_outside().
  */
 static int acquire_own_sizes(struct lockshm *segment, const struct lockshm_request *request, lockshm_hold_t *hold,
 			     unsigned how)
@@ -52,9 +52,9 @@ static int acquire_own_sizes(struct lockshm *segment, const struct lockshm_reque
 	return acquire_dispatch(segment, &outside, NULL, hold, error);
 }
 
-int acquire_outside(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold)
+int acquire_outside(struct lockshm *s, const struct lockshm_request *q, lockshm_hold_t *hold, unsigned how)
 {
-	return acquire_own_sizes(s, q, hold, ACQUIRE_OUTSIDE);
+	return acquire_own_sizes(s, q, hold, how);
 }
 
 /* The program was compiled with another header, or its sizes are wrong. */

@@ -130,10 +130,12 @@ static int acquire_once(struct blocked *b)
 	struct lockshm_request q = *g->q;
 	int status;
 
-	q.flags = (q.flags & ~LOCKSHM_GLOBAL) | ACQUIRE_OUTSIDE;
+	q.flags = (q.flags & ~(LOCKSHM_GLOBAL | ACQUIRE_TRY)) | ACQUIRE_OUTSIDE;
 	q.ttl_ns = PATIENCE_NS;
 	q.max_hold_ns = 0;
-	if (!lease_is_try(g->q) && g->deadline != INT64_MAX)
+	if (lease_is_try(g->q))
+		q.deadline_ns = 0;
+	else if (g->deadline != INT64_MAX)
 		q.deadline_ns = g->deadline;
 	status = resume_streak(b, &q);
 	if (status == NOT_TAKEN)

@@ -18,6 +18,7 @@
 #ifndef LOCKSHM_GLOBAL_LEASE_WAIT_H
 #define LOCKSHM_GLOBAL_LEASE_WAIT_H
 
+#include "hold/acquire.h"
 #include "hostlease/host-lease.h"
 #include "sys/futex.h"
 #include "sys/hash.h"
@@ -69,10 +70,11 @@ MUST_CHECK int lease_wait_check(const struct lockshm *s, const struct lockshm_re
 
 static inline bool lease_is_try(const struct lockshm_request *q)
 {
-	return q->timeout_ns == 0 && q->deadline_ns == 0;
+	return q->timeout_ns == 0 && (q->deadline_ns == 0 || q->flags & ACQUIRE_TRY);
 }
 
-/* When a wait for the lease that begins now ends; of a try: the longest wait for the bridge's reply. */
+/* When a wait for the lease ends that begins now, and all that follow it in the same call; of a try: the longest wait for
+ * replies of the bridge. */
 int64_t lease_wait_deadline(const struct lockshm_request *q);
 
 /* g->index is granted: show the demand to the bridge.  LOCKSHM_FULL. */

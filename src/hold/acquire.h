@@ -11,6 +11,8 @@
 /* Not a public flag: the request is granted but not entered.  The caller needs more than this lock, and enters it with
  * hold_go_inside(), or releases it. */
 #define ACQUIRE_OUTSIDE 0x80000000u
+/* Not a public flag, of a global request: a try, though it has a deadline, that of its wait for the reply of Redis. */
+#define ACQUIRE_TRY 0x40000000u
 
 /* Is @q a request as the manual wants it, of this library's size, and @hold free?  0, or the code to return. */
 int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, struct lockshm_error *error);

@@ -45,13 +45,13 @@ bool wait_take_local(struct wait *w)
 	return deadline_renew(s, w->index, &w->grant.gen, segment_now(s) + PATIENCE_NS);
 }
 
-/* A try waits for a reply of Redis. */
+/* A try waits for replies of Redis: the time for all of them, and for further keys, begins with the first wait. */
 static void set_deadline(struct wait *w)
 {
 	const struct lockshm *s = w->loop->s;
 	struct lease_wait *g = &w->lease->g;
 
-	if (lease_is_try(&w->request)) {
+	if (g->deadline == 0 && lease_is_try(&w->request)) {
 		g->deadline = lease_wait_deadline(&w->request);
 		w->deadline = g->deadline + s->clock_offset;
 	} else {

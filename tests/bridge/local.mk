@@ -30,6 +30,7 @@ tests_of_bridge += \
 	%D%/test-global-stale-bridge \
 	%D%/test-global-stale-position \
 	%D%/test-global-tls \
+	%D%/test-global-tries \
 	%D%/test-global-unreachable \
 	%D%/test-global \
 	$(end)
