@@ -319,6 +319,22 @@ static const char *remedy(int code)
 	}
 }
 
+/* Each server has one vote. */
+static void check_vote(struct check *c, const struct redis_conn *conn)
+{
+	const struct redis_server_info *server = redis_conn_info(conn);
+	const char *label = redis_conn_label(conn);
+	size_t i;
+
+	if (server->cluster)
+		say(c, CHECK_FAIL, label, "is a node of a cluster, which cannot vote: --redis-quorum is for independent servers");
+	for (i = 0; i < c->n && c->conns[i] != conn; i++)
+		if (c->conns[i] && redis_conn_ready(c->conns[i]) &&
+		    strcmp(redis_conn_info(c->conns[i])->run_id, server->run_id) == 0)
+			say(c, CHECK_FAIL, label, "is the same server as %s: they have one vote together",
+			    redis_conn_label(c->conns[i]));
+}
+
 static void check_server(struct check *c, struct redis_conn *conn)
 {
 	const char *label = redis_conn_label(conn);
@@ -336,8 +352,8 @@ static void check_server(struct check *c, struct redis_conn *conn)
 		return;
 	}
 	c->deadline = redis_now() + c->timeout_ns;
-	if (server->cluster && c->s->redis.flags & REDIS_QUORUM)
-		say(c, CHECK_FAIL, label, "is a node of a cluster, which cannot vote: --redis-quorum is for independent servers");
+	if (c->s->redis.flags & REDIS_QUORUM)
+		check_vote(c, conn);
 	say(c, server->round_trip_ns > io_ns ? CHECK_NOTE : CHECK_OK, label, "Redis %s%s, connected%s in %.1f ms%s",
 	    server->version, server->cluster ? " (cluster)" : "", strncmp(label, "rediss:", 7) == 0 ? " and verified" : "",
 	    (double)server->round_trip_ns / 1e6,

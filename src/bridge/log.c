@@ -132,4 +132,5 @@ static void log_server(const char *label, bool ready, const char *why, void *arg
 void bridge_log_servers(struct server_logs *logs, const struct redis_client *client)
 {
 	redis_client_each_server(client, log_server, logs);
+	redis_client_each_fault(client, bridge_log_refusal);
 }

@@ -338,3 +338,21 @@ void redis_client_each_server(const struct redis_client *client,
 	for (i = 0; i < client->n_quorum; i++)
 		report_server(redis_quorum_conn(client->quorum, i), fn, arg);
 }
+
+void redis_client_each_fault(const struct redis_client *client, void (*fn)(const char *why))
+{
+	const struct redis_error *same = client->quorum ? redis_quorum_same(client->quorum) : NULL;
+	size_t i;
+
+	for (i = 0; i < client->pipeline.nodes.n; i++) {
+		const struct redis_conn *hints = tracking_conn(client->pipeline.nodes.node[i].tracking);
+		char why[320];
+
+		if (!redis_conn_closed(hints) || redis_conn_error(hints)->code != REDIS_PROTOCOL)
+			continue;
+		snprintf(why, sizeof(why), "%.280s (on the connection for hints)", redis_conn_error(hints)->text);
+		fn(why);
+	}
+	if (same && same->code)
+		fn(same->text);
+}

@@ -93,5 +93,7 @@ int64_t redis_client_due(const struct redis_client *client);
 /* Calls @fn for each server: can it be used now, and if not, why, "" = it was not needed yet. */
 void redis_client_each_server(const struct redis_client *client,
 			      void (*fn)(const char *label, bool ready, const char *why, void *arg), void *arg);
+/* Calls @fn for each fault of a server that can be used: nonsense in the place of hints, one vote of two servers. */
+void redis_client_each_fault(const struct redis_client *client, void (*fn)(const char *why));
 
 #endif

@@ -66,13 +66,25 @@ static void pump(struct redis_pipeline *p)
 	}
 }
 
+/* From a refusal, or nonsense in the place of hints, until the next attempt. */
+static bool pauses(struct redis_node *node)
+{
+	const struct redis_conn *hints = tracking_conn(node->tracking);
+
+	if (!node->untracked && redis_conn_closed(hints) && redis_conn_error(hints)->code == REDIS_PROTOCOL) {
+		node->untracked = true;
+		node->arm_again = redis_now() + TRACKING_AGAIN_NS;
+	}
+	return node->untracked && redis_now() < node->arm_again;
+}
+
 /* True if anything happened. */
 static bool arm(struct redis_pipeline *p, struct redis_node *node)
 {
 	int code;
 
 	if (!node->arms) {
-		if (!redis_conn_ready(node->conn) || (node->untracked && redis_now() < node->arm_again))
+		if (!redis_conn_ready(node->conn) || pauses(node))
 			return false;
 		tracking_arm(&node->arming, node->tracking, node->conn, p->io_ns);
 		node->arms = true;

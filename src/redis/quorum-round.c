@@ -8,52 +8,81 @@
 
 /* ---------------------------------------------------------------- servers */
 
-static int refuse_duplicate(struct redis_quorum *q, const struct node *a, const struct node *b)
+/* A node of a cluster has a part of the keys and redirects commands about the others. */
+static void refuse_cluster(struct node *node)
 {
-	q->unfit = true;
-	return redis_fail(&q->error, REDIS_INVALID, "%.100s and %.100s are the same server",
-			   redis_conn_label(a->conn), redis_conn_label(b->conn));
+	redis_conn_close(node->conn);
+	(void)redis_conn_set_error(node->conn, REDIS_INVALID,
+				   "is a node of a cluster: a majority takes servers that know nothing of each other");
 }
 
-/* A node of a cluster has a part of the keys and redirects commands about the others. */
-static int refuse_cluster(struct redis_quorum *q, const struct node *node)
+/*
+ * Servers with one run_id are one server under two addresses, or one of them lies.  They have one vote together, so that
+ * neither case makes a majority of less, and a lie takes no vote from the server that it names.
+ */
+static void group_all(struct redis_quorum *q)
 {
-	q->unfit = true;
-	return redis_fail(&q->error, REDIS_INVALID,
-			   "%.100s is a node of a cluster: a majority takes servers that know nothing of each other",
-			   redis_conn_label(node->conn));
+	unsigned i, k;
+
+	q->same.code = 0;
+	for (i = 0; i < q->n; i++) {
+		for (k = 0; k < i && strcmp(q->nodes[k].run_id, q->nodes[i].run_id) != 0; k++)
+			;
+		q->nodes[i].group = q->nodes[i].run_id[0] ? k : i;
+		if (q->nodes[i].group != i)
+			(void)redis_fail(&q->same, REDIS_INVALID,
+					 "%.100s and %.100s are the same server, or one claims to be: one vote together",
+					 redis_conn_label(q->nodes[k].conn), redis_conn_label(q->nodes[i].conn));
+	}
 }
 
 /*
  * Identifies the server of a new connection.  One with an unknown run_id may be new here or may have been restarted:
  * either way it may have forgotten leases.
  */
-static int identify(struct redis_quorum *q, struct node *node)
+static void identify(struct redis_quorum *q, struct node *node)
 {
 	const struct redis_server_info *info = redis_conn_info(node->conn);
 	int64_t age_ms = info->uptime_s * 1000;
-	size_t i;
 
 	node->known = redis_conn_generation(node->conn);
+	if (info->cluster) {
+		refuse_cluster(node);
+		return;
+	}
 	node->backoff.ns = 0;
-	if (info->cluster)
-		return refuse_cluster(q, node);
-	for (i = 0; i < q->n; i++)
-		if (&q->nodes[i] != node && strcmp(q->nodes[i].run_id, info->run_id) == 0)
-			return refuse_duplicate(q, &q->nodes[i], node);
 	if (strcmp(node->run_id, info->run_id) != 0 && age_ms < q->options.quarantine_ms)
 		node->votes_from = redis_now() + REDIS_MS(q->options.quarantine_ms - age_ms);
 	memcpy(node->run_id, info->run_id, sizeof(node->run_id));
-	return 0;
+	group_all(q);
 }
 
 bool quorum_ready(struct redis_quorum *q, struct node *node)
 {
-	if (!redis_conn_ready(node->conn))
-		return false;
-	if (node->known != redis_conn_generation(node->conn))
-		(void)identify(q, node);
-	return !q->unfit;
+	if (redis_conn_ready(node->conn) && node->known != redis_conn_generation(node->conn))
+		identify(q, node);
+	return redis_conn_ready(node->conn);
+}
+
+unsigned quorum_ready_votes(struct redis_quorum *q)
+{
+	unsigned groups = 0;
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (quorum_ready(q, &q->nodes[i]))
+			groups |= 1U << q->nodes[i].group;
+	return (unsigned)__builtin_popcount(groups);
+}
+
+unsigned quorum_all_votes(const struct redis_quorum *q)
+{
+	unsigned groups = 0;
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		groups |= 1U << q->nodes[i].group;
+	return (unsigned)__builtin_popcount(groups);
 }
 
 static bool quorum_votes(struct redis_quorum *q, struct node *node)
@@ -116,19 +145,16 @@ bool quorum_gathered(struct redis_quorum *q, unsigned enough, int64_t deadline, 
 	unsigned under_way = 0;
 	size_t i;
 
-	*n = 0;
+	*n = quorum_ready_votes(q);
 	begin_backoffs(q);
 	for (i = 0; i < q->n; i++) {
 		struct redis_conn *c = q->nodes[i].conn;
 
-		if (quorum_ready(q, &q->nodes[i]))
-			++*n;
-		else if (!redis_conn_closed(c))
-			under_way++;
-		else if (redis_conn_error(c)->code)
+		under_way += !redis_conn_ready(c) && !redis_conn_closed(c);
+		if (redis_conn_closed(c) && redis_conn_error(c)->code)
 			q->error = *redis_conn_error(c);
 	}
-	return *n >= enough || !under_way || q->unfit || redis_now() >= deadline;
+	return *n >= enough || !under_way || redis_now() >= deadline;
 }
 
 /* ---------------------------------------------------------------- rounds */
@@ -229,25 +255,30 @@ bool round_reap(struct redis_quorum *q)
 
 static struct tally count(struct redis_quorum *q, const struct round *r, enum redis_status yes)
 {
+	unsigned agree = 0, open = 0, refuse = 0; /* groups */
 	struct tally t = { 0 };
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
 		const struct redis_op *op = &r->ops[i];
+		unsigned group = 1U << q->nodes[i].group;
 
 		if (!r->sent[i])
 			continue;
 		if (!op->done)
-			t.open++;
+			open |= group;
 		else if (op->code == 0 && op->reply.status == yes && (!r->kind || op->reply.kind == r->kind))
-			t.yes++;
+			agree |= group;
 		else if (op->code == 0)
-			t.no++;
+			refuse |= group;
 		else if (!t.code || !redis_error_passes(op->code))
 			t.code = op->code;
 		if (op->done && op->code)
 			(void)redis_fail(&q->error, op->code, "%s", op->why);
 	}
+	t.yes = (unsigned)__builtin_popcount(agree);
+	t.open = (unsigned)__builtin_popcount(open & ~agree);
+	t.no = (unsigned)__builtin_popcount(refuse & ~open & ~agree);
 	return t;
 }
 

@@ -15,6 +15,7 @@ struct node {
 	struct redis_conn *conn;
 	uint64_t known; /* generation that was identified */
 	char run_id[41];
+	unsigned group; /* the first server with the same run_id */
 	int64_t votes_from;
 	struct redis_backoff backoff; /* after a failure */
 	uint64_t failed; /* generation of the latest failure */
@@ -40,7 +41,7 @@ struct redis_quorum {
 	struct round *rounds, **rounds_end; /* oldest first: in that order replies come */
 	struct redis_vote *votes, **votes_end; /* under way */
 	struct redis_error error;
-	bool unfit; /* two addresses are one server, or one belongs to a cluster */
+	struct redis_error same; /* two servers that share a vote; code 0 = none */
 };
 
 struct tally {
@@ -48,11 +49,14 @@ struct tally {
 	int code; /* of an error: one that does not pass, if there is one */
 };
 
-/* Connected, identified, and fit for a quorum with the others? */
+/* Connected and identified? */
 bool quorum_ready(struct redis_quorum *q, struct node *node);
 /* Begins to connect to all that are not connected and do not back off. */
 void quorum_connect(struct redis_quorum *q, int64_t deadline);
-/* Are @enough servers ready, or no more can be by the deadline?  @n: how many are. */
+/* How many votes servers have that are ready, or that vote now; how many all have. */
+unsigned quorum_ready_votes(struct redis_quorum *q);
+unsigned quorum_all_votes(const struct redis_quorum *q);
+/* Are @enough votes ready, or no more can be by the deadline?  @n: how many are. */
 bool quorum_gathered(struct redis_quorum *q, unsigned enough, int64_t deadline, unsigned *n);
 
 /* Kept.  NULL = no memory; q->error is set. */

@@ -152,8 +152,10 @@ static int no_majority(struct redis_quorum *q)
 	int code = REDIS_UNREACHABLE;
 	size_t i;
 
-	if (q->unfit)
-		return REDIS_INVALID;
+	if (quorum_all_votes(q) < q->majority) {
+		q->error = q->same;
+		return q->error.code;
+	}
 	for (i = 0; i < q->n; i++) {
 		const struct redis_error *error = redis_conn_error(q->nodes[i].conn);
 
@@ -379,6 +381,7 @@ void redis_quorum_step(struct redis_quorum *q)
 	do {
 		for (i = 0; i < q->n; i++)
 			(void)redis_conn_pump(q->nodes[i].conn);
+		(void)quorum_ready_votes(q);
 		any = round_reap(q);
 		any = advance_all(q) || any;
 	} while (any);

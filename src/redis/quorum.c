@@ -30,6 +30,8 @@ int redis_quorum_new(struct redis_quorum **out, const struct redis_server *serve
 	q->options = *options;
 	q->rounds_end = &q->rounds;
 	q->votes_end = &q->votes;
+	for (i = 0; i < n; i++)
+		q->nodes[i].group = (unsigned)i;
 	for (i = 0; i < n && !code; i++)
 		code = redis_conn_new(&q->nodes[i].conn, &servers[i], &conn_options, error);
 	if (code)
@@ -62,24 +64,25 @@ int redis_quorum_open(struct redis_quorum *q, int64_t deadline)
 	quorum_connect(q, deadline);
 	while (!quorum_gathered(q, (unsigned)q->n, deadline, &n))
 		redis_quorum_wait(q, deadline);
-	if (q->unfit)
-		return REDIS_INVALID;
+	if (quorum_all_votes(q) < q->majority)
+		return redis_fail(&q->error, q->same.code, "%s", q->same.text);
 	return n >= q->majority ? 0 : q->error.code ? q->error.code : REDIS_UNREACHABLE;
 }
 
 unsigned redis_quorum_voters(const struct redis_quorum *q)
 {
 	int64_t now = redis_now();
-	unsigned n = 0;
+	unsigned groups = 0;
 	size_t i;
 
 	for (i = 0; i < q->n; i++) {
 		const struct node *node = &q->nodes[i];
 
-		n += redis_conn_ready(node->conn) && node->known == redis_conn_generation(node->conn) &&
-		     now >= node->votes_from;
+		if (redis_conn_ready(node->conn) && node->known == redis_conn_generation(node->conn) &&
+		    now >= node->votes_from)
+			groups |= 1U << node->group;
 	}
-	return n;
+	return (unsigned)__builtin_popcount(groups);
 }
 
 bool redis_quorum_reachable(const struct redis_quorum *q)
@@ -105,6 +108,11 @@ int64_t redis_quorum_tried(const struct redis_quorum *q, int64_t now)
 const struct redis_error *redis_quorum_error(const struct redis_quorum *q)
 {
 	return &q->error;
+}
+
+const struct redis_error *redis_quorum_same(const struct redis_quorum *q)
+{
+	return &q->same;
 }
 
 struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i)

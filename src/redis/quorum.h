@@ -43,8 +43,9 @@ void redis_quorum_free(struct redis_quorum *q);
 
 /*
  * Connects to all and waits until each is ready or failed; the only call here that waits for more than one event.  0 = a
- * majority is ready; REDIS_INVALID = two addresses are one server.  Later calls reconnect by themselves; a server that
- * failed is not tried again during its back-off (redis/backoff.h), in which it counts as unreachable.
+ * majority is ready; REDIS_INVALID = so many addresses are one server that no majority is possible.  Later calls
+ * reconnect by themselves; a server that failed is not tried again during its back-off (redis/backoff.h), in which it
+ * counts as unreachable.
  */
 int redis_quorum_open(struct redis_quorum *q, int64_t deadline);
 
@@ -93,9 +94,11 @@ bool redis_quorum_awaits(const struct redis_quorum *q, size_t i);
 bool redis_quorum_reachable(const struct redis_quorum *q);
 /* The earliest last attempt to connect among the servers that are not ready; @now if that is later. */
 int64_t redis_quorum_tried(const struct redis_quorum *q, int64_t now);
-/* How many servers vote now; the error of the last failure. */
+/* How many votes there are now; the error of the last failure. */
 unsigned redis_quorum_voters(const struct redis_quorum *q);
 const struct redis_error *redis_quorum_error(const struct redis_quorum *q);
+/* Two servers that report one run_id, and so have one vote together; code 0 = none do. */
+const struct redis_error *redis_quorum_same(const struct redis_quorum *q);
 
 /* The connection to the server that was given as number @i, from 0. */
 struct redis_conn *redis_quorum_conn(const struct redis_quorum *q, size_t i);

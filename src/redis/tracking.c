@@ -20,7 +20,8 @@ struct tracking {
 	uint64_t armed_generation, armed_from;
 
 	bool missed; /* hints may have been missed since the last REDIS_HINT_ALL */
-	int64_t received, pinged; /* when; pinged 0 = no PING awaits its reply */
+	int64_t received, pinged; /* when; pinged 0 = no PING was sent since the last message */
+	unsigned pings; /* without a reply so far */
 	struct redis_reply *message; /* with several keys, returned one by one */
 	size_t next_key;
 };
@@ -70,6 +71,7 @@ static void subscribe(struct tracking *w, int64_t deadline)
 	w->missed = true;
 	w->received = redis_now();
 	w->pinged = 0;
+	w->pings = 0;
 	/* Two commands: a user may have the right to one channel only. */
 	(void)redis_conn_send(w->conn, deadline, 2, first, NULL);
 	(void)redis_conn_send(w->conn, deadline, 2, second, NULL);
@@ -246,20 +248,40 @@ static bool next_key(struct tracking *w, const char **key, size_t *len)
 	return false;
 }
 
-/* "message", channel, and text, keys or nil; or "pong", which only proves that the connection works. */
+/* "pong", or an error for want of the right: only proves that the connection works. */
+static bool is_pong(struct tracking *w)
+{
+	size_t len;
+
+	if (!w->pings || (!redis_reply_equals(redis_reply_at(w->message, 0), "pong") &&
+			  !redis_reply_error(w->message, &len)))
+		return false;
+	w->pings--;
+	return true;
+}
+
+/* A server that goes on with it would keep this host busy. */
+static enum redis_hint nonsense(struct tracking *w)
+{
+	redis_conn_close(w->conn);
+	(void)redis_conn_set_error(w->conn, REDIS_PROTOCOL, "a message that is no hint");
+	return REDIS_HINT_NONE;
+}
+
+/* "message", channel, and text, keys or nil. */
 static enum redis_hint read_message(struct tracking *w, const char **key, size_t *len)
 {
 	const struct redis_reply *what = redis_reply_at(w->message, 2);
 
 	if (!redis_reply_equals(redis_reply_at(w->message, 0), "message"))
-		return REDIS_HINT_NONE;
+		return is_pong(w) ? REDIS_HINT_NONE : nonsense(w);
 	if (!redis_reply_equals(redis_reply_at(w->message, 1), INVALIDATE)) {
 		*key = redis_reply_text(what, len);
-		return *key ? REDIS_HINT_NOTIFIED : REDIS_HINT_NONE;
+		return *key ? REDIS_HINT_NOTIFIED : nonsense(w);
 	}
 	if (redis_reply_is_nil(what))
 		return invalidate_all(w);
-	return next_key(w, key, len) ? REDIS_HINT_KEY : REDIS_HINT_NONE;
+	return next_key(w, key, len) ? REDIS_HINT_KEY : nonsense(w);
 }
 
 enum redis_hint tracking_next(struct tracking *w, const char **key, size_t *len)
@@ -304,6 +326,7 @@ int64_t tracking_check(struct tracking *w, int64_t now, int64_t silence_ns)
 	if (!w->pinged && now >= w->received + silence_ns) {
 		(void)redis_conn_send(w->conn, INT64_MAX, 1, argv, NULL);
 		w->pinged = now;
+		w->pings++;
 	}
 	return (w->pinged ? w->pinged : w->received) + silence_ns;
 }

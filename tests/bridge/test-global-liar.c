@@ -9,6 +9,7 @@
 #include "redis-support/liar.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -83,14 +84,17 @@ static const struct lie lies[] = {
 	  NULL, 0, .cause = "uptime_in_seconds" },
 	{ "handshake of a byte a second", IN_PLACE_OF_ALL, PONG, "x", 1000, .cause = "no reply to the handshake in time",
 	  .drips = true },
-	/* The connection for hints, which is not logged: commands are answered. */
-	{ "hint of 2^31-1 keys", AFTER_THE_SUBSCRIPTION, MESSAGE "*2147483647\r\n", NULL, 0, .cause = NULL },
+	/* The connection for hints; commands are answered. */
+	{ "hint of 2^31-1 keys", AFTER_THE_SUBSCRIPTION, MESSAGE "*2147483647\r\n", NULL, 0,
+	  .cause = "an array of 2147483647" },
 	{ "hints for ever", AFTER_THE_SUBSCRIPTION, "", MESSAGE "*1\r\n$1\r\nk\r\n", LIE_FOR_EVER, .cause = NULL },
 	{ "hints about everything", AFTER_THE_SUBSCRIPTION, "", MESSAGE "*-1\r\n", LIE_FOR_EVER, .cause = NULL },
-	{ "messages that are none", AFTER_THE_SUBSCRIPTION, "", "+x\r\n", LIE_FOR_EVER, .cause = NULL },
-	{ "empty messages", AFTER_THE_SUBSCRIPTION, "", "*0\r\n", LIE_FOR_EVER, .cause = NULL },
-	{ "pongs for ever", AFTER_THE_SUBSCRIPTION, "", "*2\r\n$4\r\npong\r\n$0\r\n\r\n", LIE_FOR_EVER, .cause = NULL },
-	{ "hint without keys", AFTER_THE_SUBSCRIPTION, "", MESSAGE "*0\r\n", LIE_FOR_EVER, .cause = NULL },
+	{ "messages that are none", AFTER_THE_SUBSCRIPTION, "", "+x\r\n", LIE_FOR_EVER, .cause = "no hint" },
+	{ "empty messages", AFTER_THE_SUBSCRIPTION, "", "*0\r\n", LIE_FOR_EVER, .cause = "no hint" },
+	{ "errors for ever", AFTER_THE_SUBSCRIPTION, "", "-ERR x\r\n", LIE_FOR_EVER, .cause = "no hint" },
+	{ "pongs for ever", AFTER_THE_SUBSCRIPTION, "", "*2\r\n$4\r\npong\r\n$0\r\n\r\n", LIE_FOR_EVER,
+	  .cause = "no hint" },
+	{ "hint without keys", AFTER_THE_SUBSCRIPTION, "", MESSAGE "*0\r\n", LIE_FOR_EVER, .cause = "no hint" },
 };
 #define N_LIES ((int)(sizeof(lies) / sizeof(lies[0])))
 
@@ -244,6 +248,56 @@ START_TEST(lie_to_a_majority)
 }
 END_TEST
 
+/* A whole handshake, and silence from then on. */
+static const struct lie *lie_of_itself(const char *format, ...)
+{
+	static char text[300], reply[600];
+	static struct lie lie;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(reply, sizeof(reply), PONG "$%zu\r\n%s\r\n$11\r\nrole:master\r\n", strlen(text), text);
+	/* CLIENT SETNAME and the scripts. */
+	lie = (struct lie){ .name = "of itself", .place = IN_PLACE_OF_ALL, .bytes = reply, .more = "+OK\r\n",
+			    .times = 1 + REDIS_N_SCRIPTS };
+	return &lie;
+}
+
+static void majority_obtains_leases(const struct lie *lie, const char *cause)
+{
+	char uris[400];
+	int i;
+
+	liar = liar_start(redis, lie);
+	snprintf(uris, sizeof(uris), "%s,%s,%s", liar->uri, good[0]->uri, good[1]->uri);
+	host_at(uris, LOCKSHM_CREATE_REDIS_QUORUM);
+	for (i = 0; i < 8; i++)
+		acquired_and_released(lie, a, i % 2 ? "one" : "two");
+	ck_assert_msg(await(is_logged, (void *)(uintptr_t)cause), "no line with %s and '%s'", liar->uri, cause);
+	ck_assert_uint_ge(liar_told(liar), 1);
+	bridge_is_well(lie);
+}
+
+/* It takes no vote from the other, and gains none. */
+START_TEST(a_majority_with_a_server_that_claims_to_be_another)
+{
+	char run_id[41] = "";
+	const char *info = redis_say(good[0], "INFO server");
+
+	ck_assert_int_eq(sscanf(strstr(info, "run_id:"), "run_id:%40[0-9a-f]", run_id), 1);
+	majority_obtains_leases(lie_of_itself("run_id:%s\r\nuptime_in_seconds:7\r\n", run_id), "one vote together");
+}
+END_TEST
+
+START_TEST(a_majority_with_a_server_that_claims_to_be_a_cluster)
+{
+	majority_obtains_leases(lie_of_itself("run_id:%040d\r\nuptime_in_seconds:7\r\nredis_mode:cluster\r\n", 7),
+				"is a node of a cluster");
+}
+END_TEST
+
 /* Keys of server @at of two. */
 static void choose_keys(char out[5][16], size_t at)
 {
@@ -303,6 +357,8 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_unchecked_fixture(tc, start_good, NULL);
+	tcase_add_test(tc, a_majority_with_a_server_that_claims_to_be_another);
+	tcase_add_test(tc, a_majority_with_a_server_that_claims_to_be_a_cluster);
 	tcase_add_loop_test(tc, lie_to_a_majority, 0, N_LIES);
 	tcase_add_loop_test(tc, lie_beside_another_server, 0, N_LIES);
 	tcase_add_loop_test(tc, lie_of_the_only_server, 0, N_LIES);

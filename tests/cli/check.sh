@@ -68,6 +68,12 @@ redis config set maxmemory-policy noeviction >/dev/null
 make_segment --redis "$server" --redis-wait 1
 expect 1 bridge --check "$seg"
 line FAIL "$server: has 0 replicas, and the segment wants 1"
+
+# Two addresses of one server.
+ln -s redis.sock "$dir/again.sock"
+make_segment --redis-quorum --redis "$server,unix://$dir/again.sock,unix://$dir/none.sock"
+expect 1 bridge --check "$seg"
+line FAIL "unix://$dir/again.sock: is the same server as $server: they have one vote together"
 make_segment --redis "$server"
 
 # Login and rights: the smallest ACL of operations.md has all of them, and each that is missing is named.

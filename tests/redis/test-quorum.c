@@ -185,12 +185,38 @@ START_TEST(a_majority_refuses)
 }
 END_TEST
 
+/* Two addresses of one server are one vote: with one other server that is a majority of three, alone it is none. */
 START_TEST(one_server_under_two_addresses)
 {
 	const char *uris[N] = { servers[0]->uri, servers[1]->uri, proxies[0]->uri };
 	struct redis_quorum_options options = { 0 };
+
+	redis_quorum_free(a.q);
+	ck_code(new_quorum(&a.q, uris, N, &options), 0);
+	ck_code(redis_quorum_open(a.q, soon()), 0);
+	ck_assert_uint_eq(redis_quorum_voters(a.q), 2);
+	ck_contains(redis_quorum_same(a.q)->text, "are the same server");
+	ck_status(acquire(&a), REDIS_GRANTED);
+	ck_assert_uint_eq(a.lease.servers, 2);
+	ck_status(renew_it(&a), REDIS_DONE);
+	release_it(&a);
+	ck_nowhere();
+	ck_redis("OK", servers[1], "SET lock other");
+	ck_status(acquire(&a), REDIS_BUSY);
+	ck_redis("0", servers[0], "EXISTS lock");
+	redis_freeze(servers[1]);
+	ck_code(quorum_acquire(a.q, REDIS_ACQUIRE_X, &keys, &a.args, redis_now() + REDIS_MS(200), &a.lease), REDIS_UNKNOWN);
+	redis_thaw(servers[1]);
+}
+END_TEST
+
+START_TEST(one_server_under_three_addresses)
+{
+	const char *uris[N] = { servers[0]->uri, proxies[1]->uri, proxies[0]->uri };
+	struct redis_quorum_options options = { 0 };
 	struct redis_quorum *q;
 
+	proxy_target(proxies[1], servers[0]);
 	ck_code(new_quorum(&q, uris, N, &options), 0);
 	ck_code(redis_quorum_open(q, soon()), REDIS_INVALID);
 	ck_contains(redis_quorum_error(q)->text, "are the same server");
@@ -468,6 +494,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_minority_may_be_unreachable);
 	tcase_add_test(tc, a_majority_refuses);
 	tcase_add_test(tc, one_server_under_two_addresses);
+	tcase_add_test(tc, one_server_under_three_addresses);
 	tcase_add_test(tc, a_slow_one_is_not_waited_for);
 	tcase_add_test(tc, released_where_the_reply_was_lost);
 	tcase_add_test(tc, granted_too_late);
