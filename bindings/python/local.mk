@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Python: the package lockshm.
 tests_of_bindings += \
+	%D%/tests/hosts.sh \
 	%D%/tests/install.sh \
 	%D%/tests/servers.sh \
 	%D%/tests/unit.sh \
@@ -30,6 +31,7 @@ EXTRA_DIST += \
 	%D%/setup.py \
 	%D%/src/_lockshm/acquire.c \
 	%D%/src/_lockshm/args.c \
+	%D%/src/_lockshm/create.c \
 	%D%/src/_lockshm/errors.c \
 	%D%/src/_lockshm/hold.c \
 	%D%/src/_lockshm/lock.c \
@@ -51,6 +53,10 @@ EXTRA_DIST += \
 	%D%/src/lockshm/testing.py \
 	%D%/tests/common.sh \
 	%D%/tests/conftest.py \
+	%D%/tests/hosts/conftest.py \
+	%D%/tests/hosts/hosts_app.py \
+	%D%/tests/hosts/test_gunicorn.py \
+	%D%/tests/hosts/test_hosts.py \
 	%D%/tests/servers/aio_load.py \
 	%D%/tests/servers/app.py \
 	%D%/tests/servers/conftest.py \

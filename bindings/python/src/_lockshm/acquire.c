@@ -3,7 +3,8 @@
  * acquire.c - take and release the lock of a lock object: threads
  *
  * Every hold is taken by a lockshm loop, so it belongs to the process, and any thread may release it.  A free key needs
- * no wait: the loop at the top of the segment's pool serves all threads, as they have the GIL.  A wait takes a loop out
+ * no wait: the loop at the top of the segment's pool serves all threads, as they have the GIL.  A global key is always
+ * waited for: its request is pending until the bridge has replied.  A wait takes a loop out
  * of the pool and polls its descriptor without the GIL: a signal ends the poll, its Python handler runs, and if that
  * raises, the request is cancelled.  lockshm_acquire() would go on sleeping after a signal.
  */
@@ -59,12 +60,16 @@ void node_free(Lock *lock, struct node *node)
 	Py_XDECREF(task);
 }
 
-/** The request of @node was granted, to @task or, if that is NULL, to this thread.  Return: 0, or -1 with an exception. */
-int node_enter(Lock *lock, struct node *node, PyObject *task)
+/**
+ * The request of @node was granted, with @status, to @task or, if that is NULL, to this thread.
+ * Return: 0, or -1 with an exception.
+ */
+int node_enter(Lock *lock, struct node *node, PyObject *task, int status)
 {
 	PyObject *result;
 
 	node->use = NODE_HELD;
+	node->local_only = status == LOCKSHM_LOCAL_ONLY;
 	node->count = 1;
 	node->thread = this_thread();
 	Py_XINCREF(task);
@@ -276,17 +281,33 @@ static int wait_for_grant(Lock *lock, struct node *node, int64_t timeout_ns, str
 	return code;
 }
 
-/** A try.  In a child after fork() the first one finds the loops of the parent.  Return: a status, or INTERRUPTED. */
-static int try_node(Lock *lock, struct node *node)
+static int try_now(Lock *lock, struct node *node)
 {
 	lockshm_loop_t *loop = segment_loop(lock->segment);
 	int code = loop ? lockshm_loop_acquire(loop, &lock->request, &node->hold, NULL) : INTERRUPTED;
 
+	if (code == LOCKSHM_PENDING) { /* the segment makes the key global */
+		lock->segment->pends = true;
+		(void)lockshm_loop_cancel(loop, &node->hold);
+	}
+	return code;
+}
+
+/**
+ * A try, unless it would be pending, as one for a global key is.  In a child after fork() the first one finds the loops
+ * of the parent.  Return: a status, or INTERRUPTED.
+ */
+static int try_node(Lock *lock, struct node *node)
+{
+	int code;
+
+	if (lock->segment->pends || lock->request.flags & LOCKSHM_GLOBAL)
+		return LOCKSHM_PENDING;
+	code = try_now(lock, node);
 	if (code != LOCKSHM_NOT_HELD)
 		return code;
 	segment_forget_loops(lock->segment);
-	loop = segment_loop(lock->segment);
-	return loop ? lockshm_loop_acquire(loop, &lock->request, &node->hold, NULL) : INTERRUPTED;
+	return try_now(lock, node);
 }
 
 /**
@@ -308,7 +329,7 @@ int lock_take(Lock *lock, int64_t timeout_ns, struct lockshm_report *report)
 		code = wait_for_grant(lock, node, timeout_ns, report);
 	if (code < 0)
 		node_free(lock, node);
-	else if (node_enter(lock, node, NULL))
+	else if (node_enter(lock, node, NULL, code))
 		code = INTERRUPTED;
 	return code;
 }

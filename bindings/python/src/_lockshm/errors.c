@@ -2,6 +2,8 @@
 /*
  * errors.c - codes of the library as exceptions, which lockshm._report makes
  */
+#include <string.h>
+
 #include "lockshm_py.h"
 
 /* What lockshm._report.failure() gets. */
@@ -25,7 +27,8 @@ PyObject *holder_of(const struct state *state, const struct lockshm_blocker *b)
 
 static PyObject *raise_failure(const struct state *state, const struct failure *f)
 {
-	const char *message = f->error && *f->error->message ? f->error->message : lockshm_strerror(f->code);
+	const char *general = lockshm_strerror(f->code);
+	const char *message = f->error && *f->error->message ? f->error->message : general;
 	PyObject *holder, *exception;
 
 	if (!state->report) { /* the interpreter is ending */
@@ -35,7 +38,8 @@ static PyObject *raise_failure(const struct state *state, const struct failure *
 	holder = holder_of(state, f->blocker);
 	if (!holder)
 		return NULL;
-	exception = PyObject_CallMethod(state->report, "failure", "ssiiOLLNKK", lockshm_code_name(f->code), message,
+	exception = PyObject_CallMethod(state->report, "failure", "ssOiiOLLNKK", lockshm_code_name(f->code), message,
+					strcmp(message, general) ? Py_True : Py_False,
 					f->error ? f->error->sys_errno : 0, f->error ? f->error->table : 0,
 					f->key ? f->key : Py_None, (long long)f->timeout_ns, (long long)f->waited_ns, holder,
 					(unsigned long long)f->token, (unsigned long long)f->lost_to);

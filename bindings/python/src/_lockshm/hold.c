@@ -85,6 +85,11 @@ PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 
 	if (!node)
 		return NULL;
+	if (code == LOCKSHM_INVALID) {
+		struct lockshm_error error = { .message = "this host has the key shared: release it, then acquire it exclusive" };
+
+		return fail_code(lock->state, code, &error, lock->key);
+	}
 	return code == LOCKSHM_BUSY ? upgrade_refused(lock, node) : done(lock, node, code);
 }
 
@@ -138,6 +143,15 @@ PyObject *hold_get_held(Lock *lock, void *Py_UNUSED(unused))
 	if (!node && PyErr_Occurred())
 		return NULL;
 	return PyBool_FromLong(node && lockshm_check(&node->hold, NULL) >= 0);
+}
+
+PyObject *hold_get_local_only(Lock *lock, void *Py_UNUSED(unused))
+{
+	struct node *node = node_if_held(lock);
+
+	if (!node && PyErr_Occurred())
+		return NULL;
+	return PyBool_FromLong(node && node->local_only);
 }
 
 PyObject *hold_get_token(Lock *lock, void *Py_UNUSED(unused))

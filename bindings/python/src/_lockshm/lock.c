@@ -9,7 +9,7 @@
 struct options {
 	int64_t timeout_ns, lease_ns, max_hold_ns;
 	PyObject *renew, *tag, *on_lost;
-	int robust;
+	int robust, global, policy;
 };
 
 static int option(const struct state *state, struct options *o, PyObject *name, PyObject *value)
@@ -26,6 +26,10 @@ static int option(const struct state *state, struct options *o, PyObject *name, 
 		o->tag = value == Py_None ? NULL : value;
 	else if (word_is(state, name, WORD_ROBUST))
 		return (o->robust = PyObject_IsTrue(value)) < 0 ? -1 : 0;
+	else if (word_is(state, name, WORD_GLOBAL))
+		return (o->global = PyObject_IsTrue(value)) < 0 ? -1 : 0;
+	else if (word_is(state, name, WORD_REDIS_POLICY))
+		return (o->policy = policy_of(value == Py_None ? NULL : value, true)) < 0 ? -1 : 0;
 	else if (word_is(state, name, WORD_ON_LOST))
 		o->on_lost = value == Py_None ? NULL : value;
 	else
@@ -96,7 +100,8 @@ static int fill_request(struct lockshm_request *request, const struct options *o
 	request->key_len = (size_t)len;
 	request->ttl_ns = o->lease_ns;
 	request->timeout_ns = 0;
-	request->flags = (renew ? LOCKSHM_AUTO_RENEW : 0) | (o->robust ? LOCKSHM_ROBUST : 0);
+	request->flags = (renew ? LOCKSHM_AUTO_RENEW : 0) | (o->robust ? LOCKSHM_ROBUST : 0) | (o->global ? LOCKSHM_GLOBAL : 0);
+	request->redis_policy = o->policy;
 	request->max_hold_ns = o->max_hold_ns == LOCKSHM_FOREVER ? 0 : o->max_hold_ns;
 	return 0;
 }
@@ -133,7 +138,7 @@ static Lock *lock_alloc(Segment *segment, PyObject *key, const struct options *o
 
 PyObject *lock_new(Segment *segment, int mode, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-	struct options o = { LOCKSHM_SECONDS(5), LOCKSHM_SECONDS(30), 0, NULL, NULL, NULL, 0 };
+	struct options o = { .timeout_ns = LOCKSHM_SECONDS(5), .lease_ns = LOCKSHM_SECONDS(30) };
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 	Lock *lock;
 
@@ -348,7 +353,8 @@ static PyMethodDef lock_methods[] = {
 	{ "extend", (PyCFunction)hold_extend, METH_O,
 	  "extend(seconds)\n\nLet the lease end so much later than it would.  Raises Lost or NotOwned." },
 	{ "upgrade", (PyCFunction)hold_upgrade, METH_NOARGS,
-	  "upgrade()\n\nMake a shared hold exclusive.  Never waits: Busy if there are other holders or waiters." },
+	  "upgrade()\n\nMake a shared hold exclusive.  Never waits: Busy if there are other holders or waiters.\n"
+	  "Invalid for a global key that this host has shared: release it, then acquire it exclusive." },
 	{ "downgrade", (PyCFunction)hold_downgrade, METH_NOARGS, "downgrade()\n\nMake an exclusive hold shared." },
 	{ "acknowledge", (PyCFunction)hold_acknowledge, METH_NOARGS,
 	  "acknowledge()\n\nClear the damage mark of the key (robust=True): its data are good again." },
@@ -367,6 +373,8 @@ static PyGetSetDef lock_getset[] = {
 	{ "timeout", (getter)get_timeout, NULL, "Longest wait of acquire() and with, seconds; inf = no bound.", NULL },
 	{ "lease", (getter)get_lease, NULL, "Seconds; inf = strict.", NULL },
 	{ "held", (getter)hold_get_held, NULL, "True while this object holds the lock and has not lost it.", NULL },
+	{ "local_only", (getter)hold_get_local_only, NULL,
+	  "True if the hold excludes this host alone, as Redis was out of reach: redis_policy=\"local-only\".", NULL },
 	{ "token", (getter)hold_get_token, NULL, "Fencing token of the hold; NotOwned without one.", NULL },
 	{ "remaining", (getter)hold_get_remaining, NULL, "Seconds left of the lease; 0.0 if lost or not held.", NULL },
 	{ "count", (getter)get_count, NULL, "How many releases are due.", NULL },

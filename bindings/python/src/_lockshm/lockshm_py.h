@@ -22,6 +22,8 @@ enum word {
 	WORD_MAX_HOLD,
 	WORD_TAG,
 	WORD_ROBUST,
+	WORD_GLOBAL,
+	WORD_REDIS_POLICY,
 	WORD_ON_LOST,
 	WORD_BLOCKING,
 	WORD_POLL_INTERVAL,
@@ -47,6 +49,7 @@ enum past { PAST_NONE, PAST_RELEASED, PAST_PARENT };
 struct node {
 	lockshm_hold_t hold;
 	enum node_use use;
+	bool local_only;
 	Py_ssize_t count;
 	uint64_t thread; /* PyThreadState_GetID(): never used again, unlike the ident of a thread */
 	PyObject *task;  /* asyncio task, or NULL */
@@ -62,6 +65,7 @@ typedef struct {
 	lockshm_loop_t **idle; /* loops that no thread waits on; the last one also serves what needs no wait */
 	size_t n_idle, room;
 	bool closed;
+	bool pends; /* a try was pending: the segment makes keys global */
 } Segment;
 
 /* A wait of a thread, in its stack. */
@@ -85,6 +89,13 @@ typedef struct {
 	bool cancelled; /* no thread waits on this object any more */
 	struct lockshm_blocker blocker; /* of the last refused request */
 } Lock;
+
+/* Arguments of Segment(). */
+struct create_arguments {
+	PyObject *name;
+	int create, any_owner;
+	struct lockshm_create_options options; /* their strings are the caller's */
+};
 
 /* Arguments of acquire(). */
 struct acquire_args {
@@ -130,6 +141,10 @@ PyObject *fail_not_held(const Lock *lock);
 PyObject *holder_of(const struct state *state, const struct lockshm_blocker *blocker);
 void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold, uint64_t token);
 
+/* create.c */
+int policy_of(PyObject *value, bool of_request);
+int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *out);
+
 /* segment_type.c */
 lockshm_loop_t *segment_loop(Segment *segment);
 lockshm_loop_t *segment_take_loop(Segment *segment);
@@ -150,7 +165,7 @@ void forget_foreign(Lock *lock);
 int lock_reenter(Lock *lock, PyObject *task);
 struct node *node_take(Lock *lock);
 void node_free(Lock *lock, struct node *node);
-int node_enter(Lock *lock, struct node *node, PyObject *task);
+int node_enter(Lock *lock, struct node *node, PyObject *task, int status);
 struct node *lock_node(Lock *lock);
 PyObject *lock_acquire(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names);
 int lock_take(Lock *lock, int64_t timeout_ns, struct lockshm_report *report);
@@ -169,6 +184,7 @@ PyObject *hold_acknowledge(Lock *lock, PyObject *unused);
 PyObject *hold_notify(Lock *lock, PyObject *fd);
 PyObject *hold_is_lost(Lock *lock, PyObject *unused);
 PyObject *hold_get_held(Lock *lock, void *unused);
+PyObject *hold_get_local_only(Lock *lock, void *unused);
 PyObject *hold_get_token(Lock *lock, void *unused);
 PyObject *hold_get_remaining(Lock *lock, void *unused);
 PyObject *hold_get_previous(Lock *lock, void *unused);

@@ -103,9 +103,9 @@ static PyObject *refused(Lock *lock, const struct acquire_args *how, int code, c
 	return fail_request(lock, code, how->timeout_ns, report);
 }
 
-static PyObject *entered(Lock *lock, struct node *node, PyObject *task)
+static PyObject *entered(Lock *lock, struct node *node, PyObject *task, int status)
 {
-	if (node_enter(lock, node, task_of(task)))
+	if (node_enter(lock, node, task_of(task), status))
 		return NULL;
 	Py_RETURN_TRUE;
 }
@@ -120,7 +120,7 @@ static PyObject *wait_finish(Wait *wait, PyObject *Py_UNUSED(unused))
 	}
 	node = wait_take_node(wait);
 	if (wait->status >= 0)
-		return entered(wait->lock, node, wait->task);
+		return entered(wait->lock, node, wait->task, wait->status);
 	node_free(wait->lock, node);
 	return refused(wait->lock, &wait->how, wait->status, &wait->report);
 }
@@ -206,7 +206,7 @@ static PyObject *request(Loop *loop, Lock *lock, PyObject *task, const struct ac
 	}
 	if (code < 0)
 		node_free(lock, node);
-	result = code < 0 ? refused(lock, how, code, &wait->report) : entered(lock, node, task);
+	result = code < 0 ? refused(lock, how, code, &wait->report) : entered(lock, node, task, code);
 	Py_DECREF(wait);
 	return result;
 }

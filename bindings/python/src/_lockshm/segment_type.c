@@ -27,6 +27,8 @@ lockshm_loop_t *segment_take_loop(Segment *segment)
 	lockshm_loop_t *loop;
 	int code;
 
+	if (segment->n_idle && lockshm_loop_fd(segment->idle[segment->n_idle - 1]) < 0)
+		segment_forget_loops(segment);
 	if (segment->n_idle)
 		return segment->idle[--segment->n_idle];
 	if (segment_check(segment))
@@ -68,19 +70,18 @@ void segment_forget_loops(Segment *segment)
 
 /* --- Open and close ---------------------------------------------------------------------------------- */
 
-static int open_handle(Segment *self, const char *name, const struct lockshm_create_options *options, bool create,
-		       bool any_owner, struct lockshm_error *error)
+static int open_handle(Segment *self, const char *name, const struct create_arguments *given, struct lockshm_error *error)
 {
 	int code = LOCKSHM_NO_SEGMENT;
 
-	if (any_owner || !create)
-		code = lockshm_open(&self->handle, name, any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, error);
-	if (code == LOCKSHM_NO_SEGMENT && create)
-		code = lockshm_create(&self->handle, name, options, error);
+	if (given->any_owner || !given->create)
+		code = lockshm_open(&self->handle, name, given->any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, error);
+	if (code == LOCKSHM_NO_SEGMENT && given->create)
+		code = lockshm_create(&self->handle, name, &given->options, error);
 	return code;
 }
 
-static int segment_open(Segment *self, const struct lockshm_create_options *options, bool create, bool any_owner)
+static int segment_open(Segment *self, const struct create_arguments *given)
 {
 	const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
 	struct lockshm_error error;
@@ -89,7 +90,7 @@ static int segment_open(Segment *self, const struct lockshm_create_options *opti
 	if (!name)
 		return -1;
 	Py_BEGIN_ALLOW_THREADS
-	code = open_handle(self, name, options, create, any_owner, &error);
+	code = open_handle(self, name, given, &error);
 	Py_END_ALLOW_THREADS
 	if (code >= 0)
 		return 0;
@@ -97,61 +98,30 @@ static int segment_open(Segment *self, const struct lockshm_create_options *opti
 	return -1;
 }
 
-/** @number: unchanged by NULL and None.  Return: 0, or -1 with an exception. */
-static int capacity_of(PyObject *value, const char *name, unsigned *number)
-{
-	long long n;
-	int overflow;
-
-	if (!value || value == Py_None)
-		return 0;
-	if (!PyLong_Check(value)) {
-		PyErr_Format(PyExc_TypeError, "%s must be int, not %R", name, (PyObject *)Py_TYPE(value));
-		return -1;
-	}
-	n = PyLong_AsLongLongAndOverflow(value, &overflow);
-	if (n < 0 || n > UINT32_MAX || overflow) {
-		PyErr_Format(PyExc_ValueError, "%s is %S, must not be %s", name, value,
-			     n < 0 && overflow <= 0 ? "negative" : "greater than 4294967295");
-		return -1;
-	}
-	*number = (unsigned)n;
-	return 0;
-}
-
 static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "name", "create", "any_owner", "locks", "requests", "owners", "mode", NULL };
-	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-	int create = 1, any_owner = 0;
-	unsigned mode = options.mode;
+	struct create_arguments given;
 	PyTypeObject *base = type;
-	PyObject *name, *locks = NULL, *requests = NULL, *owners = NULL, *bits = NULL;
 	Segment *self;
 
-	options.flags = LOCKSHM_CREATE_OR_OPEN;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOO:Locks", names, &name, &create, &any_owner, &locks, &requests,
-					 &owners, &bits) ||
-	    capacity_of(locks, "locks", &options.locks) || capacity_of(requests, "requests", &options.requests) ||
-	    capacity_of(owners, "owners", &options.owners) || capacity_of(bits, "mode", &mode))
+	if (create_arguments(args, kwargs, &given))
 		return NULL;
-	options.mode = mode;
 	while (PyType_GetSlot(base, Py_tp_base) && PyType_GetSlot(base, Py_tp_base) != &PyBaseObject_Type)
 		base = PyType_GetSlot(base, Py_tp_base);
 	self = (Segment *)alloc(type, 0);
 	if (!self)
 		return NULL;
 	self->state = PyType_GetModuleState(base);
-	Py_INCREF(name);
-	self->name = name;
+	Py_INCREF(given.name);
+	self->name = given.name;
 	self->idle = PyMem_Calloc(IDLE_LOOPS_MAX, sizeof(*self->idle));
 	self->room = IDLE_LOOPS_MAX;
 	if (!self->idle) {
 		Py_DECREF(self);
 		return PyErr_NoMemory();
 	}
-	if (segment_open(self, &options, create, any_owner)) {
+	if (segment_open(self, &given)) {
 		Py_DECREF(self);
 		return NULL;
 	}
@@ -324,12 +294,15 @@ static PyObject *segment_get_name(Segment *self, void *Py_UNUSED(unused))
 
 static PyMethodDef segment_methods[] = {
 	{ "exclusive", (PyCFunction)(void (*)(void))segment_exclusive, WITH_KEYWORDS,
-	  "exclusive(key, *, timeout=5.0, lease=30.0, renew=None, max_hold=None, tag=None, robust=False, on_lost=None)\n\n"
+	  "exclusive(key, *, timeout=5.0, lease=30.0, renew=None, max_hold=None, tag=None, robust=False, global_=False,\n"
+	  "redis_policy=None, on_lost=None)\n\n"
 	  "A lock object that holds the key alone.  Nothing is requested before acquire() or with.\n\n"
 	  "timeout: longest wait in seconds; 0 = try once, None = no bound.  lease: seconds until another request may take\n"
 	  "the lock; None = it lives as long as the process.  renew: a thread of the C library renews the lease while the\n"
 	  "process lives; by default with every lease.  max_hold: not for longer than that.  tag: up to 30 bytes, shown in\n"
 	  "refusals and by lockctl.  robust: a holder that dies inside leaves a damage mark, see previous.\n"
+	  "global_: exclude the other hosts with the same Redis, too; the segment was made with redis=.  redis_policy: \"fail\",\n"
+	  "\"wait\" or \"local-only\" while Redis is out of reach or no lockshm-bridge runs; None = that of the segment.\n"
 	  "on_lost: called with the lock object when the hold was taken away." },
 	{ "shared", (PyCFunction)(void (*)(void))segment_shared, WITH_KEYWORDS,
 	  "shared(key, *, ...)\n\nA lock object that holds the key together with other shared ones." },

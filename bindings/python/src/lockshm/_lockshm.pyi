@@ -24,6 +24,8 @@ class Lock:
     @property
     def held(self) -> bool: ...
     @property
+    def local_only(self) -> bool: ...
+    @property
     def token(self) -> int: ...
     @property
     def remaining(self) -> float: ...
@@ -82,6 +84,15 @@ class Segment:
         requests: int = ...,
         owners: int = ...,
         mode: int = ...,
+        redis: Optional[str] = None,
+        redis_ttl: float = ...,
+        redis_policy: str = ...,
+        redis_prefix: Optional[str] = None,
+        redis_quorum: bool = False,
+        redis_gap: float = ...,
+        redis_retain: float = ...,
+        redis_leases: int = ...,
+        redis_wait: int = ...,
     ) -> Segment: ...
     def __init__(
         self,
@@ -93,6 +104,15 @@ class Segment:
         requests: int = ...,
         owners: int = ...,
         mode: int = ...,
+        redis: Optional[str] = None,
+        redis_ttl: float = ...,
+        redis_policy: str = ...,
+        redis_prefix: Optional[str] = None,
+        redis_quorum: bool = False,
+        redis_gap: float = ...,
+        redis_retain: float = ...,
+        redis_leases: int = ...,
+        redis_wait: int = ...,
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -107,6 +127,8 @@ class Segment:
         max_hold: Optional[float] = None,
         tag: Optional[str] = None,
         robust: bool = False,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
         on_lost: Optional[Callable[[Lock], Any]] = None,
     ) -> Lock: ...
     def shared(
@@ -120,6 +142,8 @@ class Segment:
         max_hold: Optional[float] = None,
         tag: Optional[str] = None,
         robust: bool = False,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
         on_lost: Optional[Callable[[Lock], Any]] = None,
     ) -> Lock: ...
     def locked(self, key: Key, /) -> bool: ...

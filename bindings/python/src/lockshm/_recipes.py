@@ -75,7 +75,10 @@ def _check_period(period: Any) -> None:
 
 
 class Locks(Segment):
-    """An open segment; see open()."""
+    """An open segment; see open().
+
+    With global_ the recipes are for all hosts with the same Redis; redis_policy as for exclusive().
+    """
 
     def __reduce__(self) -> Any:
         from . import open
@@ -95,6 +98,8 @@ class Locks(Segment):
         timeout: Optional[float] = 5.0,
         lease: Optional[float] = 30.0,
         tag: Optional[str] = None,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
         stale: Optional[Callable[[], T]] = None,
     ) -> T:
         """look(); if that is ``absent`` take the lock, look again, and fill() if it is still absent.
@@ -110,7 +115,7 @@ class Locks(Segment):
         _check_plain("fill", fill, "single_flight_async")
         if stale is not None:
             _check_plain("stale", stale, "single_flight_async")
-        lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag)
+        lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag, global_=global_, redis_policy=redis_policy)
         try:
             lock.acquire()
         except Timeout:
@@ -131,6 +136,8 @@ class Locks(Segment):
         timeout: Optional[float] = 5.0,
         lease: Optional[float] = 30.0,
         tag: Optional[str] = None,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
         stale: Optional[Callable[[], _Maybe[T]]] = None,
     ) -> T:
         """single_flight() for asyncio; the functions may be plain or async ones."""
@@ -141,7 +148,7 @@ class Locks(Segment):
         _check_callable("fill", fill)
         if stale is not None:
             _check_callable("stale", stale)
-        lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag)
+        lock = self.exclusive(key, timeout=timeout, lease=lease, tag=tag, global_=global_, redis_policy=redis_policy)
         try:
             await lock.acquire_async()
         except Timeout:
@@ -161,6 +168,8 @@ class Locks(Segment):
         lease: Optional[float] = 30.0,
         tag: Optional[str] = None,
         retry_on_failure: bool = False,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
     ) -> Once:
         """Run fn() unless a process of this host runs it, or ran it within the last ``period`` seconds.
 
@@ -169,7 +178,8 @@ class Locks(Segment):
         retry_on_failure.  A skipped run is logged.  Never waits.
         """
         _check_plain("fn", fn, "once_async")
-        run = _Run(self, key, period, lease, tag, retry_on_failure)
+        lock = self.exclusive(key, timeout=0, lease=lease, tag=tag, global_=global_, redis_policy=redis_policy)
+        run = _Run(lock, period, retry_on_failure)
         if not run.lock.acquire(blocking=False):
             return run.skip()
         run.begin()
@@ -189,10 +199,13 @@ class Locks(Segment):
         lease: Optional[float] = 30.0,
         tag: Optional[str] = None,
         retry_on_failure: bool = False,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
     ) -> Once:
         """once() for asyncio; fn may be a plain or an async function.  A run that is cancelled leaves no cooldown."""
         _check_callable("fn", fn)
-        run = _Run(self, key, period, lease, tag, retry_on_failure)
+        lock = self.exclusive(key, timeout=0, lease=lease, tag=tag, global_=global_, redis_policy=redis_policy)
+        run = _Run(lock, period, retry_on_failure)
         if not await run.lock.acquire_async(blocking=False):
             return run.skip()
         run.begin()
@@ -211,6 +224,8 @@ class Locks(Segment):
         lease: float = 30.0,
         tag: Optional[str] = None,
         on_lost: Optional[Callable[[Seat], Any]] = None,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
     ) -> Seat:
         """Run fn() in exactly one process of the host; another one takes over when that process dies.
 
@@ -222,7 +237,7 @@ class Locks(Segment):
         _check_plain("fn", fn, "seat_async")
         if on_lost is not None:
             _check_callable("on_lost", on_lost)
-        return Seat(self, key, fn, lease, tag, on_lost)
+        return Seat(self, key, fn, lease, tag, on_lost, global_, redis_policy)
 
     def seat_async(
         self,
@@ -231,23 +246,23 @@ class Locks(Segment):
         *,
         lease: float = 30.0,
         tag: Optional[str] = None,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
     ) -> SeatTask:
         """seat() for asyncio: a task of the running event loop waits for the seat and runs fn().
 
         If the seat is lost the task of fn() is cancelled, and this process queues again.
         """
         _check_callable("fn", fn)
-        return SeatTask(self, key, fn, lease, tag)
+        return SeatTask(self, key, fn, lease, tag, global_, redis_policy)
 
 
 class _Run:
     """One call of once()."""
 
-    def __init__(
-        self, locks: Locks, key: Key, period: float, lease: Optional[float], tag: Optional[str], retry: bool
-    ) -> None:
+    def __init__(self, lock: Lock, period: float, retry: bool) -> None:
         _check_period(period)
-        self.lock: Lock = locks.exclusive(key, timeout=0, lease=lease, tag=tag)
+        self.lock = lock
         self.period = period
         self.retry = retry
         self.start = 0.0

@@ -82,6 +82,10 @@ class Busy(Timeout):
     """Not free at this moment: a try, or upgrade()."""
 
 
+class BridgeFailure(_RequestError, ConnectionError):
+    """A global key: no lockshm-bridge runs on this host, or Redis is out of reach, or refuses; the message says which."""
+
+
 class Cancelled(_RequestError):
     """Lock.cancel() ended the wait."""
 
@@ -106,7 +110,7 @@ class Lost(Error):
 
 
 class Full(Error):
-    """A table of the segment is full; ``table`` is "locks", "requests" or "owners".
+    """A table of the segment is full; ``table`` is "locks", "requests", "owners" or "leases".
 
     open() with greater capacities counts for a new segment only: see open() for how to remove this one.
     """
@@ -139,6 +143,7 @@ class SystemFailure(Error, OSError):
 _CLASSES: dict[str, type[Error]] = {
     "TIMEOUT": Timeout,
     "BUSY": Busy,
+    "BRIDGE": BridgeFailure,
     "CANCELLED": Cancelled,
     "NOT_HELD": NotOwned,
     "LOST": Lost,
@@ -203,6 +208,7 @@ def _refusal(code: str, key: Any, timeout_ns: int, waited: float, in_the_way: Op
 def failure(
     code: str,
     message: str,
+    explained: bool,
     sys_errno: int,
     table: int,
     key: Any,
@@ -212,10 +218,11 @@ def failure(
     token: int,
     lost_to: int,
 ) -> BaseException:
-    """The exception for a code of the library."""
+    """The exception for a code of the library.  ``explained``: its message says more than the code does, as of a request
+    that waited for another host, which has no holder here."""
     waited = waited_ns / 1e9
-    if code in ("TIMEOUT", "BUSY", "CANCELLED"):
-        if timeout_ns or in_the_way:
+    if code in ("TIMEOUT", "BUSY", "CANCELLED", "BRIDGE"):
+        if in_the_way or (timeout_ns and not explained):
             message = _refusal(code, key, timeout_ns, waited, in_the_way)
         else:
             message = f"{key!r}: {message}"

@@ -25,8 +25,12 @@ class Seat:
         lease: float,
         tag: Optional[str],
         on_lost: Optional[Callable[[Seat], Any]],
+        global_: bool,
+        redis_policy: Optional[str],
     ) -> None:
-        self._lock: Lock = locks.exclusive(key, timeout=None, lease=lease, tag=tag, on_lost=self._lost)
+        self._lock: Lock = locks.exclusive(
+            key, timeout=None, lease=lease, tag=tag, global_=global_, redis_policy=redis_policy, on_lost=self._lost
+        )
         self._fn = fn
         self._on_lost = on_lost
         self.stopping = threading.Event()
@@ -81,9 +85,18 @@ class SeatTask:
     """An asyncio task that waits for a seat and works in it; see Locks.seat_async().  Await it for its end."""
 
     def __init__(
-        self, locks: Segment, key: Key, fn: Callable[[], Awaitable[Any]], lease: float, tag: Optional[str]
+        self,
+        locks: Segment,
+        key: Key,
+        fn: Callable[[], Awaitable[Any]],
+        lease: float,
+        tag: Optional[str],
+        global_: bool,
+        redis_policy: Optional[str],
     ) -> None:
-        self._lock: Lock = locks.exclusive(key, timeout=None, lease=lease, tag=tag, on_lost=self._lost)
+        self._lock: Lock = locks.exclusive(
+            key, timeout=None, lease=lease, tag=tag, global_=global_, redis_policy=redis_policy, on_lost=self._lost
+        )
         self._fn = fn
         self._work: Optional[asyncio.Future[Any]] = None
         self._stopped = False
