@@ -100,8 +100,8 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 		return acquire_careful(segment, request, hold);
 	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
 		return acquire_careful(segment, request, hold);
-	if (unlikely(self->barge.index != 0) && request->mode == LOCKSHM_EXCLUSIVE &&
-	    request_is_plain_but(request, LOCKSHM_BARGE)) {
+	if (unlikely(self->barge.index != 0) && request_is_plain_but(request, LOCKSHM_BARGE) &&
+	    request->mode == LOCKSHM_EXCLUSIVE) {
 		status = acquire_resume(self, request, NULL, h, false);
 		if (status != NOT_TAKEN)
 			return status;

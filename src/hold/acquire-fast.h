@@ -22,8 +22,7 @@ static inline bool time_is_plain(int64_t ns, int64_t least)
 	       ns == LOCKSHM_FOREVER;
 }
 
-/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, and without tag, report or deadline_ns. */
-static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
+static inline bool mode_is_good(const struct lockshm_request *q, unsigned flags)
 {
 	_Static_assert(offsetof(struct lockshm_request, flags) == offsetof(struct lockshm_request, mode) + 4 &&
 			       (LOCKSHM_SHARED ^ LOCKSHM_EXCLUSIVE) == 1,
@@ -31,8 +30,14 @@ static inline bool request_is_plain_but(const struct lockshm_request *q, unsigne
 	uint64_t mode_and_flags;
 
 	memcpy(&mode_and_flags, &q->mode, sizeof(mode_and_flags));
-	return likely(q->size == sizeof(*q)) &&
-	       likely((mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32)) &&
+	return (mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32);
+}
+
+/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, and without tag, report or deadline_ns.  Of a request of
+ * another size nothing else is read. */
+static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
+{
+	return likely(q->size == sizeof(*q)) && likely(mode_is_good(q, flags)) &&
 	       likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) &&
 	       likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) && likely(time_is_plain(q->timeout_ns, 0));
 }

@@ -173,6 +173,26 @@ static bool found_dead(const struct acquire *a, struct qpos at)
 	return owner_is_dead(a->s, owner);
 }
 
+/* Of the tries that are not to probe keep any one's owner, for the next probe: where a thread tries several keys in turn
+ * the limit never leaves out the same. */
+static void leave_out(const struct acquire *a, struct qpos holder)
+{
+	struct participant *self = a->self;
+
+	self->chance = self->chance * 1664525 + 1013904223;
+	if ((self->chance >> 8) % ++self->n_unprobed == 0)
+		self->unprobed = load_acquire(&a->s->requests[holder.index].owner);
+}
+
+/* One that was left out: the death is stored in its slot. */
+static void probe_unprobed(const struct acquire *a)
+{
+	if (a->self->unprobed)
+		owner_probe(a->s, a->self->unprobed);
+	a->self->unprobed = 0;
+	a->self->n_unprobed = 0;
+}
+
 /* Before failing at once because of @holder, probe its owner (rate-limited).  Readers would join a shared one, so for them
  * it is @last that is in the way: a waiter then, that no successor probes. */
 static bool holder_gone(const struct acquire *a, struct qpos holder, struct qpos last)
@@ -180,9 +200,12 @@ static bool holder_gone(const struct acquire *a, struct qpos holder, struct qpos
 	int64_t now = clock_coarse();
 	bool gone;
 
-	if (now - a->self->probed_ns < PROBE_NS)
+	if (now - a->self->probed_ns < PROBE_NS) {
+		leave_out(a, holder);
 		return false;
+	}
 	a->self->probed_ns = now;
+	probe_unprobed(a);
 	gone = found_dead(a, holder);
 	if (!a->exclusive && last.index != holder.index && found_dead(a, last))
 		gone = true;

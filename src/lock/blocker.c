@@ -3,8 +3,8 @@
  * blocker.c - what is in the way of a request
  *
  * The newest request that does not wait: a holder, or what cools down.  Holders stand before all that wait, so those
- * behind it wait for it.  If none holds, the oldest request, which is about to be granted.  The walk helps no other request
- * and writes nothing.  The word of the request that it ends at is read again after its fields: unchanged, the fields are
+ * behind it wait for it.  A dead reader that is not cleared away yet is passed by, unless it is the oldest.  If none
+ * holds, the oldest request, which is about to be granted.  The walk helps no other request and writes nothing.  The word of the request that it ends at is read again after its fields: unchanged, the fields are
  * its own, and if it waits it had no live predecessor.
  */
 #include "lock/blocker.h"
@@ -38,6 +38,13 @@ bool blocker_take(const struct lockshm *s, struct qpos at, struct lockshm_blocke
 	return true;
 }
 
+static bool is_passed_by(const struct lockshm *s, const struct qpos *at)
+{
+	if (word_is(at->word, REQUEST_WAITING))
+		return true;
+	return word_holds(at->word) && owner_is_dead(s, load_acquire(&s->requests[at->index].owner));
+}
+
 void blocker_find(const struct lockshm *s, struct qpos from, uint32_t own, struct lockshm_blocker *out)
 {
 	uint32_t tries, hops = 4 * s->n_requests + 1000;
@@ -46,7 +53,7 @@ void blocker_find(const struct lockshm *s, struct qpos from, uint32_t own, struc
 	for (tries = 0; tries < TRIES && hops > 0; tries++) {
 		struct qpos at = from;
 
-		while (word_is(at.word, REQUEST_WAITING) && queue_look_before(s, &at, &hops))
+		while (is_passed_by(s, &at) && queue_look_before(s, &at, &hops))
 			;
 		memset(out, 0, sizeof(*out));
 		if (at.index != own && blocker_take(s, at, out))

@@ -89,6 +89,9 @@ struct participant {
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	struct barge_window barge; /* hold/barge.c */
 	int64_t probed_ns;	   /* when a failed try last probed an owner */
+	uint64_t unprobed;	   /* owner of one that did not, since then; 0 = none */
+	uint32_t n_unprobed;	   /* how many of those there were */
+	uint32_t chance;	   /* of each of them to be that one */
 	uint32_t sleeps;	   /* each sleep has a number of its own */
 	uint32_t spin_ns;	   /* how long spinning lately paid off, see wait.c */
 	void *robust_head;	   /* the C library's robust list, for a forked child */

@@ -38,6 +38,7 @@ tests_of_units += \
 	%D%/test-segment-open \
 	%D%/test-segment \
 	%D%/test-shared \
+	%D%/test-sizes \
 	%D%/test-sweep \
 	%D%/test-threads \
 	%D%/test-timeout \

@@ -2,7 +2,7 @@
 /*
  * test-badargs.c - every function with every wrong argument: the code, a message that names the argument, no change
  *
- * Names and options of segments are in test-segment.c, cooldowns in test-cooldown.c.
+ * Names and options of segments are in test-segment.c, cooldowns in test-cooldown.c, sizes of structs in test-sizes.c.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -12,7 +12,6 @@
 
 #include "support/agent.h"
 #include "support/fixture.h"
-#include "sys/sized.h"
 
 static char long_key[LOCKSHM_KEY_MAX + 1];
 static char long_tag[LOCKSHM_TAG_MAX + 2];
@@ -297,59 +296,6 @@ START_TEST(acquire_at_the_edges_of_the_ranges)
 	ck_assert_int_ge(lockshm_release(&hold, 0), 0);
 	request.deadline_ns = LOCKSHM_FOREVER;
 	ck_code(lockshm_acquire(seg, &request, &hold), 0);
-}
-END_TEST
-
-/* Also in tests/tree/grown.c, with structs that have grown. */
-static const size_t wrong_sizes[] = { 0, 1, 7, 8, SIZED_MAX + 1, SIZE_MAX };
-#define N_SIZES (int)(sizeof(wrong_sizes) / sizeof(wrong_sizes[0]))
-
-START_TEST(request_of_a_wrong_size)
-{
-	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
-	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct lockshm_report report, before;
-
-	memset(&report, 0x55, sizeof(report));
-	before = report;
-	request.report = &report;
-	request.size = _i < N_SIZES ? wrong_sizes[_i] : (size_t)REQUEST_SIZE_0_1 - 1;
-	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
-	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
-	ck_assert_mem_eq(&report, &before, sizeof(report));
-	ck_assert_uint_eq(stat_now().locks_known, 0);
-}
-END_TEST
-
-START_TEST(output_of_a_wrong_size)
-{
-	size_t size = _i < N_SIZES ? wrong_sizes[_i] : (size_t)REPORT_SIZE_0_1 - 1;
-	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
-	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-	struct lockshm_report report, report_before;
-	struct lockshm_bridge_stat bridge, bridge_before;
-	struct lockshm_stat stat, stat_before;
-
-	memset(&report, 0x55, sizeof(report));
-	memset(&stat, 0x55, sizeof(stat));
-	memset(&bridge, 0x55, sizeof(bridge));
-	report.size = size;
-	stat.size = _i < N_SIZES ? size : (size_t)STAT_SIZE_0_1 - 1;
-	bridge.size = _i < N_SIZES ? size : (size_t)BRIDGE_STAT_SIZE_0_1 - 1;
-	report_before = report;
-	stat_before = stat;
-	bridge_before = bridge;
-	request.report = &report;
-	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
-	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
-	ck_code(lockshm_stat(seg, &stat), LOCKSHM_INVALID);
-	ck_code(lockshm_bridge_stat(seg, &bridge), LOCKSHM_INVALID);
-	ck_assert_mem_eq(&report, &report_before, sizeof(report));
-	ck_assert_mem_eq(&stat, &stat_before, sizeof(stat));
-	ck_assert_mem_eq(&bridge, &bridge_before, sizeof(bridge));
-	ck_assert_uint_eq(stat_now().locks_known, 0);
 }
 END_TEST
 
@@ -744,8 +690,6 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, acquire_with_a_wrong_field, 0, N_REQUESTS);
 	tcase_add_loop_test(tc, acquire_many_with_a_wrong_field, 0, N_REQUESTS);
 	tcase_add_test(tc, acquire_at_the_edges_of_the_ranges);
-	tcase_add_loop_test(tc, request_of_a_wrong_size, 0, N_SIZES + 1);
-	tcase_add_loop_test(tc, output_of_a_wrong_size, 0, N_SIZES + 1);
 	tcase_add_loop_test(tc, reserved_words_of_a_key, 0, 3);
 	tcase_add_test(tc, report_of_a_refused_call);
 	tcase_add_test(tc, report_of_a_closed_handle);

@@ -136,6 +136,26 @@ START_TEST(newest_living_reader_is_named)
 }
 END_TEST
 
+/* The waiter that would clear it away is stopped. */
+START_TEST(timeout_names_no_dead_reader)
+{
+	struct agent *a = named("oldest"), *b = named("newest"), *w = named("a waiter");
+
+	ck_code(takes(a, S, 0, ""), 0);
+	ck_code(takes(b, S, 0, ""), 0);
+	ck_code(takes(w, X, 0, ""), AGENT_BLOCKED);
+	ck_code(ask(X, 0), LOCKSHM_BUSY); /* a join would clear it away, too */
+	agent_stop(w);
+	agent_kill(b);
+	ck_code(ask(X, LOCKSHM_MS(20)), LOCKSHM_TIMEOUT);
+	names(a, LOCKSHM_HOLDING, S, "oldest", "");
+	agent_kill(w);
+	agent_kill(a);
+	ck_code(ask(X, 0), 0);
+	verify_clean();
+}
+END_TEST
+
 START_TEST(deadline_in_the_past_names_the_holder)
 {
 	struct agent *a = named("import");
@@ -281,6 +301,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, try_names_the_holder);
 	tcase_add_test(tc, timeout_names_the_holder);
 	tcase_add_test(tc, newest_living_reader_is_named);
+	tcase_add_test(tc, timeout_names_no_dead_reader);
 	tcase_add_test(tc, deadline_in_the_past_names_the_holder);
 	tcase_add_test(tc, deadline_in_the_past_names_no_dead_reader);
 	tcase_add_test(tc, booked_beyond_its_time_names_that_holder);

@@ -354,6 +354,31 @@ START_TEST(exec_by_another_thread_is_found_by_a_try)
 }
 END_TEST
 
+static bool taken_over_between_others(void *arg)
+{
+	ck_code(agent_try(arg, "a", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	if (taken_over(arg))
+		return true;
+	ck_code(agent_try(arg, "z", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	pass(now_ns() + LOCKSHM_MS(15));
+	return false;
+}
+
+/* Probes are few: each round of tries has one, which is not always for the first key. */
+START_TEST(exec_by_another_thread_is_found_by_tries_of_several_keys)
+{
+	struct agent *h = agent_thread(agent_start()), *others[] = { agent_start(), agent_start() }, *n = agent_start();
+
+	ck_code(agent_try(others[0], "a", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_try(others[1], "z", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(tagged(h, "k", LOCKSHM_EXCLUSIVE, ""), 0);
+	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
+	ck_assert(await(taken_over_between_others, n));
+	ck_code(n->answer.code, LOCKSHM_OWNER_DIED);
+	check_previous(&n->answer.report.previous, h, "");
+}
+END_TEST
+
 /* Also without a probe before the lease has expired. */
 START_TEST(exec_by_another_thread_is_a_death_also_after_the_lease)
 {
@@ -563,6 +588,7 @@ static void add(TCase *tc)
 	tcase_add_native(tc, try_finds_a_waiter_that_takes_long_to_exit);
 	tcase_add_native(tc, exec_by_another_thread_is_the_death_of_its_holds);
 	tcase_add_native(tc, exec_by_another_thread_is_found_by_a_try);
+	tcase_add_native(tc, exec_by_another_thread_is_found_by_tries_of_several_keys);
 	tcase_add_native(tc, exec_by_another_thread_is_a_death_also_after_the_lease);
 	tcase_add_native(tc, exec_by_another_thread_is_no_reader_in_an_upgraders_way);
 	tcase_add_test(tc, close_is_the_end_of_its_holds);
