@@ -18,7 +18,8 @@ struct config {
 	int version, copy_of_version;
 };
 static struct shared {
-	int reports, renderings;
+	int reports, renderings, refreshes;
+	int schedulers, seats; /* at this moment; in all */
 	int served[2]; /* clients with the key "a", and "b" */
 	char cached[16];
 	struct config config;
@@ -27,6 +28,11 @@ static struct shared {
 static void make_report(void)
 {
 	shared->reports++;
+}
+
+static void refresh(void)
+{
+	shared->refreshes++;
 }
 
 static const char *cache_get(const char *key)
@@ -76,6 +82,30 @@ static int nightly(lockshm_t *locks)
 		return 0;
 	make_report();
 	return lockshm_release(&hold, 0);
+}
+
+/* At most once in five minutes, whichever process comes first.  One that is killed inside leaves no cooldown. */
+static int once(lockshm_t *locks)
+{
+	struct lockshm_request job = LOCKSHM_REQUEST("refresh");
+	lockshm_hold_t hold;
+
+	job.timeout_ns = 0;
+	job.flags = LOCKSHM_AUTO_RENEW;
+	if (lockshm_acquire(locks, &job, &hold) != 0)
+		return 0;
+	refresh();
+	return lockshm_release(&hold, LOCKSHM_SECONDS(300));
+}
+
+/* A seat: returns in one process of all, which keeps the hold as long as it lives; then in the next. */
+static int take_seat(lockshm_t *locks, lockshm_hold_t *seat)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST("scheduler");
+
+	request.ttl_ns = LOCKSHM_FOREVER;
+	request.timeout_ns = LOCKSHM_FOREVER;
+	return lockshm_acquire(locks, &request, seat);
 }
 
 /* Single flight: of many requests for one page one renders it, the others wait and find it. */
@@ -145,6 +175,19 @@ static int serve_clients(lockshm_t *locks)
 	return clients[0].served + clients[1].served + clients[2].served != 3 || lockshm_loop_close(loop) != 0;
 }
 
+/* The end of the process frees the seat. */
+static int schedule(lockshm_t *locks)
+{
+	static lockshm_hold_t seat;
+
+	if (take_seat(locks, &seat) != 0 || shared->schedulers++ != 0)
+		return 1;
+	usleep(1000);
+	shared->schedulers--;
+	shared->seats++;
+	return 0;
+}
+
 static int use_all(lockshm_t *locks, int writes)
 {
 	struct lockshm_request write = LOCKSHM_REQUEST("config");
@@ -162,7 +205,8 @@ static int use_all(lockshm_t *locks, int writes)
 		if (read_config(locks, &copy) != 0 || copy.version != copy.copy_of_version)
 			return 1;
 	}
-	return nightly(locks) != 0 || serve_clients(locks) != 0 || !text || strcmp(text, "/index") != 0;
+	return nightly(locks) != 0 || once(locks) != 0 || serve_clients(locks) != 0 || !text ||
+	       strcmp(text, "/index") != 0 || schedule(locks) != 0;
 }
 
 int main(int argc, char **argv)
@@ -183,8 +227,8 @@ int main(int argc, char **argv)
 			_exit(use_all(locks, i == 0));
 	for (i = 0; i < 4; i++)
 		bad |= wait(&status) < 0 || status != 0;
-	bad |= shared->served[0] != 8 || shared->served[1] != 4;
-	printf("%d processes, %d rendering, %d to %d reports, %d clients\n", i, shared->renderings, 1, 4,
-	       shared->served[0] + shared->served[1]);
+	bad |= shared->served[0] != 8 || shared->served[1] != 4 || shared->refreshes > 1 || shared->seats != 4;
+	printf("%d processes, %d rendering, 1 to 4 reports, %d refreshes, %d clients, %d seats in turn\n", i, shared->renderings,
+	       shared->refreshes, shared->served[0] + shared->served[1], shared->seats);
 	return bad || shared->renderings != 1 || shared->reports < 1 || shared->reports > 4;
 }

@@ -56,7 +56,7 @@ void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2), n
 /** Print the reason of a failed library call; @error may be NULL.  Return: the exit status for @code. */
 int failed(int code, const struct lockshm_error *error);
 
-/** The limit that an errno is about: " (ulimit -n)", " (ulimit -u)" or "". */
+/** The limit that an errno is about: " (ulimit -n)", " (ulimit -u)", " (ulimit -v)" or "". */
 const char *limit_of(int cause);
 
 /** LOCKSHM_SYSTEM of lockshm_notify(): which limit was it? */

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -112,17 +113,34 @@ static int exit_status(int code)
 	}
 }
 
-int failed(int code, const struct lockshm_error *error)
+static bool memory_is_limited(void)
 {
-	const char *text = error && error->code == code && error->message[0] ? error->message : lockshm_strerror(code);
+	struct rlimit memory;
 
-	message("%s%s", text, remedy(code, text));
-	return exit_status(code);
+	return getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY;
 }
 
 const char *limit_of(int cause)
 {
-	return cause == EMFILE ? " (ulimit -n)" : cause == EAGAIN ? " (ulimit -u)" : "";
+	switch (cause) {
+	case EMFILE:
+		return " (ulimit -n)";
+	case EAGAIN: /* a thread: also without room for its stack */
+		return memory_is_limited() ? " (ulimit -u, or -v)" : " (ulimit -u)";
+	case ENOMEM:
+		return memory_is_limited() ? " (ulimit -v)" : "";
+	default:
+		return "";
+	}
+}
+
+int failed(int code, const struct lockshm_error *error)
+{
+	bool filled = error && error->code == code && error->message[0];
+	const char *text = filled ? error->message : lockshm_strerror(code);
+
+	message("%s%s%s", text, filled && !strstr(text, "ulimit") ? limit_of(error->sys_errno) : "", remedy(code, text));
+	return exit_status(code);
 }
 
 void message_no_watch(void)

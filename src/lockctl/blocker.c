@@ -11,13 +11,17 @@
 
 #include "lockctl/lockctl.h"
 
+/** Its owner is not kept, but the tag is. */
 static char *describe_cooldown(const struct lockshm_blocker *blocker)
 {
 	char *age = format_duration(blocker->age_ns), *left = format_duration(blocker->expires_in_ns);
-	char *text = format_text("cooling down: taken %s ago, free in %s", age, left);
+	char *tag = visible(blocker->tag, strnlen(blocker->tag, LOCKSHM_TAG_MAX));
+	char *text = format_text("cooling down: taken %s ago%s%s%s, token %" PRIu64 ", free in %s", age, *tag ? " by (" : "", tag,
+				 *tag ? ")" : "", blocker->token, left);
 
 	free(age);
 	free(left);
+	free(tag);
 	return text;
 }
 
@@ -72,4 +76,37 @@ char *format_blocker(const struct lockshm_blocker *blocker)
 	default:
 		return NULL;
 	}
+}
+
+/** The first exclusive request that waits, into the text at @arg. */
+static int describe_writer(const struct lockshm_lock_info *lock, void *arg)
+{
+	char **text = arg, *owner, *age;
+
+	for (size_t i = lock->holders; i < lock->holders + lock->waiters; i++) {
+		const struct lockshm_request_info *request = lock->requests[i];
+
+		if (request->mode != LOCKSHM_EXCLUSIVE || !request->alive)
+			continue;
+		owner = format_owner(request->pid, request->tid, request->tag, true);
+		age = format_duration(request->age_ns);
+		*text = format_text("; before it an exclusive request waits: pid %s, for %s", owner, age);
+		free(owner);
+		free(age);
+		return 0;
+	}
+	return 0;
+}
+
+/* The report names a holder, for which a reader does not wait by itself. */
+char *format_writer_ahead(lockshm_t *segment, const struct lockshm_request *request)
+{
+	const struct lockshm_blocker *blocker = &request->report->blocker;
+	char *text = NULL;
+
+	if (request->mode != LOCKSHM_SHARED || blocker->state != LOCKSHM_HOLDING || blocker->mode != LOCKSHM_SHARED)
+		return format_text("%s", "");
+	if (lockshm_show_lock(segment, request->key, request->key_len, describe_writer, &text) < 0 || !text)
+		return format_text("; before it an exclusive request waited");
+	return text;
 }

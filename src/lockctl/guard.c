@@ -28,17 +28,19 @@ static int64_t now_ns(void)
 /* --- The lock ---------------------------------------------------------------------------------------- */
 
 /** A try or a wait that ended without the lock. */
-static int conflict(const struct guard *guard, int code)
+static int conflict(const struct guard *guard, lockshm_t *segment, int code)
 {
 	const char *text = *guard->report.error.message ? guard->report.error.message : lockshm_strerror(code);
 	char *blocker = format_blocker(&guard->report.blocker);
+	char *ahead = format_writer_ahead(segment, &guard->request);
 
 	if (guard->every_ns)
 		message("'%s' skipped: %s", guard->shown, blocker ? blocker : text);
 	else
-		message("'%s' not obtained: %s%s%s; -w waits longer", guard->shown, text, blocker ? ": " : "",
-			blocker ? blocker : "");
+		message("'%s' not obtained: %s%s%s%s; -w waits longer", guard->shown, text, blocker ? ": " : "",
+			blocker ? blocker : "", ahead);
 	free(blocker);
+	free(ahead);
 	return guard->conflict_status;
 }
 
@@ -53,12 +55,12 @@ static void warn_previous(const struct guard *guard)
 }
 
 /** Return: the exit status. */
-static int not_acquired(const struct guard *guard, int code)
+static int not_acquired(const struct guard *guard, lockshm_t *segment, int code)
 {
 	if (code == LOCKSHM_CANCELLED && signals_caught())
 		return EXIT_BY_SIGNAL + signals_caught();
 	if (code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY)
-		return conflict(guard, code);
+		return conflict(guard, segment, code);
 	return failed(code, &guard->report.error);
 }
 
@@ -125,7 +127,7 @@ bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 	complete_request(guard, segment);
 	guard->code = guard->request.flags & LOCKSHM_GLOBAL ? acquire_global(guard, segment) : acquire(guard, segment);
 	if (guard->code < 0) {
-		*status = not_acquired(guard, guard->code);
+		*status = not_acquired(guard, segment, guard->code);
 		return false;
 	}
 	guard->granted_ns = now_ns();

@@ -114,7 +114,7 @@ static bool leave_script(struct hold *hold)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", hold->fd);
 	own = open(path, O_WRONLY | O_CLOEXEC);
 	if (own < 0 || !(list = opendir("/proc/self/fd"))) {
-		message("--fd: cannot open the file of descriptor %d again: %s", hold->fd, strerror(errno));
+		message("--fd: cannot open the file of descriptor %d again: %s%s", hold->fd, strerror(errno), limit_of(errno));
 		return false;
 	}
 	for (struct dirent *entry; (entry = readdir(list));) {

@@ -37,6 +37,16 @@ static bool awaits_host(const struct lockshm_request_info *request)
 	return request->state == LOCKSHM_WAITING && request->global == 1;
 }
 
+/** Keys of the library begin so: the election of the bridge. */
+#define INTERNAL "\0lockshm "
+
+bool lock_is_internal(const struct lockshm_lock_info *lock)
+{
+	size_t len = sizeof(INTERNAL) - 1;
+
+	return lock->key_shown >= len && memcmp(lock->key, INTERNAL, len) == 0;
+}
+
 struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock)
 {
 	struct lockshm_lock_info now = *lock;
@@ -233,10 +243,20 @@ char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
 	return text;
 }
 
+/** "cooling down (tag)": its owner is not kept. */
+static char *format_cooldown(const struct lockshm_request_info *request)
+{
+	char *tag = visible(request->tag, tag_length(request->tag));
+	char *text = format_text("cooling down%s%s%s", *tag ? " (" : "", tag, *tag ? ")" : "");
+
+	free(tag);
+	return text;
+}
+
 static char *format_holder(const struct lockshm_request_info *request)
 {
 	if (is_cooling(request))
-		return format_text("cooling down");
+		return format_cooldown(request);
 	if (is_bargeable(request))
 		return format_text("released, bargeable");
 	return format_owner(request->pid, request->tid, request->tag, request->alive);

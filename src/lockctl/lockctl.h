@@ -60,6 +60,8 @@ void request_row(struct table *table, const struct lockshm_lock_info *lock, size
 void lock_human(FILE *out, const struct lockshm_lock_info *lock);
 /** The lock without a cooldown that is over: the table keeps it until the next request. */
 struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock);
+/** A lock of the library's own. */
+bool lock_is_internal(const struct lockshm_lock_info *lock);
 /** "4711 (tag)", with the tid if it is not the pid, and "dead" if the owner is; to be freed. */
 char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive);
 /** The holder that left a damage mark, as a sentence, to be freed. */
@@ -158,5 +160,7 @@ int guard_release(struct guard *guard, int64_t cooldown_ns, int status);
 
 /** "held exclusively by pid 4711 (job), token 7, thread worker, for 2.0 s; ...", to be freed; NULL = not known here. */
 char *format_blocker(const struct lockshm_blocker *blocker);
+/** What follows that, to be freed: the writer that a reader behind readers waits for, as it is now; else "". */
+char *format_writer_ahead(lockshm_t *segment, const struct lockshm_request *request);
 
 #endif /* LOCKCTL_H */

@@ -15,9 +15,6 @@
 
 enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_PID, OPTION_WAITING, OPTION_MIN_AGE, OPTION_SORT, OPTION_INTERNAL };
 
-/** Keys of the library begin so: the election of the bridge. */
-#define INTERNAL "\0lockshm "
-
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "internal", no_argument, NULL, OPTION_INTERNAL },
@@ -183,17 +180,10 @@ static bool selects_all(const struct selection *selection)
 	return !selection->pid && !selection->waiting && !selection->min_age_ns;
 }
 
-static bool is_internal(const struct lockshm_lock_info *lock)
-{
-	size_t len = sizeof(INTERNAL) - 1;
-
-	return lock->key_shown >= len && memcmp(lock->key, INTERNAL, len) == 0;
-}
-
 /** Does the lock have a selected request?  Without a condition a damage mark is enough. */
 static bool has_selected(const struct selection *selection, const struct lockshm_lock_info *lock)
 {
-	if (is_internal(lock) && !selection->internal)
+	if (lock_is_internal(lock) && !selection->internal)
 		return false;
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
 		if (is_selected(selection, lock->requests[i]))

@@ -23,11 +23,11 @@ static const struct option options[] = {
 enum kind {
 	KIND_GAUGE,
 	KIND_BYTES,
-	KIND_TIME, /**< nanoseconds since 1970 */
+	KIND_TIME, /**< nanoseconds */
 	KIND_COUNTER
 };
 
-/** One field of struct lockshm_stat. */
+/** One field of the structs of counts. */
 struct field {
 	const char *name;   /**< in JSON and in the human-readable table */
 	const char *metric; /**< in OpenMetrics, without _total; NULL = left out */
@@ -66,6 +66,23 @@ static const struct field fields[] = {
 	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
 };
 
+/** What requests are in the way or wait at this moment; the locks of the library's own are left out. */
+struct queues {
+	uint64_t oldest_hold_ns;
+	uint64_t oldest_wait_ns;
+	uint64_t longest_queue;
+};
+
+#define QUEUES(name, metric, kind, help)                                                                               \
+	{ #name, metric, kind, offsetof(struct queues, name), sizeof(((struct queues *)0)->name), help }
+
+static const struct field queue_fields[] = {
+	QUEUES(oldest_hold_ns, "lockshm_oldest_hold_seconds", KIND_TIME, "Age of the oldest hold of a live thread, 0 = none."),
+	QUEUES(oldest_wait_ns, "lockshm_oldest_wait_seconds", KIND_TIME, "Age of the oldest wait, 0 = none."),
+	QUEUES(longest_queue, "lockshm_longest_queue", KIND_GAUGE, "Most requests that wait for one key."),
+	{ NULL, NULL, KIND_GAUGE, 0, 0, NULL } /* end */
+};
+
 #define BRIDGE(name, metric, kind, help)                                                                               \
 	{ "bridge_" #name, metric, kind, offsetof(struct lockshm_bridge_stat, name),                                   \
 	  sizeof(((struct lockshm_bridge_stat *)0)->name), help }
@@ -89,18 +106,20 @@ static const struct field bridge_fields[] = {
 struct counts {
 	const char *name;
 	struct lockshm_stat stat;
+	struct queues queues;
 	struct lockshm_bridge_stat bridge;
 };
 
-/** The next table and where its fields are; NULL = no more. */
-static const struct field *next_table(const struct field *table, const struct counts *counts, const void **base)
+static const struct field *const tables[] = { fields, queue_fields, bridge_fields };
+#define TABLES (sizeof(tables) / sizeof(tables[0]))
+
+/** Where the values of a table are; NULL = the segment has none. */
+static const void *base_of(const struct counts *counts, const struct field *table)
 {
-	if (!table) {
-		*base = &counts->stat;
-		return fields;
-	}
-	*base = &counts->bridge;
-	return table == fields && *counts->bridge.servers ? bridge_fields : NULL;
+	return table == fields		? (const void *)&counts->stat :
+	       table == queue_fields	? (const void *)&counts->queues :
+	       *counts->bridge.servers	? (const void *)&counts->bridge :
+					  NULL;
 }
 
 static uint64_t value_of(const void *base, const struct field *field)
@@ -114,13 +133,15 @@ static uint64_t value_of(const void *base, const struct field *field)
 static void print_json(const struct counts *counts)
 {
 	struct json json = { stdout, true };
-	const void *base;
 
 	json_open(&json, NULL, '{');
 	json_segment(&json, counts->name);
-	for (const struct field *table = NULL; (table = next_table(table, counts, &base));)
-		for (const struct field *field = table; field->name; field++)
+	for (size_t i = 0; i < TABLES; i++) {
+		const void *base = base_of(counts, tables[i]);
+
+		for (const struct field *field = tables[i]; base && field->name; field++)
 			json_uint(&json, field->name, value_of(base, field));
+	}
 	if (*counts->bridge.servers) {
 		json_text(&json, "bridge_servers", counts->bridge.servers);
 		json_text(&json, "bridge_prefix", counts->bridge.prefix);
@@ -161,30 +182,29 @@ static void print_sample(const char *name, const struct field *field, uint64_t v
 		printf("%" PRIu64 "\n", value);
 }
 
-/** All segments of @list that have the table of which @table is one. */
+/** All segments of @list that have the table. */
 static void print_families(const struct field *table, const struct counts *list, size_t n)
 {
-	bool bridge = table == bridge_fields;
-
 	for (const struct field *field = table; field->name; field++) {
 		bool begun = false;
 
 		for (size_t i = 0; field->metric && i < n; i++) {
-			if (bridge && !*list[i].bridge.servers)
+			const void *base = base_of(&list[i], table);
+
+			if (!base)
 				continue;
 			if (!begun)
 				print_family(field);
 			begun = true;
-			print_sample(list[i].name, field,
-				     value_of(bridge ? (const void *)&list[i].bridge : &list[i].stat, field));
+			print_sample(list[i].name, field, value_of(base, field));
 		}
 	}
 }
 
 static void print_openmetrics(const struct counts *list, size_t n)
 {
-	print_families(fields, list, n);
-	print_families(bridge_fields, list, n);
+	for (size_t i = 0; i < TABLES; i++)
+		print_families(tables[i], list, n);
 	puts("# EOF");
 }
 
@@ -192,15 +212,17 @@ static void print_human(const struct counts *counts)
 {
 	static const char *const titles[] = { "NAME", "VALUE", "MEANING" };
 	struct table table;
-	const void *base;
 
 	table_begin(&table, 3, titles);
-	for (const struct field *part = NULL; (part = next_table(part, counts, &base));)
-		for (const struct field *field = part; field->name; field++) {
+	for (size_t i = 0; i < TABLES; i++) {
+		const void *base = base_of(counts, tables[i]);
+
+		for (const struct field *field = tables[i]; base && field->name; field++) {
 			table_add(&table, field->name);
 			table_add_own(&table, format_text("%" PRIu64, value_of(base, field)));
 			table_add(&table, field->help);
 		}
+	}
 	if (*counts->bridge.global_keys) {
 		table_add(&table, "global_keys");
 		table_add_own(&table, visible(counts->bridge.global_keys, strlen(counts->bridge.global_keys)));
@@ -210,6 +232,36 @@ static void print_human(const struct counts *counts)
 }
 
 /* --- Segments ---------------------------------------------------------------------------------------- */
+
+static void raise_to(uint64_t *most, uint64_t value)
+{
+	if (value > *most)
+		*most = value;
+}
+
+static int add_lock(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct queues *queues = arg;
+	uint64_t waiters = 0;
+
+	if (lock_is_internal(lock))
+		return 0;
+	for (size_t i = 0; i < lock->holders + lock->waiters; i++) {
+		const struct lockshm_request_info *request = lock->requests[i];
+		uint64_t age_ns = request->age_ns > 0 ? (uint64_t)request->age_ns : 0;
+
+		if (!request->alive)
+			continue;
+		if (request->state == LOCKSHM_HOLDING)
+			raise_to(&queues->oldest_hold_ns, age_ns);
+		if (request->state != LOCKSHM_WAITING)
+			continue;
+		raise_to(&queues->oldest_wait_ns, age_ns);
+		waiters++;
+	}
+	raise_to(&queues->longest_queue, waiters);
+	return 0;
+}
 
 /** Return: EXIT_OK, or the exit status after a message. */
 static int get_counts(struct counts *counts, const char *name)
@@ -222,7 +274,10 @@ static int get_counts(struct counts *counts, const char *name)
 	counts->name = name;
 	counts->stat = (struct lockshm_stat)LOCKSHM_STAT_INIT;
 	counts->bridge = (struct lockshm_bridge_stat)LOCKSHM_BRIDGE_STAT_INIT;
+	counts->queues = (struct queues){ 0, 0, 0 };
 	code = lockshm_stat(segment, &counts->stat);
+	if (code >= 0)
+		code = lockshm_each_lock(segment, add_lock, &counts->queues);
 	if (code >= 0)
 		code = lockshm_bridge_stat(segment, &counts->bridge);
 	lockshm_close(segment);

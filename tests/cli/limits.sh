@@ -44,7 +44,12 @@ at_each()
 				# A segment that cannot be opened is listed with the reason.
 				[ "$*" != ls ] || says stdout "$seg"
 				;;
-			1) [ -s "$dir/stderr" ] || fail "no reason: ulimit -$letter $value; lockctl $*" ;;
+			1)
+				[ -s "$dir/stderr" ] || fail "no reason: ulimit -$letter $value; lockctl $*"
+				# The stack is what a thread gets of the address space, so it has no name of its own.
+				[ "$letter" = s ] || grep -q "(ulimit .*-$letter)" "$dir/stderr" ||
+					fail "the limit is not named: ulimit -$letter $value; lockctl $*"
+				;;
 			*) fail "exit status $got: ulimit -$letter $value; lockctl $*" ;;
 			esac
 			[ "$got" -eq 0 ] || [ -z "$worked" ] || fail "worked with less than ulimit -$letter $value: lockctl $*"

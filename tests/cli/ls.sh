@@ -131,6 +131,12 @@ expect 0 lockctl ls "$seg" --waiting
 equal lines "$(wc -l <"$dir/stdout")" 3
 grep -Eq "^a +waits +$writer \(writer\) +exclusive +[0-9.]+ m?s +- +$reader \(reader\) and 1 more$" "$dir/stdout" || fail "row of the writer"
 grep -Eq "^a +waits +$late \(late\) +shared .* $reader \(reader\) and 1 more, waiters ahead: 1$" "$dir/stdout" || fail "row of late"
+# A reader behind readers is told for whom it waits.
+for wait in 0 20ms; do
+	expect 3 lockctl run "$seg" a -s -w $wait -- true
+	says stderr "held shared by pid "
+	says stderr "; before it an exclusive request waits: pid $writer (writer), for "
+done
 expect 0 lockctl show "$seg" a
 says stdout "waiters  2, in the order they will be granted, behind $reader (reader) and 1 more"
 expect 0 lockctl ls "$seg" --pid "$late"

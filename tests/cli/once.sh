@@ -12,12 +12,14 @@ expect 0 lockctl once "$seg" job --every 1h -- sh -c "$job" "$dir/ran"
 silent stderr
 equal runs "$(runs)" 1
 
-# Skipped: 0, and a message with the time since the run and to the next one.
+# Skipped: 0, and a message with who ran it, the time since then and to the next one.
 expect 0 lockctl once "$seg" job --every 1h -- sh -c "$job" "$dir/ran"
-grep -Eq "^lockctl: once $seg: 'job' skipped: cooling down: taken [0-9.]+ (us|ms|s|min) ago, free in 6?[0-9]+\.[0-9] min$" \
+grep -Eq "^lockctl: once $seg: 'job' skipped: cooling down: taken [0-9.]+ (us|ms|s|min) ago by \\(sh\\), token $(field 8 cooling job), free in 6?[0-9]+\.[0-9] min$" \
 	"$dir/stderr" || fail "message of a skipped run"
 expect 75 lockctl once "$seg" job --every 1h -E 75 -- sh -c "$job" "$dir/ran"
 equal runs "$(runs)" 1
+expect 0 lockctl ls "$seg"
+says stdout "cooling down (sh)"
 # The period is that of the run that was made, and the key is closed to run as well.
 expect 75 lockctl once "$seg" job --every 1ms -E 75 -- sh -c "$job" "$dir/ran"
 expect 3 lockctl run "$seg" job -w 0 -- true

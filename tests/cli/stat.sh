@@ -64,6 +64,31 @@ says stdout "lockshm_locks_busy{segment=\"/$seg\"} 1"
 says stdout "lockshm_timeouts_total{segment=\"/$seg\"} 1"
 says stdout "lockshm_tries_failed_total{segment=\"/$seg\"} 1"
 says stdout "lockshm_locks_left{segment=\"/$seg\"} 0"
+says stdout "lockshm_longest_queue{segment=\"/$seg\"} 0"
+grep -Eq "^lockshm_oldest_hold_seconds\{segment=\"/$seg\"\} [0-9]+\.[0-9]{9}$" "$dir/stdout" || fail "age of the oldest hold"
+
+# The oldest hold and wait, and the longest queue, at this moment.
+at_least() { [ "$(value "$1")" -ge "$2" ] || fail "$1 is $(value "$1"), less than $2"; }
+equal longest_queue "$(value longest_queue)" 0
+equal oldest_wait_ns "$(value oldest_wait_ns)" 0
+holder=$pid
+queue=
+for n in 1 2; do
+	start "$LOCKCTL" run "$seg" one -w inf -- true
+	queue="$queue $pid"
+	eventually waiters one $n
+done
+equal longest_queue "$(value longest_queue)" 2
+before=$(value oldest_wait_ns)
+[ "$before" -gt 0 ] || fail "oldest_wait_ns is $before"
+at_least oldest_hold_ns "$before"
+at_least oldest_wait_ns $((before + 1))
+for waiter in $queue; do
+	kill -TERM "$waiter"
+	ended "$waiter" 143
+done
+equal longest_queue "$(value longest_queue)" 0
+pid=$holder
 
 # Several segments: the samples of a family are adjacent.  Without a name it is all of this machine.
 expect 0 lockctl create "$seg.b" --locks 128 --requests 64 --owners 4
@@ -71,7 +96,7 @@ expect 0 lockctl stat --openmetrics "$seg" "/$seg.b"
 valid 2
 says stdout "lockshm_locks_capacity{segment=\"/$seg.b\"} 128"
 lockctl stat --openmetrics >"$dir/stdout" 2>/dev/null
-says stdout "lockshm_acquires_total{segment=\"/$seg\"} 3"
+says stdout "lockshm_timeouts_total{segment=\"/$seg\"} 3"
 says stdout "lockshm_acquires_total{segment=\"/$seg.b\"} 0"
 equal "last line" "$(tail -n 1 "$dir/stdout")" "# EOF"
 # One that cannot be read: the others are printed, a message, exit 1.
@@ -89,5 +114,6 @@ kill -KILL "$pid"
 ended "$pid" 137
 equal "locks_busy, the holder is dead" "$(value locks_busy)" 0
 equal locks_left "$(value locks_left)" 1
+equal "oldest_hold_ns, the holder is dead" "$(value oldest_hold_ns)" 0
 expect 0 lockctl sweep "$seg"
 equal "locks_left after sweep" "$(value locks_left)" 0

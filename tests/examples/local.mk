@@ -5,4 +5,5 @@ tests_of_cli += \
 	%D%/prefork.sh \
 	%D%/two-hosts-stopped.sh \
 	%D%/two-hosts.sh \
+	%D%/uses.sh \
 	$(end)
