@@ -5,19 +5,27 @@
  * From the first call of the lock's library to the end of the first release: open, map, register.  A lock in memory
  * that children inherit needs no open.  "attach-calls" is a floor: the bare system calls of a process that maps an
  * existing segment, and reads its own identity from the kernel, so that its death can be told from that of a process
- * with the same pid. "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to its end.
+ * with the same pid.  "attach-life" is that and what an exact death costs: a robust mutex half in a page of the segment,
+ * half in a private one, that page cleared, the thread's own stat and name, a word that fork wipes, and a page each of the
+ * tables where a first request looks.  "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to
+ * its end.
  */
+#define _GNU_SOURCE
 #include "bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PAGE 4096 /* as the library has them */
 #define LS_KEYS 100000u
 #define TAKE_MS 120000
 
@@ -41,33 +49,111 @@ static void attach(void *arg)
 	s->lock->detach();
 }
 
-/*
- * Maps the segment and touches a page each of its header, table, requests and owners; reads the process' start time;
- * checks the clock.
- */
-static void bare_calls(void *arg)
+static volatile char *map_bare(struct stat *st)
 {
-	char path[128], text[1024];
-	struct scene *s = arg;
-	uint64_t from = bench_ticks();
-	struct stat st;
+	char path[128];
+	void *map;
 	int fd;
 
 	snprintf(path, sizeof(path), "/dev/shm%s", lockshm_bench_segment());
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0) {
-		volatile char *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd < 0 || fstat(fd, st) != 0)
+		bench_fail(path);
+	map = mmap(NULL, (size_t)st->st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		bench_fail("mmap");
+	return map;
+}
 
-		for (int i = 0; map != MAP_FAILED && i < 4; i++)
-			(void)map[st.st_size / 4 * i];
-	}
-	if (stat("/proc/self/ns/time", &st) != 0 || stat("/proc/self/ns/pid", &st) != 0)
-		errno = 0; /* an old kernel */
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getpid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+/* One page of every @n-th part of the segment: the header, the table, requests, owners. */
+static void touch_bare(volatile char *map, const struct stat *st, int n)
+{
+	for (int i = 0; i < n; i++)
+		(void)map[st->st_size / n * i];
+}
+
+static void read_bare(const char *path)
+{
+	char text[1024];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
 	if (fd < 0 || read(fd, text, sizeof(text)) <= 0)
 		bench_fail(path);
 	close(fd);
+}
+
+static void stat_bare(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/time", &st) != 0 || stat("/proc/self/ns/pid", &st) != 0)
+		errno = 0; /* an old kernel */
+}
+
+/* Maps the segment and touches a page each of its header, table, requests and owners; reads the process' start time;
+ * checks the clock. */
+static void bare_calls(void *arg)
+{
+	struct scene *s = arg;
+	uint64_t from = bench_ticks();
+	struct stat st;
+	char path[128];
+
+	touch_bare(map_bare(&st), &st, 4);
+	stat_bare();
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getpid());
+	read_bare(path);
+	s->ticks = bench_ticks() - from;
+}
+
+/* The page of the segment once more, with a private one behind it. */
+static unsigned char *alias_bare(volatile char *page)
+{
+	void *room = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (room == MAP_FAILED || mremap((void *)(uintptr_t)page, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room) != room)
+		bench_fail("mremap");
+	return room;
+}
+
+static void live_bare(volatile char *page)
+{
+	unsigned char *view = alias_bare(page);
+	pthread_mutex_t *life = (pthread_mutex_t *)(void *)(view + PAGE - 8);
+	pthread_mutexattr_t attr;
+	size_t len;
+	void *head;
+
+	memset((void *)(uintptr_t)page, 0, PAGE);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (pthread_mutex_init(life, &attr) != 0 || pthread_mutex_trylock(life) != 0)
+		bench_fail("a robust mutex");
+	syscall(SYS_get_robust_list, 0, &head, &len);
+}
+
+static void life_calls(void *arg)
+{
+	struct scene *s = arg;
+	uint64_t from = bench_ticks();
+	volatile char *map;
+	struct stat st;
+	char path[128];
+	uint64_t *epoch;
+
+	map = map_bare(&st);
+	touch_bare(map, &st, 8);
+	stat_bare();
+	epoch = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (epoch == MAP_FAILED || madvise(epoch, PAGE, MADV_WIPEONFORK) != 0)
+		bench_fail("a word that fork wipes");
+	*epoch = 1;
+	if (readlink("/proc/self", path, sizeof(path)) < 0 || prctl(PR_GET_NAME, path) != 0)
+		bench_fail("/proc/self");
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)getpid(), (int)getpid());
+	read_bare(path);
+	live_bare(map + st.st_size / PAGE / 2 * PAGE);
 	s->ticks = bench_ticks() - from;
 }
 
@@ -119,16 +205,16 @@ static void run_ls(const struct point *p, struct scene *s)
 	bench_destroy(s->lock);
 }
 
-static void run_calls(const struct point *p, struct scene *s)
+static void run_floor(const struct point *p, struct scene *s, const char *name, void (*calls)(void *))
 {
 	static struct hist hist;
 
 	memset(&hist, 0, sizeof(hist));
 	for (int i = 0; i < attaches[bench_effort]; i++) {
-		bench_reap(bench_spawn(bench_cpu(1), bare_calls, s), "attach-calls");
+		bench_reap(bench_spawn(bench_cpu(1), calls, s), name);
 		hist_add(&hist, s->ticks);
 	}
-	result_add_hist(p, "attach-calls", &hist, 0);
+	result_add_hist(p, name, &hist, 0);
 }
 
 static void run(const struct point *p, const struct lock_adapter *lock)
@@ -148,8 +234,10 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 		bench_reap(bench_spawn(bench_cpu(1), attach, s), lock->name);
 		hist_add(&hist, s->ticks);
 	}
-	if (lock == &adapter_lockshm)
-		run_calls(p, s);
+	if (lock == &adapter_lockshm) {
+		run_floor(p, s, "attach-calls", bare_calls);
+		run_floor(p, s, "attach-life", life_calls);
+	}
 	bench_destroy(lock);
 	result_add_hist(p, lock->name, &hist, 0);
 	if (lock == &adapter_lockshm && bench_effort != BENCH_QUICK)

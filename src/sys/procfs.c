@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,8 +31,8 @@ struct thread_stat {
 };
 
 /*
- * Without stdio: one snprintf() and one sscanf() touch more pages of the C library than the rest of a process' first
- * acquire.
+ * Without stdio and strtoull(): one snprintf() and one sscanf() touch more pages of the C library than the rest of a
+ * process' first acquire.
  */
 static char *append(char *to, const char *text)
 {
@@ -65,6 +64,15 @@ static void stat_path(char path[64], int32_t pid, int32_t tid)
 	append(p, "/stat");
 }
 
+static uint64_t number(const char *digits)
+{
+	uint64_t n = 0;
+
+	while (*digits >= '0' && *digits <= '9')
+		n = n * 10 + (uint64_t)(*digits++ - '0');
+	return n;
+}
+
 /* The field @n blanks further on; NULL = there are fewer. */
 static const char *field(const char *p, int n)
 {
@@ -83,8 +91,8 @@ static bool parse_stat(struct thread_stat *out, const char *state)
 	if (!start || *flags < '0' || *flags > '9' || *start < '0' || *start > '9')
 		return false;
 	out->state = *state;
-	out->flags = (unsigned)strtoul(flags, NULL, 10);
-	out->start_time = strtoull(start, NULL, 10);
+	out->flags = (unsigned)number(flags);
+	out->start_time = number(start);
 	return true;
 }
 
