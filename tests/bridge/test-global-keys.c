@@ -192,6 +192,55 @@ static void mixed_are_held(lockshm_hold_t *holds)
 	lease_becomes(0, "user:2", LOCKSHM_HOST_LEASE_NONE);
 }
 
+/* Without report, tag and flags: the shortest way in, once the key's entry is known and its record free. */
+START_TEST(plain_requests)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST(USER), local = LOCKSHM_REQUEST(LOCAL);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT, next = LOCKSHM_HOLD_INIT;
+	int i;
+
+	hosts_with("user:");
+	for (i = 0; i < 6; i++) {
+		q.mode = i % 2 ? S : X;
+		ck_code(lockshm_acquire(hosts[0].s, &q, &hold), 0);
+		in_redis(USER, true);
+		ck_code(plain(b, USER, X, 0, AGENT_TRY), LOCKSHM_BUSY);
+		if (q.mode == S) {
+			ck_code(lockshm_acquire(hosts[0].s, &q, &next), 0);
+			ck_assert_uint_eq(lease_of(0, USER).local_grants, 2);
+			ck_code(lockshm_release(&next, 0), 0);
+		}
+		ck_code(lockshm_release(&hold, 0), 0);
+		lease_becomes(0, USER, LOCKSHM_HOST_LEASE_NONE);
+		ck_code(lockshm_acquire(hosts[0].s, &local, &hold), 0);
+		in_redis(LOCAL, false);
+		ck_code(lockshm_release(&hold, 0), 0);
+	}
+}
+END_TEST
+
+START_TEST(plain_requests_of_a_loop)
+{
+	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
+	struct lockshm_request q = LOCKSHM_REQUEST(USER);
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	lockshm_loop_t *loop;
+	int i;
+
+	hosts_with("user:");
+	loop = loop_new();
+	for (i = 0; i < 3; i++) {
+		ck_code(lockshm_loop_acquire(loop, &q, &hold, NULL), LOCKSHM_PENDING);
+		while (lockshm_loop_next(loop, &outcome) == 0)
+			loop_await(loop);
+		ck_code(outcome.status, 0);
+		in_redis(USER, true);
+		ck_code(lockshm_release(&hold, 0), 0);
+		lease_becomes(0, USER, LOCKSHM_HOST_LEASE_NONE);
+	}
+}
+END_TEST
+
 START_TEST(many)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
@@ -341,6 +390,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, readers);
 	tcase_add_test(tc, streaks);
 	tcase_add_test(tc, lock_objects);
+	tcase_add_test(tc, plain_requests);
+	tcase_add_test(tc, plain_requests_of_a_loop);
 	tcase_add_test(tc, many);
 	tcase_add_test(tc, loops);
 	tcase_add_test(tc, loops_and_many);
